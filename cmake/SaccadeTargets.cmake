@@ -1,0 +1,92 @@
+# How every target of the project is made: one library per folder, tests beside the code.
+include(GNUInstallDirs)
+
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin)
+set(CMAKE_LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/lib)
+set(CMAKE_ARCHIVE_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/lib)
+
+find_program(SACCADE_CCACHE ccache)
+if(SACCADE_CCACHE)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${SACCADE_CCACHE})
+  set(CMAKE_CUDA_COMPILER_LAUNCHER ${SACCADE_CCACHE})
+endif()
+
+find_program(SACCADE_MOLD mold)
+if(SACCADE_MOLD)
+  add_link_options(-fuse-ld=mold)
+endif()
+
+if(SACCADE_SANITIZE)
+  add_compile_options($<$<COMPILE_LANGUAGE:C,CXX>:-fsanitize=${SACCADE_SANITIZE}>
+                      $<$<COMPILE_LANGUAGE:C,CXX>:-fno-sanitize-recover=all>
+                      $<$<COMPILE_LANGUAGE:C,CXX>:-fno-omit-frame-pointer>)
+  add_link_options(-fsanitize=${SACCADE_SANITIZE})
+endif()
+
+# Our code only; generated code is built without it.
+set(SACCADE_WARNINGS -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor -Wimplicit-fallthrough -Werror)
+
+# saccade_target_defaults(TARGET): warnings as errors, includes named from the repository's root.
+function(saccade_target_defaults target)
+  target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:${SACCADE_WARNINGS}>)
+  target_include_directories(${target} PUBLIC ${PROJECT_SOURCE_DIR})
+endfunction()
+
+# saccade_library(NAME SRCS ... DEPS ...): a static library of one folder.
+function(saccade_library name)
+  cmake_parse_arguments(ARG "" "" "SRCS;DEPS" ${ARGN})
+  add_library(${name} STATIC ${ARG_SRCS})
+  target_link_libraries(${name} PUBLIC ${ARG_DEPS})
+  saccade_target_defaults(${name})
+endfunction()
+
+# Tests marked SANITIZE are cheap to build without LibTorch or gRPC underneath; the asan and tsan
+# presets build and run exactly those through the target sanitized_tests. Tests without threads are marked
+# SANITIZE_MEMORY: the tsan preset leaves them out.
+add_custom_target(sanitized_tests)
+
+# saccade_test(NAME SRCS ... DEPS ... [LABELS ...] [SANITIZE|SANITIZE_MEMORY]): a GoogleTest program beside its code.
+function(saccade_test name)
+  cmake_parse_arguments(ARG "SANITIZE;SANITIZE_MEMORY" "" "SRCS;DEPS;LABELS" ${ARGN})
+  if(NOT GTest_FOUND)
+    return()
+  endif()
+  add_executable(${name} ${ARG_SRCS})
+  target_link_libraries(${name} PRIVATE ${ARG_DEPS} GTest::gmock GTest::gtest GTest::gtest_main)
+  saccade_target_defaults(${name})
+  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
+  if(NOT ARG_LABELS)
+    set(ARG_LABELS unit)
+  endif()
+  if(TARGET saccade_tsan_absl_mutex)
+    target_link_libraries(${name} PRIVATE saccade_tsan_absl_mutex)
+  endif()
+  if(ARG_SANITIZE OR (ARG_SANITIZE_MEMORY AND NOT SACCADE_SANITIZE STREQUAL "thread"))
+    list(APPEND ARG_LABELS sanitize)
+    add_dependencies(sanitized_tests ${name})
+  endif()
+  add_test(NAME ${name} COMMAND ${name})
+  set_tests_properties(${name} PROPERTIES LABELS "${ARG_LABELS}" TIMEOUT 300)
+endfunction()
+
+# saccade_python_test(NAME FILE [ARGS ...] [LABELS ...] [ENV ...]): a pytest file, run by the project's own
+# Python environment, told where the build is through SACCADE_BUILD_DIR.
+function(saccade_python_test name file)
+  cmake_parse_arguments(ARG "" "TIMEOUT" "ARGS;LABELS;ENV" ${ARGN})
+  if(NOT ARG_LABELS)
+    set(ARG_LABELS unit)
+  endif()
+  if(NOT ARG_TIMEOUT)
+    set(ARG_TIMEOUT 300)
+  endif()
+  add_test(NAME ${name}
+    COMMAND ${SACCADE_PYTHON} -m pytest -q -p no:cacheprovider ${CMAKE_CURRENT_SOURCE_DIR}/${file} ${ARG_ARGS}
+    WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+  set_tests_properties(${name} PROPERTIES LABELS "${ARG_LABELS}" TIMEOUT ${ARG_TIMEOUT}
+    ENVIRONMENT "SACCADE_BUILD_DIR=${PROJECT_BINARY_DIR};PYTHONPATH=${PROJECT_SOURCE_DIR};PYTHONDONTWRITEBYTECODE=1;${ARG_ENV}")
+endfunction()

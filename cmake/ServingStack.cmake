@@ -1,0 +1,23 @@
+# Everything the serving side takes from the system's packages.
+find_package(Threads REQUIRED)
+find_package(Protobuf REQUIRED)
+find_package(absl REQUIRED)
+find_package(gRPC CONFIG REQUIRED)
+find_package(prometheus-cpp CONFIG REQUIRED)
+find_package(spdlog CONFIG REQUIRED)
+find_package(OpenCV REQUIRED COMPONENTS core imgproc imgcodecs)
+find_package(nlohmann_json CONFIG REQUIRED)
+find_package(CLI11 CONFIG REQUIRED)
+
+# LibTorch's include folder ships another version of protobuf's headers, which would shadow the system's. A
+# folder with nothing but a link to the right ones, first on the include path, keeps them apart.
+set(SACCADE_PROTOBUF_SHADOW ${PROJECT_BINARY_DIR}/protobuf_headers)
+file(MAKE_DIRECTORY ${SACCADE_PROTOBUF_SHADOW})
+list(GET Protobuf_INCLUDE_DIRS 0 SACCADE_PROTOBUF_INCLUDE)
+file(CREATE_LINK ${SACCADE_PROTOBUF_INCLUDE}/google ${SACCADE_PROTOBUF_SHADOW}/google SYMBOLIC)
+
+# The system's Abseil was built without ThreadSanitizer, which therefore cannot see its locks.
+if(SACCADE_SANITIZE STREQUAL "thread")
+  add_library(saccade_tsan_absl_mutex OBJECT cmake/tsan_absl_mutex.cc)
+  target_link_libraries(saccade_tsan_absl_mutex PUBLIC absl::synchronization ${CMAKE_DL_LIBS})
+endif()

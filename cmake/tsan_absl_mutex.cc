@@ -1,0 +1,132 @@
+// Tells ThreadSanitizer of absl::Mutex. The distributions' Abseil is built without it, so its locks are invisible
+// and everything they guard looks like a race. Linked into a program of the tsan preset, these definitions come
+// before the shared library's, tell what happens, and call it.
+#include <dlfcn.h>
+#include <sanitizer/tsan_interface.h>
+
+#include <cstdio>
+#include <cstdlib>
+
+#include "absl/synchronization/mutex.h"
+
+extern "C" {
+void AnnotateIgnoreReadsBegin(const char* file, int line);
+void AnnotateIgnoreReadsEnd(const char* file, int line);
+}
+
+namespace {
+
+// The library's own function. `name` is as in `nm -D libabsl_synchronization.so`, without the namespace.
+template <typename F>
+F Real(const char* kind, const char* name) {
+  char symbol[160];
+  std::snprintf(symbol, sizeof(symbol), "%s4absl7debian3%s", kind, name);
+  void* found = dlsym(RTLD_NEXT, symbol);
+  if (found == nullptr) {
+    std::fprintf(stderr, "no %s in Abseil's shared library: adapt %s\n", symbol, __FILE__);
+    std::abort();
+  }
+  return reinterpret_cast<F>(found);
+}
+
+}  // namespace
+
+#define REAL(type, kind, name) static const auto real = Real<type>(kind, name)
+
+namespace absl {
+ABSL_NAMESPACE_BEGIN
+
+void Mutex::Lock() {
+  REAL(void (*)(Mutex*), "_ZN", "5Mutex4LockEv");
+  real(this);
+  __tsan_acquire(this);
+}
+
+void Mutex::Unlock() {
+  REAL(void (*)(Mutex*), "_ZN", "5Mutex6UnlockEv");
+  __tsan_release(this);
+  real(this);
+}
+
+void Mutex::ReaderLock() {
+  REAL(void (*)(Mutex*), "_ZN", "5Mutex10ReaderLockEv");
+  real(this);
+  __tsan_acquire(this);
+}
+
+void Mutex::ReaderUnlock() {
+  REAL(void (*)(Mutex*), "_ZN", "5Mutex12ReaderUnlockEv");
+  __tsan_release(this);
+  real(this);
+}
+
+bool Mutex::TryLock() {
+  REAL(bool (*)(Mutex*), "_ZN", "5Mutex7TryLockEv");
+  const bool locked = real(this);
+  if (locked) __tsan_acquire(this);
+  return locked;
+}
+
+void Mutex::LockWhen(const Condition& condition) {
+  REAL(void (*)(Mutex*, const Condition&), "_ZN", "5Mutex8LockWhenERKNS0_9ConditionE");
+  real(this, condition);
+  __tsan_acquire(this);
+}
+
+void Mutex::Await(const Condition& condition) {
+  REAL(void (*)(Mutex*, const Condition&), "_ZN", "5Mutex5AwaitERKNS0_9ConditionE");
+  __tsan_release(this);
+  real(this, condition);
+  __tsan_acquire(this);
+}
+
+bool Mutex::AwaitWithTimeout(const Condition& condition, Duration timeout) {
+  REAL(bool (*)(Mutex*, const Condition&, Duration), "_ZN", "5Mutex16AwaitWithTimeoutERKNS0_9ConditionENS0_8DurationE");
+  __tsan_release(this);
+  const bool holds = real(this, condition, timeout);
+  __tsan_acquire(this);
+  return holds;
+}
+
+bool Mutex::AwaitWithDeadline(const Condition& condition, Time deadline) {
+  REAL(bool (*)(Mutex*, const Condition&, Time), "_ZN", "5Mutex17AwaitWithDeadlineERKNS0_9ConditionENS0_4TimeE");
+  __tsan_release(this);
+  const bool holds = real(this, condition, deadline);
+  __tsan_acquire(this);
+  return holds;
+}
+
+void CondVar::Wait(Mutex* mutex) {
+  REAL(void (*)(CondVar*, Mutex*), "_ZN", "7CondVar4WaitEPNS0_5MutexE");
+  __tsan_release(mutex);
+  real(this, mutex);
+  __tsan_acquire(mutex);
+}
+
+bool CondVar::WaitWithTimeout(Mutex* mutex, Duration timeout) {
+  REAL(bool (*)(CondVar*, Mutex*, Duration), "_ZN", "7CondVar15WaitWithTimeoutEPNS0_5MutexENS0_8DurationE");
+  __tsan_release(mutex);
+  const bool timed_out = real(this, mutex, timeout);
+  __tsan_acquire(mutex);
+  return timed_out;
+}
+
+bool CondVar::WaitWithDeadline(Mutex* mutex, Time deadline) {
+  REAL(bool (*)(CondVar*, Mutex*, Time), "_ZN", "7CondVar16WaitWithDeadlineEPNS0_5MutexENS0_4TimeE");
+  __tsan_release(mutex);
+  const bool timed_out = real(this, mutex, deadline);
+  __tsan_acquire(mutex);
+  return timed_out;
+}
+
+// Evaluated with the mutex held, but inside of the library: by whoever unlocks, after it was told above.
+bool Condition::Eval() const {
+  REAL(bool (*)(const Condition*), "_ZNK", "9Condition4EvalEv");
+  AnnotateIgnoreReadsBegin(__FILE__, __LINE__);
+  const bool holds = real(this);
+  AnnotateIgnoreReadsEnd(__FILE__, __LINE__);
+  return holds;
+}
+
+ABSL_NAMESPACE_END
+}  // namespace absl
