@@ -1,0 +1,31 @@
+#include "kernels/common/cpu_isa.h"
+
+namespace saccade::kernels {
+
+CpuIsa BestCpuIsa() {
+#if defined(__x86_64__)
+  static const CpuIsa best = [] {
+    const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+    const bool avx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+                        __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
+    return avx2 && avx512 ? CpuIsa::kAvx512 : avx2 ? CpuIsa::kAvx2 : CpuIsa::kPortable;
+  }();
+  return best;
+#else
+  return CpuIsa::kPortable;
+#endif
+}
+
+std::string_view CpuIsaName(CpuIsa isa) {
+  switch (isa) {
+    case CpuIsa::kAvx512:
+      return "avx512";
+    case CpuIsa::kAvx2:
+      return "avx2";
+    case CpuIsa::kPortable:
+      break;
+  }
+  return "portable";
+}
+
+}  // namespace saccade::kernels

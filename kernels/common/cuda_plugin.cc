@@ -1,0 +1,71 @@
+#include "kernels/common/cuda_plugin.h"
+
+#include <dlfcn.h>
+
+#include <filesystem>
+#include <string>
+
+namespace saccade::kernels {
+namespace {
+
+std::string LastError() {
+  const char* error = dlerror();
+  return error == nullptr ? "no reason given" : error;
+}
+
+// Asks the driver itself: CUDA's runtime would have to be linked, and is not there on every machine.
+int CountDevices(std::string* reason) {
+  void* driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+  if (driver == nullptr) {
+    *reason = "no CUDA driver: " + LastError();
+    return 0;
+  }
+  const auto init = reinterpret_cast<int (*)(unsigned)>(dlsym(driver, "cuInit"));
+  const auto count = reinterpret_cast<int (*)(int*)>(dlsym(driver, "cuDeviceGetCount"));
+  int devices = 0;
+  if (init == nullptr || count == nullptr) {
+    *reason = "libcuda.so.1 lacks cuInit or cuDeviceGetCount; expected NVIDIA's driver library";
+  } else if (const int error = init(0); error != 0) {
+    *reason = "the CUDA driver does not start (cuInit returned " + std::to_string(error) + ")";
+  } else if (const int failed = count(&devices); failed != 0 || devices == 0) {
+    *reason = "the CUDA driver sees no GPU";
+    devices = 0;
+  }
+  return devices;
+}
+
+std::filesystem::path OwnFolder() {
+  Dl_info info;
+  if (dladdr(reinterpret_cast<void*>(&LoadCudaPlugin), &info) == 0) return {};
+  return std::filesystem::path(info.dli_fname).parent_path();
+}
+
+CudaPlugin Load() {
+  CudaPlugin plugin;
+  const int devices = CountDevices(&plugin.reason);
+  if (devices == 0) return plugin;
+  // Opened by name and never linked: it drags in gigabytes of CUDA libraries.
+  if (dlopen("libtorch_cuda.so", RTLD_NOW | RTLD_GLOBAL) == nullptr) {
+    plugin.reason = "there is a GPU, but LibTorch's CUDA side does not load: " + LastError() +
+                    ". Install the full set of CUDA wheels (./dev build --cuda).";
+    return plugin;
+  }
+  const std::string own = OwnFolder() / "libsaccade_cuda.so";
+  if (dlopen(own.c_str(), RTLD_NOW | RTLD_LOCAL) == nullptr) {
+    plugin.reason = "there is a GPU, but the operators' CUDA side does not load: " + LastError() +
+                    ". It is built where nvcc is found.";
+    return plugin;
+  }
+  plugin.loaded = true;
+  plugin.devices = devices;
+  return plugin;
+}
+
+}  // namespace
+
+const CudaPlugin& LoadCudaPlugin() {
+  static const CudaPlugin plugin = Load();
+  return plugin;
+}
+
+}  // namespace saccade::kernels

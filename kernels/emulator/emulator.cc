@@ -1,0 +1,238 @@
+#include "kernels/emulator/emulator.h"
+
+#include <algorithm>
+#include <exception>
+#include <map>
+#include <memory>
+#include <random>
+#include <sstream>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "kernels/emulator/fibre.h"
+
+thread_local dim3 threadIdx, blockIdx, blockDim, gridDim;
+
+namespace saccade::emulator {
+namespace {
+
+constexpr int kWarpSize = 32;
+
+enum class State { kReady, kAtBarrier, kInShuffle, kExited };
+
+struct Thread {
+  Fibre fibre;
+  dim3 index;
+  int number = 0;
+  State state = State::kReady;
+  std::source_location where;
+  uint32_t mask = 0;
+  uint64_t value = 0;
+  int source_lane = 0;
+};
+
+std::string Place(const Thread& thread) {
+  std::ostringstream text;
+  text << "thread " << thread.number;
+  if (thread.state == State::kExited) {
+    text << " has exited";
+  } else {
+    text << (thread.state == State::kAtBarrier ? " waits at __syncthreads, " : " waits in a shuffle, ")
+         << thread.where.file_name() << ":" << thread.where.line();
+  }
+  return text.str();
+}
+
+bool SamePlace(const Thread& a, const Thread& b) {
+  return a.state == b.state && a.where.line() == b.where.line() && a.where.column() == b.where.column() &&
+         std::string_view(a.where.file_name()) == b.where.file_name();
+}
+
+class Block {
+ public:
+  Block(const LaunchOptions& options, const std::function<void()>& body)
+      : options_(options), body_(body), random_(options.seed) {
+    const unsigned count = options.block.x * options.block.y * options.block.z;
+    if (count == 0 || count > 1024) throw std::logic_error("a block should have 1 to 1024 threads");
+    for (unsigned i = 0; i < count; ++i) {
+      threads_.push_back(std::make_unique<Thread>());
+      threads_[i]->number = static_cast<int>(i);
+      threads_[i]->index = dim3(i % options.block.x, i / options.block.x % options.block.y,
+                                i / (options.block.x * options.block.y));
+    }
+  }
+
+  void Run(dim3 index);
+  Thread& current() { return *current_; }
+  void* Shared(const void* key, size_t bytes);
+  void* DynamicShared() { return Shared(this, options_.shared_bytes); }
+
+  // Leaves the running thread's fibre until the scheduler marks it ready again.
+  void Wait(State state, const std::source_location& where) {
+    current_->state = state;
+    current_->where = where;
+    current_->fibre.Suspend();
+  }
+
+ private:
+  static void Enter(void* block);
+  bool ReleaseShuffles();
+  bool ReleaseBarrier();
+  [[noreturn]] void Stuck() const;
+
+  const LaunchOptions& options_;
+  const std::function<void()>& body_;
+  std::mt19937_64 random_;
+  std::vector<std::unique_ptr<Thread>> threads_;
+  Thread* current_ = nullptr;
+  std::exception_ptr error_;
+  std::map<const void*, std::vector<std::byte>> shared_;
+};
+
+thread_local Block* running = nullptr;
+
+void Block::Enter(void* block) {
+  auto* self = static_cast<Block*>(block);
+  try {
+    self->body_();
+  } catch (...) {
+    self->error_ = std::current_exception();
+  }
+  self->current_->state = State::kExited;
+}
+
+void Block::Run(dim3 index) {
+  shared_.clear();
+  for (auto& thread : threads_) {
+    thread->state = State::kReady;
+    thread->fibre.Prepare(&Block::Enter, this);
+  }
+  std::vector<Thread*> order;
+  for (;;) {
+    order.clear();
+    bool all_exited = true;
+    for (auto& thread : threads_) {
+      all_exited &= thread->state == State::kExited;
+      if (thread->state == State::kReady) order.push_back(thread.get());
+    }
+    if (all_exited) return;
+    if (order.empty()) {
+      if (ReleaseShuffles() || ReleaseBarrier()) continue;
+      Stuck();
+    }
+    std::shuffle(order.begin(), order.end(), random_);
+    for (Thread* thread : order) {
+      current_ = thread;
+      threadIdx = thread->index;
+      blockIdx = index;
+      blockDim = options_.block;
+      gridDim = options_.grid;
+      thread->fibre.Resume();
+      if (error_ != nullptr) std::rethrow_exception(error_);
+    }
+  }
+}
+
+// A shuffle goes on when every lane that its mask names is in it, with the same mask at the same place.
+bool Block::ReleaseShuffles() {
+  bool released = false;
+  for (size_t first = 0; first < threads_.size(); ++first) {
+    const Thread& leader = *threads_[first];
+    if (leader.state != State::kInShuffle) continue;
+    const size_t warp = first / kWarpSize * kWarpSize;
+    std::vector<Thread*> members;
+    bool complete = true;
+    for (int lane = 0; lane < kWarpSize; ++lane) {
+      if ((leader.mask >> lane & 1) == 0) continue;
+      complete &= warp + lane < threads_.size();
+      if (!complete) break;
+      Thread* member = threads_[warp + lane].get();
+      complete = SamePlace(*member, leader) && member->mask == leader.mask;
+      members.push_back(member);
+    }
+    if (!complete) continue;
+    std::vector<uint64_t> received;
+    for (const Thread* member : members) {
+      const bool named = leader.mask >> member->source_lane & 1;
+      // What a lane outside the mask holds is undefined on the device; poison shows its use.
+      received.push_back(named ? threads_[warp + member->source_lane]->value : ~uint64_t{0});
+    }
+    for (size_t i = 0; i < members.size(); ++i) {
+      members[i]->value = received[i];
+      members[i]->state = State::kReady;
+    }
+    released = true;
+  }
+  return released;
+}
+
+bool Block::ReleaseBarrier() {
+  for (const auto& thread : threads_) {
+    if (thread->state != State::kAtBarrier || !SamePlace(*thread, *threads_.front())) return false;
+  }
+  for (auto& thread : threads_) thread->state = State::kReady;
+  return true;
+}
+
+void Block::Stuck() const {
+  const Thread* first = nullptr;
+  for (const auto& thread : threads_) {
+    if (thread->state == State::kExited) continue;
+    if (first == nullptr) first = thread.get();
+  }
+  std::string message = "the block cannot go on: " + Place(*first);
+  for (const auto& thread : threads_) {
+    if (SamePlace(*thread, *first) && thread->mask == first->mask) continue;
+    throw std::logic_error(message + ", while " + Place(*thread));
+  }
+  throw std::logic_error(message + ", whose mask names lanes that the block does not have");
+}
+
+void* Block::Shared(const void* key, size_t bytes) {
+  auto& memory = shared_[key];
+  // All ones is a NaN in every floating-point type.
+  if (memory.empty()) memory.assign(bytes, std::byte{0xff});
+  if (memory.size() != bytes) throw std::logic_error("one shared array was asked for with two sizes");
+  return memory.data();
+}
+
+}  // namespace
+
+void Launch(const LaunchOptions& options, const std::function<void()>& body) {
+  Block block(options, body);
+  std::vector<dim3> blocks;
+  for (unsigned z = 0; z < options.grid.z; ++z) {
+    for (unsigned y = 0; y < options.grid.y; ++y) {
+      for (unsigned x = 0; x < options.grid.x; ++x) blocks.emplace_back(x, y, z);
+    }
+  }
+  std::mt19937_64 random(options.seed);
+  std::shuffle(blocks.begin(), blocks.end(), random);
+  running = &block;
+  for (const dim3& index : blocks) block.Run(index);
+  running = nullptr;
+}
+
+void SyncThreads(const std::source_location& where) {
+  running->current().mask = 0;
+  running->Wait(State::kAtBarrier, where);
+}
+
+uint64_t Shuffle(uint32_t mask, uint64_t value, int source_lane, const std::source_location& where) {
+  Thread& thread = running->current();
+  thread.mask = mask;
+  thread.value = value;
+  thread.source_lane = source_lane;
+  running->Wait(State::kInShuffle, where);
+  return thread.value;
+}
+
+int Lane() { return running->current().number % kWarpSize; }
+
+void* SharedMemory(const void* key, size_t bytes) { return running->Shared(key, bytes); }
+
+void* DynamicSharedMemory() { return running->DynamicShared(); }
+
+}  // namespace saccade::emulator

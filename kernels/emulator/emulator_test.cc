@@ -1,0 +1,145 @@
+#include "kernels/emulator/emulator.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <set>
+#include <stdexcept>
+#include <vector>
+
+#include "kernels/common/device.h"
+
+namespace saccade::emulator {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+
+std::string ErrorOf(const LaunchOptions& options, const std::function<void()>& body) {
+  try {
+    Launch(options, body);
+  } catch (const std::logic_error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+__global__ void Reverse(const float* in, float* out, bool with_barrier) {
+  SACCADE_SHARED(float, tile, 64);
+  tile[threadIdx.x] = in[threadIdx.x];
+  if (with_barrier) __syncthreads();
+  out[threadIdx.x] = tile[63 - threadIdx.x];
+}
+
+std::vector<float> RunReverse(bool with_barrier, uint64_t seed) {
+  std::vector<float> in(64), out(64, -1.0f);
+  for (int i = 0; i < 64; ++i) in[i] = static_cast<float>(i);
+  Launch({.block = 64, .seed = seed}, [&] { Reverse(in.data(), out.data(), with_barrier); });
+  return out;
+}
+
+TEST(EmulatorTest, ABarrierOrdersSharedMemory) {
+  for (uint64_t seed = 1; seed < 5; ++seed) {
+    const auto out = RunReverse(true, seed);
+    for (int i = 0; i < 64; ++i) EXPECT_EQ(out[i], 63 - i);
+  }
+}
+
+TEST(EmulatorTest, AMissingBarrierShowsAsPoisonThatChangesWithTheSeed) {
+  std::set<std::vector<bool>> patterns;
+  for (uint64_t seed = 1; seed < 5; ++seed) {
+    std::vector<bool> poisoned;
+    for (const float value : RunReverse(false, seed)) poisoned.push_back(std::isnan(value));
+    EXPECT_THAT(poisoned, testing::Contains(true));
+    patterns.insert(poisoned);
+  }
+  EXPECT_GT(patterns.size(), 1u);
+}
+
+TEST(EmulatorTest, ReportsABarrierThatAnExitedThreadNeverReaches) {
+  EXPECT_THAT(ErrorOf({.block = 40},
+                      [] {
+                        if (threadIdx.x != 7) __syncthreads();
+                      }),
+              AllOf(HasSubstr("waits at __syncthreads"), HasSubstr("thread 7 has exited")));
+}
+
+__global__ void WaitByWarp() {
+  if (threadIdx.x < 32) {
+    __syncthreads();
+  } else {
+    __syncthreads();
+  }
+}
+
+TEST(EmulatorTest, ReportsThreadsAtDifferentBarriers) {
+  EXPECT_THAT(ErrorOf({.block = 33}, WaitByWarp),
+              AllOf(HasSubstr("thread 0 waits at __syncthreads"), HasSubstr("while thread 32 waits at")));
+}
+
+TEST(EmulatorTest, ReportsAShuffleThatALaneOfTheMaskNeverReaches) {
+  EXPECT_THAT(ErrorOf({.block = 32},
+                      [] {
+                        if (threadIdx.x != 3) __shfl_sync(kernels::kWholeWarp, 1.0f, 0);
+                      }),
+              AllOf(HasSubstr("waits in a shuffle"), HasSubstr("thread 3 has exited")));
+  EXPECT_THAT(ErrorOf({.block = 16}, [] { __shfl_sync(kernels::kWholeWarp, 1.0f, 0); }),
+              HasSubstr("lanes that the block does not have"));
+}
+
+TEST(EmulatorTest, ShufflesWithinEachWarp) {
+  std::vector<int> down(64), exchanged(64), first(64);
+  std::vector<float> sums(64);
+  Launch({.block = 64, .seed = 3}, [&] {
+    const int i = static_cast<int>(threadIdx.x);
+    down[i] = __shfl_down_sync(kernels::kWholeWarp, i, 5);
+    exchanged[i] = __shfl_xor_sync(kernels::kWholeWarp, i, 1);
+    first[i] = __shfl_sync(kernels::kWholeWarp, i, 0);
+    sums[i] = kernels::WarpSum(static_cast<float>(i));
+  });
+  for (int i = 0; i < 64; ++i) {
+    EXPECT_EQ(down[i], i % 32 + 5 < 32 ? i + 5 : i);
+    EXPECT_EQ(exchanged[i], i ^ 1);
+    EXPECT_EQ(first[i], i / 32 * 32);
+    EXPECT_EQ(sums[i], i < 32 ? 496 : 1520);
+  }
+}
+
+TEST(EmulatorTest, EveryThreadOfTheGridRunsOnceWithItsIndices) {
+  std::vector<int> runs(2 * 3 * 4 * 5, 0);
+  Launch({.grid = dim3(2, 3), .block = dim3(4, 5), .seed = 9}, [&] {
+    ASSERT_EQ(gridDim.y, 3u);
+    ASSERT_EQ(blockDim.x, 4u);
+    ++runs[((blockIdx.y * 2 + blockIdx.x) * 5 + threadIdx.y) * 4 + threadIdx.x];
+  });
+  EXPECT_THAT(runs, testing::Each(1));
+}
+
+TEST(EmulatorTest, SharedMemoryIsPoisonedForEveryBlock) {
+  std::vector<float> seen(3);
+  Launch({.grid = 3, .shared_bytes = sizeof(float)}, [&] {
+    SACCADE_DYNAMIC_SHARED(float, value);
+    seen[blockIdx.x] = *value;
+    *value = 1.0f;
+  });
+  for (const float value : seen) EXPECT_TRUE(std::isnan(value));
+}
+
+TEST(EmulatorTest, AnExceptionInAKernelReachesTheCaller) {
+  EXPECT_THROW(Launch({}, [] { throw std::out_of_range("index"); }), std::out_of_range);
+}
+
+#if defined(__SANITIZE_ADDRESS__)
+TEST(EmulatorDeathTest, AddressSanitizerSeesAnAccessPastSharedMemory) {
+  EXPECT_DEATH(Launch({.block = 32, .shared_bytes = 31 * sizeof(float)},
+                      [] {
+                        SACCADE_DYNAMIC_SHARED(float, scores);
+                        scores[threadIdx.x] = 1.0f;
+                      }),
+               "heap-buffer-overflow");
+}
+#endif
+
+}  // namespace
+}  // namespace saccade::emulator

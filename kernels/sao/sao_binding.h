@@ -1,0 +1,25 @@
+// From tensors to the plain problem that the CPU and CUDA code take.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include "kernels/sao/sao_impl.h"
+#include "kernels/sao/sao_problem.h"
+
+namespace saccade::kernels {
+
+// A problem, the tensors its pointers point into, and the result, allocated but not written.
+struct SaoCall {
+  SaoProblem problem;
+  at::Tensor q, k, v, w, value_weight, scale, shift, valid, out;
+};
+
+// Check the arguments (see CheckSao) and copy what the kernels cannot read in place: feature maps without one
+// stride for all positions or laid out unlike the result, and weights of another type than the sums.
+SaoCall BindSao(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const OptionalTensor& w,
+                int64_t heads, bool global_term, const OptionalTensor& valid);
+SaoCall BindSaoModule(const at::Tensor& x, const at::Tensor& value_weight, const OptionalTensor& w,
+                      const at::Tensor& scale, const at::Tensor& shift, int64_t heads, bool global_term,
+                      bool residual, const OptionalTensor& valid);
+
+}  // namespace saccade::kernels

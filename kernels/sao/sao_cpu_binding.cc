@@ -1,0 +1,67 @@
+#include <ATen/ops/empty.h>
+#include <c10/util/Exception.h>
+#include <torch/library.h>
+
+#include "kernels/common/bfloat16.h"
+#include "kernels/common/check.h"
+#include "kernels/common/parallel.h"
+#include "kernels/sao/sao_binding.h"
+#include "kernels/sao/sao_cpu.h"
+
+namespace saccade::kernels {
+namespace {
+
+void CheckValidExtents(const char* op, const SaoProblem& problem) {
+  for (int64_t i = 0; problem.valid != nullptr && i < problem.batch * problem.spatial_dims; ++i) {
+    const int64_t dim = i % problem.spatial_dims;
+    const int64_t size = problem.extent[kMaxSpatialDims - problem.spatial_dims + dim];
+    TORCH_CHECK(problem.valid[i] >= 0 && problem.valid[i] <= size, op, ": argument 'valid' at [",
+                i / problem.spatial_dims, ", ", dim, "] should lie in 0..", size, ", got ", problem.valid[i]);
+  }
+}
+
+template <typename T>
+void RunAs(const SaoCall& call) {
+  const Parallel parallel = TorchParallel();
+  const auto bytes = static_cast<int64_t>(SaoCpuWorkspaceBytes<T>(call.problem, parallel.threads));
+  const at::Tensor workspace = at::empty({bytes}, call.out.options().dtype(at::kByte));
+  RunSaoCpu<T>(call.problem, BestCpuIsa(), parallel, static_cast<std::byte*>(workspace.mutable_data_ptr()));
+}
+
+at::Tensor Run(const char* op, const char* argument, const SaoCall& call) {
+  CheckDtype(op, argument, call.q, {at::kFloat, at::kBFloat16, at::kDouble});
+  CheckValidExtents(op, call.problem);
+  if (call.out.numel() == 0) return call.out;
+  switch (call.q.scalar_type()) {
+    case at::kFloat:
+      RunAs<float>(call);
+      break;
+    case at::kDouble:
+      RunAs<double>(call);
+      break;
+    default:
+      RunAs<BFloat16>(call);
+  }
+  return call.out;
+}
+
+at::Tensor SaoCpu(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const OptionalTensor& w,
+                  int64_t heads, bool global_term, const OptionalTensor& valid) {
+  return Run("sao", "q", BindSao(q, k, v, w, heads, global_term, valid));
+}
+
+at::Tensor SaoModuleCpu(const at::Tensor& x, const at::Tensor& value_weight, const OptionalTensor& w,
+                        const at::Tensor& scale, const at::Tensor& shift, int64_t heads, bool global_term,
+                        bool residual, const OptionalTensor& valid) {
+  return Run("sao_module", "x",
+             BindSaoModule(x, value_weight, w, scale, shift, heads, global_term, residual, valid));
+}
+
+}  // namespace
+
+TORCH_LIBRARY_IMPL(saccade, CPU, m) {
+  m.impl("sao", SaoCpu);
+  m.impl("sao_module", SaoModuleCpu);
+}
+
+}  // namespace saccade::kernels

@@ -1,0 +1,29 @@
+// Shapes without data, for torch.compile, fake tensors and export.
+#include <torch/library.h>
+
+#include "kernels/sao/sao_impl.h"
+
+namespace saccade::kernels {
+namespace {
+
+at::Tensor SaoMeta(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const OptionalTensor& w,
+                   int64_t heads, bool /*global_term*/, const OptionalTensor& valid) {
+  CheckSao(q, k, v, w, heads, valid);
+  return SaoResult(q);
+}
+
+at::Tensor SaoModuleMeta(const at::Tensor& x, const at::Tensor& value_weight, const OptionalTensor& w,
+                         const at::Tensor& scale, const at::Tensor& shift, int64_t heads,
+                         bool /*global_term*/, bool /*residual*/, const OptionalTensor& valid) {
+  CheckSaoModule(x, value_weight, w, scale, shift, heads, valid);
+  return SaoResult(x);
+}
+
+}  // namespace
+
+TORCH_LIBRARY_IMPL(saccade, Meta, m) {
+  m.impl("sao", SaoMeta);
+  m.impl("sao_module", SaoModuleMeta);
+}
+
+}  // namespace saccade::kernels

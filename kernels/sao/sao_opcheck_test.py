@@ -1,0 +1,129 @@
+"""The operator as Python sees it: torch.library.opcheck, gradients, and an independent composition."""
+
+import os
+import pathlib
+
+import pytest
+import torch
+
+LIBRARY = pathlib.Path(os.environ["SACCADE_BUILD_DIR"]) / "lib" / "libsaccade_kernels.so"
+torch.ops.load_library(LIBRARY)
+OPS = torch.ops.saccade
+
+
+def random(*shape, dtype=torch.float64, grad=False):
+    return (torch.randn(*shape, dtype=torch.float64) + 0.2).to(dtype).requires_grad_(grad)
+
+
+def by_einsum(q, k, v, w, heads, global_term):
+    """Sums over positions, not divided by N, by one einsum per term."""
+    q, k, v = (t.flatten(2).unflatten(1, (heads, -1)) for t in (q, k, v))
+    w = w.view(heads, -1)
+    out = torch.einsum("bhcj,hd,bhdi->bhci", v, w, q)
+    if global_term:
+        out = out + torch.einsum("bhcj,bhdj,hd->bhc", v, k, w).unsqueeze(-1)
+    return out.flatten(1, 2)
+
+
+def by_einsum_module(x, value_weight, w, scale, shift, heads, global_term, residual):
+    v = torch.einsum("cd,bd...->bc...", value_weight.flatten(1), x)
+    out = by_einsum(x, x, v, w, heads, global_term) * scale[:, None] + shift[:, None]
+    return out.view_as(x) + (x if residual else 0)
+
+
+def module_weights(channels, dtype=torch.float64, grad=False):
+    return tuple(random(*shape, dtype=dtype, grad=grad)
+                 for shape in ((channels, channels), (channels,), (channels,), (channels,)))
+
+
+SAMPLES = {
+    "picture": ((2, 4, 3, 5), None),
+    "padded": ((2, 4, 3, 5), [[3, 5], [2, 3]]),
+    "line": ((1, 4, 7), None),
+    "volume": ((2, 4, 2, 2, 3), [[2, 2, 3], [1, 2, 2]]),
+}
+
+
+def sample_of(name, grad=False):
+    shape, valid = SAMPLES[name]
+    valid = None if valid is None else torch.tensor(valid)
+    return [random(*shape, grad=grad) for _ in range(3)], valid
+
+
+@pytest.mark.parametrize("sample", SAMPLES)
+def test_opcheck(sample):
+    (q, k, v), valid = sample_of(sample)
+    torch.library.opcheck(OPS.sao.default, (q, k, v, random(4), 2, True, valid))
+    torch.library.opcheck(OPS.sao.default, (q, q, v))
+    value_weight, w, scale, shift = module_weights(4)
+    torch.library.opcheck(OPS.sao_module.default,
+                          (q, value_weight, w, scale, shift, 4, True, True, valid))
+    torch.library.opcheck(OPS.sao_module.default, (q, value_weight, None, scale, shift, 2, False, False))
+
+
+# Each of these traces forward and backward with symbolic shapes, which takes seconds.
+def test_opcheck_with_gradients():
+    (q, k, v), valid = sample_of("padded", grad=True)
+    torch.library.opcheck(OPS.sao.default, (q, k, v, random(4, grad=True), 2, True, valid))
+    torch.library.opcheck(OPS.sao_module.default, (q, *module_weights(4, grad=True), 4, True, True, valid))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_opcheck_channels_last(dtype):
+    x = random(2, 8, 5, 7, dtype=dtype).contiguous(memory_format=torch.channels_last)
+    value_weight, w, scale, shift = module_weights(8, dtype=torch.float32)
+    torch.library.opcheck(OPS.sao_module.default, (x, value_weight, w, scale, shift))
+    assert OPS.sao_module(x, value_weight, w, scale, shift).is_contiguous(memory_format=torch.channels_last)
+
+
+@pytest.mark.parametrize("sample", SAMPLES)
+@pytest.mark.parametrize("global_term", [False, True])
+def test_gradients(sample, global_term):
+    (q, k, v), valid = sample_of(sample, grad=True)
+    w = random(4, grad=True)
+    assert torch.autograd.gradcheck(lambda *t: OPS.sao(*t, 2, global_term, valid), (q, k, v, w))
+    assert torch.autograd.gradcheck(lambda *t: OPS.sao_module(*t, 4, global_term, True, valid),
+                                    (q, *module_weights(4, grad=True)))
+
+
+@pytest.mark.parametrize("heads", [1, 2, 8])
+@pytest.mark.parametrize("global_term", [False, True])
+def test_matches_an_independent_composition(heads, global_term):
+    q, k, v = (random(3, 8, 11, 6) for _ in range(3))
+    w = random(8)
+    expected = by_einsum(q, k, v, w, heads, global_term).view_as(q) / 66
+    torch.testing.assert_close(OPS.sao(q, k, v, w, heads, global_term), expected, rtol=1e-12, atol=1e-12)
+    weights = module_weights(8)
+    for residual in (False, True):
+        torch.testing.assert_close(OPS.sao_module(q, *weights, heads, global_term, residual),
+                                   by_einsum_module(q, *weights, heads, global_term, residual),
+                                   rtol=1e-12, atol=1e-11)
+
+
+def test_training_and_serving_agree():
+    x = random(2, 16, 9, 8, dtype=torch.float32)
+    weights = module_weights(16, dtype=torch.float32)
+    served = OPS.sao_module(x, *weights)
+    trained = OPS.sao_module(x.clone().requires_grad_(), *weights)
+    assert trained.grad_fn is not None
+    torch.testing.assert_close(served, trained.detach(), rtol=1e-5, atol=1e-4 * served.abs().max().item())
+
+
+def test_compiles_without_a_graph_break():
+    x = random(2, 8, 5, 7, dtype=torch.float32)
+    weights = module_weights(8, dtype=torch.float32)
+    compiled = torch.compile(lambda t: OPS.sao_module(t, *weights) * 2, backend="aot_eager", fullgraph=True)
+    torch.testing.assert_close(compiled(x), OPS.sao_module(x, *weights) * 2)
+
+
+def test_forward_mode_takes_the_reference():
+    q, k, v = (random(1, 4, 3, 3) for _ in range(3))
+    tangent = random(1, 4, 3, 3)
+    _, got = torch.func.jvp(lambda t: OPS.sao(t, k, v), (q,), (tangent,))
+    _, expected = torch.func.jvp(lambda t: by_einsum(t, k, v, torch.ones(4, dtype=t.dtype), 1, True).view_as(t) / 9,
+                                 (q,), (tangent,))
+    torch.testing.assert_close(got, expected)
+
+
+def test_names_its_instruction_set():
+    assert OPS.cpu_isa() in ("portable", "avx2", "avx512")
