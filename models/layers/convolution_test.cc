@@ -1,0 +1,77 @@
+#include "models/layers/convolution.h"
+
+#include <ATen/ops/conv2d.h>
+#include <ATen/ops/randn.h>
+#include <gtest/gtest.h>
+
+#include "models/error.h"
+#include "models/testing/random_weights.h"
+
+namespace saccade::models {
+namespace {
+
+double RelativeError(const at::Tensor& got, const at::Tensor& expected) {
+  return got.to(at::kDouble).sub(expected).norm().item<double>() / expected.norm().item<double>();
+}
+
+// The convolution and its batch norm in fp64, one after the other.
+at::Tensor Expected(const at::Tensor& x, const TensorMap& tensors, int64_t stride, int64_t groups) {
+  const at::Tensor weight = tensors.at("conv.weight").to(at::kDouble);
+  const int64_t padding = weight.size(2) / 2;
+  const at::Tensor y = at::conv2d(x.to(at::kDouble), weight, {}, stride, padding, 1, groups);
+  const auto channel = [&](const char* name) { return tensors.at(name).to(at::kDouble).view({1, -1, 1, 1}); };
+  return y.sub(channel("bn.running_mean"))
+      .div(channel("bn.running_var").add(1e-5).sqrt())
+      .mul(channel("bn.weight"))
+      .add(channel("bn.bias"));
+}
+
+TensorMap Tensors(int64_t inputs, int64_t outputs, int64_t kernel, int64_t groups) {
+  return testing::RandomTensors({{"conv.weight", {outputs, inputs / groups, kernel, kernel}},
+                                 {"bn.weight", {outputs}},
+                                 {"bn.bias", {outputs}},
+                                 {"bn.running_mean", {outputs}},
+                                 {"bn.running_var", {outputs}}});
+}
+
+struct Shape {
+  int64_t inputs, outputs, kernel, stride, groups, height, width;
+};
+
+TEST(Convolution, AgreesWithConvolutionAndBatchNorm) {
+  for (const Shape& shape :
+       {Shape{3, 8, 3, 2, 1, 17, 12}, Shape{16, 24, 1, 1, 1, 7, 7}, Shape{40, 40, 3, 1, 40, 9, 5},
+        Shape{24, 24, 3, 2, 24, 8, 9}, Shape{32, 10, 1, 1, 1, 1, 1}}) {
+    const TensorMap tensors = Tensors(shape.inputs, shape.outputs, shape.kernel, shape.groups);
+    const Affine affine = FoldBatchNorm(tensors, "bn.");
+    const Convolution linear(tensors.at("conv.weight"), affine,
+                             {.stride = shape.stride, .groups = shape.groups});
+    const Convolution clipped(
+        tensors.at("conv.weight"), affine,
+        {.stride = shape.stride, .groups = shape.groups, .activation = Activation::kRelu6});
+    const at::Tensor x = at::randn({3, shape.inputs, shape.height, shape.width}).mul(3);
+    const at::Tensor expected = Expected(x, tensors, shape.stride, shape.groups);
+    for (const at::Tensor& layout : {x, x.contiguous(at::MemoryFormat::ChannelsLast)}) {
+      EXPECT_LT(RelativeError(linear(layout), expected), 1e-6);
+      EXPECT_LT(RelativeError(clipped(layout), expected.clamp(0, 6)), 1e-6);
+      const at::Tensor other = at::randn(expected.sizes()).contiguous(at::MemoryFormat::ChannelsLast);
+      const at::Tensor kept = other.clone();
+      EXPECT_LT(RelativeError(linear.WithSum(layout, other), expected.add(other)), 1e-6);
+      EXPECT_TRUE(other.equal(kept));
+    }
+  }
+}
+
+TEST(FoldBatchNorm, RefusesUnusableStatistics) {
+  TensorMap tensors = Tensors(4, 4, 1, 1);
+  tensors["bn.running_var"].select(0, 2).fill_(-1);
+  try {
+    FoldBatchNorm(tensors, "bn.");
+    FAIL();
+  } catch (const LoadError& error) {
+    EXPECT_NE(std::string(error.what()).find("batch norm bn has a negative variance"), std::string::npos);
+  }
+}
+
+}  // namespace
+}  // namespace saccade::models

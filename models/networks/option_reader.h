@@ -1,0 +1,37 @@
+// Reads an architecture's options strictly.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "models/options.h"
+
+namespace saccade::models {
+
+// Each function takes one option, or its default, and throws LoadError that names the legal values. After the
+// last one, RefuseOthers throws for a name that nobody asked for.
+class OptionReader {
+ public:
+  // `options` must outlive the reader.
+  OptionReader(std::string architecture, const Options& options)
+      : architecture_(std::move(architecture)), options_(options) {}
+
+  std::string Choice(const std::string& name, const std::string& otherwise,
+                     const std::vector<std::string>& legal);
+  int64_t Integer(const std::string& name, int64_t otherwise, int64_t least, int64_t most);
+  double Number(const std::string& name, double otherwise, double least, double most);
+  void RefuseOthers() const;
+
+ private:
+  // The option's value, or nullptr; either way its name is legal from now on.
+  const std::string* Find(const std::string& name, const std::string& legal);
+  [[noreturn]] void Refuse(const std::string& name, const std::string& value, const std::string& legal) const;
+
+  std::string architecture_;
+  const Options& options_;
+  std::vector<std::string> names_;
+  std::string legal_;
+};
+
+}  // namespace saccade::models

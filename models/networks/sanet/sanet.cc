@@ -1,0 +1,80 @@
+#include "models/networks/sanet/sanet.h"
+
+#include <ATen/ops/ones_like.h>
+
+#include <cmath>
+
+#include "models/networks/sanet/layers.h"
+#include "models/networks/sanet/modules.h"
+#include "models/networks/sanet/parameters.h"
+#include "models/tasks/classify.h"
+
+namespace saccade::models {
+namespace {
+
+// The paper's pictures are scaled to 256 and cropped to 224; other sizes keep the ratio.
+int64_t ResizeShortSide(int64_t input_size) {
+  return static_cast<int64_t>(std::lround(static_cast<double>(input_size) * 256 / 224));
+}
+
+Convolution MakeClassifier(const TensorMap& tensors) {
+  const at::Tensor weight = tensors.at("classifier.weight");
+  const at::Tensor bias = tensors.at("classifier.bias").to(at::kDouble);
+  return {weight.view({weight.size(0), weight.size(1), 1, 1}), {at::ones_like(bias), bias}, {}};
+}
+
+class Sanet : public Model {
+ public:
+  Sanet(Description description, const SanetPlan& plan, const TensorMap& tensors)
+      : description_(std::move(description)),
+        stem_(MakeConvolution(tensors, "stem.", {.stride = 2, .activation = Activation::kRelu6})),
+        head_(MakeConvolution(tensors, "head.", {.activation = Activation::kRelu6})),
+        classifier_(MakeClassifier(tensors)) {
+    for (const Block& block : plan.blocks) modules_.emplace_back(block, plan.options.global_term, tensors);
+  }
+
+  const Description& description() const override { return description_; }
+
+  std::vector<TaskResult> Run(const at::Tensor& batch) const override {
+    return Classify(description_, batch, [this](const at::Tensor& x) { return Logits(x); });
+  }
+
+ private:
+  at::Tensor Logits(const at::Tensor& batch) const {
+    at::Tensor x = stem_(batch.contiguous(at::MemoryFormat::ChannelsLast));
+    for (const SanetModule& module : modules_) x = module(x);
+    return classifier_(head_(x).mean({2, 3}, /*keepdim=*/true));
+  }
+
+  Description description_;
+  Convolution stem_;
+  std::vector<SanetModule> modules_;
+  Convolution head_;
+  Convolution classifier_;
+};
+
+}  // namespace
+
+Description DescribeSanet(const Options& options, const std::vector<std::string>& labels) {
+  const SanetOptions parsed = ParseSanetOptions(options);
+  Description description;
+  description.architecture = "sanet";
+  description.input.height = description.input.width = parsed.input_size;
+  description.input.resize_short_side = ResizeShortSide(parsed.input_size);
+  description.classes = parsed.classes;
+  description.labels = labels;
+  description.options = AsText(parsed);
+  description.parameters = CountSanet(MakeSanetPlan(parsed)).AllParameters();
+  return description;
+}
+
+std::unique_ptr<Model> LoadSanet(const Options& options, const std::string& weights_path,
+                                 const std::vector<std::string>& labels) {
+  const SanetPlan plan = MakeSanetPlan(ParseSanetOptions(options));
+  const TensorMap tensors = LoadWeights(weights_path, SanetParameters(plan));
+  return std::make_unique<Sanet>(DescribeSanet(options, labels), plan, tensors);
+}
+
+Counts CountSanet(const Options& options) { return CountSanet(MakeSanetPlan(ParseSanetOptions(options))); }
+
+}  // namespace saccade::models

@@ -1,0 +1,53 @@
+// SANet's table, and the blocks it unfolds to.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "models/networks/sanet/options.h"
+
+namespace saccade::models {
+
+enum class Module { kBase, kAttention };
+
+// One line of table 9 of the paper: `repetitions` modules, of which the first has the stride.
+struct TableRow {
+  Module module;
+  int64_t expansion;
+  int64_t channels;
+  int64_t repetitions;
+  int64_t stride;
+};
+
+struct Block {
+  std::string name;  // "blocks.N", as its parameters are named
+  Module module;
+  int64_t expansion;
+  int64_t inputs;
+  int64_t outputs;
+  int64_t stride;
+  int64_t size;  // of its input, in pixels a side
+
+  // Maps that its 1x1 expansion makes; none when r = 1.
+  int64_t expanded() const { return (expansion - 1) * inputs; }
+  // Maps that its depthwise convolution filters: attention takes the place of the c that BaseModule keeps.
+  int64_t filtered() const { return module == Module::kAttention ? expanded() : expansion * inputs; }
+  bool skip() const { return stride == 1 && inputs == outputs; }
+};
+
+struct SanetPlan {
+  SanetOptions options;
+  int64_t stem = 0;
+  std::vector<Block> blocks;
+  int64_t head = 0;
+};
+
+inline constexpr int64_t kSanetHeads = 4;
+
+SanetPlan MakeSanetPlan(const SanetOptions& options);
+
+// A side after a 3x3 convolution padded by one, or a pooling that keeps a rest.
+constexpr int64_t Strided(int64_t size, int64_t stride) { return (size - 1) / stride + 1; }
+
+}  // namespace saccade::models

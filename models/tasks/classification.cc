@@ -1,0 +1,37 @@
+#include "models/tasks/classification.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <numeric>
+
+namespace saccade::models {
+
+std::vector<ClassScore> TopK(const Classification& result, int k) {
+  const std::vector<float>& logits = result.logits;
+  const auto wanted = std::min(logits.size(), static_cast<size_t>(std::max(k, 0)));
+  if (wanted == 0) return {};
+
+  std::vector<int64_t> order(logits.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::partial_sort(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(wanted), order.end(),
+                    [&](int64_t a, int64_t b) {
+                      const float left = logits[static_cast<size_t>(a)];
+                      const float right = logits[static_cast<size_t>(b)];
+                      return left != right ? left > right : a < b;
+                    });
+
+  const double largest = logits[static_cast<size_t>(order.front())];
+  double sum = 0;
+  for (const float logit : logits) sum += std::exp(logit - largest);
+
+  std::vector<ClassScore> top;
+  top.reserve(wanted);
+  for (size_t rank = 0; rank < wanted; ++rank) {
+    const float logit = logits[static_cast<size_t>(order[rank])];
+    top.push_back({order[rank], static_cast<float>(std::exp(logit - largest) / sum), logit});
+  }
+  return top;
+}
+
+}  // namespace saccade::models

@@ -1,0 +1,49 @@
+#include "models/testing/random_weights.h"
+
+#include <ATen/ops/full.h>
+#include <ATen/ops/rand.h>
+#include <ATen/ops/randn.h>
+
+#include <cmath>
+#include <fstream>
+
+#include "models/weights/format/testing/files.h"
+
+namespace saccade::models::testing {
+namespace {
+
+bool EndsWith(const std::string& name, const char* suffix) { return name.ends_with(suffix); }
+
+at::Tensor RandomTensor(const TensorSpec& spec) {
+  if (EndsWith(spec.name, "attention.bn.running_var")) return at::full(spec.shape, 1e7, at::kFloat);
+  if (EndsWith(spec.name, "running_var") || EndsWith(spec.name, "bn.weight") || EndsWith(spec.name, ".w")) {
+    return at::rand(spec.shape, at::kFloat).add(0.5);
+  }
+  if (spec.shape.size() == 1) return at::randn(spec.shape, at::kFloat).mul(0.2);
+  double fan_in = 1;
+  for (size_t i = 1; i < spec.shape.size(); ++i) fan_in *= static_cast<double>(spec.shape[i]);
+  return at::randn(spec.shape, at::kFloat).mul(std::sqrt(2 / fan_in));
+}
+
+}  // namespace
+
+TensorMap RandomTensors(const std::vector<TensorSpec>& specs) {
+  TensorMap tensors;
+  for (const TensorSpec& spec : specs) tensors[spec.name] = RandomTensor(spec);
+  return tensors;
+}
+
+void SaveSafetensors(const TensorMap& tensors, const std::string& path) {
+  std::string header;
+  std::string data;
+  for (const auto& [name, tensor] : tensors) {
+    const std::string begin = std::to_string(data.size());
+    data.append(static_cast<const char*>(tensor.const_data_ptr()), tensor.nbytes());
+    header += header.empty() ? "{" : ",";
+    header += "\"" + name + "\":{\"dtype\":\"F32\",\"shape\":" + ShapeText(tensor.sizes()) +
+              ",\"data_offsets\":[" + begin + "," + std::to_string(data.size()) + "]}";
+  }
+  std::ofstream(path, std::ios::binary) << Safetensors(header + "}", data);
+}
+
+}  // namespace saccade::models::testing

@@ -1,0 +1,55 @@
+// A pickle virtual machine that knows what a state_dict needs and nothing else. It calls nothing, imports
+// nothing and allocates no more than a small multiple of its input.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "models/weights/format/tensor_entry.h"
+
+namespace saccade::models {
+
+// Values refer to each other by their place in one table, so that a hostile nest or cycle is only numbers.
+struct PickleValue {
+  enum class Kind {
+    kNone,
+    kBool,
+    kInt,
+    kFloat,
+    kString,
+    kTuple,
+    kList,
+    kDict,
+    kGlobal,
+    kStorage,
+    kTensor,
+    kMark
+  };
+  Kind kind = Kind::kNone;
+  int64_t integer = 0;          // kBool, kInt
+  std::string_view text;        // kString; kGlobal as "module\nname"; kStorage: its key in the archive
+  std::vector<uint32_t> items;  // kTuple, kList; kDict as key, value, key, value...
+
+  ElementType type = ElementType::kF32;  // kStorage
+  uint32_t storage = 0;                  // kTensor: the storage's value
+  // kStorage: elements it holds. kTensor: where in the storage it begins.
+  int64_t extent = 0;
+  std::vector<int64_t> shape;  // kTensor
+  std::vector<int64_t> strides;
+};
+
+struct Pickle {
+  std::vector<PickleValue> values;
+  uint32_t root = 0;
+
+  const PickleValue& at(uint32_t index) const { return values[index]; }
+};
+
+// Reads protocol 2, torch.save's own. Globals other than OrderedDict, torch's storage classes and the two
+// functions that rebuild a tensor are refused by name. The result's text points into `pickle`. Throws
+// LoadError.
+Pickle ReadPickle(Bytes pickle);
+
+}  // namespace saccade::models

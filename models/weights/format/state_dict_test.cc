@@ -1,0 +1,162 @@
+#include "models/weights/format/state_dict.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "models/error.h"
+#include "models/weights/format/testing/files.h"
+
+namespace saccade::models {
+namespace {
+
+using ::testing::AllOf;
+using testing::AsBytes;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using testing::Little;
+using testing::PickledDict;
+using testing::PickledInt;
+using testing::PickledTensor;
+using testing::PickledText;
+using testing::Zip;
+
+std::string Error(const std::string& file) {
+  try {
+    ParseStateDict(AsBytes(file));
+    return "";
+  } catch (const LoadError& error) {
+    return error.what();
+  }
+}
+
+// A file with that pickle and a storage '0' of six floats.
+std::string WithPickle(const std::string& pickle) {
+  return Zip({{"w/data.pkl", pickle}, {"w/data/0", std::string(24, '\x01')}});
+}
+
+std::string WithTensor(int32_t elements, int32_t offset, const std::vector<int32_t>& shape,
+                       const std::vector<int32_t>& strides) {
+  return WithPickle(
+      PickledDict({{"a", PickledTensor("FloatStorage", "0", elements, offset, shape, strides)}}));
+}
+
+TEST(StateDict, ReadsTensors) {
+  const std::string file = testing::SmallStateDict();
+  const std::vector<TensorEntry> entries = ParseStateDict(AsBytes(file));
+  ASSERT_EQ(entries.size(), 2U);
+  EXPECT_EQ(entries[0].name, "a");
+  EXPECT_EQ(entries[0].type, ElementType::kF32);
+  EXPECT_THAT(entries[0].shape, ElementsAre(2, 3));
+  EXPECT_EQ(*entries[0].data, std::byte{1});
+  EXPECT_EQ(entries[1].type, ElementType::kI64);
+  EXPECT_EQ(*entries[1].data, std::byte{2});
+}
+
+TEST(StateDict, ReadsStridedViews) {
+  const std::string file = WithTensor(6, 1, {2, 2}, {1, 2});
+  const std::vector<TensorEntry> entries = ParseStateDict(AsBytes(file));
+  ASSERT_EQ(entries.size(), 1U);
+  EXPECT_THAT(entries[0].strides, ElementsAre(1, 2));
+}
+
+TEST(StateDict, ReadsTheStateDictOfACheckpoint) {
+  const std::string inner = "}" + PickledText("a") + PickledTensor("FloatStorage", "0", 6, 0, {6}, {1}) + "s";
+  const std::string file = WithPickle(PickledDict({{"epoch", PickledInt(3)}, {"state_dict", inner}}));
+  ASSERT_EQ(ParseStateDict(AsBytes(file)).size(), 1U);
+}
+
+TEST(StateDict, RefusesEveryPrefix) {
+  const std::string file = testing::SmallStateDict();
+  for (size_t length = 0; length < file.size(); ++length)
+    EXPECT_NE(Error(file.substr(0, length)), "") << length;
+}
+
+TEST(StateDict, RefusesEveryPrefixOfThePickle) {
+  const std::string pickle = PickledDict({{"a", PickledTensor("FloatStorage", "0", 6, 0, {2, 3}, {3, 1})}});
+  EXPECT_EQ(Error(WithPickle(pickle)), "");
+  for (size_t length = 0; length < pickle.size(); ++length) {
+    EXPECT_NE(Error(WithPickle(pickle.substr(0, length))), "") << length;
+  }
+  EXPECT_NE(Error(WithPickle(pickle + ".")), "");
+}
+
+TEST(StateDict, RefusesTensorsBeyondTheirStorage) {
+  EXPECT_EQ(Error(WithTensor(6, 0, {2, 3}, {3, 1})), "");
+  EXPECT_THAT(Error(WithTensor(6, 1, {2, 3}, {3, 1})),
+              AllOf(HasSubstr("'a'"), HasSubstr("beyond its storage")));
+  EXPECT_THAT(Error(WithTensor(6, 0, {2, 3}, {4, 1})), HasSubstr("beyond its storage"));
+  EXPECT_THAT(Error(WithTensor(6, 7, {0}, {1})), HasSubstr("beyond its storage"));
+  EXPECT_THAT(Error(WithTensor(7, 0, {2, 3}, {3, 1})), HasSubstr("should hold 7 elements"));
+  EXPECT_THAT(Error(WithTensor(6, 0, {2000000000, 2000000000, 2000000000}, {1, 1, 1})),
+              HasSubstr("too large"));
+  EXPECT_THAT(Error(WithTensor(6, 0, {2000000000, 2}, {2000000000, 2000000000})),
+              HasSubstr("beyond its storage"));
+  EXPECT_THAT(Error(WithTensor(6, 0, {1000}, {0})), HasSubstr("repeats"));
+  EXPECT_THAT(Error(WithTensor(6, 0, {2, 3}, {1})), HasSubstr("strides"));
+  EXPECT_THAT(Error(WithTensor(6, -1, {2}, {1})), HasSubstr("negative"));
+  EXPECT_THAT(Error(WithTensor(6, 0, {-2}, {1})), HasSubstr("negative"));
+  EXPECT_THAT(Error(WithTensor(6, 5, {2}, {-1})), HasSubstr("negative"));
+}
+
+TEST(StateDict, RefusesOtherGlobalsByName) {
+  EXPECT_THAT(Error(WithPickle("\x80\x02"
+                               "cos\nsystem\n(" +
+                               PickledText("true") + "tR.")),
+              AllOf(HasSubstr("'os.system'"), HasSubstr("safetensors")));
+  EXPECT_THAT(Error(WithPickle("\x80\x02"
+                               "cbuiltins\neval\n.")),
+              HasSubstr("'builtins.eval'"));
+  EXPECT_THAT(Error(WithPickle("\x80\x02"
+                               "ctorch\nUntypedStorage\n.")),
+              HasSubstr("'torch.UntypedStorage'"));
+}
+
+TEST(StateDict, RefusesUnknownOpcodesAndProtocols) {
+  EXPECT_THAT(Error(WithPickle("\x80\x04}.")), HasSubstr("protocol 4"));
+  EXPECT_THAT(Error(WithPickle("\x80\x02i.")), HasSubstr("opcode 105"));
+}
+
+TEST(StateDict, RefusesStacksThatDoNotWorkOut) {
+  for (const char* code :
+       {".", "t.", "u.", "}u.", "}(Nu.", "R.", "NQ.", "Nb.", "h\x07.", "}(Ns.", "))R.", "q\x01."}) {
+    EXPECT_NE(Error(WithPickle(std::string("\x80\x02").append(code))), "") << code;
+  }
+}
+
+TEST(StateDict, SurvivesDeepNestsAndCycles) {
+  std::string deep = "\x80\x02N";
+  deep.append(1'000'000, '\x85');
+  EXPECT_THAT(Error(WithPickle(deep + ".")), HasSubstr("dict of tensors"));
+  EXPECT_THAT(Error(WithPickle("\x80\x02}q\x01X" + Little(1, 4) + "ah\x01s.")),
+              HasSubstr("'a' is not a tensor"));
+  std::string recalls = "\x80\x02Nq\x01";
+  for (int i = 0; i < 2'100'000; ++i) recalls += "h\x01";
+  EXPECT_THAT(Error(WithPickle(recalls + ".")), HasSubstr("too deep"));
+}
+
+TEST(StateDict, RefusesDictsOfOtherThings) {
+  EXPECT_THAT(Error(WithPickle(PickledDict({{"a", PickledInt(1)}}))), HasSubstr("'a' is not a tensor"));
+  EXPECT_THAT(Error(WithPickle("\x80\x02N.")), HasSubstr("dict of tensors"));
+  const std::string tensor = PickledTensor("FloatStorage", "0", 6, 0, {6}, {1});
+  EXPECT_THAT(Error(WithPickle(PickledDict({{"a", tensor}, {"a", tensor}}))), HasSubstr("twice"));
+  EXPECT_THAT(Error(WithPickle(PickledDict({{"a", PickledTensor("FloatStorage", "9", 6, 0, {6}, {1})}}))),
+              HasSubstr("lacks its storage '9'"));
+}
+
+TEST(StateDict, RefusesBigEndianFiles) {
+  EXPECT_THAT(Error(Zip({{"w/data.pkl", PickledDict({})}, {"w/byteorder", "big"}})), HasSubstr("'big'"));
+}
+
+TEST(StateDict, RefusesOtherArchives) {
+  EXPECT_THAT(Error(Zip({{"readme", "x"}})), HasSubstr("data.pkl"));
+  EXPECT_THAT(Error(Zip({{"w/x", "x"}, {"w/x", "x"}})), HasSubstr("twice"));
+  std::string compressed = testing::SmallStateDict();
+  compressed[compressed.find("PK\x01\x02") + 10] = 8;
+  EXPECT_THAT(Error(compressed), HasSubstr("compressed"));
+  std::string misplaced = testing::SmallStateDict();
+  misplaced[misplaced.find("PK\x01\x02") + 42] = 1;
+  EXPECT_THAT(Error(misplaced), HasSubstr("no header where the directory points"));
+}
+
+}  // namespace
+}  // namespace saccade::models

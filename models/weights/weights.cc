@@ -1,0 +1,141 @@
+#include "models/weights/weights.h"
+
+#include <ATen/ops/from_blob.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <optional>
+#include <string_view>
+
+#include "models/error.h"
+#include "models/weights/format/mapped_file.h"
+#include "models/weights/format/tensor_entry.h"
+#include "models/weights/format/weights_format.h"
+
+namespace saccade::models {
+namespace {
+
+// Far above any network here, and below what would fill a machine.
+constexpr int64_t kMaxFileBytes = int64_t{8} << 30;
+constexpr size_t kNamesPerList = 20;
+
+std::optional<at::ScalarType> FloatingType(ElementType type) {
+  switch (type) {
+    case ElementType::kF16:
+      return at::kHalf;
+    case ElementType::kBF16:
+      return at::kBFloat16;
+    case ElementType::kF32:
+      return at::kFloat;
+    case ElementType::kF64:
+      return at::kDouble;
+    default:
+      return std::nullopt;
+  }
+}
+
+at::Tensor Alias(const TensorEntry& entry, at::ScalarType type,
+                 const std::shared_ptr<const MappedFile>& file) {
+  // Neither format promises alignment, and an unaligned element must not be read in place.
+  const auto size = static_cast<size_t>(Info(entry.type).size);
+  void* data = const_cast<std::byte*>(entry.data);
+  if (reinterpret_cast<uintptr_t>(data) % size == 0) {
+    return at::from_blob(data, entry.shape, entry.strides, [file](void*) {}, at::TensorOptions(type));
+  }
+  int64_t last = 0;
+  for (size_t i = 0; i < entry.shape.size(); ++i) {
+    if (entry.shape[i] == 0)
+      return at::from_blob(data, entry.shape, entry.strides, at::TensorOptions(type)).clone();
+    last += (entry.shape[i] - 1) * entry.strides[i];
+  }
+  const size_t bytes = (static_cast<size_t>(last) + 1) * size;
+  const std::shared_ptr<std::byte[]> copy(new std::byte[bytes]);
+  std::memcpy(copy.get(), entry.data, bytes);
+  return at::from_blob(copy.get(), entry.shape, entry.strides, [copy](void*) {}, at::TensorOptions(type));
+}
+
+// What is wrong with a file's tensors, gathered so that one error tells all of it.
+class Complaints {
+ public:
+  void Add(const std::string& kind, const std::string& tensor) { lists_[kind].push_back(tensor); }
+  bool empty() const { return lists_.empty(); }
+
+  std::string Text() const {
+    std::string text;
+    for (const auto& [kind, tensors] : lists_) {
+      text += "\n  " + kind + " (" + std::to_string(tensors.size()) + "):";
+      for (size_t i = 0; i < std::min(tensors.size(), kNamesPerList); ++i) text += "\n    " + tensors[i];
+      if (tensors.size() > kNamesPerList) {
+        text += "\n    and " + std::to_string(tensors.size() - kNamesPerList) + " more";
+      }
+    }
+    return text;
+  }
+
+ private:
+  std::map<std::string, std::vector<std::string>> lists_;
+};
+
+// Entries by name, without the prefix that torch.nn.DataParallel puts before every one.
+std::map<std::string, const TensorEntry*> ByName(const std::vector<TensorEntry>& entries) {
+  constexpr std::string_view kPrefix = "module.";
+  const bool prefixed =
+      !entries.empty() && std::all_of(entries.begin(), entries.end(), [&](const TensorEntry& entry) {
+        return entry.name.starts_with(kPrefix);
+      });
+  std::map<std::string, const TensorEntry*> by_name;
+  for (const TensorEntry& entry : entries) {
+    if (entry.name.ends_with(".num_batches_tracked")) continue;
+    by_name[entry.name.substr(prefixed ? kPrefix.size() : 0)] = &entry;
+  }
+  return by_name;
+}
+
+TensorMap Match(const std::vector<TensorEntry>& entries, const std::vector<TensorSpec>& expected,
+                const std::shared_ptr<const MappedFile>& file) {
+  std::map<std::string, const TensorEntry*> left = ByName(entries);
+  TensorMap tensors;
+  Complaints complaints;
+  for (const TensorSpec& spec : expected) {
+    const auto found = left.find(spec.name);
+    if (found == left.end()) {
+      complaints.Add("missing", Quote(spec.name) + " " + ShapeText(spec.shape));
+      continue;
+    }
+    const TensorEntry& entry = *found->second;
+    left.erase(found);
+    const std::optional<at::ScalarType> type = FloatingType(entry.type);
+    if (entry.shape != spec.shape) {
+      complaints.Add("of another shape", Quote(spec.name) + " expected " + ShapeText(spec.shape) + ", got " +
+                                             ShapeText(entry.shape));
+    } else if (!type) {
+      complaints.Add("of another type", Quote(spec.name) + " expected F16, BF16, F32 or F64, got " +
+                                            Info(entry.type).safetensors_name);
+    } else {
+      tensors[spec.name] = Alias(entry, *type, file);
+    }
+  }
+  for (const auto& [name, entry] : left)
+    complaints.Add("surplus", Quote(name) + " " + ShapeText(entry->shape));
+  if (!complaints.empty()) {
+    throw LoadError(
+        "the weights do not fit the network; check its options against those it was trained with." +
+        complaints.Text());
+  }
+  return tensors;
+}
+
+}  // namespace
+
+TensorMap LoadWeights(const std::string& path, const std::vector<TensorSpec>& expected) {
+  const std::shared_ptr<const MappedFile> file = MappedFile::Open(path, kMaxFileBytes);
+  try {
+    return Match(ParseWeights(file->bytes()), expected, file);
+  } catch (const LoadError& error) {
+    throw LoadError(path + ": " + error.what());
+  }
+}
+
+}  // namespace saccade::models
