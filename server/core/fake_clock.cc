@@ -1,0 +1,44 @@
+#include "server/core/fake_clock.h"
+
+#include <algorithm>
+
+namespace saccade::server {
+
+absl::Time FakeClock::Now() {
+  absl::MutexLock lock(&mutex_);
+  return now_;
+}
+
+bool FakeClock::AwaitUntil(absl::Mutex* mu, const absl::Condition& condition, absl::Time deadline) {
+  {
+    absl::MutexLock lock(&mutex_);
+    waiters_.push_back(mu);
+  }
+  auto due_or_true = [&] { return condition.Eval() || Now() >= deadline; };
+  mu->Await(absl::Condition(&due_or_true));
+  {
+    absl::MutexLock lock(&mutex_);
+    waiters_.erase(std::find(waiters_.begin(), waiters_.end(), mu));
+  }
+  // Outside of the lock: the condition may ask for the time.
+  return condition.Eval();
+}
+
+void FakeClock::Advance(absl::Duration by) {
+  std::vector<absl::Mutex*> waiting;
+  {
+    absl::MutexLock lock(&mutex_);
+    now_ += by;
+    waiting = waiters_;
+  }
+  // Releasing a mutex makes Abseil look at its waiters' conditions again.
+  for (absl::Mutex* mu : waiting) absl::MutexLock wake(mu);
+}
+
+void FakeClock::AwaitWaiters(int count) {
+  auto enough = [&] { return static_cast<int>(waiters_.size()) >= count; };
+  mutex_.LockWhen(absl::Condition(&enough));
+  mutex_.Unlock();
+}
+
+}  // namespace saccade::server

@@ -1,0 +1,88 @@
+#include "server/decode/picture_bytes.h"
+#include "server/decode/picture_formats.h"
+
+namespace saccade::server {
+namespace {
+
+constexpr uint32_t kStartOfPicture = 0xD8;
+constexpr uint32_t kEndOfPicture = 0xD9;
+constexpr uint32_t kStartOfScan = 0xDA;
+constexpr uint32_t kTemporary = 0x01;
+
+bool IsRestart(uint32_t marker) { return marker >= 0xD0 && marker <= 0xD7; }
+
+// C0 to CF, but for Huffman tables (C4), a reserved one (C8) and arithmetic conditioning (CC).
+bool IsStartOfFrame(uint32_t marker) {
+  return marker >= 0xC0 && marker <= 0xCF && marker != 0xC4 && marker != 0xC8 && marker != 0xCC;
+}
+
+// `at` is the segment's length field.
+absl::StatusOr<PictureHeader> ReadFrame(const PictureBytes& bytes, size_t at, uint32_t marker) {
+  const uint32_t mode = marker & 3;  // 0 and 1 sequential, 2 progressive, 3 lossless
+  const bool differential = (marker & 4) != 0;
+  if (mode == 3) return Broken("JPEG", "it is lossless JPEG; send baseline or progressive JPEG");
+  if (differential) return Broken("JPEG", "it is hierarchical JPEG; send baseline or progressive JPEG");
+  if (bytes.u8(at + 2) != 8) return Broken("JPEG", "its samples do not have 8 bits; send 8-bit JPEG, or PNG");
+  const PictureHeader header{
+      .format = PictureFormat::kJpeg, .width = bytes.big16(at + 5), .height = bytes.big16(at + 3)};
+  const uint32_t components = bytes.u8(at + 7);
+  if (components != 1 && components != 3 && components != 4) {
+    return Broken("JPEG", "it has neither 1 (grey), 3 (colour) nor 4 (CMYK) components");
+  }
+  if (header.width == 0 || header.height == 0)
+    return Broken("JPEG", "its header gives no width or no height");
+  return header;
+}
+
+// From within a scan to the FF of the first marker that is no part of it.
+size_t SkipScan(const PictureBytes& bytes, size_t at) {
+  for (;; at += 2) {
+    at = bytes.find('\xFF', at);
+    if (at == bytes.size()) return at;
+    const uint32_t next = bytes.u8(at + 1);
+    if (bytes.has(at + 1, 1) && next != 0 && !IsRestart(next)) return at;
+  }
+}
+
+}  // namespace
+
+// Thumbnails are whole JPEGs inside a segment; as segments are stepped over by their length, their markers
+// are never mistaken for the picture's.
+absl::StatusOr<PictureHeader> ReadJpegHeader(std::string_view encoded) {
+  const PictureBytes bytes(encoded);
+  PictureHeader header;
+  bool scanned = false;
+  size_t at = 2;
+  for (;;) {
+    // Decoders skip what lies between segments, and any number of FF may precede a marker.
+    at = bytes.find('\xFF', at);
+    while (bytes.has(at, 1) && bytes.u8(at) == 0xFF) ++at;
+    if (!bytes.has(at, 1)) return Truncated("JPEG", bytes, "its end marker did not");
+    const uint32_t marker = bytes.u8(at++);
+    if (marker == kEndOfPicture) break;
+    if (marker == 0 || marker == kTemporary || IsRestart(marker)) continue;
+    if (marker == kStartOfPicture) return Broken("JPEG", "another picture starts inside it");
+    const size_t length = bytes.big16(at);
+    if (!bytes.has(at, 2) || !bytes.has(at, length)) {
+      return Truncated("JPEG", bytes, "they end inside a segment");
+    }
+    if (length < 2) return Broken("JPEG", "a segment is shorter than its own length field");
+    if (IsStartOfFrame(marker)) {
+      if (header.width != 0) return Broken("JPEG", "it has two frame headers");
+      if (length < 8) return Broken("JPEG", "its frame header is too short");
+      absl::StatusOr<PictureHeader> frame = ReadFrame(bytes, at, marker);
+      if (!frame.ok()) return frame;
+      header = *frame;
+    }
+    at += length;
+    if (marker == kStartOfScan) {
+      if (header.width == 0) return Broken("JPEG", "its pixels come before its frame header");
+      scanned = true;
+      at = SkipScan(bytes, at);
+    }
+  }
+  if (!scanned) return Broken("JPEG", "it holds no pixels");
+  return header;
+}
+
+}  // namespace saccade::server

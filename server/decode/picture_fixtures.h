@@ -1,0 +1,59 @@
+// For tests: pictures made in memory.
+#pragma once
+
+#include <cmath>
+#include <opencv2/core.hpp>
+#include <opencv2/imgcodecs.hpp>
+#include <random>
+#include <string>
+#include <vector>
+
+namespace saccade::server {
+
+// Smooth, with a different gradient in each channel, and no symmetry that would hide a turned picture.
+inline cv::Mat SmoothPicture(int width, int height) {
+  cv::Mat bgr(height, width, CV_8UC3);
+  for (int y = 0; y < height; ++y) {
+    for (int x = 0; x < width; ++x) {
+      const double wave = 30 * std::sin(9.0 * x / width) * std::cos(7.0 * y / height);
+      bgr.at<cv::Vec3b>(y, x) =
+          cv::Vec3b(static_cast<uint8_t>(40 + 150.0 * x / width + wave),
+                    static_cast<uint8_t>(200 - 150.0 * y / height + wave),
+                    static_cast<uint8_t>(60 + 70.0 * (x + y) / (width + height) + wave));
+    }
+  }
+  return bgr;
+}
+
+// `extension` is ".jpg", ".png", ".webp" or ".bmp".
+inline std::string Encode(const std::string& extension, const cv::Mat& picture,
+                          const std::vector<int>& options = {}) {
+  std::vector<unsigned char> bytes;
+  if (!cv::imencode(extension, picture, bytes, options)) return "";
+  return std::string(bytes.begin(), bytes.end());
+}
+
+// A JPEG with one more segment, right behind its start.
+inline std::string WithSegment(const std::string& jpeg, char marker, const std::string& payload) {
+  const size_t length = payload.size() + 2;
+  std::string segment = {'\xFF', marker, static_cast<char>(length >> 8), static_cast<char>(length & 0xFF)};
+  return jpeg.substr(0, 2) + segment + payload + jpeg.substr(2);
+}
+
+// The APP1 payload of EXIF data that holds nothing but an orientation, 1 to 8.
+inline std::string ExifOrientation(char orientation) {
+  using namespace std::string_literals;
+  return "Exif\0\0II*\0\x08\0\0\0\x01\0\x12\x01\x03\0\x01\0\0\0"s + orientation + "\0\0\0\0\0\0\0"s;
+}
+
+// A few bytes anywhere changed, and sometimes the end cut off or junk added.
+inline std::string Mutate(std::string bytes, std::mt19937& random) {
+  for (unsigned i = 0, flips = 1 + random() % 8; i < flips; ++i) {
+    bytes[random() % bytes.size()] = static_cast<char>(random());
+  }
+  if (random() % 8 == 0) bytes.resize(1 + random() % bytes.size());
+  if (random() % 8 == 0) bytes.append(random() % 64, static_cast<char>(random()));
+  return bytes;
+}
+
+}  // namespace saccade::server

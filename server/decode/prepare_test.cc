@@ -1,0 +1,252 @@
+#include "server/decode/prepare.h"
+
+#include <algorithm>
+#include <cmath>
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "server/decode/picture_fixtures.h"
+
+namespace saccade::server {
+namespace {
+
+using ::testing::HasSubstr;
+
+EncodedPicture Encoded(const std::string& bytes) { return {.data = {.owner = nullptr, .bytes = bytes}}; }
+
+RawPicture Raw(const cv::Mat& mat, bool rgb) {
+  const std::string_view bytes(reinterpret_cast<const char*>(mat.data), mat.total() * mat.elemSize());
+  return {.width = mat.cols, .height = mat.rows, .rgb = rgb, .data = {.owner = nullptr, .bytes = bytes}};
+}
+
+// Values come out as 0 to 255, so that differences are in 8-bit steps.
+models::ImageInput Plain(int64_t side, int64_t short_side) {
+  models::ImageInput input;
+  input.height = side;
+  input.width = side;
+  input.resize_short_side = short_side;
+  input.mean = {0, 0, 0};
+  input.std = {1 / 255.0F, 1 / 255.0F, 1 / 255.0F};
+  return input;
+}
+
+struct Prepared {
+  absl::StatusOr<PictureSize> size;
+  std::vector<float> out;
+};
+
+Prepared PrepareAll(const Picture& picture, const models::ImageInput& input,
+                    const DecodeLimits& limits = {}) {
+  std::vector<float> out(3 * input.height * input.width, std::nanf(""));
+  absl::StatusOr<PictureSize> size = Prepare(picture, input, limits, absl::MakeSpan(out));
+  return {std::move(size), std::move(out)};
+}
+
+struct Difference {
+  double mean = 0;
+  double max = 0;
+};
+
+Difference Compare(const std::vector<float>& a, const std::vector<float>& b) {
+  Difference difference;
+  for (size_t i = 0; i < a.size(); ++i) {
+    const double d = std::abs(a[i] - b[i]);
+    difference.mean += d / static_cast<double>(a.size());
+    // Not std::max, which would drop a NaN.
+    if (!(d <= difference.max)) difference.max = d;
+  }
+  return difference;
+}
+
+std::string Refusal(const Picture& picture, const DecodeLimits& limits = {}) {
+  const auto size = PrepareAll(picture, Plain(8, 8), limits).size;
+  EXPECT_EQ(size.status().code(), absl::StatusCode::kInvalidArgument) << size.status();
+  return std::string(size.status().message());
+}
+
+TEST(PrepareTest, EncodedAndRawAgree) {
+  const cv::Mat bgr = SmoothPicture(90, 60);
+  const models::ImageInput input = Plain(24, 32);
+  const Prepared raw = PrepareAll(Raw(bgr, /*rgb=*/false), input);
+  ASSERT_TRUE(raw.size.ok()) << raw.size.status();
+  const std::pair<const char*, double> most[] = {{".png", 0}, {".bmp", 0}, {".jpg", 3}, {".webp", 6}};
+  for (const auto& [extension, tolerance] : most) {
+    SCOPED_TRACE(extension);
+    const Prepared encoded = PrepareAll(Encoded(Encode(extension, bgr)), input);
+    ASSERT_TRUE(encoded.size.ok()) << encoded.size.status();
+    EXPECT_EQ(encoded.size->width, 90);
+    EXPECT_EQ(encoded.size->height, 60);
+    EXPECT_LE(Compare(encoded.out, raw.out).max, tolerance);
+  }
+}
+
+TEST(PrepareTest, NormalisesInTheModelsOrder) {
+  const cv::Mat blue(20, 20, CV_8UC3, cv::Scalar(255, 51, 0));
+  models::ImageInput input = Plain(4, 5);
+  input.mean = {0.5F, 0.1F, 0.25F};
+  input.std = {0.5F, 0.2F, 0.25F};
+  const Prepared rgb = PrepareAll(Raw(blue, /*rgb=*/false), input);
+  EXPECT_NEAR(rgb.out[0], -1, 1e-6);
+  EXPECT_NEAR(rgb.out[16], 0.5, 1e-6);
+  EXPECT_NEAR(rgb.out[32], 3, 1e-6);
+  input.rgb = false;
+  const Prepared bgr = PrepareAll(Encoded(Encode(".png", blue)), input);
+  EXPECT_NEAR(bgr.out[0], 1, 1e-6);
+  EXPECT_NEAR(bgr.out[32], -1, 1e-6);
+  const Prepared swapped = PrepareAll(Raw(blue, /*rgb=*/true), input);
+  EXPECT_NEAR(swapped.out[0], -1, 1e-6) << "the picture's red, 255, is the model's last channel";
+  EXPECT_NEAR(swapped.out[32], 3, 1e-6);
+}
+
+TEST(PrepareTest, GreyAlphaAndDepthBecomeThreeChannels) {
+  const models::ImageInput input = Plain(8, 8);
+  const cv::Mat grey(16, 16, CV_8UC1, cv::Scalar(77));
+  const cv::Mat with_alpha(16, 16, CV_8UC4, cv::Scalar(77, 77, 77, 3));
+  const cv::Mat deep(16, 16, CV_16UC1, cv::Scalar(77 * 257));
+  const cv::Mat deep_colour(16, 16, CV_16UC3, cv::Scalar::all(77 * 257));
+  const std::string pictures[] = {Encode(".jpg", grey),        Encode(".png", grey),
+                                  Encode(".png", with_alpha),  Encode(".png", deep),
+                                  Encode(".png", deep_colour), Encode(".bmp", grey)};
+  for (const std::string& picture : pictures) {
+    const Prepared prepared = PrepareAll(Encoded(picture), input);
+    ASSERT_TRUE(prepared.size.ok()) << prepared.size.status();
+    for (float value : prepared.out) ASSERT_NEAR(value, 77, 1);
+  }
+}
+
+TEST(PrepareTest, TurnsThePictureUprightByItsExif) {
+  const cv::Mat bgr = SmoothPicture(64, 40);
+  const std::string jpeg = Encode(".jpg", bgr);
+  models::ImageInput input = Plain(24, 24);
+  // 6 means: turn by 90 degrees clockwise.
+  cv::Mat upright;
+  cv::transpose(cv::imdecode(std::vector<char>(jpeg.begin(), jpeg.end()), cv::IMREAD_COLOR), upright);
+  cv::flip(upright, upright, 1);
+  const Prepared expected = PrepareAll(Raw(upright, /*rgb=*/false), input);
+  const Prepared turned = PrepareAll(Encoded(WithSegment(jpeg, '\xE1', ExifOrientation(6))), input);
+  ASSERT_TRUE(turned.size.ok()) << turned.size.status();
+  EXPECT_EQ(turned.size->width, 40);
+  EXPECT_EQ(turned.size->height, 64);
+  EXPECT_EQ(Compare(turned.out, expected.out).max, 0);
+}
+
+TEST(PrepareTest, CropIsCentredAndSqueezeIsNot) {
+  // Left half black, right half white.
+  cv::Mat halves(20, 80, CV_8UC3, cv::Scalar::all(0));
+  halves.colRange(40, 80) = cv::Scalar::all(255);
+  models::ImageInput input = Plain(20, 20);
+  for (const bool crop : {true, false}) {
+    input.center_crop = crop;
+    const Prepared prepared = PrepareAll(Raw(halves, true), input);
+    const float* const row = prepared.out.data();
+    EXPECT_EQ(row[0], 0);
+    EXPECT_FLOAT_EQ(row[19], 255);
+    EXPECT_NEAR(row[9] + row[10], 255, 0.01);
+    EXPECT_EQ(row[9] == 0, crop) << "squeezed by 4, the middle columns are mixed";
+  }
+}
+
+// JPEGs at least four times as large as needed are shrunk while they are decoded: within four 8-bit steps,
+// and half a step on the mean, even for noise on every pixel.
+TEST(PrepareTest, ReducedDecodingStaysClose) {
+  cv::Mat noisy = SmoothPicture(1203, 802);
+  std::mt19937 random(3);
+  for (int i = 0; i < noisy.rows * noisy.cols * 3; ++i) {
+    noisy.data[i] = cv::saturate_cast<uint8_t>(noisy.data[i] + static_cast<int>(random() % 41) - 20);
+  }
+  const std::string jpeg = Encode(".jpg", noisy, {cv::IMWRITE_JPEG_QUALITY, 90});
+  const cv::Mat decoded = cv::imdecode(std::vector<char>(jpeg.begin(), jpeg.end()), cv::IMREAD_COLOR);
+  for (const int64_t side : {48, 96, 192, 400}) {
+    SCOPED_TRACE(side);
+    const Prepared whole = PrepareAll(Raw(decoded, /*rgb=*/false), Plain(side, side));
+    const Prepared reduced = PrepareAll(Encoded(jpeg), Plain(side, side));
+    ASSERT_TRUE(reduced.size.ok()) << reduced.size.status();
+    EXPECT_EQ(reduced.size->width, 1203);
+    EXPECT_EQ(reduced.size->height, 802);
+    const Difference difference = Compare(whole.out, reduced.out);
+    EXPECT_LE(difference.mean, 0.5);
+    EXPECT_LE(difference.max, 4);
+    if (side == 400) {
+      EXPECT_EQ(difference.max, 0) << "too small a picture to be reduced";
+    }
+  }
+}
+
+TEST(PrepareTest, ReducedPicturesKeepTheirTrueSizeWhenTurned) {
+  const std::string jpeg = WithSegment(Encode(".jpg", SmoothPicture(601, 403)), '\xE1', ExifOrientation(8));
+  const Prepared prepared = PrepareAll(Encoded(jpeg), Plain(32, 32));
+  ASSERT_TRUE(prepared.size.ok()) << prepared.size.status();
+  EXPECT_EQ(prepared.size->width, 403);
+  EXPECT_EQ(prepared.size->height, 601);
+}
+
+TEST(PrepareTest, ThinPicturesAreFine) {
+  models::ImageInput input;
+  for (const cv::Size size : {cv::Size(100'000, 1), cv::Size(1, 100'000)}) {
+    const cv::Mat thin(size, CV_8UC3, cv::Scalar(1, 2, 3));
+    const Prepared prepared = PrepareAll(Encoded(Encode(".png", thin)), input);
+    ASSERT_TRUE(prepared.size.ok()) << prepared.size.status();
+    EXPECT_EQ(prepared.size->width, size.width);
+    EXPECT_TRUE(
+        std::all_of(prepared.out.begin(), prepared.out.end(), [](float v) { return std::isfinite(v); }));
+  }
+}
+
+TEST(PrepareTest, RefusesWhatIsNoPicture) {
+  EXPECT_THAT(Refusal(Encoded("")), HasSubstr("empty"));
+  EXPECT_THAT(Refusal(Encoded("GIF89a")), HasSubstr("GIF"));
+  const std::string png = Encode(".png", SmoothPicture(64, 64));
+  EXPECT_THAT(Refusal(Encoded(png.substr(0, png.size() / 2))), HasSubstr("truncated"));
+  EXPECT_THAT(Refusal(Encoded(png), {.max_pixels = 64 * 64 - 1}), HasSubstr("64 x 64"));
+  std::string damaged = png;
+  damaged[png.size() / 2] = static_cast<char>(~damaged[png.size() / 2]);
+  EXPECT_THAT(Refusal(Encoded(damaged)), HasSubstr("the PNG picture is damaged"));
+}
+
+TEST(PrepareTest, RefusesRawPicturesOfTheWrongSize) {
+  const cv::Mat mat = SmoothPicture(10, 10);
+  RawPicture raw = Raw(mat, true);
+  raw.height = 11;
+  EXPECT_THAT(Refusal(raw), HasSubstr("holds 300 bytes; 10 x 11 pixels of 3 bytes take 330"));
+  raw.height = 0;
+  EXPECT_THAT(Refusal(raw), HasSubstr("at least 1"));
+  raw.width = raw.height = 1 << 30;
+  EXPECT_THAT(Refusal(raw), HasSubstr("at most 67108864 pixels"));
+}
+
+TEST(PrepareTest, WrongRoomIsTheCallersFault) {
+  std::vector<float> out(7);
+  const cv::Mat mat = SmoothPicture(10, 10);
+  EXPECT_EQ(Prepare(Raw(mat, true), Plain(8, 8), {}, absl::MakeSpan(out)).status().code(),
+            absl::StatusCode::kInternal);
+}
+
+// Always a Status or a size, and then every value written.
+TEST(PrepareTest, MutatedPicturesAreAnsweredOneWayOrTheOther) {
+  std::mt19937 random(11);
+  const models::ImageInput input = Plain(16, 20);
+  for (const char* extension : {".jpg", ".png", ".webp", ".bmp"}) {
+    const std::string whole = Encode(extension, SmoothPicture(48, 33));
+    int survived = 0;
+    for (int i = 0; i < 300; ++i) {
+      const std::string mutated = Mutate(whole, random);
+      const Prepared prepared = PrepareAll(Encoded(mutated), input, {.max_pixels = 1 << 20});
+      if (prepared.size.ok()) {
+        ++survived;
+        ASSERT_TRUE(
+            std::none_of(prepared.out.begin(), prepared.out.end(), [](float v) { return std::isnan(v); }));
+      } else {
+        ASSERT_EQ(prepared.size.status().code(), absl::StatusCode::kInvalidArgument)
+            << prepared.size.status();
+      }
+    }
+    EXPECT_LT(survived, 300) << extension << ": nothing was broken enough to be refused";
+  }
+}
+
+}  // namespace
+}  // namespace saccade::server

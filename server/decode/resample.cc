@@ -1,0 +1,122 @@
+#include "server/decode/resample.h"
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+namespace saccade::server {
+namespace {
+
+// The filter's weights for each output sample: `count` of them, over the source from `first` on.
+struct Taps {
+  struct Window {
+    int64_t first = 0;
+    int64_t count = 0;
+    size_t weights = 0;
+  };
+  std::vector<Window> windows;
+  std::vector<float> weights;
+};
+
+Taps MakeTaps(const Axis& axis, int64_t source) {
+  // Shrinking widens the triangle, so that every source sample counts; enlarging is plain linear
+  // interpolation.
+  const double support = std::max(axis.scale, 1.0);
+  Taps taps;
+  for (int64_t i = axis.offset; i < axis.offset + axis.length; ++i) {
+    Taps::Window window{.first = i < 0 ? 0 : source, .count = 0, .weights = taps.weights.size()};
+    if (i >= 0 && i < axis.resized) {
+      const double centre = (static_cast<double>(i) + 0.5) * axis.scale;
+      // The last source sample stands in where rounding would leave the window empty.
+      window.first = std::clamp<int64_t>(static_cast<int64_t>(centre - support + 0.5), 0, source - 1);
+      const int64_t end =
+          std::clamp<int64_t>(static_cast<int64_t>(centre + support + 0.5), window.first + 1, source);
+      window.count = end - window.first;
+      double sum = 0;
+      for (int64_t j = window.first; j < end; ++j) {
+        const double distance = (static_cast<double>(j) + 0.5 - centre) / support;
+        const double weight = std::max(0.0, 1.0 - std::abs(distance));
+        taps.weights.push_back(static_cast<float>(weight));
+        sum += weight;
+      }
+      if (sum == 0) {
+        taps.weights[window.weights] = 1;
+        sum = 1;
+      }
+      for (size_t k = window.weights; k < taps.weights.size(); ++k)
+        taps.weights[k] /= static_cast<float>(sum);
+    }
+    taps.windows.push_back(window);
+  }
+  return taps;
+}
+
+// One source row, scaled: planar [3, length] in the source's channel order.
+void ScaleRow(const uint8_t* row, const Taps& taps, float* scaled) {
+  const size_t length = taps.windows.size();
+  for (size_t i = 0; i < length; ++i) {
+    const Taps::Window& window = taps.windows[i];
+    const uint8_t* pixel = row + 3 * window.first;
+    const float* weight = taps.weights.data() + window.weights;
+    float a = 0;
+    float b = 0;
+    float c = 0;
+    for (int64_t k = 0; k < window.count; ++k, pixel += 3) {
+      a += weight[k] * static_cast<float>(pixel[0]);
+      b += weight[k] * static_cast<float>(pixel[1]);
+      c += weight[k] * static_cast<float>(pixel[2]);
+    }
+    scaled[i] = a;
+    scaled[length + i] = b;
+    scaled[2 * length + i] = c;
+  }
+}
+
+void AddScaled(const float* row, float weight, size_t length, float* out) {
+  for (size_t i = 0; i < length; ++i) out[i] += weight * row[i];
+}
+
+}  // namespace
+
+Axis CentreOf(int64_t source, int64_t resized, int64_t length) {
+  // torchvision pads what is too short by the floor of half the lack, and cuts at Python's round(), half to
+  // even.
+  const int64_t offset = resized < length ? -((length - resized) / 2)
+                                          : static_cast<int64_t>(std::nearbyint((resized - length) / 2.0));
+  return {.resized = resized,
+          .offset = offset,
+          .length = length,
+          .scale = static_cast<double>(source) / static_cast<double>(resized)};
+}
+
+void Resample(const SourcePixels& source, const Axis& x, const Axis& y, const ChannelMap& channels,
+              float* out) {
+  const Taps columns = MakeTaps(x, source.width);
+  const Taps rows = MakeTaps(y, source.height);
+  const size_t length = columns.windows.size();
+  const size_t height = rows.windows.size();
+  const size_t plane = length * height;
+  for (int c = 0; c < 3; ++c) std::fill_n(out + c * plane, plane, channels.bias[c]);
+
+  // Each source row is scaled once and added to every output row whose window holds it: [begin, end).
+  std::vector<float> scaled(3 * length);
+  size_t begin = 0;
+  size_t end = 0;
+  for (int64_t source_row = rows.windows.front().first; source_row < source.height; ++source_row) {
+    while (end < height && rows.windows[end].first <= source_row) ++end;
+    while (begin < end && rows.windows[begin].first + rows.windows[begin].count <= source_row) ++begin;
+    if (begin == height) break;
+    if (begin == end) continue;
+    ScaleRow(source.data + source_row * source.row_bytes, columns, scaled.data());
+    for (size_t i = begin; i < end; ++i) {
+      const Taps::Window& window = rows.windows[i];
+      const float weight = rows.weights[window.weights + (source_row - window.first)];
+      for (int c = 0; c < 3; ++c) {
+        AddScaled(scaled.data() + channels.from[c] * length, weight * channels.gain[c], length,
+                  out + c * plane + i * length);
+      }
+    }
+  }
+}
+
+}  // namespace saccade::server

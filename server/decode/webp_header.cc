@@ -1,0 +1,66 @@
+#include "server/decode/picture_bytes.h"
+#include "server/decode/picture_formats.h"
+
+namespace saccade::server {
+namespace {
+
+// Of a chunk besides its data: tag and length.
+constexpr size_t kChunkFrame = 8;
+constexpr uint32_t kAnimated = 2;
+
+// Width and height share 28 bits, each less one.
+PictureHeader Lossless(uint32_t packed) {
+  return {
+      .format = PictureFormat::kWebp, .width = (packed & 0x3FFF) + 1, .height = (packed >> 14 & 0x3FFF) + 1};
+}
+
+// The chunk with the pixels, `at` being its data.
+absl::StatusOr<PictureHeader> ReadPixels(const PictureBytes& bytes, size_t at, size_t length, bool lossless) {
+  if (length < (lossless ? 5 : 10)) return Broken("WebP", "its picture chunk is too short");
+  if (lossless) {
+    if (bytes.u8(at) != 0x2F) return Broken("WebP", "its lossless data lacks its signature");
+    return Lossless(bytes.little32(at + 1));
+  }
+  if ((bytes.u8(at) & 1) != 0 || !bytes.tag(at + 3, "\x9D\x01\x2A")) {
+    return Broken("WebP", "its lossy data does not start with a key frame");
+  }
+  const PictureHeader header{.format = PictureFormat::kWebp,
+                             .width = bytes.little16(at + 6) & 0x3FFF,
+                             .height = bytes.little16(at + 8) & 0x3FFF};
+  if (header.width == 0 || header.height == 0)
+    return Broken("WebP", "its header gives no width or no height");
+  return header;
+}
+
+}  // namespace
+
+absl::StatusOr<PictureHeader> ReadWebpHeader(std::string_view encoded) {
+  const PictureBytes all(encoded);
+  const size_t end = kChunkFrame + size_t{all.little32(4)};
+  if (!all.has(0, end)) return Truncated("WebP", all, "its RIFF header promises more");
+  const PictureBytes bytes(encoded.substr(0, end));
+  PictureHeader canvas;
+  for (size_t at = kChunkFrame + 4; bytes.has(at, kChunkFrame);) {
+    const size_t data = at + kChunkFrame;
+    const size_t length = bytes.little32(at + 4);
+    if (!bytes.has(data, length)) return Truncated("WebP", bytes, "they end inside a chunk");
+    const bool lossless = bytes.tag(at, "VP8L");
+    if (lossless || bytes.tag(at, "VP8 ")) {
+      absl::StatusOr<PictureHeader> header = ReadPixels(bytes, data, length, lossless);
+      if (!header.ok() || canvas.width == 0) return header;
+      if (header->width == canvas.width && header->height == canvas.height) return header;
+      return Broken("WebP", "its canvas and its picture differ in size");
+    }
+    if (bytes.tag(at, "VP8X")) {
+      if (length < 10) return Broken("WebP", "its extended header is too short");
+      if ((bytes.u8(data) & kAnimated) != 0)
+        return Broken("WebP", "it is an animation; send a single picture");
+      canvas.width = bytes.little24(data + 4) + 1;
+      canvas.height = bytes.little24(data + 7) + 1;
+    }
+    at = data + length + length % 2;
+  }
+  return Broken("WebP", "it holds no pixels");
+}
+
+}  // namespace saccade::server

@@ -1,0 +1,189 @@
+#include "server/lifecycle/daemon.h"
+
+#include <cstdio>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "kernels/common/cuda_plugin.h"
+#include "server/admission/admission.h"
+#include "server/core/clock.h"
+#include "server/decode/decode_pool.h"
+#include "server/http/http_server.h"
+#include "server/lifecycle/signals.h"
+#include "server/logging/log.h"
+#include "server/metrics/metrics.h"
+#include "server/pipeline/catalog.h"
+#include "server/pipeline/pipeline.h"
+#include "server/protocols/inference_service.h"
+#include "server/protocols/vision_service.h"
+
+namespace saccade::server {
+namespace {
+
+// How often the main thread looks whether loading failed or an instance hangs.
+constexpr absl::Duration kTick = absl::Milliseconds(250);
+// For answers on their way out when everything is computed; streams that watch the health are cut after it.
+constexpr absl::Duration kLastWrites = absl::Seconds(1);
+
+HttpResponse Health(bool good, absl::string_view problem) {
+  return good ? HttpResponse{.content_type = "text/plain", .body = "OK\n"} : HttpError(503, problem);
+}
+
+// Before any tensor exists; on a machine without a GPU nothing is opened.
+void OpenGpuSide() {
+  const kernels::CudaPlugin& cuda = kernels::LoadCudaPlugin();
+  if (cuda.loaded) {
+    Log(LogLevel::kInfo, "CUDA operators loaded", {{"devices", cuda.devices}});
+  } else {
+    Log(LogLevel::kInfo, "serving on the CPU", {{"reason", cuda.reason}});
+  }
+}
+
+}  // namespace
+
+Daemon::Daemon(const Flags& flags) : flags_(flags) {}
+
+Daemon::~Daemon() { Stop(); }
+
+absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Start(const Flags& flags) {
+  std::unique_ptr<Daemon> daemon(new Daemon(flags));
+  OpenGpuSide();
+  if (absl::Status rooms = daemon->OpenRooms(); !rooms.ok()) return rooms;
+  if (absl::Status ports = daemon->OpenPorts(); !ports.ok()) return ports;
+  std::printf("listening grpc=%s:%d http=%s:%d metrics=%s:%d\n", flags.host.c_str(), daemon->grpc_->port(),
+              flags.host.c_str(), daemon->http_->port(), flags.host.c_str(), daemon->metrics_http_->port());
+  std::fflush(stdout);
+  daemon->StartLoading();
+  return daemon;
+}
+
+absl::Status Daemon::OpenRooms() {
+  Clock* const clock = Clock::Real();
+  metrics_ = std::make_unique<Metrics>(SACCADE_VERSION);
+  auto admission = Admission::Create(flags_.admission);
+  if (!admission.ok()) return admission.status();
+  admission_ = *std::move(admission);
+  catalog_ = std::make_unique<Catalog>(CatalogOptions{.repositories = flags_.model_repositories,
+                                                      .default_max_queue_size = flags_.max_queue_size,
+                                                      .threads_per_instance = flags_.threads_per_instance},
+                                       clock, metrics_.get());
+  if (absl::Status scan = catalog_->Scan(); !scan.ok()) return scan;
+  auto pool =
+      DecodePool::Create({.threads = flags_.decode_threads,
+                          .max_pending = flags_.decode_queue,
+                          .on_exception = [](const std::string& what) {
+                            Log(LogLevel::kError, "an exception left a decode task", {{"what", what}});
+                          }});
+  if (!pool.ok()) return pool.status();
+  decode_pool_ = *std::move(pool);
+  pipeline_ = std::make_unique<Pipeline>(Pipeline::Rooms{.clock = clock,
+                                                         .metrics = metrics_.get(),
+                                                         .catalog = catalog_.get(),
+                                                         .admission = admission_.get(),
+                                                         .decode_pool = decode_pool_.get(),
+                                                         .decode_limits = flags_.decode});
+  vision_ = std::make_unique<VisionService>(pipeline_.get(), catalog_.get(), clock);
+  inference_ = std::make_unique<InferenceService>(
+      InferenceService::Options{.server_version = SACCADE_VERSION,
+                                .ready = [this] { return readiness_.ready(); }},
+      pipeline_.get(), catalog_.get(), clock);
+  metrics_->SetScrapeHook([this] { pipeline_->RefreshGauges(); });
+  return absl::OkStatus();
+}
+
+absl::Status Daemon::OpenPorts() {
+  auto grpc = GrpcServer::Start(
+      {.host = flags_.host, .port = flags_.grpc_port, .max_message_bytes = flags_.max_message_bytes},
+      {vision_.get(), inference_.get()});
+  if (!grpc.ok()) return grpc.status();
+  grpc_ = *std::move(grpc);
+  readiness_.Attach(grpc_->health());
+
+  HttpServerOptions options;
+  options.host = flags_.host;
+  options.port = flags_.http_port;
+  auto http = HttpServer::Start(
+      options, {{"GET", "/v2/health/live",
+                 [this](const HttpRequest&) { return Health(readiness_.live(), "a forward pass hangs"); }},
+                {"GET", "/v2/health/ready",
+                 [this](const HttpRequest&) { return Health(readiness_.ready(), "loading or draining"); }}});
+  if (!http.ok()) return http.status();
+  http_ = *std::move(http);
+
+  options.port_flag = "--metrics-port";
+  options.port = flags_.metrics_port;
+  auto metrics_http =
+      HttpServer::Start(options, {{"GET", "/metrics", [this](const HttpRequest&) {
+                                     return HttpResponse{.content_type = std::string(Metrics::kContentType),
+                                                         .body = metrics_->Exposition()};
+                                   }}});
+  if (!metrics_http.ok()) return metrics_http.status();
+  metrics_http_ = *std::move(metrics_http);
+  return absl::OkStatus();
+}
+
+void Daemon::StartLoading() {
+  loader_ = std::thread([this] {
+    const absl::Status loaded = catalog_->LoadAll([this](const ModelSnapshot& model) {
+      readiness_.ModelChanged(model.name, model.state == ModelSnapshot::State::kReady);
+    });
+    if (!loaded.ok() && flags_.exit_on_error) {
+      loading_failed_ = true;
+      return;
+    }
+    readiness_.AllLoaded();
+    Log(LogLevel::kInfo, "ready", {{"models", catalog_->List().size()}});
+  });
+}
+
+absl::Status Daemon::Run() {
+  if (absl::Status end = AwaitEnd(); !end.ok()) return end;
+  if (absl::Status drained = Drain(); !drained.ok()) return drained;
+  Stop();
+  return absl::OkStatus();
+}
+
+absl::Status Daemon::AwaitEnd() {
+  while (!AwaitSignal(kTick)) {
+    if (loading_failed_) {
+      return absl::FailedPreconditionError(
+          "a model could not be loaded (see above); mend it, or pass --exit-on-error=false to serve the "
+          "others");
+    }
+    readiness_.SetLive(catalog_->BusyFor() < flags_.stall_after);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Daemon::Drain() {
+  Log(LogLevel::kInfo, "draining: NOT_SERVING, still taking requests", {{"for", flags_.lame_duck}});
+  readiness_.StartDraining();
+  // A second signal means that nobody routes here any more.
+  AwaitSignal(flags_.lame_duck);
+  admission_->StartDraining();
+  Clock* const clock = Clock::Real();
+  const int64_t inflight = admission_->inflight().requests;
+  Log(LogLevel::kInfo, "draining: finishing what was accepted", {{"requests", inflight}});
+  if (!admission_->AwaitIdle(clock->Now() + flags_.drain_timeout, clock)) {
+    return absl::DeadlineExceededError(absl::StrCat(admission_->inflight().requests,
+                                                    " accepted requests did not finish within "
+                                                    "--drain-timeout-seconds"));
+  }
+  Log(LogLevel::kInfo, "drained: every accepted request was answered");
+  return absl::OkStatus();
+}
+
+void Daemon::Stop() {
+  // Calls first, then what answers them, then what counts them.
+  if (admission_ != nullptr) admission_->StartDraining();
+  if (grpc_ != nullptr) grpc_->Stop(kLastWrites);
+  if (http_ != nullptr) http_->Stop();
+  if (metrics_ != nullptr) metrics_->SetScrapeHook(nullptr);
+  if (metrics_http_ != nullptr) metrics_http_->Stop();
+  decode_pool_.reset();
+  if (catalog_ != nullptr) catalog_->Close();
+  if (loader_.joinable()) loader_.join();
+  if (catalog_ != nullptr) catalog_->Close();
+}
+
+}  // namespace saccade::server

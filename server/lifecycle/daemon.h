@@ -1,0 +1,64 @@
+// The daemon's life: open the ports, load, serve, drain, end.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <thread>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "server/lifecycle/flags.h"
+#include "server/lifecycle/grpc_server.h"
+#include "server/lifecycle/readiness.h"
+
+namespace saccade::server {
+
+class Admission;
+class Catalog;
+class DecodePool;
+class HttpServer;
+class InferenceService;
+class Metrics;
+class Pipeline;
+class VisionService;
+
+// Used by the main thread alone.
+class Daemon {
+ public:
+  // Opens every port and begins to load; returns before the models are ready. The error is fit to be printed.
+  static absl::StatusOr<std::unique_ptr<Daemon>> Start(const Flags& flags);
+  ~Daemon();
+
+  // Serves until SIGTERM or SIGINT, then drains: NOT_SERVING first, the lame-duck delay, no new requests,
+  // what was accepted finished. OK if nothing was lost; DEADLINE_EXCEEDED if the drain's time was over first,
+  // and then forward passes may still be running; the reason if a model failed to load under --exit-on-error.
+  absl::Status Run();
+
+ private:
+  explicit Daemon(const Flags& flags);
+
+  absl::Status OpenRooms();
+  absl::Status OpenPorts();
+  void StartLoading();
+  absl::Status AwaitEnd();
+  absl::Status Drain();
+  void Stop();
+
+  const Flags flags_;
+  Readiness readiness_;
+  // In the order of their construction; each may point to those before it.
+  std::unique_ptr<Metrics> metrics_;
+  std::unique_ptr<Admission> admission_;
+  std::unique_ptr<Catalog> catalog_;
+  std::unique_ptr<DecodePool> decode_pool_;
+  std::unique_ptr<Pipeline> pipeline_;
+  std::unique_ptr<VisionService> vision_;
+  std::unique_ptr<InferenceService> inference_;
+  std::unique_ptr<GrpcServer> grpc_;
+  std::unique_ptr<HttpServer> http_;
+  std::unique_ptr<HttpServer> metrics_http_;
+  std::thread loader_;
+  std::atomic<bool> loading_failed_{false};
+};
+
+}  // namespace saccade::server

@@ -1,0 +1,56 @@
+// The daemon's command line, environment and configuration file.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "server/admission/admission.h"
+#include "server/decode/picture_header.h"
+#include "server/logging/log.h"
+
+namespace saccade::server {
+
+struct Flags {
+  std::vector<std::string> model_repositories;
+  std::string host = "0.0.0.0";
+  // Triton's ports. 0 picks a free one.
+  int grpc_port = 8001;
+  int http_port = 8000;
+  int metrics_port = 8002;
+
+  // End with exit code 1 if a model does not load, instead of serving the others.
+  bool exit_on_error = true;
+
+  // After SIGTERM: how long requests are still taken, so that whoever routes to this daemon sees NOT_SERVING
+  // first.
+  absl::Duration lame_duck = absl::Seconds(5);
+  // How long accepted requests may then take to finish.
+  absl::Duration drain_timeout = absl::Seconds(25);
+  // A forward pass that runs longer turns the health of "liveness" to NOT_SERVING: it will not come back.
+  absl::Duration stall_after = absl::Seconds(120);
+
+  int64_t max_message_bytes = int64_t{64} << 20;
+  DecodeLimits decode;
+  AdmissionOptions admission;
+  // Pictures that may wait for an instance, per model; a model's own max_queue_size goes first.
+  int64_t max_queue_size = 256;
+
+  // 0 takes one per core.
+  int decode_threads = 0;
+  int64_t decode_queue = 256;
+  // Cores of one forward pass; 0 divides the machine's cores by the model's instances.
+  int threads_per_instance = 0;
+
+  LogFormat log_format = LogFormat::kText;
+  LogLevel log_level = LogLevel::kInfo;
+};
+
+// Reads --flags, then SACCADED_FLAG from the environment, then --config FILE (name=value lines); earlier ones
+// win. Prints help, the version or what is wrong, and returns the exit code (0, or 2 for a usage error) in
+// `exit_code` if the daemon should not start.
+std::optional<Flags> ParseFlags(int argc, char** argv, int* exit_code);
+
+}  // namespace saccade::server

@@ -1,0 +1,43 @@
+// The gRPC listener: its bounds, its services, its end.
+#pragma once
+
+#include <grpcpp/server.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+
+namespace saccade::server {
+
+class GrpcServer {
+ public:
+  struct Options {
+    std::string host;
+    // 0 picks a free one.
+    int port = 0;
+    int64_t max_message_bytes = 0;
+  };
+
+  // Serves `services`, which must outlive it, with health and reflection. ALREADY_EXISTS if the port is in
+  // use.
+  static absl::StatusOr<std::unique_ptr<GrpcServer>> Start(const Options& options,
+                                                           const std::vector<grpc::Service*>& services);
+
+  int port() const { return port_; }
+  grpc::HealthCheckServiceInterface* health() { return server_->GetHealthCheckService(); }
+
+  // Takes no more calls, waits so long for those that run, then cancels what is left: streams that watch the
+  // health never end by themselves. Blocks.
+  void Stop(absl::Duration grace);
+
+ private:
+  GrpcServer(std::unique_ptr<grpc::Server> server, int port) : server_(std::move(server)), port_(port) {}
+
+  std::unique_ptr<grpc::Server> server_;
+  const int port_;
+};
+
+}  // namespace saccade::server

@@ -1,0 +1,51 @@
+#include "server/lifecycle/readiness.h"
+
+#include "server/logging/log.h"
+
+namespace saccade::server {
+namespace {
+
+constexpr char kLiveness[] = "liveness";
+
+}  // namespace
+
+void Readiness::Attach(grpc::HealthCheckServiceInterface* health) {
+  health_ = health;
+  health_->SetServingStatus(kLiveness, true);
+  Publish();
+}
+
+void Readiness::Publish() {
+  for (const char* service : {"", "saccade.v1.Vision", "inference.GRPCInferenceService"}) {
+    health_->SetServingStatus(service, ready());
+  }
+}
+
+void Readiness::ModelChanged(const std::string& model, bool model_ready) {
+  // A model could be named like one of the services; the services' word counts then.
+  if (model == kLiveness || model == "saccade.v1.Vision" || model == "inference.GRPCInferenceService") return;
+  health_->SetServingStatus(model, model_ready && !draining_);
+}
+
+void Readiness::AllLoaded() {
+  loaded_ = true;
+  Publish();
+}
+
+void Readiness::StartDraining() {
+  draining_ = true;
+  health_->SetServingStatus(false);
+  health_->SetServingStatus(kLiveness, live_);
+}
+
+void Readiness::SetLive(bool live) {
+  if (live_.exchange(live) == live) return;
+  if (live) {
+    Log(LogLevel::kWarning, "forward passes come to their end again");
+  } else {
+    Log(LogLevel::kError, "a forward pass does not come to its end; liveness is NOT_SERVING");
+  }
+  health_->SetServingStatus(kLiveness, live);
+}
+
+}  // namespace saccade::server

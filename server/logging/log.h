@@ -1,0 +1,39 @@
+// Structured log lines: a message and its fields, as text for people or one JSON object a line for machines.
+#pragma once
+
+#include <initializer_list>
+#include <string>
+#include <type_traits>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+
+namespace saccade::server {
+
+enum class LogLevel { kDebug, kInfo, kWarning, kError };
+enum class LogFormat { kText, kJson };
+
+struct LogField {
+  LogField(absl::string_view field, absl::string_view text) : name(field), value(text) {}
+  LogField(absl::string_view field, const absl::Status& status) : name(field), value(status.ToString()) {}
+  LogField(absl::string_view field, absl::Duration duration)
+      : name(field), value(absl::FormatDuration(duration)) {}
+  template <typename Number>
+  LogField(absl::string_view field, Number number)
+    requires std::is_arithmetic_v<Number>
+      : name(field), value(absl::StrCat(number)), is_number(true) {}
+
+  absl::string_view name;
+  std::string value;
+  bool is_number = false;
+};
+
+// Sends every later line to stderr in this format, from this level on. Call once, before threads start.
+void InitLogging(LogFormat format, LogLevel level);
+
+// Thread-safe; one line, whatever the values hold.
+void Log(LogLevel level, absl::string_view message, std::initializer_list<LogField> fields = {});
+
+}  // namespace saccade::server

@@ -1,0 +1,61 @@
+#include "server/metrics/families.h"
+
+namespace saccade::server {
+namespace {
+
+using Buckets = prometheus::Histogram::BucketBoundaries;
+
+// From a small network on a GPU to a deadline that somebody forgot to set.
+Buckets SecondsBuckets() {
+  return {0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05,
+          0.1,    0.25,    0.5,    1,     2.5,    5,     10,   30,    60};
+}
+
+Buckets BatchBuckets() { return {1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024}; }
+
+// 64 x 64 to 16,384 x 16,384: twice the side each time.
+Buckets PixelBuckets() {
+  return {4096, 16384, 65536, 262144, 1048576, 4194304, 16777216, 67108864, 268435456};
+}
+
+}  // namespace
+
+TritonFamilies::TritonFamilies(prometheus::Registry& registry)
+    : success(registry, "nv_inference_request_success", "Requests answered."),
+      failure(registry, "nv_inference_request_failure", "Requests that failed, by reason."),
+      pictures(registry, "nv_inference_count", "Pictures inferred."),
+      batches(registry, "nv_inference_exec_count", "Forward passes, each over one batch."),
+      request_us(registry, "nv_inference_request_duration_us",
+                 "Microseconds from arrival to answer, summed over answered requests."),
+      queue_us(registry, "nv_inference_queue_duration_us",
+               "Microseconds waiting for a forward pass, summed over answered requests."),
+      input_us(registry, "nv_inference_compute_input_duration_us",
+               "Microseconds decoding and preparing pictures, summed over answered requests."),
+      infer_us(registry, "nv_inference_compute_infer_duration_us",
+               "Microseconds of the forward pass, summed over answered requests."),
+      output_us(registry, "nv_inference_compute_output_duration_us",
+                "Microseconds making the answer, summed over answered requests."),
+      pending(registry, "nv_inference_pending_request_count", "Requests that wait for a forward pass."),
+      load_seconds(registry, "nv_model_load_duration_secs", "Seconds the model took to load.") {}
+
+SaccadeFamilies::SaccadeFamilies(prometheus::Registry& registry)
+    : requests(
+          registry, "saccade_requests_total",
+          "Requests ended, by protocol and status code; model is empty where a request named none of ours."),
+      request_seconds(registry, "saccade_request_duration_seconds", "From arrival to answer or failure.",
+                      SecondsBuckets()),
+      stage_seconds(registry, "saccade_stage_duration_seconds", "Time a request spent in one stage.",
+                    SecondsBuckets()),
+      queue(registry, "saccade_queue_requests", "Requests that wait for a forward pass."),
+      batch_size(registry, "saccade_batch_size", "Pictures that shared a forward pass.", BatchBuckets()),
+      pixels(registry, "saccade_image_pixels", "Pixels of a decoded picture.", PixelBuckets()),
+      ready(registry, "saccade_model_ready", "1 if this version of the model answers requests."),
+      load_seconds(registry, "saccade_model_load_duration_seconds",
+                   "How long the model took to load and warm up."),
+      shed(registry, "saccade_shed_total", "Requests turned away before they cost compute, by reason."),
+      inflight_requests(registry, "saccade_inflight_requests", "Requests admitted and not answered yet."),
+      inflight_bytes(registry, "saccade_inflight_bytes", "Bytes of the requests in flight."),
+      inflight_pixels(registry, "saccade_inflight_pixels", "Decoded pixels of the requests in flight."),
+      build_info(registry, "saccade_build_info", "1, with the daemon's version as label.") {}
+
+}  // namespace saccade::server

@@ -1,0 +1,45 @@
+// Every metric that the daemon's rooms report to, with its name.
+#pragma once
+
+#include <prometheus/registry.h>
+
+#include "server/metrics/series.h"
+
+namespace saccade::server {
+
+// Triton's names and meanings. Labels model, version; reason beside them for failures.
+struct TritonFamilies {
+  explicit TritonFamilies(prometheus::Registry& registry);
+
+  SeriesPool<prometheus::Counter> success;
+  SeriesPool<prometheus::Counter> failure;
+  SeriesPool<prometheus::Counter> pictures;
+  SeriesPool<prometheus::Counter> batches;
+  SeriesPool<prometheus::Counter> request_us;
+  SeriesPool<prometheus::Counter> queue_us;
+  SeriesPool<prometheus::Counter> input_us;
+  SeriesPool<prometheus::Counter> infer_us;
+  SeriesPool<prometheus::Counter> output_us;
+  SeriesPool<prometheus::Gauge> pending;
+  SeriesPool<prometheus::Gauge> load_seconds;
+};
+
+struct SaccadeFamilies {
+  explicit SaccadeFamilies(prometheus::Registry& registry);
+
+  SeriesPool<prometheus::Counter> requests;
+  SeriesPool<prometheus::Histogram> request_seconds;
+  SeriesPool<prometheus::Histogram> stage_seconds;
+  SeriesPool<prometheus::Gauge> queue;
+  SeriesPool<prometheus::Histogram> batch_size;
+  SeriesPool<prometheus::Histogram> pixels;
+  SeriesPool<prometheus::Gauge> ready;
+  SeriesPool<prometheus::Gauge> load_seconds;
+  SeriesPool<prometheus::Counter> shed;
+  SeriesPool<prometheus::Gauge> inflight_requests;
+  SeriesPool<prometheus::Gauge> inflight_bytes;
+  SeriesPool<prometheus::Gauge> inflight_pixels;
+  SeriesPool<prometheus::Gauge> build_info;
+};
+
+}  // namespace saccade::server

@@ -1,0 +1,81 @@
+#include "server/metrics/metrics.h"
+
+#include <prometheus/registry.h>
+#include <prometheus/text_serializer.h>
+
+#include <array>
+#include <utility>
+
+#include "server/metrics/machine.h"
+#include "server/metrics/model_metrics.h"
+
+namespace saccade::server {
+namespace {
+
+constexpr std::array<const char*, 7> kShedReasons = {"requests", "bytes",     "pixels",  "queue_full",
+                                                     "deadline", "cancelled", "draining"};
+
+using Counter = Series<prometheus::Counter>;
+using Gauge = Series<prometheus::Gauge>;
+
+}  // namespace
+
+struct Metrics::Impl {
+  explicit Impl(std::string_view daemon_version)
+      : machine(registry),
+        families(registry),
+        unknown_model(&families.ours.requests, {{"model", ""}, {"version", ""}, {"task", ""}}),
+        inflight_requests(families.ours.inflight_requests.Get({})),
+        inflight_bytes(families.ours.inflight_bytes.Get({})),
+        inflight_pixels(families.ours.inflight_pixels.Get({})),
+        build_info(families.ours.build_info.Get({{"version", std::string(daemon_version)}})) {
+    build_info->Set(1);
+    for (const char* reason : kShedReasons) shed.push_back(families.ours.shed.Get({{"reason", reason}}));
+  }
+
+  prometheus::Registry registry;
+  MachineMetrics machine;
+  Families families;
+  RequestCounters unknown_model;
+  std::vector<Counter> shed;  // by ShedReason
+  Gauge inflight_requests;
+  Gauge inflight_bytes;
+  Gauge inflight_pixels;
+  Gauge build_info;
+};
+
+Metrics::Metrics(std::string_view daemon_version) : impl_(std::make_unique<Impl>(daemon_version)) {}
+
+Metrics::~Metrics() = default;
+
+std::unique_ptr<ModelMetrics> Metrics::ForModel(std::string_view model, int64_t version,
+                                                std::string_view task) {
+  return std::unique_ptr<ModelMetrics>(new ModelMetrics(&impl_->families, model, version, task));
+}
+
+void Metrics::RecordUnknownModel(std::string_view protocol, absl::StatusCode code) {
+  impl_->unknown_model.Increment(protocol, code);
+}
+
+void Metrics::RecordShed(ShedReason reason) { impl_->shed[static_cast<size_t>(reason)]->Increment(); }
+
+void Metrics::SetInflight(int64_t requests, int64_t bytes, int64_t pixels) {
+  impl_->inflight_requests->Set(static_cast<double>(requests));
+  impl_->inflight_bytes->Set(static_cast<double>(bytes));
+  impl_->inflight_pixels->Set(static_cast<double>(pixels));
+}
+
+void Metrics::SetScrapeHook(std::function<void()> hook) {
+  absl::MutexLock lock(&scrape_mutex_);
+  hook_ = std::move(hook);
+}
+
+std::string Metrics::Exposition() {
+  // One scrape at a time: the machine's metrics are differences from scrape to scrape.
+  absl::MutexLock lock(&scrape_mutex_);
+  if (hook_) hook_();
+  impl_->machine.Update();
+  return prometheus::TextSerializer().Serialize(impl_->registry.Collect());
+}
+
+}  // namespace saccade::server

@@ -1,0 +1,130 @@
+#include "server/metrics/model_metrics.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace saccade::server {
+namespace {
+
+constexpr std::array<const char*, 4> kStageNames = {"decode", "queue", "infer", "encode"};
+
+prometheus::Labels With(prometheus::Labels labels, const char* name, std::string value) {
+  labels[name] = std::move(value);
+  return labels;
+}
+
+template <typename T, typename Names>
+std::vector<Series<T>> GetAll(SeriesPool<T>& pool, const prometheus::Labels& labels, const char* label,
+                              const Names& names) {
+  std::vector<Series<T>> all;
+  all.reserve(names.size());
+  for (const auto& name : names) all.push_back(pool.Get(With(labels, label, std::string(name))));
+  return all;
+}
+
+// Clocks of several threads may make a difference negative; counters and histograms must not go back.
+double Seconds(absl::Duration duration) { return std::max(0.0, absl::ToDoubleSeconds(duration)); }
+double Microseconds(absl::Duration duration) { return std::max(0.0, absl::ToDoubleMicroseconds(duration)); }
+
+}  // namespace
+
+RequestCounters::RequestCounters(SeriesPool<prometheus::Counter>* pool, prometheus::Labels labels)
+    : pool_(pool), labels_(std::move(labels)) {}
+
+void RequestCounters::Increment(std::string_view protocol, absl::StatusCode code) {
+  // What is not known is 'other' and UNKNOWN: neither a protocol nor a code makes series without end.
+  const auto known = std::find(kProtocols.begin(), kProtocols.end() - 1, protocol);
+  size_t number = static_cast<size_t>(code);
+  if (number >= kCodes) number = static_cast<size_t>(absl::StatusCode::kUnknown);
+  auto& slot = counters_[static_cast<size_t>(known - kProtocols.begin())][number];
+  prometheus::Counter* counter = slot.load(std::memory_order_acquire);
+  if (counter == nullptr) {
+    auto labels = With(labels_, "protocol", std::string(*known));
+    auto series =
+        pool_->Get(With(labels, "code", absl::StatusCodeToString(static_cast<absl::StatusCode>(number))));
+    counter = series.get();
+    absl::MutexLock lock(&mutex_);
+    owned_.push_back(std::move(series));
+    slot.store(counter, std::memory_order_release);
+  }
+  counter->Increment();
+}
+
+ModelMetrics::Series::Series(Families* families, const prometheus::Labels& model,
+                             const prometheus::Labels& with_task)
+    : success(families->triton.success.Get(model)),
+      failure(GetAll(families->triton.failure, model, "reason", kFailureReasonNames)),
+      pictures(families->triton.pictures.Get(model)),
+      batches(families->triton.batches.Get(model)),
+      request_us(families->triton.request_us.Get(model)),
+      queue_us(families->triton.queue_us.Get(model)),
+      input_us(families->triton.input_us.Get(model)),
+      infer_us(families->triton.infer_us.Get(model)),
+      output_us(families->triton.output_us.Get(model)),
+      pending(families->triton.pending.Get(model)),
+      load_secs(families->triton.load_seconds.Get(model)),
+      requests(&families->ours.requests, with_task),
+      request_seconds(families->ours.request_seconds.Get(with_task)),
+      stage_seconds(GetAll(families->ours.stage_seconds, with_task, "stage", kStageNames)),
+      queue(families->ours.queue.Get(model)),
+      batch_size(families->ours.batch_size.Get(model)),
+      pixels(families->ours.pixels.Get(model)),
+      ready(families->ours.ready.Get(model)),
+      load_seconds(families->ours.load_seconds.Get(model)) {}
+
+ModelMetrics::ModelMetrics(Families* families, std::string_view model, int64_t version,
+                           std::string_view task) {
+  const prometheus::Labels labels = {{"model", std::string(model)}, {"version", std::to_string(version)}};
+  series_ = std::make_unique<Series>(families, labels, With(labels, "task", std::string(task)));
+}
+
+ModelMetrics::~ModelMetrics() = default;
+
+void ModelMetrics::RecordRequest(const RequestRecord& record) {
+  Series& s = *series_;
+  const bool ok = record.code == absl::StatusCode::kOk;
+  s.requests.Increment(record.protocol, record.code);
+  s.request_seconds->Observe(Seconds(record.timings.total));
+  for (const PictureSize& size : record.sizes) {
+    s.pixels->Observe(static_cast<double>(size.width) * size.height);
+  }
+  const auto stage = [&](Stage which, absl::Duration duration, bool passed) {
+    if (passed || duration > absl::ZeroDuration()) {
+      s.stage_seconds[static_cast<size_t>(which)]->Observe(Seconds(duration));
+    }
+  };
+  stage(Stage::kDecode, record.timings.decode, ok && !record.sizes.empty());
+  stage(Stage::kQueue, record.timings.queue, ok);
+  stage(Stage::kInfer, record.timings.infer, ok);
+  stage(Stage::kEncode, record.encode, ok);
+  if (!ok) {
+    s.failure[static_cast<size_t>(FailureReasonOf(record.code, record.computed))]->Increment();
+    return;
+  }
+  s.success->Increment();
+  s.pictures->Increment(static_cast<double>(record.pictures));
+  s.request_us->Increment(Microseconds(record.timings.total));
+  s.queue_us->Increment(Microseconds(record.timings.queue));
+  s.input_us->Increment(Microseconds(record.timings.decode));
+  s.infer_us->Increment(Microseconds(record.timings.infer));
+  s.output_us->Increment(Microseconds(record.encode));
+}
+
+void ModelMetrics::RecordBatch(int64_t size) {
+  series_->batches->Increment();
+  series_->batch_size->Observe(static_cast<double>(size));
+}
+
+void ModelMetrics::SetPending(int64_t requests) {
+  series_->pending->Set(static_cast<double>(requests));
+  series_->queue->Set(static_cast<double>(requests));
+}
+
+void ModelMetrics::SetReady(bool ready) { series_->ready->Set(ready ? 1 : 0); }
+
+void ModelMetrics::SetLoadDuration(absl::Duration duration) {
+  series_->load_secs->Set(Seconds(duration));
+  series_->load_seconds->Set(Seconds(duration));
+}
+
+}  // namespace saccade::server

@@ -1,0 +1,71 @@
+// The series behind ModelMetrics.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <string>
+#include <vector>
+
+#include "server/metrics/failure_reason.h"
+#include "server/metrics/families.h"
+#include "server/metrics/metrics.h"
+
+namespace saccade::server {
+
+struct Families {
+  explicit Families(prometheus::Registry& registry) : triton(registry), ours(registry) {}
+
+  TritonFamilies triton;
+  SaccadeFamilies ours;
+};
+
+// saccade_requests_total of one model. Most of the combinations of protocol and code never occur, so each
+// series appears with its first request; after that no label is looked up. Thread-safe.
+class RequestCounters {
+ public:
+  RequestCounters(SeriesPool<prometheus::Counter>* pool, prometheus::Labels labels);
+
+  void Increment(std::string_view protocol, absl::StatusCode code);
+
+ private:
+  static constexpr std::array<std::string_view, 4> kProtocols = {"grpc", "oip", "http", "other"};
+  static constexpr size_t kCodes = 17;
+
+  SeriesPool<prometheus::Counter>* const pool_;
+  const prometheus::Labels labels_;
+  std::array<std::array<std::atomic<prometheus::Counter*>, kCodes>, kProtocols.size()> counters_{};
+  absl::Mutex mutex_;
+  std::vector<Series<prometheus::Counter>> owned_ ABSL_GUARDED_BY(mutex_);
+};
+
+enum class Stage { kDecode, kQueue, kInfer, kEncode };
+
+struct ModelMetrics::Series {
+  Series(Families* families, const prometheus::Labels& model, const prometheus::Labels& with_task);
+
+  template <typename T>
+  using Share = ::saccade::server::Series<T>;
+
+  Share<prometheus::Counter> success;
+  std::vector<Share<prometheus::Counter>> failure;  // by FailureReason
+  Share<prometheus::Counter> pictures;
+  Share<prometheus::Counter> batches;
+  Share<prometheus::Counter> request_us;
+  Share<prometheus::Counter> queue_us;
+  Share<prometheus::Counter> input_us;
+  Share<prometheus::Counter> infer_us;
+  Share<prometheus::Counter> output_us;
+  Share<prometheus::Gauge> pending;
+  Share<prometheus::Gauge> load_secs;
+
+  RequestCounters requests;
+  Share<prometheus::Histogram> request_seconds;
+  std::vector<Share<prometheus::Histogram>> stage_seconds;  // by Stage
+  Share<prometheus::Gauge> queue;
+  Share<prometheus::Histogram> batch_size;
+  Share<prometheus::Histogram> pixels;
+  Share<prometheus::Gauge> ready;
+  Share<prometheus::Gauge> load_seconds;
+};
+
+}  // namespace saccade::server

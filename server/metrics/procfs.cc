@@ -1,0 +1,65 @@
+#include "server/metrics/procfs.h"
+
+#include <sstream>
+
+namespace saccade::server {
+namespace {
+
+// The number after `key` at a line's beginning.
+std::optional<double> Value(const std::string& text, const std::string& key) {
+  const size_t at = text.rfind(key, 0) == 0 ? 0 : text.find("\n" + key);
+  if (at == std::string::npos) return std::nullopt;
+  std::istringstream rest(text.substr(text.find(key, at) + key.size(), 64));
+  double value = 0;
+  if (!(rest >> value)) return std::nullopt;
+  return value;
+}
+
+}  // namespace
+
+std::optional<CpuTicks> ParseCpuTicks(const std::string& stat) {
+  std::istringstream line(stat.substr(0, stat.find('\n')));
+  std::string label;
+  line >> label;
+  if (label != "cpu") return std::nullopt;
+  // user nice system idle iowait irq softirq steal; guest time is part of user time already.
+  CpuTicks ticks;
+  for (int field = 0; field < 8; ++field) {
+    double value = 0;
+    if (!(line >> value)) return std::nullopt;
+    ticks.total += value;
+    if (field != 3 && field != 4) ticks.busy += value;
+  }
+  return ticks;
+}
+
+std::optional<Memory> ParseMemory(const std::string& meminfo) {
+  const auto total = Value(meminfo, "MemTotal:");
+  const auto available = Value(meminfo, "MemAvailable:");
+  if (!total || !available) return std::nullopt;
+  return Memory{*total * 1024, *available * 1024};
+}
+
+std::optional<ProcessStat> ParseProcessStat(const std::string& self_stat) {
+  // The program's name stands in brackets and may hold anything, brackets too.
+  const size_t bracket = self_stat.rfind(')');
+  if (bracket == std::string::npos) return std::nullopt;
+  std::istringstream rest(self_stat.substr(bracket + 1));
+  std::string state;
+  rest >> state;
+  ProcessStat stat;
+  // Fields are numbered as in proc(5), where the state is the third.
+  for (int field = 4; field <= 24; ++field) {
+    double value = 0;
+    if (!(rest >> value)) return std::nullopt;
+    if (field == 14 || field == 15) stat.cpu_ticks += value;
+    if (field == 22) stat.start_ticks = value;
+    if (field == 23) stat.virtual_bytes = value;
+    if (field == 24) stat.resident_pages = value;
+  }
+  return stat;
+}
+
+std::optional<double> ParseBootTime(const std::string& stat) { return Value(stat, "btime "); }
+
+}  // namespace saccade::server

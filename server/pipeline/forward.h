@@ -1,0 +1,30 @@
+// The forward pass of a batch: where calls become tensors and exceptions become answers.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "models/model.h"
+#include "server/batching/batch_task.h"
+#include "server/core/clock.h"
+#include "server/metrics/metrics.h"
+
+namespace saccade::server {
+
+// Cores that forward passes of the calling thread may use.
+void UseThreads(int threads);
+
+// Runs `model` over `pictures` normalised pictures, which lie in `parts` one after the other. A single part
+// is not copied. Throws nothing: what the model throws is INTERNAL, or RESOURCE_EXHAUSTED for memory.
+absl::StatusOr<std::vector<models::TaskResult>> Forward(const models::Model& model,
+                                                        const std::vector<absl::Span<const float>>& parts,
+                                                        int64_t pictures);
+
+// Answers every call of the batch. If the pass fails, each member is computed alone, so that a bad one fails
+// alone. REQUIRES: every task is a PredictCall.
+void ComputeBatch(const models::Model& model, std::vector<std::unique_ptr<BatchTask>> batch, Clock* clock,
+                  ModelMetrics* metrics);
+
+}  // namespace saccade::server

@@ -1,0 +1,147 @@
+#include "server/pipeline/forward.h"
+
+#include <ATen/core/Tensor.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <optional>
+#include <stdexcept>
+#include <string_view>
+
+#include "absl/time/clock.h"
+#include "server/pipeline/predict_call.h"
+
+namespace saccade::server {
+namespace {
+
+using ::testing::HasSubstr;
+
+// Answers every picture with its first value. A first value of 13 throws, one of 7 is a failure of that
+// picture.
+class EchoModel final : public models::Model {
+ public:
+  EchoModel() {
+    description_.input.height = 1;
+    description_.input.width = 2;
+    description_.classes = 1;
+  }
+
+  const models::Description& description() const override { return description_; }
+
+  std::vector<models::TaskResult> Run(const at::Tensor& batch) const override {
+    ++passes;
+    last_data = batch.const_data_ptr<float>();
+    std::vector<models::TaskResult> results;
+    for (int64_t i = 0; i < batch.size(0); ++i) {
+      const float value = batch.const_data_ptr<float>()[i * batch.stride(0)];
+      if (value == 13) throw std::runtime_error("unlucky");
+      if (value == 7) {
+        results.emplace_back(models::Failure{"picture is all seven"});
+      } else {
+        results.emplace_back(models::Classification{.logits = {value}});
+      }
+    }
+    return results;
+  }
+
+  mutable int passes = 0;
+  mutable const float* last_data = nullptr;
+
+ private:
+  models::Description description_;
+};
+
+class ForwardTest : public testing::Test {
+ protected:
+  // A request of as many pictures as there are values.
+  std::unique_ptr<BatchTask> Call(const std::vector<float>& values,
+                                  std::optional<absl::StatusOr<Response>>* outcome) {
+    auto pixels = std::make_shared<std::vector<float>>();
+    for (const float value : values) pixels->insert(pixels->end(), 6, value);
+    Request request;
+    request.arrival = absl::Now();
+    const std::string_view bytes(reinterpret_cast<const char*>(pixels->data()),
+                                 pixels->size() * sizeof(float));
+    request.input = TensorInput{.shape = {static_cast<int64_t>(values.size()), 3, 1, 2},
+                                .data = {.owner = pixels, .bytes = bytes}};
+    auto call = std::make_unique<PredictCall>(
+        std::move(request), [outcome](absl::StatusOr<Response> answer) { *outcome = std::move(answer); },
+        PredictCall::Server{.version = 1,
+                            .description = &model_.description(),
+                            .metrics = model_metrics_.get(),
+                            .all_metrics = &metrics_,
+                            .clock = Clock::Real()});
+    call->MarkPrepared();
+    return call;
+  }
+
+  void Compute(std::vector<std::unique_ptr<BatchTask>> batch) {
+    ComputeBatch(model_, std::move(batch), Clock::Real(), model_metrics_.get());
+  }
+
+  static float Logit(const std::optional<absl::StatusOr<Response>>& outcome, size_t picture) {
+    return std::get<models::Classification>(outcome->value().results.at(picture)).logits.at(0);
+  }
+
+  Metrics metrics_{"test"};
+  std::unique_ptr<ModelMetrics> model_metrics_ = metrics_.ForModel("m", 1, "classification");
+  EchoModel model_;
+};
+
+TEST_F(ForwardTest, EachRequestGetsItsOwnResults) {
+  std::optional<absl::StatusOr<Response>> one, two;
+  std::vector<std::unique_ptr<BatchTask>> batch;
+  batch.push_back(Call({1}, &one));
+  batch.push_back(Call({2, 3}, &two));
+  Compute(std::move(batch));
+  ASSERT_TRUE(one && one->ok() && two && two->ok());
+  EXPECT_EQ(Logit(one, 0), 1);
+  EXPECT_EQ(Logit(two, 0), 2);
+  EXPECT_EQ(Logit(two, 1), 3);
+  EXPECT_EQ((*one)->batch_size, 3);
+  EXPECT_EQ(model_.passes, 1);
+}
+
+TEST_F(ForwardTest, ThrowingMemberFailsAlone) {
+  std::optional<absl::StatusOr<Response>> good, bad;
+  std::vector<std::unique_ptr<BatchTask>> batch;
+  batch.push_back(Call({13}, &bad));
+  batch.push_back(Call({4}, &good));
+  Compute(std::move(batch));
+  ASSERT_TRUE(good && good->ok());
+  EXPECT_EQ(Logit(good, 0), 4);
+  ASSERT_TRUE(bad);
+  EXPECT_EQ(bad->status().code(), absl::StatusCode::kInternal);
+  EXPECT_THAT(std::string(bad->status().message()), HasSubstr("unlucky"));
+}
+
+TEST_F(ForwardTest, FailedPictureFailsItsRequestAlone) {
+  std::optional<absl::StatusOr<Response>> good, bad;
+  std::vector<std::unique_ptr<BatchTask>> batch;
+  batch.push_back(Call({1, 7}, &bad));
+  batch.push_back(Call({4}, &good));
+  Compute(std::move(batch));
+  ASSERT_TRUE(good && good->ok() && bad);
+  EXPECT_THAT(std::string(bad->status().message()), HasSubstr("all seven"));
+  EXPECT_EQ(model_.passes, 1);
+}
+
+TEST_F(ForwardTest, LoneRequestIsNotCopied) {
+  std::optional<absl::StatusOr<Response>> outcome;
+  std::vector<std::unique_ptr<BatchTask>> batch;
+  batch.push_back(Call({5}, &outcome));
+  const float* const pixels = static_cast<PredictCall*>(batch[0].get())->pixels().data();
+  Compute(std::move(batch));
+  EXPECT_EQ(model_.last_data, pixels);
+}
+
+TEST_F(ForwardTest, DroppedCallIsStillAnswered) {
+  std::optional<absl::StatusOr<Response>> outcome;
+  Call({5}, &outcome).reset();
+  ASSERT_TRUE(outcome);
+  EXPECT_EQ(outcome->status().code(), absl::StatusCode::kInternal);
+}
+
+}  // namespace
+}  // namespace saccade::server

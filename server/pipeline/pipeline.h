@@ -1,0 +1,48 @@
+// A request's way: admission, decode pool, batcher, instance, answer.
+#pragma once
+
+#include <memory>
+
+#include "server/admission/admission.h"
+#include "server/core/clock.h"
+#include "server/core/request.h"
+#include "server/decode/decode_pool.h"
+#include "server/decode/picture_header.h"
+#include "server/metrics/metrics.h"
+#include "server/pipeline/catalog.h"
+#include "server/pipeline/predict_call.h"
+
+namespace saccade::server {
+
+// Thread-safe.
+class Pipeline {
+ public:
+  // Everything must outlive the pipeline and every call in it.
+  struct Rooms {
+    Clock* clock;
+    Metrics* metrics;
+    Catalog* catalog;
+    Admission* admission;
+    DecodePool* decode_pool;
+    DecodeLimits decode_limits;
+  };
+
+  explicit Pipeline(const Rooms& rooms) : rooms_(rooms) {}
+
+  // Never blocks. `done` is called exactly once: on this thread if the request is refused at once, else on a
+  // thread of the decode pool or of an instance. Whatever `request` points into must live until then.
+  void Predict(Request request, PredictDone done);
+
+  // Brings the gauges that are cheaper to ask for than to keep up to date; for the metrics' scrape hook.
+  void RefreshGauges();
+
+ private:
+  absl::Status Check(const PredictCall& call, const ServedModel& model) const;
+  void Decode(std::shared_ptr<ServedModel> model, std::unique_ptr<PredictCall> call);
+  absl::Status DecodeAll(const ServedModel& model, PredictCall& call);
+  void Submit(ServedModel& model, std::unique_ptr<PredictCall> call);
+
+  const Rooms rooms_;
+};
+
+}  // namespace saccade::server

@@ -1,0 +1,172 @@
+#include "server/pipeline/served_model.h"
+
+#include <pthread.h>
+
+#include <exception>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "models/error.h"
+#include "models/registry.h"
+#include "server/logging/log.h"
+#include "server/pipeline/forward.h"
+
+namespace saccade::server {
+
+ServedModel::ServedModel(ServedModelOptions options, Clock* clock, Metrics* metrics)
+    : options_(std::move(options)),
+      clock_(clock),
+      all_metrics_(metrics),
+      busy_since_(std::make_unique<std::atomic<int64_t>[]>(options_.settings.instances)) {}
+
+ServedModel::~ServedModel() { Close(); }
+
+absl::Status ServedModel::Load() {
+  const absl::Time start = clock_->Now();
+  absl::Status status = LoadWeights();
+  if (status.ok()) status = WarmUp();
+  metrics_ = all_metrics_->ForModel(name(), version(), model_ ? model_->description().task : "");
+  if (status.ok()) status = StartInstances();
+  const absl::Duration took = clock_->Now() - start;
+  metrics_->SetLoadDuration(took);
+  metrics_->SetReady(status.ok());
+  {
+    absl::MutexLock lock(&mutex_);
+    load_duration_ = took;
+  }
+  if (!status.ok()) {
+    SetState(ModelSnapshot::State::kUnavailable, std::string(status.message()));
+    return status;
+  }
+  SetState(ModelSnapshot::State::kReady, "");
+  return absl::OkStatus();
+}
+
+absl::Status ServedModel::LoadWeights() {
+  const ModelSettings& settings = options_.settings;
+  try {
+    model_ =
+        models::Load(settings.architecture, settings.options, options_.version.weights_path, settings.labels);
+    return absl::OkStatus();
+  } catch (const models::LoadError& error) {
+    return absl::InvalidArgumentError(error.what());
+  } catch (const std::bad_alloc&) {
+    return absl::ResourceExhaustedError("no memory left for the weights");
+  } catch (const std::exception& error) {
+    return absl::InternalError(error.what());
+  }
+}
+
+// The first passes choose algorithms and allocate; no client should wait for that.
+absl::Status ServedModel::WarmUp() {
+  const models::ImageInput& input = model_->description().input;
+  UseThreads(options_.threads_per_instance);
+  for (const int64_t batch : {int64_t{1}, int64_t{max_batch_size()}}) {
+    const std::vector<float> grey(batch * 3 * input.height * input.width, 0.0f);
+    auto results = Forward(*model_, {absl::MakeConstSpan(grey)}, batch);
+    if (!results.ok()) {
+      return absl::Status(results.status().code(), absl::StrCat("warming up with a batch of ", batch, ": ",
+                                                                results.status().message()));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ServedModel::StartInstances() {
+  const ModelSettings& settings = options_.settings;
+  auto batcher =
+      Batcher::Create({.max_batch_size = settings.max_batch_size,
+                       .max_queue_size = settings.max_queue_size > 0 ? settings.max_queue_size
+                                                                     : options_.default_max_queue_size,
+                       .max_queue_delay = settings.max_queue_delay,
+                       .queue_timeout = settings.queue_timeout},
+                      clock_);
+  if (!batcher.ok()) return batcher.status();
+  batcher_ = *std::move(batcher);
+  absl::MutexLock lock(&mutex_);
+  for (int i = 0; i < settings.instances; ++i) {
+    instances_.emplace_back([this, i] { RunInstance(i); });
+  }
+  return absl::OkStatus();
+}
+
+void ServedModel::RunInstance(int index) {
+  pthread_setname_np(pthread_self(), absl::StrCat("instance-", index).c_str());
+  UseThreads(options_.threads_per_instance);
+  while (true) {
+    std::vector<std::unique_ptr<BatchTask>> batch = batcher_->Take();
+    if (batch.empty()) return;
+    busy_since_[index].store(absl::ToUnixNanos(clock_->Now()), std::memory_order_relaxed);
+    DropDead(batch, clock_->Now());
+    ComputeBatch(*model_, std::move(batch), clock_, metrics_.get());
+    busy_since_[index].store(0, std::memory_order_relaxed);
+  }
+}
+
+absl::Status ServedModel::Submit(std::unique_ptr<BatchTask>& call) { return batcher_->Submit(call); }
+
+const models::Description& ServedModel::description() const { return model_->description(); }
+
+ModelSnapshot ServedModel::Snapshot() const {
+  ModelSnapshot snapshot;
+  snapshot.name = name();
+  snapshot.version = version();
+  snapshot.max_batch_size = max_batch_size();
+  snapshot.description.architecture = options_.settings.architecture;
+  absl::MutexLock lock(&mutex_);
+  snapshot.state = state_;
+  snapshot.reason = reason_;
+  snapshot.load_duration = load_duration_;
+  if (state_ == ModelSnapshot::State::kReady) {
+    snapshot.description = model_->description();
+    snapshot.queued = batcher_->queued();
+  }
+  return snapshot;
+}
+
+absl::Status ServedModel::CheckReady() const {
+  absl::MutexLock lock(&mutex_);
+  switch (state_) {
+    case ModelSnapshot::State::kReady:
+      return absl::OkStatus();
+    case ModelSnapshot::State::kLoading:
+      return absl::UnavailableError(absl::StrCat("model '", name(), "' is still loading; try again"));
+    case ModelSnapshot::State::kUnavailable:
+      break;
+  }
+  return absl::UnavailableError(
+      absl::StrCat("model '", name(), "' version ", version(), " is unavailable: ", reason_));
+}
+
+absl::Duration ServedModel::BusyFor() const {
+  absl::Duration longest = absl::ZeroDuration();
+  for (int i = 0; i < options_.settings.instances; ++i) {
+    const int64_t since = busy_since_[i].load(std::memory_order_relaxed);
+    if (since != 0) longest = std::max(longest, clock_->Now() - absl::FromUnixNanos(since));
+  }
+  return longest;
+}
+
+void ServedModel::SetState(ModelSnapshot::State state, std::string reason) {
+  absl::MutexLock lock(&mutex_);
+  state_ = state;
+  reason_ = std::move(reason);
+}
+
+void ServedModel::Close() {
+  std::vector<std::thread> instances;
+  {
+    absl::MutexLock lock(&mutex_);
+    instances.swap(instances_);
+    if (state_ == ModelSnapshot::State::kReady) {
+      state_ = ModelSnapshot::State::kUnavailable;
+      reason_ = "the daemon is shutting down";
+    }
+  }
+  if (instances.empty()) return;
+  batcher_->Close();
+  for (std::thread& instance : instances) instance.join();
+  metrics_->SetReady(false);
+}
+
+}  // namespace saccade::server

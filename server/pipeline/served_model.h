@@ -1,0 +1,108 @@
+// One version of one model while it is served: its weights, its queue, its instances' threads, its state.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "models/description.h"
+#include "server/batching/batcher.h"
+#include "server/core/clock.h"
+#include "server/metrics/metrics.h"
+#include "server/pipeline/predict_call.h"
+#include "server/repository/repository.h"
+
+namespace saccade::models {
+class Model;
+}
+
+namespace saccade::server {
+
+struct ServedModelOptions {
+  ModelSettings settings;
+  ModelVersion version;
+  // Used where the model's own configuration sets none.
+  int64_t default_max_queue_size = 256;
+  // Cores that one forward pass may use.
+  int threads_per_instance = 1;
+};
+
+// What a client may know of a model.
+struct ModelSnapshot {
+  enum class State { kLoading, kReady, kUnavailable };
+  std::string name;
+  int64_t version = 0;
+  State state = State::kLoading;
+  // Why it is unavailable.
+  std::string reason;
+  int max_batch_size = 0;
+  int64_t queued = 0;
+  absl::Duration load_duration;
+  // Complete only when ready; before that, the architecture alone.
+  models::Description description;
+};
+
+// Thread-safe.
+class ServedModel {
+ public:
+  // `clock` and `metrics` must outlive it. Loads nothing yet.
+  ServedModel(ServedModelOptions options, Clock* clock, Metrics* metrics);
+  // Closes.
+  ~ServedModel();
+
+  // Reads the weights, warms up and starts the instances; blocks for as long as that takes. Called once. On
+  // error the model stays UNAVAILABLE with the reason.
+  absl::Status Load();
+
+  const std::string& name() const { return options_.settings.name; }
+  int64_t version() const { return options_.version.version; }
+  ModelSnapshot Snapshot() const;
+
+  // OK once ready; UNAVAILABLE with the reason otherwise.
+  absl::Status CheckReady() const;
+
+  // The rest REQUIRES: CheckReady() was OK once.
+  const models::Description& description() const;
+  int max_batch_size() const { return options_.settings.max_batch_size; }
+  ModelMetrics* metrics() const { return metrics_.get(); }
+  // As Batcher::Submit.
+  absl::Status Submit(std::unique_ptr<BatchTask>& call);
+
+  // How long the longest forward pass has been running; zero if none runs.
+  absl::Duration BusyFor() const;
+
+  // Takes nothing more, computes what is queued, joins the instances. Idempotent.
+  void Close();
+
+ private:
+  absl::Status LoadWeights();
+  absl::Status WarmUp();
+  absl::Status StartInstances();
+  void RunInstance(int index);
+  void SetState(ModelSnapshot::State state, std::string reason);
+
+  const ServedModelOptions options_;
+  Clock* const clock_;
+  Metrics* const all_metrics_;
+
+  // Written by Load before the state becomes READY, never after.
+  std::unique_ptr<models::Model> model_;
+  std::unique_ptr<ModelMetrics> metrics_;
+  std::unique_ptr<Batcher> batcher_;
+  // When each instance's forward pass began, in nanoseconds since the epoch; 0 while idle.
+  std::unique_ptr<std::atomic<int64_t>[]> busy_since_;
+
+  mutable absl::Mutex mutex_;
+  ModelSnapshot::State state_ ABSL_GUARDED_BY(mutex_) = ModelSnapshot::State::kLoading;
+  std::string reason_ ABSL_GUARDED_BY(mutex_);
+  absl::Duration load_duration_ ABSL_GUARDED_BY(mutex_);
+  std::vector<std::thread> instances_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace saccade::server

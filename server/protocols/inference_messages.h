@@ -1,0 +1,32 @@
+// The only place that turns Open Inference Protocol messages into the server's own requests, and its answers
+// back.
+//
+// A classifier has one input, 'image': FP32 [n,3,height,width], normalised as the network wants it, or BYTES
+// [n] or [n,1], one encoded picture an element. Its output is 'logits', FP32 [n,classes].
+#pragma once
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "inference/grpc_service.pb.h"
+#include "server/core/request.h"
+#include "server/pipeline/served_model.h"
+
+namespace saccade::server {
+
+// The result points into `message`, which must outlive it. Arrival and cancellation are the caller's to set,
+// the deadline is the earlier of `deadline` and the request's own timeout. INVALID_ARGUMENT names the tensor
+// or field; UNIMPLEMENTED a parameter that would change the answer and is not served.
+absl::StatusOr<Request> FromMessage(const inference::ModelInferRequest& message, absl::Time arrival,
+                                    absl::Time deadline);
+
+void ToMessage(const Response& response, const inference::ModelInferRequest& request,
+               inference::ModelInferResponse* message);
+
+// REQUIRES: `snapshot` is ready.
+void ToMessage(const ModelSnapshot& snapshot, inference::ModelMetadataResponse* message);
+
+// The empty string is 0, the latest.
+absl::StatusOr<int64_t> ParseVersion(absl::string_view version);
+
+}  // namespace saccade::server

@@ -1,0 +1,150 @@
+#include "server/protocols/inference_messages.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+namespace saccade::server {
+namespace {
+
+using ::testing::HasSubstr;
+
+const absl::Time kArrival = absl::UnixEpoch() + absl::Hours(1);
+
+absl::StatusOr<Request> Parse(const inference::ModelInferRequest& message) {
+  return FromMessage(message, kArrival, absl::InfiniteFuture());
+}
+
+inference::ModelInferRequest Tensor(const std::string& datatype, std::initializer_list<int64_t> shape) {
+  inference::ModelInferRequest message;
+  message.set_model_name("m");
+  auto* input = message.add_inputs();
+  input->set_name("image");
+  input->set_datatype(datatype);
+  for (const int64_t extent : shape) input->add_shape(extent);
+  return message;
+}
+
+std::string Element(std::string_view bytes) {
+  const auto length = static_cast<uint32_t>(bytes.size());
+  std::string element(4, '\0');
+  std::memcpy(element.data(), &length, 4);
+  return element.append(bytes);
+}
+
+void ExpectInvalid(const inference::ModelInferRequest& message, std::string_view hint) {
+  const absl::Status status = Parse(message).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr(std::string(hint)));
+}
+
+TEST(InferenceMessagesTest, RawFloatsAreNotCopied) {
+  auto message = Tensor("FP32", {2, 3, 4, 4});
+  message.add_raw_input_contents(std::string(2 * 48 * 4, '\0'));
+  const auto request = Parse(message);
+  ASSERT_TRUE(request.ok()) << request.status();
+  EXPECT_EQ(request->size(), 2);
+  EXPECT_EQ(std::get<TensorInput>(request->input).data.bytes.data(), message.raw_input_contents(0).data());
+}
+
+TEST(InferenceMessagesTest, TypedFloatsServeToo) {
+  auto message = Tensor("FP32", {1, 3, 1, 1});
+  for (int i = 0; i < 3; ++i) message.mutable_inputs(0)->mutable_contents()->add_fp32_contents(i);
+  EXPECT_TRUE(Parse(message).ok());
+  message.add_raw_input_contents(std::string(12, '\0'));
+  ExpectInvalid(message, "both");
+}
+
+TEST(InferenceMessagesTest, ByteCountMustBeTheShapes) {
+  auto message = Tensor("FP32", {1, 3, 4, 4});
+  message.add_raw_input_contents(std::string(191, '\0'));
+  ExpectInvalid(message, "holds 191 bytes; FP32 of shape [1,3,4,4] is 192");
+  ExpectInvalid(Tensor("FP32", {-1, 3, 4, 4}), "[-1,3,4,4]");
+  ExpectInvalid(Tensor("FP32", {int64_t{1} << 40, int64_t{1} << 40}), "is not one of a tensor");
+}
+
+TEST(InferenceMessagesTest, BytesSplitIntoPictures) {
+  auto message = Tensor("BYTES", {2, 1});
+  message.add_raw_input_contents(Element("one") + Element("three"));
+  const auto request = Parse(message);
+  ASSERT_TRUE(request.ok()) << request.status();
+  const auto& pictures = std::get<std::vector<Picture>>(request->input);
+  ASSERT_EQ(pictures.size(), 2u);
+  EXPECT_EQ(std::get<EncodedPicture>(pictures[1]).data.bytes, "three");
+}
+
+TEST(InferenceMessagesTest, MalformedBytesAreRefused) {
+  auto message = Tensor("BYTES", {1});
+  message.add_raw_input_contents("");
+  auto& raw = *message.mutable_raw_input_contents(0);
+  ExpectInvalid(message, "fewer");
+  raw = "abc";
+  ExpectInvalid(message, "4-byte length");
+  raw = Element("12345").substr(0, 7);
+  ExpectInvalid(message, "5 bytes, but 3 are left");
+  raw = Element("a") + Element("b");
+  ExpectInvalid(message, "more");
+  ExpectInvalid(Tensor("BYTES", {1, 2}), "[n] or [n,1]");
+}
+
+TEST(InferenceMessagesTest, NamesAndTypesAreChecked) {
+  ExpectInvalid(Tensor("INT8", {1}), "'INT8', expected FP32");
+  auto message = Tensor("BYTES", {1});
+  message.mutable_inputs(0)->mutable_contents()->add_bytes_contents("x");
+  ASSERT_TRUE(Parse(message).ok());
+  message.add_outputs()->set_name("boxes");
+  ExpectInvalid(message, "'boxes'; the model's is 'logits'");
+  message.clear_outputs();
+  message.set_model_version("one");
+  ExpectInvalid(message, "'one'");
+  message.set_model_version("3");
+  EXPECT_EQ(Parse(message)->version, 3);
+  message.mutable_inputs(0)->set_name("INPUT__0");
+  ExpectInvalid(message, "'INPUT__0'; the model's is 'image'");
+  message.clear_inputs();
+  ExpectInvalid(message, "has 0 tensors");
+}
+
+TEST(InferenceMessagesTest, ParametersThatChangeTheAnswerAreNotIgnored) {
+  auto message = Tensor("BYTES", {1});
+  message.mutable_inputs(0)->mutable_contents()->add_bytes_contents("x");
+  (*message.mutable_parameters())["timeout"].set_int64_param(5000);
+  (*message.mutable_parameters())["priority"].set_uint64_param(2);
+  (*message.mutable_parameters())["my_own"].set_string_param("ignored");
+  const auto request = Parse(message);
+  ASSERT_TRUE(request.ok()) << request.status();
+  EXPECT_EQ(request->deadline, kArrival + absl::Milliseconds(5));
+  EXPECT_EQ(request->priority, -2);
+  (*message.mutable_parameters())["sequence_id"].set_int64_param(1);
+  EXPECT_EQ(Parse(message).status().code(), absl::StatusCode::kUnimplemented);
+  message.clear_parameters();
+  message.add_outputs()->set_name("logits");
+  (*message.mutable_outputs(0)->mutable_parameters())["classification"].set_int64_param(3);
+  EXPECT_EQ(Parse(message).status().code(), absl::StatusCode::kUnimplemented);
+}
+
+TEST(InferenceMessagesTest, AnswerIsOneRawTensor) {
+  models::Description model;
+  model.classes = 2;
+  Response response;
+  response.model = "m";
+  response.version = 3;
+  response.description = &model;
+  response.results = {models::Classification{.logits = {1, 2}}, models::Classification{.logits = {3, 4}}};
+  inference::ModelInferRequest request;
+  request.set_id("id");
+  inference::ModelInferResponse message;
+  ToMessage(response, request, &message);
+  EXPECT_EQ(message.model_version(), "3");
+  EXPECT_EQ(message.id(), "id");
+  ASSERT_EQ(message.raw_output_contents_size(), 1);
+  const float expected[] = {1, 2, 3, 4};
+  ASSERT_EQ(message.raw_output_contents(0).size(), sizeof(expected));
+  EXPECT_EQ(std::memcmp(message.raw_output_contents(0).data(), expected, sizeof(expected)), 0);
+  EXPECT_EQ(message.outputs(0).shape(0), 2);
+  EXPECT_EQ(message.outputs(0).shape(1), 2);
+}
+
+}  // namespace
+}  // namespace saccade::server

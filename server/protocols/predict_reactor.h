@@ -1,0 +1,42 @@
+// A unary call of gRPC's callback API whose answer comes later, from the pipeline.
+#pragma once
+
+#include <grpcpp/server_context.h>
+#include <grpcpp/support/server_callback.h>
+
+#include <chrono>
+#include <memory>
+
+#include "absl/time/time.h"
+#include "server/core/cancellation.h"
+
+namespace saccade::server {
+
+// Owned by gRPC from the moment it is returned to it; deletes itself when the call is over. The request and
+// response messages live until Finish, so the pipeline may point into them.
+class PredictReactor final : public grpc::ServerUnaryReactor {
+ public:
+  // Raised when the client goes away or its deadline passes; the pipeline then answers soon, for nobody.
+  std::shared_ptr<Cancellation> cancellation() const { return cancellation_; }
+
+  void OnCancel() override { cancellation_->Cancel(); }
+  void OnDone() override { delete this; }
+
+ private:
+  const std::shared_ptr<Cancellation> cancellation_ = std::make_shared<Cancellation>();
+};
+
+inline absl::Time DeadlineOf(const grpc::CallbackServerContext& context) {
+  const auto deadline = context.deadline();
+  return deadline == std::chrono::system_clock::time_point::max() ? absl::InfiniteFuture()
+                                                                  : absl::FromChrono(deadline);
+}
+
+// For calls that are answered at once.
+inline grpc::ServerUnaryReactor* FinishNow(grpc::CallbackServerContext* context, const grpc::Status& status) {
+  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+  reactor->Finish(status);
+  return reactor;
+}
+
+}  // namespace saccade::server

@@ -1,0 +1,21 @@
+// The only place that turns saccade.v1 messages into the server's own requests, and its answers back.
+#pragma once
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "saccade/v1/vision.pb.h"
+#include "server/core/request.h"
+#include "server/pipeline/served_model.h"
+
+namespace saccade::server {
+
+// The result points into `message`, which must outlive it. Arrival, deadline and cancellation are the
+// caller's to set. INVALID_ARGUMENT begins with the field's name.
+absl::StatusOr<Request> FromMessage(const v1::PredictRequest& message);
+
+// REQUIRES: FromMessage took `request`.
+void ToMessage(const Response& response, const v1::PredictRequest& request, v1::PredictResponse* message);
+
+void ToMessage(const ModelSnapshot& snapshot, v1::Model* message);
+
+}  // namespace saccade::server

@@ -1,0 +1,42 @@
+#include "server/protocols/vision_service.h"
+
+#include <utility>
+
+#include "server/protocols/grpc_status.h"
+#include "server/protocols/predict_reactor.h"
+#include "server/protocols/vision_messages.h"
+
+namespace saccade::server {
+
+grpc::ServerUnaryReactor* VisionService::Predict(grpc::CallbackServerContext* context,
+                                                 const v1::PredictRequest* request,
+                                                 v1::PredictResponse* response) {
+  const absl::Time arrival = clock_->Now();
+  auto parsed = FromMessage(*request);
+  if (!parsed.ok()) return FinishNow(context, ToGrpcStatus(parsed.status()));
+  auto* reactor = new PredictReactor;
+  parsed->arrival = arrival;
+  parsed->deadline = DeadlineOf(*context);
+  parsed->cancellation = reactor->cancellation();
+  pipeline_->Predict(*std::move(parsed), [reactor, request, response](absl::StatusOr<Response> answer) {
+    if (answer.ok()) ToMessage(*answer, *request, response);
+    reactor->Finish(ToGrpcStatus(answer.status()));
+  });
+  return reactor;
+}
+
+grpc::ServerUnaryReactor* VisionService::ListModels(grpc::CallbackServerContext* context,
+                                                    const v1::ListModelsRequest* /*request*/,
+                                                    v1::ListModelsResponse* response) {
+  for (const ModelSnapshot& model : catalog_->List()) ToMessage(model, response->add_models());
+  return FinishNow(context, grpc::Status::OK);
+}
+
+grpc::ServerUnaryReactor* VisionService::GetModel(grpc::CallbackServerContext* context,
+                                                  const v1::GetModelRequest* request, v1::Model* response) {
+  auto model = catalog_->Describe(request->model(), request->version());
+  if (model.ok()) ToMessage(*model, response);
+  return FinishNow(context, ToGrpcStatus(model.status()));
+}
+
+}  // namespace saccade::server

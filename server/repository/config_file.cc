@@ -1,0 +1,142 @@
+#include "server/repository/config_file.h"
+
+#include <cstdint>
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+#include "server/repository/text_format.h"
+
+namespace saccade::server {
+namespace {
+
+constexpr int kMaxBatchSize = 1024;
+constexpr int kMaxInstances = 64;
+constexpr uint64_t kMaxDelayMicroseconds = 60'000'000;
+constexpr uint64_t kMaxTimeoutMicroseconds = 3'600'000'000;
+
+// Errors that all begin with the file and the field.
+class Checker {
+ public:
+  explicit Checker(absl::string_view shown) : shown_(shown) {}
+
+  template <typename... Parts>
+  absl::Status Error(absl::string_view field, const Parts&... parts) const {
+    return absl::InvalidArgumentError(absl::StrCat(shown_, ": ", field, ": ", parts...));
+  }
+
+  absl::Status Range(absl::string_view field, uint64_t value, uint64_t most) const {
+    if (value <= most) return absl::OkStatus();
+    return Error(field, "is ", value, ", expected 0 to ", most);
+  }
+
+ private:
+  const absl::string_view shown_;
+};
+
+absl::Status CheckIdentity(const inference::ModelConfig& config, absl::string_view folder,
+                           const Checker& check) {
+  if (!config.name().empty() && config.name() != folder) {
+    return check.Error("name", "is '", absl::CHexEscape(config.name()), "', but the folder is '", folder,
+                       "'; rename one of them, or leave the name out");
+  }
+  if (!config.backend().empty() && config.backend() != "saccade") {
+    return check.Error("backend", "is '", absl::CHexEscape(config.backend()), "', expected 'saccade'");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ReadMaxBatchSize(const ParsedConfig& config, const Checker& check, ModelSettings* settings) {
+  if (!config.has_max_batch_size) return absl::OkStatus();
+  const int size = config.message.max_batch_size();
+  if (size < 1 || size > kMaxBatchSize) {
+    return check.Error("max_batch_size", "is ", size, ", expected 1 to ", kMaxBatchSize,
+                       "; 1 turns batching off (0, tensors without a batch dimension, is not served)");
+  }
+  settings->max_batch_size = size;
+  return absl::OkStatus();
+}
+
+absl::Status ReadInstances(const inference::ModelConfig& config, const Checker& check,
+                           ModelSettings* settings) {
+  int64_t instances = 0;
+  for (const auto& group : config.instance_group()) {
+    if (group.kind() == inference::ModelInstanceGroup::KIND_GPU) {
+      return check.Error("instance_group.kind",
+                         "is KIND_GPU, but the daemon computes on the CPU; use KIND_CPU or KIND_AUTO");
+    }
+    if (group.count() < 0)
+      return check.Error("instance_group.count", "is ", group.count(), ", expected 1 or more");
+    // As in Triton, a group without a count is one instance.
+    instances += group.count() == 0 ? 1 : group.count();
+  }
+  if (instances > kMaxInstances) {
+    return check.Error("instance_group.count", "is ", instances, " in all, expected 1 to ", kMaxInstances);
+  }
+  if (instances > 0) settings->instances = static_cast<int>(instances);
+  return absl::OkStatus();
+}
+
+absl::Status ReadBatching(const inference::ModelDynamicBatching& batching, const Checker& check,
+                          ModelSettings* settings) {
+  const inference::ModelQueuePolicy& policy = batching.default_queue_policy();
+  absl::Status status = check.Range("dynamic_batching.max_queue_delay_microseconds",
+                                    batching.max_queue_delay_microseconds(), kMaxDelayMicroseconds);
+  status.Update(check.Range("dynamic_batching.default_queue_policy.default_timeout_microseconds",
+                            policy.default_timeout_microseconds(), kMaxTimeoutMicroseconds));
+  if (!status.ok()) return status;
+  settings->max_queue_delay = absl::Microseconds(batching.max_queue_delay_microseconds());
+  settings->max_queue_size = policy.max_queue_size();
+  if (policy.default_timeout_microseconds() > 0) {
+    settings->queue_timeout = absl::Microseconds(policy.default_timeout_microseconds());
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckFileName(absl::string_view parameter, const std::string& name, const Checker& check) {
+  if (!name.empty() && name.front() != '.' && name.find('/') == std::string::npos) return absl::OkStatus();
+  return check.Error(absl::StrCat("parameters '", parameter, "'"), "is '", absl::CHexEscape(name),
+                     "', expected the plain name of a file, without a folder");
+}
+
+absl::Status ReadParameters(const inference::ModelConfig& config, const Checker& check, ConfigFile* file) {
+  for (const auto& [key, parameter] : config.parameters()) {
+    const std::string& value = parameter.string_value();
+    absl::Status status;
+    if (key == "architecture") {
+      file->settings.architecture = value;
+    } else if (key == "labels") {
+      status = CheckFileName(key, value, check);
+      file->labels_file = value;
+    } else if (key == "weights") {
+      status = CheckFileName(key, value, check);
+      file->weights_file = value;
+    } else {
+      file->settings.options[key] = value;
+    }
+    if (!status.ok()) return status;
+  }
+  if (!file->settings.architecture.empty()) return absl::OkStatus();
+  return check.Error("parameters 'architecture'",
+                     "is missing; name the network, as in "
+                     "parameters { key: \"architecture\" value { string_value: \"sanet\" } }");
+}
+
+}  // namespace
+
+absl::StatusOr<ConfigFile> ParseConfig(const std::string& text, absl::string_view shown,
+                                       absl::string_view folder) {
+  const auto config = ParseTextFormat(text, shown);
+  if (!config.ok()) return config.status();
+  const Checker check(shown);
+  ConfigFile file;
+  file.settings.name = std::string(folder);
+  absl::Status status = CheckIdentity(config->message, folder, check);
+  if (status.ok()) status = ReadMaxBatchSize(*config, check, &file.settings);
+  if (status.ok()) status = ReadInstances(config->message, check, &file.settings);
+  if (status.ok()) status = ReadBatching(config->message.dynamic_batching(), check, &file.settings);
+  if (status.ok()) status = ReadParameters(config->message, check, &file);
+  if (!status.ok()) return status;
+  return file;
+}
+
+}  // namespace saccade::server

@@ -1,0 +1,155 @@
+#include "server/repository/config_file.h"
+
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace saccade::server {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Pair;
+
+constexpr char kArchitecture[] = "parameters { key: \"architecture\" value { string_value: \"sanet\" } }\n";
+
+absl::StatusOr<ConfigFile> Parse(const std::string& text) { return ParseConfig(text, "m/config.pbtxt", "m"); }
+
+std::string ErrorOf(const std::string& text) {
+  const auto config = Parse(text);
+  EXPECT_EQ(config.status().code(), absl::StatusCode::kInvalidArgument);
+  return std::string(config.status().message());
+}
+
+TEST(ConfigFileTest, DefaultsNeedOnlyTheArchitecture) {
+  const auto config = Parse(kArchitecture);
+  ASSERT_TRUE(config.ok()) << config.status();
+  const ModelSettings& settings = config->settings;
+  EXPECT_EQ(settings.name, "m");
+  EXPECT_EQ(settings.architecture, "sanet");
+  EXPECT_THAT(settings.options, IsEmpty());
+  EXPECT_EQ(settings.max_batch_size, 8);
+  EXPECT_EQ(settings.instances, 1);
+  EXPECT_EQ(settings.max_queue_delay, absl::ZeroDuration());
+  EXPECT_EQ(settings.max_queue_size, 0);
+  EXPECT_EQ(settings.queue_timeout, absl::InfiniteDuration());
+  EXPECT_EQ(config->labels_file, "");
+  EXPECT_EQ(config->weights_file, "");
+}
+
+TEST(ConfigFileTest, EveryFieldArrives) {
+  const auto config = Parse(R"pb(
+    name: "m"
+    backend: "saccade"
+    max_batch_size: 1024 instance_group
+    [ { count: 2 kind: KIND_CPU }
+      , { kind: KIND_AUTO }]
+    dynamic_batching {
+      max_queue_delay_microseconds: 500
+      default_queue_policy { default_timeout_microseconds: 250000 max_queue_size: 64 }
+    }
+    parameters {
+      key: "architecture"
+      value { string_value: "sanet" }
+    }
+    parameters {
+      key: "classes"
+      value { string_value: "19" }
+    }
+    parameters {
+      key: "labels"
+      value { string_value: "names.txt" }
+    }
+    parameters {
+      key: "weights"
+      value { string_value: "best.pt" }
+    }
+  )pb");
+  ASSERT_TRUE(config.ok()) << config.status();
+  const ModelSettings& settings = config->settings;
+  EXPECT_EQ(settings.max_batch_size, 1024);
+  EXPECT_EQ(settings.instances, 3);
+  EXPECT_EQ(settings.max_queue_delay, absl::Microseconds(500));
+  EXPECT_EQ(settings.queue_timeout, absl::Milliseconds(250));
+  EXPECT_EQ(settings.max_queue_size, 64);
+  EXPECT_THAT(settings.options, ElementsAre(Pair("classes", "19")));
+  EXPECT_EQ(config->labels_file, "names.txt");
+  EXPECT_EQ(config->weights_file, "best.pt");
+}
+
+TEST(ConfigFileTest, ArchitectureIsRequired) {
+  EXPECT_THAT(ErrorOf("max_batch_size: 4"),
+              HasSubstr("m/config.pbtxt: parameters 'architecture': is missing"));
+  EXPECT_THAT(ErrorOf(""), HasSubstr("string_value: \"sanet\""));
+}
+
+TEST(ConfigFileTest, NameAndBackendMustFit) {
+  EXPECT_THAT(ErrorOf(absl::StrCat(kArchitecture, "name: \"other\"")),
+              HasSubstr("m/config.pbtxt: name: is 'other', but the folder is 'm'"));
+  EXPECT_THAT(ErrorOf(absl::StrCat(kArchitecture, "backend: \"onnxruntime\"")),
+              HasSubstr("backend: is 'onnxruntime', expected 'saccade'"));
+}
+
+TEST(ConfigFileTest, AFieldOfTritonsThatIsNotServedIsNamed) {
+  const std::string top = ErrorOf(absl::StrCat(kArchitecture, "  sequence_batching { }"));
+  EXPECT_THAT(top, HasSubstr("m/config.pbtxt:2:"));
+  EXPECT_THAT(
+      top,
+      HasSubstr("field 'sequence_batching' is not supported by saccade; remove it (supported here: name, "
+                "max_batch_size, instance_group, dynamic_batching, parameters, backend)"));
+  EXPECT_THAT(top, HasSubstr("in 'sequence_batching { }'"));
+  EXPECT_THAT(
+      ErrorOf("dynamic_batching { preferred_batch_size: [4] }"),
+      HasSubstr("field 'preferred_batch_size' is not supported by saccade; remove it (supported here: "
+                "max_queue_delay_microseconds, default_queue_policy)"));
+}
+
+TEST(ConfigFileTest, NonsenseTellsLineAndText) {
+  EXPECT_THAT(ErrorOf("name: \"m\"\nmax_batch_size: many\n"),
+              HasSubstr("m/config.pbtxt:2:17: Expected integer, got: many in 'max_batch_size: many'"));
+  EXPECT_THAT(ErrorOf("max_batch_size: 99999999999"), HasSubstr("in 'max_batch_size: 99999999999'"));
+  EXPECT_THAT(ErrorOf("instance_group { kind: KIND_TPU }"), HasSubstr("KIND_TPU"));
+  EXPECT_THAT(ErrorOf("\x01\x02"), HasSubstr("m/config.pbtxt:1:1: "));
+}
+
+TEST(ConfigFileTest, NestingIsBounded) {
+  std::string deep;
+  for (int i = 0; i < 100'000; ++i) deep += "parameters{value{";
+  EXPECT_FALSE(Parse(deep).ok());
+}
+
+TEST(ConfigFileTest, NumbersAreBounded) {
+  for (const char* size : {"0", "-1", "1025"}) {
+    EXPECT_THAT(ErrorOf(absl::StrCat(kArchitecture, "max_batch_size: ", size)),
+                HasSubstr(absl::StrCat("max_batch_size: is ", size, ", expected 1 to 1024")));
+  }
+  EXPECT_THAT(ErrorOf(absl::StrCat(kArchitecture, "instance_group { count: -1 }")),
+              HasSubstr("instance_group.count: is -1"));
+  EXPECT_THAT(ErrorOf(absl::StrCat(kArchitecture, "instance_group { count: 64 } instance_group { }")),
+              HasSubstr("instance_group.count: is 65 in all, expected 1 to 64"));
+  EXPECT_THAT(ErrorOf(absl::StrCat(
+                  kArchitecture, "dynamic_batching { max_queue_delay_microseconds: 18446744073709551615 }")),
+              HasSubstr("dynamic_batching.max_queue_delay_microseconds: is 18446744073709551615"));
+  EXPECT_THAT(ErrorOf(absl::StrCat(kArchitecture,
+                                   "dynamic_batching { default_queue_policy { "
+                                   "default_timeout_microseconds: 3600000001 } }")),
+              HasSubstr("default_timeout_microseconds: is 3600000001, expected 0 to 3600000000"));
+}
+
+TEST(ConfigFileTest, GpuInstancesAreRefused) {
+  EXPECT_THAT(
+      ErrorOf(absl::StrCat(kArchitecture, "instance_group { kind: KIND_GPU }")),
+      HasSubstr("instance_group.kind: is KIND_GPU, but the daemon computes on the CPU; use KIND_CPU"));
+}
+
+TEST(ConfigFileTest, FileNamesArePlain) {
+  for (const char* name : {"../secret", "/etc/passwd", "", ".hidden", "a/b"}) {
+    EXPECT_THAT(ErrorOf(absl::StrCat(kArchitecture, "parameters { key: \"labels\" value { string_value: \"",
+                                     name, "\" } }")),
+                HasSubstr("parameters 'labels': is"));
+  }
+}
+
+}  // namespace
+}  // namespace saccade::server

@@ -1,0 +1,132 @@
+#include "server/repository/files.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdint>
+#include <fstream>
+#include <system_error>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+
+namespace saccade::server {
+namespace fs = std::filesystem;
+namespace {
+
+absl::Status FileError(const std::error_code& error, const std::string& shown, absl::string_view doing) {
+  return absl::ErrnoToStatus(error.value(), absl::StrCat(shown, ": cannot ", doing));
+}
+
+bool IsInside(const fs::path& path, const fs::path& root) {
+  return std::mismatch(root.begin(), root.end(), path.begin(), path.end()).first == root.end();
+}
+
+// Bytes of the character that begins at `p`, 0 if it is malformed.
+size_t CharacterLength(const unsigned char* p, size_t left) {
+  if (p[0] < 0x80) return p[0] != 0 ? 1 : 0;
+  const size_t length = p[0] >= 0xF0 ? 4 : p[0] >= 0xE0 ? 3 : p[0] >= 0xC2 ? 2 : 0;
+  if (length == 0 || length > left) return 0;
+  uint32_t code = p[0] & (0xFF >> (length + 1));
+  for (size_t i = 1; i < length; ++i) {
+    if ((p[i] & 0xC0) != 0x80) return 0;
+    code = code << 6 | (p[i] & 0x3F);
+  }
+  constexpr uint32_t kSmallest[] = {0, 0, 0x80, 0x800, 0x10000};
+  const bool surrogate = code >= 0xD800 && code <= 0xDFFF;
+  return code >= kSmallest[length] && code <= 0x10FFFF && !surrogate ? length : 0;
+}
+
+}  // namespace
+
+bool IsUtf8Text(absl::string_view text) {
+  const auto* p = reinterpret_cast<const unsigned char*>(text.data());
+  for (size_t i = 0; i < text.size();) {
+    const size_t length = CharacterLength(p + i, text.size() - i);
+    if (length == 0) return false;
+    i += length;
+  }
+  return true;
+}
+
+RepositoryPath::RepositoryPath(fs::path root, fs::path path, std::string shown)
+    : root_(std::move(root)), path_(std::move(path)), shown_(std::move(shown)) {}
+
+absl::StatusOr<RepositoryPath> RepositoryPath::Root(const std::string& repository) {
+  std::error_code error;
+  fs::path root = fs::canonical(repository, error);
+  if (error) return FileError(error, absl::StrCat("model repository '", repository, "'"), "open it");
+  if (!fs::is_directory(root, error)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("model repository '", repository,
+                     "' is not a directory; expected a folder that holds one folder a model"));
+  }
+  return RepositoryPath(root, root, "");
+}
+
+RepositoryPath RepositoryPath::operator/(absl::string_view name) const {
+  const std::string separator = shown_.empty() ? "" : "/";
+  return RepositoryPath(root_, path_ / std::string(name),
+                        absl::StrCat(shown_, separator, absl::CHexEscape(name)));
+}
+
+bool RepositoryPath::Exists() const {
+  std::error_code error;
+  return fs::symlink_status(path_, error).type() != fs::file_type::not_found;
+}
+
+absl::StatusOr<std::vector<DirectoryEntry>> RepositoryPath::List() const {
+  if (auto resolved = Resolve(); !resolved.ok()) return resolved.status();
+  std::error_code error;
+  std::vector<DirectoryEntry> entries;
+  for (fs::directory_iterator it(path_, error), end; !error && it != end; it.increment(error)) {
+    std::string name = it->path().filename().string();
+    if (name.front() == '.') continue;
+    // A link that dangles is told when something asks for it by name.
+    std::error_code ignored;
+    const fs::file_status status = it->status(ignored);
+    entries.push_back({std::move(name), fs::is_directory(status), fs::is_regular_file(status)});
+  }
+  if (error) return FileError(error, shown_.empty() ? "model repository" : shown_, "list it");
+  std::sort(entries.begin(), entries.end(), [](const auto& a, const auto& b) { return a.name < b.name; });
+  return entries;
+}
+
+absl::StatusOr<fs::path> RepositoryPath::Resolve() const {
+  std::error_code error;
+  fs::path resolved = fs::canonical(path_, error);
+  if (error) return FileError(error, shown_, "open it");
+  if (!IsInside(resolved, root_)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        shown_,
+        ": a symbolic link leads out of the model repository; put the file itself there, or link inside it"));
+  }
+  return resolved;
+}
+
+absl::StatusOr<std::string> RepositoryPath::ReadText(size_t max_bytes) const {
+  const auto resolved = Resolve();
+  if (!resolved.ok()) return resolved.status();
+  std::error_code error;
+  // A pipe or a device would block or never end.
+  if (!fs::is_regular_file(*resolved, error)) {
+    return absl::InvalidArgumentError(absl::StrCat(shown_, ": expected a regular file"));
+  }
+  std::ifstream file(*resolved, std::ios::binary);
+  if (!file) return absl::ErrnoToStatus(errno, absl::StrCat(shown_, ": cannot open it"));
+  std::string text(max_bytes + 1, '\0');
+  file.read(text.data(), static_cast<std::streamsize>(text.size()));
+  if (file.bad()) return absl::ErrnoToStatus(errno, absl::StrCat(shown_, ": cannot read it"));
+  text.resize(static_cast<size_t>(file.gcount()));
+  if (text.size() > max_bytes) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(shown_, ": larger than the ", max_bytes, " bytes allowed"));
+  }
+  if (!IsUtf8Text(text)) {
+    return absl::InvalidArgumentError(absl::StrCat(shown_, ": not UTF-8 text; save it as UTF-8"));
+  }
+  return text;
+}
+
+}  // namespace saccade::server

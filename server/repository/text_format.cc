@@ -1,0 +1,78 @@
+#include "server/repository/text_format.h"
+
+#include <google/protobuf/io/tokenizer.h>
+#include <google/protobuf/text_format.h>
+
+#include <vector>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/escaping.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+
+namespace saccade::server {
+namespace {
+
+namespace pb = google::protobuf;
+
+// "Message type "inference.X" has no field named "y"." as advice; any other message as it is.
+std::string Advise(const std::string& message) {
+  if (!absl::StrContains(message, "has no field named")) return message;
+  const std::vector<std::string> quoted = absl::StrSplit(message, '"');
+  if (quoted.size() < 4) return message;
+  std::string known;
+  const pb::Descriptor* type = pb::DescriptorPool::generated_pool()->FindMessageTypeByName(quoted[1]);
+  for (int i = 0; type != nullptr && i < type->field_count(); ++i) {
+    absl::StrAppend(&known, i > 0 ? ", " : "", type->field(i)->name());
+  }
+  return absl::StrCat("field '", quoted[3],
+                      "' is not supported by saccade; remove it (supported here: ", known, ")");
+}
+
+// Keeps the first error, with the line it stands in.
+class FirstError final : public pb::io::ErrorCollector {
+ public:
+  FirstError(const std::string& text, absl::string_view shown) : text_(text), shown_(shown) {}
+
+  void AddError(int line, pb::io::ColumnNumber column, const std::string& message) override {
+    if (!status_.ok()) return;
+    const std::vector<absl::string_view> lines = absl::StrSplit(text_, '\n');
+    std::string excerpt;
+    if (line >= 0 && static_cast<size_t>(line) < lines.size()) {
+      const absl::string_view stripped = absl::StripAsciiWhitespace(lines[static_cast<size_t>(line)]);
+      excerpt = absl::StrCat(" in '", absl::CHexEscape(stripped.substr(0, 120)), "'");
+    }
+    status_ = absl::InvalidArgumentError(
+        absl::StrCat(shown_, ":", line + 1, ":", column + 1, ": ", Advise(message), excerpt));
+  }
+
+  const absl::Status& status() const { return status_; }
+
+ private:
+  const std::string& text_;
+  const absl::string_view shown_;
+  absl::Status status_;
+};
+
+}  // namespace
+
+absl::StatusOr<ParsedConfig> ParseTextFormat(const std::string& text, absl::string_view shown) {
+  FirstError error(text, shown);
+  pb::TextFormat::ParseInfoTree locations;
+  pb::TextFormat::Parser parser;
+  parser.RecordErrorsTo(&error);
+  parser.WriteLocationsTo(&locations);
+  // The schema is five levels deep at most.
+  parser.SetRecursionLimit(16);
+  ParsedConfig parsed;
+  if (!parser.ParseFromString(text, &parsed.message)) {
+    if (!error.status().ok()) return error.status();
+    return absl::InvalidArgumentError(absl::StrCat(shown, ": not in protobuf's text format"));
+  }
+  const auto* field = inference::ModelConfig::descriptor()->FindFieldByName("max_batch_size");
+  parsed.has_max_batch_size = locations.GetLocation(field, -1).line >= 0;
+  return parsed;
+}
+
+}  // namespace saccade::server
