@@ -1,0 +1,27 @@
+// The least a gRPC server in C++ can do: the yardstick for the daemon.
+#pragma once
+
+#include <memory>
+#include <string>
+
+namespace saccade::client {
+
+// Serves Vision/Predict and GRPCInferenceService/ServerLive on a free port of this machine through the
+// callback API. Takes the bytes of any request, parses nothing, and answers with fixed bytes.
+class BareServer {
+ public:
+  BareServer(std::string predict_answer, std::string live_answer);
+  ~BareServer();
+  BareServer(const BareServer&) = delete;
+  BareServer& operator=(const BareServer&) = delete;
+
+  // HOST:PORT.
+  const std::string& url() const { return url_; }
+
+ private:
+  class Services;
+  std::unique_ptr<Services> services_;
+  std::string url_;
+};
+
+}  // namespace saccade::client

@@ -1,0 +1,41 @@
+// What the daemon adds to a bare gRPC call, measured side by side.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "client/bench/closed_loop.h"
+
+namespace saccade::client {
+
+struct OverheadOptions {
+  std::string url = "127.0.0.1:8001";
+  std::string model;
+  // Of each of the four, warm-up not counted.
+  double duration_seconds = 5;
+  std::vector<int> concurrency = {1, 16};
+  // The four take turns this often, so that whatever else the machine does strikes them alike.
+  int rounds = 10;
+};
+
+// At one number of clients.
+struct Overhead {
+  int clients = 0;
+  Measurement bare_predict;
+  Measurement daemon_predict;
+  Measurement bare_live;
+  Measurement daemon_live;
+};
+
+// Starts a bare server that gives these answers, and returns its HOST:PORT; it outlives the measurement.
+using StartBare = std::function<absl::StatusOr<std::string>(const std::string& predict_answer,
+                                                            const std::string& live_answer)>;
+
+// Blocks for about 4 * duration at each concurrency, plus one warm-up round of each. Errors are the daemon's,
+// or those of start_bare.
+absl::StatusOr<std::vector<Overhead>> MeasureOverhead(const OverheadOptions& options,
+                                                      const StartBare& start_bare);
+
+}  // namespace saccade::client

@@ -1,0 +1,16 @@
+// The overhead in words and in JSON.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "client/bench/overhead.h"
+#include "client/cli/console.h"
+
+namespace saccade::client {
+
+void PrintReport(Console& console, const std::vector<Overhead>& results);
+
+std::string ReportJson(const OverheadOptions& options, const std::vector<Overhead>& results);
+
+}  // namespace saccade::client

@@ -1,0 +1,133 @@
+#include "client/cli/app.h"
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+
+#include "client/cli/classify.h"
+#include "client/cli/failure.h"
+#include "client/cli/models.h"
+#include "client/cli/params.h"
+
+namespace saccade::client {
+namespace {
+
+constexpr char kFooter[] =
+    "Data goes to standard output, everything else to standard error.\n"
+    "Exit codes: 0 ok, 1 failure, 2 usage, 64 + gRPC code if the daemon refused (67 invalid argument,\n"
+    "68 deadline exceeded, 69 not found, 72 overloaded, 78 no daemon or not serving).";
+
+void AddConnection(CLI::App* command, Connection& connection) {
+  command->add_option("--url", connection.url, "The daemon's gRPC address, HOST:PORT")
+      ->envname("SACCADE_URL")
+      ->capture_default_str();
+  command->add_option("--timeout", connection.timeout_seconds, "Seconds one call may take")
+      ->check(CLI::Range(0.001, 86400.0))
+      ->capture_default_str();
+  command
+      ->add_option("--max-message-bytes", connection.max_message_bytes,
+                   "Largest message, request or answer; the daemon has a limit of its own")
+      ->check(CLI::Range(int64_t{1}, int64_t{INT32_MAX}))
+      ->capture_default_str();
+}
+
+void AddFormat(CLI::App* command, Format& format, Console& console) {
+  CLI::Option* option =
+      command
+          ->add_option_function<std::string>(
+              "--format",
+              [&format](const std::string& name) { format = name == "json" ? Format::kJson : Format::kText; },
+              "text, a table to look at, or json, one versioned document")
+          ->check(CLI::IsMember({"text", "json"}))
+          ->default_str("text");
+  command->add_flag_callback(
+             "--json", [&format] { format = Format::kJson; }, "The same as --format json")
+      ->excludes(option);
+  command->add_flag_callback(
+      "--no-color", [&console] { console.color = false; }, "No colours, as with NO_COLOR set");
+}
+
+void AddClassify(CLI::App& app, ClassifyCommand& options, Console& console) {
+  CLI::App* command = app.add_subcommand("classify", "Send pictures, print what is on them");
+  command->add_option("PICTURE", options.pictures, "JPEG, PNG, WebP or BMP files; - reads standard input")
+      ->required();
+  command->add_option("-m,--model", options.model, "The model's name; `saccade models` lists them")
+      ->required();
+  command->add_option("-o,--output", options.output,
+                      "Folder for overlays, one PNG a picture; made if missing");
+  command->add_option("--top-k", options.top_k, "How many classes, most probable first")
+      ->check(CLI::Range(1, 1000))
+      ->capture_default_str();
+  command->add_option("--model-version", options.version, "0 takes the highest that is ready")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  command->add_option("--priority", options.priority, "Larger is served first, -100 to 100")
+      ->check(CLI::Range(-100, 100))
+      ->capture_default_str();
+  command->add_option("--concurrency", options.concurrency, "How many pictures are under way at once")
+      ->check(CLI::Range(1, 256))
+      ->capture_default_str();
+  command->add_flag("-q,--quiet", options.quiet, "Nothing on standard error but errors");
+  AddConnection(command, options.connection);
+  AddFormat(command, options.format, console);
+}
+
+void AddModels(CLI::App& app, ModelsCommand& options, Console& console) {
+  CLI::App* command = app.add_subcommand("models", "List the models of a daemon, ready or not");
+  AddConnection(command, options.connection);
+  AddFormat(command, options.format, console);
+}
+
+void AddStatus(CLI::App& app, StatusCommand& options, Console& console) {
+  CLI::App* command =
+      app.add_subcommand("status", "Tell whether a daemon is live and ready; 0 only if ready");
+  command->add_option("--wait", options.wait_seconds, "Seconds to wait until it is ready")
+      ->check(CLI::Range(0.0, 86400.0));
+  AddConnection(command, options.connection);
+  AddFormat(command, options.format, console);
+}
+
+void AddParams(CLI::App& app, ParamsCommand& options, Console& console) {
+  CLI::App* command =
+      app.add_subcommand("params", "Count a network's parameters and multiply-adds; no daemon");
+  command->add_option("ARCHITECTURE", options.architecture, "E.g. sanet; an unknown one lists them all")
+      ->required();
+  command->add_option("--option", options.options, "KEY=VALUE of the architecture; may be repeated")
+      ->expected(1)
+      ->take_all();
+  command->add_flag("--layers", options.layers, "Every layer in the order of execution, not the sums alone");
+  AddFormat(command, options.format, console);
+}
+
+}  // namespace
+
+int RunApp(std::vector<std::string> arguments, Console& console) {
+  CLI::App app("Asks a Saccade daemon about pictures.", "saccade");
+  app.set_version_flag("--version", std::string("saccade ") + SACCADE_VERSION);
+  app.require_subcommand(0, 1);
+  app.footer(kFooter);
+  ClassifyCommand classify;
+  ModelsCommand models;
+  StatusCommand status;
+  ParamsCommand params;
+  AddClassify(app, classify, console);
+  AddModels(app, models, console);
+  AddStatus(app, status, console);
+  AddParams(app, params, console);
+
+  std::reverse(arguments.begin(), arguments.end());
+  try {
+    app.parse(arguments);
+  } catch (const CLI::ParseError& error) {
+    if (app.exit(error, console.out, console.err) != 0) return kExitUsage;
+    return Flush(console) ? kExitOk : kExitFailure;
+  }
+  // Not left to CLI11, which would complain of a missing command where a flag is misspelt.
+  if (app.got_subcommand("classify")) return RunClassify(classify, console);
+  if (app.got_subcommand("models")) return RunModels(models, console);
+  if (app.got_subcommand("status")) return RunStatus(status, console);
+  if (app.got_subcommand("params")) return RunParams(params, console);
+  console.err << app.help();
+  return kExitUsage;
+}
+
+}  // namespace saccade::client

@@ -1,0 +1,235 @@
+#include "client/cli/classify.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <opencv2/imgcodecs.hpp>
+
+#include "absl/synchronization/notification.h"
+#include "client/cli/testing.h"
+#include "client/testing/fake_daemon.h"
+
+namespace saccade::client {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::StartsWith;
+
+Classification Cat() {
+  Classification answer;
+  answer.model = "sanet";
+  answer.version = 3;
+  answer.classes = {{281, "tabby", 0.75f, 4.5f}, {7, "", 0.125f, 3.5f}};
+  answer.timings.infer = absl::Milliseconds(7);
+  answer.timings.total = absl::Microseconds(8250);
+  answer.batch_size = 4;
+  answer.picture_width = 640;
+  answer.picture_height = 480;
+  return answer;
+}
+
+class Classify : public ::testing::Test {
+ protected:
+  Classify()
+      : folder_(std::filesystem::path(::testing::TempDir()) /
+                ::testing::UnitTest::GetInstance()->current_test_info()->name()) {
+    std::filesystem::remove_all(folder_);
+    std::filesystem::create_directories(folder_);
+    daemon_.SetPredict([](const FakeRequest&) { return Cat(); });
+  }
+  ~Classify() override { std::filesystem::remove_all(folder_); }
+
+  std::string File(const std::string& name, const std::string& bytes) {
+    const std::string path = folder_ / name;
+    std::ofstream(path, std::ios::binary) << bytes;
+    return path;
+  }
+
+  RunResult Run(std::vector<std::string> arguments, const std::string& input = "", bool color = false) {
+    std::vector<std::string> all = {"classify", "--url", daemon_.url(), "--model", "sanet"};
+    all.insert(all.end(), arguments.begin(), arguments.end());
+    return RunWith(all, input, color);
+  }
+
+  const std::filesystem::path folder_;
+  FakeDaemon daemon_;
+};
+
+TEST_F(Classify, PrintsOneLineAClass) {
+  const RunResult run = Run({"-"}, "picture");
+  EXPECT_EQ(run.exit_code, 0);
+  EXPECT_EQ(run.err, "");
+  EXPECT_THAT(run.out, StartsWith("-  640x480  sanet 3  "));
+  EXPECT_THAT(run.out, HasSubstr("ms (infer 7.0, batch of 4)\n"));
+  EXPECT_EQ(run.out.substr(run.out.find('\n') + 1),
+            "   75.0%  ##################        281  tabby\n"
+            "   12.5%  ###                         7\n");
+}
+
+TEST_F(Classify, ColoursOnlyWhereTheyAreWanted) {
+  EXPECT_THAT(Run({"-"}, "picture", true).out, HasSubstr("\033[36m"));
+  EXPECT_THAT(Run({"-", "--no-color"}, "picture", true).out, Not(HasSubstr("\033")));
+  EXPECT_THAT(Run({"-"}, "picture", false).out, Not(HasSubstr("\033")));
+}
+
+TEST_F(Classify, SendsTheFileAndTheOptions) {
+  const std::string path = File("cat.jpg", std::string("\xff\xd8\0jpeg", 7));
+  daemon_.SetPredict([](const FakeRequest& request) -> absl::StatusOr<Classification> {
+    EXPECT_EQ(request.picture, std::string("\xff\xd8\0jpeg", 7));
+    EXPECT_EQ(request.model, "sanet");
+    EXPECT_EQ(request.options.top_k, 3);
+    EXPECT_EQ(request.options.version, 2);
+    EXPECT_EQ(request.options.priority, -5);
+    return Cat();
+  });
+  EXPECT_EQ(Run({path, "--top-k", "3", "--model-version", "2", "--priority", "-5"}).exit_code, 0);
+}
+
+TEST_F(Classify, WritesOneJsonDocument) {
+  const std::string good = File("good.jpg", "good");
+  const std::string bad = File("bad.jpg", "bad");
+  daemon_.SetPredict([](const FakeRequest& request) -> absl::StatusOr<Classification> {
+    if (request.picture == "bad") return absl::InvalidArgumentError("encoded: not a picture");
+    return Cat();
+  });
+  const RunResult run = Run({"--json", good, bad, "/nonesuch.jpg"});
+  EXPECT_EQ(run.exit_code, 67);
+
+  const auto json = nlohmann::json::parse(run.out);
+  EXPECT_EQ(json["version"], 1);
+  EXPECT_EQ(json["model"], "sanet");
+  ASSERT_EQ(json["results"].size(), 3u);
+  const nlohmann::json timings = json["results"][0]["timings_ms"];
+  EXPECT_GT(timings["round_trip"].get<double>(), 0);
+  EXPECT_EQ(timings["infer"], 7.0);
+  EXPECT_EQ(timings["total"], 8.25);
+  nlohmann::json first = json["results"][0];
+  first.erase("timings_ms");
+  nlohmann::json expected = nlohmann::json::parse(R"({
+      "picture": {"width": 640, "height": 480}, "model_version": 3, "batch_size": 4,
+      "classes": [{"index": 281, "label": "tabby", "probability": 0.75},
+                  {"index": 7, "label": "", "probability": 0.125}]})");
+  expected["file"] = good;
+  EXPECT_EQ(first, expected);
+  EXPECT_EQ(json["results"][1]["file"], bad);
+  EXPECT_EQ(json["results"][1]["error"]["code"], "INVALID_ARGUMENT");
+  EXPECT_EQ(json["results"][1]["error"]["message"], "encoded: not a picture");
+  EXPECT_EQ(json["results"][2]["error"]["code"], "UNREADABLE_FILE");
+}
+
+// The first picture's answer is held back until the last was asked for: order is not the order of arrival.
+TEST_F(Classify, KeepsTheOrderOfThePictures) {
+  absl::Notification last_asked;
+  daemon_.SetPredict([&](const FakeRequest& request) -> absl::StatusOr<Classification> {
+    if (request.picture == "first") last_asked.WaitForNotification();
+    if (request.picture == "last") last_asked.Notify();
+    return Cat();
+  });
+  const std::string first = File("first.jpg", "first");
+  const std::string last = File("last.jpg", "last");
+  const RunResult run = Run({first, last});
+  EXPECT_EQ(run.exit_code, 0);
+  EXPECT_LT(run.out.find("first.jpg"), run.out.find("last.jpg"));
+  EXPECT_NE(run.out.find("last.jpg"), std::string::npos);
+}
+
+// The third file is made while the first two are under way, before either is answered: it can be read only by
+// who waits for an answer first.
+TEST_F(Classify, HasAsManyPicturesUnderWayAsToldAndNoMore) {
+  absl::Notification second_asked, third_made;
+  daemon_.SetPredict([&](const FakeRequest& request) -> absl::StatusOr<Classification> {
+    if (request.picture == "1") {
+      second_asked.WaitForNotification();
+      File("3", "3");
+      third_made.Notify();
+    } else if (request.picture == "2") {
+      second_asked.Notify();
+      third_made.WaitForNotification();
+    }
+    return Cat();
+  });
+  const RunResult run = Run({"--concurrency", "2", File("1", "1"), File("2", "2"), (folder_ / "3").string()});
+  EXPECT_EQ(run.exit_code, 0) << run.err;
+}
+
+TEST_F(Classify, GoesOnAfterAFailureAndReturnsTheFirstOne) {
+  daemon_.SetPredict([](const FakeRequest& request) -> absl::StatusOr<Classification> {
+    if (request.picture == "busy") return absl::ResourceExhaustedError("the queue is full");
+    if (request.picture == "bad") return absl::InvalidArgumentError("not a picture");
+    return Cat();
+  });
+  const RunResult run = Run({File("a", "busy"), File("b", "bad"), File("c", "good")});
+  EXPECT_EQ(run.exit_code, 72);
+  EXPECT_THAT(run.err, HasSubstr("/a: the queue is full (RESOURCE_EXHAUSTED)\n"));
+  EXPECT_THAT(run.err, HasSubstr("/b: not a picture (INVALID_ARGUMENT)\n"));
+  EXPECT_THAT(run.out, HasSubstr("tabby"));
+}
+
+TEST_F(Classify, AFileThatIsNotThereIsNotTheDaemonsFault) {
+  const RunResult run = Run({"/nonesuch.jpg", File("c", "good")});
+  EXPECT_EQ(run.exit_code, 1);
+  EXPECT_EQ(run.err, "saccade: /nonesuch.jpg cannot be opened: No such file or directory\n");
+  EXPECT_THAT(run.out, HasSubstr("tabby"));
+}
+
+TEST_F(Classify, AnUnknownModelIsToldWithWhereToLook) {
+  daemon_.FailWith(absl::NotFoundError("no model 'sanet'"));
+  const RunResult run = Run({"-"}, "x");
+  EXPECT_EQ(run.exit_code, 69);
+  EXPECT_EQ(run.err,
+            "saccade: standard input: no model 'sanet' (NOT_FOUND): saccade models lists what is served\n");
+}
+
+TEST_F(Classify, ReadsStandardInputOnce) {
+  const RunResult run = Run({"-", "-"}, "x");
+  EXPECT_EQ(run.exit_code, 2);
+  EXPECT_THAT(run.err, HasSubstr("given twice"));
+}
+
+TEST_F(Classify, DrawsTheAnswerUnderThePicture) {
+  std::vector<uint8_t> png;
+  cv::imencode(".png", cv::Mat(200, 400, CV_8UC3, cv::Scalar(1, 2, 3)), png);
+  const std::string path = File("cat.png", std::string(png.begin(), png.end()));
+  const std::string output = folder_ / "made" / "here";
+
+  const RunResult run = Run({path, "-o", output});
+
+  EXPECT_EQ(run.exit_code, 0) << run.err;
+  EXPECT_EQ(run.err, "wrote " + output + "/cat.overlay.png\n");
+  const cv::Mat overlay = cv::imread(output + "/cat.overlay.png");
+  ASSERT_EQ(overlay.cols, 400);
+  ASSERT_GT(overlay.rows, 200 + 2 * 20);
+  EXPECT_EQ(overlay.at<cv::Vec3b>(199, 399), cv::Vec3b(1, 2, 3));
+  // The first bar covers three quarters of its row.
+  const int y = 200 + 8 + 4 + 1;
+  EXPECT_EQ(overlay.at<cv::Vec3b>(y, 250), overlay.at<cv::Vec3b>(y, 12));
+  EXPECT_NE(overlay.at<cv::Vec3b>(y, 330), overlay.at<cv::Vec3b>(y, 12));
+}
+
+TEST_F(Classify, AnOverlayThatCannotBeDrawnIsAFailureButNotTheAnswers) {
+  const RunResult run = Run({"-", "-o", folder_}, "no picture");
+  EXPECT_EQ(run.exit_code, 1);
+  EXPECT_THAT(run.err, HasSubstr("standard input: no overlay: "));
+  EXPECT_THAT(run.out, HasSubstr("tabby"));
+}
+
+TEST_F(Classify, RefusesAnOutputThatIsAFile) {
+  const RunResult run = Run({"-", "-o", File("file", "x")}, "x");
+  EXPECT_EQ(run.exit_code, 1);
+  EXPECT_THAT(run.err, HasSubstr("expected a folder"));
+}
+
+TEST_F(Classify, IsQuietWhenAsked) {
+  std::vector<uint8_t> png;
+  cv::imencode(".png", cv::Mat(20, 40, CV_8UC3, cv::Scalar(1, 2, 3)), png);
+  const RunResult run = Run({"-", "-q", "-o", folder_}, std::string(png.begin(), png.end()));
+  EXPECT_EQ(run.exit_code, 0);
+  EXPECT_EQ(run.err, "");
+}
+
+}  // namespace
+}  // namespace saccade::client

@@ -1,0 +1,72 @@
+#include "client/cli/models.h"
+
+#include "absl/strings/str_cat.h"
+#include "client/cli/connect.h"
+#include "client/cli/failure.h"
+#include "client/cli/json.h"
+#include "client/cli/model_names.h"
+#include "client/cli/table.h"
+
+namespace saccade::client {
+namespace {
+
+nlohmann::ordered_json ToJson(const Model& model) {
+  nlohmann::ordered_json json = {{"name", model.name},
+                                 {"version", model.version},
+                                 {"state", StateName(model.state)},
+                                 {"architecture", model.architecture},
+                                 {"task", model.task},
+                                 {"options", model.options},
+                                 {"input", {{"width", model.input_width}, {"height", model.input_height}}},
+                                 {"classes", model.classes},
+                                 {"labels", model.labels},
+                                 {"max_batch_size", model.max_batch_size},
+                                 {"queued", model.queued},
+                                 {"load_ms", Milliseconds(model.load_duration)}};
+  if (!model.reason.empty()) json["reason"] = model.reason;
+  return json;
+}
+
+void PrintModels(Console& console, const std::vector<Model>& models) {
+  std::vector<std::vector<std::string>> rows;
+  for (const Model& model : models) {
+    rows.push_back({model.name, absl::StrCat(model.version), StateName(model.state), model.architecture,
+                    absl::StrCat(model.input_width, "x", model.input_height), absl::StrCat(model.classes),
+                    absl::StrCat(model.max_batch_size), absl::StrCat(model.queued)});
+  }
+  PrintTable(console,
+             {{"NAME"},
+              {"VERSION", true},
+              {"STATE"},
+              {"ARCHITECTURE"},
+              {"INPUT", true},
+              {"CLASSES", true},
+              {"BATCH", true},
+              {"QUEUED", true}},
+             rows);
+  for (const Model& model : models) {
+    if (model.reason.empty()) continue;
+    console.out << Printable(absl::StrCat(model.name, " ", model.version, ": ", model.reason)) << '\n';
+  }
+}
+
+}  // namespace
+
+int RunModels(const ModelsCommand& command, Console& console) {
+  const auto client = ConnectOrComplain(console, command.connection);
+  if (client == nullptr) return kExitUsage;
+  const auto models = client->ListModels();
+  if (!models.ok()) return ComplainOf(console, command.connection, models.status());
+  if (command.format == Format::kJson) {
+    nlohmann::ordered_json document = {{"version", 1}, {"models", nlohmann::ordered_json::array()}};
+    for (const Model& model : *models) document["models"].push_back(ToJson(model));
+    console.out << Dump(document);
+  } else if (models->empty()) {
+    Complain(console, absl::StrCat("the daemon at ", command.connection.url, " has no models"));
+  } else {
+    PrintModels(console, *models);
+  }
+  return Flush(console) ? kExitOk : kExitFailure;
+}
+
+}  // namespace saccade::client

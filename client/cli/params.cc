@@ -1,0 +1,134 @@
+// The one place where the client looks at the models: the tables of networks are the same for both.
+#include "client/cli/params.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "client/cli/failure.h"
+#include "client/cli/json.h"
+#include "client/cli/table.h"
+#include "models/error.h"
+#include "models/registry.h"
+
+namespace saccade::client {
+namespace {
+
+std::string Share(int64_t part, int64_t whole) {
+  return whole == 0 ? "-" : absl::StrFormat("%.2f%%", 100.0 * part / whole);
+}
+
+double Ratio(int64_t part, int64_t whole) { return whole == 0 ? 0.0 : static_cast<double>(part) / whole; }
+
+int64_t AllAttentionParameters(const models::Counts& counts) {
+  int64_t sum = counts.AttentionParameters();
+  for (const models::LayerCount& layer : counts.layers) {
+    if (layer.attention) sum += layer.other_parameters;
+  }
+  return sum;
+}
+
+std::vector<std::string> SumRow(const std::string& name, int64_t whole, int64_t attention) {
+  return {name, WithThousands(whole), WithThousands(attention), Share(attention, whole)};
+}
+
+void PrintText(Console& console, const models::Description& description, const models::Counts& counts,
+               bool layers) {
+  const std::string options = absl::StrJoin(description.options, " ", absl::PairFormatter("="));
+  console.out << Paint(console, Tone::kStrong, Printable(description.architecture)) << "  "
+              << Printable(options) << "  " << description.input.width << "x" << description.input.height
+              << '\n';
+  PrintTable(
+      console, {{""}, {"TOTAL", true}, {"ATTENTION", true}, {"SHARE", true}},
+      {SumRow("parameters, by the paper's counting", counts.Parameters(), counts.AttentionParameters()),
+       SumRow("parameters in full", counts.AllParameters(), AllAttentionParameters(counts)),
+       SumRow("multiply-adds a picture", counts.Madds(), counts.AttentionMadds())});
+  if (!layers) return;
+  std::vector<std::vector<std::string>> rows;
+  for (const models::LayerCount& layer : counts.layers) {
+    rows.push_back({layer.name, layer.operation, layer.attention ? "yes" : "",
+                    WithThousands(layer.parameters), WithThousands(layer.other_parameters),
+                    WithThousands(layer.madds)});
+  }
+  console.out << '\n';
+  PrintTable(console,
+             {{"LAYER"},
+              {"OPERATION"},
+              {"ATTENTION"},
+              {"PARAMETERS", true},
+              {"OTHERS", true},
+              {"MULTIPLY-ADDS", true}},
+             rows);
+}
+
+void PrintJson(Console& console, const models::Description& description, const models::Counts& counts,
+               bool layers) {
+  nlohmann::ordered_json document = {
+      {"version", 1},
+      {"architecture", description.architecture},
+      {"options", description.options},
+      {"input", {{"width", description.input.width}, {"height", description.input.height}}},
+      {"parameters", counts.Parameters()},
+      {"parameters_in_full", counts.AllParameters()},
+      {"multiply_adds", counts.Madds()},
+      {"attention",
+       {{"parameters", counts.AttentionParameters()},
+        {"parameters_in_full", AllAttentionParameters(counts)},
+        {"multiply_adds", counts.AttentionMadds()},
+        {"parameters_ratio", Ratio(counts.AttentionParameters(), counts.Parameters())},
+        {"multiply_adds_ratio", Ratio(counts.AttentionMadds(), counts.Madds())}}}};
+  if (layers) {
+    document["layers"] = nlohmann::ordered_json::array();
+    for (const models::LayerCount& layer : counts.layers) {
+      document["layers"].push_back({{"name", layer.name},
+                                    {"operation", layer.operation},
+                                    {"attention", layer.attention},
+                                    {"parameters", layer.parameters},
+                                    {"other_parameters", layer.other_parameters},
+                                    {"multiply_adds", layer.madds}});
+    }
+  }
+  console.out << Dump(document);
+}
+
+// False after complaining.
+bool ReadOptions(const ParamsCommand& command, Console& console, models::Options& options) {
+  for (const std::string& option : command.options) {
+    const size_t equals = option.find('=');
+    if (equals == std::string::npos || equals == 0) {
+      Complain(console, absl::StrCat("--option ", option, ": expected KEY=VALUE"));
+      return false;
+    }
+    options[option.substr(0, equals)] = option.substr(equals + 1);
+  }
+  return true;
+}
+
+}  // namespace
+
+int RunParams(const ParamsCommand& command, Console& console) {
+  models::Options options;
+  if (!ReadOptions(command, console, options)) return kExitUsage;
+  const std::vector<std::string> known = models::Architectures();
+  if (std::find(known.begin(), known.end(), command.architecture) == known.end()) {
+    Complain(console, absl::StrCat("no architecture is called '", command.architecture,
+                                   "'; there are: ", absl::StrJoin(known, ", ")));
+    return kExitUsage;
+  }
+  try {
+    const models::Description description = models::Describe(command.architecture, options);
+    const models::Counts counts = models::Count(command.architecture, options);
+    if (command.format == Format::kJson) {
+      PrintJson(console, description, counts, command.layers);
+    } else {
+      PrintText(console, description, counts, command.layers);
+    }
+  } catch (const models::LoadError& error) {
+    Complain(console, error.what());
+    return kExitUsage;
+  }
+  return Flush(console) ? kExitOk : kExitFailure;
+}
+
+}  // namespace saccade::client

@@ -1,0 +1,27 @@
+// For the tests of the commands: a run of the program inside the test.
+#pragma once
+
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "client/cli/app.h"
+
+namespace saccade::client {
+
+struct RunResult {
+  int exit_code = 0;
+  std::string out;
+  std::string err;
+};
+
+inline RunResult RunWith(std::vector<std::string> arguments, const std::string& input = "",
+                         bool color = false, bool unicode = false) {
+  std::istringstream in(input);
+  std::ostringstream out, err;
+  Console console{in, out, err, color, unicode};
+  const int exit_code = RunApp(std::move(arguments), console);
+  return {exit_code, out.str(), err.str()};
+}
+
+}  // namespace saccade::client

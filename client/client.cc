@@ -1,0 +1,244 @@
+#include "client/client.h"
+
+#include <grpcpp/channel.h>
+#include <grpcpp/create_channel.h>
+#include <grpcpp/security/credentials.h>
+
+#include <chrono>
+#include <limits>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "client/messages.h"
+#include "client/rpc_status.h"
+#include "client/status.h"
+#include "client/target.h"
+#include "grpc/health/v1/health.grpc.pb.h"
+#include "inference/grpc_service.grpc.pb.h"
+#include "saccade/v1/vision.grpc.pb.h"
+
+namespace saccade::client {
+namespace {
+
+constexpr char kRetryConfig[] = R"({
+  "loadBalancingConfig": [{"round_robin": {}}],
+  "methodConfig": [{
+    "name": [{}],
+    "retryPolicy": {
+      "maxAttempts": 4, "initialBackoff": "0.1s", "maxBackoff": "2s", "backoffMultiplier": 2,
+      "retryableStatusCodes": ["UNAVAILABLE"]
+    }
+  }]
+})";
+
+constexpr char kPlainConfig[] = R"({"loadBalancingConfig": [{"round_robin": {}}]})";
+
+// Between two looks at a daemon that closed the watch or refused it.
+constexpr absl::Duration kWatchPause = absl::Milliseconds(100);
+
+grpc::ChannelArguments MakeArguments(const ClientOptions& options, const Target& target) {
+  grpc::ChannelArguments arguments;
+  arguments.SetMaxSendMessageSize(static_cast<int>(options.max_message_bytes));
+  arguments.SetMaxReceiveMessageSize(static_cast<int>(options.max_message_bytes));
+  arguments.SetServiceConfigJSON(options.retry ? kRetryConfig : kPlainConfig);
+  arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, options.retry ? 1 : 0);
+  // gRPC waits a second before it looks again, and up to two minutes later on: too long for a daemon that
+  // restarts within a second.
+  arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
+  arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 5000);
+  if (target.local) arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
+  return arguments;
+}
+
+std::chrono::system_clock::time_point DeadlineAfter(absl::Duration timeout) {
+  return absl::ToChronoTime(absl::Now() + timeout);
+}
+
+Health FromProto(grpc::health::v1::HealthCheckResponse::ServingStatus status) {
+  switch (status) {
+    case grpc::health::v1::HealthCheckResponse::SERVING:
+      return Health::kServing;
+    case grpc::health::v1::HealthCheckResponse::NOT_SERVING:
+      return Health::kNotServing;
+    default:
+      return Health::kUnknown;
+  }
+}
+
+}  // namespace
+
+struct Client::Transport {
+  explicit Transport(std::shared_ptr<grpc::Channel> open)
+      : channel(std::move(open)),
+        vision(v1::Vision::NewStub(channel)),
+        oip(inference::GRPCInferenceService::NewStub(channel)),
+        health(grpc::health::v1::Health::NewStub(channel)) {}
+
+  // One unary call: deadline, call, status.
+  template <typename Stub, typename Request, typename Response>
+  absl::Status Call(const ClientOptions& options, Stub& stub,
+                    grpc::Status (Stub::*method)(grpc::ClientContext*, const Request&, Response*),
+                    const Request& request, Response& response) const {
+    grpc::ClientContext context;
+    context.set_deadline(DeadlineAfter(options.timeout));
+    return Explain(options, (stub.*method)(&context, request, &response), context);
+  }
+
+  // gRPC's own words for the commonest failures name neither the address nor the timeout.
+  absl::Status Explain(const ClientOptions& options, const grpc::Status& status,
+                       const grpc::ClientContext& context) const {
+    absl::Status result = FromRpcStatus(status, context);
+    if (absl::IsUnavailable(result) && channel->GetState(false) != GRPC_CHANNEL_READY &&
+        context.GetServerInitialMetadata().empty() && context.GetServerTrailingMetadata().empty()) {
+      result = absl::UnavailableError(
+          absl::StrCat("no daemon answers at ", options.url, " (", status.error_message(), ")"));
+      SetUnreachable(result);
+    } else if (absl::IsDeadlineExceeded(result)) {
+      result = absl::DeadlineExceededError(absl::StrCat("no answer from ", options.url, " within ",
+                                                        absl::FormatDuration(options.timeout), " (",
+                                                        status.error_message(), ")"));
+    }
+    return result;
+  }
+
+  // One Watch, until it tells SERVING (OK) or ends (its status).
+  absl::Status WatchOnce(const ClientOptions& options, absl::string_view model, absl::Time deadline) const {
+    grpc::ClientContext context;
+    context.set_deadline(absl::ToChronoTime(deadline));
+    context.set_wait_for_ready(true);
+    grpc::health::v1::HealthCheckRequest request;
+    request.set_service(std::string(model));
+    const auto reader = health->Watch(&context, request);
+    grpc::health::v1::HealthCheckResponse response;
+    while (reader->Read(&response)) {
+      if (FromProto(response.status()) != Health::kServing) continue;
+      context.TryCancel();
+      reader->Finish();
+      return absl::OkStatus();
+    }
+    const grpc::Status status = reader->Finish();
+    // A daemon that shuts down may end the stream with OK: that is no news of being served.
+    if (status.ok()) return absl::UnavailableError("the daemon ended the watch");
+    return Explain(options, status, context);
+  }
+
+  const std::shared_ptr<grpc::Channel> channel;
+  const std::unique_ptr<v1::Vision::Stub> vision;
+  const std::unique_ptr<inference::GRPCInferenceService::Stub> oip;
+  const std::unique_ptr<grpc::health::v1::Health::Stub> health;
+};
+
+absl::StatusOr<std::unique_ptr<Client>> Client::Connect(ClientOptions options) {
+  const absl::StatusOr<Target> target = ParseTarget(options.url);
+  if (!target.ok()) return target.status();
+  if (options.timeout <= absl::ZeroDuration()) {
+    return absl::InvalidArgumentError(absl::StrCat("the timeout is ", absl::FormatDuration(options.timeout),
+                                                   "; expected more than nothing"));
+  }
+  if (options.max_message_bytes < 1 || options.max_message_bytes > std::numeric_limits<int>::max()) {
+    return absl::InvalidArgumentError(absl::StrCat("max_message_bytes is ", options.max_message_bytes,
+                                                   "; expected 1 to ", std::numeric_limits<int>::max()));
+  }
+  auto transport = std::make_unique<Transport>(grpc::CreateCustomChannel(
+      target->uri, grpc::InsecureChannelCredentials(), MakeArguments(options, *target)));
+  return std::unique_ptr<Client>(new Client(std::move(options), std::move(transport)));
+}
+
+Client::Client(ClientOptions options, std::unique_ptr<Transport> transport)
+    : options_(std::move(options)), transport_(std::move(transport)) {}
+
+Client::~Client() = default;
+
+absl::StatusOr<Classification> Client::Classify(absl::string_view model, absl::string_view picture,
+                                                const ClassifyOptions& options) {
+  const absl::Time start = absl::Now();
+  const v1::PredictRequest request = ToRequest(model, picture, options);
+  if (const auto size = static_cast<int64_t>(request.ByteSizeLong()); size > options_.max_message_bytes) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("the request is ", size, " bytes, more than max_message_bytes (",
+                     options_.max_message_bytes, "); send a smaller picture, or raise it on both sides"));
+  }
+  v1::PredictResponse response;
+  const absl::Status status =
+      transport_->Call(options_, *transport_->vision, &v1::Vision::Stub::Predict, request, response);
+  if (!status.ok()) return status;
+  absl::StatusOr<Classification> result = FromResponse(response);
+  if (result.ok()) result->timings.round_trip = absl::Now() - start;
+  return result;
+}
+
+absl::StatusOr<std::vector<Model>> Client::ListModels() {
+  v1::ListModelsResponse response;
+  const absl::Status status = transport_->Call(options_, *transport_->vision, &v1::Vision::Stub::ListModels,
+                                               v1::ListModelsRequest(), response);
+  if (!status.ok()) return status;
+  std::vector<Model> models;
+  models.reserve(response.models_size());
+  for (const v1::Model& model : response.models()) models.push_back(FromProto(model));
+  return models;
+}
+
+absl::StatusOr<Model> Client::GetModel(absl::string_view model, int64_t version) {
+  v1::GetModelRequest request;
+  request.set_model(std::string(model));
+  request.set_version(version);
+  v1::Model response;
+  const absl::Status status =
+      transport_->Call(options_, *transport_->vision, &v1::Vision::Stub::GetModel, request, response);
+  if (!status.ok()) return status;
+  return FromProto(response);
+}
+
+absl::StatusOr<Health> Client::CheckHealth(absl::string_view model) {
+  grpc::health::v1::HealthCheckRequest request;
+  request.set_service(std::string(model));
+  grpc::health::v1::HealthCheckResponse response;
+  const absl::Status status = transport_->Call(options_, *transport_->health,
+                                               &grpc::health::v1::Health::Stub::Check, request, response);
+  if (!status.ok()) return status;
+  return FromProto(response.status());
+}
+
+absl::Status Client::WaitUntilServing(absl::string_view model, absl::Duration timeout) {
+  const absl::Time deadline = absl::Now() + timeout;
+  while (true) {
+    const absl::Status status = transport_->WatchOnce(options_, model, deadline);
+    if (status.ok() || absl::IsUnimplemented(status)) return status;
+    if (absl::Now() + kWatchPause >= deadline) {
+      return absl::DeadlineExceededError(
+          absl::StrCat(model.empty() ? std::string("the daemon") : absl::StrCat("model '", model, "'"),
+                       " at ", options_.url, " was not serving within ", absl::FormatDuration(timeout)));
+    }
+    absl::SleepFor(kWatchPause);
+  }
+}
+
+absl::StatusOr<bool> Client::ServerLive() {
+  inference::ServerLiveResponse response;
+  const absl::Status status =
+      transport_->Call(options_, *transport_->oip, &inference::GRPCInferenceService::Stub::ServerLive,
+                       inference::ServerLiveRequest(), response);
+  if (!status.ok()) return status;
+  return response.live();
+}
+
+absl::StatusOr<bool> Client::ServerReady() {
+  inference::ServerReadyResponse response;
+  const absl::Status status =
+      transport_->Call(options_, *transport_->oip, &inference::GRPCInferenceService::Stub::ServerReady,
+                       inference::ServerReadyRequest(), response);
+  if (!status.ok()) return status;
+  return response.ready();
+}
+
+absl::StatusOr<ServerMetadata> Client::GetServerMetadata() {
+  inference::ServerMetadataResponse response;
+  const absl::Status status =
+      transport_->Call(options_, *transport_->oip, &inference::GRPCInferenceService::Stub::ServerMetadata,
+                       inference::ServerMetadataRequest(), response);
+  if (!status.ok()) return status;
+  return ServerMetadata{
+      response.name(), response.version(), {response.extensions().begin(), response.extensions().end()}};
+}
+
+}  // namespace saccade::client

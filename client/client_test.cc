@@ -1,0 +1,293 @@
+#include "client/client.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <thread>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/barrier.h"
+#include "absl/synchronization/notification.h"
+#include "client/status.h"
+#include "client/testing/fake_daemon.h"
+
+namespace saccade::client {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+std::unique_ptr<Client> ConnectTo(const std::string& url, ClientOptions options = {}) {
+  options.url = url;
+  auto client = Client::Connect(std::move(options));
+  EXPECT_TRUE(client.ok()) << client.status();
+  return *std::move(client);
+}
+
+Classification Tabby() {
+  Classification answer;
+  answer.model = "sanet";
+  answer.version = 3;
+  answer.classes = {{281, "tabby", 0.75f, 4.5f}, {282, "", 0.25f, 3.5f}};
+  answer.timings.decode = absl::Microseconds(1500);
+  answer.timings.queue = absl::Microseconds(250);
+  answer.timings.infer = absl::Milliseconds(7);
+  answer.timings.total = absl::Seconds(1) + absl::Nanoseconds(5);
+  answer.batch_size = 4;
+  answer.picture_width = 640;
+  answer.picture_height = 480;
+  return answer;
+}
+
+TEST(Client, SendsThePictureAsItIsAndReadsTheAnswer) {
+  FakeDaemon daemon;
+  const std::string picture("\x89PNG\0\xff", 6);
+  daemon.SetPredict([&](const FakeRequest& request) -> absl::StatusOr<Classification> {
+    EXPECT_EQ(request.model, "sanet");
+    EXPECT_EQ(request.picture, picture);
+    EXPECT_EQ(request.options.version, 3);
+    EXPECT_EQ(request.options.top_k, 2);
+    EXPECT_EQ(request.options.priority, -7);
+    Classification answer = Tabby();
+    answer.request_id = request.options.request_id;
+    return answer;
+  });
+  const auto client = ConnectTo(daemon.url());
+
+  const auto answer =
+      client->Classify("sanet", picture, {.version = 3, .top_k = 2, .priority = -7, .request_id = "abc"});
+
+  ASSERT_TRUE(answer.ok()) << answer.status();
+  EXPECT_EQ(answer->model, "sanet");
+  EXPECT_EQ(answer->version, 3);
+  EXPECT_EQ(answer->request_id, "abc");
+  ASSERT_EQ(answer->classes.size(), 2u);
+  EXPECT_EQ(answer->classes[0].index, 281);
+  EXPECT_EQ(answer->classes[0].label, "tabby");
+  EXPECT_EQ(answer->classes[0].probability, 0.75f);
+  EXPECT_EQ(answer->classes[0].logit, 4.5f);
+  EXPECT_EQ(answer->timings.decode, absl::Microseconds(1500));
+  EXPECT_EQ(answer->timings.queue, absl::Microseconds(250));
+  EXPECT_EQ(answer->timings.infer, absl::Milliseconds(7));
+  EXPECT_EQ(answer->timings.total, absl::Seconds(1) + absl::Nanoseconds(5));
+  EXPECT_GT(answer->timings.round_trip, absl::ZeroDuration());
+  EXPECT_EQ(answer->batch_size, 4);
+  EXPECT_EQ(answer->picture_width, 640);
+  EXPECT_EQ(answer->picture_height, 480);
+}
+
+TEST(Client, KeepsCodeMessageDetailsAndRetryHintOfAnError) {
+  FakeDaemon daemon;
+  absl::Status busy = absl::ResourceExhaustedError("the queue is full");
+  busy.SetPayload(kDetailsPayload, absl::Cord(std::string("\x08\x08\0", 3)));
+  SetRetryAfter(busy, "250");
+  daemon.FailWith(busy);
+  const auto client = ConnectTo(daemon.url());
+
+  const absl::Status status = client->Classify("sanet", "x").status();
+
+  EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(status.message(), "the queue is full");
+  EXPECT_EQ(status.GetPayload(kDetailsPayload), absl::Cord(std::string("\x08\x08\0", 3)));
+  EXPECT_EQ(RetryAfter(status), absl::Milliseconds(250));
+  EXPECT_FALSE(IsUnreachable(status));
+}
+
+TEST(Client, TellsAnUnreachableDaemonFromOneThatSaysUnavailable) {
+  std::string url;
+  {
+    FakeDaemon daemon;
+    url = daemon.url();
+    daemon.FailWith(absl::UnavailableError("draining"));
+    const absl::Status said = ConnectTo(url)->ListModels().status();
+    EXPECT_EQ(said.code(), absl::StatusCode::kUnavailable);
+    EXPECT_EQ(said.message(), "draining");
+    EXPECT_FALSE(IsUnreachable(said));
+  }
+  const absl::Status gone = ConnectTo(url)->ListModels().status();
+  EXPECT_EQ(gone.code(), absl::StatusCode::kUnavailable);
+  EXPECT_TRUE(IsUnreachable(gone));
+  EXPECT_THAT(std::string(gone.message()), HasSubstr(absl::StrCat("no daemon answers at ", url)));
+}
+
+TEST(Client, DoesNotRetryUnlessAsked) {
+  FakeDaemon daemon;
+  std::atomic<int> calls = 0;
+  daemon.SetPredict([&](const FakeRequest&) -> absl::StatusOr<Classification> {
+    if (++calls == 1) return absl::UnavailableError("loading");
+    return Tabby();
+  });
+  EXPECT_EQ(ConnectTo(daemon.url())->Classify("sanet", "x").status().code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(calls, 1);
+
+  calls = 0;
+  const auto answer = ConnectTo(daemon.url(), {.retry = true})->Classify("sanet", "x");
+  EXPECT_TRUE(answer.ok()) << answer.status();
+  EXPECT_EQ(calls, 2);
+}
+
+TEST(Client, GivesUpAfterItsTimeoutAndSaysHowLongThatWas) {
+  absl::Notification release;
+  FakeDaemon daemon;
+  daemon.SetPredict([&](const FakeRequest&) -> absl::StatusOr<Classification> {
+    release.WaitForNotification();
+    return Tabby();
+  });
+  const auto client = ConnectTo(daemon.url(), {.timeout = absl::Milliseconds(50)});
+  const absl::Status status = client->Classify("sanet", "x").status();
+  release.Notify();
+  EXPECT_EQ(status.code(), absl::StatusCode::kDeadlineExceeded);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("within 50ms"));
+}
+
+TEST(Client, RefusesARequestOverTheCapWithoutSendingIt) {
+  FakeDaemon daemon;
+  const auto client = ConnectTo(daemon.url(), {.max_message_bytes = 1000});
+  const absl::Status status = client->Classify("sanet", std::string(1000, 'x')).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("max_message_bytes"));
+}
+
+TEST(Client, SendsMoreThanGrpcsOwnLimit) {
+  FakeDaemon daemon;
+  daemon.SetPredict([](const FakeRequest& request) -> absl::StatusOr<Classification> {
+    Classification answer = Tabby();
+    answer.batch_size = static_cast<int>(request.picture.size());
+    return answer;
+  });
+  const auto answer = ConnectTo(daemon.url())->Classify("sanet", std::string(20 << 20, 'x'));
+  ASSERT_TRUE(answer.ok()) << answer.status();
+  EXPECT_EQ(answer->batch_size, 20 << 20);
+}
+
+// Four calls meet at a barrier inside the daemon: they can only return if they were under way at once.
+TEST(Client, CallsOfSeveralThreadsAreUnderWayAtOnce) {
+  constexpr int kThreads = 4;
+  FakeDaemon daemon;
+  auto* barrier = new absl::Barrier(kThreads);
+  daemon.SetPredict([&](const FakeRequest&) -> absl::StatusOr<Classification> {
+    if (barrier->Block()) delete barrier;
+    return Tabby();
+  });
+  const auto client = ConnectTo(daemon.url());
+  std::vector<std::thread> threads;
+  for (int i = 0; i < kThreads; ++i) {
+    threads.emplace_back([&] { EXPECT_TRUE(client->Classify("sanet", "x").ok()); });
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
+// The address lists two daemons, as a name with two addresses would. Calls are made until both were asked; a
+// client that stays with the first never gets there.
+TEST(Client, SpreadsItsCallsOverAllAddresses) {
+  FakeDaemon daemons[2];
+  std::atomic<int> asked[2] = {0, 0};
+  for (int i = 0; i < 2; ++i) {
+    daemons[i].SetPredict([&asked, i](const FakeRequest&) -> absl::StatusOr<Classification> {
+      ++asked[i];
+      return Tabby();
+    });
+  }
+  const auto client = ConnectTo(absl::StrCat("ipv4:", daemons[0].url(), ",", daemons[1].url()));
+  constexpr int kManyCalls = 10000;
+  for (int i = 0; i < kManyCalls && (asked[0] == 0 || asked[1] == 0); ++i) {
+    ASSERT_TRUE(client->Classify("sanet", "x").ok());
+  }
+  EXPECT_GT(asked[0], 0);
+  EXPECT_GT(asked[1], 0);
+  const int before = asked[0] - asked[1];
+  for (int i = 0; i < 10; ++i) ASSERT_TRUE(client->Classify("sanet", "x").ok());
+  EXPECT_EQ(asked[0] - asked[1], before);
+}
+
+TEST(Client, ReadsModels) {
+  Model model;
+  model.name = "sanet";
+  model.version = 2;
+  model.state = ModelState::kUnavailable;
+  model.reason = "a tensor is missing";
+  model.architecture = "sanet";
+  model.task = "classification";
+  model.options = {{"classes", "1000"}};
+  model.input_width = 224;
+  model.input_height = 192;
+  model.classes = 2;
+  model.labels = {"cat", "dog"};
+  model.max_batch_size = 8;
+  model.queued = 5;
+  model.load_duration = absl::Milliseconds(120);
+  FakeDaemon daemon;
+  daemon.SetModels({model});
+  const auto client = ConnectTo(daemon.url());
+
+  const auto listed = client->ListModels();
+  ASSERT_TRUE(listed.ok()) << listed.status();
+  ASSERT_EQ(listed->size(), 1u);
+  const auto got = client->GetModel("sanet");
+  ASSERT_TRUE(got.ok()) << got.status();
+  for (const Model& read : {listed->front(), *got}) {
+    EXPECT_EQ(read.name, "sanet");
+    EXPECT_EQ(read.version, 2);
+    EXPECT_EQ(read.state, ModelState::kUnavailable);
+    EXPECT_EQ(read.reason, "a tensor is missing");
+    EXPECT_EQ(read.architecture, "sanet");
+    EXPECT_EQ(read.task, "classification");
+    EXPECT_EQ(read.options, model.options);
+    EXPECT_EQ(read.input_width, 224);
+    EXPECT_EQ(read.input_height, 192);
+    EXPECT_EQ(read.classes, 2);
+    EXPECT_THAT(read.labels, ElementsAre("cat", "dog"));
+    EXPECT_EQ(read.max_batch_size, 8);
+    EXPECT_EQ(read.queued, 5);
+    EXPECT_EQ(read.load_duration, absl::Milliseconds(120));
+  }
+  EXPECT_EQ(client->GetModel("nonesuch").status().code(), absl::StatusCode::kNotFound);
+}
+
+TEST(Client, ReadsHealthAndMetadata) {
+  FakeDaemon daemon;
+  daemon.SetHealth("sanet", false);
+  const auto client = ConnectTo(daemon.url());
+  EXPECT_EQ(*client->CheckHealth(), Health::kServing);
+  EXPECT_EQ(*client->CheckHealth("sanet"), Health::kNotServing);
+  EXPECT_EQ(client->CheckHealth("nonesuch").status().code(), absl::StatusCode::kNotFound);
+  EXPECT_TRUE(*client->ServerLive());
+  EXPECT_TRUE(*client->ServerReady());
+  const auto metadata = client->GetServerMetadata();
+  ASSERT_TRUE(metadata.ok()) << metadata.status();
+  EXPECT_EQ(metadata->name, "saccade");
+  EXPECT_EQ(metadata->version, "1.2.3");
+  EXPECT_THAT(metadata->extensions, ElementsAre("health"));
+}
+
+TEST(Client, WaitsUntilADaemonServes) {
+  FakeDaemon daemon;
+  daemon.SetHealth("", false);
+  const auto client = ConnectTo(daemon.url());
+  std::thread turn_on([&] {
+    daemon.AwaitWatcher();
+    daemon.SetHealth("", true);
+  });
+  EXPECT_TRUE(client->WaitUntilServing("", absl::Minutes(1)).ok());
+  turn_on.join();
+}
+
+TEST(Client, WaitsNoLongerThanTold) {
+  FakeDaemon daemon;
+  daemon.SetHealth("sanet", false);
+  const absl::Status status = ConnectTo(daemon.url())->WaitUntilServing("sanet", absl::Milliseconds(50));
+  EXPECT_EQ(status.code(), absl::StatusCode::kDeadlineExceeded);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("model 'sanet'"));
+}
+
+TEST(Client, RefusesBadOptions) {
+  EXPECT_EQ(Client::Connect({.url = "nowhere"}).status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(Client::Connect({.timeout = absl::ZeroDuration()}).status().code(),
+            absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(Client::Connect({.max_message_bytes = 0}).status().code(), absl::StatusCode::kInvalidArgument);
+}
+
+}  // namespace
+}  // namespace saccade::client

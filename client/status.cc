@@ -1,0 +1,32 @@
+#include "client/status.h"
+
+#include "absl/strings/cord.h"
+#include "absl/strings/numbers.h"
+
+namespace saccade::client {
+namespace {
+
+constexpr absl::string_view kUnreachablePayload = "saccade.client/unreachable";
+constexpr absl::string_view kRetryPayload = "saccade.client/retry-after-ms";
+
+}  // namespace
+
+bool IsUnreachable(const absl::Status& status) { return status.GetPayload(kUnreachablePayload).has_value(); }
+
+void SetUnreachable(absl::Status& status) { status.SetPayload(kUnreachablePayload, absl::Cord()); }
+
+std::optional<absl::Duration> RetryAfter(const absl::Status& status) {
+  const auto payload = status.GetPayload(kRetryPayload);
+  int64_t milliseconds = 0;
+  // gRPC reads a pushback that is negative or no number as: do not retry.
+  if (!payload || !absl::SimpleAtoi(std::string(*payload), &milliseconds) || milliseconds < 0) {
+    return std::nullopt;
+  }
+  return absl::Milliseconds(milliseconds);
+}
+
+void SetRetryAfter(absl::Status& status, absl::string_view milliseconds) {
+  status.SetPayload(kRetryPayload, absl::Cord(std::string(milliseconds)));
+}
+
+}  // namespace saccade::client

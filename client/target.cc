@@ -1,0 +1,57 @@
+#include "client/target.h"
+
+#include <arpa/inet.h>
+
+#include "absl/status/status.h"
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+
+namespace saccade::client {
+namespace {
+
+template <typename Address>
+bool IsAddress(int family, absl::string_view host) {
+  Address parsed;
+  return inet_pton(family, std::string(host).c_str(), &parsed) == 1;
+}
+
+absl::Status Malformed(absl::string_view url, absl::string_view why) {
+  return absl::InvalidArgumentError(
+      absl::StrCat("'", url, "' is no daemon's address: ", why, "; expected HOST:PORT, e.g. 127.0.0.1:8001"));
+}
+
+}  // namespace
+
+absl::StatusOr<Target> ParseTarget(absl::string_view url) {
+  if (absl::StartsWith(url, "unix:")) return Target{std::string(url), true};
+  for (absl::string_view scheme : {"dns:", "ipv4:", "ipv6:"}) {
+    if (absl::StartsWith(url, scheme)) return Target{std::string(url), false};
+  }
+  if (absl::StrContains(url, "://")) return Malformed(url, "the daemon's gRPC port takes no such scheme");
+
+  const size_t colon = url.rfind(':');
+  if (colon == absl::string_view::npos) return Malformed(url, "the port is missing");
+  absl::string_view host = url.substr(0, colon);
+  int port = 0;
+  if (!absl::SimpleAtoi(url.substr(colon + 1), &port) || port < 1 || port > 65535) {
+    return Malformed(url, "the port must be a number from 1 to 65535");
+  }
+  if (host.empty()) return Malformed(url, "the host is missing");
+
+  if (host.front() == '[' && host.back() == ']') {
+    host = host.substr(1, host.size() - 2);
+    if (!IsAddress<in6_addr>(AF_INET6, host)) return Malformed(url, "that is no IPv6 address");
+    return Target{absl::StrCat("ipv6:[", host, "]:", port), host == "::1"};
+  }
+  if (host.find_first_of(":/[] \t") != absl::string_view::npos) {
+    return Malformed(url,
+                     "the host has a character that no host name has (an IPv6 address goes in brackets)");
+  }
+  if (IsAddress<in_addr>(AF_INET, host)) {
+    return Target{absl::StrCat("ipv4:", host, ":", port), absl::StartsWith(host, "127.")};
+  }
+  return Target{absl::StrCat("dns:///", host, ":", port), host == "localhost"};
+}
+
+}  // namespace saccade::client

@@ -1,0 +1,184 @@
+#include "client/testing/fake_daemon.h"
+
+#include <grpcpp/server.h>
+#include <grpcpp/server_builder.h>
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "client/messages.h"
+#include "client/status.h"
+#include "grpc/health/v1/health.grpc.pb.h"
+#include "inference/grpc_service.grpc.pb.h"
+#include "saccade/v1/vision.grpc.pb.h"
+
+namespace saccade::client {
+namespace {
+
+using grpc::health::v1::HealthCheckRequest;
+using grpc::health::v1::HealthCheckResponse;
+
+grpc::Status ToRpc(const absl::Status& status, grpc::ServerContext* context) {
+  if (const auto retry = RetryAfter(status)) {
+    context->AddTrailingMetadata("grpc-retry-pushback-ms", absl::StrCat(absl::ToInt64Milliseconds(*retry)));
+  }
+  const auto details = status.GetPayload(kDetailsPayload);
+  return grpc::Status(static_cast<grpc::StatusCode>(status.code()), std::string(status.message()),
+                      details ? std::string(*details) : "");
+}
+
+}  // namespace
+
+class FakeDaemon::Services final : public v1::Vision::Service,
+                                   public inference::GRPCInferenceService::Service,
+                                   public grpc::health::v1::Health::Service {
+ public:
+  explicit Services(State* state) : state_(*state) {
+    grpc::ServerBuilder builder;
+    builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port_);
+    builder.SetMaxReceiveMessageSize(64 << 20);
+    builder.RegisterService(static_cast<v1::Vision::Service*>(this));
+    builder.RegisterService(static_cast<inference::GRPCInferenceService::Service*>(this));
+    builder.RegisterService(static_cast<grpc::health::v1::Health::Service*>(this));
+    server_ = builder.BuildAndStart();
+  }
+
+  ~Services() override {
+    {
+      absl::MutexLock lock(&state_.mutex);
+      state_.stopping = true;
+    }
+    server_->Shutdown();
+  }
+
+  int port() const { return port_; }
+
+  grpc::Status Predict(grpc::ServerContext* context, const v1::PredictRequest* request,
+                       v1::PredictResponse* response) override {
+    FakeDaemon::Predict predict;
+    {
+      absl::MutexLock lock(&state_.mutex);
+      if (!state_.failure.ok()) return ToRpc(state_.failure, context);
+      predict = state_.predict;
+    }
+    ClassifyOptions options;
+    options.version = request->version();
+    options.top_k = request->classification().top_k();
+    options.priority = request->priority();
+    options.request_id = request->request_id();
+    const auto result = predict({request->model(), request->encoded(), options});
+    if (!result.ok()) return ToRpc(result.status(), context);
+    *response = ToResponse(*result);
+    return grpc::Status::OK;
+  }
+
+  grpc::Status ListModels(grpc::ServerContext* context, const v1::ListModelsRequest*,
+                          v1::ListModelsResponse* response) override {
+    absl::MutexLock lock(&state_.mutex);
+    for (const Model& model : state_.models) *response->add_models() = ToProto(model);
+    return ToRpc(state_.failure, context);
+  }
+
+  grpc::Status GetModel(grpc::ServerContext* context, const v1::GetModelRequest* request,
+                        v1::Model* response) override {
+    absl::MutexLock lock(&state_.mutex);
+    for (const Model& model : state_.models) {
+      if (model.name != request->model()) continue;
+      *response = ToProto(model);
+      return ToRpc(state_.failure, context);
+    }
+    return ToRpc(absl::NotFoundError(absl::StrCat("no model '", request->model(), "'")), context);
+  }
+
+  grpc::Status ServerLive(grpc::ServerContext* context, const inference::ServerLiveRequest*,
+                          inference::ServerLiveResponse* response) override {
+    absl::MutexLock lock(&state_.mutex);
+    response->set_live(true);
+    return ToRpc(state_.failure, context);
+  }
+
+  grpc::Status ServerReady(grpc::ServerContext* context, const inference::ServerReadyRequest*,
+                           inference::ServerReadyResponse* response) override {
+    absl::MutexLock lock(&state_.mutex);
+    response->set_ready(state_.health[""]);
+    return ToRpc(state_.failure, context);
+  }
+
+  grpc::Status ServerMetadata(grpc::ServerContext* context, const inference::ServerMetadataRequest*,
+                              inference::ServerMetadataResponse* response) override {
+    absl::MutexLock lock(&state_.mutex);
+    response->set_name("saccade");
+    response->set_version("1.2.3");
+    response->add_extensions("health");
+    return ToRpc(state_.failure, context);
+  }
+
+  grpc::Status Check(grpc::ServerContext* context, const HealthCheckRequest* request,
+                     HealthCheckResponse* response) override {
+    absl::MutexLock lock(&state_.mutex);
+    const auto found = state_.health.find(request->service());
+    if (found == state_.health.end()) return ToRpc(absl::NotFoundError("unknown service"), context);
+    response->set_status(found->second ? HealthCheckResponse::SERVING : HealthCheckResponse::NOT_SERVING);
+    return grpc::Status::OK;
+  }
+
+  grpc::Status Watch(grpc::ServerContext*, const HealthCheckRequest* request,
+                     grpc::ServerWriter<HealthCheckResponse>* writer) override {
+    absl::MutexLock lock(&state_.mutex);
+    HealthCheckResponse response;
+    response.set_status(HealthCheckResponse::NOT_SERVING);
+    if (!state_.health[request->service()]) {
+      writer->Write(response);
+      ++state_.watchers;
+      const std::pair<State*, std::string> watched(&state_, request->service());
+      state_.mutex.Await(absl::Condition(
+          +[](const std::pair<State*, std::string>* about) ABSL_NO_THREAD_SAFETY_ANALYSIS {
+            return about->first->stopping || about->first->health[about->second];
+          },
+          &watched));
+    }
+    if (!state_.stopping) response.set_status(HealthCheckResponse::SERVING);
+    writer->Write(response);
+    return grpc::Status::OK;
+  }
+
+ private:
+  State& state_;
+  int port_ = 0;
+  std::unique_ptr<grpc::Server> server_;
+};
+
+FakeDaemon::FakeDaemon() : services_(std::make_unique<Services>(&state_)) {
+  url_ = absl::StrCat("127.0.0.1:", services_->port());
+  SetPredict([](const FakeRequest&) { return absl::UnimplementedError("the test gave no answer"); });
+}
+
+FakeDaemon::~FakeDaemon() = default;
+
+void FakeDaemon::SetPredict(Predict predict) {
+  absl::MutexLock lock(&state_.mutex);
+  state_.predict = std::move(predict);
+}
+
+void FakeDaemon::SetModels(std::vector<Model> models) {
+  absl::MutexLock lock(&state_.mutex);
+  state_.models = std::move(models);
+}
+
+void FakeDaemon::SetHealth(const std::string& service, bool serving) {
+  absl::MutexLock lock(&state_.mutex);
+  state_.health[service] = serving;
+}
+
+void FakeDaemon::FailWith(absl::Status status) {
+  absl::MutexLock lock(&state_.mutex);
+  state_.failure = std::move(status);
+}
+
+void FakeDaemon::AwaitWatcher() {
+  absl::MutexLock lock(&state_.mutex);
+  state_.mutex.Await(absl::Condition(
+      +[](State* state) ABSL_NO_THREAD_SAFETY_ANALYSIS { return state->watchers > 0; }, &state_));
+}
+
+}  // namespace saccade::client
