@@ -1,0 +1,28 @@
+#!/usr/bin/env bash
+# collect-runtime.sh BUILD TARGET: copies the programs of a build folder to TARGET/bin, and to TARGET/lib the
+# libraries they load that no Debian package provides: the operators, and LibTorch from its wheel.
+set -euo pipefail
+
+if [[ $# -ne 2 || ! -x $1/bin/saccaded ]]; then
+  echo "usage: collect-runtime.sh BUILD TARGET, where BUILD/bin/saccaded is a built daemon" >&2
+  exit 2
+fi
+build=$1
+target=$2
+
+mkdir -p "$target/bin" "$target/lib"
+programs=("$build/bin/saccaded")
+if [[ -x $build/bin/saccade ]]; then
+  programs+=("$build/bin/saccade")
+fi
+install -m 755 -s "${programs[@]}" "$target/bin"
+
+missing=$(ldd "${programs[@]}" | grep 'not found' || true)
+if [[ -n $missing ]]; then
+  echo "collect-runtime.sh: libraries that cannot be found: $missing" >&2
+  exit 1
+fi
+ldd "${programs[@]}" | awk '$2 == "=>" && $3 !~ "^/(usr/)?lib/" { print $3 }' | sort -u |
+  while read -r library; do
+    install -m 644 "$library" "$target/lib"
+  done

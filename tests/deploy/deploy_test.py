@@ -1,0 +1,287 @@
+"""The manifests build, validate, and agree with each other, with the image and with the daemon's flags."""
+
+import os
+import pathlib
+import re
+import subprocess
+import sys
+
+import jsonschema
+import kubernetes_validate
+import pytest
+import yaml
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+KUSTOMIZE = ROOT / "deploy" / "kustomize"
+KUBECTL = pathlib.Path(sys.executable).parent / "kubectl"
+# The oldest release with everything that is used here, and the newest one that the schemas cover.
+KUBERNETES_VERSIONS = ("1.30", kubernetes_validate.latest_version())
+TREES = ("base", "overlays/demo", "base with queue-autoscaling")
+
+QUEUE_AUTOSCALING = """\
+resources: [../base]
+components: [../components/queue-autoscaling]
+"""
+
+# A custom resource has no schema in Kubernetes itself: this is the part of ServiceMonitor's that is used.
+SERVICE_MONITOR = {
+    "type": "object",
+    "required": ["apiVersion", "kind", "metadata", "spec"],
+    "additionalProperties": False,
+    "properties": {
+        "apiVersion": {"const": "monitoring.coreos.com/v1"},
+        "kind": {"const": "ServiceMonitor"},
+        "metadata": {"type": "object", "required": ["name"]},
+        "spec": {
+            "type": "object",
+            "required": ["selector", "endpoints"],
+            "additionalProperties": False,
+            "properties": {
+                "selector": {
+                    "type": "object",
+                    "required": ["matchLabels"],
+                    "additionalProperties": False,
+                    "properties": {"matchLabels": {"type": "object", "minProperties": 1}},
+                },
+                "endpoints": {
+                    "type": "array",
+                    "minItems": 1,
+                    "items": {
+                        "type": "object",
+                        "required": ["port"],
+                        "additionalProperties": False,
+                        "properties": {
+                            "port": {"type": "string"},
+                            "path": {"type": "string", "pattern": "^/"},
+                            "interval": {"type": "string", "pattern": "^[0-9]+s$"},
+                            "scrapeTimeout": {"type": "string", "pattern": "^[0-9]+s$"},
+                        },
+                    },
+                },
+            },
+        },
+    },
+}
+
+
+def kustomize(folder):
+    built = subprocess.run([KUBECTL, "kustomize", folder], capture_output=True, text=True)
+    assert built.returncode == 0, built.stderr
+    assert not built.stderr, f"kustomize warns: {built.stderr}"
+    return [resource for resource in yaml.safe_load_all(built.stdout) if resource]
+
+
+@pytest.fixture(scope="module", params=TREES)
+def resources(request, tmp_path_factory):
+    if request.param in ("base", "overlays/demo"):
+        return kustomize(KUSTOMIZE / request.param)
+    # Kustomize takes components from beside a kustomization only, hence a copy of the tree with one more folder.
+    tree = tmp_path_factory.mktemp("kustomize")
+    for part in ("base", "components"):
+        (tree / part).symlink_to(KUSTOMIZE / part)
+    (tree / "user").mkdir()
+    (tree / "user" / "kustomization.yaml").write_text(QUEUE_AUTOSCALING)
+    built = kustomize(tree / "user")
+    metrics = only(built, "HorizontalPodAutoscaler")["spec"]["metrics"]
+    assert [metric["type"] for metric in metrics] == ["Pods"]
+    return built
+
+
+def of_kind(resources, kind):
+    return [resource for resource in resources if resource["kind"] == kind]
+
+
+def only(resources, kind):
+    found = of_kind(resources, kind)
+    assert len(found) == 1, f"{len(found)} of kind {kind}"
+    return found[0]
+
+
+def pod(resources):
+    return only(resources, "Deployment")["spec"]["template"]
+
+
+def container(resources):
+    (found,) = pod(resources)["spec"]["containers"]
+    return found
+
+
+def flags(resources):
+    """The daemon's configuration file: name=value lines, '#' begins a comment."""
+    lines = only(resources, "ConfigMap")["data"]["saccaded.conf"].splitlines()
+    return dict(line.split("=", 1) for line in map(str.strip, lines) if line and not line.startswith("#"))
+
+
+@pytest.mark.parametrize("version", KUBERNETES_VERSIONS)
+def test_every_resource_fits_its_schema(resources, version):
+    for resource in resources:
+        if resource["kind"] == "ServiceMonitor":
+            jsonschema.validate(resource, SERVICE_MONITOR)
+        else:
+            kubernetes_validate.validate(resource, version, strict=True)
+
+
+def test_a_misspelt_field_is_found(resources):
+    broken = {**only(resources, "Service"), "spek": {}}
+    with pytest.raises(kubernetes_validate.ValidationError):
+        kubernetes_validate.validate(broken, KUBERNETES_VERSIONS[0], strict=True)
+
+
+def test_everything_that_is_promised_is_there(resources):
+    kinds = {resource["kind"] for resource in resources}
+    assert kinds >= {
+        "ConfigMap",
+        "Deployment",
+        "HorizontalPodAutoscaler",
+        "PodDisruptionBudget",
+        "Service",
+        "ServiceAccount",
+    }
+
+
+def test_ports_agree_everywhere(resources):
+    set_by_flags = {name: int(flags(resources)[f"{name}-port"]) for name in ("grpc", "http", "metrics")}
+    opened = {port["name"]: port["containerPort"] for port in container(resources)["ports"]}
+    assert opened == set_by_flags
+    service = only(resources, "Service")
+    assert {port["name"]: port["port"] for port in service["spec"]["ports"]} == set_by_flags
+    for port in service["spec"]["ports"]:
+        assert port["targetPort"] == port["name"]
+    for probe in ("startupProbe", "readinessProbe", "livenessProbe"):
+        assert container(resources)[probe]["grpc"]["port"] == set_by_flags["grpc"], probe
+
+
+def test_liveness_is_not_the_health_that_a_drain_turns_off(resources):
+    assert container(resources)["livenessProbe"]["grpc"]["service"] == "liveness"
+    assert not container(resources)["readinessProbe"]["grpc"].get("service")
+
+
+def test_there_is_time_to_drain(resources):
+    command = container(resources)["lifecycle"]["preStop"]["exec"]["command"]
+    assert command[0] == "sleep"
+    needed = int(command[1]) + sum(
+        int(flags(resources)[name]) for name in ("lame-duck-seconds", "drain-timeout-seconds")
+    )
+    assert pod(resources)["spec"]["terminationGracePeriodSeconds"] > needed
+
+
+def test_selectors_match_labels(resources):
+    labels = pod(resources)["metadata"]["labels"]
+
+    def selects(selector, of=labels):
+        assert selector, "an empty selector takes every pod"
+        return selector.items() <= of.items()
+
+    assert selects(only(resources, "Deployment")["spec"]["selector"]["matchLabels"])
+    assert selects(only(resources, "Service")["spec"]["selector"])
+    assert selects(only(resources, "PodDisruptionBudget")["spec"]["selector"]["matchLabels"])
+    for spread in pod(resources)["spec"]["topologySpreadConstraints"]:
+        assert selects(spread["labelSelector"]["matchLabels"])
+    service = only(resources, "Service")
+    for monitor in of_kind(resources, "ServiceMonitor"):
+        assert selects(monitor["spec"]["selector"]["matchLabels"], service["metadata"]["labels"])
+        ports = {port["name"] for port in service["spec"]["ports"]}
+        assert {endpoint["port"] for endpoint in monitor["spec"]["endpoints"]} <= ports
+
+
+def test_two_instances_do_not_select_each_others_pods():
+    base, demo = (kustomize(KUSTOMIZE / tree) for tree in ("base", "overlays/demo"))
+    for one, other in ((base, demo), (demo, base)):
+        selector = only(one, "Service")["spec"]["selector"]
+        assert not selector.items() <= pod(other)["metadata"]["labels"].items()
+    names = lambda built: {(resource["kind"], resource["metadata"]["name"]) for resource in built}
+    assert not names(base) & names(demo)
+
+
+def test_recommended_labels(resources):
+    version = re.search(r"project\(saccade VERSION (\S+)", (ROOT / "CMakeLists.txt").read_text())[1]
+    for resource in resources:
+        labels = resource["metadata"]["labels"]
+        for key in ("name", "instance", "version", "component", "part-of", "managed-by"):
+            assert labels.get(f"app.kubernetes.io/{key}"), f"{resource['kind']} has no {key}"
+        assert labels["app.kubernetes.io/version"] == version
+    assert container(resources)["image"] == f"saccade:{version}"
+
+
+def test_image_tags_are_fixed(resources):
+    images = [entry["image"] for entry in pod(resources)["spec"]["containers"]]
+    images += re.findall(r"^FROM (\S+)", (ROOT / "deploy/container/Dockerfile").read_text(), re.MULTILINE)
+    for image in images:
+        _, colon, tag = image.rpartition(":")
+        assert colon and tag and tag != "latest", f"{image} has no fixed tag"
+
+
+def test_references_resolve(resources):
+    deployment = only(resources, "Deployment")
+    target = only(resources, "HorizontalPodAutoscaler")["spec"]["scaleTargetRef"]
+    assert target == {"apiVersion": "apps/v1", "kind": "Deployment", "name": deployment["metadata"]["name"]}
+    assert "replicas" not in deployment["spec"], "the autoscaler owns the number of replicas"
+    spec = pod(resources)["spec"]
+    assert spec["serviceAccountName"] == only(resources, "ServiceAccount")["metadata"]["name"]
+    volumes = {volume["name"]: volume for volume in spec["volumes"]}
+    assert volumes["config"]["configMap"]["name"] == only(resources, "ConfigMap")["metadata"]["name"]
+    mounts = {mount["name"]: mount for mount in container(resources)["volumeMounts"]}
+    assert set(mounts) == set(volumes)
+    assert container(resources)["args"] == [f"--config={mounts['config']['mountPath']}/saccaded.conf"]
+
+
+def test_the_model_repository_is_mounted_or_baked_in(resources):
+    repository = flags(resources)["model-repository"]
+    mounts = {mount["mountPath"]: mount for mount in container(resources)["volumeMounts"]}
+    if repository in mounts:
+        assert mounts[repository]["readOnly"]
+    else:
+        copied = re.findall(r"^COPY models/demo/repository (\S+)$", dockerfile(), re.MULTILINE)
+        assert copied == [repository]
+
+
+def test_pods_are_confined(resources):
+    spec = pod(resources)["spec"]
+    assert only(resources, "ServiceAccount")["automountServiceAccountToken"] is False
+    assert spec["automountServiceAccountToken"] is False
+    assert spec["securityContext"]["runAsNonRoot"] is True
+    assert spec["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+    assert f"USER {spec['securityContext']['runAsUser']}:{spec['securityContext']['runAsGroup']}\n" in dockerfile()
+    confined = container(resources)["securityContext"]
+    assert confined["readOnlyRootFilesystem"] is True
+    assert confined["allowPrivilegeEscalation"] is False
+    assert confined["capabilities"] == {"drop": ["ALL"]}
+    resources_of_container = container(resources)["resources"]
+    for what in ("requests", "limits"):
+        assert set(resources_of_container[what]) == {"cpu", "memory"}
+
+
+def test_memory_is_enough_for_what_may_be_in_flight(resources):
+    number, unit = re.fullmatch(r"(\d+)(Mi|Gi)", container(resources)["resources"]["limits"]["memory"]).groups()
+    limit = int(number) << {"Mi": 20, "Gi": 30}[unit]
+    held = int(flags(resources)["max-inflight-bytes"]) + 3 * int(flags(resources)["max-inflight-pixels"])
+    assert limit >= 1.3 * held
+
+
+def test_a_rollout_and_an_eviction_leave_capacity(resources):
+    assert only(resources, "Deployment")["spec"]["strategy"]["rollingUpdate"] == {"maxUnavailable": 0, "maxSurge": 1}
+    assert only(resources, "PodDisruptionBudget")["spec"]["maxUnavailable"] == 1
+    assert only(resources, "HorizontalPodAutoscaler")["spec"]["minReplicas"] >= 2
+
+
+def test_clients_can_see_every_pod(resources):
+    assert only(resources, "Service")["spec"]["clusterIP"] == "None"
+
+
+def known_flags():
+    daemon = pathlib.Path(os.environ["SACCADE_BUILD_DIR"]) / "bin" / "saccaded"
+    help_text = subprocess.run([daemon, "--help"], check=True, capture_output=True, text=True).stdout
+    return set(re.findall(r"--([a-z][a-z-]+)", help_text))
+
+
+def test_every_flag_is_known_to_the_daemon(resources):
+    assert set(flags(resources)) <= known_flags()
+
+
+def test_every_variable_is_a_flag_of_the_daemon(resources):
+    variables = {entry["name"] for entry in container(resources)["env"]}
+    assert variables <= {f"SACCADED_{flag.upper().replace('-', '_')}" for flag in known_flags()}
+
+
+def dockerfile():
+    return (ROOT / "deploy" / "container" / "Dockerfile").read_text()

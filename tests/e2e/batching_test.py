@@ -1,0 +1,92 @@
+"""Requests that come together are computed together, and nobody's answer depends on the company."""
+
+import numpy
+
+from harness import DEADLINE_SECONDS
+from messages import infer_request, message, predict_request
+from tiny_models import write_model
+
+REQUESTS = 32
+# Microseconds; with it, a test that had to wait for the delay would run into its deadline.
+PATIENCE = 60_000_000
+
+
+def logits_of(answer):
+    return numpy.frombuffer(answer.raw_output_contents[0], numpy.float32)
+
+
+def test_a_batch_is_shared_and_changes_no_bit(start, repository, tiny):
+    daemon = start(repository).await_ready()
+    batches = [tiny.random_batch(1, seed=number) for number in range(REQUESTS)]
+    requests = [infer_request("gathering", batch.shape, batch.tobytes()) for batch in batches]
+    with daemon.inference() as inference:
+        alone = [logits_of(inference.model_infer(request)) for request in requests]
+        labels = {"model": "gathering", "version": "1"}
+        before = daemon.metrics()
+        assert before.value("nv_inference_exec_count", **labels) == REQUESTS
+        calls = [inference.model_infer.future(request) for request in requests]
+        together = [logits_of(call.result()) for call in calls]
+    after = daemon.metrics()
+    passes = after.value("nv_inference_exec_count", **labels) - before.value("nv_inference_exec_count", **labels)
+    pictures = after.value("nv_inference_count", **labels) - before.value("nv_inference_count", **labels)
+    assert pictures == REQUESTS
+    assert passes <= REQUESTS / 2, f"{passes} forward passes for {REQUESTS} requests at once"
+    assert len({values.tobytes() for values in alone}) == REQUESTS, "different pictures must differ in their answer"
+    for one, other in zip(alone, together):
+        assert one.tobytes() == other.tobytes()
+
+
+def test_the_answer_tells_the_size_of_its_batch(daemon, tiny):
+    pixels = message("saccade.v1.RawPicture")(
+        width=tiny.resize, height=tiny.resize, order=1, pixels=bytes(3 * tiny.resize * tiny.resize)
+    )
+    with daemon.vision() as vision:
+        request = predict_request(model="gathering", raw=pixels)
+        calls = [vision.predict.future(request) for _ in range(REQUESTS)]
+        sizes = [call.result().batch_size for call in calls]
+    assert max(sizes) > 1
+    assert all(1 <= size <= 8 for size in sizes)
+
+
+def test_a_full_batch_does_not_wait(start, tiny, tmp_path):
+    write_model(tmp_path / "models", "patient", tiny, max_batch_size=4, max_queue_delay_microseconds=PATIENCE)
+    daemon = start(tmp_path / "models").await_ready()
+    batch = tiny.random_batch(1, seed=0)
+    request = infer_request("patient", batch.shape, batch.tobytes())
+    with daemon.inference() as inference:
+        calls = [inference.model_infer.future(request) for _ in range(4)]
+        for call in calls:
+            call.result(timeout=DEADLINE_SECONDS)
+
+
+def test_a_request_with_a_deadline_does_not_wait_past_it(start, tiny, tmp_path):
+    write_model(tmp_path / "models", "patient", tiny, max_batch_size=4, max_queue_delay_microseconds=PATIENCE)
+    daemon = start(tmp_path / "models").await_ready()
+    batch = tiny.random_batch(1, seed=0)
+    with daemon.inference() as inference:
+        inference.model_infer(infer_request("patient", batch.shape, batch.tobytes()), timeout=5)
+
+
+def test_the_numbers_add_up(start, repository, tiny):
+    daemon = start(repository).await_ready()
+    sizes = [1, 2, 3, 4, 8]
+    with daemon.inference() as inference:
+        for size in sizes:
+            batch = tiny.random_batch(size, seed=size)
+            inference.model_infer(infer_request("tiny", batch.shape, batch.tobytes()))
+    metrics = daemon.metrics()
+    labels = {"model": "tiny", "version": "1"}
+    assert metrics.value("nv_inference_request_success", **labels) == len(sizes)
+    assert metrics.value("nv_inference_count", **labels) == sum(sizes)
+    assert metrics.value("nv_inference_exec_count", **labels) == len(sizes)
+    assert metrics.total("nv_inference_request_failure", **labels) == 0
+    assert metrics.total("saccade_requests_total", model="tiny", protocol="oip", code="OK") == len(sizes)
+    assert metrics.total("saccade_requests_total", model="tiny") == len(sizes)
+    assert metrics.total("saccade_request_duration_seconds_count", model="tiny") == len(sizes)
+    assert metrics.total("saccade_batch_size_count", model="tiny") == len(sizes)
+    assert metrics.total("saccade_batch_size_sum", model="tiny") == sum(sizes)
+    assert metrics.value("nv_inference_pending_request_count", **labels) == 0
+    whole = metrics.value("nv_inference_request_duration_us", **labels)
+    parts = ("queue", "compute_input", "compute_infer", "compute_output")
+    spent = [metrics.value(f"nv_inference_{part}_duration_us", **labels) for part in parts]
+    assert 0 < sum(spent) <= whole

@@ -1,0 +1,175 @@
+"""The daemon as a user runs it: a process on free ports, spoken to over the network alone."""
+
+import contextlib
+import ctypes
+import os
+import pathlib
+import queue
+import re
+import signal
+import subprocess
+import threading
+import time
+import urllib.error
+import urllib.request
+
+import grpc
+from grpc_health.v1 import health_pb2, health_pb2_grpc
+
+from exposition import parse
+from messages import Inference, Vision
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+DEMO_REPOSITORY = ROOT / "models" / "demo" / "repository"
+
+# Until a daemon has opened its ports, has loaded its models, has drained. Far above what they take; a test that
+# gets there has failed.
+DEADLINE_SECONDS = 50
+
+LISTENING = re.compile(r"^listening grpc=(\S+):(\d+) http=(\S+):(\d+) metrics=(\S+):(\d+)$")
+PR_SET_PDEATHSIG = 1
+SERVING = health_pb2.HealthCheckResponse.SERVING
+NOT_SERVING = health_pb2.HealthCheckResponse.NOT_SERVING
+
+
+def binary(name):
+    return pathlib.Path(os.environ["SACCADE_BUILD_DIR"]) / "bin" / name
+
+
+def die_with_parent():
+    # A test run that is killed leaves no daemon behind.
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+class Daemon:
+    """A running saccaded. Use as a context manager: the process ends with the block, whatever happens in it."""
+
+    running = []
+
+    def __init__(self, repository, *flags, log_folder, ports=("0", "0", "0"), config=None):
+        self.log_path = pathlib.Path(log_folder) / f"saccaded-{time.monotonic_ns()}.log"
+        named = zip(("grpc", "http", "metrics"), ports)
+        self._command = [
+            str(binary("saccaded")),
+            *([f"--config={config}"] if config else []),
+            "--host=127.0.0.1",
+            f"--model-repository={repository}",
+            *(f"--{name}-port={port}" for name, port in named),
+            *flags,
+        ]
+        self._lines = queue.Queue()
+        self._log = open(self.log_path, "wb")
+        self.process = subprocess.Popen(
+            self._command, stdout=subprocess.PIPE, stderr=self._log, preexec_fn=die_with_parent
+        )
+        self._reader = threading.Thread(target=self._read_stdout, daemon=True)
+        self._reader.start()
+        Daemon.running.append(self)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+    def close(self):
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.wait()
+        self._reader.join()
+        self.process.stdout.close()
+        self._log.close()
+        if self in Daemon.running:
+            Daemon.running.remove(self)
+
+    def _read_stdout(self):
+        for line in self.process.stdout:
+            self._lines.put(line.decode().rstrip("\n"))
+        self._lines.put(None)
+
+    def log(self):
+        return self.log_path.read_text(errors="replace")
+
+    def await_ports(self):
+        line = self._lines.get(timeout=DEADLINE_SECONDS)
+        assert line is not None, f"the daemon ended with {self.process.wait()}:\n{self.log()}"
+        match = LISTENING.match(line)
+        assert match, f"expected the line that tells the ports, got {line!r}"
+        self.grpc_port, self.http_port, self.metrics_port = (int(match[group]) for group in (2, 4, 6))
+        return self
+
+    def await_ready(self):
+        """Opens its ports and loads its models; returns once its overall health is SERVING."""
+        self.await_ports()
+        with self.channel() as channel:
+            watch = health_pb2_grpc.HealthStub(channel).Watch(
+                health_pb2.HealthCheckRequest(), timeout=DEADLINE_SECONDS, wait_for_ready=True
+            )
+            try:
+                for update in watch:
+                    if update.status == SERVING:
+                        return self
+            except grpc.RpcError as error:
+                raise AssertionError(f"not ready ({error.code()}: {error.details()}):\n{self.log()}") from error
+        raise AssertionError(f"the health watch ended before SERVING:\n{self.log()}")
+
+    @property
+    def grpc_address(self):
+        return f"127.0.0.1:{self.grpc_port}"
+
+    def channel(self, **options):
+        # One connection a channel; gRPC would otherwise share it between channels to one address.
+        settings = {"grpc.use_local_subchannel_pool": 1, "grpc.max_receive_message_length": -1, **options}
+        return grpc.insecure_channel(self.grpc_address, options=list(settings.items()))
+
+    @contextlib.contextmanager
+    def vision(self):
+        with self.channel() as channel:
+            yield Vision(channel)
+
+    @contextlib.contextmanager
+    def inference(self):
+        with self.channel() as channel:
+            yield Inference(channel)
+
+    def get(self, path, port=None):
+        """(status, headers, body) of a plain HTTP GET."""
+        url = f"http://127.0.0.1:{port or self.http_port}{path}"
+        try:
+            with urllib.request.urlopen(url, timeout=DEADLINE_SECONDS) as answer:
+                return answer.status, answer.headers, answer.read().decode()
+        except urllib.error.HTTPError as error:
+            return error.code, error.headers, error.read().decode()
+
+    def metrics(self):
+        status, headers, body = self.get("/metrics", self.metrics_port)
+        assert status == 200
+        assert headers["Content-Type"].startswith("text/plain")
+        return parse(body)
+
+    def terminate(self):
+        self.process.send_signal(signal.SIGTERM)
+
+    def exit_code(self):
+        return self.process.wait(timeout=DEADLINE_SECONDS)
+
+    def resident_bytes(self):
+        status = pathlib.Path(f"/proc/{self.process.pid}/status").read_text()
+        return int(re.search(r"VmRSS:\s+(\d+) kB", status)[1]) * 1024
+
+    def open_files(self):
+        return len(os.listdir(f"/proc/{self.process.pid}/fd"))
+
+
+def run_to_end(*arguments):
+    """Runs saccaded with arguments that it should refuse; returns the finished process."""
+    return subprocess.run(
+        [binary("saccaded"), *map(str, arguments)], capture_output=True, text=True, timeout=DEADLINE_SECONDS
+    )
+
+
+def eventually(condition, what):
+    """Asks again and again, each time over the network, until `condition()` holds."""
+    end = time.monotonic() + DEADLINE_SECONDS
+    while not condition():
+        assert time.monotonic() < end, f"in {DEADLINE_SECONDS} s it did not happen that {what}"

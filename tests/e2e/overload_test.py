@@ -1,0 +1,90 @@
+"""Deadlines, cancelled calls and full queues: what need not be computed is not, and it is counted."""
+
+import socket
+
+import grpc
+import pytest
+
+from busy import HEAVY, Busy
+from harness import eventually
+from messages import Inference, infer_request
+from wire import send_call
+
+@pytest.fixture
+def busy(start, slow_repository):
+    root, network = slow_repository
+    daemon = start(root).await_ready()
+    with daemon.channel() as channel:
+        yield Busy(daemon, network, channel)
+
+
+def test_a_deadline_that_passes_in_the_queue(busy):
+    before = busy.passes()
+    call = busy.inference.model_infer.future(busy.light, timeout=0.05)
+    assert call.code() == grpc.StatusCode.DEADLINE_EXCEEDED
+    busy.heavy.result()
+    eventually(lambda: busy.daemon.metrics().total("nv_inference_request_failure") == 1, "the late one is counted")
+    assert busy.passes() == before + 1
+    # Whether its deadline or gRPC's cancelling of the late call is seen first is a matter of microseconds.
+    counted = busy.daemon.metrics()
+    codes = [counted.total("saccade_requests_total", code=code) for code in ("DEADLINE_EXCEEDED", "CANCELLED")]
+    assert sum(codes) == 1
+
+
+def test_what_is_dropped_in_the_queue_is_counted_as_shed(busy):
+    call = busy.inference.model_infer.future(busy.light, timeout=0.05)
+    assert call.code() == grpc.StatusCode.DEADLINE_EXCEEDED
+    busy.heavy.result()
+    eventually(lambda: busy.daemon.metrics().total("nv_inference_request_failure") == 1, "the late one is counted")
+    assert busy.daemon.metrics().total("saccade_shed_total") == 1
+
+
+def test_a_client_that_goes_away(busy):
+    before = busy.passes()
+    calls = [busy.inference.model_infer.future(busy.light) for _ in range(4)]
+    eventually(lambda: busy.waiting() == 4, "four requests wait")
+    for call in calls:
+        call.cancel()
+    busy.heavy.result()
+    eventually(lambda: busy.failures("CANCELED") == 4, "four are counted as cancelled")
+    assert busy.passes() == before + 1
+    busy.inference.model_infer(busy.light)
+
+
+def test_a_client_that_goes_away_while_it_is_computed(busy):
+    busy.heavy.cancel()
+    busy.inference.model_infer(busy.light)
+    eventually(lambda: busy.daemon.metrics().total("saccade_inflight_requests") == 0, "nothing is held for it")
+
+
+def test_a_connection_that_breaks(busy):
+    with busy.daemon.channel() as channel:
+        calls = [Inference(channel).model_infer.future(busy.light) for _ in range(4)]
+        eventually(lambda: busy.waiting() == 4, "four requests wait")
+    assert all(call.code() == grpc.StatusCode.CANCELLED for call in calls)
+    busy.heavy.result()
+    eventually(lambda: busy.failures("CANCELED") == 4, "four are counted as cancelled")
+
+
+def test_a_full_queue_refuses_at_once(busy):
+    calls = [busy.inference.model_infer.future(busy.light) for _ in range(HEAVY + 16)]
+    refused = [call for call in calls if call.code() != grpc.StatusCode.OK]
+    assert len(refused) == 8
+    for call in refused:
+        assert call.code() == grpc.StatusCode.RESOURCE_EXHAUSTED
+        assert "queue" in call.details()
+    assert busy.failures("REJECTED") == 8
+
+
+def test_a_deadline_that_is_past_on_arrival(start, repository, tiny):
+    daemon = start(repository).await_ready()
+    batch = tiny.random_batch(1, seed=0)
+    request = infer_request("tiny", batch.shape, batch.tobytes()).SerializeToString()
+    with socket.create_connection(("127.0.0.1", daemon.grpc_port), timeout=30) as connection:
+        # A client library would not send it: so the bytes of one are sent, with a nanosecond to go.
+        answer = send_call(connection, "/inference.GRPCInferenceService/ModelInfer", request, timeout="1n")
+    assert answer.ended
+    assert daemon.metrics().total("nv_inference_exec_count") == 0
+    with daemon.inference() as inference:
+        inference.model_infer(infer_request("tiny", batch.shape, batch.tobytes()))
+    assert daemon.metrics().total("nv_inference_exec_count") == 1

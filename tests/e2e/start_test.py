@@ -1,0 +1,94 @@
+"""Starting: what is wrong with flags, ports or the repository is told in words, with an exit code of its own."""
+
+import contextlib
+import json
+import re
+import socket
+
+import pytest
+
+import pictures
+from harness import DEMO_REPOSITORY, ROOT, run_to_end
+from messages import predict_request
+
+RUNTIME_FAILURE, USAGE = 1, 2
+
+
+def refused(code, *arguments):
+    ended = run_to_end(*arguments)
+    assert ended.returncode == code, f"exit {ended.returncode}:\n{ended.stderr}"
+    assert "listening" not in ended.stdout
+    return ended.stderr
+
+
+def test_an_unknown_flag(repository):
+    assert "no-such-flag" in refused(USAGE, f"--model-repository={repository}", "--no-such-flag=1").replace("_", "-")
+
+
+def test_a_value_that_is_no_number(repository):
+    said = refused(USAGE, f"--model-repository={repository}", "--lame-duck-seconds=soon").replace("_", "-")
+    assert "lame-duck-seconds" in said and "soon" in said
+
+
+def test_a_value_out_of_range(repository):
+    said = refused(USAGE, f"--model-repository={repository}", "--max-inflight-requests=0").replace("_", "-")
+    assert "--max-inflight-requests" in said and "0" in said
+
+
+def test_a_positional_argument(repository):
+    assert "stray" in refused(USAGE, f"--model-repository={repository}", "stray")
+
+
+def test_no_repository():
+    assert "--model-repository" in refused(USAGE).replace("_", "-")
+
+
+def test_a_repository_that_is_not_there(tmp_path):
+    assert str(tmp_path / "nowhere") in refused(USAGE, f"--model-repository={tmp_path / 'nowhere'}")
+
+
+@contextlib.contextmanager
+def taken_port():
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        yield taken.getsockname()[1]
+
+
+@pytest.mark.parametrize("name", ["grpc", "http", "metrics"])
+def test_a_port_in_use(repository, name):
+    with taken_port() as port:
+        ports = {other: 0 for other in ("grpc", "http", "metrics")} | {name: port}
+        flags = [f"--{which}-port={number}" for which, number in ports.items()]
+        said = refused(RUNTIME_FAILURE, "--host=127.0.0.1", f"--model-repository={repository}", *flags)
+    assert str(port) in said and f"--{name}-port" in said
+
+
+def test_help_names_every_flag_of_the_contract():
+    help_text = run_to_end("--help").stdout.replace("_", "-")
+    for flag in ("model-repository", "host", "grpc-port", "http-port", "metrics-port", "lame-duck-seconds"):
+        assert f"--{flag}" in help_text
+
+
+def test_the_configuration_of_the_deployment(start, repository):
+    """What is set in a cluster is taken; the command line wins."""
+    config = ROOT / "deploy" / "kustomize" / "base" / "saccaded.conf"
+    daemon = start(repository, config=config).await_ready()
+    with daemon.vision() as vision:
+        vision.predict(predict_request(model="tiny", encoded=pictures.encoded(pictures.pixels(0))))
+    lines = [json.loads(line) for line in daemon.log().splitlines()]
+    assert lines, "log-format=json wrote no line"
+
+
+def test_the_demo_models_are_served(start):
+    daemon = start(DEMO_REPOSITORY).await_ready()
+    metrics = daemon.metrics()
+    models = [labels for name, labels in metrics if name == "saccade_model_ready"]
+    assert models
+    for labels in models:
+        assert metrics[("saccade_model_ready", labels)] == 1
+
+
+def test_the_build_is_told(daemon):
+    version = re.search(r"project\(saccade VERSION (\S+)", (ROOT / "CMakeLists.txt").read_text())[1]
+    assert daemon.metrics().total("saccade_build_info", version=version) == 1

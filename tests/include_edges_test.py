@@ -1,0 +1,210 @@
+"""Who may include whom (docs/architecture.md), checked over the #include lines of every source.
+
+An include is named from the repository's root or belongs to one of the groups below; anything else fails, so a
+new dependency is a visible decision: a line of this table.
+"""
+
+import pathlib
+import re
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+SOURCES = {".h", ".cc", ".cu", ".cuh", ".inc"}
+
+# What lies outside the repository (and what protoc makes), by the include's name.
+GROUPS = {
+    "std": r"[a-z_0-9]+|"
+    r"(assert|fcntl|fenv|immintrin|arm_neon|dlfcn|langinfo|limits|math|poll|pthread|signal|stdint|stdio|"
+    r"stdlib|string|time|unistd|ucontext|spawn|netdb|sched|omp)\.h|(sys|netinet|arpa|linux)/\w+\.h",
+    "torch": r"(ATen|c10|torch)/.*",
+    "cuda": r"(cuda\w*|cooperative_groups|mma)(\.h|/.*)|(cub|cutlass)/.*",
+    "absl": r"absl/.*",
+    "grpc": r"(grpc|grpcpp|grpc\+\+)/.*|.*\.grpc\.pb\.h",
+    "protobuf": r"google/(protobuf|rpc)/.*|(?!.*\.grpc\.pb\.h).*\.pb\.h",
+    "opencv": r"opencv2/.*",
+    "prometheus": r"prometheus/.*",
+    "httplib": r"httplib\.h",
+    "spdlog": r"(spdlog|fmt)/.*",
+    "json": r"nlohmann/.*",
+    "cli": r"CLI/.*",
+    "gtest": r"(gtest|gmock)/.*",
+    "benchmark": r"benchmark/.*",
+    "sanitizer": r"sanitizer/.*",
+}
+
+# Room -> what its files may include: paths in the repository, or groups. The longest matching room counts.
+ROOMS = {
+    "kernels": "kernels std torch cuda",
+    # The emulator tells AddressSanitizer of its fibres' stacks.
+    "kernels/emulator": "kernels std sanitizer",
+    "models": "models kernels std torch",
+    "proto": "",
+    "server": "server std absl",
+    "server/core": "server/core models/tasks/result.h models/description.h std absl",
+    "server/batching": "server/core server/batching std absl",
+    "server/admission": "server/core server/admission std absl",
+    "server/decode": "server/core server/decode models/description.h std absl opencv",
+    "server/logging": "server/core server/logging std absl spdlog json",
+    "server/repository": "server/core server/repository models std absl protobuf",
+    "server/metrics": "server/core server/metrics std absl prometheus",
+    "server/http": "server/core server/http std absl httplib json",
+    "server/pipeline": "server models std absl torch",
+    "server/protocols": "server models std absl grpc protobuf",
+    "server/lifecycle": "server kernels/common/cuda_plugin.h std absl grpc protobuf cli",
+    "client": "client std absl grpc protobuf json",
+    "client/cli": "client std absl json cli",
+    "client/bench": "client std absl grpc protobuf json cli",
+    # The command alone draws on pictures and counts parameters; the library behind it does neither.
+    "client/cli/overlay.cc": "client std absl opencv",
+    "client/cli/classify_test.cc": "client std absl json cli opencv",
+    "client/cli/params.cc": "client models std absl json cli",
+}
+
+# Whatever stands between: these rooms must not reach these groups at all.
+UNREACHABLE = {
+    "server/core": "torch grpc protobuf opencv prometheus httplib",
+    "server/batching": "torch grpc protobuf opencv prometheus httplib",
+    "server/admission": "torch grpc protobuf opencv prometheus httplib",
+    "server/decode": "torch grpc protobuf prometheus httplib",
+    "server/http": "torch grpc protobuf opencv",
+    "server/metrics": "torch grpc protobuf opencv httplib",
+    "client": "torch opencv prometheus httplib",
+}
+
+# A test or a benchmark, and what serves them alone, may use these as well.
+TESTING = "gtest benchmark"
+
+INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*(<([^>]+)>|"([^"]+)")', re.MULTILINE)
+
+
+def includes(text):
+    return [(bool(quoted), angled or quoted) for _, angled, quoted in INCLUDE.findall(text)]
+
+
+def in_room(path, room):
+    return path == room or path.startswith(room + "/")
+
+
+def room_of(path, rooms):
+    return max((room for room in rooms if in_room(path, room)), key=len, default=None)
+
+
+def group_of(name):
+    return next((group for group, pattern in GROUPS.items() if re.fullmatch(pattern, name)), None)
+
+
+def is_testing(path):
+    return bool(re.search(r"(_(test|bench|benchmark)\.(cc|cu|h)|/testing\.h|/testing/.*)$", path))
+
+
+def violation(path, quoted, name, files):
+    """Why the file at `path` may not include `name`; None if it may."""
+    room = room_of(path, ROOMS)
+    if room is None:
+        return f"{path}: lies in no room of the table"
+    allowed = ROOMS[room].split() + (TESTING.split() if is_testing(path) else [])
+    if name in files:
+        if not any(in_room(name, entry) for entry in allowed):
+            return f"{path}: {room} may not include {name}"
+        return None
+    group = group_of(name)
+    if group is None:
+        hint = "name it from the repository's root" if quoted else "give it a group in the table"
+        return f"{path}: {name} is neither a file of the repository nor of a known group ({hint})"
+    if group not in allowed:
+        return f"{path}: {room} may not include {name} ({group})"
+    return None
+
+
+def direct_violations(files):
+    found = (violation(path, quoted, name, files) for path, text in files.items() for quoted, name in includes(text))
+    return [line for line in found if line]
+
+
+def reach_violations(files):
+    found = []
+    for start in files:
+        room = room_of(start, UNREACHABLE)
+        if room is None or is_testing(start) or start in ROOMS:
+            continue
+        forbidden = UNREACHABLE[room].split()
+        seen, todo = set(), [(start, start)]
+        while todo:
+            path, way = todo.pop()
+            for _, name in includes(files[path]):
+                if name in files and name not in seen:
+                    seen.add(name)
+                    todo.append((name, f"{way} -> {name}"))
+                elif name not in files and group_of(name) in forbidden:
+                    found.append(f"{way} -> {name}: {room} must not reach {group_of(name)}")
+    return found
+
+
+def repository_files():
+    return {
+        path.relative_to(ROOT).as_posix(): path.read_text()
+        for top in ("kernels", "models", "proto", "server", "client")
+        for path in sorted((ROOT / top).rglob("*"))
+        if path.suffix in SOURCES
+    }
+
+
+def test_every_include_is_allowed():
+    files = repository_files()
+    assert len(files) > 50, "the sources were not found"
+    problems = direct_violations(files)
+    assert not problems, "\n" + "\n".join(problems)
+
+
+def test_nothing_forbidden_is_reached_through_others():
+    problems = reach_violations(repository_files())
+    assert not problems, "\n" + "\n".join(problems)
+
+
+@pytest.mark.parametrize(
+    "path, line, complaint",
+    [
+        ("kernels/sao/sao_cpu.cc", "#include <absl/status/status.h>", "kernels may not include absl/status/status.h"),
+        ("kernels/sao/sao_cpu.cc", '#include "models/layers.h"', "kernels may not include models/layers.h"),
+        ("models/layers.cc", '#include "server/core/request.h"', "models may not include server/core/request.h"),
+        ("server/batching/batcher.cc", '#  include "grpcpp/grpcpp.h"', "server/batching may not include grpcpp"),
+        ("server/batching/batcher.cc", "#include <ATen/ATen.h>", "server/batching may not include ATen/ATen.h"),
+        ("server/http/x.cc", '#include "prometheus/registry.h"', "server/http may not include prometheus"),
+        ("server/protocols/x.cc", "#include <torch/torch.h>", "server/protocols may not include torch/torch.h"),
+        ("client/client.cc", '#include "server/core/request.h"', "client may not include server/core/request.h"),
+        ("client/client.cc", '#include "models/layers.h"', "client may not include models/layers.h"),
+        ("client/client.cc", '#include "types.h"', "name it from the repository's root"),
+        ("server/core/x.cc", "#include <boost/any.hpp>", "give it a group in the table"),
+        ("server/core/x.cc", "#include <gtest/gtest.h>", "server/core may not include gtest"),
+        ("elsewhere/x.cc", "#include <vector>", "lies in no room"),
+    ],
+)
+def test_a_planted_include_is_found(path, line, complaint):
+    files = {"models/layers.h": "", "server/core/request.h": "", "client/types.h": "", path: f"// why\n{line}\n"}
+    problems = direct_violations(files)
+    assert len(problems) == 1 and complaint in problems[0], problems
+
+
+def test_a_planted_way_round_is_found():
+    files = {
+        "server/batching/batcher.cc": '#include "server/batching/batcher.h"\n',
+        "server/batching/batcher.h": '#include "server/core/request.h"\n',
+        "server/core/request.h": '#include "models/tasks/result.h"\n',
+        "models/tasks/result.h": "#include <ATen/core/Tensor.h>\n",
+    }
+    assert direct_violations(files) == []
+    problems = reach_violations(files)
+    assert problems and "server/batching must not reach torch" in problems[0]
+
+
+def test_what_is_allowed_passes():
+    files = {
+        "kernels/sao/sao.h": "#include <cuda_runtime.h>\n#include <ATen/core/Tensor.h>\n#include <vector>\n",
+        "models/layers.h": '#include "kernels/sao/sao.h"\n',
+        "server/core/request.h": '#include <sys/stat.h>\n#include "absl/time/time.h"\n',
+        "server/core/request_test.cc": '#include <gtest/gtest.h>\n#include "server/core/request.h"\n',
+        "server/protocols/vision.cc": '#include "saccade/v1/vision.grpc.pb.h"\n#include "saccade/v1/vision.pb.h"\n',
+        "client/cli/params.cc": '#include "models/layers.h"\n',
+    }
+    assert direct_violations(files) == []
