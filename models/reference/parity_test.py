@@ -7,9 +7,11 @@ import subprocess
 import numpy
 import pytest
 import torch
+import torchvision
 from safetensors.torch import save_file
 
 from models.reference import build
+from models.reference.train_demo import prepare
 
 RUN_MODEL = pathlib.Path(os.environ["SACCADE_BUILD_DIR"]) / "tests" / "saccade_run_model"
 NARROW = {"width": 0.25, "classes": 10, "input_size": 64}
@@ -102,6 +104,15 @@ def test_state_dicts_as_people_save_them(tmp_path: pathlib.Path, wrap):
     with torch.inference_mode():
         expected = network.double()(batch.double())
     assert relative_error(served(tmp_path, tmp_path / "weights", batch, NARROW), expected) < 1e-4
+
+
+def test_the_demo_model_knows_its_pictures(tmp_path: pathlib.Path):
+    demo = pathlib.Path(__file__).parents[1] / "demo"
+    model = demo / "repository" / "sanet_shapes"
+    labels = (model / "labels.txt").read_text().split()
+    images = [torchvision.io.decode_image(str(demo / "pictures" / f"{label}.jpg")) for label in labels]
+    logits = served(tmp_path, model / "1" / "weights.safetensors", prepare(torch.stack(images)), NARROW)
+    assert [labels[index] for index in logits.argmax(dim=1)] == labels
 
 
 def test_a_pickle_that_would_run_code_is_refused_and_named(tmp_path: pathlib.Path):

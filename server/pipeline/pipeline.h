@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <string_view>
 
 #include "server/admission/admission.h"
 #include "server/core/clock.h"
@@ -32,6 +33,11 @@ class Pipeline {
   // Never blocks. `done` is called exactly once: on this thread if the request is refused at once, else on a
   // thread of the decode pool or of an instance. Whatever `request` points into must live until then.
   void Predict(Request request, PredictDone done);
+
+  // Counts a request that its protocol could not read.
+  void CountMalformed(std::string_view protocol, absl::StatusCode code) {
+    rooms_.metrics->RecordUnknownModel(protocol, code);
+  }
 
   // Brings the gauges that are cheaper to ask for than to keep up to date; for the metrics' scrape hook.
   void RefreshGauges();

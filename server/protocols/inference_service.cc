@@ -64,7 +64,10 @@ grpc::ServerUnaryReactor* InferenceService::ModelInfer(grpc::CallbackServerConte
                                                        const inference::ModelInferRequest* request,
                                                        inference::ModelInferResponse* response) {
   auto parsed = FromMessage(*request, clock_->Now(), DeadlineOf(*context));
-  if (!parsed.ok()) return FinishNow(context, ToGrpcStatus(parsed.status()));
+  if (!parsed.ok()) {
+    pipeline_->CountMalformed("oip", parsed.status().code());
+    return FinishNow(context, ToGrpcStatus(parsed.status()));
+  }
   auto* reactor = new PredictReactor;
   parsed->cancellation = reactor->cancellation();
   pipeline_->Predict(*std::move(parsed), [reactor, request, response](absl::StatusOr<Response> answer) {

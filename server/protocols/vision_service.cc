@@ -13,7 +13,10 @@ grpc::ServerUnaryReactor* VisionService::Predict(grpc::CallbackServerContext* co
                                                  v1::PredictResponse* response) {
   const absl::Time arrival = clock_->Now();
   auto parsed = FromMessage(*request);
-  if (!parsed.ok()) return FinishNow(context, ToGrpcStatus(parsed.status()));
+  if (!parsed.ok()) {
+    pipeline_->CountMalformed("grpc", parsed.status().code());
+    return FinishNow(context, ToGrpcStatus(parsed.status()));
+  }
   auto* reactor = new PredictReactor;
   parsed->arrival = arrival;
   parsed->deadline = DeadlineOf(*context);

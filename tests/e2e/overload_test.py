@@ -8,7 +8,7 @@ import pytest
 from busy import HEAVY, Busy
 from harness import eventually
 from messages import Inference, infer_request
-from wire import send_call
+from wire import Call
 
 @pytest.fixture
 def busy(start, slow_repository):
@@ -76,15 +76,27 @@ def test_a_full_queue_refuses_at_once(busy):
     assert busy.failures("REJECTED") == 8
 
 
-def test_a_deadline_that_is_past_on_arrival(start, repository, tiny):
+def test_a_deadline_that_is_past_before_the_request_can_be_computed(start, repository, tiny):
     daemon = start(repository).await_ready()
     batch = tiny.random_batch(1, seed=0)
-    request = infer_request("tiny", batch.shape, batch.tobytes()).SerializeToString()
-    with socket.create_connection(("127.0.0.1", daemon.grpc_port), timeout=30) as connection:
-        # A client library would not send it: so the bytes of one are sent, with a nanosecond to go.
-        answer = send_call(connection, "/inference.GRPCInferenceService/ModelInfer", request, timeout="1n")
-    assert answer.ended
-    assert daemon.metrics().total("nv_inference_exec_count") == 0
+    request = infer_request("tiny", batch.shape, batch.tobytes())
     with daemon.inference() as inference:
-        inference.model_infer(infer_request("tiny", batch.shape, batch.tobytes()))
+        # A microsecond, by Triton's own parameter: a client library would not send a gRPC deadline that short.
+        request.parameters["timeout"].int64_param = 1
+        assert inference.model_infer.future(request).code() == grpc.StatusCode.DEADLINE_EXCEEDED
+        request.parameters.clear()
+        inference.model_infer(request)
+    assert daemon.metrics().total("nv_inference_exec_count") == 1
+
+
+def test_a_deadline_that_is_past_before_the_message_is_there(start, repository, tiny):
+    daemon = start(repository).await_ready()
+    batch = tiny.random_batch(1, seed=0)
+    request = infer_request("tiny", batch.shape, batch.tobytes())
+    with socket.create_connection(("127.0.0.1", daemon.grpc_port), timeout=30) as connection:
+        call = Call(connection, "/inference.GRPCInferenceService/ModelInfer", timeout="1n")
+        call.await_end()
+        call.send(request.SerializeToString())
+        with daemon.inference() as inference:
+            inference.model_infer(request)
     assert daemon.metrics().total("nv_inference_exec_count") == 1

@@ -1,20 +1,13 @@
 """One gRPC call over a bare socket: HTTP/2 by hand, for what no client library would send."""
 
-import dataclasses
 import struct
 
-DATA, HEADERS, RST_STREAM, SETTINGS, PING, GOAWAY, WINDOW_UPDATE = 0, 1, 3, 4, 6, 7, 8
+STREAM = 1
+DATA, HEADERS, RST_STREAM, SETTINGS, PING = 0, 1, 3, 4, 6
 END_STREAM, END_HEADERS, ACK = 1, 4, 1
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 MAX_FRAME = 16384
 INITIAL_WINDOW = 65535
-
-
-@dataclasses.dataclass
-class Answer:
-    # The daemon ended the stream, with trailers or by resetting it.
-    ended: bool = False
-    body: bytes = b""
 
 
 def frame(kind, flags, stream, payload=b""):
@@ -37,39 +30,40 @@ def receive(connection, size):
     return data
 
 
-def send_call(connection, path, message, timeout):
-    fields = {
-        ":method": "POST",
-        ":scheme": "http",
-        ":path": path,
-        ":authority": "test",
-        "te": "trailers",
-        "content-type": "application/grpc",
-        "grpc-timeout": timeout,
-    }
-    body = b"\x00" + struct.pack(">I", len(message)) + message
-    assert len(body) <= INITIAL_WINDOW, "larger than may be sent before the daemon grants more"
-    parts = [body[start : start + MAX_FRAME] for start in range(0, len(body), MAX_FRAME)]
-    sent = PREFACE + frame(SETTINGS, 0, 0)
-    sent += frame(HEADERS, END_HEADERS, 1, b"".join(literal(name, value) for name, value in fields.items()))
-    for part in parts[:-1]:
-        sent += frame(DATA, 0, 1, part)
-    connection.sendall(sent + frame(DATA, END_STREAM, 1, parts[-1]))
-    return read_answer(connection)
+class Call:
+    """Opened by its headers; the message comes when it is sent."""
 
+    def __init__(self, connection, path, timeout):
+        self._connection = connection
+        fields = {
+            ":method": "POST",
+            ":scheme": "http",
+            ":path": path,
+            ":authority": "test",
+            "te": "trailers",
+            "content-type": "application/grpc",
+            "grpc-timeout": timeout,
+        }
+        headers = b"".join(literal(name, value) for name, value in fields.items())
+        connection.sendall(PREFACE + frame(SETTINGS, 0, 0) + frame(HEADERS, END_HEADERS, STREAM, headers))
 
-def read_answer(connection):
-    answer = Answer()
-    while not answer.ended:
-        head = receive(connection, 9)
-        kind, flags = head[3], head[4]
-        payload = receive(connection, int.from_bytes(head[:3], "big"))
-        if kind == SETTINGS and not flags & ACK:
-            connection.sendall(frame(SETTINGS, ACK, 0))
-        elif kind == PING and not flags & ACK:
-            connection.sendall(frame(PING, ACK, 0, payload))
-        elif kind == DATA:
-            answer.body += payload
-        if kind in (HEADERS, DATA) and flags & END_STREAM or kind == RST_STREAM:
-            answer.ended = True
-    return answer
+    def send(self, message):
+        body = b"\x00" + struct.pack(">I", len(message)) + message
+        assert len(body) <= INITIAL_WINDOW, "larger than may be sent before the daemon grants more"
+        for start in range(0, len(body), MAX_FRAME):
+            last = start + MAX_FRAME >= len(body)
+            part = frame(DATA, END_STREAM if last else 0, STREAM, body[start : start + MAX_FRAME])
+            self._connection.sendall(part)
+
+    def await_end(self):
+        """Returns when the daemon has ended the call, with trailers or by a reset."""
+        while True:
+            head = receive(self._connection, 9)
+            kind, flags = head[3], head[4]
+            payload = receive(self._connection, int.from_bytes(head[:3], "big"))
+            if kind == SETTINGS and not flags & ACK:
+                self._connection.sendall(frame(SETTINGS, ACK, 0))
+            elif kind == PING and not flags & ACK:
+                self._connection.sendall(frame(PING, ACK, 0, payload))
+            elif kind == RST_STREAM or (kind in (HEADERS, DATA) and flags & END_STREAM):
+                return
