@@ -1,6 +1,6 @@
-// Tells ThreadSanitizer of absl::Mutex. The distributions' Abseil is built without it, so its locks are invisible
-// and everything they guard looks like a race. Linked into a program of the tsan preset, these definitions come
-// before the shared library's, tell what happens, and call it.
+// Tells ThreadSanitizer of absl::Mutex. The distributions' Abseil is built without it, so its locks are
+// invisible and everything they guard looks like a race. Linked into a program of the tsan preset, these
+// definitions come before the shared library's, tell what happens, and call it.
 #include <dlfcn.h>
 #include <sanitizer/tsan_interface.h>
 
@@ -81,7 +81,8 @@ void Mutex::Await(const Condition& condition) {
 }
 
 bool Mutex::AwaitWithTimeout(const Condition& condition, Duration timeout) {
-  REAL(bool (*)(Mutex*, const Condition&, Duration), "_ZN", "5Mutex16AwaitWithTimeoutERKNS0_9ConditionENS0_8DurationE");
+  REAL(bool (*)(Mutex*, const Condition&, Duration), "_ZN",
+       "5Mutex16AwaitWithTimeoutERKNS0_9ConditionENS0_8DurationE");
   __tsan_release(this);
   const bool holds = real(this, condition, timeout);
   __tsan_acquire(this);
@@ -89,7 +90,8 @@ bool Mutex::AwaitWithTimeout(const Condition& condition, Duration timeout) {
 }
 
 bool Mutex::AwaitWithDeadline(const Condition& condition, Time deadline) {
-  REAL(bool (*)(Mutex*, const Condition&, Time), "_ZN", "5Mutex17AwaitWithDeadlineERKNS0_9ConditionENS0_4TimeE");
+  REAL(bool (*)(Mutex*, const Condition&, Time), "_ZN",
+       "5Mutex17AwaitWithDeadlineERKNS0_9ConditionENS0_4TimeE");
   __tsan_release(this);
   const bool holds = real(this, condition, deadline);
   __tsan_acquire(this);

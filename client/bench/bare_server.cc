@@ -74,7 +74,7 @@ class BareServer::Services {
   std::unique_ptr<grpc::Server> server_;
 };
 
-BareServer::BareServer(std::string predict_answer, std::string live_answer)
+BareServer::BareServer(const std::string& predict_answer, const std::string& live_answer)
     : services_(std::make_unique<Services>(predict_answer, live_answer)),
       url_(absl::StrCat("127.0.0.1:", services_->port())) {}
 

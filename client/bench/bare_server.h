@@ -10,7 +10,7 @@ namespace saccade::client {
 // callback API. Takes the bytes of any request, parses nothing, and answers with fixed bytes.
 class BareServer {
  public:
-  BareServer(std::string predict_answer, std::string live_answer);
+  BareServer(const std::string& predict_answer, const std::string& live_answer);
   ~BareServer();
   BareServer(const BareServer&) = delete;
   BareServer& operator=(const BareServer&) = delete;

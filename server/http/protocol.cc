@@ -44,9 +44,9 @@ RequestHead HeadOf(const httplib::Request& request) {
   return head;
 }
 
-void Fill(HttpResponse from, httplib::Response& to) {
+void Fill(const HttpResponse& from, httplib::Response& to) {
   to.status = from.status;
-  to.set_content(std::move(from.body), from.content_type);
+  to.set_content(from.body, from.content_type);
 }
 
 std::string ReasonOf(int status) {
@@ -76,7 +76,7 @@ class Protocol::Engine final : private httplib::Server {
     set_expect_100_continue_handler([this](const auto& request, auto& response) {
       auto refusal = routes_.Refusal(HeadOf(request));
       if (!refusal) return 100;
-      Fill(*std::move(refusal), response);
+      Fill(*refusal, response);
       return response.status;
     });
     // Only the library's own errors come without a type.
@@ -115,7 +115,7 @@ class Protocol::Engine final : private httplib::Server {
 
   HandlerResponse BeforeBody(const httplib::Request& request, httplib::Response& response) {
     if (auto refusal = routes_.Refusal(HeadOf(request))) {
-      Fill(*std::move(refusal), response);
+      Fill(*refusal, response);
     } else if (request.method == "POST") {
       return HandlerResponse::Unhandled;
     } else {

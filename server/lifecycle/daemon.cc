@@ -22,8 +22,8 @@ namespace {
 
 // How often the main thread looks whether loading failed or an instance hangs.
 constexpr absl::Duration kTick = absl::Milliseconds(250);
-// How long latecomers are still told UNAVAILABLE: gRPC answers calls that arrive while it shuts down with CANCELLED,
-// which no client takes elsewhere.
+// How long latecomers are still told UNAVAILABLE: gRPC answers calls that arrive while it shuts down with
+// CANCELLED, which no client takes elsewhere.
 constexpr absl::Duration kLatecomers = absl::Milliseconds(500);
 // For answers on their way out when everything is computed; streams that watch the health are cut after it.
 constexpr absl::Duration kLastWrites = absl::Seconds(1);

@@ -138,6 +138,7 @@ absl::StatusOr<ModelSnapshot> Catalog::Describe(absl::string_view name, int64_t 
 std::vector<ModelSnapshot> Catalog::List() const {
   absl::ReaderMutexLock lock(&mutex_);
   std::vector<ModelSnapshot> list;
+  list.reserve(entries_.size());
   for (const auto& [name, entry] : entries_) {
     list.push_back(entry.model == nullptr ? entry.snapshot : entry.model->Snapshot());
   }

@@ -88,7 +88,7 @@ absl::Status Pipeline::Check(const PredictCall& call, const ServedModel& model) 
 void Pipeline::Decode(std::shared_ptr<ServedModel> model, std::unique_ptr<PredictCall> call) {
   // The task holds the call through a shared box, so that a pool that refuses it leaves it here.
   auto box = std::make_shared<std::unique_ptr<PredictCall>>(std::move(call));
-  absl::Status scheduled = rooms_.decode_pool->Schedule([this, model, box] {
+  absl::Status scheduled = rooms_.decode_pool->Schedule([this, model = std::move(model), box] {
     std::unique_ptr<PredictCall> decoding = std::move(*box);
     if (absl::Status status = DecodeAll(*model, *decoding); !status.ok()) {
       decoding->Refuse(status, ShedReason::kPixels);

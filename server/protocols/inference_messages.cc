@@ -118,6 +118,7 @@ absl::StatusOr<Input> FromBytes(const InputTensor& tensor, const std::string* ra
     }
   }
   std::vector<Picture> pictures;
+  pictures.reserve(elements.size());
   for (const std::string_view element : elements) {
     pictures.push_back(EncodedPicture{.data = {.owner = nullptr, .bytes = element}});
   }

@@ -2,8 +2,7 @@
 
 #include <ATen/ops/ones_like.h>
 
-#include <cmath>
-
+#include "models/networks/sanet/describe.h"
 #include "models/networks/sanet/layers.h"
 #include "models/networks/sanet/modules.h"
 #include "models/networks/sanet/parameters.h"
@@ -11,11 +10,6 @@
 
 namespace saccade::models {
 namespace {
-
-// The paper's pictures are scaled to 256 and cropped to 224; other sizes keep the ratio.
-int64_t ResizeShortSide(int64_t input_size) {
-  return static_cast<int64_t>(std::lround(static_cast<double>(input_size) * 256 / 224));
-}
 
 Convolution MakeClassifier(const TensorMap& tensors) {
   const at::Tensor weight = tensors.at("classifier.weight");
@@ -55,26 +49,11 @@ class Sanet : public Model {
 
 }  // namespace
 
-Description DescribeSanet(const Options& options, const std::vector<std::string>& labels) {
-  const SanetOptions parsed = ParseSanetOptions(options);
-  Description description;
-  description.architecture = "sanet";
-  description.input.height = description.input.width = parsed.input_size;
-  description.input.resize_short_side = ResizeShortSide(parsed.input_size);
-  description.classes = parsed.classes;
-  description.labels = labels;
-  description.options = AsText(parsed);
-  description.parameters = CountSanet(MakeSanetPlan(parsed)).AllParameters();
-  return description;
-}
-
 std::unique_ptr<Model> LoadSanet(const Options& options, const std::string& weights_path,
                                  const std::vector<std::string>& labels) {
   const SanetPlan plan = MakeSanetPlan(ParseSanetOptions(options));
   const TensorMap tensors = LoadWeights(weights_path, SanetParameters(plan));
   return std::make_unique<Sanet>(DescribeSanet(options, labels), plan, tensors);
 }
-
-Counts CountSanet(const Options& options) { return CountSanet(MakeSanetPlan(ParseSanetOptions(options))); }
 
 }  // namespace saccade::models

@@ -5,16 +5,12 @@
 #include <string>
 #include <vector>
 
-#include "models/counts.h"
-#include "models/description.h"
 #include "models/model.h"
 
 namespace saccade::models {
 
-// As models/registry.h says of the functions of the same names.
-Description DescribeSanet(const Options& options, const std::vector<std::string>& labels);
+// As models/registry.h says of Load.
 std::unique_ptr<Model> LoadSanet(const Options& options, const std::string& weights_path,
                                  const std::vector<std::string>& labels);
-Counts CountSanet(const Options& options);
 
 }  // namespace saccade::models

@@ -1,0 +1,55 @@
+#include "models/error.h"
+#include "models/networks/sanet/describe.h"
+#include "models/registry.h"
+
+namespace saccade::models {
+namespace {
+
+struct Architecture {
+  const char* name;
+  Description (*describe)(const Options&, const std::vector<std::string>&);
+  Counts (*count)(const Options&);
+};
+
+// Sorted by name. A row here has its twin in registry.cc.
+constexpr Architecture kArchitectures[] = {
+    {"sanet", DescribeSanet, CountSanet},
+};
+
+const Architecture& Find(const std::string& name) {
+  std::string known;
+  for (const Architecture& architecture : kArchitectures) {
+    if (name == architecture.name) return architecture;
+    known += (known.empty() ? "" : ", ") + std::string(architecture.name);
+  }
+  throw LoadError("unknown architecture '" + name + "'; there are: " + known);
+}
+
+void CheckLabels(const Description& description) {
+  const auto labels = static_cast<int64_t>(description.labels.size());
+  if (labels == 0 || labels == description.classes) return;
+  throw LoadError(description.architecture + ": there are " + std::to_string(labels) + " labels for " +
+                  std::to_string(description.classes) +
+                  " classes; give one per class, or set the option classes");
+}
+
+}  // namespace
+
+std::vector<std::string> Architectures() {
+  std::vector<std::string> names;
+  for (const Architecture& architecture : kArchitectures) names.emplace_back(architecture.name);
+  return names;
+}
+
+Description Describe(const std::string& architecture, const Options& options,
+                     const std::vector<std::string>& labels) {
+  Description description = Find(architecture).describe(options, labels);
+  CheckLabels(description);
+  return description;
+}
+
+Counts Count(const std::string& architecture, const Options& options) {
+  return Find(architecture).count(options);
+}
+
+}  // namespace saccade::models

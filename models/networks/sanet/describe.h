@@ -1,0 +1,16 @@
+// What SANet is, worked out from its table alone. No LibTorch here.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "models/counts.h"
+#include "models/description.h"
+
+namespace saccade::models {
+
+// As models/registry.h says of the functions of the same names.
+Description DescribeSanet(const Options& options, const std::vector<std::string>& labels);
+Counts CountSanet(const Options& options);
+
+}  // namespace saccade::models
