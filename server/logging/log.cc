@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "absl/strings/escaping.h"
-#include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
 
 namespace saccade::server {
 namespace {
@@ -42,14 +42,17 @@ std::string JsonFields(absl::string_view message, std::initializer_list<LogField
   return line;
 }
 
+// Quoted where a reader or a parser could not tell where it ends.
+std::string TextValue(const std::string& value) {
+  const bool plain = value.find_first_of(" \"\n=") == std::string::npos && !value.empty();
+  if (plain) return absl::CEscape(value);
+  // Between double quotes a single one needs no backslash.
+  return absl::StrCat("\"", absl::StrReplaceAll(absl::CEscape(value), {{"\\'", "'"}}), "\"");
+}
+
 std::string TextFields(absl::string_view message, std::initializer_list<LogField> fields) {
   std::string line(message);
-  for (const LogField& field : fields) {
-    const bool plain = field.value.find_first_of(" \"\n=") == std::string::npos && !field.value.empty();
-    absl::StrAppend(
-        &line, " ", field.name, "=",
-        plain ? absl::CEscape(field.value) : absl::StrCat("\"", absl::CEscape(field.value), "\""));
-  }
+  for (const LogField& field : fields) absl::StrAppend(&line, " ", field.name, "=", TextValue(field.value));
   return line;
 }
 

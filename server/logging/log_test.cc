@@ -10,7 +10,7 @@ namespace {
 std::string LineOf(LogFormat format, LogLevel level) {
   testing::internal::CaptureStderr();
   InitLogging(format, LogLevel::kInfo);
-  Log(level, "model {loaded} \"x\"", {{"model", "a b"}, {"bytes", 12}, {"bad", "\xff\n"}});
+  Log(level, "model {loaded} \"x\"", {{"model", "a b"}, {"bytes", 12}, {"bad", "it's \xff\n"}});
   return testing::internal::GetCapturedStderr();
 }
 
@@ -26,7 +26,7 @@ TEST(LogTest, JsonLineParsesWhateverTheValuesHold) {
 
 TEST(LogTest, TextLineQuotesAndEscapes) {
   const std::string line = LineOf(LogFormat::kText, LogLevel::kInfo);
-  EXPECT_NE(line.find("model=\"a b\" bytes=12 bad=\"\\377\\n\"\n"), std::string::npos) << line;
+  EXPECT_NE(line.find("model=\"a b\" bytes=12 bad=\"it's \\377\\n\"\n"), std::string::npos) << line;
 }
 
 TEST(LogTest, LowerLevelsAreSilent) { EXPECT_EQ(LineOf(LogFormat::kText, LogLevel::kDebug), ""); }
