@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <type_traits>
 
 #include "kernels/common/bfloat16.h"
 
@@ -23,8 +24,11 @@
 
 namespace saccade::kernels::SACCADE_ISA {
 
+// Only of numbers: there is no vector of BFloat16, which has overloads of its own below.
+template <typename T, int kBytes, bool kIsNumber = std::is_arithmetic_v<T>>
+struct VectorOf {};
 template <typename T, int kBytes>
-struct VectorOf {
+struct VectorOf<T, kBytes, true> {
   typedef T Type __attribute__((vector_size(kBytes)));
 };
 template <typename A>
