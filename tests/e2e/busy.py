@@ -5,7 +5,7 @@ from messages import Inference, infer_request
 
 LABELS = {"model": "slow", "version": "1"}
 # Enough for one forward pass to outlast everything that a test does meanwhile.
-HEAVY = 32
+HEAVY = 64
 
 
 class Busy:

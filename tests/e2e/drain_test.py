@@ -7,7 +7,7 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 import pictures
 from busy import HEAVY, Busy
-from harness import DEADLINE_SECONDS, NOT_SERVING, SERVING
+from harness import DEADLINE_SECONDS, NOT_SERVING, SERVING, eventually
 from messages import Vision, infer_request, predict_request
 
 CLIENTS = 4
@@ -89,6 +89,8 @@ def test_what_is_computed_at_sigterm_is_answered(start, slow_repository):
     with daemon.channel() as channel:
         busy = Busy(daemon, network, channel)
         queued = [busy.inference.model_infer.future(busy.light) for _ in range(3)]
+        # Accepted, all of them: what comes after SIGTERM is refused.
+        eventually(lambda: busy.waiting() == 3, "three requests wait")
         updates = watch(channel, "")
         assert next(updates).status == SERVING
         daemon.terminate()
