@@ -1,6 +1,4 @@
 # How every target of the project is made: one library per folder, tests beside the code.
-include(GNUInstallDirs)
-
 set(CMAKE_CXX_STANDARD 20)
 set(CMAKE_CXX_STANDARD_REQUIRED ON)
 set(CMAKE_CXX_EXTENSIONS OFF)

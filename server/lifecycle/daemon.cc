@@ -187,6 +187,7 @@ void Daemon::Stop() {
   decode_pool_.reset();
   if (catalog_ != nullptr) catalog_->Close();
   if (loader_.joinable()) loader_.join();
+  // Once more, for the model that was being loaded meanwhile.
   if (catalog_ != nullptr) catalog_->Close();
 }
 
