@@ -3,7 +3,6 @@
 
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/core/dispatch/Dispatcher.h>
-#include <ATen/ops/empty_like.h>
 #include <torch/library.h>
 
 #include "kernels/common/check.h"
@@ -12,29 +11,11 @@
 namespace saccade::kernels {
 namespace {
 
-void CheckWeights(const char* op, const char* argument, const at::Tensor& weights, const at::Tensor& like) {
-  CheckDevice(op, argument, weights, like.device());
-  const auto accumulate = AccumulateType(like.scalar_type());
-  if (like.scalar_type() == accumulate) {
-    CheckDtype(op, argument, weights, {accumulate});
-  } else {
-    CheckDtype(op, argument, weights, {accumulate, like.scalar_type()});
-  }
-}
-
 void CheckInput(const char* op, const char* argument, const at::Tensor& input, int64_t heads,
                 const OptionalTensor& w, const OptionalTensor& valid) {
-  CheckFeatureMap(op, argument, input, heads);
-  CheckDtype(op, argument, input, {at::kFloat, at::kDouble, at::kBFloat16, at::kHalf});
-  if (w.has_value()) {
-    CheckShape(op, "w", *w, {input.sym_size(1)});
-    CheckWeights(op, "w", *w, input);
-  }
-  if (valid.has_value()) {
-    CheckDevice(op, "valid", *valid, input.device());
-    CheckDtype(op, "valid", *valid, {at::kLong});
-    CheckShape(op, "valid", *valid, {input.sym_size(0), c10::SymInt(input.dim() - 2)});
-  }
+  CheckInputMap(op, argument, input, heads);
+  if (w.has_value()) CheckVector(op, "w", *w, input, input.sym_size(1));
+  CheckValid(op, valid, input);
 }
 
 auto SaoOp() {
@@ -51,7 +32,7 @@ auto SaoModuleOp() {
 
 at::Tensor SaoAutograd(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const OptionalTensor& w,
                        int64_t heads, bool global_term, const OptionalTensor& valid) {
-  if (NeedsDerivative({q, k, v, w.value_or(at::Tensor())})) {
+  if (NeedsDerivative({q, k, v, TensorOrNone(w)})) {
     return SaoReference(q, k, v, w, heads, global_term, valid);
   }
   const at::AutoDispatchBelowADInplaceOrView below_autograd;
@@ -61,7 +42,7 @@ at::Tensor SaoAutograd(const at::Tensor& q, const at::Tensor& k, const at::Tenso
 at::Tensor SaoModuleAutograd(const at::Tensor& x, const at::Tensor& value_weight, const OptionalTensor& w,
                              const at::Tensor& scale, const at::Tensor& shift, int64_t heads,
                              bool global_term, bool residual, const OptionalTensor& valid) {
-  if (NeedsDerivative({x, value_weight, w.value_or(at::Tensor()), scale, shift})) {
+  if (NeedsDerivative({x, value_weight, TensorOrNone(w), scale, shift})) {
     return SaoModuleReference(x, value_weight, w, scale, shift, heads, global_term, residual, valid);
   }
   const at::AutoDispatchBelowADInplaceOrView below_autograd;
@@ -73,11 +54,8 @@ at::Tensor SaoModuleAutograd(const at::Tensor& x, const at::Tensor& value_weight
 void CheckSao(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const OptionalTensor& w,
               int64_t heads, const OptionalTensor& valid) {
   CheckInput("sao", "q", q, heads, w, valid);
-  for (const auto& [name, tensor] : {std::pair<const char*, const at::Tensor&>{"k", k}, {"v", v}}) {
-    CheckDevice("sao", name, tensor, q.device());
-    CheckDtype("sao", name, tensor, {q.scalar_type()});
-    CheckShape("sao", name, tensor, q.sym_sizes());
-  }
+  CheckSameMap("sao", "k", k, q, q.sym_size(1));
+  CheckSameMap("sao", "v", v, q, q.sym_size(1));
 }
 
 void CheckSaoModule(const at::Tensor& x, const at::Tensor& value_weight, const OptionalTensor& w,
@@ -86,21 +64,9 @@ void CheckSaoModule(const at::Tensor& x, const at::Tensor& value_weight, const O
   constexpr auto kOp = "sao_module";
   CheckInput(kOp, "x", x, heads, w, valid);
   const c10::SymInt channels = x.sym_size(1);
-  CheckWeights(kOp, "value_weight", value_weight, x);
-  if (value_weight.dim() == 4) {
-    CheckShape(kOp, "value_weight", value_weight, {channels, channels, 1, 1});
-  } else {
-    CheckShape(kOp, "value_weight", value_weight, {channels, channels});
-  }
-  for (const auto& [name, tensor] : {std::pair<const char*, const at::Tensor&>{"scale", scale},
-                                     std::pair<const char*, const at::Tensor&>{"shift", shift}}) {
-    CheckWeights(kOp, name, tensor, x);
-    CheckShape(kOp, name, tensor, {channels});
-  }
-}
-
-at::Tensor SaoResult(const at::Tensor& like) {
-  return at::empty_like(like, like.options(), like.suggest_memory_format());
+  CheckMatrix(kOp, "value_weight", value_weight, x, channels, channels);
+  CheckVector(kOp, "scale", scale, x, channels);
+  CheckVector(kOp, "shift", shift, x, channels);
 }
 
 at::Tensor sao(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const OptionalTensor& w,

@@ -55,12 +55,12 @@ struct SaoCuda {
 
 // The box of a sample's valid positions, numbered in row-major order within it.
 struct SaoBox {
-  __device__ SaoBox(const SaoProblem& p, int64_t sample) : depth(p.extent[1]), full_width(p.extent[2]) {
+  __device__ SaoBox(const SaoProblem& p, int64_t sample) : depth(p.extent.size[1]), full_width(p.extent.size[2]) {
     for (int d = 0; d < kMaxSpatialDims; ++d) {
-      size[d] = p.extent[d];
-      const int given = d - (kMaxSpatialDims - p.spatial_dims);
-      if (p.valid == nullptr || given < 0) continue;
-      const int64_t extent = p.valid[sample * p.spatial_dims + given];
+      size[d] = p.extent.size[d];
+      const int given = d - (kMaxSpatialDims - p.extent.spatial_dims);
+      if (p.extent.valid == nullptr || given < 0) continue;
+      const int64_t extent = p.extent.valid[sample * p.extent.spatial_dims + given];
       size[d] = extent < 0 ? 0 : extent < size[d] ? extent : size[d];
     }
   }
@@ -82,14 +82,14 @@ struct SaoBox {
 };
 
 template <typename T>
-__device__ const T* SampleOf(const FeatureMap& map, int64_t sample) {
+__device__ const T* SampleOf(const FlatMap& map, int64_t sample) {
   return static_cast<const T*>(map.data) + sample * map.batch_stride;
 }
 
 // scores[h * kTile + i] for the tile's positions, each thread giving its own (-1: none, score 0). Every
 // thread of the block calls it; it ends with a barrier.
 template <typename T>
-__device__ void TileScores(const SaoCuda& run, const FeatureMap& map, int64_t sample, int64_t position,
+__device__ void TileScores(const SaoCuda& run, const FlatMap& map, int64_t sample, int64_t position,
                            float* scores) {
   SACCADE_SHARED(float, parts, SaoCuda::kThreads);
   const int lane = threadIdx.x % SaoCuda::kTile;

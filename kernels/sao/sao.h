@@ -7,6 +7,9 @@
 // They are also torch.ops.saccade.sao and torch.ops.saccade.sao_module. When an input requires grad, the
 // differentiable reference runs instead of the kernel.
 //
+// Weights that are not finite are refused on the CPU; on CUDA, where looking would mean waiting, they show in
+// the result.
+//
 // A sample's answer depends on that sample alone: not on the batch around it, its padding, or the threads.
 #pragma once
 
@@ -19,7 +22,7 @@ namespace saccade::kernels {
 
 // The paper's equation 6, O = mean(V) (w^T Q) + (1/N) V K^T w 1^T, for each of `heads` contiguous groups of
 // channels. q, k and v have one shape, dtype and device.
-//   w            [C], float32 or of q's dtype; none means all ones. Its values are not scanned.
+//   w            [C], float32 or of q's dtype; none means all ones.
 //   global_term  false drops the second term (the paper's ablation); k is then not read.
 //   valid        int64 [B, spatial dims] on q's device: the extent of each sample that takes part. What lies
 //                beyond is neither read nor counted in N, and is zero in the result. Extents outside the

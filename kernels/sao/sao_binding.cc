@@ -27,41 +27,35 @@ at::Tensor Readable(const at::Tensor& x, at::MemoryFormat format) {
   return readable ? x : x.contiguous(format);
 }
 
-FeatureMap MapOf(const at::Tensor& x) {
+FlatMap FlatMapOf(const at::Tensor& x) {
   return {x.const_data_ptr(), x.stride(0), x.stride(1), PositionStride(x)};
 }
 
 SaoCall Bind(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const OptionalTensor& w,
              int64_t heads, bool global_term, const OptionalTensor& valid) {
   SaoCall call;
-  call.out = SaoResult(q);
+  call.out = ResultLike(q, q.sym_size(1));
   const auto format = call.out.suggest_memory_format();
   call.q = Readable(q, format);
   call.k = k.is_same(q) ? call.q : Readable(k, format);
   call.v = v.is_same(q) ? call.q : Readable(v, format);
-  const auto accumulate = AccumulateType(q.scalar_type());
-  call.w =
-      w.has_value() ? w->to(accumulate).contiguous() : at::ones({q.size(1)}, q.options().dtype(accumulate));
+  call.w = w.has_value() ? Prepared(*w, q)
+                         : at::ones({q.size(1)}, q.options().dtype(AccumulateType(q.scalar_type())));
   if (valid.has_value()) call.valid = valid->contiguous();
 
   SaoProblem& problem = call.problem;
   problem.batch = q.size(0);
   problem.channels = q.size(1);
   problem.heads = heads;
-  problem.spatial_dims = static_cast<int>(q.dim()) - 2;
-  problem.positions = 1;
-  for (int d = 0; d < problem.spatial_dims; ++d) {
-    problem.extent[kMaxSpatialDims - problem.spatial_dims + d] = q.size(2 + d);
-    problem.positions *= q.size(2 + d);
-  }
-  problem.q = MapOf(call.q);
-  problem.k = MapOf(call.k);
-  problem.v = MapOf(call.v);
+  problem.extent = ExtentOf(q, valid.has_value() ? OptionalTensor(call.valid) : std::nullopt);
+  problem.positions = PositionsOf(problem.extent);
+  problem.q = FlatMapOf(call.q);
+  problem.k = FlatMapOf(call.k);
+  problem.v = FlatMapOf(call.v);
   problem.out = call.out.mutable_data_ptr();
   problem.channels_last = format != at::MemoryFormat::Contiguous;
   problem.global_term = global_term;
   problem.w = call.w.const_data_ptr();
-  problem.valid = valid.has_value() ? call.valid.const_data_ptr<int64_t>() : nullptr;
   return call;
 }
 
@@ -78,10 +72,9 @@ SaoCall BindSaoModule(const at::Tensor& x, const at::Tensor& value_weight, const
                       bool residual, const OptionalTensor& valid) {
   CheckSaoModule(x, value_weight, w, scale, shift, heads, valid);
   SaoCall call = Bind(x, x, x, w, heads, global_term, valid);
-  const auto accumulate = AccumulateType(x.scalar_type());
-  call.value_weight = value_weight.to(accumulate).contiguous();
-  call.scale = scale.to(accumulate).contiguous();
-  call.shift = shift.to(accumulate).contiguous();
+  call.value_weight = Prepared(value_weight, x);
+  call.scale = Prepared(scale, x);
+  call.shift = Prepared(shift, x);
   call.problem.value_weight = call.value_weight.const_data_ptr();
   call.problem.scale = call.scale.const_data_ptr();
   call.problem.shift = call.shift.const_data_ptr();

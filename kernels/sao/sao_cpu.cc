@@ -4,14 +4,12 @@
 #include <cstring>
 #include <type_traits>
 
+#include "kernels/common/arena.h"
+#include "kernels/common/valid_box.h"
 #include "kernels/sao/sao_blocks.h"
-#include "kernels/sao/sao_valid.h"
 
 namespace saccade::kernels {
 namespace {
-
-constexpr int64_t RoundUp(int64_t value, int64_t step) { return (value + step - 1) / step * step; }
-constexpr int64_t DivideUp(int64_t value, int64_t by) { return (value + by - 1) / by; }
 
 // How the positions of one sample are cut. A function of their number and the channels alone: were it to
 // depend on the batch or the threads, so would the rounding of the sums.
@@ -53,23 +51,6 @@ const SaoBlockCode<T>& CodeFor([[maybe_unused]] CpuIsa isa) {
   }
 }
 
-// Lays arrays out one after the other; without memory behind it, only adds up how much there must be.
-class Arena {
- public:
-  explicit Arena(std::byte* base) : base_(base) {}
-  template <typename Element>
-  Element* Take(int64_t count) {
-    const size_t at = bytes_;
-    bytes_ += RoundUp(count * static_cast<int64_t>(sizeof(Element)), 64);
-    return base_ == nullptr ? nullptr : reinterpret_cast<Element*>(base_ + at);
-  }
-  size_t bytes() const { return bytes_; }
-
- private:
-  std::byte* base_;
-  size_t bytes_ = 0;
-};
-
 template <typename T>
 class SaoRun {
  public:
@@ -94,7 +75,7 @@ class SaoRun {
     offset_ = arena.Take<A>(p_.batch * p_.channels);
     rows_ = arena.Take<A>((1 + p_.heads) * (keep_scores_ ? p_.batch * sample_row_ : threads * block_row_));
     folded_ = arena.Take<A>(threads * 2 * p_.channels);
-    packed_ = arena.Take<T>(p_.valid == nullptr ? 0 : threads * 2 * p_.channels * block_row_);
+    packed_ = arena.Take<T>(p_.extent.valid == nullptr ? 0 : threads * 2 * p_.channels * block_row_);
     bytes_ = arena.bytes();
   }
 
@@ -171,8 +152,8 @@ class SaoRun {
 
   // The valid positions [begin, end) of a sample; of a padded one, a packed copy. So a padded sample takes
   // exactly the steps of the same sample without padding, and gives the same bits.
-  SaoBlock<const T> Read(const FeatureMap& map, int64_t sample, const ValidBox& box, int64_t begin,
-                         int64_t end, int which, int thread) const {
+  SaoBlock<const T> Read(const FlatMap& map, int64_t sample, const ValidBox& box, int64_t begin, int64_t end,
+                         int which, int thread) const {
     const T* data = static_cast<const T*>(map.data) + sample * map.batch_stride;
     if (box.whole()) {
       return BlockOf(data + begin * map.position_stride, end - begin, map.channel_stride,
@@ -207,7 +188,7 @@ class SaoRun {
 
   // Sums of the values, and of the values times the scores, over the positions of one split.
   void Reduce(int64_t sample, int64_t split, int thread) {
-    const ValidBox box(p_, sample);
+    const ValidBox box(p_.extent, sample);
     A* moments = MomentsAt(sample, split);
     std::fill_n(moments, moment_rows_ * p_.channels, A{0});
     ForBlocks(box, split, [&](int64_t begin, int64_t end) {
@@ -245,7 +226,7 @@ class SaoRun {
 
   // What is left of a head is, at every position, slope * score + offset.
   void Combine(int64_t sample, int64_t head, int thread) {
-    const ValidBox box(p_, sample);
+    const ValidBox box(p_.extent, sample);
     if (head == 0 && !box.whole()) {
       std::memset(OutSample(sample).data, 0, p_.channels * p_.positions * sizeof(T));
     }
@@ -278,7 +259,7 @@ class SaoRun {
   }
 
   void Apply(int64_t sample, int64_t split, int thread) {
-    const ValidBox box(p_, sample);
+    const ValidBox box(p_.extent, sample);
     const SaoBlock<T> out = OutSample(sample);
     ForBlocks(box, split, [&](int64_t begin, int64_t end) {
       const Rows rows = RowsAt(sample, begin, thread);

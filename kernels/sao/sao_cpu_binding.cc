@@ -11,15 +11,6 @@
 namespace saccade::kernels {
 namespace {
 
-void CheckValidExtents(const char* op, const SaoProblem& problem) {
-  for (int64_t i = 0; problem.valid != nullptr && i < problem.batch * problem.spatial_dims; ++i) {
-    const int64_t dim = i % problem.spatial_dims;
-    const int64_t size = problem.extent[kMaxSpatialDims - problem.spatial_dims + dim];
-    TORCH_CHECK(problem.valid[i] >= 0 && problem.valid[i] <= size, op, ": argument 'valid' at [",
-                i / problem.spatial_dims, ", ", dim, "] should lie in 0..", size, ", got ", problem.valid[i]);
-  }
-}
-
 template <typename T>
 void RunAs(const SaoCall& call) {
   const Parallel parallel = TorchParallel();
@@ -30,7 +21,13 @@ void RunAs(const SaoCall& call) {
 
 at::Tensor Run(const char* op, const char* argument, const SaoCall& call) {
   CheckDtype(op, argument, call.q, {at::kFloat, at::kBFloat16, at::kDouble});
-  CheckValidExtents(op, call.problem);
+  CheckValidExtents(op, call.valid.defined() ? OptionalTensor(call.valid) : std::nullopt, call.q);
+  CheckFinite(op, "w", call.w);
+  if (call.value_weight.defined()) {
+    CheckFinite(op, "value_weight", call.value_weight);
+    CheckFinite(op, "scale", call.scale);
+    CheckFinite(op, "shift", call.shift);
+  }
   if (call.out.numel() == 0) return call.out;
   switch (call.q.scalar_type()) {
     case at::kFloat:

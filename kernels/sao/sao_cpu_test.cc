@@ -3,7 +3,6 @@
 
 #include <gtest/gtest.h>
 
-#include <thread>
 #include <tuple>
 
 #include "kernels/common/bfloat16.h"
@@ -11,17 +10,6 @@
 
 namespace saccade::kernels {
 namespace {
-
-Parallel PlainThreads(int threads) {
-  return {.threads = threads, .run = [threads](int64_t tasks, int64_t, const Parallel::Task& task) {
-            std::vector<std::thread> running;
-            for (int t = 0; t < threads; ++t) {
-              running.emplace_back(
-                  [&task, tasks, threads, t] { task(tasks * t / threads, tasks * (t + 1) / threads, t); });
-            }
-            for (auto& thread : running) thread.join();
-          }};
-}
 
 template <typename T>
 void RunCpu(SaoTestCase<T>& test, CpuIsa isa, int threads) {
@@ -64,14 +52,6 @@ TEST_P(SaoCpu, DoesNotDependOnTheNumberOfThreads) {
     RunCpu(again, isa(), threads);
     EXPECT_TRUE(SameBits(first.out(), again.out())) << threads << " threads";
   }
-}
-
-std::vector<CpuIsa> InstructionSets() {
-  std::vector<CpuIsa> sets;
-  for (const CpuIsa isa : {CpuIsa::kPortable, CpuIsa::kAvx2, CpuIsa::kAvx512}) {
-    if (isa <= BestCpuIsa()) sets.push_back(isa);
-  }
-  return sets;
 }
 
 INSTANTIATE_TEST_SUITE_P(Configs, SaoCpu,

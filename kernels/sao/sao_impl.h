@@ -4,11 +4,10 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
-#include <optional>
+
+#include "kernels/common/binding.h"
 
 namespace saccade::kernels {
-
-using OptionalTensor = std::optional<at::Tensor>;
 
 // Throw c10::Error unless the arguments fit each other. Values are not looked at.
 void CheckSao(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const OptionalTensor& w,
@@ -16,9 +15,6 @@ void CheckSao(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, con
 void CheckSaoModule(const at::Tensor& x, const at::Tensor& value_weight, const OptionalTensor& w,
                     const at::Tensor& scale, const at::Tensor& shift, int64_t heads,
                     const OptionalTensor& valid);
-
-// An uninitialised result: dense, channels-last if `like` is, else contiguous.
-at::Tensor SaoResult(const at::Tensor& like);
 
 // Compositions of ATen operators, straight from the formulas: differentiable, and the tests' oracle.
 at::Tensor SaoReference(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,

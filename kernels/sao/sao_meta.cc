@@ -9,14 +9,14 @@ namespace {
 at::Tensor SaoMeta(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const OptionalTensor& w,
                    int64_t heads, bool /*global_term*/, const OptionalTensor& valid) {
   CheckSao(q, k, v, w, heads, valid);
-  return SaoResult(q);
+  return ResultLike(q, q.sym_size(1));
 }
 
 at::Tensor SaoModuleMeta(const at::Tensor& x, const at::Tensor& value_weight, const OptionalTensor& w,
                          const at::Tensor& scale, const at::Tensor& shift, int64_t heads,
                          bool /*global_term*/, bool /*residual*/, const OptionalTensor& valid) {
   CheckSaoModule(x, value_weight, w, scale, shift, heads, valid);
-  return SaoResult(x);
+  return ResultLike(x, x.sym_size(1));
 }
 
 }  // namespace

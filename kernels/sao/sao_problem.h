@@ -4,32 +4,31 @@
 
 #include <cstdint>
 
+#include "kernels/common/feature_map.h"
+
 namespace saccade::kernels {
 
 // [B, C, N], N being all spatial dimensions in row-major order. Strides are in elements.
-struct FeatureMap {
+struct FlatMap {
   const void* data = nullptr;
   int64_t batch_stride = 0;
   int64_t channel_stride = 0;
   int64_t position_stride = 0;
 };
 
-inline bool SameMap(const FeatureMap& a, const FeatureMap& b) {
+inline bool SameMap(const FlatMap& a, const FlatMap& b) {
   return a.data == b.data && a.batch_stride == b.batch_stride && a.channel_stride == b.channel_stride &&
          a.position_stride == b.position_stride;
 }
-
-inline constexpr int kMaxSpatialDims = 3;
 
 struct SaoProblem {
   int64_t batch = 0;
   int64_t channels = 0;
   int64_t heads = 1;
   int64_t positions = 0;
-  // Missing leading dimensions count as 1: a picture is 1 x h x w.
-  int64_t extent[kMaxSpatialDims] = {1, 1, 1};
+  Extent extent;
 
-  FeatureMap q, k, v;   // all three are x in the module
+  FlatMap q, k, v;      // all three are x in the module
   void* out = nullptr;  // dense
   // Which of the two all four are: positions adjacent (NC*) or channels adjacent (channels-last).
   bool channels_last = false;
@@ -43,10 +42,6 @@ struct SaoProblem {
   const void* scale = nullptr;         // [C]
   const void* shift = nullptr;         // [C]
   bool residual = false;
-
-  // [B, spatial_dims] or null: extents that take part, of the last `spatial_dims` dimensions.
-  const int64_t* valid = nullptr;
-  int spatial_dims = 2;
 };
 
 }  // namespace saccade::kernels

@@ -1,38 +1,12 @@
 #include <ATen/TensorOperators.h>
-#include <ATen/ops/arange.h>
 #include <ATen/ops/matmul.h>
 #include <ATen/ops/ones.h>
-#include <ATen/ops/where.h>
-#include <ATen/ops/zeros.h>
 
 #include "kernels/common/check.h"
 #include "kernels/sao/sao_impl.h"
 
 namespace saccade::kernels {
 namespace {
-
-// [B, 1, *spatial]: which positions lie within each sample's extent.
-at::Tensor ValidMask(const at::Tensor& x, const at::Tensor& valid) {
-  at::Tensor mask;
-  for (int64_t dim = 2; dim < x.dim(); ++dim) {
-    const at::Tensor index = at::arange(c10::Scalar(x.sym_size(dim)), valid.options());
-    at::Tensor inside = index.unsqueeze(0) < valid.select(1, dim - 2).unsqueeze(1);
-    for (int64_t d = 1; d < x.dim() - 1; ++d) inside = inside.unsqueeze(d < dim ? 1 : -1);
-    mask = mask.defined() ? mask & inside : inside;
-  }
-  return mask;
-}
-
-struct Mask {
-  explicit Mask(const at::Tensor& x, const OptionalTensor& valid) {
-    if (valid.has_value()) inside = ValidMask(x, *valid);
-  }
-  // A select and not a product: whatever lies in the padding, NaN included, leaves no trace.
-  at::Tensor Apply(const at::Tensor& x) const {
-    return inside.defined() ? at::where(inside, x, at::zeros({}, x.options())) : x;
-  }
-  at::Tensor inside;
-};
 
 // [B, heads, C/heads, N]
 at::Tensor SplitHeads(const at::Tensor& x, int64_t heads) { return x.flatten(2).unflatten(1, {heads, -1}); }
@@ -58,18 +32,19 @@ at::Tensor SaoReference(const at::Tensor& q, const at::Tensor& k, const at::Tens
                         const OptionalTensor& valid) {
   CheckSao(q, k, v, w, heads, valid);
   const auto accumulate = AccumulateType(q.scalar_type());
-  const Mask mask(q, valid);
-  const auto prepare = [&](const at::Tensor& t) { return SplitHeads(mask.Apply(t.to(accumulate)), heads); };
+  const auto prepare = [&](const at::Tensor& t) {
+    return SplitHeads(Masked(t.to(accumulate), valid), heads);
+  };
   at::Tensor values = prepare(v);
   // Divided before the sums, as the mean, so that the sums stay small.
   if (valid.has_value()) {
-    values = values / mask.inside.flatten(1).sum(-1).clamp_min(1).reshape({-1, 1, 1, 1});
+    values = values / ValidMask(q, *valid).flatten(1).sum(-1).clamp_min(1).reshape({-1, 1, 1, 1});
   } else {
     values = values / c10::Scalar(values.sym_size(-1));
   }
   const at::Tensor weights = HeadWeights(w, values.flatten(1, 2), heads);
   const at::Tensor out = SumForm(prepare(q), prepare(k), values, weights, global_term);
-  return mask.Apply(out.flatten(1, 2).view_symint(q.sym_sizes()).to(q.scalar_type()))
+  return Masked(out.flatten(1, 2).view_symint(q.sym_sizes()).to(q.scalar_type()), valid)
       .contiguous(q.suggest_memory_format());
 }
 
@@ -78,8 +53,7 @@ at::Tensor SaoModuleReference(const at::Tensor& x, const at::Tensor& value_weigh
                               bool global_term, bool residual, const OptionalTensor& valid) {
   CheckSaoModule(x, value_weight, w, scale, shift, heads, valid);
   const auto accumulate = AccumulateType(x.scalar_type());
-  const Mask mask(x, valid);
-  const at::Tensor input = mask.Apply(x.to(accumulate));
+  const at::Tensor input = Masked(x.to(accumulate), valid);
   const at::Tensor flat = input.flatten(2);
   const at::Tensor values = at::matmul(value_weight.to(accumulate).flatten(1), flat);
   const at::Tensor qk = SplitHeads(input, heads);
@@ -87,7 +61,8 @@ at::Tensor SaoModuleReference(const at::Tensor& x, const at::Tensor& value_weigh
       SumForm(qk, qk, SplitHeads(values, heads), HeadWeights(w, input, heads), global_term).flatten(1, 2);
   at::Tensor out = sums * scale.to(accumulate).unsqueeze(1) + shift.to(accumulate).unsqueeze(1);
   if (residual) out = out + flat;
-  return mask.Apply(out.view_symint(x.sym_sizes()).to(x.scalar_type())).contiguous(x.suggest_memory_format());
+  return Masked(out.view_symint(x.sym_sizes()).to(x.scalar_type()), valid)
+      .contiguous(x.suggest_memory_format());
 }
 
 }  // namespace saccade::kernels

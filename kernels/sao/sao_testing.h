@@ -8,6 +8,7 @@
 #include <random>
 #include <vector>
 
+#include "kernels/common/testing_below_tensors.h"
 #include "kernels/sao/sao_problem.h"
 
 namespace saccade::kernels {
@@ -93,9 +94,7 @@ class SaoTestCase {
     p.channels = config_.channels;
     p.heads = config_.heads;
     p.positions = positions_;
-    p.spatial_dims = static_cast<int>(config_.extent.size());
-    for (int d = 0; d < p.spatial_dims; ++d)
-      p.extent[kMaxSpatialDims - p.spatial_dims + d] = config_.extent[d];
+    p.extent = ExtentOf(config_.extent, config_.valid);
     const bool shared = config_.shared || config_.module;
     p.q = Map(q_);
     p.k = shared ? p.q : Map(k_);
@@ -110,7 +109,6 @@ class SaoTestCase {
       p.shift = shift_.data();
       p.residual = config_.residual;
     }
-    p.valid = config_.valid.empty() ? nullptr : config_.valid.data();
     return p;
   }
 
@@ -149,7 +147,7 @@ class SaoTestCase {
     for (A& value : values) value = static_cast<A>(normal(random_) / divisor);
     return values;
   }
-  FeatureMap Map(const std::vector<T>& x) const {
+  FlatMap Map(const std::vector<T>& x) const {
     return {x.data(), config_.channels * positions_, config_.channels_last ? 1 : positions_,
             config_.channels_last ? config_.channels : 1};
   }
@@ -232,11 +230,5 @@ class SaoTestCase {
   std::vector<T> q_, k_, v_, out_;
   std::vector<A> w_, value_weight_, scale_, shift_;
 };
-
-// Equal bit for bit; NaNs too.
-template <typename T>
-bool SameBits(const std::vector<T>& a, const std::vector<T>& b) {
-  return a.size() == b.size() && __builtin_memcmp(a.data(), b.data(), a.size() * sizeof(T)) == 0;
-}
 
 }  // namespace saccade::kernels

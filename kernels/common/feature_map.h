@@ -1,0 +1,35 @@
+// Feature maps as the code below tensors sees them: pointers, strides and extents. C++17, as nvcc reads it
+// too.
+#pragma once
+
+#include <cstdint>
+
+namespace saccade::kernels {
+
+enum class Dtype { kFloat32, kFloat64, kBFloat16, kFloat16 };
+
+inline constexpr int kMaxSpatialDims = 3;
+
+// [B, C, *spatial] in any layout; strides in elements. Missing leading spatial dimensions have extent 1, so a
+// picture's rows are spatial_stride[1] apart and its columns spatial_stride[2].
+template <typename Void>
+struct BasicFeatureMap {
+  Void* data = nullptr;
+  int64_t batch_stride = 0;
+  int64_t channel_stride = 0;
+  int64_t spatial_stride[kMaxSpatialDims] = {0, 0, 0};
+};
+using FeatureMap = BasicFeatureMap<const void>;
+using OutputMap = BasicFeatureMap<void>;
+
+// What all maps of one call share.
+struct Extent {
+  int64_t size[kMaxSpatialDims] = {1, 1, 1};
+  int spatial_dims = 2;
+  // [B, spatial_dims] or null: how much of each sample takes part, from the origin.
+  const int64_t* valid = nullptr;
+};
+
+inline int64_t PositionsOf(const Extent& extent) { return extent.size[0] * extent.size[1] * extent.size[2]; }
+
+}  // namespace saccade::kernels
