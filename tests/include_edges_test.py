@@ -15,7 +15,7 @@ SOURCES = {".h", ".cc", ".cu", ".cuh", ".inc"}
 # What lies outside the repository (and what protoc makes), by the include's name.
 GROUPS = {
     "std": r"[a-z_0-9]+|"
-    r"(assert|fcntl|fenv|immintrin|arm_neon|dlfcn|langinfo|limits|math|poll|pthread|signal|stdint|stdio|"
+    r"(assert|fcntl|fenv|immintrin|arm_neon|dlfcn|langinfo|limits|math|poll|pthread|setjmp|signal|stdint|stdio|"
     r"stdlib|string|time|unistd|ucontext|spawn|netdb|sched|omp)\.h|(sys|netinet|arpa|linux)/\w+\.h",
     "torch": r"(ATen|c10|torch)/.*",
     "cuda": r"(cuda\w*|cooperative_groups|mma)(\.h|/.*)|(cub|cutlass)/.*",
@@ -36,6 +36,10 @@ GROUPS = {
 # Room -> what its files may include: paths in the repository, or groups. The longest matching room counts.
 ROOMS = {
     "kernels": "kernels std torch cuda",
+    "kernels/common/bench_run.cc": "kernels std torch benchmark",
+    # Tiles know no tensors; their benchmark does.
+    "kernels/tile": "kernels/tile kernels/common std",
+    "kernels/tile/tile_bench.cc": "kernels/tile kernels/common std torch",
     # The emulator tells AddressSanitizer of its fibres' stacks.
     "kernels/emulator": "kernels std sanitizer",
     "models": "models kernels std torch",

@@ -1,43 +1,137 @@
-// saccade_bench_kernels [--filter TEXT] [--threads N] [--seconds S] [--json FILE]
+// saccade_bench_kernels: times the operators beside their peers (docs/benchmarks/README.md).
+#include <ATen/Context.h>
 #include <ATen/Parallel.h>
 #include <ATen/core/grad_mode.h>
+#include <torch/headeronly/version.h>
 
 #include <cstdio>
 #include <cstdlib>
+#include <fstream>
+#include <iostream>
 #include <string>
 #include <vector>
 
-#include "kernels/common/bench.h"
+#include "kernels/common/bench_run.h"
 #include "kernels/common/cpu_isa.h"
-#include "kernels/sao/sao_bench.h"
 
-int main(int argc, char** argv) {
-  saccade::kernels::BenchOptions options;
+namespace saccade::kernels {
+namespace {
+
+constexpr char kUsage[] =
+    "usage: saccade_bench_kernels [--filter TEXT] [--threads N] [--seconds S] [--json FILE] [--markdown "
+    "FILE]\n"
+    "                             [--list]\n"
+    "  --filter    only cases whose op/variant/shape holds TEXT\n"
+    "  --threads   LibTorch's threads; otherwise as many as it takes by itself\n"
+    "  --seconds   spent on each candidate at least (1)\n"
+    "  --list      names the cases, and runs none\n";
+
+struct Flags {
+  std::string filter, json, markdown;
+  bool list = false;
+  BenchOptions options;
+};
+
+// False if the arguments are not understood; complains then.
+bool Parse(int argc, char** argv, Flags* flags) {
   for (int i = 1; i < argc; ++i) {
     const std::string flag = argv[i];
-    const char* value = i + 1 < argc ? argv[i + 1] : nullptr;
+    if (flag == "--list") {
+      flags->list = true;
+      continue;
+    }
+    const char* value = i + 1 < argc ? argv[++i] : nullptr;
     if (value != nullptr && flag == "--filter") {
-      options.filter = value;
+      flags->filter = value;
     } else if (value != nullptr && flag == "--json") {
-      options.json = value;
+      flags->json = value;
+    } else if (value != nullptr && flag == "--markdown") {
+      flags->markdown = value;
     } else if (value != nullptr && flag == "--threads" && std::atoi(value) > 0) {
       at::set_num_threads(std::atoi(value));
     } else if (value != nullptr && flag == "--seconds" && std::atof(value) > 0) {
-      options.seconds_per_case = std::atof(value);
+      flags->options.seconds_per_candidate = std::atof(value);
     } else {
-      std::fprintf(stderr,
-                   "unexpected argument '%s'\n"
-                   "usage: %s [--filter TEXT] [--threads N] [--seconds S] [--json FILE]\n",
-                   argv[i], argv[0]);
-      return 2;
+      std::fprintf(stderr, "unexpected argument '%s%s%s'\n%s", flag.c_str(), value ? " " : "",
+                   value ? value : "", kUsage);
+      return false;
     }
-    ++i;
   }
+  return true;
+}
+
+std::string CpuModel() {
+  std::ifstream cpuinfo("/proc/cpuinfo");
+  for (std::string line; std::getline(cpuinfo, line);) {
+    if (line.starts_with("model name")) return line.substr(line.find(':') + 2);
+  }
+  return "unknown";
+}
+
+BenchContext Context() {
+  const char* spins = std::getenv("GOMP_SPINCOUNT");
+  return {{"CPU", CpuModel()},
+          {"instruction set", std::string(CpuIsaName(BestCpuIsa()))},
+          {"threads", std::to_string(at::get_num_threads())},
+          {"OpenMP spins", spins != nullptr ? spins : "libgomp's default"},
+          {"LibTorch", TORCH_VERSION}};
+}
+
+using Writer = void (*)(const BenchContext&, const std::vector<CaseResult>&, std::ostream&);
+
+bool WriteFile(const std::string& path, Writer write, const std::vector<CaseResult>& results) {
+  if (path.empty()) return true;
+  std::ofstream out(path);
+  write(Context(), results, out);
+  out.close();
+  if (!out)
+    std::fprintf(stderr, "cannot write %s: expected a path to a file that may be created\n", path.c_str());
+  return static_cast<bool>(out);
+}
+
+bool Run(const Flags& flags) {
+  if (!flags.list) {
+    for (const auto& [what, value] : Context()) std::cout << what << ": " << value << "\n";
+  }
+  bool ok = true;
+  std::vector<CaseResult> results;
+  for (const BenchCase& bench : RegisteredBenchmarks()) {
+    const std::string name = bench.op + "/" + bench.variant + "/" + bench.shape;
+    if (name.find(flags.filter) == std::string::npos) continue;
+    if (flags.list) {
+      std::cout << name << "\n";
+      continue;
+    }
+    const BenchOutcome outcome = RunBenchmark(bench, flags.options);
+    if (!outcome.wrong.empty()) {
+      std::cerr << name << ": not timed, as a result is wrong: " << outcome.wrong << std::endl;
+      ok = false;
+      continue;
+    }
+    PrintCase(outcome.result, std::cout);
+    results.push_back(outcome.result);
+    // A run that is cut off leaves what it has.
+    if (!WriteFile(flags.json, WriteJson, results) || !WriteFile(flags.markdown, WriteMarkdown, results))
+      return false;
+  }
+  if (!flags.list && results.empty()) {
+    std::cerr << "no case was timed; --list names them" << std::endl;
+    ok = false;
+  }
+  return ok;
+}
+
+}  // namespace
+}  // namespace saccade::kernels
+
+int main(int argc, char** argv) {
+  saccade::kernels::Flags flags;
+  if (!saccade::kernels::Parse(argc, argv, &flags)) return 2;
   const at::NoGradGuard no_grad;
-  std::vector<saccade::kernels::BenchCase> cases;
-  saccade::kernels::AddSaoBenchmarks(&cases);
-  const std::vector<std::string> context = {
-      "instruction set: " + std::string(CpuIsaName(saccade::kernels::BestCpuIsa())),
-      "threads: " + std::to_string(at::get_num_threads())};
-  return saccade::kernels::RunBenchmarks(cases, context, options) ? 0 : 1;
+  try {
+    return saccade::kernels::Run(flags) ? 0 : 1;
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "saccade_bench_kernels: %s\n", error.what());
+    return 1;
+  }
 }

@@ -1,6 +1,7 @@
 // One source for nvcc and for the emulator: included by every .cuh in place of CUDA's own headers.
 //   SACCADE_SHARED(float, tile, 64);            a static shared array
 //   SACCADE_DYNAMIC_SHARED(float, scores);      the dynamic one, its size given at launch
+//   SACCADE_UNROLL, SACCADE_UNROLL_BY(4)        before a loop
 #pragma once
 
 #include <cstdint>
@@ -10,6 +11,9 @@
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 
+#define SACCADE_PRAGMA(text) _Pragma(#text)
+#define SACCADE_UNROLL SACCADE_PRAGMA(unroll)
+#define SACCADE_UNROLL_BY(count) SACCADE_PRAGMA(unroll count)
 #define SACCADE_SHARED(T, name, count) __shared__ T name[count]
 #define SACCADE_DYNAMIC_SHARED(T, name)                           \
   extern __shared__ __align__(16) unsigned char name##_dynamic[]; \
@@ -35,6 +39,8 @@ __device__ inline void FromFloat(float value, DeviceBFloat16* to) { *to = __floa
 #define __host__
 #define __launch_bounds__(...)
 #define __restrict__ __restrict
+#define SACCADE_UNROLL
+#define SACCADE_UNROLL_BY(count)
 #define SACCADE_SHARED(T, name, count)  \
   static constexpr char name##_key = 0; \
   T* const name = static_cast<T*>(saccade::emulator::SharedMemory(&name##_key, (count) * sizeof(T)))

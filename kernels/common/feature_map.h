@@ -8,6 +8,13 @@ namespace saccade::kernels {
 
 enum class Dtype { kFloat32, kFloat64, kBFloat16, kFloat16 };
 
+// What maps of this dtype are worked on in: double for float64, float for all others.
+inline bool IsDouble(Dtype dtype) { return dtype == Dtype::kFloat64; }
+
+inline int64_t BytesOf(Dtype dtype) {
+  return dtype == Dtype::kFloat64 ? 8 : dtype == Dtype::kFloat32 ? 4 : 2;
+}
+
 inline constexpr int kMaxSpatialDims = 3;
 
 // [B, C, *spatial] in any layout; strides in elements. Missing leading spatial dimensions have extent 1, so a

@@ -1,6 +1,7 @@
 // For the operators' tests on tensors.
 #pragma once
 
+#include <ATen/Context.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/linalg_vector_norm.h>
 #include <ATen/ops/randn.h>
@@ -9,12 +10,50 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
+#include <vector>
 
 namespace saccade::kernels {
+
+// LibTorch seeds its generator anew in every process; a test that fails should fail again.
+struct Seeded {
+  Seeded() { at::manual_seed(20260101); }
+};
+inline const Seeded seeded;
 
 // Never zero on average: a term that is dropped shows.
 inline at::Tensor RandomTensor(at::IntArrayRef shape, at::ScalarType dtype) {
   return at::randn(shape, at::TensorOptions(at::kDouble)).add_(0.2).to(dtype);
+}
+
+// How a map may lie in memory.
+enum class Memory { kContiguous, kChannelsLast, kSlicedChannels, kSlicedPositions, kTransposed, kExpanded };
+
+inline at::Tensor RandomMap(std::vector<int64_t> shape, at::ScalarType dtype, Memory memory) {
+  const auto last = static_cast<int64_t>(shape.size()) - 1;
+  switch (memory) {
+    case Memory::kContiguous:
+      break;
+    case Memory::kChannelsLast:
+      if (shape.size() == 3) break;
+      return RandomTensor(shape, dtype)
+          .contiguous(shape.size() == 4 ? at::MemoryFormat::ChannelsLast : at::MemoryFormat::ChannelsLast3d);
+    case Memory::kSlicedChannels:
+      shape[1] *= 2;
+      return RandomTensor(shape, dtype).narrow(1, shape[1] / 2, shape[1] / 2);
+    case Memory::kSlicedPositions:
+      shape[last] *= 2;
+      return RandomTensor(shape, dtype).slice(last, 0, shape[last], 2);
+    case Memory::kTransposed:
+      std::swap(shape[2], shape[last]);
+      return RandomTensor(shape, dtype).transpose(2, last);
+    case Memory::kExpanded: {
+      std::vector<int64_t> one = shape;
+      one[0] = 1;
+      return RandomTensor(one, dtype).expand(shape);
+    }
+  }
+  return RandomTensor(shape, dtype);
 }
 
 // Relative L2 distance from a float64 result.

@@ -36,6 +36,11 @@ using Vec = typename VectorOf<A, SACCADE_VECTOR_BYTES>::Type;
 template <typename A>
 inline constexpr int kLanes = SACCADE_VECTOR_BYTES / sizeof(A);
 
+// As many integers, each as wide as A: what comparing vectors gives.
+template <typename A>
+using Bits =
+    typename VectorOf<std::conditional_t<sizeof(A) == 4, int32_t, int64_t>, SACCADE_VECTOR_BYTES>::Type;
+
 template <typename A>
 inline Vec<A> Broadcast(A value) {
   return Vec<A>{} + value;

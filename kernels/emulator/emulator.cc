@@ -1,6 +1,7 @@
 #include "kernels/emulator/emulator.h"
 
 #include <algorithm>
+#include <cstring>
 #include <exception>
 #include <map>
 #include <memory>
@@ -31,6 +32,10 @@ struct Thread {
   uint32_t mask = 0;
   uint64_t value = 0;
   int source_lane = 0;
+  // In a gather, which is a shuffle of all lanes to all.
+  const void* gather_from = nullptr;
+  void* gather_to = nullptr;
+  size_t gather_bytes = 0;
 };
 
 std::string Place(const Thread& thread) {
@@ -79,6 +84,7 @@ class Block {
  private:
   static void Enter(void* block);
   bool ReleaseShuffles();
+  static void GatherAll(const std::vector<Thread*>& warp);
   bool ReleaseBarrier();
   [[noreturn]] void Stuck() const;
 
@@ -153,6 +159,7 @@ bool Block::ReleaseShuffles() {
       members.push_back(member);
     }
     if (!complete) continue;
+    if (leader.gather_bytes != 0) GatherAll(members);
     std::vector<uint64_t> received;
     for (const Thread* member : members) {
       const bool named = leader.mask >> member->source_lane & 1;
@@ -166,6 +173,16 @@ bool Block::ReleaseShuffles() {
     released = true;
   }
   return released;
+}
+
+void Block::GatherAll(const std::vector<Thread*>& warp) {
+  for (Thread* to : warp) {
+    auto* at = static_cast<std::byte*>(to->gather_to);
+    for (const Thread* from : warp) {
+      std::memcpy(at, from->gather_from, to->gather_bytes);
+      at += to->gather_bytes;
+    }
+  }
 }
 
 bool Block::ReleaseBarrier() {
@@ -227,6 +244,15 @@ uint64_t Shuffle(uint32_t mask, uint64_t value, int source_lane, const std::sour
   thread.source_lane = source_lane;
   running->Wait(State::kInShuffle, where);
   return thread.value;
+}
+
+void Gather(const void* mine, size_t bytes, void* all, const std::source_location& where) {
+  Thread& thread = running->current();
+  thread.gather_from = mine;
+  thread.gather_to = all;
+  thread.gather_bytes = bytes;
+  Shuffle(0xffffffffu, 0, 0, where);
+  thread.gather_bytes = 0;
 }
 
 int Lane() { return running->current().number % kWarpSize; }

@@ -3,8 +3,8 @@
 // A fibre per thread, one block after another. Threads between two barriers run in an order shuffled by a
 // seed, so code that needs a barrier it does not have gives different answers for different seeds. Shared
 // memory starts as NaN and lies on the heap, so AddressSanitizer sees an access past its end.
-// What is not emulated: memory shared between blocks while they run, atomics, asynchronous copies, tensor
-// cores, and time.
+// What is not emulated: memory shared between blocks while they run, atomics, asynchronous copies, and time.
+// Of the tensor cores there is what device/mma.cuh makes of Gather.
 #pragma once
 
 #include <cstddef>
@@ -38,6 +38,10 @@ void Launch(const LaunchOptions& options, const std::function<void()>& body);
 // What the device functions below are made of; for use inside a kernel only.
 void SyncThreads(const std::source_location& where);
 uint64_t Shuffle(uint32_t mask, uint64_t value, int source_lane, const std::source_location& where);
+// For what a warp does as one: when all 32 lanes have come, `all` receives each one's `bytes`, in their
+// order.
+void Gather(const void* mine, size_t bytes, void* all,
+            const std::source_location& where = std::source_location::current());
 int Lane();
 void* SharedMemory(const void* key, size_t bytes);
 void* DynamicSharedMemory();

@@ -106,6 +106,26 @@ TEST(EmulatorTest, ShufflesWithinEachWarp) {
   }
 }
 
+TEST(EmulatorTest, AGatherBringsTheWholeWarpTogether) {
+  std::vector<int> sums(64);
+  Launch({.block = 64, .seed = 5}, [&] {
+    const int mine[2] = {static_cast<int>(threadIdx.x), 1};
+    int all[32][2];
+    Gather(mine, sizeof(mine), all);
+    for (int lane = 0; lane < 32; ++lane) {
+      ASSERT_EQ(all[lane][0], static_cast<int>(threadIdx.x) / 32 * 32 + lane);
+      sums[threadIdx.x] += all[lane][1];
+    }
+  });
+  EXPECT_THAT(sums, testing::Each(32));
+  EXPECT_THAT(ErrorOf({.block = 32},
+                      [] {
+                        int all[32];
+                        if (threadIdx.x != 3) Gather(&all[31], sizeof(int), all);
+                      }),
+              AllOf(HasSubstr("waits in a shuffle"), HasSubstr("thread 3 has exited")));
+}
+
 TEST(EmulatorTest, EveryThreadOfTheGridRunsOnceWithItsIndices) {
   std::vector<int> runs(2 * 3 * 4 * 5, 0);
   Launch({.grid = dim3(2, 3), .block = dim3(4, 5), .seed = 9}, [&] {

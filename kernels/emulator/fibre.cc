@@ -30,6 +30,7 @@ Fibre::~Fibre() {
 void Fibre::Prepare(void (*entry)(void*), void* argument) {
   entry_ = entry;
   argument_ = argument;
+  started_ = false;
   fibre_fake_stack_ = nullptr;
   getcontext(&context_);
   context_.uc_stack.ss_sp = stack_.get();
@@ -54,6 +55,28 @@ void Fibre::Resume() {
 
 void Fibre::Suspend() { SwitchTo(/*into=*/false, /*last=*/false); }
 
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+
+void Fibre::Enter() { swapcontext(&resumer_, &context_); }
+void Fibre::Leave() { swapcontext(&context_, &resumer_); }
+
+#else
+
+// swapcontext keeps the signal mask too, a system call each way that costs more than all the rest; so only
+// the first time round. (The sanitizers want to see it, as they watch longjmp.)
+void Fibre::Enter() {
+  if (_setjmp(resumer_place_) != 0) return;
+  if (started_) _longjmp(place_, 1);
+  started_ = true;
+  setcontext(&context_);
+}
+
+void Fibre::Leave() {
+  if (_setjmp(place_) == 0) _longjmp(resumer_place_, 1);
+}
+
+#endif
+
 void Fibre::SwitchTo(bool into, [[maybe_unused]] bool last) {
 #if defined(__SANITIZE_ADDRESS__)
   void** fake_stack = into ? &resumer_fake_stack_ : &fibre_fake_stack_;
@@ -65,7 +88,7 @@ void Fibre::SwitchTo(bool into, [[maybe_unused]] bool last) {
   if (into) tsan_resumer_ = __tsan_get_current_fiber();
   __tsan_switch_to_fiber(into ? tsan_fibre_ : tsan_resumer_, 0);
 #endif
-  into ? swapcontext(&resumer_, &context_) : swapcontext(&context_, &resumer_);
+  into ? Enter() : Leave();
 #if defined(__SANITIZE_ADDRESS__)
   into ? __sanitizer_finish_switch_fiber(*fake_stack, nullptr, nullptr)
        : __sanitizer_finish_switch_fiber(*fake_stack, &resumer_bottom_, &resumer_bytes_);

@@ -1,6 +1,7 @@
 // A stack and a place in a function: ucontext, with what the sanitizers must be told about switching stacks.
 #pragma once
 
+#include <setjmp.h>
 #include <ucontext.h>
 
 #include <cstddef>
@@ -28,10 +29,16 @@ class Fibre {
  private:
   static void Start();
   void SwitchTo(bool into, bool last);
+  void Enter();
+  void Leave();
 
   std::unique_ptr<std::byte[]> stack_;
   ucontext_t context_;
   ucontext_t resumer_;
+  // Where each side goes on, once both have been there.
+  jmp_buf place_;
+  jmp_buf resumer_place_;
+  bool started_ = false;
   void (*entry_)(void*) = nullptr;
   void* argument_ = nullptr;
   // AddressSanitizer's: each side's fake stack, and the resumer's real one.

@@ -41,12 +41,16 @@ at::Tensor SaoAutograd(const at::Tensor& q, const at::Tensor& k, const at::Tenso
 
 at::Tensor SaoModuleAutograd(const at::Tensor& x, const at::Tensor& value_weight, const OptionalTensor& w,
                              const at::Tensor& scale, const at::Tensor& shift, int64_t heads,
-                             bool global_term, bool residual, const OptionalTensor& valid) {
-  if (NeedsDerivative({x, value_weight, TensorOrNone(w), scale, shift})) {
-    return SaoModuleReference(x, value_weight, w, scale, shift, heads, global_term, residual, valid);
+                             bool global_term, bool residual, const OptionalTensor& valid,
+                             const OptionalTensor& query_weight, const OptionalTensor& key_weight) {
+  if (NeedsDerivative({x, value_weight, TensorOrNone(w), scale, shift, TensorOrNone(query_weight),
+                       TensorOrNone(key_weight)})) {
+    return SaoModuleReference(x, value_weight, w, scale, shift, heads, global_term, residual, valid,
+                              query_weight, key_weight);
   }
   const at::AutoDispatchBelowADInplaceOrView below_autograd;
-  return SaoModuleOp().call(x, value_weight, w, scale, shift, heads, global_term, residual, valid);
+  return SaoModuleOp().call(x, value_weight, w, scale, shift, heads, global_term, residual, valid,
+                            query_weight, key_weight);
 }
 
 }  // namespace
@@ -60,13 +64,16 @@ void CheckSao(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, con
 
 void CheckSaoModule(const at::Tensor& x, const at::Tensor& value_weight, const OptionalTensor& w,
                     const at::Tensor& scale, const at::Tensor& shift, int64_t heads,
-                    const OptionalTensor& valid) {
+                    const OptionalTensor& valid, const OptionalTensor& query_weight,
+                    const OptionalTensor& key_weight) {
   constexpr auto kOp = "sao_module";
   CheckInput(kOp, "x", x, heads, w, valid);
   const c10::SymInt channels = x.sym_size(1);
   CheckMatrix(kOp, "value_weight", value_weight, x, channels, channels);
   CheckVector(kOp, "scale", scale, x, channels);
   CheckVector(kOp, "shift", shift, x, channels);
+  if (query_weight.has_value()) CheckMatrix(kOp, "query_weight", *query_weight, x, channels, channels);
+  if (key_weight.has_value()) CheckMatrix(kOp, "key_weight", *key_weight, x, channels, channels);
 }
 
 at::Tensor sao(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const OptionalTensor& w,
@@ -76,8 +83,10 @@ at::Tensor sao(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, co
 
 at::Tensor sao_module(const at::Tensor& x, const at::Tensor& value_weight, const OptionalTensor& w,
                       const at::Tensor& scale, const at::Tensor& shift, int64_t heads, bool global_term,
-                      bool residual, const OptionalTensor& valid) {
-  return SaoModuleOp().call(x, value_weight, w, scale, shift, heads, global_term, residual, valid);
+                      bool residual, const OptionalTensor& valid, const OptionalTensor& query_weight,
+                      const OptionalTensor& key_weight) {
+  return SaoModuleOp().call(x, value_weight, w, scale, shift, heads, global_term, residual, valid,
+                            query_weight, key_weight);
 }
 
 TORCH_LIBRARY_FRAGMENT(saccade, m) {
@@ -86,7 +95,8 @@ TORCH_LIBRARY_FRAGMENT(saccade, m) {
       "Tensor? valid=None) -> Tensor");
   m.def(
       "sao_module(Tensor x, Tensor value_weight, Tensor? w, Tensor scale, Tensor shift, int heads=4, "
-      "bool global_term=True, bool residual=True, Tensor? valid=None) -> Tensor");
+      "bool global_term=True, bool residual=True, Tensor? valid=None, Tensor? query_weight=None, "
+      "Tensor? key_weight=None) -> Tensor");
 }
 
 TORCH_LIBRARY_IMPL(saccade, Autograd, m) {

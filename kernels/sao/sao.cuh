@@ -7,6 +7,7 @@
 #pragma once
 
 #include "kernels/common/device.h"
+#include "kernels/device/box.cuh"
 #include "kernels/sao/sao_problem.h"
 
 namespace saccade::kernels {
@@ -22,7 +23,7 @@ struct SaoCuda {
   // Reads problem; `workspace` may hold anything and has FloatsOfWorkspace floats.
   SaoCuda(const SaoProblem& problem, float* workspace) : p(problem) {
     module = p.value_weight != nullptr;
-    keep_scores = p.global_term && SameMap(p.q, p.k);
+    keep_scores = p.global_term && SameMap(p.q, p.k) && p.query_scores == p.key_scores;
     splits = Splits(p.positions);
     moment_rows = !p.global_term ? 1 : module ? 1 + static_cast<int>(p.heads) : 2;
     moments = workspace;
@@ -53,34 +54,6 @@ struct SaoCuda {
   float* scores;   // [B, heads, N], by the number of the valid position, if keep_scores
 };
 
-// The box of a sample's valid positions, numbered in row-major order within it.
-struct SaoBox {
-  __device__ SaoBox(const SaoProblem& p, int64_t sample) : depth(p.extent.size[1]), full_width(p.extent.size[2]) {
-    for (int d = 0; d < kMaxSpatialDims; ++d) {
-      size[d] = p.extent.size[d];
-      const int given = d - (kMaxSpatialDims - p.extent.spatial_dims);
-      if (p.extent.valid == nullptr || given < 0) continue;
-      const int64_t extent = p.extent.valid[sample * p.extent.spatial_dims + given];
-      size[d] = extent < 0 ? 0 : extent < size[d] ? extent : size[d];
-    }
-  }
-  __device__ int64_t Positions() const { return size[0] * size[1] * size[2]; }
-  __device__ int64_t PositionOf(int64_t number) const {
-    const int64_t row = number / size[2];
-    return (row / size[1] * depth + row % size[1]) * full_width + number % size[2];
-  }
-  // The number of a position of the tensor, or -1 if it is padding.
-  __device__ int64_t NumberOf(int64_t position) const {
-    const int64_t x = position % full_width;
-    const int64_t y = position / full_width % depth;
-    const int64_t z = position / (full_width * depth);
-    if (x >= size[2] || y >= size[1] || z >= size[0]) return -1;
-    return (z * size[1] + y) * size[2] + x;
-  }
-  int64_t depth, full_width;
-  int64_t size[kMaxSpatialDims];
-};
-
 template <typename T>
 __device__ const T* SampleOf(const FlatMap& map, int64_t sample) {
   return static_cast<const T*>(map.data) + sample * map.batch_stride;
@@ -89,18 +62,22 @@ __device__ const T* SampleOf(const FlatMap& map, int64_t sample) {
 // scores[h * kTile + i] for the tile's positions, each thread giving its own (-1: none, score 0). Every
 // thread of the block calls it; it ends with a barrier.
 template <typename T>
-__device__ void TileScores(const SaoCuda& run, const FlatMap& map, int64_t sample, int64_t position,
-                           float* scores) {
+__device__ void TileScores(const SaoCuda& run, const FlatMap& map, const void* folded, int64_t sample,
+                           int64_t position, float* scores) {
   SACCADE_SHARED(float, parts, SaoCuda::kThreads);
   const int lane = threadIdx.x % SaoCuda::kTile;
   const int group = threadIdx.x / SaoCuda::kTile;
-  const auto* w = static_cast<const float*>(run.p.w);
   const T* x = SampleOf<T>(map, sample) + (position < 0 ? 0 : position) * map.position_stride;
   const int64_t head_channels = run.p.channels / run.p.heads;
   for (int64_t head = 0; head < run.p.heads; ++head) {
+    // With all channels, or with the head's own.
+    const auto* w = folded == nullptr ? static_cast<const float*>(run.p.w)
+                                      : static_cast<const float*>(folded) + head * run.p.channels;
+    const int64_t begin = folded == nullptr ? head * head_channels : 0;
+    const int64_t end = folded == nullptr ? begin + head_channels : run.p.channels;
     float sum = 0;
     if (position >= 0) {
-      for (int64_t c = head * head_channels + group; c < (head + 1) * head_channels; c += SaoCuda::kGroups) {
+      for (int64_t c = begin + group; c < end; c += SaoCuda::kGroups) {
         sum += w[c] * ToFloat(x[c * map.channel_stride]);
       }
     }
@@ -122,7 +99,7 @@ __global__ void __launch_bounds__(SaoCuda::kThreads) SaoReduceKernel(SaoCuda run
   const SaoProblem& p = run.p;
   const int64_t sample = blockIdx.y;
   const int64_t split = blockIdx.x;
-  const SaoBox box(p, sample);
+  const DeviceBox box(p.extent, sample);
   const int64_t positions = box.Positions();
   const int64_t tiles = (positions + SaoCuda::kTile - 1) / SaoCuda::kTile;
   const int64_t splits = SaoCuda::Splits(positions);
@@ -140,7 +117,7 @@ __global__ void __launch_bounds__(SaoCuda::kThreads) SaoReduceKernel(SaoCuda run
     const int64_t first = tile * SaoCuda::kTile;
     if (p.global_term) {
       const int64_t number = first + threadIdx.x % SaoCuda::kTile;
-      TileScores<T>(run, p.k, sample, number < positions ? box.PositionOf(number) : -1, scores);
+      TileScores<T>(run, p.k, p.key_scores, sample, number < positions ? box.PositionOf(number) : -1, scores);
       if (run.keep_scores && number < positions) {
         for (int64_t h = threadIdx.x / SaoCuda::kTile; h < p.heads; h += SaoCuda::kGroups) {
           run.scores[(sample * p.heads + h) * p.positions + number] =
@@ -187,7 +164,7 @@ __device__ inline float FoldSplits(const SaoCuda& run, int64_t sample, int64_t r
 
 // The bare operator: means over the valid positions, for channels [begin, end).
 __device__ inline void MeanCoefficients(const SaoCuda& run, int64_t sample, int64_t begin, int64_t end) {
-  const int64_t positions = SaoBox(run.p, sample).Positions();
+  const int64_t positions = DeviceBox(run.p.extent, sample).Positions();
   const float count = static_cast<float>(positions < 1 ? 1 : positions);
   for (int64_t c = begin + threadIdx.x; c < end; c += SaoCuda::kThreads) {
     run.slope[sample * run.p.channels + c] = FoldSplits(run, sample, 0, c) / count;
@@ -250,7 +227,7 @@ __global__ void __launch_bounds__(SaoCuda::kThreads) SaoApplyKernel(SaoCuda run)
   SACCADE_DYNAMIC_SHARED(float, scores);
   const SaoProblem& p = run.p;
   const int64_t sample = blockIdx.y;
-  const SaoBox box(p, sample);
+  const DeviceBox box(p.extent, sample);
   const int lane = threadIdx.x % SaoCuda::kTile;
   const int group = threadIdx.x / SaoCuda::kTile;
   const int64_t position = static_cast<int64_t>(blockIdx.x) * SaoCuda::kTile + lane;
@@ -261,7 +238,7 @@ __global__ void __launch_bounds__(SaoCuda::kThreads) SaoApplyKernel(SaoCuda run)
     }
     __syncthreads();
   } else {
-    TileScores<T>(run, p.q, sample, number < 0 ? -1 : position, scores);
+    TileScores<T>(run, p.q, p.query_scores, sample, number < 0 ? -1 : position, scores);
   }
   if (position >= p.positions) return;
   const int64_t head_channels = p.channels / p.heads;
@@ -283,7 +260,8 @@ __global__ void __launch_bounds__(SaoCuda::kThreads) SaoApplyKernel(SaoCuda run)
 // Shared memory that every device gives without being asked bounds heads and channels.
 inline bool SaoCudaFits(const SaoProblem& p) {
   constexpr int64_t kFloats = 40 * 1024 / 4;
-  return p.heads * SaoCuda::kTile <= kFloats && 2 * p.channels <= kFloats && p.batch <= 65535;
+  return p.heads * SaoCuda::kTile <= kFloats && 2 * p.channels <= kFloats && p.batch <= 65535 &&
+         p.positions <= 0x7fffffff;
 }
 
 // Calls launch(kernel, grid.x, grid.y, threads, dynamic shared bytes, run) for each kernel in turn.

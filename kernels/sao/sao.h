@@ -31,15 +31,21 @@ at::Tensor sao(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                const std::optional<at::Tensor>& w = std::nullopt, int64_t heads = 1, bool global_term = true,
                const std::optional<at::Tensor>& valid = std::nullopt);
 
-// The module as served: y = scale * SAO + shift (+ x if residual), with Q = K = x, V = value_weight x and
+// The module as served: y = scale * SAO + shift (+ x if residual), with V = value_weight x, Q = K = x unless
+// they have transforms of their own, and
 // SAO's sums over positions not divided by N: the training-time batch norm that scale and shift are folded
 // from takes the place of 1/N. V is never formed.
 //   value_weight  [C, C], or [C, C, 1, 1] as a convolution stores it
 //   scale, shift  [C]
+//   query_weight, key_weight
+//                 [C, C], or none where Q or K is x itself: Q = query_weight x. Neither is ever formed: with
+//                 w, a head's share of the matrix is one more vector.
 // Weights are float32 or of x's dtype; float32 spares a conversion on every call.
 at::Tensor sao_module(const at::Tensor& x, const at::Tensor& value_weight, const std::optional<at::Tensor>& w,
                       const at::Tensor& scale, const at::Tensor& shift, int64_t heads = 4,
                       bool global_term = true, bool residual = true,
-                      const std::optional<at::Tensor>& valid = std::nullopt);
+                      const std::optional<at::Tensor>& valid = std::nullopt,
+                      const std::optional<at::Tensor>& query_weight = std::nullopt,
+                      const std::optional<at::Tensor>& key_weight = std::nullopt);
 
 }  // namespace saccade::kernels

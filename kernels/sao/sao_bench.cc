@@ -1,18 +1,16 @@
-#include "kernels/sao/sao_bench.h"
-
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/baddbmm.h>
 #include <ATen/ops/bmm.h>
 #include <ATen/ops/cat.h>
-#include <ATen/ops/empty_like.h>
-#include <ATen/ops/linalg_vector_norm.h>
 #include <ATen/ops/matmul.h>
 #include <ATen/ops/ones.h>
 #include <ATen/ops/randn.h>
 
-#include <memory>
-#include <sstream>
+#include <cmath>
+#include <string>
 
+#include "kernels/common/bench.h"
+#include "kernels/common/paper_counts.h"
 #include "kernels/sao/sao.h"
 #include "kernels/sao/sao_impl.h"
 
@@ -22,11 +20,11 @@ namespace {
 constexpr int64_t kHeads = 4;
 
 struct Inputs {
-  at::Tensor x, value_weight, w, scale, shift, out;
+  at::Tensor x, value_weight, w, scale, shift;
 };
 
 // As one writes the module down.
-at::Tensor Eager(const Inputs& in) {
+at::Tensor EagerModule(const Inputs& in) {
   const at::Tensor flat = in.x.flatten(2);
   const at::Tensor q = flat.unflatten(1, {kHeads, -1});
   const at::Tensor v = at::matmul(in.value_weight, flat).unflatten(1, {kHeads, -1});
@@ -36,7 +34,7 @@ at::Tensor Eager(const Inputs& in) {
 }
 
 // Our own algebra in ATen's operators: V never formed, one product for all sums, one for the result.
-at::Tensor Folded(const Inputs& in) {
+at::Tensor FoldedModule(const Inputs& in) {
   const int64_t batch = in.x.size(0);
   const int64_t channels = in.x.size(1);
   const int64_t head_channels = channels / kHeads;
@@ -60,76 +58,97 @@ at::Tensor Folded(const Inputs& in) {
   return at::baddbmm(q, coefficients, rows).view(in.x.sizes());
 }
 
-std::string CheckAgainst(const at::Tensor& expected, const at::Tensor& got, double allowed,
-                         const char* name) {
-  const double error = at::linalg_vector_norm(got.to(at::kDouble) - expected).item<double>() /
-                       at::linalg_vector_norm(expected).item<double>();
-  if (error <= allowed) return "";
-  std::ostringstream text;
-  text << name << " is off by " << error << " relative to float64; expected at most " << allowed;
-  return text.str();
-}
+at::Tensor Wide(const at::Tensor& t) { return t.to(at::kDouble); }
 
-std::string Check(const Inputs& in) {
-  const auto wide = [](const at::Tensor& t) { return t.to(at::kDouble); };
-  const at::Tensor expected = SaoModuleReference(wide(in.x), wide(in.value_weight), wide(in.w),
-                                                 wide(in.scale), wide(in.shift), kHeads, true, true, {});
-  const double allowed = in.x.scalar_type() == at::kFloat ? 1e-6 : 1e-2;
-  const at::Tensor ours = sao_module(in.x, in.value_weight, in.w, in.scale, in.shift, kHeads);
-  std::string wrong = CheckAgainst(expected, ours, allowed, "sao_module");
-  // A peer that computes something else would be no peer; its rounding is its own affair.
-  if (wrong.empty()) wrong = CheckAgainst(expected, Eager(in), 20 * allowed, "eager");
-  if (wrong.empty()) wrong = CheckAgainst(expected, Folded(in), 20 * allowed, "folded");
-  return wrong;
-}
-
-void AddCase(int64_t batch, int64_t channels, int64_t size, at::ScalarType dtype, at::MemoryFormat format,
-             std::vector<BenchCase>* cases) {
-  const bool channels_last = format == at::MemoryFormat::ChannelsLast;
-  std::ostringstream name;
-  name << "sao_module " << batch << "x" << channels << "x" << size << "x" << size
-       << (dtype == at::kFloat ? " float32" : " bfloat16") << (channels_last ? " channels-last" : "");
-  // Made when the case is checked, not when it is listed: few are run at a time.
-  const auto in = std::make_shared<Inputs>();
-  BenchCase bench;
-  bench.name = name.str();
-  bench.check = [=] {
-    const auto weights = [&](at::IntArrayRef shape, double divisor) {
-      return (at::randn(shape) / divisor).to(dtype);
-    };
-    in->x = at::randn({batch, channels, size, size}).to(dtype).contiguous(format);
-    in->value_weight = weights({channels, channels}, std::sqrt(static_cast<double>(channels)));
-    in->w = weights({channels}, 1);
-    in->scale = weights({channels}, static_cast<double>(size * size));
-    in->shift = weights({channels}, 1);
-    in->out = at::empty_like(in->x);
-    return Check(*in);
+BenchInputs MakeModule(at::IntArrayRef shape, at::ScalarType dtype, at::MemoryFormat format) {
+  const int64_t channels = shape[1];
+  const auto weights = [&](at::IntArrayRef sizes, double divisor) {
+    return (at::randn(sizes) / divisor).to(dtype);
   };
-  bench.candidates = {
-      {"saccade", [in] { sao_module(in->x, in->value_weight, in->w, in->scale, in->shift, kHeads); }},
-      {"ATen, eager composition", [in] { Eager(*in); }},
-      {"ATen, folded as ours", [in] { Folded(*in); }}};
-  const double map_bytes =
-      static_cast<double>(batch * channels * size * size) * (dtype == at::kFloat ? 4 : 2);
-  bench.bytes = 3 * map_bytes;  // read for the sums, read for the residual, written
-  bench.copy = [in] { in->out.copy_(in->x); };
-  bench.copy_bytes = 2 * map_bytes;
-  cases->push_back(std::move(bench));
+  const Inputs in = {at::randn(shape).to(dtype).contiguous(format),
+                     weights({channels, channels}, std::sqrt(static_cast<double>(channels))),
+                     weights({channels}, 1), weights({channels}, static_cast<double>(shape[2] * shape[3])),
+                     weights({channels}, 1)};
+  const auto reference = [](const Inputs& of) {
+    return SaoModuleReference(of.x, of.value_weight, of.w, of.scale, of.shift, kHeads, true, true, {});
+  };
+  BenchInputs inputs;
+  inputs.expected =
+      reference({Wide(in.x), Wide(in.value_weight), Wide(in.w), Wide(in.scale), Wide(in.shift)});
+  inputs.candidates = {
+      {"eager", [=] { return EagerModule(in); }},
+      {"reference", [=] { return reference(in); }},
+      {"eager, folded", [=] { return FoldedModule(in); }},
+      {"saccade", [=] { return sao_module(in.x, in.value_weight, in.w, in.scale, in.shift, kHeads); }}};
+  return inputs;
 }
 
-}  // namespace
+// As the paper's equation 6 reads, for one head.
+at::Tensor EagerOperator(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const at::Tensor& w) {
+  const at::Tensor values = v.flatten(2);
+  const at::Tensor local = values.mean(-1, true) * at::matmul(w, q.flatten(2)).unsqueeze(1);
+  const at::Tensor scores = at::matmul(w, k.flatten(2)).unsqueeze(-1);
+  return (local + at::matmul(values, scores) / values.size(-1)).view(q.sizes());
+}
 
-void AddSaoBenchmarks(std::vector<BenchCase>* cases) {
-  const auto add_sizes = [&](at::ScalarType dtype, at::MemoryFormat format) {
+BenchInputs MakeOperator(at::IntArrayRef shape) {
+  const at::Tensor q = at::randn(shape) + 0.2;
+  const at::Tensor k = at::randn(shape) + 0.2;
+  const at::Tensor v = at::randn(shape) + 0.2;
+  const at::Tensor w = at::randn({shape[1]});
+  BenchInputs inputs;
+  inputs.expected = SaoReference(Wide(q), Wide(k), Wide(v), Wide(w), 1, true, {});
+  inputs.candidates = {{"eager", [=] { return EagerOperator(q, k, v, w); }},
+                       {"reference", [=] { return SaoReference(q, k, v, w, 1, true, {}); }},
+                       {"saccade", [=] { return sao(q, k, v, w); }}};
+  return inputs;
+}
+
+void AddOperator(const BenchSize& size, std::vector<BenchCase>* cases) {
+  cases->push_back({.op = "sao",
+                    .variant = "operator, float32",
+                    .shape = size.name(),
+                    .madds = SaoCost(size.positions(), static_cast<double>(size.channels)).madds *
+                             static_cast<double>(size.batch),
+                    .least_bytes = 16 * size.elements(),  // q, k and v read, the result written
+                    .make = [=] { return MakeOperator(size.shape()); }});
+}
+
+void AddModule(const BenchSize& size, at::ScalarType dtype, at::MemoryFormat format,
+               std::vector<BenchCase>* cases) {
+  const bool channels_last = format == at::MemoryFormat::ChannelsLast;
+  const double channels = static_cast<double>(size.channels);
+  const double transform = size.positions() * channels * channels;
+  cases->push_back(
+      {.op = "sao",
+       .variant = std::string("module, ") + (dtype == at::kFloat ? "float32" : "bfloat16") +
+                  (channels_last ? ", channels-last" : ""),
+       .shape = size.name(),
+       .madds = static_cast<double>(size.batch) * (SaoCost(size.positions(), channels).madds + transform),
+       // Read for the sums, read for the residual, written.
+       .least_bytes = 3 * size.elements() * (dtype == at::kFloat ? 4 : 2),
+       .make = [=] { return MakeModule(size.shape(), dtype, format); }});
+}
+
+// The paper's three sizes: the operator alone; the module for batch 1 and 8, float32 in both layouts and
+// bfloat16 channels-last.
+void AddCases(std::vector<BenchCase>* cases) {
+  const auto add_modules = [&](at::ScalarType dtype, at::MemoryFormat format) {
     for (const int64_t batch : {1, 8}) {
-      AddCase(batch, 64, 14, dtype, format, cases);
-      AddCase(batch, 128, 28, dtype, format, cases);
-      AddCase(batch, 256, 56, dtype, format, cases);
+      AddModule({batch, 64, 14}, dtype, format, cases);
+      AddModule({batch, 128, 28}, dtype, format, cases);
+      AddModule({batch, 256, 56}, dtype, format, cases);
     }
   };
-  add_sizes(at::kFloat, at::MemoryFormat::Contiguous);
-  add_sizes(at::kFloat, at::MemoryFormat::ChannelsLast);
-  add_sizes(at::kBFloat16, at::MemoryFormat::ChannelsLast);
+  AddOperator({1, 64, 14}, cases);
+  AddOperator({1, 128, 28}, cases);
+  AddOperator({1, 256, 56}, cases);
+  add_modules(at::kFloat, at::MemoryFormat::Contiguous);
+  add_modules(at::kFloat, at::MemoryFormat::ChannelsLast);
+  add_modules(at::kBFloat16, at::MemoryFormat::ChannelsLast);
 }
 
+const BenchRegistration registered(AddCases);
+
+}  // namespace
 }  // namespace saccade::kernels

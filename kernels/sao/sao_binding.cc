@@ -1,5 +1,6 @@
 #include "kernels/sao/sao_binding.h"
 
+#include <ATen/TensorOperators.h>
 #include <ATen/ops/ones.h>
 
 #include "kernels/common/check.h"
@@ -59,6 +60,13 @@ SaoCall Bind(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, cons
   return call;
 }
 
+// [heads, C]: a head's score of x is w_h^T (transform x)_h.
+at::Tensor FoldedScores(const at::Tensor& transform, const at::Tensor& w, int64_t heads,
+                        const at::Tensor& x) {
+  const at::Tensor rows = Prepared(transform, x).view({heads, x.size(1) / heads, x.size(1)});
+  return (rows * w.view({heads, -1, 1})).sum(1);
+}
+
 }  // namespace
 
 SaoCall BindSao(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const OptionalTensor& w,
@@ -69,8 +77,9 @@ SaoCall BindSao(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, c
 
 SaoCall BindSaoModule(const at::Tensor& x, const at::Tensor& value_weight, const OptionalTensor& w,
                       const at::Tensor& scale, const at::Tensor& shift, int64_t heads, bool global_term,
-                      bool residual, const OptionalTensor& valid) {
-  CheckSaoModule(x, value_weight, w, scale, shift, heads, valid);
+                      bool residual, const OptionalTensor& valid, const OptionalTensor& query_weight,
+                      const OptionalTensor& key_weight) {
+  CheckSaoModule(x, value_weight, w, scale, shift, heads, valid, query_weight, key_weight);
   SaoCall call = Bind(x, x, x, w, heads, global_term, valid);
   call.value_weight = Prepared(value_weight, x);
   call.scale = Prepared(scale, x);
@@ -79,6 +88,14 @@ SaoCall BindSaoModule(const at::Tensor& x, const at::Tensor& value_weight, const
   call.problem.scale = call.scale.const_data_ptr();
   call.problem.shift = call.shift.const_data_ptr();
   call.problem.residual = residual;
+  if (query_weight.has_value()) {
+    call.query_scores = FoldedScores(*query_weight, call.w, heads, x);
+    call.problem.query_scores = call.query_scores.const_data_ptr();
+  }
+  if (key_weight.has_value()) {
+    call.key_scores = FoldedScores(*key_weight, call.w, heads, x);
+    call.problem.key_scores = call.key_scores.const_data_ptr();
+  }
   return call;
 }
 

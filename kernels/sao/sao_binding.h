@@ -11,7 +11,7 @@ namespace saccade::kernels {
 // A problem, the tensors its pointers point into, and the result, allocated but not written.
 struct SaoCall {
   SaoProblem problem;
-  at::Tensor q, k, v, w, value_weight, scale, shift, valid, out;
+  at::Tensor q, k, v, w, value_weight, scale, shift, query_scores, key_scores, valid, out;
 };
 
 // Check the arguments (see CheckSao) and copy what the kernels cannot read in place: feature maps without one
@@ -20,6 +20,7 @@ SaoCall BindSao(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, c
                 int64_t heads, bool global_term, const OptionalTensor& valid);
 SaoCall BindSaoModule(const at::Tensor& x, const at::Tensor& value_weight, const OptionalTensor& w,
                       const at::Tensor& scale, const at::Tensor& shift, int64_t heads, bool global_term,
-                      bool residual, const OptionalTensor& valid);
+                      bool residual, const OptionalTensor& valid, const OptionalTensor& query_weight,
+                      const OptionalTensor& key_weight);
 
 }  // namespace saccade::kernels

@@ -60,7 +60,8 @@ class SaoRun {
       : p_(problem),
         code_(CodeFor<T>(isa)),
         module_(problem.value_weight != nullptr),
-        keep_scores_(problem.global_term && SameMap(problem.q, problem.k)),
+        keep_scores_(problem.global_term && SameMap(problem.q, problem.k) &&
+                     problem.query_scores == problem.key_scores),
         // A sample that is padded has fewer positions, so neither more splits nor longer blocks than these.
         splits_(
             std::clamp<int64_t>(DivideUp(p_.positions, Split::MaxBlock(p_.channels)), 1, Split::kMaxCount)),
@@ -186,6 +187,18 @@ class SaoRun {
     return moments_ + (sample * splits_ + split) * moment_rows_ * p_.channels;
   }
 
+  // `folded` as in SaoProblem: [heads, C], or null.
+  void Score(const SaoBlock<const T>& x, const void* folded, const Rows& rows) const {
+    if (folded == nullptr) {
+      code_.scores(x, static_cast<const A*>(p_.w), p_.heads, rows.scores(), rows.stride);
+      return;
+    }
+    for (int64_t head = 0; head < p_.heads; ++head) {
+      code_.scores(x, static_cast<const A*>(folded) + head * p_.channels, 1,
+                   rows.scores() + head * rows.stride, rows.stride);
+    }
+  }
+
   // Sums of the values, and of the values times the scores, over the positions of one split.
   void Reduce(int64_t sample, int64_t split, int thread) {
     const ValidBox box(p_.extent, sample);
@@ -197,7 +210,7 @@ class SaoRun {
       std::fill_n(rows.ones, RoundUp(end - begin, kSaoRowPadding), A{1});
       if (p_.global_term) {
         const auto keys = SameMap(p_.k, p_.v) ? values : Read(p_.k, sample, box, begin, end, 1, thread);
-        code_.scores(keys, static_cast<const A*>(p_.w), p_.heads, rows.scores(), rows.stride);
+        Score(keys, p_.key_scores, rows);
       }
       if (module_ || !p_.global_term) {
         code_.moments(values, rows.ones, moment_rows_, rows.stride, moments, p_.channels);
@@ -265,7 +278,7 @@ class SaoRun {
       const Rows rows = RowsAt(sample, begin, thread);
       SaoBlock<const T> x;
       if (!keep_scores_ || p_.residual) x = Read(p_.q, sample, box, begin, end, 0, thread);
-      if (!keep_scores_) code_.scores(x, static_cast<const A*>(p_.w), p_.heads, rows.scores(), rows.stride);
+      if (!keep_scores_) Score(x, p_.query_scores, rows);
       SaoBlock<T> to = box.whole() ? out : PackedBlock(1, thread, end - begin);
       if (box.whole()) {
         to.data += begin * out.position_stride;

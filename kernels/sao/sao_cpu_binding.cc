@@ -27,6 +27,8 @@ at::Tensor Run(const char* op, const char* argument, const SaoCall& call) {
     CheckFinite(op, "value_weight", call.value_weight);
     CheckFinite(op, "scale", call.scale);
     CheckFinite(op, "shift", call.shift);
+    if (call.query_scores.defined()) CheckFinite(op, "query_weight", call.query_scores);
+    if (call.key_scores.defined()) CheckFinite(op, "key_weight", call.key_scores);
   }
   if (call.out.numel() == 0) return call.out;
   switch (call.q.scalar_type()) {
@@ -49,9 +51,11 @@ at::Tensor SaoCpu(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
 
 at::Tensor SaoModuleCpu(const at::Tensor& x, const at::Tensor& value_weight, const OptionalTensor& w,
                         const at::Tensor& scale, const at::Tensor& shift, int64_t heads, bool global_term,
-                        bool residual, const OptionalTensor& valid) {
+                        bool residual, const OptionalTensor& valid, const OptionalTensor& query_weight,
+                        const OptionalTensor& key_weight) {
   return Run("sao_module", "x",
-             BindSaoModule(x, value_weight, w, scale, shift, heads, global_term, residual, valid));
+             BindSaoModule(x, value_weight, w, scale, shift, heads, global_term, residual, valid,
+                           query_weight, key_weight));
 }
 
 }  // namespace

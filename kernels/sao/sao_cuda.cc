@@ -41,13 +41,15 @@ at::Tensor SaoOnCuda(const at::Tensor& q, const at::Tensor& k, const at::Tensor&
 
 at::Tensor SaoModuleOnCuda(const at::Tensor& x, const at::Tensor& value_weight, const OptionalTensor& w,
                            const at::Tensor& scale, const at::Tensor& shift, int64_t heads, bool global_term,
-                           bool residual, const OptionalTensor& valid) {
+                           bool residual, const OptionalTensor& valid, const OptionalTensor& query_weight,
+                           const OptionalTensor& key_weight) {
   const c10::cuda::CUDAGuard device(x.device());
   if (x.scalar_type() == at::kDouble) {
-    return SaoModuleReference(x, value_weight, w, scale, shift, heads, global_term, residual, valid);
+    return SaoModuleReference(x, value_weight, w, scale, shift, heads, global_term, residual, valid,
+                              query_weight, key_weight);
   }
-  return Run("sao_module",
-             BindSaoModule(x, value_weight, w, scale, shift, heads, global_term, residual, valid));
+  return Run("sao_module", BindSaoModule(x, value_weight, w, scale, shift, heads, global_term, residual,
+                                         valid, query_weight, key_weight));
 }
 
 }  // namespace

@@ -1,20 +1,18 @@
 """Checks the CUDA side of siamese attention on a machine with a GPU, then times it.
 
-usage: sao_gpu_check.py BUILD_DIR
-
 Every result is compared with float64 on the CPU before anything is timed; any failure, a missing GPU
 included, exits non-zero. Times are medians, candidates taking turns, in one process.
 """
 
 import pathlib
-import statistics
 import sys
 
 import torch
 
+sys.path.append(str(pathlib.Path(__file__).parents[1] / "common"))
+import gpu_check  # noqa: E402
+
 HEADS = 4
-BOUNDS = {torch.float32: 1e-6, torch.bfloat16: 1e-2, torch.float16: 2e-3}
-ROUNDING = {torch.float32: 2.0**-24, torch.bfloat16: 2.0**-9, torch.float16: 2.0**-12}
 
 
 def eager(x, value_weight, w, scale, shift):
@@ -34,28 +32,20 @@ def inputs(shape, dtype, memory_format=torch.contiguous_format):
     return x, tuple(t.to(dtype) for t in weights)
 
 
-def relative_error(got, expected):
-    return ((got.double().cpu() - expected).norm() / expected.norm()).item()
-
-
 def check_one(ops, shape, dtype, memory_format):
     x, weights = inputs(shape, dtype, memory_format)
     expected = eager(x.double(), *(t.double() for t in weights))
     x, weights = x.cuda(), tuple(t.cuda() for t in weights)
     got = ops.sao_module(x, *weights, HEADS)
-    error = relative_error(got, expected)
-    composed = relative_error(eager(x, *weights), expected)
-    allowed = min(BOUNDS[dtype], 2 * max(composed, ROUNDING[dtype]))
-    assert error <= allowed, f"{shape} {dtype}: off by {error:.2e}, expected at most {allowed:.2e}"
+    error = gpu_check.check_error(f"{shape} {dtype}", got, expected, eager(x, *weights))
     assert torch.equal(got, ops.sao_module(x, *weights, HEADS)), f"{shape} {dtype}: changes from run to run"
     for b in range(shape[0]):
         alone = ops.sao_module(x[b:b + 1], *weights, HEADS)
         assert torch.equal(alone, got[b:b + 1]), f"{shape} {dtype}: sample {b} depends on its batch"
     q, k, v = (torch.randn_like(x) for _ in range(3))
     expected = ops.sao(*(t.double().cpu() for t in (q, k, v, weights[1])), HEADS)
-    error = relative_error(ops.sao(q, k, v, weights[1], HEADS), expected)
-    assert error <= BOUNDS[dtype], f"sao {shape} {dtype}: off by {error:.2e}, expected at most {BOUNDS[dtype]:.0e}"
-    print(f"  ok {tuple(shape)} {dtype} {memory_format} error {error:.1e}, composed {composed:.1e}")
+    gpu_check.check_error(f"sao {shape} {dtype}", ops.sao(q, k, v, weights[1], HEADS), expected)
+    print(f"  ok {tuple(shape)} {dtype} {memory_format} error {error:.1e}")
 
 
 def check_padding(ops, dtype):
@@ -69,71 +59,37 @@ def check_padding(ops, dtype):
     assert got[:, :, 29:].abs().sum() == 0 and got[:, :, :, 31:].abs().sum() == 0, f"padding is not zero in {dtype}"
 
 
-def captured(run):
-    """The call as a CUDA graph; capturing fails if it synchronises or allocates outside the allocator."""
-    for _ in range(3):
-        run()
-    torch.cuda.synchronize()
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        run()
-    return graph.replay
-
-
-def medians_us(candidates, rounds=200):
-    times = {name: [] for name in candidates}
-    for i in range(rounds + 20):
-        for name, run in candidates.items():
-            begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
-            begin.record()
-            run()
-            end.record()
-            end.synchronize()
-            if i >= 20:
-                times[name].append(begin.elapsed_time(end) * 1e3)
-    return {name: statistics.median(values) for name, values in times.items()}
-
-
 def time_one(ops, shape, dtype):
     x, weights = inputs(shape, dtype)
     x, weights = x.cuda(), tuple(t.cuda() for t in weights)
     wide = tuple(t.float() for t in weights)
     compiled = torch.compile(eager)
     out = torch.empty_like(x)
-    medians = medians_us({
+    medians = gpu_check.medians_us({
         "saccade": lambda: ops.sao_module(x, *wide, HEADS),
-        "saccade, graph": captured(lambda: ops.sao_module(x, *wide, HEADS)),
-        "eager, graph": captured(lambda: eager(x, *weights)),
-        "torch.compile, graph": captured(lambda: compiled(x, *weights)),
-        "copy, graph": captured(lambda: out.copy_(x)),
+        "saccade, graph": gpu_check.captured(lambda: ops.sao_module(x, *wide, HEADS)),
+        "eager, graph": gpu_check.captured(lambda: eager(x, *weights)),
+        "torch.compile, graph": gpu_check.captured(lambda: compiled(x, *weights)),
+        "copy, graph": gpu_check.captured(lambda: out.copy_(x)),
     })
     ours = medians["saccade, graph"]
     nbytes = x.numel() * x.element_size()
     print(f"{tuple(shape)} {dtype}: {3 * nbytes / ours / 1e3:.0f} GB/s of the bytes it must move, "
           f"a copy {2 * nbytes / medians['copy, graph'] / 1e3:.0f} GB/s")
-    for name, median in medians.items():
-        print(f"  {name:24} {median:9.2f} us  {median / ours:6.2f}x")
+    gpu_check.print_medians(medians, "saccade, graph")
 
 
 def main():
-    if len(sys.argv) != 2:
-        sys.exit(__doc__)
-    if not torch.cuda.is_available():
-        sys.exit("no GPU: torch.cuda.is_available() is False; expected a machine with an NVIDIA GPU and driver")
-    lib = pathlib.Path(sys.argv[1]) / "lib"
-    torch.ops.load_library(lib / "libsaccade_kernels.so")
-    torch.ops.load_library(lib / "libsaccade_cuda.so")
-    ops = torch.ops.saccade
-    torch.manual_seed(0)
-    torch.backends.cuda.matmul.allow_tf32 = False
-    torch.set_grad_enabled(False)
-    print(f"{torch.cuda.get_device_name()}, torch {torch.__version__}")
-    for dtype in BOUNDS:
-        for shape in ((1, 64, 14, 14), (3, 128, 28, 28), (2, 256, 56, 56), (2, 12, 1, 1), (2, 36, 7, 131),
-                      (1, 8, 300, 301)):
+    ops, quick = gpu_check.start(__doc__)
+    shapes = ((2, 12, 5, 7), (1, 64, 14, 14)) if quick else (
+        (1, 64, 14, 14), (3, 128, 28, 28), (2, 256, 56, 56), (2, 12, 1, 1), (2, 36, 7, 131), (1, 8, 300, 301))
+    for dtype in gpu_check.BOUNDS:
+        for shape in shapes:
             for memory_format in (torch.contiguous_format, torch.channels_last):
                 check_one(ops, shape, dtype, memory_format)
         check_padding(ops, dtype)
+    if quick:
+        return
     for dtype in (torch.float32, torch.bfloat16):
         for batch in (1, 8):
             for channels, size in ((64, 14), (128, 28), (256, 56)):

@@ -14,7 +14,8 @@ void CheckSao(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, con
               int64_t heads, const OptionalTensor& valid);
 void CheckSaoModule(const at::Tensor& x, const at::Tensor& value_weight, const OptionalTensor& w,
                     const at::Tensor& scale, const at::Tensor& shift, int64_t heads,
-                    const OptionalTensor& valid);
+                    const OptionalTensor& valid, const OptionalTensor& query_weight,
+                    const OptionalTensor& key_weight);
 
 // Compositions of ATen operators, straight from the formulas: differentiable, and the tests' oracle.
 at::Tensor SaoReference(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
@@ -22,6 +23,7 @@ at::Tensor SaoReference(const at::Tensor& q, const at::Tensor& k, const at::Tens
                         const OptionalTensor& valid);
 at::Tensor SaoModuleReference(const at::Tensor& x, const at::Tensor& value_weight, const OptionalTensor& w,
                               const at::Tensor& scale, const at::Tensor& shift, int64_t heads,
-                              bool global_term, bool residual, const OptionalTensor& valid);
+                              bool global_term, bool residual, const OptionalTensor& valid,
+                              const OptionalTensor& query_weight = {}, const OptionalTensor& key_weight = {});
 
 }  // namespace saccade::kernels

@@ -14,8 +14,9 @@ at::Tensor SaoMeta(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v
 
 at::Tensor SaoModuleMeta(const at::Tensor& x, const at::Tensor& value_weight, const OptionalTensor& w,
                          const at::Tensor& scale, const at::Tensor& shift, int64_t heads,
-                         bool /*global_term*/, bool /*residual*/, const OptionalTensor& valid) {
-  CheckSaoModule(x, value_weight, w, scale, shift, heads, valid);
+                         bool /*global_term*/, bool /*residual*/, const OptionalTensor& valid,
+                         const OptionalTensor& query_weight, const OptionalTensor& key_weight) {
+  CheckSaoModule(x, value_weight, w, scale, shift, heads, valid, query_weight, key_weight);
   return ResultLike(x, x.sym_size(1));
 }
 

@@ -100,6 +100,22 @@ def test_matches_an_independent_composition(heads, global_term):
                                    rtol=1e-12, atol=1e-11)
 
 
+@pytest.mark.parametrize("heads", [1, 2])
+def test_transforms_of_queries_and_keys(heads):
+    x = random(2, 8, 3, 4, 5)
+    value_weight, w, scale, shift = module_weights(8)
+    query_weight, key_weight = random(8, 8), random(8, 8)
+    q, k, v = (torch.einsum("cd,bdzyx->bczyx", m, x) for m in (query_weight, key_weight, value_weight))
+    expected = by_einsum(q, k, v, w, heads, True) * scale[:, None] + shift[:, None]
+    got = OPS.sao_module(x, value_weight, w, scale, shift, heads, True, False, None, query_weight, key_weight)
+    torch.testing.assert_close(got, expected.view_as(x), rtol=1e-11, atol=1e-10)
+    assert torch.autograd.gradcheck(
+        lambda m: OPS.sao_module(x[:1], value_weight, w, scale, shift, heads, True, True, None, m, key_weight),
+        query_weight.requires_grad_())
+    torch.library.opcheck(OPS.sao_module.default,
+                          (x, value_weight, w, scale, shift, heads, True, True, None, query_weight.detach(), None))
+
+
 def test_training_and_serving_agree():
     x = random(2, 16, 9, 8, dtype=torch.float32)
     weights = module_weights(16, dtype=torch.float32)

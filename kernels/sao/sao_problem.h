@@ -36,6 +36,10 @@ struct SaoProblem {
 
   // Weights in the type that sums are kept in: float, or double for double.
   const void* w = nullptr;  // [C], never null
+  // Where Q or K is a transform of x: [heads, C], each head's w folded into the transform, so that a score is
+  // a product with all of x's channels. Null: w with the head's own channels.
+  const void* query_scores = nullptr;
+  const void* key_scores = nullptr;
 
   // The module: set together, or value_weight null for the bare operator, which divides by N instead.
   const void* value_weight = nullptr;  // [C, C]

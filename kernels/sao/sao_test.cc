@@ -65,35 +65,6 @@ at::Tensor ComposedSao(const at::Tensor& q, const at::Tensor& k, const at::Tenso
   return out.flatten(1, 2).view(q.sizes());
 }
 
-enum class Memory { kContiguous, kChannelsLast, kSlicedChannels, kSlicedPositions, kTransposed, kExpanded };
-
-at::Tensor RandomMap(std::vector<int64_t> shape, at::ScalarType dtype, Memory memory) {
-  const auto last = static_cast<int64_t>(shape.size()) - 1;
-  switch (memory) {
-    case Memory::kContiguous:
-      break;
-    case Memory::kChannelsLast:
-      if (shape.size() == 3) break;
-      return RandomTensor(shape, dtype)
-          .contiguous(shape.size() == 4 ? at::MemoryFormat::ChannelsLast : at::MemoryFormat::ChannelsLast3d);
-    case Memory::kSlicedChannels:
-      shape[1] *= 2;
-      return RandomTensor(shape, dtype).narrow(1, shape[1] / 2, shape[1] / 2);
-    case Memory::kSlicedPositions:
-      shape[last] *= 2;
-      return RandomTensor(shape, dtype).slice(last, 0, shape[last], 2);
-    case Memory::kTransposed:
-      std::swap(shape[2], shape[last]);
-      return RandomTensor(shape, dtype).transpose(2, last);
-    case Memory::kExpanded: {
-      std::vector<int64_t> one = shape;
-      one[0] = 1;
-      return RandomTensor(one, dtype).expand(shape);
-    }
-  }
-  return RandomTensor(shape, dtype);
-}
-
 struct Case {
   explicit Case(unsigned seed) {
     std::mt19937 random(seed);

@@ -22,6 +22,7 @@ struct SaoTestConfig {
   bool shared = true;  // q, k and v are one map; always so in the module
   bool global_term = true;
   bool residual = true;
+  bool transforms = false;  // Q and K are transforms of x too; of the module alone
   bool channels_last = false;
   std::vector<int64_t> valid = {};
 };
@@ -30,7 +31,7 @@ inline std::ostream& operator<<(std::ostream& out, const SaoTestConfig& c) {
   out << c.batch << "x" << c.channels;
   for (const int64_t size : c.extent) out << "x" << size;
   return out << " heads=" << c.heads << " module=" << c.module << " shared=" << c.shared
-             << " global=" << c.global_term << " residual=" << c.residual
+             << " global=" << c.global_term << " residual=" << c.residual << " transforms=" << c.transforms
              << " channels_last=" << c.channels_last << " padded=" << !c.valid.empty();
 }
 
@@ -55,6 +56,8 @@ inline std::vector<SaoTestConfig> SaoTestConfigs() {
          .shared = false,
          .global_term = false});
     add({.channels = 260, .heads = 2, .extent = {3, 5}});
+    add({.batch = 2, .channels = 18, .heads = 3, .extent = {5, 9, 4}, .transforms = true});
+    add({.channels = 12, .heads = 1, .extent = {13, 17}, .global_term = false, .transforms = true});
     add({.batch = 3, .channels = 16, .heads = 4, .extent = {12, 30}, .valid = {12, 30, 5, 17, 0, 3}});
     add({.batch = 2,
          .channels = 8,
@@ -84,6 +87,8 @@ class SaoTestCase {
     value_weight_ = RandomWeights(config.channels * config.channels, std::sqrt(config.channels));
     scale_ = RandomWeights(config.channels, static_cast<double>(positions_));
     shift_ = RandomWeights(config.channels, 1);
+    query_scores_ = RandomWeights(config.heads * config.channels, std::sqrt(config.channels));
+    key_scores_ = RandomWeights(config.heads * config.channels, std::sqrt(config.channels));
     PoisonPadding();
     out_.assign(elements, T(std::numeric_limits<float>::quiet_NaN()));
   }
@@ -108,6 +113,10 @@ class SaoTestCase {
       p.scale = scale_.data();
       p.shift = shift_.data();
       p.residual = config_.residual;
+      if (config_.transforms) {
+        p.query_scores = query_scores_.data();
+        p.key_scores = key_scores_.data();
+      }
     }
     return p;
   }
@@ -186,8 +195,11 @@ class SaoTestCase {
     for (int64_t n = 0; n < positions_; ++n) {
       if (Valid(b, n)) valid.push_back(n);
     }
-    const auto score = [&](const std::vector<T>& x, int64_t head, int64_t n) {
+    const auto score = [&](const std::vector<T>& x, const std::vector<A>& folded, int64_t head, int64_t n) {
       double sum = 0;
+      for (int64_t c = 0; config_.transforms && c < channels; ++c)
+        sum += folded[head * channels + c] * Value(x, b, c, n);
+      if (config_.transforms) return sum;
       for (int64_t c = head * head_channels; c < (head + 1) * head_channels; ++c)
         sum += w_[c] * Value(x, b, c, n);
       return sum;
@@ -195,8 +207,8 @@ class SaoTestCase {
     std::vector<std::vector<double>> q_scores(config_.heads), k_scores(config_.heads);
     for (int64_t head = 0; head < config_.heads; ++head) {
       for (const int64_t n : valid) {
-        q_scores[head].push_back(score(q_, head, n));
-        k_scores[head].push_back(score(k_, head, n));
+        q_scores[head].push_back(score(q_, query_scores_, head, n));
+        k_scores[head].push_back(score(k_, key_scores_, head, n));
       }
     }
     for (int64_t c = 0; c < channels; ++c) {
@@ -228,7 +240,7 @@ class SaoTestCase {
   std::mt19937 random_;
   int64_t positions_;
   std::vector<T> q_, k_, v_, out_;
-  std::vector<A> w_, value_weight_, scale_, shift_;
+  std::vector<A> w_, value_weight_, scale_, shift_, query_scores_, key_scores_;
 };
 
 }  // namespace saccade::kernels

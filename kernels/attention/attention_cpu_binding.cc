@@ -1,0 +1,63 @@
+#include <ATen/ops/empty.h>
+#include <torch/library.h>
+
+#include "kernels/attention/attention_binding.h"
+#include "kernels/attention/attention_cpu.h"
+#include "kernels/common/check.h"
+#include "kernels/common/parallel.h"
+
+namespace saccade::kernels {
+namespace {
+
+at::Tensor Run(const char* op, const char* argument, const AttentionCall& call) {
+  CheckDtype(op, argument, call.q, {at::kFloat, at::kBFloat16, at::kDouble});
+  CheckValidExtents(op, call.valid, call.q);
+  if (call.out.numel() == 0) return call.out;
+  const Parallel parallel = TorchParallel();
+  const auto bytes = static_cast<int64_t>(AttentionCpuWorkspaceBytes(call.problem, parallel.threads));
+  const at::Tensor workspace = at::empty({bytes}, call.out.options().dtype(at::kByte));
+  RunAttentionCpu(call.problem, BestCpuIsa(), parallel,
+                  static_cast<std::byte*>(workspace.mutable_data_ptr()));
+  return call.out;
+}
+
+at::Tensor AttentionCpu(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, int64_t heads,
+                        double scale, bool pool, const OptionalTensor& valid) {
+  constexpr auto kOp = "attention";
+  return Run(kOp, "q",
+             BindAttention(kOp, q, k, v, heads, scale,
+                           pool ? AttentionKind::kPooled : AttentionKind::kSoftmax, valid));
+}
+
+at::Tensor Attention1nCpu(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, int64_t heads,
+                          const OptionalTensor& valid) {
+  constexpr auto kOp = "attention_1n";
+  return Run(kOp, "q", BindAttention(kOp, q, k, v, heads, 1, AttentionKind::kMean, valid));
+}
+
+at::Tensor ModuleCpu(const at::Tensor& x, AttentionKind kind, const AttentionWeights& weights, int64_t heads,
+                     double logit_scale, bool residual, const OptionalTensor& valid) {
+  constexpr auto kOp = "attention_module";
+  const AttentionCall call = BindAttentionModule(x, kind, weights, heads, logit_scale, residual, valid);
+  const AttentionWeights& w = call.weights;
+  CheckFinite(kOp, "query_weight", w.query_weight);
+  CheckFinite(kOp, "key_weight", w.key_weight);
+  CheckFinite(kOp, "value_weight", w.value_weight);
+  CheckFinite(kOp, "query_bias", w.query_bias);
+  CheckFinite(kOp, "key_bias", w.key_bias);
+  CheckFinite(kOp, "value_bias", w.value_bias);
+  CheckFinite(kOp, "out_weight", w.out_weight);
+  CheckFinite(kOp, "scale", w.scale);
+  CheckFinite(kOp, "shift", w.shift);
+  return Run(kOp, "x", call);
+}
+
+}  // namespace
+
+TORCH_LIBRARY_IMPL(saccade, CPU, m) {
+  m.impl("attention", AttentionCpu);
+  m.impl("attention_1n", Attention1nCpu);
+  m.impl("attention_module", AttentionModuleArguments<ModuleCpu>);
+}
+
+}  // namespace saccade::kernels

@@ -1,0 +1,126 @@
+"""Checks the CUDA side of regular attention on a machine with a GPU, then times it.
+
+Every result is compared with float64 on the CPU before anything is timed; any failure, a missing GPU
+included, exits non-zero. Times are medians, candidates taking turns, in one process.
+"""
+
+import pathlib
+import sys
+
+import torch
+import torch.nn.functional as F
+
+sys.path.append(str(pathlib.Path(__file__).parents[1] / "common"))
+import gpu_check  # noqa: E402
+
+HEADS = 2
+KINDS = ("softmax", "pool", "1n")
+
+
+def attend(q, k, v, kind, heads=HEADS):
+    if kind == "pool":
+        k, v = (F.max_pool2d(t, 2, ceil_mode=True) for t in (k, v))
+    q, k, v = (t.flatten(2).unflatten(1, (heads, -1)) for t in (q, k, v))
+    if kind == "1n":
+        return (v @ k.transpose(-2, -1) / k.shape[-1] @ q).flatten(1, 2)
+    return (v @ (q.transpose(-2, -1) @ k).softmax(-1).transpose(-2, -1)).flatten(1, 2)
+
+
+def sdpa(q, k, v, heads=HEADS):
+    q, k, v = (t.flatten(2).unflatten(1, (heads, -1)).transpose(-2, -1) for t in (q, k, v))
+    return F.scaled_dot_product_attention(q, k, v, scale=1.0).transpose(-2, -1).flatten(1, 2)
+
+
+def run(ops, q, k, v, kind, heads=HEADS, valid=None):
+    if kind == "1n":
+        return ops.attention_1n(q, k, v, heads, valid)
+    return ops.attention(q, k, v, heads, 1.0, kind == "pool", valid)
+
+
+def maps(shape, dtype, memory_format=torch.contiguous_format):
+    # Logits of a few units, whatever the channels.
+    scale = (shape[1] / HEADS)**-0.25
+    q, k = (((torch.randn(shape) + 0.2) * scale).to(dtype).contiguous(memory_format=memory_format) for _ in range(2))
+    return q, k, (torch.randn(shape) + 0.2).to(dtype).contiguous(memory_format=memory_format)
+
+
+def check_one(ops, shape, dtype, memory_format, kind):
+    what = f"{kind} {shape} {dtype} {memory_format}"
+    q, k, v = maps(shape, dtype, memory_format)
+    expected = attend(q.double(), k.double(), v.double(), kind).view(shape)
+    q, k, v = q.cuda(), k.cuda(), v.cuda()
+    got = run(ops, q, k, v, kind)
+    error = gpu_check.check_error(what, got, expected, attend(q, k, v, kind).view(shape))
+    assert torch.equal(got, run(ops, q, k, v, kind)), f"{what}: changes from run to run"
+    for b in range(shape[0]):
+        alone = run(ops, q[b:b + 1], k[b:b + 1], v[b:b + 1], kind)
+        assert torch.equal(alone, got[b:b + 1]), f"{what}: sample {b} depends on its batch"
+    print(f"  ok {what} error {error:.1e}")
+
+
+def check_module(ops, dtype, kind):
+    channels, keys, values = 48, 16, 32
+    x = torch.randn(2, channels, 13, 17).to(dtype)
+    weights = [torch.randn(rows, columns) / columns**0.5
+               for rows, columns in ((keys, channels), (keys, channels), (values, channels), (channels, values))]
+    w = [t.to(dtype).double() for t in weights]
+    flat = x.double().flatten(2)
+    q, k, v = ((w[i] @ flat).view(2, -1, 13, 17) for i in range(3))
+    expected = (w[3] @ attend(q, k, v, kind) + flat).view(x.shape)
+    cuda = [t.to(dtype).cuda() for t in weights]
+
+    def module():
+        return ops.attention_module(x.cuda(), kind, *cuda[:3], None, None, None, cuda[3], None, None, HEADS)
+
+    gpu_check.check_error(f"attention_module {kind} {dtype}", module(), expected)
+
+
+def check_padding(ops, dtype, kind):
+    q, k, v = (t.cuda() for t in maps((2, 32, 29, 31), dtype))
+    padded = [torch.full((2, 32, 32, 40), float("nan"), dtype=dtype, device="cuda") for _ in range(3)]
+    for wide, t in zip(padded, (q, k, v)):
+        wide[:, :, :29, :31] = t
+    valid = torch.tensor([[29, 31], [29, 31]], device="cuda")
+    got = run(ops, *padded, kind, valid=valid)
+    assert torch.equal(got[:, :, :29, :31], run(ops, q, k, v, kind)), f"padding shows in {kind} {dtype}"
+    assert got[:, :, 29:].abs().sum() == 0 and got[:, :, :, 31:].abs().sum() == 0, f"padding is not zero in {dtype}"
+    gpu_check.check_capture(f"{kind} {dtype}", lambda: run(ops, *padded, kind, valid=valid))
+
+
+def time_one(ops, shape, dtype, kind):
+    q, k, v = (t.cuda() for t in maps(shape, dtype))
+    compiled = torch.compile(attend)
+    candidates = {
+        "saccade": lambda: run(ops, q, k, v, kind, 1),
+        "saccade, graph": gpu_check.captured(lambda: run(ops, q, k, v, kind, 1)),
+        "eager, graph": gpu_check.captured(lambda: attend(q, k, v, kind, 1)),
+        "torch.compile, graph": gpu_check.captured(lambda: compiled(q, k, v, kind, 1)),
+    }
+    if kind == "softmax":
+        candidates["SDPA, graph"] = gpu_check.captured(lambda: sdpa(q, k, v, 1))
+    print(f"{kind} {tuple(shape)} {dtype}")
+    gpu_check.print_medians(gpu_check.medians_us(candidates, rounds=50), "saccade, graph")
+
+
+def main():
+    ops, quick = gpu_check.start(__doc__)
+    shapes = ((2, 8, 7, 9), (1, 34, 5, 13)) if quick else (
+        (2, 8, 7, 9), (1, 64, 14, 14), (2, 32, 28, 28), (1, 24, 56, 56), (2, 12, 1, 1), (1, 36, 7, 131),
+        (1, 640, 9, 11))
+    for dtype in gpu_check.BOUNDS:
+        for kind in KINDS:
+            for shape in shapes:
+                for memory_format in (torch.contiguous_format, torch.channels_last):
+                    check_one(ops, shape, dtype, memory_format, kind)
+            check_module(ops, dtype, kind)
+            check_padding(ops, dtype, kind)
+    if quick:
+        return
+    for dtype in (torch.float32, torch.bfloat16):
+        for kind in KINDS:
+            for shape in ((8, 8, 56, 56), (8, 32, 28, 28), (1, 256, 56, 56)):
+                time_one(ops, shape, dtype, kind)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,59 @@
+// One call of regular attention as plain pointers and numbers: what the tensor bindings hand to the CPU and
+// CUDA code, which know no LibTorch. C++17, as nvcc reads it too.
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/common/feature_map.h"
+
+namespace saccade::kernels {
+
+enum class AttentionKind {
+  kSoftmax,  // each query's coefficients over the keys sum to one
+  kPooled,   // the same over keys and values that the maximum was taken of, two positions a side
+  kMean,     // coefficients are similarities divided by the number of keys ("Attn_1/N")
+};
+
+// Queries, keys or values: a map, or weight * map + bias where there is a weight.
+struct AttentionInput {
+  FeatureMap map;
+  int64_t channels = 0;          // of the map
+  const void* weight = nullptr;  // [channels after it, channels]
+  const void* bias = nullptr;    // [channels after it]; only with a weight
+};
+
+// O = V f(K^T Q) for each of `heads` contiguous groups of channels, and
+// out = scale * (out_weight O) + shift + residual, each of these four only where it is given.
+//
+// Of kPooled, f takes its softmax over P(K) and P(V), where P is the maximum over windows of two positions
+// along each spatial dimension, two apart, after the transforms; a last window that the valid extent cuts off
+// takes what is in it. So there are ceil(h/2) ceil(w/2) keys for h x w valid positions.
+//
+// Weights are in the type that sums are kept in: float, or double for double maps.
+struct AttentionProblem {
+  AttentionKind kind = AttentionKind::kSoftmax;
+  Dtype dtype = Dtype::kFloat32;  // of every map
+  int64_t batch = 0;
+  int64_t heads = 1;
+  Extent extent;  // of every map
+
+  int64_t key_channels = 0;    // of K and Q, transformed
+  int64_t value_channels = 0;  // of V, transformed
+  int64_t out_channels = 0;    // of the result: value_channels where there is no out_weight
+
+  AttentionInput q, k, v;
+  double logit_scale = 1;  // similarities are multiplied by it; 1 for kMean
+
+  const void* out_weight = nullptr;  // [out_channels, value_channels]
+  const void* scale = nullptr;       // [out_channels]
+  const void* shift = nullptr;       // [out_channels]
+  FeatureMap residual;               // [B, out_channels, *]; no data where there is none
+  OutputMap out;                     // [B, out_channels, *]
+};
+
+// How many keys there are along a dimension that so many positions of take part.
+inline int64_t AttentionKeysAlong(AttentionKind kind, int64_t positions) {
+  return kind == AttentionKind::kPooled ? (positions + 1) / 2 : positions;
+}
+
+}  // namespace saccade::kernels

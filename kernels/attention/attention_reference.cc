@@ -1,0 +1,117 @@
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/constant_pad_nd.h>
+#include <ATen/ops/matmul.h>
+#include <ATen/ops/ones_like.h>
+#include <ATen/ops/softmax.h>
+#include <ATen/ops/where.h>
+
+#include <limits>
+#include <vector>
+
+#include "kernels/attention/attention_impl.h"
+#include "kernels/common/check.h"
+
+namespace saccade::kernels {
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+// Minus infinity beyond each sample's extent, whatever lies there.
+at::Tensor LowestBeyond(const at::Tensor& map, const OptionalTensor& valid) {
+  if (!valid.has_value()) return map;
+  return at::where(ValidMask(map, *valid), map, at::zeros({}, map.options()).fill_(-kInfinity));
+}
+
+// The maximum of every two neighbours along each spatial dimension; a last one without a neighbour is by
+// itself. One dimension at a time, as amax along a dimension of two shares its gradient among equals, which
+// none are.
+at::Tensor Pooled(at::Tensor map) {
+  for (int64_t d = map.dim() - 1; d >= 2; --d) {
+    const c10::SymInt size = map.sym_size(d);
+    std::vector<c10::SymInt> padding(static_cast<size_t>(2 * (map.dim() - d)), c10::SymInt(0));
+    padding.back() = size % 2;
+    map = at::constant_pad_nd_symint(map, padding, -kInfinity);
+    const std::vector<c10::SymInt> pairs = {(size + 1) / 2, c10::SymInt(2)};
+    map = map.unflatten_symint(d, pairs).amax(d + 1);
+  }
+  return map;
+}
+
+// [B, heads, C/heads, N]
+at::Tensor SplitHeads(const at::Tensor& x, int64_t heads) { return x.flatten(2).unflatten(1, {heads, -1}); }
+
+// V f(K^T Q) of maps that are wide already, masked in nothing.
+at::Tensor Attend(const at::Tensor& q, at::Tensor k, at::Tensor v, int64_t heads, double scale,
+                  AttentionKind kind, const OptionalTensor& valid) {
+  at::Tensor present = valid.has_value() ? ValidMask(q, *valid) : at::Tensor();  // [B, 1, *]
+  if (kind == AttentionKind::kPooled) {
+    k = Pooled(LowestBeyond(k, valid));
+    v = Pooled(LowestBeyond(v, valid));
+    if (present.defined()) present = Pooled(present.to(q.scalar_type())) > 0;
+  }
+  if (present.defined()) {
+    k = at::where(present, k, at::zeros({}, k.options()));
+    v = at::where(present, v, at::zeros({}, v.options()));
+  }
+  const at::Tensor values = SplitHeads(v, heads);
+  const at::Tensor keys = SplitHeads(k, heads).transpose(-2, -1);
+  const at::Tensor queries = SplitHeads(Masked(q, valid), heads);
+  if (kind == AttentionKind::kMean) {
+    const at::Tensor context = at::matmul(values, keys);
+    const at::Tensor sums = at::matmul(context, queries);
+    if (!present.defined()) return sums / c10::Scalar(values.sym_size(-1));
+    return sums / present.flatten(1).sum(-1).clamp_min(1).reshape({-1, 1, 1, 1});
+  }
+  at::Tensor logits = at::matmul(keys, queries) * scale;
+  if (present.defined()) {
+    // Not of samples in which nothing takes part: a softmax of nothing is no number.
+    const at::Tensor hidden = ~present.flatten(1) & present.flatten(1).any(1, /*keepdim=*/true);
+    logits = logits.masked_fill(hidden.unsqueeze(1).unsqueeze(-1), -kInfinity);
+  }
+  return at::matmul(values, at::softmax(logits, -2));
+}
+
+at::Tensor Transformed(const at::Tensor& x, const OptionalTensor& weight, const OptionalTensor& bias) {
+  if (!weight.has_value()) return x;
+  at::Tensor y = at::matmul(weight->to(x.scalar_type()).flatten(1), x.flatten(2));
+  if (bias.has_value()) y = y + bias->to(x.scalar_type()).unsqueeze(1);
+  std::vector<c10::SymInt> shape = x.sym_sizes().vec();
+  shape[1] = weight->sym_size(0);
+  return y.view_symint(shape);
+}
+
+// As a map of x's dtype and layout, from [B, C, N].
+at::Tensor Result(const at::Tensor& flat, const at::Tensor& x, const OptionalTensor& valid) {
+  std::vector<c10::SymInt> shape = x.sym_sizes().vec();
+  shape[1] = flat.sym_size(1);
+  return Masked(flat.reshape_symint(shape).to(x.scalar_type()), valid).contiguous(x.suggest_memory_format());
+}
+
+}  // namespace
+
+at::Tensor AttentionReference(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, int64_t heads,
+                              double scale, AttentionKind kind, const OptionalTensor& valid) {
+  const auto accumulate = AccumulateType(q.scalar_type());
+  const at::Tensor out =
+      Attend(q.to(accumulate), k.to(accumulate), v.to(accumulate), heads, scale, kind, valid);
+  return Result(out.flatten(1, 2), v, valid);
+}
+
+at::Tensor AttentionModuleReference(const at::Tensor& x, AttentionKind kind, const AttentionWeights& w,
+                                    int64_t heads, double logit_scale, bool residual,
+                                    const OptionalTensor& valid) {
+  CheckAttentionModule(x, kind, w, heads, logit_scale, residual, valid);
+  const auto accumulate = AccumulateType(x.scalar_type());
+  const at::Tensor input = Masked(x.to(accumulate), valid);
+  at::Tensor out =
+      Attend(Transformed(input, w.query_weight, w.query_bias), Transformed(input, w.key_weight, w.key_bias),
+             Transformed(input, w.value_weight, w.value_bias), heads, logit_scale, kind, valid)
+          .flatten(1, 2);
+  if (w.out_weight.has_value()) out = at::matmul(w.out_weight->to(accumulate).flatten(1), out);
+  if (w.scale.has_value()) out = out * w.scale->to(accumulate).unsqueeze(1);
+  if (w.shift.has_value()) out = out + w.shift->to(accumulate).unsqueeze(1);
+  if (residual) out = out + input.flatten(2);
+  return Result(out, x, valid);
+}
+
+}  // namespace saccade::kernels

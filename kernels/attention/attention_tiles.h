@@ -1,0 +1,164 @@
+// Queries, keys and values as tiles: read, transformed, pooled; and the tiles of the answer written back.
+// Included by attention_cpu.cc alone, as are attention_pairs.h and attention_context.h.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "kernels/attention/attention_problem.h"
+#include "kernels/common/arena.h"
+#include "kernels/common/valid_box.h"
+#include "kernels/tile/tile.h"
+
+namespace saccade::kernels {
+
+// Which samples are worked on at once: a slot of memory each. Small samples are one task each, all the way,
+// and then a slot belongs to a thread. Of larger ones so many are taken together that all threads have
+// something to do, and more where their slots are small, as every hand-over to the threads costs time.
+struct AttentionSlots {
+  AttentionSlots(const AttentionProblem& p, int64_t tasks_a_sample, int64_t slot_bytes, int threads) {
+    constexpr int64_t kSmall = 1024;  // positions
+    constexpr int64_t kSmallBytes = 64 * 1024;
+    whole_samples = PositionsOf(p.extent) <= kSmall && p.batch >= 2 * threads;
+    const int64_t wanted =
+        std::max(DivideUp(8 * threads, tasks_a_sample), kSmallBytes / std::max<int64_t>(slot_bytes, 1));
+    count = whole_samples ? threads : std::clamp<int64_t>(wanted, 1, std::max<int64_t>(p.batch, 1));
+  }
+  bool whole_samples;
+  int64_t count;
+};
+
+template <typename A>
+class AttentionTiles {
+ public:
+  // Memory of one thread.
+  struct Scratch {
+    Scratch(const AttentionProblem& p, Arena* arena) {
+      int64_t read = 0;
+      for (const AttentionInput* input : {&p.q, &p.k, &p.v}) {
+        if (input->weight != nullptr) read = std::max(read, input->channels);
+      }
+      x = arena->Take<A>(read * kTile);
+      neighbours = arena->Take<A>(
+          p.kind == AttentionKind::kPooled ? std::max(p.key_channels, p.value_channels) * kTile : 0);
+      reprojected = arena->Take<A>(p.out_weight == nullptr ? 0 : p.out_channels * kTile);
+      residual = arena->Take<A>(p.residual.data == nullptr ? 0 : p.out_channels * kTile);
+    }
+    A *x, *neighbours, *reprojected, *residual;
+  };
+
+  AttentionTiles(const AttentionProblem& p, const TileCode<A>& code) : p_(p), code_(code) {}
+
+  // Channels [first, first + channels) of a transformed input at `count` <= kTile valid positions.
+  void Load(const AttentionInput& input, int64_t sample, const ValidBox& box, int64_t first, int64_t channels,
+            int64_t begin, int64_t count, const Scratch& scratch, A* tile, int64_t row) const {
+    Transform(input, first, channels, count, scratch, tile, row,
+              [&](int64_t from, int64_t length, A* to, int64_t to_row) {
+                LoadTile(code_, input.map, p_.dtype, sample, box, from, length, begin, count, to, to_row);
+              });
+  }
+
+  // The same at `count` keys, which are maxima over windows of positions if the problem says so.
+  void LoadKeys(const AttentionInput& input, int64_t sample, const ValidBox& box, int64_t channels,
+                int64_t begin, int64_t count, const Scratch& scratch, A* tile, int64_t row) const {
+    if (p_.kind != AttentionKind::kPooled) {
+      Load(input, sample, box, 0, channels, begin, count, scratch, tile, row);
+      return;
+    }
+    for (int corner = 0; corner < 8; ++corner) {
+      const int64_t step[kMaxSpatialDims] = {corner >> 2, (corner >> 1) & 1, corner & 1};
+      const auto within = [&](int d) { return step[d] == 0 || box.size(d) > 1; };
+      if (!within(0) || !within(1) || !within(2)) continue;
+      A* to = corner == 0 ? tile : scratch.neighbours;
+      const int64_t to_row = corner == 0 ? row : kTile;
+      Transform(input, 0, channels, count, scratch, to, to_row,
+                [&](int64_t from, int64_t length, A* at, int64_t at_row) {
+                  LoadCorner(input.map, sample, box, step, from, length, begin, count, at, at_row);
+                });
+      if (corner != 0) TakeLarger(to, channels, count, tile, row);
+    }
+  }
+
+  // Writes channels [channel, channel + channels) of the attended values; all of them if there is an
+  // out_weight.
+  void Store(int64_t sample, const ValidBox& box, int64_t channel, int64_t channels, int64_t begin,
+             int64_t count, const Scratch& scratch, A* tile) const {
+    if (p_.out_weight != nullptr) {
+      const MatrixView<A> weight{static_cast<const A*>(p_.out_weight), p_.value_channels, 1};
+      code_.product(p_.out_channels, count, p_.value_channels, weight, tile, kTile, scratch.reprojected,
+                    kTile, false);
+      tile = scratch.reprojected;
+      channels = p_.out_channels;
+    }
+    const bool residual = p_.residual.data != nullptr;
+    if (residual) {
+      LoadTile(code_, p_.residual, p_.dtype, sample, box, channel, channels, begin, count, scratch.residual);
+    }
+    if (residual || p_.scale != nullptr || p_.shift != nullptr) {
+      const auto from = [&](const void* weights) {
+        return weights == nullptr ? nullptr : static_cast<const A*>(weights) + channel;
+      };
+      code_.affine(tile, channels, count, kTile, from(p_.scale), from(p_.shift),
+                   residual ? scratch.residual : nullptr);
+    }
+    StoreTile(code_, tile, p_.out, p_.dtype, sample, box, channel, channels, begin, count);
+  }
+
+ private:
+  // load(first channel, channels, to, row of to) reads the map, and what it reads is transformed.
+  template <typename LoadMap>
+  void Transform(const AttentionInput& input, int64_t first, int64_t channels, int64_t count,
+                 const Scratch& scratch, A* tile, int64_t row, const LoadMap& load) const {
+    if (input.weight == nullptr) {
+      load(first, channels, tile, row);
+      return;
+    }
+    load(0, input.channels, scratch.x, kTile);
+    const MatrixView<A> weight{static_cast<const A*>(input.weight) + first * input.channels, input.channels,
+                               1};
+    code_.product(channels, count, input.channels, weight, scratch.x, kTile, tile, row, false);
+    if (input.bias == nullptr) return;
+    code_.affine(tile, channels, count, row, nullptr, static_cast<const A*>(input.bias) + first, nullptr);
+  }
+
+  // One position of each of `count` windows: that many steps from its first, or the last one within the box.
+  void LoadCorner(const FeatureMap& map, int64_t sample, const ValidBox& box, const int64_t* step,
+                  int64_t first, int64_t channels, int64_t begin, int64_t count, A* tile, int64_t row) const {
+    Extent windows;
+    for (int d = 0; d < kMaxSpatialDims; ++d) windows.size[d] = AttentionKeysAlong(p_.kind, box.size(d));
+    const auto load = [&](const int64_t* at, int64_t length, A* to) {
+      int64_t element = sample * map.batch_stride + first * map.channel_stride;
+      for (int d = 0; d < kMaxSpatialDims; ++d) {
+        element += std::min(2 * at[d] + step[d], box.size(d) - 1) * map.spatial_stride[d];
+      }
+      const Strip strip{static_cast<const char*>(map.data) + element * BytesOf(p_.dtype), p_.dtype,
+                        map.channel_stride, 2 * map.spatial_stride[2]};
+      code_.load(strip, channels, length, to, row);
+    };
+    ValidBox(windows, 0)
+        .ForRows(begin, begin + count,
+                 [&](int64_t plane, int64_t line, int64_t column, int64_t offset, int64_t length) {
+                   const int64_t at[] = {plane, line, column};
+                   const int64_t last[] = {plane, line, column + length - 1};
+                   const bool cut = 2 * last[2] + step[2] >= box.size(2);
+                   if (length > (cut ? 1 : 0)) load(at, length - (cut ? 1 : 0), tile + offset);
+                   if (cut) load(last, 1, tile + offset + length - 1);
+                 });
+  }
+
+  static void TakeLarger(const A* from, int64_t channels, int64_t count, A* tile, int64_t row) {
+    for (int64_t c = 0; c < channels; ++c) {
+      for (int64_t j = 0; j < count; ++j) {
+        const A value = from[c * kTile + j];
+        A& largest = tile[c * row + j];
+        // A value that is no number stays one, as ATen's maximum has it.
+        largest = value > largest || value != value ? value : largest;
+      }
+    }
+  }
+
+  const AttentionProblem& p_;
+  const TileCode<A>& code_;
+};
+
+}  // namespace saccade::kernels

@@ -1,0 +1,336 @@
+// The attention core's kernels, compiled by g++ and run on the CPU, against the formulas in float64.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <random>
+
+#include "kernels/device/attend.cuh"
+#include "kernels/device/attend_testing.h"
+
+namespace saccade::kernels {
+namespace {
+
+template <typename T, bool kTensorCores = sizeof(T) == 2>
+void RunEmulated(AttendTestCase<T>& test, uint64_t seed) {
+  const AttendProblem problem = test.Problem();
+  ASSERT_TRUE(AttendFits(problem));
+  std::vector<float> workspace(AttendWorkspaceFloats(problem), std::numeric_limits<float>::quiet_NaN());
+  RunAttend<T, kTensorCores>(problem, workspace.data(), EmulatedLaunch{seed});
+}
+
+std::vector<AttendTestConfig> Configs() {
+  return {
+      {.depth = 1, .value_channels = 1, .queries = {1}, .keys = {1}},
+      {.batch = 2,
+       .heads = 2,
+       .depth = 5,
+       .value_channels = 3,
+       .queries = {7, 11},
+       .keys = {13},
+       .biases = true},
+      // Many tiles of keys for few queries: split, with and without heads and padding.
+      {.depth = 70, .value_channels = 65, .queries = {9}, .keys = {17, 19}, .layout = "wppp"},
+      {.batch = 3,
+       .depth = 24,
+       .value_channels = 24,
+       .queries = {6},
+       .keys = {13, 31},
+       .valid_keys = {13, 31, 7, 5, 0, 9},
+       .layout = "wgcf"},
+      {.batch = 3,
+       .heads = 2,
+       .depth = 8,
+       .value_channels = 9,
+       .queries = {9, 23},
+       .keys = {9, 23},
+       .valid_queries = {9, 23, 4, 17, 0, 0},
+       .valid_keys = {9, 23, 4, 17, 0, 0},
+       .layout = "pcgp",
+       .epilogue = true},
+      {.depth = 20,
+       .value_channels = 40,
+       .queries = {5},
+       .keys = {3, 4, 25},
+       .layout = "wcpc",
+       .softmax = false,
+       .scale = 0.3f,
+       .biases = true},
+      {.batch = 3,
+       .depth = 6,
+       .value_channels = 70,
+       .queries = {5},
+       .keys = {200},
+       .valid_keys = {200, 0, 70},
+       .layout = "wccf",
+       .softmax = false,
+       .mean = true,
+       .biases = true},
+      // Groups within a tile, two to a tile, and of several tiles.
+      {.depth = 33,
+       .value_channels = 33,
+       .keys = {96},
+       .layout = "pwwp",
+       .biases = true,
+       .key_group = 8,
+       .epilogue = true},
+      {.depth = 9, .value_channels = 20, .keys = {72}, .layout = "cwwc", .key_group = 24},
+      {.depth = 9, .value_channels = 70, .queries = {3, 5}, .keys = {140}, .layout = "gwwg", .key_group = 70},
+      // More than 256 channels of values: logits through the workspace, and computed anew.
+      {.batch = 2,
+       .heads = 2,
+       .depth = 80,
+       .value_channels = 260,
+       .queries = {7},
+       .keys = {3, 50},
+       .valid_keys = {3, 50, 2, 40},
+       .layout = "wppp",
+       .epilogue = true},
+      {.batch = 2,
+       .depth = 300,
+       .value_channels = 300,
+       .queries = {3, 5},
+       .keys = {12},
+       .valid_queries = {2, 3, 3, 5},
+       .layout = "pwwp",
+       .scale = 0.05f,
+       .biases = true},
+      // So many channels that their sum is split.
+      {.depth = 545,
+       .value_channels = 257,
+       .queries = {5},
+       .keys = {3, 5},
+       .layout = "wpcf",
+       .scale = 0.04f,
+       .biases = true},
+      {.depth = 2, .value_channels = 257, .queries = {70}, .keys = {70}, .layout = "cccc"},
+      // Logits that are given.
+      {.batch = 2,
+       .heads = 2,
+       .value_channels = 20,
+       .queries = {10},
+       .keys = {5, 30},
+       .layout = "cppf",
+       .logits = true},
+      {.batch = 2,
+       .value_channels = 6,
+       .queries = {6, 12},
+       .keys = {16},
+       .valid_queries = {6, 12, 5, 3},
+       .layout = "pwwp",
+       .logits = true,
+       .scale = 1},
+      {.value_channels = 16,
+       .queries = {3, 9},
+       .keys = {130},
+       .layout = "cpwc",
+       .logits = true,
+       .softmax = false,
+       .mean = true,
+       .scale = 0.1f},
+  };
+}
+
+class AttendEmulated : public testing::TestWithParam<AttendTestConfig> {};
+
+TEST_P(AttendEmulated, MatchesTheFormulasInFloat32) {
+  AttendTestCase<float> test(GetParam(), 1);
+  RunEmulated(test, 1);
+  EXPECT_LE(test.Error(), 1e-6);
+}
+
+TEST_P(AttendEmulated, MatchesTheFormulasInBFloat16) {
+  AttendTestCase<DeviceBFloat16> test(GetParam(), 2);
+  RunEmulated(test, 1);
+  EXPECT_LE(test.Error(), 1e-2);
+}
+
+TEST_P(AttendEmulated, MatchesTheFormulasInFloat16) {
+  AttendTestCase<DeviceHalf> test(GetParam(), 3);
+  RunEmulated(test, 1);
+  EXPECT_LE(test.Error(), 2e-3);
+}
+
+// As chips before sm_80 do it.
+TEST_P(AttendEmulated, MatchesTheFormulasWithoutTensorCores) {
+  AttendTestCase<DeviceBFloat16> test(GetParam(), 4);
+  RunEmulated<DeviceBFloat16, false>(test, 1);
+  EXPECT_LE(test.Error(), 1e-2);
+}
+
+// A missing barrier would show as a result that depends on which thread runs first.
+TEST_P(AttendEmulated, DoesNotDependOnTheOrderOfThreads) {
+  AttendTestCase<DeviceHalf> first(GetParam(), 5);
+  RunEmulated(first, 1);
+  AttendTestCase<DeviceHalf> again(GetParam(), 5);
+  RunEmulated(again, 2);
+  EXPECT_TRUE(first.SameResult(again));
+}
+
+INSTANTIATE_TEST_SUITE_P(Configs, AttendEmulated, testing::ValuesIn(Configs()));
+
+// Whatever a caller may ask for.
+AttendTestConfig RandomConfig(std::mt19937& random) {
+  const auto one_of = [&](std::initializer_list<int64_t> values) {
+    return values.begin()[random() % values.size()];
+  };
+  const auto chance = [&](unsigned of) { return random() % of == 0; };
+  AttendTestConfig c;
+  c.batch = one_of({1, 2, 3});
+  c.heads = one_of({1, 1, 2, 3});
+  c.depth = one_of({1, 3, 16, 31, 33, 66});
+  c.value_channels = one_of({1, 5, 16, 63, 65, 130});
+  c.queries = chance(3) ? std::vector<int64_t>{one_of({1, 3, 65, 90})}
+                        : std::vector<int64_t>{one_of({1, 4, 9}), one_of({1, 5, 13})};
+  c.keys = chance(3) ? std::vector<int64_t>{one_of({1, 2, 64, 65, 300})}
+                     : std::vector<int64_t>{one_of({1, 2}), one_of({3, 7}), one_of({1, 5, 21})};
+  c.layout = {"pcgw"[random() % 4], "pcgw"[random() % 4], "pcgw"[random() % 4], "pcgf"[random() % 4]};
+  c.softmax = !chance(3);
+  c.mean = !c.softmax && chance(2);
+  // Weights are the same for every sample, so only maps have padding.
+  const auto valid = [&](const std::vector<int64_t>& size, bool wanted) {
+    std::vector<int64_t> extents;
+    for (int64_t i = 0; wanted && i < c.batch * static_cast<int64_t>(size.size()); ++i) {
+      extents.push_back(static_cast<int64_t>(random()) % (size[i % size.size()] + 1));
+    }
+    return extents;
+  };
+  c.valid_queries = valid(c.queries, c.layout[0] != 'w' && chance(2));
+  c.valid_keys = valid(c.keys, c.layout[1] != 'w' && c.layout[2] != 'w' && chance(2));
+  c.scale = 1.0f / std::sqrt(static_cast<float>(c.depth));
+  c.biases = chance(2);
+  c.epilogue = chance(2);
+  return c;
+}
+
+TEST(AttendEmulatedTest, RandomProblems) {
+  std::mt19937 random(7);
+  for (unsigned i = 0; i < 60; ++i) {
+    const AttendTestConfig config = RandomConfig(random);
+    AttendTestCase<float> exact(config, i);
+    RunEmulated(exact, i);
+    EXPECT_LE(exact.Error(), 1e-6) << config;
+    AttendTestCase<DeviceHalf> half(config, i);
+    RunEmulated(half, i);
+    EXPECT_LE(half.Error(), 2e-3) << config;
+  }
+}
+
+// What a sample's result is must not show in what size it was padded to, nor which others are in the batch.
+TEST(AttendEmulatedTest, APaddedSampleHasTheBitsItHasAlone) {
+  // With many query tiles, and with few, where the keys are split.
+  for (const bool few : {false, true}) {
+    AttendTestConfig config = {.batch = 2,
+                               .depth = 12,
+                               .value_channels = 20,
+                               .queries = {14, 20},
+                               .keys = {14, 20},
+                               .valid_queries = {14, 20, 11, 17},
+                               .valid_keys = {14, 20, 11, 17},
+                               .layout = "ppcp"};
+    if (few) {
+      config.queries = {9};
+      config.valid_queries = {};
+      config.layout[0] = 'w';
+    }
+    AttendTestCase<float> padded(config, 9);
+    RunEmulated(padded, 1);
+    AttendTestCase<float> alone(config, 9);
+    AttendProblem problem = alone.Problem();
+    problem.batch = 1;
+    for (Extent* extent : {&problem.queries, &problem.keys}) {
+      if (extent->valid == nullptr) continue;
+      extent->size[1] = 11;
+      extent->size[2] = 17;
+      extent->valid = nullptr;
+    }
+    for (Rows* rows : {&problem.q, &problem.k, &problem.v}) {
+      rows->data = static_cast<const float*>(rows->data) + rows->batch_stride;
+    }
+    problem.out.data = static_cast<float*>(problem.out.data) + problem.out.batch_stride;
+    std::vector<float> workspace(AttendWorkspaceFloats(problem), std::numeric_limits<float>::quiet_NaN());
+    RunAttend<float>(problem, workspace.data(), EmulatedLaunch{3});
+    int compared = 0;
+    for (size_t i = problem.out.batch_stride; i < alone.out().size(); ++i) {
+      if (std::isnan(alone.out()[i])) continue;
+      EXPECT_EQ(alone.out()[i], padded.out()[i]);
+      ++compared;
+    }
+    EXPECT_EQ(compared, (few ? 9 : 11 * 17) * 20);
+  }
+}
+
+TEST(AttendEmulatedTest, ProductsAlone) {
+  const std::vector<AttendTestConfig> configs = {
+      {.batch = 2,
+       .heads = 2,
+       .depth = 70,
+       .queries = {9, 13},
+       .keys = {66},
+       .layout = "pwwp",
+       .biases = true},
+      {.batch = 3,
+       .depth = 5,
+       .queries = {4, 6},
+       .keys = {3},
+       .valid_queries = {4, 6, 2, 5, 0, 1},
+       .layout = "cwwc",
+       .epilogue = true},
+      {.heads = 3, .depth = 33, .queries = {7}, .keys = {90}, .layout = "wwwf"},
+  };
+  for (AttendTestConfig config : configs) {
+    config.softmax = false;
+    AttendTestCase<float> exact(config, 1, /*product=*/true);
+    RunProduct<float>(exact.Problem(), EmulatedLaunch{1});
+    EXPECT_LE(exact.Error(), 1e-6) << config;
+    AttendTestCase<DeviceBFloat16> half(config, 2, /*product=*/true);
+    RunProduct<DeviceBFloat16>(half.Problem(), EmulatedLaunch{2});
+    EXPECT_LE(half.Error(), 1e-2) << config;
+  }
+}
+
+// As the PTX manual draws the fragments of mma.m16n8k16.
+TEST(AttendEmulatedTest, TensorCoreFragments) {
+  std::mt19937 random(3);
+  float a[16][16], b[16][8], want[16][8], got[16][8];
+  for (auto& row : a) {
+    for (float& value : row) value = static_cast<float>(random() % 17) - 8;
+  }
+  for (auto& row : b) {
+    for (float& value : row) value = static_cast<float>(random() % 17) - 8;
+  }
+  for (int m = 0; m < 16; ++m) {
+    for (int n = 0; n < 8; ++n) {
+      want[m][n] = static_cast<float>(m - n);
+      for (int k = 0; k < 16; ++k) want[m][n] += a[m][k] * b[k][n];
+    }
+  }
+  emulator::Launch({.block = 32, .seed = 4}, [&] {
+    const int group = static_cast<int>(threadIdx.x) >> 2;
+    const int in_group = static_cast<int>(threadIdx.x) % 4;
+    DeviceHalf left[8], right[4];
+    for (int i = 0; i < 8; ++i) {
+      const int row = i < 2 || (i >= 4 && i < 6) ? group : group + 8;
+      const int column = in_group * 2 + (i & 1) + (i < 4 ? 0 : 8);
+      left[i] = static_cast<DeviceHalf>(a[row][column]);
+    }
+    for (int i = 0; i < 4; ++i)
+      right[i] = static_cast<DeviceHalf>(b[in_group * 2 + (i & 1) + (i < 2 ? 0 : 8)][group]);
+    uint32_t left_words[4], right_words[2];
+    __builtin_memcpy(left_words, left, sizeof(left));
+    __builtin_memcpy(right_words, right, sizeof(right));
+    float sum[4];
+    for (int i = 0; i < 4; ++i) {
+      const int row = i < 2 ? group : group + 8;
+      sum[i] = static_cast<float>(row - (in_group * 2 + (i & 1)));
+    }
+    Mma(sum, left_words, right_words, DeviceHalf());
+    for (int i = 0; i < 4; ++i) got[i < 2 ? group : group + 8][in_group * 2 + (i & 1)] = sum[i];
+  });
+  for (int m = 0; m < 16; ++m) {
+    for (int n = 0; n < 8; ++n) EXPECT_EQ(got[m][n], want[m][n]) << m << ", " << n;
+  }
+}
+
+}  // namespace
+}  // namespace saccade::kernels

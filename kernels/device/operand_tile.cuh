@@ -1,0 +1,220 @@
+// The tiles that the attention core multiplies: 64 rows of up to kDepth numbers in shared memory, which 256
+// threads fetch from memory of any layout, and the product of two of them, 64 x 64 sums spread over the
+// block.
+//
+// Every product of the core has this one shape, sum[r][s] += sum over k of A[r][k] B[s][k]: queries and keys
+// over channels, and coefficients and values over keys. SimtMath computes it in float32 on every chip,
+// MmaMath of 16-bit elements on the tensor cores.
+#pragma once
+
+#include <type_traits>
+
+#include "kernels/common/device.h"
+#include "kernels/device/mma.cuh"
+
+namespace saccade::kernels {
+
+inline constexpr int kTile = 64;  // rows of a tile
+inline constexpr int kBlockThreads = 256;
+inline constexpr int kBlockWarps = kBlockThreads / kWarp;
+inline constexpr int kSums = kTile * kTile / kBlockThreads;  // of a product, per thread
+
+// Four neighbours that are read at once; also what shared tiles are made of, for the sake of its alignment.
+struct alignas(16) Float4 {
+  float at[4];
+};
+
+// An operand tile of E is kWords Float4s of shared memory, whichever the arithmetic.
+template <typename E>
+struct OperandTile {
+  static constexpr int kDepth = 32;
+  static constexpr int kWords =
+      (sizeof(E) == 4 ? kDepth * (kTile + 4) : kTile * (kDepth + 8)) * sizeof(E) / 16;
+};
+
+// A thread has 4 x 4 sums.
+template <typename E>
+struct SimtMath {
+  static constexpr int kStride = kTile + 4;  // of k: a multiple of 16 bytes that spreads k over the banks
+  static constexpr int kStep = 1;            // what depths are rounded up to
+
+  __device__ static int Index(int row, int k) { return k * kStride + row; }
+  __device__ static int Row(int i) { return static_cast<int>(threadIdx.x) / 16 * 4 + i / 4; }
+  __device__ static int Column(int i) { return static_cast<int>(threadIdx.x) % 16 * 4 + i % 4; }
+
+  // Of one float or two halves of neighbouring k.
+  __device__ static void PutWord(E* tile, int row, int k, uint32_t word) {
+    E elements[4 / sizeof(E)];
+    __builtin_memcpy(elements, &word, sizeof(word));
+    for (int i = 0; i < static_cast<int>(4 / sizeof(E)); ++i) tile[Index(row, k + i)] = elements[i];
+  }
+
+  __device__ static void LoadFour(const float* from, float (&to)[4]) {
+    const Float4 four = *reinterpret_cast<const Float4*>(from);
+    for (int i = 0; i < 4; ++i) to[i] = four.at[i];
+  }
+  template <typename Half>
+  __device__ static void LoadFour(const Half* from, float (&to)[4]) {
+    for (int i = 0; i < 4; ++i) to[i] = ToFloat(from[i]);
+  }
+
+  __device__ static void Multiply(const E* a, const E* b, int depth, float (&sum)[kSums]) {
+    a += Row(0);
+    b += Column(0);
+    SACCADE_UNROLL_BY(8)
+    for (int k = 0; k < depth; ++k) {
+      float left[4], right[4];
+      LoadFour(a + k * kStride, left);
+      LoadFour(b + k * kStride, right);
+      SACCADE_UNROLL
+      for (int i = 0; i < kSums; ++i) sum[i] += left[i / 4] * right[i % 4];
+    }
+  }
+};
+
+// A warp has 16 x 32 sums, as four fragments.
+template <typename E>
+struct MmaMath {
+  static constexpr int kDepth = OperandTile<E>::kDepth;
+  static constexpr int kStride = kDepth + 8;  // of rows: so that a fragment's words meet no bank twice
+  static constexpr int kStep = 16;
+
+  // Of a tile deeper than kDepth: of tiles that follow each other.
+  __device__ static int Index(int row, int k) {
+    return k / kDepth * (OperandTile<E>::kWords * 8) + row * kStride + k % kDepth;
+  }
+  __device__ static int Group() { return static_cast<int>(threadIdx.x) % kWarp / 4; }
+  __device__ static int InGroup() { return static_cast<int>(threadIdx.x) % 4; }
+  __device__ static int WarpRow() { return static_cast<int>(threadIdx.x) / kWarp % 4 * 16; }
+  __device__ static int WarpColumn() { return static_cast<int>(threadIdx.x) / kWarp / 4 * 32; }
+  __device__ static int Row(int i) { return WarpRow() + Group() + i / 2 % 2 * 8; }
+  __device__ static int Column(int i) { return WarpColumn() + i / 4 * 8 + 2 * InGroup() + i % 2; }
+
+  __device__ static void PutWord(E* tile, int row, int k, uint32_t word) {
+    StorePair(word, tile + Index(row, k));
+  }
+
+  __device__ static void Multiply(const E* a, const E* b, int depth, float (&sum)[kSums]) {
+    a += Index(WarpRow() + Group(), 2 * InGroup());
+    b += Index(WarpColumn() + Group(), 2 * InGroup());
+    for (int k = 0; k < depth; k += 16) {
+      const uint32_t left[4] = {LoadPair(a + k), LoadPair(a + 8 * kStride + k), LoadPair(a + k + 8),
+                                LoadPair(a + 8 * kStride + k + 8)};
+      SACCADE_UNROLL
+      for (int n = 0; n < kSums / 4; ++n) {
+        const uint32_t right[2] = {LoadPair(b + n * 8 * kStride + k), LoadPair(b + n * 8 * kStride + k + 8)};
+        float part[4];
+        for (int i = 0; i < 4; ++i) part[i] = sum[n * 4 + i];
+        Mma(part, left, right, E());
+        for (int i = 0; i < 4; ++i) sum[n * 4 + i] = part[i];
+      }
+    }
+  }
+};
+
+// threadIdx.x, worked out anew wherever it is asked for: what is derived from it need not be kept.
+__device__ inline int ThreadNow() {
+#if defined(__CUDACC__)
+  int thread;
+  asm volatile("mov.u32 %0, %%tid.x;" : "=r"(thread));
+  return thread;
+#else
+  return static_cast<int>(threadIdx.x);
+#endif
+}
+
+// Where the elements of a tile lie that has positions along one side and channels along the other.
+struct TileSource {
+  const void* data;  // of the sample, the head and the first channel
+  bool float32;      // its elements, or of the map's type
+  int64_t channel_stride;
+  const int64_t* at;  // in shared memory: the offset of each position, -1 for none
+  int channels;       // beyond them there is zero
+};
+
+// A thread's part of a tile on its way from memory to shared memory, so that the way can be overlapped with a
+// product. kRowsArePositions: rows are positions and k counts channels, else the other way round.
+template <typename T, typename Math, bool kRowsArePositions>
+class TileTransfer {
+ public:
+  // positions_adjacent: in memory, so that neighbouring threads should take neighbouring positions.
+  __device__ explicit TileTransfer(bool positions_adjacent)
+      : rows_adjacent_(positions_adjacent == kRowsArePositions) {}
+
+  __device__ void Fetch(const TileSource& from) {
+    if (from.float32) {
+      rows_adjacent_ ? FetchFrom<true, float>(from) : FetchFrom<false, float>(from);
+    } else {
+      rows_adjacent_ ? FetchFrom<true, T>(from) : FetchFrom<false, T>(from);
+    }
+  }
+  __device__ void Put(T* tile) const { rows_adjacent_ ? PutTo<true>(tile) : PutTo<false>(tile); }
+
+ private:
+  static constexpr int kDepth = OperandTile<T>::kDepth;
+  // A word of 32 bits at a time: one k, or two that follow each other.
+  static constexpr int kWord = 4 / sizeof(T);
+  static constexpr int kHeld = kTile * kDepth / kWord / kBlockThreads;
+  // So many neighbouring threads read along, a whole 32-byte sector at least; the others of a warp go on
+  // across, as else what they write would meet in few banks.
+  static constexpr int kSector = 32 / sizeof(T);
+
+  // The thread's i-th word is at row + i * row_step, k + i * k_step: along the adjacent side always at the
+  // same place.
+  template <bool kRowsAdjacent>
+  struct Place {
+    static constexpr int kBlocks = (kRowsAdjacent ? kTile : kDepth / kWord) / kSector;
+    static constexpr int kStep = kBlockWarps / kBlocks * (kWarp / kSector);
+    static constexpr int kRowStep = kRowsAdjacent ? 0 : kStep;
+    static constexpr int kKStep = kRowsAdjacent ? kStep * kWord : 0;
+    __device__ Place() {
+      const int thread = ThreadNow();
+      const int along = thread / kWarp % kBlocks * kSector + thread % kSector;
+      const int across = thread / kWarp / kBlocks * (kWarp / kSector) + thread % kWarp / kSector;
+      row = kRowsAdjacent ? along : across;
+      k = (kRowsAdjacent ? across : along) * kWord;
+    }
+    int row, k;
+  };
+
+  template <bool kRowsAdjacent, typename From>
+  __device__ void FetchFrom(const TileSource& from) {
+    using At = Place<kRowsAdjacent>;
+    const At place;
+    const int position = kRowsArePositions ? place.row : place.k;
+    const int channel = kRowsArePositions ? place.k : place.row;
+    constexpr int kPositionStep = kRowsArePositions ? At::kRowStep : At::kKStep;
+    constexpr int kChannelStep = kRowsArePositions ? At::kKStep : At::kRowStep;
+    const From* data = static_cast<const From*>(from.data) + channel * from.channel_stride;
+    SACCADE_UNROLL
+    for (int i = 0; i < kHeld; ++i) {
+      T word[kWord];
+      SACCADE_UNROLL
+      for (int w = 0; w < kWord; ++w) {
+        const int64_t at = from.at[position + i * kPositionStep + (kRowsArePositions ? 0 : w)];
+        const int further = i * kChannelStep + (kRowsArePositions ? w : 0);
+        const bool there = at >= 0 && channel + further < from.channels;
+        if constexpr (std::is_same_v<From, T>) {
+          word[w] = there ? data[at + further * from.channel_stride] : T(0.0f);
+        } else {
+          FromFloat(there ? ToFloat(data[at + further * from.channel_stride]) : 0.0f, &word[w]);
+        }
+      }
+      __builtin_memcpy(&held_[i], word, sizeof(word));
+    }
+  }
+
+  template <bool kRowsAdjacent>
+  __device__ void PutTo(T* tile) const {
+    using At = Place<kRowsAdjacent>;
+    const At place;
+    SACCADE_UNROLL
+    for (int i = 0; i < kHeld; ++i)
+      Math::PutWord(tile, place.row + i * At::kRowStep, place.k + i * At::kKStep, held_[i]);
+  }
+
+  bool rows_adjacent_;
+  uint32_t held_[kHeld];
+};
+
+}  // namespace saccade::kernels

@@ -1,0 +1,146 @@
+"""Checks the CUDA side of efficient attention on a machine with a GPU, then times it.
+
+Every result is compared with float64 on the CPU before anything is timed; any failure, a missing GPU
+included, exits non-zero. Times are medians, candidates taking turns, in one process.
+"""
+
+import pathlib
+import sys
+
+import torch
+import torch.nn.functional as F
+
+sys.path.append(str(pathlib.Path(__file__).parents[1] / "common"))
+import gpu_check  # noqa: E402
+
+MODES = (("softmax", 1, True), ("softmax", 4, True), ("softmax", 4, False), ("scaling", 2, True))
+
+
+def normalized(q, k, normalization):
+    if normalization == "softmax":
+        return q.softmax(-2), k.softmax(-1)
+    scale = q.shape[-1]**-0.5
+    return q * scale, k * scale
+
+
+def attend(q, k, v, heads, normalization):
+    q, k, v = (t.flatten(2).unflatten(1, (heads, -1)) for t in (q, k, v))
+    q, k = normalized(q, k, normalization)
+    return ((v @ k.transpose(-2, -1)) @ q).flatten(1, 2)
+
+
+def eager(x, w, heads=1, normalization="softmax"):
+    """As anyone would write the module down; w as the operator's arguments are named."""
+    flat = x.flatten(2)
+    q, k, v = (w[f"{name}_weight"] @ flat + w[f"{name}_bias"][:, None] for name in ("query", "key", "value"))
+    y = attend(q, k, v, heads, normalization)
+    if "out_weight" in w:
+        y = w["out_weight"] @ y + w["out_bias"][:, None]
+    return (y + flat).view_as(x)
+
+
+def two_sdpa(x, w):
+    """The folded form of one head and a softmax as two calls of PyTorch's own attention."""
+    positions = x.flatten(2).transpose(1, 2)[:, None]
+    batch = x.shape[0]
+    gathered = F.scaled_dot_product_attention(w["key_weight"].expand(batch, 1, -1, -1), positions, positions, scale=1.0)
+    values = (gathered @ w["value_weight"].t() + w["value_bias"]) @ w["out_weight"].t()
+    y = F.scaled_dot_product_attention(positions, w["query_weight"].expand(batch, 1, -1, -1), values,
+                                       attn_mask=w["query_bias"].expand(batch, 1, positions.shape[2], -1), scale=1.0)
+    return (y + w["out_bias"] + positions).transpose(2, 3).reshape(x.shape)
+
+
+def weights(channels, keys, values, projected, dtype):
+    w = {}
+    for name, rows, columns in (("query", keys, channels), ("key", keys, channels), ("value", values, channels),
+                                ("out", channels, values)):
+        w[f"{name}_weight"] = torch.randn(rows, columns) / columns**0.5
+        w[f"{name}_bias"] = torch.randn(rows)
+    if not projected:
+        del w["out_weight"], w["out_bias"]
+    return {name: t.to(dtype) for name, t in w.items()}
+
+
+def module(ops, x, w, heads=1, normalization="softmax", valid=None):
+    names = ("key_weight", "query_weight", "value_weight", "key_bias", "query_bias", "value_bias", "out_weight",
+             "out_bias")
+    return ops.efficient_attention_module(x, *(w.get(name) for name in names), heads, normalization, True, valid)
+
+
+def check_one(ops, shape, keys, dtype, memory_format, mode):
+    normalization, heads, projected = mode
+    what = f"{shape} {keys} keys {dtype} {memory_format} {mode}"
+    x = (torch.randn(shape) + 0.2).to(dtype).contiguous(memory_format=memory_format)
+    w = weights(shape[1], keys, keys if projected else shape[1], projected, dtype)
+    expected = eager(x.double(), {name: t.double() for name, t in w.items()}, heads, normalization)
+    x, w = x.cuda(), {name: t.cuda() for name, t in w.items()}
+    got = module(ops, x, w, heads, normalization)
+    error = gpu_check.check_error(what, got, expected, eager(x, w, heads, normalization))
+    assert torch.equal(got, module(ops, x, w, heads, normalization)), f"{what}: changes from run to run"
+    for b in range(shape[0]):
+        alone = module(ops, x[b:b + 1], w, heads, normalization)
+        assert torch.equal(alone, got[b:b + 1]), f"{what}: sample {b} depends on its batch"
+    q, k, v = torch.randn_like(x), torch.randn_like(x), torch.randn_like(x)
+    plain = ops.efficient_attention(q, k, v, heads, normalization)
+    expected = attend(q.double().cpu(), k.double().cpu(), v.double().cpu(), heads, normalization).view(shape)
+    gpu_check.check_error(f"bare {what}", plain, expected)
+    print(f"  ok {what} error {error:.1e}")
+
+
+def check_padding(ops, dtype, mode):
+    normalization, heads, projected = mode
+    x = (torch.randn(2, 64, 29, 31) + 0.2).to(dtype).cuda()
+    w = {name: t.cuda() for name, t in weights(64, 32, 32 if projected else 64, projected, dtype).items()}
+    padded = torch.full((2, 64, 32, 40), float("nan"), dtype=dtype, device="cuda")
+    padded[:, :, :29, :31] = x
+    valid = torch.tensor([[29, 31], [29, 31]], device="cuda")
+    got = module(ops, padded, w, heads, normalization, valid)
+    assert torch.equal(got[:, :, :29, :31], module(ops, x, w, heads, normalization)), f"padding shows in {dtype} {mode}"
+    assert got[:, :, 29:].abs().sum() == 0 and got[:, :, :, 31:].abs().sum() == 0, f"padding is not zero in {dtype}"
+    gpu_check.check_capture(f"{dtype} {mode}", lambda: module(ops, padded, w, heads, normalization, valid))
+
+
+def time_one(ops, name, shape, keys, dtype):
+    x = (torch.randn(shape) + 0.2).to(dtype).cuda()
+    w = {name: t.cuda() for name, t in weights(shape[1], keys, keys, True, dtype).items()}
+    wide = {name: t.float() for name, t in w.items()}
+    compiled = torch.compile(eager)
+    out = torch.empty_like(x)
+    candidates = {
+        "saccade": lambda: module(ops, x, wide),
+        "saccade, graph": gpu_check.captured(lambda: module(ops, x, wide)),
+        "eager, graph": gpu_check.captured(lambda: eager(x, w)),
+        "torch.compile, graph": gpu_check.captured(lambda: compiled(x, w)),
+        "copy, graph": gpu_check.captured(lambda: out.copy_(x)),
+    }
+    if shape[1] <= 256:
+        candidates["2 x SDPA, graph"] = gpu_check.captured(lambda: two_sdpa(x, w))
+    medians = gpu_check.medians_us(candidates, rounds=50)
+    ours, nbytes = medians["saccade, graph"], x.numel() * x.element_size()
+    print(f"{name} {tuple(shape)} {keys} keys {dtype}: {3 * nbytes / ours / 1e3:.0f} GB/s of the bytes it must move, "
+          f"a copy {2 * nbytes / medians['copy, graph'] / 1e3:.0f} GB/s")
+    gpu_check.print_medians(medians, "saccade, graph")
+
+
+def main():
+    ops, quick = gpu_check.start(__doc__)
+    shapes = (((2, 32, 7, 9), 16), ((1, 264, 5, 13), 64)) if quick else (
+        ((2, 32, 7, 9), 16), ((3, 64, 28, 28), 64), ((1, 256, 56, 80), 64), ((2, 12, 1, 1), 4), ((1, 36, 7, 131), 20),
+        ((1, 1024, 28, 40), 64), ((1, 2048, 7, 10), 64), ((1, 64, 300, 301), 64))
+    for dtype in gpu_check.BOUNDS:
+        for shape, keys in shapes:
+            for memory_format in (torch.contiguous_format, torch.channels_last):
+                for mode in MODES:
+                    check_one(ops, shape, keys, dtype, memory_format, mode)
+        for mode in MODES:
+            check_padding(ops, dtype, mode)
+    if quick:
+        return
+    for dtype in (torch.float32, torch.bfloat16):
+        for name, shape in (("fpn1", (1, 256, 224, 320)), ("fpn2", (1, 256, 112, 160)), ("fpn3", (1, 256, 56, 80)),
+                            ("fpn5", (1, 256, 14, 20)), ("res3", (1, 1024, 56, 80)), ("res4", (1, 2048, 28, 40))):
+            time_one(ops, name, shape, 64, dtype)
+
+
+if __name__ == "__main__":
+    main()

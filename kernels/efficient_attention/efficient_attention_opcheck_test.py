@@ -1,0 +1,116 @@
+"""The operator as Python sees it: torch.library.opcheck, gradients, and an independent composition."""
+
+import os
+import pathlib
+
+import pytest
+import torch
+
+LIBRARY = pathlib.Path(os.environ["SACCADE_BUILD_DIR"]) / "lib" / "libsaccade_kernels.so"
+torch.ops.load_library(LIBRARY)
+OPS = torch.ops.saccade
+
+MODES = ("softmax", "scaling")
+
+
+def random(*shape, dtype=torch.float64, grad=False):
+    return (torch.randn(*shape, dtype=torch.float64) + 0.2).to(dtype).requires_grad_(grad)
+
+
+def weights_of(channels, keys, values, dtype=torch.float64, grad=False):
+    """key, query, value, their biases, out and its bias, as the module takes them."""
+    matrices = [random(keys, channels), random(keys, channels), random(values, channels)]
+    rest = [random(keys), random(keys), random(values), random(channels, values), random(channels)]
+    return [t.to(dtype).requires_grad_(grad) for t in matrices + rest]
+
+
+def by_einsum(q, k, v, heads, mode):
+    """Position by position, from the paper's equations 1 and 2."""
+    q, k, v = (t.flatten(2).unflatten(1, (heads, -1)) for t in (q, k, v))
+    if mode == "softmax":
+        q, k = q.softmax(2), k.softmax(3)
+    else:
+        q, k = (t / t.shape[-1] ** 0.5 for t in (q, k))
+    similarity = torch.einsum("bhdi,bhdj->bhij", q, k)
+    return torch.einsum("bhij,bhcj->bhci", similarity, v).flatten(1, 2)
+
+
+def by_modules(x, key, query, value, key_bias, query_bias, value_bias, out, out_bias, heads, mode):
+    conv = torch.nn.functional.conv2d
+    q, k, v = (conv(x, w[:, :, None, None], b)
+               for w, b in ((query, query_bias), (key, key_bias), (value, value_bias)))
+    attended = by_einsum(q, k, v, heads, mode).view_as(v)
+    return conv(attended, out[:, :, None, None], out_bias) + x
+
+
+SAMPLES = {
+    "picture": ((2, 4, 3, 5), None),
+    "padded": ((2, 4, 3, 5), [[3, 5], [2, 3]]),
+    "line": ((1, 4, 7), None),
+    "clip": ((2, 4, 2, 2, 3), [[2, 2, 3], [1, 2, 2]]),
+}
+
+
+def sample_of(name, count=1, grad=False):
+    shape, valid = SAMPLES[name]
+    return [random(*shape, grad=grad) for _ in range(count)], None if valid is None else torch.tensor(valid)
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("sample", SAMPLES)
+def test_opcheck(sample, mode):
+    (q, k, v), valid = sample_of(sample, 3)
+    torch.library.opcheck(OPS.efficient_attention.default, (q, k, v, 2, mode, valid))
+    torch.library.opcheck(OPS.efficient_attention_module.default, (q, *weights_of(4, 6, 2), 2, mode, True, valid))
+
+
+# Each of these traces forward and backward with symbolic shapes, which takes seconds.
+def test_opcheck_with_gradients():
+    (x,), valid = sample_of("padded", grad=True)
+    torch.library.opcheck(OPS.efficient_attention.default, (x, x, x, 2, "softmax", valid))
+    torch.library.opcheck(OPS.efficient_attention_module.default,
+                          (x, *weights_of(4, 2, 2, grad=True), 2, "softmax", True, valid))
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("sample", SAMPLES)
+def test_gradients(sample, mode):
+    (q, k, v), valid = sample_of(sample, 3, grad=True)
+    assert torch.autograd.gradcheck(lambda *t: OPS.efficient_attention(*t, 2, mode, valid), (q, k, v))
+    assert torch.autograd.gradcheck(lambda *t: OPS.efficient_attention_module(*t, 2, mode, True, valid),
+                                    (q, *weights_of(4, 6, 2, grad=True)))
+
+
+@pytest.mark.parametrize("heads", [1, 2, 4])
+@pytest.mark.parametrize("mode", MODES)
+def test_matches_an_independent_composition(heads, mode):
+    q, k = (random(3, 8, 11, 6) for _ in range(2))
+    v = random(3, 12, 11, 6)
+    torch.testing.assert_close(OPS.efficient_attention(q, k, v, heads, mode),
+                               by_einsum(q, k, v, heads, mode).view_as(v), rtol=1e-11, atol=1e-12)
+    weights = weights_of(12, 8, 4)
+    torch.testing.assert_close(OPS.efficient_attention_module(v, *weights, heads, mode),
+                               by_modules(v, *weights, heads, mode), rtol=1e-10, atol=1e-11)
+
+
+def test_weights_as_convolutions_store_them():
+    x = random(2, 8, 5, 7, dtype=torch.float32)
+    weights = weights_of(8, 4, 4, dtype=torch.float32)
+    stored = [w[:, :, None, None] if w.dim() == 2 else w for w in weights]
+    assert torch.equal(OPS.efficient_attention_module(x, *weights), OPS.efficient_attention_module(x, *stored))
+
+
+def test_training_and_serving_agree():
+    x = random(2, 16, 9, 8, dtype=torch.float32)
+    weights = weights_of(16, 8, 8, dtype=torch.float32)
+    trained = OPS.efficient_attention_module(x.clone().requires_grad_(), *weights)
+    assert trained.grad_fn is not None
+    torch.testing.assert_close(OPS.efficient_attention_module(x, *weights), trained.detach(), rtol=1e-5, atol=1e-4)
+
+
+def test_compiles_without_a_graph_break():
+    x = random(2, 8, 5, 7, dtype=torch.float32)
+    weights = weights_of(8, 4, 4, dtype=torch.float32)
+    compiled = torch.compile(lambda t: OPS.efficient_attention_module(t, *weights) * 2, backend="aot_eager",
+                             fullgraph=True)
+    torch.testing.assert_close(compiled(x), OPS.efficient_attention_module(x, *weights) * 2)

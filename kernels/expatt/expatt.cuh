@@ -1,0 +1,380 @@
+// Explicitly modelled attention on CUDA, on raw pointers, compiled by nvcc and, through the emulator, g++.
+//   tables   G by distance, from sigma and the extents where they are: on the device, unknown to the host
+//   mix      a 1x1 convolution before the map, and one after it, if the problem has them
+//   then, by kind:
+//   mean     constant: a block per sample and channel
+//   totals, columns, rows
+//            gaussian and exponential_manhattan: the sum of each channel, a product with Gx, and one with Gy
+//            that adds the total and divides: 2 N (h + w) C operations
+//   direct   linear, cosine, exponential_euclidean: the product with the whole map, whose entries are found
+//            by distance as it goes and never stored: 2 N^2 C operations, as much as a cached map costs
+// That holds for every extent and radius without waiting for either; the price is that tables (H W values a
+// sample at most) are made by every call, and that the direct product stays quadratic: at 56 x 56 ten times
+// the operations of what the CPU does with frequencies, which wants tables that only the host could choose.
+// Sums are float32, cut into lengths of kDepth. No atomics: the order of every sum depends on positions and
+// channels alone.
+#pragma once
+
+#include <cmath>
+
+#include "kernels/common/device.h"
+#include "kernels/device/box.cuh"
+#include "kernels/device/launch.cuh"
+#include "kernels/expatt/expatt_block.cuh"
+#include "kernels/expatt/expatt_problem.h"
+
+namespace saccade::kernels {
+
+struct ExpattCuda : ExpattBlockSize {
+  // `workspace` may hold anything and has FloatsOfWorkspace floats.
+  ExpattCuda(const ExpattProblem& problem, float* workspace)
+      : p(problem),
+        height(static_cast<int>(problem.extent.size[1])),
+        width(static_cast<int>(problem.extent.size[2])),
+        plane(problem.extent.size[1] * problem.extent.size[2]),
+        separable(IsSeparable(problem.kind)) {
+    const int64_t maps = p.batch * p.map_channels * plane;
+    table_floats = separable ? 2 * (height + width) : p.kind == ExpattKind::kConstant ? 0 : plane;
+    tables = workspace;
+    totals = tables + table_floats * Tables();
+    turned = totals + (separable ? p.batch * p.map_channels : 0);
+    mixed = turned + (separable ? maps : 0);
+    mapped = mixed + (p.before != nullptr ? maps : 0);
+    end = mapped + (p.after != nullptr ? maps : 0);
+  }
+
+  int64_t FloatsOfWorkspace() const { return end - tables; }
+  // Where all samples have one extent they share one.
+  int64_t Tables() const { return p.extent.valid == nullptr ? 1 : p.batch; }
+
+  // A float32 map in the workspace, its positions where the full extent has them.
+  BasicFeatureMap<void> MapAt(float* data) const {
+    return {data, p.map_channels * plane, plane, {0, width, 1}};
+  }
+
+  ExpattProblem p;
+  int height, width;
+  int64_t plane;
+  bool separable;
+  int64_t table_floats;
+  // [tables, table_floats]. Separable: Gy by distance [H], Gx [W], the sums of their rows [H], [W]; else G +
+  // 1 by distance [H, W].
+  float* tables;
+  float* totals;  // [B, map channels]
+  float* turned;  // [B, map channels, H, W], after Gx
+  float* mixed;   // likewise, before the map
+  float* mapped;  // likewise, after the map
+  float* end;
+};
+
+// What one launch reads and writes.
+struct ExpattStep {
+  ExpattCuda run;
+  FeatureMap from;
+  OutputMap to;
+  int64_t from_channels;
+  int64_t to_channels;
+  const float* weights;  // of mix
+  const float* bias;     // or null
+  int64_t row_blocks;    // of the product, per sample
+  int64_t column_blocks;
+};
+
+// The block's sample and part of its product.
+struct ExpattBlock {
+  __device__ explicit ExpattBlock(const ExpattStep& step) {
+    const auto block = static_cast<int64_t>(blockIdx.x);
+    sample = block / (step.row_blocks * step.column_blocks);
+    row = static_cast<int>(block / step.column_blocks % step.row_blocks);
+    column = static_cast<int>(block % step.column_blocks);
+  }
+  int64_t sample;
+  int row, column;
+};
+
+__device__ inline float ExpattSigma(const ExpattProblem& p) {
+  if (p.device_sigma == nullptr) return static_cast<float>(p.sigma);
+  switch (p.device_sigma_dtype) {
+    case Dtype::kFloat16:
+      return ToFloat(*static_cast<const DeviceHalf*>(p.device_sigma));
+    case Dtype::kBFloat16:
+      return ToFloat(*static_cast<const DeviceBFloat16*>(p.device_sigma));
+    default:
+      return *static_cast<const float*>(p.device_sigma);
+  }
+}
+
+// A factor of a separable G: for distance d on a line of `size`.
+__device__ inline float ExpattLineWeight(ExpattKind kind, int d, int size, float sigma) {
+  const float part = static_cast<float>(d) / static_cast<float>(size);
+  return kind == ExpattKind::kGaussian ? expf(-part * part / (2 * sigma * sigma)) : expf(-part / sigma);
+}
+
+// G for the others.
+__device__ inline float ExpattWeight(ExpattKind kind, int dy, int dx, int height, int width, float sigma) {
+  const auto y = static_cast<float>(dy);
+  const auto x = static_cast<float>(dx);
+  const auto h = static_cast<float>(height);
+  const auto w = static_cast<float>(width);
+  if (kind == ExpattKind::kExponentialEuclidean) {
+    return expf(-sqrtf(x / w * (x / w) + y / h * (y / h)) / sigma);
+  }
+  const float part = sqrtf((x * x + y * y) / (h * h + w * w));
+  return kind == ExpattKind::kLinear ? 1 - part : 0.5f * (1 + cosf(3.14159265358979f * part));
+}
+
+__device__ inline int ExpattDistance(int a, int b) { return a < b ? b - a : a - b; }
+
+// A thread per entry of a table. Entries that the sample's extent does not reach are never looked up.
+__global__ void __launch_bounds__(ExpattCuda::kThreads) ExpattTablesKernel(ExpattStep step) {
+  const ExpattCuda& run = step.run;
+  const int64_t blocks = (run.table_floats + ExpattCuda::kThreads - 1) / ExpattCuda::kThreads;
+  const int64_t sample = blockIdx.x / blocks;
+  const int64_t entry = blockIdx.x % blocks * ExpattCuda::kThreads + threadIdx.x;
+  if (entry >= run.table_floats) return;
+  const DeviceBox box(run.p.extent, sample);
+  const float sigma = ExpattSigma(run.p);
+  float* to = run.tables + sample * run.table_floats + entry;
+  if (!run.separable) {
+    const int y = static_cast<int>(entry / run.width);
+    const int x = static_cast<int>(entry % run.width);
+    *to = 1 + ExpattWeight(run.p.kind, y, x, box.size[1], box.size[2], sigma);
+    return;
+  }
+  const int line = run.height + run.width;
+  const int within = static_cast<int>(entry % line);
+  const bool rows = within < run.height;
+  const int size = rows ? box.size[1] : box.size[2];
+  const int i = rows ? within : within - run.height;
+  if (entry < line) {
+    *to = ExpattLineWeight(run.p.kind, i, size, sigma);
+    return;
+  }
+  float sum = 0;
+  for (int j = 0; j < size; ++j) sum += ExpattLineWeight(run.p.kind, ExpattDistance(i, j), size, sigma);
+  *to = sum;
+}
+
+__device__ inline const float* ExpattTableOf(const ExpattCuda& run, int64_t sample) {
+  return run.tables + (run.p.extent.valid == nullptr ? 0 : sample) * run.table_floats;
+}
+
+// The sum of one channel's valid values.
+template <typename In>
+__device__ float ExpattChannelSum(const FeatureMap& map, const DeviceBox& box, int64_t sample,
+                                  int64_t channel) {
+  float sum = 0;
+  for (int i = static_cast<int>(threadIdx.x); i < box.Positions(); i += ExpattCuda::kThreads) {
+    sum += ExpattReadAt<In>(map, sample, channel, i / box.size[2], i % box.size[2]);
+  }
+  return ExpattBlockSum(sum);
+}
+
+// A block per sample and channel.
+template <typename In>
+__global__ void __launch_bounds__(ExpattCuda::kThreads) ExpattTotalsKernel(ExpattStep step) {
+  const int64_t sample = blockIdx.x / step.from_channels;
+  const int64_t channel = blockIdx.x % step.from_channels;
+  const float sum = ExpattChannelSum<In>(step.from, DeviceBox(step.run.p.extent, sample), sample, channel);
+  if (threadIdx.x == 0) step.run.totals[blockIdx.x] = sum;
+}
+
+template <typename In, typename Out>
+__global__ void __launch_bounds__(ExpattCuda::kThreads) ExpattMeanKernel(ExpattStep step) {
+  const ExpattCuda& run = step.run;
+  const int64_t sample = blockIdx.x / step.from_channels;
+  const int64_t channel = blockIdx.x % step.from_channels;
+  const DeviceBox box(run.p.extent, sample);
+  const float sum = ExpattChannelSum<In>(step.from, box, sample, channel);
+  const float mean =
+      sum / static_cast<float>(box.Positions()) + (step.bias == nullptr ? 0 : step.bias[channel]);
+  for (int64_t i = threadIdx.x; i < run.plane; i += ExpattCuda::kThreads) {
+    const int y = static_cast<int>(i / run.width);
+    const int x = static_cast<int>(i % run.width);
+    ExpattWriteAt<Out>(step.to, sample, channel, y, x, y < box.size[1] && x < box.size[2] ? mean : 0.0f);
+  }
+}
+
+// Rows are channels and the picture's rows, columns its columns.
+template <typename In>
+__global__ void __launch_bounds__(ExpattCuda::kThreads) ExpattColumnsKernel(ExpattStep step) {
+  const ExpattCuda& run = step.run;
+  const ExpattBlock block(step);
+  const DeviceBox box(run.p.extent, block.sample);
+  const int height = box.size[1];
+  const int width = box.size[2];
+  const float* weights = ExpattTableOf(run, block.sample) + run.height;
+  float* to = run.turned + block.sample * step.from_channels * run.plane;
+  ExpattBlockProduct(
+      block.row, block.column, static_cast<int>(step.from_channels) * height, width, width,
+      [&](int row, int x) {
+        return ExpattReadAt<In>(step.from, block.sample, row / height, row % height, x);
+      },
+      [&](int x, int column) { return weights[ExpattDistance(x, column)]; },
+      [&](int row, int column, float sum, float) {
+        to[row / height * run.plane + row % height * run.width + column] = sum;
+      });
+}
+
+// Rows are the picture's rows, columns channels and its columns; padding too, which is written as zero.
+template <typename Out>
+__global__ void __launch_bounds__(ExpattCuda::kThreads) ExpattRowsKernel(ExpattStep step) {
+  const ExpattCuda& run = step.run;
+  const ExpattBlock block(step);
+  const DeviceBox box(run.p.extent, block.sample);
+  const float* weights = ExpattTableOf(run, block.sample);
+  const float* row_sums = weights + run.height + run.width;
+  const float* column_sums = row_sums + run.height;
+  const float* from = run.turned + block.sample * step.from_channels * run.plane;
+  const float* totals = run.totals + block.sample * step.from_channels;
+  const auto positions = static_cast<float>(box.Positions());
+  ExpattBlockProduct(
+      block.row, block.column, run.height, static_cast<int>(step.from_channels) * run.width, box.size[1],
+      [&](int row, int y) { return row < box.size[1] ? weights[ExpattDistance(row, y)] : 0.0f; },
+      [&](int y, int column) {
+        const int x = column % run.width;
+        return x < box.size[2] ? from[column / run.width * run.plane + y * run.width + x] : 0.0f;
+      },
+      [&](int row, int column, float sum, float) {
+        const int x = column % run.width;
+        const int channel = column / run.width;
+        float y = 0;
+        if (row < box.size[1] && x < box.size[2]) {
+          y = (sum + totals[channel]) / (positions + row_sums[row] * column_sums[x]);
+          if (step.bias != nullptr) y += step.bias[channel];
+        }
+        ExpattWriteAt<Out>(step.to, block.sample, channel, row, x, y);
+      });
+}
+
+// Rows are channels, columns positions, padding included, and sums run over the valid ones. The sum of a row
+// of the map comes along with the product.
+template <typename In, typename Out>
+__global__ void __launch_bounds__(ExpattCuda::kThreads) ExpattDirectKernel(ExpattStep step) {
+  const ExpattCuda& run = step.run;
+  const ExpattBlock block(step);
+  const DeviceBox box(run.p.extent, block.sample);
+  const int width = box.size[2];
+  const float* weights = ExpattTableOf(run, block.sample);
+  const auto is_valid = [&](int position) {
+    return position / run.width < box.size[1] && position % run.width < width;
+  };
+  ExpattBlockProduct(
+      block.row, block.column, static_cast<int>(step.from_channels), static_cast<int>(run.plane),
+      box.Positions(),
+      [&](int channel, int i) {
+        return ExpattReadAt<In>(step.from, block.sample, channel, i / width, i % width);
+      },
+      [&](int i, int position) {
+        if (!is_valid(position)) return 0.0f;
+        return weights[ExpattDistance(position / run.width, i / width) * run.width +
+                       ExpattDistance(position % run.width, i % width)];
+      },
+      [&](int channel, int position, float sum, float weight) {
+        float y = 0;
+        if (is_valid(position)) y = sum / weight + (step.bias == nullptr ? 0 : step.bias[channel]);
+        ExpattWriteAt<Out>(step.to, block.sample, channel, position / run.width, position % run.width, y);
+      });
+}
+
+// Rows are the channels that come out, columns positions, padding included: it is not read, and written as
+// zero.
+template <typename In, typename Out>
+__global__ void __launch_bounds__(ExpattCuda::kThreads) ExpattMixKernel(ExpattStep step) {
+  const ExpattCuda& run = step.run;
+  const ExpattBlock block(step);
+  const DeviceBox box(run.p.extent, block.sample);
+  const auto is_valid = [&](int position) {
+    return position / run.width < box.size[1] && position % run.width < box.size[2];
+  };
+  ExpattBlockProduct(
+      block.row, block.column, static_cast<int>(step.to_channels), static_cast<int>(run.plane),
+      static_cast<int>(step.from_channels),
+      [&](int row, int channel) { return step.weights[row * step.from_channels + channel]; },
+      [&](int channel, int position) {
+        return is_valid(position) ? ExpattReadAt<In>(step.from, block.sample, channel, position / run.width,
+                                                     position % run.width)
+                                  : 0.0f;
+      },
+      [&](int row, int position, float sum, float) {
+        float y = 0;
+        if (is_valid(position)) y = sum + (step.bias == nullptr ? 0 : step.bias[row]);
+        ExpattWriteAt<Out>(step.to, block.sample, row, position / run.width, position % run.width, y);
+      });
+}
+
+// Launches a product's kernel over all samples.
+template <typename Launch>
+void LaunchExpattProduct(void (*kernel)(ExpattStep), int64_t rows, int64_t columns, ExpattStep step,
+                         const Launch& launch) {
+  step.row_blocks = (rows + ExpattCuda::kRows - 1) / ExpattCuda::kRows;
+  step.column_blocks = (columns + ExpattCuda::kColumns - 1) / ExpattCuda::kColumns;
+  launch(kernel, step.run.p.batch * step.row_blocks * step.column_blocks, ExpattCuda::kThreads, step);
+}
+
+// The map alone, from step.from to step.to.
+template <typename In, typename Out, typename Launch>
+void RunExpattMap(const ExpattStep& step, const Launch& launch) {
+  const ExpattCuda& run = step.run;
+  const int64_t channels = run.p.map_channels;
+  const int64_t maps = run.p.batch * channels;
+  if (run.p.kind == ExpattKind::kConstant) {
+    launch(ExpattMeanKernel<In, Out>, maps, ExpattCuda::kThreads, step);
+    return;
+  }
+  const int64_t blocks = (run.table_floats + ExpattCuda::kThreads - 1) / ExpattCuda::kThreads;
+  launch(ExpattTablesKernel, run.Tables() * blocks, ExpattCuda::kThreads, step);
+  if (!run.separable) {
+    LaunchExpattProduct(ExpattDirectKernel<In, Out>, channels, run.plane, step, launch);
+    return;
+  }
+  launch(ExpattTotalsKernel<In>, maps, ExpattCuda::kThreads, step);
+  LaunchExpattProduct(ExpattColumnsKernel<In>, channels * run.height, run.width, step, launch);
+  LaunchExpattProduct(ExpattRowsKernel<Out>, run.height, channels * run.width, step, launch);
+}
+
+// Calls launch (see launch.cuh) for each kernel in turn. T is the type of x and out.
+template <typename T, typename Launch>
+void RunExpattCuda(const ExpattProblem& p, float* workspace, const Launch& launch) {
+  const ExpattCuda run(p, workspace);
+  const auto read = [&](float* data) {
+    const OutputMap map = run.MapAt(data);
+    return FeatureMap{map.data, map.batch_stride, map.channel_stride, {0, run.width, 1}};
+  };
+  ExpattStep step{run, p.x, p.out, p.map_channels, p.map_channels, nullptr, nullptr, 1, 1};
+  if (p.before != nullptr) {
+    ExpattStep mix = step;
+    mix.from_channels = p.channels;
+    mix.to = run.MapAt(run.mixed);
+    mix.weights = static_cast<const float*>(p.before);
+    LaunchExpattProduct(ExpattMixKernel<T, float>, p.map_channels, run.plane, mix, launch);
+    step.from = read(run.mixed);
+  }
+  if (p.after == nullptr) {
+    step.bias = static_cast<const float*>(p.bias);
+    p.before != nullptr ? RunExpattMap<float, T>(step, launch) : RunExpattMap<T, T>(step, launch);
+    return;
+  }
+  step.to = run.MapAt(run.mapped);
+  p.before != nullptr ? RunExpattMap<float, float>(step, launch) : RunExpattMap<T, float>(step, launch);
+  step.from = read(run.mapped);
+  step.to = p.out;
+  step.to_channels = p.out_channels;
+  step.weights = static_cast<const float*>(p.after);
+  step.bias = static_cast<const float*>(p.bias);
+  LaunchExpattProduct(ExpattMixKernel<float, T>, p.out_channels, run.plane, step, launch);
+}
+
+// Positions, and channels times a side of the picture, are counted in 32 bits, and grids have one dimension.
+inline bool ExpattCudaFits(const ExpattProblem& p) {
+  const int64_t plane = p.extent.size[1] * p.extent.size[2];
+  const int64_t side = p.extent.size[1] > p.extent.size[2] ? p.extent.size[1] : p.extent.size[2];
+  int64_t channels = p.channels > p.out_channels ? p.channels : p.out_channels;
+  if (p.map_channels > channels) channels = p.map_channels;
+  constexpr int64_t kMost = kMaxBlocks - 2 * ExpattCuda::kThreads;
+  return plane <= kMost && channels * (side + ExpattCuda::kRows) <= kMost && p.batch * channels <= kMost &&
+         p.batch * (plane / ExpattCuda::kColumns + 1) * (channels / ExpattCuda::kRows + 1) <= kMost &&
+         p.batch * (channels * side / ExpattCuda::kRows + 1) * (side / ExpattCuda::kRows + 1) <= kMost;
+}
+
+}  // namespace saccade::kernels

@@ -1,0 +1,24 @@
+// Explicitly modelled attention on the CPU, below tensors: knows neither LibTorch nor its threads.
+#pragma once
+
+#include <cstddef>
+
+#include "kernels/common/cpu_isa.h"
+#include "kernels/common/parallel.h"
+#include "kernels/expatt/expatt_problem.h"
+
+namespace saccade::kernels {
+
+// Bytes of workspace that RunExpattCpu needs for this problem on at most `threads` threads.
+template <typename A>
+size_t ExpattCpuWorkspaceBytes(const ExpattProblem& problem, int threads);
+
+// Computes problem.out. A is the type that sums are kept in: double for maps of double, else float. The
+// workspace is the caller's, aligned as by new, and may hold anything. Blocks until done; allocates nothing
+// but the tables of extents that are not in the cache (expatt_tables.h). What is added up, and in which
+// order, depends on a sample's positions and the channels alone, so neither the threads nor the rest of the
+// batch change a bit of it.
+template <typename A>
+void RunExpattCpu(const ExpattProblem& problem, CpuIsa isa, const Parallel& parallel, std::byte* workspace);
+
+}  // namespace saccade::kernels

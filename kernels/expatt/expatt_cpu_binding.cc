@@ -1,0 +1,66 @@
+#include <ATen/ops/empty.h>
+#include <torch/library.h>
+
+#include "kernels/common/check.h"
+#include "kernels/common/parallel.h"
+#include "kernels/expatt/expatt_binding.h"
+#include "kernels/expatt/expatt_cpu.h"
+#include "kernels/tile/tile.h"
+
+namespace saccade::kernels {
+namespace {
+
+template <typename A>
+void RunAs(const ExpattCall& call) {
+  const Parallel parallel = TorchParallel();
+  const auto bytes = static_cast<int64_t>(ExpattCpuWorkspaceBytes<A>(call.problem, parallel.threads));
+  const at::Tensor workspace = at::empty({bytes}, call.out.options().dtype(at::kByte));
+  RunExpattCpu<A>(call.problem, BestCpuIsa(), parallel,
+                  static_cast<std::byte*>(workspace.mutable_data_ptr()));
+}
+
+at::Tensor Run(const ExpattCall& call) {
+  if (call.out.numel() == 0) return call.out;
+  IsDouble(call.problem.dtype) ? RunAs<double>(call) : RunAs<float>(call);
+  return call.out;
+}
+
+void CheckOnCpu(const char* op, const char* argument, const at::Tensor& map, const OptionalTensor& valid) {
+  CheckDtype(op, argument, map, {at::kFloat, at::kBFloat16, at::kDouble});
+  CheckValidExtents(op, valid, map);
+}
+
+at::Tensor ExpattCpu(const at::Tensor& v, std::string_view kind, const at::Tensor& sigma,
+                     const OptionalTensor& valid) {
+  constexpr auto kOp = "expatt";
+  const ExpattKind known = CheckExpatt(v, kind, sigma, valid);
+  CheckOnCpu(kOp, "v", v, valid);
+  ExpattCall call = BindExpatt(v, known, valid);
+  call.problem.sigma = sigma.item<double>();
+  CheckSigma(kOp, known, call.problem.sigma);
+  return Run(call);
+}
+
+at::Tensor ExpattModuleCpu(const at::Tensor& x, const at::Tensor& value_weight,
+                           const OptionalTensor& value_bias, const OptionalTensor& out_weight,
+                           const OptionalTensor& out_bias, std::string_view kind, double sigma,
+                           const OptionalTensor& valid) {
+  constexpr auto kOp = "expatt_module";
+  const ExpattWeights weights{value_weight, value_bias, out_weight, out_bias};
+  const ExpattKind known = CheckExpattModule(x, weights, kind, sigma, valid);
+  CheckOnCpu(kOp, "x", x, valid);
+  CheckFinite(kOp, "value_weight", value_weight);
+  CheckFinite(kOp, "value_bias", value_bias);
+  CheckFinite(kOp, "out_weight", out_weight);
+  CheckFinite(kOp, "out_bias", out_bias);
+  return Run(BindExpattModule(x, weights, known, sigma, valid));
+}
+
+}  // namespace
+
+TORCH_LIBRARY_IMPL(saccade, CPU, m) {
+  m.impl("expatt", ExpattCpu);
+  m.impl("expatt_module", ExpattModuleCpu);
+}
+
+}  // namespace saccade::kernels

@@ -1,0 +1,57 @@
+// The CUDA side of the binding; part of the plugin, registered when that is opened.
+#include "kernels/expatt/expatt_cuda.h"
+
+#include <ATen/ops/empty.h>
+#include <c10/cuda/CUDAGuard.h>
+#include <c10/cuda/CUDAStream.h>
+#include <c10/util/Exception.h>
+#include <torch/library.h>
+
+#include "kernels/expatt/expatt_binding.h"
+
+namespace saccade::kernels {
+namespace {
+
+at::Tensor Run(const char* op, const ExpattCall& call) {
+  if (call.out.numel() == 0) return call.out;
+  const int64_t floats = ExpattCudaWorkspaceFloats(call.problem);
+  TORCH_CHECK(floats >= 0, op, ": on CUDA expected fewer than 2^31 positions and blocks, got a result of ",
+              call.out.sizes());
+  // From the caching allocator on this stream, so it may be released while the kernels still run.
+  const at::Tensor workspace = at::empty({floats}, call.out.options().dtype(at::kFloat));
+  const char* error = LaunchExpattCuda(call.problem, workspace.mutable_data_ptr<float>(),
+                                       c10::cuda::getCurrentCUDAStream().stream());
+  TORCH_CHECK(error == nullptr, op, ": CUDA refused the launch: ", error);
+  return call.out;
+}
+
+at::Tensor ExpattOnCuda(const at::Tensor& v, std::string_view kind, const at::Tensor& sigma,
+                        const OptionalTensor& valid) {
+  const c10::cuda::CUDAGuard device(v.device());
+  // float64 is for checking: it has no kernel of its own.
+  if (v.scalar_type() == at::kDouble) return ExpattReference(v, kind, sigma, valid);
+  ExpattCall call = BindExpatt(v, CheckExpatt(v, kind, sigma, valid), valid);
+  call.problem.device_sigma = sigma.const_data_ptr();
+  call.problem.device_sigma_dtype = DtypeOf(sigma);
+  return Run("expatt", call);
+}
+
+at::Tensor ExpattModuleOnCuda(const at::Tensor& x, const at::Tensor& value_weight,
+                              const OptionalTensor& value_bias, const OptionalTensor& out_weight,
+                              const OptionalTensor& out_bias, std::string_view kind, double sigma,
+                              const OptionalTensor& valid) {
+  const c10::cuda::CUDAGuard device(x.device());
+  const ExpattWeights weights{value_weight, value_bias, out_weight, out_bias};
+  if (x.scalar_type() == at::kDouble) return ExpattModuleReference(x, weights, kind, sigma, valid);
+  const ExpattKind known = CheckExpattModule(x, weights, kind, sigma, valid);
+  return Run("expatt_module", BindExpattModule(x, weights, known, sigma, valid));
+}
+
+}  // namespace
+
+TORCH_LIBRARY_IMPL(saccade, CUDA, m) {
+  m.impl("expatt", ExpattOnCuda);
+  m.impl("expatt_module", ExpattModuleOnCuda);
+}
+
+}  // namespace saccade::kernels

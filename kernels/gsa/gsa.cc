@@ -1,0 +1,239 @@
+// Schema, checks, shapes without data, and the choice between kernel and differentiable reference.
+#include "kernels/gsa/gsa.h"
+
+#include <ATen/core/LegacyTypeDispatch.h>
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <c10/util/Exception.h>
+#include <torch/library.h>
+
+#include "kernels/common/check.h"
+#include "kernels/gsa/gsa_impl.h"
+
+namespace saccade::kernels {
+namespace {
+
+constexpr auto kOp = "gsa";
+constexpr auto kModule = "gsa_module";
+
+auto GsaOp() {
+  static const auto op =
+      c10::Dispatcher::singleton().findSchemaOrThrow("saccade::gsa", "").typed<decltype(gsa)>();
+  return op;
+}
+
+auto GsaModuleOp() {
+  static const auto op =
+      c10::Dispatcher::singleton().findSchemaOrThrow("saccade::gsa_module", "").typed<decltype(gsa_module)>();
+  return op;
+}
+
+void CheckPicture(const char* op, const char* argument, const at::Tensor& map, int64_t heads) {
+  CheckInputMap(op, argument, map, heads);
+  TORCH_CHECK(map.dim() == 4, op, ": argument '", argument, "' should be [B, C, H, W], got ",
+              map.sym_sizes());
+}
+
+void CheckPair(const char* op, const char* first, const OptionalTensor& a, const char* second,
+               const OptionalTensor& b, const at::Tensor& x, const c10::SymInt& size) {
+  TORCH_CHECK(a.has_value() == b.has_value(), op, ": arguments '", first, "' and '", second,
+              "' should come both or neither, got only '", a.has_value() ? first : second, "'");
+  if (!a.has_value()) return;
+  CheckVector(op, first, *a, x, size);
+  CheckVector(op, second, *b, x, size);
+}
+
+// `size` is the extent of the map along the axis.
+void CheckEmbedding(const char* op, const char* argument, const OptionalTensor& embedding,
+                    const at::Tensor& x, const c10::SymInt& size, const c10::SymInt& channels) {
+  if (!embedding.has_value()) return;
+  TORCH_CHECK(embedding->dim() == 2 && embedding->sym_size(1) == channels && embedding->sym_size(0) % 2 == 1,
+              op, ": argument '", argument, "' should be [2 L - 1, ", channels,
+              "], an odd number of rows, got ", embedding->sym_sizes());
+  CheckWeights(op, argument, *embedding, x, {embedding->sym_sizes()});
+  const c10::SymInt reach = (embedding->sym_size(0) + 1) / 2;
+  TORCH_CHECK(reach >= size, op, ": argument '", argument, "' should have at least ", size * 2 - 1,
+              " rows to reach across a map of ", size, ", got ", embedding->sym_size(0),
+              " rows, which reach ", reach);
+}
+
+// `value_channels` are those of the result.
+void CheckAttention(const char* op, const at::Tensor& x, const GsaAttention& attention,
+                    const c10::SymInt& key_channels, const c10::SymInt& value_channels) {
+  const auto& [heads, column, row, middle_scale, middle_shift, content] = attention;
+  TORCH_CHECK(content == "global" || content == "axial" || content == "none", op,
+              ": argument 'content' should be global, axial or none, got '", content, "'");
+  CheckEmbedding(op, "column_embedding", column, x, x.sym_size(2), key_channels / heads);
+  CheckEmbedding(op, "row_embedding", row, x, x.sym_size(3), key_channels / heads);
+  TORCH_CHECK(
+      content != "none" || column.has_value() || row.has_value(), op,
+      ": argument 'content' should not be none without a column_embedding or row_embedding: nothing is left");
+  TORCH_CHECK(content != "axial" || (column.has_value() && row.has_value()), op,
+              ": argument 'content' should be axial only with column_embedding and row_embedding, got ",
+              column.has_value() ? "the first alone"
+              : row.has_value()  ? "the second alone"
+                                 : "neither");
+  CheckPair(op, "middle_scale", middle_scale, "middle_shift", middle_shift, x, value_channels);
+  TORCH_CHECK(
+      !middle_scale.has_value() || (column.has_value() && row.has_value()), op,
+      ": argument 'middle_scale' should come with column_embedding and row_embedding, which it stands "
+      "between, got ",
+      column.has_value() || row.has_value() ? "one of them" : "neither");
+}
+
+void CheckGroups(const char* argument, const at::Tensor& weight, int64_t heads) {
+  TORCH_CHECK(weight.dim() >= 2, kModule, ": argument '", argument,
+              "' should be a matrix, or as a 1x1 convolution stores it, got ", weight.sym_sizes());
+  TORCH_CHECK(weight.sym_size(0) >= 1 && weight.sym_size(0) % heads == 0, kModule, ": argument '", argument,
+              "' should have a positive multiple of heads = ", heads, " rows, got ", weight.sym_sizes());
+}
+
+void CheckBias(const char* argument, const OptionalTensor& bias, const at::Tensor& x,
+               const c10::SymInt& size) {
+  if (bias.has_value()) CheckVector(kModule, argument, *bias, x, size);
+}
+
+at::Tensor GsaAutograd(const at::Tensor& q, const OptionalTensor& k, const at::Tensor& v, int64_t heads,
+                       const OptionalTensor& column_embedding, const OptionalTensor& row_embedding,
+                       const OptionalTensor& middle_scale, const OptionalTensor& middle_shift,
+                       std::string_view content, const OptionalTensor& valid) {
+  if (NeedsDerivative({q, TensorOrNone(k), v, TensorOrNone(column_embedding), TensorOrNone(row_embedding),
+                       TensorOrNone(middle_scale), TensorOrNone(middle_shift)})) {
+    return GsaReference(q, k, v,
+                        {heads, column_embedding, row_embedding, middle_scale, middle_shift, content}, valid);
+  }
+  const at::AutoDispatchBelowADInplaceOrView below_autograd;
+  return GsaOp().call(q, k, v, heads, column_embedding, row_embedding, middle_scale, middle_shift, content,
+                      valid);
+}
+
+at::Tensor GsaModuleAutograd(const at::Tensor& x, const at::Tensor& query_weight,
+                             const OptionalTensor& key_weight, const at::Tensor& value_weight,
+                             const OptionalTensor& query_bias, const OptionalTensor& key_bias,
+                             const OptionalTensor& value_bias, int64_t heads,
+                             const OptionalTensor& column_embedding, const OptionalTensor& row_embedding,
+                             const OptionalTensor& middle_scale, const OptionalTensor& middle_shift,
+                             const OptionalTensor& scale, const OptionalTensor& shift,
+                             std::string_view content, const OptionalTensor& valid) {
+  if (NeedsDerivative({x, query_weight, TensorOrNone(key_weight), value_weight, TensorOrNone(query_bias),
+                       TensorOrNone(key_bias), TensorOrNone(value_bias), TensorOrNone(column_embedding),
+                       TensorOrNone(row_embedding), TensorOrNone(middle_scale), TensorOrNone(middle_shift),
+                       TensorOrNone(scale), TensorOrNone(shift)})) {
+    return GsaModuleReference(
+        x, {query_weight, key_weight, value_weight, query_bias, key_bias, value_bias, scale, shift},
+        {heads, column_embedding, row_embedding, middle_scale, middle_shift, content}, valid);
+  }
+  const at::AutoDispatchBelowADInplaceOrView below_autograd;
+  return GsaModuleOp().call(x, query_weight, key_weight, value_weight, query_bias, key_bias, value_bias,
+                            heads, column_embedding, row_embedding, middle_scale, middle_shift, scale, shift,
+                            content, valid);
+}
+
+at::Tensor GsaMeta(const at::Tensor& q, const OptionalTensor& k, const at::Tensor& v, int64_t heads,
+                   const OptionalTensor& column_embedding, const OptionalTensor& row_embedding,
+                   const OptionalTensor& middle_scale, const OptionalTensor& middle_shift,
+                   std::string_view content, const OptionalTensor& valid) {
+  CheckGsa(q, k, v, {heads, column_embedding, row_embedding, middle_scale, middle_shift, content}, valid);
+  return ResultLike(q, v.sym_size(1));
+}
+
+at::Tensor GsaModuleMeta(const at::Tensor& x, const at::Tensor& query_weight,
+                         const OptionalTensor& key_weight, const at::Tensor& value_weight,
+                         const OptionalTensor& query_bias, const OptionalTensor& key_bias,
+                         const OptionalTensor& value_bias, int64_t heads,
+                         const OptionalTensor& column_embedding, const OptionalTensor& row_embedding,
+                         const OptionalTensor& middle_scale, const OptionalTensor& middle_shift,
+                         const OptionalTensor& scale, const OptionalTensor& shift, std::string_view content,
+                         const OptionalTensor& valid) {
+  CheckGsaModule(x, {query_weight, key_weight, value_weight, query_bias, key_bias, value_bias, scale, shift},
+                 {heads, column_embedding, row_embedding, middle_scale, middle_shift, content}, valid);
+  return ResultLike(x, value_weight.sym_size(0));
+}
+
+}  // namespace
+
+GsaContent ContentOf(std::string_view content) {
+  return content == "none"    ? GsaContent::kNone
+         : content == "axial" ? GsaContent::kAxial
+                              : GsaContent::kGlobal;
+}
+
+void CheckGsa(const at::Tensor& q, const OptionalTensor& k, const at::Tensor& v,
+              const GsaAttention& attention, const OptionalTensor& valid) {
+  CheckPicture(kOp, "q", q, attention.heads);
+  CheckPicture(kOp, "v", v, attention.heads);
+  CheckSameMap(kOp, "v", v, q, v.sym_size(1));
+  if (k.has_value()) CheckSameMap(kOp, "k", *k, q, q.sym_size(1));
+  CheckAttention(kOp, q, attention, q.sym_size(1), v.sym_size(1));
+  TORCH_CHECK(k.has_value() || attention.content == "none", kOp,
+              ": argument 'k' should be given with content = ", attention.content, ", got none");
+  CheckValid(kOp, valid, q);
+}
+
+void CheckGsaModule(const at::Tensor& x, const GsaWeights& weights, const GsaAttention& attention,
+                    const OptionalTensor& valid) {
+  CheckPicture(kModule, "x", x, 1);
+  TORCH_CHECK(attention.heads >= 1, kModule, ": argument 'heads' should be at least 1, got ",
+              attention.heads);
+  CheckGroups("query_weight", weights.query, attention.heads);
+  CheckGroups("value_weight", weights.value, attention.heads);
+  const c10::SymInt channels = x.sym_size(1);
+  const c10::SymInt key_channels = weights.query.sym_size(0);
+  const c10::SymInt value_channels = weights.value.sym_size(0);
+  CheckMatrix(kModule, "query_weight", weights.query, x, key_channels, channels);
+  if (weights.key.has_value()) CheckMatrix(kModule, "key_weight", *weights.key, x, key_channels, channels);
+  CheckMatrix(kModule, "value_weight", weights.value, x, value_channels, channels);
+  CheckBias("query_bias", weights.query_bias, x, key_channels);
+  CheckBias("key_bias", weights.key_bias, x, key_channels);
+  CheckBias("value_bias", weights.value_bias, x, value_channels);
+  CheckAttention(kModule, x, attention, key_channels, value_channels);
+  TORCH_CHECK(weights.key.has_value() || attention.content == "none", kModule,
+              ": argument 'key_weight' should be given with content = ", attention.content, ", got none");
+  CheckPair(kModule, "scale", weights.scale, "shift", weights.shift, x, value_channels);
+  CheckValid(kModule, valid, x);
+}
+
+at::Tensor gsa(const at::Tensor& q, const OptionalTensor& k, const at::Tensor& v, int64_t heads,
+               const OptionalTensor& column_embedding, const OptionalTensor& row_embedding,
+               const OptionalTensor& middle_scale, const OptionalTensor& middle_shift,
+               std::string_view content, const OptionalTensor& valid) {
+  return GsaOp().call(q, k, v, heads, column_embedding, row_embedding, middle_scale, middle_shift, content,
+                      valid);
+}
+
+at::Tensor gsa_module(const at::Tensor& x, const at::Tensor& query_weight, const OptionalTensor& key_weight,
+                      const at::Tensor& value_weight, const OptionalTensor& query_bias,
+                      const OptionalTensor& key_bias, const OptionalTensor& value_bias, int64_t heads,
+                      const OptionalTensor& column_embedding, const OptionalTensor& row_embedding,
+                      const OptionalTensor& middle_scale, const OptionalTensor& middle_shift,
+                      const OptionalTensor& scale, const OptionalTensor& shift, std::string_view content,
+                      const OptionalTensor& valid) {
+  return GsaModuleOp().call(x, query_weight, key_weight, value_weight, query_bias, key_bias, value_bias,
+                            heads, column_embedding, row_embedding, middle_scale, middle_shift, scale, shift,
+                            content, valid);
+}
+
+TORCH_LIBRARY_FRAGMENT(saccade, m) {
+  m.def(
+      "gsa(Tensor q, Tensor? k, Tensor v, int heads, Tensor? column_embedding=None, Tensor? "
+      "row_embedding=None, "
+      "Tensor? middle_scale=None, Tensor? middle_shift=None, str content='global', Tensor? valid=None) -> "
+      "Tensor");
+  m.def(
+      "gsa_module(Tensor x, Tensor query_weight, Tensor? key_weight, Tensor value_weight, Tensor? "
+      "query_bias, "
+      "Tensor? key_bias, Tensor? value_bias, int heads, Tensor? column_embedding, Tensor? row_embedding, "
+      "Tensor? middle_scale, Tensor? middle_shift, Tensor? scale, Tensor? shift, str content='global', "
+      "Tensor? valid=None) -> Tensor");
+}
+
+TORCH_LIBRARY_IMPL(saccade, Autograd, m) {
+  m.impl("gsa", GsaAutograd);
+  m.impl("gsa_module", GsaModuleAutograd);
+}
+
+TORCH_LIBRARY_IMPL(saccade, Meta, m) {
+  m.impl("gsa", GsaMeta);
+  m.impl("gsa_module", GsaModuleMeta);
+}
+
+}  // namespace saccade::kernels

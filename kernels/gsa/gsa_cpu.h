@@ -1,0 +1,23 @@
+// Global self-attention on the CPU, below tensors: knows neither LibTorch nor its threads.
+#pragma once
+
+#include <cstddef>
+
+#include "kernels/common/cpu_isa.h"
+#include "kernels/common/parallel.h"
+#include "kernels/gsa/gsa_problem.h"
+
+namespace saccade::kernels {
+
+// Bytes of workspace that RunGsaCpu needs for this problem on at most `threads` threads.
+template <typename A>
+size_t GsaCpuWorkspaceBytes(const GsaProblem& problem, int threads);
+
+// Computes problem.out. A is the type that sums are kept in: double for maps of double, else float. The
+// workspace is the caller's, aligned as by new, and may hold anything. Blocks until done; allocates nothing.
+// What is added up, and in which order, depends on a sample's positions and the channels alone, so neither
+// the threads nor the rest of the batch change a bit of its result.
+template <typename A>
+void RunGsaCpu(const GsaProblem& problem, CpuIsa isa, const Parallel& parallel, std::byte* workspace);
+
+}  // namespace saccade::kernels

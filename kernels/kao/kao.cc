@@ -1,0 +1,200 @@
+// Schema, checks, shapes, and the choice between kernel and differentiable reference.
+#include "kernels/kao/kao.h"
+
+#include <ATen/core/LegacyTypeDispatch.h>
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <c10/util/Exception.h>
+#include <torch/library.h>
+
+#include "kernels/common/check.h"
+#include "kernels/kao/kao_impl.h"
+
+namespace saccade::kernels {
+namespace {
+
+constexpr auto kModule = "kao_module";
+
+void CheckPicture(const char* op, const char* argument, const at::Tensor& map, int64_t heads) {
+  TORCH_CHECK(map.dim() == 4, op, ": argument '", argument, "' should be [B, C, H, W], got ",
+              map.sym_sizes());
+  CheckInputMap(op, argument, map, heads);
+}
+
+// Rows of a matrix that is not checked yet.
+c10::SymInt RowsOf(const char* argument, const at::Tensor& weights) {
+  TORCH_CHECK(weights.dim() >= 2, kModule, ": argument '", argument, "' should be a matrix, got shape ",
+              weights.sym_sizes());
+  return weights.sym_size(0);
+}
+
+void CheckGroups(const KaoModuleArguments& a, const char* argument, const OptionalTensor& weights,
+                 const c10::SymInt& channels) {
+  const bool fits = channels >= 1 && channels % a.heads == 0;
+  if (weights.has_value()) {
+    TORCH_CHECK(fits, kModule, ": argument '", argument,
+                "' should have a positive multiple of heads = ", a.heads, " rows, got ",
+                weights->sym_sizes());
+  } else {
+    TORCH_CHECK(fits, kModule, ": argument 'x' should have a positive multiple of heads = ", a.heads,
+                " channels without '", argument, "', got ", a.x.sym_sizes());
+  }
+}
+
+KaoKind KindOf(std::string_view kind) {
+  TORCH_CHECK(kind == "kv" || kind == "qkv", kModule, ": argument 'kind' should be 'kv' or 'qkv', got '",
+              kind, "'");
+  return kind == "kv" ? KaoKind::kMapQueries : KaoKind::kAverageQueries;
+}
+
+template <KaoKind kKind>
+auto KaoOp() {
+  static const auto op =
+      c10::Dispatcher::singleton()
+          .findSchemaOrThrow(kKind == KaoKind::kMapQueries ? "saccade::kao_kv" : "saccade::kao_qkv", "")
+          .typed<decltype(kao_kv)>();
+  return op;
+}
+
+auto KaoModuleOp() {
+  static const auto op =
+      c10::Dispatcher::singleton().findSchemaOrThrow("saccade::kao_module", "").typed<decltype(kao_module)>();
+  return op;
+}
+
+at::Tensor KaoAutograd(KaoKind kind, const KaoArguments& a) {
+  if (NeedsDerivative({a.q, a.k, a.v, TensorOrNone(a.coefficient_scale)})) return KaoReference(kind, a);
+  const at::AutoDispatchBelowADInplaceOrView below_autograd;
+  const auto op =
+      kind == KaoKind::kMapQueries ? KaoOp<KaoKind::kMapQueries>() : KaoOp<KaoKind::kAverageQueries>();
+  return op.call(a.q, a.k, a.v, a.heads, a.coefficient_scale, a.valid);
+}
+
+at::Tensor KaoModuleAutograd(const KaoModuleArguments& a) {
+  if (NeedsDerivative({a.x, TensorOrNone(a.query_weight), TensorOrNone(a.key_weight),
+                       TensorOrNone(a.value_weight), TensorOrNone(a.query_bias), TensorOrNone(a.value_bias),
+                       TensorOrNone(a.coefficient_scale), TensorOrNone(a.scale), TensorOrNone(a.shift)})) {
+    return KaoModuleReference(a);
+  }
+  const at::AutoDispatchBelowADInplaceOrView below_autograd;
+  return KaoModuleOp().call(a.x, a.kind, a.query_weight, a.key_weight, a.value_weight, a.query_bias,
+                            a.value_bias, a.coefficient_scale, a.scale, a.shift, a.heads, a.residual,
+                            a.valid);
+}
+
+// Shapes without data, for torch.compile, fake tensors and export.
+at::Tensor KaoMeta(KaoKind kind, const KaoArguments& a) {
+  CheckKao(kind, a);
+  return ResultLike(a.q, a.v.sym_size(1));
+}
+
+at::Tensor KaoModuleMeta(const KaoModuleArguments& a) {
+  CheckKaoModule(a);
+  return ResultLike(a.x, ValueChannels(a));
+}
+
+}  // namespace
+
+const char* KaoName(KaoKind kind) { return kind == KaoKind::kMapQueries ? "kao_kv" : "kao_qkv"; }
+
+void CheckKao(KaoKind kind, const KaoArguments& a) {
+  const char* op = KaoName(kind);
+  CheckPicture(op, "q", a.q, a.heads);
+  CheckSameMap(op, "k", a.k, a.q, a.q.sym_size(1));
+  CheckPicture(op, "v", a.v, a.heads);
+  CheckSameMap(op, "v", a.v, a.q, a.v.sym_size(1));
+  if (a.coefficient_scale.has_value())
+    CheckVector(op, "coefficient_scale", *a.coefficient_scale, a.q, a.heads);
+  CheckValid(op, a.valid, a.q);
+}
+
+c10::SymInt KeyChannels(const KaoModuleArguments& a) {
+  // With one of the two the identity, C is all there can be.
+  if (a.query_weight.has_value() && a.key_weight.has_value()) return RowsOf("query_weight", *a.query_weight);
+  return a.x.sym_size(1);
+}
+
+c10::SymInt ValueChannels(const KaoModuleArguments& a) {
+  return a.value_weight.has_value() ? RowsOf("value_weight", *a.value_weight) : a.x.sym_size(1);
+}
+
+KaoKind CheckKaoModule(const KaoModuleArguments& a) {
+  const KaoKind kind = KindOf(a.kind);
+  CheckPicture(kModule, "x", a.x, 1);
+  TORCH_CHECK(a.heads >= 1, kModule, ": argument 'heads' should be at least 1, got ", a.heads);
+  const c10::SymInt channels = a.x.sym_size(1);
+  const c10::SymInt key_channels = KeyChannels(a);
+  const c10::SymInt value_channels = ValueChannels(a);
+  CheckGroups(a, "query_weight", a.query_weight, key_channels);
+  CheckGroups(a, "value_weight", a.value_weight, value_channels);
+  const auto check_matrix = [&](const char* argument, const OptionalTensor& weights,
+                                const c10::SymInt& rows) {
+    if (weights.has_value()) CheckMatrix(kModule, argument, *weights, a.x, rows, channels);
+  };
+  const auto check_vector = [&](const char* argument, const OptionalTensor& weights,
+                                const c10::SymInt& size) {
+    if (weights.has_value()) CheckVector(kModule, argument, *weights, a.x, size);
+  };
+  check_matrix("query_weight", a.query_weight, key_channels);
+  check_matrix("key_weight", a.key_weight, key_channels);
+  check_matrix("value_weight", a.value_weight, value_channels);
+  check_vector("query_bias", a.query_bias, key_channels);
+  check_vector("value_bias", a.value_bias, value_channels);
+  check_vector("coefficient_scale", a.coefficient_scale, a.heads);
+  check_vector("scale", a.scale, value_channels);
+  check_vector("shift", a.shift, value_channels);
+  TORCH_CHECK(!a.residual || value_channels == channels, kModule,
+              ": argument 'residual' should be false where 'value_weight' makes ", value_channels,
+              " channels of ", channels, ", got true");
+  CheckValid(kModule, a.valid, a.x);
+  return kind;
+}
+
+at::Tensor kao_kv(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, int64_t heads,
+                  const OptionalTensor& coefficient_scale, const OptionalTensor& valid) {
+  return KaoOp<KaoKind::kMapQueries>().call(q, k, v, heads, coefficient_scale, valid);
+}
+
+at::Tensor kao_qkv(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, int64_t heads,
+                   const OptionalTensor& coefficient_scale, const OptionalTensor& valid) {
+  return KaoOp<KaoKind::kAverageQueries>().call(q, k, v, heads, coefficient_scale, valid);
+}
+
+at::Tensor kao_module(const at::Tensor& x, std::string_view kind, const OptionalTensor& query_weight,
+                      const OptionalTensor& key_weight, const OptionalTensor& value_weight,
+                      const OptionalTensor& query_bias, const OptionalTensor& value_bias,
+                      const OptionalTensor& coefficient_scale, const OptionalTensor& scale,
+                      const OptionalTensor& shift, int64_t heads, bool residual,
+                      const OptionalTensor& valid) {
+  return KaoModuleOp().call(x, kind, query_weight, key_weight, value_weight, query_bias, value_bias,
+                            coefficient_scale, scale, shift, heads, residual, valid);
+}
+
+TORCH_LIBRARY_FRAGMENT(saccade, m) {
+  m.def(
+      "kao_kv(Tensor q, Tensor k, Tensor v, int heads=1, Tensor? coefficient_scale=None, Tensor? valid=None) "
+      "-> Tensor");
+  m.def(
+      "kao_qkv(Tensor q, Tensor k, Tensor v, int heads=1, Tensor? coefficient_scale=None, Tensor? "
+      "valid=None) "
+      "-> Tensor");
+  m.def(
+      "kao_module(Tensor x, str kind, Tensor? query_weight=None, Tensor? key_weight=None, "
+      "Tensor? value_weight=None, Tensor? query_bias=None, Tensor? value_bias=None, "
+      "Tensor? coefficient_scale=None, Tensor? scale=None, Tensor? shift=None, int heads=1, bool "
+      "residual=True, "
+      "Tensor? valid=None) -> Tensor");
+}
+
+TORCH_LIBRARY_IMPL(saccade, Autograd, m) {
+  m.impl("kao_kv", KaoAs<KaoKind::kMapQueries, KaoAutograd>);
+  m.impl("kao_qkv", KaoAs<KaoKind::kAverageQueries, KaoAutograd>);
+  m.impl("kao_module", KaoModuleAs<KaoModuleAutograd>);
+}
+
+TORCH_LIBRARY_IMPL(saccade, Meta, m) {
+  m.impl("kao_kv", KaoAs<KaoKind::kMapQueries, KaoMeta>);
+  m.impl("kao_qkv", KaoAs<KaoKind::kAverageQueries, KaoMeta>);
+  m.impl("kao_module", KaoModuleAs<KaoModuleMeta>);
+}
+
+}  // namespace saccade::kernels

@@ -1,0 +1,446 @@
+// Kronecker attention on CUDA: a plan of the attention core (device/attend.cuh), compiled by nvcc and,
+// through the emulator, g++.
+//   1. averages of q, k and v over columns and rows, [B, W + H, C]
+//   2. K = s (Wk C), V = Wv C and, with average queries, Q = Wq C + bq: products over W + H rows, in float32
+//   3. map queries: K_h Wq_h, so that the map is its own query, where that costs no more than about twice the
+//   transform;
+//      else Wq x + bq of every position goes through the workspace. Unlike on the CPU, the choice must not
+//      look at the valid extents, which the host does not know.
+//   4. map queries: attention of all positions to W + H keys, which stores the result.
+//      Average queries: attention among the averages, in float32, then a pass that stores the outer sum (+
+//      x).
+#pragma once
+
+#include "kernels/device/attend.cuh"
+#include "kernels/kao/kao_problem.h"
+
+namespace saccade::kernels {
+
+// The averages of one map.
+struct KaoMeans {
+  FeatureMap map;
+  int64_t channels = 0;
+  Extent extent;
+  int64_t batch = 0;
+  float* means = nullptr;   // [B, W + H, channels]
+  float* scaled = nullptr;  // the same times scale[head], or null
+  const float* scale = nullptr;
+  int64_t head_channels = 1;
+
+  __host__ __device__ int64_t Averages() const { return extent.size[1] + extent.size[2]; }
+  __device__ void Store(int64_t sample, int64_t average, int64_t channel, float mean) const {
+    const int64_t at = (sample * Averages() + average) * channels + channel;
+    means[at] = mean;
+    if (scaled != nullptr) scaled[at] = mean * scale[channel / head_channels];
+  }
+};
+
+struct KaoCuda {
+  static constexpr int kSpreadPositions = 1024;  // of one channel, to a block
+  static constexpr int kSpreadRows = 32;         // positions to a block where channels are adjacent
+
+  // Reads problem; `workspace` may hold anything and has FloatsOfWorkspace floats.
+  KaoCuda(const KaoProblem& problem, float* workspace) : p(problem) {
+    map_queries = p.kind == KaoKind::kMapQueries;
+    positions = PositionsOf(p.extent);
+    averages = KaoRows(p) + KaoColumns(p);
+    head_keys = p.key_channels / p.heads;
+    head_values = p.value_channels / p.heads;
+    channels_adjacent = p.out.channel_stride == 1 && p.out.spatial_stride[2] != 1;
+    folds = map_queries && p.query_weight != nullptr && p.query_bias == nullptr &&
+            p.heads * p.query_map_channels <= 2 * p.key_channels;
+    transforms_map = map_queries && !folds && (p.query_weight != nullptr || p.query_bias != nullptr);
+    const auto take = [&](int64_t count) {
+      float* const taken = workspace == nullptr ? nullptr : workspace + floats;
+      floats += count;
+      return taken;
+    };
+    counts = reinterpret_cast<int64_t*>(take(p.extent.valid == nullptr ? 0 : 2 * p.batch));
+    const auto average = [&](const FeatureMap& map, int64_t channels) {
+      for (int i = 0; i < source_count; ++i) {
+        if (SameMap(sources[i].map, map) && sources[i].channels == channels) return sources[i].means;
+      }
+      KaoMeans& source = sources[source_count++];
+      source = {map, channels, p.extent, p.batch, take(p.batch * averages * channels)};
+      return source.means;
+    };
+    const auto vectors = [&](int64_t channels) { return take(p.batch * averages * channels); };
+    key_means = keys = average(p.k, p.query_map_channels);
+    value_means = values = average(p.v, p.value_map_channels);
+    if (p.key_weight != nullptr) {
+      keys = vectors(p.key_channels);
+      if (p.coefficient_scale != nullptr) key_scale = take(p.key_channels);
+    } else if (p.coefficient_scale != nullptr) {
+      keys = vectors(p.key_channels);
+      sources[0].scaled = keys;
+      sources[0].scale = static_cast<const float*>(p.coefficient_scale);
+      sources[0].head_channels = head_keys;
+    }
+    if (p.value_weight != nullptr) values = vectors(p.value_channels);
+    if (!map_queries) {
+      query_means = queries = average(p.q, p.query_map_channels);
+      if (p.query_weight != nullptr || p.query_bias != nullptr) queries = vectors(p.key_channels);
+      attended = vectors(p.value_channels);
+    } else if (folds) {
+      folded = vectors(p.heads * p.query_map_channels);
+    } else if (transforms_map) {
+      queries = take(p.batch * positions * p.key_channels);
+    }
+    // A bias needs a matrix to be added to.
+    if (p.query_weight == nullptr && p.query_bias != nullptr)
+      identity = take(p.key_channels * p.key_channels);
+    if (p.value_bias != nullptr || p.shift != nullptr) shift = take(p.value_channels);
+    attend = workspace == nullptr ? nullptr : workspace + floats;
+  }
+
+  int64_t FloatsOfWorkspace() const { return floats + AttendWorkspaceFloats(Apply()); }
+
+  Extent AverageExtent() const { return RowExtent(averages, p.extent.valid == nullptr ? nullptr : counts); }
+
+  Rows AverageRows(const float* data, int64_t channels, int64_t head_channels) const {
+    return MatrixRows(data, channels, 1, head_channels, averages * channels);
+  }
+
+  // Step 2, one of its products: from [.., channels] to [.., out_channels].
+  AttendProblem Transform(const float* from, int64_t channels, const void* weight, float* to,
+                          int64_t out_channels) const {
+    AttendProblem a;
+    a.batch = p.batch;
+    a.depth = channels;
+    a.queries = AverageExtent();
+    a.keys = RowExtent(out_channels);
+    a.q = AverageRows(from, channels, 0);
+    a.k = MatrixRows(static_cast<const float*>(weight), channels, 1);
+    a.out = MatrixRows(to, out_channels, 1, 0, averages * out_channels);
+    a.clear = false;
+    return a;
+  }
+
+  const float* QueryWeight() const {
+    return p.query_weight != nullptr ? static_cast<const float*>(p.query_weight) : identity;
+  }
+
+  // Step 3: K_h Wq_h, [B, heads, W + H, C].
+  AttendProblem Fold() const {
+    AttendProblem a = Transform(keys, p.key_channels, p.query_weight, folded, p.query_map_channels);
+    a.heads = p.heads;
+    a.depth = head_keys;
+    a.q = AverageRows(keys, p.key_channels, head_keys);
+    a.k = MatrixRows(static_cast<const float*>(p.query_weight), 1, p.query_map_channels,
+                     head_keys * p.query_map_channels);
+    a.out.head_stride = averages * p.query_map_channels;
+    a.out.batch_stride = p.heads * averages * p.query_map_channels;
+    return a;
+  }
+
+  // Or Wq x + bq, [B, N, key_channels].
+  AttendProblem TransformMap() const {
+    AttendProblem a;
+    a.batch = p.batch;
+    a.depth = p.query_map_channels;
+    a.queries = p.extent;
+    a.keys = RowExtent(p.key_channels);
+    a.q = RowsOf(p.q, p.dtype, 0);
+    a.k = MatrixRows(QueryWeight(), p.query_map_channels, 1);
+    a.key_bias = static_cast<const float*>(p.query_bias);
+    a.out = MatrixRows(queries, p.key_channels, 1, 0, positions * p.key_channels);
+    a.out.row_stride[1] = KaoColumns(p) * p.key_channels;
+    a.clear = false;
+    return a;
+  }
+
+  // Step 4.
+  AttendProblem Apply() const {
+    AttendProblem a;
+    a.batch = p.batch;
+    a.heads = p.heads;
+    a.depth = folds ? p.query_map_channels : head_keys;
+    a.value_channels = head_values;
+    a.queries = map_queries ? p.extent : AverageExtent();
+    a.keys = AverageExtent();
+    a.k = AverageRows(keys, p.key_channels, head_keys);
+    a.v = AverageRows(values, p.value_channels, head_values);
+    a.channel_scale = static_cast<const float*>(p.scale);
+    a.channel_shift = shift;
+    if (!map_queries) {
+      a.q = AverageRows(queries, p.key_channels, head_keys);
+      a.out = channels_adjacent
+                  ? MatrixRows(attended, p.value_channels, 1, head_values, averages * p.value_channels)
+                  : MatrixRows(attended, 1, averages, head_values * averages, p.value_channels * averages);
+      a.clear = false;
+      return a;
+    }
+    a.q = RowsOf(p.q, p.dtype, folds ? 0 : head_keys);
+    if (folds) {
+      a.k = MatrixRows(static_cast<const float*>(folded), p.query_map_channels, 1,
+                       averages * p.query_map_channels, p.heads * averages * p.query_map_channels);
+    }
+    if (transforms_map) {
+      a.q = MatrixRows(static_cast<const float*>(queries), p.key_channels, 1, head_keys,
+                       positions * p.key_channels);
+      a.q.row_stride[1] = KaoColumns(p) * p.key_channels;
+    }
+    a.out = RowsOf(p.out, p.dtype, head_values);
+    if (p.residual) a.residual = RowsOf(p.q, p.dtype, head_values);
+    return a;
+  }
+
+  KaoProblem p;
+  bool map_queries, channels_adjacent, folds, transforms_map;
+  int64_t positions, averages, head_keys, head_values;
+  int64_t floats = 0;
+  KaoMeans sources[3];  // the keys' first
+  int source_count = 0;
+  int64_t* counts;  // [B]: averages of each sample, with valid extents only
+  const float *key_means, *value_means, *query_means = nullptr;
+  float *keys, *values;        // [B, W + H, key_channels], [B, W + H, value_channels]
+  float* queries = nullptr;    // as keys or, of the map, [B, N, key_channels]
+  float* folded = nullptr;     // [B, heads, W + H, C]
+  float* attended = nullptr;   // [B, W + H, value_channels], the last two as in the result
+  float* key_scale = nullptr;  // [key_channels]: each head's scale of the coefficients
+  float* identity = nullptr;   // [key_channels, key_channels]
+  float* shift = nullptr;      // [value_channels]: all that is added to a channel
+  float* attend = nullptr;     // the core's own workspace
+};
+
+// How many averages each sample has, and weights as the core takes them. A grid over as many as there may be.
+static __global__ void __launch_bounds__(kBlockThreads) KaoPrepareKernel(KaoCuda run) {
+  const KaoProblem& p = run.p;
+  const int64_t i = static_cast<int64_t>(blockIdx.x) * kBlockThreads + threadIdx.x;
+  if (p.extent.valid != nullptr && i < p.batch) {
+    const DeviceBox box(p.extent, i);
+    run.counts[i] = box.Positions() == 0 ? 0 : box.size[1] + box.size[2];
+  }
+  if (run.key_scale != nullptr && i < p.key_channels) {
+    run.key_scale[i] = static_cast<const float*>(p.coefficient_scale)[i / run.head_keys];
+  }
+  if (run.identity != nullptr && i < p.key_channels * p.key_channels) {
+    run.identity[i] = i / p.key_channels == i % p.key_channels ? 1.0f : 0.0f;
+  }
+  if (run.shift != nullptr && i < p.value_channels) {
+    // Coefficients add up to one, so the values' bias is among it; an outer sum adds two halves.
+    const float scale = p.scale == nullptr ? 1.0f : static_cast<const float*>(p.scale)[i];
+    const float bias = p.value_bias == nullptr ? 0.0f : static_cast<const float*>(p.value_bias)[i];
+    const float term = p.shift == nullptr ? 0.0f : static_cast<const float*>(p.shift)[i];
+    run.shift[i] = scale * bias + (run.map_queries ? term : term / 2);
+  }
+}
+
+// Step 1 where columns are adjacent: a block per sample and channel reads it once. A warp takes every eighth
+// row, its lanes 32 columns at a time.
+template <typename T>
+__global__ void __launch_bounds__(kBlockThreads) KaoColumnMeansKernel(KaoMeans run) {
+  SACCADE_SHARED(float, parts, kBlockThreads);
+  const int64_t sample = blockIdx.x / run.channels;
+  const int64_t channel = blockIdx.x % run.channels;
+  const DeviceBox box(run.extent, sample);
+  const auto rows = static_cast<int>(box.size[1]);
+  const auto columns = static_cast<int>(box.size[2]);
+  if (rows == 0 || columns == 0) return;
+  const T* const x =
+      static_cast<const T*>(run.map.data) + sample * run.map.batch_stride + channel * run.map.channel_stride;
+  const int lane = static_cast<int>(threadIdx.x) % kWarp;
+  const int warp = static_cast<int>(threadIdx.x) / kWarp;
+  // Written by the one lane that reads it.
+  float* const row_sums = run.means + (sample * run.Averages() + columns) * run.channels + channel;
+  for (int first = 0; first < columns; first += kWarp) {
+    const int column = first + lane;
+    float down = 0;
+    SACCADE_UNROLL_BY(4)
+    for (int r = warp; r < rows; r += kBlockWarps) {
+      const float value = column < columns
+                              ? ToFloat(x[r * run.map.spatial_stride[1] + column * run.map.spatial_stride[2]])
+                              : 0.0f;
+      down += value;
+      const float across = WarpSum(value);
+      if (lane == 0) row_sums[r * run.channels] = first == 0 ? across : row_sums[r * run.channels] + across;
+    }
+    parts[threadIdx.x] = down;
+    __syncthreads();
+    if (warp == 0 && column < columns) {
+      float total = 0;
+      for (int w = 0; w < kBlockWarps; ++w) total += parts[w * kWarp + lane];
+      run.Store(sample, column, channel, total / static_cast<float>(rows));
+    }
+    __syncthreads();
+  }
+  for (int r = warp; r < rows && lane == 0; r += kBlockWarps) {
+    run.Store(sample, columns + r, channel, row_sums[r * run.channels] / static_cast<float>(columns));
+  }
+}
+
+// Step 1 where they are not: a warp per sample, average and 32 channels. What the columns' warps read from
+// memory, the rows' find in the second-level cache.
+template <typename T>
+__global__ void __launch_bounds__(kBlockThreads) KaoChannelMeansKernel(KaoMeans run) {
+  const int64_t chunks = (run.channels + kWarp - 1) / kWarp;
+  const int64_t task = static_cast<int64_t>(blockIdx.x) * kBlockWarps + threadIdx.x / kWarp;
+  const int64_t sample = task / (chunks * run.Averages());
+  if (sample >= run.batch) return;
+  const int64_t average = task / chunks % run.Averages();
+  const int64_t channel = task % chunks * kWarp + threadIdx.x % kWarp;
+  const DeviceBox box(run.extent, sample);
+  const auto rows = static_cast<int>(box.size[1]);
+  const auto columns = static_cast<int>(box.size[2]);
+  if (rows == 0 || columns == 0 || average >= rows + columns || channel >= run.channels) return;
+  const bool of_column = average < columns;
+  const int count = of_column ? rows : columns;
+  const int64_t step = run.map.spatial_stride[of_column ? 1 : 2];
+  const T* const x =
+      static_cast<const T*>(run.map.data) + sample * run.map.batch_stride + channel * run.map.channel_stride +
+      (of_column ? average * run.map.spatial_stride[2] : (average - columns) * run.map.spatial_stride[1]);
+  // Four sums: loads that do not wait for each other, and less rounding.
+  float sums[4] = {0, 0, 0, 0};
+  int i = 0;
+  for (; i + 4 <= count; i += 4) {
+    SACCADE_UNROLL
+    for (int s = 0; s < 4; ++s) sums[s] += ToFloat(x[(i + s) * step]);
+  }
+  for (; i < count; ++i) sums[0] += ToFloat(x[i * step]);
+  run.Store(sample, average, channel,
+            ((sums[0] + sums[1]) + (sums[2] + sums[3])) / static_cast<float>(count));
+}
+
+// Where position n of a sample lies.
+struct KaoPlace {
+  __device__ KaoPlace(const DeviceBox& box, int64_t n) {
+    const auto width = static_cast<uint32_t>(box.full[2]);
+    row = static_cast<uint32_t>(n) / width;
+    column = n - row * width;
+    valid = row < box.size[1] && column < box.size[2];
+    of_row = box.size[2] + row;
+  }
+  int64_t row, column;
+  int64_t of_row;  // the number of the row's average; the column's is its own
+  bool valid;
+};
+
+template <typename T, typename Map>
+__device__ auto* KaoElement(const Map& map, int64_t sample, int64_t channel, const KaoPlace& place) {
+  return static_cast<T*>(map.data) + sample * map.batch_stride + channel * map.channel_stride +
+         place.row * map.spatial_stride[1] + place.column * map.spatial_stride[2];
+}
+
+template <typename T>
+__device__ void StoreOuterSum(const KaoProblem& p, int64_t sample, int64_t channel, const KaoPlace& place,
+                              const float* attended, int64_t average_stride) {
+  float y = 0;
+  if (place.valid) {
+    y = attended[place.of_row * average_stride] + attended[place.column * average_stride];
+    if (p.residual) y += ToFloat(*KaoElement<const T>(p.q, sample, channel, place));
+  }
+  FromFloat(y, KaoElement<T>(p.out, sample, channel, place));
+}
+
+// The outer sum, zero beside the valid extent. A block per sample, channel and kSpreadPositions positions.
+template <typename T>
+__global__ void __launch_bounds__(kBlockThreads) KaoSpreadKernel(KaoCuda run) {
+  const KaoProblem& p = run.p;
+  const int64_t chunks = (run.positions + KaoCuda::kSpreadPositions - 1) / KaoCuda::kSpreadPositions;
+  const int64_t first = blockIdx.x % chunks * KaoCuda::kSpreadPositions;
+  const int64_t channel = blockIdx.x / chunks % p.value_channels;
+  const int64_t sample = blockIdx.x / chunks / p.value_channels;
+  const DeviceBox box(p.extent, sample);
+  const float* const attended = run.attended + (sample * p.value_channels + channel) * run.averages;
+  SACCADE_UNROLL
+  for (int i = 0; i < KaoCuda::kSpreadPositions / kBlockThreads; ++i) {
+    const int64_t n = first + i * kBlockThreads + threadIdx.x;
+    if (n >= run.positions) return;
+    StoreOuterSum<T>(p, sample, channel, KaoPlace(box, n), attended, 1);
+  }
+}
+
+// The same where channels are adjacent: a block per sample and kSpreadRows positions, a warp to a position.
+template <typename T>
+__global__ void __launch_bounds__(kBlockThreads) KaoSpreadChannelsKernel(KaoCuda run) {
+  const KaoProblem& p = run.p;
+  const int64_t chunks = (run.positions + KaoCuda::kSpreadRows - 1) / KaoCuda::kSpreadRows;
+  const int64_t first = blockIdx.x % chunks * KaoCuda::kSpreadRows;
+  const int64_t sample = blockIdx.x / chunks;
+  const DeviceBox box(p.extent, sample);
+  const float* const attended = run.attended + sample * run.averages * p.value_channels;
+
+  const int64_t last = first + KaoCuda::kSpreadRows;
+  const int64_t end = last < run.positions ? last : run.positions;
+  for (int64_t n = first + threadIdx.x / kWarp; n < end; n += kBlockWarps) {
+    const KaoPlace place(box, n);
+    SACCADE_UNROLL_BY(4)
+    for (int64_t c = threadIdx.x % kWarp; c < p.value_channels; c += kWarp) {
+      StoreOuterSum<T>(p, sample, c, place, attended + c, p.value_channels);
+    }
+  }
+}
+
+// Whether the grids can hold it.
+inline bool KaoCudaFits(const KaoProblem& p) {
+  const KaoCuda run(p, nullptr);
+  const int64_t channels = p.value_channels > p.query_map_channels ? p.value_channels : p.query_map_channels;
+  const int64_t map_blocks = Blocks(run.positions, KaoCuda::kSpreadRows) + run.averages;
+  return map_blocks * channels <= kMaxBlocks / (p.batch < 1 ? 1 : p.batch) && AttendFits(run.Apply()) &&
+         (!run.folds || AttendFits(run.Fold())) && (!run.transforms_map || AttendFits(run.TransformMap()));
+}
+
+template <typename T, typename Launch>
+void RunKaoMeans(const KaoMeans& source, const Launch& launch) {
+  if (source.map.spatial_stride[2] == 1) {
+    launch(KaoColumnMeansKernel<T>, source.batch * source.channels, kBlockThreads, source);
+    return;
+  }
+  const int64_t warps = source.batch * source.Averages() * Blocks(source.channels, kWarp);
+  launch(KaoChannelMeansKernel<T>, Blocks(warps, kBlockWarps), kBlockThreads, source);
+}
+
+// Step 2.
+template <typename Launch>
+void RunKaoTransforms(const KaoCuda& run, const Launch& launch) {
+  const KaoProblem& p = run.p;
+  if (p.key_weight != nullptr) {
+    AttendProblem a =
+        run.Transform(run.key_means, p.query_map_channels, p.key_weight, run.keys, p.key_channels);
+    a.channel_scale = run.key_scale;
+    RunProduct<float>(a, launch);
+  }
+  if (p.value_weight != nullptr) {
+    RunProduct<float>(
+        run.Transform(run.value_means, p.value_map_channels, p.value_weight, run.values, p.value_channels),
+        launch);
+  }
+  if (!run.map_queries && run.queries != run.query_means) {
+    AttendProblem a =
+        run.Transform(run.query_means, p.query_map_channels, run.QueryWeight(), run.queries, p.key_channels);
+    a.key_bias = static_cast<const float*>(p.query_bias);
+    RunProduct<float>(a, launch);
+  }
+}
+
+template <typename T, typename Launch>
+void RunKaoCuda(const KaoProblem& p, float* workspace, const Launch& launch) {
+  const KaoCuda run(p, workspace);
+  int64_t prepared = 0;
+  const auto prepare = [&](bool wanted, int64_t count) {
+    if (wanted && count > prepared) prepared = count;
+  };
+  prepare(p.extent.valid != nullptr, p.batch);
+  prepare(run.key_scale != nullptr, p.key_channels);
+  prepare(run.identity != nullptr, p.key_channels * p.key_channels);
+  prepare(run.shift != nullptr, p.value_channels);
+  launch(KaoPrepareKernel, Blocks(prepared, kBlockThreads), kBlockThreads, run);
+  for (int i = 0; i < run.source_count; ++i) RunKaoMeans<T>(run.sources[i], launch);
+  RunKaoTransforms(run, launch);
+  if (run.map_queries) {
+    if (run.folds) RunProduct<float>(run.Fold(), launch);
+    if (run.transforms_map) RunProduct<T>(run.TransformMap(), launch);
+    RunAttend<T>(run.Apply(), run.attend, launch);
+    return;
+  }
+  RunAttend<float>(run.Apply(), run.attend, launch);
+  if (run.channels_adjacent) {
+    launch(KaoSpreadChannelsKernel<T>, p.batch * Blocks(run.positions, KaoCuda::kSpreadRows), kBlockThreads,
+           run);
+  } else {
+    launch(KaoSpreadKernel<T>, p.batch * p.value_channels * Blocks(run.positions, KaoCuda::kSpreadPositions),
+           kBlockThreads, run);
+  }
+}
+
+}  // namespace saccade::kernels

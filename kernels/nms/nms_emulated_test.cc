@@ -1,0 +1,45 @@
+// The CUDA kernels of nms.cuh, compiled by g++ and run on the CPU, against the definition.
+#include <gtest/gtest.h>
+
+#include "kernels/nms/nms.cuh"
+#include "kernels/nms/nms_testing.h"
+
+namespace saccade::kernels {
+namespace {
+
+template <typename A>
+void RunEmulated(NmsTestCase<A>& test, uint64_t seed) {
+  const NmsProblem problem = test.Problem();
+  const std::vector<int64_t> order = test.Order();
+  std::vector<uint64_t> mask(NmsCuda(problem, nullptr, nullptr).WordsOfMask(), ~uint64_t{0});
+  RunNmsCuda<A>(problem, order.data(), mask.data(),
+                [&](auto* kernel, unsigned x, unsigned y, int threads, size_t shared, const NmsCuda& run) {
+                  emulator::Launch({.grid = dim3(x, y),
+                                    .block = dim3(static_cast<unsigned>(threads)),
+                                    .shared_bytes = shared,
+                                    .seed = seed},
+                                   [&] { kernel(run); });
+                });
+}
+
+class NmsEmulated : public testing::TestWithParam<NmsTestConfig> {};
+
+// Two orders of threads: a missing barrier would show in one of them.
+TEST_P(NmsEmulated, IsTheDefinitionInFloat32) {
+  for (const uint64_t seed : {1, 2}) {
+    NmsTestCase<float> test(GetParam(), 1);
+    RunEmulated(test, seed);
+    EXPECT_EQ(test.Got(), test.Expected());
+  }
+}
+
+TEST_P(NmsEmulated, IsTheDefinitionInFloat64) {
+  NmsTestCase<double> test(GetParam(), 2);
+  RunEmulated(test, 1);
+  EXPECT_EQ(test.Got(), test.Expected());
+}
+
+INSTANTIATE_TEST_SUITE_P(Configs, NmsEmulated, testing::ValuesIn(NmsTestConfigs()));
+
+}  // namespace
+}  // namespace saccade::kernels

@@ -1,0 +1,60 @@
+// What the files of this operator share: one form for its three calls, its checks, and the reference.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "kernels/common/binding.h"
+
+namespace saccade::kernels {
+
+// Any of the three calls.
+struct RoiAlignArguments {
+  const char* op;
+  const char* map_name;
+  const char* roi_name;
+  std::vector<at::Tensor> levels;
+  std::vector<double> scales;
+  at::Tensor rois;
+  std::vector<int64_t> pooled;  // one per spatial dimension
+  int64_t sampling_ratio;
+  bool aligned;
+  int64_t canonical_scale = 224;
+  int64_t canonical_level = 4;
+  OptionalTensor valid;  // [B, dims], or [levels, B, dims] of a pyramid
+  bool pyramid = false;
+
+  bool temporal() const { return pooled.size() == 3; }
+  // One level's part of `valid`.
+  OptionalTensor ValidOf(size_t level) const;
+};
+
+RoiAlignArguments RoiAlignCall(const at::Tensor& features, const at::Tensor& rois, double spatial_scale,
+                               int64_t pooled_height, int64_t pooled_width, int64_t sampling_ratio,
+                               bool aligned, const OptionalTensor& valid);
+RoiAlignArguments RoiAlignPyramidCall(at::TensorList levels, const at::Tensor& boxes,
+                                      at::ArrayRef<double> spatial_scales, int64_t pooled_height,
+                                      int64_t pooled_width, int64_t sampling_ratio, bool aligned,
+                                      int64_t canonical_scale, int64_t canonical_level,
+                                      const OptionalTensor& valid);
+RoiAlignArguments RoiAlign3dCall(const at::Tensor& features, const at::Tensor& rois, double temporal_scale,
+                                 int64_t pooled_length, int64_t pooled_height, int64_t pooled_width,
+                                 int64_t sampling_ratio, bool aligned, const OptionalTensor& valid);
+
+// Throws c10::Error unless the arguments fit each other. Values are not looked at.
+void CheckRoiAlign(const RoiAlignArguments& call);
+
+// Uninitialised.
+at::Tensor RoiAlignResult(const RoiAlignArguments& call);
+
+// int64 [K], the level of each region of a pyramid, by ATen's operators in torchvision's order, so that the
+// last bit of the logarithm is the same.
+at::Tensor RoiLevels(const RoiAlignArguments& call);
+
+// Composition of ATen operators, differentiable in the features, and the tests' oracle.
+at::Tensor RoiAlignReference(const RoiAlignArguments& call);
+
+}  // namespace saccade::kernels

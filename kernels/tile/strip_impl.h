@@ -1,0 +1,161 @@
+// Between maps in memory and tiles; part of tile_impl.h.
+#pragma once
+
+#include "kernels/common/vec.h"
+#include "kernels/tile/tile.h"
+
+namespace saccade::kernels::SACCADE_ISA {
+
+template <typename T>
+inline Accumulate<T> Widened(T value) {
+  return static_cast<Accumulate<T>>(value);
+}
+
+// A square of lanes x lanes, transposed in registers by exchanging ever larger blocks.
+template <typename A, int kStep = 1>
+inline void TransposeSquare(Vec<A> (&rows)[kLanes<A>]) {
+  if constexpr (kStep < kLanes<A>) {
+    Bits<A> low, high;
+    for (int i = 0; i < kLanes<A>; ++i) {
+      low[i] = (i & kStep) == 0 ? i : kLanes<A> + i - kStep;
+      high[i] = (i & kStep) == 0 ? i + kStep : kLanes<A> + i;
+    }
+    for (int i = 0; i < kLanes<A>; ++i) {
+      if ((i & kStep) != 0) continue;
+      const Vec<A> first = rows[i];
+      const Vec<A> second = rows[i + kStep];
+      rows[i] = __builtin_shuffle(first, second, low);
+      rows[i + kStep] = __builtin_shuffle(first, second, high);
+    }
+    TransposeSquare<A, 2 * kStep>(rows);
+  }
+}
+
+// to[c * to_row + i] = from[i * from_row + c], whole squares in registers, the edges one by one.
+template <typename T, typename A = Accumulate<T>>
+void TransposeFrom(const T* from, int64_t rows, int64_t columns, int64_t from_row, A* to, int64_t to_row) {
+  constexpr int64_t kSide = kLanes<A>;
+  int64_t i = 0;
+  for (; i + kSide <= rows; i += kSide) {
+    int64_t c = 0;
+    for (; c + kSide <= columns; c += kSide) {
+      Vec<A> square[kSide];
+      for (int64_t s = 0; s < kSide; ++s) square[s] = Load(from + (i + s) * from_row + c);
+      TransposeSquare<A>(square);
+      for (int64_t s = 0; s < kSide; ++s) Store(to + (c + s) * to_row + i, square[s]);
+    }
+    for (; c < columns; ++c) {
+      for (int64_t s = 0; s < kSide; ++s) to[c * to_row + i + s] = Widened(from[(i + s) * from_row + c]);
+    }
+  }
+  for (; i < rows; ++i) {
+    for (int64_t c = 0; c < columns; ++c) to[c * to_row + i] = Widened(from[i * from_row + c]);
+  }
+}
+
+template <typename A>
+void Transpose(const A* from, int64_t rows, int64_t columns, int64_t from_row, A* to, int64_t to_row) {
+  TransposeFrom(from, rows, columns, from_row, to, to_row);
+}
+
+// The other way: to[i * to_row + c] = from[c * from_row + i], narrowing.
+template <typename T, typename A = Accumulate<T>>
+void TransposeTo(const A* from, int64_t rows, int64_t columns, int64_t from_row, T* to, int64_t to_row) {
+  constexpr int64_t kSide = kLanes<A>;
+  int64_t c = 0;
+  for (; c + kSide <= rows; c += kSide) {
+    int64_t i = 0;
+    for (; i + kSide <= columns; i += kSide) {
+      Vec<A> square[kSide];
+      for (int64_t s = 0; s < kSide; ++s) square[s] = Load(from + (c + s) * from_row + i);
+      TransposeSquare<A>(square);
+      for (int64_t s = 0; s < kSide; ++s) Store(to + (i + s) * to_row + c, square[s]);
+    }
+    for (; i < columns; ++i) {
+      for (int64_t s = 0; s < kSide; ++s) to[i * to_row + c + s] = T(from[(c + s) * from_row + i]);
+    }
+  }
+  for (; c < rows; ++c) {
+    for (int64_t i = 0; i < columns; ++i) to[i * to_row + c] = T(from[c * from_row + i]);
+  }
+}
+
+// A row is a short stretch of a long one, which is read on with the next tile: too short a stretch for the processor
+// to see that by itself, so it is told.
+template <typename T, typename A = Accumulate<T>>
+inline void CopyRow(const T* from, int64_t count, A* to) {
+  int64_t i = 0;
+  for (; i + kLanes<A> <= count; i += kLanes<A>) {
+    __builtin_prefetch(from + count + i);
+    Store(to + i, Load(from + i));
+  }
+  for (; i < count; ++i) to[i] = Widened(from[i]);
+}
+
+// outer x inner entries, those of the inner dimension adjacent in `to`.
+template <typename T, typename A = Accumulate<T>>
+void Gather(const T* from, int64_t outer, int64_t outer_stride, int64_t inner, int64_t inner_stride, A* to,
+            int64_t row) {
+  if (inner_stride == 1) {
+    for (int64_t o = 0; o < outer; ++o) CopyRow(from + o * outer_stride, inner, to + o * row);
+  } else if (outer_stride == 1) {
+    TransposeFrom(from, inner, outer, inner_stride, to, row);
+  } else {
+    for (int64_t o = 0; o < outer; ++o) {
+      for (int64_t i = 0; i < inner; ++i)
+        to[o * row + i] = Widened(from[o * outer_stride + i * inner_stride]);
+    }
+  }
+}
+
+// Calls run(pointer of the map's own type).
+template <typename A, typename Void, typename Run>
+inline void AsStored(Void* data, Dtype dtype, const Run& run) {
+  constexpr bool kConst = std::is_const_v<Void>;
+  if constexpr (std::is_same_v<A, double>) {
+    run(static_cast<std::conditional_t<kConst, const double, double>*>(data));
+  } else if (dtype == Dtype::kBFloat16) {
+    run(static_cast<std::conditional_t<kConst, const BFloat16, BFloat16>*>(data));
+  } else {
+    run(static_cast<std::conditional_t<kConst, const float, float>*>(data));
+  }
+}
+
+template <typename A>
+void LoadStrip(const Strip& from, int64_t channels, int64_t length, A* tile, int64_t row) {
+  AsStored<A>(from.data, from.dtype, [&](const auto* data) {
+    Gather(data, channels, from.channel_stride, length, from.position_stride, tile, row);
+  });
+}
+
+template <typename A>
+void LoadStripTransposed(const Strip& from, int64_t channels, int64_t length, A* matrix, int64_t row) {
+  AsStored<A>(from.data, from.dtype, [&](const auto* data) {
+    Gather(data, length, from.position_stride, channels, from.channel_stride, matrix, row);
+  });
+}
+
+template <typename A>
+void StoreStrip(const A* tile, int64_t row, int64_t channels, int64_t length, const OutputStrip& to) {
+  AsStored<A>(to.data, to.dtype, [&](auto* data) {
+    using T = std::remove_pointer_t<decltype(data)>;
+    if (to.position_stride == 1) {
+      for (int64_t c = 0; c < channels; ++c) {
+        T* at = data + c * to.channel_stride;
+        int64_t i = 0;
+        for (; i + kLanes<A> <= length; i += kLanes<A>) Store(at + i, Load(tile + c * row + i));
+        for (; i < length; ++i) at[i] = T(tile[c * row + i]);
+      }
+    } else if (to.channel_stride == 1) {
+      TransposeTo(tile, channels, length, row, data, to.position_stride);
+    } else {
+      for (int64_t c = 0; c < channels; ++c) {
+        for (int64_t i = 0; i < length; ++i) {
+          data[c * to.channel_stride + i * to.position_stride] = T(tile[c * row + i]);
+        }
+      }
+    }
+  });
+}
+
+}  // namespace saccade::kernels::SACCADE_ISA

@@ -1,0 +1,126 @@
+#include "kernels/tile/tile.h"
+
+#include <cstring>
+#include <type_traits>
+
+#include "kernels/tile/tile_tables.h"
+
+namespace saccade::kernels {
+namespace {
+
+template <typename Void>
+Void* Advance(Void* data, Dtype dtype, int64_t elements) {
+  using Byte = std::conditional_t<std::is_const_v<Void>, const char, char>;
+  return static_cast<Byte*>(data) + elements * BytesOf(dtype);
+}
+
+// Whether all positions of a sample follow each other by the stride of the last dimension.
+template <typename Map>
+bool IsFlat(const Map& map, const ValidBox& box) {
+  int64_t expected = map.spatial_stride[2] * box.size(2);
+  for (int d = 1; d >= 0; --d) {
+    if (box.size(d) == 1) continue;
+    if (map.spatial_stride[d] != expected) return false;
+    expected *= box.size(d);
+  }
+  return true;
+}
+
+// Calls visit(strip at a stretch of positions, its offset from begin, its length).
+template <typename StripType, typename Map, typename Visit>
+void ForStrips(const Map& map, Dtype dtype, int64_t sample, const ValidBox& box, int64_t channel,
+               int64_t begin, int64_t count, const Visit& visit) {
+  const int64_t at = sample * map.batch_stride + channel * map.channel_stride;
+  StripType strip{nullptr, dtype, map.channel_stride, map.spatial_stride[2]};
+  if (IsFlat(map, box)) {
+    strip.data = Advance(map.data, dtype, at + begin * map.spatial_stride[2]);
+    visit(strip, int64_t{0}, count);
+    return;
+  }
+  box.ForRows(begin, begin + count,
+              [&](int64_t plane, int64_t row, int64_t column, int64_t offset, int64_t length) {
+                strip.data = Advance(map.data, dtype,
+                                     at + plane * map.spatial_stride[0] + row * map.spatial_stride[1] +
+                                         column * map.spatial_stride[2]);
+                visit(strip, offset, length);
+              });
+}
+
+}  // namespace
+
+template <>
+const TileCode<float>& TileCodeFor<float>([[maybe_unused]] CpuIsa isa) {
+#if defined(__x86_64__)
+  if (isa == CpuIsa::kAvx2) return Avx2TileCode();
+  if (isa == CpuIsa::kAvx512) return Avx512TileCode();
+#endif
+  return PortableTileCode();
+}
+
+template <>
+const TileCode<double>& TileCodeFor<double>(CpuIsa /*isa*/) {
+  return DoubleTileCode();
+}
+
+template <typename A>
+void LoadTile(const TileCode<A>& code, const FeatureMap& map, Dtype dtype, int64_t sample,
+              const ValidBox& box, int64_t channel, int64_t channels, int64_t begin, int64_t count, A* tile,
+              int64_t row) {
+  ForStrips<Strip>(map, dtype, sample, box, channel, begin, count,
+                   [&](const Strip& strip, int64_t offset, int64_t length) {
+                     code.load(strip, channels, length, tile + offset, row);
+                   });
+}
+
+template <typename A>
+void LoadPositions(const TileCode<A>& code, const FeatureMap& map, Dtype dtype, int64_t sample,
+                   const ValidBox& box, int64_t channel, int64_t channels, int64_t begin, int64_t count,
+                   A* matrix, int64_t row) {
+  ForStrips<Strip>(map, dtype, sample, box, channel, begin, count,
+                   [&](const Strip& strip, int64_t offset, int64_t length) {
+                     code.load_transposed(strip, channels, length, matrix + offset * row, row);
+                   });
+}
+
+template <typename A>
+void StoreTile(const TileCode<A>& code, const A* tile, const OutputMap& map, Dtype dtype, int64_t sample,
+               const ValidBox& box, int64_t channel, int64_t channels, int64_t begin, int64_t count,
+               int64_t row) {
+  ForStrips<OutputStrip>(map, dtype, sample, box, channel, begin, count,
+                         [&](const OutputStrip& strip, int64_t offset, int64_t length) {
+                           code.store(tile + offset, row, channels, length, strip);
+                         });
+}
+
+template void LoadTile(const TileCode<float>&, const FeatureMap&, Dtype, int64_t, const ValidBox&, int64_t,
+                       int64_t, int64_t, int64_t, float*, int64_t);
+template void LoadTile(const TileCode<double>&, const FeatureMap&, Dtype, int64_t, const ValidBox&, int64_t,
+                       int64_t, int64_t, int64_t, double*, int64_t);
+template void LoadPositions(const TileCode<float>&, const FeatureMap&, Dtype, int64_t, const ValidBox&,
+                            int64_t, int64_t, int64_t, int64_t, float*, int64_t);
+template void LoadPositions(const TileCode<double>&, const FeatureMap&, Dtype, int64_t, const ValidBox&,
+                            int64_t, int64_t, int64_t, int64_t, double*, int64_t);
+template void StoreTile(const TileCode<float>&, const float*, const OutputMap&, Dtype, int64_t,
+                        const ValidBox&, int64_t, int64_t, int64_t, int64_t, int64_t);
+template void StoreTile(const TileCode<double>&, const double*, const OutputMap&, Dtype, int64_t,
+                        const ValidBox&, int64_t, int64_t, int64_t, int64_t, int64_t);
+
+void ZeroPadding(const OutputMap& map, Dtype dtype, int64_t sample, const Extent& extent, const ValidBox& box,
+                 int64_t channels) {
+  if (box.whole()) return;
+  const size_t bytes = static_cast<size_t>(BytesOf(dtype));
+  for (int64_t z = 0; z < extent.size[0]; ++z) {
+    for (int64_t y = 0; y < extent.size[1]; ++y) {
+      const bool inside = z < box.size(0) && y < box.size(1);
+      for (int64_t x = inside ? box.size(2) : 0; x < extent.size[2]; ++x) {
+        const int64_t at = sample * map.batch_stride + z * map.spatial_stride[0] + y * map.spatial_stride[1] +
+                           x * map.spatial_stride[2];
+        for (int64_t c = 0; c < channels; ++c) {
+          std::memset(Advance(map.data, dtype, at + c * map.channel_stride), 0, bytes);
+        }
+      }
+    }
+  }
+}
+
+}  // namespace saccade::kernels
