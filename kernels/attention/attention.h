@@ -31,9 +31,8 @@ namespace saccade::kernels {
 //   q, k  [B, Ck, *]
 //   v     [B, C, *], as the result
 //   pool  takes the maximum of k and of v over windows of two positions along every spatial dimension first,
-//   two
-//         apart ("Attn+Pool", after Wang et al. 2018); where an extent is odd the last window holds what is
-//         left.
+//         two apart ("Attn+Pool", after Wang et al. 2018); where an extent is odd the last window holds what
+//         is left.
 at::Tensor attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, int64_t heads = 1,
                      double scale = 1.0, bool pool = false,
                      const std::optional<at::Tensor>& valid = std::nullopt);
@@ -47,8 +46,7 @@ at::Tensor attention_1n(const at::Tensor& q, const at::Tensor& k, const at::Tens
 // are out_weight, scale and shift.
 //   kind          "softmax", "pool" (which pools after the transforms) or "1n"
 //   query_weight  [Ck, C] or as a 1x1 convolution stores it; key_weight of as many rows. Where only one of
-//   the two
-//                 is given, Ck = C.
+//                 the two is given, Ck = C.
 //   value_weight  [Cv, C]; Cv = C where it is not given
 //   x_bias        [rows of x_weight]; only with x_weight
 //   out_weight    [Co, Cv]; Co = Cv where it is not given

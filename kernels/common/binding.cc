@@ -9,9 +9,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <vector>
 
 #include "kernels/common/check.h"
+
+#if defined(__linux__)
+#include <sys/mman.h>
+#endif
 
 namespace saccade::kernels {
 namespace {
@@ -143,10 +148,29 @@ at::Tensor Prepared(const at::Tensor& weights, const at::Tensor& x) {
   return weights.to(AccumulateType(x.scalar_type())).contiguous();
 }
 
+namespace {
+
+// A large result is fresh memory, and its first touch costs a fault a page: as much as a fifth of an operator
+// that is bound by memory. Larger pages cost fewer. Where the system has none, this does nothing.
+void PreferHugePages(const at::Tensor& tensor) {
+#if defined(__linux__)
+  constexpr uintptr_t kHugePage = 2 << 20;
+  if (!tensor.device().is_cpu() || tensor.nbytes() < 4 * kHugePage) return;
+  const auto begin = reinterpret_cast<uintptr_t>(tensor.const_data_ptr());
+  const uintptr_t first = (begin + kHugePage - 1) / kHugePage * kHugePage;
+  const uintptr_t last = (begin + tensor.nbytes()) / kHugePage * kHugePage;
+  madvise(reinterpret_cast<void*>(first), last - first, MADV_HUGEPAGE);
+#endif
+}
+
+}  // namespace
+
 at::Tensor ResultLike(const at::Tensor& like, const c10::SymInt& channels) {
   std::vector<c10::SymInt> shape = like.sym_sizes().vec();
   shape[1] = channels;
-  return at::empty_symint(shape, like.options().memory_format(like.suggest_memory_format()));
+  at::Tensor result = at::empty_symint(shape, like.options().memory_format(like.suggest_memory_format()));
+  PreferHugePages(result);
+  return result;
 }
 
 at::Tensor ValidMask(const at::Tensor& map, const at::Tensor& valid) {

@@ -1,13 +1,11 @@
 // Efficient attention on CUDA: a plan of the attention core (device/attend.cuh), compiled by nvcc and,
 // through the emulator, g++. Of the module neither q, k nor v is ever formed:
 //   1. S = softmax_n(Wk x) x^T (the keys' bias cancels), or by scaling (1/n) (Wk x + bk) x^T and r = (1/n)
-//   sum_n
-//      (Wk x + bk): attention of dk queries, the rows of Wk, to all positions, split over them
+//      sum_n (Wk x + bk): attention of dk queries, the rows of Wk, to all positions, split over them
 //   2. C_h = S_h Wv_h^T + r bv_h^T, r being 1 after a softmax: one small matrix per sample and head
 //   3. M = C_h Wo_h^T, in place of an output projection of every position
 //   4. y = M^T softmax(Wq x + bq) + bo (+ x): attention of all positions to dk keys, the rows of Wq, whose
-//   values are
-//      the rows of M; a softmax for each head, their results added up
+//      values are the rows of M; a softmax for each head, their results added up
 // Without an output projection step 4 has heads of its own, with C_h for values. The bare operator is steps 1
 // and 4, with k and q for logits.
 #pragma once

@@ -23,12 +23,10 @@ namespace saccade::kernels {
 // rho_q(Q) (rho_k(K)^T V), for each of `heads` contiguous groups of channels. q and k are [B, dk, *spatial],
 // v is [B, dv, *spatial]; the result is as v.
 //   normalization  "softmax": rho_q over the channels of each position and head, rho_k over all positions of
-//   each
-//                  channel. "scaling": both divide by the square root of the number of positions.
+//                  each channel. "scaling": both divide by the square root of the number of positions.
 //   valid          int64 [B, spatial dims] on q's device: the extent of each sample that takes part. What
-//   lies
-//                  beyond is neither read nor counted, and is zero in the result. Extents outside the tensor
-//                  are an error on the CPU and clamped on CUDA, where looking would mean waiting.
+//                  lies beyond is neither read nor counted, and is zero in the result. Extents outside the
+//                  tensor are an error on the CPU and clamped on CUDA, where looking would mean waiting.
 at::Tensor efficient_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                                int64_t heads = 1, std::string_view normalization = "softmax",
                                const std::optional<at::Tensor>& valid = std::nullopt);

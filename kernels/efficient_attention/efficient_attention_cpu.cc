@@ -1,10 +1,8 @@
-// Three steps, each over tiles of 64 positions (see kernels/tile):
+// Three steps, each over stretches of 64 to 256 positions in tiles of as many columns (see kernels/tile):
 //   gather   per split of the positions: the keys' softmax so far (max and sum a key channel) and what it
-//   gathers,
-//            S = sum_n P_n x_n^T. Keys are [positions][dk], so that the softmax runs down columns.
+//            gathers, S = sum_n P_n x_n^T. Keys are [positions][dk], so that the softmax runs down columns.
 //   combine  per sample: the splits merged in their order, then values, their bias and the last projection
-//   applied
-//            to S: one small matrix M [out channels][dk] a sample.
+//            applied to S: one small matrix M [out channels][dk] a sample.
 //   apply    y = M softmax(Wq x + bq) + bo (+ x).
 // The bare operator takes the same steps with v in x's place and no weights.
 #include "kernels/efficient_attention/efficient_attention_cpu.h"
@@ -20,11 +18,33 @@ namespace saccade::kernels {
 namespace {
 
 constexpr int64_t kMaxSplits = 16;
-constexpr int64_t kTilesPerSplit = 8;  // at least, so that merging splits stays cheap
-constexpr int64_t kOutRows = 256;      // of a result in scratch at a time: keeps it in the second-level cache
+constexpr int64_t kTilesPerSplit = 3;        // at least, so that merging splits stays cheap
+constexpr int64_t kMergedRows = 128;         // of S or M, a task's share
+constexpr int64_t kValueRows = 12;           // of the values of S
+constexpr int64_t kSmallMatrix = 64 * 128;   // numbers in S up to which sharing them out does not pay
+constexpr int64_t kOutRows = 64;             // of a result in scratch at a time: keeps it in the cache
+constexpr int64_t kMaxWidth = 4 * kTile;     // positions at a time
+constexpr int64_t kTileNumbers = 64 * 1024;  // in a tile, which stays in the second-level cache
+
+// Of so many positions, or fewer.
+int64_t MostSplits(int64_t positions) {
+  return std::clamp<int64_t>(DivideUp(positions, kTile * kTilesPerSplit), 1, kMaxSplits);
+}
+
+int64_t SplitLength(int64_t positions) {
+  return std::max(RoundUp(DivideUp(positions, MostSplits(positions)), kTile), kTile);
+}
 
 int64_t SplitsOf(int64_t positions) {
-  return std::clamp<int64_t>(DivideUp(positions, kTile * kTilesPerSplit), 1, kMaxSplits);
+  return std::max<int64_t>(DivideUp(positions, SplitLength(positions)), 1);
+}
+
+// Positions at a time: many, as a map's channels lie far apart and short visits to each are slow; but no more
+// than the cache holds, and few enough that there is something to share out.
+int64_t WidthOf(int64_t channels, int64_t positions) {
+  const int64_t cached = kTileNumbers / channels / kTile * kTile;
+  const int64_t shared = RoundUp(DivideUp(positions, 8), kTile);
+  return std::clamp(std::min(cached, shared), kTile, kMaxWidth);
 }
 
 template <typename A>
@@ -38,19 +58,24 @@ class EaRun {
         // Where heads do not end at a padded column, what is written of one runs on into the next.
         key_row_(RoundUp(p_.key_channels, kRowPadding) +
                  (p_.key_channels / p_.heads % kRowPadding == 0 ? 0 : kRowPadding)),
-        splits_(SplitsOf(PositionsOf(p_.extent))) {
+        // Of a sample that is padded it is no more.
+        width_(WidthOf(std::max(gathered_, p_.key_channels), PositionsOf(p_.extent))),
+        // An odd number of cache lines, so that the rows of a tile spread over the whole first-level cache.
+        tile_row_(width_ + kRowPadding),
+        splits_(p_.extent.valid == nullptr ? SplitsOf(PositionsOf(p_.extent))
+                                           : MostSplits(PositionsOf(p_.extent))) {
     Arena arena(base);
     key_weight_ = arena.Take<A>(module_ ? p_.channels * key_row_ : 0);
     max_ = arena.Take<A>(p_.batch * splits_ * key_row_);
     sum_ = arena.Take<A>(p_.batch * splits_ * key_row_);
     sums_ = arena.Take<A>(p_.batch * splits_ * gathered_ * key_row_);
     matrix_ = arena.Take<A>(p_.batch * p_.out_channels * key_row_);
-    x_ = arena.Take<A>(threads * std::max(gathered_, module_ ? p_.channels : int64_t{0}) * kTile);
-    // Keys are [kTile][key_row_] and queries [dk][kTile].
-    small_ = arena.Take<A>(threads * kTile * key_row_);
+    x_ = arena.Take<A>(threads * gathered_ * tile_row_);
+    // Keys are [width_][key_row_] and queries [dk][width_].
+    small_ = arena.Take<A>(threads * std::max(width_ * key_row_, p_.key_channels * tile_row_));
     rescale_ = arena.Take<A>(threads * key_row_);
-    out_ = arena.Take<A>(threads * std::min(p_.out_channels, kOutRows) * kTile);
-    values_ = arena.Take<A>(threads * p_.value_channels * key_row_);
+    out_ = arena.Take<A>(threads * std::min(p_.out_channels, kOutRows) * tile_row_);
+    values_ = arena.Take<A>(p_.out_weight != nullptr ? p_.batch * p_.value_channels * key_row_ : 0);
     bytes_ = arena.bytes();
   }
 
@@ -64,19 +89,19 @@ class EaRun {
     parallel.run(p_.batch * splits_, 1, [this](int64_t i, int64_t end, int thread) {
       for (; i < end; ++i) Gather(i / splits_, i % splits_, thread);
     });
-    parallel.run(p_.batch, 1, [this](int64_t b, int64_t end, int thread) {
-      for (; b < end; ++b) Combine(b, thread);
-    });
-    const int64_t tiles = DivideUp(PositionsOf(p_.extent), kTile);
+    Combine(parallel);
+    const int64_t tiles = DivideUp(PositionsOf(p_.extent), width_);
     parallel.run(p_.batch * tiles, 1, [this, tiles](int64_t i, int64_t end, int thread) {
-      for (; i < end; ++i) Apply(i / tiles, i % tiles * kTile, thread);
+      for (; i < end; ++i) Apply(i / tiles, i % tiles * width_, thread);
     });
   }
 
  private:
   static const A* Weights(const void* data) { return static_cast<const A*>(data); }
-  A* SmallOf(int thread) const { return small_ + thread * kTile * key_row_; }
-  A* XOf(int thread) const { return x_ + thread * gathered_ * kTile; }
+  A* SmallOf(int thread) const {
+    return small_ + thread * std::max(width_ * key_row_, p_.key_channels * tile_row_);
+  }
+  A* XOf(int thread) const { return x_ + thread * gathered_ * tile_row_; }
   A* SumsAt(int64_t sample, int64_t split) const {
     return sums_ + (sample * splits_ + split) * gathered_ * key_row_;
   }
@@ -92,8 +117,8 @@ class EaRun {
       LoadPositions(code_, p_.k, p_.dtype, sample, box, 0, p_.key_channels, begin, count, keys, key_row_);
       return;
     }
-    code_.product(count, p_.key_channels, p_.channels, {x, 1, kTile}, key_weight_, key_row_, keys, key_row_,
-                  false);
+    code_.product(count, p_.key_channels, p_.channels, {x, 1, tile_row_}, key_weight_, key_row_, keys,
+                  key_row_, false);
     const A* bias = Weights(p_.key_bias);
     if (p_.softmax || bias == nullptr) return;
     for (int64_t i = 0; i < count; ++i) {
@@ -110,14 +135,15 @@ class EaRun {
     std::fill_n(sum, key_row_, A{0});
     std::fill_n(sums, gathered_ * key_row_, A{0});
     const int64_t positions = box.positions();
-    const int64_t length = RoundUp(DivideUp(positions, SplitsOf(positions)), kTile);
+    const int64_t width = WidthOf(std::max(gathered_, p_.key_channels), positions);
+    const int64_t length = SplitLength(positions);
     const int64_t last = std::min((split + 1) * length, positions);
     A* x = XOf(thread);
     A* keys = SmallOf(thread);
     A* rescale = rescale_ + thread * key_row_;
-    for (int64_t begin = split * length; begin < last; begin += kTile) {
-      const int64_t count = std::min(kTile, last - begin);
-      LoadTile(code_, GatheredMap(), p_.dtype, sample, box, 0, gathered_, begin, count, x);
+    for (int64_t begin = split * length; begin < last; begin += width) {
+      const int64_t count = std::min(width, last - begin);
+      LoadTile(code_, GatheredMap(), p_.dtype, sample, box, 0, gathered_, begin, count, x, tile_row_);
       LoadKeys(sample, box, begin, count, x, keys);
       if (!p_.softmax) {
         code_.add_column_sums(keys, count, p_.key_channels, key_row_, sum);
@@ -125,108 +151,146 @@ class EaRun {
                  begin > split * length) {
         code_.scale_columns(sums, gathered_, p_.key_channels, key_row_, rescale);
       }
-      code_.product(gathered_, p_.key_channels, count, {x, kTile, 1}, keys, key_row_, sums, key_row_, true);
+      code_.product(gathered_, p_.key_channels, count, {x, tile_row_, 1}, keys, key_row_, sums, key_row_,
+                    true);
     }
   }
 
-  // Into the first split: S with the softmax's denominators divided out, or divided by N.
-  void MergeSplits(int64_t sample, const ValidBox& box) {
+  // The splits merged and turned into M, in four steps of which each needs the whole of the one before. Where
+  // a sample's are small, one thread takes them all.
+  void Combine(const Parallel& parallel) {
+    struct Step {
+      void (EaRun::*run)(int64_t sample, int64_t task);
+      int64_t tasks;  // per sample
+    };
+    const bool weights = module_;
+    const Step steps[] = {{&EaRun::Denominators, 1},
+                          {&EaRun::MergeRows, DivideUp(gathered_, kMergedRows)},
+                          {&EaRun::ValueRows, weights ? p_.heads * DivideUp(HeadValues(), kValueRows) : 0},
+                          {&EaRun::MatrixRows,
+                           weights && p_.out_weight != nullptr ? DivideUp(p_.out_channels, kMergedRows) : 0}};
+    if (gathered_ * p_.key_channels <= kSmallMatrix) {
+      parallel.run(p_.batch, 1, [&](int64_t sample, int64_t end, int) {
+        for (; sample < end; ++sample) {
+          for (const Step& step : steps) {
+            for (int64_t task = 0; task < step.tasks; ++task) (this->*step.run)(sample, task);
+          }
+        }
+      });
+      return;
+    }
+    for (const Step& step : steps) {
+      if (step.tasks == 0) continue;
+      parallel.run(p_.batch * step.tasks, 1, [&](int64_t i, int64_t end, int) {
+        for (; i < end; ++i) (this->*step.run)(i / step.tasks, i % step.tasks);
+      });
+    }
+  }
+
+  int64_t HeadKeys() const { return p_.key_channels / p_.heads; }
+  int64_t HeadValues() const { return p_.value_channels / p_.heads; }
+  A* MatrixOf(int64_t sample) const { return matrix_ + sample * p_.out_channels * key_row_; }
+  // With a last projection the values' rows are a matrix of their own, else the result's.
+  A* ValuesOf(int64_t sample) const {
+    return p_.out_weight == nullptr ? MatrixOf(sample) : values_ + sample * p_.value_channels * key_row_;
+  }
+
+  // In place of each split's max: what its sums are to be scaled by, the softmax's denominator or N divided
+  // out. In place of the first split's sum: what the keys of all positions add up to, which the values' bias
+  // meets.
+  void Denominators(int64_t sample, int64_t /*task*/) {
+    const ValidBox box(p_.extent, sample);
+    ZeroPadding(p_.out, p_.dtype, sample, p_.extent, box, p_.out_channels);
     const int64_t splits = SplitsOf(box.positions());
-    A* sums = SumsAt(sample, 0);
-    A* max = PerKey(max_, sample, 0);
-    A* sum = PerKey(sum_, sample, 0);
     for (int64_t j = 0; j < p_.key_channels; ++j) {
-      A largest = max[j];
+      A largest = PerKey(max_, sample, 0)[j];
       for (int64_t s = 1; s < splits; ++s) largest = std::max(largest, PerKey(max_, sample, s)[j]);
-      // What a split's sums are to be scaled by, in place of its max.
       A total = 0;
       for (int64_t s = 0; s < splits; ++s) {
         A& own = PerKey(max_, sample, s)[j];
         own = !p_.softmax || own == largest ? A{1} : std::exp(own - largest);
         total += own * PerKey(sum_, sample, s)[j];
       }
-      const A divisor = p_.softmax ? total : static_cast<A>(box.positions());
+      // A sample without positions has no output either.
+      const A divisor = p_.softmax ? total : static_cast<A>(std::max<int64_t>(box.positions(), 1));
       for (int64_t s = 0; s < splits; ++s) PerKey(max_, sample, s)[j] /= divisor;
-      // What the keys of all positions add up to: meets the values' bias.
-      sum[j] = total / divisor;
+      PerKey(sum_, sample, 0)[j] = total / divisor;
     }
-    code_.scale_columns(sums, gathered_, p_.key_channels, key_row_, max);
+  }
+
+  // Some rows of S, into the first split; the bare operator's own rows of the matrix are cut from there.
+  void MergeRows(int64_t sample, int64_t task) {
+    const int64_t splits = SplitsOf(ValidBox(p_.extent, sample).positions());
+    const int64_t first = task * kMergedRows;
+    const int64_t rows = std::min(kMergedRows, gathered_ - first);
+    A* sums = SumsAt(sample, 0) + first * key_row_;
+    code_.scale_columns(sums, rows, p_.key_channels, key_row_, PerKey(max_, sample, 0));
     for (int64_t s = 1; s < splits; ++s) {
-      const A* part = SumsAt(sample, s);
+      const A* part = SumsAt(sample, s) + first * key_row_;
       const A* scale = PerKey(max_, sample, s);
-      for (int64_t c = 0; c < gathered_; ++c) {
+      for (int64_t c = 0; c < rows; ++c) {
         for (int64_t j = 0; j < p_.key_channels; ++j)
           sums[c * key_row_ + j] += part[c * key_row_ + j] * scale[j];
       }
     }
+    for (int64_t c = first; !module_ && c < first + rows; ++c) {
+      const int64_t column = c / HeadValues() * HeadKeys();
+      std::copy_n(SumsAt(sample, 0) + c * key_row_ + column, HeadKeys(),
+                  MatrixOf(sample) + c * key_row_ + column);
+    }
   }
 
-  void Combine(int64_t sample, int thread) {
-    const ValidBox box(p_.extent, sample);
-    ZeroPadding(p_.out, p_.dtype, sample, p_.extent, box, p_.out_channels);
-    if (box.positions() == 0) return;
-    MergeSplits(sample, box);
-    A* matrix = matrix_ + sample * p_.out_channels * key_row_;
-    const int64_t head_keys = p_.key_channels / p_.heads;
-    const int64_t head_values = p_.value_channels / p_.heads;
+  // Some rows of one head's values of S: their weights and their bias.
+  void ValueRows(int64_t sample, int64_t task) {
+    const int64_t blocks = DivideUp(HeadValues(), kValueRows);
+    const int64_t head = task / blocks;
+    const int64_t first = head * HeadValues() + task % blocks * kValueRows;
+    const int64_t rows = std::min(kValueRows, (head + 1) * HeadValues() - first);
+    const int64_t column = head * HeadKeys();
+    // Written a padded row wide, which in the matrix may reach into what belongs to another head.
+    A* values = ValuesOf(sample) + first * key_row_ + (p_.out_weight == nullptr ? column : 0);
+    code_.product(rows, HeadKeys(), p_.channels,
+                  {Weights(p_.value_weight) + first * p_.channels, p_.channels, 1},
+                  SumsAt(sample, 0) + column, key_row_, values, key_row_, false);
+    const A* bias = Weights(p_.value_bias);
+    const A* key_sums = PerKey(sum_, sample, 0) + column;
+    for (int64_t c = 0; bias != nullptr && c < rows; ++c) {
+      for (int64_t j = 0; j < HeadKeys(); ++j) values[c * key_row_ + j] += bias[first + c] * key_sums[j];
+    }
+  }
+
+  // Some rows of M: the last projection of every head's values, in the heads' order, as one may write over
+  // the padding before the next.
+  void MatrixRows(int64_t sample, int64_t task) {
+    const int64_t first = task * kMergedRows;
+    const int64_t rows = std::min(kMergedRows, p_.out_channels - first);
     for (int64_t head = 0; head < p_.heads; ++head) {
-      const int64_t column = head * head_keys;
-      const A* sums = SumsAt(sample, 0) + column;
-      if (!module_) {
-        const int64_t row = head * head_values;
-        for (int64_t c = row; c < row + head_values; ++c) {
-          std::copy_n(sums + c * key_row_, head_keys, matrix + c * key_row_ + column);
-        }
-        continue;
-      }
-      ModuleMatrix(head, sums, PerKey(sum_, sample, 0) + column, matrix + column, thread);
-    }
-  }
-
-  // M of one head: the values' weights and bias applied to S, then the last projection.
-  void ModuleMatrix(int64_t head, const A* sums, const A* key_sums, A* matrix, int thread) const {
-    const int64_t head_keys = p_.key_channels / p_.heads;
-    const int64_t head_values = p_.value_channels / p_.heads;
-    const int64_t first = head * head_values;
-    A* values = values_ + thread * p_.value_channels * key_row_;
-    code_.product(head_values, head_keys, p_.channels,
-                  {Weights(p_.value_weight) + first * p_.channels, p_.channels, 1}, sums, key_row_, values,
-                  key_row_, false);
-    if (const A* bias = Weights(p_.value_bias); bias != nullptr) {
-      for (int64_t c = 0; c < head_values; ++c) {
-        for (int64_t j = 0; j < head_keys; ++j) values[c * key_row_ + j] += bias[first + c] * key_sums[j];
-      }
-    }
-    if (p_.out_weight != nullptr) {
-      code_.product(p_.out_channels, head_keys, head_values,
-                    {Weights(p_.out_weight) + first, p_.value_channels, 1}, values, key_row_, matrix,
-                    key_row_, false);
-      return;
-    }
-    for (int64_t c = 0; c < head_values; ++c) {
-      std::copy_n(values + c * key_row_, head_keys, matrix + (first + c) * key_row_);
+      const int64_t value = head * HeadValues();
+      code_.product(rows, HeadKeys(), HeadValues(),
+                    {Weights(p_.out_weight) + first * p_.value_channels + value, p_.value_channels, 1},
+                    ValuesOf(sample) + value * key_row_, key_row_,
+                    MatrixOf(sample) + first * key_row_ + head * HeadKeys(), key_row_, false);
     }
   }
 
   void Apply(int64_t sample, int64_t begin, int thread) {
     const ValidBox box(p_.extent, sample);
-    const int64_t count = std::min(kTile, box.positions() - begin);
+    const int64_t count = std::min(width_, box.positions() - begin);
     if (count <= 0) return;
     A* x = XOf(thread);
     A* queries = SmallOf(thread);
     if (module_) {
-      LoadTile(code_, p_.x, p_.dtype, sample, box, 0, p_.channels, begin, count, x);
-      code_.product(p_.key_channels, kTile, p_.channels, {Weights(p_.query_weight), p_.channels, 1}, x, kTile,
-                    queries, kTile, false);
+      LoadTile(code_, p_.x, p_.dtype, sample, box, 0, p_.channels, begin, count, x, tile_row_);
+      code_.product(p_.key_channels, count, p_.channels, {Weights(p_.query_weight), p_.channels, 1}, x,
+                    tile_row_, queries, tile_row_, false);
       if (p_.query_bias != nullptr) {
-        code_.affine(queries, p_.key_channels, kTile, kTile, nullptr, Weights(p_.query_bias), nullptr);
+        code_.affine(queries, p_.key_channels, count, tile_row_, nullptr, Weights(p_.query_bias), nullptr);
       }
     } else {
-      LoadTile(code_, p_.q, p_.dtype, sample, box, 0, p_.key_channels, begin, count, queries);
+      LoadTile(code_, p_.q, p_.dtype, sample, box, 0, p_.key_channels, begin, count, queries, tile_row_);
     }
-    const int64_t head_keys = p_.key_channels / p_.heads;
     for (int64_t head = 0; p_.softmax && head < p_.heads; ++head) {
-      code_.softmax(queries + head * head_keys * kTile, head_keys, kTile, kTile);
+      code_.softmax(queries + head * HeadKeys() * tile_row_, HeadKeys(), count, tile_row_);
     }
     // Without a matrix that mixes them, a head's queries meet its own rows alone.
     const bool mixed = p_.out_weight != nullptr;
@@ -235,25 +299,25 @@ class EaRun {
       const int64_t keys = p_.key_channels / groups;
       const int64_t rows = p_.out_channels / groups;
       const A* matrix = matrix_ + sample * p_.out_channels * key_row_ + group * (rows * key_row_ + keys);
-      WriteRows(sample, box, begin, count, group * rows, rows, matrix, queries + group * keys * kTile, keys,
-                x, thread);
+      WriteRows(sample, box, begin, count, group * rows, rows, matrix, queries + group * keys * tile_row_,
+                keys, x, thread);
     }
   }
 
   void WriteRows(int64_t sample, const ValidBox& box, int64_t begin, int64_t count, int64_t first,
                  int64_t rows, const A* matrix, const A* queries, int64_t keys, const A* x,
                  int thread) const {
-    A* out = out_ + thread * std::min(p_.out_channels, kOutRows) * kTile;
+    A* out = out_ + thread * std::min(p_.out_channels, kOutRows) * tile_row_;
     const A* bias = Weights(p_.out_bias);
     for (int64_t at = 0; at < rows; at += kOutRows) {
       const int64_t block = std::min(kOutRows, rows - at);
-      code_.product(block, kTile, keys, {matrix + at * key_row_, key_row_, 1}, queries, kTile, out, kTile,
-                    false);
+      code_.product(block, count, keys, {matrix + at * key_row_, key_row_, 1}, queries, tile_row_, out,
+                    tile_row_, false);
       if (bias != nullptr || p_.residual) {
-        code_.affine(out, block, kTile, kTile, nullptr, bias == nullptr ? nullptr : bias + first + at,
-                     p_.residual ? x + (first + at) * kTile : nullptr);
+        code_.affine(out, block, count, tile_row_, nullptr, bias == nullptr ? nullptr : bias + first + at,
+                     p_.residual ? x + (first + at) * tile_row_ : nullptr);
       }
-      StoreTile(code_, out, p_.out, p_.dtype, sample, box, first + at, block, begin, count);
+      StoreTile(code_, out, p_.out, p_.dtype, sample, box, first + at, block, begin, count, tile_row_);
     }
   }
 
@@ -262,13 +326,16 @@ class EaRun {
   const bool module_;
   const int64_t gathered_;  // channels that the keys' softmax gathers: of x, or of v
   const int64_t key_row_;
+  const int64_t width_;
+  const int64_t tile_row_;
   const int64_t splits_;
   size_t bytes_;
-  A* key_weight_;                              // [C][key_row_], transposed
-  A *max_, *sum_;                              // [B][splits][key_row_]
-  A* sums_;                                    // [B][splits][gathered_][key_row_]
-  A* matrix_;                                  // [B][out_channels][key_row_]
-  A *x_, *small_, *rescale_, *out_, *values_;  // a thread's own
+  A* key_weight_;                    // [C][key_row_], transposed
+  A *max_, *sum_;                    // [B][splits][key_row_]
+  A* sums_;                          // [B][splits][gathered_][key_row_]
+  A* matrix_;                        // [B][out_channels][key_row_]
+  A* values_;                        // [B][dv][key_row_], if there is a last projection
+  A *x_, *small_, *rescale_, *out_;  // a thread's own
 };
 
 }  // namespace

@@ -83,6 +83,8 @@ inline std::vector<EaTestConfig> EaTestConfigs() {
            .extent = {12, 30},
            .residual = true,
            .valid = {12, 30, 5, 17, 0, 3}});
+      // Fewer positions in more splits than the whole map has.
+      add({.channels = 4, .keys = 3, .values = 4, .extent = {56, 57}, .residual = true, .valid = {56, 54}});
       add({.batch = 2,
            .channels = 0,
            .keys = 5,

@@ -27,15 +27,14 @@ namespace saccade::kernels {
 //            the column and of the row attention are softmax(q (k_i + r_{i - own})) over the column or row,
 //            as in stand-alone self-attention; needs both embeddings.
 //   column_embedding, row_embedding  [2L - 1, Ck / heads], shared by the heads: the key of what lies i - own
-//   = delta
-//            further down the column (right in the row) is row delta + L - 1. L is at least H for columns and
-//            W for rows. First come columns, and what they give are the values of the rows. With one of the
-//            two alone that attention alone is added (the paper's table 4), with neither the content alone.
-//   middle_scale, middle_shift  [C]: the batch norm between column and row attention, folded. Both or
-//   neither. valid    int64 [B, 2] on q's device: the extent of each sample that takes part. What lies beyond
-//   is neither read
-//            nor attended to, and is zero in the result. Extents outside the tensor are an error on the CPU
-//            and clamped on CUDA, where looking would mean waiting.
+//            = delta further down the column (right in the row) is row delta + L - 1. L is at least H for
+//            columns and W for rows. First come columns, and what they give are the values of the rows. With
+//            one of the two alone that attention alone is added (the paper's table 4), with neither the
+//            content alone.
+//   middle_scale, middle_shift  [C]: the batch norm between column and row attention, folded. Both or none.
+//   valid    int64 [B, 2] on q's device: the extent of each sample that takes part. What lies beyond is
+//            neither read nor attended to, and is zero in the result. Extents outside the tensor are an error
+//            on the CPU and clamped on CUDA, where looking would mean waiting.
 at::Tensor gsa(const at::Tensor& q, const std::optional<at::Tensor>& k, const at::Tensor& v, int64_t heads,
                const std::optional<at::Tensor>& column_embedding = std::nullopt,
                const std::optional<at::Tensor>& row_embedding = std::nullopt,
@@ -46,8 +45,7 @@ at::Tensor gsa(const at::Tensor& q, const std::optional<at::Tensor>& k, const at
 // The module as served: q, k and v are 1x1 convolutions of x, and y = scale * GSA + shift, the batch norm
 // that follows it, folded. There is no residual and no output projection.
 //   query_weight, key_weight  [Ck, C], or as a 1x1 convolution stores them; biases [Ck]. A key's bias cancels
-//   in the
-//                             softmax. key_weight may be missing if content is "none".
+//                             in the softmax. key_weight may be missing if content is "none".
 //   value_weight              [C_out, C], bias [C_out]
 //   scale, shift              [C_out], both or neither
 // Weights are float32 or of x's dtype; float32 spares a conversion on every call.

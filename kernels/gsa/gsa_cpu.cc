@@ -1,11 +1,10 @@
 // Four steps for each sample, through maps [channels][positions] in the workspace:
 //   gather   per split of the positions and group of heads: queries and values, projected or as they are, and
-//   of the
-//            keys the softmax so far and the context it gathers, S^T = V P (positions by tiles of 64).
+//            of the keys the softmax so far and the context it gathers, S^T = V P (positions by tiles of 64).
 //   merge    per head: the splits' contexts, in their order, divided by the softmax's sums.
 //   axis     per head and kLines columns: attention along them, the middle batch norm; then the same along
-//   rows. Maps
-//            are turned into blocks [position along the line][channel][line] for it, and what comes out back.
+//            rows. Maps are turned into blocks [position along the line][channel][line] for it, and what
+//            comes out back.
 //   finish   per tile: plus Q S, the last batch norm, and out.
 #include "kernels/gsa/gsa_cpu.h"
 

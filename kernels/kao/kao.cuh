@@ -3,9 +3,8 @@
 //   1. averages of q, k and v over columns and rows, [B, W + H, C]
 //   2. K = s (Wk C), V = Wv C and, with average queries, Q = Wq C + bq: products over W + H rows, in float32
 //   3. map queries: K_h Wq_h, so that the map is its own query, where that costs no more than about twice the
-//   transform;
-//      else Wq x + bq of every position goes through the workspace. Unlike on the CPU, the choice must not
-//      look at the valid extents, which the host does not know.
+//      transform; else Wq x + bq of every position goes through the workspace. Unlike on the CPU, the choice
+//      must not look at the valid extents, which the host does not know.
 //   4. map queries: attention of all positions to W + H keys, which stores the result.
 //      Average queries: attention among the averages, in float32, then a pass that stores the outer sum (+
 //      x).

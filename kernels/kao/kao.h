@@ -33,9 +33,9 @@ namespace saccade::kernels {
 //   v                  [B, C, H, W]; the result has its shape and q's memory format
 //   coefficient_scale  s, [heads], float32 or of q's dtype; none means 1
 //   valid              int64 [B, 2] on q's device: the rows and columns of each sample that take part. What
-//   lies beyond
-//                      is neither read nor averaged, and is zero in the result. Extents outside the tensor
-//                      are an error on the CPU and clamped on CUDA, where looking would mean waiting.
+//                      lies beyond is neither read nor averaged, and is zero in the result. Extents outside
+//                      the tensor are an error on the CPU and clamped on CUDA, where looking would mean
+//                      waiting.
 at::Tensor kao_kv(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, int64_t heads = 1,
                   const std::optional<at::Tensor>& coefficient_scale = std::nullopt,
                   const std::optional<at::Tensor>& valid = std::nullopt);

@@ -80,8 +80,8 @@ void TransposeTo(const A* from, int64_t rows, int64_t columns, int64_t from_row,
   }
 }
 
-// A row is a short stretch of a long one, which is read on with the next tile: too short a stretch for the processor
-// to see that by itself, so it is told.
+// A row is a short stretch of a long one, which is read on with the next tile: too short a stretch for the
+// processor to see that by itself, so it is told.
 template <typename T, typename A = Accumulate<T>>
 inline void CopyRow(const T* from, int64_t count, A* to) {
   int64_t i = 0;
