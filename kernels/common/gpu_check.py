@@ -1,6 +1,7 @@
 """What the operators' checks on a GPU machine share: arguments, error bounds, CUDA graphs, times."""
 
 import argparse
+import os
 import pathlib
 import statistics
 import sys
@@ -9,6 +10,8 @@ import torch
 
 BOUNDS = {torch.float32: 1e-6, torch.bfloat16: 1e-2, torch.float16: 2e-3}
 ROUNDING = {torch.float32: 2.0**-24, torch.bfloat16: 2.0**-9, torch.float16: 2.0**-12}
+# With LibTorch's cache switched off, as for memcheck, every allocation is a cudaMalloc, which a capture refuses.
+CAN_CAPTURE = os.environ.get("PYTORCH_NO_CUDA_MEMORY_CACHING") != "1"
 
 
 def start(doc):
@@ -42,6 +45,27 @@ def check_error(what, got, expected, composed=None):
     return error
 
 
+def check_same(what, run, got, x):
+    """The bits of run(x), got, from run to run, and those of a sample whatever else is in its batch."""
+    assert torch.equal(run(x), got), f"{what}: changes from run to run"
+    for b in range(len(x)):
+        assert torch.equal(run(x[b:b + 1]), got[b:b + 1]), f"{what}: sample {b} depends on its batch"
+
+
+def padded(x):
+    """x within 32 x 40 positions of NaN, and its extent as the operators take it."""
+    wide = x.new_full((*x.shape[:2], 32, 40), float("nan"))
+    wide[:, :, :x.shape[2], :x.shape[3]] = x
+    return wide, torch.tensor([x.shape[2:]] * len(x), device=x.device)
+
+
+def check_padded(what, got, expected):
+    """The result of a padded map: the bits of the map alone, and zero around them."""
+    height, width = expected.shape[2:]
+    assert torch.equal(got[:, :, :height, :width], expected), f"{what}: padding shows"
+    assert got[:, :, height:].abs().sum() == 0 and got[:, :, :, width:].abs().sum() == 0, f"{what}: padding is not zero"
+
+
 def captured(run):
     """The call as a CUDA graph; capturing fails if it synchronises or allocates outside the allocator."""
     for _ in range(3):
@@ -53,19 +77,23 @@ def captured(run):
     return graph.replay
 
 
+def captured_result(run):
+    """Also what the captured call returned, which every replay writes anew."""
+    results = []
+    replay = captured(lambda: results.append(run()))
+    return replay, results[-1]
+
+
 def check_capture(what, run):
     """A replayed graph gives the bits of the call itself."""
+    if not CAN_CAPTURE:
+        return
     expected = run()
-    result = {}
-
-    def keep():
-        result["got"] = run()
-
-    replay = captured(keep)
-    result["got"].fill_(float("nan"))
+    replay, got = captured_result(run)
+    got.fill_(float("nan"))
     replay()
     torch.cuda.synchronize()
-    assert torch.equal(result["got"], expected), f"{what}: a captured call gives another result"
+    assert torch.equal(got, expected), f"{what}: a captured call gives another result"
 
 
 def medians_us(candidates, rounds=200):
@@ -84,5 +112,6 @@ def medians_us(candidates, rounds=200):
 
 
 def print_medians(medians, ours):
+    width = max(len(name) for name in medians)
     for name, median in medians.items():
-        print(f"  {name:24} {median:9.2f} us  {median / medians[ours]:6.2f}x")
+        print(f"  {name:{width}} {median:9.2f} us  {median / medians[ours]:6.2f}x")

@@ -35,29 +35,6 @@ at::Tensor Sigma(double value, at::ScalarType dtype = at::kFloat) {
   return at::scalar_tensor(value, at::TensorOptions(dtype));
 }
 
-enum class Memory { kContiguous, kChannelsLast, kSlicedChannels, kSlicedPositions, kTransposed, kExpanded };
-
-at::Tensor RandomMap(std::vector<int64_t> shape, at::ScalarType dtype, Memory memory) {
-  switch (memory) {
-    case Memory::kContiguous:
-      break;
-    case Memory::kChannelsLast:
-      return RandomTensor(shape, dtype).contiguous(at::MemoryFormat::ChannelsLast);
-    case Memory::kSlicedChannels:
-      shape[1] *= 2;
-      return RandomTensor(shape, dtype).narrow(1, shape[1] / 2, shape[1] / 2);
-    case Memory::kSlicedPositions:
-      shape[3] *= 2;
-      return RandomTensor(shape, dtype).slice(3, 0, shape[3], 2);
-    case Memory::kTransposed:
-      std::swap(shape[2], shape[3]);
-      return RandomTensor(shape, dtype).transpose(2, 3);
-    case Memory::kExpanded:
-      return RandomTensor({1, shape[1], shape[2], shape[3]}, dtype).expand(shape);
-  }
-  return RandomTensor(shape, dtype);
-}
-
 struct Case {
   explicit Case(unsigned seed) {
     std::mt19937 random(seed);

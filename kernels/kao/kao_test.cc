@@ -111,32 +111,6 @@ at::Tensor ComposedModule(std::string_view kind, const at::Tensor& x, const Weig
   return residual ? out + x : out;
 }
 
-enum class Memory { kContiguous, kChannelsLast, kSlicedChannels, kSlicedPositions, kTransposed, kExpanded };
-
-at::Tensor RandomMap(std::vector<int64_t> shape, at::ScalarType dtype, Memory memory) {
-  switch (memory) {
-    case Memory::kContiguous:
-      break;
-    case Memory::kChannelsLast:
-      return RandomTensor(shape, dtype).contiguous(at::MemoryFormat::ChannelsLast);
-    case Memory::kSlicedChannels:
-      shape[1] *= 2;
-      return RandomTensor(shape, dtype).narrow(1, shape[1] / 2, shape[1] / 2);
-    case Memory::kSlicedPositions:
-      shape[3] *= 2;
-      return RandomTensor(shape, dtype).slice(3, 0, shape[3], 2);
-    case Memory::kTransposed:
-      std::swap(shape[2], shape[3]);
-      return RandomTensor(shape, dtype).transpose(2, 3);
-    case Memory::kExpanded: {
-      std::vector<int64_t> row = shape;
-      row[2] = 1;
-      return RandomTensor(row, dtype).expand(shape);
-    }
-  }
-  return RandomTensor(shape, dtype);
-}
-
 struct Case {
   Case(unsigned seed, at::ScalarType type) : random(seed), dtype(type) {
     kind = seed % 2 == 0 ? "kv" : "qkv";

@@ -1,7 +1,5 @@
 """Checks the CUDA side of non-maximum suppression on a machine with a GPU, then times it beside torchvision.
 
-usage: nms_gpu_check.py BUILD_DIR
-
 Every result is compared with the CPU's, index by index, before anything is timed; any failure, a missing GPU
 included, exits non-zero. Times are medians, candidates taking turns, in one process.
 """
@@ -13,6 +11,9 @@ import time
 
 import torch
 import torchvision
+
+sys.path.append(str(pathlib.Path(__file__).parents[1] / "common"))
+import gpu_check  # noqa: E402
 
 
 def boxes_and_scores(count, size=1000.0, steps=None, dtype=torch.float32):
@@ -40,17 +41,12 @@ def check(ops, count, dtype, steps):
 
 def check_capture(ops):
     boxes, scores = (t.cuda() for t in boxes_and_scores(3000))
-    for _ in range(3):
-        ops.nms_padded(boxes, scores, 0.5)
-    torch.cuda.synchronize()
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        indices, count = ops.nms_padded(boxes, scores, 0.5)
+    replay, (indices, count) = gpu_check.captured_result(lambda: ops.nms_padded(boxes, scores, 0.5))
     for _ in range(2):
         new_boxes, new_scores = boxes_and_scores(3000)
         boxes.copy_(new_boxes)
         scores.copy_(new_scores)
-        graph.replay()
+        replay()
         expected = ops.nms(new_boxes, new_scores, 0.5)
         assert count.item() == len(expected), "a captured call counts wrong"
         assert torch.equal(indices[:len(expected)].cpu(), expected), "a captured call keeps others"
@@ -80,27 +76,20 @@ def time_one(ops, count):
         "torchvision": lambda: torchvision.ops.nms(boxes, scores, 0.5),
     })
     print(f"{count} boxes")
-    for name, median in medians.items():
-        print(f"  {name:24} {median:9.2f} us  {median / medians['saccade']:6.2f}x")
+    gpu_check.print_medians(medians, "saccade")
 
 
 def main():
-    if len(sys.argv) != 2:
-        sys.exit(__doc__)
-    if not torch.cuda.is_available():
-        sys.exit("no GPU: torch.cuda.is_available() is False; expected a machine with an NVIDIA GPU and driver")
-    lib = pathlib.Path(sys.argv[1]) / "lib"
-    torch.ops.load_library(lib / "libsaccade_kernels.so")
-    torch.ops.load_library(lib / "libsaccade_cuda.so")
-    ops = torch.ops.saccade
-    torch.manual_seed(0)
-    torch.set_grad_enabled(False)
-    print(f"{torch.cuda.get_device_name()}, torch {torch.__version__}, torchvision {torchvision.__version__}")
+    ops, quick = gpu_check.start(__doc__)
+    print(f"torchvision {torchvision.__version__}")
     for dtype in (torch.float32, torch.float64):
         for steps in (None, 16):
-            for count in (0, 1, 64, 65, 1000, 5000):
+            for count in (0, 1, 65, 1000) if quick else (0, 1, 64, 65, 1000, 5000):
                 check(ops, count, dtype, steps)
-    check_capture(ops)
+    if gpu_check.CAN_CAPTURE:
+        check_capture(ops)
+    if quick:
+        return
     for count in (1000, 5000, 20000):
         time_one(ops, count)
 

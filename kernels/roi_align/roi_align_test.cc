@@ -42,34 +42,6 @@ at::Tensor RandomRegions(int64_t count, int64_t batch, at::IntArrayRef size) {
   return (at::cat(columns, 1) * 16).round() / 16;
 }
 
-enum class Memory { kContiguous, kChannelsLast, kSlicedChannels, kSlicedColumns, kTransposed, kExpanded };
-
-at::Tensor RandomMap(std::vector<int64_t> shape, at::ScalarType dtype, Memory memory) {
-  const auto last = static_cast<int64_t>(shape.size()) - 1;
-  switch (memory) {
-    case Memory::kContiguous:
-      break;
-    case Memory::kChannelsLast:
-      return RandomTensor(shape, dtype)
-          .contiguous(shape.size() == 4 ? at::MemoryFormat::ChannelsLast : at::MemoryFormat::ChannelsLast3d);
-    case Memory::kSlicedChannels:
-      shape[1] *= 2;
-      return RandomTensor(shape, dtype).narrow(1, shape[1] / 2, shape[1] / 2);
-    case Memory::kSlicedColumns:
-      shape[last] *= 2;
-      return RandomTensor(shape, dtype).slice(last, 0, shape[last], 2);
-    case Memory::kTransposed:
-      std::swap(shape[2], shape[last]);
-      return RandomTensor(shape, dtype).transpose(2, last);
-    case Memory::kExpanded: {
-      std::vector<int64_t> one = shape;
-      one[0] = one[last] = 1;
-      return RandomTensor(one, dtype).expand(shape);
-    }
-  }
-  return RandomTensor(shape, dtype);
-}
-
 // One random call; `Run` in the type of the map, `Exact` by the reference in float64.
 struct Case {
   Case(unsigned seed, at::ScalarType dtype) {
