@@ -1,23 +1,19 @@
-#include <ATen/ops/empty.h>
 #include <torch/library.h>
 
 #include "kernels/attention/attention_binding.h"
 #include "kernels/attention/attention_cpu.h"
-#include "kernels/common/check.h"
-#include "kernels/common/parallel.h"
+#include "kernels/common/cpu_run.h"
 
 namespace saccade::kernels {
 namespace {
 
 at::Tensor Run(const char* op, const char* argument, const AttentionCall& call) {
-  CheckDtype(op, argument, call.q, {at::kFloat, at::kBFloat16, at::kDouble});
-  CheckValidExtents(op, call.valid, call.q);
+  CheckOnCpu(op, argument, call.q, call.valid);
   if (call.out.numel() == 0) return call.out;
-  const Parallel parallel = TorchParallel();
-  const auto bytes = static_cast<int64_t>(AttentionCpuWorkspaceBytes(call.problem, parallel.threads));
-  const at::Tensor workspace = at::empty({bytes}, call.out.options().dtype(at::kByte));
-  RunAttentionCpu(call.problem, BestCpuIsa(), parallel,
-                  static_cast<std::byte*>(workspace.mutable_data_ptr()));
+  RunWithWorkspace([&](int threads) { return AttentionCpuWorkspaceBytes(call.problem, threads); },
+                   [&](const Parallel& parallel, std::byte* workspace) {
+                     RunAttentionCpu(call.problem, BestCpuIsa(), parallel, workspace);
+                   });
   return call.out;
 }
 

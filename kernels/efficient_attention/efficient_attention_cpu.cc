@@ -71,7 +71,7 @@ class EaRun {
     sums_ = arena.Take<A>(p_.batch * splits_ * gathered_ * key_row_);
     matrix_ = arena.Take<A>(p_.batch * p_.out_channels * key_row_);
     x_ = arena.Take<A>(threads * gathered_ * tile_row_);
-    // Keys are [width_][key_row_] and queries [dk][width_].
+    // Keys are [width_][key_row_] and queries [dk][tile_row_].
     small_ = arena.Take<A>(threads * std::max(width_ * key_row_, p_.key_channels * tile_row_));
     rescale_ = arena.Take<A>(threads * key_row_);
     out_ = arena.Take<A>(threads * std::min(p_.out_channels, kOutRows) * tile_row_);

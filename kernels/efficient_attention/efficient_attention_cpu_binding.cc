@@ -1,8 +1,6 @@
-#include <ATen/ops/empty.h>
 #include <torch/library.h>
 
-#include "kernels/common/check.h"
-#include "kernels/common/parallel.h"
+#include "kernels/common/cpu_run.h"
 #include "kernels/efficient_attention/efficient_attention_binding.h"
 #include "kernels/efficient_attention/efficient_attention_cpu.h"
 
@@ -11,21 +9,16 @@ namespace {
 
 template <typename A>
 void RunAs(const EaCall& call) {
-  const Parallel parallel = TorchParallel();
-  const auto bytes = static_cast<int64_t>(EaCpuWorkspaceBytes<A>(call.problem, parallel.threads));
-  const at::Tensor workspace = at::empty({bytes}, call.out.options().dtype(at::kByte));
-  RunEaCpu<A>(call.problem, BestCpuIsa(), parallel, static_cast<std::byte*>(workspace.mutable_data_ptr()));
+  RunWithWorkspace([&](int threads) { return EaCpuWorkspaceBytes<A>(call.problem, threads); },
+                   [&](const Parallel& parallel, std::byte* workspace) {
+                     RunEaCpu<A>(call.problem, BestCpuIsa(), parallel, workspace);
+                   });
 }
 
 at::Tensor Run(const EaCall& call) {
   if (call.out.numel() == 0) return call.out;
   IsDouble(call.problem.dtype) ? RunAs<double>(call) : RunAs<float>(call);
   return call.out;
-}
-
-void CheckOnCpu(const char* op, const char* argument, const at::Tensor& map, const OptionalTensor& valid) {
-  CheckDtype(op, argument, map, {at::kFloat, at::kBFloat16, at::kDouble});
-  CheckValidExtents(op, valid, map);
 }
 
 at::Tensor EaCpu(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, int64_t heads,

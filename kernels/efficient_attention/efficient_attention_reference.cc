@@ -13,7 +13,7 @@ namespace {
 // [B, C, N] into [B, heads, C/heads, N].
 at::Tensor SplitHeads(const at::Tensor& x, int64_t heads) { return x.unflatten(1, {heads, -1}); }
 
-// [B, 1, 1, N], or [B or 1, 1, 1, 1] where only the count matters.
+// [B, 1, 1, N].
 at::Tensor MaskOf(const at::Tensor& map, const at::Tensor& valid) {
   return ValidMask(map, valid).flatten(2).unsqueeze(1);
 }

@@ -1,8 +1,6 @@
-#include <ATen/ops/empty.h>
 #include <torch/library.h>
 
-#include "kernels/common/check.h"
-#include "kernels/common/parallel.h"
+#include "kernels/common/cpu_run.h"
 #include "kernels/expatt/expatt_binding.h"
 #include "kernels/expatt/expatt_cpu.h"
 #include "kernels/tile/tile.h"
@@ -12,22 +10,16 @@ namespace {
 
 template <typename A>
 void RunAs(const ExpattCall& call) {
-  const Parallel parallel = TorchParallel();
-  const auto bytes = static_cast<int64_t>(ExpattCpuWorkspaceBytes<A>(call.problem, parallel.threads));
-  const at::Tensor workspace = at::empty({bytes}, call.out.options().dtype(at::kByte));
-  RunExpattCpu<A>(call.problem, BestCpuIsa(), parallel,
-                  static_cast<std::byte*>(workspace.mutable_data_ptr()));
+  RunWithWorkspace([&](int threads) { return ExpattCpuWorkspaceBytes<A>(call.problem, threads); },
+                   [&](const Parallel& parallel, std::byte* workspace) {
+                     RunExpattCpu<A>(call.problem, BestCpuIsa(), parallel, workspace);
+                   });
 }
 
 at::Tensor Run(const ExpattCall& call) {
   if (call.out.numel() == 0) return call.out;
   IsDouble(call.problem.dtype) ? RunAs<double>(call) : RunAs<float>(call);
   return call.out;
-}
-
-void CheckOnCpu(const char* op, const char* argument, const at::Tensor& map, const OptionalTensor& valid) {
-  CheckDtype(op, argument, map, {at::kFloat, at::kBFloat16, at::kDouble});
-  CheckValidExtents(op, valid, map);
 }
 
 at::Tensor ExpattCpu(const at::Tensor& v, std::string_view kind, const at::Tensor& sigma,

@@ -1,8 +1,6 @@
-#include <ATen/ops/empty.h>
 #include <torch/library.h>
 
-#include "kernels/common/check.h"
-#include "kernels/common/parallel.h"
+#include "kernels/common/cpu_run.h"
 #include "kernels/gsa/gsa_binding.h"
 #include "kernels/gsa/gsa_cpu.h"
 
@@ -11,22 +9,21 @@ namespace {
 
 template <typename A>
 void RunAs(const GsaCall& call) {
-  const Parallel parallel = TorchParallel();
-  const auto bytes = static_cast<int64_t>(GsaCpuWorkspaceBytes<A>(call.problem, parallel.threads));
-  const at::Tensor workspace = at::empty({bytes}, call.out.options().dtype(at::kByte));
-  RunGsaCpu<A>(call.problem, BestCpuIsa(), parallel, static_cast<std::byte*>(workspace.mutable_data_ptr()));
+  RunWithWorkspace([&](int threads) { return GsaCpuWorkspaceBytes<A>(call.problem, threads); },
+                   [&](const Parallel& parallel, std::byte* workspace) {
+                     RunGsaCpu<A>(call.problem, BestCpuIsa(), parallel, workspace);
+                   });
 }
 
 at::Tensor Run(const GsaCall& call) {
   if (call.out.numel() == 0) return call.out;
-  call.problem.dtype == Dtype::kFloat64 ? RunAs<double>(call) : RunAs<float>(call);
+  IsDouble(call.problem.dtype) ? RunAs<double>(call) : RunAs<float>(call);
   return call.out;
 }
 
-void CheckOnCpu(const char* op, const char* argument, const at::Tensor& map, const GsaAttention& attention,
-                const OptionalTensor& valid) {
-  CheckDtype(op, argument, map, {at::kFloat, at::kBFloat16, at::kDouble});
-  CheckValidExtents(op, valid, map);
+void CheckAttentionOnCpu(const char* op, const char* argument, const at::Tensor& map,
+                         const GsaAttention& attention, const OptionalTensor& valid) {
+  CheckOnCpu(op, argument, map, valid);
   CheckFinite(op, "column_embedding", attention.column_embedding);
   CheckFinite(op, "row_embedding", attention.row_embedding);
   CheckFinite(op, "middle_scale", attention.middle_scale);
@@ -39,7 +36,7 @@ at::Tensor GsaCpu(const at::Tensor& q, const OptionalTensor& k, const at::Tensor
                   std::string_view content, const OptionalTensor& valid) {
   const GsaAttention attention{heads, column_embedding, row_embedding, middle_scale, middle_shift, content};
   const GsaCall call = BindGsa(q, k, v, attention, valid);
-  CheckOnCpu("gsa", "q", q, attention, valid);
+  CheckAttentionOnCpu("gsa", "q", q, attention, valid);
   return Run(call);
 }
 
@@ -55,7 +52,7 @@ at::Tensor GsaModuleCpu(const at::Tensor& x, const at::Tensor& query_weight, con
   const GsaCall call = BindGsaModule(
       x, {query_weight, key_weight, value_weight, query_bias, key_bias, value_bias, scale, shift}, attention,
       valid);
-  CheckOnCpu(kOp, "x", x, attention, valid);
+  CheckAttentionOnCpu(kOp, "x", x, attention, valid);
   CheckFinite(kOp, "query_weight", query_weight);
   CheckFinite(kOp, "key_weight", key_weight);
   CheckFinite(kOp, "value_weight", value_weight);

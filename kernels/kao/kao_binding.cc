@@ -1,10 +1,8 @@
 #include "kernels/kao/kao_binding.h"
 
-#include <ATen/ops/empty.h>
 #include <torch/library.h>
 
-#include "kernels/common/check.h"
-#include "kernels/common/parallel.h"
+#include "kernels/common/cpu_run.h"
 #include "kernels/kao/kao_cpu.h"
 
 namespace saccade::kernels {
@@ -38,13 +36,12 @@ const void* Keep(KaoCall* call, const OptionalTensor& weights, const at::Tensor&
 }
 
 at::Tensor RunOnCpu(const char* op, const char* argument, const at::Tensor& map, const KaoCall& call) {
-  CheckDtype(op, argument, map, {at::kFloat, at::kBFloat16, at::kDouble});
-  CheckValidExtents(op, call.valid, map);
+  CheckOnCpu(op, argument, map, call.valid);
   if (call.out.numel() == 0) return call.out;
-  const Parallel parallel = TorchParallel();
-  const auto bytes = static_cast<int64_t>(KaoCpuWorkspaceBytes(call.problem, parallel.threads));
-  const at::Tensor workspace = at::empty({bytes}, call.out.options().dtype(at::kByte));
-  RunKaoCpu(call.problem, BestCpuIsa(), parallel, static_cast<std::byte*>(workspace.mutable_data_ptr()));
+  RunWithWorkspace([&](int threads) { return KaoCpuWorkspaceBytes(call.problem, threads); },
+                   [&](const Parallel& parallel, std::byte* workspace) {
+                     RunKaoCpu(call.problem, BestCpuIsa(), parallel, workspace);
+                   });
   return call.out;
 }
 

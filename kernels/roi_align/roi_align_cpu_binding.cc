@@ -1,4 +1,3 @@
-#include <ATen/ops/empty.h>
 #include <c10/util/Exception.h>
 #include <torch/library.h>
 
@@ -6,7 +5,7 @@
 
 #include "kernels/common/bfloat16.h"
 #include "kernels/common/check.h"
-#include "kernels/common/parallel.h"
+#include "kernels/common/cpu_run.h"
 #include "kernels/roi_align/roi_align_axis.h"
 #include "kernels/roi_align/roi_align_binding.h"
 #include "kernels/roi_align/roi_align_cpu.h"
@@ -42,11 +41,10 @@ template <typename T>
 void RunAs(const RoiAlignArguments& call, const RoiAlignBound& bound) {
   CheckRegions<Accumulate<T>>(call, bound.problem);
   if (bound.out.numel() == 0) return;
-  const Parallel parallel = TorchParallel();
-  const auto bytes = static_cast<int64_t>(RoiAlignCpuWorkspaceBytes<T>(bound.problem, parallel.threads));
-  const at::Tensor workspace = at::empty({bytes}, bound.out.options().dtype(at::kByte));
-  RunRoiAlignCpu<T>(bound.problem, BestCpuIsa(), parallel,
-                    static_cast<std::byte*>(workspace.mutable_data_ptr()));
+  RunWithWorkspace([&](int threads) { return RoiAlignCpuWorkspaceBytes<T>(bound.problem, threads); },
+                   [&](const Parallel& parallel, std::byte* workspace) {
+                     RunRoiAlignCpu<T>(bound.problem, BestCpuIsa(), parallel, workspace);
+                   });
 }
 
 at::Tensor Run(const RoiAlignArguments& call) {

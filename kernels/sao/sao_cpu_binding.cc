@@ -1,10 +1,8 @@
-#include <ATen/ops/empty.h>
 #include <c10/util/Exception.h>
 #include <torch/library.h>
 
 #include "kernels/common/bfloat16.h"
-#include "kernels/common/check.h"
-#include "kernels/common/parallel.h"
+#include "kernels/common/cpu_run.h"
 #include "kernels/sao/sao_binding.h"
 #include "kernels/sao/sao_cpu.h"
 
@@ -13,15 +11,14 @@ namespace {
 
 template <typename T>
 void RunAs(const SaoCall& call) {
-  const Parallel parallel = TorchParallel();
-  const auto bytes = static_cast<int64_t>(SaoCpuWorkspaceBytes<T>(call.problem, parallel.threads));
-  const at::Tensor workspace = at::empty({bytes}, call.out.options().dtype(at::kByte));
-  RunSaoCpu<T>(call.problem, BestCpuIsa(), parallel, static_cast<std::byte*>(workspace.mutable_data_ptr()));
+  RunWithWorkspace([&](int threads) { return SaoCpuWorkspaceBytes<T>(call.problem, threads); },
+                   [&](const Parallel& parallel, std::byte* workspace) {
+                     RunSaoCpu<T>(call.problem, BestCpuIsa(), parallel, workspace);
+                   });
 }
 
 at::Tensor Run(const char* op, const char* argument, const SaoCall& call) {
-  CheckDtype(op, argument, call.q, {at::kFloat, at::kBFloat16, at::kDouble});
-  CheckValidExtents(op, call.valid.defined() ? OptionalTensor(call.valid) : std::nullopt, call.q);
+  CheckOnCpu(op, argument, call.q, call.valid.defined() ? OptionalTensor(call.valid) : std::nullopt);
   CheckFinite(op, "w", call.w);
   if (call.value_weight.defined()) {
     CheckFinite(op, "value_weight", call.value_weight);
