@@ -84,6 +84,23 @@ struct Client::Transport {
     return Explain(options, (stub.*method)(&context, request, &response), context);
   }
 
+  // `start` is from before the request was made.
+  template <typename TaskAnswer>
+  absl::StatusOr<TaskAnswer> Predict(const ClientOptions& options, const v1::PredictRequest& request,
+                                     absl::Time start) const {
+    if (const auto size = static_cast<int64_t>(request.ByteSizeLong()); size > options.max_message_bytes) {
+      return absl::ResourceExhaustedError(
+          absl::StrCat("the request is ", size, " bytes, more than max_message_bytes (",
+                       options.max_message_bytes, "); send a smaller picture, or raise it on both sides"));
+    }
+    v1::PredictResponse response;
+    const absl::Status status = Call(options, *vision, &v1::Vision::Stub::Predict, request, response);
+    if (!status.ok()) return status;
+    absl::StatusOr<TaskAnswer> result = FromResponse<TaskAnswer>(response);
+    if (result.ok()) result->timings.round_trip = absl::Now() - start;
+    return result;
+  }
+
   // gRPC's own words for the commonest failures name neither the address nor the timeout.
   absl::Status Explain(const ClientOptions& options, const grpc::Status& status,
                        const grpc::ClientContext& context) const {
@@ -152,19 +169,25 @@ Client::~Client() = default;
 absl::StatusOr<Classification> Client::Classify(absl::string_view model, absl::string_view picture,
                                                 const ClassifyOptions& options) {
   const absl::Time start = absl::Now();
-  const v1::PredictRequest request = ToRequest(model, picture, options);
-  if (const auto size = static_cast<int64_t>(request.ByteSizeLong()); size > options_.max_message_bytes) {
-    return absl::ResourceExhaustedError(
-        absl::StrCat("the request is ", size, " bytes, more than max_message_bytes (",
-                     options_.max_message_bytes, "); send a smaller picture, or raise it on both sides"));
-  }
-  v1::PredictResponse response;
-  const absl::Status status =
-      transport_->Call(options_, *transport_->vision, &v1::Vision::Stub::Predict, request, response);
-  if (!status.ok()) return status;
-  absl::StatusOr<Classification> result = FromResponse(response);
-  if (result.ok()) result->timings.round_trip = absl::Now() - start;
-  return result;
+  return transport_->Predict<Classification>(options_, ToRequest(model, picture, options), start);
+}
+
+absl::StatusOr<Detections> Client::Detect(absl::string_view model, absl::string_view picture,
+                                          const DetectOptions& options) {
+  const absl::Time start = absl::Now();
+  return transport_->Predict<Detections>(options_, ToRequest(model, picture, options), start);
+}
+
+absl::StatusOr<Segmentation> Client::Segment(absl::string_view model, absl::string_view picture,
+                                             const SegmentOptions& options) {
+  const absl::Time start = absl::Now();
+  return transport_->Predict<Segmentation>(options_, ToRequest(model, picture, options), start);
+}
+
+absl::StatusOr<Disparity> Client::Stereo(absl::string_view model, absl::string_view left,
+                                         absl::string_view right, const StereoOptions& options) {
+  const absl::Time start = absl::Now();
+  return transport_->Predict<Disparity>(options_, ToRequest(model, left, right, options), start);
 }
 
 absl::StatusOr<std::vector<Model>> Client::ListModels() {

@@ -3,12 +3,13 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
-#include "absl/strings/string_view.h"
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "client/types.h"
 
@@ -27,15 +28,44 @@ struct ClientOptions {
   bool retry = false;
 };
 
-struct ClassifyOptions {
+// What every request may say, whatever the model's task.
+struct RequestOptions {
   // 0 takes the highest version that is ready.
   int64_t version = 0;
-  // How many classes to return; 0 leaves it to the daemon.
-  int top_k = 0;
   // Larger is served first. Between -100 and 100.
   int priority = 0;
   // Echoed in the answer and in every log line of the daemon about this request.
-  std::string request_id;
+  std::string request_id = "";
+};
+
+struct ClassifyOptions {
+  RequestOptions request = {};
+  // How many classes to return; 0 leaves it to the daemon.
+  int top_k = 0;
+};
+
+struct DetectOptions {
+  RequestOptions request = {};
+  // Detections below it are left out; the model's own threshold bounds what there is. Between 0 and 1.
+  std::optional<float> score_threshold = std::nullopt;
+  // At most so many, best first; 0 returns all that the model finds.
+  int top_k = 0;
+  // Only these classes; empty returns every class.
+  std::vector<int64_t> classes = {};
+  // Without them the answer is smaller, and there sooner.
+  bool masks = true;
+  // From which probability on a pixel belongs to the mask: between 0 and 1, 0.5 if it is not set.
+  std::optional<float> mask_threshold = std::nullopt;
+};
+
+struct SegmentOptions {
+  RequestOptions request = {};
+  LabelMapFormat format = LabelMapFormat::kPng;
+};
+
+struct StereoOptions {
+  RequestOptions request = {};
+  DisparityFormat format = DisparityFormat::kPng16;
 };
 
 // Thread-safe: any number of threads may call at once; their calls share connections. Every call blocks until
@@ -51,10 +81,17 @@ class Client {
   Client(const Client&) = delete;
   Client& operator=(const Client&) = delete;
 
-  // `picture` is an encoded picture as it lies on disk (JPEG, PNG, WebP or BMP); it is copied once, into the
-  // message.
+  // One call a task. `picture` is an encoded picture as it lies on disk (JPEG, PNG, WebP or BMP); it is
+  // copied once, into the message. A model of another task refuses the call.
   absl::StatusOr<Classification> Classify(absl::string_view model, absl::string_view picture,
                                           const ClassifyOptions& options = {});
+  absl::StatusOr<Detections> Detect(absl::string_view model, absl::string_view picture,
+                                    const DetectOptions& options = {});
+  absl::StatusOr<Segmentation> Segment(absl::string_view model, absl::string_view picture,
+                                       const SegmentOptions& options = {});
+  // Two pictures of one size, rectified: a point lies on the same row of both.
+  absl::StatusOr<Disparity> Stereo(absl::string_view model, absl::string_view left, absl::string_view right,
+                                   const StereoOptions& options = {});
 
   // Every model version the daemon knows, ready or not.
   absl::StatusOr<std::vector<Model>> ListModels();

@@ -47,17 +47,17 @@ TEST(Client, SendsThePictureAsItIsAndReadsTheAnswer) {
   daemon.SetPredict([&](const FakeRequest& request) -> absl::StatusOr<Classification> {
     EXPECT_EQ(request.model, "sanet");
     EXPECT_EQ(request.picture, picture);
-    EXPECT_EQ(request.options.version, 3);
-    EXPECT_EQ(request.options.top_k, 2);
-    EXPECT_EQ(request.options.priority, -7);
+    EXPECT_EQ(request.request.version, 3);
+    EXPECT_EQ(request.classify.top_k, 2);
+    EXPECT_EQ(request.request.priority, -7);
     Classification answer = Tabby();
-    answer.request_id = request.options.request_id;
+    answer.request_id = request.request.request_id;
     return answer;
   });
   const auto client = ConnectTo(daemon.url());
 
-  const auto answer =
-      client->Classify("sanet", picture, {.version = 3, .top_k = 2, .priority = -7, .request_id = "abc"});
+  const auto answer = client->Classify(
+      "sanet", picture, {.request = {.version = 3, .priority = -7, .request_id = "abc"}, .top_k = 2});
 
   ASSERT_TRUE(answer.ok()) << answer.status();
   EXPECT_EQ(answer->model, "sanet");
@@ -76,6 +76,130 @@ TEST(Client, SendsThePictureAsItIsAndReadsTheAnswer) {
   EXPECT_EQ(answer->batch_size, 4);
   EXPECT_EQ(answer->picture_width, 640);
   EXPECT_EQ(answer->picture_height, 480);
+}
+
+TEST(Client, Detects) {
+  FakeDaemon daemon;
+  daemon.SetPredict([](const FakeRequest& request) -> absl::StatusOr<AnyAnswer> {
+    EXPECT_EQ(request.picture, "street");
+    EXPECT_EQ(request.request.priority, 4);
+    EXPECT_EQ(request.detect.score_threshold, 0.25f);
+    EXPECT_EQ(request.detect.top_k, 7);
+    EXPECT_THAT(request.detect.classes, ElementsAre(3, 1));
+    EXPECT_TRUE(request.detect.masks);
+    EXPECT_EQ(request.detect.mask_threshold, 0.75f);
+    Detections answer;
+    answer.model = "rcnn";
+    answer.picture_width = 7;
+    answer.items = {{{1, 2, 3.5f, 4}, 0.5f, 3, "car", RleMask{5, 7, ";320009", 9}}, {{}, 0.25f, 1, "", {}}};
+    return answer;
+  });
+  DetectOptions options;
+  options.request.priority = 4;
+  options.score_threshold = 0.25f;
+  options.top_k = 7;
+  options.classes = {3, 1};
+  options.mask_threshold = 0.75f;
+  const auto answer = ConnectTo(daemon.url())->Detect("rcnn", "street", options);
+  ASSERT_TRUE(answer.ok()) << answer.status();
+  EXPECT_EQ(answer->model, "rcnn");
+  EXPECT_EQ(answer->picture_width, 7);
+  EXPECT_GT(answer->timings.round_trip, absl::ZeroDuration());
+  ASSERT_EQ(answer->items.size(), 2u);
+  EXPECT_EQ(answer->items[0].box.x_max, 3.5f);
+  EXPECT_EQ(answer->items[0].score, 0.5f);
+  EXPECT_EQ(answer->items[0].class_index, 3);
+  EXPECT_EQ(answer->items[0].label, "car");
+  ASSERT_TRUE(answer->items[0].mask.has_value());
+  EXPECT_EQ(answer->items[0].mask->height, 5);
+  EXPECT_EQ(answer->items[0].mask->counts, ";320009");
+  EXPECT_EQ(answer->items[0].mask->area, 9);
+  EXPECT_FALSE(answer->items[1].mask.has_value());
+}
+
+TEST(Client, LeavesTheDetectorsThresholdsToTheDaemonUnlessTold) {
+  FakeDaemon daemon;
+  daemon.SetPredict([](const FakeRequest& request) -> absl::StatusOr<AnyAnswer> {
+    EXPECT_EQ(request.detect.score_threshold, std::nullopt);
+    EXPECT_EQ(request.detect.mask_threshold, std::nullopt);
+    EXPECT_FALSE(request.detect.masks);
+    return Detections();
+  });
+  const auto answer = ConnectTo(daemon.url())->Detect("rcnn", "x", {.masks = false});
+  ASSERT_TRUE(answer.ok()) << answer.status();
+  EXPECT_TRUE(answer->items.empty());
+}
+
+TEST(Client, Segments) {
+  FakeDaemon daemon;
+  daemon.SetPredict([](const FakeRequest& request) -> absl::StatusOr<AnyAnswer> {
+    Segmentation answer;
+    answer.width = 2;
+    answer.height = 1;
+    answer.format = request.segment.format;
+    if (answer.format != LabelMapFormat::kNone) answer.label_map = std::string("\0\x0f", 2);
+    answer.areas = {{15, "person", 1, 0.5f}, {0, "", 1, 0.5f}};
+    return answer;
+  });
+  const auto client = ConnectTo(daemon.url());
+  for (const LabelMapFormat format : {LabelMapFormat::kPng, LabelMapFormat::kRaw, LabelMapFormat::kNone}) {
+    const auto answer = client->Segment("deeplab", "x", {.format = format});
+    ASSERT_TRUE(answer.ok()) << answer.status();
+    EXPECT_EQ(answer->format, format);
+    EXPECT_EQ(answer->width, 2);
+    EXPECT_EQ(answer->height, 1);
+    EXPECT_EQ(answer->label_map.size(), format == LabelMapFormat::kNone ? 0u : 2u);
+    ASSERT_EQ(answer->areas.size(), 2u);
+    EXPECT_EQ(answer->areas[0].class_index, 15);
+    EXPECT_EQ(answer->areas[0].label, "person");
+    EXPECT_EQ(answer->areas[0].pixels, 1);
+    EXPECT_EQ(answer->areas[0].fraction, 0.5f);
+  }
+}
+
+TEST(Client, SendsBothPicturesOfAPair) {
+  FakeDaemon daemon;
+  daemon.SetPredict([](const FakeRequest& request) -> absl::StatusOr<AnyAnswer> {
+    EXPECT_EQ(request.picture, "left");
+    EXPECT_EQ(request.right, "right");
+    EXPECT_EQ(request.request.version, 2);
+    Disparity answer;
+    answer.width = 1;
+    answer.height = 2;
+    answer.format = request.stereo.format;
+    answer.map = "12345678";
+    answer.least = 1.5f;
+    answer.most = 3;
+    answer.mean = 2.25f;
+    return answer;
+  });
+  const auto client = ConnectTo(daemon.url());
+  for (const DisparityFormat format : {DisparityFormat::kPng16, DisparityFormat::kFloat}) {
+    const auto answer =
+        client->Stereo("psmnet", "left", "right", {.request = {.version = 2}, .format = format});
+    ASSERT_TRUE(answer.ok()) << answer.status();
+    EXPECT_EQ(answer->format, format);
+    EXPECT_EQ(answer->width, 1);
+    EXPECT_EQ(answer->height, 2);
+    EXPECT_EQ(answer->map, "12345678");
+    EXPECT_EQ(answer->least, 1.5f);
+    EXPECT_EQ(answer->most, 3);
+    EXPECT_EQ(answer->mean, 2.25f);
+  }
+}
+
+TEST(Client, SaysWhenTheAnswerIsAnotherTasks) {
+  FakeDaemon daemon;
+  daemon.SetPredict([](const FakeRequest&) -> absl::StatusOr<AnyAnswer> {
+    Detections answer;
+    answer.model = "rcnn";
+    return answer;
+  });
+  const absl::Status status = ConnectTo(daemon.url())->Classify("rcnn", "x").status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInternal);
+  EXPECT_EQ(status.message(),
+            "model 'rcnn' answered with detections instead of a classification; is its task another one? "
+            "(saccade models tells)");
 }
 
 TEST(Client, KeepsCodeMessageDetailsAndRetryHintOfAnError) {
@@ -213,6 +337,8 @@ TEST(Client, ReadsModels) {
   model.options = {{"classes", "1000"}};
   model.input_width = 224;
   model.input_height = 192;
+  model.buckets = "stride:32";
+  model.views = 2;
   model.classes = 2;
   model.labels = {"cat", "dog"};
   model.max_batch_size = 8;
@@ -237,6 +363,8 @@ TEST(Client, ReadsModels) {
     EXPECT_EQ(read.options, model.options);
     EXPECT_EQ(read.input_width, 224);
     EXPECT_EQ(read.input_height, 192);
+    EXPECT_EQ(read.buckets, "stride:32");
+    EXPECT_EQ(read.views, 2);
     EXPECT_EQ(read.classes, 2);
     EXPECT_THAT(read.labels, ElementsAre("cat", "dog"));
     EXPECT_EQ(read.max_batch_size, 8);

@@ -1,4 +1,4 @@
-// The one place that turns the client's structs into saccade.v1 messages and back.
+// The one place that turns the client's structs into saccade.v1 messages, and those it gets into structs.
 #pragma once
 
 #include "absl/status/statusor.h"
@@ -10,17 +10,20 @@ namespace saccade::client {
 
 v1::PredictRequest ToRequest(absl::string_view model, absl::string_view picture,
                              const ClassifyOptions& options);
+v1::PredictRequest ToRequest(absl::string_view model, absl::string_view picture,
+                             const DetectOptions& options);
+v1::PredictRequest ToRequest(absl::string_view model, absl::string_view picture,
+                             const SegmentOptions& options);
+v1::PredictRequest ToRequest(absl::string_view model, absl::string_view left, absl::string_view right,
+                             const StereoOptions& options);
 
-// INTERNAL if the answer is not of the classification task.
-absl::StatusOr<Classification> FromResponse(const v1::PredictResponse& response);
+// One of AnyAnswer's. INTERNAL if the answer is of another task.
+template <typename TaskAnswer>
+absl::StatusOr<TaskAnswer> FromResponse(const v1::PredictResponse& response);
 
 // Without round_trip, which the caller alone knows.
 Timings ReadTimings(const v1::PredictResponse& response);
 
 Model FromProto(const v1::Model& model);
-
-// The daemon's side of the same, for tests that stand in for it.
-v1::PredictResponse ToResponse(const Classification& classification);
-v1::Model ToProto(const Model& model);
 
 }  // namespace saccade::client

@@ -3,20 +3,14 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "absl/time/time.h"
 
 namespace saccade::client {
-
-struct ScoredClass {
-  int64_t index = 0;
-  // Empty if the model has no class names.
-  std::string label;
-  float probability = 0;
-  float logit = 0;
-};
 
 // Where the time went. All but round_trip are the daemon's own measurements.
 struct Timings {
@@ -28,12 +22,11 @@ struct Timings {
   absl::Duration round_trip;
 };
 
-struct Classification {
+// What every answer tells, whatever the model's task.
+struct Answer {
   std::string model;
   int64_t version = 0;
   std::string request_id;
-  // Most probable first.
-  std::vector<ScoredClass> classes;
   Timings timings;
   // How many pictures shared the forward pass.
   int batch_size = 0;
@@ -41,6 +34,93 @@ struct Classification {
   int picture_width = 0;
   int picture_height = 0;
 };
+
+struct ScoredClass {
+  int64_t index = 0;
+  // Empty if the model has no class names.
+  std::string label;
+  float probability = 0;
+  float logit = 0;
+};
+
+struct Classification : Answer {
+  // Most probable first.
+  std::vector<ScoredClass> classes;
+};
+
+// In pixels of the picture, clipped to it; pixel i covers [i, i + 1].
+struct Box {
+  float x_min = 0;
+  float y_min = 0;
+  float x_max = 0;
+  float y_max = 0;
+};
+
+// A mask of the whole picture in COCO's run lengths; rle.h makes pixels of it.
+struct RleMask {
+  int height = 0;
+  int width = 0;
+  // COCO's compressed text: pycocotools.mask.decode takes {"size": [height, width], "counts": counts}.
+  std::string counts;
+  // Pixels in the mask, as the daemon says.
+  int64_t area = 0;
+};
+
+struct Detection {
+  Box box;
+  float score = 0;
+  int64_t class_index = 0;
+  // Empty if the model has no class names.
+  std::string label;
+  // Missing if none was asked for, or the model draws none.
+  std::optional<RleMask> mask;
+};
+
+struct Detections : Answer {
+  // Best score first. None is an answer.
+  std::vector<Detection> items;
+};
+
+struct ClassArea {
+  int64_t class_index = 0;
+  // Empty if the model has no class names.
+  std::string label;
+  int64_t pixels = 0;
+  // Of the picture.
+  float fraction = 0;
+};
+
+// kPng: 8 bits grey, one class a pixel. kRaw: width * height bytes, row by row. kNone: the areas alone.
+enum class LabelMapFormat { kPng, kRaw, kNone };
+
+struct Segmentation : Answer {
+  int width = 0;
+  int height = 0;
+  LabelMapFormat format = LabelMapFormat::kPng;
+  // In that format.
+  std::string label_map;
+  // Of the classes that are there, largest first.
+  std::vector<ClassArea> areas;
+};
+
+// kPng16: 16 bits grey, disparity * 256 rounded, as KITTI has it; 0 stands for no value. kFloat: width *
+// height little-endian float32, row by row.
+enum class DisparityFormat { kPng16, kFloat };
+
+// Of the left picture: how many pixels further left the right one shows the same.
+struct Disparity : Answer {
+  int width = 0;
+  int height = 0;
+  DisparityFormat format = DisparityFormat::kPng16;
+  // In that format.
+  std::string map;
+  float least = 0;
+  float most = 0;
+  float mean = 0;
+};
+
+// Of any task.
+using AnyAnswer = std::variant<Classification, Detections, Segmentation, Disparity>;
 
 enum class ModelState { kUnknown, kLoading, kReady, kUnavailable };
 
@@ -53,8 +133,13 @@ struct Model {
   std::string architecture;
   std::string task;
   std::map<std::string, std::string> options;
+  // The network's input, or the nominal one of a model that takes pictures of many sizes.
   int input_width = 0;
   int input_height = 0;
+  // Which sizes a picture is padded to ("stride:32", "800x1344,1344x800"); empty where all have one size.
+  std::string buckets;
+  // Pictures in one input: 2 for stereo.
+  int views = 1;
   int64_t classes = 0;
   std::vector<std::string> labels;
   int max_batch_size = 0;

@@ -1,4 +1,7 @@
 #include "models/error.h"
+#include "models/networks/deeplab/describe.h"
+#include "models/networks/mask_rcnn/describe.h"
+#include "models/networks/psmnet/describe.h"
 #include "models/networks/sanet/describe.h"
 #include "models/registry.h"
 
@@ -7,12 +10,18 @@ namespace {
 
 struct Architecture {
   const char* name;
-  Description (*describe)(const Options&, const std::vector<std::string>&);
-  Counts (*count)(const Options&);
+  Description (*describe)(const std::string& architecture, const Options&, const std::vector<std::string>&);
+  Counts (*count)(const std::string& architecture, const Options&);
 };
 
 // Sorted by name. A row here has its twin in registry.cc.
 constexpr Architecture kArchitectures[] = {
+    {"deeplabv2_kao_kv", DescribeDeepLab, CountDeepLab},
+    {"deeplabv2_kao_qkv", DescribeDeepLab, CountDeepLab},
+    {"ea_mask_rcnn_r101", DescribeMaskRcnn, CountMaskRcnn},
+    {"ea_mask_rcnn_r50", DescribeMaskRcnn, CountMaskRcnn},
+    {"ea_mask_rcnn_x101", DescribeMaskRcnn, CountMaskRcnn},
+    {"ea_psmnet", DescribePsmnet, CountPsmnet},
     {"sanet", DescribeSanet, CountSanet},
 };
 
@@ -43,13 +52,13 @@ std::vector<std::string> Architectures() {
 
 Description Describe(const std::string& architecture, const Options& options,
                      const std::vector<std::string>& labels) {
-  Description description = Find(architecture).describe(options, labels);
+  Description description = Find(architecture).describe(architecture, options, labels);
   CheckLabels(description);
   return description;
 }
 
 Counts Count(const std::string& architecture, const Options& options) {
-  return Find(architecture).count(options);
+  return Find(architecture).count(architecture, options);
 }
 
 }  // namespace saccade::models

@@ -8,12 +8,14 @@
 namespace saccade::models {
 
 struct LayerCount {
-  std::string name;        // as its parameters are named, e.g. "blocks.4.depthwise"
-  std::string operation;   // e.g. "3x3 depthwise, 192 channels, stride 1, 28x28"
-  bool attention = false;  // part of an attention path
-  int64_t parameters = 0;  // the paper's counting: weights of convolutions, transforms, classifier, and w
+  std::string name;            // as its parameters are named, e.g. "blocks.4.depthwise"
+  std::string operation = {};  // e.g. "3x3 depthwise, 192 channels, stride 1, 28x28"
+  bool attention = false;      // part of an attention path
+  int64_t parameters = 0;      // the paper's counting: weights of convolutions, transforms, classifier, and w
   int64_t other_parameters = 0;  // what the paper leaves out: biases, batch norms' weight and bias
   int64_t madds = 0;             // multiply-adds for one picture, by the papers' counting
+  // What attention holds for one picture, by its paper's counting; 0 if the paper does not say.
+  int64_t attention_bytes = 0;
 };
 
 struct Counts {
@@ -24,6 +26,7 @@ struct Counts {
   int64_t Madds() const { return Sum(&LayerCount::madds, false); }
   int64_t AttentionParameters() const { return Sum(&LayerCount::parameters, true); }
   int64_t AttentionMadds() const { return Sum(&LayerCount::madds, true); }
+  int64_t AttentionBytes() const { return Sum(&LayerCount::attention_bytes, true); }
 
  private:
   int64_t Sum(int64_t LayerCount::* field, bool attention_only) const {

@@ -6,9 +6,19 @@
 #include <vector>
 
 #include "models/description.h"
+#include "models/placement.h"
 #include "models/tasks/result.h"
 
 namespace saccade::models {
+
+// Pictures of one bucket.
+struct Batch {
+  // float32 [B, 3 * views, bucket height, bucket width] with B >= 1, normalised as the description says and
+  // zero beyond each picture's own extent, in any memory format.
+  at::Tensor pixels;
+  // One per picture, all with the bucket of `pixels`.
+  std::vector<Placement> placements;
+};
 
 class Model {
  public:
@@ -19,11 +29,12 @@ class Model {
 
   virtual const Description& description() const = 0;
 
-  // One result per picture, in order. `batch` is float32 [B, 3, height, width] with B >= 1, normalised as
-  // the description says, in any memory format; it is not kept. Blocks until done, computing on the calling
-  // thread's ATen thread pool; may be called from any number of threads at once. A picture's result does not
-  // depend on the others in its batch. Throws c10::Error if the batch has another shape, type or device.
-  virtual std::vector<TaskResult> Run(const at::Tensor& batch) const = 0;
+  // One result per picture, in order, in the coordinates of the picture as it was sent. The batch is not
+  // kept. Blocks until done, computing on the calling thread's ATen thread pool; may be called from any
+  // number of threads at once. A picture's result does not depend on the others in its batch, bit for bit.
+  // Throws c10::Error if the batch has another shape, type or device than the description and the placements
+  // say.
+  virtual std::vector<TaskResult> Run(const Batch& batch) const = 0;
 };
 
 }  // namespace saccade::models

@@ -2,6 +2,9 @@
 
 #include "models/error.h"
 #include "models/model.h"
+#include "models/networks/deeplab/deeplab.h"
+#include "models/networks/mask_rcnn/mask_rcnn.h"
+#include "models/networks/psmnet/psmnet.h"
 #include "models/networks/sanet/sanet.h"
 
 namespace saccade::models {
@@ -9,11 +12,18 @@ namespace {
 
 struct Loader {
   const char* name;
-  std::unique_ptr<Model> (*load)(const Options&, const std::string&, const std::vector<std::string>&);
+  std::unique_ptr<Model> (*load)(const std::string& architecture, const Options&, const std::string& weights,
+                                 const std::vector<std::string>& labels);
 };
 
 // Apart from architectures.cc, so that whoever only counts a network does not load LibTorch for it.
 constexpr Loader kLoaders[] = {
+    {"deeplabv2_kao_kv", LoadDeepLab},
+    {"deeplabv2_kao_qkv", LoadDeepLab},
+    {"ea_mask_rcnn_r101", LoadMaskRcnn},
+    {"ea_mask_rcnn_r50", LoadMaskRcnn},
+    {"ea_mask_rcnn_x101", LoadMaskRcnn},
+    {"ea_psmnet", LoadPsmnet},
     {"sanet", LoadSanet},
 };
 
@@ -25,7 +35,7 @@ std::unique_ptr<Model> Load(const std::string& architecture, const Options& opti
   Describe(architecture, options, labels);
   try {
     for (const Loader& loader : kLoaders) {
-      if (architecture == loader.name) return loader.load(options, weights_path, labels);
+      if (architecture == loader.name) return loader.load(architecture, options, weights_path, labels);
     }
     throw LoadError(architecture + " is described, but cannot be loaded; this is a bug in saccade");
   } catch (const LoadError&) {

@@ -15,6 +15,7 @@
 #include "models/error.h"
 #include "models/model.h"
 #include "models/networks/sanet/parameters.h"
+#include "models/testing/batches.h"
 #include "models/testing/random_weights.h"
 
 namespace saccade::models {
@@ -57,25 +58,27 @@ class RegistryTest : public ::testing::Test {
 const std::vector<float>& Logits(const TaskResult& result) { return std::get<Classification>(result).logits; }
 
 TEST_F(RegistryTest, KnowsItsArchitectures) {
-  EXPECT_THAT(Architectures(), ElementsAre("sanet"));
+  EXPECT_THAT(Architectures(), ElementsAre("deeplabv2_kao_kv", "deeplabv2_kao_qkv", "ea_mask_rcnn_r101",
+                                           "ea_mask_rcnn_r50", "ea_mask_rcnn_x101", "ea_psmnet", "sanet"));
   try {
     Count("sannet", {});
     FAIL();
   } catch (const LoadError& error) {
-    EXPECT_STREQ(error.what(), "unknown architecture 'sannet'; there are: sanet");
+    EXPECT_THAT(error.what(), AllOf(HasSubstr("unknown architecture 'sannet'; there are: deeplabv2_kao_kv, "),
+                                    HasSubstr("ea_psmnet, sanet")));
   }
 }
 
 TEST_F(RegistryTest, DescribesWithoutWeights) {
   const Description full = Describe("sanet", {});
   EXPECT_EQ(full.input.height, 224);
-  EXPECT_EQ(full.input.resize_short_side, 256);
+  EXPECT_EQ(full.input.short_side, 256);
   EXPECT_EQ(full.classes, 1000);
   EXPECT_EQ(full.parameters, 3'482'152);
   EXPECT_EQ(full.options.at("attention"), "sao");
   const Description narrow = Describe("sanet", kNarrow, std::vector<std::string>(10, "label"));
   EXPECT_EQ(narrow.input.width, 64);
-  EXPECT_EQ(narrow.input.resize_short_side, 73);
+  EXPECT_EQ(narrow.input.short_side, 73);
   EXPECT_EQ(narrow.labels.size(), 10U);
   EXPECT_THROW(Describe("sanet", kNarrow, {"one"}), LoadError);
 }
@@ -93,12 +96,13 @@ TEST_F(RegistryTest, AnswersDoNotDependOnTheBatch) {
     const auto model = Make(options, Tensors(options));
     const int64_t size = model->description().input.height;
     const at::Tensor pictures = at::randn({8, 3, size, size});
-    const std::vector<TaskResult> together = model->Run(pictures);
+    const std::vector<TaskResult> together = model->Run(testing::WholeBatch(pictures));
     ASSERT_EQ(together.size(), 8U);
     EXPECT_NE(Logits(together[0]), Logits(together[1]));
     for (const int64_t first : {0, 5}) {
       for (const int64_t count : {1, 2, 3}) {
-        const std::vector<TaskResult> some = model->Run(pictures.narrow(0, first, count));
+        const std::vector<TaskResult> some =
+            model->Run(testing::WholeBatch(pictures.narrow(0, first, count)));
         for (int64_t i = 0; i < count; ++i) {
           ASSERT_EQ(Logits(some[static_cast<size_t>(i)]), Logits(together[static_cast<size_t>(first + i)]))
               << first << " " << count;
@@ -111,9 +115,11 @@ TEST_F(RegistryTest, AnswersDoNotDependOnTheBatch) {
 TEST_F(RegistryTest, AnswersDoNotDependOnTheLayout) {
   const auto model = Make(kNarrow, Tensors(kNarrow));
   const at::Tensor pictures = at::randn({3, 3, 64, 64});
-  const std::vector<TaskResult> planar = model->Run(pictures);
-  const std::vector<TaskResult> interleaved = model->Run(pictures.contiguous(at::MemoryFormat::ChannelsLast));
-  const std::vector<TaskResult> strided = model->Run(at::cat({pictures, pictures}, 3).narrow(3, 0, 64));
+  const std::vector<TaskResult> planar = model->Run(testing::WholeBatch(pictures));
+  const std::vector<TaskResult> interleaved =
+      model->Run(testing::WholeBatch(pictures.contiguous(at::MemoryFormat::ChannelsLast)));
+  const std::vector<TaskResult> strided =
+      model->Run(testing::WholeBatch(at::cat({pictures, pictures}, 3).narrow(3, 0, 64)));
   for (size_t i = 0; i < 3; ++i) {
     EXPECT_EQ(Logits(planar[i]), Logits(interleaved[i]));
     EXPECT_EQ(Logits(planar[i]), Logits(strided[i]));
@@ -123,11 +129,11 @@ TEST_F(RegistryTest, AnswersDoNotDependOnTheLayout) {
 TEST_F(RegistryTest, RunsOnManyThreads) {
   const auto model = Make(kNarrow, Tensors(kNarrow));
   const at::Tensor pictures = at::randn({2, 3, 64, 64});
-  const std::vector<float> expected = Logits(model->Run(pictures)[1]);
+  const std::vector<float> expected = Logits(model->Run(testing::WholeBatch(pictures))[1]);
   std::vector<std::thread> threads;
   std::vector<std::vector<float>> got(4);
   for (std::vector<float>& logits : got) {
-    threads.emplace_back([&] { logits = Logits(model->Run(pictures)[1]); });
+    threads.emplace_back([&] { logits = Logits(model->Run(testing::WholeBatch(pictures))[1]); });
   }
   for (std::thread& thread : threads) thread.join();
   for (const std::vector<float>& logits : got) EXPECT_EQ(logits, expected);
@@ -136,9 +142,9 @@ TEST_F(RegistryTest, RunsOnManyThreads) {
 TEST_F(RegistryTest, APictureThatIsNotFiniteFailsAlone) {
   const auto model = Make(kNarrow, Tensors(kNarrow));
   at::Tensor pictures = at::randn({3, 3, 64, 64});
-  const std::vector<TaskResult> clean = model->Run(pictures);
+  const std::vector<TaskResult> clean = model->Run(testing::WholeBatch(pictures));
   pictures[1][2][63][63] = std::numeric_limits<float>::quiet_NaN();
-  const std::vector<TaskResult> results = model->Run(pictures);
+  const std::vector<TaskResult> results = model->Run(testing::WholeBatch(pictures));
   EXPECT_EQ(Logits(results[0]), Logits(clean[0]));
   EXPECT_THAT(std::get<Failure>(results[1]).message, HasSubstr("not finite"));
   EXPECT_EQ(Logits(results[2]), Logits(clean[2]));
@@ -147,17 +153,18 @@ TEST_F(RegistryTest, APictureThatIsNotFiniteFailsAlone) {
 TEST_F(RegistryTest, ALogitThatIsNotFiniteIsAFailure) {
   TensorMap tensors = Tensors(kNarrow);
   tensors["classifier.weight"].fill_(3e38);
-  const std::vector<TaskResult> results = Make(kNarrow, tensors)->Run(at::randn({1, 3, 64, 64}));
+  const std::vector<TaskResult> results =
+      Make(kNarrow, tensors)->Run(testing::WholeBatch(at::randn({1, 3, 64, 64})));
   EXPECT_THAT(std::get<Failure>(results[0]).message, HasSubstr("logit"));
 }
 
 TEST_F(RegistryTest, RefusesOtherShapesAndTypes) {
   const auto model = Make(kNarrow, Tensors(kNarrow));
-  EXPECT_THROW(model->Run(at::randn({1, 3, 64, 65})), c10::Error);
-  EXPECT_THROW(model->Run(at::randn({1, 1, 64, 64})), c10::Error);
-  EXPECT_THROW(model->Run(at::randn({3, 64, 64})), c10::Error);
-  EXPECT_THROW(model->Run(at::randn({0, 3, 64, 64})), c10::Error);
-  EXPECT_THROW(model->Run(at::randn({1, 3, 64, 64}, at::kDouble)), c10::Error);
+  EXPECT_THROW(model->Run(testing::WholeBatch(at::randn({1, 3, 64, 65}))), c10::Error);
+  EXPECT_THROW(model->Run(testing::WholeBatch(at::randn({1, 1, 64, 64}))), c10::Error);
+  EXPECT_THROW(model->Run(testing::WholeBatch(at::randn({3, 64, 64}))), c10::Error);
+  EXPECT_THROW(model->Run(testing::WholeBatch(at::randn({0, 3, 64, 64}))), c10::Error);
+  EXPECT_THROW(model->Run(testing::WholeBatch(at::randn({1, 3, 64, 64}, at::kDouble))), c10::Error);
 }
 
 TEST_F(RegistryTest, ListsAllThatDoesNotFitInOneError) {
@@ -189,9 +196,9 @@ TEST_F(RegistryTest, TellsWhatIsWrongWithTheFile) {
 TEST_F(RegistryTest, TheFileMayGoOnceLoaded) {
   const auto model = Make(kNarrow, Tensors(kNarrow));
   const at::Tensor picture = at::randn({1, 3, 64, 64});
-  const std::vector<float> before = Logits(model->Run(picture)[0]);
+  const std::vector<float> before = Logits(model->Run(testing::WholeBatch(picture))[0]);
   std::filesystem::resize_file(path_, 0);
-  EXPECT_EQ(Logits(model->Run(picture)[0]), before);
+  EXPECT_EQ(Logits(model->Run(testing::WholeBatch(picture))[0]), before);
 }
 
 }  // namespace

@@ -48,7 +48,8 @@ ROOMS = {
     "server/core": "server/core models/tasks/result.h models/description.h std absl",
     "server/batching": "server/core server/batching std absl",
     "server/admission": "server/core server/admission std absl",
-    "server/decode": "server/core server/decode models/description.h std absl opencv",
+    "server/decode": "server/core server/decode models/placement.h std absl opencv",
+    "server/encode": "server/core server/encode models/tasks/result.h std absl opencv",
     "server/logging": "server/core server/logging std absl spdlog json",
     "server/repository": "server/core server/repository models std absl protobuf",
     "server/metrics": "server/core server/metrics std absl prometheus",
@@ -60,7 +61,7 @@ ROOMS = {
     "client/cli": "client std absl json cli",
     "client/bench": "client std absl grpc protobuf json cli",
     # The command alone draws on pictures and counts parameters; the library behind it does neither.
-    "client/cli/overlay.cc": "client std absl opencv",
+    "client/cli/drawing": "client std absl opencv",
     "client/cli/classify_test.cc": "client std absl json cli opencv",
     "client/cli/params.cc": "client models std absl json cli",
 }
@@ -71,9 +72,11 @@ UNREACHABLE = {
     "server/batching": "torch grpc protobuf opencv prometheus httplib",
     "server/admission": "torch grpc protobuf opencv prometheus httplib",
     "server/decode": "torch grpc protobuf prometheus httplib",
+    "server/encode": "torch grpc protobuf prometheus httplib",
     "server/http": "torch grpc protobuf opencv",
     "server/metrics": "torch grpc protobuf opencv httplib",
     "client": "torch opencv prometheus httplib",
+    "client/cli/drawing": "torch grpc protobuf prometheus httplib",
 }
 
 # A test or a benchmark, and what serves them alone, may use these as well.

@@ -2,11 +2,15 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <utility>
 
 #include "client/cli/classify.h"
+#include "client/cli/detect.h"
 #include "client/cli/failure.h"
 #include "client/cli/models.h"
 #include "client/cli/params.h"
+#include "client/cli/segment.h"
+#include "client/cli/stereo.h"
 
 namespace saccade::client {
 namespace {
@@ -30,15 +34,26 @@ void AddConnection(CLI::App* command, Connection& connection) {
       ->capture_default_str();
 }
 
-void AddFormat(CLI::App* command, Format& format, Console& console) {
-  CLI::Option* option =
-      command
-          ->add_option_function<std::string>(
-              "--format",
-              [&format](const std::string& name) { format = name == "json" ? Format::kJson : Format::kText; },
-              "text, a table to look at, or json, one versioned document")
-          ->check(CLI::IsMember({"text", "json"}))
-          ->default_str("text");
+constexpr char kTextOrJson[] = "text, a table to look at, or json, one versioned document";
+
+// `formats` begins with text and json.
+void AddFormat(CLI::App* command, Format& format, Console& console,
+               const std::vector<std::pair<std::string, Format>>& formats = {{"text", Format::kText},
+                                                                             {"json", Format::kJson}},
+               const std::string& description = kTextOrJson) {
+  std::vector<std::string> names;
+  for (const auto& [name, value] : formats) names.push_back(name);
+  CLI::Option* option = command
+                            ->add_option_function<std::string>(
+                                "--format",
+                                [&format, formats](const std::string& wanted) {
+                                  for (const auto& [name, value] : formats) {
+                                    if (name == wanted) format = value;
+                                  }
+                                },
+                                description)
+                            ->check(CLI::IsMember(names))
+                            ->default_str("text");
   command->add_flag_callback(
              "--json", [&format] { format = Format::kJson; }, "The same as --format json")
       ->excludes(option);
@@ -46,28 +61,73 @@ void AddFormat(CLI::App* command, Format& format, Console& console) {
       "--no-color", [&console] { console.color = false; }, "No colours, as with NO_COLOR set");
 }
 
-void AddClassify(CLI::App& app, ClassifyCommand& options, Console& console) {
-  CLI::App* command = app.add_subcommand("classify", "Send pictures, print what is on them");
-  command->add_option("PICTURE", options.pictures, "JPEG, PNG, WebP or BMP files; - reads standard input")
+// All but the format.
+void AddPictures(CLI::App* command, PicturesCommand& options, const std::string& name,
+                 const std::string& output) {
+  command->add_option(name, options.pictures, "JPEG, PNG, WebP or BMP files; - reads standard input")
       ->required();
   command->add_option("-m,--model", options.model, "The model's name; `saccade models` lists them")
       ->required();
-  command->add_option("-o,--output", options.output,
-                      "Folder for overlays, one PNG a picture; made if missing");
-  command->add_option("--top-k", options.top_k, "How many classes, most probable first")
-      ->check(CLI::Range(1, 1000))
-      ->capture_default_str();
+  command->add_option("-o,--output", options.output, output + "; the folder is made if missing");
   command->add_option("--model-version", options.version, "0 takes the highest that is ready")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
   command->add_option("--priority", options.priority, "Larger is served first, -100 to 100")
       ->check(CLI::Range(-100, 100))
       ->capture_default_str();
-  command->add_option("--concurrency", options.concurrency, "How many pictures are under way at once")
+  command->add_option("--concurrency", options.concurrency, "How many requests are under way at once")
       ->check(CLI::Range(1, 256))
       ->capture_default_str();
   command->add_flag("-q,--quiet", options.quiet, "Nothing on standard error but errors");
   AddConnection(command, options.connection);
+}
+
+void AddClassify(CLI::App& app, ClassifyCommand& options, Console& console) {
+  CLI::App* command = app.add_subcommand("classify", "Send pictures, print what is on them");
+  AddPictures(command, options, "PICTURE", "Folder for overlays, one PNG a picture");
+  command->add_option("--top-k", options.top_k, "How many classes, most probable first")
+      ->check(CLI::Range(1, 1000))
+      ->capture_default_str();
+  AddFormat(command, options.format, console);
+}
+
+void AddDetect(CLI::App& app, DetectCommand& options, Console& console) {
+  CLI::App* command = app.add_subcommand("detect", "Send pictures, print what is where on them");
+  AddPictures(command, options, "PICTURE", "Folder for overlays with masks and boxes, one PNG a picture");
+  command->add_option("--score-threshold", options.score_threshold, "Leave out what scores lower")
+      ->check(CLI::Range(0.0, 1.0));
+  command->add_option("--top-k", options.top_k, "At most so many a picture, best first; 0 for all")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  command->add_option("--class", options.classes, "Only this class, by index or name; may be repeated")
+      ->expected(1)
+      ->take_all();
+  command
+      ->add_option("--mask-threshold", options.mask_threshold,
+                   "From which probability on a pixel is in the mask")
+      ->check(CLI::Range(0.0, 1.0));
+  command->add_flag("--no-masks", options.no_masks, "Boxes alone")->excludes("--mask-threshold");
+  AddFormat(
+      command, options.format, console,
+      {{"text", Format::kText},
+       {"json", Format::kJson},
+       {"coco", Format::kCoco},
+       {"roboflow", Format::kRoboflow}},
+      std::string(kTextOrJson) + ", or coco, COCO's array of results, or roboflow, as supervision reads");
+}
+
+void AddSegment(CLI::App& app, SegmentCommand& options, Console& console) {
+  CLI::App* command =
+      app.add_subcommand("segment", "Send pictures, print how much of them each class covers");
+  AddPictures(command, options, "PICTURE", "Folder for overlays and label maps, two PNGs a picture");
+  AddFormat(command, options.format, console);
+}
+
+void AddStereo(CLI::App& app, StereoCommand& options, Console& console) {
+  CLI::App* command = app.add_subcommand("stereo", "Send rectified pairs, print their disparities");
+  AddPictures(command, options, "LEFT_RIGHT",
+              "Folder for disparities, coloured and as KITTI's 16-bit PNG, two PNGs a pair");
+  command->add_flag("--pfm", options.pfm, "Into the folder a PFM file, too, with the exact disparities");
   AddFormat(command, options.format, console);
 }
 
@@ -106,10 +166,16 @@ int RunApp(std::vector<std::string> arguments, Console& console) {
   app.require_subcommand(0, 1);
   app.footer(kFooter);
   ClassifyCommand classify;
+  DetectCommand detect;
+  SegmentCommand segment;
+  StereoCommand stereo;
   ModelsCommand models;
   StatusCommand status;
   ParamsCommand params;
   AddClassify(app, classify, console);
+  AddDetect(app, detect, console);
+  AddSegment(app, segment, console);
+  AddStereo(app, stereo, console);
   AddModels(app, models, console);
   AddStatus(app, status, console);
   AddParams(app, params, console);
@@ -123,6 +189,9 @@ int RunApp(std::vector<std::string> arguments, Console& console) {
   }
   // Not left to CLI11, which would complain of a missing command where a flag is misspelt.
   if (app.got_subcommand("classify")) return RunClassify(classify, console);
+  if (app.got_subcommand("detect")) return RunDetect(detect, console);
+  if (app.got_subcommand("segment")) return RunSegment(segment, console);
+  if (app.got_subcommand("stereo")) return RunStereo(stereo, console);
   if (app.got_subcommand("models")) return RunModels(models, console);
   if (app.got_subcommand("status")) return RunStatus(status, console);
   if (app.got_subcommand("params")) return RunParams(params, console);

@@ -14,6 +14,7 @@ namespace saccade::client {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 using ::testing::StartsWith;
 
 std::vector<Model> TwoModels() {
@@ -35,6 +36,21 @@ std::vector<Model> TwoModels() {
   return {ready, broken};
 }
 
+Model Stereo() {
+  Model model;
+  model.name = "depth";
+  model.version = 1;
+  model.state = ModelState::kReady;
+  model.architecture = "ea_psmnet";
+  model.task = "stereo";
+  model.input_width = 1248;
+  model.input_height = 384;
+  model.buckets = "stride:16";
+  model.views = 2;
+  model.max_batch_size = 4;
+  return model;
+}
+
 struct BadUsage {
   std::vector<std::string> arguments;
   std::string message;
@@ -51,15 +67,22 @@ TEST_P(Usage, IsRefusedWithWhatIsWrong) {
 
 INSTANTIATE_TEST_SUITE_P(
     All, Usage,
-    ::testing::Values(BadUsage{{}, "Usage: saccade"}, BadUsage{{"--bogus"}, "--bogus"},
-                      BadUsage{{"clasify"}, "clasify"}, BadUsage{{"classify", "-m", "x"}, "PICTURE"},
-                      BadUsage{{"classify", "a.jpg"}, "--model"},
-                      BadUsage{{"classify", "-m", "x", "a.jpg", "--top-k", "0"}, "--top-k"},
-                      BadUsage{{"classify", "-m", "x", "a.jpg", "--priority", "101"}, "--priority"},
-                      BadUsage{{"models", "--format", "xml"}, "xml"},
-                      BadUsage{{"models", "--timeout", "0"}, "--timeout"},
-                      BadUsage{{"models", "--url", "http://host:1"}, "expected HOST:PORT"},
-                      BadUsage{{"models", "sanet"}, "sanet"}, BadUsage{{"params"}, "ARCHITECTURE"}));
+    ::testing::Values(
+        BadUsage{{}, "Usage: saccade"}, BadUsage{{"--bogus"}, "--bogus"}, BadUsage{{"clasify"}, "clasify"},
+        BadUsage{{"classify", "-m", "x"}, "PICTURE"}, BadUsage{{"classify", "a.jpg"}, "--model"},
+        BadUsage{{"classify", "-m", "x", "a.jpg", "--top-k", "0"}, "--top-k"},
+        BadUsage{{"classify", "-m", "x", "a.jpg", "--priority", "101"}, "--priority"},
+        BadUsage{{"classify", "-m", "x", "a.jpg", "--format", "coco"}, "coco"},
+        BadUsage{{"detect", "-m", "x", "a.jpg", "--score-threshold", "1.5"}, "--score-threshold"},
+        BadUsage{{"detect", "-m", "x", "a.jpg", "--top-k", "-1"}, "--top-k"},
+        BadUsage{{"detect", "-m", "x", "a.jpg", "--no-masks", "--mask-threshold", "0.5"}, "excludes"},
+        BadUsage{{"detect", "-m", "x"}, "PICTURE"}, BadUsage{{"segment", "a.jpg"}, "--model"},
+        BadUsage{{"stereo", "-m", "x"}, "LEFT_RIGHT"},
+        BadUsage{{"stereo", "-m", "x", "a.png", "b.png", "c.png"}, "c.png has no right one"},
+        BadUsage{{"stereo", "-m", "x", "a.png", "b.png", "--pfm"}, "--output"},
+        BadUsage{{"models", "--format", "xml"}, "xml"}, BadUsage{{"models", "--timeout", "0"}, "--timeout"},
+        BadUsage{{"models", "--url", "http://host:1"}, "expected HOST:PORT"},
+        BadUsage{{"models", "sanet"}, "sanet"}, BadUsage{{"params"}, "ARCHITECTURE"}));
 
 TEST(App, TellsItsVersionAndHelp) {
   const RunResult version = RunWith({"--version"});
@@ -112,10 +135,26 @@ TEST(Models, AreATable) {
   EXPECT_EQ(run.exit_code, 0);
   EXPECT_EQ(run.err, "");
   EXPECT_EQ(run.out,
-            "NAME    VERSION  STATE        ARCHITECTURE    INPUT  CLASSES  BATCH  QUEUED\n"
-            "sanet        12  ready        sanet         224x224     1000      8       3\n"
-            "broken        1  unavailable                    0x0        0      0       0\n"
+            "NAME    VERSION  STATE        TASK            ARCHITECTURE    INPUT  CLASSES  BATCH  QUEUED\n"
+            "sanet        12  ready        classification  sanet         224x224     1000      8       3\n"
+            "broken        1  unavailable                                    0x0        0      0       0\n"
             "broken 1: tensor conv1.weight is missing\n");
+}
+
+TEST(Models, ShowBucketsAndViewsWhereThereAreAny) {
+  FakeDaemon daemon;
+  daemon.SetModels({TwoModels()[0], Stereo()});
+  EXPECT_EQ(
+      RunWith({"models", "--url", daemon.url()}).out,
+      "NAME   VERSION  STATE  TASK            ARCHITECTURE        INPUT  CLASSES  BATCH  QUEUED  BUCKETS\n"
+      "sanet       12  ready  classification  sanet             224x224     1000      8       3\n"
+      "depth        1  ready  stereo          ea_psmnet     2x 1248x384        0      4       0  "
+      "stride:16\n");
+  const auto json = nlohmann::json::parse(RunWith({"models", "--json", "--url", daemon.url()}).out);
+  EXPECT_EQ(json["models"][0]["buckets"], "");
+  EXPECT_EQ(json["models"][1]["buckets"], "stride:16");
+  EXPECT_EQ(json["models"][1]["views"], 2);
+  EXPECT_EQ(json["models"][1]["task"], "stereo");
 }
 
 TEST(Models, AreJson) {
@@ -182,9 +221,45 @@ TEST(Params, CountsSanetAsItsPaperDoes) {
   EXPECT_GT(json["parameters_in_full"], json["parameters"]);
   EXPECT_GT(json["attention"]["parameters_ratio"], 0.0);
   EXPECT_LT(json["attention"]["multiply_adds_ratio"], 1.0);
+  EXPECT_EQ(json["task"], "classification");
+  int64_t of_modules = 0;
+  for (const auto& module : json["attention"]["modules"]) {
+    of_modules += module["parameters_in_full"].get<int64_t>();
+  }
+  EXPECT_EQ(of_modules, json["attention"]["parameters_in_full"]);
   int64_t parameters = 0;
   for (const auto& layer : json["layers"]) parameters += layer["parameters"].get<int64_t>();
   EXPECT_EQ(parameters, 3449408);
+}
+
+// The paper's table: bytes and multiply-adds at 896x1280, of all modules and of the first.
+TEST(Params, CountsTheAttentionOfMaskRcnnModuleByModule) {
+  const RunResult run = RunWith({"params", "ea_mask_rcnn_r50"});
+  EXPECT_EQ(run.exit_code, 0) << run.err;
+  EXPECT_THAT(run.out, HasSubstr("\nATTENTION "));
+  EXPECT_THAT(run.out, HasSubstr("BYTES\n"));
+  const auto json = nlohmann::json::parse(RunWith({"params", "ea_mask_rcnn_r50", "--json"}).out);
+  EXPECT_EQ(json["task"], "detection");
+  const auto& modules = json["attention"]["modules"];
+  ASSERT_EQ(modules.size(), 7u);
+  int64_t bytes = 0, madds = 0;
+  for (const auto& module : modules) {
+    bytes += module["bytes"].get<int64_t>();
+    madds += module["multiply_adds"].get<int64_t>();
+  }
+  EXPECT_EQ(bytes, json["attention"]["bytes"]);
+  EXPECT_EQ(madds, json["attention"]["multiply_adds"]);
+  EXPECT_NEAR(static_cast<double>(bytes), 354e6, 0.5e6);
+  EXPECT_NEAR(static_cast<double>(madds), 8.85e9, 0.005e9);
+  EXPECT_EQ(modules[0]["name"], "backbone.attention.res3");
+  EXPECT_NEAR(modules[0]["bytes"].get<double>(), 41.3e6, 0.05e6);
+  EXPECT_NEAR(modules[0]["multiply_adds"].get<double>(), 1.21e9, 0.005e9);
+}
+
+TEST(Params, HasNoTableOfAttentionWithoutAny) {
+  const RunResult run = RunWith({"params", "sanet", "--option", "attention=none"});
+  EXPECT_EQ(run.exit_code, 0) << run.err;
+  EXPECT_THAT(run.out, Not(HasSubstr("\nATTENTION ")));
 }
 
 TEST(Params, ListsWhatIsKnown) {

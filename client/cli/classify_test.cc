@@ -3,14 +3,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
-#include <opencv2/imgcodecs.hpp>
 
 #include "absl/synchronization/notification.h"
-#include "client/cli/testing.h"
-#include "client/testing/fake_daemon.h"
+#include "client/cli/command_test.h"
+#include "client/cli/drawing/testing.h"
 
 namespace saccade::client {
 namespace {
@@ -32,31 +29,26 @@ Classification Cat() {
   return answer;
 }
 
-class Classify : public ::testing::Test {
+class Classify : public CommandTest {
  protected:
-  Classify()
-      : folder_(std::filesystem::path(::testing::TempDir()) /
-                ::testing::UnitTest::GetInstance()->current_test_info()->name()) {
-    std::filesystem::remove_all(folder_);
-    std::filesystem::create_directories(folder_);
+  Classify() {
     daemon_.SetPredict([](const FakeRequest&) { return Cat(); });
   }
-  ~Classify() override { std::filesystem::remove_all(folder_); }
 
-  std::string File(const std::string& name, const std::string& bytes) {
-    const std::string path = folder_ / name;
-    std::ofstream(path, std::ios::binary) << bytes;
-    return path;
+  RunResult Run(const std::vector<std::string>& arguments, const std::string& input = "",
+                bool color = false) {
+    return RunCommand("classify", arguments, input, color);
   }
 
-  RunResult Run(std::vector<std::string> arguments, const std::string& input = "", bool color = false) {
-    std::vector<std::string> all = {"classify", "--url", daemon_.url(), "--model", "sanet"};
-    all.insert(all.end(), arguments.begin(), arguments.end());
-    return RunWith(all, input, color);
+  // The daemon saw the test's picture, which is `width` x `height`.
+  void AnswerAbout(int width, int height) {
+    daemon_.SetPredict([=](const FakeRequest&) -> absl::StatusOr<AnyAnswer> {
+      Classification answer = Cat();
+      answer.picture_width = width;
+      answer.picture_height = height;
+      return answer;
+    });
   }
-
-  const std::filesystem::path folder_;
-  FakeDaemon daemon_;
 };
 
 TEST_F(Classify, PrintsOneLineAClass) {
@@ -65,7 +57,7 @@ TEST_F(Classify, PrintsOneLineAClass) {
   EXPECT_EQ(run.err, "");
   EXPECT_THAT(run.out, StartsWith("-  640x480  sanet 3  "));
   EXPECT_THAT(run.out, HasSubstr("ms (infer 7.0, batch of 4)\n"));
-  EXPECT_EQ(run.out.substr(run.out.find('\n') + 1),
+  EXPECT_EQ(Lines(run),
             "   75.0%  ##################        281  tabby\n"
             "   12.5%  ###                         7\n");
 }
@@ -80,10 +72,10 @@ TEST_F(Classify, SendsTheFileAndTheOptions) {
   const std::string path = File("cat.jpg", std::string("\xff\xd8\0jpeg", 7));
   daemon_.SetPredict([](const FakeRequest& request) -> absl::StatusOr<Classification> {
     EXPECT_EQ(request.picture, std::string("\xff\xd8\0jpeg", 7));
-    EXPECT_EQ(request.model, "sanet");
-    EXPECT_EQ(request.options.top_k, 3);
-    EXPECT_EQ(request.options.version, 2);
-    EXPECT_EQ(request.options.priority, -5);
+    EXPECT_EQ(request.model, "net");
+    EXPECT_EQ(request.classify.top_k, 3);
+    EXPECT_EQ(request.request.version, 2);
+    EXPECT_EQ(request.request.priority, -5);
     return Cat();
   });
   EXPECT_EQ(Run({path, "--top-k", "3", "--model-version", "2", "--priority", "-5"}).exit_code, 0);
@@ -101,7 +93,7 @@ TEST_F(Classify, WritesOneJsonDocument) {
 
   const auto json = nlohmann::json::parse(run.out);
   EXPECT_EQ(json["version"], 1);
-  EXPECT_EQ(json["model"], "sanet");
+  EXPECT_EQ(json["model"], "net");
   ASSERT_EQ(json["results"].size(), 3u);
   const nlohmann::json timings = json["results"][0]["timings_ms"];
   EXPECT_GT(timings["round_trip"].get<double>(), 0);
@@ -191,19 +183,18 @@ TEST_F(Classify, ReadsStandardInputOnce) {
 }
 
 TEST_F(Classify, DrawsTheAnswerUnderThePicture) {
-  std::vector<uint8_t> png;
-  cv::imencode(".png", cv::Mat(200, 400, CV_8UC3, cv::Scalar(1, 2, 3)), png);
-  const std::string path = File("cat.png", std::string(png.begin(), png.end()));
+  AnswerAbout(400, 200);
+  const std::string path = File("cat.png", Encoded(PlainPicture(400, 200)));
   const std::string output = folder_ / "made" / "here";
 
   const RunResult run = Run({path, "-o", output});
 
   EXPECT_EQ(run.exit_code, 0) << run.err;
   EXPECT_EQ(run.err, "wrote " + output + "/cat.overlay.png\n");
-  const cv::Mat overlay = cv::imread(output + "/cat.overlay.png");
+  const cv::Mat overlay = ReadPng(output + "/cat.overlay.png");
   ASSERT_EQ(overlay.cols, 400);
   ASSERT_GT(overlay.rows, 200 + 2 * 20);
-  EXPECT_EQ(overlay.at<cv::Vec3b>(199, 399), cv::Vec3b(1, 2, 3));
+  EXPECT_EQ(overlay.at<cv::Vec3b>(199, 399), cv::Vec3b(90, 120, 60));
   // The first bar covers three quarters of its row.
   const int y = 200 + 8 + 4 + 1;
   EXPECT_EQ(overlay.at<cv::Vec3b>(y, 250), overlay.at<cv::Vec3b>(y, 12));
@@ -213,8 +204,22 @@ TEST_F(Classify, DrawsTheAnswerUnderThePicture) {
 TEST_F(Classify, AnOverlayThatCannotBeDrawnIsAFailureButNotTheAnswers) {
   const RunResult run = Run({"-", "-o", folder_}, "no picture");
   EXPECT_EQ(run.exit_code, 1);
-  EXPECT_THAT(run.err, HasSubstr("standard input: no overlay: "));
+  EXPECT_THAT(run.err, HasSubstr("standard input: no output: this OpenCV cannot decode the picture"));
   EXPECT_THAT(run.out, HasSubstr("tabby"));
+}
+
+TEST_F(Classify, DrawsNothingOnAPictureThatTheDaemonSawOtherwise) {
+  const RunResult run = Run({"-", "-o", folder_}, Encoded(PlainPicture(40, 20)));
+  EXPECT_EQ(run.exit_code, 1);
+  EXPECT_THAT(run.err, HasSubstr("decodes the picture to 40x20; the daemon's answer is about 640x480"));
+}
+
+TEST_F(Classify, AnAnswerOfAnotherTaskIsToldAsSuch) {
+  daemon_.SetPredict([](const FakeRequest&) -> absl::StatusOr<AnyAnswer> { return Detections(); });
+  const RunResult run = Run({"-"}, "x");
+  EXPECT_EQ(run.exit_code, 77);
+  EXPECT_EQ(run.out, "");
+  EXPECT_THAT(run.err, HasSubstr("answered with detections instead of a classification"));
 }
 
 TEST_F(Classify, RefusesAnOutputThatIsAFile) {
@@ -224,10 +229,9 @@ TEST_F(Classify, RefusesAnOutputThatIsAFile) {
 }
 
 TEST_F(Classify, IsQuietWhenAsked) {
-  std::vector<uint8_t> png;
-  cv::imencode(".png", cv::Mat(20, 40, CV_8UC3, cv::Scalar(1, 2, 3)), png);
-  const RunResult run = Run({"-", "-q", "-o", folder_}, std::string(png.begin(), png.end()));
-  EXPECT_EQ(run.exit_code, 0);
+  AnswerAbout(40, 20);
+  const RunResult run = Run({"-", "-q", "-o", folder_}, Encoded(PlainPicture(40, 20)));
+  EXPECT_EQ(run.exit_code, 0) << run.err;
   EXPECT_EQ(run.err, "");
 }
 

@@ -2,12 +2,14 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstring>
 #include <sstream>
 
+#include "client/cli/bar.h"
 #include "client/cli/failure.h"
 #include "client/cli/json.h"
-#include "client/cli/outcome.h"
-#include "client/cli/overlay_path.h"
+#include "client/cli/output_file.h"
+#include "client/cli/pfm.h"
 #include "client/cli/picture_file.h"
 #include "client/cli/table.h"
 #include "client/status.h"
@@ -87,10 +89,31 @@ TEST(Explain, TreatsAHintThatIsNoNumberAsNone) {
   EXPECT_EQ(Explain(busy, "host:1").advice, "");
 }
 
-TEST(OverlayPaths, NeverCollide) {
-  EXPECT_THAT(OverlayPaths("out", {"a/cat.jpg", "b/cat.png", "-", "cat"}),
-              ElementsAre("out/cat.overlay.png", "out/cat-2.overlay.png", "out/stdin.overlay.png",
-                          "out/cat-3.overlay.png"));
+TEST(OutputStems, NeverCollide) {
+  EXPECT_THAT(OutputStems("out", {"a/cat.jpg", "b/cat.png", "-", "cat"}),
+              ElementsAre("out/cat", "out/cat-2", "out/stdin", "out/cat-3"));
+}
+
+TEST(WriteFile, SaysWhyNot) {
+  EXPECT_EQ(WriteFile("/nonesuch/x", "bytes").message(),
+            "could not write /nonesuch/x: No such file or directory");
+}
+
+TEST(ToPfm, HasTheBottomRowFirst) {
+  const std::string file = ToPfm(2, 3, {1, 2, 3, 4, 5, 6});
+  ASSERT_EQ(file.substr(0, 12), "Pf\n2 3\n-1.0\n");
+  float values[6] = {};
+  ASSERT_EQ(file.size(), 12 + sizeof(values));
+  std::memcpy(values, file.data() + 12, sizeof(values));
+  EXPECT_THAT(values, ElementsAre(5, 6, 3, 4, 1, 2));
+}
+
+TEST(PrintRows, LeavesEmptyColumnsOut) {
+  std::istringstream in;
+  std::ostringstream out, err;
+  Console console{in, out, err};
+  PrintRows(console, {true, false, false}, {{"1", "", "x"}, {"10", "", ""}});
+  EXPECT_EQ(out.str(), "   1  x\n  10\n");
 }
 
 TEST(ReadPicture, ReadsAPipeToItsEndButNotBeyondTheLimit) {

@@ -1,5 +1,7 @@
 #include "client/cli/models.h"
 
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
 #include "client/cli/connect.h"
 #include "client/cli/failure.h"
@@ -18,6 +20,8 @@ nlohmann::ordered_json ToJson(const Model& model) {
                                  {"task", model.task},
                                  {"options", model.options},
                                  {"input", {{"width", model.input_width}, {"height", model.input_height}}},
+                                 {"buckets", model.buckets},
+                                 {"views", model.views},
                                  {"classes", model.classes},
                                  {"labels", model.labels},
                                  {"max_batch_size", model.max_batch_size},
@@ -27,22 +31,32 @@ nlohmann::ordered_json ToJson(const Model& model) {
   return json;
 }
 
+// "2x 1248x384" for a pair.
+std::string InputOf(const Model& model) {
+  return absl::StrCat(model.views > 1 ? absl::StrCat(model.views, "x ") : "", model.input_width, "x",
+                      model.input_height);
+}
+
 void PrintModels(Console& console, const std::vector<Model>& models) {
   std::vector<std::vector<std::string>> rows;
   for (const Model& model : models) {
-    rows.push_back({model.name, absl::StrCat(model.version), StateName(model.state), model.architecture,
-                    absl::StrCat(model.input_width, "x", model.input_height), absl::StrCat(model.classes),
-                    absl::StrCat(model.max_batch_size), absl::StrCat(model.queued)});
+    rows.push_back({model.name, absl::StrCat(model.version), StateName(model.state), model.task,
+                    model.architecture, InputOf(model), absl::StrCat(model.classes),
+                    absl::StrCat(model.max_batch_size), absl::StrCat(model.queued), model.buckets});
   }
+  const bool many_sizes =
+      std::any_of(models.begin(), models.end(), [](const Model& model) { return !model.buckets.empty(); });
   PrintTable(console,
              {{"NAME"},
               {"VERSION", true},
               {"STATE"},
+              {"TASK"},
               {"ARCHITECTURE"},
               {"INPUT", true},
               {"CLASSES", true},
               {"BATCH", true},
-              {"QUEUED", true}},
+              {"QUEUED", true},
+              {many_sizes ? "BUCKETS" : ""}},
              rows);
   for (const Model& model : models) {
     if (model.reason.empty()) continue;

@@ -2,12 +2,13 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 namespace saccade::client {
 
-enum class Format { kText, kJson };
+enum class Format { kText, kJson, kCoco, kRoboflow };
 
 struct Connection {
   std::string url = "127.0.0.1:8001";
@@ -16,19 +17,40 @@ struct Connection {
   int64_t max_message_bytes = 64 << 20;
 };
 
-struct ClassifyCommand {
+// What every command has that sends pictures.
+struct PicturesCommand {
   Connection connection;
   std::string model;
   std::vector<std::string> pictures;
   Format format = Format::kText;
-  // Where overlays go; empty draws none.
+  // The folder for what is drawn; empty draws nothing.
   std::string output;
   int64_t version = 0;
-  int top_k = 5;
   int priority = 0;
-  // Enough to let the daemon fill a batch; each holds one picture in memory.
+  // Enough to let the daemon fill a batch; each holds its pictures in memory.
   int concurrency = 8;
   bool quiet = false;
+};
+
+struct ClassifyCommand : PicturesCommand {
+  int top_k = 5;
+};
+
+struct DetectCommand : PicturesCommand {
+  std::optional<float> score_threshold;
+  // 0 shows all that the model finds.
+  int top_k = 0;
+  // Indices or names; empty shows every class.
+  std::vector<std::string> classes;
+  bool no_masks = false;
+  std::optional<float> mask_threshold;
+};
+
+struct SegmentCommand : PicturesCommand {};
+
+struct StereoCommand : PicturesCommand {
+  // A PFM file as well: the disparities as the network gave them, not in 256ths.
+  bool pfm = false;
 };
 
 struct ModelsCommand {

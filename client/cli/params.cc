@@ -21,29 +21,57 @@ std::string Share(int64_t part, int64_t whole) {
 
 double Ratio(int64_t part, int64_t whole) { return whole == 0 ? 0.0 : static_cast<double>(part) / whole; }
 
+// Biases and batch norms included.
+int64_t AllParameters(const models::LayerCount& layer) { return layer.parameters + layer.other_parameters; }
+
 int64_t AllAttentionParameters(const models::Counts& counts) {
-  int64_t sum = counts.AttentionParameters();
+  int64_t sum = 0;
   for (const models::LayerCount& layer : counts.layers) {
-    if (layer.attention) sum += layer.other_parameters;
+    if (layer.attention) sum += AllParameters(layer);
   }
   return sum;
+}
+
+bool HasAttention(const models::Counts& counts) {
+  return std::any_of(counts.layers.begin(), counts.layers.end(),
+                     [](const models::LayerCount& layer) { return layer.attention; });
 }
 
 std::vector<std::string> SumRow(const std::string& name, int64_t whole, int64_t attention) {
   return {name, WithThousands(whole), WithThousands(attention), Share(attention, whole)};
 }
 
+// A row a module, and their sum. Bytes are there for modules whose paper counts them.
+void PrintAttention(Console& console, const models::Counts& counts) {
+  const bool bytes = counts.AttentionBytes() > 0;
+  std::vector<std::vector<std::string>> rows;
+  const auto add = [&](const std::string& name, int64_t parameters, int64_t madds, int64_t held) {
+    rows.push_back({name, WithThousands(parameters), WithThousands(madds)});
+    if (bytes) rows.back().push_back(WithThousands(held));
+  };
+  for (const models::LayerCount& layer : counts.layers) {
+    if (layer.attention) add(layer.name, AllParameters(layer), layer.madds, layer.attention_bytes);
+  }
+  add("sum", AllAttentionParameters(counts), counts.AttentionMadds(), counts.AttentionBytes());
+  std::vector<Column> columns = {{"ATTENTION"}, {"PARAMETERS", true}, {"MULTIPLY-ADDS", true}};
+  if (bytes) columns.push_back({"BYTES", true});
+  console.out << '\n';
+  PrintTable(console, columns, rows);
+}
+
 void PrintText(Console& console, const models::Description& description, const models::Counts& counts,
                bool layers) {
   const std::string options = absl::StrJoin(description.options, " ", absl::PairFormatter("="));
   console.out << Paint(console, Tone::kStrong, Printable(description.architecture)) << "  "
-              << Printable(options) << "  " << description.input.width << "x" << description.input.height
-              << '\n';
+              << models::TaskName(description.task) << "  " << Printable(options) << "  "
+              << (description.input.views > 1 ? "2x " : "") << description.input.width << "x"
+              << description.input.height << '\n';
   PrintTable(
       console, {{""}, {"TOTAL", true}, {"ATTENTION", true}, {"SHARE", true}},
       {SumRow("parameters, by the paper's counting", counts.Parameters(), counts.AttentionParameters()),
        SumRow("parameters in full", counts.AllParameters(), AllAttentionParameters(counts)),
        SumRow("multiply-adds a picture", counts.Madds(), counts.AttentionMadds())});
+  if (HasAttention(counts)) PrintAttention(console, counts);
   if (!layers) return;
   std::vector<std::vector<std::string>> rows;
   for (const models::LayerCount& layer : counts.layers) {
@@ -62,11 +90,24 @@ void PrintText(Console& console, const models::Description& description, const m
              rows);
 }
 
+nlohmann::ordered_json AttentionModules(const models::Counts& counts) {
+  nlohmann::ordered_json modules = nlohmann::ordered_json::array();
+  for (const models::LayerCount& layer : counts.layers) {
+    if (!layer.attention) continue;
+    modules.push_back({{"name", layer.name},
+                       {"parameters_in_full", AllParameters(layer)},
+                       {"multiply_adds", layer.madds},
+                       {"bytes", layer.attention_bytes}});
+  }
+  return modules;
+}
+
 void PrintJson(Console& console, const models::Description& description, const models::Counts& counts,
                bool layers) {
   nlohmann::ordered_json document = {
       {"version", 1},
       {"architecture", description.architecture},
+      {"task", models::TaskName(description.task)},
       {"options", description.options},
       {"input", {{"width", description.input.width}, {"height", description.input.height}}},
       {"parameters", counts.Parameters()},
@@ -76,8 +117,10 @@ void PrintJson(Console& console, const models::Description& description, const m
        {{"parameters", counts.AttentionParameters()},
         {"parameters_in_full", AllAttentionParameters(counts)},
         {"multiply_adds", counts.AttentionMadds()},
+        {"bytes", counts.AttentionBytes()},
         {"parameters_ratio", Ratio(counts.AttentionParameters(), counts.Parameters())},
-        {"multiply_adds_ratio", Ratio(counts.AttentionMadds(), counts.Madds())}}}};
+        {"multiply_adds_ratio", Ratio(counts.AttentionMadds(), counts.Madds())},
+        {"modules", AttentionModules(counts)}}}};
   if (layers) {
     document["layers"] = nlohmann::ordered_json::array();
     for (const models::LayerCount& layer : counts.layers) {

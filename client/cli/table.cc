@@ -25,25 +25,45 @@ std::string Line(const std::vector<Column>& columns, const std::vector<size_t>& 
   return line;
 }
 
+struct Laid {
+  std::vector<std::vector<std::string>> rows;
+  std::vector<size_t> widths;
+};
+
+Laid LayOut(const std::vector<Column>& columns, const std::vector<std::vector<std::string>>& rows) {
+  Laid laid{rows, {}};
+  for (const Column& column : columns) laid.widths.push_back(Width(column.title));
+  for (auto& row : laid.rows) {
+    for (size_t i = 0; i < columns.size(); ++i) {
+      row[i] = Printable(row[i]);
+      laid.widths[i] = std::max(laid.widths[i], Width(row[i]));
+    }
+  }
+  return laid;
+}
+
 }  // namespace
 
 void PrintTable(Console& console, const std::vector<Column>& columns,
                 const std::vector<std::vector<std::string>>& rows) {
+  const Laid laid = LayOut(columns, rows);
   std::vector<std::string> titles;
-  std::vector<size_t> widths;
-  for (const Column& column : columns) {
-    titles.push_back(column.title);
-    widths.push_back(Width(column.title));
+  for (const Column& column : columns) titles.push_back(column.title);
+  console.out << Paint(console, Tone::kStrong, Line(columns, laid.widths, titles)) << '\n';
+  for (const auto& row : laid.rows) console.out << Line(columns, laid.widths, row) << '\n';
+}
+
+void PrintRows(Console& console, const std::vector<bool>& right_aligned,
+               const std::vector<std::vector<std::string>>& rows) {
+  std::vector<Column> columns;
+  std::vector<std::vector<std::string>> filled(rows.size());
+  for (size_t i = 0; i < right_aligned.size(); ++i) {
+    if (std::all_of(rows.begin(), rows.end(), [i](const auto& row) { return row[i].empty(); })) continue;
+    columns.push_back({"", right_aligned[i]});
+    for (size_t j = 0; j < rows.size(); ++j) filled[j].push_back(rows[j][i]);
   }
-  std::vector<std::vector<std::string>> printable = rows;
-  for (auto& row : printable) {
-    for (size_t i = 0; i < columns.size(); ++i) {
-      row[i] = Printable(row[i]);
-      widths[i] = std::max(widths[i], Width(row[i]));
-    }
-  }
-  console.out << Paint(console, Tone::kStrong, Line(columns, widths, titles)) << '\n';
-  for (const auto& row : printable) console.out << Line(columns, widths, row) << '\n';
+  const Laid laid = LayOut(columns, filled);
+  for (const auto& row : laid.rows) console.out << "  " << Line(columns, laid.widths, row) << '\n';
 }
 
 std::string WithThousands(int64_t number) {

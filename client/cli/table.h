@@ -17,6 +17,10 @@ struct Column {
 void PrintTable(Console& console, const std::vector<Column>& columns,
                 const std::vector<std::vector<std::string>>& rows);
 
+// The same without a head, two columns further in; columns that are empty throughout are left out.
+void PrintRows(Console& console, const std::vector<bool>& right_aligned,
+               const std::vector<std::vector<std::string>>& rows);
+
 // 3449408 as 3,449,408.
 std::string WithThousands(int64_t number);
 

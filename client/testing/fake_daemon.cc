@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "client/messages.h"
 #include "client/status.h"
+#include "client/testing/daemon_messages.h"
 #include "grpc/health/v1/health.grpc.pb.h"
 #include "inference/grpc_service.grpc.pb.h"
 #include "saccade/v1/vision.grpc.pb.h"
@@ -61,12 +61,7 @@ class FakeDaemon::Services final : public v1::Vision::Service,
       if (!state_.failure.ok()) return ToRpc(state_.failure, context);
       predict = state_.predict;
     }
-    ClassifyOptions options;
-    options.version = request->version();
-    options.top_k = request->classification().top_k();
-    options.priority = request->priority();
-    options.request_id = request->request_id();
-    const auto result = predict({request->model(), request->encoded(), options});
+    const auto result = predict(FromRequest(*request));
     if (!result.ok()) return ToRpc(result.status(), context);
     *response = ToResponse(*result);
     return grpc::Status::OK;

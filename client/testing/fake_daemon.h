@@ -17,15 +17,22 @@ namespace saccade::client {
 
 struct FakeRequest {
   std::string model;
+  // The left one of a stereo pair.
   std::string picture;
-  ClassifyOptions options;
+  std::string right;
+  RequestOptions request;
+  // The one of the request's own task; the others are as they are by default. None repeats `request`.
+  ClassifyOptions classify;
+  DetectOptions detect;
+  SegmentOptions segment;
+  StereoOptions stereo;
 };
 
 // Thread-safe. What it answers may be changed while it runs.
 class FakeDaemon {
  public:
   // Called on gRPC's threads, several at once.
-  using Predict = std::function<absl::StatusOr<Classification>(const FakeRequest&)>;
+  using Predict = std::function<absl::StatusOr<AnyAnswer>(const FakeRequest&)>;
 
   FakeDaemon();
   ~FakeDaemon();

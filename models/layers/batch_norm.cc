@@ -5,15 +5,9 @@
 #include "models/error.h"
 
 namespace saccade::models {
-namespace {
-
-constexpr double kEpsilon = 1e-5;  // PyTorch's default, which the reference keeps
-
-}  // namespace
-
-Affine FoldBatchNorm(const TensorMap& tensors, const std::string& prefix) {
+Affine FoldBatchNorm(const TensorMap& tensors, const std::string& prefix, double epsilon) {
   const auto get = [&](const char* name) { return tensors.at(prefix + name).to(at::kDouble); };
-  const at::Tensor scale = get("weight").div(get("running_var").add(kEpsilon).sqrt());
+  const at::Tensor scale = get("weight").div(get("running_var").add(epsilon).sqrt());
   const at::Tensor shift = get("bias").sub(get("running_mean").mul(scale));
   if (!at::isfinite(scale).all().item<bool>() || !at::isfinite(shift).all().item<bool>()) {
     throw LoadError("the batch norm " + prefix.substr(0, prefix.size() - 1) +

@@ -2,8 +2,10 @@
 
 #include <ATen/core/List.h>
 #include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/ops/ones.h>
+#include <ATen/ops/zeros.h>
 
-#include <optional>
+#include <algorithm>
 #include <string_view>
 
 namespace saccade::models {
@@ -12,8 +14,6 @@ namespace {
 // oneDNN itself is not exported by LibTorch; its fused convolutions are reachable as operators.
 using Scalars = c10::List<std::optional<at::Scalar>>;
 using OptionalText = std::optional<std::string_view>;
-using Reorder = at::Tensor(const at::Tensor&, at::IntArrayRef, at::IntArrayRef, at::IntArrayRef, int64_t,
-                           at::OptionalIntArrayRef);
 using Pointwise = at::Tensor(const at::Tensor&, const at::Tensor&, const std::optional<at::Tensor>&,
                              at::IntArrayRef, at::IntArrayRef, at::IntArrayRef, int64_t, std::string_view,
                              Scalars, OptionalText);
@@ -21,42 +21,118 @@ using PointwiseBinary = at::Tensor(const at::Tensor&, const at::Tensor&, const a
                                    const std::optional<at::Tensor>&, at::IntArrayRef, at::IntArrayRef,
                                    at::IntArrayRef, int64_t, std::string_view, std::optional<at::Scalar>,
                                    OptionalText, Scalars, OptionalText);
+using PointwiseInPlace = at::Tensor&(at::Tensor&, const at::Tensor&, const at::Tensor&,
+                                     const std::optional<at::Tensor>&, at::IntArrayRef, at::IntArrayRef,
+                                     at::IntArrayRef, int64_t, std::string_view, std::optional<at::Scalar>,
+                                     OptionalText, Scalars, OptionalText);
 
 template <typename Signature>
 c10::TypedOperatorHandle<Signature> Operator(const char* name, const char* overload) {
   return c10::Dispatcher::singleton().findSchemaOrThrow(name, overload).typed<Signature>();
 }
 
+at::MemoryFormat ChannelsLast(int64_t dims) {
+  return dims == 2 ? at::MemoryFormat::ChannelsLast : at::MemoryFormat::ChannelsLast3d;
+}
+
+void Apply(Activation activation, at::Tensor& x) {
+  if (activation == Activation::kRelu) x.clamp_min_(0);
+  if (activation == Activation::kRelu6) x.clamp_(0, 6);
+}
+
+// After a sum only ReLU can be fused.
+OptionalText FusedWithSum(Activation activation) {
+  return activation == Activation::kRelu ? OptionalText("relu") : std::nullopt;
+}
+
+bool OnePosition(const at::Tensor& x) {
+  const auto sizes = x.sizes().slice(2);
+  return std::all_of(sizes.begin(), sizes.end(), [](int64_t side) { return side == 1; });
+}
+
+PackedWeight::Geometry GeometryOf(const at::Tensor& weight, const ConvolutionOptions& options) {
+  const auto dims = static_cast<size_t>(weight.dim() - 2);
+  PackedWeight::Geometry geometry{.padding = {},
+                                  .stride = std::vector<int64_t>(dims, options.stride),
+                                  .dilation = std::vector<int64_t>(dims, options.dilation),
+                                  .groups = options.groups};
+  for (const int64_t kernel : weight.sizes().slice(2)) {
+    geometry.padding.push_back(options.padding.value_or(options.dilation * (kernel / 2)));
+  }
+  return geometry;
+}
+
+// In double precision, into memory of its own: the file's weights are only mapped.
+at::Tensor Folded(const at::Tensor& weight, const at::Tensor& scale) {
+  std::vector<int64_t> per_channel(static_cast<size_t>(weight.dim()), 1);
+  per_channel[0] = -1;
+  return weight.to(at::kDouble, /*non_blocking=*/false, /*copy=*/true)
+      .mul_(scale.view(per_channel))
+      .to(at::kFloat);
+}
+
 }  // namespace
 
 Convolution::Convolution(const at::Tensor& weight, const Affine& affine, const ConvolutionOptions& options)
-    : padding_(weight.size(2) / 2), options_(options), bias_(affine.shift.to(at::kFloat).contiguous()) {
-  static const auto reorder = Operator<Reorder>("mkldnn::_reorder_convolution_weight", "");
-  const at::Tensor folded = weight.to(at::kDouble).mul(affine.scale.view({-1, 1, 1, 1}));
-  packed_weight_ =
-      reorder.call(folded.to(at::kFloat).contiguous(at::MemoryFormat::ChannelsLast), {padding_, padding_},
-                   {options.stride, options.stride}, {1, 1}, options.groups, std::nullopt);
+    : activation_(options.activation), bias_(affine.shift.to(at::kFloat).contiguous()) {
+  const at::Tensor folded = Folded(weight, affine.scale).contiguous(ChannelsLast(weight.dim() - 2));
+  weight_ = std::make_shared<PackedWeight>(folded, GeometryOf(weight, options));
 }
 
 at::Tensor Convolution::operator()(const at::Tensor& x) const {
   static const auto pointwise = Operator<Pointwise>("mkldnn::_convolution_pointwise", "");
-  const bool relu6 = options_.activation == Activation::kRelu6;
   Scalars bounds;
-  if (relu6) {
+  std::string_view activation = "none";
+  if (activation_ == Activation::kRelu) activation = "relu";
+  if (activation_ == Activation::kRelu6) {
+    activation = "hardtanh";
     bounds.push_back(at::Scalar(0.0));
     bounds.push_back(at::Scalar(6.0));
   }
-  return pointwise.call(x, packed_weight_, bias_, {padding_, padding_}, {options_.stride, options_.stride},
-                        {1, 1}, options_.groups, relu6 ? "hardtanh" : "none", bounds, "");
+  const PackedWeight::Geometry& geometry = weight_->geometry();
+  return pointwise.call(x, weight_->For(x.sizes()), bias_, geometry.padding, geometry.stride,
+                        geometry.dilation, geometry.groups, activation, bounds, "");
 }
 
 at::Tensor Convolution::WithSum(const at::Tensor& x, const at::Tensor& other) const {
   // On one position the layouts cannot be told apart, and the fused operator gives up.
-  if (other.size(2) == 1 && other.size(3) == 1) return (*this)(x).add_(other);
+  if (OnePosition(other) || activation_ == Activation::kRelu6) {
+    Convolution plain = *this;
+    plain.activation_ = Activation::kNone;
+    at::Tensor sum = plain(x).add_(other);
+    Apply(activation_, sum);
+    return sum;
+  }
   static const auto pointwise = Operator<PointwiseBinary>("mkldnn::_convolution_pointwise", "binary");
-  return pointwise.call(x, other, packed_weight_, bias_, {padding_, padding_},
-                        {options_.stride, options_.stride}, {1, 1}, options_.groups, "add", std::nullopt,
-                        std::nullopt, Scalars(), std::nullopt);
+  const PackedWeight::Geometry& geometry = weight_->geometry();
+  return pointwise.call(x, other, weight_->For(x.sizes()), bias_, geometry.padding, geometry.stride,
+                        geometry.dilation, geometry.groups, "add", std::nullopt, FusedWithSum(activation_),
+                        Scalars(), std::nullopt);
+}
+
+at::Tensor Convolution::AddedTo(at::Tensor other, const at::Tensor& x) const {
+  if (OnePosition(other) || activation_ == Activation::kRelu6) return other.copy_(WithSum(x, other));
+  static const auto pointwise = Operator<PointwiseInPlace>("mkldnn::_convolution_pointwise_", "binary");
+  const PackedWeight::Geometry& geometry = weight_->geometry();
+  return pointwise.call(other, x, weight_->For(x.sizes()), bias_, geometry.padding, geometry.stride,
+                        geometry.dilation, geometry.groups, "add", std::nullopt, FusedWithSum(activation_),
+                        Scalars(), std::nullopt);
+}
+
+Convolution BiasedConvolution(const TensorMap& tensors, const std::string& name,
+                              const ConvolutionOptions& options) {
+  const at::Tensor& weight = tensors.at(name + ".weight");
+  const auto bias = tensors.find(name + ".bias");
+  const at::Tensor ones = at::ones({weight.size(0)}, at::kDouble);
+  return {
+      weight,
+      {ones, bias == tensors.end() ? at::zeros({weight.size(0)}, at::kDouble) : bias->second.to(at::kDouble)},
+      options};
+}
+
+Convolution NormedConvolution(const TensorMap& tensors, const std::string& convolution,
+                              const std::string& norm, const ConvolutionOptions& options, double epsilon) {
+  return {tensors.at(convolution + ".weight"), FoldBatchNorm(tensors, norm + ".", epsilon), options};
 }
 
 }  // namespace saccade::models

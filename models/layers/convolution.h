@@ -4,37 +4,56 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
 
 #include "models/layers/batch_norm.h"
+#include "models/layers/packed_weight.h"
 
 namespace saccade::models {
 
-enum class Activation { kNone, kRelu6 };
+enum class Activation { kNone, kRelu, kRelu6 };
 
 struct ConvolutionOptions {
   int64_t stride = 1;
   int64_t groups = 1;
+  int64_t dilation = 1;
+  // dilation * (k / 2) if it is not given, which keeps a side at stride 1.
+  std::optional<int64_t> padding = std::nullopt;
   Activation activation = Activation::kNone;
 };
 
-// Immutable after construction; calls may run at once on several threads. A picture's result does not depend
+// Calls may run at once on several threads. A picture's result does not depend
 // on the others in x, bit for bit (oneDNN's convolutions keep that; ATen's matrix products do not, which is
 // why a classifier is one of these too).
 class Convolution {
  public:
-  // `weight` is [outputs, inputs / groups, k, k] with k odd, padded by k / 2; `affine` follows it.
+  // `weight` is [outputs, inputs / groups, k, k], or with three k for volumes; `affine` follows it.
   Convolution(const at::Tensor& weight, const Affine& affine, const ConvolutionOptions& options);
 
-  // x is float32 [B, inputs, H, W], best channels-last.
+  // x is float32 [B, inputs, (D,) H, W], best channels-last.
   at::Tensor operator()(const at::Tensor& x) const;
-  // The same plus `other`, which has the result's shape. REQUIRES: no activation.
+  // activation(convolution + other); `other` has the result's shape.
   at::Tensor WithSum(const at::Tensor& x, const at::Tensor& other) const;
+  // The same, in the memory of `other`, which it takes. REQUIRES: nobody else reads `other`, and it is dense
+  // in channels-last.
+  at::Tensor AddedTo(at::Tensor other, const at::Tensor& x) const;
 
  private:
-  int64_t padding_;
-  ConvolutionOptions options_;
+  Activation activation_;
   at::Tensor bias_;
-  at::Tensor packed_weight_;
+  std::shared_ptr<PackedWeight> weight_;
 };
+
+// NAME.weight and NAME.bias of `tensors` (no bias is zero), for a convolution that no batch norm follows.
+Convolution BiasedConvolution(const TensorMap& tensors, const std::string& name,
+                              const ConvolutionOptions& options);
+
+// CONVOLUTION.weight, followed by the batch norm whose tensors are NORM.weight and so on.
+Convolution NormedConvolution(const TensorMap& tensors, const std::string& convolution,
+                              const std::string& norm, const ConvolutionOptions& options,
+                              double epsilon = kBatchNormEpsilon);
 
 }  // namespace saccade::models

@@ -1,6 +1,9 @@
 #include "models/layers/convolution.h"
 
+#include <ATen/Context.h>
 #include <ATen/ops/conv2d.h>
+#include <ATen/ops/conv3d.h>
+#include <ATen/ops/ones.h>
 #include <ATen/ops/randn.h>
 #include <gtest/gtest.h>
 
@@ -60,6 +63,44 @@ TEST(Convolution, AgreesWithConvolutionAndBatchNorm) {
       EXPECT_TRUE(other.equal(kept));
     }
   }
+}
+
+TEST(Convolution, FusesReluAndSums) {
+  const TensorMap tensors = Tensors(16, 24, 3, 1);
+  const Affine affine = FoldBatchNorm(tensors, "bn.");
+  for (const int64_t dilation : {1, 2}) {
+    const Convolution convolution(tensors.at("conv.weight"), affine,
+                                  {.dilation = dilation, .activation = Activation::kRelu});
+    for (const int64_t side : {9, 1}) {
+      const at::Tensor x = at::randn({2, 16, side, side + 2}).contiguous(at::MemoryFormat::ChannelsLast);
+      const at::Tensor plain =
+          at::conv2d(x.to(at::kDouble), tensors.at("conv.weight").to(at::kDouble), {}, 1, dilation, dilation)
+              .mul(affine.scale.view({-1, 1, 1}))
+              .add(affine.shift.view({-1, 1, 1}));
+      EXPECT_LT(RelativeError(convolution(x), plain.clamp_min(0)), 1e-6);
+      const at::Tensor other = at::randn(plain.sizes()).contiguous(at::MemoryFormat::ChannelsLast);
+      const at::Tensor expected = plain.add(other).clamp_min(0);
+      EXPECT_LT(RelativeError(convolution.WithSum(x, other), expected), 1e-6);
+      const void* memory = other.const_data_ptr();
+      const at::Tensor sum = convolution.AddedTo(other, x);
+      EXPECT_LT(RelativeError(sum, expected), 1e-6);
+      EXPECT_EQ(sum.const_data_ptr(), memory);
+    }
+  }
+}
+
+TEST(Convolution, TakesVolumes) {
+  at::manual_seed(1);
+  const at::Tensor weight = at::randn({12, 8, 3, 3, 3}).mul(0.1);
+  const Affine affine{at::ones({12}, at::kDouble).mul(2), at::randn({12}, at::kDouble)};
+  const Convolution convolution(weight, affine, {.stride = 2, .activation = Activation::kRelu});
+  const at::Tensor x = at::randn({1, 8, 6, 9, 7});
+  const at::Tensor expected = at::conv3d(x.to(at::kDouble), weight.to(at::kDouble), {}, 2, 1)
+                                  .mul(2)
+                                  .add(affine.shift.view({-1, 1, 1, 1}))
+                                  .clamp_min(0);
+  EXPECT_LT(RelativeError(convolution(x), expected), 1e-6);
+  EXPECT_LT(RelativeError(convolution(x.contiguous(at::MemoryFormat::ChannelsLast3d)), expected), 1e-6);
 }
 
 TEST(FoldBatchNorm, RefusesUnusableStatistics) {

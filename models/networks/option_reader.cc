@@ -69,6 +69,12 @@ double OptionReader::Number(const std::string& name, double otherwise, double le
   return value;
 }
 
+std::string OptionReader::Text(const std::string& name, const std::string& otherwise,
+                               const std::string& legal) {
+  const std::string* text = Find(name, legal + " (default " + otherwise + ")");
+  return text == nullptr ? otherwise : *text;
+}
+
 void OptionReader::RefuseOthers() const {
   for (const auto& [name, value] : options_) {
     if (std::find(names_.begin(), names_.end(), name) != names_.end()) continue;

@@ -21,6 +21,8 @@ class OptionReader {
                      const std::vector<std::string>& legal);
   int64_t Integer(const std::string& name, int64_t otherwise, int64_t least, int64_t most);
   double Number(const std::string& name, double otherwise, double least, double most);
+  // Any text; the caller parses it. `legal` says what it may be.
+  std::string Text(const std::string& name, const std::string& otherwise, const std::string& legal);
   void RefuseOthers() const;
 
  private:

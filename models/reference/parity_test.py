@@ -2,24 +2,21 @@
 
 import os
 import pathlib
-import subprocess
 
-import numpy
 import pytest
 import torch
 import torchvision
-from safetensors.torch import save_file
 
 from models.reference import build
+from models.reference.served import relative_error, run_model, save, served, settle, smooth_pictures
 from models.reference.train_demo import prepare
 
-RUN_MODEL = pathlib.Path(os.environ["SACCADE_BUILD_DIR"]) / "tests" / "saccade_run_model"
 NARROW = {"width": 0.25, "classes": 10, "input_size": 64}
 
 
 def trained(options: dict) -> torch.nn.Module:
-    """Random weights, and batch norm statistics that belong to them: each layer's signal is of order one, as after
-    training. SAO's sums over positions would otherwise swamp everything, or vanish."""
+    """Random weights, and batch norm statistics that belong to them: SAO's sums over positions would otherwise
+    swamp everything, or vanish."""
     torch.manual_seed(1)
     network = build("sanet", **options)
     generator = torch.Generator().manual_seed(2)
@@ -32,37 +29,16 @@ def trained(options: dict) -> torch.nn.Module:
             torch.nn.init.uniform_(parameter, 0.5, 1.5, generator=generator)
         elif name.endswith("bias"):
             torch.nn.init.normal_(parameter, 0, 0.2, generator=generator)
-    for module in network.modules():
-        if isinstance(module, torch.nn.BatchNorm2d):
-            module.momentum = None  # a plain mean over the batches, not dominated by the initial ones
-            module.reset_running_stats()
-    network.train()
-    with torch.no_grad():
-        for _ in range(3):
-            network(pictures(8, int(options.get("input_size", 224)), generator))
-    return network.eval()
+    return settle(network, [pictures(8, int(options.get("input_size", 224)), generator) for _ in range(3)])
 
 
 def pictures(count: int, size: int, generator: torch.Generator) -> torch.Tensor:
-    """Smooth noise: neighbouring pixels belong together, as in a photograph."""
-    coarse = torch.randn(count, 3, size // 8, size // 8, generator=generator)
-    smooth = torch.nn.functional.interpolate(coarse, size=(size, size), mode="bilinear")
-    return smooth + 0.2 * torch.randn(count, 3, size, size, generator=generator)
+    return smooth_pictures(count, size, size, generator)
 
 
-def served(folder: pathlib.Path, weights: pathlib.Path, batch: torch.Tensor, options: dict) -> torch.Tensor:
-    batch.contiguous().numpy().tofile(folder / "input")
-    command = [RUN_MODEL, "sanet", weights, str(len(batch)), folder / "input", folder / "output"]
-    command += [f"{name}={str(value).lower()}" for name, value in options.items()]
-    ran = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert ran.returncode == 0, ran.stderr
-    return torch.from_numpy(numpy.fromfile(folder / "output", dtype=numpy.float32)).reshape(len(batch), -1)
-
-
-def relative_error(got: torch.Tensor, expected: torch.Tensor) -> float:
-    """Relative to what differs between the pictures: what they share (the biases, mostly) is easy to get right."""
-    assert (expected[0] - expected[1]).norm() > 1e-2 * expected[0].norm()
-    return ((got.double() - expected).norm() / (expected - expected.mean(dim=0)).norm()).item()
+def logits(folder: pathlib.Path, weights: pathlib.Path, batch: torch.Tensor, options: dict) -> torch.Tensor:
+    placements = [list(batch.shape[2:]) * 3] * len(batch)
+    return torch.stack([result["logits"] for result in served(folder, "sanet", weights, batch, placements, options)])
 
 
 @pytest.mark.parametrize("options", [
@@ -77,14 +53,12 @@ def relative_error(got: torch.Tensor, expected: torch.Tensor) -> float:
 ], ids=lambda options: ",".join(f"{name}={value}" for name, value in options.items()) or "full")
 def test_outputs_agree(tmp_path: pathlib.Path, options: dict):
     network = trained(options)
-    weights = tmp_path / "weights"
-    save_file(network.state_dict(), str(weights))
+    weights = save(network, tmp_path / "weights")
     size = int(options.get("input_size", 224))
     batch = pictures(3, size, torch.Generator().manual_seed(3))
     with torch.inference_mode():
         expected = network.double()(batch.double())
-    got = served(tmp_path, weights, batch, options)
-    assert relative_error(got, expected) < 1e-4
+    assert relative_error(logits(tmp_path, weights, batch, options), expected) < 1e-4
 
 
 @pytest.mark.parametrize("wrap", [
@@ -103,7 +77,7 @@ def test_state_dicts_as_people_save_them(tmp_path: pathlib.Path, wrap):
     batch = pictures(2, 64, torch.Generator().manual_seed(3))
     with torch.inference_mode():
         expected = network.double()(batch.double())
-    assert relative_error(served(tmp_path, tmp_path / "weights", batch, NARROW), expected) < 1e-4
+    assert relative_error(logits(tmp_path, tmp_path / "weights", batch, NARROW), expected) < 1e-4
 
 
 def test_the_demo_model_knows_its_pictures(tmp_path: pathlib.Path):
@@ -111,8 +85,8 @@ def test_the_demo_model_knows_its_pictures(tmp_path: pathlib.Path):
     model = demo / "repository" / "sanet_shapes"
     labels = (model / "labels.txt").read_text().split()
     images = [torchvision.io.decode_image(str(demo / "pictures" / f"{label}.jpg")) for label in labels]
-    logits = served(tmp_path, model / "1" / "weights.safetensors", prepare(torch.stack(images)), NARROW)
-    assert [labels[index] for index in logits.argmax(dim=1)] == labels
+    answers = logits(tmp_path, model / "1" / "weights.safetensors", prepare(torch.stack(images)), NARROW)
+    assert [labels[index] for index in answers.argmax(dim=1)] == labels
 
 
 def test_a_pickle_that_would_run_code_is_refused_and_named(tmp_path: pathlib.Path):
@@ -121,8 +95,7 @@ def test_a_pickle_that_would_run_code_is_refused_and_named(tmp_path: pathlib.Pat
             return os.system, (f"touch {tmp_path / 'executed'}",)
 
     torch.save({"state_dict": trained(NARROW).state_dict(), "extra": Hostile()}, tmp_path / "weights")
-    command = [RUN_MODEL, "sanet", tmp_path / "weights", "1", "input", "output", "width=0.25", "classes=10"]
-    ran = subprocess.run(command, capture_output=True, text=True, check=False)
+    ran = run_model(tmp_path, "sanet", tmp_path / "weights", torch.zeros(1, 3, 64, 64), [[64] * 6], NARROW)
     assert ran.returncode == 1
     assert "system" in ran.stderr and "safetensors" in ran.stderr
     assert not (tmp_path / "executed").exists()

@@ -7,14 +7,15 @@
 #include <vector>
 
 #include "models/description.h"
+#include "models/model.h"
 #include "models/tasks/result.h"
 
 namespace saccade::models {
 
 // Calls `network` once, without gradients, on the whole batch; it returns [B, classes, 1, 1]. A picture with
-// a value that is not finite, before or after, becomes a Failure of its own. Throws c10::Error if the batch
-// is not float32 [B, 3, height, width] on the CPU.
-std::vector<TaskResult> Classify(const Description& description, const at::Tensor& batch,
+// a value that is not finite, before or after, becomes a Failure of its own. Throws c10::Error as CheckBatch
+// does.
+std::vector<TaskResult> Classify(const Description& description, const Batch& batch,
                                  const std::function<at::Tensor(const at::Tensor&)>& network);
 
 }  // namespace saccade::models

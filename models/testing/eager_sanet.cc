@@ -4,7 +4,6 @@
 #include <ATen/ops/batch_norm.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/conv2d.h>
-#include <ATen/ops/linear.h>
 #include <ATen/ops/matmul.h>
 
 namespace saccade::models::testing {
@@ -46,13 +45,6 @@ at::Tensor EagerModule(const Block& block, bool global_term, const TensorMap& te
   if (block.module == Module::kAttention) y = at::cat({y, Attention(block, global_term, tensors, x)}, 1);
   y = ConvBn(tensors, block.name + ".project", y);
   return block.skip() ? x.add(y) : y;
-}
-
-at::Tensor EagerSanet(const SanetPlan& plan, const TensorMap& tensors, const at::Tensor& x) {
-  at::Tensor y = ConvBn(tensors, "stem", x, 2).clamp(0, 6);
-  for (const Block& block : plan.blocks) y = EagerModule(block, plan.options.global_term, tensors, y);
-  y = ConvBn(tensors, "head", y).clamp(0, 6).mean({2, 3});
-  return at::linear(y, tensors.at("classifier.weight"), tensors.at("classifier.bias"));
 }
 
 }  // namespace saccade::models::testing

@@ -1,5 +1,4 @@
-// SANet as eager ATen operators, unfolded, straight from the paper: the tests' oracle and the benchmark's
-// peer.
+// SANet's modules as eager ATen operators, unfolded, straight from the paper: the tests' oracle.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -11,8 +10,5 @@ namespace saccade::models::testing {
 
 // Computes in the tensors' own floating-point type, which x must share.
 at::Tensor EagerModule(const Block& block, bool global_term, const TensorMap& tensors, const at::Tensor& x);
-
-// Logits [B, classes].
-at::Tensor EagerSanet(const SanetPlan& plan, const TensorMap& tensors, const at::Tensor& x);
 
 }  // namespace saccade::models::testing

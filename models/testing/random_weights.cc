@@ -7,6 +7,7 @@
 
 #include <cmath>
 #include <fstream>
+#include <stdexcept>
 
 #include "models/weights/format/testing/files.h"
 
@@ -47,7 +48,9 @@ void SaveSafetensors(const TensorMap& tensors, const std::string& path) {
     header += "\"" + name + "\":{\"dtype\":\"F32\",\"shape\":" + ShapeText(tensor.sizes()) +
               ",\"data_offsets\":[" + begin + "," + std::to_string(data.size()) + "]}";
   }
-  std::ofstream(path, std::ios::binary) << Safetensors(header + "}", data);
+  std::ofstream file(path, std::ios::binary);
+  file << Safetensors((header.empty() ? "{" : header) + "}", data);
+  if (!file.flush()) throw std::runtime_error(path + ": cannot write");
 }
 
 }  // namespace saccade::models::testing

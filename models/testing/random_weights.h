@@ -13,7 +13,7 @@ namespace saccade::models::testing {
 // Convolutions keep the signal's size, and the batch norms after attention divide by its sums over positions.
 TensorMap RandomTensors(const std::vector<TensorSpec>& specs);
 
-// Writes them as safetensors.
+// Writes them as safetensors: float32, contiguous. Throws std::runtime_error if it cannot.
 void SaveSafetensors(const TensorMap& tensors, const std::string& path);
 
 }  // namespace saccade::models::testing

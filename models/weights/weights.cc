@@ -7,6 +7,7 @@
 #include <cstring>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string_view>
 
 #include "models/error.h"
@@ -78,8 +79,14 @@ class Complaints {
   std::map<std::string, std::vector<std::string>> lists_;
 };
 
-// Entries by name, without the prefix that torch.nn.DataParallel puts before every one.
-std::map<std::string, const TensorEntry*> ByName(const std::vector<TensorEntry>& entries) {
+bool IsUnused(const std::string& name, const WeightNames& names) {
+  return std::any_of(names.unused.begin(), names.unused.end(),
+                     [&](const std::string& beginning) { return name.starts_with(beginning); });
+}
+
+// Entries by the network's names, without the prefix that torch.nn.DataParallel puts before every one.
+std::map<std::string, const TensorEntry*> ByName(const std::vector<TensorEntry>& entries,
+                                                 const WeightNames& names) {
   constexpr std::string_view kPrefix = "module.";
   const bool prefixed =
       !entries.empty() && std::all_of(entries.begin(), entries.end(), [&](const TensorEntry& entry) {
@@ -88,17 +95,38 @@ std::map<std::string, const TensorEntry*> ByName(const std::vector<TensorEntry>&
   std::map<std::string, const TensorEntry*> by_name;
   for (const TensorEntry& entry : entries) {
     if (entry.name.ends_with(".num_batches_tracked")) continue;
-    by_name[entry.name.substr(prefixed ? kPrefix.size() : 0)] = &entry;
+    const std::string name = entry.name.substr(prefixed ? kPrefix.size() : 0);
+    if (IsUnused(name, names)) continue;
+    const std::string known = names.rename ? names.rename(name) : name;
+    if (!by_name.emplace(known, &entry).second) {
+      throw LoadError("the weights hold " + Quote(known) + " twice, under an old and a new name");
+    }
   }
   return by_name;
 }
 
-TensorMap Match(const std::vector<TensorEntry>& entries, const std::vector<TensorSpec>& expected,
-                const std::shared_ptr<const MappedFile>& file) {
-  std::map<std::string, const TensorEntry*> left = ByName(entries);
-  TensorMap tensors;
+// Optional modules of which `present` holds nothing, in the order of `expected`.
+std::vector<std::string> AbsentModules(const std::map<std::string, const TensorEntry*>& present,
+                                       const std::vector<TensorSpec>& expected) {
+  std::vector<std::string> modules;
+  std::set<std::string> found;
+  for (const TensorSpec& spec : expected) {
+    if (spec.optional_module.empty()) continue;
+    if (modules.empty() || modules.back() != spec.optional_module) modules.push_back(spec.optional_module);
+    if (present.contains(spec.name)) found.insert(spec.optional_module);
+  }
+  std::erase_if(modules, [&](const std::string& module) { return found.contains(module); });
+  return modules;
+}
+
+LoadedWeights Match(const std::vector<TensorEntry>& entries, const std::vector<TensorSpec>& expected,
+                    const WeightNames& names, const std::shared_ptr<const MappedFile>& file) {
+  std::map<std::string, const TensorEntry*> left = ByName(entries, names);
+  LoadedWeights loaded{{}, AbsentModules(left, expected)};
+  const std::set<std::string> absent(loaded.absent.begin(), loaded.absent.end());
   Complaints complaints;
   for (const TensorSpec& spec : expected) {
+    if (absent.contains(spec.optional_module)) continue;
     const auto found = left.find(spec.name);
     if (found == left.end()) {
       complaints.Add("missing", Quote(spec.name) + " " + ShapeText(spec.shape));
@@ -114,7 +142,7 @@ TensorMap Match(const std::vector<TensorEntry>& entries, const std::vector<Tenso
       complaints.Add("of another type", Quote(spec.name) + " expected F16, BF16, F32 or F64, got " +
                                             Info(entry.type).safetensors_name);
     } else {
-      tensors[spec.name] = Alias(entry, *type, file);
+      loaded.tensors[spec.name] = Alias(entry, *type, file);
     }
   }
   for (const auto& [name, entry] : left)
@@ -124,15 +152,16 @@ TensorMap Match(const std::vector<TensorEntry>& entries, const std::vector<Tenso
         "the weights do not fit the network; check its options against those it was trained with." +
         complaints.Text());
   }
-  return tensors;
+  return loaded;
 }
 
 }  // namespace
 
-TensorMap LoadWeights(const std::string& path, const std::vector<TensorSpec>& expected) {
+LoadedWeights LoadWeights(const std::string& path, const std::vector<TensorSpec>& expected,
+                          const WeightNames& names) {
   const std::shared_ptr<const MappedFile> file = MappedFile::Open(path, kMaxFileBytes);
   try {
-    return Match(ParseWeights(file->bytes()), expected, file);
+    return Match(ParseWeights(file->bytes()), expected, names, file);
   } catch (const LoadError& error) {
     throw LoadError(path + ": " + error.what());
   }

@@ -3,24 +3,37 @@
 
 #include <ATen/core/Tensor.h>
 
-#include <cstdint>
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
 
+#include "models/weights/tensor_spec.h"
+
 namespace saccade::models {
 
-struct TensorSpec {
-  std::string name;
-  std::vector<int64_t> shape;
+using TensorMap = std::map<std::string, at::Tensor>;
+
+// How the names in a file become the network's.
+struct WeightNames {
+  // The network's name for what the file calls `name`, for files of older versions; null keeps every name.
+  std::function<std::string(const std::string& name)> rename = nullptr;
+  // Beginnings of names that the file may hold and the network has no use for ("fc." of a backbone).
+  std::vector<std::string> unused = {};
 };
 
-using TensorMap = std::map<std::string, at::Tensor>;
+struct LoadedWeights {
+  TensorMap tensors;
+  // Optional modules of which the file holds nothing, in the order of `expected`.
+  std::vector<std::string> absent;
+};
 
 // Reads exactly the tensors of `expected`, on the CPU, of the floating-point type they are stored in. They
 // alias the mapped file, which lives as long as one of them, and must not be written to. A 'module.' before
 // every name is taken off, and batch norms' num_batches_tracked are passed over. Blocks for the reading.
 // Throws LoadError with the path; one that lists every tensor that is missing, surplus, or of another shape.
-TensorMap LoadWeights(const std::string& path, const std::vector<TensorSpec>& expected);
+// An optional module of which the file holds a part only is missing the rest.
+LoadedWeights LoadWeights(const std::string& path, const std::vector<TensorSpec>& expected,
+                          const WeightNames& names = {});
 
 }  // namespace saccade::models

@@ -1,6 +1,7 @@
 #include "server/batching/batch_queue.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -19,7 +20,7 @@ absl::Status BatchQueue::Push(std::unique_ptr<BatchTask>& task, absl::Time now,
     return absl::InvalidArgumentError(absl::StrCat(
         "the request holds ", size, " pictures; this model takes 1 to ", options_.max_batch_size));
   }
-  if (absl::Status alive = CheckWaiting(*task, now); !alive.ok()) return alive;
+  if (absl::Status alive = CheckWaiting(*task, options_, now); !alive.ok()) return alive;
   if (queued_ + size > options_.max_queue_size) DropDead(now, dropped);
   if (queued_ + size > options_.max_queue_size) {
     return absl::ResourceExhaustedError(absl::StrCat("the model's queue is full: ", queued_, " of ",
@@ -27,87 +28,61 @@ absl::Status BatchQueue::Push(std::unique_ptr<BatchTask>& task, absl::Time now,
                                                      " pictures (max_queue_size) wait; try again later"));
   }
   queued_ += size;
-  oldest_arrival_ = std::min(oldest_arrival_, task->arrival());
-  earliest_deadline_ = std::min(earliest_deadline_, task->deadline());
-  const Place place(-int64_t{task->priority()}, task->deadline(), task->arrival(), pushed_++);
-  waiting_.emplace(place, std::move(task));
+  const BucketQueue::Place place(-int64_t{task->priority()}, task->deadline(), task->arrival(), pushed_++);
+  BucketQueue& bucket = buckets_.try_emplace(task->bucket(), &options_).first->second;
+  bucket.Push(place, std::move(task));
+  ready_at_ = std::min(ready_at_, bucket.ready_at());
   return absl::OkStatus();
 }
 
 BatchQueue::Polled BatchQueue::Poll(absl::Time now) {
   Polled polled;
   DropDead(now, &polled.dropped);
-  if (ready_at() <= now) polled.batch = TakeBatch();
+  if (ready_at() <= now) polled.batch = TakeBatch(now);
   return polled;
 }
 
 std::vector<std::unique_ptr<BatchTask>> BatchQueue::TakeAll() {
   std::vector<std::unique_ptr<BatchTask>> all;
-  for (auto& [place, task] : waiting_) all.push_back(std::move(task));
-  waiting_.clear();
+  for (auto& [id, bucket] : buckets_) {
+    std::vector<std::unique_ptr<BatchTask>> tasks = bucket.TakeAll();
+    std::move(tasks.begin(), tasks.end(), std::back_inserter(all));
+  }
+  buckets_.clear();
   queued_ = 0;
-  FindUrgency();
+  FindReady();
   return all;
 }
 
-absl::Time BatchQueue::ready_at() const {
-  if (waiting_.empty()) return absl::InfiniteFuture();
-  // Below max_batch_size all that waits fits into one batch, so what is true of the queue is true of the
-  // batch.
-  if (closed_ || queued_ >= options_.max_batch_size) return absl::InfinitePast();
-  const absl::Time due = oldest_arrival_ + options_.max_queue_delay;
-  return earliest_deadline_ <= due ? absl::InfinitePast() : due;
-}
-
-absl::Status BatchQueue::CheckWaiting(const BatchTask& task, absl::Time now) const {
-  if (absl::Status alive = CheckAlive(task, now); !alive.ok()) return alive;
-  const absl::Duration waited = now - task.arrival();
-  if (waited < options_.queue_timeout) return absl::OkStatus();
-  return absl::DeadlineExceededError(absl::StrCat("the request has waited ", absl::FormatDuration(waited),
-                                                  " for an instance; the model's queue_timeout is ",
-                                                  absl::FormatDuration(options_.queue_timeout)));
-}
-
 void BatchQueue::DropDead(absl::Time now, std::vector<Dropped>* dropped) {
-  const size_t before = dropped->size();
-  for (auto it = waiting_.begin(); it != waiting_.end();) {
-    absl::Status alive = CheckWaiting(*it->second, now);
-    if (alive.ok()) {
-      ++it;
-      continue;
-    }
-    queued_ -= it->second->size();
-    dropped->push_back({std::move(it->second), std::move(alive)});
-    it = waiting_.erase(it);
+  for (auto it = buckets_.begin(); it != buckets_.end();) {
+    BucketQueue& bucket = it->second;
+    queued_ -= bucket.queued();
+    bucket.DropDead(now, dropped);
+    queued_ += bucket.queued();
+    it = bucket.empty() ? buckets_.erase(it) : std::next(it);
   }
-  if (dropped->size() != before) FindUrgency();
+  FindReady();
 }
 
-std::vector<std::unique_ptr<BatchTask>> BatchQueue::TakeBatch() {
-  std::vector<std::unique_ptr<BatchTask>> batch;
-  int64_t room = options_.max_batch_size;
-  for (auto it = waiting_.begin(); it != waiting_.end() && room > 0;) {
-    const int64_t size = it->second->size();
-    if (size > room) {
-      ++it;
-      continue;
-    }
-    room -= size;
-    queued_ -= size;
-    batch.push_back(std::move(it->second));
-    it = waiting_.erase(it);
+std::vector<std::unique_ptr<BatchTask>> BatchQueue::TakeBatch(absl::Time now) {
+  auto best = buckets_.end();
+  for (auto it = buckets_.begin(); it != buckets_.end(); ++it) {
+    if (!closed_ && it->second.ready_at() > now) continue;
+    if (best == buckets_.end() || it->second.first() < best->second.first()) best = it;
   }
-  FindUrgency();
+  BucketQueue& bucket = best->second;
+  queued_ -= bucket.queued();
+  std::vector<std::unique_ptr<BatchTask>> batch = bucket.TakeBatch();
+  queued_ += bucket.queued();
+  if (bucket.empty()) buckets_.erase(best);
+  FindReady();
   return batch;
 }
 
-void BatchQueue::FindUrgency() {
-  oldest_arrival_ = absl::InfiniteFuture();
-  earliest_deadline_ = absl::InfiniteFuture();
-  for (const auto& [place, task] : waiting_) {
-    oldest_arrival_ = std::min(oldest_arrival_, task->arrival());
-    earliest_deadline_ = std::min(earliest_deadline_, task->deadline());
-  }
+void BatchQueue::FindReady() {
+  ready_at_ = absl::InfiniteFuture();
+  for (const auto& [id, bucket] : buckets_) ready_at_ = std::min(ready_at_, bucket.ready_at());
 }
 
 }  // namespace saccade::server

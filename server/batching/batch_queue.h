@@ -4,24 +4,20 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <tuple>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "server/batching/batch_task.h"
 #include "server/batching/batcher_options.h"
+#include "server/batching/bucket_queue.h"
 
 namespace saccade::server {
 
 // Not thread-safe.
 class BatchQueue {
  public:
-  // A task that will not run, and why; Reject was not called yet.
-  struct Dropped {
-    std::unique_ptr<BatchTask> task;
-    absl::Status why;
-  };
+  using Dropped = BucketQueue::Dropped;
 
   struct Polled {
     // Empty if no batch is due: look again at ready_at(), or when something was pushed.
@@ -31,12 +27,14 @@ class BatchQueue {
 
   // REQUIRES: CheckOptions(options).ok().
   explicit BatchQueue(const BatcherOptions& options) : options_(options) {}
+  BatchQueue(const BatchQueue&) = delete;
+  BatchQueue& operator=(const BatchQueue&) = delete;
 
   // Takes `task` only if OK; the errors are those of Batcher::Submit. If the queue is full, what is dead in
   // it goes to `dropped` first.
   absl::Status Push(std::unique_ptr<BatchTask>& task, absl::Time now, std::vector<Dropped>* dropped);
 
-  // Drops what is dead and hands out a batch if one is due. Looks at every waiting task.
+  // Drops what is dead and hands out a batch of one bucket if one is due. Looks at every waiting task.
   Polled Poll(absl::Time now);
 
   // No Push from here on; what waits is due at once.
@@ -48,30 +46,26 @@ class BatchQueue {
 
   // When Poll may have something to hand out: InfinitePast() for at once, InfiniteFuture() for an empty
   // queue.
-  absl::Time ready_at() const;
+  absl::Time ready_at() const { return closed_ && queued_ > 0 ? absl::InfinitePast() : ready_at_; }
 
-  // Pictures waiting.
+  // Pictures waiting, over all buckets.
   int64_t queued() const { return queued_; }
 
  private:
-  // Higher priority, then earlier deadline, then earlier arrival, then order of Push. 64 bits, as a priority
-  // is negated.
-  using Place = std::tuple<int64_t, absl::Time, absl::Time, int64_t>;
-  using Waiting = std::map<Place, std::unique_ptr<BatchTask>>;
+  using Buckets = std::map<int64_t, BucketQueue>;
 
-  absl::Status CheckWaiting(const BatchTask& task, absl::Time now) const;
   void DropDead(absl::Time now, std::vector<Dropped>* dropped);
-  std::vector<std::unique_ptr<BatchTask>> TakeBatch();
-  void FindUrgency();
+  std::vector<std::unique_ptr<BatchTask>> TakeBatch(absl::Time now);
+  void FindReady();
 
   const BatcherOptions options_;
-  Waiting waiting_;
+  // None of them empty.
+  Buckets buckets_;
   bool closed_ = false;
   int64_t queued_ = 0;
   int64_t pushed_ = 0;
-  // Over `waiting_`; InfiniteFuture() when it is empty.
-  absl::Time oldest_arrival_ = absl::InfiniteFuture();
-  absl::Time earliest_deadline_ = absl::InfiniteFuture();
+  // When the first of `buckets_` is due. Kept, because idle instances look at it whenever the lock is freed.
+  absl::Time ready_at_ = absl::InfiniteFuture();
 };
 
 }  // namespace saccade::server

@@ -18,8 +18,10 @@ class BatchTask {
  public:
   // All that the batcher needs to know; fixed for the life of the task.
   struct Traits {
-    // Pictures in the request. They stay in one batch.
+    // Pictures. They stay in one batch.
     int64_t size = 1;
+    // Which tasks may share a batch: those of one bucket, whatever its number stands for.
+    int64_t bucket = 0;
     // Higher goes first.
     int priority = 0;
     // When the request reached the server: the delay and the queue timeout count from here, so time spent in
@@ -28,6 +30,8 @@ class BatchTask {
     absl::Time deadline = absl::InfiniteFuture();
     // Shared with whoever watches the client; may be null.
     std::shared_ptr<const Cancellation> cancellation = nullptr;
+
+    bool cancelled() const { return cancellation != nullptr && cancellation->cancelled(); }
   };
 
   explicit BatchTask(Traits traits) : traits_(std::move(traits)) {}
@@ -35,11 +39,13 @@ class BatchTask {
   BatchTask(const BatchTask&) = delete;
   BatchTask& operator=(const BatchTask&) = delete;
 
+  const Traits& traits() const { return traits_; }
   int64_t size() const { return traits_.size; }
+  int64_t bucket() const { return traits_.bucket; }
   int priority() const { return traits_.priority; }
   absl::Time arrival() const { return traits_.arrival; }
   absl::Time deadline() const { return traits_.deadline; }
-  bool cancelled() const { return traits_.cancellation != nullptr && traits_.cancellation->cancelled(); }
+  bool cancelled() const { return traits_.cancelled(); }
 
   // Answers the request with an error. Called at most once, with no lock of the batcher held, on the thread
   // that found out (of Submit, Take, DropDead or the batcher's destructor), so it must not block.
@@ -50,7 +56,7 @@ class BatchTask {
 };
 
 // OK, or CANCELLED or DEADLINE_EXCEEDED with how long the task waited.
-absl::Status CheckAlive(const BatchTask& task, absl::Time now);
+absl::Status CheckAlive(const BatchTask::Traits& task, absl::Time now);
 
 // Rejects and removes what was cancelled or can no longer be in time; keeps the order of the rest. For the
 // last look just before compute. Not thread-safe with regard to `tasks`.

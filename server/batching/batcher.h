@@ -1,13 +1,16 @@
-// The queue between decoded requests and the instances of one model bucket.
+// The queue between decoded requests and the instances of one model.
 //
-// Order: higher priority, then earlier deadline, then earlier arrival. The first in order is in the next
-// batch, always; a task too large for the rest of a batch is passed over in favour of smaller ones behind it,
-// and is at most one batch nearer to being first for that, so that nothing starves by its size. (A lower
-// priority does starve while higher ones keep every instance busy; its deadline or the queue timeout answers
-// it.)
+// Order: higher priority, then earlier deadline, then earlier arrival. Tasks of one bucket share a batch, and
+// buckets are never mixed. Each bucket is due for itself: when an instance asks and its batch is full, or its
+// oldest request's arrival + max_queue_delay has come, or waiting until then would pass somebody's deadline,
+// or the batcher is closed. Of the buckets that are due, the one that holds the first in order is next; so
+// without a max_queue_delay an idle instance takes the first in order of all at once, and no bucket starves
+// behind a busier one.
 //
-// A batch is due when an instance asks and the batch is full, or the oldest request's arrival +
-// max_queue_delay has come, or waiting until then would pass somebody's deadline, or the batcher is closed.
+// Within its bucket the first in order is in the next batch, always; a task too large for the rest of a batch
+// is passed over in favour of smaller ones behind it, and is at most one batch nearer to being first for
+// that, so that nothing starves by its size. (A lower priority does starve while higher ones keep every
+// instance busy; its deadline or the queue timeout answers it.)
 #pragma once
 
 #include <cstdint>
@@ -45,16 +48,17 @@ class Batcher {
   absl::Status Submit(std::unique_ptr<BatchTask>& task);
 
   // For an instance's thread when it is idle: blocks until a batch is due and hands it out, 1 to
-  // max_batch_size pictures, none of them cancelled or past its deadline. Empty means closed and drained: the
-  // thread may end. Queued tasks found dead are rejected on this thread: CANCELLED; DEADLINE_EXCEEDED for a
-  // deadline and for queue_timeout alike (Triton answers the latter with UNAVAILABLE, which here is kept for
-  // draining, because clients retry it, and retries are what an overloaded server needs least).
+  // max_batch_size pictures of one bucket, none of them cancelled or past its deadline. Empty means closed
+  // and drained: the thread may end. Queued tasks found dead are rejected on this thread: CANCELLED;
+  // DEADLINE_EXCEEDED for a deadline and for queue_timeout alike (Triton answers the latter with UNAVAILABLE,
+  // which here is kept for draining, because clients retry it, and retries are what an overloaded server
+  // needs least).
   std::vector<std::unique_ptr<BatchTask>> Take();
 
   // No more Submit; what is queued is still handed out, without delay. Idempotent, does not block.
   void Close();
 
-  // Pictures waiting now.
+  // Pictures waiting now, over all buckets.
   int64_t queued() const;
 
  private:

@@ -12,8 +12,9 @@ struct BatcherOptions {
   // pass.
   int64_t max_batch_size = 8;
 
-  // Pictures waiting. Bounded, because an unbounded queue turns overload into memory exhaustion and into
-  // answers that come too late for everybody. At least max_batch_size, or a full batch could never gather.
+  // Pictures waiting, over all buckets. Bounded, because an unbounded queue turns overload into memory
+  // exhaustion and into answers that come too late for everybody. At least max_batch_size, or a full batch
+  // could never gather.
   int64_t max_queue_size = 256;
 
   // How long an idle instance waits for company, counted from the oldest request's arrival. Zero, because

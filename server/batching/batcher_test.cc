@@ -80,6 +80,29 @@ TEST_F(BatcherTest, BatchFormsBehindABusyInstance) {
   EXPECT_EQ(batcher_->queued(), 0);
 }
 
+TEST_F(BatcherTest, IdleInstancesTakeOneBucketEach) {
+  MakeBatcher({});
+  for (int i = 0; i < 4; ++i) Submit({.bucket = i % 2});
+  for (int64_t bucket : {0, 1}) {
+    const Batch batch = batcher_->Take();
+    ASSERT_EQ(batch.size(), 2u);
+    EXPECT_EQ(batch[0]->bucket(), bucket);
+    EXPECT_EQ(batch[1]->bucket(), bucket);
+  }
+  EXPECT_EQ(batcher_->queued(), 0);
+}
+
+TEST_F(BatcherTest, PushToAnotherBucketEndsTheWaitIfItIsDueSooner) {
+  MakeBatcher({.max_queue_delay = absl::Seconds(1)});
+  Taker taker(batcher_.get());
+  clock_.AwaitWaiters(1);
+  Submit({.bucket = 1});
+  const auto urgent = Submit({.bucket = 2, .deadline = clock_.Now() + absl::Milliseconds(500)});
+  const Batch batch = taker.Join();
+  ASSERT_EQ(batch.size(), 1u);
+  EXPECT_EQ(FateOf(batch[0]), urgent);
+}
+
 TEST_F(BatcherTest, IdleInstanceWaitsForCompanyUntilTheDelay) {
   MakeBatcher({.max_queue_delay = absl::Milliseconds(10)});
   Taker taker(batcher_.get());
@@ -251,7 +274,10 @@ TEST_F(BatcherTest, EveryTaskHasOneFateUnderManyThreads) {
   for (int i = 0; i < 3; ++i) {
     instances.emplace_back([&] {
       for (Batch batch = batcher_->Take(); !batch.empty(); batch = batcher_->Take()) {
-        for (const auto& task : batch) EXPECT_EQ(FateOf(task)->rejections, 0);
+        for (const auto& task : batch) {
+          EXPECT_EQ(FateOf(task)->rejections, 0);
+          EXPECT_EQ(task->bucket(), batch[0]->bucket());
+        }
         taken += static_cast<int>(batch.size());
       }
     });
@@ -263,6 +289,7 @@ TEST_F(BatcherTest, EveryTaskHasOneFateUnderManyThreads) {
       for (int i = 0; i < kEach; ++i) {
         const absl::Time now = clock_.Now();
         auto [task, fate] = MakeTask({.size = 1 + static_cast<int64_t>(random() % 3),
+                                      .bucket = static_cast<int64_t>(random() % 3),
                                       .priority = static_cast<int>(random() % 2),
                                       .arrival = now,
                                       .deadline = now + absl::Milliseconds(random() % 10)});

@@ -5,7 +5,7 @@ namespace saccade::server {
 int64_t Request::size() const {
   if (const auto* tensor = std::get_if<TensorInput>(&input))
     return tensor->shape.empty() ? 0 : tensor->shape[0];
-  return static_cast<int64_t>(std::get<std::vector<Picture>>(input).size());
+  return static_cast<int64_t>(std::get<std::vector<Picture>>(input).size()) / views;
 }
 
 int64_t Request::bytes() const {

@@ -3,12 +3,14 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
 #include <variant>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "models/description.h"
@@ -36,8 +38,8 @@ struct RawPicture {
   SharedBytes data;
 };
 
-// Normalised fp32 pictures [count, 3, height, width], ready for the network; `data` holds exactly the shape's
-// bytes.
+// Normalised fp32 pictures [count, 3 * views, height, width], ready for the network; `data` holds exactly the
+// shape's bytes. Results are in the tensor's own coordinates.
 struct TensorInput {
   std::vector<int64_t> shape;
   SharedBytes data;
@@ -54,6 +56,8 @@ struct Request {
   int64_t version = 0;
   std::string id;
   Input input;
+  // Pictures that make one item: 2 for stereo, left and right in turn.
+  int views = 1;
   int priority = 0;
   absl::Time arrival;
   // absl::InfiniteFuture() if the client set none.
@@ -63,8 +67,11 @@ struct Request {
   std::string_view protocol;
   // What the client calls the input, to begin an error's message with: "encoded", "raw", "input 'image'".
   std::string_view input_name;
+  // What the protocol can say only once the model is known: options of another task, outputs that it lacks.
+  // Pipeline::Check calls it, if there is one, before the request costs anything; its error is the client's.
+  std::function<absl::Status(const models::Description&)> accepts;
 
-  // Pictures in it.
+  // Items in it: pictures, or pairs of them.
   int64_t size() const;
   // Bytes of the input as it came.
   int64_t bytes() const;
@@ -87,12 +94,12 @@ struct Response {
   int64_t version = 0;
   // Of the model that answered; valid while the answer's callback runs.
   const models::Description* description = nullptr;
-  // One result per picture of the request, in its order; none is a models::Failure.
+  // One result per item of the request, in its order, of the model's task; none is a models::Failure.
   std::vector<models::TaskResult> results;
-  // As decoded; empty for tensor inputs.
+  // The items' pictures as decoded, upright (the left one of a pair); empty for tensor inputs.
   std::vector<PictureSize> pictures;
   Timings timings;
-  // Pictures that shared the forward pass.
+  // Items that shared the forward pass; the largest, if the request's pictures went through several.
   int64_t batch_size = 0;
 };
 

@@ -71,6 +71,8 @@ const char* FormatName(PictureFormat format) {
       return "WebP";
     case PictureFormat::kBmp:
       return "BMP";
+    case PictureFormat::kRaw:
+      return "raw";
   }
   return "";
 }

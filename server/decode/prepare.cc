@@ -8,42 +8,31 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "server/decode/resample.h"
 
 namespace saccade::server {
 namespace {
 
-// Decoded and upright, perhaps smaller than it was sent.
-struct Pixels {
-  cv::Mat bgr_or_rgb;
-  bool rgb = false;
-  // As sent, upright.
-  PictureSize size;
-  // How many pixels of a side became one while decoding.
-  int reduction = 1;
-};
+// What the whole picture is scaled to before its centre is cut out, rounded as torchvision.transforms.Resize
+// does.
+models::Size ScaledToShortSide(models::Size sent, int64_t side) {
+  if (sent.width <= sent.height) return {side * sent.height / sent.width, side};
+  return {side, side * sent.width / sent.height};
+}
 
-struct Scaled {
-  int64_t width = 0;
-  int64_t height = 0;
-};
-
-// What the whole picture is scaled to, rounded as torchvision.transforms.Resize does.
-Scaled ScaledSize(int64_t width, int64_t height, const models::ImageInput& input) {
-  if (!input.center_crop) return {input.width, input.height};
-  const int64_t side = input.resize_short_side;
-  if (width <= height) return {side, side * height / width};
-  return {side * width / height, side};
+// The shorter side of what the picture is scaled to. Its orientation is not known yet, so it is the longer of
+// both ways round.
+int64_t NeededSide(const PictureHeader& header, const models::ImageInput& input) {
+  if (input.fit == models::Fit::kCropCentre) return input.short_side;
+  const models::Size stored = models::Place(input, {header.height, header.width}).scaled;
+  const models::Size turned = models::Place(input, {header.width, header.height}).scaled;
+  return std::max(std::min(stored.height, stored.width), std::min(turned.height, turned.width));
 }
 
 // How far a JPEG can be shrunk by 2, 4 or 8 while it is decoded: it has to stay twice as large as it is
 // needed, which keeps the difference to decoding all of it below what the tests allow.
 int Reduction(const PictureHeader& header, const models::ImageInput& input) {
-  if (header.format != PictureFormat::kJpeg) return 1;
-  const Scaled scaled = ScaledSize(header.width, header.height, input);
-  // The orientation is not known yet; without a crop it decides which side is which.
-  const int64_t needed =
-      2 * (input.center_crop ? std::min(scaled.width, scaled.height) : std::max(scaled.width, scaled.height));
+  if (header.format != PictureFormat::kJpeg || !input.antialias) return 1;
+  const int64_t needed = 2 * NeededSide(header, input);
   const int64_t side = std::min(header.width, header.height);
   for (int factor : {8, 4, 2}) {
     const int64_t width = (header.width + factor - 1) / factor;
@@ -75,32 +64,30 @@ absl::Status Damaged(const PictureHeader& header, size_t bytes) {
                                                  bytes, " bytes do not decode to them"));
 }
 
-absl::StatusOr<Pixels> Decode(std::string_view bytes, const models::ImageInput& input,
-                              const DecodeLimits& limits) {
-  const absl::StatusOr<PictureHeader> header = ReadPictureHeader(bytes, limits);
-  if (!header.ok()) return header.status();
-  const int factor = Reduction(*header, input);
+absl::StatusOr<DecodedPicture> Decode(std::string_view bytes, const PictureHeader& header,
+                                      const models::ImageInput& input) {
+  const int factor = Reduction(header, input);
   // OpenCV reads from the buffer and does not write to it, but cannot say so.
   const cv::Mat encoded(1, static_cast<int>(bytes.size()), CV_8UC1, const_cast<char*>(bytes.data()));
-  Pixels pixels;
-  pixels.reduction = factor;
-  pixels.bgr_or_rgb = cv::imdecode(encoded, ReadMode(factor));
-  const cv::Mat& mat = pixels.bgr_or_rgb;
-  if (mat.empty() || mat.type() != CV_8UC3) return Damaged(*header, bytes.size());
-  const int width = static_cast<int>(header->width);
-  const int height = static_cast<int>(header->height);
-  const cv::Size expected((width + factor - 1) / factor, (height + factor - 1) / factor);
-  if (mat.size() == expected) {
-    pixels.size = {width, height};
-  } else if (mat.size() == cv::Size(expected.height, expected.width)) {
-    pixels.size = {height, width};
+  const auto mat = std::make_shared<const cv::Mat>(cv::imdecode(encoded, ReadMode(factor)));
+  if (mat->empty() || mat->type() != CV_8UC3) return Damaged(header, bytes.size());
+  DecodedPicture picture;
+  const auto width = static_cast<int>((header.width + factor - 1) / factor);
+  const auto height = static_cast<int>((header.height + factor - 1) / factor);
+  if (mat->size() == cv::Size(width, height)) {
+    picture.sent = {header.height, header.width};
+  } else if (mat->size() == cv::Size(height, width)) {
+    picture.sent = {header.width, header.height};
   } else {
-    return Damaged(*header, bytes.size());
+    return Damaged(header, bytes.size());
   }
-  return pixels;
+  picture.pixels = {.data = mat->data, .row_bytes = mat->step, .width = mat->cols, .height = mat->rows};
+  picture.owner = mat;
+  picture.reduction = factor;
+  return picture;
 }
 
-absl::StatusOr<Pixels> Wrap(const RawPicture& raw, const DecodeLimits& limits) {
+absl::StatusOr<PictureHeader> CheckRaw(const RawPicture& raw, const DecodeLimits& limits) {
   if (raw.width < 1 || raw.height < 1) {
     return absl::InvalidArgumentError(absl::StrCat("the raw picture is ", raw.width, " x ", raw.height,
                                                    " pixels large; both sides have to be at least 1"));
@@ -112,29 +99,50 @@ absl::StatusOr<Pixels> Wrap(const RawPicture& raw, const DecodeLimits& limits) {
                                                    " bytes; ", raw.width, " x ", raw.height,
                                                    " pixels of 3 bytes take ", expected));
   }
-  Pixels pixels;
-  pixels.bgr_or_rgb = cv::Mat(raw.height, raw.width, CV_8UC3, const_cast<char*>(raw.data.bytes.data()));
-  pixels.rgb = raw.rgb;
-  pixels.size = {raw.width, raw.height};
-  return pixels;
+  return PictureHeader{.format = PictureFormat::kRaw, .width = raw.width, .height = raw.height};
 }
 
-void Write(const Pixels& pixels, const models::ImageInput& input, float* out) {
-  const cv::Mat& mat = pixels.bgr_or_rgb;
-  const Scaled scaled = ScaledSize(pixels.size.width, pixels.size.height, input);
-  Axis x = CentreOf(pixels.size.width, scaled.width, input.width);
-  Axis y = CentreOf(pixels.size.height, scaled.height, input.height);
-  // The output lies on the picture as it was sent.
-  x.scale /= pixels.reduction;
-  y.scale /= pixels.reduction;
+DecodedPicture Wrap(const RawPicture& raw) {
+  DecodedPicture picture;
+  picture.pixels = {.data = reinterpret_cast<const uint8_t*>(raw.data.bytes.data()),
+                    .row_bytes = size_t{3} * raw.width,
+                    .width = raw.width,
+                    .height = raw.height};
+  picture.rgb = raw.rgb;
+  picture.sent = {raw.height, raw.width};
+  return picture;
+}
+
+void Write(const DecodedPicture& picture, const models::ImageInput& input, const models::Placement& placement,
+           float* out) {
+  const models::Size sent = picture.sent;
+  const models::Size part = placement.scaled;
+  const bool crop = input.fit == models::Fit::kCropCentre;
+  const models::Size whole = crop ? ScaledToShortSide(sent, input.short_side) : part;
+  // Without a crop the middle is the whole.
+  Axis x = CentreOf(sent.width, whole.width, part.width);
+  Axis y = CentreOf(sent.height, whole.height, part.height);
+  for (Axis* axis : {&x, &y}) {
+    // The output lies on the picture as it was sent.
+    axis->scale /= picture.reduction;
+    axis->antialias = input.antialias;
+  }
   ChannelMap channels;
   for (int c = 0; c < 3; ++c) {
-    channels.from[c] = pixels.rgb == input.rgb ? c : 2 - c;
+    channels.from[c] = picture.rgb == input.rgb ? c : 2 - c;
     channels.gain[c] = 1 / (255 * input.std[c]);
     channels.bias[c] = -input.mean[c] / input.std[c];
   }
-  Resample({.data = mat.data, .row_bytes = mat.step, .width = mat.cols, .height = mat.rows}, x, y, channels,
-           out);
+  const size_t row = placement.bucket.width;
+  const size_t plane = row * placement.bucket.height;
+  Resample(picture.pixels, x, y, channels, {.data = out, .row = row, .plane = plane});
+  for (size_t c = 0; c < 3; ++c) {
+    float* const begin = out + c * plane;
+    for (int64_t i = 0; i < part.height; ++i) {
+      std::fill(begin + i * row + part.width, begin + (i + 1) * row, 0.0F);
+    }
+    std::fill(begin + part.height * row, begin + plane, 0.0F);
+  }
 }
 
 // Process-wide settings of OpenCV, made before its first use here.
@@ -149,34 +157,15 @@ void SetUpOpenCv() {
   static_cast<void>(once);
 }
 
-absl::StatusOr<PictureSize> PrepareOrThrow(const Picture& picture, const models::ImageInput& input,
-                                           const DecodeLimits& limits, absl::Span<float> out) {
-  const auto* encoded = std::get_if<EncodedPicture>(&picture);
-  const absl::StatusOr<Pixels> pixels = encoded != nullptr ? Decode(encoded->data.bytes, input, limits)
-                                                           : Wrap(std::get<RawPicture>(picture), limits);
-  if (!pixels.ok()) return pixels.status();
-  Write(*pixels, input, out.data());
-  return pixels->size;
-}
-
-}  // namespace
-
-absl::StatusOr<PictureSize> Prepare(const Picture& picture, const models::ImageInput& input,
-                                    const DecodeLimits& limits, absl::Span<float> out) {
-  const int64_t expected = 3 * input.height * input.width;
-  if (input.height < 1 || input.width < 1 || (input.center_crop && input.resize_short_side < 1) ||
-      static_cast<int64_t>(out.size()) != expected) {
-    return absl::InternalError(absl::StrCat("room for ", out.size(), " floats was given to a picture of ",
-                                            input.width, " x ", input.height, ", short side ",
-                                            input.resize_short_side));
-  }
-  SetUpOpenCv();
+// What `work` returns, or throws, as its answer.
+template <typename Work>
+auto Answered(const Work& work) -> decltype(work()) {
   const auto out_of_memory = [] {
     return absl::ResourceExhaustedError(
         "out of memory while decoding a picture; try again later or send a smaller one");
   };
   try {
-    return PrepareOrThrow(picture, input, limits, out);
+    return work();
   } catch (const cv::Exception& error) {
     if (error.code == cv::Error::StsNoMem) return out_of_memory();
     return absl::InvalidArgumentError(absl::StrCat("the picture cannot be decoded: ", error.err));
@@ -185,6 +174,36 @@ absl::StatusOr<PictureSize> Prepare(const Picture& picture, const models::ImageI
   } catch (const std::exception& error) {
     return absl::InvalidArgumentError(absl::StrCat("the picture cannot be decoded: ", error.what()));
   }
+}
+
+}  // namespace
+
+absl::StatusOr<PictureHeader> ReadHeader(const Picture& picture, const DecodeLimits& limits) {
+  if (const auto* raw = std::get_if<RawPicture>(&picture)) return CheckRaw(*raw, limits);
+  return ReadPictureHeader(std::get<EncodedPicture>(picture).data.bytes, limits);
+}
+
+absl::StatusOr<DecodedPicture> DecodePicture(const Picture& picture, const PictureHeader& header,
+                                             const models::ImageInput& input) {
+  if (const auto* raw = std::get_if<RawPicture>(&picture)) return Wrap(*raw);
+  SetUpOpenCv();
+  return Answered([&] { return Decode(std::get<EncodedPicture>(picture).data.bytes, header, input); });
+}
+
+absl::Status WriteInput(const DecodedPicture& picture, const models::ImageInput& input,
+                        const models::Placement& placement, absl::Span<float> out) {
+  const models::Size bucket = placement.bucket;
+  if (static_cast<int64_t>(out.size()) != 3 * bucket.height * bucket.width ||
+      placement.sent != picture.sent || placement.scaled.height > bucket.height ||
+      placement.scaled.width > bucket.width) {
+    return absl::InternalError(absl::StrCat("room for ", out.size(), " floats was given to a picture of ",
+                                            picture.sent.width, " x ", picture.sent.height,
+                                            " in a bucket of ", bucket.width, " x ", bucket.height));
+  }
+  return Answered([&] {
+    Write(picture, input, placement, out.data());
+    return absl::OkStatus();
+  });
 }
 
 }  // namespace saccade::server

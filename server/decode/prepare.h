@@ -1,29 +1,54 @@
-// From a picture as it was sent to a network's input, in the arithmetic that torchvision's presets use.
+// From a picture as it was sent to a network's input, in the arithmetic that torchvision uses: its header,
+// its pixels, and once it is known where they belong (models::Place), the input.
 #pragma once
 
+#include <memory>
+
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "models/description.h"
+#include "models/placement.h"
 #include "server/core/request.h"
 #include "server/decode/picture_header.h"
+#include "server/decode/resample.h"
 
 namespace saccade::server {
 
-// Decodes `picture`, scales its shorter side to `input.resize_short_side`, keeping the aspect ratio, cuts out
-// the middle (or, without center_crop, squeezes the whole picture to height x width), and writes it to `out`,
-// planar [3, height, width], as (value / 255 - mean) / std in the model's channel order. Returns the size of
-// the picture as it was sent, upright by its EXIF orientation.
+// A picture's pixels, upright by its EXIF orientation.
+struct DecodedPicture {
+  SourcePixels pixels;
+  // Keeps `pixels` alive; null where they lie in the picture that was sent.
+  std::shared_ptr<const void> owner;
+  bool rgb = false;
+  // How large the picture is.
+  models::Size sent;
+  // How many of its pixels became one of `pixels` while decoding, along each side.
+  int reduction = 1;
+};
+
+// What `picture` claims to be, without decoding it. INVALID_ARGUMENT as ReadPictureHeader, and for raw
+// pictures whose bytes are not what their size takes. Thread-safe.
+absl::StatusOr<PictureHeader> ReadHeader(const Picture& picture, const DecodeLimits& limits);
+
+// Grey becomes three equal channels, 16 bits become 8, transparency and colour profiles are ignored. A JPEG
+// at least four times as large as `input` needs it is shrunk while it is decoded, which differs by a few
+// 8-bit steps from decoding all of it; never where `input` is not antialiased.
 //
-// Grey becomes three equal channels, 16 bits become 8, transparency and colour profiles are ignored. The
-// numbers are those of torchvision's Resize(antialias=True) and CenterCrop, but not rounded to 8 bits in
-// between. A JPEG at least four times as large as needed is shrunk while it is decoded, which differs by a
-// few 8-bit steps.
+// REQUIRES: `header` was read from `picture`, which outlives the result. Takes its time: call it on the
+// decode pool. Thread-safe; throws nothing. INVALID_ARGUMENT for what is damaged; RESOURCE_EXHAUSTED if
+// memory ran out.
+absl::StatusOr<DecodedPicture> DecodePicture(const Picture& picture, const PictureHeader& header,
+                                             const models::ImageInput& input);
+
+// Scales `picture` and writes it to `out`, planar [3, bucket height, bucket width], as (value / 255 - mean) /
+// std in the model's channel order. With Fit::kCropCentre the shorter side is scaled to `input.short_side`
+// and the middle cut out, as torchvision's Resize and CenterCrop do, but not rounded to 8 bits in between.
+// With Fit::kKeepRatio it becomes the placement's scaled size, at the top left, and what lies beyond is zero.
 //
-// REQUIRES: out.size() == 3 * input.height * input.width; INTERNAL otherwise.
-// Takes its time (a decode): call it on the decode pool. Memory is bounded by the decoded picture, whatever
-// its shape. Thread-safe; throws nothing. INVALID_ARGUMENT for what is not a picture, is damaged, or exceeds
-// `limits`; RESOURCE_EXHAUSTED if memory ran out.
-absl::StatusOr<PictureSize> Prepare(const Picture& picture, const models::ImageInput& input,
-                                    const DecodeLimits& limits, absl::Span<float> out);
+// REQUIRES: `placement` is models::Place(input, picture.sent), and `out` has exactly that many floats;
+// INTERNAL otherwise. Memory is bounded by one row, whatever the picture's shape. Thread-safe; throws
+// nothing. RESOURCE_EXHAUSTED if memory ran out.
+absl::Status WriteInput(const DecodedPicture& picture, const models::ImageInput& input,
+                        const models::Placement& placement, absl::Span<float> out);
 
 }  // namespace saccade::server

@@ -19,9 +19,9 @@ struct Taps {
 };
 
 Taps MakeTaps(const Axis& axis, int64_t source) {
-  // Shrinking widens the triangle, so that every source sample counts; enlarging is plain linear
+  // Shrinking widens the triangle, so that every source sample counts; a support of 1 is plain linear
   // interpolation.
-  const double support = std::max(axis.scale, 1.0);
+  const double support = axis.antialias ? std::max(axis.scale, 1.0) : 1.0;
   Taps taps;
   for (int64_t i = axis.offset; i < axis.offset + axis.length; ++i) {
     Taps::Window window{.first = i < 0 ? 0 : source, .count = 0, .weights = taps.weights.size()};
@@ -90,13 +90,15 @@ Axis CentreOf(int64_t source, int64_t resized, int64_t length) {
 }
 
 void Resample(const SourcePixels& source, const Axis& x, const Axis& y, const ChannelMap& channels,
-              float* out) {
+              const Planes& out) {
   const Taps columns = MakeTaps(x, source.width);
   const Taps rows = MakeTaps(y, source.height);
   const size_t length = columns.windows.size();
   const size_t height = rows.windows.size();
-  const size_t plane = length * height;
-  for (int c = 0; c < 3; ++c) std::fill_n(out + c * plane, plane, channels.bias[c]);
+  for (size_t c = 0; c < 3; ++c) {
+    for (size_t i = 0; i < height; ++i)
+      std::fill_n(out.data + c * out.plane + i * out.row, length, channels.bias[c]);
+  }
 
   // Each source row is scaled once and added to every output row whose window holds it: [begin, end).
   std::vector<float> scaled(3 * length);
@@ -111,9 +113,9 @@ void Resample(const SourcePixels& source, const Axis& x, const Axis& y, const Ch
     for (size_t i = begin; i < end; ++i) {
       const Taps::Window& window = rows.windows[i];
       const float weight = rows.weights[window.weights + (source_row - window.first)];
-      for (int c = 0; c < 3; ++c) {
+      for (size_t c = 0; c < 3; ++c) {
         AddScaled(scaled.data() + channels.from[c] * length, weight * channels.gain[c], length,
-                  out + c * plane + i * length);
+                  out.data + c * out.plane + i * out.row);
       }
     }
   }

@@ -1,6 +1,6 @@
 // Scaling, cropping and normalising in one pass, with the triangle filter of Pillow and of torchvision's
-// antialias=True. OpenCV has no such filter: its INTER_LINEAR aliases when shrinking, its INTER_AREA is a
-// box.
+// antialias=True, or plain bilinear. OpenCV has no such filter: its INTER_LINEAR aliases when shrinking, its
+// INTER_AREA is a box.
 #pragma once
 
 #include <array>
@@ -25,6 +25,9 @@ struct Axis {
   int64_t length = 0;
   // Source samples per resized one.
   double scale = 1;
+  // Shrinking averages over what becomes one sample. Without it, a sample lies between its two nearest, as in
+  // torch's interpolate(mode="bilinear", align_corners=False).
+  bool antialias = true;
 };
 
 // The middle `length` of a side that is scaled from `source` to `resized` samples, rounded as torchvision
@@ -38,10 +41,17 @@ struct ChannelMap {
   std::array<float, 3> bias = {0, 0, 0};
 };
 
-// Writes [3, y.length, x.length] to `out`. Reads only what the output depends on, and holds one row and the
-// filter's weights in memory, so that the size of the scaled picture, of which the output is a part, does not
-// matter. Throws std::bad_alloc only.
+// Three planes that rows are written into, `row` and `plane` floats apart. Owns nothing.
+struct Planes {
+  float* data = nullptr;
+  size_t row = 0;
+  size_t plane = 0;
+};
+
+// Writes [3, y.length, x.length] to `out`, and nothing between its rows. Reads only what the output depends
+// on, and holds one row and the filter's weights in memory, so that the size of the scaled picture, of which
+// the output is a part, does not matter. Throws std::bad_alloc only.
 void Resample(const SourcePixels& source, const Axis& x, const Axis& y, const ChannelMap& channels,
-              float* out);
+              const Planes& out);
 
 }  // namespace saccade::server

@@ -39,6 +39,11 @@ ChannelMap ImageNet() {
   return channels;
 }
 
+Planes Dense(std::vector<float>& out, int64_t width, int64_t height) {
+  return {
+      .data = out.data(), .row = static_cast<size_t>(width), .plane = static_cast<size_t>(width * height)};
+}
+
 float Mean(const std::vector<float>& values) {
   return std::accumulate(values.begin(), values.end(), 0.0F) / static_cast<float>(values.size());
 }
@@ -60,7 +65,7 @@ TEST_P(ResampleTest, AgreesWithTorchvision) {
   const int64_t h = c.crop_height;
   std::vector<float> out(3 * w * h);
   Resample(picture.pixels, CentreOf(c.width, c.resized_width, w), CentreOf(c.height, c.resized_height, h),
-           ImageNet(), out.data());
+           ImageNet(), Dense(out, w, h));
   const auto at = [&](int64_t channel, int64_t y, int64_t x) { return out[(channel * h + y) * w + x]; };
   EXPECT_NEAR(at(0, 0, 0), c.expected[0], 1e-4);
   EXPECT_NEAR(at(1, h / 2, w / 2), c.expected[1], 1e-4);
@@ -98,7 +103,7 @@ TEST(ResampleTest, SameSizeIsACopyInTheOrderAskedFor) {
   const Picture picture = MakePicture(5, 4);
   const ChannelMap bgr_to_rgb{.from = {2, 1, 0}, .gain = {1, 1, 1}, .bias = {0, 0, 0}};
   std::vector<float> out(3 * 5 * 4);
-  Resample(picture.pixels, CentreOf(5, 5, 5), CentreOf(4, 4, 4), bgr_to_rgb, out.data());
+  Resample(picture.pixels, CentreOf(5, 5, 5), CentreOf(4, 4, 4), bgr_to_rgb, Dense(out, 5, 4));
   for (int y = 0; y < 4; ++y) {
     for (int x = 0; x < 5; ++x) {
       for (int c = 0; c < 3; ++c) {
@@ -112,7 +117,7 @@ TEST(ResampleTest, RowsMayBePadded) {
   const Picture whole = MakePicture(8, 3);
   const SourcePixels left{whole.pixels.data, whole.pixels.row_bytes, 4, 3};
   std::vector<float> out(3 * 4 * 3);
-  Resample(left, CentreOf(4, 4, 4), CentreOf(3, 3, 3), {}, out.data());
+  Resample(left, CentreOf(4, 4, 4), CentreOf(3, 3, 3), {}, Dense(out, 4, 3));
   EXPECT_FLOAT_EQ(out[2 * 4 + 3], whole.bytes[3 * (2 * 8 + 3)]);
 }
 
@@ -123,7 +128,7 @@ TEST(ResampleTest, ThinPicturesCostNoMoreThanTheirOutput) {
     const Axis along = CentreOf(100'000, 25'600'000, 8);
     const Axis across = CentreOf(1, 256, 8);
     std::vector<float> out(3 * 8 * 8, -1);
-    Resample(picture.pixels, wide ? along : across, wide ? across : along, {}, out.data());
+    Resample(picture.pixels, wide ? along : across, wide ? across : along, {}, Dense(out, 8, 8));
     for (float value : out) {
       EXPECT_GE(value, 0);
       EXPECT_LE(value, 255);
@@ -134,7 +139,7 @@ TEST(ResampleTest, ThinPicturesCostNoMoreThanTheirOutput) {
 TEST(ResampleTest, OnePixelFillsEverything) {
   const std::array<uint8_t, 3> pixel = {10, 20, 30};
   std::vector<float> out(3 * 4 * 4);
-  Resample({pixel.data(), 3, 1, 1}, CentreOf(1, 4, 4), CentreOf(1, 4, 4), {}, out.data());
+  Resample({pixel.data(), 3, 1, 1}, CentreOf(1, 4, 4), CentreOf(1, 4, 4), {}, Dense(out, 4, 4));
   for (int i = 0; i < 16; ++i) {
     EXPECT_FLOAT_EQ(out[i], 10);
     EXPECT_FLOAT_EQ(out[16 + i], 20);

@@ -13,6 +13,8 @@ Buckets SecondsBuckets() {
 
 Buckets BatchBuckets() { return {1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024}; }
 
+Buckets RatioBuckets() { return {0, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1}; }
+
 // 64 x 64 to 16,384 x 16,384: twice the side each time.
 Buckets PixelBuckets() {
   return {4096, 16384, 65536, 262144, 1048576, 4194304, 16777216, 67108864, 268435456};
@@ -48,6 +50,8 @@ SaccadeFamilies::SaccadeFamilies(prometheus::Registry& registry)
                     SecondsBuckets()),
       queue(registry, "saccade_queue_requests", "Requests that wait for a forward pass."),
       batch_size(registry, "saccade_batch_size", "Pictures that shared a forward pass.", BatchBuckets()),
+      padding(registry, "saccade_padding_ratio", "Share of a picture's bucket that is padding.",
+              RatioBuckets()),
       pixels(registry, "saccade_image_pixels", "Pixels of a decoded picture.", PixelBuckets()),
       ready(registry, "saccade_model_ready", "1 if this version of the model answers requests."),
       load_seconds(registry, "saccade_model_load_duration_seconds",
@@ -55,7 +59,9 @@ SaccadeFamilies::SaccadeFamilies(prometheus::Registry& registry)
       shed(registry, "saccade_shed_total", "Requests turned away before they cost compute, by reason."),
       inflight_requests(registry, "saccade_inflight_requests", "Requests admitted and not answered yet."),
       inflight_bytes(registry, "saccade_inflight_bytes", "Bytes of the requests in flight."),
-      inflight_pixels(registry, "saccade_inflight_pixels", "Decoded pixels of the requests in flight."),
+      inflight_pixels(
+          registry, "saccade_inflight_pixels",
+          "Decoded pixels of the requests in flight, and four for each pixel of a network's input."),
       build_info(registry, "saccade_build_info", "1, with the daemon's version as label.") {}
 
 }  // namespace saccade::server

@@ -32,6 +32,7 @@ struct SaccadeFamilies {
   SeriesPool<prometheus::Histogram> stage_seconds;
   SeriesPool<prometheus::Gauge> queue;
   SeriesPool<prometheus::Histogram> batch_size;
+  SeriesPool<prometheus::Histogram> padding;
   SeriesPool<prometheus::Histogram> pixels;
   SeriesPool<prometheus::Gauge> ready;
   SeriesPool<prometheus::Gauge> load_seconds;

@@ -47,6 +47,8 @@ class ModelMetrics {
   void RecordRequest(const RequestRecord& record);
   // One forward pass over `size` pictures.
   void RecordBatch(int64_t size);
+  // A picture in it, of whose bucket so much, 0 to 1, was padding.
+  void RecordPadding(double share);
   // Requests accepted that wait for a forward pass.
   void SetPending(int64_t requests);
   void SetReady(bool ready);

@@ -97,6 +97,8 @@ TEST(MetricsTest, HistogramsCountIntoTheirBuckets) {
   const auto model = metrics.ForModel("m", 1, "classify");
   model->RecordRequest(Answered(2));
   model->RecordBatch(3);
+  model->RecordPadding(0);
+  model->RecordPadding(0.25);
   const std::string text = metrics.Exposition();
   const auto stage = [&](const char* name, const char* le) {
     return Value(text, std::string("saccade_stage_duration_seconds_bucket{model=\"m\",stage=\"") + name +
@@ -109,6 +111,9 @@ TEST(MetricsTest, HistogramsCountIntoTheirBuckets) {
   EXPECT_EQ(stage("encode", "+Inf"), 1);
   EXPECT_EQ(Value(text, "saccade_batch_size_bucket{model=\"m\",version=\"1\",le=\"2\"}"), 0);
   EXPECT_EQ(Value(text, "saccade_batch_size_bucket{model=\"m\",version=\"1\",le=\"4\"}"), 1);
+  EXPECT_EQ(Value(text, "saccade_padding_ratio_bucket{model=\"m\",version=\"1\",le=\"0\"}"), 1);
+  EXPECT_EQ(Value(text, "saccade_padding_ratio_bucket{model=\"m\",version=\"1\",le=\"0.2\"}"), 1);
+  EXPECT_EQ(Value(text, "saccade_padding_ratio_bucket{model=\"m\",version=\"1\",le=\"0.3\"}"), 2);
   EXPECT_EQ(Value(text, "saccade_image_pixels_bucket{model=\"m\",version=\"1\",le=\"65536\"}"), 0);
   EXPECT_EQ(Value(text, "saccade_image_pixels_count{model=\"m\",version=\"1\"}"), 2);
   EXPECT_EQ(Value(text, "saccade_image_pixels_sum{model=\"m\",version=\"1\"}"), 2 * 512 * 512);

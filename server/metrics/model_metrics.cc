@@ -68,6 +68,7 @@ ModelMetrics::Series::Series(Families* families, const prometheus::Labels& model
       stage_seconds(GetAll(families->ours.stage_seconds, with_task, "stage", kStageNames)),
       queue(families->ours.queue.Get(model)),
       batch_size(families->ours.batch_size.Get(model)),
+      padding(families->ours.padding.Get(model)),
       pixels(families->ours.pixels.Get(model)),
       ready(families->ours.ready.Get(model)),
       load_seconds(families->ours.load_seconds.Get(model)) {}
@@ -114,6 +115,8 @@ void ModelMetrics::RecordBatch(int64_t size) {
   series_->batches->Increment();
   series_->batch_size->Observe(static_cast<double>(size));
 }
+
+void ModelMetrics::RecordPadding(double share) { series_->padding->Observe(share); }
 
 void ModelMetrics::SetPending(int64_t requests) {
   series_->pending->Set(static_cast<double>(requests));

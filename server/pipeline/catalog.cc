@@ -89,6 +89,10 @@ absl::Status Catalog::LoadAll(const Observer& observer) {
       failed(snapshot);
       continue;
     }
+    for (const std::string& note : snapshot.description.notes) {
+      Log(LogLevel::kWarning, "model note",
+          {{"model", snapshot.name}, {"version", snapshot.version}, {"note", note}});
+    }
     Log(LogLevel::kInfo, "model ready",
         {{"model", snapshot.name},
          {"version", snapshot.version},

@@ -16,14 +16,15 @@ namespace saccade::server {
 // Cores that forward passes of the calling thread may use.
 void UseThreads(int threads);
 
-// Runs `model` over `pictures` normalised pictures, which lie in `parts` one after the other. A single part
-// is not copied. Throws nothing: what the model throws is INTERNAL, or RESOURCE_EXHAUSTED for memory.
+// Runs `model` over normalised items of one bucket, each with its placement. Items that lie one after the
+// other are not copied. Throws nothing: what the model throws is INTERNAL, or RESOURCE_EXHAUSTED for memory.
+// REQUIRES: at least one.
 absl::StatusOr<std::vector<models::TaskResult>> Forward(const models::Model& model,
-                                                        const std::vector<absl::Span<const float>>& parts,
-                                                        int64_t pictures);
+                                                        const std::vector<absl::Span<const float>>& items,
+                                                        std::vector<models::Placement> placements);
 
-// Answers every call of the batch. If the pass fails, each member is computed alone, so that a bad one fails
-// alone. REQUIRES: every task is a PredictCall.
+// Ends every share of the batch. If the pass fails, each member is computed alone, so that a bad one fails
+// alone. REQUIRES: every task is a CallShare, all of one bucket.
 void ComputeBatch(const models::Model& model, std::vector<std::unique_ptr<BatchTask>> batch, Clock* clock,
                   ModelMetrics* metrics);
 

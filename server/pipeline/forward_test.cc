@@ -10,12 +10,15 @@
 #include <string_view>
 
 #include "absl/time/clock.h"
-#include "server/pipeline/predict_call.h"
+#include "server/pipeline/call_share.h"
 
 namespace saccade::server {
 namespace {
 
 using ::testing::HasSubstr;
+
+// One of the bucket's two pixels is padding.
+const models::Placement kPlacement = {.sent = {4, 4}, .scaled = {1, 1}, .bucket = {1, 2}};
 
 // Answers every picture with its first value. A first value of 13 throws, one of 7 is a failure of that
 // picture.
@@ -29,12 +32,13 @@ class EchoModel final : public models::Model {
 
   const models::Description& description() const override { return description_; }
 
-  std::vector<models::TaskResult> Run(const at::Tensor& batch) const override {
+  std::vector<models::TaskResult> Run(const models::Batch& batch) const override {
     ++passes;
-    last_data = batch.const_data_ptr<float>();
+    last_data = batch.pixels.const_data_ptr<float>();
+    last_placements = batch.placements;
     std::vector<models::TaskResult> results;
-    for (int64_t i = 0; i < batch.size(0); ++i) {
-      const float value = batch.const_data_ptr<float>()[i * batch.stride(0)];
+    for (int64_t i = 0; i < batch.pixels.size(0); ++i) {
+      const float value = last_data[i * batch.pixels.stride(0)];
       if (value == 13) throw std::runtime_error("unlucky");
       if (value == 7) {
         results.emplace_back(models::Failure{"picture is all seven"});
@@ -47,6 +51,7 @@ class EchoModel final : public models::Model {
 
   mutable int passes = 0;
   mutable const float* last_data = nullptr;
+  mutable std::vector<models::Placement> last_placements;
 
  private:
   models::Description description_;
@@ -54,9 +59,9 @@ class EchoModel final : public models::Model {
 
 class ForwardTest : public testing::Test {
  protected:
-  // A request of as many pictures as there are values.
-  std::unique_ptr<BatchTask> Call(const std::vector<float>& values,
-                                  std::optional<absl::StatusOr<Response>>* outcome) {
+  // A share of a request of as many pictures as there are values, which lie one after the other.
+  std::unique_ptr<BatchTask> Share(const std::vector<float>& values,
+                                   std::optional<absl::StatusOr<Response>>* outcome) {
     auto pixels = std::make_shared<std::vector<float>>();
     for (const float value : values) pixels->insert(pixels->end(), 6, value);
     Request request;
@@ -65,15 +70,17 @@ class ForwardTest : public testing::Test {
                                  pixels->size() * sizeof(float));
     request.input = TensorInput{.shape = {static_cast<int64_t>(values.size()), 3, 1, 2},
                                 .data = {.owner = pixels, .bytes = bytes}};
-    auto call = std::make_unique<PredictCall>(
+    auto call = std::make_shared<PredictCall>(
         std::move(request), [outcome](absl::StatusOr<Response> answer) { *outcome = std::move(answer); },
         PredictCall::Server{.version = 1,
                             .description = &model_.description(),
                             .metrics = model_metrics_.get(),
                             .all_metrics = &metrics_,
                             .clock = Clock::Real()});
+    for (size_t i = 0; i < values.size(); ++i)
+      call->AddItem({kPlacement, absl::MakeConstSpan(*pixels).subspan(6 * i, 6)});
     call->MarkPrepared();
-    return call;
+    return std::move(ShareOut(std::move(call)).at(0));
   }
 
   void Compute(std::vector<std::unique_ptr<BatchTask>> batch) {
@@ -92,8 +99,8 @@ class ForwardTest : public testing::Test {
 TEST_F(ForwardTest, EachRequestGetsItsOwnResults) {
   std::optional<absl::StatusOr<Response>> one, two;
   std::vector<std::unique_ptr<BatchTask>> batch;
-  batch.push_back(Call({1}, &one));
-  batch.push_back(Call({2, 3}, &two));
+  batch.push_back(Share({1}, &one));
+  batch.push_back(Share({2, 3}, &two));
   Compute(std::move(batch));
   ASSERT_TRUE(one && one->ok() && two && two->ok());
   EXPECT_EQ(Logit(one, 0), 1);
@@ -106,8 +113,8 @@ TEST_F(ForwardTest, EachRequestGetsItsOwnResults) {
 TEST_F(ForwardTest, ThrowingMemberFailsAlone) {
   std::optional<absl::StatusOr<Response>> good, bad;
   std::vector<std::unique_ptr<BatchTask>> batch;
-  batch.push_back(Call({13}, &bad));
-  batch.push_back(Call({4}, &good));
+  batch.push_back(Share({13}, &bad));
+  batch.push_back(Share({4}, &good));
   Compute(std::move(batch));
   ASSERT_TRUE(good && good->ok());
   EXPECT_EQ(Logit(good, 0), 4);
@@ -119,8 +126,8 @@ TEST_F(ForwardTest, ThrowingMemberFailsAlone) {
 TEST_F(ForwardTest, FailedPictureFailsItsRequestAlone) {
   std::optional<absl::StatusOr<Response>> good, bad;
   std::vector<std::unique_ptr<BatchTask>> batch;
-  batch.push_back(Call({1, 7}, &bad));
-  batch.push_back(Call({4}, &good));
+  batch.push_back(Share({1, 7}, &bad));
+  batch.push_back(Share({4}, &good));
   Compute(std::move(batch));
   ASSERT_TRUE(good && good->ok() && bad);
   EXPECT_THAT(std::string(bad->status().message()), HasSubstr("all seven"));
@@ -130,15 +137,28 @@ TEST_F(ForwardTest, FailedPictureFailsItsRequestAlone) {
 TEST_F(ForwardTest, LoneRequestIsNotCopied) {
   std::optional<absl::StatusOr<Response>> outcome;
   std::vector<std::unique_ptr<BatchTask>> batch;
-  batch.push_back(Call({5}, &outcome));
-  const float* const pixels = static_cast<PredictCall*>(batch[0].get())->pixels().data();
+  batch.push_back(Share({5, 6}, &outcome));
+  const float* const pixels = static_cast<CallShare*>(batch[0].get())->item(0).pixels.data();
   Compute(std::move(batch));
   EXPECT_EQ(model_.last_data, pixels);
+  EXPECT_EQ(Logit(outcome, 1), 6);
 }
 
-TEST_F(ForwardTest, DroppedCallIsStillAnswered) {
+TEST_F(ForwardTest, PlacementsAndPaddingGoWithThePictures) {
+  std::optional<absl::StatusOr<Response>> one, two;
+  std::vector<std::unique_ptr<BatchTask>> batch;
+  batch.push_back(Share({1, 2}, &one));
+  batch.push_back(Share({3}, &two));
+  Compute(std::move(batch));
+  EXPECT_EQ(model_.last_placements, std::vector<models::Placement>(3, kPlacement));
+  const std::string text = metrics_.Exposition();
+  EXPECT_THAT(text, HasSubstr("saccade_padding_ratio_sum{model=\"m\",version=\"1\"} 1.5"));
+  EXPECT_THAT(text, HasSubstr("saccade_padding_ratio_count{model=\"m\",version=\"1\"} 3"));
+}
+
+TEST_F(ForwardTest, DroppedShareIsStillAnswered) {
   std::optional<absl::StatusOr<Response>> outcome;
-  Call({5}, &outcome).reset();
+  Share({5}, &outcome).reset();
   ASSERT_TRUE(outcome);
   EXPECT_EQ(outcome->status().code(), absl::StatusCode::kInternal);
 }

@@ -4,57 +4,28 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
-#include "server/decode/prepare.h"
+#include "server/pipeline/call_share.h"
+#include "server/pipeline/network_input.h"
 
 namespace saccade::server {
-namespace {
-
-int64_t FloatsPerPicture(const models::ImageInput& input) { return 3 * input.height * input.width; }
-
-absl::Status CheckShape(const TensorInput& tensor, const models::ImageInput& input) {
-  const auto& shape = tensor.shape;
-  if (shape.size() == 4 && shape[1] == 3 && shape[2] == input.height && shape[3] == input.width) {
-    return absl::OkStatus();
-  }
-  return absl::InvalidArgumentError(absl::StrCat("input 'image': the shape is [", absl::StrJoin(shape, ","),
-                                                 "], expected [n,3,", input.height, ",", input.width, "]"));
-}
-
-// What a picture will take once decoded, from its header alone.
-absl::StatusOr<int64_t> PixelsOf(const Picture& picture, const DecodeLimits& limits) {
-  if (const auto* raw = std::get_if<RawPicture>(&picture)) return int64_t{raw->width} * raw->height;
-  auto header = ReadPictureHeader(std::get<EncodedPicture>(picture).data.bytes, limits);
-  if (!header.ok()) return header.status();
-  return header->pixels();
-}
-
-// In the client's words, which picture an error is about.
-absl::Status AtPicture(const absl::Status& status, const Request& request, size_t index) {
-  return absl::Status(
-      status.code(),
-      absl::StrCat(std::string(request.input_name), ": ",
-                   request.size() == 1 ? "" : absl::StrCat("picture ", index, ": "), status.message()));
-}
-
-}  // namespace
 
 void Pipeline::Predict(Request request, PredictDone done) {
-  auto model = rooms_.catalog->FindReady(request.model, request.version);
-  if (!model.ok()) {
-    rooms_.metrics->RecordUnknownModel(request.protocol, model.status().code());
-    std::move(done)(model.status());
+  auto found = rooms_.catalog->FindReady(request.model, request.version);
+  if (!found.ok()) {
+    rooms_.metrics->RecordUnknownModel(request.protocol, found.status().code());
+    std::move(done)(found.status());
     return;
   }
+  const std::shared_ptr<ServedModel> model = *std::move(found);
   const int64_t bytes = request.bytes();
-  auto call = std::make_unique<PredictCall>(std::move(request), std::move(done),
-                                            PredictCall::Server{.version = (*model)->version(),
-                                                                .description = &(*model)->description(),
-                                                                .metrics = (*model)->metrics(),
+  auto call = std::make_shared<PredictCall>(std::move(request), std::move(done),
+                                            PredictCall::Server{.version = model->version(),
+                                                                .description = &model->description(),
+                                                                .metrics = model->metrics(),
                                                                 .all_metrics = rooms_.metrics,
                                                                 .clock = rooms_.clock});
-  if (absl::Status status = Check(*call, **model); !status.ok()) {
-    call->Reject(status);
+  if (absl::Status status = Check(*call, *model); !status.ok()) {
+    call->Refuse(status, ShedReason::kQueueFull);
     return;
   }
   auto ticket = rooms_.admission->Admit(bytes);
@@ -64,62 +35,42 @@ void Pipeline::Predict(Request request, PredictDone done) {
     return;
   }
   call->ticket() = *std::move(ticket);
-  if (std::holds_alternative<TensorInput>(call->request().input)) {
-    call->MarkPrepared();
-    Submit(**model, std::move(call));
-  } else {
-    Decode(*std::move(model), std::move(call));
+  if (IsReady(call->request(), model->description().input)) {
+    Prepare(*model, std::move(call));
+    return;
   }
+  absl::Status scheduled =
+      rooms_.decode_pool->Schedule([this, model, call]() mutable { Prepare(*model, std::move(call)); });
+  if (!scheduled.ok()) call->Refuse(scheduled, ShedReason::kQueueFull);
 }
 
 // What can be known before the request costs anything.
 absl::Status Pipeline::Check(const PredictCall& call, const ServedModel& model) const {
-  if (const auto* tensor = std::get_if<TensorInput>(&call.request().input)) {
-    if (absl::Status shape = CheckShape(*tensor, model.description().input); !shape.ok()) return shape;
+  const Request& request = call.request();
+  if (absl::Status input = CheckInput(request, model.name(), model.description().input); !input.ok())
+    return input;
+  if (request.accepts != nullptr) {
+    if (absl::Status accepted = request.accepts(model.description()); !accepted.ok()) return accepted;
   }
-  if (call.size() < 1 || call.size() > model.max_batch_size()) {
-    return absl::InvalidArgumentError(absl::StrCat("the request holds ", call.size(), " pictures; model '",
-                                                   model.name(), "' takes 1 to ", model.max_batch_size(),
-                                                   " (its max_batch_size)"));
+  const int64_t size = request.size();
+  if (size < 1 || size > model.max_batch_size()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "the request holds ", size, request.views == 1 ? " pictures" : " stereo pairs", "; model '",
+        model.name(), "' takes 1 to ", model.max_batch_size(), " (its max_batch_size)"));
   }
-  return CheckAlive(call, rooms_.clock->Now());
+  return CheckAlive(call.traits(), rooms_.clock->Now());
 }
 
-void Pipeline::Decode(std::shared_ptr<ServedModel> model, std::unique_ptr<PredictCall> call) {
-  // The task holds the call through a shared box, so that a pool that refuses it leaves it here.
-  auto box = std::make_shared<std::unique_ptr<PredictCall>>(std::move(call));
-  absl::Status scheduled = rooms_.decode_pool->Schedule([this, model = std::move(model), box] {
-    std::unique_ptr<PredictCall> decoding = std::move(*box);
-    if (absl::Status status = DecodeAll(*model, *decoding); !status.ok()) {
-      decoding->Refuse(status, ShedReason::kPixels);
-      return;
-    }
-    decoding->MarkPrepared();
-    Submit(*model, std::move(decoding));
-  });
-  if (!scheduled.ok()) (*box)->Reject(scheduled);
-}
-
-absl::Status Pipeline::DecodeAll(const ServedModel& model, PredictCall& call) {
-  const auto& pictures = std::get<std::vector<Picture>>(call.request().input);
-  const models::ImageInput& input = model.description().input;
-  const int64_t floats = FloatsPerPicture(input);
-  absl::Span<float> out = call.AllocatePixels(floats);
-  for (size_t i = 0; i < pictures.size(); ++i) {
-    if (absl::Status alive = CheckAlive(call, rooms_.clock->Now()); !alive.ok()) return alive;
-    auto pixels = PixelsOf(pictures[i], rooms_.decode_limits);
-    if (!pixels.ok()) return AtPicture(pixels.status(), call.request(), i);
-    if (absl::Status taken = call.ticket().AddPixels(*pixels); !taken.ok()) return taken;
-    auto size = Prepare(pictures[i], input, rooms_.decode_limits, out.subspan(i * floats, floats));
-    if (!size.ok()) return AtPicture(size.status(), call.request(), i);
-    call.AddDecoded(*size);
+void Pipeline::Prepare(ServedModel& model, std::shared_ptr<PredictCall> call) {
+  absl::Status made = MakeItems(*call, model.description().input, rooms_.decode_limits, rooms_.clock);
+  if (!made.ok()) {
+    call->Refuse(made, ShedReason::kPixels);
+    return;
   }
-  return absl::OkStatus();
-}
-
-void Pipeline::Submit(ServedModel& model, std::unique_ptr<PredictCall> call) {
-  std::unique_ptr<BatchTask> task = std::move(call);
-  if (absl::Status submitted = model.Submit(task); !submitted.ok()) task->Reject(submitted);
+  call->MarkPrepared();
+  for (std::unique_ptr<BatchTask>& share : ShareOut(std::move(call))) {
+    if (absl::Status submitted = model.Submit(share); !submitted.ok()) share->Reject(submitted);
+  }
 }
 
 void Pipeline::RefreshGauges() {

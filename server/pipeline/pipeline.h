@@ -44,9 +44,7 @@ class Pipeline {
 
  private:
   absl::Status Check(const PredictCall& call, const ServedModel& model) const;
-  void Decode(std::shared_ptr<ServedModel> model, std::unique_ptr<PredictCall> call);
-  absl::Status DecodeAll(const ServedModel& model, PredictCall& call);
-  void Submit(ServedModel& model, std::unique_ptr<PredictCall> call);
+  void Prepare(ServedModel& model, std::shared_ptr<PredictCall> call);
 
   const Rooms rooms_;
 };

@@ -1,18 +1,9 @@
 #include "server/pipeline/predict_call.h"
 
-#include <optional>
-#include <utility>
+#include <algorithm>
 
 namespace saccade::server {
 namespace {
-
-BatchTask::Traits TraitsOf(const Request& request) {
-  return {.size = request.size(),
-          .priority = request.priority,
-          .arrival = request.arrival,
-          .deadline = request.deadline,
-          .cancellation = request.cancellation};
-}
 
 std::optional<ShedReason> ShedReasonOf(absl::StatusCode code, ShedReason exhausted) {
   switch (code) {
@@ -32,59 +23,105 @@ std::optional<ShedReason> ShedReasonOf(absl::StatusCode code, ShedReason exhaust
 }  // namespace
 
 PredictCall::PredictCall(Request request, PredictDone done, const Server& server)
-    : BatchTask(TraitsOf(request)), request_(std::move(request)), server_(server), done_(std::move(done)) {}
+    : request_(std::move(request)), server_(server), done_(std::move(done)) {}
 
 PredictCall::~PredictCall() {
-  if (!finished_)
-    Reject(absl::InternalError("the request was dropped without an answer; this is a bug in saccaded"));
+  if (finished_) return;
+  Refuse(absl::InternalError("the request was dropped without an answer; this is a bug in saccaded"),
+         ShedReason::kQueueFull);
 }
 
-absl::Span<float> PredictCall::AllocatePixels(int64_t floats_per_picture) {
-  decoded_.resize(size() * floats_per_picture);
-  return absl::MakeSpan(decoded_);
+BatchTask::Traits PredictCall::traits() const {
+  return {.size = request_.size(),
+          .priority = request_.priority,
+          .arrival = request_.arrival,
+          .deadline = request_.deadline,
+          .cancellation = request_.cancellation};
 }
 
-absl::Span<const float> PredictCall::pixels() const {
-  if (const auto* tensor = std::get_if<TensorInput>(&request_.input)) {
-    return {reinterpret_cast<const float*>(tensor->data.bytes.data()),
-            tensor->data.bytes.size() / sizeof(float)};
-  }
-  return decoded_;
+void PredictCall::ExpectShares(int count) {
+  absl::MutexLock lock(&mutex_);
+  outstanding_ = count;
+  results_.resize(items_.size());
 }
 
-void PredictCall::Answer(std::vector<models::TaskResult> results, int64_t batch_size, absl::Time started,
-                         absl::Time ended) {
+void PredictCall::EndShare(const std::vector<size_t>& items, std::vector<models::TaskResult> results,
+                           const ForwardPass& pass) {
   for (const models::TaskResult& result : results) {
     if (const auto* failure = std::get_if<models::Failure>(&result)) {
-      FailComputed(absl::InternalError(failure->message));
+      FailShare(absl::InternalError(failure->message), /*computed=*/true);
       return;
     }
   }
+  bool last = false;
+  {
+    absl::MutexLock lock(&mutex_);
+    for (size_t i = 0; i < items.size(); ++i) results_[items[i]] = std::move(results[i]);
+    passes_ = {std::max(passes_.batch_size, pass.batch_size), std::min(passes_.started, pass.started),
+               std::max(passes_.ended, pass.ended)};
+    last = EndOne();
+  }
+  if (last) AnswerShares();
+}
+
+void PredictCall::FailShare(absl::Status why, bool computed) {
+  bool last = false;
+  {
+    absl::MutexLock lock(&mutex_);
+    if (!failure_) failure_ = ShareFailure{std::move(why), computed};
+    last = EndOne();
+  }
+  if (last) {
+    AnswerShares();
+  } else if (request_.cancellation != nullptr) {
+    // The other shares would be computed for nobody.
+    request_.cancellation->Cancel();
+  }
+}
+
+bool PredictCall::EndOne() { return --outstanding_ == 0; }
+
+// On the last share's thread: nobody else looks at the call any more.
+void PredictCall::AnswerShares() {
+  std::optional<ShareFailure> failure;
+  std::vector<models::TaskResult> results;
+  ForwardPass passes;
+  {
+    absl::MutexLock lock(&mutex_);
+    failure = std::move(failure_);
+    results = std::move(results_);
+    passes = passes_;
+  }
+  if (failure && !failure->computed) {
+    Refuse(std::move(failure->why), ShedReason::kQueueFull);
+    return;
+  }
   const absl::Time now = server_.clock->Now();
+  if (failure) {
+    Finish(std::move(failure->why), /*computed=*/true, {.total = now - request_.arrival},
+           absl::ZeroDuration());
+    return;
+  }
   Response response;
   response.model = request_.model;
   response.version = server_.version;
   response.description = server_.description;
   response.results = std::move(results);
   response.pictures = sizes_;
-  response.batch_size = batch_size;
-  const bool decoded = !std::holds_alternative<TensorInput>(request_.input);
-  response.timings = {.decode = decoded ? prepared_ - arrival() : absl::ZeroDuration(),
-                      .queue = started - prepared_,
-                      .infer = ended - started,
-                      .total = now - arrival()};
-  const Timings timings = response.timings;
-  Finish(std::move(response), /*computed=*/true, timings, now - ended);
-}
-
-void PredictCall::FailComputed(absl::Status why) {
-  Finish(std::move(why), /*computed=*/true, {.total = server_.clock->Now() - arrival()},
-         absl::ZeroDuration());
+  response.batch_size = passes.batch_size;
+  // The client's own bytes cost no time before they waited.
+  const bool worked_on = items_[0].owned != nullptr;
+  const Timings timings = {.decode = worked_on ? prepared_ - request_.arrival : absl::ZeroDuration(),
+                           .queue = passes.started - prepared_,
+                           .infer = passes.ended - passes.started,
+                           .total = now - request_.arrival};
+  response.timings = timings;
+  Finish(std::move(response), /*computed=*/true, timings, now - passes.ended);
 }
 
 void PredictCall::Refuse(absl::Status why, ShedReason exhausted) {
   if (const auto reason = ShedReasonOf(why.code(), exhausted)) server_.all_metrics->RecordShed(*reason);
-  Finish(std::move(why), /*computed=*/false, {.total = server_.clock->Now() - arrival()},
+  Finish(std::move(why), /*computed=*/false, {.total = server_.clock->Now() - request_.arrival},
          absl::ZeroDuration());
 }
 
@@ -95,7 +132,7 @@ void PredictCall::Finish(absl::StatusOr<Response> outcome, bool computed, const 
   server_.metrics->RecordRequest({.protocol = request_.protocol,
                                   .code = outcome.status().code(),
                                   .computed = computed,
-                                  .pictures = size(),
+                                  .pictures = request_.size(),
                                   .timings = timings,
                                   .encode = encode,
                                   .sizes = sizes_});

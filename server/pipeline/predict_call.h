@@ -1,27 +1,41 @@
-// A request on its way through the rooms: admitted, decoded, queued, computed, answered exactly once.
+// A request on its way through the rooms: admitted, decoded, shared out by bucket, computed, answered exactly
+// once.
 #pragma once
 
-#include <memory>
+#include <cstdint>
+#include <optional>
 #include <utility>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/functional/any_invocable.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/types/span.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
 #include "server/admission/admission.h"
 #include "server/batching/batch_task.h"
 #include "server/core/clock.h"
 #include "server/core/request.h"
 #include "server/metrics/metrics.h"
+#include "server/pipeline/item.h"
 
 namespace saccade::server {
 
 // Called exactly once, on whichever thread ended the request; must not block.
 using PredictDone = absl::AnyInvocable<void(absl::StatusOr<Response>) &&>;
 
-// Owned by one stage at a time, so not thread-safe.
-class PredictCall final : public BatchTask {
+// A forward pass that items of a call took part in.
+struct ForwardPass {
+  // Items of all calls in it.
+  int64_t batch_size = 0;
+  absl::Time started;
+  absl::Time ended;
+};
+
+// Owned by one stage at a time until ExpectShares, and not thread-safe. Then it belongs to its shares
+// (CallShare), which end on any threads; what they see of it does not change any more.
+class PredictCall {
  public:
   // What serves the call; it must all outlive it.
   struct Server {
@@ -34,45 +48,66 @@ class PredictCall final : public BatchTask {
 
   PredictCall(Request request, PredictDone done, const Server& server);
   // A call that nobody answered is answered with INTERNAL: no client waits for ever on a bug.
-  ~PredictCall() override;
+  ~PredictCall();
+  PredictCall(const PredictCall&) = delete;
+  PredictCall& operator=(const PredictCall&) = delete;
 
   const Request& request() const { return request_; }
+  // Of all its items, in no bucket.
+  BatchTask::Traits traits() const;
 
   // Held until the call is destroyed, so that a drained server is one whose answers are out.
   Admission::Ticket& ticket() { return ticket_; }
 
-  // Room for the decoded pictures, `floats_per_picture` each; called once, before decoding.
-  absl::Span<float> AllocatePixels(int64_t floats_per_picture);
+  // In the request's order.
+  void AddItem(Item item) { items_.push_back(std::move(item)); }
+  // Of an item's picture, or of its left one; for decoded pictures only.
   void AddDecoded(PictureSize size) { sizes_.push_back(size); }
+  const std::vector<Item>& items() const { return items_; }
   // The end of decoding, or of a tensor's checks: from here on the call waits for an instance.
   void MarkPrepared() { prepared_ = server_.clock->Now(); }
 
-  // Normalised fp32, size() pictures one after the other: decoded, or the client's own bytes, uncopied.
-  absl::Span<const float> pixels() const;
-
-  // What a forward pass from `started` to `ended` over `batch_size` pictures made of it. One failed picture
-  // fails its whole request, and no other.
-  void Answer(std::vector<models::TaskResult> results, int64_t batch_size, absl::Time started,
-              absl::Time ended);
-  // The forward pass was tried and failed.
-  void FailComputed(absl::Status why);
   // Turned away before it cost compute; counted as shed unless the request is wrong in itself. `exhausted`
-  // tells which bound a RESOURCE_EXHAUSTED is about.
+  // tells which bound a RESOURCE_EXHAUSTED is about. REQUIRES: no shares are expected.
   void Refuse(absl::Status why, ShedReason exhausted);
-  // As Refuse; the batcher knows of one bound, its queue's.
-  void Reject(absl::Status why) override { Refuse(std::move(why), ShedReason::kQueueFull); }
+
+  // The call is answered when so many shares, which must be at least one, have ended: with the results of
+  // all, or with the first failure. From the first failure on, those that still wait are cancelled. Called
+  // once.
+  void ExpectShares(int count);
+
+  // Thread-safe; each share ends once, by one of these. `items` are the indices of what `results` are for.
+  // One failed picture fails its whole request, and no other.
+  void EndShare(const std::vector<size_t>& items, std::vector<models::TaskResult> results,
+                const ForwardPass& pass) ABSL_LOCKS_EXCLUDED(mutex_);
+  // `computed`: the forward pass was tried. Otherwise as Refuse; the batcher knows of one bound, its queue's.
+  void FailShare(absl::Status why, bool computed) ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
+  struct ShareFailure {
+    absl::Status why;
+    bool computed = false;
+  };
+
+  bool EndOne() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void AnswerShares() ABSL_LOCKS_EXCLUDED(mutex_);
   void Finish(absl::StatusOr<Response> outcome, bool computed, const Timings& timings, absl::Duration encode);
 
   const Request request_;
   const Server server_;
   PredictDone done_;
   Admission::Ticket ticket_;
-  std::vector<float> decoded_;
+  std::vector<Item> items_;
   std::vector<PictureSize> sizes_;
   absl::Time prepared_ = absl::InfinitePast();
   bool finished_ = false;
+
+  absl::Mutex mutex_;
+  int outstanding_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::vector<models::TaskResult> results_ ABSL_GUARDED_BY(mutex_);
+  // From the start of the first to the end of the last; the largest batch.
+  ForwardPass passes_ ABSL_GUARDED_BY(mutex_) = {0, absl::InfiniteFuture(), absl::InfinitePast()};
+  std::optional<ShareFailure> failure_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace saccade::server

@@ -3,6 +3,7 @@
 #include <pthread.h>
 
 #include <exception>
+#include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -25,7 +26,8 @@ absl::Status ServedModel::Load() {
   const absl::Time start = clock_->Now();
   absl::Status status = LoadWeights();
   if (status.ok()) status = WarmUp();
-  metrics_ = all_metrics_->ForModel(name(), version(), model_ ? model_->description().task : "");
+  metrics_ =
+      all_metrics_->ForModel(name(), version(), model_ ? models::TaskName(model_->description().task) : "");
   if (status.ok()) status = StartInstances();
   const absl::Duration took = clock_->Now() - start;
   metrics_->SetLoadDuration(took);
@@ -57,16 +59,22 @@ absl::Status ServedModel::LoadWeights() {
   }
 }
 
-// The first passes choose algorithms and allocate; no client should wait for that.
+// The first passes choose algorithms and allocate; no client should wait for that. A full batch of a large
+// input is left out: what it allocates would stay, for a batch that may never come.
 absl::Status ServedModel::WarmUp() {
+  constexpr int64_t kMostBytes = int64_t{256} << 20;
   const models::ImageInput& input = model_->description().input;
   UseThreads(options_.threads_per_instance);
-  for (const int64_t batch : {int64_t{1}, int64_t{max_batch_size()}}) {
-    const std::vector<float> grey(batch * 3 * input.height * input.width, 0.0f);
-    auto results = Forward(*model_, {absl::MakeConstSpan(grey)}, batch);
-    if (!results.ok()) {
-      return absl::Status(results.status().code(), absl::StrCat("warming up with a batch of ", batch, ": ",
-                                                                results.status().message()));
+  for (const models::Size bucket : models::BucketsToWarm(input)) {
+    const std::vector<float> grey(input.channels() * bucket.height * bucket.width, 0.0F);
+    for (const int batch : std::set<int>{1, max_batch_size()}) {
+      if (batch > 1 && static_cast<int64_t>(batch * grey.size() * sizeof(float)) > kMostBytes) continue;
+      auto results = Forward(*model_, {static_cast<size_t>(batch), absl::MakeConstSpan(grey)},
+                             {static_cast<size_t>(batch), {bucket, bucket, bucket}});
+      if (results.ok()) continue;
+      return absl::Status(results.status().code(),
+                          absl::StrCat("warming up with a batch of ", batch, " of ", bucket.height, " x ",
+                                       bucket.width, " (height x width): ", results.status().message()));
     }
   }
   return absl::OkStatus();
@@ -103,7 +111,7 @@ void ServedModel::RunInstance(int index) {
   }
 }
 
-absl::Status ServedModel::Submit(std::unique_ptr<BatchTask>& call) { return batcher_->Submit(call); }
+absl::Status ServedModel::Submit(std::unique_ptr<BatchTask>& share) { return batcher_->Submit(share); }
 
 const models::Description& ServedModel::description() const { return model_->description(); }
 

@@ -72,7 +72,7 @@ class ServedModel {
   int max_batch_size() const { return options_.settings.max_batch_size; }
   ModelMetrics* metrics() const { return metrics_.get(); }
   // As Batcher::Submit.
-  absl::Status Submit(std::unique_ptr<BatchTask>& call);
+  absl::Status Submit(std::unique_ptr<BatchTask>& share);
 
   // How long the longest forward pass has been running; zero if none runs.
   absl::Duration BusyFor() const;

@@ -1,8 +1,5 @@
 // The only place that turns Open Inference Protocol messages into the server's own requests, and its answers
-// back.
-//
-// A classifier has one input, 'image': FP32 [n,3,height,width], normalised as the network wants it, or BYTES
-// [n] or [n,1], one encoded picture an element. Its output is 'logits', FP32 [n,classes].
+// back: inference_inputs.h and inference_outputs.h have the tensors.
 #pragma once
 
 #include "absl/status/status.h"
@@ -20,8 +17,9 @@ namespace saccade::server {
 absl::StatusOr<Request> FromMessage(const inference::ModelInferRequest& message, absl::Time arrival,
                                     absl::Time deadline);
 
-void ToMessage(const Response& response, const inference::ModelInferRequest& request,
-               inference::ModelInferResponse* message);
+// As AddOutputs. REQUIRES: FromMessage took `request`, and the model accepted it.
+absl::Status ToMessage(const Response& response, const inference::ModelInferRequest& request,
+                       inference::ModelInferResponse* message);
 
 // REQUIRES: `snapshot` is ready.
 void ToMessage(const ModelSnapshot& snapshot, inference::ModelMetadataResponse* message);

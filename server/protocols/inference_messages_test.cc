@@ -8,6 +8,7 @@
 namespace saccade::server {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 const absl::Time kArrival = absl::UnixEpoch() + absl::Hours(1);
@@ -85,7 +86,21 @@ TEST(InferenceMessagesTest, MalformedBytesAreRefused) {
   ExpectInvalid(message, "5 bytes, but 3 are left");
   raw = Element("a") + Element("b");
   ExpectInvalid(message, "more");
-  ExpectInvalid(Tensor("BYTES", {1, 2}), "[n] or [n,1]");
+  ExpectInvalid(Tensor("BYTES", {1, 3}), "[n] or [n,1]");
+  ExpectInvalid(Tensor("BYTES", {1, 0}), "[n] or [n,1]");
+  ExpectInvalid(Tensor("BYTES", {1, 1, 1}), "[n] or [n,1]");
+}
+
+TEST(InferenceMessagesTest, TwoColumnsOfBytesAreStereoPairs) {
+  auto message = Tensor("BYTES", {2, 2});
+  message.add_raw_input_contents(Element("l0") + Element("r0") + Element("l1") + Element("r1"));
+  const auto request = Parse(message);
+  ASSERT_TRUE(request.ok()) << request.status();
+  EXPECT_EQ(request->views, 2);
+  EXPECT_EQ(request->size(), 2);
+  const auto& pictures = std::get<std::vector<Picture>>(request->input);
+  ASSERT_EQ(pictures.size(), 4u);
+  EXPECT_EQ(std::get<EncodedPicture>(pictures[1]).data.bytes, "r0");
 }
 
 TEST(InferenceMessagesTest, NamesAndTypesAreChecked) {
@@ -93,9 +108,6 @@ TEST(InferenceMessagesTest, NamesAndTypesAreChecked) {
   auto message = Tensor("BYTES", {1});
   message.mutable_inputs(0)->mutable_contents()->add_bytes_contents("x");
   ASSERT_TRUE(Parse(message).ok());
-  message.add_outputs()->set_name("boxes");
-  ExpectInvalid(message, "'boxes'; the model's is 'logits'");
-  message.clear_outputs();
   message.set_model_version("one");
   ExpectInvalid(message, "'one'");
   message.set_model_version("3");
@@ -118,32 +130,60 @@ TEST(InferenceMessagesTest, ParametersThatChangeTheAnswerAreNotIgnored) {
   EXPECT_EQ(request->priority, -2);
   (*message.mutable_parameters())["sequence_id"].set_int64_param(1);
   EXPECT_EQ(Parse(message).status().code(), absl::StatusCode::kUnimplemented);
-  message.clear_parameters();
-  message.add_outputs()->set_name("logits");
-  (*message.mutable_outputs(0)->mutable_parameters())["classification"].set_int64_param(3);
-  EXPECT_EQ(Parse(message).status().code(), absl::StatusCode::kUnimplemented);
 }
 
-TEST(InferenceMessagesTest, AnswerIsOneRawTensor) {
+TEST(InferenceMessagesTest, OutputsAreCheckedOnceTheModelIsKnown) {
+  auto message = Tensor("BYTES", {1});
+  message.mutable_inputs(0)->mutable_contents()->add_bytes_contents("x");
+  message.add_outputs()->set_name("boxes");
+  const auto request = Parse(message);
+  ASSERT_TRUE(request.ok()) << request.status();
+  models::Description model;
+  model.task = models::Task::kDetection;
+  EXPECT_TRUE(request->accepts(model).ok());
+  model.task = models::Task::kClassification;
+  const absl::Status refused = request->accepts(model);
+  EXPECT_EQ(refused.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(refused.message()), HasSubstr("'boxes'; the model's is 'logits'"));
+}
+
+TEST(InferenceMessagesTest, AnswerSaysWhoGaveIt) {
   models::Description model;
   model.classes = 2;
   Response response;
   response.model = "m";
   response.version = 3;
   response.description = &model;
-  response.results = {models::Classification{.logits = {1, 2}}, models::Classification{.logits = {3, 4}}};
+  response.results = {models::Classification{.logits = {1, 2}}};
   inference::ModelInferRequest request;
   request.set_id("id");
   inference::ModelInferResponse message;
-  ToMessage(response, request, &message);
+  ASSERT_TRUE(ToMessage(response, request, &message).ok());
+  EXPECT_EQ(message.model_name(), "m");
   EXPECT_EQ(message.model_version(), "3");
   EXPECT_EQ(message.id(), "id");
-  ASSERT_EQ(message.raw_output_contents_size(), 1);
-  const float expected[] = {1, 2, 3, 4};
-  ASSERT_EQ(message.raw_output_contents(0).size(), sizeof(expected));
-  EXPECT_EQ(std::memcmp(message.raw_output_contents(0).data(), expected, sizeof(expected)), 0);
-  EXPECT_EQ(message.outputs(0).shape(0), 2);
-  EXPECT_EQ(message.outputs(0).shape(1), 2);
+  EXPECT_EQ(message.outputs_size(), 1);
+}
+
+TEST(InferenceMessagesTest, MetadataNamesTheNaturalFormOfTheInput) {
+  ModelSnapshot snapshot;
+  snapshot.name = "m";
+  snapshot.version = 2;
+  snapshot.description.input.height = 64;
+  snapshot.description.input.width = 48;
+  inference::ModelMetadataResponse cropped;
+  ToMessage(snapshot, &cropped);
+  EXPECT_EQ(cropped.inputs(0).datatype(), "FP32");
+  EXPECT_THAT(cropped.inputs(0).shape(), ElementsAre(-1, 3, 64, 48));
+  snapshot.description.task = models::Task::kStereo;
+  snapshot.description.input.views = 2;
+  snapshot.description.input.fit = models::Fit::kKeepRatio;
+  inference::ModelMetadataResponse pairs;
+  ToMessage(snapshot, &pairs);
+  EXPECT_EQ(pairs.inputs(0).datatype(), "BYTES");
+  EXPECT_THAT(pairs.inputs(0).shape(), ElementsAre(-1, 2));
+  EXPECT_EQ(pairs.outputs(0).name(), "disparity");
+  EXPECT_THAT(pairs.outputs(0).shape(), ElementsAre(-1, -1, -1));
 }
 
 }  // namespace

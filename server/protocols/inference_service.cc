@@ -4,6 +4,7 @@
 
 #include "server/protocols/grpc_status.h"
 #include "server/protocols/inference_messages.h"
+#include "server/protocols/inference_outputs.h"
 #include "server/protocols/predict_reactor.h"
 
 namespace saccade::server {
@@ -70,11 +71,18 @@ grpc::ServerUnaryReactor* InferenceService::ModelInfer(grpc::CallbackServerConte
   }
   auto* reactor = new PredictReactor;
   parsed->cancellation = reactor->cancellation();
-  pipeline_->Predict(*std::move(parsed), [reactor, request, response](absl::StatusOr<Response> answer) {
-    if (answer.ok()) ToMessage(*answer, *request, response);
-    reactor->Finish(ToGrpcStatus(answer.status()));
+  pipeline_->Predict(*std::move(parsed), [this, reactor, request, response](absl::StatusOr<Response> answer) {
+    reactor->Finish(ToGrpcStatus(Answer(answer, *request, response)));
   });
   return reactor;
+}
+
+absl::Status InferenceService::Answer(const absl::StatusOr<Response>& answer,
+                                      const inference::ModelInferRequest& request,
+                                      inference::ModelInferResponse* response) const {
+  if (!answer.ok()) return answer.status();
+  if (absl::Status status = ToMessage(*answer, request, response); !status.ok()) return status;
+  return CheckSize(*response, options_.max_message_bytes);
 }
 
 }  // namespace saccade::server

@@ -1,11 +1,15 @@
 // inference.GRPCInferenceService, the Open Inference Protocol, on gRPC's callback API.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <string>
 
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "inference/grpc_service.grpc.pb.h"
 #include "server/core/clock.h"
+#include "server/core/request.h"
 #include "server/pipeline/catalog.h"
 #include "server/pipeline/pipeline.h"
 
@@ -16,6 +20,8 @@ class InferenceService final : public inference::GRPCInferenceService::CallbackS
  public:
   struct Options {
     std::string server_version;
+    // Answers above it become errors that say so.
+    int64_t max_message_bytes = 0;
     // Whether the daemon is ready as a whole; asked by ServerReady, from any thread.
     std::function<bool()> ready;
   };
@@ -45,6 +51,9 @@ class InferenceService final : public inference::GRPCInferenceService::CallbackS
                                        inference::ModelInferResponse* response) override;
 
  private:
+  absl::Status Answer(const absl::StatusOr<Response>& answer, const inference::ModelInferRequest& request,
+                      inference::ModelInferResponse* response) const;
+
   const Options options_;
   Pipeline* const pipeline_;
   const Catalog* const catalog_;

@@ -13,8 +13,9 @@ namespace saccade::server {
 // caller's to set. INVALID_ARGUMENT begins with the field's name.
 absl::StatusOr<Request> FromMessage(const v1::PredictRequest& message);
 
-// REQUIRES: FromMessage took `request`.
-void ToMessage(const Response& response, const v1::PredictRequest& request, v1::PredictResponse* message);
+// The error is that of encoding the result. REQUIRES: FromMessage took `request`.
+absl::Status ToMessage(const Response& response, const v1::PredictRequest& request,
+                       v1::PredictResponse* message);
 
 void ToMessage(const ModelSnapshot& snapshot, v1::Model* message);
 

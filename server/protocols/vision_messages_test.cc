@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <limits>
+
 namespace saccade::server {
 namespace {
 
@@ -47,9 +49,76 @@ TEST(VisionMessagesTest, EveryFieldIsChecked) {
   message = Encoded();
   message.set_priority(101);
   ExpectInvalid(message, "priority", "101");
-  message = Encoded();
+}
+
+TEST(VisionMessagesTest, EveryOptionIsChecked) {
+  v1::PredictRequest message = Encoded();
   message.mutable_classification()->set_top_k(-1);
   ExpectInvalid(message, "classification.top_k", "-1");
+  v1::DetectionOptions* detection = message.mutable_detection();
+  EXPECT_TRUE(FromMessage(message).ok());
+  detection->set_score_threshold(1.5F);
+  ExpectInvalid(message, "detection.score_threshold", "1.5");
+  detection->set_score_threshold(std::numeric_limits<float>::quiet_NaN());
+  ExpectInvalid(message, "detection.score_threshold", "nan");
+  detection->set_score_threshold(1);
+  detection->set_mask_threshold(-0.5F);
+  ExpectInvalid(message, "detection.mask_threshold", "-0.5");
+  detection->set_mask_threshold(0);
+  detection->set_top_k(100'001);
+  ExpectInvalid(message, "detection.top_k", "100001");
+  detection->set_top_k(100'000);
+  detection->set_masks(static_cast<v1::DetectionOptions::Masks>(7));
+  ExpectInvalid(message, "detection.masks", "RLE or NONE");
+  detection->set_masks(v1::DetectionOptions::NONE);
+  EXPECT_TRUE(FromMessage(message).ok());
+  for (int i = 0; i < 10'001; ++i) detection->add_classes(1);
+  ExpectInvalid(message, "detection.classes", "10001");
+  message.mutable_segmentation()->set_format(static_cast<v1::SegmentationOptions::Format>(9));
+  ExpectInvalid(message, "segmentation.format", "PNG");
+  message.mutable_stereo_options()->set_format(static_cast<v1::StereoOptions::Format>(9));
+  ExpectInvalid(message, "stereo_options.format", "PNG_16");
+}
+
+TEST(VisionMessagesTest, OptionsMustBeOfTheModelsTask) {
+  v1::PredictRequest message = Encoded();
+  models::Description model;
+  model.task = models::Task::kDetection;
+  model.classes = 91;
+  EXPECT_TRUE(FromMessage(message)->accepts(model).ok());
+  message.mutable_stereo_options();
+  absl::Status refused = FromMessage(message)->accepts(model);
+  EXPECT_EQ(refused.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(refused.message(),
+            "stereo_options: model 'm' does detection; leave these options out, or set 'detection'");
+  message.mutable_detection()->add_classes(90);
+  EXPECT_TRUE(FromMessage(message)->accepts(model).ok());
+  message.mutable_detection()->add_classes(91);
+  refused = FromMessage(message)->accepts(model);
+  EXPECT_EQ(refused.message(), "detection.classes: holds 91; model 'm' knows 0 to 90");
+}
+
+TEST(VisionMessagesTest, StereoIsTwoPicturesInEitherForm) {
+  v1::PredictRequest message = Encoded();
+  v1::StereoPair* pair = message.mutable_stereo();
+  ExpectInvalid(message, "stereo.left", "two pictures");
+  pair->mutable_left()->set_encoded("left");
+  ExpectInvalid(message, "stereo.right", "two pictures");
+  v1::RawPicture* raw = pair->mutable_right()->mutable_raw();
+  raw->set_width(1);
+  raw->set_height(1);
+  ExpectInvalid(message, "stereo.right.raw.order", "RGB");
+  raw->set_order(v1::RawPicture::RGB);
+  ExpectInvalid(message, "stereo.right.raw.pixels", "holds 0 bytes");
+  raw->set_pixels("rgb");
+  const auto request = FromMessage(message);
+  ASSERT_TRUE(request.ok()) << request.status();
+  EXPECT_EQ(request->views, 2);
+  EXPECT_EQ(request->size(), 1);
+  EXPECT_EQ(request->bytes(), 7);
+  const auto& pictures = std::get<std::vector<Picture>>(request->input);
+  EXPECT_EQ(std::get<EncodedPicture>(pictures.at(0)).data.bytes, "left");
+  EXPECT_EQ(std::get<RawPicture>(pictures.at(1)).data.bytes.data(), raw->pixels().data());
 }
 
 TEST(VisionMessagesTest, RawPixelsMustFillTheirSize) {
@@ -70,10 +139,9 @@ TEST(VisionMessagesTest, RawPixelsMustFillTheirSize) {
   ExpectInvalid(message, "raw.pixels", "bytes");
 }
 
-TEST(VisionMessagesTest, AnswerHasLabelsTimingsAndAtMostTopK) {
+TEST(VisionMessagesTest, AnswerSaysWhoGaveItAndWhereTheTimeWent) {
   models::Description model;
   model.classes = 3;
-  model.labels = {"circle", "square", "star"};
   Response response;
   response.model = "m";
   response.version = 7;
@@ -84,19 +152,36 @@ TEST(VisionMessagesTest, AnswerHasLabelsTimingsAndAtMostTopK) {
   response.batch_size = 4;
   v1::PredictRequest request = Encoded();
   request.set_request_id("r");
-  request.mutable_classification()->set_top_k(2);
   v1::PredictResponse message;
-  ToMessage(response, request, &message);
+  ASSERT_TRUE(ToMessage(response, request, &message).ok());
+  EXPECT_EQ(message.model(), "m");
   EXPECT_EQ(message.version(), 7);
   EXPECT_EQ(message.request_id(), "r");
   EXPECT_EQ(message.batch_size(), 4);
   EXPECT_EQ(message.picture_width(), 640);
+  EXPECT_EQ(message.picture_height(), 480);
   EXPECT_EQ(message.timings().total().seconds(), 1);
   EXPECT_EQ(message.timings().total().nanos(), 500'000'000);
-  ASSERT_EQ(message.classification().classes_size(), 2);
-  EXPECT_EQ(message.classification().classes(0).label(), "square");
-  EXPECT_EQ(message.classification().classes(1).label(), "star");
-  EXPECT_NEAR(message.classification().classes(0).probability(), 0.66524, 1e-5);
+  EXPECT_EQ(message.classification().classes_size(), 3);
+}
+
+TEST(VisionMessagesTest, AModelTellsItsTaskViewsAndBuckets) {
+  ModelSnapshot snapshot;
+  snapshot.state = ModelSnapshot::State::kReady;
+  v1::Model classifier;
+  ToMessage(snapshot, &classifier);
+  EXPECT_EQ(classifier.task(), "classification");
+  EXPECT_EQ(classifier.views(), 1);
+  EXPECT_EQ(classifier.buckets(), "");
+  snapshot.description.task = models::Task::kStereo;
+  snapshot.description.input.views = 2;
+  snapshot.description.input.fit = models::Fit::kKeepRatio;
+  snapshot.description.input.buckets.stride = 16;
+  v1::Model stereo;
+  ToMessage(snapshot, &stereo);
+  EXPECT_EQ(stereo.task(), "stereo");
+  EXPECT_EQ(stereo.views(), 2);
+  EXPECT_EQ(stereo.buckets(), "stride:16");
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include "server/protocols/grpc_status.h"
 #include "server/protocols/predict_reactor.h"
 #include "server/protocols/vision_messages.h"
+#include "server/protocols/vision_results.h"
 
 namespace saccade::server {
 
@@ -21,11 +22,17 @@ grpc::ServerUnaryReactor* VisionService::Predict(grpc::CallbackServerContext* co
   parsed->arrival = arrival;
   parsed->deadline = DeadlineOf(*context);
   parsed->cancellation = reactor->cancellation();
-  pipeline_->Predict(*std::move(parsed), [reactor, request, response](absl::StatusOr<Response> answer) {
-    if (answer.ok()) ToMessage(*answer, *request, response);
-    reactor->Finish(ToGrpcStatus(answer.status()));
+  pipeline_->Predict(*std::move(parsed), [this, reactor, request, response](absl::StatusOr<Response> answer) {
+    reactor->Finish(ToGrpcStatus(Answer(answer, *request, response)));
   });
   return reactor;
+}
+
+absl::Status VisionService::Answer(const absl::StatusOr<Response>& answer, const v1::PredictRequest& request,
+                                   v1::PredictResponse* response) const {
+  if (!answer.ok()) return answer.status();
+  if (absl::Status status = ToMessage(*answer, request, response); !status.ok()) return status;
+  return CheckSize(*response, max_message_bytes_);
 }
 
 grpc::ServerUnaryReactor* VisionService::ListModels(grpc::CallbackServerContext* context,

@@ -1,8 +1,13 @@
 // saccade.v1.Vision on gRPC's callback API.
 #pragma once
 
+#include <cstdint>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "saccade/v1/vision.grpc.pb.h"
 #include "server/core/clock.h"
+#include "server/core/request.h"
 #include "server/pipeline/catalog.h"
 #include "server/pipeline/pipeline.h"
 
@@ -11,9 +16,9 @@ namespace saccade::server {
 // Thread-safe; no call blocks.
 class VisionService final : public v1::Vision::CallbackService {
  public:
-  // Everything must outlive the service.
-  VisionService(Pipeline* pipeline, const Catalog* catalog, Clock* clock)
-      : pipeline_(pipeline), catalog_(catalog), clock_(clock) {}
+  // Everything must outlive the service. Answers above `max_message_bytes` become errors that say so.
+  VisionService(int64_t max_message_bytes, Pipeline* pipeline, const Catalog* catalog, Clock* clock)
+      : max_message_bytes_(max_message_bytes), pipeline_(pipeline), catalog_(catalog), clock_(clock) {}
 
   grpc::ServerUnaryReactor* Predict(grpc::CallbackServerContext* context, const v1::PredictRequest* request,
                                     v1::PredictResponse* response) override;
@@ -24,6 +29,10 @@ class VisionService final : public v1::Vision::CallbackService {
                                      v1::Model* response) override;
 
  private:
+  absl::Status Answer(const absl::StatusOr<Response>& answer, const v1::PredictRequest& request,
+                      v1::PredictResponse* response) const;
+
+  const int64_t max_message_bytes_;
   Pipeline* const pipeline_;
   const Catalog* const catalog_;
   Clock* const clock_;

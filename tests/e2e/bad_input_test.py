@@ -6,14 +6,11 @@ import pytest
 import pictures
 from harness import Daemon, eventually
 from messages import Inference, Vision, get_model_request, infer_request, message, predict_request
+from refusals import EXHAUSTED, INVALID, NOT_FOUND, check, refused
 
 CAP = 4 << 20
 REPETITIONS = 200
 ALLOWED_GROWTH = 16 << 20
-
-INVALID = grpc.StatusCode.INVALID_ARGUMENT
-NOT_FOUND = grpc.StatusCode.NOT_FOUND
-EXHAUSTED = grpc.StatusCode.RESOURCE_EXHAUSTED
 
 
 @pytest.fixture(scope="module")
@@ -117,18 +114,6 @@ INFER = {
         ["picture 1"],
     ),
 }
-
-
-def refused(call, request):
-    with pytest.raises(grpc.RpcError) as error:
-        call(request)
-    return error.value
-
-
-def check(error, code, words):
-    assert error.code() == code, f"{error.code()}: {error.details()}"
-    for word in words:
-        assert word in error.details(), f"{word!r} is not in {error.details()!r}"
 
 
 def still_serves(daemon):

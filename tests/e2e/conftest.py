@@ -2,7 +2,7 @@ import pytest
 
 from busy import HEAVY
 from harness import Daemon
-from tiny_models import TinyModel, write_model
+from tiny_models import TinyModel, tiny_detector, tiny_segmenter, tiny_stereo, write_model
 
 
 @pytest.hookimpl(wrapper=True)
@@ -42,6 +42,27 @@ def repository(tiny, tmp_path_factory):
     write_model(root, "tiny", tiny, max_batch_size=8)
     write_model(root, "gathering", tiny, max_batch_size=8, max_queue_delay_microseconds=100_000)
     return root
+
+
+@pytest.fixture(scope="session")
+def tasks_repository(tmp_path_factory):
+    """A model a task, and 'blind', a detector that finds nothing. All of them wait a little for company."""
+    root = tmp_path_factory.mktemp("tasks")
+    made = {
+        "detector": tiny_detector(),
+        "blind": tiny_detector(score_threshold="1"),
+        "segmenter": tiny_segmenter(),
+        "stereo": tiny_stereo(),
+    }
+    for name, model in made.items():
+        write_model(root, name, model, max_batch_size=4, max_queue_delay_microseconds=20_000)
+    return root
+
+
+@pytest.fixture(scope="module")
+def tasks_daemon(tasks_repository, tmp_path_factory):
+    with Daemon(tasks_repository, log_folder=tmp_path_factory.mktemp("log")) as running:
+        yield running.await_ready()
 
 
 @pytest.fixture(scope="session")

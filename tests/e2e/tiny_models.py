@@ -6,6 +6,7 @@ import torch
 from torch.nn import BatchNorm2d
 
 from models.reference import build
+from models.reference.served import settle, smooth_pictures
 
 # The daemon under test needs the cores more than its oracle does.
 torch.set_num_threads(1)
@@ -16,6 +17,8 @@ STD = numpy.array([0.229, 0.224, 0.225], numpy.float32)[:, None, None]
 
 class TinyModel:
     """A network of quarter width, its weights by seed, and what it answers according to PyTorch."""
+
+    architecture = "sanet"
 
     def __init__(self, classes, seed, width="0.25", size=56):
         self.height = self.width = size
@@ -62,6 +65,43 @@ class TinyModel:
             return self.network(torch.from_numpy(batch)).numpy()
 
 
+class TinyTask:
+    """A narrow network of another task than classification: weights by seed, batch norms settled on noise, so that
+    answers differ from picture to picture and place to place. What they should be is the parity tests' concern."""
+
+    def __init__(self, architecture, labels, seed, channels=3, settled_part=lambda network: network, **options):
+        self.architecture = architecture
+        self.labels = labels
+        self.options = {**({"classes": str(len(labels))} if labels else {}), **options}
+        torch.manual_seed(seed)
+        self.network = build(architecture, **self.options)
+        batch = smooth_pictures(4, 64, 96, torch.Generator().manual_seed(seed), channels=channels)
+        settle(self.network, [batch], run=settled_part(self.network))
+
+    def state(self):
+        return {name: tensor.contiguous().clone() for name, tensor in self.network.state_dict().items()}
+
+
+def tiny_detector(**options):
+    """At most ten things of four kinds, in pictures scaled to 64 pixels or less."""
+    labels = ["background", "cat", "dog", "bird", "cow"]
+    sizes = {"width": "0.125", "blocks": "1,1,1,1", "short_side": "64", "long_side": "128"}
+    amounts = {"detections": "10", "proposals": "50", "score_threshold": "0.05"}
+    # Its heads have no batch norms, and in training it wants to know what is to be found.
+    return TinyTask("ea_mask_rcnn_r50", labels, seed=3, settled_part=lambda network: network.backbone,
+                    **{**sizes, **amounts, **options})
+
+
+def tiny_segmenter():
+    labels = ["background", "car", "bus", "road", "sky"]
+    return TinyTask("deeplabv2_kao_kv", labels, seed=4, width="0.125", blocks="1,1,1,1", head_channels="16",
+                    long_side="128")
+
+
+def tiny_stereo():
+    return TinyTask("ea_psmnet", [], seed=5, channels=6, width="0.25", max_disparity="16", long_side="128")
+
+
 def assert_close(found, expected):
     """Within 1e-4 of the largest expected value: what the project promises of fp32."""
     found, expected = numpy.asarray(found), numpy.asarray(expected)
@@ -72,7 +112,7 @@ def assert_close(found, expected):
 
 def write_config(folder, model, max_batch_size=8, **batching):
     """`batching` are fields of dynamic_batching: numbers, or messages in braces."""
-    parameters = {"architecture": "sanet", **model.options}
+    parameters = {"architecture": model.architecture, **model.options}
     lines = ['backend: "saccade"', f"max_batch_size: {max_batch_size}"]
     fields = [f"{name}{' ' if str(value).startswith('{') else ': '}{value}" for name, value in batching.items()]
     if fields:
@@ -87,7 +127,8 @@ def write_model(root, name, model, **config):
     folder = root / name
     (folder / "1").mkdir(parents=True)
     write_config(folder, model, **config)
-    (folder / "labels.txt").write_text("\n".join(model.labels) + "\n")
+    if model.labels:
+        (folder / "labels.txt").write_text("\n".join(model.labels) + "\n")
     weights = folder / "1" / "weights.safetensors"
     safetensors.torch.save_file(model.state(), weights)
     return weights

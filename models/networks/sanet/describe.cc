@@ -14,12 +14,13 @@ int64_t ResizeShortSide(int64_t input_size) {
 
 }  // namespace
 
-Description DescribeSanet(const Options& options, const std::vector<std::string>& labels) {
+Description DescribeSanet(const std::string& architecture, const Options& options,
+                          const std::vector<std::string>& labels) {
   const SanetOptions parsed = ParseSanetOptions(options);
   Description description;
-  description.architecture = "sanet";
+  description.architecture = architecture;
   description.input.height = description.input.width = parsed.input_size;
-  description.input.resize_short_side = ResizeShortSide(parsed.input_size);
+  description.input.short_side = ResizeShortSide(parsed.input_size);
   description.classes = parsed.classes;
   description.labels = labels;
   description.options = AsText(parsed);
@@ -27,6 +28,8 @@ Description DescribeSanet(const Options& options, const std::vector<std::string>
   return description;
 }
 
-Counts CountSanet(const Options& options) { return CountSanet(MakeSanetPlan(ParseSanetOptions(options))); }
+Counts CountSanet(const std::string& /*architecture*/, const Options& options) {
+  return CountSanet(MakeSanetPlan(ParseSanetOptions(options)));
+}
 
 }  // namespace saccade::models

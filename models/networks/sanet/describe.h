@@ -10,7 +10,8 @@
 namespace saccade::models {
 
 // As models/registry.h says of the functions of the same names.
-Description DescribeSanet(const Options& options, const std::vector<std::string>& labels);
-Counts CountSanet(const Options& options);
+Description DescribeSanet(const std::string& architecture, const Options& options,
+                          const std::vector<std::string>& labels);
+Counts CountSanet(const std::string& architecture, const Options& options);
 
 }  // namespace saccade::models

@@ -29,7 +29,7 @@ class Sanet : public Model {
 
   const Description& description() const override { return description_; }
 
-  std::vector<TaskResult> Run(const at::Tensor& batch) const override {
+  std::vector<TaskResult> Run(const Batch& batch) const override {
     return Classify(description_, batch, [this](const at::Tensor& x) { return Logits(x); });
   }
 
@@ -49,11 +49,11 @@ class Sanet : public Model {
 
 }  // namespace
 
-std::unique_ptr<Model> LoadSanet(const Options& options, const std::string& weights_path,
-                                 const std::vector<std::string>& labels) {
+std::unique_ptr<Model> LoadSanet(const std::string& architecture, const Options& options,
+                                 const std::string& weights_path, const std::vector<std::string>& labels) {
   const SanetPlan plan = MakeSanetPlan(ParseSanetOptions(options));
-  const TensorMap tensors = LoadWeights(weights_path, SanetParameters(plan));
-  return std::make_unique<Sanet>(DescribeSanet(options, labels), plan, tensors);
+  const TensorMap tensors = LoadWeights(weights_path, SanetParameters(plan)).tensors;
+  return std::make_unique<Sanet>(DescribeSanet(architecture, options, labels), plan, tensors);
 }
 
 }  // namespace saccade::models

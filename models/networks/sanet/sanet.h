@@ -10,7 +10,7 @@
 namespace saccade::models {
 
 // As models/registry.h says of Load.
-std::unique_ptr<Model> LoadSanet(const Options& options, const std::string& weights_path,
-                                 const std::vector<std::string>& labels);
+std::unique_ptr<Model> LoadSanet(const std::string& architecture, const Options& options,
+                                 const std::string& weights_path, const std::vector<std::string>& labels);
 
 }  // namespace saccade::models

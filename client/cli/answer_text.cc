@@ -1,0 +1,73 @@
+#include "client/cli/answer_text.h"
+
+#include <algorithm>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "client/cli/bar.h"
+#include "client/cli/json.h"
+#include "client/cli/table.h"
+
+namespace saccade::client {
+namespace {
+
+void PrintLines(Console& console, const Classification& answer) {
+  std::vector<Share> shares;
+  for (const ScoredClass& item : answer.classes) {
+    shares.push_back({item.index, item.label, item.probability});
+  }
+  PrintShares(console, shares);
+}
+
+void PrintLines(Console& console, const Detections& answer) {
+  if (answer.items.empty()) {
+    console.out << "  nothing found\n";
+    return;
+  }
+  std::vector<std::vector<std::string>> rows;
+  for (const Detection& item : answer.items) {
+    rows.push_back({absl::StrFormat("%5.1f%%", 100 * item.score), absl::StrCat(item.class_index), item.label,
+                    absl::StrFormat("x %.0f-%.0f", item.box.x_min, item.box.x_max),
+                    absl::StrFormat("y %.0f-%.0f", item.box.y_min, item.box.y_max),
+                    item.mask ? absl::StrCat("mask ", WithThousands(item.mask->area), " px") : ""});
+  }
+  PrintRows(console, {false, true, false, false, false, true}, rows);
+}
+
+void PrintLines(Console& console, const Segmentation& answer) {
+  std::vector<Share> shares;
+  for (const ClassArea& area : answer.areas) shares.push_back({area.class_index, area.label, area.fraction});
+  PrintShares(console, shares);
+}
+
+void PrintLines(Console& console, const Disparity& answer) {
+  console.out << absl::StrFormat("  disparity %.2f to %.2f px, %.2f in the mean\n", answer.least, answer.most,
+                                 answer.mean);
+}
+
+void PrintHeading(Console& console, const std::vector<std::string>& files, const Answer& answer) {
+  console.out << Paint(console, Tone::kStrong, Printable(absl::StrJoin(files, " ")))
+              << Paint(console, Tone::kFaint,
+                       Printable(absl::StrFormat("  %dx%d  %s %d  %.1f ms (infer %.1f, batch of %d)",
+                                                 answer.picture_width, answer.picture_height, answer.model,
+                                                 answer.version, Milliseconds(answer.timings.round_trip),
+                                                 Milliseconds(answer.timings.infer), answer.batch_size)))
+              << '\n';
+}
+
+}  // namespace
+
+void PrintText(Console& console, const Outcome& outcome) {
+  std::visit(
+      [&](const auto& answer) {
+        PrintHeading(console, outcome.files, answer);
+        PrintLines(console, answer);
+      },
+      *outcome.answer);
+}
+
+}  // namespace saccade::client

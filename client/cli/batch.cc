@@ -1,0 +1,94 @@
+#include "client/cli/batch.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "client/cli/output_file.h"
+#include "client/cli/picture_file.h"
+
+namespace saccade::client {
+namespace {
+
+std::vector<std::vector<std::string>> Items(const std::vector<std::string>& pictures, size_t each) {
+  std::vector<std::vector<std::string>> items;
+  for (size_t at = 0; at < pictures.size(); at += each) {
+    items.emplace_back(pictures.begin() + at, pictures.begin() + at + each);
+  }
+  return items;
+}
+
+std::vector<std::string> FirstOfEach(const std::vector<std::vector<std::string>>& items) {
+  std::vector<std::string> firsts;
+  for (const auto& files : items) firsts.push_back(files.front());
+  return firsts;
+}
+
+}  // namespace
+
+Batch::Batch(const PicturesCommand& command, const Task& task, Client& client, std::istream& in)
+    : command_(command),
+      task_(task),
+      client_(client),
+      in_(in),
+      items_(Items(command.pictures, task.pictures_an_item)),
+      outcomes_(items_.size()),
+      done_(items_.size(), false) {
+  if (!command.output.empty()) stems_ = OutputStems(command.output, FirstOfEach(items_));
+  const size_t threads = std::min<size_t>(command.concurrency, items_.size());
+  for (size_t i = 0; i < threads; ++i) threads_.emplace_back([this] { Work(); });
+}
+
+Batch::~Batch() {
+  {
+    absl::MutexLock lock(&mutex_);
+    next_ = done_.size();
+  }
+  for (std::thread& thread : threads_) thread.join();
+}
+
+Outcome Batch::Take(size_t index) {
+  absl::MutexLock lock(&mutex_);
+  const std::pair<Batch*, size_t> wanted(this, index);
+  mutex_.Await(absl::Condition(
+      +[](const std::pair<Batch*, size_t>* about)
+           ABSL_NO_THREAD_SAFETY_ANALYSIS -> bool { return about->first->done_[about->second]; },
+      &wanted));
+  return std::move(outcomes_[index]);
+}
+
+void Batch::Work() {
+  while (true) {
+    size_t index = 0;
+    {
+      absl::MutexLock lock(&mutex_);
+      if (next_ >= done_.size()) return;
+      index = next_++;
+    }
+    Outcome outcome = Ask(index);
+    absl::MutexLock lock(&mutex_);
+    outcomes_[index] = std::move(outcome);
+    done_[index] = true;
+  }
+}
+
+Outcome Batch::Ask(size_t index) {
+  Outcome outcome;
+  outcome.files = items_[index];
+  Pictures pictures;
+  for (const std::string& file : outcome.files) {
+    auto picture = ReadPicture(file, in_, command_.connection.max_message_bytes);
+    if (!picture.ok()) {
+      outcome.answer = picture.status();
+      outcome.unreadable = file;
+      return outcome;
+    }
+    pictures.push_back(*std::move(picture));
+  }
+  outcome.answer = task_.ask(client_, pictures);
+  if (outcome.answer.ok() && !stems_.empty()) {
+    outcome.write_status = task_.write(pictures, *outcome.answer, stems_[index], outcome.written);
+  }
+  return outcome;
+}
+
+}  // namespace saccade::client

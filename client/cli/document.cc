@@ -1,0 +1,102 @@
+#include "client/cli/document.h"
+
+#include <variant>
+
+#include "client/cli/detection_formats.h"
+#include "client/cli/failure.h"
+#include "client/cli/json.h"
+
+namespace saccade::client {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json TimingsJson(const Timings& timings) {
+  return {{"decode", Milliseconds(timings.decode)},
+          {"queue", Milliseconds(timings.queue)},
+          {"infer", Milliseconds(timings.infer)},
+          {"total", Milliseconds(timings.total)},
+          {"round_trip", Milliseconds(timings.round_trip)}};
+}
+
+void AddResult(const Classification& answer, Json& json) {
+  json["classes"] = Json::array();
+  for (const ScoredClass& item : answer.classes) {
+    json["classes"].push_back(
+        {{"index", item.index}, {"label", item.label}, {"probability", Shortest(item.probability)}});
+  }
+}
+
+void AddResult(const Detections& answer, Json& json) {
+  json["detections"] = Json::array();
+  for (const Detection& item : answer.items) {
+    Json added = {{"class_index", item.class_index},
+                  {"label", item.label},
+                  {"score", Shortest(item.score)},
+                  {"box",
+                   {{"x_min", Shortest(item.box.x_min)},
+                    {"y_min", Shortest(item.box.y_min)},
+                    {"x_max", Shortest(item.box.x_max)},
+                    {"y_max", Shortest(item.box.y_max)}}}};
+    if (item.mask) {
+      added["mask"] = {{"size", {item.mask->height, item.mask->width}},
+                       {"counts", item.mask->counts},
+                       {"area", item.mask->area}};
+    }
+    json["detections"].push_back(std::move(added));
+  }
+}
+
+void AddResult(const Segmentation& answer, Json& json) {
+  json["areas"] = Json::array();
+  for (const ClassArea& area : answer.areas) {
+    json["areas"].push_back({{"class_index", area.class_index},
+                             {"label", area.label},
+                             {"pixels", area.pixels},
+                             {"fraction", Shortest(area.fraction)}});
+  }
+}
+
+void AddResult(const Disparity& answer, Json& json) {
+  json["disparity"] = {{"width", answer.width},
+                       {"height", answer.height},
+                       {"least", Shortest(answer.least)},
+                       {"most", Shortest(answer.most)},
+                       {"mean", Shortest(answer.mean)}};
+}
+
+Json ToJson(const Outcome& outcome) {
+  Json json = {{"file", outcome.files.front()}};
+  if (outcome.files.size() == 2) json["right"] = outcome.files.back();
+  if (!outcome.answer.ok()) {
+    const absl::Status& status = outcome.answer.status();
+    json["error"] = {{"code", outcome.unreadable ? "UNREADABLE_FILE" : CodeName(status.code())},
+                     {"message", std::string(status.message())}};
+    if (outcome.unreadable) json["error"]["file"] = *outcome.unreadable;
+    return json;
+  }
+  std::visit(
+      [&json](const auto& answer) {
+        json["picture"] = {{"width", answer.picture_width}, {"height", answer.picture_height}};
+        json["model_version"] = answer.version;
+        AddResult(answer, json);
+        json["timings_ms"] = TimingsJson(answer.timings);
+        json["batch_size"] = answer.batch_size;
+      },
+      *outcome.answer);
+  for (const Written& file : outcome.written) json[file.what] = file.path;
+  return json;
+}
+
+}  // namespace
+
+std::string Document(Format format, const std::string& model, const std::vector<Outcome>& outcomes) {
+  if (format == Format::kCoco) return Dump(CocoResults(outcomes));
+  if (format == Format::kRoboflow) return Dump(RoboflowPredictions(outcomes));
+  Json document = {{"version", 1}, {"model", model}};
+  document["results"] = Json::array();
+  for (const Outcome& outcome : outcomes) document["results"].push_back(ToJson(outcome));
+  return Dump(document);
+}
+
+}  // namespace saccade::client

@@ -1,0 +1,101 @@
+#include <algorithm>
+#include <cmath>
+#include <opencv2/core.hpp>
+#include <opencv2/imgproc.hpp>
+
+#include "absl/strings/str_format.h"
+#include "client/cli/drawing/canvas.h"
+#include "client/cli/drawing/drawing.h"
+
+namespace saccade::client {
+namespace {
+
+struct Range {
+  float least = 0;
+  float most = 1;
+};
+
+// Of the values that are numbers; wide enough to divide by.
+Range RangeOf(const std::vector<float>& values) {
+  Range range{INFINITY, -INFINITY};
+  for (const float value : values) {
+    if (!std::isfinite(value)) continue;
+    range.least = std::min(range.least, value);
+    range.most = std::max(range.most, value);
+  }
+  if (range.least > range.most) return {};
+  range.most = std::max(range.most, range.least + 1.0f / 256);
+  return range;
+}
+
+cv::Mat Turbo(const cv::Mat& shades) {
+  cv::Mat colors;
+  cv::applyColorMap(shades, colors, cv::COLORMAP_TURBO);
+  return colors;
+}
+
+cv::Mat ColorsOf(int width, int height, const std::vector<float>& values, const Range& range) {
+  cv::Mat shades(height, width, CV_8UC1);
+  cv::Mat missing(height, width, CV_8UC1, cv::Scalar(0));
+  for (size_t i = 0; i < values.size(); ++i) {
+    const bool known = std::isfinite(values[i]);
+    const float share = known ? (values[i] - range.least) / (range.most - range.least) : 0;
+    shades.data[i] = static_cast<uchar>(std::lround(255 * share));
+    missing.data[i] = known ? 0 : 255;
+  }
+  cv::Mat colors = Turbo(shades);
+  colors.setTo(cv::Scalar(0, 0, 0), missing);
+  return colors;
+}
+
+// 1, 2 or 5 times a power of ten: the smallest such that there are at most `count` steps.
+double StepFor(const Range& range, int count) {
+  const double least = (range.most - range.least) / count;
+  const double power = std::pow(10, std::floor(std::log10(least)));
+  for (const double factor : {1.0, 2.0, 5.0}) {
+    if (factor * power >= least) return factor * power;
+  }
+  return 10 * power;
+}
+
+// The colours from left to right, with numbers below in pixels.
+cv::Mat AddScale(const cv::Mat& map, const Range& range) {
+  const int row = std::max(20, map.cols / 36);
+  cv::Mat canvas = AddPanel(map, 3 * row);
+  const Font font(row * 0.42);
+  const std::string unit = "px";
+  const int left = row, right = canvas.cols - 2 * row - font.WidthOf(unit);
+  const cv::Rect bar(left, map.rows + row * 2 / 3, right - left, row * 2 / 3);
+  cv::Mat shades(1, bar.width, CV_8UC1);
+  for (int x = 0; x < bar.width; ++x)
+    shades.data[x] = static_cast<uchar>(255 * x / std::max(1, bar.width - 1));
+  cv::resize(Turbo(shades), canvas(bar), bar.size(), 0, 0, cv::INTER_NEAREST);
+
+  const int line = std::max(1, row / 20);
+  const int y = bar.y + bar.height + row / 3 + font.height();
+  const double step = StepFor(range, std::max(2, bar.width / (4 * row)));
+  const int digits = std::max(0, static_cast<int>(-std::floor(std::log10(step) + 1e-9)));
+  for (double at = std::ceil(range.least / step) * step; at <= range.most; at += step) {
+    const int x = left + cvRound((at - range.least) / (range.most - range.least) * (bar.width - 1));
+    cv::line(canvas, {x, bar.y + bar.height}, {x, bar.y + bar.height + row / 6}, kLight, line);
+    const std::string text = absl::StrFormat("%.*f", digits, at);
+    font.Write(canvas, text, {x - font.WidthOf(text) / 2, y}, kLight);
+  }
+  font.Write(canvas, unit, {right + row, bar.y + (bar.height + font.height()) / 2}, kLight);
+  return canvas;
+}
+
+}  // namespace
+
+absl::Status DrawDisparity(const Disparity& answer, const std::vector<float>& values,
+                           const std::string& path) {
+  return SaveDrawing(path, [&]() -> absl::StatusOr<cv::Mat> {
+    const Range range = RangeOf(values);
+    cv::Mat map = ColorsOf(answer.width, answer.height, values, range);
+    const double factor = Enlargement(map.size());
+    if (factor > 1) cv::resize(map, map, {}, factor, factor, cv::INTER_NEAREST);
+    return AddScale(map, range);
+  });
+}
+
+}  // namespace saccade::client

@@ -1,0 +1,31 @@
+// Answers as pictures, one PNG each. What cannot be decoded or written is told in the status. Thread-safe for
+// different paths.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "client/types.h"
+
+namespace saccade::client {
+
+// `picture` is the encoded one that the answer is about.
+
+// The picture with a panel below: a bar and a label a class.
+absl::Status DrawClasses(absl::string_view picture, const Classification& answer, const std::string& path);
+
+// The picture with every mask tinted and outlined in its class's colour, every box, and label and score at
+// it.
+absl::Status DrawDetections(absl::string_view picture, const Detections& answer, const std::string& path);
+
+// The picture under its classes in Pascal VOC's colours, and a legend below.
+absl::Status DrawSegmentation(absl::string_view picture, const Segmentation& answer, const std::string& path);
+
+// The disparities in the turbo colour map, black where there is none, and a scale below. `values` are those
+// of ReadDisparity.
+absl::Status DrawDisparity(const Disparity& answer, const std::vector<float>& values,
+                           const std::string& path);
+
+}  // namespace saccade::client

@@ -1,0 +1,138 @@
+#include "client/cli/drawing/drawing.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <filesystem>
+
+#include "client/cli/drawing/canvas.h"
+#include "client/cli/drawing/disparity_map.h"
+#include "client/cli/drawing/outline.h"
+#include "client/cli/drawing/palette.h"
+#include "client/cli/drawing/testing.h"
+#include "client/testing/encode_mask.h"
+
+namespace saccade::client {
+namespace {
+
+std::string TemporaryPng() {
+  const auto* test = ::testing::UnitTest::GetInstance()->current_test_info();
+  return std::filesystem::path(::testing::TempDir()) / (std::string(test->name()) + ".png");
+}
+
+TEST(VocColor, IsPascalVocs) {
+  EXPECT_EQ(VocColor(0), cv::Vec3b(0, 0, 0));
+  EXPECT_EQ(VocColor(1), cv::Vec3b(0, 0, 128));
+  EXPECT_EQ(VocColor(8), cv::Vec3b(0, 0, 64));
+  EXPECT_EQ(VocColor(15), cv::Vec3b(128, 128, 192));
+  EXPECT_EQ(VocColor(20), cv::Vec3b(128, 64, 0));
+  EXPECT_EQ(VocColor(255), cv::Vec3b(192, 224, 224));
+}
+
+TEST(BrightColor, DiffersBetweenNeighboursAndStaysInRange) {
+  for (int64_t i = -3; i < 100; ++i) {
+    const cv::Scalar one = BrightColor(i);
+    EXPECT_GT(cv::norm(one - BrightColor(i + 1)), 60) << i;
+    for (int channel = 0; channel < 3; ++channel) {
+      EXPECT_GE(one[channel], 0);
+      EXPECT_LE(one[channel], 255);
+    }
+  }
+}
+
+TEST(Outline, IsThatOfTheLargestPart) {
+  std::vector<uint8_t> pixels(20 * 30);
+  pixels[1 * 30 + 1] = 1;
+  for (int y = 5; y < 15; ++y) {
+    for (int x = 10; x < 22; ++x) pixels[y * 30 + x] = 1;
+  }
+  const std::vector<OutlinePoint> outline = OutlineOf(EncodeMask(20, 30, pixels));
+  ASSERT_EQ(outline.size(), 4u);
+  EXPECT_EQ(outline[0].x, 10);
+  EXPECT_EQ(outline[0].y, 5);
+  EXPECT_EQ(outline[2].x, 21);
+  EXPECT_EQ(outline[2].y, 14);
+  EXPECT_TRUE(OutlineOf({20, 30, "no mask", 0}).empty());
+}
+
+TEST(DisparityPng, KeepsZeroForWhatHasNoValue) {
+  const auto bytes = DisparityPng(4, 1, {NAN, 0, 1.5f, 1000});
+  ASSERT_TRUE(bytes.ok()) << bytes.status();
+  const cv::Mat png = cv::imdecode(std::vector<uint8_t>(bytes->begin(), bytes->end()), cv::IMREAD_UNCHANGED);
+  ASSERT_EQ(png.type(), CV_16UC1);
+  EXPECT_EQ(png.at<uint16_t>(0), 0);
+  EXPECT_EQ(png.at<uint16_t>(1), 1);
+  EXPECT_EQ(png.at<uint16_t>(2), 384);
+  EXPECT_EQ(png.at<uint16_t>(3), 65535);
+  Disparity answer;
+  answer.width = 4;
+  answer.height = 1;
+  answer.map = *bytes;
+  const auto values = ReadDisparity(answer);
+  ASSERT_TRUE(values.ok()) << values.status();
+  EXPECT_TRUE(std::isnan((*values)[0]));
+  EXPECT_EQ((*values)[2], 1.5f);
+}
+
+// A flat map has no range, and one without values has no least: both are drawn all the same.
+TEST(DrawDisparity, TakesMapsWithoutARange) {
+  Disparity answer;
+  answer.width = 8;
+  answer.height = 6;
+  for (const float value : {3.0f, NAN}) {
+    const std::string path = TemporaryPng();
+    ASSERT_TRUE(DrawDisparity(answer, std::vector<float>(48, value), path).ok());
+    const cv::Mat drawn = ReadPng(path);
+    EXPECT_EQ(drawn.cols, 360);
+    EXPECT_EQ(drawn.at<cv::Vec3b>(0, 0) == cv::Vec3b(0, 0, 0), std::isnan(value));
+  }
+}
+
+// A hundred detections all over a small picture, at its corners and beyond them.
+TEST(DrawDetections, FindsRoomForEveryTag) {
+  Detections answer;
+  answer.picture_width = 90;
+  answer.picture_height = 70;
+  for (int i = 0; i < 100; ++i) {
+    const auto at = static_cast<float>(i);
+    answer.items.push_back({{at - 10, at - 20, at + 20, at + 5}, 0.5f, i, std::string(i, 'w'), {}});
+  }
+  const std::string path = TemporaryPng();
+  const absl::Status status = DrawDetections(Encoded(PlainPicture(90, 70)), answer, path);
+  ASSERT_TRUE(status.ok()) << status;
+  EXPECT_EQ(ReadPng(path).size(), cv::Size(360, 280));
+}
+
+TEST(DrawSegmentation, CutsALongLegendShort) {
+  Segmentation answer;
+  answer.picture_width = answer.width = 64;
+  answer.picture_height = answer.height = 48;
+  answer.label_map = Encoded(cv::Mat(48, 64, CV_8UC1, cv::Scalar(7)));
+  for (int i = 0; i < 256; ++i) answer.areas.push_back({i, "", 12, 1.0f / 256});
+  const std::string path = TemporaryPng();
+  const absl::Status status = DrawSegmentation(Encoded(PlainPicture(64, 48)), answer, path);
+  ASSERT_TRUE(status.ok()) << status;
+  EXPECT_EQ(ReadPng(path).rows, 270 + 40 * 24 + 24);
+}
+
+// EXIF's sixth orientation: what lies is stood up, as the daemon does it.
+TEST(DecodePicture, StandsPicturesUp) {
+  const std::string jpeg = Encoded(PlainPicture(40, 20), ".jpg");
+  const std::string exif(
+      "\xff\xe1\0\x22"
+      "Exif\0\0"
+      "MM\0*\0\0\0\x08"
+      "\0\x01"
+      "\x01\x12\0\x03\0\0\0\x01\0\x06\0\0"
+      "\0\0\0\0",
+      36);
+  Answer answer;
+  answer.picture_width = 20;
+  answer.picture_height = 40;
+  const auto upright = DecodePicture(jpeg.substr(0, 2) + exif + jpeg.substr(2), answer);
+  ASSERT_TRUE(upright.ok()) << upright.status();
+  EXPECT_EQ(upright->size(), cv::Size(20, 40));
+}
+
+}  // namespace
+}  // namespace saccade::client

@@ -1,0 +1,31 @@
+// What sets one task's command apart from another's; what they share is in pictures.h.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "client/cli/outcome.h"
+#include "client/client.h"
+
+namespace saccade::client {
+
+// Files as they were read, in the order of the command line.
+using Pictures = std::vector<std::string>;
+
+// Both functions are called from several threads at once.
+struct Task {
+  // 2 for stereo: left and right in turn.
+  size_t pictures_an_item = 1;
+  // Sends one item.
+  std::function<absl::StatusOr<AnyAnswer>(Client& client, const Pictures& pictures)> ask;
+  // Draws the answer into files whose names begin with `stem`, and adds them to `written`. May drop from the
+  // answer what only drawing needed.
+  std::function<absl::Status(const Pictures& pictures, AnyAnswer& answer, const std::string& stem,
+                             std::vector<Written>& written)>
+      write;
+};
+
+}  // namespace saccade::client

@@ -1,0 +1,159 @@
+#include "client/testing/daemon_messages.h"
+
+#include <variant>
+
+namespace saccade::client {
+namespace {
+
+void ToProto(absl::Duration duration, google::protobuf::Duration* proto) {
+  absl::Duration rest;
+  proto->set_seconds(absl::IDivDuration(duration, absl::Seconds(1), &rest));
+  proto->set_nanos(static_cast<int32_t>(absl::ToInt64Nanoseconds(rest)));
+}
+
+v1::Model::State ToProto(ModelState state) {
+  switch (state) {
+    case ModelState::kLoading:
+      return v1::Model::LOADING;
+    case ModelState::kReady:
+      return v1::Model::READY;
+    case ModelState::kUnavailable:
+      return v1::Model::UNAVAILABLE;
+    case ModelState::kUnknown:
+      break;
+  }
+  return v1::Model::STATE_UNSPECIFIED;
+}
+
+DetectOptions FromProto(const v1::DetectionOptions& proto) {
+  DetectOptions options;
+  if (proto.has_score_threshold()) options.score_threshold = proto.score_threshold();
+  options.top_k = proto.top_k();
+  options.classes = {proto.classes().begin(), proto.classes().end()};
+  options.masks = proto.masks() != v1::DetectionOptions::NONE;
+  if (proto.has_mask_threshold()) options.mask_threshold = proto.mask_threshold();
+  return options;
+}
+
+SegmentOptions FromProto(const v1::SegmentationOptions& proto) {
+  SegmentOptions options;
+  if (proto.format() == v1::SegmentationOptions::RAW) options.format = LabelMapFormat::kRaw;
+  if (proto.format() == v1::SegmentationOptions::NONE) options.format = LabelMapFormat::kNone;
+  return options;
+}
+
+void Write(const Classification& answer, v1::PredictResponse& response) {
+  response.mutable_classification();
+  for (const ScoredClass& item : answer.classes) {
+    v1::Classification::Class* added = response.mutable_classification()->add_classes();
+    added->set_index(item.index);
+    added->set_label(item.label);
+    added->set_probability(item.probability);
+    added->set_logit(item.logit);
+  }
+}
+
+void Write(const Detections& answer, v1::PredictResponse& response) {
+  response.mutable_detections();
+  for (const Detection& item : answer.items) {
+    v1::Detection* added = response.mutable_detections()->add_detections();
+    added->mutable_box()->set_x_min(item.box.x_min);
+    added->mutable_box()->set_y_min(item.box.y_min);
+    added->mutable_box()->set_x_max(item.box.x_max);
+    added->mutable_box()->set_y_max(item.box.y_max);
+    added->set_score(item.score);
+    added->set_class_index(item.class_index);
+    added->set_label(item.label);
+    if (!item.mask) continue;
+    added->mutable_mask()->set_height(item.mask->height);
+    added->mutable_mask()->set_width(item.mask->width);
+    added->mutable_mask()->set_counts(item.mask->counts);
+    added->mutable_mask()->set_area(item.mask->area);
+  }
+}
+
+void Write(const Segmentation& answer, v1::PredictResponse& response) {
+  v1::Segmentation* proto = response.mutable_segmentation();
+  proto->set_width(answer.width);
+  proto->set_height(answer.height);
+  proto->set_label_map(answer.label_map);
+  proto->set_format(answer.format == LabelMapFormat::kPng   ? v1::SegmentationOptions::PNG
+                    : answer.format == LabelMapFormat::kRaw ? v1::SegmentationOptions::RAW
+                                                            : v1::SegmentationOptions::NONE);
+  for (const ClassArea& area : answer.areas) {
+    v1::Segmentation::Area* added = proto->add_areas();
+    added->set_class_index(area.class_index);
+    added->set_label(area.label);
+    added->set_pixels(area.pixels);
+    added->set_fraction(area.fraction);
+  }
+}
+
+void Write(const Disparity& answer, v1::PredictResponse& response) {
+  v1::Disparity* proto = response.mutable_disparity();
+  proto->set_width(answer.width);
+  proto->set_height(answer.height);
+  proto->set_map(answer.map);
+  proto->set_format(answer.format == DisparityFormat::kFloat ? v1::StereoOptions::FLOAT
+                                                             : v1::StereoOptions::PNG_16);
+  proto->set_least(answer.least);
+  proto->set_most(answer.most);
+  proto->set_mean(answer.mean);
+}
+
+}  // namespace
+
+FakeRequest FromRequest(const v1::PredictRequest& request) {
+  FakeRequest result;
+  result.model = request.model();
+  result.picture = request.has_stereo() ? request.stereo().left().encoded() : request.encoded();
+  result.right = request.stereo().right().encoded();
+  result.request = {request.version(), request.priority(), request.request_id()};
+  result.classify.top_k = request.classification().top_k();
+  result.detect = FromProto(request.detection());
+  result.segment = FromProto(request.segmentation());
+  if (request.stereo_options().format() == v1::StereoOptions::FLOAT) {
+    result.stereo.format = DisparityFormat::kFloat;
+  }
+  return result;
+}
+
+v1::PredictResponse ToResponse(const AnyAnswer& answer) {
+  v1::PredictResponse response;
+  const Answer& common = std::visit([](const auto& task) -> const Answer& { return task; }, answer);
+  response.set_model(common.model);
+  response.set_version(common.version);
+  response.set_request_id(common.request_id);
+  ToProto(common.timings.decode, response.mutable_timings()->mutable_decode());
+  ToProto(common.timings.queue, response.mutable_timings()->mutable_queue());
+  ToProto(common.timings.infer, response.mutable_timings()->mutable_infer());
+  ToProto(common.timings.total, response.mutable_timings()->mutable_total());
+  response.set_batch_size(common.batch_size);
+  response.set_picture_width(common.picture_width);
+  response.set_picture_height(common.picture_height);
+  std::visit([&response](const auto& task) { Write(task, response); }, answer);
+  return response;
+}
+
+v1::Model ToProto(const Model& model) {
+  v1::Model result;
+  result.set_name(model.name);
+  result.set_version(model.version);
+  result.set_state(ToProto(model.state));
+  result.set_reason(model.reason);
+  result.set_architecture(model.architecture);
+  result.set_task(model.task);
+  result.mutable_options()->insert(model.options.begin(), model.options.end());
+  result.set_input_width(model.input_width);
+  result.set_input_height(model.input_height);
+  result.set_buckets(model.buckets);
+  result.set_views(model.views);
+  result.set_classes(model.classes);
+  for (const std::string& label : model.labels) result.add_labels(label);
+  result.set_max_batch_size(model.max_batch_size);
+  result.set_queued(model.queued);
+  ToProto(model.load_duration, result.mutable_load_duration());
+  return result;
+}
+
+}  // namespace saccade::client

@@ -1,0 +1,14 @@
+// messages.h from the daemon's side, for tests that stand in for it.
+#pragma once
+
+#include "client/testing/fake_daemon.h"
+#include "client/types.h"
+#include "saccade/v1/vision.pb.h"
+
+namespace saccade::client {
+
+FakeRequest FromRequest(const v1::PredictRequest& request);
+v1::PredictResponse ToResponse(const AnyAnswer& answer);
+v1::Model ToProto(const Model& model);
+
+}  // namespace saccade::client

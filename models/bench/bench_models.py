@@ -1,0 +1,221 @@
+"""Times served networks beside their PyTorch twins: eager, torch.compile with frozen weights, and OpenVINO.
+
+usage: bench_models.py --build DIR [--filter TEXT] [--threads N] [--rounds N] [--without NAME]... [--json FILE]
+                       [--markdown FILE] [--list]
+
+Every candidate computes the same batch from the same weights; before anything is timed, its answer is compared with
+eager's. The candidates of a case take turns, round after round, so that what else the machine does touches all of
+them; medians are printed, and ratios to ours. A peer that cannot take a network says so in its row.
+"""
+
+import argparse
+import dataclasses
+import json
+import os
+import pathlib
+import platform
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+import warnings
+
+import torch
+from safetensors.torch import save_file
+from torch import nn
+
+from models.bench.twins import CASES, Case, prepared
+
+PEERS = ("eager", "torch.compile", "openvino")
+
+
+class Served:
+    """Our side, in a process of its own that computes when it is told to."""
+
+    def __init__(self, build: pathlib.Path, case: Case, network: nn.Module, pixels: torch.Tensor, threads: int):
+        self.folder = tempfile.TemporaryDirectory()
+        weights, batch = (str(pathlib.Path(self.folder.name) / name) for name in ("weights", "input"))
+        state = {name: tensor.contiguous().clone() for name, tensor in network.state_dict().items()}
+        save_file(state, weights)
+        self.weight_bytes = os.path.getsize(weights)
+        height, width = pixels.shape[-2:]
+        placements = torch.tensor([[height, width] * 3] * len(pixels), dtype=torch.float64)
+        save_file({"pixels": pixels.contiguous(), "placements": placements}, batch)
+        options = [f"{name}={value}" for name, value in case.options(height, width).items()]
+        command = [build / "bin" / "saccade_time_model", case.architecture, weights, batch, str(threads), *options]
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+                                        env={**os.environ, "GOMP_SPINCOUNT": "1000"})
+        loaded, milliseconds, peak, self.isa = self.process.stdout.readline().split()
+        assert loaded == "loaded"
+        self.load_seconds, self.peak_bytes = float(milliseconds) / 1000, int(peak)
+
+    def run(self) -> float:
+        self.process.stdin.write("run\n")
+        self.process.stdin.flush()
+        return float(self.process.stdout.readline())
+
+    def close(self):
+        self.process.stdin.close()
+        self.process.wait()
+        self.folder.cleanup()
+
+
+def compiled(twin: nn.Module, pixels: torch.Tensor):
+    import torch._inductor.config as inductor
+
+    inductor.freezing = True
+    torch._dynamo.reset()
+    return torch.compile(twin)
+
+
+def in_openvino(twin: nn.Module, pixels: torch.Tensor, threads: int):
+    import openvino
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        converted = openvino.convert_model(torch.jit.trace(twin, pixels, check_trace=False), example_input=pixels,
+                                           input=list(pixels.shape))
+    # In single precision like everybody else: on some processors the default is bfloat16.
+    settings = {"INFERENCE_PRECISION_HINT": "f32", "PERFORMANCE_HINT": "LATENCY", "INFERENCE_NUM_THREADS": threads}
+    request = openvino.compile_model(converted, "CPU", settings).create_infer_request()
+
+    def run(x: torch.Tensor):
+        outputs = request.infer({0: x.numpy()}, share_inputs=True, share_outputs=True)
+        return [torch.from_numpy(outputs[port]) for port in outputs]
+
+    return run
+
+
+def require_agreement(name: str, got: torch.Tensor, expected: torch.Tensor):
+    if got.shape != expected.shape:
+        raise RuntimeError(f"{name} answered {list(got.shape)}, eager {list(expected.shape)}")
+    error = ((got.double() - expected.double()).norm() / expected.double().norm()).item()
+    if not error < 1e-3:
+        raise RuntimeError(f"{name} differs from eager by {error:.1e}")
+
+
+def milliseconds(run) -> float:
+    start = time.perf_counter()
+    run()
+    return 1000 * (time.perf_counter() - start)
+
+
+@dataclasses.dataclass
+class Row:
+    case: str
+    shape: str
+    ours: float
+    peers: dict
+    load_seconds: float
+    peak_ratio: float
+
+
+def first(answer) -> torch.Tensor:
+    return answer if isinstance(answer, torch.Tensor) else answer[0]
+
+
+def time_case(case: Case, batch: int, height: int, width: int, arguments) -> tuple[Row, str]:
+    network, twin = case.build(height, width, batch)
+    pixels = prepared(case, batch, height, width)
+    candidates, remarks = {}, {}
+    expected = first(twin(pixels))
+    for name in PEERS:
+        if name in arguments.without:
+            continue
+        try:
+            if name == "eager":
+                candidate = twin
+            elif name == "torch.compile":
+                candidate = compiled(twin, pixels)
+            else:
+                candidate = in_openvino(twin, pixels, arguments.threads)
+            for _ in range(2):  # what is built at the first call is built now
+                require_agreement(name, first(candidate(pixels)), expected)
+            candidates[name] = lambda candidate=candidate: milliseconds(lambda: candidate(pixels))
+        except Exception as error:  # a peer's own limits are a finding, not an end
+            remarks[name] = f"{type(error).__name__}: {str(error).strip().splitlines()[0][:100]}"
+            print(f"  {name}: {remarks[name]}", file=sys.stderr)
+    served = Served(arguments.build, case, network, pixels, arguments.threads)
+    try:
+        served.run()
+        times = {"saccade": []} | {name: [] for name in candidates}
+        for _ in range(arguments.rounds):
+            times["saccade"].append(served.run())
+            for name, run in candidates.items():
+                times[name].append(run())
+    finally:
+        served.close()
+    medians = {name: statistics.median(values) for name, values in times.items()}
+    peers = {name: medians.get(name, remarks.get(name)) for name in PEERS if name not in arguments.without}
+    row = Row(case.name, f"{batch}x{height}x{width}", medians["saccade"], peers, served.load_seconds,
+              served.peak_bytes / served.weight_bytes)
+    return row, served.isa
+
+
+def cell(value, ours: float) -> str:
+    return f"{value:.0f} ms, {value / ours:.2f}x" if isinstance(value, float) else "cannot" if value else "-"
+
+
+def table(rows: list[Row], peers: list[str]) -> str:
+    lines = ["| network | batch | saccade | " + " | ".join(peers) + " | load | peak / weights |",
+             "|---|---|---|" + "---|" * (len(peers) + 2)]
+    for row in rows:
+        cells = [cell(row.peers.get(name), row.ours) for name in peers]
+        lines.append(f"| {row.case} | {row.shape} | {row.ours:.0f} ms | " + " | ".join(cells) +
+                     f" | {row.load_seconds:.1f} s | {row.peak_ratio:.2f} |")
+    return "\n".join(lines)
+
+
+def processor() -> str:
+    for line in pathlib.Path("/proc/cpuinfo").read_text().splitlines():
+        if line.startswith("model name"):
+            return line.split(":")[1].strip()
+    return platform.processor()
+
+
+def heading(isa: str, arguments) -> str:
+    versions = f"PyTorch {torch.__version__}"
+    if "openvino" not in arguments.without:
+        import openvino
+        versions += f", OpenVINO {openvino.__version__.split('-')[0]}"
+    return (f"{processor()}, {arguments.threads} threads, kernels for {isa}, float32; {versions}. Medians of "
+            f"{arguments.rounds} rounds, candidates in turns. \"1.70x\": it takes 1.7 times as long as ours.\n")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--build", type=pathlib.Path, default=pathlib.Path("build/release"))
+    parser.add_argument("--filter", default="", help="only cases whose NAME/BATCHxHEIGHTxWIDTH holds this")
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--without", action="append", default=[], choices=PEERS)
+    parser.add_argument("--json", type=pathlib.Path)
+    parser.add_argument("--markdown", type=pathlib.Path)
+    parser.add_argument("--list", action="store_true")
+    arguments = parser.parse_args()
+    torch.set_num_threads(arguments.threads)
+    chosen = [(case, batch, height, width) for case in CASES for height, width in case.sizes for batch in case.batches
+              if arguments.filter in f"{case.name}/{batch}x{height}x{width}"]
+    if arguments.list or not chosen:
+        for case, batch, height, width in chosen:
+            print(f"{case.name}/{batch}x{height}x{width}")
+        return 0 if chosen else f"no case holds '{arguments.filter}'"
+    rows, isa = [], ""
+    peers = [name for name in PEERS if name not in arguments.without]
+    with torch.no_grad():
+        for index, (case, batch, height, width) in enumerate(chosen):
+            print(f"[{index + 1}/{len(chosen)}] {case.name}/{batch}x{height}x{width}", file=sys.stderr, flush=True)
+            row, isa = time_case(case, batch, height, width, arguments)
+            rows.append(row)
+            print(table([row], peers).splitlines()[-1], flush=True)
+            # Written after every case: a long run that is stopped leaves what it found.
+            if arguments.json:
+                arguments.json.write_text(json.dumps([dataclasses.asdict(row) for row in rows], indent=1) + "\n")
+            if arguments.markdown:
+                arguments.markdown.write_text(heading(isa, arguments) + "\n" + table(rows, peers) + "\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,96 @@
+// Times a served model for bench_models.py, which asks for one pass at a time so that its peers take turns:
+//   saccade_time_model ARCHITECTURE WEIGHTS INPUT THREADS [OPTION=VALUE]...
+// INPUT is a batch as models/tools/batch_file.h has it. Prints "loaded MILLISECONDS PEAK_BYTES ISA", where
+// the peak is of this process's own memory while it loaded; then, for each line "run" on its input, the
+// milliseconds of one pass. A picture that fails is an error.
+#include <ATen/Parallel.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdio>
+#include <exception>
+#include <fstream>
+#include <iostream>
+#include <stdexcept>
+#include <string>
+
+#include "kernels/common/cpu_isa.h"
+#include "models/model.h"
+#include "models/registry.h"
+#include "models/tools/batch_file.h"
+
+namespace saccade::models {
+namespace {
+
+Options ParseOptions(int argc, char** argv, int first) {
+  Options options;
+  for (int i = first; i < argc; ++i) {
+    const std::string option = argv[i];
+    const size_t equals = option.find('=');
+    if (equals == std::string::npos) throw std::runtime_error(option + ": expected OPTION=VALUE");
+    options[option.substr(0, equals)] = option.substr(equals + 1);
+  }
+  return options;
+}
+
+class Stopwatch {
+ public:
+  double Milliseconds() const {
+    return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start_).count();
+  }
+
+ private:
+  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+};
+
+// A line of /proc/self/status, in bytes.
+int64_t StatusBytes(const std::string& name) {
+  std::ifstream status("/proc/self/status");
+  std::string line;
+  while (std::getline(status, line)) {
+    if (line.starts_with(name + ":")) return std::stoll(line.substr(name.size() + 1)) * 1024;
+  }
+  throw std::runtime_error("/proc/self/status has no " + name);
+}
+
+void RequireAnswers(const std::vector<TaskResult>& results) {
+  for (const TaskResult& result : results) {
+    if (const auto* failure = std::get_if<Failure>(&result)) throw std::runtime_error(failure->message);
+  }
+}
+
+void Serve(int argc, char** argv) {
+  if (argc < 5) throw std::runtime_error("expected ARCHITECTURE WEIGHTS INPUT THREADS [OPTION=VALUE]...");
+  at::set_num_threads(std::stoi(argv[4]));
+  // The peak counts from here: what LibTorch itself takes is not the model's.
+  std::ofstream("/proc/self/clear_refs") << "5";
+  const int64_t before = StatusBytes("VmRSS");
+  const Stopwatch loading;
+  const auto model = Load(argv[1], ParseOptions(argc, argv, 5), argv[2]);
+  std::cout << "loaded " << loading.Milliseconds() << " " << StatusBytes("VmHWM") - before << " "
+            << kernels::CpuIsaName(kernels::BestCpuIsa()) << std::endl;
+
+  const Batch batch = ReadBatch(argv[3]);
+  std::string command;
+  while (std::getline(std::cin, command)) {
+    if (command != "run") throw std::runtime_error("expected 'run', got '" + command + "'");
+    const Stopwatch running;
+    const std::vector<TaskResult> results = model->Run(batch);
+    const double took = running.Milliseconds();
+    RequireAnswers(results);
+    std::cout << took << std::endl;
+  }
+}
+
+}  // namespace
+}  // namespace saccade::models
+
+int main(int argc, char** argv) {
+  try {
+    saccade::models::Serve(argc, argv);
+    return 0;
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "saccade_time_model: %s\n", error.what());
+    return 1;
+  }
+}

@@ -1,0 +1,77 @@
+"""What bench_models.py times: networks, sizes, and each twin as a function of one prepared batch."""
+
+import dataclasses
+
+import torch
+from torch import nn
+from torchvision.models.detection.image_list import ImageList
+
+from models.reference import build
+from models.reference.served import settle, smooth_pictures
+
+
+class Detector(nn.Module):
+    """A detector behind its preparation of pictures: boxes, scores, classes and small masks, picture after picture."""
+
+    def __init__(self, network: nn.Module):
+        super().__init__()
+        self.network = network
+
+    def forward(self, pixels: torch.Tensor) -> list[torch.Tensor]:
+        sizes = [(int(pixels.shape[2]), int(pixels.shape[3]))] * len(pixels)
+        images = ImageList(pixels, sizes)
+        features = self.network.backbone(pixels, sizes)
+        proposals, _ = self.network.rpn(images, features)
+        found, _ = self.network.roi_heads(features, proposals, sizes)
+        return [picture[part] for picture in found for part in ("boxes", "scores", "labels", "masks")]
+
+
+@dataclasses.dataclass(frozen=True)
+class Case:
+    name: str
+    architecture: str
+    sizes: tuple  # of the network's input, height and width
+    fixed: dict = dataclasses.field(default_factory=dict)  # options
+    channels: int = 3
+    batches: tuple = (1, 4)
+
+    def options(self, height: int, width: int) -> dict:
+        if self.architecture == "sanet":
+            return {**self.fixed, "input_size": height}
+        return dict(self.fixed)
+
+    def build(self, height: int, width: int, batch: int) -> tuple[nn.Module, nn.Module]:
+        """The network, and the twin that is timed. Random weights of a size that training would leave: signals of
+        order one, and as many detections as a busy picture has."""
+        torch.manual_seed(1)
+        network = build(self.architecture, **self.options(height, width))
+        generator = torch.Generator().manual_seed(2)
+        small = smooth_pictures(2, min(height, 256), min(width, 320), generator, self.channels)
+        for module in network.modules():
+            if type(module).__name__ == "EfficientAttention" and isinstance(module.out, (nn.Conv2d, nn.Conv3d)):
+                nn.init.normal_(module.out.weight, 0, 0.05)
+        if not self.architecture.startswith("ea_mask_rcnn"):
+            settle(network, [small])
+            return network, network
+        settle(network, [small], run=network.backbone)
+        nn.init.normal_(network.rpn.head.cls_logits.weight, 0, 0.05)
+        nn.init.normal_(network.roi_heads.box_predictor.cls_score.weight, 0, 0.2)
+        return network, Detector(network).eval()
+
+
+def prepared(case: Case, batch: int, height: int, width: int) -> torch.Tensor:
+    return smooth_pictures(batch, height, width, torch.Generator().manual_seed(3), case.channels)
+
+
+DETECTOR_SIZES = ((896, 1280), (800, 1088))
+CASES = [
+    Case("sanet", "sanet", ((224, 224), (320, 320))),
+    Case("mask_rcnn_r50", "ea_mask_rcnn_r50", DETECTOR_SIZES, {"attention": "none", "fpn": "torchvision"}),
+    Case("ea_mask_rcnn_r50", "ea_mask_rcnn_r50", DETECTOR_SIZES),
+    Case("ea_mask_rcnn_r101", "ea_mask_rcnn_r101", DETECTOR_SIZES[1:], batches=(1,)),
+    Case("ea_mask_rcnn_x101", "ea_mask_rcnn_x101", DETECTOR_SIZES[1:], batches=(1,)),
+    Case("deeplabv2, aspp", "deeplabv2_kao_kv", ((321, 321), (513, 513)), {"head": "aspp"}),
+    Case("deeplabv2_kao_kv", "deeplabv2_kao_kv", ((321, 321), (513, 513))),
+    Case("deeplabv2_kao_qkv", "deeplabv2_kao_qkv", ((321, 321), (513, 513))),
+    Case("ea_psmnet", "ea_psmnet", ((256, 512), (544, 960)), channels=6),
+]

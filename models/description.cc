@@ -1,0 +1,19 @@
+#include "models/description.h"
+
+namespace saccade::models {
+
+const char* TaskName(Task task) {
+  switch (task) {
+    case Task::kDetection:
+      return "detection";
+    case Task::kSegmentation:
+      return "segmentation";
+    case Task::kStereo:
+      return "stereo";
+    case Task::kClassification:
+      break;
+  }
+  return "classification";
+}
+
+}  // namespace saccade::models

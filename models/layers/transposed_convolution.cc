@@ -1,0 +1,45 @@
+#include "models/layers/transposed_convolution.h"
+
+#include <ATen/core/List.h>
+#include <ATen/core/dispatch/Dispatcher.h>
+
+#include <optional>
+#include <string_view>
+#include <vector>
+
+namespace saccade::models {
+namespace {
+
+// As with layers/convolution.cc, oneDNN's packed form is reachable as operators.
+using Scalars = c10::List<std::optional<at::Scalar>>;
+using OptionalText = std::optional<std::string_view>;
+using Reorder = at::Tensor(const at::Tensor&, at::IntArrayRef, at::IntArrayRef, at::IntArrayRef,
+                           at::IntArrayRef, int64_t, at::OptionalIntArrayRef);
+using Pointwise = at::Tensor(const at::Tensor&, const at::Tensor&, const std::optional<at::Tensor>&,
+                             at::IntArrayRef, at::IntArrayRef, at::IntArrayRef, at::IntArrayRef, int64_t,
+                             std::string_view, Scalars, OptionalText);
+
+template <typename Signature>
+c10::TypedOperatorHandle<Signature> Operator(const char* name) {
+  return c10::Dispatcher::singleton().findSchemaOrThrow(name, "").typed<Signature>();
+}
+
+const std::vector<int64_t> kOnes = {1, 1, 1};
+const std::vector<int64_t> kTwos = {2, 2, 2};
+
+}  // namespace
+
+TransposedConvolution::TransposedConvolution(const at::Tensor& weight, const Affine& affine)
+    : bias_(affine.shift.to(at::kFloat).contiguous()) {
+  static const auto reorder = Operator<Reorder>("mkldnn::_reorder_convolution_transpose_weight");
+  const at::Tensor folded = weight.to(at::kDouble).mul(affine.scale.view({1, -1, 1, 1, 1})).to(at::kFloat);
+  packed_weight_ = reorder.call(folded.contiguous(), kOnes, kOnes, kTwos, kOnes, /*groups=*/1, std::nullopt);
+}
+
+at::Tensor TransposedConvolution::operator()(const at::Tensor& x) const {
+  static const auto pointwise = Operator<Pointwise>("mkldnn::_convolution_transpose_pointwise");
+  return pointwise.call(x, packed_weight_, bias_, kOnes, kOnes, kTwos, kOnes, /*groups=*/1, "none", Scalars(),
+                        "");
+}
+
+}  // namespace saccade::models

@@ -1,0 +1,39 @@
+#include "models/networks/deeplab/deeplab.h"
+
+#include "models/networks/deeplab/describe.h"
+#include "models/networks/deeplab/network.h"
+#include "models/networks/deeplab/table.h"
+
+namespace saccade::models {
+namespace {
+
+class DeepLab : public Model {
+ public:
+  DeepLab(Description description, const DeepLabOptions& options, const TensorMap& tensors)
+      : description_(std::move(description)), network_(options, tensors) {}
+
+  const Description& description() const override { return description_; }
+
+  std::vector<TaskResult> Run(const Batch& batch) const override {
+    return Segment(description_, batch, [this](const Batch& pictures) { return network_(pictures); });
+  }
+
+ private:
+  Description description_;
+  DeepLabNetwork network_;
+};
+
+}  // namespace
+
+std::unique_ptr<Model> LoadDeepLab(const std::string& architecture, const Options& options,
+                                   const std::string& weights_path, const std::vector<std::string>& labels) {
+  const DeepLabOptions parsed = ParseDeepLabOptions(architecture, options);
+  Description description = DescribeDeepLab(architecture, options, labels);
+  Ledger ledger;
+  RecordDeepLab(parsed, {description.input.height, description.input.width}, ledger);
+  // A backbone is often saved with the classifier that it was trained with.
+  const LoadedWeights weights = LoadWeights(weights_path, ledger.tensors(), {.unused = {"fc."}});
+  return std::make_unique<DeepLab>(std::move(description), parsed, weights.tensors);
+}
+
+}  // namespace saccade::models

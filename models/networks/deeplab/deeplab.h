@@ -1,0 +1,17 @@
+// DeepLabV2 with Kronecker attention as its output layer, served: "Kronecker Attention Networks",
+// section 4.6.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "models/model.h"
+
+namespace saccade::models {
+
+// As models/registry.h says of Load; `architecture` is deeplabv2_kao_kv or deeplabv2_kao_qkv.
+std::unique_ptr<Model> LoadDeepLab(const std::string& architecture, const Options& options,
+                                   const std::string& weights_path, const std::vector<std::string>& labels);
+
+}  // namespace saccade::models

@@ -1,0 +1,18 @@
+// What DeepLabV2 is, worked out from its table alone. No LibTorch here.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "models/counts.h"
+#include "models/description.h"
+
+namespace saccade::models {
+
+// As models/registry.h says of the functions of the same names; `architecture` is deeplabv2_kao_kv or
+// deeplabv2_kao_qkv.
+Description DescribeDeepLab(const std::string& architecture, const Options& options,
+                            const std::vector<std::string>& labels);
+Counts CountDeepLab(const std::string& architecture, const Options& options);
+
+}  // namespace saccade::models

@@ -1,0 +1,75 @@
+#include "models/networks/deeplab/head.h"
+
+#include "kernels/kao/kao.h"
+#include "models/networks/deeplab/table.h"
+
+namespace saccade::models {
+namespace {
+
+std::string KindOf(const DeepLabOptions& options) {
+  if (options.head == DeepLabHead::kKao) return options.kao;
+  return options.head == DeepLabHead::kAttentionPool ? "pool" : "softmax";
+}
+
+// A copy: the weights must not keep the whole file mapped.
+at::Tensor Own(const at::Tensor& tensor) { return tensor.to(at::kFloat).clone(at::MemoryFormat::Contiguous); }
+
+// Multiplies each head's rows, of a matrix or a bias, by its entry of `scale`.
+at::Tensor ScaleHeads(const at::Tensor& rows, const at::Tensor& scale) {
+  const at::Tensor each = scale.repeat_interleave(rows.size(0) / scale.size(0));
+  return rows.to(at::kDouble).flatten(1).mul(each.unsqueeze(1)).to(at::kFloat).contiguous();
+}
+
+}  // namespace
+
+AsppHead::AsppHead(const TensorMap& tensors) {
+  int index = 0;
+  for (const int64_t dilation : kAsppDilations) {
+    convolutions_.push_back(
+        BiasedConvolution(tensors, "layer5.conv2d_list." + std::to_string(index++), {.dilation = dilation}));
+  }
+}
+
+at::Tensor AsppHead::operator()(const FeatureMap& x) const {
+  at::Tensor scores = convolutions_.front()(x.values);
+  for (size_t i = 1; i < convolutions_.size(); ++i) scores = convolutions_[i].AddedTo(scores, x.values);
+  return scores;
+}
+
+AttentionHead::AttentionHead(const DeepLabOptions& options, const TensorMap& tensors)
+    : kind_(KindOf(options)),
+      kronecker_(options.head == DeepLabHead::kKao),
+      heads_(options.heads),
+      reduce_(NormedConvolution(tensors, "layer5.reduce.conv", "layer5.reduce.bn",
+                                {.activation = Activation::kRelu}, options.epsilon)),
+      classifier_(BiasedConvolution(tensors, "layer5.classifier", {})) {
+  const auto own = [&](const char* name) { return Own(tensors.at(std::string("layer5.attention.") + name)); };
+  weights_.query_weight = own("query.weight");
+  weights_.query_bias = own("query.bias");
+  weights_.key_weight = own("key.weight");
+  weights_.value_weight = own("value.weight");
+  weights_.value_bias = own("value.bias");
+  // What the batch norm adds is the same for all coefficients of a softmax: its scale is all that remains.
+  const at::Tensor scale = FoldBatchNorm(tensors, "layer5.attention.coefficients.", options.epsilon).scale;
+  if (kronecker_) {
+    coefficient_scale_ = scale.to(at::kFloat);
+  } else {
+    weights_.query_weight = ScaleHeads(*weights_.query_weight, scale);
+    weights_.query_bias = ScaleHeads(weights_.query_bias->unsqueeze(1), scale).flatten();
+  }
+}
+
+at::Tensor AttentionHead::Attend(const at::Tensor& x, const at::Tensor& valid) const {
+  if (!kronecker_) {
+    return kernels::attention_module(x, kind_, weights_, heads_, 1.0, /*residual=*/true, valid);
+  }
+  return kernels::kao_module(x, kind_, weights_.query_weight, weights_.key_weight, weights_.value_weight,
+                             weights_.query_bias, weights_.value_bias, coefficient_scale_, std::nullopt,
+                             std::nullopt, heads_, /*residual=*/true, valid);
+}
+
+at::Tensor AttentionHead::operator()(const FeatureMap& x) const {
+  return classifier_(Attend(reduce_(x.values), x.extents.AsValid()));
+}
+
+}  // namespace saccade::models

@@ -1,0 +1,27 @@
+// DeepLabV2 with weights: from pictures to the classes' scores, eight pixels apart.
+#pragma once
+
+#include <variant>
+
+#include "models/model.h"
+#include "models/networks/deeplab/head.h"
+#include "models/networks/deeplab/options.h"
+#include "models/networks/resnet/resnet.h"
+#include "models/tasks/segment.h"
+#include "models/weights/weights.h"
+
+namespace saccade::models {
+
+// Immutable; calls may run at once on several threads.
+class DeepLabNetwork {
+ public:
+  DeepLabNetwork(const DeepLabOptions& options, const TensorMap& tensors);
+
+  ScoreMaps operator()(const Batch& batch) const;
+
+ private:
+  Resnet backbone_;
+  std::variant<AsppHead, AttentionHead> head_;
+};
+
+}  // namespace saccade::models

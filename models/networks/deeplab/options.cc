@@ -1,0 +1,99 @@
+#include "models/networks/deeplab/options.h"
+
+#include <charconv>
+#include <optional>
+#include <sstream>
+#include <string_view>
+
+#include "models/error.h"
+#include "models/networks/option_reader.h"
+
+namespace saccade::models {
+namespace {
+
+constexpr int64_t kMostBlocks = 64;
+constexpr const char* kHeadNames[] = {"kao", "attention", "attention_pool", "aspp"};
+
+DeepLabHead HeadOf(const std::string& name) {
+  int head = 0;
+  while (name != kHeadNames[head]) ++head;
+  return static_cast<DeepLabHead>(head);
+}
+
+std::optional<std::array<int64_t, 4>> ReadBlocks(std::string_view text) {
+  std::array<int64_t, 4> blocks = {};
+  const char* at = text.data();
+  const char* end = at + text.size();
+  for (size_t stage = 0; stage < blocks.size(); ++stage) {
+    if (stage > 0) {
+      if (at == end || *at != ',') return std::nullopt;
+      ++at;
+    }
+    const auto [stopped, error] = std::from_chars(at, end, blocks[stage]);
+    if (error != std::errc() || blocks[stage] < 1 || blocks[stage] > kMostBlocks) return std::nullopt;
+    at = stopped;
+  }
+  if (at != end) return std::nullopt;
+  return blocks;
+}
+
+std::string BlocksText(const std::array<int64_t, 4>& blocks) {
+  std::ostringstream text;
+  for (size_t stage = 0; stage < blocks.size(); ++stage) text << (stage > 0 ? "," : "") << blocks[stage];
+  return text.str();
+}
+
+std::string NumberText(double number) {
+  std::ostringstream text;
+  text << number;
+  return text.str();
+}
+
+}  // namespace
+
+DeepLabOptions ParseDeepLabOptions(const std::string& architecture, const Options& options) {
+  OptionReader reader(architecture, options);
+  DeepLabOptions parsed;
+  parsed.kao = architecture.ends_with("_qkv") ? "qkv" : "kv";
+  parsed.head = HeadOf(reader.Choice("head", "kao", {std::begin(kHeadNames), std::end(kHeadNames)}));
+  parsed.classes = reader.Integer("classes", parsed.classes, 1, 255);
+  parsed.head_channels = reader.Integer("head_channels", parsed.head_channels, 8, 2048);
+  parsed.heads = reader.Integer("heads", parsed.heads, 1, 64);
+  parsed.long_side = reader.Integer("long_side", parsed.long_side, 64, 8192);
+  const std::string buckets =
+      reader.Text("buckets", AsText(parsed.buckets), "stride:N or sizes as 512x384,384x512");
+  parsed.exact = reader.Choice("exact", "false", {"true", "false"}) == "true";
+  parsed.width = reader.Number("width", parsed.width, 0.125, 2);
+  const std::string blocks =
+      reader.Text("blocks", BlocksText(parsed.blocks), "four numbers from 1 to 64 as 3,4,23,3");
+  parsed.epsilon = reader.Number("batch_norm_epsilon", parsed.epsilon, 1e-9, 0.1);
+  reader.RefuseOthers();
+
+  parsed.buckets = ParseBuckets(architecture, buckets);
+  const auto counts = ReadBlocks(blocks);
+  if (!counts) {
+    throw LoadError(architecture + ": option blocks is '" + blocks +
+                    "'; expected four numbers from 1 to 64 with commas between them, as 3,4,23,3");
+  }
+  parsed.blocks = *counts;
+  if (parsed.head_channels % parsed.heads != 0) {
+    throw LoadError(architecture + ": option head_channels is " + std::to_string(parsed.head_channels) +
+                    "; expected a multiple of heads, which is " + std::to_string(parsed.heads));
+  }
+  return parsed;
+}
+
+Options AsText(const DeepLabOptions& options) {
+  return {{"head", kHeadNames[static_cast<int>(options.head)]},
+          {"classes", std::to_string(options.classes)},
+          {"head_channels", std::to_string(options.head_channels)},
+          {"heads", std::to_string(options.heads)},
+          {"long_side", std::to_string(options.long_side)},
+          {"buckets", AsText(options.buckets)},
+          {"exact", options.exact ? "true" : "false"},
+          {"width", NumberText(options.width)},
+          {"blocks", BlocksText(options.blocks)},
+          {"batch_norm_epsilon", NumberText(options.epsilon)}};
+}
+
+}  // namespace saccade::models

@@ -1,0 +1,86 @@
+#include "models/networks/mask_rcnn/checkpoint.h"
+
+#include <array>
+#include <string_view>
+
+#include "models/error.h"
+
+namespace saccade::models {
+namespace {
+
+// Until 2022 a convolution stood where a block of one stands now.
+struct Renaming {
+  std::string_view before;  // followed by a level for the pyramid's two
+  std::string_view after;
+};
+
+constexpr std::array<std::string_view, 2> kPyramidBlocks = {"backbone.fpn.inner_blocks.",
+                                                            "backbone.fpn.layer_blocks."};
+constexpr std::array<Renaming, 2> kProposalConvolution = {
+    {{"rpn.head.conv.weight", "rpn.head.conv.0.0.weight"}, {"rpn.head.conv.bias", "rpn.head.conv.0.0.bias"}}};
+constexpr std::string_view kMaskLayer = "roi_heads.mask_head.mask_fcn";
+
+bool IsParameter(std::string_view name) { return name == "weight" || name == "bias"; }
+
+// "3.weight" to PREFIX + "3.0.weight", numbers counted from `first`; empty if it is nothing of the kind.
+std::string WithinBlock(std::string_view prefix, std::string_view rest, int first) {
+  if (rest.size() < 3 || rest[1] != '.' || !IsParameter(rest.substr(2))) return "";
+  const int number = rest[0] - '0' - first;
+  if (number < 0 || number > 3) return "";
+  return std::string(prefix) + std::to_string(number) + ".0." + std::string(rest.substr(2));
+}
+
+// What a file's names tell of its pyramid.
+struct SeenNames {
+  bool pyramid = false;
+  bool top = false;
+
+  void Note(const std::string& name) {
+    if (name == LateralName(0) + ".weight") pyramid = true;
+    if (name == std::string(kTopName) + ".weight") top = true;
+  }
+};
+
+// Empty if the form is the one that was asked for, as far as one can tell.
+std::string Hint(const SeenNames& seen, bool paper) {
+  if (!seen.pyramid || seen.top == paper) return "";
+  return paper ? "\nThey have no " + std::string(kTopName) +
+                     ": if they come from torchvision, set the option fpn to torchvision."
+               : "\nThey have " + std::string(kTopName) +
+                     ", which the paper's pyramid has alone: set the option fpn to paper.";
+}
+
+}  // namespace
+
+std::string PresentName(const std::string& name) {
+  const std::string_view text = name;
+  std::string present;
+  for (const std::string_view block : kPyramidBlocks) {
+    if (text.starts_with(block)) present = WithinBlock(block, text.substr(block.size()), 0);
+  }
+  for (const Renaming& renaming : kProposalConvolution) {
+    if (text == renaming.before) present = renaming.after;
+  }
+  if (text.starts_with(kMaskLayer)) {
+    present = WithinBlock("roi_heads.mask_head.", text.substr(kMaskLayer.size()), 1);
+  }
+  return present.empty() ? name : present;
+}
+
+LoadedWeights LoadMaskRcnnWeights(const std::string& path, const MaskRcnnTable& table) {
+  Ledger ledger;
+  RecordMaskRcnn(table, ledger);
+  SeenNames seen;
+  const auto rename = [&seen](const std::string& name) {
+    std::string present = PresentName(name);
+    seen.Note(present);
+    return present;
+  };
+  try {
+    return LoadWeights(path, ledger.tensors(), {.rename = rename});
+  } catch (const LoadError& error) {
+    throw LoadError(error.what() + Hint(seen, table.options.paper_pyramid));
+  }
+}
+
+}  // namespace saccade::models

@@ -1,0 +1,37 @@
+#include "models/networks/mask_rcnn/linear.h"
+
+#include <ATen/core/List.h>
+#include <ATen/core/dispatch/Dispatcher.h>
+
+#include <optional>
+#include <string_view>
+
+namespace saccade::models {
+namespace {
+
+// Half the time of ATen's product at a box head's size, and oneDNN's 1x1 convolution is no faster.
+using Scalars = c10::List<std::optional<at::Scalar>>;
+using Reorder = at::Tensor(const at::Tensor&, std::optional<int64_t>);
+using Pointwise = at::Tensor(const at::Tensor&, const at::Tensor&, const std::optional<at::Tensor>&,
+                             std::string_view, Scalars, std::optional<std::string_view>);
+
+template <typename Signature>
+c10::TypedOperatorHandle<Signature> Operator(const char* name) {
+  return c10::Dispatcher::singleton().findSchemaOrThrow(name, "").typed<Signature>();
+}
+
+}  // namespace
+
+Linear::Linear(const at::Tensor& weight, const at::Tensor& bias, Activation activation)
+    : activation_(activation), bias_(bias.to(at::kFloat).clone(at::MemoryFormat::Contiguous)) {
+  static const auto reorder = Operator<Reorder>("mkldnn::_reorder_linear_weight");
+  packed_weight_ = reorder.call(weight.to(at::kFloat).contiguous(), std::nullopt);
+}
+
+at::Tensor Linear::operator()(const at::Tensor& x) const {
+  static const auto pointwise = Operator<Pointwise>("mkldnn::_linear_pointwise");
+  return pointwise.call(x, packed_weight_, bias_, activation_ == Activation::kRelu ? "relu" : "none",
+                        Scalars(), "");
+}
+
+}  // namespace saccade::models

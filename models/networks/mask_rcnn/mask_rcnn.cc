@@ -1,0 +1,130 @@
+#include "models/networks/mask_rcnn/mask_rcnn.h"
+
+#include <c10/core/InferenceMode.h>
+
+#include <iterator>
+#include <utility>
+
+#include "models/networks/mask_rcnn/box_head.h"
+#include "models/networks/mask_rcnn/checkpoint.h"
+#include "models/networks/mask_rcnn/describe.h"
+#include "models/networks/mask_rcnn/mask_head.h"
+#include "models/networks/mask_rcnn/proposals.h"
+#include "models/networks/mask_rcnn/pyramid.h"
+#include "models/networks/mask_rcnn/regions.h"
+#include "models/networks/mask_rcnn/tensors.h"
+#include "models/tasks/check_batch.h"
+#include "models/tasks/finite.h"
+
+namespace saccade::models {
+namespace {
+
+// The tensors whose names begin so, taken out: once a part of the network is made of them, they need not
+// stay.
+TensorMap Taken(TensorMap& tensors, const std::string& beginning) {
+  TensorMap taken;
+  for (auto at = tensors.begin(); at != tensors.end();) {
+    const auto next = std::next(at);
+    if (at->first.starts_with(beginning)) taken.insert(tensors.extract(at));
+    at = next;
+  }
+  return taken;
+}
+
+// The convolutions up to the RPN run over the batch; what follows runs picture by picture, because its bits
+// would depend on how many regions the other pictures have.
+class MaskRcnn : public Model {
+ public:
+  MaskRcnn(Description description, const MaskRcnnTable& table, TensorMap tensors)
+      : description_(std::move(description)),
+        options_(table.options),
+        box_head_(table, Taken(tensors, "roi_heads.box_")),
+        pyramid_(table, Taken(tensors, "backbone.")),
+        proposal_head_(Taken(tensors, "rpn.")),
+        mask_head_(Taken(tensors, "roi_heads.mask_")) {}
+
+  const Description& description() const override { return description_; }
+
+  std::vector<TaskResult> Run(const Batch& batch) const override {
+    const c10::InferenceMode inference;
+    CheckBatch(description_, batch);
+    const std::vector<FeatureMap> levels = pyramid_({batch.pixels, Extents::Of(batch.placements)});
+    std::vector<at::Tensor> numbers;
+    for (const FeatureMap& level : levels) numbers.push_back(proposal_head_(level.values));
+
+    std::vector<TaskResult> results;
+    for (int64_t i = 0; i < batch.pixels.size(0); ++i) {
+      results.push_back(AllFinite(batch.pixels[i]) ? Finish(levels, numbers, i, batch.placements)
+                                                   : NotFiniteInput());
+    }
+    return results;
+  }
+
+ private:
+  TaskResult Finish(const std::vector<FeatureMap>& levels, const std::vector<at::Tensor>& numbers,
+                    int64_t picture, const std::vector<Placement>& placements) const {
+    const Placement& placement = placements[static_cast<size_t>(picture)];
+    std::vector<LevelProposals> proposals;
+    for (size_t level = 0; level < levels.size(); ++level) {
+      proposals.push_back({numbers[level][picture], levels[level].extents[picture]});
+      if (!AllFinite(proposals.back().numbers)) return NotFinite("a proposal");
+    }
+    const at::Tensor regions = Propose(proposals, placement, options_);
+    if (regions.size(0) == 0) return Answer({}, {}, placement);
+
+    const RegionFeatures features = FeaturesOf(levels, picture, options_.exact);
+    const BoxNumbers boxes = box_head_(Pool(features, regions, kBoxSide));
+    if (!AllFinite(boxes.scores) || !AllFinite(boxes.deltas)) return NotFinite("a score or a box");
+    const Found found = Detect(boxes, regions, placement.scaled, options_);
+    if (found.boxes.empty()) return Answer({}, {}, placement);
+
+    const at::Tensor logits = mask_head_(Pool(features, AsTensor(found.boxes), kMaskSide), found.labels);
+    if (!AllFinite(logits)) return NotFinite("a mask");
+    return Answer(found, logits.sigmoid(), placement);
+  }
+
+  TaskResult NotFinite(const std::string& output) const {
+    return NotFiniteOutput(description_.architecture, output);
+  }
+
+  static Detections Answer(const Found& found, const at::Tensor& masks, const Placement& placement) {
+    Detections answer{.items = {},
+                      .mask_side = 2 * kMaskSide,
+                      .height = placement.sent.height,
+                      .width = placement.sent.width};
+    for (size_t i = 0; i < found.boxes.size(); ++i) {
+      const Box box = Resized(found.boxes[i], placement.scaled, placement.sent);
+      const int64_t pixels = answer.mask_side * answer.mask_side;
+      const float* mask = masks.const_data_ptr<float>() + static_cast<int64_t>(i) * pixels;
+      answer.items.push_back({box.x_min, box.y_min, box.x_max, box.y_max, found.scores[i], found.labels[i],
+                              std::vector<float>(mask, mask + pixels)});
+    }
+    return answer;
+  }
+
+  Description description_;
+  MaskRcnnOptions options_;
+  BoxHead box_head_;  // first, as packing its one large layer takes the most memory besides
+  Pyramid pyramid_;
+  ProposalHead proposal_head_;
+  MaskHead mask_head_;
+};
+
+std::string AbsentNote(const std::vector<std::string>& modules) {
+  std::string names;
+  for (const std::string& module : modules) names += (names.empty() ? "" : ", ") + module;
+  return "the weights hold nothing for " + names + ": attention starts as the identity there";
+}
+
+}  // namespace
+
+std::unique_ptr<Model> LoadMaskRcnn(const std::string& architecture, const Options& options,
+                                    const std::string& weights_path, const std::vector<std::string>& labels) {
+  const MaskRcnnTable table = MakeMaskRcnnTable(architecture, ParseMaskRcnnOptions(architecture, options));
+  LoadedWeights weights = LoadMaskRcnnWeights(weights_path, table);
+  Description description = DescribeMaskRcnn(architecture, options, labels);
+  if (!weights.absent.empty()) description.notes.push_back(AbsentNote(weights.absent));
+  return std::make_unique<MaskRcnn>(std::move(description), table, std::move(weights.tensors));
+}
+
+}  // namespace saccade::models

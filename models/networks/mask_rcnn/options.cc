@@ -1,0 +1,176 @@
+#include "models/networks/mask_rcnn/options.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <optional>
+#include <sstream>
+#include <string_view>
+
+#include "models/error.h"
+#include "models/networks/option_reader.h"
+
+namespace saccade::models {
+namespace {
+
+constexpr const char* kPlaceNames[kAttentionPlaces] = {"res3", "res4", "fpn1", "fpn2",
+                                                       "fpn3", "fpn4", "fpn5"};
+constexpr int64_t kMaxBlocks = 64;
+
+std::vector<std::string> Split(const std::string& text) {
+  std::vector<std::string> parts;
+  std::istringstream stream(text + ",");
+  for (std::string part; std::getline(stream, part, ',');) parts.push_back(part);
+  return parts;
+}
+
+template <typename Values, typename Text>
+std::string Join(const Values& values, const Text& text) {
+  std::string joined;
+  for (const auto& value : values) {
+    if (!joined.empty()) joined += ',';
+    joined += text(value);
+  }
+  return joined;
+}
+
+[[noreturn]] void Refuse(const std::string& architecture, const std::string& option, const std::string& value,
+                         const std::string& legal) {
+  throw LoadError(architecture + ": option " + option + " is '" + value + "'; expected " + legal);
+}
+
+// In the order of the places, each at most once.
+std::vector<AttentionPlace> ParseAttention(const std::string& architecture, const std::string& text) {
+  std::vector<AttentionPlace> places;
+  if (text == "none") return places;
+  for (const std::string& name : Split(text)) {
+    const auto* const found = std::find(std::begin(kPlaceNames), std::end(kPlaceNames), name);
+    const auto place = static_cast<AttentionPlace>(found - std::begin(kPlaceNames));
+    if (found == std::end(kPlaceNames) || std::find(places.begin(), places.end(), place) != places.end()) {
+      Refuse(architecture, "attention", text,
+             "none, or each at most once of " + Join(kPlaceNames, [](const char* known) { return known; }));
+    }
+    places.push_back(place);
+  }
+  std::sort(places.begin(), places.end());
+  return places;
+}
+
+std::optional<int64_t> ParseBlockCount(const std::string& text) {
+  int64_t count = 0;
+  const char* end = text.data() + text.size();
+  const auto [stopped, error] = std::from_chars(text.data(), end, count);
+  if (error != std::errc() || stopped != end || count < 1 || count > kMaxBlocks) return std::nullopt;
+  return count;
+}
+
+std::array<int64_t, 4> ParseBlocks(const std::string& architecture, const std::string& text) {
+  constexpr auto kLegal = "four whole numbers from 1 to 64 with commas, as in 3,4,6,3";
+  const std::vector<std::string> parts = Split(text);
+  std::array<int64_t, 4> blocks{};
+  if (parts.size() != blocks.size()) Refuse(architecture, "blocks", text, kLegal);
+  for (size_t stage = 0; stage < blocks.size(); ++stage) {
+    const std::optional<int64_t> count = ParseBlockCount(parts[stage]);
+    if (!count) Refuse(architecture, "blocks", text, kLegal);
+    blocks[stage] = *count;
+  }
+  return blocks;
+}
+
+std::string NumberText(double value) {
+  std::ostringstream text;
+  text << value;
+  return text.str();
+}
+
+// All channels stay multiples of 8; ResNeXt's groups, which keep their own width, stay whole.
+void CheckWidth(const std::string& architecture, double width) {
+  const double eighths = width * 8;
+  const bool power = eighths == 1 || eighths == 2 || eighths == 4 || eighths == 8;
+  if (eighths != std::floor(eighths) || (IsResnext(architecture) && !power)) {
+    Refuse(architecture, "width", NumberText(width),
+           IsResnext(architecture) ? "0.125, 0.25, 0.5 or 1" : "a multiple of 0.125 up to 1");
+  }
+}
+
+void CheckHeads(const std::string& architecture, const MaskRcnnOptions& options) {
+  if (options.key_channels % options.heads == 0 && options.value_channels % options.heads == 0) return;
+  Refuse(architecture, "heads", std::to_string(options.heads),
+         "a divisor of key_channels and value_channels, which are " + std::to_string(options.key_channels) +
+             " and " + std::to_string(options.value_channels));
+}
+
+// The stem halves a side twice, and has to leave something.
+void CheckBuckets(const std::string& architecture, const Buckets& buckets) {
+  constexpr int64_t kLeast = 4;
+  bool fits = !buckets.sizes.empty() || buckets.stride >= kLeast;
+  for (const Size size : buckets.sizes) fits = fits && size.height >= kLeast && size.width >= kLeast;
+  if (!fits) Refuse(architecture, "buckets", AsText(buckets), "a stride, or sides, of at least 4");
+}
+
+}  // namespace
+
+const char* PlaceName(AttentionPlace place) { return kPlaceNames[static_cast<size_t>(place)]; }
+
+bool IsResnext(const std::string& architecture) { return architecture == "ea_mask_rcnn_x101"; }
+
+bool MaskRcnnOptions::Attends(AttentionPlace place) const {
+  return std::find(attention.begin(), attention.end(), place) != attention.end();
+}
+
+MaskRcnnOptions ParseMaskRcnnOptions(const std::string& architecture, const Options& options) {
+  OptionReader reader(architecture, options);
+  MaskRcnnOptions parsed;
+  if (architecture != "ea_mask_rcnn_r50") parsed.blocks = {3, 4, 23, 3};
+  const Options preset = AsText(parsed);
+  parsed.paper_pyramid = reader.Choice("fpn", "paper", {"paper", "torchvision"}) == "paper";
+  const std::string attention = reader.Text("attention", preset.at("attention"),
+                                            "none, or a list with commas of res3, res4, fpn1 to fpn5");
+  parsed.attention = ParseAttention(architecture, attention);
+  parsed.softmax = reader.Choice("normalization", "softmax", {"softmax", "scaling"}) == "softmax";
+  parsed.heads = reader.Integer("heads", parsed.heads, 1, 64);
+  parsed.key_channels = reader.Integer("key_channels", parsed.key_channels, 1, 1024);
+  parsed.value_channels = reader.Integer("value_channels", parsed.value_channels, 1, 1024);
+  CheckHeads(architecture, parsed);
+  parsed.classes = reader.Integer("classes", parsed.classes, 2, 10'000);
+  parsed.short_side = reader.Integer("short_side", parsed.short_side, 32, 4096);
+  parsed.long_side = reader.Integer("long_side", parsed.long_side, 32, 8192);
+  parsed.buckets = ParseBuckets(
+      architecture, reader.Text("buckets", preset.at("buckets"), "stride:N, or sizes as 800x1344,1344x800"));
+  CheckBuckets(architecture, parsed.buckets);
+  parsed.score_threshold = reader.Number("score_threshold", parsed.score_threshold, 0, 1);
+  parsed.nms_threshold = reader.Number("nms_threshold", parsed.nms_threshold, 0, 1);
+  parsed.detections = reader.Integer("detections", parsed.detections, 1, 1000);
+  parsed.proposals = reader.Integer("proposals", parsed.proposals, 1, 10'000);
+  parsed.batch_norm_epsilon = reader.Number("batch_norm_epsilon", parsed.batch_norm_epsilon, 0, 0.1);
+  parsed.exact = reader.Choice("exact", "false", {"true", "false"}) == "true";
+  parsed.width = reader.Number("width", parsed.width, 0.125, 1);
+  CheckWidth(architecture, parsed.width);
+  parsed.blocks = ParseBlocks(architecture, reader.Text("blocks", preset.at("blocks"), "four whole numbers"));
+  reader.RefuseOthers();
+  return parsed;
+}
+
+Options AsText(const MaskRcnnOptions& options) {
+  const std::string places = Join(options.attention, PlaceName);
+  return {{"fpn", options.paper_pyramid ? "paper" : "torchvision"},
+          {"attention", places.empty() ? "none" : places},
+          {"normalization", options.softmax ? "softmax" : "scaling"},
+          {"heads", std::to_string(options.heads)},
+          {"key_channels", std::to_string(options.key_channels)},
+          {"value_channels", std::to_string(options.value_channels)},
+          {"classes", std::to_string(options.classes)},
+          {"short_side", std::to_string(options.short_side)},
+          {"long_side", std::to_string(options.long_side)},
+          {"buckets", AsText(options.buckets)},
+          {"score_threshold", NumberText(options.score_threshold)},
+          {"nms_threshold", NumberText(options.nms_threshold)},
+          {"detections", std::to_string(options.detections)},
+          {"proposals", std::to_string(options.proposals)},
+          {"batch_norm_epsilon", NumberText(options.batch_norm_epsilon)},
+          {"exact", options.exact ? "true" : "false"},
+          {"width", NumberText(options.width)},
+          {"blocks", Join(options.blocks, [](int64_t count) { return std::to_string(count); })}};
+}
+
+}  // namespace saccade::models

@@ -1,0 +1,38 @@
+#include "models/networks/mask_rcnn/regions.h"
+
+#include <ATen/ops/cat.h>
+#include <ATen/ops/stack.h>
+#include <ATen/ops/zeros.h>
+
+#include <array>
+
+#include "kernels/roi_align/roi_align.h"
+
+namespace saccade::models {
+namespace {
+
+constexpr std::array<double, 4> kScales = {1.0 / 4, 1.0 / 8, 1.0 / 16, 1.0 / 32};
+constexpr int64_t kSamples = 2;  // a bin, along each axis
+
+}  // namespace
+
+RegionFeatures FeaturesOf(const std::vector<FeatureMap>& levels, int64_t picture, bool exact) {
+  RegionFeatures features;
+  std::vector<at::Tensor> valid;
+  for (size_t level = 0; level < kScales.size(); ++level) {
+    features.levels.push_back(levels[level].values.narrow(0, picture, 1));
+    valid.push_back(Extents({levels[level].extents[picture]}).AsValid());
+  }
+  if (exact) features.valid = at::stack(valid);
+  return features;
+}
+
+at::Tensor Pool(const RegionFeatures& features, const at::Tensor& boxes, int64_t side) {
+  const at::Tensor first_sample = at::zeros({boxes.size(0), 1}, boxes.options());
+  return kernels::roi_align_pyramid(features.levels, at::cat({first_sample, boxes}, 1), kScales, side, side,
+                                    kSamples, /*aligned=*/false, /*canonical_scale=*/224,
+                                    /*canonical_level=*/4, features.valid)
+      .contiguous(at::MemoryFormat::ChannelsLast);
+}
+
+}  // namespace saccade::models

@@ -1,0 +1,47 @@
+#include "models/networks/psmnet/cost_volume.h"
+
+#include <ATen/ops/empty.h>
+
+#include <algorithm>
+
+#include "kernels/common/parallel.h"
+
+namespace saccade::models {
+namespace {
+
+// One line of one plane.
+void WriteLine(const float* left, const float* right, int64_t channels, int64_t width, int64_t disparity,
+               float* out) {
+  const int64_t beyond = std::min(disparity, width);
+  std::fill_n(out, beyond * 2 * channels, 0.0F);
+  out += beyond * 2 * channels;
+  for (int64_t x = beyond; x < width; ++x) {
+    out = std::copy_n(left + x * channels, channels, out);
+    out = std::copy_n(right + (x - disparity) * channels, channels, out);
+  }
+}
+
+}  // namespace
+
+at::Tensor ConcatenationVolume(const at::Tensor& left, const at::Tensor& right, int64_t planes) {
+  const int64_t channels = left.size(1);
+  const int64_t height = left.size(2);
+  const int64_t width = left.size(3);
+  const at::Tensor from_left = left.contiguous(at::MemoryFormat::ChannelsLast);
+  const at::Tensor from_right = right.contiguous(at::MemoryFormat::ChannelsLast);
+  const at::Tensor volume =
+      at::empty({1, 2 * channels, planes, height, width},
+                at::TensorOptions(at::kFloat).memory_format(at::MemoryFormat::ChannelsLast3d));
+  const auto* l = from_left.const_data_ptr<float>();
+  const auto* r = from_right.const_data_ptr<float>();
+  auto* out = volume.mutable_data_ptr<float>();
+  kernels::TorchParallel().run(planes * height, 16, [&](int64_t begin, int64_t end, int /*thread*/) {
+    for (int64_t line = begin; line < end; ++line) {
+      const int64_t from = line % height * width * channels;
+      WriteLine(l + from, r + from, channels, width, line / height, out + line * width * 2 * channels);
+    }
+  });
+  return volume;
+}
+
+}  // namespace saccade::models

@@ -1,0 +1,39 @@
+// Alone in its process, whose peak memory it looks at.
+#include <ATen/ops/randn.h>
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <fstream>
+#include <string>
+
+#include "models/networks/psmnet/testing/models.h"
+#include "models/testing/batches.h"
+
+namespace saccade::models {
+namespace {
+
+int64_t PeakBytes() {
+  std::ifstream status("/proc/self/status");
+  for (std::string word; status >> word;) {
+    int64_t kilobytes = 0;
+    if (word == "VmHWM:" && status >> kilobytes) return kilobytes * 1024;
+  }
+  return -1;
+}
+
+// Two pairs: the second does not add to the first's memory.
+TEST(PsmnetMemory, APairOf540x960StaysBelow3GiB) {
+  const auto model = testing::MakePsmnet({});
+  const at::Tensor pixels = at::randn({2, 6, 544, 960});
+  const std::vector<TaskResult> results = model->Run(testing::WholeBatch(pixels));
+  ASSERT_EQ(results.size(), 2U);
+  for (const TaskResult& result : results) EXPECT_TRUE(std::holds_alternative<Disparity>(result));
+  const int64_t peak = PeakBytes();
+  RecordProperty("peak_bytes", std::to_string(peak));
+  EXPECT_GT(peak, int64_t{500} << 20);  // a volume of costs and the features are more
+  EXPECT_LT(peak, int64_t{3} << 30);
+  std::printf("peak memory: %.2f GiB\n", static_cast<double>(peak) / (1 << 30));
+}
+
+}  // namespace
+}  // namespace saccade::models

@@ -1,0 +1,80 @@
+#include "models/networks/psmnet/options.h"
+
+#include <algorithm>
+#include <cmath>
+#include <sstream>
+
+#include "models/error.h"
+#include "models/networks/option_reader.h"
+
+namespace saccade::models {
+namespace {
+
+constexpr int64_t kChannels = 32;
+
+void CheckMultiple(const std::string& architecture, const std::string& option, int64_t value) {
+  if (value % kPsmnetStride == 0) return;
+  throw LoadError(architecture + ": option " + option + " holds " + std::to_string(value) +
+                  "; expected multiples of " + std::to_string(kPsmnetStride) +
+                  ", which the hourglasses can halve and double again");
+}
+
+void CheckBuckets(const std::string& architecture, const Buckets& buckets) {
+  if (buckets.sizes.empty()) CheckMultiple(architecture, "buckets", buckets.stride);
+  for (const Size size : buckets.sizes) {
+    CheckMultiple(architecture, "buckets", size.height);
+    CheckMultiple(architecture, "buckets", size.width);
+  }
+}
+
+void CheckHeads(const std::string& architecture, const PsmnetOptions& options) {
+  if (options.key_channels % options.heads == 0 && options.value_channels % options.heads == 0) return;
+  throw LoadError(architecture + ": option heads is '" + std::to_string(options.heads) +
+                  "'; expected a divisor of key_channels (" + std::to_string(options.key_channels) +
+                  ") and of value_channels (" + std::to_string(options.value_channels) + ")");
+}
+
+}  // namespace
+
+int64_t PsmnetOptions::channels() const {
+  const double eighths = std::floor(static_cast<double>(kChannels) * width / 8 + 0.5);
+  return std::max<int64_t>(8, 8 * static_cast<int64_t>(eighths));
+}
+
+PsmnetOptions ParsePsmnetOptions(const std::string& architecture, const Options& options) {
+  OptionReader reader(architecture, options);
+  PsmnetOptions parsed;
+  parsed.attention = reader.Choice("attention", "ea", {"ea", "none"}) == "ea";
+  parsed.max_disparity = reader.Integer("max_disparity", parsed.max_disparity, kPsmnetStride, 768);
+  parsed.key_channels = reader.Integer("key_channels", parsed.key_channels, 1, 512);
+  parsed.value_channels = reader.Integer("value_channels", parsed.value_channels, 1, 512);
+  parsed.heads = reader.Integer("heads", parsed.heads, 1, 64);
+  parsed.normalization = reader.Choice("normalization", parsed.normalization, {"softmax", "scaling"});
+  parsed.width = reader.Number("width", parsed.width, 0.25, 4);
+  parsed.long_side = reader.Integer("long_side", parsed.long_side, 64, 4096);
+  parsed.buckets = ParseBuckets(
+      architecture, reader.Text("buckets", AsText(parsed.buckets), "stride:N, or sizes as 544x960,384x1248"));
+  parsed.exact = reader.Choice("exact", "false", {"true", "false"}) == "true";
+  reader.RefuseOthers();
+  CheckMultiple(architecture, "max_disparity", parsed.max_disparity);
+  CheckBuckets(architecture, parsed.buckets);
+  CheckHeads(architecture, parsed);
+  return parsed;
+}
+
+Options AsText(const PsmnetOptions& options) {
+  std::ostringstream width;
+  width << options.width;
+  return {{"attention", options.attention ? "ea" : "none"},
+          {"max_disparity", std::to_string(options.max_disparity)},
+          {"key_channels", std::to_string(options.key_channels)},
+          {"value_channels", std::to_string(options.value_channels)},
+          {"heads", std::to_string(options.heads)},
+          {"normalization", options.normalization},
+          {"width", width.str()},
+          {"long_side", std::to_string(options.long_side)},
+          {"buckets", AsText(options.buckets)},
+          {"exact", options.exact ? "true" : "false"}};
+}
+
+}  // namespace saccade::models

@@ -1,0 +1,117 @@
+#include "models/networks/psmnet/psmnet.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "models/networks/psmnet/cost_volume.h"
+#include "models/networks/psmnet/describe.h"
+#include "models/networks/psmnet/features.h"
+#include "models/networks/psmnet/hourglass.h"
+#include "models/networks/psmnet/regression.h"
+#include "models/networks/psmnet/table.h"
+#include "models/networks/psmnet/volume_attention.h"
+#include "models/tasks/stereo.h"
+
+namespace saccade::models {
+namespace {
+
+constexpr int64_t kScale = 4;  // of pictures to features
+
+Convolution Cube(const TensorMap& tensors, const std::string& name, Activation activation) {
+  return NormedConvolution(tensors, name + ".0", name + ".1", {.activation = activation});
+}
+
+class Psmnet : public Model {
+ public:
+  Psmnet(Description description, const PsmnetOptions& options, const LoadedWeights& weights)
+      : description_(std::move(description)),
+        options_(options),
+        features_(options, weights.tensors),
+        entry_{Cube(weights.tensors, "dres0.0", Activation::kRelu),
+               Cube(weights.tensors, "dres0.2", Activation::kRelu),
+               Cube(weights.tensors, "dres1.0", Activation::kRelu)},
+        entry_residual_(Cube(weights.tensors, "dres1.2", Activation::kNone)) {
+    for (const char* name : kHourglasses) hourglasses_.emplace_back(weights.tensors, name);
+    for (const char* name : kHeads) heads_.emplace_back(weights.tensors, name);
+    if (options.attention && weights.absent.empty()) {
+      attention_.emplace(weights.tensors, kPsmnetAttention, options);
+    }
+  }
+
+  const Description& description() const override { return description_; }
+
+  std::vector<TaskResult> Run(const Batch& batch) const override {
+    return MatchStereo(description_, batch, [this](const at::Tensor& pair, Size scaled) {
+      return Disparities(pair, PsmnetSize(scaled));
+    });
+  }
+
+ private:
+  // `valid` is what of the pair [2, 3, H, W] is picture, rounded up to what the network takes.
+  at::Tensor Disparities(const at::Tensor& pair, Size valid) const {
+    TORCH_CHECK(pair.size(2) % kPsmnetStride == 0 && pair.size(3) % kPsmnetStride == 0,
+                description_.architecture, ": expected a bucket with sides that are multiples of ",
+                kPsmnetStride, ", got ", pair.size(2), " x ", pair.size(3));
+    // Pairs are computed one by one, so the padding need not be computed to be zeroed again: leaving it out
+    // is the same, and less work.
+    const at::Tensor seen = options_.exact ? pair.narrow(2, 0, valid.height).narrow(3, 0, valid.width) : pair;
+    const Size quarter{valid.height / kScale, valid.width / kScale};
+    return RegressDisparity(Costs(Entry(seen), quarter), kScale);
+  }
+
+  // The first volume. At most one of 2 C channels exists, and no other beside it but its successor.
+  at::Tensor Entry(const at::Tensor& pair) const {
+    at::Tensor features = features_(pair.contiguous(at::MemoryFormat::ChannelsLast));
+    at::Tensor volume = ConcatenationVolume(features.narrow(0, 0, 1), features.narrow(0, 1, 1),
+                                            options_.max_disparity / kScale);
+    features.reset();
+    volume = entry_[0](volume);
+    volume = entry_[1](volume);
+    const at::Tensor middle = entry_[2](volume);
+    return entry_residual_.AddedTo(std::move(volume), middle);
+  }
+
+  // The last hourglass's costs: those of the others are summed into them.
+  at::Tensor Costs(at::Tensor entry, Size valid) const {
+    Hourglass::Maps first = hourglasses_[0](entry, {}, {});
+    first.output.add_(entry);
+    at::Tensor costs = heads_[0](first.output);
+
+    Hourglass::Maps second = hourglasses_[1](std::move(first.output), first.presqueeze, first.postsqueeze);
+    first.postsqueeze.reset();
+    second.presqueeze.reset();
+    second.output.add_(entry);
+    costs.add_(heads_[1](second.output));
+
+    at::Tensor last = hourglasses_[2](std::move(second.output), first.presqueeze, second.postsqueeze).output;
+    last.add_(entry);
+    entry.reset();
+    if (attention_) last = (*attention_)(last, valid);
+    return costs.add_(heads_[2](last));
+  }
+
+  Description description_;
+  PsmnetOptions options_;
+  PsmnetFeatures features_;
+  std::vector<Convolution> entry_;
+  Convolution entry_residual_;
+  std::vector<Hourglass> hourglasses_;
+  std::vector<CostHead> heads_;
+  std::optional<VolumeAttention> attention_;
+};
+
+}  // namespace
+
+std::unique_ptr<Model> LoadPsmnet(const std::string& architecture, const Options& options,
+                                  const std::string& weights_path, const std::vector<std::string>& labels) {
+  const PsmnetOptions parsed = ParsePsmnetOptions(architecture, options);
+  const LoadedWeights weights = LoadWeights(weights_path, RecordPsmnet(parsed).tensors());
+  Description description = DescribePsmnet(architecture, options, labels);
+  for (const std::string& module : weights.absent) {
+    description.notes.push_back("the weights hold nothing for " + module +
+                                ", which starts as the identity: the network answers as without it");
+  }
+  return std::make_unique<Psmnet>(std::move(description), parsed, weights);
+}
+
+}  // namespace saccade::models

@@ -1,0 +1,16 @@
+// EA-PSMNet, served.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "models/model.h"
+
+namespace saccade::models {
+
+// As models/registry.h says of Load. Attention that the weights lack altogether is left out, and noted.
+std::unique_ptr<Model> LoadPsmnet(const std::string& architecture, const Options& options,
+                                  const std::string& weights_path, const std::vector<std::string>& labels);
+
+}  // namespace saccade::models

@@ -1,0 +1,136 @@
+#include "models/networks/psmnet/regression.h"
+
+#include <ATen/ops/empty.h>
+#include <ATen/ops/exp.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "kernels/common/parallel.h"
+
+namespace saccade::models {
+namespace {
+
+// Between two neighbours: near + weight * (far - near).
+struct Tap {
+  int64_t near = 0;
+  int64_t far = 0;
+  float weight = 0;
+};
+
+// First on first, last on last.
+std::vector<Tap> AlignedCorners(int64_t from, int64_t to) {
+  std::vector<Tap> taps;
+  const double step = to > 1 ? static_cast<double>(from - 1) / static_cast<double>(to - 1) : 0;
+  for (int64_t i = 0; i < to; ++i) {
+    const double at = step * static_cast<double>(i);
+    const int64_t near = std::min(static_cast<int64_t>(at), from - 1);
+    taps.push_back({near, std::min(near + 1, from - 1), static_cast<float>(at - static_cast<double>(near))});
+  }
+  return taps;
+}
+
+void Blend(const float* near, const float* far, float weight, int64_t count, float* out) {
+  for (int64_t i = 0; i < count; ++i) out[i] = near[i] + weight * (far[i] - near[i]);
+}
+
+// What all lines share, and what each thread works in: a line's costs, one row a disparity.
+class Lines {
+ public:
+  Lines(const at::Tensor& costs, int64_t factor)
+      : planes_(costs.size(0)),
+        height_(costs.size(1)),
+        width_(costs.size(2)),
+        costs_(costs.const_data_ptr<float>()),
+        disparities_(AlignedCorners(planes_, factor * planes_)),
+        rows_(AlignedCorners(height_, factor * height_)),
+        columns_(AlignedCorners(width_, factor * width_)) {}
+
+  int64_t height() const { return static_cast<int64_t>(rows_.size()); }
+  int64_t width() const { return static_cast<int64_t>(columns_.size()); }
+
+  struct Scratch {
+    explicit Scratch(const Lines& lines)
+        : line(static_cast<size_t>(lines.width_)),
+          coarse(static_cast<size_t>(lines.planes_ * lines.width())),
+          peak(static_cast<size_t>(lines.width())),
+          total(static_cast<size_t>(lines.width())),
+          fine(at::empty({static_cast<int64_t>(lines.disparities_.size()), lines.width()}, at::kFloat)) {}
+
+    std::vector<float> line;    // one plane's, at the costs' width
+    std::vector<float> coarse;  // every plane's, at full width
+    std::vector<float> peak, total;
+    at::Tensor fine;  // every disparity's
+  };
+
+  void Regress(int64_t y, Scratch& scratch, float* out) const {
+    Widen(rows_[static_cast<size_t>(y)], scratch);
+    Exponentials(scratch);
+    Average(scratch, out);
+  }
+
+ private:
+  void Widen(const Tap& row, Scratch& scratch) const {
+    for (int64_t d = 0; d < planes_; ++d) {
+      const float* plane = costs_ + d * height_ * width_;
+      Blend(plane + row.near * width_, plane + row.far * width_, row.weight, width_, scratch.line.data());
+      float* wide = scratch.coarse.data() + d * width();
+      for (const Tap& tap : columns_) {
+        const float near = scratch.line[static_cast<size_t>(tap.near)];
+        *wide++ = near + tap.weight * (scratch.line[static_cast<size_t>(tap.far)] - near);
+      }
+    }
+  }
+
+  // Less than the largest of the coarse costs, which no cost between them exceeds.
+  void Exponentials(Scratch& scratch) const {
+    const float* coarse = scratch.coarse.data();
+    std::copy_n(coarse, width(), scratch.peak.data());
+    for (int64_t d = 1; d < planes_; ++d) {
+      for (int64_t x = 0; x < width(); ++x) {
+        scratch.peak[static_cast<size_t>(x)] =
+            std::max(scratch.peak[static_cast<size_t>(x)], coarse[d * width() + x]);
+      }
+    }
+    auto* fine = scratch.fine.mutable_data_ptr<float>();
+    for (const Tap& tap : disparities_) {
+      Blend(coarse + tap.near * width(), coarse + tap.far * width(), tap.weight, width(), fine);
+      for (int64_t x = 0; x < width(); ++x) fine[x] -= scratch.peak[static_cast<size_t>(x)];
+      fine += width();
+    }
+    at::exp_(scratch.fine);
+  }
+
+  void Average(Scratch& scratch, float* out) const {
+    std::fill_n(out, width(), 0.0F);
+    std::fill(scratch.total.begin(), scratch.total.end(), 0.0F);
+    const auto* fine = scratch.fine.const_data_ptr<float>();
+    float* total = scratch.total.data();
+    for (size_t d = 0; d < disparities_.size(); ++d, fine += width()) {
+      for (int64_t x = 0; x < width(); ++x) {
+        total[x] += fine[x];
+        out[x] += static_cast<float>(d) * fine[x];
+      }
+    }
+    for (int64_t x = 0; x < width(); ++x) out[x] /= total[x];
+  }
+
+  int64_t planes_, height_, width_;
+  const float* costs_;
+  std::vector<Tap> disparities_, rows_, columns_;
+};
+
+}  // namespace
+
+at::Tensor RegressDisparity(const at::Tensor& costs, int64_t factor) {
+  const Lines lines(costs, factor);
+  const at::Tensor disparity = at::empty({lines.height(), lines.width()}, at::kFloat);
+  auto* out = disparity.mutable_data_ptr<float>();
+  kernels::TorchParallel().run(lines.height(), 4, [&](int64_t begin, int64_t end, int /*thread*/) {
+    Lines::Scratch scratch(lines);
+    for (int64_t y = begin; y < end; ++y) lines.Regress(y, scratch, out + y * lines.width());
+  });
+  return disparity;
+}
+
+}  // namespace saccade::models

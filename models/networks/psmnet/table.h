@@ -1,0 +1,52 @@
+// PSMNet's table: "Pyramid Stereo Matching Network" with its stacked hourglass, and the attention that
+// "Efficient Attention" puts behind the last hourglass. Names are those of its authors' implementation. No
+// LibTorch here.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "models/networks/ledger.h"
+#include "models/networks/psmnet/options.h"
+
+namespace saccade::models {
+
+// One residual block of the feature extraction: two 3x3 convolutions and the shortcut, added without ReLU.
+struct PsmnetBlock {
+  std::string name;  // "feature_extraction.layer1.0"
+  int64_t inputs = 0;
+  int64_t outputs = 0;
+  int64_t stride = 1;
+  int64_t dilation = 1;
+  bool projected = false;  // the shortcut is a 1x1 convolution, NAME.downsample.0 and .1
+};
+
+inline constexpr int kPsmnetStages = 4;
+
+// The blocks of stage 0 to 3, which are layer1 to layer4.
+std::vector<PsmnetBlock> PsmnetBlocks(const PsmnetOptions& options, int stage);
+
+// Spatial pyramid pooling: branch N pools squares of this side, at quarter resolution. On a map that is
+// smaller, a square has the map's side: the branch then holds its mean.
+inline constexpr std::array<int64_t, 4> kPyramidPools = {64, 32, 16, 8};
+
+inline constexpr std::array<const char*, 3> kHourglasses = {"dres2", "dres3", "dres4"};
+inline constexpr std::array<const char*, 3> kHeads = {"classif1", "classif2", "classif3"};
+
+inline constexpr const char* kPsmnetAttention = "attention";
+
+// The nominal size, Scene Flow's, for which layers are counted: convolutions on what it is padded to, 544 x
+// 960; attention, as its paper does, on a quarter of 540 x 960 itself.
+inline constexpr Size kPsmnetNominal = {540, 960};
+
+Ledger RecordPsmnet(const PsmnetOptions& options);
+
+// A side rounded up to what the network takes.
+constexpr int64_t PsmnetSide(int64_t side) {
+  return (side + kPsmnetStride - 1) / kPsmnetStride * kPsmnetStride;
+}
+constexpr Size PsmnetSize(Size size) { return {PsmnetSide(size.height), PsmnetSide(size.width)}; }
+
+}  // namespace saccade::models

@@ -1,0 +1,70 @@
+#include "models/networks/resnet/resnet.h"
+
+#include <ATen/ops/max_pool2d.h>
+
+#include <utility>
+
+namespace saccade::models {
+
+Resnet::Resnet(const ResnetTable& table, const std::string& prefix, const TensorMap& tensors, bool exact)
+    : table_(table),
+      exact_(exact),
+      stem_(NormedConvolution(tensors, prefix + "conv1", prefix + "bn1",
+                              {.stride = 2, .activation = Activation::kRelu}, table.epsilon)) {
+  for (int stage = 0; stage < 4; ++stage) {
+    std::vector<Block>& blocks = stages_.emplace_back();
+    for (const Bottleneck& block : StageBlocks(table, stage, prefix)) {
+      const auto convolution = [&](const char* part, const char* norm, const ConvolutionOptions& options) {
+        return NormedConvolution(tensors, block.name + part, block.name + norm, options, table.epsilon);
+      };
+      const Window first = FirstWindow(block);
+      const Window second = SecondWindow(block);
+      blocks.push_back(
+          {.first = convolution(".conv1", ".bn1", {.stride = first.stride, .activation = Activation::kRelu}),
+           .second = convolution(".conv2", ".bn2",
+                                 {.stride = second.stride,
+                                  .groups = block.groups,
+                                  .dilation = block.dilation,
+                                  .activation = Activation::kRelu}),
+           .third = convolution(".conv3", ".bn3", {.activation = Activation::kRelu}),
+           .shortcut = std::nullopt,
+           .first_window = first,
+           .second_window = second});
+      if (block.projected) {
+        blocks.back().shortcut = convolution(".downsample.0", ".downsample.1", {.stride = block.stride});
+      }
+    }
+  }
+}
+
+FeatureMap Resnet::Stem(const FeatureMap& pictures) const {
+  FeatureMap x{stem_(pictures.values.contiguous(at::MemoryFormat::ChannelsLast)),
+               pictures.extents.After(StemWindow(table_))};
+  // Zeroed padding is as good as none to the pooling, because nothing before it is negative.
+  if (exact_) x.extents.ZeroBeyond(x.values);
+  const Window pool = PoolWindow(table_);
+  x.values = at::max_pool2d(x.values, pool.kernel, pool.stride, pool.padding, 1, pool.ceil);
+  x.extents = x.extents.After(pool);
+  if (exact_) x.extents.ZeroBeyond(x.values);
+  return x;
+}
+
+FeatureMap Resnet::Run(const Block& block, FeatureMap x) const {
+  FeatureMap y{block.first(x.values), x.extents.After(block.first_window)};
+  if (exact_) y.extents.ZeroBeyond(y.values);
+  y.values = block.second(y.values);
+  y.extents = y.extents.After(block.second_window);
+  if (exact_) y.extents.ZeroBeyond(y.values);
+  // The sum goes where the shortcut's values are: nobody needs them afterwards.
+  at::Tensor shortcut = block.shortcut ? (*block.shortcut)(x.values) : std::move(x.values);
+  y.values = block.third.AddedTo(std::move(shortcut), y.values);
+  if (exact_) y.extents.ZeroBeyond(y.values);
+  return y;
+}
+
+FeatureMap Resnet::Stage(int stage, FeatureMap x) const {
+  for (const Block& block : stages_.at(static_cast<size_t>(stage))) x = Run(block, std::move(x));
+  return x;
+}
+
+}  // namespace saccade::models

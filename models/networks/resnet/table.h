@@ -1,0 +1,61 @@
+// Residual networks as the detectors and segmenters use them: no classifier. Names are torchvision's. No
+// LibTorch here.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "models/layers/window.h"
+#include "models/networks/ledger.h"
+#include "models/placement.h"
+
+namespace saccade::models {
+
+struct ResnetTable {
+  std::array<int64_t, 4> blocks = {3, 4, 6, 3};
+  int64_t width = 64;            // of the stem, and of stage 1's 3x3 convolutions if groups = 1
+  int64_t groups = 1;            // ResNeXt: 32
+  int64_t width_per_group = 64;  // ResNeXt 32x4d: 4
+  std::array<int64_t, 4> strides = {1, 2, 2, 2};
+  std::array<int64_t, 4> dilations = {1, 1, 1, 1};
+  // Where a stage's first block strides: on its first 1x1 (MSRA, Caffe), or on its 3x3 (torchvision).
+  bool stride_on_first = false;
+  int64_t stem_kernel = 7;
+  // The pooling behind the stem: 3 wide and padded by 1, or 2 wide (EA's paper); strides by 2.
+  int64_t pool_kernel = 3;
+  bool pool_ceil = false;
+  double epsilon = 1e-5;  // of every batch norm
+
+  int64_t StemChannels() const { return width; }
+  // Of stage 0 to 3: what it gives.
+  int64_t Channels(int stage) const { return (width * 4) << stage; }
+};
+
+// One bottleneck: 1x1, 3x3, 1x1, and the shortcut.
+struct Bottleneck {
+  std::string name;  // PREFIX + "layer1.0"
+  int64_t inputs = 0;
+  int64_t middle = 0;
+  int64_t outputs = 0;
+  int64_t stride = 1;
+  int64_t dilation = 1;
+  int64_t groups = 1;
+  bool stride_on_first = false;
+  bool projected = false;  // the shortcut is a 1x1 convolution, NAME.downsample.0 and .1
+};
+
+Window FirstWindow(const Bottleneck& block);
+Window SecondWindow(const Bottleneck& block);
+Window StemWindow(const ResnetTable& table);
+Window PoolWindow(const ResnetTable& table);
+
+// The blocks of stage 0 to 3.
+std::vector<Bottleneck> StageBlocks(const ResnetTable& table, int stage, const std::string& prefix);
+
+// Records the stem / one stage; `size` is the map that enters, and the result the one that leaves.
+Size RecordStem(const ResnetTable& table, const std::string& prefix, Size size, Ledger& ledger);
+Size RecordStage(const ResnetTable& table, int stage, const std::string& prefix, Size size, Ledger& ledger);
+
+}  // namespace saccade::models

@@ -1,0 +1,143 @@
+#include "models/placement.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <optional>
+#include <string_view>
+
+#include "models/error.h"
+
+namespace saccade::models {
+namespace {
+
+constexpr int64_t kMaxSide = 8192;
+constexpr size_t kMaxSizes = 64;
+constexpr std::string_view kStridePrefix = "stride:";
+
+Size Scale(Size size, double factor) {
+  const auto side = [factor](int64_t length) {
+    return std::max<int64_t>(1, static_cast<int64_t>(std::floor(static_cast<double>(length) * factor)));
+  };
+  return {side(size.height), side(size.width)};
+}
+
+// torchvision's eager transform works in double precision, and its floor may fall one pixel short of the side
+// that was asked for; whoever trained there has seen exactly these sizes.
+Size ScaleWithin(const ImageInput& input, Size sent) {
+  const auto shorter = static_cast<double>(std::min(sent.height, sent.width));
+  const auto longer = static_cast<double>(std::max(sent.height, sent.width));
+  const double to_long = static_cast<double>(input.long_side) / longer;
+  if (input.short_side == 0) return to_long < 1 ? Scale(sent, to_long) : sent;
+  return Scale(sent, std::min(static_cast<double>(input.short_side) / shorter, to_long));
+}
+
+int64_t RoundUp(int64_t value, int64_t multiple) { return (value + multiple - 1) / multiple * multiple; }
+
+bool Holds(Size bucket, Size size) { return bucket.height >= size.height && bucket.width >= size.width; }
+
+// The smallest listed bucket that holds `size`.
+std::optional<Size> Smallest(const std::vector<Size>& sizes, Size size) {
+  std::optional<Size> best;
+  for (const Size bucket : sizes) {
+    if (!Holds(bucket, size)) continue;
+    if (!best || bucket.height * bucket.width < best->height * best->width) best = bucket;
+  }
+  return best;
+}
+
+// Too large for every bucket: scaled down to the one that leaves most of it.
+Placement Squeeze(const std::vector<Size>& buckets, Size sent, Size scaled) {
+  double largest = 0;
+  Size best;
+  for (const Size bucket : buckets) {
+    const double factor = std::min(static_cast<double>(bucket.height) / static_cast<double>(scaled.height),
+                                   static_cast<double>(bucket.width) / static_cast<double>(scaled.width));
+    if (factor <= largest) continue;
+    largest = factor;
+    best = bucket;
+  }
+  const Size fitted = Scale(scaled, largest);
+  return {sent, {std::min(fitted.height, best.height), std::min(fitted.width, best.width)}, best};
+}
+
+[[noreturn]] void Refuse(const std::string& architecture, const std::string& text, const std::string& why) {
+  throw LoadError(architecture + ": option buckets is '" + text + "'" + why +
+                  "; expected stride:N, or sizes as HEIGHTxWIDTH,HEIGHTxWIDTH, sides 1 to " +
+                  std::to_string(kMaxSide) + ", at most " + std::to_string(kMaxSizes) + " of them");
+}
+
+std::optional<int64_t> ParseSide(std::string_view text) {
+  int64_t value = 0;
+  const char* end = text.data() + text.size();
+  const auto [stopped, error] = std::from_chars(text.data(), end, value);
+  if (error != std::errc() || stopped != end || value < 1 || value > kMaxSide) return std::nullopt;
+  return value;
+}
+
+std::optional<Size> ParseSize(std::string_view text) {
+  const size_t cross = text.find('x');
+  if (cross == std::string_view::npos) return std::nullopt;
+  const auto height = ParseSide(text.substr(0, cross));
+  const auto width = ParseSide(text.substr(cross + 1));
+  if (!height || !width) return std::nullopt;
+  return Size{*height, *width};
+}
+
+}  // namespace
+
+Placement Place(const ImageInput& input, Size sent) {
+  if (input.fit == Fit::kCropCentre) {
+    const Size whole{input.height, input.width};
+    return {sent, whole, whole};
+  }
+  const Size scaled = ScaleWithin(input, sent);
+  if (input.buckets.sizes.empty()) {
+    const int64_t stride = input.buckets.stride;
+    return {sent, scaled, {RoundUp(scaled.height, stride), RoundUp(scaled.width, stride)}};
+  }
+  if (const auto bucket = Smallest(input.buckets.sizes, scaled)) return {sent, scaled, *bucket};
+  return Squeeze(input.buckets.sizes, sent, scaled);
+}
+
+std::vector<Size> BucketsToWarm(const ImageInput& input) {
+  if (input.fit == Fit::kKeepRatio && !input.buckets.sizes.empty()) return input.buckets.sizes;
+  return {Place(input, {input.height, input.width}).bucket};
+}
+
+Buckets ParseBuckets(const std::string& architecture, const std::string& text) {
+  Buckets buckets;
+  if (text.starts_with(kStridePrefix)) {
+    const auto stride = ParseSide(std::string_view(text).substr(kStridePrefix.size()));
+    if (!stride) Refuse(architecture, text, "");
+    buckets.stride = *stride;
+    return buckets;
+  }
+  std::string_view left = text;
+  while (true) {
+    const size_t comma = left.find(',');
+    const auto size = ParseSize(left.substr(0, comma));
+    if (!size) Refuse(architecture, text, "");
+    if (std::find(buckets.sizes.begin(), buckets.sizes.end(), *size) != buckets.sizes.end()) {
+      Refuse(architecture, text, ", which names a size twice");
+    }
+    buckets.sizes.push_back(*size);
+    if (buckets.sizes.size() > kMaxSizes) Refuse(architecture, text, "");
+    if (comma == std::string_view::npos) return buckets;
+    left.remove_prefix(comma + 1);
+  }
+}
+
+std::string AsText(const Buckets& buckets) {
+  if (buckets.sizes.empty()) return std::string(kStridePrefix) + std::to_string(buckets.stride);
+  std::string text;
+  for (const Size size : buckets.sizes) {
+    if (!text.empty()) text += ",";
+    text += std::to_string(size.height);
+    text += "x";
+    text += std::to_string(size.width);
+  }
+  return text;
+}
+
+}  // namespace saccade::models

@@ -1,0 +1,89 @@
+#include "models/placement.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "models/error.h"
+
+namespace saccade::models {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+ImageInput Detector(const std::string& buckets) {
+  ImageInput input;
+  input.fit = Fit::kKeepRatio;
+  input.height = 896;
+  input.width = 1280;
+  input.short_side = 800;
+  input.long_side = 1333;
+  input.buckets = ParseBuckets("test", buckets);
+  return input;
+}
+
+// The sizes are torchvision 0.26's: models.detection.transform.GeneralizedRCNNTransform(800, 1333, ...).
+TEST(Place, ScalesAsTorchvisionDoes) {
+  const ImageInput input = Detector("stride:32");
+  EXPECT_EQ(Place(input, {480, 640}), (Placement{{480, 640}, {800, 1066}, {800, 1088}}));
+  EXPECT_EQ(Place(input, {427, 640}).scaled, (Size{800, 1199}));
+  EXPECT_EQ(Place(input, {640, 428}).scaled, (Size{1196, 800}));
+  EXPECT_EQ(Place(input, {100, 500}).scaled, (Size{266, 1333}));
+  EXPECT_EQ(Place(input, {3000, 4000}).scaled, (Size{800, 1066}));
+  EXPECT_EQ(Place(input, {1, 8000}).scaled, (Size{1, 1333}));
+}
+
+TEST(Place, LeavesSmallPicturesAsTheyAre) {
+  ImageInput input = Detector("stride:16");
+  input.short_side = 0;
+  input.long_side = 1000;
+  EXPECT_EQ(Place(input, {321, 500}), (Placement{{321, 500}, {321, 500}, {336, 512}}));
+  EXPECT_EQ(Place(input, {2000, 500}).scaled, (Size{1000, 250}));
+  EXPECT_EQ(Place(input, {1, 1}).bucket, (Size{16, 16}));
+}
+
+TEST(Place, TakesTheSmallestBucketOrScalesDown) {
+  const ImageInput input = Detector("1088x1088,800x1088,1344x1344");
+  EXPECT_EQ(Place(input, {480, 640}).bucket, (Size{800, 1088}));
+  EXPECT_EQ(Place(input, {640, 480}).bucket, (Size{1088, 1088}));
+  EXPECT_EQ(Place(input, {400, 700}).bucket, (Size{1344, 1344}));
+  const ImageInput small = Detector("320x320,200x640");
+  // 800 x 1066 is scaled down to what fills a bucket best: 0.3 of it.
+  EXPECT_EQ(Place(small, {480, 640}), (Placement{{480, 640}, {240, 320}, {320, 320}}));
+  EXPECT_EQ(Place(small, {100, 500}).bucket, (Size{200, 640}));
+}
+
+TEST(Place, CropsToTheOneSize) {
+  const ImageInput input;
+  EXPECT_EQ(Place(input, {480, 640}), (Placement{{480, 640}, {224, 224}, {224, 224}}));
+  EXPECT_THAT(BucketsToWarm(input), ElementsAre(Size{224, 224}));
+}
+
+TEST(BucketsToWarm, AreTheListedOnesOrTheNominal) {
+  EXPECT_THAT(BucketsToWarm(Detector("320x320,200x640")), ElementsAre(Size{320, 320}, Size{200, 640}));
+  EXPECT_THAT(BucketsToWarm(Detector("stride:32")), ElementsAre(Size{800, 1152}));
+}
+
+TEST(ParseBuckets, GivesBackWhatItRead) {
+  for (const char* text : {"stride:1", "stride:32", "800x1344", "800x1344,1344x800"}) {
+    EXPECT_EQ(AsText(ParseBuckets("test", text)), text);
+  }
+}
+
+TEST(ParseBuckets, RefusesTheRest) {
+  for (const char* text : {"", "32", "stride:", "stride:0", "stride:9000", "800", "800x", "x800", "800x0",
+                           "800x800,", "800x800,800x800", "-1x5", "800X800", "800x800x3"}) {
+    try {
+      ParseBuckets("test", text);
+      ADD_FAILURE() << text;
+    } catch (const LoadError& error) {
+      EXPECT_THAT(error.what(), HasSubstr("test: option buckets is '" + std::string(text) + "'"));
+    }
+  }
+  std::string many = "1x1";
+  for (int side = 2; side <= 65; ++side) many += ",1x" + std::to_string(side);
+  EXPECT_THROW(ParseBuckets("test", many), LoadError);
+}
+
+}  // namespace
+}  // namespace saccade::models

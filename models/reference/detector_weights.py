@@ -1,0 +1,125 @@
+"""Weights and pictures on which two implementations of a detector can be compared.
+
+An untrained detector gives every region nearly the same scores; the slightest rounding then changes which are kept.
+"""
+
+import copy
+
+import torch
+from torch import nn
+
+from models.reference.served import settle, smooth_pictures
+
+# How far a head's answers spread over a picture.
+SPREADS = {
+    "rpn.head.cls_logits": 2.0,
+    "rpn.head.bbox_pred": 0.05,
+    "roi_heads.box_predictor.cls_score": 2.0,
+    "roi_heads.box_predictor.bbox_pred": 0.5,
+    "roi_heads.mask_predictor.mask_fcn_logits": 2.0,
+}
+BACKGROUND = "roi_heads.box_predictor.cls_score"
+
+
+def pictures(count: int, height: int, width: int, generator: torch.Generator) -> list[torch.Tensor]:
+    """Smooth, from 0 to 1."""
+    return list(smooth_pictures(count, height, width, generator, grain=16).sigmoid())
+
+
+def _background(logits: torch.Tensor, wanted: int, threshold: float = 0.05) -> float:
+    """What to add to the logit of class 0 so that `wanted` of the other classes' scores are above the threshold."""
+    exponentials = logits.exp()
+    others = exponentials[:, 1:].sum(dim=1, keepdim=True)
+    room = (exponentials[:, 1:] / threshold - others).flatten().clamp(min=1e-6)  # for class 0, in each score
+    return room.topk(wanted).values[-1].log().item() - logits[:, 0].mean().item()
+
+
+def _spread(network: nn.Module, batch: list[torch.Tensor], wanted: int):
+    """Scales each layer behind the residual stages so that its answers are of order one, and centres the heads'
+    last ones. Most regions hold nothing: `wanted` scores of this batch are above the threshold."""
+    done = set()
+
+    def adjust(name: str):
+        def hook(layer: nn.Module, _, answer: torch.Tensor) -> torch.Tensor | None:
+            if layer in done:  # the RPN's, which has seen the finest level
+                return None
+            done.add(layer)
+            shape = [1, -1] + [1] * (answer.dim() - 2)
+            others = [axis for axis in range(answer.dim()) if axis != 1]
+            mean = answer.mean(others) if name in SPREADS else torch.zeros(answer.shape[1])
+            scale = SPREADS.get(name, 1.0) / (answer - mean.view(shape)).std()
+            shift = torch.zeros(answer.shape[1])
+            if name == BACKGROUND:
+                shift[0] = _background((answer - mean) * scale, wanted)
+            layer.weight.mul_(scale)
+            layer.bias.sub_(mean).mul_(scale).add_(shift)
+            return (answer - mean.view(shape)) * scale + shift.view(shape)
+        return hook
+
+    hooks = [module.register_forward_hook(adjust(name)) for name, module in network.named_modules()
+             if isinstance(module, (nn.Conv2d, nn.ConvTranspose2d, nn.Linear))
+             and not name.startswith(("backbone.body.", "backbone.attention."))]
+    with torch.no_grad():
+        network(batch)
+    for hook in hooks:
+        hook.remove()
+
+
+def spread_out(network: nn.Module, size: tuple[int, int], wanted: int = 100, seed: int = 1) -> nn.Module:
+    """Random weights with batch norms that belong to them, and scores that are spread and not tied; for pictures of
+    about this size, two of which have `wanted` scores above the threshold before any suppression."""
+    generator = torch.Generator().manual_seed(seed)
+    for name, parameter in network.named_parameters():
+        normed = ".bn" in name or ".downsample.1." in name
+        if normed and name.endswith("weight"):
+            # The branches of residual blocks are weak, or rounding would grow from block to block.
+            nn.init.uniform_(parameter, *((0.1, 0.5) if "bn3" in name else (0.5, 1.5)), generator=generator)
+        elif normed:
+            nn.init.normal_(parameter, 0, 0.2, generator=generator)
+        elif ".attention." in name:
+            # Queries and keys that tell positions apart, and answers that can be seen beside their input.
+            gain = {"query": 2.0, "key": 2.0, "value": 1.0, "out": 1.0}[name.split(".")[-2]]
+            deviation = gain / parameter[0].numel() ** 0.5 if parameter.dim() > 1 else 0.2
+            nn.init.normal_(parameter, 0, deviation, generator=generator)
+        elif parameter.dim() > 1:
+            nn.init.normal_(parameter, 0, (2 / parameter[0].numel()) ** 0.5, generator=generator)
+        else:
+            nn.init.normal_(parameter, 0, 0.2, generator=generator)
+    network.eval()
+    batches = [network.transform(pictures(2, *size, generator))[0].tensors for _ in range(3)]
+    settle(network, batches, network.backbone)
+    _spread(network, pictures(2, *size, generator), wanted)
+    return network
+
+
+def agree(got: dict[str, torch.Tensor], expected: dict[str, torch.Tensor], part: float = 1.0):
+    """Asserts that a picture's detections are the same, to this part of the tolerances. Masks are pasted."""
+    count = len(expected["scores"])
+    assert len(got["scores"]) == count, f"{len(got['scores'])} detections, expected {count}"
+    assert got["labels"].tolist() == expected["labels"].tolist()
+    for name, tolerance in (("scores", 1e-4), ("boxes", 1e-2), ("masks", 1e-3)):
+        assert got[name].shape == expected[name].shape
+        worst = (got[name].double() - expected[name]).abs().max().item()
+        assert worst < part * tolerance, f"{name} differ by {worst}"
+
+
+def well_posed(network: nn.Module, sizes: list[tuple[int, int]], seed: int,
+               least: int = 5) -> tuple[list[torch.Tensor], list[dict[str, torch.Tensor]]]:
+    """Pictures whose detections are a matter of the network and not of rounding, and these detections, in double
+    precision: the network itself, in single precision, agrees with them; `least` or more, no two scores tied."""
+    exact = copy.deepcopy(network).double()
+    generator = torch.Generator().manual_seed(seed)
+    for _ in range(20):
+        batch = [pictures(1, *size, generator)[0] for size in sizes]
+        with torch.inference_mode():
+            expected, rounded = exact([picture.double() for picture in batch]), network(batch)
+        scores = [detections["scores"] for detections in expected]
+        if any(len(score) < least or (score[:-1] - score[1:]).min() < 1e-5 for score in scores):
+            continue
+        try:
+            for one, other in zip(rounded, expected):
+                agree(one, other, part=0.5)
+        except AssertionError:
+            continue
+        return batch, expected
+    raise AssertionError(f"no pictures of {sizes} give detections that rounding leaves alone; choose other weights")

@@ -1,0 +1,54 @@
+"""Kronecker attention after "Kronecker Attention Networks", and the regular attention that it is compared with."""
+
+import torch
+from torch import nn
+
+KINDS = ("kv", "qkv", "softmax", "pool")
+
+
+def averages(x: torch.Tensor) -> torch.Tensor:
+    """[B, c, w + h]: the means of the columns, then of the rows."""
+    return torch.cat([x.mean(dim=2), x.mean(dim=3)], dim=2)
+
+
+class Attention(nn.Module):
+    """Linear transforms on Q, K and V, all of x's width; x is added to the result.
+
+    kv: every position attends to the averages. qkv: the averages attend to each other, and the result is the outer
+    sum of what the columns and the rows got. softmax: every position attends to every position; pool: to the maxima
+    of keys and values over windows of 2 x 2.
+
+    A bias of the keys would be the same in all that one softmax sees, so they have none. The paper normalises the
+    coefficients with batch norm to train KANets and does not say along which axis; here each head's are one channel.
+    """
+
+    def __init__(self, kind: str, channels: int, heads: int = 1, epsilon: float = 1e-5):
+        super().__init__()
+        if kind not in KINDS:
+            raise ValueError(f"attention is of kind '{kind}'; it must be one of {', '.join(KINDS)}")
+        self.kind = kind
+        self.heads = heads
+        self.query = nn.Conv2d(channels, channels, 1)
+        self.key = nn.Conv2d(channels, channels, 1, bias=False)
+        self.value = nn.Conv2d(channels, channels, 1)
+        self.coefficients = nn.BatchNorm2d(heads, eps=epsilon)
+
+    def attend(self, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor) -> torch.Tensor:
+        """V softmax(K^T Q) for each head; all are [B, c, positions]."""
+        query, key, value = (x.unflatten(1, (self.heads, -1)) for x in (query, key, value))
+        coefficients = self.coefficients(key.transpose(2, 3) @ query)
+        return (value @ coefficients.softmax(dim=2)).flatten(1, 2)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        query, key, value = self.query(x), self.key(x), self.value(x)
+        height, width = x.shape[2:]
+        if self.kind == "qkv":
+            columns, rows = self.attend(averages(query), averages(key), averages(value)).split([width, height], dim=2)
+            return x + columns.unsqueeze(2) + rows.unsqueeze(3)
+        if self.kind == "kv":
+            key, value = averages(key), averages(value)
+        elif self.kind == "pool":
+            key, value = (nn.functional.max_pool2d(y, 2, ceil_mode=True).flatten(2) for y in (key, value))
+        else:
+            key, value = key.flatten(2), value.flatten(2)
+        return x + self.attend(query.flatten(2), key, value).unflatten(2, (height, width))

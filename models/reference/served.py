@@ -1,0 +1,94 @@
+"""The served side of a parity test: pictures, weights worth comparing on, and the C++ program that runs them."""
+
+import os
+import pathlib
+import subprocess
+
+import torch
+from safetensors.torch import load_file, save_file
+from torch import nn
+
+RUN_MODEL = pathlib.Path(os.environ.get("SACCADE_BUILD_DIR", "build/release")) / "tests" / "saccade_run_model"
+
+
+def save(network: nn.Module, path: pathlib.Path) -> pathlib.Path:
+    """Writes the state_dict as safetensors. Tensors that share memory are written twice."""
+    save_file({name: tensor.contiguous().clone() for name, tensor in network.state_dict().items()}, str(path))
+    return path
+
+
+def smooth_pictures(count: int, height: int, width: int, generator: torch.Generator, channels: int = 3,
+                    noise: float = 0.2, grain: int = 8) -> torch.Tensor:
+    """Smooth noise of order one: neighbouring pixels belong together, as in a photograph."""
+    coarse = torch.randn(count, channels, max(2, height // grain), max(2, width // grain), generator=generator)
+    smooth = nn.functional.interpolate(coarse, size=(height, width), mode="bilinear")
+    return smooth + noise * torch.randn(count, channels, height, width, generator=generator)
+
+
+def settle(network: nn.Module, batches, run=None) -> nn.Module:
+    """Gives batch norms the statistics of these batches, as training would have: each layer's signal is of order
+    one. `run` calls the network where its forward pass in training is not what sets them."""
+    for module in network.modules():
+        if isinstance(module, nn.modules.batchnorm._BatchNorm):
+            module.momentum = None  # a plain mean over the batches, not dominated by the initial ones
+            module.reset_running_stats()
+    network.train()
+    with torch.no_grad():
+        for batch in batches:
+            (run or network)(batch)
+    return network.eval()
+
+
+def relative_error(got: torch.Tensor, expected: torch.Tensor) -> float:
+    """Relative to what differs between the pictures: what they share (the biases, mostly) is easy to get right."""
+    assert (expected[0] - expected[1]).norm() > 1e-2 * expected[0].norm()
+    return ((got.double() - expected).norm() / (expected - expected.mean(dim=0)).norm()).item()
+
+
+def grown(buckets: str, height: int, width: int) -> tuple[int, int]:
+    """The bucket, of a grid ("stride:32") or a list ("800x1344,1344x800"), that a scaled picture goes to."""
+    if buckets.startswith("stride:"):
+        stride = int(buckets.removeprefix("stride:"))
+        return -(-height // stride) * stride, -(-width // stride) * stride
+    sizes = [tuple(int(side) for side in size.split("x")) for size in buckets.split(",")]
+    return min((size for size in sizes if size[0] >= height and size[1] >= width), key=lambda size: size[0] * size[1])
+
+
+def place(height: int, width: int, short_side: int = 0, long_side: int = 0, buckets: str = "stride:1") -> list[int]:
+    """A row of `placements`, as models/placement.h has it for pictures that keep their ratio; short_side 0 leaves
+    them as they are up to long_side. The arithmetic of torchvision's GeneralizedRCNNTransform."""
+    to_short = short_side / min(height, width) if short_side else 1.0
+    factor = min(to_short, long_side / max(height, width)) if long_side else to_short
+    scaled = int(height * factor), int(width * factor)
+    return [height, width, *scaled, *grown(buckets, *scaled)]
+
+
+def padded(pictures: list[torch.Tensor], placements: list[list[int]]) -> torch.Tensor:
+    """One batch of pictures [C, h, w] that are scaled already: zero beyond each."""
+    batch = torch.zeros(len(pictures), pictures[0].shape[0], *placements[0][4:])
+    for sample, picture in zip(batch, pictures):
+        sample[:, :picture.shape[1], :picture.shape[2]] = picture
+    return batch
+
+
+def run_model(folder: pathlib.Path, architecture: str, weights: pathlib.Path, pixels: torch.Tensor, placements,
+              options: dict, paste: bool = False) -> subprocess.CompletedProcess:
+    """The program itself; its output goes to FOLDER/output."""
+    save_file({"pixels": pixels.float().contiguous(), "placements": torch.as_tensor(placements, dtype=torch.float64)},
+              str(folder / "input"))
+    command = [RUN_MODEL, architecture, weights, folder / "input", folder / "output", *(["--paste"] if paste else [])]
+    command += [f"{name}={str(value).lower() if isinstance(value, bool) else value}" for name, value in options.items()]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def served(folder: pathlib.Path, architecture: str, weights: pathlib.Path, pixels: torch.Tensor, placements,
+           options: dict, paste: bool = False) -> list[dict[str, torch.Tensor]]:
+    """What the C++ side answers for each picture: {"logits"}; {"boxes", "scores", "labels", "masks"} and, with
+    `paste`, "pasted"; {"label_map", "areas"}; or {"disparity"}. Placements [B, 6] are rows of `place`."""
+    ran = run_model(folder, architecture, weights, pixels, placements, options, paste)
+    assert ran.returncode == 0, ran.stderr
+    results: list[dict[str, torch.Tensor]] = [{} for _ in range(len(pixels))]
+    for name, tensor in load_file(str(folder / "output")).items():
+        picture, part = name.split(".")
+        results[int(picture)][part] = tensor.long() if part in ("labels", "label_map", "areas") else tensor.clone()
+    return results

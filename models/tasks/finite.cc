@@ -1,0 +1,26 @@
+#include "models/tasks/finite.h"
+
+#include <bit>
+#include <cstdint>
+
+namespace saccade::models {
+
+bool AllFinite(const at::Tensor& values) {
+  const at::Tensor dense = values.is_non_overlapping_and_dense() ? values : values.contiguous();
+  const float* data = dense.const_data_ptr<float>();
+  // By the exponent's bits, so that the loop vectorises.
+  constexpr uint32_t kExponent = 0x7F800000;
+  uint32_t bad = 0;
+  for (int64_t i = 0; i < dense.numel(); ++i) {
+    bad |= (std::bit_cast<uint32_t>(data[i]) & kExponent) == kExponent ? 1U : 0U;
+  }
+  return bad == 0;
+}
+
+Failure NotFiniteInput() { return {"the picture holds a value that is not finite (NaN or infinity)"}; }
+
+Failure NotFiniteOutput(const std::string& architecture, const std::string& output) {
+  return {architecture + " gave " + output + " that is not finite for this picture"};
+}
+
+}  // namespace saccade::models

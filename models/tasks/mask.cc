@@ -1,0 +1,204 @@
+#include "models/tasks/mask.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <utility>
+
+namespace saccade::models {
+namespace {
+
+// The mask gets a border of one zero, and the box grows by as much, so that edges fade as they were trained
+// to.
+constexpr int64_t kBorder = 1;
+
+// What interpolation takes from one axis of the mask: source positions `low` and `low` + 1, weighted.
+// Positions outside the mask are the border, or beyond the bordered mask, where the last one counts on.
+struct Sample {
+  int64_t low = 0;
+  int64_t high = 0;
+  float high_weight = 0;
+};
+
+// The box's whole pixels along one axis: [begin, begin + size).
+struct Span {
+  int64_t begin = 0;
+  int64_t size = 0;
+};
+
+// torchvision rounds in float32 and cuts towards zero.
+Span GrownSpan(float low, float high, int64_t side) {
+  const auto scale = static_cast<float>(static_cast<double>(side + 2 * kBorder) / static_cast<double>(side));
+  const float half = (high - low) * 0.5F * scale;
+  const float centre = (high + low) * 0.5F;
+  const auto begin = static_cast<int64_t>(centre - half);
+  const auto end = static_cast<int64_t>(centre + half);
+  return {begin, std::max<int64_t>(end - begin + 1, 1)};
+}
+
+// The part of a span within [0, limit).
+Span Visible(Span span, int64_t limit) {
+  const int64_t begin = std::clamp<int64_t>(span.begin, 0, limit);
+  const int64_t end = std::clamp<int64_t>(span.begin + span.size, 0, limit);
+  return {begin, end - begin};
+}
+
+// Bilinear, corners not aligned, from a bordered mask of `side` to the span; of its visible part only.
+std::vector<Sample> Samples(Span span, Span visible, int64_t side) {
+  const int64_t bordered = side + 2 * kBorder;
+  const float scale = static_cast<float>(bordered) / static_cast<float>(span.size);
+  std::vector<Sample> samples(static_cast<size_t>(visible.size));
+  for (int64_t i = 0; i < visible.size; ++i) {
+    const auto position = static_cast<float>(visible.begin - span.begin + i);
+    const float source = std::max(scale * (position + 0.5F) - 0.5F, 0.0F);
+    const int64_t low = std::min(static_cast<int64_t>(source), bordered - 1);
+    const float weight = std::clamp(source - static_cast<float>(low), 0.0F, 1.0F);
+    samples[static_cast<size_t>(i)] = {low, std::min(low + 1, bordered - 1), weight};
+  }
+  return samples;
+}
+
+std::vector<float> Bordered(const std::vector<float>& mask, int64_t side) {
+  const int64_t bordered = side + 2 * kBorder;
+  std::vector<float> result(static_cast<size_t>(bordered * bordered));
+  for (int64_t y = 0; y < side; ++y) {
+    std::copy_n(mask.begin() + y * side, side, result.begin() + (y + kBorder) * bordered + kBorder);
+  }
+  return result;
+}
+
+bool IsUsable(const Detection& detection, int64_t mask_side) {
+  const bool finite = std::isfinite(detection.x_min) && std::isfinite(detection.y_min) &&
+                      std::isfinite(detection.x_max) && std::isfinite(detection.y_max);
+  // Far above any picture, and far below where a float no longer fits an integer.
+  const float most = std::max({std::fabs(detection.x_min), std::fabs(detection.y_min),
+                               std::fabs(detection.x_max), std::fabs(detection.y_max)});
+  return finite && most < 1e9F && mask_side > 0 &&
+         static_cast<int64_t>(detection.mask.size()) == mask_side * mask_side;
+}
+
+// Gathers runs pixel by pixel; the first run is of zeros.
+class Runs {
+ public:
+  void Add(bool one, int64_t count) {
+    if (count == 0) return;
+    if (one != one_) {
+      counts_.push_back(static_cast<uint32_t>(run_));
+      run_ = 0;
+      one_ = one;
+    }
+    run_ += count;
+  }
+
+  std::vector<uint32_t> Finish() {
+    counts_.push_back(static_cast<uint32_t>(run_));
+    return std::move(counts_);
+  }
+
+ private:
+  std::vector<uint32_t> counts_;
+  int64_t run_ = 0;
+  bool one_ = false;
+};
+
+constexpr int64_t kColumns = 16;
+
+// Which pixels of up to kColumns columns of the region are set, column by column: the region lies row by row,
+// and one column at a time would touch every cache line as often as it has values.
+void Threshold(const MaskRegion& region, int64_t first, int64_t columns, float threshold,
+               std::vector<uint8_t>& set) {
+  for (int64_t y = 0; y < region.height; ++y) {
+    const float* row = region.values.data() + y * region.width + first;
+    for (int64_t x = 0; x < columns; ++x) {
+      set[static_cast<size_t>(x * region.height + y)] = row[x] >= threshold ? 1 : 0;
+    }
+  }
+}
+
+}  // namespace
+
+MaskRegion PasteMask(const Detection& detection, int64_t mask_side, int64_t height, int64_t width) {
+  if (!IsUsable(detection, mask_side)) return {};
+  const Span rows = GrownSpan(detection.y_min, detection.y_max, mask_side);
+  const Span columns = GrownSpan(detection.x_min, detection.x_max, mask_side);
+  const Span seen_rows = Visible(rows, height);
+  const Span seen_columns = Visible(columns, width);
+  if (seen_rows.size <= 0 || seen_columns.size <= 0) return {};
+
+  const int64_t bordered = mask_side + 2 * kBorder;
+  const std::vector<float> mask = Bordered(detection.mask, mask_side);
+  const std::vector<Sample> ys = Samples(rows, seen_rows, mask_side);
+  const std::vector<Sample> xs = Samples(columns, seen_columns, mask_side);
+  MaskRegion region{seen_columns.begin, seen_rows.begin, seen_columns.size, seen_rows.size, {}};
+  region.values.resize(static_cast<size_t>(region.width * region.height));
+  std::vector<float> line(static_cast<size_t>(bordered));
+  float* out = region.values.data();
+  for (const Sample& y : ys) {
+    const float* low = mask.data() + y.low * bordered;
+    const float* high = mask.data() + y.high * bordered;
+    for (size_t x = 0; x < line.size(); ++x) line[x] = (1 - y.high_weight) * low[x] + y.high_weight * high[x];
+    for (const Sample& x : xs) {
+      *out++ = (1 - x.high_weight) * line[static_cast<size_t>(x.low)] +
+               x.high_weight * line[static_cast<size_t>(x.high)];
+    }
+  }
+  return region;
+}
+
+std::vector<uint32_t> EncodeRle(const MaskRegion& region, int64_t height, int64_t width, float threshold) {
+  Runs runs;
+  if (region.values.empty()) {
+    runs.Add(false, height * width);
+    return runs.Finish();
+  }
+  const int64_t above = region.y;
+  const int64_t below = height - region.y - region.height;
+  runs.Add(false, region.x * height);
+  std::vector<uint8_t> set(static_cast<size_t>(kColumns * region.height));
+  for (int64_t first = 0; first < region.width; first += kColumns) {
+    const int64_t columns = std::min(kColumns, region.width - first);
+    Threshold(region, first, columns, threshold, set);
+    for (int64_t x = 0; x < columns; ++x) {
+      runs.Add(false, above);
+      const uint8_t* column = set.data() + x * region.height;
+      for (const uint8_t *at = column, *end = column + region.height; at != end;) {
+        const uint8_t* next = std::find(at, end, static_cast<uint8_t>(*at == 0 ? 1 : 0));
+        runs.Add(*at != 0, next - at);
+        at = next;
+      }
+      runs.Add(false, below);
+    }
+  }
+  runs.Add(false, (width - region.x - region.width) * height);
+  return runs.Finish();
+}
+
+// Each count but the first three as its difference to the one before the last, five bits a character, the
+// lowest first; bit 5 says that more follow, and the last one's bit 4 is the sign.
+std::string CocoText(const std::vector<uint32_t>& counts) {
+  constexpr int64_t kBits = 5;
+  constexpr int64_t kDigit = (1 << kBits) - 1;
+  constexpr int64_t kSign = 1 << (kBits - 1);
+  constexpr int64_t kMore = 1 << kBits;
+  constexpr char kFirstCharacter = '0';
+  std::string text;
+  for (size_t i = 0; i < counts.size(); ++i) {
+    int64_t value = counts[i];
+    if (i > 2) value -= counts[i - 2];
+    for (bool more = true; more;) {
+      const int64_t digit = value & kDigit;
+      value >>= kBits;
+      more = value != ((digit & kSign) != 0 ? -1 : 0);
+      text += static_cast<char>(kFirstCharacter + digit + (more ? kMore : 0));
+    }
+  }
+  return text;
+}
+
+int64_t AreaOf(const std::vector<uint32_t>& counts) {
+  int64_t area = 0;
+  for (size_t i = 1; i < counts.size(); i += 2) area += counts[i];
+  return area;
+}
+
+}  // namespace saccade::models

@@ -1,0 +1,50 @@
+#include "models/tasks/stereo.h"
+
+#include <ATen/ops/upsample_bilinear2d.h>
+#include <c10/core/InferenceMode.h>
+
+#include "models/tasks/check_batch.h"
+#include "models/tasks/finite.h"
+
+namespace saccade::models {
+namespace {
+
+TaskResult Match(const Description& description, const at::Tensor& pixels, const Placement& placement,
+                 const StereoNetwork& network) {
+  if (!AllFinite(pixels)) return NotFiniteInput();
+  const Size bucket = placement.bucket;
+  const at::Tensor disparities =
+      network(pixels.reshape({2, 3, bucket.height, bucket.width}), placement.scaled);
+  if (!AllFinite(disparities)) return NotFiniteOutput(description.architecture, "a disparity");
+  return DisparityAsSent(disparities, placement);
+}
+
+}  // namespace
+
+std::vector<TaskResult> MatchStereo(const Description& description, const Batch& batch,
+                                    const StereoNetwork& network) {
+  const c10::InferenceMode inference;
+  CheckBatch(description, batch);
+  std::vector<TaskResult> results;
+  results.reserve(batch.placements.size());
+  for (size_t i = 0; i < batch.placements.size(); ++i) {
+    results.push_back(
+        Match(description, batch.pixels[static_cast<int64_t>(i)], batch.placements[i], network));
+  }
+  return results;
+}
+
+Disparity DisparityAsSent(const at::Tensor& disparities, const Placement& placement) {
+  const auto [sent, scaled] = std::pair(placement.sent, placement.scaled);
+  at::Tensor seen = disparities.narrow(0, 0, scaled.height).narrow(1, 0, scaled.width).contiguous();
+  if (sent != scaled) {
+    seen = at::upsample_bilinear2d(seen.view({1, 1, scaled.height, scaled.width}), {sent.height, sent.width},
+                                   /*align_corners=*/false)
+               .mul_(static_cast<double>(sent.width) / static_cast<double>(scaled.width))
+               .contiguous();
+  }
+  const auto* values = seen.const_data_ptr<float>();
+  return {.height = sent.height, .width = sent.width, .values = {values, values + sent.height * sent.width}};
+}
+
+}  // namespace saccade::models

@@ -1,0 +1,42 @@
+// The items of a call that are in one bucket: what its queue holds, and what a forward pass is made of.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "models/tasks/result.h"
+#include "server/batching/batch_task.h"
+#include "server/pipeline/item.h"
+#include "server/pipeline/predict_call.h"
+
+namespace saccade::server {
+
+// Owned by one thread at a time.
+class CallShare final : public BatchTask {
+ public:
+  // `items` are indices of the call's, all in one bucket.
+  CallShare(std::shared_ptr<PredictCall> call, std::vector<size_t> items);
+  // A share that nobody ended fails its call with INTERNAL.
+  ~CallShare() override;
+
+  // The i-th of its own, of which there are size().
+  const Item& item(int64_t i) const { return call_->items()[items_[i]]; }
+
+  // Each share is ended by one of these, once.
+  void Answer(std::vector<models::TaskResult> results, const ForwardPass& pass);
+  void FailComputed(absl::Status why);
+  void Reject(absl::Status why) override;
+
+ private:
+  // Null once it has ended.
+  std::shared_ptr<PredictCall> call_;
+  const std::vector<size_t> items_;
+};
+
+// One share for each bucket that the call's items are in, in the order of their first items. REQUIRES: the
+// call has an item.
+std::vector<std::unique_ptr<BatchTask>> ShareOut(std::shared_ptr<PredictCall> call);
+
+}  // namespace saccade::server

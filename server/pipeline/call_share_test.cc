@@ -1,0 +1,233 @@
+#include "server/pipeline/call_share.h"
+
+#include <atomic>
+#include <memory>
+#include <optional>
+#include <random>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "server/batching/batcher.h"
+#include "server/core/fake_clock.h"
+
+namespace saccade::server {
+namespace {
+
+using ::testing::HasSubstr;
+
+// How a call was answered.
+struct Outcome {
+  std::atomic<int> answers{0};
+  std::optional<absl::StatusOr<Response>> last;
+
+  absl::Status status() const { return last.value().status(); }
+};
+
+class CallShareTest : public ::testing::Test {
+ protected:
+  // A call with an item for each of `sides`, which are its buckets.
+  std::shared_ptr<PredictCall> Call(const std::vector<int64_t>& sides,
+                                    const std::shared_ptr<Outcome>& outcome,
+                                    std::shared_ptr<Cancellation> cancellation = nullptr) {
+    Request request;
+    request.arrival = clock_.Now();
+    request.deadline = clock_.Now() + absl::Seconds(1);
+    request.cancellation = std::move(cancellation);
+    request.protocol = "grpc";
+    request.input = std::vector<Picture>(sides.size());
+    const auto done = [outcome](absl::StatusOr<Response> answer) {
+      outcome->last = std::move(answer);
+      ++outcome->answers;
+    };
+    auto call = std::make_shared<PredictCall>(std::move(request), done,
+                                              PredictCall::Server{.version = 3,
+                                                                  .description = &description_,
+                                                                  .metrics = model_metrics_.get(),
+                                                                  .all_metrics = &metrics_,
+                                                                  .clock = &clock_});
+    for (const int64_t side : sides) {
+      call->AddItem({.placement = {.sent = {1, 1}, .scaled = {1, 1}, .bucket = {side, side}},
+                     .pixels = {},
+                     .owned = std::make_unique<float[]>(1)});
+    }
+    call->MarkPrepared();
+    return call;
+  }
+
+  static CallShare& AsShare(const std::unique_ptr<BatchTask>& task) { return static_cast<CallShare&>(*task); }
+
+  // As a network that answers every item with the side of its bucket.
+  static void Answer(CallShare& share, const ForwardPass& pass) {
+    std::vector<models::TaskResult> results;
+    for (int64_t i = 0; i < share.size(); ++i) {
+      const auto side = static_cast<float>(share.item(i).placement.bucket.height);
+      results.emplace_back(models::Classification{.logits = {side}});
+    }
+    share.Answer(std::move(results), pass);
+  }
+
+  static std::vector<float> Logits(const Response& response) {
+    std::vector<float> logits;
+    for (const auto& result : response.results)
+      logits.push_back(std::get<models::Classification>(result).logits.at(0));
+    return logits;
+  }
+
+  ForwardPass Pass(int64_t batch_size, int started, int ended) {
+    return {batch_size, clock_.Now() + absl::Milliseconds(started), clock_.Now() + absl::Milliseconds(ended)};
+  }
+
+  FakeClock clock_;
+  models::Description description_;
+  Metrics metrics_{"test"};
+  std::unique_ptr<ModelMetrics> model_metrics_ = metrics_.ForModel("m", 3, "classification");
+  const std::shared_ptr<Outcome> outcome_ = std::make_shared<Outcome>();
+};
+
+TEST_F(CallShareTest, OneShareForEachBucket) {
+  const auto call = Call({64, 32, 64, 96, 32, 64}, outcome_);
+  const auto shares = ShareOut(call);
+  ASSERT_EQ(shares.size(), 3u);
+  EXPECT_EQ(shares[0]->size(), 3);
+  EXPECT_EQ(shares[1]->size(), 2);
+  EXPECT_EQ(shares[2]->size(), 1);
+  EXPECT_EQ(shares[0]->bucket(), BucketId({64, 64}));
+  EXPECT_NE(shares[0]->bucket(), shares[1]->bucket());
+  EXPECT_EQ(&AsShare(shares[1]).item(1), &call->items()[4]);
+  EXPECT_EQ(shares[2]->deadline(), call->request().deadline);
+}
+
+TEST_F(CallShareTest, BucketsOfOneAreaAreTwo) { EXPECT_NE(BucketId({32, 64}), BucketId({64, 32})); }
+
+TEST_F(CallShareTest, LastShareAnswersInTheRequestsOrder) {
+  auto shares = ShareOut(Call({64, 32, 64}, outcome_));
+  Answer(AsShare(shares[1]), Pass(5, 10, 30));
+  EXPECT_EQ(outcome_->answers, 0);
+  Answer(AsShare(shares[0]), Pass(2, 20, 70));
+  ASSERT_EQ(outcome_->answers, 1);
+  ASSERT_TRUE(outcome_->status().ok()) << outcome_->status();
+  const Response& response = **outcome_->last;
+  EXPECT_THAT(Logits(response), ::testing::ElementsAre(64, 32, 64));
+  EXPECT_EQ(response.batch_size, 5);
+  EXPECT_EQ(response.timings.queue, absl::Milliseconds(10));
+  EXPECT_EQ(response.timings.infer, absl::Milliseconds(60));
+  shares.clear();
+  EXPECT_EQ(outcome_->answers, 1);
+}
+
+TEST_F(CallShareTest, FirstFailureWinsAndCancelsTheRest) {
+  const auto cancellation = std::make_shared<Cancellation>();
+  auto shares = ShareOut(Call({32, 64, 96}, outcome_, cancellation));
+  AsShare(shares[0]).FailComputed(absl::InternalError("first"));
+  EXPECT_EQ(outcome_->answers, 0) << "two shares are still out";
+  EXPECT_TRUE(shares[1]->cancelled());
+  shares[1]->Reject(absl::CancelledError("second"));
+  Answer(AsShare(shares[2]), Pass(1, 1, 2));
+  ASSERT_EQ(outcome_->answers, 1);
+  EXPECT_EQ(outcome_->status(), absl::InternalError("first"));
+  EXPECT_THAT(metrics_.Exposition(), HasSubstr("reason=\"BACKEND\",version=\"3\"} 1"));
+}
+
+TEST_F(CallShareTest, RejectedSharesAreOneShedRequest) {
+  auto shares = ShareOut(Call({32, 64}, outcome_));
+  for (const auto& share : shares) share->Reject(absl::DeadlineExceededError("late"));
+  ASSERT_EQ(outcome_->answers, 1);
+  EXPECT_EQ(outcome_->status().code(), absl::StatusCode::kDeadlineExceeded);
+  EXPECT_THAT(metrics_.Exposition(), HasSubstr("saccade_shed_total{reason=\"deadline\"} 1"));
+}
+
+TEST_F(CallShareTest, FailedPictureFailsItsRequest) {
+  auto shares = ShareOut(Call({32, 64}, outcome_));
+  AsShare(shares[0]).Answer({models::Failure{"no finite number"}}, Pass(1, 1, 2));
+  Answer(AsShare(shares[1]), Pass(1, 1, 2));
+  ASSERT_EQ(outcome_->answers, 1);
+  EXPECT_EQ(outcome_->status(), absl::InternalError("no finite number"));
+}
+
+TEST_F(CallShareTest, DroppedShareFailsItsRequest) {
+  auto shares = ShareOut(Call({32, 64}, outcome_));
+  Answer(AsShare(shares[0]), Pass(1, 1, 2));
+  shares.clear();
+  ASSERT_EQ(outcome_->answers, 1);
+  EXPECT_EQ(outcome_->status().code(), absl::StatusCode::kInternal);
+}
+
+TEST_F(CallShareTest, DroppedCallIsAnswered) {
+  Call({32}, outcome_).reset();
+  ASSERT_EQ(outcome_->answers, 1);
+  EXPECT_EQ(outcome_->status().code(), absl::StatusCode::kInternal);
+}
+
+TEST_F(CallShareTest, TicketIsHeldUntilTheLastShareIsGone) {
+  auto admission = Admission::Create({});
+  ASSERT_TRUE(admission.ok());
+  auto call = Call({32, 64}, outcome_);
+  call->ticket() = *(*admission)->Admit(10);
+  auto shares = ShareOut(std::move(call));
+  Answer(AsShare(shares[0]), Pass(1, 1, 2));
+  shares[0].reset();
+  EXPECT_EQ((*admission)->inflight().requests, 1);
+  Answer(AsShare(shares[1]), Pass(1, 1, 2));
+  EXPECT_EQ((*admission)->inflight().requests, 0);
+}
+
+// Through a batcher, with instances that answer, fail and drop, and clients that go away.
+TEST_F(CallShareTest, EveryCallIsAnsweredOnceUnderManyThreads) {
+  constexpr int kSubmitters = 3;
+  constexpr int kEach = 500;
+  auto created = Batcher::Create({.max_batch_size = 4, .max_queue_size = 24}, &clock_);
+  ASSERT_TRUE(created.ok());
+  Batcher& batcher = **created;
+  std::vector<std::thread> instances;
+  for (unsigned seed = 0; seed < 3; ++seed) {
+    instances.emplace_back([&batcher, this, seed] {
+      std::mt19937 random(seed);
+      for (auto batch = batcher.Take(); !batch.empty(); batch = batcher.Take()) {
+        for (auto& task : batch) {
+          const unsigned fate = random() % 16;
+          if (fate == 0) AsShare(task).FailComputed(absl::InternalError("failed"));
+          if (fate > 1) Answer(AsShare(task), Pass(1, 1, 2));
+          task.reset();
+        }
+      }
+    });
+  }
+  std::vector<std::shared_ptr<Outcome>> outcomes[kSubmitters];
+  std::vector<std::thread> submitters;
+  for (int s = 0; s < kSubmitters; ++s) {
+    submitters.emplace_back([&, s] {
+      std::mt19937 random(100 + static_cast<unsigned>(s));
+      for (int i = 0; i < kEach; ++i) {
+        auto outcome = outcomes[s].emplace_back(std::make_shared<Outcome>());
+        const auto cancellation = std::make_shared<Cancellation>();
+        std::vector<int64_t> sides(1 + random() % 4);
+        for (int64_t& side : sides) side = 32 * (1 + static_cast<int64_t>(random() % 3));
+        for (auto& share : ShareOut(Call(sides, outcome, cancellation))) {
+          if (absl::Status taken = batcher.Submit(share); !taken.ok()) share->Reject(taken);
+        }
+        if (random() % 8 == 0) cancellation->Cancel();
+      }
+    });
+  }
+  for (auto& thread : submitters) thread.join();
+  batcher.Close();
+  for (auto& thread : instances) thread.join();
+  int ok = 0;
+  for (const auto& mine : outcomes) {
+    for (const auto& outcome : mine) {
+      ASSERT_EQ(outcome->answers, 1);
+      if (!outcome->status().ok()) continue;
+      ++ok;
+      for (const float logit : Logits(**outcome->last)) EXPECT_GE(logit, 32) << "an item without its result";
+    }
+  }
+  EXPECT_GT(ok, 0);
+  EXPECT_LT(ok, kSubmitters * kEach);
+}
+
+}  // namespace
+}  // namespace saccade::server

@@ -1,0 +1,130 @@
+#include "server/protocols/inference_tensors.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "server/protocols/inference_errors.h"
+#include "server/protocols/inference_inputs.h"
+
+namespace saccade::server {
+namespace {
+
+static_assert(std::endian::native == std::endian::little, "tensors are sent as they lie in memory");
+
+template <typename T>
+void Append(const T* values, size_t count, std::string& bytes) {
+  bytes.append(reinterpret_cast<const char*>(values), count * sizeof(T));
+}
+
+template <typename T>
+void Append(const std::vector<T>& values, std::string& bytes) {
+  Append(values.data(), values.size(), bytes);
+}
+
+// [n, ...] of one row of `T` a picture.
+template <typename Result, typename T>
+OutputTensor Rows(const Response& response, std::vector<T> Result::* values) {
+  OutputTensor tensor;
+  const auto& first = std::get<Result>(response.results.at(0)).*values;
+  tensor.shape = {static_cast<int64_t>(response.results.size()), static_cast<int64_t>(first.size())};
+  for (const models::TaskResult& result : response.results) {
+    Append(std::get<Result>(result).*values, tensor.bytes);
+  }
+  return tensor;
+}
+
+// [n, most, extents...]: what `append` writes of each detection.
+template <typename T, typename AppendOne>
+OutputTensor PerDetection(const Response& response, std::initializer_list<int64_t> extents,
+                          AppendOne append) {
+  size_t most = 0;
+  for (const models::TaskResult& result : response.results) {
+    most = std::max(most, std::get<models::Detections>(result).items.size());
+  }
+  OutputTensor tensor;
+  tensor.shape = {static_cast<int64_t>(response.results.size()), static_cast<int64_t>(most)};
+  size_t item_bytes = sizeof(T);
+  for (const int64_t extent : extents) {
+    tensor.shape.push_back(extent);
+    item_bytes *= static_cast<size_t>(extent);
+  }
+  for (size_t i = 0; i < response.results.size(); ++i) {
+    for (const models::Detection& item : std::get<models::Detections>(response.results[i]).items) {
+      append(item, tensor.bytes);
+    }
+    tensor.bytes.resize((i + 1) * most * item_bytes, '\0');
+  }
+  return tensor;
+}
+
+// [n, height, width] of maps that all have one size. `advice` is what else the client may do.
+template <typename Result, typename T>
+absl::StatusOr<OutputTensor> Maps(const Response& response, std::vector<T> Result::* values,
+                                  absl::string_view output, absl::string_view advice) {
+  const auto& first = std::get<Result>(response.results.at(0));
+  OutputTensor tensor;
+  tensor.shape = {static_cast<int64_t>(response.results.size()), first.height, first.width};
+  for (size_t i = 0; i < response.results.size(); ++i) {
+    const auto& map = std::get<Result>(response.results[i]);
+    if (map.height != first.height || map.width != first.width) {
+      return Invalid(
+          kInferenceInput,
+          absl::StrCat("picture ", i, " has ", map.width, " x ", map.height, " pixels, picture 0 has ",
+                       first.width, " x ", first.height, ", and output '", output,
+                       "' is one tensor; send pictures of one size together", advice));
+    }
+    Append(map.*values, tensor.bytes);
+  }
+  return tensor;
+}
+
+}  // namespace
+
+OutputTensor Logits(const Response& response) { return Rows(response, &models::Classification::logits); }
+
+OutputTensor DetectionCounts(const Response& response) {
+  OutputTensor tensor{.shape = {static_cast<int64_t>(response.results.size())}, .bytes = {}};
+  for (const models::TaskResult& result : response.results) {
+    const auto count = static_cast<int64_t>(std::get<models::Detections>(result).items.size());
+    Append(&count, 1, tensor.bytes);
+  }
+  return tensor;
+}
+
+OutputTensor Boxes(const Response& response) {
+  return PerDetection<float>(response, {4}, [](const models::Detection& item, std::string& bytes) {
+    const float box[] = {item.x_min, item.y_min, item.x_max, item.y_max};
+    Append(box, 4, bytes);
+  });
+}
+
+OutputTensor Scores(const Response& response) {
+  return PerDetection<float>(
+      response, {}, [](const models::Detection& item, std::string& bytes) { Append(&item.score, 1, bytes); });
+}
+
+OutputTensor Labels(const Response& response) {
+  return PerDetection<int64_t>(
+      response, {}, [](const models::Detection& item, std::string& bytes) { Append(&item.label, 1, bytes); });
+}
+
+OutputTensor Masks(const Response& response) {
+  const int64_t side = std::get<models::Detections>(response.results.at(0)).mask_side;
+  return PerDetection<float>(response, {side, side}, [](const models::Detection& item, std::string& bytes) {
+    Append(item.mask, bytes);
+  });
+}
+
+absl::StatusOr<OutputTensor> LabelMaps(const Response& response) {
+  return Maps(response, &models::Segmentation::labels, "label_map", ", or ask for 'areas' alone");
+}
+
+absl::StatusOr<OutputTensor> DisparityMaps(const Response& response) {
+  return Maps(response, &models::Disparity::values, "disparity", "");
+}
+
+OutputTensor Areas(const Response& response) { return Rows(response, &models::Segmentation::areas); }
+
+}  // namespace saccade::server

@@ -1,0 +1,37 @@
+// Task results as tensors of the Open Inference Protocol, one function an output.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "server/core/request.h"
+
+namespace saccade::server {
+
+struct OutputTensor {
+  std::vector<int64_t> shape;
+  // Little-endian, row by row.
+  std::string bytes;
+};
+
+// Each REQUIRES results of its task, at least one. The first extent is the request's number of pictures.
+
+OutputTensor Logits(const Response& response);  // FP32 [n, classes]
+
+// The second extent is the most that a picture of this request has, which may be 0; zeros stand after a
+// picture's last one.
+OutputTensor DetectionCounts(const Response& response);  // INT64 [n]
+OutputTensor Boxes(const Response& response);            // FP32 [n, most, 4]
+OutputTensor Scores(const Response& response);           // FP32 [n, most]
+OutputTensor Labels(const Response& response);           // INT64 [n, most]
+OutputTensor Masks(const Response& response);            // FP32 [n, most, side, side]
+
+// INVALID_ARGUMENT if the pictures differ in size.
+absl::StatusOr<OutputTensor> LabelMaps(const Response& response);      // UINT8 [n, height, width]
+absl::StatusOr<OutputTensor> DisparityMaps(const Response& response);  // FP32 [n, height, width]
+
+OutputTensor Areas(const Response& response);  // INT64 [n, classes]
+
+}  // namespace saccade::server

@@ -1,0 +1,17 @@
+// What saccade.v1 requests may ask of an answer, checked before anything is computed.
+#pragma once
+
+#include "absl/status/status.h"
+#include "models/description.h"
+#include "saccade/v1/vision.pb.h"
+
+namespace saccade::server {
+
+// INVALID_ARGUMENT begins with the field's name.
+absl::Status CheckOptions(const v1::PredictRequest& message);
+
+// INVALID_ARGUMENT if the options are for another task than the model's, or name a class that it lacks.
+// REQUIRES: CheckOptions took `message`.
+absl::Status CheckOptionsFit(const v1::PredictRequest& message, const models::Description& model);
+
+}  // namespace saccade::server

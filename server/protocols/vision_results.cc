@@ -1,0 +1,168 @@
+#include "server/protocols/vision_results.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <numeric>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include "models/tasks/classification.h"
+#include "models/tasks/mask.h"
+#include "server/encode/disparity.h"
+#include "server/encode/label_map.h"
+#include "server/protocols/answer_size.h"
+
+namespace saccade::server {
+namespace {
+
+constexpr int kDefaultTopK = 5;
+constexpr float kDefaultMaskThreshold = 0.5F;
+
+// Empty if the model has no class names.
+std::string LabelOf(const models::Description& model, int64_t index) {
+  return model.labels.empty() ? std::string() : model.labels.at(index);
+}
+
+void SetClasses(const models::Classification& result, const models::Description& model, int top_k,
+                v1::Classification* message) {
+  for (const models::ClassScore& score : models::TopK(result, top_k == 0 ? kDefaultTopK : top_k)) {
+    v1::Classification::Class* out = message->add_classes();
+    out->set_index(score.index);
+    out->set_label(LabelOf(model, score.index));
+    out->set_probability(score.probability);
+    out->set_logit(score.logit);
+  }
+}
+
+void SetMask(const models::Detection& detection, const models::Detections& all, float threshold,
+             v1::RleMask* message) {
+  const models::MaskRegion region = models::PasteMask(detection, all.mask_side, all.height, all.width);
+  const std::vector<uint32_t> counts = models::EncodeRle(region, all.height, all.width, threshold);
+  message->set_height(static_cast<int32_t>(all.height));
+  message->set_width(static_cast<int32_t>(all.width));
+  message->set_counts(models::CocoText(counts));
+  message->set_area(models::AreaOf(counts));
+}
+
+// Whether the client wants to see it.
+bool Passes(const models::Detection& detection, const v1::DetectionOptions& options) {
+  const auto& classes = options.classes();
+  return detection.score >= options.score_threshold() &&
+         (classes.empty() || std::find(classes.begin(), classes.end(), detection.label) != classes.end());
+}
+
+void SetDetections(const models::Detections& result, const models::Description& model,
+                   const v1::DetectionOptions& options, v1::Detections* message) {
+  const bool masks = options.masks() != v1::DetectionOptions::NONE;
+  const float threshold = options.has_mask_threshold() ? options.mask_threshold() : kDefaultMaskThreshold;
+  for (const models::Detection& detection : result.items) {
+    if (options.top_k() > 0 && message->detections_size() == options.top_k()) break;
+    if (!Passes(detection, options)) continue;
+    v1::Detection* out = message->add_detections();
+    v1::Detection::Box* box = out->mutable_box();
+    box->set_x_min(detection.x_min);
+    box->set_y_min(detection.y_min);
+    box->set_x_max(detection.x_max);
+    box->set_y_max(detection.y_max);
+    out->set_score(detection.score);
+    out->set_class_index(detection.label);
+    out->set_label(LabelOf(model, detection.label));
+    if (masks && !detection.mask.empty()) SetMask(detection, result, threshold, out->mutable_mask());
+  }
+}
+
+void SetAreas(const models::Segmentation& result, const models::Description& model,
+              v1::Segmentation* message) {
+  std::vector<int64_t> classes(result.areas.size());
+  std::iota(classes.begin(), classes.end(), 0);
+  std::erase_if(classes, [&](int64_t index) { return result.areas[index] == 0; });
+  std::stable_sort(classes.begin(), classes.end(),
+                   [&](int64_t a, int64_t b) { return result.areas[a] > result.areas[b]; });
+  for (const int64_t index : classes) {
+    v1::Segmentation::Area* area = message->add_areas();
+    area->set_class_index(index);
+    area->set_label(LabelOf(model, index));
+    area->set_pixels(result.areas[index]);
+    area->set_fraction(static_cast<float>(static_cast<double>(result.areas[index]) /
+                                          static_cast<double>(result.height * result.width)));
+  }
+}
+
+absl::Status SetSegmentation(const models::Segmentation& result, const models::Description& model,
+                             v1::SegmentationOptions::Format asked, v1::Segmentation* message) {
+  const v1::SegmentationOptions::Format format =
+      asked == v1::SegmentationOptions::FORMAT_UNSPECIFIED ? v1::SegmentationOptions::PNG : asked;
+  message->set_width(static_cast<int32_t>(result.width));
+  message->set_height(static_cast<int32_t>(result.height));
+  message->set_format(format);
+  SetAreas(result, model, message);
+  if (format == v1::SegmentationOptions::NONE) return absl::OkStatus();
+  auto map = format == v1::SegmentationOptions::PNG ? LabelMapPng(result) : LabelMapBytes(result);
+  if (map.ok()) message->set_label_map(*std::move(map));
+  return map.status();
+}
+
+absl::Status SetDisparity(const models::Disparity& result, v1::StereoOptions::Format asked,
+                          v1::Disparity* message) {
+  const v1::StereoOptions::Format format =
+      asked == v1::StereoOptions::FORMAT_UNSPECIFIED ? v1::StereoOptions::PNG_16 : asked;
+  auto map = format == v1::StereoOptions::PNG_16 ? DisparityPng(result) : DisparityFloats(result);
+  if (!map.ok()) return map.status();
+  message->set_width(static_cast<int32_t>(result.width));
+  message->set_height(static_cast<int32_t>(result.height));
+  message->set_map(*std::move(map));
+  message->set_format(format);
+  const auto [least, most] = std::minmax_element(result.values.begin(), result.values.end());
+  message->set_least(*least);
+  message->set_most(*most);
+  const double sum = std::accumulate(result.values.begin(), result.values.end(), 0.0);
+  message->set_mean(static_cast<float>(sum / static_cast<double>(result.values.size())));
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status SetResult(const models::TaskResult& result, const models::Description& model,
+                       const v1::PredictRequest& request, v1::PredictResponse* message) {
+  if (const auto* classes = std::get_if<models::Classification>(&result)) {
+    SetClasses(*classes, model, request.classification().top_k(), message->mutable_classification());
+    return absl::OkStatus();
+  }
+  if (const auto* detections = std::get_if<models::Detections>(&result)) {
+    SetDetections(*detections, model, request.detection(), message->mutable_detections());
+    return absl::OkStatus();
+  }
+  if (const auto* segmentation = std::get_if<models::Segmentation>(&result)) {
+    return SetSegmentation(*segmentation, model, request.segmentation().format(),
+                           message->mutable_segmentation());
+  }
+  return SetDisparity(std::get<models::Disparity>(result), request.stereo_options().format(),
+                      message->mutable_disparity());
+}
+
+absl::Status CheckSize(const v1::PredictResponse& message, int64_t most) {
+  absl::string_view instead;
+  switch (message.result_case()) {
+    case v1::PredictResponse::kClassification:
+      instead = "ask for fewer classes: classification.top_k";
+      break;
+    case v1::PredictResponse::kDetections:
+      instead =
+          "ask for fewer detections (detection.top_k, score_threshold) or none of their masks "
+          "(detection.masks NONE)";
+      break;
+    case v1::PredictResponse::kSegmentation:
+      instead = "ask for segmentation.format PNG, or NONE for the areas alone, or send a smaller picture";
+      break;
+    case v1::PredictResponse::kDisparity:
+      instead = "ask for stereo_options.format PNG_16, or send smaller pictures";
+      break;
+    case v1::PredictResponse::RESULT_NOT_SET:
+      break;
+  }
+  return CheckAnswerSize(message.ByteSizeLong(), most, instead);
+}
+
+}  // namespace saccade::server

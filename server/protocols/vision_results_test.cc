@@ -1,0 +1,176 @@
+#include "server/protocols/vision_results.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "models/tasks/mask.h"
+#include "server/encode/disparity.h"
+#include "server/encode/label_map.h"
+
+namespace saccade::server {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+models::Description Model(models::Task task, std::vector<std::string> labels) {
+  models::Description model;
+  model.task = task;
+  model.classes = static_cast<int64_t>(labels.size());
+  model.labels = std::move(labels);
+  return model;
+}
+
+v1::PredictResponse Answer(const models::TaskResult& result, const models::Description& model,
+                           const v1::PredictRequest& request) {
+  v1::PredictResponse message;
+  const absl::Status status = SetResult(result, model, request, &message);
+  EXPECT_TRUE(status.ok()) << status;
+  return message;
+}
+
+TEST(VisionResultsTest, TheLikeliestClassesWithTheirNames) {
+  const auto model = Model(models::Task::kClassification, {"circle", "square", "star"});
+  const models::Classification result{.logits = {0, 2, 1}};
+  v1::PredictRequest request;
+  EXPECT_EQ(Answer(result, model, request).classification().classes_size(), 3);
+  request.mutable_classification()->set_top_k(2);
+  const auto classes = Answer(result, model, request).classification().classes();
+  ASSERT_EQ(classes.size(), 2);
+  EXPECT_EQ(classes[0].label(), "square");
+  EXPECT_EQ(classes[0].index(), 1);
+  EXPECT_NEAR(classes[0].probability(), 0.66524, 1e-5);
+  EXPECT_EQ(classes[1].label(), "star");
+}
+
+// In a picture of 8 x 6 pixels, masks of 2 x 2.
+models::Detections ThreeThings() {
+  const std::vector<float> mask = {0.9F, 0.9F, 0.3F, 0.3F};
+  return {
+      .items = {{.x_min = 1, .y_min = 1, .x_max = 5, .y_max = 4, .score = 0.9F, .label = 2, .mask = mask},
+                {.x_min = 0, .y_min = 0, .x_max = 8, .y_max = 6, .score = 0.6F, .label = 1, .mask = mask},
+                {.x_min = 2, .y_min = 2, .x_max = 3, .y_max = 3, .score = 0.5F, .label = 2, .mask = mask}},
+      .mask_side = 2,
+      .height = 6,
+      .width = 8};
+}
+
+std::vector<float> ScoresOf(const v1::PredictResponse& message) {
+  std::vector<float> scores;
+  for (const v1::Detection& detection : message.detections().detections())
+    scores.push_back(detection.score());
+  return scores;
+}
+
+TEST(VisionResultsTest, DetectionsCarryBoxNameAndMask) {
+  const auto model = Model(models::Task::kDetection, {"background", "cat", "dog"});
+  const models::Detections result = ThreeThings();
+  const v1::PredictResponse message = Answer(result, model, {});
+  ASSERT_EQ(message.detections().detections_size(), 3);
+  const v1::Detection& first = message.detections().detections(0);
+  EXPECT_EQ(first.label(), "dog");
+  EXPECT_EQ(first.class_index(), 2);
+  EXPECT_EQ(first.box().x_min(), 1);
+  EXPECT_EQ(first.box().y_min(), 1);
+  EXPECT_EQ(first.box().x_max(), 5);
+  EXPECT_EQ(first.box().y_max(), 4);
+  const auto counts = models::EncodeRle(models::PasteMask(result.items[0], 2, 6, 8), 6, 8, 0.5F);
+  EXPECT_EQ(first.mask().height(), 6);
+  EXPECT_EQ(first.mask().width(), 8);
+  EXPECT_EQ(first.mask().counts(), models::CocoText(counts));
+  EXPECT_EQ(first.mask().area(), models::AreaOf(counts));
+  EXPECT_GT(first.mask().area(), 0);
+}
+
+TEST(VisionResultsTest, DetectionsAreFilteredAsAsked) {
+  const auto model = Model(models::Task::kDetection, {"background", "cat", "dog"});
+  v1::PredictRequest request;
+  v1::DetectionOptions* options = request.mutable_detection();
+  options->set_score_threshold(0.6F);
+  EXPECT_THAT(ScoresOf(Answer(ThreeThings(), model, request)), ElementsAre(0.9F, 0.6F));
+  options->clear_score_threshold();
+  options->add_classes(2);
+  EXPECT_THAT(ScoresOf(Answer(ThreeThings(), model, request)), ElementsAre(0.9F, 0.5F));
+  options->set_top_k(1);
+  EXPECT_THAT(ScoresOf(Answer(ThreeThings(), model, request)), ElementsAre(0.9F));
+  options->set_score_threshold(1);
+  const v1::PredictResponse none = Answer(ThreeThings(), model, request);
+  EXPECT_TRUE(none.has_detections());
+  EXPECT_EQ(none.detections().detections_size(), 0);
+}
+
+TEST(VisionResultsTest, MasksAreDrawnAtTheThresholdOrNotAtAll) {
+  const auto model = Model(models::Task::kDetection, {});
+  v1::PredictRequest request;
+  const int64_t usual = Answer(ThreeThings(), model, request).detections().detections(1).mask().area();
+  request.mutable_detection()->set_mask_threshold(0.2F);
+  const v1::PredictResponse lower = Answer(ThreeThings(), model, request);
+  EXPECT_GT(lower.detections().detections(1).mask().area(), usual);
+  EXPECT_EQ(lower.detections().detections(1).label(), "");
+  request.mutable_detection()->set_masks(v1::DetectionOptions::NONE);
+  EXPECT_FALSE(Answer(ThreeThings(), model, request).detections().detections(0).has_mask());
+  models::Detections boxes = ThreeThings();
+  for (models::Detection& item : boxes.items) item.mask.clear();
+  EXPECT_FALSE(Answer(boxes, model, {}).detections().detections(0).has_mask());
+}
+
+TEST(VisionResultsTest, SegmentationHasItsMapAndTheAreasThatThereAre) {
+  const auto model = Model(models::Task::kSegmentation, {"background", "car", "bus", "road"});
+  const models::Segmentation result{
+      .height = 2, .width = 4, .labels = {0, 0, 2, 2, 3, 3, 3, 3}, .areas = {2, 0, 2, 4}};
+  v1::PredictRequest request;
+  const v1::PredictResponse message = Answer(result, model, request);
+  EXPECT_EQ(message.segmentation().width(), 4);
+  EXPECT_EQ(message.segmentation().height(), 2);
+  EXPECT_EQ(message.segmentation().format(), v1::SegmentationOptions::PNG);
+  EXPECT_EQ(message.segmentation().label_map(), *LabelMapPng(result));
+  ASSERT_EQ(message.segmentation().areas_size(), 3);
+  EXPECT_EQ(message.segmentation().areas(0).label(), "road");
+  EXPECT_EQ(message.segmentation().areas(0).fraction(), 0.5F);
+  EXPECT_EQ(message.segmentation().areas(1).label(), "background");
+  EXPECT_EQ(message.segmentation().areas(2).class_index(), 2);
+  EXPECT_EQ(message.segmentation().areas(2).pixels(), 2);
+  request.mutable_segmentation()->set_format(v1::SegmentationOptions::RAW);
+  EXPECT_EQ(Answer(result, model, request).segmentation().label_map(), *LabelMapBytes(result));
+  request.mutable_segmentation()->set_format(v1::SegmentationOptions::NONE);
+  EXPECT_EQ(Answer(result, model, request).segmentation().label_map(), "");
+  EXPECT_EQ(Answer(result, model, request).segmentation().areas_size(), 3);
+}
+
+TEST(VisionResultsTest, DisparityHasItsMapAndItsRange) {
+  const auto model = Model(models::Task::kStereo, {});
+  const models::Disparity result{.height = 1, .width = 4, .values = {1, 7, 2, 3}};
+  v1::PredictRequest request;
+  const v1::PredictResponse message = Answer(result, model, request);
+  EXPECT_EQ(message.disparity().width(), 4);
+  EXPECT_EQ(message.disparity().height(), 1);
+  EXPECT_EQ(message.disparity().format(), v1::StereoOptions::PNG_16);
+  EXPECT_EQ(message.disparity().map(), *DisparityPng(result));
+  EXPECT_EQ(message.disparity().least(), 1);
+  EXPECT_EQ(message.disparity().most(), 7);
+  EXPECT_EQ(message.disparity().mean(), 3.25F);
+  request.mutable_stereo_options()->set_format(v1::StereoOptions::FLOAT);
+  EXPECT_EQ(Answer(result, model, request).disparity().map(), *DisparityFloats(result));
+}
+
+TEST(VisionResultsTest, AMapThatCannotBeEncodedIsAnError) {
+  v1::PredictResponse message;
+  const auto model = Model(models::Task::kSegmentation, {});
+  EXPECT_EQ(SetResult(models::Segmentation{}, model, {}, &message).code(), absl::StatusCode::kInternal);
+}
+
+TEST(VisionResultsTest, TooLargeAnAnswerSaysWhatToAskForInstead) {
+  const models::Disparity result{.height = 10, .width = 10, .values = std::vector<float>(100, 1)};
+  v1::PredictRequest request;
+  request.mutable_stereo_options()->set_format(v1::StereoOptions::FLOAT);
+  const v1::PredictResponse message = Answer(result, Model(models::Task::kStereo, {}), request);
+  const auto size = static_cast<int64_t>(message.ByteSizeLong());
+  EXPECT_TRUE(CheckSize(message, size).ok());
+  const absl::Status refused = CheckSize(message, size - 1);
+  EXPECT_EQ(refused.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_THAT(std::string(refused.message()), HasSubstr("--max-message-bytes"));
+  EXPECT_THAT(std::string(refused.message()), HasSubstr("PNG_16"));
+}
+
+}  // namespace
+}  // namespace saccade::server

@@ -1,0 +1,50 @@
+"""Pictures of every size at once: who else is there changes no bit of anybody's answer."""
+
+import pytest
+
+import pictures
+from messages import message, predict_request
+
+SIZES = [(96, 64), (64, 96), (90, 60), (131, 75), (240, 160), (17, 40), (96, 64), (95, 64)]
+ROUNDS = 3
+
+
+def picture(seed, size):
+    return pictures.encoded(pictures.pixels(seed, *size))
+
+
+def one_picture(model):
+    return lambda seed, size: predict_request(model=model, encoded=picture(seed, size))
+
+
+def one_pair(seed, size):
+    sent = message("saccade.v1.StereoPair")(
+        left={"encoded": picture(seed, size)}, right={"encoded": picture(seed + 100, size)}
+    )
+    options = message("saccade.v1.StereoOptions")(format=2)
+    return predict_request(model="stereo", stereo=sent, stereo_options=options)
+
+
+def result(answer):
+    return getattr(answer, answer.WhichOneof("result")).SerializeToString(deterministic=True)
+
+
+@pytest.mark.parametrize(
+    "make", [one_picture("detector"), one_picture("segmenter"), one_pair], ids=["detector", "segmenter", "stereo"]
+)
+def test_a_crowd_of_sizes_changes_no_bit(tasks_daemon, make):
+    requests = [make(seed, size) for seed, size in enumerate(SIZES)]
+    with tasks_daemon.vision() as vision:
+        alone = []
+        for request in requests:
+            answer = vision.predict(request)
+            assert answer.batch_size == 1
+            alone.append(result(answer))
+        assert len(set(alone)) == len(alone), "different pictures must differ in their answer"
+        sizes = []
+        for _ in range(ROUNDS):
+            calls = [vision.predict.future(request) for request in requests]
+            for call, expected in zip(calls, alone):
+                sizes.append(call.result().batch_size)
+                assert result(call.result()) == expected
+    assert max(sizes) > 1, "nobody had company"
