@@ -54,16 +54,26 @@ def relative_error(got: torch.Tensor, expected: torch.Tensor) -> float:
     return ((got.double() - expected).norm() / spread).item()
 
 
-def expect_agreement(folder: pathlib.Path, options: dict, height: int, width: int, count: int = 1,
-                     dtype: torch.dtype = torch.float64):
+class InDouble(torch.nn.Module):
+    """A module of a float32 network, computed in double precision."""
+
+    def __init__(self, module: torch.nn.Module):
+        super().__init__()
+        self.module = module.double()
+
+    def forward(self, x: torch.Tensor, *arguments) -> torch.Tensor:
+        return self.module(x.double(), *arguments).to(x.dtype)
+
+
+def expect_agreement(folder: pathlib.Path, options: dict, height: int, width: int, count: int = 1):
     network = trained(options)
     weights = save(network, folder / "weights")
     batch = pairs(count, height, width, torch.Generator().manual_seed(3))
     got = served(folder, "ea_psmnet", weights, batch, whole(batch), options)
-    network = network.to(dtype)
+    network = network.double()
     for pair, result in zip(batch, got):
         with torch.inference_mode():
-            expected = network(pair[None].to(dtype))[0].double()
+            expected = network(pair[None].double())[0]
         assert expected.min() >= 0 and expected.max() <= int(options.get("max_disparity", 192)) - 1
         assert relative_error(result["disparity"], expected) < 1e-4
 
@@ -92,8 +102,18 @@ def test_disparities_agree_at_full_width(tmp_path: pathlib.Path):
 
 
 def test_disparities_agree_at_full_size(tmp_path: pathlib.Path):
-    # The reference in float32: in double precision its volumes do not fit beside each other.
-    expect_agreement(tmp_path, {}, 544, 960, dtype=torch.float32)
+    """The convolutions of the reference in float32: PyTorch unfolds a volume for those in double precision, which takes
+    20 GB. Attention in double precision: in float32 the reference's own sums over 1.6 million positions are 1.1e-4 off,
+    more than what is allowed here."""
+    options: dict = {}
+    network = trained(options)
+    weights = save(network, tmp_path / "weights")
+    batch = pairs(1, 544, 960, torch.Generator().manual_seed(3))
+    got = served(tmp_path, "ea_psmnet", weights, batch, whole(batch), options)
+    network.attention = InDouble(network.attention)
+    with torch.inference_mode():
+        expected = network(batch)[0].double()
+    assert relative_error(got[0]["disparity"], expected) < 1e-4
 
 
 def test_a_trained_checkpoint_loads_as_its_authors_save_it(tmp_path: pathlib.Path):
