@@ -1,5 +1,7 @@
 #include "models/registry.h"
 
+#include <malloc.h>
+
 #include "models/error.h"
 #include "models/model.h"
 #include "models/networks/deeplab/deeplab.h"
@@ -35,7 +37,10 @@ std::unique_ptr<Model> Load(const std::string& architecture, const Options& opti
   Describe(architecture, options, labels);
   try {
     for (const Loader& loader : kLoaders) {
-      if (architecture == loader.name) return loader.load(architecture, options, weights_path, labels);
+      if (architecture != loader.name) continue;
+      std::unique_ptr<Model> model = loader.load(architecture, options, weights_path, labels);
+      malloc_trim(0);  // what folding and packing took in between, as much as a small network itself
+      return model;
     }
     throw LoadError(architecture + " is described, but cannot be loaded; this is a bug in saccade");
   } catch (const LoadError&) {

@@ -1,14 +1,16 @@
 """Times served networks beside their PyTorch twins: eager, torch.compile with frozen weights, and OpenVINO.
 
-usage: bench_models.py --build DIR [--filter TEXT] [--threads N] [--rounds N] [--without NAME]... [--json FILE]
+usage: bench_models.py --build DIR [--filter TEXT] [--threads N] [--seconds S] [--without NAME]... [--json FILE]
                        [--markdown FILE] [--list]
 
 Every candidate computes the same batch from the same weights; before anything is timed, its answer is compared with
 eager's. The candidates of a case take turns, round after round, so that what else the machine does touches all of
-them; medians are printed, and ratios to ours. A peer that cannot take a network says so in its row.
+them; medians are printed, and ratios to ours. A peer that cannot take a network says so in its row. "without
+attention" is ours too, the same network with its attention left out.
 """
 
 import argparse
+import contextlib
 import dataclasses
 import json
 import os
@@ -26,14 +28,18 @@ from safetensors.torch import save_file
 from torch import nn
 
 from models.bench.twins import CASES, Case, prepared
+from models.reference import build
 
 PEERS = ("eager", "torch.compile", "openvino")
+OFF = "without attention"
+MIN_ROUNDS, MAX_ROUNDS = 3, 15
 
 
 class Served:
     """Our side, in a process of its own that computes when it is told to."""
 
-    def __init__(self, build: pathlib.Path, case: Case, network: nn.Module, pixels: torch.Tensor, threads: int):
+    def __init__(self, build: pathlib.Path, architecture: str, options: dict, network: nn.Module, pixels: torch.Tensor,
+                 threads: int):
         self.folder = tempfile.TemporaryDirectory()
         weights, batch = (str(pathlib.Path(self.folder.name) / name) for name in ("weights", "input"))
         state = {name: tensor.contiguous().clone() for name, tensor in network.state_dict().items()}
@@ -42,8 +48,8 @@ class Served:
         height, width = pixels.shape[-2:]
         placements = torch.tensor([[height, width] * 3] * len(pixels), dtype=torch.float64)
         save_file({"pixels": pixels.contiguous(), "placements": placements}, batch)
-        options = [f"{name}={value}" for name, value in case.options(height, width).items()]
-        command = [build / "bin" / "saccade_time_model", case.architecture, weights, batch, str(threads), *options]
+        command = [build / "bin" / "saccade_time_model", architecture, weights, batch, str(threads),
+                   *(f"{name}={value}" for name, value in options.items())]
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
                                         env={**os.environ, "GOMP_SPINCOUNT": "1000"})
         loaded, milliseconds, peak, self.isa = self.process.stdout.readline().split()
@@ -105,8 +111,9 @@ def milliseconds(run) -> float:
 class Row:
     case: str
     shape: str
+    rounds: int
     ours: float
-    peers: dict
+    peers: dict  # a name's median, or why there is none
     load_seconds: float
     peak_ratio: float
 
@@ -136,21 +143,36 @@ def time_case(case: Case, batch: int, height: int, width: int, arguments) -> tup
         except Exception as error:  # a peer's own limits are a finding, not an end
             remarks[name] = f"{type(error).__name__}: {str(error).strip().splitlines()[0][:100]}"
             print(f"  {name}: {remarks[name]}", file=sys.stderr)
-    served = Served(arguments.build, case, network, pixels, arguments.threads)
-    try:
-        served.run()
-        times = {"saccade": []} | {name: [] for name in candidates}
-        for _ in range(arguments.rounds):
-            times["saccade"].append(served.run())
+    with contextlib.ExitStack() as processes:
+        def serve(options: dict, state: nn.Module) -> Served:
+            served = Served(arguments.build, case.architecture, options, state, pixels, arguments.threads)
+            processes.callback(served.close)
+            served.run()
+            return served
+
+        options = case.options(height, width)
+        served = serve(options, network)
+        candidates = {"saccade": served.run, **candidates}
+        if case.attention_off:
+            off = {**options, **case.attention_off}
+            plain = build(case.architecture, **off)
+            plain.load_state_dict(network.state_dict(), strict=False)
+            candidates[OFF] = serve(off, plain).run
+        times: dict[str, list] = {name: [] for name in candidates}
+        start = time.perf_counter()
+        while (done := len(times["saccade"])) < MIN_ROUNDS or (done < MAX_ROUNDS
+                                                                and time.perf_counter() - start < arguments.seconds):
             for name, run in candidates.items():
                 times[name].append(run())
-    finally:
-        served.close()
     medians = {name: statistics.median(values) for name, values in times.items()}
-    peers = {name: medians.get(name, remarks.get(name)) for name in PEERS if name not in arguments.without}
-    row = Row(case.name, f"{batch}x{height}x{width}", medians["saccade"], peers, served.load_seconds,
+    peers = {name: medians.get(name, remarks.get(name)) for name in columns(arguments)}
+    row = Row(case.name, f"{batch}x{height}x{width}", done, medians["saccade"], peers, served.load_seconds,
               served.peak_bytes / served.weight_bytes)
     return row, served.isa
+
+
+def columns(arguments) -> list[str]:
+    return [name for name in (*PEERS, OFF) if name not in arguments.without]
 
 
 def cell(value, ours: float) -> str:
@@ -180,7 +202,7 @@ def heading(isa: str, arguments) -> str:
         import openvino
         versions += f", OpenVINO {openvino.__version__.split('-')[0]}"
     return (f"{processor()}, {arguments.threads} threads, kernels for {isa}, float32; {versions}. Medians of "
-            f"{arguments.rounds} rounds, candidates in turns. \"1.70x\": it takes 1.7 times as long as ours.\n")
+            f"{MIN_ROUNDS} to {MAX_ROUNDS} rounds, candidates in turns. \"1.70x\": it takes 1.7 times as long as ours.\n")
 
 
 def main():
@@ -188,7 +210,8 @@ def main():
     parser.add_argument("--build", type=pathlib.Path, default=pathlib.Path("build/release"))
     parser.add_argument("--filter", default="", help="only cases whose NAME/BATCHxHEIGHTxWIDTH holds this")
     parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--seconds", type=float, default=40,
+                        help=f"for the rounds of a case, of which there are {MIN_ROUNDS} to {MAX_ROUNDS}")
     parser.add_argument("--without", action="append", default=[], choices=PEERS)
     parser.add_argument("--json", type=pathlib.Path)
     parser.add_argument("--markdown", type=pathlib.Path)
@@ -202,7 +225,7 @@ def main():
             print(f"{case.name}/{batch}x{height}x{width}")
         return 0 if chosen else f"no case holds '{arguments.filter}'"
     rows, isa = [], ""
-    peers = [name for name in PEERS if name not in arguments.without]
+    peers = columns(arguments)
     with torch.no_grad():
         for index, (case, batch, height, width) in enumerate(chosen):
             print(f"[{index + 1}/{len(chosen)}] {case.name}/{batch}x{height}x{width}", file=sys.stderr, flush=True)

@@ -34,6 +34,7 @@ class Case:
     fixed: dict = dataclasses.field(default_factory=dict)  # options
     channels: int = 3
     batches: tuple = (1, 4)
+    attention_off: dict = dataclasses.field(default_factory=dict)  # options that leave only the attention out
 
     def options(self, height: int, width: int) -> dict:
         if self.architecture == "sanet":
@@ -50,6 +51,8 @@ class Case:
         for module in network.modules():
             if type(module).__name__ == "EfficientAttention" and isinstance(module.out, (nn.Conv2d, nn.Conv3d)):
                 nn.init.normal_(module.out.weight, 0, 0.05)
+            if type(module).__name__ == "SiameseAttention":  # at full strength untrained ones grow from layer to layer
+                nn.init.constant_(module.bn.weight, 0.1)
         if not self.architecture.startswith("ea_mask_rcnn"):
             settle(network, [small])
             return network, network
@@ -67,11 +70,12 @@ DETECTOR_SIZES = ((896, 1280), (800, 1088))
 CASES = [
     Case("sanet", "sanet", ((224, 224), (320, 320))),
     Case("mask_rcnn_r50", "ea_mask_rcnn_r50", DETECTOR_SIZES, {"attention": "none", "fpn": "torchvision"}),
-    Case("ea_mask_rcnn_r50", "ea_mask_rcnn_r50", DETECTOR_SIZES),
+    Case("ea_mask_rcnn_r50", "ea_mask_rcnn_r50", DETECTOR_SIZES, attention_off={"attention": "none"}),
     Case("ea_mask_rcnn_r101", "ea_mask_rcnn_r101", DETECTOR_SIZES[1:], batches=(1,)),
     Case("ea_mask_rcnn_x101", "ea_mask_rcnn_x101", DETECTOR_SIZES[1:], batches=(1,)),
     Case("deeplabv2, aspp", "deeplabv2_kao_kv", ((321, 321), (513, 513)), {"head": "aspp"}),
     Case("deeplabv2_kao_kv", "deeplabv2_kao_kv", ((321, 321), (513, 513))),
     Case("deeplabv2_kao_qkv", "deeplabv2_kao_qkv", ((321, 321), (513, 513))),
-    Case("ea_psmnet", "ea_psmnet", ((256, 512), (544, 960)), channels=6),
+    Case("ea_psmnet", "ea_psmnet", ((256, 512), (544, 960)), channels=6,
+         attention_off={"attention": "none"}),
 ]

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <iterator>
 #include <memory>
 #include <optional>
 #include <set>
@@ -37,21 +38,31 @@ std::optional<at::ScalarType> FloatingType(ElementType type) {
   }
 }
 
+// What the entry's elements span in the file; not its count of elements, for strides may leave some out.
+size_t SpanBytes(const TensorEntry& entry) {
+  int64_t last = 0;
+  for (size_t i = 0; i < entry.shape.size(); ++i) {
+    if (entry.shape[i] == 0) return 0;
+    last += (entry.shape[i] - 1) * entry.strides[i];
+  }
+  return (static_cast<size_t>(last) + 1) * static_cast<size_t>(Info(entry.type).size);
+}
+
+// The file's pages go with the tensor, and not only with the last one of them: what is made of the weights
+// takes their place.
 at::Tensor Alias(const TensorEntry& entry, at::ScalarType type,
                  const std::shared_ptr<const MappedFile>& file) {
   // Neither format promises alignment, and an unaligned element must not be read in place.
   const auto size = static_cast<size_t>(Info(entry.type).size);
+  const size_t bytes = SpanBytes(entry);
   void* data = const_cast<std::byte*>(entry.data);
+  if (bytes == 0) return at::from_blob(data, entry.shape, entry.strides, at::TensorOptions(type)).clone();
   if (reinterpret_cast<uintptr_t>(data) % size == 0) {
-    return at::from_blob(data, entry.shape, entry.strides, [file](void*) {}, at::TensorOptions(type));
+    const Bytes part(entry.data, bytes);
+    return at::from_blob(
+        data, entry.shape, entry.strides, [file, part](void*) { file->LetGo(part); },
+        at::TensorOptions(type));
   }
-  int64_t last = 0;
-  for (size_t i = 0; i < entry.shape.size(); ++i) {
-    if (entry.shape[i] == 0)
-      return at::from_blob(data, entry.shape, entry.strides, at::TensorOptions(type)).clone();
-    last += (entry.shape[i] - 1) * entry.strides[i];
-  }
-  const size_t bytes = (static_cast<size_t>(last) + 1) * size;
   const std::shared_ptr<std::byte[]> copy(new std::byte[bytes]);
   std::memcpy(copy.get(), entry.data, bytes);
   return at::from_blob(copy.get(), entry.shape, entry.strides, [copy](void*) {}, at::TensorOptions(type));
@@ -156,6 +167,16 @@ LoadedWeights Match(const std::vector<TensorEntry>& entries, const std::vector<T
 }
 
 }  // namespace
+
+TensorMap Taken(TensorMap& tensors, const std::string& beginning) {
+  TensorMap taken;
+  for (auto at = tensors.lower_bound(beginning); at != tensors.end() && at->first.starts_with(beginning);) {
+    const auto next = std::next(at);
+    taken.insert(tensors.extract(at));
+    at = next;
+  }
+  return taken;
+}
 
 LoadedWeights LoadWeights(const std::string& path, const std::vector<TensorSpec>& expected,
                           const WeightNames& names) {

@@ -22,6 +22,9 @@ struct WeightNames {
   std::vector<std::string> unused = {};
 };
 
+// The tensors whose names begin so, taken out: once a part of a network is made of them, they need not stay.
+TensorMap Taken(TensorMap& tensors, const std::string& beginning);
+
 struct LoadedWeights {
   TensorMap tensors;
   // Optional modules of which the file holds nothing, in the order of `expected`.
@@ -29,7 +32,8 @@ struct LoadedWeights {
 };
 
 // Reads exactly the tensors of `expected`, on the CPU, of the floating-point type they are stored in. They
-// alias the mapped file, which lives as long as one of them, and must not be written to. A 'module.' before
+// alias the mapped file, which lives as long as one of them, and must not be written to; the memory behind a
+// tensor goes with it. A 'module.' before
 // every name is taken off, and batch norms' num_batches_tracked are passed over. Blocks for the reading.
 // Throws LoadError with the path; one that lists every tensor that is missing, surplus, or of another shape.
 // An optional module of which the file holds a part only is missing the rest.

@@ -1,5 +1,7 @@
 #include "models/networks/deeplab/deeplab.h"
 
+#include <utility>
+
 #include "models/networks/deeplab/describe.h"
 #include "models/networks/deeplab/network.h"
 #include "models/networks/deeplab/table.h"
@@ -9,8 +11,8 @@ namespace {
 
 class DeepLab : public Model {
  public:
-  DeepLab(Description description, const DeepLabOptions& options, const TensorMap& tensors)
-      : description_(std::move(description)), network_(options, tensors) {}
+  DeepLab(Description description, const DeepLabOptions& options, TensorMap tensors)
+      : description_(std::move(description)), network_(options, std::move(tensors)) {}
 
   const Description& description() const override { return description_; }
 
@@ -32,8 +34,8 @@ std::unique_ptr<Model> LoadDeepLab(const std::string& architecture, const Option
   Ledger ledger;
   RecordDeepLab(parsed, {description.input.height, description.input.width}, ledger);
   // A backbone is often saved with the classifier that it was trained with.
-  const LoadedWeights weights = LoadWeights(weights_path, ledger.tensors(), {.unused = {"fc."}});
-  return std::make_unique<DeepLab>(std::move(description), parsed, weights.tensors);
+  LoadedWeights weights = LoadWeights(weights_path, ledger.tensors(), {.unused = {"fc."}});
+  return std::make_unique<DeepLab>(std::move(description), parsed, std::move(weights.tensors));
 }
 
 }  // namespace saccade::models

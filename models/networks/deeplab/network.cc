@@ -1,5 +1,7 @@
 #include "models/networks/deeplab/network.h"
 
+#include <utility>
+
 #include "models/networks/deeplab/table.h"
 
 namespace saccade::models {
@@ -14,8 +16,9 @@ Head MakeHead(const DeepLabOptions& options, const TensorMap& tensors) {
 
 }  // namespace
 
-DeepLabNetwork::DeepLabNetwork(const DeepLabOptions& options, const TensorMap& tensors)
-    : backbone_(DeepLabBackbone(options), "", tensors, options.exact), head_(MakeHead(options, tensors)) {}
+DeepLabNetwork::DeepLabNetwork(const DeepLabOptions& options, TensorMap tensors)
+    : head_(MakeHead(options, tensors)),
+      backbone_(DeepLabBackbone(options), "", std::move(tensors), options.exact) {}
 
 ScoreMaps DeepLabNetwork::operator()(const Batch& batch) const {
   FeatureMap x = backbone_.Stem({batch.pixels, Extents::Of(batch.placements)});

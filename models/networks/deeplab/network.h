@@ -15,13 +15,13 @@ namespace saccade::models {
 // Immutable; calls may run at once on several threads.
 class DeepLabNetwork {
  public:
-  DeepLabNetwork(const DeepLabOptions& options, const TensorMap& tensors);
+  DeepLabNetwork(const DeepLabOptions& options, TensorMap tensors);
 
   ScoreMaps operator()(const Batch& batch) const;
 
  private:
+  std::variant<AsppHead, AttentionHead> head_;  // first, as the backbone takes the tensors that are left
   Resnet backbone_;
-  std::variant<AsppHead, AttentionHead> head_;
 };
 
 }  // namespace saccade::models

@@ -2,7 +2,6 @@
 
 #include <c10/core/InferenceMode.h>
 
-#include <iterator>
 #include <utility>
 
 #include "models/networks/mask_rcnn/box_head.h"
@@ -18,18 +17,6 @@
 
 namespace saccade::models {
 namespace {
-
-// The tensors whose names begin so, taken out: once a part of the network is made of them, they need not
-// stay.
-TensorMap Taken(TensorMap& tensors, const std::string& beginning) {
-  TensorMap taken;
-  for (auto at = tensors.begin(); at != tensors.end();) {
-    const auto next = std::next(at);
-    if (at->first.starts_with(beginning)) taken.insert(tensors.extract(at));
-    at = next;
-  }
-  return taken;
-}
 
 // The convolutions up to the RPN run over the batch; what follows runs picture by picture, because its bits
 // would depend on how many regions the other pictures have.

@@ -7,10 +7,10 @@
 
 namespace saccade::models {
 
-Pyramid::Pyramid(const MaskRcnnTable& table, const TensorMap& tensors)
+Pyramid::Pyramid(const MaskRcnnTable& table, TensorMap tensors)
     : exact_(table.options.exact),
       paper_(table.options.paper_pyramid),
-      backbone_(table.backbone, kBodyPrefix, tensors, exact_) {
+      backbone_(table.backbone, kBodyPrefix, Taken(tensors, kBodyPrefix), exact_) {
   if (paper_) top_ = BiasedConvolution(tensors, kTopName, {.stride = kTopWindow.stride});
   for (int level = 0; level < 4; ++level) {
     laterals_.push_back(BiasedConvolution(tensors, LateralName(level), {}));

@@ -18,7 +18,7 @@ namespace saccade::models {
 class Pyramid {
  public:
   // Attention of which `tensors` holds nothing is left out.
-  Pyramid(const MaskRcnnTable& table, const TensorMap& tensors);
+  Pyramid(const MaskRcnnTable& table, TensorMap tensors);
 
   // The levels that the RPN looks at, fpn1 first. With the option `exact`, zero in the padding.
   std::vector<FeatureMap> operator()(const FeatureMap& pictures) const;

@@ -6,7 +6,7 @@
 
 namespace saccade::models {
 
-Resnet::Resnet(const ResnetTable& table, const std::string& prefix, const TensorMap& tensors, bool exact)
+Resnet::Resnet(const ResnetTable& table, const std::string& prefix, TensorMap tensors, bool exact)
     : table_(table),
       exact_(exact),
       stem_(NormedConvolution(tensors, prefix + "conv1", prefix + "bn1",
@@ -14,8 +14,9 @@ Resnet::Resnet(const ResnetTable& table, const std::string& prefix, const Tensor
   for (int stage = 0; stage < 4; ++stage) {
     std::vector<Block>& blocks = stages_.emplace_back();
     for (const Bottleneck& block : StageBlocks(table, stage, prefix)) {
+      const TensorMap own = Taken(tensors, block.name + ".");
       const auto convolution = [&](const char* part, const char* norm, const ConvolutionOptions& options) {
-        return NormedConvolution(tensors, block.name + part, block.name + norm, options, table.epsilon);
+        return NormedConvolution(own, block.name + part, block.name + norm, options, table.epsilon);
       };
       const Window first = FirstWindow(block);
       const Window second = SecondWindow(block);

@@ -24,7 +24,7 @@ struct FeatureMap {
 // alone. Immutable; calls may run at once on several threads.
 class Resnet {
  public:
-  Resnet(const ResnetTable& table, const std::string& prefix, const TensorMap& tensors, bool exact);
+  Resnet(const ResnetTable& table, const std::string& prefix, TensorMap tensors, bool exact);
 
   // From the pictures to the map that enters stage 0.
   FeatureMap Stem(const FeatureMap& pictures) const;

@@ -21,6 +21,10 @@ class MappedFile {
   // Valid while this object lives and nobody shortens the file in place; replacing it by another is harmless.
   Bytes bytes() const { return bytes_; }
 
+  // Lets go of the memory behind these bytes of the file, as far as they fill pages; whoever reads them again
+  // gets them from the disk again.
+  void LetGo(Bytes part) const;
+
  private:
   explicit MappedFile(Bytes bytes) : bytes_(bytes) {}
 
