@@ -39,7 +39,7 @@ std::unique_ptr<Model> Load(const std::string& architecture, const Options& opti
     for (const Loader& loader : kLoaders) {
       if (architecture != loader.name) continue;
       std::unique_ptr<Model> model = loader.load(architecture, options, weights_path, labels);
-      malloc_trim(0);  // what folding and packing took in between, as much as a small network itself
+      malloc_trim(0);  // what folding took in between; where malloc is tcmalloc, that sees to it itself
       return model;
     }
     throw LoadError(architecture + " is described, but cannot be loaded; this is a bug in saccade");

@@ -1,15 +1,15 @@
 #include <cstdlib>
 
 #include "server/lifecycle/daemon.h"
+#include "server/lifecycle/environment.h"
 #include "server/lifecycle/flags.h"
-#include "server/lifecycle/openmp.h"
 #include "server/lifecycle/signals.h"
 #include "server/logging/log.h"
 
 int main(int argc, char** argv) {
   using namespace saccade::server;  // NOLINT(google-build-using-namespace): nothing but this daemon is in
                                     // here.
-  BoundOpenMpSpinning(argv);
+  SetLibraryDefaults(argv);
   int exit_code = 0;
   const auto flags = ParseFlags(argc, argv, &exit_code);
   if (!flags) return exit_code;

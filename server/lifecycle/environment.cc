@@ -1,0 +1,25 @@
+#include "server/lifecycle/environment.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+namespace saccade::server {
+namespace {
+
+// Whether there was none.
+bool SetDefault(const char* name, const char* value) {
+  if (getenv(name) != nullptr) return false;
+  setenv(name, value, 1);
+  return true;
+}
+
+}  // namespace
+
+void SetLibraryDefaults(char** argv) {
+  bool changed = SetDefault("TCMALLOC_LARGE_ALLOC_REPORT_THRESHOLD", "0");
+  if (getenv("OMP_WAIT_POLICY") == nullptr) changed |= SetDefault("GOMP_SPINCOUNT", "1000");
+  // On success it does not return; without it everything works, only slower on a busy machine.
+  if (changed) execv("/proc/self/exe", argv);
+}
+
+}  // namespace saccade::server

@@ -1,0 +1,13 @@
+// What the libraries below read from the environment when they are loaded.
+#pragma once
+
+namespace saccade::server {
+
+// OpenMP's threads are to sleep soon instead of spinning for milliseconds: where cores are shared (a
+// container's CPU limit, another model's instance), a spinning thread keeps the one it waits for from
+// running. And tcmalloc is not to print a line for every block of a gigabyte, which cost volumes are.
+// libgomp and tcmalloc read such things before main, so the process starts itself again, once, with them set;
+// what the user has set stands. Call first thing in main, before any thread exists.
+void SetLibraryDefaults(char** argv);
+
+}  // namespace saccade::server
