@@ -4,6 +4,7 @@
 #include "models/networks/psmnet/describe.h"
 #include "models/networks/sanet/describe.h"
 #include "models/registry.h"
+#include "models/target.h"
 
 namespace saccade::models {
 namespace {
@@ -52,13 +53,14 @@ std::vector<std::string> Architectures() {
 
 Description Describe(const std::string& architecture, const Options& options,
                      const std::vector<std::string>& labels) {
-  Description description = Find(architecture).describe(architecture, options, labels);
+  PrecisionOf(options);
+  Description description = Find(architecture).describe(architecture, WithoutPrecision(options), labels);
   CheckLabels(description);
   return description;
 }
 
 Counts Count(const std::string& architecture, const Options& options) {
-  return Find(architecture).count(architecture, options);
+  return Find(architecture).count(architecture, WithoutPrecision(options));
 }
 
 }  // namespace saccade::models

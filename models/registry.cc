@@ -1,13 +1,13 @@
 #include "models/registry.h"
 
-#include <malloc.h>
-
 #include "models/error.h"
 #include "models/model.h"
 #include "models/networks/deeplab/deeplab.h"
 #include "models/networks/mask_rcnn/mask_rcnn.h"
 #include "models/networks/psmnet/psmnet.h"
 #include "models/networks/sanet/sanet.h"
+#include "models/on_gpu.h"
+#include "models/target.h"
 
 namespace saccade::models {
 namespace {
@@ -15,7 +15,7 @@ namespace {
 struct Loader {
   const char* name;
   std::unique_ptr<Model> (*load)(const std::string& architecture, const Options&, const std::string& weights,
-                                 const std::vector<std::string>& labels);
+                                 const std::vector<std::string>& labels, const Target& target);
 };
 
 // Apart from architectures.cc, so that whoever only counts a network does not load LibTorch for it.
@@ -29,20 +29,34 @@ constexpr Loader kLoaders[] = {
     {"sanet", LoadSanet},
 };
 
+std::unique_ptr<Model> Make(const std::string& architecture, const Options& options,
+                            const std::string& weights_path, const std::vector<std::string>& labels,
+                            const Target& target) {
+  for (const Loader& loader : kLoaders) {
+    if (architecture == loader.name)
+      return loader.load(architecture, WithoutPrecision(options), weights_path, labels, target);
+  }
+  throw LoadError(architecture + " is described, but cannot be loaded; this is a bug in saccade");
+}
+
 }  // namespace
 
 std::unique_ptr<Model> Load(const std::string& architecture, const Options& options,
-                            const std::string& weights_path, const std::vector<std::string>& labels) {
+                            const std::string& weights_path, const std::vector<std::string>& labels,
+                            std::optional<int> gpu) {
   // What is wrong with the name, the options or the labels is told before the file's faults.
   Describe(architecture, options, labels);
+  Target target{gpu.value_or(-1), PrecisionOf(options)};
   try {
-    for (const Loader& loader : kLoaders) {
-      if (architecture != loader.name) continue;
-      std::unique_ptr<Model> model = loader.load(architecture, options, weights_path, labels);
-      malloc_trim(0);  // what folding took in between; where malloc is tcmalloc, that sees to it itself
-      return model;
+    if (gpu)
+      return LoadOnGpu(target, [&] { return Make(architecture, options, weights_path, labels, target); });
+    if (target.precision != Precision::kFloat32) {
+      throw LoadError(
+          std::string("precision is ") + PrecisionName(target.precision) +
+          ", which is for a GPU; on the CPU networks compute in fp32. Leave the option out, or give "
+          "the model an instance_group of KIND_GPU");
     }
-    throw LoadError(architecture + " is described, but cannot be loaded; this is a bug in saccade");
+    return Make(architecture, options, weights_path, labels, target);
   } catch (const LoadError&) {
     throw;
   } catch (const std::exception& error) {

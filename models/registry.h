@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -22,9 +23,12 @@ Description Describe(const std::string& architecture, const Options& options,
                      const std::vector<std::string>& labels = {});
 
 // Reads and checks the weights (safetensors or a PyTorch state_dict; told apart by content), folds and packs
-// them. Blocks for the file's reading; the file may be replaced or removed afterwards.
+// them, for the CPU or for this GPU. Blocks for the file's reading; the file may be replaced or removed
+// afterwards. Besides its own, every architecture has the option precision: fp32, and on a GPU tf32, bf16 and
+// fp16 too.
 std::unique_ptr<Model> Load(const std::string& architecture, const Options& options,
-                            const std::string& weights_path, const std::vector<std::string>& labels = {});
+                            const std::string& weights_path, const std::vector<std::string>& labels = {},
+                            std::optional<int> gpu = std::nullopt);
 
 // Parameters and multiply-adds, layer by layer.
 Counts Count(const std::string& architecture, const Options& options);

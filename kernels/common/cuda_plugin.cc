@@ -1,9 +1,12 @@
 #include "kernels/common/cuda_plugin.h"
 
+#include <c10/util/Exception.h>
 #include <dlfcn.h>
 
 #include <filesystem>
 #include <string>
+
+#include "kernels/common/cuda_graph.h"
 
 namespace saccade::kernels {
 namespace {
@@ -40,6 +43,9 @@ std::filesystem::path OwnFolder() {
   return std::filesystem::path(info.dli_fname).parent_path();
 }
 
+// What Load opened; set before LoadCudaPlugin returns for the first time, and never again.
+void* opened = nullptr;
+
 CudaPlugin Load() {
   CudaPlugin plugin;
   const int devices = CountDevices(&plugin.reason);
@@ -51,7 +57,8 @@ CudaPlugin Load() {
     return plugin;
   }
   const std::string own = OwnFolder() / "libsaccade_cuda.so";
-  if (dlopen(own.c_str(), RTLD_NOW | RTLD_LOCAL) == nullptr) {
+  opened = dlopen(own.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (opened == nullptr) {
     plugin.reason = "there is a GPU, but the operators' CUDA side does not load: " + LastError() +
                     ". It is built where nvcc is found.";
     return plugin;
@@ -66,6 +73,14 @@ CudaPlugin Load() {
 const CudaPlugin& LoadCudaPlugin() {
   static const CudaPlugin plugin = Load();
   return plugin;
+}
+
+void* CudaPluginSymbol(const char* name) { return LoadCudaPlugin().loaded ? dlsym(opened, name) : nullptr; }
+
+std::unique_ptr<CudaGraph> MakeCudaGraph(int gpu) {
+  const auto make = reinterpret_cast<CudaGraph* (*)(int)>(CudaPluginSymbol("saccade_make_cuda_graph"));
+  TORCH_CHECK(make != nullptr, "no CUDA graphs: ", LoadCudaPlugin().reason);
+  return std::unique_ptr<CudaGraph>(make(gpu));
 }
 
 }  // namespace saccade::kernels

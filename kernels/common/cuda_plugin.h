@@ -18,4 +18,7 @@ struct CudaPlugin {
 // return its answer; any thread may call. Never throws.
 const CudaPlugin& LoadCudaPlugin();
 
+// A function that the plugin exports, or null.
+void* CudaPluginSymbol(const char* name);
+
 }  // namespace saccade::kernels

@@ -2,11 +2,14 @@
 
 #include <ATen/core/List.h>
 #include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/ops/convolution.h>
 #include <ATen/ops/ones.h>
 #include <ATen/ops/zeros.h>
 
 #include <algorithm>
 #include <string_view>
+
+#include "models/layers/device.h"
 
 namespace saccade::models {
 namespace {
@@ -74,12 +77,32 @@ at::Tensor Folded(const at::Tensor& weight, const at::Tensor& scale) {
 }  // namespace
 
 Convolution::Convolution(const at::Tensor& weight, const Affine& affine, const ConvolutionOptions& options)
-    : activation_(options.activation), bias_(affine.shift.to(at::kFloat).contiguous()) {
+    : activation_(options.activation),
+      bias_(affine.shift.to(at::kFloat).contiguous()),
+      geometry_(GeometryOf(weight, options)) {
   const at::Tensor folded = Folded(weight, affine.scale).contiguous(ChannelsLast(weight.dim() - 2));
-  weight_ = std::make_shared<PackedWeight>(folded, GeometryOf(weight, options));
+  const Target& target = options.target;
+  if (target.packed()) {
+    packed_ = std::make_shared<PackedWeight>(folded, geometry_);
+    return;
+  }
+  weight_ = folded.to(TypeOf(target)).to(DeviceOf(target));
+  bias_ = bias_.to(TypeOf(target)).to(DeviceOf(target));
+}
+
+// Without its activation.
+at::Tensor Convolution::Plain(const at::Tensor& x) const {
+  const std::vector<int64_t> none(geometry_.padding.size(), 0);
+  return at::convolution(x, weight_, bias_, geometry_.stride, geometry_.padding, geometry_.dilation,
+                         /*transposed=*/false, none, geometry_.groups);
 }
 
 at::Tensor Convolution::operator()(const at::Tensor& x) const {
+  if (!packed_) {
+    at::Tensor y = Plain(x);
+    Apply(activation_, y);
+    return y;
+  }
   static const auto pointwise = Operator<Pointwise>("mkldnn::_convolution_pointwise", "");
   Scalars bounds;
   std::string_view activation = "none";
@@ -89,12 +112,16 @@ at::Tensor Convolution::operator()(const at::Tensor& x) const {
     bounds.push_back(at::Scalar(0.0));
     bounds.push_back(at::Scalar(6.0));
   }
-  const PackedWeight::Geometry& geometry = weight_->geometry();
-  return pointwise.call(x, weight_->For(x.sizes()), bias_, geometry.padding, geometry.stride,
-                        geometry.dilation, geometry.groups, activation, bounds, "");
+  return pointwise.call(x, packed_->For(x.sizes()), bias_, geometry_.padding, geometry_.stride,
+                        geometry_.dilation, geometry_.groups, activation, bounds, "");
 }
 
 at::Tensor Convolution::WithSum(const at::Tensor& x, const at::Tensor& other) const {
+  if (!packed_) {
+    at::Tensor sum = Plain(x).add_(other);
+    Apply(activation_, sum);
+    return sum;
+  }
   // On one position the layouts cannot be told apart, and the fused operator gives up.
   if (OnePosition(other) || activation_ == Activation::kRelu6) {
     Convolution plain = *this;
@@ -104,35 +131,42 @@ at::Tensor Convolution::WithSum(const at::Tensor& x, const at::Tensor& other) co
     return sum;
   }
   static const auto pointwise = Operator<PointwiseBinary>("mkldnn::_convolution_pointwise", "binary");
-  const PackedWeight::Geometry& geometry = weight_->geometry();
-  return pointwise.call(x, other, weight_->For(x.sizes()), bias_, geometry.padding, geometry.stride,
-                        geometry.dilation, geometry.groups, "add", std::nullopt, FusedWithSum(activation_),
+  return pointwise.call(x, other, packed_->For(x.sizes()), bias_, geometry_.padding, geometry_.stride,
+                        geometry_.dilation, geometry_.groups, "add", std::nullopt, FusedWithSum(activation_),
                         Scalars(), std::nullopt);
 }
 
 at::Tensor Convolution::AddedTo(at::Tensor other, const at::Tensor& x) const {
+  if (!packed_) {
+    other.add_(Plain(x));
+    Apply(activation_, other);
+    return other;
+  }
   if (OnePosition(other) || activation_ == Activation::kRelu6) return other.copy_(WithSum(x, other));
   static const auto pointwise = Operator<PointwiseInPlace>("mkldnn::_convolution_pointwise_", "binary");
-  const PackedWeight::Geometry& geometry = weight_->geometry();
-  return pointwise.call(other, x, weight_->For(x.sizes()), bias_, geometry.padding, geometry.stride,
-                        geometry.dilation, geometry.groups, "add", std::nullopt, FusedWithSum(activation_),
+  return pointwise.call(other, x, packed_->For(x.sizes()), bias_, geometry_.padding, geometry_.stride,
+                        geometry_.dilation, geometry_.groups, "add", std::nullopt, FusedWithSum(activation_),
                         Scalars(), std::nullopt);
 }
 
 Convolution BiasedConvolution(const TensorMap& tensors, const std::string& name,
                               const ConvolutionOptions& options) {
+  ConvolutionOptions placed = options;
+  placed.target = tensors.target;
   const at::Tensor& weight = tensors.at(name + ".weight");
   const auto bias = tensors.find(name + ".bias");
   const at::Tensor ones = at::ones({weight.size(0)}, at::kDouble);
   return {
       weight,
       {ones, bias == tensors.end() ? at::zeros({weight.size(0)}, at::kDouble) : bias->second.to(at::kDouble)},
-      options};
+      placed};
 }
 
 Convolution NormedConvolution(const TensorMap& tensors, const std::string& convolution,
                               const std::string& norm, const ConvolutionOptions& options, double epsilon) {
-  return {tensors.at(convolution + ".weight"), FoldBatchNorm(tensors, norm + ".", epsilon), options};
+  ConvolutionOptions placed = options;
+  placed.target = tensors.target;
+  return {tensors.at(convolution + ".weight"), FoldBatchNorm(tensors, norm + ".", epsilon), placed};
 }
 
 }  // namespace saccade::models

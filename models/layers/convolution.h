@@ -1,4 +1,5 @@
-// A convolution as it is served: batch norm folded in, weights packed once, activation or addition fused.
+// A convolution as it is served: batch norm folded in; on the CPU weights packed once, activation or addition
+// fused, and on a GPU cuDNN's by way of ATen.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -23,6 +24,7 @@ struct ConvolutionOptions {
   // dilation * (k / 2) if it is not given, which keeps a side at stride 1.
   std::optional<int64_t> padding = std::nullopt;
   Activation activation = Activation::kNone;
+  Target target = {};
 };
 
 // Calls may run at once on several threads. A picture's result does not depend
@@ -33,7 +35,7 @@ class Convolution {
   // `weight` is [outputs, inputs / groups, k, k], or with three k for volumes; `affine` follows it.
   Convolution(const at::Tensor& weight, const Affine& affine, const ConvolutionOptions& options);
 
-  // x is float32 [B, inputs, (D,) H, W], best channels-last.
+  // x is [B, inputs, (D,) H, W] of the target's type, best channels-last.
   at::Tensor operator()(const at::Tensor& x) const;
   // activation(convolution + other); `other` has the result's shape.
   at::Tensor WithSum(const at::Tensor& x, const at::Tensor& other) const;
@@ -42,10 +44,16 @@ class Convolution {
   at::Tensor AddedTo(at::Tensor other, const at::Tensor& x) const;
 
  private:
+  at::Tensor Plain(const at::Tensor& x) const;
+
   Activation activation_;
   at::Tensor bias_;
-  std::shared_ptr<PackedWeight> weight_;
+  PackedWeight::Geometry geometry_;
+  std::shared_ptr<PackedWeight> packed_;
+  at::Tensor weight_;  // where it is not packed
 };
+
+// The following compute where the tensors say.
 
 // NAME.weight and NAME.bias of `tensors` (no bias is zero), for a convolution that no batch norm follows.
 Convolution BiasedConvolution(const TensorMap& tensors, const std::string& name,

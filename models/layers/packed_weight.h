@@ -29,8 +29,6 @@ class PackedWeight {
   PackedWeight(at::Tensor weight, Geometry geometry)
       : geometry_(std::move(geometry)), plain_(std::move(weight)) {}
 
-  const Geometry& geometry() const { return geometry_; }
-
   // For an input of this shape, [B, C, (D,) H, W].
   at::Tensor For(at::IntArrayRef input);
 

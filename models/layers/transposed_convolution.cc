@@ -2,10 +2,13 @@
 
 #include <ATen/core/List.h>
 #include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/ops/convolution.h>
 
 #include <optional>
 #include <string_view>
 #include <vector>
+
+#include "models/layers/device.h"
 
 namespace saccade::models {
 namespace {
@@ -29,17 +32,24 @@ const std::vector<int64_t> kTwos = {2, 2, 2};
 
 }  // namespace
 
-TransposedConvolution::TransposedConvolution(const at::Tensor& weight, const Affine& affine)
-    : bias_(affine.shift.to(at::kFloat).contiguous()) {
+TransposedConvolution::TransposedConvolution(const at::Tensor& weight, const Affine& affine,
+                                             const Target& target)
+    : bias_(affine.shift.to(TypeOf(target)).contiguous().to(DeviceOf(target))), packed_(target.packed()) {
   static const auto reorder = Operator<Reorder>("mkldnn::_reorder_convolution_transpose_weight");
   const at::Tensor folded = weight.to(at::kDouble).mul(affine.scale.view({1, -1, 1, 1, 1})).to(at::kFloat);
-  packed_weight_ = reorder.call(folded.contiguous(), kOnes, kOnes, kTwos, kOnes, /*groups=*/1, std::nullopt);
+  if (!packed_) {
+    weight_ = folded.to(TypeOf(target)).to(DeviceOf(target));
+    return;
+  }
+  weight_ = reorder.call(folded.contiguous(), kOnes, kOnes, kTwos, kOnes, /*groups=*/1, std::nullopt);
 }
 
 at::Tensor TransposedConvolution::operator()(const at::Tensor& x) const {
   static const auto pointwise = Operator<Pointwise>("mkldnn::_convolution_transpose_pointwise");
-  return pointwise.call(x, packed_weight_, bias_, kOnes, kOnes, kTwos, kOnes, /*groups=*/1, "none", Scalars(),
-                        "");
+  if (!packed_) {
+    return at::convolution(x, weight_, bias_, kTwos, kOnes, kOnes, /*transposed=*/true, kOnes, /*groups=*/1);
+  }
+  return pointwise.call(x, weight_, bias_, kOnes, kOnes, kTwos, kOnes, /*groups=*/1, "none", Scalars(), "");
 }
 
 }  // namespace saccade::models

@@ -22,6 +22,8 @@ struct Window {
     // The last window has to begin within the map or the padding on its left.
     return (after - 1) * stride >= size + padding ? after - 1 : after;
   }
+  // Of every side.
+  bool KeepsSize() const { return stride == 1 && 2 * padding == dilation * (kernel - 1); }
   Size After(Size size) const { return {After(size.height), After(size.width)}; }
 };
 

@@ -170,6 +170,7 @@ LoadedWeights Match(const std::vector<TensorEntry>& entries, const std::vector<T
 
 TensorMap Taken(TensorMap& tensors, const std::string& beginning) {
   TensorMap taken;
+  taken.target = tensors.target;
   for (auto at = tensors.lower_bound(beginning); at != tensors.end() && at->first.starts_with(beginning);) {
     const auto next = std::next(at);
     taken.insert(tensors.extract(at));

@@ -8,11 +8,17 @@
 #include <string>
 #include <vector>
 
+#include "models/target.h"
 #include "models/weights/tensor_spec.h"
 
 namespace saccade::models {
 
-using TensorMap = std::map<std::string, at::Tensor>;
+// A network's tensors by name, and what is to be made of them.
+struct TensorMap : std::map<std::string, at::Tensor> {
+  using std::map<std::string, at::Tensor>::map;
+
+  Target target;
+};
 
 // How the names in a file become the network's.
 struct WeightNames {

@@ -47,8 +47,8 @@ absl::Status ServedModel::Load() {
 absl::Status ServedModel::LoadWeights() {
   const ModelSettings& settings = options_.settings;
   try {
-    model_ =
-        models::Load(settings.architecture, settings.options, options_.version.weights_path, settings.labels);
+    model_ = models::Load(settings.architecture, settings.options, options_.version.weights_path,
+                          settings.labels, settings.gpu);
     return absl::OkStatus();
   } catch (const models::LoadError& error) {
     return absl::InvalidArgumentError(error.what());

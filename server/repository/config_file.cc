@@ -1,6 +1,7 @@
 #include "server/repository/config_file.h"
 
 #include <cstdint>
+#include <set>
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
@@ -59,10 +60,20 @@ absl::Status ReadMaxBatchSize(const ParsedConfig& config, const Checker& check, 
 absl::Status ReadInstances(const inference::ModelConfig& config, const Checker& check,
                            ModelSettings* settings) {
   int64_t instances = 0;
+  std::set<int> devices;  // -1: the CPU
   for (const auto& group : config.instance_group()) {
-    if (group.kind() == inference::ModelInstanceGroup::KIND_GPU) {
-      return check.Error("instance_group.kind",
-                         "is KIND_GPU, but the daemon computes on the CPU; use KIND_CPU or KIND_AUTO");
+    const bool on_gpu = group.kind() == inference::ModelInstanceGroup::KIND_GPU;
+    if (!on_gpu && group.gpus_size() > 0) {
+      return check.Error("instance_group.gpus", "names a GPU, expected kind: KIND_GPU beside it");
+    }
+    for (const int gpu : group.gpus()) {
+      if (gpu < 0) return check.Error("instance_group.gpus", "is ", gpu, ", expected 0 or more");
+      devices.insert(gpu);
+    }
+    if (group.gpus_size() == 0) devices.insert(on_gpu ? 0 : -1);
+    if (devices.size() > 1) {
+      return check.Error("instance_group",
+                         "has instances on several devices; a model computes on one GPU or on the CPU");
     }
     if (group.count() < 0)
       return check.Error("instance_group.count", "is ", group.count(), ", expected 1 or more");
@@ -73,6 +84,7 @@ absl::Status ReadInstances(const inference::ModelConfig& config, const Checker& 
     return check.Error("instance_group.count", "is ", instances, " in all, expected 1 to ", kMaxInstances);
   }
   if (instances > 0) settings->instances = static_cast<int>(instances);
+  if (!devices.empty() && *devices.begin() >= 0) settings->gpu = *devices.begin();
   return absl::OkStatus();
 }
 

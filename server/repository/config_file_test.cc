@@ -137,10 +137,24 @@ TEST(ConfigFileTest, NumbersAreBounded) {
               HasSubstr("default_timeout_microseconds: is 3600000001, expected 0 to 3600000000"));
 }
 
-TEST(ConfigFileTest, GpuInstancesAreRefused) {
-  EXPECT_THAT(
-      ErrorOf(absl::StrCat(kArchitecture, "instance_group { kind: KIND_GPU }")),
-      HasSubstr("instance_group.kind: is KIND_GPU, but the daemon computes on the CPU; use KIND_CPU"));
+TEST(ConfigFileTest, InstancesOnAGpu) {
+  const auto gpu = [](absl::string_view groups) {
+    return Parse(absl::StrCat(kArchitecture, groups))->settings.gpu;
+  };
+  EXPECT_EQ(gpu(""), std::nullopt);
+  EXPECT_EQ(gpu("instance_group { kind: KIND_AUTO }"), std::nullopt);
+  EXPECT_EQ(gpu("instance_group { count: 2 kind: KIND_GPU }"), 0);
+  EXPECT_EQ(gpu("instance_group { count: 2 kind: KIND_GPU gpus: [ 3 ] }"), 3);
+
+  EXPECT_THAT(ErrorOf(absl::StrCat(kArchitecture, "instance_group { gpus: [ 0 ] }")),
+              HasSubstr("instance_group.gpus: names a GPU, expected kind: KIND_GPU"));
+  EXPECT_THAT(ErrorOf(absl::StrCat(kArchitecture, "instance_group { kind: KIND_GPU gpus: [ -1 ] }")),
+              HasSubstr("instance_group.gpus: is -1, expected 0 or more"));
+  EXPECT_THAT(ErrorOf(absl::StrCat(kArchitecture, "instance_group { kind: KIND_GPU gpus: [ 0, 1 ] }")),
+              HasSubstr("a model computes on one GPU or on the CPU"));
+  EXPECT_THAT(ErrorOf(absl::StrCat(kArchitecture,
+                                   "instance_group { kind: KIND_GPU } instance_group { kind: KIND_CPU }")),
+              HasSubstr("a model computes on one GPU or on the CPU"));
 }
 
 TEST(ConfigFileTest, FileNamesArePlain) {

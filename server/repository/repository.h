@@ -7,13 +7,14 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
-#include "absl/strings/string_view.h"
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 
 namespace saccade::server {
@@ -31,6 +32,7 @@ struct ModelSettings {
   int max_batch_size = 8;
   // Copies of the model that compute at the same time, 1 to 64.
   int instances = 1;
+  std::optional<int> gpu = std::nullopt;  // where they compute; none: the CPU
   // How long a request may wait for company, counted from its arrival.
   absl::Duration max_queue_delay = absl::ZeroDuration();
   // Requests that may wait; 0 takes the daemon's own bound.

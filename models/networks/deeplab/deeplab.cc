@@ -28,13 +28,15 @@ class DeepLab : public Model {
 }  // namespace
 
 std::unique_ptr<Model> LoadDeepLab(const std::string& architecture, const Options& options,
-                                   const std::string& weights_path, const std::vector<std::string>& labels) {
+                                   const std::string& weights_path, const std::vector<std::string>& labels,
+                                   const Target& target) {
   const DeepLabOptions parsed = ParseDeepLabOptions(architecture, options);
   Description description = DescribeDeepLab(architecture, options, labels);
   Ledger ledger;
   RecordDeepLab(parsed, {description.input.height, description.input.width}, ledger);
   // A backbone is often saved with the classifier that it was trained with.
   LoadedWeights weights = LoadWeights(weights_path, ledger.tensors(), {.unused = {"fc."}});
+  weights.tensors.target = target;
   return std::make_unique<DeepLab>(std::move(description), parsed, std::move(weights.tensors));
 }
 

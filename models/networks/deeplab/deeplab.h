@@ -7,11 +7,13 @@
 #include <vector>
 
 #include "models/model.h"
+#include "models/target.h"
 
 namespace saccade::models {
 
 // As models/registry.h says of Load; `architecture` is deeplabv2_kao_kv or deeplabv2_kao_qkv.
 std::unique_ptr<Model> LoadDeepLab(const std::string& architecture, const Options& options,
-                                   const std::string& weights_path, const std::vector<std::string>& labels);
+                                   const std::string& weights_path, const std::vector<std::string>& labels,
+                                   const Target& target = {});
 
 }  // namespace saccade::models

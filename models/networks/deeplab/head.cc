@@ -1,6 +1,7 @@
 #include "models/networks/deeplab/head.h"
 
 #include "kernels/kao/kao.h"
+#include "models/layers/device.h"
 #include "models/networks/deeplab/table.h"
 
 namespace saccade::models {
@@ -11,13 +12,10 @@ std::string KindOf(const DeepLabOptions& options) {
   return options.head == DeepLabHead::kAttentionPool ? "pool" : "softmax";
 }
 
-// A copy: the weights must not keep the whole file mapped.
-at::Tensor Own(const at::Tensor& tensor) { return tensor.to(at::kFloat).clone(at::MemoryFormat::Contiguous); }
-
 // Multiplies each head's rows, of a matrix or a bias, by its entry of `scale`.
 at::Tensor ScaleHeads(const at::Tensor& rows, const at::Tensor& scale) {
   const at::Tensor each = scale.repeat_interleave(rows.size(0) / scale.size(0));
-  return rows.to(at::kDouble).flatten(1).mul(each.unsqueeze(1)).to(at::kFloat).contiguous();
+  return rows.to(at::kDouble).flatten(1).mul(each.unsqueeze(1));
 }
 
 }  // namespace
@@ -43,19 +41,20 @@ AttentionHead::AttentionHead(const DeepLabOptions& options, const TensorMap& ten
       reduce_(NormedConvolution(tensors, "layer5.reduce.conv", "layer5.reduce.bn",
                                 {.activation = Activation::kRelu}, options.epsilon)),
       classifier_(BiasedConvolution(tensors, "layer5.classifier", {})) {
-  const auto own = [&](const char* name) { return Own(tensors.at(std::string("layer5.attention.") + name)); };
-  weights_.query_weight = own("query.weight");
-  weights_.query_bias = own("query.bias");
+  const auto read = [&](const char* name) { return tensors.at(std::string("layer5.attention.") + name); };
+  const auto own = [&](const char* name) { return Owned(read(name), tensors.target); };
   weights_.key_weight = own("key.weight");
   weights_.value_weight = own("value.weight");
   weights_.value_bias = own("value.bias");
   // What the batch norm adds is the same for all coefficients of a softmax: its scale is all that remains.
   const at::Tensor scale = FoldBatchNorm(tensors, "layer5.attention.coefficients.", options.epsilon).scale;
   if (kronecker_) {
-    coefficient_scale_ = scale.to(at::kFloat);
+    weights_.query_weight = own("query.weight");
+    weights_.query_bias = own("query.bias");
+    coefficient_scale_ = Owned(scale, tensors.target);
   } else {
-    weights_.query_weight = ScaleHeads(*weights_.query_weight, scale);
-    weights_.query_bias = ScaleHeads(weights_.query_bias->unsqueeze(1), scale).flatten();
+    weights_.query_weight = Owned(ScaleHeads(read("query.weight"), scale), tensors.target);
+    weights_.query_bias = Owned(ScaleHeads(read("query.bias").unsqueeze(1), scale).flatten(), tensors.target);
   }
 }
 
@@ -69,7 +68,7 @@ at::Tensor AttentionHead::Attend(const at::Tensor& x, const at::Tensor& valid) c
 }
 
 at::Tensor AttentionHead::operator()(const FeatureMap& x) const {
-  return classifier_(Attend(reduce_(x.values), x.extents.AsValid()));
+  return classifier_(Attend(reduce_(x.values), x.extents.AsValid(x.values.device())));
 }
 
 }  // namespace saccade::models

@@ -1,7 +1,9 @@
 #include "models/networks/deeplab/network.h"
 
 #include <utility>
+#include <vector>
 
+#include "models/layers/device.h"
 #include "models/networks/deeplab/table.h"
 
 namespace saccade::models {
@@ -18,13 +20,19 @@ Head MakeHead(const DeepLabOptions& options, const TensorMap& tensors) {
 
 DeepLabNetwork::DeepLabNetwork(const DeepLabOptions& options, TensorMap tensors)
     : head_(MakeHead(options, tensors)),
+      scores_(tensors.target, /*record=*/true,
+              [this](const FeatureMap& x) { return std::vector<FeatureMap>{Scores(x)}; }),
       backbone_(DeepLabBackbone(options), "", std::move(tensors), options.exact) {}
 
-ScoreMaps DeepLabNetwork::operator()(const Batch& batch) const {
-  FeatureMap x = backbone_.Stem({batch.pixels, Extents::Of(batch.placements)});
+FeatureMap DeepLabNetwork::Scores(const FeatureMap& pictures) const {
+  FeatureMap x = backbone_.Stem(pictures);
   for (int stage = 0; stage < 4; ++stage) x = backbone_.Stage(stage, std::move(x));
-  const at::Tensor scores = std::visit([&](const auto& head) { return head(x); }, head_);
-  return {scores, x.extents, kDeepLabStride};
+  return {std::visit([&](const auto& head) { return head(x); }, head_), x.extents};
+}
+
+ScoreMaps DeepLabNetwork::operator()(const Batch& batch) const {
+  const std::vector<FeatureMap> maps = scores_(batch.pixels, Extents::Of(batch.placements));
+  return {Fetched(maps.front().values), maps.front().extents, kDeepLabStride};
 }
 
 }  // namespace saccade::models

@@ -3,6 +3,7 @@
 
 #include <variant>
 
+#include "models/layers/recorded.h"
 #include "models/model.h"
 #include "models/networks/deeplab/head.h"
 #include "models/networks/deeplab/options.h"
@@ -20,7 +21,10 @@ class DeepLabNetwork {
   ScoreMaps operator()(const Batch& batch) const;
 
  private:
+  FeatureMap Scores(const FeatureMap& pictures) const;
+
   std::variant<AsppHead, AttentionHead> head_;  // first, as the backbone takes the tensors that are left
+  Recorded scores_;
   Resnet backbone_;
 };
 

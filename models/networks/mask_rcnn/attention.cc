@@ -1,15 +1,15 @@
 #include "models/networks/mask_rcnn/attention.h"
 
 #include "kernels/efficient_attention/efficient_attention.h"
+#include "models/layers/device.h"
 
 namespace saccade::models {
 
 EfficientAttention::EfficientAttention(const TensorMap& tensors, const std::string& name, int64_t heads,
                                        bool softmax)
     : heads_(heads), softmax_(softmax) {
-  // Copies: the weights must not keep the whole file mapped.
   const auto own = [&](const std::string& tensor) {
-    return tensors.at(name + tensor).to(at::kFloat).clone(at::MemoryFormat::Contiguous);
+    return Owned(tensors.at(name + tensor), tensors.target);
   };
   const auto projection = [&](const std::string& part) {
     return Projection{own("." + part + ".weight"), own("." + part + ".bias")};
@@ -21,9 +21,10 @@ EfficientAttention::EfficientAttention(const TensorMap& tensors, const std::stri
 }
 
 at::Tensor EfficientAttention::operator()(const FeatureMap& x) const {
-  return kernels::efficient_attention_module(
-      x.values, key_.weight, query_.weight, value_.weight, key_.bias, query_.bias, value_.bias, out_.weight,
-      out_.bias, heads_, softmax_ ? "softmax" : "scaling", /*residual=*/true, x.extents.AsValid());
+  return kernels::efficient_attention_module(x.values, key_.weight, query_.weight, value_.weight, key_.bias,
+                                             query_.bias, value_.bias, out_.weight, out_.bias, heads_,
+                                             softmax_ ? "softmax" : "scaling", /*residual=*/true,
+                                             x.extents.AsValid(x.values.device()));
 }
 
 }  // namespace saccade::models

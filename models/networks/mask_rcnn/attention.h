@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <string>
 
-#include "models/networks/resnet/resnet.h"
+#include "models/layers/feature_map.h"
 #include "models/weights/weights.h"
 
 namespace saccade::models {

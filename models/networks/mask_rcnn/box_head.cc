@@ -4,6 +4,7 @@
 #include <ATen/ops/softmax.h>
 
 #include "kernels/nms/nms.h"
+#include "models/layers/device.h"
 #include "models/networks/mask_rcnn/tensors.h"
 
 namespace saccade::models {
@@ -21,7 +22,7 @@ const at::Tensor& Bias(const TensorMap& tensors, const std::string& name) {
 }
 
 // torchvision flattens a region channel by channel; channels-last regions lie position by position.
-at::Tensor ByPosition(const at::Tensor& weight, int64_t channels) {
+at::Tensor PositionFirst(const at::Tensor& weight, int64_t channels) {
   return weight.view({weight.size(0), channels, kBoxSide * kBoxSide}).transpose(1, 2).reshape(weight.sizes());
 }
 
@@ -32,22 +33,22 @@ Linear MakeNumbers(const TensorMap& tensors) {
     return at::cat({a.to(at::kFloat), b.to(at::kFloat)});
   };
   return {both(Weight(tensors, scores), Weight(tensors, deltas)),
-          both(Bias(tensors, scores), Bias(tensors, deltas)), Activation::kNone};
+          both(Bias(tensors, scores), Bias(tensors, deltas)), Activation::kNone, tensors.target};
 }
 
 }  // namespace
 
 BoxHead::BoxHead(const MaskRcnnTable& table, const TensorMap& tensors)
     : classes_(table.options.classes),
-      first_(ByPosition(Weight(tensors, std::string(kHead) + "fc6"), table.channels),
-             Bias(tensors, std::string(kHead) + "fc6"), Activation::kRelu),
+      first_(PositionFirst(Weight(tensors, std::string(kHead) + "fc6"), table.channels),
+             Bias(tensors, std::string(kHead) + "fc6"), Activation::kRelu, tensors.target),
       second_(Weight(tensors, std::string(kHead) + "fc7"), Bias(tensors, std::string(kHead) + "fc7"),
-              Activation::kRelu),
+              Activation::kRelu, tensors.target),
       numbers_(MakeNumbers(tensors)) {}
 
 BoxNumbers BoxHead::operator()(const at::Tensor& regions) const {
   const at::Tensor rows = regions.permute({0, 2, 3, 1}).reshape({regions.size(0), -1});
-  const at::Tensor numbers = numbers_(second_(first_(rows)));
+  const at::Tensor numbers = Fetched(numbers_(second_(first_(rows))));
   return {at::softmax(numbers.narrow(1, 0, classes_).contiguous(), 1),
           numbers.narrow(1, classes_, 4 * classes_).contiguous()};
 }

@@ -2,9 +2,12 @@
 
 #include <ATen/core/List.h>
 #include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/ops/linear.h>
 
 #include <optional>
 #include <string_view>
+
+#include "models/layers/device.h"
 
 namespace saccade::models {
 namespace {
@@ -22,16 +25,23 @@ c10::TypedOperatorHandle<Signature> Operator(const char* name) {
 
 }  // namespace
 
-Linear::Linear(const at::Tensor& weight, const at::Tensor& bias, Activation activation)
-    : activation_(activation), bias_(bias.to(at::kFloat).clone(at::MemoryFormat::Contiguous)) {
+Linear::Linear(const at::Tensor& weight, const at::Tensor& bias, Activation activation, const Target& target)
+    : activation_(activation), bias_(Owned(bias, target).to(TypeOf(target))), packed_(target.packed()) {
+  if (!packed_) {
+    weight_ = Owned(weight, target).to(TypeOf(target));
+    return;
+  }
   static const auto reorder = Operator<Reorder>("mkldnn::_reorder_linear_weight");
-  packed_weight_ = reorder.call(weight.to(at::kFloat).contiguous(), std::nullopt);
+  weight_ = reorder.call(weight.to(at::kFloat).contiguous(), std::nullopt);
 }
 
 at::Tensor Linear::operator()(const at::Tensor& x) const {
   static const auto pointwise = Operator<Pointwise>("mkldnn::_linear_pointwise");
-  return pointwise.call(x, packed_weight_, bias_, activation_ == Activation::kRelu ? "relu" : "none",
-                        Scalars(), "");
+  if (!packed_) {
+    at::Tensor y = at::linear(x, weight_, bias_);
+    return activation_ == Activation::kRelu ? y.relu_() : y;
+  }
+  return pointwise.call(x, weight_, bias_, activation_ == Activation::kRelu ? "relu" : "none", Scalars(), "");
 }
 
 }  // namespace saccade::models

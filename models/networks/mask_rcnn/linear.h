@@ -1,4 +1,4 @@
-// A linear layer as it is served: weights packed once, ReLU fused.
+// A linear layer as it is served: on the CPU weights packed once, ReLU fused.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -15,15 +15,16 @@ namespace saccade::models {
 class Linear {
  public:
   // `weight` is [outputs, inputs] and `bias` [outputs]. REQUIRES: kNone or kRelu.
-  Linear(const at::Tensor& weight, const at::Tensor& bias, Activation activation);
+  Linear(const at::Tensor& weight, const at::Tensor& bias, Activation activation, const Target& target);
 
-  // x is float32 [rows, inputs], at least one row, contiguous.
+  // x is [rows, inputs] of the target's type, at least one row, contiguous.
   at::Tensor operator()(const at::Tensor& x) const;
 
  private:
   Activation activation_;
-  at::Tensor packed_weight_;
   at::Tensor bias_;
+  bool packed_;
+  at::Tensor weight_;
 };
 
 }  // namespace saccade::models

@@ -1,12 +1,16 @@
 #include "models/networks/mask_rcnn/mask_head.h"
 
 #include <ATen/Parallel.h>
+#include <ATen/ops/bmm.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/ones.h>
+#include <ATen/ops/tensor.h>
 
 #include <algorithm>
 #include <array>
+
+#include "models/layers/device.h"
 
 namespace saccade::models {
 namespace {
@@ -30,7 +34,7 @@ Convolution MakeUpscale(const TensorMap& tensors) {
       weight.permute({2, 3, 1, 0}).reshape({blocks * weight.size(1), weight.size(0), 1, 1});
   return {flat,
           {at::ones({flat.size(0)}, at::kDouble), bias.repeat({blocks})},
-          {.activation = Activation::kRelu}};
+          {.activation = Activation::kRelu, .target = tensors.target}};
 }
 
 // Sums in a fixed order that vectorises.
@@ -48,6 +52,21 @@ float Dot(const float* a, const float* b, int64_t count) {
   return sum;
 }
 
+// The same as MaskHead::Draw, by ATen's operators.
+at::Tensor DrawOnGpu(const at::Tensor& blocks, const at::Tensor& weights, const at::Tensor& biases,
+                     const int64_t* labels) {
+  const int64_t count = blocks.size(0);
+  const at::Tensor label =
+      at::tensor(at::ArrayRef<int64_t>(labels, static_cast<size_t>(count)), at::kLong).to(blocks.device());
+  const at::Tensor weight = weights.index_select(0, label).to(blocks.scalar_type());
+  const at::Tensor positions = blocks.view({count, -1, weights.size(1)});
+  return at::bmm(positions, weight.unsqueeze(2))
+      .add(biases.index_select(0, label).view({count, 1, 1}))
+      .view({count, kMaskSide, kMaskSide, kFactor, kFactor})
+      .permute({0, 1, 3, 2, 4})
+      .reshape({count, kDrawnSide, kDrawnSide});
+}
+
 }  // namespace
 
 MaskHead::MaskHead(const TensorMap& tensors) : upscale_(MakeUpscale(tensors)) {
@@ -56,10 +75,8 @@ MaskHead::MaskHead(const TensorMap& tensors) : upscale_(MakeUpscale(tensors)) {
                                         {.activation = Activation::kRelu}));
   }
   const at::Tensor weight = tensors.at(std::string(kLogits) + ".weight");
-  logits_weight_ =
-      weight.view({weight.size(0), weight.size(1)}).to(at::kFloat).clone(at::MemoryFormat::Contiguous);
-  const at::Tensor bias = tensors.at(std::string(kLogits) + ".bias").to(at::kFloat).contiguous();
-  logits_bias_.assign(bias.const_data_ptr<float>(), bias.const_data_ptr<float>() + bias.numel());
+  logits_weight_ = Owned(weight.view({weight.size(0), weight.size(1)}), tensors.target);
+  logits_bias_ = Owned(tensors.at(std::string(kLogits) + ".bias"), tensors.target);
 }
 
 at::Tensor MaskHead::operator()(const at::Tensor& regions, const std::vector<int64_t>& labels) const {
@@ -68,17 +85,23 @@ at::Tensor MaskHead::operator()(const at::Tensor& regions, const std::vector<int
     const int64_t count = std::min(kRegionsAtOnce, regions.size(0) - first);
     masks.push_back(Some(regions.narrow(0, first, count), labels.data() + first));
   }
-  return at::cat(masks);
+  return Fetched(at::cat(masks));
 }
 
 at::Tensor MaskHead::Some(const at::Tensor& regions, const int64_t* labels) const {
   at::Tensor x = regions;
   for (const Convolution& layer : layers_) x = layer(x);
   const at::Tensor blocks = upscale_(x).permute({0, 2, 3, 1}).contiguous();  // [K, 14, 14, 2 * 2 * C]
+  const bool here = blocks.is_cpu() && blocks.scalar_type() == at::kFloat;
+  return here ? Draw(blocks, labels) : DrawOnGpu(blocks, logits_weight_, logits_bias_, labels);
+}
+
+at::Tensor MaskHead::Draw(const at::Tensor& blocks, const int64_t* labels) const {
   const int64_t channels = logits_weight_.size(1);
-  const at::Tensor masks = at::empty({regions.size(0), kDrawnSide, kDrawnSide}, at::kFloat);
+  const at::Tensor masks = at::empty({blocks.size(0), kDrawnSide, kDrawnSide}, at::kFloat);
   const float* from = blocks.const_data_ptr<float>();
   const float* weights = logits_weight_.const_data_ptr<float>();
+  const float* biases = logits_bias_.const_data_ptr<float>();
   auto* to = masks.mutable_data_ptr<float>();
   const auto draw_rows = [&](int64_t begin, int64_t end) {
     for (int64_t row = begin; row < end; ++row) {
@@ -87,12 +110,12 @@ at::Tensor MaskHead::Some(const at::Tensor& regions, const int64_t* labels) cons
       for (int64_t column = 0; column < kDrawnSide; ++column) {
         const int64_t position = source_row * kMaskSide + column / kFactor;
         const int64_t block = position * kFactor * kFactor + row % kFactor * kFactor + column % kFactor;
-        to[row * kDrawnSide + column] = Dot(from + block * channels, weights + label * channels, channels) +
-                                        logits_bias_[static_cast<size_t>(label)];
+        to[row * kDrawnSide + column] =
+            Dot(from + block * channels, weights + label * channels, channels) + biases[label];
       }
     }
   };
-  at::parallel_for(0, regions.size(0) * kDrawnSide, kMaskSide, draw_rows);
+  at::parallel_for(0, blocks.size(0) * kDrawnSide, kMaskSide, draw_rows);
   return masks;
 }
 

@@ -23,11 +23,12 @@ class MaskHead {
 
  private:
   at::Tensor Some(const at::Tensor& regions, const int64_t* labels) const;
+  at::Tensor Draw(const at::Tensor& blocks, const int64_t* labels) const;
 
   std::vector<Convolution> layers_;
   Convolution upscale_;       // to 4 * C channels: what the transposed convolution makes of a position
   at::Tensor logits_weight_;  // [classes, C]
-  std::vector<float> logits_bias_;
+  at::Tensor logits_bias_;    // [classes]
 };
 
 }  // namespace saccade::models

@@ -4,6 +4,7 @@
 
 #include <utility>
 
+#include "models/layers/recorded.h"
 #include "models/networks/mask_rcnn/box_head.h"
 #include "models/networks/mask_rcnn/checkpoint.h"
 #include "models/networks/mask_rcnn/describe.h"
@@ -28,16 +29,20 @@ class MaskRcnn : public Model {
         box_head_(table, Taken(tensors, "roi_heads.box_")),
         pyramid_(table, Taken(tensors, "backbone.")),
         proposal_head_(Taken(tensors, "rpn.")),
-        mask_head_(Taken(tensors, "roi_heads.mask_")) {}
+        mask_head_(Taken(tensors, "roi_heads.mask_")),
+        maps_(tensors.target, /*record=*/true,
+              [this](const FeatureMap& pictures) { return Maps(pictures); }) {}
 
   const Description& description() const override { return description_; }
 
   std::vector<TaskResult> Run(const Batch& batch) const override {
     const c10::InferenceMode inference;
     CheckBatch(description_, batch);
-    const std::vector<FeatureMap> levels = pyramid_({batch.pixels, Extents::Of(batch.placements)});
+    std::vector<FeatureMap> levels = maps_(batch.pixels, Extents::Of(batch.placements));
     std::vector<at::Tensor> numbers;
-    for (const FeatureMap& level : levels) numbers.push_back(proposal_head_(level.values));
+    for (size_t level = levels.size() / 2; level < levels.size(); ++level)
+      numbers.push_back(ByPosition(levels[level].values));
+    levels.resize(numbers.size());
 
     std::vector<TaskResult> results;
     for (int64_t i = 0; i < batch.pixels.size(0); ++i) {
@@ -48,6 +53,15 @@ class MaskRcnn : public Model {
   }
 
  private:
+  // The pyramid's levels, and then what each says of proposals.
+  std::vector<FeatureMap> Maps(const FeatureMap& pictures) const {
+    std::vector<FeatureMap> maps = pyramid_(pictures);
+    const size_t levels = maps.size();
+    for (size_t level = 0; level < levels; ++level)
+      maps.push_back({proposal_head_(maps[level].values), maps[level].extents});
+    return maps;
+  }
+
   TaskResult Finish(const std::vector<FeatureMap>& levels, const std::vector<at::Tensor>& numbers,
                     int64_t picture, const std::vector<Placement>& placements) const {
     const Placement& placement = placements[static_cast<size_t>(picture)];
@@ -95,6 +109,7 @@ class MaskRcnn : public Model {
   Pyramid pyramid_;
   ProposalHead proposal_head_;
   MaskHead mask_head_;
+  Recorded maps_;
 };
 
 std::string AbsentNote(const std::vector<std::string>& modules) {
@@ -106,9 +121,11 @@ std::string AbsentNote(const std::vector<std::string>& modules) {
 }  // namespace
 
 std::unique_ptr<Model> LoadMaskRcnn(const std::string& architecture, const Options& options,
-                                    const std::string& weights_path, const std::vector<std::string>& labels) {
+                                    const std::string& weights_path, const std::vector<std::string>& labels,
+                                    const Target& target) {
   const MaskRcnnTable table = MakeMaskRcnnTable(architecture, ParseMaskRcnnOptions(architecture, options));
   LoadedWeights weights = LoadMaskRcnnWeights(weights_path, table);
+  weights.tensors.target = target;
   Description description = DescribeMaskRcnn(architecture, options, labels);
   if (!weights.absent.empty()) description.notes.push_back(AbsentNote(weights.absent));
   return std::make_unique<MaskRcnn>(std::move(description), table, std::move(weights.tensors));

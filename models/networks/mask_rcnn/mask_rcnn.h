@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "models/model.h"
+#include "models/target.h"
 
 namespace saccade::models {
 
@@ -13,6 +14,7 @@ namespace saccade::models {
 // torchvision; files of its older versions, which it publishes, are read too. Attention may be absent from
 // the file: each such module starts as the identity, and the description notes it.
 std::unique_ptr<Model> LoadMaskRcnn(const std::string& architecture, const Options& options,
-                                    const std::string& weights_path, const std::vector<std::string>& labels);
+                                    const std::string& weights_path, const std::vector<std::string>& labels,
+                                    const Target& target = {});
 
 }  // namespace saccade::models

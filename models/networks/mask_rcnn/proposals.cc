@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "kernels/nms/nms.h"
+#include "models/layers/device.h"
 #include "models/networks/mask_rcnn/anchors.h"
 #include "models/networks/mask_rcnn/tensors.h"
 
@@ -22,7 +23,9 @@ Convolution Numbers(const TensorMap& tensors) {
     return at::cat({tensors.at(std::string("rpn.head.cls_logits.") + part).to(at::kFloat),
                     tensors.at(std::string("rpn.head.bbox_pred.") + part).to(at::kFloat)});
   };
-  return BiasedConvolution({{"both.weight", both("weight")}, {"both.bias", both("bias")}}, "both", {});
+  TensorMap joined = {{"both.weight", both("weight")}, {"both.bias", both("bias")}};
+  joined.target = tensors.target;
+  return BiasedConvolution(joined, "both", {});
 }
 
 // Boxes with what suppression asks for, gathered over the levels.
@@ -64,8 +67,10 @@ ProposalHead::ProposalHead(const TensorMap& tensors)
     : hidden_(BiasedConvolution(tensors, "rpn.head.conv.0.0", {.activation = Activation::kRelu})),
       numbers_(Numbers(tensors)) {}
 
-at::Tensor ProposalHead::operator()(const at::Tensor& level) const {
-  return numbers_(hidden_(level)).permute({0, 2, 3, 1}).contiguous();
+at::Tensor ProposalHead::operator()(const at::Tensor& level) const { return numbers_(hidden_(level)); }
+
+at::Tensor ByPosition(const at::Tensor& numbers) {
+  return Fetched(numbers).permute({0, 2, 3, 1}).contiguous();
 }
 
 at::Tensor Propose(const std::vector<LevelProposals>& levels, const Placement& placement,

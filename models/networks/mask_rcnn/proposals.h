@@ -22,13 +22,16 @@ class ProposalHead {
  public:
   explicit ProposalHead(const TensorMap& tensors);
 
-  // float32 [B, H, W, kProposalNumbers], contiguous.
+  // [B, kProposalNumbers, H, W].
   at::Tensor operator()(const at::Tensor& level) const;
 
  private:
   Convolution hidden_;
   Convolution numbers_;  // both of torchvision's outputs at once
 };
+
+// What the head gave, for the CPU to go on with: float32 [B, H, W, kProposalNumbers], contiguous.
+at::Tensor ByPosition(const at::Tensor& numbers);
 
 // What the head gave for one picture on one level.
 struct LevelProposals {

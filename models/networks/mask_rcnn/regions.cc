@@ -21,7 +21,7 @@ RegionFeatures FeaturesOf(const std::vector<FeatureMap>& levels, int64_t picture
   std::vector<at::Tensor> valid;
   for (size_t level = 0; level < kScales.size(); ++level) {
     features.levels.push_back(levels[level].values.narrow(0, picture, 1));
-    valid.push_back(Extents({levels[level].extents[picture]}).AsValid());
+    valid.push_back(Extents({levels[level].extents[picture]}).AsValid(levels[level].values.device()));
   }
   if (exact) features.valid = at::stack(valid);
   return features;
@@ -29,8 +29,9 @@ RegionFeatures FeaturesOf(const std::vector<FeatureMap>& levels, int64_t picture
 
 at::Tensor Pool(const RegionFeatures& features, const at::Tensor& boxes, int64_t side) {
   const at::Tensor first_sample = at::zeros({boxes.size(0), 1}, boxes.options());
-  return kernels::roi_align_pyramid(features.levels, at::cat({first_sample, boxes}, 1), kScales, side, side,
-                                    kSamples, /*aligned=*/false, /*canonical_scale=*/224,
+  const at::Tensor regions = at::cat({first_sample, boxes}, 1).to(features.levels.front().device());
+  return kernels::roi_align_pyramid(features.levels, regions, kScales, side, side, kSamples,
+                                    /*aligned=*/false, /*canonical_scale=*/224,
                                     /*canonical_level=*/4, features.valid)
       .contiguous(at::MemoryFormat::ChannelsLast);
 }

@@ -7,7 +7,7 @@
 #include <optional>
 #include <vector>
 
-#include "models/networks/resnet/resnet.h"
+#include "models/layers/feature_map.h"
 
 namespace saccade::models {
 

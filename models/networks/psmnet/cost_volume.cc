@@ -1,6 +1,7 @@
 #include "models/networks/psmnet/cost_volume.h"
 
 #include <ATen/ops/empty.h>
+#include <ATen/ops/zeros.h>
 
 #include <algorithm>
 
@@ -21,9 +22,25 @@ void WriteLine(const float* left, const float* right, int64_t channels, int64_t 
   }
 }
 
+// By ATen's operators, a plane at a time.
+at::Tensor Composed(const at::Tensor& left, const at::Tensor& right, int64_t planes) {
+  const int64_t channels = left.size(1);
+  const int64_t width = left.size(3);
+  at::Tensor volume = at::zeros({1, 2 * channels, planes, left.size(2), width},
+                                left.options().memory_format(at::MemoryFormat::ChannelsLast3d));
+  for (int64_t disparity = 0; disparity < std::min(planes, width); ++disparity) {
+    const int64_t seen = width - disparity;
+    const at::Tensor plane = volume.select(2, disparity).narrow(3, disparity, seen);
+    plane.narrow(1, 0, channels).copy_(left.narrow(3, disparity, seen));
+    plane.narrow(1, channels, channels).copy_(right.narrow(3, 0, seen));
+  }
+  return volume;
+}
+
 }  // namespace
 
 at::Tensor ConcatenationVolume(const at::Tensor& left, const at::Tensor& right, int64_t planes) {
+  if (!left.is_cpu() || left.scalar_type() != at::kFloat) return Composed(left, right, planes);
   const int64_t channels = left.size(1);
   const int64_t height = left.size(2);
   const int64_t width = left.size(3);

@@ -9,7 +9,7 @@ Convolution Normed(const TensorMap& tensors, const std::string& name, int64_t st
 }
 
 TransposedConvolution Doubling(const TensorMap& tensors, const std::string& name) {
-  return {tensors.at(name + ".0.weight"), FoldBatchNorm(tensors, name + ".1.")};
+  return {tensors.at(name + ".0.weight"), FoldBatchNorm(tensors, name + ".1."), tensors.target};
 }
 
 }  // namespace

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <optional>
 
+#include "models/layers/device.h"
+#include "models/layers/recorded.h"
 #include "models/networks/psmnet/cost_volume.h"
 #include "models/networks/psmnet/describe.h"
 #include "models/networks/psmnet/features.h"
@@ -36,6 +38,9 @@ class Psmnet : public Model {
     if (options.attention && weights.absent.empty()) {
       attention_.emplace(weights.tensors, kPsmnetAttention, options);
     }
+    // Of exact pairs each has a shape of its own.
+    pass_.emplace(weights.tensors.target, /*record=*/!options.exact,
+                  [this](const FeatureMap& pair) { return std::vector<FeatureMap>{Match(pair)}; });
   }
 
   const Description& description() const override { return description_; }
@@ -55,13 +60,17 @@ class Psmnet : public Model {
     // Pairs are computed one by one, so the padding need not be computed to be zeroed again: leaving it out
     // is the same, and less work.
     const at::Tensor seen = options_.exact ? pair.narrow(2, 0, valid.height).narrow(3, 0, valid.width) : pair;
-    const Size quarter{valid.height / kScale, valid.width / kScale};
-    return RegressDisparity(Costs(Entry(seen), quarter), kScale);
+    return Fetched((*pass_)(seen, Extents({valid, valid})).front().values);
+  }
+
+  FeatureMap Match(const FeatureMap& pair) const {
+    const Extents quarter = pair.extents.After({.stride = kScale});
+    return {RegressDisparity(Costs(Entry(pair.values), quarter), kScale), pair.extents};
   }
 
   // The first volume. At most one of 2 C channels exists, and no other beside it but its successor.
   at::Tensor Entry(const at::Tensor& pair) const {
-    at::Tensor features = features_(pair.contiguous(at::MemoryFormat::ChannelsLast));
+    at::Tensor features = features_(pair);
     at::Tensor volume = ConcatenationVolume(features.narrow(0, 0, 1), features.narrow(0, 1, 1),
                                             options_.max_disparity / kScale);
     features.reset();
@@ -72,7 +81,7 @@ class Psmnet : public Model {
   }
 
   // The last hourglass's costs: those of the others are summed into them.
-  at::Tensor Costs(at::Tensor entry, Size valid) const {
+  at::Tensor Costs(at::Tensor entry, const Extents& picture) const {
     Hourglass::Maps first = hourglasses_[0](entry, {}, {});
     first.output.add_(entry);
     at::Tensor costs = heads_[0](first.output);
@@ -86,7 +95,7 @@ class Psmnet : public Model {
     at::Tensor last = hourglasses_[2](std::move(second.output), first.presqueeze, second.postsqueeze).output;
     last.add_(entry);
     entry.reset();
-    if (attention_) last = (*attention_)(last, valid);
+    if (attention_) last = (*attention_)(last, picture);
     return costs.add_(heads_[2](last));
   }
 
@@ -98,14 +107,17 @@ class Psmnet : public Model {
   std::vector<Hourglass> hourglasses_;
   std::vector<CostHead> heads_;
   std::optional<VolumeAttention> attention_;
+  std::optional<Recorded> pass_;
 };
 
 }  // namespace
 
 std::unique_ptr<Model> LoadPsmnet(const std::string& architecture, const Options& options,
-                                  const std::string& weights_path, const std::vector<std::string>& labels) {
+                                  const std::string& weights_path, const std::vector<std::string>& labels,
+                                  const Target& target) {
   const PsmnetOptions parsed = ParsePsmnetOptions(architecture, options);
-  const LoadedWeights weights = LoadWeights(weights_path, RecordPsmnet(parsed).tensors());
+  LoadedWeights weights = LoadWeights(weights_path, RecordPsmnet(parsed).tensors());
+  weights.tensors.target = target;
   Description description = DescribePsmnet(architecture, options, labels);
   for (const std::string& module : weights.absent) {
     description.notes.push_back("the weights hold nothing for " + module +

@@ -1,7 +1,10 @@
 #include "models/networks/psmnet/regression.h"
 
+#include <ATen/ops/arange.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/exp.h>
+#include <ATen/ops/softmax.h>
+#include <ATen/ops/upsample_trilinear3d.h>
 
 #include <algorithm>
 #include <vector>
@@ -120,9 +123,21 @@ class Lines {
   std::vector<Tap> disparities_, rows_, columns_;
 };
 
+// By ATen's operators: on a GPU there is room for every line's enlarged costs.
+at::Tensor Composed(const at::Tensor& costs, int64_t factor) {
+  const std::vector<int64_t> size = {factor * costs.size(0), factor * costs.size(1), factor * costs.size(2)};
+  const at::Tensor fine = at::upsample_trilinear3d(costs.to(at::kFloat).unsqueeze(0).unsqueeze(0), size,
+                                                   /*align_corners=*/true)
+                              .squeeze(0)
+                              .squeeze(0);
+  const at::Tensor disparities = at::arange(size[0], fine.options()).view({-1, 1, 1});
+  return at::softmax(fine, 0).mul_(disparities).sum(0);
+}
+
 }  // namespace
 
 at::Tensor RegressDisparity(const at::Tensor& costs, int64_t factor) {
+  if (!costs.is_cpu() || costs.scalar_type() != at::kFloat) return Composed(costs, factor);
   const Lines lines(costs, factor);
   const at::Tensor disparity = at::empty({lines.height(), lines.width()}, at::kFloat);
   auto* out = disparity.mutable_data_ptr<float>();

@@ -1,16 +1,15 @@
 #include "models/networks/psmnet/volume_attention.h"
 
-#include <ATen/ops/tensor.h>
+#include <ATen/ops/cat.h>
+#include <ATen/ops/full.h>
 
 #include "kernels/efficient_attention/efficient_attention.h"
+#include "models/layers/device.h"
 
 namespace saccade::models {
 
 VolumeAttention::Projection VolumeAttention::Load(const TensorMap& tensors, const std::string& name) {
-  // Copies: the weights must not keep the whole file mapped.
-  const auto own = [&](const char* part) {
-    return tensors.at(name + part).to(at::kFloat).clone(at::MemoryFormat::Contiguous);
-  };
+  const auto own = [&](const char* part) { return Owned(tensors.at(name + part), tensors.target); };
   return {own(".weight").flatten(1), own(".bias")};
 }
 
@@ -27,10 +26,11 @@ VolumeAttention::VolumeAttention(const TensorMap& tensors, const std::string& na
   out_bias_ = out.bias;
 }
 
-at::Tensor VolumeAttention::operator()(const at::Tensor& x, Size valid) const {
+at::Tensor VolumeAttention::operator()(const at::Tensor& x, const Extents& picture) const {
   std::optional<at::Tensor> extent;
-  if (valid != Size{x.size(3), x.size(4)}) {
-    extent = at::tensor({x.size(2), valid.height, valid.width}, at::kLong).view({1, 3});
+  if (picture.kept_on_device() || picture[0] != Size{x.size(3), x.size(4)}) {
+    const at::Tensor valid = picture.AsValid(x.device()).narrow(0, 0, 1);
+    extent = at::cat({at::full({1, 1}, x.size(2), valid.options()), valid}, 1);
   }
   return kernels::efficient_attention_module(x, key_.weight, query_.weight, value_.weight, key_.bias,
                                              query_.bias, value_.bias, out_weight_, out_bias_, heads_,

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 
+#include "models/layers/extents.h"
 #include "models/networks/psmnet/options.h"
 #include "models/weights/weights.h"
 
@@ -17,9 +18,9 @@ class VolumeAttention {
   // The tensors NAME.query, key, value and, if it is reprojected, out.
   VolumeAttention(const TensorMap& tensors, const std::string& name, const PsmnetOptions& options);
 
-  // x + attention(x) over the part of the float32 volume [1, C, D, H, W] that is picture, `valid` of H x W;
-  // zero beyond.
-  at::Tensor operator()(const at::Tensor& x, Size valid) const;
+  // x + attention(x) over the part of the volume [1, C, D, H, W] that is picture, whose first extent says how
+  // much of H x W that is; zero beyond.
+  at::Tensor operator()(const at::Tensor& x, const Extents& picture) const;
 
  private:
   struct Projection {

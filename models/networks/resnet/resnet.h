@@ -8,17 +8,11 @@
 #include <vector>
 
 #include "models/layers/convolution.h"
-#include "models/layers/extents.h"
+#include "models/layers/feature_map.h"
 #include "models/networks/resnet/table.h"
 #include "models/weights/weights.h"
 
 namespace saccade::models {
-
-// A feature map and what of it is picture.
-struct FeatureMap {
-  at::Tensor values;  // [B, C, H, W], channels-last
-  Extents extents;
-};
 
 // With `exact`, padding is zeroed again after every layer, so that a picture's features are those it has
 // alone. Immutable; calls may run at once on several threads.

@@ -4,6 +4,7 @@
 #include <ATen/ops/cat.h>
 
 #include "kernels/sao/sao.h"
+#include "models/layers/device.h"
 
 namespace saccade::models {
 namespace {
@@ -16,21 +17,17 @@ ConvolutionOptions Depthwise(const Block& block) {
 
 Convolution MakeConvolution(const TensorMap& tensors, const std::string& prefix,
                             const ConvolutionOptions& options) {
-  return {tensors.at(prefix + "conv.weight"), FoldBatchNorm(tensors, prefix + "bn."), options};
+  return NormedConvolution(tensors, prefix + "conv", prefix + "bn", options);
 }
 
 SiameseAttention::SiameseAttention(const TensorMap& tensors, const std::string& prefix, bool global_term,
                                    bool skip)
     : global_term_(global_term), skip_(skip) {
-  // Copies: the weights must not keep the whole file mapped.
-  const auto own = [](const at::Tensor& tensor) {
-    return tensor.to(at::kFloat).clone(at::MemoryFormat::Contiguous);
-  };
-  value_weight_ = own(tensors.at(prefix + "value.weight"));
-  if (const auto w = tensors.find(prefix + "w"); w != tensors.end()) w_ = own(w->second);
+  value_weight_ = Owned(tensors.at(prefix + "value.weight"), tensors.target);
+  if (const auto w = tensors.find(prefix + "w"); w != tensors.end()) w_ = Owned(w->second, tensors.target);
   const Affine affine = FoldBatchNorm(tensors, prefix + "bn.");
-  scale_ = affine.scale.to(at::kFloat);
-  shift_ = affine.shift.to(at::kFloat);
+  scale_ = Owned(affine.scale, tensors.target);
+  shift_ = Owned(affine.shift, tensors.target);
 }
 
 at::Tensor SiameseAttention::operator()(const at::Tensor& x) const {

@@ -1,0 +1,59 @@
+// The plugin's side of cuda_graph.h.
+#include <ATen/cuda/CUDAGraph.h>
+#include <c10/cuda/CUDAGuard.h>
+#include <c10/cuda/CUDAStream.h>
+#include <c10/util/Exception.h>
+
+#include "kernels/common/cuda_graph.h"
+
+namespace saccade::kernels {
+namespace {
+
+class RecordedGraph : public CudaGraph {
+ public:
+  explicit RecordedGraph(int gpu) : gpu_(static_cast<c10::DeviceIndex>(gpu)) {}
+
+  void Record(const std::function<void()>& work) override {
+    const c10::cuda::CUDAGuard device(gpu_);
+    const c10::cuda::CUDAStream stream = c10::cuda::getCurrentCUDAStream(gpu_);
+    TORCH_CHECK(stream != c10::cuda::getDefaultCUDAStream(gpu_),
+                "a CUDA graph cannot be recorded on the default stream; run the model on one of its own");
+    work();
+    work();
+    stream.synchronize();
+    // Other threads' calls into CUDA do not end the recording.
+    graph_.capture_begin(/*pool=*/{0, 0}, cudaStreamCaptureModeThreadLocal);
+    try {
+      work();
+    } catch (...) {
+      End();
+      throw;
+    }
+    graph_.capture_end();
+  }
+
+  void Replay() override {
+    const c10::cuda::CUDAGuard device(gpu_);
+    graph_.replay();
+  }
+
+ private:
+  // The stream must not stay in its recording; what went wrong is told already.
+  void End() noexcept {
+    try {
+      graph_.capture_end();
+    } catch (const std::exception& error) {
+      TORCH_WARN("a CUDA graph's recording did not end: ", error.what());
+    }
+  }
+
+  c10::DeviceIndex gpu_;
+  at::cuda::CUDAGraph graph_;
+};
+
+}  // namespace
+
+// Looked up by name in the plugin.
+extern "C" CudaGraph* saccade_make_cuda_graph(int gpu) { return new RecordedGraph(gpu); }
+
+}  // namespace saccade::kernels

@@ -1,0 +1,27 @@
+#include "models/layers/device.h"
+
+namespace saccade::models {
+
+at::Device DeviceOf(const Target& target) {
+  return target.on_gpu() ? at::Device(at::kCUDA, static_cast<at::DeviceIndex>(target.gpu))
+                         : at::Device(at::kCPU);
+}
+
+at::ScalarType TypeOf(const Target& target) {
+  if (target.precision == Precision::kBFloat16) return at::kBFloat16;
+  if (target.precision == Precision::kFloat16) return at::kHalf;
+  return at::kFloat;
+}
+
+at::Tensor Owned(const at::Tensor& weight, const Target& target) {
+  return weight.to(at::kFloat).clone(at::MemoryFormat::Contiguous).to(DeviceOf(target));
+}
+
+at::Tensor Sent(const at::Tensor& x, const Target& target) {
+  // As float32 first over the bus if it has to be: a cast on the CPU would take longer.
+  return x.to(DeviceOf(target)).to(TypeOf(target)).contiguous(at::MemoryFormat::ChannelsLast);
+}
+
+at::Tensor Fetched(const at::Tensor& x) { return x.to(at::kFloat).to(at::kCPU); }
+
+}  // namespace saccade::models
