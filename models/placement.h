@@ -46,7 +46,7 @@ struct ImageInput {
   // Shrinking averages over what becomes one pixel; without it, it is bilinear between the nearest pixels, as
   // torchvision's detectors are trained.
   bool antialias = true;
-  Buckets buckets;  // kKeepRatio alone
+  Buckets buckets = {};  // kKeepRatio alone
   std::array<float, 3> mean = {0.485F, 0.456F, 0.406F};
   std::array<float, 3> std = {0.229F, 0.224F, 0.225F};
   bool rgb = true;  // channel order of the tensor; false means BGR

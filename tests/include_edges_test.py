@@ -62,7 +62,7 @@ ROOMS = {
     "client/bench": "client std absl grpc protobuf json cli",
     # The command alone draws on pictures and counts parameters; the library behind it does neither.
     "client/cli/drawing": "client std absl opencv",
-    "client/cli/classify_test.cc": "client std absl json cli opencv",
+    "client/cli/classify_test.cc": "client std absl json cli",
     "client/cli/params.cc": "client models std absl json cli",
 }
 

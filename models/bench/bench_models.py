@@ -121,7 +121,7 @@ class Row:
 def compared(answer) -> torch.Tensor:
     """What of an answer is held against eager's: of a detector's, the first picture's scores, best first. Rounding lets
     boxes of nearly the same score change places."""
-    return answer if isinstance(answer, torch.Tensor) else answer[1]
+    return answer if isinstance(answer, torch.Tensor) else answer[min(1, len(answer) - 1)]
 
 
 def time_case(case: Case, batch: int, height: int, width: int, arguments) -> tuple[Row, str]:

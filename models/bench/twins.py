@@ -69,11 +69,12 @@ def prepared(case: Case, batch: int, height: int, width: int) -> torch.Tensor:
 DETECTOR_SIZES = ((896, 1280), (800, 1088))
 CASES = [
     Case("sanet", "sanet", ((224, 224), (320, 320))),
-    Case("mask_rcnn_r50", "ea_mask_rcnn_r50", DETECTOR_SIZES, {"attention": "none", "fpn": "torchvision"}),
+    Case("mask_rcnn_r50", "ea_mask_rcnn_r50", DETECTOR_SIZES, {"attention": "none", "fpn": "torchvision"},
+         batches=(1,)),
     Case("ea_mask_rcnn_r50", "ea_mask_rcnn_r50", DETECTOR_SIZES, attention_off={"attention": "none"}),
     Case("ea_mask_rcnn_r101", "ea_mask_rcnn_r101", DETECTOR_SIZES[1:], batches=(1,)),
     Case("ea_mask_rcnn_x101", "ea_mask_rcnn_x101", DETECTOR_SIZES[1:], batches=(1,)),
-    Case("deeplabv2, aspp", "deeplabv2_kao_kv", ((321, 321), (513, 513)), {"head": "aspp"}),
+    Case("deeplabv2, aspp", "deeplabv2_kao_kv", ((321, 321), (513, 513)), {"head": "aspp"}, batches=(1,)),
     Case("deeplabv2_kao_kv", "deeplabv2_kao_kv", ((321, 321), (513, 513))),
     Case("deeplabv2_kao_qkv", "deeplabv2_kao_qkv", ((321, 321), (513, 513))),
     Case("ea_psmnet", "ea_psmnet", ((256, 512), (544, 960)), channels=6,

@@ -82,7 +82,7 @@ class DeepLabV2(nn.Module):
     nothing."""
 
     def __init__(self, kao: str, head="kao", classes=21, head_channels=512, heads=1, width=1.0, blocks="3,4,23,3",
-                 batch_norm_epsilon=1e-5, long_side=1024, buckets="stride:32", exact=False):
+                 batch_norm_epsilon=1e-5, long_side=1024, buckets="stride:32", exact=True):
         super().__init__()
         if head not in HEADS:
             raise ValueError(f"option head is '{head}'; it must be one of {', '.join(HEADS)}")

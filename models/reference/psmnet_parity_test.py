@@ -170,6 +170,27 @@ def test_padding_to_a_bucket_is_kept_from_attention_and_exact_leaves_it_out(tmp_
         assert relative_error(result[1]["disparity"], unpadded) < 1e-4
 
 
+def test_what_padding_does_at_full_size(tmp_path: pathlib.Path):
+    """In a bucket of the default grid there is only what the network itself asks for; in a coarse list there is more."""
+    network = trained({})
+    weights = save(network, tmp_path / "weights")
+    pair = pairs(1, 375, 500, torch.Generator().manual_seed(5))[0]
+
+    def disparities(buckets: str, exact: bool) -> torch.Tensor:
+        placement = place(375, 500, buckets=buckets)
+        batch = padded([pair], [placement])
+        [result] = served(tmp_path, "ea_psmnet", weights, batch, [placement], {"buckets": buckets, "exact": exact})
+        return result["disparity"]
+
+    expected = disparities("stride:16", True)
+    assert torch.equal(disparities("stride:16", False), expected)
+    assert torch.equal(disparities("544x960", True), expected)
+    off = (disparities("544x960", False) - expected).abs()
+    print(f"\n375x500 in 544x960: disparities off by {off.mean():.2g} pixels on average, {off.max():.2g} at most; 99 % by "
+          f"less than {off.flatten().kthvalue(int(0.99 * off.numel())).values:.2g}; exact: not at all", end="")
+    assert off.max() > 1e-2  # or `exact` would be for nothing
+
+
 def test_parameters_as_published():
     def count(**options) -> int:
         return sum(parameter.numel() for parameter in build("ea_psmnet", **options).parameters())

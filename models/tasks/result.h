@@ -28,7 +28,7 @@ struct Detection {
 
 // Best score first. None is an answer.
 struct Detections {
-  std::vector<Detection> items;
+  std::vector<Detection> items = {};
   int64_t mask_side = 0;
   int64_t height = 0;  // of the picture as it was sent
   int64_t width = 0;

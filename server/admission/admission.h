@@ -21,7 +21,8 @@ struct AdmissionOptions {
   // --max-inflight-bytes. Encoded pictures and tensors as they came; they stay in memory until answered.
   int64_t max_inflight_bytes = int64_t{512} << 20;
 
-  // --max-inflight-pixels. A decoded pixel takes at least three bytes, and a small file can hold very many.
+  // --max-inflight-pixels. A decoded pixel takes at least three bytes, and a small file can hold very many. A
+  // network's input counts as four for each pixel of its bucket and view, as it is held in float32.
   int64_t max_inflight_pixels = int64_t{256} << 20;
 };
 

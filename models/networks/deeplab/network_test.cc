@@ -129,7 +129,7 @@ TEST_P(DeepLabTest, AnswersDoNotDependOnTheBatch) {
 TEST_P(DeepLabTest, ExactIsWhatThePictureGivesUnpadded) {
   const Options options = Narrow(GetParam());
   const DeepLabNetwork exact = Network(With(options, "exact", "true"));
-  const DeepLabNetwork plain = Network(options);
+  const DeepLabNetwork plain = Network(With(options, "exact", "false"));
   const Batch batch = Pictures(kSizes, kBucket);
   const ScoreMaps exactly = exact(batch);
   const ScoreMaps roughly = plain(batch);

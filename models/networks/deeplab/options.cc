@@ -62,7 +62,7 @@ DeepLabOptions ParseDeepLabOptions(const std::string& architecture, const Option
   parsed.long_side = reader.Integer("long_side", parsed.long_side, 64, 8192);
   const std::string buckets =
       reader.Text("buckets", AsText(parsed.buckets), "stride:N or sizes as 512x384,384x512");
-  parsed.exact = reader.Choice("exact", "false", {"true", "false"}) == "true";
+  parsed.exact = reader.Choice("exact", "true", {"true", "false"}) == "true";
   parsed.width = reader.Number("width", parsed.width, 0.125, 2);
   const std::string blocks =
       reader.Text("blocks", BlocksText(parsed.blocks), "four numbers from 1 to 64 as 3,4,23,3");

@@ -29,7 +29,7 @@ struct DeepLabOptions {
   // buckets=stride:N or sizes. 32 pads VOC's 500 x 375 by 5 %, and the sizes of one camera or data set still
   // fall together; the map's own 8 would pad less, and hardly two pictures would share a batch.
   Buckets buckets = {.sizes = {}, .stride = 32};
-  bool exact = false;                             // exact=true|false, see Resnet
+  bool exact = true;                              // exact=true|false, see Resnet
   double width = 1;                               // width=0.125..2: multiplies the backbone's channels
   std::array<int64_t, 4> blocks = {3, 4, 23, 3};  // blocks=A,B,C,D, each 1..64
   double epsilon = 1e-5;                          // batch_norm_epsilon=1e-9..0.1, of every batch norm

@@ -86,12 +86,12 @@ TEST(DeepLabOptions, AreRead) {
   const DeepLabOptions options = ParseDeepLabOptions(kQkv, {{"head", "attention_pool"},
                                                             {"blocks", "1,2,33,4"},
                                                             {"buckets", "400x512,512x400"},
-                                                            {"exact", "true"},
+                                                            {"exact", "false"},
                                                             {"batch_norm_epsilon", "0.001"}});
   EXPECT_EQ(options.kao, "qkv");
   EXPECT_EQ(options.head, DeepLabHead::kAttentionPool);
   EXPECT_EQ(options.blocks, (std::array<int64_t, 4>{1, 2, 33, 4}));
-  EXPECT_TRUE(options.exact);
+  EXPECT_FALSE(options.exact);
   EXPECT_EQ(options.buckets.sizes.size(), 2U);
   EXPECT_EQ(options.epsilon, 0.001);
   const Options text = AsText(options);
