@@ -207,6 +207,15 @@ def heading(isa: str, arguments) -> str:
             f"{MIN_ROUNDS} to {MAX_ROUNDS} rounds, candidates in turns. \"1.70x\": it takes 1.7 times as long as ours.\n")
 
 
+def kept(path: pathlib.Path | None, chosen: list) -> list[Row]:
+    """The rows of an earlier run that this one does not measure anew."""
+    if path is None or not path.exists():
+        return []
+    measured = {(case.name, f"{batch}x{height}x{width}") for case, batch, height, width in chosen}
+    rows = [Row(**row) for row in json.loads(path.read_text())]
+    return [row for row in rows if (row.case, row.shape) not in measured]
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--build", type=pathlib.Path, default=pathlib.Path("build/release"))
@@ -215,18 +224,21 @@ def main():
     parser.add_argument("--seconds", type=float, default=40,
                         help=f"for the rounds of a case, of which there are {MIN_ROUNDS} to {MAX_ROUNDS}")
     parser.add_argument("--without", action="append", default=[], choices=PEERS)
-    parser.add_argument("--json", type=pathlib.Path)
+    parser.add_argument("--json", type=pathlib.Path, help="keeps the rows that it holds of other cases")
     parser.add_argument("--markdown", type=pathlib.Path)
     parser.add_argument("--list", action="store_true")
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
-    chosen = [(case, batch, height, width) for case in CASES for height, width in case.sizes for batch in case.batches
+    cases = [(case, batch, height, width) for case in CASES for height, width in case.sizes for batch in case.batches]
+    order = {(case.name, f"{batch}x{height}x{width}"): index
+             for index, (case, batch, height, width) in enumerate(cases)}
+    chosen = [(case, batch, height, width) for case, batch, height, width in cases
               if arguments.filter in f"{case.name}/{batch}x{height}x{width}"]
     if arguments.list or not chosen:
         for case, batch, height, width in chosen:
             print(f"{case.name}/{batch}x{height}x{width}")
         return 0 if chosen else f"no case holds '{arguments.filter}'"
-    rows, isa = [], ""
+    rows, isa = kept(arguments.json, chosen), ""
     peers = columns(arguments)
     with torch.no_grad():
         for index, (case, batch, height, width) in enumerate(chosen):
@@ -235,6 +247,7 @@ def main():
             rows.append(row)
             print(table([row], peers).splitlines()[-1], flush=True)
             # Written after every case: a long run that is stopped leaves what it found.
+            rows.sort(key=lambda row: order[row.case, row.shape])
             if arguments.json:
                 arguments.json.write_text(json.dumps([dataclasses.asdict(row) for row in rows], indent=1) + "\n")
             if arguments.markdown:
