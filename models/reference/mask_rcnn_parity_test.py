@@ -10,7 +10,7 @@ from torchvision.ops import box_iou
 
 from models.reference import build
 from models.reference.detector_weights import agree, pictures, spread_out, well_posed
-from models.reference.served import place, run_model, save, served
+from models.reference.served import padded, place, run_model, save, served
 
 PLAIN = {"attention": "none", "fpn": "torchvision"}
 SHALLOW = {"width": 0.25, "blocks": "1,1,1,1", "classes": 21, "short_side": 128, "long_side": 192, "proposals": 200}

@@ -131,7 +131,7 @@ class PsmNet(nn.Module):
     PSMNet's 5,224,768 parameters."""
 
     def __init__(self, attention="ea", max_disparity=192, key_channels=16, value_channels=32, heads=1,
-                 normalization="softmax", width=1.0, long_side=1280, buckets=f"stride:{STRIDE}", exact=False):
+                 normalization="softmax", width=1.0, long_side=1280, buckets=f"stride:{STRIDE}", exact=True):
         super().__init__()
         # How the daemon prepares pairs; the network takes any size.
         self.long_side, self.buckets, self.exact = int(long_side), buckets, exact

@@ -84,7 +84,7 @@ def expect_agreement(folder: pathlib.Path, options: dict, height: int, width: in
     {**NARROW, "normalization": "scaling"},
     {**NARROW, "key_channels": 8, "value_channels": 8},  # as many as there are: not projected back
     {**NARROW, "heads": 4},
-    {**NARROW, "exact": True},
+    {**NARROW, "exact": False},
 ], ids=lambda options: ",".join(f"{name}={value}" for name, value in options.items() if name not in NARROW) or "default")
 def test_disparities_agree(tmp_path: pathlib.Path, options: dict):
     expect_agreement(tmp_path, options, 96, 160, count=2)
@@ -161,7 +161,7 @@ def test_padding_to_a_bucket_is_kept_from_attention_and_exact_leaves_it_out(tmp_
         bucket = network(batch[:1].double(), valid=[(96, 144)])[0, :90, :140]
         alone = network(batch[:1, :, :96, :144].double())[0, :90, :140]
         unpadded = network(batch[1:].double())[0]
-    got = served(tmp_path, "ea_psmnet", weights, batch, placements, options)
+    got = served(tmp_path, "ea_psmnet", weights, batch, placements, {**options, "exact": False})
     exact = served(tmp_path, "ea_psmnet", weights, batch, placements, {**options, "exact": True})
     assert relative_error(got[0]["disparity"], bucket) < 1e-4
     assert relative_error(exact[0]["disparity"], alone) < 1e-4

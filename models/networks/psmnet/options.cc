@@ -54,7 +54,7 @@ PsmnetOptions ParsePsmnetOptions(const std::string& architecture, const Options&
   parsed.long_side = reader.Integer("long_side", parsed.long_side, 64, 4096);
   parsed.buckets = ParseBuckets(
       architecture, reader.Text("buckets", AsText(parsed.buckets), "stride:N, or sizes as 544x960,384x1248"));
-  parsed.exact = reader.Choice("exact", "false", {"true", "false"}) == "true";
+  parsed.exact = reader.Choice("exact", "true", {"true", "false"}) == "true";
   reader.RefuseOthers();
   CheckMultiple(architecture, "max_disparity", parsed.max_disparity);
   CheckBuckets(architecture, parsed.buckets);

@@ -25,7 +25,7 @@ struct PsmnetOptions {
   Buckets buckets = {.sizes = {}, .stride = kPsmnetStride};  // buckets=stride:N or sizes, multiples of 16
   // exact=true|false: true computes each pair at the smallest size the network takes it at, whatever its
   // bucket; false computes the whole bucket, so that there are only as many shapes as buckets.
-  bool exact = false;
+  bool exact = true;
 
   // Of the narrowest maps, 32 in the paper: the multiple of 8 nearest to 32 * width.
   int64_t channels() const;

@@ -38,8 +38,7 @@ class Psmnet : public Model {
     if (options.attention && weights.absent.empty()) {
       attention_.emplace(weights.tensors, kPsmnetAttention, options);
     }
-    // Of exact pairs each has a shape of its own.
-    pass_.emplace(weights.tensors.target, /*record=*/!options.exact,
+    pass_.emplace(weights.tensors.target, /*record=*/true,
                   [this](const FeatureMap& pair) { return std::vector<FeatureMap>{Match(pair)}; });
   }
 

@@ -92,13 +92,13 @@ TEST(PsmnetOptions, AreRead) {
                                                                  {"width", "0.25"},
                                                                  {"normalization", "scaling"},
                                                                  {"buckets", "544x960,384x1248"},
-                                                                 {"exact", "true"}});
+                                                                 {"exact", "false"}});
   EXPECT_FALSE(options.attention);
   EXPECT_EQ(options.max_disparity, 64);
   EXPECT_EQ(options.channels(), 8);
   EXPECT_TRUE(options.reprojected());
   EXPECT_EQ(options.buckets.sizes.size(), 2U);
-  EXPECT_TRUE(options.exact);
+  EXPECT_FALSE(options.exact);
   EXPECT_EQ(AsText(options).at("buckets"), "544x960,384x1248");
   EXPECT_EQ(AsText(options).at("normalization"), "scaling");
   EXPECT_EQ(AsText(ParsePsmnetOptions("ea_psmnet", {})).at("max_disparity"), "192");
