@@ -191,6 +191,12 @@ def table(rows: list[Row], peers: list[str]) -> str:
     return "\n".join(lines)
 
 
+def reasons(rows: list[Row]) -> str:
+    """Why there is a "cannot", a line each."""
+    return "".join(f"\n- {row.case}, {row.shape}: {why}" for row in rows for why in row.peers.values()
+                   if isinstance(why, str))
+
+
 def processor() -> str:
     for line in pathlib.Path("/proc/cpuinfo").read_text().splitlines():
         if line.startswith("model name"):
@@ -251,7 +257,7 @@ def main():
             if arguments.json:
                 arguments.json.write_text(json.dumps([dataclasses.asdict(row) for row in rows], indent=1) + "\n")
             if arguments.markdown:
-                arguments.markdown.write_text(heading(isa, arguments) + "\n" + table(rows, peers) + "\n")
+                arguments.markdown.write_text(heading(isa, arguments) + "\n" + table(rows, peers) + "\n" + reasons(rows) + "\n")
     return 0
 
 
