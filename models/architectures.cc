@@ -1,8 +1,9 @@
 #include "models/error.h"
 #include "models/networks/deeplab/describe.h"
 #include "models/networks/mask_rcnn/describe.h"
+#include "models/networks/mobile/describe.h"
 #include "models/networks/psmnet/describe.h"
-#include "models/networks/sanet/describe.h"
+#include "models/networks/residual/describe.h"
 #include "models/registry.h"
 #include "models/target.h"
 
@@ -17,13 +18,29 @@ struct Architecture {
 
 // Sorted by name. A row here has its twin in registry.cc.
 constexpr Architecture kArchitectures[] = {
+    {"attnnet", DescribeMobile, CountMobile},
+    {"attnnet_1n", DescribeMobile, CountMobile},
+    {"attnnet_pool", DescribeMobile, CountMobile},
     {"deeplabv2_kao_kv", DescribeDeepLab, CountDeepLab},
     {"deeplabv2_kao_qkv", DescribeDeepLab, CountDeepLab},
     {"ea_mask_rcnn_r101", DescribeMaskRcnn, CountMaskRcnn},
     {"ea_mask_rcnn_r50", DescribeMaskRcnn, CountMaskRcnn},
     {"ea_mask_rcnn_x101", DescribeMaskRcnn, CountMaskRcnn},
     {"ea_psmnet", DescribePsmnet, CountPsmnet},
-    {"sanet", DescribeSanet, CountSanet},
+    {"expatt_mobilenetv2", DescribeMobile, CountMobile},
+    {"expatt_resnet101", DescribeResidual, CountResidual},
+    {"expatt_resnet152", DescribeResidual, CountResidual},
+    {"expatt_resnet34", DescribeResidual, CountResidual},
+    {"expatt_resnet50", DescribeResidual, CountResidual},
+    {"gsa_resnet101", DescribeResidual, CountResidual},
+    {"gsa_resnet38", DescribeResidual, CountResidual},
+    {"gsa_resnet50", DescribeResidual, CountResidual},
+    {"kanet_kv", DescribeMobile, CountMobile},
+    {"kanet_qkv", DescribeMobile, CountMobile},
+    {"mobilenetv2", DescribeMobile, CountMobile},
+    {"mobilenetv2_kao", DescribeMobile, CountMobile},
+    {"mobilenetv2_sao", DescribeMobile, CountMobile},
+    {"sanet", DescribeMobile, CountMobile},
 };
 
 const Architecture& Find(const std::string& name) {

@@ -4,8 +4,9 @@
 #include "models/model.h"
 #include "models/networks/deeplab/deeplab.h"
 #include "models/networks/mask_rcnn/mask_rcnn.h"
+#include "models/networks/mobile/mobile.h"
 #include "models/networks/psmnet/psmnet.h"
-#include "models/networks/sanet/sanet.h"
+#include "models/networks/residual/residual.h"
 #include "models/on_gpu.h"
 #include "models/target.h"
 
@@ -20,13 +21,29 @@ struct Loader {
 
 // Apart from architectures.cc, so that whoever only counts a network does not load LibTorch for it.
 constexpr Loader kLoaders[] = {
+    {"attnnet", LoadMobile},
+    {"attnnet_1n", LoadMobile},
+    {"attnnet_pool", LoadMobile},
     {"deeplabv2_kao_kv", LoadDeepLab},
     {"deeplabv2_kao_qkv", LoadDeepLab},
     {"ea_mask_rcnn_r101", LoadMaskRcnn},
     {"ea_mask_rcnn_r50", LoadMaskRcnn},
     {"ea_mask_rcnn_x101", LoadMaskRcnn},
     {"ea_psmnet", LoadPsmnet},
-    {"sanet", LoadSanet},
+    {"expatt_mobilenetv2", LoadMobile},
+    {"expatt_resnet101", LoadResidual},
+    {"expatt_resnet152", LoadResidual},
+    {"expatt_resnet34", LoadResidual},
+    {"expatt_resnet50", LoadResidual},
+    {"gsa_resnet101", LoadResidual},
+    {"gsa_resnet38", LoadResidual},
+    {"gsa_resnet50", LoadResidual},
+    {"kanet_kv", LoadMobile},
+    {"kanet_qkv", LoadMobile},
+    {"mobilenetv2", LoadMobile},
+    {"mobilenetv2_kao", LoadMobile},
+    {"mobilenetv2_sao", LoadMobile},
+    {"sanet", LoadMobile},
 };
 
 std::unique_ptr<Model> Make(const std::string& architecture, const Options& options,

@@ -14,7 +14,7 @@
 
 #include "models/error.h"
 #include "models/model.h"
-#include "models/networks/sanet/parameters.h"
+#include "models/networks/mobile/parameters.h"
 #include "models/testing/batches.h"
 #include "models/testing/random_weights.h"
 
@@ -34,7 +34,7 @@ class RegistryTest : public ::testing::Test {
   void TearDown() override { std::filesystem::remove_all(folder_); }
 
   TensorMap Tensors(const Options& options) const {
-    return testing::RandomTensors(SanetParameters(MakeSanetPlan(ParseSanetOptions(options))));
+    return testing::RandomTensors(MobileParameters(MakeMobilePlan(ParseMobileOptions("sanet", options))));
   }
 
   std::unique_ptr<Model> Make(const Options& options, const TensorMap& tensors) const {
@@ -58,14 +58,18 @@ class RegistryTest : public ::testing::Test {
 const std::vector<float>& Logits(const TaskResult& result) { return std::get<Classification>(result).logits; }
 
 TEST_F(RegistryTest, KnowsItsArchitectures) {
-  EXPECT_THAT(Architectures(), ElementsAre("deeplabv2_kao_kv", "deeplabv2_kao_qkv", "ea_mask_rcnn_r101",
-                                           "ea_mask_rcnn_r50", "ea_mask_rcnn_x101", "ea_psmnet", "sanet"));
+  EXPECT_THAT(Architectures(),
+              ElementsAre("attnnet", "attnnet_1n", "attnnet_pool", "deeplabv2_kao_kv", "deeplabv2_kao_qkv",
+                          "ea_mask_rcnn_r101", "ea_mask_rcnn_r50", "ea_mask_rcnn_x101", "ea_psmnet",
+                          "expatt_mobilenetv2", "expatt_resnet101", "expatt_resnet152", "expatt_resnet34",
+                          "expatt_resnet50", "gsa_resnet101", "gsa_resnet38", "gsa_resnet50", "kanet_kv",
+                          "kanet_qkv", "mobilenetv2", "mobilenetv2_kao", "mobilenetv2_sao", "sanet"));
   try {
     Count("sannet", {});
     FAIL();
   } catch (const LoadError& error) {
-    EXPECT_THAT(error.what(), AllOf(HasSubstr("unknown architecture 'sannet'; there are: deeplabv2_kao_kv, "),
-                                    HasSubstr("ea_psmnet, sanet")));
+    EXPECT_THAT(error.what(), AllOf(HasSubstr("unknown architecture 'sannet'; there are: attnnet, "),
+                                    HasSubstr("mobilenetv2_sao, sanet")));
   }
 }
 

@@ -23,10 +23,10 @@
 #include "models/networks/deeplab/table.h"
 #include "models/networks/mask_rcnn/mask_rcnn.h"
 #include "models/networks/mask_rcnn/testing/networks.h"
+#include "models/networks/mobile/mobile.h"
+#include "models/networks/mobile/parameters.h"
 #include "models/networks/psmnet/psmnet.h"
 #include "models/networks/psmnet/table.h"
-#include "models/networks/sanet/parameters.h"
-#include "models/networks/sanet/sanet.h"
 #include "models/registry.h"
 #include "models/testing/random_weights.h"
 
@@ -65,11 +65,11 @@ class TargetTest : public ::testing::Test {
 
 TEST_F(TargetTest, Sanet) {
   const Options options = {{"width", "0.25"}, {"classes", "10"}, {"input_size", "64"}};
-  testing::SaveSafetensors(testing::RandomTensors(SanetParameters(MakeSanetPlan(ParseSanetOptions(options)))),
-                           path_);
-  const auto packed = LoadSanet("sanet", options, path_, {});
-  const auto plain = LoadSanet("sanet", options, path_, {}, kPlain);
-  const auto coarse = LoadSanet("sanet", options, path_, {}, kBFloat16);
+  testing::SaveSafetensors(
+      testing::RandomTensors(MobileParameters(MakeMobilePlan(ParseMobileOptions("sanet", options)))), path_);
+  const auto packed = LoadMobile("sanet", options, path_, {});
+  const auto plain = LoadMobile("sanet", options, path_, {}, kPlain);
+  const auto coarse = LoadMobile("sanet", options, path_, {}, kBFloat16);
   for (int round = 0; round < 2; ++round) {
     const Batch batch = Pictures({{64, 64}, {64, 64}}, {64, 64});
     const auto logits = [&](const Model& model) {

@@ -26,6 +26,11 @@ class Detector(nn.Module):
         return [picture[part] for picture in found for part in ("boxes", "scores", "labels", "masks")]
 
 
+CLASSIFIERS = ("attnnet", "attnnet_1n", "attnnet_pool", "kanet_kv", "kanet_qkv", "mobilenetv2", "mobilenetv2_kao",
+          "mobilenetv2_sao", "sanet", "expatt_mobilenetv2", "expatt_resnet34", "expatt_resnet50", "expatt_resnet101",
+          "expatt_resnet152", "gsa_resnet38", "gsa_resnet50", "gsa_resnet101")
+
+
 @dataclasses.dataclass(frozen=True)
 class Case:
     name: str
@@ -37,7 +42,7 @@ class Case:
     attention_off: dict = dataclasses.field(default_factory=dict)  # options that leave only the attention out
 
     def options(self, height: int, width: int) -> dict:
-        if self.architecture == "sanet":
+        if self.architecture in CLASSIFIERS:
             return {**self.fixed, "input_size": height}
         return dict(self.fixed)
 
@@ -68,7 +73,7 @@ def prepared(case: Case, batch: int, height: int, width: int) -> torch.Tensor:
 
 DETECTOR_SIZES = ((896, 1280), (800, 1088))
 CASES = [
-    Case("sanet", "sanet", ((224, 224), (320, 320))),
+    *(Case(name, name, ((224, 224), (320, 320))) for name in CLASSIFIERS),
     Case("mask_rcnn_r50", "ea_mask_rcnn_r50", DETECTOR_SIZES, {"attention": "none", "fpn": "torchvision"},
          batches=(1,)),
     Case("ea_mask_rcnn_r50", "ea_mask_rcnn_r50", DETECTOR_SIZES, attention_off={"attention": "none"}),

@@ -18,7 +18,7 @@ from torchvision.ops import FeaturePyramidNetwork
 from torchvision.ops.feature_pyramid_network import LastLevelMaxPool
 
 from models.reference.efficient_attention import EfficientAttention
-from models.reference.sanet import choice
+from models.reference.options import choice
 
 PLACES = ("res3", "res4", "fpn1", "fpn2", "fpn3", "fpn4", "fpn5")
 ASPECT_RATIOS = (0.5, 1.0, 2.0)

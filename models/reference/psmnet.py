@@ -9,7 +9,7 @@ from torch import nn
 from torch.nn import functional
 
 from models.reference.efficient_attention import EfficientAttention
-from models.reference.sanet import choice
+from models.reference.options import choice
 
 STRIDE = 16  # what height, width and largest disparity are multiples of
 # channels as multiples of the narrowest, blocks, stride, dilation

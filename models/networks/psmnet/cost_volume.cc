@@ -1,7 +1,6 @@
 #include "models/networks/psmnet/cost_volume.h"
 
 #include <ATen/ops/empty.h>
-#include <ATen/ops/zeros.h>
 
 #include <algorithm>
 
@@ -26,8 +25,10 @@ void WriteLine(const float* left, const float* right, int64_t channels, int64_t 
 at::Tensor Composed(const at::Tensor& left, const at::Tensor& right, int64_t planes) {
   const int64_t channels = left.size(1);
   const int64_t width = left.size(3);
-  at::Tensor volume = at::zeros({1, 2 * channels, planes, left.size(2), width},
-                                left.options().memory_format(at::MemoryFormat::ChannelsLast3d));
+  // zeros would pass over the memory format.
+  at::Tensor volume = at::empty({1, 2 * channels, planes, left.size(2), width},
+                                left.options().memory_format(at::MemoryFormat::ChannelsLast3d))
+                          .zero_();
   for (int64_t disparity = 0; disparity < std::min(planes, width); ++disparity) {
     const int64_t seen = width - disparity;
     const at::Tensor plane = volume.select(2, disparity).narrow(3, disparity, seen);

@@ -14,17 +14,20 @@ from models.reference.train_demo import prepare
 NARROW = {"width": 0.25, "classes": 10, "input_size": 64}
 
 
-def trained(options: dict) -> torch.nn.Module:
+def trained(options: dict, architecture: str = "sanet") -> torch.nn.Module:
     """Random weights, and batch norm statistics that belong to them: SAO's sums over positions would otherwise
     swamp everything, or vanish."""
     torch.manual_seed(1)
-    network = build("sanet", **options)
+    network = build(architecture, **options)
     generator = torch.Generator().manual_seed(2)
     for name, parameter in network.named_parameters():
         if name.endswith("attention.bn.weight"):
             # At 1 an untrained network is chaotic: a picture unlike those of the statistics has sums far from
             # theirs, each module squares that, and one part in 1e7 at the input becomes one in 1e2 at the output.
             torch.nn.init.uniform_(parameter, 0.05, 0.3, generator=generator)
+        elif name.endswith("coefficients.weight"):
+            # Or each softmax would see one position alone, which rounding chooses.
+            torch.nn.init.uniform_(parameter, 0.05, 0.2, generator=generator)
         elif name.endswith(("bn.weight", "attention.w")):
             torch.nn.init.uniform_(parameter, 0.5, 1.5, generator=generator)
         elif name.endswith("bias"):
@@ -36,9 +39,21 @@ def pictures(count: int, size: int, generator: torch.Generator) -> torch.Tensor:
     return smooth_pictures(count, size, size, generator)
 
 
-def logits(folder: pathlib.Path, weights: pathlib.Path, batch: torch.Tensor, options: dict) -> torch.Tensor:
+def logits(folder: pathlib.Path, weights: pathlib.Path, batch: torch.Tensor, options: dict,
+           architecture: str = "sanet") -> torch.Tensor:
     placements = [list(batch.shape[2:]) * 3] * len(batch)
-    return torch.stack([result["logits"] for result in served(folder, "sanet", weights, batch, placements, options)])
+    results = served(folder, architecture, weights, batch, placements, options)
+    return torch.stack([result["logits"] for result in results])
+
+
+def check(folder: pathlib.Path, architecture: str, options: dict):
+    network = trained(options, architecture)
+    weights = save(network, folder / "weights")
+    size = int(options.get("input_size", 224))
+    batch = pictures(3, size, torch.Generator().manual_seed(3))
+    with torch.inference_mode():
+        expected = network.double()(batch.double())
+    assert relative_error(logits(folder, weights, batch, options, architecture), expected) < 1e-4
 
 
 @pytest.mark.parametrize("options", [
@@ -51,14 +66,38 @@ def logits(folder: pathlib.Path, weights: pathlib.Path, batch: torch.Tensor, opt
     {**NARROW, "input_size": 75, "width": 0.35},
     {**NARROW, "input_size": 32},
 ], ids=lambda options: ",".join(f"{name}={value}" for name, value in options.items()) or "full")
-def test_outputs_agree(tmp_path: pathlib.Path, options: dict):
-    network = trained(options)
-    weights = save(network, tmp_path / "weights")
-    size = int(options.get("input_size", 224))
-    batch = pictures(3, size, torch.Generator().manual_seed(3))
+def test_sanet_agrees(tmp_path: pathlib.Path, options: dict):
+    check(tmp_path, "sanet", options)
+
+
+@pytest.mark.parametrize("options", [{}, {**NARROW, "heads": 4}, {**NARROW, "attention": "none", "input_size": 75}],
+                         ids=["full", "heads", "none"])
+@pytest.mark.parametrize("architecture", ["attnnet", "attnnet_1n", "attnnet_pool", "kanet_kv", "kanet_qkv",
+                                          "mobilenetv2_kao", "mobilenetv2_sao"])
+def test_the_others_agree(tmp_path: pathlib.Path, architecture: str, options: dict):
+    check(tmp_path, architecture, options)
+
+
+def test_mobilenetv2_agrees(tmp_path: pathlib.Path):
+    check(tmp_path, "mobilenetv2", {})
+    check(tmp_path, "mobilenetv2_kao", {**NARROW, "attention": "qkv"})
+
+
+@pytest.mark.parametrize("options", [{}, {**NARROW, "map": "exponential_manhattan"}, {**NARROW, "attention": "none"}],
+                         ids=["full", "another map", "none"])
+def test_explicitly_modelled_attention_agrees(tmp_path: pathlib.Path, options: dict):
+    check(tmp_path, "expatt_mobilenetv2", options)
+
+
+def test_torchvisions_mobilenetv2_loads_as_it_is(tmp_path: pathlib.Path):
+    torch.manual_seed(1)
+    generator = torch.Generator().manual_seed(2)
+    network = settle(torchvision.models.mobilenet_v2(), [pictures(8, 224, generator) for _ in range(3)])
+    torch.save(network.state_dict(), tmp_path / "weights")
+    batch = pictures(3, 224, torch.Generator().manual_seed(3))
     with torch.inference_mode():
         expected = network.double()(batch.double())
-    assert relative_error(logits(tmp_path, weights, batch, options), expected) < 1e-4
+    assert relative_error(logits(tmp_path, tmp_path / "weights", batch, {}, "mobilenetv2"), expected) < 1e-4
 
 
 @pytest.mark.parametrize("wrap", [
@@ -101,13 +140,17 @@ def test_a_pickle_that_would_run_code_is_refused_and_named(tmp_path: pathlib.Pat
     assert not (tmp_path / "executed").exists()
 
 
-def test_parameters_as_the_paper_counts_them():
-    def count(**options) -> int:
-        state = build("sanet", **options).state_dict()
-        return sum(tensor.numel() for name, tensor in state.items() if ".bn." not in name and "bias" not in name)
+def test_parameters_as_the_papers_count_them():
+    def count(architecture: str, **options) -> int:
+        state = build(architecture, **options).state_dict()
+        return sum(tensor.numel() for name, tensor in state.items()
+                   if ".bn." not in name and ".coefficients." not in name and "bias" not in name)
 
-    assert count() == 3_449_408
-    assert count(similarity="ones") == 3_448_448
+    assert count("sanet") == 3_449_408
+    assert count("sanet", similarity="ones") == 3_448_448
+    for architecture in ("attnnet", "attnnet_1n", "attnnet_pool", "kanet_kv", "kanet_qkv"):
+        assert count(architecture) == 3_448_448
+    assert count("mobilenetv2") == 3_469_760
 
 
 def test_reference_refuses_what_it_does_not_know():

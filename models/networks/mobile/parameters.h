@@ -3,11 +3,11 @@
 
 #include <vector>
 
-#include "models/networks/sanet/table.h"
+#include "models/networks/mobile/table.h"
 #include "models/weights/weights.h"
 
 namespace saccade::models {
 
-std::vector<TensorSpec> SanetParameters(const SanetPlan& plan);
+std::vector<TensorSpec> MobileParameters(const MobilePlan& plan);
 
 }  // namespace saccade::models

@@ -1,8 +1,8 @@
-#include "models/networks/sanet/describe.h"
+#include "models/networks/mobile/describe.h"
 
 #include <cmath>
 
-#include "models/networks/sanet/layers.h"
+#include "models/networks/mobile/layers.h"
 
 namespace saccade::models {
 namespace {
@@ -14,22 +14,22 @@ int64_t ResizeShortSide(int64_t input_size) {
 
 }  // namespace
 
-Description DescribeSanet(const std::string& architecture, const Options& options,
-                          const std::vector<std::string>& labels) {
-  const SanetOptions parsed = ParseSanetOptions(options);
+Description DescribeMobile(const std::string& architecture, const Options& options,
+                           const std::vector<std::string>& labels) {
+  const MobileOptions parsed = ParseMobileOptions(architecture, options);
   Description description;
   description.architecture = architecture;
   description.input.height = description.input.width = parsed.input_size;
   description.input.short_side = ResizeShortSide(parsed.input_size);
   description.classes = parsed.classes;
   description.labels = labels;
-  description.options = AsText(parsed);
-  description.parameters = CountSanet(MakeSanetPlan(parsed)).AllParameters();
+  description.options = AsText(architecture, parsed);
+  description.parameters = CountMobile(MakeMobilePlan(parsed)).AllParameters();
   return description;
 }
 
-Counts CountSanet(const std::string& /*architecture*/, const Options& options) {
-  return CountSanet(MakeSanetPlan(ParseSanetOptions(options)));
+Counts CountMobile(const std::string& architecture, const Options& options) {
+  return CountMobile(MakeMobilePlan(ParseMobileOptions(architecture, options)));
 }
 
 }  // namespace saccade::models

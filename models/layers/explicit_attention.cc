@@ -1,0 +1,33 @@
+#include "models/layers/explicit_attention.h"
+
+#include <utility>
+
+#include "kernels/expatt/expatt.h"
+#include "models/error.h"
+#include "models/layers/device.h"
+
+namespace saccade::models {
+
+ExplicitAttention::ExplicitAttention(const TensorMap& tensors, const std::string& name, const Affine& affine,
+                                     std::string map)
+    : map_(std::move(map)), sigma_(tensors.at(name + ".sigma").to(at::kDouble).item<double>()) {
+  if (!(sigma_ > 0)) {
+    throw LoadError(name + ".sigma is " + std::to_string(sigma_) +
+                    ", expected a positive radius; the training may have diverged");
+  }
+  // The map's rows sum to one, so what follows passes through it.
+  const at::Tensor out = tensors.at(name + ".out.weight").flatten(1).to(at::kDouble);
+  value_weight_ = Owned(tensors.at(name + ".value.weight").flatten(1), tensors.target);
+  out_weight_ = Owned(out.mul(affine.scale.unsqueeze(1)), tensors.target);
+  shift_ = Owned(affine.shift, tensors.target);
+}
+
+at::Tensor ExplicitAttention::operator()(const at::Tensor& x) const {
+  return kernels::expatt_module(x, value_weight_, std::nullopt, out_weight_, shift_, map_, sigma_);
+}
+
+Affine PartOf(const Affine& affine, int64_t first, int64_t count) {
+  return {affine.scale.narrow(0, first, count), affine.shift.narrow(0, first, count)};
+}
+
+}  // namespace saccade::models

@@ -1,0 +1,68 @@
+#include "models/networks/mobile/attention_path.h"
+
+#include <ATen/ops/diag.h>
+
+#include "kernels/attention/attention.h"
+#include "kernels/kao/kao.h"
+#include "kernels/sao/sao.h"
+#include "models/layers/batch_norm.h"
+#include "models/layers/device.h"
+#include "models/networks/mobile/layers.h"
+
+namespace saccade::models {
+
+AttentionPath::AttentionPath(const MobileOptions& options, const TensorMap& tensors,
+                             const std::string& prefix, bool skip)
+    : options_(options),
+      skip_(skip),
+      value_weight_(Owned(tensors.at(prefix + "value.weight"), tensors.target)) {
+  if (const auto w = tensors.find(prefix + "w"); w != tensors.end()) w_ = Owned(w->second, tensors.target);
+  if (!NormsCoefficients(options.attention)) {
+    const Affine affine = FoldBatchNorm(tensors, prefix + "bn.");
+    scale_ = Owned(affine.scale, tensors.target);
+    shift_ = Owned(affine.shift, tensors.target);
+    return;
+  }
+  // What the batch norm adds is the same for all coefficients of a softmax: its scale is all that remains.
+  const at::Tensor scale = FoldBatchNorm(tensors, prefix + "coefficients.").scale;
+  coefficient_scale_ = Owned(scale, tensors.target);
+  const at::Tensor per_channel = scale.repeat_interleave(value_weight_.size(0) / scale.size(0));
+  scaled_identity_ = Owned(at::diag(per_channel), tensors.target);
+}
+
+at::Tensor AttentionPath::Regular(const at::Tensor& x, const char* kind) const {
+  kernels::AttentionWeights weights;
+  weights.query_weight = scaled_identity_;
+  weights.value_weight = value_weight_;
+  weights.scale = scale_;
+  weights.shift = shift_;
+  return kernels::attention_module(x, kind, weights, options_.heads, 1.0, skip_);
+}
+
+at::Tensor AttentionPath::Kronecker(const at::Tensor& x, const char* kind) const {
+  return kernels::kao_module(x, kind, std::nullopt, std::nullopt, value_weight_, std::nullopt, std::nullopt,
+                             coefficient_scale_, std::nullopt, std::nullopt, options_.heads, skip_);
+}
+
+at::Tensor AttentionPath::operator()(const at::Tensor& x) const {
+  switch (options_.attention) {
+    case MobileAttention::kNone:
+      break;
+    case MobileAttention::kSiamese:
+      return kernels::sao_module(x, value_weight_, w_, *scale_, *shift_, options_.heads, options_.global_term,
+                                 skip_, std::nullopt);
+    case MobileAttention::kSoftmax:
+      return Regular(x, "softmax");
+    case MobileAttention::kPool:
+      return Regular(x, "pool");
+    case MobileAttention::kOverN:
+      return Regular(x, "1n");
+    case MobileAttention::kKroneckerKv:
+      return Kronecker(x, "kv");
+    case MobileAttention::kKroneckerQkv:
+      return Kronecker(x, "qkv");
+  }
+  TORCH_INTERNAL_ASSERT(false, "a module with attention of no kind");
+}
+
+}  // namespace saccade::models

@@ -1,0 +1,105 @@
+#include "models/networks/mobile/mobile.h"
+
+#include <ATen/ops/ones_like.h>
+
+#include <charconv>
+#include <string_view>
+#include <utility>
+
+#include "models/layers/device.h"
+#include "models/layers/recorded.h"
+#include "models/networks/mobile/describe.h"
+#include "models/networks/mobile/layers.h"
+#include "models/networks/mobile/modules.h"
+#include "models/networks/mobile/parameters.h"
+#include "models/tasks/classify.h"
+
+namespace saccade::models {
+namespace {
+
+Convolution MakeClassifier(const TensorMap& tensors) {
+  const at::Tensor weight = tensors.at("classifier.weight");
+  const at::Tensor bias = tensors.at("classifier.bias").to(at::kDouble);
+  return {weight.view({weight.size(0), weight.size(1), 1, 1}),
+          {at::ones_like(bias), bias},
+          {.target = tensors.target}};
+}
+
+// Of torchvision's MobileNetV2, or as it is.
+std::string KnownName(const std::string& name) {
+  constexpr int kLast = 18;
+  if (name.starts_with("classifier.1.")) return "classifier." + name.substr(13);
+  constexpr std::string_view kFeatures = "features.";
+  if (!name.starts_with(kFeatures)) return name;
+  int index = 0;
+  const char* const end = name.data() + name.size();
+  const auto [after, error] = std::from_chars(name.data() + kFeatures.size(), end, index);
+  if (error != std::errc() || after == end || *after != '.') return name;
+  std::string rest(after + 1, end);
+  const auto layer = [&](const std::string& beginning, const char* known) {
+    if (!rest.starts_with(beginning)) return false;
+    rest = known + rest.substr(beginning.size());
+    return true;
+  };
+  if (index == 0 || index == kLast) {
+    layer("0.", "conv.") || layer("1.", "bn.");
+    return (index == 0 ? "stem." : "head.") + rest;
+  }
+  if (index == 1) {  // it expands by 1, which is not at all
+    layer("conv.0.0.", "depthwise.conv.") || layer("conv.0.1.", "depthwise.bn.") ||
+        layer("conv.1.", "project.conv.") || layer("conv.2.", "project.bn.");
+  } else {
+    layer("conv.0.0.", "expand.conv.") || layer("conv.0.1.", "expand.bn.") ||
+        layer("conv.1.0.", "depthwise.conv.") || layer("conv.1.1.", "depthwise.bn.") ||
+        layer("conv.2.", "project.conv.") || layer("conv.3.", "project.bn.");
+  }
+  return "blocks." + std::to_string(index - 1) + "." + rest;
+}
+
+class MobileNetwork : public Model {
+ public:
+  MobileNetwork(Description description, const MobilePlan& plan, const TensorMap& tensors)
+      : description_(std::move(description)),
+        stem_(MakeConvolution(tensors, "stem.", {.stride = 2, .activation = Activation::kRelu6})),
+        head_(MakeConvolution(tensors, "head.", {.activation = Activation::kRelu6})),
+        classifier_(MakeClassifier(tensors)),
+        logits_(tensors.target, /*record=*/true, [this](const FeatureMap& x) { return Logits(x); }) {
+    for (const Block& block : plan.blocks) modules_.emplace_back(block, plan.options, tensors);
+  }
+
+  const Description& description() const override { return description_; }
+
+  std::vector<TaskResult> Run(const Batch& batch) const override {
+    return Classify(description_, batch, [this](const Batch& pictures) {
+      return Fetched(logits_(pictures.pixels, Extents::Of(pictures.placements)).front().values);
+    });
+  }
+
+ private:
+  std::vector<FeatureMap> Logits(const FeatureMap& pictures) const {
+    at::Tensor x = stem_(pictures.values);
+    for (const MobileModule& module : modules_) x = module(x);
+    return {{classifier_(head_(x).mean({2, 3}, /*keepdim=*/true)), pictures.extents}};
+  }
+
+  Description description_;
+  Convolution stem_;
+  std::vector<MobileModule> modules_;
+  Convolution head_;
+  Convolution classifier_;
+  Recorded logits_;
+};
+
+}  // namespace
+
+std::unique_ptr<Model> LoadMobile(const std::string& architecture, const Options& options,
+                                  const std::string& weights_path, const std::vector<std::string>& labels,
+                                  const Target& target) {
+  const MobilePlan plan = MakeMobilePlan(ParseMobileOptions(architecture, options));
+  const WeightNames names{.rename = KnownName};
+  TensorMap tensors = LoadWeights(weights_path, MobileParameters(plan), names).tensors;
+  tensors.target = target;
+  return std::make_unique<MobileNetwork>(DescribeMobile(architecture, options, labels), plan, tensors);
+}
+
+}  // namespace saccade::models

@@ -1,0 +1,139 @@
+#include "models/networks/mobile/options.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <sstream>
+#include <utility>
+#include <vector>
+
+#include "models/error.h"
+#include "models/networks/option_reader.h"
+
+namespace saccade::models {
+namespace {
+
+using Attention = MobileAttention;
+
+// An architecture's word for an attention, the first being its own.
+using Choices = std::vector<std::pair<std::string, Attention>>;
+
+struct Architecture {
+  const char* name;
+  Choices choices;
+  int64_t heads;
+  bool mobilenet;  // MobileNetV2's modules
+  bool attention_skip;
+  bool plain_without_attention;
+};
+
+const std::array<Architecture, 10>& Architectures() {
+  // The papers give heads for SANet alone.
+  static const std::array<Architecture, 10> all = {{
+      {"attnnet", {{"on", Attention::kSoftmax}}, 1, false, true, true},
+      {"attnnet_1n", {{"on", Attention::kOverN}}, 1, false, true, true},
+      {"attnnet_pool", {{"on", Attention::kPool}}, 1, false, true, true},
+      {"expatt_mobilenetv2", {}, 1, true, false, true},
+      {"kanet_kv", {{"kao", Attention::kKroneckerKv}}, 1, false, true, true},
+      {"kanet_qkv", {{"kao", Attention::kKroneckerQkv}}, 1, false, true, true},
+      {"mobilenetv2", {}, 1, true, false, true},
+      // "AttnModules as described in Section 3.5": KAO's have no skip around the attention.
+      {"mobilenetv2_kao",
+       {{"kv", Attention::kKroneckerKv}, {"qkv", Attention::kKroneckerQkv}},
+       1,
+       true,
+       false,
+       true},
+      {"mobilenetv2_sao", {{"sao", Attention::kSiamese}}, 4, true, true, true},
+      {"sanet", {{"sao", Attention::kSiamese}}, 4, false, true, false},
+  }};
+  return all;
+}
+
+const Architecture& Find(const std::string& name) {
+  for (const Architecture& architecture : Architectures()) {
+    if (name == architecture.name) return architecture;
+  }
+  throw LoadError(name + " is not a mobile network; this is a bug in saccade");
+}
+
+Attention ReadAttention(const Architecture& architecture, OptionReader& reader) {
+  if (architecture.choices.empty()) return Attention::kNone;
+  std::vector<std::string> names;
+  for (const auto& [name, attention] : architecture.choices) names.push_back(name);
+  names.emplace_back("none");
+  const std::string chosen = reader.Choice("attention", names.front(), names);
+  for (const auto& [name, attention] : architecture.choices) {
+    if (name == chosen) return attention;
+  }
+  return Attention::kNone;
+}
+
+const std::vector<std::string> kMaps = {
+    "gaussian", "constant", "linear", "cosine", "exponential_euclidean", "exponential_manhattan"};
+
+bool IsExpAtt(const std::string& name) { return name == "expatt_mobilenetv2"; }
+
+bool HasSiamese(const Architecture& architecture) {
+  return !architecture.choices.empty() && architecture.choices.front().second == Attention::kSiamese;
+}
+
+}  // namespace
+
+MobileOptions ParseMobileOptions(const std::string& name, const Options& options) {
+  const Architecture& architecture = Find(name);
+  OptionReader reader(name, options);
+  MobileOptions parsed;
+  parsed.keeps_input = !architecture.mobilenet;
+  parsed.attention_skip = architecture.attention_skip;
+  parsed.plain_without_attention = architecture.plain_without_attention;
+  parsed.attention = ReadAttention(architecture, reader);
+  if (HasSiamese(architecture)) {
+    parsed.learned = reader.Choice("similarity", "learned", {"learned", "ones"}) == "learned";
+    parsed.global_term = reader.Choice("global_term", "true", {"true", "false"}) == "true";
+  }
+  if (IsExpAtt(name)) {
+    const std::string map = reader.Choice("map", "gaussian", kMaps);
+    if (reader.Choice("attention", "expatt", {"expatt", "none"}) == "expatt") parsed.map = map;
+  }
+  if (!architecture.choices.empty()) {
+    parsed.heads =
+        std::stoll(reader.Choice("heads", std::to_string(architecture.heads), {"1", "2", "4", "8"}));
+  }
+  parsed.classes = reader.Integer("classes", parsed.classes, 1, 100'000);
+  parsed.width = reader.Number("width", parsed.width, 0.1, 4);
+  parsed.input_size = reader.Integer("input_size", parsed.input_size, 32, 1024);
+  reader.RefuseOthers();
+  return parsed;
+}
+
+Options AsText(const std::string& name, const MobileOptions& options) {
+  const Architecture& architecture = Find(name);
+  std::ostringstream width;
+  width << options.width;
+  Options text = {{"classes", std::to_string(options.classes)},
+                  {"width", width.str()},
+                  {"input_size", std::to_string(options.input_size)}};
+  if (IsExpAtt(name)) {
+    text["attention"] = options.map.empty() ? "none" : "expatt";
+    if (!options.map.empty()) text["map"] = options.map;
+  }
+  if (architecture.choices.empty()) return text;
+  text["attention"] = "none";
+  for (const auto& [word, attention] : architecture.choices) {
+    if (attention == options.attention) text["attention"] = word;
+  }
+  text["heads"] = std::to_string(options.heads);
+  if (HasSiamese(architecture)) {
+    text["similarity"] = options.learned ? "learned" : "ones";
+    text["global_term"] = options.global_term ? "true" : "false";
+  }
+  return text;
+}
+
+int64_t Scaled(int64_t channels, double width) {
+  const double eighths = std::floor(static_cast<double>(channels) * width / 8 + 0.5);
+  return std::max<int64_t>(8, 8 * static_cast<int64_t>(eighths));
+}
+
+}  // namespace saccade::models

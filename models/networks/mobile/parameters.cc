@@ -1,0 +1,38 @@
+#include "models/networks/mobile/parameters.h"
+
+#include "models/networks/mobile/layers.h"
+
+namespace saccade::models {
+
+std::vector<TensorSpec> MobileParameters(const MobilePlan& plan) {
+  using Kind = LayerSpec::Kind;
+  std::vector<TensorSpec> specs;
+  for (const LayerSpec& layer : MobileLayers(plan)) {
+    const std::string prefix = layer.name + ".";
+    if (layer.kind == Kind::kClassifier) {
+      specs.push_back({prefix + "weight", {layer.outputs, layer.inputs}});
+      specs.push_back({prefix + "bias", {layer.outputs}});
+      continue;
+    }
+    if (layer.kind == Kind::kAttention) {
+      specs.push_back({prefix + "value.weight", {layer.outputs, layer.inputs}});
+      if (layer.learned) specs.push_back({prefix + "w", {layer.inputs}});
+    } else {
+      specs.push_back(
+          {prefix + "conv.weight",
+           {layer.outputs - layer.attended, layer.inputs / layer.groups, layer.kernel, layer.kernel}});
+      if (layer.attended > 0) {
+        specs.push_back({prefix + "value.weight", {layer.attended, layer.inputs, 1, 1}});
+        specs.push_back({prefix + "out.weight", {layer.attended, layer.attended, 1, 1}});
+        specs.push_back({prefix + "sigma", {}});
+      }
+    }
+    const bool coefficients = layer.kind == Kind::kAttention && NormsCoefficients(layer.attention);
+    for (const char* part : {"weight", "bias", "running_mean", "running_var"}) {
+      specs.push_back({prefix + (coefficients ? "coefficients." : "bn.") + part, {NormedChannels(layer)}});
+    }
+  }
+  return specs;
+}
+
+}  // namespace saccade::models

@@ -1,0 +1,17 @@
+// What a residual classifier is, worked out from its table alone. No LibTorch here.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "models/counts.h"
+#include "models/description.h"
+
+namespace saccade::models {
+
+// As models/registry.h says of the functions of the same names.
+Description DescribeResidual(const std::string& architecture, const Options& options,
+                             const std::vector<std::string>& labels);
+Counts CountResidual(const std::string& architecture, const Options& options);
+
+}  // namespace saccade::models

@@ -1,0 +1,114 @@
+#include "models/networks/residual/options.h"
+
+#include <algorithm>
+#include <sstream>
+#include <vector>
+
+#include "models/error.h"
+#include "models/networks/option_reader.h"
+
+namespace saccade::models {
+namespace {
+
+struct Depth {
+  const char* name;  // how the architecture's name ends
+  bool basic;
+  std::array<int64_t, 4> blocks;
+};
+
+constexpr std::array<Depth, 5> kDepths = {{{"resnet34", true, {3, 4, 6, 3}},
+                                           {"resnet38", false, {2, 3, 5, 2}},
+                                           {"resnet50", false, {3, 4, 6, 3}},
+                                           {"resnet101", false, {3, 4, 23, 3}},
+                                           {"resnet152", false, {3, 8, 36, 3}}}};
+
+const std::vector<std::string> kMaps = {
+    "gaussian", "constant", "linear", "cosine", "exponential_euclidean", "exponential_manhattan"};
+const std::vector<std::string> kGroups = {"1-4", "2-4", "3-4", "4"};
+
+const Depth& DepthOf(const std::string& architecture) {
+  for (const Depth& depth : kDepths) {
+    if (architecture.ends_with(depth.name)) return depth;
+  }
+  throw LoadError(architecture + " is not a residual classifier; this is a bug in saccade");
+}
+
+bool IsExpAtt(const std::string& architecture) { return architecture.starts_with("expatt_"); }
+
+std::array<int64_t, 4> ParseBlocks(const std::string& text) {
+  constexpr auto kLegal = "four whole numbers from 1 to 100, as in 3,4,6,3";
+  std::array<int64_t, 4> blocks{};
+  std::istringstream stream(text);
+  for (size_t stage = 0; stage < blocks.size(); ++stage) {
+    char comma = ',';
+    if (stage > 0) stream >> comma;
+    if (!(stream >> blocks[stage]) || comma != ',' || blocks[stage] < 1 || blocks[stage] > 100)
+      throw LoadError("option blocks is '" + text + "', expected " + kLegal);
+  }
+  if (stream.peek() != std::istringstream::traits_type::eof())
+    throw LoadError("option blocks is '" + text + "', expected " + kLegal);
+  return blocks;
+}
+
+std::string BlocksText(const std::array<int64_t, 4>& blocks) {
+  std::string text;
+  for (const int64_t count : blocks) {
+    if (!text.empty()) text += ",";
+    text += std::to_string(count);
+  }
+  return text;
+}
+
+}  // namespace
+
+ResidualOptions ParseResidualOptions(const std::string& architecture, const Options& options) {
+  const Depth& depth = DepthOf(architecture);
+  const bool expatt = IsExpAtt(architecture);
+  OptionReader reader(architecture, options);
+  ResidualOptions parsed;
+  parsed.basic = depth.basic;
+  const std::string own = expatt ? "expatt" : "gsa";
+  const Spatial kind = expatt ? Spatial::kExpAtt : Spatial::kGsa;
+  parsed.attention = reader.Choice("attention", own, {own, "none"}) == own ? kind : Spatial::kConvolution;
+  if (expatt) {
+    parsed.map = reader.Choice("map", "gaussian", kMaps);
+    parsed.cifar = reader.Choice("form", "imagenet", {"imagenet", "cifar"}) == "cifar";
+  } else {
+    parsed.content = reader.Choice("content", "global", {"global", "axial", "none"});
+    parsed.heads = std::stoll(reader.Choice("heads", "8", {"1", "2", "4", "8"}));
+  }
+  // ExpAtt's paper: the last three stages, and on CIFAR all four. GSA's: everywhere.
+  const std::string groups = reader.Choice("groups", expatt && !parsed.cifar ? "2-4" : "1-4", kGroups);
+  parsed.first_group = groups.front() - '0';
+  parsed.blocks =
+      ParseBlocks(reader.Text("blocks", BlocksText(depth.blocks), "four whole numbers, as in 3,4,6,3"));
+  parsed.classes = reader.Integer("classes", parsed.classes, 1, 100'000);
+  parsed.width = reader.Number("width", parsed.width, 0.1, 4);
+  parsed.input_size = reader.Integer("input_size", parsed.cifar ? 32 : 224, 32, 1024);
+  reader.RefuseOthers();
+  return parsed;
+}
+
+Options AsText(const std::string& architecture, const ResidualOptions& options) {
+  const bool expatt = IsExpAtt(architecture);
+  std::ostringstream width;
+  width << options.width;
+  Options text = {{"attention", options.attention == Spatial::kConvolution ? "none"
+                                : expatt                                   ? "expatt"
+                                                                           : "gsa"},
+                  {"groups", kGroups.at(static_cast<size_t>(options.first_group - 1))},
+                  {"blocks", BlocksText(options.blocks)},
+                  {"classes", std::to_string(options.classes)},
+                  {"width", width.str()},
+                  {"input_size", std::to_string(options.input_size)}};
+  if (expatt) {
+    text["map"] = options.map;
+    text["form"] = options.cifar ? "cifar" : "imagenet";
+  } else {
+    text["content"] = options.content;
+    text["heads"] = std::to_string(options.heads);
+  }
+  return text;
+}
+
+}  // namespace saccade::models

@@ -1,0 +1,115 @@
+#include "models/networks/residual/residual.h"
+
+#include <ATen/ops/max_pool2d.h>
+#include <ATen/ops/ones_like.h>
+
+#include <optional>
+#include <utility>
+
+#include "models/layers/device.h"
+#include "models/layers/recorded.h"
+#include "models/networks/residual/describe.h"
+#include "models/networks/residual/spatial.h"
+#include "models/networks/residual/table.h"
+#include "models/tasks/classify.h"
+
+namespace saccade::models {
+namespace {
+
+// A block with weights. Immutable.
+class Block {
+ public:
+  Block(const ResidualBlock& block, const ResidualOptions& options, const TensorMap& tensors) {
+    if (!block.basic) {
+      first_ = NormedConvolution(tensors, block.name + ".conv1", block.name + ".bn1", {.activation = kRelu});
+      third_ = NormedConvolution(tensors, block.name + ".conv3", block.name + ".bn3", {.activation = kRelu});
+    }
+    for (const SpatialLayer& layer : block.spatial) {
+      const bool last = block.basic && &layer == &block.spatial.back();
+      spatial_.emplace_back(layer, options, tensors, /*relu=*/!last);
+    }
+    if (block.projected) {
+      shortcut_ = NormedConvolution(tensors, block.name + ".downsample.0", block.name + ".downsample.1",
+                                    {.stride = block.stride});
+    }
+  }
+
+  at::Tensor operator()(at::Tensor x) const {
+    at::Tensor y = first_ ? (*first_)(x) : x;
+    // The sum goes where the shortcut's values are: nobody needs them afterwards.
+    if (third_) {
+      y = spatial_.front()(y);
+      return third_->AddedTo(Shortcut(std::move(x)), y);
+    }
+    y = spatial_.front()(y);
+    return spatial_.back().AddedTo(Shortcut(std::move(x)), y);
+  }
+
+ private:
+  static constexpr Activation kRelu = Activation::kRelu;
+
+  at::Tensor Shortcut(at::Tensor x) const { return shortcut_ ? (*shortcut_)(x) : x; }
+
+  std::optional<Convolution> first_, third_, shortcut_;
+  std::vector<SpatialPath> spatial_;
+};
+
+Convolution MakeClassifier(const TensorMap& tensors) {
+  const at::Tensor weight = tensors.at("fc.weight");
+  const at::Tensor bias = tensors.at("fc.bias").to(at::kDouble);
+  return {weight.view({weight.size(0), weight.size(1), 1, 1}),
+          {at::ones_like(bias), bias},
+          {.target = tensors.target}};
+}
+
+class ResidualNetwork : public Model {
+ public:
+  ResidualNetwork(Description description, const ResidualPlan& plan, TensorMap tensors)
+      : description_(std::move(description)),
+        pooled_(!plan.options.cifar),
+        stem_(NormedConvolution(
+            tensors, "conv1", "bn1",
+            {.stride = ResidualStemWindow(plan.options).stride, .activation = Activation::kRelu})),
+        classifier_(MakeClassifier(tensors)),
+        logits_(tensors.target, /*record=*/true, [this](const FeatureMap& x) { return Logits(x); }) {
+    for (const ResidualBlock& block : plan.blocks)
+      blocks_.emplace_back(block, plan.options, Taken(tensors, block.name + "."));
+  }
+
+  const Description& description() const override { return description_; }
+
+  std::vector<TaskResult> Run(const Batch& batch) const override {
+    return Classify(description_, batch, [this](const Batch& pictures) {
+      return Fetched(logits_(pictures.pixels, Extents::Of(pictures.placements)).front().values);
+    });
+  }
+
+ private:
+  std::vector<FeatureMap> Logits(const FeatureMap& pictures) const {
+    at::Tensor x = stem_(pictures.values);
+    if (pooled_) x = at::max_pool2d(x, kResidualPool.kernel, kResidualPool.stride, kResidualPool.padding);
+    for (const Block& block : blocks_) x = block(std::move(x));
+    return {{classifier_(x.mean({2, 3}, /*keepdim=*/true)), pictures.extents}};
+  }
+
+  Description description_;
+  bool pooled_;
+  Convolution stem_;
+  std::vector<Block> blocks_;
+  Convolution classifier_;
+  Recorded logits_;
+};
+
+}  // namespace
+
+std::unique_ptr<Model> LoadResidual(const std::string& architecture, const Options& options,
+                                    const std::string& weights_path, const std::vector<std::string>& labels,
+                                    const Target& target) {
+  const ResidualPlan plan = MakeResidualPlan(ParseResidualOptions(architecture, options));
+  TensorMap tensors = LoadWeights(weights_path, RecordResidual(plan).tensors()).tensors;
+  tensors.target = target;
+  return std::make_unique<ResidualNetwork>(DescribeResidual(architecture, options, labels), plan,
+                                           std::move(tensors));
+}
+
+}  // namespace saccade::models

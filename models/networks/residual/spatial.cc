@@ -1,0 +1,94 @@
+#include "models/networks/residual/spatial.h"
+
+#include <ATen/ops/avg_pool2d.h>
+#include <ATen/ops/cat.h>
+#include <c10/util/Exception.h>
+
+#include <utility>
+
+#include "kernels/gsa/gsa.h"
+#include "models/layers/batch_norm.h"
+#include "models/layers/device.h"
+
+namespace saccade::models {
+
+SpatialPath::SpatialPath(const SpatialLayer& layer, const ResidualOptions& options, const TensorMap& tensors,
+                         bool relu)
+    : layer_(layer), content_(options.content), heads_(options.heads), relu_(relu) {
+  switch (layer.kind) {
+    case Spatial::kConvolution:
+      convolution_ = NormedConvolution(tensors, layer.name, layer.norm,
+                                       {.stride = layer.stride,
+                                        // Behind a sum there is always one.
+                                        .activation = Activation::kRelu});
+      break;
+    case Spatial::kExpAtt:
+      MakeExpAtt(options.map, tensors);
+      break;
+    case Spatial::kGsa:
+      MakeGsa(tensors);
+      break;
+  }
+}
+
+void SpatialPath::MakeExpAtt(const std::string& map, const TensorMap& tensors) {
+  const Affine affine = FoldBatchNorm(tensors, layer_.norm + ".");
+  const int64_t convolved = layer_.outputs - layer_.attended;
+  convolution_.emplace(tensors.at(layer_.name + ".conv.weight"), PartOf(affine, 0, convolved),
+                       ConvolutionOptions{.stride = layer_.stride,
+                                          .activation = relu_ ? Activation::kRelu : Activation::kNone,
+                                          .target = tensors.target});
+  // The pooling's windows average too, so the batch norm may come before it.
+  expatt_.emplace(tensors, layer_.name, PartOf(affine, convolved, layer_.attended), map);
+}
+
+void SpatialPath::MakeGsa(const TensorMap& tensors) {
+  const auto own = [&](const char* part) { return Owned(tensors.at(layer_.name + part), tensors.target); };
+  const Affine middle = FoldBatchNorm(tensors, layer_.name + ".middle.");
+  const Affine affine = FoldBatchNorm(tensors, layer_.norm + ".");
+  gsa_.emplace(Gsa{.query_weight = own(".query.weight"),
+                   .value_weight = own(".value.weight"),
+                   .column_embedding = own(".column_embedding"),
+                   .row_embedding = own(".row_embedding"),
+                   .key_weight = std::nullopt,
+                   .middle_scale = Owned(middle.scale, tensors.target),
+                   .middle_shift = Owned(middle.shift, tensors.target),
+                   .scale = Owned(affine.scale, tensors.target),
+                   .shift = Owned(affine.shift, tensors.target)});
+  if (content_ != "none") gsa_->key_weight = own(".key.weight");
+}
+
+at::Tensor SpatialPath::Explicit(const at::Tensor& x) const {
+  const at::Tensor convolved = (*convolution_)(x);
+  at::Tensor attended = (*expatt_)(x);
+  if (layer_.stride > 1) {
+    attended =
+        at::avg_pool2d(attended, 3, layer_.stride, 1, /*ceil_mode=*/false, /*count_include_pad=*/false);
+  }
+  if (relu_) attended.relu_();
+  return at::cat({convolved, attended}, 1);
+}
+
+at::Tensor SpatialPath::Global(const at::Tensor& x) const {
+  at::Tensor y =
+      kernels::gsa_module(x, gsa_->query_weight, gsa_->key_weight, gsa_->value_weight, std::nullopt,
+                          std::nullopt, std::nullopt, heads_, gsa_->column_embedding, gsa_->row_embedding,
+                          gsa_->middle_scale, gsa_->middle_shift, gsa_->scale, gsa_->shift, content_);
+  if (layer_.stride > 1) y = at::avg_pool2d(y, layer_.stride, layer_.stride, 0, /*ceil_mode=*/true);
+  return relu_ ? y.relu_() : y;
+}
+
+at::Tensor SpatialPath::operator()(const at::Tensor& x) const {
+  TORCH_INTERNAL_ASSERT(relu_, "a layer before a sum, called without one");
+  if (expatt_) return Explicit(x);
+  if (gsa_) return Global(x);
+  return (*convolution_)(x);
+}
+
+at::Tensor SpatialPath::AddedTo(at::Tensor other, const at::Tensor& x) const {
+  if (expatt_) return other.add_(Explicit(x)).relu_();
+  if (gsa_) return other.add_(Global(x)).relu_();
+  return convolution_->AddedTo(std::move(other), x);
+}
+
+}  // namespace saccade::models

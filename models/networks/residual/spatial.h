@@ -1,0 +1,50 @@
+// A spatial layer with weights: convolution, convolution beside ExpAtt, or GSA; its batch norm folded, ReLU
+// behind it.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "models/layers/convolution.h"
+#include "models/layers/explicit_attention.h"
+#include "models/networks/residual/table.h"
+#include "models/weights/weights.h"
+
+namespace saccade::models {
+
+// Immutable; calls may run at once on several threads.
+class SpatialPath {
+ public:
+  // With `relu` false it ends with the batch norm: the sum with the shortcut comes first.
+  SpatialPath(const SpatialLayer& layer, const ResidualOptions& options, const TensorMap& tensors, bool relu);
+
+  // x is [B, inputs, H, W], channels-last, as is the result.
+  at::Tensor operator()(const at::Tensor& x) const;
+  // relu(this + other), which it may overwrite.
+  at::Tensor AddedTo(at::Tensor other, const at::Tensor& x) const;
+
+ private:
+  struct Gsa {
+    at::Tensor query_weight, value_weight, column_embedding, row_embedding;
+    std::optional<at::Tensor> key_weight;
+    at::Tensor middle_scale, middle_shift, scale, shift;
+  };
+
+  void MakeExpAtt(const std::string& map, const TensorMap& tensors);
+  void MakeGsa(const TensorMap& tensors);
+  at::Tensor Explicit(const at::Tensor& x) const;
+  at::Tensor Global(const at::Tensor& x) const;
+
+  SpatialLayer layer_;
+  std::string content_;
+  int64_t heads_;
+  bool relu_;
+  std::optional<Convolution> convolution_;  // of ExpAtt: the rest of the channels
+  std::optional<ExplicitAttention> expatt_;
+  std::optional<Gsa> gsa_;
+};
+
+}  // namespace saccade::models

@@ -1,0 +1,52 @@
+"""Explicitly modelled attention, after "Explicitly Modeled Attention Maps for Image Classification"."""
+
+import math
+
+import torch
+from torch import nn
+
+MAPS = ("gaussian", "constant", "linear", "cosine", "exponential_euclidean", "exponential_manhattan")
+
+
+def explicit_map(kind: str, height: int, width: int, sigma: torch.Tensor) -> torch.Tensor:
+    """Norm(G + 1) of the paper's equations 5 and 7 to 12, [h w, h w]."""
+    y, x = torch.meshgrid(torch.arange(height), torch.arange(width), indexing="ij")
+    y, x = y.flatten().to(sigma), x.flatten().to(sigma)
+    dy, dx = (y[:, None] - y).abs(), (x[:, None] - x).abs()
+    along_diagonal = (dy ** 2 + dx ** 2).sqrt() / math.hypot(height, width)
+    dy, dx = dy / height, dx / width
+    if kind == "constant":
+        values = torch.ones_like(dy)
+    elif kind == "linear":
+        values = 1 - along_diagonal
+    elif kind == "cosine":
+        values = 0.5 * (1 + (math.pi * along_diagonal).cos())
+    elif kind == "gaussian":
+        values = (-(dx ** 2 + dy ** 2) / (2 * sigma ** 2)).exp()
+    elif kind == "exponential_euclidean":
+        # The root has no derivative at 0, and the distance there is 0 for every sigma.
+        values = (-(dx ** 2 + dy ** 2).clamp(min=1e-24).sqrt() / sigma).exp()
+    else:
+        values = (-(dx + dy) / sigma).exp()
+    values = values + 1
+    return values / values.sum(dim=1, keepdim=True)
+
+
+class ExpAttConv(nn.Module):
+    """Most of the outputs are a convolution's, the last `attended` those of attention by position alone."""
+
+    def __init__(self, inputs: int, outputs: int, stride: int, attended: int, kind: str, kernel: int = 3):
+        super().__init__()
+        self.kind = kind
+        self.conv = nn.Conv2d(inputs, outputs - attended, kernel, stride, padding=kernel // 2, bias=False)
+        self.value = nn.Conv2d(inputs, attended, 1, bias=False)
+        self.out = nn.Conv2d(attended, attended, 1, bias=False)
+        self.sigma = nn.Parameter(torch.tensor(0.75))
+        # Without the padding, so that a batch norm behind it may as well come before it.
+        self.pool = nn.AvgPool2d(3, stride, padding=1, count_include_pad=False) if stride > 1 else nn.Identity()
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        value = self.value(x)
+        attention = explicit_map(self.kind, *x.shape[2:], self.sigma)
+        attended = torch.einsum("pq,bcq->bcp", attention, value.flatten(2)).view_as(value)
+        return torch.cat([self.conv(x), self.pool(self.out(attended))], dim=1)

@@ -1,0 +1,160 @@
+"""ResNets with attention in their 3x3 convolutions: "Explicitly Modeled Attention Maps for Image Classification" joins the
+two, "Global Self-Attention Networks for Image Recognition" replaces the one by the other. Names are torchvision's."""
+
+import math
+
+import torch
+from torch import nn
+
+from models.reference.explicit_attention import MAPS, ExpAttConv
+from models.reference.options import choice
+
+CONTENTS = ("global", "axial", "none")
+GROUPS = ("1-4", "2-4", "3-4", "4")
+# Attention's channels in the stages of bottlenecks; the published parameters fit these and no rounding of a tenth.
+ATTENDED = (8, 16, 24, 56)
+
+
+def wide(channels: int, width: float) -> int:
+    """The multiple of 8 nearest to channels * width, halves upwards, and at least 8."""
+    return max(8, 8 * math.floor(channels * width / 8 + 0.5))
+
+
+class GlobalSelfAttention(nn.Module):
+    """Content attention over the whole map, and attention along columns and then rows by relative position."""
+
+    def __init__(self, channels: int, side: int, stride: int, heads: int, content: str):
+        super().__init__()
+        self.heads = heads
+        self.content = content
+        self.side = side
+        self.query = nn.Conv2d(channels, channels, 1, bias=False)
+        if content != "none":
+            self.key = nn.Conv2d(channels, channels, 1, bias=False)
+        self.value = nn.Conv2d(channels, channels, 1, bias=False)
+        # A row for what lies 1 - side to side - 1 further, shared by the heads.
+        self.column_embedding = nn.Parameter(torch.randn(2 * side - 1, channels // heads) * channels ** -0.5)
+        self.row_embedding = nn.Parameter(torch.randn(2 * side - 1, channels // heads) * channels ** -0.5)
+        self.middle = nn.BatchNorm2d(channels)
+        self.pool = nn.AvgPool2d(stride, ceil_mode=True) if stride > 1 else nn.Identity()
+
+    def along_columns(self, query, key, value, embedding) -> torch.Tensor:
+        """All are [B, heads, c, H, W]; the embedding [2 side - 1, c]."""
+        height = query.shape[3]
+        offsets = torch.arange(height) - torch.arange(height)[:, None] + self.side - 1
+        relative = embedding[offsets]  # [own, other, c]
+        weights = torch.einsum("bncyx,yic->bnyix", query, relative)
+        if self.content == "axial":
+            weights = (weights + torch.einsum("bncyx,bncix->bnyix", query, key)).softmax(dim=3)
+        return torch.einsum("bnyix,bncix->bncyx", weights, value)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        split = (self.heads, -1)
+        query, value = self.query(x).unflatten(1, split), self.value(x).unflatten(1, split)
+        key = self.key(x).unflatten(1, split) if self.content != "none" else None
+        columns = self.along_columns(query, key, value, self.column_embedding)
+        columns = self.middle(columns.flatten(1, 2)).unflatten(1, split)
+        turned = [None if y is None else y.transpose(3, 4) for y in (query, key, columns)]
+        result = self.along_columns(*turned, self.row_embedding).transpose(3, 4)
+        if self.content == "global":
+            context = key.flatten(3).softmax(dim=3) @ value.flatten(3).transpose(2, 3)
+            result = result + (context.transpose(2, 3) @ query.flatten(3)).view_as(result)
+        return self.pool(result.flatten(1, 2))
+
+
+class Block(nn.Module):
+    """A bottleneck, or of a basic block the two 3x3 convolutions; `spatial` makes what stands in a 3x3's place."""
+
+    def __init__(self, inputs: int, middle: int, stride: int, basic: bool, spatial, side: int):
+        super().__init__()
+        self.basic = basic
+        outputs = middle if basic else 4 * middle
+        if basic:
+            self.conv1 = spatial(inputs, middle, stride, side)
+            self.bn1 = nn.BatchNorm2d(middle)
+            self.conv2 = spatial(middle, middle, 1, (side - 1) // stride + 1)
+            self.bn2 = nn.BatchNorm2d(middle)
+        else:
+            self.conv1 = nn.Conv2d(inputs, middle, 1, bias=False)
+            self.bn1 = nn.BatchNorm2d(middle)
+            self.conv2 = spatial(middle, middle, stride, side)
+            self.bn2 = nn.BatchNorm2d(middle)
+            self.conv3 = nn.Conv2d(middle, outputs, 1, bias=False)
+            self.bn3 = nn.BatchNorm2d(outputs)
+        projected = inputs != outputs or stride > 1
+        self.downsample = nn.Sequential(
+            nn.Conv2d(inputs, outputs, 1, stride, bias=False), nn.BatchNorm2d(outputs)) if projected else None
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        y = self.bn1(self.conv1(x)).relu()
+        y = self.bn2(self.conv2(y))
+        if not self.basic:
+            y = self.bn3(self.conv3(y.relu()))
+        return (y + (x if self.downsample is None else self.downsample(x))).relu()
+
+
+class ResidualClassifier(nn.Module):
+    """`attend(stage, inputs, outputs, stride, side)` makes what stands in the place of a 3x3 convolution from group
+    `groups` on, or is None."""
+
+    def __init__(self, attend, blocks, basic: bool = False, groups: str = "1-4", cifar: bool = False, classes=1000,
+                 width=1.0, input_size=224):
+        super().__init__()
+        blocks = [int(count) for count in blocks.split(",")]
+        first = int(choice("groups", groups, GROUPS)[0])
+        width, self.input_size = float(width), int(input_size)
+        channels = wide(64, width)
+        self.conv1 = nn.Conv2d(3, channels, 3 if cifar else 7, 1 if cifar else 2, padding=1 if cifar else 3, bias=False)
+        self.bn1 = nn.BatchNorm2d(channels)
+        self.maxpool = nn.Identity() if cifar else nn.MaxPool2d(3, 2, 1)
+        side = self.input_size if cifar else ((self.input_size - 1) // 2) // 2 + 1
+
+        def convolution(inputs: int, outputs: int, stride: int, _) -> nn.Module:
+            return nn.Conv2d(inputs, outputs, 3, stride, padding=1, bias=False)
+
+        for stage, count in enumerate(blocks):
+            spatial = convolution
+            if attend is not None and stage + 1 >= first:
+                spatial = lambda *shape, stage=stage: attend(stage, *shape)  # noqa: E731
+            layer = []
+            for index in range(count):
+                stride = 2 if index == 0 and stage > 0 else 1
+                middle = wide(64 << stage, width)
+                layer.append(Block(channels, middle, stride, basic, spatial, side))
+                channels = middle if basic else 4 * middle
+                side = (side - 1) // stride + 1
+            self.add_module(f"layer{stage + 1}", nn.Sequential(*layer))
+        self.fc = nn.Linear(channels, int(classes))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = self.maxpool(self.bn1(self.conv1(x)).relu())
+        for layer in (self.layer1, self.layer2, self.layer3, self.layer4):
+            x = layer(x)
+        return self.fc(x.mean(dim=(2, 3)))
+
+
+def expatt(default_blocks: str, basic: bool = False, *, attention="expatt", map="gaussian", form="imagenet", groups=None,
+           blocks=None, width=1.0, input_size=None, **sizes) -> ResidualClassifier:
+    choice("map", map, MAPS)
+    cifar = choice("form", form, ("imagenet", "cifar")) == "cifar"
+
+    def attend(stage: int, inputs: int, outputs: int, stride: int, _) -> nn.Module:
+        attended = wide(64 << stage, float(width)) // 4 if basic else wide(ATTENDED[stage], float(width))
+        return ExpAttConv(inputs, outputs, stride, attended, map)
+
+    attends = choice("attention", attention, ("expatt", "none")) == "expatt"
+    return ResidualClassifier(attend if attends else None, blocks or default_blocks, basic,
+                              groups or ("1-4" if cifar else "2-4"), cifar, width=width,
+                              input_size=input_size or (32 if cifar else 224), **sizes)
+
+
+def gsa(default_blocks: str, *, attention="gsa", content="global", heads=8, groups="1-4", blocks=None,
+        **sizes) -> ResidualClassifier:
+    choice("content", content, CONTENTS)
+
+    def attend(_, inputs: int, outputs: int, stride: int, side: int) -> nn.Module:
+        assert inputs == outputs
+        return GlobalSelfAttention(inputs, side, stride, int(heads), content)
+
+    attends = choice("attention", attention, ("gsa", "none")) == "gsa"
+    return ResidualClassifier(attend if attends else None, blocks or default_blocks, groups=groups, **sizes)

@@ -1,0 +1,113 @@
+"""The residual classifiers: the C++ side, given weights saved from here, gives the same logits."""
+
+import pathlib
+
+import pytest
+import torch
+import torchvision
+
+from models.reference import build
+from models.reference.explicit_attention import MAPS, explicit_map
+from models.reference.served import relative_error, save, served, settle, smooth_pictures
+
+NARROW = {"width": 0.25, "classes": 10, "input_size": 64, "blocks": "1,2,1,1"}
+
+
+def pictures(count: int, size: int, generator: torch.Generator) -> torch.Tensor:
+    return smooth_pictures(count, size, size, generator)
+
+
+def trained(network: torch.nn.Module, size: int) -> torch.nn.Module:
+    """Random weights, and batch norm statistics that belong to them."""
+    generator = torch.Generator().manual_seed(2)
+    for name, parameter in network.named_parameters():
+        if "conv2.middle" in name or (".bn2." in name and hasattr(network, "layer4") and
+                                      type(network.layer4[0].conv2).__name__ == "GlobalSelfAttention"):
+            # GSA has no softmax over its queries: what it gives grows with the cube of its input, and an untrained network
+            # at full strength turns one part in 1e7 at its input into one in 1e3 at its output.
+            torch.nn.init.uniform_(parameter, 0.05, 0.2, generator=generator)
+        elif name.endswith("bn3.weight"):
+            # The branches are weak beside what they are added to, as after training: rounding does not grow.
+            torch.nn.init.uniform_(parameter, 0.1, 0.5, generator=generator)
+        elif parameter.dim() == 1 and name.endswith("weight"):
+            torch.nn.init.uniform_(parameter, 0.5, 1.5, generator=generator)
+        elif parameter.dim() == 1:
+            torch.nn.init.normal_(parameter, 0, 0.2, generator=generator)
+        elif name.endswith("sigma"):
+            torch.nn.init.uniform_(parameter, 0.3, 1.2, generator=generator)
+    return settle(network, [pictures(4, size, generator) for _ in range(2)])
+
+
+def check(folder: pathlib.Path, architecture: str, options: dict, network: torch.nn.Module | None = None):
+    torch.manual_seed(1)
+    size = int(options.get("input_size", 32 if options.get("form") == "cifar" else 224))
+    network = trained(network or build(architecture, **options), size)
+    weights = save(network, folder / "weights")
+    batch = pictures(2, size, torch.Generator().manual_seed(3))
+    with torch.inference_mode():
+        expected = network.double()(batch.double())
+    placements = [[size] * 6] * len(batch)
+    got = torch.stack([result["logits"] for result in served(folder, architecture, weights, batch, placements, options)])
+    assert relative_error(got, expected) < 1e-4
+
+
+@pytest.mark.parametrize("architecture", ["expatt_resnet34", "expatt_resnet50", "gsa_resnet38", "gsa_resnet50"])
+def test_the_whole_agrees(tmp_path: pathlib.Path, architecture: str):
+    check(tmp_path, architecture, {})
+
+
+@pytest.mark.parametrize("architecture", ["expatt_resnet101", "expatt_resnet152", "gsa_resnet101"])
+def test_the_deep_ones_agree(tmp_path: pathlib.Path, architecture: str):
+    check(tmp_path, architecture, {"width": 0.25, "input_size": 96})
+
+
+@pytest.mark.parametrize("kind", MAPS)
+def test_maps_agree(tmp_path: pathlib.Path, kind: str):
+    check(tmp_path, "expatt_resnet50", {**NARROW, "map": kind})
+
+
+@pytest.mark.parametrize("architecture, options", [
+    ("expatt_resnet50", {"form": "cifar"}), ("expatt_resnet50", {"groups": "4"}), ("expatt_resnet34", {"groups": "1-4"}),
+    ("expatt_resnet50", {"attention": "none"}),
+    *(("gsa_resnet50", {"content": content, "groups": groups})
+      for content in ("global", "axial", "none") for groups in ("1-4", "3-4")),
+    ("gsa_resnet50", {"heads": 2, "groups": "2-4"}), ("gsa_resnet50", {"groups": "4"}),
+    ("gsa_resnet50", {"attention": "none"}),
+], ids=str)
+def test_options_agree(tmp_path: pathlib.Path, architecture: str, options: dict):
+    narrow = {**NARROW, **options}
+    if options.get("form") == "cifar":
+        narrow["input_size"] = 32
+    check(tmp_path, architecture, narrow)
+
+
+def test_odd_sides_agree(tmp_path: pathlib.Path):
+    for architecture in ("expatt_resnet34", "gsa_resnet50"):
+        check(tmp_path, architecture, {**NARROW, "input_size": 75})
+
+
+@pytest.mark.parametrize("architecture, network", [("expatt_resnet34", torchvision.models.resnet34),
+                                                   ("gsa_resnet50", torchvision.models.resnet50)])
+def test_torchvisions_resnets_load_as_they_are(tmp_path: pathlib.Path, architecture: str, network):
+    check(tmp_path, architecture, {"attention": "none"}, network())
+
+
+def test_parameters_as_published():
+    def count(architecture: str, **options) -> int:
+        return sum(parameter.numel() for parameter in build(architecture, **options).parameters())
+
+    assert count("expatt_resnet34") == 17_316_674
+    assert count("expatt_resnet50") == 24_522_357
+    assert count("expatt_resnet101") == 42_688_710
+    assert count("expatt_resnet152") == 57_636_375
+    assert count("expatt_resnet50", form="cifar", classes=100) == 22_658_484
+    assert count("gsa_resnet38") == 14_202_728
+    assert count("gsa_resnet50") == 18_052_856
+    assert count("gsa_resnet101") == 30_398_392
+
+
+def test_a_maps_rows_sum_to_one_and_favour_what_is_near():
+    for kind in MAPS:
+        attention = explicit_map(kind, 5, 7, torch.tensor(0.75, dtype=torch.double))
+        torch.testing.assert_close(attention.sum(dim=1), torch.ones(35, dtype=torch.double))
+        assert kind == "constant" or attention[0].argmax() == 0
