@@ -48,7 +48,10 @@ class Block {
  private:
   static constexpr Activation kRelu = Activation::kRelu;
 
-  at::Tensor Shortcut(at::Tensor x) const { return shortcut_ ? (*shortcut_)(x) : x; }
+  at::Tensor Shortcut(at::Tensor x) const {
+    if (shortcut_) return (*shortcut_)(x);
+    return x;
+  }
 
   std::optional<Convolution> first_, third_, shortcut_;
   std::vector<SpatialPath> spatial_;
