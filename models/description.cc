@@ -10,6 +10,10 @@ const char* TaskName(Task task) {
       return "segmentation";
     case Task::kStereo:
       return "stereo";
+    case Task::kActions:
+      return "actions";
+    case Task::kRestoration:
+      return "restoration";
     case Task::kClassification:
       break;
   }

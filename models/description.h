@@ -10,9 +10,9 @@
 
 namespace saccade::models {
 
-enum class Task { kClassification, kDetection, kSegmentation, kStereo };
+enum class Task { kClassification, kDetection, kSegmentation, kStereo, kActions, kRestoration };
 
-// "classification", "detection", "segmentation", "stereo".
+// "classification", "detection", "segmentation", "stereo", "actions", "restoration".
 const char* TaskName(Task task);
 
 struct Description {

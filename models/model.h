@@ -3,6 +3,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <functional>
 #include <vector>
 
 #include "models/description.h"
@@ -11,13 +12,17 @@
 
 namespace saccade::models {
 
-// Pictures of one bucket.
+// Pictures, clips or volumes of one bucket.
 struct Batch {
-  // float32 [B, 3 * views, bucket height, bucket width] with B >= 1, normalised as the description says and
-  // zero beyond each picture's own extent, in any memory format.
+  // float32 [B, channels, bucket height, bucket width] with B >= 1, or [B, channels, depth, bucket height,
+  // bucket width] of clips and volumes, normalised as the description says and zero beyond each item's own
+  // extent, in any memory format.
   at::Tensor pixels;
   // One per picture, all with the bucket of `pixels`.
   std::vector<Placement> placements;
+  // Called now and then, on the thread of Run, by models whose pass takes long: `done` of the item, from 0 to
+  // 1, are behind it. False says that nobody wants this item any more: its result may then be a Failure.
+  std::function<bool(size_t item, double done)> progress = nullptr;
 };
 
 class Model {

@@ -100,9 +100,32 @@ Placement Place(const ImageInput& input, Size sent) {
   return Squeeze(input.buckets.sizes, sent, scaled);
 }
 
-std::vector<Size> BucketsToWarm(const ImageInput& input) {
-  if (input.fit == Fit::kKeepRatio && !input.buckets.sizes.empty()) return input.buckets.sizes;
-  return {Place(input, {input.height, input.width}).bucket};
+int64_t CropShortSide(int64_t input_size) {
+  return static_cast<int64_t>(std::lround(static_cast<double>(input_size) * 256 / 224));
+}
+
+Placement PlaceClip(const ImageInput& input, Size sent, int64_t frames) {
+  Placement placement = Place(input, sent);
+  const int64_t multiple = input.clip.frame_multiple;
+  placement.sent_depth = frames;
+  placement.depth = (frames + multiple - 1) / multiple * multiple;
+  return placement;
+}
+
+Placement PlaceVolume(Size sent, int64_t planes) { return {sent, sent, sent, planes, planes}; }
+
+std::vector<Placement> PlacementsToWarm(const ImageInput& input) {
+  constexpr int64_t kWarmFrames = 64;
+  const auto filled = [](Size size, int64_t depth) { return Placement{size, size, size, depth, depth}; };
+  const Size nominal = {input.height, input.width};
+  if (input.medium == Medium::kVolume) return {filled(nominal, input.volume.depth)};
+  const Size bucket = Place(input, nominal).bucket;
+  if (input.medium == Medium::kClip)
+    return {filled(bucket, PlaceClip(input, nominal, std::min(kWarmFrames, input.clip.most_frames)).depth)};
+  if (input.fit == Fit::kCropCentre || input.buckets.sizes.empty()) return {filled(bucket, 1)};
+  std::vector<Placement> placements;
+  for (const Size size : input.buckets.sizes) placements.push_back(filled(size, 1));
+  return placements;
 }
 
 Buckets ParseBuckets(const std::string& architecture, const std::string& text) {

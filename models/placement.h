@@ -24,6 +24,31 @@ struct Buckets {
   int64_t stride = 1;
 };
 
+// What one item of the network's input is made of.
+enum class Medium {
+  // One picture, or two of a stereo pair.
+  kPictures,
+  // Pictures that follow each other, each scaled and cropped as one would be.
+  kClip,
+  // Planes of one quantity, as a microscope measures it: never scaled, and normalised by the model itself.
+  kVolume,
+};
+
+struct ClipInput {
+  // A clip may have so many.
+  int64_t most_frames = 0;
+  // Frames are added, all zero, until their number is a multiple of this: part of what the model computes.
+  int64_t frame_multiple = 1;
+  // Of a video so many are taken.
+  double frames_per_second = 0;
+};
+
+struct VolumeInput {
+  int64_t most_voxels = 0;
+  // The planes that a warm-up has.
+  int64_t depth = 1;
+};
+
 enum class Fit {
   // The shorter side is scaled to short_side, and the centre cut out: every picture has the network's size.
   kCropCentre,
@@ -35,6 +60,9 @@ enum class Fit {
 // How a decoded 8-bit picture becomes the network's input: scaled, cropped or padded, then
 // (value / 255 - mean) / std in each channel.
 struct ImageInput {
+  Medium medium = Medium::kPictures;
+  ClipInput clip = {};      // kClip alone
+  VolumeInput volume = {};  // kVolume alone
   // Pictures in one item: 1, or 2 for a stereo pair, the left one first. Their channels follow each other.
   int64_t views = 1;
   Fit fit = Fit::kCropCentre;
@@ -51,13 +79,17 @@ struct ImageInput {
   std::array<float, 3> std = {0.229F, 0.224F, 0.225F};
   bool rgb = true;  // channel order of the tensor; false means BGR
 
-  int64_t channels() const { return 3 * views; }
+  int64_t channels() const { return medium == Medium::kVolume ? 1 : 3 * views; }
 };
 
 struct Placement {
   Size sent;    // the picture as it came, upright
   Size scaled;  // what it is scaled to: the part of the bucket that is picture, from the top left
   Size bucket;  // what it is padded to, with zeros
+  // Frames of a clip, or planes of a volume: as they came, and as the network takes them, filled up with
+  // zeros behind. Both are 1 for pictures.
+  int64_t sent_depth = 1;
+  int64_t depth = 1;
 
   friend bool operator==(const Placement&, const Placement&) = default;
 };
@@ -66,9 +98,19 @@ struct Placement {
 // arithmetic is that of torchvision's detection transform, to the pixel.
 Placement Place(const ImageInput& input, Size sent);
 
-// The buckets that a listed configuration has, or the one that a picture of the nominal size goes to: what
-// warms a model up.
-std::vector<Size> BucketsToWarm(const ImageInput& input);
+// A clip of so many frames, each as large as `sent`.
+Placement PlaceClip(const ImageInput& input, Size sent, int64_t frames);
+
+// A volume of so many planes, as it is.
+Placement PlaceVolume(Size sent, int64_t planes);
+
+// What classifiers' pictures are scaled to before their centre is cut out: to 256 for 224, as is usual, and
+// other sizes in that ratio.
+int64_t CropShortSide(int64_t input_size);
+
+// What warms a model up: items as large as their buckets, of the buckets that a listed configuration has, or
+// of the one that an item of the nominal size goes to.
+std::vector<Placement> PlacementsToWarm(const ImageInput& input);
 
 // "stride:32", or "800x1344,1344x800" (height x width). Throws LoadError that names what is legal; sides are
 // 1 to 8192, at most 64 sizes.

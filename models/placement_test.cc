@@ -22,6 +22,17 @@ ImageInput Detector(const std::string& buckets) {
   return input;
 }
 
+std::vector<Size> WarmBuckets(const ImageInput& input) {
+  std::vector<Size> buckets;
+  for (const Placement& placement : PlacementsToWarm(input)) {
+    EXPECT_EQ(placement.sent, placement.bucket);
+    EXPECT_EQ(placement.scaled, placement.bucket);
+    EXPECT_EQ(placement.sent_depth, placement.depth);
+    buckets.push_back(placement.bucket);
+  }
+  return buckets;
+}
+
 // The sizes are torchvision 0.26's: models.detection.transform.GeneralizedRCNNTransform(800, 1333, ...).
 TEST(Place, ScalesAsTorchvisionDoes) {
   const ImageInput input = Detector("stride:32");
@@ -56,18 +67,33 @@ TEST(Place, TakesTheSmallestBucketOrScalesDown) {
 TEST(Place, CropsToTheOneSize) {
   const ImageInput input;
   EXPECT_EQ(Place(input, {480, 640}), (Placement{{480, 640}, {224, 224}, {224, 224}}));
-  EXPECT_THAT(BucketsToWarm(input), ElementsAre(Size{224, 224}));
+  EXPECT_THAT(WarmBuckets(input), ElementsAre(Size{224, 224}));
 }
 
-TEST(BucketsToWarm, AreTheListedOnesOrTheNominal) {
-  EXPECT_THAT(BucketsToWarm(Detector("320x320,200x640")), ElementsAre(Size{320, 320}, Size{200, 640}));
-  EXPECT_THAT(BucketsToWarm(Detector("stride:32")), ElementsAre(Size{800, 1152}));
+TEST(PlacementsToWarm, AreTheListedOnesOrTheNominal) {
+  EXPECT_THAT(WarmBuckets(Detector("320x320,200x640")), ElementsAre(Size{320, 320}, Size{200, 640}));
+  EXPECT_THAT(WarmBuckets(Detector("stride:32")), ElementsAre(Size{800, 1152}));
 }
 
 TEST(ParseBuckets, GivesBackWhatItRead) {
   for (const char* text : {"stride:1", "stride:32", "800x1344", "800x1344,1344x800"}) {
     EXPECT_EQ(AsText(ParseBuckets("test", text)), text);
   }
+}
+
+TEST(PlaceClip, FillsUpTheFrames) {
+  ImageInput input;
+  input.medium = Medium::kClip;
+  input.clip = {.most_frames = 768, .frame_multiple = 16, .frames_per_second = 25};
+  EXPECT_EQ(PlaceClip(input, {240, 320}, 33), (Placement{{240, 320}, {224, 224}, {224, 224}, 33, 48}));
+  EXPECT_EQ(PlaceClip(input, {240, 320}, 32).depth, 32);
+  EXPECT_EQ(PlacementsToWarm(input).at(0).depth, 64);
+  input.clip.most_frames = 20;
+  EXPECT_EQ(PlacementsToWarm(input).at(0).depth, 32);
+}
+
+TEST(PlaceVolume, LeavesItAsItIs) {
+  EXPECT_EQ(PlaceVolume({30, 40}, 7), (Placement{{30, 40}, {30, 40}, {30, 40}, 7, 7}));
 }
 
 TEST(ParseBuckets, RefusesTheRest) {

@@ -18,20 +18,10 @@
 #include "models/model.h"
 #include "models/registry.h"
 #include "models/tools/batch_file.h"
+#include "models/tools/option_arguments.h"
 
 namespace saccade::models {
 namespace {
-
-Options ParseOptions(int argc, char** argv, int first) {
-  Options options;
-  for (int i = first; i < argc; ++i) {
-    const std::string option = argv[i];
-    const size_t equals = option.find('=');
-    if (equals == std::string::npos) throw std::runtime_error(option + ": expected OPTION=VALUE");
-    options[option.substr(0, equals)] = option.substr(equals + 1);
-  }
-  return options;
-}
 
 class Stopwatch {
  public:
@@ -66,7 +56,7 @@ void Serve(int argc, char** argv) {
   std::ofstream("/proc/self/clear_refs") << "5";
   const int64_t before = StatusBytes("VmRSS");
   const Stopwatch loading;
-  const auto model = Load(argv[1], ParseOptions(argc, argv, 5), argv[2]);
+  const auto model = Load(argv[1], OptionArguments(argc, argv, 5), argv[2]);
   std::cout << "loaded " << loading.Milliseconds() << " " << StatusBytes("VmHWM") - before << " "
             << kernels::CpuIsaName(kernels::BestCpuIsa()) << std::endl;
 

@@ -162,6 +162,14 @@ Convolution BiasedConvolution(const TensorMap& tensors, const std::string& name,
       placed};
 }
 
+Convolution LinearConvolution(const TensorMap& tensors, const std::string& name) {
+  const at::Tensor weight = tensors.at(name + ".weight");
+  const at::Tensor bias = tensors.at(name + ".bias").to(at::kDouble);
+  return {weight.view({weight.size(0), weight.size(1), 1, 1}),
+          {at::ones({weight.size(0)}, at::kDouble), bias},
+          {.target = tensors.target}};
+}
+
 Convolution NormedConvolution(const TensorMap& tensors, const std::string& convolution,
                               const std::string& norm, const ConvolutionOptions& options, double epsilon) {
   ConvolutionOptions placed = options;

@@ -59,6 +59,10 @@ class Convolution {
 Convolution BiasedConvolution(const TensorMap& tensors, const std::string& name,
                               const ConvolutionOptions& options);
 
+// A linear layer over maps of one position, its weight [outputs, inputs]: for its bits' sake a convolution
+// too.
+Convolution LinearConvolution(const TensorMap& tensors, const std::string& name);
+
 // CONVOLUTION.weight, followed by the batch norm whose tensors are NORM.weight and so on.
 Convolution NormedConvolution(const TensorMap& tensors, const std::string& convolution,
                               const std::string& norm, const ConvolutionOptions& options,

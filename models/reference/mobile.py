@@ -8,7 +8,7 @@ from torch import nn
 
 from models.reference.attention_path import AttentionPath
 from models.reference.explicit_attention import MAPS, ExpAttConv
-from models.reference.options import choice, flag
+from models.reference.options import choice, flag, scaled
 from models.reference.sao import SiameseAttention
 
 STEM, HEAD = 32, 1280
@@ -25,11 +25,6 @@ ROWS = [
     ("attention", 6, 160, 2, 1),
     ("attention", 6, 320, 1, 1),
 ]
-
-
-def scaled(channels: int, width: float) -> int:
-    """The multiple of 8 nearest to channels * width, halves upwards, and at least 8."""
-    return max(8, 8 * math.floor(channels * width / 8 + 0.5))
 
 
 class ConvBn(nn.Module):

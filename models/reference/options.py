@@ -1,5 +1,12 @@
 """Options as config.pbtxt has them: text, or Python values that say the same."""
 
+import math
+
+
+def scaled(channels: int, width: float) -> int:
+    """The multiple of 8 nearest to channels * width, halves upwards, and at least 8."""
+    return max(8, 8 * math.floor(channels * width / 8 + 0.5))
+
 
 def flag(value) -> bool:
     return {"true": True, "false": False}[str(value).lower()]

@@ -1,23 +1,16 @@
 """ResNets with attention in their 3x3 convolutions: "Explicitly Modeled Attention Maps for Image Classification" joins the
 two, "Global Self-Attention Networks for Image Recognition" replaces the one by the other. Names are torchvision's."""
 
-import math
-
 import torch
 from torch import nn
 
 from models.reference.explicit_attention import MAPS, ExpAttConv
-from models.reference.options import choice
+from models.reference.options import choice, scaled
 
 CONTENTS = ("global", "axial", "none")
 GROUPS = ("1-4", "2-4", "3-4", "4")
 # Attention's channels in the stages of bottlenecks; the published parameters fit these and no rounding of a tenth.
 ATTENDED = (8, 16, 24, 56)
-
-
-def wide(channels: int, width: float) -> int:
-    """The multiple of 8 nearest to channels * width, halves upwards, and at least 8."""
-    return max(8, 8 * math.floor(channels * width / 8 + 0.5))
 
 
 class GlobalSelfAttention(nn.Module):
@@ -103,7 +96,7 @@ class ResidualClassifier(nn.Module):
         blocks = [int(count) for count in blocks.split(",")]
         first = int(choice("groups", groups, GROUPS)[0])
         width, self.input_size = float(width), int(input_size)
-        channels = wide(64, width)
+        channels = scaled(64, width)
         self.conv1 = nn.Conv2d(3, channels, 3 if cifar else 7, 1 if cifar else 2, padding=1 if cifar else 3, bias=False)
         self.bn1 = nn.BatchNorm2d(channels)
         self.maxpool = nn.Identity() if cifar else nn.MaxPool2d(3, 2, 1)
@@ -119,7 +112,7 @@ class ResidualClassifier(nn.Module):
             layer = []
             for index in range(count):
                 stride = 2 if index == 0 and stage > 0 else 1
-                middle = wide(64 << stage, width)
+                middle = scaled(64 << stage, width)
                 layer.append(Block(channels, middle, stride, basic, spatial, side))
                 channels = middle if basic else 4 * middle
                 side = (side - 1) // stride + 1
@@ -139,7 +132,7 @@ def expatt(default_blocks: str, basic: bool = False, *, attention="expatt", map=
     cifar = choice("form", form, ("imagenet", "cifar")) == "cifar"
 
     def attend(stage: int, inputs: int, outputs: int, stride: int, _) -> nn.Module:
-        attended = wide(64 << stage, float(width)) // 4 if basic else wide(ATTENDED[stage], float(width))
+        attended = scaled(64 << stage, float(width)) // 4 if basic else scaled(ATTENDED[stage], float(width))
         return ExpAttConv(inputs, outputs, stride, attended, map)
 
     attends = choice("attention", attention, ("expatt", "none")) == "expatt"

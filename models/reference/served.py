@@ -84,7 +84,8 @@ def run_model(folder: pathlib.Path, architecture: str, weights: pathlib.Path, pi
 def served(folder: pathlib.Path, architecture: str, weights: pathlib.Path, pixels: torch.Tensor, placements,
            options: dict, paste: bool = False) -> list[dict[str, torch.Tensor]]:
     """What the C++ side answers for each picture: {"logits"}; {"boxes", "scores", "labels", "masks"} and, with
-    `paste`, "pasted"; {"label_map", "areas"}; or {"disparity"}. Placements [B, 6] are rows of `place`."""
+    `paste`, "pasted"; {"label_map", "areas"}; {"disparity"}; {"segments", "scores", "labels"}; or {"restored"}.
+    Placements [B, 6] are rows of `place`; those of clips and volumes [B, 8] end with the depths sent and taken."""
     ran = run_model(folder, architecture, weights, pixels, placements, options, paste)
     assert ran.returncode == 0, ran.stderr
     results: list[dict[str, torch.Tensor]] = [{} for _ in range(len(pixels))]

@@ -12,6 +12,10 @@ bool Fits(const Placement& placement, Size bucket) {
          placement.sent.width >= 1;
 }
 
+bool FitsDepth(const Placement& placement, int64_t depth) {
+  return placement.depth == depth && placement.sent_depth >= 1 && placement.sent_depth <= depth;
+}
+
 }  // namespace
 
 void CheckBatch(const Description& description, const Batch& batch) {
@@ -19,10 +23,12 @@ void CheckBatch(const Description& description, const Batch& batch) {
   const at::Tensor& pixels = batch.pixels;
   TORCH_CHECK(pixels.device().is_cpu() && pixels.scalar_type() == at::kFloat, description.architecture,
               ": expected a float32 batch on the CPU, got ", pixels.scalar_type(), " on ", pixels.device());
-  TORCH_CHECK(pixels.dim() == 4 && pixels.size(0) >= 1 && pixels.size(1) == input.channels(),
+  const bool flat = input.medium == Medium::kPictures;
+  TORCH_CHECK(pixels.dim() == (flat ? 4 : 5) && pixels.size(0) >= 1 && pixels.size(1) == input.channels(),
               description.architecture, ": expected a batch of shape [B, ", input.channels(),
-              ", H, W] with B >= 1, got ", pixels.sizes());
-  const Size bucket{pixels.size(2), pixels.size(3)};
+              flat ? "" : ", D", ", H, W] with B >= 1, got ", pixels.sizes());
+  const Size bucket{pixels.size(-2), pixels.size(-1)};
+  const int64_t depth = flat ? 1 : pixels.size(2);
   TORCH_CHECK(input.fit != Fit::kCropCentre || bucket == (Size{input.height, input.width}),
               description.architecture, ": expected pictures of ", input.height, " x ", input.width, ", got ",
               bucket.height, " x ", bucket.width);
@@ -32,6 +38,8 @@ void CheckBatch(const Description& description, const Batch& batch) {
     TORCH_CHECK(Fits(placement, bucket), description.architecture, ": a picture of ", placement.scaled.height,
                 " x ", placement.scaled.width, " in a bucket of ", placement.bucket.height, " x ",
                 placement.bucket.width, " does not fit a batch of ", bucket.height, " x ", bucket.width);
+    TORCH_CHECK(FitsDepth(placement, depth), description.architecture, ": ", placement.sent_depth, " of ",
+                placement.depth, " frames or planes do not fit a batch of ", depth);
   }
 }
 

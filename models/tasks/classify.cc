@@ -2,18 +2,20 @@
 
 #include <c10/core/InferenceMode.h>
 
+#include "models/layers/device.h"
 #include "models/tasks/check_batch.h"
 #include "models/tasks/finite.h"
 
 namespace saccade::models {
 std::vector<TaskResult> Classify(const Description& description, const Batch& batch,
-                                 const std::function<at::Tensor(const Batch&)>& network) {
+                                 const Recorded& network) {
   const c10::InferenceMode inference;
   CheckBatch(description, batch);
   const at::Tensor& pixels = batch.pixels;
   const at::Tensor input = pixels.is_non_overlapping_and_dense() ? pixels : pixels.contiguous();
-  const at::Tensor logits =
-      network({input, batch.placements}).reshape({input.size(0), description.classes}).contiguous();
+  const at::Tensor logits = Fetched(network(input, Extents::Of(batch.placements)).front().values)
+                                .reshape({input.size(0), description.classes})
+                                .contiguous();
 
   std::vector<TaskResult> results;
   results.reserve(static_cast<size_t>(input.size(0)));

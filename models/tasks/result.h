@@ -50,12 +50,37 @@ struct Disparity {
   std::vector<float> values;
 };
 
+// Something that happens in a clip, from one moment to another. Both count frames of the clip as it was sent:
+// frame i lasts from i to i + 1.
+struct Action {
+  float start = 0;
+  float end = 0;
+  float score = 0;
+  int64_t label = 0;
+};
+
+// Best score first. None is an answer.
+struct Actions {
+  std::vector<Action> items = {};
+  int64_t frames = 0;  // of the clip as it was sent
+};
+
+// A volume without what disturbed it, plane by plane and row by row, in the units of the volume as it was
+// sent. All finite. A projection has one plane.
+struct Restoration {
+  int64_t depth = 0;
+  int64_t height = 0;
+  int64_t width = 0;
+  std::vector<float> values;
+};
+
 // The network gave nothing usable for this picture (a logit that is not a number, say). The pictures that
 // shared its batch are not affected.
 struct Failure {
   std::string message;
 };
 
-using TaskResult = std::variant<Classification, Detections, Segmentation, Disparity, Failure>;
+using TaskResult =
+    std::variant<Classification, Detections, Segmentation, Disparity, Actions, Restoration, Failure>;
 
 }  // namespace saccade::models

@@ -25,7 +25,12 @@ at::Tensor Copied(const TensorEntry& entry) {
 
 Placement PlacementOf(const at::Tensor& row) {
   const auto side = [&](int64_t i) { return static_cast<int64_t>(row[i].item<double>()); };
-  return {.sent = {side(0), side(1)}, .scaled = {side(2), side(3)}, .bucket = {side(4), side(5)}};
+  Placement placement{.sent = {side(0), side(1)}, .scaled = {side(2), side(3)}, .bucket = {side(4), side(5)}};
+  if (row.size(0) == 8) {
+    placement.sent_depth = side(6);
+    placement.depth = side(7);
+  }
+  return placement;
 }
 
 }  // namespace
@@ -40,8 +45,9 @@ Batch ReadBatch(const std::string& path) {
   }
   if (!batch.pixels.defined() || !placements.defined())
     throw std::runtime_error(path + ": must hold the tensors pixels and placements");
-  if (placements.dim() != 2 || placements.size(1) != 6)
-    throw std::runtime_error(path + ": placements must be [B, 6], are " + ShapeText(placements.sizes()));
+  if (placements.dim() != 2 || (placements.size(1) != 6 && placements.size(1) != 8))
+    throw std::runtime_error(path + ": placements must be [B, 6] or [B, 8], are " +
+                             ShapeText(placements.sizes()));
   for (int64_t i = 0; i < placements.size(0); ++i) batch.placements.push_back(PlacementOf(placements[i]));
   return batch;
 }

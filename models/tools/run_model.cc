@@ -2,13 +2,16 @@
 //   saccade_run_model ARCHITECTURE WEIGHTS INPUT OUTPUT [--paste] [OPTION=VALUE]...
 // INPUT is a safetensors file with
 //   pixels      F32 [B, 3 * views, H, W]
-//   placements  F32 or F64 [B, 6]: the height and width of the picture as sent, as scaled, and of its bucket
+//   placements  F32 or F64 [B, 6]: the height and width of the picture as sent, as scaled, and of its bucket;
+//               or [B, 8]: and how many frames or planes were sent, and the network takes
 // OUTPUT becomes one with, all F32, for picture I
 //   I.logits [classes]; or
 //   I.boxes [K, 4], I.scores [K], I.labels [K], I.masks [K, side, side], and with --paste also
 //   I.pasted [K, h, w], the masks' probabilities in the picture as sent; or
 //   I.label_map [h, w], I.areas [classes]; or
-//   I.disparity [h, w].
+//   I.disparity [h, w]; or
+//   I.segments [K, 2], I.scores [K], I.labels [K]; or
+//   I.restored [d, h, w].
 // What the model notes of its weights goes to stderr.
 #include <ATen/ops/empty.h>
 #include <ATen/ops/zeros.h>
@@ -97,6 +100,19 @@ void Write(const Detections& detections, const std::string& picture, bool paste,
   if (paste) tensors[picture + "pasted"] = Pasted(detections);
 }
 
+void Write(const Actions& actions, const std::string& clip, TensorMap& tensors) {
+  std::vector<float> segments, scores, labels;
+  for (const Action& action : actions.items) {
+    segments.insert(segments.end(), {action.start, action.end});
+    scores.push_back(action.score);
+    labels.push_back(static_cast<float>(action.label));
+  }
+  const auto count = static_cast<int64_t>(actions.items.size());
+  tensors[clip + "segments"] = Floats(segments, {count, 2});
+  tensors[clip + "scores"] = Floats(scores, {count});
+  tensors[clip + "labels"] = Floats(labels, {count});
+}
+
 void Write(const TaskResult& result, size_t index, bool paste, TensorMap& tensors) {
   const std::string picture = std::to_string(index) + ".";
   std::visit(
@@ -111,6 +127,10 @@ void Write(const TaskResult& result, size_t index, bool paste, TensorMap& tensor
         } else if constexpr (std::is_same_v<Answer, Segmentation>) {
           tensors[picture + "label_map"] = Floats(answer.labels, {answer.height, answer.width});
           tensors[picture + "areas"] = Floats(answer.areas, {static_cast<int64_t>(answer.areas.size())});
+        } else if constexpr (std::is_same_v<Answer, Actions>) {
+          Write(answer, picture, tensors);
+        } else if constexpr (std::is_same_v<Answer, Restoration>) {
+          tensors[picture + "restored"] = Floats(answer.values, {answer.depth, answer.height, answer.width});
         } else {
           tensors[picture + "disparity"] = Floats(answer.values, {answer.height, answer.width});
         }

@@ -65,12 +65,13 @@ absl::Status ServedModel::WarmUp() {
   constexpr int64_t kMostBytes = int64_t{256} << 20;
   const models::ImageInput& input = model_->description().input;
   UseThreads(options_.threads_per_instance);
-  for (const models::Size bucket : models::BucketsToWarm(input)) {
-    const std::vector<float> grey(input.channels() * bucket.height * bucket.width, 0.0F);
+  for (const models::Placement& placement : models::PlacementsToWarm(input)) {
+    const models::Size bucket = placement.bucket;
+    const std::vector<float> grey(input.channels() * placement.depth * bucket.height * bucket.width, 0.0F);
     for (const int batch : std::set<int>{1, max_batch_size()}) {
       if (batch > 1 && static_cast<int64_t>(batch * grey.size() * sizeof(float)) > kMostBytes) continue;
       auto results = Forward(*model_, {static_cast<size_t>(batch), absl::MakeConstSpan(grey)},
-                             {static_cast<size_t>(batch), {bucket, bucket, bucket}});
+                             {static_cast<size_t>(batch), placement});
       if (results.ok()) continue;
       return absl::Status(results.status().code(),
                           absl::StrCat("warming up with a batch of ", batch, " of ", bucket.height, " x ",

@@ -25,7 +25,12 @@ AttentionPath::AttentionPath(const MobileOptions& options, const TensorMap& tens
   }
   // What the batch norm adds is the same for all coefficients of a softmax: its scale is all that remains.
   const at::Tensor scale = FoldBatchNorm(tensors, prefix + "coefficients.").scale;
-  coefficient_scale_ = Owned(scale, tensors.target);
+  const bool regular =
+      options.attention == MobileAttention::kSoftmax || options.attention == MobileAttention::kPool;
+  if (!regular) {
+    coefficient_scale_ = Owned(scale, tensors.target);
+    return;
+  }
   const at::Tensor per_channel = scale.repeat_interleave(value_weight_.size(0) / scale.size(0));
   scaled_identity_ = Owned(at::diag(per_channel), tensors.target);
 }

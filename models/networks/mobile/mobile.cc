@@ -1,12 +1,9 @@
 #include "models/networks/mobile/mobile.h"
 
-#include <ATen/ops/ones_like.h>
-
 #include <charconv>
 #include <string_view>
 #include <utility>
 
-#include "models/layers/device.h"
 #include "models/layers/recorded.h"
 #include "models/networks/mobile/describe.h"
 #include "models/networks/mobile/layers.h"
@@ -16,14 +13,6 @@
 
 namespace saccade::models {
 namespace {
-
-Convolution MakeClassifier(const TensorMap& tensors) {
-  const at::Tensor weight = tensors.at("classifier.weight");
-  const at::Tensor bias = tensors.at("classifier.bias").to(at::kDouble);
-  return {weight.view({weight.size(0), weight.size(1), 1, 1}),
-          {at::ones_like(bias), bias},
-          {.target = tensors.target}};
-}
 
 // Of torchvision's MobileNetV2, or as it is.
 std::string KnownName(const std::string& name) {
@@ -62,7 +51,7 @@ class MobileNetwork : public Model {
       : description_(std::move(description)),
         stem_(MakeConvolution(tensors, "stem.", {.stride = 2, .activation = Activation::kRelu6})),
         head_(MakeConvolution(tensors, "head.", {.activation = Activation::kRelu6})),
-        classifier_(MakeClassifier(tensors)),
+        classifier_(LinearConvolution(tensors, "classifier")),
         logits_(tensors.target, /*record=*/true, [this](const FeatureMap& x) { return Logits(x); }) {
     for (const Block& block : plan.blocks) modules_.emplace_back(block, plan.options, tensors);
   }
@@ -70,9 +59,7 @@ class MobileNetwork : public Model {
   const Description& description() const override { return description_; }
 
   std::vector<TaskResult> Run(const Batch& batch) const override {
-    return Classify(description_, batch, [this](const Batch& pictures) {
-      return Fetched(logits_(pictures.pixels, Extents::Of(pictures.placements)).front().values);
-    });
+    return Classify(description_, batch, logits_);
   }
 
  private:

@@ -1,13 +1,12 @@
 #include "models/networks/mobile/options.h"
 
-#include <algorithm>
 #include <array>
-#include <cmath>
 #include <sstream>
 #include <utility>
 #include <vector>
 
 #include "models/error.h"
+#include "models/networks/explicit_maps.h"
 #include "models/networks/option_reader.h"
 
 namespace saccade::models {
@@ -69,9 +68,6 @@ Attention ReadAttention(const Architecture& architecture, OptionReader& reader) 
   return Attention::kNone;
 }
 
-const std::vector<std::string> kMaps = {
-    "gaussian", "constant", "linear", "cosine", "exponential_euclidean", "exponential_manhattan"};
-
 bool IsExpAtt(const std::string& name) { return name == "expatt_mobilenetv2"; }
 
 bool HasSiamese(const Architecture& architecture) {
@@ -93,7 +89,7 @@ MobileOptions ParseMobileOptions(const std::string& name, const Options& options
     parsed.global_term = reader.Choice("global_term", "true", {"true", "false"}) == "true";
   }
   if (IsExpAtt(name)) {
-    const std::string map = reader.Choice("map", "gaussian", kMaps);
+    const std::string map = reader.Choice("map", "gaussian", ExplicitMaps());
     if (reader.Choice("attention", "expatt", {"expatt", "none"}) == "expatt") parsed.map = map;
   }
   if (!architecture.choices.empty()) {
@@ -129,11 +125,6 @@ Options AsText(const std::string& name, const MobileOptions& options) {
     text["global_term"] = options.global_term ? "true" : "false";
   }
   return text;
-}
-
-int64_t Scaled(int64_t channels, double width) {
-  const double eighths = std::floor(static_cast<double>(channels) * width / 8 + 0.5);
-  return std::max<int64_t>(8, 8 * static_cast<int64_t>(eighths));
 }
 
 }  // namespace saccade::models

@@ -25,7 +25,7 @@ struct MobileOptions {
   int64_t heads = 1;        // heads=1|2|4|8
   std::string map = {};     // map=..., expatt_mobilenetv2 alone: see kernels/expatt; empty: no such attention
   int64_t classes = 1000;   // classes=1..100000
-  double width = 1;         // width=0.1..4: multiplies all channels, see Scaled
+  double width = 1;         // width=0.1..4: multiplies all channels, see networks/width.h
   int64_t input_size = 224;  // input_size=32..1024: the side of the pictures in pixels
 };
 
@@ -37,8 +37,5 @@ MobileOptions ParseMobileOptions(const std::string& architecture, const Options&
 
 // All options of the architecture with their values, as text.
 Options AsText(const std::string& architecture, const MobileOptions& options);
-
-// The multiple of 8 nearest to channels * width, halves upwards, and at least 8.
-int64_t Scaled(int64_t channels, double width);
 
 }  // namespace saccade::models

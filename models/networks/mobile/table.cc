@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "models/networks/width.h"
+
 namespace saccade::models {
 namespace {
 

@@ -10,6 +10,7 @@
 #include "models/error.h"
 #include "models/networks/mobile/layers.h"
 #include "models/networks/mobile/parameters.h"
+#include "models/networks/width.h"
 
 namespace saccade::models {
 namespace {

@@ -1,19 +1,8 @@
 #include "models/networks/residual/describe.h"
 
-#include <cmath>
-
 #include "models/networks/residual/table.h"
 
 namespace saccade::models {
-namespace {
-
-// Pictures are scaled to 256 and cropped to 224, as is usual; other sizes keep the ratio. CIFAR's are whole.
-int64_t ShortSide(const ResidualOptions& options) {
-  if (options.cifar) return options.input_size;
-  return static_cast<int64_t>(std::lround(static_cast<double>(options.input_size) * 256 / 224));
-}
-
-}  // namespace
 
 Description DescribeResidual(const std::string& architecture, const Options& options,
                              const std::vector<std::string>& labels) {
@@ -21,7 +10,8 @@ Description DescribeResidual(const std::string& architecture, const Options& opt
   Description description;
   description.architecture = architecture;
   description.input.height = description.input.width = parsed.input_size;
-  description.input.short_side = ShortSide(parsed);
+  // CIFAR's pictures are whole.
+  description.input.short_side = parsed.cifar ? parsed.input_size : CropShortSide(parsed.input_size);
   description.classes = parsed.classes;
   description.labels = labels;
   description.options = AsText(architecture, parsed);

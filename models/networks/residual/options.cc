@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "models/error.h"
+#include "models/networks/explicit_maps.h"
 #include "models/networks/option_reader.h"
 
 namespace saccade::models {
@@ -22,8 +23,6 @@ constexpr std::array<Depth, 5> kDepths = {{{"resnet34", true, {3, 4, 6, 3}},
                                            {"resnet101", false, {3, 4, 23, 3}},
                                            {"resnet152", false, {3, 8, 36, 3}}}};
 
-const std::vector<std::string> kMaps = {
-    "gaussian", "constant", "linear", "cosine", "exponential_euclidean", "exponential_manhattan"};
 const std::vector<std::string> kGroups = {"1-4", "2-4", "3-4", "4"};
 
 const Depth& DepthOf(const std::string& architecture) {
@@ -71,7 +70,7 @@ ResidualOptions ParseResidualOptions(const std::string& architecture, const Opti
   const Spatial kind = expatt ? Spatial::kExpAtt : Spatial::kGsa;
   parsed.attention = reader.Choice("attention", own, {own, "none"}) == own ? kind : Spatial::kConvolution;
   if (expatt) {
-    parsed.map = reader.Choice("map", "gaussian", kMaps);
+    parsed.map = reader.Choice("map", "gaussian", ExplicitMaps());
     parsed.cifar = reader.Choice("form", "imagenet", {"imagenet", "cifar"}) == "cifar";
   } else {
     parsed.content = reader.Choice("content", "global", {"global", "axial", "none"});

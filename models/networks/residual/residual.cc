@@ -1,12 +1,10 @@
 #include "models/networks/residual/residual.h"
 
 #include <ATen/ops/max_pool2d.h>
-#include <ATen/ops/ones_like.h>
 
 #include <optional>
 #include <utility>
 
-#include "models/layers/device.h"
 #include "models/layers/recorded.h"
 #include "models/networks/residual/describe.h"
 #include "models/networks/residual/spatial.h"
@@ -35,14 +33,10 @@ class Block {
   }
 
   at::Tensor operator()(at::Tensor x) const {
-    at::Tensor y = first_ ? (*first_)(x) : x;
+    const at::Tensor y = spatial_.front()(first_ ? (*first_)(x) : x);
     // The sum goes where the shortcut's values are: nobody needs them afterwards.
-    if (third_) {
-      y = spatial_.front()(y);
-      return third_->AddedTo(Shortcut(std::move(x)), y);
-    }
-    y = spatial_.front()(y);
-    return spatial_.back().AddedTo(Shortcut(std::move(x)), y);
+    at::Tensor shortcut = Shortcut(std::move(x));
+    return third_ ? third_->AddedTo(std::move(shortcut), y) : spatial_.back().AddedTo(std::move(shortcut), y);
   }
 
  private:
@@ -57,14 +51,6 @@ class Block {
   std::vector<SpatialPath> spatial_;
 };
 
-Convolution MakeClassifier(const TensorMap& tensors) {
-  const at::Tensor weight = tensors.at("fc.weight");
-  const at::Tensor bias = tensors.at("fc.bias").to(at::kDouble);
-  return {weight.view({weight.size(0), weight.size(1), 1, 1}),
-          {at::ones_like(bias), bias},
-          {.target = tensors.target}};
-}
-
 class ResidualNetwork : public Model {
  public:
   ResidualNetwork(Description description, const ResidualPlan& plan, TensorMap tensors)
@@ -73,7 +59,7 @@ class ResidualNetwork : public Model {
         stem_(NormedConvolution(
             tensors, "conv1", "bn1",
             {.stride = ResidualStemWindow(plan.options).stride, .activation = Activation::kRelu})),
-        classifier_(MakeClassifier(tensors)),
+        classifier_(LinearConvolution(tensors, "fc")),
         logits_(tensors.target, /*record=*/true, [this](const FeatureMap& x) { return Logits(x); }) {
     for (const ResidualBlock& block : plan.blocks)
       blocks_.emplace_back(block, plan.options, Taken(tensors, block.name + "."));
@@ -82,9 +68,7 @@ class ResidualNetwork : public Model {
   const Description& description() const override { return description_; }
 
   std::vector<TaskResult> Run(const Batch& batch) const override {
-    return Classify(description_, batch, [this](const Batch& pictures) {
-      return Fetched(logits_(pictures.pixels, Extents::Of(pictures.placements)).front().values);
-    });
+    return Classify(description_, batch, logits_);
   }
 
  private:

@@ -1,21 +1,14 @@
 #include "models/networks/residual/table.h"
 
-#include <algorithm>
-#include <cmath>
+#include "models/networks/width.h"
 
 namespace saccade::models {
 namespace {
 
-// The multiple of 8 nearest to channels * width, halves upwards, and at least 8.
-int64_t Wide(int64_t channels, double width) {
-  return std::max<int64_t>(
-      8, 8 * static_cast<int64_t>(std::floor(static_cast<double>(channels) * width / 8 + 0.5)));
-}
-
 // What the published parameters fit: in bottlenecks about a tenth, in basic blocks a quarter.
 int64_t Attended(const ResidualOptions& options, int group) {
   constexpr int64_t kBottleneck[] = {8, 16, 24, 56};
-  return options.basic ? Wide(64 << group, options.width) / 4 : Wide(kBottleneck[group], options.width);
+  return options.basic ? Scaled(64 << group, options.width) / 4 : Scaled(kBottleneck[group], options.width);
 }
 
 SpatialLayer MakeSpatial(const ResidualOptions& options, int group, SpatialLayer layer) {
@@ -122,7 +115,7 @@ ResidualBlock MakeBlock(const ResidualOptions& options, int group, int64_t index
   block.name = "layer" + std::to_string(group + 1) + "." + std::to_string(index);
   block.basic = options.basic;
   block.inputs = inputs;
-  block.middle = Wide(64 << group, options.width);
+  block.middle = Scaled(64 << group, options.width);
   block.outputs = options.basic ? block.middle : 4 * block.middle;
   block.stride = index == 0 && group > 0 ? 2 : 1;
   block.projected = block.inputs != block.outputs || block.stride > 1;
@@ -154,7 +147,7 @@ Window ResidualStemWindow(const ResidualOptions& options) {
 ResidualPlan MakeResidualPlan(const ResidualOptions& options) {
   ResidualPlan plan;
   plan.options = options;
-  plan.stem = Wide(64, options.width);
+  plan.stem = Scaled(64, options.width);
   int64_t side = ResidualStemWindow(options).After(options.input_size);
   if (!options.cifar) side = kResidualPool.After(side);
   int64_t channels = plan.stem;

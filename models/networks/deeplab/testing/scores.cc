@@ -13,20 +13,10 @@
 #include "models/networks/deeplab/table.h"
 #include "models/testing/random_weights.h"
 #include "models/tools/batch_file.h"
+#include "models/tools/option_arguments.h"
 
 namespace saccade::models {
 namespace {
-
-Options OptionsFrom(int argc, char** argv, int first) {
-  Options options;
-  for (int i = first; i < argc; ++i) {
-    const std::string option = argv[i];
-    const size_t equals = option.find('=');
-    if (equals == std::string::npos) throw std::runtime_error(option + ": expected OPTION=VALUE");
-    options[option.substr(0, equals)] = option.substr(equals + 1);
-  }
-  return options;
-}
 
 DeepLabNetwork Load(const DeepLabOptions& options, const std::string& path) {
   Ledger ledger;
@@ -37,7 +27,7 @@ DeepLabNetwork Load(const DeepLabOptions& options, const std::string& path) {
 void Run(int argc, char** argv) {
   if (argc < 5) throw std::runtime_error("expected ARCHITECTURE WEIGHTS INPUT OUTPUT [OPTION=VALUE]...");
   const c10::InferenceMode inference;
-  const DeepLabNetwork network = Load(ParseDeepLabOptions(argv[1], OptionsFrom(argc, argv, 5)), argv[2]);
+  const DeepLabNetwork network = Load(ParseDeepLabOptions(argv[1], OptionArguments(argc, argv, 5)), argv[2]);
   const Batch batch = ReadBatch(argv[3]);
   const ScoreMaps maps = network(batch);
   TensorMap scores;

@@ -1,0 +1,16 @@
+// How wide a classifier's layers are when its width is not 1. No LibTorch here.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+
+namespace saccade::models {
+
+// The multiple of 8 nearest to channels * width, halves upwards, and at least 8.
+inline int64_t Scaled(int64_t channels, double width) {
+  const double eighths = std::floor(static_cast<double>(channels) * width / 8 + 0.5);
+  return std::max<int64_t>(8, 8 * static_cast<int64_t>(eighths));
+}
+
+}  // namespace saccade::models
