@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -25,7 +26,8 @@ struct SharedBytes {
   std::string_view bytes;
 };
 
-// A whole encoded picture: JPEG, PNG, WebP or BMP.
+// A whole file: a picture (JPEG, PNG, WebP or BMP), a video of which a clip is made, or a TIFF of which a
+// volume is made. Which, its model's medium says.
 struct EncodedPicture {
   SharedBytes data;
 };
@@ -38,14 +40,27 @@ struct RawPicture {
   SharedBytes data;
 };
 
-// Normalised fp32 pictures [count, 3 * views, height, width], ready for the network; `data` holds exactly the
+enum class VoxelType { kUint8, kUint16, kFloat32 };
+
+// Little-endian voxels, plane by plane and row by row; the sizes are positive, and `data` holds exactly what
+// they take: checked by the protocol that made it.
+struct RawVolume {
+  int depth = 0;
+  int height = 0;
+  int width = 0;
+  VoxelType type = VoxelType::kFloat32;
+  SharedBytes data;
+};
+
+// Normalised fp32 pictures [count, 3 * views, height, width], clips [count, frames, 3, height, width],
+// ready for the network, or volumes [count, 1, depth, height, width] as they are; `data` holds exactly the
 // shape's bytes. Results are in the tensor's own coordinates.
 struct TensorInput {
   std::vector<int64_t> shape;
   SharedBytes data;
 };
 
-using Picture = std::variant<EncodedPicture, RawPicture>;
+using Picture = std::variant<EncodedPicture, RawPicture, RawVolume>;
 
 // Either pictures that the decode pool has to prepare, or tensors that are ready.
 using Input = std::variant<std::vector<Picture>, TensorInput>;
@@ -56,8 +71,12 @@ struct Request {
   int64_t version = 0;
   std::string id;
   Input input;
-  // Pictures that make one item: 2 for stereo, left and right in turn.
+  // What the client says it sent; some protocols do not tell.
+  std::optional<models::Medium> medium;
+  // Pictures that make one item: 2 for stereo, left and right in turn; the frames of a clip.
   int views = 1;
+  // Of a clip's frames; 0 stands for the model's own. A video has its own.
+  double frames_per_second = 0;
   int priority = 0;
   absl::Time arrival;
   // absl::InfiniteFuture() if the client set none.
@@ -70,6 +89,9 @@ struct Request {
   // What the protocol can say only once the model is known: options of another task, outputs that it lacks.
   // Pipeline::Check calls it, if there is one, before the request costs anything; its error is the client's.
   std::function<absl::Status(const models::Description&)> accepts;
+  // Told now and then how much of the forward pass is done, from 0 to 1, on an instance's thread; must not
+  // block. Models whose pass is short never tell.
+  std::function<void(double done)> progress;
 
   // Items in it: pictures, or pairs of them.
   int64_t size() const;
@@ -84,9 +106,15 @@ struct Timings {
   absl::Duration total = absl::ZeroDuration();
 };
 
-struct PictureSize {
+// What an item was like as it came.
+struct SentItem {
+  // Of the picture, upright; of a frame; of a plane.
   int width = 0;
   int height = 0;
+  // Of the frames that the network saw; clips alone.
+  double frames_per_second = 0;
+  // Of a volume.
+  VoxelType voxels = VoxelType::kFloat32;
 };
 
 struct Response {
@@ -96,8 +124,8 @@ struct Response {
   const models::Description* description = nullptr;
   // One result per item of the request, in its order, of the model's task; none is a models::Failure.
   std::vector<models::TaskResult> results;
-  // The items' pictures as decoded, upright (the left one of a pair); empty for tensor inputs.
-  std::vector<PictureSize> pictures;
+  // One per item (of a pair, the left picture); empty for tensor inputs.
+  std::vector<SentItem> sent;
   Timings timings;
   // Items that shared the forward pass; the largest, if the request's pictures went through several.
   int64_t batch_size = 0;

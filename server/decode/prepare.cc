@@ -1,13 +1,12 @@
 #include "server/decode/prepare.h"
 
 #include <algorithm>
-#include <exception>
-#include <new>
 #include <opencv2/core.hpp>
 #include <opencv2/imgcodecs.hpp>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "server/decode/opencv.h"
 
 namespace saccade::server {
 namespace {
@@ -145,49 +144,21 @@ void Write(const DecodedPicture& picture, const models::ImageInput& input, const
   }
 }
 
-// Process-wide settings of OpenCV, made before its first use here.
-void SetUpOpenCv() {
-  static const bool once = [] {
-    // The pool's threads are all there should be.
-    cv::setNumThreads(0);
-    // Errors are answered to the client; by default OpenCV would print each of them as well.
-    cv::redirectError([](int, const char*, const char*, const char*, int, void*) { return 0; });
-    return true;
-  }();
-  static_cast<void>(once);
-}
-
-// What `work` returns, or throws, as its answer.
-template <typename Work>
-auto Answered(const Work& work) -> decltype(work()) {
-  const auto out_of_memory = [] {
-    return absl::ResourceExhaustedError(
-        "out of memory while decoding a picture; try again later or send a smaller one");
-  };
-  try {
-    return work();
-  } catch (const cv::Exception& error) {
-    if (error.code == cv::Error::StsNoMem) return out_of_memory();
-    return absl::InvalidArgumentError(absl::StrCat("the picture cannot be decoded: ", error.err));
-  } catch (const std::bad_alloc&) {
-    return out_of_memory();
-  } catch (const std::exception& error) {
-    return absl::InvalidArgumentError(absl::StrCat("the picture cannot be decoded: ", error.what()));
-  }
-}
-
 }  // namespace
 
 absl::StatusOr<PictureHeader> ReadHeader(const Picture& picture, const DecodeLimits& limits) {
   if (const auto* raw = std::get_if<RawPicture>(&picture)) return CheckRaw(*raw, limits);
-  return ReadPictureHeader(std::get<EncodedPicture>(picture).data.bytes, limits);
+  if (const auto* file = std::get_if<EncodedPicture>(&picture))
+    return ReadPictureHeader(file->data.bytes, limits);
+  return absl::InvalidArgumentError("a volume is no picture");
 }
 
 absl::StatusOr<DecodedPicture> DecodePicture(const Picture& picture, const PictureHeader& header,
                                              const models::ImageInput& input) {
   if (const auto* raw = std::get_if<RawPicture>(&picture)) return Wrap(*raw);
   SetUpOpenCv();
-  return Answered([&] { return Decode(std::get<EncodedPicture>(picture).data.bytes, header, input); });
+  return Answered("the picture",
+                  [&] { return Decode(std::get<EncodedPicture>(picture).data.bytes, header, input); });
 }
 
 absl::Status WriteInput(const DecodedPicture& picture, const models::ImageInput& input,
@@ -200,7 +171,7 @@ absl::Status WriteInput(const DecodedPicture& picture, const models::ImageInput&
                                             picture.sent.width, " x ", picture.sent.height,
                                             " in a bucket of ", bucket.width, " x ", bucket.height));
   }
-  return Answered([&] {
+  return Answered("the picture", [&] {
     Write(picture, input, placement, out.data());
     return absl::OkStatus();
   });

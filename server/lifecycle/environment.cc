@@ -17,6 +17,8 @@ bool SetDefault(const char* name, const char* value) {
 
 void SetLibraryDefaults(char** argv) {
   bool changed = SetDefault("TCMALLOC_LARGE_ALLOC_REPORT_THRESHOLD", "0");
+  changed |= SetDefault("OPENCV_FFMPEG_LOGLEVEL", "-8");
+  changed |= SetDefault("OPENCV_FFMPEG_CAPTURE_OPTIONS", "protocol_whitelist;file");
   if (getenv("OMP_WAIT_POLICY") == nullptr) changed |= SetDefault("GOMP_SPINCOUNT", "1000");
   // On success it does not return; without it everything works, only slower on a busy machine.
   if (changed) execv("/proc/self/exe", argv);

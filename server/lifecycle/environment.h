@@ -6,6 +6,7 @@ namespace saccade::server {
 // OpenMP's threads are to sleep soon instead of spinning for milliseconds: where cores are shared (a
 // container's CPU limit, another model's instance), a spinning thread keeps the one it waits for from
 // running. And tcmalloc is not to print a line for every block of a gigabyte, which cost volumes are.
+// A video is to name no other file or address, and what is wrong with it is told to its client, not printed.
 // libgomp and tcmalloc read such things before main, so the process starts itself again, once, with them set;
 // what the user has set stands. Call first thing in main, before any thread exists.
 void SetLibraryDefaults(char** argv);

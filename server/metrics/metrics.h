@@ -32,7 +32,7 @@ struct RequestRecord {
   // From the end of the forward pass to the answer being ready to send.
   absl::Duration encode;
   // As decoded; empty for tensors.
-  std::vector<PictureSize> sizes;
+  std::vector<SentItem> sizes;
 };
 
 // Why a request was turned away before it cost compute.

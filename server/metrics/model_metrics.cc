@@ -86,7 +86,7 @@ void ModelMetrics::RecordRequest(const RequestRecord& record) {
   const bool ok = record.code == absl::StatusCode::kOk;
   s.requests.Increment(record.protocol, record.code);
   s.request_seconds->Observe(Seconds(record.timings.total));
-  for (const PictureSize& size : record.sizes) {
+  for (const SentItem& size : record.sizes) {
     s.pixels->Observe(static_cast<double>(size.width) * size.height);
   }
   const auto stage = [&](Stage which, absl::Duration duration, bool passed) {

@@ -14,7 +14,7 @@ struct Group {
 BatchTask::Traits TraitsOf(const PredictCall& call, const std::vector<size_t>& items) {
   BatchTask::Traits traits = call.traits();
   traits.size = static_cast<int64_t>(items.size());
-  traits.bucket = BucketId(call.items()[items[0]].placement.bucket);
+  traits.bucket = BucketId(call.items()[items[0]].placement);
   return traits;
 }
 
@@ -44,7 +44,7 @@ void CallShare::Reject(absl::Status why) {
 std::vector<std::unique_ptr<BatchTask>> ShareOut(std::shared_ptr<PredictCall> call) {
   std::vector<Group> groups;
   for (size_t i = 0; i < call->items().size(); ++i) {
-    const int64_t bucket = BucketId(call->items()[i].placement.bucket);
+    const int64_t bucket = BucketId(call->items()[i].placement);
     const auto same = [bucket](const Group& group) { return group.bucket == bucket; };
     auto found = std::find_if(groups.begin(), groups.end(), same);
     if (found == groups.end()) found = groups.insert(groups.end(), Group{bucket, {}});

@@ -24,6 +24,9 @@ class CallShare final : public BatchTask {
   // The i-th of its own, of which there are size().
   const Item& item(int64_t i) const { return call_->items()[items_[i]]; }
 
+  // So much of its i-th item is done, from 0 to 1. False if nobody wants the answer any more.
+  bool Advance(int64_t i, double done) const { return call_->Advance(items_[i], done); }
+
   // Each share is ended by one of these, once.
   void Answer(std::vector<models::TaskResult> results, const ForwardPass& pass);
   void FailComputed(absl::Status why);

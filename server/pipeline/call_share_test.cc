@@ -27,6 +27,8 @@ struct Outcome {
   absl::Status status() const { return last.value().status(); }
 };
 
+models::Placement Bucket(models::Size size, int64_t depth = 1) { return {size, size, size, depth, depth}; }
+
 class CallShareTest : public ::testing::Test {
  protected:
   // A call with an item for each of `sides`, which are its buckets.
@@ -95,13 +97,16 @@ TEST_F(CallShareTest, OneShareForEachBucket) {
   EXPECT_EQ(shares[0]->size(), 3);
   EXPECT_EQ(shares[1]->size(), 2);
   EXPECT_EQ(shares[2]->size(), 1);
-  EXPECT_EQ(shares[0]->bucket(), BucketId({64, 64}));
+  EXPECT_EQ(shares[0]->bucket(), BucketId(Bucket({64, 64})));
   EXPECT_NE(shares[0]->bucket(), shares[1]->bucket());
   EXPECT_EQ(&AsShare(shares[1]).item(1), &call->items()[4]);
   EXPECT_EQ(shares[2]->deadline(), call->request().deadline);
 }
 
-TEST_F(CallShareTest, BucketsOfOneAreaAreTwo) { EXPECT_NE(BucketId({32, 64}), BucketId({64, 32})); }
+TEST_F(CallShareTest, BucketsOfOneAreaAreTwo) {
+  EXPECT_NE(BucketId(Bucket({32, 64})), BucketId(Bucket({64, 32})));
+  EXPECT_NE(BucketId(Bucket({32, 64}, 2)), BucketId(Bucket({32, 64}, 3)));
+}
 
 TEST_F(CallShareTest, LastShareAnswersInTheRequestsOrder) {
   auto shares = ShareOut(Call({64, 32, 64}, outcome_));

@@ -46,9 +46,28 @@ at::Tensor Gather(const Items& items, const std::vector<int64_t>& shape) {
 
 // How much of its bucket is not picture.
 double PaddingOf(const models::Placement& placement) {
-  const auto area = [](models::Size size) { return static_cast<double>(size.height * size.width); };
-  return 1 - area(placement.scaled) / area(placement.bucket);
+  const auto room = [](models::Size size, int64_t depth) {
+    return static_cast<double>(size.height * size.width * depth);
+  };
+  return 1 - room(placement.scaled, placement.sent_depth) / room(placement.bucket, placement.depth);
 }
+
+// Of the items as they lie in memory; a clip's frames follow each other.
+std::vector<int64_t> ShapeOf(const models::ImageInput& input, const models::Placement& placement,
+                             size_t count) {
+  std::vector<int64_t> shape = {static_cast<int64_t>(count)};
+  if (input.medium == models::Medium::kClip) shape.push_back(placement.depth);
+  shape.push_back(input.channels());
+  if (input.medium == models::Medium::kVolume) shape.push_back(placement.depth);
+  shape.insert(shape.end(), {placement.bucket.height, placement.bucket.width});
+  return shape;
+}
+
+// Each item's share, and which of the share's it is.
+struct Owner {
+  CallShare* share = nullptr;
+  int64_t index = 0;
+};
 
 void AnswerEach(Shares shares, std::vector<models::TaskResult> results, const ForwardPass& pass) {
   auto next = std::make_move_iterator(results.begin());
@@ -60,17 +79,23 @@ void AnswerEach(Shares shares, std::vector<models::TaskResult> results, const Fo
   }
 }
 
-void Compute(const models::Model& model, Shares shares, Clock* clock, ModelMetrics* metrics) {
+void Compute(const models::Model& model, Shares shares, Clock* clock, ModelMetrics* metrics,
+             const std::function<void()>& advanced) {
   Items items;
   std::vector<models::Placement> placements;
+  std::vector<Owner> owners;
   for (const auto& share : shares) {
     for (int64_t i = 0; i < share->size(); ++i) {
       items.push_back(share->item(i).pixels);
       placements.push_back(share->item(i).placement);
+      owners.push_back({share.get(), i});
     }
   }
   const absl::Time started = clock->Now();
-  auto results = Forward(model, items, placements);
+  auto results = Forward(model, items, placements, [&](size_t item, double done) {
+    advanced();
+    return owners.at(item).share->Advance(owners[item].index, done);
+  });
   const absl::Time ended = clock->Now();
   if (results.ok()) {
     const auto size = static_cast<int64_t>(items.size());
@@ -83,7 +108,7 @@ void Compute(const models::Model& model, Shares shares, Clock* clock, ModelMetri
     for (auto& share : shares) {
       Shares alone;
       alone.push_back(std::move(share));
-      Compute(model, std::move(alone), clock, metrics);
+      Compute(model, std::move(alone), clock, metrics, advanced);
     }
   }
 }
@@ -92,15 +117,16 @@ void Compute(const models::Model& model, Shares shares, Clock* clock, ModelMetri
 
 void UseThreads(int threads) { at::set_num_threads(threads); }
 
-absl::StatusOr<std::vector<models::TaskResult>> Forward(const models::Model& model,
-                                                        const std::vector<absl::Span<const float>>& items,
-                                                        std::vector<models::Placement> placements) {
+absl::StatusOr<std::vector<models::TaskResult>> Forward(
+    const models::Model& model, const std::vector<absl::Span<const float>>& items,
+    std::vector<models::Placement> placements, std::function<bool(size_t item, double done)> progress) {
   const size_t count = items.size();
-  const models::Size bucket = placements[0].bucket;
-  const int64_t channels = model.description().input.channels();
+  const models::ImageInput& input = model.description().input;
   try {
-    const std::vector<int64_t> shape = {static_cast<int64_t>(count), channels, bucket.height, bucket.width};
-    auto results = model.Run({.pixels = Gather(items, shape), .placements = std::move(placements)});
+    at::Tensor pixels = Gather(items, ShapeOf(input, placements[0], count));
+    if (input.medium == models::Medium::kClip) pixels = pixels.transpose(1, 2);
+    auto results = model.Run(
+        {.pixels = std::move(pixels), .placements = std::move(placements), .progress = std::move(progress)});
     if (results.size() != count)
       return absl::InternalError("the model did not return one result per picture");
     return results;
@@ -114,10 +140,10 @@ absl::StatusOr<std::vector<models::TaskResult>> Forward(const models::Model& mod
 }
 
 void ComputeBatch(const models::Model& model, std::vector<std::unique_ptr<BatchTask>> batch, Clock* clock,
-                  ModelMetrics* metrics) {
+                  ModelMetrics* metrics, const std::function<void()>& advanced) {
   Shares shares;
   for (auto& task : batch) shares.emplace_back(static_cast<CallShare*>(task.release()));
-  if (!shares.empty()) Compute(model, std::move(shares), clock, metrics);
+  if (!shares.empty()) Compute(model, std::move(shares), clock, metrics, advanced);
 }
 
 }  // namespace saccade::server

@@ -1,6 +1,7 @@
 // The forward pass of a batch: where calls become tensors and exceptions become answers.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -19,13 +20,16 @@ void UseThreads(int threads);
 // Runs `model` over normalised items of one bucket, each with its placement. Items that lie one after the
 // other are not copied. Throws nothing: what the model throws is INTERNAL, or RESOURCE_EXHAUSTED for memory.
 // REQUIRES: at least one.
-absl::StatusOr<std::vector<models::TaskResult>> Forward(const models::Model& model,
-                                                        const std::vector<absl::Span<const float>>& items,
-                                                        std::vector<models::Placement> placements);
+// `progress` as models::Batch has it.
+absl::StatusOr<std::vector<models::TaskResult>> Forward(
+    const models::Model& model, const std::vector<absl::Span<const float>>& items,
+    std::vector<models::Placement> placements,
+    std::function<bool(size_t item, double done)> progress = nullptr);
 
 // Ends every share of the batch. If the pass fails, each member is computed alone, so that a bad one fails
-// alone. REQUIRES: every task is a CallShare, all of one bucket.
+// alone. `advanced` is called whenever a long pass has come further. REQUIRES: every task is a CallShare, all
+// of one bucket.
 void ComputeBatch(const models::Model& model, std::vector<std::unique_ptr<BatchTask>> batch, Clock* clock,
-                  ModelMetrics* metrics);
+                  ModelMetrics* metrics, const std::function<void()>& advanced);
 
 }  // namespace saccade::server

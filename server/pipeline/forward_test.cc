@@ -34,6 +34,9 @@ class EchoModel final : public models::Model {
 
   std::vector<models::TaskResult> Run(const models::Batch& batch) const override {
     ++passes;
+    if (batch.progress) {
+      for (size_t i = 0; i < batch.placements.size(); ++i) wanted.push_back(batch.progress(i, 0.5));
+    }
     last_data = batch.pixels.const_data_ptr<float>();
     last_placements = batch.placements;
     std::vector<models::TaskResult> results;
@@ -50,6 +53,7 @@ class EchoModel final : public models::Model {
   }
 
   mutable int passes = 0;
+  mutable std::vector<bool> wanted;
   mutable const float* last_data = nullptr;
   mutable std::vector<models::Placement> last_placements;
 
@@ -61,11 +65,14 @@ class ForwardTest : public testing::Test {
  protected:
   // A share of a request of as many pictures as there are values, which lie one after the other.
   std::unique_ptr<BatchTask> Share(const std::vector<float>& values,
-                                   std::optional<absl::StatusOr<Response>>* outcome) {
+                                   std::optional<absl::StatusOr<Response>>* outcome,
+                                   std::shared_ptr<Cancellation> cancellation = nullptr) {
     auto pixels = std::make_shared<std::vector<float>>();
     for (const float value : values) pixels->insert(pixels->end(), 6, value);
     Request request;
     request.arrival = absl::Now();
+    request.cancellation = std::move(cancellation);
+    request.progress = [this](double done) { told_.push_back(done); };
     const std::string_view bytes(reinterpret_cast<const char*>(pixels->data()),
                                  pixels->size() * sizeof(float));
     request.input = TensorInput{.shape = {static_cast<int64_t>(values.size()), 3, 1, 2},
@@ -84,13 +91,15 @@ class ForwardTest : public testing::Test {
   }
 
   void Compute(std::vector<std::unique_ptr<BatchTask>> batch) {
-    ComputeBatch(model_, std::move(batch), Clock::Real(), model_metrics_.get());
+    ComputeBatch(model_, std::move(batch), Clock::Real(), model_metrics_.get(), [this] { ++advances_; });
   }
 
   static float Logit(const std::optional<absl::StatusOr<Response>>& outcome, size_t picture) {
     return std::get<models::Classification>(outcome->value().results.at(picture)).logits.at(0);
   }
 
+  int advances_ = 0;
+  std::vector<double> told_;
   Metrics metrics_{"test"};
   std::unique_ptr<ModelMetrics> model_metrics_ = metrics_.ForModel("m", 1, "classification");
   EchoModel model_;
@@ -154,6 +163,22 @@ TEST_F(ForwardTest, PlacementsAndPaddingGoWithThePictures) {
   const std::string text = metrics_.Exposition();
   EXPECT_THAT(text, HasSubstr("saccade_padding_ratio_sum{model=\"m\",version=\"1\"} 1.5"));
   EXPECT_THAT(text, HasSubstr("saccade_padding_ratio_count{model=\"m\",version=\"1\"} 3"));
+}
+
+TEST_F(ForwardTest, ProgressReachesEachRequestUntilItIsCancelled) {
+  std::optional<absl::StatusOr<Response>> one, two;
+  const auto cancellation = std::make_shared<Cancellation>();
+  std::vector<std::unique_ptr<BatchTask>> batch;
+  batch.push_back(Share({1, 2}, &one));
+  batch.push_back(Share({7}, &two, cancellation));
+  cancellation->Cancel();
+  Compute(std::move(batch));
+  EXPECT_EQ(advances_, 3);
+  EXPECT_EQ(told_, (std::vector<double>{0.25, 0.75, 0.5}));
+  EXPECT_EQ(model_.wanted, (std::vector<bool>{true, true, false}));
+  EXPECT_TRUE(one->ok());
+  // What gave up because it was told to is no failure of the model.
+  EXPECT_EQ(two->status().code(), absl::StatusCode::kCancelled);
 }
 
 TEST_F(ForwardTest, DroppedShareIsStillAnswered) {

@@ -221,6 +221,97 @@ TEST_F(NetworkInputTest, CroppingModelsTakeTheirOwnSizeAlone) {
   EXPECT_EQ(call->items()[0].placement, (models::Placement{{4, 4}, {4, 4}, {4, 4}}));
 }
 
+models::ImageInput Clips(int64_t side) {
+  models::ImageInput input = Crop(side);
+  input.medium = models::Medium::kClip;
+  input.short_side = side;
+  input.clip = {.most_frames = 6, .frame_multiple = 4, .frames_per_second = 25};
+  input.mean = {0, 0, 0};
+  input.std = {1 / 255.0F, 1 / 255.0F, 1 / 255.0F};
+  return input;
+}
+
+TEST_F(NetworkInputTest, FramesFollowEachOtherAndAreFilledUp) {
+  const auto call = Call(std::vector<Picture>{Flat(2, 2, 1), Flat(2, 2, 2), Flat(2, 2, 3)}, /*views=*/3);
+  ASSERT_TRUE(CheckInput(call->request(), "x", Clips(2)).ok());
+  const absl::Status made = Make(*call, Clips(2));
+  ASSERT_TRUE(made.ok()) << made;
+  ASSERT_EQ(call->items().size(), 1u);
+  const Item& item = call->items()[0];
+  EXPECT_EQ(item.placement, (models::Placement{{2, 2}, {2, 2}, {2, 2}, 3, 4}));
+  ASSERT_EQ(item.pixels.size(), 4u * 12);
+  for (size_t i = 0; i < item.pixels.size(); ++i)
+    EXPECT_FLOAT_EQ(item.pixels[i], i < 36 ? static_cast<float>(1 + i / 12) : 0.0F);
+  // The room for four frames of 2 x 2, and one that is decoded.
+  EXPECT_EQ(admission_->inflight().pixels, 4 * 4 * 4 + 4);
+}
+
+TEST_F(NetworkInputTest, ClipsAreBoundedAndOfOneSize) {
+  const std::vector<Picture> seven(7, Flat(2, 2, 1));
+  EXPECT_THAT(Refusal(seven, Clips(2), 7), HasSubstr("7 frames; the model sees at most 6"));
+  EXPECT_THAT(Refusal(std::vector<Picture>{Flat(2, 2, 1), Flat(3, 2, 1)}, Clips(2), 2),
+              AllOf(HasSubstr("frame 1: it is 3 x 2"), HasSubstr("frame 0 2 x 2")));
+  EXPECT_THAT(Refusal(std::vector<Picture>{EncodedPicture{.data = Shared("mpeg")}}, Clips(2)),
+              HasSubstr("not a video that can be read"));
+  EXPECT_THAT(Refusal(std::vector<Picture>{RawVolume{}}, Clips(2)), HasSubstr("takes clips"));
+}
+
+TEST_F(NetworkInputTest, TensorsOfClipsAreFilledUp) {
+  const auto call = Call(Tensor({1, 3, 3, 2, 2}));
+  ASSERT_TRUE(CheckInput(call->request(), "x", Clips(2)).ok());
+  EXPECT_FALSE(IsReady(call->request(), Clips(2)));
+  ASSERT_TRUE(Make(*call, Clips(2)).ok());
+  const Item& item = call->items()[0];
+  EXPECT_EQ(item.placement.sent_depth, 3);
+  EXPECT_EQ(item.placement.depth, 4);
+  ASSERT_EQ(item.pixels.size(), 48u);
+  EXPECT_EQ(item.pixels[35], 35);
+  EXPECT_EQ(item.pixels[36], 0);
+  EXPECT_THAT(Refusal(Tensor({1, 7, 3, 2, 2}), Clips(2)), HasSubstr("expected [n,frames,3,2,2] with 1 to 6"));
+  EXPECT_TRUE(IsReady(Call(Tensor({2, 4, 3, 2, 2}))->request(), Clips(2)));
+}
+
+models::ImageInput Volumes() {
+  models::ImageInput input;
+  input.medium = models::Medium::kVolume;
+  input.fit = models::Fit::kKeepRatio;
+  input.short_side = 0;
+  input.volume = {.most_voxels = 24, .depth = 4};
+  return input;
+}
+
+RawVolume Voxels(int depth, int height, int width) {
+  std::string bytes(size_t{2} * depth * height * width, '\0');
+  for (size_t i = 0; i < bytes.size(); i += 2) bytes[i] = static_cast<char>(i / 2);
+  return {.depth = depth,
+          .height = height,
+          .width = width,
+          .type = VoxelType::kUint16,
+          .data = Shared(std::move(bytes))};
+}
+
+TEST_F(NetworkInputTest, VoxelsBecomeFloats) {
+  const auto call = Call(std::vector<Picture>{Voxels(2, 3, 4)});
+  ASSERT_TRUE(CheckInput(call->request(), "x", Volumes()).ok());
+  const absl::Status made = Make(*call, Volumes());
+  ASSERT_TRUE(made.ok()) << made;
+  const Item& item = call->items()[0];
+  EXPECT_EQ(item.placement, models::PlaceVolume({3, 4}, 2));
+  ASSERT_EQ(item.pixels.size(), 24u);
+  for (size_t i = 0; i < 24; ++i) EXPECT_EQ(item.pixels[i], static_cast<float>(i));
+  EXPECT_EQ(admission_->inflight().pixels, 64) << "four bytes each for input and answer, in threes";
+}
+
+TEST_F(NetworkInputTest, VolumesAreBounded) {
+  EXPECT_THAT(Refusal(std::vector<Picture>{Voxels(5, 3, 4)}, Volumes()),
+              AllOf(HasSubstr("5 x 3 x 4"), HasSubstr("at most 24"), HasSubstr("most_voxels")));
+  EXPECT_THAT(Refusal(std::vector<Picture>{Flat(2, 2, 1)}, Volumes()), HasSubstr("takes volumes"));
+  EXPECT_THAT(Refusal(std::vector<Picture>{Voxels(1, 1, 1)}, KeepRatio()), HasSubstr("takes one picture"));
+  EXPECT_THAT(Refusal(Tensor({1, 1, 5, 3, 4}), Volumes()), HasSubstr("at most 24"));
+  EXPECT_THAT(Refusal(Tensor({1, 2, 3, 4}), Volumes()), HasSubstr("expected [n,1,d,h,w]"));
+  EXPECT_TRUE(IsReady(Call(Tensor({1, 1, 2, 3, 4}))->request(), Volumes()));
+}
+
 TEST_F(NetworkInputTest, CancelledCallIsNotDecoded) {
   const auto call = Call(std::vector<Picture>{Flat(4, 4, 1)});
   cancellation_->Cancel();

@@ -8,33 +8,77 @@
 #include "server/pipeline/network_input.h"
 
 namespace saccade::server {
+namespace {
 
-void Pipeline::Predict(Request request, PredictDone done) {
+const char* ItemsName(const models::ImageInput& input) {
+  switch (input.medium) {
+    case models::Medium::kClip:
+      return " clips";
+    case models::Medium::kVolume:
+      return " volumes";
+    case models::Medium::kPictures:
+      break;
+  }
+  return input.views == 2 ? " stereo pairs" : " pictures";
+}
+
+}  // namespace
+
+absl::StatusOr<std::shared_ptr<ServedModel>> Pipeline::Find(const Request& request) {
   auto found = rooms_.catalog->FindReady(request.model, request.version);
+  if (!found.ok()) rooms_.metrics->RecordUnknownModel(request.protocol, found.status().code());
+  return found;
+}
+
+absl::StatusOr<std::shared_ptr<Admission::Ticket>> Pipeline::AdmitBytes(int64_t bytes,
+                                                                        ShedReason& exhausted) {
+  auto ticket = rooms_.admission->Admit(bytes);
+  if (ticket.ok()) return std::make_shared<Admission::Ticket>(*std::move(ticket));
+  const bool by_bytes = absl::StrContains(ticket.status().message(), "--max-inflight-bytes");
+  exhausted = by_bytes ? ShedReason::kBytes : ShedReason::kRequests;
+  return ticket.status();
+}
+
+absl::StatusOr<std::shared_ptr<Admission::Ticket>> Pipeline::Admit(const Request& request, int64_t bytes) {
+  auto model = Find(request);
+  if (!model.ok()) return model.status();
+  // Refused like any call, but for its input.
+  PredictCall call(request, [](absl::StatusOr<Response>) {}, ServerOf(**model));
+  ShedReason exhausted = ShedReason::kQueueFull;
+  absl::Status status = request.accepts ? request.accepts((*model)->description()) : absl::OkStatus();
+  if (status.ok()) status = CheckAlive(call.traits(), rooms_.clock->Now());
+  if (status.ok()) {
+    auto ticket = AdmitBytes(bytes, exhausted);
+    if (ticket.ok()) return ticket;
+    status = ticket.status();
+  }
+  call.Refuse(status, exhausted);
+  return status;
+}
+
+void Pipeline::Predict(Request request, PredictDone done, std::shared_ptr<Admission::Ticket> ticket) {
+  auto found = Find(request);
   if (!found.ok()) {
-    rooms_.metrics->RecordUnknownModel(request.protocol, found.status().code());
     std::move(done)(found.status());
     return;
   }
   const std::shared_ptr<ServedModel> model = *std::move(found);
   const int64_t bytes = request.bytes();
-  auto call = std::make_shared<PredictCall>(std::move(request), std::move(done),
-                                            PredictCall::Server{.version = model->version(),
-                                                                .description = &model->description(),
-                                                                .metrics = model->metrics(),
-                                                                .all_metrics = rooms_.metrics,
-                                                                .clock = rooms_.clock});
+  auto call = std::make_shared<PredictCall>(std::move(request), std::move(done), ServerOf(*model));
   if (absl::Status status = Check(*call, *model); !status.ok()) {
     call->Refuse(status, ShedReason::kQueueFull);
     return;
   }
-  auto ticket = rooms_.admission->Admit(bytes);
-  if (!ticket.ok()) {
-    const bool by_bytes = absl::StrContains(ticket.status().message(), "--max-inflight-bytes");
-    call->Refuse(ticket.status(), by_bytes ? ShedReason::kBytes : ShedReason::kRequests);
-    return;
+  if (ticket == nullptr) {
+    ShedReason exhausted = ShedReason::kQueueFull;
+    auto admitted = AdmitBytes(bytes, exhausted);
+    if (!admitted.ok()) {
+      call->Refuse(admitted.status(), exhausted);
+      return;
+    }
+    ticket = *std::move(admitted);
   }
-  call->ticket() = *std::move(ticket);
+  call->UseTicket(std::move(ticket));
   if (IsReady(call->request(), model->description().input)) {
     Prepare(*model, std::move(call));
     return;
@@ -42,6 +86,14 @@ void Pipeline::Predict(Request request, PredictDone done) {
   absl::Status scheduled =
       rooms_.decode_pool->Schedule([this, model, call]() mutable { Prepare(*model, std::move(call)); });
   if (!scheduled.ok()) call->Refuse(scheduled, ShedReason::kQueueFull);
+}
+
+PredictCall::Server Pipeline::ServerOf(const ServedModel& model) const {
+  return {.version = model.version(),
+          .description = &model.description(),
+          .metrics = model.metrics(),
+          .all_metrics = rooms_.metrics,
+          .clock = rooms_.clock};
 }
 
 // What can be known before the request costs anything.
@@ -54,9 +106,9 @@ absl::Status Pipeline::Check(const PredictCall& call, const ServedModel& model) 
   }
   const int64_t size = request.size();
   if (size < 1 || size > model.max_batch_size()) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "the request holds ", size, request.views == 1 ? " pictures" : " stereo pairs", "; model '",
-        model.name(), "' takes 1 to ", model.max_batch_size(), " (its max_batch_size)"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("the request holds ", size, ItemsName(model.description().input), "; model '",
+                     model.name(), "' takes 1 to ", model.max_batch_size(), " (its max_batch_size)"));
   }
   return CheckAlive(call.traits(), rooms_.clock->Now());
 }

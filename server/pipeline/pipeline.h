@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <string_view>
+#include <utility>
 
 #include "server/admission/admission.h"
 #include "server/core/clock.h"
@@ -32,7 +33,13 @@ class Pipeline {
 
   // Never blocks. `done` is called exactly once: on this thread if the request is refused at once, else on a
   // thread of the decode pool or of an instance. Whatever `request` points into must live until then.
-  void Predict(Request request, PredictDone done);
+  void Predict(Request request, PredictDone done) { Predict(std::move(request), std::move(done), nullptr); }
+  // The same for a request that was admitted before it was there; the call holds the ticket as well.
+  void Predict(Request request, PredictDone done, std::shared_ptr<Admission::Ticket> ticket);
+
+  // Whether a request whose input, of so many bytes, is still to come will be taken: its model is ready,
+  // accepts it, and there is room, which the ticket holds. What is refused is counted.
+  absl::StatusOr<std::shared_ptr<Admission::Ticket>> Admit(const Request& request, int64_t bytes);
 
   // Counts a request that its protocol could not read.
   void CountMalformed(std::string_view protocol, absl::StatusCode code) {
@@ -43,6 +50,9 @@ class Pipeline {
   void RefreshGauges();
 
  private:
+  absl::StatusOr<std::shared_ptr<ServedModel>> Find(const Request& request);
+  absl::StatusOr<std::shared_ptr<Admission::Ticket>> AdmitBytes(int64_t bytes, ShedReason& exhausted);
+  PredictCall::Server ServerOf(const ServedModel& model) const;
   absl::Status Check(const PredictCall& call, const ServedModel& model) const;
   void Prepare(ServedModel& model, std::shared_ptr<PredictCall> call);
 

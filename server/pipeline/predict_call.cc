@@ -45,11 +45,20 @@ void PredictCall::ExpectShares(int count) {
   results_.resize(items_.size());
 }
 
+bool PredictCall::Advance(size_t item, double done) const {
+  if (request_.progress) {
+    request_.progress((static_cast<double>(item) + done) / static_cast<double>(request_.size()));
+  }
+  return CheckAlive(traits(), server_.clock->Now()).ok();
+}
+
 void PredictCall::EndShare(const std::vector<size_t>& items, std::vector<models::TaskResult> results,
                            const ForwardPass& pass) {
   for (const models::TaskResult& result : results) {
     if (const auto* failure = std::get_if<models::Failure>(&result)) {
-      FailShare(absl::InternalError(failure->message), /*computed=*/true);
+      // A model that was told to stop gives up like this too.
+      absl::Status alive = CheckAlive(traits(), server_.clock->Now());
+      FailShare(alive.ok() ? absl::InternalError(failure->message) : std::move(alive), /*computed=*/true);
       return;
     }
   }
@@ -107,7 +116,7 @@ void PredictCall::AnswerShares() {
   response.version = server_.version;
   response.description = server_.description;
   response.results = std::move(results);
-  response.pictures = sizes_;
+  response.sent = sent_;
   response.batch_size = passes.batch_size;
   // The client's own bytes cost no time before they waited.
   const bool worked_on = items_[0].owned != nullptr;
@@ -135,7 +144,7 @@ void PredictCall::Finish(absl::StatusOr<Response> outcome, bool computed, const 
                                   .pictures = request_.size(),
                                   .timings = timings,
                                   .encode = encode,
-                                  .sizes = sizes_});
+                                  .sizes = sent_});
   std::move(done_)(std::move(outcome));
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -57,12 +58,14 @@ class PredictCall {
   BatchTask::Traits traits() const;
 
   // Held until the call is destroyed, so that a drained server is one whose answers are out.
-  Admission::Ticket& ticket() { return ticket_; }
+  Admission::Ticket& ticket() { return *ticket_; }
+  // In its place, one that somebody else holds too.
+  void UseTicket(std::shared_ptr<Admission::Ticket> ticket) { ticket_ = std::move(ticket); }
 
   // In the request's order.
   void AddItem(Item item) { items_.push_back(std::move(item)); }
-  // Of an item's picture, or of its left one; for decoded pictures only.
-  void AddDecoded(PictureSize size) { sizes_.push_back(size); }
+  // Once per item, in the same order, unless they came as a tensor.
+  void AddSent(const SentItem& sent) { sent_.push_back(sent); }
   const std::vector<Item>& items() const { return items_; }
   // The end of decoding, or of a tensor's checks: from here on the call waits for an instance.
   void MarkPrepared() { prepared_ = server_.clock->Now(); }
@@ -75,6 +78,9 @@ class PredictCall {
   // all, or with the first failure. From the first failure on, those that still wait are cancelled. Called
   // once.
   void ExpectShares(int count);
+
+  // Thread-safe. Passes on that so much of an item is done. False if the call was cancelled or is late.
+  bool Advance(size_t item, double done) const;
 
   // Thread-safe; each share ends once, by one of these. `items` are the indices of what `results` are for.
   // One failed picture fails its whole request, and no other.
@@ -96,9 +102,9 @@ class PredictCall {
   const Request request_;
   const Server server_;
   PredictDone done_;
-  Admission::Ticket ticket_;
+  std::shared_ptr<Admission::Ticket> ticket_ = std::make_shared<Admission::Ticket>();
   std::vector<Item> items_;
-  std::vector<PictureSize> sizes_;
+  std::vector<SentItem> sent_;
   absl::Time prepared_ = absl::InfinitePast();
   bool finished_ = false;
 

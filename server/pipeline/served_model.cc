@@ -105,9 +105,13 @@ void ServedModel::RunInstance(int index) {
   while (true) {
     std::vector<std::unique_ptr<BatchTask>> batch = batcher_->Take();
     if (batch.empty()) return;
-    busy_since_[index].store(absl::ToUnixNanos(clock_->Now()), std::memory_order_relaxed);
+    // A pass that comes further does not hang, however long it takes.
+    const auto advanced = [this, index] {
+      busy_since_[index].store(absl::ToUnixNanos(clock_->Now()), std::memory_order_relaxed);
+    };
+    advanced();
     DropDead(batch, clock_->Now());
-    ComputeBatch(*model_, std::move(batch), clock_, metrics_.get());
+    ComputeBatch(*model_, std::move(batch), clock_, metrics_.get(), advanced);
     busy_since_[index].store(0, std::memory_order_relaxed);
   }
 }

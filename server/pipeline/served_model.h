@@ -74,7 +74,8 @@ class ServedModel {
   // As Batcher::Submit.
   absl::Status Submit(std::unique_ptr<BatchTask>& share);
 
-  // How long the longest forward pass has been running; zero if none runs.
+  // How long the longest forward pass has been running, or has told nothing of its progress; zero if none
+  // runs.
   absl::Duration BusyFor() const;
 
   // Takes nothing more, computes what is queued, joins the instances. Idempotent.
@@ -95,7 +96,8 @@ class ServedModel {
   std::unique_ptr<models::Model> model_;
   std::unique_ptr<ModelMetrics> metrics_;
   std::unique_ptr<Batcher> batcher_;
-  // When each instance's forward pass began, in nanoseconds since the epoch; 0 while idle.
+  // When each instance's forward pass began or last told of progress, in nanoseconds since the epoch; 0 while
+  // idle.
   std::unique_ptr<std::atomic<int64_t>[]> busy_since_;
 
   mutable absl::Mutex mutex_;

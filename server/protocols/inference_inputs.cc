@@ -16,7 +16,7 @@ namespace {
 
 constexpr absl::string_view kInput = "image";
 constexpr int64_t kMaxElements = int64_t{1} << 40;
-constexpr int64_t kMaxViews = 2;
+constexpr int64_t kMaxViews = 65535;
 
 using InputTensor = inference::ModelInferRequest::InferInputTensor;
 
@@ -104,9 +104,11 @@ absl::StatusOr<InferencePictures> FromBytes(const InputTensor& tensor, const std
   const int rank = tensor.shape_size();
   const int64_t views = rank == 2 ? tensor.shape(1) : 1;
   if ((rank != 1 && rank != 2) || views < 1 || views > kMaxViews) {
-    return InvalidInput(absl::StrCat("the shape of BYTES is [", absl::StrJoin(tensor.shape(), ","),
-                                     "], expected [n] or [n,1], one encoded picture an element, or [n,2], "
-                                     "the left and right pictures of stereo pairs"));
+    return InvalidInput(
+        absl::StrCat("the shape of BYTES is [", absl::StrJoin(tensor.shape(), ","),
+                     "], expected [n] or [n,1], one encoded picture, video or TIFF an element, "
+                     "[n,2], the left and right pictures of stereo pairs, or [n,frames], the "
+                     "frames of clips"));
   }
   auto elements = BytesElements(tensor, raw);
   if (!elements.ok()) return elements.status();
@@ -145,6 +147,12 @@ void DescribeInput(const models::ImageInput& input,
                    inference::ModelMetadataResponse::TensorMetadata* message) {
   message->set_name(std::string(kInput));
   message->add_shape(-1);
+  if (input.medium != models::Medium::kPictures) {
+    message->set_datatype("BYTES");
+    // A video or a TIFF an element, or a clip's frames.
+    message->add_shape(input.medium == models::Medium::kClip ? -1 : 1);
+    return;
+  }
   if (input.fit == models::Fit::kKeepRatio) {
     message->set_datatype("BYTES");
     message->add_shape(input.views);

@@ -1,7 +1,7 @@
 // The pictures in an Open Inference Protocol request.
 //
-// Every model has one input, 'image': BYTES [n] or [n,1], one encoded picture an element, or [n,2], stereo
-// pairs; or FP32 [n,3,height,width], 6 channels for pairs, scaled and normalised as the network wants it.
+// Every model has one input, 'image': BYTES [n] or [n,1], one encoded picture, video or TIFF an element;
+// [n,2], stereo pairs; [n,frames], clips. Or FP32, as TensorInput says (server/core/request.h).
 #pragma once
 
 #include "absl/status/statusor.h"

@@ -46,6 +46,13 @@ std::vector<Output> OutputsOf(const models::Description& model) {
               {"areas", "INT64", {-1, model.classes}, Always<Areas>}};
     case models::Task::kStereo:
       return {{"disparity", "FP32", {-1, -1, -1}, DisparityMaps}};
+    case models::Task::kActions:
+      return {{"num_actions", "INT64", {-1}, Always<ActionCounts>},
+              {"segments", "FP32", {-1, -1, 2}, Always<ActionSegments>},
+              {"scores", "FP32", {-1, -1}, Always<ActionScores>},
+              {"labels", "INT64", {-1, -1}, Always<ActionLabels>}};
+    case models::Task::kRestoration:
+      return {{"restored", "FP32", {-1, -1, -1, -1}, RestoredVolumes}};
   }
   return {};
 }

@@ -165,5 +165,35 @@ TEST_F(InferenceOutputsTest, TooLargeAnAnswerIsAnError) {
   EXPECT_EQ(CheckSize(message_, size - 1).code(), absl::StatusCode::kResourceExhausted);
 }
 
+TEST_F(InferenceOutputsTest, ActionsArePaddedAndInSeconds) {
+  model_.task = models::Task::kActions;
+  model_.input.clip.frames_per_second = 25;
+  response_.results = {models::Actions{.items = {}},
+                       models::Actions{.items = {{.start = 5, .end = 10, .score = 0.5F, .label = 3}}}};
+  response_.sent = {{.frames_per_second = 25}, {.frames_per_second = 10}};
+  Answer();
+  EXPECT_THAT(Names(), ElementsAre("num_actions", "segments", "scores", "labels"));
+  EXPECT_THAT(Values<int64_t>(0), ElementsAre(0, 1));
+  EXPECT_THAT(message_.outputs(1).shape(), ElementsAre(2, 1, 2));
+  EXPECT_THAT(Values<float>(1), ElementsAre(0, 0, 0.5F, 1));
+  EXPECT_THAT(Values<int64_t>(3), ElementsAre(0, 3));
+  // A tensor's frames are as many a second as the model is used to.
+  response_.sent.clear();
+  Answer();
+  EXPECT_THAT(Values<float>(1), ElementsAre(0, 0, 0.2F, 0.4F));
+}
+
+TEST_F(InferenceOutputsTest, RestoredVolumesHaveOneSize) {
+  model_.task = models::Task::kRestoration;
+  const models::Restoration volume{.depth = 1, .height = 1, .width = 2, .values = {1, 2}};
+  response_.results = {volume, volume};
+  Answer();
+  EXPECT_THAT(Names(), ElementsAre("restored"));
+  EXPECT_THAT(message_.outputs(0).shape(), ElementsAre(2, 1, 1, 2));
+  EXPECT_THAT(Values<float>(0), ElementsAre(1, 2, 1, 2));
+  std::get<models::Restoration>(response_.results[1]).width = 1;
+  EXPECT_THAT(std::string(AddOutputs(response_, request_, &message_).message()), HasSubstr("one size"));
+}
+
 }  // namespace
 }  // namespace saccade::server

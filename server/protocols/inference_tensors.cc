@@ -35,13 +35,23 @@ OutputTensor Rows(const Response& response, std::vector<T> Result::* values) {
   return tensor;
 }
 
-// [n, most, extents...]: what `append` writes of each detection.
-template <typename T, typename AppendOne>
-OutputTensor PerDetection(const Response& response, std::initializer_list<int64_t> extents,
-                          AppendOne append) {
+// [n]: how many items each result has.
+template <typename Result>
+OutputTensor Counts(const Response& response) {
+  OutputTensor tensor{.shape = {static_cast<int64_t>(response.results.size())}, .bytes = {}};
+  for (const models::TaskResult& result : response.results) {
+    const auto count = static_cast<int64_t>(std::get<Result>(result).items.size());
+    Append(&count, 1, tensor.bytes);
+  }
+  return tensor;
+}
+
+// [n, most, extents...]: what `append` writes of each item; it is told which result's it is.
+template <typename Result, typename T, typename AppendOne>
+OutputTensor PerItem(const Response& response, std::initializer_list<int64_t> extents, AppendOne append) {
   size_t most = 0;
   for (const models::TaskResult& result : response.results) {
-    most = std::max(most, std::get<models::Detections>(result).items.size());
+    most = std::max(most, std::get<Result>(result).items.size());
   }
   OutputTensor tensor;
   tensor.shape = {static_cast<int64_t>(response.results.size()), static_cast<int64_t>(most)};
@@ -51,12 +61,28 @@ OutputTensor PerDetection(const Response& response, std::initializer_list<int64_
     item_bytes *= static_cast<size_t>(extent);
   }
   for (size_t i = 0; i < response.results.size(); ++i) {
-    for (const models::Detection& item : std::get<models::Detections>(response.results[i]).items) {
-      append(item, tensor.bytes);
-    }
+    for (const auto& item : std::get<Result>(response.results[i]).items) append(item, i, tensor.bytes);
     tensor.bytes.resize((i + 1) * most * item_bytes, '\0');
   }
   return tensor;
+}
+
+template <typename Result>
+OutputTensor ScoresOf(const Response& response) {
+  return PerItem<Result, float>(
+      response, {}, [](const auto& item, size_t, std::string& bytes) { Append(&item.score, 1, bytes); });
+}
+
+template <typename Result>
+OutputTensor LabelsOf(const Response& response) {
+  return PerItem<Result, int64_t>(
+      response, {}, [](const auto& item, size_t, std::string& bytes) { Append(&item.label, 1, bytes); });
+}
+
+// Of the frames that the network saw; a tensor's are the model's own.
+double FrameRate(const Response& response, size_t item) {
+  if (item < response.sent.size()) return response.sent[item].frames_per_second;
+  return response.description->input.clip.frames_per_second;
 }
 
 // [n, height, width] of maps that all have one size. `advice` is what else the client may do.
@@ -84,37 +110,57 @@ absl::StatusOr<OutputTensor> Maps(const Response& response, std::vector<T> Resul
 
 OutputTensor Logits(const Response& response) { return Rows(response, &models::Classification::logits); }
 
-OutputTensor DetectionCounts(const Response& response) {
-  OutputTensor tensor{.shape = {static_cast<int64_t>(response.results.size())}, .bytes = {}};
-  for (const models::TaskResult& result : response.results) {
-    const auto count = static_cast<int64_t>(std::get<models::Detections>(result).items.size());
-    Append(&count, 1, tensor.bytes);
-  }
-  return tensor;
-}
+OutputTensor DetectionCounts(const Response& response) { return Counts<models::Detections>(response); }
 
 OutputTensor Boxes(const Response& response) {
-  return PerDetection<float>(response, {4}, [](const models::Detection& item, std::string& bytes) {
-    const float box[] = {item.x_min, item.y_min, item.x_max, item.y_max};
-    Append(box, 4, bytes);
-  });
+  return PerItem<models::Detections, float>(
+      response, {4}, [](const models::Detection& item, size_t, std::string& bytes) {
+        const float box[] = {item.x_min, item.y_min, item.x_max, item.y_max};
+        Append(box, 4, bytes);
+      });
 }
 
-OutputTensor Scores(const Response& response) {
-  return PerDetection<float>(
-      response, {}, [](const models::Detection& item, std::string& bytes) { Append(&item.score, 1, bytes); });
-}
+OutputTensor Scores(const Response& response) { return ScoresOf<models::Detections>(response); }
 
-OutputTensor Labels(const Response& response) {
-  return PerDetection<int64_t>(
-      response, {}, [](const models::Detection& item, std::string& bytes) { Append(&item.label, 1, bytes); });
-}
+OutputTensor Labels(const Response& response) { return LabelsOf<models::Detections>(response); }
 
 OutputTensor Masks(const Response& response) {
   const int64_t side = std::get<models::Detections>(response.results.at(0)).mask_side;
-  return PerDetection<float>(response, {side, side}, [](const models::Detection& item, std::string& bytes) {
-    Append(item.mask, bytes);
-  });
+  return PerItem<models::Detections, float>(
+      response, {side, side},
+      [](const models::Detection& item, size_t, std::string& bytes) { Append(item.mask, bytes); });
+}
+
+OutputTensor ActionCounts(const Response& response) { return Counts<models::Actions>(response); }
+
+OutputTensor ActionSegments(const Response& response) {
+  return PerItem<models::Actions, float>(
+      response, {2}, [&](const models::Action& item, size_t clip, std::string& bytes) {
+        const double rate = FrameRate(response, clip);
+        const float segment[] = {static_cast<float>(item.start / rate), static_cast<float>(item.end / rate)};
+        Append(segment, 2, bytes);
+      });
+}
+
+OutputTensor ActionScores(const Response& response) { return ScoresOf<models::Actions>(response); }
+
+OutputTensor ActionLabels(const Response& response) { return LabelsOf<models::Actions>(response); }
+
+absl::StatusOr<OutputTensor> RestoredVolumes(const Response& response) {
+  const auto& first = std::get<models::Restoration>(response.results.at(0));
+  OutputTensor tensor;
+  tensor.shape = {static_cast<int64_t>(response.results.size()), first.depth, first.height, first.width};
+  for (size_t i = 0; i < response.results.size(); ++i) {
+    const auto& volume = std::get<models::Restoration>(response.results[i]);
+    if (volume.depth != first.depth || volume.height != first.height || volume.width != first.width) {
+      return Invalid(kInferenceInput,
+                     absl::StrCat("volume ", i,
+                                  " and volume 0 differ in size, and output 'restored' is one "
+                                  "tensor; send volumes of one size together"));
+    }
+    Append(volume.values, tensor.bytes);
+  }
+  return tensor;
 }
 
 absl::StatusOr<OutputTensor> LabelMaps(const Response& response) {

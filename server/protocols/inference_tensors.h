@@ -32,6 +32,15 @@ OutputTensor Masks(const Response& response);            // FP32 [n, most, side,
 absl::StatusOr<OutputTensor> LabelMaps(const Response& response);      // UINT8 [n, height, width]
 absl::StatusOr<OutputTensor> DisparityMaps(const Response& response);  // FP32 [n, height, width]
 
+// As for detections. Segments are [start, end] in seconds.
+OutputTensor ActionCounts(const Response& response);    // INT64 [n]
+OutputTensor ActionSegments(const Response& response);  // FP32 [n, most, 2]
+OutputTensor ActionScores(const Response& response);    // FP32 [n, most]
+OutputTensor ActionLabels(const Response& response);    // INT64 [n, most]
+
+// INVALID_ARGUMENT if the volumes differ in size.
+absl::StatusOr<OutputTensor> RestoredVolumes(const Response& response);  // FP32 [n, depth, height, width]
+
 OutputTensor Areas(const Response& response);  // INT64 [n, classes]
 
 }  // namespace saccade::server

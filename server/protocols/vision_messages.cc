@@ -6,33 +6,32 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "server/protocols/vision_errors.h"
 #include "server/protocols/vision_options.h"
 #include "server/protocols/vision_results.h"
+#include "server/protocols/vision_volumes.h"
 
 namespace saccade::server {
 namespace {
 
 constexpr int kMaxPriority = 100;
 constexpr size_t kMaxRequestId = 128;
+constexpr double kMaxFrameRate = 1000;
 
-absl::Status Invalid(absl::string_view field, absl::string_view problem) {
-  return absl::InvalidArgumentError(absl::StrCat(field, ": ", problem));
-}
-
-absl::Status CheckFields(const v1::PredictRequest& message) {
-  if (message.model().empty()) return Invalid("model", "is empty; name one of those that ListModels returns");
-  if (message.version() < 0) {
-    return Invalid("version",
-                   absl::StrCat("is ", message.version(), "; expected a version, or 0 for the latest"));
+absl::Status CheckFields(const RequestFields& fields) {
+  if (fields.model.empty())
+    return InvalidField("model", "is empty; name one of those that ListModels returns");
+  if (fields.version < 0) {
+    return InvalidField("version",
+                        absl::StrCat("is ", fields.version, "; expected a version, or 0 for the latest"));
   }
-  if (message.request_id().size() > kMaxRequestId) {
-    return Invalid("request_id",
-                   absl::StrCat("has ", message.request_id().size(), " bytes; at most ", kMaxRequestId));
+  if (fields.request_id.size() > kMaxRequestId) {
+    return InvalidField("request_id",
+                        absl::StrCat("has ", fields.request_id.size(), " bytes; at most ", kMaxRequestId));
   }
-  if (message.priority() < -kMaxPriority || message.priority() > kMaxPriority) {
-    return Invalid("priority", absl::StrCat("is ", message.priority(), "; expected -100 to 100"));
-  }
-  return CheckOptions(message);
+  if (fields.priority < -kMaxPriority || fields.priority > kMaxPriority)
+    return InvalidField("priority", absl::StrCat("is ", fields.priority, "; expected -100 to 100"));
+  return absl::OkStatus();
 }
 
 Picture FromEncoded(const std::string& encoded) {
@@ -42,17 +41,17 @@ Picture FromEncoded(const std::string& encoded) {
 // `field` is what the client calls it.
 absl::StatusOr<Picture> FromRaw(absl::string_view field, const v1::RawPicture& raw) {
   if (raw.width() < 1 || raw.height() < 1) {
-    return Invalid(field,
-                   absl::StrCat("is ", raw.width(), " x ", raw.height(), " pixels; both must be at least 1"));
+    return InvalidField(
+        field, absl::StrCat("is ", raw.width(), " x ", raw.height(), " pixels; both must be at least 1"));
   }
   if (raw.order() != v1::RawPicture::RGB && raw.order() != v1::RawPicture::BGR) {
-    return Invalid(absl::StrCat(field, ".order"), "is neither RGB nor BGR; say which");
+    return InvalidField(absl::StrCat(field, ".order"), "is neither RGB nor BGR; say which");
   }
   const int64_t expected = int64_t{raw.width()} * raw.height() * 3;
   if (static_cast<int64_t>(raw.pixels().size()) != expected) {
-    return Invalid(absl::StrCat(field, ".pixels"),
-                   absl::StrCat("holds ", raw.pixels().size(), " bytes; ", raw.width(), " x ", raw.height(),
-                                " x 3 channels are ", expected));
+    return InvalidField(absl::StrCat(field, ".pixels"),
+                        absl::StrCat("holds ", raw.pixels().size(), " bytes; ", raw.width(), " x ",
+                                     raw.height(), " x 3 channels are ", expected));
   }
   return RawPicture{.width = raw.width(),
                     .height = raw.height(),
@@ -69,39 +68,96 @@ absl::StatusOr<Picture> FromPicture(absl::string_view field, const v1::Picture& 
     case v1::Picture::CONTENT_NOT_SET:
       break;
   }
-  return Invalid(field, "is missing; a stereo pair is two pictures, each 'encoded' or 'raw'");
+  return InvalidField(field, "is missing; set it to a picture, 'encoded' or 'raw'");
 }
 
-// Sets the input, and what it is called.
-absl::Status ReadInput(const v1::PredictRequest& message, Request& request) {
-  std::vector<absl::StatusOr<Picture>> read;
-  switch (message.input_case()) {
-    case v1::PredictRequest::kEncoded:
-      request.input_name = "encoded";
-      read = {FromEncoded(message.encoded())};
-      break;
-    case v1::PredictRequest::kRaw:
-      request.input_name = "raw";
-      read = {FromRaw("raw", message.raw())};
-      break;
-    case v1::PredictRequest::kStereo:
-      request.input_name = "stereo";
-      request.views = 2;
-      read = {FromPicture("stereo.left", message.stereo().left()),
-              FromPicture("stereo.right", message.stereo().right())};
-      break;
-    case v1::PredictRequest::INPUT_NOT_SET:
-      return Invalid("input",
-                     "is missing; set 'encoded' to a whole JPEG, PNG, WebP or BMP file, 'raw' to pixels, or "
-                     "'stereo' to two pictures");
+using Pictures = std::vector<Picture>;
+
+absl::StatusOr<Pictures> FromPair(const v1::StereoPair& pair) {
+  auto left = FromPicture("stereo.left", pair.left());
+  if (!left.ok()) return left.status();
+  auto right = FromPicture("stereo.right", pair.right());
+  if (!right.ok()) return right.status();
+  return Pictures{*std::move(left), *std::move(right)};
+}
+
+absl::StatusOr<Pictures> FromFrames(const v1::Frames& frames) {
+  if (frames.pictures().empty()) return InvalidField("clip.frames.pictures", "is empty; a clip has frames");
+  const double rate = frames.frames_per_second();
+  if (!(rate >= 0 && rate <= kMaxFrameRate)) {
+    return InvalidField("clip.frames.frames_per_second",
+                        absl::StrCat("is ", rate, "; expected 0 to ", kMaxFrameRate));
   }
-  std::vector<Picture> pictures;
-  for (auto& picture : read) {
+  Pictures pictures;
+  for (int i = 0; i < frames.pictures_size(); ++i) {
+    auto picture = FromPicture(absl::StrCat("clip.frames.pictures[", i, "]"), frames.pictures(i));
     if (!picture.ok()) return picture.status();
     pictures.push_back(*std::move(picture));
   }
-  request.input = std::move(pictures);
-  return absl::OkStatus();
+  return pictures;
+}
+
+absl::StatusOr<Pictures> FromClip(const v1::Clip& clip) {
+  switch (clip.content_case()) {
+    case v1::Clip::kVideo:
+      return Pictures{FromEncoded(clip.video())};
+    case v1::Clip::kFrames:
+      return FromFrames(clip.frames());
+    case v1::Clip::CONTENT_NOT_SET:
+      break;
+  }
+  return InvalidField("clip", "is empty; set 'video' to a whole file, or 'frames'");
+}
+
+absl::StatusOr<Pictures> FromVolume(const v1::Volume& volume) {
+  switch (volume.content_case()) {
+    case v1::Volume::kTiff:
+      return Pictures{FromEncoded(volume.tiff())};
+    case v1::Volume::kRaw: {
+      auto raw = FromRawVolume("volume.raw", volume.raw().shape(), volume.raw().voxels());
+      if (!raw.ok()) return raw.status();
+      return Pictures{*std::move(raw)};
+    }
+    case v1::Volume::CONTENT_NOT_SET:
+      break;
+  }
+  return InvalidField("volume", "is empty; set 'tiff' to a whole file, or 'raw'");
+}
+
+absl::StatusOr<Pictures> Single(absl::StatusOr<Picture> picture) {
+  if (!picture.ok()) return picture.status();
+  return Pictures{*std::move(picture)};
+}
+
+// The input's pictures; sets what the input is called and what it is.
+absl::StatusOr<Pictures> ReadInput(const v1::PredictRequest& message, Request& request) {
+  request.medium = models::Medium::kPictures;
+  switch (message.input_case()) {
+    case v1::PredictRequest::kEncoded:
+      request.input_name = "encoded";
+      return Pictures{FromEncoded(message.encoded())};
+    case v1::PredictRequest::kRaw:
+      request.input_name = "raw";
+      return Single(FromRaw("raw", message.raw()));
+    case v1::PredictRequest::kStereo:
+      request.input_name = "stereo";
+      return FromPair(message.stereo());
+    case v1::PredictRequest::kClip:
+      request.input_name = "clip";
+      request.medium = models::Medium::kClip;
+      request.frames_per_second = message.clip().frames().frames_per_second();
+      return FromClip(message.clip());
+    case v1::PredictRequest::kVolume:
+      request.input_name = "volume";
+      request.medium = models::Medium::kVolume;
+      return FromVolume(message.volume());
+    case v1::PredictRequest::INPUT_NOT_SET:
+      break;
+  }
+  return InvalidField(
+      "input",
+      "is missing; set 'encoded' to a whole JPEG, PNG, WebP or BMP file, 'raw' to pixels, "
+      "'stereo' to two pictures, 'clip' to a video or frames, or 'volume' to a TIFF or voxels");
 }
 
 void SetDuration(absl::Duration duration, google::protobuf::Duration* message) {
@@ -111,33 +167,50 @@ void SetDuration(absl::Duration duration, google::protobuf::Duration* message) {
 
 }  // namespace
 
-absl::StatusOr<Request> FromMessage(const v1::PredictRequest& message) {
-  if (absl::Status status = CheckFields(message); !status.ok()) return status;
+absl::StatusOr<Request> FromFields(const RequestFields& fields, std::string_view protocol) {
+  if (absl::Status status = CheckFields(fields); !status.ok()) return status;
   Request request;
-  request.model = message.model();
-  request.version = message.version();
-  request.id = message.request_id();
-  request.priority = message.priority();
-  request.protocol = "grpc";
-  request.accepts = [&message](const models::Description& model) { return CheckOptionsFit(message, model); };
-  if (absl::Status input = ReadInput(message, request); !input.ok()) return input;
+  request.model = std::string(fields.model);
+  request.version = fields.version;
+  request.id = std::string(fields.request_id);
+  request.priority = fields.priority;
+  request.protocol = protocol;
   return request;
 }
 
-absl::Status ToMessage(const Response& response, const v1::PredictRequest& request,
-                       v1::PredictResponse* message) {
+absl::StatusOr<Request> FromMessage(const v1::PredictRequest& message) {
+  auto checked =
+      FromFields({message.model(), message.version(), message.request_id(), message.priority()}, "grpc");
+  if (!checked.ok()) return checked.status();
+  if (absl::Status options = CheckOptions(message); !options.ok()) return options;
+  Request request = *std::move(checked);
+  request.accepts = [&message](const models::Description& model) { return CheckOptionsFit(message, model); };
+  auto pictures = ReadInput(message, request);
+  if (!pictures.ok()) return pictures.status();
+  // All of them are one item.
+  request.views = static_cast<int>(pictures->size());
+  request.input = *std::move(pictures);
+  return request;
+}
+
+void SetFacts(const Response& response, const std::string& request_id, v1::PredictResponse* message) {
   message->set_model(response.model);
   message->set_version(response.version);
-  message->set_request_id(request.request_id());
+  message->set_request_id(request_id);
   message->set_batch_size(static_cast<int32_t>(response.batch_size));
-  message->set_picture_width(response.pictures.at(0).width);
-  message->set_picture_height(response.pictures.at(0).height);
+  message->set_picture_width(response.sent.at(0).width);
+  message->set_picture_height(response.sent.at(0).height);
   v1::Timings* timings = message->mutable_timings();
   SetDuration(response.timings.decode, timings->mutable_decode());
   SetDuration(response.timings.queue, timings->mutable_queue());
   SetDuration(response.timings.infer, timings->mutable_infer());
   SetDuration(response.timings.total, timings->mutable_total());
-  return SetResult(response.results.at(0), *response.description, request, message);
+}
+
+absl::Status ToMessage(const Response& response, const v1::PredictRequest& request,
+                       v1::PredictResponse* message) {
+  SetFacts(response, request.request_id(), message);
+  return SetResult(response, request, message);
 }
 
 void ToMessage(const ModelSnapshot& snapshot, v1::Model* message) {
@@ -167,7 +240,11 @@ void ToMessage(const ModelSnapshot& snapshot, v1::Model* message) {
   message->set_input_height(static_cast<int32_t>(description.input.height));
   message->set_classes(description.classes);
   message->set_views(static_cast<int32_t>(description.input.views));
-  if (description.input.fit == models::Fit::kKeepRatio) {
+  message->set_most_frames(static_cast<int32_t>(description.input.clip.most_frames));
+  message->set_frames_per_second(description.input.clip.frames_per_second);
+  message->set_most_voxels(description.input.volume.most_voxels);
+  const bool sized = description.input.medium != models::Medium::kPictures;
+  if (description.input.fit == models::Fit::kKeepRatio && !sized) {
     message->set_buckets(models::AsText(description.input.buckets));
   }
   for (const std::string& label : description.labels) message->add_labels(label);

@@ -1,6 +1,10 @@
 // The only place that turns saccade.v1 messages into the server's own requests, and its answers back.
 #pragma once
 
+#include <cstdint>
+#include <string>
+#include <string_view>
+
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "saccade/v1/vision.pb.h"
@@ -9,6 +13,17 @@
 
 namespace saccade::server {
 
+// What every request says, whatever its input.
+struct RequestFields {
+  std::string_view model;
+  int64_t version = 0;
+  std::string_view request_id;
+  int priority = 0;
+};
+
+// A request without input. INVALID_ARGUMENT begins with the field's name.
+absl::StatusOr<Request> FromFields(const RequestFields& fields, std::string_view protocol);
+
 // The result points into `message`, which must outlive it. Arrival, deadline and cancellation are the
 // caller's to set. INVALID_ARGUMENT begins with the field's name.
 absl::StatusOr<Request> FromMessage(const v1::PredictRequest& message);
@@ -16,6 +31,9 @@ absl::StatusOr<Request> FromMessage(const v1::PredictRequest& message);
 // The error is that of encoding the result. REQUIRES: FromMessage took `request`.
 absl::Status ToMessage(const Response& response, const v1::PredictRequest& request,
                        v1::PredictResponse* message);
+
+// All of the answer but its result. REQUIRES: the request was no tensor.
+void SetFacts(const Response& response, const std::string& request_id, v1::PredictResponse* message);
 
 void ToMessage(const ModelSnapshot& snapshot, v1::Model* message);
 

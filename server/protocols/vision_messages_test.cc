@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include <limits>
 
 namespace saccade::server {
@@ -101,9 +103,9 @@ TEST(VisionMessagesTest, OptionsMustBeOfTheModelsTask) {
 TEST(VisionMessagesTest, StereoIsTwoPicturesInEitherForm) {
   v1::PredictRequest message = Encoded();
   v1::StereoPair* pair = message.mutable_stereo();
-  ExpectInvalid(message, "stereo.left", "two pictures");
+  ExpectInvalid(message, "stereo.left", "set it to a picture");
   pair->mutable_left()->set_encoded("left");
-  ExpectInvalid(message, "stereo.right", "two pictures");
+  ExpectInvalid(message, "stereo.right", "set it to a picture");
   v1::RawPicture* raw = pair->mutable_right()->mutable_raw();
   raw->set_width(1);
   raw->set_height(1);
@@ -119,6 +121,68 @@ TEST(VisionMessagesTest, StereoIsTwoPicturesInEitherForm) {
   const auto& pictures = std::get<std::vector<Picture>>(request->input);
   EXPECT_EQ(std::get<EncodedPicture>(pictures.at(0)).data.bytes, "left");
   EXPECT_EQ(std::get<RawPicture>(pictures.at(1)).data.bytes.data(), raw->pixels().data());
+}
+
+TEST(VisionMessagesTest, AClipIsAVideoOrFrames) {
+  v1::PredictRequest message = Encoded();
+  v1::Clip* clip = message.mutable_clip();
+  ExpectInvalid(message, "clip", "'video'");
+  clip->set_video("file");
+  auto request = FromMessage(message);
+  ASSERT_TRUE(request.ok()) << request.status();
+  EXPECT_EQ(request->medium, models::Medium::kClip);
+  EXPECT_EQ(request->views, 1);
+  EXPECT_EQ(request->input_name, "clip");
+  v1::Frames* frames = clip->mutable_frames();
+  ExpectInvalid(message, "clip.frames.pictures", "empty");
+  frames->add_pictures()->set_encoded("one");
+  frames->add_pictures();
+  ExpectInvalid(message, "clip.frames.pictures[1]", "set it to a picture");
+  frames->mutable_pictures(1)->set_encoded("three");
+  for (const double rate : {-1.0, 1001.0, std::nan("")}) {
+    frames->set_frames_per_second(rate);
+    ExpectInvalid(message, "clip.frames.frames_per_second", "0 to 1000");
+  }
+  frames->set_frames_per_second(12.5);
+  request = FromMessage(message);
+  ASSERT_TRUE(request.ok()) << request.status();
+  EXPECT_EQ(request->size(), 1);
+  EXPECT_EQ(request->views, 2);
+  EXPECT_EQ(request->bytes(), 8);
+  EXPECT_EQ(request->frames_per_second, 12.5);
+}
+
+TEST(VisionMessagesTest, AVolumeIsATiffOrVoxelsThatFillItsShape) {
+  v1::PredictRequest message = Encoded();
+  v1::Volume* volume = message.mutable_volume();
+  ExpectInvalid(message, "volume", "'tiff'");
+  volume->set_tiff("II*");
+  ASSERT_TRUE(FromMessage(message).ok());
+  EXPECT_EQ(FromMessage(message)->medium, models::Medium::kVolume);
+  v1::RawVolume* raw = volume->mutable_raw();
+  v1::VolumeShape* shape = raw->mutable_shape();
+  shape->set_depth(2);
+  shape->set_height(3);
+  ExpectInvalid(message, "volume.raw.shape", "2 x 3 x 0");
+  shape->set_width(65536);
+  ExpectInvalid(message, "volume.raw.shape", "1 to 65535");
+  shape->set_width(4);
+  ExpectInvalid(message, "volume.raw.shape.type", "UINT16");
+  shape->set_type(v1::VolumeShape::UINT16);
+  raw->set_voxels(std::string(47, '\0'));
+  ExpectInvalid(message, "volume.raw.voxels", "are 48");
+  raw->set_voxels(std::string(48, '\0'));
+  const auto request = FromMessage(message);
+  ASSERT_TRUE(request.ok()) << request.status();
+  EXPECT_EQ(request->bytes(), 48);
+  const auto& read = std::get<RawVolume>(std::get<std::vector<Picture>>(request->input).at(0));
+  EXPECT_EQ(read.depth, 2);
+  EXPECT_EQ(read.height, 3);
+  EXPECT_EQ(read.width, 4);
+  EXPECT_EQ(read.type, VoxelType::kUint16);
+  EXPECT_EQ(read.data.bytes.data(), raw->voxels().data());
+  message.mutable_restoration()->set_type(static_cast<v1::VolumeShape::Type>(9));
+  ExpectInvalid(message, "restoration.type", "expected UINT8");
 }
 
 TEST(VisionMessagesTest, RawPixelsMustFillTheirSize) {
@@ -147,7 +211,7 @@ TEST(VisionMessagesTest, AnswerSaysWhoGaveItAndWhereTheTimeWent) {
   response.version = 7;
   response.description = &model;
   response.results = {models::Classification{.logits = {0.0f, 2.0f, 1.0f}}};
-  response.pictures = {{640, 480}};
+  response.sent = {{.width = 640, .height = 480}};
   response.timings.total = absl::Milliseconds(1500);
   response.batch_size = 4;
   v1::PredictRequest request = Encoded();

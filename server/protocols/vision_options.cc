@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "server/protocols/vision_errors.h"
 
 namespace saccade::server {
 namespace {
@@ -12,38 +13,38 @@ namespace {
 constexpr int kMaxTopK = 100'000;
 constexpr int kMaxClasses = 10'000;
 
-absl::Status Invalid(absl::string_view field, absl::string_view problem) {
-  return absl::InvalidArgumentError(absl::StrCat(field, ": ", problem));
-}
-
 absl::Status CheckTopK(absl::string_view field, int top_k) {
   if (top_k >= 0 && top_k <= kMaxTopK) return absl::OkStatus();
-  return Invalid(field, absl::StrCat("is ", top_k, "; expected 0 to ", kMaxTopK));
+  return InvalidField(field, absl::StrCat("is ", top_k, "; expected 0 to ", kMaxTopK));
 }
 
 absl::Status CheckUnitInterval(absl::string_view field, float value) {
   // Not a number is in no interval.
   if (value >= 0 && value <= 1) return absl::OkStatus();
-  return Invalid(field, absl::StrCat("is ", value, "; expected 0 to 1"));
+  return InvalidField(field, absl::StrCat("is ", value, "; expected 0 to 1"));
+}
+
+// What detections and actions have in common. `field` is the options' own.
+template <typename Options>
+absl::Status CheckFindings(absl::string_view field, const Options& options) {
+  absl::Status score = CheckUnitInterval(absl::StrCat(field, ".score_threshold"), options.score_threshold());
+  if (!score.ok()) return score;
+  if (options.classes_size() > kMaxClasses) {
+    return InvalidField(absl::StrCat(field, ".classes"),
+                        absl::StrCat("has ", options.classes_size(), " entries; at most ", kMaxClasses));
+  }
+  return CheckTopK(absl::StrCat(field, ".top_k"), options.top_k());
 }
 
 absl::Status CheckDetection(const v1::DetectionOptions& options) {
-  if (absl::Status score = CheckUnitInterval("detection.score_threshold", options.score_threshold());
-      !score.ok()) {
-    return score;
-  }
   if (absl::Status mask = CheckUnitInterval("detection.mask_threshold", options.mask_threshold());
       !mask.ok()) {
     return mask;
   }
-  if (options.classes_size() > kMaxClasses) {
-    return Invalid("detection.classes",
-                   absl::StrCat("has ", options.classes_size(), " entries; at most ", kMaxClasses));
-  }
   if (!v1::DetectionOptions::Masks_IsValid(options.masks())) {
-    return Invalid("detection.masks", absl::StrCat("is ", options.masks(), "; expected RLE or NONE"));
+    return InvalidField("detection.masks", absl::StrCat("is ", options.masks(), "; expected RLE or NONE"));
   }
-  return CheckTopK("detection.top_k", options.top_k());
+  return CheckFindings("detection", options);
 }
 
 // The task that the options are for; none if there are no options.
@@ -57,6 +58,10 @@ std::optional<models::Task> TaskOf(v1::PredictRequest::OptionsCase options) {
       return models::Task::kSegmentation;
     case v1::PredictRequest::kStereoOptions:
       return models::Task::kStereo;
+    case v1::PredictRequest::kActions:
+      return models::Task::kActions;
+    case v1::PredictRequest::kRestoration:
+      return models::Task::kRestoration;
     case v1::PredictRequest::OPTIONS_NOT_SET:
       break;
   }
@@ -68,7 +73,22 @@ absl::string_view FieldOf(models::Task task) {
   return task == models::Task::kStereo ? "stereo_options" : models::TaskName(task);
 }
 
+absl::Status CheckKnown(absl::string_view field, const google::protobuf::RepeatedField<int64_t>& classes,
+                        const v1::PredictRequest& message, const models::Description& model) {
+  const auto unknown = std::find_if(classes.begin(), classes.end(),
+                                    [&model](int64_t index) { return index < 0 || index >= model.classes; });
+  if (unknown == classes.end()) return absl::OkStatus();
+  return InvalidField(field, absl::StrCat("holds ", *unknown, "; model '", message.model(), "' knows 0 to ",
+                                          model.classes - 1));
+}
+
 }  // namespace
+
+absl::Status CheckOptions(const v1::RestorationOptions& options) {
+  if (v1::VolumeShape::Type_IsValid(options.type())) return absl::OkStatus();
+  return InvalidField("restoration.type",
+                      absl::StrCat("is ", options.type(), "; expected UINT8, UINT16 or FLOAT32"));
+}
 
 absl::Status CheckOptions(const v1::PredictRequest& message) {
   switch (message.options_case()) {
@@ -78,12 +98,16 @@ absl::Status CheckOptions(const v1::PredictRequest& message) {
       return CheckDetection(message.detection());
     case v1::PredictRequest::kSegmentation:
       if (v1::SegmentationOptions::Format_IsValid(message.segmentation().format())) break;
-      return Invalid("segmentation.format",
-                     absl::StrCat("is ", message.segmentation().format(), "; expected PNG, RAW or NONE"));
+      return InvalidField("segmentation.format", absl::StrCat("is ", message.segmentation().format(),
+                                                              "; expected PNG, RAW or NONE"));
     case v1::PredictRequest::kStereoOptions:
       if (v1::StereoOptions::Format_IsValid(message.stereo_options().format())) break;
-      return Invalid("stereo_options.format",
-                     absl::StrCat("is ", message.stereo_options().format(), "; expected PNG_16 or FLOAT"));
+      return InvalidField("stereo_options.format", absl::StrCat("is ", message.stereo_options().format(),
+                                                                "; expected PNG_16 or FLOAT"));
+    case v1::PredictRequest::kActions:
+      return CheckFindings("actions", message.actions());
+    case v1::PredictRequest::kRestoration:
+      return CheckOptions(message.restoration());
     case v1::PredictRequest::OPTIONS_NOT_SET:
       break;
   }
@@ -93,16 +117,15 @@ absl::Status CheckOptions(const v1::PredictRequest& message) {
 absl::Status CheckOptionsFit(const v1::PredictRequest& message, const models::Description& model) {
   const std::optional<models::Task> task = TaskOf(message.options_case());
   if (task.has_value() && *task != model.task) {
-    return Invalid(FieldOf(*task),
-                   absl::StrCat("model '", message.model(), "' does ", models::TaskName(model.task),
-                                "; leave these options out, or set '", FieldOf(model.task), "'"));
+    return InvalidField(FieldOf(*task),
+                        absl::StrCat("model '", message.model(), "' does ", models::TaskName(model.task),
+                                     "; leave these options out, or set '", FieldOf(model.task), "'"));
   }
-  const auto& classes = message.detection().classes();
-  const auto unknown = std::find_if(classes.begin(), classes.end(),
-                                    [&model](int64_t index) { return index < 0 || index >= model.classes; });
-  if (unknown == classes.end()) return absl::OkStatus();
-  return Invalid("detection.classes", absl::StrCat("holds ", *unknown, "; model '", message.model(),
-                                                   "' knows 0 to ", model.classes - 1));
+  if (absl::Status known = CheckKnown("detection.classes", message.detection().classes(), message, model);
+      !known.ok()) {
+    return known;
+  }
+  return CheckKnown("actions.classes", message.actions().classes(), message, model);
 }
 
 }  // namespace saccade::server

@@ -10,6 +10,8 @@ namespace saccade::server {
 // INVALID_ARGUMENT begins with the field's name.
 absl::Status CheckOptions(const v1::PredictRequest& message);
 
+absl::Status CheckOptions(const v1::RestorationOptions& options);
+
 // INVALID_ARGUMENT if the options are for another task than the model's, or name a class that it lacks.
 // REQUIRES: CheckOptions took `message`.
 absl::Status CheckOptionsFit(const v1::PredictRequest& message, const models::Description& model);

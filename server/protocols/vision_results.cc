@@ -12,7 +12,9 @@
 #include "models/tasks/mask.h"
 #include "server/encode/disparity.h"
 #include "server/encode/label_map.h"
+#include "server/encode/volume.h"
 #include "server/protocols/answer_size.h"
+#include "server/protocols/vision_volumes.h"
 
 namespace saccade::server {
 namespace {
@@ -47,10 +49,11 @@ void SetMask(const models::Detection& detection, const models::Detections& all, 
 }
 
 // Whether the client wants to see it.
-bool Passes(const models::Detection& detection, const v1::DetectionOptions& options) {
+template <typename Finding, typename Options>
+bool Passes(const Finding& finding, const Options& options) {
   const auto& classes = options.classes();
-  return detection.score >= options.score_threshold() &&
-         (classes.empty() || std::find(classes.begin(), classes.end(), detection.label) != classes.end());
+  return finding.score >= options.score_threshold() &&
+         (classes.empty() || std::find(classes.begin(), classes.end(), finding.label) != classes.end());
 }
 
 void SetDetections(const models::Detections& result, const models::Description& model,
@@ -122,10 +125,46 @@ absl::Status SetDisparity(const models::Disparity& result, v1::StereoOptions::Fo
   return absl::OkStatus();
 }
 
+void SetActions(const models::Actions& result, const Response& response, const v1::ActionOptions& options,
+                v1::Actions* message) {
+  const double rate = response.sent.at(0).frames_per_second;
+  message->set_frames(static_cast<int32_t>(result.frames));
+  message->set_frames_per_second(rate);
+  for (const models::Action& action : result.items) {
+    if (options.top_k() > 0 && message->actions_size() == options.top_k()) break;
+    if (!Passes(action, options)) continue;
+    v1::Actions::Action* out = message->add_actions();
+    out->set_start_seconds(action.start / rate);
+    out->set_end_seconds(action.end / rate);
+    out->set_start_frame(action.start);
+    out->set_end_frame(action.end);
+    out->set_score(action.score);
+    out->set_class_index(action.label);
+    out->set_label(LabelOf(*response.description, action.label));
+  }
+}
+
 }  // namespace
 
-absl::Status SetResult(const models::TaskResult& result, const models::Description& model,
-                       const v1::PredictRequest& request, v1::PredictResponse* message) {
+VoxelType WantedType(const v1::RestorationOptions& options, const Response& response) {
+  return TypeOf(options.type()).value_or(response.sent.at(0).voxels);
+}
+
+void SetRestoration(const models::Restoration& result, VoxelType type, v1::Restoration* message) {
+  v1::VolumeShape* shape = message->mutable_shape();
+  shape->set_depth(static_cast<int32_t>(result.depth));
+  shape->set_height(static_cast<int32_t>(result.height));
+  shape->set_width(static_cast<int32_t>(result.width));
+  shape->set_type(TypeOf(type));
+  const auto [least, most] = std::minmax_element(result.values.begin(), result.values.end());
+  message->set_least(*least);
+  message->set_most(*most);
+}
+
+absl::Status SetResult(const Response& response, const v1::PredictRequest& request,
+                       v1::PredictResponse* message) {
+  const models::TaskResult& result = response.results.at(0);
+  const models::Description& model = *response.description;
   if (const auto* classes = std::get_if<models::Classification>(&result)) {
     SetClasses(*classes, model, request.classification().top_k(), message->mutable_classification());
     return absl::OkStatus();
@@ -137,6 +176,18 @@ absl::Status SetResult(const models::TaskResult& result, const models::Descripti
   if (const auto* segmentation = std::get_if<models::Segmentation>(&result)) {
     return SetSegmentation(*segmentation, model, request.segmentation().format(),
                            message->mutable_segmentation());
+  }
+  if (const auto* actions = std::get_if<models::Actions>(&result)) {
+    SetActions(*actions, response, request.actions(), message->mutable_actions());
+    return absl::OkStatus();
+  }
+  if (const auto* restoration = std::get_if<models::Restoration>(&result)) {
+    const VoxelType type = WantedType(request.restoration(), response);
+    auto voxels = VoxelBytes(*restoration, type);
+    if (!voxels.ok()) return voxels.status();
+    SetRestoration(*restoration, type, message->mutable_restoration());
+    message->mutable_restoration()->set_voxels(*std::move(voxels));
+    return absl::OkStatus();
   }
   return SetDisparity(std::get<models::Disparity>(result), request.stereo_options().format(),
                       message->mutable_disparity());
@@ -158,6 +209,12 @@ absl::Status CheckSize(const v1::PredictResponse& message, int64_t most) {
       break;
     case v1::PredictResponse::kDisparity:
       instead = "ask for stereo_options.format PNG_16, or send smaller pictures";
+      break;
+    case v1::PredictResponse::kActions:
+      instead = "ask for fewer actions (actions.top_k, score_threshold)";
+      break;
+    case v1::PredictResponse::kRestoration:
+      instead = "call Restore, which sends it in parts";
       break;
     case v1::PredictResponse::RESULT_NOT_SET:
       break;

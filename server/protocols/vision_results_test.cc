@@ -21,10 +21,19 @@ models::Description Model(models::Task task, std::vector<std::string> labels) {
   return model;
 }
 
+absl::Status Set(const models::TaskResult& result, const models::Description& model,
+                 const v1::PredictRequest& request, v1::PredictResponse& message, const SentItem& sent = {}) {
+  Response response;
+  response.description = &model;
+  response.results = {result};
+  response.sent = {sent};
+  return SetResult(response, request, &message);
+}
+
 v1::PredictResponse Answer(const models::TaskResult& result, const models::Description& model,
-                           const v1::PredictRequest& request) {
+                           const v1::PredictRequest& request, const SentItem& sent = {}) {
   v1::PredictResponse message;
-  const absl::Status status = SetResult(result, model, request, &message);
+  const absl::Status status = Set(result, model, request, message, sent);
   EXPECT_TRUE(status.ok()) << status;
   return message;
 }
@@ -153,10 +162,52 @@ TEST(VisionResultsTest, DisparityHasItsMapAndItsRange) {
   EXPECT_EQ(Answer(result, model, request).disparity().map(), *DisparityFloats(result));
 }
 
+TEST(VisionResultsTest, ActionsAreInSecondsAndFilteredAsAsked) {
+  const auto model = Model(models::Task::kActions, {"background", "dive", "throw"});
+  const models::Actions result{.items = {{.start = 10, .end = 35, .score = 0.9F, .label = 2},
+                                         {.start = 0, .end = 5, .score = 0.7F, .label = 1},
+                                         {.start = 40, .end = 50, .score = 0.2F, .label = 2}},
+                               .frames = 64};
+  const SentItem sent{.width = 4, .height = 4, .frames_per_second = 12.5};
+  v1::PredictRequest request;
+  const v1::Actions all = Answer(result, model, request, sent).actions();
+  ASSERT_EQ(all.actions_size(), 3);
+  EXPECT_EQ(all.frames(), 64);
+  EXPECT_EQ(all.frames_per_second(), 12.5);
+  EXPECT_EQ(all.actions(0).label(), "throw");
+  EXPECT_DOUBLE_EQ(all.actions(0).start_seconds(), 0.8);
+  EXPECT_DOUBLE_EQ(all.actions(0).end_seconds(), 2.8);
+  EXPECT_EQ(all.actions(0).start_frame(), 10);
+  EXPECT_EQ(all.actions(0).end_frame(), 35);
+  request.mutable_actions()->set_score_threshold(0.5F);
+  EXPECT_EQ(Answer(result, model, request, sent).actions().actions_size(), 2);
+  request.mutable_actions()->add_classes(1);
+  EXPECT_EQ(Answer(result, model, request, sent).actions().actions(0).score(), 0.7F);
+  request.mutable_actions()->clear_classes();
+  request.mutable_actions()->set_top_k(1);
+  EXPECT_EQ(Answer(result, model, request, sent).actions().actions_size(), 1);
+}
+
+TEST(VisionResultsTest, ARestorationHasTheTypeThatWasSentOrIsAskedFor) {
+  const auto model = Model(models::Task::kRestoration, {});
+  const models::Restoration result{.depth = 1, .height = 2, .width = 2, .values = {1.4F, 2.6F, 300, -1}};
+  v1::PredictRequest request;
+  const v1::Restoration bytes = Answer(result, model, request, {.voxels = VoxelType::kUint8}).restoration();
+  EXPECT_EQ(bytes.shape().type(), v1::VolumeShape::UINT8);
+  EXPECT_EQ(bytes.shape().depth(), 1);
+  EXPECT_EQ(bytes.shape().height(), 2);
+  EXPECT_EQ(bytes.shape().width(), 2);
+  EXPECT_EQ(bytes.voxels(), std::string("\x01\x03\xFF\x00", 4));
+  EXPECT_EQ(bytes.least(), -1);
+  EXPECT_EQ(bytes.most(), 300);
+  request.mutable_restoration()->set_type(v1::VolumeShape::FLOAT32);
+  EXPECT_EQ(Answer(result, model, request, {.voxels = VoxelType::kUint8}).restoration().voxels().size(), 16u);
+}
+
 TEST(VisionResultsTest, AMapThatCannotBeEncodedIsAnError) {
   v1::PredictResponse message;
   const auto model = Model(models::Task::kSegmentation, {});
-  EXPECT_EQ(SetResult(models::Segmentation{}, model, {}, &message).code(), absl::StatusCode::kInternal);
+  EXPECT_EQ(Set(models::Segmentation{}, model, {}, message).code(), absl::StatusCode::kInternal);
 }
 
 TEST(VisionResultsTest, TooLargeAnAnswerSaysWhatToAskForInstead) {

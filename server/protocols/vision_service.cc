@@ -4,6 +4,7 @@
 
 #include "server/protocols/grpc_status.h"
 #include "server/protocols/predict_reactor.h"
+#include "server/protocols/restore_stream.h"
 #include "server/protocols/vision_messages.h"
 #include "server/protocols/vision_results.h"
 
@@ -26,6 +27,11 @@ grpc::ServerUnaryReactor* VisionService::Predict(grpc::CallbackServerContext* co
     reactor->Finish(ToGrpcStatus(Answer(answer, *request, response)));
   });
   return reactor;
+}
+
+grpc::ServerBidiReactor<v1::RestoreRequest, v1::RestoreResponse>* VisionService::Restore(
+    grpc::CallbackServerContext* context) {
+  return new RestoreStream(pipeline_, clock_->Now(), DeadlineOf(*context));
 }
 
 absl::Status VisionService::Answer(const absl::StatusOr<Response>& answer, const v1::PredictRequest& request,

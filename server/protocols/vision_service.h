@@ -22,6 +22,8 @@ class VisionService final : public v1::Vision::CallbackService {
 
   grpc::ServerUnaryReactor* Predict(grpc::CallbackServerContext* context, const v1::PredictRequest* request,
                                     v1::PredictResponse* response) override;
+  grpc::ServerBidiReactor<v1::RestoreRequest, v1::RestoreResponse>* Restore(
+      grpc::CallbackServerContext* context) override;
   grpc::ServerUnaryReactor* ListModels(grpc::CallbackServerContext* context,
                                        const v1::ListModelsRequest* request,
                                        v1::ListModelsResponse* response) override;

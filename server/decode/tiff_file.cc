@@ -1,0 +1,204 @@
+#include "server/decode/tiff_file.h"
+
+#include <tiffio.h>
+
+#include <algorithm>
+#include <cstdarg>
+#include <cstdio>
+#include <cstring>
+#include <new>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "server/decode/voxels.h"
+
+namespace saccade::server {
+namespace {
+
+// libtiff allocates what a file claims; one of its strips or tiles may be so large.
+constexpr int64_t kMaxAllocation = int64_t{256} << 20;
+
+absl::Status Broken(const std::string& why) {
+  return absl::InvalidArgumentError(absl::StrCat("the TIFF cannot be read: ", why));
+}
+
+absl::StatusOr<VoxelType> TypeOf(uint16_t bits, uint16_t format) {
+  if (format == SAMPLEFORMAT_UINT && bits == 8) return VoxelType::kUint8;
+  if (format == SAMPLEFORMAT_UINT && bits == 16) return VoxelType::kUint16;
+  if (format == SAMPLEFORMAT_IEEEFP && bits == 32) return VoxelType::kFloat32;
+  const char* kind = "unsigned integers";
+  if (format == SAMPLEFORMAT_INT) kind = "signed integers";
+  if (format == SAMPLEFORMAT_IEEEFP) kind = "floating point";
+  if (format > SAMPLEFORMAT_IEEEFP) kind = "no numbers";
+  return Broken(absl::StrCat("its samples are ", kind, " of ", bits,
+                             " bits; accepted are unsigned integers of 8 or 16 bits and float32"));
+}
+
+}  // namespace
+
+struct TiffFile::Source {
+  std::string_view bytes;
+  size_t at = 0;
+  TIFF* tiff = nullptr;
+  // The first thing that libtiff had to say since it was last asked.
+  std::string error;
+
+  ~Source() {
+    if (tiff != nullptr) TIFFClose(tiff);
+  }
+
+  static Source* From(thandle_t handle) { return static_cast<Source*>(handle); }
+
+  static tmsize_t Read(thandle_t handle, void* to, tmsize_t count) {
+    Source* const self = From(handle);
+    if (self->at >= self->bytes.size() || count < 0) return 0;
+    const size_t taken = std::min(static_cast<size_t>(count), self->bytes.size() - self->at);
+    std::memcpy(to, self->bytes.data() + self->at, taken);
+    self->at += taken;
+    return static_cast<tmsize_t>(taken);
+  }
+
+  static tmsize_t Write(thandle_t, void*, tmsize_t) { return 0; }
+
+  static toff_t Seek(thandle_t handle, toff_t offset, int whence) {
+    Source* const self = From(handle);
+    if (whence == SEEK_CUR) offset += self->at;
+    if (whence == SEEK_END) offset += self->bytes.size();
+    self->at = static_cast<size_t>(offset);
+    return offset;
+  }
+
+  static int Close(thandle_t) { return 0; }
+  static toff_t Size(thandle_t handle) { return From(handle)->bytes.size(); }
+
+  // The whole file is in memory already: libtiff reads it there. It does not write to what it maps.
+  static int Map(thandle_t handle, void** base, toff_t* size) {
+    *base = const_cast<char*>(From(handle)->bytes.data());
+    *size = From(handle)->bytes.size();
+    return 1;
+  }
+  static void Unmap(thandle_t, void*, toff_t) {}
+
+  static int OnError(TIFF*, void* data, const char* module, const char* format, va_list arguments) {
+    auto* const self = static_cast<Source*>(data);
+    if (!self->error.empty()) return 1;
+    char text[256];
+    std::vsnprintf(text, sizeof(text), format, arguments);
+    // libtiff's own words, but for the name of the file, which has none.
+    const bool named = module != nullptr && *module != '\0' && std::strcmp(module, "memory") != 0;
+    self->error = named ? absl::StrCat(module, ": ", text) : text;
+    return 1;
+  }
+  static int OnWarning(TIFF*, void*, const char*, const char*, va_list) { return 1; }
+};
+
+TiffFile::TiffFile(std::unique_ptr<Source> source) : source_(std::move(source)) {}
+
+TiffFile::~TiffFile() = default;
+
+absl::StatusOr<std::unique_ptr<TiffFile>> TiffFile::Open(std::string_view bytes) {
+  auto source = std::make_unique<Source>();
+  source->bytes = bytes;
+  TIFFOpenOptions* const options = TIFFOpenOptionsAlloc();
+  if (options == nullptr) return absl::ResourceExhaustedError("out of memory for reading a TIFF");
+  TIFFOpenOptionsSetErrorHandlerExtR(options, Source::OnError, source.get());
+  TIFFOpenOptionsSetWarningHandlerExtR(options, Source::OnWarning, source.get());
+  TIFFOpenOptionsSetMaxSingleMemAlloc(options, static_cast<tmsize_t>(kMaxAllocation));
+  source->tiff = TIFFClientOpenExt("memory", "r", source.get(), Source::Read, Source::Write, Source::Seek,
+                                   Source::Close, Source::Size, Source::Map, Source::Unmap, options);
+  TIFFOpenOptionsFree(options);
+  if (source->tiff == nullptr) {
+    return absl::InvalidArgumentError(absl::StrCat("not a TIFF that can be read (",
+                                                   source->error.empty() ? "no reason given" : source->error,
+                                                   "), ", bytes.size(), " bytes long"));
+  }
+  return std::unique_ptr<TiffFile>(new TiffFile(std::move(source)));
+}
+
+absl::Status TiffFile::Damaged() const {
+  return Broken(source_->error.empty() ? "it is damaged" : source_->error);
+}
+
+absl::StatusOr<TiffPage> TiffFile::Page() {
+  TIFF* const tiff = source_->tiff;
+  uint32_t width = 0, height = 0;
+  uint16_t bits = 1, samples = 1, format = SAMPLEFORMAT_UINT, photometric = PHOTOMETRIC_MINISBLACK;
+  if (TIFFGetField(tiff, TIFFTAG_IMAGEWIDTH, &width) != 1 ||
+      TIFFGetField(tiff, TIFFTAG_IMAGELENGTH, &height) != 1 || width < 1 || height < 1) {
+    return Broken("a page gives no width or no height");
+  }
+  TIFFGetFieldDefaulted(tiff, TIFFTAG_BITSPERSAMPLE, &bits);
+  TIFFGetFieldDefaulted(tiff, TIFFTAG_SAMPLESPERPIXEL, &samples);
+  TIFFGetFieldDefaulted(tiff, TIFFTAG_SAMPLEFORMAT, &format);
+  TIFFGetField(tiff, TIFFTAG_PHOTOMETRIC, &photometric);
+  if (samples != 1 || photometric != PHOTOMETRIC_MINISBLACK) {
+    return Broken("a page is not grey; every page has to hold one quantity, black at 0");
+  }
+  auto type = TypeOf(bits, format);
+  if (!type.ok()) return type.status();
+  return TiffPage{.width = width, .height = height, .type = *type};
+}
+
+absl::StatusOr<bool> TiffFile::Next() {
+  source_->error.clear();
+  if (TIFFReadDirectory(source_->tiff) == 1) return true;
+  if (!source_->error.empty()) return Damaged();
+  return false;
+}
+
+absl::Status TiffFile::Read(const TiffPage& page, float* out) {
+  source_->error.clear();
+  try {
+    return TIFFIsTiled(source_->tiff) ? ReadTiles(page, out) : ReadStrips(page, out);
+  } catch (const std::bad_alloc&) {
+    return absl::ResourceExhaustedError("out of memory while decoding a TIFF; try again later");
+  }
+}
+
+absl::Status TiffFile::ReadStrips(const TiffPage& page, float* out) {
+  TIFF* const tiff = source_->tiff;
+  uint32_t rows_a_strip = 0;
+  TIFFGetFieldDefaulted(tiff, TIFFTAG_ROWSPERSTRIP, &rows_a_strip);
+  const int64_t rows = std::clamp<int64_t>(rows_a_strip, 1, page.height);
+  const size_t row_bytes = static_cast<size_t>(page.width) * BytesOf(page.type);
+  if (static_cast<int64_t>(row_bytes) > kMaxAllocation / rows) return Broken("a strip of it is too large");
+  std::vector<char> strip(row_bytes * rows);
+  for (int64_t row = 0; row < page.height; row += rows) {
+    const int64_t here = std::min(rows, page.height - row);
+    const auto wanted = static_cast<tmsize_t>(row_bytes * here);
+    const uint32_t index = TIFFComputeStrip(tiff, static_cast<uint32_t>(row), 0);
+    if (TIFFReadEncodedStrip(tiff, index, strip.data(), wanted) != wanted) return Damaged();
+    ToFloats(page.type, strip.data(), static_cast<size_t>(page.width * here), out + row * page.width);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status TiffFile::ReadTiles(const TiffPage& page, float* out) {
+  TIFF* const tiff = source_->tiff;
+  uint32_t width = 0, height = 0;
+  TIFFGetField(tiff, TIFFTAG_TILEWIDTH, &width);
+  TIFFGetField(tiff, TIFFTAG_TILELENGTH, &height);
+  const size_t bytes = BytesOf(page.type);
+  const tmsize_t size = TIFFTileSize(tiff);
+  if (width < 1 || height < 1 || size < 1 || size > kMaxAllocation ||
+      static_cast<size_t>(size) != size_t{width} * height * bytes) {
+    return Broken("its tiles have no size that fits");
+  }
+  std::vector<char> tile(static_cast<size_t>(size));
+  for (int64_t y = 0; y < page.height; y += height) {
+    for (int64_t x = 0; x < page.width; x += width) {
+      if (TIFFReadTile(tiff, tile.data(), static_cast<uint32_t>(x), static_cast<uint32_t>(y), 0, 0) < 0)
+        return Damaged();
+      const auto columns = static_cast<size_t>(std::min<int64_t>(width, page.width - x));
+      const int64_t rows = std::min<int64_t>(height, page.height - y);
+      for (int64_t row = 0; row < rows; ++row) {
+        ToFloats(page.type, tile.data() + static_cast<size_t>(row) * width * bytes, columns,
+                 out + (y + row) * page.width + x);
+      }
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace saccade::server

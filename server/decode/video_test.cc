@@ -1,0 +1,82 @@
+#include "server/decode/video.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <fstream>
+#include <iterator>
+#include <opencv2/videoio.hpp>
+#include <random>
+#include <string>
+
+#include "server/decode/picture_fixtures.h"
+
+namespace saccade::server {
+namespace {
+
+using ::testing::HasSubstr;
+
+// Frame k is as bright as 10 k.
+std::string MakeVideo(int frames, double rate) {
+  const std::string path = testing::TempDir() + "video_test_" + std::to_string(getpid()) + ".avi";
+  cv::VideoWriter writer(path, cv::CAP_OPENCV_MJPEG, cv::VideoWriter::fourcc('M', 'J', 'P', 'G'), rate,
+                         cv::Size(32, 16));
+  for (int i = 0; i < frames; ++i) writer.write(cv::Mat(16, 32, CV_8UC3, cv::Scalar::all(10 * i)));
+  writer.release();
+  std::ifstream file(path, std::ios::binary);
+  std::string bytes((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+  std::remove(path.c_str());
+  return bytes;
+}
+
+TEST(VideoTest, ShowsItsFrames) {
+  const std::string bytes = MakeVideo(5, 10);
+  ASSERT_TRUE(IsVideo(bytes));
+  auto video = Video::Open(bytes, {});
+  ASSERT_TRUE(video.ok()) << video.status();
+  EXPECT_DOUBLE_EQ((*video)->frames_per_second(), 10);
+  EXPECT_EQ((*video)->claimed_frames(), 5);
+  EXPECT_EQ((*video)->size(), (models::Size{16, 32}));
+  for (int i = 0; i < 5; ++i) {
+    ASSERT_TRUE((*video)->Skip());
+    if (i == 1) continue;
+    const auto frame = (*video)->Last();
+    ASSERT_TRUE(frame.ok()) << frame.status();
+    EXPECT_EQ(frame->sent, (models::Size{16, 32}));
+    EXPECT_NEAR(frame->pixels.data[0], 10 * i, 3);
+  }
+  EXPECT_FALSE((*video)->Skip());
+}
+
+TEST(VideoTest, RefusesWhatItDoesNotKnow) {
+  EXPECT_FALSE(IsVideo(""));
+  EXPECT_FALSE(IsVideo("#EXTM3U\nhttp://127.0.0.1/secret"));
+  const auto playlist = Video::Open("#EXTM3U\nhttp://127.0.0.1/secret", {});
+  EXPECT_EQ(playlist.status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(playlist.status().message()), HasSubstr("accepted are MP4"));
+  const auto empty = Video::Open(std::string("RIFF....AVI LIST"), {});
+  EXPECT_EQ(empty.status().code(), absl::StatusCode::kInvalidArgument);
+  const auto large = Video::Open(MakeVideo(1, 10), {.max_pixels = 100});
+  EXPECT_THAT(std::string(large.status().message()), HasSubstr("at most 100 pixels"));
+}
+
+TEST(VideoTest, DamagedFilesEndSooner) {
+  std::mt19937 random(3);
+  const std::string bytes = MakeVideo(4, 10);
+  for (int i = 0; i < 100; ++i) {
+    std::string damaged = Mutate(bytes, random);
+    auto video = Video::Open(damaged, {});
+    if (!video.ok()) continue;
+    int frames = 0;
+    while (frames < 1000 && (*video)->Skip()) {
+      ++frames;
+      static_cast<void>((*video)->Last());
+    }
+    EXPECT_LT(frames, 1000);
+  }
+}
+
+}  // namespace
+}  // namespace saccade::server

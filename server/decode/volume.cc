@@ -1,0 +1,111 @@
+#include "server/decode/volume.h"
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <variant>
+
+#include "absl/strings/str_cat.h"
+#include "server/decode/tiff_file.h"
+#include "server/decode/voxels.h"
+
+namespace saccade::server {
+namespace {
+
+constexpr int64_t kMaxSide = 65535;
+
+std::string SizeText(int64_t depth, int64_t height, int64_t width) {
+  return absl::StrCat(depth, " x ", height, " x ", width);
+}
+
+absl::StatusOr<VolumeHeader> CheckRaw(const RawVolume& raw, int64_t most_voxels) {
+  const VolumeHeader header{.depth = raw.depth, .height = raw.height, .width = raw.width, .type = raw.type};
+  if (raw.depth < 1 || raw.height < 1 || raw.width < 1) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the raw volume is ", SizeText(raw.depth, raw.height, raw.width),
+                     " voxels large (depth x height x width); all sides have to be at least 1"));
+  }
+  if (absl::Status fits = CheckVoxels(header, most_voxels); !fits.ok()) return fits;
+  const size_t expected = static_cast<size_t>(header.voxels()) * BytesOf(raw.type);
+  if (raw.data.bytes.size() == expected) return header;
+  return absl::InvalidArgumentError(absl::StrCat(
+      "the raw volume holds ", raw.data.bytes.size(), " bytes; ", SizeText(raw.depth, raw.height, raw.width),
+      " voxels of ", BytesOf(raw.type), BytesOf(raw.type) == 1 ? " byte take " : " bytes take ", expected));
+}
+
+absl::StatusOr<VolumeHeader> ReadTiffHeader(std::string_view bytes, int64_t most_voxels) {
+  auto file = TiffFile::Open(bytes);
+  if (!file.ok()) return file.status();
+  const auto first = (*file)->Page();
+  if (!first.ok()) return first.status();
+  VolumeHeader header{.depth = 0, .height = first->height, .width = first->width, .type = first->type};
+  while (true) {
+    const auto page = (*file)->Page();
+    if (!page.ok()) return page.status();
+    if (*page != *first) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("page ", header.depth, " of the TIFF is ", page->width, " x ", page->height,
+                       " pixels large, or of another type than page 0, which is ", first->width, " x ",
+                       first->height, "; all planes of a volume have one size and type"));
+    }
+    ++header.depth;
+    if (absl::Status fits = CheckVoxels(header, most_voxels); !fits.ok()) return fits;
+    const auto more = (*file)->Next();
+    if (!more.ok()) return more.status();
+    if (!*more) return header;
+  }
+}
+
+absl::Status DecodeTiff(std::string_view bytes, const VolumeHeader& header, float* out) {
+  auto file = TiffFile::Open(bytes);
+  if (!file.ok()) return file.status();
+  const TiffPage page{.width = header.width, .height = header.height, .type = header.type};
+  for (int64_t plane = 0; plane < header.depth; ++plane) {
+    absl::Status read = (*file)->Read(page, out + plane * header.height * header.width);
+    if (!read.ok()) {
+      return absl::Status(read.code(), absl::StrCat("page ", plane, ": ", std::string(read.message())));
+    }
+    if (plane + 1 == header.depth) break;
+    const auto more = (*file)->Next();
+    if (!more.ok()) return more.status();
+    if (!*more) return absl::InternalError("a TIFF lost pages between its header and its data");
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status CheckVoxels(const VolumeHeader& header, int64_t most_voxels) {
+  if (std::max({header.depth, header.height, header.width}) > kMaxSide) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the volume has ", SizeText(header.depth, header.height, header.width),
+                     " voxels (depth x height x width); no side may be above ", kMaxSide));
+  }
+  // Divided, so that no product overflows.
+  if (header.depth <= most_voxels / (header.height * header.width)) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("the volume has ", SizeText(header.depth, header.height, header.width),
+                   " voxels (depth x height x width) or more; at most ", most_voxels,
+                   " are accepted (the model's option most_voxels), so cut it into parts"));
+}
+
+absl::StatusOr<VolumeHeader> ReadVolumeHeader(const Picture& volume, int64_t most_voxels) {
+  if (const auto* raw = std::get_if<RawVolume>(&volume)) return CheckRaw(*raw, most_voxels);
+  if (const auto* file = std::get_if<EncodedPicture>(&volume))
+    return ReadTiffHeader(file->data.bytes, most_voxels);
+  return absl::InvalidArgumentError("a raw picture is no volume; send a TIFF or raw voxels");
+}
+
+absl::Status WriteVolume(const Picture& volume, const VolumeHeader& header, absl::Span<float> out) {
+  if (static_cast<int64_t>(out.size()) != header.voxels()) {
+    return absl::InternalError(
+        absl::StrCat("room for ", out.size(), " floats was given to ", header.voxels(), " voxels"));
+  }
+  if (const auto* raw = std::get_if<RawVolume>(&volume)) {
+    ToFloats(raw->type, raw->data.bytes.data(), out.size(), out.data());
+    return absl::OkStatus();
+  }
+  return DecodeTiff(std::get<EncodedPicture>(volume).data.bytes, header, out.data());
+}
+
+}  // namespace saccade::server

@@ -1,0 +1,177 @@
+#include "server/pipeline/clip_items.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "server/batching/batch_task.h"
+#include "server/decode/prepare.h"
+#include "server/decode/video.h"
+#include "server/pipeline/item_room.h"
+
+namespace saccade::server {
+namespace {
+
+// Frames one after the other, [3, height, width] each, with room that grows as they come.
+class Frames {
+ public:
+  Frames(PredictCall& call, const models::ImageInput& input, models::Size sent)
+      : call_(call), input_(input), sent_(sent), placement_(models::PlaceClip(input, sent, 1)) {}
+
+  // At least as many as are expected.
+  absl::Status Reserve(int64_t frames) {
+    if (frames <= room_) return absl::OkStatus();
+    if (absl::Status taken = call_.ticket().AddPixels(PixelsOf((frames - room_) * Floats())); !taken.ok())
+      return taken;
+    auto larger = Allocate(frames * Floats());
+    if (!larger.ok()) return larger.status();
+    if (count_ > 0) std::memcpy(larger->get(), values_.get(), count_ * Floats() * sizeof(float));
+    values_ = *std::move(larger);
+    room_ = frames;
+    return absl::OkStatus();
+  }
+
+  absl::Status Add(const DecodedPicture& picture) {
+    if (picture.sent != sent_) {
+      return absl::InvalidArgumentError(absl::StrCat("it is ", picture.sent.width, " x ", picture.sent.height,
+                                                     " pixels large, frame 0 ", sent_.width, " x ",
+                                                     sent_.height, "; all frames of a clip have one size"));
+    }
+    if (count_ == room_) {
+      if (absl::Status grown = Reserve(Multiple(2 * std::max<int64_t>(1, room_))); !grown.ok()) return grown;
+    }
+    const absl::Span<float> out(values_.get() + count_ * Floats(), Floats());
+    absl::Status written = WriteInput(picture, input_, placement_, out);
+    if (written.ok()) ++count_;
+    return written;
+  }
+
+  // The rest are zeros.
+  absl::Status Finish(double frames_per_second) {
+    const models::Placement placement = models::PlaceClip(input_, sent_, count_);
+    if (absl::Status room = Reserve(placement.depth); !room.ok()) return room;
+    std::fill_n(values_.get() + count_ * Floats(), (placement.depth - count_) * Floats(), 0.0F);
+    const absl::Span<const float> pixels(values_.get(), placement.depth * Floats());
+    call_.AddItem({placement, pixels, std::move(values_)});
+    call_.AddSent({.width = static_cast<int>(sent_.width),
+                   .height = static_cast<int>(sent_.height),
+                   .frames_per_second = frames_per_second});
+    return absl::OkStatus();
+  }
+
+  int64_t count() const { return count_; }
+
+ private:
+  int64_t Floats() const { return 3 * placement_.bucket.height * placement_.bucket.width; }
+  int64_t Multiple(int64_t frames) const {
+    return std::min(models::PlaceClip(input_, sent_, frames).depth,
+                    models::PlaceClip(input_, sent_, input_.clip.most_frames).depth);
+  }
+
+  PredictCall& call_;
+  const models::ImageInput& input_;
+  const models::Size sent_;
+  const models::Placement placement_;  // of one frame
+  std::unique_ptr<float[]> values_;
+  int64_t room_ = 0;
+  int64_t count_ = 0;
+};
+
+std::string FrameText(int64_t frame) { return absl::StrCat("frame ", frame, ": "); }
+
+absl::Status MakeFromPictures(PredictCall& call, const models::ImageInput& input, const DecodeLimits& limits,
+                              Clock* clock, int64_t item) {
+  const Request& request = call.request();
+  const auto& pictures = std::get<std::vector<Picture>>(request.input);
+  std::unique_ptr<Frames> frames;
+  for (int64_t frame = 0; frame < request.views; ++frame) {
+    if (absl::Status alive = CheckAlive(call.traits(), clock->Now()); !alive.ok()) return alive;
+    const Picture& picture = pictures[item * request.views + frame];
+    const auto header = ReadHeader(picture, limits);
+    if (!header.ok()) return AtItem(header.status(), request, "clip", item, FrameText(frame));
+    // One is decoded at a time: the largest counts, and all have one size.
+    if (frame == 0) {
+      if (absl::Status taken = call.ticket().AddPixels(header->pixels()); !taken.ok()) return taken;
+    }
+    auto decoded = DecodePicture(picture, *header, input);
+    if (!decoded.ok()) return AtItem(decoded.status(), request, "clip", item, FrameText(frame));
+    if (frames == nullptr) {
+      frames = std::make_unique<Frames>(call, input, decoded->sent);
+      const int64_t depth = models::PlaceClip(input, decoded->sent, request.views).depth;
+      if (absl::Status room = frames->Reserve(depth); !room.ok()) return room;
+    }
+    if (absl::Status added = frames->Add(*decoded); !added.ok())
+      return AtItem(added, request, "clip", item, FrameText(frame));
+  }
+  const double rate =
+      request.frames_per_second > 0 ? request.frames_per_second : input.clip.frames_per_second;
+  return frames->Finish(rate);
+}
+
+absl::Status TooLong(const Video& video, const models::ClipInput& clip) {
+  return absl::InvalidArgumentError(absl::StrCat(
+      "the video is too long: at ", clip.frames_per_second, " frames a second the model sees at most ",
+      clip.most_frames, " frames, ", static_cast<double>(clip.most_frames) / clip.frames_per_second,
+      " seconds; the file claims ", static_cast<double>(video.claimed_frames()) / video.frames_per_second(),
+      " seconds. Cut it into parts"));
+}
+
+absl::Status MakeFromVideo(PredictCall& call, const models::ImageInput& input, const DecodeLimits& limits,
+                           Clock* clock, int64_t item, std::string_view bytes) {
+  const Request& request = call.request();
+  const models::ClipInput& clip = input.clip;
+  auto opened = Video::Open(bytes, limits);
+  if (!opened.ok()) return AtItem(opened.status(), request, "clip", item);
+  Video& video = **opened;
+  const models::Size size = video.size();
+  // The file, which is copied, and a frame.
+  const int64_t pixels = static_cast<int64_t>(bytes.size()) / 3 + size.height * size.width;
+  if (absl::Status taken = call.ticket().AddPixels(pixels); !taken.ok()) return taken;
+  const double step = video.frames_per_second() / clip.frames_per_second;
+  const auto source = [step](int64_t frame) {
+    // What lies a rounding error before a frame is that frame.
+    return static_cast<int64_t>(std::floor(static_cast<double>(frame) * step + 1e-6));
+  };
+  Frames frames(call, input, size);
+  int64_t seen = 0;  // of the file's frames
+  for (; video.Skip(); ++seen) {
+    if (absl::Status alive = CheckAlive(call.traits(), clock->Now()); !alive.ok()) return alive;
+    if (source(frames.count()) != seen) continue;
+    auto picture = video.Last();
+    if (!picture.ok()) return AtItem(picture.status(), request, "clip", item, FrameText(frames.count()));
+    // A slow video shows each of its frames several times.
+    while (source(frames.count()) == seen) {
+      if (frames.count() == clip.most_frames) return AtItem(TooLong(video, clip), request, "clip", item);
+      if (absl::Status added = frames.Add(*picture); !added.ok())
+        return AtItem(added, request, "clip", item, FrameText(frames.count()));
+    }
+  }
+  if (seen == 0) {
+    return AtItem(absl::InvalidArgumentError("no frame of the video can be decoded; try H.264 in MP4"),
+                  request, "clip", item);
+  }
+  return frames.Finish(clip.frames_per_second);
+}
+
+}  // namespace
+
+absl::Status MakeClipItem(PredictCall& call, const models::ImageInput& input, const DecodeLimits& limits,
+                          Clock* clock, int64_t item) {
+  const Request& request = call.request();
+  if (request.views == 1) {
+    const Picture& only = std::get<std::vector<Picture>>(request.input)[item];
+    const auto* file = std::get_if<EncodedPicture>(&only);
+    // One picture is a clip too, of one frame; what is neither is told so as a video.
+    if (file != nullptr && !ReadPictureHeader(file->data.bytes, limits).ok())
+      return MakeFromVideo(call, input, limits, clock, item, file->data.bytes);
+  }
+  return MakeFromPictures(call, input, limits, clock, item);
+}
+
+}  // namespace saccade::server

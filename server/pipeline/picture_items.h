@@ -1,0 +1,18 @@
+// Pictures and stereo pairs as the network takes them.
+#pragma once
+
+#include <cstdint>
+
+#include "absl/status/status.h"
+#include "models/placement.h"
+#include "server/decode/picture_header.h"
+#include "server/pipeline/predict_call.h"
+
+namespace saccade::server {
+
+// Adds the request's item of that index. Charges for every picture before it is decoded, and for the
+// network's input before that is made.
+absl::Status MakePictureItem(PredictCall& call, const models::ImageInput& input, const DecodeLimits& limits,
+                             int64_t item);
+
+}  // namespace saccade::server

@@ -1,0 +1,135 @@
+#include "server/pipeline/tensor_items.h"
+
+#include <algorithm>
+#include <cstring>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "server/decode/volume.h"
+#include "server/pipeline/item_room.h"
+
+namespace saccade::server {
+namespace {
+
+int64_t Area(models::Size size) { return size.height * size.width; }
+
+// Where a tensor's items belong. They are in its own coordinates already.
+models::Placement PlaceTensor(const models::ImageInput& input, const std::vector<int64_t>& shape) {
+  const models::Size size{*(shape.end() - 2), shape.back()};
+  if (input.medium == models::Medium::kVolume) return models::PlaceVolume(size, shape[2]);
+  models::ImageInput unscaled = input;
+  unscaled.short_side = 0;
+  const int64_t frames = input.medium == models::Medium::kClip ? shape[1] : 1;
+  models::Placement placement = models::PlaceClip(unscaled, size, frames);
+  // A crop is the client's business as well.
+  if (input.fit == models::Fit::kCropCentre) placement.sent = placement.scaled;
+  return placement;
+}
+
+absl::Status WrongShape(const TensorInput& tensor, const std::string& expected) {
+  return absl::InvalidArgumentError(absl::StrCat("input 'image': the shape is [",
+                                                 absl::StrJoin(tensor.shape, ","), "], expected ", expected));
+}
+
+absl::Status CheckPictures(const TensorInput& tensor, const models::ImageInput& input) {
+  const auto& shape = tensor.shape;
+  const bool crop = input.fit == models::Fit::kCropCentre;
+  const bool pictures = shape.size() == 4 && shape[1] == input.channels() && shape[2] >= 1 && shape[3] >= 1;
+  if (!pictures || (crop && (shape[2] != input.height || shape[3] != input.width))) {
+    return WrongShape(tensor, absl::StrCat("[n,", input.channels(), ",",
+                                           crop ? absl::StrCat(input.height, ",", input.width, "]")
+                                                : "h,w] with h and w at least 1"));
+  }
+  const models::Size size{shape[2], shape[3]};
+  if (PlaceTensor(input, shape).scaled == size) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "input 'image': the shape is [", absl::StrJoin(shape, ","), "], too large: no side may be ", "above ",
+      input.long_side, ", and the buckets are ", models::AsText(input.buckets),
+      " (height x width); tensors are not scaled, so scale it down or send the picture itself"));
+}
+
+absl::Status CheckClips(const TensorInput& tensor, const models::ImageInput& input) {
+  const auto& shape = tensor.shape;
+  const int64_t most = input.clip.most_frames;
+  if (shape.size() == 5 && shape[1] >= 1 && shape[1] <= most && shape[2] == input.channels() &&
+      shape[3] == input.height && shape[4] == input.width) {
+    return absl::OkStatus();
+  }
+  return WrongShape(tensor, absl::StrCat("[n,frames,", input.channels(), ",", input.height, ",", input.width,
+                                         "] with 1 to ", most, " frames"));
+}
+
+absl::Status CheckVolumes(const TensorInput& tensor, const models::ImageInput& input) {
+  const auto& shape = tensor.shape;
+  if (shape.size() != 5 || shape[1] != 1 || shape[2] < 1 || shape[3] < 1 || shape[4] < 1)
+    return WrongShape(tensor, "[n,1,d,h,w] with d, h and w at least 1");
+  absl::Status fits =
+      CheckVoxels({.depth = shape[2], .height = shape[3], .width = shape[4]}, input.volume.most_voxels);
+  if (fits.ok()) return fits;
+  return absl::Status(fits.code(), absl::StrCat("input 'image': ", fits.message()));
+}
+
+// So many planes, each into the top left of the bucket.
+void Pad(const char* from, int64_t planes, const models::Placement& placement, float* to) {
+  const models::Size size = placement.scaled;
+  const models::Size bucket = placement.bucket;
+  const size_t row = size.width * sizeof(float);
+  for (int64_t c = 0; c < planes; ++c) {
+    for (int64_t y = 0; y < bucket.height; ++y, to += bucket.width) {
+      const int64_t filled = y < size.height ? size.width : 0;
+      if (filled > 0) std::memcpy(to, from, row);
+      if (filled > 0) from += row;
+      std::fill(to + filled, to + bucket.width, 0.0F);
+    }
+  }
+}
+
+}  // namespace
+
+absl::Status CheckTensor(const TensorInput& tensor, const models::ImageInput& input) {
+  switch (input.medium) {
+    case models::Medium::kPictures:
+      return CheckPictures(tensor, input);
+    case models::Medium::kClip:
+      return CheckClips(tensor, input);
+    case models::Medium::kVolume:
+      return CheckVolumes(tensor, input);
+  }
+  return absl::InternalError("a model's input is of no known kind");
+}
+
+bool IsReady(const TensorInput& tensor, const models::ImageInput& input) {
+  const models::Placement placement = PlaceTensor(input, tensor.shape);
+  return placement.bucket == placement.scaled && placement.depth == placement.sent_depth;
+}
+
+absl::Status MakeTensorItems(PredictCall& call, const TensorInput& tensor, const models::ImageInput& input) {
+  const models::Placement placement = PlaceTensor(input, tensor.shape);
+  const int64_t plane = input.channels() * Area(placement.scaled);
+  const int64_t floats = placement.sent_depth * plane;
+  const int64_t padded = placement.depth * input.channels() * Area(placement.bucket);
+  for (int64_t i = 0; i < tensor.shape[0]; ++i) {
+    const char* const bytes = tensor.data.bytes.data() + i * floats * sizeof(float);
+    if (input.medium == models::Medium::kVolume) {
+      if (absl::Status taken = call.ticket().AddPixels(PixelsOf(floats)); !taken.ok()) return taken;
+    }
+    if (padded == floats) {
+      call.AddItem({placement, {reinterpret_cast<const float*>(bytes), static_cast<size_t>(floats)}});
+      continue;
+    }
+    if (absl::Status taken = call.ticket().AddPixels(PixelsOf(padded)); !taken.ok()) return taken;
+    auto room = Allocate(padded);
+    if (!room.ok()) return room.status();
+    const int64_t planes = placement.sent_depth * input.channels();
+    Pad(bytes, planes, placement, room->get());
+    std::fill(room->get() + planes * Area(placement.bucket), room->get() + padded, 0.0F);
+    const absl::Span<const float> pixels(room->get(), padded);
+    call.AddItem({placement, pixels, *std::move(room)});
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace saccade::server

@@ -1,0 +1,213 @@
+#include "server/protocols/restore_stream.h"
+
+#include <algorithm>
+#include <new>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "server/encode/volume.h"
+#include "server/protocols/grpc_status.h"
+#include "server/protocols/vision_errors.h"
+#include "server/protocols/vision_messages.h"
+#include "server/protocols/vision_options.h"
+#include "server/protocols/vision_results.h"
+#include "server/protocols/vision_volumes.h"
+
+namespace saccade::server {
+namespace {
+
+constexpr size_t kPartBytes = size_t{1} << 20;
+
+absl::Status ForRestoration(const models::Description& model, const std::string& name) {
+  if (model.task == models::Task::kRestoration) return absl::OkStatus();
+  return InvalidField("model", absl::StrCat("'", name, "' does ", models::TaskName(model.task),
+                                            "; Restore is for restoration, call Predict"));
+}
+
+}  // namespace
+
+RestoreStream::RestoreStream(Pipeline* pipeline, absl::Time arrival, absl::Time deadline)
+    : pipeline_(pipeline), arrival_(arrival), deadline_(deadline) {
+  StartRead(&part_);
+}
+
+void RestoreStream::OnReadDone(bool ok) {
+  absl::Status taken;
+  if (!ok) {
+    taken = Start();
+    if (taken.ok()) return;  // Answer ends the call.
+  } else if (part_.part_case() == v1::RestoreRequest::kHeader) {
+    taken = TakeHeader(part_.header());
+  } else if (part_.part_case() == v1::RestoreRequest::kData) {
+    taken = TakeData(part_.data());
+  } else {
+    taken = InvalidField("part", "is missing; the first is 'header', the others are 'data'");
+  }
+  if (taken.ok()) {
+    StartRead(&part_);
+  } else {
+    End(taken);
+  }
+}
+
+absl::Status RestoreStream::TakeHeader(const v1::RestoreHeader& header) {
+  if (header_) return InvalidField("header", "came twice; after it, every part is 'data'");
+  auto request =
+      FromFields({header.model(), header.version(), header.request_id(), header.priority()}, "grpc");
+  absl::Status status = request.status();
+  if (status.ok()) status = CheckOptions(header.restoration());
+  if (status.ok() && header.bytes() < 1)
+    status = InvalidField("header.bytes", absl::StrCat("is ", header.bytes(), "; expected at least 1"));
+  if (status.ok() && header.has_raw()) status = CheckShape("header.raw", header.raw(), header.bytes());
+  if (!status.ok()) {
+    pipeline_->CountMalformed("grpc", status.code());
+    return status;
+  }
+  request->arrival = arrival_;
+  request->deadline = deadline_;
+  request->cancellation = cancellation_;
+  request->input_name = "volume";
+  request->medium = models::Medium::kVolume;
+  request->accepts = [name = header.model()](const models::Description& model) {
+    return ForRestoration(model, name);
+  };
+  auto ticket = pipeline_->Admit(*request, header.bytes());
+  if (!ticket.ok()) return ticket.status();
+  ticket_ = *std::move(ticket);
+  try {
+    volume_.reserve(static_cast<size_t>(header.bytes()));
+  } catch (const std::bad_alloc&) {
+    return absl::ResourceExhaustedError("out of memory for the volume; try again later");
+  }
+  request_ = *std::move(request);
+  header_ = header;
+  return absl::OkStatus();
+}
+
+absl::Status RestoreStream::TakeData(const std::string& data) {
+  if (!header_) return InvalidField("part", "is 'data'; the first has to be 'header'");
+  const auto expected = static_cast<size_t>(header_->bytes());
+  if (data.size() > expected - volume_.size()) {
+    return InvalidField(
+        "data", absl::StrCat("there are more than the ", expected, " bytes that the header announced"));
+  }
+  volume_ += data;
+  return absl::OkStatus();
+}
+
+// All parts have come.
+absl::Status RestoreStream::Start() {
+  if (cancellation_->cancelled()) return absl::CancelledError("the client cancelled the call");
+  if (!header_) return InvalidField("part", "is missing; the first has to be 'header'");
+  if (static_cast<int64_t>(volume_.size()) != header_->bytes()) {
+    return InvalidField("data",
+                        absl::StrCat(volume_.size(), " bytes came; the header announced ", header_->bytes()));
+  }
+  std::vector<Picture> volume;
+  if (header_->has_raw()) {
+    auto raw = FromRawVolume("header.raw", header_->raw(), volume_);
+    if (!raw.ok()) return raw.status();
+    volume.emplace_back(*std::move(raw));
+  } else {
+    volume.emplace_back(EncodedPicture{.data = {.owner = nullptr, .bytes = volume_}});
+  }
+  Request request = *std::exchange(request_, std::nullopt);
+  request.input = std::move(volume);
+  request.progress = [this](double done) { TellProgress(done); };
+  pipeline_->Predict(
+      std::move(request), [this](absl::StatusOr<Response> outcome) { Answer(outcome); }, ticket_);
+  return absl::OkStatus();
+}
+
+void RestoreStream::TellProgress(double done) {
+  {
+    const absl::MutexLock lock(&mutex_);
+    progress_ = done;
+  }
+  Pump();
+}
+
+absl::Status RestoreStream::MakeAnswer(const absl::StatusOr<Response>& outcome) {
+  if (!outcome.ok()) return outcome.status();
+  const auto& result = std::get<models::Restoration>(outcome->results.at(0));
+  const VoxelType type = WantedType(header_->restoration(), *outcome);
+  v1::PredictResponse answer;
+  SetFacts(*outcome, header_->request_id(), &answer);
+  SetRestoration(result, type, answer.mutable_restoration());
+  try {
+    auto voxels = VoxelBytes(result, type);
+    if (!voxels.ok()) return voxels.status();
+    const absl::MutexLock lock(&mutex_);
+    answer_ = std::move(answer);
+    voxels_ = *std::move(voxels);
+  } catch (const std::bad_alloc&) {
+    return absl::ResourceExhaustedError("out of memory for the answer; try again later");
+  }
+  return absl::OkStatus();
+}
+
+void RestoreStream::Answer(const absl::StatusOr<Response>& outcome) {
+  const absl::Status made = MakeAnswer(outcome);
+  // The answer goes out as slowly as the client reads; what it sent is not needed for that.
+  std::string().swap(volume_);
+  End(made);
+}
+
+void RestoreStream::End(const absl::Status& status) {
+  {
+    const absl::MutexLock lock(&mutex_);
+    end_ = status;
+  }
+  Pump();
+}
+
+void RestoreStream::OnWriteDone(bool ok) {
+  {
+    const absl::MutexLock lock(&mutex_);
+    writing_ = false;
+    if (!ok) {
+      // The client is gone: nothing of the answer would reach it. The pipeline still holds this, until
+      // Answer.
+      cancellation_->Cancel();
+      answer_.reset();
+      sent_ = voxels_.size();
+      progress_.reset();
+    }
+  }
+  Pump();
+}
+
+// Writes what is next, or ends the call. The last is done without the lock: it may be the end of this.
+void RestoreStream::Pump() {
+  absl::Status end;
+  {
+    const absl::MutexLock lock(&mutex_);
+    if (writing_ || ended_ || WriteNext() || !end_) return;
+    ended_ = true;
+    end = *end_;
+  }
+  Finish(ToGrpcStatus(end));
+}
+
+// False if nothing is left.
+bool RestoreStream::WriteNext() {
+  writing_part_.Clear();
+  if (answer_) {
+    *writing_part_.mutable_answer() = *std::exchange(answer_, std::nullopt);
+  } else if (sent_ < voxels_.size()) {
+    const size_t count = std::min(kPartBytes, voxels_.size() - sent_);
+    writing_part_.set_voxels(voxels_.data() + sent_, count);
+    sent_ += count;
+  } else if (progress_ && !end_) {
+    writing_part_.mutable_progress()->set_done(*std::exchange(progress_, std::nullopt));
+  } else {
+    return false;
+  }
+  writing_ = true;
+  StartWrite(&writing_part_);
+  return true;
+}
+
+}  // namespace saccade::server

@@ -1,0 +1,14 @@
+// What all errors of saccade.v1 about a field look like.
+#pragma once
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+
+namespace saccade::server {
+
+inline absl::Status InvalidField(absl::string_view field, absl::string_view problem) {
+  return absl::InvalidArgumentError(absl::StrCat(field, ": ", problem));
+}
+
+}  // namespace saccade::server
