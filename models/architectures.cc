@@ -4,6 +4,7 @@
 #include "models/networks/mobile/describe.h"
 #include "models/networks/psmnet/describe.h"
 #include "models/networks/residual/describe.h"
+#include "models/networks/unet3d/describe.h"
 #include "models/registry.h"
 #include "models/target.h"
 
@@ -41,6 +42,8 @@ constexpr Architecture kArchitectures[] = {
     {"mobilenetv2_kao", DescribeMobile, CountMobile},
     {"mobilenetv2_sao", DescribeMobile, CountMobile},
     {"sanet", DescribeMobile, CountMobile},
+    {"unet3d_sao_denoise", DescribeUnet, CountUnet},
+    {"unet3d_sao_project", DescribeUnet, CountUnet},
 };
 
 const Architecture& Find(const std::string& name) {

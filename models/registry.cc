@@ -7,6 +7,7 @@
 #include "models/networks/mobile/mobile.h"
 #include "models/networks/psmnet/psmnet.h"
 #include "models/networks/residual/residual.h"
+#include "models/networks/unet3d/unet3d.h"
 #include "models/on_gpu.h"
 #include "models/target.h"
 
@@ -44,6 +45,8 @@ constexpr Loader kLoaders[] = {
     {"mobilenetv2_kao", LoadMobile},
     {"mobilenetv2_sao", LoadMobile},
     {"sanet", LoadMobile},
+    {"unet3d_sao_denoise", LoadUnet},
+    {"unet3d_sao_project", LoadUnet},
 };
 
 std::unique_ptr<Model> Make(const std::string& architecture, const Options& options,

@@ -63,7 +63,8 @@ TEST_F(RegistryTest, KnowsItsArchitectures) {
                           "ea_mask_rcnn_r101", "ea_mask_rcnn_r50", "ea_mask_rcnn_x101", "ea_psmnet",
                           "expatt_mobilenetv2", "expatt_resnet101", "expatt_resnet152", "expatt_resnet34",
                           "expatt_resnet50", "gsa_resnet101", "gsa_resnet38", "gsa_resnet50", "kanet_kv",
-                          "kanet_qkv", "mobilenetv2", "mobilenetv2_kao", "mobilenetv2_sao", "sanet"));
+                          "kanet_qkv", "mobilenetv2", "mobilenetv2_kao", "mobilenetv2_sao", "sanet",
+                          "unet3d_sao_denoise", "unet3d_sao_project"));
   try {
     Count("sannet", {});
     FAIL();

@@ -4,7 +4,7 @@ import functools
 
 from torch import nn
 
-from models.reference import mask_rcnn, mobile, residual
+from models.reference import mask_rcnn, mobile, residual, unet3d
 from models.reference.deeplabv2 import DeepLabV2
 from models.reference.psmnet import PsmNet
 
@@ -32,6 +32,8 @@ ARCHITECTURES = {
     "mobilenetv2_kao": mobile.mobilenetv2_kao,
     "mobilenetv2_sao": mobile.mobilenetv2_sao,
     "sanet": mobile.sanet,
+    "unet3d_sao_denoise": unet3d.denoise,
+    "unet3d_sao_project": unet3d.project,
 }
 
 

@@ -1,36 +1,48 @@
-"""Siamese attention as SANet uses it, after section 3.2 of "Siamese Attention Networks"."""
+"""Siamese attention as SANet uses it, after section 3.2 of "Siamese Attention Networks", and as its U-Nets do."""
 
 import torch
 from torch import nn
+
+NORMS = {2: nn.BatchNorm2d, 3: nn.BatchNorm3d}
 
 
 class SiameseAttention(nn.Module):
     """Q = K = x, V a linear transform of x, and a batch norm in place of the 1/N.
 
-    With `skip`, x is added to the result.
+    With `skip`, x is added to the result. With `transformed`, Q and K have transforms of their own; with `mean`, the
+    batch norm follows the division by N instead of replacing it, so that it holds for maps of any size. Maps have
+    `dims` spatial dimensions.
     """
 
-    def __init__(self, channels: int, heads: int, learned: bool, global_term: bool, skip: bool):
+    def __init__(self, channels: int, heads: int, learned: bool, global_term: bool, skip: bool,
+                 transformed: bool = False, mean: bool = False, dims: int = 2):
         super().__init__()
         self.heads = heads
         self.global_term = global_term
         self.skip = skip
+        self.mean = mean
+        self.query = nn.Linear(channels, channels, bias=False) if transformed else None
+        self.key = nn.Linear(channels, channels, bias=False) if transformed else None
         self.value = nn.Linear(channels, channels, bias=False)
         if learned:
             self.w = nn.Parameter(torch.ones(channels))
         else:
             self.register_parameter("w", None)
-        self.bn = nn.BatchNorm2d(channels)
+        self.bn = NORMS[dims](channels)
+
+    def _score(self, transform: nn.Linear | None, x: torch.Tensor) -> torch.Tensor:
+        """w^T of x or its transform, one per head and position."""
+        y = x if transform is None else transform.weight @ x
+        weighted = y if self.w is None else y * self.w[:, None]
+        return weighted.unflatten(1, (self.heads, -1)).sum(dim=2, keepdim=True)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        batch, channels, height, width = x.shape
-        groups = (batch, self.heads, channels // self.heads, height * width)
-        value = torch.einsum("oc,bchw->bohw", self.value.weight, x).reshape(groups)
-        weighted = x if self.w is None else x * self.w[:, None, None]
-        score = weighted.reshape(groups).sum(dim=2, keepdim=True)  # w^T x, one per head and position
-
-        response = value.sum(dim=3, keepdim=True) * score
+        flat = x.flatten(2)
+        value = (self.value.weight @ flat).unflatten(1, (self.heads, -1))
+        if self.mean:
+            value = value / flat.shape[2]
+        response = value.sum(dim=3, keepdim=True) * self._score(self.query, flat)
         if self.global_term:
-            response = response + (value * score).sum(dim=3, keepdim=True)
+            response = response + (value * self._score(self.key, flat)).sum(dim=3, keepdim=True)
         y = self.bn(response.reshape(x.shape))
         return x + y if self.skip else y

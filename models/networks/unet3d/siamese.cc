@@ -1,0 +1,28 @@
+#include "models/networks/unet3d/siamese.h"
+
+#include "kernels/sao/sao.h"
+#include "models/layers/device.h"
+#include "models/networks/unet3d/maps.h"
+
+namespace saccade::models {
+
+SiameseWeights::SiameseWeights(const TensorMap& tensors, const std::string& name, const UnetOptions& options)
+    : query(Owned(tensors.at(name + ".query.weight"), tensors.target)),
+      key(Owned(tensors.at(name + ".key.weight"), tensors.target)),
+      value(Owned(tensors.at(name + ".value.weight"), tensors.target)),
+      norm(FoldBatchNorm(tensors, name + ".bn.")),
+      heads(options.heads),
+      global_term(options.global_term) {
+  if (options.learned) w = Owned(tensors.at(name + ".w"), tensors.target);
+}
+
+at::Tensor SiameseModule::operator()(const at::Tensor& x) const {
+  // The kernel's sums are not divided.
+  const auto positions = static_cast<double>(Positions(SidesOf(x)));
+  const auto sent = [&](const at::Tensor& values) { return values.to(at::kFloat).to(x.device()); };
+  return kernels::sao_module(x, weights_.value, weights_.w, sent(weights_.norm.scale.div(positions)),
+                             sent(weights_.norm.shift), weights_.heads, weights_.global_term,
+                             /*residual=*/true, std::nullopt, weights_.query, weights_.key);
+}
+
+}  // namespace saccade::models

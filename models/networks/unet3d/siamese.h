@@ -1,0 +1,39 @@
+// Siamese attention over a whole map, as the bottom and the decoder blocks have it.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <optional>
+#include <string>
+
+#include "models/layers/batch_norm.h"
+#include "models/networks/unet3d/options.h"
+#include "models/weights/weights.h"
+
+namespace saccade::models {
+
+// What attention has learned.
+struct SiameseWeights {
+  // The tensors NAME.query, key, value, w and bn.
+  SiameseWeights(const TensorMap& tensors, const std::string& name, const UnetOptions& options);
+
+  at::Tensor query, key, value;  // float32 [C, C]
+  std::optional<at::Tensor> w;   // float32 [C]
+  Affine norm;                   // behind the attention
+  int64_t heads;
+  bool global_term;
+};
+
+// Immutable; calls may run at once on several threads.
+class SiameseModule {
+ public:
+  explicit SiameseModule(SiameseWeights weights) : weights_(std::move(weights)) {}
+
+  // x + the batch norm of the attention, which is divided by the positions of x.
+  at::Tensor operator()(const at::Tensor& x) const;
+
+ private:
+  SiameseWeights weights_;
+};
+
+}  // namespace saccade::models

@@ -1,0 +1,128 @@
+#include "models/networks/unet3d/unet.h"
+
+#include <utility>
+
+#include "models/layers/device.h"
+#include "models/networks/unet3d/maps.h"
+
+namespace saccade::models {
+namespace {
+
+// Of blocks_.
+enum : size_t { kEncoder0, kEncoder1, kBottom, kDecoder1, kDecoder0 };
+
+// Two convolutions see so far; even, so that windows can be pooled.
+constexpr int64_t kHalo = 2;
+
+std::optional<SiameseModule> Attention(const TensorMap& tensors, const EncoderDecoder& network, size_t block,
+                                       const UnetOptions& options) {
+  if (!options.attention) return std::nullopt;
+  const std::string name = network.prefix + network.blocks.at(block).name;
+  return SiameseModule(SiameseWeights(tensors, name + ".attention", options));
+}
+
+}  // namespace
+
+Unet::Unet(const UnetOptions& options, const TensorMap& tensors)
+    : target_(tensors.target),
+      step_(RestoringUnet(options).step),
+      tile_{options.tile, options.tile, options.tile},
+      blocks_(MakeBlocks(RestoringUnet(options), tensors)),
+      bottom_attention_(Attention(tensors, RestoringUnet(options), kBottom, options)),
+      decoder_attention_(Attention(tensors, RestoringUnet(options), kDecoder1, options)),
+      output_(tensors, options.attention ? "decoder.0.attention" : "", "output", options) {}
+
+Tiling Unet::Cut(const Sides& sides) const { return {sides, tile_, /*multiple=*/2}; }
+
+Sides Unet::Halved(const Sides& sides) const { return Part{.begin = {}, .size = sides}.Over(step_).size; }
+
+at::Tensor Unet::First(const at::Tensor& volume, Progress& progress) const {
+  const ConvolutionBlock& encode = blocks_[kEncoder0];
+  const Tiling tiling = Cut(SidesOf(volume));
+  at::Tensor half = NewMap(encode.outputs(), Halved(SidesOf(volume)), target_);
+  for (int64_t i = 0; i < tiling.count(); ++i) {
+    const Part core = tiling.Core(i);
+    const Part window = tiling.Around(core, kHalo);
+    const at::Tensor x = encode(TakenPart(volume, window, target_));
+    View(half, core.Over(step_)).copy_(Pooled(View(x, core.From(window)), step_));
+    progress.Add(encode.work() * static_cast<double>(Positions(window.size)));
+  }
+  return half;
+}
+
+Unet::Encoded Unet::Second(at::Tensor half, Progress& progress) const {
+  const ConvolutionBlock& encode = blocks_[kEncoder1];
+  const Sides sides = SidesOf(half);
+  const Tiling tiling = Cut(sides);
+  Encoded encoded{.skip = NewMap(encode.outputs(), sides, target_),
+                  .pooled = NewMap(encode.outputs(), Halved(sides), target_)};
+  for (int64_t i = 0; i < tiling.count(); ++i) {
+    const Part core = tiling.Core(i);
+    const Part window = tiling.Around(core, kHalo);
+    const at::Tensor x = View(encode(TakenPart(half, window, target_)), core.From(window));
+    View(encoded.skip, core).copy_(x);
+    View(encoded.pooled, core.Over(step_)).copy_(Pooled(x, step_));
+    progress.Add(encode.work() * static_cast<double>(Positions(window.size)));
+  }
+  return encoded;
+}
+
+at::Tensor Unet::Bottom(at::Tensor quarter, Progress& progress) const {
+  const double work = blocks_[kBottom].work() * static_cast<double>(Positions(SidesOf(quarter)));
+  at::Tensor x = blocks_[kBottom](std::move(quarter));
+  if (bottom_attention_) x = (*bottom_attention_)(x);
+  progress.Add(work);
+  return x;
+}
+
+at::Tensor Unet::Decoded(Encoded encoded, Progress& progress) const {
+  const ConvolutionBlock& decode = blocks_[kDecoder1];
+  const Tiling tiling = Cut(SidesOf(encoded.skip));
+  at::Tensor half = NewMap(decode.outputs(), SidesOf(encoded.skip), target_);
+  for (int64_t i = 0; i < tiling.count(); ++i) {
+    const Part core = tiling.Core(i);
+    const Part window = tiling.Around(core, kHalo);
+    const at::Tensor x = decode(Joined(View(encoded.skip, window), View(encoded.pooled, window.Over(step_))));
+    View(half, core).copy_(View(x, core.From(window)));
+    progress.Add(decode.work() * static_cast<double>(Positions(window.size)));
+  }
+  encoded = {};
+  return decoder_attention_ ? (*decoder_attention_)(half) : half;
+}
+
+at::Tensor Unet::Last(const at::Tensor& volume, const at::Tensor& half, Progress& progress) const {
+  const ConvolutionBlock& encode = blocks_[kEncoder0];
+  const ConvolutionBlock& decode = blocks_[kDecoder0];
+  const Tiling tiling = Cut(SidesOf(volume));
+  AttendedOutput::Pass pass(output_, SidesOf(volume));
+  for (int64_t i = 0; i < tiling.count(); ++i) {
+    const Part core = tiling.Core(i);
+    const Part window = tiling.Around(core, kHalo);
+    const Part wider = tiling.Around(core, 2 * kHalo);
+    at::Tensor skip = encode(TakenPart(volume, wider, target_));
+    at::Tensor joined = Joined(View(skip, window.From(wider)), View(half, window.Over(step_)));
+    skip.reset();
+    pass.Add(decode(std::move(joined)), core.From(window), core);
+    progress.Add(encode.work() * static_cast<double>(Positions(wider.size)) +
+                 decode.work() * static_cast<double>(Positions(window.size)));
+  }
+  return Fetched(pass.Finish());
+}
+
+at::Tensor Unet::operator()(const at::Tensor& volume, Progress& progress) const {
+  Encoded encoded = Second(First(volume, progress), progress);
+  encoded.pooled = Bottom(std::move(encoded.pooled), progress);
+  return Last(volume, Decoded(std::move(encoded), progress), progress);
+}
+
+double Unet::Work(const Sides& sides) const {
+  const Sides half = Halved(sides);
+  const auto work = [&](size_t block, int64_t positions) {
+    return blocks_[block].work() * static_cast<double>(positions);
+  };
+  return work(kEncoder0, Cut(sides).Computed(kHalo) + Cut(sides).Computed(2 * kHalo)) +
+         work(kEncoder1, Cut(half).Computed(kHalo)) + work(kBottom, Positions(Halved(half))) +
+         work(kDecoder1, Cut(half).Computed(kHalo)) + work(kDecoder0, Cut(sides).Computed(kHalo));
+}
+
+}  // namespace saccade::models
