@@ -26,6 +26,7 @@ struct Published {
 
 const std::vector<Published>& Rows() {
   constexpr auto kWeightsOnly = "";
+  constexpr auto kWidths = "of its patches; the paper gives no widths";
   static const std::vector<Published> rows = {
       {"sanet",
        {},
@@ -108,6 +109,9 @@ const std::vector<Published>& Rows() {
        "not in the paper; the usual ports' count"},
       {"ea_psmnet", {{"attention", "none"}}, "PSMNet", 5'224'768, -1, true, 1, "PSMNet's own paper: 5.2 M"},
       {"ea_psmnet", {}, "EA-PSMNet", 5'226'880, -1, true, 1, "not in the paper: 2,112 for the attention"},
+      {"unet3d_sao_denoise", {}, "U-Net+SAO, denoising", -1, -1, true, 1, kWidths},
+      {"unet3d_sao_denoise", {{"attention", "none"}}, "U-Net, denoising", -1, -1, true, 1, kWidths},
+      {"unet3d_sao_project", {}, "U-Net+SAO, projection", -1, -1, true, 1, kWidths},
   };
   return rows;
 }
@@ -130,6 +134,7 @@ std::string Text(const char* format, double value) {
 
 // As precisely as papers print: all digits, thousandths of a million, or of a thousand million.
 std::string PublishedParameters(double value) {
+  if (value < 0) return "-";
   if (std::fmod(value, 1e4) != 0) return Grouped(std::llround(value));
   return Text("%.2f M", value / 1e6);
 }

@@ -1,21 +1,52 @@
 #include "models/networks/unet3d/projection.h"
 
-#include <ATen/TensorOperators.h>
 #include <ATen/ops/empty.h>
-#include <ATen/ops/softmax.h>
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 #include <utility>
 
+#include "kernels/common/parallel.h"
 #include "models/layers/device.h"
 #include "models/networks/unet3d/maps.h"
 
 namespace saccade::models {
 namespace {
 
-// A result sees 11 positions to each side in height and width: one for a convolution at full resolution,
-// which are two; one half-sized map's for those there; and so on. Rounded up, so that windows can be pooled.
+// Five convolutions see 1, 2, 4, 2 and 1 positions of full resolution to each side, and pooled positions lie
+// on a grid of their own: 11 in all, rounded up so that windows can be pooled.
 constexpr int64_t kHalo = 12;
+
+// Of one column, whose values follow each other at `stride`: their mean, weighed by the softmax of `logits`.
+float Average(const float* logits, const float* values, int64_t depth, int64_t stride) {
+  float peak = -std::numeric_limits<float>::infinity();
+  for (int64_t d = 0; d < depth; ++d) peak = std::max(peak, logits[d * stride]);
+  double total = 0;
+  double weighted = 0;
+  for (int64_t d = 0; d < depth; ++d) {
+    const double weight = std::exp(logits[d * stride] - peak);
+    total += weight;
+    weighted += weight * values[d * stride];
+  }
+  return static_cast<float>(weighted / total);
+}
+
+// All columns of [1, 1, D, h, w]: [1, 1, 1, h, w].
+at::Tensor Averages(const at::Tensor& logits, const at::Tensor& values) {
+  const Sides sides = SidesOf(logits);
+  const int64_t columns = sides[1] * sides[2];
+  at::Tensor plane = at::empty({1, 1, 1, sides[1], sides[2]}, at::kFloat);
+  const at::Tensor dense_logits = logits.contiguous();
+  const at::Tensor dense_values = values.contiguous();
+  const auto* from = dense_logits.const_data_ptr<float>();
+  const auto* of = dense_values.const_data_ptr<float>();
+  auto* to = plane.mutable_data_ptr<float>();
+  kernels::TorchParallel().run(columns, 1024, [&](int64_t begin, int64_t end, int /*thread*/) {
+    for (int64_t i = begin; i < end; ++i) to[i] = Average(from + i, of + i, sides[0], columns);
+  });
+  return plane;
+}
 
 }  // namespace
 
@@ -52,9 +83,8 @@ at::Tensor Projection::operator()(const at::Tensor& volume, Progress& progress) 
     const Part core = tiling.Core(i);
     const Part window = tiling.Around(core, kHalo);
     const at::Tensor logits = View(Weigh(TakenPart(volume, window, target_)), core.From(window));
-    const at::Tensor weights = at::softmax(Fetched(logits), 2);
     const Part place{.begin = {0, core.begin[1], core.begin[2]}, .size = {1, core.size[1], core.size[2]}};
-    View(plane, place).copy_((weights * View(volume, core)).sum(2, /*keepdim=*/true));
+    View(plane, place).copy_(Averages(Fetched(logits), View(volume, core)));
     progress.Add(WorkOf(window.size));
   }
   return plane;
