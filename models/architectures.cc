@@ -3,6 +3,7 @@
 #include "models/networks/mask_rcnn/describe.h"
 #include "models/networks/mobile/describe.h"
 #include "models/networks/psmnet/describe.h"
+#include "models/networks/rc3d/describe.h"
 #include "models/networks/residual/describe.h"
 #include "models/networks/unet3d/describe.h"
 #include "models/registry.h"
@@ -28,6 +29,7 @@ constexpr Architecture kArchitectures[] = {
     {"ea_mask_rcnn_r50", DescribeMaskRcnn, CountMaskRcnn},
     {"ea_mask_rcnn_x101", DescribeMaskRcnn, CountMaskRcnn},
     {"ea_psmnet", DescribePsmnet, CountPsmnet},
+    {"ea_rc3d", DescribeRc3d, CountRc3d},
     {"expatt_mobilenetv2", DescribeMobile, CountMobile},
     {"expatt_resnet101", DescribeResidual, CountResidual},
     {"expatt_resnet152", DescribeResidual, CountResidual},

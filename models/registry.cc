@@ -6,6 +6,7 @@
 #include "models/networks/mask_rcnn/mask_rcnn.h"
 #include "models/networks/mobile/mobile.h"
 #include "models/networks/psmnet/psmnet.h"
+#include "models/networks/rc3d/rc3d.h"
 #include "models/networks/residual/residual.h"
 #include "models/networks/unet3d/unet3d.h"
 #include "models/on_gpu.h"
@@ -31,6 +32,7 @@ constexpr Loader kLoaders[] = {
     {"ea_mask_rcnn_r50", LoadMaskRcnn},
     {"ea_mask_rcnn_x101", LoadMaskRcnn},
     {"ea_psmnet", LoadPsmnet},
+    {"ea_rc3d", LoadRc3d},
     {"expatt_mobilenetv2", LoadMobile},
     {"expatt_resnet101", LoadResidual},
     {"expatt_resnet152", LoadResidual},

@@ -34,10 +34,6 @@ c10::TypedOperatorHandle<Signature> Operator(const char* name, const char* overl
   return c10::Dispatcher::singleton().findSchemaOrThrow(name, overload).typed<Signature>();
 }
 
-at::MemoryFormat ChannelsLast(int64_t dims) {
-  return dims == 2 ? at::MemoryFormat::ChannelsLast : at::MemoryFormat::ChannelsLast3d;
-}
-
 void Apply(Activation activation, at::Tensor& x) {
   if (activation == Activation::kRelu) x.clamp_min_(0);
   if (activation == Activation::kRelu6) x.clamp_(0, 6);
@@ -59,6 +55,7 @@ PackedWeight::Geometry GeometryOf(const at::Tensor& weight, const ConvolutionOpt
                                   .stride = std::vector<int64_t>(dims, options.stride),
                                   .dilation = std::vector<int64_t>(dims, options.dilation),
                                   .groups = options.groups};
+  if (dims == 3 && options.depth_stride) geometry.stride.front() = *options.depth_stride;
   for (const int64_t kernel : weight.sizes().slice(2)) {
     geometry.padding.push_back(options.padding.value_or(options.dilation * (kernel / 2)));
   }

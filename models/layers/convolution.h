@@ -19,6 +19,8 @@ enum class Activation { kNone, kRelu, kRelu6 };
 
 struct ConvolutionOptions {
   int64_t stride = 1;
+  // Along the first side of clips and volumes, where it is another; pictures have no such side.
+  std::optional<int64_t> depth_stride = std::nullopt;
   int64_t groups = 1;
   int64_t dilation = 1;
   // dilation * (k / 2) if it is not given, which keeps a side at stride 1.

@@ -2,6 +2,10 @@
 
 namespace saccade::models {
 
+at::MemoryFormat ChannelsLast(int64_t sides) {
+  return sides == 2 ? at::MemoryFormat::ChannelsLast : at::MemoryFormat::ChannelsLast3d;
+}
+
 at::Device DeviceOf(const Target& target) {
   return target.on_gpu() ? at::Device(at::kCUDA, static_cast<at::DeviceIndex>(target.gpu))
                          : at::Device(at::kCPU);
@@ -19,7 +23,7 @@ at::Tensor Owned(const at::Tensor& weight, const Target& target) {
 
 at::Tensor Sent(const at::Tensor& x, const Target& target) {
   // As float32 first over the bus if it has to be: a cast on the CPU would take longer.
-  return x.to(DeviceOf(target)).to(TypeOf(target)).contiguous(at::MemoryFormat::ChannelsLast);
+  return x.to(DeviceOf(target)).to(TypeOf(target)).contiguous(ChannelsLast(x.dim() - 2));
 }
 
 at::Tensor Fetched(const at::Tensor& x) { return x.to(at::kFloat).to(at::kCPU); }

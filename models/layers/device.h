@@ -9,6 +9,9 @@
 
 namespace saccade::models {
 
+// Of maps with two sides or three.
+at::MemoryFormat ChannelsLast(int64_t sides);
+
 at::Device DeviceOf(const Target& target);
 // What activations and convolutions' weights are held in.
 at::ScalarType TypeOf(const Target& target);
@@ -17,7 +20,7 @@ at::ScalarType TypeOf(const Target& target);
 // are. (A copy, because the file's weights are only mapped, and must not stay.)
 at::Tensor Owned(const at::Tensor& weight, const Target& target);
 
-// A batch's pictures or a map as the network takes it: channels-last, of the target's type.
+// A batch's pictures or clips, or a map, as the network takes it: channels-last, of the target's type.
 at::Tensor Sent(const at::Tensor& x, const Target& target);
 // What the CPU goes on with: float32. Waits for a GPU.
 at::Tensor Fetched(const at::Tensor& x);

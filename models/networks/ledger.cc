@@ -20,7 +20,11 @@ std::string Operation(const ConvolutionShape& shape, const std::vector<int64_t>&
     text += " convolution, " + std::to_string(shape.inputs) + " to " + std::to_string(shape.outputs);
   }
   if (shape.groups > 1 && !depthwise) text += ", " + std::to_string(shape.groups) + " groups";
-  if (shape.stride > 1) text += ", stride " + std::to_string(shape.stride);
+  if (shape.depth_stride) {
+    text += ", stride " + ExtentText({*shape.depth_stride, shape.stride, shape.stride});
+  } else if (shape.stride > 1) {
+    text += ", stride " + std::to_string(shape.stride);
+  }
   if (shape.dilation > 1) text += ", dilation " + std::to_string(shape.dilation);
   return output.empty() ? text : text + ", " + ExtentText(output);
 }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,6 +17,7 @@ struct ConvolutionShape {
   int64_t outputs = 0;
   std::vector<int64_t> kernel = {1, 1};  // one entry a spatial dimension
   int64_t stride = 1;
+  std::optional<int64_t> depth_stride = std::nullopt;  // along the first of three, where it is another
   int64_t dilation = 1;
   int64_t groups = 1;
   bool bias = false;

@@ -25,6 +25,19 @@ std::string RangeText(const char* kind, T least, T most) {
   return text.str();
 }
 
+std::vector<std::string> Split(const std::string& text) {
+  std::vector<std::string> parts;
+  std::istringstream stream(text + ",");
+  for (std::string part; std::getline(stream, part, ',');) parts.push_back(part);
+  return parts;
+}
+
+// "4", or "1 to 64".
+std::string CountText(OptionReader::Range count) {
+  std::string text = std::to_string(count.least);
+  return count.least == count.most ? text : text + " to " + std::to_string(count.most);
+}
+
 }  // namespace
 
 const std::string* OptionReader::Find(const std::string& name, const std::string& legal) {
@@ -67,6 +80,40 @@ double OptionReader::Number(const std::string& name, double otherwise, double le
   if (!Parse(*text, value) || !std::isfinite(value) || value < least || value > most)
     Refuse(name, *text, legal);
   return value;
+}
+
+std::vector<int64_t> OptionReader::Integers(const std::string& name, const std::string& otherwise,
+                                            Range values, Range count) {
+  const std::string legal =
+      CountText(count) + " with commas, each " + RangeText("a whole number", values.least, values.most);
+  const std::string* given = Find(name, legal + " (default " + otherwise + ")");
+  const std::string& text = given == nullptr ? otherwise : *given;
+  std::vector<int64_t> numbers;
+  for (const std::string& part : Split(text)) {
+    int64_t value = 0;
+    if (!Parse(part, value) || value < values.least || value > values.most) Refuse(name, text, legal);
+    numbers.push_back(value);
+  }
+  const auto found = static_cast<int64_t>(numbers.size());
+  if (found < count.least || found > count.most) Refuse(name, text, legal);
+  return numbers;
+}
+
+std::vector<std::string> OptionReader::Several(const std::string& name, const std::string& otherwise,
+                                               const std::vector<std::string>& legal) {
+  std::string rule = "none, or with commas each at most once of ";
+  for (size_t i = 0; i < legal.size(); ++i) rule += (i == 0 ? "" : ", ") + legal[i];
+  const std::string* given = Find(name, rule + " (default " + otherwise + ")");
+  const std::string& text = given == nullptr ? otherwise : *given;
+  if (text == "none") return {};
+  const std::vector<std::string> parts = Split(text);
+  std::vector<std::string> chosen;
+  for (const std::string& one : legal) {
+    if (std::find(parts.begin(), parts.end(), one) != parts.end()) chosen.push_back(one);
+  }
+  // As many as there are parts only if each is legal and there once.
+  if (chosen.size() != parts.size()) Refuse(name, text, rule);
+  return chosen;
 }
 
 std::string OptionReader::Text(const std::string& name, const std::string& otherwise,

@@ -21,6 +21,15 @@ class OptionReader {
                      const std::vector<std::string>& legal);
   int64_t Integer(const std::string& name, int64_t otherwise, int64_t least, int64_t most);
   double Number(const std::string& name, double otherwise, double least, double most);
+  // Whole numbers with commas, `count` of them. `otherwise` is written as the option is.
+  struct Range {
+    int64_t least, most;
+  };
+  std::vector<int64_t> Integers(const std::string& name, const std::string& otherwise, Range values,
+                                Range count);
+  // Each at most once, with commas, in the order of `legal`; or "none".
+  std::vector<std::string> Several(const std::string& name, const std::string& otherwise,
+                                   const std::vector<std::string>& legal);
   // Any text; the caller parses it. `legal` says what it may be.
   std::string Text(const std::string& name, const std::string& otherwise, const std::string& legal);
   void RefuseOthers() const;

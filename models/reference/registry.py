@@ -7,6 +7,7 @@ from torch import nn
 from models.reference import mask_rcnn, mobile, residual, unet3d
 from models.reference.deeplabv2 import DeepLabV2
 from models.reference.psmnet import PsmNet
+from models.reference.rc3d import Rc3d
 
 ARCHITECTURES = {
     "attnnet": mobile.attnnet,
@@ -18,6 +19,7 @@ ARCHITECTURES = {
     "ea_mask_rcnn_r50": mask_rcnn.r50,
     "ea_mask_rcnn_x101": mask_rcnn.x101,
     "ea_psmnet": PsmNet,
+    "ea_rc3d": Rc3d,
     "expatt_mobilenetv2": mobile.expatt_mobilenetv2,
     "expatt_resnet101": functools.partial(residual.expatt, "3,4,23,3"),
     "expatt_resnet152": functools.partial(residual.expatt, "3,8,36,3"),

@@ -19,12 +19,16 @@ Pyramid::Pyramid(const MaskRcnnTable& table, TensorMap tensors)
   for (const AttentionPlace place : table.options.attention) {
     const std::string name = AttentionName(place);
     if (!tensors.contains(name + ".out.weight")) continue;
-    attention_.try_emplace(place, tensors, name, table.options.heads, table.options.softmax);
+    attention_.try_emplace(place, tensors, name, table.options.heads,
+                           table.options.softmax ? "softmax" : "scaling");
   }
 }
 
 void Pyramid::Attend(AttentionPlace place, FeatureMap& x) const {
-  if (const auto found = attention_.find(place); found != attention_.end()) x.values = found->second(x);
+  const auto found = attention_.find(place);
+  if (found == attention_.end()) return;
+  // Padding is neither looked at nor kept.
+  x.values = found->second(x.values, x.extents.AsValid(x.values.device()));
 }
 
 void Pyramid::Clean(FeatureMap& x) const {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "models/layers/convolution.h"
-#include "models/networks/mask_rcnn/attention.h"
+#include "models/layers/efficient_attention.h"
 #include "models/networks/mask_rcnn/table.h"
 #include "models/networks/resnet/resnet.h"
 #include "models/weights/weights.h"

@@ -6,8 +6,6 @@
 namespace saccade::models {
 namespace {
 
-std::vector<int64_t> Sides(Size size) { return {size.height, size.width}; }
-
 int64_t Scaled(int64_t channels, double width) {
   return static_cast<int64_t>(std::lround(static_cast<double>(channels) * width));
 }
@@ -67,7 +65,7 @@ class Recorder {
         const Size size = levels[level];
         ledger_.Add(
             {.name = name,
-             .operation = "the same on fpn" + std::to_string(level + 1) + ", " + ExtentText(Sides(size)),
+             .operation = "the same on fpn" + std::to_string(level + 1) + ", " + ExtentText(SidesOf(size)),
              .madds = size.height * size.width * channels * outputs * kernel * kernel},
             {});
       }
@@ -101,7 +99,7 @@ class Recorder {
                          .stride = 2,
                          .bias = true,
                          .transposed = true},
-                        Sides(drawn));
+                        SidesOf(drawn));
     Biased("roi_heads.mask_predictor.mask_fcn_logits", table_.channels, table_.options.classes, 1, drawn);
   }
 
@@ -110,13 +108,13 @@ class Recorder {
     ledger_.Convolution(
         name,
         {.inputs = inputs, .outputs = outputs, .kernel = {kernel, kernel}, .stride = stride, .bias = true},
-        Sides(output));
+        SidesOf(output));
   }
 
   void Attention(AttentionPlace place, int64_t channels, Size size) {
     if (!table_.options.Attends(place)) return;
     ledger_.EfficientAttention(AttentionName(place), channels, table_.options.key_channels,
-                               table_.options.value_channels, /*reprojected=*/true, Sides(size));
+                               table_.options.value_channels, /*reprojected=*/true, SidesOf(size));
   }
 
   const MaskRcnnTable& table_;

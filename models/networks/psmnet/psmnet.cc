@@ -1,9 +1,13 @@
 #include "models/networks/psmnet/psmnet.h"
 
+#include <ATen/ops/cat.h>
+#include <ATen/ops/full.h>
+
 #include <algorithm>
 #include <optional>
 
 #include "models/layers/device.h"
+#include "models/layers/efficient_attention.h"
 #include "models/layers/recorded.h"
 #include "models/networks/psmnet/cost_volume.h"
 #include "models/networks/psmnet/describe.h"
@@ -11,7 +15,6 @@
 #include "models/networks/psmnet/hourglass.h"
 #include "models/networks/psmnet/regression.h"
 #include "models/networks/psmnet/table.h"
-#include "models/networks/psmnet/volume_attention.h"
 #include "models/tasks/stereo.h"
 
 namespace saccade::models {
@@ -36,7 +39,7 @@ class Psmnet : public Model {
     for (const char* name : kHourglasses) hourglasses_.emplace_back(weights.tensors, name);
     for (const char* name : kHeads) heads_.emplace_back(weights.tensors, name);
     if (options.attention && weights.absent.empty()) {
-      attention_.emplace(weights.tensors, kPsmnetAttention, options);
+      attention_.emplace(weights.tensors, kPsmnetAttention, options.heads, options.normalization);
     }
     pass_.emplace(weights.tensors.target, /*record=*/true,
                   [this](const FeatureMap& pair) { return std::vector<FeatureMap>{Match(pair)}; });
@@ -94,8 +97,16 @@ class Psmnet : public Model {
     at::Tensor last = hourglasses_[2](std::move(second.output), first.presqueeze, second.postsqueeze).output;
     last.add_(entry);
     entry.reset();
-    if (attention_) last = (*attention_)(last, picture);
+    if (attention_) last = Attended(last, picture);
     return costs.add_(heads_[2](last));
+  }
+
+  // Attention over the part of the volume that is picture, whose first extent says how much of H x W that is.
+  at::Tensor Attended(const at::Tensor& volume, const Extents& picture) const {
+    if (!picture.kept_on_device() && picture[0] == Size{volume.size(3), volume.size(4)})
+      return (*attention_)(volume);
+    const at::Tensor sides = picture.AsValid(volume.device()).narrow(0, 0, 1);
+    return (*attention_)(volume, at::cat({at::full({1, 1}, volume.size(2), sides.options()), sides}, 1));
   }
 
   Description description_;
@@ -105,7 +116,7 @@ class Psmnet : public Model {
   Convolution entry_residual_;
   std::vector<Hourglass> hourglasses_;
   std::vector<CostHead> heads_;
-  std::optional<VolumeAttention> attention_;
+  std::optional<EfficientAttention> attention_;
   std::optional<Recorded> pass_;
 };
 

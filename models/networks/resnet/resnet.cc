@@ -1,16 +1,20 @@
 #include "models/networks/resnet/resnet.h"
 
 #include <ATen/ops/max_pool2d.h>
+#include <ATen/ops/max_pool3d.h>
 
 #include <utility>
+
+#include "models/layers/device.h"
 
 namespace saccade::models {
 
 Resnet::Resnet(const ResnetTable& table, const std::string& prefix, TensorMap tensors, bool exact)
     : table_(table),
       exact_(exact),
-      stem_(NormedConvolution(tensors, prefix + "conv1", prefix + "bn1",
-                              {.stride = 2, .activation = Activation::kRelu}, table.epsilon)) {
+      stem_(NormedConvolution(
+          tensors, prefix + "conv1", prefix + "bn1",
+          {.stride = 2, .depth_stride = kStemDepthStride, .activation = Activation::kRelu}, table.epsilon)) {
   for (int stage = 0; stage < 4; ++stage) {
     std::vector<Block>& blocks = stages_.emplace_back();
     for (const Bottleneck& block : StageBlocks(table, stage, prefix)) {
@@ -39,12 +43,14 @@ Resnet::Resnet(const ResnetTable& table, const std::string& prefix, TensorMap te
 }
 
 FeatureMap Resnet::Stem(const FeatureMap& pictures) const {
-  FeatureMap x{stem_(pictures.values.contiguous(at::MemoryFormat::ChannelsLast)),
+  const bool clips = pictures.values.dim() == 5;
+  FeatureMap x{stem_(pictures.values.contiguous(ChannelsLast(pictures.values.dim() - 2))),
                pictures.extents.After(StemWindow(table_))};
   // Zeroed padding is as good as none to the pooling, because nothing before it is negative.
   if (exact_) x.extents.ZeroBeyond(x.values);
   const Window pool = PoolWindow(table_);
-  x.values = at::max_pool2d(x.values, pool.kernel, pool.stride, pool.padding, 1, pool.ceil);
+  x.values = clips ? at::max_pool3d(x.values, pool.kernel, pool.stride, pool.padding, 1, pool.ceil)
+                   : at::max_pool2d(x.values, pool.kernel, pool.stride, pool.padding, 1, pool.ceil);
   x.extents = x.extents.After(pool);
   if (exact_) x.extents.ZeroBeyond(x.values);
   return x;

@@ -1,4 +1,4 @@
-// A residual network with weights, folded and packed.
+// A residual network with weights, folded and packed: of pictures, or of clips if its weights are.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -14,13 +14,14 @@
 
 namespace saccade::models {
 
-// With `exact`, padding is zeroed again after every layer, so that a picture's features are those it has
+// Clips have a side more and are their own extents: theirs stay empty, and `exact` is not for them. With
+// `exact`, padding is zeroed again after every layer, so that a picture's features are those it has
 // alone. Immutable; calls may run at once on several threads.
 class Resnet {
  public:
   Resnet(const ResnetTable& table, const std::string& prefix, TensorMap tensors, bool exact);
 
-  // From the pictures to the map that enters stage 0.
+  // From the pictures or clips to the map that enters stage 0.
   FeatureMap Stem(const FeatureMap& pictures) const;
   // Stage 0 to 3. x stays as it is: a stage's first block has a shortcut with memory of its own.
   FeatureMap Stage(int stage, FeatureMap x) const;

@@ -5,34 +5,46 @@
 namespace saccade::models {
 namespace {
 
-std::vector<int64_t> Sides(Size size) { return {size.height, size.width}; }
+Size SizeOf(const Sides& sides) { return {sides.at(0), sides.at(1)}; }
+
+// The window along every side.
+Sides After(const Window& window, Sides sides) {
+  for (int64_t& side : sides) side = window.After(side);
+  return sides;
+}
+
+// As wide along every side.
+Sides Kernel(int64_t width, const Sides& sides) { return Sides(sides.size(), width); }
 
 // A convolution and the batch norm behind it.
 void RecordNormed(const std::string& convolution, const std::string& norm, const ConvolutionShape& shape,
-                  Size output, Ledger& ledger) {
-  ledger.Convolution(convolution, shape, Sides(output));
+                  const Sides& output, Ledger& ledger) {
+  ledger.Convolution(convolution, shape, output);
   ledger.BatchNorm(norm, shape.outputs);
 }
 
-Size RecordBlock(const Bottleneck& block, Size size, Ledger& ledger) {
-  const Size middle = FirstWindow(block).After(size);
-  const Size output = SecondWindow(block).After(middle);
-  RecordNormed(block.name + ".conv1", block.name + ".bn1",
-               {.inputs = block.inputs, .outputs = block.middle, .stride = FirstWindow(block).stride}, middle,
-               ledger);
+Sides RecordBlock(const Bottleneck& block, const Sides& sides, Ledger& ledger) {
+  const Sides middle = After(FirstWindow(block), sides);
+  const Sides output = After(SecondWindow(block), middle);
+  const Sides point = Kernel(1, sides);
+  RecordNormed(
+      block.name + ".conv1", block.name + ".bn1",
+      {.inputs = block.inputs, .outputs = block.middle, .kernel = point, .stride = FirstWindow(block).stride},
+      middle, ledger);
   RecordNormed(block.name + ".conv2", block.name + ".bn2",
                {.inputs = block.middle,
                 .outputs = block.middle,
-                .kernel = {3, 3},
+                .kernel = Kernel(3, sides),
                 .stride = SecondWindow(block).stride,
                 .dilation = block.dilation,
                 .groups = block.groups},
                output, ledger);
-  RecordNormed(block.name + ".conv3", block.name + ".bn3", {.inputs = block.middle, .outputs = block.outputs},
-               output, ledger);
+  RecordNormed(block.name + ".conv3", block.name + ".bn3",
+               {.inputs = block.middle, .outputs = block.outputs, .kernel = point}, output, ledger);
   if (block.projected) {
     RecordNormed(block.name + ".downsample.0", block.name + ".downsample.1",
-                 {.inputs = block.inputs, .outputs = block.outputs, .stride = block.stride}, output, ledger);
+                 {.inputs = block.inputs, .outputs = block.outputs, .kernel = point, .stride = block.stride},
+                 output, ledger);
   }
   return output;
 }
@@ -78,20 +90,34 @@ std::vector<Bottleneck> StageBlocks(const ResnetTable& table, int stage, const s
   return blocks;
 }
 
+Sides RecordStem(const ResnetTable& table, const std::string& prefix, const Sides& sides, Ledger& ledger) {
+  const bool clips = sides.size() == 3;
+  ConvolutionShape shape{.inputs = 3,
+                         .outputs = table.StemChannels(),
+                         .kernel = Kernel(table.stem_kernel, sides),
+                         .stride = StemWindow(table).stride};
+  Sides output = After(StemWindow(table), sides);
+  if (clips) {
+    Window along = StemWindow(table);
+    shape.depth_stride = along.stride = kStemDepthStride;
+    output.front() = along.After(sides.front());
+  }
+  RecordNormed(prefix + "conv1", prefix + "bn1", shape, output, ledger);
+  return After(PoolWindow(table), output);
+}
+
+Sides RecordStage(const ResnetTable& table, int stage, const std::string& prefix, Sides sides,
+                  Ledger& ledger) {
+  for (const Bottleneck& block : StageBlocks(table, stage, prefix)) sides = RecordBlock(block, sides, ledger);
+  return sides;
+}
+
 Size RecordStem(const ResnetTable& table, const std::string& prefix, Size size, Ledger& ledger) {
-  const Size output = StemWindow(table).After(size);
-  RecordNormed(prefix + "conv1", prefix + "bn1",
-               {.inputs = 3,
-                .outputs = table.StemChannels(),
-                .kernel = {table.stem_kernel, table.stem_kernel},
-                .stride = 2},
-               output, ledger);
-  return PoolWindow(table).After(output);
+  return SizeOf(RecordStem(table, prefix, SidesOf(size), ledger));
 }
 
 Size RecordStage(const ResnetTable& table, int stage, const std::string& prefix, Size size, Ledger& ledger) {
-  for (const Bottleneck& block : StageBlocks(table, stage, prefix)) size = RecordBlock(block, size, ledger);
-  return size;
+  return SizeOf(RecordStage(table, stage, prefix, SidesOf(size), ledger));
 }
 
 }  // namespace saccade::models

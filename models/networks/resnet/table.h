@@ -1,5 +1,5 @@
-// Residual networks as the detectors and segmenters use them: no classifier. Names are torchvision's. No
-// LibTorch here.
+// Residual networks of pictures or clips, as detectors and segmenters use them: no classifier. Names are
+// torchvision's. No LibTorch here.
 #pragma once
 
 #include <array>
@@ -54,7 +54,17 @@ Window PoolWindow(const ResnetTable& table);
 // The blocks of stage 0 to 3.
 std::vector<Bottleneck> StageBlocks(const ResnetTable& table, int stage, const std::string& prefix);
 
-// Records the stem / one stage; `size` is the map that enters, and the result the one that leaves.
+// A map's positions along each dimension: height and width, or frames, height and width. A network of clips
+// has kernels with as many sides. Its stem's convolution keeps all frames; nothing else tells them apart.
+using Sides = std::vector<int64_t>;
+inline Sides SidesOf(Size size) { return {size.height, size.width}; }
+
+inline constexpr int64_t kStemDepthStride = 1;
+
+// Records the stem / one stage; `sides` are those of the map that enters, and the result that which leaves.
+Sides RecordStem(const ResnetTable& table, const std::string& prefix, const Sides& sides, Ledger& ledger);
+Sides RecordStage(const ResnetTable& table, int stage, const std::string& prefix, Sides sides,
+                  Ledger& ledger);
 Size RecordStem(const ResnetTable& table, const std::string& prefix, Size size, Ledger& ledger);
 Size RecordStage(const ResnetTable& table, int stage, const std::string& prefix, Size size, Ledger& ledger);
 

@@ -1,0 +1,69 @@
+#include "models/networks/rc3d/regions.h"
+
+#include <ATen/ops/amax.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/stack.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "models/networks/rc3d/table.h"
+
+namespace saccade::models {
+namespace {
+
+// From `first`, so many.
+struct Span {
+  int64_t first = 0;
+  int64_t count = 1;
+
+  // Bin `index` of `bins`.
+  Span Bin(int64_t index, int64_t bins) const {
+    const int64_t begin = index * count / bins;
+    const int64_t end = ((index + 1) * count + bins - 1) / bins;
+    return {first + begin, end - begin};
+  }
+};
+
+Span StepsOf(const Segment& segment, int64_t steps) {
+  const auto frames = static_cast<float>(kStepFrames);
+  const auto begin = std::min(static_cast<int64_t>(std::floor(segment.start / frames)), steps - 1);
+  const auto end = std::min(static_cast<int64_t>(std::ceil(segment.end / frames)), steps);
+  return {begin, std::max<int64_t>(end - begin, 1)};
+}
+
+// Height and width do not depend on the segment, so they are pooled once: [T, bins of height, of width, C].
+at::Tensor PooledSteps(const at::Tensor& map) {
+  const Span height{0, map.size(3)};
+  const Span width{0, map.size(4)};
+  std::vector<at::Tensor> bins;
+  for (int64_t row = 0; row < kBins[1]; ++row) {
+    for (int64_t column = 0; column < kBins[2]; ++column) {
+      const Span tall = height.Bin(row, kBins[1]);
+      const Span wide = width.Bin(column, kBins[2]);
+      bins.push_back(map[0].narrow(2, tall.first, tall.count).narrow(3, wide.first, wide.count).amax({2, 3}));
+    }
+  }
+  return at::stack(bins).permute({2, 0, 1}).contiguous().view({map.size(2), kBins[1], kBins[2], map.size(1)});
+}
+
+}  // namespace
+
+at::Tensor PoolSegments(const at::Tensor& map, const std::vector<Segment>& segments) {
+  const at::Tensor steps = PooledSteps(map);
+  const at::Tensor pooled = at::empty(
+      {static_cast<int64_t>(segments.size()), kBins[0], steps.size(1), steps.size(2), steps.size(3)},
+      steps.options());
+  for (size_t i = 0; i < segments.size(); ++i) {
+    const Span covered = StepsOf(segments[i], map.size(2));
+    const at::Tensor own = pooled[static_cast<int64_t>(i)];
+    for (int64_t index = 0; index < kBins[0]; ++index) {
+      const Span bin = covered.Bin(index, kBins[0]);
+      at::Tensor out = own[index];
+      at::amax_out(out, steps.narrow(0, bin.first, bin.count), 0);
+    }
+  }
+  return pooled.permute({0, 4, 1, 2, 3});
+}
+
+}  // namespace saccade::models
