@@ -32,25 +32,27 @@ def _background(logits: torch.Tensor, wanted: int, threshold: float = 0.05) -> f
     exponentials = logits.exp()
     others = exponentials[:, 1:].sum(dim=1, keepdim=True)
     room = (exponentials[:, 1:] / threshold - others).flatten().clamp(min=1e-6)  # for class 0, in each score
-    return room.topk(wanted).values[-1].log().item() - logits[:, 0].mean().item()
+    return room.topk(min(wanted, len(room) // 2)).values[-1].log().item() - logits[:, 0].mean().item()
 
 
-def _spread(network: nn.Module, batch: list[torch.Tensor], wanted: int):
-    """Scales each layer behind the residual stages so that its answers are of order one, and centres the heads'
-    last ones. Most regions hold nothing: `wanted` scores of this batch are above the threshold."""
+def spread_heads(network: nn.Module, batch, spreads: dict[str, float], background: str, settled: tuple[str, ...],
+                 wanted: int):
+    """Scales each layer but those whose names begin as `settled` says so that its answers are of order one, or spread
+    as `spreads` says of the heads' last ones, which are centred too. Most regions hold nothing: `wanted` scores of this
+    batch, from the logits of `background`, are above the threshold."""
     done = set()
 
     def adjust(name: str):
         def hook(layer: nn.Module, _, answer: torch.Tensor) -> torch.Tensor | None:
-            if layer in done:  # the RPN's, which has seen the finest level
+            if layer in done:  # a head that has seen the first of what it looks at
                 return None
             done.add(layer)
             shape = [1, -1] + [1] * (answer.dim() - 2)
             others = [axis for axis in range(answer.dim()) if axis != 1]
-            mean = answer.mean(others) if name in SPREADS else torch.zeros(answer.shape[1])
-            scale = SPREADS.get(name, 1.0) / (answer - mean.view(shape)).std()
+            mean = answer.mean(others) if name in spreads else torch.zeros(answer.shape[1])
+            scale = spreads.get(name, 1.0) / (answer - mean.view(shape)).std()
             shift = torch.zeros(answer.shape[1])
-            if name == BACKGROUND:
+            if name == background:
                 shift[0] = _background((answer - mean) * scale, wanted)
             layer.weight.mul_(scale)
             layer.bias.sub_(mean).mul_(scale).add_(shift)
@@ -58,26 +60,25 @@ def _spread(network: nn.Module, batch: list[torch.Tensor], wanted: int):
         return hook
 
     hooks = [module.register_forward_hook(adjust(name)) for name, module in network.named_modules()
-             if isinstance(module, (nn.Conv2d, nn.ConvTranspose2d, nn.Linear))
-             and not name.startswith(("backbone.body.", "backbone.attention."))]
+             if isinstance(module, (nn.Conv2d, nn.Conv3d, nn.ConvTranspose2d, nn.Linear))
+             and not name.startswith(settled)]
     with torch.no_grad():
         network(batch)
     for hook in hooks:
         hook.remove()
 
 
-def spread_out(network: nn.Module, size: tuple[int, int], wanted: int = 100, seed: int = 1) -> nn.Module:
-    """Random weights with batch norms that belong to them, and scores that are spread and not tied; for pictures of
-    about this size, two of which have `wanted` scores above the threshold before any suppression."""
-    generator = torch.Generator().manual_seed(seed)
+def random_weights(network: nn.Module, generator: torch.Generator) -> nn.Module:
+    """Of a residual network with attention and heads: none vanishes, and none drowns the others."""
     for name, parameter in network.named_parameters():
-        normed = ".bn" in name or ".downsample.1." in name
+        path = "." + name
+        normed = ".bn" in path or ".downsample.1." in path
         if normed and name.endswith("weight"):
             # The branches of residual blocks are weak, or rounding would grow from block to block.
             nn.init.uniform_(parameter, *((0.1, 0.5) if "bn3" in name else (0.5, 1.5)), generator=generator)
         elif normed:
             nn.init.normal_(parameter, 0, 0.2, generator=generator)
-        elif ".attention." in name:
+        elif ".attention." in path:
             # Queries and keys that tell positions apart, and answers that can be seen beside their input.
             gain = {"query": 2.0, "key": 2.0, "value": 1.0, "out": 1.0}[name.split(".")[-2]]
             deviation = gain / parameter[0].numel() ** 0.5 if parameter.dim() > 1 else 0.2
@@ -86,10 +87,18 @@ def spread_out(network: nn.Module, size: tuple[int, int], wanted: int = 100, see
             nn.init.normal_(parameter, 0, (2 / parameter[0].numel()) ** 0.5, generator=generator)
         else:
             nn.init.normal_(parameter, 0, 0.2, generator=generator)
-    network.eval()
+    return network.eval()
+
+
+def spread_out(network: nn.Module, size: tuple[int, int], wanted: int = 100, seed: int = 1) -> nn.Module:
+    """Random weights with batch norms that belong to them, and scores that are spread and not tied; for pictures of
+    about this size, two of which have `wanted` scores above the threshold before any suppression."""
+    generator = torch.Generator().manual_seed(seed)
+    random_weights(network, generator)
     batches = [network.transform(pictures(2, *size, generator))[0].tensors for _ in range(3)]
     settle(network, batches, network.backbone)
-    _spread(network, pictures(2, *size, generator), wanted)
+    spread_heads(network, pictures(2, *size, generator), SPREADS, BACKGROUND,
+                 ("backbone.body.", "backbone.attention."), wanted)
     return network
 
 

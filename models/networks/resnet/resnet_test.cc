@@ -40,7 +40,7 @@ ResnetTable NarrowResnext() {
 
 TensorMap Tensors(const ResnetTable& table) {
   Ledger ledger;
-  Size size = RecordStem(table, "", {64, 64}, ledger);
+  Size size = RecordStem(table, "", Size{64, 64}, ledger);
   for (int stage = 0; stage < 4; ++stage) size = RecordStage(table, stage, "", size, ledger);
   TensorMap tensors = testing::RandomTensors(ledger.tensors());
   // Residual sums would double the signal in every block.
@@ -175,7 +175,7 @@ TEST(Resnet, APictureDoesNotDependOnItsBatch) {
 TEST(Resnet, HasAsManyParametersAsTorchvisions) {
   const auto count = [](const ResnetTable& table) {
     Ledger ledger;
-    Size size = RecordStem(table, "", {224, 224}, ledger);
+    Size size = RecordStem(table, "", Size{224, 224}, ledger);
     for (int stage = 0; stage < 4; ++stage) size = RecordStage(table, stage, "", size, ledger);
     EXPECT_EQ(size, (Size{7, 7}));
     return ledger.counts();
