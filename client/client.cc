@@ -4,12 +4,15 @@
 #include <grpcpp/create_channel.h>
 #include <grpcpp/security/credentials.h>
 
+#include <algorithm>
 #include <chrono>
+#include <cstring>
 #include <limits>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "client/messages.h"
+#include "client/restore_call.h"
 #include "client/rpc_status.h"
 #include "client/status.h"
 #include "client/target.h"
@@ -35,6 +38,9 @@ constexpr char kPlainConfig[] = R"({"loadBalancingConfig": [{"round_robin": {}}]
 
 // Between two looks at a daemon that closed the watch or refused it.
 constexpr absl::Duration kWatchPause = absl::Milliseconds(100);
+
+// Of a volume: large enough that the messages' own cost does not count, and little to hold.
+constexpr int64_t kPartBytes = 1 << 20;
 
 grpc::ChannelArguments MakeArguments(const ClientOptions& options, const Target& target) {
   grpc::ChannelArguments arguments;
@@ -91,7 +97,7 @@ struct Client::Transport {
     if (const auto size = static_cast<int64_t>(request.ByteSizeLong()); size > options.max_message_bytes) {
       return absl::ResourceExhaustedError(
           absl::StrCat("the request is ", size, " bytes, more than max_message_bytes (",
-                       options.max_message_bytes, "); send a smaller picture, or raise it on both sides"));
+                       options.max_message_bytes, "); send less, or raise it on both sides"));
     }
     v1::PredictResponse response;
     const absl::Status status = Call(options, *vision, &v1::Vision::Stub::Predict, request, response);
@@ -188,6 +194,50 @@ absl::StatusOr<Disparity> Client::Stereo(absl::string_view model, absl::string_v
                                          absl::string_view right, const StereoOptions& options) {
   const absl::Time start = absl::Now();
   return transport_->Predict<Disparity>(options_, ToRequest(model, left, right, options), start);
+}
+
+absl::StatusOr<Actions> Client::Localize(absl::string_view model, absl::string_view video,
+                                         const ActionOptions& options) {
+  const absl::Time start = absl::Now();
+  return transport_->Predict<Actions>(options_, ToRequest(model, video, options), start);
+}
+
+absl::StatusOr<Actions> Client::Localize(absl::string_view model, const std::vector<std::string>& frames,
+                                         double frames_per_second, const ActionOptions& options) {
+  const absl::Time start = absl::Now();
+  return transport_->Predict<Actions>(options_, ToRequest(model, frames, frames_per_second, options), start);
+}
+
+VolumeSource VolumeFrom(absl::string_view bytes, std::optional<VolumeShape> raw) {
+  VolumeSource source;
+  source.bytes = static_cast<int64_t>(bytes.size());
+  source.read = [rest = bytes](char* to, size_t most) mutable -> absl::StatusOr<size_t> {
+    const size_t count = std::min(most, rest.size());
+    if (count > 0) std::memcpy(to, rest.data(), count);
+    rest.remove_prefix(count);
+    return count;
+  };
+  source.raw = raw;
+  return source;
+}
+
+absl::StatusOr<Restoration> Client::Restore(absl::string_view model, const VolumeSource& volume,
+                                            const RestoreOptions& options, const RestoreProgress& progress) {
+  const absl::Time start = absl::Now();
+  grpc::ClientContext context;
+  context.set_deadline(DeadlineAfter(options_.timeout));
+  RestoreCall call(*transport_->vision, context);
+  // Half a message leaves room for what goes around a part.
+  const int64_t part = std::clamp<int64_t>(options_.max_message_bytes / 2, 1, kPartBytes);
+  absl::Status status = call.Send(ToHeader(model, volume, options), volume, static_cast<size_t>(part));
+  if (status.ok()) status = call.Receive(progress);
+  if (!status.ok()) context.TryCancel();
+  const grpc::Status ended = call.Finish();
+  if (!status.ok()) return status;
+  if (!ended.ok()) return transport_->Explain(options_, ended, context);
+  absl::StatusOr<Restoration> answer = call.TakeAnswer();
+  if (answer.ok()) answer->timings.round_trip = absl::Now() - start;
+  return answer;
 }
 
 absl::StatusOr<std::vector<Model>> Client::ListModels() {

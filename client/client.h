@@ -1,7 +1,9 @@
 // A client of one Saccade daemon, or of all replicas behind one name.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -68,6 +70,39 @@ struct StereoOptions {
   DisparityFormat format = DisparityFormat::kPng16;
 };
 
+struct ActionOptions {
+  RequestOptions request = {};
+  // Segments below it are left out; the model's own threshold bounds what there is. Between 0 and 1.
+  std::optional<float> score_threshold = std::nullopt;
+  // At most so many, best first; 0 returns all that the model finds.
+  int top_k = 0;
+  // Only these classes; empty returns every class.
+  std::vector<int64_t> classes = {};
+};
+
+struct RestoreOptions {
+  RequestOptions request = {};
+  // Of the answer's voxels; that of the volume as it was sent if it is not set.
+  std::optional<VoxelType> type = std::nullopt;
+};
+
+// A volume to be sent, once: a TIFF file as it lies on disk, or raw voxels.
+struct VolumeSource {
+  // Of the file, or of the voxels.
+  int64_t bytes = 0;
+  // Writes up to `most` bytes to `to`, those that follow the ones it wrote before, and returns how many; 0 at
+  // the end. An error ends the call and is what it returns.
+  std::function<absl::StatusOr<size_t>(char* to, size_t most)> read;
+  // Of raw voxels: little-endian, plane by plane and row by row. A TIFF file tells its own.
+  std::optional<VolumeShape> raw = std::nullopt;
+};
+
+// For one call, of bytes that are in memory and stay there until it is over.
+VolumeSource VolumeFrom(absl::string_view bytes, std::optional<VolumeShape> raw = std::nullopt);
+
+// How far a volume is, from 0 to 1; 0 while it is sent, read, and waits. False gives the call up: CANCELLED.
+using RestoreProgress = std::function<bool(double done)>;
+
 // Thread-safe: any number of threads may call at once; their calls share connections. Every call blocks until
 // the answer, an error, or the timeout. Errors carry the daemon's canonical code and message (see status.h
 // for their details); a daemon that cannot be reached is UNAVAILABLE and IsUnreachable().
@@ -92,6 +127,18 @@ class Client {
   // Two pictures of one size, rectified: a point lies on the same row of both.
   absl::StatusOr<Disparity> Stereo(absl::string_view model, absl::string_view left, absl::string_view right,
                                    const StereoOptions& options = {});
+  // A whole video file: MP4 or MOV, Matroska or WebM, AVI.
+  absl::StatusOr<Actions> Localize(absl::string_view model, absl::string_view video,
+                                   const ActionOptions& options = {});
+  // Encoded pictures of one size, `frames_per_second` of them; 0 stands for the model's own.
+  absl::StatusOr<Actions> Localize(absl::string_view model, const std::vector<std::string>& frames,
+                                   double frames_per_second, const ActionOptions& options = {});
+  // Sends the volume in parts, so that it may be larger than a message; no more than a part of it is held
+  // here, and of the answer only its voxels. Both functions are called on the calling thread. Takes minutes,
+  // so `timeout` is to be set accordingly.
+  absl::StatusOr<Restoration> Restore(absl::string_view model, const VolumeSource& volume,
+                                      const RestoreOptions& options = {},
+                                      const RestoreProgress& progress = {});
 
   // Every model version the daemon knows, ready or not.
   absl::StatusOr<std::vector<Model>> ListModels();

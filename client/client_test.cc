@@ -11,6 +11,7 @@
 #include "absl/synchronization/barrier.h"
 #include "absl/synchronization/notification.h"
 #include "client/status.h"
+#include "client/testing/connect_to.h"
 #include "client/testing/fake_daemon.h"
 
 namespace saccade::client {
@@ -18,13 +19,6 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-
-std::unique_ptr<Client> ConnectTo(const std::string& url, ClientOptions options = {}) {
-  options.url = url;
-  auto client = Client::Connect(std::move(options));
-  EXPECT_TRUE(client.ok()) << client.status();
-  return *std::move(client);
-}
 
 Classification Tabby() {
   Classification answer;
@@ -188,6 +182,58 @@ TEST(Client, SendsBothPicturesOfAPair) {
   }
 }
 
+Actions TwoJumps() {
+  Actions answer;
+  answer.model = "tal";
+  answer.items = {{0.5, 2.25, 0.75f, 3, "jump", 5, 22.5f}, {61, 62, 0.25f, 4, "", 610, 620}};
+  answer.frames = 700;
+  answer.frames_per_second = 10;
+  return answer;
+}
+
+TEST(Client, LocalizesActionsInAVideo) {
+  FakeDaemon daemon;
+  daemon.SetPredict([](const FakeRequest& request) -> absl::StatusOr<AnyAnswer> {
+    EXPECT_EQ(request.picture, "video");
+    EXPECT_TRUE(request.frames.empty());
+    EXPECT_EQ(request.request.priority, 2);
+    EXPECT_EQ(request.actions.score_threshold, 0.25f);
+    EXPECT_EQ(request.actions.top_k, 7);
+    EXPECT_THAT(request.actions.classes, ElementsAre(3, 4));
+    return TwoJumps();
+  });
+  ActionOptions options;
+  options.request.priority = 2;
+  options.score_threshold = 0.25f;
+  options.top_k = 7;
+  options.classes = {3, 4};
+  const auto answer = ConnectTo(daemon.url())->Localize("tal", "video", options);
+  ASSERT_TRUE(answer.ok()) << answer.status();
+  EXPECT_EQ(answer->frames, 700);
+  EXPECT_EQ(answer->frames_per_second, 10);
+  ASSERT_EQ(answer->items.size(), 2u);
+  EXPECT_EQ(answer->items[0].start_seconds, 0.5);
+  EXPECT_EQ(answer->items[0].end_seconds, 2.25);
+  EXPECT_EQ(answer->items[0].score, 0.75f);
+  EXPECT_EQ(answer->items[0].class_index, 3);
+  EXPECT_EQ(answer->items[0].label, "jump");
+  EXPECT_EQ(answer->items[0].start_frame, 5);
+  EXPECT_EQ(answer->items[0].end_frame, 22.5f);
+}
+
+TEST(Client, LocalizesActionsInFrames) {
+  FakeDaemon daemon;
+  daemon.SetPredict([](const FakeRequest& request) -> absl::StatusOr<AnyAnswer> {
+    EXPECT_THAT(request.frames, ElementsAre("one", "two"));
+    EXPECT_EQ(request.frames_per_second, 12.5);
+    EXPECT_EQ(request.actions.score_threshold, std::nullopt);
+    return TwoJumps();
+  });
+  const auto answer = ConnectTo(daemon.url())->Localize("tal", {"one", "two"}, 12.5);
+  ASSERT_TRUE(answer.ok()) << answer.status();
+  EXPECT_EQ(answer->items.size(), 2u);
+}
+
 TEST(Client, SaysWhenTheAnswerIsAnotherTasks) {
   FakeDaemon daemon;
   daemon.SetPredict([](const FakeRequest&) -> absl::StatusOr<AnyAnswer> {
@@ -339,6 +385,9 @@ TEST(Client, ReadsModels) {
   model.input_height = 192;
   model.buckets = "stride:32";
   model.views = 2;
+  model.most_frames = 768;
+  model.frames_per_second = 12.5;
+  model.most_voxels = int64_t{1} << 33;
   model.classes = 2;
   model.labels = {"cat", "dog"};
   model.max_batch_size = 8;
@@ -365,6 +414,9 @@ TEST(Client, ReadsModels) {
     EXPECT_EQ(read.input_height, 192);
     EXPECT_EQ(read.buckets, "stride:32");
     EXPECT_EQ(read.views, 2);
+    EXPECT_EQ(read.most_frames, 768);
+    EXPECT_EQ(read.frames_per_second, 12.5);
+    EXPECT_EQ(read.most_voxels, int64_t{1} << 33);
     EXPECT_EQ(read.classes, 2);
     EXPECT_THAT(read.labels, ElementsAre("cat", "dog"));
     EXPECT_EQ(read.max_batch_size, 8);

@@ -26,13 +26,27 @@ ModelState FromProto(v1::Model::State state) {
   }
 }
 
-v1::PredictRequest StartRequest(absl::string_view model, const RequestOptions& options) {
-  v1::PredictRequest request;
+// A PredictRequest or a RestoreHeader.
+template <typename Request = v1::PredictRequest>
+Request StartRequest(absl::string_view model, const RequestOptions& options) {
+  Request request;
   request.set_model(std::string(model));
   request.set_version(options.version);
   request.set_request_id(options.request_id);
   request.set_priority(options.priority);
   return request;
+}
+
+VoxelType FromProto(v1::VolumeShape::Type type) {
+  return type == v1::VolumeShape::FLOAT32  ? VoxelType::kFloat32
+         : type == v1::VolumeShape::UINT16 ? VoxelType::kUint16
+                                           : VoxelType::kUint8;
+}
+
+v1::VolumeShape::Type ToProto(VoxelType type) {
+  return type == VoxelType::kFloat32  ? v1::VolumeShape::FLOAT32
+         : type == VoxelType::kUint16 ? v1::VolumeShape::UINT16
+                                      : v1::VolumeShape::UINT8;
 }
 
 // In the words of the client's functions.
@@ -46,6 +60,10 @@ const char* NameOf(Result result) {
       return "a segmentation";
     case Result::kDisparity:
       return "a disparity";
+    case Result::kActions:
+      return "actions";
+    case Result::kRestoration:
+      return "a restoration";
     case Result::RESULT_NOT_SET:
       break;
   }
@@ -92,6 +110,32 @@ void Read(const v1::Disparity& proto, Disparity& result) {
   result.least = proto.least();
   result.most = proto.most();
   result.mean = proto.mean();
+}
+
+void Read(const v1::Actions& proto, Actions& result) {
+  for (const v1::Actions::Action& item : proto.actions()) {
+    result.items.push_back({item.start_seconds(), item.end_seconds(), item.score(), item.class_index(),
+                            item.label(), item.start_frame(), item.end_frame()});
+  }
+  result.frames = proto.frames();
+  result.frames_per_second = proto.frames_per_second();
+}
+
+void Read(const v1::Restoration& proto, Restoration& result) {
+  result.shape = {proto.shape().depth(), proto.shape().height(), proto.shape().width(),
+                  FromProto(proto.shape().type())};
+  result.voxels = proto.voxels();
+  result.least = proto.least();
+  result.most = proto.most();
+}
+
+v1::PredictRequest StartActions(absl::string_view model, const ActionOptions& options) {
+  v1::PredictRequest request = StartRequest(model, options.request);
+  v1::ActionOptions* actions = request.mutable_actions();
+  if (options.score_threshold) actions->set_score_threshold(*options.score_threshold);
+  actions->set_top_k(options.top_k);
+  for (const int64_t index : options.classes) actions->add_classes(index);
+  return request;
 }
 
 template <typename TaskAnswer, typename Proto>
@@ -158,6 +202,35 @@ v1::PredictRequest ToRequest(absl::string_view model, absl::string_view left, ab
   return request;
 }
 
+v1::PredictRequest ToRequest(absl::string_view model, absl::string_view video, const ActionOptions& options) {
+  v1::PredictRequest request = StartActions(model, options);
+  request.mutable_clip()->set_video(video.data(), video.size());
+  return request;
+}
+
+v1::PredictRequest ToRequest(absl::string_view model, const std::vector<std::string>& frames,
+                             double frames_per_second, const ActionOptions& options) {
+  v1::PredictRequest request = StartActions(model, options);
+  v1::Frames* proto = request.mutable_clip()->mutable_frames();
+  for (const std::string& frame : frames) proto->add_pictures()->set_encoded(frame);
+  proto->set_frames_per_second(frames_per_second);
+  return request;
+}
+
+v1::RestoreHeader ToHeader(absl::string_view model, const VolumeSource& volume,
+                           const RestoreOptions& options) {
+  auto header = StartRequest<v1::RestoreHeader>(model, options.request);
+  header.set_bytes(volume.bytes);
+  if (volume.raw) {
+    header.mutable_raw()->set_depth(volume.raw->depth);
+    header.mutable_raw()->set_height(volume.raw->height);
+    header.mutable_raw()->set_width(volume.raw->width);
+    header.mutable_raw()->set_type(ToProto(volume.raw->type));
+  }
+  if (options.type) header.mutable_restoration()->set_type(ToProto(*options.type));
+  return header;
+}
+
 template <>
 absl::StatusOr<Classification> FromResponse<Classification>(const v1::PredictResponse& response) {
   return ReadAs<Classification>(Result::kClassification, response, &v1::PredictResponse::classification);
@@ -176,6 +249,16 @@ absl::StatusOr<Segmentation> FromResponse<Segmentation>(const v1::PredictRespons
 template <>
 absl::StatusOr<Disparity> FromResponse<Disparity>(const v1::PredictResponse& response) {
   return ReadAs<Disparity>(Result::kDisparity, response, &v1::PredictResponse::disparity);
+}
+
+template <>
+absl::StatusOr<Actions> FromResponse<Actions>(const v1::PredictResponse& response) {
+  return ReadAs<Actions>(Result::kActions, response, &v1::PredictResponse::actions);
+}
+
+template <>
+absl::StatusOr<Restoration> FromResponse<Restoration>(const v1::PredictResponse& response) {
+  return ReadAs<Restoration>(Result::kRestoration, response, &v1::PredictResponse::restoration);
 }
 
 Timings ReadTimings(const v1::PredictResponse& response) {
@@ -200,6 +283,9 @@ Model FromProto(const v1::Model& model) {
   result.input_height = model.input_height();
   result.buckets = model.buckets();
   result.views = model.views();
+  result.most_frames = model.most_frames();
+  result.frames_per_second = model.frames_per_second();
+  result.most_voxels = model.most_voxels();
   result.classes = model.classes();
   result.labels = {model.labels().begin(), model.labels().end()};
   result.max_batch_size = model.max_batch_size();

@@ -1,6 +1,9 @@
 // The one place that turns the client's structs into saccade.v1 messages, and those it gets into structs.
 #pragma once
 
+#include <string>
+#include <vector>
+
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "client/client.h"
@@ -17,7 +20,15 @@ v1::PredictRequest ToRequest(absl::string_view model, absl::string_view picture,
 v1::PredictRequest ToRequest(absl::string_view model, absl::string_view left, absl::string_view right,
                              const StereoOptions& options);
 
-// One of AnyAnswer's. INTERNAL if the answer is of another task.
+v1::PredictRequest ToRequest(absl::string_view model, absl::string_view video, const ActionOptions& options);
+v1::PredictRequest ToRequest(absl::string_view model, const std::vector<std::string>& frames,
+                             double frames_per_second, const ActionOptions& options);
+// What goes before the volume's bytes.
+v1::RestoreHeader ToHeader(absl::string_view model, const VolumeSource& volume,
+                           const RestoreOptions& options);
+
+// One of AnyAnswer's. INTERNAL if the answer is of another task. A Restoration has only the voxels that
+// are in the message.
 template <typename TaskAnswer>
 absl::StatusOr<TaskAnswer> FromResponse(const v1::PredictResponse& response);
 

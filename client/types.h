@@ -119,8 +119,51 @@ struct Disparity : Answer {
   float mean = 0;
 };
 
+// Something that happens in a clip.
+struct Action {
+  double start_seconds = 0;
+  double end_seconds = 0;
+  float score = 0;
+  int64_t class_index = 0;
+  // Empty if the model has no class names.
+  std::string label;
+  // Counted in the frames that the model saw: frame i lasts from i to i + 1.
+  float start_frame = 0;
+  float end_frame = 0;
+};
+
+struct Actions : Answer {
+  // Best score first. None is an answer.
+  std::vector<Action> items;
+  // That the model saw, and how many there were a second.
+  int frames = 0;
+  double frames_per_second = 0;
+};
+
+enum class VoxelType { kUint8, kUint16, kFloat32 };
+
+struct VolumeShape {
+  int depth = 0;
+  int height = 0;
+  int width = 0;
+  VoxelType type = VoxelType::kUint8;
+
+  int64_t VoxelBytes() const { return type == VoxelType::kUint8 ? 1 : type == VoxelType::kUint16 ? 2 : 4; }
+  // REQUIRES: no more than an int64_t can count; those of an answer have no more.
+  int64_t Bytes() const { return int64_t{depth} * height * width * VoxelBytes(); }
+};
+
+// In the units of the volume as it was sent. A projection has one plane.
+struct Restoration : Answer {
+  VolumeShape shape;
+  // shape.Bytes() of them: little-endian elements, plane by plane and row by row.
+  std::string voxels;
+  float least = 0;
+  float most = 0;
+};
+
 // Of any task.
-using AnyAnswer = std::variant<Classification, Detections, Segmentation, Disparity>;
+using AnyAnswer = std::variant<Classification, Detections, Segmentation, Disparity, Actions, Restoration>;
 
 enum class ModelState { kUnknown, kLoading, kReady, kUnavailable };
 
@@ -140,6 +183,11 @@ struct Model {
   std::string buckets;
   // Pictures in one input: 2 for stereo.
   int views = 1;
+  // Of a clip, at most, and what is taken of a video; 0 for other tasks.
+  int most_frames = 0;
+  double frames_per_second = 0;
+  // Of a volume, at most; 0 for other tasks.
+  int64_t most_voxels = 0;
   int64_t classes = 0;
   std::vector<std::string> labels;
   int max_batch_size = 0;

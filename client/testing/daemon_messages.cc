@@ -42,6 +42,20 @@ SegmentOptions FromProto(const v1::SegmentationOptions& proto) {
   return options;
 }
 
+ActionOptions FromProto(const v1::ActionOptions& proto) {
+  ActionOptions options;
+  if (proto.has_score_threshold()) options.score_threshold = proto.score_threshold();
+  options.top_k = proto.top_k();
+  options.classes = {proto.classes().begin(), proto.classes().end()};
+  return options;
+}
+
+VoxelType FromProto(v1::VolumeShape::Type type) {
+  return type == v1::VolumeShape::UINT8    ? VoxelType::kUint8
+         : type == v1::VolumeShape::UINT16 ? VoxelType::kUint16
+                                           : VoxelType::kFloat32;
+}
+
 void Write(const Classification& answer, v1::PredictResponse& response) {
   response.mutable_classification();
   for (const ScoredClass& item : answer.classes) {
@@ -101,19 +115,70 @@ void Write(const Disparity& answer, v1::PredictResponse& response) {
   proto->set_mean(answer.mean);
 }
 
+void Write(const Actions& answer, v1::PredictResponse& response) {
+  v1::Actions* proto = response.mutable_actions();
+  proto->set_frames(answer.frames);
+  proto->set_frames_per_second(answer.frames_per_second);
+  for (const Action& item : answer.items) {
+    v1::Actions::Action* added = proto->add_actions();
+    added->set_start_seconds(item.start_seconds);
+    added->set_end_seconds(item.end_seconds);
+    added->set_score(item.score);
+    added->set_class_index(item.class_index);
+    added->set_label(item.label);
+    added->set_start_frame(item.start_frame);
+    added->set_end_frame(item.end_frame);
+  }
+}
+
+void Write(const Restoration& answer, v1::PredictResponse& response) {
+  v1::Restoration* proto = response.mutable_restoration();
+  proto->mutable_shape()->set_depth(answer.shape.depth);
+  proto->mutable_shape()->set_height(answer.shape.height);
+  proto->mutable_shape()->set_width(answer.shape.width);
+  proto->mutable_shape()->set_type(answer.shape.type == VoxelType::kUint8    ? v1::VolumeShape::UINT8
+                                   : answer.shape.type == VoxelType::kUint16 ? v1::VolumeShape::UINT16
+                                                                             : v1::VolumeShape::FLOAT32);
+  proto->set_voxels(answer.voxels);
+  proto->set_least(answer.least);
+  proto->set_most(answer.most);
+}
+
 }  // namespace
 
 FakeRequest FromRequest(const v1::PredictRequest& request) {
   FakeRequest result;
   result.model = request.model();
-  result.picture = request.has_stereo() ? request.stereo().left().encoded() : request.encoded();
+  result.picture = request.has_stereo() ? request.stereo().left().encoded()
+                   : request.has_clip() ? request.clip().video()
+                                        : request.encoded();
   result.right = request.stereo().right().encoded();
   result.request = {request.version(), request.priority(), request.request_id()};
+  for (const v1::Picture& frame : request.clip().frames().pictures()) {
+    result.frames.push_back(frame.encoded());
+  }
+  result.frames_per_second = request.clip().frames().frames_per_second();
   result.classify.top_k = request.classification().top_k();
   result.detect = FromProto(request.detection());
   result.segment = FromProto(request.segmentation());
   if (request.stereo_options().format() == v1::StereoOptions::FLOAT) {
     result.stereo.format = DisparityFormat::kFloat;
+  }
+  result.actions = FromProto(request.actions());
+  return result;
+}
+
+FakeRequest FromHeader(const v1::RestoreHeader& header) {
+  FakeRequest result;
+  result.model = header.model();
+  result.request = {header.version(), header.priority(), header.request_id()};
+  result.announced_bytes = header.bytes();
+  if (header.has_raw()) {
+    result.raw = VolumeShape{header.raw().depth(), header.raw().height(), header.raw().width(),
+                             FromProto(header.raw().type())};
+  }
+  if (header.restoration().type() != v1::VolumeShape::TYPE_UNSPECIFIED) {
+    result.restore.type = FromProto(header.restoration().type());
   }
   return result;
 }
@@ -148,6 +213,9 @@ v1::Model ToProto(const Model& model) {
   result.set_input_height(model.input_height);
   result.set_buckets(model.buckets);
   result.set_views(model.views);
+  result.set_most_frames(model.most_frames);
+  result.set_frames_per_second(model.frames_per_second);
+  result.set_most_voxels(model.most_voxels);
   result.set_classes(model.classes);
   for (const std::string& label : model.labels) result.add_labels(label);
   result.set_max_batch_size(model.max_batch_size);

@@ -8,6 +8,8 @@
 namespace saccade::client {
 
 FakeRequest FromRequest(const v1::PredictRequest& request);
+// All but the volume itself.
+FakeRequest FromHeader(const v1::RestoreHeader& header);
 v1::PredictResponse ToResponse(const AnyAnswer& answer);
 v1::Model ToProto(const Model& model);
 

@@ -67,6 +67,47 @@ class FakeDaemon::Services final : public v1::Vision::Service,
     return grpc::Status::OK;
   }
 
+  grpc::Status Restore(grpc::ServerContext* context,
+                       grpc::ServerReaderWriter<v1::RestoreResponse, v1::RestoreRequest>* stream) override {
+    FakeDaemon::Predict predict;
+    FakeRestore restore;
+    {
+      absl::MutexLock lock(&state_.mutex);
+      if (!state_.failure.ok()) return ToRpc(state_.failure, context);
+      predict = state_.predict;
+      restore = state_.restore;
+    }
+    v1::RestoreRequest part;
+    if (!stream->Read(&part) || !part.has_header()) {
+      return ToRpc(absl::InvalidArgumentError("there is no header"), context);
+    }
+    if (!restore.early.ok()) return ToRpc(restore.early, context);
+    FakeRequest request = FromHeader(part.header());
+    while (stream->Read(&part)) {
+      request.picture += part.data();
+      request.part_bytes.push_back(part.data().size());
+    }
+    v1::RestoreResponse response;
+    do {
+      for (const double done : restore.progress) {
+        response.mutable_progress()->set_done(done);
+        if (!stream->Write(response)) return grpc::Status::CANCELLED;
+      }
+    } while (restore.endless);
+    const auto result = predict(request);
+    if (!result.ok()) return ToRpc(result.status(), context);
+    v1::PredictResponse answer = ToResponse(*result);
+    std::string voxels;
+    if (answer.has_restoration()) voxels.swap(*answer.mutable_restoration()->mutable_voxels());
+    *response.mutable_answer() = answer;
+    stream->Write(response);
+    for (size_t at = 0; at < voxels.size(); at += restore.part_bytes) {
+      response.set_voxels(voxels.substr(at, restore.part_bytes));
+      stream->Write(response);
+    }
+    return grpc::Status::OK;
+  }
+
   grpc::Status ListModels(grpc::ServerContext* context, const v1::ListModelsRequest*,
                           v1::ListModelsResponse* response) override {
     absl::MutexLock lock(&state_.mutex);
@@ -153,6 +194,11 @@ FakeDaemon::~FakeDaemon() = default;
 void FakeDaemon::SetPredict(Predict predict) {
   absl::MutexLock lock(&state_.mutex);
   state_.predict = std::move(predict);
+}
+
+void FakeDaemon::SetRestore(FakeRestore restore) {
+  absl::MutexLock lock(&state_.mutex);
+  state_.restore = std::move(restore);
 }
 
 void FakeDaemon::SetModels(std::vector<Model> models) {

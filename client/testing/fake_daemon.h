@@ -4,6 +4,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -20,18 +21,40 @@ struct FakeRequest {
   // The left one of a stereo pair.
   std::string picture;
   std::string right;
+  // Of a clip: a whole video as `picture`, or these.
+  std::vector<std::string> frames;
+  double frames_per_second = 0;
+  // Of a volume, which is `picture`: how it was announced, and in parts of how many bytes it came.
+  std::optional<VolumeShape> raw;
+  int64_t announced_bytes = 0;
+  std::vector<size_t> part_bytes;
   RequestOptions request;
   // The one of the request's own task; the others are as they are by default. None repeats `request`.
   ClassifyOptions classify;
   DetectOptions detect;
   SegmentOptions segment;
   StereoOptions stereo;
+  ActionOptions actions;
+  RestoreOptions restore;
+};
+
+// How a Restore goes beside what SetPredict's function answers to it.
+struct FakeRestore {
+  // Told before the answer.
+  std::vector<double> progress = {0, 0.5, 1};
+  // How many bytes of voxels a message has.
+  size_t part_bytes = 1 << 20;
+  // If set, the stream ends so after the header was read, whatever the client still sends.
+  absl::Status early = {};
+  // Tells progress until the client has gone.
+  bool endless = false;
 };
 
 // Thread-safe. What it answers may be changed while it runs.
 class FakeDaemon {
  public:
-  // Called on gRPC's threads, several at once.
+  // Called on gRPC's threads, several at once; for a Restore once all its parts are there. A Restoration's
+  // shape is what it announces; its voxels are sent as they are, be they as many or not.
   using Predict = std::function<absl::StatusOr<AnyAnswer>(const FakeRequest&)>;
 
   FakeDaemon();
@@ -43,6 +66,7 @@ class FakeDaemon {
   const std::string& url() const { return url_; }
 
   void SetPredict(Predict predict);
+  void SetRestore(FakeRestore restore);
   void SetModels(std::vector<Model> models);
   // By service name; the empty one is the daemon. Wakes who watches.
   void SetHealth(const std::string& service, bool serving);
@@ -56,6 +80,7 @@ class FakeDaemon {
   struct State {
     absl::Mutex mutex;
     Predict predict ABSL_GUARDED_BY(mutex);
+    FakeRestore restore ABSL_GUARDED_BY(mutex);
     std::vector<Model> models ABSL_GUARDED_BY(mutex);
     std::map<std::string, bool> health ABSL_GUARDED_BY(mutex) = {{"", true}};
     absl::Status failure ABSL_GUARDED_BY(mutex);

@@ -1,0 +1,21 @@
+// A client for tests, of a daemon that is there.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "client/client.h"
+
+namespace saccade::client {
+
+inline std::unique_ptr<Client> ConnectTo(const std::string& url, ClientOptions options = {}) {
+  options.url = url;
+  auto client = Client::Connect(std::move(options));
+  EXPECT_TRUE(client.ok()) << client.status();
+  return *std::move(client);
+}
+
+}  // namespace saccade::client
