@@ -1,6 +1,7 @@
 #include "client/cli/answer_text.h"
 
 #include <algorithm>
+#include <cmath>
 #include <string>
 #include <variant>
 #include <vector>
@@ -11,6 +12,7 @@
 #include "client/cli/bar.h"
 #include "client/cli/json.h"
 #include "client/cli/table.h"
+#include "client/cli/volume_file.h"
 
 namespace saccade::client {
 namespace {
@@ -47,6 +49,34 @@ void PrintLines(Console& console, const Segmentation& answer) {
 void PrintLines(Console& console, const Disparity& answer) {
   console.out << absl::StrFormat("  disparity %.2f to %.2f px, %.2f in the mean\n", answer.least, answer.most,
                                  answer.mean);
+}
+
+// "01:02.3": minutes, seconds.
+std::string Clock(double seconds) {
+  // Written so that a NaN is nothing.
+  const double told = seconds > 0 ? std::min(seconds, 1e9) : 0;
+  const int64_t tenths = std::llround(told * 10);
+  return absl::StrFormat("%02d:%02d.%d", tenths / 600, tenths / 10 % 60, tenths % 10);
+}
+
+void PrintLines(Console& console, const Actions& answer) {
+  const std::string clip = absl::StrCat(answer.frames, " frames, ", answer.frames_per_second, " a second");
+  if (answer.items.empty()) {
+    console.out << "  nothing found in " << clip << '\n';
+    return;
+  }
+  std::vector<std::vector<std::string>> rows;
+  for (const Action& item : answer.items) {
+    rows.push_back({absl::StrCat(Clock(item.start_seconds), "-", Clock(item.end_seconds)),
+                    absl::StrFormat("%5.1f%%", 100 * item.score), absl::StrCat(item.class_index),
+                    item.label});
+  }
+  PrintRows(console, {true, false, true, false}, rows);
+  console.out << "  in " << clip << '\n';
+}
+
+void PrintLines(Console& console, const Restoration& answer) {
+  console.out << absl::StrFormat("  %s, %g to %g\n", NameOf(answer.shape), answer.least, answer.most);
 }
 
 void PrintHeading(Console& console, const std::vector<std::string>& files, const Answer& answer) {

@@ -2,15 +2,19 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <functional>
 #include <utility>
 
+#include "client/cli/actions.h"
 #include "client/cli/classify.h"
 #include "client/cli/detect.h"
 #include "client/cli/failure.h"
 #include "client/cli/models.h"
 #include "client/cli/params.h"
+#include "client/cli/restore.h"
 #include "client/cli/segment.h"
 #include "client/cli/stereo.h"
+#include "client/cli/volume_file.h"
 
 namespace saccade::client {
 namespace {
@@ -62,24 +66,45 @@ void AddFormat(CLI::App* command, Format& format, Console& console,
 }
 
 // All but the format.
-void AddPictures(CLI::App* command, PicturesCommand& options, const std::string& name,
-                 const std::string& output) {
-  command->add_option(name, options.pictures, "JPEG, PNG, WebP or BMP files; - reads standard input")
-      ->required();
+void AddInputs(CLI::App* command, InputsCommand& options, const std::string& name,
+               const std::string& description) {
+  command->add_option(name, options.inputs, description)->required();
   command->add_option("-m,--model", options.model, "The model's name; `saccade models` lists them")
       ->required();
-  command->add_option("-o,--output", options.output, output + "; the folder is made if missing");
   command->add_option("--model-version", options.version, "0 takes the highest that is ready")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
   command->add_option("--priority", options.priority, "Larger is served first, -100 to 100")
       ->check(CLI::Range(-100, 100))
       ->capture_default_str();
+  command->add_flag("-q,--quiet", options.quiet, "Nothing on standard error but errors");
+  AddConnection(command, options.connection);
+}
+
+CLI::Option* AddOutput(CLI::App* command, InputsCommand& options, const std::string& output) {
+  return command->add_option("-o,--output", options.output, output + "; the folder is made if missing");
+}
+
+void AddPictures(CLI::App* command, PicturesCommand& options, const std::string& name,
+                 const std::string& output,
+                 const std::string& description = "JPEG, PNG, WebP or BMP files; - reads standard input") {
+  AddInputs(command, options, name, description);
+  AddOutput(command, options, output);
   command->add_option("--concurrency", options.concurrency, "How many requests are under way at once")
       ->check(CLI::Range(1, 256))
       ->capture_default_str();
-  command->add_flag("-q,--quiet", options.quiet, "Nothing on standard error but errors");
-  AddConnection(command, options.connection);
+}
+
+// What leaves out some of what was found; `each` is what it is found in.
+void AddChoice(CLI::App* command, FindCommand& options, const std::string& each) {
+  command->add_option("--score-threshold", options.score_threshold, "Leave out what scores lower")
+      ->check(CLI::Range(0.0, 1.0));
+  command->add_option("--top-k", options.top_k, "At most so many a " + each + ", best first; 0 for all")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  command->add_option("--class", options.classes, "Only this class, by index or name; may be repeated")
+      ->expected(1)
+      ->take_all();
 }
 
 void AddClassify(CLI::App& app, ClassifyCommand& options, Console& console) {
@@ -94,14 +119,7 @@ void AddClassify(CLI::App& app, ClassifyCommand& options, Console& console) {
 void AddDetect(CLI::App& app, DetectCommand& options, Console& console) {
   CLI::App* command = app.add_subcommand("detect", "Send pictures, print what is where on them");
   AddPictures(command, options, "PICTURE", "Folder for overlays with masks and boxes, one PNG a picture");
-  command->add_option("--score-threshold", options.score_threshold, "Leave out what scores lower")
-      ->check(CLI::Range(0.0, 1.0));
-  command->add_option("--top-k", options.top_k, "At most so many a picture, best first; 0 for all")
-      ->check(CLI::NonNegativeNumber)
-      ->capture_default_str();
-  command->add_option("--class", options.classes, "Only this class, by index or name; may be repeated")
-      ->expected(1)
-      ->take_all();
+  AddChoice(command, options, "picture");
   command
       ->add_option("--mask-threshold", options.mask_threshold,
                    "From which probability on a pixel is in the mask")
@@ -128,6 +146,68 @@ void AddStereo(CLI::App& app, StereoCommand& options, Console& console) {
   AddPictures(command, options, "LEFT_RIGHT",
               "Folder for disparities, coloured and as KITTI's 16-bit PNG, two PNGs a pair");
   command->add_flag("--pfm", options.pfm, "Into the folder a PFM file, too, with the exact disparities");
+  AddFormat(command, options.format, console);
+}
+
+void AddActions(CLI::App& app, ActionsCommand& options, Console& console) {
+  CLI::App* command = app.add_subcommand("actions", "Send clips, print what happens when in them");
+  AddPictures(command, options, "CLIP", "Folder for timelines, one PNG a clip",
+              "MP4, MOV, Matroska, WebM or AVI files; - reads standard input; with --frames pictures");
+  CLI::Option* frames = command->add_flag("--frames", options.frames,
+                                          "The pictures are one clip's frames in the order given; or "
+                                          "folders, each with a clip's frames, by name");
+  command
+      ->add_option("--fps", options.frames_per_second,
+                   "How many of the frames were taken a second; as many as the model takes if not given")
+      ->check(CLI::Range(0.001, 10000.0))
+      ->needs(frames);
+  AddChoice(command, options, "clip");
+  AddFormat(command, options.format, console);
+}
+
+CLI::Option* AddVoxelType(CLI::App* command, const std::string& name, const std::string& description,
+                          const std::function<void(VoxelType)>& take) {
+  return command
+      ->add_option_function<std::string>(
+          name,
+          [take](const std::string& wanted) {
+            for (const VoxelType type : {VoxelType::kUint8, VoxelType::kUint16, VoxelType::kFloat32}) {
+              if (NameOf(type) == wanted) take(type);
+            }
+          },
+          description)
+      ->check(CLI::IsMember(
+          {NameOf(VoxelType::kUint8), NameOf(VoxelType::kUint16), NameOf(VoxelType::kFloat32)}));
+}
+
+void AddRestore(CLI::App& app, RestoreCommand& options, Console& console) {
+  CLI::App* command = app.add_subcommand("restore", "Send volumes, write them restored");
+  AddInputs(command, options, "VOLUME", "TIFF files, a grey page a plane; with --shape raw voxels");
+  AddOutput(command, options,
+            "Folder for the restored volumes, as TIFF files, and a PNG of the middle plane of each")
+      ->required();
+  // Two options write to one shape, in any order.
+  CLI::Option* shape = command->add_option_function<std::string>(
+      "--shape",
+      [&options](const std::string& text) {
+        const auto parsed = ParseShape(text);
+        if (!parsed.ok()) throw CLI::ValidationError("--shape", std::string(parsed.status().message()));
+        const VoxelType type = options.shape ? options.shape->type : parsed->type;
+        options.shape = *parsed;
+        options.shape->type = type;
+      },
+      "DEPTHxHEIGHTxWIDTH of raw voxels: little-endian, plane by plane and row by row");
+  CLI::Option* type = AddVoxelType(command, "--type", "Of raw voxels", [&options](VoxelType wanted) {
+    if (!options.shape) options.shape.emplace();
+    options.shape->type = wanted;
+  });
+  shape->needs(type);
+  type->needs(shape);
+  AddVoxelType(
+      command, "--output-type",
+      "Of the restored voxels; that of the volume sent if not given. Integers are rounded and clipped",
+      [&options](VoxelType wanted) { options.output_type = wanted; });
+  command->add_flag("--raw", options.raw, "Write the voxels alone, not a TIFF file, which has 4 GiB at most");
   AddFormat(command, options.format, console);
 }
 
@@ -161,7 +241,7 @@ void AddParams(CLI::App& app, ParamsCommand& options, Console& console) {
 }  // namespace
 
 int RunApp(std::vector<std::string> arguments, Console& console) {
-  CLI::App app("Asks a Saccade daemon about pictures.", "saccade");
+  CLI::App app("Asks a Saccade daemon about pictures, clips and volumes.", "saccade");
   app.set_version_flag("--version", std::string("saccade ") + SACCADE_VERSION);
   app.require_subcommand(0, 1);
   app.footer(kFooter);
@@ -169,6 +249,8 @@ int RunApp(std::vector<std::string> arguments, Console& console) {
   DetectCommand detect;
   SegmentCommand segment;
   StereoCommand stereo;
+  ActionsCommand actions;
+  RestoreCommand restore;
   ModelsCommand models;
   StatusCommand status;
   ParamsCommand params;
@@ -176,6 +258,8 @@ int RunApp(std::vector<std::string> arguments, Console& console) {
   AddDetect(app, detect, console);
   AddSegment(app, segment, console);
   AddStereo(app, stereo, console);
+  AddActions(app, actions, console);
+  AddRestore(app, restore, console);
   AddModels(app, models, console);
   AddStatus(app, status, console);
   AddParams(app, params, console);
@@ -192,6 +276,8 @@ int RunApp(std::vector<std::string> arguments, Console& console) {
   if (app.got_subcommand("detect")) return RunDetect(detect, console);
   if (app.got_subcommand("segment")) return RunSegment(segment, console);
   if (app.got_subcommand("stereo")) return RunStereo(stereo, console);
+  if (app.got_subcommand("actions")) return RunActions(actions, console);
+  if (app.got_subcommand("restore")) return RunRestore(restore, console);
   if (app.got_subcommand("models")) return RunModels(models, console);
   if (app.got_subcommand("status")) return RunStatus(status, console);
   if (app.got_subcommand("params")) return RunParams(params, console);

@@ -80,6 +80,20 @@ INSTANTIATE_TEST_SUITE_P(
         BadUsage{{"stereo", "-m", "x"}, "LEFT_RIGHT"},
         BadUsage{{"stereo", "-m", "x", "a.png", "b.png", "c.png"}, "c.png has no right one"},
         BadUsage{{"stereo", "-m", "x", "a.png", "b.png", "--pfm"}, "--output"},
+        BadUsage{{"actions", "-m", "x"}, "CLIP"},
+        BadUsage{{"actions", "-m", "x", "a.mp4", "--fps", "10"}, "--frames"},
+        BadUsage{{"actions", "-m", "x", "a.png", "--frames", "--fps", "0"}, "--fps"},
+        BadUsage{{"actions", "-m", "x", "a.mp4", "--score-threshold", "1.5"}, "--score-threshold"},
+        BadUsage{{"actions", "-m", "x", "-", "-"}, "given twice"},
+        BadUsage{{"restore", "-m", "x", "-o", "out"}, "VOLUME"},
+        BadUsage{{"restore", "-m", "x", "a.tif"}, "--output"},
+        BadUsage{{"restore", "a.tif", "-o", "out"}, "--model"},
+        BadUsage{{"restore", "-m", "x", "a.raw", "-o", "out", "--shape", "1x2x3"}, "--type"},
+        BadUsage{{"restore", "-m", "x", "a.raw", "-o", "out", "--type", "uint8"}, "--shape"},
+        BadUsage{{"restore", "-m", "x", "a.raw", "-o", "out", "--type", "int8", "--shape", "1x2x3"}, "int8"},
+        BadUsage{{"restore", "-m", "x", "a.raw", "-o", "out", "--type", "uint8", "--shape", "1x2"},
+                 "'1x2' is no shape"},
+        BadUsage{{"restore", "-m", "x", "a.tif", "-o", "out", "--output-type", "double"}, "double"},
         BadUsage{{"models", "--format", "xml"}, "xml"}, BadUsage{{"models", "--timeout", "0"}, "--timeout"},
         BadUsage{{"models", "--url", "http://host:1"}, "expected HOST:PORT"},
         BadUsage{{"models", "sanet"}, "sanet"}, BadUsage{{"params"}, "ARCHITECTURE"}));
@@ -155,6 +169,27 @@ TEST(Models, ShowBucketsAndViewsWhereThereAreAny) {
   EXPECT_EQ(json["models"][1]["buckets"], "stride:16");
   EXPECT_EQ(json["models"][1]["views"], 2);
   EXPECT_EQ(json["models"][1]["task"], "stereo");
+}
+
+TEST(Models, TellWhatClipsAndVolumesTheyTake) {
+  Model clips = TwoModels()[0];
+  clips.name = "tal";
+  clips.task = "actions";
+  clips.input_width = clips.input_height = 96;
+  clips.most_frames = 768;
+  clips.frames_per_second = 12.5;
+  Model volumes = TwoModels()[0];
+  volumes.name = "denoise";
+  volumes.task = "restoration";
+  volumes.most_voxels = int64_t{1} << 33;
+  FakeDaemon daemon;
+  daemon.SetModels({clips, volumes});
+  EXPECT_THAT(RunWith({"models", "--url", daemon.url()}).out, HasSubstr("  768x 96x96  "));
+  const auto json = nlohmann::json::parse(RunWith({"models", "--json", "--url", daemon.url()}).out);
+  EXPECT_EQ(json["models"][0]["most_frames"], 768);
+  EXPECT_EQ(json["models"][0]["frames_per_second"], 12.5);
+  EXPECT_EQ(json["models"][0]["most_voxels"], 0);
+  EXPECT_EQ(json["models"][1]["most_voxels"], int64_t{1} << 33);
 }
 
 TEST(Models, AreJson) {

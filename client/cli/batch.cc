@@ -3,34 +3,27 @@
 #include <algorithm>
 #include <utility>
 
+#include "client/cli/input_file.h"
 #include "client/cli/output_file.h"
-#include "client/cli/picture_file.h"
 
 namespace saccade::client {
 namespace {
 
-std::vector<std::vector<std::string>> Items(const std::vector<std::string>& pictures, size_t each) {
-  std::vector<std::vector<std::string>> items;
-  for (size_t at = 0; at < pictures.size(); at += each) {
-    items.emplace_back(pictures.begin() + at, pictures.begin() + at + each);
-  }
-  return items;
-}
-
-std::vector<std::string> FirstOfEach(const std::vector<std::vector<std::string>>& items) {
+std::vector<std::string> FirstOfEach(const std::vector<Item>& items) {
   std::vector<std::string> firsts;
-  for (const auto& files : items) firsts.push_back(files.front());
+  for (const Item& item : items) firsts.push_back(item.names.front());
   return firsts;
 }
 
 }  // namespace
 
-Batch::Batch(const PicturesCommand& command, const Task& task, Client& client, std::istream& in)
+Batch::Batch(const PicturesCommand& command, const std::vector<Item>& items, const Task& task, Client& client,
+             std::istream& in)
     : command_(command),
       task_(task),
       client_(client),
       in_(in),
-      items_(Items(command.pictures, task.pictures_an_item)),
+      items_(items),
       outcomes_(items_.size()),
       done_(items_.size(), false) {
   if (!command.output.empty()) stems_ = OutputStems(command.output, FirstOfEach(items_));
@@ -73,10 +66,10 @@ void Batch::Work() {
 
 Outcome Batch::Ask(size_t index) {
   Outcome outcome;
-  outcome.files = items_[index];
+  outcome.files = items_[index].names;
   Pictures pictures;
-  for (const std::string& file : outcome.files) {
-    auto picture = ReadPicture(file, in_, command_.connection.max_message_bytes);
+  for (const std::string& file : items_[index].files) {
+    auto picture = ReadInput(file, in_, command_.connection.max_message_bytes, task_.expected);
     if (!picture.ok()) {
       outcome.answer = picture.status();
       outcome.unreadable = file;

@@ -17,16 +17,15 @@ namespace saccade::client {
 
 class Batch {
  public:
-  // Starts at once. All arguments must outlive the batch; `in` is what "-" reads. REQUIRES: the pictures come
-  // to whole items.
-  Batch(const PicturesCommand& command, const Task& task, Client& client, std::istream& in);
+  // Starts at once. All arguments must outlive the batch; `in` is what "-" reads.
+  Batch(const PicturesCommand& command, const std::vector<Item>& items, const Task& task, Client& client,
+        std::istream& in);
 
   // Items not yet begun are left; those under way are waited for.
   ~Batch();
   Batch(const Batch&) = delete;
   Batch& operator=(const Batch&) = delete;
 
-  // Pictures, or pairs.
   size_t size() const { return items_.size(); }
 
   // Blocks until the item's outcome is there. Once an item.
@@ -40,8 +39,7 @@ class Batch {
   const Task& task_;
   Client& client_;
   std::istream& in_;
-  // The files of each.
-  std::vector<std::vector<std::string>> items_;
+  const std::vector<Item>& items_;
   // Of what is written; empty if nothing is.
   std::vector<std::string> stems_;
   absl::Mutex mutex_;

@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "client/cli/drawing/drawing.h"
 #include "client/cli/pictures.h"
+#include "client/cli/report.h"
 
 namespace saccade::client {
 

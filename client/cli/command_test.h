@@ -5,6 +5,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <string>
 #include <vector>
 
@@ -28,6 +29,11 @@ class CommandTest : public ::testing::Test {
     const std::string path = folder_ / name;
     std::ofstream(path, std::ios::binary) << bytes;
     return path;
+  }
+
+  static std::string Read(const std::filesystem::path& path) {
+    std::ifstream file(path, std::ios::binary);
+    return {std::istreambuf_iterator<char>(file), {}};
   }
 
   // Of the answer's own lines: without the heading, which has times in it.

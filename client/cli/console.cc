@@ -29,7 +29,8 @@ Console StandardConsole() {
   const bool out_terminal = isatty(STDOUT_FILENO) == 1;
   console.color = out_terminal && !dumb && !IsSet("NO_COLOR");
   console.unicode = std::strcmp(nl_langinfo(CODESET), "UTF-8") == 0;
-  console.progress = isatty(STDERR_FILENO) == 1 && !out_terminal && !dumb;
+  console.live = isatty(STDERR_FILENO) == 1 && !dumb;
+  console.progress = console.live && !out_terminal;
   return console;
 }
 

@@ -20,6 +20,8 @@ struct Console {
   bool unicode = false;
   // Whether err may be overwritten in place: a terminal that out does not share.
   bool progress = false;
+  // Whether err is a terminal: what is written there may be taken away again before out is written to.
+  bool live = false;
 };
 
 // The program's own standard streams. Honours NO_COLOR and the locale.

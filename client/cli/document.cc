@@ -5,6 +5,7 @@
 #include "client/cli/detection_formats.h"
 #include "client/cli/failure.h"
 #include "client/cli/json.h"
+#include "client/cli/volume_file.h"
 
 namespace saccade::client {
 namespace {
@@ -63,6 +64,26 @@ void AddResult(const Disparity& answer, Json& json) {
                        {"least", Shortest(answer.least)},
                        {"most", Shortest(answer.most)},
                        {"mean", Shortest(answer.mean)}};
+}
+
+void AddResult(const Actions& answer, Json& json) {
+  json["clip"] = {{"frames", answer.frames}, {"frames_per_second", answer.frames_per_second}};
+  json["actions"] = Json::array();
+  for (const Action& item : answer.items) {
+    json["actions"].push_back({{"class_index", item.class_index},
+                               {"label", item.label},
+                               {"score", Shortest(item.score)},
+                               {"start_seconds", item.start_seconds},
+                               {"end_seconds", item.end_seconds},
+                               {"start_frame", Shortest(item.start_frame)},
+                               {"end_frame", Shortest(item.end_frame)}});
+  }
+}
+
+void AddResult(const Restoration& answer, Json& json) {
+  json["volume"] = {{"depth", answer.shape.depth},     {"height", answer.shape.height},
+                    {"width", answer.shape.width},     {"type", NameOf(answer.shape.type)},
+                    {"least", Shortest(answer.least)}, {"most", Shortest(answer.most)}};
 }
 
 Json ToJson(const Outcome& outcome) {

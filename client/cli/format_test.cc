@@ -7,10 +7,10 @@
 
 #include "client/cli/bar.h"
 #include "client/cli/failure.h"
+#include "client/cli/input_file.h"
 #include "client/cli/json.h"
 #include "client/cli/output_file.h"
 #include "client/cli/pfm.h"
-#include "client/cli/picture_file.h"
 #include "client/cli/table.h"
 #include "client/status.h"
 
@@ -94,8 +94,13 @@ TEST(OutputStems, NeverCollide) {
               ElementsAre("out/cat", "out/cat-2", "out/stdin", "out/cat-3"));
 }
 
+TEST(OutputStems, TakeTheNamesOfFolders) {
+  EXPECT_THAT(OutputStems("out", {"a/clip/", "b/clip", "a/./other/."}),
+              ElementsAre("out/clip", "out/clip-2", "out/other"));
+}
+
 TEST(WriteFile, SaysWhyNot) {
-  EXPECT_EQ(WriteFile("/nonesuch/x", "bytes").message(),
+  EXPECT_EQ(WriteFile("/nonesuch/x", {"bytes"}).message(),
             "could not write /nonesuch/x: No such file or directory");
 }
 
@@ -116,20 +121,21 @@ TEST(PrintRows, LeavesEmptyColumnsOut) {
   EXPECT_EQ(out.str(), "   1  x\n  10\n");
 }
 
-TEST(ReadPicture, ReadsAPipeToItsEndButNotBeyondTheLimit) {
+TEST(ReadInput, ReadsAPipeToItsEndButNotBeyondTheLimit) {
   std::istringstream fits(std::string(100000, 'x'));
-  EXPECT_EQ(ReadPicture("-", fits, 100000)->size(), 100000u);
+  EXPECT_EQ(ReadInput("-", fits, 100000, "x")->size(), 100000u);
   std::istringstream large(std::string(100001, 'x'));
-  EXPECT_THAT(std::string(ReadPicture("-", large, 100000).status().message()),
+  EXPECT_THAT(std::string(ReadInput("-", large, 100000, "x").status().message()),
               HasSubstr("--max-message-bytes"));
 }
 
-TEST(ReadPicture, SaysWhatIsWrongWithTheFile) {
+TEST(ReadInput, SaysWhatIsWrongWithTheFile) {
   std::istringstream empty;
-  EXPECT_THAT(std::string(ReadPicture("-", empty, 10).status().message()), HasSubstr("is empty"));
-  EXPECT_THAT(std::string(ReadPicture("/nonesuch", empty, 10).status().message()),
+  EXPECT_THAT(std::string(ReadInput("-", empty, 10, "a picture").status().message()),
+              HasSubstr("is empty; expected a picture"));
+  EXPECT_THAT(std::string(ReadInput("/nonesuch", empty, 10, "x").status().message()),
               HasSubstr("No such file or directory"));
-  EXPECT_THAT(std::string(ReadPicture("/", empty, 10).status().message()), HasSubstr("is a directory"));
+  EXPECT_THAT(std::string(ReadInput("/", empty, 10, "x").status().message()), HasSubstr("is a directory"));
 }
 
 }  // namespace

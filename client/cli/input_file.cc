@@ -1,17 +1,15 @@
-#include "client/cli/picture_file.h"
+#include "client/cli/input_file.h"
 
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 
-#include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 
 namespace saccade::client {
 namespace {
 
-absl::StatusOr<std::string> ReadAll(std::istream& in, int64_t max_bytes) {
+absl::StatusOr<std::string> ReadAll(std::istream& in, int64_t max_bytes, absl::string_view expected) {
   std::string bytes;
   char chunk[1 << 16];
   while (in.read(chunk, sizeof(chunk)), in.gcount() > 0) {
@@ -23,22 +21,30 @@ absl::StatusOr<std::string> ReadAll(std::istream& in, int64_t max_bytes) {
     }
   }
   if (in.bad()) return absl::DataLossError("could not be read to its end");
-  if (bytes.empty()) return absl::InvalidArgumentError("is empty; expected a JPEG, PNG, WebP or BMP picture");
+  if (bytes.empty()) return absl::InvalidArgumentError(absl::StrCat("is empty; expected ", expected));
   return bytes;
 }
 
 }  // namespace
 
-absl::StatusOr<std::string> ReadPicture(const std::string& path, std::istream& in, int64_t max_bytes) {
-  if (path == "-") return ReadAll(in, max_bytes);
+absl::StatusOr<std::string> ReadInput(const std::string& path, std::istream& in, int64_t max_bytes,
+                                      absl::string_view expected) {
+  if (path == "-") return ReadAll(in, max_bytes, expected);
+  std::ifstream file;
+  const absl::Status status = OpenInput(path, expected, file);
+  if (!status.ok()) return status;
+  return ReadAll(file, max_bytes, expected);
+}
+
+absl::Status OpenInput(const std::string& path, absl::string_view expected, std::ifstream& file) {
   std::error_code ignored;
   if (std::filesystem::is_directory(path, ignored)) {
-    return absl::FailedPreconditionError("is a directory; expected a picture file");
+    return absl::FailedPreconditionError(absl::StrCat("is a directory; expected ", expected));
   }
   errno = 0;
-  std::ifstream file(path, std::ios::binary);
+  file.open(path, std::ios::binary);
   if (!file) return absl::NotFoundError(absl::StrCat("cannot be opened: ", std::strerror(errno)));
-  return ReadAll(file, max_bytes);
+  return absl::OkStatus();
 }
 
 }  // namespace saccade::client

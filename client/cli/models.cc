@@ -22,6 +22,9 @@ nlohmann::ordered_json ToJson(const Model& model) {
                                  {"input", {{"width", model.input_width}, {"height", model.input_height}}},
                                  {"buckets", model.buckets},
                                  {"views", model.views},
+                                 {"most_frames", model.most_frames},
+                                 {"frames_per_second", model.frames_per_second},
+                                 {"most_voxels", model.most_voxels},
                                  {"classes", model.classes},
                                  {"labels", model.labels},
                                  {"max_batch_size", model.max_batch_size},
@@ -31,9 +34,10 @@ nlohmann::ordered_json ToJson(const Model& model) {
   return json;
 }
 
-// "2x 1248x384" for a pair.
+// "2x 1248x384" for a pair, "768x 96x96" for a clip of so many frames at most.
 std::string InputOf(const Model& model) {
-  return absl::StrCat(model.views > 1 ? absl::StrCat(model.views, "x ") : "", model.input_width, "x",
+  const int pictures = std::max(model.views, model.most_frames);
+  return absl::StrCat(pictures > 1 ? absl::StrCat(pictures, "x ") : "", model.input_width, "x",
                       model.input_height);
 }
 

@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "client/types.h"
+
 namespace saccade::client {
 
 enum class Format { kText, kJson, kCoco, kRoboflow };
@@ -17,31 +19,39 @@ struct Connection {
   int64_t max_message_bytes = 64 << 20;
 };
 
-// What every command has that sends pictures.
-struct PicturesCommand {
+// What every command has that sends files.
+struct InputsCommand {
   Connection connection;
   std::string model;
-  std::vector<std::string> pictures;
+  std::vector<std::string> inputs;
   Format format = Format::kText;
   // The folder for what is drawn; empty draws nothing.
   std::string output;
   int64_t version = 0;
   int priority = 0;
+  bool quiet = false;
+};
+
+// With several requests under way at once.
+struct PicturesCommand : InputsCommand {
   // Enough to let the daemon fill a batch; each holds its pictures in memory.
   int concurrency = 8;
-  bool quiet = false;
+};
+
+// What is asked of those that find something, or nothing.
+struct FindCommand : PicturesCommand {
+  std::optional<float> score_threshold;
+  // 0 shows all that the model finds.
+  int top_k = 0;
+  // Indices or names; empty shows every class.
+  std::vector<std::string> classes;
 };
 
 struct ClassifyCommand : PicturesCommand {
   int top_k = 5;
 };
 
-struct DetectCommand : PicturesCommand {
-  std::optional<float> score_threshold;
-  // 0 shows all that the model finds.
-  int top_k = 0;
-  // Indices or names; empty shows every class.
-  std::vector<std::string> classes;
+struct DetectCommand : FindCommand {
   bool no_masks = false;
   std::optional<float> mask_threshold;
 };
@@ -51,6 +61,28 @@ struct SegmentCommand : PicturesCommand {};
 struct StereoCommand : PicturesCommand {
   // A PFM file as well: the disparities as the network gave them, not in 256ths.
   bool pfm = false;
+};
+
+struct ActionsCommand : FindCommand {
+  // A video is larger than a picture.
+  ActionsCommand() { concurrency = 2; }
+
+  // The inputs are pictures of one clip, or folders with a clip's pictures each; videos otherwise.
+  bool frames = false;
+  // 0 stands for the model's own.
+  double frames_per_second = 0;
+};
+
+struct RestoreCommand : InputsCommand {
+  // Half an hour: a large volume takes minutes, and waits for others.
+  RestoreCommand() { connection.timeout_seconds = 1800; }
+
+  // Of raw voxels; TIFF files tell their own.
+  std::optional<VolumeShape> shape;
+  // As it was sent if it is not set.
+  std::optional<VoxelType> output_type;
+  // Voxels alone, no TIFF file.
+  bool raw = false;
 };
 
 struct ModelsCommand {

@@ -1,6 +1,7 @@
 // The files that --output has written.
 #pragma once
 
+#include <initializer_list>
 #include <string>
 #include <vector>
 
@@ -14,7 +15,7 @@ namespace saccade::client {
 // from.
 std::vector<std::string> OutputStems(const std::string& directory, const std::vector<std::string>& pictures);
 
-// Replaces what was at `path`. Says why if it could not be written whole.
-absl::Status WriteFile(const std::string& path, absl::string_view bytes);
+// One part after the other. Replaces what was at `path`. Says why if it could not be written whole.
+absl::Status WriteFile(const std::string& path, std::initializer_list<absl::string_view> parts);
 
 }  // namespace saccade::client

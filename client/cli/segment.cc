@@ -6,6 +6,7 @@
 #include "client/cli/drawing/drawing.h"
 #include "client/cli/output_file.h"
 #include "client/cli/pictures.h"
+#include "client/cli/report.h"
 
 namespace saccade::client {
 namespace {
@@ -18,7 +19,7 @@ absl::Status Write(const Pictures& pictures, AnyAnswer& any, const std::string& 
   if (!status.ok()) return status;
   written.push_back({"overlay", overlay});
   const std::string labels = absl::StrCat(stem, ".labels.png");
-  status = WriteFile(labels, answer.label_map);
+  status = WriteFile(labels, {answer.label_map});
   if (status.ok()) written.push_back({"label_map", labels});
   answer.label_map.clear();
   return status;

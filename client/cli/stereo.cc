@@ -9,13 +9,14 @@
 #include "client/cli/output_file.h"
 #include "client/cli/pfm.h"
 #include "client/cli/pictures.h"
+#include "client/cli/report.h"
 
 namespace saccade::client {
 namespace {
 
 absl::Status WriteAs(const std::string& what, const std::string& path, absl::string_view bytes,
                      std::vector<Written>& written) {
-  const absl::Status status = WriteFile(path, bytes);
+  const absl::Status status = WriteFile(path, {bytes});
   if (status.ok()) written.push_back({what, path});
   return status;
 }

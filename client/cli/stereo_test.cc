@@ -4,8 +4,6 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
-#include <fstream>
-#include <iterator>
 #include <nlohmann/json.hpp>
 
 #include "client/cli/command_test.h"
@@ -60,11 +58,6 @@ class Stereo : public CommandTest {
 
   RunResult Run(const std::vector<std::string>& arguments, const std::string& input = "x") {
     return RunCommand("stereo", arguments, input);
-  }
-
-  std::string Read(const std::filesystem::path& path) {
-    std::ifstream file(path, std::ios::binary);
-    return {std::istreambuf_iterator<char>(file), {}};
   }
 };
 

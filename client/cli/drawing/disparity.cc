@@ -3,7 +3,7 @@
 #include <opencv2/core.hpp>
 #include <opencv2/imgproc.hpp>
 
-#include "absl/strings/str_format.h"
+#include "client/cli/drawing/axis.h"
 #include "client/cli/drawing/canvas.h"
 #include "client/cli/drawing/drawing.h"
 
@@ -48,16 +48,6 @@ cv::Mat ColorsOf(int width, int height, const std::vector<float>& values, const 
   return colors;
 }
 
-// 1, 2 or 5 times a power of ten: the smallest such that there are at most `count` steps.
-double StepFor(const Range& range, int count) {
-  const double least = (range.most - range.least) / count;
-  const double power = std::pow(10, std::floor(std::log10(least)));
-  for (const double factor : {1.0, 2.0, 5.0}) {
-    if (factor * power >= least) return factor * power;
-  }
-  return 10 * power;
-}
-
 // The colours from left to right, with numbers below in pixels.
 cv::Mat AddScale(const cv::Mat& map, const Range& range) {
   const int row = std::max(20, map.cols / 36);
@@ -73,14 +63,12 @@ cv::Mat AddScale(const cv::Mat& map, const Range& range) {
 
   const int line = std::max(1, row / 20);
   const int y = bar.y + bar.height + row / 3 + font.height();
-  const double step = StepFor(range, std::max(2, bar.width / (4 * row)));
-  const int digits = std::max(0, static_cast<int>(-std::floor(std::log10(step) + 1e-9)));
-  for (double at = std::ceil(range.least / step) * step; at <= range.most; at += step) {
-    const int x = left + cvRound((at - range.least) / (range.most - range.least) * (bar.width - 1));
-    cv::line(canvas, {x, bar.y + bar.height}, {x, bar.y + bar.height + row / 6}, kLight, line);
-    const std::string text = absl::StrFormat("%.*f", digits, at);
-    font.Write(canvas, text, {x - font.WidthOf(text) / 2, y}, kLight);
-  }
+  ForTicks(range.least, range.most, std::max(2, bar.width / (4 * row)),
+           [&](double at, const std::string& text) {
+             const int x = left + cvRound((at - range.least) / (range.most - range.least) * (bar.width - 1));
+             cv::line(canvas, {x, bar.y + bar.height}, {x, bar.y + bar.height + row / 6}, kLight, line);
+             font.Write(canvas, text, {x - font.WidthOf(text) / 2, y}, kLight);
+           });
   font.Write(canvas, unit, {right + row, bar.y + (bar.height + font.height()) / 2}, kLight);
   return canvas;
 }

@@ -11,7 +11,7 @@
 
 namespace saccade::client {
 
-// `picture` is the encoded one that the answer is about.
+// `picture`, of those that draw on one, is the encoded one that the answer is about.
 
 // The picture with a panel below: a bar and a label a class.
 absl::Status DrawClasses(absl::string_view picture, const Classification& answer, const std::string& path);
@@ -27,5 +27,12 @@ absl::Status DrawSegmentation(absl::string_view picture, const Segmentation& ans
 // of ReadDisparity.
 absl::Status DrawDisparity(const Disparity& answer, const std::vector<float>& values,
                            const std::string& path);
+
+// A lane a class, the best one's first, with a bar for every action over an axis in seconds.
+absl::Status DrawTimeline(const Actions& answer, const std::string& path);
+
+// The plane in the middle, 8 bits grey: black and white are where one voxel in a thousand is darker, or
+// brighter. What is no number is black.
+absl::Status DrawVolume(const Restoration& answer, const std::string& path);
 
 }  // namespace saccade::client

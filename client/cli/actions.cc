@@ -1,0 +1,80 @@
+#include "client/cli/actions.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <variant>
+
+#include "absl/strings/str_cat.h"
+#include "client/cli/class_names.h"
+#include "client/cli/drawing/drawing.h"
+#include "client/cli/failure.h"
+#include "client/cli/frames.h"
+#include "client/cli/pictures.h"
+#include "client/cli/report.h"
+
+namespace saccade::client {
+namespace {
+
+bool IsFolder(const std::string& path) {
+  std::error_code ignored;
+  return std::filesystem::is_directory(path, ignored);
+}
+
+// A clip is called after its folder, or after the first of its pictures. kExitOk, or the exit code after
+// complaining.
+int FindClips(const ActionsCommand& command, Console& console, std::vector<Item>& clips) {
+  const std::vector<std::string>& inputs = command.inputs;
+  if (!command.frames) {
+    for (const std::string& video : inputs) clips.push_back({{video}, {video}});
+    return kExitOk;
+  }
+  const auto folders = std::count_if(inputs.begin(), inputs.end(), IsFolder);
+  if (folders == 0) {
+    clips.push_back({{inputs.front()}, inputs});
+    return kExitOk;
+  }
+  if (folders != static_cast<std::ptrdiff_t>(inputs.size())) {
+    Complain(console,
+             "--frames takes the pictures of one clip, or folders with a clip each, not both at once");
+    return kExitUsage;
+  }
+  for (const std::string& folder : inputs) {
+    auto files = FramesIn(folder);
+    if (!files.ok()) {
+      Complain(console, absl::StrCat(folder, " ", files.status().message()));
+      return kExitFailure;
+    }
+    clips.push_back({{folder}, *std::move(files)});
+  }
+  return kExitOk;
+}
+
+}  // namespace
+
+int RunActions(const ActionsCommand& command, Console& console) {
+  ActionOptions options;
+  options.request = RequestOf(command);
+  options.score_threshold = command.score_threshold;
+  options.top_k = command.top_k;
+  std::vector<Item> clips;
+  int found = FindClips(command, console, clips);
+  if (found == kExitOk) found = FindClasses(command, console, options.classes);
+  if (found != kExitOk) return found;
+
+  Task task;
+  if (!command.frames) task.expected = "a video file; --frames takes pictures, and folders of them";
+  task.ask = [&](Client& client, const Pictures& pictures) -> absl::StatusOr<AnyAnswer> {
+    if (!command.frames) return client.Localize(command.model, pictures[0], options);
+    return client.Localize(command.model, pictures, command.frames_per_second, options);
+  };
+  task.write = [](const Pictures&, AnyAnswer& answer, const std::string& stem,
+                  std::vector<Written>& written) {
+    const std::string path = absl::StrCat(stem, ".timeline.png");
+    const absl::Status status = DrawTimeline(std::get<Actions>(answer), path);
+    if (status.ok()) written.push_back({"timeline", path});
+    return status;
+  };
+  return RunItems(command, clips, task, console);
+}
+
+}  // namespace saccade::client

@@ -1,0 +1,33 @@
+#include "client/cli/progress_bar.h"
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "client/cli/bar.h"
+
+namespace saccade::client {
+namespace {
+
+constexpr int kBarWidth = 24;
+// Back to the line's beginning, and all that is on it gone.
+constexpr char kClear[] = "\r\033[K";
+
+}  // namespace
+
+ProgressBar::ProgressBar(Console& console, const std::string& name, bool shown)
+    : console_(console), name_(Printable(name)), shown_(shown && console.live) {}
+
+ProgressBar::~ProgressBar() {
+  if (!last_.empty()) console_.err << kClear << std::flush;
+}
+
+void ProgressBar::Show(const std::string& what, double done) {
+  if (!shown_) return;
+  const std::string line = absl::StrCat(name_, "  ", what, absl::StrFormat(" %3.0f%%  ", 100 * done),
+                                        Bar(done, kBarWidth, console_.unicode));
+  // A terminal is slow, and a large volume comes in thousands of parts.
+  if (line == last_) return;
+  last_ = line;
+  console_.err << kClear << line << std::flush;
+}
+
+}  // namespace saccade::client

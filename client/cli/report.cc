@@ -1,0 +1,68 @@
+#include "client/cli/report.h"
+
+#include <filesystem>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "client/cli/answer_text.h"
+#include "client/cli/document.h"
+#include "client/cli/failure.h"
+
+namespace saccade::client {
+
+bool Report::Add(Outcome outcome) {
+  if (exit_code_ == kExitOk) exit_code_ = outcome.ExitCode();
+  Tell(outcome);
+  if (command_.format != Format::kText) {
+    outcomes_.push_back(std::move(outcome));
+  } else if (outcome.answer.ok()) {
+    PrintText(console_, outcome);
+    return Flush(console_);
+  }
+  return true;
+}
+
+int Report::Finish() {
+  if (command_.format == Format::kText) return exit_code_;
+  console_.out << Document(command_.format, command_.model, outcomes_);
+  return Flush(console_) ? exit_code_ : kExitFailure;
+}
+
+// What goes to err about one item. The same advice is not given twice in a row.
+void Report::Tell(const Outcome& outcome) {
+  const std::string name = NameOf(outcome.unreadable ? std::vector{*outcome.unreadable} : outcome.files);
+  if (!outcome.answer.ok()) {
+    const absl::Status& status = outcome.answer.status();
+    const Explanation explanation = outcome.unreadable ? Explanation{std::string(status.message()), ""}
+                                                       : Explain(status, command_.connection.url);
+    const bool advise = !explanation.advice.empty() && explanation.advice != last_advice_;
+    last_advice_ = explanation.advice;
+    Complain(console_, absl::StrCat(name, outcome.unreadable ? " " : ": ", explanation.what,
+                                    advise ? ": " : "", advise ? explanation.advice : ""));
+    return;
+  }
+  for (const Written& file : outcome.written) {
+    if (!command_.quiet) console_.err << "wrote " << Printable(file.path) << std::endl;
+  }
+  if (!outcome.write_status.ok()) {
+    Complain(console_, absl::StrCat(name, ": no output: ", outcome.write_status.message()));
+  }
+}
+
+bool MakeOutputFolder(const InputsCommand& command, Console& console) {
+  if (command.output.empty()) return true;
+  std::error_code error;
+  std::filesystem::create_directories(command.output, error);
+  if (!error) return true;
+  Complain(console, absl::StrCat("--output ", command.output, ": ", error.message(), "; expected a folder"));
+  return false;
+}
+
+RequestOptions RequestOf(const InputsCommand& command) {
+  RequestOptions options;
+  options.version = command.version;
+  options.priority = command.priority;
+  return options;
+}
+
+}  // namespace saccade::client

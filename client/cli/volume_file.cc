@@ -1,0 +1,65 @@
+#include "client/cli/volume_file.h"
+
+#include <filesystem>
+#include <fstream>
+#include <limits>
+#include <memory>
+#include <vector>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "client/cli/input_file.h"
+
+namespace saccade::client {
+
+absl::StatusOr<VolumeSource> OpenVolume(const std::string& path, const std::optional<VolumeShape>& raw) {
+  const char* expected = raw ? "raw voxels" : "a TIFF file";
+  const auto file = std::make_shared<std::ifstream>();
+  const absl::Status status = OpenInput(path, expected, *file);
+  if (!status.ok()) return status;
+  std::error_code error;
+  const uintmax_t size = std::filesystem::file_size(path, error);
+  if (error) return absl::FailedPreconditionError("has no size that is known; expected a file on disk");
+  if (size == 0) return absl::InvalidArgumentError(absl::StrCat("is empty; expected ", expected));
+  if (raw && size != static_cast<uintmax_t>(raw->Bytes())) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("has ", size, " bytes; expected ", raw->Bytes(), " for ", NameOf(*raw)));
+  }
+  VolumeSource source;
+  source.bytes = static_cast<int64_t>(size);
+  source.raw = raw;
+  source.read = [file](char* to, size_t most) -> absl::StatusOr<size_t> {
+    file->read(to, static_cast<std::streamsize>(most));
+    if (file->gcount() == 0) return absl::DataLossError("was cut short while it was read");
+    return static_cast<size_t>(file->gcount());
+  };
+  return source;
+}
+
+absl::StatusOr<VolumeShape> ParseShape(const std::string& text) {
+  const std::vector<std::string> parts = absl::StrSplit(text, 'x');
+  VolumeShape shape;
+  if (parts.size() != 3 || !absl::SimpleAtoi(parts[0], &shape.depth) ||
+      !absl::SimpleAtoi(parts[1], &shape.height) || !absl::SimpleAtoi(parts[2], &shape.width) ||
+      shape.depth < 1 || shape.height < 1 || shape.width < 1) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("'", text, "' is no shape; expected DEPTHxHEIGHTxWIDTH such as 24x512x512"));
+  }
+  // Of the largest element there is.
+  const int64_t most = std::numeric_limits<int64_t>::max() / static_cast<int64_t>(sizeof(float));
+  if (int64_t{shape.height} * shape.width > most / shape.depth) {
+    return absl::InvalidArgumentError(absl::StrCat("'", text, "' is too large"));
+  }
+  return shape;
+}
+
+std::string NameOf(VoxelType type) {
+  return type == VoxelType::kUint8 ? "uint8" : type == VoxelType::kUint16 ? "uint16" : "float32";
+}
+
+std::string NameOf(const VolumeShape& shape) {
+  return absl::StrCat(shape.depth, "x", shape.height, "x", shape.width, " ", NameOf(shape.type));
+}
+
+}  // namespace saccade::client
