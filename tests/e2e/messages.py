@@ -43,11 +43,22 @@ def stub(channel, service, method, pool_of_types=None):
     )
 
 
+def stream(channel, service, method):
+    """The callable of one bidirectional method."""
+    answer = message_factory.GetMessageClass(pool().FindServiceByName(service).methods_by_name[method].output_type)
+    return channel.stream_stream(
+        f"/{service}/{method}",
+        request_serializer=lambda request: request.SerializeToString(),
+        response_deserializer=answer.FromString,
+    )
+
+
 class Vision:
     """saccade.v1.Vision."""
 
     def __init__(self, channel):
         self.predict = stub(channel, "saccade.v1.Vision", "Predict")
+        self.restore = stream(channel, "saccade.v1.Vision", "Restore")
         self.list_models = stub(channel, "saccade.v1.Vision", "ListModels")
         self.get_model = stub(channel, "saccade.v1.Vision", "GetModel")
 

@@ -69,13 +69,15 @@ class TinyTask:
     """A narrow network of another task than classification: weights by seed, batch norms settled on noise, so that
     answers differ from picture to picture and place to place. What they should be is the parity tests' concern."""
 
-    def __init__(self, architecture, labels, seed, channels=3, settled_part=lambda network: network, **options):
+    def __init__(self, architecture, labels, seed, channels=3, settled_part=lambda network: network, batch=None,
+                 **options):
         self.architecture = architecture
         self.labels = labels
         self.options = {**({"classes": str(len(labels))} if labels else {}), **options}
         torch.manual_seed(seed)
         self.network = build(architecture, **self.options)
-        batch = smooth_pictures(4, 64, 96, torch.Generator().manual_seed(seed), channels=channels)
+        if batch is None:
+            batch = smooth_pictures(4, 64, 96, torch.Generator().manual_seed(seed), channels=channels)
         settle(self.network, [batch], run=settled_part(self.network))
 
     def state(self):
@@ -100,6 +102,39 @@ def tiny_segmenter():
 
 def tiny_stereo():
     return TinyTask("ea_psmnet", [], seed=5, channels=6, width="0.25", max_disparity="16", long_side="128")
+
+
+def smooth_volumes(count, channels, depth, height, width, seed):
+    """Smooth noise of order one, in three dimensions."""
+    generator = torch.Generator().manual_seed(seed)
+    coarse = torch.randn(count, channels, depth // 4 + 2, height // 8 + 2, width // 8 + 2, generator=generator)
+    smooth = torch.nn.functional.interpolate(coarse, size=(depth, height, width), mode="trilinear")
+    return smooth + 0.2 * torch.randn(count, channels, depth, height, width, generator=generator)
+
+
+def tiny_localizer():
+    """Things of three kinds that happen in clips of at most 48 frames of 32 pixels, ten of them a second."""
+    sizes = {"width": "0.25", "blocks": "1,1,1,1", "size": "32", "frames": "48", "anchors": "1,2,4"}
+    amounts = {"frames_per_second": "10", "score_threshold": "0.05", "detections": "8", "proposals": "50"}
+    clips = smooth_volumes(2, 3, 48, 32, 32, seed=6)
+    made = TinyTask("ea_rc3d", ["background", "dive", "throw", "vault"], seed=6, batch=clips,
+                    settled_part=lambda network: lambda batch: network(batch, [48] * len(batch)), **sizes, **amounts)
+    with torch.no_grad():
+        for name, parameter in made.network.named_parameters():
+            if name.endswith(("cls_logits.weight", "cls_score.weight")):
+                parameter.normal_(0, 0.08)
+    return made
+
+
+def tiny_restorer(architecture="unet3d_sao_denoise", **options):
+    volumes = 400 + 120 * smooth_volumes(2, 1, 12, 24, 24, seed=7)
+    made = TinyTask(architecture, [], seed=7, batch=volumes, width="0.25", **options)
+    with torch.no_grad():
+        for name, parameter in made.network.named_parameters():
+            # At full strength, attention that nobody has trained grows from block to block.
+            if name.endswith("attention.bn.weight"):
+                parameter.fill_(0.1)
+    return made
 
 
 def assert_close(found, expected):
