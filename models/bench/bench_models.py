@@ -45,8 +45,8 @@ class Served:
         state = {name: tensor.contiguous().clone() for name, tensor in network.state_dict().items()}
         save_file(state, weights)
         self.weight_bytes = os.path.getsize(weights)
-        height, width = pixels.shape[-2:]
-        placements = torch.tensor([[height, width] * 3] * len(pixels), dtype=torch.float64)
+        depths = list(pixels.shape[2:-2]) * 2  # of clips and volumes
+        placements = torch.tensor([[*pixels.shape[-2:]] * 3 + depths] * len(pixels), dtype=torch.float64)
         save_file({"pixels": pixels.contiguous(), "placements": placements}, batch)
         command = [build / "bin" / "saccade_time_model", architecture, weights, batch, str(threads),
                    *(f"{name}={value}" for name, value in options.items())]
@@ -124,9 +124,13 @@ def compared(answer) -> torch.Tensor:
     return answer if isinstance(answer, torch.Tensor) else answer[min(1, len(answer) - 1)]
 
 
-def time_case(case: Case, batch: int, height: int, width: int, arguments) -> tuple[Row, str]:
-    network, twin = case.build(height, width, batch)
-    pixels = prepared(case, batch, height, width)
+def shape_text(batch: int, sides: tuple) -> str:
+    return "x".join(map(str, (batch, *sides)))
+
+
+def time_case(case: Case, batch: int, sides: tuple, arguments) -> tuple[Row, str]:
+    network, twin = case.build(sides)
+    pixels = prepared(case, batch, sides)
     candidates, remarks = {}, {}
     expected = compared(twin(pixels))
     for name in PEERS:
@@ -152,7 +156,7 @@ def time_case(case: Case, batch: int, height: int, width: int, arguments) -> tup
             served.run()
             return served
 
-        options = case.options(height, width)
+        options = case.options(sides)
         served = serve(options, network)
         candidates = {"saccade": served.run, **candidates}
         if case.attention_off:
@@ -168,7 +172,7 @@ def time_case(case: Case, batch: int, height: int, width: int, arguments) -> tup
                 times[name].append(run())
     medians = {name: statistics.median(values) for name, values in times.items()}
     peers = {name: medians.get(name, remarks.get(name)) for name in columns(arguments)}
-    row = Row(case.name, f"{batch}x{height}x{width}", done, medians["saccade"], peers, served.load_seconds,
+    row = Row(case.name, shape_text(batch, sides), done, medians["saccade"], peers, served.load_seconds,
               served.peak_bytes / served.weight_bytes)
     return row, served.isa
 
@@ -217,7 +221,7 @@ def kept(path: pathlib.Path | None, chosen: list) -> list[Row]:
     """The rows of an earlier run that this one does not measure anew."""
     if path is None or not path.exists():
         return []
-    measured = {(case.name, f"{batch}x{height}x{width}") for case, batch, height, width in chosen}
+    measured = {(case.name, shape_text(batch, sides)) for case, batch, sides in chosen}
     rows = [Row(**row) for row in json.loads(path.read_text())]
     return [row for row in rows if (row.case, row.shape) not in measured]
 
@@ -235,21 +239,20 @@ def main():
     parser.add_argument("--list", action="store_true")
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
-    cases = [(case, batch, height, width) for case in CASES for height, width in case.sizes for batch in case.batches]
-    order = {(case.name, f"{batch}x{height}x{width}"): index
-             for index, (case, batch, height, width) in enumerate(cases)}
-    chosen = [(case, batch, height, width) for case, batch, height, width in cases
-              if arguments.filter in f"{case.name}/{batch}x{height}x{width}"]
+    cases = [(case, batch, sides) for case in CASES for sides in case.sizes for batch in case.batches]
+    order = {(case.name, shape_text(batch, sides)): index for index, (case, batch, sides) in enumerate(cases)}
+    chosen = [(case, batch, sides) for case, batch, sides in cases
+              if arguments.filter in f"{case.name}/{shape_text(batch, sides)}"]
     if arguments.list or not chosen:
-        for case, batch, height, width in chosen:
-            print(f"{case.name}/{batch}x{height}x{width}")
+        for case, batch, sides in chosen:
+            print(f"{case.name}/{shape_text(batch, sides)}")
         return 0 if chosen else f"no case holds '{arguments.filter}'"
     rows, isa = kept(arguments.json, chosen), ""
     peers = columns(arguments)
     with torch.no_grad():
-        for index, (case, batch, height, width) in enumerate(chosen):
-            print(f"[{index + 1}/{len(chosen)}] {case.name}/{batch}x{height}x{width}", file=sys.stderr, flush=True)
-            row, isa = time_case(case, batch, height, width, arguments)
+        for index, (case, batch, sides) in enumerate(chosen):
+            print(f"[{index + 1}/{len(chosen)}] {case.name}/{shape_text(batch, sides)}", file=sys.stderr, flush=True)
+            row, isa = time_case(case, batch, sides, arguments)
             rows.append(row)
             print(table([row], peers).splitlines()[-1], flush=True)
             # Written after every case: a long run that is stopped leaves what it found.

@@ -7,7 +7,7 @@ from torch import nn
 from torchvision.models.detection.image_list import ImageList
 
 from models.reference import build
-from models.reference.served import settle, smooth_pictures
+from models.reference.served import settle, smooth_noise
 
 
 class Detector(nn.Module):
@@ -26,6 +26,17 @@ class Detector(nn.Module):
         return [picture[part] for picture in found for part in ("boxes", "scores", "labels", "masks")]
 
 
+class Localizer(nn.Module):
+    """Segments, scores and classes, clip after clip."""
+
+    def __init__(self, network: nn.Module):
+        super().__init__()
+        self.network = network
+
+    def forward(self, pixels: torch.Tensor) -> list[torch.Tensor]:
+        return [clip[part] for clip in self.network(pixels) for part in ("segments", "scores", "labels")]
+
+
 CLASSIFIERS = ("attnnet", "attnnet_1n", "attnnet_pool", "kanet_kv", "kanet_qkv", "mobilenetv2", "mobilenetv2_kao",
           "mobilenetv2_sao", "sanet", "expatt_mobilenetv2", "expatt_resnet34", "expatt_resnet50", "expatt_resnet101",
           "expatt_resnet152", "gsa_resnet38", "gsa_resnet50", "gsa_resnet101")
@@ -35,29 +46,35 @@ CLASSIFIERS = ("attnnet", "attnnet_1n", "attnnet_pool", "kanet_kv", "kanet_qkv",
 class Case:
     name: str
     architecture: str
-    sizes: tuple  # of the network's input, height and width
+    sizes: tuple  # of the network's input: height and width, behind frames or planes if there are any
     fixed: dict = dataclasses.field(default_factory=dict)  # options
     channels: int = 3
     batches: tuple = (1, 4)
     attention_off: dict = dataclasses.field(default_factory=dict)  # options that leave only the attention out
 
-    def options(self, height: int, width: int) -> dict:
+    def options(self, sides: tuple) -> dict:
         if self.architecture in CLASSIFIERS:
-            return {**self.fixed, "input_size": height}
+            return {**self.fixed, "input_size": sides[0]}
         return dict(self.fixed)
 
-    def build(self, height: int, width: int, batch: int) -> tuple[nn.Module, nn.Module]:
+    def build(self, sides: tuple) -> tuple[nn.Module, nn.Module]:
         """The network, and the twin that is timed. Random weights of a size that training would leave: signals of
         order one, and as many detections as a busy picture has."""
         torch.manual_seed(1)
-        network = build(self.architecture, **self.options(height, width))
+        network = build(self.architecture, **self.options(sides))
         generator = torch.Generator().manual_seed(2)
-        small = smooth_pictures(2, min(height, 256), min(width, 320), generator, self.channels)
+        most = (64, 256, 320)[-len(sides):]
+        small = smooth_noise(2, tuple(map(min, sides, most)), generator, self.channels)
         for module in network.modules():
             if type(module).__name__ == "EfficientAttention" and isinstance(module.out, (nn.Conv2d, nn.Conv3d)):
                 nn.init.normal_(module.out.weight, 0, 0.05)
             if type(module).__name__ == "SiameseAttention":  # at full strength untrained ones grow from layer to layer
                 nn.init.constant_(module.bn.weight, 0.1)
+        if self.architecture == "ea_rc3d":
+            settle(network, [small])
+            nn.init.normal_(network.tpn.cls_logits.weight, 0, 0.05)
+            nn.init.normal_(network.head.cls_score.weight, 0, 0.2)
+            return network, Localizer(network).eval()
         if not self.architecture.startswith("ea_mask_rcnn"):
             settle(network, [small])
             return network, network
@@ -67,8 +84,8 @@ class Case:
         return network, Detector(network).eval()
 
 
-def prepared(case: Case, batch: int, height: int, width: int) -> torch.Tensor:
-    return smooth_pictures(batch, height, width, torch.Generator().manual_seed(3), case.channels)
+def prepared(case: Case, batch: int, sides: tuple) -> torch.Tensor:
+    return smooth_noise(batch, sides, torch.Generator().manual_seed(3), case.channels)
 
 
 DETECTOR_SIZES = ((896, 1280), (800, 1088))
@@ -84,4 +101,5 @@ CASES = [
     Case("deeplabv2_kao_qkv", "deeplabv2_kao_qkv", ((321, 321), (513, 513))),
     Case("ea_psmnet", "ea_psmnet", ((256, 512), (544, 960)), channels=6,
          attention_off={"attention": "none"}),
+    Case("ea_rc3d", "ea_rc3d", ((64, 112, 112), (256, 112, 112)), batches=(1,), attention_off={"attention": "none"}),
 ]

@@ -5,6 +5,7 @@
 #include <ATen/ops/conv3d.h>
 #include <ATen/ops/ones.h>
 #include <ATen/ops/randn.h>
+#include <ATen/ops/zeros.h>
 #include <gtest/gtest.h>
 
 #include "models/error.h"
@@ -101,6 +102,19 @@ TEST(Convolution, TakesVolumes) {
                                   .clamp_min(0);
   EXPECT_LT(RelativeError(convolution(x), expected), 1e-6);
   EXPECT_LT(RelativeError(convolution(x.contiguous(at::MemoryFormat::ChannelsLast3d)), expected), 1e-6);
+}
+
+// A stem of clips strides over pixels, and not over frames.
+TEST(Convolution, StridesOverOnesOwnDepth) {
+  at::manual_seed(1);
+  const at::Tensor weight = at::randn({12, 3, 7, 7, 7}).mul(0.1);
+  const at::Tensor x = at::randn({1, 3, 6, 20, 14});
+  const at::Tensor expected = at::conv3d(x.to(at::kDouble), weight.to(at::kDouble), {}, {1, 2, 2}, {3, 3, 3});
+  for (const Precision precision : {Precision::kFloat32, Precision::kTf32}) {  // packed, and not
+    const Convolution convolution(weight, {at::ones({12}, at::kDouble), at::zeros({12}, at::kDouble)},
+                                  {.stride = 2, .depth_stride = 1, .target = {.precision = precision}});
+    EXPECT_LT(RelativeError(convolution(x), expected), 1e-6);
+  }
 }
 
 TEST(FoldBatchNorm, RefusesUnusableStatistics) {

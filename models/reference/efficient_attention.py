@@ -1,4 +1,4 @@
-"""Efficient attention as EA Mask R-CNN and EA-PSMNet use it, after "Efficient Attention: Attention with Linear
+"""Efficient attention as EA Mask R-CNN, EA-PSMNet and EA R-C3D use it, after "Efficient Attention: Attention with Linear
 Complexities"."""
 
 import torch

@@ -9,23 +9,16 @@ from torch.nn import functional
 
 from models.reference import build
 from models.reference.detector_weights import random_weights, spread_heads
-from models.reference.served import run_model, save, served, settle
+from models.reference.served import run_model, save, served, settle, smooth_noise
 
 SHALLOW = {"width": 0.25, "blocks": "1,1,2,1", "classes": 6, "size": 64, "frames": 64, "anchors": "2,3,5"}
 SPREADS = {"tpn.cls_logits": 2.0, "tpn.segment_pred": 0.3, "head.cls_score": 2.0, "head.segment_pred": 1.0}
 
 
-def moving(frames: int, side: int, generator: torch.Generator) -> torch.Tensor:
-    """A clip of smooth noise of order one: pixels and frames belong to their neighbours."""
-    coarse = torch.randn(1, 3, frames // 4 + 2, side // 8 + 2, side // 8 + 2, generator=generator)
-    smooth = functional.interpolate(coarse, size=(frames, side, side), mode="trilinear")[0]
-    return smooth + 0.2 * torch.randn(3, frames, side, side, generator=generator)
-
-
 def padded(sent: list[int], frames: int, side: int, generator: torch.Generator) -> torch.Tensor:
     """Clips of these lengths, with zero frames behind."""
-    return torch.stack([functional.pad(moving(length, side, generator), (0, 0, 0, 0, 0, frames - length))
-                        for length in sent])
+    clips = (smooth_noise(1, (length, side, side), generator)[0] for length in sent)
+    return torch.stack([functional.pad(clip, (0, 0, 0, 0, 0, frames - clip.shape[1])) for clip in clips])
 
 
 def placements(sent: list[int], clips: torch.Tensor) -> list[list[int]]:

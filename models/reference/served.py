@@ -17,12 +17,18 @@ def save(network: nn.Module, path: pathlib.Path) -> pathlib.Path:
     return path
 
 
+def smooth_noise(count: int, sides: tuple[int, ...], generator: torch.Generator, channels: int = 3, noise: float = 0.2,
+                 grain: int = 8) -> torch.Tensor:
+    """Of order one, [count, channels, *sides]: neighbouring pixels, of pictures, clips or volumes, belong together."""
+    coarse = torch.randn(count, channels, *(max(2, side // grain) for side in sides), generator=generator)
+    smooth = nn.functional.interpolate(coarse, size=sides, mode={2: "bilinear", 3: "trilinear"}[len(sides)])
+    return smooth + noise * torch.randn(count, channels, *sides, generator=generator)
+
+
 def smooth_pictures(count: int, height: int, width: int, generator: torch.Generator, channels: int = 3,
                     noise: float = 0.2, grain: int = 8) -> torch.Tensor:
-    """Smooth noise of order one: neighbouring pixels belong together, as in a photograph."""
-    coarse = torch.randn(count, channels, max(2, height // grain), max(2, width // grain), generator=generator)
-    smooth = nn.functional.interpolate(coarse, size=(height, width), mode="bilinear")
-    return smooth + noise * torch.randn(count, channels, height, width, generator=generator)
+    """As in a photograph."""
+    return smooth_noise(count, (height, width), generator, channels, noise, grain)
 
 
 def settle(network: nn.Module, batches, run=None) -> nn.Module:

@@ -109,6 +109,8 @@ const std::vector<Published>& Rows() {
        "not in the paper; the usual ports' count"},
       {"ea_psmnet", {{"attention", "none"}}, "PSMNet", 5'224'768, -1, true, 1, "PSMNet's own paper: 5.2 M"},
       {"ea_psmnet", {}, "EA-PSMNet", 5'226'880, -1, true, 1, "not in the paper: 2,112 for the attention"},
+      {"ea_rc3d", {{"attention", "none"}}, "R-C3D", -1, -1, true, 1, "not in the paper; for 768 frames"},
+      {"ea_rc3d", {}, "EA R-C3D", -1, -1, true, 1, "not in the paper: 395,136 for the attention"},
       {"unet3d_sao_denoise", {}, "U-Net+SAO, denoising", -1, -1, true, 1, kWidths},
       {"unet3d_sao_denoise", {{"attention", "none"}}, "U-Net, denoising", -1, -1, true, 1, kWidths},
       {"unet3d_sao_project", {}, "U-Net+SAO, projection", -1, -1, true, 1, kWidths},

@@ -20,8 +20,8 @@ namespace saccade::models {
 namespace {
 
 // About how much of a long clip's pass is behind it after the stem, and after stages 0 to 2.
-constexpr double kStemShare = 0.2;
-constexpr std::array<double, 3> kStageShares = {0.4, 0.65, 0.85};
+constexpr double kStemShare = 0.3;
+constexpr std::array<double, 3> kStageShares = {0.6, 0.75, 0.85};
 
 // Clips are computed one by one: the maps of one are large enough to keep all cores busy, and so memory is
 // that of one clip, and its answer cannot depend on the others.
