@@ -40,6 +40,15 @@ std::string CountText(OptionReader::Range count) {
 
 }  // namespace
 
+std::string ListText(std::span<const int64_t> numbers) {
+  std::string text;
+  for (const int64_t number : numbers) {
+    if (!text.empty()) text += ",";
+    text += std::to_string(number);
+  }
+  return text;
+}
+
 const std::string* OptionReader::Find(const std::string& name, const std::string& legal) {
   names_.push_back(name);
   legal_ += "\n  " + name + ": " + legal;
@@ -82,21 +91,30 @@ double OptionReader::Number(const std::string& name, double otherwise, double le
   return value;
 }
 
-std::vector<int64_t> OptionReader::Integers(const std::string& name, const std::string& otherwise,
+std::vector<int64_t> OptionReader::Integers(const std::string& name, const std::vector<int64_t>& otherwise,
                                             Range values, Range count) {
-  const std::string legal =
-      CountText(count) + " with commas, each " + RangeText("a whole number", values.least, values.most);
-  const std::string* given = Find(name, legal + " (default " + otherwise + ")");
-  const std::string& text = given == nullptr ? otherwise : *given;
+  const std::string preset = ListText(otherwise);
+  const std::string legal = CountText(count) + " with commas as " + preset + ", each " +
+                            RangeText("a whole number", values.least, values.most);
+  const std::string* text = Find(name, legal + " (default " + preset + ")");
+  if (text == nullptr) return otherwise;
   std::vector<int64_t> numbers;
-  for (const std::string& part : Split(text)) {
+  for (const std::string& part : Split(*text)) {
     int64_t value = 0;
-    if (!Parse(part, value) || value < values.least || value > values.most) Refuse(name, text, legal);
+    if (!Parse(part, value) || value < values.least || value > values.most) Refuse(name, *text, legal);
     numbers.push_back(value);
   }
   const auto found = static_cast<int64_t>(numbers.size());
-  if (found < count.least || found > count.most) Refuse(name, text, legal);
+  if (found < count.least || found > count.most) Refuse(name, *text, legal);
   return numbers;
+}
+
+std::array<int64_t, 4> OptionReader::Blocks(const std::array<int64_t, 4>& otherwise, int64_t most) {
+  const std::vector<int64_t> counts =
+      Integers("blocks", {otherwise.begin(), otherwise.end()}, {1, most}, {4, 4});
+  std::array<int64_t, 4> blocks{};
+  std::copy(counts.begin(), counts.end(), blocks.begin());
+  return blocks;
 }
 
 std::vector<std::string> OptionReader::Several(const std::string& name, const std::string& otherwise,

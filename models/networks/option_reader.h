@@ -1,13 +1,18 @@
 // Reads an architecture's options strictly.
 #pragma once
 
+#include <array>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "models/options.h"
 
 namespace saccade::models {
+
+// "3,4,6,3".
+std::string ListText(std::span<const int64_t> numbers);
 
 // Each function takes one option, or its default, and throws LoadError that names the legal values. After the
 // last one, RefuseOthers throws for a name that nobody asked for.
@@ -21,12 +26,14 @@ class OptionReader {
                      const std::vector<std::string>& legal);
   int64_t Integer(const std::string& name, int64_t otherwise, int64_t least, int64_t most);
   double Number(const std::string& name, double otherwise, double least, double most);
-  // Whole numbers with commas, `count` of them. `otherwise` is written as the option is.
+  // Whole numbers with commas, `count` of them.
   struct Range {
     int64_t least, most;
   };
-  std::vector<int64_t> Integers(const std::string& name, const std::string& otherwise, Range values,
+  std::vector<int64_t> Integers(const std::string& name, const std::vector<int64_t>& otherwise, Range values,
                                 Range count);
+  // The option blocks: of each of four stages, 1 to `most`.
+  std::array<int64_t, 4> Blocks(const std::array<int64_t, 4>& otherwise, int64_t most = 64);
   // Each at most once, with commas, in the order of `legal`; or "none".
   std::vector<std::string> Several(const std::string& name, const std::string& otherwise,
                                    const std::vector<std::string>& legal);

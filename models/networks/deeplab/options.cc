@@ -1,9 +1,6 @@
 #include "models/networks/deeplab/options.h"
 
-#include <charconv>
-#include <optional>
 #include <sstream>
-#include <string_view>
 
 #include "models/error.h"
 #include "models/networks/option_reader.h"
@@ -11,36 +8,12 @@
 namespace saccade::models {
 namespace {
 
-constexpr int64_t kMostBlocks = 64;
 constexpr const char* kHeadNames[] = {"kao", "attention", "attention_pool", "aspp"};
 
 DeepLabHead HeadOf(const std::string& name) {
   int head = 0;
   while (name != kHeadNames[head]) ++head;
   return static_cast<DeepLabHead>(head);
-}
-
-std::optional<std::array<int64_t, 4>> ReadBlocks(std::string_view text) {
-  std::array<int64_t, 4> blocks = {};
-  const char* at = text.data();
-  const char* end = at + text.size();
-  for (size_t stage = 0; stage < blocks.size(); ++stage) {
-    if (stage > 0) {
-      if (at == end || *at != ',') return std::nullopt;
-      ++at;
-    }
-    const auto [stopped, error] = std::from_chars(at, end, blocks[stage]);
-    if (error != std::errc() || blocks[stage] < 1 || blocks[stage] > kMostBlocks) return std::nullopt;
-    at = stopped;
-  }
-  if (at != end) return std::nullopt;
-  return blocks;
-}
-
-std::string BlocksText(const std::array<int64_t, 4>& blocks) {
-  std::ostringstream text;
-  for (size_t stage = 0; stage < blocks.size(); ++stage) text << (stage > 0 ? "," : "") << blocks[stage];
-  return text.str();
 }
 
 std::string NumberText(double number) {
@@ -64,18 +37,11 @@ DeepLabOptions ParseDeepLabOptions(const std::string& architecture, const Option
       reader.Text("buckets", AsText(parsed.buckets), "stride:N or sizes as 512x384,384x512");
   parsed.exact = reader.Choice("exact", "true", {"true", "false"}) == "true";
   parsed.width = reader.Number("width", parsed.width, 0.125, 2);
-  const std::string blocks =
-      reader.Text("blocks", BlocksText(parsed.blocks), "four numbers from 1 to 64 as 3,4,23,3");
+  parsed.blocks = reader.Blocks(parsed.blocks);
   parsed.epsilon = reader.Number("batch_norm_epsilon", parsed.epsilon, 1e-9, 0.1);
   reader.RefuseOthers();
 
   parsed.buckets = ParseBuckets(architecture, buckets);
-  const auto counts = ReadBlocks(blocks);
-  if (!counts) {
-    throw LoadError(architecture + ": option blocks is '" + blocks +
-                    "'; expected four numbers from 1 to 64 with commas between them, as 3,4,23,3");
-  }
-  parsed.blocks = *counts;
   if (parsed.head_channels % parsed.heads != 0) {
     throw LoadError(architecture + ": option head_channels is " + std::to_string(parsed.head_channels) +
                     "; expected a multiple of heads, which is " + std::to_string(parsed.heads));
@@ -92,7 +58,7 @@ Options AsText(const DeepLabOptions& options) {
           {"buckets", AsText(options.buckets)},
           {"exact", options.exact ? "true" : "false"},
           {"width", NumberText(options.width)},
-          {"blocks", BlocksText(options.blocks)},
+          {"blocks", ListText(options.blocks)},
           {"batch_norm_epsilon", NumberText(options.epsilon)}};
 }
 

@@ -1,11 +1,8 @@
 #include "models/networks/mask_rcnn/options.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
-#include <optional>
 #include <sstream>
-#include <string_view>
 
 #include "models/error.h"
 #include "models/networks/option_reader.h"
@@ -15,14 +12,6 @@ namespace {
 
 constexpr const char* kPlaceNames[kAttentionPlaces] = {"res3", "res4", "fpn1", "fpn2",
                                                        "fpn3", "fpn4", "fpn5"};
-constexpr int64_t kMaxBlocks = 64;
-
-std::vector<std::string> Split(const std::string& text) {
-  std::vector<std::string> parts;
-  std::istringstream stream(text + ",");
-  for (std::string part; std::getline(stream, part, ',');) parts.push_back(part);
-  return parts;
-}
 
 template <typename Values, typename Text>
 std::string Join(const Values& values, const Text& text) {
@@ -37,44 +26,6 @@ std::string Join(const Values& values, const Text& text) {
 [[noreturn]] void Refuse(const std::string& architecture, const std::string& option, const std::string& value,
                          const std::string& legal) {
   throw LoadError(architecture + ": option " + option + " is '" + value + "'; expected " + legal);
-}
-
-// In the order of the places, each at most once.
-std::vector<AttentionPlace> ParseAttention(const std::string& architecture, const std::string& text) {
-  std::vector<AttentionPlace> places;
-  if (text == "none") return places;
-  for (const std::string& name : Split(text)) {
-    const auto* const found = std::find(std::begin(kPlaceNames), std::end(kPlaceNames), name);
-    const auto place = static_cast<AttentionPlace>(found - std::begin(kPlaceNames));
-    if (found == std::end(kPlaceNames) || std::find(places.begin(), places.end(), place) != places.end()) {
-      Refuse(architecture, "attention", text,
-             "none, or each at most once of " + Join(kPlaceNames, [](const char* known) { return known; }));
-    }
-    places.push_back(place);
-  }
-  std::sort(places.begin(), places.end());
-  return places;
-}
-
-std::optional<int64_t> ParseBlockCount(const std::string& text) {
-  int64_t count = 0;
-  const char* end = text.data() + text.size();
-  const auto [stopped, error] = std::from_chars(text.data(), end, count);
-  if (error != std::errc() || stopped != end || count < 1 || count > kMaxBlocks) return std::nullopt;
-  return count;
-}
-
-std::array<int64_t, 4> ParseBlocks(const std::string& architecture, const std::string& text) {
-  constexpr auto kLegal = "four whole numbers from 1 to 64 with commas, as in 3,4,6,3";
-  const std::vector<std::string> parts = Split(text);
-  std::array<int64_t, 4> blocks{};
-  if (parts.size() != blocks.size()) Refuse(architecture, "blocks", text, kLegal);
-  for (size_t stage = 0; stage < blocks.size(); ++stage) {
-    const std::optional<int64_t> count = ParseBlockCount(parts[stage]);
-    if (!count) Refuse(architecture, "blocks", text, kLegal);
-    blocks[stage] = *count;
-  }
-  return blocks;
 }
 
 std::string NumberText(double value) {
@@ -124,9 +75,12 @@ MaskRcnnOptions ParseMaskRcnnOptions(const std::string& architecture, const Opti
   if (architecture != "ea_mask_rcnn_r50") parsed.blocks = {3, 4, 23, 3};
   const Options preset = AsText(parsed);
   parsed.paper_pyramid = reader.Choice("fpn", "paper", {"paper", "torchvision"}) == "paper";
-  const std::string attention = reader.Text("attention", preset.at("attention"),
-                                            "none, or a list with commas of res3, res4, fpn1 to fpn5");
-  parsed.attention = ParseAttention(architecture, attention);
+  const std::vector<std::string> names(std::begin(kPlaceNames), std::end(kPlaceNames));
+  parsed.attention.clear();
+  for (const std::string& name : reader.Several("attention", preset.at("attention"), names)) {
+    parsed.attention.push_back(
+        static_cast<AttentionPlace>(std::find(names.begin(), names.end(), name) - names.begin()));
+  }
   parsed.softmax = reader.Choice("normalization", "softmax", {"softmax", "scaling"}) == "softmax";
   parsed.heads = reader.Integer("heads", parsed.heads, 1, 64);
   parsed.key_channels = reader.Integer("key_channels", parsed.key_channels, 1, 1024);
@@ -146,7 +100,7 @@ MaskRcnnOptions ParseMaskRcnnOptions(const std::string& architecture, const Opti
   parsed.exact = reader.Choice("exact", "false", {"true", "false"}) == "true";
   parsed.width = reader.Number("width", parsed.width, 0.125, 1);
   CheckWidth(architecture, parsed.width);
-  parsed.blocks = ParseBlocks(architecture, reader.Text("blocks", preset.at("blocks"), "four whole numbers"));
+  parsed.blocks = reader.Blocks(parsed.blocks);
   reader.RefuseOthers();
   return parsed;
 }
@@ -170,7 +124,7 @@ Options AsText(const MaskRcnnOptions& options) {
           {"batch_norm_epsilon", NumberText(options.batch_norm_epsilon)},
           {"exact", options.exact ? "true" : "false"},
           {"width", NumberText(options.width)},
-          {"blocks", Join(options.blocks, [](int64_t count) { return std::to_string(count); })}};
+          {"blocks", ListText(options.blocks)}};
 }
 
 }  // namespace saccade::models

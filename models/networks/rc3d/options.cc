@@ -1,6 +1,5 @@
 #include "models/networks/rc3d/options.h"
 
-#include <algorithm>
 #include <cmath>
 #include <sstream>
 
@@ -21,11 +20,13 @@ std::string NumberText(double value) {
   return text.str();
 }
 
-template <typename Values>
-std::string Joined(const Values& values) {
-  std::ostringstream text;
-  for (const auto& value : values) text << (&value == &*values.begin() ? "" : ",") << value;
-  return text.str();
+std::string PlacesText(const std::vector<std::string>& places) {
+  std::string text;
+  for (const std::string& place : places) {
+    if (!text.empty()) text += ",";
+    text += place;
+  }
+  return text.empty() ? "none" : text;
 }
 
 void CheckMultiple(const std::string& architecture, const std::string& option, int64_t value) {
@@ -51,8 +52,7 @@ void CheckHeads(const std::string& architecture, const Rc3dOptions& options) {
 Rc3dOptions ParseRc3dOptions(const std::string& architecture, const Options& options) {
   OptionReader reader(architecture, options);
   Rc3dOptions parsed;
-  const Options preset = AsText(parsed);
-  parsed.attention = reader.Several("attention", preset.at("attention"), parsed.attention);
+  parsed.attention = reader.Several("attention", PlacesText(parsed.attention), parsed.attention);
   parsed.normalization = reader.Choice("normalization", parsed.normalization, {"softmax", "scaling"});
   parsed.heads = reader.Integer("heads", parsed.heads, 1, 64);
   parsed.key_channels = reader.Integer("key_channels", parsed.key_channels, 1, 1024);
@@ -64,21 +64,20 @@ Rc3dOptions ParseRc3dOptions(const std::string& architecture, const Options& opt
   parsed.size = reader.Integer("size", parsed.size, 2 * kRc3dStride, 512);
   CheckMultiple(architecture, "size", parsed.size);
   parsed.frames_per_second = reader.Number("frames_per_second", parsed.frames_per_second, 1, 240);
-  parsed.anchors = reader.Integers("anchors", preset.at("anchors"), {1, 512}, {1, 64});
+  parsed.anchors = reader.Integers("anchors", parsed.anchors, {1, 512}, {1, 64});
   parsed.score_threshold = reader.Number("score_threshold", parsed.score_threshold, 0, 1);
   parsed.nms_threshold = reader.Number("nms_threshold", parsed.nms_threshold, 0, 1);
   parsed.detections = reader.Integer("detections", parsed.detections, 1, 1000);
   parsed.proposals = reader.Integer("proposals", parsed.proposals, 1, 2000);
   parsed.width = reader.Number("width", parsed.width, 0.125, 1);
   CheckWidth(architecture, parsed.width);
-  const std::vector<int64_t> blocks = reader.Integers("blocks", preset.at("blocks"), {1, 64}, {4, 4});
-  std::copy(blocks.begin(), blocks.end(), parsed.blocks.begin());
+  parsed.blocks = reader.Blocks(parsed.blocks);
   reader.RefuseOthers();
   return parsed;
 }
 
 Options AsText(const Rc3dOptions& options) {
-  return {{"attention", options.attention.empty() ? "none" : Joined(options.attention)},
+  return {{"attention", PlacesText(options.attention)},
           {"normalization", options.normalization},
           {"heads", std::to_string(options.heads)},
           {"key_channels", std::to_string(options.key_channels)},
@@ -87,13 +86,13 @@ Options AsText(const Rc3dOptions& options) {
           {"frames", std::to_string(options.frames)},
           {"size", std::to_string(options.size)},
           {"frames_per_second", NumberText(options.frames_per_second)},
-          {"anchors", Joined(options.anchors)},
+          {"anchors", ListText(options.anchors)},
           {"score_threshold", NumberText(options.score_threshold)},
           {"nms_threshold", NumberText(options.nms_threshold)},
           {"detections", std::to_string(options.detections)},
           {"proposals", std::to_string(options.proposals)},
           {"width", NumberText(options.width)},
-          {"blocks", Joined(options.blocks)}};
+          {"blocks", ListText(options.blocks)}};
 }
 
 }  // namespace saccade::models

@@ -1,6 +1,5 @@
 #include "models/networks/residual/options.h"
 
-#include <algorithm>
 #include <sstream>
 #include <vector>
 
@@ -34,30 +33,6 @@ const Depth& DepthOf(const std::string& architecture) {
 
 bool IsExpAtt(const std::string& architecture) { return architecture.starts_with("expatt_"); }
 
-std::array<int64_t, 4> ParseBlocks(const std::string& text) {
-  constexpr auto kLegal = "four whole numbers from 1 to 100, as in 3,4,6,3";
-  std::array<int64_t, 4> blocks{};
-  std::istringstream stream(text);
-  for (size_t stage = 0; stage < blocks.size(); ++stage) {
-    char comma = ',';
-    if (stage > 0) stream >> comma;
-    if (!(stream >> blocks[stage]) || comma != ',' || blocks[stage] < 1 || blocks[stage] > 100)
-      throw LoadError("option blocks is '" + text + "', expected " + kLegal);
-  }
-  if (stream.peek() != std::istringstream::traits_type::eof())
-    throw LoadError("option blocks is '" + text + "', expected " + kLegal);
-  return blocks;
-}
-
-std::string BlocksText(const std::array<int64_t, 4>& blocks) {
-  std::string text;
-  for (const int64_t count : blocks) {
-    if (!text.empty()) text += ",";
-    text += std::to_string(count);
-  }
-  return text;
-}
-
 }  // namespace
 
 ResidualOptions ParseResidualOptions(const std::string& architecture, const Options& options) {
@@ -79,8 +54,7 @@ ResidualOptions ParseResidualOptions(const std::string& architecture, const Opti
   // ExpAtt's paper: the last three stages, and on CIFAR all four. GSA's: everywhere.
   const std::string groups = reader.Choice("groups", expatt && !parsed.cifar ? "2-4" : "1-4", kGroups);
   parsed.first_group = groups.front() - '0';
-  parsed.blocks =
-      ParseBlocks(reader.Text("blocks", BlocksText(depth.blocks), "four whole numbers, as in 3,4,6,3"));
+  parsed.blocks = reader.Blocks(depth.blocks, 100);
   parsed.classes = reader.Integer("classes", parsed.classes, 1, 100'000);
   parsed.width = reader.Number("width", parsed.width, 0.1, 4);
   parsed.input_size = reader.Integer("input_size", parsed.cifar ? 32 : 224, 32, 1024);
@@ -96,7 +70,7 @@ Options AsText(const std::string& architecture, const ResidualOptions& options) 
                                 : expatt                                   ? "expatt"
                                                                            : "gsa"},
                   {"groups", kGroups.at(static_cast<size_t>(options.first_group - 1))},
-                  {"blocks", BlocksText(options.blocks)},
+                  {"blocks", ListText(options.blocks)},
                   {"classes", std::to_string(options.classes)},
                   {"width", width.str()},
                   {"input_size", std::to_string(options.input_size)}};
