@@ -1,6 +1,6 @@
 """The restoring networks of "Siamese Attention Networks": a 3-D U-Net of depth 3 that denoises volumes, and a network
-that projects a volume to a plane, which a 2-D U-Net restores. The paper gives no widths: they are those of "Content-aware
-image restoration", whose data it uses."""
+that projects a volume to a plane, which a 2-D U-Net restores. The paper gives no widths: they are those of
+"Content-aware image restoration", whose data it uses."""
 
 import torch
 from torch import nn

@@ -50,7 +50,7 @@ at::Tensor Unet::First(const at::Tensor& volume, Progress& progress) const {
   return half;
 }
 
-Unet::Encoded Unet::Second(at::Tensor half, Progress& progress) const {
+Unet::Encoded Unet::Second(const at::Tensor& half, Progress& progress) const {
   const ConvolutionBlock& encode = blocks_[kEncoder1];
   const Sides sides = SidesOf(half);
   const Tiling tiling = Cut(sides);

@@ -36,12 +36,12 @@ class Unet {
   Tiling Cut(const Sides& sides) const;
   Sides Halved(const Sides& sides) const;
 
-  // The stages, in their order. Each takes maps and lets go of them.
+  // The stages, in their order. Maps that are handed over are let go of as soon as they are read.
   at::Tensor First(const at::Tensor& volume, Progress& progress) const;
   struct Encoded {
     at::Tensor skip, pooled;
   };
-  Encoded Second(at::Tensor half, Progress& progress) const;
+  Encoded Second(const at::Tensor& half, Progress& progress) const;
   at::Tensor Bottom(at::Tensor quarter, Progress& progress) const;
   at::Tensor Decoded(Encoded encoded, Progress& progress) const;
   at::Tensor Last(const at::Tensor& volume, const at::Tensor& half, Progress& progress) const;
