@@ -20,7 +20,7 @@ int64_t PeakBytes() {
   return -1;
 }
 
-// The larger of the paper's test sets.
+// As large as one of the paper's test sets has them.
 TEST(UnetMemory, AVolumeOf50x800x800StaysBelow4GiB) {
   const auto model = testing::MakeUnet("unet3d_sao_denoise", {});
   const Batch batch = testing::Volumes(1, 50, 800, 800);
