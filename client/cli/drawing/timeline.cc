@@ -16,6 +16,7 @@ namespace saccade::client {
 namespace {
 
 constexpr int kWidth = 1200;
+constexpr const char* kUnit = "seconds";
 constexpr int kLane = 40;
 constexpr int kMargin = 20;
 constexpr int kAxis = 48;
@@ -67,7 +68,8 @@ class Drawing {
  public:
   explicit Drawing(const Actions& answer)
       : lanes_(LanesOf(answer)), seconds_(SecondsOf(answer)), font_(kLane * 0.36) {
-    int titles = 0;
+    // The axis' own, and half of the number at its beginning.
+    int titles = font_.WidthOf(kUnit) + font_.WidthOf("0.00") / 2;
     for (Lane& lane : lanes_) {
       lane.title = font_.Fit(lane.title, kWidestTitle);
       titles = std::max(titles, font_.WidthOf(lane.title));
@@ -104,7 +106,7 @@ class Drawing {
       cv::line(canvas_, {x, kMargin}, {x, bottom_ + 5}, kGrid, 1);
       font_.Write(canvas_, text, {x - font_.WidthOf(text) / 2, y}, kLight);
     });
-    font_.Write(canvas_, "seconds", {kMargin, y}, kLight);
+    font_.Write(canvas_, kUnit, {kMargin, y}, kLight);
   }
 
   // The best are drawn last, over the others; their scores choose their places first.
