@@ -2,7 +2,10 @@
 
 #include <c10/core/InferenceMode.h>
 
+#include <array>
+#include <functional>
 #include <map>
+#include <optional>
 #include <utility>
 
 #include "models/layers/device.h"
