@@ -102,4 +102,9 @@ CASES = [
     Case("ea_psmnet", "ea_psmnet", ((256, 512), (544, 960)), channels=6,
          attention_off={"attention": "none"}),
     Case("ea_rc3d", "ea_rc3d", ((64, 112, 112), (256, 112, 112)), batches=(1,), attention_off={"attention": "none"}),
+    # The papers' patches, and a part of what they restore.
+    Case("unet3d_sao_denoise", "unet3d_sao_denoise", ((16, 64, 64), (32, 192, 192)), channels=1, batches=(1,),
+         attention_off={"attention": "none"}),
+    Case("unet3d_sao_project", "unet3d_sao_project", ((50, 64, 64), (50, 192, 192)), channels=1, batches=(1,),
+         attention_off={"attention": "none"}),
 ]

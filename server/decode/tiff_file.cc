@@ -169,7 +169,7 @@ absl::Status TiffFile::ReadStrips(const TiffPage& page, float* out) {
     const auto wanted = static_cast<tmsize_t>(row_bytes * here);
     const uint32_t index = TIFFComputeStrip(tiff, static_cast<uint32_t>(row), 0);
     if (TIFFReadEncodedStrip(tiff, index, strip.data(), wanted) != wanted) return Damaged();
-    ToFloats(page.type, strip.data(), static_cast<size_t>(page.width * here), out + row * page.width);
+    ToFloats(page.type, {strip.data(), row_bytes * here}, out + row * page.width);
   }
   return absl::OkStatus();
 }
@@ -193,7 +193,7 @@ absl::Status TiffFile::ReadTiles(const TiffPage& page, float* out) {
       const auto columns = static_cast<size_t>(std::min<int64_t>(width, page.width - x));
       const int64_t rows = std::min<int64_t>(height, page.height - y);
       for (int64_t row = 0; row < rows; ++row) {
-        ToFloats(page.type, tile.data() + static_cast<size_t>(row) * width * bytes, columns,
+        ToFloats(page.type, {tile.data() + static_cast<size_t>(row) * width * bytes, columns * bytes},
                  out + (y + row) * page.width + x);
       }
     }

@@ -102,7 +102,7 @@ absl::Status WriteVolume(const Picture& volume, const VolumeHeader& header, absl
         absl::StrCat("room for ", out.size(), " floats was given to ", header.voxels(), " voxels"));
   }
   if (const auto* raw = std::get_if<RawVolume>(&volume)) {
-    ToFloats(raw->type, raw->data.bytes.data(), out.size(), out.data());
+    ToFloats(raw->type, raw->data.bytes, out.data());
     return absl::OkStatus();
   }
   return DecodeTiff(std::get<EncodedPicture>(volume).data.bytes, header, out.data());

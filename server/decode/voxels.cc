@@ -10,11 +10,11 @@ namespace {
 static_assert(std::endian::native == std::endian::little, "voxels are read as they lie in memory");
 
 template <typename T>
-void Widen(const char* from, size_t count, float* to) {
-  for (size_t i = 0; i < count; ++i) {
+void Widen(std::string_view from, float* to) {
+  for (; from.size() >= sizeof(T); from.remove_prefix(sizeof(T))) {
     T value;
-    std::memcpy(&value, from + i * sizeof(T), sizeof(T));
-    to[i] = static_cast<float>(value);
+    std::memcpy(&value, from.begin(), sizeof(T));
+    *to++ = static_cast<float>(value);
   }
 }
 
@@ -25,14 +25,14 @@ size_t BytesOf(VoxelType type) {
   return type == VoxelType::kUint16 ? 2 : 4;
 }
 
-void ToFloats(VoxelType type, const char* from, size_t count, float* to) {
+void ToFloats(VoxelType type, std::string_view from, float* to) {
   switch (type) {
     case VoxelType::kUint8:
-      return Widen<uint8_t>(from, count, to);
+      return Widen<uint8_t>(from, to);
     case VoxelType::kUint16:
-      return Widen<uint16_t>(from, count, to);
+      return Widen<uint16_t>(from, to);
     case VoxelType::kFloat32:
-      return Widen<float>(from, count, to);
+      return Widen<float>(from, to);
   }
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <string_view>
 
 #include "server/core/request.h"
 
@@ -10,7 +11,7 @@ namespace saccade::server {
 // One voxel's.
 size_t BytesOf(VoxelType type);
 
-// `from` is little-endian, and need not be aligned.
-void ToFloats(VoxelType type, const char* from, size_t count, float* to);
+// All voxels of `from`, which are little-endian and need not be aligned. `to` has room for them.
+void ToFloats(VoxelType type, std::string_view from, float* to);
 
 }  // namespace saccade::server
