@@ -42,17 +42,20 @@ absl::StatusOr<std::shared_ptr<Admission::Ticket>> Pipeline::AdmitBytes(int64_t 
 absl::StatusOr<std::shared_ptr<Admission::Ticket>> Pipeline::Admit(const Request& request, int64_t bytes) {
   auto model = Find(request);
   if (!model.ok()) return model.status();
-  // Refused like any call, but for its input.
-  PredictCall call(request, [](absl::StatusOr<Response>) {}, ServerOf(**model));
   ShedReason exhausted = ShedReason::kQueueFull;
   absl::Status status = request.accepts ? request.accepts((*model)->description()) : absl::OkStatus();
-  if (status.ok()) status = CheckAlive(call.traits(), rooms_.clock->Now());
+  if (status.ok()) {
+    status = CheckAlive(
+        {.arrival = request.arrival, .deadline = request.deadline, .cancellation = request.cancellation},
+        rooms_.clock->Now());
+  }
   if (status.ok()) {
     auto ticket = AdmitBytes(bytes, exhausted);
     if (ticket.ok()) return ticket;
     status = ticket.status();
   }
-  call.Refuse(status, exhausted);
+  // Counted as a call that came with its input is.
+  PredictCall(request, [](const absl::StatusOr<Response>&) {}, ServerOf(**model)).Refuse(status, exhausted);
   return status;
 }
 

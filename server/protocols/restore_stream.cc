@@ -117,7 +117,7 @@ absl::Status RestoreStream::Start() {
   request.input = std::move(volume);
   request.progress = [this](double done) { TellProgress(done); };
   pipeline_->Predict(
-      std::move(request), [this](absl::StatusOr<Response> outcome) { Answer(outcome); }, ticket_);
+      std::move(request), [this](const absl::StatusOr<Response>& outcome) { Answer(outcome); }, ticket_);
   return absl::OkStatus();
 }
 

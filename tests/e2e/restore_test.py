@@ -134,14 +134,18 @@ def test_a_tiff_is_its_voxels(vision, kind):
     assert numpy.array_equal(voxels(from_raw), wanted)
 
 
-def test_a_stream_gives_what_one_message_gives(vision):
+def test_a_stream_gives_what_one_message_gives(daemon, vision):
     sent = volume(24, 160, 160)
     single = restore(vision, raw(sent))
+    before = daemon.metrics()
     progress, answer, received, count = streamed(vision, [header(sent), *parts(sent.tobytes())])
     assert received == single.voxels and count == 2
     assert answer.restoration.shape == single.shape and answer.restoration.least == single.least
     assert answer.model == "denoiser" and answer.picture_width == 160
     assert progress == sorted(progress) and all(0 <= done <= 1 for done in progress)
+    after = daemon.metrics()
+    counted = lambda metrics, **labels: metrics.total("saccade_requests_total", model="denoiser", **labels)
+    assert counted(after) == counted(before) + 1 and counted(after, code="OK") == counted(before, code="OK") + 1
 
 
 def test_a_stream_takes_tiffs_and_types(vision):
@@ -164,7 +168,7 @@ def test_progress_comes_while_it_is_computed(vision):
     assert abs(found - whole).max() <= 1, "tiles leave no seams"
 
 
-def test_what_is_no_stream_of_a_volume_is_refused(vision):
+def test_what_is_no_stream_of_a_volume_is_refused(daemon, vision):
     sent = volume(4, 8, 8)
     bytes_ = sent.tobytes()
     check(broken(vision, []), INVALID, ["part", "'header'"])
@@ -179,7 +183,9 @@ def test_what_is_no_stream_of_a_volume_is_refused(vision):
     check(broken(vision, [header(b"no TIFF"), data(b"no TIFF")]), INVALID, ["volume: not a TIFF"])
     huge = header(b"", size=None)
     huge.header.bytes = 16_000_001
+    before = daemon.metrics().total("saccade_requests_total", model="denoiser", code="INVALID_ARGUMENT")
     check(broken(vision, [huge]), INVALID, ["16000001", "--max-inflight-bytes"])
+    assert daemon.metrics().total("saccade_requests_total", model="denoiser", code="INVALID_ARGUMENT") == before + 1
 
 
 def test_what_waits_for_its_bytes_holds_room(vision):
