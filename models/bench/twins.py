@@ -70,6 +70,10 @@ class Case:
                 nn.init.normal_(module.out.weight, 0, 0.05)
             if type(module).__name__ == "SiameseAttention":  # at full strength untrained ones grow from layer to layer
                 nn.init.constant_(module.bn.weight, 0.1)
+            if type(getattr(module, "conv2", None)).__name__ == "GlobalSelfAttention":  # likewise: it has no softmax
+                nn.init.constant_(module.conv2.middle.weight, 0.1)
+                nn.init.constant_(module.bn2.weight, 0.1)
+                nn.init.constant_(module.bn3.weight, 0.05)
         if self.architecture == "ea_rc3d":
             settle(network, [small])
             nn.init.normal_(network.tpn.cls_logits.weight, 0, 0.05)

@@ -17,10 +17,10 @@ bool AllFinite(const at::Tensor& values) {
   return bad == 0;
 }
 
-Failure NotFiniteInput() { return {"the picture holds a value that is not finite (NaN or infinity)"}; }
+Failure NotFiniteInput() { return {"the input holds a value that is not finite (NaN or infinity)"}; }
 
 Failure NotFiniteOutput(const std::string& architecture, const std::string& output) {
-  return {architecture + " gave " + output + " that is not finite for this picture"};
+  return {architecture + " gave " + output + " that is not finite for this input"};
 }
 
 }  // namespace saccade::models

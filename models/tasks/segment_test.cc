@@ -150,7 +150,7 @@ TEST_F(SegmentTest, APictureThatIsNotFiniteFailsAlone) {
   const std::vector<TaskResult> results = Run();
   EXPECT_THAT(std::get<Failure>(results[0]).message, HasSubstr("segmenter gave a score that is not finite"));
   EXPECT_EQ(std::get<Segmentation>(results[1]).labels, std::get<Segmentation>(clean[1]).labels);
-  EXPECT_THAT(std::get<Failure>(results[2]).message, HasSubstr("the picture holds a value"));
+  EXPECT_THAT(std::get<Failure>(results[2]).message, HasSubstr("the input holds a value"));
 }
 
 TEST_F(SegmentTest, RefusesBatchesThatDoNotFit) {

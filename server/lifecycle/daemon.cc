@@ -85,7 +85,10 @@ absl::Status Daemon::OpenRooms() {
                                                          .admission = admission_.get(),
                                                          .decode_pool = decode_pool_.get(),
                                                          .decode_limits = flags_.decode});
-  vision_ = std::make_unique<VisionService>(flags_.max_message_bytes, pipeline_.get(), catalog_.get(), clock);
+  vision_ =
+      std::make_unique<VisionService>(VisionService::Options{.max_message_bytes = flags_.max_message_bytes,
+                                                             .upload_timeout = flags_.upload_timeout},
+                                      pipeline_.get(), catalog_.get(), clock);
   inference_ = std::make_unique<InferenceService>(
       InferenceService::Options{.server_version = SACCADE_VERSION,
                                 .max_message_bytes = flags_.max_message_bytes,

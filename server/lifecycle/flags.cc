@@ -70,6 +70,8 @@ void AddBounds(CLI::App& app, Flags& flags) {
   };
   constexpr int64_t kAny = std::numeric_limits<int64_t>::max() / 2;
   bound("--max-message-bytes", flags.max_message_bytes, kMaxBytes, "Largest gRPC message");
+  AddSeconds(app, "--upload-timeout-seconds", flags.upload_timeout,
+             "How long a streamed volume may take to come");
   bound("--max-picture-bytes", flags.decode.max_bytes, kMaxBytes, "Largest encoded picture");
   bound("--max-picture-pixels", flags.decode.max_pixels, int64_t{1} << 30, "Largest picture, by its header");
   bound("--max-inflight-requests", flags.admission.max_inflight_requests, kAny,

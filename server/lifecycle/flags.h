@@ -32,6 +32,9 @@ struct Flags {
   // A forward pass that runs longer turns the health of "liveness" to NOT_SERVING: it will not come back.
   absl::Duration stall_after = absl::Seconds(120);
 
+  // How long a volume that is streamed may take to come; it holds its room from the beginning.
+  absl::Duration upload_timeout = absl::Seconds(600);
+
   int64_t max_message_bytes = int64_t{64} << 20;
   DecodeLimits decode;
   AdmissionOptions admission;

@@ -28,16 +28,37 @@ absl::Status ForRestoration(const models::Description& model, const std::string&
 
 }  // namespace
 
-RestoreStream::RestoreStream(Pipeline* pipeline, absl::Time arrival, absl::Time deadline)
+RestoreStream::RestoreStream(Pipeline* pipeline, absl::Time arrival, absl::Time deadline,
+                             absl::Duration most_upload)
     : pipeline_(pipeline), arrival_(arrival), deadline_(deadline) {
+  {
+    const absl::MutexLock lock(&upload_->mutex);
+    upload_->stream = this;
+  }
+  alarm_.Set(absl::ToChronoTime(arrival + most_upload), [upload = upload_, most_upload](bool expired) {
+    const absl::MutexLock lock(&upload->mutex);
+    if (!expired || upload->stream == nullptr) return;
+    std::exchange(upload->stream, nullptr)
+        ->End(absl::DeadlineExceededError(absl::StrCat("the volume did not come within ",
+                                                       absl::FormatDuration(most_upload),
+                                                       " (--upload-timeout-seconds)")));
+  });
   StartRead(&part_);
+}
+
+RestoreStream::~RestoreStream() { EndUpload(); }
+
+bool RestoreStream::EndUpload() {
+  alarm_.Cancel();
+  const absl::MutexLock lock(&upload_->mutex);
+  return std::exchange(upload_->stream, nullptr) != nullptr;
 }
 
 void RestoreStream::OnReadDone(bool ok) {
   absl::Status taken;
   if (!ok) {
     taken = Start();
-    if (taken.ok()) return;  // Answer ends the call.
+    if (taken.ok()) return;  // Answer ends the call, or the alarm has.
   } else if (part_.part_case() == v1::RestoreRequest::kHeader) {
     taken = TakeHeader(part_.header());
   } else if (part_.part_case() == v1::RestoreRequest::kData) {
@@ -99,6 +120,8 @@ absl::Status RestoreStream::TakeData(const std::string& data) {
 
 // All parts have come.
 absl::Status RestoreStream::Start() {
+  // The alarm has ended the call already.
+  if (!EndUpload()) return absl::OkStatus();
   if (cancellation_->cancelled()) return absl::CancelledError("the client cancelled the call");
   if (!header_) return InvalidField("part", "is missing; the first has to be 'header'");
   if (static_cast<int64_t>(volume_.size()) != header_->bytes()) {

@@ -1,6 +1,7 @@
 // One call of saccade.v1.Vision.Restore: a volume comes in parts, and its answer goes in parts.
 #pragma once
 
+#include <grpcpp/alarm.h>
 #include <grpcpp/support/server_callback.h>
 
 #include <cstddef>
@@ -26,8 +27,10 @@ namespace saccade::server {
 // kept until the last of the answer is out.
 class RestoreStream final : public grpc::ServerBidiReactor<v1::RestoreRequest, v1::RestoreResponse> {
  public:
-  // `pipeline` must outlive it.
-  RestoreStream(Pipeline* pipeline, absl::Time arrival, absl::Time deadline);
+  // `pipeline` must outlive it. A volume that has not come within `most_upload` is given up: it holds room
+  // that others could use.
+  RestoreStream(Pipeline* pipeline, absl::Time arrival, absl::Time deadline, absl::Duration most_upload);
+  ~RestoreStream() override;
 
   void OnReadDone(bool ok) override;
   void OnWriteDone(bool ok) override;
@@ -35,6 +38,14 @@ class RestoreStream final : public grpc::ServerBidiReactor<v1::RestoreRequest, v
   void OnDone() override { delete this; }
 
  private:
+  // Whom the alarm may still call.
+  struct Upload {
+    absl::Mutex mutex;
+    RestoreStream* stream ABSL_GUARDED_BY(mutex) = nullptr;
+  };
+
+  // No alarm comes any more. False if one did.
+  bool EndUpload();
   absl::Status TakeHeader(const v1::RestoreHeader& header);
   absl::Status TakeData(const std::string& data);
   absl::Status Start();
@@ -49,6 +60,9 @@ class RestoreStream final : public grpc::ServerBidiReactor<v1::RestoreRequest, v
   const absl::Time arrival_;
   const absl::Time deadline_;
   const std::shared_ptr<Cancellation> cancellation_ = std::make_shared<Cancellation>();
+
+  const std::shared_ptr<Upload> upload_ = std::make_shared<Upload>();
+  grpc::Alarm alarm_;
 
   // Of the reads alone, which come one after the other, until the request is on its way.
   v1::RestoreRequest part_;

@@ -31,14 +31,14 @@ grpc::ServerUnaryReactor* VisionService::Predict(grpc::CallbackServerContext* co
 
 grpc::ServerBidiReactor<v1::RestoreRequest, v1::RestoreResponse>* VisionService::Restore(
     grpc::CallbackServerContext* context) {
-  return new RestoreStream(pipeline_, clock_->Now(), DeadlineOf(*context));
+  return new RestoreStream(pipeline_, clock_->Now(), DeadlineOf(*context), options_.upload_timeout);
 }
 
 absl::Status VisionService::Answer(const absl::StatusOr<Response>& answer, const v1::PredictRequest& request,
                                    v1::PredictResponse* response) const {
   if (!answer.ok()) return answer.status();
   if (absl::Status status = ToMessage(*answer, request, response); !status.ok()) return status;
-  return CheckSize(*response, max_message_bytes_);
+  return CheckSize(*response, options_.max_message_bytes);
 }
 
 grpc::ServerUnaryReactor* VisionService::ListModels(grpc::CallbackServerContext* context,

@@ -5,6 +5,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "saccade/v1/vision.grpc.pb.h"
 #include "server/core/clock.h"
 #include "server/core/request.h"
@@ -16,9 +17,16 @@ namespace saccade::server {
 // Thread-safe; no call blocks.
 class VisionService final : public v1::Vision::CallbackService {
  public:
-  // Everything must outlive the service. Answers above `max_message_bytes` become errors that say so.
-  VisionService(int64_t max_message_bytes, Pipeline* pipeline, const Catalog* catalog, Clock* clock)
-      : max_message_bytes_(max_message_bytes), pipeline_(pipeline), catalog_(catalog), clock_(clock) {}
+  struct Options {
+    // Larger answers become errors that say so.
+    int64_t max_message_bytes;
+    // How long a streamed volume may take to come.
+    absl::Duration upload_timeout;
+  };
+
+  // Everything must outlive the service.
+  VisionService(const Options& options, Pipeline* pipeline, const Catalog* catalog, Clock* clock)
+      : options_(options), pipeline_(pipeline), catalog_(catalog), clock_(clock) {}
 
   grpc::ServerUnaryReactor* Predict(grpc::CallbackServerContext* context, const v1::PredictRequest* request,
                                     v1::PredictResponse* response) override;
@@ -34,7 +42,7 @@ class VisionService final : public v1::Vision::CallbackService {
   absl::Status Answer(const absl::StatusOr<Response>& answer, const v1::PredictRequest& request,
                       v1::PredictResponse* response) const;
 
-  const int64_t max_message_bytes_;
+  const Options options_;
   Pipeline* const pipeline_;
   const Catalog* const catalog_;
   Clock* const clock_;

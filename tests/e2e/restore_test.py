@@ -216,6 +216,25 @@ def test_a_cancelled_stream_stops_being_computed(daemon, vision):
     assert restore(vision, raw(volume(4, 8, 8)), "slow").shape.depth == 4
 
 
+def test_a_volume_that_does_not_come_is_given_up(start, restorers, tmp_path):
+    write_model(tmp_path / "models", "denoiser", restorers["denoiser"], max_batch_size=1)
+    running = start(tmp_path / "models", "--upload-timeout-seconds=1").await_ready()
+    sent, given_up = volume(4, 8, 8), threading.Event()
+
+    def stalling():
+        yield header(sent)
+        given_up.wait()
+
+    with running.vision() as made:
+        call = made.restore(stalling(), timeout=60)
+        with pytest.raises(grpc.RpcError) as error:
+            next(iter(call))
+        given_up.set()
+        check(error.value, grpc.StatusCode.DEADLINE_EXCEEDED, ["did not come", "--upload-timeout-seconds"])
+        assert running.metrics().value("saccade_inflight_requests") == 0
+        assert restore(made, raw(sent)).shape.depth == 4
+
+
 def test_tensors_and_files_give_the_same(daemon, vision):
     sent = volume(5, 23, 17, "float32")
     single = voxels(restore(vision, raw(sent)))

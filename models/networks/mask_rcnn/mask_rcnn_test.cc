@@ -222,7 +222,7 @@ TEST_F(MaskRcnnTest, APictureThatIsNotFiniteFailsAlone) {
   batch.pixels[1][2][63][95] = std::numeric_limits<float>::quiet_NaN();
   const std::vector<TaskResult> results = model->Run(batch);
   ExpectSameBits(results[0], clean[0]);
-  EXPECT_THAT(std::get<Failure>(results[1]).message, HasSubstr("picture holds a value that is not finite"));
+  EXPECT_THAT(std::get<Failure>(results[1]).message, HasSubstr("input holds a value that is not finite"));
   ExpectSameBits(results[2], clean[2]);
 }
 
