@@ -19,6 +19,7 @@
 #include "models/registry.h"
 #include "models/tools/batch_file.h"
 #include "models/tools/option_arguments.h"
+#include "models/tools/process_memory.h"
 
 namespace saccade::models {
 namespace {
@@ -32,16 +33,6 @@ class Stopwatch {
  private:
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
 };
-
-// A line of /proc/self/status, in bytes.
-int64_t StatusBytes(const std::string& name) {
-  std::ifstream status("/proc/self/status");
-  std::string line;
-  while (std::getline(status, line)) {
-    if (line.starts_with(name + ":")) return std::stoll(line.substr(name.size() + 1)) * 1024;
-  }
-  throw std::runtime_error("/proc/self/status has no " + name);
-}
 
 void RequireAnswers(const std::vector<TaskResult>& results) {
   for (const TaskResult& result : results) {

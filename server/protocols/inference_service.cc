@@ -71,9 +71,10 @@ grpc::ServerUnaryReactor* InferenceService::ModelInfer(grpc::CallbackServerConte
   }
   auto* reactor = new PredictReactor;
   parsed->cancellation = reactor->cancellation();
-  pipeline_->Predict(*std::move(parsed), [this, reactor, request, response](absl::StatusOr<Response> answer) {
-    reactor->Finish(ToGrpcStatus(Answer(answer, *request, response)));
-  });
+  pipeline_->Predict(*std::move(parsed),
+                     [this, reactor, request, response](const absl::StatusOr<Response>& answer) {
+                       reactor->Finish(ToGrpcStatus(Answer(answer, *request, response)));
+                     });
   return reactor;
 }
 

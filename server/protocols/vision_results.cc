@@ -103,8 +103,9 @@ absl::Status SetSegmentation(const models::Segmentation& result, const models::D
   SetAreas(result, model, message);
   if (format == v1::SegmentationOptions::NONE) return absl::OkStatus();
   auto map = format == v1::SegmentationOptions::PNG ? LabelMapPng(result) : LabelMapBytes(result);
-  if (map.ok()) message->set_label_map(*std::move(map));
-  return map.status();
+  if (!map.ok()) return map.status();
+  message->set_label_map(*std::move(map));
+  return absl::OkStatus();
 }
 
 absl::Status SetDisparity(const models::Disparity& result, v1::StereoOptions::Format asked,

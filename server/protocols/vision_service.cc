@@ -23,9 +23,10 @@ grpc::ServerUnaryReactor* VisionService::Predict(grpc::CallbackServerContext* co
   parsed->arrival = arrival;
   parsed->deadline = DeadlineOf(*context);
   parsed->cancellation = reactor->cancellation();
-  pipeline_->Predict(*std::move(parsed), [this, reactor, request, response](absl::StatusOr<Response> answer) {
-    reactor->Finish(ToGrpcStatus(Answer(answer, *request, response)));
-  });
+  pipeline_->Predict(*std::move(parsed),
+                     [this, reactor, request, response](const absl::StatusOr<Response>& answer) {
+                       reactor->Finish(ToGrpcStatus(Answer(answer, *request, response)));
+                     });
   return reactor;
 }
 

@@ -3,23 +3,15 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
-#include <fstream>
+#include <cstdio>
 #include <string>
 
 #include "models/networks/psmnet/testing/models.h"
 #include "models/testing/batches.h"
+#include "models/tools/process_memory.h"
 
 namespace saccade::models {
 namespace {
-
-int64_t PeakBytes() {
-  std::ifstream status("/proc/self/status");
-  for (std::string word; status >> word;) {
-    int64_t kilobytes = 0;
-    if (word == "VmHWM:" && status >> kilobytes) return kilobytes * 1024;
-  }
-  return -1;
-}
 
 // Two pairs: the second does not add to the first's memory.
 TEST(PsmnetMemory, APairOf540x960StaysBelow3GiB) {
@@ -28,7 +20,7 @@ TEST(PsmnetMemory, APairOf540x960StaysBelow3GiB) {
   const std::vector<TaskResult> results = model->Run(testing::WholeBatch(pixels));
   ASSERT_EQ(results.size(), 2U);
   for (const TaskResult& result : results) EXPECT_TRUE(std::holds_alternative<Disparity>(result));
-  const int64_t peak = PeakBytes();
+  const int64_t peak = StatusBytes("VmHWM");
   RecordProperty("peak_bytes", std::to_string(peak));
   EXPECT_GT(peak, int64_t{500} << 20);  // a volume of costs and the features are more
   EXPECT_LT(peak, int64_t{3} << 30);

@@ -3,22 +3,13 @@
 
 #include <cstdint>
 #include <cstdio>
-#include <fstream>
 #include <string>
 
 #include "models/networks/rc3d/testing/models.h"
+#include "models/tools/process_memory.h"
 
 namespace saccade::models {
 namespace {
-
-int64_t PeakBytes() {
-  std::ifstream status("/proc/self/status");
-  for (std::string word; status >> word;) {
-    int64_t kilobytes = 0;
-    if (word == "VmHWM:" && status >> kilobytes) return kilobytes * 1024;
-  }
-  return -1;
-}
 
 // Two clips: the second does not add to the first's memory. Of each, the stem's first map, 205 MB, is alive
 // once, and with nothing as large beside it.
@@ -27,7 +18,7 @@ TEST(Rc3dMemory, ClipsOf256FramesStayBelow1Point5GiB) {
   const std::vector<TaskResult> results = model->Run(testing::Clips({256, 250}, 256, 112));
   ASSERT_EQ(results.size(), 2U);
   for (const TaskResult& result : results) EXPECT_TRUE(std::holds_alternative<Actions>(result));
-  const int64_t peak = PeakBytes();
+  const int64_t peak = StatusBytes("VmHWM");
   RecordProperty("peak_bytes", std::to_string(peak));
   EXPECT_GT(peak, int64_t{500} << 20);  // weights and the stem's first map are more
   EXPECT_LT(peak, int64_t{3} << 29);

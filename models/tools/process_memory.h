@@ -1,0 +1,21 @@
+// How much memory this process takes, as Linux counts it.
+#pragma once
+
+#include <cstdint>
+#include <fstream>
+#include <stdexcept>
+#include <string>
+
+namespace saccade::models {
+
+// A field of /proc/self/status that is in kB ("VmRSS", "VmHWM"), in bytes. Throws if there is none.
+inline int64_t StatusBytes(const std::string& field) {
+  std::ifstream status("/proc/self/status");
+  std::string line;
+  while (std::getline(status, line)) {
+    if (line.starts_with(field + ":")) return std::stoll(line.substr(field.size() + 1)) * 1024;
+  }
+  throw std::runtime_error("/proc/self/status has no " + field);
+}
+
+}  // namespace saccade::models
