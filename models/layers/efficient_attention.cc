@@ -31,4 +31,9 @@ at::Tensor EfficientAttention::operator()(const at::Tensor& x, const std::option
                                              normalization_, /*residual=*/true, valid);
 }
 
+std::string AbsentNote(const std::string& module) {
+  return "the weights hold nothing for " + module +
+         ", which starts as the identity: the network answers as without it";
+}
+
 }  // namespace saccade::models

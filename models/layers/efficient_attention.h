@@ -35,4 +35,7 @@ class EfficientAttention {
   std::string normalization_;
 };
 
+// What the log says of a module that the weights lack, in networks that then leave it out.
+std::string AbsentNote(const std::string& module);
+
 }  // namespace saccade::models

@@ -49,15 +49,30 @@ std::string ListText(std::span<const int64_t> numbers) {
   return text;
 }
 
+std::string NumberText(double number) {
+  std::ostringstream text;
+  text << number;
+  return text.str();
+}
+
+void RefuseOption(const std::string& architecture, const std::string& name, const std::string& value,
+                  const std::string& legal) {
+  throw LoadError(architecture + ": option " + name + " is '" + value + "'; expected " + legal);
+}
+
+void CheckHeads(const std::string& architecture, int64_t heads, int64_t key_channels,
+                int64_t value_channels) {
+  if (key_channels % heads == 0 && value_channels % heads == 0) return;
+  RefuseOption(architecture, "heads", std::to_string(heads),
+               "a divisor of key_channels and value_channels, which are " + std::to_string(key_channels) +
+                   " and " + std::to_string(value_channels));
+}
+
 const std::string* OptionReader::Find(const std::string& name, const std::string& legal) {
   names_.push_back(name);
   legal_ += "\n  " + name + ": " + legal;
   const auto found = options_.find(name);
   return found == options_.end() ? nullptr : &found->second;
-}
-
-void OptionReader::Refuse(const std::string& name, const std::string& value, const std::string& legal) const {
-  throw LoadError(architecture_ + ": option " + name + " is '" + value + "'; expected " + legal);
 }
 
 std::string OptionReader::Choice(const std::string& name, const std::string& otherwise,
@@ -81,9 +96,7 @@ int64_t OptionReader::Integer(const std::string& name, int64_t otherwise, int64_
 
 double OptionReader::Number(const std::string& name, double otherwise, double least, double most) {
   const std::string legal = RangeText("a number", least, most);
-  std::ostringstream preset;
-  preset << otherwise;
-  const std::string* text = Find(name, legal + " (default " + preset.str() + ")");
+  const std::string* text = Find(name, legal + " (default " + NumberText(otherwise) + ")");
   if (text == nullptr) return otherwise;
   double value = 0;
   if (!Parse(*text, value) || !std::isfinite(value) || value < least || value > most)

@@ -13,6 +13,15 @@ namespace saccade::models {
 
 // "3,4,6,3".
 std::string ListText(std::span<const int64_t> numbers);
+// "0.125", "1e-05".
+std::string NumberText(double number);
+
+// Throws the LoadError that says what the option is and what it may be.
+[[noreturn]] void RefuseOption(const std::string& architecture, const std::string& name,
+                               const std::string& value, const std::string& legal);
+
+// Of an attention module: throws LoadError unless its heads share its channels evenly.
+void CheckHeads(const std::string& architecture, int64_t heads, int64_t key_channels, int64_t value_channels);
 
 // Each function takes one option, or its default, and throws LoadError that names the legal values. After the
 // last one, RefuseOthers throws for a name that nobody asked for.
@@ -44,7 +53,10 @@ class OptionReader {
  private:
   // The option's value, or nullptr; either way its name is legal from now on.
   const std::string* Find(const std::string& name, const std::string& legal);
-  [[noreturn]] void Refuse(const std::string& name, const std::string& value, const std::string& legal) const;
+  [[noreturn]] void Refuse(const std::string& name, const std::string& value,
+                           const std::string& legal) const {
+    RefuseOption(architecture_, name, value, legal);
+  }
 
   std::string architecture_;
   const Options& options_;

@@ -1,4 +1,4 @@
-// How wide a classifier's layers are when its width is not 1. No LibTorch here.
+// How wide a network's layers are when its width is not 1. No LibTorch here.
 #pragma once
 
 #include <algorithm>

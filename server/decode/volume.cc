@@ -12,8 +12,6 @@
 namespace saccade::server {
 namespace {
 
-constexpr int64_t kMaxSide = 65535;
-
 std::string SizeText(int64_t depth, int64_t height, int64_t width) {
   return absl::StrCat(depth, " x ", height, " x ", width);
 }
@@ -76,10 +74,10 @@ absl::Status DecodeTiff(std::string_view bytes, const VolumeHeader& header, floa
 }  // namespace
 
 absl::Status CheckVoxels(const VolumeHeader& header, int64_t most_voxels) {
-  if (std::max({header.depth, header.height, header.width}) > kMaxSide) {
+  if (std::max({header.depth, header.height, header.width}) > kMaxVolumeSide) {
     return absl::InvalidArgumentError(
         absl::StrCat("the volume has ", SizeText(header.depth, header.height, header.width),
-                     " voxels (depth x height x width); no side may be above ", kMaxSide));
+                     " voxels (depth x height x width); no side may be above ", kMaxVolumeSide));
   }
   // Divided, so that no product overflows.
   if (header.depth <= most_voxels / (header.height * header.width)) return absl::OkStatus();

@@ -10,6 +10,9 @@
 
 namespace saccade::server {
 
+// Of a volume.
+inline constexpr int64_t kMaxVolumeSide = 65535;
+
 struct VolumeHeader {
   int64_t depth = 0;
   int64_t height = 0;
@@ -19,8 +22,8 @@ struct VolumeHeader {
   int64_t voxels() const { return depth * height * width; }
 };
 
-// INVALID_ARGUMENT, with both sizes, if there are too many, or a side is above 65535. REQUIRES: all sides are
-// positive.
+// INVALID_ARGUMENT, with both sizes, if there are too many, or a side is above kMaxVolumeSide. REQUIRES: all
+// sides are positive.
 absl::Status CheckVoxels(const VolumeHeader& header, int64_t most_voxels);
 
 // What `volume` claims to be; decodes nothing. INVALID_ARGUMENT if it is no TIFF, its pages differ, it is too

@@ -3,6 +3,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "server/decode/volume.h"
 #include "server/decode/voxels.h"
 #include "server/protocols/vision_errors.h"
 
@@ -34,13 +35,12 @@ v1::VolumeShape::Type TypeOf(VoxelType type) {
 }
 
 absl::Status CheckShape(absl::string_view field, const v1::VolumeShape& shape, int64_t bytes) {
-  constexpr int kMaxSide = 65535;
   const std::string sides = absl::StrCat(shape.depth(), " x ", shape.height(), " x ", shape.width());
   for (const int side : {shape.depth(), shape.height(), shape.width()}) {
-    if (side >= 1 && side <= kMaxSide) continue;
+    if (side >= 1 && side <= kMaxVolumeSide) continue;
     return InvalidField(
         absl::StrCat(field, ".shape"),
-        absl::StrCat("is ", sides, " (depth x height x width); each side is 1 to ", kMaxSide));
+        absl::StrCat("is ", sides, " (depth x height x width); each side is 1 to ", kMaxVolumeSide));
   }
   const auto type = TypeOf(shape.type());
   if (!type)

@@ -1,7 +1,5 @@
 #include "models/networks/deeplab/options.h"
 
-#include <sstream>
-
 #include "models/error.h"
 #include "models/networks/option_reader.h"
 
@@ -14,12 +12,6 @@ DeepLabHead HeadOf(const std::string& name) {
   int head = 0;
   while (name != kHeadNames[head]) ++head;
   return static_cast<DeepLabHead>(head);
-}
-
-std::string NumberText(double number) {
-  std::ostringstream text;
-  text << number;
-  return text.str();
 }
 
 }  // namespace

@@ -2,9 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <sstream>
 
-#include "models/error.h"
 #include "models/networks/option_reader.h"
 
 namespace saccade::models {
@@ -23,32 +21,14 @@ std::string Join(const Values& values, const Text& text) {
   return joined;
 }
 
-[[noreturn]] void Refuse(const std::string& architecture, const std::string& option, const std::string& value,
-                         const std::string& legal) {
-  throw LoadError(architecture + ": option " + option + " is '" + value + "'; expected " + legal);
-}
-
-std::string NumberText(double value) {
-  std::ostringstream text;
-  text << value;
-  return text.str();
-}
-
 // All channels stay multiples of 8; ResNeXt's groups, which keep their own width, stay whole.
 void CheckWidth(const std::string& architecture, double width) {
   const double eighths = width * 8;
   const bool power = eighths == 1 || eighths == 2 || eighths == 4 || eighths == 8;
   if (eighths != std::floor(eighths) || (IsResnext(architecture) && !power)) {
-    Refuse(architecture, "width", NumberText(width),
-           IsResnext(architecture) ? "0.125, 0.25, 0.5 or 1" : "a multiple of 0.125 up to 1");
+    RefuseOption(architecture, "width", NumberText(width),
+                 IsResnext(architecture) ? "0.125, 0.25, 0.5 or 1" : "a multiple of 0.125 up to 1");
   }
-}
-
-void CheckHeads(const std::string& architecture, const MaskRcnnOptions& options) {
-  if (options.key_channels % options.heads == 0 && options.value_channels % options.heads == 0) return;
-  Refuse(architecture, "heads", std::to_string(options.heads),
-         "a divisor of key_channels and value_channels, which are " + std::to_string(options.key_channels) +
-             " and " + std::to_string(options.value_channels));
 }
 
 // The stem halves a side twice, and has to leave something.
@@ -56,7 +36,7 @@ void CheckBuckets(const std::string& architecture, const Buckets& buckets) {
   constexpr int64_t kLeast = 4;
   bool fits = !buckets.sizes.empty() || buckets.stride >= kLeast;
   for (const Size size : buckets.sizes) fits = fits && size.height >= kLeast && size.width >= kLeast;
-  if (!fits) Refuse(architecture, "buckets", AsText(buckets), "a stride, or sides, of at least 4");
+  if (!fits) RefuseOption(architecture, "buckets", AsText(buckets), "a stride, or sides, of at least 4");
 }
 
 }  // namespace
@@ -85,7 +65,7 @@ MaskRcnnOptions ParseMaskRcnnOptions(const std::string& architecture, const Opti
   parsed.heads = reader.Integer("heads", parsed.heads, 1, 64);
   parsed.key_channels = reader.Integer("key_channels", parsed.key_channels, 1, 1024);
   parsed.value_channels = reader.Integer("value_channels", parsed.value_channels, 1, 1024);
-  CheckHeads(architecture, parsed);
+  CheckHeads(architecture, parsed.heads, parsed.key_channels, parsed.value_channels);
   parsed.classes = reader.Integer("classes", parsed.classes, 2, 10'000);
   parsed.short_side = reader.Integer("short_side", parsed.short_side, 32, 4096);
   parsed.long_side = reader.Integer("long_side", parsed.long_side, 32, 8192);

@@ -1,7 +1,6 @@
 #include "models/networks/mobile/options.h"
 
 #include <array>
-#include <sstream>
 #include <utility>
 #include <vector>
 
@@ -105,10 +104,8 @@ MobileOptions ParseMobileOptions(const std::string& name, const Options& options
 
 Options AsText(const std::string& name, const MobileOptions& options) {
   const Architecture& architecture = Find(name);
-  std::ostringstream width;
-  width << options.width;
   Options text = {{"classes", std::to_string(options.classes)},
-                  {"width", width.str()},
+                  {"width", NumberText(options.width)},
                   {"input_size", std::to_string(options.input_size)}};
   if (IsExpAtt(name)) {
     text["attention"] = options.map.empty() ? "none" : "expatt";

@@ -1,11 +1,8 @@
 #include "models/networks/psmnet/options.h"
 
-#include <algorithm>
-#include <cmath>
-#include <sstream>
-
 #include "models/error.h"
 #include "models/networks/option_reader.h"
+#include "models/networks/width.h"
 
 namespace saccade::models {
 namespace {
@@ -36,10 +33,7 @@ void CheckHeads(const std::string& architecture, const PsmnetOptions& options) {
 
 }  // namespace
 
-int64_t PsmnetOptions::channels() const {
-  const double eighths = std::floor(static_cast<double>(kChannels) * width / 8 + 0.5);
-  return std::max<int64_t>(8, 8 * static_cast<int64_t>(eighths));
-}
+int64_t PsmnetOptions::channels() const { return Scaled(kChannels, width); }
 
 PsmnetOptions ParsePsmnetOptions(const std::string& architecture, const Options& options) {
   OptionReader reader(architecture, options);
@@ -63,15 +57,13 @@ PsmnetOptions ParsePsmnetOptions(const std::string& architecture, const Options&
 }
 
 Options AsText(const PsmnetOptions& options) {
-  std::ostringstream width;
-  width << options.width;
   return {{"attention", options.attention ? "ea" : "none"},
           {"max_disparity", std::to_string(options.max_disparity)},
           {"key_channels", std::to_string(options.key_channels)},
           {"value_channels", std::to_string(options.value_channels)},
           {"heads", std::to_string(options.heads)},
           {"normalization", options.normalization},
-          {"width", width.str()},
+          {"width", NumberText(options.width)},
           {"long_side", std::to_string(options.long_side)},
           {"buckets", AsText(options.buckets)},
           {"exact", options.exact ? "true" : "false"}};

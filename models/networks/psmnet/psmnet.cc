@@ -129,10 +129,7 @@ std::unique_ptr<Model> LoadPsmnet(const std::string& architecture, const Options
   LoadedWeights weights = LoadWeights(weights_path, RecordPsmnet(parsed).tensors());
   weights.tensors.target = target;
   Description description = DescribePsmnet(architecture, options, labels);
-  for (const std::string& module : weights.absent) {
-    description.notes.push_back("the weights hold nothing for " + module +
-                                ", which starts as the identity: the network answers as without it");
-  }
+  for (const std::string& module : weights.absent) description.notes.push_back(AbsentNote(module));
   return std::make_unique<Psmnet>(std::move(description), parsed, weights);
 }
 

@@ -1,24 +1,11 @@
 #include "models/networks/rc3d/options.h"
 
 #include <cmath>
-#include <sstream>
 
-#include "models/error.h"
 #include "models/networks/option_reader.h"
 
 namespace saccade::models {
 namespace {
-
-[[noreturn]] void Refuse(const std::string& architecture, const std::string& option, const std::string& value,
-                         const std::string& legal) {
-  throw LoadError(architecture + ": option " + option + " is '" + value + "'; expected " + legal);
-}
-
-std::string NumberText(double value) {
-  std::ostringstream text;
-  text << value;
-  return text.str();
-}
 
 std::string PlacesText(const std::vector<std::string>& places) {
   std::string text;
@@ -31,20 +18,13 @@ std::string PlacesText(const std::vector<std::string>& places) {
 
 void CheckMultiple(const std::string& architecture, const std::string& option, int64_t value) {
   if (value % kRc3dStride == 0) return;
-  Refuse(architecture, option, std::to_string(value), "a multiple of " + std::to_string(kRc3dStride));
+  RefuseOption(architecture, option, std::to_string(value), "a multiple of " + std::to_string(kRc3dStride));
 }
 
 // All channels stay multiples of 8.
 void CheckWidth(const std::string& architecture, double width) {
   if (width * 8 != std::floor(width * 8))
-    Refuse(architecture, "width", NumberText(width), "a multiple of 0.125 up to 1");
-}
-
-void CheckHeads(const std::string& architecture, const Rc3dOptions& options) {
-  if (options.key_channels % options.heads == 0 && options.value_channels % options.heads == 0) return;
-  Refuse(architecture, "heads", std::to_string(options.heads),
-         "a divisor of key_channels and value_channels, which are " + std::to_string(options.key_channels) +
-             " and " + std::to_string(options.value_channels));
+    RefuseOption(architecture, "width", NumberText(width), "a multiple of 0.125 up to 1");
 }
 
 }  // namespace
@@ -57,7 +37,7 @@ Rc3dOptions ParseRc3dOptions(const std::string& architecture, const Options& opt
   parsed.heads = reader.Integer("heads", parsed.heads, 1, 64);
   parsed.key_channels = reader.Integer("key_channels", parsed.key_channels, 1, 1024);
   parsed.value_channels = reader.Integer("value_channels", parsed.value_channels, 1, 1024);
-  CheckHeads(architecture, parsed);
+  CheckHeads(architecture, parsed.heads, parsed.key_channels, parsed.value_channels);
   parsed.classes = reader.Integer("classes", parsed.classes, 2, 10'000);
   parsed.frames = reader.Integer("frames", parsed.frames, kRc3dStride, 4096);
   CheckMultiple(architecture, "frames", parsed.frames);

@@ -115,10 +115,7 @@ std::unique_ptr<Model> LoadRc3d(const std::string& architecture, const Options& 
   LoadedWeights weights = LoadWeights(weights_path, RecordRc3d(parsed).tensors());
   weights.tensors.target = target;
   Description description = DescribeRc3d(architecture, options, labels);
-  for (const std::string& module : weights.absent) {
-    description.notes.push_back("the weights hold nothing for " + module +
-                                ", which starts as the identity: the network answers as without it");
-  }
+  for (const std::string& module : weights.absent) description.notes.push_back(AbsentNote(module));
   return std::make_unique<Rc3d>(std::move(description), parsed, std::move(weights.tensors));
 }
 

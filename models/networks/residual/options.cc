@@ -1,6 +1,5 @@
 #include "models/networks/residual/options.h"
 
-#include <sstream>
 #include <vector>
 
 #include "models/error.h"
@@ -64,15 +63,13 @@ ResidualOptions ParseResidualOptions(const std::string& architecture, const Opti
 
 Options AsText(const std::string& architecture, const ResidualOptions& options) {
   const bool expatt = IsExpAtt(architecture);
-  std::ostringstream width;
-  width << options.width;
   Options text = {{"attention", options.attention == Spatial::kConvolution ? "none"
                                 : expatt                                   ? "expatt"
                                                                            : "gsa"},
                   {"groups", kGroups.at(static_cast<size_t>(options.first_group - 1))},
                   {"blocks", ListText(options.blocks)},
                   {"classes", std::to_string(options.classes)},
-                  {"width", width.str()},
+                  {"width", NumberText(options.width)},
                   {"input_size", std::to_string(options.input_size)}};
   if (expatt) {
     text["map"] = options.map;

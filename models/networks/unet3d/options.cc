@@ -1,7 +1,5 @@
 #include "models/networks/unet3d/options.h"
 
-#include <sstream>
-
 #include "models/networks/option_reader.h"
 
 namespace saccade::models {
@@ -33,15 +31,13 @@ UnetOptions ParseUnetOptions(const std::string& architecture, const Options& opt
 }
 
 Options AsText(const UnetOptions& options) {
-  std::ostringstream width;
-  width << options.width;
   return {{"attention", options.attention ? "sao" : "none"},
           {"similarity", options.learned ? "learned" : "ones"},
           {"global_term", Flag(options.global_term)},
           {"heads", std::to_string(options.heads)},
           {"normalize", options.percentile ? "percentile" : "none"},
           {"residual", Flag(options.residual)},
-          {"width", width.str()},
+          {"width", NumberText(options.width)},
           {"tile", std::to_string(options.tile)},
           {"most_voxels", std::to_string(options.most_voxels)}};
 }
