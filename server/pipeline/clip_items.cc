@@ -90,14 +90,17 @@ absl::Status MakeFromPictures(PredictCall& call, const models::ImageInput& input
   const Request& request = call.request();
   const auto& pictures = std::get<std::vector<Picture>>(request.input);
   std::unique_ptr<Frames> frames;
+  // One is decoded at a time: the largest counts.
+  int64_t charged = 0;
   for (int64_t frame = 0; frame < request.views; ++frame) {
     if (absl::Status alive = CheckAlive(call.traits(), clock->Now()); !alive.ok()) return alive;
     const Picture& picture = pictures[item * request.views + frame];
     const auto header = ReadHeader(picture, limits);
     if (!header.ok()) return AtItem(header.status(), request, "clip", item, FrameText(frame));
-    // One is decoded at a time: the largest counts, and all have one size.
-    if (frame == 0) {
-      if (absl::Status taken = call.ticket().AddPixels(header->pixels()); !taken.ok()) return taken;
+    if (header->pixels() > charged) {
+      absl::Status taken = call.ticket().AddPixels(header->pixels() - charged);
+      if (!taken.ok()) return taken;
+      charged = header->pixels();
     }
     auto decoded = DecodePicture(picture, *header, input);
     if (!decoded.ok()) return AtItem(decoded.status(), request, "clip", item, FrameText(frame));

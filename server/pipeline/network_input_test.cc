@@ -256,6 +256,11 @@ TEST_F(NetworkInputTest, ClipsAreBoundedAndOfOneSize) {
   EXPECT_THAT(Refusal(std::vector<Picture>{RawVolume{}}, Clips(2)), HasSubstr("takes clips"));
 }
 
+TEST_F(NetworkInputTest, AFrameLargerThanTheFirstIsChargedBeforeItIsDecoded) {
+  EXPECT_THAT(Refusal(std::vector<Picture>{Flat(2, 2, 1), Flat(33, 32, 1)}, Clips(2), 2),
+              HasSubstr("--max-inflight-pixels"));
+}
+
 TEST_F(NetworkInputTest, TensorsOfClipsAreFilledUp) {
   const auto call = Call(Tensor({1, 3, 3, 2, 2}));
   ASSERT_TRUE(CheckInput(call->request(), "x", Clips(2)).ok());
