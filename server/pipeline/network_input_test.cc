@@ -69,7 +69,7 @@ class NetworkInputTest : public ::testing::Test {
     request.input_name = views == 2 ? "stereo" : "raw";
     request.cancellation = cancellation_;
     auto call = std::make_unique<PredictCall>(
-        std::move(request), [](absl::StatusOr<Response>) {},
+        std::move(request), [](const absl::StatusOr<Response>&) {},
         PredictCall::Server{.version = 1,
                             .description = &description_,
                             .metrics = model_metrics_.get(),
@@ -240,8 +240,10 @@ TEST_F(NetworkInputTest, FramesFollowEachOtherAndAreFilledUp) {
   const Item& item = call->items()[0];
   EXPECT_EQ(item.placement, (models::Placement{{2, 2}, {2, 2}, {2, 2}, 3, 4}));
   ASSERT_EQ(item.pixels.size(), 4u * 12);
-  for (size_t i = 0; i < item.pixels.size(); ++i)
-    EXPECT_FLOAT_EQ(item.pixels[i], i < 36 ? static_cast<float>(1 + i / 12) : 0.0F);
+  for (size_t i = 0; i < item.pixels.size(); ++i) {
+    const size_t frame = i / 12;
+    EXPECT_FLOAT_EQ(item.pixels[i], frame < 3 ? static_cast<float>(frame + 1) : 0.0F);
+  }
   // The room for four frames of 2 x 2, and one that is decoded.
   EXPECT_EQ(admission_->inflight().pixels, 4 * 4 * 4 + 4);
 }
