@@ -22,12 +22,14 @@ class BatchTask {
     int64_t size = 1;
     // Which tasks may share a batch: those of one bucket, whatever its number stands for.
     int64_t bucket = 0;
-    // Higher goes first.
+    // Higher goes first. With priority levels, level n is -n, and 0 stands for the default level.
     int priority = 0;
     // When the request reached the server: the delay and the queue timeout count from here, so time spent in
     // the decode pool is not waited for again.
     absl::Time arrival = absl::UnixEpoch();
     absl::Time deadline = absl::InfiniteFuture();
+    // How long after its arrival it may still wait, if its model lets requests say so (QueuePolicy).
+    absl::Duration timeout = absl::InfiniteDuration();
     // Shared with whoever watches the client; may be null.
     std::shared_ptr<const Cancellation> cancellation = nullptr;
 
@@ -45,6 +47,7 @@ class BatchTask {
   int priority() const { return traits_.priority; }
   absl::Time arrival() const { return traits_.arrival; }
   absl::Time deadline() const { return traits_.deadline; }
+  absl::Duration timeout() const { return traits_.timeout; }
   bool cancelled() const { return traits_.cancelled(); }
 
   // Answers the request with an error. Called at most once, with no lock of the batcher held, on the thread

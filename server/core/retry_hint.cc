@@ -1,0 +1,30 @@
+#include "server/core/retry_hint.h"
+
+#include <cstdint>
+#include <string>
+
+#include "absl/strings/cord.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+
+namespace saccade::server {
+namespace {
+
+// Whole microseconds, in decimal.
+constexpr absl::string_view kPayload = "saccade/retry-after-us";
+
+}  // namespace
+
+void SetRetryAfter(absl::Status& status, absl::Duration after) {
+  status.SetPayload(kPayload, absl::Cord(absl::StrCat(absl::ToInt64Microseconds(after))));
+}
+
+std::optional<absl::Duration> RetryAfter(const absl::Status& status) {
+  const auto payload = status.GetPayload(kPayload);
+  int64_t microseconds = 0;
+  if (!payload || !absl::SimpleAtoi(std::string(*payload), &microseconds)) return std::nullopt;
+  return absl::Microseconds(microseconds);
+}
+
+}  // namespace saccade::server
