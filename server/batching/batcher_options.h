@@ -45,15 +45,12 @@ struct BatcherOptions {
   // The longest that an idle instance waits for company, counted from the oldest request's arrival; it waits
   // only where what is known of the model's latency says that waiting pays. Infinite leaves it to that
   // knowledge and to the deadlines; zero never waits.
-  absl::Duration max_queue_delay = absl::ZeroDuration();
+  absl::Duration max_queue_delay = absl::InfiniteDuration();
 
   // Levels 1 (first) to priority_levels; what names none has the default level. 0 knows no levels: priorities
   // are any numbers, and default_policy is everybody's.
   int priority_levels = 0;
   int default_priority_level = 0;
-
-  // default_policy takes its place.
-  absl::Duration queue_timeout = absl::InfiniteDuration();
 
   QueuePolicy default_policy = {};
   // By level; a level that is not here has the default.

@@ -19,8 +19,9 @@ using Batch = std::vector<std::unique_ptr<BatchTask>>;
 
 class BatcherTest : public ::testing::Test {
  protected:
-  void MakeBatcher(const BatcherOptions& options) {
-    auto batcher = Batcher::Create(options, &clock_);
+  // All its instances wait in no Take yet: what comes is for the first of them, then queued.
+  void MakeBatcher(const BatcherOptions& options, int instances = 1) {
+    auto batcher = Batcher::Create(options, instances, &device_);
     ASSERT_TRUE(batcher.ok()) << batcher.status();
     batcher_ = *std::move(batcher);
   }
@@ -34,14 +35,22 @@ class BatcherTest : public ::testing::Test {
     return fate;
   }
 
+  // What an instance computes next, after it has ended its last batch.
+  Batch Next(int instance = 0) {
+    batcher_->Finished(instance, /*learn=*/false);
+    return batcher_->Take(instance);
+  }
+
   FakeClock clock_;
+  Device device_{{.cores = 4}, &clock_};
   std::unique_ptr<Batcher> batcher_;
 };
 
 // Take() on a thread of its own; Join hands out what it returned.
 class Taker {
  public:
-  explicit Taker(Batcher* batcher) : thread_([this, batcher] { batch_ = batcher->Take(); }) {}
+  explicit Taker(Batcher* batcher, int instance = 0)
+      : thread_([this, batcher, instance] { batch_ = batcher->Take(instance); }) {}
   ~Taker() {
     if (thread_.joinable()) thread_.join();
   }
@@ -56,7 +65,7 @@ class Taker {
 };
 
 TEST_F(BatcherTest, BadOptionsAreAnError) {
-  EXPECT_EQ(Batcher::Create({.max_batch_size = 0}, &clock_).status().code(),
+  EXPECT_EQ(Batcher::Create({.max_batch_size = 0}, 1, &device_).status().code(),
             absl::StatusCode::kInvalidArgument);
 }
 
@@ -73,38 +82,26 @@ TEST_F(BatcherTest, IdleInstanceTakesWorkAtOnce) {
 
 TEST_F(BatcherTest, BatchFormsBehindABusyInstance) {
   MakeBatcher({.max_batch_size = 3});
-  for (int i = 0; i < 5; ++i) Submit();
+  for (int i = 0; i < 6; ++i) Submit();
+  EXPECT_EQ(batcher_->Take(0).size(), 1u);
   EXPECT_EQ(batcher_->queued(), 5);
-  EXPECT_EQ(batcher_->Take().size(), 3u);
-  EXPECT_EQ(batcher_->Take().size(), 2u);
+  EXPECT_EQ(Next().size(), 3u);
+  EXPECT_EQ(Next().size(), 2u);
   EXPECT_EQ(batcher_->queued(), 0);
 }
 
-TEST_F(BatcherTest, IdleInstancesTakeOneBucketEach) {
-  MakeBatcher({});
-  for (int i = 0; i < 4; ++i) Submit({.bucket = i % 2});
-  for (int64_t bucket : {0, 1}) {
-    const Batch batch = batcher_->Take();
-    ASSERT_EQ(batch.size(), 2u);
-    EXPECT_EQ(batch[0]->bucket(), bucket);
-    EXPECT_EQ(batch[1]->bucket(), bucket);
+// Where a pass over four costs little more than over one, and requests come fast, an idle instance waits.
+TEST_F(BatcherTest, WaitsForCompanyThatPaysUntilTheDelay) {
+  MakeBatcher({.max_batch_size = 8, .max_queue_delay = absl::Milliseconds(10)});
+  batcher_->Learn(0, 1, absl::Milliseconds(20));
+  batcher_->Learn(0, 8, absl::Milliseconds(27));
+  for (int i = 0; i < 600; ++i) {
+    Submit();
+    clock_.Advance(absl::Milliseconds(5));
+    if (i % 4 == 0) Next();
   }
-  EXPECT_EQ(batcher_->queued(), 0);
-}
-
-TEST_F(BatcherTest, PushToAnotherBucketEndsTheWaitIfItIsDueSooner) {
-  MakeBatcher({.max_queue_delay = absl::Seconds(1)});
-  Taker taker(batcher_.get());
-  clock_.AwaitWaiters(1);
-  Submit({.bucket = 1});
-  const auto urgent = Submit({.bucket = 2, .deadline = clock_.Now() + absl::Milliseconds(500)});
-  const Batch batch = taker.Join();
-  ASSERT_EQ(batch.size(), 1u);
-  EXPECT_EQ(FateOf(batch[0]), urgent);
-}
-
-TEST_F(BatcherTest, IdleInstanceWaitsForCompanyUntilTheDelay) {
-  MakeBatcher({.max_queue_delay = absl::Milliseconds(10)});
+  while (batcher_->queued() > 0) Next();
+  batcher_->Finished(0, false);
   Taker taker(batcher_.get());
   clock_.AwaitWaiters(1);
   Submit();
@@ -114,29 +111,11 @@ TEST_F(BatcherTest, IdleInstanceWaitsForCompanyUntilTheDelay) {
   EXPECT_EQ(taker.Join().size(), 2u);
 }
 
-TEST_F(BatcherTest, FullBatchEndsTheWait) {
-  MakeBatcher({.max_batch_size = 2, .max_queue_delay = absl::Hours(1)});
-  Taker taker(batcher_.get());
-  clock_.AwaitWaiters(1);
-  Submit();
-  Submit();
-  EXPECT_EQ(taker.Join().size(), 2u);
-}
-
-TEST_F(BatcherTest, TightDeadlineEndsTheWait) {
-  MakeBatcher({.max_queue_delay = absl::Seconds(1)});
-  Taker taker(batcher_.get());
-  clock_.AwaitWaiters(1);
-  Submit();
-  Submit({.deadline = clock_.Now() + absl::Milliseconds(500)});
-  EXPECT_EQ(taker.Join().size(), 2u);
-}
-
 TEST_F(BatcherTest, CloseEndsEveryWait) {
-  MakeBatcher({.max_queue_delay = absl::Seconds(1)});
-  Taker a(batcher_.get());
-  Taker b(batcher_.get());
-  Taker c(batcher_.get());
+  MakeBatcher({}, 3);
+  Taker a(batcher_.get(), 0);
+  Taker b(batcher_.get(), 1);
+  Taker c(batcher_.get(), 2);
   clock_.AwaitWaiters(3);
   batcher_->Close();
   EXPECT_TRUE(a.Join().empty());
@@ -144,58 +123,40 @@ TEST_F(BatcherTest, CloseEndsEveryWait) {
   EXPECT_TRUE(c.Join().empty());
 }
 
-TEST_F(BatcherTest, CloseHandsOutWhatIsQueuedWithoutDelay) {
-  MakeBatcher({.max_queue_delay = absl::Seconds(1)});
-  Submit();
+TEST_F(BatcherTest, CloseHandsOutWhatIsQueued) {
+  MakeBatcher({.max_batch_size = 2});
+  for (int i = 0; i < 4; ++i) Submit();
   batcher_->Close();
   batcher_->Close();
-  auto [task, fate] = MakeTask({.arrival = clock_.Now()});
+  EXPECT_EQ(batcher_->Take(0).size(), 1u);
+  EXPECT_EQ(Next().size(), 2u);
+  EXPECT_EQ(Next().size(), 1u);
+  EXPECT_TRUE(Next().empty());
+  auto [task, fate] = MakeTask({});
   EXPECT_EQ(batcher_->Submit(task).code(), absl::StatusCode::kUnavailable);
   EXPECT_NE(task, nullptr);
   EXPECT_EQ(fate->rejections, 0);
-  EXPECT_EQ(batcher_->Take().size(), 1u);
-  EXPECT_TRUE(batcher_->Take().empty());
-  EXPECT_TRUE(batcher_->Take().empty());
 }
 
-TEST_F(BatcherTest, CloseWithOnlyDeadWorkDrains) {
-  MakeBatcher({});
-  const auto fate = Submit();
-  fate->cancellation.Cancel();
-  batcher_->Close();
-  EXPECT_TRUE(batcher_->Take().empty());
-  EXPECT_EQ(fate->why.code(), absl::StatusCode::kCancelled);
-}
-
-TEST_F(BatcherTest, DestructionRejectsWhatIsLeft) {
-  MakeBatcher({});
-  const auto fate = Submit();
+TEST_F(BatcherTest, DestructorRejectsWhatIsLeft) {
+  MakeBatcher({.max_batch_size = 1});
+  const auto handed_out = Submit();
+  const auto queued = Submit();
   batcher_.reset();
-  EXPECT_EQ(fate->rejections, 1);
-  EXPECT_EQ(fate->why.code(), absl::StatusCode::kUnavailable);
-  EXPECT_TRUE(fate->destroyed);
+  for (const auto& fate : {handed_out, queued}) {
+    EXPECT_EQ(fate->rejections, 1);
+    EXPECT_EQ(fate->why.code(), absl::StatusCode::kUnavailable);
+  }
 }
 
-TEST_F(BatcherTest, DeadWorkIsRejectedByTakeAndTheWaitGoesOn) {
-  MakeBatcher({});
-  const auto late = Submit({.deadline = clock_.Now() + absl::Milliseconds(5)});
-  clock_.Advance(absl::Milliseconds(5));
-  Taker taker(batcher_.get());
-  clock_.AwaitWaiters(1);
-  const auto fine = Submit();
-  const Batch batch = taker.Join();
-  ASSERT_EQ(batch.size(), 1u);
-  EXPECT_EQ(FateOf(batch[0]), fine);
-  EXPECT_EQ(late->why.code(), absl::StatusCode::kDeadlineExceeded);
-  EXPECT_TRUE(late->destroyed);
-}
-
-// Calls back into the batcher from Reject, which would deadlock were the lock held.
+// Submits another task when it is rejected, as a client that tries again does.
 class Meddler final : public BatchTask {
  public:
   Meddler(Batcher* batcher, Traits traits) : BatchTask(std::move(traits)), batcher_(batcher) {}
   void Reject(absl::Status) override {
-    auto [task, fate] = MakeTask({.size = 1, .arrival = arrival()});
+    Traits again = traits();
+    again.deadline = absl::InfiniteFuture();
+    std::unique_ptr<BatchTask> task = MakeTask(again).task;
     EXPECT_TRUE(batcher_->Submit(task).ok());
   }
 
@@ -205,37 +166,30 @@ class Meddler final : public BatchTask {
 
 TEST_F(BatcherTest, RejectMayCallTheBatcher) {
   MakeBatcher({.max_batch_size = 2});
+  Submit();
   for (int i = 0; i < 2; ++i) {
     std::unique_ptr<BatchTask> task = std::make_unique<Meddler>(
         batcher_.get(),
         BatchTask::Traits{.arrival = clock_.Now(), .deadline = clock_.Now() + absl::Seconds(1)});
     ASSERT_TRUE(batcher_->Submit(task).ok());
   }
+  EXPECT_EQ(batcher_->Take(0).size(), 1u);
   clock_.Advance(absl::Seconds(1));
-  EXPECT_EQ(batcher_->Take().size(), 2u) << "what the rejected ones submitted";
-}
-
-TEST_F(BatcherTest, FullQueueRejectsTheDeadOnSubmit) {
-  MakeBatcher({.max_batch_size = 1, .max_queue_size = 1});
-  const auto first = Submit();
-  auto [task, fate] = MakeTask({.arrival = clock_.Now()});
-  EXPECT_EQ(batcher_->Submit(task).code(), absl::StatusCode::kResourceExhausted);
-  first->cancellation.Cancel();
-  EXPECT_TRUE(batcher_->Submit(task).ok());
-  EXPECT_EQ(first->rejections, 1);
-  EXPECT_EQ(first->why.code(), absl::StatusCode::kCancelled);
+  EXPECT_EQ(Next().size() + batcher_->queued(), 2u) << "what the rejected ones submitted";
 }
 
 TEST_F(BatcherTest, CancelStormRunsNoneOfTheCancelled) {
   MakeBatcher({.max_batch_size = 8, .max_queue_size = 1000});
+  Submit();
   std::vector<std::shared_ptr<Fate>> fates;
   for (int i = 0; i < 1000; ++i) fates.push_back(Submit());
   for (int i = 0; i < 1000; ++i) {
     if (i % 10 != 0) fates[i]->cancellation.Cancel();
   }
   batcher_->Close();
+  EXPECT_EQ(batcher_->Take(0).size(), 1u);
   int taken = 0;
-  for (Batch batch = batcher_->Take(); !batch.empty(); batch = batcher_->Take()) {
+  for (Batch batch = Next(); !batch.empty(); batch = Next()) {
     for (const auto& task : batch) EXPECT_FALSE(FateOf(task)->cancellation.cancelled());
     taken += static_cast<int>(batch.size());
   }
@@ -246,9 +200,9 @@ TEST_F(BatcherTest, CancelStormRunsNoneOfTheCancelled) {
 }
 
 TEST_F(BatcherTest, EachSubmitWakesAnIdleInstance) {
-  MakeBatcher({.max_batch_size = 1});
+  MakeBatcher({.max_batch_size = 1}, 4);
   std::vector<std::unique_ptr<Taker>> takers;
-  for (int i = 0; i < 4; ++i) takers.push_back(std::make_unique<Taker>(batcher_.get()));
+  for (int i = 0; i < 4; ++i) takers.push_back(std::make_unique<Taker>(batcher_.get(), i));
   clock_.AwaitWaiters(4);
   std::set<std::shared_ptr<Fate>> submitted;
   for (int i = 0; i < 4; ++i) submitted.insert(Submit());
@@ -261,10 +215,25 @@ TEST_F(BatcherTest, EachSubmitWakesAnIdleInstance) {
   EXPECT_EQ(taken, submitted);
 }
 
+TEST_F(BatcherTest, AnotherModelsThreadIsWokenForItsOwnWork) {
+  Device narrow({.cores = 1}, &clock_);
+  auto a = *Batcher::Create({.max_batch_size = 1}, 1, &narrow);
+  auto b = *Batcher::Create({.max_batch_size = 1}, 1, &narrow);
+  std::unique_ptr<BatchTask> first = MakeTask({}).task;
+  std::unique_ptr<BatchTask> second = MakeTask({}).task;
+  ASSERT_TRUE(a->Submit(first).ok());
+  ASSERT_TRUE(b->Submit(second).ok());
+  Taker taker(b.get());
+  EXPECT_EQ(a->Take(0).size(), 1u);
+  EXPECT_EQ(b->queued(), 1) << "the only core is taken";
+  a->Finished(0, false);
+  EXPECT_EQ(taker.Join().size(), 1u);
+}
+
 // Submitters, cancellers, a moving clock and instances at once; afterwards every task has had exactly one
 // fate.
 TEST_F(BatcherTest, EveryTaskHasOneFateUnderManyThreads) {
-  MakeBatcher({.max_batch_size = 4, .max_queue_size = 32, .max_queue_delay = absl::Milliseconds(2)});
+  MakeBatcher({.max_batch_size = 4, .max_queue_size = 32, .max_queue_delay = absl::Milliseconds(2)}, 3);
   constexpr int kSubmitters = 3;
   constexpr int kEach = 2000;
   std::vector<std::shared_ptr<Fate>> fates[kSubmitters];
@@ -272,8 +241,8 @@ TEST_F(BatcherTest, EveryTaskHasOneFateUnderManyThreads) {
   std::atomic<int> taken{0};
   std::vector<std::thread> instances;
   for (int i = 0; i < 3; ++i) {
-    instances.emplace_back([&] {
-      for (Batch batch = batcher_->Take(); !batch.empty(); batch = batcher_->Take()) {
+    instances.emplace_back([&, i] {
+      for (Batch batch = batcher_->Take(i); !batch.empty(); batch = Next(i)) {
         for (const auto& task : batch) {
           EXPECT_EQ(FateOf(task)->rejections, 0);
           EXPECT_EQ(task->bucket(), batch[0]->bucket());

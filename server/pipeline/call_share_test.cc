@@ -184,20 +184,23 @@ TEST_F(CallShareTest, TicketIsHeldUntilTheLastShareIsGone) {
 TEST_F(CallShareTest, EveryCallIsAnsweredOnceUnderManyThreads) {
   constexpr int kSubmitters = 3;
   constexpr int kEach = 500;
-  auto created = Batcher::Create({.max_batch_size = 4, .max_queue_size = 24}, &clock_);
+  constexpr int kInstances = 3;
+  Device device({.cores = kInstances}, &clock_);
+  auto created = Batcher::Create({.max_batch_size = 4, .max_queue_size = 24}, kInstances, &device);
   ASSERT_TRUE(created.ok());
   Batcher& batcher = **created;
   std::vector<std::thread> instances;
-  for (unsigned seed = 0; seed < 3; ++seed) {
-    instances.emplace_back([&batcher, this, seed] {
-      std::mt19937 random(seed);
-      for (auto batch = batcher.Take(); !batch.empty(); batch = batcher.Take()) {
+  for (int instance = 0; instance < kInstances; ++instance) {
+    instances.emplace_back([&batcher, this, instance] {
+      std::mt19937 random(static_cast<unsigned>(instance));
+      for (auto batch = batcher.Take(instance); !batch.empty(); batch = batcher.Take(instance)) {
         for (auto& task : batch) {
           const unsigned fate = random() % 16;
           if (fate == 0) AsShare(task).FailComputed(absl::InternalError("failed"));
           if (fate > 1) Answer(AsShare(task), Pass(1, 1, 2));
           task.reset();
         }
+        batcher.Finished(instance, /*learn=*/true);
       }
     });
   }

@@ -53,7 +53,9 @@ absl::Status Catalog::Add(const std::string& repository) {
     options.version = model.versions.back();
     options.settings = std::move(model.settings);
     const std::string name = options.settings.name;
-    Entry entry{.model = std::make_shared<ServedModel>(std::move(options), clock_, metrics_), .snapshot = {}};
+    Device* const device = DeviceOf(options.settings);
+    Entry entry{.model = std::make_shared<ServedModel>(std::move(options), device, clock_, metrics_),
+                .snapshot = {}};
     if (absl::Status status = insert(name, std::move(entry)); !status.ok()) return status;
   }
   for (const BrokenModel& broken : scan->broken) {
@@ -64,6 +66,17 @@ absl::Status Catalog::Add(const std::string& repository) {
     if (absl::Status status = insert(broken.name, std::move(entry)); !status.ok()) return status;
   }
   return absl::OkStatus();
+}
+
+Device* Catalog::DeviceOf(const ModelSettings& settings) {
+  // What one stream leaves of a GPU, a second one uses.
+  constexpr int kStreamsOfGpu = 2;
+  std::unique_ptr<Device>& device = devices_[settings.gpu.value_or(-1)];
+  if (device == nullptr) {
+    const int cores = settings.gpu ? kStreamsOfGpu : static_cast<int>(std::thread::hardware_concurrency());
+    device = std::make_unique<Device>(SchedulerOptions{.cores = std::max(1, cores)}, clock_);
+  }
+  return device.get();
 }
 
 absl::Status Catalog::LoadAll(const Observer& observer) {

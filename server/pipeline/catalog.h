@@ -12,6 +12,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
+#include "server/batching/device.h"
 #include "server/core/clock.h"
 #include "server/metrics/metrics.h"
 #include "server/pipeline/served_model.h"
@@ -69,6 +70,7 @@ class Catalog {
   };
 
   absl::Status Add(const std::string& repository);
+  Device* DeviceOf(const ModelSettings& settings) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::StatusOr<const Entry*> Find(absl::string_view name, int64_t version) const
       ABSL_SHARED_LOCKS_REQUIRED(mutex_);
   std::vector<std::shared_ptr<ServedModel>> Models() const;
@@ -77,6 +79,8 @@ class Catalog {
   Clock* const clock_;
   Metrics* const metrics_;
   mutable absl::Mutex mutex_;
+  // By GPU; the CPU is -1. They outlive the models.
+  std::map<int, std::unique_ptr<Device>> devices_ ABSL_GUARDED_BY(mutex_);
   std::map<std::string, Entry, std::less<>> entries_ ABSL_GUARDED_BY(mutex_);
   bool closed_ ABSL_GUARDED_BY(mutex_) = false;
 };

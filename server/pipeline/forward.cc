@@ -79,7 +79,8 @@ void AnswerEach(Shares shares, std::vector<models::TaskResult> results, const Fo
   }
 }
 
-void Compute(const models::Model& model, Shares shares, Clock* clock, ModelMetrics* metrics,
+// Returns whether one pass was enough.
+bool Compute(const models::Model& model, Shares shares, Clock* clock, ModelMetrics* metrics,
              const std::function<void()>& advanced) {
   Items items;
   std::vector<models::Placement> placements;
@@ -102,7 +103,9 @@ void Compute(const models::Model& model, Shares shares, Clock* clock, ModelMetri
     metrics->RecordBatch(size);
     for (const models::Placement& placement : placements) metrics->RecordPadding(PaddingOf(placement));
     AnswerEach(std::move(shares), *std::move(results), {size, started, ended});
-  } else if (shares.size() == 1) {
+    return true;
+  }
+  if (shares.size() == 1) {
     shares[0]->FailComputed(results.status());
   } else {
     for (auto& share : shares) {
@@ -111,6 +114,7 @@ void Compute(const models::Model& model, Shares shares, Clock* clock, ModelMetri
       Compute(model, std::move(alone), clock, metrics, advanced);
     }
   }
+  return false;
 }
 
 }  // namespace
@@ -139,11 +143,11 @@ absl::StatusOr<std::vector<models::TaskResult>> Forward(
   }
 }
 
-void ComputeBatch(const models::Model& model, std::vector<std::unique_ptr<BatchTask>> batch, Clock* clock,
+bool ComputeBatch(const models::Model& model, std::vector<std::unique_ptr<BatchTask>> batch, Clock* clock,
                   ModelMetrics* metrics, const std::function<void()>& advanced) {
   Shares shares;
   for (auto& task : batch) shares.emplace_back(static_cast<CallShare*>(task.release()));
-  if (!shares.empty()) Compute(model, std::move(shares), clock, metrics, advanced);
+  return !shares.empty() && Compute(model, std::move(shares), clock, metrics, advanced);
 }
 
 }  // namespace saccade::server

@@ -27,9 +27,9 @@ absl::StatusOr<std::vector<models::TaskResult>> Forward(
     std::function<bool(size_t item, double done)> progress = nullptr);
 
 // Ends every share of the batch. If the pass fails, each member is computed alone, so that a bad one fails
-// alone. `advanced` is called whenever a long pass has come further. REQUIRES: every task is a CallShare, all
-// of one bucket.
-void ComputeBatch(const models::Model& model, std::vector<std::unique_ptr<BatchTask>> batch, Clock* clock,
+// alone. `advanced` is called whenever a long pass has come further. Returns whether one pass was enough.
+// REQUIRES: every task is a CallShare, all of one bucket.
+bool ComputeBatch(const models::Model& model, std::vector<std::unique_ptr<BatchTask>> batch, Clock* clock,
                   ModelMetrics* metrics, const std::function<void()>& advanced);
 
 }  // namespace saccade::server

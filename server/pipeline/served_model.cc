@@ -11,11 +11,13 @@
 #include "models/registry.h"
 #include "server/logging/log.h"
 #include "server/pipeline/forward.h"
+#include "server/pipeline/item.h"
 
 namespace saccade::server {
 
-ServedModel::ServedModel(ServedModelOptions options, Clock* clock, Metrics* metrics)
+ServedModel::ServedModel(ServedModelOptions options, Device* device, Clock* clock, Metrics* metrics)
     : options_(std::move(options)),
+      device_(device),
       clock_(clock),
       all_metrics_(metrics),
       busy_since_(std::make_unique<std::atomic<int64_t>[]>(options_.settings.instances)) {}
@@ -25,10 +27,11 @@ ServedModel::~ServedModel() { Close(); }
 absl::Status ServedModel::Load() {
   const absl::Time start = clock_->Now();
   absl::Status status = LoadWeights();
+  if (status.ok()) status = MakeBatcher();
   if (status.ok()) status = WarmUp();
   metrics_ =
       all_metrics_->ForModel(name(), version(), model_ ? models::TaskName(model_->description().task) : "");
-  if (status.ok()) status = StartInstances();
+  if (status.ok()) StartInstances();
   const absl::Duration took = clock_->Now() - start;
   metrics_->SetLoadDuration(took);
   metrics_->SetReady(status.ok());
@@ -59,60 +62,87 @@ absl::Status ServedModel::LoadWeights() {
   }
 }
 
-// The first passes choose algorithms and allocate; no client should wait for that. A full batch of a large
-// input is left out: what it allocates would stay, for a batch that may never come.
+absl::Status ServedModel::MakeBatcher() {
+  const ModelSettings& settings = options_.settings;
+  BatcherOptions batching;
+  batching.max_batch_size = settings.max_batch_size;
+  batching.max_queue_size =
+      settings.max_queue_size > 0 ? settings.max_queue_size : options_.default_max_queue_size;
+  if (settings.max_queue_delay > absl::ZeroDuration()) batching.max_queue_delay = settings.max_queue_delay;
+  batching.default_policy.timeout = settings.queue_timeout;
+  batching.threads = settings.gpu ? 1 : options_.threads_per_instance;
+  auto batcher = Batcher::Create(batching, settings.instances, device_);
+  if (!batcher.ok()) return batcher.status();
+  batcher_ = *std::move(batcher);
+  return absl::OkStatus();
+}
+
+// The first passes choose algorithms and allocate; no client should wait for that. The batcher learns from
+// them how long a pass takes. A full batch of a large input is left out: what it allocates would stay, for a
+// batch that may never come.
 absl::Status ServedModel::WarmUp() {
   constexpr int64_t kMostBytes = int64_t{256} << 20;
   const models::ImageInput& input = model_->description().input;
   UseThreads(options_.threads_per_instance);
   for (const models::Placement& placement : models::PlacementsToWarm(input)) {
     const models::Size bucket = placement.bucket;
-    const std::vector<float> grey(input.channels() * placement.depth * bucket.height * bucket.width, 0.0F);
-    for (const int batch : std::set<int>{1, max_batch_size()}) {
-      if (batch > 1 && static_cast<int64_t>(batch * grey.size() * sizeof(float)) > kMostBytes) continue;
-      auto results = Forward(*model_, {static_cast<size_t>(batch), absl::MakeConstSpan(grey)},
-                             {static_cast<size_t>(batch), placement});
-      if (results.ok()) continue;
-      return absl::Status(results.status().code(),
-                          absl::StrCat("warming up with a batch of ", batch, " of ", bucket.height, " x ",
-                                       bucket.width, " (height x width): ", results.status().message()));
+    const int64_t bytes = input.channels() * placement.depth * bucket.height * bucket.width *
+                          static_cast<int64_t>(sizeof(float));
+    for (const int64_t batch : std::set<int64_t>{1, max_batch_size()}) {
+      if (batch > 1 && batch * bytes > kMostBytes) continue;
+      if (absl::Status warm = WarmUp(placement, batch); !warm.ok()) return warm;
     }
   }
   return absl::OkStatus();
 }
 
-absl::Status ServedModel::StartInstances() {
-  const ModelSettings& settings = options_.settings;
-  auto batcher =
-      Batcher::Create({.max_batch_size = settings.max_batch_size,
-                       .max_queue_size = settings.max_queue_size > 0 ? settings.max_queue_size
-                                                                     : options_.default_max_queue_size,
-                       .max_queue_delay = settings.max_queue_delay,
-                       .queue_timeout = settings.queue_timeout},
-                      clock_);
-  if (!batcher.ok()) return batcher.status();
-  batcher_ = *std::move(batcher);
+absl::Status ServedModel::WarmUp(const models::Placement& placement, int64_t size) {
+  // A pass that took longer is close enough to the next one to learn from: what the first one does besides is
+  // less.
+  constexpr absl::Duration kLong = absl::Milliseconds(500);
+  const models::ImageInput& input = model_->description().input;
+  const models::Size bucket = placement.bucket;
+  const std::vector<float> grey(input.channels() * placement.depth * bucket.height * bucket.width, 0.0F);
+  for (int passes = 1;; ++passes) {
+    const absl::Time start = clock_->Now();
+    auto results = Forward(*model_, {static_cast<size_t>(size), absl::MakeConstSpan(grey)},
+                           {static_cast<size_t>(size), placement});
+    if (!results.ok()) {
+      return absl::Status(results.status().code(),
+                          absl::StrCat("warming up with a batch of ", size, " of ", bucket.height, " x ",
+                                       bucket.width, " (height x width): ", results.status().message()));
+    }
+    const absl::Duration took = clock_->Now() - start;
+    if (passes == 1 && took < kLong) continue;
+    batcher_->Learn(BucketId(placement), size, took);
+    return absl::OkStatus();
+  }
+}
+
+void ServedModel::StartInstances() {
   absl::MutexLock lock(&mutex_);
-  for (int i = 0; i < settings.instances; ++i) {
+  for (int i = 0; i < options_.settings.instances; ++i) {
     instances_.emplace_back([this, i] { RunInstance(i); });
   }
-  return absl::OkStatus();
 }
 
 void ServedModel::RunInstance(int index) {
   pthread_setname_np(pthread_self(), absl::StrCat("instance-", index).c_str());
   UseThreads(options_.threads_per_instance);
   while (true) {
-    std::vector<std::unique_ptr<BatchTask>> batch = batcher_->Take();
+    std::vector<std::unique_ptr<BatchTask>> batch = batcher_->Take(index);
     if (batch.empty()) return;
     // A pass that comes further does not hang, however long it takes.
     const auto advanced = [this, index] {
       busy_since_[index].store(absl::ToUnixNanos(clock_->Now()), std::memory_order_relaxed);
     };
     advanced();
+    const size_t handed_out = batch.size();
     DropDead(batch, clock_->Now());
-    ComputeBatch(*model_, std::move(batch), clock_, metrics_.get(), advanced);
+    const bool batch_was_cut = batch.size() != handed_out;
+    const bool as_usual = ComputeBatch(*model_, std::move(batch), clock_, metrics_.get(), advanced);
     busy_since_[index].store(0, std::memory_order_relaxed);
+    batcher_->Finished(index, as_usual && !batch_was_cut);
   }
 }
 

@@ -51,8 +51,8 @@ struct ModelSnapshot {
 // Thread-safe.
 class ServedModel {
  public:
-  // `clock` and `metrics` must outlive it. Loads nothing yet.
-  ServedModel(ServedModelOptions options, Clock* clock, Metrics* metrics);
+  // All must outlive it; `device` is what it computes on. Loads nothing yet.
+  ServedModel(ServedModelOptions options, Device* device, Clock* clock, Metrics* metrics);
   // Closes.
   ~ServedModel();
 
@@ -83,12 +83,15 @@ class ServedModel {
 
  private:
   absl::Status LoadWeights();
+  absl::Status MakeBatcher();
   absl::Status WarmUp();
-  absl::Status StartInstances();
+  absl::Status WarmUp(const models::Placement& placement, int64_t size);
+  void StartInstances();
   void RunInstance(int index);
   void SetState(ModelSnapshot::State state, std::string reason);
 
   const ServedModelOptions options_;
+  Device* const device_;
   Clock* const clock_;
   Metrics* const all_metrics_;
 

@@ -1,0 +1,19 @@
+// How large batches have to be for a model's instances to carry what comes.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "server/batching/bucket.h"
+
+namespace saccade::server {
+
+// How long an arrival counts in a bucket's rate.
+double RateMemory(const Bucket& bucket);
+
+// Sets every bucket's target. `instances` is how many compute at the same time, perhaps a fraction; returns
+// how many of the buckets are active: those that bring more than a fiftieth of the load.
+int64_t SetTargets(const std::vector<Bucket*>& buckets, double instances, int64_t max_batch_size,
+                   int64_t now);
+
+}  // namespace saccade::server

@@ -1,0 +1,111 @@
+#include "server/batching/device.h"
+
+namespace saccade::server {
+namespace {
+
+void RejectAll(std::vector<Scheduler::Dropped> dropped) {
+  for (auto& [task, why] : dropped) task->Reject(std::move(why));
+}
+
+}  // namespace
+
+Scheduler::ModelId Device::AddModel(const BatcherOptions& options, int instances) {
+  absl::MutexLock lock(&mutex_);
+  return scheduler_.AddModel(options, instances);
+}
+
+void Device::RemoveModel(Scheduler::ModelId model) {
+  Tasks left;
+  {
+    absl::MutexLock lock(&mutex_);
+    left = scheduler_.RemoveModel(model);
+    // What was handed out to a thread that never came for it.
+    auto it = handed_out_.lower_bound({model, 0});
+    while (it != handed_out_.end() && it->first.first == model) {
+      for (auto& task : it->second) left.push_back(std::move(task));
+      it = handed_out_.erase(it);
+    }
+  }
+  for (auto& task : left)
+    task->Reject(absl::UnavailableError("the model was unloaded before the request could run"));
+}
+
+void Device::Learn(Scheduler::ModelId model, int64_t bucket, int64_t size, absl::Duration took) {
+  absl::MutexLock lock(&mutex_);
+  scheduler_.Learn(model, bucket, size, took);
+}
+
+absl::Status Device::Submit(Scheduler::ModelId model, std::unique_ptr<BatchTask>& task) {
+  Dropped dropped;
+  absl::Status taken;
+  {
+    absl::MutexLock lock(&mutex_);
+    taken = scheduler_.Push(model, task, clock_->Now(), &dropped);
+    HandOut(&dropped);
+  }
+  RejectAll(std::move(dropped));
+  return taken;
+}
+
+Device::Tasks Device::Take(Scheduler::ModelId model, int instance) {
+  for (;;) {
+    Dropped dropped;
+    Tasks batch;
+    bool drained = false;
+    {
+      absl::MutexLock lock(&mutex_);
+      const auto mine = [&] {
+        mutex_.AssertHeld();
+        return handed_out_.find({model, instance});
+      };
+      const absl::Time wake_at = scheduler_.wake_at();
+      // It must not ask the clock, which evaluates it.
+      const auto changed = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+        return mine() != handed_out_.end() || scheduler_.wake_at() != wake_at ||
+               (scheduler_.closed(model) && scheduler_.queued(model) == 0);
+      };
+      clock_->AwaitUntil(&mutex_, absl::Condition(&changed), wake_at);
+      if (mine() == handed_out_.end()) HandOut(&dropped);
+      if (const auto found = mine(); found != handed_out_.end()) {
+        batch = std::move(found->second);
+        handed_out_.erase(found);
+      } else {
+        drained = scheduler_.closed(model) && scheduler_.queued(model) == 0;
+      }
+    }
+    RejectAll(std::move(dropped));
+    if (!batch.empty() || drained) return batch;
+  }
+}
+
+void Device::Finished(Scheduler::ModelId model, int instance, bool learn) {
+  Dropped dropped;
+  {
+    absl::MutexLock lock(&mutex_);
+    scheduler_.Finished(model, instance, clock_->Now(), learn);
+    HandOut(&dropped);
+  }
+  RejectAll(std::move(dropped));
+}
+
+void Device::Close(Scheduler::ModelId model) {
+  Dropped dropped;
+  {
+    absl::MutexLock lock(&mutex_);
+    scheduler_.Close(model);
+    HandOut(&dropped);
+  }
+  RejectAll(std::move(dropped));
+}
+
+int64_t Device::queued(Scheduler::ModelId model) const {
+  absl::MutexLock lock(&mutex_);
+  return scheduler_.queued(model);
+}
+
+void Device::HandOut(Dropped* dropped) {
+  while (auto batch = scheduler_.Next(clock_->Now(), dropped))
+    handed_out_[{batch->model, batch->instance}] = std::move(batch->tasks);
+}
+
+}  // namespace saccade::server

@@ -1,0 +1,52 @@
+// What computes, cores or a GPU, shared by the threads of all the models on it.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/synchronization/mutex.h"
+#include "server/batching/batch_task.h"
+#include "server/batching/scheduler.h"
+#include "server/core/clock.h"
+
+namespace saccade::server {
+
+// A Scheduler for threads. Thread-safe; BatchTask::Reject is never called with its lock held.
+class Device {
+ public:
+  using Tasks = std::vector<std::unique_ptr<BatchTask>>;
+
+  // `clock` must outlive it.
+  Device(const SchedulerOptions& options, Clock* clock) : clock_(clock), scheduler_(options) {}
+  Device(const Device&) = delete;
+  Device& operator=(const Device&) = delete;
+
+  // The rest is for Batcher, whose comments say what they do.
+  Scheduler::ModelId AddModel(const BatcherOptions& options, int instances) ABSL_LOCKS_EXCLUDED(mutex_);
+  void RemoveModel(Scheduler::ModelId model) ABSL_LOCKS_EXCLUDED(mutex_);
+  void Learn(Scheduler::ModelId model, int64_t bucket, int64_t size, absl::Duration took)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status Submit(Scheduler::ModelId model, std::unique_ptr<BatchTask>& task) ABSL_LOCKS_EXCLUDED(mutex_);
+  Tasks Take(Scheduler::ModelId model, int instance) ABSL_LOCKS_EXCLUDED(mutex_);
+  void Finished(Scheduler::ModelId model, int instance, bool learn) ABSL_LOCKS_EXCLUDED(mutex_);
+  void Close(Scheduler::ModelId model) ABSL_LOCKS_EXCLUDED(mutex_);
+  int64_t queued(Scheduler::ModelId model) const ABSL_LOCKS_EXCLUDED(mutex_);
+
+ private:
+  using Dropped = std::vector<Scheduler::Dropped>;
+
+  // Hands out what is due, to whoever's instance it is for.
+  void HandOut(Dropped* dropped) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  Clock* const clock_;
+  mutable absl::Mutex mutex_;
+  Scheduler scheduler_ ABSL_GUARDED_BY(mutex_);
+  // Batches that their instances' threads have not fetched yet.
+  std::map<std::pair<Scheduler::ModelId, int>, Tasks> handed_out_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace saccade::server

@@ -1,0 +1,54 @@
+#include "server/batching/latency_model.h"
+
+#include <gtest/gtest.h>
+
+namespace saccade::server {
+namespace {
+
+TEST(LatencyModelTest, KnowsNothingAtFirst) {
+  LatencyModel model(4);
+  EXPECT_FALSE(model.known());
+  EXPECT_EQ(model.Upper(4), 0);
+  EXPECT_EQ(model.LargestWithin(0, 4), 4) << "what is not known refuses nobody";
+}
+
+TEST(LatencyModelTest, LiesOnTheLineBetweenWhatWasSeen) {
+  LatencyModel model(8);
+  model.Learn(1, 10);
+  EXPECT_EQ(model.Mean(8), 80) << "company is not known to be cheaper";
+  EXPECT_EQ(model.fixed(), 0);
+  model.Learn(8, 24);
+  EXPECT_DOUBLE_EQ(model.Mean(4), 16);
+  EXPECT_DOUBLE_EQ(model.each(), 2);
+  EXPECT_DOUBLE_EQ(model.fixed(), 8);
+  model.Learn(4, 20);
+  EXPECT_DOUBLE_EQ(model.Mean(6), 22);
+  EXPECT_EQ(model.LargestWithin(21, 8), 5);
+  EXPECT_EQ(model.LargestWithin(9, 8), 0);
+  EXPECT_EQ(model.LargestWithin(1000, 6), 6);
+}
+
+TEST(LatencyModelTest, FollowsAMachineThatBecomesSlower) {
+  LatencyModel model(1);
+  for (int i = 0; i < 50; ++i) model.Learn(1, 10);
+  for (int i = 0; i < 40; ++i) model.Learn(1, 20);
+  EXPECT_NEAR(model.Mean(1), 20, 0.5);
+}
+
+TEST(LatencyModelTest, OneHangTellsLittle) {
+  LatencyModel model(1);
+  for (int i = 0; i < 50; ++i) model.Learn(1, 10);
+  model.Learn(1, 1e9);
+  EXPECT_LT(model.Mean(1), 14);
+}
+
+// Passes that take 8 or 12 by turns: three deviations above the mean is 16.
+TEST(LatencyModelTest, TheUpperBoundCoversTheJitter) {
+  LatencyModel model(2);
+  for (int i = 0; i < 1000; ++i) model.Learn(1, i % 2 == 0 ? 8 : 12);
+  EXPECT_NEAR(model.Mean(1), 10, 0.5);
+  EXPECT_NEAR(model.Upper(1), 16, 1);
+}
+
+}  // namespace
+}  // namespace saccade::server

@@ -1,0 +1,276 @@
+#include "server/batching/scheduler.h"
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "server/batching/recording_task.h"
+#include "server/core/retry_hint.h"
+
+namespace saccade::server {
+namespace {
+
+using absl::Milliseconds;
+using TimeoutAction = QueuePolicy::TimeoutAction;
+
+// One model on one core, and time that stands still until it is moved.
+class SchedulerTest : public ::testing::Test {
+ protected:
+  void Make(const BatcherOptions& options, int instances = 1) {
+    model_ = scheduler_.AddModel(options, instances);
+  }
+
+  // A pass takes `fixed` and `each` for every picture of it.
+  void Teach(int64_t bucket, absl::Duration fixed, absl::Duration each, int64_t most) {
+    for (const int64_t size : {int64_t{1}, most})
+      for (int i = 0; i < 20; ++i) scheduler_.Learn(model_, bucket, size, fixed + size * each);
+  }
+
+  absl::Status Push(BatchTask::Traits traits, std::shared_ptr<Fate>* fate = nullptr) {
+    if (traits.arrival == absl::UnixEpoch()) traits.arrival = now_;
+    Watched watched = MakeTask(std::move(traits));
+    if (fate != nullptr) *fate = watched.fate;
+    return scheduler_.Push(model_, watched.task, now_, &dropped_);
+  }
+
+  // Something for the instance to do, so that what follows waits.
+  void Occupy() {
+    ASSERT_TRUE(Push({.bucket = -1}).ok());
+    ASSERT_TRUE(scheduler_.Next(now_, &dropped_).has_value());
+  }
+
+  // The priorities of what goes next, after the instance has become idle.
+  std::vector<int> NextPriorities() {
+    scheduler_.Finished(model_, 0, now_, false);
+    std::vector<int> priorities;
+    if (const auto batch = scheduler_.Next(now_, &dropped_)) {
+      for (const auto& task : batch->tasks) priorities.push_back(task->priority());
+    }
+    return priorities;
+  }
+
+  absl::Time now_ = absl::UnixEpoch() + absl::Hours(1);
+  Scheduler scheduler_{{.cores = 1}};
+  Scheduler::ModelId model_ = 0;
+  std::vector<Scheduler::Dropped> dropped_;
+};
+
+TEST_F(SchedulerTest, PriorityThenDeadlineThenArrival) {
+  Make({.max_batch_size = 1});
+  Occupy();
+  const auto at = [&](int minutes) { return now_ + absl::Minutes(minutes); };
+  // The priority tells them apart; those of 0 are told apart by their order.
+  ASSERT_TRUE(Push({.priority = 1, .deadline = at(9)}).ok());
+  ASSERT_TRUE(Push({.priority = 2, .deadline = at(9)}).ok());
+  ASSERT_TRUE(Push({.priority = 3, .deadline = at(1)}).ok());
+  ASSERT_TRUE(Push({.priority = 2, .deadline = at(5)}).ok());
+  std::vector<absl::Time> deadlines;
+  std::vector<int> priorities;
+  for (int i = 0; i < 4; ++i) {
+    scheduler_.Finished(model_, 0, now_, false);
+    const auto batch = scheduler_.Next(now_, &dropped_);
+    ASSERT_TRUE(batch.has_value());
+    priorities.push_back(batch->tasks[0]->priority());
+    deadlines.push_back(batch->tasks[0]->deadline());
+  }
+  EXPECT_EQ(priorities, (std::vector<int>{3, 2, 2, 1}));
+  EXPECT_EQ(deadlines, (std::vector<absl::Time>{at(1), at(5), at(9), at(9)}));
+}
+
+TEST_F(SchedulerTest, BucketsAreNeverMixed) {
+  Make({.max_batch_size = 8});
+  Occupy();
+  for (int i = 0; i < 6; ++i) ASSERT_TRUE(Push({.bucket = i % 2}).ok());
+  for (int batch = 0; batch < 2; ++batch) {
+    scheduler_.Finished(model_, 0, now_, false);
+    const auto next = scheduler_.Next(now_, &dropped_);
+    ASSERT_TRUE(next.has_value());
+    ASSERT_EQ(next->tasks.size(), 3u);
+    for (const auto& task : next->tasks) EXPECT_EQ(task->bucket(), next->tasks[0]->bucket());
+  }
+}
+
+TEST_F(SchedulerTest, ALargeTaskIsPassedOverButGoesFirstNext) {
+  Make({.max_batch_size = 4});
+  Occupy();
+  ASSERT_TRUE(Push({.size = 3, .priority = 0}).ok());
+  ASSERT_TRUE(Push({.size = 2, .priority = -1}).ok());
+  ASSERT_TRUE(Push({.size = 1, .priority = -2}).ok());
+  EXPECT_EQ(NextPriorities(), (std::vector<int>{0, -2}));
+  EXPECT_EQ(NextPriorities(), (std::vector<int>{-1}));
+}
+
+TEST_F(SchedulerTest, SizesOutsideTheBatchAreRefused) {
+  Make({.max_batch_size = 4});
+  for (const int64_t size : {0, 5})
+    EXPECT_EQ(Push({.size = size}).code(), absl::StatusCode::kInvalidArgument);
+}
+
+// A pass takes 10 ms, and 9 are left.
+TEST_F(SchedulerTest, WhatCannotBeInTimeIsRefusedAtOnce) {
+  Make({.max_batch_size = 4});
+  Teach(0, Milliseconds(10), absl::ZeroDuration(), 4);
+  const absl::Status refused = Push({.deadline = now_ + Milliseconds(9)});
+  EXPECT_EQ(refused.code(), absl::StatusCode::kDeadlineExceeded);
+  EXPECT_EQ(Push({.deadline = now_ + Milliseconds(11)}), absl::OkStatus());
+}
+
+TEST_F(SchedulerTest, WhatWaitsTooLongToBeInTimeIsRefusedWithAHint) {
+  Make({.max_batch_size = 1});
+  Teach(0, Milliseconds(10), absl::ZeroDuration(), 1);
+  for (int i = 0; i < 20; ++i) ASSERT_TRUE(Push({}).ok());
+  const absl::Status refused = Push({.arrival = now_, .deadline = now_ + absl::Seconds(40)});
+  EXPECT_EQ(refused, absl::OkStatus()) << "far later than those without a deadline";
+  ASSERT_TRUE(scheduler_.Next(now_, &dropped_).has_value());
+  for (int i = 0; i < 20; ++i) ASSERT_TRUE(Push({.priority = 1}).ok());
+  const absl::Status overloaded = Push({.deadline = now_ + Milliseconds(50)});
+  EXPECT_EQ(overloaded.code(), absl::StatusCode::kResourceExhausted);
+  const auto hint = RetryAfter(overloaded);
+  ASSERT_TRUE(hint.has_value());
+  EXPECT_GT(*hint, Milliseconds(100));
+  EXPECT_LT(*hint, Milliseconds(400));
+  EXPECT_EQ(Push({.priority = 2, .deadline = now_ + Milliseconds(50)}), absl::OkStatus());
+}
+
+// 2 ms are left when the instance becomes idle; a pass takes 10.
+TEST_F(SchedulerTest, WhatWouldEndLateIsNotStarted) {
+  Make({.max_batch_size = 1});
+  Occupy();
+  Teach(0, Milliseconds(10), absl::ZeroDuration(), 1);
+  ASSERT_TRUE(Push({.deadline = now_ + Milliseconds(15)}).ok());
+  now_ += Milliseconds(13);
+  EXPECT_TRUE(NextPriorities().empty());
+  ASSERT_EQ(dropped_.size(), 1u);
+  EXPECT_EQ(dropped_[0].why.code(), absl::StatusCode::kDeadlineExceeded);
+}
+
+// Eight together take 17 ms, four 13: the first one's deadline bounds the batch.
+TEST_F(SchedulerTest, TheBatchIsAsLargeAsItsFirstDeadlineAllows) {
+  Make({.max_batch_size = 8});
+  Occupy();
+  Teach(0, Milliseconds(9), Milliseconds(1), 8);
+  for (int i = 0; i < 8; ++i) ASSERT_TRUE(Push({.deadline = now_ + Milliseconds(i == 0 ? 14 : 100)}).ok());
+  EXPECT_EQ(NextPriorities().size(), 5u);
+  EXPECT_EQ(NextPriorities().size(), 3u);
+}
+
+TEST_F(SchedulerTest, CancelledAndExpiredNeverRun) {
+  Make({.max_batch_size = 8});
+  Occupy();
+  std::shared_ptr<Fate> cancelled;
+  ASSERT_TRUE(Push({.priority = 9}, &cancelled).ok());
+  ASSERT_TRUE(Push({.deadline = now_ + Milliseconds(1)}).ok());
+  ASSERT_TRUE(Push({.priority = 1}).ok());
+  cancelled->cancellation.Cancel();
+  now_ += Milliseconds(1);
+  EXPECT_EQ(NextPriorities(), (std::vector<int>{1}));
+  ASSERT_EQ(dropped_.size(), 2u);
+}
+
+TEST_F(SchedulerTest, AFullQueueRefusesAndAHigherPriorityTakesTheLastPlace) {
+  Make({.max_batch_size = 1, .max_queue_size = 2});
+  Occupy();
+  ASSERT_TRUE(Push({.priority = 0}).ok());
+  ASSERT_TRUE(Push({.priority = 0}).ok());
+  EXPECT_EQ(Push({.priority = 0}).code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_TRUE(dropped_.empty());
+  EXPECT_TRUE(Push({.priority = 1}).ok());
+  ASSERT_EQ(dropped_.size(), 1u);
+  EXPECT_EQ(dropped_[0].why.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(scheduler_.queued(model_), 2);
+}
+
+TEST_F(SchedulerTest, AFullQueueIsRidOfTheCancelledFirst) {
+  Make({.max_batch_size = 1, .max_queue_size = 1});
+  Occupy();
+  std::shared_ptr<Fate> cancelled;
+  ASSERT_TRUE(Push({}, &cancelled).ok());
+  cancelled->cancellation.Cancel();
+  EXPECT_TRUE(Push({}).ok());
+  EXPECT_EQ(dropped_.size(), 1u);
+}
+
+TEST_F(SchedulerTest, LevelsHaveTheirOwnBoundsAndTimeouts) {
+  BatcherOptions options{.max_batch_size = 1, .priority_levels = 2, .default_priority_level = 2};
+  options.level_policies[1] = {.max_queue_size = 1};
+  options.level_policies[2] = {.timeout = Milliseconds(5), .allow_timeout_override = true};
+  Make(options);
+  Occupy();
+  ASSERT_TRUE(Push({.priority = -1}).ok());
+  EXPECT_EQ(Push({.priority = -1}).code(), absl::StatusCode::kResourceExhausted);
+  ASSERT_TRUE(Push({.priority = 0, .timeout = Milliseconds(2)}).ok());
+  ASSERT_TRUE(Push({.priority = -2, .timeout = Milliseconds(9)}).ok());
+  now_ += Milliseconds(2);
+  EXPECT_EQ(NextPriorities(), (std::vector<int>{-1}));
+  EXPECT_EQ(NextPriorities(), (std::vector<int>{-2})) << "its own timeout is longer than its level's";
+  ASSERT_EQ(dropped_.size(), 1u);
+  EXPECT_EQ(dropped_[0].task->timeout(), Milliseconds(2));
+}
+
+TEST_F(SchedulerTest, ADelayedRequestGoesBehindAllOthers) {
+  BatcherOptions options{.max_batch_size = 1};
+  options.default_policy = {.timeout = Milliseconds(5), .timeout_action = TimeoutAction::kDelay};
+  Make(options);
+  Occupy();
+  ASSERT_TRUE(Push({.priority = 7}).ok());
+  now_ += Milliseconds(5);
+  ASSERT_TRUE(Push({.priority = 1}).ok());
+  EXPECT_EQ(NextPriorities(), (std::vector<int>{1}));
+  now_ += Milliseconds(50);
+  EXPECT_EQ(NextPriorities(), (std::vector<int>{7}));
+  EXPECT_TRUE(dropped_.empty());
+}
+
+TEST_F(SchedulerTest, PreferredSizesAreTakenWhereTheyFill) {
+  Make({.max_batch_size = 8, .preferred_batch_sizes = {2, 4}});
+  Occupy();
+  for (int i = 0; i < 7; ++i) ASSERT_TRUE(Push({}).ok());
+  EXPECT_EQ(NextPriorities().size(), 4u);
+  EXPECT_EQ(NextPriorities().size(), 2u);
+  EXPECT_EQ(NextPriorities().size(), 1u);
+}
+
+// Two models that always have work, weights 3 and 1: their times on the only core are as their weights.
+TEST_F(SchedulerTest, WeightsShareTheDevice) {
+  std::map<Scheduler::ModelId, int> passes;
+  const Scheduler::ModelId heavy = scheduler_.AddModel({.max_batch_size = 1, .weight = 3}, 1);
+  const Scheduler::ModelId light = scheduler_.AddModel({.max_batch_size = 1, .weight = 1}, 1);
+  for (int i = 0; i < 400; ++i) {
+    for (const Scheduler::ModelId model : {heavy, light}) {
+      while (scheduler_.queued(model) < 4) {
+        Watched watched = MakeTask({.arrival = now_});
+        ASSERT_TRUE(scheduler_.Push(model, watched.task, now_, &dropped_).ok());
+      }
+    }
+    const auto batch = scheduler_.Next(now_, &dropped_);
+    ASSERT_TRUE(batch.has_value());
+    EXPECT_FALSE(scheduler_.Next(now_, &dropped_).has_value()) << "there is one core";
+    ++passes[batch->model];
+    now_ += Milliseconds(10);
+    scheduler_.Finished(batch->model, batch->instance, now_, true);
+  }
+  EXPECT_NEAR(passes[heavy], 300, 6);
+}
+
+// A restoration may take minutes; nobody else waits for it longer than a second.
+TEST_F(SchedulerTest, AVeryLongPassGivesUpItsClaimToTheCores) {
+  const Scheduler::ModelId slow = scheduler_.AddModel({.max_batch_size = 1}, 1);
+  const Scheduler::ModelId quick = scheduler_.AddModel({.max_batch_size = 1}, 1);
+  for (const Scheduler::ModelId model : {slow, quick}) {
+    Watched watched = MakeTask({.arrival = now_});
+    ASSERT_TRUE(scheduler_.Push(model, watched.task, now_, &dropped_).ok());
+  }
+  ASSERT_EQ(scheduler_.Next(now_, &dropped_)->model, slow);
+  EXPECT_FALSE(scheduler_.Next(now_, &dropped_).has_value());
+  EXPECT_EQ(scheduler_.wake_at(), now_ + absl::Seconds(1));
+  now_ += absl::Seconds(1);
+  const auto batch = scheduler_.Next(now_, &dropped_);
+  ASSERT_TRUE(batch.has_value());
+  EXPECT_EQ(batch->model, quick);
+  scheduler_.Finished(quick, 0, now_, true);
+  scheduler_.Finished(slow, 0, now_, true);
+}
+
+}  // namespace
+}  // namespace saccade::server
