@@ -1,5 +1,6 @@
 #include "models/error.h"
 #include "models/networks/deeplab/describe.h"
+#include "models/networks/identity/describe.h"
 #include "models/networks/mask_rcnn/describe.h"
 #include "models/networks/mobile/describe.h"
 #include "models/networks/psmnet/describe.h"
@@ -38,6 +39,7 @@ constexpr Architecture kArchitectures[] = {
     {"gsa_resnet101", DescribeResidual, CountResidual},
     {"gsa_resnet38", DescribeResidual, CountResidual},
     {"gsa_resnet50", DescribeResidual, CountResidual},
+    {"identity", DescribeIdentity, CountIdentity},
     {"kanet_kv", DescribeMobile, CountMobile},
     {"kanet_qkv", DescribeMobile, CountMobile},
     {"mobilenetv2", DescribeMobile, CountMobile},

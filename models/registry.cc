@@ -3,6 +3,7 @@
 #include "models/error.h"
 #include "models/model.h"
 #include "models/networks/deeplab/deeplab.h"
+#include "models/networks/identity/identity.h"
 #include "models/networks/mask_rcnn/mask_rcnn.h"
 #include "models/networks/mobile/mobile.h"
 #include "models/networks/psmnet/psmnet.h"
@@ -41,6 +42,7 @@ constexpr Loader kLoaders[] = {
     {"gsa_resnet101", LoadResidual},
     {"gsa_resnet38", LoadResidual},
     {"gsa_resnet50", LoadResidual},
+    {"identity", LoadIdentity},
     {"kanet_kv", LoadMobile},
     {"kanet_qkv", LoadMobile},
     {"mobilenetv2", LoadMobile},

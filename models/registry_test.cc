@@ -58,13 +58,14 @@ class RegistryTest : public ::testing::Test {
 const std::vector<float>& Logits(const TaskResult& result) { return std::get<Classification>(result).logits; }
 
 TEST_F(RegistryTest, KnowsItsArchitectures) {
-  EXPECT_THAT(Architectures(),
-              ElementsAre("attnnet", "attnnet_1n", "attnnet_pool", "deeplabv2_kao_kv", "deeplabv2_kao_qkv",
-                          "ea_mask_rcnn_r101", "ea_mask_rcnn_r50", "ea_mask_rcnn_x101", "ea_psmnet",
-                          "ea_rc3d", "expatt_mobilenetv2", "expatt_resnet101", "expatt_resnet152",
-                          "expatt_resnet34", "expatt_resnet50", "gsa_resnet101", "gsa_resnet38",
-                          "gsa_resnet50", "kanet_kv", "kanet_qkv", "mobilenetv2", "mobilenetv2_kao",
-                          "mobilenetv2_sao", "sanet", "unet3d_sao_denoise", "unet3d_sao_project"));
+  EXPECT_THAT(
+      Architectures(),
+      ElementsAre("attnnet", "attnnet_1n", "attnnet_pool", "deeplabv2_kao_kv", "deeplabv2_kao_qkv",
+                  "ea_mask_rcnn_r101", "ea_mask_rcnn_r50", "ea_mask_rcnn_x101", "ea_psmnet", "ea_rc3d",
+                  "expatt_mobilenetv2", "expatt_resnet101", "expatt_resnet152", "expatt_resnet34",
+                  "expatt_resnet50", "gsa_resnet101", "gsa_resnet38", "gsa_resnet50", "identity", "kanet_kv",
+                  "kanet_qkv", "mobilenetv2", "mobilenetv2_kao", "mobilenetv2_sao", "sanet",
+                  "unet3d_sao_denoise", "unet3d_sao_project"));
   try {
     Count("sannet", {});
     FAIL();

@@ -7,12 +7,15 @@ namespace saccade::models {
 
 bool AllFinite(const at::Tensor& values) {
   const at::Tensor dense = values.is_non_overlapping_and_dense() ? values : values.contiguous();
-  const float* data = dense.const_data_ptr<float>();
+  return AllFinite(std::span(dense.const_data_ptr<float>(), static_cast<size_t>(dense.numel())));
+}
+
+bool AllFinite(std::span<const float> values) {
   // By the exponent's bits, so that the loop vectorises.
   constexpr uint32_t kExponent = 0x7F800000;
   uint32_t bad = 0;
-  for (int64_t i = 0; i < dense.numel(); ++i) {
-    bad |= (std::bit_cast<uint32_t>(data[i]) & kExponent) == kExponent ? 1U : 0U;
+  for (const float value : values) {
+    bad |= (std::bit_cast<uint32_t>(value) & kExponent) == kExponent ? 1U : 0U;
   }
   return bad == 0;
 }

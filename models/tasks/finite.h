@@ -3,6 +3,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <span>
 #include <string>
 
 #include "models/tasks/result.h"
@@ -11,6 +12,7 @@ namespace saccade::models {
 
 // Of float32 tensors in any layout; those that are not dense are copied.
 bool AllFinite(const at::Tensor& values);
+bool AllFinite(std::span<const float> values);
 
 // What a picture whose input was not finite is answered with.
 Failure NotFiniteInput();

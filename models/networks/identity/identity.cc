@@ -1,0 +1,86 @@
+#include "models/networks/identity/identity.h"
+
+#include <c10/core/InferenceMode.h>
+
+#include <algorithm>
+#include <span>
+#include <stdexcept>
+#include <thread>
+#include <utility>
+
+#include "models/networks/identity/describe.h"
+#include "models/networks/identity/options.h"
+#include "models/tasks/check_batch.h"
+#include "models/tasks/finite.h"
+
+namespace saccade::models {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// Copied and looked at a piece that a core's cache holds at a time, so that memory is read once.
+TaskResult GiveBack(std::span<const float> volume, const at::Tensor& shape_of) {
+  constexpr size_t kPiece = 4096;
+  Restoration result{
+      .depth = shape_of.size(2), .height = shape_of.size(3), .width = shape_of.size(4), .values = {}};
+  result.values.reserve(volume.size());
+  for (size_t begin = 0; begin < volume.size(); begin += kPiece) {
+    const auto piece = volume.subspan(begin, std::min(kPiece, volume.size() - begin));
+    if (!AllFinite(piece)) return NotFiniteInput();
+    result.values.insert(result.values.end(), piece.begin(), piece.end());
+  }
+  return result;
+}
+
+class Identity : public Model {
+ public:
+  Identity(Description description, const IdentityOptions& options)
+      : description_(std::move(description)), options_(options) {}
+
+  const Description& description() const override { return description_; }
+
+  std::vector<TaskResult> Run(const Batch& batch) const override {
+    const Clock::time_point started = Clock::now();
+    const c10::InferenceMode inference;
+    CheckBatch(description_, batch);
+    const at::Tensor volumes = batch.pixels.contiguous();
+    const int64_t items = volumes.size(0);
+    const auto size = static_cast<size_t>(volumes.numel() / items);
+    std::vector<TaskResult> results;
+    results.reserve(static_cast<size_t>(items));
+    for (int64_t i = 0; i < items; ++i) {
+      const std::span<const float> volume(volumes.const_data_ptr<float>() + static_cast<size_t>(i) * size,
+                                          size);
+      Drill(volume[0]);
+      results.push_back(GiveBack(volume, volumes));
+    }
+    WaitUntil(started + options_.Delay(items));
+    return results;
+  }
+
+ private:
+  void Drill(float first) const {
+    if (first == options_.fail_at) throw std::runtime_error("identity: a drill, as its option fail_at says");
+    if (first == options_.hang_at) std::this_thread::sleep_for(options_.Hang());
+  }
+
+  void WaitUntil(Clock::time_point end) const {
+    if (!options_.busy) std::this_thread::sleep_until(end);
+    while (Clock::now() < end) {
+    }
+  }
+
+  const Description description_;
+  const IdentityOptions options_;
+};
+
+}  // namespace
+
+std::unique_ptr<Model> LoadIdentity(const std::string& architecture, const Options& options,
+                                    const std::string& /*weights_path*/,
+                                    const std::vector<std::string>& labels, const Target& /*target*/) {
+  return std::make_unique<Identity>(DescribeIdentity(architecture, options, labels),
+                                    ParseIdentityOptions(architecture, options));
+}
+
+}  // namespace saccade::models

@@ -1,0 +1,65 @@
+#include "models/networks/identity/options.h"
+
+#include <charconv>
+#include <cmath>
+#include <string>
+
+#include "models/networks/option_reader.h"
+
+namespace saccade::models {
+namespace {
+
+constexpr char kNone[] = "none";
+
+std::chrono::nanoseconds Milliseconds(double count) {
+  return std::chrono::nanoseconds(std::llround(count * 1e6));
+}
+
+std::optional<float> Trigger(OptionReader& reader, const std::string& architecture, const std::string& name) {
+  // A warm-up is all zeros: it would fail, or hang.
+  const std::string legal = "none, or a finite number other than 0";
+  const std::string text = reader.Text(name, kNone, legal);
+  if (text == kNone) return std::nullopt;
+  float value = 0;
+  const char* end = text.data() + text.size();
+  const auto [stopped, error] = std::from_chars(text.data(), end, value);
+  if (error != std::errc() || stopped != end || !std::isfinite(value) || value == 0)
+    RefuseOption(architecture, name, text, legal);
+  return value;
+}
+
+std::string AsText(const std::optional<float>& trigger) { return trigger ? NumberText(*trigger) : kNone; }
+
+}  // namespace
+
+std::chrono::nanoseconds IdentityOptions::Delay(int64_t items) const {
+  return Milliseconds(delay_ms + delay_ms_per_item * static_cast<double>(items));
+}
+
+std::chrono::nanoseconds IdentityOptions::Hang() const { return Milliseconds(1e3 * hang_seconds); }
+
+IdentityOptions ParseIdentityOptions(const std::string& architecture, const Options& options) {
+  OptionReader reader(architecture, options);
+  IdentityOptions parsed;
+  parsed.delay_ms = reader.Number("delay_ms", parsed.delay_ms, 0, 60000);
+  parsed.delay_ms_per_item = reader.Number("delay_ms_per_item", parsed.delay_ms_per_item, 0, 60000);
+  parsed.busy = reader.Choice("delay", "sleep", {"sleep", "busy"}) == "busy";
+  parsed.fail_at = Trigger(reader, architecture, "fail_at");
+  parsed.hang_at = Trigger(reader, architecture, "hang_at");
+  parsed.hang_seconds = reader.Number("hang_seconds", parsed.hang_seconds, 0, 86400);
+  parsed.most_voxels = reader.Integer("most_voxels", parsed.most_voxels, 1, int64_t{1} << 31);
+  reader.RefuseOthers();
+  return parsed;
+}
+
+Options AsText(const IdentityOptions& options) {
+  return {{"delay_ms", NumberText(options.delay_ms)},
+          {"delay_ms_per_item", NumberText(options.delay_ms_per_item)},
+          {"delay", options.busy ? "busy" : "sleep"},
+          {"fail_at", AsText(options.fail_at)},
+          {"hang_at", AsText(options.hang_at)},
+          {"hang_seconds", NumberText(options.hang_seconds)},
+          {"most_voxels", std::to_string(options.most_voxels)}};
+}
+
+}  // namespace saccade::models

@@ -1,0 +1,73 @@
+"""The identity: what goes in comes out, and what goes wrong does so as its options say."""
+
+import grpc
+import numpy
+import pytest
+
+from harness import Daemon, eventually
+from messages import infer_request, message, predict_request
+from tiny_models import Identity, write_model
+
+STALL_SECONDS = 1
+
+
+@pytest.fixture(scope="module")
+def daemon(tmp_path_factory):
+    root = tmp_path_factory.mktemp("identity")
+    write_model(root, "identity", Identity(), max_batch_size=4)
+    drills = Identity(fail_at="13", hang_at="99", hang_seconds="4")
+    write_model(root, "drills", drills, max_batch_size=4, max_queue_delay_microseconds=300_000)
+    log = tmp_path_factory.mktemp("log")
+    with Daemon(root, f"--stall-seconds={STALL_SECONDS}", log_folder=log) as running:
+        yield running.await_ready()
+
+
+def values(*shape, first=None):
+    made = numpy.random.default_rng(len(shape)).standard_normal(shape).astype(numpy.float32)
+    if first is not None:
+        made.reshape(-1)[0] = first
+    return made
+
+
+def call(inference, sent, model="identity"):
+    return inference.model_infer.future(infer_request(model, sent.shape, sent.tobytes()))
+
+
+@pytest.mark.parametrize("shape", [(1, 1, 1, 1, 64), (1, 1, 3, 100, 125), (1, 1, 2, 1000, 1000), (3, 1, 4, 50, 70)])
+def test_every_bit_comes_back(daemon, shape):
+    sent = values(*shape)
+    with daemon.inference() as inference:
+        answer = call(inference, sent).result()
+    assert answer.outputs[0].name == "restored"
+    assert list(answer.outputs[0].shape) == [shape[0], *shape[2:]]
+    assert answer.raw_output_contents[0] == sent.tobytes()
+
+
+def test_the_typed_api_gives_it_back_too(daemon):
+    sent = values(2, 30, 40)
+    shape = message("saccade.v1.VolumeShape")(depth=2, height=30, width=40, type=3)
+    volume = message("saccade.v1.Volume")(raw={"shape": shape, "voxels": sent.tobytes()})
+    with daemon.vision() as vision:
+        answer = vision.predict(predict_request(model="identity", volume=volume))
+    assert answer.restoration.voxels == sent.tobytes()
+
+
+def test_a_bad_member_fails_alone(daemon):
+    good = [values(1, 1, 2, 3, 4, first=first) for first in (1, 2)]
+    bad = values(1, 1, 2, 3, 4, first=13)
+    with daemon.inference() as inference:
+        calls = [call(inference, sent, "drills") for sent in (good[0], bad, good[1])]
+        for sent, answered in zip(good, (calls[0], calls[2])):
+            assert answered.result().raw_output_contents[0] == sent.tobytes()
+        with pytest.raises(grpc.RpcError, match="a drill, as its option fail_at says"):
+            calls[1].result()
+
+
+def test_an_instance_that_hangs_is_noticed(daemon):
+    assert daemon.get("/v2/health/live")[0] == 200
+    with daemon.inference() as inference:
+        hanging = call(inference, values(1, 1, 1, 1, 4, first=99), "drills")
+        eventually(lambda: daemon.get("/v2/health/live")[0] != 200, "the hung pass was noticed")
+        # It was only a drill: the pass ends, and all is well again.
+        assert hanging.result().outputs[0].name == "restored"
+    eventually(lambda: daemon.get("/v2/health/live")[0] == 200, "the daemon was alive again")
