@@ -1,0 +1,154 @@
+#include "client/bench/infer_load.h"
+
+#include <grpcpp/create_channel.h>
+#include <grpcpp/generic/generic_stub.h>
+#include <grpcpp/security/credentials.h>
+
+#include <random>
+#include <utility>
+
+#include "absl/synchronization/mutex.h"
+#include "client/rpc_status.h"
+#include "inference/grpc_service.pb.h"
+
+namespace saccade::client {
+namespace {
+
+constexpr char kMethod[] = "/inference.GRPCInferenceService/ModelInfer";
+constexpr absl::Duration kTimeout = absl::Seconds(60);
+
+std::shared_ptr<grpc::Channel> OpenConnection(const std::string& url) {
+  grpc::ChannelArguments arguments;
+  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+  arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
+  arguments.SetMaxReceiveMessageSize(-1);
+  return grpc::CreateCustomChannel(url, grpc::InsecureChannelCredentials(), arguments);
+}
+
+// Deletes itself when it is answered.
+struct Call {
+  grpc::ClientContext context;
+  grpc::ByteBuffer response;
+  absl::Time due;
+};
+
+}  // namespace
+
+std::string InferRequest(const InferInput& input) {
+  inference::ModelInferRequest request;
+  request.set_model_name(input.model);
+  auto* tensor = request.add_inputs();
+  tensor->set_name(input.name);
+  tensor->set_datatype(input.datatype);
+  for (const int64_t extent : input.shape) tensor->add_shape(extent);
+  request.add_raw_input_contents(input.bytes);
+  return request.SerializeAsString();
+}
+
+// What a run comes to; thread-safe.
+class InferLoad::Tally {
+ public:
+  void Begin() {
+    absl::MutexLock lock(&mutex_);
+    ++running_;
+  }
+  void End(absl::Duration latency, const absl::Status& status) {
+    absl::MutexLock lock(&mutex_);
+    --running_;
+    if (status.ok()) {
+      result_.latencies.push_back(latency);
+    } else if (result_.failed++ == 0) {
+      result_.failure = status;
+    }
+  }
+  // Blocks until every call has ended.
+  LoadResult Await() {
+    absl::MutexLock lock(&mutex_);
+    mutex_.Await(absl::Condition(+[](int64_t* running) { return *running == 0; }, &running_));
+    return std::move(result_);
+  }
+
+ private:
+  absl::Mutex mutex_;
+  int64_t running_ ABSL_GUARDED_BY(mutex_) = 0;
+  LoadResult result_ ABSL_GUARDED_BY(mutex_);
+};
+
+class InferLoad::Client {
+ public:
+  Client(const std::string& url, const grpc::Slice& request)
+      : stub_(OpenConnection(url)), request_(&request, 1) {}
+
+  // One call, due now or a while ago. `then` is called when it has ended.
+  template <typename Then>
+  void Send(Tally* tally, absl::Time due, Then then) {
+    auto* call = new Call;
+    call->due = due;
+    call->context.set_deadline(absl::ToChronoTime(absl::Now() + kTimeout));
+    stub_.UnaryCall(&call->context, kMethod, {}, &request_, &call->response,
+                    [tally, call, then = std::move(then)](const grpc::Status& status) {
+                      const absl::Time now = absl::Now();
+                      const absl::Status ended = FromRpcStatus(status, call->context);
+                      const absl::Duration latency = now - call->due;
+                      delete call;
+                      // Before it counts as ended: a run is over when nothing runs any more.
+                      if (ended.ok()) then(now);
+                      tally->End(latency, ended);
+                    });
+  }
+
+  void SendUntil(Tally* tally, absl::Time end) {
+    tally->Begin();
+    Send(tally, absl::Now(), [this, tally, end](absl::Time now) {
+      if (now < end) SendUntil(tally, end);
+    });
+  }
+
+ private:
+  grpc::TemplatedGenericStub<grpc::ByteBuffer, grpc::ByteBuffer> stub_;
+  const grpc::ByteBuffer request_;
+};
+
+InferLoad::InferLoad(const std::string& url, const std::string& request, int clients) {
+  const grpc::Slice slice(request);
+  for (int i = 0; i < clients; ++i) clients_.push_back(std::make_unique<Client>(url, slice));
+}
+
+InferLoad::~InferLoad() = default;
+
+absl::Status InferLoad::Connect() {
+  Tally tally;
+  for (const auto& client : clients_) {
+    tally.Begin();
+    client->Send(&tally, absl::Now(), [](absl::Time) {});
+  }
+  return tally.Await().failure;
+}
+
+LoadResult InferLoad::Closed(absl::Duration duration) {
+  Tally tally;
+  const absl::Time start = absl::Now();
+  for (const auto& client : clients_) client->SendUntil(&tally, start + duration);
+  LoadResult result = tally.Await();
+  result.elapsed = absl::Now() - start;
+  return result;
+}
+
+LoadResult InferLoad::Open(absl::Duration duration, double rate, uint64_t seed) {
+  std::mt19937_64 random(seed);
+  std::exponential_distribution<double> gap(rate);
+  Tally tally;
+  const absl::Time start = absl::Now();
+  absl::Time due = start;
+  for (size_t i = 0; due < start + duration; ++i) {
+    absl::SleepFor(due - absl::Now());
+    tally.Begin();
+    clients_[i % clients_.size()]->Send(&tally, due, [](absl::Time) {});
+    due += absl::Seconds(gap(random));
+  }
+  LoadResult result = tally.Await();
+  result.elapsed = absl::Now() - start;
+  return result;
+}
+
+}  // namespace saccade::client
