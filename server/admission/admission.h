@@ -10,6 +10,7 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "server/core/clock.h"
+#include "server/core/inflight.h"
 
 namespace saccade::server {
 
@@ -24,13 +25,6 @@ struct AdmissionOptions {
   // --max-inflight-pixels. A decoded pixel takes at least three bytes, and a small file can hold very many. A
   // network's input counts as four for each pixel of its bucket and view, as it is held in float32.
   int64_t max_inflight_pixels = int64_t{256} << 20;
-};
-
-// What is admitted and not answered yet.
-struct Inflight {
-  int64_t requests = 0;
-  int64_t bytes = 0;
-  int64_t pixels = 0;
 };
 
 // Thread-safe.

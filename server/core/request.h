@@ -77,10 +77,13 @@ struct Request {
   int views = 1;
   // Of a clip's frames; 0 stands for the model's own. A video has its own.
   double frames_per_second = 0;
+  // Higher first; of a model with priority levels, level n is -n, and 0 its default.
   int priority = 0;
   absl::Time arrival;
   // absl::InfiniteFuture() if the client set none.
   absl::Time deadline = absl::InfiniteFuture();
+  // How long after its arrival it may wait for a forward pass, where its model lets requests say so.
+  absl::Duration timeout = absl::InfiniteDuration();
   std::shared_ptr<Cancellation> cancellation;
   // For metrics alone: "grpc", "oip".
   std::string_view protocol;

@@ -46,10 +46,11 @@ absl::Status Catalog::Add(const std::string& repository) {
   };
   for (ModelEntry& model : scan->models) {
     ServedModelOptions options;
+    const int threads = model.settings.batching.threads;
     options.threads_per_instance =
-        ThreadsPerInstance(options_.threads_per_instance, model.settings.instances);
+        ThreadsPerInstance(threads > 0 ? threads : options_.threads_per_instance, model.settings.instances);
     options.default_max_queue_size =
-        std::max<int64_t>(options_.default_max_queue_size, model.settings.max_batch_size);
+        std::max<int64_t>(options_.default_max_queue_size, model.settings.batching.max_batch_size);
     options.version = model.versions.back();
     options.settings = std::move(model.settings);
     const std::string name = options.settings.name;

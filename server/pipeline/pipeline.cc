@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "server/pipeline/call_share.h"
 #include "server/pipeline/network_input.h"
+#include "server/pipeline/priority_level.h"
 
 namespace saccade::server {
 namespace {
@@ -113,6 +114,8 @@ absl::Status Pipeline::Check(const PredictCall& call, const ServedModel& model) 
         absl::StrCat("the request holds ", size, ItemsName(model.description().input), "; model '",
                      model.name(), "' takes 1 to ", model.max_batch_size(), " (its max_batch_size)"));
   }
+  absl::Status level = CheckPriorityLevel(request.priority, model.name(), model.settings().batching);
+  if (!level.ok()) return level;
   return CheckAlive(call.traits(), rooms_.clock->Now());
 }
 

@@ -36,6 +36,7 @@ BatchTask::Traits PredictCall::traits() const {
           .priority = request_.priority,
           .arrival = request_.arrival,
           .deadline = request_.deadline,
+          .timeout = request_.timeout,
           .cancellation = request_.cancellation};
 }
 

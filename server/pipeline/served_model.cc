@@ -64,12 +64,8 @@ absl::Status ServedModel::LoadWeights() {
 
 absl::Status ServedModel::MakeBatcher() {
   const ModelSettings& settings = options_.settings;
-  BatcherOptions batching;
-  batching.max_batch_size = settings.max_batch_size;
-  batching.max_queue_size =
-      settings.max_queue_size > 0 ? settings.max_queue_size : options_.default_max_queue_size;
-  if (settings.max_queue_delay > absl::ZeroDuration()) batching.max_queue_delay = settings.max_queue_delay;
-  batching.default_policy.timeout = settings.queue_timeout;
+  BatcherOptions batching = settings.batching;
+  if (batching.max_queue_size == 0) batching.max_queue_size = options_.default_max_queue_size;
   batching.threads = settings.gpu ? 1 : options_.threads_per_instance;
   auto batcher = Batcher::Create(batching, settings.instances, device_);
   if (!batcher.ok()) return batcher.status();

@@ -60,6 +60,7 @@ class ServedModel {
   // error the model stays UNAVAILABLE with the reason.
   absl::Status Load();
 
+  const ModelSettings& settings() const { return options_.settings; }
   const std::string& name() const { return options_.settings.name; }
   int64_t version() const { return options_.version.version; }
   ModelSnapshot Snapshot() const;
@@ -69,7 +70,7 @@ class ServedModel {
 
   // The rest REQUIRES: CheckReady() was OK once.
   const models::Description& description() const;
-  int max_batch_size() const { return options_.settings.max_batch_size; }
+  int max_batch_size() const { return static_cast<int>(options_.settings.batching.max_batch_size); }
   ModelMetrics* metrics() const { return metrics_.get(); }
   // As Batcher::Submit.
   absl::Status Submit(std::unique_ptr<BatchTask>& share);

@@ -17,8 +17,7 @@ namespace {
 constexpr absl::string_view kPlatform = "saccade";
 
 // Triton's reserved parameters: what would change the answer is refused, the rest is advice.
-absl::Status ApplyParameters(const inference::ModelInferRequest& message, absl::Time arrival,
-                             Request& request) {
+absl::Status ApplyParameters(const inference::ModelInferRequest& message, Request& request) {
   for (const auto& [name, value] : message.parameters()) {
     if (name == "sequence_id" || name == "sequence_start" || name == "sequence_end") {
       return absl::UnimplementedError(absl::StrCat("parameter ", name, ": sequences are not served"));
@@ -32,11 +31,11 @@ absl::Status ApplyParameters(const inference::ModelInferRequest& message, absl::
         is_unsigned ? value.uint64_param() : static_cast<uint64_t>(std::max<int64_t>(0, value.int64_param()));
     constexpr uint64_t kMost = std::numeric_limits<int64_t>::max();
     if (name == "timeout" && number > 0) {
-      const auto timeout = absl::Microseconds(static_cast<int64_t>(std::min(number, kMost)));
-      request.deadline = std::min(request.deadline, arrival + timeout);
+      request.timeout = absl::Microseconds(static_cast<int64_t>(std::min(number, kMost)));
     } else if (name == "priority") {
       // Triton counts priorities from 1, the most urgent, upwards; 0 is the default.
-      request.priority = -static_cast<int>(std::min<uint64_t>(number, 1000));
+      constexpr uint64_t kLast = std::numeric_limits<int>::max();
+      request.priority = -static_cast<int>(std::min(number, kLast));
     }
   }
   return absl::OkStatus();
@@ -71,7 +70,7 @@ absl::StatusOr<Request> FromMessage(const inference::ModelInferRequest& message,
   request.input = std::move(pictures->input);
   request.views = pictures->views;
   request.accepts = [&message](const models::Description& model) { return CheckOutputs(message, model); };
-  if (absl::Status status = ApplyParameters(message, arrival, request); !status.ok()) return status;
+  if (absl::Status status = ApplyParameters(message, request); !status.ok()) return status;
   return request;
 }
 

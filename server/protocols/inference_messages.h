@@ -11,9 +11,9 @@
 
 namespace saccade::server {
 
-// The result points into `message`, which must outlive it. Arrival and cancellation are the caller's to set,
-// the deadline is the earlier of `deadline` and the request's own timeout. INVALID_ARGUMENT names the tensor
-// or field; UNIMPLEMENTED a parameter that would change the answer and is not served.
+// The result points into `message`, which must outlive it. Cancellation is the caller's to set.
+// INVALID_ARGUMENT names the tensor or field; UNIMPLEMENTED a parameter that would change the answer and is
+// not served.
 absl::StatusOr<Request> FromMessage(const inference::ModelInferRequest& message, absl::Time arrival,
                                     absl::Time deadline);
 

@@ -126,7 +126,8 @@ TEST(InferenceMessagesTest, ParametersThatChangeTheAnswerAreNotIgnored) {
   (*message.mutable_parameters())["my_own"].set_string_param("ignored");
   const auto request = Parse(message);
   ASSERT_TRUE(request.ok()) << request.status();
-  EXPECT_EQ(request->deadline, kArrival + absl::Milliseconds(5));
+  EXPECT_EQ(request->timeout, absl::Milliseconds(5));
+  EXPECT_EQ(request->deadline, absl::InfiniteFuture()) << "the timeout is for the queue alone";
   EXPECT_EQ(request->priority, -2);
   (*message.mutable_parameters())["sequence_id"].set_int64_param(1);
   EXPECT_EQ(Parse(message).status().code(), absl::StatusCode::kUnimplemented);

@@ -5,6 +5,9 @@
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "server/repository/batching_config.h"
+#include "server/repository/config_check.h"
+#include "server/repository/daemon_parameters.h"
 #include "server/repository/text_format.h"
 
 namespace saccade::server {
@@ -12,30 +15,9 @@ namespace {
 
 constexpr int kMaxBatchSize = 1024;
 constexpr int kMaxInstances = 64;
-constexpr uint64_t kMaxDelayMicroseconds = 60'000'000;
-constexpr uint64_t kMaxTimeoutMicroseconds = 3'600'000'000;
-
-// Errors that all begin with the file and the field.
-class Checker {
- public:
-  explicit Checker(absl::string_view shown) : shown_(shown) {}
-
-  template <typename... Parts>
-  absl::Status Error(absl::string_view field, const Parts&... parts) const {
-    return absl::InvalidArgumentError(absl::StrCat(shown_, ": ", field, ": ", parts...));
-  }
-
-  absl::Status Range(absl::string_view field, uint64_t value, uint64_t most) const {
-    if (value <= most) return absl::OkStatus();
-    return Error(field, "is ", value, ", expected 0 to ", most);
-  }
-
- private:
-  const absl::string_view shown_;
-};
 
 absl::Status CheckIdentity(const inference::ModelConfig& config, absl::string_view folder,
-                           const Checker& check) {
+                           const ConfigCheck& check) {
   if (!config.name().empty() && config.name() != folder) {
     return check.Error("name", "is '", absl::CHexEscape(config.name()), "', but the folder is '", folder,
                        "'; rename one of them, or leave the name out");
@@ -46,18 +28,18 @@ absl::Status CheckIdentity(const inference::ModelConfig& config, absl::string_vi
   return absl::OkStatus();
 }
 
-absl::Status ReadMaxBatchSize(const ParsedConfig& config, const Checker& check, ModelSettings* settings) {
+absl::Status ReadMaxBatchSize(const ParsedConfig& config, const ConfigCheck& check, ModelSettings* settings) {
   if (!config.has_max_batch_size) return absl::OkStatus();
   const int size = config.message.max_batch_size();
   if (size < 1 || size > kMaxBatchSize) {
     return check.Error("max_batch_size", "is ", size, ", expected 1 to ", kMaxBatchSize,
                        "; 1 turns batching off (0, tensors without a batch dimension, is not served)");
   }
-  settings->max_batch_size = size;
+  settings->batching.max_batch_size = size;
   return absl::OkStatus();
 }
 
-absl::Status ReadInstances(const inference::ModelConfig& config, const Checker& check,
+absl::Status ReadInstances(const inference::ModelConfig& config, const ConfigCheck& check,
                            ModelSettings* settings) {
   int64_t instances = 0;
   std::set<int> devices;  // -1: the CPU
@@ -88,31 +70,19 @@ absl::Status ReadInstances(const inference::ModelConfig& config, const Checker& 
   return absl::OkStatus();
 }
 
-absl::Status ReadBatching(const inference::ModelDynamicBatching& batching, const Checker& check,
-                          ModelSettings* settings) {
-  const inference::ModelQueuePolicy& policy = batching.default_queue_policy();
-  absl::Status status = check.Range("dynamic_batching.max_queue_delay_microseconds",
-                                    batching.max_queue_delay_microseconds(), kMaxDelayMicroseconds);
-  status.Update(check.Range("dynamic_batching.default_queue_policy.default_timeout_microseconds",
-                            policy.default_timeout_microseconds(), kMaxTimeoutMicroseconds));
-  if (!status.ok()) return status;
-  settings->max_queue_delay = absl::Microseconds(batching.max_queue_delay_microseconds());
-  settings->max_queue_size = policy.max_queue_size();
-  if (policy.default_timeout_microseconds() > 0) {
-    settings->queue_timeout = absl::Microseconds(policy.default_timeout_microseconds());
-  }
-  return absl::OkStatus();
-}
-
-absl::Status CheckFileName(absl::string_view parameter, const std::string& name, const Checker& check) {
+absl::Status CheckFileName(absl::string_view parameter, const std::string& name, const ConfigCheck& check) {
   if (!name.empty() && name.front() != '.' && name.find('/') == std::string::npos) return absl::OkStatus();
   return check.Error(absl::StrCat("parameters '", parameter, "'"), "is '", absl::CHexEscape(name),
                      "', expected the plain name of a file, without a folder");
 }
 
-absl::Status ReadParameters(const inference::ModelConfig& config, const Checker& check, ConfigFile* file) {
+absl::Status ReadParameters(const inference::ModelConfig& config, const ConfigCheck& check,
+                            ConfigFile* file) {
   for (const auto& [key, parameter] : config.parameters()) {
     const std::string& value = parameter.string_value();
+    auto ours = ReadDaemonParameter(key, value, check, &file->settings);
+    if (!ours.ok()) return ours.status();
+    if (*ours) continue;
     absl::Status status;
     if (key == "architecture") {
       file->settings.architecture = value;
@@ -139,7 +109,7 @@ absl::StatusOr<ConfigFile> ParseConfig(const std::string& text, absl::string_vie
                                        absl::string_view folder) {
   const auto config = ParseTextFormat(text, shown);
   if (!config.ok()) return config.status();
-  const Checker check(shown);
+  const ConfigCheck check(shown);
   ConfigFile file;
   file.settings.name = std::string(folder);
   absl::Status status = CheckIdentity(config->message, folder, check);

@@ -29,11 +29,8 @@ TEST(ConfigFileTest, DefaultsNeedOnlyTheArchitecture) {
   EXPECT_EQ(settings.name, "m");
   EXPECT_EQ(settings.architecture, "sanet");
   EXPECT_THAT(settings.options, IsEmpty());
-  EXPECT_EQ(settings.max_batch_size, 8);
+  EXPECT_EQ(settings.batching.max_batch_size, 8);
   EXPECT_EQ(settings.instances, 1);
-  EXPECT_EQ(settings.max_queue_delay, absl::ZeroDuration());
-  EXPECT_EQ(settings.max_queue_size, 0);
-  EXPECT_EQ(settings.queue_timeout, absl::InfiniteDuration());
   EXPECT_EQ(config->labels_file, "");
   EXPECT_EQ(config->weights_file, "");
 }
@@ -45,10 +42,7 @@ TEST(ConfigFileTest, EveryFieldArrives) {
     max_batch_size: 1024 instance_group
     [ { count: 2 kind: KIND_CPU }
       , { kind: KIND_AUTO }]
-    dynamic_batching {
-      max_queue_delay_microseconds: 500
-      default_queue_policy { default_timeout_microseconds: 250000 max_queue_size: 64 }
-    }
+    dynamic_batching { max_queue_delay_microseconds: 500 }
     parameters {
       key: "architecture"
       value { string_value: "sanet" }
@@ -68,11 +62,9 @@ TEST(ConfigFileTest, EveryFieldArrives) {
   )pb");
   ASSERT_TRUE(config.ok()) << config.status();
   const ModelSettings& settings = config->settings;
-  EXPECT_EQ(settings.max_batch_size, 1024);
+  EXPECT_EQ(settings.batching.max_batch_size, 1024);
   EXPECT_EQ(settings.instances, 3);
-  EXPECT_EQ(settings.max_queue_delay, absl::Microseconds(500));
-  EXPECT_EQ(settings.queue_timeout, absl::Milliseconds(250));
-  EXPECT_EQ(settings.max_queue_size, 64);
+  EXPECT_EQ(settings.batching.max_queue_delay, absl::Microseconds(500));
   EXPECT_THAT(settings.options, ElementsAre(Pair("classes", "19")));
   EXPECT_EQ(config->labels_file, "names.txt");
   EXPECT_EQ(config->weights_file, "best.pt");
@@ -100,9 +92,9 @@ TEST(ConfigFileTest, AFieldOfTritonsThatIsNotServedIsNamed) {
                 "max_batch_size, instance_group, dynamic_batching, parameters, backend)"));
   EXPECT_THAT(top, HasSubstr("in 'sequence_batching { }'"));
   EXPECT_THAT(
-      ErrorOf("dynamic_batching { preferred_batch_size: [4] }"),
-      HasSubstr("field 'preferred_batch_size' is not supported by saccade; remove it (supported here: "
-                "max_queue_delay_microseconds, default_queue_policy)"));
+      ErrorOf("instance_group { rate_limiter { } }"),
+      HasSubstr("field 'rate_limiter' is not supported by saccade; remove it (supported here: name, count, "
+                "gpus, kind)"));
 }
 
 TEST(ConfigFileTest, NonsenseTellsLineAndText) {
@@ -128,13 +120,6 @@ TEST(ConfigFileTest, NumbersAreBounded) {
               HasSubstr("instance_group.count: is -1"));
   EXPECT_THAT(ErrorOf(absl::StrCat(kArchitecture, "instance_group { count: 64 } instance_group { }")),
               HasSubstr("instance_group.count: is 65 in all, expected 1 to 64"));
-  EXPECT_THAT(ErrorOf(absl::StrCat(
-                  kArchitecture, "dynamic_batching { max_queue_delay_microseconds: 18446744073709551615 }")),
-              HasSubstr("dynamic_batching.max_queue_delay_microseconds: is 18446744073709551615"));
-  EXPECT_THAT(ErrorOf(absl::StrCat(kArchitecture,
-                                   "dynamic_batching { default_queue_policy { "
-                                   "default_timeout_microseconds: 3600000001 } }")),
-              HasSubstr("default_timeout_microseconds: is 3600000001, expected 0 to 3600000000"));
 }
 
 TEST(ConfigFileTest, InstancesOnAGpu) {
@@ -155,6 +140,51 @@ TEST(ConfigFileTest, InstancesOnAGpu) {
   EXPECT_THAT(ErrorOf(absl::StrCat(kArchitecture,
                                    "instance_group { kind: KIND_GPU } instance_group { kind: KIND_CPU }")),
               HasSubstr("a model computes on one GPU or on the CPU"));
+}
+
+std::string Parameter(absl::string_view key, absl::string_view value) {
+  return absl::StrCat("parameters { key: \"", key, "\" value { string_value: \"", value, "\" } }\n");
+}
+
+TEST(ConfigFileTest, TheDaemonsOwnParametersAreNotTheArchitectures) {
+  const auto config = Parse(absl::StrCat(
+      kArchitecture, Parameter("weight", "2.5"), Parameter("threads", "3"), Parameter("pin", "true"),
+      Parameter("max_inflight_requests", "10"), Parameter("max_inflight_bytes", "1000000"),
+      Parameter("max_inflight_pixels", "5000000000"), Parameter("classes", "19")));
+  ASSERT_TRUE(config.ok()) << config.status();
+  const ModelSettings& settings = config->settings;
+  EXPECT_EQ(settings.batching.weight, 2.5);
+  EXPECT_EQ(settings.batching.threads, 3);
+  EXPECT_TRUE(settings.pin);
+  EXPECT_EQ(settings.most_inflight.requests, 10);
+  EXPECT_EQ(settings.most_inflight.bytes, 1'000'000);
+  EXPECT_EQ(settings.most_inflight.pixels, 5'000'000'000);
+  EXPECT_THAT(settings.options, ElementsAre(Pair("classes", "19")));
+
+  const auto none = Parse(absl::StrCat(kArchitecture, Parameter("pin", "false")));
+  ASSERT_TRUE(none.ok()) << none.status();
+  EXPECT_EQ(none->settings.batching.weight, 1);
+  EXPECT_EQ(none->settings.batching.threads, 0) << "the daemon's flag";
+  EXPECT_FALSE(none->settings.pin);
+  EXPECT_EQ(none->settings.most_inflight.requests, 0) << "only the server's bound";
+}
+
+TEST(ConfigFileTest, TheDaemonsOwnParametersAreChecked) {
+  const auto error = [](absl::string_view key, absl::string_view value) {
+    return ErrorOf(absl::StrCat(kArchitecture, Parameter(key, value)));
+  };
+  for (const char* weight : {"0", "-1", "nan", "inf", "1001", "heavy", ""}) {
+    EXPECT_THAT(error("weight", weight), HasSubstr(absl::StrCat("m/config.pbtxt: parameters 'weight': is '",
+                                                                weight, "', expected a number from 0.001")));
+  }
+  for (const char* threads : {"0", "-1", "1025", "2.5", "many"}) {
+    EXPECT_THAT(error("threads", threads), HasSubstr("expected a whole number from 1 to 1024"));
+  }
+  EXPECT_THAT(error("pin", "yes"),
+              HasSubstr("m/config.pbtxt: parameters 'pin': is 'yes', expected 'true' or 'false'"));
+  for (const char* key : {"max_inflight_requests", "max_inflight_bytes", "max_inflight_pixels"}) {
+    EXPECT_THAT(error(key, "0"), HasSubstr(absl::StrCat("parameters '", key, "': is '0', expected a whole")));
+  }
 }
 
 TEST(ConfigFileTest, FileNamesArePlain) {

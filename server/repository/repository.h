@@ -15,7 +15,8 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "absl/time/time.h"
+#include "server/batching/batcher_options.h"
+#include "server/core/inflight.h"
 
 namespace saccade::server {
 
@@ -28,17 +29,17 @@ struct ModelSettings {
   std::map<std::string, std::string> options;
   // The classes' names by index; empty if the model has no labels file.
   std::vector<std::string> labels;
-  // 1 to 1024. Triton's 0, tensors without a batch dimension, is refused.
-  int max_batch_size = 8;
   // Copies of the model that compute at the same time, 1 to 64.
   int instances = 1;
   std::optional<int> gpu = std::nullopt;  // where they compute; none: the CPU
-  // How long a request may wait for company, counted from its arrival.
-  absl::Duration max_queue_delay = absl::ZeroDuration();
-  // Requests that may wait; 0 takes the daemon's own bound.
-  int64_t max_queue_size = 0;
-  // How long a request may wait before it is rejected.
-  absl::Duration queue_timeout = absl::InfiniteDuration();
+  // Whether each instance keeps to cores of its own.
+  bool pin = false;
+  // max_queue_size 0 takes the daemon's own bound, threads 0 the daemon's --threads-per-instance.
+  BatcherOptions batching = {.max_queue_size = 0, .threads = 0};
+  // Whether answers leave in the order in which their requests came.
+  bool preserve_ordering = false;
+  // How much of this model's may be in flight; 0 leaves it to the server's own bounds.
+  Inflight most_inflight = {};
 };
 
 struct ModelVersion {

@@ -67,17 +67,14 @@ def test_a_full_queue_refuses_at_once(busy):
     assert busy.failures("REJECTED") == 8
 
 
-def test_a_deadline_that_is_past_before_the_request_can_be_computed(start, repository, tiny):
+def test_a_timeout_that_the_model_does_not_let_requests_set(start, repository, tiny):
     daemon = start(repository).await_ready()
     batch = tiny.random_batch(1, seed=0)
     request = infer_request("tiny", batch.shape, batch.tobytes())
+    # Triton's parameter, a microsecond: advice that counts under allow_timeout_override alone.
+    request.parameters["timeout"].int64_param = 1
     with daemon.inference() as inference:
-        # A microsecond, by Triton's own parameter: a client library would not send a gRPC deadline that short.
-        request.parameters["timeout"].int64_param = 1
-        assert inference.model_infer.future(request).code() == grpc.StatusCode.DEADLINE_EXCEEDED
-        request.parameters.clear()
         inference.model_infer(request)
-    assert daemon.metrics().total("nv_inference_exec_count") == 1
 
 
 def test_a_deadline_that_is_past_before_the_message_is_there(start, repository, tiny):

@@ -1,0 +1,16 @@
+#include "server/pipeline/priority_level.h"
+
+#include "absl/strings/str_cat.h"
+
+namespace saccade::server {
+
+absl::Status CheckPriorityLevel(int priority, const std::string& model, const BatcherOptions& options) {
+  const int levels = options.priority_levels;
+  if (levels == 0 || (priority <= 0 && priority >= -levels)) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("priority: asks for level ", -priority, ", expected one of model '", model,
+                   "', which are 1 (first) to ", levels, ", or 0 for its default, ",
+                   options.default_priority_level, "; in saccade.v1, level n is priority -n"));
+}
+
+}  // namespace saccade::server

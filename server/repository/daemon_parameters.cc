@@ -1,0 +1,66 @@
+#include "server/repository/daemon_parameters.h"
+
+#include <cstdint>
+#include <limits>
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+
+namespace saccade::server {
+namespace {
+
+// So far apart that the smaller share is as good as nothing; beyond, shares would be lost to rounding.
+constexpr double kLeastWeight = 0.001;
+constexpr double kMostWeight = 1000;
+constexpr int64_t kMostThreads = 1024;
+
+absl::Status Wrong(const std::string& key, const std::string& value, absl::string_view expected,
+                   const ConfigCheck& check) {
+  return check.Error(absl::StrCat("parameters '", key, "'"), "is '", absl::CHexEscape(value.substr(0, 64)),
+                     "', expected ", expected);
+}
+
+absl::StatusOr<int64_t> Number(const std::string& key, const std::string& value, int64_t most,
+                               const ConfigCheck& check) {
+  int64_t number = 0;
+  if (absl::SimpleAtoi(value, &number) && number >= 1 && number <= most) return number;
+  return Wrong(key, value, absl::StrCat("a whole number from 1 to ", most), check);
+}
+
+}  // namespace
+
+absl::StatusOr<bool> ReadDaemonParameter(const std::string& key, const std::string& value,
+                                         const ConfigCheck& check, ModelSettings* settings) {
+  if (key == "weight") {
+    double weight = 0;
+    // Not a number is in no range.
+    if (!absl::SimpleAtod(value, &weight) || !(weight >= kLeastWeight && weight <= kMostWeight)) {
+      return Wrong(key, value, absl::StrCat("a number from ", kLeastWeight, " to ", kMostWeight), check);
+    }
+    settings->batching.weight = weight;
+    return true;
+  }
+  if (key == "pin") {
+    if (value != "true" && value != "false") return Wrong(key, value, "'true' or 'false'", check);
+    settings->pin = value == "true";
+    return true;
+  }
+  if (key == "threads") {
+    const auto threads = Number(key, value, kMostThreads, check);
+    if (!threads.ok()) return threads.status();
+    settings->batching.threads = static_cast<int>(*threads);
+    return true;
+  }
+  int64_t* bound = nullptr;
+  if (key == "max_inflight_requests") bound = &settings->most_inflight.requests;
+  if (key == "max_inflight_bytes") bound = &settings->most_inflight.bytes;
+  if (key == "max_inflight_pixels") bound = &settings->most_inflight.pixels;
+  if (bound == nullptr) return false;
+  const auto number = Number(key, value, std::numeric_limits<int64_t>::max() / 2, check);
+  if (!number.ok()) return number.status();
+  *bound = *number;
+  return true;
+}
+
+}  // namespace saccade::server
