@@ -83,6 +83,7 @@ void Pipeline::Predict(Request request, PredictDone done, std::shared_ptr<Admiss
     ticket = *std::move(admitted);
   }
   call->UseTicket(std::move(ticket));
+  if (AnswerOrder* order = model->answer_order(); order != nullptr) call->KeepOrder(order->Enter());
   if (IsReady(call->request(), model->description().input)) {
     Prepare(*model, std::move(call));
     return;

@@ -106,10 +106,8 @@ void PredictCall::AnswerShares() {
     Refuse(std::move(failure->why), ShedReason::kQueueFull);
     return;
   }
-  const absl::Time now = server_.clock->Now();
   if (failure) {
-    Finish(std::move(failure->why), /*computed=*/true, {.total = now - request_.arrival},
-           absl::ZeroDuration());
+    Finish(std::move(failure->why), /*computed=*/true, absl::ZeroDuration());
     return;
   }
   Response response;
@@ -121,29 +119,40 @@ void PredictCall::AnswerShares() {
   response.batch_size = passes.batch_size;
   // The client's own bytes cost no time before they waited.
   const bool worked_on = items_[0].owned != nullptr;
-  const Timings timings = {.decode = worked_on ? prepared_ - request_.arrival : absl::ZeroDuration(),
-                           .queue = passes.started - prepared_,
-                           .infer = passes.ended - passes.started,
-                           .total = now - request_.arrival};
-  response.timings = timings;
-  Finish(std::move(response), /*computed=*/true, timings, now - passes.ended);
+  response.timings = {.decode = worked_on ? prepared_ - request_.arrival : absl::ZeroDuration(),
+                      .queue = passes.started - prepared_,
+                      .infer = passes.ended - passes.started};
+  Finish(std::move(response), /*computed=*/true, server_.clock->Now() - passes.ended);
 }
 
 void PredictCall::Refuse(absl::Status why, ShedReason exhausted) {
   if (const auto reason = ShedReasonOf(why.code(), exhausted)) server_.all_metrics->RecordShed(*reason);
-  Finish(std::move(why), /*computed=*/false, {.total = server_.clock->Now() - request_.arrival},
-         absl::ZeroDuration());
+  Finish(std::move(why), /*computed=*/false, absl::ZeroDuration());
 }
 
-void PredictCall::Finish(absl::StatusOr<Response> outcome, bool computed, const Timings& timings,
-                         absl::Duration encode) {
+void PredictCall::Finish(absl::StatusOr<Response> outcome, bool computed, absl::Duration encode) {
   finished_ = true;
+  if (!place_ || !computed) {
+    Leave(std::move(outcome), computed, encode);
+    place_.reset();
+    return;
+  }
+  // What was computed from is not needed while the answer waits for its turn.
+  items_.clear();
+  place_->Answer([call = shared_from_this(), outcome = std::move(outcome), encode]() mutable {
+    call->Leave(std::move(outcome), /*computed=*/true, encode);
+  });
+}
+
+void PredictCall::Leave(absl::StatusOr<Response> outcome, bool computed, absl::Duration encode) {
+  const absl::Duration total = server_.clock->Now() - request_.arrival;
+  if (outcome.ok()) outcome->timings.total = total;
   // Counted before it is answered: whoever has the answer finds it in the metrics.
   server_.metrics->RecordRequest({.protocol = request_.protocol,
                                   .code = outcome.status().code(),
                                   .computed = computed,
                                   .pictures = request_.size(),
-                                  .timings = timings,
+                                  .timings = outcome.ok() ? outcome->timings : Timings{.total = total},
                                   .encode = encode,
                                   .sizes = sent_});
   std::move(done_)(std::move(outcome));

@@ -19,6 +19,7 @@
 #include "server/core/clock.h"
 #include "server/core/request.h"
 #include "server/metrics/metrics.h"
+#include "server/pipeline/answer_order.h"
 #include "server/pipeline/item.h"
 
 namespace saccade::server {
@@ -36,7 +37,7 @@ struct ForwardPass {
 
 // Owned by one stage at a time until ExpectShares, and not thread-safe. Then it belongs to its shares
 // (CallShare), which end on any threads; what they see of it does not change any more.
-class PredictCall {
+class PredictCall : public std::enable_shared_from_this<PredictCall> {
  public:
   // What serves the call; it must all outlive it.
   struct Server {
@@ -61,6 +62,10 @@ class PredictCall {
   Admission::Ticket& ticket() { return *ticket_; }
   // In its place, one that somebody else holds too.
   void UseTicket(std::shared_ptr<Admission::Ticket> ticket) { ticket_ = std::move(ticket); }
+
+  // Its answer is to leave at this place. Such a call is owned by shared pointers. What it is turned away
+  // with, before it was computed, leaves at once.
+  void KeepOrder(AnswerOrder::Place place) { place_.emplace(std::move(place)); }
 
   // In the request's order.
   void AddItem(Item item) { items_.push_back(std::move(item)); }
@@ -97,12 +102,14 @@ class PredictCall {
 
   bool EndOne() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void AnswerShares() ABSL_LOCKS_EXCLUDED(mutex_);
-  void Finish(absl::StatusOr<Response> outcome, bool computed, const Timings& timings, absl::Duration encode);
+  void Finish(absl::StatusOr<Response> outcome, bool computed, absl::Duration encode);
+  void Leave(absl::StatusOr<Response> outcome, bool computed, absl::Duration encode);
 
   const Request request_;
   const Server server_;
   PredictDone done_;
   std::shared_ptr<Admission::Ticket> ticket_ = std::make_shared<Admission::Ticket>();
+  std::optional<AnswerOrder::Place> place_;
   std::vector<Item> items_;
   std::vector<SentItem> sent_;
   absl::Time prepared_ = absl::InfinitePast();

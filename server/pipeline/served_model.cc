@@ -20,6 +20,7 @@ ServedModel::ServedModel(ServedModelOptions options, Device* device, Clock* cloc
       device_(device),
       clock_(clock),
       all_metrics_(metrics),
+      answer_order_(options_.settings.preserve_ordering ? std::make_unique<AnswerOrder>() : nullptr),
       busy_since_(std::make_unique<std::atomic<int64_t>[]>(options_.settings.instances)) {}
 
 ServedModel::~ServedModel() { Close(); }

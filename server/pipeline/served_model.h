@@ -15,6 +15,7 @@
 #include "server/batching/batcher.h"
 #include "server/core/clock.h"
 #include "server/metrics/metrics.h"
+#include "server/pipeline/answer_order.h"
 #include "server/pipeline/predict_call.h"
 #include "server/repository/repository.h"
 
@@ -72,6 +73,8 @@ class ServedModel {
   const models::Description& description() const;
   int max_batch_size() const { return static_cast<int>(options_.settings.batching.max_batch_size); }
   ModelMetrics* metrics() const { return metrics_.get(); }
+  // Null unless answers leave in the order of their requests.
+  AnswerOrder* answer_order() const { return answer_order_.get(); }
   // As Batcher::Submit.
   absl::Status Submit(std::unique_ptr<BatchTask>& share);
 
@@ -95,6 +98,7 @@ class ServedModel {
   Device* const device_;
   Clock* const clock_;
   Metrics* const all_metrics_;
+  const std::unique_ptr<AnswerOrder> answer_order_;
 
   // Written by Load before the state becomes READY, never after.
   std::unique_ptr<models::Model> model_;
