@@ -27,8 +27,8 @@ class Policy {
   // The next batch, for an instance that then computes; nothing if none is due.
   virtual std::optional<Batch> Next(absl::Time now) = 0;
 
-  // The instance is idle again.
-  virtual void Finished(int model, int instance, absl::Time now) = 0;
+  // The instance is idle again. `learn`: its pass was an ordinary one, which tells how long passes take.
+  virtual void Finished(int model, int instance, absl::Time now, bool learn) = 0;
 
   // When Next may have something although nothing else has happened.
   virtual absl::Time wake_at() const = 0;

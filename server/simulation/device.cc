@@ -1,0 +1,21 @@
+#include "server/simulation/device.h"
+
+#include <algorithm>
+
+namespace saccade::server::simulation {
+
+Device::Pass Device::Compute(int model, const std::vector<std::unique_ptr<BatchTask>>& tasks,
+                             Instant /*now*/) {
+  const ModelOptions& options = models_[model];
+  int64_t pictures = 0;
+  Shape shape = {0, 0};
+  for (const auto& task : tasks) {
+    pictures += task->size();
+    shape = Hull(shape, options.shapes[task->bucket()]);
+  }
+  auto took = static_cast<double>(options.latency(static_cast<double>(pictures) * shape.area()));
+  if (jitter_ > 0) took *= 1 + jitter_ * std::clamp(random_.Normal(), -3.0, 3.0);
+  return {.took = std::max<Instant>(1, static_cast<Instant>(took)), .ok = true};
+}
+
+}  // namespace saccade::server::simulation

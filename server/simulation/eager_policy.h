@@ -1,0 +1,36 @@
+// The simplest that knows shapes and deadlines: an idle instance takes at once what is due first, with all
+// that shares its bucket. Never waits for company, and computes nothing whose deadline is past.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <vector>
+
+#include "server/simulation/device.h"
+#include "server/simulation/idle_instances.h"
+#include "server/simulation/policy.h"
+
+namespace saccade::server::simulation {
+
+class EagerPolicy final : public Policy {
+ public:
+  EagerPolicy(int64_t max_batch_size, const std::vector<ModelOptions>& models)
+      : max_batch_size_(max_batch_size), idle_(models), models_(models.size()) {}
+
+  absl::Status Push(int model, std::unique_ptr<BatchTask>& task, absl::Time now) override;
+  std::optional<Batch> Next(absl::Time now) override;
+  void Finished(int model, int instance, absl::Time now, bool learn) override;
+  absl::Time wake_at() const override { return absl::InfiniteFuture(); }
+
+ private:
+  // By deadline, then by arrival.
+  using Queue = std::multimap<absl::Time, std::unique_ptr<BatchTask>>;
+  using Buckets = std::map<int64_t, Queue>;
+
+  const int64_t max_batch_size_;
+  IdleInstances idle_;
+  // No bucket is empty.
+  std::vector<Buckets> models_;
+};
+
+}  // namespace saccade::server::simulation

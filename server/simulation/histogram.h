@@ -1,0 +1,25 @@
+// Durations, counted to a quarter of a per cent.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "server/simulation/instant.h"
+
+namespace saccade::server::simulation {
+
+class Histogram {
+ public:
+  void Add(Instant span);
+
+  // The smallest duration that a share `q` of all does not exceed; 0 if there are none.
+  Instant Percentile(double q) const;
+
+  int64_t count() const { return count_; }
+
+ private:
+  std::vector<int64_t> counts_;
+  int64_t count_ = 0;
+};
+
+}  // namespace saccade::server::simulation

@@ -1,0 +1,233 @@
+#include "server/simulation/simulation.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/status/status.h"
+
+namespace saccade::server::simulation {
+namespace {
+
+// A policy that asks to be woken at once although it has nothing is asked again after so long.
+constexpr Instant kImpatience = 10 * kMicrosecond;
+
+}  // namespace
+
+Simulation::Simulation(const Options& options, Device* device, std::unique_ptr<Policy> policy,
+                       Admission* admission, Observer* observer)
+    : options_(options),
+      device_(device),
+      policy_(std::move(policy)),
+      admission_(admission),
+      observer_(observer),
+      ledger_(options.ledger),
+      busy_(device->models().size()) {
+  for (size_t i = 0; i < options_.streams.size(); ++i) {
+    streams_.emplace_back(options_.streams[i], StreamSeed(options_.seed, i));
+    next_arrivals_.emplace_back();
+  }
+}
+
+Simulation::~Simulation() {
+  // What is still there would look for this simulation when it goes.
+  policy_.reset();
+  for (Running& pass : running_) {
+    for (auto& task : pass.tasks) AsSimTask(task).End();
+  }
+}
+
+void Simulation::At(Instant when, std::function<void(Instant)> what) {
+  actions_.push_back(std::move(what));
+  Schedule(when, Kind::kAction, static_cast<uint32_t>(actions_.size() - 1));
+}
+
+void Simulation::Schedule(Instant at, Kind kind, uint32_t index) {
+  events_.push_back({.at = at, .number = scheduled_++, .kind = kind, .index = index});
+  std::push_heap(events_.begin(), events_.end(), Later());
+}
+
+Instant Simulation::WakeAt() {
+  const Instant wake = ToInstant(policy_->wake_at());
+  if (wake > now_) return wake;
+  ++mistakes_.woke_in_vain;
+  return now_ + kImpatience;
+}
+
+void Simulation::Run() {
+  for (uint32_t stream = 0; stream < streams_.size(); ++stream) {
+    next_arrivals_[stream] = streams_[stream].Next();
+    Schedule(next_arrivals_[stream].at, Kind::kArrival, stream);
+  }
+  const Instant end = options_.until + options_.patience;
+  while (true) {
+    const Instant wake = WakeAt();
+    if (observer_ != nullptr) observer_->OnSettled(now_, wake);
+    const Instant next = events_.empty() ? kNever : events_.front().at;
+    if (std::min(next, wake) > end) break;
+    if (next <= wake) {
+      std::pop_heap(events_.begin(), events_.end(), Later());
+      const Event event = events_.back();
+      events_.pop_back();
+      now_ = event.at;
+      Handle(event);
+    } else {
+      now_ = wake;
+    }
+    AskForBatches();
+  }
+  mistakes_.stuck += alive_;
+}
+
+void Simulation::Handle(const Event& event) {
+  Trace(static_cast<uint64_t>(event.at) * 4 + static_cast<uint64_t>(event.kind));
+  switch (event.kind) {
+    case Kind::kArrival:
+      Arrive(event.index);
+      break;
+    case Kind::kFinish:
+      Finish(event.index);
+      break;
+    case Kind::kCancel:
+      cancellations_[event.index]->Cancel();
+      cancellations_[event.index].reset();
+      free_cancellations_.push_back(event.index);
+      break;
+    case Kind::kAction:
+      actions_[event.index](now_);
+      break;
+  }
+}
+
+void Simulation::Arrive(uint32_t stream) {
+  const Arrival arrival = next_arrivals_[stream];
+  if (arrival.at >= options_.until) return;
+  next_arrivals_[stream] = streams_[stream].Next();
+  Schedule(next_arrivals_[stream].at, Kind::kArrival, stream);
+  Submit(options_.streams[stream], arrival, stream);
+}
+
+void Simulation::Submit(const StreamOptions& stream, const Arrival& arrival, uint32_t index) {
+  const Ledger::Entry entry = {.stream = static_cast<int>(index),
+                               .bucket = arrival.bucket,
+                               .client = arrival.client,
+                               .arrival = now_,
+                               .deadline = stream.deadline == kNever ? kNever : now_ + stream.deadline};
+  BatchTask::Traits traits;
+  traits.size = arrival.size;
+  traits.bucket = arrival.bucket;
+  traits.priority = stream.priority;
+  traits.arrival = ToTime(now_);
+  traits.deadline = ToTime(entry.deadline);
+  if (stream.timeout != kNever) traits.timeout = absl::Nanoseconds(stream.timeout);
+  if (arrival.cancel_at != kNever) {
+    auto cancellation = std::make_shared<Cancellation>();
+    if (free_cancellations_.empty()) {
+      free_cancellations_.push_back(static_cast<uint32_t>(cancellations_.size()));
+      cancellations_.emplace_back();
+    }
+    const uint32_t slot = free_cancellations_.back();
+    free_cancellations_.pop_back();
+    cancellations_[slot] = cancellation;
+    Schedule(arrival.cancel_at, Kind::kCancel, slot);
+    traits.cancellation = std::move(cancellation);
+  }
+
+  ++alive_;
+  SimTask::Watcher* const watcher = this;
+  auto sim_task = std::make_unique<SimTask>(std::move(traits), requests_++, stream.model, entry, watcher);
+  if (observer_ != nullptr) observer_->OnArrival(*sim_task, now_);
+  absl::Status taken = absl::OkStatus();
+  if (admission_ != nullptr) {
+    auto ticket = admission_->Admit(1);
+    if (ticket.ok()) {
+      sim_task->ticket = std::move(*ticket);
+    } else {
+      taken = ticket.status();
+    }
+  }
+  SimTask* const raw = sim_task.get();
+  std::unique_ptr<BatchTask> task = std::move(sim_task);
+  if (taken.ok()) taken = policy_->Push(stream.model, task, ToTime(now_));
+  if (taken.ok()) {
+    if (observer_ != nullptr) observer_->OnTaken(*raw, now_);
+    return;
+  }
+  if (observer_ != nullptr) observer_->OnRefused(*raw, taken, now_);
+  End(*raw, absl::IsCancelled(taken) ? Outcome::kCancelled : Outcome::kRefused);
+}
+
+void Simulation::AskForBatches() {
+  while (true) {
+    ++asked_;
+    std::optional<Policy::Batch> batch = policy_->Next(ToTime(now_));
+    if (!batch) return;
+    Start(std::move(*batch));
+  }
+}
+
+void Simulation::Start(Policy::Batch batch) {
+  if (observer_ != nullptr) observer_->OnStart(batch, now_);
+  ++batches_;
+  const Device::Pass pass = device_->Compute(batch.model, batch.tasks, now_);
+  Trace(static_cast<uint64_t>(pass.took));
+  for (const auto& task : batch.tasks) Trace(static_cast<uint64_t>(AsSimTask(task).id()));
+  if (free_running_.empty()) {
+    free_running_.push_back(static_cast<uint32_t>(running_.size()));
+    running_.emplace_back();
+  }
+  const uint32_t slot = free_running_.back();
+  free_running_.pop_back();
+  running_[slot] = {.model = batch.model,
+                    .instance = batch.instance,
+                    .began = now_,
+                    .ok = pass.ok,
+                    .tasks = std::move(batch.tasks)};
+  Schedule(now_ + pass.took, Kind::kFinish, slot);
+}
+
+void Simulation::Finish(uint32_t pass) {
+  Running done = std::move(running_[pass]);
+  free_running_.push_back(pass);
+  const Instant from = std::max(done.began, options_.ledger.from);
+  busy_[done.model] += std::max<Instant>(0, std::min(now_, options_.ledger.to) - from);
+  computed_ += static_cast<int64_t>(done.tasks.size());
+  for (const auto& task : done.tasks) {
+    SimTask& sim_task = AsSimTask(task);
+    if (task->cancelled()) {
+      End(sim_task, Outcome::kCancelled);
+    } else if (!done.ok) {
+      End(sim_task, Outcome::kFailed);
+    } else {
+      End(sim_task, now_ <= sim_task.entry().deadline ? Outcome::kInTime : Outcome::kLate);
+    }
+  }
+  if (observer_ != nullptr) observer_->OnFinish(done.model, done.instance, now_);
+  policy_->Finished(done.model, done.instance, ToTime(now_), done.ok);
+}
+
+void Simulation::End(SimTask& task, Outcome outcome) {
+  if (!task.End()) {
+    ++mistakes_.ended_twice;
+    return;
+  }
+  --alive_;
+  Trace((static_cast<uint64_t>(task.id()) << 3) + static_cast<uint64_t>(outcome));
+  ledger_.Count(task.entry(), outcome, now_);
+  if (observer_ != nullptr) observer_->OnEnd(task, outcome, now_);
+}
+
+void Simulation::OnRejected(SimTask& task, const absl::Status& why) {
+  End(task, absl::IsCancelled(why) ? Outcome::kCancelled : Outcome::kShed);
+}
+
+void Simulation::OnLost(const SimTask& /*task*/) {
+  ++mistakes_.lost;
+  --alive_;
+}
+
+void Simulation::Trace(uint64_t what) {
+  trace_hash_ = (trace_hash_ ^ what) * 0x100000001b3;
+  trace_hash_ ^= trace_hash_ >> 32;
+}
+
+}  // namespace saccade::server::simulation

@@ -1,0 +1,52 @@
+#include "server/simulation/workload.h"
+
+#include <cmath>
+#include <numbers>
+
+namespace saccade::server::simulation {
+namespace {
+
+double Seconds(Instant span) { return static_cast<double>(span) * 1e-9; }
+
+}  // namespace
+
+Stream::Stream(const StreamOptions& options, uint64_t seed)
+    : options_(options), bucket_(options.buckets), size_(options.sizes), gaps_(seed), requests_(~seed) {
+  // The first of an even stream comes after a part of a gap, so that several do not march in step.
+  if (options_.cv == 0) seconds_ = -gaps_.Uniform() / RateAt(0);
+}
+
+double Stream::RateAt(double seconds) const {
+  double rate = options_.rate;
+  if (options_.day_factor != 1) {
+    const double day = seconds / Seconds(options_.day_length);
+    rate *= std::pow(options_.day_factor, std::sin(2 * std::numbers::pi * day));
+  }
+  if (seconds >= Seconds(options_.step_from) && seconds < Seconds(options_.step_to)) {
+    rate *= options_.step_factor;
+  }
+  return rate;
+}
+
+Arrival Stream::Next() {
+  // Rates change slowly beside the gaps, so that of a gap's beginning does for all of it.
+  const double gap = options_.cv == 0 ? 1 : gaps_.Gamma(options_.cv);
+  seconds_ += gap / RateAt(seconds_);
+  Arrival arrival;
+  arrival.at = static_cast<Instant>(seconds_ * 1e9);
+  arrival.bucket = bucket_(requests_);
+  if (options_.clients > 1) {
+    arrival.client = static_cast<int>(requests_.Below(options_.clients));
+  }
+  arrival.client += options_.first_client;
+  arrival.size = 1 + size_(requests_);
+  if (options_.cancelled > 0 && requests_.Chance(options_.cancelled)) {
+    const Instant patience = options_.deadline == kNever ? kSecond : 2 * options_.deadline;
+    arrival.cancel_at = arrival.at + requests_.Below(patience);
+  }
+  return arrival;
+}
+
+uint64_t StreamSeed(uint64_t seed, size_t stream) { return seed * 0x9e3779b97f4a7c15 + stream + 1; }
+
+}  // namespace saccade::server::simulation
