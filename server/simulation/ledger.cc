@@ -12,6 +12,10 @@ Tally& At(std::vector<Tally>& tallies, size_t index) {
 
 }  // namespace
 
+void Tally::Add(const Tally& other) {
+  for (size_t i = 0; i < counts_.size(); ++i) counts_[i] += other.counts_[i];
+}
+
 int64_t Tally::total() const { return std::accumulate(counts_.begin(), counts_.end(), int64_t{0}); }
 
 double Tally::Share(Outcome outcome) const {

@@ -26,6 +26,7 @@ inline constexpr int kOutcomes = 6;
 class Tally {
  public:
   void Add(Outcome outcome) { ++counts_[static_cast<size_t>(outcome)]; }
+  void Add(const Tally& other);
 
   int64_t operator[](Outcome outcome) const { return counts_[static_cast<size_t>(outcome)]; }
   int64_t total() const;

@@ -1,0 +1,109 @@
+#include "server/simulation/bench/experiment.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "server/simulation/bounds.h"
+
+namespace saccade::server::simulation {
+namespace {
+
+Simulation::Options OptionsOf(const Experiment& experiment, double rate, int seed) {
+  Simulation::Options options;
+  options.streams = experiment.streams;
+  for (StreamOptions& stream : options.streams) stream.rate *= rate;
+  options.until = experiment.until(rate);
+  options.seed = static_cast<uint64_t>(seed);
+  options.ledger = {.from = experiment.warm_up(), .to = options.until, .slot = 0};
+  return options;
+}
+
+// The largest rate at which `sustained` holds, to a thousandth of what the device could ever do.
+double LargestRate(const Experiment& experiment, const std::function<bool(double)>& sustained) {
+  double largest = 0;
+  double least = 0;
+  for (const ModelOptions& model : experiment.models) {
+    largest += model.instances * 1e9 / static_cast<double>(model.latency.beta);
+  }
+  for (int step = 0; step < 11; ++step) {
+    const double rate = (least + largest) / 2;
+    (sustained(rate) ? least : largest) = rate;
+  }
+  return least;
+}
+
+}  // namespace
+
+Instant Experiment::warm_up() const {
+  Instant longest = 0;
+  for (const StreamOptions& stream : streams) longest = std::max(longest, stream.deadline);
+  return 10 * longest;
+}
+
+Instant Experiment::until(double rate) const {
+  const auto span = static_cast<Instant>(static_cast<double>(requests) / rate * 1e9);
+  return warm_up() + std::max(span, at_least);
+}
+
+double Figures::late() const {
+  const int64_t computed = tally[Outcome::kInTime] + tally[Outcome::kLate];
+  return computed == 0 ? 0 : static_cast<double>(tally[Outcome::kLate]) / static_cast<double>(computed);
+}
+
+Figures Measure(const Experiment& experiment, const PolicyFactory& policy, double rate) {
+  Figures figures;
+  figures.streams.resize(experiment.streams.size());
+  figures.busy.resize(experiment.models.size());
+  for (int seed = 1; seed <= experiment.seeds; ++seed) {
+    Device device(experiment.models, experiment.jitter, static_cast<uint64_t>(seed));
+    Simulation simulation(OptionsOf(experiment, rate, seed), &device, policy(experiment.models));
+    simulation.Run();
+    const Ledger& ledger = simulation.ledger();
+    figures.tally.Add(ledger.all());
+    for (size_t i = 0; i < ledger.by_stream().size(); ++i) figures.streams[i].Add(ledger.by_stream()[i]);
+    for (size_t i = 0; i < figures.busy.size(); ++i) {
+      figures.busy[i] += static_cast<double>(simulation.busy(static_cast<int>(i)));
+    }
+    figures.goodput += ledger.goodput() / experiment.seeds;
+    figures.fairness += ledger.fairness() / experiment.seeds;
+    figures.p50 += ledger.latency().Percentile(0.5) / experiment.seeds;
+    figures.mistakes += simulation.mistakes().total();
+  }
+  double busy = 0;
+  for (const double model : figures.busy) busy += model;
+  for (double& model : figures.busy) model /= busy;
+  return figures;
+}
+
+double Goodput(const Experiment& experiment, const PolicyFactory& policy, double in_time) {
+  return LargestRate(experiment, [&](double rate) {
+    return Measure(experiment, policy, rate).tally.Share(Outcome::kInTime) >= in_time;
+  });
+}
+
+double HindsightGoodput(const Experiment& experiment, double in_time) {
+  const auto sustained = [&](double rate) {
+    StreamOptions options = experiment.streams.front();
+    options.rate *= rate;
+    std::vector<std::vector<Instant>> runs;
+    int64_t requests = 0;
+    for (int seed = 1; seed <= experiment.seeds; ++seed) {
+      Stream stream(options, StreamSeed(static_cast<uint64_t>(seed), 0));
+      std::vector<Instant>& arrivals = runs.emplace_back();
+      for (Arrival next = stream.Next(); next.at < experiment.until(rate); next = stream.Next()) {
+        if (next.at >= experiment.warm_up()) arrivals.push_back(next.at);
+      }
+      requests += static_cast<int64_t>(arrivals.size());
+    }
+    auto may_miss = static_cast<int64_t>(std::floor((1 - in_time) * static_cast<double>(requests) + 1e-9));
+    for (const auto& arrivals : runs) {
+      may_miss -= FewestMissed(experiment.models.front().latency, arrivals, options.deadline, kMaxBatchSize,
+                               may_miss);
+      if (may_miss < 0) return false;
+    }
+    return true;
+  };
+  return LargestRate(experiment, sustained);
+}
+
+}  // namespace saccade::server::simulation

@@ -1,0 +1,39 @@
+// The daemon's scheduler as it is, in front of simulated devices.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "server/batching/scheduler.h"
+#include "server/simulation/device.h"
+#include "server/simulation/policy.h"
+
+namespace saccade::server::simulation {
+
+class SchedulerPolicy final : public Policy {
+ public:
+  // One BatcherOptions a model. As the daemon's warm-up does, each bucket's batches of one and of the largest
+  // size are shown to the scheduler, without noise.
+  SchedulerPolicy(const SchedulerOptions& options, const std::vector<BatcherOptions>& batchers,
+                  const std::vector<ModelOptions>& models);
+
+  absl::Status Push(int model, std::unique_ptr<BatchTask>& task, absl::Time now) override;
+  std::optional<Batch> Next(absl::Time now) override;
+  void Finished(int model, int instance, absl::Time now, bool learn) override;
+  absl::Time wake_at() const override { return scheduler_.wake_at(); }
+
+  // Its models are numbered as those that it was made with.
+  Scheduler& scheduler() { return scheduler_; }
+  Scheduler::ModelId id(int model) const { return ids_[model]; }
+
+ private:
+  void RejectDropped();
+
+  Scheduler scheduler_;
+  std::vector<Scheduler::ModelId> ids_;
+  // By id.
+  std::vector<int> models_;
+  std::vector<Scheduler::Dropped> dropped_;
+};
+
+}  // namespace saccade::server::simulation
