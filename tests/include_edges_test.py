@@ -49,6 +49,7 @@ ROOMS = {
     "server/core": "server/core models/tasks/result.h models/description.h std absl",
     "server/batching": "server/core server/batching std absl",
     "server/simulation": "server/core server/batching server/admission server/simulation std absl",
+    "server/simulation/bench/main.cc": "server/simulation std absl cli",
     "server/admission": "server/core server/admission std absl",
     "server/decode": "server/core server/decode models/placement.h std absl opencv tiff",
     "server/encode": "server/core server/encode models/tasks/result.h std absl opencv",

@@ -3,10 +3,8 @@
 #include <utility>
 
 #include "server/simulation/eager_policy.h"
-#include "server/simulation/serving_policy.h"
-#ifdef SACCADE_SCHEDULER
 #include "server/simulation/scheduler_policy.h"
-#endif
+#include "server/simulation/serving_policy.h"
 #include "server/simulation/triton_policy.h"
 
 namespace saccade::server::simulation {
@@ -32,7 +30,6 @@ BatcherOptions UntunedOptions() {
   return options;
 }
 
-#ifdef SACCADE_SCHEDULER
 PolicyFactory SaccadePolicy() {
   return [](const std::vector<ModelOptions>& models) {
     int cores = 0;
@@ -50,10 +47,6 @@ PolicyFactory WeightedPolicy(int cores, std::vector<double> weights) {
     return std::make_unique<SchedulerPolicy>(SchedulerOptions{.cores = cores}, batchers, models);
   };
 }
-#else
-PolicyFactory SaccadePolicy() { return EagerCandidate(); }
-PolicyFactory WeightedPolicy(int /*cores*/, std::vector<double> /*weights*/) { return EagerCandidate(); }
-#endif
 
 PolicyFactory EagerCandidate() {
   return [](const std::vector<ModelOptions>& models) {
