@@ -33,13 +33,13 @@ double RateMemory(const Bucket& bucket) {
   return std::clamp(4 * bucket.patience, kLeast, kMost);
 }
 
-int64_t SetTargets(const std::vector<Bucket*>& buckets, double instances, int64_t max_batch_size,
-                   int64_t now) {
+int64_t SetTargets(const std::vector<Bucket*>& buckets, size_t level, double share, double instances,
+                   int64_t max_batch_size, int64_t now) {
   std::vector<Load> loads;
   loads.reserve(buckets.size());
   double total = 0;
   for (Bucket* bucket : buckets) {
-    loads.push_back({bucket, bucket->arrivals.At(now, RateMemory(*bucket))});
+    loads.push_back({bucket, share * bucket->arrivals.At(now, RateMemory(*bucket))});
     total += loads.back().rate;
   }
   int64_t active = 0;
@@ -53,20 +53,24 @@ int64_t SetTargets(const std::vector<Bucket*>& buckets, double instances, int64_
   const double others = static_cast<double>(active) / instances;
   double needed = 0;
   for (const Load& load : loads) {
-    Bucket& bucket = *load.bucket;
-    bucket.target =
-        std::max<int64_t>(1, bucket.latency.LargestWithin(bucket.patience / (1 + others), max_batch_size));
-    needed += load.rate * bucket.latency.Upper(bucket.target) / static_cast<double>(bucket.target);
+    const LatencyModel& latency = load.bucket->latency;
+    const int64_t within = latency.LargestWithin(load.bucket->patience / (1 + others), max_batch_size);
+    const int64_t largest = std::max<int64_t>(1, within);
+    load.bucket->targets[level].largest = largest;
+    needed += load.rate * latency.Upper(largest) / static_cast<double>(largest);
   }
   const double spare = kPlanned * instances - computing;
   const bool overloaded = needed > instances || spare <= 0;
   for (const Load& load : loads) {
-    Bucket& bucket = *load.bucket;
-    if (overloaded) {
-      if (load.rate > 0) bucket.target = std::max(bucket.target, GatheredInTime(load, max_batch_size));
+    BatchTarget& target = load.bucket->targets[level];
+    target.overloaded = overloaded && load.rate > 0;
+    if (target.overloaded) {
+      target.size = std::max(target.largest, GatheredInTime(load, max_batch_size));
     } else {
-      const double size = std::sqrt(load.rate * bucket.latency.fixed()) * starting / spare;
-      bucket.target = std::clamp<int64_t>(static_cast<int64_t>(std::ceil(size)), 1, bucket.target);
+      const double size =
+          std::sqrt(load.rate * load.bucket->latency.fixed()) * starting / std::max(spare, 1e-9);
+      target.size =
+          static_cast<int64_t>(std::clamp(std::ceil(size), 1.0, static_cast<double>(target.largest)));
     }
   }
   return active;

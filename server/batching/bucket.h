@@ -18,6 +18,16 @@ namespace saccade::server {
 // Nanoseconds since the epoch; kNever for what has no end.
 inline constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
 
+// How large batches have to be to carry the load of a level of priority and those before it, as it comes.
+struct BatchTarget {
+  // Once so many wait, nobody waits for more.
+  int64_t size = 1;
+  // With all batches so large, every request is in time, even one that has just missed a batch.
+  int64_t largest = 1;
+  // There is more than can be carried.
+  bool overloaded = false;
+};
+
 // Not thread-safe.
 class Bucket {
  public:
@@ -53,8 +63,8 @@ class Bucket {
   ArrivalRate arrivals;
   // How long its requests have from Push to their deadlines, in nanoseconds, on a running average.
   double patience = 0;
-  // The batch size that carries the load as it comes; once so many wait, nobody waits for more.
-  int64_t target = 1;
+  // By the model's levels of priority, in their order.
+  std::vector<BatchTarget> targets = {{}};
   // When it was looked through for what is dead.
   int64_t swept = 0;
   // When it was last pushed to: buckets that nobody asks for are forgotten.

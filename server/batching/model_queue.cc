@@ -27,6 +27,8 @@ constexpr int64_t kRetargetEvery = kMillisecond;
 constexpr int64_t kRetargetPushes = 16;
 // Buckets whose history is kept although nothing waits in them.
 constexpr size_t kMostBuckets = 256;
+// How long an arrival counts in what its level's share of the load is.
+constexpr double kLevelMemory = 500e6;
 constexpr double kPatienceWeight = 1.0 / 32;
 
 int64_t Saturated(int64_t time, double more) {
@@ -58,6 +60,7 @@ Bucket& ModelQueue::Find(int64_t id, int64_t now) {
     bucket = std::make_unique<Bucket>(id, options_.max_batch_size);
     bucket->used = now;
     Bucket* made = bucket.get();
+    made->targets.resize(std::max<size_t>(1, levels_.size()));
     known_.push_back(made);
     if (known_.size() > kMostBuckets) Forget();
     return *made;
@@ -91,9 +94,18 @@ const QueuePolicy& ModelQueue::PolicyOf(int64_t priority_class) const {
 ModelQueue::Level& ModelQueue::LevelOf(int64_t priority_class) {
   auto at = std::find_if(levels_.begin(), levels_.end(),
                          [&](const Level& level) { return level.priority_class >= priority_class; });
-  if (at == levels_.end() || at->priority_class != priority_class)
+  if (at == levels_.end() || at->priority_class != priority_class) {
     at = levels_.insert(at, {.priority_class = priority_class});
+    for (Bucket* bucket : known_) bucket->targets.assign(levels_.size(), {});
+    retarget_at_ = 0;
+  }
   return *at;
+}
+
+const BatchTarget& ModelQueue::TargetOf(const Bucket& bucket, int64_t priority_class) const {
+  size_t level = 0;
+  while (level + 1 < levels_.size() && levels_[level].priority_class < priority_class) ++level;
+  return bucket.targets[level];
 }
 
 absl::Status ModelQueue::Push(std::unique_ptr<BatchTask>& task, int64_t now, double ahead, double instances,
@@ -121,6 +133,7 @@ absl::Status ModelQueue::Push(std::unique_ptr<BatchTask>& task, int64_t now, dou
   const auto left = static_cast<double>(place.deadline - now);
   bucket.patience += (bucket.patience == 0 ? 1 : kPatienceWeight) * (left - bucket.patience);
   bucket.arrivals.Add(size, now, RateMemory(bucket));
+  LevelOf(priority_class).arrivals.Add(size, now, kLevelMemory);
   if (--retarget_after_ <= 0) retarget_at_ = 0;
 
   if (entry.deadline != kNever) {
@@ -131,7 +144,7 @@ absl::Status ModelQueue::Push(std::unique_ptr<BatchTask>& task, int64_t now, dou
     SetRetryAfter(room, Nanos(ahead + backlog_ / instances));
     return room;
   }
-  const int64_t shared = std::max(size, bucket.target);
+  const int64_t shared = std::max(size, TargetOf(bucket, priority_class).largest);
   entry.cost = static_cast<double>(size) * bucket.latency.Mean(shared) / static_cast<double>(shared);
   entry.task = std::move(task);
   Add(bucket, place, std::move(entry));
@@ -178,15 +191,19 @@ absl::Status ModelQueue::CheckInTime(const BatchTask& task, const Bucket& bucket
   const auto left = static_cast<double>(place.deadline - now);
   const double alone = bucket.latency.Upper(task.size());
   if (alone > left) return TooLate(alone, place.deadline - now);
-  const double pass = bucket.latency.Mean(std::max(task.size(), bucket.target));
-  if (ahead + backlog_ / instances + pass <= kHope * left) return absl::OkStatus();
-  const double expected = ahead + WorkAhead(place) / instances + pass;
-  if (expected <= kHope * left) return absl::OkStatus();
+  const BatchTarget& target = TargetOf(bucket, place.priority_class);
+  // Under overload only what the next batch can take has a chance, and others may come in time for it.
+  const double next =
+      target.overloaded ? ahead + bucket.latency.Upper(std::max(task.size(), target.size)) : 0;
+  if (next <= left && ahead + backlog_ / instances + alone <= kHope * left) return absl::OkStatus();
+  const double expected = ahead + WorkAhead(place) / instances + alone;
+  if (next <= left && expected <= kHope * left) return absl::OkStatus();
+  const double ends = std::max(next, expected);
   absl::Status why = absl::ResourceExhaustedError(
-      absl::StrCat("the model is overloaded: what waits would end this request about ",
-                   absl::FormatDuration(Nanos(expected)), " from now, and ",
-                   absl::FormatDuration(Nanos(left)), " are left; try again later"));
-  SetRetryAfter(why, Nanos(expected - left));
+      absl::StrCat("the model is overloaded: with what waits this request would end about ",
+                   absl::FormatDuration(Nanos(ends)), " from now, and ", absl::FormatDuration(Nanos(left)),
+                   " are left; try again later"));
+  SetRetryAfter(why, Nanos(ends - left));
   return why;
 }
 
@@ -290,7 +307,8 @@ void ModelQueue::Shed(Bucket& bucket, int64_t now, Dropped* dropped) {
     auto head = bucket.queue.begin();
     if (!KeepWaiting(bucket, head, now, dropped)) continue;
     if (head->second.deadline == kNever) return;
-    const int64_t size = std::max(std::min(bucket.queued, bucket.target), head->second.task->size());
+    const int64_t needed = TargetOf(bucket, head->first.priority_class).size;
+    const int64_t size = std::max(std::min(bucket.queued, needed), head->second.task->size());
     const double takes = bucket.latency.Upper(size);
     const int64_t left = head->second.deadline - now;
     if (takes <= static_cast<double>(left)) return;
@@ -298,10 +316,18 @@ void ModelQueue::Shed(Bucket& bucket, int64_t now, Dropped* dropped) {
   }
 }
 
+// A batch that takes more of those who need not be served keeps those waiting who do. REQUIRES:
+// !queue.empty().
+int64_t ModelQueue::MostTogether(const Bucket& bucket) const {
+  const BatchTarget& first = TargetOf(bucket, bucket.queue.begin()->first.priority_class);
+  const bool others_too_many = !first.overloaded && bucket.targets.back().overloaded;
+  return std::min(bucket.queued, others_too_many ? first.largest : options_.max_batch_size);
+}
+
 // How many would go now. REQUIRES: !queue.empty().
 int64_t ModelQueue::BatchSize(const Bucket& bucket, int64_t now) const {
   const auto& [place, head] = *bucket.queue.begin();
-  int64_t size = std::min(bucket.queued, options_.max_batch_size);
+  int64_t size = MostTogether(bucket);
   if (head.deadline != kNever)
     size = bucket.latency.LargestWithin(static_cast<double>(head.deadline - now), size);
   return std::max(size, head.task->size());
@@ -311,7 +337,14 @@ void ModelQueue::UpdateTargets(int64_t now, double instances) {
   if (now < retarget_at_) return;
   retarget_at_ = now + kRetargetEvery;
   retarget_after_ = kRetargetPushes;
-  active_ = SetTargets(known_, instances, options_.max_batch_size, now);
+  double total = 0;
+  for (const Level& level : levels_) total += level.arrivals.At(now, kLevelMemory);
+  double sum = 0;
+  for (size_t i = 0; i < levels_.size(); ++i) {
+    sum += levels_[i].arrivals.At(now, kLevelMemory);
+    const double share = i + 1 == levels_.size() || total == 0 ? 1 : sum / total;
+    active_ = SetTargets(known_, i, share, instances, options_.max_batch_size, now);
+  }
 }
 
 bool ModelQueue::FindDue(int64_t now, double instances, bool closed, Due* due, int64_t* wake_at,
@@ -346,17 +379,18 @@ bool ModelQueue::FindDue(int64_t now, double instances, bool closed, Due* due, i
 
 // `size` would go now, and other buckets' batches would keep the instances busy for `others`.
 int64_t ModelQueue::DueAt(const Bucket& bucket, int64_t size, double instances, double others) const {
+  const Bucket::Place& head = bucket.queue.begin()->first;
+  const int64_t target = TargetOf(bucket, head.priority_class).size;
   const bool enough =
-      bucket.queued >= bucket.target || size < std::min(bucket.queued, options_.max_batch_size) ||
+      bucket.queued >= target || size < std::min(bucket.queued, options_.max_batch_size) ||
       (!options_.preferred_batch_sizes.empty() && bucket.queued >= options_.preferred_batch_sizes.back());
   if (enough || options_.max_queue_delay == absl::ZeroDuration()) return 0;
   // Where buckets outnumber instances there is always somebody else to compute for, and who waits waits long.
   if (static_cast<double>(active_) > instances) return 0;
-  const Bucket::Place& head = bucket.queue.begin()->first;
   const LatencyModel& latency = bucket.latency;
   const int64_t larger = std::min(size + 1, options_.max_batch_size);
   int64_t due = head.deadline - static_cast<int64_t>(latency.Upper(larger) + others);
-  due = std::min(due, head.arrival + static_cast<int64_t>(kLongestWait * latency.Upper(bucket.target)));
+  due = std::min(due, head.arrival + static_cast<int64_t>(kLongestWait * latency.Upper(target)));
   if (options_.max_queue_delay == absl::InfiniteDuration()) return due;
   for (const auto& [place, entry] : bucket.queue) {
     due = std::min(due, place.arrival + absl::ToInt64Nanoseconds(options_.max_queue_delay));
@@ -365,9 +399,10 @@ int64_t ModelQueue::DueAt(const Bucket& bucket, int64_t size, double instances, 
 }
 
 ModelQueue::Tasks ModelQueue::Take(Bucket& bucket, int64_t now, Dropped* dropped) {
-  int64_t room = std::min(bucket.queued, options_.max_batch_size);
+  const int64_t together = MostTogether(bucket);
+  int64_t room = together;
   for (const int64_t preferred : options_.preferred_batch_sizes) {
-    if (preferred <= std::min(bucket.queued, options_.max_batch_size)) room = preferred;
+    if (preferred <= together) room = preferred;
   }
   Tasks batch;
   int64_t taken = 0;

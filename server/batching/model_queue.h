@@ -57,16 +57,18 @@ class ModelQueue {
   Tasks TakeAll();
 
  private:
-  // Pictures that wait, and their cost, by class of priority.
+  // A class of priority: the pictures of it that wait, and their cost.
   struct Level {
     int64_t priority_class = 0;
     int64_t queued = 0;
     double backlog = 0;
+    ArrivalRate arrivals = {};
   };
 
   Bucket& Find(int64_t id, int64_t now);
   const QueuePolicy& PolicyOf(int64_t priority_class) const;
   Level& LevelOf(int64_t priority_class);
+  const BatchTarget& TargetOf(const Bucket& bucket, int64_t priority_class) const;
   int64_t ClassOf(const BatchTask& task) const;
   absl::Status CheckRoom(int64_t priority_class, int64_t size, int64_t now, Dropped* dropped);
   bool Evict(int64_t priority_class, Dropped* dropped);
@@ -82,6 +84,7 @@ class ModelQueue {
   void SweepAll(int64_t now, Dropped* dropped);
   void Shed(Bucket& bucket, int64_t now, Dropped* dropped);
   void Forget();
+  int64_t MostTogether(const Bucket& bucket) const;
   int64_t BatchSize(const Bucket& bucket, int64_t now) const;
   int64_t DueAt(const Bucket& bucket, int64_t size, double instances, double others) const;
   void UpdateTargets(int64_t now, double instances);
@@ -91,6 +94,7 @@ class ModelQueue {
   // All of them, in the order in which they came.
   std::vector<Bucket*> known_;
   std::vector<Bucket*> waiting_;  // those that hold something
+  // First the class that goes first.
   std::vector<Level> levels_;
   int64_t queued_ = 0;
   double backlog_ = 0;
