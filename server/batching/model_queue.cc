@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <ranges>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -290,7 +291,16 @@ bool ModelQueue::KeepWaiting(Bucket& bucket, Bucket::Queue::iterator& it, int64_
 void ModelQueue::Sweep(Bucket& bucket, int64_t now, Dropped* dropped) {
   bucket.swept = now;
   for (auto it = bucket.queue.begin(); it != bucket.queue.end();) {
-    if (KeepWaiting(bucket, it, now, dropped)) ++it;
+    if (!KeepWaiting(bucket, it, now, dropped)) continue;
+    const double alone = bucket.latency.Upper(it->second.task->size());
+    const int64_t deadline = it->second.deadline;
+    if (deadline == kNever || alone <= static_cast<double>(deadline - now)) {
+      ++it;
+      continue;
+    }
+    const Bucket::Place place = it->first;
+    dropped->push_back({Remove(bucket, it), TooLate(alone, deadline - now)});
+    it = bucket.queue.upper_bound(place);
   }
 }
 
@@ -398,28 +408,38 @@ int64_t ModelQueue::DueAt(const Bucket& bucket, int64_t size, double instances, 
   return due;
 }
 
+// How many pictures, at most `most`, would all be in time in a batch of so many.
+int64_t ModelQueue::InTime(const Bucket& bucket, int64_t most, int64_t now) {
+  const int64_t ends = Saturated(now, bucket.latency.Upper(most));
+  int64_t count = 0;
+  for (const auto& [place, entry] : bucket.queue) {
+    if (entry.deadline >= ends) count += entry.task->size();
+    if (count >= most) return most;
+  }
+  return count;
+}
+
 ModelQueue::Tasks ModelQueue::Take(Bucket& bucket, int64_t now, Dropped* dropped) {
-  const int64_t together = MostTogether(bucket);
-  int64_t room = together;
-  for (const int64_t preferred : options_.preferred_batch_sizes) {
-    if (preferred <= together) room = preferred;
+  // Later priorities may have earlier deadlines: what would be late in the batch that the first of all allows
+  // is left out, and where much is, the batch is as small as what is left.
+  int64_t room = BatchSize(bucket, now);
+  room = std::clamp<int64_t>(InTime(bucket, room, now), 1, room);
+  const int64_t ends = Saturated(now, bucket.latency.Upper(room));
+  for (const int64_t preferred : options_.preferred_batch_sizes | std::views::reverse) {
+    if (preferred > room) continue;
+    room = preferred;
+    break;
   }
   Tasks batch;
   int64_t taken = 0;
-  int64_t earliest = kNever;
   for (auto it = bucket.queue.begin(); it != bucket.queue.end() && taken < room;) {
     if (!KeepWaiting(bucket, it, now, dropped)) continue;
-    const Bucket::Entry& entry = it->second;
-    const int64_t size = entry.task->size();
-    const int64_t ends =
-        Saturated(now, bucket.latency.Upper(std::min(taken + size, options_.max_batch_size)));
-    if (taken > 0 && ends > earliest) break;
-    // Too large for what is left of the batch, or too late in a batch so large: one behind it may do.
-    if (taken > 0 && (size > room - taken || ends > entry.deadline)) {
+    const int64_t size = it->second.task->size();
+    // Too large for what is left of the batch, or too late: one behind it may do.
+    if (taken > 0 && (size > room - taken || ends > it->second.deadline)) {
       ++it;
       continue;
     }
-    earliest = std::min(earliest, entry.deadline);
     taken += size;
     const Bucket::Place place = it->first;
     batch.push_back(Remove(bucket, it));

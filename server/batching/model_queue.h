@@ -84,6 +84,7 @@ class ModelQueue {
   void SweepAll(int64_t now, Dropped* dropped);
   void Shed(Bucket& bucket, int64_t now, Dropped* dropped);
   void Forget();
+  static int64_t InTime(const Bucket& bucket, int64_t most, int64_t now);
   int64_t MostTogether(const Bucket& bucket) const;
   int64_t BatchSize(const Bucket& bucket, int64_t now) const;
   int64_t DueAt(const Bucket& bucket, int64_t size, double instances, double others) const;
