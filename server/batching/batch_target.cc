@@ -6,8 +6,9 @@
 namespace saccade::server {
 namespace {
 
-// Of a deadline and of the instances' time, so much is planned with.
-constexpr double kPlanned = 0.95;
+// Requests are turned away for those that the next batch can take once so many times more comes than can be
+// carried. Not 1: what looks like overload is often a burst, and a queue gets over it.
+constexpr double kOverload = 1.25;
 constexpr double kActiveShare = 0.02;
 
 struct Load {
@@ -19,8 +20,8 @@ struct Load {
 int64_t GatheredInTime(const Load& load, int64_t max_batch_size) {
   const LatencyModel& latency = load.bucket->latency;
   int64_t size = 1;
-  while (size < max_batch_size && latency.Upper(size + 1) + static_cast<double>(size + 1) / load.rate <=
-                                      kPlanned * load.bucket->patience)
+  while (size < max_batch_size &&
+         latency.Upper(size + 1) + static_cast<double>(size + 1) / load.rate <= load.bucket->patience)
     ++size;
   return size;
 }
@@ -59,12 +60,12 @@ int64_t SetTargets(const std::vector<Bucket*>& buckets, size_t level, double sha
     load.bucket->targets[level].largest = largest;
     needed += load.rate * latency.Upper(largest) / static_cast<double>(largest);
   }
-  const double spare = kPlanned * instances - computing;
-  const bool overloaded = needed > instances || spare <= 0;
+  const double spare = instances - computing;
+  const bool saturated = needed > instances || spare <= 0;
   for (const Load& load : loads) {
     BatchTarget& target = load.bucket->targets[level];
-    target.overloaded = overloaded && load.rate > 0;
-    if (target.overloaded) {
+    target.overloaded = load.rate > 0 && needed > kOverload * instances;
+    if (saturated && load.rate > 0) {
       target.size = std::max(target.largest, GatheredInTime(load, max_batch_size));
     } else {
       const double size =

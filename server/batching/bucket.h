@@ -24,7 +24,7 @@ struct BatchTarget {
   int64_t size = 1;
   // With all batches so large, every request is in time, even one that has just missed a batch.
   int64_t largest = 1;
-  // There is more than can be carried.
+  // There is far more than can be carried.
   bool overloaded = false;
 };
 

@@ -10,57 +10,93 @@ namespace {
 // faster, within some ten passes.
 constexpr double kMeanWeight = 0.1;
 constexpr double kVarianceWeight = 1.0 / 64;
+// Before anything is known of the jitter, what is guessed counts as so many passes.
+constexpr double kGuessedDeviation = 0.03;
+constexpr double kGuessedPasses = 8;
+// A knot's own guess, a line between its neighbours, counts as so many passes.
+constexpr double kLinePasses = 2;
 // A pass that hung tells little of the next one: it counts as so many times what was expected.
 constexpr double kMostSlowdown = 4;
 
 }  // namespace
 
-LatencyModel::LatencyModel(int64_t max_size) : mean_(max_size + 1), seen_(max_size + 1) {}
+LatencyModel::LatencyModel(int64_t max_size)
+    : mean_(max_size + 1),
+      relative_variance_(kGuessedDeviation * kGuessedDeviation),
+      margin_(1 + 3 * kGuessedDeviation) {
+  // 1, 2, 3, 4, 6, 8, 12, 16, 24, ...
+  for (int64_t size = 1; size < max_size; size *= 2) {
+    knots_.push_back({.size = size});
+    if (size > 1 && size * 3 / 2 < max_size) knots_.push_back({.size = size * 3 / 2});
+  }
+  knots_.push_back({.size = max_size});
+}
 
 void LatencyModel::Learn(int64_t size, double took) {
-  const double expected = mean_[size];
-  if (expected > 0) took = std::min(took, kMostSlowdown * expected);
-  if (seen_[size] > 0) {
-    const double off = std::clamp(took / expected - 1, -1.0, 1.0);
-    relative_variance_ += kVarianceWeight * (off * off - relative_variance_);
-    margin_ = 1 + 3 * std::sqrt(relative_variance_);
-  }
-  const double weight = std::max(kMeanWeight, 1.0 / ++seen_[size]);
-  mean_[size] = seen_[size] == 1 ? took : expected + weight * (took - expected);
-  first_ = first_ == 0 ? size : std::min(first_, size);
-  last_ = std::max(last_, size);
-  Interpolate(size);
-  FitLine();
-}
-
-// Fills what lies between `size` and the seen sizes beside it.
-void LatencyModel::Interpolate(int64_t size) {
-  const auto between = [this](int64_t low, int64_t high) {
-    const double step = (mean_[high] - mean_[low]) / static_cast<double>(high - low);
-    for (int64_t i = low + 1; i < high; ++i) mean_[i] = mean_[low] + step * static_cast<double>(i - low);
-  };
-  if (size == first_) {
-    // A smaller batch takes no longer; how much less is not known.
-    std::fill(mean_.begin() + 1, mean_.begin() + size, mean_[size]);
+  if (first_ != 0 && size >= first_ && size <= last_) {
+    Draw(size, std::min(took, kMostSlowdown * mean_[size]));
   } else {
-    int64_t low = size - 1;
-    while (seen_[low] == 0) --low;
-    between(low, size);
+    Extend(size, took);
   }
-  if (size != last_) {
-    int64_t high = size + 1;
-    while (seen_[high] == 0) ++high;
-    between(size, high);
-  }
-  // Beyond the largest: as far as is known, company costs what it costs alone.
-  const double step = first_ == last_
-                          ? mean_[last_] / static_cast<double>(last_)
-                          : std::max(0.0, mean_[last_] - mean_[first_]) / static_cast<double>(last_ - first_);
-  const auto sizes = static_cast<int64_t>(mean_.size());
-  for (int64_t i = last_ + 1; i < sizes; ++i) mean_[i] = mean_[last_] + step * static_cast<double>(i - last_);
+  Fill();
 }
 
-void LatencyModel::FitLine() {
+// The knots on both sides of `size`, by how near they are.
+void LatencyModel::Draw(int64_t size, double took) {
+  const double off = took / mean_[size] - 1;
+  const double bounded = std::clamp(off, -1.0, 1.0);
+  const double variance_weight = std::max(kVarianceWeight, 1 / (kGuessedPasses + ++passes_));
+  relative_variance_ += variance_weight * (bounded * bounded - relative_variance_);
+  margin_ = 1 + 3 * std::sqrt(relative_variance_);
+  const auto above = std::lower_bound(knots_.begin(), knots_.end(), size,
+                                      [](const Knot& knot, int64_t wanted) { return knot.size < wanted; });
+  const auto draw = [&](Knot& knot, double nearness) {
+    knot.passes += nearness;
+    knot.mean *= 1 + nearness * std::max(kMeanWeight, 1 / (kLinePasses + knot.passes)) * off;
+  };
+  if (above->size == size) return draw(*above, 1);
+  const auto below = above - 1;
+  const double nearness =
+      static_cast<double>(size - below->size) / static_cast<double>(above->size - below->size);
+  draw(*below, 1 - nearness);
+  draw(*above, nearness);
+}
+
+// The first pass outside of what was seen.
+void LatencyModel::Extend(int64_t size, double took) {
+  const auto set = [this](int64_t from, int64_t to, double at_from, double slope) {
+    for (Knot& knot : knots_) {
+      if (knot.size >= from && knot.size <= to)
+        knot.mean = at_from + slope * static_cast<double>(knot.size - from);
+    }
+  };
+  const auto most = static_cast<int64_t>(mean_.size()) - 1;
+  if (first_ == 0) {
+    // As far as is known company costs what it costs alone, and fewer take as long.
+    set(1, size, took, 0);
+    set(size, most, took, took / static_cast<double>(size));
+    first_ = last_ = size;
+  } else if (size > last_) {
+    set(last_, most, mean_[last_], std::max(0.0, took - mean_[last_]) / static_cast<double>(size - last_));
+    last_ = size;
+  } else {
+    const double slope = std::max(0.0, mean_[first_] - took) / static_cast<double>(first_ - size);
+    if (first_ == last_) set(last_, most, mean_[last_], slope);
+    set(1, size, took, 0);
+    set(size, first_ - 1, took, slope);
+    first_ = size;
+  }
+}
+
+void LatencyModel::Fill() {
+  for (size_t i = 0; i + 1 < knots_.size(); ++i) {
+    const Knot& low = knots_[i];
+    const Knot& high = knots_[i + 1];
+    const double step = (high.mean - low.mean) / static_cast<double>(high.size - low.size);
+    for (int64_t size = low.size; size < high.size; ++size)
+      mean_[size] = low.mean + step * static_cast<double>(size - low.size);
+  }
+  mean_[knots_.back().size] = knots_.back().mean;
   const auto most = static_cast<int64_t>(mean_.size()) - 1;
   each_ = most == 1 ? mean_[1] : std::max(0.0, mean_[most] - mean_[1]) / static_cast<double>(most - 1);
   fixed_ = std::max(0.0, mean_[1] - each_);

@@ -1,12 +1,15 @@
 // How long a forward pass takes by its batch size: a running estimate for one bucket.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
 namespace saccade::server {
 
-// Times are in nanoseconds. Not thread-safe.
+// A line through a few sizes, the knots, each pass drawing those beside it towards itself: a pass of its own
+// size tells of its neighbours too, and one that was quick by chance does not make its size look cheap. Times
+// are in nanoseconds. Not thread-safe.
 class LatencyModel {
  public:
   explicit LatencyModel(int64_t max_size);
@@ -16,7 +19,7 @@ class LatencyModel {
 
   bool known() const { return first_ > 0; }
 
-  // Sizes that were never seen lie on the line between those that were. 0 while nothing is known.
+  // 0 while nothing is known.
   double Mean(int64_t size) const { return mean_[size]; }
   // What few passes exceed: the mean and three standard deviations.
   double Upper(int64_t size) const { return mean_[size] * margin_; }
@@ -29,17 +32,27 @@ class LatencyModel {
   double each() const { return each_; }
 
  private:
-  void Interpolate(int64_t size);
-  void FitLine();
+  struct Knot {
+    int64_t size = 0;
+    double mean = 0;
+    double passes = 0;
+  };
 
-  // By size, from 1. Of sizes not seen, `seen_` is 0 and the mean is interpolated.
+  void Draw(int64_t size, double took);
+  void Extend(int64_t size, double took);
+  void Fill();
+
+  // Ascending, from 1 to the largest size.
+  std::vector<Knot> knots_;
+  // By size.
   std::vector<double> mean_;
-  std::vector<int> seen_;
+  // The sizes between which passes were seen.
   int64_t first_ = 0;
   int64_t last_ = 0;
   // Of a pass's time to its size's mean, over all sizes.
-  double relative_variance_ = 0;
-  double margin_ = 1;
+  double relative_variance_;
+  double passes_ = 0;
+  double margin_;
   double fixed_ = 0;
   double each_ = 0;
 };

@@ -15,15 +15,35 @@ TEST(LatencyModelTest, KnowsNothingAtFirst) {
 TEST(LatencyModelTest, LiesOnTheLineBetweenWhatWasSeen) {
   LatencyModel model(8);
   model.Learn(1, 10);
-  EXPECT_EQ(model.Mean(8), 80) << "company is not known to be cheaper";
-  EXPECT_EQ(model.fixed(), 0);
+  EXPECT_DOUBLE_EQ(model.Mean(8), 80) << "company is not known to be cheaper";
+  EXPECT_DOUBLE_EQ(model.fixed(), 0);
   model.Learn(8, 24);
   EXPECT_DOUBLE_EQ(model.Mean(4), 16);
+  EXPECT_DOUBLE_EQ(model.Mean(5), 18);
   EXPECT_DOUBLE_EQ(model.each(), 2);
   EXPECT_DOUBLE_EQ(model.fixed(), 8);
-  model.Learn(4, 20);
-  EXPECT_DOUBLE_EQ(model.Mean(6), 22);
-  EXPECT_EQ(model.LargestWithin(21, 8), 5);
+}
+
+TEST(LatencyModelTest, LearnsACurve) {
+  LatencyModel model(8);
+  model.Learn(8, 24);
+  model.Learn(1, 10);
+  EXPECT_DOUBLE_EQ(model.Mean(4), 16);
+  for (int i = 0; i < 100; ++i) model.Learn(4, 20);
+  EXPECT_NEAR(model.Mean(4), 20, 0.1);
+  EXPECT_NEAR(model.Mean(8), 24, 0.1);
+  for (int i = 0; i < 100; ++i) model.Learn(5, 22);
+  EXPECT_NEAR(model.Mean(5), 22, 0.1) << "between two knots, which it draws to itself";
+}
+
+// A third of the deviation guessed at first is left after some hundred passes.
+TEST(LatencyModelTest, TheUpperBoundKnowsWhatItKeepsWithin) {
+  LatencyModel model(8);
+  model.Learn(1, 10);
+  model.Learn(8, 24);
+  EXPECT_EQ(model.LargestWithin(24, 8), 7) << "24 is the mean for 8, and not its upper bound";
+  for (int i = 0; i < 500; ++i) model.Learn(8, 24);
+  EXPECT_EQ(model.LargestWithin(24.1, 8), 8);
   EXPECT_EQ(model.LargestWithin(9, 8), 0);
   EXPECT_EQ(model.LargestWithin(1000, 6), 6);
 }

@@ -20,7 +20,7 @@ constexpr int64_t kUsualPatience = 30'000 * kMillisecond;
 // shed or cancelled, and batches grow under load.
 constexpr double kHope = 1.3;
 // A bucket waits for company at most so many times as long as the pass takes that it waits for.
-constexpr double kLongestWait = 2;
+constexpr double kLongestWait = 1;
 // How often a queue is looked through for what was cancelled. Between, only its head is.
 constexpr int64_t kSweepEvery = 5 * kMillisecond;
 // How often targets are found anew.
@@ -193,13 +193,17 @@ absl::Status ModelQueue::CheckInTime(const BatchTask& task, const Bucket& bucket
   const double alone = bucket.latency.Upper(task.size());
   if (alone > left) return TooLate(alone, place.deadline - now);
   const BatchTarget& target = TargetOf(bucket, place.priority_class);
-  // Under overload only what the next batch can take has a chance, and others may come in time for it.
-  const double next =
-      target.overloaded ? ahead + bucket.latency.Upper(std::max(task.size(), target.size)) : 0;
-  if (next <= left && ahead + backlog_ / instances + alone <= kHope * left) return absl::OkStatus();
-  const double expected = ahead + WorkAhead(place) / instances + alone;
-  if (next <= left && expected <= kHope * left) return absl::OkStatus();
-  const double ends = std::max(next, expected);
+  double ends = 0;
+  double bearable = left;
+  if (target.overloaded) {
+    // Only what the next batch can take has a chance, and others may come in time for it.
+    ends = ahead + bucket.latency.Upper(std::max(task.size(), target.size));
+  } else {
+    bearable = kHope * left;
+    ends = ahead + backlog_ / instances + alone;
+    if (ends > bearable) ends = ahead + WorkAhead(place) / instances + alone;
+  }
+  if (ends <= bearable) return absl::OkStatus();
   absl::Status why = absl::ResourceExhaustedError(
       absl::StrCat("the model is overloaded: with what waits this request would end about ",
                    absl::FormatDuration(Nanos(ends)), " from now, and ", absl::FormatDuration(Nanos(left)),

@@ -21,10 +21,10 @@ class SchedulerTest : public ::testing::Test {
     model_ = scheduler_.AddModel(options, instances);
   }
 
-  // A pass takes `fixed` and `each` for every picture of it.
+  // A pass takes `fixed` and `each` for every picture of it, so often that no doubt is left.
   void Teach(int64_t bucket, absl::Duration fixed, absl::Duration each, int64_t most) {
     for (const int64_t size : {int64_t{1}, most})
-      for (int i = 0; i < 20; ++i) scheduler_.Learn(model_, bucket, size, fixed + size * each);
+      for (int i = 0; i < 1000; ++i) scheduler_.Learn(model_, bucket, size, fixed + size * each);
   }
 
   absl::Status Push(BatchTask::Traits traits, std::shared_ptr<Fate>* fate = nullptr) {
