@@ -150,7 +150,8 @@ TEST_F(SchedulerTest, TheBatchIsAsLargeAsItsFirstDeadlineAllows) {
   Make({.max_batch_size = 8});
   Occupy();
   Teach(0, Milliseconds(9), Milliseconds(1), 8);
-  for (int i = 0; i < 8; ++i) ASSERT_TRUE(Push({.deadline = now_ + Milliseconds(i == 0 ? 14 : 100)}).ok());
+  for (int i = 0; i < 8; ++i)
+    ASSERT_TRUE(Push({.deadline = now_ + absl::Microseconds(i == 0 ? 14'900 : 100'000)}).ok());
   EXPECT_EQ(NextPriorities().size(), 5u);
   EXPECT_EQ(NextPriorities().size(), 3u);
 }

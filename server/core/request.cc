@@ -9,8 +9,7 @@ int64_t Request::size() const {
 }
 
 int64_t Request::bytes() const {
-  if (const auto* tensor = std::get_if<TensorInput>(&input))
-    return static_cast<int64_t>(tensor->data.bytes.size());
+  if (const auto* tensor = std::get_if<TensorInput>(&input)) return static_cast<int64_t>(tensor->data.size());
   int64_t bytes = 0;
   for (const Picture& picture : std::get<std::vector<Picture>>(input)) {
     bytes +=

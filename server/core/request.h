@@ -16,6 +16,7 @@
 #include "absl/time/time.h"
 #include "models/description.h"
 #include "models/tasks/result.h"
+#include "server/core/byte_pieces.h"
 #include "server/core/cancellation.h"
 
 namespace saccade::server {
@@ -54,10 +55,10 @@ struct RawVolume {
 
 // Normalised fp32 pictures [count, 3 * views, height, width], clips [count, frames, 3, height, width],
 // ready for the network, or volumes [count, 1, depth, height, width] as they are; `data` holds exactly the
-// shape's bytes. Results are in the tensor's own coordinates.
+// shape's bytes, little-endian. Results are in the tensor's own coordinates.
 struct TensorInput {
   std::vector<int64_t> shape;
-  SharedBytes data;
+  BytePieces data;
 };
 
 using Picture = std::variant<EncodedPicture, RawPicture, RawVolume>;

@@ -7,10 +7,11 @@
 #include <c10/util/Exception.h>
 
 #include <cstdint>
-#include <cstring>
 #include <exception>
+#include <functional>
 #include <iterator>
 #include <new>
+#include <numeric>
 #include <utility>
 
 #include "server/pipeline/call_share.h"
@@ -19,27 +20,33 @@ namespace saccade::server {
 namespace {
 
 using Shares = std::vector<std::unique_ptr<CallShare>>;
-using Items = std::vector<absl::Span<const float>>;
+using Items = std::vector<BytePieces>;
 
-bool IsAligned(const float* data) { return reinterpret_cast<uintptr_t>(data) % alignof(float) == 0; }
+bool IsAligned(const char* data) { return reinterpret_cast<uintptr_t>(data) % alignof(float) == 0; }
 
-bool LieOneAfterTheOther(const Items& items) {
-  for (size_t i = 1; i < items.size(); ++i) {
-    if (items[i].data() != items[i - 1].data() + items[i - 1].size()) return false;
+// Where all items lie one after the other, each of so many bytes; null if they do not.
+const char* WholeBatch(const Items& items, size_t item_bytes) {
+  const char* begin = nullptr;
+  for (size_t i = 0; i < items.size(); ++i) {
+    if (items[i].size() != item_bytes || items[i].pieces().size() != 1) return nullptr;
+    const char* const at = items[i].pieces()[0].data();
+    if (i == 0) begin = at;
+    if (at != begin + i * item_bytes) return nullptr;
   }
-  return true;
+  return IsAligned(begin) ? begin : nullptr;
 }
 
-at::Tensor Gather(const Items& items, const std::vector<int64_t>& shape) {
-  if (IsAligned(items[0].data()) && LieOneAfterTheOther(items)) {
+at::Tensor Gather(const Items& items, const std::vector<models::Placement>& placements,
+                  const std::vector<int64_t>& shape) {
+  const size_t floats = std::accumulate(shape.begin() + 1, shape.end(), size_t{1}, std::multiplies<size_t>());
+  if (const char* whole = WholeBatch(items, floats * sizeof(float))) {
     // The network reads its input only; from_blob has no const form.
-    return at::from_blob(const_cast<float*>(items[0].data()), shape, at::kFloat);
+    return at::from_blob(const_cast<char*>(whole), shape, at::kFloat);
   }
   at::Tensor batch = at::empty(shape, at::kFloat);
-  auto* to = reinterpret_cast<char*>(batch.mutable_data_ptr<float>());
-  for (const absl::Span<const float> item : items) {
-    std::memcpy(to, item.data(), item.size() * sizeof(float));
-    to += item.size() * sizeof(float);
+  auto* to = batch.mutable_data_ptr<float>();
+  for (size_t i = 0; i < items.size(); ++i) {
+    WritePixels(items[i], placements[i], {to + i * floats, floats});
   }
   return batch;
 }
@@ -122,12 +129,12 @@ bool Compute(const models::Model& model, Shares shares, Clock* clock, ModelMetri
 void UseThreads(int threads) { at::set_num_threads(threads); }
 
 absl::StatusOr<std::vector<models::TaskResult>> Forward(
-    const models::Model& model, const std::vector<absl::Span<const float>>& items,
+    const models::Model& model, const std::vector<BytePieces>& items,
     std::vector<models::Placement> placements, std::function<bool(size_t item, double done)> progress) {
   const size_t count = items.size();
   const models::ImageInput& input = model.description().input;
   try {
-    at::Tensor pixels = Gather(items, ShapeOf(input, placements[0], count));
+    at::Tensor pixels = Gather(items, placements, ShapeOf(input, placements[0], count));
     if (input.medium == models::Medium::kClip) pixels = pixels.transpose(1, 2);
     auto results = model.Run(
         {.pixels = std::move(pixels), .placements = std::move(placements), .progress = std::move(progress)});

@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "absl/types/span.h"
 #include "models/model.h"
 #include "server/batching/batch_task.h"
+#include "server/core/byte_pieces.h"
 #include "server/core/clock.h"
 #include "server/metrics/metrics.h"
 
@@ -17,12 +17,12 @@ namespace saccade::server {
 // Cores that forward passes of the calling thread may use.
 void UseThreads(int threads);
 
-// Runs `model` over normalised items of one bucket, each with its placement. Items that lie one after the
-// other are not copied. Throws nothing: what the model throws is INTERNAL, or RESOURCE_EXHAUSTED for memory.
-// REQUIRES: at least one.
+// Runs `model` over normalised items of one bucket, each with its placement (server/pipeline/item.h). Items
+// that lie in memory as the network takes them, one after the other, are not copied, others once. Throws
+// nothing: what the model throws is INTERNAL, or RESOURCE_EXHAUSTED for memory. REQUIRES: at least one.
 // `progress` as models::Batch has it.
 absl::StatusOr<std::vector<models::TaskResult>> Forward(
-    const models::Model& model, const std::vector<absl::Span<const float>>& items,
+    const models::Model& model, const std::vector<BytePieces>& items,
     std::vector<models::Placement> placements,
     std::function<bool(size_t item, double done)> progress = nullptr);
 

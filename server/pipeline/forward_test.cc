@@ -76,7 +76,7 @@ class ForwardTest : public testing::Test {
     const std::string_view bytes(reinterpret_cast<const char*>(pixels->data()),
                                  pixels->size() * sizeof(float));
     request.input = TensorInput{.shape = {static_cast<int64_t>(values.size()), 3, 1, 2},
-                                .data = {.owner = pixels, .bytes = bytes}};
+                                .data = BytePieces(bytes, pixels)};
     auto call = std::make_shared<PredictCall>(
         std::move(request), [outcome](absl::StatusOr<Response> answer) { *outcome = std::move(answer); },
         PredictCall::Server{.version = 1,
@@ -147,7 +147,7 @@ TEST_F(ForwardTest, LoneRequestIsNotCopied) {
   std::optional<absl::StatusOr<Response>> outcome;
   std::vector<std::unique_ptr<BatchTask>> batch;
   batch.push_back(Share({5, 6}, &outcome));
-  const float* const pixels = static_cast<CallShare*>(batch[0].get())->item(0).pixels.data();
+  const void* const pixels = static_cast<CallShare*>(batch[0].get())->item(0).pixels.pieces()[0].data();
   Compute(std::move(batch));
   EXPECT_EQ(model_.last_data, pixels);
   EXPECT_EQ(Logit(outcome, 1), 6);

@@ -72,10 +72,7 @@ absl::Status CheckInput(const Request& request, const std::string& model, const 
       absl::StrCat(std::string(request.input_name), ": model '", model, "' ", Wanted(input)));
 }
 
-bool IsReady(const Request& request, const models::ImageInput& input) {
-  const auto* tensor = std::get_if<TensorInput>(&request.input);
-  return tensor != nullptr && IsReady(*tensor, input);
-}
+bool IsReady(const Request& request) { return std::holds_alternative<TensorInput>(request.input); }
 
 absl::Status MakeItems(PredictCall& call, const models::ImageInput& input, const DecodeLimits& limits,
                        Clock* clock) {

@@ -16,8 +16,8 @@ namespace saccade::server {
 // or volumes are wanted and the other way round, and for tensors as CheckTensor says.
 absl::Status CheckInput(const Request& request, const std::string& model, const models::ImageInput& input);
 
-// Whether the client's bytes are the network's input as they are. REQUIRES: CheckInput was OK.
-bool IsReady(const Request& request, const models::ImageInput& input);
+// Whether the client's bytes are the network's input as they are, but for padding.
+bool IsReady(const Request& request);
 
 // Gives the call its items, and charges its ticket for them. Takes its time unless IsReady: call it on the
 // decode pool then. REQUIRES: CheckInput was OK. Errors of reading and decoding begin with the input's name;

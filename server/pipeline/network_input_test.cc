@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "server/core/fake_clock.h"
@@ -56,7 +57,16 @@ TensorInput Tensor(const std::vector<int64_t>& shape) {
   for (int64_t i = 0; i < count; ++i) values[i] = static_cast<float>(i);
   std::string bytes(count * sizeof(float), '\0');
   if (count > 0) std::memcpy(bytes.data(), values.data(), bytes.size());
-  return {.shape = shape, .data = Shared(std::move(bytes))};
+  SharedBytes shared = Shared(std::move(bytes));
+  return {.shape = shape, .data = BytePieces(shared.bytes, shared.owner)};
+}
+
+// As the network sees the item.
+std::vector<float> PixelsOf(const Item& item, const models::ImageInput& input) {
+  const auto& [sent, scaled, bucket, sent_depth, depth] = item.placement;
+  std::vector<float> pixels(depth * input.channels() * bucket.height * bucket.width, -1.0F);
+  WritePixels(item.pixels, item.placement, absl::MakeSpan(pixels));
+  return pixels;
 }
 
 class NetworkInputTest : public ::testing::Test {
@@ -102,16 +112,16 @@ class NetworkInputTest : public ::testing::Test {
 TEST_F(NetworkInputTest, EachPictureGoesToItsOwnBucket) {
   const auto call = Call(std::vector<Picture>{Flat(5, 3, 1), Flat(4, 8, 2), Flat(6, 4, 3)});
   ASSERT_TRUE(CheckInput(call->request(), "x", KeepRatio()).ok());
-  EXPECT_FALSE(IsReady(call->request(), KeepRatio()));
+  EXPECT_FALSE(IsReady(call->request()));
   ASSERT_TRUE(Make(*call, KeepRatio()).ok());
   const auto& items = call->items();
   ASSERT_EQ(items.size(), 3u);
   EXPECT_EQ(items[0].placement, (models::Placement{{3, 5}, {3, 5}, {4, 8}}));
   EXPECT_EQ(items[1].placement, (models::Placement{{8, 4}, {8, 4}, {8, 4}}));
   EXPECT_EQ(items[2].placement.bucket, items[0].placement.bucket);
-  ASSERT_EQ(items[0].pixels.size(), 3u * 4 * 8);
-  EXPECT_FLOAT_EQ(items[0].pixels[4], 1);
-  EXPECT_EQ(items[0].pixels[5], 0) << "padding";
+  const std::vector<float> pixels = PixelsOf(items[0], KeepRatio());
+  EXPECT_FLOAT_EQ(pixels[4], 1);
+  EXPECT_EQ(pixels[5], 0) << "padding";
 }
 
 TEST_F(NetworkInputTest, PixelsAndTheNetworksInputAreCharged) {
@@ -130,11 +140,11 @@ TEST_F(NetworkInputTest, LeftAndRightFollowEachOther) {
   ASSERT_TRUE(CheckInput(call->request(), "x", KeepRatio(2)).ok());
   ASSERT_TRUE(Make(*call, KeepRatio(2)).ok());
   ASSERT_EQ(call->items().size(), 2u);
-  const auto& pixels = call->items()[0].pixels;
-  ASSERT_EQ(pixels.size(), 6u * 16);
+  const std::vector<float> pixels = PixelsOf(call->items()[0], KeepRatio(2));
+  const std::vector<float> second = PixelsOf(call->items()[1], KeepRatio(2));
   for (size_t i = 0; i < pixels.size(); ++i) EXPECT_FLOAT_EQ(pixels[i], i < 48 ? 1 : 2);
-  EXPECT_FLOAT_EQ(call->items()[1].pixels[0], 3);
-  EXPECT_FLOAT_EQ(call->items()[1].pixels[48], 4);
+  EXPECT_FLOAT_EQ(second[0], 3);
+  EXPECT_FLOAT_EQ(second[48], 4);
 }
 
 TEST_F(NetworkInputTest, SaysHowManyPicturesAreWanted) {
@@ -162,30 +172,50 @@ TEST_F(NetworkInputTest, ErrorsNameThePicture) {
 TEST_F(NetworkInputTest, TensorOfItsBucketsSizeIsNotCopied) {
   const auto call = Call(Tensor({2, 3, 4, 8}));
   ASSERT_TRUE(CheckInput(call->request(), "x", KeepRatio()).ok());
-  EXPECT_TRUE(IsReady(call->request(), KeepRatio()));
+  EXPECT_TRUE(IsReady(call->request()));
   ASSERT_TRUE(Make(*call, KeepRatio()).ok());
   ASSERT_EQ(call->items().size(), 2u);
-  const char* const bytes = std::get<TensorInput>(call->request().input).data.bytes.data();
-  EXPECT_EQ(static_cast<const void*>(call->items()[1].pixels.data()), bytes + 96 * sizeof(float));
+  const char* const bytes = std::get<TensorInput>(call->request().input).data.pieces()[0].data();
+  EXPECT_EQ(call->items()[1].pixels.pieces()[0].data(), bytes + 96 * sizeof(float));
   EXPECT_EQ(admission_->inflight().pixels, 0);
 }
 
 TEST_F(NetworkInputTest, OtherTensorsArePadded) {
   const auto call = Call(Tensor({2, 3, 2, 3}));
   ASSERT_TRUE(CheckInput(call->request(), "x", KeepRatio()).ok());
-  EXPECT_FALSE(IsReady(call->request(), KeepRatio()));
+  EXPECT_TRUE(IsReady(call->request()));
   ASSERT_TRUE(Make(*call, KeepRatio()).ok());
+  // 2 of them, each 4 x 4.
+  EXPECT_EQ(admission_->inflight().pixels, 2 * 4 * 16);
   ASSERT_EQ(call->items().size(), 2u);
   for (int64_t n = 0; n < 2; ++n) {
     const Item& item = call->items()[n];
     EXPECT_EQ(item.placement, (models::Placement{{2, 3}, {2, 3}, {4, 4}}));
-    ASSERT_EQ(item.pixels.size(), 3u * 4 * 4);
+    const std::vector<float> pixels = PixelsOf(item, KeepRatio());
     for (int64_t i = 0; i < 48; ++i) {
       const int64_t c = i / 16;
       const int64_t y = i / 4 % 4;
       const int64_t x = i % 4;
       const int64_t expected = y < 2 && x < 3 ? ((n * 3 + c) * 2 + y) * 3 + x : 0;
-      EXPECT_EQ(item.pixels[i], static_cast<float>(expected));
+      EXPECT_EQ(pixels[i], static_cast<float>(expected));
+    }
+  }
+}
+
+TEST_F(NetworkInputTest, PiecesOfATensorArePutTogetherWhereverTheyAreCut) {
+  const TensorInput whole = Tensor({2, 3, 2, 3});
+  const std::string_view bytes = whole.data.pieces()[0];
+  for (size_t cut = 1; cut < bytes.size(); ++cut) {
+    // Elsewhere in memory, so that they do not become one piece again; and not aligned.
+    const std::string front = absl::StrCat("x", std::string(bytes.substr(0, cut)));
+    TensorInput cut_in_two = {.shape = whole.shape, .data = BytePieces(std::string_view(front).substr(1))};
+    cut_in_two.data.Add(bytes.substr(cut));
+    const auto expected = Call(whole);
+    const auto call = Call(cut_in_two);
+    for (const auto& made : {expected.get(), call.get()}) ASSERT_TRUE(Make(*made, KeepRatio()).ok());
+    for (const size_t item : {0, 1}) {
+      EXPECT_EQ(PixelsOf(call->items()[item], KeepRatio()), PixelsOf(expected->items()[item], KeepRatio()))
+          << cut;
     }
   }
 }
@@ -216,7 +246,6 @@ TEST_F(NetworkInputTest, TensorsThatDoNotFitAreRefused) {
 TEST_F(NetworkInputTest, CroppingModelsTakeTheirOwnSizeAlone) {
   const auto call = Call(Tensor({1, 3, 4, 4}));
   ASSERT_TRUE(CheckInput(call->request(), "x", Crop(4)).ok());
-  EXPECT_TRUE(IsReady(call->request(), Crop(4)));
   ASSERT_TRUE(Make(*call, Crop(4)).ok());
   EXPECT_EQ(call->items()[0].placement, (models::Placement{{4, 4}, {4, 4}, {4, 4}}));
 }
@@ -239,10 +268,10 @@ TEST_F(NetworkInputTest, FramesFollowEachOtherAndAreFilledUp) {
   ASSERT_EQ(call->items().size(), 1u);
   const Item& item = call->items()[0];
   EXPECT_EQ(item.placement, (models::Placement{{2, 2}, {2, 2}, {2, 2}, 3, 4}));
-  ASSERT_EQ(item.pixels.size(), 4u * 12);
-  for (size_t i = 0; i < item.pixels.size(); ++i) {
+  const std::vector<float> pixels = PixelsOf(item, Clips(2));
+  for (size_t i = 0; i < pixels.size(); ++i) {
     const size_t frame = i / 12;
-    EXPECT_FLOAT_EQ(item.pixels[i], frame < 3 ? static_cast<float>(frame + 1) : 0.0F);
+    EXPECT_FLOAT_EQ(pixels[i], frame < 3 ? static_cast<float>(frame + 1) : 0.0F);
   }
   // The room for four frames of 2 x 2, and one that is decoded.
   EXPECT_EQ(admission_->inflight().pixels, 4 * 4 * 4 + 4);
@@ -266,16 +295,13 @@ TEST_F(NetworkInputTest, AFrameLargerThanTheFirstIsChargedBeforeItIsDecoded) {
 TEST_F(NetworkInputTest, TensorsOfClipsAreFilledUp) {
   const auto call = Call(Tensor({1, 3, 3, 2, 2}));
   ASSERT_TRUE(CheckInput(call->request(), "x", Clips(2)).ok());
-  EXPECT_FALSE(IsReady(call->request(), Clips(2)));
   ASSERT_TRUE(Make(*call, Clips(2)).ok());
   const Item& item = call->items()[0];
   EXPECT_EQ(item.placement.sent_depth, 3);
   EXPECT_EQ(item.placement.depth, 4);
-  ASSERT_EQ(item.pixels.size(), 48u);
-  EXPECT_EQ(item.pixels[35], 35);
-  EXPECT_EQ(item.pixels[36], 0);
+  const std::vector<float> pixels = PixelsOf(item, Clips(2));
+  for (size_t i = 0; i < 48; ++i) EXPECT_EQ(pixels[i], i < 36 ? static_cast<float>(i) : 0.0F) << i;
   EXPECT_THAT(Refusal(Tensor({1, 7, 3, 2, 2}), Clips(2)), HasSubstr("expected [n,frames,3,2,2] with 1 to 6"));
-  EXPECT_TRUE(IsReady(Call(Tensor({2, 4, 3, 2, 2}))->request(), Clips(2)));
 }
 
 models::ImageInput Volumes() {
@@ -304,8 +330,8 @@ TEST_F(NetworkInputTest, VoxelsBecomeFloats) {
   ASSERT_TRUE(made.ok()) << made;
   const Item& item = call->items()[0];
   EXPECT_EQ(item.placement, models::PlaceVolume({3, 4}, 2));
-  ASSERT_EQ(item.pixels.size(), 24u);
-  for (size_t i = 0; i < 24; ++i) EXPECT_EQ(item.pixels[i], static_cast<float>(i));
+  const std::vector<float> pixels = PixelsOf(item, Volumes());
+  for (size_t i = 0; i < 24; ++i) EXPECT_EQ(pixels[i], static_cast<float>(i));
   EXPECT_EQ(admission_->inflight().pixels, 64) << "four bytes each for input and answer, in threes";
 }
 
@@ -316,7 +342,7 @@ TEST_F(NetworkInputTest, VolumesAreBounded) {
   EXPECT_THAT(Refusal(std::vector<Picture>{Voxels(1, 1, 1)}, KeepRatio()), HasSubstr("takes one picture"));
   EXPECT_THAT(Refusal(Tensor({1, 1, 5, 3, 4}), Volumes()), HasSubstr("at most 24"));
   EXPECT_THAT(Refusal(Tensor({1, 2, 3, 4}), Volumes()), HasSubstr("expected [n,1,d,h,w]"));
-  EXPECT_TRUE(IsReady(Call(Tensor({1, 1, 2, 3, 4}))->request(), Volumes()));
+  EXPECT_TRUE(CheckInput(Call(Tensor({1, 1, 2, 3, 4}))->request(), "x", Volumes()).ok());
 }
 
 TEST_F(NetworkInputTest, CancelledCallIsNotDecoded) {

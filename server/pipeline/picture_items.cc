@@ -66,7 +66,7 @@ absl::Status MakePictureItem(PredictCall& call, const models::ImageInput& input,
         WriteInput((*views)[view], input, placement, pixels.subspan(view * floats, floats));
     if (!written.ok()) return AtPicture(written, call.request(), item, view);
   }
-  call.AddItem({placement, pixels, *std::move(room)});
+  call.AddItem({placement, absl::Span<const float>(pixels), *std::move(room)});
   call.AddSent({.width = static_cast<int>(sent.width), .height = static_cast<int>(sent.height)});
   return absl::OkStatus();
 }

@@ -84,7 +84,7 @@ void Pipeline::Predict(Request request, PredictDone done, std::shared_ptr<Admiss
   }
   call->UseTicket(std::move(ticket));
   if (AnswerOrder* order = model->answer_order(); order != nullptr) call->KeepOrder(order->Enter());
-  if (IsReady(call->request(), model->description().input)) {
+  if (IsReady(call->request())) {
     Prepare(*model, std::move(call));
     return;
   }

@@ -1,7 +1,5 @@
 #include "server/pipeline/tensor_items.h"
 
-#include <algorithm>
-#include <cstring>
 #include <string>
 #include <utility>
 #include <vector>
@@ -72,21 +70,6 @@ absl::Status CheckVolumes(const TensorInput& tensor, const models::ImageInput& i
   return absl::Status(fits.code(), absl::StrCat("input 'image': ", fits.message()));
 }
 
-// So many planes, each into the top left of the bucket.
-void Pad(const char* from, int64_t planes, const models::Placement& placement, float* to) {
-  const models::Size size = placement.scaled;
-  const models::Size bucket = placement.bucket;
-  const size_t row = size.width * sizeof(float);
-  for (int64_t c = 0; c < planes; ++c) {
-    for (int64_t y = 0; y < bucket.height; ++y, to += bucket.width) {
-      const int64_t filled = y < size.height ? size.width : 0;
-      if (filled > 0) std::memcpy(to, from, row);
-      if (filled > 0) from += row;
-      std::fill(to + filled, to + bucket.width, 0.0F);
-    }
-  }
-}
-
 }  // namespace
 
 absl::Status CheckTensor(const TensorInput& tensor, const models::ImageInput& input) {
@@ -101,33 +84,18 @@ absl::Status CheckTensor(const TensorInput& tensor, const models::ImageInput& in
   return absl::InternalError("a model's input is of no known kind");
 }
 
-bool IsReady(const TensorInput& tensor, const models::ImageInput& input) {
-  const models::Placement placement = PlaceTensor(input, tensor.shape);
-  return placement.bucket == placement.scaled && placement.depth == placement.sent_depth;
-}
-
 absl::Status MakeTensorItems(PredictCall& call, const TensorInput& tensor, const models::ImageInput& input) {
   const models::Placement placement = PlaceTensor(input, tensor.shape);
-  const int64_t plane = input.channels() * Area(placement.scaled);
-  const int64_t floats = placement.sent_depth * plane;
+  const int64_t floats = placement.sent_depth * input.channels() * Area(placement.scaled);
   const int64_t padded = placement.depth * input.channels() * Area(placement.bucket);
+  PieceReader reader(tensor.data);
   for (int64_t i = 0; i < tensor.shape[0]; ++i) {
-    const char* const bytes = tensor.data.bytes.data() + i * floats * sizeof(float);
-    if (input.medium == models::Medium::kVolume) {
-      if (absl::Status taken = call.ticket().AddPixels(PixelsOf(floats)); !taken.ok()) return taken;
+    if (padded != floats || input.medium == models::Medium::kVolume) {
+      if (absl::Status taken = call.ticket().AddPixels(PixelsOf(padded)); !taken.ok()) return taken;
     }
-    if (padded == floats) {
-      call.AddItem({placement, {reinterpret_cast<const float*>(bytes), static_cast<size_t>(floats)}});
-      continue;
-    }
-    if (absl::Status taken = call.ticket().AddPixels(PixelsOf(padded)); !taken.ok()) return taken;
-    auto room = Allocate(padded);
-    if (!room.ok()) return room.status();
-    const int64_t planes = placement.sent_depth * input.channels();
-    Pad(bytes, planes, placement, room->get());
-    std::fill(room->get() + planes * Area(placement.bucket), room->get() + padded, 0.0F);
-    const absl::Span<const float> pixels(room->get(), padded);
-    call.AddItem({placement, pixels, *std::move(room)});
+    Item item{.placement = placement, .pixels = {}};
+    reader.Take(floats * sizeof(float), item.pixels);
+    call.AddItem(std::move(item));
   }
   return absl::OkStatus();
 }

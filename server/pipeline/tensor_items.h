@@ -1,4 +1,4 @@
-// Tensors of a request: checked, and padded where they are not yet what the network takes.
+// Tensors of a request: checked, and charged for what they take.
 #pragma once
 
 #include "absl/status/status.h"
@@ -12,11 +12,9 @@ namespace saccade::server {
 // taken by models that keep the ratio: they are padded, never scaled.
 absl::Status CheckTensor(const TensorInput& tensor, const models::ImageInput& input);
 
-// Whether the client's bytes are the network's input as they are. REQUIRES: CheckTensor was OK.
-bool IsReady(const TensorInput& tensor, const models::ImageInput& input);
-
-// Adds all of the tensor's items. Charges what it has to make room for, and for answers as large as their
-// volumes. REQUIRES: CheckTensor was OK.
+// Adds all of the tensor's items, which are the client's own bytes: they are padded where they are copied
+// into the batch. Charges for what padding makes of them, and for answers as large as their volumes.
+// REQUIRES: CheckTensor was OK.
 absl::Status MakeTensorItems(PredictCall& call, const TensorInput& tensor, const models::ImageInput& input);
 
 }  // namespace saccade::server

@@ -22,7 +22,7 @@ absl::Status MakeVolumeItem(PredictCall& call, const models::ImageInput& input, 
   if (absl::Status written = WriteVolume(volume, *header, values); !written.ok())
     return AtItem(written, request, "volume", item);
   const models::Placement placement = models::PlaceVolume({header->height, header->width}, header->depth);
-  call.AddItem({placement, values, *std::move(room)});
+  call.AddItem({placement, absl::Span<const float>(values), *std::move(room)});
   call.AddSent({.width = static_cast<int>(header->width),
                 .height = static_cast<int>(header->height),
                 .voxels = header->type});

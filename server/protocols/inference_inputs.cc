@@ -1,6 +1,7 @@
 #include "server/protocols/inference_inputs.h"
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -35,34 +36,39 @@ absl::StatusOr<int64_t> ElementsOf(const InputTensor& tensor) {
 }
 
 // Raw contents, or null if the tensor's elements are typed.
-absl::StatusOr<const std::string*> RawContents(const inference::ModelInferRequest& message) {
-  if (message.raw_input_contents().empty()) return nullptr;
-  if (message.raw_input_contents_size() != 1) {
-    return Invalid("raw_input_contents", absl::StrCat("has ", message.raw_input_contents_size(),
-                                                      " entries; expected one per input, which is 1"));
+absl::StatusOr<const BytePieces*> RawContents(const InferenceRequest& received) {
+  if (received.raw_count == 0) return nullptr;
+  if (received.raw_count != 1) {
+    return Invalid("raw_input_contents",
+                   absl::StrCat("has ", received.raw_count, " entries; expected one per input, which is 1"));
   }
-  if (message.inputs(0).has_contents()) {
+  if (received.fields.inputs(0).has_contents()) {
     return InvalidInput("has both contents and raw_input_contents; send one of them");
   }
-  return &message.raw_input_contents(0);
+  return &received.raw;
 }
 
-absl::StatusOr<InferencePictures> FromFloats(const InputTensor& tensor, const std::string* raw) {
+absl::StatusOr<InferencePictures> FromFloats(const InputTensor& tensor, const BytePieces* raw) {
   auto elements = ElementsOf(tensor);
   if (!elements.ok()) return elements.status();
-  std::string_view bytes;
-  if (raw != nullptr) {
-    bytes = *raw;
-  } else {
-    const auto& floats = tensor.contents().fp32_contents();
-    bytes = {reinterpret_cast<const char*>(floats.data()), floats.size() * sizeof(float)};
-  }
+  const auto& typed = tensor.contents().fp32_contents();
+  BytePieces bytes = raw != nullptr ? *raw : absl::MakeConstSpan(typed.data(), typed.size());
   if (static_cast<int64_t>(bytes.size()) != *elements * static_cast<int64_t>(sizeof(float))) {
     return InvalidInput(absl::StrCat("holds ", bytes.size(), " bytes; FP32 of shape [",
                                      absl::StrJoin(tensor.shape(), ","), "] is ", *elements * sizeof(float)));
   }
   return InferencePictures{.input = TensorInput{.shape = {tensor.shape().begin(), tensor.shape().end()},
-                                                .data = {.owner = nullptr, .bytes = bytes}}};
+                                                .data = std::move(bytes)}};
+}
+
+// A file is read as a whole: what came in pieces is put together, once.
+SharedBytes Whole(const BytePieces& raw) {
+  if (raw.size() == 0) return {};
+  if (raw.pieces().size() == 1) return {.owner = nullptr, .bytes = raw.pieces()[0]};
+  auto owner = std::make_shared<std::string>(raw.size(), '\0');
+  raw.CopyTo(owner->data());
+  const std::string_view bytes = *owner;
+  return {.owner = std::move(owner), .bytes = bytes};
 }
 
 // Elements of a BYTES tensor: each a 4-byte little-endian length and as many bytes.
@@ -87,11 +93,11 @@ absl::StatusOr<std::vector<std::string_view>> SplitBytes(std::string_view raw, i
   return elements;
 }
 
-absl::StatusOr<std::vector<std::string_view>> BytesElements(const InputTensor& tensor,
-                                                            const std::string* raw) {
+absl::StatusOr<std::vector<std::string_view>> BytesElements(const InputTensor& tensor, bool raw,
+                                                            const SharedBytes& whole) {
   auto count = ElementsOf(tensor);
   if (!count.ok()) return count.status();
-  if (raw != nullptr) return SplitBytes(*raw, *count);
+  if (raw) return SplitBytes(whole.bytes, *count);
   const auto& typed = tensor.contents().bytes_contents();
   if (typed.size() != *count) {
     return InvalidInput(
@@ -100,7 +106,7 @@ absl::StatusOr<std::vector<std::string_view>> BytesElements(const InputTensor& t
   return std::vector<std::string_view>(typed.begin(), typed.end());
 }
 
-absl::StatusOr<InferencePictures> FromBytes(const InputTensor& tensor, const std::string* raw) {
+absl::StatusOr<InferencePictures> FromBytes(const InputTensor& tensor, const BytePieces* raw) {
   const int rank = tensor.shape_size();
   const int64_t views = rank == 2 ? tensor.shape(1) : 1;
   if ((rank != 1 && rank != 2) || views < 1 || views > kMaxViews) {
@@ -110,19 +116,21 @@ absl::StatusOr<InferencePictures> FromBytes(const InputTensor& tensor, const std
                      "[n,2], the left and right pictures of stereo pairs, or [n,frames], the "
                      "frames of clips"));
   }
-  auto elements = BytesElements(tensor, raw);
+  const SharedBytes whole = raw != nullptr ? Whole(*raw) : SharedBytes{};
+  auto elements = BytesElements(tensor, raw != nullptr, whole);
   if (!elements.ok()) return elements.status();
   std::vector<Picture> pictures;
   pictures.reserve(elements->size());
   for (const std::string_view element : *elements) {
-    pictures.push_back(EncodedPicture{.data = {.owner = nullptr, .bytes = element}});
+    pictures.push_back(EncodedPicture{.data = {.owner = whole.owner, .bytes = element}});
   }
   return InferencePictures{.input = std::move(pictures), .views = static_cast<int>(views)};
 }
 
 }  // namespace
 
-absl::StatusOr<InferencePictures> InputOf(const inference::ModelInferRequest& message) {
+absl::StatusOr<InferencePictures> InputOf(const InferenceRequest& received) {
+  const inference::ModelInferRequest& message = received.fields;
   if (message.inputs_size() != 1) {
     return Invalid("inputs", absl::StrCat("has ", message.inputs_size(), " tensors; expected 1, 'image'"));
   }
@@ -135,7 +143,7 @@ absl::StatusOr<InferencePictures> InputOf(const inference::ModelInferRequest& me
     return absl::UnimplementedError(
         absl::StrCat(kInferenceInput, ": shared_memory_region is not served; send the bytes"));
   }
-  auto raw = RawContents(message);
+  auto raw = RawContents(received);
   if (!raw.ok()) return raw.status();
   if (tensor.datatype() == "FP32") return FromFloats(tensor, *raw);
   if (tensor.datatype() == "BYTES") return FromBytes(tensor, *raw);

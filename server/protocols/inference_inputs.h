@@ -8,6 +8,7 @@
 #include "inference/grpc_service.pb.h"
 #include "models/description.h"
 #include "server/core/request.h"
+#include "server/protocols/inference_request.h"
 
 namespace saccade::server {
 
@@ -20,8 +21,8 @@ struct InferencePictures {
   int views = 1;
 };
 
-// Points into `message`, which must outlive it. INVALID_ARGUMENT names the tensor or field.
-absl::StatusOr<InferencePictures> InputOf(const inference::ModelInferRequest& message);
+// Points into `received`, which must outlive it. INVALID_ARGUMENT names the tensor or field.
+absl::StatusOr<InferencePictures> InputOf(const InferenceRequest& received);
 
 // How ModelMetadata describes it: FP32 of the network's size where there is one, BYTES where pictures keep
 // their own sizes.

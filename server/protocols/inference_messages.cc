@@ -53,8 +53,9 @@ absl::StatusOr<int64_t> ParseVersion(absl::string_view version) {
   return number;
 }
 
-absl::StatusOr<Request> FromMessage(const inference::ModelInferRequest& message, absl::Time arrival,
+absl::StatusOr<Request> FromMessage(const InferenceRequest& received, absl::Time arrival,
                                     absl::Time deadline) {
+  const inference::ModelInferRequest& message = received.fields;
   Request request;
   request.model = message.model_name();
   request.id = message.id();
@@ -65,7 +66,7 @@ absl::StatusOr<Request> FromMessage(const inference::ModelInferRequest& message,
   auto version = ParseVersion(message.model_version());
   if (!version.ok()) return version.status();
   request.version = *version;
-  auto pictures = InputOf(message);
+  auto pictures = InputOf(received);
   if (!pictures.ok()) return pictures.status();
   request.input = std::move(pictures->input);
   request.views = pictures->views;
@@ -74,12 +75,14 @@ absl::StatusOr<Request> FromMessage(const inference::ModelInferRequest& message,
   return request;
 }
 
-absl::Status ToMessage(const Response& response, const inference::ModelInferRequest& request,
-                       inference::ModelInferResponse* message) {
-  message->set_model_name(response.model);
-  message->set_model_version(absl::StrCat(response.version));
-  message->set_id(request.id());
-  return AddOutputs(response, request, message);
+absl::StatusOr<InferenceAnswer> ToAnswer(std::shared_ptr<const Response> response,
+                                         const inference::ModelInferRequest& request) {
+  InferenceAnswer answer{.response = std::move(response)};
+  answer.fields.set_model_name(answer.response->model);
+  answer.fields.set_model_version(absl::StrCat(answer.response->version));
+  answer.fields.set_id(request.id());
+  if (absl::Status added = AddOutputs(*answer.response, request, &answer); !added.ok()) return added;
+  return answer;
 }
 
 void ToMessage(const ModelSnapshot& snapshot, inference::ModelMetadataResponse* message) {

@@ -2,24 +2,28 @@
 // back: inference_inputs.h and inference_outputs.h have the tensors.
 #pragma once
 
+#include <memory>
+
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "inference/grpc_service.pb.h"
 #include "server/core/request.h"
 #include "server/pipeline/served_model.h"
+#include "server/protocols/inference_answer.h"
+#include "server/protocols/inference_request.h"
 
 namespace saccade::server {
 
-// The result points into `message`, which must outlive it. Cancellation is the caller's to set.
+// The result points into `received`, which must outlive it. Cancellation is the caller's to set.
 // INVALID_ARGUMENT names the tensor or field; UNIMPLEMENTED a parameter that would change the answer and is
 // not served.
-absl::StatusOr<Request> FromMessage(const inference::ModelInferRequest& message, absl::Time arrival,
+absl::StatusOr<Request> FromMessage(const InferenceRequest& received, absl::Time arrival,
                                     absl::Time deadline);
 
 // As AddOutputs. REQUIRES: FromMessage took `request`, and the model accepted it.
-absl::Status ToMessage(const Response& response, const inference::ModelInferRequest& request,
-                       inference::ModelInferResponse* message);
+absl::StatusOr<InferenceAnswer> ToAnswer(std::shared_ptr<const Response> response,
+                                         const inference::ModelInferRequest& request);
 
 // REQUIRES: `snapshot` is ready.
 void ToMessage(const ModelSnapshot& snapshot, inference::ModelMetadataResponse* message);

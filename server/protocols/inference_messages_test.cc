@@ -5,6 +5,8 @@
 
 #include <cstring>
 
+#include "server/protocols/testing/byte_buffers.h"
+
 namespace saccade::server {
 namespace {
 
@@ -13,8 +15,21 @@ using ::testing::HasSubstr;
 
 const absl::Time kArrival = absl::UnixEpoch() + absl::Hours(1);
 
-absl::StatusOr<Request> Parse(const inference::ModelInferRequest& message) {
-  return FromMessage(message, kArrival, absl::InfiniteFuture());
+// A request, and what it points into.
+struct Parsed {
+  InferenceRequest received;
+  absl::StatusOr<Request> request;
+
+  bool ok() const { return request.ok(); }
+  const absl::Status& status() const { return request.status(); }
+  const Request* operator->() const { return &*request; }
+};
+
+Parsed Parse(const inference::ModelInferRequest& message) {
+  // In slices so small that hardly anything lies in one.
+  Parsed parsed{*ReadInferenceRequest(testing::InSlices(message, 5)), absl::UnknownError("not parsed")};
+  parsed.request = FromMessage(parsed.received, kArrival, absl::InfiniteFuture());
+  return parsed;
 }
 
 inference::ModelInferRequest Tensor(const std::string& datatype, std::initializer_list<int64_t> shape) {
@@ -43,10 +58,15 @@ void ExpectInvalid(const inference::ModelInferRequest& message, std::string_view
 TEST(InferenceMessagesTest, RawFloatsAreNotCopied) {
   auto message = Tensor("FP32", {2, 3, 4, 4});
   message.add_raw_input_contents(std::string(2 * 48 * 4, '\0'));
-  const auto request = Parse(message);
+  const auto received = ReadInferenceRequest(testing::InSlices(message, 64));
+  ASSERT_TRUE(received.ok()) << received.status();
+  const auto request = FromMessage(*received, kArrival, absl::InfiniteFuture());
   ASSERT_TRUE(request.ok()) << request.status();
   EXPECT_EQ(request->size(), 2);
-  EXPECT_EQ(std::get<TensorInput>(request->input).data.bytes.data(), message.raw_input_contents(0).data());
+  const BytePieces& data = std::get<TensorInput>(request->input).data;
+  EXPECT_EQ(data.size(), 384u);
+  const std::string_view last = data.pieces().back();
+  EXPECT_EQ(static_cast<const void*>(last.data() + last.size()), received->slices.back().end());
 }
 
 TEST(InferenceMessagesTest, TypedFloatsServeToo) {
@@ -73,6 +93,12 @@ TEST(InferenceMessagesTest, BytesSplitIntoPictures) {
   const auto& pictures = std::get<std::vector<Picture>>(request->input);
   ASSERT_EQ(pictures.size(), 2u);
   EXPECT_EQ(std::get<EncodedPicture>(pictures[1]).data.bytes, "three");
+}
+
+TEST(InferenceMessagesTest, OneEntryForTheOneInput) {
+  auto message = Tensor("FP32", {1});
+  for (int i = 0; i < 3; ++i) message.add_raw_input_contents("four");
+  ExpectInvalid(message, "raw_input_contents: has 3 entries; expected one per input, which is 1");
 }
 
 TEST(InferenceMessagesTest, MalformedBytesAreRefused) {
@@ -158,12 +184,12 @@ TEST(InferenceMessagesTest, AnswerSaysWhoGaveIt) {
   response.results = {models::Classification{.logits = {1, 2}}};
   inference::ModelInferRequest request;
   request.set_id("id");
-  inference::ModelInferResponse message;
-  ASSERT_TRUE(ToMessage(response, request, &message).ok());
-  EXPECT_EQ(message.model_name(), "m");
-  EXPECT_EQ(message.model_version(), "3");
-  EXPECT_EQ(message.id(), "id");
-  EXPECT_EQ(message.outputs_size(), 1);
+  const auto answer = ToAnswer(std::make_shared<const Response>(response), request);
+  ASSERT_TRUE(answer.ok()) << answer.status();
+  EXPECT_EQ(answer->fields.model_name(), "m");
+  EXPECT_EQ(answer->fields.model_version(), "3");
+  EXPECT_EQ(answer->fields.id(), "id");
+  EXPECT_EQ(answer->fields.outputs_size(), 1);
 }
 
 TEST(InferenceMessagesTest, MetadataNamesTheNaturalFormOfTheInput) {

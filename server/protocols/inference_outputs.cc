@@ -91,16 +91,16 @@ absl::Status CheckOutputs(const inference::ModelInferRequest& request, const mod
 }
 
 absl::Status AddOutputs(const Response& response, const inference::ModelInferRequest& request,
-                        inference::ModelInferResponse* message) {
+                        InferenceAnswer* answer) {
   for (const Output& output : OutputsOf(*response.description)) {
     if (!IsWanted(output, request)) continue;
     absl::StatusOr<OutputTensor> tensor = output.make(response);
     if (!tensor.ok()) return tensor.status();
-    auto* added = message->add_outputs();
+    auto* added = answer->fields.add_outputs();
     added->set_name(output.name);
     added->set_datatype(output.datatype);
     for (const int64_t extent : tensor->shape) added->add_shape(extent);
-    message->add_raw_output_contents(std::move(tensor->bytes));
+    answer->tensors.push_back(*std::move(tensor));
   }
   return absl::OkStatus();
 }
@@ -114,8 +114,8 @@ void DescribeOutputs(const models::Description& model, inference::ModelMetadataR
   }
 }
 
-absl::Status CheckSize(const inference::ModelInferResponse& message, int64_t most) {
-  return CheckAnswerSize(message.ByteSizeLong(), most,
+absl::Status CheckSize(const InferenceAnswer& answer, int64_t most) {
+  return CheckAnswerSize(SizeOf(answer), most,
                          "name fewer outputs, or send fewer or smaller pictures in a request");
 }
 

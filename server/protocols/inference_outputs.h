@@ -7,6 +7,7 @@
 #include "inference/grpc_service.pb.h"
 #include "models/description.h"
 #include "server/core/request.h"
+#include "server/protocols/inference_answer.h"
 
 namespace saccade::server {
 
@@ -15,13 +16,14 @@ namespace saccade::server {
 absl::Status CheckOutputs(const inference::ModelInferRequest& request, const models::Description& model);
 
 // Adds the outputs that the request names, or those that come unasked. INVALID_ARGUMENT if pictures of
-// several sizes would have to share a tensor. REQUIRES: CheckOutputs took the request.
+// several sizes would have to share a tensor. REQUIRES: CheckOutputs took the request, and `response`
+// outlives the answer.
 absl::Status AddOutputs(const Response& response, const inference::ModelInferRequest& request,
-                        inference::ModelInferResponse* message);
+                        InferenceAnswer* answer);
 
 void DescribeOutputs(const models::Description& model, inference::ModelMetadataResponse* message);
 
 // RESOURCE_EXHAUSTED, with what to ask for instead, if the answer takes more than `most` bytes.
-absl::Status CheckSize(const inference::ModelInferResponse& message, int64_t most);
+absl::Status CheckSize(const InferenceAnswer& answer, int64_t most);
 
 }  // namespace saccade::server

@@ -5,6 +5,8 @@
 
 #include <cstring>
 
+#include "server/protocols/testing/byte_buffers.h"
+
 namespace saccade::server {
 namespace {
 
@@ -19,9 +21,13 @@ class InferenceOutputsTest : public ::testing::Test {
   absl::Status Check() const { return CheckOutputs(request_, model_); }
 
   void Answer() {
-    message_.Clear();
-    const absl::Status status = AddOutputs(response_, request_, &message_);
+    InferenceAnswer answer;
+    const absl::Status status = AddOutputs(response_, request_, &answer);
     ASSERT_TRUE(status.ok()) << status;
+    const size_t size = SizeOf(answer);
+    const std::string sent = testing::Joined(ToBytes(std::move(answer)));
+    EXPECT_EQ(sent.size(), size);
+    ASSERT_TRUE(message_.ParseFromString(sent));
     ASSERT_EQ(message_.outputs_size(), message_.raw_output_contents_size());
   }
 
@@ -117,7 +123,8 @@ TEST_F(InferenceOutputsTest, LabelMapsShareATensorOnlyIfTheyHaveOneSize) {
   EXPECT_THAT(message_.outputs(0).shape(), ElementsAre(2, 1, 3));
   EXPECT_THAT(Values<uint8_t>(0), ElementsAre(0, 1, 1, 0, 1, 1));
   response_.results = {wide, tall};
-  const absl::Status refused = AddOutputs(response_, request_, &message_);
+  InferenceAnswer answer;
+  const absl::Status refused = AddOutputs(response_, request_, &answer);
   EXPECT_EQ(refused.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(std::string(refused.message()), HasSubstr("picture 1 has 1 x 3 pixels, picture 0 has 3 x 1"));
   EXPECT_THAT(std::string(refused.message()), HasSubstr("'areas'"));
@@ -160,9 +167,11 @@ TEST_F(InferenceOutputsTest, TooLargeAnAnswerIsAnError) {
   model_.classes = 2;
   response_.results = {models::Classification{.logits = {1, 2}}};
   Answer();
+  InferenceAnswer answer;
+  ASSERT_TRUE(AddOutputs(response_, request_, &answer).ok());
   const auto size = static_cast<int64_t>(message_.ByteSizeLong());
-  EXPECT_TRUE(CheckSize(message_, size).ok());
-  EXPECT_EQ(CheckSize(message_, size - 1).code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_TRUE(CheckSize(answer, size).ok());
+  EXPECT_EQ(CheckSize(answer, size - 1).code(), absl::StatusCode::kResourceExhausted);
 }
 
 TEST_F(InferenceOutputsTest, ActionsArePaddedAndInSeconds) {
@@ -192,7 +201,8 @@ TEST_F(InferenceOutputsTest, RestoredVolumesHaveOneSize) {
   EXPECT_THAT(message_.outputs(0).shape(), ElementsAre(2, 1, 1, 2));
   EXPECT_THAT(Values<float>(0), ElementsAre(1, 2, 1, 2));
   std::get<models::Restoration>(response_.results[1]).width = 1;
-  EXPECT_THAT(std::string(AddOutputs(response_, request_, &message_).message()), HasSubstr("one size"));
+  InferenceAnswer answer;
+  EXPECT_THAT(std::string(AddOutputs(response_, request_, &answer).message()), HasSubstr("one size"));
 }
 
 }  // namespace

@@ -1,10 +1,12 @@
 #include "server/protocols/inference_service.h"
 
+#include <memory>
 #include <utility>
 
 #include "server/protocols/grpc_status.h"
 #include "server/protocols/inference_messages.h"
 #include "server/protocols/inference_outputs.h"
+#include "server/protocols/inference_request.h"
 #include "server/protocols/predict_reactor.h"
 
 namespace saccade::server {
@@ -18,6 +20,16 @@ absl::StatusOr<ModelSnapshot> ReadySnapshot(const Catalog& catalog, const std::s
   if (!model.ok()) return model.status();
   return (*model)->Snapshot();
 }
+
+// Has the request, which the pipeline points into until it answers.
+class InferenceCall final : public PredictReactor {
+ public:
+  explicit InferenceCall(InferenceRequest request) : request_(std::move(request)) {}
+  const InferenceRequest& request() const { return request_; }
+
+ private:
+  const InferenceRequest request_;
+};
 
 }  // namespace
 
@@ -62,28 +74,37 @@ grpc::ServerUnaryReactor* InferenceService::ModelMetadata(grpc::CallbackServerCo
 }
 
 grpc::ServerUnaryReactor* InferenceService::ModelInfer(grpc::CallbackServerContext* context,
-                                                       const inference::ModelInferRequest* request,
-                                                       inference::ModelInferResponse* response) {
-  auto parsed = FromMessage(*request, clock_->Now(), DeadlineOf(*context));
+                                                       const grpc::ByteBuffer* request,
+                                                       grpc::ByteBuffer* response) {
+  const absl::Time arrival = clock_->Now();
+  auto received = ReadInferenceRequest(*request);
+  if (!received.ok()) {
+    pipeline_->CountMalformed("oip", received.status().code());
+    return FinishNow(context, ToGrpcStatus(received.status()));
+  }
+  auto reactor = std::make_unique<InferenceCall>(*std::move(received));
+  auto parsed = FromMessage(reactor->request(), arrival, DeadlineOf(*context));
   if (!parsed.ok()) {
     pipeline_->CountMalformed("oip", parsed.status().code());
     return FinishNow(context, ToGrpcStatus(parsed.status()));
   }
-  auto* reactor = new PredictReactor;
   parsed->cancellation = reactor->cancellation();
-  pipeline_->Predict(*std::move(parsed),
-                     [this, reactor, request, response](const absl::StatusOr<Response>& answer) {
-                       reactor->Finish(ToGrpcStatus(Answer(answer, *request, response)));
-                     });
-  return reactor;
+  InferenceCall* const call = reactor.release();
+  pipeline_->Predict(*std::move(parsed), [this, call, response](absl::StatusOr<Response> answer) {
+    call->Finish(ToGrpcStatus(Answer(std::move(answer), call->request().fields, response)));
+  });
+  return call;
 }
 
-absl::Status InferenceService::Answer(const absl::StatusOr<Response>& answer,
+absl::Status InferenceService::Answer(absl::StatusOr<Response> answer,
                                       const inference::ModelInferRequest& request,
-                                      inference::ModelInferResponse* response) const {
+                                      grpc::ByteBuffer* response) const {
   if (!answer.ok()) return answer.status();
-  if (absl::Status status = ToMessage(*answer, request, response); !status.ok()) return status;
-  return CheckSize(*response, options_.max_message_bytes);
+  auto made = ToAnswer(std::make_shared<const Response>(*std::move(answer)), request);
+  if (!made.ok()) return made.status();
+  if (absl::Status fits = CheckSize(*made, options_.max_message_bytes); !fits.ok()) return fits;
+  *response = ToBytes(*std::move(made));
+  return absl::OkStatus();
 }
 
 }  // namespace saccade::server

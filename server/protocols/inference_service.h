@@ -16,7 +16,8 @@
 namespace saccade::server {
 
 // Thread-safe; no call blocks.
-class InferenceService final : public inference::GRPCInferenceService::CallbackService {
+class InferenceService final : public inference::GRPCInferenceService::WithRawCallbackMethod_ModelInfer<
+                                   inference::GRPCInferenceService::CallbackService> {
  public:
   struct Options {
     std::string server_version;
@@ -46,13 +47,13 @@ class InferenceService final : public inference::GRPCInferenceService::CallbackS
   grpc::ServerUnaryReactor* ModelMetadata(grpc::CallbackServerContext* context,
                                           const inference::ModelMetadataRequest* request,
                                           inference::ModelMetadataResponse* response) override;
-  grpc::ServerUnaryReactor* ModelInfer(grpc::CallbackServerContext* context,
-                                       const inference::ModelInferRequest* request,
-                                       inference::ModelInferResponse* response) override;
+  // Its messages are read and written here, so that tensors are not copied (docs/decisions/0017).
+  grpc::ServerUnaryReactor* ModelInfer(grpc::CallbackServerContext* context, const grpc::ByteBuffer* request,
+                                       grpc::ByteBuffer* response) override;
 
  private:
-  absl::Status Answer(const absl::StatusOr<Response>& answer, const inference::ModelInferRequest& request,
-                      inference::ModelInferResponse* response) const;
+  absl::Status Answer(absl::StatusOr<Response> answer, const inference::ModelInferRequest& request,
+                      grpc::ByteBuffer* response) const;
 
   const Options options_;
   Pipeline* const pipeline_;

@@ -2,6 +2,10 @@
 
 #include <algorithm>
 #include <bit>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
@@ -23,6 +27,18 @@ void Append(const std::vector<T>& values, std::string& bytes) {
   Append(values.data(), values.size(), bytes);
 }
 
+OutputTensor Made(std::vector<int64_t> shape, std::string bytes) {
+  auto owner = std::make_shared<const std::string>(std::move(bytes));
+  const std::string_view view = *owner;
+  return {.shape = std::move(shape), .data = BytePieces(view, std::move(owner))};
+}
+
+// Values that stay where they are.
+template <typename T>
+void Refer(const std::vector<T>& values, BytePieces& data) {
+  data.Add({reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T)});
+}
+
 // [n, ...] of one row of `T` a picture.
 template <typename Result, typename T>
 OutputTensor Rows(const Response& response, std::vector<T> Result::* values) {
@@ -30,7 +46,7 @@ OutputTensor Rows(const Response& response, std::vector<T> Result::* values) {
   const auto& first = std::get<Result>(response.results.at(0)).*values;
   tensor.shape = {static_cast<int64_t>(response.results.size()), static_cast<int64_t>(first.size())};
   for (const models::TaskResult& result : response.results) {
-    Append(std::get<Result>(result).*values, tensor.bytes);
+    Refer(std::get<Result>(result).*values, tensor.data);
   }
   return tensor;
 }
@@ -38,12 +54,12 @@ OutputTensor Rows(const Response& response, std::vector<T> Result::* values) {
 // [n]: how many items each result has.
 template <typename Result>
 OutputTensor Counts(const Response& response) {
-  OutputTensor tensor{.shape = {static_cast<int64_t>(response.results.size())}, .bytes = {}};
+  std::string bytes;
   for (const models::TaskResult& result : response.results) {
     const auto count = static_cast<int64_t>(std::get<Result>(result).items.size());
-    Append(&count, 1, tensor.bytes);
+    Append(&count, 1, bytes);
   }
-  return tensor;
+  return Made({static_cast<int64_t>(response.results.size())}, std::move(bytes));
 }
 
 // [n, most, extents...]: what `append` writes of each item; it is told which result's it is.
@@ -53,18 +69,19 @@ OutputTensor PerItem(const Response& response, std::initializer_list<int64_t> ex
   for (const models::TaskResult& result : response.results) {
     most = std::max(most, std::get<Result>(result).items.size());
   }
-  OutputTensor tensor;
-  tensor.shape = {static_cast<int64_t>(response.results.size()), static_cast<int64_t>(most)};
+  std::vector<int64_t> shape = {static_cast<int64_t>(response.results.size()), static_cast<int64_t>(most)};
   size_t item_bytes = sizeof(T);
   for (const int64_t extent : extents) {
-    tensor.shape.push_back(extent);
+    shape.push_back(extent);
     item_bytes *= static_cast<size_t>(extent);
   }
+  std::string bytes;
+  bytes.reserve(response.results.size() * most * item_bytes);
   for (size_t i = 0; i < response.results.size(); ++i) {
-    for (const auto& item : std::get<Result>(response.results[i]).items) append(item, i, tensor.bytes);
-    tensor.bytes.resize((i + 1) * most * item_bytes, '\0');
+    for (const auto& item : std::get<Result>(response.results[i]).items) append(item, i, bytes);
+    bytes.resize((i + 1) * most * item_bytes, '\0');
   }
-  return tensor;
+  return Made(std::move(shape), std::move(bytes));
 }
 
 template <typename Result>
@@ -101,7 +118,7 @@ absl::StatusOr<OutputTensor> Maps(const Response& response, std::vector<T> Resul
                        first.width, " x ", first.height, ", and output '", output,
                        "' is one tensor; send pictures of one size together", advice));
     }
-    Append(map.*values, tensor.bytes);
+    Refer(map.*values, tensor.data);
   }
   return tensor;
 }
@@ -158,7 +175,7 @@ absl::StatusOr<OutputTensor> RestoredVolumes(const Response& response) {
                                   " and volume 0 differ in size, and output 'restored' is one "
                                   "tensor; send volumes of one size together"));
     }
-    Append(volume.values, tensor.bytes);
+    Refer(volume.values, tensor.data);
   }
   return tensor;
 }

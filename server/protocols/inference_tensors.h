@@ -2,18 +2,18 @@
 #pragma once
 
 #include <cstdint>
-#include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "server/core/byte_pieces.h"
 #include "server/core/request.h"
 
 namespace saccade::server {
 
 struct OutputTensor {
   std::vector<int64_t> shape;
-  // Little-endian, row by row.
-  std::string bytes;
+  // Little-endian, row by row. Of large results it points into the response, which must outlive it.
+  BytePieces data;
 };
 
 // Each REQUIRES results of its task, at least one. The first extent is the request's number of pictures.

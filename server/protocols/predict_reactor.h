@@ -14,7 +14,7 @@ namespace saccade::server {
 
 // Owned by gRPC from the moment it is returned to it; deletes itself when the call is over. The request and
 // response messages live until Finish, so the pipeline may point into them.
-class PredictReactor final : public grpc::ServerUnaryReactor {
+class PredictReactor : public grpc::ServerUnaryReactor {
  public:
   // Raised when the client goes away or its deadline passes; the pipeline then answers soon, for nobody.
   std::shared_ptr<Cancellation> cancellation() const { return cancellation_; }

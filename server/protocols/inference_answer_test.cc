@@ -1,0 +1,62 @@
+#include "server/protocols/inference_answer.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "server/protocols/testing/byte_buffers.h"
+
+namespace saccade::server {
+namespace {
+
+std::shared_ptr<const Response> Restored(size_t values) {
+  auto response = std::make_shared<Response>();
+  response->results = {models::Restoration{.values = std::vector<float>(values, 0.5F)}};
+  return response;
+}
+
+const std::vector<float>& Values(const Response& response) {
+  return std::get<models::Restoration>(response.results[0]).values;
+}
+
+InferenceAnswer AnswerOf(std::shared_ptr<const Response> response) {
+  InferenceAnswer answer{.response = std::move(response)};
+  answer.fields.set_id("an id");
+  answer.tensors.push_back({.shape = {}, .data = absl::MakeConstSpan(Values(*answer.response))});
+  answer.tensors.push_back({.shape = {}, .data = BytePieces(std::string_view("small"))});
+  answer.tensors.push_back({.shape = {}, .data = {}});
+  return answer;
+}
+
+TEST(InferenceAnswer, IsTheMessageThatProtobufWouldWrite) {
+  for (const size_t values : {0, 1, 31, 1023, 1024, 100000}) {
+    const auto response = Restored(values);
+    inference::ModelInferResponse expected;
+    expected.set_id("an id");
+    expected.add_raw_output_contents(Values(*response).data(), 4 * values);
+    expected.add_raw_output_contents("small");
+    expected.add_raw_output_contents("");
+    EXPECT_EQ(SizeOf(AnswerOf(response)), expected.ByteSizeLong());
+    EXPECT_EQ(testing::Joined(ToBytes(AnswerOf(response))), expected.SerializeAsString()) << values;
+  }
+}
+
+TEST(InferenceAnswer, ReferredToUntilItIsSent) {
+  auto response = Restored(100000);
+  const std::weak_ptr<const Response> alive = response;
+  const void* const values = Values(*response).data();
+  {
+    grpc::ByteBuffer bytes = ToBytes(AnswerOf(std::move(response)));
+    std::vector<grpc::Slice> slices;
+    ASSERT_TRUE(bytes.Dump(&slices).ok());
+    ASSERT_EQ(slices.size(), 3u);
+    EXPECT_EQ(static_cast<const void*>(slices[1].begin()), values);
+    EXPECT_EQ(slices[1].size(), 400000u);
+    bytes.Clear();
+    EXPECT_FALSE(alive.expired());
+  }
+  EXPECT_TRUE(alive.expired());
+}
+
+}  // namespace
+}  // namespace saccade::server

@@ -1,0 +1,144 @@
+#include "server/protocols/inference_request.h"
+
+#include <gmock/gmock.h>
+#include <google/protobuf/util/message_differencer.h>
+#include <gtest/gtest.h>
+
+#include <random>
+#include <string>
+
+#include "server/protocols/testing/byte_buffers.h"
+
+namespace saccade::server {
+namespace {
+
+using google::protobuf::util::MessageDifferencer;
+using ::testing::HasSubstr;
+
+inference::ModelInferRequest Example() {
+  inference::ModelInferRequest message;
+  message.set_model_name("a model");
+  message.set_id("an id");
+  auto* input = message.add_inputs();
+  input->set_name("image");
+  for (const int64_t extent : {1, 3, 480, 640}) input->add_shape(extent);
+  (*message.mutable_parameters())["priority"].set_uint64_param(7);
+  return message;
+}
+
+std::string Text(const BytePieces& bytes) {
+  std::string text(bytes.size(), '\0');
+  bytes.CopyTo(text.data());
+  return text;
+}
+
+absl::Status Refused(const std::string& bytes) {
+  return ReadInferenceRequest(testing::InSlices(bytes, 3)).status();
+}
+
+TEST(InferenceRequest, FieldsAreParsedAndRawContentsLeftWhereTheyAre) {
+  inference::ModelInferRequest message = Example();
+  std::string raw(1000, 'r');
+  raw[3] = '\x3a';  // as the field's own tag
+  message.add_raw_input_contents(raw);
+  for (const size_t most : {1, 2, 7, 24, 500, 5000}) {
+    const auto request = ReadInferenceRequest(testing::InSlices(message, most));
+    ASSERT_TRUE(request.ok()) << request.status();
+    EXPECT_TRUE(MessageDifferencer::Equals(request->fields, Example())) << most;
+    EXPECT_EQ(request->raw_count, 1);
+    EXPECT_EQ(Text(request->raw), raw);
+    const std::string_view last = request->raw.pieces().back();
+    EXPECT_EQ(static_cast<const void*>(last.data() + last.size()), request->slices.back().end());
+  }
+}
+
+TEST(InferenceRequest, StaysWholeWhenItIsMoved) {
+  inference::ModelInferRequest message = Example();
+  // Slices as small as these lie within the slice itself.
+  message.add_raw_input_contents("0123456789");
+  auto request = ReadInferenceRequest(testing::InSlices(message, 4));
+  ASSERT_TRUE(request.ok());
+  const InferenceRequest moved = *std::move(request);
+  EXPECT_EQ(Text(moved.raw), "0123456789");
+}
+
+TEST(InferenceRequest, CountsWhatNoModelTakes) {
+  inference::ModelInferRequest message = Example();
+  for (const char* raw : {"first", "second", ""}) message.add_raw_input_contents(raw);
+  const auto request = ReadInferenceRequest(testing::InSlices(message, 9));
+  ASSERT_TRUE(request.ok());
+  EXPECT_EQ(request->raw_count, 3);
+  EXPECT_EQ(Text(request->raw), "first");
+  EXPECT_EQ(ReadInferenceRequest(grpc::ByteBuffer())->raw_count, 0);
+}
+
+TEST(InferenceRequest, UnknownFieldsArePassedOver) {
+  // Field 100: a group that has a field 7 of its own; then 101, eight bytes, and 102, four.
+  const std::string unknown(
+      "\xa3\x06\x3a\x03raw\xa4\x06\xa9\x06"
+      "12345678"
+      "\xb5\x06"
+      "1234",
+      25);
+  inference::ModelInferRequest message = Example();
+  message.add_raw_input_contents("raw");
+  const auto request = ReadInferenceRequest(testing::InSlices(unknown + message.SerializeAsString(), 2));
+  ASSERT_TRUE(request.ok()) << request.status();
+  EXPECT_EQ(request->raw_count, 1);
+  EXPECT_EQ(request->fields.model_name(), "a model");
+}
+
+TEST(InferenceRequest, MalformedBytesAreTheClientsMistake) {
+  for (const std::string& bytes : {
+           std::string("\x3a"),  // no length
+           std::string("\x3a\x05"
+                       "four"),                                      // ends too early
+           std::string("\x3a\xff\xff\xff\xff\xff\xff\xff\xff\x7f"),  // a length of 2^63
+           std::string("\x0a\x05"
+                       "four"),  // another field does
+           std::string("\x08"),  // a number that is not there
+           std::string("\x09"
+                       "1234"),                                      // half a number
+           std::string("\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff"),  // a tag without an end
+           std::string("\x0a\x02\xff\xfe"),                          // a name that is no text
+           std::string("\x00", 1),                                   // field 0
+           std::string("\x0f"),                                      // a type that there is not
+           std::string("\x04"),                                      // the end of no group
+           std::string("\x3b\x3a\x03raw"),                           // a group without an end
+       }) {
+    const absl::Status status = Refused(bytes);
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << status;
+    EXPECT_THAT(std::string(status.message()), HasSubstr("no inference.ModelInferRequest")) << status;
+  }
+}
+
+// Whatever comes, it is what protobuf makes of it.
+TEST(InferenceRequest, AgreesWithProtobufOnRandomDamage) {
+  std::mt19937 random(1);
+  inference::ModelInferRequest message = Example();
+  message.add_raw_input_contents("some bytes");
+  const std::string whole = message.SerializeAsString();
+  int good = 0;
+  for (int i = 0; i < 20000; ++i) {
+    std::string bytes = whole;
+    for (int changes = 1 + i % 3; changes > 0; --changes) {
+      bytes[random() % bytes.size()] = static_cast<char>(random());
+    }
+    if (i % 4 == 0) bytes.resize(random() % bytes.size());
+    const auto request = ReadInferenceRequest(testing::InSlices(bytes, 1 + random() % 20));
+    inference::ModelInferRequest expected;
+    ASSERT_EQ(request.ok(), expected.ParseFromString(bytes)) << i;
+    if (!request.ok()) continue;
+    ++good;
+    ASSERT_EQ(request->raw_count, expected.raw_input_contents_size()) << i;
+    if (request->raw_count > 0) {
+      ASSERT_EQ(Text(request->raw), expected.raw_input_contents(0)) << i;
+    }
+    expected.clear_raw_input_contents();
+    ASSERT_TRUE(MessageDifferencer::Equals(request->fields, expected)) << i;
+  }
+  EXPECT_GT(good, 1000);
+}
+
+}  // namespace
+}  // namespace saccade::server

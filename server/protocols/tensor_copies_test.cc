@@ -1,0 +1,134 @@
+// A raw tensor's way from the wire to the wire, every copy of it counted. The model is the identity, which
+// copies each value once itself.
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/synchronization/blocking_counter.h"
+#include "server/core/clock.h"
+#include "server/pipeline/catalog.h"
+#include "server/pipeline/pipeline.h"
+#include "server/protocols/inference_messages.h"
+#include "server/protocols/testing/byte_buffers.h"
+#include "server/protocols/testing/counted_copies.h"
+#include "server/repository/test_repository.h"
+
+namespace saccade::server {
+namespace {
+
+constexpr size_t kFloats = 64 * 1024;
+constexpr size_t kBytes = kFloats * sizeof(float);
+// What gRPC makes of a large message, roughly.
+constexpr size_t kSlice = 16 * 1024;
+
+// A request's last piece may be too small to count.
+constexpr size_t kUncounted = testing::kCountedFrom;
+
+class TensorCopies : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    // The batch is complete before the delay is over, as soon as it is full.
+    repository_.Write("identity/config.pbtxt", R"(
+      backend: "saccade" max_batch_size: 4
+      dynamic_batching { max_queue_delay_microseconds: 1000000 }
+      parameters { key: "architecture" value { string_value: "identity" } })");
+    repository_.Write("identity/1/weights.safetensors", "");
+    ASSERT_TRUE(catalog_.Scan().ok());
+    const absl::Status loaded = catalog_.LoadAll([](const ModelSnapshot&) {});
+    ASSERT_TRUE(loaded.ok()) << loaded;
+  }
+  void TearDown() override { catalog_.Close(); }
+
+  // As gRPC delivers a request for `items` volumes.
+  static grpc::ByteBuffer Sent(int64_t items, size_t slice) {
+    inference::ModelInferRequest message;
+    message.set_model_name("identity");
+    auto* input = message.add_inputs();
+    input->set_name("image");
+    input->set_datatype("FP32");
+    for (const int64_t extent : {items, int64_t{1}, int64_t{1}, int64_t{64}, int64_t{1024}}) {
+      input->add_shape(extent);
+    }
+    std::vector<float> values(items * kFloats);
+    for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i % 1000);
+    message.add_raw_input_contents(values.data(), values.size() * sizeof(float));
+    return testing::InSlices(message, slice);
+  }
+
+  // Copied between gRPC's two ends by calls that come together, each answered with what it sent.
+  size_t CopiedBy(const std::vector<grpc::ByteBuffer>& sent) {
+    std::vector<InferenceRequest> received(sent.size());
+    std::vector<grpc::ByteBuffer> answers(sent.size());
+    absl::BlockingCounter running(static_cast<int>(sent.size()));
+    const size_t before = testing::CopiedBytes();
+    for (size_t i = 0; i < sent.size(); ++i) {
+      received[i] = *ReadInferenceRequest(sent[i]);
+      pipeline_.Predict(*FromMessage(received[i], absl::Now(), absl::InfiniteFuture()),
+                        [&, i](absl::StatusOr<Response> answer) {
+                          auto response = std::make_shared<const Response>(*std::move(answer));
+                          answers[i] = ToBytes(*ToAnswer(std::move(response), received[i].fields));
+                          running.DecrementCount();
+                        });
+    }
+    running.Wait();
+    const size_t copied = testing::CopiedBytes() - before;
+    for (size_t i = 0; i < sent.size(); ++i) {
+      inference::ModelInferRequest request;
+      inference::ModelInferResponse response;
+      EXPECT_TRUE(request.ParseFromString(testing::Joined(sent[i])));
+      EXPECT_TRUE(response.ParseFromString(testing::Joined(answers[i])));
+      EXPECT_EQ(response.raw_output_contents(0), request.raw_input_contents(0));
+    }
+    return copied;
+  }
+
+  TestRepository repository_;
+  Metrics metrics_{"test"};
+  Catalog catalog_{{.repositories = {repository_.string()}}, Clock::Real(), &metrics_};
+  std::unique_ptr<Admission> admission_ = *Admission::Create({});
+  std::unique_ptr<DecodePool> decode_pool_ = *DecodePool::Create({.threads = 1});
+  Pipeline pipeline_{{.clock = Clock::Real(),
+                      .metrics = &metrics_,
+                      .catalog = &catalog_,
+                      .admission = admission_.get(),
+                      .decode_pool = decode_pool_.get(),
+                      .decode_limits = {}}};
+};
+
+TEST_F(TensorCopies, TheCounterCounts) {
+  const std::string from(testing::kCountedFrom, 'x');
+  std::string to(from.size(), ' ');
+  const size_t before = testing::CopiedBytes();
+  std::memcpy(to.data(), from.data(), from.size());
+  EXPECT_EQ(testing::CopiedBytes() - before, from.size());
+  EXPECT_EQ(to, from);
+}
+
+TEST_F(TensorCopies, InSlicesOnceIntoTheBatch) {
+  // And once by the identity.
+  EXPECT_NEAR(CopiedBy({Sent(4, kSlice)}), 2 * 4 * kBytes, kUncounted);
+}
+
+TEST_F(TensorCopies, OfSeveralCallsOnceIntoTheirBatch) {
+  EXPECT_NEAR(CopiedBy({Sent(1, kSlice), Sent(2, kSlice), Sent(1, kSlice)}), 2 * 4 * kBytes, 3 * kUncounted);
+}
+
+TEST_F(TensorCopies, WholeAndAlignedNotAtAll) {
+  // Somewhere in front of the values stands the model's name: one of four lengths aligns them.
+  size_t uncopied = 0;
+  for (const char* padding : {"", "x", "xx", "xxx"}) {
+    const std::string message = testing::Joined(Sent(4, kSlice));
+    // The request's id, field 3.
+    const std::string id = std::string("\x1a") + static_cast<char>(std::strlen(padding)) + padding;
+    const size_t copied = CopiedBy({testing::InSlices(id + message, 1 << 30)});
+    EXPECT_TRUE(copied == 4 * kBytes || copied == 2 * 4 * kBytes) << copied;
+    if (copied == 4 * kBytes) ++uncopied;
+  }
+  EXPECT_EQ(uncopied, 1u);
+}
+
+}  // namespace
+}  // namespace saccade::server
