@@ -5,31 +5,16 @@
 #include "absl/strings/str_cat.h"
 
 namespace saccade::server {
-namespace {
-
-// Whether `more` fits beside `held` under `bound`.
-absl::Status CheckBound(const char* what, const char* flag, int64_t more, int64_t held, int64_t bound) {
-  if (more > bound) {
-    return absl::InvalidArgumentError(absl::StrCat("the request takes ", more, " ", what, ", more than the ",
-                                                   bound, " that the whole server allows (", flag, ")"));
-  }
-  if (more > bound - held) {
-    return absl::ResourceExhaustedError(absl::StrCat("the server is at its bound of ", bound, " ", what,
-                                                     " in flight (", flag, "): ", held,
-                                                     " are, the request takes ", more, "; try again later"));
-  }
-  return absl::OkStatus();
-}
-
-}  // namespace
-
 Admission::Ticket::Ticket(Ticket&& other) noexcept
-    : admission_(std::exchange(other.admission_, nullptr)), held_(std::exchange(other.held_, {})) {}
+    : admission_(std::exchange(other.admission_, nullptr)),
+      model_(std::exchange(other.model_, nullptr)),
+      held_(std::exchange(other.held_, {})) {}
 
 Admission::Ticket& Admission::Ticket::operator=(Ticket&& other) noexcept {
   if (this != &other) {
     Release();
     admission_ = std::exchange(other.admission_, nullptr);
+    model_ = std::exchange(other.model_, nullptr);
     held_ = std::exchange(other.held_, {});
   }
   return *this;
@@ -38,17 +23,17 @@ Admission::Ticket& Admission::Ticket::operator=(Ticket&& other) noexcept {
 absl::Status Admission::Ticket::AddPixels(int64_t pixels) {
   if (admission_ == nullptr)
     return absl::FailedPreconditionError("pixels added to a ticket that holds no request");
-  if (absl::Status added = admission_->AddPixels(pixels, held_.pixels); !added.ok()) return added;
+  if (absl::Status added = admission_->AddPixels(pixels, *this); !added.ok()) return added;
   held_.pixels += pixels;
   return absl::OkStatus();
 }
 
 void Admission::Ticket::Release() {
   if (admission_ == nullptr) return;
-  std::exchange(admission_, nullptr)->Return(std::exchange(held_, {}));
+  std::exchange(admission_, nullptr)->Return(std::exchange(held_, {}), std::exchange(model_, nullptr));
 }
 
-absl::StatusOr<std::unique_ptr<Admission>> Admission::Create(const AdmissionOptions& options) {
+absl::StatusOr<std::unique_ptr<Admission>> Admission::Create(const AdmissionOptions& options, Clock* clock) {
   const std::pair<const char*, int64_t> bounds[] = {
       {"--max-inflight-requests", options.max_inflight_requests},
       {"--max-inflight-bytes", options.max_inflight_bytes},
@@ -59,24 +44,62 @@ absl::StatusOr<std::unique_ptr<Admission>> Admission::Create(const AdmissionOpti
       return absl::InvalidArgumentError(absl::StrCat(flag, " is ", value, "; it has to be at least 1"));
     }
   }
-  return std::unique_ptr<Admission>(new Admission(options));
+  const ClientRateOptions& clients = options.clients;
+  if (!(clients.requests_per_second >= 0)) {
+    return absl::InvalidArgumentError(absl::StrCat("--client-requests-per-second is ",
+                                                   clients.requests_per_second,
+                                                   "; it has to be positive, or 0 for no limit"));
+  }
+  if (clients.burst > 0 && clients.requests_per_second == 0) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--client-burst is ", clients.burst, " without --client-requests-per-second; set that as well"));
+  }
+  return std::unique_ptr<Admission>(new Admission(options, clock));
 }
 
-absl::StatusOr<Admission::Ticket> Admission::Admit(int64_t bytes) {
-  if (bytes < 0) return absl::InvalidArgumentError(absl::StrCat("a request cannot hold ", bytes, " bytes"));
+Admission::Admission(const AdmissionOptions& options, Clock* clock)
+    : clock_(clock),
+      server_("", {.requests = options.max_inflight_requests,
+                   .bytes = options.max_inflight_bytes,
+                   .pixels = options.max_inflight_pixels}),
+      clients_(options.clients) {}
+
+absl::StatusOr<Admission::Ticket> Admission::Admit(const Applicant& applicant) {
+  if (applicant.bytes < 0) {
+    return absl::InvalidArgumentError(absl::StrCat("a request cannot hold ", applicant.bytes, " bytes"));
+  }
+  const Inflight wanted = {.requests = 1, .bytes = applicant.bytes};
+  const absl::Time now = clock_->Now();
   absl::MutexLock lock(&mutex_);
   if (draining_) {
     return absl::UnavailableError(
         "the server is shutting down and takes no more requests; try another replica");
   }
-  absl::Status fits = CheckBound("requests", "--max-inflight-requests", 1, inflight_.requests,
-                                 options_.max_inflight_requests);
-  if (!fits.ok()) return fits;
-  fits = CheckBound("bytes", "--max-inflight-bytes", bytes, inflight_.bytes, options_.max_inflight_bytes);
-  if (!fits.ok()) return fits;
-  inflight_.requests += 1;
-  inflight_.bytes += bytes;
-  return Ticket(this, {.requests = 1, .bytes = bytes, .pixels = 0});
+  if (absl::Status rate = clients_.Take(applicant.client, now); !rate.ok()) return rate;
+  Load* const model = LoadOf(applicant);
+  if (absl::Status taken = Take(wanted, {}, model, now); !taken.ok()) return taken;
+  return Ticket(this, model, wanted);
+}
+
+Load* Admission::LoadOf(const Applicant& applicant) {
+  const Inflight& most = applicant.model_bounds;
+  if (most.requests == 0 && most.bytes == 0 && most.pixels == 0) return nullptr;
+  auto found = models_.find(applicant.model);
+  if (found == models_.end()) {
+    found = models_.try_emplace(std::string(applicant.model), applicant.model, most).first;
+  }
+  found->second.SetMost(most);
+  return &found->second;
+}
+
+absl::Status Admission::Take(const Inflight& more, const Inflight& own, Load* model, absl::Time now) {
+  if (absl::Status fits = server_.Check(more, own, now); !fits.ok()) return fits;
+  if (model != nullptr) {
+    if (absl::Status fits = model->Check(more, own, now); !fits.ok()) return fits;
+    model->Add(more, now);
+  }
+  server_.Add(more, now);
+  return absl::OkStatus();
 }
 
 void Admission::StartDraining() {
@@ -84,38 +107,30 @@ void Admission::StartDraining() {
   draining_ = true;
 }
 
-bool Admission::AwaitIdle(absl::Time deadline, Clock* clock) {
+bool Admission::AwaitIdle(absl::Time deadline) {
   absl::MutexLock lock(&mutex_);
-  auto idle = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return inflight_.requests == 0; };
-  return clock->AwaitUntil(&mutex_, absl::Condition(&idle), deadline);
+  auto idle = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return server_.held().requests == 0; };
+  return clock_->AwaitUntil(&mutex_, absl::Condition(&idle), deadline);
 }
 
 Inflight Admission::inflight() const {
   absl::MutexLock lock(&mutex_);
-  return inflight_;
+  return server_.held();
 }
 
-absl::Status Admission::AddPixels(int64_t pixels, int64_t held_by_ticket) {
+absl::Status Admission::AddPixels(int64_t pixels, const Ticket& ticket) {
   if (pixels < 0)
     return absl::InvalidArgumentError(absl::StrCat("a picture cannot hold ", pixels, " pixels"));
-  // Several pictures of one request may each be within the bound and never be so together.
-  if (held_by_ticket > 0 && pixels > options_.max_inflight_pixels - held_by_ticket) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "the request's pictures hold ", held_by_ticket, " pixels and ", pixels, " more, above the ",
-        options_.max_inflight_pixels, " that the whole server allows (--max-inflight-pixels)"));
-  }
+  const absl::Time now = clock_->Now();
   absl::MutexLock lock(&mutex_);
-  absl::Status fits =
-      CheckBound("pixels", "--max-inflight-pixels", pixels, inflight_.pixels, options_.max_inflight_pixels);
-  if (fits.ok()) inflight_.pixels += pixels;
-  return fits;
+  return Take({.pixels = pixels}, ticket.held_, ticket.model_, now);
 }
 
-void Admission::Return(const Inflight& held) {
+void Admission::Return(const Inflight& held, Load* model) {
+  const absl::Time now = clock_->Now();
   absl::MutexLock lock(&mutex_);
-  inflight_.requests -= held.requests;
-  inflight_.bytes -= held.bytes;
-  inflight_.pixels -= held.pixels;
+  server_.Return(held, now);
+  if (model != nullptr) model->Return(held, now);
 }
 
 }  // namespace saccade::server

@@ -1,14 +1,20 @@
-// The server's front door: how much may be in flight, over all models and protocols.
+// The server's front door: how much may be in flight, over all models and of each, and how fast each client
+// may send.
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
+#include <string>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+#include "server/admission/client_rates.h"
+#include "server/admission/load.h"
 #include "server/core/clock.h"
 #include "server/core/inflight.h"
 
@@ -25,6 +31,19 @@ struct AdmissionOptions {
   // --max-inflight-pixels. A decoded pixel takes at least three bytes, and a small file can hold very many. A
   // network's input counts as four for each pixel of its bucket and view, as it is held in float32.
   int64_t max_inflight_pixels = int64_t{256} << 20;
+
+  ClientRateOptions clients = {};
+};
+
+// Who wants to come in.
+struct Applicant {
+  // Of the request as it came.
+  int64_t bytes = 0;
+  // Whose rate it counts to.
+  absl::string_view client = {};
+  // A model of the repository, and what may be in flight of it; 0 leaves it to the server's bounds.
+  absl::string_view model = {};
+  Inflight model_bounds = {};
 };
 
 // Thread-safe.
@@ -49,23 +68,29 @@ class Admission {
 
    private:
     friend class Admission;
-    Ticket(Admission* admission, Inflight held) : admission_(admission), held_(held) {}
+    Ticket(Admission* admission, Load* model, const Inflight& held)
+        : admission_(admission), model_(model), held_(held) {}
 
     Admission* admission_ = nullptr;
+    // Null for a model without bounds.
+    Load* model_ = nullptr;
     Inflight held_;
   };
 
-  // INVALID_ARGUMENT names the flag whose value is not positive.
-  static absl::StatusOr<std::unique_ptr<Admission>> Create(const AdmissionOptions& options);
+  // INVALID_ARGUMENT names the flag whose value is not positive. `clock`, the only source of time, must
+  // outlive it.
+  static absl::StatusOr<std::unique_ptr<Admission>> Create(const AdmissionOptions& options, Clock* clock);
 
   // REQUIRES: all tickets are gone.
   ~Admission() = default;
 
-  // Takes or refuses a request of so many bytes at once; never blocks. Errors:
+  // Takes or refuses a request at once; never blocks. Errors:
   //   UNAVAILABLE         StartDraining was called
-  //   RESOURCE_EXHAUSTED  a bound is reached; the message names it and its flag
+  //   RESOURCE_EXHAUSTED  a bound is reached, or the client sends too fast; the message names the bound and
+  //                       its flag, the payloads why (ShedReasonOf) and when to come again (RetryAfter)
   //   INVALID_ARGUMENT    the request alone is larger than the bound, so that trying again is no use
-  absl::StatusOr<Ticket> Admit(int64_t bytes) ABSL_LOCKS_EXCLUDED(mutex_);
+  // A request counts to its client's rate even if a bound then refuses it.
+  absl::StatusOr<Ticket> Admit(const Applicant& applicant) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Refuses what comes from now on; what is in flight keeps its tickets (and may still add pixels).
   // Idempotent.
@@ -73,19 +98,27 @@ class Admission {
 
   // Blocks until nothing is in flight or `deadline` is past; true if nothing is. Meant to follow
   // StartDraining.
-  bool AwaitIdle(absl::Time deadline, Clock* clock) ABSL_LOCKS_EXCLUDED(mutex_);
+  bool AwaitIdle(absl::Time deadline) ABSL_LOCKS_EXCLUDED(mutex_);
 
   Inflight inflight() const ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
-  explicit Admission(const AdmissionOptions& options) : options_(options) {}
+  Admission(const AdmissionOptions& options, Clock* clock);
 
-  absl::Status AddPixels(int64_t pixels, int64_t held_by_ticket) ABSL_LOCKS_EXCLUDED(mutex_);
-  void Return(const Inflight& held) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Null if it has no bounds of its own.
+  Load* LoadOf(const Applicant& applicant) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Takes `more` for a request that holds `own` so far, or nothing.
+  absl::Status Take(const Inflight& more, const Inflight& own, Load* model, absl::Time now)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status AddPixels(int64_t pixels, const Ticket& ticket) ABSL_LOCKS_EXCLUDED(mutex_);
+  void Return(const Inflight& held, Load* model) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  const AdmissionOptions options_;
+  Clock* const clock_;
   mutable absl::Mutex mutex_;
-  Inflight inflight_ ABSL_GUARDED_BY(mutex_);
+  Load server_ ABSL_GUARDED_BY(mutex_);
+  // Of the models that have bounds of their own; none is ever removed.
+  std::map<std::string, Load, std::less<>> models_ ABSL_GUARDED_BY(mutex_);
+  ClientRates clients_ ABSL_GUARDED_BY(mutex_);
   bool draining_ ABSL_GUARDED_BY(mutex_) = false;
 };
 

@@ -11,20 +11,23 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "server/core/fake_clock.h"
+#include "server/core/retry_hint.h"
+#include "server/core/shed_reason.h"
 
 namespace saccade::server {
 namespace {
 
 using ::testing::HasSubstr;
 
-std::unique_ptr<Admission> MakeAdmission(const AdmissionOptions& options) {
-  auto admission = Admission::Create(options);
+std::unique_ptr<Admission> MakeAdmission(const AdmissionOptions& options, Clock* clock = Clock::Real()) {
+  auto admission = Admission::Create(options, clock);
   EXPECT_TRUE(admission.ok()) << admission.status();
   return *std::move(admission);
 }
 
 constexpr AdmissionOptions kSmall{
     .max_inflight_requests = 3, .max_inflight_bytes = 100, .max_inflight_pixels = 50};
+constexpr Inflight kModelBounds{.requests = 2, .bytes = 60, .pixels = 20};
 
 void ExpectInflight(const Admission& admission, int64_t requests, int64_t bytes, int64_t pixels) {
   const Inflight inflight = admission.inflight();
@@ -36,7 +39,7 @@ void ExpectInflight(const Admission& admission, int64_t requests, int64_t bytes,
 TEST(AdmissionTest, RefusesBoundsBelowOneByTheirFlag) {
   AdmissionOptions options = kSmall;
   options.max_inflight_pixels = 0;
-  const auto admission = Admission::Create(options);
+  const auto admission = Admission::Create(options, Clock::Real());
   EXPECT_EQ(admission.status().code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(std::string(admission.status().message()), HasSubstr("--max-inflight-pixels is 0"));
 }
@@ -44,21 +47,21 @@ TEST(AdmissionTest, RefusesBoundsBelowOneByTheirFlag) {
 TEST(AdmissionTest, BoundsRequests) {
   auto admission = MakeAdmission(kSmall);
   std::vector<Admission::Ticket> tickets;
-  for (int i = 0; i < 3; ++i) tickets.push_back(admission->Admit(1).value());
-  const auto refused = admission->Admit(1);
+  for (int i = 0; i < 3; ++i) tickets.push_back(admission->Admit({.bytes = 1}).value());
+  const auto refused = admission->Admit({.bytes = 1});
   EXPECT_EQ(refused.status().code(), absl::StatusCode::kResourceExhausted);
   EXPECT_THAT(std::string(refused.status().message()),
               HasSubstr("3 requests in flight (--max-inflight-requests)"));
   tickets.pop_back();
-  EXPECT_TRUE(admission->Admit(1).ok());
+  EXPECT_TRUE(admission->Admit({.bytes = 1}).ok());
 }
 
 TEST(AdmissionTest, BoundsBytes) {
   auto admission = MakeAdmission(kSmall);
-  auto ticket = admission->Admit(60);
+  auto ticket = admission->Admit({.bytes = 60});
   ASSERT_TRUE(ticket.ok());
-  EXPECT_TRUE(admission->Admit(40).ok()) << "the bound itself may be reached";
-  const auto refused = admission->Admit(41);
+  EXPECT_TRUE(admission->Admit({.bytes = 40}).ok()) << "the bound itself may be reached";
+  const auto refused = admission->Admit({.bytes = 41});
   EXPECT_EQ(refused.status().code(), absl::StatusCode::kResourceExhausted);
   EXPECT_THAT(std::string(refused.status().message()), HasSubstr("--max-inflight-bytes"));
   ExpectInflight(*admission, 1, 60, 0);
@@ -66,8 +69,8 @@ TEST(AdmissionTest, BoundsBytes) {
 
 TEST(AdmissionTest, WhatCanNeverFitIsNotWorthTryingAgain) {
   auto admission = MakeAdmission(kSmall);
-  EXPECT_EQ(admission->Admit(101).status().code(), absl::StatusCode::kInvalidArgument);
-  auto ticket = admission->Admit(1);
+  EXPECT_EQ(admission->Admit({.bytes = 101}).status().code(), absl::StatusCode::kInvalidArgument);
+  auto ticket = admission->Admit({.bytes = 1});
   ASSERT_TRUE(ticket.ok());
   EXPECT_EQ(ticket->AddPixels(51).code(), absl::StatusCode::kInvalidArgument);
   EXPECT_TRUE(ticket->AddPixels(30).ok());
@@ -76,10 +79,100 @@ TEST(AdmissionTest, WhatCanNeverFitIsNotWorthTryingAgain) {
   ExpectInflight(*admission, 1, 1, 50);
 }
 
+TEST(AdmissionTest, BoundsOfAModelHoldForItAlone) {
+  auto admission = MakeAdmission(kSmall);
+  const Applicant of_m{.bytes = 20, .model = "m", .model_bounds = kModelBounds};
+  auto first = admission->Admit(of_m);
+  auto second = admission->Admit(of_m);
+  ASSERT_TRUE(first.ok() && second.ok());
+  const auto refused = admission->Admit(of_m);
+  EXPECT_EQ(refused.status().code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_THAT(std::string(refused.status().message()),
+              HasSubstr("model 'm' is at its bound of 2 requests in flight (max_inflight_requests in its"));
+  EXPECT_EQ(ShedReasonOf(refused.status()), ShedReason::kModelBound);
+  ExpectInflight(*admission, 2, 40, 0);
+
+  EXPECT_TRUE(admission->Admit({.bytes = 20, .model = "other", .model_bounds = kModelBounds}).ok());
+  EXPECT_TRUE(admission->Admit({.bytes = 20, .model = "boundless"}).ok());
+  first->Release();
+  EXPECT_EQ(admission->Admit({.bytes = 41, .model = "m", .model_bounds = kModelBounds}).status().code(),
+            absl::StatusCode::kResourceExhausted)
+      << "20 bytes of 60 are held";
+  EXPECT_EQ(admission->Admit({.bytes = 61, .model = "m", .model_bounds = kModelBounds}).status().code(),
+            absl::StatusCode::kInvalidArgument);
+  EXPECT_TRUE(admission->Admit({.bytes = 40, .model = "m", .model_bounds = kModelBounds}).ok());
+}
+
+TEST(AdmissionTest, PixelsCountToTheModelsBoundToo) {
+  auto admission = MakeAdmission(kSmall);
+  const Applicant of_m{.model = "m", .model_bounds = kModelBounds};
+  auto first = admission->Admit(of_m);
+  auto second = admission->Admit(of_m);
+  ASSERT_TRUE(first.ok() && second.ok() && first->AddPixels(15).ok());
+  const absl::Status refused = second->AddPixels(6);
+  EXPECT_EQ(refused.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_THAT(std::string(refused.message()), HasSubstr("max_inflight_pixels in its config.pbtxt"));
+  EXPECT_EQ(first->AddPixels(6).code(), absl::StatusCode::kInvalidArgument) << "together they never fit";
+  first->Release();
+  EXPECT_TRUE(second->AddPixels(20).ok());
+  ExpectInflight(*admission, 1, 0, 20);
+}
+
+TEST(AdmissionTest, RefusalsSayWhyAndWhenToComeAgain) {
+  FakeClock clock;
+  auto admission = MakeAdmission(kSmall, &clock);
+  std::vector<Admission::Ticket> tickets;
+  for (int i = 0; i < 3; ++i) tickets.push_back(admission->Admit({.bytes = 1}).value());
+  const absl::Status early = admission->Admit({.bytes = 1}).status();
+  EXPECT_EQ(ShedReasonOf(early), ShedReason::kRequests);
+  EXPECT_EQ(RetryAfter(early), DrainRate::kUnknown) << "nothing has ended yet";
+  // Ten a second.
+  for (int i = 0; i < 20; ++i) {
+    clock.Advance(absl::Milliseconds(100));
+    tickets.erase(tickets.begin());
+    tickets.push_back(admission->Admit({.bytes = 1}).value());
+  }
+  const auto hint = RetryAfter(admission->Admit({.bytes = 1}).status());
+  ASSERT_TRUE(hint.has_value());
+  EXPECT_NEAR(absl::ToDoubleSeconds(*hint), 0.3, 0.03) << "three in flight at ten a second";
+  const absl::Status bytes = admission->Admit({.bytes = 100}).status();
+  EXPECT_EQ(ShedReasonOf(bytes), ShedReason::kRequests) << "the first bound that is reached";
+  tickets.pop_back();
+  EXPECT_EQ(ShedReasonOf(admission->Admit({.bytes = 99}).status()), ShedReason::kBytes);
+  ASSERT_TRUE(tickets[0].AddPixels(50).ok());
+  EXPECT_EQ(ShedReasonOf(tickets[1].AddPixels(1)), ShedReason::kPixels);
+}
+
+TEST(AdmissionTest, AClientThatSendsTooFastIsRefusedAndOthersAreNot) {
+  FakeClock clock;
+  AdmissionOptions options;
+  options.clients = {.requests_per_second = 2, .burst = 1};
+  auto admission = MakeAdmission(options, &clock);
+  EXPECT_TRUE(admission->Admit({.client = "a"}).ok());
+  const absl::Status refused = admission->Admit({.client = "a"}).status();
+  EXPECT_EQ(refused.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(ShedReasonOf(refused), ShedReason::kClientRate);
+  EXPECT_EQ(RetryAfter(refused), absl::Milliseconds(500));
+  EXPECT_TRUE(admission->Admit({.client = "b"}).ok());
+  clock.Advance(absl::Milliseconds(500));
+  EXPECT_TRUE(admission->Admit({.client = "a"}).ok());
+  ExpectInflight(*admission, 0, 0, 0);
+}
+
+TEST(AdmissionTest, RatesThatMakeNoSenseAreRefusedByTheirFlag) {
+  AdmissionOptions options;
+  options.clients.requests_per_second = -1;
+  EXPECT_THAT(std::string(Admission::Create(options, Clock::Real()).status().message()),
+              HasSubstr("--client-requests-per-second is -1"));
+  options.clients = {.requests_per_second = 0, .burst = 5};
+  EXPECT_THAT(std::string(Admission::Create(options, Clock::Real()).status().message()),
+              HasSubstr("--client-burst is 5 without --client-requests-per-second"));
+}
+
 TEST(AdmissionTest, NegativeAmountsAreRefused) {
   auto admission = MakeAdmission(kSmall);
-  EXPECT_EQ(admission->Admit(-1).status().code(), absl::StatusCode::kInvalidArgument);
-  auto ticket = admission->Admit(0);
+  EXPECT_EQ(admission->Admit({.bytes = -1}).status().code(), absl::StatusCode::kInvalidArgument);
+  auto ticket = admission->Admit({.bytes = 0});
   ASSERT_TRUE(ticket.ok());
   EXPECT_EQ(ticket->AddPixels(-1).code(), absl::StatusCode::kInvalidArgument);
   ExpectInflight(*admission, 1, 0, 0);
@@ -87,18 +180,18 @@ TEST(AdmissionTest, NegativeAmountsAreRefused) {
 
 TEST(AdmissionTest, HugeAmountsDoNotOverflow) {
   auto admission = MakeAdmission(kSmall);
-  auto ticket = admission->Admit(99);
+  auto ticket = admission->Admit({.bytes = 99});
   ASSERT_TRUE(ticket.ok() && ticket->AddPixels(49).ok());
   constexpr int64_t kHuge = std::numeric_limits<int64_t>::max();
-  EXPECT_FALSE(admission->Admit(kHuge).ok());
+  EXPECT_FALSE(admission->Admit({.bytes = kHuge}).ok());
   EXPECT_FALSE(ticket->AddPixels(kHuge).ok());
   ExpectInflight(*admission, 1, 99, 49);
 }
 
 TEST(AdmissionTest, BoundsPixelsAcrossTickets) {
   auto admission = MakeAdmission(kSmall);
-  auto first = admission->Admit(1);
-  auto second = admission->Admit(1);
+  auto first = admission->Admit({.bytes = 1});
+  auto second = admission->Admit({.bytes = 1});
   ASSERT_TRUE(first.ok() && second.ok() && first->AddPixels(40).ok());
   const absl::Status refused = second->AddPixels(11);
   EXPECT_EQ(refused.code(), absl::StatusCode::kResourceExhausted);
@@ -113,13 +206,13 @@ TEST(AdmissionTest, TicketGivesBackOnceHoweverItIsMoved) {
   Admission::Ticket kept;
   EXPECT_EQ(kept.AddPixels(1).code(), absl::StatusCode::kFailedPrecondition);
   {
-    auto ticket = admission->Admit(10);
+    auto ticket = admission->Admit({.bytes = 10});
     ASSERT_TRUE(ticket.ok() && ticket->AddPixels(5).ok());
     Admission::Ticket moved = *std::move(ticket);
     kept = std::move(moved);
   }
   ExpectInflight(*admission, 1, 10, 5);
-  kept = admission->Admit(20).value();
+  kept = admission->Admit({.bytes = 20}).value();
   ExpectInflight(*admission, 1, 20, 0);
   kept.Release();
   kept.Release();
@@ -128,22 +221,22 @@ TEST(AdmissionTest, TicketGivesBackOnceHoweverItIsMoved) {
 
 TEST(AdmissionTest, DrainingRefusesTheNewAndKeepsTheOld) {
   auto admission = MakeAdmission(kSmall);
-  auto ticket = admission->Admit(1);
+  auto ticket = admission->Admit({.bytes = 1});
   ASSERT_TRUE(ticket.ok());
   admission->StartDraining();
   admission->StartDraining();
-  EXPECT_EQ(admission->Admit(1).status().code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(admission->Admit({.bytes = 1}).status().code(), absl::StatusCode::kUnavailable);
   EXPECT_TRUE(ticket->AddPixels(1).ok()) << "what was accepted is finished";
 }
 
 TEST(AdmissionTest, AwaitIdleWakesWithTheLastTicket) {
   FakeClock clock;
-  auto admission = MakeAdmission(kSmall);
-  auto first = admission->Admit(1);
-  auto second = admission->Admit(1);
+  auto admission = MakeAdmission(kSmall, &clock);
+  auto first = admission->Admit({.bytes = 1});
+  auto second = admission->Admit({.bytes = 1});
   ASSERT_TRUE(first.ok() && second.ok());
   bool idle = false;
-  std::thread drain([&] { idle = admission->AwaitIdle(clock.Now() + absl::Seconds(25), &clock); });
+  std::thread drain([&] { idle = admission->AwaitIdle(clock.Now() + absl::Seconds(25)); });
   clock.AwaitWaiters(1);
   first->Release();
   clock.Advance(absl::Seconds(24));
@@ -154,12 +247,12 @@ TEST(AdmissionTest, AwaitIdleWakesWithTheLastTicket) {
 
 TEST(AdmissionTest, AwaitIdleGivesUpAtItsDeadline) {
   FakeClock clock;
-  auto admission = MakeAdmission(kSmall);
-  EXPECT_TRUE(admission->AwaitIdle(clock.Now(), &clock)) << "idle from the start";
-  auto ticket = admission->Admit(1);
+  auto admission = MakeAdmission(kSmall, &clock);
+  EXPECT_TRUE(admission->AwaitIdle(clock.Now())) << "idle from the start";
+  auto ticket = admission->Admit({.bytes = 1});
   ASSERT_TRUE(ticket.ok());
   bool idle = true;
-  std::thread drain([&] { idle = admission->AwaitIdle(clock.Now() + absl::Seconds(25), &clock); });
+  std::thread drain([&] { idle = admission->AwaitIdle(clock.Now() + absl::Seconds(25)); });
   clock.AwaitWaiters(1);
   clock.Advance(absl::Seconds(25));
   drain.join();
@@ -175,7 +268,11 @@ TEST(AdmissionTest, CreditsReturnToZeroUnderManyThreads) {
       std::mt19937 random(seed);
       std::vector<Admission::Ticket> held;
       for (int step = 0; step < 5000; ++step) {
-        if (auto ticket = admission->Admit(random() % 60); ticket.ok()) {
+        const Applicant applicant{.bytes = static_cast<int64_t>(random() % 60),
+                                  .client = random() % 2 == 0 ? "a" : "b",
+                                  .model = "m",
+                                  .model_bounds = random() % 2 == 0 ? kModelBounds : Inflight()};
+        if (auto ticket = admission->Admit(applicant); ticket.ok()) {
           ticket->AddPixels(random() % 30).IgnoreError();
           held.push_back(*std::move(ticket));
         }

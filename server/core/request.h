@@ -70,6 +70,8 @@ struct Request {
   std::string model;
   // 0 is the highest version that is ready.
   int64_t version = 0;
+  // Who sends it, as far as the rate of each client is concerned: an address without its port, say.
+  std::string client;
   std::string id;
   Input input;
   // What the client says it sent; some protocols do not tell.

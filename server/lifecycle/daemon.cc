@@ -63,7 +63,7 @@ absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Start(const Flags& flags) {
 absl::Status Daemon::OpenRooms() {
   Clock* const clock = Clock::Real();
   metrics_ = std::make_unique<Metrics>(SACCADE_VERSION);
-  auto admission = Admission::Create(flags_.admission);
+  auto admission = Admission::Create(flags_.admission, clock);
   if (!admission.ok()) return admission.status();
   admission_ = *std::move(admission);
   catalog_ = std::make_unique<Catalog>(CatalogOptions{.repositories = flags_.model_repositories,
@@ -168,10 +168,9 @@ absl::Status Daemon::Drain() {
   // A second signal means that nobody routes here any more.
   AwaitSignal(flags_.lame_duck);
   admission_->StartDraining();
-  Clock* const clock = Clock::Real();
   const int64_t inflight = admission_->inflight().requests;
   Log(LogLevel::kInfo, "draining: finishing what was accepted", {{"requests", inflight}});
-  if (!admission_->AwaitIdle(clock->Now() + flags_.drain_timeout, clock)) {
+  if (!admission_->AwaitIdle(Clock::Real()->Now() + flags_.drain_timeout)) {
     return absl::DeadlineExceededError(absl::StrCat(admission_->inflight().requests,
                                                     " accepted requests did not finish within "
                                                     "--drain-timeout-seconds"));

@@ -79,6 +79,16 @@ void AddBounds(CLI::App& app, Flags& flags) {
   bound("--max-inflight-bytes", flags.admission.max_inflight_bytes, kAny, "Bytes of such requests");
   bound("--max-inflight-pixels", flags.admission.max_inflight_pixels, kAny,
         "Decoded pixels of such requests");
+  app.add_option("--client-requests-per-second", flags.admission.clients.requests_per_second,
+                 "Requests of one client, by its address; 0 has no limit")
+      ->check(Quiet(CLI::Range(0.0, 1e6)))
+      ->capture_default_str()
+      ->type_name("R");
+  app.add_option("--client-burst", flags.admission.clients.burst,
+                 "Requests of one client that may come at once after a pause; 0 is one second's")
+      ->check(Quiet(CLI::Range(int64_t{0}, int64_t{1'000'000})))
+      ->capture_default_str()
+      ->type_name("N");
   bound("--max-queue-size", flags.max_queue_size, kAny, "Pictures that wait for an instance, per model");
   bound("--decode-queue", flags.decode_queue, kAny, "Requests that wait for a decode thread");
 }

@@ -3,7 +3,6 @@
 #include <prometheus/registry.h>
 #include <prometheus/text_serializer.h>
 
-#include <array>
 #include <utility>
 
 #include "server/metrics/machine.h"
@@ -11,9 +10,6 @@
 
 namespace saccade::server {
 namespace {
-
-constexpr std::array<const char*, 7> kShedReasons = {"requests", "bytes",     "pixels",  "queue_full",
-                                                     "deadline", "cancelled", "draining"};
 
 using Counter = Series<prometheus::Counter>;
 using Gauge = Series<prometheus::Gauge>;
@@ -30,7 +26,10 @@ struct Metrics::Impl {
         inflight_pixels(families.ours.inflight_pixels.Get({})),
         build_info(families.ours.build_info.Get({{"version", std::string(daemon_version)}})) {
     build_info->Set(1);
-    for (const char* reason : kShedReasons) shed.push_back(families.ours.shed.Get({{"reason", reason}}));
+    for (int i = 0; i < kShedReasons; ++i) {
+      const std::string reason(ShedReasonName(static_cast<ShedReason>(i)));
+      shed.push_back(families.ours.shed.Get({{"reason", reason}}));
+    }
   }
 
   prometheus::Registry registry;

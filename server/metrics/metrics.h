@@ -14,6 +14,7 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "server/core/request.h"
+#include "server/core/shed_reason.h"
 
 namespace saccade::server {
 
@@ -34,9 +35,6 @@ struct RequestRecord {
   // As decoded; empty for tensors.
   std::vector<SentItem> sizes;
 };
-
-// Why a request was turned away before it cost compute.
-enum class ShedReason { kRequests, kBytes, kPixels, kQueueFull, kDeadline, kCancelled, kDraining };
 
 // The series of one version of a model, found once, so that the hot path looks up no label. They leave the
 // exposition when the last handle of that version is deleted. Thread-safe. Must not outlive its Metrics.

@@ -160,7 +160,8 @@ TEST(MetricsTest, EveryShedReasonHasASeries) {
   const std::string text = metrics.Exposition();
   EXPECT_EQ(Value(text, "saccade_shed_total{reason=\"queue_full\"}"), 1);
   EXPECT_EQ(Value(text, "saccade_shed_total{reason=\"draining\"}"), 2);
-  for (const char* reason : {"requests", "bytes", "pixels", "deadline", "cancelled"}) {
+  for (const char* reason : {"requests", "bytes", "pixels", "deadline", "cancelled", "model_bound",
+                             "client_rate", "predicted_late"}) {
     EXPECT_EQ(Value(text, std::string("saccade_shed_total{reason=\"") + reason + "\"}"), 0);
   }
 }

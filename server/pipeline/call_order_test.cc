@@ -18,13 +18,13 @@ class CallOrderTest : public CallTest {
   std::unique_ptr<BatchTask> Share(const std::shared_ptr<Outcome>& outcome) {
     auto call = Call({32}, outcome);
     call->KeepOrder(order_.Enter());
-    auto ticket = admission_->Admit(1);
+    auto ticket = admission_->Admit({.bytes = 1});
     EXPECT_TRUE(ticket.ok());
     call->ticket() = *std::move(ticket);
     return std::move(ShareOut(std::move(call)).at(0));
   }
 
-  const std::unique_ptr<Admission> admission_ = *Admission::Create({});
+  const std::unique_ptr<Admission> admission_ = *Admission::Create({}, &clock_);
   AnswerOrder order_;
   const std::shared_ptr<Outcome> first_ = std::make_shared<Outcome>();
   const std::shared_ptr<Outcome> second_ = std::make_shared<Outcome>();

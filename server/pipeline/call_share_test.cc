@@ -97,10 +97,10 @@ TEST_F(CallShareTest, DroppedCallIsAnswered) {
 }
 
 TEST_F(CallShareTest, TicketIsHeldUntilTheLastShareIsGone) {
-  auto admission = Admission::Create({});
+  auto admission = Admission::Create({}, &clock_);
   ASSERT_TRUE(admission.ok());
   auto call = Call({32, 64}, outcome_);
-  call->ticket() = *(*admission)->Admit(10);
+  call->ticket() = *(*admission)->Admit({.bytes = 10});
   auto shares = ShareOut(std::move(call));
   Answer(AsShare(shares[0]), Pass(1, 1, 2));
   shares[0].reset();

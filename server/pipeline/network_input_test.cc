@@ -10,6 +10,8 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "server/core/fake_clock.h"
+#include "server/core/retry_hint.h"
+#include "server/core/shed_reason.h"
 
 namespace saccade::server {
 namespace {
@@ -85,7 +87,7 @@ class NetworkInputTest : public ::testing::Test {
                             .metrics = model_metrics_.get(),
                             .all_metrics = &metrics_,
                             .clock = &clock_});
-    call->ticket() = *admission_->Admit(0);
+    call->ticket() = *admission_->Admit({.bytes = 0});
     return call;
   }
 
@@ -105,7 +107,7 @@ class NetworkInputTest : public ::testing::Test {
   models::Description description_;
   Metrics metrics_{"test"};
   std::unique_ptr<ModelMetrics> model_metrics_ = metrics_.ForModel("m", 1, "stereo");
-  std::unique_ptr<Admission> admission_ = *Admission::Create({.max_inflight_pixels = 1000});
+  std::unique_ptr<Admission> admission_ = *Admission::Create({.max_inflight_pixels = 1000}, Clock::Real());
   std::shared_ptr<Cancellation> cancellation_ = std::make_shared<Cancellation>();
 };
 
@@ -130,7 +132,10 @@ TEST_F(NetworkInputTest, PixelsAndTheNetworksInputAreCharged) {
   EXPECT_EQ(admission_->inflight().pixels, 5 * 3 + 4 * (4 * 8));
   // 12 x 16 pixels, for which four times as much would follow.
   const auto second = Call(std::vector<Picture>{Flat(16, 12, 1)});
-  EXPECT_EQ(Make(*second, KeepRatio()).code(), absl::StatusCode::kResourceExhausted);
+  const absl::Status refused = Make(*second, KeepRatio());
+  EXPECT_EQ(refused.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(ShedReasonOf(refused), ShedReason::kPixels);
+  EXPECT_TRUE(RetryAfter(refused).has_value()) << "the hint survives the words around it";
 }
 
 TEST_F(NetworkInputTest, LeftAndRightFollowEachOther) {

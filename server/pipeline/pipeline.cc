@@ -2,7 +2,6 @@
 
 #include <utility>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "server/pipeline/call_share.h"
 #include "server/pipeline/network_input.h"
@@ -31,19 +30,19 @@ absl::StatusOr<std::shared_ptr<ServedModel>> Pipeline::Find(const Request& reque
   return found;
 }
 
-absl::StatusOr<std::shared_ptr<Admission::Ticket>> Pipeline::AdmitBytes(int64_t bytes,
-                                                                        ShedReason& exhausted) {
-  auto ticket = rooms_.admission->Admit(bytes);
-  if (ticket.ok()) return std::make_shared<Admission::Ticket>(*std::move(ticket));
-  const bool by_bytes = absl::StrContains(ticket.status().message(), "--max-inflight-bytes");
-  exhausted = by_bytes ? ShedReason::kBytes : ShedReason::kRequests;
-  return ticket.status();
+absl::StatusOr<std::shared_ptr<Admission::Ticket>> Pipeline::AdmitBytes(const Request& request, int64_t bytes,
+                                                                        const ServedModel& model) {
+  auto ticket = rooms_.admission->Admit({.bytes = bytes,
+                                         .client = request.client,
+                                         .model = model.name(),
+                                         .model_bounds = model.settings().most_inflight});
+  if (!ticket.ok()) return ticket.status();
+  return std::make_shared<Admission::Ticket>(*std::move(ticket));
 }
 
 absl::StatusOr<std::shared_ptr<Admission::Ticket>> Pipeline::Admit(const Request& request, int64_t bytes) {
   auto model = Find(request);
   if (!model.ok()) return model.status();
-  ShedReason exhausted = ShedReason::kQueueFull;
   absl::Status status = request.accepts ? request.accepts((*model)->description()) : absl::OkStatus();
   if (status.ok()) {
     status = CheckAlive(
@@ -51,12 +50,12 @@ absl::StatusOr<std::shared_ptr<Admission::Ticket>> Pipeline::Admit(const Request
         rooms_.clock->Now());
   }
   if (status.ok()) {
-    auto ticket = AdmitBytes(bytes, exhausted);
+    auto ticket = AdmitBytes(request, bytes, **model);
     if (ticket.ok()) return ticket;
     status = ticket.status();
   }
   // Counted as a call that came with its input is.
-  PredictCall(request, [](const absl::StatusOr<Response>&) {}, ServerOf(**model)).Refuse(status, exhausted);
+  PredictCall(request, [](const absl::StatusOr<Response>&) {}, ServerOf(**model)).Refuse(status);
   return status;
 }
 
@@ -70,14 +69,13 @@ void Pipeline::Predict(Request request, PredictDone done, std::shared_ptr<Admiss
   const int64_t bytes = request.bytes();
   auto call = std::make_shared<PredictCall>(std::move(request), std::move(done), ServerOf(*model));
   if (absl::Status status = Check(*call, *model); !status.ok()) {
-    call->Refuse(status, ShedReason::kQueueFull);
+    call->Refuse(status);
     return;
   }
   if (ticket == nullptr) {
-    ShedReason exhausted = ShedReason::kQueueFull;
-    auto admitted = AdmitBytes(bytes, exhausted);
+    auto admitted = AdmitBytes(call->request(), bytes, *model);
     if (!admitted.ok()) {
-      call->Refuse(admitted.status(), exhausted);
+      call->Refuse(admitted.status());
       return;
     }
     ticket = *std::move(admitted);
@@ -90,7 +88,7 @@ void Pipeline::Predict(Request request, PredictDone done, std::shared_ptr<Admiss
   }
   absl::Status scheduled =
       rooms_.decode_pool->Schedule([this, model, call]() mutable { Prepare(*model, std::move(call)); });
-  if (!scheduled.ok()) call->Refuse(scheduled, ShedReason::kQueueFull);
+  if (!scheduled.ok()) call->Refuse(scheduled);
 }
 
 PredictCall::Server Pipeline::ServerOf(const ServedModel& model) const {
@@ -123,7 +121,7 @@ absl::Status Pipeline::Check(const PredictCall& call, const ServedModel& model) 
 void Pipeline::Prepare(ServedModel& model, std::shared_ptr<PredictCall> call) {
   absl::Status made = MakeItems(*call, model.description().input, rooms_.decode_limits, rooms_.clock);
   if (!made.ok()) {
-    call->Refuse(made, ShedReason::kPixels);
+    call->Refuse(made);
     return;
   }
   call->MarkPrepared();

@@ -51,7 +51,8 @@ class Pipeline {
 
  private:
   absl::StatusOr<std::shared_ptr<ServedModel>> Find(const Request& request);
-  absl::StatusOr<std::shared_ptr<Admission::Ticket>> AdmitBytes(int64_t bytes, ShedReason& exhausted);
+  absl::StatusOr<std::shared_ptr<Admission::Ticket>> AdmitBytes(const Request& request, int64_t bytes,
+                                                                const ServedModel& model);
   PredictCall::Server ServerOf(const ServedModel& model) const;
   absl::Status Check(const PredictCall& call, const ServedModel& model) const;
   void Prepare(ServedModel& model, std::shared_ptr<PredictCall> call);

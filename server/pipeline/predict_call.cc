@@ -3,32 +3,12 @@
 #include <algorithm>
 
 namespace saccade::server {
-namespace {
-
-std::optional<ShedReason> ShedReasonOf(absl::StatusCode code, ShedReason exhausted) {
-  switch (code) {
-    case absl::StatusCode::kResourceExhausted:
-      return exhausted;
-    case absl::StatusCode::kCancelled:
-      return ShedReason::kCancelled;
-    case absl::StatusCode::kDeadlineExceeded:
-      return ShedReason::kDeadline;
-    case absl::StatusCode::kUnavailable:
-      return ShedReason::kDraining;
-    default:
-      return std::nullopt;
-  }
-}
-
-}  // namespace
-
 PredictCall::PredictCall(Request request, PredictDone done, const Server& server)
     : request_(std::move(request)), server_(server), done_(std::move(done)) {}
 
 PredictCall::~PredictCall() {
   if (finished_) return;
-  Refuse(absl::InternalError("the request was dropped without an answer; this is a bug in saccaded"),
-         ShedReason::kQueueFull);
+  Refuse(absl::InternalError("the request was dropped without an answer; this is a bug in saccaded"));
 }
 
 BatchTask::Traits PredictCall::traits() const {
@@ -103,7 +83,7 @@ void PredictCall::AnswerShares() {
     passes = passes_;
   }
   if (failure && !failure->computed) {
-    Refuse(std::move(failure->why), ShedReason::kQueueFull);
+    Refuse(std::move(failure->why));
     return;
   }
   if (failure) {
@@ -125,8 +105,11 @@ void PredictCall::AnswerShares() {
   Finish(std::move(response), /*computed=*/true, server_.clock->Now() - passes.ended);
 }
 
-void PredictCall::Refuse(absl::Status why, ShedReason exhausted) {
-  if (const auto reason = ShedReasonOf(why.code(), exhausted)) server_.all_metrics->RecordShed(*reason);
+void PredictCall::Refuse(absl::Status why) {
+  if (const auto reason = ShedReasonOf(why)) {
+    server_.all_metrics->RecordShed(*reason);
+    SetShedReason(why, *reason);
+  }
   Finish(std::move(why), /*computed=*/false, absl::ZeroDuration());
 }
 

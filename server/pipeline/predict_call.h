@@ -75,9 +75,9 @@ class PredictCall : public std::enable_shared_from_this<PredictCall> {
   // The end of decoding, or of a tensor's checks: from here on the call waits for an instance.
   void MarkPrepared() { prepared_ = server_.clock->Now(); }
 
-  // Turned away before it cost compute; counted as shed unless the request is wrong in itself. `exhausted`
-  // tells which bound a RESOURCE_EXHAUSTED is about. REQUIRES: no shares are expected.
-  void Refuse(absl::Status why, ShedReason exhausted);
+  // Turned away before it cost compute; counted as shed (ShedReasonOf) unless the request is wrong in itself.
+  // REQUIRES: no shares are expected.
+  void Refuse(absl::Status why);
 
   // The call is answered when so many shares, which must be at least one, have ended: with the results of
   // all, or with the first failure. From the first failure on, those that still wait are cancelled. Called
@@ -91,7 +91,7 @@ class PredictCall : public std::enable_shared_from_this<PredictCall> {
   // One failed picture fails its whole request, and no other.
   void EndShare(const std::vector<size_t>& items, std::vector<models::TaskResult> results,
                 const ForwardPass& pass) ABSL_LOCKS_EXCLUDED(mutex_);
-  // `computed`: the forward pass was tried. Otherwise as Refuse; the batcher knows of one bound, its queue's.
+  // `computed`: the forward pass was tried. Otherwise as Refuse.
   void FailShare(absl::Status why, bool computed) ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:

@@ -1,0 +1,67 @@
+#include "server/admission/load.h"
+
+#include "absl/strings/str_cat.h"
+#include "server/core/retry_hint.h"
+#include "server/core/shed_reason.h"
+
+namespace saccade::server {
+namespace {
+
+struct Dimension {
+  const char* name;
+  int64_t Inflight::* amount;
+  const char* flag;
+  const char* parameter;
+  ShedReason reason;
+};
+
+constexpr Dimension kDimensions[] = {
+    {"requests", &Inflight::requests, "--max-inflight-requests", "max_inflight_requests",
+     ShedReason::kRequests},
+    {"bytes", &Inflight::bytes, "--max-inflight-bytes", "max_inflight_bytes", ShedReason::kBytes},
+    {"pixels", &Inflight::pixels, "--max-inflight-pixels", "max_inflight_pixels", ShedReason::kPixels},
+};
+
+}  // namespace
+
+absl::Status Load::Check(const Inflight& more, const Inflight& own, absl::Time now) {
+  for (const Dimension& dimension : kDimensions) {
+    const int64_t most = most_.*dimension.amount;
+    const int64_t wanted = more.*dimension.amount;
+    const int64_t held = held_.*dimension.amount;
+    if (most == 0 || wanted == 0 || wanted <= most - held) continue;
+    const std::string who = model_.empty() ? "the server" : absl::StrCat("model '", model_, "'");
+    const std::string bound =
+        model_.empty() ? dimension.flag : absl::StrCat(dimension.parameter, " in its config.pbtxt");
+    if (wanted > most - own.*dimension.amount) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "the request takes ", wanted, " ", dimension.name, " beside ", own.*dimension.amount,
+          " that it holds, more than the ", most, " that ", who, " allows in all (", bound, ")"));
+    }
+    Advance(now);
+    absl::Status refused = absl::ResourceExhaustedError(
+        absl::StrCat(who, " is at its bound of ", most, " ", dimension.name, " in flight (", bound,
+                     "): ", held, " are, the request takes ", wanted, "; try again later"));
+    SetShedReason(refused, model_.empty() ? dimension.reason : ShedReason::kModelBound);
+    SetRetryAfter(refused, drain_.TimeFor(held_.requests));
+    return refused;
+  }
+  return absl::OkStatus();
+}
+
+void Load::Add(const Inflight& more, absl::Time now) {
+  Advance(now);
+  held_.requests += more.requests;
+  held_.bytes += more.bytes;
+  held_.pixels += more.pixels;
+}
+
+void Load::Return(const Inflight& held, absl::Time now) {
+  Advance(now);
+  if (held.requests > 0) drain_.Ended();
+  held_.requests -= held.requests;
+  held_.bytes -= held.bytes;
+  held_.pixels -= held.pixels;
+}
+
+}  // namespace saccade::server
