@@ -255,7 +255,9 @@ TEST(HttpServerTest, AFullHouseAnswers503) {
   ASSERT_TRUE(busy.Send(Get("/wait")));
   entered.WaitForNotification();
   TestClient refused(server->port());
-  EXPECT_THAT(refused.ReadToEnd(), StartsWith("HTTP/1.1 503 Service Unavailable\r\n"));
+  const std::string answer = refused.ReadToEnd();
+  EXPECT_THAT(answer, StartsWith("HTTP/1.1 503 Service Unavailable\r\n"));
+  EXPECT_THAT(answer, HasSubstr("\r\nRetry-After: 1\r\n"));
   leave.Notify();
   EXPECT_THAT(busy.ReadAnswer(), EndsWith("done"));
 }

@@ -146,6 +146,7 @@ bool Protocol::Answer(Connection& connection, bool last) { return engine_->Answe
 
 void Protocol::Refuse(Connection& connection, const HttpResponse& response) {
   connection.Write(absl::StrCat("HTTP/1.1 ", response.status, " ", ReasonOf(response.status),
+                                response.status == 503 ? "\r\nRetry-After: 1" : "",
                                 "\r\nConnection: close\r\nContent-Type: ", response.content_type,
                                 "\r\nContent-Length: ", response.body.size(), "\r\n\r\n", response.body));
 }

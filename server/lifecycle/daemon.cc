@@ -1,6 +1,7 @@
 #include "server/lifecycle/daemon.h"
 
 #include <cstdio>
+#include <random>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -15,6 +16,7 @@
 #include "server/pipeline/catalog.h"
 #include "server/pipeline/pipeline.h"
 #include "server/protocols/inference_service.h"
+#include "server/protocols/retry_jitter.h"
 #include "server/protocols/vision_service.h"
 
 namespace saccade::server {
@@ -85,13 +87,16 @@ absl::Status Daemon::OpenRooms() {
                                                          .admission = admission_.get(),
                                                          .decode_pool = decode_pool_.get(),
                                                          .decode_limits = flags_.decode});
+  retry_jitter_ = std::make_unique<RetryJitter>(std::random_device()());
   vision_ =
       std::make_unique<VisionService>(VisionService::Options{.max_message_bytes = flags_.max_message_bytes,
-                                                             .upload_timeout = flags_.upload_timeout},
+                                                             .upload_timeout = flags_.upload_timeout,
+                                                             .retry_jitter = retry_jitter_.get()},
                                       pipeline_.get(), catalog_.get(), clock);
   inference_ = std::make_unique<InferenceService>(
       InferenceService::Options{.server_version = SACCADE_VERSION,
                                 .max_message_bytes = flags_.max_message_bytes,
+                                .retry_jitter = retry_jitter_.get(),
                                 .ready = [this] { return readiness_.ready(); }},
       pipeline_.get(), catalog_.get(), clock);
   metrics_->SetScrapeHook([this] { pipeline_->RefreshGauges(); });

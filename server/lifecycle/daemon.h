@@ -20,6 +20,7 @@ class HttpServer;
 class InferenceService;
 class Metrics;
 class Pipeline;
+class RetryJitter;
 class VisionService;
 
 // Used by the main thread alone.
@@ -52,6 +53,7 @@ class Daemon {
   std::unique_ptr<Catalog> catalog_;
   std::unique_ptr<DecodePool> decode_pool_;
   std::unique_ptr<Pipeline> pipeline_;
+  std::unique_ptr<RetryJitter> retry_jitter_;
   std::unique_ptr<VisionService> vision_;
   std::unique_ptr<InferenceService> inference_;
   std::unique_ptr<GrpcServer> grpc_;

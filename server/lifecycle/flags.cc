@@ -79,13 +79,15 @@ void AddBounds(CLI::App& app, Flags& flags) {
   bound("--max-inflight-bytes", flags.admission.max_inflight_bytes, kAny, "Bytes of such requests");
   bound("--max-inflight-pixels", flags.admission.max_inflight_pixels, kAny,
         "Decoded pixels of such requests");
-  app.add_option("--client-requests-per-second", flags.admission.clients.requests_per_second,
-                 "Requests of one client, by its address; 0 has no limit")
-      ->check(Quiet(CLI::Range(0.0, 1e6)))
-      ->capture_default_str()
-      ->type_name("R");
+  CLI::Option* const rate =
+      app.add_option("--client-requests-per-second", flags.admission.clients.requests_per_second,
+                     "Requests of one client, by its address; 0 has no limit")
+          ->check(Quiet(CLI::Range(0.0, 1e6)))
+          ->capture_default_str()
+          ->type_name("R");
   app.add_option("--client-burst", flags.admission.clients.burst,
                  "Requests of one client that may come at once after a pause; 0 is one second's")
+      ->needs(rate)
       ->check(Quiet(CLI::Range(int64_t{0}, int64_t{1'000'000})))
       ->capture_default_str()
       ->type_name("N");

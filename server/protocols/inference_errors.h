@@ -7,6 +7,7 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "server/protocols/bad_field.h"
 
 namespace saccade::server {
 
@@ -16,7 +17,9 @@ inline std::string Shown(absl::string_view text) {
 }
 
 inline absl::Status Invalid(absl::string_view subject, absl::string_view problem) {
-  return absl::InvalidArgumentError(absl::StrCat(subject, ": ", problem));
+  absl::Status error = absl::InvalidArgumentError(absl::StrCat(subject, ": ", problem));
+  SetBadField(error, subject);
+  return error;
 }
 
 }  // namespace saccade::server

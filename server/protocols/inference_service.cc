@@ -7,6 +7,7 @@
 #include "server/protocols/inference_messages.h"
 #include "server/protocols/inference_outputs.h"
 #include "server/protocols/inference_request.h"
+#include "server/protocols/peer.h"
 #include "server/protocols/predict_reactor.h"
 
 namespace saccade::server {
@@ -88,10 +89,12 @@ grpc::ServerUnaryReactor* InferenceService::ModelInfer(grpc::CallbackServerConte
     pipeline_->CountMalformed("oip", parsed.status().code());
     return FinishNow(context, ToGrpcStatus(parsed.status()));
   }
+  parsed->client = ClientOfPeer(context->peer());
   parsed->cancellation = reactor->cancellation();
   InferenceCall* const call = reactor.release();
-  pipeline_->Predict(*std::move(parsed), [this, call, response](absl::StatusOr<Response> answer) {
-    call->Finish(ToGrpcStatus(Answer(std::move(answer), call->request().fields, response)));
+  pipeline_->Predict(*std::move(parsed), [this, call, context, response](absl::StatusOr<Response> answer) {
+    const absl::Status status = Answer(std::move(answer), call->request().fields, response);
+    call->Finish(ToGrpcStatus(status, options_.retry_jitter, context));
   });
   return call;
 }

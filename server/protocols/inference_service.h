@@ -12,6 +12,7 @@
 #include "server/core/request.h"
 #include "server/pipeline/catalog.h"
 #include "server/pipeline/pipeline.h"
+#include "server/protocols/retry_jitter.h"
 
 namespace saccade::server {
 
@@ -23,6 +24,8 @@ class InferenceService final : public inference::GRPCInferenceService::WithRawCa
     std::string server_version;
     // Answers above it become errors that say so.
     int64_t max_message_bytes = 0;
+    // Of the hints to those who are refused.
+    RetryJitter* retry_jitter = nullptr;
     // Whether the daemon is ready as a whole; asked by ServerReady, from any thread.
     std::function<bool()> ready;
   };

@@ -9,6 +9,8 @@
 #include "absl/strings/str_cat.h"
 #include "server/encode/volume.h"
 #include "server/protocols/grpc_status.h"
+#include "server/protocols/peer.h"
+#include "server/protocols/predict_reactor.h"
 #include "server/protocols/vision_errors.h"
 #include "server/protocols/vision_messages.h"
 #include "server/protocols/vision_options.h"
@@ -28,14 +30,13 @@ absl::Status ForRestoration(const models::Description& model, const std::string&
 
 }  // namespace
 
-RestoreStream::RestoreStream(Pipeline* pipeline, absl::Time arrival, absl::Time deadline,
-                             absl::Duration most_upload)
-    : pipeline_(pipeline), arrival_(arrival), deadline_(deadline) {
+RestoreStream::RestoreStream(const Call& call) : call_(call) {
   {
     const absl::MutexLock lock(&upload_->mutex);
     upload_->stream = this;
   }
-  alarm_.Set(absl::ToChronoTime(arrival + most_upload), [upload = upload_, most_upload](bool expired) {
+  const absl::Duration most_upload = call.most_upload;
+  alarm_.Set(absl::ToChronoTime(call.arrival + most_upload), [upload = upload_, most_upload](bool expired) {
     const absl::MutexLock lock(&upload->mutex);
     if (!expired || upload->stream == nullptr) return;
     std::exchange(upload->stream, nullptr)
@@ -83,18 +84,19 @@ absl::Status RestoreStream::TakeHeader(const v1::RestoreHeader& header) {
     status = InvalidField("header.bytes", absl::StrCat("is ", header.bytes(), "; expected at least 1"));
   if (status.ok() && header.has_raw()) status = CheckShape("header.raw", header.raw(), header.bytes());
   if (!status.ok()) {
-    pipeline_->CountMalformed("grpc", status.code());
+    call_.pipeline->CountMalformed("grpc", status.code());
     return status;
   }
-  request->arrival = arrival_;
-  request->deadline = deadline_;
+  request->client = ClientOfPeer(call_.context->peer());
+  request->arrival = call_.arrival;
+  request->deadline = DeadlineOf(*call_.context);
   request->cancellation = cancellation_;
   request->input_name = "volume";
   request->medium = models::Medium::kVolume;
   request->accepts = [name = header.model()](const models::Description& model) {
     return ForRestoration(model, name);
   };
-  auto ticket = pipeline_->Admit(*request, header.bytes());
+  auto ticket = call_.pipeline->Admit(*request, header.bytes());
   if (!ticket.ok()) return ticket.status();
   ticket_ = *std::move(ticket);
   try {
@@ -139,7 +141,7 @@ absl::Status RestoreStream::Start() {
   Request request = *std::exchange(request_, std::nullopt);
   request.input = std::move(volume);
   request.progress = [this](double done) { TellProgress(done); };
-  pipeline_->Predict(
+  call_.pipeline->Predict(
       std::move(request), [this](const absl::StatusOr<Response>& outcome) { Answer(outcome); }, ticket_);
   return absl::OkStatus();
 }
@@ -211,7 +213,7 @@ void RestoreStream::Pump() {
     ended_ = true;
     end = *end_;
   }
-  Finish(ToGrpcStatus(end));
+  Finish(ToGrpcStatus(end, call_.retry_jitter, call_.context));
 }
 
 // False if nothing is left.

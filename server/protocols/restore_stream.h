@@ -19,6 +19,7 @@
 #include "server/core/cancellation.h"
 #include "server/core/request.h"
 #include "server/pipeline/pipeline.h"
+#include "server/protocols/retry_jitter.h"
 
 namespace saccade::server {
 
@@ -27,9 +28,17 @@ namespace saccade::server {
 // kept until the last of the answer is out.
 class RestoreStream final : public grpc::ServerBidiReactor<v1::RestoreRequest, v1::RestoreResponse> {
  public:
-  // `pipeline` must outlive it. A volume that has not come within `most_upload` is given up: it holds room
-  // that others could use.
-  RestoreStream(Pipeline* pipeline, absl::Time arrival, absl::Time deadline, absl::Duration most_upload);
+  struct Call {
+    // They must outlive it.
+    Pipeline* pipeline;
+    grpc::CallbackServerContext* context;
+    RetryJitter* retry_jitter;
+    absl::Time arrival;
+    // A volume that has not come by then is given up: it holds room that others could use.
+    absl::Duration most_upload;
+  };
+
+  explicit RestoreStream(const Call& call);
   ~RestoreStream() override;
 
   void OnReadDone(bool ok) override;
@@ -56,9 +65,7 @@ class RestoreStream final : public grpc::ServerBidiReactor<v1::RestoreRequest, v
   void Pump();
   bool WriteNext() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  Pipeline* const pipeline_;
-  const absl::Time arrival_;
-  const absl::Time deadline_;
+  const Call call_;
   const std::shared_ptr<Cancellation> cancellation_ = std::make_shared<Cancellation>();
 
   const std::shared_ptr<Upload> upload_ = std::make_shared<Upload>();

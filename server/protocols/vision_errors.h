@@ -4,11 +4,14 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "server/protocols/bad_field.h"
 
 namespace saccade::server {
 
 inline absl::Status InvalidField(absl::string_view field, absl::string_view problem) {
-  return absl::InvalidArgumentError(absl::StrCat(field, ": ", problem));
+  absl::Status error = absl::InvalidArgumentError(absl::StrCat(field, ": ", problem));
+  SetBadField(error, field);
+  return error;
 }
 
 }  // namespace saccade::server

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "server/protocols/grpc_status.h"
+#include "server/protocols/peer.h"
 #include "server/protocols/predict_reactor.h"
 #include "server/protocols/restore_stream.h"
 #include "server/protocols/vision_messages.h"
@@ -20,19 +21,24 @@ grpc::ServerUnaryReactor* VisionService::Predict(grpc::CallbackServerContext* co
     return FinishNow(context, ToGrpcStatus(parsed.status()));
   }
   auto* reactor = new PredictReactor;
+  parsed->client = ClientOfPeer(context->peer());
   parsed->arrival = arrival;
   parsed->deadline = DeadlineOf(*context);
   parsed->cancellation = reactor->cancellation();
-  pipeline_->Predict(*std::move(parsed),
-                     [this, reactor, request, response](const absl::StatusOr<Response>& answer) {
-                       reactor->Finish(ToGrpcStatus(Answer(answer, *request, response)));
-                     });
+  pipeline_->Predict(*std::move(parsed), [this, reactor, context, request,
+                                          response](const absl::StatusOr<Response>& answer) {
+    reactor->Finish(ToGrpcStatus(Answer(answer, *request, response), options_.retry_jitter, context));
+  });
   return reactor;
 }
 
 grpc::ServerBidiReactor<v1::RestoreRequest, v1::RestoreResponse>* VisionService::Restore(
     grpc::CallbackServerContext* context) {
-  return new RestoreStream(pipeline_, clock_->Now(), DeadlineOf(*context), options_.upload_timeout);
+  return new RestoreStream({.pipeline = pipeline_,
+                            .context = context,
+                            .retry_jitter = options_.retry_jitter,
+                            .arrival = clock_->Now(),
+                            .most_upload = options_.upload_timeout});
 }
 
 absl::Status VisionService::Answer(const absl::StatusOr<Response>& answer, const v1::PredictRequest& request,

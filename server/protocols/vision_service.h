@@ -11,6 +11,7 @@
 #include "server/core/request.h"
 #include "server/pipeline/catalog.h"
 #include "server/pipeline/pipeline.h"
+#include "server/protocols/retry_jitter.h"
 
 namespace saccade::server {
 
@@ -22,6 +23,8 @@ class VisionService final : public v1::Vision::CallbackService {
     int64_t max_message_bytes;
     // How long a streamed volume may take to come.
     absl::Duration upload_timeout;
+    // Of the hints to those who are refused.
+    RetryJitter* retry_jitter;
   };
 
   // Everything must outlive the service.

@@ -138,7 +138,7 @@ void Simulation::Submit(const StreamOptions& stream, const Arrival& arrival, uin
   if (observer_ != nullptr) observer_->OnArrival(*sim_task, now_);
   absl::Status taken = absl::OkStatus();
   if (admission_ != nullptr) {
-    auto ticket = admission_->Admit(1);
+    auto ticket = admission_->Admit({.bytes = 1});
     if (ticket.ok()) {
       sim_task->ticket = std::move(*ticket);
     } else {

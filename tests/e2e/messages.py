@@ -11,7 +11,12 @@ import tempfile
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
 PROTO = pathlib.Path(__file__).resolve().parents[2] / "proto"
-FILES = ("saccade/v1/vision.proto", "inference/grpc_service.proto")
+FILES = (
+    "saccade/v1/vision.proto",
+    "inference/grpc_service.proto",
+    "google/rpc/status.proto",
+    "google/rpc/error_details.proto",
+)
 
 
 @functools.cache

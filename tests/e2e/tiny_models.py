@@ -158,10 +158,10 @@ def assert_close(found, expected):
     assert worst <= 1e-4, f"off by {worst:.2e} of the largest value"
 
 
-def write_config(folder, model, max_batch_size=8, **batching):
+def write_config(folder, model, max_batch_size=8, instances=1, parameters=None, **batching):
     """`batching` are fields of dynamic_batching: numbers, or messages in braces."""
-    parameters = {"architecture": model.architecture, **model.options}
-    lines = ['backend: "saccade"', f"max_batch_size: {max_batch_size}"]
+    parameters = {"architecture": model.architecture, **model.options, **(parameters or {})}
+    lines = ['backend: "saccade"', f"max_batch_size: {max_batch_size}", f"instance_group {{ count: {instances} }}"]
     fields = [f"{name}{' ' if str(value).startswith('{') else ': '}{value}" for name, value in batching.items()]
     if fields:
         lines.append(f"dynamic_batching {{ {' '.join(fields)} }}")

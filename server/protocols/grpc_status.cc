@@ -1,0 +1,70 @@
+#include "server/protocols/grpc_status.h"
+
+#include <optional>
+#include <string>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
+#include "google/rpc/error_details.pb.h"
+#include "google/rpc/status.pb.h"
+#include "server/core/retry_hint.h"
+#include "server/core/shed_reason.h"
+#include "server/protocols/bad_field.h"
+
+namespace saccade::server {
+namespace {
+
+constexpr char kDomain[] = "saccade";
+
+// Empty if there is nothing to tell beside code and message.
+std::string Details(const absl::Status& status, std::optional<absl::Duration> retry) {
+  google::rpc::Status message;
+  if (retry) {
+    absl::Duration rest = *retry;
+    google::rpc::RetryInfo info;
+    info.mutable_retry_delay()->set_seconds(absl::IDivDuration(rest, absl::Seconds(1), &rest));
+    info.mutable_retry_delay()->set_nanos(static_cast<int32_t>(absl::ToInt64Nanoseconds(rest)));
+    message.add_details()->PackFrom(info);
+  }
+  if (const auto reason = StatedShedReason(status)) {
+    google::rpc::ErrorInfo info;
+    info.set_reason(absl::AsciiStrToUpper(ShedReasonName(*reason)));
+    info.set_domain(kDomain);
+    message.add_details()->PackFrom(info);
+  }
+  if (const auto field = BadFieldOf(status)) {
+    google::rpc::BadRequest request;
+    auto* violation = request.add_field_violations();
+    violation->set_field(*field);
+    violation->set_description(std::string(status.message()));
+    message.add_details()->PackFrom(request);
+  }
+  if (message.details().empty()) return "";
+  message.set_code(static_cast<int>(status.code()));
+  message.set_message(std::string(status.message()));
+  return message.SerializeAsString();
+}
+
+// The canonical codes have the same numbers on both sides.
+grpc::Status WithDetails(const absl::Status& status, std::optional<absl::Duration> retry) {
+  return {static_cast<grpc::StatusCode>(status.code()), std::string(status.message()),
+          Details(status, retry)};
+}
+
+}  // namespace
+
+grpc::Status ToGrpcStatus(const absl::Status& status) {
+  if (status.ok()) return grpc::Status::OK;
+  return WithDetails(status, std::nullopt);
+}
+
+grpc::Status ToGrpcStatus(const absl::Status& status, RetryJitter* jitter, grpc::ServerContextBase* context) {
+  const auto hint = status.ok() ? std::nullopt : RetryAfter(status);
+  if (!hint) return ToGrpcStatus(status);
+  const absl::Duration retry = jitter->Spread(*hint);
+  context->AddTrailingMetadata("grpc-retry-pushback-ms", absl::StrCat(absl::ToInt64Milliseconds(retry)));
+  return WithDetails(status, retry);
+}
+
+}  // namespace saccade::server

@@ -1,0 +1,15 @@
+#include "server/protocols/peer.h"
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_replace.h"
+
+namespace saccade::server {
+
+std::string ClientOfPeer(absl::string_view peer) {
+  if (!absl::StartsWith(peer, "ipv4:") && !absl::StartsWith(peer, "ipv6:")) return std::string(peer);
+  const absl::string_view address = peer.substr(0, peer.rfind(':'));
+  // gRPC escapes the brackets.
+  return absl::StrReplaceAll(address, {{"%5B", "["}, {"%5D", "]"}});
+}
+
+}  // namespace saccade::server

@@ -1,0 +1,103 @@
+"""Who is turned away at the door, and what they are told."""
+
+import subprocess
+
+import pytest
+
+import pictures
+from busy import HEAVY, Busy
+from harness import binary, run_to_end
+from messages import Inference, infer_request, message, predict_request
+from refusals import EXHAUSTED, INVALID, check, details, pushback, refused
+from tiny_models import write_model
+
+# One request, and then none for longer than any test takes.
+ONE_A_HOUR = ("--client-requests-per-second=0.0003", "--client-burst=1")
+
+
+@pytest.fixture
+def light(tiny):
+    batch = tiny.random_batch(1, seed=0)
+    return infer_request("tiny", batch.shape, batch.tobytes())
+
+
+def test_a_model_at_its_own_bound_leaves_the_others_alone(start, slow_repository, tiny, light, tmp_path):
+    root = tmp_path / "models"
+    network = slow_repository[1]
+    write_model(root, "slow", network, max_batch_size=HEAVY, parameters={"max_inflight_requests": "2"})
+    write_model(root, "tiny", tiny)
+    daemon = start(root).await_ready()
+    with daemon.channel() as channel:
+        busy = Busy(daemon, network, channel)
+        waiting = busy.inference.model_infer.future(busy.light)
+        error = refused(busy.inference.model_infer, busy.light)
+        check(error, EXHAUSTED, ["model 'slow'", "bound of 2 requests", "max_inflight_requests in its config.pbtxt"])
+        assert details(error)["google.rpc.ErrorInfo"].reason == "MODEL_BOUND"
+        assert pushback(error) >= 1
+        busy.inference.model_infer(light)
+        assert daemon.metrics().value("saccade_shed_total", reason="model_bound") == 1
+        busy.heavy.result()
+        waiting.result()
+        busy.inference.model_infer(busy.light)
+
+
+def test_a_client_that_sends_too_fast(start, repository, light):
+    daemon = start(repository, "--client-requests-per-second=0.01", "--client-burst=3").await_ready()
+    with daemon.inference() as inference:
+        for _ in range(3):
+            inference.model_infer(light)
+        error = refused(inference.model_infer, light)
+    check(error, EXHAUSTED, ["client 'ipv4:127.0.0.1'", "0.01 requests a second", "--client-requests-per-second"])
+    assert details(error)["google.rpc.ErrorInfo"].reason == "CLIENT_RATE"
+    with daemon.vision() as vision:
+        jpeg = pictures.encoded(pictures.pixels(1), "JPEG")
+        error = refused(vision.predict, predict_request(model="tiny", encoded=jpeg))
+        check(error, EXHAUSTED, ["client 'ipv4:127.0.0.1'"])
+        assert len(vision.list_models(message("saccade.v1.ListModelsRequest")()).models) == 2, "only what costs compute is counted"
+    assert daemon.metrics().value("saccade_shed_total", reason="client_rate") == 2
+
+
+def test_the_hints_are_spread_and_all_say_the_same(start, repository, light):
+    daemon = start(repository, "--client-requests-per-second=0.1", "--client-burst=1").await_ready()
+    hints = []
+    with daemon.inference() as inference:
+        inference.model_infer(light)
+        for _ in range(30):
+            error = refused(inference.model_infer, light)
+            delay = details(error)["google.rpc.RetryInfo"].retry_delay
+            hints.append(pushback(error))
+            assert delay.seconds * 1000 + delay.nanos // 1_000_000 == hints[-1]
+    # Half to one and a half times the ten seconds until the next token, of which the test itself takes some.
+    assert all(1000 <= hint <= 15_000 for hint in hints), hints
+    assert len(set(hints)) > 20
+    assert max(hints) - min(hints) > 3000
+
+
+def test_the_command_line_says_when_to_come_again(start, repository, light, tmp_path):
+    daemon = start(repository, *ONE_A_HOUR).await_ready()
+    with daemon.inference() as inference:
+        inference.model_infer(light)
+    picture = tmp_path / "picture.jpg"
+    picture.write_bytes(pictures.encoded(pictures.pixels(1), "JPEG"))
+    command = [binary("saccade"), "classify", "--url", daemon.grpc_address, "--model", "tiny", picture]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=30)
+    assert ended.returncode == 64 + EXHAUSTED.value[0], ended.stderr
+    assert "sends more than" in ended.stderr
+    assert "try again in" in ended.stderr
+
+
+def test_a_wrong_field_is_named_for_programs(daemon, light):
+    with daemon.channel() as channel:
+        light.parameters["priority"].string_param = "high"
+        error = refused(Inference(channel).model_infer, light)
+        check(error, INVALID, ["parameter priority: expected an integer"])
+        violation = details(error)["google.rpc.BadRequest"].field_violations[0]
+        assert violation.field == "parameter priority"
+        assert pushback(error) is None, "trying again is no use"
+
+
+@pytest.mark.parametrize("flag", ["--client-burst=3", "--client-requests-per-second=-1"])
+def test_a_rate_that_makes_no_sense_is_a_wrong_command_line(repository, flag):
+    ended = run_to_end(f"--model-repository={repository}", flag)
+    assert ended.returncode == 2
+    assert flag.partition("=")[0] in ended.stderr
