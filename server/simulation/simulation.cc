@@ -28,6 +28,11 @@ Simulation::Simulation(const Options& options, Device* device, std::unique_ptr<P
   }
 }
 
+void Simulation::SetTime(Instant now) {
+  now_ = now;
+  if (options_.clock != nullptr) options_.clock->Set(now);
+}
+
 Simulation::~Simulation() {
   // What is still there would look for this simulation when it goes.
   policy_.reset();
@@ -68,10 +73,10 @@ void Simulation::Run() {
       std::pop_heap(events_.begin(), events_.end(), Later());
       const Event event = events_.back();
       events_.pop_back();
-      now_ = event.at;
+      SetTime(event.at);
       Handle(event);
     } else {
-      now_ = wake;
+      SetTime(wake);
     }
     AskForBatches();
   }
@@ -100,7 +105,7 @@ void Simulation::Handle(const Event& event) {
 
 void Simulation::Arrive(uint32_t stream) {
   const Arrival arrival = next_arrivals_[stream];
-  if (arrival.at >= options_.until) return;
+  if (arrival.at >= std::min(options_.until, options_.streams[stream].to)) return;
   next_arrivals_[stream] = streams_[stream].Next();
   Schedule(next_arrivals_[stream].at, Kind::kArrival, stream);
   Submit(options_.streams[stream], arrival, stream);

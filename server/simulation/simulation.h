@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <vector>
@@ -14,6 +15,7 @@
 #include "server/simulation/observer.h"
 #include "server/simulation/policy.h"
 #include "server/simulation/sim_task.h"
+#include "server/simulation/virtual_clock.h"
 #include "server/simulation/workload.h"
 
 namespace saccade::server::simulation {
@@ -26,6 +28,8 @@ class Simulation final : private SimTask::Watcher {
     Instant until = 10 * kSecond;
     uint64_t seed = 1;
     Ledger::Options ledger = {};
+    // Set to the simulation's time, if there is one.
+    VirtualClock* clock = nullptr;
     // Work goes on at most so long after `until`.
     Instant patience = 600 * kSecond;
   };
@@ -48,7 +52,7 @@ class Simulation final : private SimTask::Watcher {
              Admission* admission = nullptr, Observer* observer = nullptr);
   ~Simulation() override;
 
-  // Calls `what` at that time. REQUIRES: Run was not called yet.
+  // Calls `what` at that time, unless it is past the end; also from within such a call.
   void At(Instant when, std::function<void(Instant)> what);
 
   // Once.
@@ -88,6 +92,7 @@ class Simulation final : private SimTask::Watcher {
     std::vector<std::unique_ptr<BatchTask>> tasks;
   };
 
+  void SetTime(Instant now);
   void Schedule(Instant at, Kind kind, uint32_t index);
   void Handle(const Event& event);
   void Arrive(uint32_t stream);
@@ -120,7 +125,8 @@ class Simulation final : private SimTask::Watcher {
   std::vector<uint32_t> free_running_;
   std::vector<std::shared_ptr<Cancellation>> cancellations_;
   std::vector<uint32_t> free_cancellations_;
-  std::vector<std::function<void(Instant)>> actions_;
+  // A deque, as one of them may add another.
+  std::deque<std::function<void(Instant)>> actions_;
 
   Ledger ledger_;
   Mistakes mistakes_;
