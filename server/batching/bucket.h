@@ -67,6 +67,8 @@ class Bucket {
   std::vector<BatchTarget> targets = {{}};
   // When it was looked through for what is dead.
   int64_t swept = 0;
+  // When a pass last told how long it took, or that was doubted.
+  int64_t learned = 0;
   // When it was last pushed to: buckets that nobody asks for are forgotten.
   int64_t used = 0;
 };

@@ -41,6 +41,15 @@ void LatencyModel::Learn(int64_t size, double took) {
   Fill();
 }
 
+void LatencyModel::Doubt() {
+  constexpr double kMean = 0.95;
+  constexpr double kVariance = 0.8;
+  for (Knot& knot : knots_) knot.mean *= kMean;
+  relative_variance_ *= kVariance;
+  margin_ = 1 + 3 * std::sqrt(relative_variance_);
+  Fill();
+}
+
 // The knots on both sides of `size`, by how near they are.
 void LatencyModel::Draw(int64_t size, double took) {
   const double off = took / mean_[size] - 1;

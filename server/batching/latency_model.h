@@ -17,6 +17,10 @@ class LatencyModel {
   // A pass over `size` items took `took`. REQUIRES: 1 <= size <= max_size, took > 0.
   void Learn(int64_t size, double took);
 
+  // Nothing has been computed for a while, because of what is thought here: thinks a little better of it.
+  // Otherwise who is refused for a slow spell is refused for ever.
+  void Doubt();
+
   bool known() const { return first_ > 0; }
 
   // 0 while nothing is known.

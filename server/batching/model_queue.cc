@@ -30,6 +30,9 @@ constexpr int64_t kRetargetPushes = 16;
 constexpr size_t kMostBuckets = 256;
 // How long an arrival counts in what its level's share of the load is.
 constexpr double kLevelMemory = 500e6;
+// An estimate that keeps everybody out is doubted after so many times as long as a pass takes. What that costs where
+// it is right is a pass for nothing now and then.
+constexpr double kDoubtAfter = 20;
 constexpr double kPatienceWeight = 1.0 / 32;
 
 int64_t Saturated(int64_t time, double more) {
@@ -49,9 +52,9 @@ absl::Status TooLate(double takes, int64_t left) {
 
 ModelQueue::ModelQueue(const BatcherOptions& options) : options_(options) {}
 
-void ModelQueue::Learn(int64_t bucket, int64_t size, double took) {
-  const auto found = buckets_.find(bucket);
-  Bucket& known = found != buckets_.end() ? *found->second : Find(bucket, 0);
+void ModelQueue::Learn(int64_t bucket, int64_t size, double took, int64_t now) {
+  Bucket& known = Find(bucket, now);
+  known.learned = now;
   if (took > 0) known.latency.Learn(size, took);
 }
 
@@ -139,6 +142,7 @@ absl::Status ModelQueue::Push(std::unique_ptr<BatchTask>& task, int64_t now, dou
 
   if (entry.deadline != kNever) {
     absl::Status in_time = CheckInTime(*task, bucket, place, now, ahead, instances);
+    if (absl::IsDeadlineExceeded(in_time)) Doubt(bucket, now);
     if (!in_time.ok()) return in_time;
   }
   if (absl::Status room = CheckRoom(priority_class, size, now, dropped); !room.ok()) {
@@ -150,6 +154,13 @@ absl::Status ModelQueue::Push(std::unique_ptr<BatchTask>& task, int64_t now, dou
   entry.task = std::move(task);
   Add(bucket, place, std::move(entry));
   return absl::OkStatus();
+}
+
+// Somebody was refused for what a pass takes.
+void ModelQueue::Doubt(Bucket& bucket, int64_t now) {
+  if (static_cast<double>(now - bucket.learned) < kDoubtAfter * bucket.latency.Upper(1)) return;
+  bucket.learned = now;
+  bucket.latency.Doubt();
 }
 
 absl::Status ModelQueue::CheckRoom(int64_t priority_class, int64_t size, int64_t now, Dropped* dropped) {

@@ -177,7 +177,7 @@ std::vector<std::unique_ptr<BatchTask>> Scheduler::RemoveModel(ModelId model) {
 void Scheduler::Close(ModelId model) { impl_->models.at(model)->closed = true; }
 
 void Scheduler::Learn(ModelId model, int64_t bucket, int64_t size, absl::Duration took) {
-  impl_->models.at(model)->queue.Learn(bucket, size, absl::ToDoubleNanoseconds(took));
+  impl_->models.at(model)->queue.Learn(bucket, size, absl::ToDoubleNanoseconds(took), 0);
 }
 
 absl::Status Scheduler::Push(ModelId id, std::unique_ptr<BatchTask>& task, absl::Time now,
@@ -215,7 +215,7 @@ void Scheduler::Finished(ModelId id, int index, absl::Time now, bool learn) {
   Instance& instance = model.instances.at(index);
   const int64_t time = absl::ToUnixNanos(now);
   const auto took = static_cast<double>(time - instance.started);
-  if (learn) model.queue.Learn(instance.bucket, instance.size, took);
+  if (learn) model.queue.Learn(instance.bucket, instance.size, took, time);
   model.had += (took - instance.charged) * model.threads() / model.weight();
   model.ends -= static_cast<double>(instance.started) + instance.charged;
   if (instance.holds_cores) impl_->held -= model.threads();

@@ -116,6 +116,19 @@ TEST_F(SchedulerTest, WhatCannotBeInTimeIsRefusedAtOnce) {
   EXPECT_EQ(Push({.deadline = now_ + Milliseconds(11)}), absl::OkStatus());
 }
 
+// Once passes took 10 ms; whether they still do only a pass can tell.
+TEST_F(SchedulerTest, WhatIsRefusedForASlowPastIsTriedAgainSomeTime) {
+  Make({.max_batch_size = 1});
+  Teach(0, Milliseconds(10), absl::ZeroDuration(), 1);
+  int refused = 0;
+  while (!Push({.deadline = now_ + Milliseconds(8)}).ok()) {
+    now_ += Milliseconds(8);
+    ASSERT_LT(++refused, 1000);
+  }
+  EXPECT_GT(refused, 50);
+  EXPECT_TRUE(scheduler_.Next(now_, &dropped_).has_value());
+}
+
 TEST_F(SchedulerTest, WhatWaitsTooLongToBeInTimeIsRefusedWithAHint) {
   Make({.max_batch_size = 1});
   Teach(0, Milliseconds(10), absl::ZeroDuration(), 1);
