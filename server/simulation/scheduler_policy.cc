@@ -6,19 +6,29 @@ namespace saccade::server::simulation {
 
 SchedulerPolicy::SchedulerPolicy(const SchedulerOptions& options, const std::vector<BatcherOptions>& batchers,
                                  const std::vector<ModelOptions>& models)
-    : scheduler_(options) {
-  for (size_t model = 0; model < models.size(); ++model) {
-    const Scheduler::ModelId id = scheduler_.AddModel(batchers[model], models[model].instances);
-    ids_.push_back(id);
-    if (static_cast<size_t>(id) >= models_.size()) models_.resize(id + 1);
-    models_[id] = static_cast<int>(model);
-    for (size_t bucket = 0; bucket < models[model].shapes.size(); ++bucket) {
-      for (const int64_t size : {int64_t{1}, batchers[model].max_batch_size}) {
-        const Instant took = models[model].Latency(static_cast<int64_t>(bucket), size);
-        scheduler_.Learn(id, static_cast<int64_t>(bucket), size, absl::Nanoseconds(took));
-      }
+    : batchers_(batchers), devices_(models), scheduler_(options), ids_(models.size()) {
+  for (size_t model = 0; model < models.size(); ++model) Load(static_cast<int>(model));
+}
+
+void SchedulerPolicy::Load(int model) {
+  const ModelOptions& device = devices_[model];
+  const Scheduler::ModelId id = scheduler_.AddModel(batchers_[model], device.instances);
+  ids_[model] = id;
+  if (static_cast<size_t>(id) >= models_.size()) models_.resize(id + 1);
+  models_[id] = model;
+  for (size_t bucket = 0; bucket < device.shapes.size(); ++bucket) {
+    const auto number = static_cast<int64_t>(bucket);
+    for (const int64_t size : {int64_t{1}, batchers_[model].max_batch_size}) {
+      scheduler_.Learn(id, number, size, absl::Nanoseconds(device.Latency(number, size)));
     }
   }
+}
+
+void SchedulerPolicy::Reload(int model) {
+  for (auto& task : scheduler_.RemoveModel(ids_[model])) {
+    task->Reject(absl::UnavailableError("the model was unloaded"));
+  }
+  Load(model);
 }
 
 absl::Status SchedulerPolicy::Push(int model, std::unique_ptr<BatchTask>& task, absl::Time now) {

@@ -22,13 +22,18 @@ class SchedulerPolicy final : public Policy {
   void Finished(int model, int instance, absl::Time now, bool learn) override;
   absl::Time wake_at() const override { return scheduler_.wake_at(); }
 
-  // Its models are numbered as those that it was made with.
-  Scheduler& scheduler() { return scheduler_; }
-  Scheduler::ModelId id(int model) const { return ids_[model]; }
+  // As the daemon stops a model, and loads it anew. REQUIRES for Reload: none of its instances computes.
+  void Close(int model) { scheduler_.Close(ids_[model]); }
+  void Reload(int model);
+
+  int64_t queued(int model) const { return scheduler_.queued(ids_[model]); }
 
  private:
+  void Load(int model);
   void RejectDropped();
 
+  const std::vector<BatcherOptions> batchers_;
+  const std::vector<ModelOptions> devices_;
   Scheduler scheduler_;
   std::vector<Scheduler::ModelId> ids_;
   // By id.

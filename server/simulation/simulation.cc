@@ -100,7 +100,7 @@ void Simulation::Handle(const Event& event) {
 
 void Simulation::Arrive(uint32_t stream) {
   const Arrival arrival = next_arrivals_[stream];
-  if (arrival.at >= options_.until) return;
+  if (arrival.at >= std::min(options_.until, options_.streams[stream].to)) return;
   next_arrivals_[stream] = streams_[stream].Next();
   Schedule(next_arrivals_[stream].at, Kind::kArrival, stream);
   Submit(options_.streams[stream], arrival, stream);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <vector>
@@ -48,7 +49,7 @@ class Simulation final : private SimTask::Watcher {
              Admission* admission = nullptr, Observer* observer = nullptr);
   ~Simulation() override;
 
-  // Calls `what` at that time. REQUIRES: Run was not called yet.
+  // Calls `what` at that time, unless it is past the end; also from within such a call.
   void At(Instant when, std::function<void(Instant)> what);
 
   // Once.
@@ -120,7 +121,8 @@ class Simulation final : private SimTask::Watcher {
   std::vector<uint32_t> free_running_;
   std::vector<std::shared_ptr<Cancellation>> cancellations_;
   std::vector<uint32_t> free_cancellations_;
-  std::vector<std::function<void(Instant)>> actions_;
+  // A deque, as one of them may add another.
+  std::deque<std::function<void(Instant)>> actions_;
 
   Ledger ledger_;
   Mistakes mistakes_;

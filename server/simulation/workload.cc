@@ -12,8 +12,9 @@ double Seconds(Instant span) { return static_cast<double>(span) * 1e-9; }
 
 Stream::Stream(const StreamOptions& options, uint64_t seed)
     : options_(options), bucket_(options.buckets), size_(options.sizes), gaps_(seed), requests_(~seed) {
+  seconds_ = Seconds(options_.from);
   // The first of an even stream comes after a part of a gap, so that several do not march in step.
-  if (options_.cv == 0) seconds_ = -gaps_.Uniform() / RateAt(0);
+  if (options_.cv == 0) seconds_ -= gaps_.Uniform() / RateAt(seconds_);
 }
 
 double Stream::RateAt(double seconds) const {

@@ -13,6 +13,10 @@ namespace saccade::server::simulation {
 struct StreamOptions {
   int model = 0;
 
+  // It arrives from here on, and until then.
+  Instant from = 0;
+  Instant to = kNever;
+
   // Requests a second.
   double rate = 100;
   // Coefficient of variation of the gaps: 0 is even, 1 is Poisson, above are bursts (gamma).
@@ -38,7 +42,7 @@ struct StreamOptions {
   // From arrival; kNever for none.
   Instant deadline = 100 * kMillisecond;
   Instant timeout = kNever;
-  // How many are cancelled, at a time drawn from arrival to twice the deadline.
+  // What share is cancelled, at a time drawn from arrival to twice the deadline.
   double cancelled = 0;
 };
 
@@ -51,13 +55,13 @@ struct Arrival {
   Instant cancel_at = kNever;
 };
 
-// An endless renewal process. Two streams that differ in their rate alone have the same gaps, scaled, and the
+// A renewal process. Two streams that differ in their rate alone have the same gaps, scaled, and the
 // same requests.
 class Stream {
  public:
   Stream(const StreamOptions& options, uint64_t seed);
 
-  // The next one, later than all before.
+  // The next one, not earlier than those before; also beyond `to`.
   Arrival Next();
 
   const StreamOptions& options() const { return options_; }

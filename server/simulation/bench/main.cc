@@ -2,11 +2,13 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
+#include <ctime>
 #include <fstream>
 
 #include "absl/strings/str_cat.h"
 #include "server/simulation/bench/curve.h"
 #include "server/simulation/bench/sections.h"
+#include "server/simulation/faults/run_seed.h"
 
 namespace saccade::server::simulation {
 namespace {
@@ -52,9 +54,8 @@ void AddBench(CLI::App& app, BenchFlags& flags) {
       ->delimiter(',')
       ->check(CLI::IsMember(names));
   bench->add_option("--markdown", flags.markdown, "File for the report; without it, standard output");
-  bench->add_option("--folder", flags.options.folder, "An existing folder for the plots")
-      ->check(CLI::ExistingDirectory)
-      ->default_val(".");
+  bench->add_option("--folder", flags.options.folder, "An existing folder for the plots; without it, none")
+      ->check(CLI::ExistingDirectory);
   bench->final_callback([&flags] { Bench(flags); });
 }
 
@@ -79,6 +80,77 @@ void AddCurve(CLI::App& app, CurveOptions& options) {
   curve->final_callback([&options] { std::fputs(Curve(options).c_str(), stdout); });
 }
 
+struct SeedFlags {
+  uint64_t first = 1;
+  int64_t count = 1000;
+  std::vector<std::string> without;
+};
+
+Features FeaturesOf(const SeedFlags& flags) {
+  Features features;
+  for (int i = 0; i < kFeatures; ++i) {
+    const auto feature = static_cast<Feature>(i);
+    const auto& without = flags.without;
+    if (std::find(without.begin(), without.end(), NameOf(feature)) != without.end())
+      features.LeaveOut(feature);
+  }
+  return features;
+}
+
+// False if a seed failed; it is shrunk, and how to replay it printed.
+bool RunSeeds(const SeedFlags& flags) {
+  const Features features = FeaturesOf(flags);
+  int64_t requests = 0;
+  const std::clock_t began = std::clock();
+  for (int64_t i = 0; i < flags.count; ++i) {
+    const uint64_t seed = flags.first + static_cast<uint64_t>(i);
+    const SeedResult result = RunSeed(seed, features);
+    requests += result.requests;
+    if (flags.count == 1) {
+      std::printf("seed %llu: %lld requests, trace %016llx\n", static_cast<unsigned long long>(seed),
+                  static_cast<long long>(result.requests),
+                  static_cast<unsigned long long>(result.trace_hash));
+    }
+    if (result.violations.empty()) continue;
+    for (const std::string& violation : result.violations) std::printf("  %s\n", violation.c_str());
+    const Features fewer = Shrink(seed, features);
+    std::string without;
+    for (int f = 0; f < kFeatures; ++f) {
+      const auto feature = static_cast<Feature>(f);
+      if (!fewer.has(feature))
+        absl::StrAppend(&without, without.empty() ? " --without " : ",", NameOf(feature));
+    }
+    std::printf("seed %llu failed; to replay: ./dev simulate --seed %llu%s\n",
+                static_cast<unsigned long long>(seed), static_cast<unsigned long long>(seed),
+                without.c_str());
+    return false;
+  }
+  const double seconds = static_cast<double>(std::clock() - began) / CLOCKS_PER_SEC;
+  std::printf("%lld seeds passed: %lld requests in %.1f s, %.0f k a second\n",
+              static_cast<long long>(flags.count), static_cast<long long>(requests), seconds,
+              static_cast<double>(requests) / seconds / 1e3);
+  return true;
+}
+
+void AddSeeds(CLI::App& app, SeedFlags& flags, bool& passed) {
+  std::vector<std::string> names;
+  for (int i = 0; i < kFeatures; ++i) names.emplace_back(NameOf(static_cast<Feature>(i)));
+  CLI::App* const seeds =
+      app.add_subcommand("seeds", "Random worlds with faults; every invariant is checked");
+  CLI::Option* const count = seeds->add_option("--seeds", flags.count, "How many")
+                                 ->check(CLI::PositiveNumber)
+                                 ->capture_default_str();
+  CLI::Option* const one =
+      seeds->add_option("--seed", flags.first, "The only one, or with --seeds the first");
+  seeds->add_option("--without", flags.without, "What to leave out")
+      ->delimiter(',')
+      ->check(CLI::IsMember(names));
+  seeds->final_callback([&flags, &passed, count, one] {
+    if (one->count() > 0 && count->count() == 0) flags.count = 1;
+    passed = RunSeeds(flags);
+  });
+}
+
 int Main(int argc, char** argv) {
   CLI::App app("Simulates the daemon's batching, beside its peers' and its bounds");
   app.require_subcommand(1);
@@ -86,8 +158,11 @@ int Main(int argc, char** argv) {
   AddBench(app, bench);
   CurveOptions curve;
   AddCurve(app, curve);
+  SeedFlags seeds;
+  bool passed = true;
+  AddSeeds(app, seeds, passed);
   CLI11_PARSE(app, argc, argv);
-  return 0;
+  return passed ? 0 : 1;
 }
 
 }  // namespace

@@ -1,0 +1,16 @@
+#include "server/simulation/faults/faulty_device.h"
+
+namespace saccade::server::simulation {
+
+Device::Pass FaultyDevice::Compute(int model, const std::vector<std::unique_ptr<BatchTask>>& tasks,
+                                   Instant now) {
+  Pass pass = Device::Compute(model, tasks, now);
+  if (now >= faults_.heals_at) return pass;
+  if (random().Chance(faults_.error)) pass.ok = false;
+  const bool in_slow_spell = now >= faults_.slow_from && now < faults_.slow_to;
+  if (random().Chance(faults_.slow) || in_slow_spell) pass.took *= 10;
+  if (random().Chance(faults_.hang)) pass.took += faults_.hang_length;
+  return pass;
+}
+
+}  // namespace saccade::server::simulation

@@ -1,0 +1,35 @@
+// A device that fails, hangs and dawdles until it heals.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "server/simulation/device.h"
+
+namespace saccade::server::simulation {
+
+struct DeviceFaults {
+  Instant heals_at = 0;
+  // Of a pass: it fails after its time; it takes ten times as long; it hangs for hang_length.
+  double error = 0;
+  double slow = 0;
+  double hang = 0;
+  Instant hang_length = 2 * kSecond;
+  // All passes take ten times as long from slow_from to slow_to.
+  Instant slow_from = 0;
+  Instant slow_to = 0;
+};
+
+class FaultyDevice final : public Device {
+ public:
+  FaultyDevice(std::vector<ModelOptions> models, double jitter, const DeviceFaults& faults, uint64_t seed)
+      : Device(std::move(models), jitter, seed), faults_(faults) {}
+
+  Pass Compute(int model, const std::vector<std::unique_ptr<BatchTask>>& tasks, Instant now) override;
+
+ private:
+  const DeviceFaults faults_;
+};
+
+}  // namespace saccade::server::simulation

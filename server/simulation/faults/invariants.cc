@@ -1,0 +1,263 @@
+#include "server/simulation/faults/invariants.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+
+namespace saccade::server::simulation {
+namespace {
+
+constexpr size_t kMostViolations = 5;
+// Where requests without a deadline stand among the others, counted from their arrival.
+constexpr Instant kUsualPatience = 30 * kSecond;
+// A pass that takes longer no longer counts for the cores it holds.
+constexpr Instant kLongPass = kSecond;
+// Of what is estimated: times are cut to nanoseconds in several places.
+constexpr Instant kTolerance = kMicrosecond;
+
+}  // namespace
+
+Invariants::Invariants(const Scenario& scenario, const SchedulerPolicy* policy)
+    : scenario_(scenario), policy_(policy), always_fits_(scenario.AlwaysFits()) {
+  for (const ModelOptions& options : scenario.models) {
+    Model& model = models_.emplace_back();
+    model.buckets.resize(options.shapes.size());
+    model.began.assign(options.instances, kNever);
+  }
+}
+
+template <typename... Parts>
+void Invariants::Violated(Instant now, const Parts&... parts) {
+  if (violations_.size() >= kMostViolations) return;
+  violations_.push_back(absl::StrCat("at ", ToMilliseconds(now), " ms: ", parts...));
+}
+
+int64_t Invariants::ClassOf(const SimTask& task) const {
+  const BatcherOptions& options = scenario_.batchers[task.model()];
+  if (options.priority_levels > 0 && task.priority() == 0) return options.default_priority_level;
+  return -int64_t{task.priority()};
+}
+
+const QueuePolicy& Invariants::PolicyOf(const SimTask& task) const {
+  const BatcherOptions& options = scenario_.batchers[task.model()];
+  const auto found = options.level_policies.find(static_cast<int>(ClassOf(task)));
+  return found == options.level_policies.end() ? options.default_policy : found->second;
+}
+
+Invariants::Place Invariants::PlaceOf(const SimTask& task) const {
+  const Ledger::Entry& entry = task.entry();
+  return {.priority_class = ClassOf(task),
+          .deadline = entry.deadline == kNever ? entry.arrival + kUsualPatience : entry.deadline,
+          .arrival = entry.arrival,
+          .id = task.id(),
+          .task = &task};
+}
+
+bool Invariants::TimedOut(const SimTask& task, Instant now) const {
+  const QueuePolicy& policy = PolicyOf(task);
+  absl::Duration timeout = policy.timeout;
+  if (policy.allow_timeout_override) timeout = std::min(timeout, task.timeout());
+  return ToTime(now) - task.arrival() >= timeout;
+}
+
+bool Invariants::Alive(const SimTask& task, Instant now) const {
+  return !task.cancelled() && now < task.entry().deadline && !TimedOut(task, now);
+}
+
+void Invariants::OnTaken(const SimTask& task, Instant now) {
+  Model& model = models_[task.model()];
+  if (model.closed) Violated(now, "request ", task.id(), " was taken by a closed model");
+  Bucket& bucket = model.buckets[task.bucket()];
+  bucket.waiting.insert(PlaceOf(task));
+  bucket.pictures += task.size();
+  model.pictures += task.size();
+  const BatcherOptions& options = scenario_.batchers[task.model()];
+  if (model.pictures > options.max_queue_size)
+    Violated(now, model.pictures, " pictures wait, of at most ", options.max_queue_size);
+}
+
+void Invariants::OnRefused(const SimTask& task, const absl::Status& why, Instant now) {
+  const Model& model = models_[task.model()];
+  const bool draining = now >= scenario_.drain_at;
+  if (now >= scenario_.healed_at && !draining) last_refusal_ = why.ToString();
+  switch (why.code()) {
+    case absl::StatusCode::kUnavailable:
+      if (!model.closed && !draining) Violated(now, "refused while open: ", why.ToString());
+      return;
+    case absl::StatusCode::kInvalidArgument:
+      if (task.size() <= scenario_.batchers[task.model()].max_batch_size)
+        Violated(now, "a sound request was refused: ", why.ToString());
+      return;
+    case absl::StatusCode::kResourceExhausted:
+    case absl::StatusCode::kDeadlineExceeded:
+      return;
+    case absl::StatusCode::kCancelled:
+      if (!task.cancelled()) Violated(now, "refused as cancelled, but was not");
+      return;
+    default:
+      Violated(now, "refused with an unexpected status: ", why.ToString());
+  }
+}
+
+void Invariants::Forget(const SimTask& task) {
+  Model& model = models_[task.model()];
+  Bucket& bucket = model.buckets[task.bucket()];
+  if (bucket.waiting.erase(PlaceOf(task)) == 0) return;
+  bucket.pictures -= task.size();
+  model.pictures -= task.size();
+}
+
+void Invariants::OnStart(const Policy::Batch& batch, Instant now) {
+  CheckInstance(batch, now);
+  if (batch.tasks.empty()) {
+    Violated(now, "an empty batch");
+    return;
+  }
+  for (const auto& task : batch.tasks) Forget(AsSimTask(task));
+  CheckMembers(batch, now);
+  if (scenario_.plain_order) CheckOrder(batch, now);
+}
+
+void Invariants::CheckInstance(const Policy::Batch& batch, Instant now) {
+  Model& model = models_[batch.model];
+  const auto instances = static_cast<int>(model.began.size());
+  if (batch.instance < 0 || batch.instance >= instances) {
+    Violated(now, "there is no instance ", batch.instance);
+    return;
+  }
+  if (model.began[batch.instance] != kNever)
+    Violated(now, "instance ", batch.instance, " has a batch already");
+  CheckCores(batch.model, now);
+  model.began[batch.instance] = now;
+  ++model.computing;
+  ++computing_;
+}
+
+void Invariants::CheckCores(int model, Instant now) {
+  int held = 0;
+  for (size_t i = 0; i < models_.size(); ++i) {
+    for (const Instant began : models_[i].began) {
+      if (began != kNever && now - began < kLongPass) held += scenario_.batchers[i].threads;
+    }
+  }
+  const int cores = scenario_.scheduler.cores;
+  const int threads = scenario_.batchers[model].threads;
+  if (held > 0 && held + threads > cores)
+    Violated(now, "passes hold ", held, " of ", cores, " cores, and one more of ", threads, " began");
+}
+
+void Invariants::CheckMembers(const Policy::Batch& batch, Instant now) {
+  int64_t pictures = 0;
+  for (const auto& task : batch.tasks) pictures += task->size();
+  const BatcherOptions& options = scenario_.batchers[batch.model];
+  if (pictures < 1 || pictures > options.max_batch_size)
+    Violated(now, "a batch of ", pictures, ", of at most ", options.max_batch_size);
+  const int64_t bucket = batch.tasks.front()->bucket();
+  // No estimate is below the fastest pass.
+  const auto least =
+      static_cast<Instant>(static_cast<double>(scenario_.models[batch.model].Latency(bucket, pictures)) *
+                           (1 - 3 * scenario_.jitter));
+  for (const auto& task : batch.tasks) {
+    const SimTask& sim_task = AsSimTask(task);
+    const Instant deadline = sim_task.entry().deadline;
+    if (task->bucket() != bucket) Violated(now, "a batch of several buckets");
+    if (sim_task.model() != batch.model) Violated(now, "a batch with another model's request");
+    if (task->cancelled()) Violated(now, "request ", sim_task.id(), " was cancelled, and is computed");
+    if (deadline != kNever && now + least > deadline + kTolerance)
+      Violated(now, "request ", sim_task.id(),
+               " starts although it cannot end in time: ", ToMilliseconds(deadline - now),
+               " ms are left of at least ", ToMilliseconds(least));
+    if (scenario_.plain_order && TimedOut(sim_task, now))
+      Violated(now, "request ", sim_task.id(), " has timed out, and is computed");
+    if (sim_task.entry().arrival > scenario_.drain_at)
+      Violated(now, "request ", sim_task.id(), " came during the drain, and is computed");
+  }
+}
+
+void Invariants::CheckOrder(const Policy::Batch& batch, Instant now) {
+  const SimTask& first = AsSimTask(batch.tasks.front());
+  const Place place = PlaceOf(first);
+  for (size_t i = 1; i < batch.tasks.size(); ++i) {
+    if (PlaceOf(AsSimTask(batch.tasks[i])) < PlaceOf(AsSimTask(batch.tasks[i - 1])))
+      Violated(now, "a batch out of order");
+  }
+  // Not even the dead are passed over: they go first.
+  const auto& waiting = models_[batch.model].buckets[first.bucket()].waiting;
+  for (auto it = waiting.begin(); it != waiting.end() && *it < place; ++it) {
+    if (!Alive(*it->task, now)) continue;
+    Violated(now, "request ", first.id(), " starts before ", it->id, ", which goes first");
+    return;
+  }
+}
+
+void Invariants::OnFinish(int model, int instance, Instant now) {
+  models_[model].began[instance] = kNever;
+  --models_[model].computing;
+  --computing_;
+  last_finish_ = now;
+}
+
+void Invariants::OnEnd(const SimTask& task, Outcome outcome, Instant /*now*/) {
+  Forget(task);
+  ++ended_;
+  const bool healing = static_cast<size_t>(task.entry().stream) >= scenario_.healing_streams_from;
+  const Instant half = scenario_.healed_at + (scenario_.drain_at - scenario_.healed_at) / 2;
+  if (healing && task.entry().arrival >= half && task.entry().arrival < scenario_.drain_at)
+    healed_.Add(outcome);
+}
+
+void Invariants::OnSettled(Instant now, Instant wake) {
+  for (size_t i = 0; i < models_.size(); ++i) {
+    const Model& model = models_[i];
+    if (policy_->queued(static_cast<int>(i)) != model.pictures)
+      Violated(now, policy_->queued(static_cast<int>(i)), " pictures are said to wait, and ", model.pictures,
+               " do");
+    const bool idle = model.computing < static_cast<int>(model.began.size());
+    if (model.pictures > 0 && idle && (always_fits_ || computing_ == 0))
+      CheckWaiting(static_cast<int>(i), now, wake);
+  }
+}
+
+// REQUIRES: an instance is idle, and so are the cores that it needs.
+void Invariants::CheckWaiting(int index, Instant now, Instant wake) {
+  const BatcherOptions& options = scenario_.batchers[index];
+  const Model& model = models_[index];
+  for (const Bucket& bucket : model.buckets) {
+    int64_t pictures = 0;
+    for (const Place& place : bucket.waiting) {
+      if (!Alive(*place.task, now)) continue;
+      pictures += place.task->size();
+      if (model.closed || ToTime(now) - place.task->arrival() >= options.max_queue_delay) {
+        Violated(now, "request ", place.id, " is due, and an instance idle");
+        return;
+      }
+      if (wake > place.deadline)
+        Violated(now, "request ", place.id, " is forgotten until after its deadline");
+    }
+    if (pictures >= options.max_batch_size) Violated(now, "a full batch waits, and an instance is idle");
+  }
+}
+
+void Invariants::CheckEnd(int64_t requests, const Simulation::Mistakes& mistakes, const Inflight& inflight) {
+  const Instant end = scenario_.drain_at;
+  if (mistakes.total() > 0)
+    Violated(end, mistakes.lost, " requests were lost, ", mistakes.ended_twice, " ended twice, ",
+             mistakes.stuck, " never ended; woken in vain ", mistakes.woke_in_vain, " times");
+  if (ended_ != requests) Violated(end, ended_, " of ", requests, " requests ended");
+  if (inflight.requests != 0 || inflight.bytes != 0)
+    Violated(end, inflight.requests, " requests hold credit although nothing is there");
+  if (healed_.Share(Outcome::kInTime) < 0.5)
+    Violated(end, "only ", healed_[Outcome::kInTime], " of ", healed_.total(),
+             " were in time when all had healed; the last refusal: ", last_refusal_);
+  Instant longest = 0;
+  for (size_t i = scenario_.healing_streams_from; i < scenario_.streams.size(); ++i) {
+    const StreamOptions& stream = scenario_.streams[i];
+    const auto most = static_cast<double>(scenario_.batchers[stream.model].max_batch_size);
+    const Instant pass = scenario_.models[stream.model].latency(most) * 13 / 10;
+    longest = std::max(longest, stream.deadline + pass);
+  }
+  if (last_finish_ > scenario_.drain_at + longest)
+    Violated(end, "the drain took ", ToMilliseconds(last_finish_ - scenario_.drain_at), " ms");
+}
+
+}  // namespace saccade::server::simulation

@@ -1,0 +1,97 @@
+// What has to hold whatever happens, checked at every step of a simulation of the daemon's scheduler.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "absl/container/btree_set.h"
+#include "server/simulation/faults/scenario.h"
+#include "server/simulation/observer.h"
+#include "server/simulation/scheduler_policy.h"
+#include "server/simulation/simulation.h"
+
+namespace saccade::server::simulation {
+
+class Invariants final : public Observer {
+ public:
+  // Both have to outlive it.
+  Invariants(const Scenario& scenario, const SchedulerPolicy* policy);
+
+  // The model takes nothing from here on, or is there again.
+  void Closed(int model) { models_[model].closed = true; }
+  void Reopened(int model) { models_[model].closed = false; }
+  // Whether no instance of the model computes.
+  bool Idle(int model) const { return models_[model].computing == 0; }
+
+  // After the run; `requests` is how many there were.
+  void CheckEnd(int64_t requests, const Simulation::Mistakes& mistakes, const Inflight& inflight);
+
+  // The first few, in words.
+  const std::vector<std::string>& violations() const { return violations_; }
+
+  void OnTaken(const SimTask& task, Instant now) override;
+  void OnRefused(const SimTask& task, const absl::Status& why, Instant now) override;
+  void OnStart(const Policy::Batch& batch, Instant now) override;
+  void OnFinish(int model, int instance, Instant now) override;
+  void OnEnd(const SimTask& task, Outcome outcome, Instant now) override;
+  void OnSettled(Instant now, Instant wake) override;
+
+ private:
+  // A bucket's order.
+  struct Place {
+    int64_t priority_class = 0;
+    Instant deadline = 0;
+    Instant arrival = 0;
+    int64_t id = 0;
+    const SimTask* task = nullptr;
+
+    bool operator<(const Place& other) const {
+      return std::tie(priority_class, deadline, arrival, id) <
+             std::tie(other.priority_class, other.deadline, other.arrival, other.id);
+    }
+  };
+  struct Bucket {
+    absl::btree_set<Place> waiting;
+    int64_t pictures = 0;
+  };
+  struct Model {
+    std::vector<Bucket> buckets;
+    int64_t pictures = 0;
+    // By instance, when it began to compute; kNever for an idle one.
+    std::vector<Instant> began;
+    int computing = 0;
+    bool closed = false;
+  };
+
+  template <typename... Parts>
+  void Violated(Instant now, const Parts&... parts);
+
+  const QueuePolicy& PolicyOf(const SimTask& task) const;
+  int64_t ClassOf(const SimTask& task) const;
+  Place PlaceOf(const SimTask& task) const;
+  bool TimedOut(const SimTask& task, Instant now) const;
+  bool Alive(const SimTask& task, Instant now) const;
+  void Forget(const SimTask& task);
+
+  void CheckInstance(const Policy::Batch& batch, Instant now);
+  void CheckMembers(const Policy::Batch& batch, Instant now);
+  void CheckOrder(const Policy::Batch& batch, Instant now);
+  void CheckCores(int model, Instant now);
+  void CheckWaiting(int model, Instant now, Instant wake);
+
+  const Scenario& scenario_;
+  const SchedulerPolicy* const policy_;
+  const bool always_fits_;
+  std::vector<Model> models_;
+  int computing_ = 0;
+  int64_t ended_ = 0;
+  Instant last_finish_ = 0;
+  // Of the requests that come when all has healed, the second half.
+  Tally healed_;
+  std::string last_refusal_;
+  std::vector<std::string> violations_;
+};
+
+}  // namespace saccade::server::simulation

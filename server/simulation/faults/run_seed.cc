@@ -1,0 +1,91 @@
+#include "server/simulation/faults/run_seed.h"
+
+#include <functional>
+#include <memory>
+
+#include "server/simulation/faults/invariants.h"
+#include "server/simulation/scheduler_policy.h"
+#include "server/simulation/simulation.h"
+
+namespace saccade::server::simulation {
+namespace {
+
+// How often a model that is to be reloaded is looked at.
+constexpr Instant kReloadEvery = 10 * kMillisecond;
+// For so long requests come after the drain has begun.
+constexpr Instant kAfterDrain = 100 * kMillisecond;
+
+class SeedRun {
+ public:
+  SeedRun(uint64_t seed, const Features& features)
+      : scenario_(DrawScenario(seed, features)),
+        device_(scenario_.models, scenario_.jitter, scenario_.faults, ~seed),
+        admission_(*Admission::Create(scenario_.admission)) {
+    auto policy =
+        std::make_unique<SchedulerPolicy>(scenario_.scheduler, scenario_.batchers, scenario_.models);
+    policy_ = policy.get();
+    invariants_ = std::make_unique<Invariants>(scenario_, policy_);
+    const Simulation::Options options = {
+        .streams = scenario_.streams, .until = scenario_.drain_at + kAfterDrain, .seed = seed};
+    simulation_ = std::make_unique<Simulation>(options, &device_, std::move(policy), admission_.get(),
+                                               invariants_.get());
+  }
+
+  SeedResult Run() {
+    for (const Reload& reload : scenario_.reloads) {
+      simulation_->At(reload.at, [this, reload](Instant now) {
+        policy_->Close(reload.model);
+        invariants_->Closed(reload.model);
+        ReloadWhenIdle(reload.model, now);
+      });
+    }
+    simulation_->At(scenario_.drain_at, [this](Instant) {
+      admission_->StartDraining();
+      for (size_t i = 0; i < scenario_.models.size(); ++i) {
+        policy_->Close(static_cast<int>(i));
+        invariants_->Closed(static_cast<int>(i));
+      }
+    });
+    simulation_->Run();
+    invariants_->CheckEnd(simulation_->requests(), simulation_->mistakes(), admission_->inflight());
+    return {.trace_hash = simulation_->trace_hash(),
+            .requests = simulation_->requests(),
+            .tally = simulation_->ledger().all(),
+            .violations = invariants_->violations()};
+  }
+
+ private:
+  void ReloadWhenIdle(int model, Instant now) {
+    if (invariants_->Idle(model)) {
+      policy_->Reload(model);
+      invariants_->Reopened(model);
+      return;
+    }
+    simulation_->At(now + kReloadEvery, [this, model](Instant later) { ReloadWhenIdle(model, later); });
+  }
+
+  const Scenario scenario_;
+  FaultyDevice device_;
+  const std::unique_ptr<Admission> admission_;
+  std::unique_ptr<Invariants> invariants_;
+  std::unique_ptr<Simulation> simulation_;
+  // The simulation's.
+  SchedulerPolicy* policy_ = nullptr;
+};
+
+}  // namespace
+
+SeedResult RunSeed(uint64_t seed, const Features& features) { return SeedRun(seed, features).Run(); }
+
+Features Shrink(uint64_t seed, Features features) {
+  for (int i = 0; i < kFeatures; ++i) {
+    const auto feature = static_cast<Feature>(i);
+    if (!features.has(feature)) continue;
+    Features fewer = features;
+    fewer.LeaveOut(feature);
+    if (!RunSeed(seed, fewer).violations.empty()) features = fewer;
+  }
+  return features;
+}
+
+}  // namespace saccade::server::simulation

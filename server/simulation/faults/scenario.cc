@@ -1,0 +1,216 @@
+#include "server/simulation/faults/scenario.h"
+
+#include <algorithm>
+#include <cmath>
+#include <initializer_list>
+#include <map>
+
+namespace saccade::server::simulation {
+namespace {
+
+template <typename T>
+T OneOf(Random& random, std::initializer_list<T> values) {
+  return values.begin()[random.Below(static_cast<int64_t>(values.size()))];
+}
+
+// Uniform in the exponent.
+double Between(Random& random, double low, double high) {
+  return low * std::pow(high / low, random.Uniform());
+}
+
+ModelOptions DrawModel(Random& random) {
+  ModelOptions model;
+  model.instances = static_cast<int>(1 + random.Below(4));
+  model.latency.alpha = FromMilliseconds(Between(random, 0.2, 8));
+  model.latency.beta = FromMilliseconds(Between(random, 0.05, 2));
+  model.shapes = EqualAreas(OneOf(random, {1, 1, 2, 3, 6}));
+  return model;
+}
+
+QueuePolicy DrawPolicy(Random& random, const Features& features) {
+  QueuePolicy policy;
+  const int64_t bound = OneOf<int64_t>(random, {0, 0, 1, 8});
+  const double timeout_ms = Between(random, 20, 200);
+  const bool times_out = random.Chance(0.3);
+  const bool delays = random.Chance(0.5);
+  const bool may_override = random.Chance(0.5);
+  if (features.has(Feature::kPriorities)) policy.max_queue_size = bound;
+  if (!features.has(Feature::kTimeouts)) return policy;
+  if (times_out) policy.timeout = absl::Milliseconds(timeout_ms);
+  if (delays) policy.timeout_action = QueuePolicy::TimeoutAction::kDelay;
+  policy.allow_timeout_override = may_override;
+  return policy;
+}
+
+BatcherOptions DrawBatcher(Random& random, const Features& features) {
+  BatcherOptions options;
+  options.max_batch_size = OneOf<int64_t>(random, {1, 2, 4, 8, 16, 64});
+  options.max_queue_size = options.max_batch_size + OneOf<int64_t>(random, {0, 0, 7, 200});
+  const double delay_ms = Between(random, 0.1, 10);
+  options.max_queue_delay = OneOf(random, {absl::ZeroDuration(), absl::Milliseconds(delay_ms),
+                                           absl::InfiniteDuration(), absl::InfiniteDuration()});
+  std::vector<int64_t> preferred;
+  for (int64_t size = 1; size <= options.max_batch_size; size *= 2) {
+    if (random.Chance(0.2)) preferred.push_back(size);
+  }
+  if (features.has(Feature::kPreferred)) options.preferred_batch_sizes = preferred;
+  options.default_policy = DrawPolicy(random, features);
+  const int levels = OneOf(random, {0, 0, 1, 3});
+  const int default_level = levels == 0 ? 0 : static_cast<int>(1 + random.Below(levels));
+  std::map<int, QueuePolicy> policies;
+  for (int level = 1; level <= levels; ++level) {
+    const QueuePolicy policy = DrawPolicy(random, features);
+    if (random.Chance(0.5)) policies[level] = policy;
+  }
+  if (features.has(Feature::kPriorities)) {
+    options.priority_levels = levels;
+    options.default_priority_level = default_level;
+    options.level_policies = policies;
+  }
+  options.weight = OneOf(random, {1.0, 1.0, 2.0, 5.0});
+  options.threads = OneOf(random, {1, 1, 2});
+  return options;
+}
+
+StreamOptions DrawStream(Random& random, const Features& features, const Scenario& scenario, int model) {
+  const ModelOptions& device = scenario.models[model];
+  const BatcherOptions& batcher = scenario.batchers[model];
+  StreamOptions stream;
+  stream.model = model;
+  const auto full = static_cast<double>(device.latency(static_cast<double>(batcher.max_batch_size)));
+  const double capacity = device.instances * static_cast<double>(batcher.max_batch_size) * 1e9 / full;
+  stream.rate = capacity * Between(random, 0.1, 4);
+  const double cv = OneOf(random, {0.0, 1.0, 1.0, 2.0, 4.0, 8.0});
+  stream.cv = features.has(Feature::kBursts) ? cv : 1;
+  stream.buckets = random.Chance(0.5) ? ZipfWeights(static_cast<int>(device.shapes.size()))
+                                      : std::vector<double>(device.shapes.size(), 1);
+  stream.clients = 3;
+  const bool several = random.Chance(0.4);
+  if (several && features.has(Feature::kSizes)) stream.sizes = {4, 2, 1};
+  const int levels = batcher.priority_levels;
+  const auto priority = static_cast<int>(levels > 0 ? -random.Below(levels + 1) : random.Below(3) - 1);
+  if (features.has(Feature::kPriorities)) stream.priority = priority;
+  const auto alone = static_cast<double>(device.latency(1));
+  const auto deadline = static_cast<Instant>(alone * Between(random, 1.1, 30));
+  stream.deadline = OneOf(random, {deadline, deadline, deadline, deadline, kNever, kMicrosecond});
+  const Instant timeout = FromMilliseconds(Between(random, 20, 200));
+  if (random.Chance(0.3) && features.has(Feature::kTimeouts)) stream.timeout = timeout;
+  const double cancelled = OneOf(random, {0.0, 0.0, 0.1, 0.9});
+  if (features.has(Feature::kCancellations)) stream.cancelled = cancelled;
+  return stream;
+}
+
+DeviceFaults DrawFaults(Random& random, const Features& features, Instant span) {
+  DeviceFaults faults;
+  faults.heals_at = span;
+  const double error = OneOf(random, {0.0, 0.01, 0.2});
+  const double slow = OneOf(random, {0.0, 0.01, 0.2});
+  const double hang = OneOf(random, {0.0, 0.0, 0.005});
+  faults.hang_length = static_cast<Instant>(Between(random, 0.1, 5) * static_cast<double>(kSecond));
+  const bool spell = random.Chance(0.2);
+  faults.slow_from = static_cast<Instant>(random.Uniform() * static_cast<double>(span));
+  if (features.has(Feature::kErrors)) faults.error = error;
+  if (features.has(Feature::kSlowPasses)) {
+    faults.slow = slow;
+    faults.slow_to = spell ? span : 0;
+  }
+  if (features.has(Feature::kHangs)) faults.hang = hang;
+  return faults;
+}
+
+// One calm stream a model, all together a fifth of what a single instance could do, with time to spare.
+void AddHealing(Scenario& scenario) {
+  Instant longest = 0;
+  double least_rate = 1e12;
+  const auto models = static_cast<double>(scenario.models.size());
+  for (size_t i = 0; i < scenario.models.size(); ++i) {
+    const LatencyModel& latency = scenario.models[i].latency;
+    longest = std::max(
+        longest, latency(static_cast<double>(std::min<int64_t>(8, scenario.batchers[i].max_batch_size))));
+    least_rate = std::min(least_rate, 0.2 / models * 1e9 / static_cast<double>(latency(1)));
+  }
+  scenario.healing_streams_from = scenario.streams.size();
+  for (size_t i = 0; i < scenario.models.size(); ++i) {
+    StreamOptions stream;
+    stream.model = static_cast<int>(i);
+    stream.from = scenario.healed_at;
+    stream.rate = least_rate;
+    stream.buckets.assign(scenario.models[i].shapes.size(), 1);
+    stream.deadline = 4 * scenario.models[i].latency(1) + 2 * longest;
+    scenario.streams.push_back(stream);
+  }
+  scenario.drain_at = scenario.healed_at + static_cast<Instant>(200 / least_rate * 1e9);
+}
+
+}  // namespace
+
+const char* NameOf(Feature feature) {
+  constexpr const char* kNames[kFeatures] = {"errors",        "slow-passes", "hangs",     "reloads",
+                                             "cancellations", "jitter",      "sizes",     "bursts",
+                                             "priorities",    "timeouts",    "preferred", "shared-cores"};
+  return kNames[static_cast<size_t>(feature)];
+}
+
+bool Scenario::AlwaysFits() const {
+  int most = 0;
+  for (size_t i = 0; i < models.size(); ++i) most += models[i].instances * batchers[i].threads;
+  return most <= scheduler.cores;
+}
+
+Scenario DrawScenario(uint64_t seed, const Features& features) {
+  Random random(seed);
+  Scenario scenario;
+  const int64_t models = OneOf<int64_t>(random, {1, 1, 2, 3});
+  int most_cores = 0;
+  for (int64_t i = 0; i < models; ++i) {
+    scenario.models.push_back(DrawModel(random));
+    scenario.batchers.push_back(DrawBatcher(random, features));
+    most_cores += scenario.models.back().instances * scenario.batchers.back().threads;
+  }
+  const auto few = static_cast<int>(1 + random.Below(4));
+  const bool shared = random.Chance(0.4) && features.has(Feature::kSharedCores);
+  scenario.scheduler.cores = shared ? few : most_cores;
+  scenario.admission.max_inflight_requests = OneOf<int64_t>(random, {4, 64, 1024, 1024});
+  const double jitter = OneOf(random, {0.0, 0.0, 0.1});
+  if (features.has(Feature::kJitter)) scenario.jitter = jitter;
+
+  double rate = 0;
+  for (int64_t i = 0; i < models; ++i) {
+    for (int64_t n = 1 + random.Below(2); n > 0; --n) {
+      scenario.streams.push_back(DrawStream(random, features, scenario, static_cast<int>(i)));
+      rate += scenario.streams.back().rate;
+    }
+  }
+  // So long that some thousands come.
+  const auto span = static_cast<Instant>(std::clamp(5000 / rate, 0.05, 10.0) * static_cast<double>(kSecond));
+  for (StreamOptions& stream : scenario.streams) {
+    stream.to = span;
+    if (random.Chance(0.3) && features.has(Feature::kBursts)) {
+      stream.step_factor = 5;
+      stream.step_from = span / 4;
+      stream.step_to = span / 2;
+    }
+    scenario.plain_order = scenario.plain_order && stream.sizes.size() == 1;
+  }
+  for (const BatcherOptions& batcher : scenario.batchers) {
+    const auto delays = [](const QueuePolicy& policy) {
+      return policy.timeout_action == QueuePolicy::TimeoutAction::kDelay;
+    };
+    scenario.plain_order = scenario.plain_order && !delays(batcher.default_policy);
+    for (const auto& [level, policy] : batcher.level_policies) {
+      scenario.plain_order = scenario.plain_order && !delays(policy);
+    }
+  }
+  scenario.faults = DrawFaults(random, features, span);
+  for (int64_t i = 0; i < models; ++i) {
+    const Reload reload = {static_cast<int>(i),
+                           static_cast<Instant>(random.Uniform() * static_cast<double>(span))};
+    if (random.Chance(0.2) && features.has(Feature::kReloads)) scenario.reloads.push_back(reload);
+  }
+  // By then the longest pass of the faulty time is over, and so is what waited for it.
+  scenario.healed_at = span + scenario.faults.hang_length + 10 * kSecond;
+  AddHealing(scenario);
+  return scenario;
+}
+
+}  // namespace saccade::server::simulation

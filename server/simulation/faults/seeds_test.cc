@@ -1,0 +1,42 @@
+// A bounded number of seeds; ./dev simulate runs more.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "server/simulation/faults/run_seed.h"
+
+namespace saccade::server::simulation {
+namespace {
+
+using ::testing::IsEmpty;
+
+TEST(SeedsTest, NothingIsViolated) {
+  Tally tally;
+  for (uint64_t seed = 1; seed <= 60; ++seed) {
+    const SeedResult result = RunSeed(seed);
+    EXPECT_THAT(result.violations, IsEmpty()) << "./dev simulate --seed " << seed;
+    tally.Add(result.tally);
+  }
+  // All that can happen has happened.
+  for (const Outcome outcome : {Outcome::kInTime, Outcome::kLate, Outcome::kRefused, Outcome::kShed,
+                                Outcome::kCancelled, Outcome::kFailed}) {
+    EXPECT_GT(tally[outcome], 100) << static_cast<int>(outcome);
+  }
+}
+
+TEST(SeedsTest, ASeedIsReplayed) {
+  for (uint64_t seed = 1; seed <= 5; ++seed) {
+    EXPECT_EQ(RunSeed(seed).trace_hash, RunSeed(seed).trace_hash);
+  }
+}
+
+TEST(SeedsTest, OptionsAreSound) {
+  for (uint64_t seed = 1; seed <= 500; ++seed) {
+    const Scenario scenario = DrawScenario(seed, {});
+    for (const BatcherOptions& options : scenario.batchers) {
+      EXPECT_TRUE(CheckOptions(options).ok()) << seed << ": " << CheckOptions(options);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace saccade::server::simulation
