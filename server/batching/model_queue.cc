@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "server/batching/batch_target.h"
 #include "server/core/retry_hint.h"
+#include "server/core/shed_reason.h"
 
 namespace saccade::server {
 namespace {
@@ -30,8 +31,8 @@ constexpr int64_t kRetargetPushes = 16;
 constexpr size_t kMostBuckets = 256;
 // How long an arrival counts in what its level's share of the load is.
 constexpr double kLevelMemory = 500e6;
-// An estimate that keeps everybody out is doubted after so many times as long as a pass takes. What that costs where
-// it is right is a pass for nothing now and then.
+// An estimate that keeps everybody out is doubted after so many times as long as a pass takes. What that
+// costs where it is right is a pass for nothing now and then.
 constexpr double kDoubtAfter = 20;
 constexpr double kPatienceWeight = 1.0 / 32;
 
@@ -219,6 +220,7 @@ absl::Status ModelQueue::CheckInTime(const BatchTask& task, const Bucket& bucket
       absl::StrCat("the model is overloaded: with what waits this request would end about ",
                    absl::FormatDuration(Nanos(ends)), " from now, and ", absl::FormatDuration(Nanos(left)),
                    " are left; try again later"));
+  SetShedReason(why, ShedReason::kPredictedLate);
   SetRetryAfter(why, Nanos(ends - left));
   return why;
 }

@@ -54,9 +54,8 @@ void AddBench(CLI::App& app, BenchFlags& flags) {
       ->delimiter(',')
       ->check(CLI::IsMember(names));
   bench->add_option("--markdown", flags.markdown, "File for the report; without it, standard output");
-  bench->add_option("--folder", flags.options.folder, "An existing folder for the plots")
-      ->check(CLI::ExistingDirectory)
-      ->default_val(".");
+  bench->add_option("--folder", flags.options.folder, "An existing folder for the plots; without it, none")
+      ->check(CLI::ExistingDirectory);
   bench->final_callback([&flags] { Bench(flags); });
 }
 

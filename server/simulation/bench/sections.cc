@@ -28,6 +28,7 @@ Experiment BasicExperiment(const BenchOptions& options, double beta_ms, double d
 
 void WritePlot(const BenchOptions& options, Report& report, const std::string& title, const std::string& file,
                const std::string& svg) {
+  if (options.folder.empty()) return;
   std::ofstream(absl::StrCat(options.folder, "/", file)) << svg;
   report.Plot(title, file);
 }

@@ -13,7 +13,7 @@ namespace saccade::server::simulation {
 struct BenchOptions {
   // A tenth of the requests: for a look, not for the record.
   bool quick = false;
-  // Where plots go.
+  // Where plots go; empty for no plots.
   std::string folder;
 };
 
@@ -38,7 +38,6 @@ std::vector<BenchSection> BenchSections();
 Experiment BasicExperiment(const BenchOptions& options, double beta_ms, double deadline_ms, int instances = 1,
                            int buckets = 1);
 
-// REQUIRES: options.folder exists.
 void WritePlot(const BenchOptions& options, Report& report, const std::string& title, const std::string& file,
                const std::string& svg);
 

@@ -71,6 +71,10 @@ void Invariants::OnTaken(const SimTask& task, Instant now) {
   bucket.waiting.insert(PlaceOf(task));
   bucket.pictures += task.size();
   model.pictures += task.size();
+  const int64_t of_class = model.classes[ClassOf(task)] += task.size();
+  const int64_t most_of_class = PolicyOf(task).max_queue_size;
+  if (scenario_.plain_order && most_of_class > 0 && of_class > most_of_class)
+    Violated(now, of_class, " pictures of class ", ClassOf(task), " wait, of at most ", most_of_class);
   const BatcherOptions& options = scenario_.batchers[task.model()];
   if (model.pictures > options.max_queue_size)
     Violated(now, model.pictures, " pictures wait, of at most ", options.max_queue_size);
@@ -105,6 +109,7 @@ void Invariants::Forget(const SimTask& task) {
   if (bucket.waiting.erase(PlaceOf(task)) == 0) return;
   bucket.pictures -= task.size();
   model.pictures -= task.size();
+  model.classes[ClassOf(task)] -= task.size();
 }
 
 void Invariants::OnStart(const Policy::Batch& batch, Instant now) {

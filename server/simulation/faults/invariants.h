@@ -6,6 +6,7 @@
 #include <tuple>
 #include <vector>
 
+#include "absl/container/btree_map.h"
 #include "absl/container/btree_set.h"
 #include "server/simulation/faults/scenario.h"
 #include "server/simulation/observer.h"
@@ -59,6 +60,8 @@ class Invariants final : public Observer {
   struct Model {
     std::vector<Bucket> buckets;
     int64_t pictures = 0;
+    // Pictures by class of priority.
+    absl::btree_map<int64_t, int64_t> classes;
     // By instance, when it began to compute; kNever for an idle one.
     std::vector<Instant> began;
     int computing = 0;

@@ -1,0 +1,204 @@
+// Each invariant is found violated by a world in which it is.
+#include "server/simulation/faults/invariants.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace saccade::server::simulation {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+class InvariantsTest : public ::testing::Test, public SimTask::Watcher {
+ protected:
+  // One model of two instances, two buckets, batches of up to two; L(b) = 5 ms + b / 4.
+  InvariantsTest() {
+    ModelOptions model;
+    model.instances = 2;
+    model.shapes = EqualAreas(2);
+    scenario_.models = {model};
+    BatcherOptions batcher;
+    batcher.max_batch_size = 2;
+    batcher.max_queue_size = 3;
+    scenario_.batchers = {batcher};
+    scenario_.scheduler.cores = 2;
+    scenario_.healed_at = scenario_.drain_at = 100 * kSecond;
+    policy_ = std::make_unique<SchedulerPolicy>(scenario_.scheduler, scenario_.batchers, scenario_.models);
+  }
+
+  void OnRejected(SimTask& task, const absl::Status&) override { task.End(); }
+  void OnLost(const SimTask&) override {}
+
+  Invariants& invariants() {
+    if (invariants_ == nullptr) invariants_ = std::make_unique<Invariants>(scenario_, policy_.get());
+    return *invariants_;
+  }
+
+  std::unique_ptr<BatchTask> Make(int bucket, Instant deadline, int priority = 0) {
+    const Ledger::Entry entry = {.bucket = bucket, .deadline = deadline};
+    BatchTask::Traits traits;
+    traits.bucket = bucket;
+    traits.priority = priority;
+    traits.arrival = ToTime(0);
+    traits.deadline = ToTime(deadline);
+    traits.cancellation = cancellation_;
+    SimTask::Watcher* const watcher = this;
+    return std::make_unique<SimTask>(std::move(traits), next_id_++, 0, entry, watcher);
+  }
+
+  std::unique_ptr<BatchTask> Taken(int bucket = 0, Instant deadline = kSecond, int priority = 0) {
+    auto task = Make(bucket, deadline, priority);
+    invariants().OnTaken(AsSimTask(task), 0);
+    return task;
+  }
+
+  template <typename... Tasks>
+  void Start(int instance, Instant now, Tasks... tasks) {
+    Policy::Batch& batch = started_.emplace_back();
+    batch.instance = instance;
+    (batch.tasks.push_back(std::move(tasks)), ...);
+    invariants().OnStart(batch, now);
+  }
+
+  std::vector<std::string> violations() { return invariants().violations(); }
+
+  Scenario scenario_;
+  std::shared_ptr<Cancellation> cancellation_ = std::make_shared<Cancellation>();
+
+ private:
+  int64_t next_id_ = 0;
+  std::unique_ptr<SchedulerPolicy> policy_;
+  std::unique_ptr<Invariants> invariants_;
+  std::vector<Policy::Batch> started_;
+};
+
+TEST_F(InvariantsTest, ASoundBatchIsSound) {
+  auto first = Taken();
+  auto second = Taken();
+  Start(0, 0, std::move(first), std::move(second));
+  invariants().OnSettled(0, kNever);
+  EXPECT_THAT(violations(), IsEmpty());
+}
+
+TEST_F(InvariantsTest, OneBatchAnInstance) {
+  Start(0, 0, Taken());
+  Start(0, 0, Taken());
+  EXPECT_THAT(violations(), ElementsAre(HasSubstr("instance 0 has a batch already")));
+}
+
+TEST_F(InvariantsTest, OneBucketABatch) {
+  auto first = Taken(0);
+  auto second = Taken(1);
+  Start(0, 0, std::move(first), std::move(second));
+  EXPECT_THAT(violations(), ElementsAre(HasSubstr("several buckets")));
+}
+
+TEST_F(InvariantsTest, NotMoreThanTheLargestBatch) {
+  auto first = Taken();
+  auto second = Taken();
+  auto third = Taken();
+  Start(0, 0, std::move(first), std::move(second), std::move(third));
+  EXPECT_THAT(violations(), ElementsAre(HasSubstr("a batch of 3, of at most 2")));
+}
+
+TEST_F(InvariantsTest, NothingCancelledIsComputed) {
+  auto task = Taken();
+  cancellation_->Cancel();
+  Start(0, 0, std::move(task));
+  EXPECT_THAT(violations(), ElementsAre(HasSubstr("was cancelled")));
+}
+
+TEST_F(InvariantsTest, NothingStartsThatCannotEndInTime) {
+  Start(0, 0, Taken(0, 5250 * kMicrosecond));
+  EXPECT_THAT(violations(), IsEmpty());
+  Start(1, 0, Taken(0, 5200 * kMicrosecond));
+  EXPECT_THAT(violations(), ElementsAre(HasSubstr("cannot end in time")));
+}
+
+TEST_F(InvariantsTest, EarlierDeadlinesGoFirst) {
+  auto earlier = Taken(0, kSecond);
+  Start(0, 0, Taken(0, 2 * kSecond));
+  EXPECT_THAT(violations(), ElementsAre(HasSubstr("which goes first")));
+}
+
+TEST_F(InvariantsTest, HigherPrioritiesGoFirst) {
+  auto higher = Taken(0, 2 * kSecond, 1);
+  Start(0, 0, Taken(0, kSecond, 0));
+  EXPECT_THAT(violations(), ElementsAre(HasSubstr("which goes first")));
+}
+
+TEST_F(InvariantsTest, AnotherBucketMayGoFirst) {
+  auto earlier = Taken(1, kSecond);
+  Start(0, 0, Taken(0, 2 * kSecond));
+  EXPECT_THAT(violations(), IsEmpty());
+}
+
+TEST_F(InvariantsTest, TheQueueHasItsBound) {
+  auto tasks = std::vector<std::unique_ptr<BatchTask>>();
+  for (int i = 0; i < 4; ++i) tasks.push_back(Taken());
+  EXPECT_THAT(violations(), ElementsAre(HasSubstr("4 pictures wait, of at most 3")));
+}
+
+TEST_F(InvariantsTest, AClassHasItsBound) {
+  scenario_.batchers.front().default_policy.max_queue_size = 1;
+  auto first = Taken(0, kSecond, 1);
+  auto second = Taken(0, kSecond, 0);
+  EXPECT_THAT(violations(), IsEmpty());
+  auto third = Taken(0, kSecond, 0);
+  EXPECT_THAT(violations(), ElementsAre(HasSubstr("of class 0 wait, of at most 1")));
+}
+
+TEST_F(InvariantsTest, PassesHaveTheirCores) {
+  scenario_.scheduler.cores = 1;
+  Start(0, 0, Taken());
+  Start(1, kMillisecond, Taken());
+  EXPECT_THAT(violations(), ElementsAre(HasSubstr("passes hold 1 of 1 cores")));
+}
+
+TEST_F(InvariantsTest, NothingIsDueBesideAnIdleInstance) {
+  scenario_.batchers.front().max_queue_delay = absl::Milliseconds(1);
+  auto task = Taken();
+  invariants().OnSettled(kMillisecond - 1, kMillisecond);
+  // The policy was never told of the task.
+  EXPECT_THAT(violations(), ElementsAre(HasSubstr("are said to wait")));
+  invariants().OnSettled(kMillisecond, 2 * kMillisecond);
+  EXPECT_THAT(violations(), ElementsAre(HasSubstr("said to wait"), HasSubstr("said to wait"),
+                                        HasSubstr("is due, and an instance idle")));
+}
+
+TEST_F(InvariantsTest, NobodyIsForgottenUntilAfterItsDeadline) {
+  auto task = Taken();
+  invariants().OnSettled(0, kNever);
+  EXPECT_THAT(violations(), ElementsAre(HasSubstr("said to wait"), HasSubstr("forgotten")));
+}
+
+TEST_F(InvariantsTest, AClosedModelTakesNothing) {
+  invariants().Closed(0);
+  auto task = Taken();
+  EXPECT_THAT(violations(), ElementsAre(HasSubstr("taken by a closed model")));
+}
+
+TEST_F(InvariantsTest, AnOpenOneIsNotUnavailable) {
+  const auto task = Make(0, kSecond);
+  invariants().OnRefused(AsSimTask(task), absl::UnavailableError("gone"), 0);
+  invariants().OnRefused(AsSimTask(task), absl::ResourceExhaustedError("full"), 0);
+  EXPECT_THAT(violations(), ElementsAre(HasSubstr("refused while open")));
+}
+
+TEST_F(InvariantsTest, TheDrainLetsNothingNewBegin) {
+  scenario_.drain_at = -1;
+  Start(0, 0, Taken());
+  EXPECT_THAT(violations(), ElementsAre(HasSubstr("came during the drain")));
+}
+
+TEST_F(InvariantsTest, TheEndIsBalanced) {
+  invariants().CheckEnd(1, {.lost = 1}, {.requests = 1});
+  EXPECT_THAT(violations(),
+              ElementsAre(HasSubstr("1 requests were lost"), HasSubstr("0 of 1 requests ended"),
+                          HasSubstr("hold credit"), HasSubstr("were in time when all had healed")));
+}
+
+}  // namespace
+}  // namespace saccade::server::simulation
