@@ -49,6 +49,10 @@ absl::Status Catalog::Add(const std::string& repository) {
     const int threads = model.settings.batching.threads;
     options.threads_per_instance =
         ThreadsPerInstance(threads > 0 ? threads : options_.threads_per_instance, model.settings.instances);
+    if (model.settings.pin) {
+      options.first_core = next_core_;
+      next_core_ += model.settings.instances * options.threads_per_instance;
+    }
     options.default_max_queue_size =
         std::max<int64_t>(options_.default_max_queue_size, model.settings.batching.max_batch_size);
     options.version = model.versions.back();

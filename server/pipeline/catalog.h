@@ -83,6 +83,8 @@ class Catalog {
   std::map<int, std::unique_ptr<Device>> devices_ ABSL_GUARDED_BY(mutex_);
   std::map<std::string, Entry, std::less<>> entries_ ABSL_GUARDED_BY(mutex_);
   bool closed_ ABSL_GUARDED_BY(mutex_) = false;
+  // The first that no pinned instance has.
+  int next_core_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace saccade::server

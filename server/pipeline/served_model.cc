@@ -10,6 +10,7 @@
 #include "models/error.h"
 #include "models/registry.h"
 #include "server/logging/log.h"
+#include "server/pipeline/cores.h"
 #include "server/pipeline/forward.h"
 #include "server/pipeline/item.h"
 
@@ -123,8 +124,18 @@ void ServedModel::StartInstances() {
   }
 }
 
+void ServedModel::KeepToOwnCores(int index) const {
+  const int threads = options_.threads_per_instance;
+  const std::vector<int> cores = CoresFrom(AllowedCores(), options_.first_core + index * threads, threads);
+  if (absl::Status kept = KeepToCores(cores); !kept.ok()) {
+    Log(LogLevel::kWarning, "instance not pinned",
+        {{"model", name()}, {"instance", index}, {"reason", std::string(kept.message())}});
+  }
+}
+
 void ServedModel::RunInstance(int index) {
   pthread_setname_np(pthread_self(), absl::StrCat("instance-", index).c_str());
+  if (options_.settings.pin) KeepToOwnCores(index);
   UseThreads(options_.threads_per_instance);
   while (true) {
     std::vector<std::unique_ptr<BatchTask>> batch = batcher_->Take(index);

@@ -32,6 +32,8 @@ struct ServedModelOptions {
   int64_t default_max_queue_size = 256;
   // Cores that one forward pass may use.
   int threads_per_instance = 1;
+  // If its instances are pinned: the first core of the first of them, among those that there are.
+  int first_core = 0;
 };
 
 // What a client may know of a model.
@@ -92,6 +94,7 @@ class ServedModel {
   absl::Status WarmUp(const models::Placement& placement, int64_t size);
   void StartInstances();
   void RunInstance(int index);
+  void KeepToOwnCores(int index) const;
   void SetState(ModelSnapshot::State state, std::string reason);
 
   const ServedModelOptions options_;

@@ -17,9 +17,13 @@ namespace {
 
 constexpr char kDomain[] = "saccade";
 
+// Clients take 8 KiB of trailing metadata, and the message is in it up to three times.
+constexpr size_t kMostMessage = 1500;
+
 // Empty if there is nothing to tell beside code and message.
 std::string Details(const absl::Status& status, std::optional<absl::Duration> retry) {
   google::rpc::Status message;
+  if (status.message().size() > kMostMessage) return "";
   if (retry) {
     absl::Duration rest = *retry;
     google::rpc::RetryInfo info;

@@ -58,6 +58,12 @@ TEST(GrpcStatusTest, AWrongFieldIsNamed) {
   }
 }
 
+TEST(GrpcStatusTest, ALongMessageLeavesNoRoomForDetails) {
+  const grpc::Status status = ToGrpcStatus(InvalidField("outputs", std::string(3000, 'x')));
+  EXPECT_EQ(status.error_message().size(), 3009u);
+  EXPECT_EQ(status.error_details(), "");
+}
+
 TEST(RetryJitterTest, SpreadsOverHalfToOneAndAHalf) {
   RetryJitter jitter(1);
   absl::Duration least = absl::InfiniteDuration(), most = absl::ZeroDuration(), sum = absl::ZeroDuration();
