@@ -24,9 +24,7 @@ class DrainRateTest : public ::testing::Test {
   DrainRate rate_;
 };
 
-TEST_F(DrainRateTest, UnknownBeforeAnythingEnded) {
-  EXPECT_EQ(rate_.TimeFor(100), DrainRate::kUnknown);
-}
+TEST_F(DrainRateTest, UnknownBeforeAnythingEnded) { EXPECT_EQ(rate_.TimeFor(100), DrainRate::kUnknown); }
 
 TEST_F(DrainRateTest, ASteadyRate) {
   Work(1, absl::Milliseconds(10), absl::Seconds(2));

@@ -1,8 +1,8 @@
 #include "server/pipeline/answer_order.h"
 
+#include <algorithm>
 #include <atomic>
 #include <memory>
-#include <optional>
 #include <random>
 #include <thread>
 #include <utility>
@@ -62,15 +62,14 @@ TEST_F(AnswerOrderTest, NobodyWaitsForWhatIsSkipped) {
 }
 
 TEST_F(AnswerOrderTest, APlaceThatIsDroppedIsSkipped) {
-  std::optional<AnswerOrder::Place> first(order_.Enter());
+  auto first = order_.Enter();
   auto second = order_.Enter();
   Answer(second, 2);
   {
-    const AnswerOrder::Place moved = *std::move(first);
-    first.reset();
-    EXPECT_THAT(left_, IsEmpty()) << "the place that was moved from holds none";
+    const AnswerOrder::Place moved = std::move(first);
+    EXPECT_THAT(left_, IsEmpty());
   }
-  EXPECT_THAT(left_, ElementsAre(2));
+  EXPECT_THAT(left_, ElementsAre(2)) << "once, as the place that was moved from holds none";
 }
 
 TEST_F(AnswerOrderTest, WhatLeavesMayEnterAgain) {
