@@ -7,8 +7,9 @@ namespace saccade::server {
 namespace {
 
 // The weight of the newest pass once there were many: the estimate follows a machine that becomes slower, or
-// faster, within some ten passes.
-constexpr double kMeanWeight = 0.1;
+// faster, within some ten passes. How sizes compare changes more slowly.
+constexpr double kScaleWeight = 0.1;
+constexpr double kKnotWeight = 0.03;
 constexpr double kVarianceWeight = 1.0 / 64;
 // Before anything is known of the jitter, what is guessed counts as so many passes.
 constexpr double kGuessedDeviation = 0.03;
@@ -16,7 +17,7 @@ constexpr double kGuessedPasses = 8;
 // A knot's own guess, a line between its neighbours, counts as so many passes.
 constexpr double kLinePasses = 2;
 // A pass that hung tells little of the next one: it counts as so many times what was expected.
-constexpr double kMostSlowdown = 4;
+constexpr double kMostSlowdown = 2.5;
 
 }  // namespace
 
@@ -34,25 +35,36 @@ LatencyModel::LatencyModel(int64_t max_size)
 
 void LatencyModel::Learn(int64_t size, double took) {
   if (first_ != 0 && size >= first_ && size <= last_) {
-    Draw(size, std::min(took, kMostSlowdown * mean_[size]));
+    Draw(size, took);
   } else {
     Extend(size, took);
   }
   Fill();
 }
 
-void LatencyModel::Doubt() {
-  constexpr double kMean = 0.95;
-  constexpr double kVariance = 0.8;
-  for (Knot& knot : knots_) knot.mean *= kMean;
+bool LatencyModel::Doubt(double time) {
+  // No machine becomes faster by so much.
+  constexpr double kMostSpeedup = 20;
+  if (mean_[1] / doubt_ > kMostSpeedup * time) return false;
+  constexpr double kMean = 0.7;
+  constexpr double kVariance = 0.5;
+  doubt_ *= kMean;
+  scale_ *= kMean;
   relative_variance_ *= kVariance;
   margin_ = 1 + 3 * std::sqrt(relative_variance_);
   Fill();
+  return true;
 }
 
 // The knots on both sides of `size`, by how near they are.
 void LatencyModel::Draw(int64_t size, double took) {
-  const double off = took / mean_[size] - 1;
+  if (doubt_ < 1) {
+    // Whether the doubt was right this pass tells, and for all sizes.
+    scale_ *= std::min(took / mean_[size], kMostSlowdown / doubt_);
+    doubt_ = 1;
+    return;
+  }
+  const double off = std::min(took / mean_[size], kMostSlowdown) - 1;
   const double bounded = std::clamp(off, -1.0, 1.0);
   const double variance_weight = std::max(kVarianceWeight, 1 / (kGuessedPasses + ++passes_));
   relative_variance_ += variance_weight * (bounded * bounded - relative_variance_);
@@ -61,8 +73,9 @@ void LatencyModel::Draw(int64_t size, double took) {
                                       [](const Knot& knot, int64_t wanted) { return knot.size < wanted; });
   const auto draw = [&](Knot& knot, double nearness) {
     knot.passes += nearness;
-    knot.mean *= 1 + nearness * std::max(kMeanWeight, 1 / (kLinePasses + knot.passes)) * off;
+    knot.mean *= 1 + nearness * std::max(kKnotWeight, 1 / (kLinePasses + knot.passes)) * off;
   };
+  scale_ *= 1 + kScaleWeight * off;
   if (above->size == size) return draw(*above, 1);
   const auto below = above - 1;
   const double nearness =
@@ -73,6 +86,7 @@ void LatencyModel::Draw(int64_t size, double took) {
 
 // The first pass outside of what was seen.
 void LatencyModel::Extend(int64_t size, double took) {
+  took /= scale_;
   const auto set = [this](int64_t from, int64_t to, double at_from, double slope) {
     for (Knot& knot : knots_) {
       if (knot.size >= from && knot.size <= to)
@@ -86,11 +100,13 @@ void LatencyModel::Extend(int64_t size, double took) {
     set(size, most, took, took / static_cast<double>(size));
     first_ = last_ = size;
   } else if (size > last_) {
-    set(last_, most, mean_[last_], std::max(0.0, took - mean_[last_]) / static_cast<double>(size - last_));
+    const double last = mean_[last_] / scale_;
+    set(last_, most, last, std::max(0.0, took - last) / static_cast<double>(size - last_));
     last_ = size;
   } else {
-    const double slope = std::max(0.0, mean_[first_] - took) / static_cast<double>(first_ - size);
-    if (first_ == last_) set(last_, most, mean_[last_], slope);
+    const double first = mean_[first_] / scale_;
+    const double slope = std::max(0.0, first - took) / static_cast<double>(first_ - size);
+    if (first_ == last_) set(last_, most, first, slope);
     set(1, size, took, 0);
     set(size, first_ - 1, took, slope);
     first_ = size;
@@ -106,6 +122,7 @@ void LatencyModel::Fill() {
       mean_[size] = low.mean + step * static_cast<double>(size - low.size);
   }
   mean_[knots_.back().size] = knots_.back().mean;
+  for (double& mean : mean_) mean *= scale_;
   const auto most = static_cast<int64_t>(mean_.size()) - 1;
   each_ = most == 1 ? mean_[1] : std::max(0.0, mean_[most] - mean_[1]) / static_cast<double>(most - 1);
   fixed_ = std::max(0.0, mean_[1] - each_);

@@ -18,8 +18,9 @@ class LatencyModel {
   void Learn(int64_t size, double took);
 
   // Nothing has been computed for a while, because of what is thought here: thinks a little better of it.
-  // Otherwise who is refused for a slow spell is refused for ever.
-  void Doubt();
+  // Otherwise who is refused for a slow spell is refused for ever. Returns false, and does nothing, if a pass
+  // was never near `time`.
+  bool Doubt(double time);
 
   bool known() const { return first_ > 0; }
 
@@ -48,7 +49,9 @@ class LatencyModel {
 
   // Ascending, from 1 to the largest size.
   std::vector<Knot> knots_;
-  // By size.
+  // How the machine does now, against the knots: all sizes become slower together.
+  double scale_ = 1;
+  // By size, scaled.
   std::vector<double> mean_;
   // The sizes between which passes were seen.
   int64_t first_ = 0;
@@ -57,6 +60,8 @@ class LatencyModel {
   double relative_variance_;
   double passes_ = 0;
   double margin_;
+  // What is left of the mean after all doubts since the last pass.
+  double doubt_ = 1;
   double fixed_ = 0;
   double each_ = 0;
 };

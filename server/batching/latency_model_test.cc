@@ -29,11 +29,24 @@ TEST(LatencyModelTest, LearnsACurve) {
   model.Learn(8, 24);
   model.Learn(1, 10);
   EXPECT_DOUBLE_EQ(model.Mean(4), 16);
-  for (int i = 0; i < 100; ++i) model.Learn(4, 20);
+  for (int i = 0; i < 300; ++i) {
+    model.Learn(1, 10);
+    model.Learn(4, 20);
+    model.Learn(8, 24);
+  }
+  EXPECT_NEAR(model.Mean(1), 10, 0.1);
   EXPECT_NEAR(model.Mean(4), 20, 0.1);
   EXPECT_NEAR(model.Mean(8), 24, 0.1);
-  for (int i = 0; i < 100; ++i) model.Learn(5, 22);
-  EXPECT_NEAR(model.Mean(5), 22, 0.1) << "between two knots, which it draws to itself";
+  for (int i = 0; i < 300; ++i) model.Learn(5, 23);
+  EXPECT_NEAR(model.Mean(5), 23, 0.1) << "between two knots, which it draws to itself";
+}
+
+TEST(LatencyModelTest, ASlowSpellConcernsAllSizes) {
+  LatencyModel model(8);
+  model.Learn(1, 10);
+  model.Learn(8, 24);
+  for (int i = 0; i < 100; ++i) model.Learn(1, 20);
+  EXPECT_GT(model.Mean(8), 28);
 }
 
 // A third of the deviation guessed at first is left after some hundred passes.
@@ -60,6 +73,19 @@ TEST(LatencyModelTest, OneHangTellsLittle) {
   for (int i = 0; i < 50; ++i) model.Learn(1, 10);
   model.Learn(1, 1e9);
   EXPECT_LT(model.Mean(1), 14);
+}
+
+TEST(LatencyModelTest, OnePassAnswersADoubt) {
+  LatencyModel model(8);
+  model.Learn(1, 10);
+  model.Learn(8, 24);
+  const double before = model.Upper(8);
+  EXPECT_FALSE(model.Doubt(0.1)) << "nobody believes that";
+  for (int i = 0; i < 10; ++i) EXPECT_TRUE(model.Doubt(1));
+  EXPECT_LT(model.Upper(8), 0.7 * before);
+  model.Learn(1, 10);
+  EXPECT_DOUBLE_EQ(model.Mean(1), 10);
+  EXPECT_DOUBLE_EQ(model.Mean(8), 24);
 }
 
 // Passes that take 8 or 12 by turns: three deviations above the mean is 16.

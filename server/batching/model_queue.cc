@@ -33,7 +33,7 @@ constexpr size_t kMostBuckets = 256;
 constexpr double kLevelMemory = 500e6;
 // An estimate that keeps everybody out is doubted after so many times as long as a pass takes. What that
 // costs where it is right is a pass for nothing now and then.
-constexpr double kDoubtAfter = 20;
+constexpr double kDoubtAfter = 10;
 constexpr double kPatienceWeight = 1.0 / 32;
 
 int64_t Saturated(int64_t time, double more) {
@@ -53,10 +53,10 @@ absl::Status TooLate(double takes, int64_t left) {
 
 ModelQueue::ModelQueue(const BatcherOptions& options) : options_(options) {}
 
-void ModelQueue::Learn(int64_t bucket, int64_t size, double took, int64_t now) {
+void ModelQueue::Learn(int64_t bucket, int64_t size, std::optional<double> took, int64_t now) {
   Bucket& known = Find(bucket, now);
   known.learned = now;
-  if (took > 0) known.latency.Learn(size, took);
+  if (took && *took > 0) known.latency.Learn(size, *took);
 }
 
 Bucket& ModelQueue::Find(int64_t id, int64_t now) {
@@ -143,7 +143,7 @@ absl::Status ModelQueue::Push(std::unique_ptr<BatchTask>& task, int64_t now, dou
 
   if (entry.deadline != kNever) {
     absl::Status in_time = CheckInTime(*task, bucket, place, now, ahead, instances);
-    if (absl::IsDeadlineExceeded(in_time)) Doubt(bucket, now);
+    if (absl::IsDeadlineExceeded(in_time)) Doubt(bucket, left, now);
     if (!in_time.ok()) return in_time;
   }
   if (absl::Status room = CheckRoom(priority_class, size, now, dropped); !room.ok()) {
@@ -157,11 +157,12 @@ absl::Status ModelQueue::Push(std::unique_ptr<BatchTask>& task, int64_t now, dou
   return absl::OkStatus();
 }
 
-// Somebody was refused for what a pass takes.
-void ModelQueue::Doubt(Bucket& bucket, int64_t now) {
-  if (static_cast<double>(now - bucket.learned) < kDoubtAfter * bucket.latency.Upper(1)) return;
-  bucket.learned = now;
-  bucket.latency.Doubt();
+// Somebody who has `left` was refused for what a pass takes.
+void ModelQueue::Doubt(Bucket& bucket, double left, int64_t now) {
+  const bool warmed_up_only = bucket.learned == 0;
+  const double quiet = static_cast<double>(now - bucket.learned);
+  if (warmed_up_only || (quiet >= kDoubtAfter * bucket.latency.Upper(1) && bucket.latency.Doubt(left)))
+    bucket.learned = now;
 }
 
 absl::Status ModelQueue::CheckRoom(int64_t priority_class, int64_t size, int64_t now, Dropped* dropped) {
@@ -209,7 +210,8 @@ absl::Status ModelQueue::CheckInTime(const BatchTask& task, const Bucket& bucket
   double bearable = left;
   if (target.overloaded) {
     // Only what the next batch can take has a chance, and others may come in time for it.
-    ends = ahead + bucket.latency.Upper(std::max(task.size(), target.size));
+    const int64_t size = std::min(target.size, bucket.latency.LargestWithin(left, options_.max_batch_size));
+    ends = ahead + bucket.latency.Upper(std::max(task.size(), size));
   } else {
     bearable = kHope * left;
     ends = ahead + backlog_ / instances + alone;
@@ -416,13 +418,17 @@ int64_t ModelQueue::DueAt(const Bucket& bucket, int64_t size, double instances, 
   if (static_cast<double>(active_) > instances) return 0;
   const LatencyModel& latency = bucket.latency;
   const int64_t larger = std::min(size + 1, options_.max_batch_size);
-  int64_t due = head.deadline - static_cast<int64_t>(latency.Upper(larger) + others);
-  due = std::min(due, head.arrival + static_cast<int64_t>(kLongestWait * latency.Upper(target)));
-  if (options_.max_queue_delay == absl::InfiniteDuration()) return due;
+  // All that waits, fewer than the target, would go together, and some behind the head may have less time.
+  int64_t earliest = kNever;
+  int64_t oldest = kNever;
   for (const auto& [place, entry] : bucket.queue) {
-    due = std::min(due, place.arrival + absl::ToInt64Nanoseconds(options_.max_queue_delay));
+    earliest = std::min(earliest, place.deadline);
+    oldest = std::min(oldest, place.arrival);
   }
-  return due;
+  const int64_t starts_by = earliest - static_cast<int64_t>(latency.Upper(larger) + others);
+  const int64_t pays_until = head.arrival + static_cast<int64_t>(kLongestWait * latency.Upper(target));
+  return std::min(
+      {starts_by, pays_until, Saturated(oldest, absl::ToDoubleNanoseconds(options_.max_queue_delay))});
 }
 
 // How many pictures, at most `most`, would all be in time in a batch of so many.

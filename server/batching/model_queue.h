@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
@@ -39,7 +40,8 @@ class ModelQueue {
   // What all that waits was taken to cost, in nanoseconds of one instance's time.
   double backlog() const { return backlog_; }
 
-  void Learn(int64_t bucket, int64_t size, double took, int64_t now);
+  // A pass ended; without a time, if it was no ordinary one.
+  void Learn(int64_t bucket, int64_t size, std::optional<double> took, int64_t now);
 
   // As Scheduler::Push; `ahead` is how long the instances are busy with what they have, and with what other
   // models have, before they come to this model's queue; `instances` how many compute at the same time, for
@@ -70,7 +72,7 @@ class ModelQueue {
   Level& LevelOf(int64_t priority_class);
   const BatchTarget& TargetOf(const Bucket& bucket, int64_t priority_class) const;
   int64_t ClassOf(const BatchTask& task) const;
-  static void Doubt(Bucket& bucket, int64_t now);
+  static void Doubt(Bucket& bucket, double left, int64_t now);
   absl::Status CheckRoom(int64_t priority_class, int64_t size, int64_t now, Dropped* dropped);
   bool Evict(int64_t priority_class, Dropped* dropped);
   double WorkAhead(const Bucket::Place& place) const;

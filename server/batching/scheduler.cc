@@ -215,7 +215,7 @@ void Scheduler::Finished(ModelId id, int index, absl::Time now, bool learn) {
   Instance& instance = model.instances.at(index);
   const int64_t time = absl::ToUnixNanos(now);
   const auto took = static_cast<double>(time - instance.started);
-  if (learn) model.queue.Learn(instance.bucket, instance.size, took, time);
+  model.queue.Learn(instance.bucket, instance.size, learn ? std::optional(took) : std::nullopt, time);
   model.had += (took - instance.charged) * model.threads() / model.weight();
   model.ends -= static_cast<double>(instance.started) + instance.charged;
   if (instance.holds_cores) impl_->held -= model.threads();

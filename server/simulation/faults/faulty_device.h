@@ -19,6 +19,9 @@ struct DeviceFaults {
   // All passes take ten times as long from slow_from to slow_to.
   Instant slow_from = 0;
   Instant slow_to = 0;
+
+  // Whether passes take other times than they usually do.
+  bool misleads() const { return slow > 0 || hang > 0 || slow_to > slow_from; }
 };
 
 class FaultyDevice final : public Device {

@@ -22,7 +22,10 @@ class Invariants final : public Observer {
 
   // The model takes nothing from here on, or is there again.
   void Closed(int model) { models_[model].closed = true; }
-  void Reopened(int model) { models_[model].closed = false; }
+  void Reopened(int model) {
+    models_[model].closed = false;
+    for (Bucket& bucket : models_[model].buckets) bucket.known = false;
+  }
   // Whether no instance of the model computes.
   bool Idle(int model) const { return models_[model].computing == 0; }
 
@@ -56,6 +59,10 @@ class Invariants final : public Observer {
   struct Bucket {
     absl::btree_set<Place> waiting;
     int64_t pictures = 0;
+    // When a pass over it last ended.
+    Instant last_pass = 0;
+    // Whether any of it did well since the model was loaded.
+    bool known = false;
   };
   struct Model {
     std::vector<Bucket> buckets;
@@ -64,6 +71,8 @@ class Invariants final : public Observer {
     absl::btree_map<int64_t, int64_t> classes;
     // By instance, when it began to compute; kNever for an idle one.
     std::vector<Instant> began;
+    // By instance, what it computes or did last.
+    std::vector<int64_t> bucket_of;
     int computing = 0;
     bool closed = false;
   };
