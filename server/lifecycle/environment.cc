@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "absl/synchronization/mutex.h"
+
 namespace saccade::server {
 namespace {
 
@@ -20,6 +22,7 @@ void SetLibraryDefaults(char** argv) {
   changed |= SetDefault("OPENCV_FFMPEG_LOGLEVEL", "-8");
   changed |= SetDefault("OPENCV_FFMPEG_CAPTURE_OPTIONS", "protocol_whitelist;file");
   if (getenv("OMP_WAIT_POLICY") == nullptr) changed |= SetDefault("GOMP_SPINCOUNT", "1000");
+  absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
   // On success it does not return; without it everything works, only slower on a busy machine.
   if (changed) execv("/proc/self/exe", argv);
 }

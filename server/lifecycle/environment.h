@@ -1,4 +1,4 @@
-// What the libraries below read from the environment when they are loaded.
+// How the libraries below behave unless they are told otherwise, most of it by the environment.
 #pragma once
 
 namespace saccade::server {
@@ -8,7 +8,10 @@ namespace saccade::server {
 // running. And tcmalloc is not to print a line for every block of a gigabyte, which cost volumes are.
 // A video is to name no other file or address, and what is wrong with it is told to its client, not printed.
 // libgomp and tcmalloc read such things before main, so the process starts itself again, once, with them set;
-// what the user has set stands. Call first thing in main, before any thread exists.
+// what the user has set stands.
+// Abseil as Debian builds it keeps a graph of which mutex is locked under which, behind one lock for the whole
+// process: that is for tests, and costs each request of the daemon's some 20 us.
+// Call first thing in main, before any thread exists.
 void SetLibraryDefaults(char** argv);
 
 }  // namespace saccade::server
