@@ -10,7 +10,7 @@ namespace saccade::server {
 // libgomp and tcmalloc read such things before main, so the process starts itself again, once, with them set;
 // what the user has set stands.
 // Abseil as Debian builds it keeps a graph of which mutex is locked under which, behind one lock for the whole
-// process: that is for tests, and costs each request of the daemon's some 20 us.
+// process: that is for tests, and costs each request some microseconds.
 // Call first thing in main, before any thread exists.
 void SetLibraryDefaults(char** argv);
 
