@@ -17,7 +17,7 @@ const absl::Time kArrival = absl::UnixEpoch() + absl::Hours(1);
 
 // A request, and what it points into.
 struct Parsed {
-  InferenceRequest received;
+  std::unique_ptr<InferenceRequest> received;
   absl::StatusOr<Request> request;
 
   bool ok() const { return request.ok(); }
@@ -27,9 +27,10 @@ struct Parsed {
 
 Parsed Parse(const inference::ModelInferRequest& message) {
   // In slices so small that hardly anything lies in one.
-  Parsed parsed{*ReadInferenceRequest(testing::InSlices(message, 5)), absl::UnknownError("not parsed")};
-  parsed.request = FromMessage(parsed.received, kArrival, absl::InfiniteFuture());
-  return parsed;
+  auto received = std::make_unique<InferenceRequest>();
+  EXPECT_TRUE(ReadInferenceRequest(testing::InSlices(message, 5), *received).ok());
+  auto request = FromMessage(*received, kArrival, absl::InfiniteFuture());
+  return {std::move(received), std::move(request)};
 }
 
 inference::ModelInferRequest Tensor(const std::string& datatype, std::initializer_list<int64_t> shape) {
@@ -58,15 +59,15 @@ void ExpectInvalid(const inference::ModelInferRequest& message, std::string_view
 TEST(InferenceMessagesTest, RawFloatsAreNotCopied) {
   auto message = Tensor("FP32", {2, 3, 4, 4});
   message.add_raw_input_contents(std::string(2 * 48 * 4, '\0'));
-  const auto received = ReadInferenceRequest(testing::InSlices(message, 64));
-  ASSERT_TRUE(received.ok()) << received.status();
-  const auto request = FromMessage(*received, kArrival, absl::InfiniteFuture());
+  InferenceRequest received;
+  ASSERT_TRUE(ReadInferenceRequest(testing::InSlices(message, 64), received).ok());
+  const auto request = FromMessage(received, kArrival, absl::InfiniteFuture());
   ASSERT_TRUE(request.ok()) << request.status();
   EXPECT_EQ(request->size(), 2);
   const BytePieces& data = std::get<TensorInput>(request->input).data;
   EXPECT_EQ(data.size(), 384u);
   const std::string_view last = data.pieces().back();
-  EXPECT_EQ(static_cast<const void*>(last.data() + last.size()), received->slices.back().end());
+  EXPECT_EQ(static_cast<const void*>(last.data() + last.size()), received.slices.back().end());
 }
 
 TEST(InferenceMessagesTest, TypedFloatsServeToo) {

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <string>
 #include <utility>
-#include <vector>
 
+#include "absl/container/inlined_vector.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -19,7 +19,7 @@ struct Output {
   const char* name;
   const char* datatype;
   // -1 where the request decides.
-  std::vector<int64_t> shape;
+  absl::InlinedVector<int64_t, 5> shape;
   absl::StatusOr<OutputTensor> (*make)(const Response&);
   // Whether it comes without being named.
   bool unasked = true;
@@ -30,7 +30,9 @@ absl::StatusOr<OutputTensor> Always(const Response& response) {
   return kMake(response);
 }
 
-std::vector<Output> OutputsOf(const models::Description& model) {
+using Outputs = absl::InlinedVector<Output, 5>;
+
+Outputs OutputsOf(const models::Description& model) {
   switch (model.task) {
     case models::Task::kClassification:
       return {{"logits", "FP32", {-1, model.classes}, Always<Logits>}};
@@ -57,7 +59,7 @@ std::vector<Output> OutputsOf(const models::Description& model) {
   return {};
 }
 
-std::string NamesOf(const std::vector<Output>& outputs) {
+std::string NamesOf(const Outputs& outputs) {
   return absl::StrJoin(outputs, ", ", [](std::string* out, const Output& output) {
     absl::StrAppend(out, "'", output.name, "'");
   });
@@ -72,7 +74,8 @@ bool IsWanted(const Output& output, const inference::ModelInferRequest& request)
 }  // namespace
 
 absl::Status CheckOutputs(const inference::ModelInferRequest& request, const models::Description& model) {
-  const std::vector<Output> outputs = OutputsOf(model);
+  if (request.outputs().empty()) return absl::OkStatus();
+  const Outputs outputs = OutputsOf(model);
   for (const auto& asked : request.outputs()) {
     const bool known = std::any_of(outputs.begin(), outputs.end(),
                                    [&asked](const Output& output) { return asked.name() == output.name; });

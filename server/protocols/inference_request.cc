@@ -157,8 +157,7 @@ class PiecesStream final : public google::protobuf::io::ZeroCopyInputStream {
 
 }  // namespace
 
-absl::StatusOr<InferenceRequest> ReadInferenceRequest(const grpc::ByteBuffer& bytes) {
-  InferenceRequest request;
+absl::Status ReadInferenceRequest(const grpc::ByteBuffer& bytes, InferenceRequest& request) {
   if (bytes.Valid() && !bytes.Dump(&request.slices).ok()) return NoMessage("it cannot be decompressed");
   std::vector<std::string_view> pieces;
   pieces.reserve(request.slices.size());
@@ -169,7 +168,7 @@ absl::StatusOr<InferenceRequest> ReadInferenceRequest(const grpc::ByteBuffer& by
   if (absl::Status split = splitter.Split(); !split.ok()) return split;
   PiecesStream stream(splitter.rest());
   if (!request.fields.ParseFromZeroCopyStream(&stream)) return NoMessage("its fields cannot be parsed");
-  return request;
+  return absl::OkStatus();
 }
 
 }  // namespace saccade::server

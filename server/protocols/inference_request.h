@@ -4,19 +4,20 @@
 #include <grpcpp/support/byte_buffer.h>
 #include <grpcpp/support/slice.h>
 
+#include <cstdint>
 #include <vector>
 
-#include "absl/status/statusor.h"
+#include "absl/status/status.h"
 #include "inference/grpc_service.pb.h"
 #include "server/core/byte_pieces.h"
 
 namespace saccade::server {
 
-// Not copied: `raw` points into `slices`.
+// Stays where it is made: `raw` points into `slices`.
 struct InferenceRequest {
   InferenceRequest() = default;
-  InferenceRequest(InferenceRequest&&) = default;
-  InferenceRequest& operator=(InferenceRequest&&) = default;
+  InferenceRequest(const InferenceRequest&) = delete;
+  InferenceRequest& operator=(const InferenceRequest&) = delete;
 
   // All but raw_input_contents.
   inference::ModelInferRequest fields;
@@ -26,7 +27,7 @@ struct InferenceRequest {
   std::vector<grpc::Slice> slices;
 };
 
-// INVALID_ARGUMENT if the bytes are no such message.
-absl::StatusOr<InferenceRequest> ReadInferenceRequest(const grpc::ByteBuffer& bytes);
+// INVALID_ARGUMENT if the bytes are no such message. REQUIRES: `request` is as it was made.
+absl::Status ReadInferenceRequest(const grpc::ByteBuffer& bytes, InferenceRequest& request);
 
 }  // namespace saccade::server

@@ -25,11 +25,25 @@ absl::StatusOr<ModelSnapshot> ReadySnapshot(const Catalog& catalog, const std::s
 // Has the request, which the pipeline points into until it answers.
 class InferenceCall final : public PredictReactor {
  public:
-  explicit InferenceCall(InferenceRequest request) : request_(std::move(request)) {}
-  const InferenceRequest& request() const { return request_; }
+  InferenceCall(grpc::ByteBuffer* response, int64_t max_message_bytes)
+      : response_(response), max_message_bytes_(max_message_bytes) {}
+
+  InferenceRequest& request() { return request_; }
+
+  // Makes the answer ready to be sent.
+  absl::Status Write(absl::StatusOr<Response> response) {
+    if (!response.ok()) return response.status();
+    auto answer = ToAnswer(std::make_shared<const Response>(*std::move(response)), request_.fields);
+    if (!answer.ok()) return answer.status();
+    if (absl::Status fits = CheckSize(*answer, max_message_bytes_); !fits.ok()) return fits;
+    *response_ = ToBytes(*std::move(answer));
+    return absl::OkStatus();
+  }
 
  private:
-  const InferenceRequest request_;
+  grpc::ByteBuffer* const response_;
+  const int64_t max_message_bytes_;
+  InferenceRequest request_;
 };
 
 }  // namespace
@@ -78,36 +92,21 @@ grpc::ServerUnaryReactor* InferenceService::ModelInfer(grpc::CallbackServerConte
                                                        const grpc::ByteBuffer* request,
                                                        grpc::ByteBuffer* response) {
   const absl::Time arrival = clock_->Now();
-  auto received = ReadInferenceRequest(*request);
-  if (!received.ok()) {
-    pipeline_->CountMalformed("oip", received.status().code());
-    return FinishNow(context, ToGrpcStatus(received.status()));
-  }
-  auto reactor = std::make_unique<InferenceCall>(*std::move(received));
-  auto parsed = FromMessage(reactor->request(), arrival, DeadlineOf(*context));
+  auto call = std::make_unique<InferenceCall>(response, options_.max_message_bytes);
+  const absl::Status received = ReadInferenceRequest(*request, call->request());
+  auto parsed = received.ok() ? FromMessage(call->request(), arrival, DeadlineOf(*context))
+                              : absl::StatusOr<Request>(received);
   if (!parsed.ok()) {
     pipeline_->CountMalformed("oip", parsed.status().code());
     return FinishNow(context, ToGrpcStatus(parsed.status()));
   }
   parsed->client = ClientOfPeer(context->peer());
-  parsed->cancellation = reactor->cancellation();
-  InferenceCall* const call = reactor.release();
-  pipeline_->Predict(*std::move(parsed), [this, call, context, response](absl::StatusOr<Response> answer) {
-    const absl::Status status = Answer(std::move(answer), call->request().fields, response);
-    call->Finish(ToGrpcStatus(status, options_.retry_jitter, context));
+  parsed->cancellation = call->cancellation();
+  InferenceCall* const reactor = call.release();
+  pipeline_->Predict(*std::move(parsed), [this, reactor, context](absl::StatusOr<Response> answer) {
+    reactor->Finish(ToGrpcStatus(reactor->Write(std::move(answer)), options_.retry_jitter, context));
   });
-  return call;
-}
-
-absl::Status InferenceService::Answer(absl::StatusOr<Response> answer,
-                                      const inference::ModelInferRequest& request,
-                                      grpc::ByteBuffer* response) const {
-  if (!answer.ok()) return answer.status();
-  auto made = ToAnswer(std::make_shared<const Response>(*std::move(answer)), request);
-  if (!made.ok()) return made.status();
-  if (absl::Status fits = CheckSize(*made, options_.max_message_bytes); !fits.ok()) return fits;
-  *response = ToBytes(*std::move(made));
-  return absl::OkStatus();
+  return reactor;
 }
 
 }  // namespace saccade::server

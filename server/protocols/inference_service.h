@@ -55,9 +55,6 @@ class InferenceService final : public inference::GRPCInferenceService::WithRawCa
                                        grpc::ByteBuffer* response) override;
 
  private:
-  absl::Status Answer(absl::StatusOr<Response> answer, const inference::ModelInferRequest& request,
-                      grpc::ByteBuffer* response) const;
-
   const Options options_;
   Pipeline* const pipeline_;
   const Catalog* const catalog_;

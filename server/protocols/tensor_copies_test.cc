@@ -65,7 +65,7 @@ class TensorCopies : public ::testing::Test {
     absl::BlockingCounter running(static_cast<int>(sent.size()));
     const size_t before = testing::CopiedBytes();
     for (size_t i = 0; i < sent.size(); ++i) {
-      received[i] = *ReadInferenceRequest(sent[i]);
+      EXPECT_TRUE(ReadInferenceRequest(sent[i], received[i]).ok());
       pipeline_.Predict(*FromMessage(received[i], absl::Now(), absl::InfiniteFuture()),
                         [&, i](absl::StatusOr<Response> answer) {
                           auto response = std::make_shared<const Response>(*std::move(answer));
