@@ -37,6 +37,13 @@ double StepOf(double largest) {
   return 10 * power;
 }
 
+std::vector<double> TicksOf(double largest) {
+  const double step = StepOf(largest);
+  std::vector<double> ticks;
+  for (int i = 0; i * step <= largest * 1.001; ++i) ticks.push_back(i * step);
+  return ticks;
+}
+
 }  // namespace
 
 std::string LinePlot(const std::string& x, const std::string& y, const std::vector<Line>& lines) {
@@ -54,10 +61,10 @@ std::string LinePlot(const std::string& x, const std::string& y, const std::vect
   const auto to_y = [&](double value) { return kTop + (1 - value / largest_y) * inner_height; };
 
   std::string svg = Open(kWidth, kHeight);
-  for (double tick = 0; tick <= largest_x * 1.001; tick += StepOf(largest_x)) {
+  for (const double tick : TicksOf(largest_x)) {
     absl::StrAppend(&svg, Text(to_x(tick), kHeight - kBottom + 18, "middle", absl::StrCat(tick)));
   }
-  for (double tick = 0; tick <= largest_y * 1.001; tick += StepOf(largest_y)) {
+  for (const double tick : TicksOf(largest_y)) {
     absl::StrAppendFormat(&svg, "<path d=\"M%.1f %.1fH%.1f\" stroke=\"#ddd\"/>\n", kLeft, to_y(tick),
                           kLeft + inner_width);
     absl::StrAppend(&svg, Text(kLeft - 8, to_y(tick) + 4, "end", absl::StrCat(tick)));

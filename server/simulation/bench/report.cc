@@ -26,21 +26,21 @@ void Report::Note(std::string what, std::string figure) {
   Add({.what = std::move(what), .figure = std::move(figure), .target = "", .reached = std::nullopt});
 }
 
-void Report::AtLeast(std::string what, double figure, double target, int digits, std::string unit) {
+void Report::AtLeast(std::string what, double figure, double target, int digits, const std::string& unit) {
   Add({.what = std::move(what),
        .figure = absl::StrCat(Rounded(figure, digits), unit),
        .target = absl::StrCat(">= ", target, unit),
        .reached = figure >= target});
 }
 
-void Report::AtMost(std::string what, double figure, double target, int digits, std::string unit) {
+void Report::AtMost(std::string what, double figure, double target, int digits, const std::string& unit) {
   Add({.what = std::move(what),
        .figure = absl::StrCat(Rounded(figure, digits), unit),
        .target = absl::StrCat("<= ", target, unit),
        .reached = figure <= target});
 }
 
-void Report::Plot(std::string title, std::string file) {
+void Report::Plot(const std::string& title, const std::string& file) {
   parts_.back().plots.push_back(absl::StrCat("![", title, "](", file, ")"));
 }
 

@@ -15,11 +15,11 @@ class Report {
   // Without a target.
   void Note(std::string what, std::string figure);
 
-  void AtLeast(std::string what, double figure, double target, int digits = 3, std::string unit = "");
-  void AtMost(std::string what, double figure, double target, int digits = 3, std::string unit = "");
+  void AtLeast(std::string what, double figure, double target, int digits = 3, const std::string& unit = "");
+  void AtMost(std::string what, double figure, double target, int digits = 3, const std::string& unit = "");
 
   // A plot beside the report, shown below the section's table.
-  void Plot(std::string title, std::string file);
+  void Plot(const std::string& title, const std::string& file);
 
   // How many targets were missed.
   int missed() const;
