@@ -88,7 +88,7 @@ class TensorCopies : public ::testing::Test {
   TestRepository repository_;
   Metrics metrics_{"test"};
   Catalog catalog_{{.repositories = {repository_.string()}}, Clock::Real(), &metrics_};
-  std::unique_ptr<Admission> admission_ = *Admission::Create({}, &clock_);
+  std::unique_ptr<Admission> admission_ = *Admission::Create({}, Clock::Real());
   std::unique_ptr<DecodePool> decode_pool_ = *DecodePool::Create({.threads = 1});
   Pipeline pipeline_{{.clock = Clock::Real(),
                       .metrics = &metrics_,
