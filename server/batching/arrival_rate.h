@@ -1,6 +1,7 @@
 // How fast items come, as far as the recent past tells.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 
@@ -11,18 +12,28 @@ class ArrivalRate {
  public:
   // `memory` is how long an arrival counts.
   void Add(int64_t items, int64_t now, double memory) {
-    per_nanosecond_ = At(now, memory) + static_cast<double>(items) / memory;
+    const double arrived = static_cast<double>(items);
+    steady_ = steady_ * Left(now, memory) + arrived / memory;
+    recent_ = recent_ * Left(now, memory * kRecent) + arrived / (memory * kRecent);
     last_ = now;
   }
 
-  // Items a nanosecond.
+  // Items a nanosecond. What was a burst is over sooner than the average over `memory` shows.
   double At(int64_t now, double memory) const {
-    return now <= last_ ? per_nanosecond_
-                        : per_nanosecond_ * std::exp(-static_cast<double>(now - last_) / memory);
+    return std::min(steady_ * Left(now, memory), kTrust * recent_ * Left(now, memory * kRecent));
   }
 
  private:
-  double per_nanosecond_ = 0;
+  static constexpr double kRecent = 0.25;
+  // The recent past alone is noisy: it only says that less comes if it is a good deal less.
+  static constexpr double kTrust = 1.2;
+
+  double Left(int64_t now, double memory) const {
+    return now <= last_ ? 1 : std::exp(-static_cast<double>(now - last_) / memory);
+  }
+
+  double steady_ = 0;
+  double recent_ = 0;
   int64_t last_ = 0;
 };
 

@@ -65,6 +65,8 @@ class Bucket {
   double patience = 0;
   // By the model's levels of priority, in their order.
   std::vector<BatchTarget> targets = {{}};
+  // How many pictures go together as of late.
+  double usual = 1;
   // When it was looked through for what is dead.
   int64_t swept = 0;
   // When a pass last told how long it took, or that was doubted.

@@ -1,6 +1,7 @@
 #include "server/batching/model_queue.h"
 
 #include <algorithm>
+#include <cmath>
 #include <iterator>
 #include <ranges>
 #include <utility>
@@ -34,6 +35,7 @@ constexpr double kLevelMemory = 500e6;
 // An estimate that keeps everybody out is doubted after so many times as long as a pass takes. What that
 // costs where it is right is a pass for nothing now and then.
 constexpr double kDoubtAfter = 10;
+constexpr double kUsualWeight = 0.2;
 constexpr double kPatienceWeight = 1.0 / 32;
 
 int64_t Saturated(int64_t time, double more) {
@@ -210,7 +212,8 @@ absl::Status ModelQueue::CheckInTime(const BatchTask& task, const Bucket& bucket
   double bearable = left;
   if (target.overloaded) {
     // Only what the next batch can take has a chance, and others may come in time for it.
-    const int64_t size = std::min(target.size, bucket.latency.LargestWithin(left, options_.max_batch_size));
+    const int64_t usual = std::min(target.size, static_cast<int64_t>(std::ceil(bucket.usual)));
+    const int64_t size = std::min(usual, bucket.latency.LargestWithin(left, options_.max_batch_size));
     ends = ahead + bucket.latency.Upper(std::max(task.size(), size));
   } else {
     bearable = kHope * left;
@@ -376,7 +379,7 @@ void ModelQueue::UpdateTargets(int64_t now, double instances) {
   }
 }
 
-bool ModelQueue::FindDue(int64_t now, double instances, bool closed, Due* due, int64_t* wake_at,
+bool ModelQueue::FindDue(int64_t now, double instances, bool at_once, Due* due, int64_t* wake_at,
                          Dropped* dropped) {
   UpdateTargets(now, instances);
   double passes = 0;
@@ -390,7 +393,7 @@ bool ModelQueue::FindDue(int64_t now, double instances, bool closed, Due* due, i
   for (Bucket* bucket : waiting_) {
     const int64_t size = BatchSize(*bucket, now);
     const double cost = bucket->latency.Mean(size);
-    const int64_t due_at = closed ? 0 : DueAt(*bucket, size, instances, (passes - cost) / instances);
+    const int64_t due_at = at_once ? 0 : DueAt(*bucket, size, instances, (passes - cost) / instances);
     if (due_at > now) {
       *wake_at = std::min(*wake_at, due_at);
       continue;
@@ -468,6 +471,7 @@ ModelQueue::Tasks ModelQueue::Take(Bucket& bucket, int64_t now, Dropped* dropped
     batch.push_back(Remove(bucket, it));
     it = bucket.queue.upper_bound(place);
   }
+  bucket.usual += kUsualWeight * (static_cast<double>(taken) - bucket.usual);
   return batch;
 }
 

@@ -49,9 +49,9 @@ class ModelQueue {
   absl::Status Push(std::unique_ptr<BatchTask>& task, int64_t now, double ahead, double instances,
                     Dropped* dropped);
 
-  // The due batch that goes first, if there is one; drops what cannot be in time any more. Otherwise
-  // `wake_at` becomes the time when there may be one.
-  bool FindDue(int64_t now, double instances, bool closed, Due* due, int64_t* wake_at, Dropped* dropped);
+  // The due batch that goes first, if there is one (`at_once`: nobody waits for company); drops what cannot
+  // be in time any more. Otherwise `wake_at` becomes the time when there may be one.
+  bool FindDue(int64_t now, double instances, bool at_once, Due* due, int64_t* wake_at, Dropped* dropped);
 
   // Not empty after FindDue found it, except for what was cancelled in between.
   Tasks Take(Bucket& bucket, int64_t now, Dropped* dropped);

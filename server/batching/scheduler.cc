@@ -32,6 +32,7 @@ struct Model {
 
   double threads() const { return queue.options().threads; }
   double weight() const { return queue.options().weight; }
+  bool Wants() const { return !queue.empty() && !idle.empty(); }
 
   ModelQueue queue;
   std::vector<Instance> instances;
@@ -74,6 +75,19 @@ struct Scheduler::Impl {
     return std::max(0.0, model.ends / busy - static_cast<double>(now)) * 2 / (busy + 1);
   }
 
+  // Cores that are held, and that models with work and an idle instance would take, one each, if there are
+  // several.
+  double Wanted() const {
+    double wanted = held;
+    int count = 0;
+    for (const auto& model : models) {
+      if (model == nullptr || !model->Wants()) continue;
+      wanted += model->threads();
+      ++count;
+    }
+    return count > 1 ? wanted : 0;
+  }
+
   bool HasCores(const Model& model) const { return held == 0 || held + model.threads() <= options.cores; }
 
   // Takes the cores from passes that have had them too long; true if there were any.
@@ -109,10 +123,14 @@ struct Scheduler::Impl {
 std::optional<Scheduler::Impl::Choice> Scheduler::Impl::Choose(int64_t now, std::vector<Dropped>* dropped) {
   std::vector<Choice> choices;
   next_wake = kNever;
+  // Where models contend for the cores nobody waits for company: there is always somebody else to compute
+  // for.
+  const bool contended = Wanted() > options.cores;
   for (const auto& model : models) {
-    if (model == nullptr || model->queue.empty() || model->idle.empty()) continue;
+    if (model == nullptr || !model->Wants()) continue;
     Choice choice{model.get(), {}};
-    if (model->queue.FindDue(now, Instances(*model), model->closed, &choice.due, &next_wake, dropped))
+    const bool at_once = model->closed || contended;
+    if (model->queue.FindDue(now, Instances(*model), at_once, &choice.due, &next_wake, dropped))
       choices.push_back(choice);
   }
   if (choices.empty()) return std::nullopt;
@@ -189,9 +207,9 @@ absl::Status Scheduler::Push(ModelId id, std::unique_ptr<BatchTask>& task, absl:
         "replica");
   }
   const int64_t time = absl::ToUnixNanos(now);
-  // Who had nothing to do has saved up no share.
+  // Who had nothing to do for long has saved up no share.
   if (model.queue.empty() && model.idle.size() == model.instances.size())
-    model.had = std::max(model.had, impl_->served);
+    model.had = std::max(model.had, impl_->served - kCredit * impl_->longest / model.weight());
   return model.queue.Push(task, time, Impl::Ahead(model, time), impl_->Instances(model), dropped);
 }
 

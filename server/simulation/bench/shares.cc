@@ -40,6 +40,8 @@ void AddWeights(const BenchOptions& options, Report& report, const std::vector<d
                 int instances) {
   const Experiment basic = BasicExperiment(options, kBetaMs, kDeadlineMs, instances);
   Experiment experiment = basic;
+  // A pass is a tenth of a second: shares show over many of them.
+  experiment.requests *= 10;
   experiment.models.assign(weights.size(), basic.models.front());
   experiment.streams.clear();
   double sum = 0;
