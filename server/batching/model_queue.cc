@@ -20,9 +20,9 @@ constexpr int64_t kMillisecond = 1'000'000;
 constexpr int64_t kUsualPatience = 30'000 * kMillisecond;
 // How far behind its deadline a request may be expected to end when it comes. Not 1: what waits may yet be
 // shed or cancelled, and batches grow under load.
-constexpr double kHope = 1.3;
+constexpr double kHope = 1.6;
 // A bucket waits for company at most so many times as long as the pass takes that it waits for.
-constexpr double kLongestWait = 1;
+constexpr double kLongestWait = 0.25;
 // How often a queue is looked through for what was cancelled. Between, only its head is.
 constexpr int64_t kSweepEvery = 5 * kMillisecond;
 // How often targets are found anew.
