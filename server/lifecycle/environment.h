@@ -9,9 +9,9 @@ namespace saccade::server {
 // A video is to name no other file or address, and what is wrong with it is told to its client, not printed.
 // libgomp and tcmalloc read such things before main, so the process starts itself again, once, with them set;
 // what the user has set stands.
-// Abseil as Debian builds it keeps a graph of which mutex is locked under which, behind one lock for the whole
-// process: that is for tests, and costs each request some microseconds.
-// Call first thing in main, before any thread exists.
+// Abseil as Debian builds it keeps a graph of which mutex is locked under which, behind one lock for the
+// whole process: that is for tests, and costs each request some microseconds. Call first thing in main,
+// before any thread exists.
 void SetLibraryDefaults(char** argv);
 
 }  // namespace saccade::server

@@ -4,6 +4,7 @@ import contextlib
 import os
 import pathlib
 import re
+import socket
 import subprocess
 import tempfile
 import time
@@ -53,6 +54,12 @@ def daemon(build, repository, *flags):
         yield listening[1]
 
 
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
 def write_model(root, name, options, weights=b"", batching="", max_batch_size=8):
     """A model of saccaded's."""
     folder = pathlib.Path(root) / name
@@ -93,7 +100,7 @@ class Peers:
         python_backend = self.triton / "backends" / "python" / stub.name
         if not python_backend.exists():
             python_backend.symlink_to(stub)
-        grpc, http = 18071, 18070
+        grpc, http = free_port(), free_port()
         with tempfile.NamedTemporaryFile("w+") as log:
             command = [self.triton / "bin" / "tritonserver", "--model-repository", repository, "--backend-directory",
                        self.triton / "backends", "--grpc-port", grpc, "--http-port", http, "--allow-metrics", "false"]
