@@ -123,8 +123,8 @@ def beside_triton(bench, urls, echo):
                         half["saccaded"].p99 / half["Triton"].p99, most=0.6)
     bench.page.table("Against Triton, closed loop", head, rows,
                      "nvidia-pytriton's tritonserver with its Python backend, dynamic batching on; the network is the "
-                     "demo's `sanet_shapes`, there as frozen TorchScript. Bare gRPC is what this machine lets through at "
-                     "all, the clients' work included: where it is not 2.5 times as fast, nothing behind it can be.")
+                     "demo's `sanet_shapes`, there as frozen TorchScript. Bare gRPC is what this machine lets through "
+                     "at all, the clients' work included: where it is not 2.5 times as fast, nothing behind it can be.")
     bench.page.table("Against Triton, at half its load", ["model", "sent", "calls/s asked", "", "p50", "p99",
                      "p99, against"], slow_rows,
                      "An open loop, at random moments; latencies count from when a call was due.")
@@ -142,7 +142,8 @@ def by_perf_analyzer(bench, urls):
         rows += [[str(clients), name, whole(p50), whole(p99), whole(rate), times(rate / base[0])]
                  for name, (rate, p50, p99) in found.items()]
     bench.page.table("By perf_analyzer", ["clients", "", "p50", "p99", "calls/s", "calls/s, against"], rows,
-                     "tritonclient 2.50.0's own program, the network of the table above; one candidate after the other.")
+                     "tritonclient 2.50.0's own program, the network of the table above; one candidate after the "
+                     "other.")
 
 
 def busy(bench):
@@ -170,8 +171,8 @@ def busy(bench):
     bench.page.table("A network that takes its time", ["", "pictures/s", "against"],
                      [["in a loop", f"{bare.rate:.2f}", "1.00"],
                       ["saccaded", f"{found['saccaded'].rate:.2f}", times(share)]],
-                     f"ResNet-50 at 224 x 224, {1000 * batch / bare.rate:.0f} ms a batch of {batch}: passes one after the "
-                     f"other in a process of their own, and {2 * batch} clients of one picture each.")
+                     f"ResNet-50 at 224 x 224, {1000 * batch / bare.rate:.0f} ms a batch of {batch}: passes one after "
+                     f"the other in a process of their own, and {2 * batch} clients of one picture each.")
 
 
 class Loop:
@@ -219,9 +220,9 @@ def jpeg(bench):
                              f"{compute.rate:.1f}", f"{found['saccaded'].rate:.1f}", times(share)])
                 bench.page.goal(f"JPEG, {width} x {height}: pictures/s, against the slower of its two stages", share,
                                 least=0.95)
-    bench.page.table("JPEG in", ["", "file", "decoding alone", "computing alone", "saccaded", "against the slower"], rows,
-                     f"Pictures a second. SANet at 224 x 224 in batches of {batch}; decoding and computing have one thread "
-                     "each, alone and in the daemon.")
+    bench.page.table("JPEG in", ["", "file", "decoding alone", "computing alone", "saccaded", "against the slower"],
+                     rows, f"Pictures a second. SANet at 224 x 224 in batches of {batch}; decoding and computing have "
+                     "one thread each, alone and in the daemon. Both cores have to be free for it.")
 
 
 class Decode:
@@ -231,7 +232,8 @@ class Decode:
         self.program, self.file, self.pictures, self.seconds = build / "bin" / "saccade_time_decode", file, 0, 0
 
     def __call__(self, seconds):
-        told = subprocess.run([self.program, self.file, "224", str(seconds)], capture_output=True, text=True, check=True)
+        command = [self.program, self.file, "224", str(seconds)]
+        told = subprocess.run(command, capture_output=True, text=True, check=True)
         pictures, took = told.stdout.split()
         self.pictures += int(pictures)
         self.seconds += float(took)
