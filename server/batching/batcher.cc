@@ -14,7 +14,9 @@ void Batcher::Learn(int64_t bucket, int64_t size, absl::Duration took) {
   device_->Learn(model_, bucket, size, took);
 }
 
-absl::Status Batcher::Submit(std::unique_ptr<BatchTask>& task) { return device_->Submit(model_, task); }
+absl::Status Batcher::Submit(std::unique_ptr<BatchTask>& task, std::optional<TinyBatch>* tiny) {
+  return device_->Submit(model_, task, tiny);
+}
 
 std::vector<std::unique_ptr<BatchTask>> Batcher::Take(int instance) {
   return device_->Take(model_, instance);

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -31,7 +32,9 @@ class Batcher {
 
   // Queues the task; never blocks. Ownership moves only if OK; otherwise `task` is untouched, Reject was not
   // called on it, and its owner answers the request. Errors are Scheduler::Push's.
-  absl::Status Submit(std::unique_ptr<BatchTask>& task);
+  // If `tiny` is set afterwards the caller has to compute that batch now, in its instance's name, and call
+  // Finished: with null, all goes to the instances' threads.
+  absl::Status Submit(std::unique_ptr<BatchTask>& task, std::optional<TinyBatch>* tiny = nullptr);
 
   // For an idle instance's thread: blocks until there is a batch for it, 1 to max_batch_size pictures of one
   // bucket. Empty means closed and drained: the thread may end. Tasks found dead are rejected on this thread.

@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <memory>
+#include <optional>
 #include <random>
 #include <set>
 #include <thread>
@@ -213,6 +214,31 @@ TEST_F(BatcherTest, EachSubmitWakesAnIdleInstance) {
     taken.insert(FateOf(batch[0]));
   }
   EXPECT_EQ(taken, submitted);
+}
+
+TEST_F(BatcherTest, ATinyBatchIsForWhoBringsIt) {
+  MakeBatcher({.max_batch_size = 1});
+  batcher_->Learn(0, 1, absl::Microseconds(5));
+  std::optional<TinyBatch> tiny;
+  std::unique_ptr<BatchTask> first = MakeTask({.arrival = clock_.Now()}).task;
+  std::unique_ptr<BatchTask> second = MakeTask({.arrival = clock_.Now()}).task;
+  ASSERT_TRUE(batcher_->Submit(first, &tiny).ok());
+  ASSERT_TRUE(tiny.has_value());
+  EXPECT_EQ(tiny->tasks.size(), 1u);
+  std::optional<TinyBatch> none;
+  ASSERT_TRUE(batcher_->Submit(second, &none).ok());
+  EXPECT_FALSE(none.has_value()) << "its instance computes the first";
+  EXPECT_EQ(Next(tiny->instance).size(), 1u) << "which its own thread takes";
+}
+
+TEST_F(BatcherTest, ALongerBatchIsForTheInstancesThread) {
+  MakeBatcher({.max_batch_size = 1});
+  batcher_->Learn(0, 1, absl::Milliseconds(5));
+  std::optional<TinyBatch> tiny;
+  std::unique_ptr<BatchTask> task = MakeTask({.arrival = clock_.Now()}).task;
+  ASSERT_TRUE(batcher_->Submit(task, &tiny).ok());
+  EXPECT_FALSE(tiny.has_value());
+  EXPECT_EQ(batcher_->Take(0).size(), 1u);
 }
 
 TEST_F(BatcherTest, AnotherModelsThreadIsWokenForItsOwnWork) {

@@ -3,6 +3,9 @@
 namespace saccade::server {
 namespace {
 
+// About what it takes to wake a thread, twice: a pass so short holds nobody up who brings it.
+constexpr absl::Duration kTiny = absl::Microseconds(40);
+
 void RejectAll(std::vector<Scheduler::Dropped> dropped) {
   for (auto& [task, why] : dropped) task->Reject(std::move(why));
 }
@@ -35,13 +38,14 @@ void Device::Learn(Scheduler::ModelId model, int64_t bucket, int64_t size, absl:
   scheduler_.Learn(model, bucket, size, took);
 }
 
-absl::Status Device::Submit(Scheduler::ModelId model, std::unique_ptr<BatchTask>& task) {
+absl::Status Device::Submit(Scheduler::ModelId model, std::unique_ptr<BatchTask>& task,
+                            std::optional<TinyBatch>* tiny) {
   Dropped dropped;
   absl::Status taken;
   {
     absl::MutexLock lock(&mutex_);
     taken = scheduler_.Push(model, task, clock_->Now(), &dropped);
-    HandOut(&dropped);
+    HandOut(&dropped, model, tiny);
   }
   RejectAll(std::move(dropped));
   return taken;
@@ -103,9 +107,16 @@ int64_t Device::queued(Scheduler::ModelId model) const {
   return scheduler_.queued(model);
 }
 
-void Device::HandOut(Dropped* dropped) {
-  while (auto batch = scheduler_.Next(clock_->Now(), dropped))
-    handed_out_[{batch->model, batch->instance}] = std::move(batch->tasks);
+void Device::HandOut(Dropped* dropped, Scheduler::ModelId model, std::optional<TinyBatch>* tiny) {
+  while (auto batch = scheduler_.Next(clock_->Now(), dropped)) {
+    const bool here = tiny != nullptr && !*tiny && batch->model == model &&
+                      batch->expected > absl::ZeroDuration() && batch->expected < kTiny;
+    if (here) {
+      tiny->emplace(TinyBatch{batch->instance, std::move(batch->tasks)});
+    } else {
+      handed_out_[{batch->model, batch->instance}] = std::move(batch->tasks);
+    }
+  }
 }
 
 }  // namespace saccade::server

@@ -3,6 +3,7 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -14,6 +15,12 @@
 #include "server/core/clock.h"
 
 namespace saccade::server {
+
+// A batch that takes less time than to hand it to its instance's thread would.
+struct TinyBatch {
+  int instance = 0;
+  std::vector<std::unique_ptr<BatchTask>> tasks;
+};
 
 // A Scheduler for threads. Thread-safe; BatchTask::Reject is never called with its lock held.
 class Device {
@@ -30,7 +37,8 @@ class Device {
   void RemoveModel(Scheduler::ModelId model) ABSL_LOCKS_EXCLUDED(mutex_);
   void Learn(Scheduler::ModelId model, int64_t bucket, int64_t size, absl::Duration took)
       ABSL_LOCKS_EXCLUDED(mutex_);
-  absl::Status Submit(Scheduler::ModelId model, std::unique_ptr<BatchTask>& task) ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status Submit(Scheduler::ModelId model, std::unique_ptr<BatchTask>& task,
+                      std::optional<TinyBatch>* tiny) ABSL_LOCKS_EXCLUDED(mutex_);
   Tasks Take(Scheduler::ModelId model, int instance) ABSL_LOCKS_EXCLUDED(mutex_);
   void Finished(Scheduler::ModelId model, int instance, bool learn) ABSL_LOCKS_EXCLUDED(mutex_);
   void Close(Scheduler::ModelId model) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -39,8 +47,10 @@ class Device {
  private:
   using Dropped = std::vector<Scheduler::Dropped>;
 
-  // Hands out what is due, to whoever's instance it is for.
-  void HandOut(Dropped* dropped) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Hands out what is due, to whoever's instance it is for; a tiny batch of `model` to `tiny`, if it is not
+  // null.
+  void HandOut(Dropped* dropped, Scheduler::ModelId model = -1, std::optional<TinyBatch>* tiny = nullptr)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   Clock* const clock_;
   mutable absl::Mutex mutex_;

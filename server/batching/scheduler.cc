@@ -168,7 +168,7 @@ Scheduler::Batch Scheduler::Impl::Start(const Choice& choice, ModelQueue::Tasks 
   model.ends += static_cast<double>(now) + cost;
   held += model.threads();
   longest = std::max(longest * 0.99, cost);
-  return {0, index, std::move(tasks)};
+  return {0, index, std::move(tasks), absl::Nanoseconds(static_cast<int64_t>(cost))};
 }
 
 Scheduler::Scheduler(const SchedulerOptions& options) : impl_(std::make_unique<Impl>(options)) {}

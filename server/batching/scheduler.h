@@ -36,6 +36,8 @@ class Scheduler {
     ModelId model = 0;
     int instance = 0;
     std::vector<std::unique_ptr<BatchTask>> tasks;
+    // What it is expected to take; 0 if nothing is known of its bucket.
+    absl::Duration expected = absl::ZeroDuration();
   };
 
   explicit Scheduler(const SchedulerOptions& options);

@@ -3,6 +3,7 @@
 #include <pthread.h>
 
 #include <exception>
+#include <optional>
 #include <set>
 #include <utility>
 
@@ -140,21 +141,30 @@ void ServedModel::RunInstance(int index) {
   while (true) {
     std::vector<std::unique_ptr<BatchTask>> batch = batcher_->Take(index);
     if (batch.empty()) return;
-    // A pass that comes further does not hang, however long it takes.
-    const auto advanced = [this, index] {
-      busy_since_[index].store(absl::ToUnixNanos(clock_->Now()), std::memory_order_relaxed);
-    };
-    advanced();
-    const size_t handed_out = batch.size();
-    DropDead(batch, clock_->Now());
-    const bool batch_was_cut = batch.size() != handed_out;
-    const bool as_usual = ComputeBatch(*model_, std::move(batch), clock_, metrics_.get(), advanced);
-    busy_since_[index].store(0, std::memory_order_relaxed);
-    batcher_->Finished(index, as_usual && !batch_was_cut);
+    Compute(index, std::move(batch));
   }
 }
 
-absl::Status ServedModel::Submit(std::unique_ptr<BatchTask>& share) { return batcher_->Submit(share); }
+void ServedModel::Compute(int instance, std::vector<std::unique_ptr<BatchTask>> batch) {
+  // A pass that comes further does not hang, however long it takes.
+  const auto advanced = [this, instance] {
+    busy_since_[instance].store(absl::ToUnixNanos(clock_->Now()), std::memory_order_relaxed);
+  };
+  advanced();
+  const size_t handed_out = batch.size();
+  DropDead(batch, clock_->Now());
+  const bool batch_was_cut = batch.size() != handed_out;
+  const bool as_usual = ComputeBatch(*model_, std::move(batch), clock_, metrics_.get(), advanced);
+  busy_since_[instance].store(0, std::memory_order_relaxed);
+  batcher_->Finished(instance, as_usual && !batch_was_cut);
+}
+
+absl::Status ServedModel::Submit(std::unique_ptr<BatchTask>& share) {
+  std::optional<TinyBatch> tiny;
+  absl::Status taken = batcher_->Submit(share, &tiny);
+  if (tiny) Compute(tiny->instance, std::move(tiny->tasks));
+  return taken;
+}
 
 const models::Description& ServedModel::description() const { return model_->description(); }
 

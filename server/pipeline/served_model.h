@@ -77,7 +77,7 @@ class ServedModel {
   ModelMetrics* metrics() const { return metrics_.get(); }
   // Null unless answers leave in the order of their requests.
   AnswerOrder* answer_order() const { return answer_order_.get(); }
-  // As Batcher::Submit.
+  // As Batcher::Submit. What takes no longer than to wake an instance's thread is computed before it returns.
   absl::Status Submit(std::unique_ptr<BatchTask>& share);
 
   // How long the longest forward pass has been running, or has told nothing of its progress; zero if none
@@ -94,6 +94,7 @@ class ServedModel {
   absl::Status WarmUp(const models::Placement& placement, int64_t size);
   void StartInstances();
   void RunInstance(int index);
+  void Compute(int instance, std::vector<std::unique_ptr<BatchTask>> batch);
   void KeepToOwnCores(int index) const;
   void SetState(ModelSnapshot::State state, std::string reason);
 
