@@ -31,7 +31,7 @@ int64_t GatheredInTime(const Load& load, int64_t max_batch_size) {
 double RateMemory(const Bucket& bucket) {
   constexpr double kLeast = 50e6;
   constexpr double kMost = 2e9;
-  return std::clamp(4 * bucket.patience, kLeast, kMost);
+  return std::clamp(3 * bucket.patience, kLeast, kMost);
 }
 
 int64_t SetTargets(const std::vector<Bucket*>& buckets, size_t level, double share, double instances,

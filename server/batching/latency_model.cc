@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 namespace saccade::server {
 namespace {
@@ -84,8 +85,10 @@ void LatencyModel::Draw(int64_t size, double took) {
   draw(*above, nearness);
 }
 
-// The first pass outside of what was seen.
+// The first pass outside of what was seen. It tells nothing of what was doubted.
 void LatencyModel::Extend(int64_t size, double took) {
+  scale_ /= std::exchange(doubt_, 1);
+  Fill();
   took /= scale_;
   const auto set = [this](int64_t from, int64_t to, double at_from, double slope) {
     for (Knot& knot : knots_) {

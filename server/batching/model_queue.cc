@@ -21,6 +21,9 @@ constexpr int64_t kUsualPatience = 30'000 * kMillisecond;
 // How far behind its deadline a request may be expected to end when it comes. Not 1: what waits may yet be
 // shed or cancelled, and batches grow under load.
 constexpr double kHope = 1.6;
+// Where so many times more wait than a batch may take that leaves time for the next, there are too many,
+// whatever the rate says: it is slow to see a burst.
+constexpr double kCrowd = 1.25;
 // A bucket waits for company at most so many times as long as the pass takes that it waits for.
 constexpr double kLongestWait = 0.25;
 // How often a queue is looked through for what was cancelled. Between, only its head is.
@@ -339,7 +342,9 @@ void ModelQueue::Shed(Bucket& bucket, int64_t now, Dropped* dropped) {
     auto head = bucket.queue.begin();
     if (!KeepWaiting(bucket, head, now, dropped)) continue;
     if (head->second.deadline == kNever) return;
-    const int64_t needed = TargetOf(bucket, head->first.priority_class).size;
+    const BatchTarget& target = TargetOf(bucket, head->first.priority_class);
+    const bool crowded = static_cast<double>(bucket.queued) > kCrowd * static_cast<double>(target.largest);
+    const int64_t needed = crowded ? std::max(target.size, target.largest) : target.size;
     const int64_t size = std::max(std::min(bucket.queued, needed), head->second.task->size());
     const double takes = bucket.latency.Upper(size);
     const int64_t left = head->second.deadline - now;

@@ -10,7 +10,7 @@ namespace {
 // Nothing was computed in a bucket for so many of its passes: what is known of it is old.
 constexpr Instant kProbeAfter = 5;
 // A pass that dawdles makes its size look dear, and others, when that is found wrong, cheap.
-constexpr double kMisled = 0.3;
+constexpr double kMisled = 0.2;
 constexpr double kEstimated = 0.95;
 
 constexpr size_t kMostViolations = 5;
@@ -29,7 +29,6 @@ Invariants::Invariants(const Scenario& scenario, const SchedulerPolicy* policy)
     Model& model = models_.emplace_back();
     model.buckets.resize(options.shapes.size());
     model.began.assign(options.instances, kNever);
-    model.bucket_of.assign(options.instances, 0);
   }
 }
 
@@ -171,7 +170,6 @@ void Invariants::CheckMembers(const Policy::Batch& batch, Instant now) {
       static_cast<double>(scenario_.models[batch.model].Latency(bucket, pictures)) * trusted);
   const auto [last_pass, known] = std::pair(models_[batch.model].buckets.at(bucket).last_pass,
                                             models_[batch.model].buckets.at(bucket).known);
-  models_[batch.model].bucket_of[batch.instance] = bucket;
   for (const auto& task : batch.tasks) {
     const SimTask& sim_task = AsSimTask(task);
     const Instant deadline = sim_task.entry().deadline;
@@ -210,16 +208,18 @@ void Invariants::CheckOrder(const Policy::Batch& batch, Instant now) {
 
 void Invariants::OnFinish(int model, int instance, Instant now) {
   models_[model].began[instance] = kNever;
-  models_[model].buckets[models_[model].bucket_of[instance]].last_pass = now;
   --models_[model].computing;
   --computing_;
   last_finish_ = now;
 }
 
-void Invariants::OnEnd(const SimTask& task, Outcome outcome, Instant /*now*/) {
+void Invariants::OnEnd(const SimTask& task, Outcome outcome, Instant now) {
   Forget(task);
-  if (outcome == Outcome::kInTime || outcome == Outcome::kLate)
-    models_[task.model()].buckets.at(task.bucket()).known = true;
+  if (outcome == Outcome::kInTime || outcome == Outcome::kLate) {
+    Bucket& bucket = models_[task.model()].buckets.at(task.bucket());
+    bucket.known = true;
+    bucket.last_pass = now;
+  }
   ++ended_;
   const bool healing = static_cast<size_t>(task.entry().stream) >= scenario_.healing_streams_from;
   const Instant half = scenario_.healed_at + (scenario_.drain_at - scenario_.healed_at) / 2;

@@ -59,7 +59,7 @@ class Invariants final : public Observer {
   struct Bucket {
     absl::btree_set<Place> waiting;
     int64_t pictures = 0;
-    // When a pass over it last ended.
+    // When a pass over it last ended well.
     Instant last_pass = 0;
     // Whether any of it did well since the model was loaded.
     bool known = false;
@@ -71,8 +71,6 @@ class Invariants final : public Observer {
     absl::btree_map<int64_t, int64_t> classes;
     // By instance, when it began to compute; kNever for an idle one.
     std::vector<Instant> began;
-    // By instance, what it computes or did last.
-    std::vector<int64_t> bucket_of;
     int computing = 0;
     bool closed = false;
   };
