@@ -8,9 +8,11 @@ namespace saccade::server {
 namespace {
 
 // The weight of the newest pass once there were many: the estimate follows a machine that becomes slower, or
-// faster, within some ten passes. How sizes compare changes more slowly.
-constexpr double kScaleWeight = 0.1;
-constexpr double kKnotWeight = 0.03;
+// faster, within some ten passes.
+constexpr double kWeight = 0.12;
+// So much of what a pass tells is taken to concern all sizes, and the rest its own. Always the same, so that
+// a slow spell leaves no trace when it is over.
+constexpr double kCommon = 0.75;
 constexpr double kVarianceWeight = 1.0 / 64;
 // Before anything is known of the jitter, what is guessed counts as so many passes.
 constexpr double kGuessedDeviation = 0.03;
@@ -72,17 +74,16 @@ void LatencyModel::Draw(int64_t size, double took) {
   margin_ = 1 + 3 * std::sqrt(relative_variance_);
   const auto above = std::lower_bound(knots_.begin(), knots_.end(), size,
                                       [](const Knot& knot, int64_t wanted) { return knot.size < wanted; });
-  const auto draw = [&](Knot& knot, double nearness) {
-    knot.passes += nearness;
-    knot.mean *= 1 + nearness * std::max(kKnotWeight, 1 / (kLinePasses + knot.passes)) * off;
-  };
-  scale_ *= 1 + kScaleWeight * off;
-  if (above->size == size) return draw(*above, 1);
-  const auto below = above - 1;
-  const double nearness =
-      static_cast<double>(size - below->size) / static_cast<double>(above->size - below->size);
-  draw(*below, 1 - nearness);
-  draw(*above, nearness);
+  const auto below = above->size == size ? above : above - 1;
+  const double gap = static_cast<double>(std::max<int64_t>(1, above->size - below->size));
+  const double nearness = above == below ? 1 : static_cast<double>(size - below->size) / gap;
+  above->passes += nearness;
+  if (above != below) below->passes += 1 - nearness;
+  const double passes = above->passes * nearness + below->passes * (1 - nearness);
+  const double step = std::max(kWeight, 1 / (kLinePasses + passes)) * off;
+  scale_ *= 1 + kCommon * step;
+  above->mean *= 1 + (1 - kCommon) * nearness * step;
+  if (above != below) below->mean *= 1 + (1 - kCommon) * (1 - nearness) * step;
 }
 
 // The first pass outside of what was seen. It tells nothing of what was doubted.

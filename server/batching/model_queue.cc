@@ -343,7 +343,9 @@ void ModelQueue::Shed(Bucket& bucket, int64_t now, Dropped* dropped) {
     if (!KeepWaiting(bucket, head, now, dropped)) continue;
     if (head->second.deadline == kNever) return;
     const BatchTarget& target = TargetOf(bucket, head->first.priority_class);
-    const bool crowded = static_cast<double>(bucket.queued) > kCrowd * static_cast<double>(target.largest);
+    // Only of its own level and those before it: who comes after it is no reason to give it up.
+    const bool crowded = &target == &bucket.targets.back() &&
+                         static_cast<double>(bucket.queued) > kCrowd * static_cast<double>(target.largest);
     const int64_t needed = crowded ? std::max(target.size, target.largest) : target.size;
     const int64_t size = std::max(std::min(bucket.queued, needed), head->second.task->size());
     const double takes = bucket.latency.Upper(size);

@@ -8,7 +8,7 @@ namespace saccade::server::simulation {
 namespace {
 
 // Nothing was computed in a bucket for so many of its passes: what is known of it is old.
-constexpr Instant kProbeAfter = 5;
+constexpr Instant kProbeAfter = 2;
 // A pass that dawdles makes its size look dear, and others, when that is found wrong, cheap.
 constexpr double kMisled = 0.2;
 constexpr double kEstimated = 0.95;
