@@ -1,5 +1,6 @@
 #include "server/protocols/inference_service.h"
 
+#include <atomic>
 #include <memory>
 #include <utility>
 
@@ -21,6 +22,34 @@ absl::StatusOr<ModelSnapshot> ReadySnapshot(const Catalog& catalog, const std::s
   if (!model.ok()) return model.status();
   return (*model)->Snapshot();
 }
+
+// A call without any message. Mostly it has ended before its message came, which gRPC tells only later: it is
+// counted when that is known. Deletes itself when the call is over.
+class EmptyCall final : public grpc::ServerUnaryReactor {
+ public:
+  EmptyCall(Pipeline* pipeline, Clock* clock, absl::Time deadline)
+      : pipeline_(pipeline), clock_(clock), deadline_(deadline) {
+    Finish(ToGrpcStatus(absl::InvalidArgumentError("the call brought no ModelInferRequest")));
+  }
+
+  void OnCancel() override { ended_before_ = true; }
+
+  void OnDone() override {
+    pipeline_->CountMalformed("oip", Code());
+    delete this;
+  }
+
+ private:
+  absl::StatusCode Code() const {
+    if (!ended_before_) return absl::StatusCode::kInvalidArgument;
+    return deadline_ <= clock_->Now() ? absl::StatusCode::kDeadlineExceeded : absl::StatusCode::kCancelled;
+  }
+
+  Pipeline* const pipeline_;
+  Clock* const clock_;
+  const absl::Time deadline_;
+  std::atomic<bool> ended_before_ = false;
+};
 
 // Has the request, which the pipeline points into until it answers.
 class InferenceCall final : public PredictReactor {
@@ -92,6 +121,7 @@ grpc::ServerUnaryReactor* InferenceService::ModelInfer(grpc::CallbackServerConte
                                                        const grpc::ByteBuffer* request,
                                                        grpc::ByteBuffer* response) {
   const absl::Time arrival = clock_->Now();
+  if (!request->Valid()) return new EmptyCall(pipeline_, clock_, DeadlineOf(*context));
   auto call = std::make_unique<InferenceCall>(response, options_.max_message_bytes);
   const absl::Status received = ReadInferenceRequest(*request, call->request());
   auto parsed = received.ok() ? FromMessage(call->request(), arrival, DeadlineOf(*context))

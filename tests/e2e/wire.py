@@ -1,9 +1,10 @@
-"""One gRPC call over a bare socket: HTTP/2 by hand, for what no client library would send."""
+"""gRPC calls over a bare socket: HTTP/2 by hand, for what no client library would send."""
 
 import struct
 
 STREAM = 1
-DATA, HEADERS, RST_STREAM, SETTINGS, PING = 0, 1, 3, 4, 6
+DATA, HEADERS, RST_STREAM, SETTINGS, PING, WINDOW_UPDATE = 0, 1, 3, 4, 6, 8
+SETTINGS_INITIAL_WINDOW = 4
 END_STREAM, END_HEADERS, ACK = 1, 4, 1
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 MAX_FRAME = 16384
@@ -30,40 +31,100 @@ def receive(connection, size):
     return data
 
 
+class Frames:
+    """The frames that come over a connection; the housekeeping ones are answered."""
+
+    def __init__(self, connection):
+        self._connection = connection
+        self._windows = {0: INITIAL_WINDOW}
+        self._initial = INITIAL_WINDOW
+
+    def window(self, stream):
+        """How much may be sent over a stream, of what the daemon has granted."""
+        return min(self._windows[0], self._windows.setdefault(stream, self._initial))
+
+    def use(self, stream, size):
+        for counted in (0, stream):
+            self._windows[counted] -= size
+
+    def next(self):
+        """(stream, whether it has ended) of the next frame."""
+        head = receive(self._connection, 9)
+        kind, flags = head[3], head[4]
+        stream = int.from_bytes(head[5:], "big")
+        payload = receive(self._connection, int.from_bytes(head[:3], "big"))
+        if kind == SETTINGS and not flags & ACK:
+            self._settle(payload)
+            self._connection.sendall(frame(SETTINGS, ACK, 0))
+        elif kind == PING and not flags & ACK:
+            self._connection.sendall(frame(PING, ACK, 0, payload))
+        elif kind == WINDOW_UPDATE:
+            self._windows[stream] = self._windows.get(stream, self._initial) + int.from_bytes(payload, "big")
+        return stream, kind == RST_STREAM or bool(kind in (HEADERS, DATA) and flags & END_STREAM)
+
+    def _settle(self, payload):
+        for name, value in struct.iter_unpack(">HI", payload):
+            if name == SETTINGS_INITIAL_WINDOW:
+                for stream in self._windows:
+                    self._windows[stream] += value - self._initial if stream else 0
+                self._initial = value
+
+
+def open_stream(connection, path, timeout, stream):
+    fields = {
+        ":method": "POST",
+        ":scheme": "http",
+        ":path": path,
+        ":authority": "test",
+        "te": "trailers",
+        "content-type": "application/grpc",
+        "grpc-timeout": timeout,
+    }
+    headers = b"".join(literal(name, value) for name, value in fields.items())
+    connection.sendall(frame(HEADERS, END_HEADERS, stream, headers))
+
+
 class Call:
     """Opened by its headers; the message comes when it is sent."""
 
     def __init__(self, connection, path, timeout):
         self._connection = connection
-        fields = {
-            ":method": "POST",
-            ":scheme": "http",
-            ":path": path,
-            ":authority": "test",
-            "te": "trailers",
-            "content-type": "application/grpc",
-            "grpc-timeout": timeout,
-        }
-        headers = b"".join(literal(name, value) for name, value in fields.items())
-        connection.sendall(PREFACE + frame(SETTINGS, 0, 0) + frame(HEADERS, END_HEADERS, STREAM, headers))
+        self._frames = Frames(connection)
+        connection.sendall(PREFACE + frame(SETTINGS, 0, 0))
+        open_stream(connection, path, timeout, STREAM)
 
     def send(self, message):
+        """However large: as the daemon grants it."""
         body = b"\x00" + struct.pack(">I", len(message)) + message
-        assert len(body) <= INITIAL_WINDOW, "larger than may be sent before the daemon grants more"
-        for start in range(0, len(body), MAX_FRAME):
-            last = start + MAX_FRAME >= len(body)
-            part = frame(DATA, END_STREAM if last else 0, STREAM, body[start : start + MAX_FRAME])
-            self._connection.sendall(part)
+        start = 0
+        while start < len(body):
+            size = min(MAX_FRAME, len(body) - start, self._frames.window(STREAM))
+            if size <= 0:
+                self._frames.next()
+                continue
+            last = start + size == len(body)
+            self._frames.use(STREAM, size)
+            self._connection.sendall(frame(DATA, END_STREAM if last else 0, STREAM, body[start : start + size]))
+            start += size
 
     def await_end(self):
         """Returns when the daemon has ended the call, with trailers or by a reset."""
-        while True:
-            head = receive(self._connection, 9)
-            kind, flags = head[3], head[4]
-            payload = receive(self._connection, int.from_bytes(head[:3], "big"))
-            if kind == SETTINGS and not flags & ACK:
-                self._connection.sendall(frame(SETTINGS, ACK, 0))
-            elif kind == PING and not flags & ACK:
-                self._connection.sendall(frame(PING, ACK, 0, payload))
-            elif kind == RST_STREAM or (kind in (HEADERS, DATA) and flags & END_STREAM):
-                return
+        while not self._frames.next()[1]:
+            pass
+
+
+def flood(connection, path, timeout, message, calls):
+    """So many small calls at once over one connection, each with its message; returns when all have ended."""
+    body = b"\x00" + struct.pack(">I", len(message)) + message
+    assert calls * len(body) <= INITIAL_WINDOW, "larger than may be sent before the daemon grants more"
+    frames = Frames(connection)
+    connection.sendall(PREFACE + frame(SETTINGS, 0, 0))
+    open_now = set()
+    for stream in range(1, 2 * calls, 2):
+        open_now.add(stream)
+        open_stream(connection, path, timeout, stream)
+        connection.sendall(frame(DATA, END_STREAM, stream, body))
+    while open_now:
+        stream, ended = frames.next()
+        if ended:
+            open_now.discard(stream)
