@@ -59,6 +59,8 @@ class Bucket {
   Queue queue;
   // Pictures in it.
   int64_t queued = 0;
+  // What they were taken to cost, in nanoseconds of one instance's time.
+  double backlog = 0;
   LatencyModel latency;
   ArrivalRate arrivals;
   // How long its requests have from Push to their deadlines, in nanoseconds, on a running average.

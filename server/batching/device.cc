@@ -12,6 +12,15 @@ void RejectAll(std::vector<Scheduler::Dropped> dropped) {
 
 }  // namespace
 
+void Device::Sweep() {
+  Dropped dropped;
+  {
+    absl::MutexLock lock(&mutex_);
+    scheduler_.Sweep(clock_->Now(), &dropped);
+  }
+  RejectAll(std::move(dropped));
+}
+
 Scheduler::ModelId Device::AddModel(const BatcherOptions& options, int instances) {
   absl::MutexLock lock(&mutex_);
   return scheduler_.AddModel(options, instances);

@@ -32,6 +32,10 @@ class Device {
   Device(const Device&) = delete;
   Device& operator=(const Device&) = delete;
 
+  // To be called now and then: answers those in the queues who went away, or whose time is over, although
+  // every instance is busy, or hangs.
+  void Sweep() ABSL_LOCKS_EXCLUDED(mutex_);
+
   // The rest is for Batcher, whose comments say what they do.
   Scheduler::ModelId AddModel(const BatcherOptions& options, int instances) ABSL_LOCKS_EXCLUDED(mutex_);
   void RemoveModel(Scheduler::ModelId model) ABSL_LOCKS_EXCLUDED(mutex_);

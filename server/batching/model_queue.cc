@@ -214,10 +214,11 @@ absl::Status ModelQueue::CheckInTime(const BatchTask& task, const Bucket& bucket
   double ends = 0;
   double bearable = left;
   if (target.overloaded) {
-    // Only what the next batch can take has a chance, and others may come in time for it.
+    // Only what the next batches can take has a chance, and others may come in time for them.
     const int64_t usual = std::min(target.size, static_cast<int64_t>(std::ceil(bucket.usual)));
     const int64_t size = std::min(usual, bucket.latency.LargestWithin(left, options_.max_batch_size));
-    ends = ahead + bucket.latency.Upper(std::max(task.size(), size));
+    const double next = bucket.latency.Upper(std::max(task.size(), size));
+    ends = ahead + std::max(next, bucket.backlog / instances + alone);
   } else {
     bearable = kHope * left;
     ends = ahead + backlog_ / instances + alone;
@@ -256,6 +257,7 @@ void ModelQueue::Add(Bucket& bucket, const Bucket::Place& place, Bucket::Entry e
   const int64_t size = entry.task->size();
   if (bucket.queue.empty()) waiting_.push_back(&bucket);
   bucket.queued += size;
+  bucket.backlog += entry.cost;
   queued_ += size;
   backlog_ += entry.cost;
   Level& level = LevelOf(place.priority_class);
@@ -268,6 +270,7 @@ std::unique_ptr<BatchTask> ModelQueue::Remove(Bucket& bucket, Bucket::Queue::ite
   const int64_t size = it->second.task->size();
   Level& level = LevelOf(it->first.priority_class);
   bucket.queued -= size;
+  bucket.backlog = bucket.queued == 0 ? 0 : bucket.backlog - it->second.cost;
   queued_ -= size;
   level.queued -= size;
   // Sums of what was added: nothing is left of rounding once nothing waits.

@@ -58,6 +58,9 @@ class ModelQueue {
 
   Tasks TakeAll();
 
+  // Drops what is dead or cannot be in time any more, if that was not done a moment ago.
+  void SweepAll(int64_t now, Dropped* dropped);
+
  private:
   // A class of priority: the pictures of it that wait, and their cost.
   struct Level {
@@ -84,7 +87,6 @@ class ModelQueue {
   // Whether the entry may still be computed; if not, it is dropped or delayed, and `it` is the next one.
   bool KeepWaiting(Bucket& bucket, Bucket::Queue::iterator& it, int64_t now, Dropped* dropped);
   void Sweep(Bucket& bucket, int64_t now, Dropped* dropped);
-  void SweepAll(int64_t now, Dropped* dropped);
   void Shed(Bucket& bucket, int64_t now, Dropped* dropped);
   void Forget();
   static int64_t InTime(const Bucket& bucket, int64_t most, int64_t now);

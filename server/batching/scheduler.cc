@@ -228,6 +228,12 @@ std::optional<Scheduler::Batch> Scheduler::Next(absl::Time now, std::vector<Drop
   return std::nullopt;
 }
 
+void Scheduler::Sweep(absl::Time now, std::vector<Dropped>* dropped) {
+  for (const auto& model : impl_->models) {
+    if (model != nullptr && model->idle.empty()) model->queue.SweepAll(absl::ToUnixNanos(now), dropped);
+  }
+}
+
 void Scheduler::Finished(ModelId id, int index, absl::Time now, bool learn) {
   Model& model = *impl_->models.at(id);
   Instance& instance = model.instances.at(index);

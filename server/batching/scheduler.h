@@ -73,6 +73,10 @@ class Scheduler {
   // or cannot be in time any more goes to `dropped`.
   std::optional<Batch> Next(absl::Time now, std::vector<Dropped>* dropped);
 
+  // Drops what is dead, or cannot be in time any more, of models whose instances all compute: Next looks at
+  // the others alone. To be called now and then.
+  void Sweep(absl::Time now, std::vector<Dropped>* dropped);
+
   // The instance is idle again. `learn`: its pass was an ordinary one, which tells how long passes take.
   void Finished(ModelId model, int instance, absl::Time now, bool learn);
 

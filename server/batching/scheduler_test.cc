@@ -182,6 +182,20 @@ TEST_F(SchedulerTest, CancelledAndExpiredNeverRun) {
   ASSERT_EQ(dropped_.size(), 2u);
 }
 
+TEST_F(SchedulerTest, WhoWentAwayIsDroppedBehindABusyInstance) {
+  Make({.max_batch_size = 1});
+  Occupy();
+  std::shared_ptr<Fate> cancelled;
+  ASSERT_TRUE(Push({}, &cancelled).ok());
+  ASSERT_TRUE(Push({.deadline = now_ + Milliseconds(5)}).ok());
+  ASSERT_TRUE(Push({}).ok());
+  cancelled->cancellation.Cancel();
+  now_ += Milliseconds(5);
+  scheduler_.Sweep(now_, &dropped_);
+  EXPECT_EQ(dropped_.size(), 2u);
+  EXPECT_EQ(scheduler_.queued(model_), 1);
+}
+
 TEST_F(SchedulerTest, AFullQueueRefusesAndAHigherPriorityTakesTheLastPlace) {
   Make({.max_batch_size = 1, .max_queue_size = 2});
   Occupy();

@@ -163,6 +163,7 @@ absl::Status Daemon::AwaitEnd() {
           "others");
     }
     readiness_.SetLive(catalog_->BusyFor() < flags_.stall_after);
+    catalog_->Sweep();
   }
   return absl::OkStatus();
 }

@@ -182,6 +182,15 @@ absl::Duration Catalog::BusyFor() const {
   return longest;
 }
 
+void Catalog::Sweep() {
+  std::vector<Device*> devices;
+  {
+    absl::MutexLock lock(&mutex_);
+    for (const auto& [gpu, device] : devices_) devices.push_back(device.get());
+  }
+  for (Device* device : devices) device->Sweep();
+}
+
 std::vector<std::shared_ptr<ServedModel>> Catalog::Models() const {
   absl::ReaderMutexLock lock(&mutex_);
   std::vector<std::shared_ptr<ServedModel>> models;

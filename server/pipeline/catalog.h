@@ -59,6 +59,9 @@ class Catalog {
   // How long the longest forward pass has been running.
   absl::Duration BusyFor() const;
 
+  // Device::Sweep of all of them.
+  void Sweep();
+
   // Computes what is queued and ends every instance. Idempotent.
   void Close();
 
