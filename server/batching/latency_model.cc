@@ -126,7 +126,9 @@ void LatencyModel::Fill() {
       mean_[size] = low.mean + step * static_cast<double>(size - low.size);
   }
   mean_[knots_.back().size] = knots_.back().mean;
-  for (double& mean : mean_) mean *= scale_;
+  // Of two sizes the larger takes no less, whatever single passes made it look like.
+  for (size_t size = 1; size < mean_.size(); ++size)
+    mean_[size] = std::max(mean_[size] * scale_, mean_[size - 1]);
   const auto most = static_cast<int64_t>(mean_.size()) - 1;
   each_ = most == 1 ? mean_[1] : std::max(0.0, mean_[most] - mean_[1]) / static_cast<double>(most - 1);
   fixed_ = std::max(0.0, mean_[1] - each_);
@@ -135,10 +137,7 @@ void LatencyModel::Fill() {
 int64_t LatencyModel::LargestWithin(double time, int64_t most) const {
   const double mean = time / margin_;
   const auto end = mean_.begin() + most + 1;
-  // Larger batches take longer, but for the noise, which the last step makes up for.
-  auto size = std::upper_bound(mean_.begin() + 1, end, mean) - mean_.begin() - 1;
-  while (size > 0 && mean_[size] > mean) --size;
-  return size;
+  return std::upper_bound(mean_.begin() + 1, end, mean) - mean_.begin() - 1;
 }
 
 }  // namespace saccade::server

@@ -145,6 +145,8 @@ absl::Status ModelQueue::Push(std::unique_ptr<BatchTask>& task, int64_t now, dou
   bucket.arrivals.Add(size, now, RateMemory(bucket));
   LevelOf(priority_class).arrivals.Add(size, now, kLevelMemory);
   if (--retarget_after_ <= 0) retarget_at_ = 0;
+  // Who is refused finds no batch due: what refuses them has to be looked at here.
+  UpdateTargets(now, instances);
 
   if (entry.deadline != kNever) {
     absl::Status in_time = CheckInTime(*task, bucket, place, now, ahead, instances);
