@@ -202,7 +202,8 @@ bool ModelQueue::Evict(int64_t priority_class, Dropped* dropped) {
       absl::StrCat("the model's queue is full (max_queue_size is ", options_.max_queue_size,
                    "), and a request of higher priority took the place of this one; try again later"));
   SetRetryAfter(why, Nanos(backlog_));
-  dropped->push_back({Remove(*last, std::prev(last->queue.end())), std::move(why)});
+  auto latest = std::prev(last->queue.end());
+  dropped->push_back({Remove(*last, latest), std::move(why)});
   return true;
 }
 
@@ -268,7 +269,7 @@ void ModelQueue::Add(Bucket& bucket, const Bucket::Place& place, Bucket::Entry e
   bucket.queue.emplace_hint(bucket.queue.end(), place, std::move(entry));
 }
 
-std::unique_ptr<BatchTask> ModelQueue::Remove(Bucket& bucket, Bucket::Queue::iterator it) {
+std::unique_ptr<BatchTask> ModelQueue::Remove(Bucket& bucket, Bucket::Queue::iterator& it) {
   const int64_t size = it->second.task->size();
   Level& level = LevelOf(it->first.priority_class);
   bucket.queued -= size;
@@ -279,7 +280,7 @@ std::unique_ptr<BatchTask> ModelQueue::Remove(Bucket& bucket, Bucket::Queue::ite
   backlog_ = queued_ == 0 ? 0 : backlog_ - it->second.cost;
   level.backlog = level.queued == 0 ? 0 : level.backlog - it->second.cost;
   std::unique_ptr<BatchTask> task = std::move(it->second.task);
-  bucket.queue.erase(it);
+  it = bucket.queue.erase(it);
   if (bucket.queue.empty()) waiting_.erase(std::find(waiting_.begin(), waiting_.end(), &bucket));
   return task;
 }
@@ -304,6 +305,8 @@ bool ModelQueue::KeepWaiting(Bucket& bucket, Bucket::Queue::iterator& it, int64_
     behind.backlog += delayed.cost;
     bucket.queue.erase(it);
     bucket.queue.emplace(last, std::move(delayed));
+    // Places are unique: the next is the first behind it.
+    it = bucket.queue.upper_bound(place);
   } else {
     if (why.ok()) {
       why = absl::DeadlineExceededError(absl::StrCat(
@@ -313,8 +316,6 @@ bool ModelQueue::KeepWaiting(Bucket& bucket, Bucket::Queue::iterator& it, int64_
     }
     dropped->push_back({Remove(bucket, it), std::move(why)});
   }
-  // Places are unique: the next is the first behind it.
-  it = bucket.queue.upper_bound(place);
   return false;
 }
 
@@ -328,9 +329,7 @@ void ModelQueue::Sweep(Bucket& bucket, int64_t now, Dropped* dropped) {
       ++it;
       continue;
     }
-    const Bucket::Place place = it->first;
     dropped->push_back({Remove(bucket, it), TooLate(alone, deadline - now)});
-    it = bucket.queue.upper_bound(place);
   }
 }
 
@@ -416,7 +415,7 @@ bool ModelQueue::FindDue(int64_t now, double instances, bool at_once, Due* due, 
         std::pair(due->priority_class, due->latest_start) <= std::pair(head.priority_class, latest_start))
       continue;
     found = true;
-    *due = {bucket, head.priority_class, latest_start, cost};
+    *due = {bucket, head.priority_class, latest_start};
   }
   return found;
 }
@@ -479,9 +478,7 @@ ModelQueue::Tasks ModelQueue::Take(Bucket& bucket, int64_t now, Dropped* dropped
       continue;
     }
     taken += size;
-    const Bucket::Place place = it->first;
     batch.push_back(Remove(bucket, it));
-    it = bucket.queue.upper_bound(place);
   }
   bucket.usual += kUsualWeight * (static_cast<double>(taken) - bucket.usual);
   return batch;
@@ -489,7 +486,10 @@ ModelQueue::Tasks ModelQueue::Take(Bucket& bucket, int64_t now, Dropped* dropped
 
 ModelQueue::Tasks ModelQueue::TakeAll() {
   Tasks all;
-  while (!waiting_.empty()) all.push_back(Remove(*waiting_.back(), waiting_.back()->queue.begin()));
+  while (!waiting_.empty()) {
+    auto first = waiting_.back()->queue.begin();
+    all.push_back(Remove(*waiting_.back(), first));
+  }
   return all;
 }
 

@@ -28,8 +28,6 @@ class ModelQueue {
     int64_t priority_class = 0;
     // When it has to start at the latest for its first member's deadline.
     int64_t latest_start = kNever;
-    // What it is expected to take.
-    double cost = 0;
   };
 
   explicit ModelQueue(const BatcherOptions& options);
@@ -37,8 +35,6 @@ class ModelQueue {
   const BatcherOptions& options() const { return options_; }
   bool empty() const { return waiting_.empty(); }
   int64_t queued() const { return queued_; }
-  // What all that waits was taken to cost, in nanoseconds of one instance's time.
-  double backlog() const { return backlog_; }
 
   // A pass ended; without a time, if it was no ordinary one.
   void Learn(int64_t bucket, int64_t size, std::optional<double> took, int64_t now);
@@ -83,7 +79,8 @@ class ModelQueue {
                            int64_t now, double ahead, double instances) const;
 
   void Add(Bucket& bucket, const Bucket::Place& place, Bucket::Entry entry);
-  std::unique_ptr<BatchTask> Remove(Bucket& bucket, Bucket::Queue::iterator it);
+  // `it` is the next one afterwards.
+  std::unique_ptr<BatchTask> Remove(Bucket& bucket, Bucket::Queue::iterator& it);
   // Whether the entry may still be computed; if not, it is dropped or delayed, and `it` is the next one.
   bool KeepWaiting(Bucket& bucket, Bucket::Queue::iterator& it, int64_t now, Dropped* dropped);
   void Sweep(Bucket& bucket, int64_t now, Dropped* dropped);
@@ -103,6 +100,7 @@ class ModelQueue {
   // First the class that goes first.
   std::vector<Level> levels_;
   int64_t queued_ = 0;
+  // What all that waits was taken to cost, in nanoseconds of one instance's time.
   double backlog_ = 0;
   int64_t pushed_ = 0;
   int64_t active_ = 0;

@@ -16,7 +16,6 @@ constexpr int64_t kLongPass = 1'000'000'000;
 constexpr double kCredit = 2;
 
 struct Instance {
-  bool computing = false;
   bool holds_cores = false;
   int64_t started = 0;
   int64_t bucket = 0;
@@ -90,7 +89,7 @@ struct Scheduler::Impl {
 
   bool HasCores(const Model& model) const { return held == 0 || held + model.threads() <= options.cores; }
 
-  // Takes the cores from passes that have had them too long; true if there were any.
+  // Takes the cores from passes that have had them too long.
   void FreeLongPasses(int64_t now) {
     for (const auto& model : models) {
       if (model == nullptr) continue;
@@ -163,7 +162,7 @@ Scheduler::Batch Scheduler::Impl::Start(const Choice& choice, ModelQueue::Tasks 
   int64_t size = 0;
   for (const auto& task : tasks) size += task->size();
   const double cost = choice.due.bucket->latency.Mean(size);
-  model.instances[index] = {true, true, now, choice.due.bucket->id, size, cost};
+  model.instances[index] = {true, now, choice.due.bucket->id, size, cost};
   model.had += cost * model.threads() / model.weight();
   model.ends += static_cast<double>(now) + cost;
   held += model.threads();
@@ -243,7 +242,6 @@ void Scheduler::Finished(ModelId id, int index, absl::Time now, bool learn) {
   model.had += (took - instance.charged) * model.threads() / model.weight();
   model.ends -= static_cast<double>(instance.started) + instance.charged;
   if (instance.holds_cores) impl_->held -= model.threads();
-  instance.computing = false;
   instance.holds_cores = false;
   model.idle.push_back(index);
   if (model.idle.size() == model.instances.size()) model.ends = 0;
