@@ -9,7 +9,7 @@ import torchvision
 
 from models.reference import build
 from models.reference.served import relative_error, run_model, save, served, settle, smooth_pictures
-from models.reference.train_demo import prepare
+from models.reference.training.classification import prepare
 
 NARROW = {"width": 0.25, "classes": 10, "input_size": 64}
 

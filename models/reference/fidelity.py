@@ -1,0 +1,96 @@
+"""Measures the demo models on held-out scenes and writes the table of docs/fidelity.md.
+
+    python -m models.reference.fidelity [--served build/release/bin/saccaded] [--write docs/fidelity.md] [--model NAME]...
+
+Of each model, the weights in models/demo: with attention and without, straight from PyTorch; with --served, those in
+models/demo/repository through the daemon as well, whose figures have to be the same to three digits. Without --write the
+table is printed.
+"""
+
+import argparse
+import pathlib
+import statistics
+import sys
+
+import torch
+
+from models.reference.training import evaluation, export
+from models.reference.training.daemon import serving
+from models.reference.training.recipes import RECIPES, Recipe
+
+BEGIN, END = "<!-- measured: begin -->", "<!-- measured: end -->"
+SEEDS = range(3)
+
+
+def straight(recipe: Recipe, attention: bool) -> list[dict[str, float]]:
+    """Of each seed whose weights are there."""
+    files = [export.path(recipe, attention, seed) for seed in SEEDS]
+    return [evaluation.straight(recipe, evaluation.load(recipe, file, attention)) for file in files if file.exists()]
+
+
+def served(recipe: Recipe, daemon) -> dict[str, float]:
+    samples = evaluation.held_out(recipe)
+    answers = [recipe.task.read(daemon.predict(recipe.name, recipe.task.request(sample))) for sample in samples]
+    return recipe.task.score(samples, answers)
+
+
+def shown(values: list[float]) -> str:
+    """Three digits behind the point; of several seeds, each of them behind their mean."""
+    if not values:
+        return "-"
+    each = f" ({', '.join(f'{value:.3f}' for value in values)})" if len(values) > 1 else ""
+    return f"{statistics.mean(values):.3f}{each}"
+
+
+def rows(recipe: Recipe, daemon) -> tuple[list[str], list[str]]:
+    """The table's, and what differs between the daemon and PyTorch."""
+    with_attention, without = straight(recipe, True), straight(recipe, False)
+    through = served(recipe, daemon) if daemon else {}
+    lines, differences = [], []
+    for figure, value in with_attention[0].items():
+        got = f"{through[figure]:.3f}" if through else "-"
+        if through and abs(through[figure] - value) > 0.0005:
+            differences.append(f"{recipe.name}: {figure} is {through[figure]:.4f} through the daemon, {value:.4f} straight")
+        lines.append(f"| `{recipe.name}` | `{recipe.architecture}` | {figure} | {recipe.held_out} "
+                     f"| {shown([each[figure] for each in with_attention])} "
+                     f"| {shown([each[figure] for each in without])} | {got} |")
+    return lines, differences
+
+
+def table(recipes: list[Recipe], daemon) -> tuple[str, list[str]]:
+    lines = ["| model | network | figure | scenes | with attention | without | seed 0 with attention, served |",
+             "|---|---|---|---|---|---|---|"]
+    differences = []
+    for recipe in recipes:
+        print(f"measuring {recipe.name}", file=sys.stderr)
+        found, differ = rows(recipe, daemon)
+        lines += found
+        differences += differ
+    return "\n".join(lines), differences
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--served", type=pathlib.Path, metavar="SACCADED")
+    parser.add_argument("--write", type=pathlib.Path, metavar="PAGE")
+    parser.add_argument("--model", action="append", choices=sorted(RECIPES))
+    options = parser.parse_args()
+    torch.set_num_threads(1)
+    recipes = [recipe for recipe in RECIPES.values() if not options.model or recipe.name in options.model]
+    recipes = [recipe for recipe in recipes if export.path(recipe, True, 0).exists()]
+    if options.served:
+        with serving(options.served, export.DEMO / "repository") as daemon:
+            text, differences = table(recipes, daemon)
+    else:
+        text, differences = table(recipes, None)
+    if options.write:
+        before, rest = options.write.read_text().split(BEGIN)
+        options.write.write_text(f"{before}{BEGIN}\n{text}\n{END}{rest.split(END)[1]}")
+    else:
+        print(text)
+    if differences:
+        sys.exit("\n".join(differences))
+
+
+if __name__ == "__main__":
+    main()

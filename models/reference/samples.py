@@ -1,0 +1,62 @@
+"""Writes what the demo shows its models: held-out scenes as files.
+
+    python -m models.reference.samples [--output models/demo]
+
+pictures/ has one JPEG of each of the classifier's labels, from the first set that it knows whole: a demo shows what an
+answer looks like; how often it is right is docs/fidelity.md's to tell. scenes/ has pictures for the detector and the
+segmenter, pairs/ left and right ones for the stereo matcher, volumes/ noisy TIFFs for the denoiser.
+"""
+
+import argparse
+import itertools
+import pathlib
+
+import torch
+import torchvision
+from PIL import Image
+from torch import nn
+
+from models.reference.scenes import HELD_OUT_SEED, objects, shapes, stereo, volumes
+from models.reference.training import evaluation, export
+from models.reference.training.classification import prepare
+from models.reference.training.recipes import RECIPES
+
+COUNT = 4
+SEED = HELD_OUT_SEED + 1  # not the scenes that docs/fidelity.md is measured on
+
+
+@torch.inference_mode()
+def write_pictures(network: nn.Module, folder: pathlib.Path):
+    labels = torch.arange(len(shapes.LABELS))
+    for seed in itertools.count(2024):
+        drawn = shapes.draw(labels, 240, torch.Generator().manual_seed(seed), extent=1 / shapes.CROP)
+        encoded = [torchvision.io.encode_jpeg(picture, quality=90) for picture in (drawn * 255).round().to(torch.uint8)]
+        decoded = torch.stack([torchvision.io.decode_jpeg(jpeg) for jpeg in encoded])
+        if torch.equal(network(prepare(decoded)).argmax(dim=1), labels):
+            break
+    for name, jpeg in zip(shapes.LABELS, encoded):
+        torchvision.io.write_file(str(folder / f"{name}.jpg"), jpeg)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--output", type=pathlib.Path, default=export.DEMO)
+    options = parser.parse_args()
+    folders = {name: options.output / name for name in ("pictures", "scenes", "pairs", "volumes")}
+    for folder in folders.values():
+        folder.mkdir(parents=True, exist_ok=True)
+    recipe = RECIPES["sanet_shapes"]
+    write_pictures(evaluation.load(recipe, export.path(recipe, True, 0)), folders["pictures"])
+    for index in range(COUNT):
+        Image.fromarray(objects.draw(SEED, index).picture).save(folders["scenes"] / f"{index}.png")
+        pair = stereo.draw(SEED, index)
+        Image.fromarray(pair.left).save(folders["pairs"] / f"{index}-left.png")
+        Image.fromarray(pair.right).save(folders["pairs"] / f"{index}-right.png")
+        counts = volumes.draw(SEED, index).noisy.round().clip(0).astype("uint16")
+        pages = [Image.fromarray(plane) for plane in counts]
+        pages[0].save(folders["volumes"] / f"{index}.tif", save_all=True, append_images=pages[1:],
+                      compression="tiff_adobe_deflate")
+
+
+if __name__ == "__main__":
+    main()
