@@ -26,6 +26,13 @@ if(SACCADE_SANITIZE)
   add_link_options(-fsanitize=${SACCADE_SANITIZE})
 endif()
 
+if(SACCADE_FUZZ)
+  if(NOT CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
+    message(FATAL_ERROR "SACCADE_FUZZ needs clang, whose libFuzzer it is; use the preset fuzz")
+  endif()
+  add_compile_options($<$<COMPILE_LANGUAGE:C,CXX>:-fsanitize=fuzzer-no-link>)
+endif()
+
 # Our code only; generated code is built without it.
 set(SACCADE_WARNINGS -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor -Wimplicit-fallthrough -Werror)
 

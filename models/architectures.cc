@@ -9,6 +9,7 @@
 #include "models/networks/unet3d/describe.h"
 #include "models/registry.h"
 #include "models/target.h"
+#include "models/weights/format/tensor_entry.h"
 
 namespace saccade::models {
 namespace {
@@ -56,7 +57,7 @@ const Architecture& Find(const std::string& name) {
     if (name == architecture.name) return architecture;
     known += (known.empty() ? "" : ", ") + std::string(architecture.name);
   }
-  throw LoadError("unknown architecture '" + name + "'; there are: " + known);
+  throw LoadError("unknown architecture " + Quote(name) + "; there are: " + known);
 }
 
 void CheckLabels(const Description& description) {

@@ -14,6 +14,8 @@ const char* TaskName(Task task) {
       return "actions";
     case Task::kRestoration:
       return "restoration";
+    case Task::kTensors:
+      return "tensors";
     case Task::kClassification:
       break;
   }

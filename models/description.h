@@ -10,9 +10,10 @@
 
 namespace saccade::models {
 
-enum class Task { kClassification, kDetection, kSegmentation, kStereo, kActions, kRestoration };
+// kTensors: whatever a program gives, which knows nothing of pictures (models/programs).
+enum class Task { kClassification, kDetection, kSegmentation, kStereo, kActions, kRestoration, kTensors };
 
-// "classification", "detection", "segmentation", "stereo", "actions", "restoration".
+// "classification", "detection", "segmentation", "stereo", "actions", "restoration", "tensors".
 const char* TaskName(Task task);
 
 struct Description {

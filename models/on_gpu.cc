@@ -2,32 +2,17 @@
 
 #include <ATen/Context.h>
 #include <c10/core/StreamGuard.h>
-#include <c10/core/impl/VirtualGuardImpl.h>
-#include <c10/util/Exception.h>
 
-#include <exception>
 #include <mutex>
 #include <optional>
 #include <string>
 #include <utility>
 
-#include "kernels/common/cuda_plugin.h"
 #include "models/error.h"
-#include "models/layers/device.h"
+#include "models/gpu_stream.h"
 
 namespace saccade::models {
 namespace {
-
-void RequireGpu(int gpu) {
-  const kernels::CudaPlugin& plugin = kernels::LoadCudaPlugin();
-  if (!plugin.loaded) {
-    throw LoadError("the model is to be computed on GPU " + std::to_string(gpu) + ", but " + plugin.reason);
-  }
-  if (gpu >= plugin.devices) {
-    throw LoadError("the model is to be computed on GPU " + std::to_string(gpu) + ", but there are " +
-                    std::to_string(plugin.devices) + ", counted from 0");
-  }
-}
 
 // What float32 means is set once, by the first model to which it matters, and never changed under a pass.
 void AgreeOnFloat32(Precision precision) {
@@ -50,38 +35,29 @@ void AgreeOnFloat32(Precision precision) {
 
 class OnGpu : public Model {
  public:
-  OnGpu(std::unique_ptr<Model> model, c10::Stream stream) : model_(std::move(model)), stream_(stream) {}
-
-  ~OnGpu() override {
-    // What its last passes use is still being used until they end.
-    try {
-      stream_.synchronize();
-    } catch (const std::exception& error) {
-      TORCH_WARN("a model on a GPU ends while CUDA reports: ", error.what());
-    }
-  }
+  OnGpu(std::unique_ptr<Model> model, std::unique_ptr<GpuStream> stream)
+      : model_(std::move(model)), stream_(std::move(stream)) {}
 
   const Description& description() const override { return model_->description(); }
 
   std::vector<TaskResult> Run(const Batch& batch) const override {
-    const c10::StreamGuard stream(stream_);
+    const c10::StreamGuard guard(stream_->stream());
     return model_->Run(batch);
   }
 
  private:
-  std::unique_ptr<Model> model_;
-  c10::Stream stream_;
+  const std::unique_ptr<Model> model_;
+  // Ends first: what the model's last passes use is used until they end.
+  const std::unique_ptr<GpuStream> stream_;
 };
 
 }  // namespace
 
 std::unique_ptr<Model> LoadOnGpu(const Target& target, const std::function<std::unique_ptr<Model>()>& load) {
-  RequireGpu(target.gpu);
+  auto stream = std::make_unique<GpuStream>(target.gpu);
   AgreeOnFloat32(target.precision);
-  const c10::impl::VirtualGuardImpl gpus(c10::kCUDA);
-  const c10::Stream stream = gpus.getStreamFromGlobalPool(DeviceOf(target));
-  const c10::StreamGuard guard(stream);
-  return std::make_unique<OnGpu>(load(), stream);
+  const c10::StreamGuard guard(stream->stream());
+  return std::make_unique<OnGpu>(load(), std::move(stream));
 }
 
 }  // namespace saccade::models

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "models/error.h"
+#include "models/weights/format/tensor_entry.h"
 
 namespace saccade::models {
 namespace {
@@ -62,7 +63,7 @@ Placement Squeeze(const std::vector<Size>& buckets, Size sent, Size scaled) {
 }
 
 [[noreturn]] void Refuse(const std::string& architecture, const std::string& text, const std::string& why) {
-  throw LoadError(architecture + ": option buckets is '" + text + "'" + why +
+  throw LoadError(architecture + ": option buckets is " + Quote(text) + why +
                   "; expected stride:N, or sizes as HEIGHTxWIDTH,HEIGHTxWIDTH, sides 1 to " +
                   std::to_string(kMaxSide) + ", at most " + std::to_string(kMaxSizes) + " of them");
 }

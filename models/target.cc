@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "models/error.h"
+#include "models/weights/format/tensor_entry.h"
 
 namespace saccade::models {
 namespace {
@@ -26,7 +27,7 @@ Precision ParsePrecision(const std::string& name) {
   for (const auto& [precision, known] : kNames) {
     if (name == known) return precision;
   }
-  throw LoadError("the option precision is '" + name + "', expected fp32, tf32, bf16 or fp16");
+  throw LoadError("the option precision is " + Quote(name) + ", expected fp32, tf32, bf16 or fp16");
 }
 
 Precision PrecisionOf(const Options& options) {

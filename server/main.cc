@@ -1,5 +1,7 @@
 #include <cstdlib>
+#include <iostream>
 
+#include "server/lifecycle/check_config.h"
 #include "server/lifecycle/daemon.h"
 #include "server/lifecycle/environment.h"
 #include "server/lifecycle/flags.h"
@@ -14,6 +16,7 @@ int main(int argc, char** argv) {
   const auto flags = ParseFlags(argc, argv, &exit_code);
   if (!flags) return exit_code;
   InitLogging(flags->log_format, flags->log_level);
+  if (flags->check_config) return CheckConfig(*flags, std::cout).ok() ? EXIT_SUCCESS : EXIT_FAILURE;
   BlockSignals();
   auto daemon = Daemon::Start(*flags);
   if (!daemon.ok()) {

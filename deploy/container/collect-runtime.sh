@@ -26,3 +26,5 @@ ldd "${programs[@]}" | awk '$2 == "=>" && $3 !~ "^/(usr/)?lib/" { print $3 }' | 
   while read -r library; do
     install -m 644 "$library" "$target/lib"
   done
+# Opened by name, for packages of AOTInductor.
+install -m 644 "$build/lib/libsaccade_torch_stand_in.so" "$target/lib"

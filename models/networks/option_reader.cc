@@ -6,6 +6,7 @@
 #include <sstream>
 
 #include "models/error.h"
+#include "models/weights/format/tensor_entry.h"
 
 namespace saccade::models {
 namespace {
@@ -57,7 +58,7 @@ std::string NumberText(double number) {
 
 void RefuseOption(const std::string& architecture, const std::string& name, const std::string& value,
                   const std::string& legal) {
-  throw LoadError(architecture + ": option " + name + " is '" + value + "'; expected " + legal);
+  throw LoadError(architecture + ": option " + name + " is " + Quote(value) + "; expected " + legal);
 }
 
 void CheckHeads(const std::string& architecture, int64_t heads, int64_t key_channels,
@@ -156,7 +157,7 @@ std::string OptionReader::Text(const std::string& name, const std::string& other
 void OptionReader::RefuseOthers() const {
   for (const auto& [name, value] : options_) {
     if (std::find(names_.begin(), names_.end(), name) != names_.end()) continue;
-    throw LoadError(architecture_ + ": there is no option '" + name + "'; there are:" + legal_);
+    throw LoadError(architecture_ + ": there is no option " + Quote(name) + "; there are:" + legal_);
   }
 }
 

@@ -5,10 +5,20 @@
 #include "absl/strings/str_cat.h"
 
 namespace saccade::server {
+namespace {
+
+// What of it the server counts.
+Inflight OfServer(const Inflight& held, bool nested) {
+  return nested ? Inflight{.pixels = held.pixels} : held;
+}
+
+}  // namespace
+
 Admission::Ticket::Ticket(Ticket&& other) noexcept
     : admission_(std::exchange(other.admission_, nullptr)),
       model_(std::exchange(other.model_, nullptr)),
-      held_(std::exchange(other.held_, {})) {}
+      held_(std::exchange(other.held_, {})),
+      nested_(other.nested_) {}
 
 Admission::Ticket& Admission::Ticket::operator=(Ticket&& other) noexcept {
   if (this != &other) {
@@ -16,6 +26,7 @@ Admission::Ticket& Admission::Ticket::operator=(Ticket&& other) noexcept {
     admission_ = std::exchange(other.admission_, nullptr);
     model_ = std::exchange(other.model_, nullptr);
     held_ = std::exchange(other.held_, {});
+    nested_ = other.nested_;
   }
   return *this;
 }
@@ -28,9 +39,18 @@ absl::Status Admission::Ticket::AddPixels(int64_t pixels) {
   return absl::OkStatus();
 }
 
+Admission::Ticket Admission::Ticket::ForAnswer(int64_t bytes) const {
+  if (admission_ == nullptr) return {};
+  const Inflight held = {.bytes = bytes};
+  admission_->Hold(held, model_);
+  // A part's answer is nobody else's.
+  return {admission_, model_, held, /*nested=*/false};
+}
+
 void Admission::Ticket::Release() {
   if (admission_ == nullptr) return;
-  std::exchange(admission_, nullptr)->Return(std::exchange(held_, {}), std::exchange(model_, nullptr));
+  admission_->Return(*this);
+  admission_ = nullptr;
 }
 
 absl::StatusOr<std::unique_ptr<Admission>> Admission::Create(const AdmissionOptions& options, Clock* clock) {
@@ -71,14 +91,18 @@ absl::StatusOr<Admission::Ticket> Admission::Admit(const Applicant& applicant) {
   const Inflight wanted = {.requests = 1, .bytes = applicant.bytes};
   const absl::Time now = clock_->Now();
   absl::MutexLock lock(&mutex_);
-  if (draining_) {
+  if (draining_ && !applicant.nested) {
     return absl::UnavailableError(
         "the server is shutting down and takes no more requests; try another replica");
   }
-  if (absl::Status rate = clients_.Take(applicant.client, now); !rate.ok()) return rate;
+  if (!applicant.nested) {
+    if (absl::Status rate = clients_.Take(applicant.client, now); !rate.ok()) return rate;
+  }
   Load* const model = LoadOf(applicant);
-  if (absl::Status taken = Take(wanted, {}, model, now); !taken.ok()) return taken;
-  return Ticket(this, model, wanted);
+  // Its destructor would lock again: it is nobody's until something is taken.
+  Ticket ticket(nullptr, model, {}, applicant.nested);
+  if (absl::Status taken = Take(wanted, ticket, now); !taken.ok()) return taken;
+  return Ticket(this, model, wanted, applicant.nested);
 }
 
 Load* Admission::LoadOf(const Applicant& applicant) {
@@ -92,13 +116,16 @@ Load* Admission::LoadOf(const Applicant& applicant) {
   return &found->second;
 }
 
-absl::Status Admission::Take(const Inflight& more, const Inflight& own, Load* model, absl::Time now) {
-  if (absl::Status fits = server_.Check(more, own, now); !fits.ok()) return fits;
-  if (model != nullptr) {
-    if (absl::Status fits = model->Check(more, own, now); !fits.ok()) return fits;
+absl::Status Admission::Take(const Inflight& more, const Ticket& ticket, absl::Time now) {
+  const Inflight of_server = OfServer(more, ticket.nested_);
+  absl::Status fits = server_.Check(of_server, OfServer(ticket.held_, ticket.nested_), now);
+  if (!fits.ok()) return fits;
+  if (Load* const model = ticket.model_; model != nullptr) {
+    fits = model->Check(more, ticket.held_, now);
+    if (!fits.ok()) return fits;
     model->Add(more, now);
   }
-  server_.Add(more, now);
+  server_.Add(of_server, now);
   return absl::OkStatus();
 }
 
@@ -123,14 +150,21 @@ absl::Status Admission::AddPixels(int64_t pixels, const Ticket& ticket) {
     return absl::InvalidArgumentError(absl::StrCat("a picture cannot hold ", pixels, " pixels"));
   const absl::Time now = clock_->Now();
   absl::MutexLock lock(&mutex_);
-  return Take({.pixels = pixels}, ticket.held_, ticket.model_, now);
+  return Take({.pixels = pixels}, ticket, now);
 }
 
-void Admission::Return(const Inflight& held, Load* model) {
+void Admission::Hold(const Inflight& held, Load* model) {
   const absl::Time now = clock_->Now();
   absl::MutexLock lock(&mutex_);
-  server_.Return(held, now);
-  if (model != nullptr) model->Return(held, now);
+  server_.Add(held, now);
+  if (model != nullptr) model->Add(held, now);
+}
+
+void Admission::Return(const Ticket& ticket) {
+  const absl::Time now = clock_->Now();
+  absl::MutexLock lock(&mutex_);
+  server_.Return(OfServer(ticket.held_, ticket.nested_), now);
+  if (ticket.model_ != nullptr) ticket.model_->Return(ticket.held_, now);
 }
 
 }  // namespace saccade::server

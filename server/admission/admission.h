@@ -25,8 +25,9 @@ struct AdmissionOptions {
   // small.
   int64_t max_inflight_requests = 1024;
 
-  // --max-inflight-bytes. Encoded pictures and tensors as they came; they stay in memory until answered.
-  int64_t max_inflight_bytes = int64_t{512} << 20;
+  // --max-inflight-bytes. Encoded pictures and tensors as they came, which stay in memory until answered, and
+  // large answers until they are sent.
+  int64_t max_inflight_bytes = int64_t{1} << 30;
 
   // --max-inflight-pixels. A decoded pixel takes at least three bytes, and a small file can hold very many. A
   // network's input counts as four for each pixel of its bucket and view, as it is held in float32.
@@ -44,6 +45,9 @@ struct Applicant {
   // A model of the repository, and what may be in flight of it; 0 leaves it to the server's bounds.
   absl::string_view model = {};
   Inflight model_bounds = {};
+  // A part of a request that is in already, and holds a ticket as long as this one: the server counts neither
+  // its request nor its bytes again, takes it although it drains, and asks for no rate. Its pixels count.
+  bool nested = false;
 };
 
 // Thread-safe.
@@ -63,18 +67,23 @@ class Admission {
     // wait could help; nothing is added then, and what the ticket holds stays held. Never blocks.
     absl::Status AddPixels(int64_t pixels);
 
+    // For an answer of so many bytes, which outlives its request's ticket: they are computed and have to be
+    // held, so they count even where there is no room for them, and keep out who comes next.
+    Ticket ForAnswer(int64_t bytes) const;
+
     // Gives everything back now.
     void Release();
 
    private:
     friend class Admission;
-    Ticket(Admission* admission, Load* model, const Inflight& held)
-        : admission_(admission), model_(model), held_(held) {}
+    Ticket(Admission* admission, Load* model, const Inflight& held, bool nested)
+        : admission_(admission), model_(model), held_(held), nested_(nested) {}
 
     Admission* admission_ = nullptr;
     // Null for a model without bounds.
     Load* model_ = nullptr;
     Inflight held_;
+    bool nested_ = false;
   };
 
   // INVALID_ARGUMENT names the flag whose value is not positive. `clock`, the only source of time, must
@@ -107,11 +116,12 @@ class Admission {
 
   // Null if it has no bounds of its own.
   Load* LoadOf(const Applicant& applicant) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Takes `more` for a request that holds `own` so far, or nothing.
-  absl::Status Take(const Inflight& more, const Inflight& own, Load* model, absl::Time now)
+  // Takes `more` for a request that holds what `ticket` does so far, or nothing.
+  absl::Status Take(const Inflight& more, const Ticket& ticket, absl::Time now)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status AddPixels(int64_t pixels, const Ticket& ticket) ABSL_LOCKS_EXCLUDED(mutex_);
-  void Return(const Inflight& held, Load* model) ABSL_LOCKS_EXCLUDED(mutex_);
+  void Hold(const Inflight& held, Load* model) ABSL_LOCKS_EXCLUDED(mutex_);
+  void Return(const Ticket& ticket) ABSL_LOCKS_EXCLUDED(mutex_);
 
   Clock* const clock_;
   mutable absl::Mutex mutex_;

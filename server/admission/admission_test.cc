@@ -67,6 +67,20 @@ TEST(AdmissionTest, BoundsBytes) {
   ExpectInflight(*admission, 1, 60, 0);
 }
 
+TEST(AdmissionTest, AnAnswerCountsAfterItsRequest) {
+  auto admission = MakeAdmission(kSmall);
+  auto ticket = admission->Admit({.bytes = 60, .model = "m", .model_bounds = kModelBounds});
+  ASSERT_TRUE(ticket.ok());
+  Admission::Ticket answer = ticket->ForAnswer(90);
+  ExpectInflight(*admission, 1, 150, 0);
+  ticket->Release();
+  ExpectInflight(*admission, 0, 90, 0);
+  EXPECT_TRUE(absl::IsResourceExhausted(admission->Admit({.bytes = 11}).status())) << "it has to be held";
+  EXPECT_TRUE(admission->AwaitIdle(absl::InfinitePast())) << "it is answered";
+  answer.Release();
+  ExpectInflight(*admission, 0, 0, 0);
+}
+
 TEST(AdmissionTest, WhatCanNeverFitIsNotWorthTryingAgain) {
   auto admission = MakeAdmission(kSmall);
   EXPECT_EQ(admission->Admit({.bytes = 101}).status().code(), absl::StatusCode::kInvalidArgument);
@@ -116,6 +130,37 @@ TEST(AdmissionTest, PixelsCountToTheModelsBoundToo) {
   first->Release();
   EXPECT_TRUE(second->AddPixels(20).ok());
   ExpectInflight(*admission, 1, 0, 20);
+}
+
+TEST(AdmissionTest, APartOfWhatIsInCountsToItsModelAlone) {
+  AdmissionOptions options = kSmall;
+  options.max_inflight_requests = 1;
+  options.clients = {.requests_per_second = 1, .burst = 1};
+  auto admission = MakeAdmission(options);
+  const auto whole = admission->Admit({.bytes = 90, .client = "c"});
+  ASSERT_TRUE(whole.ok());
+  admission->StartDraining();
+  const Applicant part{
+      .bytes = 30, .client = "c", .model = "m", .model_bounds = kModelBounds, .nested = true};
+  auto first = admission->Admit(part);
+  auto second = admission->Admit(part);
+  ASSERT_TRUE(first.ok()) << first.status();
+  ASSERT_TRUE(second.ok()) << second.status();
+  EXPECT_EQ(ShedReasonOf(admission->Admit(part).status()), ShedReason::kModelBound);
+  ExpectInflight(*admission, 1, 90, 0);
+
+  EXPECT_TRUE(first->AddPixels(20).ok());
+  ExpectInflight(*admission, 1, 90, 20);
+  EXPECT_EQ(ShedReasonOf(second->AddPixels(1)), ShedReason::kModelBound);
+  {
+    const Admission::Ticket answer = first->ForAnswer(5);
+    ExpectInflight(*admission, 1, 95, 20);
+  }
+  Admission::Ticket moved = *std::move(first);
+  second->Release();
+  ExpectInflight(*admission, 1, 90, 20);
+  moved.Release();
+  ExpectInflight(*admission, 1, 90, 0);
 }
 
 TEST(AdmissionTest, RefusalsSayWhyAndWhenToComeAgain) {

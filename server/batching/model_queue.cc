@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
-#include <ranges>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -33,6 +32,8 @@ constexpr int64_t kRetargetEvery = kMillisecond;
 constexpr int64_t kRetargetPushes = 16;
 // Buckets whose history is kept although nothing waits in them.
 constexpr size_t kMostBuckets = 256;
+// The same of levels of priority: clients may name as many as they like.
+constexpr size_t kMostLevels = 32;
 // How long an arrival counts in what its level's share of the load is.
 constexpr double kLevelMemory = 500e6;
 // An estimate that keeps everybody out is doubted after so many times as long as a pass takes. What that
@@ -112,6 +113,23 @@ ModelQueue::Level& ModelQueue::LevelOf(int64_t priority_class) {
   return *at;
 }
 
+// The one that comes least, if one is empty; `kept` stays.
+void ModelQueue::ForgetLevel(int64_t kept, int64_t now) {
+  auto least = levels_.end();
+  double rate = 0;
+  for (auto it = levels_.begin(); it != levels_.end(); ++it) {
+    if (it->queued > 0 || it->priority_class == kept) continue;
+    const double its = it->arrivals.At(now, kLevelMemory);
+    if (least != levels_.end() && its >= rate) continue;
+    least = it;
+    rate = its;
+  }
+  if (least == levels_.end()) return;
+  levels_.erase(least);
+  for (Bucket* bucket : known_) bucket->targets.assign(levels_.size(), {});
+  retarget_at_ = 0;
+}
+
 const BatchTarget& ModelQueue::TargetOf(const Bucket& bucket, int64_t priority_class) const {
   size_t level = 0;
   while (level + 1 < levels_.size() && levels_[level].priority_class < priority_class) ++level;
@@ -144,6 +162,7 @@ absl::Status ModelQueue::Push(std::unique_ptr<BatchTask>& task, int64_t now, dou
   bucket.patience += (bucket.patience == 0 ? 1 : kPatienceWeight) * (left - bucket.patience);
   bucket.arrivals.Add(size, now, RateMemory(bucket));
   LevelOf(priority_class).arrivals.Add(size, now, kLevelMemory);
+  if (levels_.size() > kMostLevels) ForgetLevel(priority_class, now);
   if (--retarget_after_ <= 0) retarget_at_ = 0;
   // Who is refused finds no batch due: what refuses them has to be looked at here.
   UpdateTargets(now, instances);
@@ -462,11 +481,10 @@ ModelQueue::Tasks ModelQueue::Take(Bucket& bucket, int64_t now, Dropped* dropped
   int64_t room = BatchSize(bucket, now);
   room = std::clamp<int64_t>(InTime(bucket, room, now), 1, room);
   const int64_t ends = Saturated(now, bucket.latency.Upper(room));
-  for (const int64_t preferred : options_.preferred_batch_sizes | std::views::reverse) {
-    if (preferred > room) continue;
-    room = preferred;
-    break;
-  }
+  const auto& preferred = options_.preferred_batch_sizes;
+  const auto most =
+      std::find_if(preferred.rbegin(), preferred.rend(), [room](int64_t size) { return size <= room; });
+  if (most != preferred.rend()) room = *most;
   Tasks batch;
   int64_t taken = 0;
   for (auto it = bucket.queue.begin(); it != bucket.queue.end() && taken < room;) {

@@ -35,6 +35,8 @@ class ModelQueue {
   const BatcherOptions& options() const { return options_; }
   bool empty() const { return waiting_.empty(); }
   int64_t queued() const { return queued_; }
+  // Levels of priority whose load is known.
+  size_t levels() const { return levels_.size(); }
 
   // A pass ended; without a time, if it was no ordinary one.
   void Learn(int64_t bucket, int64_t size, std::optional<double> took, int64_t now);
@@ -69,6 +71,7 @@ class ModelQueue {
   Bucket& Find(int64_t id, int64_t now);
   const QueuePolicy& PolicyOf(int64_t priority_class) const;
   Level& LevelOf(int64_t priority_class);
+  void ForgetLevel(int64_t kept, int64_t now);
   const BatchTarget& TargetOf(const Bucket& bucket, int64_t priority_class) const;
   int64_t ClassOf(const BatchTask& task) const;
   static void Doubt(Bucket& bucket, double left, int64_t now);

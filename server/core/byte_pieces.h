@@ -19,6 +19,10 @@ class BytePieces {
       : owner_(std::move(owner)) {
     Add(whole);
   }
+  // What `pieces` points at, kept alive by `owner`.
+  BytePieces(const BytePieces& pieces, std::shared_ptr<const void> owner) : BytePieces(pieces) {
+    owner_ = std::move(owner);
+  }
   // Floats that somebody else owns, as they lie in memory.
   BytePieces(absl::Span<const float> floats)  // NOLINT(google-explicit-constructor): they are nothing else
       : BytePieces({reinterpret_cast<const char*>(floats.data()), floats.size() * sizeof(float)}) {}

@@ -17,7 +17,9 @@
 #include "models/description.h"
 #include "models/tasks/result.h"
 #include "server/core/byte_pieces.h"
-#include "server/core/cancellation.h"
+#include "server/core/call_head.h"
+#include "server/core/tensor.h"
+#include "server/core/timings.h"
 
 namespace saccade::server {
 
@@ -63,16 +65,18 @@ struct TensorInput {
 
 using Picture = std::variant<EncodedPicture, RawPicture, RawVolume>;
 
-// Either pictures that the decode pool has to prepare, or tensors that are ready.
-using Input = std::variant<std::vector<Picture>, TensorInput>;
+// What a program takes, by name; their bytes are as many as shapes and types say, and BYTES split into their
+// elements: checked by the protocol that made them.
+struct NamedTensors {
+  std::vector<Tensor> tensors;
+  // Of each tensor's first extent; 1 where the model knows no batch.
+  int64_t rows = 1;
+};
 
-struct Request {
-  std::string model;
-  // 0 is the highest version that is ready.
-  int64_t version = 0;
-  // Who sends it, as far as the rate of each client is concerned: an address without its port, say.
-  std::string client;
-  std::string id;
+// Either pictures that the decode pool has to prepare, or tensors that are ready.
+using Input = std::variant<std::vector<Picture>, TensorInput, NamedTensors>;
+
+struct Request : CallHead {
   Input input;
   // What the client says it sent; some protocols do not tell.
   std::optional<models::Medium> medium;
@@ -80,16 +84,6 @@ struct Request {
   int views = 1;
   // Of a clip's frames; 0 stands for the model's own. A video has its own.
   double frames_per_second = 0;
-  // Higher first; of a model with priority levels, level n is -n, and 0 its default.
-  int priority = 0;
-  absl::Time arrival;
-  // absl::InfiniteFuture() if the client set none.
-  absl::Time deadline = absl::InfiniteFuture();
-  // How long after its arrival it may wait for a forward pass, where its model lets requests say so.
-  absl::Duration timeout = absl::InfiniteDuration();
-  std::shared_ptr<Cancellation> cancellation;
-  // For metrics alone: "grpc", "oip".
-  std::string_view protocol;
   // What the client calls the input, to begin an error's message with: "encoded", "raw", "input 'image'".
   std::string_view input_name;
   // What the protocol can say only once the model is known: options of another task, outputs that it lacks.
@@ -99,17 +93,10 @@ struct Request {
   // block. Models whose pass is short never tell.
   std::function<void(double done)> progress;
 
-  // Items in it: pictures, or pairs of them.
+  // Items in it: pictures, or pairs of them, or rows of tensors.
   int64_t size() const;
   // Bytes of the input as it came.
   int64_t bytes() const;
-};
-
-struct Timings {
-  absl::Duration decode = absl::ZeroDuration();
-  absl::Duration queue = absl::ZeroDuration();
-  absl::Duration infer = absl::ZeroDuration();
-  absl::Duration total = absl::ZeroDuration();
 };
 
 // What an item was like as it came.
@@ -130,11 +117,18 @@ struct Response {
   const models::Description* description = nullptr;
   // One result per item of the request, in its order, of the model's task; none is a models::Failure.
   std::vector<models::TaskResult> results;
+  // Of a program, in the place of results: its outputs in the configuration's order, all rows.
+  std::vector<Tensor> outputs;
   // One per item (of a pair, the left picture); empty for tensor inputs.
   std::vector<SentItem> sent;
   Timings timings;
   // Items that shared the forward pass; the largest, if the request's pictures went through several.
   int64_t batch_size = 0;
+  // Counts a large answer as in flight. Who sends it keeps this until it is sent: some clients never read.
+  std::shared_ptr<const void> room = nullptr;
+
+  // Of the results.
+  int64_t bytes() const;
 };
 
 }  // namespace saccade::server

@@ -192,6 +192,10 @@ TEST(PictureHeaderTest, OddWebps) {
   EXPECT_THAT(Refusal(FakeWebp(extended(0x10, 5) + lossless)), HasSubstr("differ in size"));
   EXPECT_THAT(Refusal(FakeWebp(extended(0x02, 2) + lossless)), HasSubstr("animation"));
   EXPECT_THAT(Refusal(FakeWebp("VP8L\x01\0\0\0\x2F\0"s)), HasSubstr("too short"));
+  EXPECT_THAT(Refusal(FakeWebp("VP8L\x06\0\0\0\x2F\x02\x40\0\x40\0"s)), HasSubstr("version"));
+  const std::string padding(128 - 12 - lossless.size(), 'x');
+  EXPECT_TRUE(ReadPictureHeader(FakeWebp(lossless + padding + "DICN"), {}).ok());
+  EXPECT_THAT(Refusal(FakeWebp(lossless + padding + "DICM")), HasSubstr("DICOM"));
   EXPECT_THAT(Refusal(FakeWebp("VP8 \x0A\0\0\0\0\0\0\0\0\0\0\0\0\0"s)), HasSubstr("key frame"));
   EXPECT_THAT(Refusal(FakeWebp("")), HasSubstr("no pixels"));
   EXPECT_THAT(Refusal("RIFF\xFF\xFF\xFF\xFFWEBP"s), HasSubstr("truncated"));

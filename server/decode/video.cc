@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <cmath>
+#include <cstdlib>
 #include <new>
 #include <opencv2/core.hpp>
 #include <opencv2/videoio.hpp>
@@ -18,6 +19,12 @@ namespace saccade::server {
 namespace {
 
 constexpr double kMaxRate = 1000;
+
+// FFmpeg judges a file by all of its beginning, and knows formats that name other files and have them read
+// (DASH, HLS). OpenCV hands it such options by the environment alone, which is changed before there are
+// threads.
+const bool kOnlyOurFormats =
+    setenv("OPENCV_FFMPEG_CAPTURE_OPTIONS", "format_whitelist;mov,mp4,matroska,webm,avi", 1) == 0;
 
 // A file in memory alone, by a path that others can open while it lives.
 class MemoryFile {
@@ -116,12 +123,14 @@ bool IsVideo(std::string_view encoded) {
   const PictureBytes bytes(encoded);
   if (bytes.tag(0, "\x1A\x45\xDF\xA3")) return true;
   if (bytes.tag(0, "RIFF") && bytes.tag(8, "AVI ")) return true;
-  // The brands of still pictures are another thing.
-  return bytes.tag(4, "ftyp") && !bytes.tag(8, "avi") && !bytes.tag(8, "he") && !bytes.tag(8, "mif1");
+  // Less than 16 MiB of brands, so that it begins with a zero: nothing that starts as a text does. The brands
+  // of still pictures are another thing.
+  return bytes.u8(0) == 0 && bytes.tag(4, "ftyp") && !bytes.tag(8, "avi") && !bytes.tag(8, "he") &&
+         !bytes.tag(8, "mif1");
 }
 
 absl::StatusOr<std::unique_ptr<Video>> Video::Open(std::string_view bytes, const DecodeLimits& limits) {
-  // FFmpeg knows formats that name other files; none of these does.
+  if (!kOnlyOurFormats) return absl::InternalError("videos cannot be read: FFmpeg's formats are not bounded");
   if (!IsVideo(bytes)) {
     return absl::InvalidArgumentError(
         absl::StrCat("not a video that can be read, ", bytes.size(),

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <cstdlib>
 #include <fstream>
 #include <iterator>
 #include <opencv2/videoio.hpp>
@@ -60,6 +61,33 @@ TEST(VideoTest, RefusesWhatItDoesNotKnow) {
   EXPECT_EQ(empty.status().code(), absl::StatusCode::kInvalidArgument);
   const auto large = Video::Open(MakeVideo(1, 10), {.max_pixels = 100});
   EXPECT_THAT(std::string(large.status().message()), HasSubstr("at most 100 pixels"));
+}
+
+// A manifest of DASH, which FFmpeg would read the named file for, that calls itself an MP4.
+std::string Manifest(const std::string& beginning, const std::string& named) {
+  return beginning +
+         "<MPD profiles=\"urn:mpeg:dash:profile:isoff-on-demand:2011\" type=\"static\" "
+         "mediaPresentationDuration=\"PT1S\"><Period><AdaptationSet mimeType=\"video/mp4\">"
+         "<Representation id=\"1\" bandwidth=\"1000\" mimeType=\"video/mp4\"><BaseURL>" +
+         named + "</BaseURL></Representation></AdaptationSet></Period></MPD>\n";
+}
+
+TEST(VideoTest, NoOtherFileIsRead) {
+  const std::string path = testing::TempDir() + "video_test_" + std::to_string(getpid()) + ".mp4";
+  std::ofstream(path, std::ios::binary) << MakeVideo(5, 10);
+  const std::string manifest = Manifest("<!--ftypjp2 -->\n", path);
+  EXPECT_FALSE(IsVideo(manifest));
+  EXPECT_EQ(Video::Open(manifest, {}).status().code(), absl::StatusCode::kInvalidArgument);
+  // Nor by FFmpeg, were it taken for a video.
+  const std::string plain = testing::TempDir() + "video_test_" + std::to_string(getpid()) + ".mpd";
+  std::ofstream(plain, std::ios::binary) << manifest;
+  EXPECT_FALSE(cv::VideoCapture(plain, cv::CAP_FFMPEG).isOpened());
+  const std::string options = getenv("OPENCV_FFMPEG_CAPTURE_OPTIONS");
+  unsetenv("OPENCV_FFMPEG_CAPTURE_OPTIONS");
+  EXPECT_TRUE(cv::VideoCapture(plain, cv::CAP_FFMPEG).isOpened()) << "this test tests nothing";
+  setenv("OPENCV_FFMPEG_CAPTURE_OPTIONS", options.c_str(), 1);
+  std::remove(plain.c_str());
+  std::remove(path.c_str());
 }
 
 TEST(VideoTest, DamagedFilesEndSooner) {

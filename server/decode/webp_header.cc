@@ -19,6 +19,7 @@ absl::StatusOr<PictureHeader> ReadPixels(const PictureBytes& bytes, size_t at, s
   if (length < (lossless ? 5 : 10)) return Broken("WebP", "its picture chunk is too short");
   if (lossless) {
     if (bytes.u8(at) != 0x2F) return Broken("WebP", "its lossless data lacks its signature");
+    if (bytes.u8(at + 4) >> 5 != 0) return Broken("WebP", "its lossless data is of an unknown version");
     return Lossless(bytes.little32(at + 1));
   }
   if ((bytes.u8(at) & 1) != 0 || !bytes.tag(at + 3, "\x9D\x01\x2A")) {
@@ -38,6 +39,9 @@ absl::StatusOr<PictureHeader> ReadWebpHeader(std::string_view encoded) {
   const PictureBytes all(encoded);
   const size_t end = kChunkFrame + size_t{all.little32(4)};
   if (!all.has(0, end)) return Truncated("WebP", all, "its RIFF header promises more");
+  // Where libwebp does not know a file's first bytes, OpenCV asks its other readers, of which DICOM's alone
+  // has its mark elsewhere than at the start: it would allocate whatever a few bytes claim.
+  if (all.tag(128, "DICM")) return Broken("WebP", "it is marked as DICOM too");
   const PictureBytes bytes(encoded.substr(0, end));
   PictureHeader canvas;
   for (size_t at = kChunkFrame + 4; bytes.has(at, kChunkFrame);) {

@@ -1,12 +1,17 @@
 #include "server/http/connection.h"
 
+#include <arpa/inet.h>
+#include <netinet/in.h>
 #include <poll.h>
+#include <sys/eventfd.h>
 #include <sys/socket.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstdint>
 
 namespace saccade::server {
 namespace {
@@ -16,9 +21,35 @@ constexpr std::chrono::milliseconds kLingerTime(500);
 
 auto Steady(absl::Duration duration) { return absl::ToChronoMilliseconds(duration); }
 
+// What stands in one call of the system, small enough for any of them.
+constexpr size_t kMostPieces = 64;
+using Vectors = std::array<iovec, kMostPieces>;
+
+// The first of what is left, without the `skipped` bytes of the very first.
+size_t Gather(absl::Span<const absl::string_view> pieces, size_t skipped, Vectors& to) {
+  const size_t count = std::min(pieces.size(), to.size());
+  for (size_t i = 0; i < count; ++i) {
+    const absl::string_view piece = pieces[i].substr(i == 0 ? skipped : 0);
+    to[i] = {const_cast<char*>(piece.data()), piece.size()};
+  }
+  return count;
+}
+
+// Whether the kernel asks to come again, rather than telling that the connection is lost.
+bool Passing(int error) { return error == EAGAIN || error == EWOULDBLOCK || error == EINTR; }
+
 }  // namespace
 
-Connection::~Connection() { close(fd_); }
+Connection::Connection(int fd, const HttpServerOptions& options)
+    : fd_(fd), done_fd_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)), options_(options) {
+  // Out of descriptors: nobody could wait for anything here.
+  if (done_fd_ < 0) Interrupt();
+}
+
+Connection::~Connection() {
+  close(fd_);
+  if (done_fd_ >= 0) close(done_fd_);
+}
 
 bool Connection::AwaitReady(short events, Clock::time_point deadline) const {
   for (;;) {
@@ -31,64 +62,116 @@ bool Connection::AwaitReady(short events, Clock::time_point deadline) const {
   }
 }
 
+Connection::Clock::time_point Connection::Deadline(Clock::time_point begin, absl::Duration timeout,
+                                                   size_t moved) const {
+  return begin + Steady(timeout + absl::Seconds(static_cast<double>(moved) /
+                                                static_cast<double>(options_.min_bytes_per_second)));
+}
+
 ssize_t Connection::Receive(char* to, size_t size, Clock::time_point deadline) {
-  while (AwaitReady(POLLIN, deadline)) {
+  for (;;) {
     const ssize_t got = recv(fd_, to, size, MSG_DONTWAIT);
-    if (got >= 0) return got;
-    if (errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR) return -1;
+    if (got >= 0 || !Passing(errno)) return got;
+    if (!AwaitReady(POLLIN, deadline)) break;
   }
   errno = ETIMEDOUT;
   return -1;
 }
 
+ssize_t Connection::ReceiveInTime(char* to, size_t size) {
+  const ssize_t got = Receive(to, size, Deadline(read_begin_, options_.read_timeout, received_));
+  if (got <= 0) broken_ = true;
+  if (got > 0) received_ += static_cast<size_t>(got);
+  return got;
+}
+
 bool Connection::AwaitRequest() {
-  if (!ahead_.empty()) return true;
+  if (done_fd_ < 0) return false;
+  if (!Fetched().empty()) return true;
   if (!AwaitReady(POLLIN, Clock::now() + Steady(options_.idle_timeout))) return false;
   char first = 0;
   return recv(fd_, &first, 1, MSG_PEEK | MSG_DONTWAIT) == 1;
 }
 
 HeadResult Connection::ReadHead() {
-  read_deadline_ = Clock::now() + Steady(options_.read_timeout);
+  DropHead();
+  read_begin_ = Clock::now();
+  received_ = 0;
   writing_ = false;
   constexpr absl::string_view kEnd = "\r\n\r\n";
   size_t searched = 0;
-  std::array<char, 4096> buffer;
   for (;;) {
     const size_t end = ahead_.find(kEnd.data(), searched, kEnd.size());
-    if (end != std::string::npos && end + kEnd.size() <= options_.max_head_bytes)
+    if (end != std::string::npos && end + kEnd.size() <= options_.max_head_bytes) {
+      head_size_ = end + kEnd.size();
       return HeadResult::kComplete;
+    }
     if (ahead_.size() >= options_.max_head_bytes) return HeadResult::kTooLarge;
     searched = ahead_.size() < kEnd.size() ? 0 : ahead_.size() - kEnd.size() + 1;
-    const ssize_t got = Receive(buffer.data(), buffer.size(), read_deadline_);
+    const ssize_t got = Fetch(4096);
     if (got < 0 && errno == ETIMEDOUT) return HeadResult::kTimedOut;
     if (got <= 0) return HeadResult::kClosed;
-    ahead_.append(buffer.data(), static_cast<size_t>(got));
   }
 }
 
-ssize_t Connection::Read(char* to, size_t size) {
-  if (!ahead_.empty()) {
-    const size_t taken = ahead_.copy(to, size);
-    ahead_.erase(0, taken);
-    return static_cast<ssize_t>(taken);
-  }
-  const ssize_t got = Receive(to, size, read_deadline_);
-  if (got <= 0) broken_ = true;
+void Connection::DropHead() {
+  ahead_.erase(0, dropped_ + head_size_);
+  head_size_ = 0;
+  dropped_ = 0;
+}
+
+ssize_t Connection::Fetch(size_t most) {
+  ahead_.erase(0, dropped_);
+  dropped_ = 0;
+  const size_t had = ahead_.size();
+  ahead_.resize(had + most);
+  const ssize_t got = ReceiveInTime(&ahead_[had], most);
+  ahead_.resize(had + static_cast<size_t>(std::max<ssize_t>(got, 0)));
   return got;
 }
 
-bool Connection::Write(absl::string_view bytes) {
-  if (!writing_) write_deadline_ = Clock::now() + Steady(options_.write_timeout);
-  writing_ = true;
-  while (!bytes.empty()) {
-    if (!AwaitReady(POLLOUT, write_deadline_)) break;
-    const ssize_t sent = send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
-    if (sent < 0 && errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR) break;
-    if (sent > 0) bytes.remove_prefix(static_cast<size_t>(sent));
+void Connection::Drop(size_t size) {
+  dropped_ += size;
+  if (dropped_ < ahead_.size()) return;
+  ahead_.clear();
+  dropped_ = 0;
+}
+
+ssize_t Connection::Read(char* to, size_t size) {
+  if (Fetched().empty()) return ReceiveInTime(to, size);
+  const size_t taken = Fetched().copy(to, size);
+  Drop(taken);
+  return static_cast<ssize_t>(taken);
+}
+
+bool Connection::Write(absl::Span<const absl::string_view> pieces) {
+  if (!writing_) {
+    write_begin_ = Clock::now();
+    sent_ = 0;
   }
-  if (!bytes.empty()) broken_ = true;
-  return bytes.empty();
+  writing_ = true;
+  size_t skipped = 0;
+  while (!pieces.empty()) {
+    Vectors vectors;
+    msghdr message{};
+    message.msg_iov = vectors.data();
+    message.msg_iovlen = Gather(pieces, skipped, vectors);
+    const ssize_t sent = sendmsg(fd_, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (sent < 0) {
+      const bool again =
+          Passing(errno) && AwaitReady(POLLOUT, Deadline(write_begin_, options_.write_timeout, sent_));
+      if (again) continue;
+      broken_ = true;
+      return false;
+    }
+    sent_ += static_cast<size_t>(sent);
+    skipped += static_cast<size_t>(sent);
+    while (!pieces.empty() && skipped >= pieces[0].size()) {
+      skipped -= pieces[0].size();
+      pieces.remove_prefix(1);
+    }
+  }
+  return true;
 }
 
 void Connection::Linger() {
@@ -102,6 +185,42 @@ void Connection::Linger() {
   }
 }
 
-void Connection::Interrupt() { shutdown(fd_, SHUT_RD); }
+void Connection::Interrupt() {
+  interrupted_ = true;
+  shutdown(fd_, SHUT_RD);
+}
+
+std::string Connection::Address() const {
+  sockaddr_storage address{};
+  socklen_t size = sizeof(address);
+  if (getpeername(fd_, reinterpret_cast<sockaddr*>(&address), &size) != 0) return "";
+  const void* number = nullptr;
+  if (address.ss_family == AF_INET) number = &reinterpret_cast<const sockaddr_in&>(address).sin_addr;
+  if (address.ss_family == AF_INET6) number = &reinterpret_cast<const sockaddr_in6&>(address).sin6_addr;
+  std::array<char, INET6_ADDRSTRLEN> text{};
+  if (number == nullptr || inet_ntop(address.ss_family, number, text.data(), text.size()) == nullptr)
+    return "";
+  return text.data();
+}
+
+void Connection::AwaitDone(absl::FunctionRef<void()> gone) {
+  std::array<pollfd, 2> waiting = {{{done_fd_, POLLIN, 0}, {fd_, POLLRDHUP, 0}}};
+  for (;;) {
+    const int ready = poll(waiting.data(), waiting.size(), -1);
+    if (ready <= 0) continue;
+    uint64_t count = 0;
+    if (waiting[0].revents != 0 && read(done_fd_, &count, sizeof(count)) == sizeof(count)) return;
+    if (waiting[1].revents == 0) continue;
+    // Interrupt looks the same from here, and lets the request in hand end.
+    waiting[1].fd = -1;
+    if (!interrupted_) gone();
+  }
+}
+
+void Connection::Done() {
+  const uint64_t one = 1;
+  // It fails only if AwaitDone could not return either.
+  [[maybe_unused]] const ssize_t written = write(done_fd_, &one, sizeof(one));
+}
 
 }  // namespace saccade::server

@@ -101,8 +101,10 @@ void HttpServer::Impl::Admit(int fd) {
     if (!stopping_ && MakeRoom()) clients_.splice(clients_.end(), arrived);
   }
   if (!arrived.empty()) {
-    Protocol::Refuse(client->connection, HttpError(503, absl::StrCat("all ", options_.max_connections,
-                                                                     " connections are busy; try again")));
+    HttpResponse busy =
+        HttpError(503, absl::StrCat("all ", options_.max_connections, " connections are busy; try again"));
+    busy.headers = {{"Retry-After", "1"}};
+    Protocol::Refuse(client->connection, busy);
     return;
   }
   try {

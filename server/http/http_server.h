@@ -1,5 +1,5 @@
-// A small HTTP/1.1 server for health, metadata and metrics. Everything that a client sends is bounded in size
-// and in time; the library underneath stays out of this header.
+// A small HTTP/1.1 server. Everything that a client sends is bounded in size and in time; the libraries
+// underneath stay out of this header.
 #pragma once
 
 #include <cstddef>
@@ -7,37 +7,22 @@
 #include <memory>
 #include <string>
 #include <vector>
-#include "absl/strings/string_view.h"
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "server/http/http_message.h"
 
 namespace saccade::server {
 
-// Valid during the handler's call alone.
-struct HttpRequest {
-  absl::string_view method;
-  // Without the query.
-  absl::string_view path;
-  absl::string_view body;
-};
-
-struct HttpResponse {
-  int status = 200;
-  std::string content_type = "application/json";
-  std::string body;
-};
-
-// {"error": message} with `status`; `message` may hold any bytes.
-HttpResponse HttpError(int status, absl::string_view message);
-
-// Called from several threads at once. An exception becomes a 500 that does not tell its text.
+// Called from several threads at once, each its connection's own: it may block. An exception becomes a 500
+// that does not tell its text.
 using HttpHandler = std::function<HttpResponse(const HttpRequest&)>;
 
 struct HttpRoute {
   // "GET" (which answers HEAD too) or "POST".
   std::string method;
-  // Exact, beginning with '/'.
+  // Begins with '/'; a segment {name} takes any text but an empty one. Where two routes take a path, the one
+  // whose words stand further to the front answers.
   std::string path;
   HttpHandler handler;
 };
@@ -51,15 +36,18 @@ struct HttpServerOptions {
   // A connection keeps a thread while it is open. One more takes the place of the one that is idle longest;
   // if none is, it is answered 503.
   int max_connections = 16;
-  // A request says its length beforehand (chunked bodies are answered 411), so this is checked before
-  // reading.
+  // Of a body, once it is decoded.
   size_t max_body_bytes = size_t{64} << 20;
+  // Of all bodies that are in memory.
+  size_t max_bodies_bytes = size_t{512} << 20;
   // Request line and headers together.
   size_t max_head_bytes = 16 << 10;
   // From a request's first byte to its last: a client that sends a byte now and then does not keep a thread.
   absl::Duration read_timeout = absl::Seconds(10);
   // From an answer's first byte to its last.
   absl::Duration write_timeout = absl::Seconds(10);
+  // Both are longer for what is large: by the time that its bytes take at this rate.
+  int64_t min_bytes_per_second = 256 << 10;
   // How long an open connection may stay silent between requests.
   absl::Duration idle_timeout = absl::Seconds(30);
   // Requests on one connection before it is closed, so that load spreads again behind a balancer.

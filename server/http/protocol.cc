@@ -1,154 +1,141 @@
 #include "server/http/protocol.h"
 
-#include <httplib.h>
-
-#include <optional>
 #include <string>
 #include <utility>
+#include <variant>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "server/http/routes.h"
+#include "server/http/content_coding.h"
 
 namespace saccade::server {
 namespace {
 
-// The connection, as the library wants to see it.
-class ConnectionStream final : public httplib::Stream {
- public:
-  explicit ConnectionStream(Connection& connection) : connection_(connection) {}
+// Less is not worth anybody's time.
+constexpr size_t kLeastEncoded = 256;
 
-  bool is_readable() const override { return !connection_.broken(); }
-  bool is_writable() const override { return !connection_.broken(); }
-  ssize_t read(char* to, size_t size) override { return connection_.Read(to, size); }
-  ssize_t write(const char* from, size_t size) override {
-    return connection_.Write(absl::string_view(from, size)) ? static_cast<ssize_t>(size) : -1;
+std::vector<absl::string_view> PiecesOf(const HttpResponse& response) {
+  std::vector<absl::string_view> pieces = {response.body};
+  for (const BytePieces& attached : response.attached) {
+    for (const std::string_view piece : attached.pieces()) pieces.emplace_back(piece.data(), piece.size());
   }
-  // Of no use to any handler.
-  void get_remote_ip_and_port(std::string&, int&) const override {}
-  void get_local_ip_and_port(std::string&, int&) const override {}
-  // Told a number, the library refuses every descriptor above 1023, for the sake of select().
-  socket_t socket() const override { return -1; }
-
- private:
-  Connection& connection_;
-};
-
-RequestHead HeadOf(const httplib::Request& request) {
-  RequestHead head;
-  head.method = request.method;
-  head.path = request.path;
-  const auto [begin, end] = request.headers.equal_range("Content-Length");
-  for (auto it = begin; it != end; ++it) head.content_lengths.push_back(it->second);
-  head.has_transfer_encoding = request.has_header("Transfer-Encoding");
-  head.has_content_encoding = request.has_header("Content-Encoding");
-  return head;
+  return pieces;
 }
 
-void Fill(const HttpResponse& from, httplib::Response& to) {
-  to.status = from.status;
-  to.set_content(from.body, from.content_type);
+size_t SizeOf(const HttpResponse& response) {
+  size_t size = 0;
+  for (const absl::string_view piece : PiecesOf(response)) size += piece.size();
+  return size;
 }
 
-std::string ReasonOf(int status) {
-  switch (status) {
-    case 408:
-      return "Request Timeout";
-    case 431:
-      return "Request Header Fields Too Large";
-    default:
-      return "Service Unavailable";
+void EncodeFor(const RequestHead& head, HttpResponse& response) {
+  const auto accepted = FindHeader(head.headers, "Accept-Encoding");
+  const auto coding = accepted ? AcceptedCoding(*accepted) : ContentCoding::kIdentity;
+  if (coding == ContentCoding::kIdentity || SizeOf(response) < kLeastEncoded) return;
+  response.body = Encode(coding, PiecesOf(response));
+  response.attached.clear();
+  response.headers.emplace_back("Content-Encoding", std::string(NameOf(coding)));
+  response.headers.emplace_back("Vary", "Accept-Encoding");
+}
+
+// Head and body in one call of the system where they fit: apart, the second would wait for the first one's
+// acknowledgement.
+bool Write(Connection& connection, const HttpResponse& response, bool close, bool with_body) {
+  std::string head = absl::StrCat("HTTP/1.1 ", response.status, " ", HttpReason(response.status), "\r\n");
+  for (const auto& [name, value] : response.headers) absl::StrAppend(&head, name, ": ", value, "\r\n");
+  absl::StrAppend(&head, "Content-Type: ", response.content_type, "\r\nContent-Length: ", SizeOf(response),
+                  close ? "\r\nConnection: close\r\n\r\n" : "\r\nConnection: keep-alive\r\n\r\n");
+  std::vector<absl::string_view> pieces = {head};
+  if (with_body) {
+    const std::vector<absl::string_view> body = PiecesOf(response);
+    pieces.insert(pieces.end(), body.begin(), body.end());
   }
+  return connection.Write(pieces);
+}
+
+// Nothing, if the client need not be told to go on, or was.
+std::optional<HttpResponse> Continue(Connection& connection, const RequestHead& head) {
+  const auto expected = FindHeader(head.headers, "Expect");
+  if (!expected) return std::nullopt;
+  if (!absl::EqualsIgnoreCase(*expected, "100-continue")) {
+    return HttpError(417, "this Expect is not known; expected 100-continue, or none");
+  }
+  // Its body is on its way already.
+  if (!head.has_body() || !connection.Fetched().empty()) return std::nullopt;
+  const absl::string_view go_on = "HTTP/1.1 100 Continue\r\n\r\n";
+  connection.Write({&go_on, 1});
+  return std::nullopt;
 }
 
 }  // namespace
 
-// Uses the library's parser and writer alone: its sockets share ports, its accept loop ends at an aborted
-// connection, and its timeouts begin anew with every byte.
-class Protocol::Engine final : private httplib::Server {
- public:
-  Engine(const HttpServerOptions& options, Routes routes) : routes_(std::move(routes)) {
-    set_payload_max_length(options.max_body_bytes);
-    set_keep_alive_max_count(static_cast<size_t>(options.max_requests_per_connection));
-    set_keep_alive_timeout(absl::ToInt64Seconds(options.idle_timeout));
-    set_pre_routing_handler(
-        [this](const auto& request, auto& response) { return BeforeBody(request, response); });
-    Post("/.*", [this](const auto& request, auto& response) { Fill(Handle(request), response); });
-    set_expect_100_continue_handler([this](const auto& request, auto& response) {
-      auto refusal = routes_.Refusal(HeadOf(request));
-      if (!refusal) return 100;
-      Fill(*refusal, response);
-      return response.status;
-    });
-    // Only the library's own errors come without a type.
-    set_error_handler(HandlerWithResponse([](const httplib::Request&, httplib::Response& response) {
-      const char* text =
-          response.status == 414 ? "the path is too long" : "not a well-formed HTTP/1.1 request";
-      if (!response.has_header("Content-Type")) Fill(HttpError(response.status, text), response);
-      return HandlerResponse::Handled;
-    }));
-  }
-
-  bool Answer(Connection& connection, bool last) {
-    ConnectionStream stream(connection);
-    bool parsed = false;
-    bool refused = false;
-    bool client_closes = false;
-    const bool answered = process_request(stream, last, client_closes, [&](httplib::Request& request) {
-      parsed = true;
-      refused = routes_.Refusal(HeadOf(request)).has_value();
-      Prepare(request, refused);
-    });
-    return parsed && answered && !refused && !client_closes && !last && !connection.broken();
-  }
-
- private:
-  static void Prepare(httplib::Request& request, bool refused) {
-    // Parts of an answer are of no use here, and many small ones make a large answer.
-    request.ranges.clear();
-    // The library would take a form to pieces; handlers get the body as it was sent.
-    request.headers.erase("Content-Type");
-    if (!refused) return;
-    // Its body, if any, stays unread, so what follows is no request.
-    request.headers.erase("Connection");
-    request.set_header("Connection", "close");
-  }
-
-  HandlerResponse BeforeBody(const httplib::Request& request, httplib::Response& response) {
-    if (auto refusal = routes_.Refusal(HeadOf(request))) {
-      Fill(*refusal, response);
-    } else if (request.method == "POST") {
-      return HandlerResponse::Unhandled;
-    } else {
-      Fill(Handle(request), response);
-    }
-    return HandlerResponse::Handled;
-  }
-
-  HttpResponse Handle(const httplib::Request& request) const {
-    return routes_.Handle({request.method, request.path, request.body});
-  }
-
-  const Routes routes_;
-};
-
 absl::StatusOr<std::unique_ptr<Protocol>> Protocol::Create(const HttpServerOptions& options,
                                                            std::vector<HttpRoute> routes) {
-  auto table = Routes::Create(std::move(routes), options.max_body_bytes);
+  auto table = Routes::Create(std::move(routes));
   if (!table.ok()) return table.status();
-  return std::unique_ptr<Protocol>(new Protocol(std::make_unique<Engine>(options, *std::move(table))));
+  return std::unique_ptr<Protocol>(new Protocol(options, *std::move(table)));
 }
 
-Protocol::Protocol(std::unique_ptr<Engine> engine) : engine_(std::move(engine)) {}
+std::optional<HttpResponse> Protocol::RefuseBody(const RequestHead& head) const {
+  const auto coding = FindHeader(head.headers, "Content-Encoding");
+  if (coding && !ContentCodingOf(*coding)) {
+    return HttpError(415, "this Content-Encoding is not known; send gzip, deflate, or the body as it is");
+  }
+  if (head.has_body() && head.method != "POST") {
+    return HttpError(400, absl::StrCat(head.method.substr(0, 20), " takes no body"));
+  }
+  if (head.content_length.value_or(0) > max_body_bytes_) {
+    return BodyTooLarge(absl::StrCat(*head.content_length), max_body_bytes_);
+  }
+  return std::nullopt;
+}
 
-Protocol::~Protocol() = default;
+HttpResponse Protocol::ReadAndHandle(Connection& connection, RequestParser& parser, Routes::Match match,
+                                     bool* whole) {
+  const RequestHead& head = parser.head();
+  *whole = !head.has_body();
+  if (auto refusal = RefuseBody(head)) return *std::move(refusal);
+  if (auto refusal = Continue(connection, head)) return *std::move(refusal);
+  const auto body = std::make_shared<RequestBody>(room_, max_body_bytes_);
+  const auto coding = FindHeader(head.headers, "Content-Encoding");
+  auto error = body->Read(connection, parser, coding ? *ContentCodingOf(*coding) : ContentCoding::kIdentity);
+  if (error) return *std::move(error);
+  *whole = true;
+  HttpRequest request;
+  request.method = head.method;
+  request.path = head.path;
+  request.query = head.query;
+  request.body = body->bytes();
+  request.body_owner = body;
+  request.headers = &head.headers;
+  request.path_values = std::move(match.path_values);
+  request.client = &connection;
+  return Handle(*match.handler, request);
+}
 
-bool Protocol::Answer(Connection& connection, bool last) { return engine_->Answer(connection, last); }
+bool Protocol::Answer(Connection& connection, bool last) {
+  RequestParser parser;
+  auto malformed = parser.ReadHead(connection.Head());
+  connection.DropHead();
+  if (malformed) {
+    Refuse(connection, *malformed);
+    return false;
+  }
+  const RequestHead& head = parser.head();
+  auto found = routes_.Find(head);
+  // Whether what the client sends next is a request.
+  bool whole = !head.has_body();
+  HttpResponse response =
+      std::holds_alternative<HttpResponse>(found)
+          ? std::get<HttpResponse>(std::move(found))
+          : ReadAndHandle(connection, parser, std::get<Routes::Match>(std::move(found)), &whole);
+  EncodeFor(head, response);
+  const bool close = last || !whole || !head.keep_alive;
+  return Write(connection, response, close, head.method != "HEAD") && !close;
+}
 
 void Protocol::Refuse(Connection& connection, const HttpResponse& response) {
-  connection.Write(absl::StrCat("HTTP/1.1 ", response.status, " ", ReasonOf(response.status),
-                                response.status == 503 ? "\r\nRetry-After: 1" : "",
-                                "\r\nConnection: close\r\nContent-Type: ", response.content_type,
-                                "\r\nContent-Length: ", response.body.size(), "\r\n\r\n", response.body));
+  Write(connection, response, true, true);
 }
 
 }  // namespace saccade::server

@@ -1,13 +1,13 @@
 #include "server/http/routes.h"
 
-#include <cstdint>
+#include <algorithm>
 #include <exception>
-#include <nlohmann/json.hpp>
 #include <utility>
 
-#include "absl/strings/numbers.h"
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
 
 namespace saccade::server {
 namespace {
@@ -16,73 +16,122 @@ constexpr size_t kShownPathBytes = 200;
 
 constexpr auto kKey = [](std::string* out, const auto& entry) { out->append(entry.first); };
 
-// HEAD is answered as GET is; the body stays away below.
-std::string HandledMethod(absl::string_view method) { return method == "HEAD" ? "GET" : std::string(method); }
+// HEAD is answered as GET is; the body stays away later.
+std::string HandledMethod(const std::string& method) { return method == "HEAD" ? "GET" : method; }
+
+std::vector<std::string> SegmentsOf(absl::string_view path) { return absl::StrSplit(path.substr(1), '/'); }
+
+bool IsName(const std::string& segment) {
+  return segment.size() > 2 && segment.front() == '{' && segment.back() == '}';
+}
+
+int HexDigit(char c) {
+  if (!absl::ascii_isxdigit(static_cast<unsigned char>(c))) return -1;
+  return c <= '9' ? c - '0' : absl::ascii_tolower(static_cast<unsigned char>(c)) - 'a' + 10;
+}
+
+// Nothing if a '%' does not begin a byte.
+std::optional<std::string> PercentDecoded(absl::string_view text) {
+  std::string decoded;
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (text[i] != '%') {
+      decoded.push_back(text[i]);
+      continue;
+    }
+    const int high = i + 2 < text.size() ? HexDigit(text[i + 1]) : -1;
+    const int low = i + 2 < text.size() ? HexDigit(text[i + 2]) : -1;
+    if (high < 0 || low < 0) return std::nullopt;
+    decoded.push_back(static_cast<char>(16 * high + low));
+    i += 2;
+  }
+  return decoded;
+}
+
+bool Matches(const std::vector<std::string>& route, const std::vector<std::string>& path,
+             std::map<std::string, std::string>& values) {
+  if (route.size() != path.size()) return false;
+  values.clear();
+  for (size_t i = 0; i < route.size(); ++i) {
+    if (!IsName(route[i])) {
+      if (route[i] != path[i]) return false;
+    } else if (path[i].empty()) {
+      return false;
+    } else {
+      values[route[i].substr(1, route[i].size() - 2)] = path[i];
+    }
+  }
+  return true;
+}
+
+// Words go before names, so that no name hides them.
+bool TriedBefore(const std::vector<std::string>& one, const std::vector<std::string>& other) {
+  return std::lexicographical_compare(one.begin(), one.end(), other.begin(), other.end(),
+                                      [](const std::string& a, const std::string& b) {
+                                        return std::make_pair(IsName(a), absl::string_view(a)) <
+                                               std::make_pair(IsName(b), absl::string_view(b));
+                                      });
+}
 
 }  // namespace
 
-HttpResponse HttpError(int status, absl::string_view message) {
-  const nlohmann::json body = {{"error", std::string(message)}};
-  // What is not UTF-8 is replaced: a client may have sent it.
-  return {status, "application/json", body.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace)};
-}
-
-absl::StatusOr<Routes> Routes::Create(std::vector<HttpRoute> routes, size_t max_body_bytes) {
-  Routes made(max_body_bytes);
+absl::StatusOr<Routes> Routes::Create(std::vector<HttpRoute> routes) {
+  Routes made;
   for (HttpRoute& route : routes) {
     if ((route.method != "GET" && route.method != "POST") || route.path.empty() || route.path[0] != '/') {
       return absl::InvalidArgumentError(absl::StrCat("cannot serve the route ", route.method, " ", route.path,
                                                      "; expected GET or POST and a path that begins with /"));
     }
-    if (!made.handlers_[route.path].emplace(route.method, std::move(route.handler)).second) {
+    auto path = std::find_if(made.paths_.begin(), made.paths_.end(),
+                             [&route](const Path& known) { return known.text == route.path; });
+    if (path == made.paths_.end()) path = made.paths_.insert(path, {route.path, SegmentsOf(route.path), {}});
+    if (!path->handlers.emplace(route.method, std::move(route.handler)).second) {
       return absl::InvalidArgumentError(
           absl::StrCat("the route ", route.method, " ", route.path, " stands twice"));
     }
   }
+  std::sort(made.paths_.begin(), made.paths_.end(),
+            [](const Path& a, const Path& b) { return TriedBefore(a.segments, b.segments); });
   return made;
 }
 
-std::optional<HttpResponse> Routes::Refusal(const RequestHead& head) const {
-  const auto path = handlers_.find(head.path);
-  if (path == handlers_.end()) {
-    return HttpError(404, absl::StrCat("no such path: ", head.path.substr(0, kShownPathBytes), "; there are ",
-                                       absl::StrJoin(handlers_, ", ", kKey)));
-  }
-  if (!path->second.contains(HandledMethod(head.method))) {
-    return HttpError(405, absl::StrCat(head.path, " does not take ", head.method, "; use ",
-                                       absl::StrJoin(path->second, " or ", kKey)));
-  }
-  return RefuseBody(head);
+HttpResponse Routes::NoSuchPath(absl::string_view path) const {
+  const auto text = [](std::string* out, const Path& known) { out->append(known.text); };
+  return HttpError(404, absl::StrCat("no such path: ", path.substr(0, kShownPathBytes), "; there are ",
+                                     absl::StrJoin(paths_, ", ", text)));
 }
 
-std::optional<HttpResponse> Routes::RefuseBody(const RequestHead& head) const {
-  // Chunks would be read without a bound, and two lengths are how requests are smuggled past a proxy.
-  if (head.has_transfer_encoding) {
-    return HttpError(411,
-                     "Transfer-Encoding is not taken; send the body in one piece with its Content-Length");
+std::variant<Routes::Match, HttpResponse> Routes::Find(const RequestHead& head) const {
+  if (head.path.empty() || head.path[0] != '/') return NoSuchPath(head.path);
+  std::vector<std::string> segments = SegmentsOf(head.path);
+  for (std::string& segment : segments) {
+    auto decoded = PercentDecoded(segment);
+    if (!decoded) return HttpError(400, "a '%' in the path is not followed by two hexadecimal digits");
+    segment = *std::move(decoded);
   }
-  if (head.has_content_encoding) {
-    return HttpError(415, "Content-Encoding is not taken; send the body as it is");
+  Match match;
+  const auto path = std::find_if(paths_.begin(), paths_.end(), [&](const Path& known) {
+    return Matches(known.segments, segments, match.path_values);
+  });
+  if (path == paths_.end()) return NoSuchPath(head.path);
+  if (const auto handler = path->handlers.find(HandledMethod(head.method)); handler != path->handlers.end()) {
+    match.handler = &handler->second;
+    return match;
   }
-  if (head.content_lengths.empty()) {
-    if (head.method != "POST") return std::nullopt;
-    return HttpError(411, "Content-Length is missing; send 0 for an empty body");
+  const std::string allowed = absl::StrCat(absl::StrJoin(path->handlers, ", ", kKey),
+                                           path->handlers.count("GET") > 0 ? ", HEAD" : "", ", OPTIONS");
+  HttpResponse answer{200, "text/plain"};
+  if (head.method != "OPTIONS") {
+    answer = HttpError(405, absl::StrCat(head.path.substr(0, kShownPathBytes), " does not take ",
+                                         head.method.substr(0, kShownPathBytes), "; use ",
+                                         absl::StrJoin(path->handlers, " or ", kKey)));
   }
-  uint64_t length = 0;
-  if (head.content_lengths.size() > 1 || !absl::SimpleAtoi(head.content_lengths[0], &length)) {
-    return HttpError(400, "Content-Length must be one number");
-  }
-  if (head.method != "POST" && length > 0) return HttpError(400, absl::StrCat(head.method, " takes no body"));
-  if (length > max_body_bytes_) {
-    return HttpError(
-        413, absl::StrCat("the body has ", length, " bytes, more than the ", max_body_bytes_, " taken"));
-  }
-  return std::nullopt;
+  answer.headers = {{"Allow", allowed}};
+  return answer;
 }
 
-HttpResponse Routes::Handle(const HttpRequest& request) const {
+HttpResponse Handle(const HttpHandler& handler, const HttpRequest& request) {
   try {
-    return handlers_.at(std::string(request.path)).at(HandledMethod(request.method))(request);
+    return handler(request);
   } catch (const std::exception&) {
     // Its text is about the daemon's inside, which is nobody's business here.
     return HttpError(500, "internal error");

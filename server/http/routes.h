@@ -4,42 +4,45 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "server/http/http_server.h"
+#include "server/http/request_parser.h"
 
 namespace saccade::server {
-
-// What of a request's head decides about it.
-struct RequestHead {
-  std::string method;
-  std::string path;
-  // Every value, as sent.
-  std::vector<std::string> content_lengths;
-  bool has_transfer_encoding = false;
-  bool has_content_encoding = false;
-};
 
 // Immutable, so thread-safe.
 class Routes {
  public:
-  static absl::StatusOr<Routes> Create(std::vector<HttpRoute> routes, size_t max_body_bytes);
+  struct Match {
+    const HttpHandler* handler = nullptr;
+    std::map<std::string, std::string> path_values;
+  };
 
-  // The error to answer with, if the request is not to be handled.
-  std::optional<HttpResponse> Refusal(const RequestHead& head) const;
+  // INVALID_ARGUMENT for a route that cannot be served, or two of the same.
+  static absl::StatusOr<Routes> Create(std::vector<HttpRoute> routes);
 
-  // Runs the handler. REQUIRES: the request was not refused.
-  HttpResponse Handle(const HttpRequest& request) const;
+  // The handler, or what answers instead of one: errors, and OPTIONS. The match points into these routes.
+  std::variant<Match, HttpResponse> Find(const RequestHead& head) const;
 
  private:
-  explicit Routes(size_t max_body_bytes) : max_body_bytes_(max_body_bytes) {}
+  struct Path {
+    std::string text;
+    std::vector<std::string> segments;
+    // By method.
+    std::map<std::string, HttpHandler> handlers;
+  };
 
-  std::optional<HttpResponse> RefuseBody(const RequestHead& head) const;
+  Routes() = default;
+  HttpResponse NoSuchPath(absl::string_view path) const;
 
-  size_t max_body_bytes_;
-  // By path, then by method.
-  std::map<std::string, std::map<std::string, HttpHandler>> handlers_;
+  // In the order in which they are tried.
+  std::vector<Path> paths_;
 };
+
+// Runs the handler; an exception becomes a 500.
+HttpResponse Handle(const HttpHandler& handler, const HttpRequest& request);
 
 }  // namespace saccade::server

@@ -8,30 +8,44 @@
 namespace saccade::server {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::Pair;
 
-HttpResponse Hello(const HttpRequest&) { return {200, "text/plain", "hello"}; }
-
-Routes TestRoutes() {
-  return *Routes::Create(
-      {{"GET", "/hello", Hello},
-       {"POST", "/echo",
-        [](const HttpRequest& r) { return HttpResponse{200, "text/plain", std::string(r.body)}; }},
-       {"GET", "/throw", [](const HttpRequest&) -> HttpResponse { throw std::runtime_error("the inside"); }}},
-      100);
+HttpHandler Named(const std::string& name) {
+  return [name](const HttpRequest&) { return HttpResponse{200, "text/plain", name}; };
 }
 
-RequestHead Head(const std::string& method, const std::string& path, std::vector<std::string> lengths = {}) {
+Routes TestRoutes() {
+  return *Routes::Create({{"GET", "/hello", Named("hello")},
+                          {"POST", "/echo", Named("echo")},
+                          {"GET", "/models/{model}", Named("model")},
+                          {"GET", "/models/stats", Named("stats")},
+                          {"POST", "/models/{model}/versions/{version}/infer", Named("infer")}});
+}
+
+RequestHead Head(const std::string& method, const std::string& path) {
   RequestHead head;
   head.method = method;
   head.path = path;
-  head.content_lengths = std::move(lengths);
   return head;
 }
 
-int StatusOf(const RequestHead& head) {
-  const auto refusal = TestRoutes().Refusal(head);
-  return refusal ? refusal->status : 200;
+HttpResponse Refusal(const std::string& method, const std::string& path) {
+  const Routes routes = TestRoutes();
+  auto found = routes.Find(Head(method, path));
+  if (!std::holds_alternative<HttpResponse>(found)) return {};
+  return std::get<HttpResponse>(std::move(found));
+}
+
+// Who answers, and with what of the path.
+std::pair<std::string, std::map<std::string, std::string>> Found(const std::string& method,
+                                                                 const std::string& path) {
+  const Routes routes = TestRoutes();
+  auto found = routes.Find(Head(method, path));
+  if (!std::holds_alternative<Routes::Match>(found)) return {};
+  const auto& match = std::get<Routes::Match>(found);
+  return {(*match.handler)({}).body, match.path_values};
 }
 
 TEST(HttpErrorTest, AnyBytesBecomeJson) {
@@ -39,58 +53,58 @@ TEST(HttpErrorTest, AnyBytesBecomeJson) {
   EXPECT_EQ(HttpError(400, "\xFF").body, "{\"error\":\"\xEF\xBF\xBD\"}");
 }
 
+TEST(RoutesTest, NamesInThePathAreTheHandlers) {
+  EXPECT_THAT(Found("GET", "/hello").first, "hello");
+  EXPECT_THAT(Found("HEAD", "/hello").first, "hello");
+  EXPECT_THAT(Found("GET", "/models/tiny").second, ElementsAre(Pair("model", "tiny")));
+  EXPECT_THAT(Found("GET", "/models/a%20b%2Fc%c3%a4").second, ElementsAre(Pair("model", "a b/c\xc3\xa4")));
+  EXPECT_THAT(Found("POST", "/models/tiny/versions/3/infer").second,
+              ElementsAre(Pair("model", "tiny"), Pair("version", "3")));
+}
+
+TEST(RoutesTest, WordsGoBeforeNames) { EXPECT_EQ(Found("GET", "/models/stats").first, "stats"); }
+
+TEST(RoutesTest, WhatIsNotAPathIsRefused) {
+  for (const char* path :
+       {"/models/", "/models/a/", "/models/a/b", "/models//versions/1/infer", "hello", "*", ""}) {
+    EXPECT_EQ(Refusal("GET", path).status, 404) << path;
+  }
+  for (const char* path : {"/models/%", "/models/%4", "/models/%zz", "/%"}) {
+    EXPECT_EQ(Refusal("GET", path).status, 400) << path;
+  }
+}
+
 TEST(RoutesTest, AnUnknownPathIsToldTheKnownOnes) {
-  const auto refusal = TestRoutes().Refusal(Head("GET", "/nowhere"));
-  ASSERT_TRUE(refusal.has_value());
-  EXPECT_EQ(refusal->status, 404);
-  EXPECT_EQ(refusal->body, R"({"error":"no such path: /nowhere; there are /echo, /hello, /throw"})");
-  EXPECT_LT(TestRoutes().Refusal(Head("GET", std::string(10'000, '/')))->body.size(), 500u);
+  const HttpResponse refusal = Refusal("GET", "/nowhere");
+  EXPECT_EQ(refusal.status, 404);
+  EXPECT_THAT(refusal.body, HasSubstr("no such path: /nowhere; there are /echo, /hello, /models/stats, "));
+  EXPECT_LT(Refusal("GET", std::string(10'000, '/')).body.size(), 500u);
 }
 
 TEST(RoutesTest, MethodsAreChecked) {
-  EXPECT_EQ(StatusOf(Head("GET", "/hello")), 200);
-  EXPECT_EQ(StatusOf(Head("HEAD", "/hello")), 200);
-  EXPECT_EQ(StatusOf(Head("DELETE", "/hello")), 405);
-  const auto refusal = TestRoutes().Refusal(Head("GET", "/echo"));
-  ASSERT_TRUE(refusal.has_value());
-  EXPECT_EQ(refusal->status, 405);
-  EXPECT_THAT(refusal->body, HasSubstr("/echo does not take GET; use POST"));
-}
-
-TEST(RoutesTest, BodiesAreBoundedBeforeTheyAreRead) {
-  EXPECT_EQ(StatusOf(Head("POST", "/echo", {"0"})), 200);
-  EXPECT_EQ(StatusOf(Head("POST", "/echo", {"100"})), 200);
-  EXPECT_EQ(StatusOf(Head("POST", "/echo", {"101"})), 413);
-  EXPECT_EQ(StatusOf(Head("POST", "/echo")), 411);
-  EXPECT_EQ(StatusOf(Head("GET", "/hello", {"0"})), 200);
-  EXPECT_EQ(StatusOf(Head("GET", "/hello", {"1"})), 400);
-  for (const char* length : {"", "-1", "1x", "99999999999999999999", "5, 5"}) {
-    EXPECT_EQ(StatusOf(Head("POST", "/echo", {length})), 400) << length;
-  }
-  EXPECT_EQ(StatusOf(Head("POST", "/echo", {"5", "5"})), 400);
-}
-
-TEST(RoutesTest, EncodedBodiesAreRefused) {
-  RequestHead chunked = Head("POST", "/echo");
-  chunked.has_transfer_encoding = true;
-  EXPECT_EQ(StatusOf(chunked), 411);
-  RequestHead packed = Head("POST", "/echo", {"5"});
-  packed.has_content_encoding = true;
-  EXPECT_EQ(StatusOf(packed), 415);
+  const HttpResponse refusal = Refusal("GET", "/echo");
+  EXPECT_EQ(refusal.status, 405);
+  EXPECT_THAT(refusal.body, HasSubstr("/echo does not take GET; use POST"));
+  EXPECT_THAT(refusal.headers, ElementsAre(Pair("Allow", "POST, OPTIONS")));
+  EXPECT_EQ(Refusal("HEAD", "/echo").status, 405);
+  const HttpResponse options = Refusal("OPTIONS", "/hello");
+  EXPECT_EQ(options.status, 200);
+  EXPECT_THAT(options.headers, ElementsAre(Pair("Allow", "GET, HEAD, OPTIONS")));
 }
 
 TEST(RoutesTest, AnExceptionIsA500WithoutItsText) {
-  const HttpResponse response = TestRoutes().Handle({"GET", "/throw", ""});
+  const HttpResponse response =
+      Handle([](const HttpRequest&) -> HttpResponse { throw std::runtime_error("the inside"); }, {});
   EXPECT_EQ(response.status, 500);
   EXPECT_EQ(response.body, R"({"error":"internal error"})");
 }
 
 TEST(RoutesTest, RoutesAreChecked) {
-  EXPECT_FALSE(Routes::Create({{"PUT", "/a", Hello}}, 1).ok());
-  EXPECT_FALSE(Routes::Create({{"GET", "a", Hello}}, 1).ok());
-  EXPECT_FALSE(Routes::Create({{"GET", "", Hello}}, 1).ok());
-  EXPECT_FALSE(Routes::Create({{"GET", "/a", Hello}, {"GET", "/a", Hello}}, 1).ok());
-  EXPECT_TRUE(Routes::Create({{"GET", "/a", Hello}, {"POST", "/a", Hello}}, 1).ok());
+  EXPECT_FALSE(Routes::Create({{"PUT", "/a", Named("")}}).ok());
+  EXPECT_FALSE(Routes::Create({{"GET", "a", Named("")}}).ok());
+  EXPECT_FALSE(Routes::Create({{"GET", "", Named("")}}).ok());
+  EXPECT_FALSE(Routes::Create({{"GET", "/a", Named("")}, {"GET", "/a", Named("")}}).ok());
+  EXPECT_TRUE(Routes::Create({{"GET", "/a", Named("")}, {"POST", "/a", Named("")}}).ok());
 }
 
 }  // namespace

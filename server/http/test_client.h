@@ -34,13 +34,15 @@ class TestClient {
     return send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL) == static_cast<ssize_t>(bytes.size());
   }
 
+  void EndSending() const { shutdown(fd_, SHUT_WR); }
+
   // One answer with a Content-Length, or what came before the connection ended.
   std::string ReadAnswer() {
     for (;;) {
       const size_t head = ahead_.find("\r\n\r\n");
       if (head != std::string::npos) {
-        const size_t at = ahead_.find("Content-Length: ");
-        const size_t length = at < head ? std::strtoul(ahead_.c_str() + at + 16, nullptr, 10) : 0;
+        const size_t at = ahead_.find("\r\nContent-Length: ");
+        const size_t length = at < head ? std::strtoul(ahead_.c_str() + at + 18, nullptr, 10) : 0;
         if (ahead_.size() >= head + 4 + length) return Take(head + 4 + length);
       }
       if (!Receive()) return Take(ahead_.size());

@@ -1,5 +1,6 @@
 #include "server/lifecycle/daemon.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <random>
 #include <utility>
@@ -7,17 +8,22 @@
 #include "absl/strings/str_cat.h"
 #include "kernels/common/cuda_plugin.h"
 #include "server/admission/admission.h"
+#include "server/cache/response_cache.h"
 #include "server/core/clock.h"
 #include "server/decode/decode_pool.h"
 #include "server/http/http_server.h"
+#include "server/inference/inference.h"
 #include "server/lifecycle/signals.h"
 #include "server/logging/log.h"
 #include "server/metrics/metrics.h"
 #include "server/pipeline/catalog.h"
 #include "server/pipeline/pipeline.h"
 #include "server/protocols/inference_service.h"
+#include "server/protocols/rest_service.h"
 #include "server/protocols/retry_jitter.h"
+#include "server/protocols/slow_readers.h"
 #include "server/protocols/vision_service.h"
+#include "server/shared_memory/shared_memory.h"
 
 namespace saccade::server {
 namespace {
@@ -29,10 +35,6 @@ constexpr absl::Duration kTick = absl::Milliseconds(250);
 constexpr absl::Duration kLatecomers = absl::Milliseconds(500);
 // For answers on their way out when everything is computed; streams that watch the health are cut after it.
 constexpr absl::Duration kLastWrites = absl::Seconds(1);
-
-HttpResponse Health(bool good, absl::string_view problem) {
-  return good ? HttpResponse{.content_type = "text/plain", .body = "OK\n"} : HttpError(503, problem);
-}
 
 // Before any tensor exists; on a machine without a GPU nothing is opened.
 void OpenGpuSide() {
@@ -68,10 +70,22 @@ absl::Status Daemon::OpenRooms() {
   auto admission = Admission::Create(flags_.admission, clock);
   if (!admission.ok()) return admission.status();
   admission_ = *std::move(admission);
-  catalog_ = std::make_unique<Catalog>(CatalogOptions{.repositories = flags_.model_repositories,
-                                                      .default_max_queue_size = flags_.max_queue_size,
-                                                      .threads_per_instance = flags_.threads_per_instance},
-                                       clock, metrics_.get());
+  if (flags_.response_cache_bytes > 0)
+    response_cache_ = std::make_unique<ResponseCache>(flags_.response_cache_bytes);
+  ensembles_ = std::make_unique<EnsembleRunner>();
+  catalog_ = std::make_unique<Catalog>(
+      CatalogOptions{.repositories = flags_.model_repositories,
+                     .control = flags_.model_control,
+                     .poll_interval = flags_.repository_poll,
+                     .load_at_start = flags_.load_models,
+                     .complete_configurations = flags_.complete_configurations,
+                     .unload_timeout = flags_.unload_timeout,
+                     .default_max_queue_size = flags_.max_queue_size,
+                     .threads_per_instance = flags_.threads_per_instance,
+                     .warm_up = flags_.warm_up,
+                     .allow_executable_models = flags_.allow_executable_models,
+                     .rooms = {.response_cache = response_cache_.get(), .ensembles = ensembles_.get()}},
+      clock, metrics_.get());
   if (absl::Status scan = catalog_->Scan(); !scan.ok()) return scan;
   auto pool =
       DecodePool::Create({.threads = flags_.decode_threads,
@@ -88,25 +102,46 @@ absl::Status Daemon::OpenRooms() {
                                                          .decode_pool = decode_pool_.get(),
                                                          .decode_limits = flags_.decode});
   retry_jitter_ = std::make_unique<RetryJitter>(std::random_device()());
+  slow_readers_ = std::make_unique<SlowReaders>(flags_.send_timeout, clock);
   vision_ =
       std::make_unique<VisionService>(VisionService::Options{.max_message_bytes = flags_.max_message_bytes,
                                                              .upload_timeout = flags_.upload_timeout,
-                                                             .retry_jitter = retry_jitter_.get()},
+                                                             .retry_jitter = retry_jitter_.get(),
+                                                             .slow_readers = slow_readers_.get()},
                                       pipeline_.get(), catalog_.get(), clock);
-  inference_ = std::make_unique<InferenceService>(
+  shared_memory_ = std::make_unique<SharedMemory>(
+      SharedMemory::Options{.allowed = flags_.allow_shared_memory,
+                            .most_tensor_bytes = static_cast<uint64_t>(flags_.max_message_bytes)});
+  inference_ =
+      std::make_unique<Inference>(pipeline_.get(), catalog_.get(), shared_memory_.get(), ensembles_.get());
+  inference_service_ = std::make_unique<InferenceService>(
       InferenceService::Options{.server_version = SACCADE_VERSION,
                                 .max_message_bytes = flags_.max_message_bytes,
                                 .retry_jitter = retry_jitter_.get(),
+                                .slow_readers = slow_readers_.get(),
                                 .ready = [this] { return readiness_.ready(); }},
-      pipeline_.get(), catalog_.get(), clock);
-  metrics_->SetScrapeHook([this] { pipeline_->RefreshGauges(); });
+      InferenceService::Rooms{.inference = inference_.get(),
+                              .pipeline = pipeline_.get(),
+                              .catalog = catalog_.get(),
+                              .shared_memory = shared_memory_.get(),
+                              .clock = clock});
+  rest_ = std::make_unique<RestService>(RestService::Options{.server_version = SACCADE_VERSION,
+                                                             .max_message_bytes = flags_.max_message_bytes,
+                                                             .retry_jitter = retry_jitter_.get(),
+                                                             .live = [this] { return readiness_.live(); },
+                                                             .ready = [this] { return readiness_.ready(); }},
+                                        inference_.get(), pipeline_.get(), clock);
+  metrics_->SetScrapeHook([this] {
+    pipeline_->RefreshGauges();
+    if (response_cache_ != nullptr) metrics_->SetCached(response_cache_->bytes(), response_cache_->answers());
+  });
   return absl::OkStatus();
 }
 
 absl::Status Daemon::OpenPorts() {
   auto grpc = GrpcServer::Start(
       {.host = flags_.host, .port = flags_.grpc_port, .max_message_bytes = flags_.max_message_bytes},
-      {vision_.get(), inference_.get()});
+      {vision_.get(), inference_service_.get()});
   if (!grpc.ok()) return grpc.status();
   grpc_ = *std::move(grpc);
   readiness_.Attach(grpc_->health());
@@ -114,14 +149,17 @@ absl::Status Daemon::OpenPorts() {
   HttpServerOptions options;
   options.host = flags_.host;
   options.port = flags_.http_port;
-  auto http = HttpServer::Start(
-      options, {{"GET", "/v2/health/live",
-                 [this](const HttpRequest&) { return Health(readiness_.live(), "a forward pass hangs"); }},
-                {"GET", "/v2/health/ready",
-                 [this](const HttpRequest&) { return Health(readiness_.ready(), "loading or draining"); }}});
+  options.max_connections = flags_.max_http_connections;
+  options.max_body_bytes = static_cast<size_t>(flags_.max_message_bytes);
+  // What is read is admitted only then, so it has a bound of its own; one body fits in any case.
+  options.max_bodies_bytes =
+      static_cast<size_t>(std::max(flags_.admission.max_inflight_bytes, flags_.max_message_bytes));
+  auto http = HttpServer::Start(options, rest_->Routes());
   if (!http.ok()) return http.status();
   http_ = *std::move(http);
 
+  options = HttpServerOptions();
+  options.host = flags_.host;
   options.port_flag = "--metrics-port";
   options.port = flags_.metrics_port;
   auto metrics_http =
@@ -135,17 +173,24 @@ absl::Status Daemon::OpenPorts() {
 }
 
 void Daemon::StartLoading() {
-  loader_ = std::thread([this] {
-    const absl::Status loaded = catalog_->LoadAll([this](const ModelSnapshot& model) {
-      readiness_.ModelChanged(model.name, model.state == ModelSnapshot::State::kReady);
-    });
-    if (!loaded.ok() && flags_.exit_on_error) {
-      loading_failed_ = true;
-      return;
-    }
-    readiness_.AllLoaded();
-    Log(LogLevel::kInfo, "ready", {{"models", catalog_->List().size()}});
-  });
+  // Only the catalog's thread calls these.
+  const auto publish = [this] {
+    readiness_.ModelsReady(loaded_ && (!flags_.strict_readiness || catalog_->CheckAllReady().ok()));
+  };
+  catalog_->Start({.model_changed =
+                       [this, publish](const std::string& model, bool ready) {
+                         readiness_.ModelChanged(model, ready);
+                         publish();
+                       },
+                   .loaded =
+                       [this, publish](const absl::Status& first_failure) {
+                         if (!first_failure.ok() && flags_.exit_on_error) {
+                           loading_failed_ = true;
+                           return;
+                         }
+                         loaded_ = true;
+                         publish();
+                       }});
 }
 
 absl::Status Daemon::Run() {
@@ -164,6 +209,7 @@ absl::Status Daemon::AwaitEnd() {
     }
     readiness_.SetLive(catalog_->BusyFor() < flags_.stall_after);
     catalog_->Sweep();
+    slow_readers_->Sweep();
   }
   return absl::OkStatus();
 }
@@ -194,9 +240,6 @@ void Daemon::Stop() {
   if (metrics_ != nullptr) metrics_->SetScrapeHook(nullptr);
   if (metrics_http_ != nullptr) metrics_http_->Stop();
   decode_pool_.reset();
-  if (catalog_ != nullptr) catalog_->Close();
-  if (loader_.joinable()) loader_.join();
-  // Once more, for the model that was being loaded meanwhile.
   if (catalog_ != nullptr) catalog_->Close();
 }
 

@@ -3,7 +3,6 @@
 
 #include <atomic>
 #include <memory>
-#include <thread>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -16,11 +15,17 @@ namespace saccade::server {
 class Admission;
 class Catalog;
 class DecodePool;
+struct EnsembleRunner;
 class HttpServer;
+class Inference;
 class InferenceService;
 class Metrics;
 class Pipeline;
+class ResponseCache;
+class RestService;
 class RetryJitter;
+class SharedMemory;
+class SlowReaders;
 class VisionService;
 
 // Used by the main thread alone.
@@ -50,16 +55,24 @@ class Daemon {
   // In the order of their construction; each may point to those before it.
   std::unique_ptr<Metrics> metrics_;
   std::unique_ptr<Admission> admission_;
+  // Null if no answers are kept.
+  std::unique_ptr<ResponseCache> response_cache_;
+  std::unique_ptr<EnsembleRunner> ensembles_;
   std::unique_ptr<Catalog> catalog_;
   std::unique_ptr<DecodePool> decode_pool_;
   std::unique_ptr<Pipeline> pipeline_;
   std::unique_ptr<RetryJitter> retry_jitter_;
+  std::unique_ptr<SlowReaders> slow_readers_;
   std::unique_ptr<VisionService> vision_;
-  std::unique_ptr<InferenceService> inference_;
+  std::unique_ptr<SharedMemory> shared_memory_;
+  std::unique_ptr<Inference> inference_;
+  std::unique_ptr<InferenceService> inference_service_;
+  std::unique_ptr<RestService> rest_;
   std::unique_ptr<GrpcServer> grpc_;
   std::unique_ptr<HttpServer> http_;
   std::unique_ptr<HttpServer> metrics_http_;
-  std::thread loader_;
+  // Whether everything was tried that is to be there at start. The catalog's thread's.
+  bool loaded_ = false;
   std::atomic<bool> loading_failed_{false};
 };
 

@@ -6,6 +6,7 @@
 #include <map>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 
@@ -13,6 +14,7 @@ namespace saccade::server {
 namespace {
 
 constexpr int kUsageError = 2;
+constexpr int64_t kMostCacheBytes = int64_t{1} << 50;
 constexpr int64_t kMaxBytes = std::numeric_limits<int32_t>::max();
 
 const std::map<std::string, LogFormat> kFormats = {{"text", LogFormat::kText}, {"json", LogFormat::kJson}};
@@ -20,6 +22,9 @@ const std::map<std::string, LogLevel> kLevels = {{"debug", LogLevel::kDebug},
                                                  {"info", LogLevel::kInfo},
                                                  {"warning", LogLevel::kWarning},
                                                  {"error", LogLevel::kError}};
+
+const std::map<std::string, ModelControl> kControls = {
+    {"none", ModelControl::kNone}, {"poll", ModelControl::kPoll}, {"explicit", ModelControl::kExplicit}};
 
 // Without its description, which would stand in the help beside the words that already say it.
 CLI::Validator Quiet(CLI::Validator validator) { return validator.description(""); }
@@ -37,12 +42,58 @@ void AddServing(CLI::App& app, Flags& flags) {
         ->type_name("PORT");
   };
   port("--grpc-port", flags.grpc_port, "gRPC; 0 picks a free port");
-  port("--http-port", flags.http_port, "Health over HTTP; 0 picks a free port");
+  port("--http-port", flags.http_port, "REST and health over HTTP; 0 picks a free port");
   port("--metrics-port", flags.metrics_port, "Prometheus metrics; 0 picks a free port");
   app.add_option("--exit-on-error", flags.exit_on_error,
                  "End if a model does not load (true), or serve the rest")
       ->capture_default_str()
       ->type_name("true|false");
+  app.add_flag("--allow-executable-models", flags.allow_executable_models,
+               "Load TorchScript (model.pt) and AOTInductor (model.pt2) too, which run code of their own");
+}
+
+void AddSeconds(CLI::App& app, const std::string& name, absl::Duration& value, const std::string& help);
+
+// Named as Triton's where they mean the same.
+void AddModels(CLI::App& app, Flags& flags) {
+  app.add_option("--model-control-mode", flags.model_control,
+                 "What is loaded: all at start (none), and what changes in the repository (poll), or what "
+                 "--load-model and requests ask for (explicit)")
+      ->transform(Quiet(CLI::CheckedTransformer(kControls)))
+      ->default_str("none")
+      ->type_name("MODE");
+  app.add_option_function<double>(
+         "--repository-poll-secs",
+         [&flags](const double& seconds) { flags.repository_poll = absl::Seconds(seconds); },
+         "How often the repository is looked at; a change counts when it is seen twice")
+      ->check(Quiet(CLI::Range(0.01, 86400.0)))
+      ->type_name("S")
+      ->default_str("15");
+  app.add_option("--load-model", flags.load_models,
+                 "With --model-control-mode=explicit: loaded at start; may be repeated, '*' is all")
+      ->type_name("NAME");
+  app.add_option("--strict-readiness", flags.strict_readiness,
+                 "Not ready while a model that was to be loaded at start is not served (true)")
+      ->capture_default_str()
+      ->type_name("true|false");
+  app.add_flag("--disable-auto-complete-config{false}", flags.complete_configurations,
+               "Take nothing from a model's files that its config.pbtxt leaves out");
+  app.add_option_function<bool>(
+         "--strict-model-config", [&flags](const bool& strict) { flags.complete_configurations = !strict; },
+         "true is --disable-auto-complete-config")
+      ->default_str("false")
+      ->type_name("true|false");
+  app.add_flag("--check-config", flags.check_config,
+               "Tell of every model whether it is in order, and end: exit code 0, or 1 if one is not");
+  AddSeconds(app, "--unload-timeout-seconds", flags.unload_timeout,
+             "How long an unload waits for requests in flight before it says that they still are");
+  AddSeconds(app, "--warm-up-seconds", flags.warm_up,
+             "How long a model may warm up other batch sizes than its smallest and largest");
+}
+
+void AddTrust(CLI::App& app, Flags& flags) {
+  app.add_flag("--allow-shared-memory", flags.allow_shared_memory,
+               "Let clients on this machine register files of /dev/shm for tensors");
 }
 
 void AddSeconds(CLI::App& app, const std::string& name, absl::Duration& value, const std::string& help) {
@@ -55,7 +106,7 @@ void AddSeconds(CLI::App& app, const std::string& name, absl::Duration& value, c
 
 void AddShutdown(CLI::App& app, Flags& flags) {
   AddSeconds(app, "--lame-duck-seconds", flags.lame_duck, "After SIGTERM: still take requests for so long");
-  AddSeconds(app, "--drain-timeout-seconds", flags.drain_timeout,
+  AddSeconds(app, "--drain-timeout-seconds,--exit-timeout-secs", flags.drain_timeout,
              "Then let accepted requests finish for so long");
   AddSeconds(app, "--stall-seconds", flags.stall_after,
              "A longer forward pass makes health 'liveness' NOT_SERVING");
@@ -69,14 +120,21 @@ void AddBounds(CLI::App& app, Flags& flags) {
         ->type_name("N");
   };
   constexpr int64_t kAny = std::numeric_limits<int64_t>::max() / 2;
-  bound("--max-message-bytes", flags.max_message_bytes, kMaxBytes, "Largest gRPC message");
+  bound("--max-message-bytes", flags.max_message_bytes, kMaxBytes, "Largest message, over gRPC and HTTP");
+  app.add_option("--max-http-connections", flags.max_http_connections, "Connections to --http-port")
+      ->check(Quiet(CLI::Range(1, 10'000)))
+      ->capture_default_str()
+      ->type_name("N");
   AddSeconds(app, "--upload-timeout-seconds", flags.upload_timeout,
              "How long a streamed volume may take to come");
+  AddSeconds(app, "--send-timeout-seconds", flags.send_timeout,
+             "How long a large answer may take to be read");
   bound("--max-picture-bytes", flags.decode.max_bytes, kMaxBytes, "Largest encoded picture");
   bound("--max-picture-pixels", flags.decode.max_pixels, int64_t{1} << 30, "Largest picture, by its header");
   bound("--max-inflight-requests", flags.admission.max_inflight_requests, kAny,
         "Requests taken and not answered");
-  bound("--max-inflight-bytes", flags.admission.max_inflight_bytes, kAny, "Bytes of such requests");
+  bound("--max-inflight-bytes", flags.admission.max_inflight_bytes, kAny,
+        "Bytes of such requests, and of large answers that are not read yet");
   bound("--max-inflight-pixels", flags.admission.max_inflight_pixels, kAny,
         "Decoded pixels of such requests");
   CLI::Option* const rate =
@@ -95,6 +153,35 @@ void AddBounds(CLI::App& app, Flags& flags) {
   bound("--decode-queue", flags.decode_queue, kAny, "Requests that wait for a decode thread");
 }
 
+// "local,size=1048576", as Triton writes it.
+std::string ReadCacheConfig(const std::string& text, int64_t* bytes) {
+  constexpr absl::string_view kSize = "local,size=";
+  int64_t size = 0;
+  if (text.rfind(std::string(kSize), 0) == 0 && absl::SimpleAtoi(text.substr(kSize.size()), &size) &&
+      size >= 1 && size <= kMostCacheBytes) {
+    *bytes = size;
+    return "";
+  }
+  return absl::StrCat("is '", text, "', expected local,size=BYTES with 1 to ", kMostCacheBytes, " bytes");
+}
+
+void AddCache(CLI::App& app, Flags& flags) {
+  const auto read = [&flags](const std::string& text) {
+    const std::string wrong = ReadCacheConfig(text, &flags.response_cache_bytes);
+    if (!wrong.empty()) throw CLI::ValidationError("--cache-config", wrong);
+  };
+  CLI::Option* const config =
+      app.add_option_function<std::string>(
+             "--cache-config", read,
+             "Keeps answers for equal requests, of models whose config.pbtxt has response_cache")
+          ->type_name("local,size=BYTES");
+  app.add_option("--response-cache-byte-size", flags.response_cache_bytes,
+                 "The same as --cache-config local,size=BYTES")
+      ->check(Quiet(CLI::Range(int64_t{0}, kMostCacheBytes)))
+      ->excludes(config)
+      ->type_name("BYTES");
+}
+
 void AddMachine(CLI::App& app, Flags& flags) {
   app.add_option("--decode-threads", flags.decode_threads, "Threads that decode pictures; 0 is one per core")
       ->check(Quiet(CLI::Range(0, 1024)))
@@ -109,6 +196,15 @@ void AddMachine(CLI::App& app, Flags& flags) {
       ->transform(Quiet(CLI::CheckedTransformer(kFormats)))
       ->default_str("text")
       ->type_name("FORMAT");
+  app.add_option_function<int>(
+         "--log-verbose",
+         [&flags](const int& level) {
+           if (level > 0) flags.log_level = LogLevel::kDebug;
+         },
+         "Above 0: --log-level=debug")
+      ->check(Quiet(CLI::Range(0, 1000)))
+      ->default_str("0")
+      ->type_name("N");
   app.add_option("--log-level", flags.log_level, "debug, info, warning or error")
       ->transform(Quiet(CLI::CheckedTransformer(kLevels)))
       ->default_str("info")
@@ -135,8 +231,11 @@ std::optional<Flags> ParseFlags(int argc, char** argv, int* exit_code) {
   app.allow_config_extras(false);
   app.option_defaults()->always_capture_default(false);
   AddServing(app, flags);
+  AddModels(app, flags);
+  AddTrust(app, flags);
   AddShutdown(app, flags);
   AddBounds(app, flags);
+  AddCache(app, flags);
   AddMachine(app, flags);
   NameEnvironment(app);
   try {

@@ -10,6 +10,7 @@
 #include "server/admission/admission.h"
 #include "server/decode/picture_header.h"
 #include "server/logging/log.h"
+#include "server/pipeline/catalog.h"
 
 namespace saccade::server {
 
@@ -20,9 +21,27 @@ struct Flags {
   int grpc_port = 8001;
   int http_port = 8000;
   int metrics_port = 8002;
+  // Each has a thread while it is open.
+  int max_http_connections = 512;
+
+  ModelControl model_control = ModelControl::kNone;
+  absl::Duration repository_poll = absl::Seconds(15);
+  // ModelControl::kExplicit: loaded at start; "*" is all.
+  std::vector<std::string> load_models;
+  // Whether a model that could not be loaded at start keeps the daemon from being ready.
+  bool strict_readiness = true;
+  // Whether what a configuration leaves out is taken from the model's files.
+  bool complete_configurations = true;
+  // Tell whether the models are in order, and end.
+  bool check_config = false;
+  absl::Duration unload_timeout = absl::Seconds(30);
+  absl::Duration warm_up = absl::Seconds(5);
 
   // End with exit code 1 if a model does not load, instead of serving the others.
   bool exit_on_error = true;
+
+  // Load TorchScript and AOTInductor, which run whatever code they hold.
+  bool allow_executable_models = false;
 
   // After SIGTERM: how long requests are still taken, so that whoever routes to this daemon sees NOT_SERVING
   // first.
@@ -35,17 +54,26 @@ struct Flags {
   // How long a volume that is streamed may take to come; it holds its room from the beginning.
   absl::Duration upload_timeout = absl::Seconds(600);
 
+  // How long an answer may take to be sent: a client that does not read holds memory.
+  absl::Duration send_timeout = absl::Seconds(60);
+
   int64_t max_message_bytes = int64_t{64} << 20;
   DecodeLimits decode;
   AdmissionOptions admission;
   // Pictures that may wait for an instance, per model; a model's own max_queue_size goes first.
   int64_t max_queue_size = 256;
 
+  // What answers kept for equal requests may take, of all models that ask for it; 0 keeps none.
+  int64_t response_cache_bytes = 0;
+
   // 0 takes one per core.
   int decode_threads = 0;
   int64_t decode_queue = 256;
   // Cores of one forward pass; 0 divides the machine's cores by the model's instances.
   int threads_per_instance = 0;
+
+  // Whether clients on this machine may register shared memory.
+  bool allow_shared_memory = false;
 
   LogFormat log_format = LogFormat::kText;
   LogLevel log_level = LogLevel::kInfo;

@@ -27,8 +27,13 @@ void Readiness::ModelChanged(const std::string& model, bool model_ready) {
   health_->SetServingStatus(model, model_ready && !draining_);
 }
 
-void Readiness::AllLoaded() {
-  loaded_ = true;
+void Readiness::ModelsReady(bool models_ready) {
+  if (models_ready_.exchange(models_ready) == models_ready) return;
+  if (models_ready) {
+    Log(LogLevel::kInfo, "ready");
+  } else {
+    Log(LogLevel::kWarning, "not ready any more");
+  }
   Publish();
 }
 

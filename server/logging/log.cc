@@ -3,6 +3,7 @@
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
 
+#include <atomic>
 #include <nlohmann/json.hpp>
 
 #include "absl/strings/escaping.h"
@@ -13,6 +14,26 @@ namespace {
 
 // Set once by InitLogging.
 LogFormat g_format = LogFormat::kText;
+
+// Each on its own: a line is of one level.
+std::atomic<bool> g_info = true;
+std::atomic<bool> g_warning = true;
+std::atomic<bool> g_error = true;
+std::atomic<uint32_t> g_verbose = 0;
+
+bool IsWritten(LogLevel level) {
+  switch (level) {
+    case LogLevel::kDebug:
+      return g_verbose > 0;
+    case LogLevel::kInfo:
+      return g_info;
+    case LogLevel::kWarning:
+      return g_warning;
+    case LogLevel::kError:
+      break;
+  }
+  return g_error;
+}
 
 spdlog::level::level_enum ToSpdlog(LogLevel level) {
   switch (level) {
@@ -60,9 +81,13 @@ std::string TextFields(absl::string_view message, std::initializer_list<LogField
 
 void InitLogging(LogFormat format, LogLevel level) {
   g_format = format;
+  ChangeLogSettings({.info = level <= LogLevel::kInfo,
+                     .warning = level <= LogLevel::kWarning,
+                     .error = true,
+                     .verbose = level == LogLevel::kDebug ? 1U : 0U});
   auto logger =
       std::make_shared<spdlog::logger>("saccaded", std::make_shared<spdlog::sinks::stderr_sink_mt>());
-  logger->set_level(ToSpdlog(level));
+  logger->set_level(spdlog::level::trace);
   logger->flush_on(spdlog::level::trace);
   logger->set_pattern(format == LogFormat::kJson
                           ? R"({"time":"%Y-%m-%dT%H:%M:%S.%fZ","level":"%l","thread":%t,%v})"
@@ -71,13 +96,25 @@ void InitLogging(LogFormat format, LogLevel level) {
   spdlog::set_default_logger(std::move(logger));
 }
 
+LogSettings CurrentLogSettings() {
+  return {.info = g_info, .warning = g_warning, .error = g_error, .verbose = g_verbose};
+}
+
+void ChangeLogSettings(const LogSettings& settings) {
+  g_info = settings.info;
+  g_warning = settings.warning;
+  g_error = settings.error;
+  g_verbose = settings.verbose;
+}
+
+LogFormat CurrentLogFormat() { return g_format; }
+
 void Log(LogLevel level, absl::string_view message, std::initializer_list<LogField> fields) {
-  spdlog::logger* logger = spdlog::default_logger_raw();
-  const auto spdlog_level = ToSpdlog(level);
-  if (!logger->should_log(spdlog_level)) return;
+  if (!IsWritten(level)) return;
   // Handed over as an argument: the text may hold braces.
-  logger->log(spdlog_level, "{}",
-              g_format == LogFormat::kJson ? JsonFields(message, fields) : TextFields(message, fields));
+  spdlog::default_logger_raw()->log(
+      ToSpdlog(level), "{}",
+      g_format == LogFormat::kJson ? JsonFields(message, fields) : TextFields(message, fields));
 }
 
 }  // namespace saccade::server

@@ -1,6 +1,7 @@
 // Structured log lines: a message and its fields, as text for people or one JSON object a line for machines.
 #pragma once
 
+#include <cstdint>
 #include <initializer_list>
 #include <string>
 #include <type_traits>
@@ -32,6 +33,22 @@ struct LogField {
 
 // Sends every later line to stderr in this format, from this level on. Call once, before threads start.
 void InitLogging(LogFormat format, LogLevel level);
+
+// What of the log may change while the daemon runs: which lines are written.
+struct LogSettings {
+  bool info = true;
+  bool warning = true;
+  bool error = true;
+  // Above 0, debug lines as well; they know no further levels.
+  uint32_t verbose = 0;
+};
+
+// Both thread-safe.
+LogSettings CurrentLogSettings();
+void ChangeLogSettings(const LogSettings& settings);
+
+// As InitLogging set it.
+LogFormat CurrentLogFormat();
 
 // Thread-safe; one line, whatever the values hold.
 void Log(LogLevel level, absl::string_view message, std::initializer_list<LogField> fields = {});

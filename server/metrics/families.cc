@@ -38,7 +38,14 @@ TritonFamilies::TritonFamilies(prometheus::Registry& registry)
       output_us(registry, "nv_inference_compute_output_duration_us",
                 "Microseconds making the answer, summed over answered requests."),
       pending(registry, "nv_inference_pending_request_count", "Requests that wait for a forward pass."),
-      load_seconds(registry, "nv_model_load_duration_secs", "Seconds the model took to load.") {}
+      load_seconds(registry, "nv_model_load_duration_secs", "Seconds the model took to load."),
+      cache_hits(registry, "nv_cache_num_hits_per_model", "Requests answered from the response cache."),
+      cache_misses(registry, "nv_cache_num_misses_per_model",
+                   "Requests that the response cache had no answer for."),
+      cache_hit_us(registry, "nv_cache_hit_duration_per_model",
+                   "Microseconds finding answers in the response cache, summed over hits."),
+      cache_miss_us(registry, "nv_cache_miss_duration_per_model",
+                    "Microseconds looking for answers and keeping new ones, summed over misses.") {}
 
 SaccadeFamilies::SaccadeFamilies(prometheus::Registry& registry)
     : requests(
@@ -62,6 +69,8 @@ SaccadeFamilies::SaccadeFamilies(prometheus::Registry& registry)
       inflight_pixels(
           registry, "saccade_inflight_pixels",
           "Decoded pixels of the requests in flight, and four for each pixel of a network's input."),
+      cache_bytes(registry, "saccade_response_cache_bytes", "Bytes that the response cache takes."),
+      cache_answers(registry, "saccade_response_cache_answers", "Answers in the response cache."),
       build_info(registry, "saccade_build_info", "1, with the daemon's version as label.") {}
 
 }  // namespace saccade::server

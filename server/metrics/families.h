@@ -22,6 +22,11 @@ struct TritonFamilies {
   SeriesPool<prometheus::Counter> output_us;
   SeriesPool<prometheus::Gauge> pending;
   SeriesPool<prometheus::Gauge> load_seconds;
+  // Of models whose answers are kept.
+  SeriesPool<prometheus::Counter> cache_hits;
+  SeriesPool<prometheus::Counter> cache_misses;
+  SeriesPool<prometheus::Counter> cache_hit_us;
+  SeriesPool<prometheus::Counter> cache_miss_us;
 };
 
 struct SaccadeFamilies {
@@ -40,6 +45,8 @@ struct SaccadeFamilies {
   SeriesPool<prometheus::Gauge> inflight_requests;
   SeriesPool<prometheus::Gauge> inflight_bytes;
   SeriesPool<prometheus::Gauge> inflight_pixels;
+  SeriesPool<prometheus::Gauge> cache_bytes;
+  SeriesPool<prometheus::Gauge> cache_answers;
   SeriesPool<prometheus::Gauge> build_info;
 };
 

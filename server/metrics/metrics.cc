@@ -3,8 +3,10 @@
 #include <prometheus/registry.h>
 #include <prometheus/text_serializer.h>
 
+#include <optional>
 #include <utility>
 
+#include "server/metrics/gpus.h"
 #include "server/metrics/machine.h"
 #include "server/metrics/model_metrics.h"
 
@@ -19,6 +21,7 @@ using Gauge = Series<prometheus::Gauge>;
 struct Metrics::Impl {
   explicit Impl(std::string_view daemon_version)
       : machine(registry),
+        gpus(registry, Nvml::Open()),
         families(registry),
         unknown_model(&families.ours.requests, {{"model", ""}, {"version", ""}, {"task", ""}}),
         inflight_requests(families.ours.inflight_requests.Get({})),
@@ -34,6 +37,7 @@ struct Metrics::Impl {
 
   prometheus::Registry registry;
   MachineMetrics machine;
+  GpuMetrics gpus;
   Families families;
   RequestCounters unknown_model;
   std::vector<Counter> shed;  // by ShedReason
@@ -41,6 +45,9 @@ struct Metrics::Impl {
   Gauge inflight_bytes;
   Gauge inflight_pixels;
   Gauge build_info;
+  absl::Mutex cache_mutex;
+  std::optional<Gauge> cache_bytes ABSL_GUARDED_BY(cache_mutex);
+  std::optional<Gauge> cache_answers ABSL_GUARDED_BY(cache_mutex);
 };
 
 Metrics::Metrics(std::string_view daemon_version) : impl_(std::make_unique<Impl>(daemon_version)) {}
@@ -50,6 +57,20 @@ Metrics::~Metrics() = default;
 std::unique_ptr<ModelMetrics> Metrics::ForModel(std::string_view model, int64_t version,
                                                 std::string_view task) {
   return std::unique_ptr<ModelMetrics>(new ModelMetrics(&impl_->families, model, version, task));
+}
+
+std::unique_ptr<CacheMetrics> Metrics::ForCacheOf(std::string_view model, int64_t version) {
+  return std::unique_ptr<CacheMetrics>(new CacheMetrics(&impl_->families, model, version));
+}
+
+void Metrics::SetCached(int64_t bytes, int64_t answers) {
+  absl::MutexLock lock(&impl_->cache_mutex);
+  if (!impl_->cache_bytes) {
+    impl_->cache_bytes.emplace(impl_->families.ours.cache_bytes.Get({}));
+    impl_->cache_answers.emplace(impl_->families.ours.cache_answers.Get({}));
+  }
+  (*impl_->cache_bytes)->Set(static_cast<double>(bytes));
+  (*impl_->cache_answers)->Set(static_cast<double>(answers));
 }
 
 void Metrics::RecordUnknownModel(std::string_view protocol, absl::StatusCode code) {
@@ -74,6 +95,7 @@ std::string Metrics::Exposition() {
   absl::MutexLock lock(&scrape_mutex_);
   if (hook_) hook_();
   impl_->machine.Update();
+  impl_->gpus.Update();
   return prometheus::TextSerializer().Serialize(impl_->registry.Collect());
 }
 

@@ -15,6 +15,8 @@
 #include "absl/time/time.h"
 #include "server/core/request.h"
 #include "server/core/shed_reason.h"
+#include "server/metrics/cache_metrics.h"
+#include "server/metrics/model_usage.h"
 
 namespace saccade::server {
 
@@ -25,13 +27,15 @@ struct RequestRecord {
   // "grpc", "oip", "http"; anything else is counted as "other", so that no client makes series.
   std::string_view protocol;
   absl::StatusCode code = absl::StatusCode::kOk;
-  // The request took part in a forward pass: tells a model's failure from a rejection.
+  // The request took part in a forward pass: tells a model's failure from a rejection, and an answer of the
+  // model from one that was kept.
   bool computed = false;
   // Pictures in the request.
   int64_t pictures = 0;
   Timings timings;
   // From the end of the forward pass to the answer being ready to send.
   absl::Duration encode;
+  absl::Time ended;
   // As decoded; empty for tensors.
   std::vector<SentItem> sizes;
 };
@@ -44,13 +48,16 @@ class ModelMetrics {
 
   void RecordRequest(const RequestRecord& record);
   // One forward pass over `size` pictures.
-  void RecordBatch(int64_t size);
+  void RecordBatch(int64_t size, absl::Duration took);
   // A picture in it, of whose bucket so much, 0 to 1, was padding.
   void RecordPadding(double share);
   // Requests accepted that wait for a forward pass.
   void SetPending(int64_t requests);
   void SetReady(bool ready);
   void SetLoadDuration(absl::Duration duration);
+
+  // What was recorded so far, of every handle of this version.
+  ModelUsage Usage() const;
 
  private:
   friend class Metrics;
@@ -74,6 +81,9 @@ class Metrics {
   // one, never 0.
   std::unique_ptr<ModelMetrics> ForModel(std::string_view model, int64_t version, std::string_view task);
 
+  // For models whose answers are kept; as ForModel.
+  std::unique_ptr<CacheMetrics> ForCacheOf(std::string_view model, int64_t version);
+
   // A request that named no model of ours; counted with empty model, version and task.
   void RecordUnknownModel(std::string_view protocol, absl::StatusCode code);
 
@@ -82,6 +92,9 @@ class Metrics {
   // Requests that are anywhere between admission and answer, and the bytes and pixels admission holds for
   // them.
   void SetInflight(int64_t requests, int64_t bytes, int64_t pixels);
+
+  // What the response cache holds; absent until the first call.
+  void SetCached(int64_t bytes, int64_t answers);
 
   // Called at the start of every Exposition, by its thread: for gauges that are cheaper to ask for than to
   // keep (SetPending, SetInflight). Pass nullptr before what it looks at goes away; blocks until a running

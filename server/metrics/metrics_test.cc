@@ -3,6 +3,7 @@
 #include <sstream>
 #include <thread>
 
+#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -49,7 +50,7 @@ TEST(MetricsTest, AnsweredRequestsAddUpUnderTritonsNames) {
   const auto model = metrics.ForModel("sanet", 3, "classify");
   model->RecordRequest(Answered(2));
   model->RecordRequest(Answered(1));
-  model->RecordBatch(3);
+  model->RecordBatch(3, absl::Milliseconds(6));
   const std::string text = metrics.Exposition();
   const std::string labels = "{model=\"sanet\",version=\"3\"}";
   EXPECT_EQ(Value(text, "nv_inference_request_success" + labels), 2);
@@ -96,7 +97,7 @@ TEST(MetricsTest, HistogramsCountIntoTheirBuckets) {
   Metrics metrics("0.1.0");
   const auto model = metrics.ForModel("m", 1, "classify");
   model->RecordRequest(Answered(2));
-  model->RecordBatch(3);
+  model->RecordBatch(3, absl::Milliseconds(6));
   model->RecordPadding(0);
   model->RecordPadding(0.25);
   const std::string text = metrics.Exposition();
@@ -235,6 +236,48 @@ TEST(MetricsTest, SeriesLeaveWithTheirLastHandle) {
   EXPECT_EQ(Value((new_model = metrics.ForModel("m", 1, "segment"), metrics.Exposition()), success), 0);
 }
 
+TEST(MetricsTest, UsageTellsWhatTheMetricsTell) {
+  Metrics metrics("0.1.0");
+  const auto model = metrics.ForModel("m", 1, "classify");
+  RequestRecord last = Answered(2);
+  last.ended = absl::FromUnixSeconds(1000);
+  model->RecordRequest(last);
+  model->RecordRequest(Failed(absl::StatusCode::kInternal, true));
+  model->RecordRequest(Failed(absl::StatusCode::kCancelled, false));
+  model->RecordBatch(2, absl::Milliseconds(3));
+  model->RecordBatch(1, absl::Milliseconds(2));
+  model->RecordBatch(2, absl::Milliseconds(4));
+  const ModelUsage usage = model->Usage();
+  EXPECT_EQ(usage.success.count, 1u);
+  EXPECT_EQ(usage.success.time, absl::Microseconds(3200));
+  EXPECT_EQ(usage.fail.count, 2u);
+  EXPECT_EQ(usage.fail.time, absl::Microseconds(20));
+  EXPECT_EQ(usage.queue.time, absl::Microseconds(20));
+  EXPECT_EQ(usage.input.time, absl::Microseconds(100));
+  EXPECT_EQ(usage.infer.time, absl::Milliseconds(3));
+  EXPECT_EQ(usage.output.time, absl::Microseconds(50));
+  EXPECT_EQ(usage.output.count, 1u);
+  EXPECT_EQ(usage.pictures, 2u);
+  EXPECT_EQ(usage.passes, 3u);
+  EXPECT_EQ(usage.last, absl::FromUnixSeconds(1000));
+  ASSERT_EQ(usage.by_batch_size.size(), 2u);
+  EXPECT_EQ(usage.by_batch_size[1].first, 2);
+  EXPECT_EQ(usage.by_batch_size[1].second.count, 2u);
+  EXPECT_EQ(usage.by_batch_size[1].second.time, absl::Milliseconds(7));
+}
+
+TEST(MetricsTest, UsageIsSharedByAVersionsHandlesAndGoesWithTheLast) {
+  Metrics metrics("0.1.0");
+  auto old_model = metrics.ForModel("m", 1, "classify");
+  old_model->RecordRequest(Failed(absl::StatusCode::kCancelled, false));
+  auto new_model = metrics.ForModel("m", 1, "classify");
+  old_model.reset();
+  EXPECT_EQ(new_model->Usage().fail.time, absl::Microseconds(10));
+  EXPECT_EQ(new_model->Usage().fail.count, 1u);
+  new_model.reset();
+  EXPECT_EQ(metrics.ForModel("m", 1, "classify")->Usage().fail.time, absl::ZeroDuration());
+}
+
 TEST(MetricsTest, TheHookRunsAtEachScrape) {
   Metrics metrics("0.1.0");
   const auto model = metrics.ForModel("m", 1, "classify");
@@ -247,6 +290,51 @@ TEST(MetricsTest, TheHookRunsAtEachScrape) {
   EXPECT_EQ(waiting, 2);
 }
 
+TEST(MetricsTest, WhatWasKeptIsAnsweredButNotComputed) {
+  Metrics metrics("0.1.0");
+  const auto model = metrics.ForModel("m", 1, "classify");
+  RequestRecord hit;
+  hit.protocol = "oip";
+  hit.timings.total = absl::Microseconds(30);
+  model->RecordRequest(hit);
+  const std::string text = metrics.Exposition();
+  const std::string labels = "{model=\"m\",version=\"1\"}";
+  EXPECT_EQ(Value(text, "nv_inference_request_success" + labels), 1);
+  EXPECT_EQ(Value(text, "nv_inference_count" + labels), 0);
+  EXPECT_EQ(Value(text, "nv_inference_request_duration_us" + labels), 30);
+  for (const char* stage : {"decode", "queue", "infer", "encode"}) {
+    EXPECT_EQ(Value(text, absl::StrCat("saccade_stage_duration_seconds_count{model=\"m\",stage=\"", stage,
+                                       "\",task=\"classify\",version=\"1\"}")),
+              0)
+        << stage;
+  }
+}
+
+TEST(MetricsTest, TheCacheCountsUnderTritonsNames) {
+  Metrics metrics("0.1.0");
+  EXPECT_THAT(metrics.Exposition(), Not(HasSubstr("cache")));
+  auto cache = metrics.ForCacheOf("m", 2);
+  cache->RecordHit(absl::Microseconds(3));
+  cache->RecordHit(absl::Microseconds(4));
+  cache->RecordMiss(absl::Microseconds(50));
+  metrics.SetCached(4096, 2);
+  const std::string text = metrics.Exposition();
+  const std::string labels = "{model=\"m\",version=\"2\"}";
+  EXPECT_EQ(Value(text, "nv_cache_num_hits_per_model" + labels), 2);
+  EXPECT_EQ(Value(text, "nv_cache_num_misses_per_model" + labels), 1);
+  EXPECT_EQ(Value(text, "nv_cache_hit_duration_per_model" + labels), 7);
+  EXPECT_EQ(Value(text, "nv_cache_miss_duration_per_model" + labels), 50);
+  EXPECT_EQ(Value(text, "saccade_response_cache_bytes"), 4096);
+  EXPECT_EQ(Value(text, "saccade_response_cache_answers"), 2);
+  const CacheTotals totals = cache->totals();
+  EXPECT_EQ(totals.hits, 2);
+  EXPECT_EQ(totals.misses, 1);
+  EXPECT_EQ(totals.hit_time, absl::Microseconds(7));
+  EXPECT_EQ(totals.miss_time, absl::Microseconds(50));
+  cache.reset();
+  EXPECT_THAT(metrics.Exposition(), Not(HasSubstr("nv_cache")));
+}
+
 TEST(MetricsTest, ManyThreadsLoseNothing) {
   Metrics metrics("0.1.0");
   const auto model = metrics.ForModel("m", 1, "classify");
@@ -257,8 +345,8 @@ TEST(MetricsTest, ManyThreadsLoseNothing) {
     threads.emplace_back([&] {
       for (int i = 0; i < kEach; ++i) {
         model->RecordRequest(i % 2 == 0 ? Answered(1) : Failed(absl::StatusCode::kUnavailable, false));
-        model->RecordBatch(1);
-        metrics.ForModel("m", 2, "classify")->RecordBatch(1);
+        model->RecordBatch(1, absl::Milliseconds(1));
+        metrics.ForModel("m", 2, "classify")->RecordBatch(1, absl::Milliseconds(1));
         if (i % 100 == 0) metrics.Exposition();
       }
     });

@@ -52,7 +52,8 @@ void RequestCounters::Increment(std::string_view protocol, absl::StatusCode code
 
 ModelMetrics::Series::Series(Families* families, const prometheus::Labels& model,
                              const prometheus::Labels& with_task)
-    : success(families->triton.success.Get(model)),
+    : usage(families->usage.Get(model.at("model"), model.at("version"))),
+      success(families->triton.success.Get(model)),
       failure(GetAll(families->triton.failure, model, "reason", kFailureReasonNames)),
       pictures(families->triton.pictures.Get(model)),
       batches(families->triton.batches.Get(model)),
@@ -94,11 +95,14 @@ void ModelMetrics::RecordRequest(const RequestRecord& record) {
       s.stage_seconds[static_cast<size_t>(which)]->Observe(Seconds(duration));
     }
   };
-  stage(Stage::kDecode, record.timings.decode, ok && !record.sizes.empty());
-  stage(Stage::kQueue, record.timings.queue, ok);
-  stage(Stage::kInfer, record.timings.infer, ok);
-  stage(Stage::kEncode, record.encode, ok);
+  const bool staged = ok && record.computed;
+  stage(Stage::kDecode, record.timings.decode, staged && !record.sizes.empty());
+  stage(Stage::kQueue, record.timings.queue, staged);
+  stage(Stage::kInfer, record.timings.infer, staged);
+  stage(Stage::kEncode, record.encode, staged);
+  if (record.computed) s.usage->AddComputed(record.ended);
   if (!ok) {
+    s.usage->AddFailure(record.timings.total);
     s.failure[static_cast<size_t>(FailureReasonOf(record.code, record.computed))]->Increment();
     return;
   }
@@ -111,7 +115,8 @@ void ModelMetrics::RecordRequest(const RequestRecord& record) {
   s.output_us->Increment(Microseconds(record.encode));
 }
 
-void ModelMetrics::RecordBatch(int64_t size) {
+void ModelMetrics::RecordBatch(int64_t size, absl::Duration took) {
+  series_->usage->AddPass(size, took);
   series_->batches->Increment();
   series_->batch_size->Observe(static_cast<double>(size));
 }
@@ -128,6 +133,26 @@ void ModelMetrics::SetReady(bool ready) { series_->ready->Set(ready ? 1 : 0); }
 void ModelMetrics::SetLoadDuration(absl::Duration duration) {
   series_->load_secs->Set(Seconds(duration));
   series_->load_seconds->Set(Seconds(duration));
+}
+
+ModelUsage ModelMetrics::Usage() const {
+  const Series& s = *series_;
+  const auto count = [](const auto& counter) { return static_cast<uint64_t>(counter->Value()); };
+  const auto answered = count(s.success);
+  const auto spent = [answered](const auto& microseconds) {
+    return Spent{.count = answered, .time = absl::Microseconds(microseconds->Value())};
+  };
+  ModelUsage usage;
+  usage.success = spent(s.request_us);
+  for (const auto& reason : s.failure) usage.fail.count += count(reason);
+  usage.queue = spent(s.queue_us);
+  usage.input = spent(s.input_us);
+  usage.infer = spent(s.infer_us);
+  usage.output = spent(s.output_us);
+  usage.pictures = count(s.pictures);
+  usage.passes = count(s.batches);
+  s.usage->Fill(usage);
+  return usage;
 }
 
 }  // namespace saccade::server

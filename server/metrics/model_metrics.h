@@ -3,6 +3,7 @@
 
 #include <array>
 #include <atomic>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -17,6 +18,7 @@ struct Families {
 
   TritonFamilies triton;
   SaccadeFamilies ours;
+  UsagePool usage;
 };
 
 // saccade_requests_total of one model. Most of the combinations of protocol and code never occur, so each
@@ -42,6 +44,9 @@ enum class Stage { kDecode, kQueue, kInfer, kEncode };
 
 struct ModelMetrics::Series {
   Series(Families* families, const prometheus::Labels& model, const prometheus::Labels& with_task);
+
+  // What is no metric.
+  const std::shared_ptr<UsageDetails> usage;
 
   template <typename T>
   using Share = ::saccade::server::Series<T>;

@@ -18,10 +18,19 @@ BatchTask::Traits TraitsOf(const PredictCall& call, const std::vector<size_t>& i
   return traits;
 }
 
+BatchTask::Traits TraitsOfTensors(const PredictCall& call) {
+  BatchTask::Traits traits = call.traits();
+  traits.bucket = call.bucket();
+  return traits;
+}
+
 }  // namespace
 
 CallShare::CallShare(std::shared_ptr<PredictCall> call, std::vector<size_t> items)
     : BatchTask(TraitsOf(*call, items)), call_(std::move(call)), items_(std::move(items)) {}
+
+CallShare::CallShare(std::shared_ptr<PredictCall> call)
+    : BatchTask(TraitsOfTensors(*call)), call_(std::move(call)) {}
 
 CallShare::~CallShare() {
   if (call_ == nullptr) return;
@@ -29,8 +38,8 @@ CallShare::~CallShare() {
       absl::InternalError("a part of the request was dropped without an answer; this is a bug in saccaded"));
 }
 
-void CallShare::Answer(std::vector<models::TaskResult> results, const ForwardPass& pass) {
-  std::exchange(call_, nullptr)->EndShare(items_, std::move(results), pass);
+void CallShare::Answer(ShareAnswer answer, const ForwardPass& pass) {
+  std::exchange(call_, nullptr)->EndShare(items_, std::move(answer), pass);
 }
 
 void CallShare::FailComputed(absl::Status why) {
@@ -42,6 +51,12 @@ void CallShare::Reject(absl::Status why) {
 }
 
 std::vector<std::unique_ptr<BatchTask>> ShareOut(std::shared_ptr<PredictCall> call) {
+  std::vector<std::unique_ptr<BatchTask>> shares;
+  if (std::holds_alternative<NamedTensors>(call->request().input)) {
+    call->ExpectShares(1);
+    shares.push_back(std::make_unique<CallShare>(std::move(call)));
+    return shares;
+  }
   std::vector<Group> groups;
   for (size_t i = 0; i < call->items().size(); ++i) {
     const int64_t bucket = BucketId(call->items()[i].placement);
@@ -51,7 +66,6 @@ std::vector<std::unique_ptr<BatchTask>> ShareOut(std::shared_ptr<PredictCall> ca
     found->items.push_back(i);
   }
   call->ExpectShares(static_cast<int>(groups.size()));
-  std::vector<std::unique_ptr<BatchTask>> shares;
   for (Group& group : groups) shares.push_back(std::make_unique<CallShare>(call, std::move(group.items)));
   return shares;
 }

@@ -76,7 +76,8 @@ TEST_F(CallShareTest, RejectedSharesAreOneShedRequest) {
 
 TEST_F(CallShareTest, FailedPictureFailsItsRequest) {
   auto shares = ShareOut(Call({32, 64}, outcome_));
-  AsShare(shares[0]).Answer({models::Failure{"no finite number"}}, Pass(1, 1, 2));
+  AsShare(shares[0]).Answer(std::vector<models::TaskResult>{models::Failure{"no finite number"}},
+                            Pass(1, 1, 2));
   Answer(AsShare(shares[1]), Pass(1, 1, 2));
   ASSERT_EQ(outcome_->answers, 1);
   EXPECT_EQ(outcome_->status(), absl::InternalError("no finite number"));

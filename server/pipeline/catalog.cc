@@ -1,211 +1,325 @@
 #include "server/pipeline/catalog.h"
 
+#include <pthread.h>
+
 #include <algorithm>
-#include <thread>
 #include <utility>
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "server/logging/log.h"
 #include "server/repository/repository.h"
+#include "server/repository/stamps.h"
 
 namespace saccade::server {
 namespace {
 
-int ThreadsPerInstance(int asked, int instances) {
-  if (asked > 0) return asked;
-  return std::max(1, static_cast<int>(std::thread::hardware_concurrency()) / instances);
-}
+using State = ModelSnapshot::State;
 
-// A name from a client, short and printable enough to be put into an answer.
-std::string Quoted(absl::string_view name) {
-  return absl::StrCat("'", absl::CHexEscape(name.substr(0, 128)), "'");
+// Orders of clients that wait; each is a name and at most a configuration.
+constexpr size_t kMaxOrders = 64;
+// Of ensembles in each other.
+constexpr int kMaxDepth = 8;
+
+absl::Status NotControlled() {
+  return absl::FailedPreconditionError(
+      "this daemon does not load and unload models by request; it was started without "
+      "--model-control-mode=explicit");
 }
 
 }  // namespace
 
 Catalog::Catalog(CatalogOptions options, Clock* clock, Metrics* metrics)
-    : options_(std::move(options)), clock_(clock), metrics_(metrics) {}
+    : options_(std::move(options)), clock_(clock), host_(HostOptions(), &table_, clock, metrics) {}
+
+Catalog::~Catalog() { Close(); }
+
+ModelHost::Options Catalog::HostOptions() const {
+  return {.default_max_queue_size = options_.default_max_queue_size,
+          .threads_per_instance = options_.threads_per_instance,
+          .warm_up = options_.warm_up,
+          .allow_executable_models = options_.allow_executable_models,
+          .rooms = options_.rooms,
+          .released =
+              [orders = orders_] {
+                absl::MutexLock lock(&orders->mutex);
+                orders->released = true;
+              },
+          .closed = [this] { return closed(); }};
+}
+
+bool Catalog::closed() const {
+  absl::MutexLock lock(&orders_->mutex);
+  return orders_->closed;
+}
 
 absl::Status Catalog::Scan() {
+  std::map<std::string, std::string> found_in;
   for (const std::string& repository : options_.repositories) {
-    if (absl::Status added = Add(repository); !added.ok()) return added;
+    const auto names = ListModels(repository);
+    if (!names.ok()) return names.status();
+    settling_[repository];
+    for (const std::string& name : *names) {
+      if (found_in.emplace(name, repository).second) {
+        names_[repository].insert(name);
+        continue;
+      }
+      return absl::AlreadyExistsError(
+          absl::StrCat("model '", absl::CHexEscape(name),
+                       "' stands in more than one --model-repository; keep one of "
+                       "them"));
+    }
+  }
+  if (options_.control == ModelControl::kExplicit) {
+    for (const std::string& name : options_.load_at_start) {
+      if (name == "*" || found_in.count(name) > 0) continue;
+      return absl::NotFoundError(absl::StrCat("--load-model names '", absl::CHexEscape(name),
+                                              "', which is in no --model-repository"));
+    }
+  }
+  for (const auto& [name, repository] : found_in) {
+    const std::string shown = absl::CHexEscape(name);
+    if (IsWanted(name)) {
+      table_.Require(shown);
+    } else {
+      table_.SetModel(shown, State::kUnavailable, kNotLoaded);
+    }
   }
   return absl::OkStatus();
 }
 
-absl::Status Catalog::Add(const std::string& repository) {
-  auto scan = ScanRepository(repository);
-  if (!scan.ok()) return scan.status();
-  absl::MutexLock lock(&mutex_);
-  const auto insert = [&](const std::string& name, Entry entry) {
-    if (entries_.emplace(name, std::move(entry)).second) return absl::OkStatus();
-    return absl::AlreadyExistsError(
-        absl::StrCat("model '", name, "' stands in more than one --model-repository; keep one of them"));
-  };
-  for (ModelEntry& model : scan->models) {
-    ServedModelOptions options;
-    const int threads = model.settings.batching.threads;
-    options.threads_per_instance =
-        ThreadsPerInstance(threads > 0 ? threads : options_.threads_per_instance, model.settings.instances);
-    if (model.settings.pin) {
-      options.first_core = next_core_;
-      next_core_ += model.settings.instances * options.threads_per_instance;
-    }
-    options.default_max_queue_size =
-        std::max<int64_t>(options_.default_max_queue_size, model.settings.batching.max_batch_size);
-    options.version = model.versions.back();
-    options.settings = std::move(model.settings);
-    const std::string name = options.settings.name;
-    Device* const device = DeviceOf(options.settings);
-    Entry entry{.model = std::make_shared<ServedModel>(std::move(options), device, clock_, metrics_),
-                .snapshot = {}};
-    if (absl::Status status = insert(name, std::move(entry)); !status.ok()) return status;
-  }
-  for (const BrokenModel& broken : scan->broken) {
-    Entry entry;
-    entry.snapshot.name = broken.name;
-    entry.snapshot.state = ModelSnapshot::State::kUnavailable;
-    entry.snapshot.reason = std::string(broken.status.message());
-    if (absl::Status status = insert(broken.name, std::move(entry)); !status.ok()) return status;
-  }
-  return absl::OkStatus();
+bool Catalog::IsWanted(const std::string& name) const {
+  const auto& asked = options_.load_at_start;
+  return options_.control != ModelControl::kExplicit ||
+         std::any_of(asked.begin(), asked.end(),
+                     [&](const std::string& one) { return one == "*" || one == name; });
 }
 
-Device* Catalog::DeviceOf(const ModelSettings& settings) {
-  // What one stream leaves of a GPU, a second one uses.
-  constexpr int kStreamsOfGpu = 2;
-  std::unique_ptr<Device>& device = devices_[settings.gpu.value_or(-1)];
-  if (device == nullptr) {
-    const int cores = settings.gpu ? kStreamsOfGpu : static_cast<int>(std::thread::hardware_concurrency());
-    device = std::make_unique<Device>(SchedulerOptions{.cores = std::max(1, cores)}, clock_);
-  }
-  return device.get();
+void Catalog::Start(Events events) {
+  events_ = std::move(events);
+  thread_ = std::thread([this] { Run(); });
 }
 
-absl::Status Catalog::LoadAll(const Observer& observer) {
-  absl::Status first;
-  const auto failed = [&](const ModelSnapshot& model) {
-    Log(LogLevel::kError, "model unavailable",
-        {{"model", model.name}, {"version", model.version}, {"reason", model.reason}});
-    first.Update(absl::FailedPreconditionError(absl::StrCat("model '", model.name, "': ", model.reason)));
-  };
-  for (const ModelSnapshot& listed : List()) {
-    if (listed.state == ModelSnapshot::State::kUnavailable) failed(listed);
-  }
-  for (const auto& model : Models()) {
-    {
-      absl::MutexLock lock(&mutex_);
-      if (closed_) return absl::CancelledError("shutting down while models were loading");
-    }
-    Log(LogLevel::kInfo, "loading model", {{"model", model->name()}, {"version", model->version()}});
-    const absl::Status status = model->Load();
-    const ModelSnapshot snapshot = model->Snapshot();
-    observer(snapshot);
-    if (!status.ok()) {
-      failed(snapshot);
-      continue;
-    }
-    for (const std::string& note : snapshot.description.notes) {
-      Log(LogLevel::kWarning, "model note",
-          {{"model", snapshot.name}, {"version", snapshot.version}, {"note", note}});
-    }
-    Log(LogLevel::kInfo, "model ready",
-        {{"model", snapshot.name},
-         {"version", snapshot.version},
-         {"architecture", snapshot.description.architecture},
-         {"load_duration", snapshot.load_duration}});
-  }
-  return first;
+void Catalog::Load(const std::string& name, std::optional<std::string> config_json, Done done) {
+  absl::Status refused = CheckModelName(name);
+  if (refused.ok() && options_.control != ModelControl::kExplicit) refused = NotControlled();
+  if (!refused.ok()) return std::move(done)(refused);
+  Order(
+      [this, name, config = std::move(config_json), done = std::move(done)](absl::Status cancelled) mutable {
+        std::move(done)(cancelled.ok() ? LoadByName(name, config, 0) : cancelled);
+      });
 }
 
-absl::StatusOr<const Catalog::Entry*> Catalog::Find(absl::string_view name, int64_t version) const {
-  const auto found = entries_.find(name);
-  if (found == entries_.end()) {
-    const auto name_of = [](std::string* out, const auto& entry) { absl::StrAppend(out, entry.first); };
-    std::string known = absl::StrJoin(entries_, ", ", name_of);
-    if (known.size() > 1024) known = absl::StrCat(known.substr(0, 1024), " ...");
-    return absl::NotFoundError(absl::StrCat("no model ", Quoted(name), "; this daemon has: ",
-                                            known.empty() ? "none (its repository is empty)" : known));
-  }
-  const Entry& entry = found->second;
-  if (entry.model != nullptr && version != 0 && version != entry.model->version()) {
-    return absl::NotFoundError(absl::StrCat("model '", found->first, "' has no version ", version,
-                                            " here; it serves version ", entry.model->version()));
-  }
-  return &entry;
+void Catalog::Unload(const std::string& name, bool with_dependents, Done done) {
+  absl::Status refused = CheckModelName(name);
+  if (refused.ok() && options_.control != ModelControl::kExplicit) refused = NotControlled();
+  if (!refused.ok()) return std::move(done)(refused);
+  Order([this, name, with_dependents, done = std::move(done)](absl::Status cancelled) mutable {
+    if (!cancelled.ok()) return std::move(done)(cancelled);
+    DoUnload(name, with_dependents, std::move(done));
+  });
 }
 
-absl::StatusOr<std::shared_ptr<ServedModel>> Catalog::FindReady(absl::string_view name,
-                                                                int64_t version) const {
-  absl::ReaderMutexLock lock(&mutex_);
-  auto entry = Find(name, version);
-  if (!entry.ok()) return entry.status();
-  if ((*entry)->model == nullptr) {
-    return absl::UnavailableError(
-        absl::StrCat("model '", name, "' is unavailable: ", (*entry)->snapshot.reason));
-  }
-  if (absl::Status ready = (*entry)->model->CheckReady(); !ready.ok()) return ready;
-  return (*entry)->model;
-}
-
-absl::StatusOr<ModelSnapshot> Catalog::Describe(absl::string_view name, int64_t version) const {
-  absl::ReaderMutexLock lock(&mutex_);
-  auto entry = Find(name, version);
-  if (!entry.ok()) return entry.status();
-  return (*entry)->model == nullptr ? (*entry)->snapshot : (*entry)->model->Snapshot();
-}
-
-std::vector<ModelSnapshot> Catalog::List() const {
-  absl::ReaderMutexLock lock(&mutex_);
-  std::vector<ModelSnapshot> list;
-  list.reserve(entries_.size());
-  for (const auto& [name, entry] : entries_) {
-    list.push_back(entry.model == nullptr ? entry.snapshot : entry.model->Snapshot());
-  }
-  return list;
-}
-
-absl::Status Catalog::CheckAllReady() const {
-  for (const ModelSnapshot& model : List()) {
-    if (model.state == ModelSnapshot::State::kReady) continue;
-    return absl::UnavailableError(
-        absl::StrCat("model '", model.name, "' is ", model.reason.empty() ? "still loading" : model.reason));
-  }
-  return absl::OkStatus();
-}
-
-absl::Duration Catalog::BusyFor() const {
-  absl::Duration longest = absl::ZeroDuration();
-  for (const auto& model : Models()) longest = std::max(longest, model->BusyFor());
-  return longest;
-}
-
-void Catalog::Sweep() {
-  std::vector<Device*> devices;
+void Catalog::Order(Job job) {
+  absl::Status refused;
   {
-    absl::MutexLock lock(&mutex_);
-    for (const auto& [gpu, device] : devices_) devices.push_back(device.get());
+    absl::MutexLock lock(&orders_->mutex);
+    if (orders_->closed) {
+      refused = absl::UnavailableError("the daemon is shutting down");
+    } else if (orders_->jobs.size() >= kMaxOrders) {
+      refused = absl::ResourceExhaustedError(
+          absl::StrCat(kMaxOrders, " orders to load or unload models wait already; try again later"));
+    } else {
+      orders_->jobs.push_back(std::move(job));
+    }
   }
-  for (Device* device : devices) device->Sweep();
+  if (!refused.ok()) std::move(job)(refused);
 }
 
-std::vector<std::shared_ptr<ServedModel>> Catalog::Models() const {
-  absl::ReaderMutexLock lock(&mutex_);
-  std::vector<std::shared_ptr<ServedModel>> models;
-  for (const auto& [name, entry] : entries_) {
-    if (entry.model != nullptr) models.push_back(entry.model);
+void Catalog::Run() {
+  pthread_setname_np(pthread_self(), "catalog");
+  LoadAtStart();
+  absl::Time next_look = clock_->Now() + options_.poll_interval;
+  const bool looks = options_.control != ModelControl::kNone;
+  for (;;) {
+    std::deque<Job> jobs;
+    {
+      absl::MutexLock lock(&orders_->mutex);
+      Orders* const orders = orders_.get();
+      const auto is_something = [orders] {
+        orders->mutex.AssertHeld();
+        return !orders->jobs.empty() || orders->closed || orders->released;
+      };
+      const absl::Time wake = std::min(looks ? next_look : absl::InfiniteFuture(), host_.NextDeadline());
+      clock_->AwaitUntil(&orders->mutex, absl::Condition(&is_something), wake);
+      if (orders->closed) return;
+      jobs.swap(orders->jobs);
+      orders->released = false;
+    }
+    host_.FreeUnused();
+    for (Job& job : jobs) {
+      std::move(job)(closed() ? absl::UnavailableError("the daemon is shutting down") : absl::OkStatus());
+      TellChanges();
+    }
+    if (looks && clock_->Now() >= next_look && !closed()) {
+      Look();
+      next_look = clock_->Now() + options_.poll_interval;
+    }
+    host_.TellLate(clock_->Now());
   }
-  return models;
+}
+
+void Catalog::LoadAtStart() {
+  absl::Status first;
+  std::vector<std::pair<std::string, std::string>> wanted;
+  for (const auto& [repository, names] : names_) {
+    for (const std::string& name : names)
+      if (IsWanted(name)) wanted.emplace_back(name, repository);
+  }
+  std::sort(wanted.begin(), wanted.end());
+  for (size_t i = 0; i < wanted.size(); ++i) {
+    if (closed()) return;
+    const auto& [name, repository] = wanted[i];
+    // As a part of an ensemble.
+    if (host_.IsHosted(name)) continue;
+    first.Update(Apply(repository, name, std::nullopt, {i + 1, wanted.size()}, 0));
+    TellChanges();
+  }
+  if (events_.loaded && !closed()) events_.loaded(first);
+}
+
+absl::StatusOr<std::string> Catalog::RepositoryOf(const std::string& name) const {
+  std::vector<std::string> found;
+  for (const std::string& repository : options_.repositories) {
+    const auto names = ListModels(repository);
+    if (!names.ok()) continue;
+    if (std::find(names->begin(), names->end(), name) != names->end()) found.push_back(repository);
+  }
+  if (found.size() == 1) return found[0];
+  if (found.empty())
+    return absl::NotFoundError(absl::StrCat("the model repository holds no folder '", name, "'"));
+  return absl::FailedPreconditionError(
+      absl::StrCat("model '", name, "' stands in more than one --model-repository; keep one of them"));
+}
+
+absl::Status Catalog::Apply(const std::string& repository, const std::string& name,
+                            const std::optional<std::string>& config_json, ModelHost::Progress progress,
+                            int depth) {
+  // As it was before it was read: what changes meanwhile is seen by the next look.
+  const auto stamp = StampModel(repository, name);
+  if (stamp.ok()) settling_[repository].Applied(name, *stamp);
+  applied_from_[name] = repository;
+  auto entry =
+      ReadModel(repository, name, {.complete = options_.complete_configurations, .config_json = config_json});
+  if (!entry.ok()) {
+    const std::string shown = absl::CHexEscape(name);
+    const std::string reason(entry.status().message());
+    table_.SetModel(shown, State::kUnavailable, reason);
+    Log(LogLevel::kError, "model unavailable", {{"model", shown}, {"reason", reason}});
+    return absl::FailedPreconditionError(absl::StrCat("model '", shown, "': ", reason));
+  }
+  absl::Status parts = LoadParts(entry->settings, depth);
+  if (!parts.ok()) {
+    table_.SetModel(name, State::kUnavailable, std::string(parts.message()));
+    Log(LogLevel::kError, "model unavailable", {{"model", name}, {"reason", std::string(parts.message())}});
+    return parts;
+  }
+  // A configuration of a request counts until the model is loaded without one.
+  const bool anew = config_json.has_value() || overridden_.count(name) > 0;
+  absl::Status applied = host_.Apply(*std::move(entry), stamp.ok() ? *stamp : ModelStamp(), anew, progress);
+  if (config_json) {
+    overridden_.insert(name);
+  } else if (applied.ok()) {
+    overridden_.erase(name);
+  }
+  return applied;
+}
+
+absl::Status Catalog::LoadByName(const std::string& name, const std::optional<std::string>& config_json,
+                                 int depth) {
+  const auto repository = RepositoryOf(name);
+  if (!repository.ok()) return repository.status();
+  return Apply(*repository, name, config_json, {}, depth);
+}
+
+// What an ensemble is made of, before it.
+absl::Status Catalog::LoadParts(const ModelSettings& settings, int depth) {
+  for (const EnsembleStep& step : settings.ensemble) {
+    if (host_.IsHosted(step.model)) continue;
+    if (depth > kMaxDepth) {
+      return absl::FailedPreconditionError(absl::StrCat("model '", settings.name,
+                                                        "': ensembles of ensembles go deeper than ",
+                                                        kMaxDepth, ", or in a circle"));
+    }
+    if (absl::Status part = LoadByName(step.model, std::nullopt, depth + 1); !part.ok()) {
+      return absl::FailedPreconditionError(
+          absl::StrCat("model '", settings.name, "' needs another one: ", part.message()));
+    }
+  }
+  return absl::OkStatus();
+}
+
+std::vector<std::string> Catalog::WithDependents(const std::string& name) const {
+  std::vector<std::string> all = {name};
+  for (const std::string& part : host_.PartsOf(name)) {
+    bool needed = false;
+    for (const std::string& other : host_.Hosted()) {
+      const std::vector<std::string> parts = host_.PartsOf(other);
+      needed |= other != name && std::find(parts.begin(), parts.end(), part) != parts.end();
+    }
+    if (!needed && std::find(all.begin(), all.end(), part) == all.end()) all.push_back(part);
+  }
+  return all;
+}
+
+void Catalog::DoUnload(const std::string& name, bool with_dependents, Done done) {
+  if (!table_.IsKnown(name)) {
+    return std::move(done)(absl::NotFoundError(absl::StrCat("no model '", name, "' is loaded")));
+  }
+  // Told once all of them have told.
+  struct Together {
+    Done done;
+    absl::Status first;
+    size_t left;
+  };
+  const std::vector<std::string> names =
+      with_dependents ? WithDependents(name) : std::vector<std::string>{name};
+  auto together = std::make_shared<Together>(Together{std::move(done), absl::OkStatus(), names.size()});
+  const absl::Time deadline = clock_->Now() + options_.unload_timeout;
+  for (const std::string& one : names) {
+    overridden_.erase(one);
+    Log(LogLevel::kInfo, "unloading model", {{"model", one}});
+    host_.Dismiss(one, /*listed=*/true, deadline, [together](absl::Status status) {
+      together->first.Update(status);
+      if (--together->left == 0) std::move(together->done)(together->first);
+    });
+  }
+}
+
+void Catalog::TellChanges() {
+  if (!events_.model_changed) return;
+  std::map<std::string, bool> now;
+  for (const IndexEntry& line : table_.Index()) now[line.name] |= line.state == State::kReady;
+  for (const auto& [name, ready] : told_) {
+    if (ready && now.count(name) == 0) events_.model_changed(name, false);
+  }
+  for (const auto& [name, ready] : now) {
+    const auto told = told_.find(name);
+    if (told == told_.end() || told->second != ready) events_.model_changed(name, ready);
+  }
+  told_ = std::move(now);
 }
 
 void Catalog::Close() {
+  std::deque<Job> left;
   {
-    absl::MutexLock lock(&mutex_);
-    closed_ = true;
+    absl::MutexLock lock(&orders_->mutex);
+    orders_->closed = true;
+    left.swap(orders_->jobs);
   }
-  for (const auto& model : Models()) model->Close();
+  for (Job& job : left) std::move(job)(absl::UnavailableError("the daemon is shutting down"));
+  if (thread_.joinable()) thread_.join();
+  host_.Close();
 }
 
 }  // namespace saccade::server

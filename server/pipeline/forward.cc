@@ -14,12 +14,11 @@
 #include <numeric>
 #include <utility>
 
-#include "server/pipeline/call_share.h"
+#include "server/pipeline/passes.h"
 
 namespace saccade::server {
 namespace {
 
-using Shares = std::vector<std::unique_ptr<CallShare>>;
 using Items = std::vector<BytePieces>;
 
 bool IsAligned(const char* data) { return reinterpret_cast<uintptr_t>(data) % alignof(float) == 0; }
@@ -76,19 +75,21 @@ struct Owner {
   int64_t index = 0;
 };
 
-void AnswerEach(Shares shares, std::vector<models::TaskResult> results, const ForwardPass& pass) {
+// What each share gets of the results, which are in the order of all their items.
+std::vector<ShareAnswer> Divide(const Shares& shares, std::vector<models::TaskResult> results) {
+  std::vector<ShareAnswer> answers;
+  answers.reserve(shares.size());
   auto next = std::make_move_iterator(results.begin());
-  for (auto& share : shares) {
-    std::vector<models::TaskResult> own(next, next + share->size());
+  for (const auto& share : shares) {
+    answers.emplace_back(std::vector<models::TaskResult>(next, next + share->size()));
     next += share->size();
-    share->Answer(std::move(own), pass);
-    share.reset();
   }
+  return answers;
 }
 
-// Returns whether one pass was enough.
-bool Compute(const models::Model& model, Shares shares, Clock* clock, ModelMetrics* metrics,
-             const std::function<void()>& advanced) {
+absl::StatusOr<std::vector<ShareAnswer>> RunShares(const models::Model& model, const Shares& shares,
+                                                   ModelMetrics* metrics,
+                                                   const std::function<void()>& advanced) {
   Items items;
   std::vector<models::Placement> placements;
   std::vector<Owner> owners;
@@ -99,29 +100,13 @@ bool Compute(const models::Model& model, Shares shares, Clock* clock, ModelMetri
       owners.push_back({share.get(), i});
     }
   }
-  const absl::Time started = clock->Now();
   auto results = Forward(model, items, placements, [&](size_t item, double done) {
     advanced();
     return owners.at(item).share->Advance(owners[item].index, done);
   });
-  const absl::Time ended = clock->Now();
-  if (results.ok()) {
-    const auto size = static_cast<int64_t>(items.size());
-    metrics->RecordBatch(size);
-    for (const models::Placement& placement : placements) metrics->RecordPadding(PaddingOf(placement));
-    AnswerEach(std::move(shares), *std::move(results), {size, started, ended});
-    return true;
-  }
-  if (shares.size() == 1) {
-    shares[0]->FailComputed(results.status());
-  } else {
-    for (auto& share : shares) {
-      Shares alone;
-      alone.push_back(std::move(share));
-      Compute(model, std::move(alone), clock, metrics, advanced);
-    }
-  }
-  return false;
+  if (!results.ok()) return results.status();
+  for (const models::Placement& placement : placements) metrics->RecordPadding(PaddingOf(placement));
+  return Divide(shares, *std::move(results));
 }
 
 }  // namespace
@@ -152,9 +137,8 @@ absl::StatusOr<std::vector<models::TaskResult>> Forward(
 
 bool ComputeBatch(const models::Model& model, std::vector<std::unique_ptr<BatchTask>> batch, Clock* clock,
                   ModelMetrics* metrics, const std::function<void()>& advanced) {
-  Shares shares;
-  for (auto& task : batch) shares.emplace_back(static_cast<CallShare*>(task.release()));
-  return !shares.empty() && Compute(model, std::move(shares), clock, metrics, advanced);
+  return ComputeShares(SharesOf(std::move(batch)), clock, metrics,
+                       [&](const Shares& shares) { return RunShares(model, shares, metrics, advanced); });
 }
 
 }  // namespace saccade::server

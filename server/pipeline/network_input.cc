@@ -63,6 +63,10 @@ absl::Status MakeItem(PredictCall& call, const models::ImageInput& input, const 
 
 absl::Status CheckInput(const Request& request, const std::string& model, const models::ImageInput& input) {
   if (const auto* tensor = std::get_if<TensorInput>(&request.input)) return CheckTensor(*tensor, input);
+  if (std::holds_alternative<NamedTensors>(request.input)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("model '", model, "' ", Wanted(input), ", as its input 'image'"));
+  }
   const auto& pictures = std::get<std::vector<Picture>>(request.input);
   const bool fits =
       request.medium.value_or(input.medium) == input.medium && FitsViews(request, input) &&
@@ -72,7 +76,7 @@ absl::Status CheckInput(const Request& request, const std::string& model, const 
       absl::StrCat(std::string(request.input_name), ": model '", model, "' ", Wanted(input)));
 }
 
-bool IsReady(const Request& request) { return std::holds_alternative<TensorInput>(request.input); }
+bool IsReady(const Request& request) { return !std::holds_alternative<std::vector<Picture>>(request.input); }
 
 absl::Status MakeItems(PredictCall& call, const models::ImageInput& input, const DecodeLimits& limits,
                        Clock* clock) {

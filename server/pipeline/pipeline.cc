@@ -4,28 +4,18 @@
 
 #include "absl/strings/str_cat.h"
 #include "server/pipeline/call_share.h"
+#include "server/pipeline/engine.h"
 #include "server/pipeline/network_input.h"
 #include "server/pipeline/priority_level.h"
 
 namespace saccade::server {
-namespace {
-
-const char* ItemsName(const models::ImageInput& input) {
-  switch (input.medium) {
-    case models::Medium::kClip:
-      return " clips";
-    case models::Medium::kVolume:
-      return " volumes";
-    case models::Medium::kPictures:
-      break;
-  }
-  return input.views == 2 ? " stereo pairs" : " pictures";
-}
-
-}  // namespace
-
 absl::StatusOr<std::shared_ptr<ServedModel>> Pipeline::Find(const Request& request) {
   auto found = rooms_.catalog->FindReady(request.model, request.version);
+  if (found.ok() && (*found)->ensemble() != nullptr) {
+    found = absl::InvalidArgumentError(absl::StrCat("model '", (*found)->name(),
+                                                    "' is an ensemble, which takes tensors alone; call "
+                                                    "ModelInfer of the Open Inference Protocol"));
+  }
   if (!found.ok()) rooms_.metrics->RecordUnknownModel(request.protocol, found.status().code());
   return found;
 }
@@ -35,7 +25,8 @@ absl::StatusOr<std::shared_ptr<Admission::Ticket>> Pipeline::AdmitBytes(const Re
   auto ticket = rooms_.admission->Admit({.bytes = bytes,
                                          .client = request.client,
                                          .model = model.name(),
-                                         .model_bounds = model.settings().most_inflight});
+                                         .model_bounds = model.settings().most_inflight,
+                                         .nested = request.nested});
   if (!ticket.ok()) return ticket.status();
   return std::make_shared<Admission::Ticket>(*std::move(ticket));
 }
@@ -55,7 +46,7 @@ absl::StatusOr<std::shared_ptr<Admission::Ticket>> Pipeline::Admit(const Request
     status = ticket.status();
   }
   // Counted as a call that came with its input is.
-  PredictCall(request, [](const absl::StatusOr<Response>&) {}, ServerOf(**model)).Refuse(status);
+  PredictCall(request, [](const absl::StatusOr<Response>&) {}, ServerOf(*model)).Refuse(status);
   return status;
 }
 
@@ -67,7 +58,7 @@ void Pipeline::Predict(Request request, PredictDone done, std::shared_ptr<Admiss
   }
   const std::shared_ptr<ServedModel> model = *std::move(found);
   const int64_t bytes = request.bytes();
-  auto call = std::make_shared<PredictCall>(std::move(request), std::move(done), ServerOf(*model));
+  auto call = std::make_shared<PredictCall>(std::move(request), std::move(done), ServerOf(model));
   if (absl::Status status = Check(*call, *model); !status.ok()) {
     call->Refuse(status);
     return;
@@ -91,27 +82,27 @@ void Pipeline::Predict(Request request, PredictDone done, std::shared_ptr<Admiss
   if (!scheduled.ok()) call->Refuse(scheduled);
 }
 
-PredictCall::Server Pipeline::ServerOf(const ServedModel& model) const {
-  return {.version = model.version(),
-          .description = &model.description(),
-          .metrics = model.metrics(),
+PredictCall::Server Pipeline::ServerOf(const std::shared_ptr<ServedModel>& model) const {
+  return {.version = model->version(),
+          .description = &model->description(),
+          .metrics = model->metrics(),
           .all_metrics = rooms_.metrics,
-          .clock = rooms_.clock};
+          .clock = rooms_.clock,
+          .model = model};
 }
 
 // What can be known before the request costs anything.
 absl::Status Pipeline::Check(const PredictCall& call, const ServedModel& model) const {
   const Request& request = call.request();
-  if (absl::Status input = CheckInput(request, model.name(), model.description().input); !input.ok())
-    return input;
+  if (absl::Status input = model.engine().Check(request); !input.ok()) return input;
   if (request.accepts != nullptr) {
     if (absl::Status accepted = request.accepts(model.description()); !accepted.ok()) return accepted;
   }
   const int64_t size = request.size();
   if (size < 1 || size > model.max_batch_size()) {
     return absl::InvalidArgumentError(
-        absl::StrCat("the request holds ", size, ItemsName(model.description().input), "; model '",
-                     model.name(), "' takes 1 to ", model.max_batch_size(), " (its max_batch_size)"));
+        absl::StrCat("the request holds ", size, " ", model.engine().items_name(), "; model '", model.name(),
+                     "' takes 1 to ", model.max_batch_size(), " (its max_batch_size)"));
   }
   absl::Status level = CheckPriorityLevel(request.priority, model.name(), model.settings().batching);
   if (!level.ok()) return level;
@@ -119,7 +110,7 @@ absl::Status Pipeline::Check(const PredictCall& call, const ServedModel& model) 
 }
 
 void Pipeline::Prepare(ServedModel& model, std::shared_ptr<PredictCall> call) {
-  absl::Status made = MakeItems(*call, model.description().input, rooms_.decode_limits, rooms_.clock);
+  absl::Status made = model.engine().Prepare(*call, rooms_.decode_limits, rooms_.clock);
   if (!made.ok()) {
     call->Refuse(made);
     return;

@@ -46,6 +46,8 @@ class Pipeline {
     rooms_.metrics->RecordUnknownModel(protocol, code);
   }
 
+  const Rooms& rooms() const { return rooms_; }
+
   // Brings the gauges that are cheaper to ask for than to keep up to date; for the metrics' scrape hook.
   void RefreshGauges();
 
@@ -53,7 +55,7 @@ class Pipeline {
   absl::StatusOr<std::shared_ptr<ServedModel>> Find(const Request& request);
   absl::StatusOr<std::shared_ptr<Admission::Ticket>> AdmitBytes(const Request& request, int64_t bytes,
                                                                 const ServedModel& model);
-  PredictCall::Server ServerOf(const ServedModel& model) const;
+  PredictCall::Server ServerOf(const std::shared_ptr<ServedModel>& model) const;
   absl::Status Check(const PredictCall& call, const ServedModel& model) const;
   void Prepare(ServedModel& model, std::shared_ptr<PredictCall> call);
 

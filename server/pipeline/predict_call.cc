@@ -3,6 +3,20 @@
 #include <algorithm>
 
 namespace saccade::server {
+namespace {
+
+// What is smaller leaves even if nobody reads it, into the windows and buffers of the connection.
+constexpr int64_t kLargeAnswer = 64 << 10;
+
+const models::Failure* FirstFailure(const std::vector<models::TaskResult>& results) {
+  for (const models::TaskResult& result : results) {
+    if (const auto* failure = std::get_if<models::Failure>(&result)) return failure;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
 PredictCall::PredictCall(Request request, PredictDone done, const Server& server)
     : request_(std::move(request)), server_(server), done_(std::move(done)) {}
 
@@ -33,20 +47,22 @@ bool PredictCall::Advance(size_t item, double done) const {
   return CheckAlive(traits(), server_.clock->Now()).ok();
 }
 
-void PredictCall::EndShare(const std::vector<size_t>& items, std::vector<models::TaskResult> results,
-                           const ForwardPass& pass) {
-  for (const models::TaskResult& result : results) {
-    if (const auto* failure = std::get_if<models::Failure>(&result)) {
-      // A model that was told to stop gives up like this too.
-      absl::Status alive = CheckAlive(traits(), server_.clock->Now());
-      FailShare(alive.ok() ? absl::InternalError(failure->message) : std::move(alive), /*computed=*/true);
-      return;
-    }
+void PredictCall::EndShare(const std::vector<size_t>& items, ShareAnswer answer, const ForwardPass& pass) {
+  auto* const results = std::get_if<std::vector<models::TaskResult>>(&answer);
+  if (const models::Failure* failure = results == nullptr ? nullptr : FirstFailure(*results)) {
+    // A model that was told to stop gives up like this too.
+    absl::Status alive = CheckAlive(traits(), server_.clock->Now());
+    FailShare(alive.ok() ? absl::InternalError(failure->message) : std::move(alive), /*computed=*/true);
+    return;
   }
   bool last = false;
   {
     absl::MutexLock lock(&mutex_);
-    for (size_t i = 0; i < items.size(); ++i) results_[items[i]] = std::move(results[i]);
+    if (results == nullptr) {
+      outputs_ = std::get<std::vector<Tensor>>(std::move(answer));
+    } else {
+      for (size_t i = 0; i < items.size(); ++i) results_[items[i]] = std::move((*results)[i]);
+    }
     passes_ = {std::max(passes_.batch_size, pass.batch_size), std::min(passes_.started, pass.started),
                std::max(passes_.ended, pass.ended)};
     last = EndOne();
@@ -75,11 +91,13 @@ bool PredictCall::EndOne() { return --outstanding_ == 0; }
 void PredictCall::AnswerShares() {
   std::optional<ShareFailure> failure;
   std::vector<models::TaskResult> results;
+  std::vector<Tensor> outputs;
   ForwardPass passes;
   {
     absl::MutexLock lock(&mutex_);
     failure = std::move(failure_);
     results = std::move(results_);
+    outputs = std::move(outputs_);
     passes = passes_;
   }
   if (failure && !failure->computed) {
@@ -95,10 +113,11 @@ void PredictCall::AnswerShares() {
   response.version = server_.version;
   response.description = server_.description;
   response.results = std::move(results);
+  response.outputs = std::move(outputs);
   response.sent = sent_;
   response.batch_size = passes.batch_size;
   // The client's own bytes cost no time before they waited.
-  const bool worked_on = items_[0].owned != nullptr;
+  const bool worked_on = !items_.empty() && items_[0].owned != nullptr;
   response.timings = {.decode = worked_on ? prepared_ - request_.arrival : absl::ZeroDuration(),
                       .queue = passes.started - prepared_,
                       .infer = passes.ended - passes.started};
@@ -128,8 +147,15 @@ void PredictCall::Finish(absl::StatusOr<Response> outcome, bool computed, absl::
 }
 
 void PredictCall::Leave(absl::StatusOr<Response> outcome, bool computed, absl::Duration encode) {
-  const absl::Duration total = server_.clock->Now() - request_.arrival;
-  if (outcome.ok()) outcome->timings.total = total;
+  const absl::Time ended = server_.clock->Now();
+  const absl::Duration total = ended - request_.arrival;
+  if (outcome.ok()) {
+    outcome->timings.total = total;
+    const int64_t bytes = outcome->bytes();
+    if (bytes >= kLargeAnswer) {
+      outcome->room = std::make_shared<Admission::Ticket>(ticket_->ForAnswer(bytes));
+    }
+  }
   // Counted before it is answered: whoever has the answer finds it in the metrics.
   server_.metrics->RecordRequest({.protocol = request_.protocol,
                                   .code = outcome.status().code(),
@@ -137,6 +163,7 @@ void PredictCall::Leave(absl::StatusOr<Response> outcome, bool computed, absl::D
                                   .pictures = request_.size(),
                                   .timings = outcome.ok() ? outcome->timings : Timings{.total = total},
                                   .encode = encode,
+                                  .ended = ended,
                                   .sizes = sent_});
   std::move(done_)(std::move(outcome));
 }

@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
@@ -27,6 +28,9 @@ namespace saccade::server {
 // Called exactly once, on whichever thread ended the request; must not block.
 using PredictDone = absl::AnyInvocable<void(absl::StatusOr<Response>) &&>;
 
+// What a share of a call gets of a forward pass: a result for each of its items, or a program's outputs.
+using ShareAnswer = std::variant<std::vector<models::TaskResult>, std::vector<Tensor>>;
+
 // A forward pass that items of a call took part in.
 struct ForwardPass {
   // Items of all calls in it.
@@ -39,13 +43,15 @@ struct ForwardPass {
 // (CallShare), which end on any threads; what they see of it does not change any more.
 class PredictCall : public std::enable_shared_from_this<PredictCall> {
  public:
-  // What serves the call; it must all outlive it.
+  // What serves the call; it must all outlive it, for which `model` may see.
   struct Server {
     int64_t version;
     const models::Description* description;
     ModelMetrics* metrics;
     Metrics* all_metrics;
     Clock* clock;
+    // Keeps alive what computes the call, until the call is destroyed.
+    std::shared_ptr<const void> model = nullptr;
   };
 
   PredictCall(Request request, PredictDone done, const Server& server);
@@ -72,6 +78,9 @@ class PredictCall : public std::enable_shared_from_this<PredictCall> {
   // Once per item, in the same order, unless they came as a tensor.
   void AddSent(const SentItem& sent) { sent_.push_back(sent); }
   const std::vector<Item>& items() const { return items_; }
+  // Of a request of named tensors, which has no items: calls of one bucket may share a batch.
+  void UseBucket(int64_t bucket) { bucket_ = bucket; }
+  int64_t bucket() const { return bucket_; }
   // The end of decoding, or of a tensor's checks: from here on the call waits for an instance.
   void MarkPrepared() { prepared_ = server_.clock->Now(); }
 
@@ -87,10 +96,10 @@ class PredictCall : public std::enable_shared_from_this<PredictCall> {
   // Thread-safe. Passes on that so much of an item is done. False if the call was cancelled or is late.
   bool Advance(size_t item, double done) const;
 
-  // Thread-safe; each share ends once, by one of these. `items` are the indices of what `results` are for.
+  // Thread-safe; each share ends once, by one of these. `items` are the indices of what results are for.
   // One failed picture fails its whole request, and no other.
-  void EndShare(const std::vector<size_t>& items, std::vector<models::TaskResult> results,
-                const ForwardPass& pass) ABSL_LOCKS_EXCLUDED(mutex_);
+  void EndShare(const std::vector<size_t>& items, ShareAnswer answer, const ForwardPass& pass)
+      ABSL_LOCKS_EXCLUDED(mutex_);
   // `computed`: the forward pass was tried. Otherwise as Refuse.
   void FailShare(absl::Status why, bool computed) ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -112,12 +121,14 @@ class PredictCall : public std::enable_shared_from_this<PredictCall> {
   std::optional<AnswerOrder::Place> place_;
   std::vector<Item> items_;
   std::vector<SentItem> sent_;
+  int64_t bucket_ = 0;
   absl::Time prepared_ = absl::InfinitePast();
   bool finished_ = false;
 
   absl::Mutex mutex_;
   int outstanding_ ABSL_GUARDED_BY(mutex_) = 0;
   std::vector<models::TaskResult> results_ ABSL_GUARDED_BY(mutex_);
+  std::vector<Tensor> outputs_ ABSL_GUARDED_BY(mutex_);
   // From the start of the first to the end of the last; the largest batch.
   ForwardPass passes_ ABSL_GUARDED_BY(mutex_) = {0, absl::InfiniteFuture(), absl::InfinitePast()};
   std::optional<ShareFailure> failure_ ABSL_GUARDED_BY(mutex_);

@@ -2,9 +2,8 @@
 
 #include <pthread.h>
 
-#include <exception>
+#include <algorithm>
 #include <optional>
-#include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -13,7 +12,6 @@
 #include "server/logging/log.h"
 #include "server/pipeline/cores.h"
 #include "server/pipeline/forward.h"
-#include "server/pipeline/item.h"
 
 namespace saccade::server {
 
@@ -23,21 +21,26 @@ ServedModel::ServedModel(ServedModelOptions options, Device* device, Clock* cloc
       clock_(clock),
       all_metrics_(metrics),
       answer_order_(options_.settings.preserve_ordering ? std::make_unique<AnswerOrder>() : nullptr),
+      ensemble_(options_.settings.backend == Backend::kEnsemble
+                    ? std::make_shared<const Ensemble>(options_.settings, options_.version.version)
+                    : nullptr),
       busy_since_(std::make_unique<std::atomic<int64_t>[]>(options_.settings.instances)) {}
 
 ServedModel::~ServedModel() { Close(); }
 
 absl::Status ServedModel::Load() {
   const absl::Time start = clock_->Now();
-  absl::Status status = LoadWeights();
-  if (status.ok()) status = MakeBatcher();
-  if (status.ok()) status = WarmUp();
-  metrics_ =
-      all_metrics_->ForModel(name(), version(), model_ ? models::TaskName(model_->description().task) : "");
-  if (status.ok()) StartInstances();
+  const absl::Status status = ensemble_ != nullptr ? CheckEnsemble() : LoadNetwork();
+  std::string_view task = ensemble_ != nullptr ? NameOf(Backend::kEnsemble) : "";
+  if (engine_ != nullptr) task = models::TaskName(description().task);
+  metrics_ = all_metrics_->ForModel(name(), version(), task);
+  if (status.ok()) OpenCache();
+  if (status.ok() && ensemble_ == nullptr) StartInstances();
   const absl::Duration took = clock_->Now() - start;
-  metrics_->SetLoadDuration(took);
-  metrics_->SetReady(status.ok());
+  if (status.ok() || !options_.takes_over) {
+    metrics_->SetLoadDuration(took);
+    metrics_->SetReady(status.ok());
+  }
   {
     absl::MutexLock lock(&mutex_);
     load_duration_ = took;
@@ -50,19 +53,45 @@ absl::Status ServedModel::Load() {
   return absl::OkStatus();
 }
 
-absl::Status ServedModel::LoadWeights() {
-  const ModelSettings& settings = options_.settings;
+absl::Status ServedModel::Check(const ModelSettings& settings, const ModelVersion& version,
+                                bool allow_executable_models) {
+  if (!version.status.ok()) return version.status;
+  // Whether its steps fit is seen with their models loaded.
+  if (settings.backend == Backend::kEnsemble) return absl::OkStatus();
+  ServedModelOptions options;
+  options.settings = settings;
+  options.version = version;
+  options.allow_executable_models = allow_executable_models;
+  ServedModel model(std::move(options), nullptr, Clock::Real(), nullptr);
+  if (!settings.gpu || settings.backend != Backend::kSaccade) return model.LoadWeights();
+  // Where it is checked there need be no GPU.
   try {
-    model_ = models::Load(settings.architecture, settings.options, options_.version.weights_path,
-                          settings.labels, settings.gpu);
+    models::Describe(settings.architecture, settings.options, settings.labels);
     return absl::OkStatus();
   } catch (const models::LoadError& error) {
     return absl::InvalidArgumentError(error.what());
-  } catch (const std::bad_alloc&) {
-    return absl::ResourceExhaustedError("no memory left for the weights");
-  } catch (const std::exception& error) {
-    return absl::InternalError(error.what());
   }
+}
+
+absl::Status ServedModel::LoadNetwork() {
+  absl::Status status = LoadWeights();
+  if (status.ok()) status = MakeBatcher();
+  if (status.ok()) status = WarmUp();
+  return status;
+}
+
+absl::Status ServedModel::CheckEnsemble() const {
+  const EnsembleRunner* const runner = options_.rooms.ensembles;
+  if (runner == nullptr || !runner->check) return absl::UnimplementedError("ensembles are not served here");
+  return runner->check(*ensemble_);
+}
+
+absl::Status ServedModel::LoadWeights() {
+  auto engine = LoadEngine(options_.settings, {.version = options_.version,
+                                               .allow_executable_models = options_.allow_executable_models});
+  if (!engine.ok()) return engine.status();
+  engine_ = *std::move(engine);
+  return absl::OkStatus();
 }
 
 absl::Status ServedModel::MakeBatcher() {
@@ -76,46 +105,28 @@ absl::Status ServedModel::MakeBatcher() {
   return absl::OkStatus();
 }
 
-// The first passes choose algorithms and allocate; no client should wait for that. The batcher learns from
-// them how long a pass takes. A full batch of a large input is left out: what it allocates would stay, for a
-// batch that may never come.
 absl::Status ServedModel::WarmUp() {
-  constexpr int64_t kMostBytes = int64_t{256} << 20;
-  const models::ImageInput& input = model_->description().input;
   UseThreads(options_.threads_per_instance);
-  for (const models::Placement& placement : models::PlacementsToWarm(input)) {
-    const models::Size bucket = placement.bucket;
-    const int64_t bytes = input.channels() * placement.depth * bucket.height * bucket.width *
-                          static_cast<int64_t>(sizeof(float));
-    for (const int64_t batch : std::set<int64_t>{1, max_batch_size()}) {
-      if (batch > 1 && batch * bytes > kMostBytes) continue;
-      if (absl::Status warm = WarmUp(placement, batch); !warm.ok()) return warm;
-    }
-  }
-  return absl::OkStatus();
+  return engine_->WarmUp({.clock = clock_,
+                          .at_most = options_.warm_up,
+                          .learn = [this](int64_t bucket, int64_t size, absl::Duration took) {
+                            batcher_->Learn(bucket, size, took);
+                          }});
 }
 
-absl::Status ServedModel::WarmUp(const models::Placement& placement, int64_t size) {
-  // A pass that took longer is close enough to the next one to learn from: what the first one does besides is
-  // less.
-  constexpr absl::Duration kLong = absl::Milliseconds(500);
-  const models::ImageInput& input = model_->description().input;
-  const models::Size bucket = placement.bucket;
-  const std::vector<float> grey(input.channels() * placement.depth * bucket.height * bucket.width, 0.0F);
-  for (int passes = 1;; ++passes) {
-    const absl::Time start = clock_->Now();
-    auto results = Forward(*model_, {static_cast<size_t>(size), absl::MakeConstSpan(grey)},
-                           {static_cast<size_t>(size), placement});
-    if (!results.ok()) {
-      return absl::Status(results.status().code(),
-                          absl::StrCat("warming up with a batch of ", size, " of ", bucket.height, " x ",
-                                       bucket.width, " (height x width): ", results.status().message()));
-    }
-    const absl::Duration took = clock_->Now() - start;
-    if (passes == 1 && took < kLong) continue;
-    batcher_->Learn(BucketId(placement), size, took);
-    return absl::OkStatus();
+void ServedModel::OpenCache() {
+  const ModelSettings& settings = options_.settings;
+  if (!settings.response_cache) return;
+  if (ensemble_ != nullptr || options_.rooms.response_cache == nullptr) {
+    Log(LogLevel::kWarning, "model configuration",
+        {{"model", name()},
+         {"warning", ensemble_ != nullptr
+                         ? "response_cache is passed over for ensembles; put it into their steps' models"
+                         : "response_cache is passed over: the daemon runs without --cache-config"}});
+    return;
   }
+  cached_answers_ = options_.rooms.response_cache->ForModel(settings.most_cached_bytes);
+  cache_metrics_ = all_metrics_->ForCacheOf(name(), version());
 }
 
 void ServedModel::StartInstances() {
@@ -154,7 +165,7 @@ void ServedModel::Compute(int instance, std::vector<std::unique_ptr<BatchTask>> 
   const size_t handed_out = batch.size();
   DropDead(batch, clock_->Now());
   const bool batch_was_cut = batch.size() != handed_out;
-  const bool as_usual = ComputeBatch(*model_, std::move(batch), clock_, metrics_.get(), advanced);
+  const bool as_usual = engine_->Compute(std::move(batch), clock_, metrics_.get(), advanced);
   busy_since_[instance].store(0, std::memory_order_relaxed);
   batcher_->Finished(instance, as_usual && !batch_was_cut);
 }
@@ -166,7 +177,7 @@ absl::Status ServedModel::Submit(std::unique_ptr<BatchTask>& share) {
   return taken;
 }
 
-const models::Description& ServedModel::description() const { return model_->description(); }
+const models::Description& ServedModel::description() const { return engine_->description(); }
 
 ModelSnapshot ServedModel::Snapshot() const {
   ModelSnapshot snapshot;
@@ -178,8 +189,10 @@ ModelSnapshot ServedModel::Snapshot() const {
   snapshot.state = state_;
   snapshot.reason = reason_;
   snapshot.load_duration = load_duration_;
-  if (state_ == ModelSnapshot::State::kReady) {
-    snapshot.description = model_->description();
+  snapshot.ensemble = ensemble_ != nullptr;
+  if (snapshot.ensemble) snapshot.description.architecture = NameOf(Backend::kEnsemble);
+  if (state_ == ModelSnapshot::State::kReady && !snapshot.ensemble) {
+    snapshot.description = description();
     snapshot.queued = batcher_->queued();
   }
   return snapshot;
@@ -192,6 +205,7 @@ absl::Status ServedModel::CheckReady() const {
       return absl::OkStatus();
     case ModelSnapshot::State::kLoading:
       return absl::UnavailableError(absl::StrCat("model '", name(), "' is still loading; try again"));
+    case ModelSnapshot::State::kUnloading:
     case ModelSnapshot::State::kUnavailable:
       break;
   }
@@ -227,7 +241,8 @@ void ServedModel::Close() {
   if (instances.empty()) return;
   batcher_->Close();
   for (std::thread& instance : instances) instance.join();
-  metrics_->SetReady(false);
+  if (cached_answers_ != nullptr) cached_answers_->Close();
+  if (!handed_over_) metrics_->SetReady(false);
 }
 
 }  // namespace saccade::server

@@ -14,19 +14,6 @@ namespace {
 
 int64_t Area(models::Size size) { return size.height * size.width; }
 
-// Where a tensor's items belong. They are in its own coordinates already.
-models::Placement PlaceTensor(const models::ImageInput& input, const std::vector<int64_t>& shape) {
-  const models::Size size{*(shape.end() - 2), shape.back()};
-  if (input.medium == models::Medium::kVolume) return models::PlaceVolume(size, shape[2]);
-  models::ImageInput unscaled = input;
-  unscaled.short_side = 0;
-  const int64_t frames = input.medium == models::Medium::kClip ? shape[1] : 1;
-  models::Placement placement = models::PlaceClip(unscaled, size, frames);
-  // A crop is the client's business as well.
-  if (input.fit == models::Fit::kCropCentre) placement.sent = placement.scaled;
-  return placement;
-}
-
 absl::Status WrongShape(const TensorInput& tensor, const std::string& expected) {
   return absl::InvalidArgumentError(absl::StrCat("input 'image': the shape is [",
                                                  absl::StrJoin(tensor.shape, ","), "], expected ", expected));
@@ -71,6 +58,18 @@ absl::Status CheckVolumes(const TensorInput& tensor, const models::ImageInput& i
 }
 
 }  // namespace
+
+models::Placement PlaceTensor(const models::ImageInput& input, const std::vector<int64_t>& shape) {
+  const models::Size size{*(shape.end() - 2), shape.back()};
+  if (input.medium == models::Medium::kVolume) return models::PlaceVolume(size, shape[2]);
+  models::ImageInput unscaled = input;
+  unscaled.short_side = 0;
+  const int64_t frames = input.medium == models::Medium::kClip ? shape[1] : 1;
+  models::Placement placement = models::PlaceClip(unscaled, size, frames);
+  // A crop is the client's business as well.
+  if (input.fit == models::Fit::kCropCentre) placement.sent = placement.scaled;
+  return placement;
+}
 
 absl::Status CheckTensor(const TensorInput& tensor, const models::ImageInput& input) {
   switch (input.medium) {

@@ -8,9 +8,9 @@
 #include "absl/time/time.h"
 #include "google/rpc/error_details.pb.h"
 #include "google/rpc/status.pb.h"
+#include "server/core/bad_field.h"
 #include "server/core/retry_hint.h"
 #include "server/core/shed_reason.h"
-#include "server/protocols/bad_field.h"
 
 namespace saccade::server {
 namespace {

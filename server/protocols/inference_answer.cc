@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <cstring>
+#include <memory>
 #include <string_view>
 #include <utility>
 
@@ -19,16 +20,20 @@ constexpr uint32_t kTag = inference::ModelInferResponse::kRawOutputContentsField
 // A slice of its own costs more than copying so little.
 constexpr size_t kReferredFrom = 4096;
 
-size_t HeadSize(const OutputTensor& tensor) {
-  return CodedOutputStream::VarintSize32(kTag) + CodedOutputStream::VarintSize64(tensor.data.size());
+// Of the answer in a stream's message.
+constexpr uint32_t kStreamTag = inference::ModelStreamInferResponse::kInferResponseFieldNumber << 3 | 2;
+
+size_t HeadSize(uint32_t tag, size_t size) {
+  return CodedOutputStream::VarintSize32(tag) + CodedOutputStream::VarintSize64(size);
 }
+size_t HeadSize(const BytePieces& raw) { return HeadSize(kTag, raw.size()); }
 
 // What is written into one piece of memory, first to last.
 size_t CopiedSize(const InferenceAnswer& answer) {
   size_t size = answer.fields.ByteSizeLong();
-  for (const OutputTensor& tensor : answer.tensors) {
-    size += HeadSize(tensor);
-    for (const std::string_view piece : tensor.data.pieces()) {
+  for (const BytePieces& raw : answer.raws) {
+    size += HeadSize(raw);
+    for (const std::string_view piece : raw.pieces()) {
       if (piece.size() < kReferredFrom) size += piece.size();
     }
   }
@@ -43,10 +48,14 @@ class Writer {
     at_ = fields.SerializeWithCachedSizesToArray(at_);
   }
 
-  void Write(const OutputTensor& tensor, const std::shared_ptr<const InferenceAnswer>& owner) {
-    at_ = CodedOutputStream::WriteVarint32ToArray(kTag, at_);
-    at_ = CodedOutputStream::WriteVarint64ToArray(tensor.data.size(), at_);
-    for (const std::string_view piece : tensor.data.pieces()) {
+  void WriteHead(uint32_t tag, size_t size) {
+    at_ = CodedOutputStream::WriteVarint32ToArray(tag, at_);
+    at_ = CodedOutputStream::WriteVarint64ToArray(size, at_);
+  }
+
+  void Write(const BytePieces& raw, const std::shared_ptr<const InferenceAnswer>& owner) {
+    WriteHead(kTag, raw.size());
+    for (const std::string_view piece : raw.pieces()) {
       if (piece.size() < kReferredFrom) {
         std::memcpy(at_, piece.data(), piece.size());
         at_ += piece.size();
@@ -85,20 +94,26 @@ class Writer {
   std::vector<grpc::Slice> slices_;
 };
 
+grpc::ByteBuffer Write(InferenceAnswer answer, bool streamed) {
+  const auto kept = std::make_shared<const InferenceAnswer>(std::move(answer));
+  const size_t size = SizeOf(*kept);
+  Writer writer(CopiedSize(*kept) + (streamed ? HeadSize(kStreamTag, size) : 0));
+  if (streamed) writer.WriteHead(kStreamTag, size);
+  writer.Write(kept->fields);
+  for (const BytePieces& raw : kept->raws) writer.Write(raw, kept);
+  return writer.Finish();
+}
+
 }  // namespace
 
 size_t SizeOf(const InferenceAnswer& answer) {
   size_t size = answer.fields.ByteSizeLong();
-  for (const OutputTensor& tensor : answer.tensors) size += HeadSize(tensor) + tensor.data.size();
+  for (const BytePieces& raw : answer.raws) size += HeadSize(raw) + raw.size();
   return size;
 }
 
-grpc::ByteBuffer ToBytes(InferenceAnswer answer) {
-  const auto kept = std::make_shared<const InferenceAnswer>(std::move(answer));
-  Writer writer(CopiedSize(*kept));
-  writer.Write(kept->fields);
-  for (const OutputTensor& tensor : kept->tensors) writer.Write(tensor, kept);
-  return writer.Finish();
-}
+grpc::ByteBuffer ToBytes(InferenceAnswer answer) { return Write(std::move(answer), /*streamed=*/false); }
+
+grpc::ByteBuffer ToStreamBytes(InferenceAnswer answer) { return Write(std::move(answer), /*streamed=*/true); }
 
 }  // namespace saccade::server

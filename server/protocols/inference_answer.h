@@ -8,17 +8,19 @@
 #include <vector>
 
 #include "inference/grpc_service.pb.h"
-#include "server/core/request.h"
-#include "server/protocols/inference_tensors.h"
+#include "server/core/byte_pieces.h"
 
 namespace saccade::server {
 
 struct InferenceAnswer {
-  // What the tensors may point into.
-  std::shared_ptr<const Response> response = nullptr;
-  // All but raw_output_contents, which are the tensors' bytes, one an output.
+  // All but raw_output_contents.
   inference::ModelInferResponse fields = {};
-  std::vector<OutputTensor> tensors = {};
+  // Which are these, one an output.
+  std::vector<BytePieces> raws = {};
+  // As Response has it.
+  std::shared_ptr<const void> room = nullptr;
+  // What they may point into beside what they own; kept as long as they.
+  std::shared_ptr<const void> source = nullptr;
 };
 
 // As it is sent.
@@ -27,5 +29,8 @@ size_t SizeOf(const InferenceAnswer& answer);
 // The message, serialised. What is small is copied together, the rest is referred to, and kept until it is
 // sent.
 grpc::ByteBuffer ToBytes(InferenceAnswer answer);
+
+// The same, inside a ModelStreamInferResponse.
+grpc::ByteBuffer ToStreamBytes(InferenceAnswer answer);
 
 }  // namespace saccade::server

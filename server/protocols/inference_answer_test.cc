@@ -2,8 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <memory>
 #include <string>
 
+#include "server/core/request.h"
 #include "server/protocols/testing/byte_buffers.h"
 
 namespace saccade::server {
@@ -20,11 +22,11 @@ const std::vector<float>& Values(const Response& response) {
 }
 
 InferenceAnswer AnswerOf(std::shared_ptr<const Response> response) {
-  InferenceAnswer answer{.response = std::move(response)};
+  InferenceAnswer answer;
   answer.fields.set_id("an id");
-  answer.tensors.push_back({.shape = {}, .data = absl::MakeConstSpan(Values(*answer.response))});
-  answer.tensors.push_back({.shape = {}, .data = BytePieces(std::string_view("small"))});
-  answer.tensors.push_back({.shape = {}, .data = {}});
+  const std::vector<float>& values = Values(*response);
+  const std::string_view bytes(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float));
+  answer.raws = {BytePieces(bytes, std::move(response)), BytePieces(std::string_view("small")), {}};
   return answer;
 }
 
@@ -38,6 +40,9 @@ TEST(InferenceAnswer, IsTheMessageThatProtobufWouldWrite) {
     expected.add_raw_output_contents("");
     EXPECT_EQ(SizeOf(AnswerOf(response)), expected.ByteSizeLong());
     EXPECT_EQ(testing::Joined(ToBytes(AnswerOf(response))), expected.SerializeAsString()) << values;
+    inference::ModelStreamInferResponse streamed;
+    *streamed.mutable_infer_response() = expected;
+    EXPECT_EQ(testing::Joined(ToStreamBytes(AnswerOf(response))), streamed.SerializeAsString()) << values;
   }
 }
 

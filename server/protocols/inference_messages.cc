@@ -1,44 +1,140 @@
 #include "server/protocols/inference_messages.h"
 
 #include <algorithm>
-#include <limits>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "server/protocols/inference_errors.h"
-#include "server/protocols/inference_inputs.h"
-#include "server/protocols/inference_outputs.h"
+#include "server/core/bytes_elements.h"
+#include "server/inference/errors.h"
+#include "server/inference/parameters.h"
+#include "server/protocols/answer_size.h"
+#include "server/protocols/typed_contents.h"
 
 namespace saccade::server {
 namespace {
 
-constexpr absl::string_view kPlatform = "saccade";
+using Message = inference::ModelInferRequest;
+using Parameters = google::protobuf::Map<std::string, inference::InferParameter>;
 
-// Triton's reserved parameters: what would change the answer is refused, the rest is advice.
-absl::Status ApplyParameters(const inference::ModelInferRequest& message, Request& request) {
-  for (const auto& [name, value] : message.parameters()) {
-    if (name == "sequence_id" || name == "sequence_start" || name == "sequence_end") {
-      return absl::UnimplementedError(absl::StrCat("parameter ", name, ": sequences are not served"));
-    }
-    if (name != "timeout" && name != "priority") continue;
-    const bool is_unsigned = value.parameter_choice_case() == inference::InferParameter::kUint64Param;
-    if (!is_unsigned && value.parameter_choice_case() != inference::InferParameter::kInt64Param) {
-      return Invalid(absl::StrCat("parameter ", name), "expected an integer");
-    }
-    const uint64_t number =
-        is_unsigned ? value.uint64_param() : static_cast<uint64_t>(std::max<int64_t>(0, value.int64_param()));
-    constexpr uint64_t kMost = std::numeric_limits<int64_t>::max();
-    if (name == "timeout" && number > 0) {
-      request.timeout = absl::Microseconds(static_cast<int64_t>(std::min(number, kMost)));
-    } else if (name == "priority") {
-      // Triton counts priorities from 1, the most urgent, upwards; 0 is the default.
-      constexpr uint64_t kLast = std::numeric_limits<int>::max();
-      request.priority = -static_cast<int>(std::min(number, kLast));
-    }
+Parameter ValueOf(const inference::InferParameter& parameter) {
+  switch (parameter.parameter_choice_case()) {
+    case inference::InferParameter::kBoolParam:
+      return parameter.bool_param();
+    case inference::InferParameter::kInt64Param:
+      return parameter.int64_param();
+    case inference::InferParameter::kUint64Param:
+      return parameter.uint64_param();
+    case inference::InferParameter::kDoubleParam:
+      return parameter.double_param();
+    default:
+      return std::string_view(parameter.string_param());
+  }
+}
+
+template <typename To>
+absl::Status ApplyAll(const Parameters& parameters, To& to) {
+  for (const auto& [name, value] : parameters) {
+    if (absl::Status status = ApplyParameter(name, ValueOf(value), to); !status.ok()) return status;
   }
   return absl::OkStatus();
+}
+
+bool IsShared(const Message::InferInputTensor& input) {
+  return input.parameters().contains("shared_memory_region");
+}
+
+absl::Status CheckRaws(const InferenceRequest& received) {
+  const Message& message = received.fields;
+  if (received.raw_count == 0) return absl::OkStatus();
+  const auto sent =
+      message.inputs_size() - std::count_if(message.inputs().begin(), message.inputs().end(), IsShared);
+  if (received.raw_count != sent || received.raw_count > InferenceRequest::kMostRaws) {
+    const char* const each = sent == message.inputs_size() ? "" : " that is not in shared memory";
+    return Invalid("raw_input_contents",
+                   absl::StrCat("has ", received.raw_count, " entries; expected one per input", each,
+                                ", of which there ", sent == 1 ? "is " : "are ", sent));
+  }
+  for (const auto& input : message.inputs()) {
+    if (!input.has_contents()) continue;
+    return Invalid(absl::StrCat("input ", Shown(input.name())),
+                   "has both contents and raw_input_contents; send one of them");
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<BytePieces> ReadShared(const Message::InferInputTensor& input, const SharedMemory& memory) {
+  std::optional<SharedRange> range;
+  absl::Status status = ApplyAll(input.parameters(), range);
+  if (status.ok()) status = CheckParameters(range);
+  if (status.ok() && input.has_contents()) {
+    status = absl::InvalidArgumentError("has both contents and shared_memory_region; send one of them");
+  }
+  if (!status.ok()) return status;
+  return memory.Read(*range);
+}
+
+absl::StatusOr<BytePieces> BytesOf(const Message::InferInputTensor& input, DataType type,
+                                   const BytePieces* raw, const SharedMemory& memory) {
+  if (IsShared(input)) return ReadShared(input, memory);
+  if (raw != nullptr) return *raw;
+  return BytesOf(input.contents(), type);
+}
+
+absl::StatusOr<Tensor> InputOf(const Message::InferInputTensor& input, const BytePieces* raw,
+                               const SharedMemory& memory) {
+  const auto type = DataTypeOf(input.datatype());
+  if (!type) {
+    return absl::InvalidArgumentError(absl::StrCat("the datatype is ", Shown(input.datatype()),
+                                                   ", expected one of the protocol's: FP32, BYTES, ..."));
+  }
+  Tensor tensor{
+      .name = input.name(), .type = *type, .shape = {input.shape().begin(), input.shape().end()}, .data = {}};
+  auto bytes = BytesOf(input, *type, raw, memory);
+  if (!bytes.ok()) return bytes.status();
+  tensor.data = *std::move(bytes);
+  if (absl::Status fits = CheckBytes(tensor); !fits.ok()) return fits;
+  return tensor;
+}
+
+absl::Status ReadInputs(const InferenceRequest& received, const SharedMemory& memory, TensorCall& call) {
+  if (absl::Status raws = CheckRaws(received); !raws.ok()) return raws;
+  const Message& message = received.fields;
+  call.inputs.reserve(message.inputs_size());
+  auto raw = received.raws.begin();
+  for (const Message::InferInputTensor& input : message.inputs()) {
+    const bool is_raw = received.raw_count > 0 && !IsShared(input);
+    auto tensor = InputOf(input, is_raw ? &*raw++ : nullptr, memory);
+    if (!tensor.ok()) {
+      const std::string subject = absl::StrCat("input ", Shown(input.name()));
+      absl::Status why(tensor.status().code(), absl::StrCat(subject, ": ", tensor.status().message()));
+      if (absl::IsInvalidArgument(why)) SetBadField(why, subject);
+      return why;
+    }
+    call.inputs.push_back(*std::move(tensor));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ReadOutputs(const Message& message, TensorCall& call) {
+  for (const auto& output : message.outputs()) {
+    WantedOutput wanted{.name = output.name()};
+    absl::Status status = ApplyAll(output.parameters(), wanted);
+    if (status.ok()) status = CheckParameters(wanted);
+    if (!status.ok()) return status;
+    call.outputs.push_back(std::move(wanted));
+  }
+  return absl::OkStatus();
+}
+
+void ToParameters(const SharedRange& range, Parameters& parameters) {
+  parameters["shared_memory_region"].set_string_param(range.region);
+  parameters["shared_memory_byte_size"].set_int64_param(static_cast<int64_t>(range.size));
+  if (range.offset == 0) return;
+  parameters["shared_memory_offset"].set_int64_param(static_cast<int64_t>(range.offset));
 }
 
 }  // namespace
@@ -53,44 +149,59 @@ absl::StatusOr<int64_t> ParseVersion(absl::string_view version) {
   return number;
 }
 
-absl::StatusOr<Request> FromMessage(const InferenceRequest& received, absl::Time arrival,
-                                    absl::Time deadline) {
-  const inference::ModelInferRequest& message = received.fields;
-  Request request;
-  request.model = message.model_name();
-  request.id = message.id();
-  request.protocol = "oip";
-  request.input_name = kInferenceInput;
-  request.arrival = arrival;
-  request.deadline = deadline;
+absl::StatusOr<TensorCall> FromMessage(const InferenceRequest& received, const SharedMemory& shared_memory,
+                                       absl::Time arrival, absl::Time deadline) {
+  const Message& message = received.fields;
+  TensorCall call;
+  call.model = message.model_name();
+  call.id = message.id();
+  call.protocol = "oip";
+  call.arrival = arrival;
+  call.deadline = deadline;
   auto version = ParseVersion(message.model_version());
   if (!version.ok()) return version.status();
-  request.version = *version;
-  auto pictures = InputOf(received);
-  if (!pictures.ok()) return pictures.status();
-  request.input = std::move(pictures->input);
-  request.views = pictures->views;
-  request.accepts = [&message](const models::Description& model) { return CheckOutputs(message, model); };
-  if (absl::Status status = ApplyParameters(message, request); !status.ok()) return status;
-  return request;
+  call.version = *version;
+  absl::Status status = ReadInputs(received, shared_memory, call);
+  if (status.ok()) status = ReadOutputs(message, call);
+  if (status.ok()) status = ApplyAll(message.parameters(), call);
+  if (!status.ok()) return status;
+  return call;
 }
 
-absl::StatusOr<InferenceAnswer> ToAnswer(std::shared_ptr<const Response> response,
-                                         const inference::ModelInferRequest& request) {
-  InferenceAnswer answer{.response = std::move(response)};
-  answer.fields.set_model_name(answer.response->model);
-  answer.fields.set_model_version(absl::StrCat(answer.response->version));
-  answer.fields.set_id(request.id());
-  if (absl::Status added = AddOutputs(*answer.response, request, &answer); !added.ok()) return added;
-  return answer;
+InferenceAnswer ToAnswer(TensorAnswer answer, absl::string_view id) {
+  InferenceAnswer message;
+  message.fields.set_model_name(std::move(answer.model));
+  message.fields.set_model_version(absl::StrCat(answer.version));
+  message.fields.set_id(std::string(id));
+  message.raws.reserve(answer.outputs.size());
+  for (Tensor& tensor : answer.outputs) {
+    auto* output = message.fields.add_outputs();
+    output->set_name(std::move(tensor.name));
+    output->set_datatype(std::string(NameOf(tensor.type)));
+    output->mutable_shape()->Add(tensor.shape.begin(), tensor.shape.end());
+    if (tensor.shared) ToParameters(*tensor.shared, *output->mutable_parameters());
+    message.raws.push_back(std::move(tensor.data));
+  }
+  message.room = std::move(answer.room);
+  return message;
 }
 
-void ToMessage(const ModelSnapshot& snapshot, inference::ModelMetadataResponse* message) {
-  message->set_name(snapshot.name);
-  message->add_versions(absl::StrCat(snapshot.version));
-  message->set_platform(std::string(kPlatform));
-  DescribeInput(snapshot.description.input, message->add_inputs());
-  DescribeOutputs(snapshot.description, message);
+absl::Status CheckSize(const InferenceAnswer& answer, int64_t most) {
+  return CheckAnswerSize(SizeOf(answer), most,
+                         "name fewer outputs, or send fewer or smaller pictures in a request");
+}
+
+void ToMessage(const ModelInterface& model, inference::ModelMetadataResponse* message) {
+  message->set_name(model.name);
+  message->add_versions(absl::StrCat(model.version));
+  message->set_platform(model.platform);
+  const auto describe = [](const TensorDescription& tensor, auto* described) {
+    described->set_name(tensor.name);
+    described->set_datatype(std::string(NameOf(tensor.type)));
+    described->mutable_shape()->Add(tensor.shape.begin(), tensor.shape.end());
+  };
+  for (const TensorDescription& input : model.inputs) describe(input, message->add_inputs());
+  for (const TensorDescription& output : model.outputs) describe(output, message->add_outputs());
 }
 
 }  // namespace saccade::server

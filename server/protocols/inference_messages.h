@@ -1,32 +1,32 @@
-// The only place that turns Open Inference Protocol messages into the server's own requests, and its answers
-// back: inference_inputs.h and inference_outputs.h have the tensors.
+// The only place that turns messages of GRPCInferenceService into the server's own words, and back.
 #pragma once
 
-#include <memory>
+#include <cstdint>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "inference/grpc_service.pb.h"
-#include "server/core/request.h"
-#include "server/pipeline/served_model.h"
+#include "server/core/tensor_call.h"
+#include "server/inference/inference.h"
 #include "server/protocols/inference_answer.h"
 #include "server/protocols/inference_request.h"
+#include "server/shared_memory/shared_memory.h"
 
 namespace saccade::server {
 
-// The result points into `received`, which must outlive it. Cancellation is the caller's to set.
-// INVALID_ARGUMENT names the tensor or field; UNIMPLEMENTED a parameter that would change the answer and is
-// not served.
-absl::StatusOr<Request> FromMessage(const InferenceRequest& received, absl::Time arrival,
-                                    absl::Time deadline);
+// The result points into `received`, which must outlive it; inputs that lie in shared memory are copied from
+// there. Cancellation and client are the caller's to set. INVALID_ARGUMENT names the tensor or field;
+// UNIMPLEMENTED a parameter that would change the answer and is not served; SharedMemory::Read's errors.
+absl::StatusOr<TensorCall> FromMessage(const InferenceRequest& received, const SharedMemory& shared_memory,
+                                       absl::Time arrival, absl::Time deadline);
 
-// As AddOutputs. REQUIRES: FromMessage took `request`, and the model accepted it.
-absl::StatusOr<InferenceAnswer> ToAnswer(std::shared_ptr<const Response> response,
-                                         const inference::ModelInferRequest& request);
+InferenceAnswer ToAnswer(TensorAnswer answer, absl::string_view id);
 
-// REQUIRES: `snapshot` is ready.
-void ToMessage(const ModelSnapshot& snapshot, inference::ModelMetadataResponse* message);
+// RESOURCE_EXHAUSTED, with what to ask for instead, if the answer takes more than `most` bytes.
+absl::Status CheckSize(const InferenceAnswer& answer, int64_t most);
+
+void ToMessage(const ModelInterface& model, inference::ModelMetadataResponse* message);
 
 // The empty string is 0, the latest.
 absl::StatusOr<int64_t> ParseVersion(absl::string_view version);

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <cstring>
+#include <fstream>
 
 #include "server/protocols/testing/byte_buffers.h"
 
@@ -13,23 +13,24 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
+const SharedMemory kNoSharing({});
 const absl::Time kArrival = absl::UnixEpoch() + absl::Hours(1);
 
-// A request, and what it points into.
+// A call, and what it points into.
 struct Parsed {
   std::unique_ptr<InferenceRequest> received;
-  absl::StatusOr<Request> request;
+  absl::StatusOr<TensorCall> request;
 
   bool ok() const { return request.ok(); }
   const absl::Status& status() const { return request.status(); }
-  const Request* operator->() const { return &*request; }
+  const TensorCall* operator->() const { return &*request; }
 };
 
 Parsed Parse(const inference::ModelInferRequest& message) {
   // In slices so small that hardly anything lies in one.
   auto received = std::make_unique<InferenceRequest>();
   EXPECT_TRUE(ReadInferenceRequest(testing::InSlices(message, 5), *received).ok());
-  auto request = FromMessage(*received, kArrival, absl::InfiniteFuture());
+  auto request = FromMessage(*received, kNoSharing, kArrival, absl::InfiniteFuture());
   return {std::move(received), std::move(request)};
 }
 
@@ -43,16 +44,10 @@ inference::ModelInferRequest Tensor(const std::string& datatype, std::initialize
   return message;
 }
 
-std::string Element(std::string_view bytes) {
-  const auto length = static_cast<uint32_t>(bytes.size());
-  std::string element(4, '\0');
-  std::memcpy(element.data(), &length, 4);
-  return element.append(bytes);
-}
-
-void ExpectInvalid(const inference::ModelInferRequest& message, std::string_view hint) {
+void ExpectInvalid(const inference::ModelInferRequest& message, std::string_view hint,
+                   absl::StatusCode code = absl::StatusCode::kInvalidArgument) {
   const absl::Status status = Parse(message).status();
-  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << status;
+  EXPECT_EQ(status.code(), code) << status;
   EXPECT_THAT(std::string(status.message()), HasSubstr(std::string(hint)));
 }
 
@@ -61,10 +56,9 @@ TEST(InferenceMessagesTest, RawFloatsAreNotCopied) {
   message.add_raw_input_contents(std::string(2 * 48 * 4, '\0'));
   InferenceRequest received;
   ASSERT_TRUE(ReadInferenceRequest(testing::InSlices(message, 64), received).ok());
-  const auto request = FromMessage(received, kArrival, absl::InfiniteFuture());
+  const auto request = FromMessage(received, kNoSharing, kArrival, absl::InfiniteFuture());
   ASSERT_TRUE(request.ok()) << request.status();
-  EXPECT_EQ(request->size(), 2);
-  const BytePieces& data = std::get<TensorInput>(request->input).data;
+  const BytePieces& data = request->inputs[0].data;
   EXPECT_EQ(data.size(), 384u);
   const std::string_view last = data.pieces().back();
   EXPECT_EQ(static_cast<const void*>(last.data() + last.size()), received.slices.back().end());
@@ -86,52 +80,93 @@ TEST(InferenceMessagesTest, ByteCountMustBeTheShapes) {
   ExpectInvalid(Tensor("FP32", {int64_t{1} << 40, int64_t{1} << 40}), "is not one of a tensor");
 }
 
-TEST(InferenceMessagesTest, BytesSplitIntoPictures) {
-  auto message = Tensor("BYTES", {2, 1});
-  message.add_raw_input_contents(Element("one") + Element("three"));
-  const auto request = Parse(message);
-  ASSERT_TRUE(request.ok()) << request.status();
-  const auto& pictures = std::get<std::vector<Picture>>(request->input);
-  ASSERT_EQ(pictures.size(), 2u);
-  EXPECT_EQ(std::get<EncodedPicture>(pictures[1]).data.bytes, "three");
-}
-
-TEST(InferenceMessagesTest, OneEntryForTheOneInput) {
+TEST(InferenceMessagesTest, AnEntryForEachInput) {
   auto message = Tensor("FP32", {1});
   for (int i = 0; i < 3; ++i) message.add_raw_input_contents("four");
-  ExpectInvalid(message, "raw_input_contents: has 3 entries; expected one per input, which is 1");
+  ExpectInvalid(message, "raw_input_contents: has 3 entries; expected one per input, of which there is 1");
 }
 
-TEST(InferenceMessagesTest, MalformedBytesAreRefused) {
-  auto message = Tensor("BYTES", {1});
-  message.add_raw_input_contents("");
-  auto& raw = *message.mutable_raw_input_contents(0);
-  ExpectInvalid(message, "fewer");
-  raw = "abc";
-  ExpectInvalid(message, "4-byte length");
-  raw = Element("12345").substr(0, 7);
-  ExpectInvalid(message, "5 bytes, but 3 are left");
-  raw = Element("a") + Element("b");
-  ExpectInvalid(message, "more");
-  ExpectInvalid(Tensor("BYTES", {1, 65536}), "[n] or [n,1]");
-  ExpectInvalid(Tensor("BYTES", {1, 0}), "[n] or [n,1]");
-  ExpectInvalid(Tensor("BYTES", {1, 1, 1}), "[n] or [n,1]");
-}
-
-TEST(InferenceMessagesTest, TwoColumnsOfBytesAreStereoPairs) {
-  auto message = Tensor("BYTES", {2, 2});
-  message.add_raw_input_contents(Element("l0") + Element("r0") + Element("l1") + Element("r1"));
+TEST(InferenceMessagesTest, EachInputHasItsBytes) {
+  auto message = Tensor("FP32", {1});
+  message.add_raw_input_contents("four");
+  auto* second = message.add_inputs();
+  second->set_name("mask");
+  second->set_datatype("INT8");
+  second->add_shape(2);
+  ExpectInvalid(message, "has 1 entries; expected one per input, of which there are 2");
+  message.add_raw_input_contents("ab");
   const auto request = Parse(message);
   ASSERT_TRUE(request.ok()) << request.status();
-  EXPECT_EQ(request->views, 2);
-  EXPECT_EQ(request->size(), 2);
-  const auto& pictures = std::get<std::vector<Picture>>(request->input);
-  ASSERT_EQ(pictures.size(), 4u);
-  EXPECT_EQ(std::get<EncodedPicture>(pictures[1]).data.bytes, "r0");
+  ASSERT_EQ(request->inputs.size(), 2u);
+  EXPECT_EQ(request->inputs[1].name, "mask");
+  EXPECT_EQ(request->inputs[1].type, DataType::kInt8);
+  EXPECT_THAT(request->inputs[1].shape, ElementsAre(2));
+  EXPECT_EQ(request->inputs[1].data.size(), 2u);
+  second->mutable_contents()->add_int_contents(1);
+  ExpectInvalid(message, "input 'mask': has both contents");
 }
 
-TEST(InferenceMessagesTest, NamesAndTypesAreChecked) {
-  ExpectInvalid(Tensor("INT8", {1}), "'INT8', expected FP32");
+TEST(InferenceMessagesTest, SharedMemoryTakesTheBytesPlace) {
+  SharedMemory memory({.allowed = true, .folder = ::testing::TempDir()});
+  std::ofstream(::testing::TempDir() + "/shared_floats") << std::string(8, 'x') + "abcd";
+  ASSERT_TRUE(memory.Register({.name = "r", .key = "/shared_floats", .size = 12}).ok());
+  auto message = Tensor("FP32", {1});
+  *message.add_inputs() = message.inputs(0);
+  message.mutable_inputs(1)->set_name("mask");
+  auto& parameters = *message.mutable_inputs(0)->mutable_parameters();
+  parameters["shared_memory_region"].set_string_param("r");
+  parameters["shared_memory_byte_size"].set_int64_param(4);
+  parameters["shared_memory_offset"].set_int64_param(8);
+  // Of the other alone.
+  message.add_raw_input_contents("efgh");
+  InferenceRequest received;
+  ASSERT_TRUE(ReadInferenceRequest(testing::InSlices(message, 5), received).ok());
+  const auto call = FromMessage(received, memory, kArrival, absl::InfiniteFuture());
+  ASSERT_TRUE(call.ok()) << call.status();
+  std::string bytes(8, ' ');
+  call->inputs[0].data.CopyTo(bytes.data());
+  call->inputs[1].data.CopyTo(bytes.data() + 4);
+  EXPECT_EQ(bytes, "abcdefgh");
+  ExpectInvalid(message, "input 'image': shared memory is off", absl::StatusCode::kUnimplemented);
+  message.add_raw_input_contents("efgh");
+  ExpectInvalid(message, "one per input that is not in shared memory, of which there is 1");
+  message.clear_raw_input_contents();
+  message.mutable_inputs(0)->mutable_contents();
+  ExpectInvalid(message, "has both contents and shared_memory_region");
+  message.mutable_inputs(0)->clear_contents();
+  parameters.erase("shared_memory_byte_size");
+  ExpectInvalid(message, "shared_memory_byte_size: is missing");
+}
+
+TEST(InferenceMessagesTest, SharedOutputsSayWhere) {
+  auto message = Tensor("FP32", {1});
+  message.add_raw_input_contents("abcd");
+  auto* output = message.add_outputs();
+  output->set_name("logits");
+  (*output->mutable_parameters())["shared_memory_region"].set_string_param("r");
+  (*output->mutable_parameters())["shared_memory_byte_size"].set_int64_param(40);
+  const auto call = Parse(message);
+  ASSERT_TRUE(call.ok()) << call.status();
+  ASSERT_TRUE(call->outputs[0].shared);
+  EXPECT_EQ(call->outputs[0].shared->region, "r");
+  EXPECT_EQ(call->outputs[0].shared->size, 40u);
+  (*output->mutable_parameters())["classification"].set_int64_param(2);
+  ExpectInvalid(message, "output 'logits': has both shared_memory_region and classification");
+}
+
+TEST(InferenceMessagesTest, MoreEntriesThanAnyModelHasInputsAreRefused) {
+  const auto one = Tensor("INT8", {1});
+  auto message = one;
+  message.add_raw_input_contents(std::string(1, 'a'));
+  for (int i = 1; i < 3000; ++i) {
+    *message.add_raw_input_contents() = message.raw_input_contents(0);
+    *message.add_inputs() = one.inputs(0);
+  }
+  ExpectInvalid(message, "has 3000 entries");
+}
+
+TEST(InferenceMessagesTest, VersionsAndTypesAreChecked) {
+  ExpectInvalid(Tensor("FLOAT", {1}), "'FLOAT', expected one of the protocol's");
   auto message = Tensor("BYTES", {1});
   message.mutable_inputs(0)->mutable_contents()->add_bytes_contents("x");
   ASSERT_TRUE(Parse(message).ok());
@@ -139,10 +174,6 @@ TEST(InferenceMessagesTest, NamesAndTypesAreChecked) {
   ExpectInvalid(message, "'one'");
   message.set_model_version("3");
   EXPECT_EQ(Parse(message)->version, 3);
-  message.mutable_inputs(0)->set_name("INPUT__0");
-  ExpectInvalid(message, "'INPUT__0'; the model's is 'image'");
-  message.clear_inputs();
-  ExpectInvalid(message, "has 0 tensors");
 }
 
 TEST(InferenceMessagesTest, ParametersThatChangeTheAnswerAreNotIgnored) {
@@ -160,58 +191,60 @@ TEST(InferenceMessagesTest, ParametersThatChangeTheAnswerAreNotIgnored) {
   EXPECT_EQ(Parse(message).status().code(), absl::StatusCode::kUnimplemented);
 }
 
-TEST(InferenceMessagesTest, OutputsAreCheckedOnceTheModelIsKnown) {
+TEST(InferenceMessagesTest, WantedOutputsAndTheirClasses) {
   auto message = Tensor("BYTES", {1});
   message.mutable_inputs(0)->mutable_contents()->add_bytes_contents("x");
   message.add_outputs()->set_name("boxes");
+  auto* logits = message.add_outputs();
+  logits->set_name("logits");
+  (*logits->mutable_parameters())["classification"].set_int64_param(3);
   const auto request = Parse(message);
   ASSERT_TRUE(request.ok()) << request.status();
-  models::Description model;
-  model.task = models::Task::kDetection;
-  EXPECT_TRUE(request->accepts(model).ok());
-  model.task = models::Task::kClassification;
-  const absl::Status refused = request->accepts(model);
-  EXPECT_EQ(refused.code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_THAT(std::string(refused.message()), HasSubstr("'boxes'; the model's is 'logits'"));
+  ASSERT_EQ(request->outputs.size(), 2u);
+  EXPECT_EQ(request->outputs[0].name, "boxes");
+  EXPECT_EQ(request->outputs[0].classes, 0);
+  EXPECT_EQ(request->outputs[1].classes, 3);
+  (*logits->mutable_parameters())["classification"].set_string_param("3");
+  ExpectInvalid(message, "parameter classification: expected an integer");
 }
 
 TEST(InferenceMessagesTest, AnswerSaysWhoGaveIt) {
-  models::Description model;
-  model.classes = 2;
-  Response response;
-  response.model = "m";
-  response.version = 3;
-  response.description = &model;
-  response.results = {models::Classification{.logits = {1, 2}}};
-  inference::ModelInferRequest request;
-  request.set_id("id");
-  const auto answer = ToAnswer(std::make_shared<const Response>(response), request);
-  ASSERT_TRUE(answer.ok()) << answer.status();
-  EXPECT_EQ(answer->fields.model_name(), "m");
-  EXPECT_EQ(answer->fields.model_version(), "3");
-  EXPECT_EQ(answer->fields.id(), "id");
-  EXPECT_EQ(answer->fields.outputs_size(), 1);
+  const std::string bytes = "four";
+  const InferenceAnswer answer = ToAnswer(
+      {.model = "m",
+       .version = 3,
+       .outputs = {{.name = "o", .type = DataType::kInt32, .shape = {1}, .data = BytePieces(bytes)}}},
+      "id");
+  inference::ModelInferResponse message;
+  const size_t size = SizeOf(answer);
+  EXPECT_TRUE(CheckSize(answer, static_cast<int64_t>(size)).ok());
+  EXPECT_EQ(CheckSize(answer, static_cast<int64_t>(size) - 1).code(), absl::StatusCode::kResourceExhausted);
+  const std::string sent = testing::Joined(ToBytes(answer));
+  EXPECT_EQ(sent.size(), size);
+  ASSERT_TRUE(message.ParseFromString(sent));
+  EXPECT_EQ(message.model_name(), "m");
+  EXPECT_EQ(message.model_version(), "3");
+  EXPECT_EQ(message.id(), "id");
+  ASSERT_EQ(message.outputs_size(), 1);
+  EXPECT_EQ(message.outputs(0).name(), "o");
+  EXPECT_EQ(message.outputs(0).datatype(), "INT32");
+  EXPECT_THAT(message.outputs(0).shape(), ElementsAre(1));
+  EXPECT_THAT(message.raw_output_contents(), ElementsAre("four"));
 }
 
-TEST(InferenceMessagesTest, MetadataNamesTheNaturalFormOfTheInput) {
-  ModelSnapshot snapshot;
-  snapshot.name = "m";
-  snapshot.version = 2;
-  snapshot.description.input.height = 64;
-  snapshot.description.input.width = 48;
-  inference::ModelMetadataResponse cropped;
-  ToMessage(snapshot, &cropped);
-  EXPECT_EQ(cropped.inputs(0).datatype(), "FP32");
-  EXPECT_THAT(cropped.inputs(0).shape(), ElementsAre(-1, 3, 64, 48));
-  snapshot.description.task = models::Task::kStereo;
-  snapshot.description.input.views = 2;
-  snapshot.description.input.fit = models::Fit::kKeepRatio;
-  inference::ModelMetadataResponse pairs;
-  ToMessage(snapshot, &pairs);
-  EXPECT_EQ(pairs.inputs(0).datatype(), "BYTES");
-  EXPECT_THAT(pairs.inputs(0).shape(), ElementsAre(-1, 2));
-  EXPECT_EQ(pairs.outputs(0).name(), "disparity");
-  EXPECT_THAT(pairs.outputs(0).shape(), ElementsAre(-1, -1, -1));
+TEST(InferenceMessagesTest, MetadataNamesTensors) {
+  inference::ModelMetadataResponse message;
+  ToMessage({.name = "m",
+             .version = 2,
+             .platform = "saccade",
+             .inputs = {{.name = "image", .type = DataType::kBytes, .shape = {-1, 2}}},
+             .outputs = {{.name = "disparity", .type = DataType::kFp32, .shape = {-1, -1, -1}}}},
+            &message);
+  EXPECT_THAT(message.versions(), ElementsAre("2"));
+  EXPECT_EQ(message.platform(), "saccade");
+  EXPECT_EQ(message.inputs(0).datatype(), "BYTES");
+  EXPECT_THAT(message.inputs(0).shape(), ElementsAre(-1, 2));
+  EXPECT_EQ(message.outputs(0).name(), "disparity");
 }
 
 }  // namespace

@@ -25,6 +25,9 @@ enum WireType : uint32_t { kVarint = 0, kFixed64 = 1, kLength = 2, kGroup = 3, k
 
 constexpr uint32_t kRawTag = Message::kRawInputContentsFieldNumber << 3 | kLength;
 
+// Bytes that a number of 32 bits is written in.
+constexpr size_t kMost32 = 5;
+
 // Divides a message's bytes: raw_input_contents, and everything else, in order.
 class Splitter {
  public:
@@ -34,9 +37,8 @@ class Splitter {
   absl::Status Split() {
     while (!reader_.done()) {
       const PieceReader field = reader_;
-      const auto tag = Varint();
-      if (!tag || tag->value > std::numeric_limits<uint32_t>::max())
-        return NoMessage("a field's tag is broken");
+      const auto tag = Tag();
+      if (!tag) return NoMessage("a field's tag is broken");
       const auto is_ours = groups_ == 0 && tag->value == kRawTag;
       if (!is_ours) reader_ = field;
       if (!(is_ours ? ReadRaw() : Pass(*tag))) return NoMessage("it ends within a field");
@@ -65,11 +67,21 @@ class Splitter {
     return std::nullopt;
   }
 
+  // As protobuf's parser reads it: five bytes at most, of whose 35 bits it keeps 32.
+  std::optional<Number> Tag() {
+    auto tag = Varint();
+    if (!tag || tag->bytes > kMost32) return std::nullopt;
+    tag->value &= std::numeric_limits<uint32_t>::max();
+    return tag;
+  }
+
   // What is behind the tag.
   bool ReadRaw() {
     const auto length = Varint();
+    if (!length || length->bytes > kMost32) return false;
     BytePieces later;
-    return length && reader_.Take(length->value, request_.raw_count++ == 0 ? request_.raw : later);
+    const bool keep = request_.raw_count++ < InferenceRequest::kMostRaws;
+    return reader_.Take(length->value, keep ? request_.raws.emplace_back() : later);
   }
 
   bool PassVarint() {

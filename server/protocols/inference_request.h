@@ -13,16 +13,19 @@
 
 namespace saccade::server {
 
-// Stays where it is made: `raw` points into `slices`.
+// Stays where it is made: `raws` point into `slices`.
 struct InferenceRequest {
   InferenceRequest() = default;
   InferenceRequest(const InferenceRequest&) = delete;
   InferenceRequest& operator=(const InferenceRequest&) = delete;
 
+  // More inputs than any model has: of what comes beyond, only the number is kept.
+  static constexpr int64_t kMostRaws = 1024;
+
   // All but raw_input_contents.
   inference::ModelInferRequest fields;
-  // The first of raw_input_contents, of which there are `raw_count`. No model takes more than one.
-  BytePieces raw;
+  // Of raw_input_contents, of which there are `raw_count`, the first.
+  std::vector<BytePieces> raws;
   int64_t raw_count = 0;
   std::vector<grpc::Slice> slices;
 };

@@ -47,19 +47,27 @@ TEST(InferenceRequest, FieldsAreParsedAndRawContentsLeftWhereTheyAre) {
     ASSERT_TRUE(ReadInferenceRequest(testing::InSlices(message, most), request).ok());
     EXPECT_TRUE(MessageDifferencer::Equals(request.fields, Example())) << most;
     EXPECT_EQ(request.raw_count, 1);
-    EXPECT_EQ(Text(request.raw), raw);
-    const std::string_view last = request.raw.pieces().back();
+    EXPECT_EQ(Text(request.raws.at(0)), raw);
+    const std::string_view last = request.raws.at(0).pieces().back();
     EXPECT_EQ(static_cast<const void*>(last.data() + last.size()), request.slices.back().end());
   }
 }
 
-TEST(InferenceRequest, CountsWhatNoModelTakes) {
+TEST(InferenceRequest, KeepsAsManyAsAnyModelTakes) {
   inference::ModelInferRequest message = Example();
   for (const char* raw : {"first", "second", ""}) message.add_raw_input_contents(raw);
   InferenceRequest request;
   ASSERT_TRUE(ReadInferenceRequest(testing::InSlices(message, 9), request).ok());
   EXPECT_EQ(request.raw_count, 3);
-  EXPECT_EQ(Text(request.raw), "first");
+  ASSERT_EQ(request.raws.size(), 3u);
+  EXPECT_EQ(Text(request.raws[0]), "first");
+  EXPECT_EQ(Text(request.raws[1]), "second");
+  EXPECT_EQ(Text(request.raws[2]), "");
+  for (int i = 0; i < 2000; ++i) message.add_raw_input_contents("");
+  InferenceRequest many;
+  ASSERT_TRUE(ReadInferenceRequest(testing::InSlices(message, 999), many).ok());
+  EXPECT_EQ(many.raw_count, 2003);
+  EXPECT_EQ(many.raws.size(), static_cast<size_t>(InferenceRequest::kMostRaws));
   InferenceRequest empty;
   ASSERT_TRUE(ReadInferenceRequest(grpc::ByteBuffer(), empty).ok());
   EXPECT_EQ(empty.raw_count, 0);
@@ -127,8 +135,8 @@ TEST(InferenceRequest, AgreesWithProtobufOnRandomDamage) {
     if (!is_read) continue;
     ++good;
     ASSERT_EQ(request.raw_count, expected.raw_input_contents_size()) << i;
-    if (request.raw_count > 0) {
-      ASSERT_EQ(Text(request.raw), expected.raw_input_contents(0)) << i;
+    for (size_t raw = 0; raw < request.raws.size(); ++raw) {
+      ASSERT_EQ(Text(request.raws[raw]), expected.raw_input_contents(static_cast<int>(raw))) << i;
     }
     expected.clear_raw_input_contents();
     ASSERT_TRUE(MessageDifferencer::Equals(request.fields, expected)) << i;

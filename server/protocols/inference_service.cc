@@ -4,23 +4,23 @@
 #include <memory>
 #include <utility>
 
+#include "server/inference/extensions.h"
 #include "server/protocols/grpc_status.h"
+#include "server/protocols/inference_answer.h"
 #include "server/protocols/inference_messages.h"
-#include "server/protocols/inference_outputs.h"
 #include "server/protocols/inference_request.h"
+#include "server/protocols/inference_stream.h"
 #include "server/protocols/peer.h"
 #include "server/protocols/predict_reactor.h"
 
 namespace saccade::server {
 namespace {
 
-absl::StatusOr<ModelSnapshot> ReadySnapshot(const Catalog& catalog, const std::string& name,
-                                            const std::string& version) {
+absl::StatusOr<ModelInterface> Describe(const Inference& inference, const std::string& name,
+                                        const std::string& version) {
   auto number = ParseVersion(version);
   if (!number.ok()) return number.status();
-  auto model = catalog.FindReady(name, *number);
-  if (!model.ok()) return model.status();
-  return (*model)->Snapshot();
+  return inference.Describe(name, *number);
 }
 
 // A call without any message. Mostly it has ended before its message came, which gRPC tells only later: it is
@@ -51,7 +51,8 @@ class EmptyCall final : public grpc::ServerUnaryReactor {
   std::atomic<bool> ended_before_ = false;
 };
 
-// Has the request, which the pipeline points into until it answers.
+// Has the request, which the call's tensors point into until it is answered, and the answer's until it is
+// sent.
 class InferenceCall final : public PredictReactor {
  public:
   InferenceCall(grpc::ByteBuffer* response, int64_t max_message_bytes)
@@ -60,12 +61,13 @@ class InferenceCall final : public PredictReactor {
   InferenceRequest& request() { return request_; }
 
   // Makes the answer ready to be sent.
-  absl::Status Write(absl::StatusOr<Response> response) {
-    if (!response.ok()) return response.status();
-    auto answer = ToAnswer(std::make_shared<const Response>(*std::move(response)), request_.fields);
-    if (!answer.ok()) return answer.status();
-    if (absl::Status fits = CheckSize(*answer, max_message_bytes_); !fits.ok()) return fits;
-    *response_ = ToBytes(*std::move(answer));
+  absl::Status Write(absl::StatusOr<TensorAnswer> outcome, grpc::CallbackServerContext* context,
+                     SlowReaders* readers) {
+    if (!outcome.ok()) return outcome.status();
+    Sends(context, readers, outcome->room);
+    InferenceAnswer answer = ToAnswer(*std::move(outcome), request_.fields.id());
+    if (absl::Status fits = CheckSize(answer, max_message_bytes_); !fits.ok()) return fits;
+    *response_ = ToBytes(std::move(answer));
     return absl::OkStatus();
   }
 
@@ -96,23 +98,25 @@ grpc::ServerUnaryReactor* InferenceService::ModelReady(grpc::CallbackServerConte
                                                        inference::ModelReadyResponse* response) {
   auto version = ParseVersion(request->version());
   if (!version.ok()) return FinishNow(context, ToGrpcStatus(version.status()));
-  response->set_ready(catalog_->FindReady(request->name(), *version).ok());
+  response->set_ready(rooms_.inference->CheckReady(request->name(), *version).ok());
   return FinishNow(context, grpc::Status::OK);
 }
 
 grpc::ServerUnaryReactor* InferenceService::ServerMetadata(
     grpc::CallbackServerContext* context, const inference::ServerMetadataRequest* /*request*/,
     inference::ServerMetadataResponse* response) {
-  // No extension is listed before it works.
   response->set_name("saccade");
   response->set_version(options_.server_version);
+  for (std::string& extension : Extensions(*rooms_.shared_memory)) {
+    response->add_extensions(std::move(extension));
+  }
   return FinishNow(context, grpc::Status::OK);
 }
 
 grpc::ServerUnaryReactor* InferenceService::ModelMetadata(grpc::CallbackServerContext* context,
                                                           const inference::ModelMetadataRequest* request,
                                                           inference::ModelMetadataResponse* response) {
-  auto model = ReadySnapshot(*catalog_, request->name(), request->version());
+  auto model = Describe(*rooms_.inference, request->name(), request->version());
   if (model.ok()) ToMessage(*model, response);
   return FinishNow(context, ToGrpcStatus(model.status()));
 }
@@ -120,23 +124,36 @@ grpc::ServerUnaryReactor* InferenceService::ModelMetadata(grpc::CallbackServerCo
 grpc::ServerUnaryReactor* InferenceService::ModelInfer(grpc::CallbackServerContext* context,
                                                        const grpc::ByteBuffer* request,
                                                        grpc::ByteBuffer* response) {
-  const absl::Time arrival = clock_->Now();
-  if (!request->Valid()) return new EmptyCall(pipeline_, clock_, DeadlineOf(*context));
+  const absl::Time arrival = rooms_.clock->Now();
+  if (!request->Valid()) return new EmptyCall(rooms_.pipeline, rooms_.clock, DeadlineOf(*context));
   auto call = std::make_unique<InferenceCall>(response, options_.max_message_bytes);
   const absl::Status received = ReadInferenceRequest(*request, call->request());
-  auto parsed = received.ok() ? FromMessage(call->request(), arrival, DeadlineOf(*context))
-                              : absl::StatusOr<Request>(received);
+  auto parsed = received.ok()
+                    ? FromMessage(call->request(), *rooms_.shared_memory, arrival, DeadlineOf(*context))
+                    : absl::StatusOr<TensorCall>(received);
   if (!parsed.ok()) {
-    pipeline_->CountMalformed("oip", parsed.status().code());
+    rooms_.pipeline->CountMalformed("oip", parsed.status().code());
     return FinishNow(context, ToGrpcStatus(parsed.status()));
   }
   parsed->client = ClientOfPeer(context->peer());
   parsed->cancellation = call->cancellation();
   InferenceCall* const reactor = call.release();
-  pipeline_->Predict(*std::move(parsed), [this, reactor, context](absl::StatusOr<Response> answer) {
-    reactor->Finish(ToGrpcStatus(reactor->Write(std::move(answer)), options_.retry_jitter, context));
+  rooms_.inference->Infer(*std::move(parsed), [this, reactor, context](absl::StatusOr<TensorAnswer> answer) {
+    reactor->Finish(ToGrpcStatus(reactor->Write(std::move(answer), context, options_.slow_readers),
+                                 options_.retry_jitter, context));
   });
   return reactor;
+}
+
+grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* InferenceService::ModelStreamInfer(
+    grpc::CallbackServerContext* context) {
+  return InferenceStream::Start({.inference = rooms_.inference,
+                                 .pipeline = rooms_.pipeline,
+                                 .shared_memory = rooms_.shared_memory,
+                                 .clock = rooms_.clock,
+                                 .slow_readers = options_.slow_readers,
+                                 .max_message_bytes = options_.max_message_bytes},
+                                context);
 }
 
 }  // namespace saccade::server

@@ -6,9 +6,11 @@
 
 #include <chrono>
 #include <memory>
+#include <utility>
 
 #include "absl/time/time.h"
 #include "server/core/cancellation.h"
+#include "server/protocols/slow_readers.h"
 
 namespace saccade::server {
 
@@ -19,8 +21,21 @@ class PredictReactor : public grpc::ServerUnaryReactor {
   // Raised when the client goes away or its deadline passes; the pipeline then answers soon, for nobody.
   std::shared_ptr<Cancellation> cancellation() const { return cancellation_; }
 
+  // The answer is about to be sent, and may take as long as `readers` allows, which outlives this. `room`, if
+  // there is one, is kept until it is.
+  void Sends(grpc::CallbackServerContext* context, SlowReaders* readers, std::shared_ptr<const void> room) {
+    if (room == nullptr) return;
+    room_ = std::move(room);
+    readers_ = readers;
+    call_ = context->c_call();
+    readers_->Watch(call_);
+  }
+
   void OnCancel() override { cancellation_->Cancel(); }
-  void OnDone() override { delete this; }
+  void OnDone() override {
+    if (readers_ != nullptr) readers_->Forget(call_);
+    delete this;
+  }
 
  private:
   // Both are trivial: gRPC need not wake a thread of its own for them. (It calls this internal; should it go,
@@ -28,6 +43,9 @@ class PredictReactor : public grpc::ServerUnaryReactor {
   bool InternalInlineable() override { return true; }
 
   const std::shared_ptr<Cancellation> cancellation_ = std::make_shared<Cancellation>();
+  std::shared_ptr<const void> room_;
+  SlowReaders* readers_ = nullptr;
+  grpc_call* call_ = nullptr;
 };
 
 inline absl::Time DeadlineOf(const grpc::CallbackServerContext& context) {

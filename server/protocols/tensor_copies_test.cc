@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/synchronization/blocking_counter.h"
+#include "absl/synchronization/notification.h"
 #include "server/core/clock.h"
 #include "server/pipeline/catalog.h"
 #include "server/pipeline/pipeline.h"
@@ -36,16 +37,33 @@ class TensorCopies : public ::testing::Test {
       dynamic_batching { max_queue_delay_microseconds: 1000000 }
       parameters { key: "architecture" value { string_value: "identity" } })");
     repository_.Write("identity/1/weights.safetensors", "");
+    // The same input for two steps, whose results are the answer.
+    repository_.Write("both/config.pbtxt", R"(
+      platform: "ensemble" max_batch_size: 4
+      input { name: "image" data_type: TYPE_FP32 dims: [ 1, 1, 64, 1024 ] }
+      output [ { name: "a" data_type: TYPE_FP32 dims: [ 1, 64, 1024 ] },
+               { name: "b" data_type: TYPE_FP32 dims: [ 1, 64, 1024 ] } ]
+      ensemble_scheduling { step [
+        { model_name: "identity" model_version: -1
+          input_map { key: "image" value: "image" } output_map { key: "restored" value: "a" } },
+        { model_name: "identity" model_version: -1
+          input_map { key: "image" value: "image" } output_map { key: "restored" value: "b" } } ] })");
     ASSERT_TRUE(catalog_.Scan().ok());
-    const absl::Status loaded = catalog_.LoadAll([](const ModelSnapshot&) {});
+    absl::Notification ended;
+    absl::Status loaded;
+    catalog_.Start({.model_changed = nullptr, .loaded = [&](const absl::Status& first_failure) {
+                      loaded = first_failure;
+                      ended.Notify();
+                    }});
+    ended.WaitForNotification();
     ASSERT_TRUE(loaded.ok()) << loaded;
   }
   void TearDown() override { catalog_.Close(); }
 
   // As gRPC delivers a request for `items` volumes.
-  static grpc::ByteBuffer Sent(int64_t items, size_t slice) {
+  static grpc::ByteBuffer Sent(int64_t items, size_t slice, const char* model = "identity") {
     inference::ModelInferRequest message;
-    message.set_model_name("identity");
+    message.set_model_name(model);
     auto* input = message.add_inputs();
     input->set_name("image");
     input->set_datatype("FP32");
@@ -66,12 +84,11 @@ class TensorCopies : public ::testing::Test {
     const size_t before = testing::CopiedBytes();
     for (size_t i = 0; i < sent.size(); ++i) {
       EXPECT_TRUE(ReadInferenceRequest(sent[i], received[i]).ok());
-      pipeline_.Predict(*FromMessage(received[i], absl::Now(), absl::InfiniteFuture()),
-                        [&, i](absl::StatusOr<Response> answer) {
-                          auto response = std::make_shared<const Response>(*std::move(answer));
-                          answers[i] = ToBytes(*ToAnswer(std::move(response), received[i].fields));
-                          running.DecrementCount();
-                        });
+      inference_.Infer(*FromMessage(received[i], shared_memory_, absl::Now(), absl::InfiniteFuture()),
+                       [&, i](absl::StatusOr<TensorAnswer> answer) {
+                         answers[i] = ToBytes(ToAnswer(*std::move(answer), "id"));
+                         running.DecrementCount();
+                       });
     }
     running.Wait();
     const size_t copied = testing::CopiedBytes() - before;
@@ -80,14 +97,19 @@ class TensorCopies : public ::testing::Test {
       inference::ModelInferResponse response;
       EXPECT_TRUE(request.ParseFromString(testing::Joined(sent[i])));
       EXPECT_TRUE(response.ParseFromString(testing::Joined(answers[i])));
-      EXPECT_EQ(response.raw_output_contents(0), request.raw_input_contents(0));
+      EXPECT_GT(response.raw_output_contents_size(), 0);
+      for (const std::string& output : response.raw_output_contents())
+        EXPECT_EQ(output, request.raw_input_contents(0));
     }
     return copied;
   }
 
   TestRepository repository_;
   Metrics metrics_{"test"};
-  Catalog catalog_{{.repositories = {repository_.string()}}, Clock::Real(), &metrics_};
+  EnsembleRunner ensembles_;
+  Catalog catalog_{{.repositories = {repository_.string()}, .rooms = {.ensembles = &ensembles_}},
+                   Clock::Real(),
+                   &metrics_};
   std::unique_ptr<Admission> admission_ = *Admission::Create({}, Clock::Real());
   std::unique_ptr<DecodePool> decode_pool_ = *DecodePool::Create({.threads = 1});
   Pipeline pipeline_{{.clock = Clock::Real(),
@@ -96,6 +118,8 @@ class TensorCopies : public ::testing::Test {
                       .admission = admission_.get(),
                       .decode_pool = decode_pool_.get(),
                       .decode_limits = {}}};
+  SharedMemory shared_memory_{{}};
+  Inference inference_{&pipeline_, &catalog_, &shared_memory_, &ensembles_};
 };
 
 TEST_F(TensorCopies, TheCounterCounts) {
@@ -114,6 +138,10 @@ TEST_F(TensorCopies, InSlicesOnceIntoTheBatch) {
 
 TEST_F(TensorCopies, OfSeveralCallsOnceIntoTheirBatch) {
   EXPECT_NEAR(CopiedBy({Sent(1, kSlice), Sent(2, kSlice), Sent(1, kSlice)}), 2 * 4 * kBytes, 3 * kUncounted);
+}
+
+TEST_F(TensorCopies, AnEnsembleAddsNoneToThoseOfItsSteps) {
+  EXPECT_NEAR(CopiedBy({Sent(4, kSlice, "both")}), 2 * 2 * 4 * kBytes, 2 * kUncounted);
 }
 
 TEST_F(TensorCopies, WholeAndAlignedNotAtAll) {

@@ -4,7 +4,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
-#include "server/protocols/bad_field.h"
+#include "server/core/bad_field.h"
 
 namespace saccade::server {
 

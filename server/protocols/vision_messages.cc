@@ -223,6 +223,7 @@ void ToMessage(const ModelSnapshot& snapshot, v1::Model* message) {
     case ModelSnapshot::State::kReady:
       message->set_state(v1::Model::READY);
       break;
+    case ModelSnapshot::State::kUnloading:
     case ModelSnapshot::State::kUnavailable:
       message->set_state(v1::Model::UNAVAILABLE);
       break;
@@ -233,7 +234,7 @@ void ToMessage(const ModelSnapshot& snapshot, v1::Model* message) {
   message->set_max_batch_size(snapshot.max_batch_size);
   message->set_queued(snapshot.queued);
   SetDuration(snapshot.load_duration, message->mutable_load_duration());
-  if (snapshot.state != ModelSnapshot::State::kReady) return;
+  if (snapshot.state != ModelSnapshot::State::kReady || snapshot.ensemble) return;
   message->set_task(models::TaskName(description.task));
   message->mutable_options()->insert(description.options.begin(), description.options.end());
   message->set_input_width(static_cast<int32_t>(description.input.width));

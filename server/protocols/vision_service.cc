@@ -27,6 +27,7 @@ grpc::ServerUnaryReactor* VisionService::Predict(grpc::CallbackServerContext* co
   parsed->cancellation = reactor->cancellation();
   pipeline_->Predict(*std::move(parsed), [this, reactor, context, request,
                                           response](const absl::StatusOr<Response>& answer) {
+    if (answer.ok()) reactor->Sends(context, options_.slow_readers, answer->room);
     reactor->Finish(ToGrpcStatus(Answer(answer, *request, response), options_.retry_jitter, context));
   });
   return reactor;

@@ -12,6 +12,7 @@
 #include "server/pipeline/catalog.h"
 #include "server/pipeline/pipeline.h"
 #include "server/protocols/retry_jitter.h"
+#include "server/protocols/slow_readers.h"
 
 namespace saccade::server {
 
@@ -25,6 +26,7 @@ class VisionService final : public v1::Vision::CallbackService {
     absl::Duration upload_timeout;
     // Of the hints to those who are refused.
     RetryJitter* retry_jitter;
+    SlowReaders* slow_readers;
   };
 
   // Everything must outlive the service.

@@ -72,10 +72,10 @@ absl::Status ReadLevels(const inference::ModelDynamicBatching& batching, const C
   const std::map<uint64_t, inference::ModelQueuePolicy> policies(batching.priority_queue_policy().begin(),
                                                                  batching.priority_queue_policy().end());
   for (const auto& [level, policy] : policies) {
-    status = check.Range("dynamic_batching.priority_queue_policy.key", level, 1, levels);
+    const std::string field = MapEntryPath("dynamic_batching.priority_queue_policy", absl::StrCat(level));
+    status = check.Range(field, level, 1, levels);
     if (status.ok()) {
-      status = ReadPolicy(policy, absl::StrCat("dynamic_batching.priority_queue_policy[", level, "]"), check,
-                          &options->level_policies[static_cast<int>(level)]);
+      status = ReadPolicy(policy, field, check, &options->level_policies[static_cast<int>(level)]);
     }
     if (!status.ok()) return status;
   }

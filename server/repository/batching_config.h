@@ -4,7 +4,7 @@
 #include "absl/status/status.h"
 #include "inference/model_config.pb.h"
 #include "server/repository/config_check.h"
-#include "server/repository/repository.h"
+#include "server/repository/model_settings.h"
 
 namespace saccade::server {
 

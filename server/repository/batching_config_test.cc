@@ -28,7 +28,7 @@ ModelSettings SettingsOf(absl::string_view fields) {
 std::string ErrorOf(absl::string_view fields) {
   const auto config = Parse(absl::StrCat("dynamic_batching { ", fields, " }"));
   EXPECT_EQ(config.status().code(), absl::StatusCode::kInvalidArgument) << fields;
-  EXPECT_THAT(std::string(config.status().message()), StartsWith("m/config.pbtxt: dynamic_batching."));
+  EXPECT_THAT(std::string(config.status().message()), StartsWith("m/config.pbtxt:3: dynamic_batching."));
   return std::string(config.status().message());
 }
 
@@ -110,10 +110,10 @@ TEST(BatchingConfigTest, LevelsNeedADefaultAmongThem) {
   EXPECT_THAT(ErrorOf("priority_levels: 1001 default_priority_level: 1"),
               HasSubstr("priority_levels: is 1001, expected 1 to 1000"));
   for (const char* level : {"0", "4"}) {
-    EXPECT_THAT(ErrorOf(absl::StrCat(
-                    "priority_levels: 3 default_priority_level: 1 priority_queue_policy { key: ", level,
-                    " value { } }")),
-                HasSubstr(absl::StrCat("priority_queue_policy.key: is ", level, ", expected 1 to 3")));
+    EXPECT_THAT(
+        ErrorOf(absl::StrCat("priority_levels: 3 default_priority_level: 1 priority_queue_policy { key: ",
+                             level, " value { } }")),
+        HasSubstr(absl::StrCat("priority_queue_policy['", level, "']: is ", level, ", expected 1 to 3")));
   }
 }
 
@@ -150,7 +150,7 @@ TEST(BatchingConfigTest, TimesAreBounded) {
                         "3600000000"));
   EXPECT_THAT(ErrorOf("priority_levels: 2 default_priority_level: 1 priority_queue_policy { key: 2 value { "
                       "default_timeout_microseconds: 3600000001 } }"),
-              HasSubstr("priority_queue_policy[2].default_timeout_microseconds: is 3600000001"));
+              HasSubstr("priority_queue_policy['2'].default_timeout_microseconds: is 3600000001"));
 }
 
 }  // namespace

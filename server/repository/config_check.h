@@ -1,22 +1,31 @@
-// Errors of config.pbtxt, which all begin with the file and the field.
+// Errors of a configuration, which all begin with the file, the line and the field.
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "server/repository/config_lines.h"
 
 namespace saccade::server {
 
 class ConfigCheck {
  public:
-  // `shown` is the file's name; it must outlive the check.
-  explicit ConfigCheck(absl::string_view shown) : shown_(shown) {}
+  // `shown` is the file's name; both must outlive the check.
+  ConfigCheck(absl::string_view shown, const ConfigLines* lines) : shown_(shown), lines_(lines) {}
 
+  // "m/config.pbtxt:3: max_batch_size: ".
+  std::string Where(absl::string_view field) const {
+    const int line = lines_->LineOf(field);
+    return absl::StrCat(shown_, line > 0 ? absl::StrCat(":", line) : "", ": ", field, ": ");
+  }
+
+  // `field` as ConfigLines names it.
   template <typename... Parts>
   absl::Status Error(absl::string_view field, const Parts&... parts) const {
-    return absl::InvalidArgumentError(absl::StrCat(shown_, ": ", field, ": ", parts...));
+    return absl::InvalidArgumentError(absl::StrCat(Where(field), parts...));
   }
 
   absl::Status Range(absl::string_view field, uint64_t value, uint64_t least, uint64_t most) const {
@@ -24,8 +33,11 @@ class ConfigCheck {
     return Error(field, "is ", value, ", expected ", least, " to ", most);
   }
 
+  const ConfigLines& lines() const { return *lines_; }
+
  private:
   const absl::string_view shown_;
+  const ConfigLines* const lines_;
 };
 
 }  // namespace saccade::server

@@ -1,124 +1,209 @@
 #include "server/repository/config_file.h"
 
+#include <algorithm>
 #include <cstdint>
-#include <set>
+#include <map>
+#include <utility>
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "server/repository/batching_config.h"
 #include "server/repository/config_check.h"
+#include "server/repository/config_fields.h"
 #include "server/repository/daemon_parameters.h"
-#include "server/repository/text_format.h"
+#include "server/repository/ensemble_config.h"
+#include "server/repository/instance_config.h"
+#include "server/repository/tensor_config.h"
+#include "server/repository/version_policy.h"
+#include "server/repository/warmup_config.h"
 
 namespace saccade::server {
 namespace {
 
 constexpr int kMaxBatchSize = 1024;
-constexpr int kMaxInstances = 64;
 
-absl::Status CheckIdentity(const inference::ModelConfig& config, absl::string_view folder,
-                           const ConfigCheck& check) {
-  if (!config.name().empty() && config.name() != folder) {
-    return check.Error("name", "is '", absl::CHexEscape(config.name()), "', but the folder is '", folder,
-                       "'; rename one of them, or leave the name out");
+constexpr char kPytorchPlatform[] = "pytorch_libtorch";
+constexpr char kEnsemblePlatform[] = "ensemble";
+
+absl::Status CheckName(const inference::ModelConfig& config, absl::string_view folder,
+                       const ConfigCheck& check) {
+  if (config.name().empty() || config.name() == folder) return absl::OkStatus();
+  return check.Error("name", "is '", absl::CHexEscape(config.name()), "', but the folder is '", folder,
+                     "'; rename one of them, or leave the name out");
+}
+
+absl::StatusOr<Backend> ReadBackend(const inference::ModelConfig& config, const ConfigCheck& check) {
+  const std::string& backend = config.backend();
+  const std::string& platform = config.platform();
+  if (!platform.empty() && platform != kPytorchPlatform && platform != kEnsemblePlatform) {
+    return check.Error("platform", "is '", absl::CHexEscape(platform), "', expected '", kPytorchPlatform,
+                       "', '", kEnsemblePlatform, "', or backend: \"saccade\" in place of it");
   }
-  if (!config.backend().empty() && config.backend() != "saccade") {
-    return check.Error("backend", "is '", absl::CHexEscape(config.backend()), "', expected 'saccade'");
+  for (const Backend known : {Backend::kSaccade, Backend::kPytorch, Backend::kEnsemble}) {
+    if (backend == NameOf(known)) {
+      const bool fits = platform.empty() || (known == Backend::kPytorch && platform == kPytorchPlatform) ||
+                        (known == Backend::kEnsemble && platform == kEnsemblePlatform);
+      if (fits) return known;
+      return check.Error("platform", "is '", platform, "' beside backend '", backend,
+                         "'; remove one of them");
+    }
   }
-  return absl::OkStatus();
+  if (!backend.empty()) {
+    return check.Error("backend", "is '", absl::CHexEscape(backend),
+                       "', expected 'saccade', 'pytorch' or 'ensemble'");
+  }
+  if (platform == kPytorchPlatform) return Backend::kPytorch;
+  if (platform == kEnsemblePlatform || config.has_ensemble_scheduling()) return Backend::kEnsemble;
+  return Backend::kSaccade;
 }
 
 absl::Status ReadMaxBatchSize(const ParsedConfig& config, const ConfigCheck& check, ModelSettings* settings) {
-  if (!config.has_max_batch_size) return absl::OkStatus();
   const int size = config.message.max_batch_size();
-  if (size < 1 || size > kMaxBatchSize) {
-    return check.Error("max_batch_size", "is ", size, ", expected 1 to ", kMaxBatchSize,
-                       "; 1 turns batching off (0, tensors without a batch dimension, is not served)");
+  const bool ours = settings->backend == Backend::kSaccade;
+  // Without the field ours have the daemon's default, others, as in Triton, 0.
+  if (ours && size == 0 && !config.lines.Has("max_batch_size")) return absl::OkStatus();
+  if (size < (ours ? 1 : 0) || size > kMaxBatchSize) {
+    return check.Error("max_batch_size", "is ", size, ", expected ", ours ? 1 : 0, " to ", kMaxBatchSize,
+                       ours ? "; 1 turns batching off (0, tensors without a batch dimension, is for backend "
+                              "pytorch and ensembles)"
+                            : "");
   }
-  settings->batching.max_batch_size = size;
+  settings->has_batch_dimension = size > 0;
+  settings->batching.max_batch_size = std::max(1, size);
   return absl::OkStatus();
-}
-
-absl::Status ReadInstances(const inference::ModelConfig& config, const ConfigCheck& check,
-                           ModelSettings* settings) {
-  int64_t instances = 0;
-  std::set<int> devices;  // -1: the CPU
-  for (const auto& group : config.instance_group()) {
-    const bool on_gpu = group.kind() == inference::ModelInstanceGroup::KIND_GPU;
-    if (!on_gpu && group.gpus_size() > 0) {
-      return check.Error("instance_group.gpus", "names a GPU, expected kind: KIND_GPU beside it");
-    }
-    for (const int gpu : group.gpus()) {
-      if (gpu < 0) return check.Error("instance_group.gpus", "is ", gpu, ", expected 0 or more");
-      devices.insert(gpu);
-    }
-    if (group.gpus_size() == 0) devices.insert(on_gpu ? 0 : -1);
-    if (devices.size() > 1) {
-      return check.Error("instance_group",
-                         "has instances on several devices; a model computes on one GPU or on the CPU");
-    }
-    if (group.count() < 0)
-      return check.Error("instance_group.count", "is ", group.count(), ", expected 1 or more");
-    // As in Triton, a group without a count is one instance.
-    instances += group.count() == 0 ? 1 : group.count();
-  }
-  if (instances > kMaxInstances) {
-    return check.Error("instance_group.count", "is ", instances, " in all, expected 1 to ", kMaxInstances);
-  }
-  if (instances > 0) settings->instances = static_cast<int>(instances);
-  if (!devices.empty() && *devices.begin() >= 0) settings->gpu = *devices.begin();
-  return absl::OkStatus();
-}
-
-absl::Status CheckFileName(absl::string_view parameter, const std::string& name, const ConfigCheck& check) {
-  if (!name.empty() && name.front() != '.' && name.find('/') == std::string::npos) return absl::OkStatus();
-  return check.Error(absl::StrCat("parameters '", parameter, "'"), "is '", absl::CHexEscape(name),
-                     "', expected the plain name of a file, without a folder");
 }
 
 absl::Status ReadParameters(const inference::ModelConfig& config, const ConfigCheck& check,
                             ConfigFile* file) {
-  for (const auto& [key, parameter] : config.parameters()) {
+  // In order, so that of several mistakes always the same one is told.
+  const std::map<std::string, inference::ModelParameter> parameters(config.parameters().begin(),
+                                                                    config.parameters().end());
+  for (const auto& [key, parameter] : parameters) {
     const std::string& value = parameter.string_value();
     auto ours = ReadDaemonParameter(key, value, check, &file->settings);
     if (!ours.ok()) return ours.status();
     if (*ours) continue;
+    const std::string field = MapEntryPath("parameters", key);
     absl::Status status;
-    if (key == "architecture") {
+    if (key == "architecture" && file->settings.backend == Backend::kSaccade) {
       file->settings.architecture = value;
     } else if (key == "labels") {
-      status = CheckFileName(key, value, check);
+      status = CheckFileName(field, value, check);
       file->labels_file = value;
     } else if (key == "weights") {
-      status = CheckFileName(key, value, check);
+      status = CheckFileName(field, value, check);
       file->weights_file = value;
     } else {
       file->settings.options[key] = value;
     }
     if (!status.ok()) return status;
   }
-  if (!file->settings.architecture.empty()) return absl::OkStatus();
-  return check.Error("parameters 'architecture'",
-                     "is missing; name the network, as in "
-                     "parameters { key: \"architecture\" value { string_value: \"sanet\" } }");
+  return absl::OkStatus();
+}
+
+absl::Status ReadWeightsFile(const inference::ModelConfig& config, const ConfigCheck& check,
+                             ConfigFile* file) {
+  constexpr char kField[] = "default_model_filename";
+  const std::string& name = config.default_model_filename();
+  if (name.empty()) return absl::OkStatus();
+  if (absl::Status status = CheckFileName(kField, name, check); !status.ok()) return status;
+  if (!file->weights_file.empty() && file->weights_file != name) {
+    return check.Error(kField, "is '", absl::CHexEscape(name), "', but the parameter 'weights' is '",
+                       absl::CHexEscape(file->weights_file), "'; remove one of them");
+  }
+  file->weights_file = name;
+  return absl::OkStatus();
+}
+
+// What each backend needs besides.
+absl::Status ReadForBackend(const inference::ModelConfig& config, const ConfigCheck& check,
+                            ConfigFile* file) {
+  ModelSettings& settings = file->settings;
+  if (settings.backend != Backend::kEnsemble && config.has_ensemble_scheduling()) {
+    return check.Error("ensemble_scheduling", "stands beside backend '", NameOf(settings.backend),
+                       "', expected platform: \"ensemble\"");
+  }
+  if (settings.backend == Backend::kSaccade) {
+    if (config.input_size() + config.output_size() > 0) {
+      settings.warnings.push_back(
+          absl::StrCat(check.Where(config.input_size() > 0 ? "input" : "output"),
+                       "input and output are passed over: the architecture says itself what it takes"));
+    }
+    settings.inputs.clear();
+    settings.outputs.clear();
+    if (!settings.architecture.empty()) return absl::OkStatus();
+    return check.Error(MapEntryPath("parameters", "architecture"),
+                       "is missing; name the network, as in "
+                       "parameters { key: \"architecture\" value { string_value: \"sanet\" } }");
+  }
+  for (const bool input : {true, false}) {
+    if (!(input ? settings.inputs : settings.outputs).empty()) continue;
+    return check.Error(input ? "input" : "output", "is missing; a model of backend '",
+                       NameOf(settings.backend), "' needs name, data_type and dims of each");
+  }
+  if (settings.backend == Backend::kPytorch) return absl::OkStatus();
+  return ReadEnsemble(config.ensemble_scheduling(), check, &settings);
+}
+
+std::string Completed(inference::ModelConfig config, const ModelSettings& settings) {
+  config.set_name(settings.name);
+  config.set_max_batch_size(settings.has_batch_dimension ? static_cast<int>(settings.batching.max_batch_size)
+                                                         : 0);
+  config.set_backend(settings.backend == Backend::kEnsemble ? "" : NameOf(settings.backend));
+  if (settings.backend == Backend::kPytorch) config.set_platform(kPytorchPlatform);
+  if (settings.backend == Backend::kEnsemble) config.set_platform(kEnsemblePlatform);
+  return config.SerializeAsString();
 }
 
 }  // namespace
+
+const char* NameOf(Backend backend) {
+  switch (backend) {
+    case Backend::kSaccade:
+      return "saccade";
+    case Backend::kPytorch:
+      return "pytorch";
+    case Backend::kEnsemble:
+      break;
+  }
+  return "ensemble";
+}
+
+absl::StatusOr<ConfigFile> ReadSettings(const ParsedConfig& config, absl::string_view shown,
+                                        absl::string_view folder) {
+  const ConfigCheck check(shown, &config.lines);
+  const inference::ModelConfig& message = config.message;
+  ConfigFile file;
+  ModelSettings& settings = file.settings;
+  settings.name = std::string(folder);
+  for (const std::string& field : config.lines.repeated_keys())
+    settings.warnings.push_back(absl::StrCat(check.Where(field), "stands more than once; the last counts"));
+  absl::Status status = CheckName(message, folder, check);
+  if (status.ok()) status = CheckFields(message, check, &settings.warnings);
+  if (!status.ok()) return status;
+  const auto backend = ReadBackend(message, check);
+  if (!backend.ok()) return backend.status();
+  settings.backend = *backend;
+  status = ReadMaxBatchSize(config, check, &settings);
+  if (status.ok()) status = ReadInstances(message, check, &settings);
+  if (status.ok()) status = ReadBatching(message.dynamic_batching(), check, &settings);
+  if (status.ok()) status = ReadVersionPolicy(message.version_policy(), check, &settings.version_policy);
+  if (status.ok()) status = ReadTensors(message, check, &settings, &file.output_label_files);
+  if (status.ok()) status = ReadWarmups(message, check, &settings);
+  if (status.ok()) status = ReadParameters(message, check, &file);
+  if (status.ok()) status = ReadWeightsFile(message, check, &file);
+  if (status.ok()) status = ReadForBackend(message, check, &file);
+  if (!status.ok()) return status;
+  settings.response_cache = message.response_cache().enable();
+  settings.config = Completed(message, settings);
+  return file;
+}
 
 absl::StatusOr<ConfigFile> ParseConfig(const std::string& text, absl::string_view shown,
                                        absl::string_view folder) {
   const auto config = ParseTextFormat(text, shown);
   if (!config.ok()) return config.status();
-  const ConfigCheck check(shown);
-  ConfigFile file;
-  file.settings.name = std::string(folder);
-  absl::Status status = CheckIdentity(config->message, folder, check);
-  if (status.ok()) status = ReadMaxBatchSize(*config, check, &file.settings);
-  if (status.ok()) status = ReadInstances(config->message, check, &file.settings);
-  if (status.ok()) status = ReadBatching(config->message.dynamic_batching(), check, &file.settings);
-  if (status.ok()) status = ReadParameters(config->message, check, &file);
-  if (!status.ok()) return status;
-  return file;
+  return ReadSettings(*config, shown, folder);
 }
 
 }  // namespace saccade::server

@@ -6,6 +6,7 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "server/repository/version_policy.h"
 
 namespace saccade::server {
 namespace {
@@ -17,7 +18,7 @@ constexpr int64_t kMostThreads = 1024;
 
 absl::Status Wrong(const std::string& key, const std::string& value, absl::string_view expected,
                    const ConfigCheck& check) {
-  return check.Error(absl::StrCat("parameters '", key, "'"), "is '", absl::CHexEscape(value.substr(0, 64)),
+  return check.Error(MapEntryPath("parameters", key), "is '", absl::CHexEscape(value.substr(0, 64)),
                      "', expected ", expected);
 }
 
@@ -52,10 +53,22 @@ absl::StatusOr<bool> ReadDaemonParameter(const std::string& key, const std::stri
     settings->batching.threads = static_cast<int>(*threads);
     return true;
   }
+  if (key == "items") {
+    if (value != "padded" && value != "flat") return Wrong(key, value, "'padded' or 'flat'", check);
+    settings->items = value == "flat" ? ItemsForm::kFlat : ItemsForm::kPadded;
+    return true;
+  }
+  if (key == "version_labels") {
+    absl::Status labels =
+        ReadVersionLabels(value, MapEntryPath("parameters", key), check, &settings->version_labels);
+    if (!labels.ok()) return labels;
+    return true;
+  }
   int64_t* bound = nullptr;
   if (key == "max_inflight_requests") bound = &settings->most_inflight.requests;
   if (key == "max_inflight_bytes") bound = &settings->most_inflight.bytes;
   if (key == "max_inflight_pixels") bound = &settings->most_inflight.pixels;
+  if (key == "max_cache_bytes") bound = &settings->most_cached_bytes;
   if (bound == nullptr) return false;
   const auto number = Number(key, value, std::numeric_limits<int64_t>::max() / 2, check);
   if (!number.ok()) return number.status();

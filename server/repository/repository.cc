@@ -1,13 +1,18 @@
 #include "server/repository/repository.h"
 
 #include <algorithm>
+#include <iterator>
+#include <utility>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "server/repository/completion.h"
 #include "server/repository/config_file.h"
 #include "server/repository/files.h"
 #include "server/repository/labels.h"
+#include "server/repository/version_policy.h"
 #include "server/repository/versions.h"
 
 namespace saccade::server {
@@ -15,20 +20,38 @@ namespace {
 
 constexpr size_t kMaxNameBytes = 128;
 constexpr size_t kMaxConfigBytes = size_t{1} << 20;
+// What a configuration that came with a request is called.
+constexpr char kRequest[] = "the request's configuration";
 constexpr size_t kMaxLabelsBytes = size_t{4} << 20;
 
 bool IsNameCharacter(unsigned char c) { return absl::ascii_isalnum(c) || c == '.' || c == '_' || c == '-'; }
 
-absl::StatusOr<ConfigFile> ReadConfig(const RepositoryPath& model, absl::string_view name) {
-  const RepositoryPath path = model / "config.pbtxt";
-  if (!path.Exists()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(path.shown(), " is missing, so the architecture is not known; write it with at least ",
-                     "parameters { key: \"architecture\" value { string_value: \"sanet\" } }"));
-  }
+// What a missing config.pbtxt would have to say, beside what is wrong without it.
+absl::Status WithoutConfig(const RepositoryPath& path, const absl::Status& status) {
+  return absl::InvalidArgumentError(absl::StrCat(
+      path.shown(), " is missing, so the architecture is not known; write it with at least ",
+      "parameters { key: \"architecture\" value { string_value: \"sanet\" } }, or the name into ",
+      "the safetensors file's metadata (", status.message(), ")"));
+}
+
+absl::StatusOr<ParsedConfig> ReadText(const RepositoryPath& path, const ReadOptions& options) {
+  if (options.config_json) return ParseJson(*options.config_json, kRequest);
+  if (options.complete && !path.Exists()) return ParsedConfig();
   const auto text = path.ReadText(kMaxConfigBytes);
   if (!text.ok()) return text.status();
-  return ParseConfig(*text, path.shown(), name);
+  return ParseTextFormat(*text, path.shown());
+}
+
+absl::StatusOr<ConfigFile> ReadConfig(const RepositoryPath& model, absl::string_view name,
+                                      const ReadOptions& options) {
+  const RepositoryPath path = model / "config.pbtxt";
+  auto parsed = ReadText(path, options);
+  if (!parsed.ok()) return parsed.status();
+  absl::Status completed = options.complete ? Complete(model, &parsed->message) : absl::OkStatus();
+  if (!completed.ok()) return completed;
+  auto config = ReadSettings(*parsed, options.config_json ? kRequest : path.shown(), name);
+  if (config.ok() || options.config_json || path.Exists()) return config;
+  return WithoutConfig(path, config.status());
 }
 
 absl::StatusOr<std::vector<std::string>> ReadLabels(const RepositoryPath& model, const std::string& named) {
@@ -39,21 +62,80 @@ absl::StatusOr<std::vector<std::string>> ReadLabels(const RepositoryPath& model,
   return ParseLabels(*text, path.shown());
 }
 
-absl::StatusOr<ModelEntry> ReadModelFrom(const RepositoryPath& root, absl::string_view name) {
+// The labels file, and those that outputs name.
+absl::Status ReadAllLabels(const RepositoryPath& model, ConfigFile* config) {
+  ModelSettings& settings = config->settings;
+  for (size_t i = 0; i < config->output_label_files.size(); ++i) {
+    const std::string& file = config->output_label_files[i];
+    // Outputs that are passed over may still tell where the labels are.
+    if (i >= settings.outputs.size() && config->labels_file.empty()) config->labels_file = file;
+    if (file.empty() || i >= settings.outputs.size()) continue;
+    auto labels = ReadLabels(model, file);
+    if (!labels.ok()) return labels.status();
+    settings.outputs[i].labels = *std::move(labels);
+  }
+  auto labels = ReadLabels(model, config->labels_file);
+  if (!labels.ok()) return labels.status();
+  settings.labels = *std::move(labels);
+  return absl::OkStatus();
+}
+
+absl::Status FindWarmupFiles(const RepositoryPath& model, ModelSettings* settings) {
+  for (Warmup& warmup : settings->warmups) {
+    for (WarmupInput& input : warmup.inputs) {
+      if (input.data != WarmupInput::Data::kFile) continue;
+      const auto resolved = (model / "warmup" / input.file_path).Resolve();
+      if (!resolved.ok()) return resolved.status();
+      input.file_path = resolved->string();
+    }
+  }
+  return absl::OkStatus();
+}
+
+// Keeps of the versions those that are served.
+absl::Status Choose(const RepositoryPath& model, ModelSettings* settings,
+                    std::vector<ModelVersion>* versions) {
+  std::vector<int64_t> present;
+  for (const ModelVersion& version : *versions) present.push_back(version.version);
+  const VersionPolicy& policy = settings->version_policy;
+  const std::vector<int64_t> chosen = Chosen(policy, present);
+  std::vector<int64_t> missing;
+  std::set_difference(policy.versions.begin(), policy.versions.end(), present.begin(), present.end(),
+                      std::back_inserter(missing));
+  const std::string there = absl::StrJoin(present, ", ");
+  if (chosen.empty()) {
+    return absl::InvalidArgumentError(absl::StrCat(model.shown(), ": version_policy names versions ",
+                                                   absl::StrJoin(missing, ", "), ", but there are ", there));
+  }
+  if (!missing.empty()) {
+    settings->warnings.push_back(absl::StrCat(model.shown(), ": version_policy names versions ",
+                                              absl::StrJoin(missing, ", "),
+                                              ", which are not there; there are ", there));
+  }
+  const auto is_left_out = [&](const ModelVersion& version) {
+    return !std::binary_search(chosen.begin(), chosen.end(), version.version);
+  };
+  versions->erase(std::remove_if(versions->begin(), versions->end(), is_left_out), versions->end());
+  return absl::OkStatus();
+}
+
+absl::StatusOr<ModelEntry> ReadModelFrom(const RepositoryPath& root, absl::string_view name,
+                                         const ReadOptions& options) {
   if (absl::Status status = CheckModelName(name); !status.ok()) return status;
   const RepositoryPath folder = root / name;
   if (!folder.Exists()) {
     return absl::NotFoundError(absl::StrCat("the model repository holds no folder '", name, "'"));
   }
-  auto config = ReadConfig(folder, name);
+  auto config = ReadConfig(folder, name, options);
   if (!config.ok()) return config.status();
-  auto labels = ReadLabels(folder, config->labels_file);
-  if (!labels.ok()) return labels.status();
-  auto versions = ReadVersions(folder, config->weights_file);
+  absl::Status status = ReadAllLabels(folder, &*config);
+  if (status.ok()) status = FindWarmupFiles(folder, &config->settings);
+  if (!status.ok()) return status;
+  auto versions = ReadVersions(folder, config->settings.backend, config->weights_file);
   if (!versions.ok()) return versions.status();
-  ModelEntry entry{std::move(config->settings), *std::move(versions)};
-  entry.settings.labels = *std::move(labels);
-  return entry;
+  status = Choose(folder, &config->settings, &*versions);
+  if (!status.ok()) return status;
+  return ModelEntry{std::move(config->settings), *std::move(versions)};
 }
 
 }  // namespace
@@ -66,13 +148,14 @@ absl::Status CheckModelName(absl::string_view name) {
                                                  " of A-Z a-z 0-9 . _ -, not beginning with a dot"));
 }
 
-absl::StatusOr<ModelEntry> ReadModel(const std::string& repository, absl::string_view name) {
+absl::StatusOr<ModelEntry> ReadModel(const std::string& repository, absl::string_view name,
+                                     const ReadOptions& options) {
   const auto root = RepositoryPath::Root(repository);
   if (!root.ok()) return root.status();
-  return ReadModelFrom(*root, name);
+  return ReadModelFrom(*root, name, options);
 }
 
-absl::StatusOr<Scan> ScanRepository(const std::string& repository) {
+absl::StatusOr<Scan> ScanRepository(const std::string& repository, const ReadOptions& options) {
   const auto root = RepositoryPath::Root(repository);
   if (!root.ok()) return root.status();
   const auto entries = root->List();
@@ -81,7 +164,7 @@ absl::StatusOr<Scan> ScanRepository(const std::string& repository) {
   for (const DirectoryEntry& entry : *entries) {
     // A folder of the file system's own at the top of most volumes.
     if (entry.is_file || entry.name == "lost+found") continue;
-    auto model = ReadModelFrom(*root, entry.name);
+    auto model = ReadModelFrom(*root, entry.name, options);
     if (model.ok()) {
       scan.models.push_back(*std::move(model));
     } else {

@@ -12,6 +12,7 @@ using ::testing::ElementsAre;
 using ::testing::EndsWith;
 using ::testing::Field;
 using ::testing::HasSubstr;
+using ::testing::Pair;
 
 constexpr char kConfig[] = "parameters { key: \"architecture\" value { string_value: \"sanet\" } }";
 
@@ -19,9 +20,16 @@ std::string ErrorOf(const TestRepository& repository, const std::string& name) {
   return std::string(ReadModel(repository.string(), name).status().message());
 }
 
+// Of the only version that is served.
+std::string VersionErrorOf(const TestRepository& repository, const std::string& name) {
+  const auto model = ReadModel(repository.string(), name);
+  EXPECT_TRUE(model.ok()) << model.status();
+  return model.ok() ? std::string(model->versions.at(0).status.message()) : "";
+}
+
 TEST(RepositoryTest, ReadsAModel) {
   TestRepository repository;
-  repository.Write("m/config.pbtxt", kConfig);
+  repository.Write("m/config.pbtxt", absl::StrCat(kConfig, "version_policy { all { } }"));
   repository.Write("m/labels.txt", "cat\ndog\n");
   repository.Write("m/10/weights.safetensors", "w");
   repository.Write("m/9/weights.pt", "w");
@@ -41,7 +49,7 @@ TEST(RepositoryTest, OneBrokenModelDoesNotHideTheOthers) {
   TestRepository repository;
   repository.Write("good/config.pbtxt", kConfig);
   repository.Write("good/1/weights.safetensors", "w");
-  repository.Write("empty/1/weights.safetensors", "w");
+  repository.Write("empty/1/weights.pt", "w");
   repository.Write("bad name\n/config.pbtxt", kConfig);
   repository.Write(".hidden/config.pbtxt", kConfig);
   repository.Write("lost+found/x", "");
@@ -80,7 +88,7 @@ TEST(RepositoryTest, WeightsAreChosenByName) {
   repository.Write("m/1/log.csv", "not weights");
   EXPECT_THAT(ReadModel(repository.string(), "m")->versions[0].weights_path, EndsWith("/epoch_3.pth"));
   repository.Write("m/1/epoch_4.pth", "w");
-  EXPECT_THAT(ErrorOf(repository, "m"),
+  EXPECT_THAT(VersionErrorOf(repository, "m"),
               HasSubstr("m/1: holds several weights files (epoch_3.pth, epoch_4.pth); name one"));
   repository.Write("m/1/model.safetensors", "w");
   EXPECT_THAT(ReadModel(repository.string(), "m")->versions[0].weights_path, EndsWith("/model.safetensors"));
@@ -91,7 +99,7 @@ TEST(RepositoryTest, WeightsAreChosenByName) {
   repository.Write("m/config.pbtxt", named + "epoch_4.pth\" } }");
   EXPECT_THAT(ReadModel(repository.string(), "m")->versions[0].weights_path, EndsWith("/epoch_4.pth"));
   repository.Write("m/config.pbtxt", named + "epoch_5.pth\" } }");
-  EXPECT_THAT(ErrorOf(repository, "m"), HasSubstr("m/1: holds no weights file 'epoch_5.pth'"));
+  EXPECT_THAT(VersionErrorOf(repository, "m"), HasSubstr("m/1: holds no weights file 'epoch_5.pth'"));
 }
 
 TEST(RepositoryTest, VersionsArePositiveIntegers) {
@@ -107,12 +115,17 @@ TEST(RepositoryTest, VersionsArePositiveIntegers) {
   }
 }
 
-TEST(RepositoryTest, AVersionWithoutWeightsIsAnError) {
+TEST(RepositoryTest, AVersionWithoutWeightsIsAnErrorOfItsOwn) {
   TestRepository repository;
-  repository.Write("m/config.pbtxt", kConfig);
+  repository.Write("m/config.pbtxt", absl::StrCat(kConfig, "version_policy { all { } }"));
   repository.Write("m/1/weights.pt", "w");
   std::filesystem::create_directory(repository.path() / "m" / "2");
-  EXPECT_THAT(ErrorOf(repository, "m"), HasSubstr("m/2: holds no weights; expected weights.safetensors"));
+  const auto model = ReadModel(repository.string(), "m");
+  ASSERT_TRUE(model.ok()) << model.status();
+  ASSERT_EQ(model->versions.size(), 2u);
+  EXPECT_TRUE(model->versions[0].status.ok());
+  EXPECT_THAT(std::string(model->versions[1].status.message()),
+              HasSubstr("m/2: holds no weights; expected weights.safetensors"));
 }
 
 TEST(RepositoryTest, LinksThatLeadOutAreRefused) {
@@ -123,7 +136,7 @@ TEST(RepositoryTest, LinksThatLeadOutAreRefused) {
   std::filesystem::create_directory(repository.path() / "m" / "1");
   std::filesystem::create_symlink(elsewhere.path() / "weights.pt",
                                   repository.path() / "m" / "1" / "weights.pt");
-  EXPECT_THAT(ErrorOf(repository, "m"), HasSubstr("m/1/weights.pt: a symbolic link leads out"));
+  EXPECT_THAT(VersionErrorOf(repository, "m"), HasSubstr("m/1/weights.pt: a symbolic link leads out"));
   std::filesystem::create_symlink(elsewhere.path() / "model", repository.path() / "linked");
   EXPECT_THAT(ErrorOf(repository, "linked"), HasSubstr("linked/config.pbtxt: a symbolic link leads out"));
 }
@@ -147,6 +160,154 @@ TEST(RepositoryTest, ANamedLabelsFileMustBeThere) {
   EXPECT_THAT(ErrorOf(repository, "m"), HasSubstr("m/names.txt: cannot open it"));
   repository.Write("m/names.txt", "cat");
   EXPECT_THAT(ReadModel(repository.string(), "m")->settings.labels, ElementsAre("cat"));
+}
+
+std::vector<int64_t> Served(const TestRepository& repository, absl::string_view policy) {
+  repository.Write("m/config.pbtxt", absl::StrCat(kConfig, policy));
+  const auto model = ReadModel(repository.string(), "m");
+  EXPECT_TRUE(model.ok()) << model.status();
+  std::vector<int64_t> versions;
+  for (const ModelVersion& version : model->versions) versions.push_back(version.version);
+  return versions;
+}
+
+TEST(RepositoryTest, ThePolicyChoosesVersions) {
+  TestRepository repository;
+  for (const char* version : {"1", "3", "20"})
+    repository.Write(absl::StrCat("m/", version, "/weights.pt"), "w");
+  EXPECT_THAT(Served(repository, ""), ElementsAre(20));
+  EXPECT_THAT(Served(repository, "version_policy { latest { num_versions: 2 } }"), ElementsAre(3, 20));
+  EXPECT_THAT(Served(repository, "version_policy { latest { num_versions: 9 } }"), ElementsAre(1, 3, 20));
+  EXPECT_THAT(Served(repository, "version_policy { all { } }"), ElementsAre(1, 3, 20));
+  EXPECT_THAT(Served(repository, "version_policy { specific { versions: [ 20, 1 ] } }"), ElementsAre(1, 20));
+  EXPECT_THAT(Served(repository, "version_policy { specific { versions: [ 4, 1 ] } }"), ElementsAre(1));
+  EXPECT_THAT(ReadModel(repository.string(), "m")->settings.warnings,
+              ElementsAre("m: version_policy names versions 4, which are not there; there are 1, 3, 20"));
+  repository.Write("m/config.pbtxt", absl::StrCat(kConfig, "version_policy { specific { versions: 2 } }"));
+  EXPECT_EQ(ErrorOf(repository, "m"), "m: version_policy names versions 2, but there are 1, 3, 20");
+}
+
+// A safetensors file without tensors.
+std::string SafetensorsWith(const std::string& metadata) {
+  const std::string header = absl::StrCat("{\"__metadata__\":{", metadata, "}}");
+  std::string length(8, '\0');
+  length[0] = static_cast<char>(header.size());
+  return length + header;
+}
+
+constexpr char kTold[] = R"("saccade.architecture":"sanet","saccade.option.classes":"19","format":"pt")";
+
+TEST(RepositoryTest, WhatTheConfigurationLeavesOutTheWeightsTell) {
+  TestRepository repository;
+  repository.Write("m/1/weights.safetensors", SafetensorsWith(kTold));
+  auto model = ReadModel(repository.string(), "m");
+  ASSERT_TRUE(model.ok()) << model.status();
+  EXPECT_EQ(model->settings.architecture, "sanet");
+  EXPECT_THAT(model->settings.options, ElementsAre(Pair("classes", "19")));
+  repository.Write("m/config.pbtxt",
+                   "max_batch_size: 2 parameters { key: \"classes\" value { string_value: \"20\" } }");
+  model = ReadModel(repository.string(), "m");
+  ASSERT_TRUE(model.ok()) << model.status();
+  EXPECT_EQ(model->settings.batching.max_batch_size, 2);
+  EXPECT_THAT(model->settings.options, ElementsAre(Pair("classes", "20"))) << "what is said stands";
+  EXPECT_THAT(std::string(ReadModel(repository.string(), "m", {.complete = false}).status().message()),
+              HasSubstr("parameters['architecture']: is missing"));
+}
+
+TEST(RepositoryTest, WithoutCompletionAConfigurationIsRequired) {
+  TestRepository repository;
+  repository.Write("m/1/weights.safetensors", SafetensorsWith(kTold));
+  EXPECT_EQ(ReadModel(repository.string(), "m", {.complete = false}).status().code(),
+            absl::StatusCode::kNotFound);
+}
+
+TEST(RepositoryTest, AProgramIsKnownByItsName) {
+  TestRepository repository;
+  repository.Write("m/1/model.pt", "p");
+  repository.Write("m/config.pbtxt",
+                   "input { name: \"INPUT__0\" data_type: TYPE_FP32 dims: [ 3, -1 ] }"
+                   "output { name: \"OUTPUT__0\" data_type: TYPE_FP32 dims: 5 label_filename: \"five\" }");
+  repository.Write("m/five", "a\nb\nc\nd\ne\n");
+  const auto model = ReadModel(repository.string(), "m");
+  ASSERT_TRUE(model.ok()) << model.status();
+  EXPECT_EQ(model->settings.backend, Backend::kPytorch);
+  EXPECT_FALSE(model->settings.has_batch_dimension);
+  EXPECT_EQ(model->settings.batching.max_batch_size, 1);
+  EXPECT_THAT(model->settings.outputs.at(0).labels, ElementsAre("a", "b", "c", "d", "e"));
+  EXPECT_THAT(model->versions.at(0).weights_path, EndsWith("m/1/model.pt"));
+}
+
+TEST(RepositoryTest, AnEnsembleNeedsNoFolderOfAVersion) {
+  TestRepository repository;
+  repository.Write("e/config.pbtxt", R"pb(
+    platform: "ensemble"
+    input { name: "a" data_type: TYPE_FP32 dims: 1 }
+    output { name: "c" data_type: TYPE_FP32 dims: 1 }
+    ensemble_scheduling {
+      step {
+        model_name: "second"
+        model_version: -1
+        input_map { key: "x" value: "b" }
+        output_map { key: "y" value: "c" }
+      }
+      step {
+        model_name: "first"
+        model_version: 3
+        input_map { key: "x" value: "a" }
+        output_map { key: "y" value: "b" }
+      }
+    })pb");
+  const auto model = ReadModel(repository.string(), "e");
+  ASSERT_TRUE(model.ok()) << model.status();
+  EXPECT_EQ(model->settings.backend, Backend::kEnsemble);
+  ASSERT_EQ(model->versions.size(), 1u);
+  EXPECT_EQ(model->versions[0].version, 1);
+  EXPECT_EQ(model->versions[0].weights_path, "");
+  ASSERT_EQ(model->settings.ensemble.size(), 2u);
+  EXPECT_EQ(model->settings.ensemble[0].model, "first") << "in the order of what needs what";
+  EXPECT_EQ(model->settings.ensemble[0].version, 3);
+  EXPECT_EQ(model->settings.ensemble[1].version, 0) << "the latest";
+}
+
+TEST(RepositoryTest, ARequestsConfigurationStandsForTheFile) {
+  TestRepository repository;
+  repository.Write("m/config.pbtxt", kConfig);
+  repository.Write("m/1/weights.pt", "w");
+  auto model = ReadModel(
+      repository.string(), "m",
+      {.config_json =
+           R"({"max_batch_size": 3, "parameters": {"architecture": {"string_value": "kanet_kv"}}})"});
+  ASSERT_TRUE(model.ok()) << model.status();
+  EXPECT_EQ(model->settings.architecture, "kanet_kv");
+  EXPECT_EQ(model->settings.batching.max_batch_size, 3);
+  model = ReadModel(repository.string(), "m", {.config_json = R"({"max_batch_size": "many"})"});
+  EXPECT_THAT(std::string(model.status().message()),
+              HasSubstr("the request's configuration: not a model configuration in JSON"));
+  model = ReadModel(
+      repository.string(), "m",
+      {.config_json =
+           R"({"max_batch_size": 2000, "parameters": {"architecture": {"string_value": "sanet"}}})"});
+  EXPECT_THAT(std::string(model.status().message()),
+              HasSubstr("the request's configuration: max_batch_size: is 2000"));
+}
+
+TEST(RepositoryTest, WarmUpFilesLieInTheModelsFolder) {
+  TestRepository repository;
+  const auto config = [](absl::string_view file) {
+    return absl::StrCat(kConfig,
+                        "model_warmup { name: \"w\" inputs { key: \"image\" value { data_type: TYPE_STRING "
+                        "dims: 1 input_data_file: \"",
+                        file, "\" } } }");
+  };
+  repository.Write("m/config.pbtxt", config("cat.jpg"));
+  repository.Write("m/1/weights.pt", "w");
+  EXPECT_THAT(ErrorOf(repository, "m"), HasSubstr("m/warmup/cat.jpg: cannot open it"));
+  repository.Write("m/warmup/cat.jpg", "jpeg");
+  const auto model = ReadModel(repository.string(), "m");
+  ASSERT_TRUE(model.ok()) << model.status();
+  EXPECT_THAT(model->settings.warmups.at(0).inputs.at(0).file_path, EndsWith("/m/warmup/cat.jpg"));
+  repository.Write("m/config.pbtxt", config("../config.pbtxt"));
+  EXPECT_THAT(ErrorOf(repository, "m"), HasSubstr("expected the plain name of a file"));
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include <google/protobuf/io/tokenizer.h>
 #include <google/protobuf/text_format.h>
+#include <google/protobuf/util/json_util.h>
 
 #include <vector>
 
@@ -26,8 +27,7 @@ std::string Advise(const std::string& message) {
   for (int i = 0; type != nullptr && i < type->field_count(); ++i) {
     absl::StrAppend(&known, i > 0 ? ", " : "", type->field(i)->name());
   }
-  return absl::StrCat("field '", quoted[3],
-                      "' is not supported by saccade; remove it (supported here: ", known, ")");
+  return absl::StrCat("field '", quoted[3], "' is not known; remove it (known here: ", known, ")");
 }
 
 // Keeps the first error, with the line it stands in.
@@ -63,16 +63,24 @@ absl::StatusOr<ParsedConfig> ParseTextFormat(const std::string& text, absl::stri
   pb::TextFormat::Parser parser;
   parser.RecordErrorsTo(&error);
   parser.WriteLocationsTo(&locations);
-  // The schema is five levels deep at most.
+  // The schema is eight levels deep at most.
   parser.SetRecursionLimit(16);
   ParsedConfig parsed;
   if (!parser.ParseFromString(text, &parsed.message)) {
     if (!error.status().ok()) return error.status();
     return absl::InvalidArgumentError(absl::StrCat(shown, ": not in protobuf's text format"));
   }
-  const auto* field = inference::ModelConfig::descriptor()->FindFieldByName("max_batch_size");
-  parsed.has_max_batch_size = locations.GetLocation(field, -1).line >= 0;
+  parsed.lines = ConfigLines(parsed.message, locations);
   return parsed;
+}
+
+absl::StatusOr<ParsedConfig> ParseJson(const std::string& text, absl::string_view shown) {
+  ParsedConfig parsed;
+  const auto read = pb::util::JsonStringToMessage(text, &parsed.message);
+  if (read.ok()) return parsed;
+  return absl::InvalidArgumentError(absl::StrCat(
+      shown, ": not a model configuration in JSON: ",
+      absl::CHexEscape(absl::string_view(read.message().data(), read.message().size()).substr(0, 512))));
 }
 
 }  // namespace saccade::server

@@ -86,7 +86,7 @@ INFER = {
     "negative dimension": (infer_request("tiny", [-1, 3, 56, 56], TENSOR), INVALID, ["image", "-1"]),
     "overflowing shape": (infer_request("tiny", [2**40, 3, 2**40, 56], TENSOR), INVALID, ["image"]),
     "batch over the most": (infer_request("tiny", [9, 3, 56, 56], 9 * TENSOR), INVALID, ["9", "8"]),
-    "wrong datatype": (infer_request("tiny", [1, 3, 56, 56], TENSOR, "FP64"), INVALID, ["image", "FP64", "FP32"]),
+    "wrong datatype": (infer_request("tiny", [1, 3, 56, 56], 2 * TENSOR, "FP64"), INVALID, ["image", "FP64", "FP32"]),
     "wrong byte count": (infer_request("tiny", [1, 3, 56, 56], TENSOR[:-4]), INVALID, ["image", "37628", "37632"]),
     "no contents": (infer_request("tiny", [1, 3, 56, 56], None), INVALID, ["image"]),
     "both contents": (typed_and_raw(), INVALID, ["raw_input_contents"]),

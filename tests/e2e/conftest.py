@@ -46,7 +46,8 @@ def repository(tiny, tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def tasks_repository(tmp_path_factory):
-    """A model a task, and 'blind', a detector that finds nothing. All of them wait a little for company."""
+    """A model a task, 'blind', a detector that finds nothing, and 'flat', whose detections follow each other. All but
+    the last wait a little for company."""
     root = tmp_path_factory.mktemp("tasks")
     made = {
         "detector": tiny_detector(),
@@ -56,6 +57,7 @@ def tasks_repository(tmp_path_factory):
     }
     for name, model in made.items():
         write_model(root, name, model, max_batch_size=4, max_queue_delay_microseconds=20_000)
+    write_model(root, "flat", made["detector"], max_batch_size=4, parameters={"items": "flat"})
     return root
 
 

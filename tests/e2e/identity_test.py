@@ -3,6 +3,7 @@
 import grpc
 import numpy
 import pytest
+import tritonclient.http as triton
 
 from harness import Daemon, eventually
 from messages import infer_request, message, predict_request
@@ -41,6 +42,17 @@ def test_every_bit_comes_back(daemon, shape):
     assert answer.outputs[0].name == "restored"
     assert list(answer.outputs[0].shape) == [shape[0], *shape[2:]]
     assert answer.raw_output_contents[0] == sent.tobytes()
+
+
+@pytest.mark.parametrize("binary", [True, False])
+@pytest.mark.parametrize("shape", [(1, 1, 1, 1, 64), (2, 1, 3, 50, 70), (1, 1, 2, 200, 300)])
+def test_every_bit_comes_back_over_http(daemon, shape, binary):
+    sent = values(*shape)
+    tensor = triton.InferInput("image", shape, "FP32")
+    tensor.set_data_from_numpy(sent, binary_data=binary)
+    with triton.InferenceServerClient(f"127.0.0.1:{daemon.http_port}") as client:
+        answer = client.infer("identity", [tensor], outputs=[triton.InferRequestedOutput("restored", binary_data=binary)])
+    assert answer.as_numpy("restored").tobytes() == sent.tobytes()
 
 
 def test_the_typed_api_gives_it_back_too(daemon):

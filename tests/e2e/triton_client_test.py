@@ -11,18 +11,13 @@ from tritonclient.utils import InferenceServerException
 import pictures
 from harness import ROOT
 from tiny_models import assert_close
+from triton_calls import tensor_input
 
 
 @pytest.fixture(scope="module")
 def client(daemon):
     with triton.InferenceServerClient(daemon.grpc_address) as made:
         yield made
-
-
-def tensor_input(array):
-    made = triton.InferInput("image", array.shape, "FP32")
-    made.set_data_from_numpy(array)
-    return made
 
 
 def bytes_input(encoded, shape):
@@ -94,3 +89,14 @@ def test_many_at_once_each_gets_its_own_answer(client, tiny):
         answers = list(workers.map(lambda batch: client.infer("tiny", [tensor_input(batch)]), batches))
     for batch, answer in zip(batches, answers):
         assert_close(answer.as_numpy("logits"), tiny.logits(batch))
+
+
+def test_classification_extension(client, tiny):
+    batch = tiny.random_batch(2, seed=5)
+    logits = client.infer("tiny", [tensor_input(batch)]).as_numpy("logits")
+    wanted = [triton.InferRequestedOutput("logits", class_count=2)]
+    texts = client.infer("tiny", [tensor_input(batch)], outputs=wanted).as_numpy("logits")
+    assert texts.shape == (2, 2)
+    for row, text in zip(logits, texts):
+        best = numpy.argsort(-row)[:2]
+        assert [one.decode() for one in text] == [f"{row[i]:.6f}:{i}:{tiny.labels[i]}" for i in best]

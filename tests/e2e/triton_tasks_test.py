@@ -87,6 +87,17 @@ def test_detections_of_several_sizes_in_one_request(client):
             assert not values[count:].any()
 
 
+def test_flat_detections_are_the_padded_ones_without_padding(client):
+    pictures = [[picture(seed, size)] for seed, size in enumerate(SIZES)]
+    padded, flat = (infer(client, model, pictures) for model in ("detector", "flat"))
+    assert names(flat) == ["batch_splits", "boxes", "scores", "labels"]
+    splits = flat.as_numpy("batch_splits")
+    assert list(numpy.diff(splits)) == list(padded.as_numpy("num_detections")) and splits[0] == 0
+    for name in ("boxes", "scores", "labels"):
+        for index, (begin, end) in enumerate(zip(splits, splits[1:])):
+            assert (flat.as_numpy(name)[begin:end] == padded.as_numpy(name)[index][: end - begin]).all()
+
+
 def test_a_tensor_is_answered_in_its_own_coordinates(client):
     """Of the network's scale already, so it is padded and not scaled: 50 x 90 in a bucket of 64 x 96."""
     tensor = numpy.random.default_rng(1).standard_normal((2, 3, 50, 90)).astype(numpy.float32)

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <map>
 #include <optional>
 #include <set>
 
@@ -45,17 +46,18 @@ std::string_view Header(Bytes file) {
   return header;
 }
 
-void SkipMetadata(JsonReader& json) {
-  std::set<std::string> seen;
+std::map<std::string, std::string> ReadMetadata(JsonReader& json) {
+  std::map<std::string, std::string> metadata;
   json.Expect('{');
-  if (json.Accept('}')) return;
+  if (json.Accept('}')) return metadata;
   do {
     const std::string key = json.ReadString();
-    if (!seen.insert(key).second) json.Fail("__metadata__ has the key " + Quote(key) + " twice");
+    if (metadata.contains(key)) json.Fail("__metadata__ has the key " + Quote(key) + " twice");
     json.Expect(':');
-    json.ReadString();
+    metadata[key] = json.ReadString();
   } while (json.Accept(','));
   json.Expect('}');
+  return metadata;
 }
 
 std::vector<int64_t> ReadNumbers(JsonReader& json, const std::string& name, const char* what, size_t most) {
@@ -158,13 +160,16 @@ void CheckLayout(const std::vector<Placed>& tensors, int64_t data_bytes) {
   }
 }
 
-}  // namespace
+struct HeaderContents {
+  std::vector<Placed> tensors;
+  std::map<std::string, std::string> metadata;
+};
 
-std::vector<TensorEntry> ParseSafetensors(Bytes file) {
+HeaderContents ReadHeader(Bytes file) {
   const std::string_view header = Header(file);
   const Bytes data = file.subspan(kLengthBytes + header.size());
+  HeaderContents contents;
   JsonReader json(header);
-  std::vector<Placed> tensors;
   std::set<std::string> names;
   json.Expect('{');
   if (!json.Accept('}')) {
@@ -173,21 +178,29 @@ std::vector<TensorEntry> ParseSafetensors(Bytes file) {
       if (!names.insert(name).second) Fail(name, "the header names it twice");
       json.Expect(':');
       if (name == "__metadata__") {
-        SkipMetadata(json);
+        contents.metadata = ReadMetadata(json);
       } else {
-        tensors.push_back(ReadTensor(json, name));
-        Place(tensors.back(), data);
+        contents.tensors.push_back(ReadTensor(json, name));
+        Place(contents.tensors.back(), data);
       }
     } while (json.Accept(','));
     json.Expect('}');
   }
   json.ExpectEnd();
-  CheckLayout(tensors, static_cast<int64_t>(data.size()));
+  CheckLayout(contents.tensors, static_cast<int64_t>(data.size()));
+  return contents;
+}
 
+}  // namespace
+
+std::vector<TensorEntry> ParseSafetensors(Bytes file) {
+  std::vector<Placed> tensors = ReadHeader(file).tensors;
   std::vector<TensorEntry> entries;
   entries.reserve(tensors.size());
   for (Placed& tensor : tensors) entries.push_back(std::move(tensor.entry));
   return entries;
 }
+
+std::map<std::string, std::string> SafetensorsMetadata(Bytes file) { return ReadHeader(file).metadata; }
 
 }  // namespace saccade::models

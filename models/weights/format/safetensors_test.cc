@@ -126,5 +126,15 @@ TEST(Safetensors, QuotesHostileNames) {
   EXPECT_THAT(error, HasSubstr("'\\x1b[2J'"));
 }
 
+TEST(SafetensorsTest, TheMetadataAreTexts) {
+  const auto metadata = [](const std::string& header) {
+    const std::string file = Safetensors(header, "");
+    return SafetensorsMetadata(AsBytes(file));
+  };
+  EXPECT_TRUE(metadata("{}").empty());
+  EXPECT_EQ(metadata(R"({"__metadata__":{"format":"pt","a":"\u00e9"}})"),
+            (std::map<std::string, std::string>{{"a", "\xC3\xA9"}, {"format", "pt"}}));
+}
+
 }  // namespace
 }  // namespace saccade::models

@@ -1,0 +1,40 @@
+#include "models/gpu_stream.h"
+
+#include <c10/core/impl/VirtualGuardImpl.h>
+#include <c10/util/Exception.h>
+
+#include <exception>
+#include <string>
+
+#include "kernels/common/cuda_plugin.h"
+#include "models/error.h"
+
+namespace saccade::models {
+namespace {
+
+c10::Stream NewStream(int gpu) {
+  const kernels::CudaPlugin& plugin = kernels::LoadCudaPlugin();
+  if (!plugin.loaded) {
+    throw LoadError("the model is to be computed on GPU " + std::to_string(gpu) + ", but " + plugin.reason);
+  }
+  if (gpu >= plugin.devices) {
+    throw LoadError("the model is to be computed on GPU " + std::to_string(gpu) + ", but there are " +
+                    std::to_string(plugin.devices) + ", counted from 0");
+  }
+  const c10::impl::VirtualGuardImpl gpus(c10::kCUDA);
+  return gpus.getStreamFromGlobalPool(c10::Device(c10::kCUDA, static_cast<c10::DeviceIndex>(gpu)));
+}
+
+}  // namespace
+
+GpuStream::GpuStream(int gpu) : stream_(NewStream(gpu)) {}
+
+GpuStream::~GpuStream() {
+  try {
+    stream_.synchronize();
+  } catch (const std::exception& error) {
+    TORCH_WARN("a model on a GPU ends while CUDA reports: ", error.what());
+  }
+}
+
+}  // namespace saccade::models

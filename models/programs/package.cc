@@ -1,0 +1,181 @@
+#include "models/programs/package.h"
+
+#include <ATen/cpu/Utils.h>
+#include <ATen/ops/cat.h>
+#include <c10/core/InferenceMode.h>
+#include <dlfcn.h>
+#include <torch/csrc/inductor/aoti_package/model_package_loader.h>
+
+#include <array>
+#include <atomic>
+#include <stdexcept>
+#include <unordered_map>
+#include <utility>
+
+#include "models/error.h"
+#include "models/programs/positions.h"
+#include "models/programs/said.h"
+#include "models/programs/values.h"
+
+namespace saccade::models {
+namespace {
+
+using torch::inductor::AOTIModelPackageLoader;
+using Metadata = std::unordered_map<std::string, std::string>;
+using Value = TensorProgram::Value;
+
+constexpr const char* kModel = "model";  // what aoti_compile_and_package calls the one in it
+
+// Packages name libtorch.so, which holds nothing but the names of all CUDA libraries. One of that name that
+// is there already serves as well; where the linker's cache is made of libraries' own names, as in the
+// container image, the stand-in is found by the name that it has taken.
+void OpenStandIn() {
+  static const std::string error = []() -> std::string {
+    for (const char* const name : {"libsaccade_torch_stand_in.so", "libtorch.so"}) {
+      if (dlopen(name, RTLD_NOW | RTLD_LOCAL) != nullptr) return "";
+    }
+    return dlerror();
+  }();
+  if (!error.empty()) throw LoadError("no package can be loaded: " + error);
+}
+
+Metadata ReadMetadata(const std::string& path) {
+  try {
+    return AOTIModelPackageLoader::load_metadata_from_package(path, kModel);
+  } catch (const std::exception& error) {
+    throw LoadError("the program is no package of AOTInductor: " + Said(error) +
+                    ". An exported program (torch.export.save) has to be compiled first, by "
+                    "torch._inductor.aoti_compile_and_package");
+  }
+}
+
+// What the processor lacks would end the process at the first instruction that needs it.
+void CheckProcessor(const Metadata& metadata) {
+  constexpr std::array<std::pair<const char*, const char*>, 4> kKnown = {
+      {{"AVX2", "avx2"}, {"AVX512", "avx512_f"}, {"AVX512_VNNI", "avx512_vnni"}, {"AMX_TILE", "amx_tile"}}};
+  const auto compiled_for = metadata.find("AOTI_CPU_ISA");
+  if (compiled_for == metadata.end()) return;
+  const std::string sets = " " + compiled_for->second + " ";
+  const auto has = at::cpu::get_cpu_capabilities();
+  for (const auto& [set, capability] : kKnown) {
+    if (sets.find(std::string(" ") + set + " ") == std::string::npos) continue;
+    const auto found = has.find(capability);
+    if (found != has.end() && found->second.isBool() && found->second.toBool()) continue;
+    throw LoadError("the package was compiled for processors with " + compiled_for->second +
+                    "; this one lacks " + set);
+  }
+}
+
+void CheckDevice(const Metadata& metadata, bool gpu) {
+  const auto device = metadata.find("AOTI_DEVICE_KEY");
+  if (device == metadata.end()) throw LoadError("the package does not say for which device it was compiled");
+  const char* const wanted = gpu ? "cuda" : "cpu";
+  if (device->second == wanted) return;
+  throw LoadError("the package was compiled for " + device->second + ", its instances compute on " + wanted +
+                  " (instance_group)");
+}
+
+// The leaves of a tree of arguments or results, as PyTorch describes it.
+size_t LeavesOf(const std::string& spec) {
+  constexpr std::string_view kLeaf = R"("type": null)";
+  size_t count = 0;
+  for (size_t at = spec.find(kLeaf); at != std::string::npos; at = spec.find(kLeaf, at + 1)) ++count;
+  return count;
+}
+
+void RefuseTexts(const std::vector<TensorSignature>& tensors) {
+  for (const TensorSignature& tensor : tensors) {
+    if (tensor.type == ValueType::kBytes)
+      throw LoadError("'" + tensor.name + "' is BYTES; packages of AOTInductor take and give numbers alone");
+  }
+}
+
+class Package : public TensorProgram {
+ public:
+  Package(const std::string& path, ProgramOptions options)
+      : options_(std::move(options)),
+        loader_(path, kModel, /*run_single_threaded=*/false, static_cast<size_t>(options_.instances),
+                static_cast<c10::DeviceIndex>(options_.gpu.value_or(-1))) {
+    const std::vector<std::string> trees = loader_.get_call_spec();
+    const size_t takes = LeavesOf(trees.at(0));
+    if (takes != signature().inputs.size()) {
+      throw LoadError("the package takes " + std::to_string(takes) +
+                      " tensors, the configuration describes " + std::to_string(signature().inputs.size()) +
+                      " inputs");
+    }
+    inputs_ = PositionsOf(signature().inputs, {}, takes, "input");
+    outputs_ = PositionsOf(signature().outputs, {}, LeavesOf(trees.at(1)), "output");
+  }
+
+  const Signature& signature() const override { return options_.signature; }
+  const std::vector<std::string>& notes() const override { return notes_; }
+
+  std::vector<Value> Run(std::vector<Value> inputs) const override {
+    const c10::InferenceMode inference;
+    const int64_t rows = RowsOf(signature(), inputs);
+    std::vector<at::Tensor> tensors(inputs.size());
+    for (size_t i = 0; i < inputs.size(); ++i) tensors[inputs_[i]] = std::move(inputs[i]).toTensor();
+    std::vector<at::Tensor> results = rows == 1 ? RunOne(std::move(tensors)) : RunAll(std::move(tensors));
+    std::vector<Value> outputs;
+    for (const size_t position : outputs_) outputs.emplace_back(std::move(results.at(position)));
+    return CheckOutputs(signature(), rows, std::move(outputs));
+  }
+
+ private:
+  std::vector<at::Tensor> RunAll(std::vector<at::Tensor> tensors) const {
+    try {
+      // Not const, as everything of the loader; its container takes any number of threads.
+      return loader_.boxed_run(std::move(tensors));
+    } catch (const std::exception& error) {
+      throw std::runtime_error(
+          "the package failed, or was not compiled for these shapes; it says why on the "
+          "daemon's standard error: " +
+          Said(error));
+    }
+  }
+
+  // What was exported with a free batch is compiled for two rows and more, unless its author knew of that:
+  // with its checks on it refuses one. Two that are the same give the same.
+  std::vector<at::Tensor> RunOne(std::vector<at::Tensor> tensors) const {
+    if (!twice_.load(std::memory_order_relaxed)) {
+      try {
+        return RunAll(tensors);
+      } catch (const std::exception&) {
+        std::vector<at::Tensor> results = RunTwice(tensors);
+        twice_.store(true, std::memory_order_relaxed);
+        return results;
+      }
+    }
+    return RunTwice(tensors);
+  }
+
+  std::vector<at::Tensor> RunTwice(std::vector<at::Tensor> tensors) const {
+    for (at::Tensor& tensor : tensors) tensor = at::cat({tensor, tensor});
+    std::vector<at::Tensor> results = RunAll(std::move(tensors));
+    for (at::Tensor& result : results) {
+      if (result.dim() > 0 && result.size(0) == 2) result = result.narrow(0, 0, 1);
+    }
+    return results;
+  }
+
+  const ProgramOptions options_;
+  const std::vector<std::string> notes_;
+  mutable AOTIModelPackageLoader loader_;
+  std::vector<size_t> inputs_;
+  std::vector<size_t> outputs_;
+  mutable std::atomic<bool> twice_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<TensorProgram> LoadPackage(const std::string& path, ProgramOptions options) {
+  RefuseTexts(options.signature.inputs);
+  RefuseTexts(options.signature.outputs);
+  const Metadata metadata = ReadMetadata(path);
+  CheckDevice(metadata, options.gpu.has_value());
+  CheckProcessor(metadata);
+  OpenStandIn();
+  return std::make_unique<Package>(path, std::move(options));
+}
+
+}  // namespace saccade::models

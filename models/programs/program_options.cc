@@ -1,0 +1,62 @@
+#include "models/programs/program_options.h"
+
+#include <algorithm>
+#include <array>
+#include <string>
+#include <string_view>
+
+#include "models/error.h"
+#include "models/weights/format/tensor_entry.h"
+
+namespace saccade::models {
+namespace {
+
+constexpr std::array<std::string_view, 2> kHeeded = {"DISABLE_OPTIMIZED_EXECUTION", "INFERENCE_MODE"};
+
+// They choose how Triton computes, never what comes out: weights are always shared here, threads are
+// --threads-per-instance, and nothing is fused while requests wait.
+constexpr std::array<std::string_view, 8> kWithoutEffect = {
+    "DISABLE_CUDNN",       "ENABLE_CACHE_CLEANING", "ENABLE_JIT_EXECUTOR",   "ENABLE_JIT_PROFILING",
+    "ENABLE_TENSOR_FUSER", "ENABLE_WEIGHT_SHARING", "INTER_OP_THREAD_COUNT", "INTRA_OP_THREAD_COUNT"};
+
+template <typename Names>
+bool Among(const Names& names, std::string_view name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+template <typename Names>
+void Append(const Names& names, std::string* to) {
+  for (const std::string_view name : names) {
+    if (!to->empty()) *to += ", ";
+    *to += name;
+  }
+}
+
+bool Truth(const Options& options, const std::string& name, bool otherwise) {
+  const auto found = options.find(name);
+  return found == options.end() ? otherwise : found->second == "true";
+}
+
+}  // namespace
+
+void CheckProgramOptions(const Options& options) {
+  for (const auto& [name, value] : options) {
+    if (Among(kWithoutEffect, name)) continue;
+    if (!Among(kHeeded, name)) {
+      std::string legal;
+      Append(kHeeded, &legal);
+      Append(kWithoutEffect, &legal);
+      throw LoadError("parameter " + Quote(name) + " is not known of backend pytorch; known are " + legal);
+    }
+    if (value != "true" && value != "false")
+      throw LoadError("parameter " + name + " is " + Quote(value) + ", expected true or false");
+  }
+}
+
+bool InferenceMode(const Options& options) { return Truth(options, "INFERENCE_MODE", true); }
+
+bool OptimizedExecution(const Options& options) {
+  return !Truth(options, "DISABLE_OPTIMIZED_EXECUTION", false);
+}
+
+}  // namespace saccade::models

@@ -1,0 +1,25 @@
+#include "models/programs/said.h"
+
+#include <c10/util/Exception.h>
+
+#include <algorithm>
+
+#include "models/weights/format/tensor_entry.h"
+
+namespace saccade::models {
+
+std::string Said(const std::exception& error) {
+  constexpr size_t kMost = 2000;
+  const auto* of_torch = dynamic_cast<const c10::Error*>(&error);
+  std::string text = of_torch == nullptr ? error.what() : of_torch->what_without_backtrace();
+  while (!text.empty() && (text.back() == '\n' || text.back() == ' ')) text.pop_back();
+  if (text.size() > kMost) text = text.substr(0, kMost) + " ...";
+  // Answers are UTF-8; what a program says need not be, and a cut may part a character.
+  if (!IsUtf8(text)) {
+    std::replace_if(
+        text.begin(), text.end(), [](char c) { return static_cast<unsigned char>(c) >= 0x80; }, '?');
+  }
+  return text;
+}
+
+}  // namespace saccade::models

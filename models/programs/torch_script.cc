@@ -1,0 +1,111 @@
+#include "models/programs/torch_script.h"
+
+#include <ATen/core/grad_mode.h>
+#include <c10/core/InferenceMode.h>
+#include <torch/csrc/jit/api/module.h>
+#include <torch/csrc/jit/ir/alias_analysis.h>
+#include <torch/csrc/jit/passes/inliner.h>
+#include <torch/csrc/jit/passes/tensorexpr_fuser.h>
+#include <torch/csrc/jit/runtime/graph_executor.h>
+#include <torch/csrc/jit/serialization/import.h>
+
+#include <optional>
+#include <utility>
+
+#include "models/error.h"
+#include "models/programs/program_options.h"
+#include "models/programs/said.h"
+#include "models/programs/script_interface.h"
+#include "models/programs/values.h"
+
+namespace saccade::models {
+namespace {
+
+using torch::jit::Module;
+using Value = TensorProgram::Value;
+
+// The fuser compiles code for the shapes that it sees, while the request that brought a new one waits.
+void FuseNothing() {
+  static const bool done = [] {
+    torch::jit::setTensorExprFuserEnabled(false);
+    return true;
+  }();
+  (void)done;
+}
+
+Module Read(const std::string& path, std::optional<int> gpu) {
+  std::optional<c10::Device> device = c10::Device(c10::kCPU);
+  if (gpu) device = c10::Device(c10::kCUDA, static_cast<c10::DeviceIndex>(*gpu));
+  try {
+    return torch::jit::load(path, device);
+  } catch (const std::exception& error) {
+    const std::string said = Said(error);
+    std::string hint;
+    if (said.find("constants.pkl") != std::string::npos) {
+      hint =
+          ". A TorchScript archive is what torch.jit.save writes; weights alone (torch.save) and exported "
+          "programs (.pt2) are none";
+    } else if (said.find("Unknown builtin op") != std::string::npos) {
+      hint =
+          ". The daemon has PyTorch's own operators and torch.ops.saccade; those of torchvision or of other "
+          "libraries are not there";
+    }
+    throw LoadError("the program does not load as TorchScript: " + said + hint);
+  }
+}
+
+// Which of forward's arguments, without self, it may write to.
+std::vector<bool> WrittenArguments(const torch::jit::Method& forward) {
+  const std::shared_ptr<torch::jit::Graph> graph = forward.graph()->copy();
+  torch::jit::Inline(*graph);
+  const torch::jit::AliasDb aliases(graph);
+  std::vector<bool> written;
+  for (size_t i = 1; i < graph->inputs().size(); ++i)
+    written.push_back(aliases.hasWriters(graph->inputs()[i]));
+  return written;
+}
+
+class TorchScript : public TensorProgram {
+ public:
+  TorchScript(Module module, ProgramOptions options)
+      : options_(std::move(options)),
+        module_(std::move(module)),
+        interface_(module_.get_method("forward").function().getSchema(), options_.signature),
+        written_(WrittenArguments(module_.get_method("forward"))) {}
+
+  const Signature& signature() const override { return options_.signature; }
+  const std::vector<std::string>& notes() const override { return notes_; }
+
+  std::vector<Value> Run(std::vector<Value> inputs) const override {
+    const c10::InferenceMode inference(InferenceMode(options_.options));
+    const at::NoGradGuard no_gradients;
+    const torch::jit::GraphOptimizerEnabledGuard optimized(OptimizedExecution(options_.options));
+    const int64_t rows = RowsOf(signature(), inputs);
+    std::vector<Value> arguments = interface_.Arguments(std::move(inputs));
+    for (size_t i = 0; i < arguments.size(); ++i) {
+      if (written_[i]) arguments[i] = arguments[i].deepcopy();
+    }
+    // A method is called on the module that it belongs to; const, because it is not changed.
+    const Value returned = module_.get_method("forward")(std::move(arguments));
+    return CheckOutputs(signature(), rows, interface_.Outputs(returned));
+  }
+
+ private:
+  const ProgramOptions options_;
+  const std::vector<std::string> notes_;
+  const Module module_;
+  const ScriptInterface interface_;
+  const std::vector<bool> written_;
+};
+
+}  // namespace
+
+std::unique_ptr<TensorProgram> LoadTorchScript(const std::string& path, ProgramOptions options) {
+  FuseNothing();
+  Module module = Read(path, options.gpu);
+  if (!module.find_method("forward")) throw LoadError("the program has no method 'forward'");
+  module.eval();
+  return std::make_unique<TorchScript>(std::move(module), std::move(options));
+}
+
+}  // namespace saccade::models

@@ -1,0 +1,1 @@
+// Nothing: a library whose name counts (see CMakeLists.txt and package.cc).

@@ -1,0 +1,141 @@
+#include "server/cache/response_cache.h"
+
+#include <algorithm>
+#include <new>
+#include <utility>
+
+namespace saccade::server {
+namespace {
+
+// As the next step of an ensemble may read it.
+constexpr size_t kAlignment = 64;
+
+// What lists, tables and the allocator need for an entry, roughly.
+constexpr int64_t kEntryBytes = 512;
+constexpr int64_t kTensorBytes = 128;
+
+size_t Aligned(size_t size) { return (size + kAlignment - 1) / kAlignment * kAlignment; }
+
+int64_t BytesOf(const TensorAnswer& answer) {
+  auto bytes = kEntryBytes + static_cast<int64_t>(answer.model.size());
+  for (const Tensor& tensor : answer.outputs) {
+    bytes += kTensorBytes + static_cast<int64_t>(Aligned(tensor.data.size()) + sizeof(Tensor) +
+                                                 tensor.name.size() + tensor.shape.size() * sizeof(int64_t));
+  }
+  return bytes;
+}
+
+struct FreeAligned {
+  void operator()(char* bytes) const { ::operator delete[](bytes, std::align_val_t{kAlignment}); }
+};
+
+// An answer whose tensors' bytes are its own, without owners: they would keep it alive for ever.
+struct Kept {
+  explicit Kept(const TensorAnswer& from) {
+    size_t size = 0;
+    for (const Tensor& tensor : from.outputs) size += Aligned(tensor.data.size());
+    bytes.reset(static_cast<char*>(::operator new[](size, std::align_val_t{kAlignment})));
+    answer.model = from.model;
+    answer.version = from.version;
+    char* to = bytes.get();
+    for (const Tensor& tensor : from.outputs) {
+      tensor.data.CopyTo(to);
+      answer.outputs.push_back({.name = tensor.name,
+                                .type = tensor.type,
+                                .shape = tensor.shape,
+                                .data = BytePieces({to, tensor.data.size()})});
+      to += Aligned(tensor.data.size());
+    }
+  }
+
+  std::unique_ptr<char[], FreeAligned> bytes;
+  TensorAnswer answer;
+};
+
+std::shared_ptr<const TensorAnswer> CopyOf(const TensorAnswer& answer) {
+  auto kept = std::make_shared<const Kept>(answer);
+  const TensorAnswer* const copy = &kept->answer;
+  return {std::move(kept), copy};
+}
+
+TensorAnswer Referring(const std::shared_ptr<const TensorAnswer>& kept) {
+  TensorAnswer answer{.model = kept->model, .version = kept->version, .outputs = {}};
+  answer.outputs.reserve(kept->outputs.size());
+  for (const Tensor& tensor : kept->outputs) {
+    answer.outputs.push_back({.name = tensor.name,
+                              .type = tensor.type,
+                              .shape = tensor.shape,
+                              .data = BytePieces(tensor.data, kept)});
+  }
+  return answer;
+}
+
+}  // namespace
+
+std::unique_ptr<CachedAnswers> ResponseCache::ForModel(int64_t most_bytes) {
+  const int64_t most = most_bytes == 0 ? most_bytes_ : std::min(most_bytes, most_bytes_);
+  return std::unique_ptr<CachedAnswers>(new CachedAnswers(this, most));
+}
+
+int64_t ResponseCache::bytes() const {
+  absl::MutexLock lock(&mutex_);
+  return bytes_;
+}
+
+int64_t ResponseCache::answers() const {
+  absl::MutexLock lock(&mutex_);
+  return static_cast<int64_t>(entries_.size());
+}
+
+void ResponseCache::Drop(Entries::iterator entry, Entries& dropped) {
+  CachedAnswers& model = *entry->model;
+  model.cache_.mutex_.AssertHeld();
+  model.by_key_.erase(entry->key);
+  model.order_.erase(entry->of_model);
+  model.bytes_ -= entry->bytes;
+  bytes_ -= entry->bytes;
+  dropped.splice(dropped.end(), entries_, entry);
+}
+
+std::optional<TensorAnswer> CachedAnswers::Find(const CacheKey& key) {
+  std::shared_ptr<const TensorAnswer> kept;
+  {
+    absl::MutexLock lock(&cache_.mutex_);
+    const auto found = by_key_.find(key);
+    if (found == by_key_.end()) return std::nullopt;
+    const auto entry = found->second;
+    cache_.entries_.splice(cache_.entries_.begin(), cache_.entries_, entry);
+    order_.splice(order_.begin(), order_, entry->of_model);
+    kept = entry->answer;
+  }
+  return Referring(kept);
+}
+
+void CachedAnswers::Keep(const CacheKey& key, const TensorAnswer& answer) {
+  const int64_t bytes = BytesOf(answer);
+  if (bytes > most_bytes_) return;
+  auto copy = CopyOf(answer);
+  ResponseCache::Entries dropped;
+  absl::MutexLock lock(&cache_.mutex_);
+  // Of equal requests that came together, the first to be computed is kept.
+  if (closed_ || by_key_.count(key) > 0) return;
+  while (bytes > most_bytes_ - bytes_) cache_.Drop(order_.back(), dropped);
+  while (bytes > cache_.most_bytes_ - cache_.bytes_) {
+    cache_.Drop(std::prev(cache_.entries_.end()), dropped);
+  }
+  cache_.entries_.push_front({this, key, std::move(copy), bytes, {}});
+  order_.push_front(cache_.entries_.begin());
+  cache_.entries_.front().of_model = order_.begin();
+  by_key_.emplace(key, cache_.entries_.begin());
+  bytes_ += bytes;
+  cache_.bytes_ += bytes;
+}
+
+void CachedAnswers::Close() {
+  ResponseCache::Entries dropped;
+  absl::MutexLock lock(&cache_.mutex_);
+  closed_ = true;
+  while (!order_.empty()) cache_.Drop(order_.back(), dropped);
+}
+
+}  // namespace saccade::server

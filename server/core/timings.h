@@ -1,0 +1,15 @@
+// How long a request spent where.
+#pragma once
+
+#include "absl/time/time.h"
+
+namespace saccade::server {
+
+struct Timings {
+  absl::Duration decode = absl::ZeroDuration();
+  absl::Duration queue = absl::ZeroDuration();
+  absl::Duration infer = absl::ZeroDuration();
+  absl::Duration total = absl::ZeroDuration();
+};
+
+}  // namespace saccade::server

@@ -1,0 +1,154 @@
+#include "server/http/content_coding.h"
+
+#include <zlib.h>
+
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <new>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+
+namespace saccade::server {
+namespace {
+
+constexpr int kGzipFormat = 16;
+// What the library counts with.
+constexpr size_t kMostAtOnce = std::numeric_limits<uInt>::max();
+
+int FormatOf(ContentCoding coding) { return MAX_WBITS + (coding == ContentCoding::kGzip ? kGzipFormat : 0); }
+
+Bytef* Bytes(absl::string_view bytes) {
+  return const_cast<Bytef*>(reinterpret_cast<const Bytef*>(bytes.data()));
+}
+
+// "gzip;q=0.5": the weight, 1 if it is not said, 0 if it is no number.
+double WeightOf(absl::string_view parameters) {
+  parameters = absl::StripAsciiWhitespace(parameters);
+  if (parameters.empty()) return 1;
+  double weight = 0;
+  const bool said =
+      absl::StartsWithIgnoreCase(parameters, "q=") && absl::SimpleAtod(parameters.substr(2), &weight);
+  return said ? weight : 0;
+}
+
+}  // namespace
+
+absl::string_view NameOf(ContentCoding coding) {
+  switch (coding) {
+    case ContentCoding::kGzip:
+      return "gzip";
+    case ContentCoding::kDeflate:
+      return "deflate";
+    case ContentCoding::kIdentity:
+      break;
+  }
+  return "identity";
+}
+
+std::optional<ContentCoding> ContentCodingOf(absl::string_view header) {
+  header = absl::StripAsciiWhitespace(header);
+  if (header.empty()) return ContentCoding::kIdentity;
+  for (const auto coding : {ContentCoding::kIdentity, ContentCoding::kGzip, ContentCoding::kDeflate}) {
+    if (absl::EqualsIgnoreCase(header, NameOf(coding))) return coding;
+  }
+  if (absl::EqualsIgnoreCase(header, "x-gzip")) return ContentCoding::kGzip;
+  return std::nullopt;
+}
+
+ContentCoding AcceptedCoding(absl::string_view header) {
+  ContentCoding best = ContentCoding::kIdentity;
+  double most = 0;
+  for (const absl::string_view entry : absl::StrSplit(header, ',', absl::SkipWhitespace())) {
+    const std::pair<absl::string_view, absl::string_view> parts =
+        absl::StrSplit(entry, absl::MaxSplits(';', 1));
+    const auto coding = ContentCodingOf(parts.first);
+    const double weight = WeightOf(parts.second);
+    if (!coding || weight <= most) continue;
+    best = *coding;
+    most = weight;
+  }
+  return best;
+}
+
+struct Decoder::State {
+  z_stream stream{};
+  // A body of gzip may be several files in a row.
+  bool at_end = false;
+};
+
+Decoder::Decoder(ContentCoding coding) : coding_(coding), state_(std::make_unique<State>()) {
+  if (inflateInit2(&state_->stream, FormatOf(coding)) != Z_OK) throw std::bad_alloc();
+}
+
+Decoder::~Decoder() { inflateEnd(&state_->stream); }
+
+absl::Status Decoder::Write(absl::string_view bytes, absl::FunctionRef<bool(absl::string_view)> decoded) {
+  z_stream& stream = state_->stream;
+  std::array<char, size_t{64} << 10> buffer;
+  stream.next_in = Bytes(bytes);
+  stream.avail_in = static_cast<uInt>(std::min(bytes.size(), kMostAtOnce));
+  // The last piece has come when the library has room left.
+  for (bool full = false; stream.avail_in > 0 || full;) {
+    if (state_->at_end) {
+      if (coding_ != ContentCoding::kGzip)
+        return absl::InvalidArgumentError("bytes follow the end of the deflate body");
+      inflateReset(&stream);
+      state_->at_end = false;
+    }
+    stream.next_out = reinterpret_cast<Bytef*>(buffer.data());
+    stream.avail_out = buffer.size();
+    const int result = inflate(&stream, Z_NO_FLUSH);
+    if (result == Z_MEM_ERROR) return absl::ResourceExhaustedError("no memory to decode the body");
+    if (result != Z_OK && result != Z_STREAM_END && result != Z_BUF_ERROR) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("the body is not ", NameOf(coding_), " as its Content-Encoding says",
+                       stream.msg == nullptr ? "" : absl::StrCat(": ", stream.msg)));
+    }
+    const size_t size = buffer.size() - stream.avail_out;
+    if (size > 0 && !decoded({buffer.data(), size})) return absl::OkStatus();
+    state_->at_end = result == Z_STREAM_END;
+    full = stream.avail_out == 0 && !state_->at_end;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Decoder::Finish() const {
+  if (state_->at_end) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("the ", NameOf(coding_), " body is cut off before its end"));
+}
+
+std::string Encode(ContentCoding coding, absl::Span<const absl::string_view> pieces) {
+  z_stream stream{};
+  constexpr int kMemoryLevel = 8;
+  if (deflateInit2(&stream, Z_BEST_SPEED, Z_DEFLATED, FormatOf(coding), kMemoryLevel, Z_DEFAULT_STRATEGY) !=
+      Z_OK) {
+    throw std::bad_alloc();
+  }
+  std::string encoded;
+  std::array<char, size_t{64} << 10> buffer;
+  const auto run = [&](absl::string_view bytes, int flush) {
+    stream.next_in = Bytes(bytes);
+    stream.avail_in = static_cast<uInt>(bytes.size());
+    do {
+      stream.next_out = reinterpret_cast<Bytef*>(buffer.data());
+      stream.avail_out = buffer.size();
+      deflate(&stream, flush);
+      encoded.append(buffer.data(), buffer.size() - stream.avail_out);
+    } while (stream.avail_out == 0);
+  };
+  for (absl::string_view piece : pieces) {
+    for (; !piece.empty(); piece.remove_prefix(std::min(piece.size(), kMostAtOnce))) {
+      run(piece.substr(0, kMostAtOnce), Z_NO_FLUSH);
+    }
+  }
+  run("", Z_FINISH);
+  deflateEnd(&stream);
+  return encoded;
+}
+
+}  // namespace saccade::server

@@ -1,0 +1,70 @@
+#include "server/http/http_message.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "absl/strings/match.h"
+
+namespace saccade::server {
+
+std::optional<absl::string_view> FindHeader(const HttpHeaders& headers, absl::string_view name) {
+  const auto found = std::find_if(headers.begin(), headers.end(), [name](const auto& header) {
+    return absl::EqualsIgnoreCase(header.first, name);
+  });
+  if (found == headers.end()) return std::nullopt;
+  return found->second;
+}
+
+std::optional<absl::string_view> HttpRequest::Header(absl::string_view name) const {
+  if (headers == nullptr) return std::nullopt;
+  return FindHeader(*headers, name);
+}
+
+HttpResponse HttpError(int status, absl::string_view message) {
+  const nlohmann::json body = {{"error", std::string(message)}};
+  // What is not UTF-8 is replaced: a client may have sent it.
+  return {status, "application/json", body.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace)};
+}
+
+absl::string_view HttpReason(int status) {
+  switch (status) {
+    case 200:
+      return "OK";
+    case 400:
+      return "Bad Request";
+    case 403:
+      return "Forbidden";
+    case 404:
+      return "Not Found";
+    case 405:
+      return "Method Not Allowed";
+    case 408:
+      return "Request Timeout";
+    case 409:
+      return "Conflict";
+    case 413:
+      return "Payload Too Large";
+    case 415:
+      return "Unsupported Media Type";
+    case 417:
+      return "Expectation Failed";
+    case 429:
+      return "Too Many Requests";
+    case 431:
+      return "Request Header Fields Too Large";
+    case 500:
+      return "Internal Server Error";
+    case 501:
+      return "Not Implemented";
+    case 503:
+      return "Service Unavailable";
+    case 504:
+      return "Gateway Timeout";
+    case 505:
+      return "HTTP Version Not Supported";
+    default:
+      return "";
+  }
+}
+
+}  // namespace saccade::server

@@ -1,0 +1,45 @@
+// Calls of ensembles: checked, admitted once, run step by step, counted like those of a model.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "server/core/tensor_call.h"
+#include "server/inference/ensemble_check.h"
+#include "server/inference/ensemble_run.h"
+#include "server/pipeline/catalog.h"
+#include "server/pipeline/pipeline.h"
+
+namespace saccade::server {
+
+// Thread-safe.
+class Ensembles {
+ public:
+  // All, and what they refer to, must outlive it and every call. `find` tells of models, `infer` computes
+  // with them.
+  Ensembles(Pipeline* pipeline, const Catalog* catalog, FindStep find, InferStep infer)
+      : pipeline_(pipeline), catalog_(catalog), find_(std::move(find)), infer_(std::move(infer)) {}
+
+  // As Inference::Infer, of a call that names this model. REQUIRES: it is an ensemble. Steps are calls of
+  // their own, which hold the bounds of their models, but count to the server's as a part of this one.
+  void Infer(const std::shared_ptr<ServedModel>& model, TensorCall call, TensorDone done) const;
+
+  // UNAVAILABLE with the reason unless all its steps can be run.
+  absl::Status CheckReady(const Ensemble& ensemble) const;
+
+ private:
+  struct Pending;
+
+  absl::StatusOr<TensorAnswer> ToAnswer(TensorAnswer answer, const Pending& pending) const;
+  // Those of its configuration, or of the model that makes it.
+  std::vector<std::string> LabelsOf(const Ensemble& ensemble, const std::string& output) const;
+
+  Pipeline* const pipeline_;
+  const Catalog* const catalog_;
+  const FindStep find_;
+  const InferStep infer_;
+};
+
+}  // namespace saccade::server

@@ -1,0 +1,213 @@
+#include "server/inference/inference.h"
+
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "server/cache/cache_key.h"
+#include "server/inference/picture_inputs.h"
+#include "server/inference/program_tensors.h"
+#include "server/inference/shared_outputs.h"
+#include "server/inference/task_outputs.h"
+#include "server/pipeline/counted_call.h"
+#include "server/pipeline/priority_level.h"
+
+namespace saccade::server {
+namespace {
+
+constexpr char kPlatform[] = "saccade";
+constexpr char kProgramPlatform[] = "pytorch_libtorch";
+
+// A call while it is computed.
+struct Pending {
+  TensorCall call;
+  TensorDone done;
+  std::shared_ptr<ServedModel> model;
+
+  const ModelSettings& settings() const { return model->settings(); }
+};
+
+// Programs' tensors are what the configuration says.
+bool IsProgram(const ModelSettings& settings) { return settings.backend == Backend::kPytorch; }
+
+absl::StatusOr<TensorAnswer> ToAnswer(absl::StatusOr<Response> outcome, const Pending& pending) {
+  if (!outcome.ok()) return outcome.status();
+  if (IsProgram(pending.settings())) {
+    auto outputs = ChooseOutputs(std::move(outcome->outputs), pending.call.outputs, pending.settings());
+    if (!outputs.ok()) return outputs.status();
+    return TensorAnswer{.model = outcome->model,
+                        .version = outcome->version,
+                        .outputs = *std::move(outputs),
+                        .room = outcome->room,
+                        .timings = outcome->timings};
+  }
+  const auto response = std::make_shared<const Response>(*std::move(outcome));
+  auto outputs = MakeOutputs(response, pending.call.outputs, pending.settings().items);
+  if (!outputs.ok()) return outputs.status();
+  return TensorAnswer{.model = response->model,
+                      .version = response->version,
+                      .outputs = *std::move(outputs),
+                      .room = response->room,
+                      .timings = response->timings};
+}
+
+// Writes the outputs that are wanted in shared memory there before the answer goes on.
+TensorDone Sharing(const SharedMemory* memory, std::vector<WantedOutput> wanted, TensorDone done) {
+  return [memory, wanted = std::move(wanted),
+          done = std::move(done)](absl::StatusOr<TensorAnswer> answer) mutable {
+    if (answer.ok()) {
+      absl::Status shared = ShareOutputs(*memory, wanted, answer->outputs);
+      if (!shared.ok()) answer = std::move(shared);
+    }
+    std::move(done)(std::move(answer));
+  };
+}
+
+// The tensors move out of the call.
+absl::Status TakeInput(TensorCall& call, const ModelSettings& settings, Request* request) {
+  if (IsProgram(settings)) {
+    NamedTensors named{.tensors = std::move(call.inputs), .rows = 1};
+    const bool batched = settings.has_batch_dimension && !named.tensors.empty();
+    if (batched) named.rows = named.tensors[0].shape.empty() ? 0 : named.tensors[0].shape[0];
+    request->input = std::move(named);
+    return absl::OkStatus();
+  }
+  auto pictures = PicturesOf(call);
+  if (!pictures.ok()) return pictures.status();
+  request->input = std::move(pictures->input);
+  request->views = pictures->views;
+  request->input_name = kImageInput;
+  return absl::OkStatus();
+}
+
+ModelInterface InterfaceOfModel(const ServedModel& model) {
+  if (model.ensemble() != nullptr) return InterfaceOf(*model.ensemble());
+  const ModelSettings& settings = model.settings();
+  if (IsProgram(settings)) {
+    return {.name = model.name(),
+            .version = model.version(),
+            .platform = kProgramPlatform,
+            .inputs = DescribeTensors(settings.inputs, settings.has_batch_dimension),
+            .outputs = DescribeTensors(settings.outputs, settings.has_batch_dimension),
+            .other_inputs = {},
+            .max_batch_size = settings.has_batch_dimension ? model.max_batch_size() : 0};
+  }
+  const models::Description& description = model.description();
+  return {.name = model.name(),
+          .version = model.version(),
+          .platform = kPlatform,
+          .inputs = {DescribeImage(description.input)},
+          .outputs = DescribeOutputs(description, model.settings().items),
+          .other_inputs = FormsOfImage(description.input),
+          .max_batch_size = model.max_batch_size()};
+}
+
+}  // namespace
+
+Inference::Inference(Pipeline* pipeline, const Catalog* catalog, const SharedMemory* shared_memory,
+                     EnsembleRunner* ensembles)
+    : pipeline_(pipeline),
+      catalog_(catalog),
+      shared_memory_(shared_memory),
+      ensembles_(
+          pipeline, catalog,
+          [this](const std::string& model, int64_t version) { return FindStepModel(model, version); },
+          [this](TensorCall call, TensorDone done) { Infer(std::move(call), std::move(done)); }) {
+  if (ensembles != nullptr)
+    ensembles->check = [this](const Ensemble& ensemble) { return ensembles_.CheckReady(ensemble); };
+}
+
+void Inference::Infer(TensorCall call, TensorDone done) {
+  auto model = catalog_->FindReady(call.model, call.version);
+  if (!model.ok()) {
+    pipeline_->CountMalformed(call.protocol, model.status().code());
+    return std::move(done)(model.status());
+  }
+  if (WantsShared(call.outputs)) {
+    if (absl::Status shared = CheckShared(*shared_memory_, call.outputs); !shared.ok()) {
+      pipeline_->CountMalformed(call.protocol, shared.code());
+      return std::move(done)(std::move(shared));
+    }
+    done = Sharing(shared_memory_, call.outputs, std::move(done));
+  }
+  if ((*model)->ensemble() != nullptr) return ensembles_.Infer(*model, std::move(call), std::move(done));
+  if ((*model)->cached_answers() != nullptr) {
+    return InferCached(*std::move(model), std::move(call), std::move(done));
+  }
+  Compute(*std::move(model), std::move(call), std::move(done));
+}
+
+void Inference::InferCached(std::shared_ptr<ServedModel> model, TensorCall call, TensorDone done) {
+  Clock* const clock = pipeline_->rooms().clock;
+  const absl::Time start = clock->Now();
+  const CacheKey key = CacheKeyOf(call);
+  std::optional<TensorAnswer> kept = model->cached_answers()->Find(key);
+  const absl::Duration looked = clock->Now() - start;
+  if (kept) {
+    CountedCall counted(pipeline_->rooms(), model->metrics(), call);
+    absl::Status status = CheckPriorityLevel(call.priority, model->name(), model->settings().batching);
+    if (status.ok()) status = counted.Enter(call, model->name(), model->settings().most_inflight);
+    if (status.ok()) model->cache_metrics()->RecordHit(looked);
+    counted.End(status.code(), /*computed=*/false);
+    if (!status.ok()) return std::move(done)(std::move(status));
+    return std::move(done)(*std::move(kept));
+  }
+  // The model may be gone before the answer is kept; its answers then know.
+  auto answers = model->cached_answers();
+  auto metrics = model->cache_metrics();
+  Compute(std::move(model), std::move(call),
+          [key, looked, clock, answers = std::move(answers), metrics = std::move(metrics),
+           done = std::move(done)](absl::StatusOr<TensorAnswer> answer) mutable {
+            const absl::Time computed = clock->Now();
+            if (answer.ok()) answers->Keep(key, *answer);
+            metrics->RecordMiss(looked + (clock->Now() - computed));
+            std::move(done)(std::move(answer));
+          });
+}
+
+void Inference::Compute(std::shared_ptr<ServedModel> model, TensorCall call, TensorDone done) {
+  Request request;
+  static_cast<CallHead&>(request) = call;
+  if (absl::Status taken = TakeInput(call, model->settings(), &request); !taken.ok()) {
+    pipeline_->CountMalformed(call.protocol, taken.code());
+    std::move(done)(std::move(taken));
+    return;
+  }
+  auto pending = std::make_unique<Pending>(
+      Pending{.call = std::move(call), .done = std::move(done), .model = std::move(model)});
+  request.accepts = [kept = pending.get()](const models::Description& description) {
+    const std::vector<WantedOutput>& wanted = kept->call.outputs;
+    return IsProgram(kept->settings()) ? CheckProgramOutputs(wanted, kept->settings())
+                                       : CheckOutputs(wanted, description, kept->settings().items);
+  };
+  pipeline_->Predict(std::move(request),
+                     [kept = std::move(pending)](absl::StatusOr<Response> response) mutable {
+                       std::move(kept->done)(ToAnswer(std::move(response), *kept));
+                     });
+}
+
+absl::StatusOr<std::shared_ptr<ServedModel>> Inference::FindReady(absl::string_view model,
+                                                                  int64_t version) const {
+  auto found = catalog_->FindReady(model, version);
+  if (!found.ok() || (*found)->ensemble() == nullptr) return found;
+  if (absl::Status ready = ensembles_.CheckReady(*(*found)->ensemble()); !ready.ok()) return ready;
+  return found;
+}
+
+absl::Status Inference::CheckReady(absl::string_view model, int64_t version) const {
+  return FindReady(model, version).status();
+}
+
+absl::StatusOr<ModelInterface> Inference::Describe(absl::string_view model, int64_t version) const {
+  auto found = FindReady(model, version);
+  if (!found.ok()) return found.status();
+  return InterfaceOfModel(**found);
+}
+
+absl::StatusOr<StepModel> Inference::FindStepModel(const std::string& model, int64_t version) const {
+  auto found = catalog_->FindReady(model, version);
+  if (!found.ok()) return found.status();
+  return StepModel{.interface = InterfaceOfModel(**found), .ensemble = (*found)->ensemble()};
+}
+
+}  // namespace saccade::server

@@ -1,0 +1,26 @@
+// What the models have done, for those who ask.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "server/metrics/model_usage.h"
+#include "server/pipeline/catalog.h"
+
+namespace saccade::server {
+
+struct ModelStatistics {
+  std::string model;
+  int64_t version = 0;
+  ModelUsage usage;
+};
+
+// Of every version that is ready; of the model and version that are named, where `model` is not empty and
+// `version` not 0. NOT_FOUND or UNAVAILABLE if what is named is not there. Thread-safe.
+absl::StatusOr<std::vector<ModelStatistics>> StatisticsOf(const Catalog& catalog, absl::string_view model,
+                                                          int64_t version);
+
+}  // namespace saccade::server

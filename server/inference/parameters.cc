@@ -1,0 +1,106 @@
+#include "server/inference/parameters.h"
+
+#include <algorithm>
+#include <limits>
+#include <optional>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "server/inference/errors.h"
+
+namespace saccade::server {
+namespace {
+
+constexpr uint64_t kMost = std::numeric_limits<int64_t>::max();
+
+// None if it is no integer. What is negative is 0.
+std::optional<uint64_t> IntegerOf(const Parameter& value) {
+  if (const auto* number = std::get_if<uint64_t>(&value)) return *number;
+  if (const auto* number = std::get_if<int64_t>(&value)) {
+    return static_cast<uint64_t>(std::max<int64_t>(0, *number));
+  }
+  return std::nullopt;
+}
+
+std::string ParameterNamed(std::string_view name) { return absl::StrCat("parameter ", std::string(name)); }
+
+absl::Status NotAnInteger(std::string_view name) {
+  return Invalid(ParameterNamed(name), "expected an integer");
+}
+
+constexpr std::string_view kRegion = "shared_memory_region";
+constexpr std::string_view kOffset = "shared_memory_offset";
+constexpr std::string_view kByteSize = "shared_memory_byte_size";
+
+bool IsNegative(const Parameter& value) {
+  const auto* number = std::get_if<int64_t>(&value);
+  return number != nullptr && *number < 0;
+}
+
+SharedRange& Made(std::optional<SharedRange>& range) { return range ? *range : range.emplace(); }
+
+}  // namespace
+
+absl::Status ApplyParameter(std::string_view name, const Parameter& value, TensorCall& call) {
+  if (name == "sequence_id" || name == "sequence_start" || name == "sequence_end") {
+    return absl::UnimplementedError(absl::StrCat("parameter ", std::string(name),
+                                                 ": sequences are not served; send requests without it"));
+  }
+  if (name != "timeout" && name != "priority") return absl::OkStatus();
+  const std::optional<uint64_t> number = IntegerOf(value);
+  if (!number) return NotAnInteger(name);
+  if (name == "timeout") {
+    if (*number > 0) call.timeout = absl::Microseconds(static_cast<int64_t>(std::min(*number, kMost)));
+    return absl::OkStatus();
+  }
+  // Triton counts priorities from 1, the most urgent, upwards; 0 is the default.
+  constexpr uint64_t kLast = std::numeric_limits<int>::max();
+  call.priority = -static_cast<int>(std::min(*number, kLast));
+  return absl::OkStatus();
+}
+
+absl::Status ApplyParameter(std::string_view name, const Parameter& value, WantedOutput& output) {
+  if (name != "classification") return ApplyParameter(name, value, output.shared);
+  const std::optional<uint64_t> number = IntegerOf(value);
+  if (!number) return NotAnInteger(name);
+  output.classes = static_cast<int64_t>(std::min(*number, kMost));
+  return absl::OkStatus();
+}
+
+absl::Status ApplyParameter(std::string_view name, const Parameter& value,
+                            std::optional<SharedRange>& range) {
+  if (name == kRegion) {
+    const auto* region = std::get_if<std::string_view>(&value);
+    if (region == nullptr || region->empty()) {
+      return Invalid(ParameterNamed(name), "expected the name of a registered region");
+    }
+    Made(range).region = std::string(*region);
+    return absl::OkStatus();
+  }
+  if (name != kOffset && name != kByteSize) return absl::OkStatus();
+  const std::optional<uint64_t> number = IntegerOf(value);
+  if (!number || IsNegative(value)) return Invalid(ParameterNamed(name), "expected an integer of 0 or more");
+  (name == kOffset ? Made(range).offset : Made(range).size) = *number;
+  return absl::OkStatus();
+}
+
+absl::Status CheckParameters(const std::optional<SharedRange>& range) {
+  if (!range) return absl::OkStatus();
+  if (range->region.empty()) {
+    return Invalid(ParameterNamed(kRegion), "is missing beside shared_memory_byte_size or _offset");
+  }
+  if (range->size == 0) {
+    return Invalid(ParameterNamed(kByteSize), "is missing or 0 beside shared_memory_region");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckParameters(const WantedOutput& output) {
+  if (output.shared && output.classes > 0) {
+    return Invalid(absl::StrCat("output ", Shown(output.name)),
+                   "has both shared_memory_region and classification; send one of them");
+  }
+  return CheckParameters(output.shared);
+}
+
+}  // namespace saccade::server

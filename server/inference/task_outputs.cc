@@ -1,0 +1,154 @@
+#include "server/inference/task_outputs.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "absl/container/inlined_vector.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "server/inference/classification.h"
+#include "server/inference/errors.h"
+
+namespace saccade::server {
+namespace {
+
+struct Output {
+  const char* name;
+  DataType type;
+  // -1 where the request decides.
+  absl::InlinedVector<int64_t, 5> shape;
+  absl::StatusOr<Values> (*make)(const Answered&, ItemsForm);
+  // Whether it comes without being named.
+  bool unasked = true;
+};
+
+template <Values (*kMake)(const Answered&)>
+absl::StatusOr<Values> Always(const Answered& response, ItemsForm /*form*/) {
+  return kMake(response);
+}
+
+template <absl::StatusOr<Values> (*kMake)(const Answered&)>
+absl::StatusOr<Values> OfOneSize(const Answered& response, ItemsForm /*form*/) {
+  return kMake(response);
+}
+
+template <Values (*kMake)(const Answered&, ItemsForm)>
+absl::StatusOr<Values> Items(const Answered& response, ItemsForm form) {
+  return kMake(response, form);
+}
+
+using Outputs = absl::InlinedVector<Output, 5>;
+
+Outputs DetectionOutputs(ItemsForm form) {
+  const bool flat = form == ItemsForm::kFlat;
+  return {{flat ? "batch_splits" : "num_detections", DataType::kInt64, {-1}, Items<DetectionCounts>},
+          {"boxes", DataType::kFp32, {-1, -1, 4}, Items<Boxes>},
+          {"scores", DataType::kFp32, {-1, -1}, Items<Scores>},
+          {"labels", DataType::kInt64, {-1, -1}, Items<Labels>},
+          // As large as all the rest together many times over.
+          {"masks", DataType::kFp32, {-1, -1, -1, -1}, Items<Masks>, /*unasked=*/false}};
+}
+
+Outputs ActionOutputs(ItemsForm form) {
+  const bool flat = form == ItemsForm::kFlat;
+  return {{flat ? "batch_splits" : "num_actions", DataType::kInt64, {-1}, Items<ActionCounts>},
+          {"segments", DataType::kFp32, {-1, -1, 2}, Items<ActionSegments>},
+          {"scores", DataType::kFp32, {-1, -1}, Items<ActionScores>},
+          {"labels", DataType::kInt64, {-1, -1}, Items<ActionLabels>}};
+}
+
+// Pictures and their items share an extent then.
+Outputs InForm(Outputs padded, ItemsForm form) {
+  if (form == ItemsForm::kPadded) return padded;
+  for (Output& output : padded) {
+    if (output.shape.size() > 1) output.shape.erase(output.shape.begin());
+  }
+  return padded;
+}
+
+Outputs OutputsOf(const models::Description& model, ItemsForm form) {
+  switch (model.task) {
+    case models::Task::kClassification:
+      return {{"logits", DataType::kFp32, {-1, model.classes}, Always<Logits>}};
+    case models::Task::kDetection:
+      return InForm(DetectionOutputs(form), form);
+    case models::Task::kSegmentation:
+      return {{"label_map", DataType::kUint8, {-1, -1, -1}, OfOneSize<LabelMaps>},
+              {"areas", DataType::kInt64, {-1, model.classes}, Always<Areas>}};
+    case models::Task::kStereo:
+      return {{"disparity", DataType::kFp32, {-1, -1, -1}, OfOneSize<DisparityMaps>}};
+    case models::Task::kActions:
+      return InForm(ActionOutputs(form), form);
+    case models::Task::kRestoration:
+      return {{"restored", DataType::kFp32, {-1, -1, -1, -1}, OfOneSize<RestoredVolumes>}};
+    case models::Task::kTensors:
+      break;  // program_tensors.h
+  }
+  return {};
+}
+
+std::string NamesOf(const Outputs& outputs) {
+  return absl::StrJoin(outputs, ", ", [](std::string* out, const Output& output) {
+    absl::StrAppend(out, "'", output.name, "'");
+  });
+}
+
+// Null if nobody wants it.
+const WantedOutput* Find(const Output& output, const std::vector<WantedOutput>& wanted) {
+  const auto named = [&output](const WantedOutput& one) { return one.name == output.name; };
+  const auto found = std::find_if(wanted.begin(), wanted.end(), named);
+  return found == wanted.end() ? nullptr : &*found;
+}
+
+absl::StatusOr<Tensor> Make(const Output& output, const Answered& response, ItemsForm form) {
+  absl::StatusOr<Values> values = output.make(response, form);
+  if (!values.ok()) return values.status();
+  return Tensor{.name = output.name,
+                .type = output.type,
+                .shape = std::move(values->shape),
+                .data = std::move(values->data)};
+}
+
+}  // namespace
+
+absl::Status CheckOutputs(const std::vector<WantedOutput>& wanted, const models::Description& model,
+                          ItemsForm form) {
+  if (wanted.empty()) return absl::OkStatus();
+  const Outputs outputs = OutputsOf(model, form);
+  for (const WantedOutput& one : wanted) {
+    const auto named = [&one](const Output& output) { return one.name == output.name; };
+    if (std::any_of(outputs.begin(), outputs.end(), named)) continue;
+    return Invalid("outputs", absl::StrCat("no output is named ", Shown(one.name), "; the model's ",
+                                           outputs.size() == 1 ? "is " : "are ", NamesOf(outputs)));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<Tensor>> MakeOutputs(const Answered& response,
+                                                const std::vector<WantedOutput>& wanted, ItemsForm form) {
+  const models::Description& model = *response->description;
+  std::vector<Tensor> tensors;
+  for (const Output& output : OutputsOf(model, form)) {
+    const WantedOutput* const asked = Find(output, wanted);
+    if (asked == nullptr && (!wanted.empty() || !output.unasked)) continue;
+    auto tensor = Make(output, response, form);
+    if (tensor.ok() && asked != nullptr && asked->classes > 0) {
+      tensor = Classify(*tensor, asked->classes, model.labels, /*batched=*/true);
+    }
+    if (!tensor.ok()) return tensor.status();
+    tensors.push_back(*std::move(tensor));
+  }
+  return tensors;
+}
+
+std::vector<TensorDescription> DescribeOutputs(const models::Description& model, ItemsForm form) {
+  std::vector<TensorDescription> described;
+  for (const Output& output : OutputsOf(model, form)) {
+    described.push_back(
+        {.name = output.name, .type = output.type, .shape = {output.shape.begin(), output.shape.end()}});
+  }
+  return described;
+}
+
+}  // namespace saccade::server

@@ -1,0 +1,217 @@
+#include "server/inference/task_tensors.h"
+
+#include <algorithm>
+#include <bit>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "server/inference/errors.h"
+#include "server/inference/picture_inputs.h"
+
+namespace saccade::server {
+namespace {
+
+static_assert(std::endian::native == std::endian::little, "tensors are sent as they lie in memory");
+
+template <typename T>
+void Append(const T* values, size_t count, std::string& bytes) {
+  bytes.append(reinterpret_cast<const char*>(values), count * sizeof(T));
+}
+
+template <typename T>
+void Append(const std::vector<T>& values, std::string& bytes) {
+  Append(values.data(), values.size(), bytes);
+}
+
+Values Made(std::vector<int64_t> shape, std::string bytes) {
+  auto owner = std::make_shared<const std::string>(std::move(bytes));
+  const std::string_view view = *owner;
+  return {.shape = std::move(shape), .data = BytePieces(view, std::move(owner))};
+}
+
+// Values that stay where they are.
+template <typename T>
+void Refer(const std::vector<T>& values, BytePieces& data) {
+  data.Add({reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T)});
+}
+
+// [n, ...] of one row of `T` a picture.
+template <typename Result, typename T>
+Values Rows(const Answered& response, std::vector<T> Result::* values) {
+  Values tensor{.data = BytePieces({}, response)};
+  const auto& first = std::get<Result>(response->results.at(0)).*values;
+  tensor.shape = {static_cast<int64_t>(response->results.size()), static_cast<int64_t>(first.size())};
+  for (const models::TaskResult& result : response->results) {
+    Refer(std::get<Result>(result).*values, tensor.data);
+  }
+  return tensor;
+}
+
+// How many items each result has; flat, where they begin, and the end.
+template <typename Result>
+Values Counts(const Answered& response, ItemsForm form) {
+  std::string bytes;
+  int64_t before = 0;
+  if (form == ItemsForm::kFlat) Append(&before, 1, bytes);
+  for (const models::TaskResult& result : response->results) {
+    const auto count = static_cast<int64_t>(std::get<Result>(result).items.size());
+    before += count;
+    Append(form == ItemsForm::kFlat ? &before : &count, 1, bytes);
+  }
+  const auto numbers = static_cast<int64_t>(bytes.size() / sizeof(int64_t));
+  return Made({numbers}, std::move(bytes));
+}
+
+// [items, extents...]: what `append` writes of each item; it is told which result's it is.
+template <typename Result, typename T, typename AppendOne>
+Values PerItem(const Answered& response, ItemsForm form, std::initializer_list<int64_t> extents,
+               AppendOne append) {
+  const size_t results = response->results.size();
+  size_t most = 0;
+  size_t all = 0;
+  for (const models::TaskResult& result : response->results) {
+    const size_t items = std::get<Result>(result).items.size();
+    most = std::max(most, items);
+    all += items;
+  }
+  const bool padded = form == ItemsForm::kPadded;
+  std::vector<int64_t> shape = {static_cast<int64_t>(padded ? results : all)};
+  if (padded) shape.push_back(static_cast<int64_t>(most));
+  size_t item_bytes = sizeof(T);
+  for (const int64_t extent : extents) {
+    shape.push_back(extent);
+    item_bytes *= static_cast<size_t>(extent);
+  }
+  std::string bytes;
+  bytes.reserve((padded ? results * most : all) * item_bytes);
+  for (size_t i = 0; i < results; ++i) {
+    for (const auto& item : std::get<Result>(response->results[i]).items) append(item, i, bytes);
+    if (padded) bytes.resize((i + 1) * most * item_bytes, '\0');
+  }
+  return Made(std::move(shape), std::move(bytes));
+}
+
+template <typename Result>
+Values ScoresOf(const Answered& response, ItemsForm form) {
+  return PerItem<Result, float>(response, form, {}, [](const auto& item, size_t, std::string& bytes) {
+    Append(&item.score, 1, bytes);
+  });
+}
+
+template <typename Result>
+Values LabelsOf(const Answered& response, ItemsForm form) {
+  return PerItem<Result, int64_t>(response, form, {}, [](const auto& item, size_t, std::string& bytes) {
+    Append(&item.label, 1, bytes);
+  });
+}
+
+// Of the frames that the network saw; a tensor's are the model's own.
+double FrameRate(const Response& response, size_t item) {
+  if (item < response.sent.size()) return response.sent[item].frames_per_second;
+  return response.description->input.clip.frames_per_second;
+}
+
+// [n, height, width] of maps that all have one size. `advice` is what else the client may do.
+template <typename Result, typename T>
+absl::StatusOr<Values> Maps(const Answered& response, std::vector<T> Result::* values,
+                            absl::string_view output, absl::string_view advice) {
+  const auto& first = std::get<Result>(response->results.at(0));
+  Values tensor{.data = BytePieces({}, response)};
+  tensor.shape = {static_cast<int64_t>(response->results.size()), first.height, first.width};
+  for (size_t i = 0; i < response->results.size(); ++i) {
+    const auto& map = std::get<Result>(response->results[i]);
+    if (map.height != first.height || map.width != first.width) {
+      return Invalid(
+          kImageInput,
+          absl::StrCat("picture ", i, " has ", map.width, " x ", map.height, " pixels, picture 0 has ",
+                       first.width, " x ", first.height, ", and output '", output,
+                       "' is one tensor; send pictures of one size together", advice));
+    }
+    Refer(map.*values, tensor.data);
+  }
+  return tensor;
+}
+
+}  // namespace
+
+Values Logits(const Answered& response) { return Rows(response, &models::Classification::logits); }
+
+Values DetectionCounts(const Answered& response, ItemsForm form) {
+  return Counts<models::Detections>(response, form);
+}
+
+Values Boxes(const Answered& response, ItemsForm form) {
+  return PerItem<models::Detections, float>(
+      response, form, {4}, [](const models::Detection& item, size_t, std::string& bytes) {
+        const float box[] = {item.x_min, item.y_min, item.x_max, item.y_max};
+        Append(box, 4, bytes);
+      });
+}
+
+Values Scores(const Answered& response, ItemsForm form) {
+  return ScoresOf<models::Detections>(response, form);
+}
+
+Values Labels(const Answered& response, ItemsForm form) {
+  return LabelsOf<models::Detections>(response, form);
+}
+
+Values Masks(const Answered& response, ItemsForm form) {
+  const int64_t side = std::get<models::Detections>(response->results.at(0)).mask_side;
+  return PerItem<models::Detections, float>(
+      response, form, {side, side},
+      [](const models::Detection& item, size_t, std::string& bytes) { Append(item.mask, bytes); });
+}
+
+Values ActionCounts(const Answered& response, ItemsForm form) {
+  return Counts<models::Actions>(response, form);
+}
+
+Values ActionSegments(const Answered& response, ItemsForm form) {
+  return PerItem<models::Actions, float>(
+      response, form, {2}, [&](const models::Action& item, size_t clip, std::string& bytes) {
+        const double rate = FrameRate(*response, clip);
+        const float segment[] = {static_cast<float>(item.start / rate), static_cast<float>(item.end / rate)};
+        Append(segment, 2, bytes);
+      });
+}
+
+Values ActionScores(const Answered& response, ItemsForm form) {
+  return ScoresOf<models::Actions>(response, form);
+}
+
+Values ActionLabels(const Answered& response, ItemsForm form) {
+  return LabelsOf<models::Actions>(response, form);
+}
+
+absl::StatusOr<Values> RestoredVolumes(const Answered& response) {
+  const auto& first = std::get<models::Restoration>(response->results.at(0));
+  Values tensor{.data = BytePieces({}, response)};
+  tensor.shape = {static_cast<int64_t>(response->results.size()), first.depth, first.height, first.width};
+  for (size_t i = 0; i < response->results.size(); ++i) {
+    const auto& volume = std::get<models::Restoration>(response->results[i]);
+    if (volume.depth != first.depth || volume.height != first.height || volume.width != first.width) {
+      return Invalid(kImageInput, absl::StrCat("volume ", i,
+                                               " and volume 0 differ in size, and output 'restored' is one "
+                                               "tensor; send volumes of one size together"));
+    }
+    Refer(volume.values, tensor.data);
+  }
+  return tensor;
+}
+
+absl::StatusOr<Values> LabelMaps(const Answered& response) {
+  return Maps(response, &models::Segmentation::labels, "label_map", ", or ask for 'areas' alone");
+}
+
+absl::StatusOr<Values> DisparityMaps(const Answered& response) {
+  return Maps(response, &models::Disparity::values, "disparity", "");
+}
+
+Values Areas(const Answered& response) { return Rows(response, &models::Segmentation::areas); }
+
+}  // namespace saccade::server

@@ -1,0 +1,50 @@
+// Task results as tensors, one function an output.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "server/core/byte_pieces.h"
+#include "server/core/items_form.h"
+#include "server/core/request.h"
+
+namespace saccade::server {
+
+using Answered = std::shared_ptr<const Response>;
+
+struct Values {
+  std::vector<int64_t> shape = {};
+  // Little-endian, row by row. Of large results it points into the response, which it keeps.
+  BytePieces data = {};
+};
+
+// Each REQUIRES results of its task, at least one. The first extent is the request's number of pictures.
+
+Values Logits(const Answered& response);  // FP32 [n, classes]
+
+// Padded: the second extent is the most that a picture of this request has, which may be 0, and zeros stand
+// after a picture's last one. Flat: there is one extent for both.
+Values DetectionCounts(const Answered& response, ItemsForm form);  // INT64 [n], or splits [n + 1]
+Values Boxes(const Answered& response, ItemsForm form);            // FP32 [n, most, 4]
+Values Scores(const Answered& response, ItemsForm form);           // FP32 [n, most]
+Values Labels(const Answered& response, ItemsForm form);           // INT64 [n, most]
+Values Masks(const Answered& response, ItemsForm form);            // FP32 [n, most, side, side]
+
+// INVALID_ARGUMENT if the pictures differ in size.
+absl::StatusOr<Values> LabelMaps(const Answered& response);      // UINT8 [n, height, width]
+absl::StatusOr<Values> DisparityMaps(const Answered& response);  // FP32 [n, height, width]
+
+// As for detections. Segments are [start, end] in seconds.
+Values ActionCounts(const Answered& response, ItemsForm form);    // INT64 [n], or splits [n + 1]
+Values ActionSegments(const Answered& response, ItemsForm form);  // FP32 [n, most, 2]
+Values ActionScores(const Answered& response, ItemsForm form);    // FP32 [n, most]
+Values ActionLabels(const Answered& response, ItemsForm form);    // INT64 [n, most]
+
+// INVALID_ARGUMENT if the volumes differ in size.
+absl::StatusOr<Values> RestoredVolumes(const Answered& response);  // FP32 [n, depth, height, width]
+
+Values Areas(const Answered& response);  // INT64 [n, classes]
+
+}  // namespace saccade::server

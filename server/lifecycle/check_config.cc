@@ -1,0 +1,72 @@
+#include "server/lifecycle/check_config.h"
+
+#include <map>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "server/pipeline/served_model.h"
+#include "server/repository/repository.h"
+
+namespace saccade::server {
+namespace {
+
+class Checker {
+ public:
+  Checker(const Flags& flags, std::ostream& out) : flags_(flags), out_(out) {}
+
+  void Check(const std::string& repository) {
+    const auto scan = ScanRepository(repository, {.complete = flags_.complete_configurations});
+    if (!scan.ok()) return Report(repository, scan.status(), "");
+    for (const ModelEntry& model : scan->models) Check(repository, model);
+    for (const BrokenModel& broken : scan->broken) Report(broken.name, broken.status, "");
+  }
+
+  absl::Status Outcome() const {
+    out_ << checked_ << " checked, " << wrong_ << " not in order" << std::endl;
+    if (wrong_ == 0) return absl::OkStatus();
+    return absl::FailedPreconditionError(absl::StrCat(wrong_, " models are not in order"));
+  }
+
+ private:
+  void Check(const std::string& repository, const ModelEntry& model) {
+    const ModelSettings& settings = model.settings;
+    for (const std::string& warning : settings.warnings)
+      out_ << "WARNING " << settings.name << ": " << warning << std::endl;
+    const auto [other, is_new] = found_in_.emplace(settings.name, repository);
+    if (!is_new) {
+      const std::string both = absl::StrCat("stands in ", other->second, " and ", repository, "; keep one");
+      Report(settings.name, absl::AlreadyExistsError(both), "");
+    }
+    for (const ModelVersion& version : model.versions) {
+      Report(absl::StrCat(settings.name, " version ", version.version),
+             ServedModel::Check(settings, version, flags_.allow_executable_models),
+             settings.backend == Backend::kSaccade ? settings.architecture : NameOf(settings.backend));
+    }
+  }
+
+  void Report(const std::string& what, const absl::Status& status, const std::string& kind) {
+    ++checked_;
+    if (status.ok()) {
+      out_ << "OK      " << what << " (" << kind << ")" << std::endl;
+      return;
+    }
+    ++wrong_;
+    out_ << "ERROR   " << what << ": " << status.message() << std::endl;
+  }
+
+  const Flags& flags_;
+  std::ostream& out_;
+  std::map<std::string, std::string> found_in_;
+  int checked_ = 0;
+  int wrong_ = 0;
+};
+
+}  // namespace
+
+absl::Status CheckConfig(const Flags& flags, std::ostream& out) {
+  Checker checker(flags, out);
+  for (const std::string& repository : flags.model_repositories) checker.Check(repository);
+  return checker.Outcome();
+}
+
+}  // namespace saccade::server

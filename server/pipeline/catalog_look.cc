@@ -1,0 +1,72 @@
+// The catalog's looks at its repositories: what has changed, come or gone since the last one.
+#include <string>
+#include <vector>
+
+#include "absl/strings/escaping.h"
+#include "server/logging/log.h"
+#include "server/pipeline/catalog.h"
+#include "server/repository/stamps.h"
+
+namespace saccade::server {
+
+void Catalog::Look() {
+  for (const std::string& repository : options_.repositories) LookAt(repository);
+  TellChanges();
+  Log(LogLevel::kDebug, "looked at the repository", {{"models", table_.Index().size()}});
+}
+
+void Catalog::LookAt(const std::string& repository) {
+  const auto names = ListModels(repository);
+  Settling& settling = settling_[repository];
+  // A volume that was unmounted is an empty folder, or none. What is loaded does not need it.
+  if (!names.ok() || (names->empty() && !settling.empty())) {
+    if (vanished_.insert(repository).second) {
+      Log(LogLevel::kError, "the model repository has vanished; what is loaded goes on serving",
+          {{"repository", repository},
+           {"reason", names.ok() ? "it is empty" : std::string(names.status().message())}});
+    }
+    return;
+  }
+  if (vanished_.erase(repository) > 0)
+    Log(LogLevel::kInfo, "the model repository is back", {{"repository", repository}});
+  if (options_.control == ModelControl::kExplicit) {
+    for (const std::string& name : *names) {
+      if (!table_.IsKnown(absl::CHexEscape(name)))
+        table_.SetModel(absl::CHexEscape(name), ModelSnapshot::State::kUnavailable, kNotLoaded);
+    }
+    return;
+  }
+  Settling::Stamps seen;
+  for (const std::string& name : *names) {
+    const auto stamp = StampModel(repository, name);
+    // What is no model's name, or cannot be read, looks the same until it can.
+    seen[name] = stamp.ok() ? *stamp : ModelStamp();
+  }
+  const std::vector<std::string> changed = settling.Look(seen);
+  for (size_t i = 0; i < changed.size() && !closed(); ++i) {
+    const std::string& name = changed[i];
+    if (seen.count(name) == 0) {
+      settling.Forget(name);
+      Remove(name);
+      continue;
+    }
+    const auto from = applied_from_.find(name);
+    if (from != applied_from_.end() && from->second != repository) {
+      settling.Applied(name, seen[name]);
+      Log(LogLevel::kError, "model stands in more than one --model-repository; the first one found is served",
+          {{"model", absl::CHexEscape(name)}, {"repository", from->second}});
+      continue;
+    }
+    settling.Applied(name, seen[name]);
+    // Its failure is in the log and the index.
+    Apply(repository, name, std::nullopt, {i + 1, changed.size()}, 0).IgnoreError();
+  }
+}
+
+void Catalog::Remove(const std::string& name) {
+  Log(LogLevel::kInfo, "model has left the repository; unloading", {{"model", absl::CHexEscape(name)}});
+  applied_from_.erase(name);
+  host_.Dismiss(absl::CHexEscape(name), /*listed=*/false, absl::InfiniteFuture(), [](const absl::Status&) {});
+}
+
+}  // namespace saccade::server

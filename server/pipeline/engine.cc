@@ -1,0 +1,63 @@
+#include "server/pipeline/engine.h"
+
+#include <exception>
+#include <new>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "models/error.h"
+#include "models/programs/program.h"
+#include "models/registry.h"
+#include "server/pipeline/picture_engine.h"
+#include "server/pipeline/program_engine.h"
+#include "server/pipeline/tensor_pass.h"
+
+namespace saccade::server {
+namespace {
+
+absl::StatusOr<std::unique_ptr<Engine>> LoadOurs(const ModelSettings& settings, const std::string& path) {
+  return MakePictureEngine(
+      models::Load(settings.architecture, settings.options, path, settings.labels, settings.gpu), settings);
+}
+
+absl::StatusOr<std::unique_ptr<Engine>> LoadProgram(const ModelSettings& settings,
+                                                    const EngineOptions& options) {
+  if (!options.allow_executable_models) {
+    return absl::FailedPreconditionError(
+        "backend pytorch runs the code that the model's file holds; start the daemon with "
+        "--allow-executable-models if you trust whoever can write to the model repository");
+  }
+  if (absl::Status served = CheckProgramSettings(settings); !served.ok()) return served;
+  return MakeProgramEngine(
+      models::LoadProgram(options.version.weights_path, {.signature = SignatureOf(settings),
+                                                         .gpu = settings.gpu,
+                                                         .instances = settings.instances,
+                                                         .options = settings.options}),
+      settings);
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Engine>> LoadEngine(const ModelSettings& settings,
+                                                   const EngineOptions& options) {
+  try {
+    switch (settings.backend) {
+      case Backend::kSaccade:
+        return LoadOurs(settings, options.version.weights_path);
+      case Backend::kPytorch:
+        return LoadProgram(settings, options);
+      case Backend::kEnsemble:
+        break;
+    }
+    return absl::UnimplementedError(absl::StrCat("backend '", NameOf(settings.backend),
+                                                 "' is not served; expected 'saccade' or 'pytorch'"));
+  } catch (const models::LoadError& error) {
+    return absl::InvalidArgumentError(error.what());
+  } catch (const std::bad_alloc&) {
+    return absl::ResourceExhaustedError("no memory left for the weights");
+  } catch (const std::exception& error) {
+    return absl::InternalError(error.what());
+  }
+}
+
+}  // namespace saccade::server

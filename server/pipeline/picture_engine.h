@@ -1,0 +1,15 @@
+// Our networks: pictures, stereo pairs, clips and volumes.
+#pragma once
+
+#include <memory>
+
+#include "models/model.h"
+#include "server/pipeline/engine.h"
+
+namespace saccade::server {
+
+// `settings` must outlive it.
+std::unique_ptr<Engine> MakePictureEngine(std::unique_ptr<models::Model> model,
+                                          const ModelSettings& settings);
+
+}  // namespace saccade::server

@@ -1,0 +1,138 @@
+#include "server/pipeline/warm_up.h"
+
+#include <algorithm>
+#include <fstream>
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
+#include "server/logging/log.h"
+#include "server/pipeline/forward.h"
+#include "server/pipeline/item.h"
+#include "server/pipeline/tensor_items.h"
+
+namespace saccade::server {
+namespace {
+
+constexpr int64_t kMostBytes = int64_t{256} << 20;
+// A pass that took longer is close enough to the next one to learn from: what the first one does besides is
+// less.
+constexpr absl::Duration kLong = absl::Milliseconds(500);
+
+int64_t FloatsOf(const models::ImageInput& input, const models::Placement& placement) {
+  return input.channels() * placement.depth * placement.bucket.height * placement.bucket.width;
+}
+
+absl::Status WarmUpBatch(const models::Model& model, const WarmUpOptions& options,
+                         const models::Placement& placement, int64_t size) {
+  const models::Size bucket = placement.bucket;
+  const std::vector<float> grey(FloatsOf(model.description().input, placement), 0.0F);
+  for (int passes = 1;; ++passes) {
+    const absl::Time start = options.clock->Now();
+    auto results = Forward(model, {static_cast<size_t>(size), absl::MakeConstSpan(grey)},
+                           {static_cast<size_t>(size), placement});
+    if (!results.ok()) {
+      return absl::Status(results.status().code(),
+                          absl::StrCat("warming up with a batch of ", size, " of ", bucket.height, " x ",
+                                       bucket.width, " (height x width): ", results.status().message()));
+    }
+    const absl::Duration took = options.clock->Now() - start;
+    if (passes == 1 && took < kLong) continue;
+    options.learn(BucketId(placement), size, took);
+    return absl::OkStatus();
+  }
+}
+
+// The sizes between one and the largest, those that are worth most first.
+std::vector<int64_t> SizesBetween(const BatcherOptions& batching) {
+  std::vector<int64_t> sizes;
+  const auto add = [&](int64_t size) {
+    const bool is_new = std::find(sizes.begin(), sizes.end(), size) == sizes.end();
+    if (size > 1 && size < batching.max_batch_size && is_new) sizes.push_back(size);
+  };
+  for (const int64_t size : batching.preferred_batch_sizes) add(size);
+  for (int64_t size = 2; size < batching.max_batch_size; size *= 2) add(size);
+  for (int64_t size = 2; size < batching.max_batch_size; ++size) add(size);
+  return sizes;
+}
+
+absl::Status Fill(const WarmupInput& input, std::vector<float>* item) {
+  if (input.data == WarmupInput::Data::kRandom) {
+    // Always the same, so that a failure comes again.
+    std::minstd_rand random(1);
+    for (float& value : *item) value = std::uniform_real_distribution<float>()(random);
+  }
+  if (input.data != WarmupInput::Data::kFile) return absl::OkStatus();
+  std::ifstream file(input.file_path, std::ios::binary);
+  const auto bytes = static_cast<std::streamsize>(item->size() * sizeof(float));
+  file.read(reinterpret_cast<char*>(item->data()), bytes);
+  if (file.gcount() == bytes && file.peek() == std::ifstream::traits_type::eof()) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(input.file_path, ": expected exactly the ", bytes,
+                                                 " bytes of one item, as a request would have them"));
+}
+
+absl::Status Compute(const models::Model& model, const Warmup& warmup) {
+  const models::ImageInput& taken = model.description().input;
+  if (warmup.inputs.size() != 1 || warmup.inputs[0].name != "image" ||
+      warmup.inputs[0].type != DataType::kFp32) {
+    return absl::InvalidArgumentError("expected one input, 'image', of TYPE_FP32");
+  }
+  const WarmupInput& input = warmup.inputs[0];
+  TensorInput tensor{.shape = {warmup.batch_size}, .data = {}};
+  tensor.shape.insert(tensor.shape.end(), input.dims.begin(), input.dims.end());
+  // Before anything is allocated.
+  if (absl::Status fits = CheckTensor(tensor, taken); !fits.ok()) return fits;
+  int64_t floats = 1;
+  for (const int64_t dim : input.dims) floats *= dim;
+  std::vector<float> item(floats);
+  if (absl::Status filled = Fill(input, &item); !filled.ok()) return filled;
+  const auto count = static_cast<size_t>(warmup.batch_size);
+  for (int i = 0; i < warmup.count; ++i) {
+    auto results =
+        Forward(model, {count, absl::MakeConstSpan(item)}, {count, PlaceTensor(taken, tensor.shape)});
+    if (!results.ok()) return results.status();
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status WarmUp(const models::Model& model, const WarmUpOptions& options) {
+  const ModelSettings& settings = *options.settings;
+  const models::ImageInput& input = model.description().input;
+  for (const Warmup& warmup : settings.warmups) {
+    if (absl::Status warm = Compute(model, warmup); !warm.ok())
+      return absl::Status(warm.code(), absl::StrCat("model_warmup '", warmup.name, "': ", warm.message()));
+  }
+  const std::vector<models::Placement> placements = models::PlacementsToWarm(input);
+  const auto batch = [&](const models::Placement& placement, int64_t size) {
+    const int64_t bytes = FloatsOf(input, placement) * static_cast<int64_t>(sizeof(float));
+    if (size > 1 && size * bytes > kMostBytes) return absl::OkStatus();
+    return WarmUpBatch(model, options, placement, size);
+  };
+  const absl::Time start = options.clock->Now();
+  const int64_t most = settings.batching.max_batch_size;
+  size_t warmed = 0;
+  for (const models::Placement& placement : placements) {
+    absl::Status warm = batch(placement, 1);
+    if (warm.ok() && most > 1) warm = batch(placement, most);
+    if (!warm.ok()) return warm;
+    Log(LogLevel::kInfo, "warmed up",
+        {{"model", settings.name},
+         {"progress", absl::StrCat(++warmed, " of ", placements.size(), " buckets")},
+         {"took", options.clock->Now() - start}});
+  }
+  const absl::Time end = options.clock->Now() + options.at_most;
+  for (const int64_t size : SizesBetween(settings.batching)) {
+    for (const models::Placement& placement : placements) {
+      if (options.clock->Now() >= end) return absl::OkStatus();
+      if (absl::Status warm = batch(placement, size); !warm.ok()) return warm;
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace saccade::server

@@ -1,0 +1,200 @@
+#include "server/protocols/rest_elements.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <type_traits>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "server/inference/errors.h"
+
+namespace saccade::server {
+namespace {
+
+template <typename T>
+void Append(T value, std::string& to) {
+  const size_t had = to.size();
+  to.resize(had + sizeof(value));
+  std::memcpy(&to[had], &value, sizeof(value));
+}
+
+std::string Text(const RestElement& element) {
+  struct Writer {
+    std::string operator()(std::nullptr_t) const { return "null"; }
+    std::string operator()(bool value) const { return value ? "true" : "false"; }
+    std::string operator()(int64_t value) const { return absl::StrCat(value); }
+    std::string operator()(uint64_t value) const { return absl::StrCat(value); }
+    std::string operator()(double value) const { return absl::StrCat(value); }
+    std::string operator()(absl::string_view value) const { return absl::StrCat("the text ", Shown(value)); }
+  };
+  return std::visit(Writer(), element);
+}
+
+// False if the element is no such number.
+template <typename T>
+bool AppendInteger(const RestElement& element, std::string& to) {
+  using Limits = std::numeric_limits<T>;
+  if (const auto* number = std::get_if<uint64_t>(&element)) {
+    if (*number > static_cast<uint64_t>(Limits::max())) return false;
+    Append(static_cast<T>(*number), to);
+    return true;
+  }
+  const auto* number = std::get_if<int64_t>(&element);
+  // What is not negative comes unsigned.
+  if (number == nullptr || std::is_unsigned_v<T> || *number < static_cast<int64_t>(Limits::min()))
+    return false;
+  Append(static_cast<T>(*number), to);
+  return true;
+}
+
+template <typename T>
+bool AppendReal(const RestElement& element, std::string& to) {
+  double value = 0;
+  if (const auto* real = std::get_if<double>(&element)) {
+    value = *real;
+  } else if (const auto* natural = std::get_if<uint64_t>(&element)) {
+    value = static_cast<double>(*natural);
+  } else if (const auto* negative = std::get_if<int64_t>(&element)) {
+    value = static_cast<double>(*negative);
+  } else {
+    return false;
+  }
+  if (std::abs(value) > static_cast<double>(std::numeric_limits<T>::max())) return false;
+  Append(static_cast<T>(value), to);
+  return true;
+}
+
+bool AppendBool(const RestElement& element, std::string& to) {
+  const auto* value = std::get_if<bool>(&element);
+  if (value != nullptr) to.push_back(*value ? 1 : 0);
+  return value != nullptr;
+}
+
+bool AppendTo(DataType type, const RestElement& element, std::string& to) {
+  switch (type) {
+    case DataType::kBool:
+      return AppendBool(element, to);
+    case DataType::kUint8:
+      return AppendInteger<uint8_t>(element, to);
+    case DataType::kUint16:
+      return AppendInteger<uint16_t>(element, to);
+    case DataType::kUint32:
+      return AppendInteger<uint32_t>(element, to);
+    case DataType::kUint64:
+      return AppendInteger<uint64_t>(element, to);
+    case DataType::kInt8:
+      return AppendInteger<int8_t>(element, to);
+    case DataType::kInt16:
+      return AppendInteger<int16_t>(element, to);
+    case DataType::kInt32:
+      return AppendInteger<int32_t>(element, to);
+    case DataType::kInt64:
+      return AppendInteger<int64_t>(element, to);
+    case DataType::kFp32:
+      return AppendReal<float>(element, to);
+    case DataType::kFp64:
+      return AppendReal<double>(element, to);
+    case DataType::kFp16:
+    case DataType::kBf16:
+    case DataType::kBytes:
+      break;
+  }
+  return false;
+}
+
+absl::string_view ExpectedOf(DataType type) {
+  switch (type) {
+    case DataType::kBool:
+      return "true or false";
+    case DataType::kFp32:
+    case DataType::kFp64:
+      return "a number within its range";
+    case DataType::kBytes:
+      return "a text; what is not UTF-8 has to be sent as binary data";
+    default:
+      return "an integer within its range";
+  }
+}
+
+}  // namespace
+
+absl::Status RestElements::Wrong(absl::string_view problem) const {
+  return absl::InvalidArgumentError(absl::StrCat("data: element ", count_, " ", problem));
+}
+
+absl::Status RestElements::StartArray() {
+  if (!open_.empty()) ++open_.back();
+  if (depth_ > 0 && open_.size() >= depth_)
+    return Wrong("is an array where others are not; all stand equally deep");
+  if (open_.size() >= std::max<size_t>(shape_.size(), 1)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("data: more arrays in arrays than the shape ", ShapeText(shape_),
+                     " has extents; send one flat array, or arrays as the shape says"));
+  }
+  open_.push_back(0);
+  return absl::OkStatus();
+}
+
+absl::Status RestElements::EndArray() {
+  const int64_t entries = open_.back();
+  // A flat array is checked against the whole shape, by who has the tensor.
+  const bool nested = depth_ > 1 || (depth_ == 0 && open_.size() > 1);
+  const size_t level = open_.size() - 1;
+  if (nested && level < shape_.size() && entries != shape_[level]) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "data: an array that ends before element ", count_, " has ", entries, " entries; the shape ",
+        ShapeText(shape_), " says ", shape_[level], ". Send one flat array, or arrays as the shape says"));
+  }
+  open_.pop_back();
+  ended_ = open_.empty();
+  return absl::OkStatus();
+}
+
+absl::Status RestElements::AddText(absl::string_view text) {
+  if (text.size() > std::numeric_limits<uint32_t>::max()) return Wrong("is too long");
+  Append(static_cast<uint32_t>(text.size()), bytes_);
+  bytes_.append(text.data(), text.size());
+  return absl::OkStatus();
+}
+
+absl::Status RestElements::AddNumber(const RestElement& element) {
+  if (AppendTo(type_, element, bytes_)) return absl::OkStatus();
+  return Wrong(
+      absl::StrCat("is ", Text(element), ", which is no ", NameOf(type_), "; expected ", ExpectedOf(type_)));
+}
+
+absl::Status RestElements::Add(const RestElement& element) {
+  if (type_ == DataType::kFp16 || type_ == DataType::kBf16) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("data: ", NameOf(type_), " cannot be sent as JSON; send it as binary data"));
+  }
+  if (depth_ == 0) {
+    if (open_.size() > 1 && open_.size() != shape_.size()) {
+      return Wrong(absl::StrCat("stands ", open_.size(),
+                                " arrays deep; expected one flat array, or arrays as the shape ",
+                                ShapeText(shape_), " says"));
+    }
+    depth_ = open_.size();
+  }
+  if (open_.size() != depth_) return Wrong("stands less deep than others; all stand equally deep");
+  const auto* text = std::get_if<absl::string_view>(&element);
+  const bool is_text = text != nullptr && type_ == DataType::kBytes;
+  if (absl::Status added = is_text ? AddText(*text) : AddNumber(element); !added.ok()) return added;
+  if (bytes_.size() > most_) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("data: its first ", count_ + 1, " elements take more than the ", most_,
+                     " bytes that are left of --max-message-bytes; send fewer, or binary data"));
+  }
+  ++open_.back();
+  ++count_;
+  return absl::OkStatus();
+}
+
+BytePieces RestElements::Take() {
+  const auto kept = std::make_shared<const std::string>(std::move(bytes_));
+  return BytePieces(*kept, kept);
+}
+
+}  // namespace saccade::server

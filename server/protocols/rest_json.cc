@@ -1,0 +1,360 @@
+#include "server/protocols/rest_json.h"
+
+#include <algorithm>
+#include <limits>
+#include <nlohmann/json.hpp>
+
+#include "absl/strings/str_cat.h"
+#include "server/inference/errors.h"
+#include "server/protocols/rest_elements.h"
+
+namespace saccade::server {
+namespace {
+
+using Json = nlohmann::json;
+
+// More than any request has, and few enough to be kept.
+constexpr size_t kMostDepth = 40;
+constexpr size_t kMostTensors = 1024;
+constexpr size_t kMostParameters = 256;
+constexpr size_t kMostExtents = 32;
+
+enum class Place {
+  kRequest,
+  kParameters,
+  kTensors,
+  kTensor,
+  kShape,
+  kData,
+  // Of what is passed over, or of data whose type stands behind it.
+  kSkipped,
+};
+
+absl::Status Expected(const std::string& where, absl::string_view what, absl::string_view got) {
+  return Invalid(where, absl::StrCat("expected ", what, ", got ", got));
+}
+
+// Called by the parser for each part of the text, in its order; each returns whether to go on.
+class Reader {
+ public:
+  // `known`: what an earlier reading of the same text found, of inputs whose data stand before their type or
+  // shape.
+  Reader(size_t most_bytes, const RestJson* known) : most_bytes_(most_bytes), known_(known) {}
+
+  bool null() { return Value(nullptr, "null"); }
+  bool boolean(bool value) { return Value(value, "true or false"); }
+  bool number_integer(Json::number_integer_t value) { return Value(int64_t{value}, "a number"); }
+  bool number_unsigned(Json::number_unsigned_t value) { return Value(uint64_t{value}, "a number"); }
+  bool number_float(Json::number_float_t value, const std::string& /*text*/) {
+    return Value(value, "a number");
+  }
+  bool string(std::string& value) { return Value(absl::string_view(value), "a text"); }
+  bool binary(Json::binary_t& /*value*/) { return Fail(absl::InternalError("JSON has no binary values")); }
+
+  bool start_object(size_t /*size*/) { return Start(true); }
+  bool end_object() { return EndObject(); }
+  bool start_array(size_t /*size*/) { return Start(false); }
+  bool end_array() { return EndArray(); }
+  bool key(std::string& name) {
+    key_ = name;
+    return true;
+  }
+  bool parse_error(size_t position, const std::string& /*token*/, const Json::exception& error) {
+    // Behind the library's own name for it.
+    absl::string_view what = error.what();
+    what.remove_prefix(std::min(what.size(), what.find("] ") + 2));
+    return Fail(absl::InvalidArgumentError(
+        absl::StrCat("the request is no JSON, at byte ", position, ": ", Shown(what))));
+  }
+
+  const absl::Status& status() const { return status_; }
+  // Whether data were passed over that a second reading can understand.
+  bool deferred() const { return deferred_; }
+  RestJson Take() { return std::move(request_); }
+
+ private:
+  bool Fail(absl::Status why) {
+    if (status_.ok()) status_ = std::move(why);
+    return false;
+  }
+  bool Unexpected(absl::string_view what, absl::string_view got) {
+    return Fail(Expected(Where(), what, got));
+  }
+  // Ends the reading if `status` is an error, which is about the tensor at hand.
+  bool InTensor(const absl::Status& status) {
+    return status.ok() || Fail(Invalid(TensorName(), std::string(status.message())));
+  }
+
+  RestTensor& tensor() { return tensors().back(); }
+  std::vector<RestTensor>& tensors() { return of_outputs_ ? request_.outputs : request_.inputs; }
+  // The input at hand, as far as its type and shape are known.
+  const RestTensor& Described() {
+    return known_ != nullptr ? known_->inputs.at(request_.inputs.size() - 1) : tensor();
+  }
+  std::string TensorName();
+  std::string Where();
+
+  bool Start(bool object);
+  bool Push(Place place, bool object, bool expected_object, absl::string_view what);
+  bool StartInRequest(bool object);
+  bool StartInTensor(bool object);
+  bool StartData();
+  bool EndObject();
+  bool EndArray();
+  bool Value(const RestElement& value, absl::string_view kind);
+  bool ValueInRequest(const RestElement& value, absl::string_view kind);
+  bool ValueInTensor(const RestElement& value, absl::string_view kind);
+  bool AddExtent(const RestElement& value, absl::string_view kind);
+  bool AddParameter(const RestElement& value, absl::string_view kind);
+
+  const size_t most_bytes_;
+  const RestJson* const known_;
+  RestJson request_;
+  absl::Status status_;
+  bool deferred_ = false;
+  // Where the parser is, the outermost first.
+  std::vector<Place> places_;
+  std::string key_;
+  bool of_outputs_ = false;
+  bool has_inputs_ = false;
+  bool has_outputs_ = false;
+  bool has_data_ = false;
+  // Of the elements of all inputs.
+  size_t data_bytes_ = 0;
+  std::optional<RestElements> elements_;
+};
+
+std::string Reader::TensorName() {
+  const RestTensor& described = of_outputs_ || tensor().name ? tensor() : Described();
+  const std::string name =
+      described.name ? Shown(*described.name) : absl::StrCat("number ", tensors().size());
+  return absl::StrCat(of_outputs_ ? "output " : "input ", name);
+}
+
+std::string Reader::Where() {
+  if (places_.empty()) return "request";
+  switch (places_.back()) {
+    case Place::kRequest:
+      return key_;
+    case Place::kTensors:
+      return of_outputs_ ? "outputs" : "inputs";
+    case Place::kShape:
+      return absl::StrCat(TensorName(), ": shape");
+    case Place::kParameters:
+      return absl::StrCat(places_.size() > 2 ? TensorName() + ": " : "", "parameter ", Shown(key_));
+    default:
+      return absl::StrCat(TensorName(), ": ", key_);
+  }
+}
+
+bool Reader::Push(Place place, bool object, bool expected_object, absl::string_view what) {
+  if (object != expected_object) return Unexpected(what, object ? "an object" : "an array");
+  places_.push_back(place);
+  return true;
+}
+
+bool Reader::Start(bool object) {
+  if (places_.size() >= kMostDepth) {
+    return Fail(
+        absl::InvalidArgumentError(absl::StrCat("the request nests deeper than ", kMostDepth, " levels")));
+  }
+  if (places_.empty()) return Push(Place::kRequest, object, true, "an object with \"inputs\"");
+  switch (places_.back()) {
+    case Place::kRequest:
+      return StartInRequest(object);
+    case Place::kTensors:
+      if (tensors().size() >= kMostTensors) {
+        return Fail(Invalid(Where(), absl::StrCat("has more than ", kMostTensors, " entries")));
+      }
+      if (!Push(Place::kTensor, object, true, "an object with \"name\"")) return false;
+      tensors().emplace_back();
+      has_data_ = false;
+      return true;
+    case Place::kTensor:
+      return StartInTensor(object);
+    case Place::kData:
+      if (object) return Unexpected("numbers, texts, true or false", "an object");
+      places_.push_back(Place::kData);
+      return InTensor(elements_->StartArray());
+    case Place::kShape:
+    case Place::kParameters:
+      return Unexpected(places_.back() == Place::kShape ? "integers" : "a text, a number, true or false",
+                        object ? "an object" : "an array");
+    case Place::kSkipped:
+      break;
+  }
+  places_.push_back(Place::kSkipped);
+  return true;
+}
+
+bool Reader::StartInRequest(bool object) {
+  if (key_ == "inputs" || key_ == "outputs") {
+    of_outputs_ = key_ == "outputs";
+    bool& has = of_outputs_ ? has_outputs_ : has_inputs_;
+    if (has) return Fail(Invalid(key_, "stands twice"));
+    has = true;
+    return Push(Place::kTensors, object, false, "an array");
+  }
+  if (key_ == "parameters") return Push(Place::kParameters, object, true, "an object");
+  if (key_ == "id") return Unexpected("a text", object ? "an object" : "an array");
+  places_.push_back(Place::kSkipped);
+  return true;
+}
+
+bool Reader::StartInTensor(bool object) {
+  if (key_ == "parameters") return Push(Place::kParameters, object, true, "an object");
+  if (key_ == "shape") {
+    if (tensor().shape) return Fail(Invalid(Where(), "stands twice"));
+    tensor().shape.emplace();
+    return Push(Place::kShape, object, false, "an array of integers");
+  }
+  if (key_ == "name" || key_ == "datatype") return Unexpected("a text", object ? "an object" : "an array");
+  if (key_ == "data" && !of_outputs_) {
+    if (object) return Unexpected("an array", "an object");
+    return StartData();
+  }
+  places_.push_back(Place::kSkipped);
+  return true;
+}
+
+bool Reader::StartData() {
+  if (has_data_) return Fail(Invalid(Where(), "stands twice"));
+  has_data_ = true;
+  if (!Described().type || !Described().shape) {
+    deferred_ = true;
+    places_.push_back(Place::kSkipped);
+    return true;
+  }
+  elements_.emplace(*Described().type, *Described().shape, most_bytes_ - data_bytes_);
+  places_.push_back(Place::kData);
+  return InTensor(elements_->StartArray());
+}
+
+bool Reader::EndObject() {
+  places_.pop_back();
+  return true;
+}
+
+bool Reader::EndArray() {
+  const Place place = places_.back();
+  places_.pop_back();
+  if (place != Place::kData) return true;
+  if (!InTensor(elements_->EndArray())) return false;
+  if (!elements_->done()) return true;
+  const auto expected = ElementCount(*Described().shape);
+  if (!expected.ok()) return InTensor(expected.status());
+  if (elements_->count() != *expected) {
+    return Fail(Invalid(TensorName(), absl::StrCat("data: has ", elements_->count(),
+                                                   " elements; the shape says ", *expected)));
+  }
+  tensor().data = elements_->Take();
+  data_bytes_ += tensor().data->size();
+  elements_.reset();
+  return true;
+}
+
+bool Reader::Value(const RestElement& value, absl::string_view kind) {
+  if (places_.empty()) return Unexpected("an object with \"inputs\"", kind);
+  switch (places_.back()) {
+    case Place::kRequest:
+      return ValueInRequest(value, kind);
+    case Place::kTensors:
+      return Unexpected("an object with \"name\"", kind);
+    case Place::kTensor:
+      return ValueInTensor(value, kind);
+    case Place::kShape:
+      return AddExtent(value, kind);
+    case Place::kParameters:
+      return AddParameter(value, kind);
+    case Place::kData:
+      return InTensor(elements_->Add(value));
+    case Place::kSkipped:
+      break;
+  }
+  return true;
+}
+
+bool Reader::ValueInRequest(const RestElement& value, absl::string_view kind) {
+  if (key_ == "inputs" || key_ == "outputs") return Unexpected("an array", kind);
+  if (key_ == "parameters") return Unexpected("an object", kind);
+  if (key_ != "id") return true;
+  const auto* text = std::get_if<absl::string_view>(&value);
+  if (text == nullptr) return Unexpected("a text", kind);
+  request_.id = std::string(*text);
+  return true;
+}
+
+bool Reader::ValueInTensor(const RestElement& value, absl::string_view kind) {
+  if (key_ == "shape" || (key_ == "data" && !of_outputs_)) return Unexpected("an array", kind);
+  if (key_ == "parameters") return Unexpected("an object", kind);
+  if (key_ != "name" && key_ != "datatype") return true;
+  const auto* text = std::get_if<absl::string_view>(&value);
+  if (text == nullptr) return Unexpected("a text", kind);
+  if (key_ == "name" ? tensor().name.has_value() : tensor().type.has_value()) {
+    return Fail(Invalid(Where(), "stands twice"));
+  }
+  if (key_ == "name") {
+    tensor().name = std::string(*text);
+    return true;
+  }
+  tensor().type = DataTypeOf(*text);
+  if (tensor().type || of_outputs_) return true;
+  return Fail(Invalid(TensorName(), absl::StrCat("the datatype is ", Shown(*text),
+                                                 ", expected one of the protocol's: FP32, BYTES, ...")));
+}
+
+bool Reader::AddExtent(const RestElement& value, absl::string_view kind) {
+  const auto* extent = std::get_if<uint64_t>(&value);
+  if (extent == nullptr || *extent > static_cast<uint64_t>(std::numeric_limits<int64_t>::max())) {
+    return Unexpected("integers that are not negative", kind);
+  }
+  if (tensor().shape->size() >= kMostExtents) {
+    return Fail(Invalid(Where(), absl::StrCat("has more than ", kMostExtents, " extents")));
+  }
+  tensor().shape->push_back(static_cast<int64_t>(*extent));
+  return true;
+}
+
+bool Reader::AddParameter(const RestElement& value, absl::string_view kind) {
+  RestParameters& parameters = places_.size() > 2 ? tensor().parameters : request_.parameters;
+  if (parameters.size() >= kMostParameters) {
+    return Fail(Invalid("parameters", absl::StrCat("has more than ", kMostParameters, " entries")));
+  }
+  RestValue kept;
+  if (const auto* flag = std::get_if<bool>(&value)) {
+    kept = *flag;
+  } else if (const auto* negative = std::get_if<int64_t>(&value)) {
+    kept = *negative;
+  } else if (const auto* natural = std::get_if<uint64_t>(&value)) {
+    kept = *natural;
+  } else if (const auto* real = std::get_if<double>(&value)) {
+    kept = *real;
+  } else if (const auto* text = std::get_if<absl::string_view>(&value)) {
+    kept = std::string(*text);
+  } else {
+    return Unexpected("a text, a number, true or false", kind);
+  }
+  parameters.emplace_back(key_, std::move(kept));
+  return true;
+}
+
+absl::StatusOr<RestJson> Read(absl::string_view text, size_t most_bytes, const RestJson* known,
+                              bool* deferred) {
+  Reader reader(most_bytes, known);
+  Json::sax_parse(text.begin(), text.end(), &reader);
+  if (!reader.status().ok()) return reader.status();
+  *deferred = reader.deferred();
+  return reader.Take();
+}
+
+}  // namespace
+
+absl::StatusOr<RestJson> ParseRestJson(absl::string_view text, size_t most_bytes) {
+  bool deferred = false;
+  auto request = Read(text, most_bytes, nullptr, &deferred);
+  // Some clients write "data" before its datatype, or its shape; now these are known.
+  if (!request.ok() || !deferred) return request;
+  return Read(text, most_bytes, &*request, &deferred);
+}
+
+}  // namespace saccade::server

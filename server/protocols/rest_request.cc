@@ -1,0 +1,261 @@
+#include "server/protocols/rest_request.h"
+
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <utility>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "server/inference/errors.h"
+#include "server/inference/parameters.h"
+#include "server/protocols/rest_json.h"
+
+namespace saccade::server {
+namespace {
+
+constexpr char kBinarySize[] = "binary_data_size";
+constexpr char kBinaryOutput[] = "binary_data_output";
+constexpr char kBinary[] = "binary_data";
+constexpr char kSharedMemory[] = "shared_memory_region";
+
+Parameter ValueOf(const RestValue& value) {
+  return std::visit(
+      [](const auto& held) -> Parameter {
+        if constexpr (std::is_same_v<std::decay_t<decltype(held)>, std::string>) {
+          return std::string_view(held);
+        } else {
+          return held;
+        }
+      },
+      value);
+}
+
+const RestValue* Find(const RestParameters& parameters, absl::string_view name) {
+  const auto found = std::find_if(parameters.begin(), parameters.end(),
+                                  [name](const auto& parameter) { return parameter.first == name; });
+  return found == parameters.end() ? nullptr : &found->second;
+}
+
+// Nothing if it is not there.
+absl::StatusOr<std::optional<bool>> FlagOf(const RestParameters& parameters, absl::string_view name) {
+  const RestValue* value = Find(parameters, name);
+  if (value == nullptr) return std::nullopt;
+  if (const auto* flag = std::get_if<bool>(value)) return *flag;
+  return absl::InvalidArgumentError(absl::StrCat("parameter ", name, ": expected true or false"));
+}
+
+template <typename To>
+absl::Status ApplyAll(const RestParameters& parameters, To& to) {
+  for (const auto& [name, value] : parameters) {
+    if (absl::Status status = ApplyParameter(name, ValueOf(value), to); !status.ok()) return status;
+  }
+  return absl::OkStatus();
+}
+
+// Where the body's binary data are, of which tensors take their part in turn.
+class Binary {
+ public:
+  Binary(const RestBody& body, size_t json_bytes) : body_(body), rest_(body.bytes.substr(json_bytes)) {}
+
+  absl::StatusOr<BytePieces> Take(const RestValue& size) {
+    const auto* bytes = std::get_if<uint64_t>(&size);
+    if (bytes == nullptr)
+      return absl::InvalidArgumentError(absl::StrCat(kBinarySize, ": expected a number of bytes"));
+    if (!body_.json_length) {
+      return absl::InvalidArgumentError(absl::StrCat(kBinarySize, " is given, but the header ",
+                                                     kJsonLengthHeader,
+                                                     " is not, so there is no telling where they begin"));
+    }
+    if (*bytes > rest_.size()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(kBinarySize, " is ", *bytes, ", but the body has only ", rest_.size(), " bytes left"));
+    }
+    const BytePieces taken({rest_.data(), static_cast<size_t>(*bytes)}, body_.owner);
+    rest_.remove_prefix(*bytes);
+    return taken;
+  }
+
+  size_t left() const { return rest_.size(); }
+
+ private:
+  const RestBody& body_;
+  absl::string_view rest_;
+};
+
+absl::StatusOr<BytePieces> DataOf(RestTensor& input, Binary& binary) {
+  const RestValue* size = Find(input.parameters, kBinarySize);
+  if (Find(input.parameters, kSharedMemory) != nullptr) {
+    return absl::UnimplementedError("shared_memory_region is not served; send the bytes");
+  }
+  if (size != nullptr && input.data) {
+    return absl::InvalidArgumentError("has both data and binary_data_size; send one of them");
+  }
+  if (size != nullptr) return binary.Take(*size);
+  if (input.data) return *std::move(input.data);
+  return absl::InvalidArgumentError(
+      "has no data; send \"data\", or the parameter binary_data_size and the bytes");
+}
+
+absl::StatusOr<Tensor> InputOf(RestTensor& input, Binary& binary) {
+  if (!input.name) return absl::InvalidArgumentError("has no \"name\"");
+  if (!input.type) return absl::InvalidArgumentError("has no \"datatype\"; expected FP32, BYTES, ...");
+  if (!input.shape) return absl::InvalidArgumentError("has no \"shape\"");
+  auto data = DataOf(input, binary);
+  if (!data.ok()) return data.status();
+  Tensor tensor{
+      .name = *input.name, .type = *input.type, .shape = *std::move(input.shape), .data = *std::move(data)};
+  if (absl::Status fits = CheckBytes(tensor); !fits.ok()) return fits;
+  return tensor;
+}
+
+// `status` is about `subject`.
+absl::Status About(const std::string& subject, const absl::Status& status) {
+  absl::Status why(status.code(), absl::StrCat(subject, ": ", status.message()));
+  if (absl::IsInvalidArgument(why)) SetBadField(why, subject);
+  return why;
+}
+
+std::string NameOfTensor(absl::string_view kind, const RestTensor& tensor, size_t number) {
+  return absl::StrCat(kind, " ", tensor.name ? Shown(*tensor.name) : absl::StrCat("number ", number + 1));
+}
+
+absl::Status ReadInputs(RestJson& request, Binary binary, TensorCall& call) {
+  for (size_t i = 0; i < request.inputs.size(); ++i) {
+    auto tensor = InputOf(request.inputs[i], binary);
+    if (!tensor.ok()) return About(NameOfTensor("input", request.inputs[i], i), tensor.status());
+    call.inputs.push_back(*std::move(tensor));
+  }
+  if (binary.left() == 0) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "the body has ", binary.left(), " bytes more than the JSON and the inputs' ", kBinarySize, " say"));
+}
+
+absl::Status ReadOutput(const RestTensor& output, TensorCall& call, RestForm& form) {
+  if (!output.name) return absl::InvalidArgumentError("has no \"name\"");
+  if (Find(output.parameters, kSharedMemory) != nullptr) {
+    return absl::UnimplementedError("the parameter shared_memory_region is not served");
+  }
+  WantedOutput wanted{.name = *output.name};
+  if (absl::Status applied = ApplyAll(output.parameters, wanted); !applied.ok()) return applied;
+  auto binary = FlagOf(output.parameters, kBinary);
+  if (!binary.ok()) return binary.status();
+  if (*binary) form.binary[*output.name] = **binary;
+  call.outputs.push_back(std::move(wanted));
+  return absl::OkStatus();
+}
+
+absl::Status ReadOutputs(const RestJson& request, TensorCall& call, RestForm& form) {
+  for (size_t i = 0; i < request.outputs.size(); ++i) {
+    const absl::Status read = ReadOutput(request.outputs[i], call, form);
+    if (!read.ok()) return About(NameOfTensor("output", request.outputs[i], i), read);
+  }
+  return absl::OkStatus();
+}
+
+// How many of the body's bytes are JSON.
+absl::StatusOr<size_t> JsonBytes(const RestBody& body) {
+  if (!body.json_length) return body.bytes.size();
+  size_t bytes = 0;
+  if (absl::SimpleAtoi(*body.json_length, &bytes) && bytes <= body.bytes.size()) return bytes;
+  return Invalid(kJsonLengthHeader,
+                 absl::StrCat("is ", Shown(*body.json_length), "; expected a number up to the body's ",
+                              body.bytes.size(), " bytes"));
+}
+
+}  // namespace
+
+bool RestForm::BinaryOf(const std::string& output) const {
+  const auto named = binary.find(output);
+  return named == binary.end() ? binary_by_default : named->second;
+}
+
+absl::StatusOr<RestCall> ReadRestRequest(const RestBody& body, size_t most_bytes) {
+  const auto json_bytes = JsonBytes(body);
+  if (!json_bytes.ok()) return json_bytes.status();
+  auto request = ParseRestJson(body.bytes.substr(0, *json_bytes), most_bytes);
+  if (!request.ok()) return request.status();
+  RestCall read;
+  read.call.id = std::move(request->id);
+  const auto binary = FlagOf(request->parameters, kBinaryOutput);
+  if (!binary.ok()) return binary.status();
+  read.form.binary_by_default = binary->value_or(false);
+  absl::Status status = ReadInputs(*request, Binary(body, *json_bytes), read.call);
+  if (status.ok()) status = ReadOutputs(*request, read.call, read.form);
+  if (status.ok()) status = ApplyAll(request->parameters, read.call);
+  if (!status.ok()) return status;
+  return read;
+}
+
+absl::StatusOr<bool> IsRawBody(const RestBody& body) {
+  const auto json_bytes = JsonBytes(body);
+  if (!json_bytes.ok()) return json_bytes.status();
+  return body.json_length && *json_bytes == 0;
+}
+
+namespace {
+
+// The shape with the one extent that the request decides; `whole` bytes say which it is.
+absl::StatusOr<std::vector<int64_t>> ShapeOf(const TensorDescription& input, size_t whole) {
+  std::vector<int64_t> shape = input.shape;
+  const auto open = std::find(shape.begin(), shape.end(), -1);
+  const auto why = [&](absl::string_view problem) {
+    return Invalid(
+        absl::StrCat("input ", Shown(input.name)),
+        absl::StrCat("its shape is ", ShapeText(input.shape), ", of ", NameOf(input.type), "; ", whole,
+                     " bytes without JSON ", problem, ". Send JSON with its shape, and ", kJsonLengthHeader));
+  };
+  if (open == shape.end()) return shape;
+  if (std::count(shape.begin(), shape.end(), -1) > 1) return why("do not tell its extents");
+  *open = 1;
+  const auto row = ElementCount(shape);
+  const size_t row_bytes = row.ok() ? static_cast<size_t>(*row) * SizeOf(input.type) : 0;
+  if (row_bytes == 0 || whole % row_bytes != 0) return why(absl::StrCat("are not rows of ", row_bytes));
+  *open = static_cast<int64_t>(whole / row_bytes);
+  return shape;
+}
+
+// The length that stands before an element of BYTES, and the element.
+BytePieces OneElement(const RestBody& body) {
+  struct Kept {
+    std::array<char, 4> length;
+    std::shared_ptr<const void> body;
+  };
+  const auto kept = std::make_shared<Kept>();
+  const auto size = static_cast<uint32_t>(body.bytes.size());
+  for (size_t i = 0; i < kept->length.size(); ++i) kept->length[i] = static_cast<char>(size >> (8 * i));
+  kept->body = body.owner;
+  BytePieces element({kept->length.data(), kept->length.size()}, kept);
+  element.Add({body.bytes.data(), body.bytes.size()});
+  return element;
+}
+
+}  // namespace
+
+absl::StatusOr<RestCall> ReadRawRequest(const RestBody& body, absl::Span<const TensorDescription> inputs) {
+  if (inputs.size() != 1) {
+    return Invalid(kJsonLengthHeader, absl::StrCat("0 is for models of one input, this one has ",
+                                                   inputs.size(), "; send JSON that names them"));
+  }
+  const TensorDescription& input = inputs[0];
+  Tensor tensor{.name = input.name, .type = input.type, .shape = {}, .data = {}};
+  if (input.type == DataType::kBytes) {
+    tensor.shape.assign(input.shape.size(), 1);
+    if (body.bytes.size() > std::numeric_limits<uint32_t>::max())
+      return absl::InvalidArgumentError("the body is too large");
+    tensor.data = OneElement(body);
+  } else {
+    auto shape = ShapeOf(input, body.bytes.size());
+    if (!shape.ok()) return shape.status();
+    tensor.shape = *std::move(shape);
+    tensor.data = BytePieces({body.bytes.data(), body.bytes.size()}, body.owner);
+    if (absl::Status fits = CheckBytes(tensor); !fits.ok())
+      return About(absl::StrCat("input ", Shown(input.name)), fits);
+  }
+  RestCall read;
+  read.call.inputs.push_back(std::move(tensor));
+  read.form.binary_by_default = true;
+  return read;
+}
+
+}  // namespace saccade::server

@@ -1,0 +1,300 @@
+#include "server/protocols/rest_request.h"
+
+#include <cstring>
+#include <random>
+
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace saccade::server {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+constexpr size_t kMost = 100'000;
+
+absl::StatusOr<RestCall> Read(const std::string& json) {
+  return ReadRestRequest({.bytes = json, .owner = nullptr, .json_length = std::nullopt}, kMost);
+}
+
+absl::StatusOr<RestCall> ReadBinary(const std::string& json, const std::string& binary) {
+  const auto body = std::make_shared<const std::string>(json + binary);
+  const std::string length = absl::StrCat(json.size());
+  return ReadRestRequest({.bytes = *body, .owner = body, .json_length = length}, kMost);
+}
+
+std::string Why(const absl::StatusOr<RestCall>& read) {
+  return read.ok() ? "it was taken" : std::string(read.status().message());
+}
+
+std::string InputJson(const std::string& type, const std::string& shape, const std::string& data) {
+  return absl::StrCat(R"({"inputs":[{"name":"x","datatype":")", type, R"(","shape":)", shape, R"(,"data":)",
+                      data, "}]}");
+}
+
+std::string BytesOf(const Tensor& tensor) {
+  std::string bytes(tensor.data.size(), 0);
+  tensor.data.CopyTo(bytes.data());
+  return bytes;
+}
+
+template <typename T>
+std::vector<T> ValuesOf(const absl::StatusOr<RestCall>& read) {
+  if (!read.ok()) {
+    ADD_FAILURE() << read.status();
+    return {};
+  }
+  const std::string bytes = BytesOf(read->call.inputs.at(0));
+  std::vector<T> values(bytes.size() / sizeof(T));
+  if (!bytes.empty()) std::memcpy(values.data(), bytes.data(), bytes.size());
+  return values;
+}
+
+TEST(RestRequestTest, AWholeRequestIsRead) {
+  const auto read = Read(R"({
+    "id": "a", "parameters": {"priority": 2, "timeout": 5000, "binary_data_output": true, "other": "x"},
+    "unknown": [{"a": [1, {}]}, null],
+    "inputs": [{"name": "x", "shape": [2, 2], "datatype": "FP32", "parameters": {}, "data": [[1, -2.5], [3e2, 0]]}],
+    "outputs": [{"name": "y", "parameters": {"binary_data": false, "classification": 3}}, {"name": "z"}]})");
+  ASSERT_TRUE(read.ok()) << read.status();
+  EXPECT_EQ(read->call.id, "a");
+  EXPECT_EQ(read->call.priority, -2);
+  EXPECT_EQ(read->call.timeout, absl::Milliseconds(5));
+  ASSERT_EQ(read->call.inputs.size(), 1u);
+  EXPECT_EQ(read->call.inputs[0].name, "x");
+  EXPECT_THAT(read->call.inputs[0].shape, ElementsAre(2, 2));
+  EXPECT_THAT(ValuesOf<float>(read), ElementsAre(1, -2.5f, 300, 0));
+  ASSERT_EQ(read->call.outputs.size(), 2u);
+  EXPECT_EQ(read->call.outputs[0].classes, 3);
+  EXPECT_FALSE(read->form.BinaryOf("y"));
+  EXPECT_TRUE(read->form.BinaryOf("z"));
+}
+
+TEST(RestRequestTest, EveryTypeIsRead) {
+  EXPECT_THAT(ValuesOf<uint8_t>(Read(InputJson("BOOL", "[2]", "[true,false]"))), ElementsAre(1, 0));
+  EXPECT_THAT(ValuesOf<uint8_t>(Read(InputJson("UINT8", "[2]", "[0,255]"))), ElementsAre(0, 255));
+  EXPECT_THAT(ValuesOf<int8_t>(Read(InputJson("INT8", "[2]", "[-128,127]"))), ElementsAre(-128, 127));
+  EXPECT_THAT(ValuesOf<uint16_t>(Read(InputJson("UINT16", "[1]", "[65535]"))), ElementsAre(65535));
+  EXPECT_THAT(ValuesOf<int16_t>(Read(InputJson("INT16", "[1]", "[-32768]"))), ElementsAre(-32768));
+  EXPECT_THAT(ValuesOf<uint32_t>(Read(InputJson("UINT32", "[1]", "[4294967295]"))), ElementsAre(4294967295u));
+  EXPECT_THAT(ValuesOf<int32_t>(Read(InputJson("INT32", "[1]", "[-2147483648]"))), ElementsAre(INT32_MIN));
+  EXPECT_THAT(ValuesOf<uint64_t>(Read(InputJson("UINT64", "[1]", "[18446744073709551615]"))),
+              ElementsAre(UINT64_MAX));
+  EXPECT_THAT(
+      ValuesOf<int64_t>(Read(InputJson("INT64", "[2]", "[-9223372036854775808,9223372036854775807]"))),
+      ElementsAre(INT64_MIN, INT64_MAX));
+  EXPECT_THAT(ValuesOf<double>(Read(InputJson("FP64", "[2]", "[1e300,-1]"))), ElementsAre(1e300, -1));
+  EXPECT_THAT(ValuesOf<char>(Read(InputJson("BYTES", "[2]", R"(["ä",""])"))),
+              ElementsAre(2, 0, 0, 0, '\xc3', '\xa4', 0, 0, 0, 0));
+  EXPECT_THAT(ValuesOf<float>(Read(InputJson("FP32", "[0,3]", "[]"))), IsEmpty());
+  EXPECT_THAT(ValuesOf<float>(Read(InputJson("FP32", "[]", "[5]"))), ElementsAre(5));
+  EXPECT_THAT(ValuesOf<float>(Read(InputJson("FP32", "[2,0]", "[[],[]]"))), IsEmpty());
+  EXPECT_THAT(ValuesOf<float>(Read(InputJson("FP32", "[1,2]", "[1,2]"))), ElementsAre(1, 2));
+}
+
+TEST(RestRequestTest, DataMayStandBeforeWhatDescribesThem) {
+  const auto read = Read(R"({"inputs":[{"data":[[1],[2]],"shape":[2,1],"name":"x","datatype":"INT32"},
+                                       {"name":"y","shape":[1],"data":[3],"datatype":"UINT8"}]})");
+  EXPECT_THAT(ValuesOf<int32_t>(read), ElementsAre(1, 2));
+  EXPECT_EQ(BytesOf(read->call.inputs.at(1)), "\3");
+  EXPECT_THAT(Why(Read(R"({"inputs":[{"data":[[1],[2]],"shape":[2,1],"name":"x","datatype":"BOOL"}]})")),
+              HasSubstr("input 'x': data: element 0 is 1, which is no BOOL; expected true or false"));
+}
+
+TEST(RestRequestTest, AnElementThatDoesNotBelongIsNamed) {
+  const std::pair<std::string, std::string> cases[] = {
+      {InputJson("UINT8", "[3]", "[1,2,256]"),
+       "input 'x': data: element 2 is 256, which is no UINT8; expected an integer within its range"},
+      {InputJson("UINT8", "[1]", "[-1]"), "element 0 is -1, which is no UINT8"},
+      {InputJson("UINT64", "[1]", "[-1]"), "element 0 is -1"},
+      {InputJson("INT8", "[1]", "[-129]"), "element 0 is -129"},
+      {InputJson("INT64", "[1]", "[9223372036854775808]"), "element 0 is 9223372036854775808"},
+      {InputJson("INT32", "[1]", "[1.5]"), "element 0 is 1.5, which is no INT32"},
+      {InputJson("INT32", "[2]", "[1,\"2\"]"), "element 1 is the text '2'"},
+      {InputJson("FP32", "[2]", "[1,1e39]"),
+       "element 1 is 1e+39, which is no FP32; expected a number within its range"},
+      {InputJson("FP32", "[1]", "[1e999]"), "number overflow"},
+      {InputJson("FP32", "[1]", "[true]"), "element 0 is true"},
+      {InputJson("FP32", "[1]", "[null]"), "element 0 is null"},
+      {InputJson("FP32", "[1]", "[NaN]"), "the request is no JSON, at byte "},
+      {InputJson("BOOL", "[1]", "[1]"), "element 0 is 1, which is no BOOL"},
+      {InputJson("BYTES", "[1]", "[1]"), "element 0 is 1, which is no BYTES; expected a text"},
+      {InputJson("BYTES", "[1]", "[\"\xff\"]"), "the request is no JSON"},
+      {InputJson("FP16", "[1]", "[1]"), "FP16 cannot be sent as JSON; send it as binary data"},
+      {InputJson("BF16", "[1]", "[1]"), "BF16 cannot be sent as JSON"},
+      {InputJson("FP32", "[2]", "[1,2,3]"), "data: has 3 elements; the shape says 2"},
+      {InputJson("FP32", "[2]", "[1]"), "data: has 1 elements; the shape says 2"},
+      {InputJson("FP32", "[2,2]", "[[1,2,3],[4]]"),
+       "an array that ends before element 3 has 3 entries; the shape [2,2] says 2"},
+      {InputJson("FP32", "[2,2]", "[[1,2]]"), "has 1 entries; the shape [2,2] says 2"},
+      {InputJson("FP32", "[2,2,1]", "[[1,2],[3,4]]"), "stands 2 arrays deep"},
+      {InputJson("FP32", "[3]", "[1,[2,3]]"), "element 1 is an array where others are not"},
+      {InputJson("FP32", "[1,2]", "[[1,2],3]"), "element 2 stands less deep than others"},
+      {InputJson("FP32", "[1]", "[[1]]"), "more arrays in arrays than the shape [1] has extents"},
+      {InputJson("FP32", "[1]", "[{}]"), "expected numbers, texts, true or false, got an object"},
+      {InputJson("FP64", "[20000]",
+                 absl::StrCat(
+                     "[0",
+                     [] {
+                       std::string s;
+                       for (int i = 1; i < 20'000; ++i) s += ",0";
+                       return s;
+                     }(),
+                     "]")),
+       "its first 12501 elements take more than the 100000 bytes"},
+  };
+  for (const auto& [json, why] : cases) {
+    const auto read = Read(json);
+    EXPECT_TRUE(absl::IsInvalidArgument(read.status())) << json;
+    EXPECT_THAT(Why(read), HasSubstr(why)) << json.substr(0, 200);
+  }
+}
+
+TEST(RestRequestTest, WhatIsNoRequestIsRefused) {
+  const std::string deep(100'000, '[');
+  const std::pair<std::string, std::string> cases[] = {
+      {"", "the request is no JSON, at byte "},
+      {"{", "the request is no JSON"},
+      {"{} x", "the request is no JSON"},
+      {"[]", "request: expected an object with \"inputs\", got an array"},
+      {"1", "expected an object with \"inputs\", got a number"},
+      {deep, "expected an object"},
+      {"{\"a\":" + deep, "nests deeper than 40 levels"},
+      {R"({"id":1})", "id: expected a text, got a number"},
+      {R"({"inputs":{}})", "inputs: expected an array, got an object"},
+      {R"({"inputs":1})", "inputs: expected an array, got a number"},
+      {R"({"inputs":[1]})", "inputs: expected an object with \"name\", got a number"},
+      {R"({"inputs":[],"inputs":[]})", "inputs: stands twice"},
+      {R"({"parameters":[]})", "parameters: expected an object"},
+      {R"({"parameters":{"a":{}}})",
+       "parameter 'a': expected a text, a number, true or false, got an object"},
+      {R"({"parameters":{"a":null}})", "got null"},
+      {R"({"parameters":{"binary_data_output":1}})", "binary_data_output: expected true or false"},
+      {R"({"parameters":{"timeout":"x"}})", "timeout"},
+      {R"({"inputs":[{}]})", "input number 1: has no \"name\""},
+      {R"({"inputs":[{"name":"x"}]})", "input 'x': has no \"datatype\""},
+      {R"({"inputs":[{"name":"x","data":[1]}]})", "input 'x': has no \"datatype\""},
+      {R"({"inputs":[{"name":"x","datatype":"FP32"}]})", "input 'x': has no \"shape\""},
+      {R"({"inputs":[{"name":"x","datatype":"FP32","shape":[1]}]})", "input 'x': has no data; send"},
+      {R"({"inputs":[{"name":"x","datatype":"FLOAT"}]})", "input 'x': the datatype is 'FLOAT', expected"},
+      {R"({"inputs":[{"name":1}]})", "input number 1: name: expected a text, got a number"},
+      {R"({"inputs":[{"name":"x","name":"y"}]})", "name: stands twice"},
+      {R"({"inputs":[{"name":"x","shape":[-1]}]})",
+       "input 'x': shape: expected integers that are not negative"},
+      {R"({"inputs":[{"name":"x","shape":[[1]]}]})", "input 'x': shape: expected integers, got an array"},
+      {R"({"inputs":[{"name":"x","shape":"1"}]})", "shape: expected an array, got a text"},
+      {R"({"inputs":[{"name":"x","datatype":"FP32","shape":[1],"data":"AAAA"}]})",
+       "data: expected an array, got a text"},
+      {R"({"inputs":[{"name":"x","datatype":"FP32","shape":[9223372036854775807,9223372036854775807],"data":[1]}]})",
+       "2^40"},
+      {R"({"outputs":[{}]})", "output number 1: has no \"name\""},
+      {R"({"outputs":[{"name":"y","parameters":{"binary_data":"yes"}}]})",
+       "output 'y': parameter binary_data: expected true"},
+  };
+  for (const auto& [json, why] : cases) {
+    const auto read = Read(json);
+    EXPECT_TRUE(absl::IsInvalidArgument(read.status())) << json.substr(0, 200);
+    EXPECT_THAT(Why(read), HasSubstr(why)) << json.substr(0, 200);
+  }
+}
+
+TEST(RestRequestTest, WhatIsNotServedSaysSo) {
+  for (
+      const char* json :
+      {R"({"parameters":{"sequence_id":1}})",
+       R"({"inputs":[{"name":"x","datatype":"FP32","shape":[1],"parameters":{"shared_memory_region":"a"}}]})",
+       R"({"outputs":[{"name":"x","parameters":{"shared_memory_region":"a"}}]})"}) {
+    EXPECT_TRUE(absl::IsUnimplemented(Read(json).status())) << json;
+  }
+}
+
+TEST(RestRequestTest, BinaryDataStandBehindTheJson) {
+  const auto read = ReadBinary(
+      R"({"inputs":[{"name":"x","datatype":"FP16","shape":[2],"parameters":{"binary_data_size":4}},
+                    {"name":"y","datatype":"UINT8","shape":[1],"data":[7]},
+                    {"name":"z","datatype":"BYTES","shape":[1],"parameters":{"binary_data_size":5}},
+                    {"name":"e","datatype":"FP32","shape":[0],"parameters":{"binary_data_size":0}}]})",
+      std::string("abcd\1\0\0\0z", 9));
+  ASSERT_TRUE(read.ok()) << read.status();
+  EXPECT_EQ(BytesOf(read->call.inputs[0]), "abcd");
+  EXPECT_EQ(BytesOf(read->call.inputs[1]), "\7");
+  EXPECT_EQ(BytesOf(read->call.inputs[2]), std::string("\1\0\0\0z", 5));
+  EXPECT_EQ(BytesOf(read->call.inputs[3]), "");
+}
+
+TEST(RestRequestTest, BinaryDataHaveToFit) {
+  const auto input = [](const std::string& more) {
+    return absl::StrCat(R"({"inputs":[{"name":"x","datatype":"UINT8","shape":[4],)", more, "}]}");
+  };
+  const std::string four = input(R"("parameters":{"binary_data_size":4})");
+  EXPECT_TRUE(ReadBinary(four, "abcd").ok());
+  EXPECT_THAT(Why(ReadBinary(four, "abc")),
+              HasSubstr("input 'x': binary_data_size is 4, but the body has only 3 bytes left"));
+  EXPECT_THAT(Why(ReadBinary(four, "abcde")), HasSubstr("the body has 1 bytes more than"));
+  EXPECT_THAT(Why(ReadBinary(input(R"("parameters":{"binary_data_size":3})"), "abc")),
+              HasSubstr("input 'x': holds 3 bytes"));
+  EXPECT_THAT(Why(ReadBinary(input(R"("parameters":{"binary_data_size":-4})"), "abcd")),
+              HasSubstr("expected a number of bytes"));
+  EXPECT_THAT(Why(ReadBinary(input(R"("data":[1,2,3,4],"parameters":{"binary_data_size":4})"), "abcd")),
+              HasSubstr("has both data and binary_data_size"));
+  EXPECT_THAT(Why(Read(four)), HasSubstr("the header Inference-Header-Content-Length is not"));
+  for (const char* length : {"", "-1", "x", "1000", "99999999999999999999"}) {
+    EXPECT_THAT(Why(ReadRestRequest({.bytes = "{}", .owner = nullptr, .json_length = length}, kMost)),
+                HasSubstr("expected a number up to the body's 2 bytes"))
+        << length;
+  }
+}
+
+// Whatever comes: a request, or an error with a message.
+TEST(RestRequestTest, TextsOfAnyKindAreSurvived) {
+  const std::string whole =
+      R"({"id":"a","parameters":{"p":1,"q":-2.5,"r":true},"inputs":[{"data":[[1],[2]],"shape":[2,1],)"
+      R"("name":"x","datatype":"INT32"},{"name":"y","datatype":"BYTES","shape":[1],"data":["\u00e4"]},)"
+      R"({"name":"z","datatype":"UINT8","shape":[4],"parameters":{"binary_data_size":4}}],)"
+      R"("outputs":[{"name":"o","parameters":{"binary_data":true}}]})";
+  ASSERT_TRUE(ReadBinary(whole, "abcd").ok());
+  std::minstd_rand random(1);
+  for (int i = 0; i < 20'000; ++i) {
+    std::string json = whole;
+    for (uint32_t changes = 1 + random() % 3; changes > 0; --changes) {
+      const size_t at = random() % json.size();
+      if (random() % 3 == 0) {
+        json.erase(at, 1 + random() % 8);
+      } else {
+        json[at] = "[]{}\",:0-1e.ntx\xff\\"[random() % 18];
+      }
+    }
+    const auto read = ReadBinary(json, "abcd");
+    EXPECT_TRUE(read.ok() || !read.status().message().empty());
+  }
+}
+
+absl::StatusOr<RestCall> ReadRaw(const std::string& bytes, DataType type, std::vector<int64_t> shape) {
+  const auto kept = std::make_shared<const std::string>(bytes);
+  const RestBody body{.bytes = *kept, .owner = kept, .json_length = "0"};
+  EXPECT_TRUE(*IsRawBody(body));
+  return ReadRawRequest(body, {{.name = "x", .type = type, .shape = std::move(shape)}});
+}
+
+TEST(RestRequestTest, ABodyWithoutJsonIsTheOnlyInput) {
+  const auto picture = ReadRaw("JPEG", DataType::kBytes, {-1});
+  ASSERT_TRUE(picture.ok()) << picture.status();
+  EXPECT_THAT(picture->call.inputs[0].shape, ElementsAre(1));
+  EXPECT_EQ(BytesOf(picture->call.inputs[0]), std::string("\4\0\0\0JPEG", 8));
+  EXPECT_TRUE(picture->form.BinaryOf("y"));
+  const auto rows = ReadRaw(std::string(24, 'x'), DataType::kFp32, {-1, 3});
+  ASSERT_TRUE(rows.ok()) << rows.status();
+  EXPECT_THAT(rows->call.inputs[0].shape, ElementsAre(2, 3));
+  EXPECT_THAT(Why(ReadRaw("12345", DataType::kFp32, {-1, 3})),
+              HasSubstr("5 bytes without JSON are not rows of 12"));
+  EXPECT_THAT(Why(ReadRaw("12345", DataType::kFp32, {-1, -1})), HasSubstr("do not tell its extents"));
+  EXPECT_THAT(Why(ReadRaw("12345", DataType::kUint8, {4})), HasSubstr("holds 5 bytes"));
+  EXPECT_THAT(Why(ReadRawRequest({.bytes = "", .owner = nullptr, .json_length = "0"}, {})),
+              HasSubstr("this one has 0"));
+}
+
+}  // namespace
+}  // namespace saccade::server

@@ -1,0 +1,159 @@
+#include "server/protocols/rest_service.h"
+
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "server/core/cancellation.h"
+#include "server/protocols/inference_messages.h"
+#include "server/protocols/rest_answer.h"
+#include "server/protocols/rest_error.h"
+#include "server/protocols/rest_request.h"
+
+namespace saccade::server {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// What metrics count the requests under.
+constexpr char kProtocol[] = "http";
+
+HttpResponse ToResponse(const Json& body) {
+  // A name that is not UTF-8 is no reason to fail.
+  return {200, "application/json", body.dump(-1, ' ', false, Json::error_handler_t::replace)};
+}
+
+HttpResponse Health(bool good, absl::string_view problem) {
+  if (good) return {200, "text/plain", "OK\n"};
+  HttpResponse response = HttpError(503, problem);
+  response.headers.emplace_back("Retry-After", "1");
+  return response;
+}
+
+Json ToJson(const std::vector<TensorDescription>& tensors) {
+  Json described = Json::array();
+  for (const TensorDescription& tensor : tensors) {
+    described.push_back(
+        {{"name", tensor.name}, {"datatype", std::string(NameOf(tensor.type))}, {"shape", tensor.shape}});
+  }
+  return described;
+}
+
+// Of the path; 0 without one.
+absl::StatusOr<int64_t> VersionOf(const HttpRequest& request) {
+  const auto version = request.path_values.find("version");
+  return ParseVersion(version == request.path_values.end() ? "" : version->second);
+}
+
+// As the client's rate is counted for gRPC.
+std::string ClientOf(const HttpClient& client) {
+  const std::string address = client.Address();
+  if (address.empty()) return "";
+  return address.find(':') == std::string::npos ? absl::StrCat("ipv4:", address)
+                                                : absl::StrCat("ipv6:[", address, "]");
+}
+
+}  // namespace
+
+absl::StatusOr<ModelInterface> RestService::Describe(const HttpRequest& request) const {
+  const auto version = VersionOf(request);
+  if (!version.ok()) return version.status();
+  return inference_->Describe(request.path_values.at("model"), *version);
+}
+
+HttpResponse RestService::ServerMetadata() const {
+  // Extensions that both transports have are listed by both; this is HTTP's own.
+  return ToResponse({{"name", "saccade"},
+                     {"version", options_.server_version},
+                     {"extensions", Json::array({"binary_tensor_data"})}});
+}
+
+HttpResponse RestService::ModelMetadata(const HttpRequest& request) const {
+  const auto model = Describe(request);
+  if (!model.ok()) return ToHttp(model.status(), options_.retry_jitter);
+  return ToResponse({{"name", model->name},
+                     {"versions", Json::array({absl::StrCat(model->version)})},
+                     {"platform", model->platform},
+                     {"inputs", ToJson(model->inputs)},
+                     {"outputs", ToJson(model->outputs)}});
+}
+
+HttpResponse RestService::ModelReady(const HttpRequest& request) const {
+  const auto model = Describe(request);
+  if (!model.ok()) return ToHttp(model.status(), options_.retry_jitter);
+  return Health(true, "");
+}
+
+absl::StatusOr<RestCall> RestService::Read(const HttpRequest& request) const {
+  const absl::Time arrival = clock_->Now();
+  const auto version = VersionOf(request);
+  if (!version.ok()) return version.status();
+  const RestBody body{
+      .bytes = request.body, .owner = request.body_owner, .json_length = request.Header(kJsonLengthHeader)};
+  const auto is_raw = IsRawBody(body);
+  if (!is_raw.ok()) return is_raw.status();
+  const auto model = *is_raw ? Describe(request) : ModelInterface();
+  if (!model.ok()) return model.status();
+  auto read = *is_raw ? ReadRawRequest(body, model->inputs)
+                      : ReadRestRequest(body, static_cast<size_t>(options_.max_message_bytes));
+  if (!read.ok()) return read.status();
+  read->call.model = request.path_values.at("model");
+  read->call.version = *version;
+  read->call.client = ClientOf(*request.client);
+  read->call.arrival = arrival;
+  read->call.protocol = kProtocol;
+  return read;
+}
+
+absl::StatusOr<TensorAnswer> RestService::Await(TensorCall call, HttpClient& client) const {
+  const auto cancellation = std::make_shared<Cancellation>();
+  call.cancellation = cancellation;
+  absl::StatusOr<TensorAnswer> outcome = absl::UnknownError("not answered yet");
+  inference_->Infer(std::move(call), [&outcome, &client](absl::StatusOr<TensorAnswer> answer) {
+    outcome = std::move(answer);
+    // The last thing that touches what is here.
+    client.Done();
+  });
+  client.AwaitDone([&cancellation] { cancellation->Cancel(); });
+  return outcome;
+}
+
+absl::StatusOr<HttpResponse> RestService::TryInfer(const HttpRequest& request) const {
+  auto read = Read(request);
+  if (!read.ok()) {
+    pipeline_->CountMalformed(kProtocol, read.status().code());
+    return read.status();
+  }
+  const std::string id = read->call.id;
+  auto answer = Await(std::move(read->call), *request.client);
+  if (!answer.ok()) return answer.status();
+  return ToRestAnswer(*std::move(answer), id, read->form, options_.max_message_bytes);
+}
+
+HttpResponse RestService::Infer(const HttpRequest& request) const {
+  auto response = TryInfer(request);
+  if (!response.ok()) return ToHttp(response.status(), options_.retry_jitter);
+  return *std::move(response);
+}
+
+std::vector<HttpRoute> RestService::Routes() {
+  std::vector<HttpRoute> routes = {
+      {"GET", "/v2", [this](const HttpRequest&) { return ServerMetadata(); }},
+      {"GET", "/v2/health/live",
+       [this](const HttpRequest&) { return Health(options_.live(), "a forward pass hangs"); }},
+      {"GET", "/v2/health/ready",
+       [this](const HttpRequest&) { return Health(options_.ready(), "loading or draining"); }}};
+  // Each for the latest version, and for one that the path names.
+  for (const absl::string_view model : {"/v2/models/{model}", "/v2/models/{model}/versions/{version}"}) {
+    routes.push_back(
+        {"GET", std::string(model), [this](const HttpRequest& request) { return ModelMetadata(request); }});
+    routes.push_back({"GET", absl::StrCat(model, "/ready"),
+                      [this](const HttpRequest& request) { return ModelReady(request); }});
+    routes.push_back({"POST", absl::StrCat(model, "/infer"),
+                      [this](const HttpRequest& request) { return Infer(request); }});
+  }
+  return routes;
+}
+
+}  // namespace saccade::server

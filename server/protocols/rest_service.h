@@ -1,0 +1,59 @@
+// The Open Inference Protocol over HTTP, with Triton's binary data.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "server/core/clock.h"
+#include "server/http/http_server.h"
+#include "server/inference/inference.h"
+#include "server/pipeline/pipeline.h"
+#include "server/protocols/rest_request.h"
+#include "server/protocols/retry_jitter.h"
+
+namespace saccade::server {
+
+// Thread-safe. Inferences block their thread, a connection's own, until they are answered.
+class RestService {
+ public:
+  struct Options {
+    std::string server_version;
+    // Answers above it become errors that say so; elements that come as JSON take no more either.
+    int64_t max_message_bytes = 0;
+    // Of the hints to those who are refused.
+    RetryJitter* retry_jitter = nullptr;
+    // Whether the daemon as a whole is; asked from any thread.
+    std::function<bool()> live;
+    std::function<bool()> ready;
+  };
+
+  // Everything must outlive the service.
+  RestService(Options options, Inference* inference, Pipeline* pipeline, Clock* clock)
+      : options_(std::move(options)), inference_(inference), pipeline_(pipeline), clock_(clock) {}
+
+  // The service must outlive the server that they are given to.
+  std::vector<HttpRoute> Routes();
+
+ private:
+  HttpResponse ServerMetadata() const;
+  HttpResponse ModelMetadata(const HttpRequest& request) const;
+  HttpResponse ModelReady(const HttpRequest& request) const;
+  HttpResponse Infer(const HttpRequest& request) const;
+
+  absl::StatusOr<ModelInterface> Describe(const HttpRequest& request) const;
+  absl::StatusOr<RestCall> Read(const HttpRequest& request) const;
+  // Cancels the call if the client goes away.
+  absl::StatusOr<TensorAnswer> Await(TensorCall call, HttpClient& client) const;
+  absl::StatusOr<HttpResponse> TryInfer(const HttpRequest& request) const;
+
+  const Options options_;
+  Inference* const inference_;
+  Pipeline* const pipeline_;
+  Clock* const clock_;
+};
+
+}  // namespace saccade::server

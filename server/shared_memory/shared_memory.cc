@@ -1,0 +1,152 @@
+#include "server/shared_memory/shared_memory.h"
+
+#include <utility>
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+#include "server/shared_memory/shared_file.h"
+
+namespace saccade::server {
+namespace {
+
+constexpr size_t kLongestName = 256;
+
+std::string Subject(absl::string_view name) {
+  return absl::StrCat("shared memory region '", absl::CHexEscape(name.substr(0, kLongestName)), "'");
+}
+
+// Whether [offset, offset + size) lies inside [0, room), without overflow.
+bool Fits(uint64_t offset, uint64_t size, uint64_t room) { return size <= room && offset <= room - size; }
+
+absl::Status Off() {
+  return absl::UnimplementedError("shared memory is off; saccaded takes it with --allow-shared-memory");
+}
+
+absl::Status CheckRegion(const SharedRegion& region) {
+  if (region.name.empty() || region.name.size() > kLongestName) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the region's name has ", region.name.size(), " bytes; expected 1 to ", kLongestName));
+  }
+  if (region.size == 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(Subject(region.name), ": byte_size is 0; expected at least 1"));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+struct SharedMemory::Open {
+  SharedRegion region;
+  SharedFile file;
+};
+
+SharedMemory::SharedMemory(Options options) : options_(std::move(options)) {}
+
+SharedMemory::~SharedMemory() = default;
+
+absl::Status SharedMemory::Register(const SharedRegion& region) {
+  if (!options_.allowed) return Off();
+  if (absl::Status sane = CheckRegion(region); !sane.ok()) return sane;
+  auto file = SharedFile::Open(options_.folder, region.key);
+  if (!file.ok()) return file.status();
+  const auto size = file->Size();
+  if (!size.ok()) return size.status();
+  if (!Fits(region.offset, region.size, *size)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(Subject(region.name), ": byte_size ", region.size, " from offset ", region.offset,
+                     " on is not inside the shared memory, which has ", *size, " bytes"));
+  }
+  const auto open = std::make_shared<const Open>(Open{region, *std::move(file)});
+  const absl::MutexLock lock(&mutex_);
+  if (regions_.size() >= options_.most_regions) {
+    return absl::ResourceExhaustedError(absl::StrCat(
+        regions_.size(), " shared memory regions are registered, as many as may be; unregister some"));
+  }
+  if (!regions_.emplace(region.name, open).second) {
+    return absl::AlreadyExistsError(
+        absl::StrCat(Subject(region.name), " is registered already; unregister it first"));
+  }
+  return absl::OkStatus();
+}
+
+void SharedMemory::Unregister(absl::string_view name) {
+  const absl::MutexLock lock(&mutex_);
+  if (const auto found = regions_.find(name); found != regions_.end()) regions_.erase(found);
+}
+
+void SharedMemory::UnregisterAll() {
+  const absl::MutexLock lock(&mutex_);
+  regions_.clear();
+}
+
+std::vector<SharedRegion> SharedMemory::List() const {
+  const absl::MutexLock lock(&mutex_);
+  std::vector<SharedRegion> list;
+  list.reserve(regions_.size());
+  for (const auto& [name, open] : regions_) list.push_back(open->region);
+  return list;
+}
+
+absl::StatusOr<SharedRegion> SharedMemory::Find(absl::string_view name) const {
+  const absl::MutexLock lock(&mutex_);
+  const auto found = regions_.find(name);
+  if (found == regions_.end()) return absl::NotFoundError(absl::StrCat(Subject(name), " is not registered"));
+  return found->second->region;
+}
+
+absl::StatusOr<std::shared_ptr<const SharedMemory::Open>> SharedMemory::Opened(
+    const SharedRange& range) const {
+  if (!options_.allowed) return Off();
+  std::shared_ptr<const Open> open;
+  {
+    const absl::MutexLock lock(&mutex_);
+    const auto found = regions_.find(range.region);
+    if (found == regions_.end()) {
+      return absl::NotFoundError(absl::StrCat(Subject(range.region), " is not registered"));
+    }
+    open = found->second;
+  }
+  if (!Fits(range.offset, range.size, open->region.size)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "shared_memory_byte_size ", range.size, " from shared_memory_offset ", range.offset,
+        " on is not inside ", Subject(range.region), ", which has ", open->region.size, " bytes"));
+  }
+  if (range.size > options_.most_tensor_bytes) {
+    return absl::InvalidArgumentError(absl::StrCat("shared_memory_byte_size is ", range.size,
+                                                   ", more than --max-message-bytes ",
+                                                   options_.most_tensor_bytes));
+  }
+  return open;
+}
+
+absl::Status SharedMemory::Check(const SharedRange& range) const { return Opened(range).status(); }
+
+absl::StatusOr<BytePieces> SharedMemory::Read(const SharedRange& range) const {
+  const auto open = Opened(range);
+  if (!open.ok()) return open.status();
+  const size_t size = range.size;
+  // Not made zero first.
+  const std::shared_ptr<char[]> bytes(new char[size]);
+  absl::Status read = (*open)->file.Read((*open)->region.offset + range.offset, size, bytes.get());
+  if (!read.ok()) return read;
+  return BytePieces({bytes.get(), size}, bytes);
+}
+
+absl::Status SharedMemory::Write(const SharedRange& range, const BytePieces& bytes) const {
+  const auto open = Opened(range);
+  if (!open.ok()) return open.status();
+  if (bytes.size() > range.size) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("shared_memory_byte_size is ", range.size, "; the output has ", bytes.size(), " bytes"));
+  }
+  uint64_t at = (*open)->region.offset + range.offset;
+  for (const std::string_view piece : bytes.pieces()) {
+    absl::Status written = (*open)->file.Write(at, {piece.data(), piece.size()});
+    if (!written.ok()) return written;
+    at += piece.size();
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace saccade::server

@@ -1,0 +1,177 @@
+#include "server/shared_memory/shared_memory.h"
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <limits>
+
+namespace saccade::server {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr uint64_t kMost = std::numeric_limits<uint64_t>::max();
+
+class SharedMemoryTest : public ::testing::Test {
+ protected:
+  SharedMemoryTest() {
+    folder_ =
+        fs::path(::testing::TempDir()) / ::testing::UnitTest::GetInstance()->current_test_info()->name();
+    fs::remove_all(folder_);
+    fs::create_directories(folder_);
+    Put("frames", "0123456789");
+    options_ = {.allowed = true, .most_tensor_bytes = 8, .most_regions = 3, .folder = folder_};
+  }
+
+  void Put(const std::string& name, const std::string& bytes) const {
+    std::ofstream(folder_ / name) << bytes;
+  }
+
+  std::string Content(const std::string& name) const {
+    std::ifstream file(folder_ / name);
+    return std::string(std::istreambuf_iterator<char>(file), {});
+  }
+
+  fs::path folder_;
+  SharedMemory::Options options_;
+};
+
+absl::StatusCode CodeOf(const absl::Status& status) { return status.code(); }
+
+std::string Text(const BytePieces& bytes) {
+  std::string text(bytes.size(), '\0');
+  bytes.CopyTo(text.data());
+  return text;
+}
+
+TEST_F(SharedMemoryTest, BytesGoBothWays) {
+  SharedMemory memory(options_);
+  ASSERT_EQ(memory.Register({.name = "r", .key = "/frames", .offset = 2, .size = 6}), absl::OkStatus());
+  const auto read = memory.Read({.region = "r", .offset = 1, .size = 3});
+  ASSERT_TRUE(read.ok()) << read.status();
+  EXPECT_EQ(Text(*read), "345");
+  BytePieces pieces;
+  pieces.Add("AB");
+  pieces.Add("C");
+  ASSERT_EQ(memory.Write({.region = "r", .offset = 2, .size = 4}, pieces), absl::OkStatus());
+  EXPECT_EQ(Content("frames"), "0123ABC789");
+}
+
+TEST_F(SharedMemoryTest, WhatWasReadStaysWhateverTheClientWrites) {
+  SharedMemory memory(options_);
+  ASSERT_TRUE(memory.Register({.name = "r", .key = "frames", .size = 8}).ok());
+  const auto read = memory.Read({.region = "r", .size = 8});
+  Put("frames", "xxxxxxxxxx");
+  EXPECT_EQ(Text(*read), "01234567");
+}
+
+TEST_F(SharedMemoryTest, OffUnlessAllowed) {
+  options_.allowed = false;
+  SharedMemory memory(options_);
+  const absl::Status refused = memory.Register({.name = "r", .key = "frames", .size = 8});
+  EXPECT_EQ(CodeOf(refused), absl::StatusCode::kUnimplemented);
+  EXPECT_NE(refused.message().find("--allow-shared-memory"), absl::string_view::npos);
+  memory.UnregisterAll();
+  EXPECT_TRUE(memory.List().empty());
+}
+
+TEST_F(SharedMemoryTest, KeysThatAreNoPlainNameOrNoSharedMemoryAreRefused) {
+  fs::create_directories(folder_ / "folder");
+  Put("folder/inside", "0123456789");
+  Put("../outside", "0123456789");
+  fs::create_symlink("frames", folder_ / "link");
+  ASSERT_EQ(mkfifo((folder_ / "pipe").c_str(), 0600), 0);
+  SharedMemory memory(options_);
+  for (const std::string key : {"", "/", ".", "..", "/..", "../outside", "/../outside", "folder/inside",
+                                "//frames", "/folder", "link", "/pipe", "fra\nmes/"}) {
+    EXPECT_EQ(CodeOf(memory.Register({.name = "r", .key = key, .size = 1})),
+              absl::StatusCode::kInvalidArgument)
+        << key;
+  }
+  EXPECT_EQ(CodeOf(memory.Register({.name = "r", .key = std::string("frames\0x", 8), .size = 1})),
+            absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(CodeOf(memory.Register({.name = "r", .key = std::string(300, 'k'), .size = 1})),
+            absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(CodeOf(memory.Register({.name = "r", .key = "nothing", .size = 1})), absl::StatusCode::kNotFound);
+  EXPECT_TRUE(memory.List().empty());
+}
+
+TEST_F(SharedMemoryTest, WhatItsOwnerKeepsToHimselfIsRefused) {
+  if (geteuid() != 0) GTEST_SKIP() << "only root can make somebody else's file";
+  constexpr uid_t kSomebody = 12345;
+  const std::string path = folder_ / "frames";
+  ASSERT_EQ(chown(path.c_str(), kSomebody, kSomebody), 0);
+  ASSERT_EQ(chmod(path.c_str(), 0644), 0);
+  SharedMemory memory(options_);
+  const SharedRegion region{.name = "r", .key = "frames", .size = 8};
+  EXPECT_EQ(CodeOf(memory.Register(region)), absl::StatusCode::kInvalidArgument);
+  ASSERT_EQ(chmod(path.c_str(), 0666), 0);
+  EXPECT_EQ(memory.Register(region), absl::OkStatus());
+}
+
+TEST_F(SharedMemoryTest, RangesOutsideAreRefused) {
+  SharedMemory memory(options_);
+  for (const auto& [offset, size] : std::vector<std::pair<uint64_t, uint64_t>>{
+           {0, 0}, {0, 11}, {10, 1}, {11, 1}, {1, kMost}, {kMost, 1}, {kMost, kMost}, {5, kMost - 4}}) {
+    EXPECT_EQ(CodeOf(memory.Register({.name = "r", .key = "frames", .offset = offset, .size = size})),
+              absl::StatusCode::kInvalidArgument)
+        << offset << " " << size;
+  }
+  ASSERT_TRUE(memory.Register({.name = "r", .key = "frames", .offset = 4, .size = 4}).ok());
+  ASSERT_TRUE(memory.Register({.name = "all", .key = "frames", .size = 10}).ok());
+  for (const auto& [offset, size] :
+       std::vector<std::pair<uint64_t, uint64_t>>{{0, 5}, {4, 1}, {1, kMost}, {kMost, 1}, {kMost - 1, 3}}) {
+    EXPECT_EQ(CodeOf(memory.Check({.region = "r", .offset = offset, .size = size})),
+              absl::StatusCode::kInvalidArgument)
+        << offset << " " << size;
+  }
+  EXPECT_EQ(memory.Check({.region = "r", .offset = 4, .size = 0}), absl::OkStatus());
+  EXPECT_EQ(CodeOf(memory.Read({.region = "all", .size = 9}).status()), absl::StatusCode::kInvalidArgument)
+      << "above most_tensor_bytes";
+  EXPECT_EQ(CodeOf(memory.Write({.region = "r", .size = 2}, BytePieces(std::string_view("123")))),
+            absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(CodeOf(memory.Check({.region = "other", .size = 1})), absl::StatusCode::kNotFound);
+}
+
+TEST_F(SharedMemoryTest, AFileThatIsCutIsAnErrorAndNoSignal) {
+  SharedMemory memory(options_);
+  ASSERT_TRUE(memory.Register({.name = "r", .key = "frames", .size = 8}).ok());
+  fs::resize_file(folder_ / "frames", 4);
+  EXPECT_EQ(CodeOf(memory.Read({.region = "r", .size = 8}).status()), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(CodeOf(memory.Write({.region = "r", .size = 8}, BytePieces(std::string_view("12345")))),
+            absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(fs::file_size(folder_ / "frames"), 4u);
+  EXPECT_TRUE(memory.Read({.region = "r", .size = 4}).ok());
+}
+
+TEST_F(SharedMemoryTest, RegionsHaveNamesOfTheirOwnAndAreBounded) {
+  SharedMemory memory(options_);
+  ASSERT_TRUE(memory.Register({.name = "b", .key = "frames", .size = 1}).ok());
+  ASSERT_TRUE(memory.Register({.name = "a", .key = "frames", .offset = 3, .size = 2}).ok());
+  EXPECT_EQ(CodeOf(memory.Register({.name = "a", .key = "frames", .size = 1})),
+            absl::StatusCode::kAlreadyExists);
+  EXPECT_EQ(CodeOf(memory.Register({.name = "", .key = "frames", .size = 1})),
+            absl::StatusCode::kInvalidArgument);
+  ASSERT_TRUE(memory.Register({.name = "c", .key = "frames", .size = 1}).ok());
+  EXPECT_EQ(CodeOf(memory.Register({.name = "d", .key = "frames", .size = 1})),
+            absl::StatusCode::kResourceExhausted);
+  const auto list = memory.List();
+  ASSERT_EQ(list.size(), 3u);
+  EXPECT_EQ(list[0].name, "a");
+  EXPECT_EQ(list[0].key, "frames");
+  EXPECT_EQ(list[0].offset, 3u);
+  EXPECT_EQ(list[0].size, 2u);
+  EXPECT_EQ(memory.Find("b")->size, 1u);
+  memory.Unregister("b");
+  memory.Unregister("b");
+  EXPECT_EQ(CodeOf(memory.Find("b").status()), absl::StatusCode::kNotFound);
+  memory.UnregisterAll();
+  EXPECT_TRUE(memory.List().empty());
+}
+
+}  // namespace
+}  // namespace saccade::server

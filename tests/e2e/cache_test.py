@@ -1,0 +1,109 @@
+"""The response cache, watched through Triton's names for what it does."""
+
+import numpy
+import pytest
+import tritonclient.grpc as triton
+from tritonclient.utils import InferenceServerException
+
+from harness import run_to_end
+from tiny_models import assert_close, write_model
+
+
+def write_cached(root, name, model, **config):
+    write_model(root, name, model, **config)
+    with open(root / name / "config.pbtxt", "a") as file:
+        file.write("response_cache { enable: true }\n")
+
+
+@pytest.fixture
+def root(tiny, tmp_path):
+    folder = tmp_path / "repository"
+    folder.mkdir()
+    write_cached(folder, "cached", tiny, max_batch_size=8)
+    # Less than one answer takes.
+    write_cached(folder, "bounded", tiny, max_batch_size=8, parameters={"max_cache_bytes": "100"})
+    write_model(folder, "computed", tiny, max_batch_size=8)
+    return folder
+
+
+def infer(daemon, model, batch, **options):
+    made = triton.InferInput("image", batch.shape, "FP32")
+    made.set_data_from_numpy(batch)
+    with triton.InferenceServerClient(daemon.grpc_address) as client:
+        return client.infer(model, [made], **options)
+
+
+def counts(daemon, model):
+    metrics = daemon.metrics()
+    names = ("nv_cache_num_hits_per_model", "nv_cache_num_misses_per_model", "nv_inference_request_success")
+    return [metrics.total(name, model=model) for name in (*names, "nv_inference_count", "nv_inference_exec_count")]
+
+
+def test_an_equal_request_is_answered_with_what_was_kept(start, tiny, root):
+    daemon = start(root, "--cache-config=local,size=1048576").await_ready()
+    batch = tiny.random_batch(2, seed=1)
+    first = infer(daemon, "cached", batch, request_id="1")
+    assert counts(daemon, "cached") == [0, 1, 1, 2, 1]
+    second = infer(daemon, "cached", batch, request_id="2", model_version="1")
+    assert counts(daemon, "cached") == [1, 1, 2, 2, 1]
+    assert second.get_response().id == "2"
+    assert second.get_response().model_name == "cached"
+    assert (first.as_numpy("logits") == second.as_numpy("logits")).all()
+    assert_close(second.as_numpy("logits"), tiny.logits(batch))
+    metrics = daemon.metrics()
+    assert metrics.total("nv_cache_hit_duration_per_model", model="cached") > 0
+    assert metrics.total("nv_cache_miss_duration_per_model", model="cached") > 0
+    assert metrics.value("saccade_response_cache_answers") == 1
+    assert 0 < metrics.value("saccade_response_cache_bytes") < 1 << 20
+
+
+def test_what_differs_is_computed(start, tiny, root):
+    daemon = start(root, "--response-cache-byte-size=1048576").await_ready()
+    batch = tiny.random_batch(1, seed=1)
+    infer(daemon, "cached", batch)
+    other = batch.copy()
+    other[0, 0, 0, 0] = numpy.nextafter(other[0, 0, 0, 0], numpy.float32(9))
+    assert_close(infer(daemon, "cached", other).as_numpy("logits"), tiny.logits(other))
+    wanted = [triton.InferRequestedOutput("logits", class_count=1)]
+    assert infer(daemon, "cached", batch, outputs=wanted).as_numpy("logits").shape == (1, 1)
+    assert counts(daemon, "cached")[:2] == [0, 3]
+    # Models are kept apart, and the others have no cache.
+    infer(daemon, "computed", batch)
+    infer(daemon, "computed", batch)
+    assert counts(daemon, "computed") == [0, 0, 2, 2, 2]
+    infer(daemon, "bounded", batch)
+    infer(daemon, "bounded", batch)
+    assert counts(daemon, "bounded") == [0, 2, 2, 2, 2]
+
+
+def test_failures_are_not_kept(start, tiny, root):
+    daemon = start(root, "--cache-config=local,size=1048576").await_ready()
+    for _ in range(2):
+        with pytest.raises(InferenceServerException, match="the shape is"):
+            infer(daemon, "cached", numpy.zeros((1, 3, 5, 5), numpy.float32))
+    assert counts(daemon, "cached") == [0, 2, 0, 0, 0]
+
+
+def test_without_a_cache_the_daemon_says_so(start, tiny, root):
+    daemon = start(root).await_ready()
+    assert "response_cache is passed over" in daemon.log()
+    batch = tiny.random_batch(1, seed=1)
+    infer(daemon, "cached", batch)
+    infer(daemon, "cached", batch)
+    assert counts(daemon, "cached") == [0, 0, 2, 2, 2]
+    assert not any("cache" in name for name in daemon.metrics().names())
+
+
+@pytest.mark.parametrize(
+    "flags",
+    [
+        ["--cache-config=redis,host=there"],
+        ["--cache-config=local,size=0"],
+        ["--cache-config=local,size=much"],
+        ["--cache-config=local,size=9", "--response-cache-byte-size=9"],
+    ],
+)
+def test_flags_that_make_no_sense_are_refused(root, flags):
+    ended = run_to_end(f"--model-repository={root}", *flags)
+    assert ended.returncode == 2
+    assert "cache" in ended.stderr

@@ -1,0 +1,199 @@
+"""Models come, change and go while the daemon serves: what is broken or half-written never takes a request's model
+away."""
+
+import os
+import re
+import threading
+
+import grpc
+import numpy
+import pytest
+import safetensors.torch
+
+import pictures
+from harness import DEMO_REPOSITORY, eventually, run_to_end
+from messages import message, predict_request
+from tiny_models import TinyModel, write_config, write_model
+
+POLL = ("--model-control-mode=poll", "--repository-poll-secs=0.2")
+PICTURE = pictures.encoded(pictures.pixels(0))
+
+
+@pytest.fixture(scope="module")
+def networks():
+    """Two that answer differently."""
+    return TinyModel(classes=5, seed=3), TinyModel(classes=5, seed=4)
+
+
+@pytest.fixture
+def root(tmp_path, networks):
+    write_model(tmp_path / "models", "tiny", networks[0], max_batch_size=2)
+    return tmp_path / "models"
+
+
+def write_version(root, number, network, name="weights.safetensors"):
+    folder = root / "tiny" / str(number)
+    folder.mkdir()
+    safetensors.torch.save_file(network.state(), folder / name)
+    return folder / name
+
+
+def served_version(daemon, version=0):
+    with daemon.vision() as vision:
+        return vision.predict(predict_request(model="tiny", version=version, encoded=PICTURE)).version
+
+
+class Load:
+    """Requests without end, each of which has to be answered."""
+
+    def __init__(self, daemon):
+        self._daemon = daemon
+        self._stop = threading.Event()
+        self.answered = 0
+        self.failures = []
+        self._threads = [threading.Thread(target=self._send) for _ in range(2)]
+
+    def _send(self):
+        with self._daemon.vision() as vision:
+            while not self._stop.is_set():
+                try:
+                    vision.predict(predict_request(model="tiny", encoded=PICTURE))
+                    self.answered += 1
+                except grpc.RpcError as error:
+                    self.failures.append(f"{error.code()}: {error.details()}")
+
+    def __enter__(self):
+        for thread in self._threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self._stop.set()
+        for thread in self._threads:
+            thread.join()
+
+
+def test_a_new_version_takes_over_and_no_request_is_lost(start, root, networks):
+    daemon = start(root, *POLL).await_ready()
+    with Load(daemon) as load:
+        write_version(root, 2, networks[1])
+        eventually(lambda: served_version(daemon) == 2, "version 2 is served")
+        eventually(lambda: "model freed" in daemon.log(), "version 1 is freed")
+        os.rename(root / "tiny" / "2", root / "tiny" / "2.old")
+        eventually(lambda: served_version(daemon) == 1, "version 1 is served again")
+    assert not load.failures and load.answered
+    assert daemon.metrics().value("saccade_model_ready", model="tiny", version="1") == 1
+
+
+def test_what_fails_to_load_leaves_the_old_version_serving(start, root, networks):
+    daemon = start(root, *POLL).await_ready()
+    weights = write_version(root, 2, networks[1])
+    weights.write_bytes(weights.read_bytes()[:-100])
+    eventually(lambda: "model unavailable" in daemon.log(), "version 2 was tried")
+    assert served_version(daemon) == 1
+    status, _, _ = daemon.get("/v2/health/ready")
+    assert status == 200, "what serves is ready"
+    (root / "tiny" / "config.pbtxt").write_text("no_such_field: 1")
+    eventually(lambda: "no_such_field" in daemon.log(), "the configuration was read")
+    assert served_version(daemon) == 1
+    write_config(root / "tiny", networks[0], max_batch_size=2)
+    weights.unlink()
+    safetensors.torch.save_file(networks[1].state(), weights)
+    eventually(lambda: served_version(daemon) == 2, "version 2 is served once it is mended")
+
+
+def test_a_version_that_is_being_written_is_left_alone(start, root, networks):
+    daemon = start(root, *POLL, "--log-level=debug").await_ready()
+    whole = write_version(root, "2.tmp", networks[1])
+    data = whole.read_bytes()
+    half = root / "tiny" / "2" / "weights.safetensors"
+    half.parent.mkdir()
+    with open(half, "wb") as file:
+        for part in range(0, len(data), len(data) // 4 + 1):
+            file.write(data[part : part + len(data) // 4 + 1])
+            file.flush()
+            looks = daemon.log().count("looked at the repository")
+            eventually(lambda: daemon.log().count("looked at the repository") > looks, "it was looked at")
+            assert served_version(daemon) == 1
+    eventually(lambda: served_version(daemon) == 2, "the whole version is served")
+    assert "model unavailable" not in daemon.log()
+
+
+def test_a_repository_that_vanishes_keeps_what_is_loaded(start, root, networks):
+    daemon = start(root, *POLL).await_ready()
+    root.rename(root.with_name("away"))
+    eventually(lambda: "the model repository has vanished" in daemon.log(), "it was missed")
+    assert served_version(daemon) == 1
+    root.with_name("away").rename(root)
+    eventually(lambda: "the model repository is back" in daemon.log(), "it was found again")
+    write_version(root, 2, networks[1])
+    eventually(lambda: served_version(daemon) == 2, "version 2 is served")
+
+
+def test_several_versions_are_served_side_by_side(start, root, networks):
+    config = root / "tiny" / "config.pbtxt"
+    config.write_text(config.read_text() + "version_policy { all { } }")
+    write_version(root, 2, networks[1])
+    daemon = start(root).await_ready()
+    with daemon.vision() as vision:
+        answers = [
+            vision.predict(predict_request(model="tiny", version=version, encoded=PICTURE)) for version in (1, 2)
+        ]
+    assert [answer.version for answer in answers] == [1, 2]
+    first, second = ([entry.logit for entry in answer.classification.classes] for answer in answers)
+    assert not numpy.allclose(first, second), "each has its own weights"
+    with pytest.raises(grpc.RpcError) as error:
+        served_version(daemon, version=3)
+    assert error.value.code() == grpc.StatusCode.NOT_FOUND
+
+
+def test_on_request_only_what_is_named_is_loaded(start, root, networks):
+    write_model(root, "other", networks[1])
+    daemon = start(root, "--model-control-mode=explicit", "--load-model=tiny").await_ready()
+    assert served_version(daemon) == 1
+    with daemon.vision() as vision, pytest.raises(grpc.RpcError) as error:
+        vision.predict(predict_request(model="other", encoded=PICTURE))
+    assert error.value.code() == grpc.StatusCode.UNAVAILABLE
+    assert "not loaded" in error.value.details()
+
+
+def test_strict_readiness_waits_for_every_model(start, root):
+    (root / "broken").mkdir()
+    strict = start(root, "--exit-on-error=false").await_ports()
+    eventually(lambda: strict.metrics().total("saccade_model_ready", model="tiny") == 1, "the sound one is served")
+    assert strict.get("/v2/health/ready")[0] == 503
+    start(root, "--exit-on-error=false", "--strict-readiness=false").await_ready()
+
+
+def test_the_log_tells_how_far_loading_is(start, root, networks):
+    write_model(root, "other", networks[1])
+    log = start(root).await_ready().log()
+    assert re.search(r"loading model.*other.*1 of 2", log) and re.search(r"loading model.*tiny.*2 of 2", log)
+    assert re.search(r"warmed up.*tiny.*1 of 1 buckets", log)
+
+
+def test_a_whole_repository_is_checked_without_serving(root, networks):
+    checked = run_to_end("--check-config", f"--model-repository={root}")
+    assert checked.returncode == 0, checked.stderr
+    assert "OK      tiny version 1 (sanet)" in checked.stdout and "listening" not in checked.stdout
+    config = root / "tiny" / "config.pbtxt"
+    config.write_text(config.read_text() + "metric_tags { key: 'a' value: 'b' }\nmax_batch_size: 9999\n")
+    other = write_model(root, "other", networks[1])
+    other.write_bytes(other.read_bytes()[:-100])
+    checked = run_to_end("--check-config", f"--model-repository={root}")
+    assert checked.returncode == 1
+    assert re.search(r"ERROR   tiny: tiny/config.pbtxt:\d+:", checked.stdout)
+    assert re.search(r"ERROR   other version 1: .*weights.safetensors", checked.stdout)
+    assert "2 not in order" in checked.stdout
+
+
+def test_the_demo_repository_is_in_order():
+    checked = run_to_end("--check-config", f"--model-repository={DEMO_REPOSITORY}")
+    assert checked.returncode == 0, checked.stdout
+
+
+def test_names_with_tricks_are_no_models(start, root):
+    daemon = start(root, *POLL).await_ready()
+    with daemon.inference() as inference:
+        for name in ("../models/tiny", "tiny/../tiny", "tiny\n"):
+            assert not inference.model_ready(message("inference.ModelReadyRequest")(name=name)).ready

@@ -1,0 +1,81 @@
+"""Triton's perf_analyzer against the daemon: it gets through, and its figures make sense."""
+
+import csv
+import os
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+from harness import Daemon
+
+PLACE = pathlib.Path(sys.prefix) / "perf_analyzer"
+
+
+@pytest.fixture(scope="module")
+def daemon(repository, tmp_path_factory):
+    with Daemon(repository, "--allow-shared-memory", log_folder=tmp_path_factory.mktemp("log")) as running:
+        yield running.await_ready()
+
+
+@pytest.fixture
+def analyze(daemon, tmp_path):
+    """analyze(*flags): what it printed, and its report's first line by column."""
+
+    def run(*flags):
+        report = tmp_path / "report.csv"
+        command = [PLACE / "bin" / "perf_analyzer", "-m", "tiny", "-u", daemon.grpc_address, "-i", "grpc", "-f", report]
+        command += ["--verbose-csv", "--shape", "image:3,56,56", "--input-data", "zero", "--request-count", "50", *flags]
+        libraries = PLACE / "nvidia" / "cuda_runtime" / "lib"
+        ran = subprocess.run(
+            [str(part) for part in command],
+            capture_output=True,
+            text=True,
+            env={**os.environ, "LD_LIBRARY_PATH": str(libraries)},
+            timeout=60,
+        )
+        assert ran.returncode == 0, ran.stdout + ran.stderr
+        with open(report) as lines:
+            return ran.stdout, next(csv.DictReader(lines))
+
+    return run
+
+
+def check(printed, row):
+    """Figures of the client and of the server, from the statistics before and after."""
+    assert float(row["Inferences/Second"]) > 0
+    assert float(row["p50 latency"]) > 0
+    assert float(row["Server Compute Infer"]) > 0
+    server = sum(float(row[f"Server {stage}"]) for stage in ("Queue", "Compute Input", "Compute Infer", "Compute Output"))
+    assert server <= float(row["Avg latency"])
+    assert "Server:" in printed and "Inference count: " in printed
+
+
+def test_concurrency(analyze):
+    check(*analyze("--concurrency-range", "4"))
+
+
+def test_batches(analyze):
+    check(*analyze("--concurrency-range", "2", "-b", "4"))
+
+
+def test_request_rate(analyze):
+    check(*analyze("--request-rate-range", "50"))
+
+
+def test_streaming(analyze):
+    check(*analyze("--concurrency-range", "4", "--streaming"))
+
+
+def test_shared_memory(analyze):
+    check(*analyze("--concurrency-range", "4", "--shared-memory", "system", "--output-shared-memory-size", "256"))
+
+
+def test_shared_memory_and_streaming(analyze):
+    check(*analyze("--streaming", "--shared-memory", "system", "--output-shared-memory-size", "256"))
+
+
+def test_it_collects_metrics(analyze, daemon):
+    url = f"127.0.0.1:{daemon.metrics_port}/metrics"
+    check(*analyze("--collect-metrics", "--metrics-url", url, "--metrics-interval", "100"))

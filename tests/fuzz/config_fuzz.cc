@@ -1,0 +1,33 @@
+// config.pbtxt, and what its architecture makes of the options in it.
+#include <string>
+
+#include "models/error.h"
+#include "models/registry.h"
+#include "server/repository/config_file.h"
+#include "server/repository/files.h"
+#include "tests/fuzz/harness.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  using saccade::fuzz::Check;
+  using saccade::server::IsUtf8Text;
+  const std::string text(saccade::fuzz::AsText(data, size));
+  // Files that are not are refused before.
+  if (!IsUtf8Text(text)) return 0;
+  const auto config = saccade::server::ParseConfig(text, "model/config.pbtxt", "model");
+  if (!config.ok()) {
+    const std::string message(config.status().message());
+    Check(config.status().code() == absl::StatusCode::kInvalidArgument, "a bad file is INVALID_ARGUMENT");
+    Check(message.rfind("model/config.pbtxt", 0) == 0, "an error begins with the file's name");
+    Check(IsUtf8Text(message), "an error is readable text");
+    return 0;
+  }
+  const saccade::server::ModelSettings& settings = config->settings;
+  Check(settings.instances >= 1 && settings.batching.max_batch_size >= 1, "settings are in their bounds");
+  try {
+    const auto description = saccade::models::Describe(settings.architecture, settings.options);
+    Check(description.input.height >= 0 && description.input.width >= 0, "the input has a size");
+  } catch (const saccade::models::LoadError& error) {
+    Check(IsUtf8Text(error.what()), "an error is readable text");
+  }
+  return 0;
+}

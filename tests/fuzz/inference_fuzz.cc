@@ -1,0 +1,80 @@
+// A ModelInferRequest as it came over the wire, in slices whose size the first byte says, up to the pictures
+// in it.
+#include <algorithm>
+#include <string>
+
+#include "inference/grpc_service.pb.h"
+#include "server/inference/picture_inputs.h"
+#include "server/inference/task_outputs.h"
+#include "server/protocols/inference_messages.h"
+#include "server/protocols/inference_request.h"
+#include "server/protocols/testing/byte_buffers.h"
+#include "server/shared_memory/shared_memory.h"
+#include "tests/fuzz/requests.h"
+
+namespace saccade::fuzz {
+namespace {
+
+const server::SharedMemory kNoSharing({});
+
+// What of it is left to protobuf, and what is not, is as protobuf has it.
+void CheckAgrees(const server::InferenceRequest& received, inference::ModelInferRequest expected) {
+  Check(received.raw_count == expected.raw_input_contents_size(), "raw contents are counted");
+  Check(std::min(received.raw_count, server::InferenceRequest::kMostRaws) ==
+            static_cast<int64_t>(received.raws.size()),
+        "raw contents are kept");
+  for (size_t i = 0; i < received.raws.size(); ++i) {
+    std::string raw(received.raws[i].size(), '\0');
+    received.raws[i].CopyTo(raw.data());
+    Check(raw == expected.raw_input_contents(static_cast<int>(i)),
+          "raw contents are where protobuf finds them");
+  }
+  expected.clear_raw_input_contents();
+  // By their size, as maps are written in any order, and a NaN is not equal to itself.
+  Check(received.fields.ByteSizeLong() == expected.ByteSizeLong(), "all other fields are protobuf's");
+}
+
+void CheckCall(const server::TensorCall& call) {
+  for (const server::Tensor& input : call.inputs) {
+    for (const std::string_view piece : input.data.pieces()) Touch(piece);
+  }
+  const auto pictures = server::PicturesOf(call);
+  if (!pictures.ok()) return CheckRefusal(pictures.status());
+  Touch(pictures->input);
+  Check(pictures->views >= 1, "an item has a picture");
+  ForEachTask([&call](const models::Description& model) {
+    for (const server::ItemsForm form : {server::ItemsForm::kPadded, server::ItemsForm::kFlat}) {
+      const absl::Status checked = server::CheckOutputs(call.outputs, model, form);
+      if (!checked.ok()) CheckRefusal(checked);
+    }
+  });
+}
+
+}  // namespace
+}  // namespace saccade::fuzz
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  using saccade::fuzz::Check;
+  saccade::fuzz::QuietProtobuf();
+  if (size == 0) return 0;
+  const std::string bytes(saccade::fuzz::AsText(data + 1, size - 1));
+  saccade::server::InferenceRequest received;
+  const size_t most = std::max<size_t>(1, data[0]);
+  const absl::Status read =
+      saccade::server::ReadInferenceRequest(saccade::server::testing::InSlices(bytes, most), received);
+  inference::ModelInferRequest expected;
+  Check(read.ok() == expected.ParseFromString(bytes), "a message is what protobuf takes");
+  if (!read.ok()) {
+    saccade::fuzz::CheckRefusal(read);
+    return 0;
+  }
+  saccade::fuzz::CheckAgrees(received, std::move(expected));
+  const auto call = saccade::server::FromMessage(received, saccade::fuzz::kNoSharing, absl::UnixEpoch(),
+                                                 absl::InfiniteFuture());
+  if (call.ok()) {
+    saccade::fuzz::CheckCall(*call);
+  } else {
+    saccade::fuzz::CheckRefusal(call.status());
+  }
+  return 0;
+}

@@ -1,0 +1,22 @@
+// labels.txt.
+#include "server/repository/labels.h"
+
+#include <string>
+
+#include "server/repository/files.h"
+#include "tests/fuzz/harness.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  using saccade::fuzz::Check;
+  const absl::string_view text(reinterpret_cast<const char*>(data), size);
+  if (!saccade::server::IsUtf8Text(text)) return 0;
+  const auto labels = saccade::server::ParseLabels(text, "labels.txt");
+  if (!labels.ok()) {
+    Check(labels.status().message().substr(0, 10) == "labels.txt", "an error begins with the file's name");
+    return 0;
+  }
+  for (const std::string& label : *labels) {
+    Check(!label.empty() && label.find('\n') == std::string::npos, "a label is one line");
+  }
+  return 0;
+}
