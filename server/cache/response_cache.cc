@@ -65,7 +65,7 @@ TensorAnswer Referring(const std::shared_ptr<const TensorAnswer>& kept) {
     answer.outputs.push_back({.name = tensor.name,
                               .type = tensor.type,
                               .shape = tensor.shape,
-                              .data = BytePieces(tensor.data, kept)});
+                              .data = tensor.data.KeptBy(kept)});
   }
   return answer;
 }

@@ -19,10 +19,6 @@ class BytePieces {
       : owner_(std::move(owner)) {
     Add(whole);
   }
-  // What `pieces` points at, kept alive by `owner`.
-  BytePieces(const BytePieces& pieces, std::shared_ptr<const void> owner) : BytePieces(pieces) {
-    owner_ = std::move(owner);
-  }
   // Floats that somebody else owns, as they lie in memory.
   BytePieces(absl::Span<const float> floats)  // NOLINT(google-explicit-constructor): they are nothing else
       : BytePieces({reinterpret_cast<const char*>(floats.data()), floats.size() * sizeof(float)}) {}
@@ -34,6 +30,12 @@ class BytePieces {
   size_t size() const { return size_; }
   absl::Span<const std::string_view> pieces() const { return pieces_; }
   void CopyTo(char* to) const;
+  // The same pieces, which `owner` keeps alive.
+  BytePieces KeptBy(std::shared_ptr<const void> owner) const {
+    BytePieces kept = *this;
+    kept.owner_ = std::move(owner);
+    return kept;
+  }
 
  private:
   std::shared_ptr<const void> owner_;

@@ -24,7 +24,8 @@ constexpr double kMaxRate = 1000;
 // (DASH, HLS). OpenCV hands it such options by the environment alone, which is changed before there are
 // threads.
 const bool kOnlyOurFormats =
-    setenv("OPENCV_FFMPEG_CAPTURE_OPTIONS", "format_whitelist;mov,mp4,matroska,webm,avi", 1) == 0;
+    setenv("OPENCV_FFMPEG_CAPTURE_OPTIONS",
+           "protocol_whitelist;file|format_whitelist;mov,mp4,matroska,webm,avi", 1) == 0;
 
 // A file in memory alone, by a path that others can open while it lives.
 class MemoryFile {

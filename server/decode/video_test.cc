@@ -14,6 +14,10 @@
 
 #include "server/decode/picture_fixtures.h"
 
+#ifdef __SANITIZE_ADDRESS__
+#include <sanitizer/lsan_interface.h>
+#endif
+
 namespace saccade::server {
 namespace {
 
@@ -72,6 +76,14 @@ std::string Manifest(const std::string& beginning, const std::string& named) {
          named + "</BaseURL></Representation></AdaptationSet></Period></MPD>\n";
 }
 
+bool IsOpenedByFfmpeg(const std::string& path) {
+#ifdef __SANITIZE_ADDRESS__
+  // FFmpeg's own reader of DASH forgets a text of the manifest.
+  const __lsan::ScopedDisabler its_leaks;
+#endif
+  return cv::VideoCapture(path, cv::CAP_FFMPEG).isOpened();
+}
+
 TEST(VideoTest, NoOtherFileIsRead) {
   const std::string path = testing::TempDir() + "video_test_" + std::to_string(getpid()) + ".mp4";
   std::ofstream(path, std::ios::binary) << MakeVideo(5, 10);
@@ -81,10 +93,10 @@ TEST(VideoTest, NoOtherFileIsRead) {
   // Nor by FFmpeg, were it taken for a video.
   const std::string plain = testing::TempDir() + "video_test_" + std::to_string(getpid()) + ".mpd";
   std::ofstream(plain, std::ios::binary) << manifest;
-  EXPECT_FALSE(cv::VideoCapture(plain, cv::CAP_FFMPEG).isOpened());
+  EXPECT_FALSE(IsOpenedByFfmpeg(plain));
   const std::string options = getenv("OPENCV_FFMPEG_CAPTURE_OPTIONS");
   unsetenv("OPENCV_FFMPEG_CAPTURE_OPTIONS");
-  EXPECT_TRUE(cv::VideoCapture(plain, cv::CAP_FFMPEG).isOpened()) << "this test tests nothing";
+  EXPECT_TRUE(IsOpenedByFfmpeg(plain)) << "this test tests nothing";
   setenv("OPENCV_FFMPEG_CAPTURE_OPTIONS", options.c_str(), 1);
   std::remove(plain.c_str());
   std::remove(path.c_str());

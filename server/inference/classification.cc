@@ -57,7 +57,7 @@ Tensor ClassifyRows(const Tensor& values, int64_t rows, int64_t elements, int64_
   return {.name = values.name,
           .type = DataType::kBytes,
           .shape = {rows, most},
-          .data = BytePieces(made->bytes, made)};
+          .data = made->bytes.KeptBy(made)};
 }
 
 }  // namespace

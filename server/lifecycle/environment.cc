@@ -20,7 +20,6 @@ bool SetDefault(const char* name, const char* value) {
 void SetLibraryDefaults(char** argv) {
   bool changed = SetDefault("TCMALLOC_LARGE_ALLOC_REPORT_THRESHOLD", "0");
   changed |= SetDefault("OPENCV_FFMPEG_LOGLEVEL", "-8");
-  changed |= SetDefault("OPENCV_FFMPEG_CAPTURE_OPTIONS", "protocol_whitelist;file");
   changed |= SetDefault("AOTI_RUNTIME_CHECK_INPUTS", "1");
   if (getenv("OMP_WAIT_POLICY") == nullptr) changed |= SetDefault("GOMP_SPINCOUNT", "1000");
   absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);

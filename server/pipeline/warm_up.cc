@@ -1,8 +1,7 @@
 #include "server/pipeline/warm_up.h"
 
 #include <algorithm>
-#include <fstream>
-#include <random>
+#include <cstring>
 #include <string>
 #include <utility>
 #include <vector>
@@ -13,14 +12,10 @@
 #include "server/pipeline/forward.h"
 #include "server/pipeline/item.h"
 #include "server/pipeline/tensor_items.h"
+#include "server/pipeline/warm_up_item.h"
 
 namespace saccade::server {
 namespace {
-
-constexpr int64_t kMostBytes = int64_t{256} << 20;
-// A pass that took longer is close enough to the next one to learn from: what the first one does besides is
-// less.
-constexpr absl::Duration kLong = absl::Milliseconds(500);
 
 int64_t FloatsOf(const models::ImageInput& input, const models::Placement& placement) {
   return input.channels() * placement.depth * placement.bucket.height * placement.bucket.width;
@@ -40,7 +35,7 @@ absl::Status WarmUpBatch(const models::Model& model, const WarmUpOptions& option
                                        bucket.width, " (height x width): ", results.status().message()));
     }
     const absl::Duration took = options.clock->Now() - start;
-    if (passes == 1 && took < kLong) continue;
+    if (passes == 1 && took < kLongWarmUpPass) continue;
     options.learn(BucketId(placement), size, took);
     return absl::OkStatus();
   }
@@ -59,21 +54,6 @@ std::vector<int64_t> SizesBetween(const BatcherOptions& batching) {
   return sizes;
 }
 
-absl::Status Fill(const WarmupInput& input, std::vector<float>* item) {
-  if (input.data == WarmupInput::Data::kRandom) {
-    // Always the same, so that a failure comes again.
-    std::minstd_rand random(1);
-    for (float& value : *item) value = std::uniform_real_distribution<float>()(random);
-  }
-  if (input.data != WarmupInput::Data::kFile) return absl::OkStatus();
-  std::ifstream file(input.file_path, std::ios::binary);
-  const auto bytes = static_cast<std::streamsize>(item->size() * sizeof(float));
-  file.read(reinterpret_cast<char*>(item->data()), bytes);
-  if (file.gcount() == bytes && file.peek() == std::ifstream::traits_type::eof()) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(input.file_path, ": expected exactly the ", bytes,
-                                                 " bytes of one item, as a request would have them"));
-}
-
 absl::Status Compute(const models::Model& model, const Warmup& warmup) {
   const models::ImageInput& taken = model.description().input;
   if (warmup.inputs.size() != 1 || warmup.inputs[0].name != "image" ||
@@ -87,8 +67,10 @@ absl::Status Compute(const models::Model& model, const Warmup& warmup) {
   if (absl::Status fits = CheckTensor(tensor, taken); !fits.ok()) return fits;
   int64_t floats = 1;
   for (const int64_t dim : input.dims) floats *= dim;
+  const auto bytes = MakeWarmUpItem(input, floats * static_cast<int64_t>(sizeof(float)));
+  if (!bytes.ok()) return bytes.status();
   std::vector<float> item(floats);
-  if (absl::Status filled = Fill(input, &item); !filled.ok()) return filled;
+  std::memcpy(item.data(), bytes->data(), bytes->size());
   const auto count = static_cast<size_t>(warmup.batch_size);
   for (int i = 0; i < warmup.count; ++i) {
     auto results =
@@ -110,7 +92,7 @@ absl::Status WarmUp(const models::Model& model, const WarmUpOptions& options) {
   const std::vector<models::Placement> placements = models::PlacementsToWarm(input);
   const auto batch = [&](const models::Placement& placement, int64_t size) {
     const int64_t bytes = FloatsOf(input, placement) * static_cast<int64_t>(sizeof(float));
-    if (size > 1 && size * bytes > kMostBytes) return absl::OkStatus();
+    if (size > 1 && size * bytes > kMostWarmUpBytes) return absl::OkStatus();
     return WarmUpBatch(model, options, placement, size);
   };
   const absl::Time start = options.clock->Now();

@@ -37,8 +37,8 @@ class Picky(torch.nn.Module):
     def forward(self, x):
         assert not bool((x == 13).any()), "there is a 13"
         if bool((x == 42).any()):
-            for _ in range(5000):
-                x = x + torch.zeros(1000, 1000).sum()
+            for _ in range(300):
+                x = x + 0 * torch.rand(1000, 1000).sum()  # which no optimizer may leave out
         return 2 * x
 
 

@@ -22,6 +22,9 @@ class Restoration(Task):
         for name, parameter in network.named_parameters():
             if name.endswith("attention.bn.weight"):
                 nn.init.zeros_(parameter)
+        # It begins with the volume as it is. From a random answer it would first learn to say nothing, and stay there.
+        nn.init.zeros_(network.output.weight)
+        nn.init.zeros_(network.output.bias)
 
     def sample(self, seed: int, index: int) -> volumes.Volume:
         return volumes.draw(seed, index)
