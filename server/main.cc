@@ -6,6 +6,7 @@
 #include "server/lifecycle/environment.h"
 #include "server/lifecycle/flags.h"
 #include "server/lifecycle/signals.h"
+#include "server/lifecycle/start_logging.h"
 #include "server/logging/log.h"
 
 int main(int argc, char** argv) {
@@ -15,7 +16,7 @@ int main(int argc, char** argv) {
   int exit_code = 0;
   const auto flags = ParseFlags(argc, argv, &exit_code);
   if (!flags) return exit_code;
-  InitLogging(flags->log_format, flags->log_level);
+  StartLogging(*flags);
   if (flags->check_config) return CheckConfig(*flags, std::cout).ok() ? EXIT_SUCCESS : EXIT_FAILURE;
   BlockSignals();
   auto daemon = Daemon::Start(*flags);

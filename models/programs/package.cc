@@ -83,6 +83,13 @@ size_t LeavesOf(const std::string& spec) {
   return count;
 }
 
+void RefuseOptional(const std::vector<TensorSignature>& inputs) {
+  for (const TensorSignature& input : inputs) {
+    if (input.optional)
+      throw LoadError("'" + input.name + "' is optional; packages of AOTInductor take all of their inputs");
+  }
+}
+
 void RefuseTexts(const std::vector<TensorSignature>& tensors) {
   for (const TensorSignature& tensor : tensors) {
     if (tensor.type == ValueType::kBytes)
@@ -115,7 +122,7 @@ class Package : public TensorProgram {
     const int64_t rows = RowsOf(signature(), inputs);
     std::vector<at::Tensor> tensors(inputs.size());
     for (size_t i = 0; i < inputs.size(); ++i) tensors[inputs_[i]] = std::move(inputs[i]).toTensor();
-    std::vector<at::Tensor> results = rows == 1 ? RunOne(std::move(tensors)) : RunAll(std::move(tensors));
+    std::vector<at::Tensor> results = rows == 1 ? RunOne(tensors) : RunAll(std::move(tensors));
     std::vector<Value> outputs;
     for (const size_t position : outputs_) outputs.emplace_back(std::move(results.at(position)));
     return CheckOutputs(signature(), rows, std::move(outputs));
@@ -136,7 +143,7 @@ class Package : public TensorProgram {
 
   // What was exported with a free batch is compiled for two rows and more, unless its author knew of that:
   // with its checks on it refuses one. Two that are the same give the same.
-  std::vector<at::Tensor> RunOne(std::vector<at::Tensor> tensors) const {
+  std::vector<at::Tensor> RunOne(const std::vector<at::Tensor>& tensors) const {
     if (!twice_.load(std::memory_order_relaxed)) {
       try {
         return RunAll(tensors);
@@ -170,6 +177,7 @@ class Package : public TensorProgram {
 
 std::unique_ptr<TensorProgram> LoadPackage(const std::string& path, ProgramOptions options) {
   RefuseTexts(options.signature.inputs);
+  RefuseOptional(options.signature.inputs);
   RefuseTexts(options.signature.outputs);
   const Metadata metadata = ReadMetadata(path);
   CheckDevice(metadata, options.gpu.has_value());

@@ -28,12 +28,12 @@ class TensorProgram {
   // What whoever runs the daemon should know of it.
   virtual const std::vector<std::string>& notes() const = 0;
 
-  // One value per input of the signature, in its order, of its types and dims (which the caller has checked:
-  // some programs read beyond tensors that are smaller than they were made for). One per output, in its
-  // order, checked against it; they may share the inputs' memory, which is not written to. Blocks until done,
-  // computing on the calling thread's ATen thread pool; may be called from any number of threads at once, as
-  // long as the program keeps no state of its own. Throws std::exception with what the program said, or which
-  // output differs from the signature.
+  // One value per input of the signature, in its order: none for an optional one that is missing, the others
+  // of its types and dims (which the caller has checked: some programs read beyond tensors that are smaller
+  // than they were made for). One per output, in its order, checked against it; they may share the inputs'
+  // memory, which is not written to. Blocks until done, computing on the calling thread's ATen thread pool;
+  // may be called from any number of threads at once, as long as the program keeps no state of its own.
+  // Throws std::exception with what the program said, or which output differs from the signature.
   virtual std::vector<Value> Run(std::vector<Value> inputs) const = 0;
 };
 

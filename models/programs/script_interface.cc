@@ -23,6 +23,8 @@ bool IsTensorType(const c10::Type& type) {
 }
 
 bool IsListOf(const c10::Type& type, c10::TypeKind element) {
+  if (const auto optional = type.cast<c10::OptionalType>())
+    return IsListOf(*optional->getElementType(), element);
   const auto list = type.cast<c10::ListType>();
   return list != nullptr && list->getElementType()->kind() == element;
 }
@@ -49,6 +51,14 @@ void CheckType(const TensorSignature& input, const c10::Argument& argument) {
   if (input.type == ValueType::kBytes) throw LoadError(where + "; a program takes BYTES as List[str]");
   throw LoadError(where + (texts ? "; the configuration's type has to be TYPE_STRING"
                                  : "; only tensors and List[str] can be sent"));
+}
+
+void CheckOptional(const TensorSignature& input, const c10::Argument& argument) {
+  if (!input.optional || argument.default_value()) return;
+  if (argument.type()->kind() == c10::TypeKind::OptionalType) return;
+  throw LoadError("input '" + input.name + "' is optional, but the program's argument '" + argument.name() +
+                  "' is " + argument.type()->repr_str() +
+                  " without a default; expected one, or Optional[...]");
 }
 
 // The names of a NamedTuple's fields; of any other tuple, none.
@@ -85,8 +95,10 @@ void ScriptInterface::ReadArguments(const c10::FunctionSchema& forward) {
   } catch (const LoadError& error) {
     throw LoadError(error.what() + has);
   }
-  for (size_t i = 0; i < signature_.inputs.size(); ++i)
+  for (size_t i = 0; i < signature_.inputs.size(); ++i) {
     CheckType(signature_.inputs[i], arguments[arguments_of_inputs_[i]]);
+    CheckOptional(signature_.inputs[i], arguments[arguments_of_inputs_[i]]);
+  }
   for (size_t i = 0; i < arguments.size(); ++i) {
     const bool sent =
         std::find(arguments_of_inputs_.begin(), arguments_of_inputs_.end(), i) != arguments_of_inputs_.end();
@@ -122,11 +134,15 @@ void ScriptInterface::ReadReturned(const c10::FunctionSchema& forward) {
 std::vector<Value> ScriptInterface::Arguments(std::vector<Value> inputs) const {
   if (takes_dict_) {
     c10::Dict<std::string, at::Tensor> dict;
-    for (size_t i = 0; i < inputs.size(); ++i) dict.insert(signature_.inputs[i].name, inputs[i].toTensor());
-    return {Value(std::move(dict))};
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      if (!inputs[i].isNone()) dict.insert(signature_.inputs[i].name, inputs[i].toTensor());
+    }
+    return {Value(dict)};
   }
   std::vector<Value> arguments = defaults_;
-  for (size_t i = 0; i < inputs.size(); ++i) arguments[arguments_of_inputs_[i]] = std::move(inputs[i]);
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (!inputs[i].isNone()) arguments[arguments_of_inputs_[i]] = std::move(inputs[i]);
+  }
   return arguments;
 }
 

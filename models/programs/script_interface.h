@@ -33,7 +33,7 @@ class ScriptInterface {
   bool takes_dict_ = false;
   // Of each input: which argument it is.
   std::vector<size_t> arguments_of_inputs_;
-  // What arguments are that no input stands for.
+  // What arguments are that no input stands for, or whose input is missing.
   std::vector<TensorProgram::Value> defaults_;
   // Of each output; not where a dict is returned.
   std::vector<size_t> elements_of_outputs_;

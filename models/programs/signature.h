@@ -34,6 +34,8 @@ struct TensorSignature {
   ValueType type = ValueType::kFp32;
   // Without the batch; -1 is any extent.
   std::vector<int64_t> dims = {};
+  // Of an input: it may be missing.
+  bool optional = false;
 };
 
 struct Signature {

@@ -80,6 +80,51 @@ def forward(self, all: Dict[str, Tensor]):
   EXPECT_TRUE(outputs[0].toTensor().equal(Floats({{2}}).squeeze(0)));
 }
 
+TEST_F(TorchScriptTest, OptionalInputsAreTheirArgumentsDefaults) {
+  const Signature signature = {.inputs = {{"x", kFp32, {1}}, {"offset", kFp32, {1}, true}},
+                               .outputs = {{"y", kFp32, {1}}},
+                               .batched = true};
+  for (const std::string type : {"Optional[Tensor] = None", "Optional[Tensor]"}) {
+    const auto program = Load("def forward(self, x, offset: " + type + R"():
+    return x if offset is None else x + offset
+)",
+                              signature);
+    EXPECT_TRUE(program->Run({Floats({{3}, {4}}), {}})[0].toTensor().equal(Floats({{3}, {4}})));
+    EXPECT_TRUE(
+        program->Run({Floats({{3}, {4}}), Floats({{1}, {2}})})[0].toTensor().equal(Floats({{4}, {6}})));
+  }
+  EXPECT_THAT(
+      WhyNotLoaded("def forward(self, x, offset):\n    return x + offset\n", signature),
+      HasSubstr(
+          "input 'offset' is optional, but the program's argument 'offset' is Tensor without a default; "
+          "expected one, or Optional[...]"));
+}
+
+TEST_F(TorchScriptTest, OptionalInputsAreNotInTheDict) {
+  const auto program = Load(R"(
+def forward(self, all: Dict[str, Tensor]):
+    return all["left"] - all["right"] if "right" in all else all["left"]
+)",
+                            {.inputs = {{"left", kFp32, {1}}, {"right", kFp32, {1}, true}},
+                             .outputs = {{"OUTPUT__0", kFp32, {1}}}});
+  EXPECT_TRUE(program->Run({Floats({{3}}).squeeze(0), {}})[0].toTensor().equal(Floats({{3}}).squeeze(0)));
+}
+
+TEST_F(TorchScriptTest, OptionalTextsAndNothingElse) {
+  const auto program = Load(R"(
+def forward(self, more: Optional[List[str]], texts: List[str]) -> List[str]:
+    if more is None:
+        return texts
+    return [texts[i] + more[i] for i in range(len(texts))]
+)",
+                            {.inputs = {{"more", kBytes, {-1}, true}, {"texts", kBytes, {1}}},
+                             .outputs = {{"OUTPUT__0", kBytes, {1}}},
+                             .batched = true});
+  const c10::List<std::string> texts({"a", "b"});
+  EXPECT_EQ(program->Run({{}, texts})[0].toListRef().size(), 2u);
+  EXPECT_EQ(program->Run({c10::List<std::string>({"c", "d"}), texts})[0].toListRef()[1].toStringRef(), "bd");
+}
+
 TEST_F(TorchScriptTest, ArgumentsWithADefaultMayBeLeftOut) {
   const auto program = Load(R"(
 def forward(self, x, scale: float = 3.0, offset: Optional[Tensor] = None):

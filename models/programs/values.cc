@@ -79,7 +79,7 @@ std::optional<int64_t> TextsOf(const TensorSignature& expected, int64_t rows) {
 
 Value CheckTexts(const TensorSignature& expected, int64_t rows, Value value) {
   const bool texts =
-      value.isList() && value.toListRef().size() > 0 ? value.toListRef()[0].isString() : value.isList();
+      value.isList() && !value.toListRef().empty() ? value.toListRef()[0].isString() : value.isList();
   if (!texts) Refuse(expected, rows, value.tagKind());
   const auto count = static_cast<int64_t>(value.toListRef().size());
   const std::optional<int64_t> wanted = TextsOf(expected, rows);
@@ -102,10 +102,13 @@ int64_t RowsOf(const Signature& signature, const std::vector<Value>& inputs) {
   for (const Value& input : inputs) {
     if (input.isTensor()) return input.toTensor().size(0);
   }
-  // Texts alone: as many rows as there are texts for.
+  // Texts alone: as many rows as there are texts for, in the first that is always there.
+  const auto always = [](const TensorSignature& input) { return !input.optional; };
+  const auto found = std::find_if(signature.inputs.begin(), signature.inputs.end(), always);
+  const auto first = static_cast<size_t>(found - signature.inputs.begin());
   int64_t each = 1;
-  for (const int64_t dim : signature.inputs[0].dims) each *= dim < 0 ? 1 : dim;
-  return static_cast<int64_t>(inputs[0].toListRef().size()) / std::max<int64_t>(1, each);
+  for (const int64_t dim : signature.inputs[first].dims) each *= dim < 0 ? 1 : dim;
+  return static_cast<int64_t>(inputs[first].toListRef().size()) / std::max<int64_t>(1, each);
 }
 
 std::vector<Value> CheckOutputs(const Signature& signature, int64_t rows, std::vector<Value> outputs) {

@@ -48,7 +48,8 @@ absl::StatusOr<std::vector<Tensor>> ChooseOutputs(std::vector<Tensor> outputs,
 std::vector<TensorDescription> DescribeTensors(const std::vector<TensorSpec>& specs, bool batched) {
   std::vector<TensorDescription> described;
   for (const TensorSpec& spec : specs) {
-    TensorDescription tensor{.name = spec.name, .type = spec.type, .shape = spec.dims};
+    TensorDescription tensor{
+        .name = spec.name, .type = spec.type, .shape = spec.dims, .optional = spec.optional};
     if (batched) tensor.shape.insert(tensor.shape.begin(), -1);
     described.push_back(std::move(tensor));
   }

@@ -64,6 +64,7 @@ class Checker {
 }  // namespace
 
 absl::Status CheckConfig(const Flags& flags, std::ostream& out) {
+  for (const std::string& warning : flags.warnings) out << "WARNING " << warning << std::endl;
   Checker checker(flags, out);
   for (const std::string& repository : flags.model_repositories) checker.Check(repository);
   return checker.Outcome();

@@ -46,6 +46,10 @@ void OpenGpuSide() {
   }
 }
 
+std::string GrpcHost(const Flags& flags) { return flags.grpc_host.value_or(flags.host); }
+std::string HttpHost(const Flags& flags) { return flags.http_host.value_or(flags.host); }
+std::string MetricsHost(const Flags& flags) { return flags.metrics_host.value_or(HttpHost(flags)); }
+
 }  // namespace
 
 Daemon::Daemon(const Flags& flags) : flags_(flags) {}
@@ -57,8 +61,9 @@ absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Start(const Flags& flags) {
   OpenGpuSide();
   if (absl::Status rooms = daemon->OpenRooms(); !rooms.ok()) return rooms;
   if (absl::Status ports = daemon->OpenPorts(); !ports.ok()) return ports;
-  std::printf("listening grpc=%s:%d http=%s:%d metrics=%s:%d\n", flags.host.c_str(), daemon->grpc_->port(),
-              flags.host.c_str(), daemon->http_->port(), flags.host.c_str(), daemon->metrics_http_->port());
+  std::printf("listening grpc=%s:%d http=%s:%d metrics=%s:%d\n", GrpcHost(flags).c_str(),
+              daemon->grpc_->port(), HttpHost(flags).c_str(), daemon->http_->port(),
+              MetricsHost(flags).c_str(), daemon->metrics_http_->port());
   std::fflush(stdout);
   daemon->StartLoading();
   return daemon;
@@ -139,15 +144,17 @@ absl::Status Daemon::OpenRooms() {
 }
 
 absl::Status Daemon::OpenPorts() {
-  auto grpc = GrpcServer::Start(
-      {.host = flags_.host, .port = flags_.grpc_port, .max_message_bytes = flags_.max_message_bytes},
-      {vision_.get(), inference_service_.get()});
+  auto grpc = GrpcServer::Start({.host = GrpcHost(flags_),
+                                 .port = flags_.grpc_port,
+                                 .max_message_bytes = flags_.max_message_bytes,
+                                 .arguments = flags_.grpc_arguments},
+                                {vision_.get(), inference_service_.get()});
   if (!grpc.ok()) return grpc.status();
   grpc_ = *std::move(grpc);
   readiness_.Attach(grpc_->health());
 
   HttpServerOptions options;
-  options.host = flags_.host;
+  options.host = HttpHost(flags_);
   options.port = flags_.http_port;
   options.max_connections = flags_.max_http_connections;
   options.max_body_bytes = static_cast<size_t>(flags_.max_message_bytes);
@@ -159,7 +166,7 @@ absl::Status Daemon::OpenPorts() {
   http_ = *std::move(http);
 
   options = HttpServerOptions();
-  options.host = flags_.host;
+  options.host = MetricsHost(flags_);
   options.port_flag = "--metrics-port";
   options.port = flags_.metrics_port;
   auto metrics_http =

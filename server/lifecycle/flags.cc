@@ -9,6 +9,8 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
+#include "server/lifecycle/grpc_flags.h"
+#include "server/lifecycle/triton_flags.h"
 
 namespace saccade::server {
 namespace {
@@ -17,7 +19,11 @@ constexpr int kUsageError = 2;
 constexpr int64_t kMostCacheBytes = int64_t{1} << 50;
 constexpr int64_t kMaxBytes = std::numeric_limits<int32_t>::max();
 
-const std::map<std::string, LogFormat> kFormats = {{"text", LogFormat::kText}, {"json", LogFormat::kJson}};
+// Triton's own formats are both lines of text.
+const std::map<std::string, LogFormat> kFormats = {{"text", LogFormat::kText},
+                                                   {"json", LogFormat::kJson},
+                                                   {"default", LogFormat::kText},
+                                                   {"ISO8601", LogFormat::kText}};
 const std::map<std::string, LogLevel> kLevels = {{"debug", LogLevel::kDebug},
                                                  {"info", LogLevel::kInfo},
                                                  {"warning", LogLevel::kWarning},
@@ -30,11 +36,18 @@ const std::map<std::string, ModelControl> kControls = {
 CLI::Validator Quiet(CLI::Validator validator) { return validator.description(""); }
 
 void AddServing(CLI::App& app, Flags& flags) {
-  app.add_option("--model-repository", flags.model_repositories,
+  app.add_option("--model-repository,--model-store", flags.model_repositories,
                  "Folder of models, NAME/config.pbtxt and NAME/VERSION/weights.safetensors; may be repeated")
       ->check(CLI::ExistingDirectory)
       ->type_name("DIR");
   app.add_option("--host", flags.host, "Address to listen on")->capture_default_str()->type_name("ADDRESS");
+  const auto address = [&app](const std::string& name, std::optional<std::string>& value,
+                              const std::string& instead_of) {
+    app.add_option(name, value, absl::StrCat("In place of ", instead_of))->type_name("ADDRESS");
+  };
+  address("--grpc-address", flags.grpc_host, "--host, for gRPC");
+  address("--http-address", flags.http_host, "--host, for HTTP and metrics");
+  address("--metrics-address", flags.metrics_host, "--http-address, for metrics");
   const auto port = [&app](const std::string& name, int& value, const std::string& help) {
     app.add_option(name, value, help)
         ->check(Quiet(CLI::Range(0, 65535)))
@@ -192,7 +205,7 @@ void AddMachine(CLI::App& app, Flags& flags) {
       ->check(Quiet(CLI::Range(0, 1024)))
       ->capture_default_str()
       ->type_name("N");
-  app.add_option("--log-format", flags.log_format, "text or json")
+  app.add_option("--log-format", flags.log_format, "text or json; Triton's default and ISO8601 are text")
       ->transform(Quiet(CLI::CheckedTransformer(kFormats)))
       ->default_str("text")
       ->type_name("FORMAT");
@@ -209,6 +222,17 @@ void AddMachine(CLI::App& app, Flags& flags) {
       ->transform(Quiet(CLI::CheckedTransformer(kLevels)))
       ->default_str("info")
       ->type_name("LEVEL");
+}
+
+void AddLogLevels(CLI::App& app, Flags& flags) {
+  const auto level = [&app](const std::string& name, bool& value) {
+    app.add_option(absl::StrCat("--log-", name), value, absl::StrCat("Whether ", name, " lines are written"))
+        ->capture_default_str()
+        ->type_name("true|false");
+  };
+  level("info", flags.log_info);
+  level("warning", flags.log_warning);
+  level("error", flags.log_error);
 }
 
 // --grpc-port is SACCADED_GRPC_PORT.
@@ -237,6 +261,9 @@ std::optional<Flags> ParseFlags(int argc, char** argv, int* exit_code) {
   AddBounds(app, flags);
   AddCache(app, flags);
   AddMachine(app, flags);
+  AddLogLevels(app, flags);
+  AddGrpcFlags(app, &flags.grpc_arguments);
+  AddTritonFlags(app, &flags.warnings);
   NameEnvironment(app);
   try {
     app.parse(argc, argv);

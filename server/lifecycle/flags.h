@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -17,10 +18,16 @@ namespace saccade::server {
 struct Flags {
   std::vector<std::string> model_repositories;
   std::string host = "0.0.0.0";
+  // In place of `host`; of the metrics, in place of the HTTP port's.
+  std::optional<std::string> grpc_host;
+  std::optional<std::string> http_host;
+  std::optional<std::string> metrics_host;
   // Triton's ports. 0 picks a free one.
   int grpc_port = 8001;
   int http_port = 8000;
   int metrics_port = 8002;
+  // What gRPC's transport is told in place of the daemon's own settings, by gRPC's names.
+  std::map<std::string, int> grpc_arguments;
   // Each has a thread while it is open.
   int max_http_connections = 512;
 
@@ -77,6 +84,13 @@ struct Flags {
 
   LogFormat log_format = LogFormat::kText;
   LogLevel log_level = LogLevel::kInfo;
+  // Triton's, which leave out lines of one level.
+  bool log_info = true;
+  bool log_warning = true;
+  bool log_error = true;
+
+  // What was passed over, a sentence each.
+  std::vector<std::string> warnings;
 };
 
 // Reads --flags, then SACCADED_FLAG from the environment, then --config FILE (name=value lines); earlier ones

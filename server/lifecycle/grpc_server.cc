@@ -19,13 +19,18 @@ constexpr int kMaxStreamsPerConnection = 256;
 void BoundConnections(const GrpcServer::Options& options, grpc::ServerBuilder& builder) {
   builder.SetMaxReceiveMessageSize(static_cast<int>(options.max_message_bytes));
   builder.SetMaxSendMessageSize(static_cast<int>(options.max_message_bytes));
-  builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kMaxStreamsPerConnection);
-  // Otherwise two daemons would share a port, each with half of the requests.
-  builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
-  // Clients behind a balancer that forgets idle connections need pings more often than gRPC's default allows.
-  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, 60'000);
-  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 20'000);
-  builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 10'000);
+  std::map<std::string, int> arguments = options.arguments;
+  arguments.insert({
+      {GRPC_ARG_MAX_CONCURRENT_STREAMS, kMaxStreamsPerConnection},
+      // Otherwise two daemons would share a port, each with half of the requests.
+      {GRPC_ARG_ALLOW_REUSEPORT, 0},
+      // Clients behind a balancer that forgets idle connections need pings more often than gRPC's default
+      // allows.
+      {GRPC_ARG_KEEPALIVE_TIME_MS, 60'000},
+      {GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 20'000},
+      {GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 10'000},
+  });
+  for (const auto& [name, value] : arguments) builder.AddChannelArgument(name, value);
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 
 #include <grpcpp/server.h>
 
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -19,6 +20,8 @@ class GrpcServer {
     // 0 picks a free one.
     int port = 0;
     int64_t max_message_bytes = 0;
+    // Of the transport, by gRPC's names, in place of what is set here.
+    std::map<std::string, int> arguments = {};
   };
 
   // Serves `services`, which must outlive it, with health and reflection. ALREADY_EXISTS if the port is in

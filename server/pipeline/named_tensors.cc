@@ -48,7 +48,7 @@ absl::Status CheckNames(const NamedTensors& sent, const ModelSettings& settings)
       return Invalid("inputs", absl::StrCat(shown, " stands there more than once"));
   }
   for (const TensorSpec& spec : settings.inputs) {
-    if (Find(sent, spec.name) != nullptr) continue;
+    if (spec.optional || Find(sent, spec.name) != nullptr) continue;
     return Invalid("inputs", absl::StrCat("'", spec.name, "' is missing; model '", settings.name, "' takes ",
                                           InputsOf(settings)));
   }
@@ -105,11 +105,15 @@ std::string DescribeTensor(const TensorSpec& spec, bool batched) {
 absl::Status CheckTensors(const NamedTensors& sent, const ModelSettings& settings) {
   if (absl::Status names = CheckNames(sent, settings); !names.ok()) return names;
   for (const TensorSpec& spec : settings.inputs) {
-    absl::Status fits = CheckTensor(TensorOf(sent, spec), spec, sent, settings.has_batch_dimension);
+    const Tensor* const tensor = FindTensor(sent, spec);
+    if (tensor == nullptr) continue;
+    absl::Status fits = CheckTensor(*tensor, spec, sent, settings.has_batch_dimension);
     if (!fits.ok()) return fits;
   }
   return absl::OkStatus();
 }
+
+const Tensor* FindTensor(const NamedTensors& sent, const TensorSpec& spec) { return Find(sent, spec.name); }
 
 const Tensor& TensorOf(const NamedTensors& sent, const TensorSpec& spec) { return *Find(sent, spec.name); }
 
@@ -126,8 +130,13 @@ std::vector<int64_t> ToClient(const TensorSpec& spec, bool batched, absl::Span<c
 int64_t BucketOf(const NamedTensors& sent, const ModelSettings& settings) {
   std::vector<std::vector<int64_t>> shapes;
   for (const TensorSpec& spec : settings.inputs) {
-    const std::vector<int64_t>& shape = TensorOf(sent, spec).shape;
-    shapes.emplace_back(shape.begin() + (settings.has_batch_dimension ? 1 : 0), shape.end());
+    const Tensor* const tensor = FindTensor(sent, spec);
+    if (tensor == nullptr) {
+      // No shape that a tensor has.
+      shapes.push_back({-1});
+      continue;
+    }
+    shapes.emplace_back(tensor->shape.begin() + (settings.has_batch_dimension ? 1 : 0), tensor->shape.end());
   }
   return static_cast<int64_t>(absl::HashOf(shapes));
 }

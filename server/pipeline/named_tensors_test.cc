@@ -45,6 +45,20 @@ TEST_F(NamedTensorsTest, EveryInputOnceInAnyOrder) {
   EXPECT_THAT(Why({a_, b_, a_}), HasSubstr("'a' stands there more than once"));
 }
 
+TEST_F(NamedTensorsTest, OptionalInputsMayBeMissing) {
+  settings_.inputs[0].optional = true;
+  EXPECT_EQ(Why({b_}), "");
+  EXPECT_EQ(Why({a_, b_}), "");
+  EXPECT_THAT(Why({a_}), HasSubstr("'b' is missing"));
+  EXPECT_EQ(Why({b_, Sent("a", {3, 3, 5})}),
+            "input 'a': the batch is 3, that of input 'b' 2; a request's inputs share it");
+  EXPECT_THAT(Why({Sent("a", {2, 4, 5}), b_}), HasSubstr("expected [-1,3,-1]"));
+  const NamedTensors without = {.tensors = {b_}, .rows = 2};
+  EXPECT_EQ(FindTensor(without, settings_.inputs[0]), nullptr);
+  EXPECT_EQ(FindTensor(without, settings_.inputs[1]), &without.tensors[0]);
+  for (const int64_t width : {0, 1, 5}) EXPECT_NE(BucketOf(without, settings_), Bucket(2, width));
+}
+
 TEST_F(NamedTensorsTest, TypesAndShapesAreTheConfigurations) {
   EXPECT_EQ(Why({a_, Sent("b", {2, 1})}), "input 'b': the datatype is FP32, expected INT32");
   EXPECT_EQ(Why({Sent("a", {2, 4, 5}), b_}),

@@ -79,15 +79,17 @@ int64_t FreeIn(const std::vector<int64_t>& dims) { return std::count(dims.begin(
 }  // namespace
 
 absl::Status CheckProgramSettings(const ModelSettings& settings) {
-  for (const TensorSpec& spec : settings.inputs) {
-    if (spec.optional)
-      return Invalid(spec, "is optional, but a program takes all of its inputs; leave that out");
-  }
-  const bool texts_alone = std::all_of(settings.inputs.begin(), settings.inputs.end(),
-                                       [](const TensorSpec& spec) { return spec.type == DataType::kBytes; });
-  if (texts_alone && settings.has_batch_dimension && FreeIn(settings.inputs[0].dims) > 0) {
+  const auto first = std::find_if(settings.inputs.begin(), settings.inputs.end(),
+                                  [](const TensorSpec& spec) { return !spec.optional; });
+  if (first == settings.inputs.end())
+    return Invalid(settings.inputs[0],
+                   "is optional, as all the others are; a request has at least one input");
+  const bool texts_alone = std::all_of(first, settings.inputs.end(), [](const TensorSpec& spec) {
+    return spec.optional || spec.type == DataType::kBytes;
+  });
+  if (texts_alone && settings.has_batch_dimension && FreeIn(first->dims) > 0) {
     return Invalid(
-        settings.inputs[0],
+        *first,
         "is BYTES with a free extent: with nothing but texts, the rows of a batch cannot be told apart; "
         "fix its dims, or use max_batch_size 0");
   }

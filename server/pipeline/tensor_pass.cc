@@ -66,8 +66,10 @@ models::ValueType ValueTypeOf(DataType type) {
 std::vector<models::TensorSignature> SignaturesOf(const std::vector<TensorSpec>& specs) {
   std::vector<models::TensorSignature> signatures;
   for (const TensorSpec& spec : specs) {
-    signatures.push_back(
-        {.name = spec.name, .type = ValueTypeOf(spec.type), .dims = spec.reshape.value_or(spec.dims)});
+    signatures.push_back({.name = spec.name,
+                          .type = ValueTypeOf(spec.type),
+                          .dims = spec.reshape.value_or(spec.dims),
+                          .optional = spec.optional});
   }
   return signatures;
 }
@@ -76,8 +78,18 @@ int64_t Product(absl::Span<const int64_t> extents) {
   return std::accumulate(extents.begin(), extents.end(), int64_t{1}, std::multiplies<int64_t>());
 }
 
-// Of the whole batch. What is asked for was checked for each request; that they agree, here: their buckets
-// are told apart by a hash.
+// What is asked for was checked for each request; that they agree, in the next two: their buckets are told
+// apart by a hash.
+
+// Whether none of them has it.
+absl::StatusOr<bool> IsMissing(const Requests& requests, const TensorSpec& spec) {
+  const auto lacks = [&](const NamedTensors* request) { return FindTensor(*request, spec) == nullptr; };
+  const auto lacking = std::count_if(requests.begin(), requests.end(), lacks);
+  if (lacking == 0 || lacking == static_cast<int64_t>(requests.size())) return lacking > 0;
+  return absl::InternalError("requests with and without an input were put into one batch");
+}
+
+// Of the whole batch.
 absl::StatusOr<std::vector<int64_t>> BatchShape(const Requests& requests, const TensorSpec& spec,
                                                 bool batched) {
   std::vector<int64_t> shape = TensorOf(*requests[0], spec).shape;
@@ -206,6 +218,12 @@ absl::StatusOr<std::vector<std::vector<Tensor>>> Run(const models::TensorProgram
                                                      const Requests& requests) {
   std::vector<Value> inputs;
   for (const TensorSpec& spec : settings.inputs) {
+    const auto missing = IsMissing(requests, spec);
+    if (!missing.ok()) return missing.status();
+    if (*missing) {
+      inputs.emplace_back();
+      continue;
+    }
     const auto shape = BatchShape(requests, spec, settings.has_batch_dimension);
     if (!shape.ok()) return shape.status();
     inputs.push_back(spec.type == DataType::kBytes ? GatherTexts(requests, spec)

@@ -139,6 +139,23 @@ TEST_F(TensorPassTest, ShapesThatDifferAreNeverOneBatch) {
   EXPECT_EQ(RunTensors(program, settings_, {&two, &three}).status().code(), absl::StatusCode::kInternal);
 }
 
+TEST_F(TensorPassTest, WhatIsMissingIsNone) {
+  settings_.inputs.push_back({.name = "more", .dims = {2}, .optional = true});
+  const Program program(settings_, [](Values in) -> Values {
+    return {in[1].isNone() ? in[0].toTensor() * 2 : in[0].toTensor() + in[1].toTensor()};
+  });
+  const NamedTensors without = Request(Floats("x", {1, 2}, {1, 2}), 1);
+  const NamedTensors with = {.tensors = {Floats("x", {1, 2}, {1, 2}), Floats("more", {1, 2}, {5, 5})},
+                             .rows = 1};
+  auto answers = RunTensors(program, settings_, {&without, &without});
+  ASSERT_TRUE(answers.ok()) << answers.status();
+  EXPECT_THAT(FloatsOf((*answers)[1][0]), ElementsAre(2, 4));
+  answers = RunTensors(program, settings_, {&with});
+  ASSERT_TRUE(answers.ok()) << answers.status();
+  EXPECT_THAT(FloatsOf((*answers)[0][0]), ElementsAre(6, 7));
+  EXPECT_EQ(RunTensors(program, settings_, {&with, &without}).status().code(), absl::StatusCode::kInternal);
+}
+
 TEST_F(TensorPassTest, ReshapedOnBothSides) {
   settings_.inputs[0] = {.name = "x", .dims = {2}, .reshape = std::vector<int64_t>{1, 2}};
   settings_.outputs[0] = {.name = "y", .dims = {2, 1}, .reshape = std::vector<int64_t>{1, 2}};

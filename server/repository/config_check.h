@@ -3,13 +3,31 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
+#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
 #include "server/repository/config_lines.h"
 
 namespace saccade::server {
+
+// Text of a configuration as errors quote it: escaped, and cut where it is long.
+inline std::string Quoted(absl::string_view text) {
+  constexpr size_t kMostShown = 128;
+  return absl::StrCat("'", absl::CHexEscape(text.substr(0, kMostShown)),
+                      text.size() > kMostShown ? "..." : "", "'");
+}
+
+// So many of a list are named; "and 3 more" stands for the others.
+inline std::string NamesOfSome(const std::vector<std::string>& names) {
+  constexpr size_t kMostNamed = 8;
+  if (names.size() <= kMostNamed) return absl::StrJoin(names, ", ");
+  return absl::StrCat(absl::StrJoin(names.begin(), names.begin() + kMostNamed, ", "), " and ",
+                      names.size() - kMostNamed, " more");
+}
 
 class ConfigCheck {
  public:

@@ -27,6 +27,8 @@ constexpr ConfigField kFields[] = {
     {"input.format", kWorks, "FORMAT_NHWC and FORMAT_NCHW need three dims"},
     {"input.is_shape_tensor", kRefused, "shape tensors are TensorRT's"},
     {"input.allow_ragged_batch", kRefused, "requests of different shapes are computed apart; remove it"},
+    {"input.optional", kWorks,
+     "of TorchScript with a default or Optional[...], and of ensembles; packages of AOTInductor refuse it"},
     {"input.is_non_linear_format_io", kRefused, "non-linear formats are TensorRT's"},
     {"output", kWorks, "as input"},
     {"output.is_shape_tensor", kRefused, "shape tensors are TensorRT's"},

@@ -1,10 +1,12 @@
 #include "server/repository/config_fields.h"
 
+#include <fstream>
 #include <set>
 #include <string>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "server/repository/config_file.h"
@@ -30,6 +32,26 @@ TEST(ConfigFieldsTest, EveryFieldOfTheSchemaHasARow) {
   for (const ConfigField& field : ConfigFields()) EXPECT_TRUE(rows.insert(field.path).second) << field.path;
   for (int i = 0; i < schema->field_count(); ++i)
     EXPECT_EQ(rows.count(schema->field(i)->name()), 1u) << schema->field(i)->name();
+}
+
+// "| `name` | works | ... |", as docs/compatibility.md has them.
+std::string AsRow(const ConfigField& field) {
+  const char* const state = field.support == FieldSupport::kIgnored ? "passed over" : NameOf(field.support);
+  return absl::StrCat("| `", field.path, "` | ", state, " | ", field.note, " |");
+}
+
+TEST(ConfigFieldsTest, ThePageOfCompatibilityHasTheTable) {
+  std::ifstream page(SACCADE_COMPATIBILITY_PAGE);
+  ASSERT_TRUE(page.is_open()) << SACCADE_COMPATIBILITY_PAGE;
+  std::vector<std::string> found;
+  bool is_here = false;
+  for (std::string line; std::getline(page, line);) {
+    if (absl::StartsWith(line, "## ")) is_here = line == "## Model configuration";
+    if (is_here && absl::StartsWith(line, "| `")) found.push_back(line);
+  }
+  std::vector<std::string> expected;
+  for (const ConfigField& field : ConfigFields()) expected.push_back(AsRow(field));
+  EXPECT_EQ(found, expected) << "the rows should be:\n" << absl::StrJoin(expected, "\n");
 }
 
 TEST(ConfigFieldsTest, EveryRowIsAFieldOfTheSchema) {

@@ -5,7 +5,6 @@
 #include <map>
 #include <utility>
 
-#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "server/repository/batching_config.h"
 #include "server/repository/config_check.h"
@@ -28,7 +27,7 @@ constexpr char kEnsemblePlatform[] = "ensemble";
 absl::Status CheckName(const inference::ModelConfig& config, absl::string_view folder,
                        const ConfigCheck& check) {
   if (config.name().empty() || config.name() == folder) return absl::OkStatus();
-  return check.Error("name", "is '", absl::CHexEscape(config.name()), "', but the folder is '", folder,
+  return check.Error("name", "is ", Quoted(config.name()), ", but the folder is '", folder,
                      "'; rename one of them, or leave the name out");
 }
 
@@ -36,8 +35,8 @@ absl::StatusOr<Backend> ReadBackend(const inference::ModelConfig& config, const 
   const std::string& backend = config.backend();
   const std::string& platform = config.platform();
   if (!platform.empty() && platform != kPytorchPlatform && platform != kEnsemblePlatform) {
-    return check.Error("platform", "is '", absl::CHexEscape(platform), "', expected '", kPytorchPlatform,
-                       "', '", kEnsemblePlatform, "', or backend: \"saccade\" in place of it");
+    return check.Error("platform", "is ", Quoted(platform), ", expected '", kPytorchPlatform, "', '",
+                       kEnsemblePlatform, "', or backend: \"saccade\" in place of it");
   }
   for (const Backend known : {Backend::kSaccade, Backend::kPytorch, Backend::kEnsemble}) {
     if (backend == NameOf(known)) {
@@ -49,8 +48,7 @@ absl::StatusOr<Backend> ReadBackend(const inference::ModelConfig& config, const 
     }
   }
   if (!backend.empty()) {
-    return check.Error("backend", "is '", absl::CHexEscape(backend),
-                       "', expected 'saccade', 'pytorch' or 'ensemble'");
+    return check.Error("backend", "is ", Quoted(backend), ", expected 'saccade', 'pytorch' or 'ensemble'");
   }
   if (platform == kPytorchPlatform) return Backend::kPytorch;
   if (platform == kEnsemblePlatform || config.has_ensemble_scheduling()) return Backend::kEnsemble;
@@ -108,8 +106,8 @@ absl::Status ReadWeightsFile(const inference::ModelConfig& config, const ConfigC
   if (name.empty()) return absl::OkStatus();
   if (absl::Status status = CheckFileName(kField, name, check); !status.ok()) return status;
   if (!file->weights_file.empty() && file->weights_file != name) {
-    return check.Error(kField, "is '", absl::CHexEscape(name), "', but the parameter 'weights' is '",
-                       absl::CHexEscape(file->weights_file), "'; remove one of them");
+    return check.Error(kField, "is ", Quoted(name), ", but the parameter 'weights' is ",
+                       Quoted(file->weights_file), "; remove one of them");
   }
   file->weights_file = name;
   return absl::OkStatus();

@@ -194,5 +194,34 @@ TEST(ConfigFileTest, FileNamesArePlain) {
   }
 }
 
+TEST(ConfigFileTest, WhatErrorsQuoteIsCut) {
+  const std::string digits(5000, '9');
+  const std::string text(5000, 'x');
+  for (const std::string& config : {
+           absl::StrCat("max_batch_size: ", digits),
+           absl::StrCat("max_batch_size: \"", text, "\""),
+           absl::StrCat(text, ": 1"),
+           absl::StrCat("instance_group { ", text, ": 1 }"),
+           absl::StrCat("instance_group { kind: ", text, " }"),
+           absl::StrCat("name: \"", text, "\""),
+           absl::StrCat("platform: \"", text, "\""),
+           absl::StrCat("backend: \"", text, "\""),
+           absl::StrCat("default_model_filename: \"../", text, "\""),
+           absl::StrCat("default_model_filename: \"", text, "\"\n", Parameter("weights", "w")),
+           absl::StrCat("input { name: \"", text, "\" }"),
+           absl::StrCat(Parameter("weight", text)),
+           absl::StrCat(Parameter("labels", absl::StrCat("../", text))),
+           absl::StrCat(Parameter("version_labels", text)),
+           absl::StrCat("input { name: \"x\" data_type: TYPE_FP32 dims: 1 } output { name: \"y\" data_type: "
+                        "TYPE_FP32 ",
+                        "dims: 1 } ensemble_scheduling { step { model_name: \"", text, "\" } }"),
+       }) {
+    const auto parsed = Parse(absl::StrCat(kArchitecture, config));
+    ASSERT_FALSE(parsed.ok()) << config.substr(0, 60);
+    EXPECT_LT(parsed.status().message().size(), 1000u) << config.substr(0, 60);
+    EXPECT_THAT(std::string(parsed.status().message()), testing::StartsWith("m/config.pbtxt:2"));
+  }
+}
+
 }  // namespace
 }  // namespace saccade::server

@@ -3,7 +3,6 @@
 #include <cstdint>
 #include <limits>
 
-#include "absl/strings/escaping.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "server/repository/version_policy.h"
@@ -18,8 +17,7 @@ constexpr int64_t kMostThreads = 1024;
 
 absl::Status Wrong(const std::string& key, const std::string& value, absl::string_view expected,
                    const ConfigCheck& check) {
-  return check.Error(MapEntryPath("parameters", key), "is '", absl::CHexEscape(value.substr(0, 64)),
-                     "', expected ", expected);
+  return check.Error(MapEntryPath("parameters", key), "is ", Quoted(value), ", expected ", expected);
 }
 
 absl::StatusOr<int64_t> Number(const std::string& key, const std::string& value, int64_t most,

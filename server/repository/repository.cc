@@ -7,8 +7,8 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "server/repository/completion.h"
+#include "server/repository/config_check.h"
 #include "server/repository/config_file.h"
 #include "server/repository/files.h"
 #include "server/repository/labels.h"
@@ -92,6 +92,12 @@ absl::Status FindWarmupFiles(const RepositoryPath& model, ModelSettings* setting
   return absl::OkStatus();
 }
 
+std::vector<std::string> Texts(const std::vector<int64_t>& versions) {
+  std::vector<std::string> texts;
+  for (const int64_t version : versions) texts.push_back(absl::StrCat(version));
+  return texts;
+}
+
 // Keeps of the versions those that are served.
 absl::Status Choose(const RepositoryPath& model, ModelSettings* settings,
                     std::vector<ModelVersion>* versions) {
@@ -102,14 +108,14 @@ absl::Status Choose(const RepositoryPath& model, ModelSettings* settings,
   std::vector<int64_t> missing;
   std::set_difference(policy.versions.begin(), policy.versions.end(), present.begin(), present.end(),
                       std::back_inserter(missing));
-  const std::string there = absl::StrJoin(present, ", ");
+  const std::string there = NamesOfSome(Texts(present));
   if (chosen.empty()) {
     return absl::InvalidArgumentError(absl::StrCat(model.shown(), ": version_policy names versions ",
-                                                   absl::StrJoin(missing, ", "), ", but there are ", there));
+                                                   NamesOfSome(Texts(missing)), ", but there are ", there));
   }
   if (!missing.empty()) {
     settings->warnings.push_back(absl::StrCat(model.shown(), ": version_policy names versions ",
-                                              absl::StrJoin(missing, ", "),
+                                              NamesOfSome(Texts(missing)),
                                               ", which are not there; there are ", there));
   }
   const auto is_left_out = [&](const ModelVersion& version) {
@@ -126,6 +132,8 @@ absl::StatusOr<ModelEntry> ReadModelFrom(const RepositoryPath& root, absl::strin
   if (!folder.Exists()) {
     return absl::NotFoundError(absl::StrCat("the model repository holds no folder '", name, "'"));
   }
+  // A file, a pipe, a link that leads nowhere or out, a folder that may not be read.
+  if (const auto entries = folder.List(); !entries.ok()) return entries.status();
   auto config = ReadConfig(folder, name, options);
   if (!config.ok()) return config.status();
   absl::Status status = ReadAllLabels(folder, &*config);

@@ -89,7 +89,7 @@ TEST(RepositoryTest, WeightsAreChosenByName) {
   EXPECT_THAT(ReadModel(repository.string(), "m")->versions[0].weights_path, EndsWith("/epoch_3.pth"));
   repository.Write("m/1/epoch_4.pth", "w");
   EXPECT_THAT(VersionErrorOf(repository, "m"),
-              HasSubstr("m/1: holds several weights files (epoch_3.pth, epoch_4.pth); name one"));
+              HasSubstr("m/1: holds several weights files ('epoch_3.pth', 'epoch_4.pth'); name one"));
   repository.Write("m/1/model.safetensors", "w");
   EXPECT_THAT(ReadModel(repository.string(), "m")->versions[0].weights_path, EndsWith("/model.safetensors"));
   repository.Write("m/1/weights.safetensors", "w");
@@ -138,7 +138,7 @@ TEST(RepositoryTest, LinksThatLeadOutAreRefused) {
                                   repository.path() / "m" / "1" / "weights.pt");
   EXPECT_THAT(VersionErrorOf(repository, "m"), HasSubstr("m/1/weights.pt: a symbolic link leads out"));
   std::filesystem::create_symlink(elsewhere.path() / "model", repository.path() / "linked");
-  EXPECT_THAT(ErrorOf(repository, "linked"), HasSubstr("linked/config.pbtxt: a symbolic link leads out"));
+  EXPECT_THAT(ErrorOf(repository, "linked"), HasSubstr("linked: a symbolic link leads out"));
 }
 
 TEST(RepositoryTest, FilesAreBoundedAndUtf8) {

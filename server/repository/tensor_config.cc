@@ -4,7 +4,6 @@
 #include <set>
 
 #include "absl/strings/ascii.h"
-#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 
 namespace saccade::server {
@@ -62,7 +61,7 @@ absl::Status ReadTensor(const Message& message, const std::string& field, const 
   spec->name = message.name();
   if (absl::Status status = CheckTensorName(spec->name, field + ".name", check); !status.ok()) return status;
   if (!names->insert(spec->name).second) {
-    return check.Error(field + ".name", "is '", absl::CHexEscape(spec->name), "', as another one is");
+    return check.Error(field + ".name", "is ", Quoted(spec->name), ", as another one is");
   }
   const auto type = ReadDataType(message.data_type(), field + ".data_type", check);
   if (!type.ok()) return type.status();
@@ -112,14 +111,13 @@ absl::Status CheckTensorName(const std::string& name, absl::string_view field, c
   const auto printable = [](unsigned char c) { return absl::ascii_isprint(c); };
   if (name.size() <= kMaxNameBytes && std::all_of(name.begin(), name.end(), printable))
     return absl::OkStatus();
-  return check.Error(field, "is '", absl::CHexEscape(name.substr(0, 64)), "', expected at most ",
-                     kMaxNameBytes, " printable ASCII characters");
+  return check.Error(field, "is ", Quoted(name), ", expected at most ", kMaxNameBytes,
+                     " printable ASCII characters");
 }
 
 absl::Status CheckFileName(absl::string_view field, const std::string& name, const ConfigCheck& check) {
   if (!name.empty() && name.front() != '.' && name.find('/') == std::string::npos) return absl::OkStatus();
-  return check.Error(field, "is '", absl::CHexEscape(name),
-                     "', expected the plain name of a file, without a folder");
+  return check.Error(field, "is ", Quoted(name), ", expected the plain name of a file, without a folder");
 }
 
 absl::Status ReadTensors(const inference::ModelConfig& config, const ConfigCheck& check,

@@ -10,24 +10,36 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
+#include "server/repository/config_check.h"
 
 namespace saccade::server {
 namespace {
 
 namespace pb = google::protobuf;
 
-// "Message type "inference.X" has no field named "y"." as advice; any other message as it is.
+// Of what protobuf says, which quotes whole names and numbers.
+constexpr size_t kMostShown = 256;
+
+std::string Cut(absl::string_view text) {
+  // Quotes are its own.
+  const std::string shown =
+      absl::StrReplaceAll(absl::CHexEscape(text.substr(0, kMostShown)), {{"\\\"", "\""}, {"\\'", "'"}});
+  return absl::StrCat(shown, text.size() > kMostShown ? "..." : "");
+}
+
+// "Message type "inference.X" has no field named "y"." as advice; any other message as it is, but cut.
 std::string Advise(const std::string& message) {
-  if (!absl::StrContains(message, "has no field named")) return message;
+  if (!absl::StrContains(message, "has no field named")) return Cut(message);
   const std::vector<std::string> quoted = absl::StrSplit(message, '"');
-  if (quoted.size() < 4) return message;
+  if (quoted.size() < 4) return Cut(message);
   std::string known;
   const pb::Descriptor* type = pb::DescriptorPool::generated_pool()->FindMessageTypeByName(quoted[1]);
   for (int i = 0; type != nullptr && i < type->field_count(); ++i) {
     absl::StrAppend(&known, i > 0 ? ", " : "", type->field(i)->name());
   }
-  return absl::StrCat("field '", quoted[3], "' is not known; remove it (known here: ", known, ")");
+  return absl::StrCat("field ", Quoted(quoted[3]), " is not known; remove it (known here: ", known, ")");
 }
 
 // Keeps the first error, with the line it stands in.
@@ -78,9 +90,9 @@ absl::StatusOr<ParsedConfig> ParseJson(const std::string& text, absl::string_vie
   ParsedConfig parsed;
   const auto read = pb::util::JsonStringToMessage(text, &parsed.message);
   if (read.ok()) return parsed;
-  return absl::InvalidArgumentError(absl::StrCat(
-      shown, ": not a model configuration in JSON: ",
-      absl::CHexEscape(absl::string_view(read.message().data(), read.message().size()).substr(0, 512))));
+  return absl::InvalidArgumentError(
+      absl::StrCat(shown, ": not a model configuration in JSON: ",
+                   Cut(absl::string_view(read.message().data(), read.message().size()))));
 }
 
 }  // namespace saccade::server

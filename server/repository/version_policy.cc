@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "absl/strings/ascii.h"
-#include "absl/strings/escaping.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
@@ -55,8 +54,7 @@ absl::Status ReadVersionLabels(absl::string_view value, absl::string_view field,
     const bool is_version = absl::SimpleAtoi(parts.second, &version) && version >= 1;
     if (!IsLabel(label) || !is_version || !labels->try_emplace(std::string(label), version).second ||
         labels->size() > kMaxLabels) {
-      return check.Error(field, "holds '", absl::CHexEscape(entry.substr(0, 64)), "', expected at most ",
-                         kMaxLabels,
+      return check.Error(field, "holds ", Quoted(entry), ", expected at most ", kMaxLabels,
                          " of NAME=VERSION with commas between, as in stable=3,canary=4; a name is ",
                          "a letter and then letters, digits, '_', '-' and '.', ", kMaxLabelBytes,
                          " at most, and stands once");

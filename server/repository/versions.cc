@@ -8,12 +8,12 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/ascii.h"
-#include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
+#include "server/repository/config_check.h"
 
 namespace saccade::server {
 namespace {
@@ -78,8 +78,8 @@ absl::StatusOr<std::string> ChooseWeights(const RepositoryPath& folder, Backend 
   if (!weights_file.empty()) {
     if (holds(weights_file)) return weights_file;
     return absl::InvalidArgumentError(
-        absl::StrCat(folder.shown(), ": holds no weights file '", absl::CHexEscape(weights_file),
-                     "', which config.pbtxt names; it must end in ", absl::StrJoin(names.endings, " or ")));
+        absl::StrCat(folder.shown(), ": holds no weights file ", Quoted(weights_file),
+                     ", which config.pbtxt names; it must end in ", absl::StrJoin(names.endings, " or ")));
   }
   for (const absl::string_view name : names.preferred) {
     if (holds(name)) return std::string(name);
@@ -89,8 +89,10 @@ absl::StatusOr<std::string> ChooseWeights(const RepositoryPath& folder, Backend 
     return absl::InvalidArgumentError(absl::StrCat(folder.shown(), ": holds no weights; expected ",
                                                    names.preferred.front(), " or ", names.preferred.back()));
   }
+  std::vector<std::string> shown;
+  for (const std::string& name : found) shown.push_back(Quoted(name));
   return absl::InvalidArgumentError(absl::StrCat(folder.shown(), ": holds several weights files (",
-                                                 absl::StrJoin(found, ", "),
+                                                 NamesOfSome(shown),
                                                  "); name one in the parameter 'weights' of config.pbtxt"));
 }
 

@@ -77,6 +77,13 @@ def test_hadolint_is_content():
     assert checked.returncode == 0, checked.stdout
 
 
+def test_the_command_that_runs_it_has_the_same_places_as_a_pod():
+    run = re.search(r"^#   docker run (.*)$", DOCKERFILE.read_text(), re.MULTILINE)[1].split()
+    assert "--read-only" in run
+    # Docker's own default is noexec, and half of the machine's memory.
+    assert run[run.index("--tmpfs") + 1] == "/tmp:exec,size=1g"
+
+
 def test_copied_paths_exist_and_are_not_ignored():
     ignored = [
         line.strip()

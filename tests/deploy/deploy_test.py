@@ -251,6 +251,15 @@ def test_pods_are_confined(resources):
         assert set(resources_of_container[what]) == {"cpu", "memory"}
 
 
+def test_the_only_place_to_write_to_is_bounded(resources):
+    """LibTorch unpacks packages of AOTInductor to /tmp, whatever TMPDIR says."""
+    volumes = {volume["name"]: volume for volume in pod(resources)["spec"]["volumes"]}
+    writable = [mount for mount in container(resources)["volumeMounts"] if not mount.get("readOnly")]
+    assert [mount["mountPath"] for mount in writable] == ["/tmp"]
+    # On the node's disk, where programs may be run from, and not in memory that requests count on.
+    assert volumes[writable[0]["name"]]["emptyDir"] == {"sizeLimit": "1Gi"}
+
+
 def test_memory_is_enough_for_what_may_be_in_flight(resources):
     number, unit = re.fullmatch(r"(\d+)(Mi|Gi)", container(resources)["resources"]["limits"]["memory"]).groups()
     limit = int(number) << {"Mi": 20, "Gi": 30}[unit]

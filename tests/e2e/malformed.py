@@ -140,7 +140,15 @@ def a_sequence(request, choose):
     request.parameters["sequence_id"].uint64_param = choose.choice([1, 2**64 - 1])
 
 
+def a_shared_memory_that_nobody_registered(request, choose):
+    tensor = request.inputs[0] if choose.random() < 0.5 else request.outputs.add(name="logits")
+    tensor.parameters["shared_memory_region"].string_param = choose.choice(NAMES)
+    for name in ("shared_memory_byte_size", "shared_memory_offset"):
+        tensor.parameters[name].int64_param = choose.choice([-1, 0, 1, *HUGE])
+
+
 INFERENCE_MISTAKES = [
+    a_shared_memory_that_nobody_registered,
     a_wrong_side,
     a_shape_that_overflows,
     another_rank,

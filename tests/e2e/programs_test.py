@@ -4,6 +4,7 @@ import concurrent.futures
 import contextlib
 import pathlib
 import threading
+from typing import Optional
 
 import numpy
 import pytest
@@ -11,7 +12,7 @@ import torch
 import tritonclient.grpc as triton
 from tritonclient.utils import InferenceServerException, triton_to_np_dtype
 
-from harness import Daemon, eventually
+from harness import Daemon, eventually, run_to_end
 
 ALLOW = "--allow-executable-models"
 
@@ -40,6 +41,11 @@ class Picky(torch.nn.Module):
             for _ in range(300):
                 x = x + 0 * torch.rand(1000, 1000).sum()  # which no optimizer may leave out
         return 2 * x
+
+
+class Masked(torch.nn.Module):
+    def forward(self, x, mask: Optional[torch.Tensor] = None):
+        return x + 1 if mask is None else x * mask
 
 
 class Wrong(torch.nn.Module):
@@ -99,6 +105,8 @@ def programs(tmp_path_factory, package):
     labelled = tensor("output", "y", "FP32", "[ 3 ]", "label_filename: 'classes.txt' reshape { shape: [ 1, 3 ] }")
     write(root, "labelled", Identity(), tensor("input", "x", "FP32", "[ 3 ]", "reshape { shape: [ 1, 3 ] }") + labelled)
     (root / "labelled" / "classes.txt").write_text("cat\ndog\nowl\n")
+    masked = tensor("input", "x", "FP32", "[ -1 ]") + tensor("input", "mask", "FP32", "[ -1 ]", "optional: true")
+    write(root, "masked", Masked(), masked + tensor("output", "y", "FP32", "[ -1 ]"))
     write(root, "wrong", Wrong(), tensor("input", "x", "FP32", "[ -1 ]") + tensor("output", "y", "FP32", "[ -1 ]"))
     return root
 
@@ -172,6 +180,27 @@ def test_texts(client):
     array = numpy.array([[b"a", b""], [b"bc", "\u00fc".encode()]], dtype=numpy.object_)
     answer = client.infer("texts", [sent("INPUT__0", array, "BYTES")])
     assert answer.as_numpy("OUTPUT__0").tolist() == [[b"a!", b"!"], [b"bc!", "\u00fc!".encode()]]
+
+
+def test_an_optional_input_may_be_left_out(client):
+    array, mask = values(2, 3, seed=1), values(2, 3, seed=2)
+    whole = lambda: client.infer("masked", [sent("x", array, "FP32"), sent("mask", mask, "FP32")]).as_numpy("y")
+    alone = lambda: client.infer("masked", [sent("x", array, "FP32")]).as_numpy("y")
+    # Never in one batch.
+    for number, answer in enumerate(at_once([whole, alone] * 8)):
+        assert numpy.array_equal(answer, array + 1 if number % 2 else array * mask)
+    assert client.get_model_config("masked").config.input[1].optional
+    assert "'x' is missing" in error_of(lambda: client.infer("masked", [sent("mask", mask, "FP32")]))
+
+
+def test_a_program_that_needs_an_input_has_none_that_is_optional(tmp_path):
+    write(tmp_path, "needs", AddSub(), of_add_sub("FP32").replace("'INPUT__1'", "'INPUT__1' optional: true"))
+    write(tmp_path, "nothing", Masked(), tensor("input", "x", "FP32", "[ 1 ]", "optional: true")
+          + tensor("output", "y", "FP32", "[ 1 ]"))
+    checked = run_to_end("--check-config", f"--model-repository={tmp_path}", ALLOW)
+    assert checked.returncode == 1
+    assert "input 'INPUT__1' is optional, but the program's argument 'b' is Tensor without a default" in checked.stdout
+    assert "'x' is optional, as all the others are" in checked.stdout
 
 
 def at_once(calls):

@@ -1,0 +1,57 @@
+#include "server/lifecycle/grpc_flags.h"
+
+#include <grpc/grpc.h>
+
+#include <limits>
+
+#include "absl/strings/str_cat.h"
+
+namespace saccade::server {
+namespace {
+
+struct GrpcFlag {
+  const char* name;
+  const char* argument;
+  int least;
+  const char* type;
+  const char* shown_default;
+  const char* help;
+};
+
+constexpr GrpcFlag kFlags[] = {
+    {"grpc-keepalive-time", GRPC_ARG_KEEPALIVE_TIME_MS, 1, "MS", "60000",
+     "How long a connection may be silent before it is asked whether it is there"},
+    {"grpc-keepalive-timeout", GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 1, "MS", "20000",
+     "How long it may take to say so before it is closed"},
+    {"grpc-http2-max-pings-without-data", GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0, "N", "2",
+     "How often it is asked while there is nothing to send; 0 has no limit"},
+    {"grpc-http2-min-recv-ping-interval-without-data", GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS,
+     0, "MS", "10000", "A client that asks more often while nothing is sent does so against the rules"},
+    {"grpc-http2-max-ping-strikes", GRPC_ARG_HTTP2_MAX_PING_STRIKES, 0, "N", "2",
+     "How often it may before its connection is closed; 0 has no limit"},
+    {"grpc-max-connection-age", GRPC_ARG_MAX_CONNECTION_AGE_MS, 1, "MS", "none",
+     "An older connection takes no more calls, so that its client connects anew"},
+    {"grpc-max-connection-age-grace", GRPC_ARG_MAX_CONNECTION_AGE_GRACE_MS, 0, "MS", "none",
+     "How long its calls then have before it is closed"},
+};
+
+}  // namespace
+
+void AddGrpcFlags(CLI::App& app, std::map<std::string, int>* arguments) {
+  for (const GrpcFlag& flag : kFlags) {
+    const auto take = [&flag, arguments](const int& value) { (*arguments)[flag.argument] = value; };
+    app.add_option_function<int>(absl::StrCat("--", flag.name), take, flag.help)
+        ->check(CLI::Range(flag.least, std::numeric_limits<int>::max()).description(""))
+        ->default_str(flag.shown_default)
+        ->type_name(flag.type);
+  }
+  const auto take = [arguments](const bool& value) {
+    (*arguments)[GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS] = value ? 1 : 0;
+  };
+  app.add_option_function<bool>("--grpc-keepalive-permit-without-calls", take,
+                                "Whether connections without calls are asked too")
+      ->default_str("false")
+      ->type_name("true|false");
+}
+
+}  // namespace saccade::server

@@ -1,0 +1,141 @@
+"""--check-config of folders that are no models: a line in words for each, exit code 1, and never a crash."""
+
+import itertools
+import random
+import re
+
+import pytest
+import torch
+
+from damages import DAMAGES
+from harness import run_to_end
+from tiny_models import TinyModel, write_model
+
+SEED = 30
+MOST_WORDS = 2000
+
+
+class Checked:
+    """What --check-config said of a repository."""
+
+    def __init__(self, root, *flags):
+        ended = run_to_end("--check-config", f"--model-repository={root}", *flags)
+        self.code, self.lines = ended.returncode, ended.stdout.splitlines()
+        assert self.code in (0, 1), f"exit {self.code}:\n{ended.stderr[-3000:]}"
+        assert re.fullmatch(r"\d+ checked, \d+ not in order", self.lines[-1])
+        # Which tensors or options it is about may stand in lines of their own, which are indented.
+        for line in self.lines[:-1]:
+            assert re.match(r"(OK|WARNING|ERROR) +[\w.-]+|  ", line), line
+            assert len(line) < MOST_WORDS and line.isprintable(), line
+
+    def of(self, name):
+        """OK or ERROR, and the words."""
+        begins = re.compile(rf"(OK|ERROR) +{re.escape(name)}( version \d+)?(:| \()")
+        (at,) = [number for number, line in enumerate(self.lines) if begins.match(line)]
+        more = itertools.takewhile(lambda line: line.startswith("  "), self.lines[at + 1 :])
+        return self.lines[at].split()[0], "\n".join((self.lines[at], *more))
+
+
+@pytest.fixture(scope="module")
+def network():
+    return TinyModel(classes=5, seed=3)
+
+
+@pytest.fixture(scope="module")
+def checked(network, tmp_path_factory):
+    root = tmp_path_factory.mktemp("damaged") / "models"
+    write_model(root, "sound", network)
+    words = {damage.__name__: damage(write_model(root, damage.__name__, network)) for damage in DAMAGES}
+    return Checked(root), words
+
+
+@pytest.mark.parametrize("name", [damage.__name__ for damage in DAMAGES])
+def test_each_damage_is_told(checked, name):
+    outcome, words = checked
+    state, line = outcome.of(name)
+    assert state == "ERROR"
+    for word in words[name]:
+        assert word in line
+
+
+def test_the_sound_model_is_in_order(checked):
+    outcome, words = checked
+    assert outcome.code == 1
+    assert outcome.of("sound")[0] == "OK"
+    assert outcome.lines[-1] == f"{len(words) + 1} checked, {len(words)} not in order"
+
+
+def test_weights_that_were_not_written_to_their_end(network, tmp_path):
+    """Cut anywhere, whatever of the header has come."""
+    choose = random.Random(SEED)
+    whole = write_model(tmp_path, "whole", network).read_bytes()
+    header = 8 + int.from_bytes(whole[:8], "little")
+    cuts = [1, 7, 8, 9, header - 1, header, header + 1, len(whole) - 1]
+    cuts += [choose.randrange(header) for _ in range(20)] + [choose.randrange(len(whole)) for _ in range(20)]
+    for number, cut in enumerate(cuts):
+        write_model(tmp_path, f"cut{number}", network).write_bytes(whole[:cut])
+    outcome = Checked(tmp_path)
+    assert outcome.of("whole")[0] == "OK"
+    for number, cut in enumerate(cuts):
+        state, line = outcome.of(f"cut{number}")
+        assert state == "ERROR" and "weights.safetensors" in line, f"cut at {cut}: {line}"
+
+
+def test_weights_with_damaged_headers(network, tmp_path):
+    """A name or a number of the header is another, or no JSON is left: told, or it happens to be in order."""
+    choose = random.Random(SEED)
+    whole = write_model(tmp_path, "whole", network).read_bytes()
+    header = 8 + int.from_bytes(whole[:8], "little")
+    states = set()
+    for number in range(60):
+        data = bytearray(whole)
+        for _ in range(choose.choice([1, 1, 3, 30])):
+            data[choose.randrange(header)] = choose.randrange(256)
+        write_model(tmp_path, f"damaged{number}", network).write_bytes(data)
+    outcome = Checked(tmp_path)
+    for number in range(60):
+        states.add(outcome.of(f"damaged{number}")[0])
+    assert "ERROR" in states
+
+
+PROGRAM = """\
+backend: "pytorch"
+max_batch_size: 4
+input { name: "x" data_type: TYPE_FP32 dims: 2 }
+output { name: "y" data_type: TYPE_FP32 dims: 2 }
+"""
+
+
+class Twice(torch.nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x * 2
+
+
+@pytest.mark.parametrize("file", ["model.pt", "model.pt2"])
+def test_programs_that_were_not_written_to_their_end(tmp_path, file):
+    torch.jit.script(Twice()).save(tmp_path / "whole.pt")
+    whole = (tmp_path / "whole.pt").read_bytes()
+    root = tmp_path / "models"
+    made = {"empty": b"", "noise": random.Random(SEED).randbytes(4000), "text": b"import os\n"}
+    made |= {f"cut{number}": whole[: len(whole) * number // 10] for number in range(1, 10)}
+    if file == "model.pt":
+        made["whole"] = whole
+    for name, data in made.items():
+        (root / name / "1").mkdir(parents=True)
+        (root / name / "config.pbtxt").write_text(PROGRAM)
+        (root / name / "1" / file).write_bytes(data)
+    outcome = Checked(root, "--allow-executable-models")
+    for name in made:
+        assert outcome.of(name)[0] == ("OK" if name == "whole" else "ERROR"), name
+    # Without the flag nothing of them is run, or read.
+    outcome = Checked(root)
+    for name in made:
+        state, line = outcome.of(name)
+        assert state == "ERROR" and "--allow-executable-models" in line
+
+
+def test_a_repository_that_is_none(tmp_path):
+    (tmp_path / "file").write_text("")
+    for path in (tmp_path / "nowhere", tmp_path / "file"):
+        ended = run_to_end("--check-config", f"--model-repository={path}")
+        assert ended.returncode == 2 and str(path) in ended.stderr

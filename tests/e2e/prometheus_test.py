@@ -1,0 +1,260 @@
+"""Prometheus itself, as Debian has it, reads the daemon's metrics: promtool's opinion, and what queries answer."""
+
+import collections
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import threading
+import urllib.error
+import urllib.parse
+import urllib.request
+
+import grpc
+import pytest
+
+from harness import DEADLINE_SECONDS, Daemon, die_with_parent, eventually
+from messages import Inference, infer_request
+
+PROGRAMS = pathlib.Path(sys.prefix) / "prometheus" / "usr" / "bin"
+
+TOTAL = 'counter metrics should have "_total" suffix'
+COUNT = 'non-histogram and non-summary metrics should not have "_count" suffix'
+UNITS = "metric names should not contain abbreviated units"
+# What promtool has against Triton's names, which dashboards and autoscalers know.
+TRITONS = {
+    "nv_inference_request_success": {TOTAL},
+    "nv_inference_request_failure": {TOTAL},
+    "nv_inference_count": {TOTAL, COUNT},
+    "nv_inference_exec_count": {TOTAL, COUNT},
+    "nv_inference_pending_request_count": {COUNT},
+    **{f"nv_inference_{stage}_duration_us": {TOTAL, UNITS}
+       for stage in ("request", "queue", "compute_input", "compute_infer", "compute_output")},
+    **{f"nv_cache_{name}_per_model": {TOTAL}
+       for name in ("num_hits", "num_misses", "hit_duration", "miss_duration")},
+}
+
+# Where there is a GPU.
+OF_GPUS = {"nv_energy_consumption": {TOTAL}}
+
+CONFIGURATION = """\
+global: {scrape_interval: 1s, scrape_timeout: 1s}
+scrape_configs:
+  - job_name: saccade
+    static_configs: [{targets: ["127.0.0.1:PORT"]}]
+"""
+
+
+@pytest.fixture(scope="module")
+def daemon(repository, tmp_path_factory):
+    """With answers of every kind behind it: computed, kept, refused, and calls of models that are not there."""
+    root = tmp_path_factory.mktemp("models")
+    for model in repository.iterdir():
+        copy = root / model.name
+        copy.mkdir()
+        for entry in model.iterdir():
+            # A link out of the repository would be refused.
+            subprocess.run(["cp", "-r", entry, copy], check=True)
+    with open(root / "tiny" / "config.pbtxt", "a") as config:
+        config.write("response_cache { enable: true }\n")
+    with Daemon(root, "--cache-config=local,size=1048576", log_folder=tmp_path_factory.mktemp("log")) as running:
+        yield running.await_ready()
+
+
+def call(inference, tiny, number):
+    """One of several kinds."""
+    model = "no_such_model" if number % 5 == 0 else "gathering" if number % 2 else "tiny"
+    batch = tiny.random_batch(1 + number % 3, seed=number % 4)
+    shape = [*batch.shape[:3], 3] if number % 7 == 0 else batch.shape
+    try:
+        inference.model_infer(infer_request(model, shape, batch.tobytes()), timeout=DEADLINE_SECONDS)
+    except grpc.RpcError as error:
+        assert error.code() in (grpc.StatusCode.INVALID_ARGUMENT, grpc.StatusCode.NOT_FOUND)
+
+
+@pytest.fixture(scope="module")
+def asked(daemon, tiny):
+    with daemon.inference() as inference:
+        for number in range(30):
+            call(inference, tiny, number)
+
+
+def test_promtool_has_nothing_to_say_but_of_tritons_names(daemon, asked):
+    _, _, page = daemon.get("/metrics", daemon.metrics_port)
+    checked = subprocess.run([PROGRAMS / "promtool", "check", "metrics"], input=page, capture_output=True, text=True,
+                             timeout=DEADLINE_SECONDS)
+    said = collections.defaultdict(set)
+    for line in checked.stderr.splitlines() + checked.stdout.splitlines():
+        name, _, complaint = line.partition(" ")
+        said[name].add(complaint)
+    assert said == TRITONS | {name: OF_GPUS[name] for name in OF_GPUS if name in said}
+    # 3: it has parsed, and found fault with names.
+    assert checked.returncode == 3
+
+
+class Prometheus:
+    """A running prometheus with the daemon as its only target; ends with the block."""
+
+    def __init__(self, folder, port):
+        config = folder / "prometheus.yml"
+        config.write_text(CONFIGURATION.replace("PORT", str(port)))
+        checked = subprocess.run([PROGRAMS / "promtool", "check", "config", config], capture_output=True, text=True)
+        assert checked.returncode == 0, checked.stdout + checked.stderr
+        self._log_path = folder / "prometheus.log"
+        self._log = open(self._log_path, "wb")
+        self._process = subprocess.Popen(
+            [PROGRAMS / "prometheus", f"--config.file={config}", f"--storage.tsdb.path={folder / 'data'}",
+             "--web.listen-address=127.0.0.1:0", "--log.level=info"],
+            stdout=self._log, stderr=self._log, preexec_fn=die_with_parent)
+
+    def __enter__(self):
+        try:
+            eventually(self._find_port, "prometheus listens")
+            eventually(self._is_ready, "prometheus is ready")
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def __exit__(self, *_):
+        self._process.kill()
+        self._process.wait()
+        self._log.close()
+
+    def _find_port(self):
+        """It took a free one, and tells nobody which."""
+        assert self._process.poll() is None, self._log_path.read_text()
+        sockets = set()
+        for entry in pathlib.Path(f"/proc/{self._process.pid}/fd").iterdir():
+            try:
+                match = re.fullmatch(r"socket:\[(\d+)\]", os.readlink(entry))
+            except FileNotFoundError:
+                continue
+            if match:
+                sockets.add(match[1])
+        for line in pathlib.Path("/proc/net/tcp").read_text().splitlines()[1:]:
+            fields = line.split()
+            if fields[3] == "0A" and fields[9] in sockets:
+                self.port = int(fields[1].split(":")[1], 16)
+                return True
+        return False
+
+    def _is_ready(self):
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/-/ready", timeout=DEADLINE_SECONDS):
+                return True
+        except urllib.error.HTTPError:
+            return False
+
+    def query(self, expression):
+        """labels, the metric's name among them -> value, as of now."""
+        url = f"http://127.0.0.1:{self.port}/api/v1/query?query={urllib.parse.quote(expression)}"
+        with urllib.request.urlopen(url, timeout=DEADLINE_SECONDS) as answer:
+            found = json.load(answer)
+        assert found["status"] == "success" and found["data"]["resultType"] == "vector"
+        assert not found.get("warnings")
+        return {
+            frozenset((key, value) for key, value in one["metric"].items() if key not in ("instance", "job")):
+                float(one["value"][1])
+            for one in found["data"]["result"]
+        }
+
+
+@pytest.fixture(scope="module")
+def prometheus(daemon, asked, tmp_path_factory):
+    with Prometheus(tmp_path_factory.mktemp("prometheus"), daemon.metrics_port) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def loaded(daemon, prometheus, tiny):
+    """Prometheus has scraped the daemon several times while it had much to do, and the load is over."""
+    stop, failures = threading.Event(), []
+
+    def client(first):
+        try:
+            with daemon.inference() as inference:
+                number = first
+                while not stop.is_set():
+                    call(inference, tiny, number)
+                    number += 1
+        except Exception as error:  # noqa: BLE001: it is told below, in the thread of the test
+            failures.append(error)
+
+    threads = [threading.Thread(target=client, args=(first,)) for first in range(4)]
+    for thread in threads:
+        thread.start()
+    try:
+        eventually(lambda: failures or any(prometheus.query("rate(nv_inference_count[1m]) > 0").values())
+                   and max(prometheus.query("changes(saccade_requests_total[10m])").values()) >= 3,
+                   "several scrapes have seen the counters grow")
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join()
+    assert not failures, failures
+
+
+def sample(name, labels):
+    """As Prometheus has it, where a label of no value is none."""
+    return frozenset({(key, value) for key, value in labels if value} | {("__name__", name)})
+
+
+def settled(samples):
+    """Those that do not change between two scrapes of a daemon with nothing to do, and are the daemon's."""
+    moves = ("nv_cpu_", "nv_gpu_", "nv_energy_")
+    names = {labels: dict(labels)["__name__"] for labels in samples}
+    return {labels: value for labels, value in samples.items()
+            if names[labels].startswith(("nv_", "saccade_")) and not names[labels].startswith(moves)}
+
+
+def test_queries_agree_with_the_page(daemon, prometheus, loaded):
+    found, differences = {}, set()
+
+    def agree():
+        page = settled({sample(name, labels): value for (name, labels), value in daemon.metrics().items()})
+        found.clear()
+        found.update(settled(prometheus.query('{job="saccade"}')))
+        differences.clear()
+        differences.update(set(page.items()) ^ set(found.items()))
+        return not differences
+
+    try:
+        eventually(agree, "Prometheus has every sample of the page with its value")
+    except AssertionError as error:
+        raise AssertionError(f"{error}: {list(differences)[:5]}") from error
+    names = {dict(labels)["__name__"] for labels in found}
+    assert {"nv_inference_count", "nv_inference_exec_count", "nv_cache_num_hits_per_model"} <= names
+    assert len(found) > 200
+    # Every sample of a page was taken.
+    ((_, taken),) = prometheus.query("scrape_samples_scraped").items()
+    assert taken == len(daemon.metrics())
+
+
+def test_what_dashboards_ask(prometheus, loaded):
+    by_model = lambda expression: {dict(labels).get("model"): value for labels, value in prometheus.query(expression).items()}
+    assert set(by_model("up").values()) == {1}
+    assert set(by_model("resets(nv_inference_count[10m])").values()) == {0}
+    mean_batch = by_model("nv_inference_count / nv_inference_exec_count")
+    assert set(mean_batch) == {"tiny", "gathering"} and all(value >= 1 for value in mean_batch.values())
+    spent = by_model("nv_inference_request_duration_us / nv_inference_request_success")
+    assert all(value > 0 for value in spent.values())
+    quantile = "histogram_quantile(0.99, sum by (le, model) (saccade_request_duration_seconds_bucket{model!=''}))"
+    assert all(0 < value <= 60 for value in by_model(quantile).values())
+    counted = prometheus.query("sum(saccade_requests_total)")
+    kinds = prometheus.query("sum(nv_inference_request_success) + sum(nv_inference_request_failure)")
+    # Calls of models that are not there, and broken ones, are no model's failures.
+    assert 0 < sum(kinds.values()) <= sum(counted.values())
+    assert by_model('saccade_requests_total{code="NOT_FOUND"}')
+
+
+def test_the_autoscalers_query(prometheus, loaded):
+    """As deploy/kustomize/components/queue-autoscaling has it."""
+    root = pathlib.Path(__file__).resolve().parents[2]
+    rule = (root / "deploy/kustomize/components/queue-autoscaling/kustomization.yaml").read_text()
+    query = re.search(r"metricsQuery: >-\n((?:#  .*\n)+)", rule)[1].replace("#", "")
+    query = query.replace("<<.LabelMatchers>>", 'job="saccade"').replace("<<.GroupBy>>", "job").replace("[1m]", "[10m]")
+    ((_, seconds),) = prometheus.query(" ".join(query.split())).items()
+    assert 0 <= seconds < DEADLINE_SECONDS
