@@ -100,6 +100,9 @@ TEST(HttpServerTest, ErrorsAreJson) {
   const std::string nonsense = Ask(*server, "\x16\x03\x01 not http\r\n\r\n");
   EXPECT_THAT(nonsense, StartsWith("HTTP/1.1 400 "));
   EXPECT_THAT(nonsense, EndsWith(R"({"error":"not a well-formed HTTP/1.1 request: bad method"})"));
+  const std::string nowhere = Ask(*server, Get("?query"));
+  EXPECT_THAT(nowhere, StartsWith("HTTP/1.1 400 "));
+  EXPECT_THAT(nowhere, HasSubstr("it names no path"));
   const std::string thrown = Ask(*server, Get("/throw"));
   EXPECT_THAT(thrown, StartsWith("HTTP/1.1 500 "));
   EXPECT_THAT(thrown, Not(HasSubstr("secret")));

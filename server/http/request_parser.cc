@@ -143,6 +143,7 @@ std::optional<HttpResponse> RequestParser::ReadHead(absl::string_view bytes) {
   head_.chunked = engine_->chunked();
   head_.keep_alive = engine_->keep_alive();
   DropHost(head_.path);
+  if (head_.path.empty()) return HttpError(400, "not a well-formed HTTP/1.1 request: it names no path");
   if (auto refusal = ReadTransferEncoding(head_)) return refusal;
   return ReadLength(head_);
 }

@@ -31,6 +31,11 @@ class Inference {
   // have been written there when `done` is called.
   void Infer(TensorCall call, TensorDone done);
 
+  // ModelTable::VersionOf.
+  absl::StatusOr<int64_t> VersionOf(absl::string_view model, absl::string_view version) const {
+    return catalog_->VersionOf(model, version);
+  }
+
   // OK if a call would find the model ready, and of an ensemble all its steps' models.
   absl::Status CheckReady(absl::string_view model, int64_t version) const;
 

@@ -1,25 +1,34 @@
 #include "server/inference/model_statistics.h"
 
 namespace saccade::server {
+namespace {
+
+ModelStatistics Of(const ServedModel& model) {
+  ModelStatistics statistics{
+      .model = model.name(), .version = model.version(), .usage = model.metrics()->Usage(), .cache = {}};
+  if (model.cache_metrics() != nullptr) statistics.cache = model.cache_metrics()->totals();
+  return statistics;
+}
+
+}  // namespace
 
 absl::StatusOr<std::vector<ModelStatistics>> StatisticsOf(const Catalog& catalog, absl::string_view model,
-                                                          int64_t version) {
+                                                          absl::string_view version) {
+  const auto number = catalog.VersionOf(model, version);
+  if (!number.ok()) return number.status();
   std::vector<ModelStatistics> statistics;
   for (const ModelSnapshot& listed : catalog.List()) {
     if (!model.empty() && listed.name != model) continue;
-    if (version != 0 && listed.version != version) continue;
+    if (*number != 0 && listed.version != *number) continue;
     const auto ready = catalog.FindReady(listed.name, listed.version);
     if (!ready.ok()) continue;
-    statistics.push_back(
-        {.model = listed.name, .version = listed.version, .usage = (*ready)->metrics()->Usage()});
+    statistics.push_back(Of(**ready));
   }
   if (!statistics.empty() || model.empty()) return statistics;
-  auto missing = catalog.FindReady(model, version);
+  auto missing = catalog.FindReady(model, *number);
   if (!missing.ok()) return missing.status();
   // It became ready between the two looks.
-  return std::vector<ModelStatistics>{{.model = (*missing)->name(),
-                                       .version = (*missing)->version(),
-                                       .usage = (*missing)->metrics()->Usage()}};
+  return std::vector<ModelStatistics>{Of(**missing)};
 }
 
 }  // namespace saccade::server

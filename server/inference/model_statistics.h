@@ -7,6 +7,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "server/metrics/cache_metrics.h"
 #include "server/metrics/model_usage.h"
 #include "server/pipeline/catalog.h"
 
@@ -16,11 +17,14 @@ struct ModelStatistics {
   std::string model;
   int64_t version = 0;
   ModelUsage usage;
+  // Zeros unless answers are kept.
+  CacheTotals cache;
 };
 
-// Of every version that is ready; of the model and version that are named, where `model` is not empty and
-// `version` not 0. NOT_FOUND or UNAVAILABLE if what is named is not there. Thread-safe.
+// Of every version that is ready; of the model and version that are named, where they are not empty; the
+// version is written as in a request. NOT_FOUND or UNAVAILABLE if what is named is not there;
+// ModelTable::VersionOf's errors. Thread-safe.
 absl::StatusOr<std::vector<ModelStatistics>> StatisticsOf(const Catalog& catalog, absl::string_view model,
-                                                          int64_t version);
+                                                          absl::string_view version);
 
 }  // namespace saccade::server

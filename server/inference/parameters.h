@@ -4,7 +4,9 @@
 #include <cstdint>
 #include <optional>
 #include <string_view>
+#include <utility>
 #include <variant>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "server/core/tensor_call.h"
@@ -12,6 +14,8 @@
 namespace saccade::server {
 
 using Parameter = std::variant<bool, int64_t, uint64_t, double, std::string_view>;
+// By name.
+using NamedParameters = std::vector<std::pair<std::string_view, Parameter>>;
 
 // A request's: priority and timeout. INVALID_ARGUMENT for a value of another type; UNIMPLEMENTED for what
 // would change the answer and is not served: sequences. Every other one is its client's own business.

@@ -135,7 +135,11 @@ absl::Status Daemon::OpenRooms() {
                                                              .retry_jitter = retry_jitter_.get(),
                                                              .live = [this] { return readiness_.live(); },
                                                              .ready = [this] { return readiness_.ready(); }},
-                                        inference_.get(), pipeline_.get(), clock);
+                                        RestService::Rooms{.inference = inference_.get(),
+                                                           .pipeline = pipeline_.get(),
+                                                           .catalog = catalog_.get(),
+                                                           .shared_memory = shared_memory_.get(),
+                                                           .clock = clock});
   metrics_->SetScrapeHook([this] {
     pipeline_->RefreshGauges();
     if (response_cache_ != nullptr) metrics_->SetCached(response_cache_->bytes(), response_cache_->answers());

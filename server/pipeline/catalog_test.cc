@@ -278,6 +278,9 @@ TEST_F(CatalogTest, LabelsNameVersions) {
   ASSERT_TRUE(Start(ModelControl::kNone).ok());
   EXPECT_EQ(*catalog_->VersionOf("m", ""), 0);
   EXPECT_EQ(*catalog_->VersionOf("m", "2"), 2);
+  for (const char* odd : {" 2", "2 ", "+2", "02", "0", "-1", "2.0", "99999999999999999999"}) {
+    EXPECT_EQ(catalog_->VersionOf("m", odd).status().code(), absl::StatusCode::kInvalidArgument) << odd;
+  }
   EXPECT_EQ(*catalog_->VersionOf("m", "stable"), 1);
   EXPECT_THAT(std::string(catalog_->VersionOf("m", "best").status().message()),
               HasSubstr("one of model 'm's labels canary, stable"));

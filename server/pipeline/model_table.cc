@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "server/core/bad_field.h"
 
 namespace saccade::server {
 namespace {
@@ -18,6 +20,12 @@ constexpr auto kFirst = [](std::string* out, const auto& entry) { absl::StrAppen
 // A name from a client, short and printable enough to be put into an answer.
 std::string Quoted(absl::string_view name) {
   return absl::StrCat("'", absl::CHexEscape(name.substr(0, 128)), "'");
+}
+
+// As the daemon itself writes it, digits alone: a number that could be written in two ways is none here.
+bool ReadNumber(absl::string_view text, int64_t* number) {
+  return std::all_of(text.begin(), text.end(), [](unsigned char c) { return absl::ascii_isdigit(c); }) &&
+         absl::SimpleAtoi(text, number) && text[0] != '0';
 }
 
 absl::Status NotReady(absl::string_view name, const std::string& version, State state,
@@ -125,17 +133,19 @@ std::vector<IndexEntry> ModelTable::Index() const {
 absl::StatusOr<int64_t> ModelTable::VersionOf(absl::string_view name, absl::string_view version) const {
   int64_t number = 0;
   if (version.empty()) return number;
-  if (absl::SimpleAtoi(version, &number) && number >= 1) return number;
+  if (ReadNumber(version, &number)) return number;
   absl::ReaderMutexLock lock(&mutex_);
   const auto model = Find(name);
   if (!model.ok()) return model.status();
   const auto& labels = (*model)->second.labels;
   if (const auto label = labels.find(std::string(version)); label != labels.end()) return label->second;
-  return absl::InvalidArgumentError(absl::StrCat(
+  absl::Status unknown = absl::InvalidArgumentError(absl::StrCat(
       "version: is ", Quoted(version), "; expected a positive integer, nothing for the latest",
       labels.empty()
           ? ""
           : absl::StrCat(", or one of model '", name, "'s labels ", absl::StrJoin(labels, ", ", kFirst))));
+  SetBadField(unknown, "version");
+  return unknown;
 }
 
 bool ModelTable::IsKnown(absl::string_view name) const {

@@ -43,8 +43,8 @@ class ModelTable {
   std::vector<ModelSnapshot> List() const;
   std::vector<IndexEntry> Index() const;
 
-  // A version as a request writes it: nothing (0), a number, or a label of the model's. INVALID_ARGUMENT
-  // names the labels that there are.
+  // A version as a request writes it: nothing (0), a number's digits, or a label of the model's.
+  // INVALID_ARGUMENT names the labels that there are; NOT_FOUND, of what is no number, as above.
   absl::StatusOr<int64_t> VersionOf(absl::string_view name, absl::string_view version) const;
 
   bool IsKnown(absl::string_view name) const;

@@ -1,66 +1,45 @@
 // Triton's extensions of GRPCInferenceService beside inference itself.
-#include <algorithm>
 #include <string>
 
+#include "server/inference/absent_extensions.h"
+#include "server/inference/log_settings.h"
 #include "server/inference/model_statistics.h"
-#include "server/logging/log.h"
 #include "server/protocols/grpc_status.h"
-#include "server/protocols/inference_messages.h"
 #include "server/protocols/inference_service.h"
-#include "server/protocols/log_settings.h"
 #include "server/protocols/model_config.h"
 #include "server/protocols/predict_reactor.h"
+#include "server/protocols/statistics_messages.h"
 
 namespace saccade::server {
 namespace {
 
-void ToMessage(const Spent& spent, inference::StatisticDuration* message) {
-  message->set_count(spent.count);
-  message->set_ns(static_cast<uint64_t>(std::max<int64_t>(0, absl::ToInt64Nanoseconds(spent.time))));
-}
-
-void ToMessage(const ModelUsage& usage, inference::InferStatistics* message) {
-  ToMessage(usage.success, message->mutable_success());
-  ToMessage(usage.fail, message->mutable_fail());
-  ToMessage(usage.queue, message->mutable_queue());
-  ToMessage(usage.input, message->mutable_compute_input());
-  ToMessage(usage.infer, message->mutable_compute_infer());
-  ToMessage(usage.output, message->mutable_compute_output());
-  // Every request is computed.
-  message->mutable_cache_hit();
-  message->mutable_cache_miss();
-}
-
-void ToMessage(const ModelStatistics& statistics, inference::ModelStatistics* message) {
-  const ModelUsage& usage = statistics.usage;
-  message->set_name(statistics.model);
-  message->set_version(absl::StrCat(statistics.version));
-  message->set_inference_count(usage.pictures);
-  message->set_execution_count(usage.passes);
-  if (usage.last != absl::InfinitePast()) {
-    message->set_last_inference(static_cast<uint64_t>(std::max<int64_t>(0, absl::ToUnixMillis(usage.last))));
+NamedParameters ChangesOf(const inference::LogSettingsRequest& request) {
+  using Value = inference::LogSettingsRequest::SettingValue;
+  NamedParameters changes;
+  for (const auto& [name, value] : request.settings()) {
+    switch (value.parameter_choice_case()) {
+      case Value::kBoolParam:
+        changes.emplace_back(name, value.bool_param());
+        break;
+      case Value::kUint32Param:
+        changes.emplace_back(name, uint64_t{value.uint32_param()});
+        break;
+      default:
+        changes.emplace_back(name, std::string_view(value.string_param()));
+    }
   }
-  ToMessage(usage, message->mutable_inference_stats());
-  for (const auto& [size, spent] : usage.by_batch_size) {
-    inference::InferBatchStatistics& batch = *message->add_batch_stats();
-    batch.set_batch_size(static_cast<uint64_t>(size));
-    ToMessage(spent, batch.mutable_compute_infer());
-    // Pictures are prepared before they are put together, and answers made after they were taken apart: that
-    // time is the requests' own.
-    batch.mutable_compute_input()->set_count(spent.count);
-    batch.mutable_compute_output()->set_count(spent.count);
-  }
+  return changes;
 }
 
-absl::StatusOr<inference::ModelConfig> ConfigOf(const Catalog& catalog, const Inference& inference,
-                                                const inference::ModelConfigRequest& request) {
-  const auto version = ParseVersion(request.version());
-  if (!version.ok()) return version.status();
-  const auto model = catalog.FindReady(request.name(), *version);
-  if (!model.ok()) return model.status();
-  const auto described = inference.Describe((*model)->name(), (*model)->version());
-  if (!described.ok()) return described.status();
-  return ConfigOf((*model)->settings(), *described);
+void ToMessage(const NamedParameters& settings, inference::LogSettingsResponse* message) {
+  for (const auto& [name, value] : settings) {
+    auto& setting = (*message->mutable_settings())[std::string(name)];
+    if (const auto* flag = std::get_if<bool>(&value)) setting.set_bool_param(*flag);
+    if (const auto* level = std::get_if<uint64_t>(&value))
+      setting.set_uint32_param(static_cast<uint32_t>(*level));
+    if (const auto* text = std::get_if<std::string_view>(&value))
+      setting.set_string_param(std::string(*text));
+  }
 }
 
 void ToMessage(const SharedRegion& region, inference::SystemSharedMemoryStatusResponse* message) {
@@ -76,7 +55,7 @@ void ToMessage(const SharedRegion& region, inference::SystemSharedMemoryStatusRe
 grpc::ServerUnaryReactor* InferenceService::ModelConfig(grpc::CallbackServerContext* context,
                                                         const inference::ModelConfigRequest* request,
                                                         inference::ModelConfigResponse* response) {
-  const auto config = ConfigOf(*rooms_.catalog, *rooms_.inference, *request);
+  const auto config = ConfigOf(*rooms_.catalog, *rooms_.inference, request->name(), request->version());
   if (config.ok()) *response->mutable_config() = *config;
   return FinishNow(context, ToGrpcStatus(config.status()));
 }
@@ -84,24 +63,19 @@ grpc::ServerUnaryReactor* InferenceService::ModelConfig(grpc::CallbackServerCont
 grpc::ServerUnaryReactor* InferenceService::ModelStatistics(grpc::CallbackServerContext* context,
                                                             const inference::ModelStatisticsRequest* request,
                                                             inference::ModelStatisticsResponse* response) {
-  const auto version = ParseVersion(request->version());
-  if (!version.ok()) return FinishNow(context, ToGrpcStatus(version.status()));
-  const auto statistics = StatisticsOf(*rooms_.catalog, request->name(), *version);
-  if (!statistics.ok()) return FinishNow(context, ToGrpcStatus(statistics.status()));
-  for (const auto& model : *statistics) ToMessage(model, response->add_model_stats());
-  return FinishNow(context, grpc::Status::OK);
+  const auto statistics = StatisticsOf(*rooms_.catalog, request->name(), request->version());
+  if (statistics.ok()) ToMessage(*statistics, response);
+  return FinishNow(context, ToGrpcStatus(statistics.status()));
 }
 
 grpc::ServerUnaryReactor* InferenceService::SystemSharedMemoryStatus(
     grpc::CallbackServerContext* context, const inference::SystemSharedMemoryStatusRequest* request,
     inference::SystemSharedMemoryStatusResponse* response) {
-  if (request->name().empty()) {
-    for (const SharedRegion& region : rooms_.shared_memory->List()) ToMessage(region, response);
-    return FinishNow(context, grpc::Status::OK);
+  const auto regions = rooms_.shared_memory->Status(request->name());
+  if (regions.ok()) {
+    for (const SharedRegion& region : *regions) ToMessage(region, response);
   }
-  const auto region = rooms_.shared_memory->Find(request->name());
-  if (region.ok()) ToMessage(*region, response);
-  return FinishNow(context, ToGrpcStatus(region.status()));
+  return FinishNow(context, ToGrpcStatus(regions.status()));
 }
 
 grpc::ServerUnaryReactor* InferenceService::SystemSharedMemoryRegister(
@@ -116,27 +90,20 @@ grpc::ServerUnaryReactor* InferenceService::SystemSharedMemoryRegister(
 grpc::ServerUnaryReactor* InferenceService::SystemSharedMemoryUnregister(
     grpc::CallbackServerContext* context, const inference::SystemSharedMemoryUnregisterRequest* request,
     inference::SystemSharedMemoryUnregisterResponse* /*response*/) {
-  if (request->name().empty()) {
-    rooms_.shared_memory->UnregisterAll();
-  } else {
-    rooms_.shared_memory->Unregister(request->name());
-  }
+  rooms_.shared_memory->Unregister(request->name());
   return FinishNow(context, grpc::Status::OK);
 }
 
 grpc::ServerUnaryReactor* InferenceService::CudaSharedMemoryStatus(
     grpc::CallbackServerContext* context, const inference::CudaSharedMemoryStatusRequest* request,
     inference::CudaSharedMemoryStatusResponse* /*response*/) {
-  if (request->name().empty()) return FinishNow(context, grpc::Status::OK);
-  return FinishNow(context, ToGrpcStatus(absl::NotFoundError("no CUDA shared memory region is registered")));
+  return FinishNow(context, ToGrpcStatus(CudaRegionStatus(request->name())));
 }
 
 grpc::ServerUnaryReactor* InferenceService::CudaSharedMemoryRegister(
     grpc::CallbackServerContext* context, const inference::CudaSharedMemoryRegisterRequest* /*request*/,
     inference::CudaSharedMemoryRegisterResponse* /*response*/) {
-  return FinishNow(context,
-                   ToGrpcStatus(absl::UnimplementedError(
-                       "CUDA shared memory is not served; send the bytes, or use system shared memory")));
+  return FinishNow(context, ToGrpcStatus(NoCudaRegions()));
 }
 
 grpc::ServerUnaryReactor* InferenceService::CudaSharedMemoryUnregister(
@@ -148,24 +115,15 @@ grpc::ServerUnaryReactor* InferenceService::CudaSharedMemoryUnregister(
 grpc::ServerUnaryReactor* InferenceService::TraceSetting(grpc::CallbackServerContext* context,
                                                          const inference::TraceSettingRequest* /*request*/,
                                                          inference::TraceSettingResponse* /*response*/) {
-  return FinishNow(context, ToGrpcStatus(absl::UnavailableError("this server does not trace requests")));
+  return FinishNow(context, ToGrpcStatus(NoTraces()));
 }
 
 grpc::ServerUnaryReactor* InferenceService::LogSettings(grpc::CallbackServerContext* context,
                                                         const inference::LogSettingsRequest* request,
                                                         inference::LogSettingsResponse* response) {
-  const auto settings = Changed(CurrentLogSettings(), CurrentLogFormat(), *request);
-  if (!settings.ok()) return FinishNow(context, ToGrpcStatus(settings.status()));
-  if (!request->settings().empty()) {
-    ChangeLogSettings(*settings);
-    Log(LogLevel::kInfo, "log settings changed",
-        {{"info", settings->info},
-         {"warning", settings->warning},
-         {"error", settings->error},
-         {"verbose", settings->verbose}});
-  }
-  ToMessage(*settings, CurrentLogFormat(), response);
-  return FinishNow(context, grpc::Status::OK);
+  const absl::Status changed = ChangeLog(ChangesOf(*request));
+  if (changed.ok()) ToMessage(DescribeLog(), response);
+  return FinishNow(context, ToGrpcStatus(changed));
 }
 
 }  // namespace saccade::server

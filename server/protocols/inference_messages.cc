@@ -6,11 +6,11 @@
 #include <string_view>
 #include <utility>
 
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "server/core/bytes_elements.h"
 #include "server/inference/errors.h"
 #include "server/inference/parameters.h"
+#include "server/inference/shared_inputs.h"
 #include "server/protocols/answer_size.h"
 #include "server/protocols/typed_contents.h"
 
@@ -66,26 +66,25 @@ absl::Status CheckRaws(const InferenceRequest& received) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<BytePieces> ReadShared(const Message::InferInputTensor& input, const SharedMemory& memory) {
+absl::StatusOr<BytePieces> ReadShared(const Message::InferInputTensor& input, SharedInputs& shared) {
   std::optional<SharedRange> range;
   absl::Status status = ApplyAll(input.parameters(), range);
-  if (status.ok()) status = CheckParameters(range);
   if (status.ok() && input.has_contents()) {
     status = absl::InvalidArgumentError("has both contents and shared_memory_region; send one of them");
   }
   if (!status.ok()) return status;
-  return memory.Read(*range);
+  return shared.Read(range);
 }
 
 absl::StatusOr<BytePieces> BytesOf(const Message::InferInputTensor& input, DataType type,
-                                   const BytePieces* raw, const SharedMemory& memory) {
-  if (IsShared(input)) return ReadShared(input, memory);
+                                   const BytePieces* raw, SharedInputs& shared) {
+  if (IsShared(input)) return ReadShared(input, shared);
   if (raw != nullptr) return *raw;
   return BytesOf(input.contents(), type);
 }
 
 absl::StatusOr<Tensor> InputOf(const Message::InferInputTensor& input, const BytePieces* raw,
-                               const SharedMemory& memory) {
+                               SharedInputs& shared) {
   const auto type = DataTypeOf(input.datatype());
   if (!type) {
     return absl::InvalidArgumentError(absl::StrCat("the datatype is ", Shown(input.datatype()),
@@ -93,7 +92,7 @@ absl::StatusOr<Tensor> InputOf(const Message::InferInputTensor& input, const Byt
   }
   Tensor tensor{
       .name = input.name(), .type = *type, .shape = {input.shape().begin(), input.shape().end()}, .data = {}};
-  auto bytes = BytesOf(input, *type, raw, memory);
+  auto bytes = BytesOf(input, *type, raw, shared);
   if (!bytes.ok()) return bytes.status();
   tensor.data = *std::move(bytes);
   if (absl::Status fits = CheckBytes(tensor); !fits.ok()) return fits;
@@ -105,9 +104,10 @@ absl::Status ReadInputs(const InferenceRequest& received, const SharedMemory& me
   const Message& message = received.fields;
   call.inputs.reserve(message.inputs_size());
   auto raw = received.raws.begin();
+  SharedInputs shared(memory);
   for (const Message::InferInputTensor& input : message.inputs()) {
     const bool is_raw = received.raw_count > 0 && !IsShared(input);
-    auto tensor = InputOf(input, is_raw ? &*raw++ : nullptr, memory);
+    auto tensor = InputOf(input, is_raw ? &*raw++ : nullptr, shared);
     if (!tensor.ok()) {
       const std::string subject = absl::StrCat("input ", Shown(input.name()));
       absl::Status why(tensor.status().code(), absl::StrCat(subject, ": ", tensor.status().message()));
@@ -139,18 +139,8 @@ void ToParameters(const SharedRange& range, Parameters& parameters) {
 
 }  // namespace
 
-absl::StatusOr<int64_t> ParseVersion(absl::string_view version) {
-  int64_t number = 0;
-  if (version.empty()) return number;
-  if (!absl::SimpleAtoi(version, &number) || number < 1) {
-    return Invalid("version", absl::StrCat("is ", Shown(version),
-                                           "; expected a positive integer, or nothing for the latest"));
-  }
-  return number;
-}
-
 absl::StatusOr<TensorCall> FromMessage(const InferenceRequest& received, const SharedMemory& shared_memory,
-                                       absl::Time arrival, absl::Time deadline) {
+                                       VersionReader version_of, absl::Time arrival, absl::Time deadline) {
   const Message& message = received.fields;
   TensorCall call;
   call.model = message.model_name();
@@ -158,7 +148,7 @@ absl::StatusOr<TensorCall> FromMessage(const InferenceRequest& received, const S
   call.protocol = "oip";
   call.arrival = arrival;
   call.deadline = deadline;
-  auto version = ParseVersion(message.model_version());
+  auto version = version_of(message.model_name(), message.model_version());
   if (!version.ok()) return version.status();
   call.version = *version;
   absl::Status status = ReadInputs(received, shared_memory, call);

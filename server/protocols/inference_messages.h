@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
@@ -15,11 +16,16 @@
 
 namespace saccade::server {
 
+// A model's version as a request writes it; ModelTable::VersionOf.
+using VersionReader =
+    absl::FunctionRef<absl::StatusOr<int64_t>(absl::string_view model, absl::string_view version)>;
+
 // The result points into `received`, which must outlive it; inputs that lie in shared memory are copied from
 // there. Cancellation and client are the caller's to set. INVALID_ARGUMENT names the tensor or field;
-// UNIMPLEMENTED a parameter that would change the answer and is not served; SharedMemory::Read's errors.
+// UNIMPLEMENTED a parameter that would change the answer and is not served; `version_of`'s errors, and those
+// of SharedInputs::Read.
 absl::StatusOr<TensorCall> FromMessage(const InferenceRequest& received, const SharedMemory& shared_memory,
-                                       absl::Time arrival, absl::Time deadline);
+                                       VersionReader version_of, absl::Time arrival, absl::Time deadline);
 
 InferenceAnswer ToAnswer(TensorAnswer answer, absl::string_view id);
 
@@ -27,8 +33,5 @@ InferenceAnswer ToAnswer(TensorAnswer answer, absl::string_view id);
 absl::Status CheckSize(const InferenceAnswer& answer, int64_t most);
 
 void ToMessage(const ModelInterface& model, inference::ModelMetadataResponse* message);
-
-// The empty string is 0, the latest.
-absl::StatusOr<int64_t> ParseVersion(absl::string_view version);
 
 }  // namespace saccade::server

@@ -5,6 +5,7 @@
 
 #include <fstream>
 
+#include "absl/strings/str_cat.h"
 #include "server/protocols/testing/byte_buffers.h"
 
 namespace saccade::server {
@@ -15,6 +16,14 @@ using ::testing::HasSubstr;
 
 const SharedMemory kNoSharing({});
 const absl::Time kArrival = absl::UnixEpoch() + absl::Hours(1);
+
+// Of model m, whose version 3 has a label.
+absl::StatusOr<int64_t> VersionOf(absl::string_view model, absl::string_view version) {
+  EXPECT_EQ(model, "m");
+  if (version == "stable") return 3;
+  if (version.empty()) return 0;
+  return absl::InvalidArgumentError(absl::StrCat("no version '", version, "'"));
+}
 
 // A call, and what it points into.
 struct Parsed {
@@ -30,7 +39,7 @@ Parsed Parse(const inference::ModelInferRequest& message) {
   // In slices so small that hardly anything lies in one.
   auto received = std::make_unique<InferenceRequest>();
   EXPECT_TRUE(ReadInferenceRequest(testing::InSlices(message, 5), *received).ok());
-  auto request = FromMessage(*received, kNoSharing, kArrival, absl::InfiniteFuture());
+  auto request = FromMessage(*received, kNoSharing, VersionOf, kArrival, absl::InfiniteFuture());
   return {std::move(received), std::move(request)};
 }
 
@@ -56,7 +65,7 @@ TEST(InferenceMessagesTest, RawFloatsAreNotCopied) {
   message.add_raw_input_contents(std::string(2 * 48 * 4, '\0'));
   InferenceRequest received;
   ASSERT_TRUE(ReadInferenceRequest(testing::InSlices(message, 64), received).ok());
-  const auto request = FromMessage(received, kNoSharing, kArrival, absl::InfiniteFuture());
+  const auto request = FromMessage(received, kNoSharing, VersionOf, kArrival, absl::InfiniteFuture());
   ASSERT_TRUE(request.ok()) << request.status();
   const BytePieces& data = request->inputs[0].data;
   EXPECT_EQ(data.size(), 384u);
@@ -121,7 +130,7 @@ TEST(InferenceMessagesTest, SharedMemoryTakesTheBytesPlace) {
   message.add_raw_input_contents("efgh");
   InferenceRequest received;
   ASSERT_TRUE(ReadInferenceRequest(testing::InSlices(message, 5), received).ok());
-  const auto call = FromMessage(received, memory, kArrival, absl::InfiniteFuture());
+  const auto call = FromMessage(received, memory, VersionOf, kArrival, absl::InfiniteFuture());
   ASSERT_TRUE(call.ok()) << call.status();
   std::string bytes(8, ' ');
   call->inputs[0].data.CopyTo(bytes.data());
@@ -136,6 +145,27 @@ TEST(InferenceMessagesTest, SharedMemoryTakesTheBytesPlace) {
   message.mutable_inputs(0)->clear_contents();
   parameters.erase("shared_memory_byte_size");
   ExpectInvalid(message, "shared_memory_byte_size: is missing");
+}
+
+TEST(InferenceMessagesTest, SharedInputsTakeNoMoreTogetherThanOneMay) {
+  SharedMemory memory({.allowed = true, .most_tensor_bytes = 10, .folder = ::testing::TempDir()});
+  std::ofstream(::testing::TempDir() + "/shared_often") << std::string(20, 'x');
+  ASSERT_TRUE(memory.Register({.name = "r", .key = "/shared_often", .size = 20}).ok());
+  auto message = Tensor("FP32", {1});
+  auto& parameters = *message.mutable_inputs(0)->mutable_parameters();
+  parameters["shared_memory_region"].set_string_param("r");
+  parameters["shared_memory_byte_size"].set_int64_param(4);
+  const auto read = [&memory](const inference::ModelInferRequest& request) {
+    InferenceRequest received;
+    EXPECT_TRUE(ReadInferenceRequest(testing::InSlices(request, 5), received).ok());
+    return FromMessage(received, memory, VersionOf, kArrival, absl::InfiniteFuture()).status();
+  };
+  *message.add_inputs() = message.inputs(0);
+  EXPECT_TRUE(read(message).ok());
+  *message.add_inputs() = message.inputs(0);
+  const absl::Status third = read(message);
+  EXPECT_EQ(third.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(third.message()), HasSubstr("12 bytes, more than --max-message-bytes 10"));
 }
 
 TEST(InferenceMessagesTest, SharedOutputsSayWhere) {
@@ -172,7 +202,7 @@ TEST(InferenceMessagesTest, VersionsAndTypesAreChecked) {
   ASSERT_TRUE(Parse(message).ok());
   message.set_model_version("one");
   ExpectInvalid(message, "'one'");
-  message.set_model_version("3");
+  message.set_model_version("stable");
   EXPECT_EQ(Parse(message)->version, 3);
 }
 

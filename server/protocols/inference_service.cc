@@ -18,7 +18,7 @@ namespace {
 
 absl::StatusOr<ModelInterface> Describe(const Inference& inference, const std::string& name,
                                         const std::string& version) {
-  auto number = ParseVersion(version);
+  auto number = inference.VersionOf(name, version);
   if (!number.ok()) return number.status();
   return inference.Describe(name, *number);
 }
@@ -96,9 +96,12 @@ grpc::ServerUnaryReactor* InferenceService::ServerReady(grpc::CallbackServerCont
 grpc::ServerUnaryReactor* InferenceService::ModelReady(grpc::CallbackServerContext* context,
                                                        const inference::ModelReadyRequest* request,
                                                        inference::ModelReadyResponse* response) {
-  auto version = ParseVersion(request->version());
-  if (!version.ok()) return FinishNow(context, ToGrpcStatus(version.status()));
-  response->set_ready(rooms_.inference->CheckReady(request->name(), *version).ok());
+  const auto version = rooms_.inference->VersionOf(request->name(), request->version());
+  // An unknown model has no labels either.
+  if (!version.ok() && !absl::IsNotFound(version.status())) {
+    return FinishNow(context, ToGrpcStatus(version.status()));
+  }
+  response->set_ready(version.ok() && rooms_.inference->CheckReady(request->name(), *version).ok());
   return FinishNow(context, grpc::Status::OK);
 }
 
@@ -128,9 +131,12 @@ grpc::ServerUnaryReactor* InferenceService::ModelInfer(grpc::CallbackServerConte
   if (!request->Valid()) return new EmptyCall(rooms_.pipeline, rooms_.clock, DeadlineOf(*context));
   auto call = std::make_unique<InferenceCall>(response, options_.max_message_bytes);
   const absl::Status received = ReadInferenceRequest(*request, call->request());
-  auto parsed = received.ok()
-                    ? FromMessage(call->request(), *rooms_.shared_memory, arrival, DeadlineOf(*context))
-                    : absl::StatusOr<TensorCall>(received);
+  const auto version_of = [this](absl::string_view model, absl::string_view version) {
+    return rooms_.inference->VersionOf(model, version);
+  };
+  auto parsed = received.ok() ? FromMessage(call->request(), *rooms_.shared_memory, version_of, arrival,
+                                            DeadlineOf(*context))
+                              : absl::StatusOr<TensorCall>(received);
   if (!parsed.ok()) {
     rooms_.pipeline->CountMalformed("oip", parsed.status().code());
     return FinishNow(context, ToGrpcStatus(parsed.status()));

@@ -95,8 +95,12 @@ void InferenceStream::OnReadDone(bool ok) {
 void InferenceStream::Take(const std::shared_ptr<Slot>& slot) {
   const absl::Time arrival = server_.clock->Now();
   const absl::Status received = ReadInferenceRequest(slot->received, *slot->request);
-  auto call = received.ok() ? FromMessage(*slot->request, *server_.shared_memory, arrival, deadline_)
-                            : absl::StatusOr<TensorCall>(received);
+  const auto version_of = [this](absl::string_view model, absl::string_view version) {
+    return server_.inference->VersionOf(model, version);
+  };
+  auto call = received.ok()
+                  ? FromMessage(*slot->request, *server_.shared_memory, version_of, arrival, deadline_)
+                  : absl::StatusOr<TensorCall>(received);
   if (!call.ok()) {
     server_.pipeline->CountMalformed("oip", call.status().code());
     Answer(slot, call.status());

@@ -59,4 +59,15 @@ absl::StatusOr<inference::ModelConfig> ConfigOf(const ModelSettings& settings, c
   return config;
 }
 
+absl::StatusOr<inference::ModelConfig> ConfigOf(const Catalog& catalog, const Inference& inference,
+                                                absl::string_view name, absl::string_view version) {
+  const auto number = catalog.VersionOf(name, version);
+  if (!number.ok()) return number.status();
+  const auto model = catalog.FindReady(name, *number);
+  if (!model.ok()) return model.status();
+  const auto described = inference.Describe((*model)->name(), (*model)->version());
+  if (!described.ok()) return described.status();
+  return ConfigOf((*model)->settings(), *described);
+}
+
 }  // namespace saccade::server

@@ -2,8 +2,10 @@
 #pragma once
 
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "inference/model_config.pb.h"
 #include "server/inference/inference.h"
+#include "server/pipeline/catalog.h"
 #include "server/repository/model_settings.h"
 
 namespace saccade::server {
@@ -12,5 +14,10 @@ namespace saccade::server {
 // says itself what they are, and the defaults of versions, batching and instances. Dimensions are those of
 // ModelMetadata without the batch's.
 absl::StatusOr<inference::ModelConfig> ConfigOf(const ModelSettings& settings, const ModelInterface& model);
+
+// Of a model that is ready, whose version is written as in a request. ModelTable::VersionOf's errors and
+// those of Inference::Describe.
+absl::StatusOr<inference::ModelConfig> ConfigOf(const Catalog& catalog, const Inference& inference,
+                                                absl::string_view name, absl::string_view version);
 
 }  // namespace saccade::server

@@ -151,6 +151,11 @@ absl::StatusOr<HttpResponse> ToRestAnswer(TensorAnswer answer, absl::string_view
     absl::StrAppend(&json, first ? "" : ",", "{\"name\":", QuotedAnyhow(tensor.name), ",\"datatype\":\"",
                     NameOf(tensor.type), "\",\"shape\":", ShapeText(tensor.shape));
     first = false;
+    if (tensor.shared) {
+      // As Triton has it: its client takes whatever has parameters for binary data.
+      json += '}';
+      continue;
+    }
     if (form.BinaryOf(tensor.name)) {
       attached += tensor.data.size();
       absl::StrAppend(&json, ",\"parameters\":{\"binary_data_size\":", tensor.data.size(), "}}");

@@ -11,9 +11,10 @@
 
 namespace saccade::server {
 
-// Binary tensors are referred to, not copied. RESOURCE_EXHAUSTED, with what to ask for instead, if the answer
-// takes more than `most_bytes`; INVALID_ARGUMENT if JSON cannot express a tensor: FP16, BF16, what is not a
-// number, BYTES that are not UTF-8.
+// Binary tensors are referred to, not copied; of those in shared memory there are type and shape alone.
+// RESOURCE_EXHAUSTED, with what to ask for instead, if the answer takes more than `most_bytes`;
+// INVALID_ARGUMENT if JSON cannot express a tensor: FP16, BF16, what is not a number, BYTES that are not
+// UTF-8.
 absl::StatusOr<HttpResponse> ToRestAnswer(TensorAnswer answer, absl::string_view id, const RestForm& form,
                                           int64_t most_bytes);
 

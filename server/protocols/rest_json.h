@@ -6,20 +6,15 @@
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <utility>
-#include <variant>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "server/core/byte_pieces.h"
 #include "server/core/tensor.h"
+#include "server/protocols/rest_value.h"
 
 namespace saccade::server {
-
-using RestValue = std::variant<bool, int64_t, uint64_t, double, std::string>;
-// In the order in which they stand.
-using RestParameters = std::vector<std::pair<std::string, RestValue>>;
 
 // What an input or an output says of itself; which of it has to be there, the reader of the request knows.
 struct RestTensor {

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "server/inference/errors.h"
 #include "server/inference/parameters.h"
+#include "server/inference/shared_inputs.h"
 #include "server/protocols/rest_json.h"
 
 namespace saccade::server {
@@ -18,18 +19,6 @@ constexpr char kBinarySize[] = "binary_data_size";
 constexpr char kBinaryOutput[] = "binary_data_output";
 constexpr char kBinary[] = "binary_data";
 constexpr char kSharedMemory[] = "shared_memory_region";
-
-Parameter ValueOf(const RestValue& value) {
-  return std::visit(
-      [](const auto& held) -> Parameter {
-        if constexpr (std::is_same_v<std::decay_t<decltype(held)>, std::string>) {
-          return std::string_view(held);
-        } else {
-          return held;
-        }
-      },
-      value);
-}
 
 const RestValue* Find(const RestParameters& parameters, absl::string_view name) {
   const auto found = std::find_if(parameters.begin(), parameters.end(),
@@ -48,7 +37,7 @@ absl::StatusOr<std::optional<bool>> FlagOf(const RestParameters& parameters, abs
 template <typename To>
 absl::Status ApplyAll(const RestParameters& parameters, To& to) {
   for (const auto& [name, value] : parameters) {
-    if (absl::Status status = ApplyParameter(name, ValueOf(value), to); !status.ok()) return status;
+    if (absl::Status status = ApplyParameter(name, ToParameter(value), to); !status.ok()) return status;
   }
   return absl::OkStatus();
 }
@@ -83,25 +72,34 @@ class Binary {
   absl::string_view rest_;
 };
 
-absl::StatusOr<BytePieces> DataOf(RestTensor& input, Binary& binary) {
-  const RestValue* size = Find(input.parameters, kBinarySize);
-  if (Find(input.parameters, kSharedMemory) != nullptr) {
-    return absl::UnimplementedError("shared_memory_region is not served; send the bytes");
+// What lies in shared memory.
+absl::StatusOr<BytePieces> ReadShared(const RestTensor& input, SharedInputs& shared) {
+  std::optional<SharedRange> range;
+  if (absl::Status applied = ApplyAll(input.parameters, range); !applied.ok()) return applied;
+  if (input.data || Find(input.parameters, kBinarySize) != nullptr) {
+    return absl::InvalidArgumentError(absl::StrCat("has both ", input.data ? "data" : kBinarySize, " and ",
+                                                   kSharedMemory, "; send one of them"));
   }
+  return shared.Read(range);
+}
+
+absl::StatusOr<BytePieces> DataOf(RestTensor& input, Binary& binary, SharedInputs& shared) {
+  if (Find(input.parameters, kSharedMemory) != nullptr) return ReadShared(input, shared);
+  const RestValue* size = Find(input.parameters, kBinarySize);
   if (size != nullptr && input.data) {
     return absl::InvalidArgumentError("has both data and binary_data_size; send one of them");
   }
   if (size != nullptr) return binary.Take(*size);
   if (input.data) return *std::move(input.data);
   return absl::InvalidArgumentError(
-      "has no data; send \"data\", or the parameter binary_data_size and the bytes");
+      "has no data; send \"data\", the parameter binary_data_size and the bytes, or shared_memory_region");
 }
 
-absl::StatusOr<Tensor> InputOf(RestTensor& input, Binary& binary) {
+absl::StatusOr<Tensor> InputOf(RestTensor& input, Binary& binary, SharedInputs& shared) {
   if (!input.name) return absl::InvalidArgumentError("has no \"name\"");
   if (!input.type) return absl::InvalidArgumentError("has no \"datatype\"; expected FP32, BYTES, ...");
   if (!input.shape) return absl::InvalidArgumentError("has no \"shape\"");
-  auto data = DataOf(input, binary);
+  auto data = DataOf(input, binary, shared);
   if (!data.ok()) return data.status();
   Tensor tensor{
       .name = *input.name, .type = *input.type, .shape = *std::move(input.shape), .data = *std::move(data)};
@@ -120,9 +118,9 @@ std::string NameOfTensor(absl::string_view kind, const RestTensor& tensor, size_
   return absl::StrCat(kind, " ", tensor.name ? Shown(*tensor.name) : absl::StrCat("number ", number + 1));
 }
 
-absl::Status ReadInputs(RestJson& request, Binary binary, TensorCall& call) {
+absl::Status ReadInputs(RestJson& request, Binary binary, SharedInputs shared, TensorCall& call) {
   for (size_t i = 0; i < request.inputs.size(); ++i) {
-    auto tensor = InputOf(request.inputs[i], binary);
+    auto tensor = InputOf(request.inputs[i], binary, shared);
     if (!tensor.ok()) return About(NameOfTensor("input", request.inputs[i], i), tensor.status());
     call.inputs.push_back(*std::move(tensor));
   }
@@ -133,11 +131,10 @@ absl::Status ReadInputs(RestJson& request, Binary binary, TensorCall& call) {
 
 absl::Status ReadOutput(const RestTensor& output, TensorCall& call, RestForm& form) {
   if (!output.name) return absl::InvalidArgumentError("has no \"name\"");
-  if (Find(output.parameters, kSharedMemory) != nullptr) {
-    return absl::UnimplementedError("the parameter shared_memory_region is not served");
-  }
   WantedOutput wanted{.name = *output.name};
-  if (absl::Status applied = ApplyAll(output.parameters, wanted); !applied.ok()) return applied;
+  absl::Status applied = ApplyAll(output.parameters, wanted);
+  if (applied.ok()) applied = CheckParameters(wanted);
+  if (!applied.ok()) return applied;
   auto binary = FlagOf(output.parameters, kBinary);
   if (!binary.ok()) return binary.status();
   if (*binary) form.binary[*output.name] = **binary;
@@ -170,7 +167,8 @@ bool RestForm::BinaryOf(const std::string& output) const {
   return named == binary.end() ? binary_by_default : named->second;
 }
 
-absl::StatusOr<RestCall> ReadRestRequest(const RestBody& body, size_t most_bytes) {
+absl::StatusOr<RestCall> ReadRestRequest(const RestBody& body, const SharedMemory& shared_memory,
+                                         size_t most_bytes) {
   const auto json_bytes = JsonBytes(body);
   if (!json_bytes.ok()) return json_bytes.status();
   auto request = ParseRestJson(body.bytes.substr(0, *json_bytes), most_bytes);
@@ -180,7 +178,8 @@ absl::StatusOr<RestCall> ReadRestRequest(const RestBody& body, size_t most_bytes
   const auto binary = FlagOf(request->parameters, kBinaryOutput);
   if (!binary.ok()) return binary.status();
   read.form.binary_by_default = binary->value_or(false);
-  absl::Status status = ReadInputs(*request, Binary(body, *json_bytes), read.call);
+  absl::Status status =
+      ReadInputs(*request, Binary(body, *json_bytes), SharedInputs(shared_memory), read.call);
   if (status.ok()) status = ReadOutputs(*request, read.call, read.form);
   if (status.ok()) status = ApplyAll(request->parameters, read.call);
   if (!status.ok()) return status;

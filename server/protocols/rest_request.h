@@ -11,6 +11,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "server/core/tensor_call.h"
+#include "server/shared_memory/shared_memory.h"
 
 namespace saccade::server {
 
@@ -39,10 +40,12 @@ struct RestBody {
   std::optional<absl::string_view> json_length;
 };
 
-// INVALID_ARGUMENT names the tensor or parameter, UNIMPLEMENTED what is not served. Model, version, client
-// and cancellation are the caller's to set. Tensors that came as binary data are not copied. `most_bytes`
-// bounds what the elements may take that came as JSON.
-absl::StatusOr<RestCall> ReadRestRequest(const RestBody& body, size_t most_bytes);
+// INVALID_ARGUMENT names the tensor or parameter, UNIMPLEMENTED what is not served; SharedInputs::Read's
+// errors. Model, version, client and cancellation are the caller's to set. Tensors that came as binary data
+// are not copied, those in shared memory are. `most_bytes` bounds what the elements may take that came as
+// JSON.
+absl::StatusOr<RestCall> ReadRestRequest(const RestBody& body, const SharedMemory& shared_memory,
+                                         size_t most_bytes);
 
 // Whether the body is one tensor's bytes alone, without any JSON.
 absl::StatusOr<bool> IsRawBody(const RestBody& body);

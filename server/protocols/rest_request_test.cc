@@ -15,15 +15,16 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
 constexpr size_t kMost = 100'000;
+const SharedMemory kNoSharing({});
 
 absl::StatusOr<RestCall> Read(const std::string& json) {
-  return ReadRestRequest({.bytes = json, .owner = nullptr, .json_length = std::nullopt}, kMost);
+  return ReadRestRequest({.bytes = json, .owner = nullptr, .json_length = std::nullopt}, kNoSharing, kMost);
 }
 
 absl::StatusOr<RestCall> ReadBinary(const std::string& json, const std::string& binary) {
   const auto body = std::make_shared<const std::string>(json + binary);
   const std::string length = absl::StrCat(json.size());
-  return ReadRestRequest({.bytes = *body, .owner = body, .json_length = length}, kMost);
+  return ReadRestRequest({.bytes = *body, .owner = body, .json_length = length}, kNoSharing, kMost);
 }
 
 std::string Why(const absl::StatusOr<RestCall>& read) {
@@ -202,11 +203,11 @@ TEST(RestRequestTest, WhatIsNoRequestIsRefused) {
 }
 
 TEST(RestRequestTest, WhatIsNotServedSaysSo) {
+  // Regions, unless they are allowed.
   for (
       const char* json :
       {R"({"parameters":{"sequence_id":1}})",
-       R"({"inputs":[{"name":"x","datatype":"FP32","shape":[1],"parameters":{"shared_memory_region":"a"}}]})",
-       R"({"outputs":[{"name":"x","parameters":{"shared_memory_region":"a"}}]})"}) {
+       R"({"inputs":[{"name":"x","datatype":"FP32","shape":[1],"parameters":{"shared_memory_region":"a","shared_memory_byte_size":4}}]})"}) {
     EXPECT_TRUE(absl::IsUnimplemented(Read(json).status())) << json;
   }
 }
@@ -242,8 +243,9 @@ TEST(RestRequestTest, BinaryDataHaveToFit) {
               HasSubstr("has both data and binary_data_size"));
   EXPECT_THAT(Why(Read(four)), HasSubstr("the header Inference-Header-Content-Length is not"));
   for (const char* length : {"", "-1", "x", "1000", "99999999999999999999"}) {
-    EXPECT_THAT(Why(ReadRestRequest({.bytes = "{}", .owner = nullptr, .json_length = length}, kMost)),
-                HasSubstr("expected a number up to the body's 2 bytes"))
+    EXPECT_THAT(
+        Why(ReadRestRequest({.bytes = "{}", .owner = nullptr, .json_length = length}, kNoSharing, kMost)),
+        HasSubstr("expected a number up to the body's 2 bytes"))
         << length;
   }
 }

@@ -6,9 +6,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "server/core/cancellation.h"
-#include "server/protocols/inference_messages.h"
+#include "server/inference/extensions.h"
 #include "server/protocols/rest_answer.h"
 #include "server/protocols/rest_error.h"
+#include "server/protocols/rest_paths.h"
 #include "server/protocols/rest_request.h"
 
 namespace saccade::server {
@@ -40,12 +41,6 @@ Json ToJson(const std::vector<TensorDescription>& tensors) {
   return described;
 }
 
-// Of the path; 0 without one.
-absl::StatusOr<int64_t> VersionOf(const HttpRequest& request) {
-  const auto version = request.path_values.find("version");
-  return ParseVersion(version == request.path_values.end() ? "" : version->second);
-}
-
 // As the client's rate is counted for gRPC.
 std::string ClientOf(const HttpClient& client) {
   const std::string address = client.Address();
@@ -57,16 +52,17 @@ std::string ClientOf(const HttpClient& client) {
 }  // namespace
 
 absl::StatusOr<ModelInterface> RestService::Describe(const HttpRequest& request) const {
-  const auto version = VersionOf(request);
+  const auto version = VersionIn(request, *rooms_.inference);
   if (!version.ok()) return version.status();
-  return inference_->Describe(request.path_values.at("model"), *version);
+  return rooms_.inference->Describe(request.path_values.at("model"), *version);
 }
 
 HttpResponse RestService::ServerMetadata() const {
   // Extensions that both transports have are listed by both; this is HTTP's own.
-  return ToResponse({{"name", "saccade"},
-                     {"version", options_.server_version},
-                     {"extensions", Json::array({"binary_tensor_data"})}});
+  Json extensions = Json::array({"binary_tensor_data"});
+  for (std::string& name : Extensions(*rooms_.shared_memory)) extensions.push_back(std::move(name));
+  return ToResponse(
+      {{"name", "saccade"}, {"version", options_.server_version}, {"extensions", std::move(extensions)}});
 }
 
 HttpResponse RestService::ModelMetadata(const HttpRequest& request) const {
@@ -86,8 +82,8 @@ HttpResponse RestService::ModelReady(const HttpRequest& request) const {
 }
 
 absl::StatusOr<RestCall> RestService::Read(const HttpRequest& request) const {
-  const absl::Time arrival = clock_->Now();
-  const auto version = VersionOf(request);
+  const absl::Time arrival = rooms_.clock->Now();
+  const auto version = VersionIn(request, *rooms_.inference);
   if (!version.ok()) return version.status();
   const RestBody body{
       .bytes = request.body, .owner = request.body_owner, .json_length = request.Header(kJsonLengthHeader)};
@@ -95,8 +91,9 @@ absl::StatusOr<RestCall> RestService::Read(const HttpRequest& request) const {
   if (!is_raw.ok()) return is_raw.status();
   const auto model = *is_raw ? Describe(request) : ModelInterface();
   if (!model.ok()) return model.status();
-  auto read = *is_raw ? ReadRawRequest(body, model->inputs)
-                      : ReadRestRequest(body, static_cast<size_t>(options_.max_message_bytes));
+  auto read =
+      *is_raw ? ReadRawRequest(body, model->inputs)
+              : ReadRestRequest(body, *rooms_.shared_memory, static_cast<size_t>(options_.max_message_bytes));
   if (!read.ok()) return read.status();
   read->call.model = request.path_values.at("model");
   read->call.version = *version;
@@ -110,7 +107,7 @@ absl::StatusOr<TensorAnswer> RestService::Await(TensorCall call, HttpClient& cli
   const auto cancellation = std::make_shared<Cancellation>();
   call.cancellation = cancellation;
   absl::StatusOr<TensorAnswer> outcome = absl::UnknownError("not answered yet");
-  inference_->Infer(std::move(call), [&outcome, &client](absl::StatusOr<TensorAnswer> answer) {
+  rooms_.inference->Infer(std::move(call), [&outcome, &client](absl::StatusOr<TensorAnswer> answer) {
     outcome = std::move(answer);
     // The last thing that touches what is here.
     client.Done();
@@ -122,7 +119,7 @@ absl::StatusOr<TensorAnswer> RestService::Await(TensorCall call, HttpClient& cli
 absl::StatusOr<HttpResponse> RestService::TryInfer(const HttpRequest& request) const {
   auto read = Read(request);
   if (!read.ok()) {
-    pipeline_->CountMalformed(kProtocol, read.status().code());
+    rooms_.pipeline->CountMalformed(kProtocol, read.status().code());
     return read.status();
   }
   const std::string id = read->call.id;
@@ -144,15 +141,14 @@ std::vector<HttpRoute> RestService::Routes() {
        [this](const HttpRequest&) { return Health(options_.live(), "a forward pass hangs"); }},
       {"GET", "/v2/health/ready",
        [this](const HttpRequest&) { return Health(options_.ready(), "loading or draining"); }}};
-  // Each for the latest version, and for one that the path names.
-  for (const absl::string_view model : {"/v2/models/{model}", "/v2/models/{model}/versions/{version}"}) {
-    routes.push_back(
-        {"GET", std::string(model), [this](const HttpRequest& request) { return ModelMetadata(request); }});
-    routes.push_back({"GET", absl::StrCat(model, "/ready"),
-                      [this](const HttpRequest& request) { return ModelReady(request); }});
-    routes.push_back({"POST", absl::StrCat(model, "/infer"),
-                      [this](const HttpRequest& request) { return Infer(request); }});
-  }
+  const auto add = [&routes](const std::vector<HttpRoute>& more) {
+    routes.insert(routes.end(), more.begin(), more.end());
+  };
+  add(ForVersions("GET", "", [this](const HttpRequest& request) { return ModelMetadata(request); }));
+  add(ForVersions("GET", "/ready", [this](const HttpRequest& request) { return ModelReady(request); }));
+  add(ForVersions("POST", "/infer", [this](const HttpRequest& request) { return Infer(request); }));
+  add(extensions_.Routes());
+  add(repository_.Routes());
   return routes;
 }
 

@@ -1,4 +1,4 @@
-// The Open Inference Protocol over HTTP, with Triton's binary data.
+// The Open Inference Protocol over HTTP, with Triton's binary data and its extensions.
 #pragma once
 
 #include <cstddef>
@@ -11,9 +11,13 @@
 #include "server/core/clock.h"
 #include "server/http/http_server.h"
 #include "server/inference/inference.h"
+#include "server/pipeline/catalog.h"
 #include "server/pipeline/pipeline.h"
+#include "server/protocols/rest_extensions.h"
+#include "server/protocols/rest_repository.h"
 #include "server/protocols/rest_request.h"
 #include "server/protocols/retry_jitter.h"
+#include "server/shared_memory/shared_memory.h"
 
 namespace saccade::server {
 
@@ -32,8 +36,22 @@ class RestService {
   };
 
   // Everything must outlive the service.
-  RestService(Options options, Inference* inference, Pipeline* pipeline, Clock* clock)
-      : options_(std::move(options)), inference_(inference), pipeline_(pipeline), clock_(clock) {}
+  struct Rooms {
+    Inference* inference;
+    Pipeline* pipeline;
+    Catalog* catalog;
+    SharedMemory* shared_memory;
+    Clock* clock;
+  };
+
+  RestService(Options options, const Rooms& rooms)
+      : options_(std::move(options)),
+        rooms_(rooms),
+        extensions_({.inference = rooms.inference,
+                     .catalog = rooms.catalog,
+                     .shared_memory = rooms.shared_memory,
+                     .retry_jitter = options_.retry_jitter}),
+        repository_(rooms.catalog, options_.retry_jitter) {}
 
   // The service must outlive the server that they are given to.
   std::vector<HttpRoute> Routes();
@@ -51,9 +69,9 @@ class RestService {
   absl::StatusOr<HttpResponse> TryInfer(const HttpRequest& request) const;
 
   const Options options_;
-  Inference* const inference_;
-  Pipeline* const pipeline_;
-  Clock* const clock_;
+  const Rooms rooms_;
+  const RestExtensions extensions_;
+  const RestRepository repository_;
 };
 
 }  // namespace saccade::server

@@ -15,6 +15,7 @@
 #include "server/protocols/vision_messages.h"
 #include "server/protocols/vision_options.h"
 #include "server/protocols/vision_results.h"
+#include "server/protocols/vision_versions.h"
 #include "server/protocols/vision_volumes.h"
 
 namespace saccade::server {
@@ -78,7 +79,9 @@ absl::Status RestoreStream::TakeHeader(const v1::RestoreHeader& header) {
   if (header_) return InvalidField("header", "came twice; after it, every part is 'data'");
   auto request =
       FromFields({header.model(), header.version(), header.request_id(), header.priority()}, "grpc");
+  const auto version = VersionOf(*call_.pipeline->rooms().catalog, header);
   absl::Status status = request.status();
+  if (status.ok()) status = version.status();
   if (status.ok()) status = CheckOptions(header.restoration());
   if (status.ok() && header.bytes() < 1)
     status = InvalidField("header.bytes", absl::StrCat("is ", header.bytes(), "; expected at least 1"));
@@ -87,6 +90,7 @@ absl::Status RestoreStream::TakeHeader(const v1::RestoreHeader& header) {
     call_.pipeline->CountMalformed("grpc", status.code());
     return status;
   }
+  request->version = *version;
   request->client = ClientOfPeer(call_.context->peer());
   request->arrival = call_.arrival;
   request->deadline = DeadlineOf(*call_.context);

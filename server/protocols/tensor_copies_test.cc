@@ -84,11 +84,15 @@ class TensorCopies : public ::testing::Test {
     const size_t before = testing::CopiedBytes();
     for (size_t i = 0; i < sent.size(); ++i) {
       EXPECT_TRUE(ReadInferenceRequest(sent[i], received[i]).ok());
-      inference_.Infer(*FromMessage(received[i], shared_memory_, absl::Now(), absl::InfiniteFuture()),
-                       [&, i](absl::StatusOr<TensorAnswer> answer) {
-                         answers[i] = ToBytes(ToAnswer(*std::move(answer), "id"));
-                         running.DecrementCount();
-                       });
+      const auto version_of = [this](absl::string_view model, absl::string_view version) {
+        return inference_.VersionOf(model, version);
+      };
+      inference_.Infer(
+          *FromMessage(received[i], shared_memory_, version_of, absl::Now(), absl::InfiniteFuture()),
+          [&, i](absl::StatusOr<TensorAnswer> answer) {
+            answers[i] = ToBytes(ToAnswer(*std::move(answer), "id"));
+            running.DecrementCount();
+          });
     }
     running.Wait();
     const size_t copied = testing::CopiedBytes() - before;

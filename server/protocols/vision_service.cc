@@ -8,6 +8,7 @@
 #include "server/protocols/restore_stream.h"
 #include "server/protocols/vision_messages.h"
 #include "server/protocols/vision_results.h"
+#include "server/protocols/vision_versions.h"
 
 namespace saccade::server {
 
@@ -16,10 +17,12 @@ grpc::ServerUnaryReactor* VisionService::Predict(grpc::CallbackServerContext* co
                                                  v1::PredictResponse* response) {
   const absl::Time arrival = clock_->Now();
   auto parsed = FromMessage(*request);
-  if (!parsed.ok()) {
-    pipeline_->CountMalformed("grpc", parsed.status().code());
-    return FinishNow(context, ToGrpcStatus(parsed.status()));
+  const auto version = parsed.ok() ? VersionOf(*catalog_, *request) : parsed.status();
+  if (!version.ok()) {
+    pipeline_->CountMalformed("grpc", version.status().code());
+    return FinishNow(context, ToGrpcStatus(version.status()));
   }
+  parsed->version = *version;
   auto* reactor = new PredictReactor;
   parsed->client = ClientOfPeer(context->peer());
   parsed->arrival = arrival;
@@ -58,7 +61,9 @@ grpc::ServerUnaryReactor* VisionService::ListModels(grpc::CallbackServerContext*
 
 grpc::ServerUnaryReactor* VisionService::GetModel(grpc::CallbackServerContext* context,
                                                   const v1::GetModelRequest* request, v1::Model* response) {
-  auto model = catalog_->Describe(request->model(), request->version());
+  const auto version = VersionOf(*catalog_, *request);
+  if (!version.ok()) return FinishNow(context, ToGrpcStatus(version.status()));
+  auto model = catalog_->Describe(request->model(), *version);
   if (model.ok()) ToMessage(*model, response);
   return FinishNow(context, ToGrpcStatus(model.status()));
 }

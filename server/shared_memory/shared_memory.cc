@@ -71,28 +71,26 @@ absl::Status SharedMemory::Register(const SharedRegion& region) {
 }
 
 void SharedMemory::Unregister(absl::string_view name) {
+  // What is closed, is closed without the lock.
+  decltype(regions_) gone;
   const absl::MutexLock lock(&mutex_);
-  if (const auto found = regions_.find(name); found != regions_.end()) regions_.erase(found);
+  if (name.empty()) {
+    gone.swap(regions_);
+  } else if (const auto found = regions_.find(name); found != regions_.end()) {
+    gone.insert(regions_.extract(found));
+  }
 }
 
-void SharedMemory::UnregisterAll() {
-  const absl::MutexLock lock(&mutex_);
-  regions_.clear();
-}
-
-std::vector<SharedRegion> SharedMemory::List() const {
+absl::StatusOr<std::vector<SharedRegion>> SharedMemory::Status(absl::string_view name) const {
   const absl::MutexLock lock(&mutex_);
   std::vector<SharedRegion> list;
-  list.reserve(regions_.size());
-  for (const auto& [name, open] : regions_) list.push_back(open->region);
+  for (const auto& [known, open] : regions_) {
+    if (name.empty() || name == known) list.push_back(open->region);
+  }
+  if (list.empty() && !name.empty()) {
+    return absl::NotFoundError(absl::StrCat(Subject(name), " is not registered"));
+  }
   return list;
-}
-
-absl::StatusOr<SharedRegion> SharedMemory::Find(absl::string_view name) const {
-  const absl::MutexLock lock(&mutex_);
-  const auto found = regions_.find(name);
-  if (found == regions_.end()) return absl::NotFoundError(absl::StrCat(Subject(name), " is not registered"));
-  return found->second->region;
 }
 
 absl::StatusOr<std::shared_ptr<const SharedMemory::Open>> SharedMemory::Opened(

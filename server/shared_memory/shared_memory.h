@@ -51,6 +51,7 @@ class SharedMemory {
   SharedMemory& operator=(const SharedMemory&) = delete;
 
   bool allowed() const { return options_.allowed; }
+  uint64_t most_tensor_bytes() const { return options_.most_tensor_bytes; }
 
   // UNIMPLEMENTED unless allowed. INVALID_ARGUMENT if the key is no plain name, or the file is not a regular
   // one, is shorter than the region, or belongs to somebody who has not opened it to the daemon's user;
@@ -58,14 +59,12 @@ class SharedMemory {
   // many.
   absl::Status Register(const SharedRegion& region);
 
-  // Calls that use the region go on with it. A name that is not registered is passed over.
+  // The empty name is all of them. Calls that use the region go on with it; a name that is not registered is
+  // passed over.
   void Unregister(absl::string_view name);
-  void UnregisterAll();
 
-  // By name.
-  std::vector<SharedRegion> List() const;
-  // NOT_FOUND unless it is registered.
-  absl::StatusOr<SharedRegion> Find(absl::string_view name) const;
+  // By name; the empty one is all of them. NOT_FOUND unless it is registered.
+  absl::StatusOr<std::vector<SharedRegion>> Status(absl::string_view name) const;
 
   // UNIMPLEMENTED unless allowed. NOT_FOUND if there is no such region, INVALID_ARGUMENT if the range is not
   // inside it, or larger than a tensor may be.

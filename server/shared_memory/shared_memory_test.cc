@@ -75,8 +75,8 @@ TEST_F(SharedMemoryTest, OffUnlessAllowed) {
   const absl::Status refused = memory.Register({.name = "r", .key = "frames", .size = 8});
   EXPECT_EQ(CodeOf(refused), absl::StatusCode::kUnimplemented);
   EXPECT_NE(refused.message().find("--allow-shared-memory"), absl::string_view::npos);
-  memory.UnregisterAll();
-  EXPECT_TRUE(memory.List().empty());
+  memory.Unregister("");
+  EXPECT_TRUE(memory.Status("")->empty());
 }
 
 TEST_F(SharedMemoryTest, KeysThatAreNoPlainNameOrNoSharedMemoryAreRefused) {
@@ -97,7 +97,7 @@ TEST_F(SharedMemoryTest, KeysThatAreNoPlainNameOrNoSharedMemoryAreRefused) {
   EXPECT_EQ(CodeOf(memory.Register({.name = "r", .key = std::string(300, 'k'), .size = 1})),
             absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(CodeOf(memory.Register({.name = "r", .key = "nothing", .size = 1})), absl::StatusCode::kNotFound);
-  EXPECT_TRUE(memory.List().empty());
+  EXPECT_TRUE(memory.Status("")->empty());
 }
 
 TEST_F(SharedMemoryTest, WhatItsOwnerKeepsToHimselfIsRefused) {
@@ -159,18 +159,18 @@ TEST_F(SharedMemoryTest, RegionsHaveNamesOfTheirOwnAndAreBounded) {
   ASSERT_TRUE(memory.Register({.name = "c", .key = "frames", .size = 1}).ok());
   EXPECT_EQ(CodeOf(memory.Register({.name = "d", .key = "frames", .size = 1})),
             absl::StatusCode::kResourceExhausted);
-  const auto list = memory.List();
+  const auto list = *memory.Status("");
   ASSERT_EQ(list.size(), 3u);
   EXPECT_EQ(list[0].name, "a");
   EXPECT_EQ(list[0].key, "frames");
   EXPECT_EQ(list[0].offset, 3u);
   EXPECT_EQ(list[0].size, 2u);
-  EXPECT_EQ(memory.Find("b")->size, 1u);
+  EXPECT_EQ(memory.Status("b")->at(0).size, 1u);
   memory.Unregister("b");
   memory.Unregister("b");
-  EXPECT_EQ(CodeOf(memory.Find("b").status()), absl::StatusCode::kNotFound);
-  memory.UnregisterAll();
-  EXPECT_TRUE(memory.List().empty());
+  EXPECT_EQ(CodeOf(memory.Status("b").status()), absl::StatusCode::kNotFound);
+  memory.Unregister("");
+  EXPECT_TRUE(memory.Status("")->empty());
 }
 
 }  // namespace

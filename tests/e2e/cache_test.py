@@ -3,6 +3,7 @@
 import numpy
 import pytest
 import tritonclient.grpc as triton
+import tritonclient.http as triton_http
 from tritonclient.utils import InferenceServerException
 
 from harness import run_to_end
@@ -39,6 +40,19 @@ def counts(daemon, model):
     return [metrics.total(name, model=model) for name in (*names, "nv_inference_count", "nv_inference_exec_count")]
 
 
+def cache_statistics(daemon, model):
+    """Hits and misses, which both protocols tell alike."""
+    with triton.InferenceServerClient(daemon.grpc_address) as client:
+        over_grpc = client.get_inference_statistics(model).model_stats[0].inference_stats
+    with triton_http.InferenceServerClient(f"127.0.0.1:{daemon.http_port}") as client:
+        over_http = client.get_inference_statistics(model)["model_stats"][0]["inference_stats"]
+    for name in ("cache_hit", "cache_miss"):
+        spent = getattr(over_grpc, name)
+        assert over_http[name] == {"count": spent.count, "ns": spent.ns}
+        assert (spent.ns > 0) == (spent.count > 0)
+    return [over_grpc.cache_hit.count, over_grpc.cache_miss.count]
+
+
 def test_an_equal_request_is_answered_with_what_was_kept(start, tiny, root):
     daemon = start(root, "--cache-config=local,size=1048576").await_ready()
     batch = tiny.random_batch(2, seed=1)
@@ -50,6 +64,7 @@ def test_an_equal_request_is_answered_with_what_was_kept(start, tiny, root):
     assert second.get_response().model_name == "cached"
     assert (first.as_numpy("logits") == second.as_numpy("logits")).all()
     assert_close(second.as_numpy("logits"), tiny.logits(batch))
+    assert cache_statistics(daemon, "cached") == [1, 1]
     metrics = daemon.metrics()
     assert metrics.total("nv_cache_hit_duration_per_model", model="cached") > 0
     assert metrics.total("nv_cache_miss_duration_per_model", model="cached") > 0
@@ -91,6 +106,7 @@ def test_without_a_cache_the_daemon_says_so(start, tiny, root):
     infer(daemon, "cached", batch)
     infer(daemon, "cached", batch)
     assert counts(daemon, "cached") == [0, 0, 2, 2, 2]
+    assert cache_statistics(daemon, "cached") == [0, 0]
     assert not any("cache" in name for name in daemon.metrics().names())
 
 

@@ -3,6 +3,7 @@
 import csv
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
 
@@ -12,20 +13,37 @@ from harness import Daemon
 
 PLACE = pathlib.Path(sys.prefix) / "perf_analyzer"
 
+ENSEMBLE = """platform: "ensemble" max_batch_size: 8
+input { name: "image" data_type: TYPE_FP32 dims: [ 3, 56, 56 ] }
+output { name: "scores" data_type: TYPE_FP32 dims: [ 5 ] }
+ensemble_scheduling { step { model_name: "tiny" model_version: -1
+  input_map { key: "image" value: "image" } output_map { key: "logits" value: "scores" } } }
+"""
+
 
 @pytest.fixture(scope="module")
 def daemon(repository, tmp_path_factory):
-    with Daemon(repository, "--allow-shared-memory", log_folder=tmp_path_factory.mktemp("log")) as running:
+    root = tmp_path_factory.mktemp("models")
+    shutil.copytree(repository / "tiny", root / "tiny")
+    (root / "of_one").mkdir()
+    (root / "of_one" / "config.pbtxt").write_text(ENSEMBLE)
+    with Daemon(root, "--allow-shared-memory", log_folder=tmp_path_factory.mktemp("log")) as running:
         yield running.await_ready()
 
 
-@pytest.fixture
-def analyze(daemon, tmp_path):
-    """analyze(*flags): what it printed, and its report's first line by column."""
+@pytest.fixture(params=["grpc", "http"])
+def protocol(request):
+    return request.param
 
-    def run(*flags):
+
+@pytest.fixture
+def analyze(daemon, tmp_path, protocol):
+    """analyze(*flags, model="tiny"): what it printed, and its report's first line by column."""
+    url = daemon.grpc_address if protocol == "grpc" else f"127.0.0.1:{daemon.http_port}"
+
+    def run(*flags, model="tiny"):
         report = tmp_path / "report.csv"
-        command = [PLACE / "bin" / "perf_analyzer", "-m", "tiny", "-u", daemon.grpc_address, "-i", "grpc", "-f", report]
+        command = [PLACE / "bin" / "perf_analyzer", "-m", model, "-u", url, "-i", protocol, "-f", report]
         command += ["--verbose-csv", "--shape", "image:3,56,56", "--input-data", "zero", "--request-count", "50", *flags]
         libraries = PLACE / "nvidia" / "cuda_runtime" / "lib"
         ran = subprocess.run(
@@ -60,10 +78,17 @@ def test_batches(analyze):
     check(*analyze("--concurrency-range", "2", "-b", "4"))
 
 
+def test_an_ensemble_is_told_by_its_steps(analyze):
+    printed, row = analyze("--concurrency-range", "2", model="of_one")
+    check(printed, row)
+    assert "tiny, version: 1" in printed
+
+
 def test_request_rate(analyze):
     check(*analyze("--request-rate-range", "50"))
 
 
+@pytest.mark.parametrize("protocol", ["grpc"], indirect=True)
 def test_streaming(analyze):
     check(*analyze("--concurrency-range", "4", "--streaming"))
 
@@ -72,6 +97,7 @@ def test_shared_memory(analyze):
     check(*analyze("--concurrency-range", "4", "--shared-memory", "system", "--output-shared-memory-size", "256"))
 
 
+@pytest.mark.parametrize("protocol", ["grpc"], indirect=True)
 def test_shared_memory_and_streaming(analyze):
     check(*analyze("--streaming", "--shared-memory", "system", "--output-shared-memory-size", "256"))
 

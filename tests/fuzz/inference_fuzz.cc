@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string>
 
+#include "absl/strings/numbers.h"
 #include "inference/grpc_service.pb.h"
 #include "server/inference/picture_inputs.h"
 #include "server/inference/task_outputs.h"
@@ -16,6 +17,13 @@ namespace saccade::fuzz {
 namespace {
 
 const server::SharedMemory kNoSharing({});
+
+// Of models without labels.
+absl::StatusOr<int64_t> VersionOf(absl::string_view /*model*/, absl::string_view version) {
+  int64_t number = 0;
+  if (version.empty() || absl::SimpleAtoi(version, &number)) return number;
+  return absl::InvalidArgumentError("version: expected a number");
+}
 
 // What of it is left to protobuf, and what is not, is as protobuf has it.
 void CheckAgrees(const server::InferenceRequest& received, inference::ModelInferRequest expected) {
@@ -69,8 +77,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     return 0;
   }
   saccade::fuzz::CheckAgrees(received, std::move(expected));
-  const auto call = saccade::server::FromMessage(received, saccade::fuzz::kNoSharing, absl::UnixEpoch(),
-                                                 absl::InfiniteFuture());
+  const auto call =
+      saccade::server::FromMessage(received, saccade::fuzz::kNoSharing, saccade::fuzz::VersionOf,
+                                   absl::UnixEpoch(), absl::InfiniteFuture());
   if (call.ok()) {
     saccade::fuzz::CheckCall(*call);
   } else {

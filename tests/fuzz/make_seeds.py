@@ -4,16 +4,21 @@ Run from the repository's root, with the tests' Python: PYTHONPATH=tests/e2e pyt
 The files are committed; run it again when a harness is added or a format grows.
 """
 
+import gzip
 import io
+import json
 import pathlib
 import shutil
 import struct
 import zipfile
+import zlib
 
 import numpy
 import safetensors.torch
 import torch
+import tritonclient.http as triton
 from PIL import Image, TiffImagePlugin
+from tritonclient.utils import np_to_triton_dtype
 
 import pictures
 from messages import message
@@ -221,6 +226,55 @@ def inference_requests():
         write("inference", name, bytes([[1, 7, 64, 255][number % 4]]) + example.SerializeToString(deterministic=True))
 
 
+def http_requests():
+    """A request each, whose first byte says in which pieces it comes."""
+
+    def head(path, body, *more):
+        lines = [f"POST {path} HTTP/1.1", "Host: h", *more]
+        if not any(line.startswith("Transfer-Encoding") for line in more):
+            lines.append(f"Content-Length: {len(body)}")
+        return "\r\n".join([*lines, "", ""]).encode() + body
+
+    def infer(array, binary, outputs=(), **more):
+        made = triton.InferInput("x", list(array.shape), np_to_triton_dtype(array.dtype))
+        made.set_data_from_numpy(array, binary_data=binary)
+        wanted = list(outputs) or None
+        body, size = triton.InferenceServerClient.generate_request_body([made], outputs=wanted, **more)
+        lines = [f"Inference-Header-Content-Length: {size}"] if size else []
+        return bytes(body), lines
+
+    floats = numpy.array([[1, -2.5], [3e2, 0]], numpy.float32)
+    texts = numpy.array([b"one", b"\xc3\xa9"], dtype=numpy.object_)
+    shared = triton.InferRequestedOutput("y")
+    shared.set_shared_memory("region", 64, 8)
+    wanted = [triton.InferRequestedOutput("y", binary_data=False, class_count=2), shared]
+    path = "/v2/models/m/versions/1/infer"
+    json_body, _ = infer(floats, False)
+    binary_body, binary_lines = infer(floats, True, wanted, request_id="7", priority=1, timeout=5)
+    text_body, text_lines = infer(texts, True)
+    chunks = b"".join(b"%x;a=b\r\n%s\r\n" % (len(part), part) for part in (json_body[:7], json_body[7:]))
+    chunked = "Transfer-Encoding: chunked"
+    zipped = gzip.compress(json_body, mtime=0)
+    load = json.dumps({"parameters": {"config": "{}"}}).encode()
+    requests = {
+        "json": head(path, json_body),
+        "texts_in_json": head(path, infer(texts, False)[0]),
+        "binary": head(path, binary_body, *binary_lines),
+        "binary_texts": head(path, text_body, *text_lines),
+        "raw": head("http://h/v2/models/a%20b/infer", floats.tobytes(), "Inference-Header-Content-Length: 0"),
+        "gzip": head(path, zipped, "Content-Encoding: gzip", "Accept-Encoding: deflate;q=0.5, gzip"),
+        "deflate": head(path, zlib.compress(json_body), "Content-Encoding: deflate"),
+        "chunks": head(path, chunks + b"0\r\nTrailer: x\r\n\r\n", chunked),
+        "chunks_of_gzip": head(path, b"%x\r\n%s\r\n0\r\n\r\n" % (len(zipped), zipped), chunked,
+                               "Content-Encoding: gzip"),
+        "settings": head("/v2/logging", b'{"log_info":true,"log_verbose_level":1,"log_format":"ISO8601"}'),
+        "load": head("/v2/repository/models/m/load", load),
+        "get": b"GET /v2/models/stats?a=b HTTP/1.0\r\n\r\n",
+    }
+    for number, (name, request) in enumerate(requests.items()):
+        write("rest", name, bytes([[1, 7, 64, 255][number % 4]]) + request)
+
+
 def vision_requests():
     def made(name, **fields):
         return message(f"saccade.v1.{name}")(**fields)
@@ -246,7 +300,7 @@ def vision_requests():
 
 if __name__ == "__main__":
     shutil.rmtree(SEEDS, ignore_errors=True)
-    for make in (weights, configs, encoded_pictures, volumes, inference_requests, vision_requests):
+    for make in (weights, configs, encoded_pictures, volumes, inference_requests, http_requests, vision_requests):
         make()
     files = [path for path in SEEDS.rglob("*") if path.is_file()]
     print(f"{len(files)} seeds, {sum(path.stat().st_size for path in files)} bytes, the largest "

@@ -1,0 +1,21 @@
+#include "server/inference/absent_extensions.h"
+
+#include "absl/strings/str_cat.h"
+#include "server/inference/errors.h"
+
+namespace saccade::server {
+
+absl::Status NoTraces() { return absl::UnavailableError("this server does not trace requests"); }
+
+absl::Status CudaRegionStatus(absl::string_view name) {
+  if (name.empty()) return absl::OkStatus();
+  return absl::NotFoundError(
+      absl::StrCat("CUDA shared memory region ", Shown(name), " is not registered; none can be"));
+}
+
+absl::Status NoCudaRegions() {
+  return absl::UnimplementedError(
+      "CUDA shared memory is not served; send the bytes, or use system shared memory");
+}
+
+}  // namespace saccade::server

@@ -1,0 +1,23 @@
+#include "server/inference/shared_inputs.h"
+
+#include "absl/strings/str_cat.h"
+#include "server/inference/errors.h"
+#include "server/inference/parameters.h"
+
+namespace saccade::server {
+
+absl::StatusOr<BytePieces> SharedInputs::Read(const std::optional<SharedRange>& range) {
+  absl::Status status = range ? CheckParameters(range) : absl::InvalidArgumentError("is in no shared memory");
+  if (status.ok()) status = memory_.Check(*range);
+  if (!status.ok()) return status;
+  // Check bounds the size of each.
+  if (range->size > memory_.most_tensor_bytes() - taken_) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("with it the request's inputs in shared memory have ", taken_ + range->size,
+                     " bytes, more than --max-message-bytes ", memory_.most_tensor_bytes()));
+  }
+  taken_ += range->size;
+  return memory_.Read(*range);
+}
+
+}  // namespace saccade::server

@@ -1,0 +1,47 @@
+// Triton's extensions over HTTP beside inference and the model repository: configuration, statistics, log
+// settings, shared memory, and those that are not there.
+#pragma once
+
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "server/http/http_server.h"
+#include "server/inference/inference.h"
+#include "server/pipeline/catalog.h"
+#include "server/protocols/retry_jitter.h"
+#include "server/shared_memory/shared_memory.h"
+
+namespace saccade::server {
+
+// Thread-safe; no call blocks for long.
+class RestExtensions {
+ public:
+  // All must outlive it.
+  struct Rooms {
+    const Inference* inference;
+    const Catalog* catalog;
+    SharedMemory* shared_memory;
+    RetryJitter* retry_jitter;
+  };
+
+  explicit RestExtensions(const Rooms& rooms) : rooms_(rooms) {}
+
+  // It must outlive the server that they are given to.
+  std::vector<HttpRoute> Routes() const;
+
+ private:
+  using Answer = absl::StatusOr<HttpResponse>;
+
+  std::vector<HttpRoute> ModelRoutes() const;
+  std::vector<HttpRoute> LogAndTraceRoutes() const;
+  std::vector<HttpRoute> SharedMemoryRoutes() const;
+
+  Answer Config(const HttpRequest& request) const;
+  Answer Statistics(const HttpRequest& request) const;
+  Answer RegionStatus(const HttpRequest& request) const;
+  Answer Register(const HttpRequest& request) const;
+
+  const Rooms rooms_;
+};
+
+}  // namespace saccade::server
