@@ -13,6 +13,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "client/stream.h"
 #include "client/types.h"
 
 namespace saccade::client {
@@ -139,6 +140,10 @@ class Client {
   absl::StatusOr<Restoration> Restore(absl::string_view model, const VolumeSource& volume,
                                       const RestoreOptions& options = {},
                                       const RestoreProgress& progress = {});
+
+  // Many pictures over one stream, their answers in order (stream.h). Sends nothing yet, so whether a daemon is
+  // there shows with the first answer. INVALID_ARGUMENT if a timeout is none.
+  absl::StatusOr<std::unique_ptr<Stream>> OpenStream(const StreamOptions& options = {});
 
   // Every model version the daemon knows, ready or not.
   absl::StatusOr<std::vector<Model>> ListModels();

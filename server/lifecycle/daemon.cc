@@ -105,6 +105,7 @@ absl::Status Daemon::OpenRooms() {
   slow_readers_ = std::make_unique<SlowReaders>(flags_.send_timeout, clock);
   vision_ =
       std::make_unique<VisionService>(VisionService::Options{.max_message_bytes = flags_.max_message_bytes,
+                                                             .most_stream_requests = flags_.max_stream_requests,
                                                              .upload_timeout = flags_.upload_timeout,
                                                              .retry_jitter = retry_jitter_.get(),
                                                              .slow_readers = slow_readers_.get()},

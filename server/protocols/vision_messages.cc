@@ -15,7 +15,6 @@ namespace saccade::server {
 namespace {
 
 constexpr int kMaxPriority = 100;
-constexpr size_t kMaxRequestId = 128;
 constexpr double kMaxFrameRate = 1000;
 
 absl::Status CheckFields(const RequestFields& fields) {
@@ -25,9 +24,9 @@ absl::Status CheckFields(const RequestFields& fields) {
     return InvalidField("version",
                         absl::StrCat("is ", fields.version, "; expected a version, or 0 for the latest"));
   }
-  if (fields.request_id.size() > kMaxRequestId) {
+  if (fields.request_id.size() > kMostRequestId) {
     return InvalidField("request_id",
-                        absl::StrCat("has ", fields.request_id.size(), " bytes; at most ", kMaxRequestId));
+                        absl::StrCat("has ", fields.request_id.size(), " bytes; at most ", kMostRequestId));
   }
   if (fields.priority < -kMaxPriority || fields.priority > kMaxPriority)
     return InvalidField("priority", absl::StrCat("is ", fields.priority, "; expected -100 to 100"));
@@ -160,12 +159,12 @@ absl::StatusOr<Pictures> ReadInput(const v1::PredictRequest& message, Request& r
       "'stereo' to two pictures, 'clip' to a video or frames, or 'volume' to a TIFF or voxels");
 }
 
+}  // namespace
+
 void SetDuration(absl::Duration duration, google::protobuf::Duration* message) {
   message->set_seconds(absl::IDivDuration(duration, absl::Seconds(1), &duration));
   message->set_nanos(static_cast<int32_t>(absl::ToInt64Nanoseconds(duration)));
 }
-
-}  // namespace
 
 absl::StatusOr<Request> FromFields(const RequestFields& fields, std::string_view protocol) {
   if (absl::Status status = CheckFields(fields); !status.ok()) return status;
@@ -211,6 +210,13 @@ absl::Status ToMessage(const Response& response, const v1::PredictRequest& reque
                        v1::PredictResponse* message) {
   SetFacts(response, request.request_id(), message);
   return SetResult(response, request, message);
+}
+
+absl::Status SetAnswer(const absl::StatusOr<Response>& outcome, const v1::PredictRequest& request,
+                       int64_t most, v1::PredictResponse* message, int64_t around) {
+  if (!outcome.ok()) return outcome.status();
+  if (absl::Status made = ToMessage(*outcome, request, message); !made.ok()) return made;
+  return CheckSize(*message, most, around);
 }
 
 void ToMessage(const ModelSnapshot& snapshot, v1::Model* message) {

@@ -194,7 +194,7 @@ absl::Status SetResult(const Response& response, const v1::PredictRequest& reque
                       message->mutable_disparity());
 }
 
-absl::Status CheckSize(const v1::PredictResponse& message, int64_t most) {
+absl::Status CheckSize(const v1::PredictResponse& message, int64_t most, int64_t around) {
   absl::string_view instead;
   switch (message.result_case()) {
     case v1::PredictResponse::kClassification:
@@ -220,7 +220,7 @@ absl::Status CheckSize(const v1::PredictResponse& message, int64_t most) {
     case v1::PredictResponse::RESULT_NOT_SET:
       break;
   }
-  return CheckAnswerSize(message.ByteSizeLong(), most, instead);
+  return CheckAnswerSize(message.ByteSizeLong() + static_cast<size_t>(around), most, instead);
 }
 
 }  // namespace saccade::server
