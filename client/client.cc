@@ -240,13 +240,14 @@ absl::StatusOr<Restoration> Client::Restore(absl::string_view model, const Volum
 absl::StatusOr<std::unique_ptr<Stream>> Client::OpenStream(const StreamOptions& options) {
   for (const absl::Duration timeout : {options.timeout, options.item_timeout}) {
     if (timeout > absl::ZeroDuration()) continue;
-    return absl::InvalidArgumentError(
-        absl::StrCat("a timeout of the stream is ", absl::FormatDuration(timeout), "; expected more than nothing"));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "a timeout of the stream is ", absl::FormatDuration(timeout), "; expected more than nothing"));
   }
   Stream::Call::Options call;
   call.stream = options;
   call.max_message_bytes = options_.max_message_bytes;
-  call.explain = [this, timeout = options.timeout](const grpc::Status& status, const grpc::ClientContext& context) {
+  call.explain = [this, timeout = options.timeout](const grpc::Status& status,
+                                                   const grpc::ClientContext& context) {
     ClientOptions of_stream = options_;
     of_stream.timeout = timeout;
     return transport_->Explain(of_stream, status, context);

@@ -279,12 +279,13 @@ absl::StatusOr<AnyAnswer> FromAnyResponse(const v1::PredictResponse& response) {
     case Result::RESULT_NOT_SET:
       break;
   }
-  return absl::InternalError(absl::StrCat("model '", response.model(), "' answered with ",
-                                          NameOf(response.result_case())));
+  return absl::InternalError(
+      absl::StrCat("model '", response.model(), "' answered with ", NameOf(response.result_case())));
 }
 
 absl::Status FromProto(const v1::ItemError& error) {
-  if (error.code() == 0) return absl::InternalError("the daemon sent an item that is neither answer nor error");
+  if (error.code() == 0)
+    return absl::InternalError("the daemon sent an item that is neither answer nor error");
   // Both sides number the canonical codes alike.
   absl::Status status(static_cast<absl::StatusCode>(error.code()), error.message());
   if (error.has_retry_after()) {
@@ -297,8 +298,8 @@ absl::Status FromProto(const v1::ItemError& error) {
 absl::Status CheckSize(const google::protobuf::MessageLite& request, int64_t max_message_bytes) {
   const auto size = static_cast<int64_t>(request.ByteSizeLong());
   if (size <= max_message_bytes) return absl::OkStatus();
-  return absl::ResourceExhaustedError(absl::StrCat("the request is ", size, " bytes, more than max_message_bytes (",
-                                                   max_message_bytes,
+  return absl::ResourceExhaustedError(absl::StrCat("the request is ", size,
+                                                   " bytes, more than max_message_bytes (", max_message_bytes,
                                                    "); send less, or raise it on both sides"));
 }
 

@@ -36,8 +36,8 @@ struct StreamItem {
   absl::StatusOr<AnyAnswer> answer;
 };
 
-// Made by Client::OpenStream, which has to outlive it. One thread may send while another receives; each side is
-// one thread's at a time.
+// Made by Client::OpenStream, which has to outlive it. One thread may send while another receives; each side
+// is one thread's at a time.
 //
 // The daemon reads only so many requests ahead of the answers that it has sent, and Send blocks then. So
 // whoever sends more than a few has to call Next on another thread meanwhile, or in between: never more
@@ -49,8 +49,9 @@ class Stream {
   Stream(const Stream&) = delete;
   Stream& operator=(const Stream&) = delete;
 
-  // As the client's calls of these names; they return once the request is on its way. UNAVAILABLE if the stream has
-  // ended: Next tells why. RESOURCE_EXHAUSTED, and the stream goes on, if the request is larger than a message.
+  // As the client's calls of these names; they return once the request is on its way. UNAVAILABLE if the
+  // stream has ended: Next tells why. RESOURCE_EXHAUSTED, and the stream goes on, if the request is larger
+  // than a message.
   absl::Status Classify(absl::string_view model, absl::string_view picture, const ClassifyOptions& options);
   absl::Status Detect(absl::string_view model, absl::string_view picture, const DetectOptions& options);
   absl::Status Segment(absl::string_view model, absl::string_view picture, const SegmentOptions& options);

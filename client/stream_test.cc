@@ -26,7 +26,9 @@ absl::StatusOr<AnyAnswer> Echo(const FakeRequest& request) {
   return answer;
 }
 
-ClassifyOptions Named(const std::string& id, int top_k = 1) { return {.request = {.request_id = id}, .top_k = top_k}; }
+ClassifyOptions Named(const std::string& id, int top_k = 1) {
+  return {.request = {.request_id = id}, .top_k = top_k};
+}
 
 // The next item, which there has to be.
 StreamItem NextOf(Stream& stream) {
@@ -48,7 +50,8 @@ TEST(Stream, AnswersInOrderWhileASecondThreadSends) {
   constexpr int kCount = 200;
   std::thread sender([&] {
     for (int i = 0; i < kCount; ++i) {
-      const absl::Status sent = (*stream)->Classify("m", absl::StrCat("picture ", i), Named(absl::StrCat("id ", i)));
+      const absl::Status sent =
+          (*stream)->Classify("m", absl::StrCat("picture ", i), Named(absl::StrCat("id ", i)));
       EXPECT_TRUE(sent.ok()) << sent;
     }
     (*stream)->SendDone();
@@ -172,7 +175,9 @@ TEST(Stream, MayBeCancelledFromAnotherThread) {
 
 TEST(Stream, NobodyAtTheAddressIsUnreachable) {
   std::string url;
-  { url = FakeDaemon().url(); }
+  {
+    url = FakeDaemon().url();
+  }
   const auto client = ConnectTo(url);
   const auto stream = *client->OpenStream({.timeout = absl::Seconds(30)});
   stream->Classify("m", "x", Named("x")).IgnoreError();

@@ -38,7 +38,8 @@ void SetItemError(const absl::Status& status, RetryJitter* jitter, v1::ItemError
   if (const auto reason = StatedShedReason(status)) {
     message->set_reason(absl::AsciiStrToUpper(ShedReasonName(*reason)));
   }
-  if (const auto retry = RetryAfter(status)) SetDuration(jitter->Spread(*retry), message->mutable_retry_after());
+  if (const auto retry = RetryAfter(status))
+    SetDuration(jitter->Spread(*retry), message->mutable_retry_after());
 }
 
 }  // namespace saccade::server

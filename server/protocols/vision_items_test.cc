@@ -26,11 +26,8 @@ TEST(VisionItemsTest, ATimeoutIsADurationAboveNothing) {
   EXPECT_EQ(*server::TimeoutOf(v1::PredictStreamRequest()), absl::InfiniteDuration());
   EXPECT_EQ(*TimeoutOf(1, 500'000'000), absl::Milliseconds(1500));
   EXPECT_EQ(*TimeoutOf(0, 1), absl::Nanoseconds(1));
-  for (const auto& [seconds, nanos] : {std::pair<int64_t, int32_t>{0, 0},
-                                       {-1, 0},
-                                       {0, -5},
-                                       {0, 1'000'000'000},
-                                       {int64_t{1} << 62, 0}}) {
+  for (const auto& [seconds, nanos] :
+       {std::pair<int64_t, int32_t>{0, 0}, {-1, 0}, {0, -5}, {0, 1'000'000'000}, {int64_t{1} << 62, 0}}) {
     const absl::Status refused = TimeoutOf(seconds, nanos).status();
     EXPECT_EQ(refused.code(), absl::StatusCode::kInvalidArgument) << seconds << " " << nanos;
     EXPECT_EQ(BadFieldOf(refused), "timeout");

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "server/protocols/vision_errors.h"
+#include "server/protocols/vision_explain.h"
 #include "server/protocols/vision_options.h"
 #include "server/protocols/vision_results.h"
 #include "server/protocols/vision_volumes.h"
@@ -68,6 +69,22 @@ absl::StatusOr<Picture> FromPicture(absl::string_view field, const v1::Picture& 
       break;
   }
   return InvalidField(field, "is missing; set it to a picture, 'encoded' or 'raw'");
+}
+
+// What the client wants the model to see.
+absl::StatusOr<Region> FromRegion(const v1::PredictRequest& message) {
+  const v1::Region& region = message.region();
+  if (message.has_clip() || message.has_volume()) {
+    return InvalidField("region",
+                        "is for pictures and stereo pairs; cut clips and volumes before they are sent");
+  }
+  if (region.x() < 0 || region.y() < 0 || region.width() < 1 || region.height() < 1) {
+    return InvalidField(
+        "region",
+        absl::StrCat("is ", region.width(), " x ", region.height(), " pixels from ", region.x(), ", ",
+                     region.y(), " on; its sides have to be at least 1, its corner at least 0"));
+  }
+  return Region{.x = region.x(), .y = region.y(), .width = region.width(), .height = region.height()};
 }
 
 using Pictures = std::vector<Picture>;
@@ -155,7 +172,7 @@ absl::StatusOr<Pictures> ReadInput(const v1::PredictRequest& message, Request& r
   }
   return InvalidField(
       "input",
-      "is missing; set 'encoded' to a whole JPEG, PNG, WebP or BMP file, 'raw' to pixels, "
+      "is missing; set 'encoded' to a whole JPEG, PNG, WebP, TIFF or BMP file, 'raw' to pixels, "
       "'stereo' to two pictures, 'clip' to a video or frames, or 'volume' to a TIFF or voxels");
 }
 
@@ -184,6 +201,12 @@ absl::StatusOr<Request> FromMessage(const v1::PredictRequest& message) {
   if (absl::Status options = CheckOptions(message); !options.ok()) return options;
   Request request = *std::move(checked);
   request.accepts = [&message](const models::Description& model) { return CheckOptionsFit(message, model); };
+  if (message.has_region()) {
+    auto region = FromRegion(message);
+    if (!region.ok()) return region.status();
+    request.region = *region;
+  }
+  if (message.has_explain()) request.explain = WishOf(message.explain());
   auto pictures = ReadInput(message, request);
   if (!pictures.ok()) return pictures.status();
   // All of them are one item.
@@ -209,6 +232,10 @@ void SetFacts(const Response& response, const std::string& request_id, v1::Predi
 absl::Status ToMessage(const Response& response, const v1::PredictRequest& request,
                        v1::PredictResponse* message) {
   SetFacts(response, request.request_id(), message);
+  if (response.explanation) {
+    absl::Status explained = SetExplanation(*response.explanation, message->mutable_explanation());
+    if (!explained.ok()) return explained;
+  }
   return SetResult(response, request, message);
 }
 
@@ -255,6 +282,7 @@ void ToMessage(const ModelSnapshot& snapshot, v1::Model* message) {
     message->set_buckets(models::AsText(description.input.buckets));
   }
   for (const std::string& label : description.labels) message->add_labels(label);
+  for (const std::string& layer : description.attention_layers) message->add_attention_layers(layer);
 }
 
 }  // namespace saccade::server

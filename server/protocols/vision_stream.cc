@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "saccade/v1/vision.pb.h"
+#include "saccade/v1/vision.grpc.pb.h"
 #include "server/core/cancellation.h"
 #include "server/protocols/peer.h"
 #include "server/protocols/predict_reactor.h"
@@ -114,8 +114,8 @@ void VisionStream::Answer(const std::shared_ptr<Slot>& slot, const absl::StatusO
   message.set_index(slot->index);
   // A longer one was refused for being so.
   if (request.request_id().size() <= kMostRequestId) message.set_request_id(request.request_id());
-  const absl::Status made = SetAnswer(outcome, request, server_.max_message_bytes, message.mutable_answer(),
-                                      kAroundAnswer);
+  const absl::Status made =
+      SetAnswer(outcome, request, server_.max_message_bytes, message.mutable_answer(), kAroundAnswer);
   if (!made.ok()) SetItemError(made, server_.retry_jitter, message.mutable_error());
   grpc::ByteBuffer bytes = Serialised(message);
   {
@@ -191,8 +191,8 @@ VisionStream::Action VisionStream::NextAction() {
     watched_ = slots_.front()->room != nullptr;
     return Action::kWrite;
   }
-  const bool has_room = static_cast<int64_t>(slots_.size()) < server_.most_requests &&
-                        bytes_ < server_.max_message_bytes;
+  const bool has_room =
+      static_cast<int64_t>(slots_.size()) < server_.most_requests && bytes_ < server_.max_message_bytes;
   if (!stopped_ && !reading_ && !reads_ended_ && has_room) {
     reading_ = true;
     return Action::kRead;

@@ -42,10 +42,10 @@ def item(timeout=None, **fields):
     return made
 
 
-def volume(first=0, size=4, request_id="", timeout=None):
-    voxels = numpy.zeros(size, numpy.float32)
+def volume(first=0, height=1, width=4, request_id="", timeout=None):
+    voxels = numpy.zeros(height * width, numpy.float32)
     voxels[0] = first
-    shape = message("saccade.v1.VolumeShape")(depth=1, height=1, width=size, type=3)
+    shape = message("saccade.v1.VolumeShape")(depth=1, height=height, width=width, type=3)
     raw = message("saccade.v1.RawVolume")(shape=shape, voxels=voxels.tobytes())
     sent = message("saccade.v1.Volume")(raw=raw)
     return item(model="identity", request_id=request_id, volume=sent, timeout=timeout)
@@ -154,10 +154,10 @@ def test_no_more_than_the_bound_is_in_flight(volumes):
 
 def test_a_client_that_does_not_read_is_read_no_further(volumes):
     """1 MB an answer, and 4 MB is what a stream may hold: what was taken stays bounded, and nothing is lost."""
-    size, count = 250_000, 60
+    side, count = 500, 60
     with volumes.channel(**{"grpc.http2.lookahead_bytes": 65536, "grpc.http2.bdp_probe": 0}) as channel:
         before = total(volumes, "nv_inference_request_success")
-        stream = Stream(channel).send(*[volume(number, size) for number in range(count)]).end()
+        stream = Stream(channel).send(*[volume(number, side, side) for number in range(count)]).end()
         settled = [-1]
 
         def has_settled():
