@@ -147,20 +147,23 @@ TEST(PrepareTest, TurnsThePictureUprightByItsExif) {
   EXPECT_EQ(Compare(turned.out, expected.out).max, 0);
 }
 
-// A TIFF with the orientation that its first, little-endian directory gives, which OpenCV writes as 1.
+// A little-endian TIFF of OpenCV's with that orientation, in the place of what is said by default: that a
+// pixel's channels lie together.
 std::string Oriented(std::string tiff, char orientation) {
+  constexpr size_t kOrientation = 0x0112;
+  constexpr size_t kPlanarConfiguration = 0x011C;
   const auto at16 = [&](size_t at) {
-    return static_cast<size_t>(static_cast<uint8_t>(tiff[at])) |
-           static_cast<size_t>(static_cast<uint8_t>(tiff[at + 1])) << 8;
+    return size_t{static_cast<uint8_t>(tiff[at])} | size_t{static_cast<uint8_t>(tiff[at + 1])} << 8;
   };
   const size_t directory = at16(4) | at16(6) << 16;
   for (size_t i = 0; i < at16(directory); ++i) {
     const size_t entry = directory + 2 + 12 * i;
-    if (at16(entry) != 0x0112) continue;
+    if (at16(entry) != kPlanarConfiguration) continue;
+    tiff[entry] = static_cast<char>(kOrientation & 0xFF);
     tiff[entry + 8] = orientation;
     return tiff;
   }
-  ADD_FAILURE() << "the TIFF gives no orientation";
+  ADD_FAILURE() << "the TIFF does not say how its channels lie";
   return tiff;
 }
 
