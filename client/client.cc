@@ -15,6 +15,7 @@
 #include "client/restore_call.h"
 #include "client/rpc_status.h"
 #include "client/status.h"
+#include "client/stream_call.h"
 #include "client/target.h"
 #include "grpc/health/v1/health.grpc.pb.h"
 #include "inference/grpc_service.grpc.pb.h"
@@ -94,11 +95,7 @@ struct Client::Transport {
   template <typename TaskAnswer>
   absl::StatusOr<TaskAnswer> Predict(const ClientOptions& options, const v1::PredictRequest& request,
                                      absl::Time start) const {
-    if (const auto size = static_cast<int64_t>(request.ByteSizeLong()); size > options.max_message_bytes) {
-      return absl::ResourceExhaustedError(
-          absl::StrCat("the request is ", size, " bytes, more than max_message_bytes (",
-                       options.max_message_bytes, "); send less, or raise it on both sides"));
-    }
+    if (absl::Status fits = CheckSize(request, options.max_message_bytes); !fits.ok()) return fits;
     v1::PredictResponse response;
     const absl::Status status = Call(options, *vision, &v1::Vision::Stub::Predict, request, response);
     if (!status.ok()) return status;
@@ -238,6 +235,25 @@ absl::StatusOr<Restoration> Client::Restore(absl::string_view model, const Volum
   absl::StatusOr<Restoration> answer = call.TakeAnswer();
   if (answer.ok()) answer->timings.round_trip = absl::Now() - start;
   return answer;
+}
+
+absl::StatusOr<std::unique_ptr<Stream>> Client::OpenStream(const StreamOptions& options) {
+  for (const absl::Duration timeout : {options.timeout, options.item_timeout}) {
+    if (timeout > absl::ZeroDuration()) continue;
+    return absl::InvalidArgumentError(absl::StrCat(
+        "a timeout of the stream is ", absl::FormatDuration(timeout), "; expected more than nothing"));
+  }
+  Stream::Call::Options call;
+  call.stream = options;
+  call.max_message_bytes = options_.max_message_bytes;
+  call.explain = [this, timeout = options.timeout](const grpc::Status& status,
+                                                   const grpc::ClientContext& context) {
+    ClientOptions of_stream = options_;
+    of_stream.timeout = timeout;
+    return transport_->Explain(of_stream, status, context);
+  };
+  return std::unique_ptr<Stream>(
+      new Stream(std::make_unique<Stream::Call>(std::move(call), *transport_->vision)));
 }
 
 absl::StatusOr<std::vector<Model>> Client::ListModels() {

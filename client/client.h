@@ -13,6 +13,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "client/stream.h"
 #include "client/types.h"
 
 namespace saccade::client {
@@ -116,7 +117,7 @@ class Client {
   Client(const Client&) = delete;
   Client& operator=(const Client&) = delete;
 
-  // One call a task. `picture` is an encoded picture as it lies on disk (JPEG, PNG, WebP or BMP); it is
+  // One call a task. `picture` is an encoded picture as it lies on disk (JPEG, PNG, WebP, TIFF or BMP); it is
   // copied once, into the message. A model of another task refuses the call.
   absl::StatusOr<Classification> Classify(absl::string_view model, absl::string_view picture,
                                           const ClassifyOptions& options = {});
@@ -139,6 +140,10 @@ class Client {
   absl::StatusOr<Restoration> Restore(absl::string_view model, const VolumeSource& volume,
                                       const RestoreOptions& options = {},
                                       const RestoreProgress& progress = {});
+
+  // Many pictures over one stream, their answers in order (stream.h). Sends nothing yet, so whether a daemon
+  // is there shows with the first answer. INVALID_ARGUMENT if a timeout is none.
+  absl::StatusOr<std::unique_ptr<Stream>> OpenStream(const StreamOptions& options = {});
 
   // Every model version the daemon knows, ready or not.
   absl::StatusOr<std::vector<Model>> ListModels();

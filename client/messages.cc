@@ -3,6 +3,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "client/status.h"
 
 namespace saccade::client {
 namespace {
@@ -259,6 +260,47 @@ absl::StatusOr<Actions> FromResponse<Actions>(const v1::PredictResponse& respons
 template <>
 absl::StatusOr<Restoration> FromResponse<Restoration>(const v1::PredictResponse& response) {
   return ReadAs<Restoration>(Result::kRestoration, response, &v1::PredictResponse::restoration);
+}
+
+absl::StatusOr<AnyAnswer> FromAnyResponse(const v1::PredictResponse& response) {
+  switch (response.result_case()) {
+    case Result::kClassification:
+      return FromResponse<Classification>(response);
+    case Result::kDetections:
+      return FromResponse<Detections>(response);
+    case Result::kSegmentation:
+      return FromResponse<Segmentation>(response);
+    case Result::kDisparity:
+      return FromResponse<Disparity>(response);
+    case Result::kActions:
+      return FromResponse<Actions>(response);
+    case Result::kRestoration:
+      return FromResponse<Restoration>(response);
+    case Result::RESULT_NOT_SET:
+      break;
+  }
+  return absl::InternalError(
+      absl::StrCat("model '", response.model(), "' answered with ", NameOf(response.result_case())));
+}
+
+absl::Status FromProto(const v1::ItemError& error) {
+  if (error.code() == 0)
+    return absl::InternalError("the daemon sent an item that is neither answer nor error");
+  // Both sides number the canonical codes alike.
+  absl::Status status(static_cast<absl::StatusCode>(error.code()), error.message());
+  if (error.has_retry_after()) {
+    const std::string wait = absl::StrCat(absl::ToInt64Milliseconds(FromProto(error.retry_after())));
+    SetRetryAfter(status, wait);
+  }
+  return status;
+}
+
+absl::Status CheckSize(const google::protobuf::MessageLite& request, int64_t max_message_bytes) {
+  const auto size = static_cast<int64_t>(request.ByteSizeLong());
+  if (size <= max_message_bytes) return absl::OkStatus();
+  return absl::ResourceExhaustedError(absl::StrCat("the request is ", size,
+                                                   " bytes, more than max_message_bytes (", max_message_bytes,
+                                                   "); send less, or raise it on both sides"));
 }
 
 Timings ReadTimings(const v1::PredictResponse& response) {

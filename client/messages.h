@@ -32,6 +32,15 @@ v1::RestoreHeader ToHeader(absl::string_view model, const VolumeSource& volume,
 template <typename TaskAnswer>
 absl::StatusOr<TaskAnswer> FromResponse(const v1::PredictResponse& response);
 
+// Whichever it is.
+absl::StatusOr<AnyAnswer> FromAnyResponse(const v1::PredictResponse& response);
+
+// Of one item of a stream.
+absl::Status FromProto(const v1::ItemError& error);
+
+// RESOURCE_EXHAUSTED if it takes more than a message may.
+absl::Status CheckSize(const google::protobuf::MessageLite& request, int64_t max_message_bytes);
+
 // Without round_trip, which the caller alone knows.
 Timings ReadTimings(const v1::PredictResponse& response);
 

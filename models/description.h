@@ -24,7 +24,10 @@ struct Description {
   int64_t classes = 0;
   std::vector<std::string> labels;  // empty, or one per class
   Options options;                  // every option of the architecture, defaults filled in
-  int64_t parameters = 0;           // all learned parameters, biases and batch norms included
+  // Layers whose attention can be looked at (models/attention_probe.h), in the order in which they are
+  // computed.
+  std::vector<std::string> attention_layers;
+  int64_t parameters = 0;  // all learned parameters, biases and batch norms included
   // What loading found that its owner should know, one sentence each: they belong in the log.
   std::vector<std::string> notes;
 };

@@ -37,6 +37,7 @@ class Model {
   // One result per picture, in order, in the coordinates of the picture as it was sent. The batch is not
   // kept. Blocks until done, computing on the calling thread's ATen thread pool; may be called from any
   // number of threads at once. A picture's result does not depend on the others in its batch, bit for bit.
+  // Where the calling thread has an AttentionProbe, layers that are asked for hand it their maps.
   // Throws c10::Error if the batch has another shape, type or device than the description and the placements
   // say.
   virtual std::vector<TaskResult> Run(const Batch& batch) const = 0;

@@ -2,6 +2,8 @@
 
 #include <variant>
 
+#include "client/status.h"
+
 namespace saccade::client {
 namespace {
 
@@ -198,6 +200,14 @@ v1::PredictResponse ToResponse(const AnyAnswer& answer) {
   response.set_picture_height(common.picture_height);
   std::visit([&response](const auto& task) { Write(task, response); }, answer);
   return response;
+}
+
+v1::ItemError ToItemError(const absl::Status& status) {
+  v1::ItemError error;
+  error.set_code(static_cast<int32_t>(status.code()));
+  error.set_message(std::string(status.message()));
+  if (const auto retry = RetryAfter(status)) ToProto(*retry, error.mutable_retry_after());
+  return error;
 }
 
 v1::Model ToProto(const Model& model) {

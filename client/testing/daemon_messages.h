@@ -1,6 +1,7 @@
 // messages.h from the daemon's side, for tests that stand in for it.
 #pragma once
 
+#include "absl/status/status.h"
 #include "client/testing/fake_daemon.h"
 #include "client/types.h"
 #include "saccade/v1/vision.pb.h"
@@ -11,6 +12,7 @@ FakeRequest FromRequest(const v1::PredictRequest& request);
 // All but the volume itself.
 FakeRequest FromHeader(const v1::RestoreHeader& header);
 v1::PredictResponse ToResponse(const AnyAnswer& answer);
+v1::ItemError ToItemError(const absl::Status& status);
 v1::Model ToProto(const Model& model);
 
 }  // namespace saccade::client

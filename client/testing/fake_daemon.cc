@@ -67,6 +67,39 @@ class FakeDaemon::Services final : public v1::Vision::Service,
     return grpc::Status::OK;
   }
 
+  grpc::Status PredictStream(
+      grpc::ServerContext* context,
+      grpc::ServerReaderWriter<v1::PredictStreamResponse, v1::PredictStreamRequest>* stream) override {
+    FakeDaemon::Predict predict;
+    int most = 0;
+    absl::Status end;
+    {
+      absl::MutexLock lock(&state_.mutex);
+      if (!state_.failure.ok()) return ToRpc(state_.failure, context);
+      predict = state_.predict;
+      most = state_.most_streamed;
+      end = state_.stream_end;
+    }
+    v1::PredictStreamRequest item;
+    for (int index = 0; index < most; ++index) {
+      if (!stream->Read(&item)) return grpc::Status::OK;
+      FakeRequest request = FromRequest(item.request());
+      if (item.has_timeout()) {
+        request.timeout = absl::Seconds(item.timeout().seconds()) + absl::Nanoseconds(item.timeout().nanos());
+      }
+      v1::PredictStreamResponse response;
+      response.set_index(index);
+      response.set_request_id(item.request().request_id());
+      if (const auto result = predict(request); result.ok()) {
+        *response.mutable_answer() = ToResponse(*result);
+      } else {
+        *response.mutable_error() = ToItemError(result.status());
+      }
+      if (!stream->Write(response)) return grpc::Status::CANCELLED;
+    }
+    return ToRpc(end, context);
+  }
+
   grpc::Status Restore(grpc::ServerContext* context,
                        grpc::ServerReaderWriter<v1::RestoreResponse, v1::RestoreRequest>* stream) override {
     FakeDaemon::Predict predict;
@@ -199,6 +232,12 @@ void FakeDaemon::SetPredict(Predict predict) {
 void FakeDaemon::SetRestore(FakeRestore restore) {
   absl::MutexLock lock(&state_.mutex);
   state_.restore = std::move(restore);
+}
+
+void FakeDaemon::EndStreamsAfter(int requests, absl::Status status) {
+  absl::MutexLock lock(&state_.mutex);
+  state_.most_streamed = requests;
+  state_.stream_end = std::move(status);
 }
 
 void FakeDaemon::SetModels(std::vector<Model> models) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <limits>
 #include <map>
 #include <memory>
 #include <optional>
@@ -11,6 +12,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
 #include "client/client.h"
 #include "client/types.h"
 
@@ -28,6 +30,8 @@ struct FakeRequest {
   std::optional<VolumeShape> raw;
   int64_t announced_bytes = 0;
   std::vector<size_t> part_bytes;
+  // Of an item of a stream.
+  std::optional<absl::Duration> timeout;
   RequestOptions request;
   // The one of the request's own task; the others are as they are by default. None repeats `request`.
   ClassifyOptions classify;
@@ -67,6 +71,8 @@ class FakeDaemon {
 
   void SetPredict(Predict predict);
   void SetRestore(FakeRestore restore);
+  // Streams end so after this many of their requests, whatever the client still sends.
+  void EndStreamsAfter(int requests, absl::Status status);
   void SetModels(std::vector<Model> models);
   // By service name; the empty one is the daemon. Wakes who watches.
   void SetHealth(const std::string& service, bool serving);
@@ -81,6 +87,8 @@ class FakeDaemon {
     absl::Mutex mutex;
     Predict predict ABSL_GUARDED_BY(mutex);
     FakeRestore restore ABSL_GUARDED_BY(mutex);
+    int most_streamed ABSL_GUARDED_BY(mutex) = std::numeric_limits<int>::max();
+    absl::Status stream_end ABSL_GUARDED_BY(mutex);
     std::vector<Model> models ABSL_GUARDED_BY(mutex);
     std::map<std::string, bool> health ABSL_GUARDED_BY(mutex) = {{"", true}};
     absl::Status failure ABSL_GUARDED_BY(mutex);

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "kernels/efficient_attention/efficient_attention.h"
+#include "models/layers/attention_maps.h"
 #include "models/layers/device.h"
 
 namespace saccade::models {
@@ -14,7 +15,8 @@ EfficientAttention::Projection EfficientAttention::Load(const TensorMap& tensors
 
 EfficientAttention::EfficientAttention(const TensorMap& tensors, const std::string& name, int64_t heads,
                                        std::string normalization)
-    : query_(Load(tensors, name + ".query")),
+    : name_(name),
+      query_(Load(tensors, name + ".query")),
       key_(Load(tensors, name + ".key")),
       value_(Load(tensors, name + ".value")),
       heads_(heads),
@@ -26,6 +28,7 @@ EfficientAttention::EfficientAttention(const TensorMap& tensors, const std::stri
 }
 
 at::Tensor EfficientAttention::operator()(const at::Tensor& x, const std::optional<at::Tensor>& valid) const {
+  ProbeEfficientAttention(name_, x, key_.weight, key_.bias, normalization_, valid);
   return kernels::efficient_attention_module(x, key_.weight, query_.weight, value_.weight, key_.bias,
                                              query_.bias, value_.bias, out_weight_, out_bias_, heads_,
                                              normalization_, /*residual=*/true, valid);

@@ -29,6 +29,7 @@ class EfficientAttention {
   };
   static Projection Load(const TensorMap& tensors, const std::string& name);
 
+  std::string name_;
   Projection query_, key_, value_;
   std::optional<at::Tensor> out_weight_, out_bias_;
   int64_t heads_;

@@ -4,13 +4,14 @@
 
 #include "kernels/expatt/expatt.h"
 #include "models/error.h"
+#include "models/layers/attention_maps.h"
 #include "models/layers/device.h"
 
 namespace saccade::models {
 
 ExplicitAttention::ExplicitAttention(const TensorMap& tensors, const std::string& name, const Affine& affine,
                                      std::string map)
-    : map_(std::move(map)), sigma_(tensors.at(name + ".sigma").to(at::kDouble).item<double>()) {
+    : name_(name), map_(std::move(map)), sigma_(tensors.at(name + ".sigma").to(at::kDouble).item<double>()) {
   if (!(sigma_ > 0)) {
     throw LoadError(name + ".sigma is " + std::to_string(sigma_) +
                     ", expected a positive radius; the training may have diverged");
@@ -23,6 +24,7 @@ ExplicitAttention::ExplicitAttention(const TensorMap& tensors, const std::string
 }
 
 at::Tensor ExplicitAttention::operator()(const at::Tensor& x) const {
+  ProbeExplicit(name_, x, map_, sigma_);
   return kernels::expatt_module(x, value_weight_, std::nullopt, out_weight_, shift_, map_, sigma_);
 }
 

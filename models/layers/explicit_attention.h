@@ -21,7 +21,7 @@ class ExplicitAttention {
   at::Tensor operator()(const at::Tensor& x) const;
 
  private:
-  std::string map_;
+  std::string name_, map_;
   at::Tensor value_weight_, out_weight_, shift_;
   double sigma_;
 };

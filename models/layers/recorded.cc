@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "kernels/common/cuda_graph.h"
+#include "models/attention_probe.h"
 #include "models/layers/device.h"
 
 namespace saccade::models {
@@ -39,7 +40,8 @@ Recorded::Recorded(const Target& target, bool record, Pass pass)
 Recorded::~Recorded() = default;
 
 std::vector<FeatureMap> Recorded::operator()(const at::Tensor& pixels, const Extents& extents) const {
-  if (!record_) return pass_({Sent(pixels, target_), extents});
+  // What is recorded, looks at nothing but what it was recorded with.
+  if (!record_ || AttentionProbe::Current() != nullptr) return pass_({Sent(pixels, target_), extents});
   const std::lock_guard lock(mutex_);
   const std::vector<int64_t> shape = pixels.sizes().vec();
   auto found = recordings_.find(shape);

@@ -21,7 +21,7 @@ class Recorded {
   // never looks at a value, and always does the same for the same shape.
   using Pass = std::function<std::vector<FeatureMap>(const FeatureMap& pictures)>;
 
-  // With `record` false, or on the CPU, the pass is simply run.
+  // With `record` false, or on the CPU, the pass is simply run; and where an AttentionProbe looks on.
   Recorded(const Target& target, bool record, Pass pass);
   ~Recorded();
 

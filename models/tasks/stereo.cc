@@ -3,6 +3,7 @@
 #include <ATen/ops/upsample_bilinear2d.h>
 #include <c10/core/InferenceMode.h>
 
+#include "models/attention_probe.h"
 #include "models/tasks/check_batch.h"
 #include "models/tasks/finite.h"
 
@@ -28,6 +29,7 @@ std::vector<TaskResult> MatchStereo(const Description& description, const Batch&
   std::vector<TaskResult> results;
   results.reserve(batch.placements.size());
   for (size_t i = 0; i < batch.placements.size(); ++i) {
+    AttentionProbe::StartAt(i);
     results.push_back(
         Match(description, batch.pixels[static_cast<int64_t>(i)], batch.placements[i], network));
   }

@@ -36,6 +36,10 @@ int64_t Response::bytes() const {
     bytes += std::visit([](const auto& kind) { return Held(kind); }, result);
   }
   for (const Tensor& output : outputs) bytes += static_cast<int64_t>(output.data.size());
+  if (explanation) {
+    for (const models::AttentionMap& map : explanation->maps)
+      bytes += static_cast<int64_t>(map.values.size());
+  }
   return bytes;
 }
 

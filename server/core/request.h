@@ -14,6 +14,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "models/attention_probe.h"
 #include "models/description.h"
 #include "models/tasks/result.h"
 #include "server/core/byte_pieces.h"
@@ -29,8 +30,8 @@ struct SharedBytes {
   std::string_view bytes;
 };
 
-// A whole file: a picture (JPEG, PNG, WebP or BMP), a video of which a clip is made, or a TIFF of which a
-// volume is made. Which, its model's medium says.
+// A whole file: a picture (JPEG, PNG, WebP, TIFF or BMP), a video of which a clip is made, or a TIFF of which
+// a volume is made. Which, its model's medium says.
 struct EncodedPicture {
   SharedBytes data;
 };
@@ -53,6 +54,14 @@ struct RawVolume {
   int width = 0;
   VoxelType type = VoxelType::kFloat32;
   SharedBytes data;
+};
+
+// A part of a picture, in pixels of the whole, upright. The corner is not negative, the sides are positive.
+struct Region {
+  int x = 0;
+  int y = 0;
+  int width = 0;
+  int height = 0;
 };
 
 // Normalised fp32 pictures [count, 3 * views, height, width], clips [count, frames, 3, height, width],
@@ -84,6 +93,10 @@ struct Request : CallHead {
   int views = 1;
   // Of a clip's frames; 0 stands for the model's own. A video has its own.
   double frames_per_second = 0;
+  // Of a picture or of both of a pair: all that the model is to see.
+  std::optional<Region> region;
+  // Of a request of one item. An empty layer is the model's last; another has to be one of the model's.
+  std::optional<models::ExplanationWish> explain;
   // What the client calls the input, to begin an error's message with: "encoded", "raw", "input 'image'".
   std::string_view input_name;
   // What the protocol can say only once the model is known: options of another task, outputs that it lacks.
@@ -104,6 +117,8 @@ struct SentItem {
   // Of the picture, upright; of a frame; of a plane.
   int width = 0;
   int height = 0;
+  // What of it the model saw, if not all: results are in its pixels.
+  std::optional<Region> region = std::nullopt;
   // Of the frames that the network saw; clips alone.
   double frames_per_second = 0;
   // Of a volume.
@@ -119,6 +134,8 @@ struct Response {
   std::vector<models::TaskResult> results;
   // Of a program, in the place of results: its outputs in the configuration's order, all rows.
   std::vector<Tensor> outputs;
+  // If the request asked for one.
+  std::optional<models::Explanation> explanation;
   // One per item (of a pair, the left picture); empty for tensor inputs.
   std::vector<SentItem> sent;
   Timings timings;
@@ -127,7 +144,7 @@ struct Response {
   // Counts a large answer as in flight. Who sends it keeps this until it is sent: some clients never read.
   std::shared_ptr<const void> room = nullptr;
 
-  // Of the results.
+  // Of the results, and of their explanation.
   int64_t bytes() const;
 };
 

@@ -14,5 +14,7 @@ absl::StatusOr<PictureHeader> ReadJpegHeader(std::string_view bytes);
 absl::StatusOr<PictureHeader> ReadPngHeader(std::string_view bytes);
 absl::StatusOr<PictureHeader> ReadWebpHeader(std::string_view bytes);
 absl::StatusOr<PictureHeader> ReadBmpHeader(std::string_view bytes);
+// Of its first page, by libtiff, which allocates no more for it than the file is long.
+absl::StatusOr<PictureHeader> ReadTiffHeader(std::string_view bytes);
 
 }  // namespace saccade::server

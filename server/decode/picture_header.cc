@@ -12,7 +12,7 @@ namespace {
 
 using namespace std::string_view_literals;
 
-constexpr char kAccepted[] = "accepted are JPEG, PNG, WebP and BMP";
+constexpr char kAccepted[] = "accepted are JPEG, PNG, WebP, TIFF and BMP";
 
 // Names what people send by mistake.
 std::string DescribeOther(const PictureBytes& bytes, std::string_view start) {
@@ -23,8 +23,6 @@ std::string DescribeOther(const PictureBytes& bytes, std::string_view start) {
   };
   static constexpr Known kKnown[] = {
       {0, "GIF8"sv, "GIF"},
-      {0, "II*\0"sv, "TIFF"},
-      {0, "MM\0*"sv, "TIFF"},
       {4, "ftypavi"sv, "AVIF"},
       {4, "ftyphe"sv, "HEIC"},
       {4, "ftypmif1"sv, "HEIC"},
@@ -48,11 +46,18 @@ std::string DescribeOther(const PictureBytes& bytes, std::string_view start) {
   return absl::StrCat("it starts with the bytes ", absl::BytesToHexString(first), " (hexadecimal)");
 }
 
+// Of either order, and BigTIFF.
+bool IsTiff(const PictureBytes& bytes) {
+  return bytes.tag(0, "II*\0"sv) || bytes.tag(0, "MM\0*"sv) || bytes.tag(0, "II+\0"sv) ||
+         bytes.tag(0, "MM\0+"sv);
+}
+
 absl::StatusOr<PictureHeader> ReadAnyHeader(std::string_view encoded) {
   const PictureBytes bytes(encoded);
   if (bytes.tag(0, "\xFF\xD8\xFF")) return ReadJpegHeader(encoded);
   if (bytes.tag(0, "\x89PNG\r\n\x1A\n")) return ReadPngHeader(encoded);
   if (bytes.tag(0, "RIFF") && bytes.tag(8, "WEBP")) return ReadWebpHeader(encoded);
+  if (IsTiff(bytes)) return ReadTiffHeader(encoded);
   if (bytes.tag(0, "BM")) return ReadBmpHeader(encoded);
   return absl::InvalidArgumentError(
       absl::StrCat("not a picture that can be read: ", DescribeOther(bytes, encoded), ", ", encoded.size(),
@@ -69,6 +74,8 @@ const char* FormatName(PictureFormat format) {
       return "PNG";
     case PictureFormat::kWebp:
       return "WebP";
+    case PictureFormat::kTiff:
+      return "TIFF";
     case PictureFormat::kBmp:
       return "BMP";
     case PictureFormat::kRaw:

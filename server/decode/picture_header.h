@@ -17,7 +17,7 @@ struct DecodeLimits {
   int64_t max_bytes = int64_t{64} << 20;
 };
 
-enum class PictureFormat { kJpeg, kPng, kWebp, kBmp, kRaw };
+enum class PictureFormat { kJpeg, kPng, kWebp, kTiff, kBmp, kRaw };
 
 const char* FormatName(PictureFormat format);
 

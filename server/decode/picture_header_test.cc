@@ -116,9 +116,7 @@ TEST(PictureHeaderTest, EmptyIsSaidToBeEmpty) { EXPECT_THAT(Refusal(""), HasSubs
 
 TEST(PictureHeaderTest, NamesWhatCameInstead) {
   EXPECT_THAT(Refusal("GIF89a......"),
-              AllOf(HasSubstr("it is GIF, 12 bytes"), HasSubstr("JPEG, PNG, WebP and BMP")));
-  EXPECT_THAT(Refusal("II*\0...."s), HasSubstr("TIFF"));
-  EXPECT_THAT(Refusal("MM\0*...."s), HasSubstr("TIFF"));
+              AllOf(HasSubstr("it is GIF, 12 bytes"), HasSubstr("JPEG, PNG, WebP, TIFF and BMP")));
   EXPECT_THAT(Refusal("\0\0\0\x1C"
                       "ftypavif"s),
               HasSubstr("AVIF"));
@@ -146,6 +144,20 @@ TEST(PictureHeaderTest, LimitsMayBeReachedButNotPassed) {
   EXPECT_TRUE(ReadPictureHeader(png, {.max_pixels = 5000, .max_bytes = size}).ok());
   EXPECT_THAT(Refusal(png, {.max_pixels = 4999}), HasSubstr("at most 4999 pixels"));
   EXPECT_THAT(Refusal(png, {.max_bytes = size - 1}), HasSubstr("bytes; at most"));
+}
+
+TEST(PictureHeaderTest, Tiffs) {
+  const std::string whole = Encode(".tiff", SmoothPicture(61, 37));
+  const auto header = ReadPictureHeader(whole, {});
+  ASSERT_TRUE(header.ok()) << header.status();
+  EXPECT_EQ(header->format, PictureFormat::kTiff);
+  EXPECT_EQ(header->width, 61);
+  EXPECT_EQ(header->height, 37);
+  EXPECT_THAT(Refusal("II*\0...."s), HasSubstr("TIFF"));
+  EXPECT_THAT(Refusal("MM\0*...."s), HasSubstr("TIFF"));
+  EXPECT_THAT(Refusal(Encode(".tiff", cv::Mat(8, 8, CV_32FC1, cv::Scalar(1)))), HasSubstr("no picture"));
+  std::mt19937 random(11);
+  for (int i = 0; i < 2000; ++i) ReadPictureHeader(Mutate(whole, random), {}).IgnoreError();
 }
 
 TEST(PictureHeaderTest, OddPngs) {

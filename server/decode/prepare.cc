@@ -6,7 +6,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "server/core/bad_field.h"
 #include "server/decode/opencv.h"
+#include "server/decode/tiff_picture.h"
 
 namespace saccade::server {
 namespace {
@@ -63,12 +65,13 @@ absl::Status Damaged(const PictureHeader& header, size_t bytes) {
                                                  bytes, " bytes do not decode to them"));
 }
 
-absl::StatusOr<DecodedPicture> Decode(std::string_view bytes, const PictureHeader& header,
-                                      const models::ImageInput& input) {
-  const int factor = Reduction(header, input);
+absl::StatusOr<DecodedPicture> Decode(std::string_view bytes, const PictureHeader& header, int factor) {
   // OpenCV reads from the buffer and does not write to it, but cannot say so.
   const cv::Mat encoded(1, static_cast<int>(bytes.size()), CV_8UC1, const_cast<char*>(bytes.data()));
-  const auto mat = std::make_shared<const cv::Mat>(cv::imdecode(encoded, ReadMode(factor)));
+  absl::StatusOr<cv::Mat> decoded =
+      header.format == PictureFormat::kTiff ? DecodeTiff(bytes) : cv::imdecode(encoded, ReadMode(factor));
+  if (!decoded.ok()) return decoded.status();
+  const auto mat = std::make_shared<const cv::Mat>(*std::move(decoded));
   if (mat->empty() || mat->type() != CV_8UC3) return Damaged(header, bytes.size());
   DecodedPicture picture;
   const auto width = static_cast<int>((header.width + factor - 1) / factor);
@@ -110,6 +113,26 @@ DecodedPicture Wrap(const RawPicture& raw) {
   picture.rgb = raw.rgb;
   picture.sent = {raw.height, raw.width};
   return picture;
+}
+
+// REQUIRES: nothing was shrunk.
+absl::Status Cut(const Region& region, DecodedPicture& picture) {
+  const models::Size whole = picture.whole;
+  // Written so that nothing overflows.
+  if (region.x > whole.width - region.width || region.y > whole.height - region.height) {
+    absl::Status beyond = absl::InvalidArgumentError(
+        absl::StrCat("the region of ", region.width, " x ", region.height, " pixels from ", region.x, ", ",
+                     region.y, " on reaches beyond the picture, which is ", whole.width, " x ", whole.height,
+                     " pixels large, upright"));
+    SetBadField(beyond, "region");
+    return beyond;
+  }
+  SourcePixels& pixels = picture.pixels;
+  pixels.data += static_cast<size_t>(region.y) * pixels.row_bytes + size_t{3} * static_cast<size_t>(region.x);
+  pixels.width = region.width;
+  pixels.height = region.height;
+  picture.sent = {region.height, region.width};
+  return absl::OkStatus();
 }
 
 void Write(const DecodedPicture& picture, const models::ImageInput& input, const models::Placement& placement,
@@ -154,11 +177,23 @@ absl::StatusOr<PictureHeader> ReadHeader(const Picture& picture, const DecodeLim
 }
 
 absl::StatusOr<DecodedPicture> DecodePicture(const Picture& picture, const PictureHeader& header,
-                                             const models::ImageInput& input) {
-  if (const auto* raw = std::get_if<RawPicture>(&picture)) return Wrap(*raw);
-  SetUpOpenCv();
-  return Answered("the picture",
-                  [&] { return Decode(std::get<EncodedPicture>(picture).data.bytes, header, input); });
+                                             const models::ImageInput& input,
+                                             const std::optional<Region>& region) {
+  absl::StatusOr<DecodedPicture> decoded;
+  if (const auto* raw = std::get_if<RawPicture>(&picture)) {
+    decoded = Wrap(*raw);
+  } else {
+    SetUpOpenCv();
+    decoded = Answered("the picture", [&] {
+      return Decode(std::get<EncodedPicture>(picture).data.bytes, header,
+                    region ? 1 : Reduction(header, input));
+    });
+  }
+  if (!decoded.ok()) return decoded;
+  decoded->whole = decoded->sent;
+  if (!region) return decoded;
+  if (absl::Status cut = Cut(*region, *decoded); !cut.ok()) return cut;
+  return decoded;
 }
 
 absl::Status WriteInput(const DecodedPicture& picture, const models::ImageInput& input,

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -20,8 +21,10 @@ struct DecodedPicture {
   // Keeps `pixels` alive; null where they lie in the picture that was sent.
   std::shared_ptr<const void> owner;
   bool rgb = false;
-  // How large the picture is.
+  // How large the picture is, or the region of it that `pixels` are.
   models::Size sent;
+  // How large all of it is.
+  models::Size whole;
   // How many of its pixels became one of `pixels` while decoding, along each side.
   int reduction = 1;
 };
@@ -30,15 +33,20 @@ struct DecodedPicture {
 // pictures whose bytes are not what their size takes. Thread-safe.
 absl::StatusOr<PictureHeader> ReadHeader(const Picture& picture, const DecodeLimits& limits);
 
-// Grey becomes three equal channels, 16 bits become 8, transparency and colour profiles are ignored. A JPEG
-// at least four times as large as `input` needs it is shrunk while it is decoded, which differs by a few
-// 8-bit steps from decoding all of it; never where `input` is not antialiased.
+// Grey becomes three equal channels, 16 bits become 8, CMYK becomes RGB by its complement; transparency and
+// colour profiles are ignored (a TIFF's pixels are as if on black). A JPEG at least four times as large as
+// `input` needs it is shrunk while it is decoded, which differs by a few 8-bit steps from decoding all of it;
+// never where `input` is not antialiased.
+//
+// With `region` only that part of the upright picture, the very pixels that it would have if it were sent
+// alone, and nothing is shrunk. INVALID_ARGUMENT if it reaches beyond the picture.
 //
 // REQUIRES: `header` was read from `picture`, which outlives the result. Takes its time: call it on the
 // decode pool. Thread-safe; throws nothing. INVALID_ARGUMENT for what is damaged; RESOURCE_EXHAUSTED if
 // memory ran out.
 absl::StatusOr<DecodedPicture> DecodePicture(const Picture& picture, const PictureHeader& header,
-                                             const models::ImageInput& input);
+                                             const models::ImageInput& input,
+                                             const std::optional<Region>& region = std::nullopt);
 
 // Scales `picture` and writes it to `out`, planar [3, bucket height, bucket width], as (value / 255 - mean) /
 // std in the model's channel order. With Fit::kCropCentre the shorter side is scaled to `input.short_side`

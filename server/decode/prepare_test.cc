@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <random>
 #include <string>
 #include <utility>
@@ -119,9 +120,10 @@ TEST(PrepareTest, GreyAlphaAndDepthBecomeThreeChannels) {
   const cv::Mat with_alpha(16, 16, CV_8UC4, cv::Scalar(77, 77, 77, 3));
   const cv::Mat deep(16, 16, CV_16UC1, cv::Scalar(77 * 257));
   const cv::Mat deep_colour(16, 16, CV_16UC3, cv::Scalar::all(77 * 257));
-  const std::string pictures[] = {Encode(".jpg", grey),        Encode(".png", grey),
-                                  Encode(".png", with_alpha),  Encode(".png", deep),
-                                  Encode(".png", deep_colour), Encode(".bmp", grey)};
+  const std::string pictures[] = {
+      Encode(".jpg", grey),  Encode(".png", grey),        Encode(".png", with_alpha),
+      Encode(".png", deep),  Encode(".png", deep_colour), Encode(".bmp", grey),
+      Encode(".tiff", grey), Encode(".tiff", deep),       Encode(".tiff", deep_colour)};
   for (const std::string& picture : pictures) {
     const Prepared prepared = PrepareAll(Encoded(picture), input);
     ASSERT_TRUE(prepared.size.ok()) << prepared.size.status();
@@ -143,6 +145,82 @@ TEST(PrepareTest, TurnsThePictureUprightByItsExif) {
   EXPECT_EQ(turned.size->width, 40);
   EXPECT_EQ(turned.size->height, 64);
   EXPECT_EQ(Compare(turned.out, expected.out).max, 0);
+}
+
+// A little-endian TIFF of OpenCV's with that orientation, in the place of what is said by default: that a
+// pixel's channels lie together.
+std::string Oriented(std::string tiff, char orientation) {
+  constexpr size_t kOrientation = 0x0112;
+  constexpr size_t kPlanarConfiguration = 0x011C;
+  const auto at16 = [&](size_t at) {
+    return size_t{static_cast<uint8_t>(tiff[at])} | size_t{static_cast<uint8_t>(tiff[at + 1])} << 8;
+  };
+  const size_t directory = at16(4) | at16(6) << 16;
+  for (size_t i = 0; i < at16(directory); ++i) {
+    const size_t entry = directory + 2 + 12 * i;
+    if (at16(entry) != kPlanarConfiguration) continue;
+    tiff[entry] = static_cast<char>(kOrientation & 0xFF);
+    tiff[entry + 8] = orientation;
+    return tiff;
+  }
+  ADD_FAILURE() << "the TIFF does not say how its channels lie";
+  return tiff;
+}
+
+TEST(PrepareTest, TiffsAreReadAndTurnedUpright) {
+  const cv::Mat bgr = SmoothPicture(64, 40);
+  const std::string tiff = Encode(".tiff", bgr);
+  const models::ImageInput input = Plain(24, 24);
+  for (const int orientation : {1, 2, 3, 4, 5, 6, 7, 8}) {
+    SCOPED_TRACE(orientation);
+    cv::Mat upright = bgr.clone();
+    if (orientation >= 5) cv::transpose(bgr, upright);
+    if (orientation == 2 || orientation == 6) cv::flip(upright, upright, 1);
+    if (orientation == 3 || orientation == 7) cv::flip(upright, upright, -1);
+    if (orientation == 4 || orientation == 8) cv::flip(upright, upright, 0);
+    const Prepared expected = PrepareAll(Raw(upright, /*rgb=*/false), input);
+    const Prepared turned =
+        PrepareAll(Encoded(orientation == 1 ? tiff : Oriented(tiff, static_cast<char>(orientation))), input);
+    ASSERT_TRUE(turned.size.ok()) << turned.size.status();
+    EXPECT_EQ(turned.size->width, upright.cols);
+    EXPECT_EQ(turned.size->height, upright.rows);
+    EXPECT_EQ(Compare(turned.out, expected.out).max, 0);
+  }
+}
+
+TEST(PrepareTest, CutTiffsAreDamagedOnesAndNeverMore) {
+  const std::string tiff = Encode(".tiff", SmoothPicture(64, 40));
+  const models::ImageInput input = Plain(24, 24);
+  std::mt19937 random(5);
+  for (int i = 0; i < 500; ++i) PrepareAll(Encoded(Mutate(tiff, random)), input).size.status().IgnoreError();
+}
+
+TEST(PrepareTest, ARegionIsWhatItWouldBeAlone) {
+  const cv::Mat bgr = SmoothPicture(200, 120);
+  const models::ImageInput input = Plain(24, 24);
+  const Region region{.x = 31, .y = 17, .width = 90, .height = 70};
+  const cv::Mat part = bgr(cv::Rect(31, 17, 90, 70)).clone();
+  const Prepared expected = PrepareAll(Raw(part, /*rgb=*/false), input);
+  const std::string png = Encode(".png", bgr);
+  const Picture pictures[] = {Encoded(png), Raw(bgr, /*rgb=*/false)};
+  for (const Picture& picture : pictures) {
+    const auto header = ReadHeader(picture, {});
+    ASSERT_TRUE(header.ok());
+    const auto decoded = DecodePicture(picture, *header, input, region);
+    ASSERT_TRUE(decoded.ok()) << decoded.status();
+    EXPECT_EQ(decoded->sent, (models::Size{70, 90}));
+    EXPECT_EQ(decoded->whole, (models::Size{120, 200}));
+    std::vector<float> out(expected.out.size());
+    ASSERT_TRUE(WriteInput(*decoded, input, models::Place(input, decoded->sent), absl::MakeSpan(out)).ok());
+    EXPECT_EQ(Compare(out, expected.out).max, 0);
+  }
+  const Picture picture = Raw(bgr, /*rgb=*/false);
+  for (const Region& beyond : {Region{111, 0, 90, 10}, Region{0, 111, 10, 10}, Region{0, 0, 201, 1},
+                               Region{std::numeric_limits<int>::max(), 0, 1, 1}}) {
+    const absl::Status refused = DecodePicture(picture, *ReadHeader(picture, {}), input, beyond).status();
+    EXPECT_EQ(refused.code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_THAT(std::string(refused.message()), HasSubstr("beyond the picture, which is 200 x 120"));
+  }
 }
 
 TEST(PrepareTest, CropIsCentred) {

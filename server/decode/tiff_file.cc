@@ -140,6 +140,30 @@ absl::StatusOr<TiffPage> TiffFile::Page() {
   return TiffPage{.width = width, .height = height, .type = *type};
 }
 
+absl::StatusOr<TiffPicture> TiffFile::Picture() {
+  TIFF* const tiff = source_->tiff;
+  uint32_t width = 0, height = 0;
+  uint16_t orientation = ORIENTATION_TOPLEFT;
+  if (TIFFGetField(tiff, TIFFTAG_IMAGEWIDTH, &width) != 1 ||
+      TIFFGetField(tiff, TIFFTAG_IMAGELENGTH, &height) != 1 || width < 1 || height < 1) {
+    return Broken("it gives no width or no height");
+  }
+  TIFFGetFieldDefaulted(tiff, TIFFTAG_ORIENTATION, &orientation);
+  if (orientation < ORIENTATION_TOPLEFT || orientation > ORIENTATION_LEFTBOT)
+    orientation = ORIENTATION_TOPLEFT;
+  char why[1024] = "";
+  if (TIFFRGBAImageOK(tiff, why) != 1) return Broken(absl::StrCat("its pixels are no picture (", why, ")"));
+  return TiffPicture{.width = width, .height = height, .orientation = orientation};
+}
+
+absl::Status TiffFile::ReadPicture(const TiffPicture& picture, uint32_t* out) {
+  source_->error.clear();
+  const int read = TIFFReadRGBAImageOriented(source_->tiff, static_cast<uint32_t>(picture.width),
+                                             static_cast<uint32_t>(picture.height), out, picture.orientation,
+                                             /*stop_on_error=*/1);
+  return read == 1 ? absl::OkStatus() : Damaged();
+}
+
 absl::StatusOr<bool> TiffFile::Next() {
   source_->error.clear();
   if (TIFFReadDirectory(source_->tiff) == 1) return true;

@@ -1,4 +1,4 @@
-// A TIFF of grey pages in memory, read page by page with libtiff.
+// A TIFF in memory, read with libtiff: page by page as planes of voxels, or its first page as a picture.
 #pragma once
 
 #include <cstdint>
@@ -20,6 +20,13 @@ struct TiffPage {
   friend bool operator==(const TiffPage&, const TiffPage&) = default;
 };
 
+// As stored: the orientation, 1 to 8 as EXIF has it, may swap its sides.
+struct TiffPicture {
+  int64_t width = 0;
+  int64_t height = 0;
+  int orientation = 1;
+};
+
 // Not thread-safe; several may be read at once.
 class TiffFile {
  public:
@@ -37,6 +44,13 @@ class TiffFile {
   // The page's pixels as floats, row by row. `out` has room for all of `page`, which is Page()'s. Decodes one
   // strip or tile at a time. INVALID_ARGUMENT if the page is damaged.
   absl::Status Read(const TiffPage& page, float* out);
+
+  // What the page it stands at is as a picture, whatever its colours: grey, palette, RGB, CMYK, YCbCr, of 1
+  // to 16 bits. INVALID_ARGUMENT, with libtiff's reason, if it is none.
+  absl::StatusOr<TiffPicture> Picture();
+  // Its pixels as stored, each in 4 bytes, red, green, blue and opacity; `out` has room for all.
+  // INVALID_ARGUMENT if the page is damaged.
+  absl::Status ReadPicture(const TiffPicture& picture, uint32_t* out);
 
  private:
   struct Source;

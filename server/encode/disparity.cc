@@ -29,6 +29,7 @@ absl::StatusOr<std::string> DisparityPng(const models::Disparity& result) {
   if (absl::Status filled = CheckFilled(result); !filled.ok()) return filled;
   std::vector<uint16_t> steps(result.values.size());
   std::transform(result.values.begin(), result.values.end(), steps.begin(), [](float value) {
+    if (std::isnan(value)) return uint16_t{0};
     return static_cast<uint16_t>(std::clamp(std::nearbyint(value * kStepsPerPixel), 1.0F, 65535.0F));
   });
   return GreyPng(steps.data(), result.height, result.width);

@@ -9,8 +9,8 @@
 namespace saccade::server {
 
 // 16 bits grey, disparity * 256 rounded, as KITTI has it: 0 would say that there is no value, so the smallest
-// is 1, and the largest, 65535, stands for everything from 255.998 up. INTERNAL if the values do not fill the
-// size; otherwise as GreyPng.
+// is 1, and the largest, 65535, stands for everything from 255.998 up; what is not a number has none.
+// INTERNAL if the values do not fill the size; otherwise as GreyPng.
 absl::StatusOr<std::string> DisparityPng(const models::Disparity& result);
 
 // width * height little-endian float32, row by row. INTERNAL if the values do not fill the size.

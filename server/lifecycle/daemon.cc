@@ -108,12 +108,13 @@ absl::Status Daemon::OpenRooms() {
                                                          .decode_limits = flags_.decode});
   retry_jitter_ = std::make_unique<RetryJitter>(std::random_device()());
   slow_readers_ = std::make_unique<SlowReaders>(flags_.send_timeout, clock);
-  vision_ =
-      std::make_unique<VisionService>(VisionService::Options{.max_message_bytes = flags_.max_message_bytes,
-                                                             .upload_timeout = flags_.upload_timeout,
-                                                             .retry_jitter = retry_jitter_.get(),
-                                                             .slow_readers = slow_readers_.get()},
-                                      pipeline_.get(), catalog_.get(), clock);
+  vision_ = std::make_unique<VisionService>(
+      VisionService::Options{.max_message_bytes = flags_.max_message_bytes,
+                             .most_stream_requests = flags_.max_stream_requests,
+                             .upload_timeout = flags_.upload_timeout,
+                             .retry_jitter = retry_jitter_.get(),
+                             .slow_readers = slow_readers_.get()},
+      pipeline_.get(), catalog_.get(), clock);
   shared_memory_ = std::make_unique<SharedMemory>(
       SharedMemory::Options{.allowed = flags_.allow_shared_memory,
                             .most_tensor_bytes = static_cast<uint64_t>(flags_.max_message_bytes)});

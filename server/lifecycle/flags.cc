@@ -134,6 +134,8 @@ void AddBounds(CLI::App& app, Flags& flags) {
   };
   constexpr int64_t kAny = std::numeric_limits<int64_t>::max() / 2;
   bound("--max-message-bytes", flags.max_message_bytes, kMaxBytes, "Largest message, over gRPC and HTTP");
+  bound("--max-stream-requests", flags.max_stream_requests, 10'000,
+        "Requests of one PredictStream that are read and not answered");
   app.add_option("--max-http-connections", flags.max_http_connections, "Connections to --http-port")
       ->check(Quiet(CLI::Range(1, 10'000)))
       ->capture_default_str()

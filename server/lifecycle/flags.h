@@ -65,6 +65,8 @@ struct Flags {
   absl::Duration send_timeout = absl::Seconds(60);
 
   int64_t max_message_bytes = int64_t{64} << 20;
+  // Of one PredictStream, read and not answered.
+  int64_t max_stream_requests = 64;
   DecodeLimits decode;
   AdmissionOptions admission;
   // Pictures that may wait for an instance, per model; a model's own max_queue_size goes first.

@@ -3,6 +3,8 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -28,6 +30,10 @@ class CallShare final : public BatchTask {
 
   // REQUIRES: it is of a call of named tensors.
   const NamedTensors& tensors() const { return std::get<NamedTensors>(call_->request().input); }
+
+  // What its call asks to see of attention.
+  const std::optional<models::ExplanationWish>& explain() const { return call_->request().explain; }
+  void Explain(models::Explanation explanation) { call_->Explain(std::move(explanation)); }
 
   // So much of its i-th item is done, from 0 to 1. False if nobody wants the answer any more.
   bool Advance(int64_t i, double done) const { return call_->Advance(items_[i], done); }

@@ -12,8 +12,10 @@
 #include <iterator>
 #include <new>
 #include <numeric>
+#include <optional>
 #include <utility>
 
+#include "models/attention_probe.h"
 #include "server/pipeline/passes.h"
 
 namespace saccade::server {
@@ -75,6 +77,27 @@ struct Owner {
   int64_t index = 0;
 };
 
+// None if nobody asks to see anything. (One that is there costs a recorded pass its recording.)
+std::optional<models::AttentionProbe> ProbeOf(const models::Description& model, const Shares& shares) {
+  std::vector<std::optional<models::ExplanationWish>> wishes;
+  bool any = false;
+  for (const auto& share : shares) {
+    std::optional<models::ExplanationWish> wish = share->explain();
+    if (wish && wish->layer.empty() && !model.attention_layers.empty())
+      wish->layer = model.attention_layers.back();
+    any = any || wish;
+    wishes.insert(wishes.end(), static_cast<size_t>(share->size()), wish);
+  }
+  if (!any) return std::nullopt;
+  return models::AttentionProbe(std::move(wishes));
+}
+
+void Explain(models::AttentionProbe& probe, const std::vector<Owner>& owners) {
+  for (size_t item = 0; item < owners.size(); ++item) {
+    if (auto explanation = probe.TakeOut(item)) owners[item].share->Explain(*std::move(explanation));
+  }
+}
+
 // What each share gets of the results, which are in the order of all their items.
 std::vector<ShareAnswer> Divide(const Shares& shares, std::vector<models::TaskResult> results) {
   std::vector<ShareAnswer> answers;
@@ -100,11 +123,14 @@ absl::StatusOr<std::vector<ShareAnswer>> RunShares(const models::Model& model, c
       owners.push_back({share.get(), i});
     }
   }
+  std::optional<models::AttentionProbe> probe = ProbeOf(model.description(), shares);
+  const models::AttentionProbe::Scope looked_on(probe ? &*probe : nullptr);
   auto results = Forward(model, items, placements, [&](size_t item, double done) {
     advanced();
     return owners.at(item).share->Advance(owners[item].index, done);
   });
   if (!results.ok()) return results.status();
+  if (probe) Explain(*probe, owners);
   for (const models::Placement& placement : placements) metrics->RecordPadding(PaddingOf(placement));
   return Divide(shares, *std::move(results));
 }

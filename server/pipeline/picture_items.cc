@@ -30,7 +30,7 @@ absl::StatusOr<std::vector<DecodedPicture>> DecodeViews(PredictCall& call, const
     const auto header = ReadHeader(picture, limits);
     if (!header.ok()) return AtPicture(header.status(), request, item, view);
     if (absl::Status taken = call.ticket().AddPixels(header->pixels()); !taken.ok()) return taken;
-    auto decoded = DecodePicture(picture, *header, input);
+    auto decoded = DecodePicture(picture, *header, input, request.region);
     if (!decoded.ok()) return AtPicture(decoded.status(), request, item, view);
     views.push_back(*std::move(decoded));
   }
@@ -38,8 +38,8 @@ absl::StatusOr<std::vector<DecodedPicture>> DecodeViews(PredictCall& call, const
 }
 
 absl::Status CheckPair(const Request& request, const std::vector<DecodedPicture>& views, int64_t item) {
-  const models::Size left = views.front().sent;
-  const models::Size right = views.back().sent;
+  const models::Size left = views.front().whole;
+  const models::Size right = views.back().whole;
   if (left == right) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat(
       std::string(request.input_name), ": ", request.size() == 1 ? "" : absl::StrCat("pair ", item, ": "),
@@ -67,7 +67,10 @@ absl::Status MakePictureItem(PredictCall& call, const models::ImageInput& input,
     if (!written.ok()) return AtPicture(written, call.request(), item, view);
   }
   call.AddItem({placement, absl::Span<const float>(pixels), *std::move(room)});
-  call.AddSent({.width = static_cast<int>(sent.width), .height = static_cast<int>(sent.height)});
+  const models::Size whole = views->front().whole;
+  call.AddSent({.width = static_cast<int>(whole.width),
+                .height = static_cast<int>(whole.height),
+                .region = call.request().region});
   return absl::OkStatus();
 }
 

@@ -47,6 +47,11 @@ bool PredictCall::Advance(size_t item, double done) const {
   return CheckAlive(traits(), server_.clock->Now()).ok();
 }
 
+void PredictCall::Explain(models::Explanation explanation) {
+  absl::MutexLock lock(&mutex_);
+  explanation_ = std::move(explanation);
+}
+
 void PredictCall::EndShare(const std::vector<size_t>& items, ShareAnswer answer, const ForwardPass& pass) {
   auto* const results = std::get_if<std::vector<models::TaskResult>>(&answer);
   if (const models::Failure* failure = results == nullptr ? nullptr : FirstFailure(*results)) {
@@ -92,12 +97,14 @@ void PredictCall::AnswerShares() {
   std::optional<ShareFailure> failure;
   std::vector<models::TaskResult> results;
   std::vector<Tensor> outputs;
+  std::optional<models::Explanation> explanation;
   ForwardPass passes;
   {
     absl::MutexLock lock(&mutex_);
     failure = std::move(failure_);
     results = std::move(results_);
     outputs = std::move(outputs_);
+    explanation = std::move(explanation_);
     passes = passes_;
   }
   if (failure && !failure->computed) {
@@ -114,6 +121,7 @@ void PredictCall::AnswerShares() {
   response.description = server_.description;
   response.results = std::move(results);
   response.outputs = std::move(outputs);
+  response.explanation = std::move(explanation);
   response.sent = sent_;
   response.batch_size = passes.batch_size;
   // The client's own bytes cost no time before they waited.

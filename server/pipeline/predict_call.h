@@ -96,6 +96,9 @@ class PredictCall : public std::enable_shared_from_this<PredictCall> {
   // Thread-safe. Passes on that so much of an item is done. False if the call was cancelled or is late.
   bool Advance(size_t item, double done) const;
 
+  // Thread-safe. Of its one item, before its share ends.
+  void Explain(models::Explanation explanation) ABSL_LOCKS_EXCLUDED(mutex_);
+
   // Thread-safe; each share ends once, by one of these. `items` are the indices of what results are for.
   // One failed picture fails its whole request, and no other.
   void EndShare(const std::vector<size_t>& items, ShareAnswer answer, const ForwardPass& pass)
@@ -129,6 +132,7 @@ class PredictCall : public std::enable_shared_from_this<PredictCall> {
   int outstanding_ ABSL_GUARDED_BY(mutex_) = 0;
   std::vector<models::TaskResult> results_ ABSL_GUARDED_BY(mutex_);
   std::vector<Tensor> outputs_ ABSL_GUARDED_BY(mutex_);
+  std::optional<models::Explanation> explanation_ ABSL_GUARDED_BY(mutex_);
   // From the start of the first to the end of the last; the largest batch.
   ForwardPass passes_ ABSL_GUARDED_BY(mutex_) = {0, absl::InfiniteFuture(), absl::InfinitePast()};
   std::optional<ShareFailure> failure_ ABSL_GUARDED_BY(mutex_);

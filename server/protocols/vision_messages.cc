@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "server/protocols/vision_errors.h"
+#include "server/protocols/vision_explain.h"
 #include "server/protocols/vision_options.h"
 #include "server/protocols/vision_results.h"
 #include "server/protocols/vision_volumes.h"
@@ -15,7 +16,6 @@ namespace saccade::server {
 namespace {
 
 constexpr int kMaxPriority = 100;
-constexpr size_t kMaxRequestId = 128;
 constexpr double kMaxFrameRate = 1000;
 
 absl::Status CheckFields(const RequestFields& fields) {
@@ -25,9 +25,9 @@ absl::Status CheckFields(const RequestFields& fields) {
     return InvalidField("version",
                         absl::StrCat("is ", fields.version, "; expected a version, or 0 for the latest"));
   }
-  if (fields.request_id.size() > kMaxRequestId) {
+  if (fields.request_id.size() > kMostRequestId) {
     return InvalidField("request_id",
-                        absl::StrCat("has ", fields.request_id.size(), " bytes; at most ", kMaxRequestId));
+                        absl::StrCat("has ", fields.request_id.size(), " bytes; at most ", kMostRequestId));
   }
   if (fields.priority < -kMaxPriority || fields.priority > kMaxPriority)
     return InvalidField("priority", absl::StrCat("is ", fields.priority, "; expected -100 to 100"));
@@ -69,6 +69,22 @@ absl::StatusOr<Picture> FromPicture(absl::string_view field, const v1::Picture& 
       break;
   }
   return InvalidField(field, "is missing; set it to a picture, 'encoded' or 'raw'");
+}
+
+// What the client wants the model to see.
+absl::StatusOr<Region> FromRegion(const v1::PredictRequest& message) {
+  const v1::Region& region = message.region();
+  if (message.has_clip() || message.has_volume()) {
+    return InvalidField("region",
+                        "is for pictures and stereo pairs; cut clips and volumes before they are sent");
+  }
+  if (region.x() < 0 || region.y() < 0 || region.width() < 1 || region.height() < 1) {
+    return InvalidField(
+        "region",
+        absl::StrCat("is ", region.width(), " x ", region.height(), " pixels from ", region.x(), ", ",
+                     region.y(), " on; its sides have to be at least 1, its corner at least 0"));
+  }
+  return Region{.x = region.x(), .y = region.y(), .width = region.width(), .height = region.height()};
 }
 
 using Pictures = std::vector<Picture>;
@@ -156,16 +172,16 @@ absl::StatusOr<Pictures> ReadInput(const v1::PredictRequest& message, Request& r
   }
   return InvalidField(
       "input",
-      "is missing; set 'encoded' to a whole JPEG, PNG, WebP or BMP file, 'raw' to pixels, "
+      "is missing; set 'encoded' to a whole JPEG, PNG, WebP, TIFF or BMP file, 'raw' to pixels, "
       "'stereo' to two pictures, 'clip' to a video or frames, or 'volume' to a TIFF or voxels");
 }
+
+}  // namespace
 
 void SetDuration(absl::Duration duration, google::protobuf::Duration* message) {
   message->set_seconds(absl::IDivDuration(duration, absl::Seconds(1), &duration));
   message->set_nanos(static_cast<int32_t>(absl::ToInt64Nanoseconds(duration)));
 }
-
-}  // namespace
 
 absl::StatusOr<Request> FromFields(const RequestFields& fields, std::string_view protocol) {
   if (absl::Status status = CheckFields(fields); !status.ok()) return status;
@@ -185,6 +201,12 @@ absl::StatusOr<Request> FromMessage(const v1::PredictRequest& message) {
   if (absl::Status options = CheckOptions(message); !options.ok()) return options;
   Request request = *std::move(checked);
   request.accepts = [&message](const models::Description& model) { return CheckOptionsFit(message, model); };
+  if (message.has_region()) {
+    auto region = FromRegion(message);
+    if (!region.ok()) return region.status();
+    request.region = *region;
+  }
+  if (message.has_explain()) request.explain = WishOf(message.explain());
   auto pictures = ReadInput(message, request);
   if (!pictures.ok()) return pictures.status();
   // All of them are one item.
@@ -210,7 +232,18 @@ void SetFacts(const Response& response, const std::string& request_id, v1::Predi
 absl::Status ToMessage(const Response& response, const v1::PredictRequest& request,
                        v1::PredictResponse* message) {
   SetFacts(response, request.request_id(), message);
+  if (response.explanation) {
+    absl::Status explained = SetExplanation(*response.explanation, message->mutable_explanation());
+    if (!explained.ok()) return explained;
+  }
   return SetResult(response, request, message);
+}
+
+absl::Status SetAnswer(const absl::StatusOr<Response>& outcome, const v1::PredictRequest& request,
+                       int64_t most, v1::PredictResponse* message, int64_t around) {
+  if (!outcome.ok()) return outcome.status();
+  if (absl::Status made = ToMessage(*outcome, request, message); !made.ok()) return made;
+  return CheckSize(*message, most, around);
 }
 
 void ToMessage(const ModelSnapshot& snapshot, v1::Model* message) {
@@ -249,6 +282,7 @@ void ToMessage(const ModelSnapshot& snapshot, v1::Model* message) {
     message->set_buckets(models::AsText(description.input.buckets));
   }
   for (const std::string& label : description.labels) message->add_labels(label);
+  for (const std::string& layer : description.attention_layers) message->add_attention_layers(layer);
 }
 
 }  // namespace saccade::server

@@ -1,17 +1,23 @@
 // The only place that turns saccade.v1 messages into the server's own requests, and its answers back.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "google/protobuf/duration.pb.h"
 #include "saccade/v1/vision.pb.h"
 #include "server/core/request.h"
 #include "server/pipeline/served_model.h"
 
 namespace saccade::server {
+
+// Of a request's id.
+inline constexpr size_t kMostRequestId = 128;
 
 // What every request says, whatever its input.
 struct RequestFields {
@@ -32,9 +38,16 @@ absl::StatusOr<Request> FromMessage(const v1::PredictRequest& message);
 absl::Status ToMessage(const Response& response, const v1::PredictRequest& request,
                        v1::PredictResponse* message);
 
+// What a call ends with: its failure, or the answer as ToMessage makes it, if that takes no more than `most`
+// bytes with the `around` that its message has besides. REQUIRES: as of ToMessage.
+absl::Status SetAnswer(const absl::StatusOr<Response>& outcome, const v1::PredictRequest& request,
+                       int64_t most, v1::PredictResponse* message, int64_t around = 0);
+
 // All of the answer but its result. REQUIRES: the request was no tensor.
 void SetFacts(const Response& response, const std::string& request_id, v1::PredictResponse* message);
 
 void ToMessage(const ModelSnapshot& snapshot, v1::Model* message);
+
+void SetDuration(absl::Duration duration, google::protobuf::Duration* message);
 
 }  // namespace saccade::server

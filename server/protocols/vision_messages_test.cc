@@ -53,6 +53,44 @@ TEST(VisionMessagesTest, EveryFieldIsChecked) {
   ExpectInvalid(message, "priority", "101");
 }
 
+TEST(VisionMessagesTest, ARegionIsOfPicturesAndPairs) {
+  v1::PredictRequest message = Encoded();
+  EXPECT_FALSE(FromMessage(message)->region.has_value());
+  v1::Region* region = message.mutable_region();
+  ExpectInvalid(message, "region", "0 x 0 pixels");
+  region->set_x(3);
+  region->set_y(4);
+  region->set_width(5);
+  region->set_height(6);
+  const auto request = FromMessage(message);
+  ASSERT_TRUE(request.ok()) << request.status();
+  ASSERT_TRUE(request->region.has_value());
+  EXPECT_EQ(request->region->x, 3);
+  EXPECT_EQ(request->region->y, 4);
+  EXPECT_EQ(request->region->width, 5);
+  EXPECT_EQ(request->region->height, 6);
+  region->set_y(-1);
+  ExpectInvalid(message, "region", "at least 0");
+  region->set_y(0);
+  message.mutable_clip()->set_video("video");
+  ExpectInvalid(message, "region", "pictures and stereo pairs");
+  message.mutable_volume()->set_tiff("tiff");
+  ExpectInvalid(message, "region", "pictures and stereo pairs");
+}
+
+TEST(VisionMessagesTest, AMapsSizeIsBounded) {
+  v1::PredictRequest message = Encoded();
+  v1::OutputSize* size = message.mutable_segmentation()->mutable_size();
+  ExpectInvalid(message, "segmentation.size", "0 x 0");
+  size->set_width(16'384);
+  size->set_height(4'096);
+  EXPECT_TRUE(FromMessage(message).ok());
+  size->set_height(4'097);
+  ExpectInvalid(message, "segmentation.size", "at most 67108864");
+  message.mutable_stereo_options()->mutable_size()->set_width(1);
+  ExpectInvalid(message, "stereo_options.size", "1 x 0");
+}
+
 TEST(VisionMessagesTest, EveryOptionIsChecked) {
   v1::PredictRequest message = Encoded();
   message.mutable_classification()->set_top_k(-1);

@@ -1,17 +1,21 @@
 #include "server/protocols/vision_options.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <optional>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "server/protocols/vision_errors.h"
+#include "server/protocols/vision_explain.h"
 
 namespace saccade::server {
 namespace {
 
 constexpr int kMaxTopK = 100'000;
 constexpr int kMaxClasses = 10'000;
+constexpr int64_t kMostOutputSide = 16'384;
+constexpr int64_t kMostOutputPixels = int64_t{64} << 20;
 
 absl::Status CheckTopK(absl::string_view field, int top_k) {
   if (top_k >= 0 && top_k <= kMaxTopK) return absl::OkStatus();
@@ -45,6 +49,19 @@ absl::Status CheckDetection(const v1::DetectionOptions& options) {
     return InvalidField("detection.masks", absl::StrCat("is ", options.masks(), "; expected RLE or NONE"));
   }
   return CheckFindings("detection", options);
+}
+
+// Of segmentation and stereo.
+template <typename Options>
+absl::Status CheckOutputSize(absl::string_view field, const Options& options) {
+  if (!options.has_size()) return absl::OkStatus();
+  const int64_t width = options.size().width();
+  const int64_t height = options.size().height();
+  const bool sides = std::min(width, height) >= 1 && std::max(width, height) <= kMostOutputSide;
+  if (sides && width * height <= kMostOutputPixels) return absl::OkStatus();
+  return InvalidField(field,
+                      absl::StrCat("is ", width, " x ", height, "; each side is 1 to ", kMostOutputSide,
+                                   ", and all are at most ", kMostOutputPixels, " pixels"));
 }
 
 // The task that the options are for; none if there are no options.
@@ -91,17 +108,20 @@ absl::Status CheckOptions(const v1::RestorationOptions& options) {
 }
 
 absl::Status CheckOptions(const v1::PredictRequest& message) {
+  if (absl::Status explain = CheckExplain(message.explain()); !explain.ok()) return explain;
   switch (message.options_case()) {
     case v1::PredictRequest::kClassification:
       return CheckTopK("classification.top_k", message.classification().top_k());
     case v1::PredictRequest::kDetection:
       return CheckDetection(message.detection());
     case v1::PredictRequest::kSegmentation:
-      if (v1::SegmentationOptions::Format_IsValid(message.segmentation().format())) break;
+      if (v1::SegmentationOptions::Format_IsValid(message.segmentation().format()))
+        return CheckOutputSize("segmentation.size", message.segmentation());
       return InvalidField("segmentation.format", absl::StrCat("is ", message.segmentation().format(),
                                                               "; expected PNG, RAW or NONE"));
     case v1::PredictRequest::kStereoOptions:
-      if (v1::StereoOptions::Format_IsValid(message.stereo_options().format())) break;
+      if (v1::StereoOptions::Format_IsValid(message.stereo_options().format()))
+        return CheckOutputSize("stereo_options.size", message.stereo_options());
       return InvalidField("stereo_options.format", absl::StrCat("is ", message.stereo_options().format(),
                                                                 "; expected PNG_16 or FLOAT"));
     case v1::PredictRequest::kActions:
@@ -115,6 +135,7 @@ absl::Status CheckOptions(const v1::PredictRequest& message) {
 }
 
 absl::Status CheckOptionsFit(const v1::PredictRequest& message, const models::Description& model) {
+  if (absl::Status explain = CheckExplainFits(message, model); !explain.ok()) return explain;
   const std::optional<models::Task> task = TaskOf(message.options_case());
   if (task.has_value() && *task != model.task) {
     return InvalidField(FieldOf(*task),

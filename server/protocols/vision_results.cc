@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <limits>
 #include <numeric>
 #include <string>
 #include <utility>
@@ -10,6 +11,7 @@
 #include "absl/strings/string_view.h"
 #include "models/tasks/classification.h"
 #include "models/tasks/mask.h"
+#include "server/encode/canvas.h"
 #include "server/encode/disparity.h"
 #include "server/encode/label_map.h"
 #include "server/encode/volume.h"
@@ -21,6 +23,38 @@ namespace {
 
 constexpr int kDefaultTopK = 5;
 constexpr float kDefaultMaskThreshold = 0.5F;
+// What label maps have where there is none, as data sets have it.
+constexpr uint8_t kNoClass = 255;
+
+// What of the picture was seen.
+struct Part {
+  bool all = true;
+  int64_t x = 0;
+  int64_t y = 0;
+  models::Size whole;
+};
+
+Part PartOf(const SentItem& sent) {
+  const models::Size whole{sent.height, sent.width};
+  if (!sent.region) return {.whole = whole};
+  return {.all = false, .x = sent.region->x, .y = sent.region->y, .whole = whole};
+}
+
+// A result's map, as the client wants it: on the whole picture, where it is not that already, and of its
+// size.
+template <typename Value, typename Options>
+std::vector<Value> Laid(std::vector<Value> values, models::Size& size, const Part& part, Value beyond,
+                        const Options& options) {
+  if (!part.all) {
+    values = OnCanvas(values, size, part.x, part.y, part.whole, beyond);
+    size = part.whole;
+  }
+  if (!options.has_size()) return values;
+  const models::Size wanted{options.size().height(), options.size().width()};
+  values = Nearest(values, size, wanted);
+  size = wanted;
+  return values;
+}
 
 // Empty if the model has no class names.
 std::string LabelOf(const models::Description& model, int64_t index) {
@@ -38,12 +72,16 @@ void SetClasses(const models::Classification& result, const models::Description&
   }
 }
 
-void SetMask(const models::Detection& detection, const models::Detections& all, float threshold,
-             v1::RleMask* message) {
-  const models::MaskRegion region = models::PasteMask(detection, all.mask_side, all.height, all.width);
-  const std::vector<uint32_t> counts = models::EncodeRle(region, all.height, all.width, threshold);
-  message->set_height(static_cast<int32_t>(all.height));
-  message->set_width(static_cast<int32_t>(all.width));
+// Of the whole picture, of which `part` was seen.
+void SetMask(const models::Detection& detection, const models::Detections& all, const Part& part,
+             float threshold, v1::RleMask* message) {
+  models::MaskRegion region = models::PasteMask(detection, all.mask_side, all.height, all.width);
+  region.x += part.x;
+  region.y += part.y;
+  const models::Size whole = part.all ? models::Size{all.height, all.width} : part.whole;
+  const std::vector<uint32_t> counts = models::EncodeRle(region, whole.height, whole.width, threshold);
+  message->set_height(static_cast<int32_t>(whole.height));
+  message->set_width(static_cast<int32_t>(whole.width));
   message->set_counts(models::CocoText(counts));
   message->set_area(models::AreaOf(counts));
 }
@@ -56,7 +94,7 @@ bool Passes(const Finding& finding, const Options& options) {
          (classes.empty() || std::find(classes.begin(), classes.end(), finding.label) != classes.end());
 }
 
-void SetDetections(const models::Detections& result, const models::Description& model,
+void SetDetections(const models::Detections& result, const models::Description& model, const Part& part,
                    const v1::DetectionOptions& options, v1::Detections* message) {
   const bool masks = options.masks() != v1::DetectionOptions::NONE;
   const float threshold = options.has_mask_threshold() ? options.mask_threshold() : kDefaultMaskThreshold;
@@ -65,14 +103,14 @@ void SetDetections(const models::Detections& result, const models::Description& 
     if (!Passes(detection, options)) continue;
     v1::Detection* out = message->add_detections();
     v1::Detection::Box* box = out->mutable_box();
-    box->set_x_min(detection.x_min);
-    box->set_y_min(detection.y_min);
-    box->set_x_max(detection.x_max);
-    box->set_y_max(detection.y_max);
+    box->set_x_min(detection.x_min + static_cast<float>(part.x));
+    box->set_y_min(detection.y_min + static_cast<float>(part.y));
+    box->set_x_max(detection.x_max + static_cast<float>(part.x));
+    box->set_y_max(detection.y_max + static_cast<float>(part.y));
     out->set_score(detection.score);
     out->set_class_index(detection.label);
     out->set_label(LabelOf(model, detection.label));
-    if (masks && !detection.mask.empty()) SetMask(detection, result, threshold, out->mutable_mask());
+    if (masks && !detection.mask.empty()) SetMask(detection, result, part, threshold, out->mutable_mask());
   }
 }
 
@@ -94,28 +132,51 @@ void SetAreas(const models::Segmentation& result, const models::Description& mod
 }
 
 absl::Status SetSegmentation(const models::Segmentation& result, const models::Description& model,
-                             v1::SegmentationOptions::Format asked, v1::Segmentation* message) {
+                             const Part& part, const v1::SegmentationOptions& options,
+                             v1::Segmentation* message) {
   const v1::SegmentationOptions::Format format =
-      asked == v1::SegmentationOptions::FORMAT_UNSPECIFIED ? v1::SegmentationOptions::PNG : asked;
-  message->set_width(static_cast<int32_t>(result.width));
-  message->set_height(static_cast<int32_t>(result.height));
+      options.format() == v1::SegmentationOptions::FORMAT_UNSPECIFIED ? v1::SegmentationOptions::PNG
+                                                                      : options.format();
   message->set_format(format);
   SetAreas(result, model, message);
+  models::Size size{result.height, result.width};
+  models::Segmentation laid;
+  const bool as_it_is = part.all && !options.has_size();
+  if (!as_it_is && format != v1::SegmentationOptions::NONE) {
+    laid.labels = Laid(result.labels, size, part, kNoClass, options);
+    laid.height = size.height;
+    laid.width = size.width;
+  } else if (!part.all) {
+    size = part.whole;
+  }
+  message->set_width(static_cast<int32_t>(size.width));
+  message->set_height(static_cast<int32_t>(size.height));
   if (format == v1::SegmentationOptions::NONE) return absl::OkStatus();
-  auto map = format == v1::SegmentationOptions::PNG ? LabelMapPng(result) : LabelMapBytes(result);
+  const models::Segmentation& shown = as_it_is ? result : laid;
+  auto map = format == v1::SegmentationOptions::PNG ? LabelMapPng(shown) : LabelMapBytes(shown);
   if (!map.ok()) return map.status();
   message->set_label_map(*std::move(map));
   return absl::OkStatus();
 }
 
-absl::Status SetDisparity(const models::Disparity& result, v1::StereoOptions::Format asked,
+absl::Status SetDisparity(const models::Disparity& result, const Part& part, const v1::StereoOptions& options,
                           v1::Disparity* message) {
-  const v1::StereoOptions::Format format =
-      asked == v1::StereoOptions::FORMAT_UNSPECIFIED ? v1::StereoOptions::PNG_16 : asked;
-  auto map = format == v1::StereoOptions::PNG_16 ? DisparityPng(result) : DisparityFloats(result);
+  const v1::StereoOptions::Format format = options.format() == v1::StereoOptions::FORMAT_UNSPECIFIED
+                                               ? v1::StereoOptions::PNG_16
+                                               : options.format();
+  models::Disparity laid;
+  const bool as_it_is = part.all && !options.has_size();
+  if (!as_it_is) {
+    models::Size size{result.height, result.width};
+    laid.values = Laid(result.values, size, part, std::numeric_limits<float>::quiet_NaN(), options);
+    laid.height = size.height;
+    laid.width = size.width;
+  }
+  const models::Disparity& shown = as_it_is ? result : laid;
+  auto map = format == v1::StereoOptions::PNG_16 ? DisparityPng(shown) : DisparityFloats(shown);
   if (!map.ok()) return map.status();
-  message->set_width(static_cast<int32_t>(result.width));
-  message->set_height(static_cast<int32_t>(result.height));
+  message->set_width(static_cast<int32_t>(shown.width));
+  message->set_height(static_cast<int32_t>(shown.height));
   message->set_map(*std::move(map));
   message->set_format(format);
   const auto [least, most] = std::minmax_element(result.values.begin(), result.values.end());
@@ -166,16 +227,17 @@ absl::Status SetResult(const Response& response, const v1::PredictRequest& reque
                        v1::PredictResponse* message) {
   const models::TaskResult& result = response.results.at(0);
   const models::Description& model = *response.description;
+  const Part part = PartOf(response.sent.at(0));
   if (const auto* classes = std::get_if<models::Classification>(&result)) {
     SetClasses(*classes, model, request.classification().top_k(), message->mutable_classification());
     return absl::OkStatus();
   }
   if (const auto* detections = std::get_if<models::Detections>(&result)) {
-    SetDetections(*detections, model, request.detection(), message->mutable_detections());
+    SetDetections(*detections, model, part, request.detection(), message->mutable_detections());
     return absl::OkStatus();
   }
   if (const auto* segmentation = std::get_if<models::Segmentation>(&result)) {
-    return SetSegmentation(*segmentation, model, request.segmentation().format(),
+    return SetSegmentation(*segmentation, model, part, request.segmentation(),
                            message->mutable_segmentation());
   }
   if (const auto* actions = std::get_if<models::Actions>(&result)) {
@@ -190,12 +252,16 @@ absl::Status SetResult(const Response& response, const v1::PredictRequest& reque
     message->mutable_restoration()->set_voxels(*std::move(voxels));
     return absl::OkStatus();
   }
-  return SetDisparity(std::get<models::Disparity>(result), request.stereo_options().format(),
+  return SetDisparity(std::get<models::Disparity>(result), part, request.stereo_options(),
                       message->mutable_disparity());
 }
 
-absl::Status CheckSize(const v1::PredictResponse& message, int64_t most) {
+absl::Status CheckSize(const v1::PredictResponse& message, int64_t most, int64_t around) {
   absl::string_view instead;
+  if (message.explanation().ByteSizeLong() > static_cast<size_t>(most) / 2) {
+    return CheckAnswerSize(message.ByteSizeLong() + static_cast<size_t>(around), most,
+                           "ask for fewer maps: explain.most_maps");
+  }
   switch (message.result_case()) {
     case v1::PredictResponse::kClassification:
       instead = "ask for fewer classes: classification.top_k";
@@ -220,7 +286,7 @@ absl::Status CheckSize(const v1::PredictResponse& message, int64_t most) {
     case v1::PredictResponse::RESULT_NOT_SET:
       break;
   }
-  return CheckAnswerSize(message.ByteSizeLong(), most, instead);
+  return CheckAnswerSize(message.ByteSizeLong() + static_cast<size_t>(around), most, instead);
 }
 
 }  // namespace saccade::server

@@ -21,7 +21,8 @@ void SetRestoration(const models::Restoration& result, VoxelType type, v1::Resto
 // The type that the client wants its voxels in: by default the one that it sent.
 VoxelType WantedType(const v1::RestorationOptions& options, const Response& response);
 
-// RESOURCE_EXHAUSTED, with what to ask for instead, if the answer takes more than `most` bytes.
-absl::Status CheckSize(const v1::PredictResponse& message, int64_t most);
+// RESOURCE_EXHAUSTED, with what to ask for instead, if the answer takes more than `most` bytes, with
+// the `around` that it is sent in.
+absl::Status CheckSize(const v1::PredictResponse& message, int64_t most, int64_t around = 0);
 
 }  // namespace saccade::server

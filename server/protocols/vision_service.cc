@@ -7,7 +7,7 @@
 #include "server/protocols/predict_reactor.h"
 #include "server/protocols/restore_stream.h"
 #include "server/protocols/vision_messages.h"
-#include "server/protocols/vision_results.h"
+#include "server/protocols/vision_stream.h"
 #include "server/protocols/vision_versions.h"
 
 namespace saccade::server {
@@ -16,13 +16,11 @@ grpc::ServerUnaryReactor* VisionService::Predict(grpc::CallbackServerContext* co
                                                  const v1::PredictRequest* request,
                                                  v1::PredictResponse* response) {
   const absl::Time arrival = clock_->Now();
-  auto parsed = FromMessage(*request);
-  const auto version = parsed.ok() ? VersionOf(*catalog_, *request) : parsed.status();
-  if (!version.ok()) {
-    pipeline_->CountMalformed("grpc", version.status().code());
-    return FinishNow(context, ToGrpcStatus(version.status()));
+  auto parsed = RequestOf(*catalog_, *request);
+  if (!parsed.ok()) {
+    pipeline_->CountMalformed("grpc", parsed.status().code());
+    return FinishNow(context, ToGrpcStatus(parsed.status()));
   }
-  parsed->version = *version;
   auto* reactor = new PredictReactor;
   parsed->client = ClientOfPeer(context->peer());
   parsed->arrival = arrival;
@@ -31,9 +29,22 @@ grpc::ServerUnaryReactor* VisionService::Predict(grpc::CallbackServerContext* co
   pipeline_->Predict(*std::move(parsed), [this, reactor, context, request,
                                           response](const absl::StatusOr<Response>& answer) {
     if (answer.ok()) reactor->Sends(context, options_.slow_readers, answer->room);
-    reactor->Finish(ToGrpcStatus(Answer(answer, *request, response), options_.retry_jitter, context));
+    reactor->Finish(ToGrpcStatus(SetAnswer(answer, *request, options_.max_message_bytes, response),
+                                 options_.retry_jitter, context));
   });
   return reactor;
+}
+
+grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* VisionService::PredictStream(
+    grpc::CallbackServerContext* context) {
+  return VisionStream::Start({.pipeline = pipeline_,
+                              .catalog = catalog_,
+                              .clock = clock_,
+                              .slow_readers = options_.slow_readers,
+                              .retry_jitter = options_.retry_jitter,
+                              .max_message_bytes = options_.max_message_bytes,
+                              .most_requests = options_.most_stream_requests},
+                             context);
 }
 
 grpc::ServerBidiReactor<v1::RestoreRequest, v1::RestoreResponse>* VisionService::Restore(
@@ -43,13 +54,6 @@ grpc::ServerBidiReactor<v1::RestoreRequest, v1::RestoreResponse>* VisionService:
                             .retry_jitter = options_.retry_jitter,
                             .arrival = clock_->Now(),
                             .most_upload = options_.upload_timeout});
-}
-
-absl::Status VisionService::Answer(const absl::StatusOr<Response>& answer, const v1::PredictRequest& request,
-                                   v1::PredictResponse* response) const {
-  if (!answer.ok()) return answer.status();
-  if (absl::Status status = ToMessage(*answer, request, response); !status.ok()) return status;
-  return CheckSize(*response, options_.max_message_bytes);
 }
 
 grpc::ServerUnaryReactor* VisionService::ListModels(grpc::CallbackServerContext* context,

@@ -3,12 +3,9 @@
 
 #include <cstdint>
 
-#include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "saccade/v1/vision.grpc.pb.h"
 #include "server/core/clock.h"
-#include "server/core/request.h"
 #include "server/pipeline/catalog.h"
 #include "server/pipeline/pipeline.h"
 #include "server/protocols/retry_jitter.h"
@@ -16,12 +13,20 @@
 
 namespace saccade::server {
 
+// PredictStream has its messages as gRPC delivers them: one that cannot be parsed is to fail alone.
+using RawVisionService =
+    v1::Vision::WithCallbackMethod_Predict<v1::Vision::WithRawCallbackMethod_PredictStream<
+        v1::Vision::WithCallbackMethod_Restore<v1::Vision::WithCallbackMethod_ListModels<
+            v1::Vision::WithCallbackMethod_GetModel<v1::Vision::Service>>>>>;
+
 // Thread-safe; no call blocks.
-class VisionService final : public v1::Vision::CallbackService {
+class VisionService final : public RawVisionService {
  public:
   struct Options {
     // Larger answers become errors that say so.
     int64_t max_message_bytes;
+    // Of one PredictStream that may be in flight.
+    int64_t most_stream_requests;
     // How long a streamed volume may take to come.
     absl::Duration upload_timeout;
     // Of the hints to those who are refused.
@@ -35,6 +40,8 @@ class VisionService final : public v1::Vision::CallbackService {
 
   grpc::ServerUnaryReactor* Predict(grpc::CallbackServerContext* context, const v1::PredictRequest* request,
                                     v1::PredictResponse* response) override;
+  grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* PredictStream(
+      grpc::CallbackServerContext* context) override;
   grpc::ServerBidiReactor<v1::RestoreRequest, v1::RestoreResponse>* Restore(
       grpc::CallbackServerContext* context) override;
   grpc::ServerUnaryReactor* ListModels(grpc::CallbackServerContext* context,
@@ -44,9 +51,6 @@ class VisionService final : public v1::Vision::CallbackService {
                                      v1::Model* response) override;
 
  private:
-  absl::Status Answer(const absl::StatusOr<Response>& answer, const v1::PredictRequest& request,
-                      v1::PredictResponse* response) const;
-
   const Options options_;
   Pipeline* const pipeline_;
   const Catalog* const catalog_;

@@ -6,6 +6,7 @@
 #include "absl/status/statusor.h"
 #include "server/pipeline/catalog.h"
 #include "server/protocols/vision_errors.h"
+#include "server/protocols/vision_messages.h"
 
 namespace saccade::server {
 
@@ -17,6 +18,15 @@ absl::StatusOr<int64_t> VersionOf(const Catalog& catalog, const Message& message
   if (message.version() != 0)
     return InvalidField("version_label", "stands beside a version; send one of them");
   return catalog.VersionOf(message.model(), message.version_label());
+}
+
+// What the message asks for, of the version that it means.
+inline absl::StatusOr<Request> RequestOf(const Catalog& catalog, const v1::PredictRequest& message) {
+  auto request = FromMessage(message);
+  const auto version = request.ok() ? VersionOf(catalog, message) : request.status();
+  if (!version.ok()) return version.status();
+  request->version = *version;
+  return request;
 }
 
 }  // namespace saccade::server

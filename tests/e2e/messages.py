@@ -63,6 +63,7 @@ class Vision:
 
     def __init__(self, channel):
         self.predict = stub(channel, "saccade.v1.Vision", "Predict")
+        self.predict_stream = stream(channel, "saccade.v1.Vision", "PredictStream")
         self.restore = stream(channel, "saccade.v1.Vision", "Restore")
         self.list_models = stub(channel, "saccade.v1.Vision", "ListModels")
         self.get_model = stub(channel, "saccade.v1.Vision", "GetModel")

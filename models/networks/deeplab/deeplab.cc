@@ -32,6 +32,7 @@ std::unique_ptr<Model> LoadDeepLab(const std::string& architecture, const Option
                                    const Target& target) {
   const DeepLabOptions parsed = ParseDeepLabOptions(architecture, options);
   Description description = DescribeDeepLab(architecture, options, labels);
+  if (parsed.head == DeepLabHead::kKao) description.attention_layers = {kDeepLabAttention};
   Ledger ledger;
   RecordDeepLab(parsed, {description.input.height, description.input.width}, ledger);
   // A backbone is often saved with the classifier that it was trained with.

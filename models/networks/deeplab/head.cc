@@ -1,6 +1,7 @@
 #include "models/networks/deeplab/head.h"
 
 #include "kernels/kao/kao.h"
+#include "models/layers/attention_maps.h"
 #include "models/layers/device.h"
 #include "models/networks/deeplab/table.h"
 
@@ -62,6 +63,14 @@ at::Tensor AttentionHead::Attend(const at::Tensor& x, const at::Tensor& valid) c
   if (!kronecker_) {
     return kernels::attention_module(x, kind_, weights_, heads_, 1.0, /*residual=*/true, valid);
   }
+  ProbeKronecker(kDeepLabAttention, x,
+                 {.kind = kind_,
+                  .query_weight = weights_.query_weight,
+                  .query_bias = weights_.query_bias,
+                  .key_weight = weights_.key_weight,
+                  .coefficient_scale = coefficient_scale_,
+                  .heads = heads_},
+                 valid);
   return kernels::kao_module(x, kind_, weights_.query_weight, weights_.key_weight, weights_.value_weight,
                              weights_.query_bias, weights_.value_bias, coefficient_scale_, std::nullopt,
                              std::nullopt, heads_, /*residual=*/true, valid);

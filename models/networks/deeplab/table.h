@@ -26,6 +26,9 @@
 
 namespace saccade::models {
 
+// Its attention, as its parameters are named.
+inline constexpr const char* kDeepLabAttention = "layer5.attention";
+
 // One position of the map every so many pixels of the network's input, the first at the first pixel.
 inline constexpr int64_t kDeepLabStride = 8;
 // Of ASPP's convolutions.

@@ -2,6 +2,7 @@
 
 #include <c10/core/InferenceMode.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "models/layers/recorded.h"
@@ -112,6 +113,14 @@ class MaskRcnn : public Model {
   Recorded maps_;
 };
 
+// As they are computed: the pyramid from the top down.
+std::vector<AttentionPlace> InOrder(std::vector<AttentionPlace> places) {
+  std::sort(places.begin(), places.end());
+  const auto pyramid = std::lower_bound(places.begin(), places.end(), AttentionPlace::kFpn1);
+  std::reverse(pyramid, places.end());
+  return places;
+}
+
 std::string AbsentNote(const std::vector<std::string>& modules) {
   std::string names;
   for (const std::string& module : modules) names += (names.empty() ? "" : ", ") + module;
@@ -127,6 +136,10 @@ std::unique_ptr<Model> LoadMaskRcnn(const std::string& architecture, const Optio
   LoadedWeights weights = LoadMaskRcnnWeights(weights_path, table);
   weights.tensors.target = target;
   Description description = DescribeMaskRcnn(architecture, options, labels);
+  for (const AttentionPlace place : InOrder(table.options.attention)) {
+    const std::string name = AttentionName(place);
+    if (weights.tensors.contains(name + ".out.weight")) description.attention_layers.push_back(name);
+  }
   if (!weights.absent.empty()) description.notes.push_back(AbsentNote(weights.absent));
   return std::make_unique<MaskRcnn>(std::move(description), table, std::move(weights.tensors));
 }

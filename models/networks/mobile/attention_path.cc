@@ -5,26 +5,28 @@
 #include "kernels/attention/attention.h"
 #include "kernels/kao/kao.h"
 #include "kernels/sao/sao.h"
+#include "models/layers/attention_maps.h"
 #include "models/layers/batch_norm.h"
 #include "models/layers/device.h"
 #include "models/networks/mobile/layers.h"
 
 namespace saccade::models {
 
-AttentionPath::AttentionPath(const MobileOptions& options, const TensorMap& tensors,
-                             const std::string& prefix, bool skip)
-    : options_(options),
+AttentionPath::AttentionPath(const MobileOptions& options, const TensorMap& tensors, const std::string& name,
+                             bool skip)
+    : name_(name),
+      options_(options),
       skip_(skip),
-      value_weight_(Owned(tensors.at(prefix + "value.weight"), tensors.target)) {
-  if (const auto w = tensors.find(prefix + "w"); w != tensors.end()) w_ = Owned(w->second, tensors.target);
+      value_weight_(Owned(tensors.at(name + ".value.weight"), tensors.target)) {
+  if (const auto w = tensors.find(name + ".w"); w != tensors.end()) w_ = Owned(w->second, tensors.target);
   if (!NormsCoefficients(options.attention)) {
-    const Affine affine = FoldBatchNorm(tensors, prefix + "bn.");
+    const Affine affine = FoldBatchNorm(tensors, name + ".bn.");
     scale_ = Owned(affine.scale, tensors.target);
     shift_ = Owned(affine.shift, tensors.target);
     return;
   }
   // What the batch norm adds is the same for all coefficients of a softmax: its scale is all that remains.
-  const at::Tensor scale = FoldBatchNorm(tensors, prefix + "coefficients.").scale;
+  const at::Tensor scale = FoldBatchNorm(tensors, name + ".coefficients.").scale;
   const bool regular =
       options.attention == MobileAttention::kSoftmax || options.attention == MobileAttention::kPool;
   if (!regular) {
@@ -45,6 +47,7 @@ at::Tensor AttentionPath::Regular(const at::Tensor& x, const char* kind) const {
 }
 
 at::Tensor AttentionPath::Kronecker(const at::Tensor& x, const char* kind) const {
+  ProbeKronecker(name_, x, {.kind = kind, .coefficient_scale = coefficient_scale_, .heads = options_.heads});
   return kernels::kao_module(x, kind, std::nullopt, std::nullopt, value_weight_, std::nullopt, std::nullopt,
                              coefficient_scale_, std::nullopt, std::nullopt, options_.heads, skip_);
 }
@@ -54,6 +57,7 @@ at::Tensor AttentionPath::operator()(const at::Tensor& x) const {
     case MobileAttention::kNone:
       break;
     case MobileAttention::kSiamese:
+      ProbeSiamese(name_, x, w_, options_.heads);
       return kernels::sao_module(x, value_weight_, w_, *scale_, *shift_, options_.heads, options_.global_term,
                                  skip_, std::nullopt);
     case MobileAttention::kSoftmax:

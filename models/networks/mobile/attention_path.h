@@ -16,7 +16,7 @@ namespace saccade::models {
 class AttentionPath {
  public:
   // With `skip`, x is added to the result. Its batch norm is folded.
-  AttentionPath(const MobileOptions& options, const TensorMap& tensors, const std::string& prefix, bool skip);
+  AttentionPath(const MobileOptions& options, const TensorMap& tensors, const std::string& name, bool skip);
 
   // x is [B, C, H, W], channels-last, as is the result.
   at::Tensor operator()(const at::Tensor& x) const;
@@ -25,6 +25,7 @@ class AttentionPath {
   at::Tensor Regular(const at::Tensor& x, const char* kind) const;
   at::Tensor Kronecker(const at::Tensor& x, const char* kind) const;
 
+  std::string name_;
   MobileOptions options_;
   bool skip_;
   at::Tensor value_weight_;

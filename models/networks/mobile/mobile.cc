@@ -45,6 +45,21 @@ std::string KnownName(const std::string& name) {
   return "blocks." + std::to_string(index - 1) + "." + rest;
 }
 
+bool CanBeLookedAt(MobileAttention attention) {
+  return attention == MobileAttention::kSiamese || attention == MobileAttention::kKroneckerKv ||
+         attention == MobileAttention::kKroneckerQkv;
+}
+
+std::vector<std::string> AttentionLayers(const MobilePlan& plan) {
+  std::vector<std::string> layers;
+  for (const Block& block : plan.blocks) {
+    if (block.attended > 0) layers.push_back(ExpandName(block));
+    if (block.module == Module::kAttention && CanBeLookedAt(plan.options.attention))
+      layers.push_back(AttentionName(block));
+  }
+  return layers;
+}
+
 class MobileNetwork : public Model {
  public:
   MobileNetwork(Description description, const MobilePlan& plan, const TensorMap& tensors)
@@ -86,7 +101,9 @@ std::unique_ptr<Model> LoadMobile(const std::string& architecture, const Options
   const WeightNames names{.rename = KnownName};
   TensorMap tensors = LoadWeights(weights_path, MobileParameters(plan), names).tensors;
   tensors.target = target;
-  return std::make_unique<MobileNetwork>(DescribeMobile(architecture, options, labels), plan, tensors);
+  Description description = DescribeMobile(architecture, options, labels);
+  description.attention_layers = AttentionLayers(plan);
+  return std::make_unique<MobileNetwork>(std::move(description), plan, tensors);
 }
 
 }  // namespace saccade::models

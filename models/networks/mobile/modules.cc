@@ -21,7 +21,7 @@ MobileModule::MobileModule(const Block& block, const MobileOptions& options, con
     : block_(block),
       depthwise_(MakeConvolution(tensors, block.name + ".depthwise.", Depthwise(block))),
       project_(MakeConvolution(tensors, block.name + ".project.", {})) {
-  const std::string expand = block.name + ".expand";
+  const std::string expand = ExpandName(block);
   if (block.attended > 0) {
     const Affine affine = FoldBatchNorm(tensors, expand + ".bn.");
     const int64_t convolved = block.expanded() - block.attended;
@@ -32,8 +32,7 @@ MobileModule::MobileModule(const Block& block, const MobileOptions& options, con
     expand_ = MakeConvolution(tensors, expand + ".", {.activation = Activation::kRelu6});
   }
   if (block.module == Module::kAttention) {
-    attention_.emplace(options, tensors, block.name + ".attention.",
-                       options.attention_skip && block.stride == 1);
+    attention_.emplace(options, tensors, AttentionName(block), options.attention_skip && block.stride == 1);
   }
 }
 

@@ -44,6 +44,10 @@ struct Block {
   bool skip() const { return stride == 1 && inputs == outputs; }
 };
 
+// As their parameters are named.
+inline std::string AttentionName(const Block& block) { return block.name + ".attention"; }
+inline std::string ExpandName(const Block& block) { return block.name + ".expand"; }
+
 struct MobilePlan {
   MobileOptions options;
   int64_t stem = 0;

@@ -129,6 +129,7 @@ std::unique_ptr<Model> LoadPsmnet(const std::string& architecture, const Options
   LoadedWeights weights = LoadWeights(weights_path, RecordPsmnet(parsed).tensors());
   weights.tensors.target = target;
   Description description = DescribePsmnet(architecture, options, labels);
+  if (parsed.attention && weights.absent.empty()) description.attention_layers = {kPsmnetAttention};
   for (const std::string& module : weights.absent) description.notes.push_back(AbsentNote(module));
   return std::make_unique<Psmnet>(std::move(description), parsed, weights);
 }

@@ -8,6 +8,7 @@
 #include <optional>
 #include <utility>
 
+#include "models/attention_probe.h"
 #include "models/layers/device.h"
 #include "models/layers/efficient_attention.h"
 #include "models/networks/rc3d/action_head.h"
@@ -55,6 +56,7 @@ class Rc3d : public Model {
                 ", got ", frames);
     std::vector<TaskResult> results;
     for (size_t i = 0; i < batch.placements.size(); ++i) {
+      AttentionProbe::StartAt(i);
       const auto wanted = [&](double done) { return !batch.progress || batch.progress(i, done); };
       results.push_back(
           Locate(batch.pixels.narrow(0, static_cast<int64_t>(i), 1), batch.placements[i].sent_depth, wanted));
@@ -115,6 +117,11 @@ std::unique_ptr<Model> LoadRc3d(const std::string& architecture, const Options& 
   LoadedWeights weights = LoadWeights(weights_path, RecordRc3d(parsed).tensors());
   weights.tensors.target = target;
   Description description = DescribeRc3d(architecture, options, labels);
+  for (int stage = 0; stage < static_cast<int>(kStageShares.size()); ++stage) {
+    const std::string name = AttentionBehind(parsed, stage);
+    if (!name.empty() && weights.tensors.contains(name + ".query.weight"))
+      description.attention_layers.push_back(name);
+  }
   for (const std::string& module : weights.absent) description.notes.push_back(AbsentNote(module));
   return std::make_unique<Rc3d>(std::move(description), parsed, std::move(weights.tensors));
 }

@@ -95,8 +95,13 @@ std::unique_ptr<Model> LoadResidual(const std::string& architecture, const Optio
   const ResidualPlan plan = MakeResidualPlan(ParseResidualOptions(architecture, options));
   TensorMap tensors = LoadWeights(weights_path, RecordResidual(plan).tensors()).tensors;
   tensors.target = target;
-  return std::make_unique<ResidualNetwork>(DescribeResidual(architecture, options, labels), plan,
-                                           std::move(tensors));
+  Description description = DescribeResidual(architecture, options, labels);
+  for (const ResidualBlock& block : plan.blocks) {
+    for (const SpatialLayer& layer : block.spatial) {
+      if (layer.kind == Spatial::kExpAtt) description.attention_layers.push_back(layer.name);
+    }
+  }
+  return std::make_unique<ResidualNetwork>(std::move(description), plan, std::move(tensors));
 }
 
 }  // namespace saccade::models

@@ -1,0 +1,179 @@
+#include "models/layers/attention_maps.h"
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/cat.h>
+#include <ATen/ops/full.h>
+#include <ATen/ops/matmul.h>
+#include <ATen/ops/zeros.h>
+
+#include <cmath>
+#include <functional>
+#include <utility>
+#include <vector>
+
+#include "kernels/expatt/expatt.h"
+#include "models/attention_probe.h"
+
+namespace saccade::models {
+namespace {
+
+constexpr int64_t kQueriesAtOnce = 4096;
+
+// The part of a sample that takes part: float32 [C, *spatial].
+at::Tensor Seen(const at::Tensor& x, int64_t sample, const std::optional<at::Tensor>& valid) {
+  at::Tensor seen = x[sample];
+  if (valid) {
+    const at::Tensor sides = (*valid)[sample].cpu();
+    for (int64_t side = 0; side < sides.size(0); ++side) {
+      seen = seen.narrow(1 + side, 0, sides[side].item<int64_t>());
+    }
+  }
+  return seen.to(at::kFloat).contiguous();
+}
+
+// [N, height, width] of any device, each of so many values.
+std::vector<AttentionMap> AsMaps(const at::Tensor& maps, const std::function<std::string(int64_t)>& name) {
+  const at::Tensor values = maps.to(at::kFloat).cpu().contiguous();
+  const int64_t height = values.size(1);
+  const int64_t width = values.size(2);
+  std::vector<AttentionMap> made;
+  for (int64_t i = 0; i < values.size(0); ++i) {
+    const float* const begin = values.const_data_ptr<float>() + i * height * width;
+    made.push_back({name(i), height, width, {begin, begin + height * width}});
+  }
+  return made;
+}
+
+// Over depth or time, if there is one: [N, *spatial] to [N, height, width].
+at::Tensor Flat(const at::Tensor& maps) {
+  switch (maps.dim()) {
+    case 4:
+      return maps.sum(1);
+    case 2:
+      return maps.unsqueeze(1);
+    default:
+      return maps;
+  }
+}
+
+// `make` gives the first so many of the layer's maps of a sample. Of each, `positions` values are kept.
+void Probe(const std::string& layer, const at::Tensor& x, int64_t available, int64_t values,
+           const std::function<std::vector<AttentionMap>(int64_t sample, int64_t count)>& make) {
+  AttentionProbe* const probe = AttentionProbe::Current();
+  if (probe == nullptr) return;
+  for (int64_t sample = 0; sample < x.size(0); ++sample) {
+    const int64_t count = probe->Wanted(layer, static_cast<size_t>(sample), available, values);
+    if (count > 0) probe->Take(static_cast<size_t>(sample), {layer, make(sample, count), available});
+  }
+}
+
+int64_t PositionsOf(const at::Tensor& x) { return x.numel() / (x.size(0) * x.size(1)); }
+
+std::string Key(int64_t channel) { return "key " + std::to_string(channel); }
+std::string Head(int64_t head) { return "head " + std::to_string(head); }
+
+// [c, width + height]: the means of the columns, then of the rows, of [c, height, width].
+at::Tensor Averages(const at::Tensor& x) { return at::cat({x.mean(1), x.mean(2)}, 1); }
+
+at::Tensor Transformed(const at::Tensor& x, const std::optional<at::Tensor>& weight,
+                       const std::optional<at::Tensor>& bias = std::nullopt) {
+  if (!weight) return x;
+  at::Tensor y = at::matmul(weight->to(at::kFloat).flatten(1), x);
+  return bias ? y.add_(bias->to(at::kFloat).unsqueeze(1)) : y;
+}
+
+// Of one head: what of the answer to the mean position comes from each average, [width + height].
+at::Tensor MeanCoefficients(const KroneckerQueries& how, const at::Tensor& queries, const at::Tensor& keys,
+                            const at::Tensor& scale, int64_t width) {
+  const auto coefficients_of = [&](const at::Tensor& some) {
+    return at::matmul(keys.transpose(0, 1), some).mul(scale).softmax(0);
+  };
+  if (how.kind == "kv") {
+    // Of all positions at once they would be too many.
+    at::Tensor sum = at::zeros({keys.size(1)}, keys.options());
+    for (const at::Tensor& some : queries.split(kQueriesAtOnce, 1)) sum.add_(coefficients_of(some).sum(1));
+    return sum.div(queries.size(1));
+  }
+  const at::Tensor coefficients = coefficients_of(queries);
+  // A position is answered by its column and by its row.
+  const int64_t height = queries.size(1) - width;
+  const at::Tensor columns = coefficients.narrow(1, 0, width).mean(1);
+  return columns.add(coefficients.narrow(1, width, height).mean(1)).div(2);
+}
+
+}  // namespace
+
+void ProbeEfficientAttention(const std::string& layer, const at::Tensor& x, const at::Tensor& key_weight,
+                             const at::Tensor& key_bias, const std::string& normalization,
+                             const std::optional<at::Tensor>& valid) {
+  const auto make = [&](int64_t sample, int64_t count) {
+    const at::Tensor seen = Seen(x, sample, valid);
+    at::Tensor keys =
+        Transformed(seen.flatten(1), key_weight.narrow(0, 0, count), key_bias.narrow(0, 0, count));
+    keys =
+        normalization == "softmax" ? keys.softmax(1) : keys.div(std::sqrt(static_cast<double>(keys.size(1))));
+    std::vector<int64_t> shape = seen.sizes().vec();
+    shape[0] = count;
+    return AsMaps(Flat(keys.view(shape)), Key);
+  };
+  Probe(layer, x, key_weight.size(0), PositionsOf(x), make);
+}
+
+void ProbeKronecker(const std::string& layer, const at::Tensor& x, const KroneckerQueries& how,
+                    const std::optional<at::Tensor>& valid) {
+  const auto make = [&](int64_t sample, int64_t count) {
+    const at::Tensor seen = Seen(x, sample, valid);
+    const int64_t height = seen.size(1);
+    const int64_t width = seen.size(2);
+    const at::Tensor averages = Averages(seen);
+    // A mean of linear transforms is the transform of the mean.
+    const at::Tensor queries =
+        Transformed(how.kind == "kv" ? seen.flatten(1) : averages, how.query_weight, how.query_bias)
+            .unflatten(0, {how.heads, -1});
+    const at::Tensor keys = Transformed(averages, how.key_weight).unflatten(0, {how.heads, -1});
+    std::vector<AttentionMap> maps;
+    for (int64_t head = 0; static_cast<int64_t>(maps.size()) < count; ++head) {
+      const at::Tensor scale = how.coefficient_scale ? (*how.coefficient_scale)[head].to(at::kFloat)
+                                                     : at::full({}, 1.0, queries.options());
+      const at::Tensor weights = MeanCoefficients(how, queries[head], keys[head], scale, width);
+      const at::Tensor columns = weights.narrow(0, 0, width).unsqueeze(0);
+      const at::Tensor rows = weights.narrow(0, width, height).unsqueeze(1);
+      // An average's weight is that of all its positions together.
+      const at::Tensor both = columns.div(height) + rows.div(width);
+      const auto add = [&](const at::Tensor& map, const char* what) {
+        if (static_cast<int64_t>(maps.size()) == count) return;
+        maps.push_back(AsMaps(map.unsqueeze(0), [&](int64_t) { return Head(head) + what; }).front());
+      };
+      add(both, "");
+      add(columns, " columns");
+      add(rows, " rows");
+    }
+    return maps;
+  };
+  Probe(layer, x, 3 * how.heads, PositionsOf(x), make);
+}
+
+void ProbeSiamese(const std::string& layer, const at::Tensor& x, const std::optional<at::Tensor>& w,
+                  int64_t heads) {
+  const auto make = [&](int64_t sample, int64_t count) {
+    at::Tensor seen = Seen(x, sample, std::nullopt);
+    if (w) seen = seen * w->to(at::kFloat).view({-1, 1, 1});
+    return AsMaps(seen.unflatten(0, {heads, -1}).sum(1).narrow(0, 0, count), Head);
+  };
+  Probe(layer, x, heads, PositionsOf(x), make);
+}
+
+void ProbeExplicit(const std::string& layer, const at::Tensor& x, const std::string& map, double sigma) {
+  const auto make = [&](int64_t, int64_t) {
+    const int64_t height = x.size(2);
+    const int64_t width = x.size(3);
+    const auto options = x.options().dtype(at::kFloat).memory_format(std::nullopt);
+    at::Tensor middle = at::zeros({1, 1, height, width}, options);
+    middle[0][0][height / 2][width / 2] = 1;
+    const at::Tensor looks = kernels::expatt(middle, map, at::full({}, sigma, options));
+    return AsMaps(looks[0], [](int64_t) { return std::string("centre"); });
+  };
+  Probe(layer, x, 1, PositionsOf(x), make);
+}
+
+}  // namespace saccade::models

@@ -1,0 +1,78 @@
+#include "server/protocols/vision_explain.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "server/encode/png.h"
+#include "server/protocols/vision_errors.h"
+
+namespace saccade::server {
+namespace {
+
+constexpr int kMostMaps = 64;
+constexpr int kDefaultMaps = 16;
+// Of an error that repeats what was sent.
+constexpr size_t kMostShown = 100;
+
+absl::Status SetMap(const models::AttentionMap& map, v1::AttentionMap* message) {
+  const auto [least, most] = std::minmax_element(map.values.begin(), map.values.end());
+  const float range = *most - *least;
+  std::vector<uint8_t> grey(map.values.size());
+  std::transform(map.values.begin(), map.values.end(), grey.begin(), [&, low = *least](float value) {
+    return static_cast<uint8_t>(range > 0 ? std::lround(255 * ((value - low) / range)) : 0);
+  });
+  auto png = GreyPng(grey.data(), map.height, map.width);
+  if (!png.ok()) return png.status();
+  message->set_name(map.name);
+  message->set_width(static_cast<int32_t>(map.width));
+  message->set_height(static_cast<int32_t>(map.height));
+  message->set_png(*std::move(png));
+  message->set_least(*least);
+  message->set_most(*most);
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status CheckExplain(const v1::Explain& message) {
+  if (message.most_maps() >= 0 && message.most_maps() <= kMostMaps) return absl::OkStatus();
+  return InvalidField("explain.most_maps",
+                      absl::StrCat("is ", message.most_maps(), "; expected 0 to ", kMostMaps));
+}
+
+absl::Status CheckExplainFits(const v1::PredictRequest& message, const models::Description& model) {
+  if (!message.has_explain()) return absl::OkStatus();
+  const std::vector<std::string>& layers = model.attention_layers;
+  if (layers.empty()) {
+    return InvalidField("explain", absl::StrCat("model '", message.model(),
+                                                "' has no attention whose maps could "
+                                                "be shown; leave it out"));
+  }
+  const std::string& asked = message.explain().layer();
+  if (asked.empty() || std::find(layers.begin(), layers.end(), asked) != layers.end())
+    return absl::OkStatus();
+  return InvalidField("explain.layer", absl::StrCat("is '", asked.substr(0, kMostShown), "'; model '",
+                                                    message.model(), "' has ", absl::StrJoin(layers, ", "),
+                                                    "; or leave it empty for the last of them"));
+}
+
+models::ExplanationWish WishOf(const v1::Explain& message) {
+  return {.layer = message.layer(),
+          .most_maps = message.most_maps() == 0 ? kDefaultMaps : message.most_maps()};
+}
+
+absl::Status SetExplanation(const models::Explanation& explanation, v1::Explanation* message) {
+  message->set_layer(explanation.layer);
+  message->set_available(static_cast<int32_t>(explanation.available));
+  for (const models::AttentionMap& map : explanation.maps) {
+    if (absl::Status set = SetMap(map, message->add_maps()); !set.ok()) return set;
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace saccade::server

@@ -1,0 +1,81 @@
+#include "server/protocols/vision_explain.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "server/core/bad_field.h"
+#include "server/encode/png.h"
+
+namespace saccade::server {
+namespace {
+
+using ::testing::HasSubstr;
+
+models::Description Model(std::vector<std::string> layers) {
+  models::Description model;
+  model.attention_layers = std::move(layers);
+  return model;
+}
+
+v1::PredictRequest Asking(const std::string& layer) {
+  v1::PredictRequest message;
+  message.set_model("m");
+  message.mutable_explain()->set_layer(layer);
+  return message;
+}
+
+TEST(VisionExplainTest, OnlyTheModelsOwnLayers) {
+  const models::Description model = Model({"first", "last"});
+  EXPECT_TRUE(CheckExplainFits(v1::PredictRequest(), Model({})).ok());
+  EXPECT_TRUE(CheckExplainFits(Asking("first"), model).ok());
+  EXPECT_TRUE(CheckExplainFits(Asking(""), model).ok());
+
+  const absl::Status unknown = CheckExplainFits(Asking("other"), model);
+  EXPECT_EQ(unknown.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(BadFieldOf(unknown), "explain.layer");
+  EXPECT_THAT(std::string(unknown.message()), HasSubstr("'other'; model 'm' has first, last"));
+  EXPECT_LT(CheckExplainFits(Asking(std::string(10'000, 'x')), model).message().size(), 300U);
+
+  const absl::Status none = CheckExplainFits(Asking(""), Model({}));
+  EXPECT_EQ(none.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(BadFieldOf(none), "explain");
+}
+
+TEST(VisionExplainTest, AsManyMapsAsAskedForWithinBounds) {
+  v1::Explain message;
+  EXPECT_TRUE(CheckExplain(message).ok());
+  EXPECT_EQ(WishOf(message).most_maps, 16);
+  message.set_most_maps(64);
+  EXPECT_TRUE(CheckExplain(message).ok());
+  EXPECT_EQ(WishOf(message).most_maps, 64);
+  for (const int wrong : {-1, 65}) {
+    message.set_most_maps(wrong);
+    EXPECT_EQ(BadFieldOf(CheckExplain(message)), "explain.most_maps");
+  }
+}
+
+TEST(VisionExplainTest, MapsAreGreyFromTheLeastToTheMost) {
+  v1::Explanation message;
+  const models::Explanation explanation{
+      .layer = "a", .maps = {{"ramp", 1, 3, {-1, 0, 1}}, {"flat", 2, 1, {0.5F, 0.5F}}}, .available = 7};
+  ASSERT_TRUE(SetExplanation(explanation, &message).ok());
+  EXPECT_EQ(message.layer(), "a");
+  EXPECT_EQ(message.available(), 7);
+  ASSERT_EQ(message.maps_size(), 2);
+  const v1::AttentionMap& ramp = message.maps(0);
+  EXPECT_EQ(ramp.name(), "ramp");
+  EXPECT_EQ(ramp.least(), -1);
+  EXPECT_EQ(ramp.most(), 1);
+  const uint8_t grey[] = {0, 128, 255};
+  EXPECT_EQ(ramp.png(), *GreyPng(grey, 1, 3));
+  EXPECT_EQ(message.maps(1).width(), 1);
+  EXPECT_EQ(message.maps(1).height(), 2);
+  EXPECT_EQ(message.maps(1).least(), message.maps(1).most());
+}
+
+}  // namespace
+}  // namespace saccade::server
