@@ -20,7 +20,7 @@ from PIL import Image
 
 import coco
 import pictures
-from harness import DEADLINE_SECONDS, ROOT, Daemon
+from harness import DEADLINE_SECONDS, ROOT, Daemon, eventually
 from tiny_models import (
     tiny_detector,
     tiny_localizer,
@@ -219,7 +219,8 @@ def test_volumes(client, saccade, dtype, tmp_path):
     assert isinstance(answer, saccade.Restoration)
     assert answer.volume.shape == volume.shape and answer.volume.dtype == volume.dtype
     # Integers are rounded and clipped; least and most are of what the network gave.
-    assert answer.most == pytest.approx(answer.volume.max(), abs=0 if dtype == "float32" else 0.5)
+    for told_of, found in ((answer.least, answer.volume.min()), (answer.most, answer.volume.max())):
+        assert found == (told_of if dtype == "float32" else numpy.clip(round(told_of), 0, numpy.iinfo(dtype).max))
     assert told == sorted(told) and all(0 <= done <= 1 for done in told)
     path = tmp_path / "volume.tif"
     path.write_bytes(pictures.tiff(volume))
@@ -433,3 +434,18 @@ def test_calls_at_once(daemon, saccade):
             return await asyncio.gather(*calls)
 
     assert [answer.request_id for answer in asyncio.run(run())] == [str(seed) for seed in range(16)]
+
+
+def test_a_cancelled_task_cancels_its_volume(daemon, saccade):
+    async def run():
+        async with saccade.AsyncClient(daemon.grpc_address) as client:
+            begun = asyncio.Event()
+            volume = numpy.tile(volume_of("uint8"), (4, 4, 4))
+            task = asyncio.create_task(client.restore("slow", volume, progress=lambda _: begun.set()))
+            await begun.wait()
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+
+    asyncio.run(run())
+    eventually(lambda: daemon.metrics().total("saccade_inflight_requests") == 0, "nothing is in the daemon any more")

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
+from concurrent import futures
 from typing import Any, TypeVar
 
 import grpc
@@ -33,17 +34,24 @@ class AsyncClient:
         token: str | None = None,
         max_message_bytes: int = 64 << 20,
     ) -> None:
-        connection = Connection(address, tls, token, max_message_bytes)
+        self._connection = connection = Connection(address, tls, token, max_message_bytes)
         self._timeout = timeout
         self._retry = retry
         self._metadata = connection.metadata()
         self._channel = connection.aio_channel()
         # The generated class serves both kinds of channels.
         self._vision: Any = vision_pb2_grpc.VisionStub(self._channel)  # type: ignore[no-untyped-call]
+        # Of volumes, once there is one. grpc.aio loses the status of a call that ends while it still sends, and tells
+        # INTERNAL instead; gRPC's other API does not, so volumes go through that one, each on a thread.
+        self._volumes_channel: grpc.Channel | None = None
+        self._threads = futures.ThreadPoolExecutor(32, "saccade-restore")
 
     async def close(self) -> None:
         """Cancels what is running."""
         await self._channel.close(None)
+        if self._volumes_channel is not None:
+            self._volumes_channel.close()
+        self._threads.shutdown(wait=False)
 
     async def __aenter__(self) -> Self:
         return self
@@ -151,15 +159,19 @@ class AsyncClient:
     ) -> types.Restoration:
         """`progress` is called on the event loop's thread."""
         head = Head(model, version, priority, request_id)
+        loop = asyncio.get_running_loop()
+        if self._volumes_channel is None:
+            self._volumes_channel = self._connection.channel()
+        vision: Any = vision_pb2_grpc.VisionStub(self._volumes_channel)  # type: ignore[no-untyped-call]
 
         async def attempt(left: float | None) -> types.Restoration:
             upload = await asyncio.to_thread(volumes.Upload, head, volume, voxel_type)
             download = volumes.Download(progress)
-            call = self._vision.Restore(_on_thread(upload), timeout=left, metadata=self._metadata)
+            call = vision.Restore(upload.messages(), timeout=left, metadata=self._metadata)
             try:
-                async for message in call:
+                while (message := await loop.run_in_executor(self._threads, next, call, None)) is not None:
                     download.take(message)
-            except (grpc.RpcError, asyncio.CancelledError):
+            except grpc.RpcError:
                 if upload.failure is not None:
                     raise upload.failure from None
                 raise
@@ -195,9 +207,3 @@ class AsyncClient:
                 error = error_of(failure)
                 error.__cause__ = failure
                 await asyncio.sleep(attempts.pause(error))
-
-
-async def _on_thread(upload: volumes.Upload) -> AsyncIterator[pb.RestoreRequest]:
-    messages = upload.messages()
-    while (message := await asyncio.to_thread(next, messages, None)) is not None:
-        yield message
