@@ -23,6 +23,8 @@ struct Flags {
   int metrics_port = 8002;
   // Each has a thread while it is open.
   int max_http_connections = 512;
+  // The page at / of the HTTP port, and the live load that it shows.
+  bool page = true;
 
   ModelControl model_control = ModelControl::kNone;
   absl::Duration repository_poll = absl::Seconds(15);
