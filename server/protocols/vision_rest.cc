@@ -6,7 +6,6 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
-#include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "server/core/cancellation.h"
 #include "server/protocols/peer.h"

@@ -75,18 +75,17 @@ def main():
         if shown:
             contact_sheet.draw(shown, flags.out / "contact-sheet.png")
         put_under_load(daemon, models, flags.seconds)
-        print(f"\nanswers as pictures  {flags.out}, all on {flags.out / 'contact-sheet.png'}")
+        print(f"\nanswers as pictures  {flags.out}, all on {flags.out / 'contact-sheet.png'}\n"
+              f"the page             http://{daemon.http}/\nmetrics              http://{daemon.metrics}/metrics\n"
+              f"gRPC                 {daemon.grpc}")
         if flags.stay:
-            print(f"the page             http://{daemon.http}/\nmetrics              http://{daemon.metrics}/metrics\n"
-                  f"gRPC                 {daemon.grpc}\nServing until Ctrl-C.", flush=True)
+            print("Serving until Ctrl-C.", flush=True)
             try:
                 daemon.wait()
             except KeyboardInterrupt:
                 print()
         else:
-            counted = daemon.get("/metrics", daemon.metrics).count("\n")
-            print(f"the page             at / of --http-port; ./dev demo --stay keeps it (now http://{daemon.http}/)\n"
-                  f"metrics              {counted} lines (now http://{daemon.metrics}/metrics)")
+            print("./dev demo --stay keeps all of it until Ctrl-C.")
         daemon.stop()
     print("the daemon has drained, and ended with 0")
 
