@@ -87,7 +87,8 @@ function show(answers, table, held) {
     `${(pixels / 1e6).toFixed(1)} million pixels. Rates and times are those of the last ${WINDOW} seconds.`;
 }
 
-// Goes on for as long as the page is open; `told(true or false)`: whether the daemon answers.
+// Goes on for as long as the page is open; `told` gets which models are ready, as one text, or null if the daemon does
+// not answer.
 export async function watch(table, held, told) {
   const answers = [];
   for (;;) {
@@ -98,11 +99,11 @@ export async function watch(table, held, told) {
         answers.push(await response.json());
         if (answers.length > KEPT) answers.shift();
         show(answers, table, held);
-        told(true);
+        told(answers.at(-1).models.map(keyOf).join());
       } catch {
         // A daemon that was started anew counts from zero.
         answers.length = 0;
-        told(false);
+        told(null);
       }
     }
     await new Promise((resolve) => setTimeout(resolve, POLL));

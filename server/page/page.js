@@ -213,10 +213,11 @@ function colourScale() {
 
 listen();
 colourScale();
-let reached = null;
-watch($("models"), $("held"), (answers) => {
-  // Models come and go; what there is is asked for again after a pause, and while there is none.
-  if (answers && (!reached || !models.length)) listModels().catch((error) => complain(error.message));
-  reached = answers;
-  $("daemon").textContent = answers ? `connected to ${location.host}` : `${location.host} does not answer; trying again`;
+let listed = null;
+watch($("models"), $("held"), (ready) => {
+  const there = ready !== null;
+  $("daemon").textContent = there ? `connected to ${location.host}` : `${location.host} does not answer; trying again`;
+  // Models come and go.
+  if (there && ready !== listed) listModels().catch((error) => complain(error.message));
+  listed = ready;
 });

@@ -13,7 +13,7 @@ from playwright.sync_api import expect, sync_playwright
 
 import pictures
 from harness import DEADLINE_SECONDS, DEMO_REPOSITORY, ROOT, Daemon
-from messages import predict_request
+from messages import message, predict_request, stub
 from tiny_models import tiny_restorer, tiny_stereo, write_model
 
 DEMO = ROOT / "models" / "demo"
@@ -269,6 +269,21 @@ def test_a_daemon_that_goes_away(browser, repository, tmp_path):
         expect(page.locator("#daemon")).to_contain_text("connected")
         daemon.close()
         expect(page.locator("#daemon")).to_contain_text("does not answer")
+        page.close()
+
+
+def test_models_that_come_later(browser, repository, tmp_path):
+    flags = ["--model-control-mode=explicit", "--load-model=sanet_shapes", "--warm-up-seconds=0"]
+    with Daemon(repository, *flags, log_folder=tmp_path) as daemon:
+        daemon.await_ready()
+        page = browser.new_page()
+        page.goto(f"http://127.0.0.1:{daemon.http_port}/")
+        expect(page.locator("#model option")).to_have_text(["sanet_shapes (classification)"])
+        with daemon.channel() as channel:
+            load = stub(channel, "inference.GRPCInferenceService", "RepositoryModelLoad")
+            load(message("inference.RepositoryModelLoadRequest")(model_name="segmenter"))
+        expect(page.locator("#model option")).to_have_count(2)
+        expect(page.locator("#model")).to_have_value("sanet_shapes")
         page.close()
 
 
