@@ -60,6 +60,7 @@ ROOMS = {
     "server/metrics": "server/core server/metrics std absl prometheus",
     "server/cache": "server/core server/cache std absl openssl",
     "server/http": "server/core server/http std absl boost zlib json",
+    "server/page": "server/core server/http server/page std absl",
     "server/shared_memory": "server/core server/shared_memory std absl",
     "server/pipeline": "server models std absl torch",
     # What needs LibTorch there is behind the pipeline's headers.
@@ -86,6 +87,7 @@ UNREACHABLE = {
     "server/encode": "torch grpc protobuf prometheus boost",
     "server/cache": "torch grpc protobuf opencv prometheus boost",
     "server/http": "torch grpc protobuf opencv",
+    "server/page": "torch grpc protobuf opencv prometheus boost",
     "server/metrics": "torch grpc protobuf opencv boost",
     "client": "torch opencv prometheus boost",
     "client/cli/drawing": "torch grpc protobuf prometheus boost",

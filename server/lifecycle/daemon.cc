@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <iterator>
 #include <random>
 #include <utility>
 
@@ -16,12 +17,15 @@
 #include "server/lifecycle/signals.h"
 #include "server/logging/log.h"
 #include "server/metrics/metrics.h"
+#include "server/page/page.h"
 #include "server/pipeline/catalog.h"
 #include "server/pipeline/pipeline.h"
 #include "server/protocols/inference_service.h"
+#include "server/protocols/live_load.h"
 #include "server/protocols/rest_service.h"
 #include "server/protocols/retry_jitter.h"
 #include "server/protocols/slow_readers.h"
+#include "server/protocols/vision_rest.h"
 #include "server/protocols/vision_service.h"
 #include "server/shared_memory/shared_memory.h"
 
@@ -141,11 +145,25 @@ absl::Status Daemon::OpenRooms() {
                                                            .catalog = catalog_.get(),
                                                            .shared_memory = shared_memory_.get(),
                                                            .clock = clock});
+  vision_rest_ = std::make_unique<VisionRest>(vision_.get(), pipeline_.get(), retry_jitter_.get());
   metrics_->SetScrapeHook([this] {
     pipeline_->RefreshGauges();
     if (response_cache_ != nullptr) metrics_->SetCached(response_cache_->bytes(), response_cache_->answers());
   });
   return absl::OkStatus();
+}
+
+std::vector<HttpRoute> Daemon::HttpRoutes() {
+  std::vector<HttpRoute> routes = rest_->Routes();
+  const auto add = [&routes](std::vector<HttpRoute> more) {
+    std::move(more.begin(), more.end(), std::back_inserter(routes));
+  };
+  add(vision_rest_->Routes());
+  if (flags_.page) {
+    add(PageRoutes());
+    add({LiveLoadRoute(catalog_.get(), pipeline_.get())});
+  }
+  return routes;
 }
 
 absl::Status Daemon::OpenPorts() {
@@ -166,7 +184,7 @@ absl::Status Daemon::OpenPorts() {
   // What is read is admitted only then, so it has a bound of its own; one body fits in any case.
   options.max_bodies_bytes =
       static_cast<size_t>(std::max(flags_.admission.max_inflight_bytes, flags_.max_message_bytes));
-  auto http = HttpServer::Start(options, rest_->Routes());
+  auto http = HttpServer::Start(options, HttpRoutes());
   if (!http.ok()) return http.status();
   http_ = *std::move(http);
 

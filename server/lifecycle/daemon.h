@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <memory>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -17,6 +18,7 @@ class Catalog;
 class DecodePool;
 struct EnsembleRunner;
 class HttpServer;
+struct HttpRoute;
 class Inference;
 class InferenceService;
 class Metrics;
@@ -26,6 +28,7 @@ class RestService;
 class RetryJitter;
 class SharedMemory;
 class SlowReaders;
+class VisionRest;
 class VisionService;
 
 // Used by the main thread alone.
@@ -45,6 +48,7 @@ class Daemon {
 
   absl::Status OpenRooms();
   absl::Status OpenPorts();
+  std::vector<HttpRoute> HttpRoutes();
   void StartLoading();
   absl::Status AwaitEnd();
   absl::Status Drain();
@@ -68,6 +72,7 @@ class Daemon {
   std::unique_ptr<Inference> inference_;
   std::unique_ptr<InferenceService> inference_service_;
   std::unique_ptr<RestService> rest_;
+  std::unique_ptr<VisionRest> vision_rest_;
   std::unique_ptr<GrpcServer> grpc_;
   std::unique_ptr<HttpServer> http_;
   std::unique_ptr<HttpServer> metrics_http_;

@@ -57,6 +57,9 @@ void AddServing(CLI::App& app, Flags& flags) {
   port("--grpc-port", flags.grpc_port, "gRPC; 0 picks a free port");
   port("--http-port", flags.http_port, "REST and health over HTTP; 0 picks a free port");
   port("--metrics-port", flags.metrics_port, "Prometheus metrics; 0 picks a free port");
+  app.add_option("--page", flags.page, "Serve the page at / of the HTTP port (true)")
+      ->capture_default_str()
+      ->type_name("true|false");
   app.add_option("--exit-on-error", flags.exit_on_error,
                  "End if a model does not load (true), or serve the rest")
       ->capture_default_str()

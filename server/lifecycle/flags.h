@@ -30,6 +30,8 @@ struct Flags {
   std::map<std::string, int> grpc_arguments;
   // Each has a thread while it is open.
   int max_http_connections = 512;
+  // The page at / of the HTTP port, and the live load that it shows.
+  bool page = true;
 
   ModelControl model_control = ModelControl::kNone;
   absl::Duration repository_poll = absl::Seconds(15);

@@ -152,6 +152,8 @@ ModelUsage ModelMetrics::Usage() const {
   usage.pictures = count(s.pictures);
   usage.passes = count(s.batches);
   s.usage->Fill(usage);
+  for (const auto& bucket : s.request_seconds->Collect().histogram.bucket)
+    usage.request_seconds.emplace_back(bucket.upper_bound, bucket.cumulative_count);
   return usage;
 }
 

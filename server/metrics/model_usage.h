@@ -37,6 +37,9 @@ struct ModelUsage {
   absl::Time last = absl::InfinitePast();
   // Forward passes by how many items shared them.
   std::vector<std::pair<int64_t, Spent>> by_batch_size;
+  // Answered and failed requests by how long they took: so many took so many seconds or less. The last bound
+  // is infinity.
+  std::vector<std::pair<double, uint64_t>> request_seconds;
 };
 
 // The part of ModelUsage that is no metric. Thread-safe.

@@ -1,6 +1,7 @@
 #include "server/protocols/peer.h"
 
 #include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 
 namespace saccade::server {
@@ -10,6 +11,12 @@ std::string ClientOfPeer(absl::string_view peer) {
   const absl::string_view address = peer.substr(0, peer.rfind(':'));
   // gRPC escapes the brackets.
   return absl::StrReplaceAll(address, {{"%5B", "["}, {"%5D", "]"}});
+}
+
+std::string ClientOfAddress(absl::string_view address) {
+  if (address.empty()) return "";
+  return absl::StrContains(address, ':') ? absl::StrCat("ipv6:[", address, "]")
+                                         : absl::StrCat("ipv4:", address);
 }
 
 }  // namespace saccade::server

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "server/core/cancellation.h"
 #include "server/inference/extensions.h"
+#include "server/protocols/peer.h"
 #include "server/protocols/rest_answer.h"
 #include "server/protocols/rest_error.h"
 #include "server/protocols/rest_paths.h"
@@ -39,14 +40,6 @@ Json ToJson(const std::vector<TensorDescription>& tensors) {
         {{"name", tensor.name}, {"datatype", std::string(NameOf(tensor.type))}, {"shape", tensor.shape}});
   }
   return described;
-}
-
-// As the client's rate is counted for gRPC.
-std::string ClientOf(const HttpClient& client) {
-  const std::string address = client.Address();
-  if (address.empty()) return "";
-  return address.find(':') == std::string::npos ? absl::StrCat("ipv4:", address)
-                                                : absl::StrCat("ipv6:[", address, "]");
 }
 
 }  // namespace
@@ -97,7 +90,7 @@ absl::StatusOr<RestCall> RestService::Read(const HttpRequest& request) const {
   if (!read.ok()) return read.status();
   read->call.model = request.path_values.at("model");
   read->call.version = *version;
-  read->call.client = ClientOf(*request.client);
+  read->call.client = ClientOfAddress(request.client->Address());
   read->call.arrival = arrival;
   read->call.protocol = kProtocol;
   return read;

@@ -15,24 +15,44 @@ namespace saccade::server {
 grpc::ServerUnaryReactor* VisionService::Predict(grpc::CallbackServerContext* context,
                                                  const v1::PredictRequest* request,
                                                  v1::PredictResponse* response) {
-  const absl::Time arrival = clock_->Now();
-  auto parsed = RequestOf(*catalog_, *request);
-  if (!parsed.ok()) {
-    pipeline_->CountMalformed("grpc", parsed.status().code());
-    return FinishNow(context, ToGrpcStatus(parsed.status()));
-  }
   auto* reactor = new PredictReactor;
-  parsed->client = ClientOfPeer(context->peer());
-  parsed->arrival = arrival;
-  parsed->deadline = DeadlineOf(*context);
-  parsed->cancellation = reactor->cancellation();
-  pipeline_->Predict(*std::move(parsed), [this, reactor, context, request,
-                                          response](const absl::StatusOr<Response>& answer) {
-    if (answer.ok()) reactor->Sends(context, options_.slow_readers, answer->room);
-    reactor->Finish(ToGrpcStatus(SetAnswer(answer, *request, options_.max_message_bytes, response),
-                                 options_.retry_jitter, context));
-  });
+  Run(*request,
+      {.protocol = "grpc",
+       .client = ClientOfPeer(context->peer()),
+       .arrival = clock_->Now(),
+       .deadline = DeadlineOf(*context),
+       .cancellation = reactor->cancellation()},
+      response, [this, reactor, context](const absl::Status& status, std::shared_ptr<const void> room) {
+        reactor->Sends(context, options_.slow_readers, std::move(room));
+        reactor->Finish(ToGrpcStatus(status, options_.retry_jitter, context));
+      });
   return reactor;
+}
+
+void VisionService::Run(const v1::PredictRequest& request, Caller caller, v1::PredictResponse* response,
+                        Answered answered) {
+  auto parsed = RequestOf(*catalog_, request);
+  if (!parsed.ok()) {
+    pipeline_->CountMalformed(caller.protocol, parsed.status().code());
+    answered(parsed.status(), nullptr);
+    return;
+  }
+  parsed->protocol = caller.protocol;
+  parsed->client = std::move(caller.client);
+  parsed->arrival = caller.arrival;
+  parsed->deadline = caller.deadline;
+  parsed->cancellation = std::move(caller.cancellation);
+  pipeline_->Predict(*std::move(parsed), [this, &request, response, answered = std::move(answered)](
+                                             const absl::StatusOr<Response>& answer) {
+    answered(SetAnswer(answer, request, options_.max_message_bytes, response),
+             answer.ok() ? answer->room : nullptr);
+  });
+}
+
+v1::ListModelsResponse VisionService::Models() const {
+  v1::ListModelsResponse response;
+  for (const ModelSnapshot& model : catalog_->List()) ToMessage(model, response.add_models());
+  return response;
 }
 
 grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* VisionService::PredictStream(
@@ -59,7 +79,7 @@ grpc::ServerBidiReactor<v1::RestoreRequest, v1::RestoreResponse>* VisionService:
 grpc::ServerUnaryReactor* VisionService::ListModels(grpc::CallbackServerContext* context,
                                                     const v1::ListModelsRequest* /*request*/,
                                                     v1::ListModelsResponse* response) {
-  for (const ModelSnapshot& model : catalog_->List()) ToMessage(model, response->add_models());
+  *response = Models();
   return FinishNow(context, grpc::Status::OK);
 }
 

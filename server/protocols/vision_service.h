@@ -2,9 +2,14 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
 
 #include "absl/time/time.h"
 #include "saccade/v1/vision.grpc.pb.h"
+#include "server/core/cancellation.h"
 #include "server/core/clock.h"
 #include "server/pipeline/catalog.h"
 #include "server/pipeline/pipeline.h"
@@ -34,9 +39,29 @@ class VisionService final : public RawVisionService {
     SlowReaders* slow_readers;
   };
 
+  // What a transport tells of a call beside its message.
+  struct Caller {
+    // What metrics count it under.
+    std::string_view protocol;
+    std::string client;
+    absl::Time arrival;
+    absl::Time deadline = absl::InfiniteFuture();
+    std::shared_ptr<Cancellation> cancellation;
+  };
+  // `room`, if there is one, is to be kept until the answer is sent.
+  using Answered = std::function<void(const absl::Status& status, std::shared_ptr<const void> room)>;
+
   // Everything must outlive the service.
   VisionService(const Options& options, Pipeline* pipeline, const Catalog* catalog, Clock* clock)
       : options_(options), pipeline_(pipeline), catalog_(catalog), clock_(clock) {}
+
+  // Predict, whichever transport brought it. `request` and `response` have to live until `answered`, which is
+  // called once: on this thread if the request is refused at once, else on one of the pipeline's.
+  void Run(const v1::PredictRequest& request, Caller caller, v1::PredictResponse* response,
+           Answered answered);
+
+  // What ListModels answers.
+  v1::ListModelsResponse Models() const;
 
   grpc::ServerUnaryReactor* Predict(grpc::CallbackServerContext* context, const v1::PredictRequest* request,
                                     v1::PredictResponse* response) override;

@@ -1,0 +1,119 @@
+"""The daemon's messages into values."""
+
+from __future__ import annotations
+
+from typing import Any, TypedDict
+
+import numpy
+
+from saccade import types
+from saccade.masks import Mask
+from saccade.v1 import vision_pb2 as pb
+
+_VOXELS = {pb.VolumeShape.UINT8: "|u1", pb.VolumeShape.UINT16: "<u2", pb.VolumeShape.FLOAT32: "<f4"}
+
+
+class _Facts(TypedDict):
+    model: str
+    version: int
+    request_id: str
+    timings: types.Timings
+    batch_size: int
+    width: int
+    height: int
+
+
+def _facts(message: pb.PredictResponse) -> _Facts:
+    times = message.timings
+    return {
+        "model": message.model,
+        "version": message.version,
+        "request_id": message.request_id,
+        "timings": types.Timings(
+            *(one.ToTimedelta().total_seconds() for one in (times.decode, times.queue, times.infer, times.total))
+        ),
+        "batch_size": message.batch_size,
+        "width": message.picture_width,
+        "height": message.picture_height,
+    }
+
+
+def classification(message: pb.PredictResponse) -> types.Classification:
+    classes = tuple(
+        types.ScoredClass(one.index, one.label, one.probability, one.logit) for one in message.classification.classes
+    )
+    return types.Classification(**_facts(message), classes=classes)
+
+
+def _detection(one: pb.Detection) -> types.Detection:
+    mask = None
+    if one.HasField("mask"):
+        mask = Mask(one.mask.height, one.mask.width, one.mask.counts, one.mask.area)
+    box = types.Box(one.box.x_min, one.box.y_min, one.box.x_max, one.box.y_max)
+    return types.Detection(box, one.score, one.class_index, one.label, mask)
+
+
+def detections(message: pb.PredictResponse) -> types.Detections:
+    found = tuple(_detection(one) for one in message.detections.detections)
+    return types.Detections(**_facts(message), detections=found)
+
+
+def segmentation(message: pb.PredictResponse) -> types.Segmentation:
+    found = message.segmentation
+    label_map = None
+    if found.format == pb.SegmentationOptions.RAW:
+        label_map = numpy.frombuffer(found.label_map, numpy.uint8).reshape(found.height, found.width)
+    areas = tuple(types.Area(one.class_index, one.label, one.pixels, one.fraction) for one in found.areas)
+    return types.Segmentation(**_facts(message), label_map=label_map, areas=areas)
+
+
+def disparity(message: pb.PredictResponse) -> types.Disparity:
+    found = message.disparity
+    values = numpy.frombuffer(found.map, "<f4").reshape(found.height, found.width)
+    return types.Disparity(
+        **_facts(message), disparity=values, least=found.least, most=found.most, mean=found.mean
+    )
+
+
+def actions(message: pb.PredictResponse) -> types.Actions:
+    found = tuple(
+        types.Action(
+            one.start_seconds, one.end_seconds, one.score, one.class_index, one.label, one.start_frame, one.end_frame
+        )
+        for one in message.actions.actions
+    )
+    seen = message.actions
+    return types.Actions(
+        **_facts(message), actions=found, frames=seen.frames, frames_per_second=seen.frames_per_second
+    )
+
+
+def restoration(message: pb.PredictResponse, voxels: Any) -> types.Restoration:
+    found = message.restoration
+    shape = found.shape
+    values = numpy.frombuffer(voxels, _VOXELS[shape.type]).reshape(shape.depth, shape.height, shape.width)
+    return types.Restoration(**_facts(message), volume=values, least=found.least, most=found.most)
+
+
+def model(message: pb.Model) -> types.Model:
+    return types.Model(
+        name=message.name,
+        version=message.version,
+        state=types.ModelState(pb.Model.State.Name(message.state)),
+        reason=message.reason,
+        architecture=message.architecture,
+        task=message.task,
+        options=dict(message.options),
+        input_width=message.input_width,
+        input_height=message.input_height,
+        classes=message.classes,
+        labels=tuple(message.labels),
+        max_batch_size=message.max_batch_size,
+        queued=message.queued,
+        load_seconds=message.load_duration.ToTimedelta().total_seconds(),
+        buckets=message.buckets,
+        views=message.views,
+        most_frames=message.most_frames,
+        frames_per_second=message.frames_per_second,
+        most_voxels=message.most_voxels,
+    )

@@ -1,0 +1,113 @@
+"""What goes wrong, by the daemon's own code."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import grpc
+from google.rpc import error_details_pb2, status_pb2
+
+
+class SaccadeError(Exception):
+    """A call failed. Its text is the daemon's message, which says what to do.
+
+    code: gRPC's. retry_after: seconds until trying again makes sense, None if the daemon did not say. reason: why a
+    request was refused before it cost compute ("QUEUE_FULL", "PREDICTED_LATE", ...), or None. field: which field of
+    the request is wrong, or None.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        code: grpc.StatusCode,
+        retry_after: float | None = None,
+        reason: str | None = None,
+        field: str | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.code = code
+        self.retry_after = retry_after
+        self.reason = reason
+        self.field = field
+
+    @property
+    def message(self) -> str:
+        return str(self)
+
+
+class InvalidArgument(SaccadeError):
+    """The request is wrong; `field` tells which part of it."""
+
+
+class NotFound(SaccadeError):
+    """No such model or version."""
+
+
+class DeadlineExceeded(SaccadeError):
+    """The timeout passed, or the daemon saw that it would."""
+
+
+class ResourceExhausted(SaccadeError):
+    """Too much at once (`retry_after` is set), or too large (it is not)."""
+
+
+class Unavailable(SaccadeError):
+    """No daemon there, or it is loading or draining."""
+
+
+class Cancelled(SaccadeError):
+    """The call was given up."""
+
+
+class Unauthenticated(SaccadeError):
+    """The token is missing or unknown."""
+
+
+class PermissionDenied(SaccadeError):
+    """The token does not allow this."""
+
+
+class Unimplemented(SaccadeError):
+    """The daemon does not serve this."""
+
+
+class Internal(SaccadeError):
+    """The forward pass failed for this request."""
+
+
+_BY_CODE: dict[grpc.StatusCode, type[SaccadeError]] = {
+    grpc.StatusCode.INVALID_ARGUMENT: InvalidArgument,
+    grpc.StatusCode.NOT_FOUND: NotFound,
+    grpc.StatusCode.DEADLINE_EXCEEDED: DeadlineExceeded,
+    grpc.StatusCode.RESOURCE_EXHAUSTED: ResourceExhausted,
+    grpc.StatusCode.UNAVAILABLE: Unavailable,
+    grpc.StatusCode.CANCELLED: Cancelled,
+    grpc.StatusCode.UNAUTHENTICATED: Unauthenticated,
+    grpc.StatusCode.PERMISSION_DENIED: PermissionDenied,
+    grpc.StatusCode.UNIMPLEMENTED: Unimplemented,
+    grpc.StatusCode.INTERNAL: Internal,
+}
+
+
+def error_of(failure: grpc.RpcError) -> SaccadeError:
+    """Of a call's failure, sync or asyncio's, with what its google.rpc details tell."""
+    # Both kinds have what is asked of it here; gRPC's base class has none of it.
+    call: Any = failure
+    code = call.code()
+    found = _BY_CODE.get(code, SaccadeError)(call.details() or code.name, code)
+    for key, value in call.trailing_metadata() or ():
+        if key == "grpc-status-details-bin":
+            _add_details(found, value)
+    return found
+
+
+def _add_details(error: SaccadeError, encoded: bytes) -> None:
+    for detail in status_pb2.Status.FromString(encoded).details:
+        hint, info = error_details_pb2.RetryInfo(), error_details_pb2.ErrorInfo()
+        wrong = error_details_pb2.BadRequest()
+        if detail.Unpack(hint):
+            error.retry_after = hint.retry_delay.ToTimedelta().total_seconds()
+        elif detail.Unpack(info):
+            error.reason = info.reason
+        elif detail.Unpack(wrong) and wrong.field_violations:
+            error.field = wrong.field_violations[0].field

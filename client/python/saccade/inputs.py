@@ -1,0 +1,101 @@
+"""Pictures, clips and volumes as people have them, into the messages that the daemon takes."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Literal, Union, cast
+
+import numpy
+from numpy.typing import NDArray
+
+from saccade.v1 import vision_pb2 as pb
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+Order = Literal["RGB", "BGR"]
+
+
+class Pixels:
+    """An array whose channels are not in the usual order: `Pixels(cv2.imread(path), "BGR")`."""
+
+    def __init__(self, array: NDArray[numpy.uint8], order: Order = "RGB") -> None:
+        if order not in ("RGB", "BGR"):
+            raise ValueError(f"order: is {order!r}; expected 'RGB' or 'BGR'")
+        self.array = array
+        self.order: Order = order
+
+
+Path = Union[str, "os.PathLike[str]"]
+# A path, or bytes, are an encoded picture (JPEG, PNG, WebP, BMP), which is sent as it is; an array is uint8
+# [height, width, 3] in RGB or [height, width]. Of PIL's pictures the pixels are sent, not the EXIF orientation.
+Picture = Union[Path, bytes, NDArray[numpy.uint8], Pixels, "Image"]
+# A path or bytes are a video file; a sequence is its frames, an array [frames, height, width, 3] likewise.
+Clip = Union[Path, bytes, NDArray[numpy.uint8], Sequence[Picture]]
+# A path or bytes are a TIFF file; an array is [depth, height, width] of uint8, uint16 or float32.
+Volume = Union[Path, bytes, NDArray[Any]]
+
+_VOXELS = {"uint8": pb.VolumeShape.UINT8, "uint16": pb.VolumeShape.UINT16, "float32": pb.VolumeShape.FLOAT32}
+
+
+def encoded_bytes(given: Path | bytes | bytearray | memoryview) -> bytes:
+    if isinstance(given, (bytes, bytearray, memoryview)):
+        return bytes(given)
+    return pathlib.Path(given).read_bytes()
+
+
+def is_file(given: object) -> bool:
+    return isinstance(given, (str, os.PathLike, bytes, bytearray, memoryview))
+
+
+def raw_picture(pixels: Pixels) -> pb.RawPicture:
+    array = numpy.asarray(pixels.array)
+    if array.dtype != numpy.uint8:
+        raise TypeError(f"picture: an array of {array.dtype}; expected uint8, 0 to 255")
+    if array.ndim == 2:
+        array = numpy.repeat(array[:, :, None], 3, axis=2)
+    if array.ndim != 3 or array.shape[2] != 3:
+        raise ValueError(f"picture: an array of shape {array.shape}; expected (height, width, 3) or (height, width)")
+    height, width = array.shape[:2]
+    order = pb.RawPicture.RGB if pixels.order == "RGB" else pb.RawPicture.BGR
+    return pb.RawPicture(width=width, height=height, order=order, pixels=numpy.ascontiguousarray(array).tobytes())
+
+
+def picture(given: Picture) -> pb.Picture:
+    if is_file(given):
+        return pb.Picture(encoded=encoded_bytes(given))  # type: ignore[arg-type]
+    if isinstance(given, Pixels):
+        return pb.Picture(raw=raw_picture(given))
+    if isinstance(given, numpy.ndarray):
+        return pb.Picture(raw=raw_picture(Pixels(given)))
+    # Pillow is not needed for those who do not use it.
+    if hasattr(given, "convert"):
+        return pb.Picture(raw=raw_picture(Pixels(numpy.asarray(given.convert("RGB")))))
+    raise TypeError(f"picture: is a {type(given).__name__}; expected a path, bytes, a NumPy array or a PIL picture")
+
+
+def clip(given: Clip, frames_per_second: float) -> pb.Clip:
+    if is_file(given):
+        if frames_per_second:
+            raise ValueError("frames_per_second: a video file tells its own; leave it out")
+        return pb.Clip(video=encoded_bytes(given))  # type: ignore[arg-type]
+    frames = [picture(frame) for frame in cast("Sequence[Picture]", given)]
+    return pb.Clip(frames=pb.Frames(pictures=frames, frames_per_second=frames_per_second))
+
+
+def voxel_type(name: str) -> pb.VolumeShape.Type:
+    if name not in _VOXELS:
+        raise ValueError(f"volume: voxels of {name}; expected {', '.join(_VOXELS)}")
+    return _VOXELS[name]
+
+
+def raw_volume(array: NDArray[Any]) -> tuple[pb.VolumeShape, memoryview]:
+    """Its shape, and its bytes without a copy where they lie as the daemon wants them."""
+    if array.ndim != 3 or array.size == 0:
+        raise ValueError(f"volume: an array of shape {array.shape}; expected (depth, height, width)")
+    kind = voxel_type(array.dtype.name)
+    laid = numpy.ascontiguousarray(array.astype(array.dtype.newbyteorder("<"), copy=False))
+    depth, height, width = array.shape
+    return pb.VolumeShape(depth=depth, height=height, width=width, type=kind), laid.data.cast("B")

@@ -1,0 +1,1 @@
+"""What protoc makes of proto/saccade/v1."""

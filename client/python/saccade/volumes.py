@@ -1,0 +1,83 @@
+"""A volume on its way to the daemon in parts, and its answer on the way back."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+from collections.abc import Callable, Iterator
+
+from saccade import answers, inputs, types
+from saccade.requests import Head
+from saccade.v1 import vision_pb2 as pb
+
+# How far it is, from 0 to 1. What it raises gives the call up.
+Progress = Callable[[float], object]
+
+_PART = 1 << 20
+
+
+class Upload:
+    """What one call sends. A file is read while it is sent, so that it may be larger than the memory."""
+
+    def __init__(self, head: Head, volume: inputs.Volume, voxel_type: str | None) -> None:
+        self._path: pathlib.Path | None = None
+        self._bytes = memoryview(b"")
+        shape = None
+        if isinstance(volume, (str, os.PathLike)):
+            self._path = pathlib.Path(volume)
+            size = self._path.stat().st_size
+        elif inputs.is_file(volume):
+            self._bytes = memoryview(volume).cast("B")  # type: ignore[arg-type]
+            size = len(self._bytes)
+        else:
+            shape, self._bytes = inputs.raw_volume(volume)  # type: ignore[arg-type]
+            size = len(self._bytes)
+        self._header = pb.RestoreHeader(
+            model=head.model,
+            version=head.version,
+            request_id=head.request_id,
+            priority=head.priority,
+            bytes=size,
+            raw=shape,
+        )
+        if voxel_type is not None:
+            self._header.restoration.type = inputs.voxel_type(voxel_type)
+        # What reading the file came to, as gRPC tells of it as a cancelled call.
+        self.failure: OSError | None = None
+
+    def messages(self) -> Iterator[pb.RestoreRequest]:
+        yield pb.RestoreRequest(header=self._header)
+        if self._path is None:
+            for at in range(0, len(self._bytes), _PART):
+                yield pb.RestoreRequest(data=bytes(self._bytes[at : at + _PART]))
+            return
+        try:
+            with open(self._path, "rb") as file:
+                while part := file.read(_PART):
+                    yield pb.RestoreRequest(data=part)
+        except OSError as failure:
+            self.failure = failure
+            raise
+
+
+class Download:
+    """What comes back, put together."""
+
+    def __init__(self, progress: Progress | None) -> None:
+        self._progress = progress
+        self._answer: pb.PredictResponse | None = None
+        self._voxels = bytearray()
+
+    def take(self, message: pb.RestoreResponse) -> None:
+        part = message.WhichOneof("part")
+        if part == "progress" and self._progress is not None:
+            self._progress(message.progress.done)
+        elif part == "answer":
+            self._answer = message.answer
+        elif part == "voxels":
+            self._voxels += message.voxels
+
+    def result(self) -> types.Restoration:
+        if self._answer is None:
+            raise RuntimeError("restore: the daemon's stream ended well, and without an answer")
+        return answers.restoration(self._answer, self._voxels)

@@ -1,0 +1,16 @@
+// The files of the page, made part of the binary by EmbedFiles.cmake.
+#pragma once
+
+#include <string_view>
+
+namespace saccade::server::page {
+
+extern const std::string_view kIndexHtml;
+extern const std::string_view kPageCss;
+extern const std::string_view kPageJs;
+extern const std::string_view kFindingsJs;
+extern const std::string_view kLoadJs;
+extern const std::string_view kOverlayJs;
+extern const std::string_view kIconSvg;
+
+}  // namespace saccade::server::page

@@ -1,0 +1,100 @@
+// An answer in words: the list beside the picture, and where the time went.
+
+import {colourOf} from "./overlay.js";
+
+const percent = (share) => `${(100 * share).toFixed(1)}%`;
+const pixels = (count) => `${Number(count).toLocaleString("en")} px`;
+
+// [{index, name, value, share, where}] of any task; one without `index` has no colour.
+export function findingsOf(answer) {
+  if (answer.classification) {
+    return answer.classification.classes.map((one) => (
+      {name: one.label || `class ${one.index}`, value: percent(one.probability), share: one.probability}));
+  }
+  if (answer.detections) {
+    return answer.detections.detections.map(({box, score, class_index, label, mask}) => ({
+      index: class_index, name: label || `class ${class_index}`, value: percent(score), share: score,
+      where: `x ${box.x_min.toFixed(0)}–${box.x_max.toFixed(0)}, y ${box.y_min.toFixed(0)}–${box.y_max.toFixed(0)}` +
+        (mask ? `, mask ${pixels(mask.area)}` : ""),
+    }));
+  }
+  if (answer.segmentation) {
+    return answer.segmentation.areas.map((area) => ({
+      index: area.class_index, name: area.label || `class ${area.class_index}`, value: percent(area.fraction),
+      share: area.fraction, where: pixels(area.pixels),
+    }));
+  }
+  if (answer.disparity) {
+    const {least, most, mean} = answer.disparity;
+    return [["least", least], ["mean", mean], ["most", most]].map(([name, value]) => (
+      {name: `${name} disparity`, value: `${value.toFixed(2)} px`, share: most > 0 ? value / most : 0}));
+  }
+  return [];
+}
+
+export function summaryOf(answer) {
+  const size = `${answer.picture_width}×${answer.picture_height}`;
+  const from = `${answer.model} ${answer.version}, ${size}, batch of ${answer.batch_size}`;
+  if (answer.classification) {
+    const best = answer.classification.classes[0];
+    return best ? `${best.label || `class ${best.index}`} (${percent(best.probability)}) · ${from}` : from;
+  }
+  if (answer.detections) {
+    const count = answer.detections.detections.length;
+    return `${count === 0 ? "Nothing found" : `${count} found`} · ${from}`;
+  }
+  if (answer.segmentation) return `${answer.segmentation.areas.length} classes · ${from}`;
+  const {least, most} = answer.disparity;
+  return `${least.toFixed(1)} to ${most.toFixed(1)} px of disparity · ${from}`;
+}
+
+function element(name, attributes, ...children) {
+  const made = Object.assign(document.createElement(name), attributes);
+  made.append(...children);
+  return made;
+}
+
+// `choose(place)` is called with the finding that is pressed, or null when it is released.
+export function showFindings(list, answer, choose) {
+  const choosable = answer.detections || answer.segmentation;
+  list.replaceChildren(...findingsOf(answer).map((one, place) => {
+    const coloured = one.index !== undefined, swatch = element("span", {className: "swatch"});
+    if (coloured) swatch.style.background = colourOf(one.index);
+    const filled = element("i", {});
+    filled.style.width = percent(Math.min(1, Math.max(0, one.share)));
+    // What can be chosen is a button, so that a keyboard reaches it.
+    const button = element(choosable ? "button" : "div", {className: coloured ? "finding" : "finding plain"},
+                           ...(coloured ? [swatch] : []), element("span", {}, one.name),
+                           element("span", {className: "value"}, one.value),
+                           element("span", {className: "bar"}, filled));
+    if (one.where) button.append(element("span", {className: "where"}, one.where));
+    if (choosable) {
+      button.type = "button";
+      button.ariaPressed = "false";
+      button.onclick = () => {
+        const pressed = button.ariaPressed !== "true";
+        for (const other of list.querySelectorAll("button")) other.ariaPressed = "false";
+        button.ariaPressed = String(pressed);
+        choose(pressed ? place : null);
+      };
+    }
+    return element("li", {}, button);
+  }));
+  if (!list.childElementCount) list.append(element("li", {className: "hint"}, "Nothing found"));
+}
+
+export function showTimings(bar, list, timings, roundTrip) {
+  const milliseconds = (text) => 1000 * parseFloat(text ?? "0");
+  const total = milliseconds(timings.total);
+  const stages = ["decode", "queue", "infer"].map((name) => [name, milliseconds(timings[name])]);
+  stages.push(["rest", Math.max(0, total - stages.reduce((sum, [, took]) => sum + took, 0))]);
+  bar.replaceChildren(...stages.map(([name, took]) => {
+    const part = element("span", {className: name});
+    part.style.width = `${total > 0 ? 100 * took / total : 0}%`;
+    return part;
+  }));
+  const rows = [...stages, ["total", total], ["round trip", roundTrip]];
+  list.replaceChildren(...rows.flatMap(([name, took]) => [
+    element("dt", {className: stages.some(([stage]) => stage === name) ? name : ""}, name),
+    element("dd", {}, `${took.toFixed(1)} ms`)]));
+}

@@ -1,0 +1,44 @@
+#include "server/page/page.h"
+
+#include <string>
+#include <string_view>
+
+#include "server/page/files.h"
+
+namespace saccade::server {
+namespace {
+
+// Nothing from elsewhere, nothing inline, in nobody's frame. Pictures are those that were dropped (blob:).
+constexpr char kPolicy[] =
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob:; connect-src 'self'; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+
+HttpRoute File(std::string path, std::string type, std::string_view text) {
+  return {"GET", std::move(path), [type = std::move(type), text](const HttpRequest&) {
+            HttpResponse response;
+            response.content_type = type;
+            // Part of the binary, so nobody has to own it.
+            response.attached.emplace_back(text);
+            response.headers = {{"Content-Security-Policy", kPolicy},
+                                {"X-Content-Type-Options", "nosniff"},
+                                {"Referrer-Policy", "no-referrer"},
+                                // Another version of the daemon may answer next.
+                                {"Cache-Control", "no-cache"}};
+            return response;
+          }};
+}
+
+}  // namespace
+
+std::vector<HttpRoute> PageRoutes() {
+  constexpr char kScript[] = "text/javascript; charset=utf-8";
+  return {File("/", "text/html; charset=utf-8", page::kIndexHtml),
+          File("/page.css", "text/css; charset=utf-8", page::kPageCss),
+          File("/page.js", kScript, page::kPageJs),
+          File("/findings.js", kScript, page::kFindingsJs),
+          File("/load.js", kScript, page::kLoadJs),
+          File("/overlay.js", kScript, page::kOverlayJs),
+          File("/icon.svg", "image/svg+xml", page::kIconSvg)};
+}
+
+}  // namespace saccade::server

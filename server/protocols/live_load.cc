@@ -1,0 +1,70 @@
+#include "server/protocols/live_load.h"
+
+#include <cmath>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
+#include "server/core/inflight.h"
+#include "server/inference/model_statistics.h"
+
+namespace saccade::server {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json ToJson(const ModelStatistics& model, int64_t queued) {
+  const ModelUsage& usage = model.usage;
+  Json passes = Json::object();
+  for (const auto& [size, spent] : usage.by_batch_size) passes[absl::StrCat(size)] = spent.count;
+  Json latency = Json::array();
+  // JSON has no infinity; the last bucket has all.
+  for (const auto& [seconds, count] : usage.request_seconds)
+    latency.push_back({std::isfinite(seconds) ? Json(seconds) : Json(nullptr), count});
+  const auto seconds = [](const Spent& spent) { return absl::ToDoubleSeconds(spent.time); };
+  return {{"name", model.model},
+          {"version", model.version},
+          {"queued", queued},
+          {"answered", usage.success.count},
+          {"failed", usage.fail.count},
+          {"pictures", usage.pictures},
+          {"passes", usage.passes},
+          {"seconds",
+           {{"request", seconds(usage.success)},
+            {"decode", seconds(usage.input)},
+            {"queue", seconds(usage.queue)},
+            {"infer", seconds(usage.infer)},
+            {"encode", seconds(usage.output)}}},
+          {"passes_by_batch_size", std::move(passes)},
+          {"requests_by_seconds", std::move(latency)}};
+}
+
+HttpResponse Answer(const Catalog& catalog, const Pipeline& pipeline) {
+  std::map<std::pair<std::string, int64_t>, int64_t> queued;
+  for (const ModelSnapshot& model : catalog.List()) queued[{model.name, model.version}] = model.queued;
+  Json models = Json::array();
+  const auto statistics = StatisticsOf(catalog, "", 0);
+  // Of all models it is never an error.
+  for (const ModelStatistics& model : *statistics)
+    models.push_back(ToJson(model, queued[{model.model, model.version}]));
+  const Inflight held = pipeline.rooms().admission->inflight();
+  const Json answer = {
+      {"time", absl::ToDoubleSeconds(pipeline.rooms().clock->Now() - absl::UnixEpoch())},
+      {"inflight", {{"requests", held.requests}, {"bytes", held.bytes}, {"pixels", held.pixels}}},
+      {"models", std::move(models)}};
+  HttpResponse response;
+  response.body = answer.dump(-1, ' ', false, Json::error_handler_t::replace);
+  response.headers.emplace_back("Cache-Control", "no-store");
+  return response;
+}
+
+}  // namespace
+
+HttpRoute LiveLoadRoute(const Catalog* catalog, const Pipeline* pipeline) {
+  return {"GET", "/v1/load", [catalog, pipeline](const HttpRequest&) { return Answer(*catalog, *pipeline); }};
+}
+
+}  // namespace saccade::server

@@ -1,0 +1,94 @@
+#include "server/protocols/vision_rest.h"
+
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/match.h"
+#include "absl/strings/string_view.h"
+#include "server/core/cancellation.h"
+#include "server/protocols/peer.h"
+#include "server/protocols/rest_error.h"
+#include "server/protocols/vision_json.h"
+
+namespace saccade::server {
+namespace {
+
+// What metrics count the requests under.
+constexpr char kProtocol[] = "http";
+constexpr char kJson[] = "application/json";
+
+// A page of another site may send what it likes but this type, which browsers ask us about first.
+bool IsJson(const HttpRequest& request) {
+  const absl::string_view type = request.Header("Content-Type").value_or("");
+  return absl::StartsWithIgnoreCase(type, kJson) &&
+         (type.size() == sizeof(kJson) - 1 || type[sizeof(kJson) - 1] == ';' ||
+          type[sizeof(kJson) - 1] == ' ');
+}
+
+// On its way out as long as it takes; `room` is what it holds until then.
+HttpResponse ToResponse(std::string json, std::shared_ptr<const void> room) {
+  struct Held {
+    std::string json;
+    std::shared_ptr<const void> room;
+  };
+  auto held = std::make_shared<Held>(Held{.json = std::move(json), .room = std::move(room)});
+  HttpResponse response;
+  response.attached.emplace_back(std::string_view(held->json), held);
+  return response;
+}
+
+}  // namespace
+
+absl::StatusOr<HttpResponse> VisionRest::TryPredict(const HttpRequest& request) const {
+  const absl::Time arrival = pipeline_->rooms().clock->Now();
+  const auto message = PredictRequestFromJson(request.body);
+  if (!message.ok()) {
+    pipeline_->CountMalformed(kProtocol, message.status().code());
+    return message.status();
+  }
+  v1::PredictResponse answer;
+  absl::Status status;
+  std::shared_ptr<const void> room;
+  const auto cancellation = std::make_shared<Cancellation>();
+  vision_->Run(*message,
+               {.protocol = kProtocol,
+                .client = ClientOfAddress(request.client->Address()),
+                .arrival = arrival,
+                .cancellation = cancellation},
+               &answer,
+               [&status, &room, &request](const absl::Status& outcome, std::shared_ptr<const void> held) {
+                 status = outcome;
+                 room = std::move(held);
+                 // The last thing that touches what is here.
+                 request.client->Done();
+               });
+  request.client->AwaitDone([&cancellation] { cancellation->Cancel(); });
+  if (!status.ok()) return status;
+  auto json = ToJson(answer);
+  if (!json.ok()) return json.status();
+  return ToResponse(*std::move(json), std::move(room));
+}
+
+HttpResponse VisionRest::Predict(const HttpRequest& request) const {
+  if (!IsJson(request)) {
+    return HttpError(415, "Content-Type is not application/json; send a saccade.v1.PredictRequest as JSON");
+  }
+  auto response = TryPredict(request);
+  if (!response.ok()) return ToHttp(response.status(), retry_jitter_);
+  return *std::move(response);
+}
+
+HttpResponse VisionRest::Models() const {
+  auto json = ToJson(vision_->Models());
+  if (!json.ok()) return ToHttp(json.status(), retry_jitter_);
+  return ToResponse(*std::move(json), nullptr);
+}
+
+std::vector<HttpRoute> VisionRest::Routes() {
+  return {{"GET", "/v1/models", [this](const HttpRequest&) { return Models(); }},
+          {"POST", "/v1/predict", [this](const HttpRequest& request) { return Predict(request); }}};
+}
+
+}  // namespace saccade::server

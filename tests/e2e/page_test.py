@@ -1,0 +1,295 @@
+"""The page at /, in a headless Chromium: what people see, on a desk and on a phone, and what they can do with a keyboard
+alone. Screenshots go to build/.../page/."""
+
+import base64
+import os
+import pathlib
+import shutil
+import time
+
+import pytest
+from PIL import Image
+from playwright.sync_api import expect, sync_playwright
+
+import pictures
+from harness import DEADLINE_SECONDS, DEMO_REPOSITORY, ROOT, Daemon
+from messages import message, predict_request, stub
+from tiny_models import tiny_restorer, tiny_stereo, write_model
+
+DEMO = ROOT / "models" / "demo"
+SCENE = DEMO / "scenes" / "0.png"
+PAIR = [DEMO / "pairs" / "0-left.png", DEMO / "pairs" / "0-right.png"]
+# Model, what is sent, and a word that the answer's line must have.
+TASKS = {
+    "sanet_shapes": ([DEMO / "pictures" / "star.jpg"], "star"),
+    "detector": ([SCENE], "found"),
+    "segmenter": ([SCENE], "classes"),
+    "matcher": (PAIR, "px of disparity"),
+}
+LOOKS = {
+    "desk": {"viewport": {"width": 1280, "height": 900}, "color_scheme": "light"},
+    "dark": {"viewport": {"width": 1280, "height": 900}, "color_scheme": "dark"},
+    "phone": {"viewport": {"width": 390, "height": 844}, "color_scheme": "light", "has_touch": True},
+}
+# None is Playwright's own, where `./dev setup tests` found no package.
+CHROMIUM = shutil.which("chromium")
+
+expect.set_options(timeout=1000 * DEADLINE_SECONDS)
+
+
+@pytest.fixture(scope="module")
+def shots():
+    folder = pathlib.Path(os.environ["SACCADE_BUILD_DIR"]) / "page"
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def repository(tmp_path_factory):
+    """The demo models whose answers can be told beforehand, a model for pairs, and one that is not for pictures."""
+    root = tmp_path_factory.mktemp("page")
+    for name in ("sanet_shapes", "detector", "segmenter"):
+        shutil.copytree(DEMO_REPOSITORY / name, root / name)
+    write_model(root, "matcher", tiny_stereo(), max_batch_size=4)
+    write_model(root, "volumes", tiny_restorer(), max_batch_size=1)
+    return root
+
+
+@pytest.fixture(scope="module")
+def daemon(repository, tmp_path_factory):
+    flags = ["--warm-up-seconds=0"]
+    with Daemon(repository, *flags, log_folder=tmp_path_factory.mktemp("log")) as running:
+        yield running.await_ready()
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with sync_playwright() as playwright:
+        running = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"])
+        yield running
+        running.close()
+
+
+@pytest.fixture
+def open_page(browser, daemon):
+    """open_page(look): the page, its models listed. What the browser complains of, and what it asks others for, fails
+    the test at its end."""
+    opened, complaints, asked = [], [], []
+
+    def make(look="desk"):
+        context = browser.new_context(**LOOKS[look])
+        opened.append(context)
+        page = context.new_page()
+        page.set_default_timeout(1000 * DEADLINE_SECONDS)
+        page.on("console", lambda message: complaints.append(message.text) if message.type == "error" else None)
+        page.on("pageerror", lambda error: complaints.append(str(error)))
+        page.on("request", lambda request: asked.append(request.url))
+        page.goto(f"http://127.0.0.1:{daemon.http_port}/")
+        expect(page.locator("#model option")).to_have_count(5)
+        return page
+
+    make.complaints = complaints
+    yield make
+    for context in opened:
+        context.close()
+    assert complaints == []
+    own = f"http://127.0.0.1:{daemon.http_port}/"
+    assert asked and [url for url in asked if not url.startswith((own, f"blob:{own}"))] == []
+
+
+def ask(page, model):
+    files, word = TASKS[model]
+    page.select_option("#model", model)
+    page.set_input_files("#slot-0 input", files)
+    expect(page.locator("#summary")).to_contain_text(word)
+    expect(page.locator("#summary")).to_contain_text(f"{model} 1")
+    expect(page.locator("#canvas.waiting")).to_have_count(0)
+
+
+def colours(page):
+    """How many colours the canvas shows."""
+    return page.evaluate(
+        """() => {
+          const canvas = document.getElementById("canvas");
+          const data = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data;
+          return new Set(new Uint32Array(data.buffer)).size;
+        }"""
+    )
+
+
+@pytest.mark.parametrize("look", LOOKS)
+def test_every_task_is_answered_and_drawn(open_page, shots, look):
+    page = open_page(look)
+    for model in TASKS:
+        ask(page, model)
+        assert colours(page) > 10
+        assert page.locator("#findings li").count() > 0
+        assert page.locator("#timings dd").count() == 6
+        expect(page.locator("#timings dd").nth(4)).to_contain_text("ms")
+        assert page.locator("#scale").is_visible() == (model == "matcher")
+        assert page.locator("#slot-1").is_visible() == (model == "matcher")
+        assert page.locator("#score").is_visible() == (model == "detector")
+        wide = page.evaluate("() => document.documentElement.scrollWidth")
+        assert wide <= LOOKS[look]["viewport"]["width"], "the page is wider than the screen"
+        page.screenshot(path=shots / f"{look}-{model}.png", full_page=True)
+
+
+def test_dark_is_dark(open_page):
+    ground = "() => getComputedStyle(document.body).backgroundColor.match(/\\d+/g).reduce((a, b) => a + +b, 0)"
+    assert open_page("dark").evaluate(ground) < 150 < 600 < open_page("desk").evaluate(ground)
+
+
+def test_thresholds_and_choices_change_what_is_seen(open_page):
+    page = open_page()
+    ask(page, "detector")
+    everything = page.locator("#findings li").count()
+    assert everything > 1
+    first = page.locator("#findings button").first
+    before = page.evaluate("() => document.getElementById('canvas').toDataURL()")
+    first.click()
+    expect(first).to_have_attribute("aria-pressed", "true")
+    assert page.evaluate("() => document.getElementById('canvas').toDataURL()") != before
+    first.click()
+    expect(first).to_have_attribute("aria-pressed", "false")
+    assert page.evaluate("() => document.getElementById('canvas').toDataURL()") == before
+    page.locator("#opacity").fill("0")
+    assert page.evaluate("() => document.getElementById('canvas').toDataURL()") != before
+    page.locator("#score").fill("1")
+    expect(page.locator("#summary")).to_contain_text("Nothing found")
+    expect(page.locator("#findings")).to_contain_text("Nothing found")
+
+
+def test_a_keyboard_is_enough(open_page):
+    page = open_page()
+    page.keyboard.press("Tab")
+    expect(page.locator("#model")).to_be_focused()
+    page.keyboard.type("detector")
+    expect(page.locator("#model")).to_have_value("detector")
+    page.keyboard.press("Tab")
+    expect(page.locator("#slot-0 input")).to_be_focused()
+    with page.expect_file_chooser() as chooser:
+        page.keyboard.press("Space")
+    chooser.value.set_files(SCENE)
+    expect(page.locator("#summary")).to_contain_text("found")
+    page.keyboard.press("Tab")
+    expect(page.locator("#score")).to_be_focused()
+    shown = page.locator("#score-shown").text_content()
+    page.keyboard.press("ArrowRight")
+    expect(page.locator("#score-shown")).not_to_have_text(shown)
+    for _ in range(3):
+        page.keyboard.press("Tab")
+    expect(page.locator("#send")).to_be_focused()
+    expect(page.locator("#canvas.waiting")).to_have_count(0)
+    page.keyboard.press("Tab")
+    first = page.locator("#findings button").first
+    expect(first).to_be_focused()
+    page.keyboard.press("Space")
+    expect(first).to_have_attribute("aria-pressed", "true")
+
+
+def test_pictures_are_dropped(open_page):
+    page = open_page()
+    page.select_option("#model", "matcher")
+    dropped = page.evaluate_handle(
+        """([left, right]) => {
+          const bytes = (base64) => Uint8Array.from(atob(base64), (c) => c.charCodeAt(0));
+          const all = new DataTransfer();
+          // In any order: names tell left from right.
+          all.items.add(new File([bytes(right)], "b-right.png", {type: "image/png"}));
+          all.items.add(new File([bytes(left)], "a-left.png", {type: "image/png"}));
+          return all;
+        }""",
+        [base64.b64encode(path.read_bytes()).decode() for path in PAIR],
+    )
+    page.dispatch_event("#slot-1", "drop", {"dataTransfer": dropped})
+    expect(page.locator("#slot-0 .slot-file")).to_have_text("a-left.png")
+    expect(page.locator("#slot-1 .slot-file")).to_have_text("b-right.png")
+    expect(page.locator("#summary")).to_contain_text("px of disparity")
+
+
+def test_what_the_daemon_refuses_is_told(open_page, tmp_path):
+    page = open_page()
+    page.select_option("#model", "detector")
+    page.set_input_files("#slot-0 input", {"name": "a.png", "mimeType": "image/png", "buffer": b"no picture"})
+    expect(page.locator("#problem")).to_contain_text("not a picture")
+    page.set_input_files("#slot-0 input", SCENE)
+    expect(page.locator("#summary")).to_contain_text("found")
+    expect(page.locator("#problem")).to_be_hidden()
+    # The browser tells of the 400 as well.
+    open_page.complaints[:] = [text for text in open_page.complaints if "status of 400" not in text]
+
+
+def test_a_picture_that_browsers_do_not_turn_otherwise(open_page, tmp_path):
+    """Boxes are in the picture as it stands upright, and so is what they are drawn on."""
+    page = open_page()
+    turned = tmp_path / "turned.jpg"
+    exif = Image.Exif()
+    exif[0x0112] = 6
+    Image.fromarray(pictures.pixels(1, 120, 60)).save(turned, exif=exif)
+    page.select_option("#model", "detector")
+    page.set_input_files("#slot-0 input", turned)
+    expect(page.locator("#summary")).to_contain_text("60×120")
+    size = page.evaluate("() => [document.getElementById('canvas').width, document.getElementById('canvas').height]")
+    assert size[1] == 2 * size[0]
+
+
+def test_load_is_shown_while_it_is_there(open_page, daemon, shots):
+    page = open_page()
+    line = page.locator("#models tr", has_text="sanet_shapes")
+    expect(line).to_have_count(1)
+    scene = (DEMO / "pictures" / "star.jpg").read_bytes()
+    with daemon.vision() as vision:
+        end = time.monotonic() + DEADLINE_SECONDS
+        while float(line.locator("td").nth(0).text_content()) == 0:
+            assert time.monotonic() < end, "the page never showed the requests"
+            for _ in range(10):
+                vision.predict(predict_request(model="sanet_shapes", encoded=scene))
+    expect(line.locator("td").nth(2)).to_contain_text("ms")
+    expect(line.locator("td").nth(6)).not_to_have_text("–")
+    page.screenshot(path=shots / "load.png", full_page=True)
+
+
+def test_the_browser_is_told_to_take_nothing_from_elsewhere(daemon):
+    for path, kind in (("/", "text/html"), ("/page.css", "text/css"), ("/page.js", "text/javascript"),
+                       ("/load.js", "text/javascript"), ("/overlay.js", "text/javascript"),
+                       ("/findings.js", "text/javascript"), ("/icon.svg", "image/svg+xml")):
+        status, headers, body = daemon.get(path)
+        assert status == 200 and headers["Content-Type"].startswith(kind) and len(body) > 100
+        assert "://" not in body.replace("http://www.w3.org/2000/svg", "")
+        policy = headers["Content-Security-Policy"]
+        assert "default-src 'none'" in policy and "unsafe" not in policy and "frame-ancestors 'none'" in policy
+        assert headers["X-Content-Type-Options"] == "nosniff"
+
+
+def test_a_daemon_that_goes_away(browser, repository, tmp_path):
+    with Daemon(repository, "--warm-up-seconds=0", log_folder=tmp_path) as daemon:
+        daemon.await_ready()
+        page = browser.new_page()
+        page.goto(f"http://127.0.0.1:{daemon.http_port}/")
+        expect(page.locator("#daemon")).to_contain_text("connected")
+        daemon.close()
+        expect(page.locator("#daemon")).to_contain_text("does not answer")
+        page.close()
+
+
+def test_models_that_come_later(browser, repository, tmp_path):
+    flags = ["--model-control-mode=explicit", "--load-model=sanet_shapes", "--warm-up-seconds=0"]
+    with Daemon(repository, *flags, log_folder=tmp_path) as daemon:
+        daemon.await_ready()
+        page = browser.new_page()
+        page.goto(f"http://127.0.0.1:{daemon.http_port}/")
+        expect(page.locator("#model option")).to_have_text(["sanet_shapes (classification)"])
+        with daemon.channel() as channel:
+            load = stub(channel, "inference.GRPCInferenceService", "RepositoryModelLoad")
+            load(message("inference.RepositoryModelLoadRequest")(model_name="segmenter"))
+        expect(page.locator("#model option")).to_have_count(2)
+        expect(page.locator("#model")).to_have_value("sanet_shapes")
+        page.close()
+
+
+def test_without_a_page(repository, tmp_path):
+    with Daemon(repository, "--page=false", "--warm-up-seconds=0", log_folder=tmp_path) as daemon:
+        daemon.await_ready()
+        for path in ("/", "/page.js", "/v1/load"):
+            assert daemon.get(path)[0] == 404
+        assert daemon.get("/v1/models")[0] == 200

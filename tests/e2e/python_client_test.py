@@ -1,0 +1,451 @@
+"""The Python client as people install it: built by pip, every task against the daemon, sync and asyncio."""
+
+import asyncio
+import functools
+import inspect
+import pathlib
+import shutil
+import socket
+import subprocess
+import sys
+import threading
+from concurrent import futures
+
+import grpc
+import numpy
+import pytest
+from google.protobuf import any_pb2, duration_pb2
+from google.rpc import error_details_pb2, status_pb2
+from PIL import Image
+
+import coco
+import pictures
+from harness import DEADLINE_SECONDS, ROOT, Daemon, eventually
+from tiny_models import (
+    tiny_detector,
+    tiny_localizer,
+    tiny_restorer,
+    tiny_segmenter,
+    tiny_stereo,
+    write_model,
+)
+
+SIZE = (131, 75)
+
+
+@pytest.fixture(scope="session")
+def saccade(tmp_path_factory):
+    """The package, installed. Built from a copy, so that the checkout stays as it is."""
+    checkout, installed = tmp_path_factory.mktemp("checkout"), tmp_path_factory.mktemp("installed")
+    without = shutil.ignore_patterns("build", "*.egg-info", "*_pb2*")
+    shutil.copytree(ROOT / "client" / "python", checkout / "client" / "python", ignore=without)
+    shutil.copytree(ROOT / "proto", checkout / "proto")
+    options = ["--no-deps", "--no-build-isolation", "--no-index", "--disable-pip-version-check", "--target"]
+    command = [sys.executable, "-m", "pip", "install", "--quiet", *options, installed, checkout / "client" / "python"]
+    built = subprocess.run(command, capture_output=True, text=True)
+    assert built.returncode == 0, built.stdout + built.stderr
+    assert (installed / "saccade" / "py.typed").exists() and (installed / "saccade" / "v1" / "vision_pb2.pyi").exists()
+    sys.path.insert(0, str(installed))
+    try:
+        import saccade
+
+        assert pathlib.Path(saccade.__file__).is_relative_to(installed)
+        yield saccade
+    finally:
+        sys.path.remove(str(installed))
+
+
+@pytest.fixture(scope="module")
+def daemon(tiny, tmp_path_factory):
+    root = tmp_path_factory.mktemp("every_task")
+    models = {
+        "classifier": tiny,
+        "detector": tiny_detector(),
+        "segmenter": tiny_segmenter(),
+        "stereo": tiny_stereo(),
+        "localizer": tiny_localizer(),
+        "denoiser": tiny_restorer(),
+        # Many small tiles: it takes long enough to be given up.
+        "slow": tiny_restorer(tile="8"),
+    }
+    for name, model in models.items():
+        write_model(root, name, model, max_batch_size=4)
+    with Daemon(root, log_folder=tmp_path_factory.mktemp("log")) as running:
+        yield running.await_ready()
+
+
+class Awaited:
+    """An AsyncClient whose methods block, so that one test serves both clients."""
+
+    def __init__(self, made):
+        self._loop = asyncio.new_event_loop()
+        self._client = self._loop.run_until_complete(self._make(made))
+
+    async def _make(self, made):
+        return made()
+
+    def __getattr__(self, name):
+        method = getattr(self._client, name)
+
+        @functools.wraps(method)
+        def call(*given, **named):
+            return self._loop.run_until_complete(method(*given, **named))
+
+        return call
+
+    def end(self):
+        self.close()
+        self._loop.close()
+
+
+@pytest.fixture(scope="module", params=["sync", "asyncio"])
+def connect(request, saccade):
+    """connect(address, ...): a client of either kind."""
+    opened = []
+
+    def make(*given, **named):
+        if request.param == "sync":
+            opened.append(saccade.Client(*given, **named))
+        else:
+            opened.append(Awaited(lambda: saccade.AsyncClient(*given, **named)))
+        return opened[-1]
+
+    yield make
+    for client in opened:
+        client.end() if isinstance(client, Awaited) else client.close()
+
+
+@pytest.fixture(scope="module")
+def client(daemon, connect):
+    return connect(daemon.grpc_address, timeout=DEADLINE_SECONDS)
+
+
+def pixels(seed, size=SIZE):
+    return pictures.pixels(seed, *size)
+
+
+def test_classify_takes_pictures_in_every_form(client, saccade, tiny, tmp_path):
+    array = pixels(1, (64, 64))
+    path = tmp_path / "picture.png"
+    path.write_bytes(pictures.encoded(array))
+    forms = [
+        array,
+        path,
+        str(path),
+        path.read_bytes(),
+        Image.fromarray(array),
+        Image.fromarray(array).convert("RGBA"),
+        saccade.Pixels(array[:, :, ::-1], "BGR"),
+        numpy.asfortranarray(array),
+    ]
+    answers = [client.classify("classifier", form, top_k=5, request_id="one") for form in forms]
+    expected = tiny.logits(tiny.prepared([array]))[0]
+    for answer in answers:
+        assert isinstance(answer, saccade.Classification)
+        assert (answer.model, answer.version, answer.request_id) == ("classifier", 1, "one")
+        assert (answer.width, answer.height, answer.batch_size) == (64, 64, 1)
+        assert answer.timings.total >= answer.timings.infer > 0
+        assert answer.classes == answers[0].classes
+    for one in answers[0].classes:
+        assert one.label == tiny.labels[one.index]
+        assert one.logit == pytest.approx(expected[one.index], rel=1e-3, abs=1e-3)
+    assert [one.index for one in answers[0].classes] == list(numpy.argsort(-expected))
+    grey = client.classify("classifier", array[:, :, 0])
+    assert grey.classes == client.classify("classifier", numpy.stack([array[:, :, 0]] * 3, axis=2)).classes
+
+
+def test_detections_and_their_masks(client, saccade):
+    answer = client.detect("detector", pixels(1))
+    assert isinstance(answer, saccade.Detections) and answer.detections
+    assert answer.boxes.shape == (len(answer.detections), 4) and answer.boxes.dtype == numpy.float32
+    assert list(answer.scores) == sorted(answer.scores, reverse=True)
+    for one, index in zip(answer.detections, answer.class_indices):
+        assert one.class_index == index and one.label == tiny_detector().labels[index]
+        assert one.mask.pixels.shape == (SIZE[1], SIZE[0]) and one.mask.pixels.dtype == bool
+        assert one.mask.pixels.sum() == one.mask.area
+        assert numpy.array_equal(one.mask.pixels, coco.mask(one.mask))
+    assert any(one.mask.area > 0 for one in answer.detections)
+    assert client.detect("detector", pixels(1), masks=False, top_k=2).detections[0].mask is None
+    none = client.detect("detector", pixels(1), score_threshold=1)
+    assert none.detections == () and none.boxes.shape == (0, 4)
+    wanted = answer.detections[0].class_index
+    assert set(client.detect("detector", pixels(1), classes=[wanted]).class_indices) == {wanted}
+
+
+def test_label_maps(client, saccade):
+    answer = client.segment("segmenter", pixels(4))
+    assert isinstance(answer, saccade.Segmentation)
+    assert answer.label_map.shape == (SIZE[1], SIZE[0]) and answer.label_map.dtype == numpy.uint8
+    counts = numpy.bincount(answer.label_map.ravel())
+    assert {area.class_index: area.pixels for area in answer.areas} == {
+        index: count for index, count in enumerate(counts) if count
+    }
+    alone = client.segment("segmenter", pixels(4), label_map=False)
+    assert alone.label_map is None and alone.areas == answer.areas
+
+
+def test_disparities(client, saccade):
+    answer = client.stereo("stereo", pixels(6), pictures.encoded(pixels(7)))
+    assert isinstance(answer, saccade.Disparity)
+    assert answer.disparity.shape == (SIZE[1], SIZE[0]) and answer.disparity.std() > 0
+    assert (answer.least, answer.most) == (answer.disparity.min(), answer.disparity.max())
+
+
+def test_actions_of_frames_and_videos(client, saccade, tmp_path):
+    clip = numpy.stack([numpy.roll(pixels(1, (40, 36)), shift, axis=1) for shift in range(30)])
+    frames = client.actions("localizer", clip, frames_per_second=5)
+    assert isinstance(frames, saccade.Actions)
+    assert (frames.frames, frames.frames_per_second) == (30, 5) and frames.actions
+    for one in frames.actions:
+        assert one.start_seconds == pytest.approx(one.start_frame / 5) and one.end_frame > one.start_frame
+    listed = client.actions("localizer", [pictures.encoded(frame) for frame in clip], frames_per_second=5)
+    assert listed.actions == frames.actions
+    video = tmp_path / "clip.avi"
+    video.write_bytes(pictures.video(list(clip), 10))
+    assert client.actions("localizer", video, top_k=1).frames == 30
+    with pytest.raises(ValueError, match="frames_per_second"):
+        client.actions("localizer", video, frames_per_second=5)
+
+
+def volume_of(dtype):
+    values = numpy.random.default_rng(3).integers(100, 200, (6, 24, 40))
+    return values.astype(dtype)
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "uint16", "float32"])
+def test_volumes(client, saccade, dtype, tmp_path):
+    volume, told = volume_of(dtype), []
+    answer = client.restore("denoiser", volume, progress=told.append)
+    assert isinstance(answer, saccade.Restoration)
+    assert answer.volume.shape == volume.shape and answer.volume.dtype == volume.dtype
+    # Integers are rounded and clipped; least and most are of what the network gave.
+    for told_of, found in ((answer.least, answer.volume.min()), (answer.most, answer.volume.max())):
+        assert found == (told_of if dtype == "float32" else numpy.clip(round(told_of), 0, numpy.iinfo(dtype).max))
+    assert told == sorted(told) and all(0 <= done <= 1 for done in told)
+    path = tmp_path / "volume.tif"
+    path.write_bytes(pictures.tiff(volume))
+    for form in (path, path.read_bytes()):
+        assert numpy.array_equal(client.restore("denoiser", form).volume, answer.volume)
+    assert client.restore("denoiser", volume, voxel_type="float32").volume.dtype == numpy.float32
+
+
+def test_a_volume_larger_than_a_part(client):
+    volume = numpy.tile(volume_of("float32"), (2, 8, 8))
+    assert volume.nbytes > 2 << 20
+    assert client.restore("denoiser", volume).volume.shape == volume.shape
+
+
+def test_what_progress_raises_gives_the_call_up(client, daemon):
+    class Enough(Exception):
+        pass
+
+    def stop(done):
+        raise Enough
+
+    with pytest.raises(Enough):
+        client.restore("slow", numpy.tile(volume_of("uint8"), (4, 4, 4)), progress=stop)
+
+
+def test_models(client, saccade):
+    listed = {one.name: one for one in client.models()}
+    assert {name: one.task for name, one in listed.items() if name != "slow"} == {
+        "classifier": "classification",
+        "detector": "detection",
+        "segmenter": "segmentation",
+        "stereo": "stereo",
+        "localizer": "actions",
+        "denoiser": "restoration",
+    }
+    assert all(one.state is saccade.ModelState.READY and one.load_seconds > 0 for one in listed.values())
+    assert client.model("detector").labels == tuple(tiny_detector().labels)
+    assert client.model("stereo").views == 2
+
+
+def test_errors_are_typed(client, saccade):
+    with pytest.raises(saccade.NotFound, match="nothing") as unknown:
+        client.classify("nothing", pixels(1))
+    assert unknown.value.code == grpc.StatusCode.NOT_FOUND
+    with pytest.raises(saccade.InvalidArgument, match="score_threshold") as wrong:
+        client.detect("detector", pixels(1), score_threshold=2)
+    assert wrong.value.field == "detection.score_threshold" and wrong.value.retry_after is None
+    with pytest.raises(saccade.InvalidArgument):
+        client.classify("detector", pixels(1))
+    with pytest.raises(saccade.NotFound):
+        client.restore("nothing", volume_of("uint8"))
+    with pytest.raises(saccade.DeadlineExceeded):
+        client.restore("slow", numpy.tile(volume_of("uint8"), (4, 8, 8)), timeout=0.2)
+
+
+@pytest.mark.parametrize(
+    "call, complaint",
+    [
+        (lambda client: client.classify("m", "no/such.jpg"), "No such file"),
+        (lambda client: client.classify("m", numpy.zeros((4, 4, 3))), "float64; expected uint8"),
+        (lambda client: client.classify("m", numpy.zeros((4, 4, 4), numpy.uint8)), r"\(4, 4, 4\); expected"),
+        (lambda client: client.classify("m", 7), "is a int"),
+        (lambda client: client.restore("m", numpy.zeros((4, 4), numpy.uint8)), "expected .depth"),
+        (lambda client: client.restore("m", numpy.zeros((0, 4, 4), numpy.uint8)), "expected .depth"),
+        (lambda client: client.restore("m", numpy.zeros((1, 4, 4), numpy.int64)), "voxels of int64"),
+        (lambda client: client.restore("m", "no/such.tif"), "No such file"),
+    ],
+)
+def test_what_never_leaves(client, call, complaint):
+    with pytest.raises((TypeError, ValueError, OSError), match=complaint):
+        call(client)
+
+
+def test_both_clients_are_called_alike(saccade):
+    for name in ("__init__", "classify", "detect", "segment", "stereo", "actions", "restore", "models", "model"):
+        alike = [inspect.signature(getattr(kind, name)) for kind in (saccade.Client, saccade.AsyncClient)]
+        assert alike[0] == alike[1], name
+
+
+@pytest.mark.parametrize("counts", ["", "a", "0" * 7, "~", "P"])
+def test_masks_that_do_not_fit(saccade, counts):
+    with pytest.raises(ValueError, match="mask"):
+        saccade.Mask(2, 3, counts, 0).pixels
+
+
+class Scripted(grpc.GenericRpcHandler):
+    """A daemon that fails as told, and then answers."""
+
+    def __init__(self, *failures):
+        self.failures = list(failures)
+        self.metadata = []
+        self.lock = threading.Lock()
+
+    def service(self, details):
+        return grpc.unary_unary_rpc_method_handler(self.answer)
+
+    def answer(self, _, context):
+        with self.lock:
+            self.metadata.append(dict(context.invocation_metadata()))
+            failure = self.failures.pop(0) if self.failures else None
+        if failure is not None:
+            code, hint = failure
+            if hint is not None:
+                delay, packed = duration_pb2.Duration(), any_pb2.Any()
+                delay.FromMilliseconds(int(hint * 1000))
+                packed.Pack(error_details_pb2.RetryInfo(retry_delay=delay))
+                status = status_pb2.Status(code=code.value[0], message="as told", details=[packed])
+                context.set_trailing_metadata([("grpc-status-details-bin", status.SerializeToString())])
+            context.abort(code, "as told")
+        return b""
+
+
+@pytest.fixture
+def scripted():
+    servers = []
+
+    def start(*failures, credentials=None):
+        handler = Scripted(*failures)
+        server = grpc.server(futures.ThreadPoolExecutor(4), handlers=[handler])
+        port = (
+            server.add_secure_port("127.0.0.1:0", credentials)
+            if credentials
+            else server.add_insecure_port("127.0.0.1:0")
+        )
+        server.start()
+        servers.append(server)
+        return handler, f"127.0.0.1:{port}"
+
+    yield start
+    for server in servers:
+        server.stop(None).wait()
+
+
+UNAVAILABLE, EXHAUSTED = grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.RESOURCE_EXHAUSTED
+
+
+def test_what_passes_is_sent_again(connect, saccade, scripted):
+    handler, address = scripted((UNAVAILABLE, None), (EXHAUSTED, 0.01), (UNAVAILABLE, None))
+    retry = saccade.Retry(attempts=4, first_pause=0.01)
+    assert connect(address, retry=retry).models() == []
+    assert len(handler.metadata) == 4
+
+
+@pytest.mark.parametrize(
+    "failure, attempts, sent",
+    [
+        # Too large: it will be so again.
+        ((EXHAUSTED, None), 4, 1),
+        ((grpc.StatusCode.INVALID_ARGUMENT, None), 4, 1),
+        ((grpc.StatusCode.INTERNAL, None), 4, 1),
+        ((UNAVAILABLE, None), 1, 1),
+        ((UNAVAILABLE, None), 3, 3),
+        # Later than the timeout allows.
+        ((EXHAUSTED, 3600), 4, 1),
+    ],
+)
+def test_what_is_not_sent_again(connect, saccade, scripted, failure, attempts, sent):
+    handler, address = scripted(*[failure] * 9)
+    client = connect(address, retry=saccade.Retry(attempts=attempts, first_pause=0.01), timeout=DEADLINE_SECONDS)
+    with pytest.raises(saccade.SaccadeError, match="as told") as error:
+        client.models()
+    assert error.value.code == failure[0] and error.value.retry_after == failure[1]
+    assert len(handler.metadata) == sent
+
+
+def test_no_daemon_there(connect, saccade):
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        client = connect(f"127.0.0.1:{taken.getsockname()[1]}", retry=saccade.Retry(attempts=1))
+        with pytest.raises(saccade.Unavailable):
+            client.models()
+
+
+def test_a_token_over_tls(connect, saccade, scripted, tmp_path):
+    key, certificate = tmp_path / "key.pem", tmp_path / "certificate.pem"
+    command = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes",
+               "-days", "2", "-subj", "/CN=saccade.test", "-addext", "subjectAltName=DNS:saccade.test",
+               "-keyout", key, "-out", certificate]
+    subprocess.run(command, check=True, capture_output=True)
+    pair = [(key.read_bytes(), certificate.read_bytes())]
+    # The client shows a certificate too: its own is the server's here.
+    mutual = grpc.ssl_server_credentials(pair, certificate.read_bytes(), require_client_auth=True)
+    handler, address = scripted(credentials=mutual)
+    tls = saccade.TLS(root_certificates=certificate, client_certificate=certificate, client_key=key,
+                      server_name="saccade.test")
+    assert connect(address, tls=tls, token="secret").models() == []
+    assert handler.metadata[0]["authorization"] == "Bearer secret"
+    stranger = saccade.TLS(server_name="saccade.test")
+    with pytest.raises(saccade.Unavailable):
+        connect(address, tls=stranger, retry=saccade.Retry(attempts=1)).models()
+    with pytest.raises(ValueError, match="belong together"):
+        saccade.Client(address, tls=saccade.TLS(client_certificate=certificate))
+
+
+def test_options_that_cannot_be(saccade):
+    for named, complaint in (
+        ({"address": "http://host:8001"}, "without http"),
+        ({"address": "host:8001", "token": "secret"}, "give tls"),
+        ({"address": "host:8001", "max_message_bytes": 0}, "max_message_bytes"),
+    ):
+        with pytest.raises(ValueError, match=complaint):
+            saccade.Client(**named)
+    with pytest.raises(ValueError, match="attempts"):
+        saccade.Retry(attempts=0)
+
+
+def test_calls_at_once(daemon, saccade):
+    async def run():
+        async with saccade.AsyncClient(daemon.grpc_address, timeout=DEADLINE_SECONDS) as client:
+            calls = (client.classify("classifier", pixels(seed, (64, 64)), request_id=str(seed)) for seed in range(16))
+            return await asyncio.gather(*calls)
+
+    assert [answer.request_id for answer in asyncio.run(run())] == [str(seed) for seed in range(16)]
+
+
+def test_a_cancelled_task_cancels_its_volume(daemon, saccade):
+    async def run():
+        async with saccade.AsyncClient(daemon.grpc_address) as client:
+            begun = asyncio.Event()
+            volume = numpy.tile(volume_of("uint8"), (4, 4, 4))
+            task = asyncio.create_task(client.restore("slow", volume, progress=lambda _: begun.set()))
+            await begun.wait()
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+
+    asyncio.run(run())
+    eventually(lambda: daemon.metrics().total("saccade_inflight_requests") == 0, "nothing is in the daemon any more")

@@ -1,0 +1,93 @@
+"""Serves the demo models, asks each of them, draws what they answer, and puts them under load. Called by ./dev demo,
+which has built everything."""
+
+import argparse
+import json
+import pathlib
+import random
+import sys
+
+from tools.demo import answers, contact_sheet, load
+from tools.demo.daemon import Daemon
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+DEMO = ROOT / "models" / "demo"
+
+
+def tell_progress(done, all_, seconds):
+    if sys.stderr.isatty():
+        print(f"\r\033[Kloading: {done} of {all_} models ready, {seconds:.0f} s", end="", file=sys.stderr, flush=True)
+
+
+def milliseconds(seconds):
+    return f"{1000 * seconds:.1f} ms"
+
+
+def ask_all(daemon, command, models, out):
+    """Prints a table; returns what the contact sheet shows."""
+    shown = []
+    print(f"\n{'MODEL':<14}{'SENT':<20}{'DAEMON':>10}{'IN ALL':>10}  ANSWER")
+    for model in models:
+        for result in answers.ask(command, daemon.grpc, model["name"], model["task"], DEMO, out / model["name"]):
+            name, times, words = pathlib.Path(result["file"]).name, result["timings_ms"], answers.in_words(result)
+            print(f"{model['name']:<14}{name:<20}{times['total']:>7.1f} ms{times['round_trip']:>7.1f} ms  {words}")
+            if picture := answers.picture_of(result):
+                shown.append((picture, (f"{model['name']}: {name}, {times['total']:.0f} ms", words)))
+    return shown
+
+
+def put_under_load(daemon, models, seconds):
+    chance, requests = random.Random(1), []
+    for model in models:
+        if model["task"] in load.OPTIONS:
+            samples = sorted(DEMO.glob(answers.SAMPLES[model["task"]]))
+            requests += load.bodies(model["name"], model["task"], samples, chance)
+    print(f"\n{load.CLIENTS} clients for {seconds:g} s, pictures of {len(load.SIDES) * len(load.RATIOS)} sizes ...", flush=True)
+    before = json.loads(daemon.get("/v1/load"))
+    run = load.Load(daemon.http, requests, seconds)
+    after = json.loads(daemon.get("/v1/load"))
+    if not run.latencies:
+        sys.exit(f"demo: no request was answered under load, {run.refused} were refused")
+    took, ordered = after["time"] - before["time"], sorted(run.latencies)
+    half, most = ordered[len(ordered) // 2], ordered[min(len(ordered) - 1, int(0.99 * len(ordered)))]
+    print(f"  {len(ordered) / took:.1f} requests/s, half within {milliseconds(half)}, 99% within {milliseconds(most)}, "
+          f"{run.refused} refused")
+    for name, (answered, passes, largest) in load.batches(before, after).items():
+        print(f"  {name:<14}{answered / took:6.1f}/s in batches of {answered / passes:.2f} in the mean, {largest} at most")
+
+
+def main():
+    parser = argparse.ArgumentParser(prog="./dev demo", description=__doc__.split("\n")[0])
+    parser.add_argument("--stay", action="store_true", help="serve until Ctrl-C")
+    parser.add_argument("--seconds", type=float, default=5, help="of load; 5")
+    parser.add_argument("--out", type=pathlib.Path, default=ROOT / "demo-out", help="folder of the answers; demo-out")
+    parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build" / "release", help="where bin/saccaded is")
+    parser.add_argument("--models", type=pathlib.Path, default=DEMO / "repository", help="the models to serve")
+    flags = parser.parse_args()
+    flags.out.mkdir(parents=True, exist_ok=True)
+    with Daemon(flags.build / "bin" / "saccaded", flags.models, flags.out / "saccaded.log") as daemon:
+        ready, took = daemon.await_ready(tell_progress)
+        if sys.stderr.isatty():
+            print("\r\033[K", end="", file=sys.stderr)
+        print(f"{ready} models ready after {took:.1f} s")
+        models = [one for one in json.loads(daemon.get("/v1/models"))["models"] if one["state"] == "READY"]
+        shown = ask_all(daemon, flags.build / "bin" / "saccade", models, flags.out)
+        if shown:
+            contact_sheet.draw(shown, flags.out / "contact-sheet.png")
+        put_under_load(daemon, models, flags.seconds)
+        print(f"\nanswers as pictures  {flags.out}, all on {flags.out / 'contact-sheet.png'}\n"
+              f"the page             http://{daemon.http}/\nmetrics              http://{daemon.metrics}/metrics\n"
+              f"gRPC                 {daemon.grpc}")
+        if flags.stay:
+            print("Serving until Ctrl-C.", flush=True)
+            try:
+                daemon.wait()
+            except KeyboardInterrupt:
+                print()
+        else:
+            print("./dev demo --stay keeps all of it until Ctrl-C.")
+        daemon.stop()
+    print("the daemon has drained, and ended with 0")
+
+
+main()
