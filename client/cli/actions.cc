@@ -27,7 +27,8 @@ int FindClips(const ActionsCommand& command, Console& console, std::vector<Item>
   if (!command.frames) {
     const auto videos = ExpandInputs(inputs, kVideoFiles);
     if (!videos.ok()) {
-      Complain(console, videos.status().message());
+      Complain(console,
+               absl::StrCat(videos.status().message(), "; --frames takes pictures, and folders of them"));
       return kExitFailure;
     }
     for (const std::string& video : *videos) clips.push_back({{video}, {video}});

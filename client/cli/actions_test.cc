@@ -157,7 +157,8 @@ TEST_F(ActionsTest, RefusesWhatMakesNoClip) {
   EXPECT_THAT(mixed.err, HasSubstr("not both at once"));
   const RunResult video = Run({folder});
   EXPECT_EQ(video.exit_code, 1);
-  EXPECT_THAT(video.err, HasSubstr("is a directory; expected a video file; --frames takes pictures"));
+  EXPECT_THAT(video.err,
+              HasSubstr("has no MP4, MOV, Matroska, WebM or AVI files in it; --frames takes pictures"));
   const RunResult missing = Run({picture, "/nonesuch.png", "--frames"});
   EXPECT_EQ(missing.exit_code, 1);
   EXPECT_EQ(missing.err, "saccade: /nonesuch.png cannot be opened: No such file or directory\n");

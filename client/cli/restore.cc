@@ -73,12 +73,14 @@ Outcome Ask(const RestoreCommand& command, const RestoreOptions& options, Client
 
 int RunRestore(const RestoreCommand& as_given, Console& console) {
   RestoreCommand command = as_given;
-  auto files = ExpandInputs(as_given.inputs, kVolumeFiles);
-  if (!files.ok()) {
-    Complain(console, files.status().message());
-    return kExitFailure;
+  if (!command.shape) {  // raw voxels have no ending of their own
+    auto files = ExpandInputs(as_given.inputs, kVolumeFiles);
+    if (!files.ok()) {
+      Complain(console, files.status().message());
+      return kExitFailure;
+    }
+    command.inputs = *std::move(files);
   }
-  command.inputs = *std::move(files);
   const auto client = ConnectOrComplain(console, command.connection);
   if (client == nullptr) return kExitUsage;
   if (!MakeOutputFolder(command, console)) return kExitFailure;
