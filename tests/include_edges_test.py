@@ -53,7 +53,7 @@ ROOMS = {
     "server/simulation": "server/core server/batching server/admission server/simulation std absl",
     "server/simulation/bench/main.cc": "server/simulation std absl cli",
     "server/admission": "server/core server/admission std absl",
-    "server/decode": "server/core server/decode models/placement.h std absl opencv tiff",
+    "server/decode": "server/core server/decode models/placement.h std absl opencv tiff sanitizer",
     "server/encode": "server/core server/encode models/placement.h models/tasks/result.h std absl opencv",
     "server/logging": "server/core server/logging std absl spdlog json",
     "server/repository": "server/core server/batching/batcher_options.h server/repository models std absl protobuf",

@@ -8,7 +8,7 @@
 #include "client/cli/class_names.h"
 #include "client/cli/drawing/drawing.h"
 #include "client/cli/failure.h"
-#include "client/cli/frames.h"
+#include "client/cli/inputs.h"
 #include "client/cli/pictures.h"
 #include "client/cli/report.h"
 
@@ -25,7 +25,13 @@ bool IsFolder(const std::string& path) {
 int FindClips(const ActionsCommand& command, Console& console, std::vector<Item>& clips) {
   const std::vector<std::string>& inputs = command.inputs;
   if (!command.frames) {
-    for (const std::string& video : inputs) clips.push_back({{video}, {video}});
+    const auto videos = ExpandInputs(inputs, kVideoFiles);
+    if (!videos.ok()) {
+      Complain(console,
+               absl::StrCat(videos.status().message(), "; --frames takes pictures, and folders of them"));
+      return kExitFailure;
+    }
+    for (const std::string& video : *videos) clips.push_back({{video}, {video}});
     return kExitOk;
   }
   const auto folders = std::count_if(inputs.begin(), inputs.end(), IsFolder);
@@ -39,7 +45,7 @@ int FindClips(const ActionsCommand& command, Console& console, std::vector<Item>
     return kExitUsage;
   }
   for (const std::string& folder : inputs) {
-    auto files = FramesIn(folder);
+    auto files = FilesIn(folder, kPictureFiles);
     if (!files.ok()) {
       Complain(console, absl::StrCat(folder, " ", files.status().message()));
       return kExitFailure;

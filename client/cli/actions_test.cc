@@ -9,7 +9,6 @@
 #include "client/cli/command_test.h"
 #include "client/cli/drawing/palette.h"
 #include "client/cli/drawing/testing.h"
-#include "client/cli/frames.h"
 
 namespace saccade::client {
 namespace {
@@ -158,7 +157,8 @@ TEST_F(ActionsTest, RefusesWhatMakesNoClip) {
   EXPECT_THAT(mixed.err, HasSubstr("not both at once"));
   const RunResult video = Run({folder});
   EXPECT_EQ(video.exit_code, 1);
-  EXPECT_THAT(video.err, HasSubstr("is a directory; expected a video file; --frames takes pictures"));
+  EXPECT_THAT(video.err,
+              HasSubstr("has no MP4, MOV, Matroska, WebM or AVI files in it; --frames takes pictures"));
   const RunResult missing = Run({picture, "/nonesuch.png", "--frames"});
   EXPECT_EQ(missing.exit_code, 1);
   EXPECT_EQ(missing.err, "saccade: /nonesuch.png cannot be opened: No such file or directory\n");
@@ -222,16 +222,6 @@ TEST_F(ActionsTest, AnAnswerOfAnotherTaskIsToldAsSuch) {
   const RunResult run = Run({"-"});
   EXPECT_EQ(run.exit_code, 77);
   EXPECT_THAT(run.err, HasSubstr("answered with a classification instead of actions"));
-}
-
-TEST(ComesBefore, CountsNumbersByTheirValue) {
-  EXPECT_TRUE(ComesBefore("f2.png", "f10.png"));
-  EXPECT_FALSE(ComesBefore("f10.png", "f2.png"));
-  EXPECT_TRUE(ComesBefore("f009.png", "f10.png"));
-  EXPECT_TRUE(ComesBefore("a", "ab"));
-  EXPECT_TRUE(ComesBefore("a1b2", "a1b10"));
-  EXPECT_FALSE(ComesBefore("a", "a"));
-  EXPECT_NE(ComesBefore("f01", "f1"), ComesBefore("f1", "f01"));
 }
 
 }  // namespace

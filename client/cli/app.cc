@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "client/cli/actions.h"
+#include "client/cli/bench.h"
 #include "client/cli/classify.h"
 #include "client/cli/detect.h"
 #include "client/cli/failure.h"
@@ -38,12 +39,15 @@ void AddConnection(CLI::App* command, Connection& connection) {
       ->capture_default_str();
 }
 
+using Formats = std::vector<std::pair<std::string, Format>>;
+
 constexpr char kTextOrJson[] = "text, a table to look at, or json, one versioned document";
+constexpr char kTextOrJsonOrLines[] =
+    "text, a table to look at, or json, one versioned document, or jsonl, a line an answer as it comes";
 
 // `formats` begins with text and json.
 void AddFormat(CLI::App* command, Format& format, Console& console,
-               const std::vector<std::pair<std::string, Format>>& formats = {{"text", Format::kText},
-                                                                             {"json", Format::kJson}},
+               const Formats& formats = {{"text", Format::kText}, {"json", Format::kJson}},
                const std::string& description = kTextOrJson) {
   std::vector<std::string> names;
   for (const auto& [name, value] : formats) names.push_back(name);
@@ -63,6 +67,14 @@ void AddFormat(CLI::App* command, Format& format, Console& console,
       ->excludes(option);
   command->add_flag_callback(
       "--no-color", [&console] { console.color = false; }, "No colours, as with NO_COLOR set");
+}
+
+// Of the commands that answer file by file. `more` comes behind what all of them have.
+void AddAnswerFormat(CLI::App* command, Format& format, Console& console, const Formats& more = {},
+                     const std::string& about_more = "") {
+  Formats formats = {{"text", Format::kText}, {"json", Format::kJson}, {"jsonl", Format::kJsonLines}};
+  formats.insert(formats.end(), more.begin(), more.end());
+  AddFormat(command, format, console, formats, kTextOrJsonOrLines + about_more);
 }
 
 // All but the format.
@@ -87,11 +99,18 @@ CLI::Option* AddOutput(CLI::App* command, InputsCommand& options, const std::str
 
 void AddPictures(CLI::App* command, PicturesCommand& options, const std::string& name,
                  const std::string& output,
-                 const std::string& description = "JPEG, PNG, WebP or BMP files; - reads standard input") {
+                 const std::string& description =
+                     "JPEG, PNG, WebP or BMP files, folders of them, or a quoted "
+                     "pattern; - reads standard input") {
   AddInputs(command, options, name, description);
   AddOutput(command, options, output);
   command->add_option("--concurrency", options.concurrency, "How many requests are under way at once")
       ->check(CLI::Range(1, 256))
+      ->capture_default_str();
+  command
+      ->add_option("--retries", options.retries,
+                   "How often a request is repeated that the daemon could not take now, but may later")
+      ->check(CLI::Range(0, 100))
       ->capture_default_str();
 }
 
@@ -113,7 +132,7 @@ void AddClassify(CLI::App& app, ClassifyCommand& options, Console& console) {
   command->add_option("--top-k", options.top_k, "How many classes, most probable first")
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();
-  AddFormat(command, options.format, console);
+  AddAnswerFormat(command, options.format, console);
 }
 
 void AddDetect(CLI::App& app, DetectCommand& options, Console& console) {
@@ -125,20 +144,16 @@ void AddDetect(CLI::App& app, DetectCommand& options, Console& console) {
                    "From which probability on a pixel is in the mask")
       ->check(CLI::Range(0.0, 1.0));
   command->add_flag("--no-masks", options.no_masks, "Boxes alone")->excludes("--mask-threshold");
-  AddFormat(
-      command, options.format, console,
-      {{"text", Format::kText},
-       {"json", Format::kJson},
-       {"coco", Format::kCoco},
-       {"roboflow", Format::kRoboflow}},
-      std::string(kTextOrJson) + ", or coco, COCO's array of results, or roboflow, as supervision reads");
+  AddAnswerFormat(command, options.format, console,
+                  {{"coco", Format::kCoco}, {"roboflow", Format::kRoboflow}},
+                  ", or coco, COCO's array of results, or roboflow, as supervision reads");
 }
 
 void AddSegment(CLI::App& app, SegmentCommand& options, Console& console) {
   CLI::App* command =
       app.add_subcommand("segment", "Send pictures, print how much of them each class covers");
   AddPictures(command, options, "PICTURE", "Folder for overlays and label maps, two PNGs a picture");
-  AddFormat(command, options.format, console);
+  AddAnswerFormat(command, options.format, console);
 }
 
 void AddStereo(CLI::App& app, StereoCommand& options, Console& console) {
@@ -146,13 +161,15 @@ void AddStereo(CLI::App& app, StereoCommand& options, Console& console) {
   AddPictures(command, options, "LEFT_RIGHT",
               "Folder for disparities, coloured and as KITTI's 16-bit PNG, two PNGs a pair");
   command->add_flag("--pfm", options.pfm, "Into the folder a PFM file, too, with the exact disparities");
-  AddFormat(command, options.format, console);
+  AddAnswerFormat(command, options.format, console);
 }
 
 void AddActions(CLI::App& app, ActionsCommand& options, Console& console) {
   CLI::App* command = app.add_subcommand("actions", "Send clips, print what happens when in them");
-  AddPictures(command, options, "CLIP", "Folder for timelines, one PNG a clip",
-              "MP4, MOV, Matroska, WebM or AVI files; - reads standard input; with --frames pictures");
+  AddPictures(
+      command, options, "CLIP", "Folder for timelines, one PNG a clip",
+      "MP4, MOV, Matroska, WebM or AVI files, or folders of them; - reads standard input; with --frames "
+      "pictures");
   CLI::Option* frames = command->add_flag("--frames", options.frames,
                                           "The pictures are one clip's frames in the order given; or "
                                           "folders, each with a clip's frames, by name");
@@ -162,7 +179,7 @@ void AddActions(CLI::App& app, ActionsCommand& options, Console& console) {
       ->check(CLI::Range(0.001, 10000.0))
       ->needs(frames);
   AddChoice(command, options, "clip");
-  AddFormat(command, options.format, console);
+  AddAnswerFormat(command, options.format, console);
 }
 
 CLI::Option* AddVoxelType(CLI::App* command, const std::string& name, const std::string& description,
@@ -182,7 +199,8 @@ CLI::Option* AddVoxelType(CLI::App* command, const std::string& name, const std:
 
 void AddRestore(CLI::App& app, RestoreCommand& options, Console& console) {
   CLI::App* command = app.add_subcommand("restore", "Send volumes, write them restored");
-  AddInputs(command, options, "VOLUME", "TIFF files, a grey page a plane; with --shape raw voxels");
+  AddInputs(command, options, "VOLUME",
+            "TIFF files, a grey page a plane, or folders of them; with --shape raw voxels");
   AddOutput(command, options,
             "Folder for the restored volumes, as TIFF files, and a PNG of the middle plane of each")
       ->required();
@@ -208,6 +226,28 @@ void AddRestore(CLI::App& app, RestoreCommand& options, Console& console) {
       "Of the restored voxels; that of the volume sent if not given. Integers are rounded and clipped",
       [&options](VoxelType wanted) { options.output_type = wanted; });
   command->add_flag("--raw", options.raw, "Write the voxels alone, not a TIFF file, which has 4 GiB at most");
+  AddAnswerFormat(command, options.format, console);
+}
+
+void AddBench(CLI::App& app, BenchCommand& options, Console& console) {
+  CLI::App* command =
+      app.add_subcommand("bench", "Send files for a while, print how long the answers took, and where");
+  AddInputs(command, options, "FILE", "What the model takes, sent in turn; of stereo models left and right");
+  command
+      ->add_option("--rate", options.rate,
+                   "Requests a second, due at random times whether or not others were answered; without it "
+                   "the next is sent when one was answered")
+      ->check(CLI::Range(0.001, 1e6));
+  command->add_option("--seconds", options.seconds, "How long requests are sent")
+      ->check(CLI::Range(0.1, 86400.0))
+      ->capture_default_str();
+  command->add_option("--concurrency", options.concurrency, "How many requests may be under way at once")
+      ->check(CLI::Range(1, 1024))
+      ->capture_default_str();
+  command->add_option("--seed", options.seed, "Of the random times")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  command->add_option("--plot", options.plot, "PNG file for latencies over time, and by stage");
   AddFormat(command, options.format, console);
 }
 
@@ -251,6 +291,7 @@ int RunApp(std::vector<std::string> arguments, Console& console) {
   StereoCommand stereo;
   ActionsCommand actions;
   RestoreCommand restore;
+  BenchCommand bench;
   ModelsCommand models;
   StatusCommand status;
   ParamsCommand params;
@@ -260,6 +301,7 @@ int RunApp(std::vector<std::string> arguments, Console& console) {
   AddStereo(app, stereo, console);
   AddActions(app, actions, console);
   AddRestore(app, restore, console);
+  AddBench(app, bench, console);
   AddModels(app, models, console);
   AddStatus(app, status, console);
   AddParams(app, params, console);
@@ -278,6 +320,7 @@ int RunApp(std::vector<std::string> arguments, Console& console) {
   if (app.got_subcommand("stereo")) return RunStereo(stereo, console);
   if (app.got_subcommand("actions")) return RunActions(actions, console);
   if (app.got_subcommand("restore")) return RunRestore(restore, console);
+  if (app.got_subcommand("bench")) return RunBench(bench, console);
   if (app.got_subcommand("models")) return RunModels(models, console);
   if (app.got_subcommand("status")) return RunStatus(status, console);
   if (app.got_subcommand("params")) return RunParams(params, console);

@@ -5,6 +5,7 @@
 
 #include "client/cli/input_file.h"
 #include "client/cli/output_file.h"
+#include "client/retry.h"
 
 namespace saccade::client {
 namespace {
@@ -78,6 +79,12 @@ Outcome Batch::Ask(size_t index) {
     pictures.push_back(*std::move(picture));
   }
   outcome.answer = task_.ask(client_, pictures);
+  for (int repeated = 0; !outcome.answer.ok() && repeated < command_.retries; ++repeated) {
+    const auto delay = RetryDelay(outcome.answer.status(), repeated);
+    if (!delay) break;
+    absl::SleepFor(*delay);
+    outcome.answer = task_.ask(client_, pictures);
+  }
   if (outcome.answer.ok() && !stems_.empty()) {
     outcome.write_status = task_.write(pictures, *outcome.answer, stems_[index], outcome.written);
   }

@@ -120,4 +120,10 @@ std::string Document(Format format, const std::string& model, const std::vector<
   return Dump(document);
 }
 
+std::string DocumentLine(const std::string& model, const Outcome& outcome) {
+  Json line = {{"model", model}};
+  line.update(ToJson(outcome));
+  return DumpLine(line);
+}
+
 }  // namespace saccade::client

@@ -13,4 +13,7 @@ namespace saccade::client {
 // REQUIRES: for those two, that all answers are Detections.
 std::string Document(Format format, const std::string& model, const std::vector<Outcome>& outcomes);
 
+// One answer as a line of its own: what `kJson` has of it, and the model.
+std::string DocumentLine(const std::string& model, const Outcome& outcome);
+
 }  // namespace saccade::client

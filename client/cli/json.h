@@ -12,6 +12,9 @@ namespace saccade::client {
 // are replaced rather than refused.
 std::string Dump(const nlohmann::ordered_json& document);
 
+// The same on one line.
+std::string DumpLine(const nlohmann::ordered_json& document);
+
 // The shortest decimal that is this float, e.g. 0.1 and not 0.10000000149011612.
 double Shortest(float value);
 

@@ -10,7 +10,7 @@
 
 namespace saccade::client {
 
-enum class Format { kText, kJson, kCoco, kRoboflow };
+enum class Format { kText, kJson, kJsonLines, kCoco, kRoboflow };
 
 struct Connection {
   std::string url = "127.0.0.1:8001";
@@ -36,6 +36,8 @@ struct InputsCommand {
 struct PicturesCommand : InputsCommand {
   // Enough to let the daemon fill a batch; each holds its pictures in memory.
   int concurrency = 8;
+  // How often a call is repeated that the daemon could not take, but may later.
+  int retries = 3;
 };
 
 // What is asked of those that find something, or nothing.
@@ -83,6 +85,16 @@ struct RestoreCommand : InputsCommand {
   std::optional<VoxelType> output_type;
   // Voxels alone, no TIFF file.
   bool raw = false;
+};
+
+struct BenchCommand : InputsCommand {
+  // Requests a second; 0 sends the next one when one was answered.
+  double rate = 0;
+  double seconds = 10;
+  int concurrency = 16;
+  int64_t seed = 1;
+  // The file for a plot; empty draws none.
+  std::string plot;
 };
 
 struct ModelsCommand {

@@ -8,15 +8,12 @@
 #include "client/cli/batch.h"
 #include "client/cli/connect.h"
 #include "client/cli/failure.h"
+#include "client/cli/inputs.h"
+#include "client/cli/progress_bar.h"
 #include "client/cli/report.h"
 
 namespace saccade::client {
 namespace {
-
-void ShowProgress(const PicturesCommand& command, Console& console, size_t done, size_t all) {
-  if (!console.progress || command.quiet || command.format == Format::kText || all < 2) return;
-  console.err << '\r' << done << " of " << all << (done == all ? "\n" : "") << std::flush;
-}
 
 bool CheckStandardInput(const InputsCommand& command, Console& console) {
   if (std::count(command.inputs.begin(), command.inputs.end(), "-") < 2) return true;
@@ -35,15 +32,24 @@ int RunItems(const PicturesCommand& command, const std::vector<Item>& items, con
 
   Batch batch(command, items, task, *client, console.in);
   Report report(command, console);
+  ProgressBar bar(console, command.model, !command.quiet && batch.size() > 1);
   for (size_t i = 0; i < batch.size(); ++i) {
-    if (!report.Add(batch.Take(i))) return kExitFailure;
-    ShowProgress(command, console, i + 1, batch.size());
+    bar.Show(absl::StrCat(i, " of ", batch.size()),
+             static_cast<double>(i) / static_cast<double>(batch.size()));
+    Outcome outcome = batch.Take(i);
+    bar.Hide();
+    if (!report.Add(std::move(outcome))) return kExitFailure;
   }
   return report.Finish();
 }
 
 int RunPictures(const PicturesCommand& command, const Task& task, Console& console) {
-  const std::vector<std::string>& inputs = command.inputs;
+  const auto expanded = ExpandInputs(command.inputs, kPictureFiles);
+  if (!expanded.ok()) {
+    Complain(console, expanded.status().message());
+    return kExitFailure;
+  }
+  const std::vector<std::string>& inputs = *expanded;
   if (inputs.size() % task.pictures_an_item != 0) {
     Complain(console, absl::StrCat("pictures come in pairs, left and right in turn; there are ",
                                    inputs.size(), ", so that ", inputs.back(), " has no right one"));

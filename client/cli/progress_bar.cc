@@ -16,10 +16,6 @@ constexpr char kClear[] = "\r\033[K";
 ProgressBar::ProgressBar(Console& console, const std::string& name, bool shown)
     : console_(console), name_(Printable(name)), shown_(shown && console.live) {}
 
-ProgressBar::~ProgressBar() {
-  if (!last_.empty()) console_.err << kClear << std::flush;
-}
-
 void ProgressBar::Show(const std::string& what, double done) {
   if (!shown_) return;
   const std::string line = absl::StrCat(name_, "  ", what, absl::StrFormat(" %3.0f%%  ", 100 * done),
@@ -28,6 +24,11 @@ void ProgressBar::Show(const std::string& what, double done) {
   if (line == last_) return;
   last_ = line;
   console_.err << kClear << line << std::flush;
+}
+
+void ProgressBar::Hide() {
+  if (!last_.empty()) console_.err << kClear << std::flush;
+  last_.clear();
 }
 
 }  // namespace saccade::client

@@ -12,13 +12,15 @@ class ProgressBar {
   // `name` stands before the bar. Shows nothing if not `shown`, or where standard error is no terminal.
   ProgressBar(Console& console, const std::string& name, bool shown);
 
-  // Takes its line away.
-  ~ProgressBar();
+  ~ProgressBar() { Hide(); }
   ProgressBar(const ProgressBar&) = delete;
   ProgressBar& operator=(const ProgressBar&) = delete;
 
   // `what` is under way; `done` of one.
   void Show(const std::string& what, double done);
+
+  // Takes its line away.
+  void Hide();
 
  private:
   Console& console_;

@@ -13,6 +13,10 @@ namespace saccade::client {
 bool Report::Add(Outcome outcome) {
   if (exit_code_ == kExitOk) exit_code_ = outcome.ExitCode();
   Tell(outcome);
+  if (command_.format == Format::kJsonLines) {
+    console_.out << DocumentLine(command_.model, outcome);
+    return Flush(console_);
+  }
   if (command_.format != Format::kText) {
     outcomes_.push_back(std::move(outcome));
   } else if (outcome.answer.ok()) {
@@ -23,7 +27,7 @@ bool Report::Add(Outcome outcome) {
 }
 
 int Report::Finish() {
-  if (command_.format == Format::kText) return exit_code_;
+  if (command_.format == Format::kText || command_.format == Format::kJsonLines) return exit_code_;
   console_.out << Document(command_.format, command_.model, outcomes_);
   return Flush(console_) ? exit_code_ : kExitFailure;
 }

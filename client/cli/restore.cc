@@ -7,6 +7,7 @@
 #include "client/cli/connect.h"
 #include "client/cli/drawing/drawing.h"
 #include "client/cli/failure.h"
+#include "client/cli/inputs.h"
 #include "client/cli/output_file.h"
 #include "client/cli/progress_bar.h"
 #include "client/cli/report.h"
@@ -70,7 +71,16 @@ Outcome Ask(const RestoreCommand& command, const RestoreOptions& options, Client
 
 }  // namespace
 
-int RunRestore(const RestoreCommand& command, Console& console) {
+int RunRestore(const RestoreCommand& as_given, Console& console) {
+  RestoreCommand command = as_given;
+  if (!command.shape) {  // raw voxels have no ending of their own
+    auto files = ExpandInputs(as_given.inputs, kVolumeFiles);
+    if (!files.ok()) {
+      Complain(console, files.status().message());
+      return kExitFailure;
+    }
+    command.inputs = *std::move(files);
+  }
   const auto client = ConnectOrComplain(console, command.connection);
   if (client == nullptr) return kExitUsage;
   if (!MakeOutputFolder(command, console)) return kExitFailure;

@@ -136,7 +136,7 @@ TEST_F(RestoreCommandTest, WritesOneJsonDocument) {
 }
 
 TEST_F(RestoreCommandTest, SaysWhatIsWrongWithAFile) {
-  EXPECT_THAT(Run({folder_}).err, HasSubstr("is a directory; expected a TIFF file\n"));
+  EXPECT_THAT(Run({folder_}).err, HasSubstr("has no TIFF files in it\n"));
   const RunResult empty = Run({File("empty.tif", "")});
   EXPECT_EQ(empty.exit_code, 1);
   EXPECT_THAT(empty.err, HasSubstr("empty.tif is empty; expected a TIFF file\n"));

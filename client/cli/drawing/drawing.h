@@ -35,4 +35,27 @@ absl::Status DrawTimeline(const Actions& answer, const std::string& path);
 // brighter. What is no number is black.
 absl::Status DrawVolume(const Restoration& answer, const std::string& path);
 
+// How long requests took, and where.
+struct LoadDrawing {
+  struct Point {
+    // When it was due.
+    double seconds = 0;
+    double milliseconds = 0;
+    bool answered = false;
+  };
+  struct Stage {
+    std::string name;
+    // Milliseconds.
+    double p50 = 0;
+    double p90 = 0;
+    double p99 = 0;
+  };
+  std::string title;
+  std::vector<Point> points;
+  std::vector<Stage> stages;
+};
+
+// A dot a request over an axis in seconds; below it a bar a stage.
+absl::Status DrawLoad(const LoadDrawing& load, const std::string& path);
+
 }  // namespace saccade::client

@@ -1,0 +1,214 @@
+#include "client/cli/bench.h"
+
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "client/cli/connect.h"
+#include "client/cli/drawing/drawing.h"
+#include "client/cli/failure.h"
+#include "client/cli/input_file.h"
+#include "client/cli/json.h"
+#include "client/cli/load.h"
+#include "client/cli/load_summary.h"
+#include "client/cli/progress_bar.h"
+#include "client/cli/report.h"
+#include "client/cli/table.h"
+#include "client/cli/task.h"
+
+namespace saccade::client {
+namespace {
+
+using Ask =
+    std::function<absl::StatusOr<AnyAnswer>(Client& client, const std::string& model, const Pictures& files)>;
+
+// What a request of a task is.
+struct Kind {
+  size_t files = 1;
+  Ask ask;
+};
+
+// By the name that the daemon has for it. `request` goes with every one.
+std::map<std::string, Kind> Kinds(const RequestOptions& request) {
+  std::map<std::string, Kind> kinds;
+  kinds["classification"].ask = [=](Client& client, const std::string& model, const Pictures& files) {
+    return client.Classify(model, files[0], {.request = request});
+  };
+  kinds["detection"].ask = [=](Client& client, const std::string& model, const Pictures& files) {
+    return client.Detect(model, files[0], {.request = request});
+  };
+  kinds["segmentation"].ask = [=](Client& client, const std::string& model, const Pictures& files) {
+    return client.Segment(model, files[0], {.request = request});
+  };
+  kinds["stereo"] = {2, [=](Client& client, const std::string& model, const Pictures& files) {
+                       return client.Stereo(model, files[0], files[1], {.request = request});
+                     }};
+  kinds["actions"].ask = [=](Client& client, const std::string& model, const Pictures& files) {
+    return client.Localize(model, files[0], {.request = request});
+  };
+  kinds["restoration"].ask = [=](Client& client, const std::string& model, const Pictures& files) {
+    return client.Restore(model, VolumeFrom(files[0]), {.request = request});
+  };
+  return kinds;
+}
+
+// As many files a request as the task takes; empty after complaining.
+std::vector<Pictures> ReadRequests(const BenchCommand& command, size_t files, Console& console) {
+  if (command.inputs.size() % files != 0) {
+    Complain(console, absl::StrCat("the model takes pairs, left and right in turn; there are ",
+                                   command.inputs.size(), " files"));
+    return {};
+  }
+  std::vector<Pictures> requests;
+  for (size_t at = 0; at < command.inputs.size(); ++at) {
+    auto bytes = ReadInput(command.inputs[at], console.in, command.connection.max_message_bytes,
+                           "what the model takes");
+    if (!bytes.ok()) {
+      Complain(console, absl::StrCat(command.inputs[at], " ", bytes.status().message()));
+      return {};
+    }
+    if (at % files == 0) requests.emplace_back();
+    requests.back().push_back(*std::move(bytes));
+  }
+  return requests;
+}
+
+std::string InMilliseconds(absl::Duration time) {
+  return absl::StrFormat("%.2f", absl::ToDoubleMilliseconds(time));
+}
+
+void PrintText(const BenchCommand& command, const LoadSummary& summary, Console& console) {
+  console.out << Printable(command.model) << "  "
+              << absl::StrFormat("%s answers of %s requests in %.1f s, %.1f a second",
+                                 WithThousands(static_cast<int64_t>(summary.answers)),
+                                 WithThousands(static_cast<int64_t>(summary.requests)),
+                                 absl::ToDoubleSeconds(summary.elapsed), summary.per_second)
+              << (command.rate > 0 ? absl::StrFormat(" (%.4g were due)", command.rate)
+                                   : absl::StrFormat(" (%d at once)", command.concurrency))
+              << "\n\n";
+  std::vector<std::vector<std::string>> rows;
+  for (const LoadStage& stage : summary.stages) {
+    const Latency& latency = stage.latency;
+    rows.push_back({stage.name, InMilliseconds(latency.p50), InMilliseconds(latency.p90),
+                    InMilliseconds(latency.p99), InMilliseconds(latency.mean), stage.what});
+  }
+  PrintTable(console, {{"MILLISECONDS"}, {"P50", true}, {"P90", true}, {"P99", true}, {"MEAN", true}, {""}},
+             rows);
+  console.out << absl::StrFormat("\nbatches: %.1f pictures in the mean", summary.mean_batch_size);
+  for (const auto& [size, count] : summary.batch_sizes) {
+    console.out << absl::StrFormat("%s %d (%.0f%%)", size == summary.batch_sizes.begin()->first ? ":" : ",",
+                                   size,
+                                   100.0 * static_cast<double>(count) / static_cast<double>(summary.answers));
+  }
+  console.out << '\n';
+  for (const auto& [code, failure] : summary.failures) {
+    console.out << absl::StrCat(code, ": ", failure.first,
+                                " requests; the first: ", Printable(failure.second))
+                << '\n';
+  }
+  if (command.rate > 0 && summary.held * 100 > summary.requests) {
+    console.out << absl::StrFormat(
+        "%s requests were sent late, as %d were under way: the daemon is slower than that, or --concurrency "
+        "too small\n",
+        WithThousands(static_cast<int64_t>(summary.held)), command.concurrency);
+  }
+}
+
+void PrintJson(const BenchCommand& command, const LoadSummary& summary, Console& console) {
+  nlohmann::ordered_json document = {{"version", 1},
+                                     {"model", command.model},
+                                     {"rate", command.rate},
+                                     {"concurrency", command.concurrency},
+                                     {"requests", summary.requests},
+                                     {"answers", summary.answers},
+                                     {"elapsed_ms", Milliseconds(summary.elapsed)},
+                                     {"answers_per_second", summary.per_second},
+                                     {"sent_late", summary.held},
+                                     {"mean_batch_size", summary.mean_batch_size}};
+  for (const LoadStage& stage : summary.stages) {
+    const Latency& latency = stage.latency;
+    document["stages_ms"][stage.name] = {{"p50", Milliseconds(latency.p50)},
+                                         {"p90", Milliseconds(latency.p90)},
+                                         {"p99", Milliseconds(latency.p99)},
+                                         {"mean", Milliseconds(latency.mean)}};
+  }
+  document["batch_sizes"] = nlohmann::ordered_json::object();
+  for (const auto& [size, count] : summary.batch_sizes) document["batch_sizes"][absl::StrCat(size)] = count;
+  document["failures"] = nlohmann::ordered_json::object();
+  for (const auto& [code, failure] : summary.failures)
+    document["failures"][code] = {{"requests", failure.first}, {"first", failure.second}};
+  console.out << Dump(document);
+}
+
+int Plot(const BenchCommand& command, const LoadResult& result, const LoadSummary& summary,
+         Console& console) {
+  LoadDrawing drawing{.title = command.model, .points = {}, .stages = {}};
+  for (const LoadSample& sample : result.samples)
+    drawing.points.push_back(
+        {absl::ToDoubleSeconds(sample.due), absl::ToDoubleMilliseconds(sample.latency), sample.status.ok()});
+  for (const LoadStage& stage : summary.stages) {
+    const Latency& latency = stage.latency;
+    drawing.stages.push_back({stage.name, absl::ToDoubleMilliseconds(latency.p50),
+                              absl::ToDoubleMilliseconds(latency.p90),
+                              absl::ToDoubleMilliseconds(latency.p99)});
+  }
+  if (const absl::Status drawn = DrawLoad(drawing, command.plot); !drawn.ok()) {
+    Complain(console, absl::StrCat("--plot ", command.plot, ": ", drawn.message()));
+    return kExitFailure;
+  }
+  if (!command.quiet) console.err << "wrote " << Printable(command.plot) << std::endl;
+  return kExitOk;
+}
+
+}  // namespace
+
+int RunBench(const BenchCommand& command, Console& console) {
+  const auto client = ConnectOrComplain(console, command.connection);
+  if (client == nullptr) return kExitUsage;
+  const auto model = client->GetModel(command.model, command.version);
+  if (!model.ok()) return ComplainOf(console, command.connection, model.status());
+  const auto kinds = Kinds(RequestOf(command));
+  const auto kind = kinds.find(model->task);
+  if (kind == kinds.end()) {
+    Complain(console, absl::StrCat("model '", command.model, "' is for ", model->task,
+                                   ", which this program knows nothing of; is it older than the daemon?"));
+    return kExitFailure;
+  }
+  const std::vector<Pictures> requests = ReadRequests(command, kind->second.files, console);
+  if (requests.empty()) return kExitUsage;
+
+  ProgressBar bar(console, command.model, !command.quiet);
+  const LoadPlan plan{.rate = command.rate,
+                      .duration = absl::Seconds(command.seconds),
+                      .in_flight = command.concurrency,
+                      .seed = static_cast<uint64_t>(command.seed)};
+  const LoadResult result = RunLoad(
+      plan,
+      [&](size_t request) {
+        return kind->second.ask(*client, command.model, requests[request % requests.size()]);
+      },
+      [&](double done, size_t answers) { bar.Show(absl::StrCat(answers, " answers"), done); });
+  bar.Hide();
+  const LoadSummary summary = SummariseLoad(result);
+  if (summary.answers == 0) {
+    if (!result.samples.empty())
+      return ComplainOf(console, command.connection, result.samples.front().status);
+    Complain(console, absl::StrCat("no request was due in ", command.seconds,
+                                   " seconds; make --seconds longer or --rate larger"));
+    return kExitUsage;
+  }
+  if (command.format == Format::kJson) {
+    PrintJson(command, summary, console);
+  } else {
+    PrintText(command, summary, console);
+  }
+  const int plotted = command.plot.empty() ? kExitOk : Plot(command, result, summary, console);
+  return Flush(console) ? plotted : kExitFailure;
+}
+
+}  // namespace saccade::client

@@ -1,0 +1,140 @@
+#include <algorithm>
+#include <cmath>
+#include <opencv2/core.hpp>
+#include <opencv2/imgproc.hpp>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "client/cli/drawing/axis.h"
+#include "client/cli/drawing/canvas.h"
+#include "client/cli/drawing/drawing.h"
+#include "client/cli/drawing/palette.h"
+
+namespace saccade::client {
+namespace {
+
+constexpr int kWidth = 1200;
+constexpr int kMargin = 24;
+constexpr int kHeight = 360;  // of the upper plot
+constexpr int kLane = 34;
+constexpr int kLeft = 120;
+constexpr int kRight = kWidth - 90;
+
+const cv::Scalar kGrid(74, 66, 61);
+const cv::Scalar kFaint(160, 150, 145);
+const cv::Scalar kAnswer(235, 190, 90);
+const cv::Scalar kFailure(80, 80, 235);
+// P50, p90, p99.
+const cv::Scalar kShares[] = {{235, 190, 90}, {170, 130, 60}, {110, 85, 45}};
+
+double MostOf(const LoadDrawing& load) {
+  double most = 0;
+  for (const LoadDrawing::Point& point : load.points) most = std::max(most, point.milliseconds);
+  return most > 0 && std::isfinite(most) ? most : 1;
+}
+
+class Drawing {
+ public:
+  explicit Drawing(const LoadDrawing& load) : load_(load), font_(13), most_(1.05 * MostOf(load)) {
+    for (const LoadDrawing::Point& point : load.points) seconds_ = std::max(seconds_, point.seconds);
+    for (const LoadDrawing::Stage& stage : load.stages) longest_ = std::max(longest_, stage.p99);
+    const int stages = static_cast<int>(load.stages.size());
+    lanes_top_ = top_ + kHeight + 90;
+    canvas_ = cv::Mat(lanes_top_ + stages * kLane + 60, kWidth, CV_8UC3, kPanel);
+  }
+
+  cv::Mat Draw() {
+    font_.Write(canvas_, font_.Fit(load_.title, kWidth / 2), {kMargin, kMargin + font_.height()}, kLight);
+    DrawPoints();
+    DrawStages();
+    return canvas_;
+  }
+
+ private:
+  static int XOf(double value, double most) {
+    return kLeft + cvRound(std::clamp(value / most, 0.0, 1.0) * (kRight - kLeft));
+  }
+  int YOf(double milliseconds) const {
+    return top_ + kHeight - cvRound(std::clamp(milliseconds / most_, 0.0, 1.0) * kHeight);
+  }
+
+  void DrawPoints() {
+    ForTicks(0, most_, 6, [&](double at, const std::string& text) {
+      cv::line(canvas_, {kLeft, YOf(at)}, {kRight, YOf(at)}, kGrid, 1);
+      font_.Write(canvas_, text, {kLeft - 10 - font_.WidthOf(text), YOf(at) + font_.height() / 2}, kFaint);
+    });
+    const int bottom = top_ + kHeight;
+    ForTicks(0, seconds_, 10, [&](double at, const std::string& text) {
+      const int x = XOf(at, seconds_);
+      cv::line(canvas_, {x, top_}, {x, bottom + 5}, kGrid, 1);
+      font_.Write(canvas_, text, {x - font_.WidthOf(text) / 2, bottom + 12 + font_.height()}, kFaint);
+    });
+    // What failed is drawn over the answers.
+    for (const bool answered : {true, false}) {
+      for (const LoadDrawing::Point& point : load_.points) {
+        if (point.answered != answered) continue;
+        cv::circle(canvas_, {XOf(point.seconds, seconds_), YOf(point.milliseconds)}, 2,
+                   answered ? kAnswer : kFailure, cv::FILLED, cv::LINE_AA);
+      }
+    }
+    const int y = top_ - 12;
+    Legend({{"an answer", kAnswer}, {"none", kFailure}}, y);
+    font_.Write(canvas_, "milliseconds by the second at which the request was due", {kLeft, y}, kFaint);
+  }
+
+  void DrawStages() {
+    const int y = lanes_top_ - 12;
+    Legend({{"p50", kShares[0]}, {"p90", kShares[1]}, {"p99", kShares[2]}}, y);
+    font_.Write(canvas_, "milliseconds by stage", {kLeft, y}, kFaint);
+    const int bottom = lanes_top_ + static_cast<int>(load_.stages.size()) * kLane;
+    ForTicks(0, longest_, 10, [&](double at, const std::string& text) {
+      const int x = XOf(at, longest_);
+      cv::line(canvas_, {x, lanes_top_}, {x, bottom + 5}, kGrid, 1);
+      font_.Write(canvas_, text, {x - font_.WidthOf(text) / 2, bottom + 12 + font_.height()}, kFaint);
+    });
+    for (size_t i = 0; i < load_.stages.size(); ++i) {
+      const LoadDrawing::Stage& stage = load_.stages[i];
+      const int top = lanes_top_ + static_cast<int>(i) * kLane;
+      const int base = top + (kLane + font_.height()) / 2;
+      font_.Write(canvas_, font_.Fit(stage.name, kLeft - 2 * kMargin), {kMargin, base}, kLight);
+      const double shares[] = {stage.p50, stage.p90, stage.p99};
+      for (int share = 2; share >= 0; --share) {
+        const int to = std::max(kLeft + 1, XOf(shares[share], longest_));
+        cv::rectangle(canvas_, cv::Rect(kLeft, top + 5, to - kLeft, kLane - 10), kShares[share], cv::FILLED);
+      }
+      font_.Write(canvas_, absl::StrFormat("%.1f", stage.p99), {XOf(stage.p99, longest_) + 8, base}, kFaint);
+    }
+  }
+
+  // Ends at the right.
+  void Legend(const std::vector<std::pair<std::string, cv::Scalar>>& entries, int y) {
+    int x = kRight;
+    for (size_t i = entries.size(); i-- > 0;) {
+      x -= font_.WidthOf(entries[i].first);
+      font_.Write(canvas_, entries[i].first, {x, y}, kFaint);
+      x -= 20;
+      cv::rectangle(canvas_, cv::Rect(x, y - font_.height(), 12, font_.height()), entries[i].second,
+                    cv::FILLED);
+      x -= 16;
+    }
+  }
+
+  const LoadDrawing& load_;
+  const Font font_;
+  const double most_;
+  double seconds_ = 1e-3;
+  double longest_ = 1e-3;
+  const int top_ = 90;
+  int lanes_top_ = 0;
+  cv::Mat canvas_;
+};
+
+}  // namespace
+
+absl::Status DrawLoad(const LoadDrawing& load, const std::string& path) {
+  return SaveDrawing(path, [&]() -> absl::StatusOr<cv::Mat> { return Drawing(load).Draw(); });
+}
+
+}  // namespace saccade::client

@@ -1,0 +1,55 @@
+#include "client/cli/inputs.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "client/cli/command_test.h"
+
+namespace saccade::client {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+class ExpandInputsTest : public CommandTest {};
+
+TEST_F(ExpandInputsTest, FoldersAndPatternsBecomeTheirFiles) {
+  const std::string two = File("f2.png", "2");
+  const std::string ten = File("f10.PNG", "10");
+  const std::string text = File("notes.txt", "no picture");
+  const std::string folder = folder_;
+  const auto files = ExpandInputs({"-", folder, text, folder + "/f?.png"}, kPictureFiles);
+  ASSERT_TRUE(files.ok()) << files.status();
+  EXPECT_THAT(*files, ElementsAre("-", two, ten, text, two));
+}
+
+TEST_F(ExpandInputsTest, WhatHoldsNothingIsNamed) {
+  File("notes.txt", "no picture");
+  const std::string folder = folder_;
+  EXPECT_THAT(std::string(ExpandInputs({folder}, kVolumeFiles).status().message()),
+              HasSubstr(folder + " has no TIFF files in it"));
+  EXPECT_THAT(std::string(ExpandInputs({folder + "/*.jpg"}, kPictureFiles).status().message()),
+              HasSubstr("*.jpg matches no file"));
+}
+
+TEST_F(ExpandInputsTest, AFileMayBeCalledLikeAPattern) {
+  const std::string odd = File("a[1].png", "odd");
+  EXPECT_THAT(*ExpandInputs({odd}, kPictureFiles), ElementsAre(odd));
+}
+
+TEST_F(ExpandInputsTest, WhatIsMissingIsLeftForWhoOpensIt) {
+  EXPECT_THAT(*ExpandInputs({"missing.png"}, kPictureFiles), ElementsAre("missing.png"));
+}
+
+TEST(ComesBefore, CountsNumbersByTheirValue) {
+  EXPECT_TRUE(ComesBefore("f2.png", "f10.png"));
+  EXPECT_FALSE(ComesBefore("f10.png", "f2.png"));
+  EXPECT_TRUE(ComesBefore("f009.png", "f10.png"));
+  EXPECT_TRUE(ComesBefore("a", "ab"));
+  EXPECT_TRUE(ComesBefore("a1b2", "a1b10"));
+  EXPECT_FALSE(ComesBefore("a", "a"));
+  EXPECT_NE(ComesBefore("f01", "f1"), ComesBefore("f1", "f01"));
+}
+
+}  // namespace
+}  // namespace saccade::client

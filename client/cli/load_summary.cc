@@ -1,0 +1,57 @@
+#include "client/cli/load_summary.h"
+
+#include <algorithm>
+
+#include "client/cli/failure.h"
+
+namespace saccade::client {
+namespace {
+
+// The daemon's clock and ours are read at different moments.
+absl::Duration NotNegative(absl::Duration time) { return std::max(time, absl::ZeroDuration()); }
+
+}  // namespace
+
+LoadSummary SummariseLoad(const LoadResult& result) {
+  LoadSummary summary;
+  summary.requests = result.samples.size();
+  summary.elapsed = result.elapsed;
+  LoadStage latency{"latency", "from when the request was due to its answer", {}};
+  LoadStage held{"held", "all connections busy", {}};
+  LoadStage network{"network", "there and back, and both ends' messages", {}};
+  LoadStage decode{"decode", "pictures into pixels", {}};
+  LoadStage queue{"queue", "for company and an instance", {}};
+  LoadStage infer{"infer", "the forward pass", {}};
+  LoadStage rest{"rest", "the daemon's remaining time: the answer is made", {}};
+  double batches = 0;
+  for (const LoadSample& sample : result.samples) {
+    if (sample.held > absl::Milliseconds(1)) ++summary.held;
+    if (!sample.status.ok()) {
+      auto& [count, message] = summary.failures[CodeName(sample.status.code())];
+      if (count++ == 0) message = std::string(sample.status.message());
+      continue;
+    }
+    const Timings& timings = sample.timings;
+    latency.times.push_back(sample.latency);
+    held.times.push_back(NotNegative(sample.held));
+    network.times.push_back(NotNegative(sample.latency - sample.held - timings.total));
+    decode.times.push_back(timings.decode);
+    queue.times.push_back(timings.queue);
+    infer.times.push_back(timings.infer);
+    rest.times.push_back(NotNegative(timings.total - timings.decode - timings.queue - timings.infer));
+    ++summary.batch_sizes[sample.batch_size];
+    batches += sample.batch_size;
+  }
+  summary.answers = latency.times.size();
+  const auto answers = static_cast<double>(summary.answers);
+  if (summary.answers > 0) summary.mean_batch_size = batches / answers;
+  if (result.elapsed > absl::ZeroDuration())
+    summary.per_second = answers / absl::ToDoubleSeconds(result.elapsed);
+  for (LoadStage* stage : {&latency, &held, &network, &decode, &queue, &infer, &rest}) {
+    stage->latency = Summarise(stage->times);
+    summary.stages.push_back(std::move(*stage));
+  }
+  return summary;
+}
+
+}  // namespace saccade::client
