@@ -19,7 +19,7 @@ absl::StatusOr<v1::PredictRequest> PredictRequestFromJson(absl::string_view text
   return request;
 }
 
-absl::StatusOr<std::string> ToJson(const google::protobuf::Message& message) {
+absl::StatusOr<std::string> ToProtobufJson(const google::protobuf::Message& message) {
   google::protobuf::util::JsonPrintOptions options;
   options.preserve_proto_field_names = true;
   options.always_print_primitive_fields = true;

@@ -13,6 +13,6 @@ namespace saccade::server {
 absl::StatusOr<v1::PredictRequest> PredictRequestFromJson(absl::string_view text);
 
 // With every field that has no presence, so that zeros are there to be read.
-absl::StatusOr<std::string> ToJson(const google::protobuf::Message& message);
+absl::StatusOr<std::string> ToProtobufJson(const google::protobuf::Message& message);
 
 }  // namespace saccade::server

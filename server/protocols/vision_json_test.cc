@@ -44,7 +44,7 @@ TEST(VisionJsonTest, RefusesWhatIsNoRequest) {
 TEST(VisionJsonTest, WritesZeros) {
   v1::PredictResponse answer;
   answer.mutable_classification()->add_classes()->set_label("a");
-  const auto json = ToJson(answer);
+  const auto json = ToProtobufJson(answer);
   ASSERT_TRUE(json.ok()) << json.status();
   EXPECT_THAT(*json, HasSubstr(R"("classes":[{"index":"0","label":"a","probability":0,"logit":0}])"));
   EXPECT_THAT(*json, HasSubstr(R"("batch_size":0)"));

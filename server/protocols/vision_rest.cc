@@ -66,7 +66,7 @@ absl::StatusOr<HttpResponse> VisionRest::TryPredict(const HttpRequest& request) 
                });
   request.client->AwaitDone([&cancellation] { cancellation->Cancel(); });
   if (!status.ok()) return status;
-  auto json = ToJson(answer);
+  auto json = ToProtobufJson(answer);
   if (!json.ok()) return json.status();
   return ToResponse(*std::move(json), std::move(room));
 }
@@ -81,7 +81,7 @@ HttpResponse VisionRest::Predict(const HttpRequest& request) const {
 }
 
 HttpResponse VisionRest::Models() const {
-  auto json = ToJson(vision_->Models());
+  auto json = ToProtobufJson(vision_->Models());
   if (!json.ok()) return ToHttp(json.status(), retry_jitter_);
   return ToResponse(*std::move(json), nullptr);
 }
