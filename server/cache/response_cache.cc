@@ -62,10 +62,8 @@ TensorAnswer Referring(const std::shared_ptr<const TensorAnswer>& kept) {
   TensorAnswer answer{.model = kept->model, .version = kept->version, .outputs = {}};
   answer.outputs.reserve(kept->outputs.size());
   for (const Tensor& tensor : kept->outputs) {
-    answer.outputs.push_back({.name = tensor.name,
-                              .type = tensor.type,
-                              .shape = tensor.shape,
-                              .data = tensor.data.KeptBy(kept)});
+    answer.outputs.push_back(
+        {.name = tensor.name, .type = tensor.type, .shape = tensor.shape, .data = tensor.data.KeptBy(kept)});
   }
   return answer;
 }

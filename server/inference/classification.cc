@@ -54,10 +54,8 @@ Tensor ClassifyRows(const Tensor& values, int64_t rows, int64_t elements, int64_
     }
   }
   made->bytes = JoinBytes(std::vector<std::string_view>(made->texts.begin(), made->texts.end()));
-  return {.name = values.name,
-          .type = DataType::kBytes,
-          .shape = {rows, most},
-          .data = made->bytes.KeptBy(made)};
+  return {
+      .name = values.name, .type = DataType::kBytes, .shape = {rows, most}, .data = made->bytes.KeptBy(made)};
 }
 
 }  // namespace
