@@ -39,7 +39,7 @@ set(SACCADE_WARNINGS -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor -Wimpl
 # saccade_target_defaults(TARGET): warnings as errors, includes named from the repository's root.
 function(saccade_target_defaults target)
   target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:${SACCADE_WARNINGS}>)
-  target_include_directories(${target} PUBLIC ${PROJECT_SOURCE_DIR})
+  target_include_directories(${target} PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>)
 endfunction()
 
 # saccade_library(NAME SRCS ... DEPS ...): a static library of one folder.
