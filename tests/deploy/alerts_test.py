@@ -7,7 +7,7 @@ import subprocess
 import pytest
 import yaml
 
-from monitoring import PROMTOOL, ROOT, metrics_of, names_of_the_daemon
+from monitoring import PROMTOOL, ROOT, metrics_of, names_of_the_daemon, page_of_the_daemon
 
 MONITORING = ROOT / "deploy" / "monitoring"
 RULES = MONITORING / "rules.yaml"

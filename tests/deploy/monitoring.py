@@ -27,16 +27,21 @@ def metrics_of(expression):
 
 
 @pytest.fixture(scope="session")
-def names_of_the_daemon(tmp_path_factory):
-    """Of every metric on its page, with the demo models, and of those that take a GPU or a cache to be there."""
+def page_of_the_daemon(tmp_path_factory):
+    """Its metrics, with the demo models."""
     with Daemon(DEMO_REPOSITORY, "--warm-up-seconds=0", log_folder=tmp_path_factory.mktemp("daemon")) as daemon:
         daemon.await_ready()
         # A request, or no request is counted by its code.
         asked = urllib.request.Request(f"http://127.0.0.1:{daemon.http_port}/v2/models/none/infer", data=b"{}")
         with pytest.raises(urllib.error.HTTPError):
             urllib.request.urlopen(asked, timeout=DEADLINE_SECONDS)
-        metrics = daemon.metrics()
+        return daemon.metrics()
+
+
+@pytest.fixture(scope="session")
+def names_of_the_daemon(page_of_the_daemon):
+    """Of every metric on its page, and of those that take a GPU or a cache to be there."""
     elsewhere = {name for file in ("gpus.cc", "families.cc")
                  for name in re.findall(r'"(nv_(?:gpu|energy|cache)_[a-z_]+)"', (ROOT / "server/metrics" / file).read_text())}
     assert {"nv_gpu_utilization", "nv_cache_num_hits_per_model"} <= elsewhere
-    return metrics.names() | set(metrics.types) | elsewhere
+    return page_of_the_daemon.names() | set(page_of_the_daemon.types) | elsewhere
