@@ -35,7 +35,7 @@ def play(folder, *tests):
     file = folder / "tests.yaml"
     file.write_text(yaml.safe_dump({"rule_files": [str(RULES)], "evaluation_interval": "1m",
                                     "tests": [{"interval": "1m", **test} for test in tests]}))
-    done = subprocess.run([PROMTOOL, "test", "rules", file], capture_output=True, text=True, timeout=100)
+    done = subprocess.run([PROMTOOL, "test", "rules", file], capture_output=True, text=True, timeout=250)
     assert (done.returncode == 0) == ("FAILED" not in done.stdout + done.stderr)
     return "" if done.returncode == 0 else done.stdout + done.stderr
 

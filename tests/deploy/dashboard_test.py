@@ -77,7 +77,7 @@ def unanswered(series, expressions, folder):
     file = folder / "tests.yaml"
     file.write_text(json.dumps({"rule_files": [], "evaluation_interval": "15s",
                                 "tests": [{"interval": "15s", "input_series": series, "promql_expr_test": asked}]}))
-    done = subprocess.run([PROMTOOL, "test", "rules", file], capture_output=True, text=True, timeout=100)
+    done = subprocess.run([PROMTOOL, "test", "rules", file], capture_output=True, text=True, timeout=250)
     assert (done.returncode == 0) == ("FAILED" not in done.stdout + done.stderr), done.stdout + done.stderr
     return "" if done.returncode == 0 else done.stdout + done.stderr
 
