@@ -133,6 +133,7 @@ def test_everything_that_is_promised_is_there(resources):
         "ConfigMap",
         "Deployment",
         "HorizontalPodAutoscaler",
+        "NetworkPolicy",
         "PodDisruptionBudget",
         "Service",
         "ServiceAccount",
@@ -149,6 +150,18 @@ def test_ports_agree_everywhere(resources):
         assert port["targetPort"] == port["name"]
     for probe in ("startupProbe", "readinessProbe", "livenessProbe"):
         assert container(resources)[probe]["grpc"]["port"] == set_by_flags["grpc"], probe
+
+
+def test_only_the_ports_are_open_and_nothing_is_let_out(resources):
+    policy = only(resources, "NetworkPolicy")["spec"]
+    assert set(policy["policyTypes"]) == {"Ingress", "Egress"} and not policy.get("egress")
+    opened = {port["port"] for rule in policy["ingress"] for port in rule["ports"]}
+    assert opened == {port["name"] for port in container(resources)["ports"]}
+
+
+def test_pods_are_spread_over_nodes(resources):
+    (spread,) = pod(resources)["spec"]["topologySpreadConstraints"]
+    assert spread["topologyKey"] == "kubernetes.io/hostname"
 
 
 def test_liveness_is_not_the_health_that_a_drain_turns_off(resources):
@@ -175,6 +188,7 @@ def test_selectors_match_labels(resources):
     assert selects(only(resources, "Deployment")["spec"]["selector"]["matchLabels"])
     assert selects(only(resources, "Service")["spec"]["selector"])
     assert selects(only(resources, "PodDisruptionBudget")["spec"]["selector"]["matchLabels"])
+    assert selects(only(resources, "NetworkPolicy")["spec"]["podSelector"]["matchLabels"])
     for spread in pod(resources)["spec"]["topologySpreadConstraints"]:
         assert selects(spread["labelSelector"]["matchLabels"])
     service = only(resources, "Service")

@@ -1,0 +1,225 @@
+"""The chart, rendered by Helm's own library: what it makes by default is what deploy/kustomize/base is."""
+
+import copy
+import json
+import re
+import tarfile
+
+import helm_python as helm
+import jsonschema
+import kubernetes_validate
+import pytest
+import yaml
+
+from deploy_test import KUBERNETES_VERSIONS, KUSTOMIZE, ROOT, SERVICE_MONITOR, flags, known_flags, kustomize, of_kind, only
+
+CHART = ROOT / "deploy" / "helm" / "saccade"
+MONITORING = ROOT / "deploy" / "monitoring"
+OPERATORS = ("ServiceMonitor", "PrometheusRule")
+
+FROM = [{"namespaceSelector": {"matchLabels": {"team": "vision"}}}]
+# What somebody may set, one after the other and all at once.
+VARIANTS = {
+    "nothing": {},
+    "demo": {"models": {"demo": True}},
+    "a fixed number": {"autoscaling": {"enabled": False}, "replicaCount": 3},
+    "without guards": {"pdb": {"enabled": False}, "topologySpread": {"enabled": False}},
+    "an account of its own": {"serviceAccount": {"create": False, "name": "vision"}},
+    "everything": {
+        "fullnameOverride": "eyes", "image": {"repository": "registry.example/saccade", "tag": "9.9.9"},
+        "imagePullSecrets": [{"name": "registry"}], "podAnnotations": {"a": "b"}, "podLabels": {"c": "d"},
+        "config": {"max-queue-size": 1 << 33, "page": False, "stall-seconds": 0.5},
+        "service": {"headless": False, "grpcPort": 9000}, "nodeSelector": {"gpu": "yes"},
+        "resources": {"limits": {"cpu": "4", "memory": "8Gi", "nvidia.com/gpu": 1}},
+        "tolerations": [{"key": "gpu", "operator": "Exists"}], "priorityClassName": "high",
+        "affinity": {"nodeAffinity": {}}, "serviceAccount": {"annotations": {"e": "f"}},
+        "autoscaling": {"targetCPUUtilizationPercentage": 0, "metrics": [
+            {"type": "Pods", "pods": {"metric": {"name": "queue"}, "target": {"type": "AverageValue", "averageValue": "50m"}}}]},
+        "networkPolicy": {"enabled": True, "from": FROM, "metricsFrom": FROM},
+        "serviceMonitor": {"enabled": True, "labels": {"release": "prometheus"}},
+        "prometheusRule": {"enabled": True, "runbookBase": "https://git.example/", "labels": {"release": "prometheus"}},
+        "grafanaDashboards": {"enabled": True},
+    },
+}
+
+
+def render(values=None, name="saccade"):
+    with helm.Chart.load(CHART) as chart:
+        files = chart.render(values or {}, name=name, namespace="vision")
+    return [resource for file, text in files.items() if file.endswith(".yaml")
+            for resource in yaml.safe_load_all(text) if resource]
+
+
+def notes(values=None):
+    with helm.Chart.load(CHART) as chart:
+        return chart.render(values or {}, name="saccade", namespace="vision")["saccade/templates/NOTES.txt"]
+
+
+def config(resources):
+    (text,) = [one["data"]["saccaded.conf"] for one in of_kind(resources, "ConfigMap") if "saccaded.conf" in one["data"]]
+    return dict(line.split("=", 1) for line in text.splitlines() if line)
+
+
+def pod(resources):
+    return only(resources, "Deployment")["spec"]["template"]["spec"]
+
+
+def container(resources):
+    (found,) = pod(resources)["containers"]
+    return found
+
+
+def test_helm_has_nothing_against_it():
+    report = helm.lint(CHART)
+    assert not report["errors"]
+    # A chart may have an icon; nobody has drawn one.
+    assert [one["error"] for one in report["messages"]] == ["icon is recommended"]
+
+
+@pytest.mark.parametrize("version", KUBERNETES_VERSIONS)
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_every_resource_fits_its_schema(variant, version):
+    for resource in render(VARIANTS[variant]):
+        if resource["kind"] == "ServiceMonitor":
+            jsonschema.validate(resource, SERVICE_MONITOR)
+        elif resource["kind"] not in OPERATORS:
+            kubernetes_validate.validate(resource, version, strict=True)
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_selectors_match_labels(variant):
+    resources = render(VARIANTS[variant])
+    labels = only(resources, "Deployment")["spec"]["template"]["metadata"]["labels"]
+    service = only(resources, "Service")
+    selectors = [only(resources, "Deployment")["spec"]["selector"]["matchLabels"], service["spec"]["selector"]]
+    selectors += [one["spec"]["selector"]["matchLabels"] for one in of_kind(resources, "PodDisruptionBudget")]
+    selectors += [one["spec"]["podSelector"]["matchLabels"] for one in of_kind(resources, "NetworkPolicy")]
+    selectors += [one["labelSelector"]["matchLabels"] for one in pod(resources).get("topologySpreadConstraints", [])]
+    for selector in selectors:
+        assert selector and selector.items() <= labels.items()
+    for monitor in of_kind(resources, "ServiceMonitor"):
+        assert monitor["spec"]["selector"]["matchLabels"].items() <= service["metadata"]["labels"].items()
+
+
+def without_labels(resource):
+    """Labels tell what made it; beside them all has to be the same."""
+    bare = copy.deepcopy(resource)
+    spec = bare.get("spec", {})
+    bare["metadata"].pop("labels")
+    template = spec.get("template", {})
+    template.pop("metadata", None)
+    for volume in template.get("spec", {}).get("volumes", []):
+        # Kustomize's has a hash in its name, which is the chart's annotation.
+        volume.pop("configMap", None)
+    return bare
+
+
+def test_the_defaults_are_the_base():
+    chart = render({"serviceMonitor": {"enabled": True}})
+    base = kustomize(KUSTOMIZE / "base")
+    assert config(chart) == flags(base)
+    by_kind = lambda resources: {one["kind"]: without_labels(one) for one in resources if one["kind"] != "ConfigMap"}
+    ours, theirs = by_kind(chart), by_kind(base)
+    assert set(ours) == set(theirs)
+    for kind in ours:
+        assert ours[kind] == theirs[kind], kind
+
+
+def test_two_releases_do_not_select_each_others_pods():
+    one, other = render(name="one"), render(name="other")
+    selector = only(one, "Service")["spec"]["selector"]
+    assert not selector.items() <= only(other, "Deployment")["spec"]["template"]["metadata"]["labels"].items()
+    names = lambda resources: {(resource["kind"], resource["metadata"]["name"]) for resource in resources}
+    assert not names(one) & names(other)
+
+
+def test_labels_and_image_have_the_projects_version():
+    version = re.search(r"project\(saccade VERSION (\S+)", (ROOT / "CMakeLists.txt").read_text())[1]
+    resources = render()
+    for resource in resources:
+        assert resource["metadata"]["labels"]["app.kubernetes.io/version"] == version
+    assert container(resources)["image"] == f"saccade:{version}"
+
+
+def test_flags_reach_the_daemon_as_they_were_written():
+    written = config(render(VARIANTS["everything"]))
+    assert (written["max-queue-size"], written["page"], written["stall-seconds"]) == ("8589934592", "false", "0.5")
+    assert set(written) <= known_flags()
+
+
+def test_a_changed_flag_rolls_the_pods():
+    annotations = lambda resources: only(resources, "Deployment")["spec"]["template"]["metadata"]["annotations"]
+    assert annotations(render()) == annotations(render())
+    assert annotations(render()) != annotations(render({"config": {"page": False}}))
+
+
+def test_the_grace_period_follows_the_drain():
+    assert pod(render({"config": {"drain-timeout-seconds": 100}, "preStopSeconds": 20}))["terminationGracePeriodSeconds"] == 130
+
+
+def test_the_demo_needs_no_claim():
+    resources = render({"models": {"demo": True}})
+    assert {volume["name"] for volume in pod(resources)["volumes"]} == {"config", "temporary"}
+    repository = config(resources)["model-repository"]
+    assert f"COPY models/demo/repository {repository}\n" in (ROOT / "deploy/container/Dockerfile").read_text()
+    assert "claim" not in notes({"models": {"demo": True}}) and "claim saccade-models" in notes()
+
+
+def test_only_those_who_may_come_in():
+    (asking, scraping) = only(render(VARIANTS["everything"]), "NetworkPolicy")["spec"]["ingress"]
+    assert [port["port"] for port in asking["ports"]] == ["grpc", "http"] and asking["from"] == FROM
+    assert [port["port"] for port in scraping["ports"]] == ["metrics"] and scraping["from"] == FROM
+    for rule in only(render(), "NetworkPolicy")["spec"]["ingress"]:
+        assert "from" not in rule
+    assert not of_kind(render({"networkPolicy": {"enabled": False}}), "NetworkPolicy")
+
+
+def test_rules_and_dashboard_are_those_of_monitoring():
+    resources = render(VARIANTS["everything"])
+    rules = yaml.safe_load((MONITORING / "rules.yaml").read_text().replace("runbook_url: ", "runbook_url: https://git.example/"))
+    assert only(resources, "PrometheusRule")["spec"] == rules
+    (text,) = [one["data"]["saccade.json"] for one in of_kind(resources, "ConfigMap") if "saccade.json" in one["data"]]
+    assert json.loads(text) == json.loads((MONITORING / "dashboard.json").read_text())
+
+
+def test_a_package_has_files_where_the_checkout_has_links(tmp_path):
+    with tarfile.open(helm.package(CHART, destination=tmp_path)) as package:
+        for name in ("rules.yaml", "dashboard.json"):
+            packed = package.extractfile(f"saccade/files/{name}").read()
+            assert packed == (MONITORING / name).read_bytes()
+
+
+@pytest.mark.parametrize("values", [
+    {"replicas": 3},
+    {"image": {"tag": "latest"}},
+    {"image": {"repository": ""}},
+    {"service": {"grpcPort": 70000}},
+    {"resources": {"limits": {"memory": None}}},
+    {"models": {"path": "models"}},
+    {"config": {"grpc_port": 1}},
+    {"config": {"page": [True]}},
+    {"prometheusRule": {"runbookBase": "git.example"}},
+    {"topologySpread": {"whenUnsatisfiable": "Never"}},
+], ids=str)
+def test_wrong_values_are_refused(values):
+    with pytest.raises(helm.HelmError):
+        render(values)
+
+
+@pytest.mark.parametrize("values, said", [
+    ({"config": {"grpc-port": 9001}}, "config.grpc-port: the chart sets it"),
+    ({"models": {"claim": ""}}, "models.claim"),
+    ({"autoscaling": {"targetCPUUtilizationPercentage": 0}}, "neither targetCPUUtilizationPercentage nor metrics"),
+], ids=str)
+def test_what_cannot_be_is_told(values, said):
+    with pytest.raises(helm.HelmError, match=re.escape(said)):
+        render(values)
+
+
+def test_every_value_has_a_place_in_the_schema():
+    schema = json.loads((CHART / "values.schema.json").read_text())
+    values = yaml.safe_load((CHART / "values.yaml").read_text())
+    assert set(values) == set(schema["properties"]) - {"global"}
+    for name, section in values.items():
+        properties = schema["properties"][name].get("properties")
+        assert properties is None or set(section) <= set(properties), name

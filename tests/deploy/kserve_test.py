@@ -1,0 +1,182 @@
+"""KServe's resources: fields that KServe knows, a pod that Kubernetes takes, flags that the daemon takes."""
+
+import copy
+
+import jsonschema
+import kubernetes_validate
+import pytest
+import yaml
+
+from deploy_test import KUBERNETES_VERSIONS, KUSTOMIZE, ROOT, known_flags, kustomize, only
+
+FOLDER = ROOT / "deploy" / "kserve"
+
+# Custom resources have no schema in Kubernetes itself: these are the parts of KServe's that are used.
+NAMED = {"type": "object", "required": ["name"]}
+RUNTIME = {
+    "type": "object",
+    "required": ["apiVersion", "kind", "metadata", "spec"],
+    "additionalProperties": False,
+    "properties": {
+        "apiVersion": {"const": "serving.kserve.io/v1alpha1"},
+        "kind": {"const": "ClusterServingRuntime"},
+        "metadata": NAMED,
+        "spec": {
+            "type": "object",
+            "required": ["containers", "supportedModelFormats", "protocolVersions"],
+            "additionalProperties": False,
+            "properties": {
+                "annotations": {"type": "object", "additionalProperties": {"type": "string"}},
+                "supportedModelFormats": {
+                    "type": "array",
+                    "minItems": 1,
+                    "items": {
+                        "type": "object",
+                        "required": ["name"],
+                        "additionalProperties": False,
+                        "properties": {
+                            "name": {"type": "string"},
+                            "version": {"type": "string"},
+                            "autoSelect": {"type": "boolean"},
+                            "priority": {"type": "integer", "minimum": 1},
+                        },
+                    },
+                },
+                "protocolVersions": {"type": "array", "items": {"enum": ["v1", "v2", "grpc-v1", "grpc-v2"]}},
+                "containers": {"type": "array", "minItems": 1, "items": NAMED},
+                "volumes": {"type": "array", "items": NAMED},
+            },
+        },
+    },
+}
+SERVICE = {
+    "type": "object",
+    "required": ["apiVersion", "kind", "metadata", "spec"],
+    "additionalProperties": False,
+    "properties": {
+        "apiVersion": {"const": "serving.kserve.io/v1beta1"},
+        "kind": {"const": "InferenceService"},
+        "metadata": NAMED,
+        "spec": {
+            "type": "object",
+            "required": ["predictor"],
+            "additionalProperties": False,
+            "properties": {
+                "predictor": {
+                    "type": "object",
+                    "required": ["model"],
+                    "additionalProperties": False,
+                    "properties": {
+                        "minReplicas": {"type": "integer", "minimum": 0},
+                        "terminationGracePeriodSeconds": {"type": "integer", "minimum": 0},
+                        "model": {
+                            "type": "object",
+                            "required": ["modelFormat", "storageUri"],
+                            "additionalProperties": False,
+                            "properties": {
+                                "modelFormat": {**NAMED, "additionalProperties": False,
+                                                "properties": {"name": {"type": "string"}, "version": {"type": "string"}}},
+                                "protocolVersion": {"enum": ["v1", "v2", "grpc-v1", "grpc-v2"]},
+                                "storageUri": {"type": "string", "pattern": "^(pvc|s3|gs|https?)://"},
+                                "ports": {"type": "array"},
+                            },
+                        },
+                    },
+                },
+            },
+        },
+    },
+}
+
+
+def runtime():
+    return yaml.safe_load((FOLDER / "clusterservingruntime.yaml").read_text())
+
+
+def services():
+    return list(yaml.safe_load_all((FOLDER / "inferenceservice.yaml").read_text()))
+
+
+def container():
+    (found,) = runtime()["spec"]["containers"]
+    return found
+
+
+def flags():
+    assert all(argument.startswith("--") for argument in container()["args"])
+    return dict(argument.removeprefix("--").split("=", 1) for argument in container()["args"])
+
+
+def pod_of(service):
+    """As KServe makes it: the runtime's container with what the service says of it, beside its own volumes."""
+    predictor = copy.deepcopy(service["spec"]["predictor"])
+    merged = {**container(), **({"ports": predictor["model"]["ports"]} if "ports" in predictor["model"] else {})}
+    spec = {"containers": [merged], "volumes": runtime()["spec"]["volumes"],
+            "terminationGracePeriodSeconds": predictor["terminationGracePeriodSeconds"]}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": service["metadata"]["name"]}, "spec": spec}
+
+
+def test_kserve_knows_every_field():
+    jsonschema.validate(runtime(), RUNTIME)
+    for service in services():
+        jsonschema.validate(service, SERVICE)
+
+
+def test_a_misspelt_field_is_found():
+    wrong = runtime()
+    wrong["spec"]["protocolVersion"] = wrong["spec"].pop("protocolVersions")
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate(wrong, RUNTIME)
+
+
+@pytest.mark.parametrize("version", KUBERNETES_VERSIONS)
+@pytest.mark.parametrize("number", range(2))
+def test_kubernetes_takes_the_pod(number, version):
+    kubernetes_validate.validate(pod_of(services()[number]), version, strict=True)
+
+
+def test_the_runtime_serves_what_the_services_ask_for():
+    spec = runtime()["spec"]
+    formats = {(one["name"], one["version"]): one["autoSelect"] for one in spec["supportedModelFormats"]}
+    assert len(services()) == len(spec["protocolVersions"])
+    for service in services():
+        model = service["spec"]["predictor"]["model"]
+        assert formats[(model["modelFormat"]["name"], model["modelFormat"]["version"])]
+        assert model["protocolVersion"] in spec["protocolVersions"]
+        if model["protocolVersion"].startswith("grpc"):
+            assert model["ports"] == [{"name": "h2c", "containerPort": int(flags()["grpc-port"]), "protocol": "TCP"}]
+
+
+def test_ports_are_kserves_and_agree():
+    assert (flags()["grpc-port"], flags()["http-port"]) == ("9000", "8080")
+    assert runtime()["spec"]["annotations"]["prometheus.kserve.io/port"] == flags()["metrics-port"]
+    for probe in ("startupProbe", "readinessProbe", "livenessProbe"):
+        assert container()[probe]["grpc"]["port"] == int(flags()["grpc-port"])
+    assert flags()["model-repository"] == "/mnt/models"
+
+
+def test_it_is_the_bases_container():
+    base = only(kustomize(KUSTOMIZE / "base"), "Deployment")["spec"]["template"]["spec"]
+    (theirs,) = base["containers"]
+    ours = container()
+    for same in ("image", "imagePullPolicy", "lifecycle", "resources"):
+        assert ours[same] == theirs[same], same
+    for probe in ("startupProbe", "readinessProbe", "livenessProbe"):
+        without_port = lambda one: {**one, "grpc": {**one["grpc"], "port": None}}
+        assert without_port(ours[probe]) == without_port(theirs[probe]), probe
+    # A runtime has no context of the pod.
+    assert ours["securityContext"] == theirs["securityContext"] | base["securityContext"]
+    assert {one["name"] for one in ours["env"]} == {one["name"] for one in theirs["env"]}
+    for service in services():
+        assert service["spec"]["predictor"]["terminationGracePeriodSeconds"] == base["terminationGracePeriodSeconds"]
+
+
+def test_there_is_time_to_drain():
+    needed = int(container()["lifecycle"]["preStop"]["exec"]["command"][1]) + sum(
+        int(flags()[name]) for name in ("lame-duck-seconds", "drain-timeout-seconds"))
+    for service in services():
+        assert service["spec"]["predictor"]["terminationGracePeriodSeconds"] > needed
+
+
+def test_every_flag_is_known_to_the_daemon():
+    assert set(flags()) <= known_flags()

@@ -1,0 +1,47 @@
+"""What the tests of rules and dashboards share: promtool, and the metrics that the daemon tells."""
+
+import pathlib
+import re
+import sys
+import urllib.error
+import urllib.request
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tests" / "e2e"))
+from harness import DEADLINE_SECONDS, DEMO_REPOSITORY, Daemon
+
+PROMTOOL = pathlib.Path(sys.prefix) / "prometheus" / "usr" / "bin" / "promtool"
+
+
+def metrics_of(expression):
+    """The names of metrics and records in it."""
+    bare = re.sub(r'"[^"]*"', '""', expression)
+    bare = re.sub(r"\{[^}]*\}", "", bare)
+    bare = re.sub(r"\b(?:by|on|ignoring|without|group_left|group_right)\s*\([^)]*\)", "", bare)
+    bare = re.sub(r"\[[^\]]*\]", "", bare)
+    return {name for name in re.findall(r"(?<![\w:.])[a-zA-Z_][\w:]*(?!\s*\(|[\w:])", bare)
+            if not re.fullmatch(r"and|or|unless|offset|bool|by|on|ignoring|without|group_left|group_right|[0-9]*[smhdwy]",
+                                name)}
+
+
+@pytest.fixture(scope="session")
+def page_of_the_daemon(tmp_path_factory):
+    """Its metrics, with the demo models."""
+    with Daemon(DEMO_REPOSITORY, "--warm-up-seconds=0", log_folder=tmp_path_factory.mktemp("daemon")) as daemon:
+        daemon.await_ready()
+        # A request, or no request is counted by its code.
+        asked = urllib.request.Request(f"http://127.0.0.1:{daemon.http_port}/v2/models/none/infer", data=b"{}")
+        with pytest.raises(urllib.error.HTTPError):
+            urllib.request.urlopen(asked, timeout=DEADLINE_SECONDS)
+        return daemon.metrics()
+
+
+@pytest.fixture(scope="session")
+def names_of_the_daemon(page_of_the_daemon):
+    """Of every metric on its page, and of those that take a GPU or a cache to be there."""
+    elsewhere = {name for file in ("gpus.cc", "families.cc")
+                 for name in re.findall(r'"(nv_(?:gpu|energy|cache)_[a-z_]+)"', (ROOT / "server/metrics" / file).read_text())}
+    assert {"nv_gpu_utilization", "nv_cache_num_hits_per_model"} <= elsewhere
+    return page_of_the_daemon.names() | set(page_of_the_daemon.types) | elsewhere
