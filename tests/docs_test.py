@@ -135,7 +135,8 @@ def wrong_in(line, others=frozenset()):
     for program, said in commands(line):
         if program is None:
             known = daemon_flags().union(others, *subcommands().values(), *dev_commands().values())
-            found += [f"{flag} is a flag of neither program" for flag in flags_of(said) if not is_known(flag, known)]
+            unknown = [flag for flag in flags_of(said) if not is_known(flag, known)]
+            found += [f"{flag} is a flag of neither program" for flag in unknown]
         elif program == "saccaded":
             found += [f"saccaded has no {flag}" for flag in flags_of(said) - daemon_flags()]
         elif program in PROGRAMS:
@@ -191,7 +192,8 @@ def test_a_planted_link_is_found(text, complaint):
 
 
 def test_links_that_lead_somewhere_pass():
-    text = "# A `b`: c, d\n\n[1](#a-b-c-d) [2](docs/api.md#errors) [3](https://example.org/#x) [4](docs)\n\n    [5](nowhere)\n"
+    text = "# A `b`: c, d\n\n[1](#a-b-c-d) [2](docs/api.md#errors) [3](https://example.org/#x) [4](docs)\n"
+    text += "\n    [5](nowhere)\n"
     assert broken_links(ROOT / "README.md", text) == []
 
 
@@ -214,7 +216,8 @@ def test_a_planted_name_is_found(line, complaint):
 @pytest.mark.parametrize(
     "line",
     ["saccaded --model-repository=models --grpc-port 0", "saccade stereo --pfm left.png right.png", "./dev test",
-     "kubectl apply --anything", "--max-message-bytes", "--max-inflight-*", "./dev bench kernels --anything", "SACCADE_FAST=1 ./dev test", "./dev", "saccade", "saccaded"],
+     "kubectl apply --anything", "--max-message-bytes", "--max-inflight-*", "./dev bench kernels --anything",
+     "SACCADE_FAST=1 ./dev test", "./dev", "saccade", "saccaded"],
 )
 def test_what_exists_passes(line):
     assert wrong_in(line) == []

@@ -56,8 +56,9 @@ def put_under_load(daemon, models, seconds):
     half, most = ordered[len(ordered) // 2], ordered[min(len(ordered) - 1, int(0.99 * len(ordered)))]
     print(f"  {len(ordered) / took:.1f} requests/s, half within {milliseconds(half)}, 99% within {milliseconds(most)}, "
           f"{run.refused} refused")
+    width = name_width(models)
     for name, (answered, passes, largest) in load.batches(before, after).items():
-        print(f"  {name:<{name_width(models)}}{answered / took:6.1f}/s in batches of {answered / passes:.2f} in the mean, {largest} at most")
+        print(f"  {name:<{width}}{answered / took:6.1f}/s in batches of {answered / passes:.2f} in the mean, {largest} at most")
 
 
 def main():
