@@ -81,7 +81,8 @@ function(saccade_test name)
 endfunction()
 
 # saccade_python_test(NAME FILE [ARGS ...] [LABELS ...] [ENV ...]): a pytest file, run by the project's own
-# Python environment, told where the build is through SACCADE_BUILD_DIR.
+# Python environment, told where the build is through SACCADE_BUILD_DIR. gRPC is to leave forks alone: what tests start
+# forks before it becomes the daemon, and gRPC's threads would be made anew in between, to abort when their files close.
 function(saccade_python_test name file)
   cmake_parse_arguments(ARG "" "TIMEOUT" "ARGS;LABELS;ENV" ${ARGN})
   if(NOT ARG_LABELS)
@@ -94,5 +95,5 @@ function(saccade_python_test name file)
     COMMAND ${SACCADE_PYTHON} -m pytest -q -p no:cacheprovider ${CMAKE_CURRENT_SOURCE_DIR}/${file} ${ARG_ARGS}
     WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
   set_tests_properties(${name} PROPERTIES LABELS "${ARG_LABELS}" TIMEOUT ${ARG_TIMEOUT}
-    ENVIRONMENT "GOMP_SPINCOUNT=1000;SACCADE_BUILD_DIR=${PROJECT_BINARY_DIR};PYTHONPATH=${PROJECT_SOURCE_DIR};PYTHONDONTWRITEBYTECODE=1;${ARG_ENV}")
+    ENVIRONMENT "GOMP_SPINCOUNT=1000;GRPC_ENABLE_FORK_SUPPORT=0;SACCADE_BUILD_DIR=${PROJECT_BINARY_DIR};PYTHONPATH=${PROJECT_SOURCE_DIR};PYTHONDONTWRITEBYTECODE=1;${ARG_ENV}")
 endfunction()

@@ -23,14 +23,18 @@ def milliseconds(seconds):
     return f"{1000 * seconds:.1f} ms"
 
 
+def name_width(models):
+    return 2 + max((len(model["name"]) for model in models), default=0)
+
+
 def ask_all(daemon, command, models, out):
     """Prints a table; returns what the contact sheet shows."""
-    shown = []
-    print(f"\n{'MODEL':<14}{'SENT':<20}{'DAEMON':>10}{'IN ALL':>10}  ANSWER")
+    shown, width = [], name_width(models)
+    print(f"\n{'MODEL':<{width}}{'SENT':<20}{'DAEMON':>10}{'IN ALL':>10}  ANSWER")
     for model in models:
         for result in answers.ask(command, daemon.grpc, model["name"], model["task"], DEMO, out / model["name"]):
             name, times, words = pathlib.Path(result["file"]).name, result["timings_ms"], answers.in_words(result)
-            print(f"{model['name']:<14}{name:<20}{times['total']:>7.1f} ms{times['round_trip']:>7.1f} ms  {words}")
+            print(f"{model['name']:<{width}}{name:<20}{times['total']:>7.1f} ms{times['round_trip']:>7.1f} ms  {words}")
             if picture := answers.picture_of(result):
                 shown.append((picture, (f"{model['name']}: {name}, {times['total']:.0f} ms", words)))
     return shown
@@ -52,8 +56,9 @@ def put_under_load(daemon, models, seconds):
     half, most = ordered[len(ordered) // 2], ordered[min(len(ordered) - 1, int(0.99 * len(ordered)))]
     print(f"  {len(ordered) / took:.1f} requests/s, half within {milliseconds(half)}, 99% within {milliseconds(most)}, "
           f"{run.refused} refused")
+    width = name_width(models)
     for name, (answered, passes, largest) in load.batches(before, after).items():
-        print(f"  {name:<14}{answered / took:6.1f}/s in batches of {answered / passes:.2f} in the mean, {largest} at most")
+        print(f"  {name:<{width}}{answered / took:6.1f}/s in batches of {answered / passes:.2f} in the mean, {largest} at most")
 
 
 def main():

@@ -1,0 +1,223 @@
+"""The documentation against what there is: its links lead somewhere, and the flags, subcommands and ./dev commands that
+it names exist."""
+
+import functools
+import os
+import pathlib
+import re
+import shlex
+import subprocess
+import urllib.parse
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+FOLDERS = ("client", "deploy", "docs", "kernels", "models", "tests", "tools")
+PAGES = sorted([*ROOT.glob("*.md"), *(page for folder in FOLDERS for page in (ROOT / folder).rglob("*.md"))])
+# Tables of flags that are not ours, which tests/e2e/compatibility_test.py tries.
+NOT_OURS = {"docs/compatibility.md"}
+PROGRAMS = ("saccaded", "saccade", "./dev")
+
+FENCED = re.compile(r"^( *)```.*?^\1```[^\n]*$", re.MULTILINE | re.DOTALL)
+INDENTED = re.compile(r"(?<=\n\n)(?: {4}.*\n+)+")
+SPAN = re.compile(r"(`+)(.+?)\1", re.DOTALL)
+LINK = re.compile(r"!?\[(?:[^\]\[]|\[[^\]]*\])*\]\(([^()\s]+)\)")
+FLAG = re.compile(r"--[a-z][a-z0-9-]*")
+
+
+def shown(path):
+    return path.relative_to(ROOT).as_posix()
+
+
+def prose(text):
+    """What is left of a page without its blocks of code."""
+    return INDENTED.sub("", FENCED.sub("", text))
+
+
+def code(text):
+    """Each line of the blocks, and each span, that a page writes as code."""
+    blocks = [match.group().strip() for pattern in (FENCED, INDENTED) for match in pattern.finditer(text)]
+    lines = [line.strip() for block in blocks for line in block.replace("\\\n", " ").splitlines()]
+    return lines + [" ".join(match.group(2).split()) for match in SPAN.finditer(prose(text))]
+
+
+def anchors(text):
+    """Of a page's headings, as GitHub makes them."""
+    found, counts = set(), {}
+    for heading in re.findall(r"^#+ +(.+?) *#*$", FENCED.sub("", text), re.MULTILINE):
+        plain = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading)
+        anchor = re.sub(r"[^\w\- ]", "", plain.lower()).replace(" ", "-")
+        count = counts.get(anchor, 0)
+        counts[anchor] = count + 1
+        found.add(f"{anchor}-{count}" if count else anchor)
+    return found
+
+
+def broken_links(page, text):
+    found = []
+    for target in LINK.findall(SPAN.sub("`code`", prose(text))):
+        path, _, anchor = urllib.parse.unquote(target).partition("#")
+        if urllib.parse.urlsplit(target).scheme:
+            continue
+        file = (page.parent / path).resolve() if path else page
+        if not file.is_relative_to(ROOT) or not file.exists():
+            found.append(f"{shown(page)}: {target}: there is no such file")
+        elif anchor and anchor not in anchors(text if file == page else file.read_text()):
+            found.append(f"{shown(page)}: {target}: {shown(file)} has no such heading")
+    return found
+
+
+def run(*command):
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, f"{command}: {done.stderr}"
+    return done.stdout + done.stderr
+
+
+@functools.cache
+def subcommands():
+    """Name -> flags of each of saccade's."""
+    command = pathlib.Path(os.environ["SACCADE_BUILD_DIR"]) / "bin" / "saccade"
+    names = re.findall(r"^  (\w+) {2,}\S", run(command, "--help").partition("Subcommands:")[2], re.MULTILINE)
+    assert "classify" in names, names
+    return {name: set(FLAG.findall(run(command, name, "--help"))) for name in names}
+
+
+@functools.cache
+def daemon_flags():
+    return set(FLAG.findall(run(pathlib.Path(os.environ["SACCADE_BUILD_DIR"]) / "bin" / "saccaded", "--help")))
+
+
+@functools.cache
+def dev_commands():
+    """Name -> flags, as far as ./dev names them. Any command takes --cuda."""
+    os.environ.setdefault("SACCADE_CACHE", str(ROOT / "build"))
+    usage = re.findall(r"^\./dev (\w+)(.*)$", run(ROOT / "dev", "help"), re.MULTILINE)
+    assert usage, "./dev help lists no commands"
+    return {name: {"--cuda", *FLAG.findall(rest)} for name, rest in usage}
+
+
+def words(text):
+    try:
+        return shlex.split(text, comments=True)
+    except ValueError:  # an apostrophe, so hardly a command
+        return text.split()
+
+
+def commands(line):
+    """The (program, words) of each command of a line; (None, words) of bare flags."""
+    for part in re.split(r"\||&&|;|\$\(", line.removeprefix("$ ")):
+        said = words(part)
+        while said and re.fullmatch(r"[A-Z_]+=\S*", said[0]):
+            said = said[1:]
+        if not said:
+            continue
+        name = said[0] if said[0] == "./dev" else said[0].rpartition("/")[2]
+        yield (None, said) if said[0].startswith("--") else (name, said[1:])
+
+
+def flags_of(said):
+    return {match.group() for word in said if (match := FLAG.match(word.lstrip("[")))}
+
+
+def flags_of_others(lines):
+    """Which flags a page shows in commands that are not ours."""
+    return {flag for line in lines for program, said in commands(line)
+            if program and (program not in PROGRAMS or program == "./dev") for flag in flags_of(said)}
+
+
+def is_known(flag, known):
+    return flag in known or flag.endswith("-") and any(one.startswith(flag) for one in known)
+
+
+def wrong_in(line, others=frozenset()):
+    """What a line of code names that is not there; `others` are flags that may stand alone as well."""
+    found = []
+    for program, said in commands(line):
+        if program is None:
+            known = daemon_flags().union(others, *subcommands().values(), *dev_commands().values())
+            unknown = [flag for flag in flags_of(said) if not is_known(flag, known)]
+            found += [f"{flag} is a flag of neither program" for flag in unknown]
+        elif program == "saccaded":
+            found += [f"saccaded has no {flag}" for flag in flags_of(said) - daemon_flags()]
+        elif program in PROGRAMS:
+            table = subcommands() if program == "saccade" else dev_commands()
+            name = said[0] if said and re.fullmatch(r"[a-z]\w*", said[0]) else None
+            if name is not None and name not in table:
+                found.append(f"{program} has no command '{name}'")
+            # ./dev hands what it does not name to its tools.
+            elif name is not None and table[name] != {"--cuda"}:
+                found += [f"{program} {name} has no {flag}" for flag in flags_of(said) - table[name]]
+    return found
+
+
+@pytest.mark.parametrize("page", PAGES, ids=shown)
+def test_links_lead_somewhere(page):
+    problems = broken_links(page, page.read_text())
+    assert not problems, "\n" + "\n".join(problems)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=shown)
+def test_what_is_named_exists(page):
+    lines = [line for line in code(page.read_text()) if shown(page) not in NOT_OURS or not line.startswith("--")]
+    others = flags_of_others(lines)
+    problems = [f"{shown(page)}: `{line}`: {wrong}" for line in lines for wrong in wrong_in(line, others)]
+    assert not problems, "\n" + "\n".join(problems)
+
+
+def test_every_page_is_found_from_the_first():
+    first, todo = ROOT / "README.md", [ROOT / "README.md"]
+    reached = {first}
+    while todo:
+        page = todo.pop()
+        for target in LINK.findall(page.read_text()):
+            file = (page.parent / target.partition("#")[0]).resolve()
+            if file.suffix == ".md" and file not in reached and file.exists():
+                reached.add(file)
+                todo.append(file)
+    assert not (lost := [shown(page) for page in PAGES if page not in reached]), f"no way leads to {lost}"
+
+
+@pytest.mark.parametrize(
+    "text, complaint",
+    [
+        ("see [there](nowhere.md)", "nowhere.md: there is no such file"),
+        ("see [there](#nowhere)", "has no such heading"),
+        ("see [there](docs/api.md#nowhere)", "docs/api.md has no such heading"),
+        ("see [out](../../etc/passwd)", "there is no such file"),
+    ],
+)
+def test_a_planted_link_is_found(text, complaint):
+    problems = broken_links(ROOT / "README.md", f"# Title\n\n{text}\n")
+    assert len(problems) == 1 and complaint in problems[0], problems
+
+
+def test_links_that_lead_somewhere_pass():
+    text = "# A `b`: c, d\n\n[1](#a-b-c-d) [2](docs/api.md#errors) [3](https://example.org/#x) [4](docs)\n"
+    text += "\n    [5](nowhere)\n"
+    assert broken_links(ROOT / "README.md", text) == []
+
+
+@pytest.mark.parametrize(
+    "line, complaint",
+    [
+        ("build/release/bin/saccaded --modle-repository models", "saccaded has no --modle-repository"),
+        ("$ saccade classify --model m --pfm a.jpg | jq", "saccade classify has no --pfm"),
+        ("saccade clasify --model m", "saccade has no command 'clasify'"),
+        ("A=b ./dev demmo", "./dev has no command 'demmo'"),
+        ("./dev demo --sty", "./dev demo has no --sty"),
+        ("--grpc-prot", "--grpc-prot is a flag of neither program"),
+        ("cd models && saccaded --hots=::1", "saccaded has no --hots"),
+    ],
+)
+def test_a_planted_name_is_found(line, complaint):
+    assert wrong_in(line) == [complaint]
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["saccaded --model-repository=models --grpc-port 0", "saccade stereo --pfm left.png right.png", "./dev test",
+     "kubectl apply --anything", "--max-message-bytes", "--max-inflight-*", "./dev bench kernels --anything",
+     "SACCADE_FAST=1 ./dev test", "./dev", "saccade", "saccaded"],
+)
+def test_what_exists_passes(line):
+    assert wrong_in(line) == []
