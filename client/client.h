@@ -31,6 +31,14 @@ struct ClientOptions {
   bool retry = false;
 };
 
+// Which attention to look at.
+struct Explain {
+  // One of the model's attention_layers; empty is the last of them.
+  std::string layer = "";
+  // At most so many maps, the layer's first; 0 leaves it to the daemon.
+  int most_maps = 0;
+};
+
 // What every request may say, whatever the model's task.
 struct RequestOptions {
   // 0 takes the highest version that is ready.
@@ -39,6 +47,11 @@ struct RequestOptions {
   int priority = 0;
   // Echoed in the answer and in every log line of the daemon about this request.
   std::string request_id = "";
+  // Of a picture, or of both pictures of a pair: all that the model is to see. Results are in the whole
+  // picture's coordinates all the same.
+  std::optional<Region> region = std::nullopt;
+  // Asks for attention's maps beside the answer; not of volumes.
+  std::optional<Explain> explain = std::nullopt;
 };
 
 struct ClassifyOptions {

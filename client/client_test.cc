@@ -72,6 +72,34 @@ TEST(Client, SendsThePictureAsItIsAndReadsTheAnswer) {
   EXPECT_EQ(answer->picture_height, 480);
 }
 
+TEST(Client, AsksAboutARegionAndForAttention) {
+  FakeDaemon daemon;
+  daemon.SetPredict([](const FakeRequest& request) -> absl::StatusOr<AnyAnswer> {
+    EXPECT_TRUE(request.request.region.has_value());
+    EXPECT_EQ(request.request.region->x, 3);
+    EXPECT_EQ(request.request.region->height, 6);
+    EXPECT_TRUE(request.request.explain.has_value());
+    EXPECT_EQ(request.request.explain->layer, "stage3");
+    EXPECT_EQ(request.request.explain->most_maps, 2);
+    Classification answer = Tabby();
+    answer.explanation =
+        Explanation{.layer = "stage3", .maps = {{"head 0", 2, 1, "png", -1, 1}}, .available = 4};
+    return answer;
+  });
+  const auto client = ConnectTo(daemon.url());
+  const RequestOptions request{.region = Region{3, 4, 5, 6},
+                               .explain = Explain{.layer = "stage3", .most_maps = 2}};
+  const auto answer = client->Classify("sanet", "picture", {.request = request});
+  ASSERT_TRUE(answer.ok()) << answer.status();
+  ASSERT_TRUE(answer->explanation);
+  EXPECT_EQ(answer->explanation->layer, "stage3");
+  EXPECT_EQ(answer->explanation->available, 4);
+  ASSERT_EQ(answer->explanation->maps.size(), 1);
+  EXPECT_EQ(answer->explanation->maps[0].name, "head 0");
+  EXPECT_EQ(answer->explanation->maps[0].png, "png");
+  EXPECT_EQ(answer->explanation->maps[0].least, -1);
+}
+
 TEST(Client, Detects) {
   FakeDaemon daemon;
   daemon.SetPredict([](const FakeRequest& request) -> absl::StatusOr<AnyAnswer> {

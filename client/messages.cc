@@ -28,13 +28,29 @@ ModelState FromProto(v1::Model::State state) {
 }
 
 // A PredictRequest or a RestoreHeader.
-template <typename Request = v1::PredictRequest>
+template <typename Request>
 Request StartRequest(absl::string_view model, const RequestOptions& options) {
   Request request;
   request.set_model(std::string(model));
   request.set_version(options.version);
   request.set_request_id(options.request_id);
   request.set_priority(options.priority);
+  return request;
+}
+
+v1::PredictRequest StartPredict(absl::string_view model, const RequestOptions& options) {
+  auto request = StartRequest<v1::PredictRequest>(model, options);
+  if (options.region) {
+    v1::Region& region = *request.mutable_region();
+    region.set_x(options.region->x);
+    region.set_y(options.region->y);
+    region.set_width(options.region->width);
+    region.set_height(options.region->height);
+  }
+  if (options.explain) {
+    request.mutable_explain()->set_layer(options.explain->layer);
+    request.mutable_explain()->set_most_maps(options.explain->most_maps);
+  }
   return request;
 }
 
@@ -131,12 +147,19 @@ void Read(const v1::Restoration& proto, Restoration& result) {
 }
 
 v1::PredictRequest StartActions(absl::string_view model, const ActionOptions& options) {
-  v1::PredictRequest request = StartRequest(model, options.request);
+  v1::PredictRequest request = StartPredict(model, options.request);
   v1::ActionOptions* actions = request.mutable_actions();
   if (options.score_threshold) actions->set_score_threshold(*options.score_threshold);
   actions->set_top_k(options.top_k);
   for (const int64_t index : options.classes) actions->add_classes(index);
   return request;
+}
+
+Explanation Read(const v1::Explanation& proto) {
+  Explanation result{.layer = proto.layer(), .maps = {}, .available = proto.available()};
+  for (const v1::AttentionMap& map : proto.maps())
+    result.maps.push_back({map.name(), map.width(), map.height(), map.png(), map.least(), map.most()});
+  return result;
 }
 
 template <typename TaskAnswer, typename Proto>
@@ -155,6 +178,7 @@ absl::StatusOr<TaskAnswer> ReadAs(Result wanted, const v1::PredictResponse& resp
   result.batch_size = response.batch_size();
   result.picture_width = response.picture_width();
   result.picture_height = response.picture_height();
+  if (response.has_explanation()) result.explanation = Read(response.explanation());
   Read((response.*part)(), result);
   return result;
 }
@@ -163,7 +187,7 @@ absl::StatusOr<TaskAnswer> ReadAs(Result wanted, const v1::PredictResponse& resp
 
 v1::PredictRequest ToRequest(absl::string_view model, absl::string_view picture,
                              const ClassifyOptions& options) {
-  v1::PredictRequest request = StartRequest(model, options.request);
+  v1::PredictRequest request = StartPredict(model, options.request);
   request.set_encoded(picture.data(), picture.size());
   request.mutable_classification()->set_top_k(options.top_k);
   return request;
@@ -171,7 +195,7 @@ v1::PredictRequest ToRequest(absl::string_view model, absl::string_view picture,
 
 v1::PredictRequest ToRequest(absl::string_view model, absl::string_view picture,
                              const DetectOptions& options) {
-  v1::PredictRequest request = StartRequest(model, options.request);
+  v1::PredictRequest request = StartPredict(model, options.request);
   request.set_encoded(picture.data(), picture.size());
   v1::DetectionOptions* detection = request.mutable_detection();
   if (options.score_threshold) detection->set_score_threshold(*options.score_threshold);
@@ -184,7 +208,7 @@ v1::PredictRequest ToRequest(absl::string_view model, absl::string_view picture,
 
 v1::PredictRequest ToRequest(absl::string_view model, absl::string_view picture,
                              const SegmentOptions& options) {
-  v1::PredictRequest request = StartRequest(model, options.request);
+  v1::PredictRequest request = StartPredict(model, options.request);
   request.set_encoded(picture.data(), picture.size());
   request.mutable_segmentation()->set_format(
       options.format == LabelMapFormat::kPng   ? v1::SegmentationOptions::PNG
@@ -195,7 +219,7 @@ v1::PredictRequest ToRequest(absl::string_view model, absl::string_view picture,
 
 v1::PredictRequest ToRequest(absl::string_view model, absl::string_view left, absl::string_view right,
                              const StereoOptions& options) {
-  v1::PredictRequest request = StartRequest(model, options.request);
+  v1::PredictRequest request = StartPredict(model, options.request);
   request.mutable_stereo()->mutable_left()->set_encoded(left.data(), left.size());
   request.mutable_stereo()->mutable_right()->set_encoded(right.data(), right.size());
   request.mutable_stereo_options()->set_format(
@@ -330,6 +354,7 @@ Model FromProto(const v1::Model& model) {
   result.most_voxels = model.most_voxels();
   result.classes = model.classes();
   result.labels = {model.labels().begin(), model.labels().end()};
+  result.attention_layers = {model.attention_layers().begin(), model.attention_layers().end()};
   result.max_batch_size = model.max_batch_size();
   result.queued = model.queued();
   result.load_duration = FromProto(model.load_duration());

@@ -10,6 +10,8 @@ namespace {
 
 constexpr absl::Duration kFirst = absl::Milliseconds(100);
 constexpr absl::Duration kMost = absl::Seconds(5);
+// Who is asked to wait longer had better be told than left to wait.
+constexpr absl::Duration kPatience = absl::Seconds(15);
 
 }  // namespace
 
@@ -17,6 +19,7 @@ std::optional<absl::Duration> RetryDelay(const absl::Status& status, int repeate
   const std::optional<absl::Duration> asked = RetryAfter(status);
   // A message that is too large is RESOURCE_EXHAUSTED as well, and comes without a hint.
   const bool overloaded = status.code() == absl::StatusCode::kResourceExhausted && asked;
+  if (asked && *asked > kPatience) return std::nullopt;
   if (!overloaded && status.code() != absl::StatusCode::kUnavailable) return std::nullopt;
   thread_local std::minstd_rand random(std::random_device{}());
   const absl::Duration backoff = std::min(kMost, kFirst * (1 << std::min(repeated, 10)));

@@ -24,6 +24,12 @@ TEST(RetryDelay, IsNoLessThanTheDaemonAsksFor) {
   EXPECT_LE(*RetryDelay(busy, 0), absl::Milliseconds(350));
 }
 
+TEST(RetryDelay, WaitsNoHour) {
+  absl::Status busy = absl::ResourceExhaustedError("one request an hour");
+  SetRetryAfter(busy, "3600000");
+  EXPECT_FALSE(RetryDelay(busy, 0));
+}
+
 TEST(RetryDelay, GrowsAndEnds) {
   const absl::Status gone = absl::UnavailableError("draining");
   for (int repeated = 0; repeated < 5; ++repeated) {

@@ -22,6 +22,33 @@ struct Timings {
   absl::Duration round_trip;
 };
 
+// In pixels of the upright picture, and within it.
+struct Region {
+  int x = 0;
+  int y = 0;
+  int width = 0;
+  int height = 0;
+};
+
+// How much a layer of attention looks where, on the grid of its positions.
+struct AttentionMap {
+  // "key 0", "head 0 rows": docs/api.md says which attention has which.
+  std::string name;
+  int width = 0;
+  int height = 0;
+  // 8 bits grey: 0 is `least`, 255 is `most`.
+  std::string png;
+  float least = 0;
+  float most = 0;
+};
+
+struct Explanation {
+  std::string layer;
+  std::vector<AttentionMap> maps;
+  // How many the layer has, of which those are the first.
+  int available = 0;
+};
+
 // What every answer tells, whatever the model's task.
 struct Answer {
   std::string model;
@@ -33,6 +60,8 @@ struct Answer {
   // Of the decoded picture, after its EXIF orientation was applied.
   int picture_width = 0;
   int picture_height = 0;
+  // If the request asked for one.
+  std::optional<Explanation> explanation = std::nullopt;
 };
 
 struct ScoredClass {
@@ -190,6 +219,8 @@ struct Model {
   int64_t most_voxels = 0;
   int64_t classes = 0;
   std::vector<std::string> labels;
+  // Those that a request may ask to see; empty if there are none.
+  std::vector<std::string> attention_layers;
   int max_batch_size = 0;
   // Requests that wait for an instance right now.
   int64_t queued = 0;

@@ -12,6 +12,7 @@
 #include "client/cli/failure.h"
 #include "client/cli/models.h"
 #include "client/cli/params.h"
+#include "client/cli/report.h"
 #include "client/cli/restore.h"
 #include "client/cli/segment.h"
 #include "client/cli/stereo.h"
@@ -114,6 +115,29 @@ void AddPictures(CLI::App* command, PicturesCommand& options, const std::string&
       ->capture_default_str();
 }
 
+void AddRegion(CLI::App* command, PicturesCommand& options) {
+  command
+      ->add_option("--region", options.region,
+                   "X,Y,WIDTH,HEIGHT: the only part of each picture that the model is to see")
+      ->check([](const std::string& text) {
+        return ParseRegion(text) ? std::string() : "expected four numbers, X,Y,WIDTH,HEIGHT";
+      });
+}
+
+void AddExplain(CLI::App* command, PicturesCommand& options) {
+  command
+      ->add_option_function<std::string>(
+          "--explain",
+          [&options](const std::string& layer) {
+            options.explain = true;
+            options.explain_layer = layer;
+          },
+          "Ask for the maps of this layer of attention, or of the last one if none is named, and draw them "
+          "into "
+          "--output; an unknown name lists all")
+      ->expected(0, 1);
+}
+
 // What leaves out some of what was found; `each` is what it is found in.
 void AddChoice(CLI::App* command, FindCommand& options, const std::string& each) {
   command->add_option("--score-threshold", options.score_threshold, "Leave out what scores lower")
@@ -129,6 +153,8 @@ void AddChoice(CLI::App* command, FindCommand& options, const std::string& each)
 void AddClassify(CLI::App& app, ClassifyCommand& options, Console& console) {
   CLI::App* command = app.add_subcommand("classify", "Send pictures, print what is on them");
   AddPictures(command, options, "PICTURE", "Folder for overlays, one PNG a picture");
+  AddRegion(command, options);
+  AddExplain(command, options);
   command->add_option("--top-k", options.top_k, "How many classes, most probable first")
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();
@@ -138,6 +164,8 @@ void AddClassify(CLI::App& app, ClassifyCommand& options, Console& console) {
 void AddDetect(CLI::App& app, DetectCommand& options, Console& console) {
   CLI::App* command = app.add_subcommand("detect", "Send pictures, print what is where on them");
   AddPictures(command, options, "PICTURE", "Folder for overlays with masks and boxes, one PNG a picture");
+  AddRegion(command, options);
+  AddExplain(command, options);
   AddChoice(command, options, "picture");
   command
       ->add_option("--mask-threshold", options.mask_threshold,
@@ -153,6 +181,8 @@ void AddSegment(CLI::App& app, SegmentCommand& options, Console& console) {
   CLI::App* command =
       app.add_subcommand("segment", "Send pictures, print how much of them each class covers");
   AddPictures(command, options, "PICTURE", "Folder for overlays and label maps, two PNGs a picture");
+  AddRegion(command, options);
+  AddExplain(command, options);
   AddAnswerFormat(command, options.format, console);
 }
 
@@ -160,6 +190,8 @@ void AddStereo(CLI::App& app, StereoCommand& options, Console& console) {
   CLI::App* command = app.add_subcommand("stereo", "Send rectified pairs, print their disparities");
   AddPictures(command, options, "LEFT_RIGHT",
               "Folder for disparities, coloured and as KITTI's 16-bit PNG, two PNGs a pair");
+  AddRegion(command, options);
+  AddExplain(command, options);
   command->add_flag("--pfm", options.pfm, "Into the folder a PFM file, too, with the exact disparities");
   AddAnswerFormat(command, options.format, console);
 }
@@ -170,6 +202,7 @@ void AddActions(CLI::App& app, ActionsCommand& options, Console& console) {
       command, options, "CLIP", "Folder for timelines, one PNG a clip",
       "MP4, MOV, Matroska, WebM or AVI files, or folders of them; - reads standard input; with --frames "
       "pictures");
+  AddExplain(command, options);
   CLI::Option* frames = command->add_flag("--frames", options.frames,
                                           "The pictures are one clip's frames in the order given; or "
                                           "folders, each with a clip's frames, by name");

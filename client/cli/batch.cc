@@ -1,10 +1,15 @@
 #include "client/cli/batch.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
+#include <variant>
 
+#include "absl/strings/str_cat.h"
+#include "client/cli/drawing/drawing.h"
 #include "client/cli/input_file.h"
 #include "client/cli/output_file.h"
+#include "client/cli/report.h"
 #include "client/retry.h"
 
 namespace saccade::client {
@@ -14,6 +19,17 @@ std::vector<std::string> FirstOfEach(const std::vector<Item>& items) {
   std::vector<std::string> firsts;
   for (const Item& item : items) firsts.push_back(item.names.front());
   return firsts;
+}
+
+// Over the picture, or the left one of a pair; alone where there is none, as of a video.
+absl::Status WriteAttention(const std::string& picture, const std::optional<Region>& region, Outcome& outcome,
+                            const std::string& stem) {
+  const auto& answer = std::visit([](const Answer& any) -> const Answer& { return any; }, *outcome.answer);
+  if (!answer.explanation) return absl::OkStatus();
+  const std::string path = absl::StrCat(stem, ".attention.png");
+  const absl::Status status = DrawAttention(picture, region, answer, path);
+  if (status.ok()) outcome.written.push_back({"attention_map", path});
+  return status;
 }
 
 }  // namespace
@@ -87,6 +103,9 @@ Outcome Batch::Ask(size_t index) {
   }
   if (outcome.answer.ok() && !stems_.empty()) {
     outcome.write_status = task_.write(pictures, *outcome.answer, stems_[index], outcome.written);
+    if (outcome.write_status.ok())
+      outcome.write_status =
+          WriteAttention(pictures[0], ParseRegion(command_.region), outcome, stems_[index]);
   }
   return outcome;
 }

@@ -3,7 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <filesystem>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "absl/synchronization/notification.h"
 #include "client/cli/command_test.h"
@@ -60,6 +63,58 @@ TEST_F(Classify, PrintsOneLineAClass) {
   EXPECT_EQ(Lines(run),
             "   75.0%  ##################        281  tabby\n"
             "   12.5%  ###                         7\n");
+}
+
+TEST_F(Classify, AsksAboutARegionAndDrawsAttention) {
+  daemon_.SetPredict([](const FakeRequest& request) -> absl::StatusOr<AnyAnswer> {
+    if (!request.request.region || request.request.region->width != 7 || !request.request.explain)
+      return absl::InvalidArgumentError("neither region nor explain came");
+    Classification answer = Cat();
+    answer.picture_width = 40;
+    answer.picture_height = 30;
+    answer.explanation = Explanation{.layer = request.request.explain->layer, .maps = {}, .available = 1};
+    answer.explanation->maps.push_back(
+        {"head 0", 4, 3, Encoded(cv::Mat(3, 4, CV_8UC1, cv::Scalar(9))), 0, 2});
+    return answer;
+  });
+  const std::string picture = File("cat.png", Encoded(PlainPicture(40, 30)));
+  const RunResult run = Run({picture, "--region", "1,2,7,8", "--explain", "stage2", "--json", "-o", folder_});
+  ASSERT_EQ(run.exit_code, 0) << run.err;
+  const auto result = nlohmann::json::parse(run.out)["results"][0];
+  EXPECT_EQ(result["attention"]["layer"], "stage2");
+  EXPECT_EQ(result["attention"]["maps"][0]["most"], 2);
+  EXPECT_FALSE(ReadPng(result["attention_map"]).empty());
+  EXPECT_EQ(Run({picture, "--region", "1,2,7"}).exit_code, 2);
+  EXPECT_EQ(nlohmann::json::parse(Run({picture, "--region", "1,2,7,8", "--json", "--explain"})
+                                      .out)["results"][0]["attention"]["layer"],
+            "");
+}
+
+TEST_F(Classify, WritesALineAnAnswer) {
+  const RunResult run = Run({File("a.png", "a"), File("b.png", "b"), "--format", "jsonl"});
+  ASSERT_EQ(run.exit_code, 0) << run.err;
+  std::istringstream lines(run.out);
+  std::vector<std::string> files;
+  for (std::string line; std::getline(lines, line);) {
+    const auto json = nlohmann::json::parse(line);
+    EXPECT_EQ(json["model"], "net");
+    EXPECT_EQ(json["classes"].size(), 2);
+    files.push_back(std::filesystem::path(std::string(json["file"])).filename());
+  }
+  EXPECT_THAT(files, ::testing::ElementsAre("a.png", "b.png"));
+}
+
+TEST_F(Classify, RepeatsWhatMayGoWellLater) {
+  std::atomic<int> asked = 0;
+  daemon_.SetPredict([&](const FakeRequest&) -> absl::StatusOr<AnyAnswer> {
+    if (asked++ < 2) return absl::UnavailableError("draining");
+    return Cat();
+  });
+  EXPECT_EQ(Run({File("a.png", "a")}).exit_code, 0);
+  EXPECT_EQ(asked, 3);
+  asked = 0;
+  EXPECT_EQ(Run({File("a.png", "a"), "--retries", "1"}).exit_code, 78);
+  EXPECT_EQ(asked, 2);
 }
 
 TEST_F(Classify, ColoursOnlyWhereTheyAreWanted) {

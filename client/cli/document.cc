@@ -86,6 +86,18 @@ void AddResult(const Restoration& answer, Json& json) {
                     {"least", Shortest(answer.least)}, {"most", Shortest(answer.most)}};
 }
 
+Json ToJson(const Explanation& explanation) {
+  Json json = {{"layer", explanation.layer}, {"available", explanation.available}, {"maps", Json::array()}};
+  for (const AttentionMap& map : explanation.maps) {
+    json["maps"].push_back({{"name", map.name},
+                            {"width", map.width},
+                            {"height", map.height},
+                            {"least", Shortest(map.least)},
+                            {"most", Shortest(map.most)}});
+  }
+  return json;
+}
+
 Json ToJson(const Outcome& outcome) {
   Json json = {{"file", outcome.files.front()}};
   if (outcome.files.size() == 2) json["right"] = outcome.files.back();
@@ -101,6 +113,7 @@ Json ToJson(const Outcome& outcome) {
         json["picture"] = {{"width", answer.picture_width}, {"height", answer.picture_height}};
         json["model_version"] = answer.version;
         AddResult(answer, json);
+        if (answer.explanation) json["attention"] = ToJson(*answer.explanation);
         json["timings_ms"] = TimingsJson(answer.timings);
         json["batch_size"] = answer.batch_size;
       },

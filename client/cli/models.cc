@@ -27,6 +27,7 @@ nlohmann::ordered_json ToJson(const Model& model) {
                                  {"most_voxels", model.most_voxels},
                                  {"classes", model.classes},
                                  {"labels", model.labels},
+                                 {"attention_layers", model.attention_layers},
                                  {"max_batch_size", model.max_batch_size},
                                  {"queued", model.queued},
                                  {"load_ms", Milliseconds(model.load_duration)}};

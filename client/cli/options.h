@@ -34,6 +34,11 @@ struct InputsCommand {
 
 // With several requests under way at once.
 struct PicturesCommand : InputsCommand {
+  // "X,Y,WIDTH,HEIGHT", as its option checks; empty is the whole picture.
+  std::string region;
+  // Asks for attention's maps; of the layer, which may be empty.
+  bool explain = false;
+  std::string explain_layer;
   // Enough to let the daemon fill a batch; each holds its pictures in memory.
   int concurrency = 8;
   // How often a call is repeated that the daemon could not take, but may later.

@@ -3,7 +3,9 @@
 #include <filesystem>
 #include <utility>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "client/cli/answer_text.h"
 #include "client/cli/document.h"
 #include "client/cli/failure.h"
@@ -67,6 +69,22 @@ RequestOptions RequestOf(const InputsCommand& command) {
   options.version = command.version;
   options.priority = command.priority;
   return options;
+}
+
+RequestOptions RequestOf(const PicturesCommand& command) {
+  RequestOptions options = RequestOf(static_cast<const InputsCommand&>(command));
+  options.region = ParseRegion(command.region);
+  if (command.explain) options.explain = Explain{.layer = command.explain_layer};
+  return options;
+}
+
+std::optional<Region> ParseRegion(const std::string& text) {
+  const std::vector<std::string> parts = absl::StrSplit(text, ',');
+  Region region;
+  if (parts.size() != 4 || !absl::SimpleAtoi(parts[0], &region.x) || !absl::SimpleAtoi(parts[1], &region.y) ||
+      !absl::SimpleAtoi(parts[2], &region.width) || !absl::SimpleAtoi(parts[3], &region.height))
+    return std::nullopt;
+  return region;
 }
 
 }  // namespace saccade::client

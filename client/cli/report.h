@@ -1,6 +1,7 @@
 // What a command tells of its outcomes, one by one as they come, and in the end.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -38,5 +39,9 @@ bool MakeOutputFolder(const InputsCommand& command, Console& console);
 
 // Of the command line.
 RequestOptions RequestOf(const InputsCommand& command);
+RequestOptions RequestOf(const PicturesCommand& command);
+
+// Of "X,Y,WIDTH,HEIGHT"; none if it is no such text.
+std::optional<Region> ParseRegion(const std::string& text);
 
 }  // namespace saccade::client

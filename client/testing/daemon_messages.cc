@@ -156,6 +156,12 @@ FakeRequest FromRequest(const v1::PredictRequest& request) {
                                         : request.encoded();
   result.right = request.stereo().right().encoded();
   result.request = {request.version(), request.priority(), request.request_id()};
+  if (request.has_region()) {
+    const v1::Region& region = request.region();
+    result.request.region = Region{region.x(), region.y(), region.width(), region.height()};
+  }
+  if (request.has_explain())
+    result.request.explain = Explain{request.explain().layer(), request.explain().most_maps()};
   for (const v1::Picture& frame : request.clip().frames().pictures()) {
     result.frames.push_back(frame.encoded());
   }
@@ -198,6 +204,19 @@ v1::PredictResponse ToResponse(const AnyAnswer& answer) {
   response.set_batch_size(common.batch_size);
   response.set_picture_width(common.picture_width);
   response.set_picture_height(common.picture_height);
+  if (common.explanation) {
+    response.mutable_explanation()->set_layer(common.explanation->layer);
+    response.mutable_explanation()->set_available(common.explanation->available);
+    for (const AttentionMap& map : common.explanation->maps) {
+      v1::AttentionMap& added = *response.mutable_explanation()->add_maps();
+      added.set_name(map.name);
+      added.set_width(map.width);
+      added.set_height(map.height);
+      added.set_png(map.png);
+      added.set_least(map.least);
+      added.set_most(map.most);
+    }
+  }
   std::visit([&response](const auto& task) { Write(task, response); }, answer);
   return response;
 }

@@ -2,6 +2,7 @@
 // different paths.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -34,6 +35,11 @@ absl::Status DrawTimeline(const Actions& answer, const std::string& path);
 // The plane in the middle, 8 bits grey: black and white are where one voxel in a thousand is darker, or
 // brighter. What is no number is black.
 absl::Status DrawVolume(const Restoration& answer, const std::string& path);
+
+// Every map of the answer's explanation, in colour over the picture, or the region of it that was asked
+// about; alone if it cannot be decoded. REQUIRES: there is an explanation.
+absl::Status DrawAttention(absl::string_view picture, const std::optional<Region>& region,
+                           const Answer& answer, const std::string& path);
 
 // How long requests took, and where.
 struct LoadDrawing {

@@ -116,6 +116,66 @@ TEST(DrawSegmentation, CutsALongLegendShort) {
 }
 
 // EXIF's sixth orientation: what lies is stood up, as the daemon does it.
+TEST(DrawSegmentation, LeavesWhatIsBeyondTheRegionAsItIs) {
+  cv::Mat labels(300, 400, CV_8UC1, cv::Scalar(255));
+  labels(cv::Rect(100, 100, 100, 100)) = 1;
+  Segmentation answer;
+  answer.picture_width = 400;
+  answer.picture_height = 300;
+  answer.label_map = Encoded(labels);
+  answer.areas = {{1, "dog", 10000, 1}};
+  const std::string path = ::testing::TempDir() + "region.png";
+  ASSERT_TRUE(DrawSegmentation(Encoded(PlainPicture(400, 300)), answer, path).ok());
+  const cv::Mat drawn = ReadPng(path);
+  EXPECT_EQ(drawn.at<cv::Vec3b>(20, 20), cv::Vec3b(90, 120, 60));
+  EXPECT_NE(drawn.at<cv::Vec3b>(150, 150), cv::Vec3b(90, 120, 60));
+}
+
+Classification Explained() {
+  Classification answer;
+  answer.picture_width = 400;
+  answer.picture_height = 300;
+  cv::Mat shades(2, 4, CV_8UC1, cv::Scalar(0));
+  shades.at<uchar>(0, 0) = 255;
+  answer.explanation = Explanation{.layer = "layer3.attention", .maps = {}, .available = 9};
+  for (int i = 0; i < 5; ++i)
+    answer.explanation->maps.push_back({"key " + std::to_string(i), 4, 2, Encoded(shades), 0, 1});
+  return answer;
+}
+
+TEST(DrawAttention, ShowsEveryMapOverThePicture) {
+  const std::string path = ::testing::TempDir() + "attention.png";
+  ASSERT_TRUE(DrawAttention(Encoded(PlainPicture(400, 300)), std::nullopt, Explained(), path).ok());
+  const cv::Mat drawn = ReadPng(path);
+  EXPECT_EQ(drawn.cols, 12 + 4 * (320 + 12));
+  EXPECT_EQ(drawn.rows, 24 + 44 + 2 * (240 + 44));
+  // Where attention is the most there is red, elsewhere turbo's dark blue, and of the picture some of both.
+  const auto at = [&drawn](int x, int y) { return drawn.at<cv::Vec3b>(12 + 44 + y, 12 + x); };
+  EXPECT_GT(at(10, 10)[2], at(200, 200)[2]);
+  EXPECT_NE(at(200, 200), cv::Vec3b(32, 28, 26));
+}
+
+TEST(DrawAttention, OfARegionShowsTheRegion) {
+  cv::Mat picture = PlainPicture(400, 300);
+  picture(cv::Rect(100, 50, 60, 60)) = cv::Scalar(255, 255, 255);
+  const std::string path = ::testing::TempDir() + "attention_region.png";
+  ASSERT_TRUE(DrawAttention(Encoded(picture), Region{100, 50, 60, 60}, Explained(), path).ok());
+  const cv::Mat drawn = ReadPng(path);
+  EXPECT_EQ(drawn.rows, 24 + 44 + 2 * (320 + 44));
+  EXPECT_GT(drawn.at<cv::Vec3b>(300, 200)[1], 100);
+}
+
+TEST(DrawAttention, DoesWithoutAPictureAndRefusesWhatIsNoMap) {
+  const std::string path = ::testing::TempDir() + "attention_alone.png";
+  EXPECT_TRUE(DrawAttention("a video", std::nullopt, Explained(), path).ok());
+  Classification broken = Explained();
+  broken.explanation->maps[1].width = 5;
+  EXPECT_THAT(std::string(DrawAttention("", std::nullopt, broken, path).message()),
+              ::testing::HasSubstr("'key 1' is no grey PNG of 5x2"));
+  broken.explanation->maps.clear();
+  EXPECT_TRUE(DrawAttention("", std::nullopt, broken, path).ok());
+}
+
 TEST(DecodePicture, StandsPicturesUp) {
   const std::string jpeg = Encoded(PlainPicture(40, 20), ".jpg");
   const std::string exif(

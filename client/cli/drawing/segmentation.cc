@@ -15,6 +15,8 @@ namespace {
 
 constexpr double kTint = 0.6;
 constexpr int kMaxEntries = 40;
+// Of pixels outside of the region that was asked about; no model has so many classes.
+constexpr int kBeyond = 255;
 
 absl::StatusOr<cv::Mat> ReadLabels(const Segmentation& answer) {
   cv::Mat labels;
@@ -111,6 +113,7 @@ cv::Mat Draw(const cv::Mat& picture, const cv::Mat& labels, const Segmentation& 
   cv::Mat blended;
   cv::addWeighted(large_picture, 1 - kTint, colors, kTint, 0, blended);
   colors.copyTo(blended, BordersOf(large_labels));
+  large_picture.copyTo(blended, large_labels == kBeyond);
   return AddLegend(blended, answer);
 }
 

@@ -1,0 +1,83 @@
+#include <algorithm>
+#include <opencv2/core.hpp>
+#include <opencv2/imgcodecs.hpp>
+#include <opencv2/imgproc.hpp>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "client/cli/drawing/canvas.h"
+#include "client/cli/drawing/drawing.h"
+
+namespace saccade::client {
+namespace {
+
+constexpr double kTint = 0.6;
+constexpr int kColumns = 4;
+constexpr int kTile = 320;  // the longer side of a map as it is drawn
+constexpr int kMargin = 12;
+constexpr int kText = 44;  // two lines
+
+absl::StatusOr<cv::Mat> ReadMap(const AttentionMap& map) {
+  const cv::Mat bytes(1, static_cast<int>(map.png.size()), CV_8UC1, const_cast<char*>(map.png.data()));
+  const cv::Mat shades = bytes.empty() ? cv::Mat() : cv::imdecode(bytes, cv::IMREAD_UNCHANGED);
+  if (shades.type() == CV_8UC1 && shades.cols == map.width && shades.rows == map.height && !shades.empty())
+    return shades;
+  return absl::InternalError(absl::StrCat("the daemon's attention map '", map.name, "' is no grey PNG of ",
+                                          map.width, "x", map.height, " pixels"));
+}
+
+// `background` may be empty.
+cv::Mat Tile(const cv::Mat& shades, const cv::Mat& background, cv::Size size) {
+  cv::Mat large, colors;
+  cv::resize(shades, large, size, 0, 0, cv::INTER_NEAREST);
+  cv::applyColorMap(large, colors, cv::COLORMAP_TURBO);
+  if (background.empty()) return colors;
+  cv::Mat picture, mixed;
+  cv::resize(background, picture, size, 0, 0, cv::INTER_AREA);
+  cv::addWeighted(colors, kTint, picture, 1 - kTint, 0, mixed);
+  return mixed;
+}
+
+}  // namespace
+
+absl::Status DrawAttention(absl::string_view picture, const std::optional<Region>& region,
+                           const Answer& answer, const std::string& path) {
+  return SaveDrawing(path, [&]() -> absl::StatusOr<cv::Mat> {
+    const Explanation& explanation = *answer.explanation;
+    const auto decoded = DecodePicture(picture, answer);
+    cv::Rect seen(0, 0, std::max(1, answer.picture_width), std::max(1, answer.picture_height));
+    // The daemon has refused one that reaches beyond the picture.
+    if (region) seen &= cv::Rect(region->x, region->y, region->width, region->height);
+    if (seen.empty()) return absl::InternalError("the daemon answered about a region beyond the picture");
+    const cv::Mat background = decoded.ok() ? (*decoded)(seen) : cv::Mat();
+    const double scale = static_cast<double>(kTile) / std::max(seen.width, seen.height);
+    const cv::Size size(std::max(24, cvRound(scale * seen.width)),
+                        std::max(24, cvRound(scale * seen.height)));
+    const int count = static_cast<int>(explanation.maps.size());
+    const int columns = std::clamp(count, 1, kColumns);
+    const int rows = (count + columns - 1) / columns;
+    const cv::Size cell(size.width + kMargin, size.height + kText);
+    const Font font(12);
+    const std::string title = absl::StrCat("layer ", explanation.layer, ": ", count, " of ",
+                                           explanation.available, " maps, blue is least and red most");
+    cv::Mat canvas(2 * kMargin + kText + rows * cell.height,
+                   std::max(kMargin + columns * cell.width, 2 * kMargin + kTile), CV_8UC3, kPanel);
+    font.Write(canvas, font.Fit(title, canvas.cols - 2 * kMargin), {kMargin, kMargin + font.height()},
+               kLight);
+    for (int i = 0; i < count; ++i) {
+      const AttentionMap& map = explanation.maps[static_cast<size_t>(i)];
+      const auto shades = ReadMap(map);
+      if (!shades.ok()) return shades.status();
+      const cv::Point at(kMargin + i % columns * cell.width, kMargin + kText + i / columns * cell.height);
+      Tile(*shades, background, size).copyTo(canvas(cv::Rect(at, size)));
+      const int y = at.y + size.height + 4 + font.height();
+      font.Write(canvas, font.Fit(map.name, size.width), {at.x, y}, kLight);
+      font.Write(canvas, font.Fit(absl::StrFormat("%.3g to %.3g", map.least, map.most), size.width),
+                 {at.x, y + font.height() + 5}, kLight);
+    }
+    return canvas;
+  });
+}
+
+}  // namespace saccade::client
