@@ -43,7 +43,7 @@ int Run(int argc, char** argv, Console& console, BareProcess& bare) {
         return bare.Start(predict_answer, live_answer);
       });
   if (!results.ok()) {
-    Complain(console, absl::StrCat(options.url, ": ", Explain(results.status(), options.url).what));
+    Complain(console, absl::StrCat(options.url, ": ", TextOf(results.status(), options.url).what));
     return ExitCodeOf(results.status());
   }
   PrintReport(console, *results);

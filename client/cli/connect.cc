@@ -19,7 +19,7 @@ std::unique_ptr<Client> ConnectOrComplain(Console& console, const Connection& co
 }
 
 int ComplainOf(Console& console, const Connection& connection, const absl::Status& status) {
-  const Explanation explanation = Explain(status, connection.url);
+  const FailureText explanation = TextOf(status, connection.url);
   Complain(console, explanation.advice.empty() ? explanation.what
                                                : absl::StrCat(explanation.what, ": ", explanation.advice));
   return ExitCodeOf(status);

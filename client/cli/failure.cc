@@ -12,14 +12,14 @@ int ExitCodeOf(const absl::Status& status) {
 
 std::string CodeName(absl::StatusCode code) { return absl::StatusCodeToString(code); }
 
-Explanation Explain(const absl::Status& status, absl::string_view url) {
+FailureText TextOf(const absl::Status& status, absl::string_view url) {
   const std::string message(status.message());
   if (IsUnreachable(status)) {
     const bool unknown_name = absl::StrContains(message, "DNS") || absl::StrContains(message, "resolution");
     return {absl::StrCat("no daemon answers at ", url, unknown_name ? " (no such host)" : ""),
             "start one with saccaded --model-repository DIR, or name another with --url"};
   }
-  Explanation result{absl::StrCat(message, " (", CodeName(status.code()), ")"), ""};
+  FailureText result{absl::StrCat(message, " (", CodeName(status.code()), ")"), ""};
   switch (status.code()) {
     case absl::StatusCode::kDeadlineExceeded:
       result.advice = "raise --timeout, or see with saccade models how many requests wait";

@@ -18,13 +18,13 @@ int ExitCodeOf(const absl::Status& status);
 // "INVALID_ARGUMENT" and so on.
 std::string CodeName(absl::StatusCode code);
 
-struct Explanation {
+struct FailureText {
   std::string what;
   // What to do about it; empty if the message says all there is.
   std::string advice;
 };
 
 // For a call to the daemon at `url`.
-Explanation Explain(const absl::Status& status, absl::string_view url);
+FailureText TextOf(const absl::Status& status, absl::string_view url);
 
 }  // namespace saccade::client

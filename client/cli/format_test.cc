@@ -78,7 +78,7 @@ TEST(ExitCode, IsSixtyFourPlusTheCanonicalCode) {
 TEST(Explain, SaysWhenToTryAgain) {
   absl::Status busy = absl::ResourceExhaustedError("the queue is full");
   SetRetryAfter(busy, "1500");
-  const Explanation explanation = Explain(busy, "host:1");
+  const FailureText explanation = TextOf(busy, "host:1");
   EXPECT_EQ(explanation.what, "the queue is full (RESOURCE_EXHAUSTED)");
   EXPECT_EQ(explanation.advice, "try again in 1.5s");
 }
@@ -86,7 +86,7 @@ TEST(Explain, SaysWhenToTryAgain) {
 TEST(Explain, TreatsAHintThatIsNoNumberAsNone) {
   absl::Status busy = absl::ResourceExhaustedError("the queue is full");
   SetRetryAfter(busy, "-1");
-  EXPECT_EQ(Explain(busy, "host:1").advice, "");
+  EXPECT_EQ(TextOf(busy, "host:1").advice, "");
 }
 
 TEST(OutputStems, NeverCollide) {

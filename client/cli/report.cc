@@ -39,8 +39,8 @@ void Report::Tell(const Outcome& outcome) {
   const std::string name = NameOf(outcome.unreadable ? std::vector{*outcome.unreadable} : outcome.files);
   if (!outcome.answer.ok()) {
     const absl::Status& status = outcome.answer.status();
-    const Explanation explanation = outcome.unreadable ? Explanation{std::string(status.message()), ""}
-                                                       : Explain(status, command_.connection.url);
+    const FailureText explanation = outcome.unreadable ? FailureText{std::string(status.message()), ""}
+                                                       : TextOf(status, command_.connection.url);
     const bool advise = !explanation.advice.empty() && explanation.advice != last_advice_;
     last_advice_ = explanation.advice;
     Complain(console_, absl::StrCat(name, outcome.unreadable ? " " : ": ", explanation.what,

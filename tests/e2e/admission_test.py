@@ -6,7 +6,7 @@ import pytest
 
 import pictures
 from busy import HEAVY, Busy
-from harness import binary, run_to_end
+from harness import binary, eventually, run_to_end
 from messages import Inference, infer_request, message, predict_request
 from refusals import EXHAUSTED, INVALID, check, details, pushback, refused
 from tiny_models import write_model
@@ -30,6 +30,7 @@ def test_a_model_at_its_own_bound_leaves_the_others_alone(start, slow_repository
     with daemon.channel() as channel:
         busy = Busy(daemon, network, channel)
         waiting = busy.inference.model_infer.future(busy.light)
+        eventually(lambda: daemon.metrics().total("saccade_inflight_requests") == 2, "both are in the daemon")
         error = refused(busy.inference.model_infer, busy.light)
         check(error, EXHAUSTED, ["model 'slow'", "bound of 2 requests", "max_inflight_requests in its config.pbtxt"])
         assert details(error)["google.rpc.ErrorInfo"].reason == "MODEL_BOUND"

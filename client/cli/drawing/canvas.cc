@@ -33,7 +33,7 @@ std::string Ascii(const std::string& text) {
 
 absl::StatusOr<cv::Mat> DecodePicture(absl::string_view picture, const Answer& answer) {
   const cv::Mat bytes(1, static_cast<int>(picture.size()), CV_8UC1, const_cast<char*>(picture.data()));
-  cv::Mat decoded = cv::imdecode(bytes, cv::IMREAD_COLOR);
+  const cv::Mat decoded = bytes.empty() ? cv::Mat() : cv::imdecode(bytes, cv::IMREAD_COLOR);
   if (decoded.empty()) return absl::InvalidArgumentError("this OpenCV cannot decode the picture");
   if (decoded.cols != answer.picture_width || decoded.rows != answer.picture_height) {
     return absl::InternalError(absl::StrCat("this OpenCV decodes the picture to ", decoded.cols, "x",

@@ -1,5 +1,6 @@
 #include "client/cli/drawing/drawing.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
