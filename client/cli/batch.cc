@@ -24,7 +24,7 @@ std::vector<std::string> FirstOfEach(const std::vector<Item>& items) {
 // Over the picture, or the left one of a pair; alone where there is none, as of a video.
 absl::Status WriteAttention(const std::string& picture, const std::optional<Region>& region, Outcome& outcome,
                             const std::string& stem) {
-  const auto& answer = std::visit([](const Answer& any) -> const Answer& { return any; }, *outcome.answer);
+  const auto& answer = std::visit([](const auto& any) -> const Answer& { return any; }, *outcome.answer);
   if (!answer.explanation) return absl::OkStatus();
   const std::string path = absl::StrCat(stem, ".attention.png");
   const absl::Status status = DrawAttention(picture, region, answer, path);

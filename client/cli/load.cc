@@ -75,7 +75,7 @@ class Load {
     LoadSample sample{
         .due = due - begin_, .latency = answered - due, .held = sent - due, .status = answer.status()};
     if (answer.ok()) {
-      const auto& head = std::visit([](const Answer& any) -> const Answer& { return any; }, *answer);
+      const auto& head = std::visit([](const auto& any) -> const Answer& { return any; }, *answer);
       sample.timings = head.timings;
       sample.batch_size = head.batch_size;
     }
