@@ -24,6 +24,8 @@ std::vector<std::unique_ptr<BatchTask>> Batcher::Take(int instance) {
 
 void Batcher::Finished(int instance, bool learn) { device_->Finished(model_, instance, learn); }
 
+void Batcher::NoRoomFor(int64_t bucket, int64_t size) { device_->NoRoomFor(model_, bucket, size); }
+
 void Batcher::Close() { device_->Close(model_); }
 
 int64_t Batcher::queued() const { return device_->queued(model_); }

@@ -43,6 +43,9 @@ class Batcher {
   // The instance has answered what it took. `learn`: it computed all of it in one pass, as usual.
   void Finished(int instance, bool learn);
 
+  // A pass over so many items of a bucket found no memory: for a while fewer go together.
+  void NoRoomFor(int64_t bucket, int64_t size);
+
   // No more Submit; what is queued is still handed out, without delay. Idempotent, does not block.
   void Close();
 

@@ -69,6 +69,9 @@ class Bucket {
   std::vector<BatchTarget> targets = {{}};
   // How many pictures go together as of late.
   double usual = 1;
+  // Memory was short: no more than so many go together until then.
+  int64_t fits = 0;
+  int64_t fits_until = 0;
   // When it was looked through for what is dead.
   int64_t swept = 0;
   // When a pass last told how long it took, or that was doubted.

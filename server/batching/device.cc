@@ -101,6 +101,11 @@ void Device::Finished(Scheduler::ModelId model, int instance, bool learn) {
   RejectAll(std::move(dropped));
 }
 
+void Device::NoRoomFor(Scheduler::ModelId model, int64_t bucket, int64_t size) {
+  absl::MutexLock lock(&mutex_);
+  scheduler_.NoRoomFor(model, bucket, size, clock_->Now());
+}
+
 void Device::Close(Scheduler::ModelId model) {
   Dropped dropped;
   {

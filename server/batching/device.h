@@ -45,6 +45,7 @@ class Device {
                       std::optional<TinyBatch>* tiny) ABSL_LOCKS_EXCLUDED(mutex_);
   Tasks Take(Scheduler::ModelId model, int instance) ABSL_LOCKS_EXCLUDED(mutex_);
   void Finished(Scheduler::ModelId model, int instance, bool learn) ABSL_LOCKS_EXCLUDED(mutex_);
+  void NoRoomFor(Scheduler::ModelId model, int64_t bucket, int64_t size) ABSL_LOCKS_EXCLUDED(mutex_);
   void Close(Scheduler::ModelId model) ABSL_LOCKS_EXCLUDED(mutex_);
   int64_t queued(Scheduler::ModelId model) const ABSL_LOCKS_EXCLUDED(mutex_);
 

@@ -39,6 +39,8 @@ constexpr double kLevelMemory = 500e6;
 // An estimate that keeps everybody out is doubted after so many times as long as a pass takes. What that
 // costs where it is right is a pass for nothing now and then.
 constexpr double kDoubtAfter = 10;
+// How long after a batch for which there was no memory larger ones are not tried again.
+constexpr int64_t kNarrowFor = 30'000 * kMillisecond;
 constexpr double kUsualWeight = 0.2;
 constexpr double kPatienceWeight = 1.0 / 32;
 
@@ -63,6 +65,12 @@ void ModelQueue::Learn(int64_t bucket, int64_t size, std::optional<double> took,
   Bucket& known = Find(bucket, now);
   known.learned = now;
   if (took && *took > 0) known.latency.Learn(size, *took);
+}
+
+void ModelQueue::NoRoomFor(int64_t bucket, int64_t size, int64_t now) {
+  Bucket& narrow = Find(bucket, now);
+  narrow.fits = std::max<int64_t>(1, size / 2);
+  narrow.fits_until = now + kNarrowFor;
 }
 
 Bucket& ModelQueue::Find(int64_t id, int64_t now) {
@@ -380,16 +388,17 @@ void ModelQueue::Shed(Bucket& bucket, int64_t now, Dropped* dropped) {
 
 // A batch that takes more of those who need not be served keeps those waiting who do. REQUIRES:
 // !queue.empty().
-int64_t ModelQueue::MostTogether(const Bucket& bucket) const {
+int64_t ModelQueue::MostTogether(const Bucket& bucket, int64_t now) const {
   const BatchTarget& first = TargetOf(bucket, bucket.queue.begin()->first.priority_class);
   const bool others_too_many = !first.overloaded && bucket.targets.back().overloaded;
-  return std::min(bucket.queued, others_too_many ? first.largest : options_.max_batch_size);
+  const int64_t most = now < bucket.fits_until ? bucket.fits : options_.max_batch_size;
+  return std::min({bucket.queued, most, others_too_many ? first.largest : most});
 }
 
 // How many would go now. REQUIRES: !queue.empty().
 int64_t ModelQueue::BatchSize(const Bucket& bucket, int64_t now) const {
   const auto& [place, head] = *bucket.queue.begin();
-  int64_t size = MostTogether(bucket);
+  int64_t size = MostTogether(bucket, now);
   if (head.deadline != kNever)
     size = bucket.latency.LargestWithin(static_cast<double>(head.deadline - now), size);
   return std::max(size, head.task->size());

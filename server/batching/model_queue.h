@@ -41,6 +41,9 @@ class ModelQueue {
   // A pass ended; without a time, if it was no ordinary one.
   void Learn(int64_t bucket, int64_t size, std::optional<double> took, int64_t now);
 
+  // As Scheduler::NoRoomFor.
+  void NoRoomFor(int64_t bucket, int64_t size, int64_t now);
+
   // As Scheduler::Push; `ahead` is how long the instances are busy with what they have, and with what other
   // models have, before they come to this model's queue; `instances` how many compute at the same time, for
   // it.
@@ -90,7 +93,7 @@ class ModelQueue {
   void Shed(Bucket& bucket, int64_t now, Dropped* dropped);
   void Forget();
   static int64_t InTime(const Bucket& bucket, int64_t most, int64_t now);
-  int64_t MostTogether(const Bucket& bucket) const;
+  int64_t MostTogether(const Bucket& bucket, int64_t now) const;
   int64_t BatchSize(const Bucket& bucket, int64_t now) const;
   int64_t DueAt(const Bucket& bucket, int64_t size, double instances, double others) const;
   void UpdateTargets(int64_t now, double instances);

@@ -44,5 +44,29 @@ TEST_F(ModelQueueTest, PrioritiesThatWaitAreNot) {
   EXPECT_TRUE(dropped_.empty());
 }
 
+TEST(ModelQueueRoomTest, BatchesStaySmallForAWhileAfterMemoryWasShort) {
+  ModelQueue queue({.max_batch_size = 8, .max_queue_size = 1000});
+  ModelQueue::Dropped dropped;
+  const auto batch_at = [&](int64_t now) {
+    for (int i = 0; i < 20; ++i) {
+      Watched watched = MakeTask({.arrival = absl::FromUnixNanos(now)});
+      EXPECT_TRUE(queue.Push(watched.task, now, /*ahead=*/0, /*instances=*/1, &dropped).ok());
+    }
+    ModelQueue::Due due;
+    int64_t wake_at = kNever;
+    EXPECT_TRUE(queue.FindDue(now, /*instances=*/1, /*at_once=*/true, &due, &wake_at, &dropped));
+    const size_t size = queue.Take(*due.bucket, now, &dropped).size();
+    queue.TakeAll();
+    return size;
+  };
+  constexpr int64_t kSecond = 1'000'000'000;
+  EXPECT_EQ(batch_at(kSecond), 8u);
+  queue.NoRoomFor(0, 6, kSecond);
+  EXPECT_EQ(batch_at(2 * kSecond), 3u);
+  queue.NoRoomFor(0, 1, 2 * kSecond);
+  EXPECT_EQ(batch_at(3 * kSecond), 1u);
+  EXPECT_EQ(batch_at(60 * kSecond), 8u);
+}
+
 }  // namespace
 }  // namespace saccade::server

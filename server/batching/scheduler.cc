@@ -247,6 +247,10 @@ void Scheduler::Finished(ModelId id, int index, absl::Time now, bool learn) {
   if (model.idle.size() == model.instances.size()) model.ends = 0;
 }
 
+void Scheduler::NoRoomFor(ModelId model, int64_t bucket, int64_t size, absl::Time now) {
+  impl_->models.at(model)->queue.NoRoomFor(bucket, size, absl::ToUnixNanos(now));
+}
+
 absl::Time Scheduler::wake_at() const {
   return impl_->next_wake == kNever ? absl::InfiniteFuture() : absl::FromUnixNanos(impl_->next_wake);
 }

@@ -80,6 +80,9 @@ class Scheduler {
   // The instance is idle again. `learn`: its pass was an ordinary one, which tells how long passes take.
   void Finished(ModelId model, int instance, absl::Time now, bool learn);
 
+  // A pass over so many items of a bucket found no memory: for a while at most half of them go together.
+  void NoRoomFor(ModelId model, int64_t bucket, int64_t size, absl::Time now);
+
   // When Next may have something although nothing else has happened.
   absl::Time wake_at() const;
 

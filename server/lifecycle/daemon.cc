@@ -237,6 +237,15 @@ absl::Status Daemon::AwaitEnd() {
           "a model could not be loaded (see above); mend it, or pass --exit-on-error=false to serve the "
           "others");
     }
+    if (const std::string lost = catalog_->LostModel(); !lost.empty()) {
+      // Nothing but a new process mends this: whoever routes here is told before the old one ends.
+      readiness_.StartDraining();
+      readiness_.SetLive(false);
+      return absl::InternalError(
+          absl::StrCat("the GPU of model '", lost,
+                       "' has failed and answers nothing more to this process; it ends, and is to "
+                       "be started anew (see the log for what CUDA said)"));
+    }
     readiness_.SetLive(catalog_->BusyFor() < flags_.stall_after);
     catalog_->Sweep();
     slow_readers_->Sweep();

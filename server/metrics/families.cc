@@ -57,6 +57,8 @@ SaccadeFamilies::SaccadeFamilies(prometheus::Registry& registry)
                     SecondsBuckets()),
       queue(registry, "saccade_queue_requests", "Requests that wait for a forward pass."),
       batch_size(registry, "saccade_batch_size", "Pictures that shared a forward pass.", BatchBuckets()),
+      no_memory(registry, "saccade_batches_without_memory_total",
+                "Batches for which memory did not suffice, and that were halved."),
       padding(registry, "saccade_padding_ratio", "Share of a picture's bucket that is padding.",
               RatioBuckets()),
       pixels(registry, "saccade_image_pixels", "Pixels of a decoded picture.", PixelBuckets()),

@@ -37,6 +37,7 @@ struct SaccadeFamilies {
   SeriesPool<prometheus::Histogram> stage_seconds;
   SeriesPool<prometheus::Gauge> queue;
   SeriesPool<prometheus::Histogram> batch_size;
+  SeriesPool<prometheus::Counter> no_memory;
   SeriesPool<prometheus::Histogram> padding;
   SeriesPool<prometheus::Histogram> pixels;
   SeriesPool<prometheus::Gauge> ready;

@@ -51,6 +51,8 @@ class ModelMetrics {
   void RecordBatch(int64_t size, absl::Duration took);
   // A picture in it, of whose bucket so much, 0 to 1, was padding.
   void RecordPadding(double share);
+  // A batch that memory did not suffice for.
+  void RecordNoMemory();
   // Requests accepted that wait for a forward pass.
   void SetPending(int64_t requests);
   void SetReady(bool ready);

@@ -69,6 +69,7 @@ ModelMetrics::Series::Series(Families* families, const prometheus::Labels& model
       stage_seconds(GetAll(families->ours.stage_seconds, with_task, "stage", kStageNames)),
       queue(families->ours.queue.Get(model)),
       batch_size(families->ours.batch_size.Get(model)),
+      no_memory(families->ours.no_memory.Get(model)),
       padding(families->ours.padding.Get(model)),
       pixels(families->ours.pixels.Get(model)),
       ready(families->ours.ready.Get(model)),
@@ -121,6 +122,7 @@ void ModelMetrics::RecordBatch(int64_t size, absl::Duration took) {
   series_->batch_size->Observe(static_cast<double>(size));
 }
 
+void ModelMetrics::RecordNoMemory() { series_->no_memory->Increment(); }
 void ModelMetrics::RecordPadding(double share) { series_->padding->Observe(share); }
 
 void ModelMetrics::SetPending(int64_t requests) {

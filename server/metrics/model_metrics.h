@@ -68,6 +68,7 @@ struct ModelMetrics::Series {
   std::vector<Share<prometheus::Histogram>> stage_seconds;  // by Stage
   Share<prometheus::Gauge> queue;
   Share<prometheus::Histogram> batch_size;
+  Share<prometheus::Counter> no_memory;
   Share<prometheus::Histogram> padding;
   Share<prometheus::Histogram> pixels;
   Share<prometheus::Gauge> ready;

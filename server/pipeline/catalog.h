@@ -116,6 +116,8 @@ class Catalog {
 
   // How long the longest forward pass has been running.
   absl::Duration BusyFor() const { return host_.BusyFor(); }
+  // The name of a model whose device answers nothing any more; empty if there is none.
+  std::string LostModel() const { return host_.LostModel(); }
 
   // Device::Sweep of all of them.
   void Sweep() { host_.Sweep(); }

@@ -17,6 +17,7 @@
 #include "server/core/request.h"
 #include "server/decode/picture_header.h"
 #include "server/metrics/metrics.h"
+#include "server/pipeline/pass_end.h"
 #include "server/pipeline/predict_call.h"
 #include "server/repository/repository.h"
 
@@ -54,11 +55,10 @@ class Engine {
   // Computes batches as requests will bring them. Blocks, computing on this thread.
   virtual absl::Status WarmUp(const WarmUpOptions& options) const = 0;
 
-  // Ends every share of the batch. If the pass fails, each member is computed alone, so that a bad one fails
-  // alone. `advanced` is called whenever a long pass has come further. Returns whether one pass was enough.
-  // REQUIRES: every task is a CallShare, all of one bucket.
-  virtual bool Compute(std::vector<std::unique_ptr<BatchTask>> batch, Clock* clock, ModelMetrics* metrics,
-                       const std::function<void()>& advanced) const = 0;
+  // Ends every share of the batch, as ComputeShares does. `advanced` is called whenever a long pass has come
+  // further. REQUIRES: every task is a CallShare, all of one bucket.
+  virtual PassEnd Compute(std::vector<std::unique_ptr<BatchTask>> batch, Clock* clock, ModelMetrics* metrics,
+                          const std::function<void()>& advanced) const = 0;
 };
 
 struct EngineOptions {

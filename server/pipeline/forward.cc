@@ -4,18 +4,17 @@
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/from_blob.h>
-#include <c10/util/Exception.h>
 
 #include <cstdint>
 #include <exception>
 #include <functional>
 #include <iterator>
-#include <new>
 #include <numeric>
 #include <optional>
 #include <utility>
 
 #include "models/attention_probe.h"
+#include "server/pipeline/pass_failure.h"
 #include "server/pipeline/passes.h"
 
 namespace saccade::server {
@@ -152,17 +151,13 @@ absl::StatusOr<std::vector<models::TaskResult>> Forward(
     if (results.size() != count)
       return absl::InternalError("the model did not return one result per picture");
     return results;
-  } catch (const std::bad_alloc&) {
-    return absl::ResourceExhaustedError("no memory left for the forward pass; send fewer pictures at once");
-  } catch (const c10::Error& error) {
-    return absl::InternalError(error.what_without_backtrace());
   } catch (const std::exception& error) {
-    return absl::InternalError(error.what());
+    return PassFailure(error);
   }
 }
 
-bool ComputeBatch(const models::Model& model, std::vector<std::unique_ptr<BatchTask>> batch, Clock* clock,
-                  ModelMetrics* metrics, const std::function<void()>& advanced) {
+PassEnd ComputeBatch(const models::Model& model, std::vector<std::unique_ptr<BatchTask>> batch, Clock* clock,
+                     ModelMetrics* metrics, const std::function<void()>& advanced) {
   return ComputeShares(SharesOf(std::move(batch)), clock, metrics,
                        [&](const Shares& shares) { return RunShares(model, shares, metrics, advanced); });
 }

@@ -1,9 +1,12 @@
 #include "server/pipeline/forward.h"
 
 #include <ATen/core/Tensor.h>
+#include <ATen/ops/empty.h>
+#include <c10/util/Exception.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <memory>
 #include <optional>
 #include <stdexcept>
@@ -20,8 +23,8 @@ using ::testing::HasSubstr;
 // One of the bucket's two pixels is padding.
 const models::Placement kPlacement = {.sent = {4, 4}, .scaled = {1, 1}, .bucket = {1, 2}};
 
-// Answers every picture with its first value. A first value of 13 throws, one of 7 is a failure of that
-// picture.
+// Answers every picture with its first value. A first value of 13 throws, one of 17 as a lost GPU does, one
+// of 7 is a failure of that picture. There is room for so many.
 class EchoModel final : public models::Model {
  public:
   EchoModel() {
@@ -34,6 +37,7 @@ class EchoModel final : public models::Model {
 
   std::vector<models::TaskResult> Run(const models::Batch& batch) const override {
     ++passes;
+    if (batch.pixels.size(0) > room) at::empty({int64_t{1} << 56}, at::kByte);
     if (batch.progress) {
       for (size_t i = 0; i < batch.placements.size(); ++i) wanted.push_back(batch.progress(i, 0.5));
     }
@@ -42,6 +46,7 @@ class EchoModel final : public models::Model {
     std::vector<models::TaskResult> results;
     for (int64_t i = 0; i < batch.pixels.size(0); ++i) {
       const float value = last_data[i * batch.pixels.stride(0)];
+      if (value == 17) throw c10::AcceleratorError({__func__, __FILE__, __LINE__}, 719, "launch failed");
       if (value == 13) throw std::runtime_error("unlucky");
       if (value == 7) {
         results.emplace_back(models::Failure{"picture is all seven"});
@@ -52,6 +57,7 @@ class EchoModel final : public models::Model {
     return results;
   }
 
+  int64_t room = 1000;
   mutable int passes = 0;
   mutable std::vector<bool> wanted;
   mutable const float* last_data = nullptr;
@@ -90,8 +96,9 @@ class ForwardTest : public testing::Test {
     return std::move(ShareOut(std::move(call)).at(0));
   }
 
-  void Compute(std::vector<std::unique_ptr<BatchTask>> batch) {
-    ComputeBatch(model_, std::move(batch), Clock::Real(), model_metrics_.get(), [this] { ++advances_; });
+  PassEnd Compute(std::vector<std::unique_ptr<BatchTask>> batch) {
+    return ComputeBatch(model_, std::move(batch), Clock::Real(), model_metrics_.get(),
+                        [this] { ++advances_; });
   }
 
   static float Logit(const std::optional<absl::StatusOr<Response>>& outcome, size_t picture) {
@@ -130,6 +137,46 @@ TEST_F(ForwardTest, ThrowingMemberFailsAlone) {
   ASSERT_TRUE(bad);
   EXPECT_EQ(bad->status().code(), absl::StatusCode::kInternal);
   EXPECT_THAT(std::string(bad->status().message()), HasSubstr("unlucky"));
+}
+
+TEST_F(ForwardTest, ABatchWithoutMemoryIsHalved) {
+  std::array<std::optional<absl::StatusOr<Response>>, 5> outcomes;
+  std::vector<std::unique_ptr<BatchTask>> batch;
+  for (size_t i = 0; i < 5; ++i) batch.push_back(Share({static_cast<float>(i + 1)}, &outcomes[i]));
+  model_.room = 2;
+  const PassEnd end = Compute(std::move(batch));
+  for (size_t i = 0; i < 5; ++i) EXPECT_EQ(Logit(outcomes[i], 0), i + 1);
+  // Five, three, two and one of them, two.
+  EXPECT_EQ(model_.passes, 5);
+  EXPECT_EQ(end.no_room_for, 3);
+  EXPECT_FALSE(end.whole);
+}
+
+TEST_F(ForwardTest, WhatAloneIsTooLargeIsToldSo) {
+  std::optional<absl::StatusOr<Response>> good, bad;
+  std::vector<std::unique_ptr<BatchTask>> batch;
+  batch.push_back(Share({1, 2, 3}, &bad));
+  batch.push_back(Share({4}, &good));
+  model_.room = 2;
+  Compute(std::move(batch));
+  ASSERT_TRUE(bad && good && good->ok());
+  EXPECT_EQ(bad->status().code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_THAT(std::string(bad->status().message()), HasSubstr("send fewer"));
+}
+
+TEST_F(ForwardTest, NothingIsTriedOnALostDevice) {
+  std::optional<absl::StatusOr<Response>> one, two;
+  std::vector<std::unique_ptr<BatchTask>> batch;
+  batch.push_back(Share({4}, &one));
+  batch.push_back(Share({17}, &two));
+  const PassEnd end = Compute(std::move(batch));
+  EXPECT_TRUE(end.device_lost);
+  EXPECT_EQ(model_.passes, 1);
+  for (const auto* outcome : {&one, &two}) {
+    ASSERT_TRUE(*outcome);
+    EXPECT_EQ((*outcome)->status().code(), absl::StatusCode::kUnavailable);
+    EXPECT_THAT(std::string((*outcome)->status().message()), HasSubstr("another replica"));
+  }
 }
 
 TEST_F(ForwardTest, FailedPictureFailsItsRequestAlone) {

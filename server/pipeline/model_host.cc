@@ -277,6 +277,13 @@ absl::Duration ModelHost::BusyFor() const {
   return longest;
 }
 
+std::string ModelHost::LostModel() const {
+  for (const auto& hosted : All()) {
+    if (hosted->model()->device_lost()) return hosted->model()->name();
+  }
+  return "";
+}
+
 void ModelHost::Sweep() {
   std::vector<Device*> devices;
   {

@@ -74,6 +74,8 @@ class ModelHost {
 
   // Any thread. How long the longest forward pass has been running.
   absl::Duration BusyFor() const ABSL_LOCKS_EXCLUDED(mutex_);
+  // The name of a model whose device is lost; empty if there is none.
+  std::string LostModel() const ABSL_LOCKS_EXCLUDED(mutex_);
   // Any thread. Device::Sweep of all of them.
   void Sweep() ABSL_LOCKS_EXCLUDED(mutex_);
   // Computes what is queued and ends every instance. Idempotent.

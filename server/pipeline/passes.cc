@@ -1,6 +1,11 @@
 #include "server/pipeline/passes.h"
 
+#include <algorithm>
+#include <cstddef>
+#include <iterator>
 #include <utility>
+
+#include "server/pipeline/device_lost.h"
 
 namespace saccade::server {
 
@@ -11,31 +16,57 @@ Shares SharesOf(std::vector<std::unique_ptr<BatchTask>> batch) {
   return shares;
 }
 
-bool ComputeShares(Shares shares, Clock* clock, ModelMetrics* metrics, const RunPass& run) {
-  if (shares.empty()) return false;
+namespace {
+
+int64_t SizeOf(const Shares& shares) {
+  int64_t size = 0;
+  for (const auto& share : shares) size += share->size();
+  return size;
+}
+
+// So many at a time, one pass after the other.
+PassEnd ComputeApart(Shares shares, size_t together, Clock* clock, ModelMetrics* metrics,
+                     const RunPass& run) {
+  PassEnd end;
+  for (size_t first = 0; first < shares.size(); first += together) {
+    const auto begin = shares.begin() + static_cast<std::ptrdiff_t>(first);
+    const auto count = static_cast<std::ptrdiff_t>(std::min(together, shares.size() - first));
+    Shares part(std::make_move_iterator(begin), std::make_move_iterator(begin + count));
+    const PassEnd its = ComputeShares(std::move(part), clock, metrics, run);
+    if (its.no_room_for > 0)
+      end.no_room_for = end.no_room_for == 0 ? its.no_room_for : std::min(end.no_room_for, its.no_room_for);
+    end.device_lost = end.device_lost || its.device_lost;
+  }
+  return end;
+}
+
+}  // namespace
+
+PassEnd ComputeShares(Shares shares, Clock* clock, ModelMetrics* metrics, const RunPass& run) {
+  if (shares.empty()) return {};
+  const int64_t size = SizeOf(shares);
   const absl::Time started = clock->Now();
   auto answers = run(shares);
   const absl::Time ended = clock->Now();
   if (answers.ok()) {
-    int64_t size = 0;
-    for (const auto& share : shares) size += share->size();
     metrics->RecordBatch(size, ended - started);
     for (size_t i = 0; i < shares.size(); ++i) {
       shares[i]->Answer(std::move((*answers)[i]), {size, started, ended});
       shares[i].reset();
     }
-    return true;
+    return {.whole = true};
   }
-  if (shares.size() == 1) {
-    shares[0]->FailComputed(answers.status());
-    return false;
+  const bool lost = IsDeviceLost(answers.status());
+  const bool no_memory = absl::IsResourceExhausted(answers.status());
+  if (shares.size() == 1 || lost) {
+    for (auto& share : shares) share->FailComputed(answers.status());
+    return {.no_room_for = no_memory ? size : 0, .device_lost = lost};
   }
-  for (auto& share : shares) {
-    Shares alone;
-    alone.push_back(std::move(share));
-    ComputeShares(std::move(alone), clock, metrics, run);
-  }
-  return false;
+  if (!no_memory) return ComputeApart(std::move(shares), 1, clock, metrics, run);
+  const size_t half = (shares.size() + 1) / 2;
+  PassEnd end = ComputeApart(std::move(shares), half, clock, metrics, run);
+  if (end.no_room_for == 0) end.no_room_for = size;
+  return end;
 }
 
 }  // namespace saccade::server

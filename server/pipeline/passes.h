@@ -9,6 +9,7 @@
 #include "server/core/clock.h"
 #include "server/metrics/metrics.h"
 #include "server/pipeline/call_share.h"
+#include "server/pipeline/pass_end.h"
 
 namespace saccade::server {
 
@@ -20,8 +21,8 @@ using RunPass = std::function<absl::StatusOr<std::vector<ShareAnswer>>(const Sha
 // REQUIRES: every task is a CallShare.
 Shares SharesOf(std::vector<std::unique_ptr<BatchTask>> batch);
 
-// Ends every share. If the pass fails, each is computed alone, so that a bad one fails alone. Returns whether
-// one pass was enough.
-bool ComputeShares(Shares shares, Clock* clock, ModelMetrics* metrics, const RunPass& run);
+// Ends every share. If the pass fails, each is computed alone, so that a bad one fails alone; if memory did
+// not suffice, half of them at once; if the device is lost, nothing more is tried.
+PassEnd ComputeShares(Shares shares, Clock* clock, ModelMetrics* metrics, const RunPass& run);
 
 }  // namespace saccade::server

@@ -42,8 +42,8 @@ class PictureEngine final : public Engine {
         {.settings = &settings_, .clock = options.clock, .at_most = options.at_most, .learn = options.learn});
   }
 
-  bool Compute(std::vector<std::unique_ptr<BatchTask>> batch, Clock* clock, ModelMetrics* metrics,
-               const std::function<void()>& advanced) const override {
+  PassEnd Compute(std::vector<std::unique_ptr<BatchTask>> batch, Clock* clock, ModelMetrics* metrics,
+                  const std::function<void()>& advanced) const override {
     return ComputeBatch(*model_, std::move(batch), clock, metrics, advanced);
   }
 

@@ -165,9 +165,15 @@ void ServedModel::Compute(int instance, std::vector<std::unique_ptr<BatchTask>> 
   const size_t handed_out = batch.size();
   DropDead(batch, clock_->Now());
   const bool batch_was_cut = batch.size() != handed_out;
-  const bool as_usual = engine_->Compute(std::move(batch), clock_, metrics_.get(), advanced);
+  const int64_t bucket = batch.empty() ? 0 : batch[0]->bucket();
+  const PassEnd end = engine_->Compute(std::move(batch), clock_, metrics_.get(), advanced);
   busy_since_[instance].store(0, std::memory_order_relaxed);
-  batcher_->Finished(instance, as_usual && !batch_was_cut);
+  if (end.device_lost) device_lost_ = true;
+  if (end.no_room_for > 0) {
+    metrics_->RecordNoMemory();
+    batcher_->NoRoomFor(bucket, end.no_room_for);
+  }
+  batcher_->Finished(instance, end.whole && !batch_was_cut);
 }
 
 absl::Status ServedModel::Submit(std::unique_ptr<BatchTask>& share) {

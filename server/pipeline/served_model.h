@@ -110,6 +110,9 @@ class ServedModel {
   // runs.
   absl::Duration BusyFor() const;
 
+  // Whether a pass has found its device lost (server/pipeline/device_lost.h).
+  bool device_lost() const { return device_lost_; }
+
   // Another one serves this version from here on: the metrics are its.
   void HandOver() { handed_over_ = true; }
 
@@ -147,6 +150,7 @@ class ServedModel {
   std::unique_ptr<std::atomic<int64_t>[]> busy_since_;
 
   std::atomic<bool> handed_over_{false};
+  std::atomic<bool> device_lost_{false};
 
   mutable absl::Mutex mutex_;
   ModelSnapshot::State state_ ABSL_GUARDED_BY(mutex_) = ModelSnapshot::State::kLoading;

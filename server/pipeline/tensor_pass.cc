@@ -9,7 +9,6 @@
 #include <exception>
 #include <functional>
 #include <memory>
-#include <new>
 #include <numeric>
 #include <stdexcept>
 #include <string>
@@ -17,10 +16,10 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "models/programs/said.h"
 #include "models/programs/values.h"
 #include "server/core/bytes_elements.h"
 #include "server/pipeline/named_tensors.h"
+#include "server/pipeline/pass_failure.h"
 
 namespace saccade::server {
 namespace {
@@ -247,10 +246,8 @@ absl::StatusOr<std::vector<std::vector<Tensor>>> RunTensors(const models::Tensor
                                                             const Requests& requests) {
   try {
     return Run(program, settings, requests);
-  } catch (const std::bad_alloc&) {
-    return absl::ResourceExhaustedError("no memory left for the forward pass; send fewer rows at once");
   } catch (const std::exception& error) {
-    return absl::InternalError(models::Said(error));
+    return PassFailure(error);
   }
 }
 

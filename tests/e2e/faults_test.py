@@ -315,6 +315,34 @@ def test_bad_members_fail_alone_amid_many_good_ones(serve):
     assert metrics.total("nv_inference_request_success") == 180
 
 
+def test_batches_without_memory_are_halved_and_stay_small(serve):
+    # 20 ms a pass, so that batches are full; above three items the allocator is asked for more than there is.
+    daemon = serve({"no_room_above": 3, "delay_ms": 20}, max_batch_size=8)
+    with daemon.inference() as inference:
+        for _ in range(2):
+            calls = [inference.model_infer.future(request(100 + i)) for i in range(60)]
+            for i, call in enumerate(calls):
+                assert call.result().raw_output_contents[0] == volume(100 + i).tobytes()
+        failed = daemon.metrics().total("saccade_batches_without_memory_total")
+        assert 1 <= failed <= 4, "every batch tried anew whether there is room"
+        with pytest.raises(grpc.RpcError) as refused:
+            inference.model_infer(request(1, 4, 1, 1, 1, 4))
+        assert refused.value.code() == EXHAUSTED and "send fewer items" in refused.value.details()
+    assert failures(daemon, "BACKEND") == 0
+
+
+def test_a_lost_gpu_ends_the_daemon(serve):
+    daemon = serve({"lose_device_at": BAD, "delay_ms": 20}, max_batch_size=1)
+    with daemon.inference() as inference:
+        assert inference.model_infer(request(1)).raw_output_contents[0] == volume(1).tobytes()
+        with pytest.raises(grpc.RpcError) as lost:
+            inference.model_infer(request(BAD))
+        assert lost.value.code() == UNAVAILABLE
+        assert "option lose_device_at" in lost.value.details() and "try another replica" in lost.value.details()
+    assert daemon.exit_code() == 1
+    assert "the GPU of model 'served' has failed" in daemon.log()
+
+
 def test_one_of_two_instances_hangs(serve):
     drill = {"hang_at": HANG, "hang_seconds": 5}
     daemon = serve(drill, "--stall-seconds=1", max_batch_size=1, instances=2)
@@ -390,11 +418,17 @@ def test_sigterm_amid_an_open_loop_loses_nothing(serve):
         codes = [one.code for one in sent]
         answered, refused = codes.count(OK), codes.count(UNAVAILABLE)
         print(f"sent {len(sent)}: ok {answered}, unavailable {refused}")
-        assert answered + refused == len(sent), set(codes)
+        # What is on its way in the moment in which the port closes, gRPC answers with CANCELLED, before any of our code
+        # sees it. It was not accepted: others had long been refused. Each channel can have one or two on their way.
+        between = [i for i, code in enumerate(codes) if code == CANCELLED]
+        assert answered + refused + len(between) == len(sent), set(codes)
+        assert len(between) <= 8 and all(i > codes.index(UNAVAILABLE) for i in between), between
         assert answered >= 150 and refused >= 1
         for i, (one, code) in enumerate(zip(sent, codes)):
             if code == OK:
                 assert one.call.result().raw_output_contents[0] == volume(100 + i).tobytes()
+                continue
+            if code == CANCELLED:
                 continue
             # Said by the daemon, or by nobody as the port is closed: never by a connection that broke.
             for lost in ("Socket closed", "reset by peer", "Broken pipe"):

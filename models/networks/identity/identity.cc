@@ -1,6 +1,9 @@
 #include "models/networks/identity/identity.h"
 
+#include <ATen/core/Tensor.h>
+#include <ATen/ops/empty.h>
 #include <c10/core/InferenceMode.h>
+#include <c10/util/Exception.h>
 
 #include <algorithm>
 #include <span>
@@ -17,6 +20,9 @@ namespace saccade::models {
 namespace {
 
 using Clock = std::chrono::steady_clock;
+
+// What the allocator throws is what a network's pass would get of it.
+void AskForTooMuch() { at::empty({int64_t{1} << 56}, at::kByte).zero_(); }
 
 // Copied and looked at a piece that a core's cache holds at a time, so that memory is read once.
 TaskResult GiveBack(std::span<const float> volume, const at::Tensor& shape_of) {
@@ -51,7 +57,7 @@ class Identity : public Model {
     for (int64_t i = 0; i < items; ++i) {
       const std::span<const float> volume(volumes.const_data_ptr<float>() + static_cast<size_t>(i) * size,
                                           size);
-      Drill(volume[0]);
+      Drill(volume[0], items);
       results.push_back(GiveBack(volume, volumes));
     }
     WaitUntil(started + options_.Delay(items));
@@ -59,7 +65,14 @@ class Identity : public Model {
   }
 
  private:
-  void Drill(float first) const {
+  void Drill(float first, int64_t items) const {
+    // A warm-up is all zeros: there is room for it.
+    if (options_.no_room_above > 0 && items > options_.no_room_above && first != 0) AskForTooMuch();
+    if (first == options_.lose_device_at) {
+      constexpr int32_t kIllegalAddress = 700;
+      throw c10::AcceleratorError({__func__, __FILE__, __LINE__}, kIllegalAddress,
+                                  "identity: a drill, as its option lose_device_at says");
+    }
     if (first == options_.fail_at) throw std::runtime_error("identity: a drill, as its option fail_at says");
     if (first == options_.hang_at) std::this_thread::sleep_for(options_.Hang());
   }

@@ -46,6 +46,8 @@ IdentityOptions ParseIdentityOptions(const std::string& architecture, const Opti
   parsed.busy = reader.Choice("delay", "sleep", {"sleep", "busy"}) == "busy";
   parsed.fail_at = Trigger(reader, architecture, "fail_at");
   parsed.hang_at = Trigger(reader, architecture, "hang_at");
+  parsed.lose_device_at = Trigger(reader, architecture, "lose_device_at");
+  parsed.no_room_above = reader.Integer("no_room_above", parsed.no_room_above, 0, 1000);
   parsed.hang_seconds = reader.Number("hang_seconds", parsed.hang_seconds, 0, 86400);
   parsed.most_voxels = reader.Integer("most_voxels", parsed.most_voxels, 1, int64_t{1} << 31);
   reader.RefuseOthers();
@@ -58,6 +60,8 @@ Options AsText(const IdentityOptions& options) {
           {"delay", options.busy ? "busy" : "sleep"},
           {"fail_at", AsText(options.fail_at)},
           {"hang_at", AsText(options.hang_at)},
+          {"lose_device_at", AsText(options.lose_device_at)},
+          {"no_room_above", std::to_string(options.no_room_above)},
           {"hang_seconds", NumberText(options.hang_seconds)},
           {"most_voxels", std::to_string(options.most_voxels)}};
 }

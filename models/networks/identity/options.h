@@ -18,6 +18,10 @@ struct IdentityOptions {
   // telling of any progress. fail_at=none or a number, hang_at too; hang_seconds=0..86400.
   std::optional<float> fail_at;
   std::optional<float> hang_at;
+  // A pass over more items asks the allocator for more than there is. no_room_above=0..1000, 0 for never.
+  int64_t no_room_above = 0;
+  // As fail_at, with what CUDA reports of a GPU that is lost. lose_device_at=none or a number.
+  std::optional<float> lose_device_at;
   double hang_seconds = 60;
   int64_t most_voxels = int64_t{128} << 20;  // most_voxels=1..2^31: larger volumes are refused
 

@@ -1,0 +1,65 @@
+#include "server/pipeline/pass_failure.h"
+
+#include <c10/util/Exception.h>
+
+#include <algorithm>
+#include <array>
+#include <new>
+#include <string>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "models/programs/said.h"
+#include "server/pipeline/device_lost.h"
+
+namespace saccade::server {
+namespace {
+
+// CUDA's errors that are sticky, by their numbers, which are part of its interface: 214 and 220 memory and
+// NVLink that cannot be corrected, 700 an illegal address, 702 a launch that timed out, 709 a context that is
+// gone, 710 an assertion, 714 to 718 illegal instructions and addresses, 719 a launch that failed.
+constexpr std::array kSticky = {214, 220, 700, 702, 709, 710, 714, 715, 716, 717, 718, 719};
+
+// TorchScript throws on what it caught as a text alone.
+constexpr std::array kStickyTexts = {"CUDA error: an illegal memory access",
+                                     "CUDA error: unspecified launch failure",
+                                     "CUDA error: device-side assert", "CUDA error: misaligned address",
+                                     "CUDA error: uncorrectable ECC error"};
+constexpr std::array kNoMemoryTexts = {"DefaultCPUAllocator: can't allocate memory",
+                                       "DefaultCPUAllocator: not enough memory", "CUDA out of memory",
+                                       "CUDA error: out of memory"};
+
+template <typename Texts>
+bool SaysOneOf(const std::exception& error, const Texts& texts) {
+  const absl::string_view said = error.what();
+  return std::any_of(texts.begin(), texts.end(),
+                     [said](const char* text) { return absl::StrContains(said, text); });
+}
+
+bool IsSticky(const std::exception& error) {
+  if (const auto* of_device = dynamic_cast<const c10::AcceleratorError*>(&error))
+    return std::find(kSticky.begin(), kSticky.end(), of_device->get_error_code()) != kSticky.end();
+  return SaysOneOf(error, kStickyTexts);
+}
+
+bool IsNoMemory(const std::exception& error) {
+  return dynamic_cast<const std::bad_alloc*>(&error) != nullptr ||
+         dynamic_cast<const c10::OutOfMemoryError*>(&error) != nullptr || SaysOneOf(error, kNoMemoryTexts);
+}
+
+}  // namespace
+
+absl::Status PassFailure(const std::exception& error) {
+  if (IsSticky(error)) {
+    absl::Status lost = absl::UnavailableError(absl::StrCat(
+        "the GPU has failed and this server ends: ", models::Said(error), "; try another replica"));
+    SetDeviceLost(lost);
+    return lost;
+  }
+  if (IsNoMemory(error))
+    return absl::ResourceExhaustedError(
+        "no memory left for the forward pass; send fewer items at once, or smaller ones");
+  return absl::InternalError(models::Said(error));
+}
+
+}  // namespace saccade::server
