@@ -1,0 +1,120 @@
+"""Where the replicas live: each in a network namespace of its own, with its own address, as a pod has; or, where
+namespaces may not be made, each on an address of its own in 127.0.0.0/8."""
+
+import os
+import re
+import socket
+import subprocess
+
+# Of the benchmarking range (RFC 2544): nobody's real neighbours have addresses in it.
+RANGE = "198.18"
+FIRST, LAST = 10, 250
+
+
+def _ip(*words):
+    return subprocess.run(["ip", *words], capture_output=True, text=True)
+
+
+def _must(*words):
+    done = _ip(*words)
+    if done.returncode != 0:
+        raise OSError(f"ip {' '.join(words)}: {done.stderr.strip()}")
+
+
+class Namespaces:
+    """A bridge to which each `place()` adds a namespace. Use as a context manager: what was made goes with it."""
+
+    words = "network namespaces, a bridge between them"
+
+    def __init__(self):
+        _remove_leftovers()
+        self._mark = f"saccade{os.getpid()}"
+        self._bridge = f"sbr{os.getpid()}"
+        self._subnet = f"{RANGE}.{os.getpid() % 256}"
+        self._made = 0
+        self.own = f"{self._subnet}.1"
+        _must("link", "add", self._bridge, "type", "bridge")
+        try:
+            _must("address", "add", f"{self.own}/24", "dev", self._bridge)
+            _must("link", "set", self._bridge, "up")
+        except OSError:
+            _ip("link", "delete", self._bridge)
+            raise
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        for name in _names(self._mark):
+            _ip("netns", "delete", name)
+        _ip("link", "delete", self._bridge)
+
+    def place(self):
+        number, self._made = self._made, self._made + 1
+        name, outer = f"{self._mark}-{number}", f"sv{os.getpid()}.{number}"
+        address = f"{self._subnet}.{FIRST + number % (LAST - FIRST)}"
+        _must("netns", "add", name)
+        _must("link", "add", outer, "type", "veth", "peer", "name", "eth0", "netns", name)
+        _must("link", "set", outer, "master", self._bridge, "up")
+        _must("-netns", name, "address", "add", f"{address}/24", "dev", "eth0")
+        _must("-netns", name, "link", "set", "lo", "up")
+        _must("-netns", name, "link", "set", "eth0", "up")
+        return Place(address, ["ip", "netns", "exec", name], lambda: _ip("netns", "delete", name))
+
+
+class Loopback:
+    words = "addresses of 127.0.0.0/8, as network namespaces are not permitted here"
+
+    def __init__(self):
+        self._made = 0
+        self.own = "127.0.0.1"
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        pass
+
+    def place(self):
+        number, self._made = self._made, self._made + 1
+        return Place(f"127.0.{1 + os.getpid() % 250}.{FIRST + number % (LAST - FIRST)}", [], lambda: None)
+
+
+class Place:
+    """An address, and the words before a command that runs there."""
+
+    def __init__(self, address, prefix, remove):
+        self.address, self._prefix, self.remove = address, prefix, remove
+
+    def command(self, *words):
+        # Who starts it is not outlived by it.
+        return ["setpriv", "--pdeathsig", "KILL", *self._prefix, *map(str, words)]
+
+
+def choose():
+    """(the network, why not namespaces if it is not)."""
+    try:
+        return Namespaces(), None
+    except OSError as error:
+        return Loopback(), str(error)
+
+
+def free_port(address):
+    with socket.socket() as listener:
+        listener.bind((address, 0))
+        return listener.getsockname()[1]
+
+
+def _names(mark):
+    return [line.split()[0] for line in _ip("netns", "list").stdout.splitlines() if line.startswith(f"{mark}-")]
+
+
+def _remove_leftovers():
+    """Of a run that was killed."""
+    for line in _ip("netns", "list").stdout.splitlines():
+        made = re.match(r"saccade(\d+)-\d+\b", line)
+        if made and not os.path.exists(f"/proc/{made[1]}"):
+            _ip("netns", "delete", made[0])
+    for made in re.findall(r"\bsbr(\d+):", _ip("link", "show", "type", "bridge").stdout):
+        if not os.path.exists(f"/proc/{made}"):
+            _ip("link", "delete", f"sbr{made}")

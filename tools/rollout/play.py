@@ -1,0 +1,144 @@
+"""The play: three replicas under load on every way, replaced one by one, and one of them killed."""
+
+import collections
+import contextlib
+import dataclasses
+import pathlib
+import time
+
+import grpc
+
+from tools.rollout import load, network, proxy, replicas
+from tools.rollout.names import NameServer
+
+REPLICAS = 3
+
+
+@dataclasses.dataclass
+class Tally:
+    """What became of the requests of one way in one act."""
+
+    way: str
+    retries: bool
+    sent: int = 0
+    answered: int = 0
+    wrong: int = 0
+    failed: list = dataclasses.field(default_factory=list)
+    took: list = dataclasses.field(default_factory=list)
+    by_replica: collections.Counter = dataclasses.field(default_factory=collections.Counter)
+
+    def add(self, one):
+        self.sent += 1
+        if one.code != grpc.StatusCode.OK:
+            self.failed.append(one)
+            return
+        self.answered += 1
+        self.wrong += not one.right
+        self.took.append(one.took)
+        self.by_replica[one.replica] += 1
+
+    @property
+    def spread(self):
+        """How far the replica that is furthest from the mean is from it, as a share of it."""
+        mean = self.answered / len(self.by_replica)
+        return max(abs(count - mean) for count in self.by_replica.values()) / mean
+
+    def percentile(self, share):
+        return sorted(self.took)[min(len(self.took) - 1, int(share * len(self.took)))]
+
+    def reasons(self):
+        return collections.Counter(f"{one.code.name}: {one.details}" for one in self.failed)
+
+
+class Stage:
+    """Everything up and under load. Use as a context manager."""
+
+    def __init__(self, program, folder, rate, times=replicas.Times(), delay_ms=5):
+        self._program, self._folder, self._rate = program, pathlib.Path(folder), rate
+        self._times, self._delay_ms = times, delay_ms
+        self._stack = contextlib.ExitStack()
+        self.without_proxy = proxy.program() is None
+
+    def __enter__(self):
+        with contextlib.ExitStack() as stack:
+            chosen, self.no_namespaces = network.choose()
+            net = stack.enter_context(chosen)
+            self.network = chosen.words
+            port = network.free_port("0.0.0.0")
+            names = stack.enter_context(NameServer(net.own))
+            self.proxy = None
+            if not self.without_proxy:
+                place = net.place()
+                self.proxy = stack.enter_context(
+                    proxy.Proxy(place, network.free_port("0.0.0.0"), self._folder))
+            ways = load.ways(self.proxy, names, port)
+            announcers = [
+                stack.enter_context(replicas.Announcer(way, self._times.pre_stop * self._times.spread_by, seed))
+                for seed, way in enumerate(ways)
+            ]
+            self.deployment = stack.enter_context(
+                replicas.Deployment(self._program, net, port, self._folder, announcers, self._times, self._delay_ms))
+            for _ in range(REPLICAS):
+                self.deployment.start()
+            for known in self.deployment.announce():
+                known.wait()
+            self.loads = [stack.enter_context(load.Load(way, self._rate)) for way in ways]
+            # Connections are made.
+            end = time.monotonic() + replicas.READY_SECONDS
+            while not all(len({one.replica for one in list(made.ended)} - {0}) == REPLICAS for made in self.loads):
+                if time.monotonic() > end:
+                    raise RuntimeError(f"not every replica answers on every way: {self._heard()}")
+                time.sleep(0.1)
+            self._stack = stack.pop_all()
+        return self
+
+    def __exit__(self, *_):
+        self._stack.close()
+
+    def _heard(self):
+        return {made.way.name: collections.Counter((one.code.name, one.details, one.replica) for one in made.ended)
+                for made in self.loads}
+
+    def begin(self):
+        """What ended before is forgotten."""
+        for made in self.loads:
+            made.ended.clear()
+
+    def tallies(self):
+        """Of what has ended since `begin`."""
+        counted = []
+        for made in self.loads:
+            tally = Tally(made.way.name, made.way.retries)
+            while made.ended:
+                tally.add(made.ended.popleft())
+            counted.append(tally)
+        return counted
+
+    def steady(self, seconds):
+        """Nothing happens: how even is it?"""
+        self.begin()
+        time.sleep(seconds)
+        return self.tallies()
+
+    def replace(self, times, tell=lambda done: None):
+        """(tallies, what went wrong with replicas)."""
+        self.begin()
+        wrong = []
+        for done in range(times):
+            if (failure := self.deployment.replace()) is not None:
+                wrong.append(failure)
+            tell(done + 1)
+        self._settle()
+        return self.tallies(), wrong
+
+    def kill(self):
+        """(tallies, when one was killed, what each way had open then)."""
+        self.begin()
+        holding = [made.open for made in self.loads]
+        killed = self.deployment.kill()
+        self._settle()
+        return self.tallies(), killed, holding
+
+    def _settle(self):
+        """Every way has heard of the last change."""
+        time.sleep(self._times.pre_stop)
