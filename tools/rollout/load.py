@@ -24,7 +24,9 @@ RETRIES = {
         "name": [{}],
         "retryPolicy": {
             "maxAttempts": 4, "initialBackoff": "0.02s", "maxBackoff": "0.2s", "backoffMultiplier": 2,
-            "retryableStatusCodes": ["UNAVAILABLE"],
+            # CANCELLED is what gRPC's server says to calls that meet it between its GOAWAY and its end; a caller who
+            # cancels is not tried again whatever stands here.
+            "retryableStatusCodes": ["UNAVAILABLE", "CANCELLED"],
         },
     }],
 }
@@ -86,15 +88,16 @@ class Clients:
 class Way:
     """How clients find the replicas; `tell` brings it the endpoints as they are now."""
 
-    def __init__(self, name, target, config, retries=False, tell=lambda endpoints: None):
-        self.name, self.retries, self.tell = name, retries, tell
+    def __init__(self, name, target, config, retries=False, loses=False, tell=lambda endpoints: None):
+        """`loses`: a rolling update may cost it requests."""
+        self.name, self.retries, self.loses, self.tell = name, retries, loses, tell
         self.clients = Clients(target, config, retries)
 
 
 class ListWay:
     """A list of addresses in the clients' hands: for each new list they open new channels."""
 
-    retries = False
+    retries = loses = False
 
     def __init__(self, name):
         self.name, self.clients = name, None
@@ -105,7 +108,7 @@ class ListWay:
             old.retire()
 
 
-def ways(proxy, names, port):
+def ways(proxy, names, port, heedless):
     """All that there are; without a proxy where none is installed."""
     target = f"dns://{names.at}/{NAME}:{port}"
 
@@ -117,6 +120,8 @@ def ways(proxy, names, port):
         Way("dns, round_robin, health", target, HEALTH, tell=tell_names),
         Way("dns, round_robin, retries", target, RETRIES, retries=True),
     ]
+    if heedless:
+        made.append(Way("dns, round_robin alone", target, ROUND_ROBIN, loses=True, tell=tell_names))
     if proxy is not None:
         made.insert(0, Way("HAProxy, HTTP/2", proxy.target, {}, tell=proxy.tell))
     return made

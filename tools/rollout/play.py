@@ -18,8 +18,7 @@ REPLICAS = 3
 class Tally:
     """What became of the requests of one way in one act."""
 
-    way: str
-    retries: bool
+    way: load.Way | load.ListWay
     sent: int = 0
     answered: int = 0
     wrong: int = 0
@@ -53,8 +52,9 @@ class Tally:
 class Stage:
     """Everything up and under load. Use as a context manager."""
 
-    def __init__(self, program, folder, rate, times=replicas.Times(), delay_ms=5):
-        self._program, self._folder, self._rate = program, pathlib.Path(folder), rate
+    def __init__(self, program, folder, rate, times=replicas.Times(), delay_ms=5, heedless=False):
+        """`heedless`: clients too that neither hear of a drain nor try again, for comparison."""
+        self._program, self._folder, self._rate, self._heedless = program, pathlib.Path(folder), rate, heedless
         self._times, self._delay_ms = times, delay_ms
         self._stack = contextlib.ExitStack()
         self.without_proxy = proxy.program() is None
@@ -71,15 +71,14 @@ class Stage:
                 place = net.place()
                 self.proxy = stack.enter_context(
                     proxy.Proxy(place, network.free_port("0.0.0.0"), self._folder))
-            ways = load.ways(self.proxy, names, port)
+            ways = load.ways(self.proxy, names, port, self._heedless)
             announcers = [
                 stack.enter_context(replicas.Announcer(way, self._times.pre_stop * self._times.spread_by, seed))
                 for seed, way in enumerate(ways)
             ]
             self.deployment = stack.enter_context(
                 replicas.Deployment(self._program, net, port, self._folder, announcers, self._times, self._delay_ms))
-            for _ in range(REPLICAS):
-                self.deployment.start()
+            self.deployment.start(REPLICAS)
             for known in self.deployment.announce():
                 known.wait()
             self.loads = [stack.enter_context(load.Load(way, self._rate)) for way in ways]
@@ -99,16 +98,11 @@ class Stage:
         return {made.way.name: collections.Counter((one.code.name, one.details, one.replica) for one in made.ended)
                 for made in self.loads}
 
-    def begin(self):
-        """What ended before is forgotten."""
-        for made in self.loads:
-            made.ended.clear()
-
     def tallies(self):
-        """Of what has ended since `begin`."""
+        """Of what has ended since the last of them."""
         counted = []
         for made in self.loads:
-            tally = Tally(made.way.name, made.way.retries)
+            tally = Tally(made.way)
             while made.ended:
                 tally.add(made.ended.popleft())
             counted.append(tally)
@@ -116,13 +110,12 @@ class Stage:
 
     def steady(self, seconds):
         """Nothing happens: how even is it?"""
-        self.begin()
+        self.tallies()
         time.sleep(seconds)
         return self.tallies()
 
     def replace(self, times, tell=lambda done: None):
         """(tallies, what went wrong with replicas)."""
-        self.begin()
         wrong = []
         for done in range(times):
             if (failure := self.deployment.replace()) is not None:
@@ -133,7 +126,6 @@ class Stage:
 
     def kill(self):
         """(tallies, when one was killed, what each way had open then)."""
-        self.begin()
         holding = [made.open for made in self.loads]
         killed = self.deployment.kill()
         self._settle()

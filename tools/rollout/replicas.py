@@ -57,7 +57,6 @@ class Replica:
             )
 
     def await_ready(self):
-        """As the readiness probe asks."""
         end = time.monotonic() + READY_SECONDS
         with grpc.insecure_channel(self.endpoint, [("grpc.use_local_subchannel_pool", 1)]) as channel:
             watch = health_pb2_grpc.HealthStub(channel).Watch(
@@ -67,7 +66,7 @@ class Replica:
                 for update in watch:
                     if update.status == health_pb2.HealthCheckResponse.SERVING:
                         watch.cancel()
-                        return self
+                        return
             except grpc.RpcError as error:
                 raise RuntimeError(f"replica {self.number} is not ready: {error.details()}\n{self.log()}") from error
         raise RuntimeError(f"replica {self.number} is not ready:\n{self.log()}")
@@ -151,12 +150,17 @@ class Deployment:
         for replica in self.replicas:
             replica.close()
 
-    def start(self):
+    def start(self, count=1):
+        """So many at once; returns when they are ready."""
+        for one in [self._begin() for _ in range(count)]:
+            one.await_ready()
+
+    def _begin(self):
         self._number += 1
         made = Replica(self._number, self._program, self._network.place(), self._port, self._folder, self._times,
                        self._delay_ms)
         self.replicas.append(made)
-        return made.await_ready()
+        return made
 
     def announce(self, without=None):
         """Returns events, one a way: it knows."""
@@ -185,7 +189,8 @@ class Deployment:
         killed = time.monotonic()
         lost.kill()
         time.sleep(self._times.unnoticed)
-        self.announce(without=lost)
+        for known in self.announce(without=lost):
+            known.wait()
         lost.close()
         self.replicas.remove(lost)
         self.start()
