@@ -17,8 +17,12 @@ class Clock {
   // `mu` is released while waiting, as by absl::Mutex::AwaitWithDeadline.
   virtual bool AwaitUntil(absl::Mutex* mu, const absl::Condition& condition, absl::Time deadline) = 0;
 
-  // The machine's clock; never deleted.
+  // The machine's steady clock, so that nothing is late because somebody set the time; never deleted.
   static Clock* Real();
+
+  // Ends waits for `Real()` that are past their deadline and whose timeout the machine's clock, having been
+  // set back, has put off. To be called now and then.
+  static void WakeOverdue();
 };
 
 }  // namespace saccade::server

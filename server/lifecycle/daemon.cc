@@ -249,6 +249,7 @@ absl::Status Daemon::AwaitEnd() {
     readiness_.SetLive(catalog_->BusyFor() < flags_.stall_after);
     catalog_->Sweep();
     slow_readers_->Sweep();
+    Clock::WakeOverdue();
   }
   return absl::OkStatus();
 }

@@ -8,8 +8,10 @@
 #include <memory>
 #include <utility>
 
+#include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "server/core/cancellation.h"
+#include "server/core/clock.h"
 #include "server/protocols/slow_readers.h"
 
 namespace saccade::server {
@@ -48,10 +50,12 @@ class PredictReactor : public grpc::ServerUnaryReactor {
   grpc_call* call_ = nullptr;
 };
 
+// gRPC tells it by the wall's clock, which may be set before it is past.
 inline absl::Time DeadlineOf(const grpc::CallbackServerContext& context) {
   const auto deadline = context.deadline();
-  return deadline == std::chrono::system_clock::time_point::max() ? absl::InfiniteFuture()
-                                                                  : absl::FromChrono(deadline);
+  return deadline == std::chrono::system_clock::time_point::max()
+             ? absl::InfiniteFuture()
+             : Clock::Real()->Now() + (absl::FromChrono(deadline) - absl::Now());
 }
 
 // For calls that are answered at once.

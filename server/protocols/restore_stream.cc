@@ -7,6 +7,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "server/core/clock.h"
 #include "server/encode/volume.h"
 #include "server/protocols/grpc_status.h"
 #include "server/protocols/peer.h"
@@ -37,7 +39,8 @@ RestoreStream::RestoreStream(const Call& call) : call_(call) {
     upload_->stream = this;
   }
   const absl::Duration most_upload = call.most_upload;
-  alarm_.Set(absl::ToChronoTime(call.arrival + most_upload), [upload = upload_, most_upload](bool expired) {
+  const absl::Duration left = call.arrival + most_upload - Clock::Real()->Now();
+  alarm_.Set(absl::ToChronoTime(absl::Now() + left), [upload = upload_, most_upload](bool expired) {
     const absl::MutexLock lock(&upload->mutex);
     if (!expired || upload->stream == nullptr) return;
     std::exchange(upload->stream, nullptr)

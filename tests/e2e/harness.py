@@ -46,10 +46,12 @@ class Daemon:
 
     running = []
 
-    def __init__(self, repository, *flags, log_folder, ports=("0", "0", "0"), config=None):
+    def __init__(self, repository, *flags, log_folder, ports=("0", "0", "0"), config=None, under=(), environment=None):
+        """`under` are the words before the command; `environment` is added to this process's."""
         self.log_path = pathlib.Path(log_folder) / f"saccaded-{time.monotonic_ns()}.log"
         named = zip(("grpc", "http", "metrics"), ports)
         self._command = [
+            *map(str, under),
             str(binary("saccaded")),
             *([f"--config={config}"] if config else []),
             "--host=127.0.0.1",
@@ -60,7 +62,8 @@ class Daemon:
         self._lines = queue.Queue()
         self._log = open(self.log_path, "wb")
         self.process = subprocess.Popen(
-            self._command, stdout=subprocess.PIPE, stderr=self._log, preexec_fn=die_with_parent
+            self._command, stdout=subprocess.PIPE, stderr=self._log, preexec_fn=die_with_parent,
+            env={**os.environ, **(environment or {})},
         )
         self._reader = threading.Thread(target=self._read_stdout, daemon=True)
         self._reader.start()
