@@ -1,0 +1,304 @@
+"""What goes wrong around the daemon: a full disk, a repository that vanishes, a clock that jumps, clients that dawdle or
+open streams without end, descriptors that run out. Whoever can be served is served, and afterwards everybody."""
+
+import contextlib
+import pathlib
+import shutil
+import socket
+import struct
+import subprocess
+import threading
+import time
+
+import grpc
+import numpy
+import pytest
+
+from harness import DEADLINE_SECONDS, eventually
+from messages import infer_request
+from tiny_models import Identity, write_model
+from tools.rollout.network import free_port
+from wire import PREFACE, SETTINGS, Frames, frame, open_stream
+
+MODEL_INFER = "/inference.GRPCInferenceService/ModelInfer"
+HANG = 99
+SHAPE = (1, 1, 1, 1, 4)
+PROMPT_SECONDS = 5
+
+
+@pytest.fixture
+def root(tmp_path):
+    write_model(tmp_path / "models", "served", Identity(), max_batch_size=4)
+    return tmp_path / "models"
+
+
+def volume(first):
+    return numpy.array([first, 2, 3, 4], numpy.float32).tobytes()
+
+
+def request(first=1, model="served"):
+    return infer_request(model, SHAPE, volume(first))
+
+
+def serves(inference, count=20, model="served"):
+    for i in range(count):
+        answer = inference.model_infer(request(i, model), timeout=PROMPT_SECONDS)
+        assert answer.raw_output_contents[0] == volume(i)
+
+
+def newcomer_is_served(daemon):
+    with daemon.inference() as inference:
+        answer = inference.model_infer(request(7), timeout=DEADLINE_SECONDS, wait_for_ready=True)
+        assert answer.raw_output_contents[0] == volume(7)
+    for port in (daemon.http_port, daemon.metrics_port):
+        status, _, _ = daemon.get("/v2/health/ready" if port == daemon.http_port else "/metrics", port)
+        assert status == 200
+
+
+def test_a_full_disk_under_its_output_stops_nothing(start, root):
+    ports = [str(free_port("127.0.0.1")) for _ in range(3)]
+    full = ("sh", "-c", 'exec "$@" >/dev/full 2>/dev/full', "sh")
+    daemon = start(root, "--log-level=debug", "--lame-duck-seconds=0", ports=ports, under=full)
+    daemon.grpc_port, daemon.http_port, daemon.metrics_port = map(int, ports)
+    with daemon.inference() as inference:
+        inference.model_infer(request(), timeout=DEADLINE_SECONDS, wait_for_ready=True)
+        serves(inference)
+        with pytest.raises(grpc.RpcError, match="INVALID_ARGUMENT"):
+            inference.model_infer(infer_request("served", SHAPE, b"short"))
+    newcomer_is_served(daemon)
+    daemon.terminate()
+    assert daemon.exit_code() == 0
+
+
+class Steady:
+    """Calls of one model without end; each has to be answered."""
+
+    def __init__(self, daemon, model):
+        self._daemon, self._model = daemon, model
+        self._stop = threading.Event()
+        self.answered, self.failures = 0, []
+        self._thread = threading.Thread(target=self._run)
+
+    def _run(self):
+        with self._daemon.inference() as inference:
+            while not self._stop.is_set():
+                try:
+                    serves(inference, 1, self._model)
+                    self.answered += 1
+                except grpc.RpcError as error:
+                    self.failures.append(f"{error.code()}: {error.details()}")
+
+    def __enter__(self):
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self._stop.set()
+        self._thread.join()
+
+
+def test_a_repository_that_vanishes_under_load(start, root):
+    write_model(root, "leaving", Identity(), max_batch_size=4)
+    daemon = start(root, "--model-control-mode=poll", "--repository-poll-secs=0.1").await_ready()
+    away = root.with_name("away")
+    with Steady(daemon, "served") as load:
+        root.rename(away)
+        eventually(lambda: "the model repository has vanished" in daemon.log(), "it was missed")
+        with daemon.inference() as inference:
+            serves(inference, model="leaving")
+        shutil.rmtree(away / "leaving")
+        away.rename(root)
+        # One model's folder that is gone twice in a row is unloaded.
+        eventually(lambda: "model freed" in daemon.log(), "what is gone was unloaded")
+        with daemon.inference() as inference, pytest.raises(grpc.RpcError) as error:
+            serves(inference, 1, "leaving")
+        assert error.value.code() == grpc.StatusCode.NOT_FOUND
+        shutil.rmtree(root)
+        eventually(lambda: daemon.log().count("has vanished") == 2, "it was missed again, deleted this time")
+        answered = load.answered
+        eventually(lambda: load.answered > answered + 20, "it goes on")
+    assert not load.failures
+    assert daemon.get("/v2/health/ready")[0] == 200
+
+
+@pytest.fixture(scope="module")
+def jumping_clock(tmp_path_factory):
+    """(the environment that brings it, the function that sets it off by so many seconds)."""
+    folder = tmp_path_factory.mktemp("clock")
+    source, library, offset = pathlib.Path(__file__).with_name("jumping_clock.c"), folder / "clock.so", folder / "offset"
+    subprocess.run(["cc", "-shared", "-fPIC", "-O1", source, "-o", library], check=True)
+
+    def jump(seconds):
+        with open(offset, "r+b") as file:
+            file.write(struct.pack("=q", seconds))
+
+    offset.write_bytes(bytes(8))
+    return {"LD_PRELOAD": str(library), "JUMPING_CLOCK": str(offset)}, jump
+
+
+@pytest.mark.parametrize("days", [2, -2])
+def test_a_clock_that_jumps(start, tmp_path, jumping_clock, days):
+    """Nothing is late, nothing waits for days, and nothing is taken for hung."""
+    environment, jump = jumping_clock
+    jump(0)
+    drill = Identity(hang_at=HANG, hang_seconds=1.5)
+    write_model(tmp_path / "models", "served", drill, max_batch_size=4, max_queue_delay_microseconds=400_000)
+    daemon = start(
+        tmp_path / "models", "--stall-seconds=20", "--model-control-mode=poll", "--repository-poll-secs=0.2",
+        environment=environment,
+    ).await_ready()
+    with daemon.inference() as inference:
+        busy = inference.model_infer.future(request(HANG), timeout=DEADLINE_SECONDS)
+        eventually(lambda: daemon.metrics().total("saccade_inflight_requests") == 1, "it was begun")
+        waiting = [inference.model_infer.future(request(i), timeout=20) for i in range(8)]
+        eventually(lambda: daemon.metrics().total("saccade_inflight_requests") == 9, "the others wait")
+        jump(days * 86400)
+        for i, call in enumerate(waiting):
+            assert call.result().raw_output_contents[0] == volume(i)
+        busy.result()
+        # This one waits for company, of which the clock says that it comes for days.
+        lone = inference.model_infer.future(request(5), timeout=20)
+        eventually(lambda: daemon.metrics().total("saccade_inflight_requests") == 1, "it waits")
+        jump(0)
+        assert lone.result().raw_output_contents[0] == volume(5)
+        serves(inference, 3)
+        assert inference.model_infer(request(6), timeout=2).raw_output_contents[0] == volume(6)
+    assert daemon.get("/v2/health/live")[0] == 200
+    assert "does not come to its end" not in daemon.log()
+    looks = daemon.metrics().total("saccade_model_ready")
+    write_model(tmp_path / "models", "second", Identity(), max_batch_size=1)
+    eventually(lambda: daemon.metrics().total("saccade_model_ready") == looks + 1, "the repository is looked at")
+
+
+def connect(port):
+    return socket.create_connection(("127.0.0.1", port), timeout=DEADLINE_SECONDS)
+
+
+class Dawdlers:
+    """Connections that send something at once and the rest byte by byte, ten a second, until they are closed or the
+    block ends."""
+
+    def __init__(self, *sendings):
+        self._open = []
+        for port, at_once, rest in sendings:
+            connection = connect(port)
+            connection.sendall(at_once)
+            self._open.append((connection, iter(rest)))
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run)
+        self.cut_off = 0
+
+    def _run(self):
+        while not self._stop.wait(0.1):
+            for one in list(self._open):
+                try:
+                    one[0].sendall(bytes([next(one[1])]))
+                except OSError:
+                    one[0].close()
+                    self.cut_off += 1
+                    self._open.remove(one)
+
+    def __enter__(self):
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self._stop.set()
+        self._thread.join()
+        for connection, _ in self._open:
+            connection.close()
+
+
+def test_clients_that_send_byte_by_byte(start, root):
+    daemon = start(root, "--max-http-connections=8").await_ready()
+    files = daemon.open_files()
+    head = b"POST /v2/models/served/infer HTTP/1.1\r\nHost: a\r\nContent-Length: 100000\r\n"
+    heads = 4 * [(daemon.http_port, b"", head + b"X-Long: " + b"a" * 4000)]
+    bodies = 8 * [(daemon.http_port, head + b"\r\n", b"{" * 9999)]
+    prefaces = 50 * [(daemon.grpc_port, b"", PREFACE + frame(SETTINGS, 0, 0) + b"\x00" * 9999)]
+    with daemon.inference() as inference:
+        serves(inference)
+        with Dawdlers(*heads, *bodies, *prefaces) as dawdlers:
+            eventually(lambda: daemon.open_files() >= files + 50, "all of them have connected")
+            serves(inference)
+            with daemon.inference() as newcomer:
+                serves(newcomer)
+            # HTTP's places are taken: who comes is told so at once, until the dawdlers' time is over.
+            with connect(daemon.http_port) as refused:
+                refused.sendall(b"GET /v2/health/live HTTP/1.1\r\nHost: a\r\n\r\n")
+                assert b" 503 " in refused.recv(4096).split(b"\r\n")[0]
+            eventually(lambda: dawdlers.cut_off == 12, "HTTP's dawdlers were cut off")
+            newcomer_is_served(daemon)
+    eventually(lambda: daemon.open_files() <= files + 1, "their descriptors were given back")
+
+
+def test_a_client_that_opens_ten_thousand_streams(start, root):
+    daemon = start(root).await_ready()
+    with daemon.inference() as inference:
+        serves(inference)
+        resident, files = daemon.resident_bytes(), daemon.open_files()
+        with connect(daemon.grpc_port) as connection:
+            connection.sendall(PREFACE + frame(SETTINGS, 0, 0))
+            frames = Frames(connection)
+            reader = threading.Thread(target=read_to_end, args=(frames,), daemon=True)
+            reader.start()
+            # The daemon may end the connection in the middle.
+            with contextlib.suppress(OSError):
+                for stream in range(1, 20_001, 2):
+                    open_stream(connection, MODEL_INFER, "60S", stream)
+            serves(inference)
+            assert daemon.resident_bytes() - resident < 128 << 20
+            with contextlib.suppress(OSError):
+                connection.shutdown(socket.SHUT_RDWR)
+            reader.join(DEADLINE_SECONDS)
+            assert not reader.is_alive()
+        eventually(lambda: daemon.open_files() <= files, "its connection was closed")
+        newcomer_is_served(daemon)
+    eventually(lambda: daemon.metrics().total("saccade_inflight_requests") == 0, "nothing is held for it")
+
+
+def read_to_end(frames):
+    with contextlib.suppress(EOFError, OSError):
+        while True:
+            frames.next()
+
+
+def test_clients_of_http_that_never_read(start, root):
+    daemon = start(root, "--max-http-connections=4").await_ready()
+    large = numpy.zeros(1_000_000, numpy.float32).tobytes()
+    header = (
+        b'{"inputs":[{"name":"image","datatype":"FP32","shape":[1,1,1,1000,1000],"parameters":'
+        b'{"binary_data_size":4000000}}],"parameters":{"binary_data_output":true}}'
+    )
+    message = (
+        b"POST /v2/models/served/infer HTTP/1.1\r\nHost: a\r\nInference-Header-Content-Length: %d\r\n"
+        b"Content-Length: %d\r\n\r\n" % (len(header), len(header) + len(large))
+    ) + header + large
+    with contextlib.ExitStack() as stack:
+        for _ in range(4):
+            stack.enter_context(connect(daemon.http_port)).sendall(message)
+        eventually(lambda: daemon.metrics().total("nv_inference_count") == 4, "all four were computed")
+        with daemon.inference() as inference:
+            serves(inference)
+    newcomer_is_served(daemon)
+    eventually(lambda: daemon.metrics().total("saccade_inflight_requests") == 0, "nothing is held for them")
+
+
+@pytest.mark.parametrize("port", ["grpc_port", "http_port"])
+def test_descriptors_run_out(start, root, port):
+    limit = 100
+    daemon = start(root, under=("prlimit", f"--nofile={limit}")).await_ready()
+    files = daemon.open_files()
+    with daemon.inference() as inference:
+        serves(inference)
+        with contextlib.ExitStack() as stack:
+            for _ in range(2 * limit):
+                stack.enter_context(connect(getattr(daemon, port)))
+            eventually(lambda: daemon.open_files() >= limit - 2, "there are none left")
+            serves(inference)
+            # Somebody comes to gRPC's port meanwhile, and is turned away or has to wait.
+            with daemon.inference() as refused, pytest.raises(grpc.RpcError):
+                refused.model_infer(request(), timeout=1)
+        eventually(lambda: daemon.open_files() <= files + 1, "they were given back")
+        newcomer_is_served(daemon)
+        serves(inference)

@@ -1,0 +1,175 @@
+"""The demo models under mixed load for so many minutes, while they are reloaded again and again: prints how memory,
+threads and descriptors went, and fails if they grew, or if an answer was wrong. Called by ./dev soak, which has built
+everything."""
+
+import argparse
+import collections
+import dataclasses
+import datetime
+import json
+import os
+import pathlib
+import shutil
+import sys
+import tempfile
+import threading
+import time
+
+from harness import Daemon
+from tools.soak.load import Load
+from tools.soak.measure import Looks, plot, slope
+from tools.soak.samples import DEMO, ROOT
+
+CLIENTS = 4
+RELOAD_SECONDS = 2
+LOOK_SECONDS = 5
+# Threads, caches and the allocator's pools come with the first of the load.
+SETTLED = 1 / 3
+# Of what there was in the mean, over the time that is looked at; in reload_soak_test it is the same.
+MOST_GROWTH = 0.02
+# Connections come and go, each with its descriptor and, for HTTP, its thread: so many in the mean from the first half to
+# the second.
+MOST_MORE = 2
+
+
+class Reloads:
+    """One model after the other gets another configuration, as long as the block lasts."""
+
+    def __init__(self, repository, every):
+        self._folders = sorted(folder for folder in repository.iterdir() if folder.is_dir())
+        self._every = every
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run)
+        self.made = 0
+
+    def __enter__(self):
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self._stop.set()
+        self._thread.join()
+
+    def _run(self):
+        while not self._stop.wait(self._every):
+            config = self._folders[self.made % len(self._folders)] / "config.pbtxt"
+            # Another file; what is in it stays.
+            written = config.with_name("config.pbtxt.tmp")
+            written.write_text(config.read_text().rstrip("\n") + "\n" * (1 + self.made % 2))
+            written.rename(config)
+            self.made += 1
+
+
+def grown(looks, name):
+    """(the slope an hour, growth over the time looked at as a share of the mean, from half to half)."""
+    times, values = [one.seconds for one in looks], [getattr(one, name) for one in looks]
+    mean, half = sum(values) / len(values), len(values) // 2
+    steep = slope(times, values)
+    more = sum(values[half:]) / len(values[half:]) - sum(values[:half]) / half
+    return steep, steep * (times[-1] - times[0]) / 3600 / mean, more
+
+
+def soak(flags, folder):
+    repository = folder / "repository"
+    shutil.copytree(DEMO / "repository", repository)
+    settle = 60 * flags.minutes * SETTLED
+
+    def tell(latest):
+        left = 60 * flags.minutes - latest.seconds
+        if sys.stderr.isatty():
+            print(f"\r\033[K{latest.resident_mib:.1f} MiB, {latest.threads} threads, {latest.descriptors} descriptors, "
+                  f"{max(0, left):.0f} s left", end="", file=sys.stderr, flush=True)
+
+    os.environ.setdefault("SACCADE_BUILD_DIR", str(ROOT / "build" / "release"))
+    controls = ("--model-control-mode=poll", "--repository-poll-secs=0.5", "--warm-up-seconds=0")
+    with Daemon(repository, *controls, "--log-level=info", log_folder=folder) as daemon:
+        daemon.await_ready()
+        with Load(daemon, CLIENTS) as load, Reloads(repository, RELOAD_SECONDS) as reloads:
+            with Looks(daemon.process.pid, LOOK_SECONDS, tell) as looks:
+                end = time.monotonic() + 60 * flags.minutes
+                while time.monotonic() < end and daemon.process.poll() is None:
+                    time.sleep(1)
+        if sys.stderr.isatty():
+            print(file=sys.stderr)
+        log = daemon.log()
+        daemon.terminate()
+        code = daemon.exit_code()
+    freed = log.count("model freed")
+    settled = [one for one in looks.made if one.seconds >= settle]
+    return {
+        "minutes": flags.minutes,
+        "exit_code": code,
+        "reloads": freed,
+        "configurations_written": reloads.made,
+        "asked": dict(load.asked),
+        "faults": collections.Counter(load.faults).most_common(20),
+        "looks": looks.made,
+        "settled_after_seconds": settle,
+        "growth": {name: grown(settled, name) for name in ("resident_mib", "threads", "descriptors")},
+    }
+
+
+def faults_of(found):
+    faults = [f"{count} x {fault}" for fault, count in found["faults"]]
+    if found["exit_code"] != 0:
+        faults.append(f"the daemon ended with {found['exit_code']}")
+    if found["reloads"] == 0:
+        faults.append("nothing was reloaded")
+    if (share := found["growth"]["resident_mib"][1]) > MOST_GROWTH:
+        faults.append(f"resident memory grew by {share:.1%}, expected at most {MOST_GROWTH:.0%}")
+    for name in ("threads", "descriptors"):
+        if (more := found["growth"][name][2]) > MOST_MORE:
+            faults.append(f"{more:.1f} more {name} in the second half, expected at most {MOST_MORE}")
+    return faults
+
+
+def report(found):
+    asked = ", ".join(f"{count} {way}" for way, count in sorted(found["asked"].items()))
+    total, wrong = sum(found["asked"].values()), sum(count for _, count in found["faults"])
+    settled = [one for one in found["looks"] if one.seconds >= found["settled_after_seconds"]]
+    rows = []
+    for title, name in (("resident memory, MiB", "resident_mib"), ("threads", "threads"), ("descriptors", "descriptors")):
+        values, (steep, share, _) = [getattr(one, name) for one in settled], found["growth"][name]
+        rows.append(f"| {title} | {min(values):.4g} | {sum(values) / len(values):.4g} | {max(values):.4g} | {steep:+.2f} | "
+                    f"{share:+.2%} |")
+    return "\n".join([
+        f"{found['minutes']:g} minutes, {found['reloads']} model versions replaced, {total} requests ({asked}); wrong or "
+        f"failed: {wrong}.",
+        "",
+        f"After the first {found['settled_after_seconds'] / 60:.1f} minutes:",
+        "",
+        "| | least | mean | most | slope an hour | over the time |",
+        "|---|---|---|---|---|---|",
+        *rows,
+    ])
+
+
+def main():
+    parser = argparse.ArgumentParser(prog="./dev soak", description=__doc__.split("\n")[0])
+    parser.add_argument("minutes", nargs="?", type=float, default=30, help="how long; 30")
+    parser.add_argument("--json", type=pathlib.Path, help="a file for all that was measured")
+    parser.add_argument("--markdown", type=pathlib.Path, help="a file for the report, its plot beside it")
+    flags = parser.parse_args()
+    if flags.minutes < 0.5:
+        parser.error("expected at least half a minute")
+    with tempfile.TemporaryDirectory(prefix="saccade-soak-") as folder:
+        found = soak(flags, pathlib.Path(folder))
+    print(report(found))
+    if flags.json:
+        looks = [dataclasses.asdict(one) for one in found["looks"]]
+        flags.json.write_text(json.dumps({**found, "looks": looks}, indent=1) + "\n")
+    if flags.markdown:
+        picture = flags.markdown.with_suffix(".svg")
+        plot(found["looks"], found["settled_after_seconds"], picture)
+        made = (f"Made on {datetime.date.today()} with `./dev soak {flags.minutes:g}`, {os.cpu_count()} cores, load "
+                f"{os.getloadavg()[2]:.1f}, niceness {os.nice(0)}.")
+        flags.markdown.write_text(f"# Half a day's changes in a few minutes\n\n{made}\n\n{report(found)}\n\n"
+                                  f"![Memory, threads and descriptors over time]({picture.name})\n")
+    faults = faults_of(found)
+    for fault in faults:
+        print(f"soak: {fault}", file=sys.stderr)
+    sys.exit(1 if faults else 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,84 @@
+"""What the daemon holds, again and again, and whether it grows."""
+
+import dataclasses
+import os
+import pathlib
+import re
+import threading
+import time
+
+
+@dataclasses.dataclass(frozen=True)
+class Look:
+    seconds: float
+    resident_mib: float
+    threads: int
+    descriptors: int
+
+
+def look(process, begun):
+    status = pathlib.Path(f"/proc/{process}/status").read_text()
+    return Look(
+        time.monotonic() - begun,
+        int(re.search(r"VmRSS:\s+(\d+) kB", status)[1]) / 1024,
+        int(re.search(r"Threads:\s+(\d+)", status)[1]),
+        len(os.listdir(f"/proc/{process}/fd")),
+    )
+
+
+class Looks:
+    """One look every so many seconds until the end of the block."""
+
+    def __init__(self, process, every, tell=lambda latest: None):
+        self._process, self._every, self._tell = process, every, tell
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run)
+        self.made = []
+
+    def __enter__(self):
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self._stop.set()
+        self._thread.join()
+
+    def _run(self):
+        begun = time.monotonic()
+        while not self._stop.is_set():
+            self.made.append(look(self._process, begun))
+            self._tell(self.made[-1])
+            self._stop.wait(self._every)
+
+
+def slope(times, values):
+    """By least squares, in units an hour."""
+    mean_time, mean = sum(times) / len(times), sum(values) / len(values)
+    spread = sum((time_ - mean_time) ** 2 for time_ in times)
+    return 3600 * sum((time_ - mean_time) * (value - mean) for time_, value in zip(times, values)) / spread
+
+
+def plot(looks, settled, path):
+    """Resident memory, threads and descriptors over minutes, each in a panel of its own, as SVG."""
+    width, height, left = 640, 120, 64
+    lines = [f'<svg xmlns="http://www.w3.org/2000/svg" width="{width + left + 20}" height="{3 * (height + 50)}" '
+             'font-family="sans-serif" font-size="12">', '<rect width="100%" height="100%" fill="white"/>']
+    last = looks[-1].seconds
+    panels = (("resident memory, MiB", "resident_mib"), ("threads", "threads"), ("descriptors", "descriptors"))
+    for row, (title, name) in enumerate(panels):
+        top = row * (height + 50) + 26
+        values = [getattr(one, name) for one in looks]
+        most = max(values) * 1.1
+        points = " ".join(f"{left + width * one.seconds / last:.1f},{top + height * (1 - value / most):.1f}"
+                          for one, value in zip(looks, values))
+        begun = left + width * settled / last
+        lines += [
+            f'<text x="{left}" y="{top - 8}">{title}</text>',
+            f'<path d="M{left},{top}V{top + height}H{left + width}" fill="none" stroke="#888"/>',
+            f'<path d="M{begun:.1f},{top}V{top + height}" stroke="#bbb" stroke-dasharray="4"/>',
+            f'<polyline points="{points}" fill="none" stroke="#1f6feb" stroke-width="1.5"/>',
+            f'<text x="{left - 6}" y="{top + height}" text-anchor="end">0</text>',
+            f'<text x="{left - 6}" y="{top + 10}" text-anchor="end">{most:.0f}</text>',
+            f'<text x="{left + width}" y="{top + height + 16}" text-anchor="end">{last / 60:.0f} min</text>',
+        ]
+    path.write_text("\n".join([*lines, "</svg>"]) + "\n")
