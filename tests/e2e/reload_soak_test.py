@@ -1,5 +1,5 @@
 """Models reloaded again and again under load: no request is lost, and memory stays where it was. SACCADE_SOAK_CYCLES
-sets how often; `./dev soak` does 200."""
+sets how often. `./dev soak` is longer, and of more kinds of load."""
 
 import itertools
 import os

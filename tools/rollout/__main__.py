@@ -47,7 +47,7 @@ def play(flags, folder):
     times = Times()
     with Stage(flags.build / "bin" / "saccaded", folder, flags.rate, times, heedless=True) as stage:
         where = stage.network + (f" ({stage.no_namespaces})" if stage.no_namespaces else "")
-        print(f"{REPLICAS} replicas: {where}", file=sys.stderr)
+        print(f"{REPLICAS} replicas {where}", file=sys.stderr)
         if stage.without_proxy:
             print("no HAProxy is installed: that way is left out (./dev setup tests)", file=sys.stderr)
         even = stage.steady(STEADY_SECONDS)
@@ -65,7 +65,7 @@ def play(flags, folder):
     faults += [f"killed, {one.way.name}: {lost(one)}" for one in killed if one.failed and one.way.retries]
 
     parts = [
-        f"{REPLICAS} replicas in {where}; {flags.rate} requests/s on each way; preStop {times.pre_stop:g} s, lame duck "
+        f"{REPLICAS} replicas {where}; {flags.rate} requests/s on each way; preStop {times.pre_stop:g} s, lame duck "
         f"{times.lame_duck:g} s, drain {times.drain:g} s, grace {times.grace:g} s; endpoints leave each list up to "
         f"{times.pre_stop * times.spread_by:g} s late.",
         f"**{flags.times} replacements** in {took:.0f} s. Connections that the proxy was refused: {sent_again}.",

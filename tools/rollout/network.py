@@ -24,7 +24,7 @@ def _must(*words):
 class Namespaces:
     """A bridge to which each `place()` adds a namespace. Use as a context manager: what was made goes with it."""
 
-    words = "network namespaces, a bridge between them"
+    words = "in network namespaces, a bridge between them"
 
     def __init__(self):
         _remove_leftovers()
@@ -63,7 +63,7 @@ class Namespaces:
 
 
 class Loopback:
-    words = "addresses of 127.0.0.0/8, as network namespaces are not permitted here"
+    words = "on addresses of 127.0.0.0/8, as network namespaces are not permitted here"
 
     def __init__(self):
         self._made = 0
