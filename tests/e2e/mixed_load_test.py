@@ -7,7 +7,7 @@ from harness import DEMO_REPOSITORY, eventually
 from tools.soak.__main__ import Reloads
 from tools.soak.load import Load
 
-RELOADS = 5
+RELOADS = 3
 
 
 def test_every_protocol_answers_the_same_amid_reloads(start, tmp_path):
