@@ -163,7 +163,7 @@ def main():
         plot(found["looks"], found["settled_after_seconds"], picture)
         made = (f"Made on {datetime.date.today()} with `./dev soak {flags.minutes:g}`, {os.cpu_count()} cores, load "
                 f"{os.getloadavg()[2]:.1f}, niceness {os.nice(0)}.")
-        flags.markdown.write_text(f"# Half a day's changes in a few minutes\n\n{made}\n\n{report(found)}\n\n"
+        flags.markdown.write_text(f"# A soak\n\n{made}\n\n{report(found)}\n\n"
                                   f"![Memory, threads and descriptors over time]({picture.name})\n")
     faults = faults_of(found)
     for fault in faults:
