@@ -74,8 +74,10 @@ class Credentials final : public grpc::ServerCredentials {
     const auto current = credentials.certificates_->current();
     if (current == credentials.given_) return GRPC_SSL_CERTIFICATE_CONFIG_RELOAD_UNCHANGED;
     const grpc_ssl_pem_key_cert_pair pair = {current->key.c_str(), current->certificate.c_str()};
-    *config = grpc_ssl_server_certificate_config_create(
-        current->client_ca.empty() ? nullptr : current->client_ca.c_str(), &pair, 1);
+    // It insists on a root even where no client is asked for a certificate; then nothing is checked against
+    // it.
+    const std::string& roots = current->client_ca.empty() ? current->certificate : current->client_ca;
+    *config = grpc_ssl_server_certificate_config_create(roots.c_str(), &pair, 1);
     credentials.given_ = current;
     return GRPC_SSL_CERTIFICATE_CONFIG_RELOAD_NEW;
   }

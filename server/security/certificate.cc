@@ -162,8 +162,9 @@ absl::Status AskClients(SSL_CTX& context, const std::string& path, const std::st
 absl::Status ReadAll(const CertificateFiles& files, Certificate& to) {
   const auto read = [](const char* flag, const std::string& path, std::string& text) {
     auto whole = ReadSecretFile(flag, path);
-    if (whole.ok()) text = *std::move(whole);
-    return whole.status();
+    if (!whole.ok()) return whole.status();
+    text = *std::move(whole);
+    return absl::OkStatus();
   };
   if (absl::Status done = read(kCertificateFlag, files.certificate, to.certificate); !done.ok()) return done;
   if (absl::Status done = read(kKeyFlag, files.key, to.key); !done.ok()) return done;
