@@ -95,7 +95,7 @@ def test_grpc_over_tls(daemon):
 
 
 def test_tritons_clients_over_tls(daemon, authority, tiny):
-    context = lambda **_: gevent.ssl.create_default_context(cafile=authority.root)
+    context = lambda *_, **__: gevent.ssl.create_default_context(cafile=authority.root)
     clients = [
         (triton, daemon.grpc_port, {"root_certificates": str(authority.root)}),
         (triton_http, daemon.http_port, {"ssl_options": {"ca_certs": str(authority.root)}, "ssl_context_factory": context}),
