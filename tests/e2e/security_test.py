@@ -167,11 +167,11 @@ def test_tritons_clients_are_let_in(daemon, tiny):
             assert client.is_server_ready()
             tensor = module.InferInput("image", list(batch.shape), "FP32")
             tensor.set_data_from_numpy(batch)
-            assert client.infer("tiny", [tensor], headers=headers).as_numpy("logits").shape == (1, tiny.classes)
+            assert client.infer("tiny", [tensor], headers=dict(headers)).as_numpy("logits").shape == (1, tiny.classes)
             with pytest.raises(InferenceServerException, match="token"):
                 client.infer("tiny", [tensor])
             with pytest.raises(InferenceServerException, match="admin"):
-                client.unload_model("tiny", headers=headers)
+                client.unload_model("tiny", headers=dict(headers))
 
 
 def test_a_picture_is_classified_with_a_token(daemon):
