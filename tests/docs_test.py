@@ -164,6 +164,31 @@ def test_what_is_named_exists(page):
     assert not problems, "\n" + "\n".join(problems)
 
 
+def missing_tests(text):
+    """What a page names as `FILE::TEST` and is not there."""
+    found = []
+    for path, name in re.findall(r"`([\w/]+\.(?:py|cc))::([\w.]+)`", text):
+        file = ROOT / path
+        suite, _, case = name.partition(".")
+        pattern = rf"^def {name}\(" if path.endswith(".py") else rf"^TEST(_[FP])?\({suite}, {case}\)"
+        if not file.exists() or not re.search(pattern, file.read_text(), re.MULTILINE):
+            found.append(f"{path}::{name}")
+    return found
+
+
+def test_the_tests_that_hold_security_are_there():
+    page = (ROOT / "SECURITY.md").read_text()
+    rows = [line for line in page.partition("## Point by point")[2].splitlines() if line.startswith("| ")]
+    assert len(rows) > 15 and all("::" in row for row in rows[1:]), "a point without a test"
+    assert not (missing := missing_tests(page)), missing
+
+
+@pytest.mark.parametrize("name", ["tests/docs_test.py::test_nothing", "tests/nowhere_test.py::test_x",
+                                  "server/security/tokens_test.cc::TokensTest.Nothing"])
+def test_a_planted_test_is_missed(name):
+    assert missing_tests(f"held by `{name}`") == [name]
+
+
 def test_every_page_is_found_from_the_first():
     first, todo = ROOT / "README.md", [ROOT / "README.md"]
     reached = {first}

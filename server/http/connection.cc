@@ -5,7 +5,6 @@
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
-#include <sys/uio.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -21,27 +20,17 @@ constexpr std::chrono::milliseconds kLingerTime(500);
 
 auto Steady(absl::Duration duration) { return absl::ToChronoMilliseconds(duration); }
 
-// What stands in one call of the system, small enough for any of them.
-constexpr size_t kMostPieces = 64;
-using Vectors = std::array<iovec, kMostPieces>;
-
-// The first of what is left, without the `skipped` bytes of the very first.
-size_t Gather(absl::Span<const absl::string_view> pieces, size_t skipped, Vectors& to) {
-  const size_t count = std::min(pieces.size(), to.size());
-  for (size_t i = 0; i < count; ++i) {
-    const absl::string_view piece = pieces[i].substr(i == 0 ? skipped : 0);
-    to[i] = {const_cast<char*>(piece.data()), piece.size()};
-  }
-  return count;
+std::unique_ptr<Wire> WireOf(int fd, const HttpServerOptions& options) {
+  return options.tls ? TlsWire(fd, options.tls()) : PlainWire(fd);
 }
-
-// Whether the kernel asks to come again, rather than telling that the connection is lost.
-bool Passing(int error) { return error == EAGAIN || error == EWOULDBLOCK || error == EINTR; }
 
 }  // namespace
 
 Connection::Connection(int fd, const HttpServerOptions& options)
-    : fd_(fd), done_fd_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)), options_(options) {
+    : fd_(fd),
+      done_fd_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
+      options_(options),
+      wire_(WireOf(fd, options)) {
   // Out of descriptors: nobody could wait for anything here.
   if (done_fd_ < 0) Interrupt();
 }
@@ -70,9 +59,10 @@ Connection::Clock::time_point Connection::Deadline(Clock::time_point begin, absl
 
 ssize_t Connection::Receive(char* to, size_t size, Clock::time_point deadline) {
   for (;;) {
-    const ssize_t got = recv(fd_, to, size, MSG_DONTWAIT);
-    if (got >= 0 || !Passing(errno)) return got;
-    if (!AwaitReady(POLLIN, deadline)) break;
+    short await = 0;
+    const ssize_t got = wire_->Receive(to, size, &await);
+    if (got >= 0 || await == 0) return got;
+    if (!AwaitReady(await, deadline)) break;
   }
   errno = ETIMEDOUT;
   return -1;
@@ -85,12 +75,28 @@ ssize_t Connection::ReceiveInTime(char* to, size_t size) {
   return got;
 }
 
+Greeting Connection::Greet() {
+  if (done_fd_ < 0 || wire_ == nullptr) return Greeting::kFailed;
+  const auto deadline = Clock::now() + Steady(options_.handshake_timeout);
+  for (;;) {
+    short await = 0;
+    if (wire_->Greet(&await) == 0) return Greeting::kDone;
+    if (await != 0 && AwaitReady(await, deadline)) continue;
+    if (!wire_->met_plain_http()) return Greeting::kFailed;
+    wire_ = PlainWire(fd_);
+    return Greeting::kPlainHttp;
+  }
+}
+
 bool Connection::AwaitRequest() {
-  if (done_fd_ < 0) return false;
   if (!Fetched().empty()) return true;
-  if (!AwaitReady(POLLIN, Clock::now() + Steady(options_.idle_timeout))) return false;
-  char first = 0;
-  return recv(fd_, &first, 1, MSG_PEEK | MSG_DONTWAIT) == 1;
+  const auto deadline = Clock::now() + Steady(options_.idle_timeout);
+  for (;;) {
+    short await = 0;
+    const ssize_t got = wire_->Peek(&await);
+    if (got >= 0 || await == 0) return got == 1;
+    if (!AwaitReady(await, deadline)) return false;
+  }
 }
 
 HeadResult Connection::ReadHead() {
@@ -152,15 +158,10 @@ bool Connection::Write(absl::Span<const absl::string_view> pieces) {
   writing_ = true;
   size_t skipped = 0;
   while (!pieces.empty()) {
-    Vectors vectors;
-    msghdr message{};
-    message.msg_iov = vectors.data();
-    message.msg_iovlen = Gather(pieces, skipped, vectors);
-    const ssize_t sent = sendmsg(fd_, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+    short await = 0;
+    const ssize_t sent = wire_->Send(pieces, skipped, &await);
     if (sent < 0) {
-      const bool again =
-          Passing(errno) && AwaitReady(POLLOUT, Deadline(write_begin_, options_.write_timeout, sent_));
-      if (again) continue;
+      if (await != 0 && AwaitReady(await, Deadline(write_begin_, options_.write_timeout, sent_))) continue;
       broken_ = true;
       return false;
     }
@@ -175,6 +176,7 @@ bool Connection::Write(absl::Span<const absl::string_view> pieces) {
 }
 
 void Connection::Linger() {
+  if (!broken_) wire_->EndSending();
   shutdown(fd_, SHUT_WR);
   const auto deadline = Clock::now() + kLingerTime;
   std::array<char, 4096> buffer;

@@ -6,15 +6,18 @@
 #include <atomic>
 #include <chrono>
 #include <cstddef>
+#include <memory>
 #include <string>
 
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "server/http/http_message.h"
 #include "server/http/http_server.h"
+#include "server/http/wire.h"
 
 namespace saccade::server {
 
+enum class Greeting { kDone, kPlainHttp, kFailed };
 enum class HeadResult { kComplete, kClosed, kTooLarge, kTimedOut };
 
 // Owns the socket. Used by one thread, but for Interrupt and Done.
@@ -26,6 +29,10 @@ class Connection final : public HttpClient {
 
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
+
+  // Agrees with the client on TLS, if that is spoken here, within the handshake timeout. After kPlainHttp the
+  // client can still be told why, as plainly as it asked.
+  Greeting Greet();
 
   // Blocks until a request begins; false if none does within the idle timeout, or the client has gone.
   bool AwaitRequest();
@@ -77,6 +84,8 @@ class Connection final : public HttpClient {
   // Counts Done.
   const int done_fd_;
   const HttpServerOptions& options_;
+  // Null if it could not be set up.
+  std::unique_ptr<Wire> wire_;
   // What was received; of that `dropped_` bytes were read.
   std::string ahead_;
   size_t dropped_ = 0;

@@ -101,6 +101,8 @@ void HttpServer::Impl::Admit(int fd) {
     if (!stopping_ && MakeRoom()) clients_.splice(clients_.end(), arrived);
   }
   if (!arrived.empty()) {
+    // Nothing can be said before TLS is agreed on, for which there is no time here.
+    if (options_.tls) return;
     HttpResponse busy =
         HttpError(503, absl::StrCat("all ", options_.max_connections, " connections are busy; try again"));
     busy.headers = {{"Retry-After", "1"}};
@@ -122,6 +124,16 @@ void HttpServer::Impl::Serve(Clients::iterator client) {
 }
 
 void HttpServer::Impl::ServeRequests(Client& client) {
+  switch (client.connection.Greet()) {
+    case Greeting::kDone:
+      break;
+    case Greeting::kPlainHttp:
+      Protocol::Refuse(client.connection, HttpError(400, "this port speaks TLS; ask https:// of it"));
+      client.connection.Linger();
+      return;
+    case Greeting::kFailed:
+      return;
+  }
   for (int left = options_.max_requests_per_connection; left > 0; --left) {
     if (!client.connection.AwaitRequest() || !SetIdle(client, false)) return;
     if (!ServeOne(client, left == 1)) break;

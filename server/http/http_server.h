@@ -5,12 +5,16 @@
 #include <cstddef>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "server/http/http_message.h"
+
+// OpenSSL's, which stays out of this header.
+struct ssl_ctx_st;
 
 namespace saccade::server {
 
@@ -27,6 +31,11 @@ struct HttpRoute {
   HttpHandler handler;
 };
 
+// Called before a request's body is read, with the method and path of its route and its headers: what answers
+// in place of the handler, if the client may not have that.
+using HttpGuard = std::function<std::optional<HttpResponse>(absl::string_view method, absl::string_view route,
+                                                            const HttpHeaders& headers)>;
+
 struct HttpServerOptions {
   // The flag that sets `port`, for error messages.
   std::string port_flag = "--http-port";
@@ -42,6 +51,12 @@ struct HttpServerOptions {
   size_t max_bodies_bytes = size_t{512} << 20;
   // Request line and headers together.
   size_t max_head_bytes = 16 << 10;
+  // What connections that begin now speak TLS with; thread-safe. Without it they do not.
+  std::function<std::shared_ptr<ssl_ctx_st>()> tls;
+  // Until a client has agreed on TLS. Until then it counts as idle, and the next client may take its place.
+  absl::Duration handshake_timeout = absl::Seconds(10);
+  // Thread-safe. Without it every client may have everything.
+  HttpGuard guard;
   // From a request's first byte to its last: a client that sends a byte now and then does not keep a thread.
   absl::Duration read_timeout = absl::Seconds(10);
   // From an answer's first byte to its last.

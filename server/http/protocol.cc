@@ -94,6 +94,10 @@ HttpResponse Protocol::ReadAndHandle(Connection& connection, RequestParser& pars
                                      bool* whole) {
   const RequestHead& head = parser.head();
   *whole = !head.has_body();
+  if (guard_) {
+    if (auto refusal = guard_(HandledMethod(head.method), match.route, head.headers))
+      return *std::move(refusal);
+  }
   if (auto refusal = RefuseBody(head)) return *std::move(refusal);
   if (auto refusal = Continue(connection, head)) return *std::move(refusal);
   const auto body = std::make_shared<RequestBody>(room_, max_body_bytes_);

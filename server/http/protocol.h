@@ -30,6 +30,7 @@ class Protocol {
  private:
   Protocol(const HttpServerOptions& options, Routes routes)
       : max_body_bytes_(options.max_body_bytes),
+        guard_(options.guard),
         routes_(std::move(routes)),
         room_(std::make_shared<BodyRoom>(options.max_bodies_bytes)) {}
 
@@ -39,6 +40,7 @@ class Protocol {
   HttpResponse ReadAndHandle(Connection& connection, RequestParser& parser, Routes::Match match, bool* whole);
 
   const size_t max_body_bytes_;
+  const HttpGuard guard_;
   const Routes routes_;
   const std::shared_ptr<BodyRoom> room_;
 };

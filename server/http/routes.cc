@@ -16,9 +16,6 @@ constexpr size_t kShownPathBytes = 200;
 
 constexpr auto kKey = [](std::string* out, const auto& entry) { out->append(entry.first); };
 
-// HEAD is answered as GET is; the body stays away later.
-std::string HandledMethod(const std::string& method) { return method == "HEAD" ? "GET" : method; }
-
 std::vector<std::string> SegmentsOf(absl::string_view path) { return absl::StrSplit(path.substr(1), '/'); }
 
 bool IsName(const std::string& segment) {
@@ -74,6 +71,8 @@ bool TriedBefore(const std::vector<std::string>& one, const std::vector<std::str
 
 }  // namespace
 
+std::string HandledMethod(const std::string& method) { return method == "HEAD" ? "GET" : method; }
+
 absl::StatusOr<Routes> Routes::Create(std::vector<HttpRoute> routes) {
   Routes made;
   for (HttpRoute& route : routes) {
@@ -115,6 +114,7 @@ std::variant<Routes::Match, HttpResponse> Routes::Find(const RequestHead& head) 
   if (path == paths_.end()) return NoSuchPath(head.path);
   if (const auto handler = path->handlers.find(HandledMethod(head.method)); handler != path->handlers.end()) {
     match.handler = &handler->second;
+    match.route = path->text;
     return match;
   }
   const std::string allowed = absl::StrCat(absl::StrJoin(path->handlers, ", ", kKey),

@@ -18,6 +18,8 @@ class Routes {
  public:
   struct Match {
     const HttpHandler* handler = nullptr;
+    // As the HttpRoute has it.
+    absl::string_view route;
     std::map<std::string, std::string> path_values;
   };
 
@@ -41,6 +43,9 @@ class Routes {
   // In the order in which they are tried.
   std::vector<Path> paths_;
 };
+
+// HEAD is answered as GET is; the body stays away later.
+std::string HandledMethod(const std::string& method);
 
 // Runs the handler; an exception becomes a 500.
 HttpResponse Handle(const HttpHandler& handler, const HttpRequest& request);

@@ -14,6 +14,8 @@
 #include "server/decode/decode_pool.h"
 #include "server/http/http_server.h"
 #include "server/inference/inference.h"
+#include "server/lifecycle/grpc_credentials.h"
+#include "server/lifecycle/http_guard.h"
 #include "server/lifecycle/signals.h"
 #include "server/logging/log.h"
 #include "server/metrics/metrics.h"
@@ -27,6 +29,8 @@
 #include "server/protocols/slow_readers.h"
 #include "server/protocols/vision_rest.h"
 #include "server/protocols/vision_service.h"
+#include "server/security/certificates.h"
+#include "server/security/tokens.h"
 #include "server/shared_memory/shared_memory.h"
 
 namespace saccade::server {
@@ -50,10 +54,6 @@ void OpenGpuSide() {
   }
 }
 
-std::string GrpcHost(const Flags& flags) { return flags.grpc_host.value_or(flags.host); }
-std::string HttpHost(const Flags& flags) { return flags.http_host.value_or(flags.host); }
-std::string MetricsHost(const Flags& flags) { return flags.metrics_host.value_or(HttpHost(flags)); }
-
 }  // namespace
 
 Daemon::Daemon(const Flags& flags) : flags_(flags) {}
@@ -63,6 +63,7 @@ Daemon::~Daemon() { Stop(); }
 absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Start(const Flags& flags) {
   std::unique_ptr<Daemon> daemon(new Daemon(flags));
   OpenGpuSide();
+  if (absl::Status secrets = daemon->OpenSecrets(); !secrets.ok()) return secrets;
   if (absl::Status rooms = daemon->OpenRooms(); !rooms.ok()) return rooms;
   if (absl::Status ports = daemon->OpenPorts(); !ports.ok()) return ports;
   std::printf("listening grpc=%s:%d http=%s:%d metrics=%s:%d\n", GrpcHost(flags).c_str(),
@@ -71,6 +72,25 @@ absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Start(const Flags& flags) {
   std::fflush(stdout);
   daemon->StartLoading();
   return daemon;
+}
+
+absl::Status Daemon::OpenSecrets() {
+  if (!flags_.security.tls.certificate.empty()) {
+    auto certificates = Certificates::Open(flags_.security.tls);
+    if (!certificates.ok()) return certificates.status();
+    certificates_ = *std::move(certificates);
+  }
+  if (!flags_.security.token_file.empty()) {
+    auto tokens = Tokens::Open(flags_.security.token_file);
+    if (!tokens.ok()) return tokens.status();
+    tokens_ = *std::move(tokens);
+  }
+  return absl::OkStatus();
+}
+
+void Daemon::LookAtSecrets() {
+  if (certificates_ != nullptr) certificates_->Look();
+  if (tokens_ != nullptr) tokens_->Look();
 }
 
 absl::Status Daemon::OpenRooms() {
@@ -166,10 +186,16 @@ std::vector<HttpRoute> Daemon::HttpRoutes() {
   return routes;
 }
 
+void Daemon::Protect(HttpServerOptions& options) {
+  if (certificates_ != nullptr) options.tls = [this] { return certificates_->current()->context; };
+  if (tokens_ != nullptr) options.guard = TokenGuard(tokens_.get());
+}
+
 absl::Status Daemon::OpenPorts() {
   auto grpc = GrpcServer::Start({.host = GrpcHost(flags_),
                                  .port = flags_.grpc_port,
                                  .max_message_bytes = flags_.max_message_bytes,
+                                 .credentials = GrpcCredentials(certificates_.get(), tokens_.get()),
                                  .arguments = flags_.grpc_arguments},
                                 {vision_.get(), inference_service_.get()});
   if (!grpc.ok()) return grpc.status();
@@ -177,6 +203,7 @@ absl::Status Daemon::OpenPorts() {
   readiness_.Attach(grpc_->health());
 
   HttpServerOptions options;
+  Protect(options);
   options.host = HttpHost(flags_);
   options.port = flags_.http_port;
   options.max_connections = flags_.max_http_connections;
@@ -189,6 +216,7 @@ absl::Status Daemon::OpenPorts() {
   http_ = *std::move(http);
 
   options = HttpServerOptions();
+  if (!flags_.security.plain_metrics) Protect(options);
   options.host = MetricsHost(flags_);
   options.port_flag = "--metrics-port";
   options.port = flags_.metrics_port;
@@ -250,6 +278,7 @@ absl::Status Daemon::AwaitEnd() {
     catalog_->Sweep();
     slow_readers_->Sweep();
     Clock::WakeOverdue();
+    LookAtSecrets();
   }
   return absl::OkStatus();
 }

@@ -15,10 +15,12 @@ namespace saccade::server {
 
 class Admission;
 class Catalog;
+class Certificates;
 class DecodePool;
 struct EnsembleRunner;
 class HttpServer;
 struct HttpRoute;
+struct HttpServerOptions;
 class Inference;
 class InferenceService;
 class Metrics;
@@ -28,6 +30,7 @@ class RestService;
 class RetryJitter;
 class SharedMemory;
 class SlowReaders;
+class Tokens;
 class VisionRest;
 class VisionService;
 
@@ -46,7 +49,11 @@ class Daemon {
  private:
   explicit Daemon(const Flags& flags);
 
+  absl::Status OpenSecrets();
+  void LookAtSecrets();
   absl::Status OpenRooms();
+  // What certificates and tokens there are.
+  void Protect(HttpServerOptions& options);
   absl::Status OpenPorts();
   std::vector<HttpRoute> HttpRoutes();
   void StartLoading();
@@ -57,6 +64,9 @@ class Daemon {
   const Flags flags_;
   Readiness readiness_;
   // In the order of their construction; each may point to those before it.
+  // Null without TLS, and if nobody needs a token.
+  std::unique_ptr<Certificates> certificates_;
+  std::unique_ptr<Tokens> tokens_;
   std::unique_ptr<Metrics> metrics_;
   std::unique_ptr<Admission> admission_;
   // Null if no answers are kept.

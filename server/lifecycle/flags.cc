@@ -11,6 +11,7 @@
 #include "absl/strings/str_replace.h"
 #include "server/lifecycle/grpc_flags.h"
 #include "server/lifecycle/triton_flags.h"
+#include "server/security/exposure.h"
 
 namespace saccade::server {
 namespace {
@@ -240,6 +241,21 @@ void AddLogLevels(CLI::App& app, Flags& flags) {
   level("error", flags.log_error);
 }
 
+void CheckSecurity(Flags& flags) {
+  const SecurityFlags& security = flags.security;
+  std::vector<std::string> hosts = {GrpcHost(flags), HttpHost(flags)};
+  if (!security.plain_metrics) hosts.push_back(MetricsHost(flags));
+  const absl::Status exposed = CheckExposure({.hosts = std::move(hosts),
+                                              .tls = !security.tls.certificate.empty(),
+                                              .asks_clients = !security.tls.client_ca.empty(),
+                                              .asks_tokens = !security.token_file.empty()});
+  if (exposed.ok()) return;
+  if (!security.insecure) throw CLI::ValidationError("--host", std::string(exposed.message()));
+  flags.warnings.push_back(security.token_file.empty()
+                               ? "--insecure: whoever reaches the ports may do everything"
+                               : "--insecure: tokens go over the network without TLS");
+}
+
 // --grpc-port is SACCADED_GRPC_PORT.
 void NameEnvironment(CLI::App& app) {
   for (CLI::Option* option : app.get_options()) {
@@ -252,6 +268,10 @@ void NameEnvironment(CLI::App& app) {
 
 }  // namespace
 
+std::string GrpcHost(const Flags& flags) { return flags.grpc_host.value_or(flags.host); }
+std::string HttpHost(const Flags& flags) { return flags.http_host.value_or(flags.host); }
+std::string MetricsHost(const Flags& flags) { return flags.metrics_host.value_or(HttpHost(flags)); }
+
 std::optional<Flags> ParseFlags(int argc, char** argv, int* exit_code) {
   Flags flags;
   CLI::App app("saccaded serves attention-augmented vision models over gRPC.", "saccaded");
@@ -262,6 +282,7 @@ std::optional<Flags> ParseFlags(int argc, char** argv, int* exit_code) {
   AddServing(app, flags);
   AddModels(app, flags);
   AddTrust(app, flags);
+  AddSecurityFlags(app, &flags.security);
   AddShutdown(app, flags);
   AddBounds(app, flags);
   AddCache(app, flags);
@@ -274,6 +295,7 @@ std::optional<Flags> ParseFlags(int argc, char** argv, int* exit_code) {
     app.parse(argc, argv);
     // Not marked as required, because an unknown flag then would not be told.
     if (flags.model_repositories.empty()) throw CLI::RequiredError("--model-repository DIR");
+    if (!flags.check_config) CheckSecurity(flags);
   } catch (const CLI::ParseError& error) {
     *exit_code = app.exit(error) == 0 ? 0 : kUsageError;
     return std::nullopt;

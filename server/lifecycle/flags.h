@@ -10,6 +10,7 @@
 #include "absl/time/time.h"
 #include "server/admission/admission.h"
 #include "server/decode/picture_header.h"
+#include "server/lifecycle/security_flags.h"
 #include "server/logging/log.h"
 #include "server/pipeline/catalog.h"
 
@@ -22,6 +23,7 @@ struct Flags {
   std::optional<std::string> grpc_host;
   std::optional<std::string> http_host;
   std::optional<std::string> metrics_host;
+  SecurityFlags security;
   // Triton's ports. 0 picks a free one.
   int grpc_port = 8001;
   int http_port = 8000;
@@ -96,6 +98,11 @@ struct Flags {
   // What was passed over, a sentence each.
   std::vector<std::string> warnings;
 };
+
+// Where each port listens.
+std::string GrpcHost(const Flags& flags);
+std::string HttpHost(const Flags& flags);
+std::string MetricsHost(const Flags& flags);
 
 // Reads --flags, then SACCADED_FLAG from the environment, then --config FILE (name=value lines); earlier ones
 // win. Prints help, the version or what is wrong, and returns the exit code (0, or 2 for a usage error) in

@@ -2,7 +2,6 @@
 
 #include <grpcpp/ext/proto_server_reflection_plugin.h>
 #include <grpcpp/health_check_service_interface.h>
-#include <grpcpp/security/server_credentials.h>
 #include <grpcpp/server_builder.h>
 
 #include <chrono>
@@ -15,6 +14,8 @@ namespace {
 
 // A client opens as many streams on a connection as it likes unless told otherwise.
 constexpr int kMaxStreamsPerConnection = 256;
+// Until a client has agreed on TLS and HTTP/2; gRPC's own is two minutes.
+constexpr int kHandshakeMs = 10'000;
 
 void BoundConnections(const GrpcServer::Options& options, grpc::ServerBuilder& builder) {
   builder.SetMaxReceiveMessageSize(static_cast<int>(options.max_message_bytes));
@@ -22,6 +23,7 @@ void BoundConnections(const GrpcServer::Options& options, grpc::ServerBuilder& b
   std::map<std::string, int> arguments = options.arguments;
   arguments.insert({
       {GRPC_ARG_MAX_CONCURRENT_STREAMS, kMaxStreamsPerConnection},
+      {GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, kHandshakeMs},
       // Otherwise two daemons would share a port, each with half of the requests.
       {GRPC_ARG_ALLOW_REUSEPORT, 0},
       // Clients behind a balancer that forgets idle connections need pings more often than gRPC's default
@@ -45,7 +47,7 @@ absl::StatusOr<std::unique_ptr<GrpcServer>> GrpcServer::Start(const Options& opt
   BoundConnections(options, builder);
   int port = 0;
   const std::string address = absl::StrCat(options.host, ":", options.port);
-  builder.AddListeningPort(address, grpc::InsecureServerCredentials(), &port);
+  builder.AddListeningPort(address, options.credentials, &port);
   for (grpc::Service* service : services) builder.RegisterService(service);
   std::unique_ptr<grpc::Server> server = builder.BuildAndStart();
   if (server == nullptr || port <= 0) {
@@ -53,7 +55,7 @@ absl::StatusOr<std::unique_ptr<GrpcServer>> GrpcServer::Start(const Options& opt
         "cannot listen on ", address, ": port ", options.port, " of --grpc-port is in use by another ",
         "process, or --host is no address of this machine; --grpc-port 0 picks a free port"));
   }
-  return std::unique_ptr<GrpcServer>(new GrpcServer(std::move(server), port));
+  return std::unique_ptr<GrpcServer>(new GrpcServer(options.credentials, std::move(server), port));
 }
 
 void GrpcServer::Stop(absl::Duration grace) {

@@ -1,6 +1,7 @@
 // The gRPC listener: its bounds, its services, its end.
 #pragma once
 
+#include <grpcpp/security/server_credentials.h>
 #include <grpcpp/server.h>
 
 #include <map>
@@ -20,6 +21,8 @@ class GrpcServer {
     // 0 picks a free one.
     int port = 0;
     int64_t max_message_bytes = 0;
+    // What the port asks of those who connect.
+    std::shared_ptr<grpc::ServerCredentials> credentials;
     // Of the transport, by gRPC's names, in place of what is set here.
     std::map<std::string, int> arguments = {};
   };
@@ -37,8 +40,11 @@ class GrpcServer {
   void Stop(absl::Duration grace);
 
  private:
-  GrpcServer(std::unique_ptr<grpc::Server> server, int port) : server_(std::move(server)), port_(port) {}
+  GrpcServer(std::shared_ptr<grpc::ServerCredentials> credentials, std::unique_ptr<grpc::Server> server,
+             int port)
+      : credentials_(std::move(credentials)), server_(std::move(server)), port_(port) {}
 
+  const std::shared_ptr<grpc::ServerCredentials> credentials_;
   std::unique_ptr<grpc::Server> server_;
   const int port_;
 };

@@ -7,7 +7,9 @@
 namespace saccade::server {
 namespace {
 
-constexpr char kNoTls[] = "TLS is not served; let a proxy or a service mesh in front do it";
+constexpr char kTls[] = "--tls-cert and --tls-key are for gRPC and HTTP alike";
+constexpr char kMutualTls[] = "--tls-client-ca has clients show a certificate";
+constexpr char kTokens[] = "--token-file says who may call what";
 constexpr char kNoTraces[] = "requests are not traced";
 constexpr char kNoLibraries[] = "nothing is loaded from there";
 constexpr char kNoPools[] = "memory is not kept in pools of a fixed size";
@@ -38,21 +40,21 @@ constexpr TritonFlag kFlags[] = {
     {"http-thread-count", nullptr, kPassedOver,
      "each connection has a thread; --max-http-connections bounds them"},
     {"http-restricted-api", nullptr, kRefused,
-     "every client may call everything; let a proxy in front restrict it"},
+     kTokens},
     {"http-max-input-size", nullptr, kRefused, "--max-message-bytes bounds requests"},
     {"allow-grpc", "true", kRefused, "the port is always open; bind it to 127.0.0.1 with --grpc-address"},
     {"reuse-grpc-port", "false", kRefused, "a port belongs to one daemon"},
     {"grpc-header-forward-pattern", nullptr, kPassedOver, "no backend reads requests' headers"},
     {"grpc-infer-allocation-pool-size", nullptr, kPassedOver, kNoPools},
     {"grpc-max-response-pool-size", nullptr, kPassedOver, kNoPools},
-    {"grpc-use-ssl", "false", kRefused, kNoTls},
-    {"grpc-use-ssl-mutual", "false", kRefused, kNoTls},
-    {"grpc-server-cert", nullptr, kRefused, kNoTls},
-    {"grpc-server-key", nullptr, kRefused, kNoTls},
-    {"grpc-root-cert", nullptr, kRefused, kNoTls},
+    {"grpc-use-ssl", "false", kRefused, kTls},
+    {"grpc-use-ssl-mutual", "false", kRefused, kMutualTls},
+    {"grpc-server-cert", nullptr, kRefused, kTls},
+    {"grpc-server-key", nullptr, kRefused, kTls},
+    {"grpc-root-cert", nullptr, kRefused, kMutualTls},
     {"grpc-infer-response-compression-level", "none", kPassedOver, "answers over gRPC are not compressed"},
     {"grpc-restricted-protocol", nullptr, kRefused,
-     "every client may call everything; let a proxy in front restrict it"},
+     kTokens},
     {"log-file", "", kRefused, "logs go to stderr"},
     {"allow-sagemaker", "false", kRefused, kNoOtherPorts},
     {"sagemaker-port", nullptr, kPassedOver, kNoOtherPorts},

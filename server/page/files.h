@@ -11,6 +11,7 @@ extern const std::string_view kPageJs;
 extern const std::string_view kFindingsJs;
 extern const std::string_view kLoadJs;
 extern const std::string_view kOverlayJs;
+extern const std::string_view kTokenJs;
 extern const std::string_view kIconSvg;
 
 }  // namespace saccade::server::page

@@ -1,6 +1,8 @@
 // What the models do right now: /v1/load once a second. Its counters only grow; what is shown are differences over the
 // last ten seconds.
 
+import {ask, isRefused} from "./token.js";
+
 const POLL = 1000, WINDOW = 10, KEPT = 60;
 const SVG = "http://www.w3.org/2000/svg";
 
@@ -88,22 +90,24 @@ function show(answers, table, held) {
 }
 
 // Goes on for as long as the page is open; `told` gets which models are ready, as one text, or null if the daemon does
-// not answer.
+// not answer, and whether it refuses to.
 export async function watch(table, held, told) {
   const answers = [];
   for (;;) {
     if (!document.hidden) {
+      let refused = false;
       try {
-        const response = await fetch("/v1/load");
+        const response = await ask("/v1/load");
+        refused = isRefused(response);
         if (!response.ok) throw new Error(`${response.status}`);
         answers.push(await response.json());
         if (answers.length > KEPT) answers.shift();
         show(answers, table, held);
-        told(answers.at(-1).models.map(keyOf).join());
+        told(answers.at(-1).models.map(keyOf).join(), false);
       } catch {
         // A daemon that was started anew counts from zero.
         answers.length = 0;
-        told(null);
+        told(null, refused);
       }
     }
     await new Promise((resolve) => setTimeout(resolve, POLL));

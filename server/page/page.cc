@@ -38,6 +38,7 @@ std::vector<HttpRoute> PageRoutes() {
           File("/findings.js", kScript, page::kFindingsJs),
           File("/load.js", kScript, page::kLoadJs),
           File("/overlay.js", kScript, page::kOverlayJs),
+          File("/token.js", kScript, page::kTokenJs),
           File("/icon.svg", "image/svg+xml", page::kIconSvg)};
 }
 

@@ -3,6 +3,7 @@
 import {draw, layerOf, turbo} from "./overlay.js";
 import {showFindings, showTimings, summaryOf} from "./findings.js";
 import {watch} from "./load.js";
+import {ask as send, takeToken} from "./token.js";
 
 const $ = (id) => document.getElementById(id);
 const canvas = $("canvas"), context = canvas.getContext("2d");
@@ -32,7 +33,7 @@ function complain(text) {
 }
 
 async function listModels() {
-  const response = await fetch("/v1/models");
+  const response = await send("/v1/models");
   const answer = await response.json();
   if (!response.ok) throw new Error(answer.error);
   // The page asks for the version that is served by default.
@@ -134,7 +135,7 @@ async function ask() {
   try {
     const body = JSON.stringify(await requestOf(chosen, sent));
     const started = performance.now();
-    const response = await fetch("/v1/predict", {
+    const response = await send("/v1/predict", {
       method: "POST", headers: {"Content-Type": "application/json"}, body, signal: mine.signal});
     const answer = await response.json();
     const roundTrip = performance.now() - started;
@@ -214,9 +215,11 @@ function colourScale() {
 listen();
 colourScale();
 let listed = null;
-watch($("models"), $("held"), (ready) => {
+takeToken(() => complain(""));
+watch($("models"), $("held"), (ready, refused) => {
   const there = ready !== null;
-  $("daemon").textContent = there ? `connected to ${location.host}` : `${location.host} does not answer; trying again`;
+  const missing = refused ? `${location.host} asks for a token` : `${location.host} does not answer; trying again`;
+  $("daemon").textContent = there ? `connected to ${location.host}` : missing;
   // Models come and go.
   if (there && ready !== listed) listModels().catch((error) => complain(error.message));
   listed = ready;

@@ -24,6 +24,8 @@ VARIANTS = {
     "demo": {"models": {"demo": True}},
     "a fixed number": {"autoscaling": {"enabled": False}, "replicaCount": 3},
     "without guards": {"pdb": {"enabled": False}, "topologySpread": {"enabled": False}},
+    "TLS": {"tls": {"secretName": "here-tls"}},
+    "TLS and tokens": {"tls": {"secretName": "here-tls"}, "tokens": {"secretName": "callers"}},
     "an account of its own": {"serviceAccount": {"create": False, "name": "vision"}},
     "everything": {
         "fullnameOverride": "eyes", "image": {"repository": "registry.example/saccade", "tag": "9.9.9"},
@@ -153,6 +155,37 @@ def test_a_changed_flag_rolls_the_pods():
     assert annotations(render()) != annotations(render({"config": {"page": False}}))
 
 
+SECRETS = {"tls": {"secretName": "here-tls"}, "tokens": {"secretName": "callers"}}
+
+
+@pytest.mark.parametrize("set_ones", [[], ["tls"], ["tokens"], ["tls", "tokens"]], ids=" and ".join)
+def test_what_is_open_is_said_to_be(set_ones):
+    values = {name: SECRETS[name] for name in set_ones}
+    resources = render(values)
+    written = config(resources)
+    assert set(written) <= known_flags()
+    assert ("insecure" in written) == (len(set_ones) < 2) == ("may do everything" in notes(values))
+    assert ("plain-metrics" in written) == bool(set_ones)
+    assert ("tls-cert" in written, "token-file" in written) == ("tls" in set_ones, "tokens" in set_ones)
+    mounts = {mount["name"]: mount for mount in container(resources)["volumeMounts"]}
+    volumes = {volume["name"]: volume for volume in pod(resources)["volumes"]}
+    for name in ("tls", "tokens"):
+        assert (name in mounts) == (name in volumes) == (name in set_ones)
+    for flag in {"tls-cert", "tls-key", "token-file"} & set(written):
+        (mount,) = [one for one in mounts.values() if written[flag].startswith(one["mountPath"] + "/")]
+        assert mount["readOnly"] and volumes[mount["name"]]["secret"] == {"secretName": SECRETS[mount["name"]]["secretName"]}
+
+
+def test_probes_speak_what_the_daemon_does():
+    probes = lambda resources: [container(resources)[f"{name}Probe"] for name in ("startup", "readiness", "liveness")]
+    assert [probe["grpc"].get("service") for probe in probes(render())] == [None, None, "liveness"]
+    asked = [probe["httpGet"] for probe in probes(render({"tls": SECRETS["tls"]}))]
+    assert [one["path"] for one in asked] == ["/v2/health/ready", "/v2/health/ready", "/v2/health/live"]
+    assert {(one["port"], one["scheme"]) for one in asked} == {("http", "HTTPS")}
+    protocols = {port["name"]: port["appProtocol"] for port in only(render({"tls": SECRETS["tls"]}), "Service")["spec"]["ports"]}
+    assert protocols == {"grpc": "https", "http": "https", "metrics": "http"}
+
+
 def test_the_grace_period_follows_the_drain():
     assert pod(render({"config": {"drain-timeout-seconds": 100}, "preStopSeconds": 20}))["terminationGracePeriodSeconds"] == 130
 
@@ -198,6 +231,7 @@ def test_a_package_has_files_where_the_checkout_has_links(tmp_path):
     {"models": {"path": "models"}},
     {"config": {"grpc_port": 1}},
     {"config": {"page": [True]}},
+    {"tls": {"secret": "here-tls"}},
     {"prometheusRule": {"runbookBase": "git.example"}},
     {"topologySpread": {"whenUnsatisfiable": "Never"}},
 ], ids=str)
@@ -208,6 +242,7 @@ def test_wrong_values_are_refused(values):
 
 @pytest.mark.parametrize("values, said", [
     ({"config": {"grpc-port": 9001}}, "config.grpc-port: the chart sets it"),
+    ({"config": {"insecure": False}}, "config.insecure: the chart sets it"),
     ({"models": {"claim": ""}}, "models.claim"),
     ({"autoscaling": {"targetCPUUtilizationPercentage": 0}}, "neither targetCPUUtilizationPercentage nor metrics"),
 ], ids=str)

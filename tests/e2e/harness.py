@@ -46,9 +46,12 @@ class Daemon:
 
     running = []
 
-    def __init__(self, repository, *flags, log_folder, ports=("0", "0", "0"), config=None, under=(), environment=None):
-        """`under` are the words before the command; `environment` is added to this process's."""
+    def __init__(self, repository, *flags, log_folder, ports=("0", "0", "0"), config=None, under=(), environment=None,
+                 credentials=None):
+        """`under` are the words before the command; `environment` is added to this process's; `credentials` are gRPC's,
+        where the daemon speaks TLS."""
         self.log_path = pathlib.Path(log_folder) / f"saccaded-{time.monotonic_ns()}.log"
+        self._credentials = credentials
         named = zip(("grpc", "http", "metrics"), ports)
         self._command = [
             *map(str, under),
@@ -123,6 +126,8 @@ class Daemon:
     def channel(self, **options):
         # One connection a channel; gRPC would otherwise share it between channels to one address.
         settings = {"grpc.use_local_subchannel_pool": 1, "grpc.max_receive_message_length": -1, **options}
+        if self._credentials:
+            return grpc.secure_channel(self.grpc_address, self._credentials, options=list(settings.items()))
         return grpc.insecure_channel(self.grpc_address, options=list(settings.items()))
 
     @contextlib.contextmanager

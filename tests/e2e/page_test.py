@@ -293,3 +293,20 @@ def test_without_a_page(repository, tmp_path):
         for path in ("/", "/page.js", "/v1/load"):
             assert daemon.get(path)[0] == 404
         assert daemon.get("/v1/models")[0] == 200
+
+
+def test_a_token_is_asked_for(browser, repository, tmp_path):
+    (tmp_path / "tokens").write_text("predict-0123456789abcdef predict\n")
+    with Daemon(repository, f"--token-file={tmp_path / 'tokens'}", "--warm-up-seconds=0", log_folder=tmp_path) as running:
+        running.await_ready()
+        page = browser.new_page()
+        page.goto(f"http://127.0.0.1:{running.http_port}/")
+        expect(page.locator("#daemon")).to_contain_text("asks for a token")
+        page.get_by_label("Token").fill("predict-0123456789abcdef")
+        page.get_by_label("Token").press("Enter")
+        expect(page.locator("#daemon")).to_contain_text("connected to")
+        expect(page.locator("#token-field")).to_be_hidden()
+        expect(page.locator("#model option:not([disabled])")).not_to_have_count(0)
+        page.reload()
+        expect(page.locator("#daemon")).to_contain_text("connected to")
+        page.close()

@@ -50,6 +50,8 @@ class Replica:
             self.process = subprocess.Popen(
                 place.command(
                     program, f"--model-repository={version.parents[1]}", f"--host={place.address}",
+                    # In a namespace of its own the address is none of loopback.
+                    "--insecure",
                     f"--grpc-port={port}", "--http-port=0", "--metrics-port=0", "--threads-per-instance=1",
                     f"--lame-duck-seconds={times.lame_duck}", f"--drain-timeout-seconds={times.drain}",
                 ),

@@ -37,16 +37,38 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- end -}}
 {{- end -}}
 
+{{- /* The kubelet speaks no TLS over gRPC, and over HTTPS it takes any certificate. */ -}}
+{{- define "saccade.probe" -}}
+{{- if .tls -}}
+httpGet: {path: /v2/health/{{ .path }}, port: http, scheme: HTTPS}
+{{- else -}}
+grpc: {port: 8001{{ if eq .path "live" }}, service: liveness{{ end }}}
+{{- end -}}
+{{- end -}}
+
 {{- /* The container's ports are the daemon's own defaults; a Service may have others. */ -}}
 {{- define "saccade.config" -}}
 host=0.0.0.0
+{{- if not (and .Values.tls.secretName .Values.tokens.secretName) }}
+insecure=true
+{{- end }}
+{{- with .Values.tls.secretName }}
+tls-cert=/etc/saccade-tls/tls.crt
+tls-key=/etc/saccade-tls/tls.key
+{{- end }}
+{{- with .Values.tokens.secretName }}
+token-file=/etc/saccade-tokens/tokens
+{{- end }}
+{{- if or .Values.tls.secretName .Values.tokens.secretName }}
+plain-metrics=true
+{{- end }}
 grpc-port=8001
 http-port=8000
 metrics-port=8002
 model-repository={{ if .Values.models.demo }}/opt/saccade/demo{{ else }}{{ .Values.models.path }}{{ end }}
 {{- range $flag, $value := .Values.config }}
-{{- if has $flag (list "host" "grpc-port" "http-port" "metrics-port" "model-repository") }}
-{{- fail (printf "config.%s: the chart sets it; the repository is models.path, and the Service's ports are service's" $flag) }}
+{{- if has $flag (list "host" "grpc-port" "http-port" "metrics-port" "model-repository" "insecure" "tls-cert" "tls-key" "tls-client-ca" "token-file" "plain-metrics") }}
+{{- fail (printf "config.%s: the chart sets it; the repository is models.path, certificates and tokens are tls and tokens, and the Service's ports are service's" $flag) }}
 {{- end }}
 {{- /* Numbers come as floats, and large ones would be written with an exponent. */}}
 {{ $flag }}={{ if and (kindIs "float64" $value) (eq (floor $value) $value) }}{{ int64 $value }}{{ else }}{{ $value }}{{ end }}

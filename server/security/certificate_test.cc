@@ -1,0 +1,154 @@
+#include "server/security/certificate.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <openssl/ec.h>
+#include <openssl/evp.h>
+#include <openssl/pem.h>
+#include <openssl/x509.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "absl/time/clock.h"
+#include "server/security/certificates.h"
+
+namespace saccade::server {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+
+struct Pair {
+  std::string certificate;
+  std::string key;
+};
+
+std::string TextOf(BIO* bio) {
+  char* data = nullptr;
+  const long size = BIO_get_mem_data(bio, &data);
+  std::string text(data, static_cast<size_t>(size));
+  BIO_free(bio);
+  return text;
+}
+
+// Signed by itself, in force from now on.
+Pair MakePair(const char* name, absl::Duration life = absl::Hours(1), const char* passphrase = nullptr) {
+  EVP_PKEY* const key = EVP_EC_gen("P-256");
+  X509* const certificate = X509_new();
+  ASN1_INTEGER_set(X509_get_serialNumber(certificate), 1);
+  X509_gmtime_adj(X509_getm_notBefore(certificate), -60);
+  X509_gmtime_adj(X509_getm_notAfter(certificate), absl::ToInt64Seconds(life));
+  X509_set_pubkey(certificate, key);
+  X509_NAME* const subject = X509_get_subject_name(certificate);
+  X509_NAME_add_entry_by_txt(subject, "CN", MBSTRING_ASC, reinterpret_cast<const unsigned char*>(name), -1,
+                             -1, 0);
+  X509_set_issuer_name(certificate, subject);
+  X509_sign(certificate, key, EVP_sha256());
+  BIO* const written = BIO_new(BIO_s_mem());
+  PEM_write_bio_X509(written, certificate);
+  BIO* const written_key = BIO_new(BIO_s_mem());
+  const EVP_CIPHER* const cipher = passphrase == nullptr ? nullptr : EVP_aes_128_cbc();
+  PEM_write_bio_PKCS8PrivateKey(written_key, key, cipher, passphrase, passphrase == nullptr ? 0 : 4, nullptr,
+                                nullptr);
+  Pair made{TextOf(written), TextOf(written_key)};
+  X509_free(certificate);
+  EVP_PKEY_free(key);
+  return made;
+}
+
+class CertificateTest : public testing::Test {
+ protected:
+  CertificateTest() {
+    std::string name = testing::TempDir() + "certificatesXXXXXX";
+    folder_ = mkdtemp(name.data());
+    files_ = {Path("cert.pem"), Path("key.pem"), ""};
+    Write(pair_);
+  }
+  ~CertificateTest() override { std::filesystem::remove_all(folder_); }
+
+  std::string Path(const std::string& name) const { return (folder_ / name).string(); }
+  void Write(const std::string& name, const std::string& text) const { std::ofstream(Path(name)) << text; }
+  void Write(const Pair& pair) const {
+    Write("cert.pem", pair.certificate);
+    Write("key.pem", pair.key);
+  }
+  std::string Said(absl::Time now = absl::Now()) const {
+    return std::string(ReadCertificate(files_, now).status().message());
+  }
+
+  const Pair pair_ = MakePair("here");
+  std::filesystem::path folder_;
+  CertificateFiles files_;
+};
+
+TEST_F(CertificateTest, APairIsRead) {
+  const auto read = ReadCertificate(files_, absl::Now());
+  ASSERT_TRUE(read.ok()) << read.status();
+  EXPECT_EQ((*read)->certificate, pair_.certificate);
+  EXPECT_EQ((*read)->key, pair_.key);
+  EXPECT_NE((*read)->context, nullptr);
+  EXPECT_GT((*read)->expires, absl::Now() + absl::Minutes(59));
+}
+
+TEST_F(CertificateTest, TellsFlagAndFileOfWhatIsMissing) {
+  std::filesystem::remove(Path("key.pem"));
+  EXPECT_THAT(Said(), AllOf(HasSubstr("--tls-key " + Path("key.pem")), HasSubstr("No such file")));
+}
+
+TEST_F(CertificateTest, TellsWhatIsNoCertificate) {
+  Write("cert.pem", pair_.key);
+  EXPECT_THAT(Said(), AllOf(HasSubstr("--tls-cert " + Path("cert.pem")), HasSubstr("holds no certificate")));
+  Write("cert.pem", pair_.certificate.substr(0, pair_.certificate.size() / 2));
+  EXPECT_THAT(Said(), HasSubstr("--tls-cert " + Path("cert.pem")));
+  Write("cert.pem", pair_.certificate + "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n");
+  EXPECT_THAT(Said(), HasSubstr("cannot be read"));
+}
+
+TEST_F(CertificateTest, TellsWhatIsNoKey) {
+  Write("key.pem", pair_.certificate);
+  EXPECT_THAT(Said(), AllOf(HasSubstr("--tls-key " + Path("key.pem")), HasSubstr("holds no private key")));
+  Write("key.pem", MakePair("here", absl::Hours(1), "word").key);
+  EXPECT_THAT(Said(), HasSubstr("passphrase"));
+}
+
+TEST_F(CertificateTest, TellsAKeyOfAnother) {
+  Write("key.pem", MakePair("elsewhere").key);
+  EXPECT_THAT(Said(), AllOf(HasSubstr("--tls-key " + Path("key.pem")), HasSubstr("is not the key of"),
+                            HasSubstr("--tls-cert " + Path("cert.pem"))));
+}
+
+TEST_F(CertificateTest, TellsWhatIsNotInForce) {
+  EXPECT_THAT(Said(absl::Now() + absl::Hours(2)), HasSubstr("has expired on"));
+  EXPECT_THAT(Said(absl::Now() - absl::Hours(2)), HasSubstr("not valid before"));
+}
+
+TEST_F(CertificateTest, TellsWhatIsNoClientCa) {
+  files_.client_ca = Path("ca.pem");
+  Write("ca.pem", "nothing");
+  EXPECT_THAT(Said(), HasSubstr("--tls-client-ca " + Path("ca.pem") + ": holds no certificate"));
+  Write("ca.pem", pair_.certificate + MakePair("other").certificate);
+  EXPECT_TRUE(ReadCertificate(files_, absl::Now()).ok());
+}
+
+TEST_F(CertificateTest, AChangedPairIsTakenOnceItFits) {
+  const auto certificates = Certificates::Open(files_).value();
+  const auto look = [&certificates] {
+    certificates->Look();
+    certificates->Look();
+    return certificates->current();
+  };
+  const auto first = look();
+  const Pair next = MakePair("next");
+  Write("cert.pem", next.certificate);
+  EXPECT_EQ(look(), first) << "its key has not come yet";
+  Write("key.pem", next.key);
+  EXPECT_EQ(look()->certificate, next.certificate);
+  std::filesystem::remove(Path("cert.pem"));
+  EXPECT_EQ(look()->certificate, next.certificate);
+  Write(MakePair("gone", absl::Seconds(-1)));
+  EXPECT_EQ(look()->certificate, next.certificate) << "what has expired already helps nobody";
+}
+
+}  // namespace
+}  // namespace saccade::server

@@ -1,0 +1,52 @@
+#include "server/security/certificates.h"
+
+#include <vector>
+
+#include "absl/time/clock.h"
+#include "server/logging/log.h"
+
+namespace saccade::server {
+namespace {
+
+std::vector<std::string> PathsOf(const CertificateFiles& files) {
+  std::vector<std::string> paths = {files.certificate, files.key};
+  if (!files.client_ca.empty()) paths.push_back(files.client_ca);
+  return paths;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Certificates>> Certificates::Open(const CertificateFiles& files) {
+  std::unique_ptr<Certificates> certificates(new Certificates(files, SecretFiles(PathsOf(files))));
+  if (absl::Status read = certificates->Read(); !read.ok()) return read;
+  return certificates;
+}
+
+absl::Status Certificates::Read() {
+  auto read = ReadCertificate(files_, absl::Now());
+  if (!read.ok()) return read.status();
+  Log(LogLevel::kInfo, "certificate read",
+      {{"file", files_.certificate}, {"expires", absl::FormatTime((*read)->expires, absl::UTCTimeZone())}});
+  absl::MutexLock lock(&mutex_);
+  current_ = *std::move(read);
+  return absl::OkStatus();
+}
+
+void Certificates::Look() {
+  if (!watched_.Look()) return;
+  const absl::Status read = Read();
+  if (read.ok()) {
+    watched_.Taken();
+    problem_.clear();
+  } else if (problem_ != read.message()) {
+    problem_ = std::string(read.message());
+    Log(LogLevel::kWarning, "certificate not read anew; the one in force stays", {{"reason", problem_}});
+  }
+}
+
+std::shared_ptr<const Certificate> Certificates::current() const {
+  absl::MutexLock lock(&mutex_);
+  return current_;
+}
+
+}  // namespace saccade::server

@@ -1,0 +1,42 @@
+// The certificate that is in force, while its files change.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+#include "server/security/certificate.h"
+#include "server/security/secret_files.h"
+
+namespace saccade::server {
+
+class Certificates {
+ public:
+  // As ReadCertificate.
+  static absl::StatusOr<std::unique_ptr<Certificates>> Open(const CertificateFiles& files);
+
+  // Takes the files anew if they have changed. What does not fit together is told once, and what is in force
+  // stays. To be called by one thread, now and then.
+  void Look();
+
+  // For connections that begin now; never null. Thread-safe.
+  std::shared_ptr<const Certificate> current() const;
+
+ private:
+  Certificates(CertificateFiles files, SecretFiles watched)
+      : files_(std::move(files)), watched_(std::move(watched)) {}
+
+  absl::Status Read();
+
+  const CertificateFiles files_;
+  SecretFiles watched_;
+  // What was last said about the files.
+  std::string problem_;
+  mutable absl::Mutex mutex_;
+  std::shared_ptr<const Certificate> current_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace saccade::server

@@ -1,0 +1,88 @@
+#include "server/security/secret_files.h"
+
+#include <fcntl.h>
+#include <openssl/crypto.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "absl/strings/str_cat.h"
+
+namespace saccade::server {
+namespace {
+
+absl::Status Unreadable(absl::string_view subject, int error) {
+  return absl::InvalidArgumentError(absl::StrCat(subject, " cannot be read: ", std::strerror(error),
+                                                 "; expected a file that this user may read"));
+}
+
+// Reads to the end, or to one byte more than may be.
+absl::StatusOr<std::string> ReadAll(int fd, absl::string_view subject) {
+  std::string text(kMostSecretBytes + 1, '\0');
+  size_t size = 0;
+  while (size < text.size()) {
+    const ssize_t got = read(fd, &text[size], text.size() - size);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return Unreadable(subject, errno);
+    if (got == 0) break;
+    size += static_cast<size_t>(got);
+  }
+  if (size > kMostSecretBytes) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(subject, " is larger than ", kMostSecretBytes, " bytes, which no such file is"));
+  }
+  // Copied, so that few bytes do not keep a megabyte.
+  std::string whole = text.substr(0, size);
+  Forget(text);
+  return whole;
+}
+
+}  // namespace
+
+absl::StatusOr<std::string> ReadSecretFile(absl::string_view flag, const std::string& path) {
+  const std::string subject = absl::StrCat(flag, " ", path);
+  // A pipe must not hold up the daemon.
+  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (fd < 0) return Unreadable(subject, errno);
+  struct stat file{};
+  absl::StatusOr<std::string> text = fstat(fd, &file) == 0 && S_ISREG(file.st_mode)
+                                         ? ReadAll(fd, subject)
+                                         : absl::InvalidArgumentError(absl::StrCat(subject, " is no file"));
+  close(fd);
+  return text;
+}
+
+void Forget(std::string& secret) {
+  OPENSSL_cleanse(secret.data(), secret.size());
+  secret.clear();
+}
+
+SecretFiles::SecretFiles(std::vector<std::string> paths)
+    : paths_(std::move(paths)), taken_(Stamps()), seen_(taken_) {}
+
+std::vector<SecretFiles::Stamp> SecretFiles::Stamps() const {
+  std::vector<Stamp> stamps;
+  for (const std::string& path : paths_) {
+    Stamp& stamp = stamps.emplace_back();
+    struct stat file{};
+    if (stat(path.c_str(), &file) != 0) continue;
+    stamp = {.there = true,
+             .device = file.st_dev,
+             .inode = file.st_ino,
+             .size = file.st_size,
+             .modified = {file.st_mtim.tv_sec, file.st_mtim.tv_nsec},
+             .changed = {file.st_ctim.tv_sec, file.st_ctim.tv_nsec}};
+  }
+  return stamps;
+}
+
+bool SecretFiles::Look() {
+  std::vector<Stamp> now = Stamps();
+  const bool rests = now == seen_;
+  seen_ = std::move(now);
+  return rests && seen_ != taken_;
+}
+
+}  // namespace saccade::server

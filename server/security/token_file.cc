@@ -1,0 +1,90 @@
+#include "server/security/token_file.h"
+
+#include <openssl/evp.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <map>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+
+namespace saccade::server {
+namespace {
+
+constexpr char kForm[] = "expected 'TOKEN SCOPE[,SCOPE...]' with the scopes predict, admin and metrics";
+
+// What may stand behind "Bearer" (RFC 6750).
+bool IsTokenByte(char byte) {
+  return absl::ascii_isalnum(static_cast<unsigned char>(byte)) ||
+         absl::string_view("-._~+/=").find(byte) != absl::string_view::npos;
+}
+
+// 0 if a name is none.
+uint8_t ScopesOf(absl::string_view names) {
+  uint8_t scopes = 0;
+  for (const absl::string_view name : absl::StrSplit(names, ',')) {
+    const auto scope = ScopeNamed(name);
+    if (!scope) return 0;
+    scopes |= static_cast<uint8_t>(*scope);
+  }
+  return scopes;
+}
+
+// What is wrong with it, or nothing. Who mixes up the columns must not find the token in a log: no word is
+// repeated.
+std::string Problem(absl::string_view token, size_t fields, uint8_t scopes) {
+  if (fields != 2) return absl::StrCat("has ", fields, fields == 1 ? " word; " : " words; ", kForm);
+  if (token.size() < kShortestToken || token.size() > kLongestToken) {
+    return absl::StrCat("the token has ", token.size(), " characters, expected ", kShortestToken, " to ",
+                        kLongestToken);
+  }
+  if (!std::all_of(token.begin(), token.end(), IsTokenByte)) {
+    return "the token has other characters than letters, digits and -._~+/=";
+  }
+  if (scopes == 0) return absl::StrCat("what stands behind the token is no list of scopes; ", kForm);
+  return "";
+}
+
+}  // namespace
+
+TokenDigest DigestOf(absl::string_view token) {
+  TokenDigest digest;
+  // It fails only without memory; a digest of nothing would let anybody in.
+  if (EVP_Digest(token.data(), token.size(), digest.data(), nullptr, EVP_sha256(), nullptr) != 1)
+    std::abort();
+  return digest;
+}
+
+absl::StatusOr<std::vector<KnownToken>> ParseTokenFile(absl::string_view subject, absl::string_view text) {
+  std::vector<KnownToken> tokens;
+  std::map<TokenDigest, int> line_of;
+  int number = 0;
+  for (const absl::string_view whole : absl::StrSplit(text, '\n')) {
+    ++number;
+    const absl::string_view line = absl::StripAsciiWhitespace(whole);
+    if (line.empty() || line[0] == '#') continue;
+    const std::vector<absl::string_view> fields =
+        absl::StrSplit(line, absl::ByAnyChar(" \t"), absl::SkipEmpty());
+    const uint8_t scopes = fields.size() == 2 ? ScopesOf(fields[1]) : 0;
+    const std::string problem = Problem(fields[0], fields.size(), scopes);
+    if (!problem.empty())
+      return absl::InvalidArgumentError(absl::StrCat(subject, " line ", number, ": ", problem));
+    if (tokens.size() == kMostTokens) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(subject, " line ", number, ": more than ", kMostTokens, " tokens"));
+    }
+    const TokenDigest digest = DigestOf(fields[0]);
+    const auto [known, is_new] = line_of.emplace(digest, number);
+    if (!is_new) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(subject, " line ", number, ": the token stands on line ", known->second, " already"));
+    }
+    tokens.push_back({digest, scopes});
+  }
+  if (tokens.empty()) return absl::InvalidArgumentError(absl::StrCat(subject, " has no token; ", kForm));
+  return tokens;
+}
+
+}  // namespace saccade::server

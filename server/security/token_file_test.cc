@@ -1,0 +1,64 @@
+#include "server/security/token_file.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "absl/strings/str_cat.h"
+
+namespace saccade::server {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+using testing::SizeIs;
+
+constexpr char kToken[] = "0123456789abcdef-._~+/==";
+
+std::string Said(absl::string_view text) {
+  return std::string(ParseTokenFile("--token-file t", text).status().message());
+}
+
+TEST(TokenFileTest, ReadsTokensAndScopes) {
+  const auto tokens = ParseTokenFile(
+      "t", absl::StrCat("# who\n\n  ", kToken, "\tpredict,metrics \r\n", "another-token-of-enough admin"));
+  ASSERT_TRUE(tokens.ok()) << tokens.status();
+  ASSERT_THAT(*tokens, SizeIs(2));
+  EXPECT_EQ((*tokens)[0].digest, DigestOf(kToken));
+  EXPECT_EQ((*tokens)[0].scopes, static_cast<int>(Scope::kPredict) | static_cast<int>(Scope::kMetrics));
+  EXPECT_EQ((*tokens)[1].scopes, static_cast<int>(Scope::kAdmin));
+}
+
+TEST(TokenFileTest, TellsTheLineAndWhatIsWrong) {
+  EXPECT_THAT(Said("# nobody\n"), HasSubstr("has no token"));
+  EXPECT_THAT(Said(absl::StrCat("\n", kToken)),
+              HasSubstr("--token-file t line 2: has 1 word; expected 'TOKEN SCOPE"));
+  EXPECT_THAT(Said(absl::StrCat(kToken, " predict admin")), HasSubstr("line 1: has 3 words"));
+  EXPECT_THAT(Said("short predict"), HasSubstr("the token has 5 characters, expected 16 to 512"));
+  EXPECT_THAT(Said(absl::StrCat(std::string(513, 'a'), " predict")), HasSubstr("513 characters"));
+  EXPECT_THAT(Said("\"0123456789abcdef\" predict"), HasSubstr("other characters"));
+  EXPECT_THAT(Said(absl::StrCat("0123456789abcdef", std::string(1, '\0'), " predict")),
+              HasSubstr("other characters"));
+  for (const char* scopes : {"root", "predict,", ",predict", "predict,,admin", "open"}) {
+    EXPECT_THAT(Said(absl::StrCat(kToken, " ", scopes)), HasSubstr("no list of scopes")) << scopes;
+  }
+  EXPECT_THAT(Said(absl::StrCat(kToken, " predict\n\n", kToken, " admin")),
+              HasSubstr("line 3: the token stands on line 1"));
+}
+
+TEST(TokenFileTest, NoMessageHoldsAToken) {
+  for (const std::string& text : {absl::StrCat("predict ", kToken), absl::StrCat("predict-and-more ", kToken),
+                                  absl::StrCat(kToken, " nothing"), std::string(kToken)}) {
+    EXPECT_THAT(Said(text), Not(HasSubstr("0123456789"))) << text;
+  }
+}
+
+TEST(TokenFileTest, ThereAreNotMoreThanSoMany) {
+  std::string text;
+  for (size_t i = 0; i < kMostTokens; ++i) absl::StrAppend(&text, "0123456789abcdef", i, " predict\n");
+  EXPECT_THAT(ParseTokenFile("t", text).value(), SizeIs(kMostTokens));
+  absl::StrAppend(&text, kToken, " predict\n");
+  EXPECT_THAT(Said(text), HasSubstr("line 1001: more than 1000 tokens"));
+}
+
+}  // namespace
+}  // namespace saccade::server

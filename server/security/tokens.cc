@@ -1,0 +1,96 @@
+#include "server/security/tokens.h"
+
+#include <openssl/crypto.h>
+
+#include <utility>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "server/logging/log.h"
+
+namespace saccade::server {
+namespace {
+
+constexpr absl::string_view kScheme = "Bearer";
+
+// What stands behind "Bearer "; empty if nothing does.
+absl::string_view TokenOf(absl::string_view authorization) {
+  if (!absl::StartsWithIgnoreCase(authorization, kScheme)) return "";
+  const absl::string_view rest = authorization.substr(kScheme.size());
+  if (rest.empty() || rest[0] != ' ') return "";
+  const absl::string_view token = absl::StripAsciiWhitespace(rest);
+  return token.size() > kLongestToken ? "" : token;
+}
+
+// The scopes of the token, 0 if there is no such. All of them are compared, and each whole.
+uint8_t ScopesOf(const std::vector<KnownToken>& known, absl::string_view token) {
+  const TokenDigest digest = DigestOf(token);
+  unsigned scopes = 0;
+  for (const KnownToken& one : known) {
+    const unsigned same = CRYPTO_memcmp(one.digest.data(), digest.data(), digest.size()) == 0 ? 1 : 0;
+    scopes |= one.scopes & (0U - same);
+  }
+  return static_cast<uint8_t>(scopes);
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Tokens>> Tokens::Open(const std::string& path) {
+  std::unique_ptr<Tokens> tokens(new Tokens(path, SecretFiles({path})));
+  if (absl::Status read = tokens->Read(); !read.ok()) return read;
+  return tokens;
+}
+
+absl::Status Tokens::Read() {
+  auto text = ReadSecretFile("--token-file", path_);
+  if (!text.ok()) return text.status();
+  auto known = ParseTokenFile(absl::StrCat("--token-file ", path_), *text);
+  Forget(*text);
+  if (!known.ok()) return known.status();
+  Log(LogLevel::kInfo, "tokens read", {{"file", path_}, {"tokens", known->size()}});
+  absl::MutexLock lock(&mutex_);
+  known_ = std::make_shared<const Known>(*std::move(known));
+  return absl::OkStatus();
+}
+
+void Tokens::Look() {
+  if (!file_.Look()) return;
+  const absl::Status read = Read();
+  if (read.ok()) {
+    file_.Taken();
+    problem_.clear();
+  } else if (problem_ != read.message()) {
+    problem_ = std::string(read.message());
+    Log(LogLevel::kWarning, "tokens not read anew; those known before stay", {{"reason", problem_}});
+  }
+}
+
+std::shared_ptr<const Tokens::Known> Tokens::known() const {
+  absl::MutexLock lock(&mutex_);
+  return known_;
+}
+
+absl::Status Tokens::Check(absl::Span<const absl::string_view> authorizations,
+                           std::optional<Scope> needed) const {
+  if (needed == Scope::kOpen) return absl::OkStatus();
+  if (authorizations.empty()) {
+    return absl::UnauthenticatedError("a token is needed; send 'authorization: Bearer TOKEN'");
+  }
+  const absl::string_view token = authorizations.size() == 1 ? TokenOf(authorizations[0]) : "";
+  if (token.empty()) {
+    return absl::UnauthenticatedError(
+        "the authorization is no token; send 'authorization: Bearer TOKEN', once");
+  }
+  const uint8_t scopes = ScopesOf(*known(), token);
+  if (scopes == 0)
+    return absl::UnauthenticatedError("the token is not known here; it may have been withdrawn");
+  if (!needed) return absl::PermissionDeniedError("no token is good for this");
+  if ((scopes & static_cast<uint8_t>(*needed)) == 0) {
+    return absl::PermissionDeniedError(absl::StrCat("the token has not the scope '", NameOf(*needed),
+                                                    "', which this needs; --token-file gives it"));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace saccade::server

@@ -1,0 +1,241 @@
+"""Who may call what: tokens and their scopes over every protocol, and what the daemon refuses to be started with."""
+
+import re
+import urllib.error
+import urllib.request
+
+import grpc
+import pytest
+import tritonclient.grpc as triton
+import tritonclient.http as triton_http
+from grpc_reflection.v1alpha.proto_reflection_descriptor_database import ProtoReflectionDescriptorDatabase
+from google.protobuf import descriptor_pool
+from tritonclient.utils import InferenceServerException
+
+import pictures
+from certificates import Authority
+from harness import DEADLINE_SECONDS, Daemon, eventually, run_to_end
+from messages import predict_request
+
+PREDICT, ADMIN, METRICS, BOTH = (f"{name}-0123456789abcdef" for name in ("predict", "admin", "metrics", "both"))
+TOKENS = f"""# who may what
+{PREDICT} predict
+{ADMIN} admin
+{METRICS}\tmetrics
+{BOTH} predict,admin
+"""
+# Of each token that a walk tries: what it may.
+SCOPES = {None: set(), "x" * 20: set(), PREDICT: {"predict"}, ADMIN: {"admin"}, METRICS: {"metrics"}}
+UNKNOWN = (None, "x" * 20)
+
+# Written down again here, so that nobody widens what is open, or narrows what needs an admin, by a slip. All other
+# calls need 'predict'.
+OPEN_CALLS = {"ServerLive", "ServerReady", "Check", "Watch", "ServerReflectionInfo"}
+ADMIN_CALLS = re.compile(r"RepositoryModel(Load|Unload)|(System|Cuda)SharedMemory\w+|TraceSetting|LogSettings")
+OPEN_PATHS = re.compile(r"/v2/health/(live|ready)|/|/\w+\.(js|css|svg)")
+ADMIN_PATHS = re.compile(r"/v2/repository/models/.*|/v2/logging|.*/trace/setting|/v2/(system|cuda)sharedmemory/.*")
+
+REFUSALS = (grpc.StatusCode.UNAUTHENTICATED, grpc.StatusCode.PERMISSION_DENIED)
+
+
+@pytest.fixture(scope="module")
+def authority(tmp_path_factory):
+    return Authority(tmp_path_factory.mktemp("authority"))
+
+
+@pytest.fixture(scope="module")
+def token_file(tmp_path_factory):
+    file = tmp_path_factory.mktemp("tokens") / "tokens"
+    file.write_text(TOKENS)
+    return file
+
+
+@pytest.fixture(scope="module")
+def daemon(repository, token_file, tmp_path_factory):
+    """Tokens without TLS, as behind a proxy on the same machine."""
+    flags = [f"--token-file={token_file}", "--log-level=debug", "--warm-up-seconds=0"]
+    with Daemon(repository, *flags, log_folder=tmp_path_factory.mktemp("log")) as running:
+        yield running.await_ready()
+
+
+def bearer(token):
+    return (("authorization", f"Bearer {token}"),) if token else ()
+
+
+def code_of(channel, path, token, stream=False):
+    """How one call without a message ends; OK for a stream that brings an answer."""
+    raw = {"request_serializer": bytes, "response_deserializer": bytes}
+    try:
+        if stream:
+            call = channel.stream_stream(path, **raw)(iter([]), metadata=bearer(token), timeout=DEADLINE_SECONDS)
+            next(call, None)
+            call.cancel()
+        else:
+            channel.unary_unary(path, **raw)(b"", metadata=bearer(token), timeout=DEADLINE_SECONDS)
+    except grpc.RpcError as error:
+        return error.code()
+    return grpc.StatusCode.OK
+
+
+def fetch(daemon, path, token=None, method="GET", port=None, headers=()):
+    """(status, headers, body)."""
+    headers = {**dict(headers), **({"Authorization": f"Bearer {token}"} if token else {})}
+    url = f"http://127.0.0.1:{port or daemon.http_port}{path}"
+    request = urllib.request.Request(url, method=method, headers=headers, data=b"{}" if method == "POST" else None)
+    try:
+        with urllib.request.urlopen(request, timeout=DEADLINE_SECONDS) as answer:
+            return answer.status, answer.headers, answer.read().decode()
+    except urllib.error.HTTPError as error:
+        return error.code, error.headers, error.read().decode()
+
+
+def every_method(channel):
+    """(path, name) of all that the daemon's own descriptions have."""
+    types = ProtoReflectionDescriptorDatabase(channel)
+    pool = descriptor_pool.DescriptorPool(types)
+    for service in types.get_services():
+        for method in pool.FindServiceByName(service).methods:
+            yield f"/{service}/{method.name}", method.name
+
+
+def test_every_grpc_method_asks_for_its_scope(daemon):
+    with daemon.channel() as channel:
+        methods = list(every_method(channel))
+        assert len(methods) >= 28 and {"PredictStream", "Restore", "ModelStreamInfer"} <= {name for _, name in methods}
+        wrong = []
+        for path, name in methods:
+            needed = "open" if name in OPEN_CALLS else "admin" if ADMIN_CALLS.fullmatch(name) else "predict"
+            for token, scopes in SCOPES.items():
+                code = code_of(channel, path, token, name in ("PredictStream", "Restore", "ModelStreamInfer", "Watch"))
+                expected = (None if needed in {"open", *scopes} else REFUSALS[0] if token in UNKNOWN else REFUSALS[1])
+                if (code if code in REFUSALS else None) != expected:
+                    wrong.append((path, token, code))
+    assert not wrong
+
+
+def test_a_grpc_method_that_nobody_classified_is_for_nobody(daemon):
+    with daemon.channel() as channel:
+        for path in ("/saccade.v1.Vision/Later", "/later.Service/Method", "/saccade.v1.Vision/Predict/", "/grpc.health.v1.Health/Set"):
+            assert code_of(channel, path, None) == grpc.StatusCode.UNAUTHENTICATED
+            assert code_of(channel, path, BOTH) == grpc.StatusCode.PERMISSION_DENIED
+
+
+def every_route(daemon):
+    """(method, path with something in place of each {name}) of all that the daemon itself says there are."""
+    for port, token in ((daemon.http_port, None), (daemon.metrics_port, None)):
+        told = fetch(daemon, "/nowhere", token, port=port)[2]
+        for path in re.findall(r"(/[^ ,\"]*)", told.partition("there are ")[2]):
+            filled = path.replace("{model}", "tiny").replace("{version}", "1").replace("{region}", "none")
+            allowed = fetch(daemon, filled, method="OPTIONS", port=port)[1]["Allow"].split(", ")
+            for method in set(allowed) & {"GET", "POST"}:
+                yield method, filled, port
+
+
+def test_every_http_route_asks_for_its_scope(daemon):
+    routes = list(every_route(daemon))
+    assert len(routes) >= 45
+    wrong = []
+    for method, path, port in routes:
+        needed = ("metrics" if path == "/metrics" else "open" if OPEN_PATHS.fullmatch(path)
+                  else "admin" if ADMIN_PATHS.fullmatch(path) else "predict")
+        for token, scopes in SCOPES.items():
+            status = fetch(daemon, path, token, method, port)[0]
+            expected = None if needed in {"open", *scopes} else 401 if token in UNKNOWN else 403
+            if (status if status in (401, 403) else None) != expected:
+                wrong.append((method, path, token, status))
+    assert not wrong
+
+
+def test_http_says_what_is_missing(daemon):
+    status, headers, body = fetch(daemon, "/v2/models/tiny")
+    assert (status, headers["WWW-Authenticate"]) == (401, 'Bearer realm="saccade"') and "Bearer TOKEN" in body
+    status, headers, _ = fetch(daemon, "/v2/models/tiny", "x" * 20)
+    assert status == 401 and 'error="invalid_token"' in headers["WWW-Authenticate"]
+    status, headers, body = fetch(daemon, "/v2/logging", PREDICT)
+    assert status == 403 and 'scope="admin"' in headers["WWW-Authenticate"] and "'admin'" in body
+    # A body that nobody may send is not read, so nothing may follow it.
+    status, headers, _ = fetch(daemon, "/v1/predict", method="POST", headers={"Content-Type": "application/json"})
+    assert (status, headers["Connection"]) == (401, "close")
+    assert fetch(daemon, "/v2/models/tiny", headers={"Authorization": "Basic dXNlcjp3b3Jk"})[0] == 401
+
+
+def test_tritons_clients_are_let_in(daemon, tiny):
+    headers = {"authorization": f"Bearer {PREDICT}"}
+    batch = tiny.random_batch(1, seed=1)
+    for module, port in ((triton, daemon.grpc_port), (triton_http, daemon.http_port)):
+        with module.InferenceServerClient(f"127.0.0.1:{port}") as client:
+            assert client.is_server_ready()
+            tensor = module.InferInput("image", list(batch.shape), "FP32")
+            tensor.set_data_from_numpy(batch)
+            assert client.infer("tiny", [tensor], headers=dict(headers)).as_numpy("logits").shape == (1, tiny.classes)
+            with pytest.raises(InferenceServerException, match="token"):
+                client.infer("tiny", [tensor])
+            with pytest.raises(InferenceServerException, match="admin"):
+                client.unload_model("tiny", headers=dict(headers))
+
+
+def test_a_picture_is_classified_with_a_token(daemon):
+    request = predict_request(model="tiny", encoded=pictures.encoded(pictures.pixels(1)))
+    with daemon.vision() as vision:
+        assert len(vision.predict(request, metadata=bearer(BOTH)).classification.classes) == 5
+        with pytest.raises(grpc.RpcError) as refused:
+            vision.predict(request)
+    assert refused.value.code() == grpc.StatusCode.UNAUTHENTICATED and "Bearer TOKEN" in refused.value.details()
+
+
+def test_tokens_come_and_go_while_it_runs(daemon, token_file):
+    later = "later-0123456789"
+    status = lambda token: fetch(daemon, "/v2/models/tiny", token)[0]
+    try:
+        token_file.write_text(TOKENS.replace(f"{PREDICT} predict", f"{later} predict"))
+        eventually(lambda: status(later) == 200, "a new token is known")
+        assert status(PREDICT) == 401 and status(BOTH) == 200
+        token_file.write_text(f"{later}\n{PREDICT} predict\n")
+        eventually(lambda: "line 1: has 1 word" in daemon.log(), "the log tells what is wrong with the file")
+        assert status(later) == 200 and status(PREDICT) == 401
+    finally:
+        token_file.write_text(TOKENS)
+        eventually(lambda: status(PREDICT) == 200, "the tokens are back")
+    assert daemon.log().count("tokens not read anew") == 1
+
+
+def test_no_token_stands_in_the_log(daemon):
+    """Of all that was sent before, with debug lines."""
+    log = daemon.log()
+    assert "tokens read" in log
+    for token in (PREDICT, ADMIN, METRICS, BOTH, "x" * 20, "later-0123456789"):
+        assert token not in log
+
+
+@pytest.fixture(scope="module")
+def wrong_files(authority, tmp_path_factory):
+    """Name -> a file of that kind."""
+    folder = tmp_path_factory.mktemp("wrong")
+    good, other, expired = authority.issue("here"), authority.issue("other"), authority.issue("here", days=-1)
+    (folder / "tokens").write_text(TOKENS)
+    (folder / "no-tokens").write_text(f"\n{PREDICT} everything\n")
+    return {"CERT": good.certificate, "KEY": good.key, "OTHER": other.key, "OLD": expired.certificate, "OLD_KEY": expired.key,
+            "TOKENS": folder / "tokens", "NO_TOKENS": folder / "no-tokens"}
+
+
+# What is given, the exit code, and what the message has to name. The rest of what can be wrong is in the unit tests of
+# server/security: to start a daemon takes a second.
+REFUSED = [
+    ("--host=127.0.0.1 --grpc-address=0.0.0.0", 2, ["0.0.0.0", "--host 127.0.0.1", "--token-file", "--tls-client-ca", "--insecure"]),
+    ("--host=0.0.0.0 --token-file=TOKENS", 2, ["for all to read", "--tls-cert"]),
+    ("--tls-cert=CERT --tls-key=OTHER", 1, ["--tls-key", "OTHER", "is not the key of", "CERT"]),
+    ("--tls-cert=OLD --tls-key=OLD_KEY", 1, ["--tls-cert", "OLD", "has expired on"]),
+    ("--token-file=NO_TOKENS", 1, ["--token-file", "NO_TOKENS", "line 2", "no list of scopes"]),
+]
+
+
+@pytest.mark.parametrize("given, code, said", REFUSED, ids=[given for given, _, _ in REFUSED])
+def test_what_it_refuses_to_be_started_with(repository, wrong_files, given, code, said):
+    filled = lambda text: re.sub(r"\b[A-Z_]{3,}\b", lambda name: str(wrong_files[name[0]]), text)
+    host = [] if "--host" in given else ["--host=127.0.0.1"]
+    ports = [f"--{name}-port=0" for name in ("grpc", "http", "metrics")]
+    ended = run_to_end(f"--model-repository={repository}", *host, *ports, *filled(given).split())
+    assert ended.returncode == code, ended.stderr
+    for part in said:
+        assert filled(part) in ended.stderr
+    assert PREDICT not in ended.stderr
