@@ -18,7 +18,9 @@ from saccade.errors import (
 )
 from saccade.inputs import Pixels
 from saccade.masks import Mask
+from saccade.requests import Classify, Detect, Localize, Request, Segment, Stereo
 from saccade.retry import Retry
+from saccade.streams import StreamItem
 from saccade.types import (
     Action,
     Actions,
@@ -46,25 +48,32 @@ __all__ = [
     "Box",
     "Cancelled",
     "Classification",
+    "Classify",
     "Client",
     "DeadlineExceeded",
+    "Detect",
     "Detection",
     "Detections",
     "Disparity",
     "Internal",
     "InvalidArgument",
+    "Localize",
     "Mask",
     "Model",
     "ModelState",
     "NotFound",
     "PermissionDenied",
     "Pixels",
+    "Request",
     "ResourceExhausted",
     "Restoration",
     "Retry",
     "SaccadeError",
     "ScoredClass",
+    "Segment",
     "Segmentation",
+    "Stereo",
+    "StreamItem",
     "Timings",
     "TLS",
     "Unauthenticated",

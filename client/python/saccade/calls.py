@@ -43,6 +43,10 @@ class Options:
         self._timeout = timeout
         self._retry = retry
         self._metadata = self._connection.metadata()
+        self._connect()
+
+    def _connect(self) -> None:
+        raise NotImplementedError
 
     def _timeout_of(self, asked: float | None) -> float | None:
         return self._timeout if asked is None else asked
@@ -64,4 +68,5 @@ def asks(kind: Callable[P, Q], ask: Callable[[C, Q], R]) -> Callable[Concatenate
     itself = inspect.Parameter("self", inspect.Parameter.POSITIONAL_ONLY)
     method.__signature__ = inspect.Signature([itself, *parameters])  # type: ignore[attr-defined]
     method.__doc__ = kind.__doc__
+    method.__name__ = kind.__name__.lower()
     return method

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import abc
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Iterable
 from typing import Generic, TypeVar
 
 from saccade import answers, inputs, types
 from saccade.v1 import vision_pb2 as pb
 
-A = TypeVar("A", bound=types.Answer)
+A = TypeVar("A", bound=types.Answer, covariant=True)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -72,7 +72,7 @@ class Detect(Request[types.Detections]):
     picture: inputs.Picture
     score_threshold: float | None = dataclasses.field(default=None, kw_only=True)
     top_k: int = dataclasses.field(default=0, kw_only=True)
-    classes: Sequence[int] = dataclasses.field(default=(), kw_only=True)
+    classes: Iterable[int] = dataclasses.field(default=(), kw_only=True)
     masks: bool = dataclasses.field(default=True, kw_only=True)
     mask_threshold: float | None = dataclasses.field(default=None, kw_only=True)
 
@@ -139,7 +139,7 @@ class Localize(Request[types.Actions]):
     frames_per_second: float = dataclasses.field(default=0, kw_only=True)
     score_threshold: float | None = dataclasses.field(default=None, kw_only=True)
     top_k: int = dataclasses.field(default=0, kw_only=True)
-    classes: Sequence[int] = dataclasses.field(default=(), kw_only=True)
+    classes: Iterable[int] = dataclasses.field(default=(), kw_only=True)
 
     def message(self) -> pb.PredictRequest:
         request = self._begin(self.model)
