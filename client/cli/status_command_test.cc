@@ -92,7 +92,7 @@ TEST(Status, IsOkOnlyIfTheDaemonIsReady) {
                 "sanet        12  ready        serving            3     2,000       4     20.0    5.0   "
                 "12.0  3 (75%) 1 (25%)\n"
                 "broken        1  unavailable  not serving                                             "
-                "                       tensor conv1.weight is missing\n");
+                "                        tensor conv1.weight is missing\n");
 
   daemon.SetHealth("", false);
   const RunResult loading = RunWith({"status", "--json", "--url", daemon.url()});
@@ -109,6 +109,17 @@ TEST(Status, IsOkOnlyIfTheDaemonIsReady) {
   EXPECT_EQ(sanet["passes_by_batch_size"]["3"], 600);
   EXPECT_EQ(sanet["mean_ms"]["queue"], 5.0);
   EXPECT_FALSE(json["models"][1].contains("answered"));
+}
+
+TEST(Status, OfADaemonThatWasNeverAskedHasNoFigures) {
+  FakeDaemon daemon;
+  daemon.SetModels({TwoModels()[1]});
+  daemon.SetStatistics([] { return std::vector{ModelStatistics{.model = "broken", .version = 1}}; });
+  EXPECT_EQ(RunWith({"status", "--url", daemon.url()}).out,
+            daemon.url() +
+                "  saccade 1.2.3  live  ready\n"
+                "NAME    VERSION  STATE        HEALTH\n"
+                "broken        1  unavailable  unknown  tensor conv1.weight is missing\n");
 }
 
 TEST(Status, WithoutStatisticsIsAStatusStill) {

@@ -86,20 +86,26 @@ std::string BatchSizes(const ModelStatistics& done) {
   return text;
 }
 
-std::vector<std::string> Row(const ModelStatus& item, const std::optional<absl::Duration>& interval) {
-  std::vector<std::string> row = {item.model.name, absl::StrCat(item.model.version),
-                                  StateName(item.model.state), HealthName(item.health)};
-  if (!item.done) {
-    row.insert(row.end(), {"", "", "", "", "", "", "", item.model.reason});
-    return row;
-  }
+// Whether there is anything to tell of what they do: a daemon that was never asked has zeros alone.
+bool HaveDone(const DaemonStatus& status) {
+  return status.interval ||
+         std::any_of(status.models.begin(), status.models.end(), [](const ModelStatus& item) {
+           return item.model.queued > 0 ||
+                  (item.done && item.done->answered.count + item.done->failed.count > 0);
+         });
+}
+
+std::vector<std::string> FiguresOf(const ModelStatus& item, const std::optional<absl::Duration>& interval) {
+  if (!item.done) return std::vector<std::string>(7);
   const ModelStatistics& done = *item.done;
-  row.insert(row.end(), {absl::StrCat(item.model.queued),
-                         interval ? absl::StrFormat("%.1f", PerSecond(done.answered.count, *interval))
-                                  : WithThousands(done.answered.count),
-                         WithThousands(done.failed.count), MeanOf(done.answered), MeanOf(done.queue),
-                         MeanOf(done.infer), BatchSizes(done), item.model.reason});
-  return row;
+  return {absl::StrCat(item.model.queued),
+          interval ? absl::StrFormat("%.1f", PerSecond(done.answered.count, *interval))
+                   : WithThousands(done.answered.count),
+          WithThousands(done.failed.count),
+          MeanOf(done.answered),
+          MeanOf(done.queue),
+          MeanOf(done.infer),
+          BatchSizes(done)};
 }
 
 }  // namespace
@@ -150,23 +156,31 @@ void PrintStatus(Console& console, const std::string& url, const DaemonStatus& s
     console.out << "no models\n";
     return;
   }
+  std::vector<Column> columns = {{"NAME"}, {"VERSION", true}, {"STATE"}, {"HEALTH"}};
+  const bool figures = HaveDone(status);
+  if (figures) {
+    columns.insert(columns.end(), {{"WAITING", true},
+                                   {status.interval ? "ANSWERS/S" : "ANSWERED", true},
+                                   {"FAILED", true},
+                                   {"MEAN MS", true},
+                                   {"QUEUE", true},
+                                   {"INFER", true},
+                                   {"BATCHES OF"}});
+  }
+  columns.push_back({""});
   std::vector<std::vector<std::string>> rows;
   rows.reserve(status.models.size());
-  for (const ModelStatus& item : status.models) rows.push_back(Row(item, status.interval));
-  PrintTable(console,
-             {{"NAME"},
-              {"VERSION", true},
-              {"STATE"},
-              {"HEALTH"},
-              {"WAITING", true},
-              {status.interval ? "ANSWERS/S" : "ANSWERED", true},
-              {"FAILED", true},
-              {"MEAN MS", true},
-              {"QUEUE", true},
-              {"INFER", true},
-              {"BATCHES OF"},
-              {""}},
-             rows);
+  for (const ModelStatus& item : status.models) {
+    std::vector<std::string>& row =
+        rows.emplace_back(std::vector<std::string>{item.model.name, absl::StrCat(item.model.version),
+                                                   StateName(item.model.state), HealthName(item.health)});
+    if (figures) {
+      const std::vector<std::string> done = FiguresOf(item, status.interval);
+      row.insert(row.end(), done.begin(), done.end());
+    }
+    row.push_back(item.model.reason);
+  }
+  PrintTable(console, columns, rows);
 }
 
 }  // namespace saccade::client
