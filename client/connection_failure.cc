@@ -8,8 +8,10 @@
 namespace saccade::client {
 namespace {
 
-absl::Status Untrusted(absl::string_view what, const std::string& message) {
-  absl::Status status = absl::UnavailableError(absl::StrCat(what, " (", message, ")"));
+// `message` is gRPC's, where it tells more than `what`.
+absl::Status Untrusted(const std::string& what, const std::string& message = "") {
+  absl::Status status =
+      absl::UnavailableError(message.empty() ? what : absl::StrCat(what, " (", message, ")"));
   SetUntrusted(status);
   return status;
 }
@@ -22,28 +24,33 @@ std::string NameOf(const ClientOptions& options, const Target& target) {
 absl::Status ExplainTls(const ClientOptions& options, const Target& target, const std::string& message) {
   if (absl::StrContains(message, "not in peer certificate")) {
     return Untrusted(absl::StrCat("the certificate of ", options.url, " is not for the name '",
-                                  NameOf(options, target), "'"),
-                     message);
+                                  NameOf(options, target), "'"));
   }
   if (absl::StrContains(message, "wrong version number")) {
     return Untrusted(absl::StrCat("what answers at ", options.url, " speaks no TLS"), message);
   }
-  std::string why;
-  if (absl::StrContains(message, "certificate verify failed") && !target.host_port.empty()) {
-    why = WhyUntrusted(target.host_port, options.tls->authorities);
+  if (absl::StrContains(message, "annot check peer")) {
+    return Untrusted(absl::StrCat("what answers at ", options.url, " speaks TLS, and no gRPC over it"),
+                     message);
   }
-  return Untrusted(
-      absl::StrCat("the certificate of ", options.url, " is not trusted: ",
-                   why.empty() ? "no authority given has signed it, or it is not valid now" : why),
-      message);
+  if (!absl::StrContains(message, "certificate verify failed")) {
+    return Untrusted(absl::StrCat("TLS with ", options.url, " could not be agreed on"), message);
+  }
+  const std::string why =
+      target.host_port.empty() ? "" : WhyUntrusted(target.host_port, options.tls->authorities);
+  const std::string untrusted = absl::StrCat("the certificate of ", options.url, " is not trusted: ");
+  if (!why.empty()) return Untrusted(absl::StrCat(untrusted, why));
+  return Untrusted(absl::StrCat(untrusted, "no authority given has signed it, or it is not valid now"),
+                   message);
 }
 
 }  // namespace
 
 absl::Status ExplainConnection(const ClientOptions& options, const Target& target,
                                const std::string& message) {
-  if (options.tls && (absl::StrContains(message, "andshake failed") ||
-                      absl::StrContains(message, "not in peer certificate"))) {
+  if (options.tls &&
+      (absl::StrContains(message, "andshake failed") || absl::StrContains(message, "annot check peer") ||
+       absl::StrContains(message, "not in peer certificate"))) {
     return ExplainTls(options, target, message);
   }
   // All that a daemon shows of what it misses: it hangs up before anything was said.

@@ -20,10 +20,10 @@ FailureText TextOf(const absl::Status& status, absl::string_view url) {
             "start one with saccaded --model-repository DIR, or name another with --url"};
   }
   FailureText result{absl::StrCat(message, " (", CodeName(status.code()), ")"), ""};
-  if (IsUntrusted(status)) {
-    result.advice =
-        "--tls-ca names the authorities to trust, --tls-name the name in the certificate if it is not the "
-        "address's";
+  if (IsUntrusted(status) && absl::StrContains(message, "is not trusted")) {
+    result.advice = "--tls-ca names the authorities to trust";
+  } else if (IsUntrusted(status) && absl::StrContains(message, "is not for the name")) {
+    result.advice = "--tls-name says which name it has";
   }
   switch (status.code()) {
     case absl::StatusCode::kUnauthenticated:

@@ -342,12 +342,26 @@ def test_a_token_over_tls(connect, saccade, scripted, tmp_path):
                       server_name="saccade.test")
     assert connect(address, tls=tls, token="secret").models() == []
     assert handler.metadata[0]["authorization"] == "Bearer secret"
+    nameless = saccade.TLS(certificate, certificate, key)
+    for wrong, complaint in ((True, "is not trusted: self"), (nameless, "server_name")):
+        with pytest.raises(saccade.Untrusted, match=complaint):
+            # Were it sent again, it would be for longer than the test may take.
+            connect(address, tls=wrong, retry=saccade.Retry(9, 60, 60), timeout=600).models()
     once = saccade.Retry(attempts=1)
-    for stranger in (True, saccade.TLS(root_certificates=certificate), dataclasses.replace(tls, client_certificate=None, client_key=None)):
-        with pytest.raises(saccade.Unavailable):
-            connect(address, tls=stranger, retry=once).models()
-    with pytest.raises(saccade.Unavailable):
-        connect(address, retry=once).models()
+    for wrong, complaint in ((None, "may want TLS"), (dataclasses.replace(tls, client_certificate=None, client_key=None), "certificate of its client")):
+        with pytest.raises(saccade.Unavailable, match=complaint):
+            connect(address, tls=wrong, retry=once).models()
+    _, plain = scripted()
+    with pytest.raises(saccade.Untrusted, match="speaks no TLS"):
+        connect(plain, tls=tls).models()
+    # Of certificates that were in order once.
+    expired = tmp_path / "expired.pem"
+    again = ["openssl", "x509", "-in", certificate, "-signkey", key, "-days", "-1", "-out", expired]
+    subprocess.run(again, check=True, capture_output=True)
+    pair = [(key.read_bytes(), expired.read_bytes())]
+    _, address_of_old = scripted(credentials=grpc.ssl_server_credentials(pair))
+    with pytest.raises(saccade.Untrusted, match="is not trusted: certificate has expired"):
+        connect(address_of_old, tls=saccade.TLS(expired, server_name="saccade.test")).models()
     for wrong, complaint in (
         ({"client_certificate": certificate}, "belong together"),
         ({"root_certificates": key}, "root_certificates has no certificate in PEM"),

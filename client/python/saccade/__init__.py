@@ -15,6 +15,7 @@ from saccade.errors import (
     Unauthenticated,
     Unavailable,
     Unimplemented,
+    Untrusted,
 )
 from saccade.inputs import Pixels
 from saccade.masks import Mask
@@ -79,4 +80,5 @@ __all__ = [
     "Unauthenticated",
     "Unavailable",
     "Unimplemented",
+    "Untrusted",
 ]

@@ -12,7 +12,6 @@ from typing_extensions import Self
 
 from saccade import answers, inputs, requests, types, volumes
 from saccade.calls import Options, asks, vision_of
-from saccade.errors import error_of
 from saccade.requests import Request
 from saccade.retry import Attempts
 from saccade.streams import Exchange, StreamItem
@@ -71,7 +70,7 @@ class AsyncClient(Options):
         def open_stream(messages: Iterator[pb.PredictStreamRequest]) -> Any:
             return vision.PredictStream(messages, timeout=timeout, metadata=self._metadata)
 
-        exchange = Exchange(open_stream, taken, in_flight, self._timeout_of)
+        exchange = Exchange(open_stream, taken, in_flight, self._timeout_of, self._error_of)
         try:
             while (item := await self._on_thread(exchange)) is not None:
                 yield item
@@ -133,7 +132,7 @@ class AsyncClient(Options):
             try:
                 return await attempt(attempts.time_left())
             except grpc.RpcError as failure:
-                await asyncio.sleep(attempts.pause(error_of(failure)))
+                await asyncio.sleep(attempts.pause(self._error_of(failure)))
 
 
 class _OnLoop(Iterator[T]):

@@ -7,9 +7,11 @@ import inspect
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+import grpc
 from typing_extensions import Concatenate, ParamSpec
 
 from saccade.connection import TLS, Connection
+from saccade.errors import SaccadeError, error_of
 from saccade.retry import Retry
 from saccade.v1 import vision_pb2_grpc
 
@@ -47,6 +49,9 @@ class Options:
 
     def _connect(self) -> None:
         raise NotImplementedError
+
+    def _error_of(self, failure: grpc.RpcError) -> SaccadeError:
+        return self._connection.explained(error_of(failure))
 
     def _timeout_of(self, asked: float | None) -> float | None:
         return self._timeout if asked is None else asked

@@ -11,7 +11,6 @@ from typing_extensions import Self
 
 from saccade import answers, inputs, requests, types, volumes
 from saccade.calls import Options, asks, vision_of
-from saccade.errors import error_of
 from saccade.requests import Request
 from saccade.retry import Attempts
 from saccade.streams import Exchange, StreamItem
@@ -68,7 +67,7 @@ class Client(Options):
         def open_stream(messages: Iterator[pb.PredictStreamRequest]) -> Any:
             return self._vision.PredictStream(messages, timeout=timeout, metadata=self._metadata)
 
-        exchange = Exchange(open_stream, requests, in_flight, self._timeout_of)
+        exchange = Exchange(open_stream, requests, in_flight, self._timeout_of, self._error_of)
         try:
             yield from exchange
         finally:
@@ -120,4 +119,4 @@ class Client(Options):
             try:
                 return attempt(attempts.time_left())
             except grpc.RpcError as failure:
-                time.sleep(attempts.pause(error_of(failure)))
+                time.sleep(attempts.pause(self._error_of(failure)))

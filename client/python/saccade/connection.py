@@ -7,8 +7,11 @@ import ipaddress
 import json
 import os
 import pathlib
+import re
 
 import grpc
+
+from saccade.errors import SaccadeError, Unavailable, Untrusted
 
 # A token of more is refused by servers, headers and all.
 _MOST_TOKEN = 4096
@@ -83,6 +86,31 @@ class Connection:
     def _is_local(self) -> bool:
         host = self.address.rpartition(":")[0]
         return self.address.startswith("unix:") or host in ("localhost", "[::1]") or _is_loopback(host)
+
+    def explained(self, error: SaccadeError) -> SaccadeError:
+        """In words of ours, where gRPC's tell neither what is wrong nor what to do."""
+        text = error.message
+        if error.code != grpc.StatusCode.UNAVAILABLE:
+            return error
+        if "CERTIFICATE_VERIFY_FAILED" in text:
+            why = re.search(r"CERTIFICATE_VERIFY_FAILED: ([\w '-]+)", text)
+            said = f"the certificate of {self.address} is not trusted{f': {why[1]}' if why else ''}"
+        elif "Hostname Verification" in text or "not in peer certificate" in text:
+            said = f"the certificate of {self.address} is not for this name; TLS(server_name=...) says which it has"
+        elif "WRONG_VERSION_NUMBER" in text:
+            said = f"what answers at {self.address} speaks no TLS"
+        elif "Socket closed" in text and "last error" in text:
+            # All that a daemon shows of what it misses: it hangs up before anything was said.
+            wants = "TLS" if self.tls is None else "another certificate of its client"
+            return self._as(Unavailable, f"{self.address} ended the connection at once; it may want {wants}", error)
+        else:
+            return error
+        return self._as(Untrusted, said, error)
+
+    def _as(self, kind: type[SaccadeError], message: str, error: SaccadeError) -> SaccadeError:
+        made = kind(message, error.code)
+        made.__cause__ = error
+        return made
 
     def options(self) -> list[tuple[str, str | int]]:
         # A host name stands for all its addresses, each of them in turn. Retries are ours: gRPC's know no deadline

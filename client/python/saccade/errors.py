@@ -57,6 +57,10 @@ class Unavailable(SaccadeError):
     """No daemon there, or it is loading or draining."""
 
 
+class Untrusted(Unavailable):
+    """Somebody is there, and TLS could not be agreed on: the text says why."""
+
+
 class Cancelled(SaccadeError):
     """The call was given up."""
 

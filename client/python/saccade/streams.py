@@ -12,7 +12,7 @@ import grpc
 from typing_extensions import Self
 
 from saccade import types
-from saccade.errors import SaccadeError, error_of, item_error_of
+from saccade.errors import SaccadeError, item_error_of
 from saccade.requests import Request
 from saccade.v1 import vision_pb2 as pb
 
@@ -52,11 +52,13 @@ class Exchange(Generic[A]):
         requests: Iterable[Request[A]],
         in_flight: int,
         item_timeout: Callable[[float | None], float | None],
+        error_of: Callable[[grpc.RpcError], SaccadeError],
     ) -> None:
         if in_flight < 1:
             raise ValueError(f"in_flight: is {in_flight}; expected at least 1")
         self._requests = requests
         self._item_timeout = item_timeout
+        self._error_of = error_of
         self._room = threading.Semaphore(in_flight)
         self._ended = threading.Event()
         # What was taken and not given back yet: a request that is on its way, or why it never went.
@@ -138,7 +140,7 @@ class Exchange(Generic[A]):
             return next(self._call, None)
         except grpc.RpcError as failure:
             self._taken.put(_END)
-            raise error_of(failure)
+            raise self._error_of(failure) from failure
 
     def _outcome_of_all(self) -> BaseException:
         """Once everything that was sent is answered, or the call has ended."""
