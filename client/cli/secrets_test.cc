@@ -1,11 +1,11 @@
 #include "client/cli/secrets.h"
 
 #include <gmock/gmock.h>
-#include <grpcpp/security/server_credentials.h>
 #include <gtest/gtest.h>
 
 #include <cstdlib>
 #include <filesystem>
+#include <map>
 
 #include "client/cli/command_test.h"
 #include "client/testing/certificates.h"
@@ -68,6 +68,21 @@ TEST_F(Secrets, ComeFromFilesAndTheEnvironment) {
   EXPECT_THAT(guessed.err, AllOf(HasSubstr("the token is missing or unknown"), HasSubstr("SACCADE_TOKEN")));
   unsetenv("SACCADE_TOKEN");
   EXPECT_EQ(Models(Identity()).exit_code, 80);
+}
+
+TEST_F(Secrets, FilesAreNamedByTheEnvironmentToo) {
+  const std::map<std::string, std::string> named = {{"SACCADE_TLS_CA", Files().authority()},
+                                                    {"SACCADE_TLS_CERT", Files().certificate()},
+                                                    {"SACCADE_TLS_KEY", Files().key()},
+                                                    {"SACCADE_TLS_NAME", "saccade.test"},
+                                                    {"SACCADE_TOKEN_FILE", TokenFile("s3cret")}};
+  for (const auto& [name, value] : named) setenv(name.c_str(), value.c_str(), 1);
+  const RunResult run = Models({});
+  for (const auto& [name, value] : named) unsetenv(name.c_str());
+  EXPECT_EQ(run.exit_code, 0) << run.err;
+  setenv("SACCADE_TLS", "1", 1);
+  EXPECT_THAT(Models({}).err, HasSubstr("is not trusted"));
+  unsetenv("SACCADE_TLS");
 }
 
 TEST_F(Secrets, ATokenThatOthersCanReadIsWarnedOf) {
