@@ -12,7 +12,7 @@ import grpc
 from typing_extensions import Self
 
 from saccade import types
-from saccade.errors import SaccadeError, item_error_of
+from saccade.errors import Internal, SaccadeError, Unavailable, item_error_of
 from saccade.requests import Request
 from saccade.v1 import vision_pb2 as pb
 
@@ -63,11 +63,15 @@ class Exchange(Generic[A]):
         self._ended = threading.Event()
         # What was taken and not given back yet: a request that is on its way, or why it never went.
         self._taken: queue.SimpleQueue[tuple[Request[A], Exception | None] | None] = queue.SimpleQueue()
-        # What the caller's own iterator raised.
-        self._failure: BaseException | None = None
+        self._count = 0
+        # Whether the caller's own iterator has ended, and what it raised.
+        self._exhausted = False
+        self._failure: Exception | None = None
         self._next_index = 0
         self._call = open_stream(self._messages())
-        self._call.add_callback(self._end)
+        # It has ended already if it takes none.
+        if not self._call.add_callback(self._end):
+            self._end()
 
     def __iter__(self) -> Self:
         return self
@@ -103,7 +107,9 @@ class Exchange(Generic[A]):
                     return
                 request = next(given, None)
                 if request is None:
+                    self._exhausted = True
                     return
+                self._count += 1
                 try:
                     message = self._message(request)
                 except Exception as unsent:
@@ -112,8 +118,8 @@ class Exchange(Generic[A]):
                 self._taken.put((request, None))
                 yield message
         # Those that were sent before are answered first.
-        except BaseException as failure:
-            self._failure = failure
+        except Exception as failure:
+            self._exhausted, self._failure = True, failure
         finally:
             self._taken.put(_END)
 
@@ -128,9 +134,7 @@ class Exchange(Generic[A]):
         response = self._read()
         if response is None:
             self._taken.put(_END)
-            raise SaccadeError(
-                f"the daemon ended the stream with request {index} unanswered", grpc.StatusCode.UNAVAILABLE
-            )
+            raise self._early(index)
         if response.WhichOneof("outcome") == "error":
             return StreamItem(index, response.request_id, error=item_error_of(response.error))
         return StreamItem(index, response.request_id, answer=request.answer(response.answer))
@@ -142,8 +146,13 @@ class Exchange(Generic[A]):
             self._taken.put(_END)
             raise self._error_of(failure) from failure
 
+    def _early(self, index: int) -> SaccadeError:
+        return Unavailable(f"the daemon ended the stream with request {index} unanswered", grpc.StatusCode.UNAVAILABLE)
+
     def _outcome_of_all(self) -> BaseException:
         """Once everything that was sent is answered, or the call has ended."""
         if self._read() is not None:
-            return SaccadeError("the daemon answered what nobody asked", grpc.StatusCode.INTERNAL)
+            return Internal("the daemon answered what nobody asked", grpc.StatusCode.INTERNAL)
+        if not self._exhausted or self._count > self._next_index:
+            return self._early(self._next_index)
         return self._failure if self._failure is not None else StopIteration()
