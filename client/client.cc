@@ -2,7 +2,6 @@
 
 #include <grpcpp/channel.h>
 #include <grpcpp/create_channel.h>
-#include <grpcpp/security/credentials.h>
 
 #include <algorithm>
 #include <chrono>
@@ -11,9 +10,12 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "client/connection_failure.h"
+#include "client/credentials.h"
 #include "client/messages.h"
 #include "client/restore_call.h"
 #include "client/rpc_status.h"
+#include "client/statistics_messages.h"
 #include "client/status.h"
 #include "client/stream_call.h"
 #include "client/target.h"
@@ -54,6 +56,9 @@ grpc::ChannelArguments MakeArguments(const ClientOptions& options, const Target&
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 5000);
   if (target.local) arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
+  if (options.tls && !options.tls->server_name.empty()) {
+    arguments.SetSslTargetNameOverride(options.tls->server_name);
+  }
   return arguments;
 }
 
@@ -75,11 +80,18 @@ Health FromProto(grpc::health::v1::HealthCheckResponse::ServingStatus status) {
 }  // namespace
 
 struct Client::Transport {
-  explicit Transport(std::shared_ptr<grpc::Channel> open)
-      : channel(std::move(open)),
+  Transport(Target where, std::string authorized, std::shared_ptr<grpc::Channel> open)
+      : target(std::move(where)),
+        authorization(std::move(authorized)),
+        channel(std::move(open)),
         vision(v1::Vision::NewStub(channel)),
         oip(inference::GRPCInferenceService::NewStub(channel)),
         health(grpc::health::v1::Health::NewStub(channel)) {}
+
+  // Of every call.
+  void Authorize(grpc::ClientContext& context) const {
+    if (!authorization.empty()) context.AddMetadata("authorization", authorization);
+  }
 
   // One unary call: deadline, call, status.
   template <typename Stub, typename Request, typename Response>
@@ -87,6 +99,7 @@ struct Client::Transport {
                     grpc::Status (Stub::*method)(grpc::ClientContext*, const Request&, Response*),
                     const Request& request, Response& response) const {
     grpc::ClientContext context;
+    Authorize(context);
     context.set_deadline(DeadlineAfter(options.timeout));
     return Explain(options, (stub.*method)(&context, request, &response), context);
   }
@@ -110,9 +123,7 @@ struct Client::Transport {
     absl::Status result = FromRpcStatus(status, context);
     if (absl::IsUnavailable(result) && channel->GetState(false) != GRPC_CHANNEL_READY &&
         context.GetServerInitialMetadata().empty() && context.GetServerTrailingMetadata().empty()) {
-      result = absl::UnavailableError(
-          absl::StrCat("no daemon answers at ", options.url, " (", status.error_message(), ")"));
-      SetUnreachable(result);
+      result = ExplainConnection(options, target, status.error_message());
     } else if (absl::IsDeadlineExceeded(result)) {
       result = absl::DeadlineExceededError(absl::StrCat("no answer from ", options.url, " within ",
                                                         absl::FormatDuration(options.timeout), " (",
@@ -124,6 +135,7 @@ struct Client::Transport {
   // One Watch, until it tells SERVING (OK) or ends (its status).
   absl::Status WatchOnce(const ClientOptions& options, absl::string_view model, absl::Time deadline) const {
     grpc::ClientContext context;
+    Authorize(context);
     context.set_deadline(absl::ToChronoTime(deadline));
     context.set_wait_for_ready(true);
     grpc::health::v1::HealthCheckRequest request;
@@ -142,6 +154,8 @@ struct Client::Transport {
     return Explain(options, status, context);
   }
 
+  const Target target;
+  const std::string authorization;
   const std::shared_ptr<grpc::Channel> channel;
   const std::unique_ptr<v1::Vision::Stub> vision;
   const std::unique_ptr<inference::GRPCInferenceService::Stub> oip;
@@ -159,8 +173,11 @@ absl::StatusOr<std::unique_ptr<Client>> Client::Connect(ClientOptions options) {
     return absl::InvalidArgumentError(absl::StrCat("max_message_bytes is ", options.max_message_bytes,
                                                    "; expected 1 to ", std::numeric_limits<int>::max()));
   }
-  auto transport = std::make_unique<Transport>(grpc::CreateCustomChannel(
-      target->uri, grpc::InsecureChannelCredentials(), MakeArguments(options, *target)));
+  const absl::StatusOr<Credentials> credentials = MakeCredentials(options, *target);
+  if (!credentials.ok()) return credentials.status();
+  auto transport = std::make_unique<Transport>(
+      *target, credentials->authorization,
+      grpc::CreateCustomChannel(target->uri, credentials->channel, MakeArguments(options, *target)));
   return std::unique_ptr<Client>(new Client(std::move(options), std::move(transport)));
 }
 
@@ -222,6 +239,7 @@ absl::StatusOr<Restoration> Client::Restore(absl::string_view model, const Volum
                                             const RestoreOptions& options, const RestoreProgress& progress) {
   const absl::Time start = absl::Now();
   grpc::ClientContext context;
+  transport_->Authorize(context);
   context.set_deadline(DeadlineAfter(options_.timeout));
   RestoreCall call(*transport_->vision, context);
   // Half a message leaves room for what goes around a part.
@@ -246,6 +264,7 @@ absl::StatusOr<std::unique_ptr<Stream>> Client::OpenStream(const StreamOptions& 
   Stream::Call::Options call;
   call.stream = options;
   call.max_message_bytes = options_.max_message_bytes;
+  call.authorize = [this](grpc::ClientContext& context) { transport_->Authorize(context); };
   call.explain = [this, timeout = options.timeout](const grpc::Status& status,
                                                    const grpc::ClientContext& context) {
     ClientOptions of_stream = options_;
@@ -328,6 +347,15 @@ absl::StatusOr<ServerMetadata> Client::GetServerMetadata() {
   if (!status.ok()) return status;
   return ServerMetadata{
       response.name(), response.version(), {response.extensions().begin(), response.extensions().end()}};
+}
+
+absl::StatusOr<std::vector<ModelStatistics>> Client::GetStatistics() {
+  inference::ModelStatisticsResponse response;
+  const absl::Status status =
+      transport_->Call(options_, *transport_->oip, &inference::GRPCInferenceService::Stub::ModelStatistics,
+                       inference::ModelStatisticsRequest(), response);
+  if (!status.ok()) return status;
+  return FromProto(response);
 }
 
 }  // namespace saccade::client

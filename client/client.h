@@ -13,10 +13,22 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "client/statistics.h"
 #include "client/stream.h"
 #include "client/types.h"
 
 namespace saccade::client {
+
+// How the daemon is known, and who calls it. Certificates and keys are PEM, whole, as they lie in files.
+struct TlsOptions {
+  // Whose signature on the daemon's certificate is trusted; empty: this machine's authorities.
+  std::string authorities = "";
+  // Shown to a daemon that wants to know who calls (mTLS). Both or none; the key without a passphrase.
+  std::string certificate = "";
+  std::string key = "";
+  // The name in the daemon's certificate, where it is not the address's.
+  std::string server_name = "";
+};
 
 struct ClientOptions {
   // HOST:PORT or a gRPC target such as unix:/run/saccade.sock. A host name is resolved to all its addresses
@@ -29,6 +41,13 @@ struct ClientOptions {
   // Off, because a retry doubles the load of a daemon that just said it has too much. When on, gRPC repeats
   // a call that came back UNAVAILABLE up to three times, waiting as long as the daemon asks for.
   bool retry = false;
+  // Without it everybody on the way can read along.
+  std::optional<TlsOptions> tls = std::nullopt;
+  // Sent with every call, as `authorization: Bearer TOKEN`; empty sends none. Without TLS only to this
+  // machine, as whoever reads it on the way can use it.
+  std::string token = "";
+  // Sends it without TLS to others as well: for networks that encrypt by themselves.
+  bool token_without_tls = false;
 };
 
 // Which attention to look at.
@@ -119,11 +138,12 @@ using RestoreProgress = std::function<bool(double done)>;
 
 // Thread-safe: any number of threads may call at once; their calls share connections. Every call blocks until
 // the answer, an error, or the timeout. Errors carry the daemon's canonical code and message (see status.h
-// for their details); a daemon that cannot be reached is UNAVAILABLE and IsUnreachable().
+// for their details); a daemon that cannot be reached is UNAVAILABLE and IsUnreachable(), one whose
+// certificate is not trusted UNAVAILABLE and IsUntrusted().
 class Client {
  public:
-  // Checks the address but does not connect: the first call does. INVALID_ARGUMENT if url is no address or
-  // another option is out of range.
+  // Checks the options but does not connect: the first call does. INVALID_ARGUMENT if url is no address, a
+  // certificate or key cannot be used, or another option is out of range.
   static absl::StatusOr<std::unique_ptr<Client>> Connect(ClientOptions options);
 
   ~Client();
@@ -176,6 +196,9 @@ class Client {
   absl::StatusOr<bool> ServerReady();
 
   absl::StatusOr<ServerMetadata> GetServerMetadata();
+
+  // What each ready model version has done. A model that was never asked has zeros.
+  absl::StatusOr<std::vector<ModelStatistics>> GetStatistics();
 
   const ClientOptions& options() const { return options_; }
 

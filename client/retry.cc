@@ -20,6 +20,8 @@ std::optional<absl::Duration> RetryDelay(const absl::Status& status, int repeate
   // A message that is too large is RESOURCE_EXHAUSTED as well, and comes without a hint.
   const bool overloaded = status.code() == absl::StatusCode::kResourceExhausted && asked;
   if (asked && *asked > kPatience) return std::nullopt;
+  // It will have the same certificate then.
+  if (IsUntrusted(status)) return std::nullopt;
   if (!overloaded && status.code() != absl::StatusCode::kUnavailable) return std::nullopt;
   thread_local std::minstd_rand random(std::random_device{}());
   const absl::Duration backoff = std::min(kMost, kFirst * (1 << std::min(repeated, 10)));

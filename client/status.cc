@@ -7,6 +7,7 @@ namespace saccade::client {
 namespace {
 
 constexpr absl::string_view kUnreachablePayload = "saccade.client/unreachable";
+constexpr absl::string_view kUntrustedPayload = "saccade.client/untrusted";
 constexpr absl::string_view kRetryPayload = "saccade.client/retry-after-ms";
 
 }  // namespace
@@ -14,6 +15,10 @@ constexpr absl::string_view kRetryPayload = "saccade.client/retry-after-ms";
 bool IsUnreachable(const absl::Status& status) { return status.GetPayload(kUnreachablePayload).has_value(); }
 
 void SetUnreachable(absl::Status& status) { status.SetPayload(kUnreachablePayload, absl::Cord()); }
+
+bool IsUntrusted(const absl::Status& status) { return status.GetPayload(kUntrustedPayload).has_value(); }
+
+void SetUntrusted(absl::Status& status) { status.SetPayload(kUntrustedPayload, absl::Cord()); }
 
 std::optional<absl::Duration> RetryAfter(const absl::Status& status) {
   const auto payload = status.GetPayload(kRetryPayload);

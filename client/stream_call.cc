@@ -11,6 +11,7 @@ Stream::Call::Call(Options options, v1::Vision::Stub& stub) : options_(std::move
   if (options_.stream.timeout < absl::InfiniteDuration()) {
     context_.set_deadline(absl::ToChronoTime(absl::Now() + options_.stream.timeout));
   }
+  options_.authorize(context_);
   stream_ = stub.PredictStream(&context_);
 }
 

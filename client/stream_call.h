@@ -25,6 +25,8 @@ class Stream::Call {
   struct Options {
     StreamOptions stream;
     int64_t max_message_bytes = 0;
+    // Adds what every call of its client carries.
+    std::function<void(grpc::ClientContext&)> authorize;
     // What the end of a call is to its client.
     std::function<absl::Status(const grpc::Status&, const grpc::ClientContext&)> explain;
   };

@@ -24,11 +24,13 @@ absl::Status Malformed(absl::string_view url, absl::string_view why) {
 }  // namespace
 
 absl::StatusOr<Target> ParseTarget(absl::string_view url) {
-  if (absl::StartsWith(url, "unix:")) return Target{std::string(url), true};
+  if (absl::StartsWith(url, "unix:")) return Target{.uri = std::string(url), .local = true};
   for (absl::string_view scheme : {"dns:", "ipv4:", "ipv6:"}) {
-    if (absl::StartsWith(url, scheme)) return Target{std::string(url), false};
+    if (absl::StartsWith(url, scheme)) return Target{.uri = std::string(url)};
   }
-  if (absl::StrContains(url, "://")) return Malformed(url, "the daemon's gRPC port takes no such scheme");
+  if (absl::StrContains(url, "://")) {
+    return Malformed(url, "the daemon's gRPC port takes no such scheme, and TLS is an option of its own");
+  }
 
   const size_t colon = url.rfind(':');
   if (colon == absl::string_view::npos) return Malformed(url, "the port is missing");
@@ -42,16 +44,16 @@ absl::StatusOr<Target> ParseTarget(absl::string_view url) {
   if (host.front() == '[' && host.back() == ']') {
     host = host.substr(1, host.size() - 2);
     if (!IsAddress<in6_addr>(AF_INET6, host)) return Malformed(url, "that is no IPv6 address");
-    return Target{absl::StrCat("ipv6:[", host, "]:", port), host == "::1"};
+    return Target{absl::StrCat("ipv6:[", host, "]:", port), host == "::1", std::string(url)};
   }
   if (host.find_first_of(":/[] \t") != absl::string_view::npos) {
     return Malformed(url,
                      "the host has a character that no host name has (an IPv6 address goes in brackets)");
   }
   if (IsAddress<in_addr>(AF_INET, host)) {
-    return Target{absl::StrCat("ipv4:", host, ":", port), absl::StartsWith(host, "127.")};
+    return Target{absl::StrCat("ipv4:", host, ":", port), absl::StartsWith(host, "127."), std::string(url)};
   }
-  return Target{absl::StrCat("dns:///", host, ":", port), host == "localhost"};
+  return Target{absl::StrCat("dns:///", host, ":", port), host == "localhost", std::string(url)};
 }
 
 }  // namespace saccade::client

@@ -68,7 +68,7 @@ ROOMS = {
     "server/inference": "server models std absl",
     "server/protocols": "server models std absl grpc protobuf json",
     "server/lifecycle": "server kernels/common/cuda_plugin.h std absl grpc protobuf cli",
-    "client": "client std absl grpc protobuf json",
+    "client": "client std absl grpc protobuf json openssl",
     "client/cli": "client std absl json cli",
     "client/bench": "client std absl grpc protobuf json cli",
     # The command alone draws on pictures and counts parameters; the library behind it does neither.

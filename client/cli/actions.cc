@@ -68,6 +68,7 @@ int RunActions(const ActionsCommand& command, Console& console) {
   if (found != kExitOk) return found;
 
   Task task;
+  task.name = "actions";
   if (!command.frames) task.expected = "a video file; --frames takes pictures, and folders of them";
   task.ask = [&](Client& client, const Pictures& pictures) -> absl::StatusOr<AnyAnswer> {
     if (!command.frames) return client.Localize(command.model, pictures[0], options);

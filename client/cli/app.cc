@@ -5,6 +5,7 @@
 #include <functional>
 #include <utility>
 
+#include "absl/strings/numbers.h"
 #include "client/cli/actions.h"
 #include "client/cli/bench.h"
 #include "client/cli/classify.h"
@@ -26,6 +27,31 @@ constexpr char kFooter[] =
     "Exit codes: 0 ok, 1 failure, 2 usage, 64 + gRPC code if the daemon refused (67 invalid argument,\n"
     "68 deadline exceeded, 69 not found, 72 overloaded, 78 no daemon or not serving).";
 
+void AddTls(CLI::App* command, Connection& connection) {
+  command
+      ->add_flag(
+          "--tls", connection.tls,
+          "Speak TLS; this machine's authorities say whom to trust. The other --tls options ask for it too")
+      ->envname("SACCADE_TLS");
+  command->add_option("--tls-ca", connection.tls_authorities, "PEM file of the authorities to trust instead")
+      ->envname("SACCADE_TLS_CA");
+  command->add_option("--tls-cert", connection.tls_certificate, "PEM file of the certificate to show (mTLS)")
+      ->envname("SACCADE_TLS_CERT");
+  command->add_option("--tls-key", connection.tls_key, "PEM file of its key, without a passphrase")
+      ->envname("SACCADE_TLS_KEY");
+  command
+      ->add_option("--tls-name", connection.tls_name,
+                   "The name in the daemon's certificate, where it is not the address's")
+      ->envname("SACCADE_TLS_NAME");
+  // No option takes the token itself: every user of the machine could read it in the list of processes.
+  command
+      ->add_option("--token-file", connection.token_file,
+                   "File with the token that says who asks; without it that of SACCADE_TOKEN, if it is set")
+      ->envname("SACCADE_TOKEN_FILE");
+  command->add_flag("--token-without-tls", connection.token_without_tls,
+                    "Send the token readable to everybody on the way, not only to this machine");
+}
+
 void AddConnection(CLI::App* command, Connection& connection) {
   command->add_option("--url", connection.url, "The daemon's gRPC address, HOST:PORT")
       ->envname("SACCADE_URL")
@@ -38,6 +64,7 @@ void AddConnection(CLI::App* command, Connection& connection) {
                    "Largest message, request or answer; the daemon has a limit of its own")
       ->check(CLI::Range(int64_t{1}, int64_t{INT32_MAX}))
       ->capture_default_str();
+  AddTls(command, connection);
 }
 
 using Formats = std::vector<std::pair<std::string, Format>>;
@@ -265,7 +292,9 @@ void AddRestore(CLI::App& app, RestoreCommand& options, Console& console) {
 void AddBench(CLI::App& app, BenchCommand& options, Console& console) {
   CLI::App* command =
       app.add_subcommand("bench", "Send files for a while, print how long the answers took, and where");
-  AddInputs(command, options, "FILE", "What the model takes, sent in turn; of stereo models left and right");
+  AddInputs(command, options, "FILE",
+            "What the model takes, folders of it, or a quoted pattern; sent in turn, of stereo models left "
+            "and right");
   command
       ->add_option("--rate", options.rate,
                    "Requests a second, due at random times whether or not others were answered; without it "
@@ -290,11 +319,27 @@ void AddModels(CLI::App& app, ModelsCommand& options, Console& console) {
   AddFormat(command, options.format, console);
 }
 
+double WatchSeconds(const std::vector<std::string>& given) {
+  double seconds = 2;
+  if (!given.empty() && !given[0].empty() && given[0] != "{}" &&
+      (!absl::SimpleAtod(given[0], &seconds) || !(seconds >= 0.01 && seconds <= 86400))) {
+    throw CLI::ValidationError("--watch", given[0] + " is no time; expected 0.01 to 86400 seconds");
+  }
+  return seconds;
+}
+
 void AddStatus(CLI::App& app, StatusCommand& options, Console& console) {
-  CLI::App* command =
-      app.add_subcommand("status", "Tell whether a daemon is live and ready; 0 only if ready");
+  CLI::App* command = app.add_subcommand(
+      "status", "Tell whether a daemon is live and ready, and what its models do; 0 only if ready");
   command->add_option("--wait", options.wait_seconds, "Seconds to wait until it is ready")
       ->check(CLI::Range(0.0, 86400.0));
+  command
+      ->add_option_function<std::vector<std::string>>(
+          "--watch",
+          [&options](const std::vector<std::string>& given) { options.watch_seconds = WatchSeconds(given); },
+          "Look again every so many seconds, 2 if not said, and tell what was done in between; until Ctrl-C")
+      ->expected(0, 1)
+      ->type_name("SECONDS");
   AddConnection(command, options.connection);
   AddFormat(command, options.format, console);
 }

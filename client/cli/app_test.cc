@@ -5,7 +5,6 @@
 
 #include <cstdlib>
 #include <nlohmann/json.hpp>
-#include <thread>
 
 #include "client/cli/testing.h"
 #include "client/testing/fake_daemon.h"
@@ -96,7 +95,10 @@ INSTANTIATE_TEST_SUITE_P(
         BadUsage{{"restore", "-m", "x", "a.tif", "-o", "out", "--output-type", "double"}, "double"},
         BadUsage{{"models", "--format", "xml"}, "xml"}, BadUsage{{"models", "--timeout", "0"}, "--timeout"},
         BadUsage{{"models", "--url", "http://host:1"}, "expected HOST:PORT"},
-        BadUsage{{"models", "sanet"}, "sanet"}, BadUsage{{"params"}, "ARCHITECTURE"}));
+        BadUsage{{"models", "--token", "secret"}, "--token"},
+        BadUsage{{"status", "--watch", "never"}, "never is no time"},
+        BadUsage{{"status", "--watch", "0"}, "0 is no time"}, BadUsage{{"models", "sanet"}, "sanet"},
+        BadUsage{{"params"}, "ARCHITECTURE"}));
 
 TEST(App, TellsItsVersionAndHelp) {
   const RunResult version = RunWith({"--version"});
@@ -203,48 +205,6 @@ TEST(Models, AreJson) {
   EXPECT_EQ(json["models"][0]["input"]["width"], 224);
   EXPECT_EQ(json["models"][0]["queued"], 3);
   EXPECT_EQ(json["models"][1]["reason"], "tensor conv1.weight is missing");
-}
-
-TEST(Status, IsOkOnlyIfTheDaemonIsReady) {
-  FakeDaemon daemon;
-  daemon.SetModels(TwoModels());
-  daemon.SetHealth("sanet", true);
-  daemon.SetHealth("broken", false);
-  const RunResult ready = RunWith({"status", "--url", daemon.url()});
-  EXPECT_EQ(ready.exit_code, 0);
-  EXPECT_EQ(ready.out, daemon.url() +
-                           "  saccade 1.2.3  live  ready\n"
-                           "NAME    VERSION  STATE        HEALTH\n"
-                           "sanet        12  ready        serving\n"
-                           "broken        1  unavailable  not serving  tensor conv1.weight is missing\n");
-
-  daemon.SetHealth("", false);
-  const RunResult loading = RunWith({"status", "--json", "--url", daemon.url()});
-  EXPECT_EQ(loading.exit_code, 1);
-  const auto json = nlohmann::json::parse(loading.out);
-  EXPECT_EQ(json["live"], true);
-  EXPECT_EQ(json["ready"], false);
-  EXPECT_EQ(json["server"]["version"], "1.2.3");
-  EXPECT_EQ(json["models"][0]["health"], "serving");
-}
-
-TEST(Status, WaitsForTheDaemon) {
-  FakeDaemon daemon;
-  daemon.SetHealth("", false);
-  std::thread turn_on([&] {
-    daemon.AwaitWatcher();
-    daemon.SetHealth("", true);
-  });
-  EXPECT_EQ(RunWith({"status", "--wait", "60", "--url", daemon.url()}).exit_code, 0);
-  turn_on.join();
-}
-
-TEST(Status, DoesNotWaitForever) {
-  FakeDaemon daemon;
-  daemon.SetHealth("", false);
-  const RunResult run = RunWith({"status", "--wait", "0.05", "--url", daemon.url()});
-  EXPECT_EQ(run.exit_code, 68);
-  EXPECT_THAT(run.err, HasSubstr("was not serving within 50ms"));
 }
 
 TEST(Params, CountsSanetAsItsPaperDoes) {

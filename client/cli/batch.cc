@@ -104,8 +104,8 @@ Outcome Batch::Ask(size_t index) {
   if (outcome.answer.ok() && !stems_.empty()) {
     outcome.write_status = task_.write(pictures, *outcome.answer, stems_[index], outcome.written);
     if (outcome.write_status.ok())
-      outcome.write_status =
-          WriteAttention(pictures[0], ParseRegion(command_.region), outcome, stems_[index]);
+      outcome.write_status = WriteAttention(pictures[0], ParseRegion(command_.region), outcome,
+                                            absl::StrCat(stems_[index], ".", task_.name));
   }
   return outcome;
 }

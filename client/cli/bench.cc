@@ -13,6 +13,7 @@
 #include "client/cli/drawing/drawing.h"
 #include "client/cli/failure.h"
 #include "client/cli/input_file.h"
+#include "client/cli/inputs.h"
 #include "client/cli/json.h"
 #include "client/cli/load.h"
 #include "client/cli/load_summary.h"
@@ -30,8 +31,13 @@ using Ask =
 // What a request of a task is.
 struct Kind {
   size_t files = 1;
+  // What is taken of a folder.
+  const FileKind* files_are = &kPictureFiles;
   Ask ask;
 };
+
+// Of all files together: they are held in memory, so that reading them is no part of what is measured.
+constexpr int64_t kMostBytes = int64_t{2} << 30;
 
 // By the name that the daemon has for it. `request` goes with every one.
 std::map<std::string, Kind> Kinds(const RequestOptions& request) {
@@ -45,12 +51,14 @@ std::map<std::string, Kind> Kinds(const RequestOptions& request) {
   kinds["segmentation"].ask = [=](Client& client, const std::string& model, const Pictures& files) {
     return client.Segment(model, files[0], {.request = request});
   };
-  kinds["stereo"] = {2, [=](Client& client, const std::string& model, const Pictures& files) {
+  kinds["stereo"] = {2, &kPictureFiles, [=](Client& client, const std::string& model, const Pictures& files) {
                        return client.Stereo(model, files[0], files[1], {.request = request});
                      }};
+  kinds["actions"].files_are = &kVideoFiles;
   kinds["actions"].ask = [=](Client& client, const std::string& model, const Pictures& files) {
     return client.Localize(model, files[0], {.request = request});
   };
+  kinds["restoration"].files_are = &kVolumeFiles;
   kinds["restoration"].ask = [=](Client& client, const std::string& model, const Pictures& files) {
     return client.Restore(model, VolumeFrom(files[0]), {.request = request});
   };
@@ -58,21 +66,33 @@ std::map<std::string, Kind> Kinds(const RequestOptions& request) {
 }
 
 // As many files a request as the task takes; empty after complaining.
-std::vector<Pictures> ReadRequests(const BenchCommand& command, size_t files, Console& console) {
-  if (command.inputs.size() % files != 0) {
+std::vector<Pictures> ReadRequests(const BenchCommand& command, const Kind& kind, Console& console) {
+  const auto inputs = ExpandInputs(command.inputs, *kind.files_are);
+  if (!inputs.ok()) {
+    Complain(console, inputs.status().message());
+    return {};
+  }
+  if (inputs->size() % kind.files != 0) {
     Complain(console, absl::StrCat("the model takes pairs, left and right in turn; there are ",
-                                   command.inputs.size(), " files"));
+                                   inputs->size(), " files"));
     return {};
   }
   std::vector<Pictures> requests;
-  for (size_t at = 0; at < command.inputs.size(); ++at) {
-    auto bytes = ReadInput(command.inputs[at], console.in, command.connection.max_message_bytes,
-                           "what the model takes");
+  int64_t room = kMostBytes;
+  for (size_t at = 0; at < inputs->size(); ++at) {
+    const std::string& input = (*inputs)[at];
+    auto bytes = ReadInput(input, console.in, command.connection.max_message_bytes, "what the model takes");
     if (!bytes.ok()) {
-      Complain(console, absl::StrCat(command.inputs[at], " ", bytes.status().message()));
+      Complain(console, absl::StrCat(input, " ", bytes.status().message()));
       return {};
     }
-    if (at % files == 0) requests.emplace_back();
+    room -= static_cast<int64_t>(bytes->size());
+    if (room < 0) {
+      Complain(console, absl::StrCat("up to ", input, " the files have more than the ", kMostBytes,
+                                     " bytes that are held in memory; name fewer"));
+      return {};
+    }
+    if (at % kind.files == 0) requests.emplace_back();
     requests.back().push_back(*std::move(bytes));
   }
   return requests;
@@ -179,7 +199,7 @@ int RunBench(const BenchCommand& command, Console& console) {
                                    ", which this program knows nothing of; is it older than the daemon?"));
     return kExitFailure;
   }
-  const std::vector<Pictures> requests = ReadRequests(command, kind->second.files, console);
+  const std::vector<Pictures> requests = ReadRequests(command, kind->second, console);
   if (requests.empty()) return kExitUsage;
 
   ProgressBar bar(console, command.model, !command.quiet);

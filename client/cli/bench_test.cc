@@ -69,6 +69,30 @@ TEST_F(Bench, SendsAllFilesInTurn) {
   EXPECT_TRUE(document["failures"].empty());
 }
 
+TEST_F(Bench, AFolderStandsForItsPicturesAndAPatternForWhatItMatches) {
+  std::map<std::string, int> asked;
+  absl::Mutex mutex;
+  daemon_.SetPredict([&](const FakeRequest& request) {
+    absl::MutexLock lock(&mutex);
+    ++asked[request.picture];
+    return Classification();
+  });
+  std::filesystem::create_directory(folder_ / "more");
+  File("more/cat.png", "cat");
+  File("more/dog.jpg", "dog");
+  File("more/notes.txt", "notes");
+  File("owl.png", "owl");
+  const RunResult run = Run({folder_ / "more", folder_ / "o*.png", "--rate", "200"});
+  ASSERT_EQ(run.exit_code, 0) << run.err;
+  ASSERT_EQ(asked.size(), 3u);
+  // In turn: none is more than one ahead.
+  for (const char* picture : {"cat", "dog", "owl"}) EXPECT_LE(asked["cat"] - asked[picture], 1) << picture;
+  std::filesystem::create_directory(folder_ / "empty");
+  const RunResult none = Run({folder_ / "empty"});
+  EXPECT_EQ(none.exit_code, 2);
+  EXPECT_THAT(none.err, HasSubstr("has no JPEG, PNG, WebP or BMP files in it"));
+}
+
 TEST_F(Bench, RefusalsAreCountedNotFatal) {
   std::atomic<int> asked = 0;
   daemon_.SetPredict([&](const FakeRequest&) -> absl::StatusOr<AnyAnswer> {

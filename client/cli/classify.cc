@@ -14,12 +14,13 @@ int RunClassify(const ClassifyCommand& command, Console& console) {
   options.request = RequestOf(command);
   options.top_k = command.top_k;
   Task task;
+  task.name = "classify";
   task.ask = [&](Client& client, const Pictures& pictures) -> absl::StatusOr<AnyAnswer> {
     return client.Classify(command.model, pictures[0], options);
   };
   task.write = [](const Pictures& pictures, AnyAnswer& answer, const std::string& stem,
                   std::vector<Written>& written) {
-    const std::string path = absl::StrCat(stem, ".overlay.png");
+    const std::string path = absl::StrCat(stem, ".classify.overlay.png");
     const absl::Status status = DrawClasses(pictures[0], std::get<Classification>(answer), path);
     if (status.ok()) written.push_back({"overlay", path});
     return status;

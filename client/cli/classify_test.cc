@@ -245,8 +245,8 @@ TEST_F(Classify, DrawsTheAnswerUnderThePicture) {
   const RunResult run = Run({path, "-o", output});
 
   EXPECT_EQ(run.exit_code, 0) << run.err;
-  EXPECT_EQ(run.err, "wrote " + output + "/cat.overlay.png\n");
-  const cv::Mat overlay = ReadPng(output + "/cat.overlay.png");
+  EXPECT_EQ(run.err, "wrote " + output + "/cat.classify.overlay.png\n");
+  const cv::Mat overlay = ReadPng(output + "/cat.classify.overlay.png");
   ASSERT_EQ(overlay.cols, 400);
   ASSERT_GT(overlay.rows, 200 + 2 * 20);
   EXPECT_EQ(overlay.at<cv::Vec3b>(199, 399), cv::Vec3b(90, 120, 60));

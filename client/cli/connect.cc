@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "client/cli/failure.h"
+#include "client/cli/secrets.h"
 
 namespace saccade::client {
 
@@ -12,6 +13,10 @@ std::unique_ptr<Client> ConnectOrComplain(Console& console, const Connection& co
   options.url = connection.url;
   options.timeout = absl::Seconds(connection.timeout_seconds);
   options.max_message_bytes = connection.max_message_bytes;
+  if (absl::Status read = ReadSecrets(connection, console, options); !read.ok()) {
+    Complain(console, read.message());
+    return nullptr;
+  }
   auto client = Client::Connect(std::move(options));
   if (client.ok()) return *std::move(client);
   Complain(console, client.status().message());

@@ -30,6 +30,7 @@ Console StandardConsole() {
   console.color = out_terminal && !dumb && !IsSet("NO_COLOR");
   console.unicode = std::strcmp(nl_langinfo(CODESET), "UTF-8") == 0;
   console.live = isatty(STDERR_FILENO) == 1 && !dumb;
+  console.terminal = out_terminal && !dumb;
   console.progress = console.live && !out_terminal;
   return console;
 }

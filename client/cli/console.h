@@ -22,6 +22,8 @@ struct Console {
   bool progress = false;
   // Whether err is a terminal: what is written there may be taken away again before out is written to.
   bool live = false;
+  // Whether out is a terminal, and what is on it may be replaced.
+  bool terminal = false;
 };
 
 // The program's own standard streams. Honours NO_COLOR and the locale.

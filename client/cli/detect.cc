@@ -22,12 +22,13 @@ int RunDetect(const DetectCommand& command, Console& console) {
   if (found != kExitOk) return found;
 
   Task task;
+  task.name = "detect";
   task.ask = [&](Client& client, const Pictures& pictures) -> absl::StatusOr<AnyAnswer> {
     return client.Detect(command.model, pictures[0], options);
   };
   task.write = [](const Pictures& pictures, AnyAnswer& answer, const std::string& stem,
                   std::vector<Written>& written) {
-    const std::string path = absl::StrCat(stem, ".overlay.png");
+    const std::string path = absl::StrCat(stem, ".detect.overlay.png");
     const absl::Status status = DrawDetections(pictures[0], std::get<Detections>(answer), path);
     if (status.ok()) written.push_back({"overlay", path});
     return status;

@@ -210,7 +210,7 @@ TEST_F(Detect, GivesEveryMaskThePointsThatSupervisionAsksFor) {
 TEST_F(Detect, DrawsMasksBoxesAndLabels) {
   const std::string path = File("street.png", Encoded(PlainPicture(kWidth, kHeight)));
   const auto json = RunJson({path, "-o", folder_ / "out", "--json"});
-  const std::string written = folder_ / "out" / "street.overlay.png";
+  const std::string written = folder_ / "out" / "street.detect.overlay.png";
   EXPECT_EQ(json["results"][0]["overlay"], written);
   const cv::Mat overlay = ReadPng(written);
   ASSERT_EQ(overlay.size(), cv::Size(kWidth, kHeight));
@@ -227,7 +227,7 @@ TEST_F(Detect, DrawsThatNothingWasFound) {
   daemon_.SetPredict([](const FakeRequest&) { return Nothing(); });
   const std::string path = File("street.png", Encoded(PlainPicture(kWidth, kHeight)));
   RunJson({path, "-o", folder_, "--json"});
-  EXPECT_NE(cv::norm(ReadPng(folder_ / "street.overlay.png"), PlainPicture(kWidth, kHeight)), 0);
+  EXPECT_NE(cv::norm(ReadPng(folder_ / "street.detect.overlay.png"), PlainPicture(kWidth, kHeight)), 0);
 }
 
 TEST_F(Detect, RefusesToDrawAMaskThatIsNone) {

@@ -20,7 +20,15 @@ FailureText TextOf(const absl::Status& status, absl::string_view url) {
             "start one with saccaded --model-repository DIR, or name another with --url"};
   }
   FailureText result{absl::StrCat(message, " (", CodeName(status.code()), ")"), ""};
+  if (IsUntrusted(status) && absl::StrContains(message, "is not trusted")) {
+    result.advice = "--tls-ca names the authorities to trust";
+  } else if (IsUntrusted(status) && absl::StrContains(message, "is not for the name")) {
+    result.advice = "--tls-name says which name it has";
+  }
   switch (status.code()) {
+    case absl::StatusCode::kUnauthenticated:
+      result.advice = "--token-file, or SACCADE_TOKEN, says who asks";
+      break;
     case absl::StatusCode::kDeadlineExceeded:
       result.advice = "raise --timeout, or see with saccade models how many requests wait";
       break;

@@ -2,6 +2,7 @@
 #include <unistd.h>
 
 #include <csignal>
+#include <cstdlib>
 #include <exception>
 #include <string>
 #include <vector>
@@ -25,6 +26,8 @@ int main(int argc, char** argv) {
   FillStandardStreams();
   // A reader that goes away is noticed when writing fails.
   std::signal(SIGPIPE, SIG_IGN);
+  // What gRPC logs about a connection, the command says in words of its own.
+  setenv("GRPC_VERBOSITY", "NONE", 0);
   saccade::client::Console console = saccade::client::StandardConsole();
   try {
     return saccade::client::RunApp(std::vector<std::string>(argv + 1, argv + argc), console);

@@ -17,6 +17,17 @@ struct Connection {
   double timeout_seconds = 30;
   // The daemon's own default.
   int64_t max_message_bytes = 64 << 20;
+  // Any of those below it asks for it as well.
+  bool tls = false;
+  // Files, empty if there are none.
+  std::string tls_authorities;
+  std::string tls_certificate;
+  std::string tls_key;
+  // The name in the daemon's certificate; empty is the address's.
+  std::string tls_name;
+  // In place of the environment's token.
+  std::string token_file;
+  bool token_without_tls = false;
 };
 
 // What every command has that sends files.
@@ -112,6 +123,8 @@ struct StatusCommand {
   Format format = Format::kText;
   // How long to wait for a daemon that is not ready; 0 asks once.
   double wait_seconds = 0;
+  // Between two looks; 0 looks once.
+  double watch_seconds = 0;
 };
 
 struct ParamsCommand {

@@ -14,7 +14,7 @@ namespace {
 absl::Status Write(const Pictures& pictures, AnyAnswer& any, const std::string& stem,
                    std::vector<Written>& written) {
   auto& answer = std::get<Segmentation>(any);
-  const std::string overlay = absl::StrCat(stem, ".overlay.png");
+  const std::string overlay = absl::StrCat(stem, ".segment.overlay.png");
   absl::Status status = DrawSegmentation(pictures[0], answer, overlay);
   if (!status.ok()) return status;
   written.push_back({"overlay", overlay});
@@ -33,6 +33,7 @@ int RunSegment(const SegmentCommand& command, Console& console) {
   // Areas alone are a smaller answer.
   options.format = command.output.empty() ? LabelMapFormat::kNone : LabelMapFormat::kPng;
   Task task;
+  task.name = "segment";
   task.ask = [&](Client& client, const Pictures& pictures) -> absl::StatusOr<AnyAnswer> {
     return client.Segment(command.model, pictures[0], options);
   };

@@ -74,7 +74,7 @@ TEST_F(Segment, WritesTheLabelMapAndDrawsItOverThePicture) {
   const std::string path = File("cat.png", Encoded(PlainPicture(kWidth, kHeight)));
   const RunResult run = Run({path, "-o", folder_ / "out", "--json"});
   EXPECT_EQ(run.exit_code, 0) << run.err;
-  const std::string overlay_path = folder_ / "out" / "cat.overlay.png";
+  const std::string overlay_path = folder_ / "out" / "cat.segment.overlay.png";
   const std::string labels_path = folder_ / "out" / "cat.labels.png";
   EXPECT_EQ(run.err, "wrote " + overlay_path + "\nwrote " + labels_path + "\n");
   const auto json = nlohmann::json::parse(run.out);

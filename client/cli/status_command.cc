@@ -1,32 +1,37 @@
+#include <map>
+#include <utility>
+
 #include "absl/strings/str_cat.h"
 #include "client/cli/connect.h"
 #include "client/cli/failure.h"
-#include "client/cli/json.h"
-#include "client/cli/model_names.h"
 #include "client/cli/models.h"
-#include "client/cli/table.h"
+#include "client/cli/status_text.h"
 
 namespace saccade::client {
 namespace {
 
-struct ModelStatus {
-  Model model;
-  Health health = Health::kUnknown;
-};
-
-struct DaemonStatus {
-  ServerMetadata server;
-  bool live = false;
-  bool ready = false;
-  Health health = Health::kUnknown;
-  std::vector<ModelStatus> models;
-};
+// A terminal's: to the upper left, and nothing on it.
+constexpr char kFromTheTop[] = "\033[H\033[J";
 
 // A name that the health service does not know (yet) is unknown, not an error.
 absl::StatusOr<Health> HealthOf(Client& client, absl::string_view service) {
   auto health = client.CheckHealth(service);
   if (absl::IsNotFound(health.status())) return Health::kUnknown;
   return health;
+}
+
+// A daemon that keeps no statistics still has a status.
+absl::Status AddStatistics(Client& client, DaemonStatus& status) {
+  auto statistics = client.GetStatistics();
+  if (absl::IsUnimplemented(statistics.status())) return absl::OkStatus();
+  if (!statistics.ok()) return statistics.status();
+  std::map<std::pair<std::string, int64_t>, ModelStatistics*> known;
+  for (ModelStatistics& one : *statistics) known[{one.model, one.version}] = &one;
+  for (ModelStatus& item : status.models) {
+    const auto found = known.find({item.model.name, item.model.version});
+    if (found != known.end()) item.done = std::move(*found->second);
+  }
+  return absl::OkStatus();
 }
 
 absl::StatusOr<DaemonStatus> Ask(Client& client) {
@@ -50,45 +55,44 @@ absl::StatusOr<DaemonStatus> Ask(Client& client) {
     if (!model_health.ok()) return model_health.status();
     result.models.push_back({std::move(model), *model_health});
   }
+  if (absl::Status added = AddStatistics(client, result); !added.ok()) return added;
   return result;
 }
 
-void PrintJson(Console& console, const std::string& url, const DaemonStatus& status) {
-  nlohmann::ordered_json document = {{"version", 1},
-                                     {"url", url},
-                                     {"live", status.live},
-                                     {"ready", status.ready},
-                                     {"health", HealthName(status.health)},
-                                     {"server",
-                                      {{"name", status.server.name},
-                                       {"version", status.server.version},
-                                       {"extensions", status.server.extensions}}},
-                                     {"models", nlohmann::ordered_json::array()}};
-  for (const ModelStatus& item : status.models) {
-    nlohmann::ordered_json json = {{"name", item.model.name},
-                                   {"version", item.model.version},
-                                   {"state", StateName(item.model.state)},
-                                   {"health", HealthName(item.health)}};
-    if (!item.model.reason.empty()) json["reason"] = item.model.reason;
-    document["models"].push_back(std::move(json));
+void Show(const StatusCommand& command, const DaemonStatus& status, Console& console) {
+  if (command.format == Format::kJson) {
+    console.out << StatusJson(command.connection.url, status, command.watch_seconds > 0);
+  } else {
+    PrintStatus(console, command.connection.url, status);
   }
-  console.out << Dump(document);
 }
 
-void PrintText(Console& console, const std::string& url, const DaemonStatus& status) {
-  console.out << Printable(absl::StrCat(url, "  ", status.server.name, " ", status.server.version)) << "  "
-              << (status.live ? "live" : "not live") << "  "
-              << Paint(console, Tone::kStrong, status.ready ? "ready" : "not ready") << '\n';
-  if (status.models.empty()) {
-    console.out << "no models\n";
-    return;
+// Until nobody reads any more: first what was done since the models were loaded, then what was done since the
+// look before. A daemon that goes away is told, and looked for again.
+int Watch(const StatusCommand& command, Client& client, DaemonStatus first, absl::Time then,
+          Console& console) {
+  const bool in_place = console.terminal && command.format == Format::kText;
+  if (in_place) console.out << kFromTheTop;
+  Show(command, first, console);
+  DaemonStatus before = std::move(first);
+  while (Flush(console)) {
+    absl::SleepFor(absl::Seconds(command.watch_seconds));
+    const absl::Time now = absl::Now();
+    auto status = Ask(client);
+    if (in_place) console.out << kFromTheTop;
+    if (status.ok()) {
+      // One block a time, told apart where they stay.
+      if (!in_place && command.format == Format::kText) console.out << '\n';
+      Show(command, Since(before, *status, now - then), console);
+      before = *std::move(status);
+      then = now;
+    } else if (in_place) {
+      console.out << Printable(TextOf(status.status(), command.connection.url).what) << '\n';
+    } else {
+      ComplainOf(console, command.connection, status.status());
+    }
   }
-  std::vector<std::vector<std::string>> rows;
-  for (const ModelStatus& item : status.models) {
-    rows.push_back({item.model.name, absl::StrCat(item.model.version), StateName(item.model.state),
-                    HealthName(item.health), item.model.reason});
-  }
-  PrintTable(console, {{"NAME"}, {"VERSION", true}, {"STATE"}, {"HEALTH"}, {""}}, rows);
+  return kExitFailure;
 }
 
 }  // namespace
@@ -103,13 +107,11 @@ int RunStatus(const StatusCommand& command, Console& console) {
       return ExitCodeOf(waited);
     }
   }
+  const absl::Time then = absl::Now();
   const auto status = Ask(*client);
   if (!status.ok()) return ComplainOf(console, command.connection, status.status());
-  if (command.format == Format::kJson) {
-    PrintJson(console, command.connection.url, *status);
-  } else {
-    PrintText(console, command.connection.url, *status);
-  }
+  if (command.watch_seconds > 0) return Watch(command, *client, *status, then, console);
+  Show(command, *status, console);
   return Flush(console) && status->ready ? kExitOk : kExitFailure;
 }
 

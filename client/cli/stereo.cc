@@ -56,6 +56,7 @@ int RunStereo(const StereoCommand& command, Console& console) {
   options.request = RequestOf(command);
   options.format = command.pfm ? DisparityFormat::kFloat : DisparityFormat::kPng16;
   Task task;
+  task.name = "stereo";
   task.pictures_an_item = 2;
   task.ask = [&](Client& client, const Pictures& pictures) -> absl::StatusOr<AnyAnswer> {
     auto answer = client.Stereo(command.model, pictures[0], pictures[1], options);

@@ -25,6 +25,9 @@ using Pictures = std::vector<std::string>;
 
 // Both functions are called from several threads at once.
 struct Task {
+  // The command's: files that other commands write as well have it in their names, so that one folder holds
+  // all.
+  const char* name = "";
   // 2 for stereo: left and right in turn.
   size_t pictures_an_item = 1;
   // What a file is to be, for who gave an empty one.

@@ -2,6 +2,7 @@
 
 #include <variant>
 
+#include "absl/strings/str_cat.h"
 #include "client/status.h"
 
 namespace saccade::client {
@@ -11,6 +12,11 @@ void ToProto(absl::Duration duration, google::protobuf::Duration* proto) {
   absl::Duration rest;
   proto->set_seconds(absl::IDivDuration(duration, absl::Seconds(1), &rest));
   proto->set_nanos(static_cast<int32_t>(absl::ToInt64Nanoseconds(rest)));
+}
+
+void ToProto(const Spent& spent, inference::StatisticDuration* proto) {
+  proto->set_count(static_cast<uint64_t>(spent.count));
+  proto->set_ns(static_cast<uint64_t>(absl::ToInt64Nanoseconds(spent.time)));
 }
 
 v1::Model::State ToProto(ModelState state) {
@@ -250,6 +256,27 @@ v1::Model ToProto(const Model& model) {
   result.set_max_batch_size(model.max_batch_size);
   result.set_queued(model.queued);
   ToProto(model.load_duration, result.mutable_load_duration());
+  return result;
+}
+
+inference::ModelStatistics ToProto(const ModelStatistics& model) {
+  inference::ModelStatistics result;
+  result.set_name(model.model);
+  result.set_version(absl::StrCat(model.version));
+  result.set_inference_count(static_cast<uint64_t>(model.pictures));
+  result.set_execution_count(static_cast<uint64_t>(model.passes));
+  inference::InferStatistics& requests = *result.mutable_inference_stats();
+  ToProto(model.answered, requests.mutable_success());
+  ToProto(model.failed, requests.mutable_fail());
+  ToProto(model.decode, requests.mutable_compute_input());
+  ToProto(model.queue, requests.mutable_queue());
+  ToProto(model.infer, requests.mutable_compute_infer());
+  ToProto(model.encode, requests.mutable_compute_output());
+  for (const auto& [size, spent] : model.passes_by_batch_size) {
+    inference::InferBatchStatistics& batch = *result.add_batch_stats();
+    batch.set_batch_size(static_cast<uint64_t>(size));
+    ToProto(spent, batch.mutable_compute_infer());
+  }
   return result;
 }
 

@@ -4,6 +4,7 @@
 #include "absl/status/status.h"
 #include "client/testing/fake_daemon.h"
 #include "client/types.h"
+#include "inference/grpc_service.pb.h"
 #include "saccade/v1/vision.pb.h"
 
 namespace saccade::client {
@@ -14,5 +15,6 @@ FakeRequest FromHeader(const v1::RestoreHeader& header);
 v1::PredictResponse ToResponse(const AnyAnswer& answer);
 v1::ItemError ToItemError(const absl::Status& status);
 v1::Model ToProto(const Model& model);
+inference::ModelStatistics ToProto(const ModelStatistics& model);
 
 }  // namespace saccade::client

@@ -1,5 +1,6 @@
 #include "client/testing/fake_daemon.h"
 
+#include <grpcpp/security/server_credentials.h>
 #include <grpcpp/server.h>
 #include <grpcpp/server_builder.h>
 
@@ -33,9 +34,9 @@ class FakeDaemon::Services final : public v1::Vision::Service,
                                    public inference::GRPCInferenceService::Service,
                                    public grpc::health::v1::Health::Service {
  public:
-  explicit Services(State* state) : state_(*state) {
+  Services(State* state, std::shared_ptr<grpc::ServerCredentials> credentials) : state_(*state) {
     grpc::ServerBuilder builder;
-    builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port_);
+    builder.AddListeningPort("127.0.0.1:0", std::move(credentials), &port_);
     builder.SetMaxReceiveMessageSize(64 << 20);
     builder.RegisterService(static_cast<v1::Vision::Service*>(this));
     builder.RegisterService(static_cast<inference::GRPCInferenceService::Service*>(this));
@@ -58,7 +59,7 @@ class FakeDaemon::Services final : public v1::Vision::Service,
     FakeDaemon::Predict predict;
     {
       absl::MutexLock lock(&state_.mutex);
-      if (!state_.failure.ok()) return ToRpc(state_.failure, context);
+      if (absl::Status failure = Failure(*context); !failure.ok()) return ToRpc(failure, context);
       predict = state_.predict;
     }
     const auto result = predict(FromRequest(*request));
@@ -75,7 +76,7 @@ class FakeDaemon::Services final : public v1::Vision::Service,
     absl::Status end;
     {
       absl::MutexLock lock(&state_.mutex);
-      if (!state_.failure.ok()) return ToRpc(state_.failure, context);
+      if (absl::Status failure = Failure(*context); !failure.ok()) return ToRpc(failure, context);
       predict = state_.predict;
       most = state_.most_streamed;
       end = state_.stream_end;
@@ -106,7 +107,7 @@ class FakeDaemon::Services final : public v1::Vision::Service,
     FakeRestore restore;
     {
       absl::MutexLock lock(&state_.mutex);
-      if (!state_.failure.ok()) return ToRpc(state_.failure, context);
+      if (absl::Status failure = Failure(*context); !failure.ok()) return ToRpc(failure, context);
       predict = state_.predict;
       restore = state_.restore;
     }
@@ -145,7 +146,7 @@ class FakeDaemon::Services final : public v1::Vision::Service,
                           v1::ListModelsResponse* response) override {
     absl::MutexLock lock(&state_.mutex);
     for (const Model& model : state_.models) *response->add_models() = ToProto(model);
-    return ToRpc(state_.failure, context);
+    return ToRpc(Failure(*context), context);
   }
 
   grpc::Status GetModel(grpc::ServerContext* context, const v1::GetModelRequest* request,
@@ -154,7 +155,7 @@ class FakeDaemon::Services final : public v1::Vision::Service,
     for (const Model& model : state_.models) {
       if (model.name != request->model()) continue;
       *response = ToProto(model);
-      return ToRpc(state_.failure, context);
+      return ToRpc(Failure(*context), context);
     }
     return ToRpc(absl::NotFoundError(absl::StrCat("no model '", request->model(), "'")), context);
   }
@@ -163,14 +164,14 @@ class FakeDaemon::Services final : public v1::Vision::Service,
                           inference::ServerLiveResponse* response) override {
     absl::MutexLock lock(&state_.mutex);
     response->set_live(true);
-    return ToRpc(state_.failure, context);
+    return ToRpc(Failure(*context), context);
   }
 
   grpc::Status ServerReady(grpc::ServerContext* context, const inference::ServerReadyRequest*,
                            inference::ServerReadyResponse* response) override {
     absl::MutexLock lock(&state_.mutex);
     response->set_ready(state_.health[""]);
-    return ToRpc(state_.failure, context);
+    return ToRpc(Failure(*context), context);
   }
 
   grpc::Status ServerMetadata(grpc::ServerContext* context, const inference::ServerMetadataRequest*,
@@ -179,7 +180,7 @@ class FakeDaemon::Services final : public v1::Vision::Service,
     response->set_name("saccade");
     response->set_version("1.2.3");
     response->add_extensions("health");
-    return ToRpc(state_.failure, context);
+    return ToRpc(Failure(*context), context);
   }
 
   grpc::Status Check(grpc::ServerContext* context, const HealthCheckRequest* request,
@@ -211,13 +212,36 @@ class FakeDaemon::Services final : public v1::Vision::Service,
     return grpc::Status::OK;
   }
 
+  grpc::Status ModelStatistics(grpc::ServerContext* context, const inference::ModelStatisticsRequest*,
+                               inference::ModelStatisticsResponse* response) override {
+    absl::MutexLock lock(&state_.mutex);
+    if (!state_.statistics) return ToRpc(absl::UnimplementedError("no statistics here"), context);
+    if (absl::Status failure = Failure(*context); !failure.ok()) return ToRpc(failure, context);
+    const auto statistics = state_.statistics();
+    if (!statistics.ok()) return ToRpc(statistics.status(), context);
+    for (const client::ModelStatistics& model : *statistics) *response->add_model_stats() = ToProto(model);
+    return grpc::Status::OK;
+  }
+
  private:
+  // What every call fails with, if it is to.
+  absl::Status Failure(const grpc::ServerContext& context) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(state_.mutex) {
+    if (!state_.failure.ok() || state_.authorization.empty()) return state_.failure;
+    const auto sent = context.client_metadata().find("authorization");
+    const bool known = sent != context.client_metadata().end() &&
+                       absl::string_view(sent->second.data(), sent->second.size()) == state_.authorization;
+    return known ? absl::OkStatus() : absl::UnauthenticatedError("the token is missing or unknown");
+  }
+
   State& state_;
   int port_ = 0;
   std::unique_ptr<grpc::Server> server_;
 };
 
-FakeDaemon::FakeDaemon() : services_(std::make_unique<Services>(&state_)) {
+FakeDaemon::FakeDaemon() : FakeDaemon(grpc::InsecureServerCredentials()) {}
+
+FakeDaemon::FakeDaemon(std::shared_ptr<grpc::ServerCredentials> credentials)
+    : services_(std::make_unique<Services>(&state_, std::move(credentials))) {
   url_ = absl::StrCat("127.0.0.1:", services_->port());
   SetPredict([](const FakeRequest&) { return absl::UnimplementedError("the test gave no answer"); });
 }
@@ -253,6 +277,16 @@ void FakeDaemon::SetHealth(const std::string& service, bool serving) {
 void FakeDaemon::FailWith(absl::Status status) {
   absl::MutexLock lock(&state_.mutex);
   state_.failure = std::move(status);
+}
+
+void FakeDaemon::RequireAuthorization(std::string authorization) {
+  absl::MutexLock lock(&state_.mutex);
+  state_.authorization = std::move(authorization);
+}
+
+void FakeDaemon::SetStatistics(Statistics statistics) {
+  absl::MutexLock lock(&state_.mutex);
+  state_.statistics = std::move(statistics);
 }
 
 void FakeDaemon::AwaitWatcher() {

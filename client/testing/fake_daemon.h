@@ -16,6 +16,10 @@
 #include "client/client.h"
 #include "client/types.h"
 
+namespace grpc {
+class ServerCredentials;
+}
+
 namespace saccade::client {
 
 struct FakeRequest {
@@ -61,7 +65,11 @@ class FakeDaemon {
   // shape is what it announces; its voxels are sent as they are, be they as many or not.
   using Predict = std::function<absl::StatusOr<AnyAnswer>(const FakeRequest&)>;
 
+  using Statistics = std::function<absl::StatusOr<std::vector<ModelStatistics>>()>;
+
   FakeDaemon();
+  // Over TLS, as these say.
+  explicit FakeDaemon(std::shared_ptr<grpc::ServerCredentials> credentials);
   ~FakeDaemon();
   FakeDaemon(const FakeDaemon&) = delete;
   FakeDaemon& operator=(const FakeDaemon&) = delete;
@@ -78,6 +86,10 @@ class FakeDaemon {
   void SetHealth(const std::string& service, bool serving);
   // Makes every call but health fail with this status, its payloads sent as details and trailers.
   void FailWith(absl::Status status);
+  // Every call is UNAUTHENTICATED without this value of `authorization`.
+  void RequireAuthorization(std::string authorization);
+  // What ModelStatistics answers; without it, UNIMPLEMENTED. Called for each.
+  void SetStatistics(Statistics statistics);
   // Returns once somebody watches a health status.
   void AwaitWatcher();
 
@@ -92,6 +104,8 @@ class FakeDaemon {
     std::vector<Model> models ABSL_GUARDED_BY(mutex);
     std::map<std::string, bool> health ABSL_GUARDED_BY(mutex) = {{"", true}};
     absl::Status failure ABSL_GUARDED_BY(mutex);
+    std::string authorization ABSL_GUARDED_BY(mutex);
+    Statistics statistics ABSL_GUARDED_BY(mutex);
     int watchers ABSL_GUARDED_BY(mutex) = 0;
     bool stopping ABSL_GUARDED_BY(mutex) = false;
   };

@@ -1,7 +1,14 @@
+import asyncio
+import functools
+import pathlib
+import shutil
+import subprocess
+import sys
+
 import pytest
 
 from busy import HEAVY
-from harness import Daemon
+from harness import ROOT, Daemon
 from tiny_models import TinyModel, tiny_detector, tiny_segmenter, tiny_stereo, write_model
 
 
@@ -83,3 +90,66 @@ def daemon(repository, tmp_path_factory):
     """One daemon for the tests of a file that leave it as they found it."""
     with Daemon(repository, log_folder=tmp_path_factory.mktemp("log")) as running:
         yield running.await_ready()
+
+
+@pytest.fixture(scope="session")
+def saccade(tmp_path_factory):
+    """The Python client as people install it: built by pip, from a copy, so that the checkout stays as it is."""
+    checkout, installed = tmp_path_factory.mktemp("checkout"), tmp_path_factory.mktemp("installed")
+    without = shutil.ignore_patterns("build", "*.egg-info", "*_pb2*")
+    shutil.copytree(ROOT / "client" / "python", checkout / "client" / "python", ignore=without)
+    shutil.copytree(ROOT / "proto", checkout / "proto")
+    options = ["--no-deps", "--no-build-isolation", "--no-index", "--disable-pip-version-check", "--target"]
+    command = [sys.executable, "-m", "pip", "install", "--quiet", *options, installed, checkout / "client" / "python"]
+    built = subprocess.run(command, capture_output=True, text=True)
+    assert built.returncode == 0, built.stdout + built.stderr
+    assert (installed / "saccade" / "py.typed").exists() and (installed / "saccade" / "v1" / "vision_pb2.pyi").exists()
+    sys.path.insert(0, str(installed))
+    try:
+        import saccade
+
+        assert pathlib.Path(saccade.__file__).is_relative_to(installed)
+        yield saccade
+    finally:
+        sys.path.remove(str(installed))
+
+
+class Awaited:
+    """An AsyncClient whose methods block, so that one test serves both clients."""
+
+    def __init__(self, made):
+        self._loop = asyncio.new_event_loop()
+        self._client = self._loop.run_until_complete(self._make(made))
+
+    async def _make(self, made):
+        return made()
+
+    def __getattr__(self, name):
+        method = getattr(self._client, name)
+
+        @functools.wraps(method)
+        def call(*given, **named):
+            return self._loop.run_until_complete(method(*given, **named))
+
+        return call
+
+    def end(self):
+        self.close()
+        self._loop.close()
+
+
+@pytest.fixture(scope="module", params=["sync", "asyncio"])
+def connect(request, saccade):
+    """connect(address, ...): a client of either kind."""
+    opened = []
+
+    def make(*given, **named):
+        if request.param == "sync":
+            opened.append(saccade.Client(*given, **named))
+        else:
+            opened.append(Awaited(lambda: saccade.AsyncClient(*given, **named)))
+        return opened[-1]
+
+    yield make
+    for client in opened:
+        client.end() if isinstance(client, Awaited) else client.close()

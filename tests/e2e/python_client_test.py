@@ -1,13 +1,10 @@
-"""The Python client as people install it: built by pip, every task against the daemon, sync and asyncio."""
+"""The Python client: every task against the daemon, sync and asyncio, and what goes wrong."""
 
 import asyncio
-import functools
+import dataclasses
 import inspect
-import pathlib
-import shutil
 import socket
 import subprocess
-import sys
 import threading
 from concurrent import futures
 
@@ -33,28 +30,6 @@ from tiny_models import (
 SIZE = (131, 75)
 
 
-@pytest.fixture(scope="session")
-def saccade(tmp_path_factory):
-    """The package, installed. Built from a copy, so that the checkout stays as it is."""
-    checkout, installed = tmp_path_factory.mktemp("checkout"), tmp_path_factory.mktemp("installed")
-    without = shutil.ignore_patterns("build", "*.egg-info", "*_pb2*")
-    shutil.copytree(ROOT / "client" / "python", checkout / "client" / "python", ignore=without)
-    shutil.copytree(ROOT / "proto", checkout / "proto")
-    options = ["--no-deps", "--no-build-isolation", "--no-index", "--disable-pip-version-check", "--target"]
-    command = [sys.executable, "-m", "pip", "install", "--quiet", *options, installed, checkout / "client" / "python"]
-    built = subprocess.run(command, capture_output=True, text=True)
-    assert built.returncode == 0, built.stdout + built.stderr
-    assert (installed / "saccade" / "py.typed").exists() and (installed / "saccade" / "v1" / "vision_pb2.pyi").exists()
-    sys.path.insert(0, str(installed))
-    try:
-        import saccade
-
-        assert pathlib.Path(saccade.__file__).is_relative_to(installed)
-        yield saccade
-    finally:
-        sys.path.remove(str(installed))
-
-
 @pytest.fixture(scope="module")
 def daemon(tiny, tmp_path_factory):
     root = tmp_path_factory.mktemp("every_task")
@@ -72,47 +47,6 @@ def daemon(tiny, tmp_path_factory):
         write_model(root, name, model, max_batch_size=4)
     with Daemon(root, log_folder=tmp_path_factory.mktemp("log")) as running:
         yield running.await_ready()
-
-
-class Awaited:
-    """An AsyncClient whose methods block, so that one test serves both clients."""
-
-    def __init__(self, made):
-        self._loop = asyncio.new_event_loop()
-        self._client = self._loop.run_until_complete(self._make(made))
-
-    async def _make(self, made):
-        return made()
-
-    def __getattr__(self, name):
-        method = getattr(self._client, name)
-
-        @functools.wraps(method)
-        def call(*given, **named):
-            return self._loop.run_until_complete(method(*given, **named))
-
-        return call
-
-    def end(self):
-        self.close()
-        self._loop.close()
-
-
-@pytest.fixture(scope="module", params=["sync", "asyncio"])
-def connect(request, saccade):
-    """connect(address, ...): a client of either kind."""
-    opened = []
-
-    def make(*given, **named):
-        if request.param == "sync":
-            opened.append(saccade.Client(*given, **named))
-        else:
-            opened.append(Awaited(lambda: saccade.AsyncClient(*given, **named)))
-        return opened[-1]
-
-    yield make
-    for client in opened:
-        client.end() if isinstance(client, Awaited) else client.close()
 
 
 @pytest.fixture(scope="module")
@@ -408,23 +342,51 @@ def test_a_token_over_tls(connect, saccade, scripted, tmp_path):
                       server_name="saccade.test")
     assert connect(address, tls=tls, token="secret").models() == []
     assert handler.metadata[0]["authorization"] == "Bearer secret"
-    stranger = saccade.TLS(server_name="saccade.test")
-    with pytest.raises(saccade.Unavailable):
-        connect(address, tls=stranger, retry=saccade.Retry(attempts=1)).models()
-    with pytest.raises(ValueError, match="belong together"):
-        saccade.Client(address, tls=saccade.TLS(client_certificate=certificate))
+    nameless = saccade.TLS(certificate, certificate, key)
+    for wrong, complaint in ((True, "is not trusted: self"), (nameless, "server_name")):
+        with pytest.raises(saccade.Untrusted, match=complaint):
+            # Were it sent again, it would be for longer than the test may take.
+            connect(address, tls=wrong, retry=saccade.Retry(9, 60, 60), timeout=600).models()
+    once = saccade.Retry(attempts=1)
+    for wrong, complaint in ((None, "may want TLS"), (dataclasses.replace(tls, client_certificate=None, client_key=None), "certificate of its client")):
+        with pytest.raises(saccade.Unavailable, match=complaint):
+            connect(address, tls=wrong, retry=once).models()
+    _, plain = scripted()
+    with pytest.raises(saccade.Untrusted, match="speaks no TLS"):
+        connect(plain, tls=tls).models()
+    # Of certificates that were in order once.
+    expired = tmp_path / "expired.pem"
+    again = ["openssl", "x509", "-in", certificate, "-signkey", key, "-days", "-1", "-out", expired]
+    subprocess.run(again, check=True, capture_output=True)
+    pair = [(key.read_bytes(), expired.read_bytes())]
+    _, address_of_old = scripted(credentials=grpc.ssl_server_credentials(pair))
+    with pytest.raises(saccade.Untrusted, match="is not trusted: certificate has expired"):
+        connect(address_of_old, tls=saccade.TLS(expired, server_name="saccade.test")).models()
+    for wrong, complaint in (
+        ({"client_certificate": certificate}, "belong together"),
+        ({"root_certificates": key}, "root_certificates has no certificate in PEM"),
+        ({"client_certificate": certificate, "client_key": certificate}, "client_key has no private key in PEM"),
+        ({"root_certificates": tmp_path / "missing.pem"}, "No such file"),
+    ):
+        with pytest.raises((ValueError, OSError), match=complaint):
+            connect(address, tls=saccade.TLS(**wrong))
 
 
 def test_options_that_cannot_be(saccade):
     for named, complaint in (
         ({"address": "http://host:8001"}, "without http"),
         ({"address": "host:8001", "token": "secret"}, "give tls"),
+        ({"address": "127.0.0.1:8001", "token": "two words"}, "visible ASCII"),
+        ({"address": "127.0.0.1:8001", "token": ""}, "visible ASCII"),
         ({"address": "host:8001", "max_message_bytes": 0}, "max_message_bytes"),
     ):
         with pytest.raises(ValueError, match=complaint):
             saccade.Client(**named)
     with pytest.raises(ValueError, match="attempts"):
         saccade.Retry(attempts=0)
+    for named in ({"tls": True}, {"token_without_tls": True}):
+        saccade.Client("host:8001", token="secret", **named).close()
+    saccade.Client("127.0.0.2:8001", token="secret").close()
 
 
 def test_calls_at_once(daemon, saccade):

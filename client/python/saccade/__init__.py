@@ -15,10 +15,13 @@ from saccade.errors import (
     Unauthenticated,
     Unavailable,
     Unimplemented,
+    Untrusted,
 )
 from saccade.inputs import Pixels
 from saccade.masks import Mask
+from saccade.requests import Classify, Detect, Localize, Request, Segment, Stereo
 from saccade.retry import Retry
+from saccade.streams import StreamItem
 from saccade.types import (
     Action,
     Actions,
@@ -46,28 +49,36 @@ __all__ = [
     "Box",
     "Cancelled",
     "Classification",
+    "Classify",
     "Client",
     "DeadlineExceeded",
+    "Detect",
     "Detection",
     "Detections",
     "Disparity",
     "Internal",
     "InvalidArgument",
+    "Localize",
     "Mask",
     "Model",
     "ModelState",
     "NotFound",
     "PermissionDenied",
     "Pixels",
+    "Request",
     "ResourceExhausted",
     "Restoration",
     "Retry",
     "SaccadeError",
     "ScoredClass",
+    "Segment",
     "Segmentation",
+    "Stereo",
+    "StreamItem",
     "Timings",
     "TLS",
     "Unauthenticated",
     "Unavailable",
     "Unimplemented",
+    "Untrusted",
 ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable, Iterator
 from concurrent import futures
 from typing import Any, TypeVar
 
@@ -11,46 +11,32 @@ import grpc
 from typing_extensions import Self
 
 from saccade import answers, inputs, requests, types, volumes
-from saccade.connection import TLS, Connection
-from saccade.errors import error_of
-from saccade.requests import Head
-from saccade.retry import Attempts, Retry
+from saccade.calls import Options, asks, vision_of
+from saccade.requests import Request
+from saccade.retry import Attempts
+from saccade.streams import Exchange, StreamItem
 from saccade.v1 import vision_pb2 as pb
-from saccade.v1 import vision_pb2_grpc
 
 T = TypeVar("T")
+A = TypeVar("A", bound=types.Answer)
 
 
-class AsyncClient:
+class AsyncClient(Options):
     """As Client, for one event loop: the one that it is made in. A cancelled task cancels its call."""
 
-    def __init__(
-        self,
-        address: str = "127.0.0.1:8001",
-        *,
-        timeout: float | None = 30.0,
-        retry: Retry = Retry(),
-        tls: TLS | None = None,
-        token: str | None = None,
-        max_message_bytes: int = 64 << 20,
-    ) -> None:
-        self._connection = connection = Connection(address, tls, token, max_message_bytes)
-        self._timeout = timeout
-        self._retry = retry
-        self._metadata = connection.metadata()
-        self._channel = connection.aio_channel()
-        # The generated class serves both kinds of channels.
-        self._vision: Any = vision_pb2_grpc.VisionStub(self._channel)  # type: ignore[no-untyped-call]
-        # Of volumes, once there is one. grpc.aio loses the status of a call that ends while it still sends, and tells
-        # INTERNAL instead; gRPC's other API does not, so volumes go through that one, each on a thread.
-        self._volumes_channel: grpc.Channel | None = None
-        self._threads = futures.ThreadPoolExecutor(32, "saccade-restore")
+    def _connect(self) -> None:
+        self._channel = self._connection.aio_channel()
+        self._vision = vision_of(self._channel)
+        # Of streams, once there is one. grpc.aio loses the status of a call that ends while it still sends, and tells
+        # INTERNAL instead; gRPC's other API does not, so they go through that one, each on a thread.
+        self._streams_channel: grpc.Channel | None = None
+        self._threads = futures.ThreadPoolExecutor(32, "saccade-streams")
 
     async def close(self) -> None:
         """Cancels what is running."""
         await self._channel.close(None)
-        if self._volumes_channel is not None:
-            self._volumes_channel.close()
+        if self._streams_channel is not None:
+            self._streams_channel.close()
         self._threads.shutdown(wait=False)
 
     async def __aenter__(self) -> Self:
@@ -59,91 +45,39 @@ class AsyncClient:
     async def __aexit__(self, *_: object) -> None:
         await self.close()
 
-    async def classify(
-        self,
-        model: str,
-        picture: inputs.Picture,
-        *,
-        top_k: int = 0,
-        version: int = 0,
-        priority: int = 0,
-        request_id: str = "",
-        timeout: float | None = None,
-    ) -> types.Classification:
-        head = Head(model, version, priority, request_id)
-        request = await asyncio.to_thread(requests.classify, head, picture, top_k)
-        return answers.classification(await self._predict(request, timeout))
+    async def ask(self, request: Request[A]) -> A:
+        """What `classify` and its like do, with the request made beforehand."""
+        message = await asyncio.to_thread(request.message)
+        return request.answer(await self._unary(self._vision.Predict, message, request.timeout))
 
-    async def detect(
-        self,
-        model: str,
-        picture: inputs.Picture,
-        *,
-        score_threshold: float | None = None,
-        top_k: int = 0,
-        classes: Iterable[int] = (),
-        masks: bool = True,
-        mask_threshold: float | None = None,
-        version: int = 0,
-        priority: int = 0,
-        request_id: str = "",
-        timeout: float | None = None,
-    ) -> types.Detections:
-        head = Head(model, version, priority, request_id)
-        request = await asyncio.to_thread(
-            requests.detect, head, picture, score_threshold, top_k, classes, masks, mask_threshold
-        )
-        return answers.detections(await self._predict(request, timeout))
+    classify = asks(requests.Classify, ask)
+    detect = asks(requests.Detect, ask)
+    segment = asks(requests.Segment, ask)
+    stereo = asks(requests.Stereo, ask)
+    actions = asks(requests.Localize, ask)
 
-    async def segment(
+    async def stream(
         self,
-        model: str,
-        picture: inputs.Picture,
+        requests: Iterable[Request[A]] | AsyncIterable[Request[A]],
         *,
-        label_map: bool = True,
-        version: int = 0,
-        priority: int = 0,
-        request_id: str = "",
+        in_flight: int = 32,
         timeout: float | None = None,
-    ) -> types.Segmentation:
-        head = Head(model, version, priority, request_id)
-        request = await asyncio.to_thread(requests.segment, head, picture, label_map)
-        return answers.segmentation(await self._predict(request, timeout))
+    ) -> AsyncIterator[StreamItem[A]]:
+        """As Client's. An asynchronous iterable is iterated on the event loop, another on a thread."""
+        taken = _OnLoop(requests) if isinstance(requests, AsyncIterable) else requests
+        vision = self._streams_vision()
 
-    async def stereo(
-        self,
-        model: str,
-        left: inputs.Picture,
-        right: inputs.Picture,
-        *,
-        version: int = 0,
-        priority: int = 0,
-        request_id: str = "",
-        timeout: float | None = None,
-    ) -> types.Disparity:
-        head = Head(model, version, priority, request_id)
-        request = await asyncio.to_thread(requests.stereo, head, left, right)
-        return answers.disparity(await self._predict(request, timeout))
+        def open_stream(messages: Iterator[pb.PredictStreamRequest]) -> Any:
+            return vision.PredictStream(messages, timeout=timeout, metadata=self._metadata)
 
-    async def actions(
-        self,
-        model: str,
-        clip: inputs.Clip,
-        *,
-        frames_per_second: float = 0,
-        score_threshold: float | None = None,
-        top_k: int = 0,
-        classes: Iterable[int] = (),
-        version: int = 0,
-        priority: int = 0,
-        request_id: str = "",
-        timeout: float | None = None,
-    ) -> types.Actions:
-        head = Head(model, version, priority, request_id)
-        request = await asyncio.to_thread(
-            requests.actions, head, clip, frames_per_second, score_threshold, top_k, classes
-        )
-        return answers.actions(await self._predict(request, timeout))
+        exchange = Exchange(open_stream, taken, in_flight, self._timeout_of, self._error_of)
+        try:
+            while (item := await self._on_thread(exchange)) is not None:
+                yield item
+        finally:
+            exchange.close()
+            if isinstance(taken, _OnLoop):
+                taken.cancel()
 
     async def restore(
         self,
@@ -158,45 +92,39 @@ class AsyncClient:
         timeout: float | None = 1800.0,
     ) -> types.Restoration:
         """`progress` is called on the event loop's thread."""
-        head = Head(model, version, priority, request_id)
-        loop = asyncio.get_running_loop()
-        if self._volumes_channel is None:
-            self._volumes_channel = self._connection.channel()
-        vision: Any = vision_pb2_grpc.VisionStub(self._volumes_channel)  # type: ignore[no-untyped-call]
+        request = requests.Restore(model, volume, voxel_type, version, priority, request_id)
+        vision = self._streams_vision()
 
         async def attempt(left: float | None) -> types.Restoration:
-            upload = await asyncio.to_thread(volumes.Upload, head, volume, voxel_type)
-            download = volumes.Download(progress)
+            upload, download = await asyncio.to_thread(volumes.Upload, request), volumes.Download(progress)
             call = vision.Restore(upload.messages(), timeout=left, metadata=self._metadata)
-            try:
-                while (message := await loop.run_in_executor(self._threads, next, call, None)) is not None:
+            with upload.ending(call):
+                while (message := await self._on_thread(call)) is not None:
                     download.take(message)
-            except grpc.RpcError:
-                if upload.failure is not None:
-                    raise upload.failure from None
-                raise
-            finally:
-                call.cancel()
             return download.result()
 
         return await self._attempts(attempt, timeout)
 
     async def models(self, *, timeout: float | None = None) -> list[types.Model]:
-        listed = await self._unary(self._vision.ListModels, pb.ListModelsRequest(), timeout)
-        return [answers.model(one) for one in listed.models]
+        return answers.models(await self._unary(self._vision.ListModels, pb.ListModelsRequest(), timeout))
 
     async def model(self, name: str, version: int = 0, *, timeout: float | None = None) -> types.Model:
         return answers.model(await self._unary(self._vision.GetModel, requests.model(name, version), timeout))
 
-    async def _predict(self, request: pb.PredictRequest, timeout: float | None) -> pb.PredictResponse:
-        answer: pb.PredictResponse = await self._unary(self._vision.Predict, request, timeout)
-        return answer
+    def _streams_vision(self) -> Any:
+        if self._streams_channel is None:
+            self._streams_channel = self._connection.channel()
+        return vision_of(self._streams_channel)
+
+    async def _on_thread(self, iterator: Iterator[T]) -> T | None:
+        """The next one; None at the end."""
+        return await asyncio.get_running_loop().run_in_executor(self._threads, next, iterator, None)
 
     async def _unary(self, method: Callable[..., Any], request: object, timeout: float | None) -> Any:
         async def attempt(left: float | None) -> Any:
             return await method(request, timeout=left, metadata=self._metadata)
 
-        return await self._attempts(attempt, self._timeout if timeout is None else timeout)
+        return await self._attempts(attempt, self._timeout_of(timeout))
 
     async def _attempts(self, attempt: Callable[[float | None], Awaitable[T]], timeout: float | None) -> T:
         attempts = Attempts(self._retry, timeout)
@@ -204,6 +132,32 @@ class AsyncClient:
             try:
                 return await attempt(attempts.time_left())
             except grpc.RpcError as failure:
-                error = error_of(failure)
-                error.__cause__ = failure
-                await asyncio.sleep(attempts.pause(error))
+                await asyncio.sleep(attempts.pause(self._error_of(failure)))
+
+
+class _OnLoop(Iterator[T]):
+    """What an event loop's iterator gives, for another thread."""
+
+    def __init__(self, given: AsyncIterable[T]) -> None:
+        self._given = given.__aiter__()
+        self._loop = asyncio.get_running_loop()
+        self._waits: futures.Future[T] | None = None
+        self._cancelled = False
+
+    def __next__(self) -> T:
+        async def take() -> T:
+            return await self._given.__anext__()
+
+        if self._cancelled:
+            raise StopIteration
+        self._waits = asyncio.run_coroutine_threadsafe(take(), self._loop)
+        try:
+            return self._waits.result()
+        except (StopAsyncIteration, futures.CancelledError):
+            raise StopIteration from None
+
+    def cancel(self) -> None:
+        """So that the thread that waits for it waits no longer."""
+        self._cancelled = True
+        if self._waits is not None:
+            self._waits.cancel()

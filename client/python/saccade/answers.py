@@ -117,3 +117,7 @@ def model(message: pb.Model) -> types.Model:
         frames_per_second=message.frames_per_second,
         most_voxels=message.most_voxels,
     )
+
+
+def models(message: pb.ListModelsResponse) -> list[types.Model]:
+    return [model(one) for one in message.models]

@@ -3,46 +3,34 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypeVar
 
 import grpc
 from typing_extensions import Self
 
 from saccade import answers, inputs, requests, types, volumes
-from saccade.connection import TLS, Connection
-from saccade.errors import error_of
-from saccade.requests import Head
-from saccade.retry import Attempts, Retry
+from saccade.calls import Options, asks, vision_of
+from saccade.requests import Request
+from saccade.retry import Attempts
+from saccade.streams import Exchange, StreamItem
 from saccade.v1 import vision_pb2 as pb
-from saccade.v1 import vision_pb2_grpc
 
 T = TypeVar("T")
+A = TypeVar("A", bound=types.Answer)
 
 
-class Client:
+class Client(Options):
     """A daemon, or all replicas behind one name. Thread-safe. Connects with the first call.
 
     `timeout` is a call's, in seconds, retries included; a daemon that is overloaded uses it to refuse what it cannot
-    finish. None has no limit. Every method raises a SaccadeError if the call fails.
+    finish. None has no limit. `tls=True` trusts this machine's authorities. Every method raises a SaccadeError if the
+    call fails.
     """
 
-    def __init__(
-        self,
-        address: str = "127.0.0.1:8001",
-        *,
-        timeout: float | None = 30.0,
-        retry: Retry = Retry(),
-        tls: TLS | None = None,
-        token: str | None = None,
-        max_message_bytes: int = 64 << 20,
-    ) -> None:
-        connection = Connection(address, tls, token, max_message_bytes)
-        self._timeout = timeout
-        self._retry = retry
-        self._metadata = connection.metadata()
-        self._channel = connection.channel()
-        self._vision: Any = vision_pb2_grpc.VisionStub(self._channel)  # type: ignore[no-untyped-call]
+    def _connect(self) -> None:
+        self._channel = self._connection.channel()
+        self._vision = vision_of(self._channel)
 
     def close(self) -> None:
         """Cancels what is running."""
@@ -54,90 +42,36 @@ class Client:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def classify(
-        self,
-        model: str,
-        picture: inputs.Picture,
-        *,
-        top_k: int = 0,
-        version: int = 0,
-        priority: int = 0,
-        request_id: str = "",
-        timeout: float | None = None,
-    ) -> types.Classification:
-        """The `top_k` likeliest classes; 0 leaves it to the daemon (five)."""
-        head = Head(model, version, priority, request_id)
-        return answers.classification(self._predict(requests.classify(head, picture, top_k), timeout))
+    def ask(self, request: Request[A]) -> A:
+        """What `classify` and its like do, with the request made beforehand: `ask(saccade.Classify(model, picture))`."""
+        response = self._unary(self._vision.Predict, request.message(), request.timeout)
+        return request.answer(response)
 
-    def detect(
-        self,
-        model: str,
-        picture: inputs.Picture,
-        *,
-        score_threshold: float | None = None,
-        top_k: int = 0,
-        classes: Iterable[int] = (),
-        masks: bool = True,
-        mask_threshold: float | None = None,
-        version: int = 0,
-        priority: int = 0,
-        request_id: str = "",
-        timeout: float | None = None,
-    ) -> types.Detections:
-        """At most `top_k` things (0: all that are found) of these classes (none: of all), best first."""
-        head = Head(model, version, priority, request_id)
-        request = requests.detect(head, picture, score_threshold, top_k, classes, masks, mask_threshold)
-        return answers.detections(self._predict(request, timeout))
+    classify = asks(requests.Classify, ask)
+    detect = asks(requests.Detect, ask)
+    segment = asks(requests.Segment, ask)
+    stereo = asks(requests.Stereo, ask)
+    actions = asks(requests.Localize, ask)
 
-    def segment(
-        self,
-        model: str,
-        picture: inputs.Picture,
-        *,
-        label_map: bool = True,
-        version: int = 0,
-        priority: int = 0,
-        request_id: str = "",
-        timeout: float | None = None,
-    ) -> types.Segmentation:
-        """A class for each pixel; without `label_map` the areas of the classes alone."""
-        head = Head(model, version, priority, request_id)
-        return answers.segmentation(self._predict(requests.segment(head, picture, label_map), timeout))
+    def stream(
+        self, requests: Iterable[Request[A]], *, in_flight: int = 32, timeout: float | None = None
+    ) -> Iterator[StreamItem[A]]:
+        """Many requests over one call; yields their outcomes in the same order, each an answer or an error of its own.
 
-    def stereo(
-        self,
-        model: str,
-        left: inputs.Picture,
-        right: inputs.Picture,
-        *,
-        version: int = 0,
-        priority: int = 0,
-        request_id: str = "",
-        timeout: float | None = None,
-    ) -> types.Disparity:
-        """Two pictures of one size, rectified: a point lies on the same row of both."""
-        head = Head(model, version, priority, request_id)
-        return answers.disparity(self._predict(requests.stereo(head, left, right), timeout))
+        `requests` is iterated on another thread, and no further than `in_flight` (up to the daemon's
+        --max-stream-requests) beyond what was yielded. `timeout` is of the whole stream; a request without one has
+        the client's. Nothing is sent again. An error of the stream itself is raised; so is what `requests` raises,
+        after the answers to those before. Closing the iterator gives up what is not answered.
+        """
 
-    def actions(
-        self,
-        model: str,
-        clip: inputs.Clip,
-        *,
-        frames_per_second: float = 0,
-        score_threshold: float | None = None,
-        top_k: int = 0,
-        classes: Iterable[int] = (),
-        version: int = 0,
-        priority: int = 0,
-        request_id: str = "",
-        timeout: float | None = None,
-    ) -> types.Actions:
-        """What happens when in a video, or in frames, of which there are `frames_per_second` (0: as many as the
-        model works with)."""
-        head = Head(model, version, priority, request_id)
-        request = requests.actions(head, clip, frames_per_second, score_threshold, top_k, classes)
-        return answers.actions(self._predict(request, timeout))
+        def open_stream(messages: Iterator[pb.PredictStreamRequest]) -> Any:
+            return self._vision.PredictStream(messages, timeout=timeout, metadata=self._metadata)
+
+        exchange = Exchange(open_stream, requests, in_flight, self._timeout_of, self._error_of)
+        try:
+            yield from exchange
+        finally:
+            exchange.close()
 
     def restore(
         self,
@@ -154,41 +88,29 @@ class Client:
         """A volume of any size, sent in parts. `voxel_type` ("uint8", "uint16", "float32") is the answer's, that of
         what was sent otherwise. `progress` is called with 0 to 1; what it raises gives the call up. `timeout` is this
         method's own, as volumes take minutes; None has no limit."""
-        head = Head(model, version, priority, request_id)
+        request = requests.Restore(model, volume, voxel_type, version, priority, request_id)
 
         def attempt(left: float | None) -> types.Restoration:
-            upload, download = volumes.Upload(head, volume, voxel_type), volumes.Download(progress)
+            upload, download = volumes.Upload(request), volumes.Download(progress)
             call = self._vision.Restore(upload.messages(), timeout=left, metadata=self._metadata)
-            try:
+            with upload.ending(call):
                 for message in call:
                     download.take(message)
-            except grpc.RpcError:
-                if upload.failure is not None:
-                    raise upload.failure from None
-                raise
-            finally:
-                call.cancel()
             return download.result()
 
         return self._attempts(attempt, timeout)
 
     def models(self, *, timeout: float | None = None) -> list[types.Model]:
         """Every version that the daemon knows, ready or not."""
-        listed = self._unary(self._vision.ListModels, pb.ListModelsRequest(), timeout)
-        return [answers.model(one) for one in listed.models]
+        return answers.models(self._unary(self._vision.ListModels, pb.ListModelsRequest(), timeout))
 
     def model(self, name: str, version: int = 0, *, timeout: float | None = None) -> types.Model:
         """NotFound if it is unknown. Version 0 is the highest that is ready."""
         return answers.model(self._unary(self._vision.GetModel, requests.model(name, version), timeout))
 
-    def _predict(self, request: pb.PredictRequest, timeout: float | None) -> pb.PredictResponse:
-        answer: pb.PredictResponse = self._unary(self._vision.Predict, request, timeout)
-        return answer
-
     def _unary(self, method: Callable[..., Any], request: object, timeout: float | None) -> Any:
         return self._attempts(
-            lambda left: method(request, timeout=left, metadata=self._metadata),
-            self._timeout if timeout is None else timeout,
+            lambda left: method(request, timeout=left, metadata=self._metadata), self._timeout_of(timeout)
         )
 
     def _attempts(self, attempt: Callable[[float | None], T], timeout: float | None) -> T:
@@ -197,6 +119,4 @@ class Client:
             try:
                 return attempt(attempts.time_left())
             except grpc.RpcError as failure:
-                error = error_of(failure)
-                error.__cause__ = failure
-                time.sleep(attempts.pause(error))
+                time.sleep(attempts.pause(self._error_of(failure)))

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import dataclasses
+import ipaddress
 import json
 import os
 import pathlib
+import re
 
 import grpc
 
-_LOCAL = ("localhost", "127.0.0.1", "[::1]")
+from saccade.errors import SaccadeError, Unavailable, Untrusted
+
+# A token of more is refused by servers, headers and all.
+_MOST_TOKEN = 4096
 
 
 @dataclasses.dataclass(frozen=True)
@@ -27,12 +32,27 @@ class TLS:
         if (self.client_certificate is None) != (self.client_key is None):
             raise ValueError("tls: client_certificate and client_key belong together; one of them is missing")
         return grpc.ssl_channel_credentials(
-            _pem(self.root_certificates), _pem(self.client_key), _pem(self.client_certificate)
+            _pem("root_certificates", self.root_certificates, b"CERTIFICATE-----"),
+            _pem("client_key", self.client_key, b"PRIVATE KEY-----"),
+            _pem("client_certificate", self.client_certificate, b"CERTIFICATE-----"),
         )
 
 
-def _pem(given: bytes | str | os.PathLike[str] | None) -> bytes | None:
-    return given if given is None or isinstance(given, bytes) else pathlib.Path(given).read_bytes()
+def _pem(name: str, given: bytes | str | os.PathLike[str] | None, kind: bytes) -> bytes | None:
+    """gRPC only logs what it cannot use."""
+    if given is None:
+        return None
+    pem = given if isinstance(given, bytes) else pathlib.Path(given).read_bytes()
+    if b"-----BEGIN " not in pem or kind not in pem:
+        raise ValueError(f"tls: {name} has no {kind.decode().rstrip('-').lower()} in PEM")
+    return pem
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
 
 
 @dataclasses.dataclass(frozen=True)
@@ -42,6 +62,7 @@ class Connection:
     address: str
     tls: TLS | None
     token: str | None
+    token_without_tls: bool
     max_message_bytes: int
 
     def __post_init__(self) -> None:
@@ -49,11 +70,47 @@ class Connection:
             raise ValueError(f"address: {self.address!r} is none; expected HOST:PORT, without http://")
         if self.max_message_bytes < 1:
             raise ValueError(f"max_message_bytes: is {self.max_message_bytes}; expected at least 1")
-        if self.token is not None and self.tls is None and not self._is_local():
-            raise ValueError("token: would be sent readable to everybody on the way; give tls as well")
+        if self.token is not None:
+            self._check_token(self.token)
+
+    def _check_token(self, token: str) -> None:
+        # It is shown nowhere: it is a secret.
+        if not token or len(token) > _MOST_TOKEN or not all("!" <= letter <= "~" for letter in token):
+            raise ValueError(f"token: expected 1 to {_MOST_TOKEN} visible ASCII characters, without spaces")
+        if self.tls is None and not self._is_local() and not self.token_without_tls:
+            raise ValueError(
+                "token: would be sent readable to everybody on the way; give tls as well, or token_without_tls=True "
+                "where the network encrypts by itself"
+            )
 
     def _is_local(self) -> bool:
-        return self.address.startswith("unix:") or self.address.rpartition(":")[0] in _LOCAL
+        host = self.address.rpartition(":")[0]
+        return self.address.startswith("unix:") or host in ("localhost", "[::1]") or _is_loopback(host)
+
+    def explained(self, error: SaccadeError) -> SaccadeError:
+        """In words of ours, where gRPC's tell neither what is wrong nor what to do."""
+        text = error.message
+        if error.code != grpc.StatusCode.UNAVAILABLE:
+            return error
+        if "CERTIFICATE_VERIFY_FAILED" in text:
+            why = re.search(r"CERTIFICATE_VERIFY_FAILED: ([\w '-]+)", text)
+            said = f"the certificate of {self.address} is not trusted{f': {why[1]}' if why else ''}"
+        elif "Hostname Verification" in text or "not in peer certificate" in text:
+            said = f"the certificate of {self.address} is not for this name; TLS(server_name=...) says which it has"
+        elif "WRONG_VERSION_NUMBER" in text:
+            said = f"what answers at {self.address} speaks no TLS"
+        elif "Socket closed" in text and "last error" in text:
+            # All that a daemon shows of what it misses: it hangs up before anything was said.
+            wants = "TLS" if self.tls is None else "another certificate of its client"
+            return self._as(Unavailable, f"{self.address} ended the connection at once; it may want {wants}", error)
+        else:
+            return error
+        return self._as(Untrusted, said, error)
+
+    def _as(self, kind: type[SaccadeError], message: str, error: SaccadeError) -> SaccadeError:
+        made = kind(message, error.code)
+        made.__cause__ = error
+        return made
 
     def options(self) -> list[tuple[str, str | int]]:
         # A host name stands for all its addresses, each of them in turn. Retries are ours: gRPC's know no deadline

@@ -7,6 +7,8 @@ from typing import Any
 import grpc
 from google.rpc import error_details_pb2, status_pb2
 
+from saccade.v1 import vision_pb2 as pb
+
 
 class SaccadeError(Exception):
     """A call failed. Its text is the daemon's message, which says what to do.
@@ -55,6 +57,10 @@ class Unavailable(SaccadeError):
     """No daemon there, or it is loading or draining."""
 
 
+class Untrusted(Unavailable):
+    """Somebody is there, and TLS could not be agreed on: the text says why."""
+
+
 class Cancelled(SaccadeError):
     """The call was given up."""
 
@@ -98,7 +104,19 @@ def error_of(failure: grpc.RpcError) -> SaccadeError:
     for key, value in call.trailing_metadata() or ():
         if key == "grpc-status-details-bin":
             _add_details(found, value)
+    found.__cause__ = failure
     return found
+
+
+_CODES = {code.value[0]: code for code in grpc.StatusCode}
+
+
+def item_error_of(failure: pb.ItemError) -> SaccadeError:
+    """Of one request of a stream."""
+    code = _CODES.get(failure.code, grpc.StatusCode.UNKNOWN)
+    retry_after = failure.retry_after.ToTimedelta().total_seconds() if failure.HasField("retry_after") else None
+    kind = _BY_CODE.get(code, SaccadeError)
+    return kind(failure.message or code.name, code, retry_after, failure.reason or None, failure.field or None)
 
 
 def _add_details(error: SaccadeError, encoded: bytes) -> None:

@@ -1,94 +1,169 @@
-"""A call's arguments into its message: the same for both clients."""
+"""What can be asked for, with its options: a method of both clients each, and what a stream takes."""
 
 from __future__ import annotations
 
+import abc
 import dataclasses
 from collections.abc import Iterable
+from typing import Generic, TypeVar
 
-from saccade import inputs
+from saccade import answers, inputs, types
 from saccade.v1 import vision_pb2 as pb
 
+A = TypeVar("A", bound=types.Answer, covariant=True)
 
-@dataclasses.dataclass(frozen=True)
-class Head:
-    """What every request may say."""
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Request(abc.ABC, Generic[A]):
+    """What every request may say, by name alone.
+
+    Version 0 is the highest that is ready; requests of a larger `priority` (-100 to 100) are served first. `timeout`, in
+    seconds, stands in for the client's own; of a request on a stream it counts from when the daemon reads it.
+    """
+
+    version: int = dataclasses.field(default=0, kw_only=True)
+    priority: int = dataclasses.field(default=0, kw_only=True)
+    request_id: str = dataclasses.field(default="", kw_only=True)
+    timeout: float | None = dataclasses.field(default=None, kw_only=True)
+
+    @abc.abstractmethod
+    def message(self) -> pb.PredictRequest:
+        """Reads what is to be read and converts what is to be converted: not for an event loop's thread."""
+
+    @abc.abstractmethod
+    def answer(self, response: pb.PredictResponse) -> A: ...
+
+    def _begin(self, model: str) -> pb.PredictRequest:
+        return pb.PredictRequest(
+            model=model, version=self.version, priority=self.priority, request_id=self.request_id
+        )
+
+    def _of_picture(self, model: str, picture: inputs.Picture) -> pb.PredictRequest:
+        request, sent = self._begin(model), inputs.picture(picture)
+        if sent.WhichOneof("content") == "raw":
+            request.raw.CopyFrom(sent.raw)
+        else:
+            request.encoded = sent.encoded
+        return request
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Classify(Request[types.Classification]):
+    """The `top_k` likeliest classes; 0 leaves it to the daemon (five)."""
 
     model: str
-    version: int
-    priority: int
-    request_id: str
+    picture: inputs.Picture
+    top_k: int = dataclasses.field(default=0, kw_only=True)
+
+    def message(self) -> pb.PredictRequest:
+        request = self._of_picture(self.model, self.picture)
+        request.classification.top_k = self.top_k
+        return request
+
+    def answer(self, response: pb.PredictResponse) -> types.Classification:
+        return answers.classification(response)
 
 
-def _request(head: Head) -> pb.PredictRequest:
-    return pb.PredictRequest(
-        model=head.model, version=head.version, priority=head.priority, request_id=head.request_id
-    )
+@dataclasses.dataclass(frozen=True, eq=False)
+class Detect(Request[types.Detections]):
+    """At most `top_k` things (0: all that are found) of these classes (none: of all), best first."""
 
+    model: str
+    picture: inputs.Picture
+    score_threshold: float | None = dataclasses.field(default=None, kw_only=True)
+    top_k: int = dataclasses.field(default=0, kw_only=True)
+    classes: Iterable[int] = dataclasses.field(default=(), kw_only=True)
+    masks: bool = dataclasses.field(default=True, kw_only=True)
+    mask_threshold: float | None = dataclasses.field(default=None, kw_only=True)
 
-def _of_picture(head: Head, picture: inputs.Picture) -> pb.PredictRequest:
-    request = _request(head)
-    sent = inputs.picture(picture)
-    if sent.WhichOneof("content") == "raw":
-        request.raw.CopyFrom(sent.raw)
-    else:
-        request.encoded = sent.encoded
-    return request
-
-
-def classify(head: Head, picture: inputs.Picture, top_k: int) -> pb.PredictRequest:
-    request = _of_picture(head, picture)
-    request.classification.top_k = top_k
-    return request
-
-
-def detect(
-    head: Head,
-    picture: inputs.Picture,
-    score_threshold: float | None,
-    top_k: int,
-    classes: Iterable[int],
-    masks: bool,
-    mask_threshold: float | None,
-) -> pb.PredictRequest:
-    request = _of_picture(head, picture)
-    request.detection.CopyFrom(
-        pb.DetectionOptions(
-            score_threshold=score_threshold,
-            top_k=top_k,
-            classes=classes,
-            masks=pb.DetectionOptions.RLE if masks else pb.DetectionOptions.NONE,
-            mask_threshold=mask_threshold,
+    def message(self) -> pb.PredictRequest:
+        request = self._of_picture(self.model, self.picture)
+        request.detection.CopyFrom(
+            pb.DetectionOptions(
+                score_threshold=self.score_threshold,
+                top_k=self.top_k,
+                classes=self.classes,
+                masks=pb.DetectionOptions.RLE if self.masks else pb.DetectionOptions.NONE,
+                mask_threshold=self.mask_threshold,
+            )
         )
-    )
-    return request
+        return request
+
+    def answer(self, response: pb.PredictResponse) -> types.Detections:
+        return answers.detections(response)
 
 
-def segment(head: Head, picture: inputs.Picture, label_map: bool) -> pb.PredictRequest:
-    request = _of_picture(head, picture)
-    request.segmentation.format = pb.SegmentationOptions.RAW if label_map else pb.SegmentationOptions.NONE
-    return request
+@dataclasses.dataclass(frozen=True, eq=False)
+class Segment(Request[types.Segmentation]):
+    """A class for each pixel; without `label_map` the areas of the classes alone."""
+
+    model: str
+    picture: inputs.Picture
+    label_map: bool = dataclasses.field(default=True, kw_only=True)
+
+    def message(self) -> pb.PredictRequest:
+        request = self._of_picture(self.model, self.picture)
+        request.segmentation.format = pb.SegmentationOptions.RAW if self.label_map else pb.SegmentationOptions.NONE
+        return request
+
+    def answer(self, response: pb.PredictResponse) -> types.Segmentation:
+        return answers.segmentation(response)
 
 
-def stereo(head: Head, left: inputs.Picture, right: inputs.Picture) -> pb.PredictRequest:
-    request = _request(head)
-    request.stereo.left.CopyFrom(inputs.picture(left))
-    request.stereo.right.CopyFrom(inputs.picture(right))
-    request.stereo_options.format = pb.StereoOptions.FLOAT
-    return request
+@dataclasses.dataclass(frozen=True, eq=False)
+class Stereo(Request[types.Disparity]):
+    """Two pictures of one size, rectified: a point lies on the same row of both."""
+
+    model: str
+    left: inputs.Picture
+    right: inputs.Picture
+
+    def message(self) -> pb.PredictRequest:
+        request = self._begin(self.model)
+        request.stereo.left.CopyFrom(inputs.picture(self.left))
+        request.stereo.right.CopyFrom(inputs.picture(self.right))
+        request.stereo_options.format = pb.StereoOptions.FLOAT
+        return request
+
+    def answer(self, response: pb.PredictResponse) -> types.Disparity:
+        return answers.disparity(response)
 
 
-def actions(
-    head: Head,
-    clip: inputs.Clip,
-    frames_per_second: float,
-    score_threshold: float | None,
-    top_k: int,
-    classes: Iterable[int],
-) -> pb.PredictRequest:
-    request = _request(head)
-    request.clip.CopyFrom(inputs.clip(clip, frames_per_second))
-    request.actions.CopyFrom(pb.ActionOptions(score_threshold=score_threshold, top_k=top_k, classes=classes))
-    return request
+@dataclasses.dataclass(frozen=True, eq=False)
+class Localize(Request[types.Actions]):
+    """What happens when in a video, or in frames, of which there are `frames_per_second` (0: as many as the model
+    works with)."""
+
+    model: str
+    clip: inputs.Clip
+    frames_per_second: float = dataclasses.field(default=0, kw_only=True)
+    score_threshold: float | None = dataclasses.field(default=None, kw_only=True)
+    top_k: int = dataclasses.field(default=0, kw_only=True)
+    classes: Iterable[int] = dataclasses.field(default=(), kw_only=True)
+
+    def message(self) -> pb.PredictRequest:
+        request = self._begin(self.model)
+        request.clip.CopyFrom(inputs.clip(self.clip, self.frames_per_second))
+        request.actions.CopyFrom(
+            pb.ActionOptions(score_threshold=self.score_threshold, top_k=self.top_k, classes=self.classes)
+        )
+        return request
+
+    def answer(self, response: pb.PredictResponse) -> types.Actions:
+        return answers.actions(response)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Restore:
+    """A volume of any size, sent in parts. `voxel_type` ("uint8", "uint16", "float32") is the answer's, that of what
+    was sent otherwise. A call of its own, so no stream takes it."""
+
+    model: str
+    volume: inputs.Volume
+    voxel_type: str | None = None
+    version: int = 0
+    priority: int = 0
+    request_id: str = ""
 
 
 def model(name: str, version: int) -> pb.GetModelRequest:

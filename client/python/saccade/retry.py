@@ -8,7 +8,7 @@ import time
 
 import grpc
 
-from saccade.errors import SaccadeError
+from saccade.errors import SaccadeError, Untrusted
 
 
 @dataclasses.dataclass(frozen=True)
@@ -41,7 +41,8 @@ class Attempts:
     def pause(self, error: SaccadeError) -> float:
         """Seconds until the next attempt; raises the error if there is to be none."""
         self._failed += 1
-        passes = error.code == grpc.StatusCode.UNAVAILABLE or (
+        # What is not trusted has the same certificate next time.
+        passes = error.code == grpc.StatusCode.UNAVAILABLE and not isinstance(error, Untrusted) or (
             error.code == grpc.StatusCode.RESOURCE_EXHAUSTED and error.retry_after is not None
         )
         if not passes or self._failed >= self._retry.attempts:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pathlib
 from collections.abc import Callable, Iterator
 
+import grpc
+
 from saccade import answers, inputs, types
-from saccade.requests import Head
+from saccade.requests import Restore
 from saccade.v1 import vision_pb2 as pb
 
 # How far it is, from 0 to 1. What it raises gives the call up.
@@ -19,7 +22,8 @@ _PART = 1 << 20
 class Upload:
     """What one call sends. A file is read while it is sent, so that it may be larger than the memory."""
 
-    def __init__(self, head: Head, volume: inputs.Volume, voxel_type: str | None) -> None:
+    def __init__(self, request: Restore) -> None:
+        volume = request.volume
         self._path: pathlib.Path | None = None
         self._bytes = memoryview(b"")
         shape = None
@@ -33,15 +37,15 @@ class Upload:
             shape, self._bytes = inputs.raw_volume(volume)  # type: ignore[arg-type]
             size = len(self._bytes)
         self._header = pb.RestoreHeader(
-            model=head.model,
-            version=head.version,
-            request_id=head.request_id,
-            priority=head.priority,
+            model=request.model,
+            version=request.version,
+            request_id=request.request_id,
+            priority=request.priority,
             bytes=size,
             raw=shape,
         )
-        if voxel_type is not None:
-            self._header.restoration.type = inputs.voxel_type(voxel_type)
+        if request.voxel_type is not None:
+            self._header.restoration.type = inputs.voxel_type(request.voxel_type)
         # What reading the file came to, as gRPC tells of it as a cancelled call.
         self.failure: OSError | None = None
 
@@ -58,6 +62,19 @@ class Upload:
         except OSError as failure:
             self.failure = failure
             raise
+
+
+    @contextlib.contextmanager
+    def ending(self, call: grpc.Call) -> Iterator[None]:
+        """Around what reads the answer: gives up what is left of the call, and tells why the file could not be read."""
+        try:
+            yield
+        except grpc.RpcError:
+            if self.failure is not None:
+                raise self.failure from None
+            raise
+        finally:
+            call.cancel()
 
 
 class Download:

@@ -1,0 +1,68 @@
+#include "client/connection_failure.h"
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "client/status.h"
+#include "client/untrusted.h"
+
+namespace saccade::client {
+namespace {
+
+// `message` is gRPC's, where it tells more than `what`.
+absl::Status Untrusted(const std::string& what, const std::string& message = "") {
+  absl::Status status =
+      absl::UnavailableError(message.empty() ? what : absl::StrCat(what, " (", message, ")"));
+  SetUntrusted(status);
+  return status;
+}
+
+std::string NameOf(const ClientOptions& options, const Target& target) {
+  if (!options.tls->server_name.empty()) return options.tls->server_name;
+  return target.host_port.empty() ? options.url : target.host_port.substr(0, target.host_port.rfind(':'));
+}
+
+absl::Status ExplainTls(const ClientOptions& options, const Target& target, const std::string& message) {
+  if (absl::StrContains(message, "not in peer certificate")) {
+    return Untrusted(absl::StrCat("the certificate of ", options.url, " is not for the name '",
+                                  NameOf(options, target), "'"));
+  }
+  if (absl::StrContains(message, "wrong version number")) {
+    return Untrusted(absl::StrCat("what answers at ", options.url, " speaks no TLS"), message);
+  }
+  if (absl::StrContains(message, "annot check peer")) {
+    return Untrusted(absl::StrCat("what answers at ", options.url, " speaks TLS, and no gRPC over it"),
+                     message);
+  }
+  if (!absl::StrContains(message, "certificate verify failed")) {
+    return Untrusted(absl::StrCat("TLS with ", options.url, " could not be agreed on"), message);
+  }
+  const std::string why =
+      target.host_port.empty() ? "" : WhyUntrusted(target.host_port, options.tls->authorities);
+  const std::string untrusted = absl::StrCat("the certificate of ", options.url, " is not trusted: ");
+  if (!why.empty()) return Untrusted(absl::StrCat(untrusted, why));
+  return Untrusted(absl::StrCat(untrusted, "no authority given has signed it, or it is not valid now"),
+                   message);
+}
+
+}  // namespace
+
+absl::Status ExplainConnection(const ClientOptions& options, const Target& target,
+                               const std::string& message) {
+  if (options.tls &&
+      (absl::StrContains(message, "andshake failed") || absl::StrContains(message, "annot check peer") ||
+       absl::StrContains(message, "not in peer certificate"))) {
+    return ExplainTls(options, target, message);
+  }
+  // All that a daemon shows of what it misses: it hangs up before anything was said.
+  if (absl::StrContains(message, "Socket closed") || absl::StrContains(message, "onnection reset")) {
+    return absl::UnavailableError(absl::StrCat(
+        "what answers at ", options.url, " ended the connection at once; it may be ending, or want ",
+        !options.tls ? "TLS" : "another certificate of its client", " (", message, ")"));
+  }
+  absl::Status status =
+      absl::UnavailableError(absl::StrCat("no daemon answers at ", options.url, " (", message, ")"));
+  SetUnreachable(status);
+  return status;
+}
+
+}  // namespace saccade::client

@@ -1,0 +1,158 @@
+"""One PredictStream: requests out, bounded in flight, and their answers in the same order."""
+
+from __future__ import annotations
+
+import dataclasses
+import queue
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Generic, TypeVar
+
+import grpc
+from typing_extensions import Self
+
+from saccade import types
+from saccade.errors import Internal, SaccadeError, Unavailable, item_error_of
+from saccade.requests import Request
+from saccade.v1 import vision_pb2 as pb
+
+A = TypeVar("A", bound=types.Answer)
+Given = TypeVar("Given", bound=types.Answer, covariant=True)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class StreamItem(Generic[Given]):
+    """The outcome of request number `index`, from 0: an `answer`, or an `error`, which is this request's alone: a
+    SaccadeError, or what it came to before it was sent (an OSError of its file, say)."""
+
+    index: int
+    request_id: str
+    answer: Given | None = None
+    error: Exception | None = None
+
+    def result(self) -> Given:
+        """The answer; raises the error."""
+        if self.error is not None:
+            raise self.error
+        assert self.answer is not None
+        return self.answer
+
+
+# The end of what is sent, or of the call.
+_END = None
+
+
+class Exchange(Generic[A]):
+    """Iterates over the outcomes. `open_stream` is given the messages to send and the call's timeout; it and `requests`
+    are used on a thread of gRPC's. No more than `in_flight` requests are taken before their outcomes are."""
+
+    def __init__(
+        self,
+        open_stream: Callable[[Iterator[pb.PredictStreamRequest]], Any],
+        requests: Iterable[Request[A]],
+        in_flight: int,
+        item_timeout: Callable[[float | None], float | None],
+        error_of: Callable[[grpc.RpcError], SaccadeError],
+    ) -> None:
+        if in_flight < 1:
+            raise ValueError(f"in_flight: is {in_flight}; expected at least 1")
+        self._requests = requests
+        self._item_timeout = item_timeout
+        self._error_of = error_of
+        self._room = threading.Semaphore(in_flight)
+        self._ended = threading.Event()
+        # What was taken and not given back yet: a request that is on its way, or why it never went.
+        self._taken: queue.SimpleQueue[tuple[Request[A], Exception | None] | None] = queue.SimpleQueue()
+        self._count = 0
+        # Whether the caller's own iterator has ended, and what it raised.
+        self._exhausted = False
+        self._failure: Exception | None = None
+        self._next_index = 0
+        self._call = open_stream(self._messages())
+        # It has ended already if it takes none.
+        if not self._call.add_callback(self._end):
+            self._end()
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> StreamItem[A]:
+        taken = self._taken.get()
+        if taken is _END:
+            # Found again by whoever asks once more.
+            self._taken.put(_END)
+            raise self._outcome_of_all()
+        request, unsent = taken
+        index, self._next_index = self._next_index, self._next_index + 1
+        item = StreamItem[A](index, request.request_id, error=unsent) if unsent else self._receive(index, request)
+        self._room.release()
+        return item
+
+    def close(self) -> None:
+        """Gives up all that is not answered."""
+        self._call.cancel()
+        self._end()
+
+    def _end(self) -> None:
+        self._ended.set()
+        self._room.release()
+        self._taken.put(_END)
+
+    def _messages(self) -> Iterator[pb.PredictStreamRequest]:
+        given = iter(self._requests)
+        try:
+            while True:
+                self._room.acquire()
+                if self._ended.is_set():
+                    return
+                request = next(given, None)
+                if request is None:
+                    self._exhausted = True
+                    return
+                self._count += 1
+                try:
+                    message = self._message(request)
+                except Exception as unsent:
+                    self._taken.put((request, unsent))
+                    continue
+                self._taken.put((request, None))
+                yield message
+        # Those that were sent before are answered first.
+        except Exception as failure:
+            self._exhausted, self._failure = True, failure
+        finally:
+            self._taken.put(_END)
+
+    def _message(self, request: Request[A]) -> pb.PredictStreamRequest:
+        message = pb.PredictStreamRequest(request=request.message())
+        timeout = self._item_timeout(request.timeout)
+        if timeout is not None:
+            message.timeout.FromNanoseconds(max(1, int(timeout * 1e9)))
+        return message
+
+    def _receive(self, index: int, request: Request[A]) -> StreamItem[A]:
+        response = self._read()
+        if response is None:
+            self._taken.put(_END)
+            raise self._early(index)
+        if response.WhichOneof("outcome") == "error":
+            return StreamItem(index, response.request_id, error=item_error_of(response.error))
+        return StreamItem(index, response.request_id, answer=request.answer(response.answer))
+
+    def _read(self) -> pb.PredictStreamResponse | None:
+        try:
+            return next(self._call, None)
+        except grpc.RpcError as failure:
+            self._taken.put(_END)
+            raise self._error_of(failure) from failure
+
+    def _early(self, index: int) -> SaccadeError:
+        return Unavailable(f"the daemon ended the stream with request {index} unanswered", grpc.StatusCode.UNAVAILABLE)
+
+    def _outcome_of_all(self) -> BaseException:
+        """Once everything that was sent is answered, or the call has ended."""
+        if self._read() is not None:
+            return Internal("the daemon answered what nobody asked", grpc.StatusCode.INTERNAL)
+        if not self._exhausted or self._count > self._next_index:
+            return self._early(self._next_index)
+        return self._failure if self._failure is not None else StopIteration()
