@@ -17,7 +17,7 @@ from saccade.errors import (
     Unimplemented,
 )
 from saccade.inputs import Pixels
-from saccade.masks import Mask
+from saccade.masks import Mask, MaskForm, MaskPicture, MaskPolygon, MaskPolygons
 from saccade.retry import Retry
 from saccade.types import (
     Action,
@@ -54,6 +54,10 @@ __all__ = [
     "Internal",
     "InvalidArgument",
     "Mask",
+    "MaskForm",
+    "MaskPicture",
+    "MaskPolygon",
+    "MaskPolygons",
     "Model",
     "ModelState",
     "NotFound",

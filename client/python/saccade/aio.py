@@ -13,6 +13,7 @@ from typing_extensions import Self
 from saccade import answers, inputs, requests, types, volumes
 from saccade.connection import TLS, Connection
 from saccade.errors import error_of
+from saccade.masks import MaskForm
 from saccade.requests import Head
 from saccade.retry import Attempts, Retry
 from saccade.v1 import vision_pb2 as pb
@@ -84,6 +85,7 @@ class AsyncClient:
         classes: Iterable[int] = (),
         masks: bool = True,
         mask_threshold: float | None = None,
+        mask_form: MaskForm = MaskForm.RLE,
         version: int = 0,
         priority: int = 0,
         request_id: str = "",
@@ -91,7 +93,7 @@ class AsyncClient:
     ) -> types.Detections:
         head = Head(model, version, priority, request_id)
         request = await asyncio.to_thread(
-            requests.detect, head, picture, score_threshold, top_k, classes, masks, mask_threshold
+            requests.detect, head, picture, score_threshold, top_k, classes, masks, mask_threshold, mask_form
         )
         return answers.detections(await self._predict(request, timeout))
 

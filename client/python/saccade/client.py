@@ -12,6 +12,7 @@ from typing_extensions import Self
 from saccade import answers, inputs, requests, types, volumes
 from saccade.connection import TLS, Connection
 from saccade.errors import error_of
+from saccade.masks import MaskForm
 from saccade.requests import Head
 from saccade.retry import Attempts, Retry
 from saccade.v1 import vision_pb2 as pb
@@ -79,6 +80,7 @@ class Client:
         classes: Iterable[int] = (),
         masks: bool = True,
         mask_threshold: float | None = None,
+        mask_form: MaskForm = MaskForm.RLE,
         version: int = 0,
         priority: int = 0,
         request_id: str = "",
@@ -86,7 +88,7 @@ class Client:
     ) -> types.Detections:
         """At most `top_k` things (0: all that are found) of these classes (none: of all), best first."""
         head = Head(model, version, priority, request_id)
-        request = requests.detect(head, picture, score_threshold, top_k, classes, masks, mask_threshold)
+        request = requests.detect(head, picture, score_threshold, top_k, classes, masks, mask_threshold, mask_form)
         return answers.detections(self._predict(request, timeout))
 
     def segment(

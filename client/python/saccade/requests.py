@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Iterable
 
 from saccade import inputs
+from saccade.masks import MaskForm
 from saccade.v1 import vision_pb2 as pb
 
 
@@ -49,6 +50,7 @@ def detect(
     classes: Iterable[int],
     masks: bool,
     mask_threshold: float | None,
+    mask_form: MaskForm,
 ) -> pb.PredictRequest:
     request = _of_picture(head, picture)
     request.detection.CopyFrom(
@@ -56,7 +58,7 @@ def detect(
             score_threshold=score_threshold,
             top_k=top_k,
             classes=classes,
-            masks=pb.DetectionOptions.RLE if masks else pb.DetectionOptions.NONE,
+            masks=pb.DetectionOptions.Masks.Value(mask_form.value if masks else "NONE"),
             mask_threshold=mask_threshold,
         )
     )
