@@ -50,12 +50,20 @@ struct ClientOptions {
   bool token_without_tls = false;
 };
 
+// In what the network saw: from 0, its left or top edge, to 1, its right or bottom edge.
+struct Position {
+  float x = 0.5F;
+  float y = 0.5F;
+};
+
 // Which attention to look at.
 struct Explain {
   // One of the model's attention_layers; empty is the last of them.
   std::string layer = "";
   // At most so many maps, the layer's first; 0 leaves it to the daemon.
   int most_maps = 0;
+  // Whose maps to show, of a model whose attention_by_position is set; none is the one in the middle.
+  std::vector<Position> positions = {};
 };
 
 // What every request may say, whatever the model's task.
@@ -77,6 +85,8 @@ struct ClassifyOptions {
   RequestOptions request = {};
   // How many classes to return; 0 leaves it to the daemon.
   int top_k = 0;
+  // Classes less probable are left out. Between 0 and 1.
+  std::optional<float> probability_threshold = std::nullopt;
 };
 
 struct DetectOptions {
@@ -89,6 +99,7 @@ struct DetectOptions {
   std::vector<int64_t> classes = {};
   // Without them the answer is smaller, and there sooner.
   bool masks = true;
+  MaskForm mask_form = MaskForm::kRle;
   // From which probability on a pixel belongs to the mask: between 0 and 1, 0.5 if it is not set.
   std::optional<float> mask_threshold = std::nullopt;
 };

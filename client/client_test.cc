@@ -81,14 +81,18 @@ TEST(Client, AsksAboutARegionAndForAttention) {
     EXPECT_TRUE(request.request.explain.has_value());
     EXPECT_EQ(request.request.explain->layer, "stage3");
     EXPECT_EQ(request.request.explain->most_maps, 2);
+    EXPECT_EQ(request.request.explain->positions.size(), 1U);
+    EXPECT_EQ(request.request.explain->positions.at(0).x, 0.25F);
+    EXPECT_EQ(request.request.explain->positions.at(0).y, 1);
     Classification answer = Tabby();
     answer.explanation =
         Explanation{.layer = "stage3", .maps = {{"head 0", 2, 1, "png", -1, 1}}, .available = 4};
     return answer;
   });
   const auto client = ConnectTo(daemon.url());
-  const RequestOptions request{.region = Region{3, 4, 5, 6},
-                               .explain = Explain{.layer = "stage3", .most_maps = 2}};
+  const RequestOptions request{
+      .region = Region{3, 4, 5, 6},
+      .explain = Explain{.layer = "stage3", .most_maps = 2, .positions = {{0.25F, 1}}}};
   const auto answer = client->Classify("sanet", "picture", {.request = request});
   ASSERT_TRUE(answer.ok()) << answer.status();
   ASSERT_TRUE(answer->explanation);

@@ -50,6 +50,11 @@ v1::PredictRequest StartPredict(absl::string_view model, const RequestOptions& o
   if (options.explain) {
     request.mutable_explain()->set_layer(options.explain->layer);
     request.mutable_explain()->set_most_maps(options.explain->most_maps);
+    for (const Position& position : options.explain->positions) {
+      v1::Position* const added = request.mutable_explain()->add_positions();
+      added->set_x(position.x);
+      added->set_y(position.y);
+    }
   }
   return request;
 }
@@ -93,6 +98,28 @@ void Read(const v1::Classification& proto, Classification& result) {
   }
 }
 
+void ReadMask(const v1::Detection& item, Detection& added) {
+  if (item.has_mask()) {
+    const v1::RleMask& mask = item.mask();
+    added.mask = RleMask{mask.height(), mask.width(), mask.counts(), mask.area()};
+  } else if (item.has_mask_picture()) {
+    const v1::MaskPicture& mask = item.mask_picture();
+    added.mask_picture =
+        MaskPicture{mask.x(), mask.y(), mask.width(), mask.height(), mask.png(), mask.area()};
+  } else if (item.has_mask_polygons()) {
+    MaskPolygons& mask = added.mask_polygons.emplace();
+    mask.area = item.mask_polygons().area();
+    for (const v1::MaskPolygons::Polygon& one : item.mask_polygons().polygons())
+      mask.polygons.push_back({{one.points().begin(), one.points().end()}, one.hole()});
+  }
+}
+
+v1::DetectionOptions::Masks ToProto(MaskForm form) {
+  return form == MaskForm::kPng        ? v1::DetectionOptions::PNG
+         : form == MaskForm::kPolygons ? v1::DetectionOptions::POLYGONS
+                                       : v1::DetectionOptions::RLE;
+}
+
 void Read(const v1::Detections& proto, Detections& result) {
   for (const v1::Detection& item : proto.detections()) {
     Detection& added = result.items.emplace_back();
@@ -100,9 +127,7 @@ void Read(const v1::Detections& proto, Detections& result) {
     added.score = item.score();
     added.class_index = item.class_index();
     added.label = item.label();
-    if (!item.has_mask()) continue;
-    const v1::RleMask& mask = item.mask();
-    added.mask = RleMask{mask.height(), mask.width(), mask.counts(), mask.area()};
+    ReadMask(item, added);
   }
 }
 
@@ -190,6 +215,8 @@ v1::PredictRequest ToRequest(absl::string_view model, absl::string_view picture,
   v1::PredictRequest request = StartPredict(model, options.request);
   request.set_encoded(picture.data(), picture.size());
   request.mutable_classification()->set_top_k(options.top_k);
+  if (options.probability_threshold)
+    request.mutable_classification()->set_probability_threshold(*options.probability_threshold);
   return request;
 }
 
@@ -201,7 +228,7 @@ v1::PredictRequest ToRequest(absl::string_view model, absl::string_view picture,
   if (options.score_threshold) detection->set_score_threshold(*options.score_threshold);
   detection->set_top_k(options.top_k);
   for (const int64_t index : options.classes) detection->add_classes(index);
-  detection->set_masks(options.masks ? v1::DetectionOptions::RLE : v1::DetectionOptions::NONE);
+  detection->set_masks(options.masks ? ToProto(options.mask_form) : v1::DetectionOptions::NONE);
   if (options.mask_threshold) detection->set_mask_threshold(*options.mask_threshold);
   return request;
 }
@@ -332,6 +359,7 @@ Timings ReadTimings(const v1::PredictResponse& response) {
   result.decode = FromProto(response.timings().decode());
   result.queue = FromProto(response.timings().queue());
   result.infer = FromProto(response.timings().infer());
+  result.encode = FromProto(response.timings().encode());
   result.total = FromProto(response.timings().total());
   return result;
 }
@@ -355,6 +383,7 @@ Model FromProto(const v1::Model& model) {
   result.classes = model.classes();
   result.labels = {model.labels().begin(), model.labels().end()};
   result.attention_layers = {model.attention_layers().begin(), model.attention_layers().end()};
+  result.attention_by_position = model.attention_by_position();
   result.max_batch_size = model.max_batch_size();
   result.queued = model.queued();
   result.load_duration = FromProto(model.load_duration());

@@ -17,6 +17,8 @@ struct Timings {
   absl::Duration decode;
   absl::Duration queue;
   absl::Duration infer;
+  // Making the answer of what the model gave: masks, pictures, voxels.
+  absl::Duration encode;
   absl::Duration total;
   // From before the request was serialised until its answer was read, as this client saw it.
   absl::Duration round_trip;
@@ -95,14 +97,44 @@ struct RleMask {
   int64_t area = 0;
 };
 
+enum class MaskForm { kRle, kPng, kPolygons };
+
+// The part of the picture that a mask lies in; no sides, and no PNG, if the mask has no pixels.
+struct MaskPicture {
+  int x = 0;
+  int y = 0;
+  int width = 0;
+  int height = 0;
+  // 8 bits grey: 255 in the mask, 0 beside it.
+  std::string png;
+  // Pixels in the mask.
+  int64_t area = 0;
+};
+
+struct MaskPolygon {
+  // x, y, x, y, ... in whole pixels of the picture, around.
+  std::vector<int> points;
+  // Around what is no part of the mask; its points are.
+  bool hole = false;
+};
+
+// Filled together, by even and odd and with their edges, they are the mask to the pixel.
+struct MaskPolygons {
+  std::vector<MaskPolygon> polygons;
+  // Pixels in the mask.
+  int64_t area = 0;
+};
+
 struct Detection {
   Box box;
   float score = 0;
   int64_t class_index = 0;
   // Empty if the model has no class names.
   std::string label;
-  // Missing if none was asked for, or the model draws none.
+  // One of the three, in the form that was asked for. Missing if none was, or the model draws none.
   std::optional<RleMask> mask;
+  std::optional<MaskPicture> mask_picture = std::nullopt;
+  std::optional<MaskPolygons> mask_polygons = std::nullopt;
 };
 
 struct Detections : Answer {
@@ -221,6 +253,8 @@ struct Model {
   std::vector<std::string> labels;
   // Those that a request may ask to see; empty if there are none.
   std::vector<std::string> attention_layers;
+  // Whether their maps are of chosen positions (Explain::positions).
+  bool attention_by_position = false;
   int max_batch_size = 0;
   // Requests that wait for an instance right now.
   int64_t queued = 0;

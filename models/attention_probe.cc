@@ -34,6 +34,10 @@ int64_t AttentionProbe::Wanted(const std::string& layer, size_t sample, int64_t 
   return std::min({wishes_[item]->most_maps, available, fitting});
 }
 
+const std::vector<MapPosition>& AttentionProbe::PositionsOf(size_t sample) const {
+  return wishes_.at(first_ + sample).value().positions;
+}
+
 void AttentionProbe::Take(size_t sample, Explanation explanation) {
   taken_.at(first_ + sample) = std::move(explanation);
 }

@@ -25,11 +25,19 @@ struct Explanation {
   int64_t available = 0;
 };
 
+// Within what the network saw: from 0, its left or top edge, to 1, its right or bottom edge.
+struct MapPosition {
+  float x = 0.5F;
+  float y = 0.5F;
+};
+
 // What one item of a batch asks for.
 struct ExplanationWish {
   // One of Description::attention_layers.
   std::string layer;
   int64_t most_maps = 1;
+  // Whose maps are made, of layers that have some for each position. At least one.
+  std::vector<MapPosition> positions = {MapPosition()};
 };
 
 // Of one pass. Layers find it as that of the thread they run on; where there is none, they make no maps.
@@ -62,6 +70,8 @@ class AttentionProbe {
   // How many maps of `available`, each of so many values, the sample wants of the layer: 0 if it asks for
   // another. What the maps of a sample hold is bounded, but for the first one.
   int64_t Wanted(const std::string& layer, size_t sample, int64_t available, int64_t values) const;
+  // Of a sample that wants maps.
+  const std::vector<MapPosition>& PositionsOf(size_t sample) const;
   void Take(size_t sample, Explanation explanation);
 
   // What came of an item's wish; nothing if it had none, or its layer was not computed.

@@ -27,6 +27,8 @@ struct Description {
   // Layers whose attention can be looked at (models/attention_probe.h), in the order in which they are
   // computed.
   std::vector<std::string> attention_layers;
+  // Whether their maps are of chosen positions (ExplanationWish::positions).
+  bool attention_by_position = false;
   int64_t parameters = 0;  // all learned parameters, biases and batch norms included
   // What loading found that its owner should know, one sentence each: they belong in the log.
   std::vector<std::string> notes;

@@ -54,7 +54,7 @@ ROOMS = {
     "server/simulation/bench/main.cc": "server/simulation std absl cli",
     "server/admission": "server/core server/admission std absl",
     "server/decode": "server/core server/decode models/placement.h std absl opencv tiff sanitizer",
-    "server/encode": "server/core server/encode models/placement.h models/tasks/result.h std absl opencv",
+    "server/encode": "server/core server/encode models/placement.h models/tasks/mask.h models/tasks/result.h std absl opencv",
     "server/logging": "server/core server/logging std absl spdlog json",
     "server/repository": "server/core server/batching/batcher_options.h server/repository models std absl protobuf",
     "server/metrics": "server/core server/metrics std absl prometheus",

@@ -42,6 +42,7 @@ std::vector<Row> Stages(const Overhead& result) {
   return {{"decode", "  decode", daemon, [](const Sample& s) { return s.timings.decode; }},
           {"queue", "  queue", daemon, [](const Sample& s) { return s.timings.queue; }},
           {"infer", "  infer", daemon, [](const Sample& s) { return s.timings.infer; }},
+          {"encode", "  encode", daemon, [](const Sample& s) { return s.timings.encode; }},
           {"daemon_total", "  total in the daemon", daemon, [](const Sample& s) { return s.timings.total; }},
           {"daemon_total_less_infer", "  total less infer", daemon,
            [](const Sample& s) { return s.timings.total - s.timings.infer; }},

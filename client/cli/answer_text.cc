@@ -82,10 +82,11 @@ void PrintLines(Console& console, const Restoration& answer) {
 void PrintHeading(Console& console, const std::vector<std::string>& files, const Answer& answer) {
   console.out << Paint(console, Tone::kStrong, Printable(absl::StrJoin(files, " ")))
               << Paint(console, Tone::kFaint,
-                       Printable(absl::StrFormat("  %dx%d  %s %d  %.1f ms (infer %.1f, batch of %d)",
-                                                 answer.picture_width, answer.picture_height, answer.model,
-                                                 answer.version, Milliseconds(answer.timings.round_trip),
-                                                 Milliseconds(answer.timings.infer), answer.batch_size)))
+                       Printable(absl::StrFormat(
+                           "  %dx%d  %s %d  %.1f ms (infer %.1f, encode %.1f, batch of %d)",
+                           answer.picture_width, answer.picture_height, answer.model, answer.version,
+                           Milliseconds(answer.timings.round_trip), Milliseconds(answer.timings.infer),
+                           Milliseconds(answer.timings.encode), answer.batch_size)))
               << '\n';
 }
 

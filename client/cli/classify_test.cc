@@ -25,6 +25,7 @@ Classification Cat() {
   answer.version = 3;
   answer.classes = {{281, "tabby", 0.75f, 4.5f}, {7, "", 0.125f, 3.5f}};
   answer.timings.infer = absl::Milliseconds(7);
+  answer.timings.encode = absl::Microseconds(500);
   answer.timings.total = absl::Microseconds(8250);
   answer.batch_size = 4;
   answer.picture_width = 640;
@@ -59,7 +60,7 @@ TEST_F(Classify, PrintsOneLineAClass) {
   EXPECT_EQ(run.exit_code, 0);
   EXPECT_EQ(run.err, "");
   EXPECT_THAT(run.out, StartsWith("-  640x480  sanet 3  "));
-  EXPECT_THAT(run.out, HasSubstr("ms (infer 7.0, batch of 4)\n"));
+  EXPECT_THAT(run.out, HasSubstr("ms (infer 7.0, encode 0.5, batch of 4)\n"));
   EXPECT_EQ(Lines(run),
             "   75.0%  ##################        281  tabby\n"
             "   12.5%  ###                         7\n");
@@ -153,6 +154,7 @@ TEST_F(Classify, WritesOneJsonDocument) {
   const nlohmann::json timings = json["results"][0]["timings_ms"];
   EXPECT_GT(timings["round_trip"].get<double>(), 0);
   EXPECT_EQ(timings["infer"], 7.0);
+  EXPECT_EQ(timings["encode"], 0.5);
   EXPECT_EQ(timings["total"], 8.25);
   nlohmann::json first = json["results"][0];
   first.erase("timings_ms");

@@ -13,11 +13,9 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 Json TimingsJson(const Timings& timings) {
-  return {{"decode", Milliseconds(timings.decode)},
-          {"queue", Milliseconds(timings.queue)},
-          {"infer", Milliseconds(timings.infer)},
-          {"total", Milliseconds(timings.total)},
-          {"round_trip", Milliseconds(timings.round_trip)}};
+  return {{"decode", Milliseconds(timings.decode)}, {"queue", Milliseconds(timings.queue)},
+          {"infer", Milliseconds(timings.infer)},   {"encode", Milliseconds(timings.encode)},
+          {"total", Milliseconds(timings.total)},   {"round_trip", Milliseconds(timings.round_trip)}};
 }
 
 void AddResult(const Classification& answer, Json& json) {

@@ -22,7 +22,8 @@ LoadSummary SummariseLoad(const LoadResult& result) {
   LoadStage decode{"decode", "pictures into pixels", {}};
   LoadStage queue{"queue", "for company and an instance", {}};
   LoadStage infer{"infer", "the forward pass", {}};
-  LoadStage rest{"rest", "the daemon's remaining time: the answer is made", {}};
+  LoadStage encode{"encode", "what it gave into the answer", {}};
+  LoadStage rest{"rest", "the daemon's remaining time", {}};
   double batches = 0;
   for (const LoadSample& sample : result.samples) {
     if (sample.held > absl::Milliseconds(1)) ++summary.held;
@@ -38,7 +39,9 @@ LoadSummary SummariseLoad(const LoadResult& result) {
     decode.times.push_back(timings.decode);
     queue.times.push_back(timings.queue);
     infer.times.push_back(timings.infer);
-    rest.times.push_back(NotNegative(timings.total - timings.decode - timings.queue - timings.infer));
+    encode.times.push_back(timings.encode);
+    rest.times.push_back(
+        NotNegative(timings.total - timings.decode - timings.queue - timings.infer - timings.encode));
     ++summary.batch_sizes[sample.batch_size];
     batches += sample.batch_size;
   }
@@ -47,7 +50,7 @@ LoadSummary SummariseLoad(const LoadResult& result) {
   if (summary.answers > 0) summary.mean_batch_size = batches / answers;
   if (result.elapsed > absl::ZeroDuration())
     summary.per_second = answers / absl::ToDoubleSeconds(result.elapsed);
-  for (LoadStage* stage : {&latency, &held, &network, &decode, &queue, &infer, &rest}) {
+  for (LoadStage* stage : {&latency, &held, &network, &decode, &queue, &infer, &encode, &rest}) {
     stage->latency = Summarise(stage->times);
     summary.stages.push_back(std::move(*stage));
   }

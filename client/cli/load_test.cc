@@ -19,7 +19,8 @@ const auto kNoProgress = [](double, size_t) {};
 
 absl::StatusOr<AnyAnswer> AnswerIn(absl::Duration infer, absl::Duration total, int batch_size) {
   Classification answer;
-  answer.timings = {.decode = {}, .queue = {}, .infer = infer, .total = total, .round_trip = {}};
+  answer.timings = {
+      .decode = {}, .queue = {}, .infer = infer, .encode = {}, .total = total, .round_trip = {}};
   answer.batch_size = batch_size;
   return answer;
 }
@@ -102,6 +103,7 @@ TEST(SummariseLoad, TellsWhereTheTimeWent) {
     sample.timings.decode = absl::Milliseconds(2);
     sample.timings.queue = absl::Milliseconds(3);
     sample.timings.infer = absl::Milliseconds(10);
+    sample.timings.encode = absl::Microseconds(250);
     sample.timings.total = absl::Milliseconds(16);
     sample.batch_size = i == 2 ? 1 : 4;
     result.samples.push_back(sample);
@@ -118,14 +120,16 @@ TEST(SummariseLoad, TellsWhereTheTimeWent) {
   EXPECT_DOUBLE_EQ(summary.mean_batch_size, 3);
   EXPECT_THAT(summary.batch_sizes, ElementsAre(Pair(1, 1), Pair(4, 2)));
   EXPECT_THAT(summary.failures, ElementsAre(Pair("RESOURCE_EXHAUSTED", Pair(1, "the queue is full"))));
-  ASSERT_EQ(summary.stages.size(), 7);
+  ASSERT_EQ(summary.stages.size(), 8);
   EXPECT_EQ(summary.stages[0].name, "latency");
   for (size_t i = 0; i < 3; ++i) {
     absl::Duration sum;
     for (size_t stage = 1; stage < summary.stages.size(); ++stage) sum += summary.stages[stage].times[i];
     EXPECT_EQ(sum, summary.stages[0].times[i]);
   }
-  EXPECT_EQ(summary.stages[6].latency.p99, absl::Milliseconds(1));
+  EXPECT_EQ(summary.stages[6].name, "encode");
+  EXPECT_EQ(summary.stages[6].latency.p99, absl::Microseconds(250));
+  EXPECT_EQ(summary.stages[7].latency.p99, absl::Microseconds(750));
 }
 
 }  // namespace

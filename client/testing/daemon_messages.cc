@@ -39,6 +39,9 @@ DetectOptions FromProto(const v1::DetectionOptions& proto) {
   options.top_k = proto.top_k();
   options.classes = {proto.classes().begin(), proto.classes().end()};
   options.masks = proto.masks() != v1::DetectionOptions::NONE;
+  options.mask_form = proto.masks() == v1::DetectionOptions::PNG        ? MaskForm::kPng
+                      : proto.masks() == v1::DetectionOptions::POLYGONS ? MaskForm::kPolygons
+                                                                        : MaskForm::kRle;
   if (proto.has_mask_threshold()) options.mask_threshold = proto.mask_threshold();
   return options;
 }
@@ -86,6 +89,23 @@ void Write(const Detections& answer, v1::PredictResponse& response) {
     added->set_score(item.score);
     added->set_class_index(item.class_index);
     added->set_label(item.label);
+    if (item.mask_picture) {
+      v1::MaskPicture* const picture = added->mutable_mask_picture();
+      picture->set_x(item.mask_picture->x);
+      picture->set_y(item.mask_picture->y);
+      picture->set_width(item.mask_picture->width);
+      picture->set_height(item.mask_picture->height);
+      picture->set_png(item.mask_picture->png);
+      picture->set_area(item.mask_picture->area);
+    }
+    if (item.mask_polygons) {
+      added->mutable_mask_polygons()->set_area(item.mask_polygons->area);
+      for (const MaskPolygon& polygon : item.mask_polygons->polygons) {
+        v1::MaskPolygons::Polygon* const out = added->mutable_mask_polygons()->add_polygons();
+        out->mutable_points()->Add(polygon.points.begin(), polygon.points.end());
+        out->set_hole(polygon.hole);
+      }
+    }
     if (!item.mask) continue;
     added->mutable_mask()->set_height(item.mask->height);
     added->mutable_mask()->set_width(item.mask->width);
@@ -166,8 +186,11 @@ FakeRequest FromRequest(const v1::PredictRequest& request) {
     const v1::Region& region = request.region();
     result.request.region = Region{region.x(), region.y(), region.width(), region.height()};
   }
-  if (request.has_explain())
-    result.request.explain = Explain{request.explain().layer(), request.explain().most_maps()};
+  if (request.has_explain()) {
+    result.request.explain = Explain{request.explain().layer(), request.explain().most_maps(), {}};
+    for (const v1::Position& position : request.explain().positions())
+      result.request.explain->positions.push_back({position.x(), position.y()});
+  }
   for (const v1::Picture& frame : request.clip().frames().pictures()) {
     result.frames.push_back(frame.encoded());
   }
@@ -206,6 +229,7 @@ v1::PredictResponse ToResponse(const AnyAnswer& answer) {
   ToProto(common.timings.decode, response.mutable_timings()->mutable_decode());
   ToProto(common.timings.queue, response.mutable_timings()->mutable_queue());
   ToProto(common.timings.infer, response.mutable_timings()->mutable_infer());
+  ToProto(common.timings.encode, response.mutable_timings()->mutable_encode());
   ToProto(common.timings.total, response.mutable_timings()->mutable_total());
   response.set_batch_size(common.batch_size);
   response.set_picture_width(common.picture_width);

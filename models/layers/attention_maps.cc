@@ -13,36 +13,12 @@
 
 #include "kernels/expatt/expatt.h"
 #include "models/attention_probe.h"
+#include "models/layers/attention_samples.h"
 
 namespace saccade::models {
 namespace {
 
 constexpr int64_t kQueriesAtOnce = 4096;
-
-// The part of a sample that takes part: float32 [C, *spatial].
-at::Tensor Seen(const at::Tensor& x, int64_t sample, const std::optional<at::Tensor>& valid) {
-  at::Tensor seen = x[sample];
-  if (valid) {
-    const at::Tensor sides = (*valid)[sample].cpu();
-    for (int64_t side = 0; side < sides.size(0); ++side) {
-      seen = seen.narrow(1 + side, 0, sides[side].item<int64_t>());
-    }
-  }
-  return seen.to(at::kFloat).contiguous();
-}
-
-// [N, height, width] of any device, each of so many values.
-std::vector<AttentionMap> AsMaps(const at::Tensor& maps, const std::function<std::string(int64_t)>& name) {
-  const at::Tensor values = maps.to(at::kFloat).cpu().contiguous();
-  const int64_t height = values.size(1);
-  const int64_t width = values.size(2);
-  std::vector<AttentionMap> made;
-  for (int64_t i = 0; i < values.size(0); ++i) {
-    const float* const begin = values.const_data_ptr<float>() + i * height * width;
-    made.push_back({name(i), height, width, {begin, begin + height * width}});
-  }
-  return made;
-}
 
 // Over depth or time, if there is one: [N, *spatial] to [N, height, width].
 at::Tensor Flat(const at::Tensor& maps) {
@@ -70,17 +46,9 @@ void Probe(const std::string& layer, const at::Tensor& x, int64_t available, int
 int64_t PositionsOf(const at::Tensor& x) { return x.numel() / (x.size(0) * x.size(1)); }
 
 std::string Key(int64_t channel) { return "key " + std::to_string(channel); }
-std::string Head(int64_t head) { return "head " + std::to_string(head); }
 
 // [c, width + height]: the means of the columns, then of the rows, of [c, height, width].
 at::Tensor Averages(const at::Tensor& x) { return at::cat({x.mean(1), x.mean(2)}, 1); }
-
-at::Tensor Transformed(const at::Tensor& x, const std::optional<at::Tensor>& weight,
-                       const std::optional<at::Tensor>& bias = std::nullopt) {
-  if (!weight) return x;
-  at::Tensor y = at::matmul(weight->to(at::kFloat).flatten(1), x);
-  return bias ? y.add_(bias->to(at::kFloat).unsqueeze(1)) : y;
-}
 
 // Of one head: what of the answer to the mean position comes from each average, [width + height].
 at::Tensor MeanCoefficients(const KroneckerQueries& how, const at::Tensor& queries, const at::Tensor& keys,
@@ -142,7 +110,7 @@ void ProbeKronecker(const std::string& layer, const at::Tensor& x, const Kroneck
       const at::Tensor both = columns.div(height) + rows.div(width);
       const auto add = [&](const at::Tensor& map, const char* what) {
         if (static_cast<int64_t>(maps.size()) == count) return;
-        maps.push_back(AsMaps(map.unsqueeze(0), [&](int64_t) { return Head(head) + what; }).front());
+        maps.push_back(AsMaps(map.unsqueeze(0), [&](int64_t) { return HeadName(head) + what; }).front());
       };
       add(both, "");
       add(columns, " columns");
@@ -158,7 +126,7 @@ void ProbeSiamese(const std::string& layer, const at::Tensor& x, const std::opti
   const auto make = [&](int64_t sample, int64_t count) {
     at::Tensor seen = Seen(x, sample, std::nullopt);
     if (w) seen = seen * w->to(at::kFloat).view({-1, 1, 1});
-    return AsMaps(seen.unflatten(0, {heads, -1}).sum(1).narrow(0, 0, count), Head);
+    return AsMaps(seen.unflatten(0, {heads, -1}).sum(1).narrow(0, 0, count), HeadName);
   };
   Probe(layer, x, heads, PositionsOf(x), make);
 }

@@ -85,6 +85,8 @@ struct NamedTensors {
 // Either pictures that the decode pool has to prepare, or tensors that are ready.
 using Input = std::variant<std::vector<Picture>, TensorInput, NamedTensors>;
 
+struct Response;
+
 struct Request : CallHead {
   Input input;
   // What the client says it sent; some protocols do not tell.
@@ -105,6 +107,10 @@ struct Request : CallHead {
   // Told now and then how much of the forward pass is done, from 0 to 1, on an instance's thread; must not
   // block. Models whose pass is short never tell.
   std::function<void(double done)> progress;
+  // Makes the protocol's answer of the results, which it may take away; its error is the call's. Called at
+  // most once, and then before the call is answered, so that what it takes is in the answer's timings and in
+  // the metrics.
+  std::function<absl::Status(Response& response)> encode;
 
   // Items in it: pictures, or pairs of them, or rows of tensors.
   int64_t size() const;
@@ -117,6 +123,8 @@ struct SentItem {
   // Of the picture, upright; of a frame; of a plane.
   int width = 0;
   int height = 0;
+  // Of a picture, as the network saw it: what it, or its region, was scaled to.
+  models::Size scaled = {};
   // What of it the model saw, if not all: results are in its pixels.
   std::optional<Region> region = std::nullopt;
   // Of the frames that the network saw; clips alone.

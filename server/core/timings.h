@@ -9,6 +9,8 @@ struct Timings {
   absl::Duration decode = absl::ZeroDuration();
   absl::Duration queue = absl::ZeroDuration();
   absl::Duration infer = absl::ZeroDuration();
+  // From the end of the forward pass to the answer being ready to send.
+  absl::Duration encode = absl::ZeroDuration();
   absl::Duration total = absl::ZeroDuration();
 };
 

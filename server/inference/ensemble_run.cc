@@ -151,6 +151,7 @@ absl::Status EnsembleRun::Keep(size_t step, TensorAnswer answer) {
   timings_.decode += answer.timings.decode;
   timings_.queue += answer.timings.queue;
   timings_.infer += answer.timings.infer;
+  timings_.encode += answer.timings.encode;
   for (const EnsemblePlan::Port& port : plan_.steps[step].outputs) {
     Slot& slot = slots_[port.tensor];
     if (slot.takers == 0) continue;

@@ -23,6 +23,8 @@ struct Pending {
   TensorCall call;
   TensorDone done;
   std::shared_ptr<ServedModel> model;
+  // What the pass gave, once it did; but for what is known only when it leaves.
+  TensorAnswer answer = {};
 
   const ModelSettings& settings() const { return model->settings(); }
 };
@@ -30,25 +32,24 @@ struct Pending {
 // Programs' tensors are what the configuration says.
 bool IsProgram(const ModelSettings& settings) { return settings.backend == Backend::kPytorch; }
 
-absl::StatusOr<TensorAnswer> ToAnswer(absl::StatusOr<Response> outcome, const Pending& pending) {
-  if (!outcome.ok()) return outcome.status();
-  if (IsProgram(pending.settings())) {
-    auto outputs = ChooseOutputs(std::move(outcome->outputs), pending.call.outputs, pending.settings());
-    if (!outputs.ok()) return outputs.status();
-    return TensorAnswer{.model = outcome->model,
-                        .version = outcome->version,
-                        .outputs = *std::move(outputs),
-                        .room = outcome->room,
-                        .timings = outcome->timings};
-  }
-  const auto response = std::make_shared<const Response>(*std::move(outcome));
-  auto outputs = MakeOutputs(response, pending.call.outputs, pending.settings().items);
+// Takes the results away: the outputs refer to them.
+absl::Status MakeAnswer(Response& response, Pending& pending) {
+  const auto held = std::make_shared<Response>(std::move(response));
+  auto outputs = IsProgram(pending.settings())
+                     ? ChooseOutputs(std::move(held->outputs), pending.call.outputs, pending.settings())
+                     : MakeOutputs(held, pending.call.outputs, pending.settings().items);
   if (!outputs.ok()) return outputs.status();
-  return TensorAnswer{.model = response->model,
-                      .version = response->version,
-                      .outputs = *std::move(outputs),
-                      .room = response->room,
-                      .timings = response->timings};
+  pending.answer.model = held->model;
+  pending.answer.version = held->version;
+  pending.answer.outputs = *std::move(outputs);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<TensorAnswer> ToAnswer(const absl::StatusOr<Response>& outcome, Pending& pending) {
+  if (!outcome.ok()) return outcome.status();
+  pending.answer.room = outcome->room;
+  pending.answer.timings = outcome->timings;
+  return std::move(pending.answer);
 }
 
 // Writes the outputs that are wanted in shared memory there before the answer goes on.
@@ -180,9 +181,10 @@ void Inference::Compute(std::shared_ptr<ServedModel> model, TensorCall call, Ten
     return IsProgram(kept->settings()) ? CheckProgramOutputs(wanted, kept->settings())
                                        : CheckOutputs(wanted, description, kept->settings().items);
   };
+  request.encode = [kept = pending.get()](Response& response) { return MakeAnswer(response, *kept); };
   pipeline_->Predict(std::move(request),
-                     [kept = std::move(pending)](absl::StatusOr<Response> response) mutable {
-                       std::move(kept->done)(ToAnswer(std::move(response), *kept));
+                     [kept = std::move(pending)](const absl::StatusOr<Response>& response) mutable {
+                       std::move(kept->done)(ToAnswer(response, *kept));
                      });
 }
 

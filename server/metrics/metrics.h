@@ -33,8 +33,6 @@ struct RequestRecord {
   // Pictures in the request.
   int64_t pictures = 0;
   Timings timings;
-  // From the end of the forward pass to the answer being ready to send.
-  absl::Duration encode;
   absl::Time ended;
   // As decoded; empty for tensors.
   std::vector<SentItem> sizes;

@@ -22,7 +22,7 @@ RequestRecord Answered(int64_t pictures) {
   record.timings.queue = absl::Microseconds(20);
   record.timings.infer = absl::Milliseconds(3);
   record.timings.total = absl::Microseconds(3200);
-  record.encode = absl::Microseconds(50);
+  record.timings.encode = absl::Microseconds(50);
   record.sizes.assign(static_cast<size_t>(pictures), SentItem{512, 512});
   return record;
 }

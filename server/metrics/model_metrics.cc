@@ -100,7 +100,7 @@ void ModelMetrics::RecordRequest(const RequestRecord& record) {
   stage(Stage::kDecode, record.timings.decode, staged && !record.sizes.empty());
   stage(Stage::kQueue, record.timings.queue, staged);
   stage(Stage::kInfer, record.timings.infer, staged);
-  stage(Stage::kEncode, record.encode, staged);
+  stage(Stage::kEncode, record.timings.encode, staged);
   if (record.computed) s.usage->AddComputed(record.ended);
   if (!ok) {
     s.usage->AddFailure(record.timings.total);
@@ -113,7 +113,7 @@ void ModelMetrics::RecordRequest(const RequestRecord& record) {
   s.queue_us->Increment(Microseconds(record.timings.queue));
   s.input_us->Increment(Microseconds(record.timings.decode));
   s.infer_us->Increment(Microseconds(record.timings.infer));
-  s.output_us->Increment(Microseconds(record.encode));
+  s.output_us->Increment(Microseconds(record.timings.encode));
 }
 
 void ModelMetrics::RecordBatch(int64_t size, absl::Duration took) {

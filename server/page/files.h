@@ -8,10 +8,13 @@ namespace saccade::server::page {
 extern const std::string_view kIndexHtml;
 extern const std::string_view kPageCss;
 extern const std::string_view kPageJs;
+extern const std::string_view kClipJs;
 extern const std::string_view kFindingsJs;
 extern const std::string_view kLoadJs;
 extern const std::string_view kOverlayJs;
+extern const std::string_view kTiffJs;
 extern const std::string_view kTokenJs;
+extern const std::string_view kVolumeJs;
 extern const std::string_view kIconSvg;
 
 }  // namespace saccade::server::page

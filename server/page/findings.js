@@ -3,9 +3,14 @@
 import {colourOf} from "./overlay.js";
 
 const percent = (share) => `${(100 * share).toFixed(1)}%`;
+// Minutes and seconds.
+export const clock = (seconds) => {
+  const tenths = Math.round(10 * seconds), two = (number) => String(number).padStart(2, "0");
+  return `${two(Math.floor(tenths / 600))}:${two(Math.floor(tenths / 10) % 60)}.${tenths % 10}`;
+};
 const pixels = (count) => `${Number(count).toLocaleString("en")} px`;
 
-// [{index, name, value, share, where}] of any task; one without `index` has no colour.
+// [{index, name, value, share, where}] of any task; one without `index` has no colour, without `share` no bar.
 export function findingsOf(answer) {
   if (answer.classification) {
     return answer.classification.classes.map((one) => (
@@ -23,6 +28,17 @@ export function findingsOf(answer) {
       index: area.class_index, name: area.label || `class ${area.class_index}`, value: percent(area.fraction),
       share: area.fraction, where: pixels(area.pixels),
     }));
+  }
+  if (answer.actions) {
+    return answer.actions.actions.map((one) => ({
+      index: one.class_index, name: one.label || `class ${one.class_index}`, value: percent(one.score), share: one.score,
+      where: `${clock(one.start_seconds)}–${clock(one.end_seconds)}`,
+    }));
+  }
+  if (answer.restoration) {
+    const {least, most, shape} = answer.restoration;
+    return [["least", least], ["most", most]].map(([name, value]) => (
+      {name: `${name} value`, value: value.toPrecision(4), where: shape.type.toLowerCase()}));
   }
   if (answer.disparity) {
     const {least, most, mean} = answer.disparity;
@@ -43,6 +59,16 @@ export function summaryOf(answer) {
     const count = answer.detections.detections.length;
     return `${count === 0 ? "Nothing found" : `${count} found`} · ${from}`;
   }
+  if (answer.actions) {
+    const {actions, frames, frames_per_second: rate} = answer.actions;
+    return `${actions.length === 0 ? "Nothing found" : `${actions.length} found`} in ${frames} frames, ${rate} a second · ` +
+      from;
+  }
+  if (answer.restoration) {
+    const {shape, least, most} = answer.restoration;
+    return `${shape.depth} × ${shape.height} × ${shape.width} voxels, ${least.toPrecision(4)} to ` +
+      `${most.toPrecision(4)} · ${from}`;
+  }
   if (answer.segmentation) return `${answer.segmentation.areas.length} classes · ${from}`;
   const {least, most} = answer.disparity;
   return `${least.toFixed(1)} to ${most.toFixed(1)} px of disparity · ${from}`;
@@ -56,17 +82,18 @@ function element(name, attributes, ...children) {
 
 // `choose(place)` is called with the finding that is pressed, or null when it is released.
 export function showFindings(list, answer, choose) {
-  const choosable = answer.detections || answer.segmentation;
+  const choosable = answer.detections || answer.segmentation || answer.actions;
   list.replaceChildren(...findingsOf(answer).map((one, place) => {
     const coloured = one.index !== undefined, swatch = element("span", {className: "swatch"});
     if (coloured) swatch.style.background = colourOf(one.index);
-    const filled = element("i", {});
-    filled.style.width = percent(Math.min(1, Math.max(0, one.share)));
+    const bar = element("span", {className: "bar"}, element("i", {}));
+    bar.hidden = one.share === undefined;
+    bar.firstChild.style.width = percent(Math.min(1, Math.max(0, one.share ?? 0)));
     // What can be chosen is a button, so that a keyboard reaches it.
     const button = element(choosable ? "button" : "div", {className: coloured ? "finding" : "finding plain"},
                            ...(coloured ? [swatch] : []), element("span", {}, one.name),
                            element("span", {className: "value"}, one.value),
-                           element("span", {className: "bar"}, filled));
+                           bar);
     if (one.where) button.append(element("span", {className: "where"}, one.where));
     if (choosable) {
       button.type = "button";
@@ -86,7 +113,7 @@ export function showFindings(list, answer, choose) {
 export function showTimings(bar, list, timings, roundTrip) {
   const milliseconds = (text) => 1000 * parseFloat(text ?? "0");
   const total = milliseconds(timings.total);
-  const stages = ["decode", "queue", "infer"].map((name) => [name, milliseconds(timings[name])]);
+  const stages = ["decode", "queue", "infer", "encode"].map((name) => [name, milliseconds(timings[name])]);
   stages.push(["rest", Math.max(0, total - stages.reduce((sum, [, took]) => sum + took, 0))]);
   bar.replaceChildren(...stages.map(([name, took]) => {
     const part = element("span", {className: name});

@@ -8,9 +8,11 @@
 namespace saccade::server {
 namespace {
 
-// Nothing from elsewhere, nothing inline, in nobody's frame. Pictures are those that were dropped (blob:).
+// Nothing from elsewhere, nothing inline, in nobody's frame. Pictures and videos are those that were dropped
+// (blob:).
 constexpr char kPolicy[] =
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob:; connect-src 'self'; "
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob:; media-src blob:; "
+    "connect-src 'self'; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
 HttpRoute File(std::string path, std::string type, std::string_view text) {
@@ -35,10 +37,13 @@ std::vector<HttpRoute> PageRoutes() {
   return {File("/", "text/html; charset=utf-8", page::kIndexHtml),
           File("/page.css", "text/css; charset=utf-8", page::kPageCss),
           File("/page.js", kScript, page::kPageJs),
+          File("/clip.js", kScript, page::kClipJs),
           File("/findings.js", kScript, page::kFindingsJs),
           File("/load.js", kScript, page::kLoadJs),
           File("/overlay.js", kScript, page::kOverlayJs),
+          File("/tiff.js", kScript, page::kTiffJs),
           File("/token.js", kScript, page::kTokenJs),
+          File("/volume.js", kScript, page::kVolumeJs),
           File("/icon.svg", "image/svg+xml", page::kIconSvg)};
 }
 

@@ -1,23 +1,39 @@
 // The page's life: what is chosen, the request, the answer.
 
 import {draw, layerOf, turbo} from "./overlay.js";
+import {chooseAction, listenToClip, showClip} from "./clip.js";
 import {showFindings, showTimings, summaryOf} from "./findings.js";
 import {watch} from "./load.js";
 import {ask as send, takeToken} from "./token.js";
+import {listenToPlanes, showVolume, volumeOf} from "./volume.js";
 
 const $ = (id) => document.getElementById(id);
 const canvas = $("canvas"), context = canvas.getContext("2d");
 // Pixels of the canvas, about, for pictures that have fewer.
 const SHARP = 1600;
-const TASKS = ["classification", "detection", "segmentation", "stereo"];
+// What each task is asked about, and what a file for it is.
+const SENT = {
+  classification: ["Picture", "image/*"],
+  detection: ["Picture", "image/*"],
+  segmentation: ["Picture", "image/*"],
+  stereo: ["Left picture", "image/*"],
+  actions: ["Video, or its frames", "video/*,image/*"],
+  restoration: ["Volume (TIFF)", ".tif,.tiff,image/tiff"],
+};
+const TASKS = Object.keys(SENT);
 
 let models = [];
-let files = [null, null];
+let files = [];
 let shown = {picture: null, answer: null, over: null, chosen: null};
 let running = null;
 
 const model = () => models.find((one) => one.name === $("model").value);
-const wanted = () => files.slice(0, model()?.task === "stereo" ? 2 : 1);
+// What is asked about; null stands for what is missing.
+function wanted() {
+  const task = model()?.task;
+  if (task === "stereo") return [files[0] ?? null, files[1] ?? null];
+  return task === "actions" && files[0]?.type.startsWith("image/") ? files : [files[0] ?? null];
+}
 
 function redraw() {
   if (!shown.answer) return;
@@ -53,15 +69,18 @@ async function listModels() {
 function chooseModel() {
   const chosen = model(), stereo = chosen?.task === "stereo";
   $("slot-1").hidden = !stereo;
-  $("slot-0").querySelector(".slot-name").textContent = stereo ? "Left picture" : "Picture";
+  const [name, accept] = SENT[chosen?.task] ?? SENT.classification;
+  $("slot-0").querySelector(".slot-name").textContent = name;
+  $("slot-0").querySelector("input").accept = accept;
   for (const field of document.querySelectorAll("[data-tasks]")) {
     field.hidden = !chosen || !field.dataset.tasks.split(" ").includes(chosen.task);
   }
   const others = models.length && models.every((one) => !TASKS.includes(one.task));
   $("about").textContent = chosen
     ? `${chosen.architecture}${chosen.labels.length ? `, ${chosen.labels.length} classes` : ""}, ` +
-      `${chosen.input_width}×${chosen.input_height}, batches of up to ${chosen.max_batch_size}`
-    : others ? "The models that are ready take clips, volumes or tensors: see the saccade command."
+      `${chosen.input_width}×${chosen.input_height}, batches of up to ${chosen.max_batch_size}` +
+      (chosen.task === "restoration" ? ". A volume that is larger than a message goes by the command: saccade restore" : "")
+    : others ? "The models that are ready take tensors: see docs/api.md."
       : "No model is ready yet.";
 }
 
@@ -80,6 +99,12 @@ async function requestOf(chosen, sent) {
   if (chosen.task === "stereo") {
     request.stereo = {left: {encoded: encoded[0]}, right: {encoded: encoded[1]}};
     request.stereo_options = {format: "FLOAT"};
+  } else if (chosen.task === "actions") {
+    const frames = sent[0].type.startsWith("image/");
+    request.clip = frames ? {frames: {pictures: encoded.map((one) => ({encoded: one}))}} : {video: encoded[0]};
+    request.actions = {score_threshold: Number($("score").value)};
+  } else if (chosen.task === "restoration") {
+    request.volume = {tiff: encoded[0]};
   } else {
     request.encoded = encoded[0];
   }
@@ -103,19 +128,43 @@ async function pictureOf(file, answer) {
   }
 }
 
-function showAnswer(picture, answer, roundTrip) {
+function showOnPicture(picture, answer) {
   shown = {picture, answer, over: layerOf(answer, null), chosen: null};
-  canvas.hidden = false;
   const enlarged = Math.max(1, Math.floor(SHARP / Math.max(answer.picture_width, answer.picture_height)));
   [canvas.width, canvas.height] = [enlarged * answer.picture_width, enlarged * answer.picture_height];
-  $("summary").textContent = summaryOf(answer);
-  canvas.ariaLabel = `The picture with its answer: ${$("summary").textContent}`;
+  canvas.ariaLabel = `The picture with its answer: ${summaryOf(answer)}`;
   redraw();
-  showFindings($("findings"), answer, (chosen) => {
-    shown.chosen = chosen;
-    shown.over = layerOf(answer, chosen);
+}
+
+// What is chosen in the list, or on the line of time.
+async function choose(sent, answer, place) {
+  if (!answer.actions) {
+    shown.chosen = place;
+    shown.over = layerOf(answer, place);
     redraw();
-  });
+    return;
+  }
+  chooseAction(answer.actions, place);
+  // Of frames, the one that it begins with.
+  if (!canvas.hidden && place !== null) {
+    const first = Math.min(sent.length - 1, Math.floor(answer.actions.actions[place].start_frame));
+    const picture = await pictureOf(sent[first], answer);
+    if (shown.answer === answer) showOnPicture(picture, answer);
+  }
+}
+
+// One of `picture` and `volume` is there, or none: a video shows itself.
+function showAnswer(sent, picture, volume, answer, roundTrip) {
+  canvas.hidden = !picture;
+  shown = {picture: null, answer: null, over: null, chosen: null};
+  $("clip").hidden = $("volume").hidden = true;
+  $("summary").textContent = summaryOf(answer);
+  if (picture) showOnPicture(picture, answer);
+  const press = (place) => $("findings").querySelectorAll("button")[place].click();
+  if (answer.actions) showClip(sent, answer.actions, press);
+  else $("video").pause();
+  if (volume) showVolume(volume);
+  showFindings($("findings"), answer, (place) => choose(sent, answer, place));
   showTimings($("stages"), $("timings"), answer.timings, roundTrip);
   $("scale").hidden = !answer.disparity;
   if (answer.disparity) {
@@ -140,8 +189,10 @@ async function ask() {
     const answer = await response.json();
     const roundTrip = performance.now() - started;
     if (!response.ok) throw new Error(answer.error);
-    const picture = await pictureOf(sent[0], answer);
-    if (mine === running) showAnswer(picture, answer, roundTrip);
+    const drawn = !answer.restoration && !(answer.actions && !sent[0].type.startsWith("image/"));
+    const picture = drawn ? await pictureOf(sent[0], answer) : null;
+    const volume = answer.restoration ? await volumeOf(sent[0], answer.restoration) : null;
+    if (mine === running) showAnswer(sent, picture, volume, answer, roundTrip);
   } catch (error) {
     if (mine === running && error.name !== "AbortError") complain(error.message);
   }
@@ -149,14 +200,20 @@ async function ask() {
 }
 
 function take(given, slot) {
-  const pictures = [...given].sort((a, b) => a.name.localeCompare(b.name));
-  if (!pictures.length) return;
-  // Two at once are left and right, by their names.
-  if (wanted().length === 2 && pictures.length > 1) files = pictures.slice(0, 2);
-  else files[slot] = pictures[0];
-  files.forEach((file, i) => {
-    if (file) $(`slot-${i}`).querySelector(".slot-file").textContent = file.name;
+  const sorted = [...given].sort((a, b) => a.name.localeCompare(b.name, undefined, {numeric: true}));
+  if (!sorted.length) return;
+  const task = model()?.task;
+  // Many are frames, by their names; two of a pair are left and right.
+  if (task === "actions") files = sorted[0].type.startsWith("image/") ? sorted : sorted.slice(0, 1);
+  else if (task === "stereo" && sorted.length > 1) files = sorted.slice(0, 2);
+  else files[slot] = sorted[0];
+  const names = wanted().map((file) => file?.name);
+  names.slice(0, 2).forEach((name, i) => {
+    if (name) $(`slot-${i}`).querySelector(".slot-file").textContent = name;
   });
+  if (names.length > 1 && task === "actions") {
+    $("slot-0").querySelector(".slot-file").textContent = `${names.length} frames, ${names[0]} to ${names.at(-1)}`;
+  }
   ask();
 }
 
@@ -213,6 +270,8 @@ function colourScale() {
 }
 
 listen();
+listenToClip();
+listenToPlanes();
 colourScale();
 let listed = null;
 takeToken(() => complain(""));

@@ -53,6 +53,40 @@ TEST_F(CallShareTest, LastShareAnswersInTheRequestsOrder) {
   EXPECT_EQ(outcome_->answers, 1);
 }
 
+TEST_F(CallShareTest, MakingTheAnswerIsPartOfItsTime) {
+  const auto encode = [this](Response& response) {
+    EXPECT_EQ(outcome_->answers, 0);
+    EXPECT_THAT(Logits(response), ::testing::ElementsAre(32));
+    clock_.Advance(absl::Milliseconds(30));
+    return absl::OkStatus();
+  };
+  const auto shares = ShareOut(Call({32}, outcome_, nullptr, encode));
+  const ForwardPass pass = Pass(1, 10, 20);
+  // Others of its batch were answered first.
+  clock_.Advance(absl::Milliseconds(25));
+  Answer(AsShare(shares[0]), pass);
+  ASSERT_EQ(outcome_->answers, 1);
+  ASSERT_TRUE(outcome_->status().ok()) << outcome_->status();
+  const Timings& timings = (*outcome_->last)->timings;
+  EXPECT_EQ(timings.queue, absl::Milliseconds(10));
+  EXPECT_EQ(timings.infer, absl::Milliseconds(10));
+  EXPECT_EQ(timings.encode, absl::Milliseconds(35));
+  EXPECT_EQ(timings.total, absl::Milliseconds(55));
+  EXPECT_THAT(
+      metrics_.Exposition(),
+      HasSubstr("saccade_stage_duration_seconds_sum{model=\"m\",stage=\"encode\",task=\"classification\","
+                "version=\"3\"} 0.035"));
+}
+
+TEST_F(CallShareTest, AnAnswerThatCannotBeMadeFailsItsRequest) {
+  const auto encode = [](Response&) { return absl::ResourceExhaustedError("too large"); };
+  const auto shares = ShareOut(Call({32}, outcome_, nullptr, encode));
+  Answer(AsShare(shares[0]), Pass(1, 1, 2));
+  ASSERT_EQ(outcome_->answers, 1);
+  EXPECT_EQ(outcome_->status(), absl::ResourceExhaustedError("too large"));
+  EXPECT_THAT(metrics_.Exposition(), HasSubstr("code=\"RESOURCE_EXHAUSTED\""));
+}
+
 TEST_F(CallShareTest, FirstFailureWinsAndCancelsTheRest) {
   const auto cancellation = std::make_shared<Cancellation>();
   auto shares = ShareOut(Call({32, 64, 96}, outcome_, cancellation));

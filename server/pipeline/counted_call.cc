@@ -47,7 +47,6 @@ void CountedCall::End(absl::StatusCode code, bool computed, int64_t items, const
                            .computed = computed,
                            .pictures = items,
                            .timings = counted,
-                           .encode = absl::ZeroDuration(),
                            .ended = ended,
                            .sizes = {}});
 }

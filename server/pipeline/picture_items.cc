@@ -70,6 +70,7 @@ absl::Status MakePictureItem(PredictCall& call, const models::ImageInput& input,
   const models::Size whole = views->front().whole;
   call.AddSent({.width = static_cast<int>(whole.width),
                 .height = static_cast<int>(whole.height),
+                .scaled = placement.scaled,
                 .region = call.request().region});
   return absl::OkStatus();
 }

@@ -112,7 +112,7 @@ void PredictCall::AnswerShares() {
     return;
   }
   if (failure) {
-    Finish(std::move(failure->why), /*computed=*/true, absl::ZeroDuration());
+    Finish(std::move(failure->why), /*computed=*/true);
     return;
   }
   Response response;
@@ -129,7 +129,18 @@ void PredictCall::AnswerShares() {
   response.timings = {.decode = worked_on ? prepared_ - request_.arrival : absl::ZeroDuration(),
                       .queue = passes.started - prepared_,
                       .infer = passes.ended - passes.started};
-  Finish(std::move(response), /*computed=*/true, server_.clock->Now() - passes.ended);
+  Answer(std::move(response), passes);
+}
+
+void PredictCall::Answer(Response response, const ForwardPass& passes) {
+  answer_bytes_ = response.bytes();
+  const absl::Status encoded = request_.encode ? request_.encode(response) : absl::OkStatus();
+  if (!encoded.ok()) {
+    Finish(encoded, /*computed=*/true);
+    return;
+  }
+  response.timings.encode = server_.clock->Now() - passes.ended;
+  Finish(std::move(response), /*computed=*/true);
 }
 
 void PredictCall::Refuse(absl::Status why) {
@@ -137,31 +148,30 @@ void PredictCall::Refuse(absl::Status why) {
     server_.all_metrics->RecordShed(*reason);
     SetShedReason(why, *reason);
   }
-  Finish(std::move(why), /*computed=*/false, absl::ZeroDuration());
+  Finish(std::move(why), /*computed=*/false);
 }
 
-void PredictCall::Finish(absl::StatusOr<Response> outcome, bool computed, absl::Duration encode) {
+void PredictCall::Finish(absl::StatusOr<Response> outcome, bool computed) {
   finished_ = true;
   if (!place_ || !computed) {
-    Leave(std::move(outcome), computed, encode);
+    Leave(std::move(outcome), computed);
     place_.reset();
     return;
   }
   // What was computed from is not needed while the answer waits for its turn.
   items_.clear();
-  place_->Answer([call = shared_from_this(), outcome = std::move(outcome), encode]() mutable {
-    call->Leave(std::move(outcome), /*computed=*/true, encode);
+  place_->Answer([call = shared_from_this(), outcome = std::move(outcome)]() mutable {
+    call->Leave(std::move(outcome), /*computed=*/true);
   });
 }
 
-void PredictCall::Leave(absl::StatusOr<Response> outcome, bool computed, absl::Duration encode) {
+void PredictCall::Leave(absl::StatusOr<Response> outcome, bool computed) {
   const absl::Time ended = server_.clock->Now();
   const absl::Duration total = ended - request_.arrival;
   if (outcome.ok()) {
     outcome->timings.total = total;
-    const int64_t bytes = outcome->bytes();
-    if (bytes >= kLargeAnswer) {
-      outcome->room = std::make_shared<Admission::Ticket>(ticket_->ForAnswer(bytes));
+    if (answer_bytes_ >= kLargeAnswer) {
+      outcome->room = std::make_shared<Admission::Ticket>(ticket_->ForAnswer(answer_bytes_));
     }
   }
   // Counted before it is answered: whoever has the answer finds it in the metrics.
@@ -170,7 +180,6 @@ void PredictCall::Leave(absl::StatusOr<Response> outcome, bool computed, absl::D
                                   .computed = computed,
                                   .pictures = request_.size(),
                                   .timings = outcome.ok() ? outcome->timings : Timings{.total = total},
-                                  .encode = encode,
                                   .ended = ended,
                                   .sizes = sent_});
   std::move(done_)(std::move(outcome));

@@ -114,8 +114,9 @@ class PredictCall : public std::enable_shared_from_this<PredictCall> {
 
   bool EndOne() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void AnswerShares() ABSL_LOCKS_EXCLUDED(mutex_);
-  void Finish(absl::StatusOr<Response> outcome, bool computed, absl::Duration encode);
-  void Leave(absl::StatusOr<Response> outcome, bool computed, absl::Duration encode);
+  void Answer(Response response, const ForwardPass& passes);
+  void Finish(absl::StatusOr<Response> outcome, bool computed);
+  void Leave(absl::StatusOr<Response> outcome, bool computed);
 
   const Request request_;
   const Server server_;
@@ -127,6 +128,8 @@ class PredictCall : public std::enable_shared_from_this<PredictCall> {
   int64_t bucket_ = 0;
   absl::Time prepared_ = absl::InfinitePast();
   bool finished_ = false;
+  // Of the answer, before it was encoded.
+  int64_t answer_bytes_ = 0;
 
   absl::Mutex mutex_;
   int outstanding_ ABSL_GUARDED_BY(mutex_) = 0;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -30,8 +31,10 @@ class CallTest : public ::testing::Test {
   // A call with an item for each of `sides`, which are its buckets.
   std::shared_ptr<PredictCall> Call(const std::vector<int64_t>& sides,
                                     const std::shared_ptr<Outcome>& outcome,
-                                    std::shared_ptr<Cancellation> cancellation = nullptr) {
+                                    std::shared_ptr<Cancellation> cancellation = nullptr,
+                                    std::function<absl::Status(Response&)> encode = nullptr) {
     Request request;
+    request.encode = std::move(encode);
     request.arrival = clock_.Now();
     request.deadline = clock_.Now() + absl::Seconds(1);
     request.cancellation = std::move(cancellation);

@@ -148,6 +148,7 @@ absl::Status RestoreStream::Start() {
   Request request = *std::exchange(request_, std::nullopt);
   request.input = std::move(volume);
   request.progress = [this](double done) { TellProgress(done); };
+  request.encode = [this](const Response& response) { return MakeAnswer(response); };
   call_.pipeline->Predict(
       std::move(request), [this](const absl::StatusOr<Response>& outcome) { Answer(outcome); }, ticket_);
   return absl::OkStatus();
@@ -161,19 +162,15 @@ void RestoreStream::TellProgress(double done) {
   Pump();
 }
 
-absl::Status RestoreStream::MakeAnswer(const absl::StatusOr<Response>& outcome) {
-  if (!outcome.ok()) return outcome.status();
-  const auto& result = std::get<models::Restoration>(outcome->results.at(0));
-  const VoxelType type = WantedType(header_->restoration(), *outcome);
-  v1::PredictResponse answer;
-  SetFacts(*outcome, header_->request_id(), &answer);
-  SetRestoration(result, type, answer.mutable_restoration());
+absl::Status RestoreStream::MakeAnswer(const Response& response) {
+  const auto& result = std::get<models::Restoration>(response.results.at(0));
+  const VoxelType type = WantedType(header_->restoration(), response);
+  SetFacts(response, header_->request_id(), &made_);
+  SetRestoration(result, type, made_.mutable_restoration());
   try {
     auto voxels = VoxelBytes(result, type);
     if (!voxels.ok()) return voxels.status();
-    const absl::MutexLock lock(&mutex_);
-    answer_ = std::move(answer);
-    voxels_ = *std::move(voxels);
+    made_voxels_ = *std::move(voxels);
   } catch (const std::bad_alloc&) {
     return absl::ResourceExhaustedError("out of memory for the answer; try again later");
   }
@@ -181,10 +178,15 @@ absl::Status RestoreStream::MakeAnswer(const absl::StatusOr<Response>& outcome) 
 }
 
 void RestoreStream::Answer(const absl::StatusOr<Response>& outcome) {
-  const absl::Status made = MakeAnswer(outcome);
+  if (outcome.ok()) {
+    SetTimings(outcome->timings, &made_);
+    const absl::MutexLock lock(&mutex_);
+    answer_ = std::move(made_);
+    voxels_ = std::move(made_voxels_);
+  }
   // The answer goes out as slowly as the client reads; what it sent is not needed for that.
   std::string().swap(volume_);
-  End(made);
+  End(outcome.status());
 }
 
 void RestoreStream::End(const absl::Status& status) {

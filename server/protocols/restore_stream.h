@@ -58,7 +58,7 @@ class RestoreStream final : public grpc::ServerBidiReactor<v1::RestoreRequest, v
   absl::Status TakeHeader(const v1::RestoreHeader& header);
   absl::Status TakeData(const std::string& data);
   absl::Status Start();
-  absl::Status MakeAnswer(const absl::StatusOr<Response>& outcome);
+  absl::Status MakeAnswer(const Response& response);
   void Answer(const absl::StatusOr<Response>& outcome);
   void TellProgress(double done);
   void End(const absl::Status& status);
@@ -77,6 +77,10 @@ class RestoreStream final : public grpc::ServerBidiReactor<v1::RestoreRequest, v
   std::optional<Request> request_;
   std::string volume_;
   std::shared_ptr<Admission::Ticket> ticket_;
+
+  // Of the pipeline's thread alone, until the answer is on its way.
+  v1::PredictResponse made_;
+  std::string made_voxels_;
 
   // What is written comes from gRPC's threads and from the pipeline's; one part at a time.
   absl::Mutex mutex_;

@@ -16,6 +16,7 @@ namespace {
 
 constexpr int kMostMaps = 64;
 constexpr int kDefaultMaps = 16;
+constexpr int kMostPositions = 16;
 // Of an error that repeats what was sent.
 constexpr size_t kMostShown = 100;
 
@@ -40,9 +41,25 @@ absl::Status SetMap(const models::AttentionMap& map, v1::AttentionMap* message) 
 }  // namespace
 
 absl::Status CheckExplain(const v1::Explain& message) {
-  if (message.most_maps() >= 0 && message.most_maps() <= kMostMaps) return absl::OkStatus();
-  return InvalidField("explain.most_maps",
-                      absl::StrCat("is ", message.most_maps(), "; expected 0 to ", kMostMaps));
+  if (message.most_maps() < 0 || message.most_maps() > kMostMaps) {
+    return InvalidField("explain.most_maps",
+                        absl::StrCat("is ", message.most_maps(), "; expected 0 to ", kMostMaps));
+  }
+  if (message.positions_size() > kMostPositions) {
+    return InvalidField("explain.positions",
+                        absl::StrCat("has ", message.positions_size(), " entries; at most ", kMostPositions));
+  }
+  for (int i = 0; i < message.positions_size(); ++i) {
+    const v1::Position& position = message.positions(i);
+    // Not a number is nowhere.
+    const auto within = [](float side) { return side >= 0 && side <= 1; };
+    if (within(position.x()) && within(position.y())) continue;
+    return InvalidField(
+        absl::StrCat("explain.positions[", i, "]"),
+        absl::StrCat("is ", position.x(), ", ", position.y(),
+                     "; expected 0 to 1 each, from the left or top edge to the right or bottom one"));
+  }
+  return absl::OkStatus();
 }
 
 absl::Status CheckExplainFits(const v1::PredictRequest& message, const models::Description& model) {
@@ -53,6 +70,11 @@ absl::Status CheckExplainFits(const v1::PredictRequest& message, const models::D
                                                 "' has no attention whose maps could "
                                                 "be shown; leave it out"));
   }
+  if (message.explain().positions_size() > 0 && !model.attention_by_position) {
+    return InvalidField("explain.positions",
+                        absl::StrCat("are for attention that has a map for each position; that of model '",
+                                     message.model(), "' has not: leave them out"));
+  }
   const std::string& asked = message.explain().layer();
   if (asked.empty() || std::find(layers.begin(), layers.end(), asked) != layers.end())
     return absl::OkStatus();
@@ -62,8 +84,13 @@ absl::Status CheckExplainFits(const v1::PredictRequest& message, const models::D
 }
 
 models::ExplanationWish WishOf(const v1::Explain& message) {
-  return {.layer = message.layer(),
-          .most_maps = message.most_maps() == 0 ? kDefaultMaps : message.most_maps()};
+  models::ExplanationWish wish{.layer = message.layer(),
+                               .most_maps = message.most_maps() == 0 ? kDefaultMaps : message.most_maps()};
+  if (message.positions().empty()) return wish;
+  wish.positions.clear();
+  for (const v1::Position& position : message.positions())
+    wish.positions.push_back({position.x(), position.y()});
+  return wish;
 }
 
 absl::Status SetExplanation(const models::Explanation& explanation, v1::Explanation* message) {

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -56,6 +57,32 @@ TEST(VisionExplainTest, AsManyMapsAsAskedForWithinBounds) {
     message.set_most_maps(wrong);
     EXPECT_EQ(BadFieldOf(CheckExplain(message)), "explain.most_maps");
   }
+}
+
+TEST(VisionExplainTest, PositionsLieInThePictureAndAreForThoseThatHaveMapsOfThem) {
+  v1::PredictRequest asking = Asking("");
+  v1::Explain& message = *asking.mutable_explain();
+  ASSERT_EQ(WishOf(message).positions.size(), 1U);
+  EXPECT_EQ(WishOf(message).positions[0].x, 0.5F);
+  message.add_positions()->set_x(1);
+  message.add_positions()->set_y(0.25F);
+  EXPECT_TRUE(CheckExplain(message).ok());
+  ASSERT_EQ(WishOf(message).positions.size(), 2U);
+  EXPECT_EQ(WishOf(message).positions[0].x, 1);
+  EXPECT_EQ(WishOf(message).positions[1].y, 0.25F);
+
+  models::Description model = Model({"a"});
+  EXPECT_EQ(BadFieldOf(CheckExplainFits(asking, model)), "explain.positions");
+  model.attention_by_position = true;
+  EXPECT_TRUE(CheckExplainFits(asking, model).ok());
+
+  for (const float wrong : {-0.01F, 1.01F, std::numeric_limits<float>::quiet_NaN()}) {
+    message.mutable_positions(1)->set_y(wrong);
+    EXPECT_EQ(BadFieldOf(CheckExplain(message)), "explain.positions[1]");
+  }
+  message.mutable_positions(1)->set_y(0);
+  while (message.positions_size() < 17) message.add_positions();
+  EXPECT_EQ(BadFieldOf(CheckExplain(message)), "explain.positions");
 }
 
 TEST(VisionExplainTest, MapsAreGreyFromTheLeastToTheMost) {

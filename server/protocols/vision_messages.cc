@@ -17,6 +17,8 @@ namespace {
 
 constexpr int kMaxPriority = 100;
 constexpr double kMaxFrameRate = 1000;
+// Bytes of a Timings: five durations, and what says so.
+constexpr int64_t kMostTimings = 128;
 
 absl::Status CheckFields(const RequestFields& fields) {
   if (fields.model.empty())
@@ -222,11 +224,15 @@ void SetFacts(const Response& response, const std::string& request_id, v1::Predi
   message->set_batch_size(static_cast<int32_t>(response.batch_size));
   message->set_picture_width(response.sent.at(0).width);
   message->set_picture_height(response.sent.at(0).height);
-  v1::Timings* timings = message->mutable_timings();
-  SetDuration(response.timings.decode, timings->mutable_decode());
-  SetDuration(response.timings.queue, timings->mutable_queue());
-  SetDuration(response.timings.infer, timings->mutable_infer());
-  SetDuration(response.timings.total, timings->mutable_total());
+}
+
+void SetTimings(const Timings& timings, v1::PredictResponse* message) {
+  v1::Timings* const told = message->mutable_timings();
+  SetDuration(timings.decode, told->mutable_decode());
+  SetDuration(timings.queue, told->mutable_queue());
+  SetDuration(timings.infer, told->mutable_infer());
+  SetDuration(timings.encode, told->mutable_encode());
+  SetDuration(timings.total, told->mutable_total());
 }
 
 absl::Status ToMessage(const Response& response, const v1::PredictRequest& request,
@@ -239,11 +245,10 @@ absl::Status ToMessage(const Response& response, const v1::PredictRequest& reque
   return SetResult(response, request, message);
 }
 
-absl::Status SetAnswer(const absl::StatusOr<Response>& outcome, const v1::PredictRequest& request,
-                       int64_t most, v1::PredictResponse* message, int64_t around) {
-  if (!outcome.ok()) return outcome.status();
-  if (absl::Status made = ToMessage(*outcome, request, message); !made.ok()) return made;
-  return CheckSize(*message, most, around);
+absl::Status SetAnswer(const Response& response, const v1::PredictRequest& request, int64_t most,
+                       v1::PredictResponse* message, int64_t around) {
+  if (absl::Status made = ToMessage(response, request, message); !made.ok()) return made;
+  return CheckSize(*message, most, around + kMostTimings);
 }
 
 void ToMessage(const ModelSnapshot& snapshot, v1::Model* message) {
@@ -283,6 +288,7 @@ void ToMessage(const ModelSnapshot& snapshot, v1::Model* message) {
   }
   for (const std::string& label : description.labels) message->add_labels(label);
   for (const std::string& layer : description.attention_layers) message->add_attention_layers(layer);
+  message->set_attention_by_position(description.attention_by_position);
 }
 
 }  // namespace saccade::server

@@ -34,17 +34,21 @@ absl::StatusOr<Request> FromFields(const RequestFields& fields, std::string_view
 // caller's to set. INVALID_ARGUMENT begins with the field's name.
 absl::StatusOr<Request> FromMessage(const v1::PredictRequest& message);
 
-// The error is that of encoding the result. REQUIRES: FromMessage took `request`.
+// All of the answer but its timings. The error is that of encoding the result. REQUIRES: FromMessage took
+// `request`.
 absl::Status ToMessage(const Response& response, const v1::PredictRequest& request,
                        v1::PredictResponse* message);
 
-// What a call ends with: its failure, or the answer as ToMessage makes it, if that takes no more than `most`
-// bytes with the `around` that its message has besides. REQUIRES: as of ToMessage.
-absl::Status SetAnswer(const absl::StatusOr<Response>& outcome, const v1::PredictRequest& request,
-                       int64_t most, v1::PredictResponse* message, int64_t around = 0);
+// The answer as ToMessage makes it, if that takes no more than `most` bytes with the `around` that its
+// message has besides, and its timings. REQUIRES: as of ToMessage.
+absl::Status SetAnswer(const Response& response, const v1::PredictRequest& request, int64_t most,
+                       v1::PredictResponse* message, int64_t around = 0);
 
-// All of the answer but its result. REQUIRES: the request was no tensor.
+// All of the answer but its result and its timings. REQUIRES: the request was no tensor.
 void SetFacts(const Response& response, const std::string& request_id, v1::PredictResponse* message);
+
+// Known only once the rest was made.
+void SetTimings(const Timings& timings, v1::PredictResponse* message);
 
 void ToMessage(const ModelSnapshot& snapshot, v1::Model* message);
 

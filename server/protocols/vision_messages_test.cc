@@ -89,12 +89,21 @@ TEST(VisionMessagesTest, AMapsSizeIsBounded) {
   ExpectInvalid(message, "segmentation.size", "at most 67108864");
   message.mutable_stereo_options()->mutable_size()->set_width(1);
   ExpectInvalid(message, "stereo_options.size", "1 x 0");
+  message.mutable_stereo_options()->mutable_size()->set_network(true);
+  ExpectInvalid(message, "stereo_options.size", "one of them");
+  message.mutable_stereo_options()->mutable_size()->set_width(0);
+  EXPECT_TRUE(FromMessage(message).ok());
+  message.mutable_region()->set_width(1);
+  ExpectInvalid(message, "stereo_options.size", "seen the region alone");
 }
 
 TEST(VisionMessagesTest, EveryOptionIsChecked) {
   v1::PredictRequest message = Encoded();
   message.mutable_classification()->set_top_k(-1);
   ExpectInvalid(message, "classification.top_k", "-1");
+  message.mutable_classification()->set_top_k(0);
+  message.mutable_classification()->set_probability_threshold(-0.1F);
+  ExpectInvalid(message, "classification.probability_threshold", "-0.1");
   v1::DetectionOptions* detection = message.mutable_detection();
   EXPECT_TRUE(FromMessage(message).ok());
   detection->set_score_threshold(1.5F);
@@ -109,7 +118,7 @@ TEST(VisionMessagesTest, EveryOptionIsChecked) {
   ExpectInvalid(message, "detection.top_k", "100001");
   detection->set_top_k(100'000);
   detection->set_masks(static_cast<v1::DetectionOptions::Masks>(7));
-  ExpectInvalid(message, "detection.masks", "RLE or NONE");
+  ExpectInvalid(message, "detection.masks", "POLYGONS or NONE");
   detection->set_masks(v1::DetectionOptions::NONE);
   EXPECT_TRUE(FromMessage(message).ok());
   for (int i = 0; i < 10'001; ++i) detection->add_classes(1);
@@ -250,18 +259,22 @@ TEST(VisionMessagesTest, AnswerSaysWhoGaveItAndWhereTheTimeWent) {
   response.description = &model;
   response.results = {models::Classification{.logits = {0.0f, 2.0f, 1.0f}}};
   response.sent = {{.width = 640, .height = 480}};
+  response.timings.encode = absl::Milliseconds(3);
   response.timings.total = absl::Milliseconds(1500);
   response.batch_size = 4;
   v1::PredictRequest request = Encoded();
   request.set_request_id("r");
   v1::PredictResponse message;
   ASSERT_TRUE(ToMessage(response, request, &message).ok());
+  EXPECT_FALSE(message.has_timings()) << "they are not over yet";
+  SetTimings(response.timings, &message);
   EXPECT_EQ(message.model(), "m");
   EXPECT_EQ(message.version(), 7);
   EXPECT_EQ(message.request_id(), "r");
   EXPECT_EQ(message.batch_size(), 4);
   EXPECT_EQ(message.picture_width(), 640);
   EXPECT_EQ(message.picture_height(), 480);
+  EXPECT_EQ(message.timings().encode().nanos(), 3'000'000);
   EXPECT_EQ(message.timings().total().seconds(), 1);
   EXPECT_EQ(message.timings().total().nanos(), 500'000'000);
   EXPECT_EQ(message.classification().classes_size(), 3);

@@ -40,21 +40,42 @@ absl::Status CheckFindings(absl::string_view field, const Options& options) {
   return CheckTopK(absl::StrCat(field, ".top_k"), options.top_k());
 }
 
+absl::Status CheckClassification(const v1::ClassificationOptions& options) {
+  absl::Status threshold =
+      CheckUnitInterval("classification.probability_threshold", options.probability_threshold());
+  return threshold.ok() ? CheckTopK("classification.top_k", options.top_k()) : threshold;
+}
+
 absl::Status CheckDetection(const v1::DetectionOptions& options) {
   if (absl::Status mask = CheckUnitInterval("detection.mask_threshold", options.mask_threshold());
       !mask.ok()) {
     return mask;
   }
   if (!v1::DetectionOptions::Masks_IsValid(options.masks())) {
-    return InvalidField("detection.masks", absl::StrCat("is ", options.masks(), "; expected RLE or NONE"));
+    return InvalidField("detection.masks",
+                        absl::StrCat("is ", options.masks(), "; expected RLE, PNG, POLYGONS or NONE"));
   }
   return CheckFindings("detection", options);
 }
 
+absl::Status CheckNetworkSize(absl::string_view field, const v1::PredictRequest& message,
+                              const v1::OutputSize& size) {
+  if (size.width() != 0 || size.height() != 0) {
+    return InvalidField(field, absl::StrCat("is ", size.width(), " x ", size.height(),
+                                            " and the network's; ask for one of them"));
+  }
+  if (!message.has_region()) return absl::OkStatus();
+  return InvalidField(field,
+                      "is the network's, which has seen the region alone; ask for a width and a height, or "
+                      "for no region");
+}
+
 // Of segmentation and stereo.
 template <typename Options>
-absl::Status CheckOutputSize(absl::string_view field, const Options& options) {
+absl::Status CheckOutputSize(absl::string_view field, const v1::PredictRequest& message,
+                             const Options& options) {
   if (!options.has_size()) return absl::OkStatus();
+  if (options.size().network()) return CheckNetworkSize(field, message, options.size());
   const int64_t width = options.size().width();
   const int64_t height = options.size().height();
   const bool sides = std::min(width, height) >= 1 && std::max(width, height) <= kMostOutputSide;
@@ -111,17 +132,17 @@ absl::Status CheckOptions(const v1::PredictRequest& message) {
   if (absl::Status explain = CheckExplain(message.explain()); !explain.ok()) return explain;
   switch (message.options_case()) {
     case v1::PredictRequest::kClassification:
-      return CheckTopK("classification.top_k", message.classification().top_k());
+      return CheckClassification(message.classification());
     case v1::PredictRequest::kDetection:
       return CheckDetection(message.detection());
     case v1::PredictRequest::kSegmentation:
       if (v1::SegmentationOptions::Format_IsValid(message.segmentation().format()))
-        return CheckOutputSize("segmentation.size", message.segmentation());
+        return CheckOutputSize("segmentation.size", message, message.segmentation());
       return InvalidField("segmentation.format", absl::StrCat("is ", message.segmentation().format(),
                                                               "; expected PNG, RAW or NONE"));
     case v1::PredictRequest::kStereoOptions:
       if (v1::StereoOptions::Format_IsValid(message.stereo_options().format()))
-        return CheckOutputSize("stereo_options.size", message.stereo_options());
+        return CheckOutputSize("stereo_options.size", message, message.stereo_options());
       return InvalidField("stereo_options.format", absl::StrCat("is ", message.stereo_options().format(),
                                                                 "; expected PNG_16 or FLOAT"));
     case v1::PredictRequest::kActions:

@@ -16,6 +16,7 @@
 #include "server/encode/label_map.h"
 #include "server/encode/volume.h"
 #include "server/protocols/answer_size.h"
+#include "server/protocols/vision_masks.h"
 #include "server/protocols/vision_volumes.h"
 
 namespace saccade::server {
@@ -32,12 +33,14 @@ struct Part {
   int64_t x = 0;
   int64_t y = 0;
   models::Size whole;
+  // What it was scaled to.
+  models::Size scaled;
 };
 
 Part PartOf(const SentItem& sent) {
   const models::Size whole{sent.height, sent.width};
-  if (!sent.region) return {.whole = whole};
-  return {.all = false, .x = sent.region->x, .y = sent.region->y, .whole = whole};
+  if (!sent.region) return {.whole = whole, .scaled = sent.scaled};
+  return {.all = false, .x = sent.region->x, .y = sent.region->y, .whole = whole, .scaled = sent.scaled};
 }
 
 // A result's map, as the client wants it: on the whole picture, where it is not that already, and of its
@@ -50,7 +53,8 @@ std::vector<Value> Laid(std::vector<Value> values, models::Size& size, const Par
     size = part.whole;
   }
   if (!options.has_size()) return values;
-  const models::Size wanted{options.size().height(), options.size().width()};
+  const models::Size wanted =
+      options.size().network() ? part.scaled : models::Size{options.size().height(), options.size().width()};
   values = Nearest(values, size, wanted);
   size = wanted;
   return values;
@@ -61,9 +65,11 @@ std::string LabelOf(const models::Description& model, int64_t index) {
   return model.labels.empty() ? std::string() : model.labels.at(index);
 }
 
-void SetClasses(const models::Classification& result, const models::Description& model, int top_k,
-                v1::Classification* message) {
-  for (const models::ClassScore& score : models::TopK(result, top_k == 0 ? kDefaultTopK : top_k)) {
+void SetClasses(const models::Classification& result, const models::Description& model,
+                const v1::ClassificationOptions& options, v1::Classification* message) {
+  const int top_k = options.top_k() == 0 ? kDefaultTopK : options.top_k();
+  for (const models::ClassScore& score : models::TopK(result, top_k)) {
+    if (score.probability < options.probability_threshold()) break;
     v1::Classification::Class* out = message->add_classes();
     out->set_index(score.index);
     out->set_label(LabelOf(model, score.index));
@@ -73,17 +79,14 @@ void SetClasses(const models::Classification& result, const models::Description&
 }
 
 // Of the whole picture, of which `part` was seen.
-void SetMask(const models::Detection& detection, const models::Detections& all, const Part& part,
-             float threshold, v1::RleMask* message) {
+absl::Status DrawMask(const models::Detection& detection, const models::Detections& all, const Part& part,
+                      const v1::DetectionOptions& options, v1::Detection* message) {
   models::MaskRegion region = models::PasteMask(detection, all.mask_side, all.height, all.width);
   region.x += part.x;
   region.y += part.y;
   const models::Size whole = part.all ? models::Size{all.height, all.width} : part.whole;
-  const std::vector<uint32_t> counts = models::EncodeRle(region, whole.height, whole.width, threshold);
-  message->set_height(static_cast<int32_t>(whole.height));
-  message->set_width(static_cast<int32_t>(whole.width));
-  message->set_counts(models::CocoText(counts));
-  message->set_area(models::AreaOf(counts));
+  const float threshold = options.has_mask_threshold() ? options.mask_threshold() : kDefaultMaskThreshold;
+  return SetMask(region, whole, options.masks(), threshold, message);
 }
 
 // Whether the client wants to see it.
@@ -94,10 +97,9 @@ bool Passes(const Finding& finding, const Options& options) {
          (classes.empty() || std::find(classes.begin(), classes.end(), finding.label) != classes.end());
 }
 
-void SetDetections(const models::Detections& result, const models::Description& model, const Part& part,
-                   const v1::DetectionOptions& options, v1::Detections* message) {
+absl::Status SetDetections(const models::Detections& result, const models::Description& model,
+                           const Part& part, const v1::DetectionOptions& options, v1::Detections* message) {
   const bool masks = options.masks() != v1::DetectionOptions::NONE;
-  const float threshold = options.has_mask_threshold() ? options.mask_threshold() : kDefaultMaskThreshold;
   for (const models::Detection& detection : result.items) {
     if (options.top_k() > 0 && message->detections_size() == options.top_k()) break;
     if (!Passes(detection, options)) continue;
@@ -110,8 +112,11 @@ void SetDetections(const models::Detections& result, const models::Description& 
     out->set_score(detection.score);
     out->set_class_index(detection.label);
     out->set_label(LabelOf(model, detection.label));
-    if (masks && !detection.mask.empty()) SetMask(detection, result, part, threshold, out->mutable_mask());
+    if (!masks || detection.mask.empty()) continue;
+    absl::Status drawn = DrawMask(detection, result, part, options, out);
+    if (!drawn.ok()) return drawn;
   }
+  return absl::OkStatus();
 }
 
 void SetAreas(const models::Segmentation& result, const models::Description& model,
@@ -229,12 +234,11 @@ absl::Status SetResult(const Response& response, const v1::PredictRequest& reque
   const models::Description& model = *response.description;
   const Part part = PartOf(response.sent.at(0));
   if (const auto* classes = std::get_if<models::Classification>(&result)) {
-    SetClasses(*classes, model, request.classification().top_k(), message->mutable_classification());
+    SetClasses(*classes, model, request.classification(), message->mutable_classification());
     return absl::OkStatus();
   }
   if (const auto* detections = std::get_if<models::Detections>(&result)) {
-    SetDetections(*detections, model, part, request.detection(), message->mutable_detections());
-    return absl::OkStatus();
+    return SetDetections(*detections, model, part, request.detection(), message->mutable_detections());
   }
   if (const auto* segmentation = std::get_if<models::Segmentation>(&result)) {
     return SetSegmentation(*segmentation, model, part, request.segmentation(),

@@ -3,9 +3,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "models/tasks/mask.h"
 #include "server/encode/disparity.h"
 #include "server/encode/label_map.h"
+#include "server/encode/mask.h"
+#include "server/encode/png.h"
 
 namespace saccade::server {
 namespace {
@@ -50,6 +54,16 @@ TEST(VisionResultsTest, TheLikeliestClassesWithTheirNames) {
   EXPECT_EQ(classes[0].index(), 1);
   EXPECT_NEAR(classes[0].probability(), 0.66524, 1e-5);
   EXPECT_EQ(classes[1].label(), "star");
+}
+
+TEST(VisionResultsTest, ClassesThatAreLikelyEnough) {
+  const auto model = Model(models::Task::kClassification, {"circle", "square", "star"});
+  const models::Classification result{.logits = {0, 2, 1}};
+  v1::PredictRequest request;
+  request.mutable_classification()->set_probability_threshold(0.2F);
+  EXPECT_EQ(Answer(result, model, request).classification().classes_size(), 2);
+  request.mutable_classification()->set_probability_threshold(1);
+  EXPECT_EQ(Answer(result, model, request).classification().classes_size(), 0);
 }
 
 // In a picture of 8 x 6 pixels, masks of 2 x 2.
@@ -123,6 +137,55 @@ TEST(VisionResultsTest, MasksAreDrawnAtTheThresholdOrNotAtAll) {
   EXPECT_FALSE(Answer(boxes, model, {}).detections().detections(0).has_mask());
 }
 
+TEST(VisionResultsTest, AMaskHasTheFormThatIsAskedFor) {
+  const auto model = Model(models::Task::kDetection, {});
+  v1::PredictRequest request;
+  request.mutable_detection()->set_mask_threshold(0.4F);
+  const SentItem part{.width = 20, .height = 10, .region = Region{.x = 7, .y = 2, .width = 8, .height = 6}};
+  const v1::Detection rle = Answer(ThreeThings(), model, request, part).detections().detections(0);
+  EXPECT_EQ(rle.outline_case(), v1::Detection::kMask);
+
+  request.mutable_detection()->set_masks(v1::DetectionOptions::PNG);
+  const v1::Detection picture = Answer(ThreeThings(), model, request, part).detections().detections(0);
+  ASSERT_TRUE(picture.has_mask_picture());
+  models::MaskRegion region = models::PasteMask(ThreeThings().items[0], 2, 6, 8);
+  region.x += 7;
+  region.y += 2;
+  const MaskBits bits = BitsOf(region, 0.4F);
+  EXPECT_EQ(picture.mask_picture().x(), bits.x);
+  EXPECT_EQ(picture.mask_picture().y(), bits.y);
+  EXPECT_EQ(picture.mask_picture().width(), bits.width);
+  EXPECT_EQ(picture.mask_picture().height(), bits.height);
+  EXPECT_EQ(picture.mask_picture().png(), *GreyPng(bits.values.data(), bits.height, bits.width));
+  EXPECT_EQ(picture.mask_picture().area(), rle.mask().area());
+  EXPECT_GT(rle.mask().area(), 0);
+
+  request.mutable_detection()->set_masks(v1::DetectionOptions::POLYGONS);
+  const v1::Detection around = Answer(ThreeThings(), model, request, part).detections().detections(0);
+  ASSERT_TRUE(around.has_mask_polygons());
+  EXPECT_EQ(around.mask_polygons().area(), rle.mask().area());
+  ASSERT_EQ(around.mask_polygons().polygons_size(), 1);
+  const auto& points = around.mask_polygons().polygons(0).points();
+  EXPECT_FALSE(around.mask_polygons().polygons(0).hole());
+  const std::vector<int32_t> expected = (*PolygonsOf(bits)).at(0).points;
+  EXPECT_TRUE(std::equal(points.begin(), points.end(), expected.begin(), expected.end()));
+}
+
+TEST(VisionResultsTest, AMaskWithoutPixelsHasNoPictureAndNoPolygons) {
+  const auto model = Model(models::Task::kDetection, {});
+  v1::PredictRequest request;
+  request.mutable_detection()->set_mask_threshold(1);
+  request.mutable_detection()->set_masks(v1::DetectionOptions::PNG);
+  const v1::Detection picture = Answer(ThreeThings(), model, request).detections().detections(0);
+  EXPECT_TRUE(picture.has_mask_picture());
+  EXPECT_EQ(picture.mask_picture().width(), 0);
+  EXPECT_EQ(picture.mask_picture().png(), "");
+  request.mutable_detection()->set_masks(v1::DetectionOptions::POLYGONS);
+  const v1::Detection around = Answer(ThreeThings(), model, request).detections().detections(0);
+  EXPECT_TRUE(around.has_mask_polygons());
+  EXPECT_EQ(around.mask_polygons().polygons_size(), 0);
+}
+
 TEST(VisionResultsTest, SegmentationHasItsMapAndTheAreasThatThereAre) {
   const auto model = Model(models::Task::kSegmentation, {"background", "car", "bus", "road"});
   const models::Segmentation result{
@@ -144,6 +207,21 @@ TEST(VisionResultsTest, SegmentationHasItsMapAndTheAreasThatThereAre) {
   request.mutable_segmentation()->set_format(v1::SegmentationOptions::NONE);
   EXPECT_EQ(Answer(result, model, request).segmentation().label_map(), "");
   EXPECT_EQ(Answer(result, model, request).segmentation().areas_size(), 3);
+}
+
+TEST(VisionResultsTest, AMapAsLargeAsTheNetworkSawThePicture) {
+  const auto model = Model(models::Task::kSegmentation, {"background", "car"});
+  const models::Segmentation result{
+      .height = 2, .width = 4, .labels = {0, 0, 1, 1, 0, 0, 1, 1}, .areas = {4, 4}};
+  v1::PredictRequest request;
+  request.mutable_segmentation()->mutable_size()->set_network(true);
+  request.mutable_segmentation()->set_format(v1::SegmentationOptions::RAW);
+  const SentItem sent{.width = 4, .height = 2, .scaled = {1, 2}};
+  const v1::PredictResponse message = Answer(result, model, request, sent);
+  EXPECT_EQ(message.segmentation().width(), 2);
+  EXPECT_EQ(message.segmentation().height(), 1);
+  EXPECT_EQ(message.segmentation().label_map(), std::string("\0\x01", 2));
+  EXPECT_EQ(message.segmentation().areas(0).pixels(), 4) << "of the full size";
 }
 
 TEST(VisionResultsTest, DisparityHasItsMapAndItsRange) {

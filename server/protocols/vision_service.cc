@@ -42,11 +42,14 @@ void VisionService::Run(const v1::PredictRequest& request, Caller caller, v1::Pr
   parsed->arrival = caller.arrival;
   parsed->deadline = caller.deadline;
   parsed->cancellation = std::move(caller.cancellation);
-  pipeline_->Predict(*std::move(parsed), [this, &request, response, answered = std::move(answered)](
-                                             const absl::StatusOr<Response>& answer) {
-    answered(SetAnswer(answer, request, options_.max_message_bytes, response),
-             answer.ok() ? answer->room : nullptr);
-  });
+  parsed->encode = [this, &request, response](const Response& made) {
+    return SetAnswer(made, request, options_.max_message_bytes, response);
+  };
+  pipeline_->Predict(*std::move(parsed),
+                     [response, answered = std::move(answered)](const absl::StatusOr<Response>& answer) {
+                       if (answer.ok()) SetTimings(answer->timings, response);
+                       answered(answer.status(), answer.ok() ? answer->room : nullptr);
+                     });
 }
 
 v1::ListModelsResponse VisionService::Models() const {

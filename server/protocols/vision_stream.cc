@@ -40,12 +40,18 @@ void VisionStream::Take(const std::shared_ptr<Slot>& slot) {
   auto request = ReadRequest(*slot, *message, server_.clock->Now());
   if (!request.ok()) {
     server_.pipeline->CountMalformed("grpc", request.status().code());
-    Answer(slot, message->request(), request.status());
+    Answer(slot, message->request(), v1::PredictStreamResponse(), request.status());
     return;
   }
-  server_.pipeline->Predict(*std::move(request), [this, stream = shared_from_this(), slot,
-                                                  message](const absl::StatusOr<Response>& outcome) {
-    Answer(slot, message->request(), outcome);
+  const auto answer = std::make_shared<v1::PredictStreamResponse>();
+  request->encode = [this, message, answer](const Response& response) {
+    return SetAnswer(response, message->request(), server_.max_message_bytes, answer->mutable_answer(),
+                     kAroundAnswer);
+  };
+  server_.pipeline->Predict(*std::move(request), [this, stream = shared_from_this(), slot, message,
+                                                  answer](const absl::StatusOr<Response>& outcome) {
+    if (outcome.ok()) SetTimings(outcome->timings, answer->mutable_answer());
+    Answer(slot, message->request(), std::move(*answer), outcome);
   });
 }
 
@@ -70,14 +76,11 @@ absl::StatusOr<Request> VisionStream::ReadRequest(Slot& slot, v1::PredictStreamR
 }
 
 void VisionStream::Answer(const std::shared_ptr<Slot>& slot, const v1::PredictRequest& request,
-                          const absl::StatusOr<Response>& outcome) {
-  v1::PredictStreamResponse message;
+                          v1::PredictStreamResponse message, const absl::StatusOr<Response>& outcome) {
   message.set_index(slot->index);
   // A longer one was refused for being so.
   if (request.request_id().size() <= kMostRequestId) message.set_request_id(request.request_id());
-  const absl::Status made =
-      SetAnswer(outcome, request, server_.max_message_bytes, message.mutable_answer(), kAroundAnswer);
-  if (!made.ok()) SetItemError(made, server_.retry_jitter, message.mutable_error());
+  if (!outcome.ok()) SetItemError(outcome.status(), server_.retry_jitter, message.mutable_error());
   Send(slot, Serialised(message), outcome.ok() ? outcome->room : nullptr);
 }
 

@@ -43,8 +43,9 @@ class VisionStream final : public OrderedStream {
   void Take(const std::shared_ptr<Slot>& slot) override;
   absl::StatusOr<Request> ReadRequest(Slot& slot, v1::PredictStreamRequest& message,
                                       absl::Time arrival) const;
+  // `message` has the answer, of a success.
   void Answer(const std::shared_ptr<Slot>& slot, const v1::PredictRequest& request,
-              const absl::StatusOr<Response>& outcome);
+              v1::PredictStreamResponse message, const absl::StatusOr<Response>& outcome);
 
   const Server server_;
 };

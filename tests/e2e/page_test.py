@@ -2,11 +2,13 @@
 alone. Screenshots go to build/.../page/."""
 
 import base64
+import io
 import os
 import pathlib
 import shutil
 import time
 
+import numpy
 import pytest
 from PIL import Image
 from playwright.sync_api import expect, sync_playwright
@@ -14,7 +16,7 @@ from playwright.sync_api import expect, sync_playwright
 import pictures
 from harness import DEADLINE_SECONDS, DEMO_REPOSITORY, ROOT, Daemon
 from messages import message, predict_request, stub
-from tiny_models import tiny_restorer, tiny_stereo, write_model
+from tiny_models import tiny_localizer, tiny_restorer, tiny_stereo, write_model
 
 DEMO = ROOT / "models" / "demo"
 SCENE = DEMO / "scenes" / "0.png"
@@ -52,6 +54,7 @@ def repository(tmp_path_factory):
         shutil.copytree(DEMO_REPOSITORY / name, root / name)
     write_model(root, "matcher", tiny_stereo(), max_batch_size=4)
     write_model(root, "volumes", tiny_restorer(), max_batch_size=1)
+    write_model(root, "clips", tiny_localizer(), max_batch_size=1)
     return root
 
 
@@ -85,7 +88,7 @@ def open_page(browser, daemon):
         page.on("pageerror", lambda error: complaints.append(str(error)))
         page.on("request", lambda request: asked.append(request.url))
         page.goto(f"http://127.0.0.1:{daemon.http_port}/")
-        expect(page.locator("#model option")).to_have_count(5)
+        expect(page.locator("#model option")).to_have_count(6)
         return page
 
     make.complaints = complaints
@@ -124,8 +127,9 @@ def test_every_task_is_answered_and_drawn(open_page, shots, look):
         ask(page, model)
         assert colours(page) > 10
         assert page.locator("#findings li").count() > 0
-        assert page.locator("#timings dd").count() == 6
-        expect(page.locator("#timings dd").nth(4)).to_contain_text("ms")
+        names = ["decode", "queue", "infer", "encode", "rest", "total", "round trip"]
+        assert page.locator("#timings dt").all_text_contents() == names
+        expect(page.locator("#timings dd").nth(5)).to_contain_text("ms")
         assert page.locator("#scale").is_visible() == (model == "matcher")
         assert page.locator("#slot-1").is_visible() == (model == "matcher")
         assert page.locator("#score").is_visible() == (model == "detector")
@@ -207,6 +211,179 @@ def test_pictures_are_dropped(open_page):
     expect(page.locator("#summary")).to_contain_text("px of disparity")
 
 
+def tiff(planes, **how):
+    out = io.BytesIO()
+    first, *others = [Image.fromarray(plane) for plane in planes]
+    first.save(out, "TIFF", save_all=True, append_images=others, **how)
+    return {"name": "volume.tif", "mimeType": "image/tiff", "buffer": out.getvalue()}
+
+
+def smooth(dtype):
+    depth, height, width = numpy.mgrid[:12, :24, :20]
+    return (400 + 20 * depth + 8 * height + 3 * width).astype(dtype)
+
+
+def grey_at(page, canvas, x, y):
+    return page.evaluate(
+        """([id, x, y]) => document.getElementById(id).getContext("2d").getImageData(x, y, 1, 1).data[0]""", [canvas, x, y]
+    )
+
+
+def ranges(page):
+    """The answer's least and most value, as the list has them."""
+    return [float(one) for one in page.locator("#findings .value").all_text_contents()]
+
+
+@pytest.mark.parametrize("look", LOOKS)
+def test_volumes_before_and_after(open_page, shots, look):
+    page = open_page(look)
+    page.select_option("#model", "volumes")
+    planes = smooth(numpy.uint16)
+    page.set_input_files("#slot-0 input", tiff(planes, compression="tiff_adobe_deflate"))
+    expect(page.locator("#summary")).to_contain_text("12 × 24 × 20 voxels")
+    assert page.locator("#volume").is_visible() and page.locator("#before").is_visible()
+    assert not page.locator("#canvas").is_visible() and not page.locator("#clip").is_visible()
+    expect(page.locator("#plane-shown")).to_have_text("6 of 12")
+    # A keyboard goes from plane to plane.
+    page.locator("#plane").focus()
+    for _ in range(2):
+        page.keyboard.press("ArrowRight")
+    expect(page.locator("#plane-shown")).to_have_text("8 of 12")
+    least, most = ranges(page)
+    for x, y in ((0, 0), (7, 11), (19, 23)):
+        expected = 255 * min(1, max(0, (planes[7, y, x] - least) / (most - least)))
+        assert abs(grey_at(page, "before", x, y) - expected) <= 1 + 255 * 0.001 * most / (most - least)
+    assert page.evaluate("() => document.documentElement.scrollWidth") <= LOOKS[look]["viewport"]["width"]
+    page.screenshot(path=shots / f"{look}-volumes.png", full_page=True)
+
+
+@pytest.mark.parametrize(
+    "dtype, how",
+    [(numpy.uint8, {}), (numpy.uint16, {"compression": "tiff_lzw"}), (numpy.float32, {"compression": "raw"}),
+     (numpy.uint16, {"compression": "tiff_lzw", "tiffinfo": {317: 2}})],
+)
+def test_what_a_tiff_may_be(open_page, dtype, how):
+    """Read by the page's own reader, in Chromium, beside what was written."""
+    page = open_page()
+    planes = smooth(numpy.float32).astype(dtype) if dtype != numpy.uint8 else (smooth(numpy.uint16) // 4).astype(dtype)
+    file = tiff(planes, **how)
+    read = page.evaluate(
+        """async ([base64, width, height]) => {
+          const {planesOf} = await import("/tiff.js");
+          const bytes = Uint8Array.from(atob(base64), (c) => c.charCodeAt(0));
+          return (await planesOf(bytes.buffer, width, height)).map((plane) => [...plane]);
+        }""",
+        [base64.b64encode(file["buffer"]).decode(), 20, 24],
+    )
+    assert numpy.array_equal(numpy.array(read).reshape(planes.shape), planes.astype(numpy.float64))
+
+
+def test_a_volume_that_browsers_cannot_read_is_answered_all_the_same(open_page):
+    page = open_page()
+    page.select_option("#model", "volumes")
+    page.set_input_files("#slot-0 input", tiff(smooth(numpy.uint8), compression="packbits"))
+    expect(page.locator("#before-why")).to_contain_text("its compression is 32773")
+    assert page.locator("#after").is_visible() and not page.locator("#before").is_visible()
+
+
+def moving_frames(folder, count=40):
+    first, last = (pictures.pixels(seed, 80, 40).astype(float) for seed in (1, 2))
+    files = []
+    for index in range(count):
+        mixed = (first * (count - index) + last * index) / count
+        files.append(folder / f"frame {index}.png")
+        Image.fromarray(numpy.roll(mixed, index, axis=1)[:, :40].astype(numpy.uint8)).save(files[-1])
+    return files
+
+
+def assert_line_of_time(page):
+    """A bar for each action, where and as long as the list says."""
+    bars = page.evaluate(
+        """() => [...document.querySelectorAll(".happening")].map(
+          (one) => [one.title, parseFloat(one.style.left), parseFloat(one.style.width)])"""
+    )
+    listed = page.locator("#findings .where").all_text_contents()
+    assert sorted(title.split(", ")[1] for title, _, _ in bars) == sorted(listed)
+    seconds = lambda text: 60 * float(text.split(":")[0]) + float(text.split(":")[1])
+    whole = seconds(page.locator("#timeline-end").text_content())
+    for title, left, width in bars:
+        start, end = map(seconds, title.split(", ")[1].split("–"))
+        assert left == pytest.approx(100 * start / whole, abs=0.06 * 100 / whole)
+        assert left + width == pytest.approx(100 * end / whole, abs=0.06 * 100 / whole)
+
+
+@pytest.mark.parametrize("look", LOOKS)
+def test_clips_on_a_line_of_time(open_page, shots, tmp_path, look):
+    page = open_page(look)
+    page.select_option("#model", "clips")
+    page.locator("#score").fill("0.05")
+    page.set_input_files("#slot-0 input", moving_frames(tmp_path))
+    expect(page.locator("#summary")).to_contain_text("found in 40 frames, 10 a second")
+    expect(page.locator("#slot-0 .slot-file")).to_have_text("40 frames, frame 0.png to frame 39.png")
+    assert page.locator("#canvas").is_visible() and not page.locator("#video").is_visible()
+    assert page.locator(".happening").count() > 0
+    assert_line_of_time(page)
+    first = page.locator("#findings button").first
+    first.focus()
+    page.keyboard.press("Space")
+    expect(page.locator(".happening.chosen")).to_have_count(1)
+    assert page.evaluate("() => document.documentElement.scrollWidth") <= LOOKS[look]["viewport"]["width"]
+    page.screenshot(path=shots / f"{look}-clips.png", full_page=True)
+
+
+def recorded(page):
+    """A video that this browser has made, and so plays: a second and a half of WebM."""
+    return base64.b64decode(page.evaluate(
+        """async () => {
+          const canvas = Object.assign(document.createElement("canvas"), {width: 64, height: 48});
+          const context = canvas.getContext("2d"), parts = [];
+          const recorder = new MediaRecorder(canvas.captureStream(20), {mimeType: "video/webm;codecs=vp8"});
+          recorder.ondataavailable = (event) => parts.push(event.data);
+          const stopped = new Promise((resolve) => recorder.onstop = resolve);
+          recorder.start();
+          const begun = performance.now();
+          for (let i = 0; performance.now() - begun < 1500; ++i) {
+            context.fillStyle = `hsl(${12 * i} 80% 50%)`;
+            context.fillRect(i, 0, 30, 48);
+            await new Promise((resolve) => setTimeout(resolve, 50));
+          }
+          recorder.stop();
+          await stopped;
+          return btoa(String.fromCharCode(...new Uint8Array(await new Blob(parts).arrayBuffer())));
+        }"""))
+
+
+def test_a_video_is_played_from_where_something_happens(open_page, shots):
+    page = open_page()
+    page.select_option("#model", "clips")
+    page.locator("#score").fill("0.05")
+    page.set_input_files("#slot-0 input", {"name": "a.webm", "mimeType": "video/webm", "buffer": recorded(page)})
+    expect(page.locator("#summary")).to_contain_text("found in")
+    expect(page.locator("#video")).to_be_visible()
+    page.evaluate("() => document.getElementById('video').currentTime = 1")
+    page.wait_for_function("() => parseFloat(document.getElementById('head').style.left) > 0")
+    first = page.locator("#findings li").first
+    start = float(first.locator(".where").text_content().split("–")[0].split(":")[1])
+    first.locator("button").press("Enter")
+    page.wait_for_function("(start) => Math.abs(document.getElementById('video').currentTime - start) < 0.2", arg=start)
+    expect(page.locator(".happening.chosen")).to_have_count(1)
+    page.screenshot(path=shots / "desk-video.png", full_page=True)
+
+
+def test_a_video_that_browsers_do_not_play(open_page):
+    """Motion JPEG in AVI: the daemon reads it, so its line of time is there."""
+    page = open_page()
+    page.select_option("#model", "clips")
+    page.locator("#score").fill("0.05")
+    frames = [numpy.roll(pictures.pixels(1, 40, 40), index, axis=1) for index in range(20)]
+    video = {"name": "a.avi", "mimeType": "video/x-msvideo", "buffer": pictures.video(frames, 10)}
+    page.set_input_files("#slot-0 input", video)
+    expect(page.locator("#summary")).to_contain_text("in 20 frames, 10 a second")
+    assert not page.locator("#video").is_visible() and not page.locator("#canvas").is_visible()
+    expect(page.locator("#timeline-end")).to_have_text("00:02.0")
+    assert_line_of_time(page)
+
+
 def test_what_the_daemon_refuses_is_told(open_page, tmp_path):
     page = open_page()
     page.select_option("#model", "detector")
@@ -252,7 +429,8 @@ def test_load_is_shown_while_it_is_there(open_page, daemon, shots):
 def test_the_browser_is_told_to_take_nothing_from_elsewhere(daemon):
     for path, kind in (("/", "text/html"), ("/page.css", "text/css"), ("/page.js", "text/javascript"),
                        ("/load.js", "text/javascript"), ("/overlay.js", "text/javascript"),
-                       ("/findings.js", "text/javascript"), ("/icon.svg", "image/svg+xml")):
+                       ("/findings.js", "text/javascript"), ("/clip.js", "text/javascript"),
+                       ("/volume.js", "text/javascript"), ("/tiff.js", "text/javascript"), ("/icon.svg", "image/svg+xml")):
         status, headers, body = daemon.get(path)
         assert status == 200 and headers["Content-Type"].startswith(kind) and len(body) > 100
         assert "://" not in body.replace("http://www.w3.org/2000/svg", "")

@@ -139,7 +139,8 @@ def test_what_no_picture_can_be_is_refused(vision, tiny):
 
 def test_every_answer_says_where_its_time_went(vision, tiny):
     answer = ask(vision, tiny, encoded=pictures.encoded(pictures.pixels(13, 800, 600), "JPEG"))
-    stages = [answer.timings.decode, answer.timings.queue, answer.timings.infer]
+    stages = [answer.timings.decode, answer.timings.queue, answer.timings.infer, answer.timings.encode]
+    assert stages[3].ToNanoseconds() > 0
     assert stages[0].ToNanoseconds() > 0 and stages[1].ToNanoseconds() >= 0 and stages[2].ToNanoseconds() > 0
     assert sum(stage.ToNanoseconds() for stage in stages) <= answer.timings.total.ToNanoseconds()
 

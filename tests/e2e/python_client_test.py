@@ -3,6 +3,7 @@
 import asyncio
 import dataclasses
 import inspect
+import io
 import socket
 import subprocess
 import threading
@@ -78,7 +79,7 @@ def test_classify_takes_pictures_in_every_form(client, saccade, tiny, tmp_path):
         assert isinstance(answer, saccade.Classification)
         assert (answer.model, answer.version, answer.request_id) == ("classifier", 1, "one")
         assert (answer.width, answer.height, answer.batch_size) == (64, 64, 1)
-        assert answer.timings.total >= answer.timings.infer > 0
+        assert answer.timings.total >= answer.timings.infer + answer.timings.encode > answer.timings.infer > 0
         assert answer.classes == answers[0].classes
     for one in answers[0].classes:
         assert one.label == tiny.labels[one.index]
@@ -100,6 +101,16 @@ def test_detections_and_their_masks(client, saccade):
         assert numpy.array_equal(one.mask.pixels, coco.mask(one.mask))
     assert any(one.mask.area > 0 for one in answer.detections)
     assert client.detect("detector", pixels(1), masks=False, top_k=2).detections[0].mask is None
+    for form in (saccade.MaskForm.PNG, saccade.MaskForm.POLYGONS):
+        others = client.detect("detector", pixels(1), mask_form=form).detections
+        assert all(other.mask is None for other in others)
+        areas = [(other.mask_picture or other.mask_polygons).area for other in others]
+        assert areas == [one.mask.area for one in answer.detections]
+        if form is saccade.MaskForm.PNG:
+            cut = numpy.asarray(Image.open(io.BytesIO(others[0].mask_picture.png)))
+            assert cut.shape == (others[0].mask_picture.height, others[0].mask_picture.width)
+        else:
+            assert others[0].mask_polygons.polygons[0].points.shape[1] == 2
     none = client.detect("detector", pixels(1), score_threshold=1)
     assert none.detections == () and none.boxes.shape == (0, 4)
     wanted = answer.detections[0].class_index

@@ -183,3 +183,28 @@ def test_sizes_that_are_none(vision, size):
         )
     assert error.value.code() == grpc.StatusCode.INVALID_ARGUMENT
     assert "segmentation.size" in error.value.details()
+
+
+def test_maps_as_large_as_the_network_saw_the_picture(vision):
+    """The networks scale pictures to at most 128 pixels."""
+    network = message("saccade.v1.OutputSize")(network=True)
+    segment = lambda **fields: vision.predict(
+        predict_request(
+            model="segmenter", encoded=pictures.encoded(whole()), segmentation=options("Segmentation", **fields)
+        )
+    ).segmentation
+    full, sized = segment(format=RAW), segment(format=RAW, size=network)
+    assert max(sized.width, sized.height) == 128 < full.width
+    labels, seen = (numpy.frombuffer(one.label_map, numpy.uint8).reshape(one.height, one.width) for one in (full, sized))
+    rows, columns = ((2 * numpy.arange(to) + 1) * of // (2 * to) for to, of in zip(seen.shape, labels.shape))
+    assert (seen == labels[rows[:, None], columns]).all()
+
+
+@pytest.mark.parametrize("more, fields", [(dict(region=region()), {}), ({}, dict(width=3, height=2))])
+def test_the_networks_size_and_another(vision, more, fields):
+    wanted = message("saccade.v1.OutputSize")(network=True, **fields)
+    sent = dict(encoded=pictures.encoded(whole()), segmentation=options("Segmentation", size=wanted), **more)
+    with pytest.raises(grpc.RpcError) as error:
+        vision.predict(predict_request(model="segmenter", **sent))
+    assert error.value.code() == grpc.StatusCode.INVALID_ARGUMENT
+    assert "segmentation.size" in error.value.details() and "network's" in error.value.details()

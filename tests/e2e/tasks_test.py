@@ -16,7 +16,7 @@ from tiny_models import tiny_detector, tiny_segmenter
 # Width and height; the networks get them at up to 128 pixels.
 SIZES = [(96, 64), (64, 96), (131, 75), (240, 160), (17, 40)]
 
-RLE, NO_MASKS = 1, 2
+RLE, NO_MASKS, PNG_MASKS, POLYGONS = 1, 2, 3, 4
 PNG, RAW, AREAS = 1, 2, 3
 PNG_16, FLOAT = 1, 2
 
@@ -120,6 +120,46 @@ def test_masks_as_they_are_wanted(vision):
     assert list(detect(vision, picture(3), masks=RLE, mask_threshold=0.5)) == list(usual)
     lower = detect(vision, picture(3), mask_threshold=0.1)
     assert sum(one.mask.area for one in lower) > sum(one.mask.area for one in usual)
+
+
+def filled(polygons, size):
+    """By even and odd, and with their edges, which run along rows, columns and diagonals."""
+    y, x = numpy.mgrid[: size[0], : size[1]]
+    inside, edges = numpy.zeros(size, bool), numpy.zeros(size, bool)
+    for polygon in polygons:
+        points = numpy.array(polygon.points).reshape(-1, 2)
+        for (x0, y0), (x1, y1) in zip(points, numpy.roll(points, -1, axis=0)):
+            steps = numpy.arange(max(abs(x1 - x0), abs(y1 - y0)) + 1)
+            edges[y0 + numpy.sign(y1 - y0) * steps, x0 + numpy.sign(x1 - x0) * steps] = True
+            if y0 != y1:
+                crossed = (min(y0, y1) <= y) & (y < max(y0, y1))
+                inside ^= crossed & (x < x0 + (y - y0) * (x1 - x0) / (y1 - y0))
+    return inside | edges
+
+
+def test_masks_in_every_form(vision):
+    """A part of the picture as PNG, and polygons, show the same pixels as the run lengths."""
+    usual = detect(vision, picture(3))
+    assert sum(one.mask.area > 0 for one in usual) > 1
+    pngs, polygons = (detect(vision, picture(3), masks=form) for form in (PNG_MASKS, POLYGONS))
+    for one, other, around in zip(usual, pngs, polygons, strict=True):
+        assert (one.box, one.score) == (other.box, other.score) == (around.box, around.score)
+        expected = coco.mask(one.mask)
+        part = other.mask_picture
+        pixels = numpy.zeros_like(expected)
+        if part.area:
+            cut = decoded(part.png)
+            assert cut.shape == (part.height, part.width) and set(numpy.unique(cut)) <= {0, 255}
+            pixels[part.y : part.y + part.height, part.x : part.x + part.width] = cut > 0
+        assert numpy.array_equal(pixels, expected)
+        assert part.area == around.mask_polygons.area == one.mask.area == expected.sum()
+        assert numpy.array_equal(filled(around.mask_polygons.polygons, expected.shape), expected)
+
+
+def test_a_form_of_masks_that_there_is_not(vision):
+    options = message("saccade.v1.DetectionOptions")(masks=9)
+    request = predict_request(model="detector", encoded=picture(3), detection=options)
+    check(refused(vision.predict, request), INVALID, ["detection.masks", "expected RLE, PNG, POLYGONS or NONE"])
 
 
 @pytest.mark.parametrize("size", SIZES)

@@ -18,7 +18,7 @@ from saccade.errors import (
     Untrusted,
 )
 from saccade.inputs import Pixels
-from saccade.masks import Mask
+from saccade.masks import Mask, MaskForm, MaskPicture, MaskPolygon, MaskPolygons
 from saccade.requests import Classify, Detect, Localize, Request, Segment, Stereo
 from saccade.retry import Retry
 from saccade.streams import StreamItem
@@ -60,6 +60,10 @@ __all__ = [
     "InvalidArgument",
     "Localize",
     "Mask",
+    "MaskForm",
+    "MaskPicture",
+    "MaskPolygon",
+    "MaskPolygons",
     "Model",
     "ModelState",
     "NotFound",

@@ -7,7 +7,7 @@ from typing import Any, TypedDict
 import numpy
 
 from saccade import types
-from saccade.masks import Mask
+from saccade.masks import Mask, MaskPicture, MaskPolygon, MaskPolygons
 from saccade.v1 import vision_pb2 as pb
 
 _VOXELS = {pb.VolumeShape.UINT8: "|u1", pb.VolumeShape.UINT16: "<u2", pb.VolumeShape.FLOAT32: "<f4"}
@@ -30,7 +30,10 @@ def _facts(message: pb.PredictResponse) -> _Facts:
         "version": message.version,
         "request_id": message.request_id,
         "timings": types.Timings(
-            *(one.ToTimedelta().total_seconds() for one in (times.decode, times.queue, times.infer, times.total))
+            *(
+                one.ToTimedelta().total_seconds()
+                for one in (times.decode, times.queue, times.infer, times.encode, times.total)
+            )
         ),
         "batch_size": message.batch_size,
         "width": message.picture_width,
@@ -49,8 +52,18 @@ def _detection(one: pb.Detection) -> types.Detection:
     mask = None
     if one.HasField("mask"):
         mask = Mask(one.mask.height, one.mask.width, one.mask.counts, one.mask.area)
+    picture = polygons = None
+    if one.HasField("mask_picture"):
+        part = one.mask_picture
+        picture = MaskPicture(part.x, part.y, part.width, part.height, part.png, part.area)
+    if one.HasField("mask_polygons"):
+        around = tuple(
+            MaskPolygon(numpy.array(line.points, numpy.int32).reshape(-1, 2), line.hole)
+            for line in one.mask_polygons.polygons
+        )
+        polygons = MaskPolygons(around, one.mask_polygons.area)
     box = types.Box(one.box.x_min, one.box.y_min, one.box.x_max, one.box.y_max)
-    return types.Detection(box, one.score, one.class_index, one.label, mask)
+    return types.Detection(box, one.score, one.class_index, one.label, mask, picture, polygons)
 
 
 def detections(message: pb.PredictResponse) -> types.Detections:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import enum
 import functools
 from typing import Any
 
@@ -30,6 +31,43 @@ class Mask:
     def coco(self) -> dict[str, Any]:
         """What pycocotools.mask.decode takes."""
         return {"size": [self.height, self.width], "counts": self.counts}
+
+
+class MaskForm(enum.Enum):
+    RLE = "RLE"
+    PNG = "PNG"
+    POLYGONS = "POLYGONS"
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class MaskPicture:
+    """The part of the picture that a mask lies in; no sides, and no PNG, if the mask has no pixels."""
+
+    x: int
+    y: int
+    width: int
+    height: int
+    # 8 bits grey: 255 in the mask, 0 beside it.
+    png: bytes
+    # Pixels in the mask.
+    area: int
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class MaskPolygon:
+    # [n, 2]: x and y, in whole pixels of the picture, around.
+    points: NDArray[numpy.int32]
+    # Around what is no part of the mask; its points are.
+    hole: bool
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class MaskPolygons:
+    """Filled together, by even and odd and with their edges (cv2.fillPoly), they are the mask to the pixel."""
+
+    polygons: tuple[MaskPolygon, ...]
+    # Pixels in the mask.
+    area: int
 
 
 def runs_of(counts: str) -> list[int]:

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from typing import Generic, TypeVar
 
 from saccade import answers, inputs, types
+from saccade.masks import MaskForm
 from saccade.v1 import vision_pb2 as pb
 
 A = TypeVar("A", bound=types.Answer, covariant=True)
@@ -75,6 +76,7 @@ class Detect(Request[types.Detections]):
     classes: Iterable[int] = dataclasses.field(default=(), kw_only=True)
     masks: bool = dataclasses.field(default=True, kw_only=True)
     mask_threshold: float | None = dataclasses.field(default=None, kw_only=True)
+    mask_form: MaskForm = dataclasses.field(default=MaskForm.RLE, kw_only=True)
 
     def message(self) -> pb.PredictRequest:
         request = self._of_picture(self.model, self.picture)
@@ -83,7 +85,7 @@ class Detect(Request[types.Detections]):
                 score_threshold=self.score_threshold,
                 top_k=self.top_k,
                 classes=self.classes,
-                masks=pb.DetectionOptions.RLE if self.masks else pb.DetectionOptions.NONE,
+                masks=pb.DetectionOptions.Masks.Value(self.mask_form.value if self.masks else "NONE"),
                 mask_threshold=self.mask_threshold,
             )
         )

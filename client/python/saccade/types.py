@@ -8,7 +8,7 @@ import enum
 import numpy
 from numpy.typing import NDArray
 
-from saccade.masks import Mask
+from saccade.masks import Mask, MaskPicture, MaskPolygons
 
 
 @dataclasses.dataclass(frozen=True)
@@ -18,6 +18,8 @@ class Timings:
     decode: float
     queue: float
     infer: float
+    # Making the answer of what the model gave: masks, pictures, voxels.
+    encode: float
     total: float
 
 
@@ -68,8 +70,10 @@ class Detection:
     score: float
     class_index: int
     label: str
-    # None if none was asked for, or the model draws none.
+    # One of the three, in the form that was asked for. None if none was, or the model draws none.
     mask: Mask | None
+    mask_picture: MaskPicture | None = None
+    mask_polygons: MaskPolygons | None = None
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

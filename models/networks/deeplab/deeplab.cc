@@ -32,7 +32,9 @@ std::unique_ptr<Model> LoadDeepLab(const std::string& architecture, const Option
                                    const Target& target) {
   const DeepLabOptions parsed = ParseDeepLabOptions(architecture, options);
   Description description = DescribeDeepLab(architecture, options, labels);
-  if (parsed.head == DeepLabHead::kKao) description.attention_layers = {kDeepLabAttention};
+  if (parsed.head != DeepLabHead::kAspp) description.attention_layers = {kDeepLabAttention};
+  description.attention_by_position =
+      parsed.head == DeepLabHead::kAttention || parsed.head == DeepLabHead::kAttentionPool;
   Ledger ledger;
   RecordDeepLab(parsed, {description.input.height, description.input.width}, ledger);
   // A backbone is often saved with the classifier that it was trained with.

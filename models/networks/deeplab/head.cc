@@ -3,6 +3,7 @@
 #include "kernels/kao/kao.h"
 #include "models/layers/attention_maps.h"
 #include "models/layers/device.h"
+#include "models/layers/position_maps.h"
 #include "models/networks/deeplab/table.h"
 
 namespace saccade::models {
@@ -61,6 +62,14 @@ AttentionHead::AttentionHead(const DeepLabOptions& options, const TensorMap& ten
 
 at::Tensor AttentionHead::Attend(const at::Tensor& x, const at::Tensor& valid) const {
   if (!kronecker_) {
+    ProbeDotProducts(kDeepLabAttention, x,
+                     {.kind = kind_,
+                      .query_weight = weights_.query_weight,
+                      .query_bias = weights_.query_bias,
+                      .key_weight = weights_.key_weight,
+                      .key_bias = weights_.key_bias,
+                      .heads = heads_},
+                     valid);
     return kernels::attention_module(x, kind_, weights_, heads_, 1.0, /*residual=*/true, valid);
   }
   ProbeKronecker(kDeepLabAttention, x,

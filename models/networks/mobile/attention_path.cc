@@ -8,6 +8,7 @@
 #include "models/layers/attention_maps.h"
 #include "models/layers/batch_norm.h"
 #include "models/layers/device.h"
+#include "models/layers/position_maps.h"
 #include "models/networks/mobile/layers.h"
 
 namespace saccade::models {
@@ -38,6 +39,7 @@ AttentionPath::AttentionPath(const MobileOptions& options, const TensorMap& tens
 }
 
 at::Tensor AttentionPath::Regular(const at::Tensor& x, const char* kind) const {
+  ProbeDotProducts(name_, x, {.kind = kind, .query_weight = scaled_identity_, .heads = options_.heads});
   kernels::AttentionWeights weights;
   weights.query_weight = scaled_identity_;
   weights.value_weight = value_weight_;

@@ -45,16 +45,17 @@ std::string KnownName(const std::string& name) {
   return "blocks." + std::to_string(index - 1) + "." + rest;
 }
 
-bool CanBeLookedAt(MobileAttention attention) {
-  return attention == MobileAttention::kSiamese || attention == MobileAttention::kKroneckerKv ||
-         attention == MobileAttention::kKroneckerQkv;
+// Regular attention answers each by its own weights.
+bool AttendsByPosition(MobileAttention attention) {
+  return attention == MobileAttention::kSoftmax || attention == MobileAttention::kPool ||
+         attention == MobileAttention::kOverN;
 }
 
 std::vector<std::string> AttentionLayers(const MobilePlan& plan) {
   std::vector<std::string> layers;
   for (const Block& block : plan.blocks) {
     if (block.attended > 0) layers.push_back(ExpandName(block));
-    if (block.module == Module::kAttention && CanBeLookedAt(plan.options.attention))
+    if (block.module == Module::kAttention && plan.options.attention != MobileAttention::kNone)
       layers.push_back(AttentionName(block));
   }
   return layers;
@@ -103,6 +104,8 @@ std::unique_ptr<Model> LoadMobile(const std::string& architecture, const Options
   tensors.target = target;
   Description description = DescribeMobile(architecture, options, labels);
   description.attention_layers = AttentionLayers(plan);
+  description.attention_by_position =
+      !description.attention_layers.empty() && AttendsByPosition(plan.options.attention);
   return std::make_unique<MobileNetwork>(std::move(description), plan, tensors);
 }
 

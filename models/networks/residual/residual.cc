@@ -98,7 +98,8 @@ std::unique_ptr<Model> LoadResidual(const std::string& architecture, const Optio
   Description description = DescribeResidual(architecture, options, labels);
   for (const ResidualBlock& block : plan.blocks) {
     for (const SpatialLayer& layer : block.spatial) {
-      if (layer.kind == Spatial::kExpAtt) description.attention_layers.push_back(layer.name);
+      if (layer.kind != Spatial::kConvolution) description.attention_layers.push_back(layer.name);
+      description.attention_by_position = description.attention_by_position || layer.kind == Spatial::kGsa;
     }
   }
   return std::make_unique<ResidualNetwork>(std::move(description), plan, std::move(tensors));

@@ -9,6 +9,7 @@
 #include "kernels/gsa/gsa.h"
 #include "models/layers/batch_norm.h"
 #include "models/layers/device.h"
+#include "models/layers/position_maps.h"
 
 namespace saccade::models {
 
@@ -70,6 +71,13 @@ at::Tensor SpatialPath::Explicit(const at::Tensor& x) const {
 }
 
 at::Tensor SpatialPath::Global(const at::Tensor& x) const {
+  ProbeGlobal(layer_.name, x,
+              {.content = content_,
+               .query_weight = gsa_->query_weight,
+               .key_weight = gsa_->key_weight,
+               .column_embedding = gsa_->column_embedding,
+               .row_embedding = gsa_->row_embedding,
+               .heads = heads_});
   at::Tensor y =
       kernels::gsa_module(x, gsa_->query_weight, gsa_->key_weight, gsa_->value_weight, std::nullopt,
                           std::nullopt, std::nullopt, heads_, gsa_->column_embedding, gsa_->row_embedding,

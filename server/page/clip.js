@@ -1,0 +1,79 @@
+// A clip and what happens in it, on a line of time.
+
+import {colourOf} from "./overlay.js";
+import {clock} from "./findings.js";
+
+const $ = (id) => document.getElementById(id);
+let playing = null, seconds = 0;
+
+function bar(action, choose) {
+  const made = document.createElement("span"), name = action.label || `class ${action.class_index}`;
+  made.className = "happening";
+  made.style.left = `${100 * action.start_seconds / seconds}%`;
+  made.style.width = `${100 * (action.end_seconds - action.start_seconds) / seconds}%`;
+  made.style.background = colourOf(action.class_index);
+  made.title = `${name}, ${clock(action.start_seconds)}–${clock(action.end_seconds)}`;
+  made.onclick = choose;
+  return made;
+}
+
+// The actions of each class, that of the likeliest first.
+function lanesOf(answer) {
+  const classes = [...new Set(answer.actions.map((one) => one.class_index))];
+  return classes.map((index) => answer.actions.filter((one) => one.class_index === index));
+}
+
+// A line for each class, the likeliest first. The list beside it says the same in words, and is what a keyboard reaches.
+function drawTimeline(answer, choose) {
+  const rows = lanesOf(answer).map((actions) => {
+    const row = document.createElement("div"), name = document.createElement("span"), line = document.createElement("div");
+    [row.className, name.className, line.className] = ["lane", "lane-name", "lane-line"];
+    name.textContent = actions[0].label || `class ${actions[0].class_index}`;
+    line.append(...actions.map((one) => bar(one, () => choose(answer.actions.indexOf(one)))));
+    row.append(name, line);
+    return row;
+  });
+  $("timeline").replaceChildren(...rows);
+  $("timeline-end").textContent = clock(seconds);
+}
+
+function moveHead() {
+  $("head").hidden = $("video").hidden;
+  $("head").style.left = `${seconds > 0 ? 100 * Math.min(1, $("video").currentTime / seconds) : 0}%`;
+}
+
+// `sent` is a video, or frames. `choose(place)` is called with the action that is pressed.
+export function showClip(sent, answer, choose) {
+  seconds = answer.frames / answer.frames_per_second;
+  const video = $("video");
+  if (playing) URL.revokeObjectURL(playing);
+  playing = null;
+  video.hidden = true;
+  video.removeAttribute("src");
+  if (!sent[0].type.startsWith("image/")) {
+    playing = URL.createObjectURL(sent[0]);
+    // Browsers know fewer formats than the daemon: then the times are shown alone.
+    video.onloadeddata = () => {
+      video.hidden = false;
+      moveHead();
+    };
+    video.onerror = () => video.hidden = true;
+    video.src = playing;
+  }
+  drawTimeline(answer, choose);
+  moveHead();
+  $("clip").hidden = false;
+}
+
+// Marks it, and plays from its beginning. Null is none.
+export function chooseAction(answer, place) {
+  const chosen = place === null ? null : answer.actions[place];
+  const order = lanesOf(answer).flat();
+  document.querySelectorAll(".happening").forEach((one, i) => one.classList.toggle("chosen", order[i] === chosen));
+  if (!chosen) return;
+  if (!$("video").hidden) $("video").currentTime = chosen.start_seconds;
+}
+
+export function listenToClip() {
+  $("video").addEventListener("timeupdate", moveHead);
+}
