@@ -28,6 +28,7 @@ class RestService;
 class RetryJitter;
 class SharedMemory;
 class SlowReaders;
+class Telling;
 class VisionRest;
 class VisionService;
 
@@ -58,6 +59,7 @@ class Daemon {
   Readiness readiness_;
   // In the order of their construction; each may point to those before it.
   std::unique_ptr<Metrics> metrics_;
+  std::unique_ptr<Telling> telling_;
   std::unique_ptr<Admission> admission_;
   // Null if no answers are kept.
   std::unique_ptr<ResponseCache> response_cache_;

@@ -6,8 +6,23 @@
 #include <utility>
 
 #include "server/pipeline/device_lost.h"
+#include "server/tracing/call_record.h"
 
 namespace saccade::server {
+namespace {
+
+void WriteDown(const Shares& shares, PassFacts pass) {
+  std::vector<CallRecord*> records;
+  for (const auto& share : shares) {
+    if (share->record() != nullptr) records.push_back(share->record());
+  }
+  if (records.empty()) return;
+  pass.requests = static_cast<int64_t>(shares.size());
+  for (const auto& share : shares) pass.batch_size += share->size();
+  CallRecord::AddPass(records, pass);
+}
+
+}  // namespace
 
 Shares SharesOf(std::vector<std::unique_ptr<BatchTask>> batch) {
   Shares shares;
@@ -48,6 +63,7 @@ PassEnd ComputeShares(Shares shares, Clock* clock, ModelMetrics* metrics, const 
   const absl::Time started = clock->Now();
   auto answers = run(shares);
   const absl::Time ended = clock->Now();
+  WriteDown(shares, {.started = started, .ended = ended, .status = answers.status()});
   if (answers.ok()) {
     metrics->RecordBatch(size, ended - started);
     for (size_t i = 0; i < shares.size(); ++i) {

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "saccade/v1/vision.grpc.pb.h"
+#include "server/protocols/call_records.h"
 #include "server/protocols/peer.h"
 #include "server/protocols/vision_items.h"
 #include "server/protocols/vision_messages.h"
@@ -37,15 +38,21 @@ VisionStream::VisionStream(const Server& server, grpc::CallbackServerContext* co
 void VisionStream::Take(const std::shared_ptr<Slot>& slot) {
   // Its pictures are pointed into until it is computed.
   const auto message = std::make_shared<v1::PredictStreamRequest>();
-  auto request = ReadRequest(*slot, *message, server_.clock->Now());
+  const absl::Time arrival = server_.clock->Now();
+  const auto record =
+      RecordOf(server_.pipeline->rooms().watch, *context(), "saccade.v1.Vision/PredictStream", arrival);
+  if (record != nullptr) record->AddReceived(static_cast<int64_t>(slot->received.Length()));
+  auto request = ReadRequest(*slot, *message, arrival);
   if (!request.ok()) {
     server_.pipeline->CountMalformed("grpc", request.status().code());
-    Answer(slot, message->request(), request.status());
+    Answer(slot, message->request(), request.status(), record.get());
     return;
   }
-  server_.pipeline->Predict(*std::move(request), [this, stream = shared_from_this(), slot,
-                                                  message](const absl::StatusOr<Response>& outcome) {
-    Answer(slot, message->request(), outcome);
+  if (record != nullptr) record->Describe(*request);
+  request->record = record;
+  server_.pipeline->Predict(*std::move(request), [this, stream = shared_from_this(), slot, message,
+                                                  record](const absl::StatusOr<Response>& outcome) {
+    Answer(slot, message->request(), outcome, record.get());
   });
 }
 
@@ -70,7 +77,7 @@ absl::StatusOr<Request> VisionStream::ReadRequest(Slot& slot, v1::PredictStreamR
 }
 
 void VisionStream::Answer(const std::shared_ptr<Slot>& slot, const v1::PredictRequest& request,
-                          const absl::StatusOr<Response>& outcome) {
+                          const absl::StatusOr<Response>& outcome, CallRecord* record) {
   v1::PredictStreamResponse message;
   message.set_index(slot->index);
   // A longer one was refused for being so.
@@ -78,6 +85,7 @@ void VisionStream::Answer(const std::shared_ptr<Slot>& slot, const v1::PredictRe
   const absl::Status made =
       SetAnswer(outcome, request, server_.max_message_bytes, message.mutable_answer(), kAroundAnswer);
   if (!made.ok()) SetItemError(made, server_.retry_jitter, message.mutable_error());
+  EndRecord(record, made, [&message] { return message.ByteSizeLong(); });
   Send(slot, Serialised(message), outcome.ok() ? outcome->room : nullptr);
 }
 

@@ -44,7 +44,7 @@ class VisionStream final : public OrderedStream {
   absl::StatusOr<Request> ReadRequest(Slot& slot, v1::PredictStreamRequest& message,
                                       absl::Time arrival) const;
   void Answer(const std::shared_ptr<Slot>& slot, const v1::PredictRequest& request,
-              const absl::StatusOr<Response>& outcome);
+              const absl::StatusOr<Response>& outcome, CallRecord* record);
 
   const Server server_;
 };
