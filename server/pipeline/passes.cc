@@ -9,21 +9,6 @@
 #include "server/tracing/call_record.h"
 
 namespace saccade::server {
-namespace {
-
-void WriteDown(const Shares& shares, PassFacts pass) {
-  std::vector<CallRecord*> records;
-  for (const auto& share : shares) {
-    if (share->record() != nullptr) records.push_back(share->record());
-  }
-  if (records.empty()) return;
-  pass.requests = static_cast<int64_t>(shares.size());
-  for (const auto& share : shares) pass.batch_size += share->size();
-  CallRecord::AddPass(records, pass);
-}
-
-}  // namespace
-
 Shares SharesOf(std::vector<std::unique_ptr<BatchTask>> batch) {
   Shares shares;
   shares.reserve(batch.size());
@@ -37,6 +22,17 @@ int64_t SizeOf(const Shares& shares) {
   int64_t size = 0;
   for (const auto& share : shares) size += share->size();
   return size;
+}
+
+void WriteDown(const Shares& shares, PassFacts pass) {
+  std::vector<CallRecord*> records;
+  for (const auto& share : shares) {
+    if (share->record() != nullptr) records.push_back(share->record());
+  }
+  if (records.empty()) return;
+  pass.requests = static_cast<int64_t>(shares.size());
+  pass.batch_size = SizeOf(shares);
+  CallRecord::AddPass(records, pass);
 }
 
 // So many at a time, one pass after the other.
