@@ -11,6 +11,9 @@
 
 namespace saccade::server {
 
+// server/tracing/call_record.h
+class CallRecord;
+
 struct CallHead {
   std::string model;
   // 0 is the highest version that is ready.
@@ -30,6 +33,8 @@ struct CallHead {
   bool nested = false;
   // For metrics alone: "grpc", "oip".
   std::string_view protocol;
+  // Where what happens to it is written down; null if nobody wants to know.
+  std::shared_ptr<CallRecord> record = nullptr;
 };
 
 }  // namespace saccade::server

@@ -6,6 +6,7 @@
 #include "absl/strings/cord.h"
 #include "absl/strings/str_cat.h"
 #include "server/core/bad_field.h"
+#include "server/tracing/call_record.h"
 
 namespace saccade::server {
 namespace {
@@ -88,9 +89,12 @@ void EnsembleRun::Advance() {
     TensorCall call = CallOf(step);
     ++running_;
     mutex_.Unlock();
-    rooms_.infer(std::move(call), [run = shared_from_this(), step](absl::StatusOr<TensorAnswer> answer) {
-      run->Ended(step, std::move(answer));
-    });
+    const std::shared_ptr<CallRecord> record = call.record;
+    rooms_.infer(std::move(call),
+                 [run = shared_from_this(), step, record](absl::StatusOr<TensorAnswer> answer) {
+                   if (record != nullptr) record->End({.status = answer.status()});
+                   run->Ended(step, std::move(answer));
+                 });
     mutex_.Lock();
   }
   advancing_ = false;
@@ -108,6 +112,10 @@ TensorCall EnsembleRun::CallOf(size_t step) {
   call.arrival = rooms_.clock->Now();
   call.cancellation = std::make_shared<Cancellation>(cancellation_);
   call.nested = true;
+  if (call.record != nullptr) {
+    call.record = call.record->Step(call.arrival);
+    call.record->Describe(call);
+  }
   for (const EnsemblePlan::Port& port : described.inputs) {
     // One that may be left out, and was.
     if (!slots_[port.tensor].tensor) continue;

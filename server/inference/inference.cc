@@ -11,6 +11,7 @@
 #include "server/inference/task_outputs.h"
 #include "server/pipeline/counted_call.h"
 #include "server/pipeline/priority_level.h"
+#include "server/tracing/call_record.h"
 
 namespace saccade::server {
 namespace {
@@ -124,6 +125,7 @@ void Inference::Infer(TensorCall call, TensorDone done) {
     pipeline_->CountMalformed(call.protocol, model.status().code());
     return std::move(done)(model.status());
   }
+  if (call.record != nullptr) call.record->SetVersion((*model)->version());
   if (WantsShared(call.outputs)) {
     if (absl::Status shared = CheckShared(*shared_memory_, call.outputs); !shared.ok()) {
       pipeline_->CountMalformed(call.protocol, shared.code());

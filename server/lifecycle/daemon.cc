@@ -17,6 +17,7 @@
 #include "server/lifecycle/grpc_credentials.h"
 #include "server/lifecycle/http_guard.h"
 #include "server/lifecycle/signals.h"
+#include "server/lifecycle/telling.h"
 #include "server/logging/log.h"
 #include "server/metrics/metrics.h"
 #include "server/page/page.h"
@@ -43,6 +44,8 @@ constexpr absl::Duration kTick = absl::Milliseconds(250);
 constexpr absl::Duration kLatecomers = absl::Milliseconds(500);
 // For answers on their way out when everything is computed; streams that watch the health are cut after it.
 constexpr absl::Duration kLastWrites = absl::Seconds(1);
+// For spans that still wait. A collector that does not answer must not hold the daemon.
+constexpr absl::Duration kLastSpans = absl::Seconds(2);
 
 // Before any tensor exists; on a machine without a GPU nothing is opened.
 void OpenGpuSide() {
@@ -96,6 +99,9 @@ void Daemon::LookAtSecrets() {
 absl::Status Daemon::OpenRooms() {
   Clock* const clock = Clock::Real();
   metrics_ = std::make_unique<Metrics>(SACCADE_VERSION);
+  auto telling = Telling::Create(flags_, metrics_.get(), clock);
+  if (!telling.ok()) return telling.status();
+  telling_ = *std::move(telling);
   auto admission = Admission::Create(flags_.admission, clock);
   if (!admission.ok()) return admission.status();
   admission_ = *std::move(admission);
@@ -129,7 +135,8 @@ absl::Status Daemon::OpenRooms() {
                                                          .catalog = catalog_.get(),
                                                          .admission = admission_.get(),
                                                          .decode_pool = decode_pool_.get(),
-                                                         .decode_limits = flags_.decode});
+                                                         .decode_limits = flags_.decode,
+                                                         .watch = telling_->watch()});
   retry_jitter_ = std::make_unique<RetryJitter>(std::random_device()());
   slow_readers_ = std::make_unique<SlowReaders>(flags_.send_timeout, clock);
   vision_ = std::make_unique<VisionService>(
@@ -253,7 +260,11 @@ void Daemon::StartLoading() {
 
 absl::Status Daemon::Run() {
   if (absl::Status end = AwaitEnd(); !end.ok()) return end;
-  if (absl::Status drained = Drain(); !drained.ok()) return drained;
+  if (absl::Status drained = Drain(); !drained.ok()) {
+    // The process ends without more ado.
+    telling_->Flush(kLastSpans);
+    return drained;
+  }
   Stop();
   return absl::OkStatus();
 }
@@ -310,6 +321,7 @@ void Daemon::Stop() {
   if (metrics_http_ != nullptr) metrics_http_->Stop();
   decode_pool_.reset();
   if (catalog_ != nullptr) catalog_->Close();
+  if (telling_ != nullptr) telling_->Flush(kLastSpans);
 }
 
 }  // namespace saccade::server

@@ -30,6 +30,7 @@ class RestService;
 class RetryJitter;
 class SharedMemory;
 class SlowReaders;
+class Telling;
 class Tokens;
 class VisionRest;
 class VisionService;
@@ -68,6 +69,7 @@ class Daemon {
   std::unique_ptr<Certificates> certificates_;
   std::unique_ptr<Tokens> tokens_;
   std::unique_ptr<Metrics> metrics_;
+  std::unique_ptr<Telling> telling_;
   std::unique_ptr<Admission> admission_;
   // Null if no answers are kept.
   std::unique_ptr<ResponseCache> response_cache_;

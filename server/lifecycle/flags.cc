@@ -256,6 +256,17 @@ void CheckSecurity(Flags& flags) {
                                : "--insecure: tokens go over the network without TLS");
 }
 
+void AddAccessLog(CLI::App& app, Flags& flags) {
+  CLI::Option* const wanted =
+      app.add_flag("--access-log", flags.access_log, "Write a line for each call, at level info");
+  app.add_option("--access-log-per-second", flags.access_log_per_second,
+                 "Such lines a second, the next of which tells how many were left out; 0 has no bound")
+      ->needs(wanted)
+      ->check(Quiet(CLI::Range(int64_t{0}, int64_t{1'000'000})))
+      ->capture_default_str()
+      ->type_name("N");
+}
+
 // --grpc-port is SACCADED_GRPC_PORT.
 void NameEnvironment(CLI::App& app) {
   for (CLI::Option* option : app.get_options()) {
@@ -288,6 +299,7 @@ std::optional<Flags> ParseFlags(int argc, char** argv, int* exit_code) {
   AddCache(app, flags);
   AddMachine(app, flags);
   AddLogLevels(app, flags);
+  AddAccessLog(app, flags);
   AddGrpcFlags(app, &flags.grpc_arguments);
   AddTritonFlags(app, &flags.warnings);
   NameEnvironment(app);

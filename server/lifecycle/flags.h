@@ -94,6 +94,9 @@ struct Flags {
   bool log_info = true;
   bool log_warning = true;
   bool log_error = true;
+  // A line for each call, and how many of them a second; 0 has no bound.
+  bool access_log = false;
+  int64_t access_log_per_second = 0;
 
   // What was passed over, a sentence each.
   std::vector<std::string> warnings;

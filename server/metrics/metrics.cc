@@ -63,6 +63,10 @@ std::unique_ptr<CacheMetrics> Metrics::ForCacheOf(std::string_view model, int64_
   return std::unique_ptr<CacheMetrics>(new CacheMetrics(&impl_->families, model, version));
 }
 
+std::unique_ptr<TraceMetrics> Metrics::ForTraces() {
+  return std::unique_ptr<TraceMetrics>(new TraceMetrics(&impl_->families));
+}
+
 void Metrics::SetCached(int64_t bytes, int64_t answers) {
   absl::MutexLock lock(&impl_->cache_mutex);
   if (!impl_->cache_bytes) {

@@ -17,6 +17,7 @@
 #include "server/core/shed_reason.h"
 #include "server/metrics/cache_metrics.h"
 #include "server/metrics/model_usage.h"
+#include "server/metrics/trace_metrics.h"
 
 namespace saccade::server {
 
@@ -83,6 +84,9 @@ class Metrics {
 
   // For models whose answers are kept; as ForModel.
   std::unique_ptr<CacheMetrics> ForCacheOf(std::string_view model, int64_t version);
+
+  // Their series appear with the first call.
+  std::unique_ptr<TraceMetrics> ForTraces();
 
   // A request that named no model of ours; counted with empty model, version and task.
   void RecordUnknownModel(std::string_view protocol, absl::StatusCode code);

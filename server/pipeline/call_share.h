@@ -31,6 +31,9 @@ class CallShare final : public BatchTask {
   // REQUIRES: it is of a call of named tensors.
   const NamedTensors& tensors() const { return std::get<NamedTensors>(call_->request().input); }
 
+  // Of its call; null if nobody wants to know.
+  CallRecord* record() const { return call_->request().record.get(); }
+
   // What its call asks to see of attention.
   const std::optional<models::ExplanationWish>& explain() const { return call_->request().explain; }
   void Explain(models::Explanation explanation) { call_->Explain(std::move(explanation)); }

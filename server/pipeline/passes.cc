@@ -6,9 +6,9 @@
 #include <utility>
 
 #include "server/pipeline/device_lost.h"
+#include "server/tracing/call_record.h"
 
 namespace saccade::server {
-
 Shares SharesOf(std::vector<std::unique_ptr<BatchTask>> batch) {
   Shares shares;
   shares.reserve(batch.size());
@@ -22,6 +22,17 @@ int64_t SizeOf(const Shares& shares) {
   int64_t size = 0;
   for (const auto& share : shares) size += share->size();
   return size;
+}
+
+void WriteDown(const Shares& shares, PassFacts pass) {
+  std::vector<CallRecord*> records;
+  for (const auto& share : shares) {
+    if (share->record() != nullptr) records.push_back(share->record());
+  }
+  if (records.empty()) return;
+  pass.requests = static_cast<int64_t>(shares.size());
+  pass.batch_size = SizeOf(shares);
+  CallRecord::AddPass(records, pass);
 }
 
 // So many at a time, one pass after the other.
@@ -48,6 +59,7 @@ PassEnd ComputeShares(Shares shares, Clock* clock, ModelMetrics* metrics, const 
   const absl::Time started = clock->Now();
   auto answers = run(shares);
   const absl::Time ended = clock->Now();
+  WriteDown(shares, {.started = started, .ended = ended, .status = answers.status()});
   if (answers.ok()) {
     metrics->RecordBatch(size, ended - started);
     for (size_t i = 0; i < shares.size(); ++i) {

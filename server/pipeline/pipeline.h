@@ -16,6 +16,8 @@
 
 namespace saccade::server {
 
+class CallWatch;
+
 // Thread-safe.
 class Pipeline {
  public:
@@ -27,6 +29,8 @@ class Pipeline {
     Admission* admission;
     DecodePool* decode_pool;
     DecodeLimits decode_limits;
+    // Null if nobody wants to know of single calls.
+    const CallWatch* watch = nullptr;
   };
 
   explicit Pipeline(const Rooms& rooms) : rooms_(rooms) {}

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "server/tracing/call_record.h"
+
 namespace saccade::server {
 namespace {
 
@@ -18,7 +20,9 @@ const models::Failure* FirstFailure(const std::vector<models::TaskResult>& resul
 }  // namespace
 
 PredictCall::PredictCall(Request request, PredictDone done, const Server& server)
-    : request_(std::move(request)), server_(server), done_(std::move(done)) {}
+    : request_(std::move(request)), server_(server), done_(std::move(done)) {
+  if (request_.record != nullptr) request_.record->SetVersion(server_.version);
+}
 
 PredictCall::~PredictCall() {
   if (finished_) return;
@@ -32,6 +36,11 @@ BatchTask::Traits PredictCall::traits() const {
           .deadline = request_.deadline,
           .timeout = request_.timeout,
           .cancellation = request_.cancellation};
+}
+
+void PredictCall::MarkPrepared() {
+  prepared_ = server_.clock->Now();
+  if (request_.record != nullptr) request_.record->Prepared(prepared_, was_worked_on());
 }
 
 void PredictCall::ExpectShares(int count) {
@@ -124,9 +133,7 @@ void PredictCall::AnswerShares() {
   response.explanation = std::move(explanation);
   response.sent = sent_;
   response.batch_size = passes.batch_size;
-  // The client's own bytes cost no time before they waited.
-  const bool worked_on = !items_.empty() && items_[0].owned != nullptr;
-  response.timings = {.decode = worked_on ? prepared_ - request_.arrival : absl::ZeroDuration(),
+  response.timings = {.decode = was_worked_on() ? prepared_ - request_.arrival : absl::ZeroDuration(),
                       .queue = passes.started - prepared_,
                       .infer = passes.ended - passes.started};
   Answer(std::move(response), passes);

@@ -82,7 +82,7 @@ class PredictCall : public std::enable_shared_from_this<PredictCall> {
   void UseBucket(int64_t bucket) { bucket_ = bucket; }
   int64_t bucket() const { return bucket_; }
   // The end of decoding, or of a tensor's checks: from here on the call waits for an instance.
-  void MarkPrepared() { prepared_ = server_.clock->Now(); }
+  void MarkPrepared();
 
   // Turned away before it cost compute; counted as shed (ShedReasonOf) unless the request is wrong in itself.
   // REQUIRES: no shares are expected.
@@ -112,6 +112,8 @@ class PredictCall : public std::enable_shared_from_this<PredictCall> {
     bool computed = false;
   };
 
+  // The client's own bytes cost no time before they wait.
+  bool was_worked_on() const { return !items_.empty() && items_[0].owned != nullptr; }
   bool EndOne() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void AnswerShares() ABSL_LOCKS_EXCLUDED(mutex_);
   void Answer(Response response, const ForwardPass& passes);

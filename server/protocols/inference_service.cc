@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "server/inference/extensions.h"
+#include "server/protocols/call_records.h"
 #include "server/protocols/grpc_status.h"
 #include "server/protocols/inference_answer.h"
 #include "server/protocols/inference_messages.h"
@@ -130,6 +131,9 @@ grpc::ServerUnaryReactor* InferenceService::ModelInfer(grpc::CallbackServerConte
   const absl::Time arrival = rooms_.clock->Now();
   if (!request->Valid()) return new EmptyCall(rooms_.pipeline, rooms_.clock, DeadlineOf(*context));
   auto call = std::make_unique<InferenceCall>(response, options_.max_message_bytes);
+  const auto record = RecordOf(rooms_.pipeline->rooms().watch, *context,
+                               "inference.GRPCInferenceService/ModelInfer", arrival);
+  if (record != nullptr) record->AddReceived(static_cast<int64_t>(request->Length()));
   const absl::Status received = ReadInferenceRequest(*request, call->request());
   const auto version_of = [this](absl::string_view model, absl::string_view version) {
     return rooms_.inference->VersionOf(model, version);
@@ -139,15 +143,20 @@ grpc::ServerUnaryReactor* InferenceService::ModelInfer(grpc::CallbackServerConte
                               : absl::StatusOr<TensorCall>(received);
   if (!parsed.ok()) {
     rooms_.pipeline->CountMalformed("oip", parsed.status().code());
+    EndRecord(record.get(), parsed.status(), [] { return 0; });
     return FinishNow(context, ToGrpcStatus(parsed.status()));
   }
+  if (record != nullptr) record->Describe(*parsed);
+  parsed->record = record;
   parsed->client = ClientOfPeer(context->peer());
   parsed->cancellation = call->cancellation();
   InferenceCall* const reactor = call.release();
-  rooms_.inference->Infer(*std::move(parsed), [this, reactor, context](absl::StatusOr<TensorAnswer> answer) {
-    reactor->Finish(ToGrpcStatus(reactor->Write(std::move(answer), context, options_.slow_readers),
-                                 options_.retry_jitter, context));
-  });
+  rooms_.inference->Infer(
+      *std::move(parsed), [this, reactor, context, response, record](absl::StatusOr<TensorAnswer> answer) {
+        const absl::Status written = reactor->Write(std::move(answer), context, options_.slow_readers);
+        EndRecord(record.get(), written, [&] { return written.ok() ? response->Length() : 0; });
+        reactor->Finish(ToGrpcStatus(written, options_.retry_jitter, context));
+      });
   return reactor;
 }
 

@@ -3,6 +3,7 @@
 #include <string>
 #include <utility>
 
+#include "server/protocols/call_records.h"
 #include "server/protocols/grpc_status.h"
 #include "server/protocols/inference_messages.h"
 #include "server/protocols/inference_request.h"
@@ -51,6 +52,9 @@ InferenceStream::InferenceStream(const Server& server, grpc::CallbackServerConte
 
 void InferenceStream::Take(const std::shared_ptr<Slot>& slot) {
   const absl::Time arrival = server_.clock->Now();
+  const auto record = RecordOf(server_.pipeline->rooms().watch, *context(),
+                               "inference.GRPCInferenceService/ModelStreamInfer", arrival);
+  if (record != nullptr) record->AddReceived(static_cast<int64_t>(slot->received.Length()));
   const auto request = std::make_shared<InferenceRequest>();
   slot->request = request;
   const absl::Status received = ReadInferenceRequest(slot->received, *request);
@@ -61,14 +65,16 @@ void InferenceStream::Take(const std::shared_ptr<Slot>& slot) {
                             : absl::StatusOr<TensorCall>(received);
   if (!call.ok()) {
     server_.pipeline->CountMalformed("oip", call.status().code());
-    Answer(slot, request, call.status());
+    Answer(slot, request, call.status(), record.get());
     return;
   }
+  if (record != nullptr) record->Describe(*call);
+  call->record = record;
   call->client = ClientOfPeer(context()->peer());
   call->cancellation = slot->cancellation;
-  server_.inference->Infer(*std::move(call), [this, stream = shared_from_this(), slot,
-                                              request](absl::StatusOr<TensorAnswer> outcome) {
-    Answer(slot, request, std::move(outcome));
+  server_.inference->Infer(*std::move(call), [this, stream = shared_from_this(), slot, request,
+                                              record](absl::StatusOr<TensorAnswer> outcome) {
+    Answer(slot, request, std::move(outcome), record.get());
   });
 }
 
@@ -84,12 +90,13 @@ absl::StatusOr<InferenceAnswer> InferenceStream::ToFinalAnswer(
 
 void InferenceStream::Answer(const std::shared_ptr<Slot>& slot,
                              const std::shared_ptr<InferenceRequest>& request,
-                             absl::StatusOr<TensorAnswer> outcome) {
+                             absl::StatusOr<TensorAnswer> outcome, CallRecord* record) {
   std::shared_ptr<const void> room = outcome.ok() ? outcome->room : nullptr;
   auto answer = ToFinalAnswer(request, std::move(outcome));
   const absl::Status status = answer.status();
   const grpc::ByteBuffer bytes =
       answer.ok() ? ToStreamBytes(*std::move(answer)) : FailureBytes(request->fields, status);
+  EndRecord(record, status, [&bytes] { return bytes.Length(); });
   if (!status.ok() && errors_end_it_) Stop(ToGrpcStatus(status));
   Send(slot, bytes, std::move(room));
 }

@@ -43,7 +43,7 @@ class InferenceStream final : public OrderedStream {
 
   void Take(const std::shared_ptr<Slot>& slot) override;
   void Answer(const std::shared_ptr<Slot>& slot, const std::shared_ptr<InferenceRequest>& request,
-              absl::StatusOr<TensorAnswer> outcome);
+              absl::StatusOr<TensorAnswer> outcome, CallRecord* record);
   absl::StatusOr<InferenceAnswer> ToFinalAnswer(const std::shared_ptr<InferenceRequest>& request,
                                                 absl::StatusOr<TensorAnswer> outcome) const;
 

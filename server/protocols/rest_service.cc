@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "server/core/cancellation.h"
 #include "server/inference/extensions.h"
+#include "server/protocols/call_records.h"
 #include "server/protocols/peer.h"
 #include "server/protocols/rest_answer.h"
 #include "server/protocols/rest_error.h"
@@ -74,8 +75,7 @@ HttpResponse RestService::ModelReady(const HttpRequest& request) const {
   return Health(true, "");
 }
 
-absl::StatusOr<RestCall> RestService::Read(const HttpRequest& request) const {
-  const absl::Time arrival = rooms_.clock->Now();
+absl::StatusOr<RestCall> RestService::Read(const HttpRequest& request, absl::Time arrival) const {
   const auto version = VersionIn(request, *rooms_.inference);
   if (!version.ok()) return version.status();
   const RestBody body{
@@ -109,22 +109,32 @@ absl::StatusOr<TensorAnswer> RestService::Await(TensorCall call, HttpClient& cli
   return outcome;
 }
 
-absl::StatusOr<HttpResponse> RestService::TryInfer(const HttpRequest& request) const {
-  auto read = Read(request);
+absl::StatusOr<HttpResponse> RestService::TryInfer(const HttpRequest& request, absl::Time arrival,
+                                                   const std::shared_ptr<CallRecord>& record) const {
+  auto read = Read(request, arrival);
   if (!read.ok()) {
     rooms_.pipeline->CountMalformed(kProtocol, read.status().code());
     return read.status();
   }
   const std::string id = read->call.id;
+  if (record != nullptr) record->Describe(read->call);
+  read->call.record = record;
   auto answer = Await(std::move(read->call), *request.client);
   if (!answer.ok()) return answer.status();
   return ToRestAnswer(*std::move(answer), id, read->form, options_.max_message_bytes);
 }
 
 HttpResponse RestService::Infer(const HttpRequest& request) const {
-  auto response = TryInfer(request);
-  if (!response.ok()) return ToHttp(response.status(), options_.retry_jitter);
-  return *std::move(response);
+  const absl::Time arrival = rooms_.clock->Now();
+  const bool names_version = request.path_values.count("version") > 0;
+  const auto record = RecordOf(
+      rooms_.pipeline->rooms().watch, request,
+      names_version ? "/v2/models/{model}/versions/{version}/infer" : "/v2/models/{model}/infer", arrival);
+  auto response = TryInfer(request, arrival, record);
+  HttpResponse answer =
+      response.ok() ? *std::move(response) : ToHttp(response.status(), options_.retry_jitter);
+  EndRecord(record.get(), response.status(), answer);
+  return answer;
 }
 
 std::vector<HttpRoute> RestService::Routes() {

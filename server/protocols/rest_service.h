@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -63,10 +64,11 @@ class RestService {
   HttpResponse Infer(const HttpRequest& request) const;
 
   absl::StatusOr<ModelInterface> Describe(const HttpRequest& request) const;
-  absl::StatusOr<RestCall> Read(const HttpRequest& request) const;
+  absl::StatusOr<RestCall> Read(const HttpRequest& request, absl::Time arrival) const;
   // Cancels the call if the client goes away.
   absl::StatusOr<TensorAnswer> Await(TensorCall call, HttpClient& client) const;
-  absl::StatusOr<HttpResponse> TryInfer(const HttpRequest& request) const;
+  absl::StatusOr<HttpResponse> TryInfer(const HttpRequest& request, absl::Time arrival,
+                                        const std::shared_ptr<CallRecord>& record) const;
 
   const Options options_;
   const Rooms rooms_;

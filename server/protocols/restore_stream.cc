@@ -10,6 +10,7 @@
 #include "absl/time/clock.h"
 #include "server/core/clock.h"
 #include "server/encode/volume.h"
+#include "server/protocols/call_records.h"
 #include "server/protocols/grpc_status.h"
 #include "server/protocols/peer.h"
 #include "server/protocols/predict_reactor.h"
@@ -103,6 +104,8 @@ absl::Status RestoreStream::TakeHeader(const v1::RestoreHeader& header) {
   request->accepts = [name = header.model()](const models::Description& model) {
     return ForRestoration(model, name);
   };
+  request->record = call_.record;
+  if (call_.record != nullptr) call_.record->Describe(*request);
   auto ticket = call_.pipeline->Admit(*request, header.bytes());
   if (!ticket.ok()) return ticket.status();
   ticket_ = *std::move(ticket);
@@ -124,6 +127,7 @@ absl::Status RestoreStream::TakeData(const std::string& data) {
         "data", absl::StrCat("there are more than the ", expected, " bytes that the header announced"));
   }
   volume_ += data;
+  if (call_.record != nullptr) call_.record->AddReceived(static_cast<int64_t>(data.size()));
   return absl::OkStatus();
 }
 
@@ -216,12 +220,15 @@ void RestoreStream::OnWriteDone(bool ok) {
 // Writes what is next, or ends the call. The last is done without the lock: it may be the end of this.
 void RestoreStream::Pump() {
   absl::Status end;
+  size_t sent = 0;
   {
     const absl::MutexLock lock(&mutex_);
     if (writing_ || ended_ || WriteNext() || !end_) return;
     ended_ = true;
     end = *end_;
+    sent = sent_;
   }
+  EndRecord(call_.record.get(), end, [sent] { return sent; });
   Finish(ToGrpcStatus(end, call_.retry_jitter, call_.context));
 }
 

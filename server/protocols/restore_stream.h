@@ -36,6 +36,8 @@ class RestoreStream final : public grpc::ServerBidiReactor<v1::RestoreRequest, v
     absl::Time arrival;
     // A volume that has not come by then is given up: it holds room that others could use.
     absl::Duration most_upload;
+    // Null if nobody wants to know.
+    std::shared_ptr<CallRecord> record;
   };
 
   explicit RestoreStream(const Call& call);

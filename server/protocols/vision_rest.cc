@@ -8,6 +8,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/string_view.h"
 #include "server/core/cancellation.h"
+#include "server/protocols/call_records.h"
 #include "server/protocols/peer.h"
 #include "server/protocols/rest_error.h"
 #include "server/protocols/vision_json.h"
@@ -41,8 +42,8 @@ HttpResponse ToResponse(std::string json, std::shared_ptr<const void> room) {
 
 }  // namespace
 
-absl::StatusOr<HttpResponse> VisionRest::TryPredict(const HttpRequest& request) const {
-  const absl::Time arrival = pipeline_->rooms().clock->Now();
+absl::StatusOr<HttpResponse> VisionRest::TryPredict(const HttpRequest& request, absl::Time arrival,
+                                                    const std::shared_ptr<CallRecord>& record) const {
   const auto message = PredictRequestFromJson(request.body);
   if (!message.ok()) {
     pipeline_->CountMalformed(kProtocol, message.status().code());
@@ -56,7 +57,8 @@ absl::StatusOr<HttpResponse> VisionRest::TryPredict(const HttpRequest& request) 
                {.protocol = kProtocol,
                 .client = ClientOfAddress(request.client->Address()),
                 .arrival = arrival,
-                .cancellation = cancellation},
+                .cancellation = cancellation,
+                .record = record},
                &answer,
                [&status, &room, &request](const absl::Status& outcome, std::shared_ptr<const void> held) {
                  status = outcome;
@@ -75,9 +77,12 @@ HttpResponse VisionRest::Predict(const HttpRequest& request) const {
   if (!IsJson(request)) {
     return HttpError(415, "Content-Type is not application/json; send a saccade.v1.PredictRequest as JSON");
   }
-  auto response = TryPredict(request);
-  if (!response.ok()) return ToHttp(response.status(), retry_jitter_);
-  return *std::move(response);
+  const absl::Time arrival = pipeline_->rooms().clock->Now();
+  const auto record = RecordOf(pipeline_->rooms().watch, request, "/v1/predict", arrival);
+  auto response = TryPredict(request, arrival, record);
+  HttpResponse answer = response.ok() ? *std::move(response) : ToHttp(response.status(), retry_jitter_);
+  EndRecord(record.get(), response.status(), answer);
+  return answer;
 }
 
 HttpResponse VisionRest::Models() const {

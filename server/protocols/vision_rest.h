@@ -1,6 +1,7 @@
 // saccade.v1.Vision over HTTP, as JSON.
 #pragma once
 
+#include <memory>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -24,7 +25,8 @@ class VisionRest {
  private:
   HttpResponse Models() const;
   HttpResponse Predict(const HttpRequest& request) const;
-  absl::StatusOr<HttpResponse> TryPredict(const HttpRequest& request) const;
+  absl::StatusOr<HttpResponse> TryPredict(const HttpRequest& request, absl::Time arrival,
+                                          const std::shared_ptr<CallRecord>& record) const;
 
   VisionService* const vision_;
   Pipeline* const pipeline_;

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "server/protocols/call_records.h"
 #include "server/protocols/grpc_status.h"
 #include "server/protocols/peer.h"
 #include "server/protocols/predict_reactor.h"
@@ -16,13 +17,20 @@ grpc::ServerUnaryReactor* VisionService::Predict(grpc::CallbackServerContext* co
                                                  const v1::PredictRequest* request,
                                                  v1::PredictResponse* response) {
   auto* reactor = new PredictReactor;
+  const absl::Time arrival = clock_->Now();
+  auto record = RecordOf(pipeline_->rooms().watch, *context, "saccade.v1.Vision/Predict", arrival);
+  if (record != nullptr) record->AddReceived(static_cast<int64_t>(request->ByteSizeLong()));
   Run(*request,
       {.protocol = "grpc",
        .client = ClientOfPeer(context->peer()),
-       .arrival = clock_->Now(),
+       .arrival = arrival,
        .deadline = DeadlineOf(*context),
-       .cancellation = reactor->cancellation()},
-      response, [this, reactor, context](const absl::Status& status, std::shared_ptr<const void> room) {
+       .cancellation = reactor->cancellation(),
+       .record = record},
+      response,
+      [this, reactor, context, response, record](const absl::Status& status,
+                                                 std::shared_ptr<const void> room) {
+        EndRecord(record.get(), status, [response] { return response->ByteSizeLong(); });
         reactor->Sends(context, options_.slow_readers, std::move(room));
         reactor->Finish(ToGrpcStatus(status, options_.retry_jitter, context));
       });
@@ -45,6 +53,8 @@ void VisionService::Run(const v1::PredictRequest& request, Caller caller, v1::Pr
   parsed->encode = [this, &request, response](const Response& made) {
     return SetAnswer(made, request, options_.max_message_bytes, response);
   };
+  if (caller.record != nullptr) caller.record->Describe(*parsed);
+  parsed->record = std::move(caller.record);
   pipeline_->Predict(*std::move(parsed),
                      [response, answered = std::move(answered)](const absl::StatusOr<Response>& answer) {
                        if (answer.ok()) SetTimings(answer->timings, response);
@@ -72,11 +82,14 @@ grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* VisionService::Pred
 
 grpc::ServerBidiReactor<v1::RestoreRequest, v1::RestoreResponse>* VisionService::Restore(
     grpc::CallbackServerContext* context) {
-  return new RestoreStream({.pipeline = pipeline_,
-                            .context = context,
-                            .retry_jitter = options_.retry_jitter,
-                            .arrival = clock_->Now(),
-                            .most_upload = options_.upload_timeout});
+  const absl::Time arrival = clock_->Now();
+  return new RestoreStream(
+      {.pipeline = pipeline_,
+       .context = context,
+       .retry_jitter = options_.retry_jitter,
+       .arrival = arrival,
+       .most_upload = options_.upload_timeout,
+       .record = RecordOf(pipeline_->rooms().watch, *context, "saccade.v1.Vision/Restore", arrival)});
 }
 
 grpc::ServerUnaryReactor* VisionService::ListModels(grpc::CallbackServerContext* context,

@@ -47,6 +47,8 @@ class VisionService final : public RawVisionService {
     absl::Time arrival;
     absl::Time deadline = absl::InfiniteFuture();
     std::shared_ptr<Cancellation> cancellation;
+    // Null if nobody wants to know; who calls ends it.
+    std::shared_ptr<CallRecord> record = nullptr;
   };
   // `room`, if there is one, is to be kept until the answer is sent.
   using Answered = std::function<void(const absl::Status& status, std::shared_ptr<const void> room)>;

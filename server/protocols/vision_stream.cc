@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "saccade/v1/vision.grpc.pb.h"
+#include "server/protocols/call_records.h"
 #include "server/protocols/peer.h"
 #include "server/protocols/vision_items.h"
 #include "server/protocols/vision_messages.h"
@@ -37,10 +38,14 @@ VisionStream::VisionStream(const Server& server, grpc::CallbackServerContext* co
 void VisionStream::Take(const std::shared_ptr<Slot>& slot) {
   // Its pictures are pointed into until it is computed.
   const auto message = std::make_shared<v1::PredictStreamRequest>();
-  auto request = ReadRequest(*slot, *message, server_.clock->Now());
+  const absl::Time arrival = server_.clock->Now();
+  const auto record =
+      RecordOf(server_.pipeline->rooms().watch, *context(), "saccade.v1.Vision/PredictStream", arrival);
+  if (record != nullptr) record->AddReceived(static_cast<int64_t>(slot->received.Length()));
+  auto request = ReadRequest(*slot, *message, arrival);
   if (!request.ok()) {
     server_.pipeline->CountMalformed("grpc", request.status().code());
-    Answer(slot, message->request(), v1::PredictStreamResponse(), request.status());
+    Answer(slot, message->request(), v1::PredictStreamResponse(), request.status(), record.get());
     return;
   }
   const auto answer = std::make_shared<v1::PredictStreamResponse>();
@@ -48,10 +53,12 @@ void VisionStream::Take(const std::shared_ptr<Slot>& slot) {
     return SetAnswer(response, message->request(), server_.max_message_bytes, answer->mutable_answer(),
                      kAroundAnswer);
   };
-  server_.pipeline->Predict(*std::move(request), [this, stream = shared_from_this(), slot, message,
-                                                  answer](const absl::StatusOr<Response>& outcome) {
+  if (record != nullptr) record->Describe(*request);
+  request->record = record;
+  server_.pipeline->Predict(*std::move(request), [this, stream = shared_from_this(), slot, message, answer,
+                                                  record](const absl::StatusOr<Response>& outcome) {
     if (outcome.ok()) SetTimings(outcome->timings, answer->mutable_answer());
-    Answer(slot, message->request(), std::move(*answer), outcome);
+    Answer(slot, message->request(), std::move(*answer), outcome, record.get());
   });
 }
 
@@ -76,11 +83,13 @@ absl::StatusOr<Request> VisionStream::ReadRequest(Slot& slot, v1::PredictStreamR
 }
 
 void VisionStream::Answer(const std::shared_ptr<Slot>& slot, const v1::PredictRequest& request,
-                          v1::PredictStreamResponse message, const absl::StatusOr<Response>& outcome) {
+                          v1::PredictStreamResponse message, const absl::StatusOr<Response>& outcome,
+                          CallRecord* record) {
   message.set_index(slot->index);
   // A longer one was refused for being so.
   if (request.request_id().size() <= kMostRequestId) message.set_request_id(request.request_id());
   if (!outcome.ok()) SetItemError(outcome.status(), server_.retry_jitter, message.mutable_error());
+  EndRecord(record, outcome.status(), [&message] { return message.ByteSizeLong(); });
   Send(slot, Serialised(message), outcome.ok() ? outcome->room : nullptr);
 }
 

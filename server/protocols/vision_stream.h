@@ -45,7 +45,7 @@ class VisionStream final : public OrderedStream {
                                       absl::Time arrival) const;
   // `message` has the answer, of a success.
   void Answer(const std::shared_ptr<Slot>& slot, const v1::PredictRequest& request,
-              v1::PredictStreamResponse message, const absl::StatusOr<Response>& outcome);
+              v1::PredictStreamResponse message, const absl::StatusOr<Response>& outcome, CallRecord* record);
 
   const Server server_;
 };

@@ -1,0 +1,85 @@
+#include "server/lifecycle/telling.h"
+
+#include <cstdlib>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "server/logging/log.h"
+#include "server/tracing/trace_settings.h"
+
+namespace saccade::server {
+namespace {
+
+std::optional<std::string> Variable(const char* name) {
+  const char* const value = std::getenv(name);
+  if (value == nullptr) return std::nullopt;
+  return value;
+}
+
+void Count(TraceMetrics& metrics, SpanFate fate, int64_t spans) {
+  switch (fate) {
+    case SpanFate::kExported:
+      metrics.AddExported(spans);
+      return;
+    case SpanFate::kQueueFull:
+      metrics.AddDropped(SpanLoss::kQueueFull, spans);
+      return;
+    case SpanFate::kFailed:
+      metrics.AddDropped(SpanLoss::kExportFailed, spans);
+      return;
+    case SpanFate::kRejected:
+      metrics.AddDropped(SpanLoss::kRejected, spans);
+      return;
+  }
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Telling>> Telling::Create(const Flags& flags, Metrics* metrics, Clock* clock) {
+  auto settings = ReadTraceSettings(Variable);
+  if (!settings.ok()) return settings.status();
+  std::unique_ptr<Telling> telling(new Telling);
+  CallWatch::Options watch{.clock = clock};
+  if (settings->has_value()) {
+    const TraceSettings& traces = **settings;
+    auto collector = CollectorClient::Create(traces, SACCADE_VERSION);
+    if (!collector.ok()) return collector.status();
+    telling->collector_ = *std::move(collector);
+    telling->metrics_ = metrics->ForTraces();
+    telling->exporter_ = std::make_unique<SpanExporter>(
+        SpanExporter::Options{
+            .most_queued = traces.most_queued,
+            .most_in_batch = traces.most_in_batch,
+            .delay = traces.delay,
+            .most_trying = traces.most_trying,
+            .send =
+                [client = telling->collector_.get()](const std::vector<Span>& spans, absl::Duration most,
+                                                     const std::function<bool()>& given_up) {
+                  return client->Send(spans, most, given_up);
+                },
+            .count = [counters = telling->metrics_.get()](SpanFate fate,
+                                                          int64_t spans) { Count(*counters, fate, spans); },
+            .warn =
+                [endpoint = traces.endpoint](const std::string& why) {
+                  Log(LogLevel::kWarning, "spans are lost", {{"endpoint", endpoint}, {"why", why}});
+                }},
+        clock);
+    watch.exporter = telling->exporter_.get();
+    watch.sampler = traces.sampler;
+    Log(LogLevel::kInfo, "traces are sent",
+        {{"endpoint", traces.endpoint}, {"service", traces.service_name}});
+  }
+  if (flags.access_log) {
+    telling->access_log_ = std::make_unique<AccessLog>(flags.access_log_per_second, clock);
+    watch.tell = [log = telling->access_log_.get()](const CallFacts& call) { log->Tell(call); };
+  }
+  if (watch.exporter != nullptr || watch.tell != nullptr) telling->watch_.emplace(std::move(watch));
+  return telling;
+}
+
+void Telling::Flush(absl::Duration most) {
+  if (exporter_ != nullptr) exporter_->Stop(most);
+}
+
+}  // namespace saccade::server

@@ -1,0 +1,41 @@
+// Whether anybody wants to know of a single call: a trace that it is sampled for, or the access log.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <utility>
+
+#include "absl/functional/function_ref.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "server/core/clock.h"
+#include "server/tracing/call_record.h"
+#include "server/tracing/sampler.h"
+#include "server/tracing/span_exporter.h"
+
+namespace saccade::server {
+
+// Immutable, so thread-safe.
+class CallWatch {
+ public:
+  // What is null is not wanted. Everything must outlive the watch and all its records.
+  struct Options {
+    Clock* clock = nullptr;
+    SpanExporter* exporter = nullptr;
+    Sampler sampler = {};
+    std::function<void(const CallFacts&)> tell = nullptr;
+  };
+  using Headers = absl::Span<const absl::string_view>;
+
+  explicit CallWatch(Options options) : options_(std::move(options)) {}
+
+  // Null if nobody wants to know; then `origin` is not asked for. The headers are as ReadTraceContext has
+  // them.
+  std::shared_ptr<CallRecord> Begin(Headers traceparents, Headers tracestates,
+                                    absl::FunctionRef<CallOrigin()> origin) const;
+
+ private:
+  const Options options_;
+};
+
+}  // namespace saccade::server

@@ -1,0 +1,115 @@
+#include "server/tracing/span_exporter.h"
+
+#include <algorithm>
+#include <iterator>
+#include <random>
+#include <utility>
+
+namespace saccade::server {
+namespace {
+
+// Before the second attempt; then twice as long each time.
+constexpr absl::Duration kFirstWait = absl::Seconds(1);
+constexpr absl::Duration kLongestWait = absl::Seconds(16);
+constexpr absl::Duration kBetweenWarnings = absl::Seconds(60);
+
+// Between half and all of it, so that daemons that lost the same collector do not come back together.
+absl::Duration Spread(absl::Duration wait) {
+  thread_local std::minstd_rand generator{std::random_device()()};
+  return wait * std::uniform_real_distribution<double>(0.5, 1)(generator);
+}
+
+}  // namespace
+
+SpanExporter::SpanExporter(Options options, Clock* clock)
+    : options_(std::move(options)), clock_(clock), thread_([this] { Run(); }) {}
+
+SpanExporter::~SpanExporter() { Stop(absl::ZeroDuration()); }
+
+void SpanExporter::Push(std::vector<Span> spans) {
+  const auto count = static_cast<int64_t>(spans.size());
+  {
+    const absl::MutexLock lock(&mutex_);
+    if (!is_stopping() && static_cast<int64_t>(queue_.size()) + count <= options_.most_queued) {
+      std::move(spans.begin(), spans.end(), std::back_inserter(queue_));
+      return;
+    }
+  }
+  options_.count(SpanFate::kQueueFull, count);
+}
+
+void SpanExporter::Stop(absl::Duration most) {
+  {
+    const absl::MutexLock lock(&mutex_);
+    if (!is_stopping()) stop_at_ = clock_->Now() + most;
+  }
+  if (thread_.joinable()) thread_.join();
+}
+
+bool SpanExporter::IsDue() const {
+  return is_stopping() || static_cast<int64_t>(queue_.size()) >= options_.most_in_batch;
+}
+
+absl::Time SpanExporter::stop_at() {
+  const absl::MutexLock lock(&mutex_);
+  return stop_at_;
+}
+
+void SpanExporter::Run() {
+  for (;;) {
+    std::vector<Span> batch;
+    {
+      const absl::MutexLock lock(&mutex_);
+      clock_->AwaitUntil(&mutex_, absl::Condition(this, &SpanExporter::IsDue),
+                         clock_->Now() + options_.delay);
+      if (queue_.empty() && is_stopping()) return;
+      const auto end = queue_.begin() + std::min(static_cast<int64_t>(queue_.size()), options_.most_in_batch);
+      batch.assign(std::make_move_iterator(queue_.begin()), std::make_move_iterator(end));
+      queue_.erase(queue_.begin(), end);
+    }
+    if (!batch.empty()) Export(batch);
+  }
+}
+
+void SpanExporter::Export(const std::vector<Span>& batch) {
+  const auto spans = static_cast<int64_t>(batch.size());
+  const absl::Time until = clock_->Now() + options_.most_trying;
+  const auto given_up = [this] { return stop_at() <= clock_->Now(); };
+  for (int attempt = 0;; ++attempt) {
+    const absl::Duration left = std::min(until, stop_at()) - clock_->Now();
+    if (left <= absl::ZeroDuration()) return Lose(spans, SpanFate::kFailed, "there was no time left");
+    const SendOutcome outcome = options_.send(batch, left, given_up);
+    if (outcome.kind == SendOutcome::Kind::kSent) {
+      const int64_t rejected = std::clamp(outcome.rejected, int64_t{0}, spans);
+      options_.count(SpanFate::kExported, spans - rejected);
+      if (rejected > 0) Lose(rejected, SpanFate::kRejected, outcome.why);
+      return;
+    }
+    const auto wait = WaitAfter(outcome, attempt, until);
+    if (!wait) return Lose(spans, SpanFate::kFailed, outcome.why);
+    const absl::MutexLock lock(&mutex_);
+    const auto stops = [this]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) { return is_stopping(); };
+    clock_->AwaitUntil(&mutex_, absl::Condition(&stops), clock_->Now() + *wait);
+  }
+}
+
+std::optional<absl::Duration> SpanExporter::WaitAfter(const SendOutcome& outcome, int attempt,
+                                                      absl::Time until) {
+  // Who stops has tried once more, and the next batch waits.
+  if (outcome.kind == SendOutcome::Kind::kRefused || stop_at() != absl::InfiniteFuture()) return std::nullopt;
+  const absl::Duration backoff =
+      Spread(std::min(kFirstWait * (int64_t{1} << std::min(attempt, 10)), kLongestWait));
+  const absl::Duration wait = std::max(backoff, outcome.wait.value_or(absl::ZeroDuration()));
+  if (clock_->Now() + wait >= until) return std::nullopt;
+  return wait;
+}
+
+void SpanExporter::Lose(int64_t spans, SpanFate fate, const std::string& why) {
+  options_.count(fate, spans);
+  const absl::Time now = clock_->Now();
+  if (now - last_warning_ < kBetweenWarnings) return;
+  last_warning_ = now;
+  options_.warn(why);
+}
+
+}  // namespace saccade::server

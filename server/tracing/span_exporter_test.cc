@@ -1,0 +1,199 @@
+#include "server/tracing/span_exporter.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+#include <memory>
+#include <utility>
+
+#include "server/core/fake_clock.h"
+
+namespace saccade::server {
+namespace {
+
+using Kind = SendOutcome::Kind;
+using ::testing::ElementsAre;
+
+std::vector<Span> Spans(int count) {
+  return std::vector<Span>(static_cast<size_t>(count), Span{.name = "one"});
+}
+
+// A collector that answers as it is told, and remembers the batches' sizes.
+class Collector {
+ public:
+  SendOutcome Take(const std::vector<Span>& spans) {
+    const absl::MutexLock lock(&mutex_);
+    batches_.push_back(static_cast<int>(spans.size()));
+    if (answers_.empty()) return {};
+    SendOutcome next = answers_.front();
+    answers_.erase(answers_.begin());
+    return next;
+  }
+  void Answers(std::vector<SendOutcome> answers) {
+    const absl::MutexLock lock(&mutex_);
+    answers_ = std::move(answers);
+  }
+  void Count(SpanFate fate, int64_t spans) {
+    const absl::MutexLock lock(&mutex_);
+    fates_[fate] += spans;
+  }
+  void Warn(const std::string& why) {
+    const absl::MutexLock lock(&mutex_);
+    warnings_.push_back(why);
+  }
+  std::vector<int> AwaitBatches(size_t count) {
+    const auto came = [&]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) { return batches_.size() >= count; };
+    const absl::MutexLock lock(&mutex_, absl::Condition(&came));
+    return batches_;
+  }
+  int64_t AwaitFate(SpanFate fate, int64_t least) {
+    const auto came = [&]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) { return fates_[fate] >= least; };
+    const absl::MutexLock lock(&mutex_, absl::Condition(&came));
+    return fates_[fate];
+  }
+  int64_t fate(SpanFate fate) { return AwaitFate(fate, 0); }
+  std::vector<std::string> warnings() {
+    const absl::MutexLock lock(&mutex_);
+    return warnings_;
+  }
+
+ private:
+  absl::Mutex mutex_;
+  std::vector<int> batches_ ABSL_GUARDED_BY(mutex_);
+  std::vector<SendOutcome> answers_ ABSL_GUARDED_BY(mutex_);
+  std::map<SpanFate, int64_t> fates_ ABSL_GUARDED_BY(mutex_);
+  std::vector<std::string> warnings_ ABSL_GUARDED_BY(mutex_);
+};
+
+class SpanExporterTest : public ::testing::Test {
+ protected:
+  SpanExporter& Start(SpanExporter::Options options = {}) {
+    options.send = [this](const std::vector<Span>& spans, absl::Duration, const std::function<bool()>&) {
+      return collector_.Take(spans);
+    };
+    options.count = [this](SpanFate fate, int64_t spans) { collector_.Count(fate, spans); };
+    options.warn = [this](const std::string& why) { collector_.Warn(why); };
+    exporter_ = std::make_unique<SpanExporter>(std::move(options), &clock_);
+    return *exporter_;
+  }
+
+  FakeClock clock_;
+  Collector collector_;
+  std::unique_ptr<SpanExporter> exporter_;
+};
+
+TEST_F(SpanExporterTest, WaitsForCompanyOnlySoLong) {
+  SpanExporter& exporter = Start();
+  exporter.Push(Spans(3));
+  clock_.AwaitWaiters(1);
+  clock_.Advance(absl::Seconds(5));
+  EXPECT_THAT(collector_.AwaitBatches(1), ElementsAre(3));
+  EXPECT_EQ(collector_.AwaitFate(SpanFate::kExported, 3), 3);
+}
+
+TEST_F(SpanExporterTest, SendsAFullBatchAtOnce) {
+  SpanExporter& exporter = Start({.most_queued = 8, .most_in_batch = 4});
+  exporter.Push(Spans(4));
+  EXPECT_THAT(collector_.AwaitBatches(1), ElementsAre(4));
+}
+
+TEST_F(SpanExporterTest, DropsAndCountsWhatFindsNoRoom) {
+  SpanExporter& exporter = Start({.most_queued = 4, .most_in_batch = 4});
+  exporter.Push(Spans(3));
+  // Two do not fit, and are not torn apart.
+  exporter.Push(Spans(2));
+  EXPECT_EQ(collector_.fate(SpanFate::kQueueFull), 2);
+  exporter.Push(Spans(1));
+  EXPECT_THAT(collector_.AwaitBatches(1), ElementsAre(4));
+}
+
+TEST_F(SpanExporterTest, TriesAgainLater) {
+  collector_.Answers({{.kind = Kind::kTryAgain, .why = "down"}, {.kind = Kind::kTryAgain, .why = "down"}});
+  SpanExporter& exporter = Start({.most_in_batch = 1});
+  exporter.Push(Spans(1));
+  collector_.AwaitBatches(1);
+  clock_.AwaitWaiters(1);
+  clock_.Advance(absl::Seconds(1));
+  collector_.AwaitBatches(2);
+  clock_.AwaitWaiters(1);
+  clock_.Advance(absl::Seconds(2));
+  EXPECT_EQ(collector_.AwaitFate(SpanFate::kExported, 1), 1);
+  EXPECT_EQ(collector_.fate(SpanFate::kFailed), 0);
+}
+
+TEST_F(SpanExporterTest, WaitsAsLongAsTheCollectorAsks) {
+  collector_.Answers({{.kind = Kind::kTryAgain, .wait = absl::Seconds(20), .why = "busy"}});
+  SpanExporter& exporter = Start({.most_in_batch = 1});
+  exporter.Push(Spans(1));
+  collector_.AwaitBatches(1);
+  clock_.AwaitWaiters(1);
+  clock_.Advance(absl::Seconds(19));
+  clock_.AwaitWaiters(1);
+  EXPECT_THAT(collector_.AwaitBatches(1), ElementsAre(1));
+  clock_.Advance(absl::Seconds(1));
+  EXPECT_EQ(collector_.AwaitFate(SpanFate::kExported, 1), 1);
+}
+
+TEST_F(SpanExporterTest, GivesUpABatchInTheEndAndSaysSo) {
+  collector_.Answers({{.kind = Kind::kTryAgain, .wait = absl::Hours(1), .why = "busy"}});
+  SpanExporter& exporter = Start({.most_in_batch = 1});
+  exporter.Push(Spans(1));
+  EXPECT_EQ(collector_.AwaitFate(SpanFate::kFailed, 1), 1);
+  exporter.Push(Spans(1));
+  EXPECT_EQ(collector_.AwaitFate(SpanFate::kExported, 1), 1);
+  EXPECT_THAT(collector_.warnings(), ElementsAre("busy"));
+}
+
+TEST_F(SpanExporterTest, WhatIsRefusedIsNotTriedAgain) {
+  collector_.Answers({{.kind = Kind::kRefused, .why = "no"}, {.kind = Kind::kRefused, .why = "no"}});
+  SpanExporter& exporter = Start({.most_in_batch = 2});
+  exporter.Push(Spans(2));
+  EXPECT_EQ(collector_.AwaitFate(SpanFate::kFailed, 2), 2);
+  exporter.Push(Spans(2));
+  EXPECT_EQ(collector_.AwaitFate(SpanFate::kFailed, 4), 4);
+  exporter.Stop(absl::Seconds(1));
+  // One warning a minute is enough.
+  EXPECT_THAT(collector_.warnings(), ElementsAre("no"));
+}
+
+TEST_F(SpanExporterTest, CountsWhatTheCollectorRejected) {
+  collector_.Answers({{.kind = Kind::kSent, .rejected = 2, .why = "odd ones"}});
+  SpanExporter& exporter = Start({.most_in_batch = 3});
+  exporter.Push(Spans(3));
+  EXPECT_EQ(collector_.AwaitFate(SpanFate::kRejected, 2), 2);
+  EXPECT_EQ(collector_.fate(SpanFate::kExported), 1);
+}
+
+TEST_F(SpanExporterTest, StopSendsWhatWaits) {
+  SpanExporter& exporter = Start({.most_queued = 8, .most_in_batch = 4});
+  exporter.Push(Spans(3));
+  exporter.Push(Spans(3));
+  exporter.Stop(absl::Seconds(1));
+  EXPECT_EQ(collector_.fate(SpanFate::kExported), 6);
+  exporter.Push(Spans(1));
+  EXPECT_EQ(collector_.fate(SpanFate::kQueueFull), 1);
+}
+
+TEST_F(SpanExporterTest, StopDoesNotWaitForACollectorThatIsDown) {
+  const SendOutcome down{.kind = Kind::kTryAgain, .why = "down"};
+  collector_.Answers({down, down, down, down});
+  SpanExporter& exporter = Start({.most_queued = 4, .most_in_batch = 2});
+  exporter.Push(Spans(2));
+  collector_.AwaitBatches(1);
+  clock_.AwaitWaiters(1);
+  exporter.Push(Spans(2));
+  // The clock stands still: nothing is waited for.
+  exporter.Stop(absl::Seconds(1));
+  EXPECT_EQ(collector_.fate(SpanFate::kFailed), 4);
+}
+
+TEST_F(SpanExporterTest, WithoutTimeStopDropsWhatWaits) {
+  SpanExporter& exporter = Start();
+  exporter.Push(Spans(3));
+  exporter.Stop(absl::ZeroDuration());
+  EXPECT_EQ(collector_.fate(SpanFate::kFailed), 3);
+}
+
+}  // namespace
+}  // namespace saccade::server
