@@ -33,7 +33,8 @@ ensemble_scheduling { step [ {
 def root(tmp_path_factory):
     made = tmp_path_factory.mktemp("identity")
     write_model(made, "identity", Identity(), max_batch_size=4)
-    write_model(made, "pair", Identity(), max_batch_size=2, max_queue_delay_microseconds=200_000)
+    # Of a pass that begins with 99, it keeps others waiting.
+    write_model(made, "pair", Identity(hang_at="99", hang_seconds="1"), max_batch_size=2)
     (made / "chain").mkdir()
     (made / "chain" / "config.pbtxt").write_text(ENSEMBLE)
     return made
@@ -72,12 +73,12 @@ def new_parent(flags="01"):
     return trace, span, f"00-{trace}-{span}-{flags}"
 
 
-def infer(daemon, model="identity", traceparent=None, name="image", **metadata):
+def infer(daemon, model="identity", traceparent=None, name="image", sent=VALUES, **metadata):
     if traceparent:
         metadata["traceparent"] = traceparent
-    sent = [(key.replace("_", "-"), value) for key, value in metadata.items()]
+    metadata = [(key.replace("_", "-"), value) for key, value in metadata.items()]
     with daemon.inference() as inference:
-        return inference.model_infer(infer_request(model, VALUES.shape, VALUES.tobytes(), name=name), metadata=sent)
+        return inference.model_infer(infer_request(model, sent.shape, sent.tobytes(), name=name), metadata=metadata)
 
 
 def await_spans(collector, trace, names):
@@ -204,10 +205,12 @@ def test_a_batch_links_its_members_and_they_link_it(daemon, collector):
 
     def share_a_pass():
         parents = [new_parent() for _ in range(2)]
-        with concurrent.futures.ThreadPoolExecutor(2) as pool:
+        with concurrent.futures.ThreadPoolExecutor(3) as pool:
+            hanging = pool.submit(infer, daemon, "pair", sent=numpy.full_like(VALUES, 99))
             list(pool.map(lambda parent: infer(daemon, "pair", parent[2]), parents))
+            hanging.result()
         computed[:] = [await_spans(collector, trace, [method, *STAGES])["compute"] for trace, _, _ in parents]
-        return attributes(computed[0])["saccade.batch.size"] == 2
+        return attributes(computed[0])["saccade.batch.size"] == 2 and computed[0].links == computed[1].links
 
     eventually(share_a_pass, "two calls shared a pass")
     (link,) = computed[0].links
