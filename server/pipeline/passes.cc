@@ -9,6 +9,7 @@
 #include "server/tracing/call_record.h"
 
 namespace saccade::server {
+
 Shares SharesOf(std::vector<std::unique_ptr<BatchTask>> batch) {
   Shares shares;
   shares.reserve(batch.size());
