@@ -175,6 +175,7 @@ absl::Status Daemon::OpenRooms() {
   vision_rest_ = std::make_unique<VisionRest>(vision_.get(), pipeline_.get(), retry_jitter_.get());
   metrics_->SetScrapeHook([this] {
     pipeline_->RefreshGauges();
+    if (certificates_ != nullptr) metrics_->SetCertificateExpiry(certificates_->current()->expires);
     if (response_cache_ != nullptr) metrics_->SetCached(response_cache_->bytes(), response_cache_->answers());
   });
   return absl::OkStatus();

@@ -73,6 +73,8 @@ SaccadeFamilies::SaccadeFamilies(prometheus::Registry& registry)
           "Decoded pixels of the requests in flight, and four for each pixel of a network's input."),
       cache_bytes(registry, "saccade_response_cache_bytes", "Bytes that the response cache takes."),
       cache_answers(registry, "saccade_response_cache_answers", "Answers in the response cache."),
+      certificate_expiry(registry, "saccade_certificate_expiry_timestamp_seconds",
+                         "When the certificate that the ports show ends, in seconds since 1970."),
       spans_exported(registry, "saccade_trace_spans_exported_total", "Spans that a collector took."),
       spans_dropped(registry, "saccade_trace_spans_dropped_total", "Spans that were lost, by reason."),
       build_info(registry, "saccade_build_info", "1, with the daemon's version as label.") {}

@@ -48,6 +48,7 @@ struct SaccadeFamilies {
   SeriesPool<prometheus::Gauge> inflight_pixels;
   SeriesPool<prometheus::Gauge> cache_bytes;
   SeriesPool<prometheus::Gauge> cache_answers;
+  SeriesPool<prometheus::Gauge> certificate_expiry;
   SeriesPool<prometheus::Counter> spans_exported;
   SeriesPool<prometheus::Counter> spans_dropped;
   SeriesPool<prometheus::Gauge> build_info;

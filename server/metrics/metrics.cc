@@ -48,6 +48,8 @@ struct Metrics::Impl {
   absl::Mutex cache_mutex;
   std::optional<Gauge> cache_bytes ABSL_GUARDED_BY(cache_mutex);
   std::optional<Gauge> cache_answers ABSL_GUARDED_BY(cache_mutex);
+  absl::Mutex certificate_mutex;
+  std::optional<Gauge> certificate_expiry ABSL_GUARDED_BY(certificate_mutex);
 };
 
 Metrics::Metrics(std::string_view daemon_version) : impl_(std::make_unique<Impl>(daemon_version)) {}
@@ -75,6 +77,13 @@ void Metrics::SetCached(int64_t bytes, int64_t answers) {
   }
   (*impl_->cache_bytes)->Set(static_cast<double>(bytes));
   (*impl_->cache_answers)->Set(static_cast<double>(answers));
+}
+
+void Metrics::SetCertificateExpiry(absl::Time expires) {
+  absl::MutexLock lock(&impl_->certificate_mutex);
+  std::optional<Gauge>& gauge = impl_->certificate_expiry;
+  if (!gauge) gauge.emplace(impl_->families.ours.certificate_expiry.Get({}));
+  (*gauge)->Set(absl::ToDoubleSeconds(expires - absl::UnixEpoch()));
 }
 
 void Metrics::RecordUnknownModel(std::string_view protocol, absl::StatusCode code) {

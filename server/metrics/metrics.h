@@ -100,6 +100,9 @@ class Metrics {
   // What the response cache holds; absent until the first call.
   void SetCached(int64_t bytes, int64_t answers);
 
+  // Of what TLS is spoken with; absent until the first call.
+  void SetCertificateExpiry(absl::Time expires);
+
   // Called at the start of every Exposition, by its thread: for gauges that are cheaper to ask for than to
   // keep (SetPending, SetInflight). Pass nullptr before what it looks at goes away; blocks until a running
   // one is done.

@@ -310,6 +310,13 @@ TEST(MetricsTest, WhatWasKeptIsAnsweredButNotComputed) {
   }
 }
 
+TEST(MetricsTest, ACertificatesEndIsToldWhereThereIsOne) {
+  Metrics metrics("0.1.0");
+  EXPECT_THAT(metrics.Exposition(), Not(HasSubstr("certificate")));
+  metrics.SetCertificateExpiry(absl::FromUnixSeconds(1'800'000'000));
+  EXPECT_EQ(Value(metrics.Exposition(), "saccade_certificate_expiry_timestamp_seconds"), 1.8e9);
+}
+
 TEST(MetricsTest, TheCacheCountsUnderTritonsNames) {
   Metrics metrics("0.1.0");
   EXPECT_THAT(metrics.Exposition(), Not(HasSubstr("cache")));

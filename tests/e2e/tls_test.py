@@ -76,6 +76,11 @@ def curl(port, path, *arguments):
     return done.returncode, done.stdout or done.stderr
 
 
+def told_end(daemon, authority):
+    page = curl(daemon.metrics_port, "/metrics", "--cacert", authority.root, "-H", f"authorization: {BEARER['authorization']}")[1]
+    return float(next(line for line in page.splitlines() if line.startswith("saccade_certificate_expiry")).split()[1])
+
+
 def client_context(authority):
     return ssl.create_default_context(cafile=authority.root)
 
@@ -216,6 +221,7 @@ def test_a_certificate_is_replaced_while_clients_ask(daemon, authority, pair):
         assert serials() == {first}
         put(renewed.key, pair[1])
         eventually(lambda: first not in serials() and len(serials()) == 1, "all ports show the new certificate")
+        assert abs(told_end(daemon, authority) - time.time() - 2 * 86400) < 3600
         # What has expired, or is not whole, changes nothing.
         second = serials()
         pair[0].write_bytes(authority.issue("third", days=-1).certificate.read_bytes())

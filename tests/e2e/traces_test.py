@@ -328,6 +328,7 @@ def test_a_busy_collector_is_asked_again(root, start, monkeypatch):
 
 def test_a_wrong_variable_is_named_at_start(root, monkeypatch):
     environment(monkeypatch, "http://127.0.0.1:1", OTEL_TRACES_SAMPLER="sometimes")
-    ended = run_to_end(f"--model-repository={root}", "--grpc-port=0", "--http-port=0", "--metrics-port=0")
+    ports = [f"--{of}-port=0" for of in ("grpc", "http", "metrics")]
+    ended = run_to_end("--host=127.0.0.1", f"--model-repository={root}", *ports)
     assert ended.returncode == 1
     assert "OTEL_TRACES_SAMPLER is 'sometimes'; expected always_on" in ended.stderr
