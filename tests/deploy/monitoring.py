@@ -40,8 +40,9 @@ def page_of_the_daemon(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def names_of_the_daemon(page_of_the_daemon):
-    """Of every metric on its page, and of those that take a GPU or a cache to be there."""
+    """Of every metric on its page, and of those that take a GPU, a cache or TLS to be there."""
     elsewhere = {name for file in ("gpus.cc", "families.cc")
-                 for name in re.findall(r'"(nv_(?:gpu|energy|cache)_[a-z_]+)"', (ROOT / "server/metrics" / file).read_text())}
+                 for name in re.findall(r'"((?:nv_(?:gpu|energy|cache)|saccade_certificate)_[a-z_]+)"',
+                                    (ROOT / "server/metrics" / file).read_text())}
     assert {"nv_gpu_utilization", "nv_cache_num_hits_per_model"} <= elsewhere
     return page_of_the_daemon.names() | set(page_of_the_daemon.types) | elsewhere
