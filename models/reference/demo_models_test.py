@@ -12,7 +12,7 @@ torch.set_num_threads(1)
 
 MOST_BYTES = 25_000_000
 # Scenes that take a second or two, and what is expected of so few: a little less than of all of them.
-EXPECTED = {"denoiser": (8, 6), "detector": (16, 0.55), "sanet_shapes": (100, 0.9), "segmenter": (16, 0.7), "stereo_matcher": (8, 1.7)}
+EXPECTED = {"denoiser": (8, 6), "detector": (16, 0.85), "sanet_shapes": (100, 0.9), "segmenter": (16, 0.8), "stereo_matcher": (8, 1.25)}
 
 
 @pytest.mark.parametrize("name", sorted(EXPECTED))

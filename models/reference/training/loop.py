@@ -41,6 +41,9 @@ class Training:
         network = recipe.build(attention)
         recipe.task.for_training(network)
         network.train()
+        for parameter in network.parameters():
+            if parameter.dim() == 4:  # two-dimensional convolutions are a fifth faster so on a CPU
+                parameter.data = parameter.data.contiguous(memory_format=torch.channels_last)
         optimizer = torch.optim.AdamW(network.parameters(), lr=recipe.rate, weight_decay=1e-4)
         return cls(recipe, network, optimizer, seed, [])
 
