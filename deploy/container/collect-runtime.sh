@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # collect-runtime.sh BUILD TARGET: copies the programs of a build folder to TARGET/bin, and to TARGET/lib the
-# libraries they load that no Debian package provides: the operators, and LibTorch from its wheel.
+# libraries they load that no Debian package provides: the operators, and LibTorch from its wheel. TARGET/wheels tells the
+# wheels that libraries are from, a name and a version a line, for sbom.sh.
 set -euo pipefail
 
 if [[ $# -ne 2 || ! -x $1/bin/saccaded ]]; then
@@ -25,6 +26,14 @@ fi
 ldd "${programs[@]}" | awk '$2 == "=>" && $3 !~ "^/(usr/)?lib/" { print $3 }' | sort -u |
   while read -r library; do
     install -m 644 "$library" "$target/lib"
-  done
+    case $library in
+      */site-packages/*)
+        library=$(realpath -s "$library")
+        packages=${library%%/site-packages/*}/site-packages
+        record=$(grep -lF "${library#"$packages/"}," "$packages"/*.dist-info/RECORD | head -n 1)
+        awk -F': ' '/^Name: /{name = $2} /^Version: /{print name, $2; exit}' "${record%RECORD}METADATA"
+        ;;
+    esac
+  done | sort -u >"$target/wheels"
 # Opened by name, for packages of AOTInductor.
 install -m 644 "$build/lib/libsaccade_torch_stand_in.so" "$target/lib"

@@ -3,6 +3,7 @@
 No container engine is needed: the runtime stage is checked against the built daemon on this machine.
 """
 
+import json
 import os
 import pathlib
 import platform
@@ -91,7 +92,7 @@ def test_copied_paths_exist_and_are_not_ignored():
         if line.strip() and not line.startswith("#")
     ]
     copied = [args.split()[:-1] for name, args in instructions() if name == "COPY" and "--from" not in args]
-    assert len(copied) == 3
+    assert len(copied) == 4
     for source in sum(copied, []):
         assert (ROOT / source).exists(), f"COPY names {source}, which is not there"
         assert source.split("/")[0] not in ignored
@@ -115,6 +116,40 @@ def test_the_collected_programs_are_whole(runtime, loaded):
         assert pathlib.Path(loaded[name]).parent == runtime / "lib", f"{name} comes from {loaded[name]}"
     elsewhere = [path for path in loaded.values() if not re.match(rf"/(usr/)?lib/|{re.escape(str(runtime))}/", path)]
     assert not elsewhere
+
+
+def version():
+    return re.search(r"project\(saccade VERSION (\S+)", (ROOT / "CMakeLists.txt").read_text())[1]
+
+
+@pytest.fixture(scope="module")
+def bill(runtime):
+    """The bill of materials, as the image's would be if it had this machine's packages."""
+    return json.loads(output("bash", ROOT / "deploy/container/sbom.sh", version(), runtime / "wheels"))
+
+
+def test_the_bill_of_materials_has_all_packages_and_wheels(bill, runtime):
+    assert (bill["bomFormat"], bill["specVersion"]) == ("CycloneDX", "1.5")
+    assert bill["metadata"]["component"] == {"type": "application", "name": "saccade", "version": version()}
+    known = {part["name"]: part for part in bill["components"]}
+    installed = output("dpkg-query", "-W", "-f", "${db:Status-Status} ${Package} ${Version}\n").splitlines()
+    for status, name, its_version in (line.split() for line in installed):
+        if status == "installed":
+            assert known[name]["version"] == its_version and known[name]["purl"].startswith("pkg:deb/")
+    # Of the wheels it names those that libraries are taken from, as they are pinned.
+    pinned = dict(re.findall(r"([a-z-]+)==([0-9.]+)", re.search(r"torch_packages=\((.*)\)", (ROOT / "dev").read_text())[1]))
+    wheels = {part["name"]: part["version"] for part in bill["components"] if part["purl"].startswith("pkg:pypi/")}
+    assert {name: of.split("+")[0] for name, of in wheels.items()} == pinned
+
+
+def test_the_image_s_bill_is_of_this_version():
+    (run,) = [args for name, args in instructions() if name == "RUN" and "sbom.sh" in args]
+    assert f"sbom.sh {version()} " in run
+
+
+def test_the_bill_is_of_what_was_collected(tmp_path):
+    refused = subprocess.run(["bash", ROOT / "deploy/container/sbom.sh", "1.0", tmp_path / "none"], capture_output=True, text=True)
+    assert refused.returncode == 2 and "usage" in refused.stderr
 
 
 def test_packages_of_aot_inductor_find_their_libtorch(runtime):
