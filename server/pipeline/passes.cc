@@ -32,7 +32,6 @@ void WriteDown(const Shares& shares, PassFacts pass) {
   }
   if (records.empty()) return;
   pass.requests = static_cast<int64_t>(shares.size());
-  pass.batch_size = SizeOf(shares);
   CallRecord::AddPass(records, pass);
 }
 
@@ -60,7 +59,7 @@ PassEnd ComputeShares(Shares shares, Clock* clock, ModelMetrics* metrics, const 
   const absl::Time started = clock->Now();
   auto answers = run(shares);
   const absl::Time ended = clock->Now();
-  WriteDown(shares, {.started = started, .ended = ended, .status = answers.status()});
+  WriteDown(shares, {.started = started, .ended = ended, .batch_size = size, .status = answers.status()});
   if (answers.ok()) {
     metrics->RecordBatch(size, ended - started);
     for (size_t i = 0; i < shares.size(); ++i) {

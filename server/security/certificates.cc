@@ -33,15 +33,7 @@ absl::Status Certificates::Read() {
 }
 
 void Certificates::Look() {
-  if (!watched_.Look()) return;
-  const absl::Status read = Read();
-  if (read.ok()) {
-    watched_.Taken();
-    problem_.clear();
-  } else if (problem_ != read.message()) {
-    problem_ = std::string(read.message());
-    Log(LogLevel::kWarning, "certificate not read anew; the one in force stays", {{"reason", problem_}});
-  }
+  watched_.LookAndRead([this] { return Read(); }, "certificate not read anew; the one in force stays");
 }
 
 std::shared_ptr<const Certificate> Certificates::current() const {

@@ -33,8 +33,6 @@ class Certificates {
 
   const CertificateFiles files_;
   SecretFiles watched_;
-  // What was last said about the files.
-  std::string problem_;
   mutable absl::Mutex mutex_;
   std::shared_ptr<const Certificate> current_ ABSL_GUARDED_BY(mutex_);
 };

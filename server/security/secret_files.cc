@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
+#include "server/logging/log.h"
 
 namespace saccade::server {
 namespace {
@@ -83,6 +84,18 @@ bool SecretFiles::Look() {
   const bool rests = now == seen_;
   seen_ = std::move(now);
   return rests && seen_ != taken_;
+}
+
+void SecretFiles::LookAndRead(absl::FunctionRef<absl::Status()> read, absl::string_view complaint) {
+  if (!Look()) return;
+  const absl::Status done = read();
+  if (done.ok()) {
+    Taken();
+    problem_.clear();
+  } else if (problem_ != done.message()) {
+    problem_ = std::string(done.message());
+    Log(LogLevel::kWarning, complaint, {{"reason", problem_}});
+  }
 }
 
 }  // namespace saccade::server

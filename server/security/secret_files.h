@@ -5,6 +5,8 @@
 #include <utility>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 
@@ -31,6 +33,10 @@ class SecretFiles {
   // What the last look saw was taken. Until then every look tells of it.
   void Taken() { taken_ = seen_; }
 
+  // Looks, and calls `read` if they have changed. What it cannot read is told in the log once, behind
+  // `complaint`, and not taken: one of several may be written later.
+  void LookAndRead(absl::FunctionRef<absl::Status()> read, absl::string_view complaint);
+
  private:
   struct Stamp {
     // In seconds and nanoseconds.
@@ -51,6 +57,8 @@ class SecretFiles {
   const std::vector<std::string> paths_;
   std::vector<Stamp> taken_;
   std::vector<Stamp> seen_;
+  // What was last said about them.
+  std::string problem_;
 };
 
 }  // namespace saccade::server

@@ -55,15 +55,7 @@ absl::Status Tokens::Read() {
 }
 
 void Tokens::Look() {
-  if (!file_.Look()) return;
-  const absl::Status read = Read();
-  if (read.ok()) {
-    file_.Taken();
-    problem_.clear();
-  } else if (problem_ != read.message()) {
-    problem_ = std::string(read.message());
-    Log(LogLevel::kWarning, "tokens not read anew; those known before stay", {{"reason", problem_}});
-  }
+  file_.LookAndRead([this] { return Read(); }, "tokens not read anew; those known before stay");
 }
 
 std::shared_ptr<const Tokens::Known> Tokens::known() const {

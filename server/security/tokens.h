@@ -42,8 +42,6 @@ class Tokens {
 
   const std::string path_;
   SecretFiles file_;
-  // What was last said about the file.
-  std::string problem_;
   mutable absl::Mutex mutex_;
   std::shared_ptr<const Known> known_ ABSL_GUARDED_BY(mutex_);
 };
