@@ -22,7 +22,9 @@ std::vector<std::unique_ptr<BatchTask>> Batcher::Take(int instance) {
   return device_->Take(model_, instance);
 }
 
-void Batcher::Finished(int instance, bool learn) { device_->Finished(model_, instance, learn); }
+void Batcher::Finished(int instance, bool learn, std::optional<TinyBatch>* tiny) {
+  device_->Finished(model_, instance, learn, tiny);
+}
 
 void Batcher::NoRoomFor(int64_t bucket, int64_t size) { device_->NoRoomFor(model_, bucket, size); }
 

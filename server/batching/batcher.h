@@ -40,8 +40,9 @@ class Batcher {
   // bucket. Empty means closed and drained: the thread may end. Tasks found dead are rejected on this thread.
   std::vector<std::unique_ptr<BatchTask>> Take(int instance);
 
-  // The instance has answered what it took. `learn`: it computed all of it in one pass, as usual.
-  void Finished(int instance, bool learn);
+  // The instance has answered what it took. `learn`: it computed all of it in one pass, as usual. `tiny` is
+  // as for Submit: who has computed one such batch goes on with the next, and no other thread is woken.
+  void Finished(int instance, bool learn, std::optional<TinyBatch>* tiny = nullptr);
 
   // A pass over so many items of a bucket found no memory: for a while fewer go together.
   void NoRoomFor(int64_t bucket, int64_t size);

@@ -231,6 +231,25 @@ TEST_F(BatcherTest, ATinyBatchIsForWhoBringsIt) {
   EXPECT_EQ(Next(tiny->instance).size(), 1u) << "which its own thread takes";
 }
 
+TEST_F(BatcherTest, WhoComputedATinyBatchGoesOnWithTheNext) {
+  MakeBatcher({.max_batch_size = 4});
+  for (int size = 1; size <= 4; ++size) batcher_->Learn(0, size, absl::Microseconds(50 * size));
+  std::optional<TinyBatch> tiny;
+  std::vector<std::unique_ptr<BatchTask>> tasks;
+  for (int i = 0; i < 7; ++i) tasks.push_back(MakeTask({.arrival = clock_.Now()}).task);
+  ASSERT_TRUE(batcher_->Submit(tasks[0], &tiny).ok());
+  ASSERT_TRUE(tiny.has_value());
+  std::optional<TinyBatch> none;
+  for (size_t i = 1; i < tasks.size(); ++i) ASSERT_TRUE(batcher_->Submit(tasks[i], &none).ok());
+  EXPECT_FALSE(none.has_value()) << "its instance computes the first";
+  std::optional<TinyBatch> next;
+  batcher_->Finished(tiny->instance, false, &next);
+  ASSERT_TRUE(next.has_value()) << "four take longer than one alone may, but less than four hand-offs";
+  EXPECT_EQ(next->tasks.size(), 4u);
+  batcher_->Finished(next->instance, false);
+  EXPECT_EQ(batcher_->Take(0).size(), 2u) << "what its thread takes, as nobody else does";
+}
+
 TEST_F(BatcherTest, ALongerBatchIsForTheInstancesThread) {
   MakeBatcher({.max_batch_size = 1});
   batcher_->Learn(0, 1, absl::Milliseconds(5));

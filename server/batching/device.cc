@@ -1,10 +1,20 @@
 #include "server/batching/device.h"
 
+#include <algorithm>
+
 namespace saccade::server {
 namespace {
 
-// About what it takes to wake a thread, twice: a pass so short holds nobody up who brings it.
-constexpr absl::Duration kTiny = absl::Microseconds(40);
+// About what it takes to wake two threads and to bring what they need to other cores: where a pass takes less
+// for each of its members, somebody else's thread would cost more than it spares.
+constexpr absl::Duration kTiny = absl::Microseconds(120);
+// And so long it may hold up who brings it.
+constexpr absl::Duration kTinyAtMost = absl::Microseconds(400);
+
+bool IsTiny(const Scheduler::Batch& batch) {
+  const auto members = static_cast<int64_t>(batch.tasks.size());
+  return batch.expected > absl::ZeroDuration() && batch.expected < std::min(members * kTiny, kTinyAtMost);
+}
 
 void RejectAll(std::vector<Scheduler::Dropped> dropped) {
   for (auto& [task, why] : dropped) task->Reject(std::move(why));
@@ -91,12 +101,12 @@ Device::Tasks Device::Take(Scheduler::ModelId model, int instance) {
   }
 }
 
-void Device::Finished(Scheduler::ModelId model, int instance, bool learn) {
+void Device::Finished(Scheduler::ModelId model, int instance, bool learn, std::optional<TinyBatch>* tiny) {
   Dropped dropped;
   {
     absl::MutexLock lock(&mutex_);
     scheduler_.Finished(model, instance, clock_->Now(), learn);
-    HandOut(&dropped);
+    HandOut(&dropped, model, tiny);
   }
   RejectAll(std::move(dropped));
 }
@@ -123,8 +133,7 @@ int64_t Device::queued(Scheduler::ModelId model) const {
 
 void Device::HandOut(Dropped* dropped, Scheduler::ModelId model, std::optional<TinyBatch>* tiny) {
   while (auto batch = scheduler_.Next(clock_->Now(), dropped)) {
-    const bool here = tiny != nullptr && !*tiny && batch->model == model &&
-                      batch->expected > absl::ZeroDuration() && batch->expected < kTiny;
+    const bool here = tiny != nullptr && !*tiny && batch->model == model && IsTiny(*batch);
     if (here) {
       tiny->emplace(TinyBatch{batch->instance, std::move(batch->tasks)});
     } else {

@@ -16,7 +16,8 @@
 
 namespace saccade::server {
 
-// A batch that takes less time than to hand it to its instance's thread would.
+// A batch that takes less time than to hand it to its instance's thread would: for the thread that finds it
+// due.
 struct TinyBatch {
   int instance = 0;
   std::vector<std::unique_ptr<BatchTask>> tasks;
@@ -44,7 +45,8 @@ class Device {
   absl::Status Submit(Scheduler::ModelId model, std::unique_ptr<BatchTask>& task,
                       std::optional<TinyBatch>* tiny) ABSL_LOCKS_EXCLUDED(mutex_);
   Tasks Take(Scheduler::ModelId model, int instance) ABSL_LOCKS_EXCLUDED(mutex_);
-  void Finished(Scheduler::ModelId model, int instance, bool learn) ABSL_LOCKS_EXCLUDED(mutex_);
+  void Finished(Scheduler::ModelId model, int instance, bool learn, std::optional<TinyBatch>* tiny)
+      ABSL_LOCKS_EXCLUDED(mutex_);
   void NoRoomFor(Scheduler::ModelId model, int64_t bucket, int64_t size) ABSL_LOCKS_EXCLUDED(mutex_);
   void Close(Scheduler::ModelId model) ABSL_LOCKS_EXCLUDED(mutex_);
   int64_t queued(Scheduler::ModelId model) const ABSL_LOCKS_EXCLUDED(mutex_);

@@ -136,7 +136,11 @@ absl::StatusOr<std::vector<ShareAnswer>> RunShares(const models::Model& model, c
 
 }  // namespace
 
-void UseThreads(int threads) { at::set_num_threads(threads); }
+void UseThreads(int threads) {
+  // The first call of this on a thread sets it to what some other thread asked for last.
+  at::get_num_threads();
+  at::set_num_threads(threads);
+}
 
 absl::StatusOr<std::vector<models::TaskResult>> Forward(
     const models::Model& model, const std::vector<BytePieces>& items,

@@ -14,6 +14,12 @@
 #include "server/pipeline/forward.h"
 
 namespace saccade::server {
+namespace {
+
+// How long a thread that brought one request computes tiny batches of others: it has its own to answer.
+constexpr absl::Duration kLent = absl::Milliseconds(1);
+
+}  // namespace
 
 ServedModel::ServedModel(ServedModelOptions options, Device* device, Clock* clock, Metrics* metrics)
     : options_(std::move(options)),
@@ -152,11 +158,12 @@ void ServedModel::RunInstance(int index) {
   while (true) {
     std::vector<std::unique_ptr<BatchTask>> batch = batcher_->Take(index);
     if (batch.empty()) return;
-    Compute(index, std::move(batch));
+    Compute(index, std::move(batch), nullptr);
   }
 }
 
-void ServedModel::Compute(int instance, std::vector<std::unique_ptr<BatchTask>> batch) {
+void ServedModel::Compute(int instance, std::vector<std::unique_ptr<BatchTask>> batch,
+                          std::optional<TinyBatch>* next) {
   // A pass that comes further does not hang, however long it takes.
   const auto advanced = [this, instance] {
     busy_since_[instance].store(absl::ToUnixNanos(clock_->Now()), std::memory_order_relaxed);
@@ -173,13 +180,21 @@ void ServedModel::Compute(int instance, std::vector<std::unique_ptr<BatchTask>> 
     metrics_->RecordNoMemory();
     batcher_->NoRoomFor(bucket, end.no_room_for);
   }
-  batcher_->Finished(instance, end.whole && !batch_was_cut);
+  batcher_->Finished(instance, end.whole && !batch_was_cut, next);
 }
 
 absl::Status ServedModel::Submit(std::unique_ptr<BatchTask>& share) {
+  // A GPU's passes, and those that are kept to cores of their own, are for their instances' threads.
+  if (options_.settings.gpu || options_.settings.pin) return batcher_->Submit(share);
   std::optional<TinyBatch> tiny;
   absl::Status taken = batcher_->Submit(share, &tiny);
-  if (tiny) Compute(tiny->instance, std::move(tiny->tasks));
+  if (!tiny) return taken;
+  const absl::Time lent_until = clock_->Now() + kLent;
+  while (tiny) {
+    std::optional<TinyBatch> next;
+    Compute(tiny->instance, std::move(tiny->tasks), clock_->Now() < lent_until ? &next : nullptr);
+    tiny = std::move(next);
+  }
   return taken;
 }
 

@@ -128,7 +128,8 @@ class ServedModel {
   void OpenCache();
   void StartInstances();
   void RunInstance(int index);
-  void Compute(int instance, std::vector<std::unique_ptr<BatchTask>> batch);
+  // `next` as Batcher::Finished has it.
+  void Compute(int instance, std::vector<std::unique_ptr<BatchTask>> batch, std::optional<TinyBatch>* next);
   void KeepToOwnCores(int index) const;
   void SetState(ModelSnapshot::State state, std::string reason);
 
