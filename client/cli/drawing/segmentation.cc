@@ -18,6 +18,7 @@ constexpr int kMaxEntries = 40;
 // Of pixels outside of the region that was asked about; no model has so many classes.
 constexpr int kBeyond = 255;
 
+// As large as the picture, whichever size was asked for.
 absl::StatusOr<cv::Mat> ReadLabels(const Segmentation& answer) {
   cv::Mat labels;
   if (answer.format == LabelMapFormat::kPng) {
@@ -25,11 +26,13 @@ absl::StatusOr<cv::Mat> ReadLabels(const Segmentation& answer) {
                         const_cast<char*>(answer.label_map.data()));
     if (!bytes.empty()) labels = cv::imdecode(bytes, cv::IMREAD_UNCHANGED);
   }
-  if (labels.type() != CV_8UC1 || labels.cols != answer.picture_width ||
-      labels.rows != answer.picture_height) {
-    return absl::InternalError(absl::StrCat("the daemon's label map is no grey PNG of ", answer.picture_width,
-                                            "x", answer.picture_height, " pixels"));
+  if (labels.empty() || labels.type() != CV_8UC1 || labels.cols != answer.width ||
+      labels.rows != answer.height) {
+    return absl::InternalError(absl::StrCat("the daemon's label map is no grey PNG of ", answer.width, "x",
+                                            answer.height, " pixels"));
   }
+  const cv::Size size(answer.picture_width, answer.picture_height);
+  if (labels.size() != size) cv::resize(labels, labels, size, 0, 0, cv::INTER_NEAREST);
   return labels;
 }
 
