@@ -94,12 +94,13 @@ cv::Mat AddLegend(const cv::Mat& picture, const Segmentation& answer) {
   const int count = static_cast<int>(entries.size());
   const int room = std::clamp((picture.cols - margin) / (8 * height), 1, 4);
   const int rows = (count + room - 1) / room;
-  const int columns = rows == 0 ? 1 : (count + rows - 1) / rows;
+  const int down = std::max(1, rows);
+  const int columns = std::max(1, (count + down - 1) / down);
   cv::Mat canvas = AddPanel(picture, rows * height + 2 * margin);
   const int width = (canvas.cols - margin) / columns;
   // Down the columns: the largest stand below each other.
   for (int i = 0; i < count; ++i) {
-    const cv::Point at(margin + i / rows * width, picture.rows + margin + i % rows * height);
+    const cv::Point at(margin + i / down * width, picture.rows + margin + i % down * height);
     DrawEntry(canvas, {at, cv::Size(width, height)}, entries[i]);
   }
   return canvas;
