@@ -26,13 +26,15 @@
 namespace saccade::client {
 namespace {
 
+// CANCELLED is what gRPC's server answers to calls that reach it in the instant in which its port closes.
+// What the caller gives up gRPC never sends again.
 constexpr char kRetryConfig[] = R"({
   "loadBalancingConfig": [{"round_robin": {}}],
   "methodConfig": [{
     "name": [{}],
     "retryPolicy": {
       "maxAttempts": 4, "initialBackoff": "0.1s", "maxBackoff": "2s", "backoffMultiplier": 2,
-      "retryableStatusCodes": ["UNAVAILABLE"]
+      "retryableStatusCodes": ["UNAVAILABLE", "CANCELLED"]
     }
   }]
 })";

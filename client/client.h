@@ -39,7 +39,8 @@ struct ClientOptions {
   // Of one message, both ways; the daemon's own default. gRPC's 4 MiB is less than many a picture.
   int64_t max_message_bytes = 64 << 20;
   // Off, because a retry doubles the load of a daemon that just said it has too much. When on, gRPC repeats
-  // a call that came back UNAVAILABLE up to three times, waiting as long as the daemon asks for.
+  // a call that came back UNAVAILABLE, or CANCELLED though the caller did not give it up, up to three times,
+  // waiting as long as the daemon asks for.
   bool retry = false;
   // Without it everybody on the way can read along.
   std::optional<TlsOptions> tls = std::nullopt;
@@ -104,14 +105,27 @@ struct DetectOptions {
   std::optional<float> mask_threshold = std::nullopt;
 };
 
+// Of a map with a value a pixel: each takes that of the pixel nearest to it.
+struct OutputSize {
+  // Each from 1 to 16384, together at most 64 Mi pixels.
+  int width = 0;
+  int height = 0;
+  // In place of the two: as large as the picture was when the network saw it. Not with a region.
+  bool network = false;
+};
+
 struct SegmentOptions {
   RequestOptions request = {};
   LabelMapFormat format = LabelMapFormat::kPng;
+  // Of the label map; the picture's if it is not set. Areas are of the picture in any case.
+  std::optional<OutputSize> size = std::nullopt;
 };
 
 struct StereoOptions {
   RequestOptions request = {};
   DisparityFormat format = DisparityFormat::kPng16;
+  // Of the map; the picture's if it is not set. Disparities stay lengths in the picture's pixels.
+  std::optional<OutputSize> size = std::nullopt;
 };
 
 struct ActionOptions {

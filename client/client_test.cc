@@ -314,22 +314,6 @@ TEST(Client, TellsAnUnreachableDaemonFromOneThatSaysUnavailable) {
   EXPECT_THAT(std::string(gone.message()), HasSubstr(absl::StrCat("no daemon answers at ", url)));
 }
 
-TEST(Client, DoesNotRetryUnlessAsked) {
-  FakeDaemon daemon;
-  std::atomic<int> calls = 0;
-  daemon.SetPredict([&](const FakeRequest&) -> absl::StatusOr<Classification> {
-    if (++calls == 1) return absl::UnavailableError("loading");
-    return Tabby();
-  });
-  EXPECT_EQ(ConnectTo(daemon.url())->Classify("sanet", "x").status().code(), absl::StatusCode::kUnavailable);
-  EXPECT_EQ(calls, 1);
-
-  calls = 0;
-  const auto answer = ConnectTo(daemon.url(), {.retry = true})->Classify("sanet", "x");
-  EXPECT_TRUE(answer.ok()) << answer.status();
-  EXPECT_EQ(calls, 2);
-}
-
 TEST(Client, GivesUpAfterItsTimeoutAndSaysHowLongThatWas) {
   absl::Notification release;
   FakeDaemon daemon;

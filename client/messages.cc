@@ -114,6 +114,12 @@ void ReadMask(const v1::Detection& item, Detection& added) {
   }
 }
 
+void Write(const OutputSize& size, v1::OutputSize& proto) {
+  proto.set_width(size.width);
+  proto.set_height(size.height);
+  proto.set_network(size.network);
+}
+
 v1::DetectionOptions::Masks ToProto(MaskForm form) {
   return form == MaskForm::kPng        ? v1::DetectionOptions::PNG
          : form == MaskForm::kPolygons ? v1::DetectionOptions::POLYGONS
@@ -241,6 +247,7 @@ v1::PredictRequest ToRequest(absl::string_view model, absl::string_view picture,
       options.format == LabelMapFormat::kPng   ? v1::SegmentationOptions::PNG
       : options.format == LabelMapFormat::kRaw ? v1::SegmentationOptions::RAW
                                                : v1::SegmentationOptions::NONE);
+  if (options.size) Write(*options.size, *request.mutable_segmentation()->mutable_size());
   return request;
 }
 
@@ -251,6 +258,7 @@ v1::PredictRequest ToRequest(absl::string_view model, absl::string_view left, ab
   request.mutable_stereo()->mutable_right()->set_encoded(right.data(), right.size());
   request.mutable_stereo_options()->set_format(
       options.format == DisparityFormat::kFloat ? v1::StereoOptions::FLOAT : v1::StereoOptions::PNG_16);
+  if (options.size) Write(*options.size, *request.mutable_stereo_options()->mutable_size());
   return request;
 }
 

@@ -139,6 +139,16 @@ TEST_F(Restore, IsGivenUpWhenTheCallerSaysSo) {
   EXPECT_EQ(answer.status().code(), absl::StatusCode::kCancelled);
 }
 
+TEST_F(Restore, IsNotSentAgainWhenTheCallerGaveItUp) {
+  daemon_.SetRestore({.progress = {0.5}, .endless = true});
+  const auto answer =
+      ConnectTo(daemon_.url(), {.retry = true})->Restore("denoise", VolumeFrom("x"), {}, [](double done) {
+        return done < 0.5;
+      });
+  EXPECT_EQ(answer.status().code(), absl::StatusCode::kCancelled);
+  EXPECT_EQ(daemon_.restores(), 1);
+}
+
 TEST_F(Restore, KeepsToItsTimeout) {
   daemon_.SetRestore({.progress = {0.5}, .endless = true});
   const auto answer =

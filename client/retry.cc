@@ -22,7 +22,9 @@ std::optional<absl::Duration> RetryDelay(const absl::Status& status, int repeate
   if (asked && *asked > kPatience) return std::nullopt;
   // It will have the same certificate then.
   if (IsUntrusted(status)) return std::nullopt;
-  if (!overloaded && status.code() != absl::StatusCode::kUnavailable) return std::nullopt;
+  // What gRPC's server answers to calls that reach it in the instant in which its port closes.
+  const bool gone = absl::IsUnavailable(status) || absl::IsCancelled(status);
+  if (!overloaded && !gone) return std::nullopt;
   thread_local std::minstd_rand random(std::random_device{}());
   const absl::Duration backoff = std::min(kMost, kFirst * (1 << std::min(repeated, 10)));
   const double share = std::uniform_real_distribution<double>(0.5, 1)(random);

@@ -12,6 +12,7 @@ namespace saccade::client {
 // times: no less than the daemon asks for, twice as long each time, and never the same for two clients, which
 // would come together again. None if the same call would
 // fail again, may have been computed, or is to wait for more than a quarter of a minute.
+// REQUIRES: the caller did not give the call up, so that CANCELLED is the server's.
 std::optional<absl::Duration> RetryDelay(const absl::Status& status, int repeated);
 
 }  // namespace saccade::client

@@ -9,6 +9,7 @@ namespace {
 
 TEST(RetryDelay, OnlyWhatMayGoWellNextTime) {
   EXPECT_TRUE(RetryDelay(absl::UnavailableError("draining"), 0));
+  EXPECT_TRUE(RetryDelay(absl::CancelledError("the port is closing"), 0));
   EXPECT_FALSE(RetryDelay(absl::InvalidArgumentError("no picture"), 0));
   EXPECT_FALSE(RetryDelay(absl::DeadlineExceededError("too late"), 0));
   EXPECT_FALSE(RetryDelay(absl::ResourceExhaustedError("the message is too large"), 0));

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -25,6 +26,14 @@ void PrintLines(Console& console, const Classification& answer) {
   PrintShares(console, shares);
 }
 
+std::string MaskText(const Detection& item) {
+  std::optional<int64_t> area;
+  if (item.mask) area = item.mask->area;
+  if (item.mask_picture) area = item.mask_picture->area;
+  if (item.mask_polygons) area = item.mask_polygons->area;
+  return area ? absl::StrCat("mask ", WithThousands(*area), " px") : "";
+}
+
 void PrintLines(Console& console, const Detections& answer) {
   if (answer.items.empty()) {
     console.out << "  nothing found\n";
@@ -34,8 +43,7 @@ void PrintLines(Console& console, const Detections& answer) {
   for (const Detection& item : answer.items) {
     rows.push_back({absl::StrFormat("%5.1f%%", 100 * item.score), absl::StrCat(item.class_index), item.label,
                     absl::StrFormat("x %.0f-%.0f", item.box.x_min, item.box.x_max),
-                    absl::StrFormat("y %.0f-%.0f", item.box.y_min, item.box.y_max),
-                    item.mask ? absl::StrCat("mask ", WithThousands(item.mask->area), " px") : ""});
+                    absl::StrFormat("y %.0f-%.0f", item.box.y_min, item.box.y_max), MaskText(item)});
   }
   PrintRows(console, {false, true, false, false, false, true}, rows);
 }

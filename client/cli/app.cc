@@ -163,6 +163,60 @@ void AddExplain(CLI::App* command, PicturesCommand& options) {
           "into "
           "--output; an unknown name lists all")
       ->expected(0, 1);
+  command
+      ->add_option(
+          "--explain-at", options.explain_at,
+          "X,Y, each from 0 to 1 across and down what the network saw: a position whose maps to show, of "
+          "attention that has some for each; may be repeated. The middle if not given")
+      ->expected(1)
+      ->take_all()
+      ->check([](const std::string& text) {
+        return ParsePosition(text) ? std::string() : "expected two numbers from 0 to 1, X,Y";
+      })
+      ->needs("--explain");
+  command
+      ->add_option("--explain-maps", options.explain_maps,
+                   "At most so many maps, the layer's first; 16 if not given")
+      ->check(CLI::Range(1, 64))
+      ->needs("--explain");
+}
+
+// `what` is as large as the picture if it is not given.
+void AddOutputSize(CLI::App* command, std::string& size, const std::string& what) {
+  command
+      ->add_option(
+          "--size", size,
+          "WIDTHxHEIGHT of the " + what +
+              " in --output, or network for the size at which the network saw the picture; the picture's "
+              "own if not given")
+      ->check([](const std::string& text) {
+        return ParseOutputSize(text) ? std::string() : "expected WIDTHxHEIGHT or network";
+      })
+      ->needs("--output");
+}
+
+void AddMasks(CLI::App* command, DetectCommand& options) {
+  CLI::Option* const form = command
+                                ->add_option_function<std::string>(
+                                    "--masks",
+                                    [&options](const std::string& wanted) {
+                                      options.no_masks = wanted == "none";
+                                      options.mask_form = wanted == "png"        ? MaskForm::kPng
+                                                          : wanted == "polygons" ? MaskForm::kPolygons
+                                                                                 : MaskForm::kRle;
+                                    },
+                                    "As what masks come, which --json tells: rle, COCO's run lengths, png, a "
+                                    "grey picture of the mask's "
+                                    "part, or polygons; none is boxes alone")
+                                ->check(CLI::IsMember({"rle", "png", "polygons", "none"}))
+                                ->default_str("rle");
+  command
+      ->add_option("--mask-threshold", options.mask_threshold,
+                   "From which probability on a pixel is in the mask")
+      ->check(CLI::Range(0.0, 1.0));
+  command->add_flag("--no-masks", options.no_masks, "The same as --masks none")
+      ->excludes("--mask-threshold")
+      ->excludes(form);
 }
 
 // What leaves out some of what was found; `each` is what it is found in.
@@ -185,6 +239,10 @@ void AddClassify(CLI::App& app, ClassifyCommand& options, Console& console) {
   command->add_option("--top-k", options.top_k, "How many classes, most probable first")
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();
+  command
+      ->add_option("--probability-threshold", options.probability_threshold,
+                   "Leave out what is less probable")
+      ->check(CLI::Range(0.0, 1.0));
   AddAnswerFormat(command, options.format, console);
 }
 
@@ -194,11 +252,7 @@ void AddDetect(CLI::App& app, DetectCommand& options, Console& console) {
   AddRegion(command, options);
   AddExplain(command, options);
   AddChoice(command, options, "picture");
-  command
-      ->add_option("--mask-threshold", options.mask_threshold,
-                   "From which probability on a pixel is in the mask")
-      ->check(CLI::Range(0.0, 1.0));
-  command->add_flag("--no-masks", options.no_masks, "Boxes alone")->excludes("--mask-threshold");
+  AddMasks(command, options);
   AddAnswerFormat(command, options.format, console,
                   {{"coco", Format::kCoco}, {"roboflow", Format::kRoboflow}},
                   ", or coco, COCO's array of results, or roboflow, as supervision reads");
@@ -208,6 +262,7 @@ void AddSegment(CLI::App& app, SegmentCommand& options, Console& console) {
   CLI::App* command =
       app.add_subcommand("segment", "Send pictures, print how much of them each class covers");
   AddPictures(command, options, "PICTURE", "Folder for overlays and label maps, two PNGs a picture");
+  AddOutputSize(command, options.size, "label map");
   AddRegion(command, options);
   AddExplain(command, options);
   AddAnswerFormat(command, options.format, console);
@@ -217,6 +272,7 @@ void AddStereo(CLI::App& app, StereoCommand& options, Console& console) {
   CLI::App* command = app.add_subcommand("stereo", "Send rectified pairs, print their disparities");
   AddPictures(command, options, "LEFT_RIGHT",
               "Folder for disparities, coloured and as KITTI's 16-bit PNG, two PNGs a pair");
+  AddOutputSize(command, options.size, "disparities");
   AddRegion(command, options);
   AddExplain(command, options);
   command->add_flag("--pfm", options.pfm, "Into the folder a PFM file, too, with the exact disparities");

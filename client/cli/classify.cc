@@ -13,6 +13,7 @@ int RunClassify(const ClassifyCommand& command, Console& console) {
   ClassifyOptions options;
   options.request = RequestOf(command);
   options.top_k = command.top_k;
+  options.probability_threshold = command.probability_threshold;
   Task task;
   task.name = "classify";
   task.ask = [&](Client& client, const Pictures& pictures) -> absl::StatusOr<AnyAnswer> {

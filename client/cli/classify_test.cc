@@ -91,6 +91,46 @@ TEST_F(Classify, AsksAboutARegionAndDrawsAttention) {
             "");
 }
 
+TEST_F(Classify, AsksForTheAttentionOfPositions) {
+  daemon_.SetPredict([](const FakeRequest& request) -> absl::StatusOr<AnyAnswer> {
+    EXPECT_TRUE(request.request.explain.has_value());
+    if (!request.request.explain) return Cat();
+    const Explain& explain = *request.request.explain;
+    EXPECT_EQ(explain.most_maps, 24);
+    EXPECT_EQ(explain.positions.size(), 2);
+    if (explain.positions.size() != 2) return Cat();
+    EXPECT_EQ(explain.positions[0].x, 0.25f);
+    EXPECT_EQ(explain.positions[0].y, 0.75f);
+    EXPECT_EQ(explain.positions[1].y, 1);
+    return Cat();
+  });
+  for (const char* layer : {"--explain", "--explain=layer4"})
+    EXPECT_EQ(
+        Run({"-", layer, "--explain-at", "0.25,0.75", "--explain-at", "0,1", "--explain-maps", "24"}, "x")
+            .exit_code,
+        0);
+  for (const char* none : {"0.5", "0.5,0.5,0.5", "1.01,0", "0,-0.1", "nan,0", "a,b"})
+    EXPECT_THAT(Run({"-", "--explain", "--explain-at", none}, "x").err, HasSubstr("numbers from 0 to 1, X,Y"))
+        << none;
+  const RunResult without = Run({"-", "--explain-at", "0,0"}, "x");
+  EXPECT_EQ(without.exit_code, 2);
+  EXPECT_THAT(without.err, HasSubstr("--explain-at requires --explain"));
+}
+
+TEST_F(Classify, LeavesOutWhatIsLessProbable) {
+  daemon_.SetPredict([](const FakeRequest& request) -> absl::StatusOr<AnyAnswer> {
+    EXPECT_EQ(request.classify.probability_threshold, 0.125f);
+    return Cat();
+  });
+  EXPECT_EQ(Run({"-", "--probability-threshold", "0.125"}, "x").exit_code, 0);
+  EXPECT_EQ(Run({"-", "--probability-threshold", "2"}, "x").exit_code, 2);
+  daemon_.SetPredict([](const FakeRequest& request) -> absl::StatusOr<AnyAnswer> {
+    EXPECT_FALSE(request.classify.probability_threshold.has_value());
+    return Cat();
+  });
+  EXPECT_EQ(Run({"-"}, "x").exit_code, 0);
+}
+
 TEST_F(Classify, WritesALineAnAnswer) {
   const RunResult run = Run({File("a.png", "a"), File("b.png", "b"), "--format", "jsonl"});
   ASSERT_EQ(run.exit_code, 0) << run.err;
@@ -116,6 +156,13 @@ TEST_F(Classify, RepeatsWhatMayGoWellLater) {
   asked = 0;
   EXPECT_EQ(Run({File("a.png", "a"), "--retries", "1"}).exit_code, 78);
   EXPECT_EQ(asked, 2);
+  asked = 0;
+  daemon_.SetPredict([&](const FakeRequest&) -> absl::StatusOr<AnyAnswer> {
+    if (asked++ < 2) return absl::CancelledError("the port is closing");
+    return Cat();
+  });
+  EXPECT_EQ(Run({File("a.png", "a")}).exit_code, 0);
+  EXPECT_EQ(asked, 3);
 }
 
 TEST_F(Classify, ColoursOnlyWhereTheyAreWanted) {

@@ -12,11 +12,22 @@
 namespace saccade::client {
 
 int RunDetect(const DetectCommand& command, Console& console) {
+  if (command.mask_form != MaskForm::kRle &&
+      (command.format == Format::kCoco || command.format == Format::kRoboflow)) {
+    Complain(console,
+             "--format coco and roboflow are made of run lengths; leave --masks out, or say rle or none");
+    return kExitUsage;
+  }
+  if (command.no_masks && command.mask_threshold) {
+    Complain(console, "--mask-threshold is of masks; leave it out, or --masks none");
+    return kExitUsage;
+  }
   DetectOptions options;
   options.request = RequestOf(command);
   options.score_threshold = command.score_threshold;
   options.top_k = command.top_k;
   options.masks = !command.no_masks;
+  options.mask_form = command.mask_form;
   options.mask_threshold = command.mask_threshold;
   const int found = FindClasses(command, console, options.classes);
   if (found != kExitOk) return found;

@@ -98,6 +98,55 @@ TEST_F(Detect, SendsTheOptions) {
     return Nothing();
   });
   EXPECT_EQ(Run({"-", "--no-masks"}).exit_code, 0);
+  EXPECT_EQ(Run({"-", "--masks", "none"}).exit_code, 0);
+}
+
+TEST_F(Detect, TellsMasksInTheFormThatWasAskedFor) {
+  daemon_.SetPredict([](const FakeRequest& request) -> absl::StatusOr<AnyAnswer> {
+    Detections answer = Street();
+    Detection& item = answer.items[0];
+    if (request.detect.mask_form != MaskForm::kRle) item.mask.reset();
+    const cv::Mat part(3, 4, CV_8UC1, cv::Scalar(255));
+    if (request.detect.mask_form == MaskForm::kPng)
+      item.mask_picture = MaskPicture{101, 121, 4, 3, Encoded(part), 12};
+    if (request.detect.mask_form == MaskForm::kPolygons)
+      item.mask_polygons =
+          MaskPolygons{.polygons = {{{101, 121, 104, 121, 104, 123, 101, 123}, false}}, .area = 12};
+    return answer;
+  });
+  const auto polygons = RunJson({"-", "--masks", "polygons", "--json"})["results"][0]["detections"][0];
+  EXPECT_FALSE(polygons.contains("mask"));
+  EXPECT_EQ(polygons["mask_polygons"], nlohmann::json::parse(R"(
+      {"polygons": [{"points": [101, 121, 104, 121, 104, 123, 101, 123], "hole": false}], "area": 12})"));
+  const auto picture =
+      RunJson({"-", "--masks", "png", "--json"})["results"][0]["detections"][0]["mask_picture"];
+  EXPECT_EQ(picture["x"], 101);
+  EXPECT_EQ(picture["height"], 3);
+  EXPECT_EQ(picture["area"], 12);
+  EXPECT_THAT(picture["png"].get<std::string>(), StartsWith("iVBORw0KGgo"))
+      << "a PNG's first bytes in base64";
+  EXPECT_TRUE(RunJson({"-", "--masks", "rle", "--json"})["results"][0]["detections"][0].contains("mask"));
+  EXPECT_THAT(Lines(Run({"-", "--masks", "png"})), HasSubstr("mask 12 px"));
+
+  const std::string path = File("street.png", Encoded(PlainPicture(kWidth, kHeight)));
+  for (const char* form : {"png", "polygons"}) {
+    RunJson({path, "--masks", form, "-o", folder_ / form, "--json"});
+    const cv::Mat overlay = ReadPng(folder_ / form / "street.detect.overlay.png");
+    EXPECT_NE(overlay.at<cv::Vec3b>(122, 102), cv::Vec3b(90, 120, 60)) << form << ": in the mask";
+  }
+}
+
+TEST_F(Detect, RefusesMasksThatDoNotFit) {
+  for (const char* format : {"coco", "roboflow"}) {
+    const RunResult run = Run({"-", "--format", format, "--masks", "polygons"});
+    EXPECT_EQ(run.exit_code, 2);
+    EXPECT_THAT(run.err, HasSubstr("made of run lengths; leave --masks out"));
+    EXPECT_EQ(Run({"-", "--format", format, "--masks", "none"}).exit_code, 0);
+  }
+  EXPECT_THAT(Run({"-", "--masks", "none", "--mask-threshold", "0.5"}).err,
+              HasSubstr("--mask-threshold is of masks"));
+  EXPECT_EQ(Run({"-", "--masks", "svg"}).exit_code, 2);
+  EXPECT_EQ(Run({"-", "--masks", "png", "--no-masks"}).exit_code, 2);
 }
 
 TEST_F(Detect, TakesClassesByName) {

@@ -1,7 +1,9 @@
 #include "client/cli/document.h"
 
+#include <utility>
 #include <variant>
 
+#include "absl/strings/escaping.h"
 #include "client/cli/detection_formats.h"
 #include "client/cli/failure.h"
 #include "client/cli/json.h"
@@ -26,6 +28,30 @@ void AddResult(const Classification& answer, Json& json) {
   }
 }
 
+// In the words of the API; bytes in base64, as its JSON has them.
+void AddMask(const Detection& item, Json& json) {
+  if (item.mask) {
+    json["mask"] = {{"size", {item.mask->height, item.mask->width}},
+                    {"counts", item.mask->counts},
+                    {"area", item.mask->area}};
+  }
+  if (item.mask_picture) {
+    const MaskPicture& mask = *item.mask_picture;
+    json["mask_picture"] = {{"x", mask.x},
+                            {"y", mask.y},
+                            {"width", mask.width},
+                            {"height", mask.height},
+                            {"png", absl::Base64Escape(mask.png)},
+                            {"area", mask.area}};
+  }
+  if (item.mask_polygons) {
+    Json polygons = Json::array();
+    for (const MaskPolygon& polygon : item.mask_polygons->polygons)
+      polygons.push_back({{"points", polygon.points}, {"hole", polygon.hole}});
+    json["mask_polygons"] = {{"polygons", std::move(polygons)}, {"area", item.mask_polygons->area}};
+  }
+}
+
 void AddResult(const Detections& answer, Json& json) {
   json["detections"] = Json::array();
   for (const Detection& item : answer.items) {
@@ -37,11 +63,7 @@ void AddResult(const Detections& answer, Json& json) {
                     {"y_min", Shortest(item.box.y_min)},
                     {"x_max", Shortest(item.box.x_max)},
                     {"y_max", Shortest(item.box.y_max)}}}};
-    if (item.mask) {
-      added["mask"] = {{"size", {item.mask->height, item.mask->width}},
-                       {"counts", item.mask->counts},
-                       {"area", item.mask->area}};
-    }
+    AddMask(item, added);
     json["detections"].push_back(std::move(added));
   }
 }

@@ -50,6 +50,10 @@ struct PicturesCommand : InputsCommand {
   // Asks for attention's maps; of the layer, which may be empty.
   bool explain = false;
   std::string explain_layer;
+  // How many maps at most; 0 leaves it to the daemon.
+  int explain_maps = 0;
+  // "X,Y" each, as its option checks; none is the one in the middle.
+  std::vector<std::string> explain_at;
   // Enough to let the daemon fill a batch; each holds its pictures in memory.
   int concurrency = 8;
   // How often a call is repeated that the daemon could not take, but may later.
@@ -67,16 +71,23 @@ struct FindCommand : PicturesCommand {
 
 struct ClassifyCommand : PicturesCommand {
   int top_k = 5;
+  std::optional<float> probability_threshold;
 };
 
 struct DetectCommand : FindCommand {
   bool no_masks = false;
+  MaskForm mask_form = MaskForm::kRle;
   std::optional<float> mask_threshold;
 };
 
-struct SegmentCommand : PicturesCommand {};
+struct SegmentCommand : PicturesCommand {
+  // "WIDTHxHEIGHT" or "network", as its option checks; empty is the picture's.
+  std::string size;
+};
 
 struct StereoCommand : PicturesCommand {
+  // As SegmentCommand's.
+  std::string size;
   // A PFM file as well: the disparities as the network gave them, not in 256ths.
   bool pfm = false;
 };

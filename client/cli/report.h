@@ -44,4 +44,10 @@ RequestOptions RequestOf(const PicturesCommand& command);
 // Of "X,Y,WIDTH,HEIGHT"; none if it is no such text.
 std::optional<Region> ParseRegion(const std::string& text);
 
+// Of "X,Y", each from 0 to 1; none if it is no such text.
+std::optional<Position> ParsePosition(const std::string& text);
+
+// Of "WIDTHxHEIGHT" or "network"; none if it is no such text.
+std::optional<OutputSize> ParseOutputSize(const std::string& text);
+
 }  // namespace saccade::client

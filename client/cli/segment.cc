@@ -32,6 +32,7 @@ int RunSegment(const SegmentCommand& command, Console& console) {
   options.request = RequestOf(command);
   // Areas alone are a smaller answer.
   options.format = command.output.empty() ? LabelMapFormat::kNone : LabelMapFormat::kPng;
+  options.size = ParseOutputSize(command.size);
   Task task;
   task.name = "segment";
   task.ask = [&](Client& client, const Pictures& pictures) -> absl::StatusOr<AnyAnswer> {

@@ -93,6 +93,37 @@ TEST_F(Segment, WritesTheLabelMapAndDrawsItOverThePicture) {
   EXPECT_EQ(overlay.at<cv::Vec3b>(100, 99), cv::Vec3b(128, 128, 192)) << "the border";
 }
 
+TEST_F(Segment, WritesALabelMapOfAnotherSizeAndDrawsItOverAllOfThePicture) {
+  daemon_.SetPredict([](const FakeRequest& request) -> absl::StatusOr<AnyAnswer> {
+    Segmentation answer = Person(request.segment.format);
+    if (!request.segment.size) return absl::InvalidArgumentError("no size came");
+    if (!request.segment.size->network) {
+      EXPECT_EQ(request.segment.size->width, 100);
+      EXPECT_EQ(request.segment.size->height, 50);
+    }
+    cv::Mat small;
+    cv::resize(Labels(), small, cv::Size(100, 50), 0, 0, cv::INTER_NEAREST);
+    answer.width = 100;
+    answer.height = 50;
+    answer.label_map = Encoded(small);
+    return answer;
+  });
+  const std::string path = File("cat.png", Encoded(PlainPicture(kWidth, kHeight)));
+  for (const char* size : {"100x50", "network"}) {
+    const RunResult run = Run({path, "-o", folder_ / "out", "--size", size});
+    EXPECT_EQ(run.exit_code, 0) << run.err;
+    EXPECT_EQ(ReadPng(folder_ / "out" / "cat.labels.png").size(), cv::Size(100, 50));
+    const cv::Mat overlay = ReadPng(folder_ / "out" / "cat.segment.overlay.png");
+    ASSERT_EQ(overlay.cols, kWidth);
+    EXPECT_EQ(overlay.at<cv::Vec3b>(100, 50), cv::Vec3b(113, 125, 139));
+    EXPECT_EQ(overlay.at<cv::Vec3b>(100, 300), cv::Vec3b(36, 48, 24));
+  }
+  for (const char* none : {"100", "0x5", "axb", "1x2x3", "picture"})
+    EXPECT_THAT(Run({path, "-o", folder_, "--size", none}).err, HasSubstr("expected WIDTHxHEIGHT or network"))
+        << none;
+  EXPECT_EQ(Run({path, "--size", "100x50"}).exit_code, 2) << "nothing would be that large";
+}
+
 TEST_F(Segment, RefusesALabelMapThatIsNone) {
   const std::string path = File("cat.png", Encoded(PlainPicture(kWidth, kHeight)));
   for (const std::string& bytes :

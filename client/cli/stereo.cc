@@ -55,6 +55,7 @@ int RunStereo(const StereoCommand& command, Console& console) {
   StereoOptions options;
   options.request = RequestOf(command);
   options.format = command.pfm ? DisparityFormat::kFloat : DisparityFormat::kPng16;
+  options.size = ParseOutputSize(command.size);
   Task task;
   task.name = "stereo";
   task.pictures_an_item = 2;

@@ -121,6 +121,21 @@ TEST_F(Stereo, WritesAPfmOfTheExactValuesAndTheSamePngBesideIt) {
   EXPECT_EQ(pfm.at<float>(7, 100), ValueAt(100));
 }
 
+TEST_F(Stereo, AsksForAMapOfAnotherSize) {
+  daemon_.SetPredict([](const FakeRequest& request) -> absl::StatusOr<AnyAnswer> {
+    if (!request.stereo.size || request.stereo.size->width != 400)
+      return absl::InvalidArgumentError("no size came");
+    Disparity answer = Ramp(request.stereo.format);
+    answer.picture_width = 800;
+    answer.picture_height = 200;
+    return answer;
+  });
+  const std::string left = File("left.png", "l"), right = File("right.png", "r");
+  const RunResult run = Run({left, right, "-o", folder_, "--size", "400x100"});
+  EXPECT_EQ(run.exit_code, 0) << run.err;
+  EXPECT_EQ(ReadPng(folder_ / "left.disparity.png").size(), cv::Size(kWidth, kHeight));
+}
+
 TEST_F(Stereo, TellsWhichPictureOfAPairCannotBeRead) {
   const RunResult run = Run({File("left.png", "l"), "/nonesuch.png"});
   EXPECT_EQ(run.exit_code, 1);

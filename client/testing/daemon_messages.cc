@@ -46,8 +46,13 @@ DetectOptions FromProto(const v1::DetectionOptions& proto) {
   return options;
 }
 
+OutputSize FromProto(const v1::OutputSize& proto) {
+  return {.width = proto.width(), .height = proto.height(), .network = proto.network()};
+}
+
 SegmentOptions FromProto(const v1::SegmentationOptions& proto) {
   SegmentOptions options;
+  if (proto.has_size()) options.size = FromProto(proto.size());
   if (proto.format() == v1::SegmentationOptions::RAW) options.format = LabelMapFormat::kRaw;
   if (proto.format() == v1::SegmentationOptions::NONE) options.format = LabelMapFormat::kNone;
   return options;
@@ -196,11 +201,14 @@ FakeRequest FromRequest(const v1::PredictRequest& request) {
   }
   result.frames_per_second = request.clip().frames().frames_per_second();
   result.classify.top_k = request.classification().top_k();
+  if (request.classification().has_probability_threshold())
+    result.classify.probability_threshold = request.classification().probability_threshold();
   result.detect = FromProto(request.detection());
   result.segment = FromProto(request.segmentation());
   if (request.stereo_options().format() == v1::StereoOptions::FLOAT) {
     result.stereo.format = DisparityFormat::kFloat;
   }
+  if (request.stereo_options().has_size()) result.stereo.size = FromProto(request.stereo_options().size());
   result.actions = FromProto(request.actions());
   return result;
 }

@@ -107,6 +107,7 @@ class FakeDaemon::Services final : public v1::Vision::Service,
     FakeRestore restore;
     {
       absl::MutexLock lock(&state_.mutex);
+      ++state_.restores;
       if (absl::Status failure = Failure(*context); !failure.ok()) return ToRpc(failure, context);
       predict = state_.predict;
       restore = state_.restore;
@@ -287,6 +288,11 @@ void FakeDaemon::RequireAuthorization(std::string authorization) {
 void FakeDaemon::SetStatistics(Statistics statistics) {
   absl::MutexLock lock(&state_.mutex);
   state_.statistics = std::move(statistics);
+}
+
+int FakeDaemon::restores() {
+  absl::MutexLock lock(&state_.mutex);
+  return state_.restores;
 }
 
 void FakeDaemon::AwaitWatcher() {

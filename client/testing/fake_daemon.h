@@ -90,6 +90,8 @@ class FakeDaemon {
   void RequireAuthorization(std::string authorization);
   // What ModelStatistics answers; without it, UNIMPLEMENTED. Called for each.
   void SetStatistics(Statistics statistics);
+  // How many calls of Restore came.
+  int restores();
   // Returns once somebody watches a health status.
   void AwaitWatcher();
 
@@ -106,6 +108,7 @@ class FakeDaemon {
     absl::Status failure ABSL_GUARDED_BY(mutex);
     std::string authorization ABSL_GUARDED_BY(mutex);
     Statistics statistics ABSL_GUARDED_BY(mutex);
+    int restores ABSL_GUARDED_BY(mutex) = 0;
     int watchers ABSL_GUARDED_BY(mutex) = 0;
     bool stopping ABSL_GUARDED_BY(mutex) = false;
   };

@@ -6,6 +6,7 @@
 #include <random>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "kernels/common/cuda_plugin.h"
 #include "server/admission/admission.h"
@@ -194,6 +195,18 @@ std::vector<HttpRoute> Daemon::HttpRoutes() {
   return routes;
 }
 
+// Health stands there as well: with --plain-metrics probes get it without a certificate, which kubelets have
+// none of.
+std::vector<HttpRoute> Daemon::MetricsRoutes() {
+  std::vector<HttpRoute> routes = rest_->Routes();
+  std::erase_if(routes, [](const HttpRoute& route) { return !absl::StartsWith(route.path, "/v2/health/"); });
+  routes.push_back({"GET", "/metrics", [this](const HttpRequest&) {
+                      return HttpResponse{.content_type = std::string(Metrics::kContentType),
+                                          .body = metrics_->Exposition()};
+                    }});
+  return routes;
+}
+
 void Daemon::Protect(HttpServerOptions& options) {
   if (certificates_ != nullptr) options.tls = [this] { return certificates_->current()->context; };
   if (tokens_ != nullptr) options.guard = TokenGuard(tokens_.get());
@@ -228,11 +241,7 @@ absl::Status Daemon::OpenPorts() {
   options.host = MetricsHost(flags_);
   options.port_flag = "--metrics-port";
   options.port = flags_.metrics_port;
-  auto metrics_http =
-      HttpServer::Start(options, {{"GET", "/metrics", [this](const HttpRequest&) {
-                                     return HttpResponse{.content_type = std::string(Metrics::kContentType),
-                                                         .body = metrics_->Exposition()};
-                                   }}});
+  auto metrics_http = HttpServer::Start(options, MetricsRoutes());
   if (!metrics_http.ok()) return metrics_http.status();
   metrics_http_ = *std::move(metrics_http);
   return absl::OkStatus();

@@ -57,6 +57,7 @@ class Daemon {
   void Protect(HttpServerOptions& options);
   absl::Status OpenPorts();
   std::vector<HttpRoute> HttpRoutes();
+  std::vector<HttpRoute> MetricsRoutes();
   void StartLoading();
   absl::Status AwaitEnd();
   absl::Status Drain();

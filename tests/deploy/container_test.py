@@ -3,6 +3,7 @@
 No container engine is needed: the runtime stage is checked against the built daemon on this machine.
 """
 
+import functools
 import json
 import os
 import pathlib
@@ -13,8 +14,9 @@ import sys
 
 import pytest
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-DOCKERFILE = ROOT / "deploy" / "container" / "Dockerfile"
+import image_size
+from image_size import DOCKERFILE, ROOT, instructions, output, runtime_packages
+
 # The operators, and LibTorch from its wheel; everything else comes from Debian.
 COLLECTED = {
     "libsaccade_kernels.so",
@@ -28,28 +30,14 @@ COLLECTED = {
 OPENED_LATER = {"libsaccade_torch_stand_in.so"}
 
 
+# Without a container engine, so without compression; a figure that operations.md repeats.
+MOST_BYTES = 1_500_000_000
+
 # Package names differ between releases; the image is Debian 12, whatever the tests run on.
 debian_12 = pytest.mark.skipif(
     platform.freedesktop_os_release().get("VERSION_CODENAME") != "bookworm",
     reason="the image's packages are Debian 12's",
 )
-
-
-def instructions():
-    """(instruction, arguments) of the Dockerfile, its continued lines joined."""
-    text = re.sub(r"^#.*\n", "", DOCKERFILE.read_text(), flags=re.MULTILINE)
-    text = re.sub(r"\\\n\s*", " ", text)
-    return [tuple(line.split(None, 1)) for line in text.splitlines() if line.strip()]
-
-
-def runtime_packages():
-    (run,) = [args for name, args in instructions() if name == "RUN" and "apt-get install" in args]
-    arguments = re.search(r"apt-get install (.*?)(&&|$)", run)[1]
-    return [word for word in arguments.split() if not word.startswith("-")]
-
-
-def output(*command, **options):
-    return subprocess.run([str(part) for part in command], check=True, capture_output=True, text=True, **options).stdout
 
 
 @pytest.fixture(scope="module")
@@ -158,15 +146,23 @@ def test_packages_of_aot_inductor_find_their_libtorch(runtime):
     assert "soname: [libtorch.so]" in dynamic and "cuda" not in dynamic
 
 
+@functools.cache
+def owners():
+    """Package by file, of all shared libraries: asking dpkg for each takes minutes."""
+    found = {}
+    for listing in pathlib.Path("/var/lib/dpkg/info").glob("*.list"):
+        package = listing.stem.partition(":")[0]
+        found |= {file: package for file in listing.read_text().splitlines() if ".so" in file}
+    return found
+
+
 def owner(path):
     """The Debian package of a library; the archive knows it under /lib or under /usr/lib."""
     names = {path, os.path.realpath(path)}
     names |= {name.removeprefix("/usr") for name in names} | {f"/usr{name}" for name in names}
-    for name in sorted(names):
-        found = subprocess.run(["dpkg-query", "-S", name], capture_output=True, text=True)
-        if found.returncode == 0:
-            return found.stdout.split(":")[0]
-    raise AssertionError(f"{path} belongs to no package")
+    known = [owners()[name] for name in sorted(names) if name in owners()]
+    assert known, f"{path} belongs to no package"
+    return known[0]
 
 
 @debian_12
@@ -176,3 +172,50 @@ def test_every_library_has_its_package_in_the_image(runtime, loaded):
     # What every image has, or what comes with any C++ library.
     packages -= {"libc6", "libstdc++6", "libgcc-s1"}
     assert packages == set(runtime_packages())
+
+
+@pytest.fixture(scope="module")
+def image_packages():
+    packages = image_size.Packages()
+    return packages, packages.closure([*packages.base(), *runtime_packages()])
+
+
+@debian_12
+def test_the_image_is_small(runtime):
+    parts = dict(image_size.parts(runtime))
+    # Each is there, and no part is counted as nothing.
+    assert parts["debian:12-slim"] > 50e6 and parts["Debian's packages"] > 100e6
+    assert parts["lib/libtorch_cpu.so"] > 100e6 and parts["bin/saccaded"] > 1e6 and parts["the demo models"] > 1e6
+    assert {f"lib/{name}" for name in COLLECTED | OPENED_LATER} < set(parts)
+    together = sum(parts.values())
+    assert together < MOST_BYTES, parts
+    # What the document says is what is computed, to a twentieth: packages are updated.
+    (said,) = re.findall(r"comes to ([0-9.]+) GB", (ROOT / "docs" / "operations.md").read_text())
+    assert together / 1e9 == pytest.approx(float(said), rel=0.05)
+
+
+@debian_12
+def test_neither_python_nor_cuda_is_in_the_image(runtime, image_packages):
+    _, names = image_packages
+    unwanted = re.compile(r"python|cuda|nvidia|cudnn|nccl|cublas")
+    assert not [name for name in names if unwanted.search(name)]
+    assert not [path for path in runtime.rglob("*") if re.search(r"python|libtorch_cuda|_cuda", path.name)]
+    for file in [*programs(runtime), *(runtime / "lib").iterdir()]:
+        needed = re.findall(r"NEEDED.*\[(.*)\]", output("readelf", "-d", file))
+        assert not [name for name in needed if re.search(r"python|torch_cuda", name)], file
+
+
+@debian_12
+def test_what_programs_load_is_in_the_image(runtime, loaded, image_packages):
+    """Libraries of libraries too, by the packages that the image has."""
+    _, names = image_packages
+    missing = {path for path in loaded.values() if not path.startswith(str(runtime)) and owner(path) not in names}
+    assert not missing
+
+
+def test_every_collected_library_is_loaded_or_opened(runtime):
+    needed = set()
+    for file in [*programs(runtime), *(runtime / "lib").iterdir()]:
+        needed |= set(re.findall(r"NEEDED.*\[(.*)\]", output("readelf", "-d", file)))
+    collected = {path.name for path in (runtime / "lib").iterdir()}
+    assert collected - OPENED_LATER <= needed

@@ -5,6 +5,7 @@ import pathlib
 import re
 import subprocess
 import sys
+import urllib.parse
 
 import jsonschema
 import kubernetes_validate
@@ -16,12 +17,8 @@ KUSTOMIZE = ROOT / "deploy" / "kustomize"
 KUBECTL = pathlib.Path(sys.executable).parent / "kubectl"
 # The oldest release with everything that is used here, and the newest one that the schemas cover.
 KUBERNETES_VERSIONS = ("1.30", kubernetes_validate.latest_version())
-TREES = ("base", "overlays/demo", "base with queue-autoscaling")
-
-QUEUE_AUTOSCALING = """\
-resources: [../base]
-components: [../components/queue-autoscaling]
-"""
+COMPONENTS = ("queue-autoscaling", "traces")
+TREES = ("base", "overlays/demo", *(f"base with {name}" for name in COMPONENTS))
 
 # A custom resource has no schema in Kubernetes itself: this is the part of ServiceMonitor's that is used.
 SERVICE_MONITOR = {
@@ -75,16 +72,32 @@ def kustomize(folder):
 def resources(request, tmp_path_factory):
     if request.param in ("base", "overlays/demo"):
         return kustomize(KUSTOMIZE / request.param)
+    return with_component(request.param.removeprefix("base with "), tmp_path_factory)
+
+
+def with_component(name, tmp_path_factory):
     # Kustomize takes components from beside a kustomization only, hence a copy of the tree with one more folder.
     tree = tmp_path_factory.mktemp("kustomize")
     for part in ("base", "components"):
         (tree / part).symlink_to(KUSTOMIZE / part)
     (tree / "user").mkdir()
-    (tree / "user" / "kustomization.yaml").write_text(QUEUE_AUTOSCALING)
-    built = kustomize(tree / "user")
+    (tree / "user" / "kustomization.yaml").write_text(f"resources: [../base]\ncomponents: [../components/{name}]\n")
+    return kustomize(tree / "user")
+
+
+@pytest.fixture(scope="module")
+def traced(tmp_path_factory):
+    return with_component("traces", tmp_path_factory)
+
+
+def test_every_component_is_built():
+    assert {folder.name for folder in (KUSTOMIZE / "components").iterdir()} == set(COMPONENTS)
+
+
+def test_queue_autoscaling_follows_the_queue_alone(tmp_path_factory):
+    built = with_component("queue-autoscaling", tmp_path_factory)
     metrics = only(built, "HorizontalPodAutoscaler")["spec"]["metrics"]
     assert [metric["type"] for metric in metrics] == ["Pods"]
-    return built
 
 
 def of_kind(resources, kind):
@@ -152,11 +165,29 @@ def test_ports_agree_everywhere(resources):
         assert container(resources)[probe]["grpc"]["port"] == set_by_flags["grpc"], probe
 
 
-def test_only_the_ports_are_open_and_nothing_is_let_out(resources):
+def let_out(policy):
+    """(port, protocol) -> peers, of a NetworkPolicy's egress; None for every peer."""
+    return {(port["port"], port["protocol"]): rule.get("to") for rule in policy.get("egress", []) for port in rule["ports"]}
+
+
+def test_only_the_ports_are_open_and_nothing_is_let_out_but_traces(resources):
     policy = only(resources, "NetworkPolicy")["spec"]
-    assert set(policy["policyTypes"]) == {"Ingress", "Egress"} and not policy.get("egress")
+    assert set(policy["policyTypes"]) == {"Ingress", "Egress"}
+    traces = "OTEL_EXPORTER_OTLP_ENDPOINT" in {entry["name"] for entry in container(resources)["env"]}
+    assert bool(policy.get("egress")) == traces
     opened = {port["port"] for rule in policy["ingress"] for port in rule["ports"]}
     assert opened == {port["name"] for port in container(resources)["ports"]}
+
+
+def test_traces_are_let_out_to_where_they_are_sent(traced):
+    (endpoint,) = [entry["value"] for entry in container(traced)["env"] if entry["name"] == "OTEL_EXPORTER_OTLP_ENDPOINT"]
+    url = urllib.parse.urlsplit(endpoint)
+    out = let_out(only(traced, "NetworkPolicy")["spec"])
+    assert set(out) == {(url.port, "TCP"), (53, "UDP"), (53, "TCP")}
+    service, namespace = url.hostname.split(".")
+    (peer,) = out[(url.port, "TCP")]
+    assert service and peer == {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": namespace}}}
+    assert all(out[(53, protocol)] for protocol in ("UDP", "TCP")), "names are asked of the cluster's own server"
 
 
 def test_pods_are_spread_over_nodes(resources):
@@ -301,9 +332,16 @@ def test_every_flag_is_known_to_the_daemon(resources):
     assert set(flags(resources)) <= known_flags()
 
 
-def test_every_variable_is_a_flag_of_the_daemon(resources):
+def traces_variables():
+    """Those that docs/operations.md says the daemon reads."""
+    table = (ROOT / "docs" / "operations.md").read_text().partition("**Traces.**")[2]
+    return set(re.findall(r"OTEL_[A-Z_]*[A-Z]", table))
+
+
+def test_every_variable_is_known_to_the_daemon(resources):
     variables = {entry["name"] for entry in container(resources)["env"]}
-    assert variables <= {f"SACCADED_{flag.upper().replace('-', '_')}" for flag in known_flags()}
+    flags_ = {f"SACCADED_{flag.upper().replace('-', '_')}" for flag in known_flags()}
+    assert variables <= flags_ | traces_variables()
 
 
 def dockerfile():

@@ -1,11 +1,16 @@
 """What image and manifests tell the daemon is enough for it to start, though it then listens beyond its machine. Without
 secrets the chart's flags are those of kustomize (helm_test.py)."""
 
+import contextlib
 import json
 import os
 import pathlib
 import re
+import ssl
 import subprocess
+import time
+import urllib.error
+import urllib.request
 
 import helm_python as helm
 import pytest
@@ -14,6 +19,8 @@ import yaml
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 DEPLOY = ROOT / "deploy"
 SECRETS = {"tls": {"secretName": "here-tls"}, "tokens": {"secretName": "callers"}}
+MUTUAL = {"tls": {"secretName": "here-tls", "clientCASecretName": "here-tls"}}
+CHART_VALUES = {"chart with secrets": SECRETS, "chart with clients' certificates": MUTUAL}
 
 
 def conf_of_chart(values):
@@ -24,13 +31,15 @@ def conf_of_chart(values):
 
 @pytest.fixture
 def secrets(tmp_path):
-    """What the two Secrets hold, where the chart mounts them."""
-    for folder in ("saccade-tls", "saccade-tokens"):
+    """What the Secrets hold, where the chart mounts them."""
+    for folder in ("saccade-tls", "saccade-tokens", "saccade-client-ca"):
         (tmp_path / folder).mkdir()
     (tmp_path / "saccade-tokens" / "tokens").write_text("0123456789abcdef predict\n")
     made = [tmp_path / "saccade-tls" / name for name in ("tls.key", "tls.crt")]
     subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=here", "-keyout", made[0],
-                    "-out", made[1]], check=True, capture_output=True)
+                    "-out", made[1], "-addext", "subjectAltName=IP:127.0.0.1"], check=True, capture_output=True)
+    # It signed itself, and so is the authority of the one client that there is.
+    (tmp_path / "saccade-client-ca" / "ca.crt").write_bytes(made[1].read_bytes())
     return tmp_path
 
 
@@ -45,22 +54,63 @@ def command_of(name, folder):
     if name == "kustomize":
         conf.write_text((DEPLOY / "kustomize/base/saccaded.conf").read_text())
     else:
-        conf.write_text(conf_of_chart(SECRETS).replace("/etc/", f"{folder}/"))
+        conf.write_text(conf_of_chart(CHART_VALUES[name]).replace("/etc/", f"{folder}/"))
     return [f"--config={conf}"]
 
 
-@pytest.mark.parametrize("name", ["image", "KServe", "kustomize", "chart with secrets"])
-def test_it_starts(name, secrets):
+@contextlib.contextmanager
+def running(name, secrets):
+    """The daemon as `name` has it, on free ports: (process, its first line)."""
     ours = [f"--{port}-port=0" for port in ("grpc", "http", "metrics")]
     ours.append(f"--model-repository={ROOT / 'models/demo/repository'}")
+    ours.append("--warm-up-seconds=0")
     replaced = {flag.partition("=")[0] for flag in ours}
     theirs = [flag for flag in command_of(name, secrets) if flag.partition("=")[0] not in replaced]
     daemon = pathlib.Path(os.environ["SACCADE_BUILD_DIR"]) / "bin" / "saccaded"
-    with subprocess.Popen([daemon, *theirs, *ours], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as running:
+    with subprocess.Popen([daemon, *theirs, *ours], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         try:
-            line = running.stdout.readline()
+            yield process, process.stdout.readline()
         finally:
-            running.kill()
-        _, said = running.communicate(timeout=50)
+            process.kill()
+
+
+@pytest.mark.parametrize("name", ["image", "KServe", "kustomize", *CHART_VALUES])
+def test_it_starts(name, secrets):
+    with running(name, secrets) as (process, line):
+        process.kill()
+        _, said = process.communicate(timeout=50)
     assert line.startswith("listening grpc=0.0.0.0:"), said
-    assert ("may do everything" in said) == (name != "chart with secrets")
+    assert ("may do everything" in said) == (name not in CHART_VALUES)
+
+
+def answers(url, context=None):
+    try:
+        with urllib.request.urlopen(url, timeout=20, context=context) as answer:
+            return answer.status
+    except urllib.error.HTTPError as error:
+        return error.code
+
+
+@pytest.mark.parametrize("name", CHART_VALUES)
+def test_a_kubelet_s_probes_are_answered(name, secrets):
+    """A kubelet has neither certificates nor tokens, and takes whichever certificate it is shown."""
+    with helm.Chart.load(DEPLOY / "helm" / "saccade") as chart:
+        files = chart.render(CHART_VALUES[name], name="saccade", namespace="vision")
+    (pod,) = yaml.safe_load(files["saccade/templates/deployment.yaml"])["spec"]["template"]["spec"]["containers"]
+    trusting = ssl.create_default_context()
+    trusting.check_hostname, trusting.verify_mode = False, ssl.CERT_NONE
+    with running(name, secrets) as (_, line):
+        ports = dict(re.findall(r"(\w+)=\S+?:(\d+)", line))
+        end = time.monotonic() + 50
+        for probe in ("startup", "readiness", "liveness"):
+            asked = pod[f"{probe}Probe"]["httpGet"]
+            url = f"{asked['scheme'].lower()}://127.0.0.1:{ports[asked['port']]}{asked['path']}"
+            # Not ready is 503, while the models load.
+            while (status := answers(url, trusting)) == 503 and time.monotonic() < end:
+                time.sleep(0.1)
+            assert status == 200, probe
+        if name == "chart with clients' certificates":
+            with pytest.raises(OSError, match="(?i)certificate|reset|EOF"):
+                answers(f"https://127.0.0.1:{ports['http']}/v2/health/live", trusting)
+            trusting.load_cert_chain(secrets / "saccade-tls" / "tls.crt", secrets / "saccade-tls" / "tls.key")
+            assert answers(f"https://127.0.0.1:{ports['http']}/v2/health/live", trusting) == 200

@@ -11,7 +11,19 @@ import kubernetes_validate
 import pytest
 import yaml
 
-from deploy_test import KUBERNETES_VERSIONS, KUSTOMIZE, ROOT, SERVICE_MONITOR, flags, known_flags, kustomize, of_kind, only
+from deploy_test import (
+    KUBERNETES_VERSIONS,
+    KUSTOMIZE,
+    ROOT,
+    SERVICE_MONITOR,
+    flags,
+    known_flags,
+    kustomize,
+    let_out,
+    of_kind,
+    only,
+    traces_variables,
+)
 
 CHART = ROOT / "deploy" / "helm" / "saccade"
 MONITORING = ROOT / "deploy" / "monitoring"
@@ -26,6 +38,8 @@ VARIANTS = {
     "without guards": {"pdb": {"enabled": False}, "topologySpread": {"enabled": False}},
     "TLS": {"tls": {"secretName": "here-tls"}},
     "TLS and tokens": {"tls": {"secretName": "here-tls"}, "tokens": {"secretName": "callers"}},
+    "certificates of clients": {"tls": {"secretName": "here-tls", "clientCASecretName": "their-ca"}},
+    "traces": {"traces": {"endpoint": "http://collector.observability:4318"}},
     "an account of its own": {"serviceAccount": {"create": False, "name": "vision"}},
     "everything": {
         "fullnameOverride": "eyes", "image": {"repository": "registry.example/saccade", "tag": "9.9.9"},
@@ -39,6 +53,8 @@ VARIANTS = {
             {"type": "Pods", "pods": {"metric": {"name": "queue"}, "target": {"type": "AverageValue", "averageValue": "50m"}}}]},
         "networkPolicy": {"enabled": True, "from": FROM, "metricsFrom": FROM},
         "serviceMonitor": {"enabled": True, "labels": {"release": "prometheus"}},
+        "tls": {"secretName": "here-tls", "clientCASecretName": "here-tls"}, "tokens": {"secretName": "callers"},
+        "traces": {"endpoint": "https://collector.example", "settings": {"OTEL_TRACES_SAMPLER_ARG": 0.1}, "to": FROM},
         "prometheusRule": {"enabled": True, "runbookBase": "https://git.example/", "labels": {"release": "prometheus"}},
         "grafanaDashboards": {"enabled": True},
     },
@@ -156,24 +172,44 @@ def test_a_changed_flag_rolls_the_pods():
 
 
 SECRETS = {"tls": {"secretName": "here-tls"}, "tokens": {"secretName": "callers"}}
+MUTUAL = {"tls": {"secretName": "here-tls", "clientCASecretName": "their-ca"}}
+# Which volume has which Secret's which keys; none is all of them.
+VOLUMES = {"tls": ("here-tls", None), "client-ca": ("their-ca", ["ca.crt"]), "tokens": ("callers", None)}
 
 
-@pytest.mark.parametrize("set_ones", [[], ["tls"], ["tokens"], ["tls", "tokens"]], ids=" and ".join)
+@pytest.mark.parametrize("set_ones", [[], ["tls"], ["tokens"], ["tls", "tokens"], ["tls", "client-ca"],
+                                      ["tls", "client-ca", "tokens"]], ids=" and ".join)
 def test_what_is_open_is_said_to_be(set_ones):
-    values = {name: SECRETS[name] for name in set_ones}
+    values = {name: SECRETS[name] for name in set_ones if name in SECRETS} | (MUTUAL if "client-ca" in set_ones else {})
     resources = render(values)
     written = config(resources)
     assert set(written) <= known_flags()
     assert ("insecure" in written) == (len(set_ones) < 2) == ("may do everything" in notes(values))
     assert ("plain-metrics" in written) == bool(set_ones)
-    assert ("tls-cert" in written, "token-file" in written) == ("tls" in set_ones, "tokens" in set_ones)
+    flags_of = {"tls": ("tls-cert", "tls-key"), "client-ca": ("tls-client-ca",), "tokens": ("token-file",)}
     mounts = {mount["name"]: mount for mount in container(resources)["volumeMounts"]}
     volumes = {volume["name"]: volume for volume in pod(resources)["volumes"]}
-    for name in ("tls", "tokens"):
+    for name, (secret, keys) in VOLUMES.items():
         assert (name in mounts) == (name in volumes) == (name in set_ones)
-    for flag in {"tls-cert", "tls-key", "token-file"} & set(written):
-        (mount,) = [one for one in mounts.values() if written[flag].startswith(one["mountPath"] + "/")]
-        assert mount["readOnly"] and volumes[mount["name"]]["secret"] == {"secretName": SECRETS[mount["name"]]["secretName"]}
+        for flag in flags_of[name]:
+            assert (flag in written) == (name in set_ones)
+            if flag not in written:
+                continue
+            folder, _, file = written[flag].rpartition("/")
+            assert mounts[name]["mountPath"] == folder and mounts[name]["readOnly"]
+            assert volumes[name]["secret"]["secretName"] == secret
+            assert [item["key"] for item in volumes[name]["secret"].get("items", [])] == (keys or [])
+            assert keys is None or file in keys
+
+
+def test_probes_of_a_daemon_that_wants_certificates_go_where_it_wants_none():
+    """The kubelet has none to show; exposure_test.py asks the daemon itself."""
+    resources = render(MUTUAL)
+    asked = [container(resources)[f"{name}Probe"]["httpGet"] for name in ("startup", "readiness", "liveness")]
+    assert [one["path"] for one in asked] == ["/v2/health/ready", "/v2/health/ready", "/v2/health/live"]
+    assert {(one["port"], one["scheme"]) for one in asked} == {("metrics", "HTTP")}
+    assert config(resources)["plain-metrics"] == "true"
+    assert "--cert" in notes(MUTUAL)
 
 
 def test_probes_speak_what_the_daemon_does():
@@ -207,6 +243,29 @@ def test_only_those_who_may_come_in():
     assert not of_kind(render({"networkPolicy": {"enabled": False}}), "NetworkPolicy")
 
 
+@pytest.mark.parametrize("endpoint, port", [
+    ("http://collector.observability:4318", 4318), ("https://collector.example/otlp", 443), ("http://collector", 80),
+    ("http://[fd00::7]:9", 9),
+])
+def test_traces_are_let_out_to_where_they_are_sent(endpoint, port):
+    resources = render({"traces": {"endpoint": endpoint, "settings": {"OTEL_TRACES_SAMPLER_ARG": 0.1}, "to": FROM}})
+    variables = {entry["name"]: entry.get("value") for entry in container(resources)["env"]}
+    assert variables["OTEL_EXPORTER_OTLP_ENDPOINT"] == endpoint and variables["OTEL_TRACES_SAMPLER_ARG"] == "0.1"
+    assert {name for name in variables if name.startswith("OTEL_")} <= traces_variables()
+    out = let_out(only(resources, "NetworkPolicy")["spec"])
+    assert set(out) == {(port, "TCP"), (53, "UDP"), (53, "TCP")} and out[(port, "TCP")] == FROM
+    assert out[(53, "UDP")] == out[(53, "TCP")] == yaml.safe_load((CHART / "values.yaml").read_text())["networkPolicy"]["dns"]
+
+
+def test_without_traces_nothing_is_let_out():
+    resources = render()
+    assert "Egress" in only(resources, "NetworkPolicy")["spec"]["policyTypes"]
+    assert not let_out(only(resources, "NetworkPolicy")["spec"])
+    assert not [entry for entry in container(resources)["env"] if entry["name"].startswith("OTEL_")]
+    anywhere = render({"traces": {"endpoint": "http://collector:4318"}, "networkPolicy": {"dns": []}})
+    assert set(let_out(only(anywhere, "NetworkPolicy")["spec"]).values()) == {None}
+
+
 def test_rules_and_dashboard_are_those_of_monitoring():
     resources = render(VARIANTS["everything"])
     rules = yaml.safe_load((MONITORING / "rules.yaml").read_text().replace("runbook_url: ", "runbook_url: https://git.example/"))
@@ -232,6 +291,13 @@ def test_a_package_has_files_where_the_checkout_has_links(tmp_path):
     {"config": {"grpc_port": 1}},
     {"config": {"page": [True]}},
     {"tls": {"secret": "here-tls"}},
+    {"tls": {"clientCASecretName": "their-ca"}},
+    {"tls": {"clientCASecretName": "their-ca"}, "tokens": {"secretName": "callers"}},
+    {"traces": {"endpoint": "collector:4318"}},
+    {"traces": {"settings": {"OTEL_TRACES_SAMPLER": "always_on"}}},
+    {"traces": {"to": FROM}},
+    {"traces": {"endpoint": "http://collector", "settings": {"PATH": "/tmp"}}},
+    {"traces": {"endpoint": "http://collector", "settings": {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://other"}}},
     {"prometheusRule": {"runbookBase": "git.example"}},
     {"topologySpread": {"whenUnsatisfiable": "Never"}},
 ], ids=str)

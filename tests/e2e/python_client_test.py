@@ -252,7 +252,7 @@ def test_masks_that_do_not_fit(saccade, counts):
 
 
 class Scripted(grpc.GenericRpcHandler):
-    """A daemon that fails as told, and then answers."""
+    """A daemon that fails as told, and then answers. A failure that is an event keeps the call until it is set."""
 
     def __init__(self, *failures):
         self.failures = list(failures)
@@ -266,7 +266,9 @@ class Scripted(grpc.GenericRpcHandler):
         with self.lock:
             self.metadata.append(dict(context.invocation_metadata()))
             failure = self.failures.pop(0) if self.failures else None
-        if failure is not None:
+        if isinstance(failure, threading.Event):
+            failure.wait(DEADLINE_SECONDS)
+        elif failure is not None:
             code, hint = failure
             if hint is not None:
                 delay, packed = duration_pb2.Duration(), any_pb2.Any()
@@ -300,13 +302,47 @@ def scripted():
 
 
 UNAVAILABLE, EXHAUSTED = grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.RESOURCE_EXHAUSTED
+CANCELLED = grpc.StatusCode.CANCELLED
 
 
 def test_what_passes_is_sent_again(connect, saccade, scripted):
-    handler, address = scripted((UNAVAILABLE, None), (EXHAUSTED, 0.01), (UNAVAILABLE, None))
-    retry = saccade.Retry(attempts=4, first_pause=0.01)
+    handler, address = scripted((UNAVAILABLE, None), (EXHAUSTED, 0.01), (CANCELLED, None), (UNAVAILABLE, None))
+    retry = saccade.Retry(attempts=5, first_pause=0.01)
     assert connect(address, retry=retry).models() == []
-    assert len(handler.metadata) == 4
+    assert len(handler.metadata) == 5
+
+
+def test_what_the_caller_gives_up_is_not_sent_again(saccade, scripted):
+    retry = saccade.Retry(attempts=9, first_pause=0.01)
+    held = threading.Event()
+    try:
+        handler, address = scripted(held)
+        with futures.ThreadPoolExecutor(1) as thread:
+            client = saccade.Client(address, retry=retry)
+            running = thread.submit(client.models)
+            eventually(lambda: len(handler.metadata) == 1, "the call came")
+            client.close()
+            with pytest.raises(saccade.Cancelled):
+                running.result(DEADLINE_SECONDS)
+        assert len(handler.metadata) == 1
+
+        async def cancel(handler, address, close):
+            async with saccade.AsyncClient(address, retry=retry) as client:
+                task = asyncio.ensure_future(client.models())
+                await asyncio.to_thread(eventually, lambda: len(handler.metadata) == 1, "the call came")
+                if close:
+                    await client.close()
+                else:
+                    task.cancel()
+                with pytest.raises((asyncio.CancelledError, saccade.Cancelled)):
+                    await asyncio.wait_for(task, DEADLINE_SECONDS)
+
+        for close in (False, True):
+            handler, address = scripted(held)
+            asyncio.run(cancel(handler, address, close))
+            assert len(handler.metadata) == 1
+    finally:
+        held.set()
 
 
 @pytest.mark.parametrize(
@@ -318,6 +354,7 @@ def test_what_passes_is_sent_again(connect, saccade, scripted):
         ((grpc.StatusCode.INTERNAL, None), 4, 1),
         ((UNAVAILABLE, None), 1, 1),
         ((UNAVAILABLE, None), 3, 3),
+        ((CANCELLED, None), 3, 3),
         # Later than the timeout allows.
         ((EXHAUSTED, 3600), 4, 1),
     ],

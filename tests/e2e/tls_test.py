@@ -273,8 +273,12 @@ def test_clients_show_certificates(mutual, authority, tmp_path):
         assert code != 0 and status == grpc.StatusCode.UNAVAILABLE
 
 
-def test_plain_metrics_are_for_everybody(mutual):
+def test_plain_metrics_are_for_everybody_and_so_is_health_beside_them(mutual):
     assert mutual.metrics().total("saccade_build_info") == 1
+    for path in ("/v2/health/live", "/v2/health/ready"):
+        assert mutual.get(path, mutual.metrics_port)[0] == 200
+    for path in ("/v2", "/v2/models/tiny", "/v1/models", "/"):
+        assert mutual.get(path, mutual.metrics_port)[0] == 404
 
 
 def test_a_handshake_that_stalls_is_given_up(daemon, stalled):

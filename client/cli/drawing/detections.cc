@@ -3,12 +3,11 @@
 #include <opencv2/core.hpp>
 #include <opencv2/imgproc.hpp>
 
-#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "client/cli/drawing/canvas.h"
 #include "client/cli/drawing/drawing.h"
+#include "client/cli/drawing/mask_pixels.h"
 #include "client/cli/drawing/palette.h"
-#include "client/rle.h"
 
 namespace saccade::client {
 namespace {
@@ -32,8 +31,7 @@ class Drawing {
   absl::StatusOr<cv::Mat> Draw() {
     const auto& items = answer_.items;
     for (auto item = items.rbegin(); item != items.rend(); ++item) {
-      if (!item->mask) continue;
-      const absl::Status status = DrawMask(*item->mask, BrightColor(item->class_index));
+      const absl::Status status = DrawMask(*item, BrightColor(item->class_index));
       if (!status.ok()) return status;
     }
     for (auto item = items.rbegin(); item != items.rend(); ++item) DrawBox(*item);
@@ -53,12 +51,8 @@ class Drawing {
     cv::Scalar color;
   };
 
-  absl::Status DrawMask(const RleMask& mask, const cv::Scalar& color) {
-    if (mask.width != answer_.picture_width || mask.height != answer_.picture_height) {
-      return absl::InternalError(
-          absl::StrCat("a mask is ", mask.width, "x", mask.height, "; expected the picture's size"));
-    }
-    absl::StatusOr<MaskRegion> region = DecodeMask(mask);
+  absl::Status DrawMask(const Detection& item, const cv::Scalar& color) {
+    absl::StatusOr<MaskRegion> region = MaskPixels(item, answer_.picture_width, answer_.picture_height);
     if (!region.ok()) return region.status();
     if (region->pixels.empty()) return absl::OkStatus();
     const cv::Mat small(region->height, region->width, CV_8UC1, region->pixels.data());

@@ -121,8 +121,8 @@ TEST(DrawSegmentation, LeavesWhatIsBeyondTheRegionAsItIs) {
   cv::Mat labels(300, 400, CV_8UC1, cv::Scalar(255));
   labels(cv::Rect(100, 100, 100, 100)) = 1;
   Segmentation answer;
-  answer.picture_width = 400;
-  answer.picture_height = 300;
+  answer.picture_width = answer.width = 400;
+  answer.picture_height = answer.height = 300;
   answer.label_map = Encoded(labels);
   answer.areas = {{1, "dog", 10000, 1}};
   const std::string path = ::testing::TempDir() + "region.png";

@@ -18,6 +18,7 @@ constexpr int kMaxEntries = 40;
 // Of pixels outside of the region that was asked about; no model has so many classes.
 constexpr int kBeyond = 255;
 
+// As large as the picture, whichever size was asked for.
 absl::StatusOr<cv::Mat> ReadLabels(const Segmentation& answer) {
   cv::Mat labels;
   if (answer.format == LabelMapFormat::kPng) {
@@ -25,11 +26,13 @@ absl::StatusOr<cv::Mat> ReadLabels(const Segmentation& answer) {
                         const_cast<char*>(answer.label_map.data()));
     if (!bytes.empty()) labels = cv::imdecode(bytes, cv::IMREAD_UNCHANGED);
   }
-  if (labels.type() != CV_8UC1 || labels.cols != answer.picture_width ||
-      labels.rows != answer.picture_height) {
-    return absl::InternalError(absl::StrCat("the daemon's label map is no grey PNG of ", answer.picture_width,
-                                            "x", answer.picture_height, " pixels"));
+  if (labels.empty() || labels.type() != CV_8UC1 || labels.cols != answer.width ||
+      labels.rows != answer.height) {
+    return absl::InternalError(absl::StrCat("the daemon's label map is no grey PNG of ", answer.width, "x",
+                                            answer.height, " pixels"));
   }
+  const cv::Size size(answer.picture_width, answer.picture_height);
+  if (labels.size() != size) cv::resize(labels, labels, size, 0, 0, cv::INTER_NEAREST);
   return labels;
 }
 
@@ -91,12 +94,13 @@ cv::Mat AddLegend(const cv::Mat& picture, const Segmentation& answer) {
   const int count = static_cast<int>(entries.size());
   const int room = std::clamp((picture.cols - margin) / (8 * height), 1, 4);
   const int rows = (count + room - 1) / room;
-  const int columns = rows == 0 ? 1 : (count + rows - 1) / rows;
+  const int down = std::max(1, rows);
+  const int columns = std::max(1, (count + down - 1) / down);
   cv::Mat canvas = AddPanel(picture, rows * height + 2 * margin);
   const int width = (canvas.cols - margin) / columns;
   // Down the columns: the largest stand below each other.
   for (int i = 0; i < count; ++i) {
-    const cv::Point at(margin + i / rows * width, picture.rows + margin + i % rows * height);
+    const cv::Point at(margin + i / down * width, picture.rows + margin + i % down * height);
     DrawEntry(canvas, {at, cv::Size(width, height)}, entries[i]);
   }
   return canvas;

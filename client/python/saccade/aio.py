@@ -34,6 +34,7 @@ class AsyncClient(Options):
 
     async def close(self) -> None:
         """Cancels what is running."""
+        self._closed = True
         await self._channel.close(None)
         if self._streams_channel is not None:
             self._streams_channel.close()
@@ -132,7 +133,7 @@ class AsyncClient(Options):
             try:
                 return await attempt(attempts.time_left())
             except grpc.RpcError as failure:
-                await asyncio.sleep(attempts.pause(self._error_of(failure)))
+                await asyncio.sleep(attempts.pause(self._error_of(failure), given_up=self._closed))
 
 
 class _OnLoop(Iterator[T]):

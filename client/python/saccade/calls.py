@@ -45,6 +45,8 @@ class Options:
         self._timeout = timeout
         self._retry = retry
         self._metadata = self._connection.metadata()
+        # By the caller: what is running then is cancelled, and not sent again.
+        self._closed = False
         self._connect()
 
     def _connect(self) -> None:

@@ -34,6 +34,7 @@ class Client(Options):
 
     def close(self) -> None:
         """Cancels what is running."""
+        self._closed = True
         self._channel.close()
 
     def __enter__(self) -> Self:
@@ -119,4 +120,4 @@ class Client(Options):
             try:
                 return attempt(attempts.time_left())
             except grpc.RpcError as failure:
-                time.sleep(attempts.pause(self._error_of(failure)))
+                time.sleep(attempts.pause(self._error_of(failure), given_up=self._closed))

@@ -11,11 +11,14 @@ import grpc
 from saccade.errors import SaccadeError, Untrusted
 
 
+_GONE = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED)
+
+
 @dataclasses.dataclass(frozen=True)
 class Retry:
-    """UNAVAILABLE, and a RESOURCE_EXHAUSTED that says when to come again, are sent again: after what the daemon asks
-    for, otherwise after a pause that doubles. Never beyond the call's timeout. `attempts` counts the first; 1 is no
-    retry."""
+    """UNAVAILABLE, a RESOURCE_EXHAUSTED that says when to come again, and a CANCELLED that is not the caller's own, are
+    sent again: after what the daemon asks for, otherwise after a pause that doubles. Never beyond the call's timeout.
+    `attempts` counts the first; 1 is no retry."""
 
     attempts: int = 4
     first_pause: float = 0.1
@@ -38,14 +41,15 @@ class Attempts:
         """For the next attempt; the server is told it. None has no limit."""
         return None if self._end is None else max(0.0, self._end - time.monotonic())
 
-    def pause(self, error: SaccadeError) -> float:
-        """Seconds until the next attempt; raises the error if there is to be none."""
+    def pause(self, error: SaccadeError, *, given_up: bool = False) -> float:
+        """Seconds until the next attempt; raises the error if there is to be none, as when the caller has given up."""
         self._failed += 1
-        # What is not trusted has the same certificate next time.
-        passes = error.code == grpc.StatusCode.UNAVAILABLE and not isinstance(error, Untrusted) or (
+        # What is not trusted has the same certificate next time. CANCELLED is what gRPC's servers answer to calls that
+        # reach them in the instant in which the port closes.
+        passes = error.code in _GONE and not isinstance(error, Untrusted) or (
             error.code == grpc.StatusCode.RESOURCE_EXHAUSTED and error.retry_after is not None
         )
-        if not passes or self._failed >= self._retry.attempts:
+        if given_up or not passes or self._failed >= self._retry.attempts:
             raise error
         # The daemon's hint is spread already; ours has to be, so that not all come again at once.
         doubled = min(self._retry.longest_pause, self._retry.first_pause * 2 ** (self._failed - 1))

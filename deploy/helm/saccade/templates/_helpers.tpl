@@ -37,24 +37,52 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- end -}}
 {{- end -}}
 
-{{- /* The kubelet speaks no TLS over gRPC, and over HTTPS it takes any certificate. */ -}}
+{{- /* The kubelet speaks no TLS over gRPC, and over HTTPS it takes any certificate but has none to show: where clients
+have to, it asks the metrics' port, which is plain. */ -}}
 {{- define "saccade.probe" -}}
-{{- if .tls -}}
+{{- if .tls.clientCASecretName -}}
+httpGet: {path: /v2/health/{{ .path }}, port: metrics, scheme: HTTP}
+{{- else if .tls.secretName -}}
 httpGet: {path: /v2/health/{{ .path }}, port: http, scheme: HTTPS}
 {{- else -}}
 grpc: {port: 8001{{ if eq .path "live" }}, service: liveness{{ end }}}
 {{- end -}}
 {{- end -}}
 
+{{- /* Whether who calls is asked, and nobody on the way reads the answer. */ -}}
+{{- define "saccade.guarded" -}}
+{{- if and .Values.tls.secretName (or .Values.tls.clientCASecretName .Values.tokens.secretName) }}yes{{ end -}}
+{{- end -}}
+
+{{- /* Where traces go, as OpenTelemetry's variables say it. */ -}}
+{{- define "saccade.traces" -}}
+{{- if .Values.traces.endpoint }}
+- {name: OTEL_EXPORTER_OTLP_ENDPOINT, value: {{ .Values.traces.endpoint | quote }}}
+{{- range $name, $value := .Values.traces.settings }}
+- {name: {{ $name }}, value: {{ $value | quote }}}
+{{- end }}
+{{- end }}
+{{- end -}}
+
+{{- /* The endpoint's port: OTLP's clients take the scheme's own where the address has none. */ -}}
+{{- define "saccade.tracesPort" -}}
+{{- $url := urlParse .Values.traces.endpoint -}}
+{{- $port := regexFind "[0-9]+$" (regexFind ":[0-9]+$" $url.host) -}}
+{{- if $port }}{{ $port }}{{ else if eq $url.scheme "https" }}443{{ else }}80{{ end -}}
+{{- end -}}
+
 {{- /* The container's ports are the daemon's own defaults; a Service may have others. */ -}}
 {{- define "saccade.config" -}}
 host=0.0.0.0
-{{- if not (and .Values.tls.secretName .Values.tokens.secretName) }}
+{{- if not (include "saccade.guarded" .) }}
 insecure=true
 {{- end }}
 {{- with .Values.tls.secretName }}
 tls-cert=/etc/saccade-tls/tls.crt
 tls-key=/etc/saccade-tls/tls.key
+{{- end }}
+{{- with .Values.tls.clientCASecretName }}
+tls-client-ca=/etc/saccade-client-ca/ca.crt
 {{- end }}
 {{- with .Values.tokens.secretName }}
 token-file=/etc/saccade-tokens/tokens
