@@ -229,9 +229,10 @@ absl::Status Daemon::OpenPorts() {
   options.port_flag = "--metrics-port";
   options.port = flags_.metrics_port;
   auto metrics_http =
-      HttpServer::Start(options, {{"GET", "/metrics", [this](const HttpRequest&) {
-                                     return HttpResponse{.content_type = std::string(Metrics::kContentType),
-                                                         .body = metrics_->Exposition()};
+      HttpServer::Start(options, {{"GET", "/metrics", [this](const HttpRequest& request) {
+                                     const ExpositionFormat format = AcceptedFormat(request.Header("Accept"));
+                                     return HttpResponse{.content_type = std::string(ContentTypeOf(format)),
+                                                         .body = metrics_->Exposition(format)};
                                    }}});
   if (!metrics_http.ok()) return metrics_http.status();
   metrics_http_ = *std::move(metrics_http);

@@ -1,7 +1,6 @@
 #include "server/metrics/metrics.h"
 
 #include <prometheus/registry.h>
-#include <prometheus/text_serializer.h>
 
 #include <optional>
 #include <utility>
@@ -103,13 +102,17 @@ void Metrics::SetScrapeHook(std::function<void()> hook) {
   hook_ = std::move(hook);
 }
 
-std::string Metrics::Exposition() {
+Scraped Metrics::Scrape() {
   // One scrape at a time: the machine's metrics are differences from scrape to scrape.
   absl::MutexLock lock(&scrape_mutex_);
   if (hook_) hook_();
   impl_->machine.Update();
   impl_->gpus.Update();
-  return prometheus::TextSerializer().Serialize(impl_->registry.Collect());
+  Scraped scraped;
+  // Before the buckets, so that each holds the request that is its exemplar.
+  scraped.exemplars.emplace(kRequestSeconds, impl_->families.request_exemplars.Latest());
+  scraped.families = impl_->registry.Collect();
+  return scraped;
 }
 
 }  // namespace saccade::server
