@@ -113,7 +113,7 @@ def test_exemplars_are_the_calls_that_were_sampled(daemon, collector, sampled):
             if sample.exemplar:
                 assert (sample.name, model) == (f"{REQUESTS}_bucket", "identity")
                 assert bounds[0] < sample.exemplar.value <= bounds[1]
-                assert abs(sample.exemplar.timestamp - time.time()) < 2 * DEADLINE_SECONDS
+                assert abs(float(sample.exemplar.timestamp) - time.time()) < 2 * DEADLINE_SECONDS
                 exemplars[sample.exemplar.labels["trace_id"]] = sample.exemplar.labels["span_id"]
     # Of those that fell into the same bucket, the last.
     assert sampled[-1] in exemplars
