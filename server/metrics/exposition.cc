@@ -20,6 +20,8 @@ using prometheus::MetricType;
 constexpr absl::string_view kTotal = "_total";
 // What prometheus-cpp writes: it does not tell all doubles apart, but has 0.1 look like it.
 constexpr int kDigits = 16;
+// Or less, in bytes.
+constexpr size_t kUsualLine = 120;
 // Whole numbers below it have no more digits.
 constexpr double kWhole = 1e15;
 
@@ -200,10 +202,19 @@ class Page {
   std::string labels_;
 };
 
+size_t LinesOf(const Scraped& scraped) {
+  size_t lines = 0;
+  for (const MetricFamily& family : scraped.families) {
+    for (const ClientMetric& metric : family.metric) lines += metric.histogram.bucket.size() + 2;
+  }
+  return lines;
+}
+
 }  // namespace
 
 std::string Render(const Scraped& scraped, ExpositionFormat format) {
   std::string text;
+  text.reserve(LinesOf(scraped) * kUsualLine);
   Page page(format, text);
   for (const MetricFamily& family : scraped.families) {
     const auto exemplars = scraped.exemplars.find(family.name);
