@@ -5,6 +5,7 @@
 #include <optional>
 #include <utility>
 
+#include "server/metrics/exposition.h"
 #include "server/metrics/gpus.h"
 #include "server/metrics/machine.h"
 #include "server/metrics/model_metrics.h"
@@ -114,5 +115,7 @@ Scraped Metrics::Scrape() {
   scraped.families = impl_->registry.Collect();
   return scraped;
 }
+
+std::string Metrics::Exposition(ExpositionFormat format) { return Render(Scrape(), format); }
 
 }  // namespace saccade::server

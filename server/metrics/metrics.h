@@ -17,13 +17,15 @@
 #include "server/core/shed_reason.h"
 #include "server/core/trace_id.h"
 #include "server/metrics/cache_metrics.h"
-#include "server/metrics/exposition.h"
+#include "server/metrics/exposition_format.h"
 #include "server/metrics/model_usage.h"
 #include "server/metrics/trace_metrics.h"
 
 namespace saccade::server {
 
 struct Families;
+// server/metrics/exposition.h
+struct Scraped;
 
 // One request that came to its end, well or badly.
 struct RequestRecord {
@@ -117,9 +119,7 @@ class Metrics {
   Scraped Scrape();
 
   // The same as a scraper reads it.
-  std::string Exposition(ExpositionFormat format = ExpositionFormat::kText) {
-    return Render(Scrape(), format);
-  }
+  std::string Exposition(ExpositionFormat format = ExpositionFormat::kText);
 
  private:
   struct Impl;

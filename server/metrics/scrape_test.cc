@@ -4,6 +4,7 @@
 #include "absl/synchronization/notification.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "server/metrics/exposition.h"
 #include "server/metrics/metrics.h"
 
 namespace saccade::server {
