@@ -200,9 +200,10 @@ std::vector<HttpRoute> Daemon::HttpRoutes() {
 std::vector<HttpRoute> Daemon::MetricsRoutes() {
   std::vector<HttpRoute> routes = rest_->Routes();
   std::erase_if(routes, [](const HttpRoute& route) { return !absl::StartsWith(route.path, "/v2/health/"); });
-  routes.push_back({"GET", "/metrics", [this](const HttpRequest&) {
-                      return HttpResponse{.content_type = std::string(Metrics::kContentType),
-                                          .body = metrics_->Exposition()};
+  routes.push_back({"GET", "/metrics", [this](const HttpRequest& request) {
+                      const ExpositionFormat format = AcceptedFormat(request.Header("Accept"));
+                      return HttpResponse{.content_type = std::string(ContentTypeOf(format)),
+                                          .body = metrics_->Exposition(format)};
                     }});
   return routes;
 }

@@ -5,6 +5,8 @@
 
 #include <atomic>
 #include <nlohmann/json.hpp>
+#include <utility>
+#include <vector>
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_replace.h"
@@ -14,6 +16,11 @@ namespace {
 
 // Set once by InitLogging.
 LogFormat g_format = LogFormat::kText;
+
+// As much of a client's id as a line takes.
+constexpr size_t kMostRequestId = 128;
+
+thread_local const LogCall* t_call = nullptr;
 
 // Each on its own: a line is of one level.
 std::atomic<bool> g_info = true;
@@ -54,12 +61,23 @@ std::string JsonString(absl::string_view text) {
   return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
+// Of the call that this thread works for.
+std::vector<LogField> CallFields() {
+  std::vector<LogField> fields;
+  if (t_call == nullptr) return fields;
+  if (!t_call->request_id.empty()) fields.emplace_back("request_id", t_call->request_id);
+  if (!t_call->trace_id.empty()) fields.emplace_back("trace_id", t_call->trace_id);
+  return fields;
+}
+
 std::string JsonFields(absl::string_view message, std::initializer_list<LogField> fields) {
   std::string line = absl::StrCat("\"message\":", JsonString(message));
-  for (const LogField& field : fields) {
+  const auto add = [&line](const LogField& field) {
     absl::StrAppend(&line, ",", JsonString(field.name), ":",
                     field.is_number ? field.value : JsonString(field.value));
-  }
+  };
+  for (const LogField& field : fields) add(field);
+  for (const LogField& field : CallFields()) add(field);
   return line;
 }
 
@@ -73,11 +91,28 @@ std::string TextValue(const std::string& value) {
 
 std::string TextFields(absl::string_view message, std::initializer_list<LogField> fields) {
   std::string line(message);
-  for (const LogField& field : fields) absl::StrAppend(&line, " ", field.name, "=", TextValue(field.value));
+  const auto add = [&line](const LogField& field) {
+    absl::StrAppend(&line, " ", field.name, "=", TextValue(field.value));
+  };
+  for (const LogField& field : fields) add(field);
+  for (const LogField& field : CallFields()) add(field);
   return line;
 }
 
+LogCall Shortened(LogCall call) {
+  if (call.request_id.size() > kMostRequestId) call.request_id.resize(kMostRequestId);
+  return call;
+}
+
 }  // namespace
+
+LogCallScope::LogCallScope(LogCall call) : call_(Shortened(std::move(call))), outer_(t_call) {
+  t_call = &call_;
+}
+
+LogCallScope::~LogCallScope() { t_call = outer_; }
+
+LogCall CurrentLogCall() { return t_call == nullptr ? LogCall() : *t_call; }
 
 void InitLogging(LogFormat format, LogLevel level) {
   g_format = format;

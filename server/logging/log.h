@@ -50,6 +50,30 @@ void ChangeLogSettings(const LogSettings& settings);
 // As InitLogging set it.
 LogFormat CurrentLogFormat();
 
+// A call as lines name it. What is empty is not told.
+struct LogCall {
+  // The client's own, of whatever bytes and length.
+  std::string request_id;
+  // 32 hexadecimal digits.
+  std::string trace_id;
+};
+
+// While it lives, the lines of its thread are about a call, and end with its `request_id` and `trace_id`.
+class LogCallScope {
+ public:
+  explicit LogCallScope(LogCall call);
+  ~LogCallScope();
+  LogCallScope(const LogCallScope&) = delete;
+  LogCallScope& operator=(const LogCallScope&) = delete;
+
+ private:
+  const LogCall call_;
+  const LogCall* const outer_;
+};
+
+// That of this thread, for whoever goes on with it on another; empty if there is none.
+LogCall CurrentLogCall();
+
 // Thread-safe; one line, whatever the values hold.
 void Log(LogLevel level, absl::string_view message, std::initializer_list<LogField> fields = {});
 

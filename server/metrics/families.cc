@@ -5,12 +5,6 @@ namespace {
 
 using Buckets = prometheus::Histogram::BucketBoundaries;
 
-// From a small network on a GPU to a deadline that somebody forgot to set.
-Buckets SecondsBuckets() {
-  return {0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05,
-          0.1,    0.25,    0.5,    1,     2.5,    5,     10,   30,    60};
-}
-
 Buckets BatchBuckets() { return {1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024}; }
 
 Buckets RatioBuckets() { return {0, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1}; }
@@ -21,6 +15,12 @@ Buckets PixelBuckets() {
 }
 
 }  // namespace
+
+// From a small network on a GPU to a deadline that somebody forgot to set.
+Buckets SecondsBuckets() {
+  return {0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05,
+          0.1,    0.25,    0.5,    1,     2.5,    5,     10,   30,    60};
+}
 
 TritonFamilies::TritonFamilies(prometheus::Registry& registry)
     : success(registry, "nv_inference_request_success", "Requests answered."),
@@ -51,8 +51,7 @@ SaccadeFamilies::SaccadeFamilies(prometheus::Registry& registry)
     : requests(
           registry, "saccade_requests_total",
           "Requests ended, by protocol and status code; model is empty where a request named none of ours."),
-      request_seconds(registry, "saccade_request_duration_seconds", "From arrival to answer or failure.",
-                      SecondsBuckets()),
+      request_seconds(registry, kRequestSeconds, "From arrival to answer or failure.", SecondsBuckets()),
       stage_seconds(registry, "saccade_stage_duration_seconds", "Time a request spent in one stage.",
                     SecondsBuckets()),
       queue(registry, "saccade_queue_requests", "Requests that wait for a forward pass."),

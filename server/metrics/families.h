@@ -7,6 +7,11 @@
 
 namespace saccade::server {
 
+// The histogram whose buckets have exemplars.
+inline constexpr char kRequestSeconds[] = "saccade_request_duration_seconds";
+// Of it, and of the stages'.
+prometheus::Histogram::BucketBoundaries SecondsBuckets();
+
 // Triton's names and meanings. Labels model, version; reason beside them for failures.
 struct TritonFamilies {
   explicit TritonFamilies(prometheus::Registry& registry);

@@ -1,11 +1,11 @@
 #include "server/metrics/metrics.h"
 
 #include <prometheus/registry.h>
-#include <prometheus/text_serializer.h>
 
 #include <optional>
 #include <utility>
 
+#include "server/metrics/exposition.h"
 #include "server/metrics/gpus.h"
 #include "server/metrics/machine.h"
 #include "server/metrics/model_metrics.h"
@@ -103,13 +103,19 @@ void Metrics::SetScrapeHook(std::function<void()> hook) {
   hook_ = std::move(hook);
 }
 
-std::string Metrics::Exposition() {
+Scraped Metrics::Scrape() {
   // One scrape at a time: the machine's metrics are differences from scrape to scrape.
   absl::MutexLock lock(&scrape_mutex_);
   if (hook_) hook_();
   impl_->machine.Update();
   impl_->gpus.Update();
-  return prometheus::TextSerializer().Serialize(impl_->registry.Collect());
+  Scraped scraped;
+  // Before the buckets, so that each holds the request that is its exemplar.
+  scraped.exemplars.emplace(kRequestSeconds, impl_->families.request_exemplars.Latest());
+  scraped.families = impl_->registry.Collect();
+  return scraped;
 }
+
+std::string Metrics::Exposition(ExpositionFormat format) { return Render(Scrape(), format); }
 
 }  // namespace saccade::server

@@ -15,13 +15,17 @@
 #include "absl/time/time.h"
 #include "server/core/request.h"
 #include "server/core/shed_reason.h"
+#include "server/core/trace_id.h"
 #include "server/metrics/cache_metrics.h"
+#include "server/metrics/exposition_format.h"
 #include "server/metrics/model_usage.h"
 #include "server/metrics/trace_metrics.h"
 
 namespace saccade::server {
 
 struct Families;
+// server/metrics/exposition.h
+struct Scraped;
 
 // One request that came to its end, well or badly.
 struct RequestRecord {
@@ -37,6 +41,8 @@ struct RequestRecord {
   absl::Time ended;
   // As decoded; empty for tensors.
   std::vector<SentItem> sizes;
+  // Of the call, if it is sampled: an example of those that took as long.
+  SampledSpan sampled = {};
 };
 
 // The series of one version of a model, found once, so that the hot path looks up no label. They leave the
@@ -103,15 +109,17 @@ class Metrics {
   // Of what TLS is spoken with; absent until the first call.
   void SetCertificateExpiry(absl::Time expires);
 
-  // Called at the start of every Exposition, by its thread: for gauges that are cheaper to ask for than to
+  // Called at the start of every scrape, by its thread: for gauges that are cheaper to ask for than to
   // keep (SetPending, SetInflight). Pass nullptr before what it looks at goes away; blocks until a running
   // one is done.
   void SetScrapeHook(std::function<void()> hook);
 
-  // Prometheus text format 0.0.4, kContentType. Reads /proc.
-  std::string Exposition();
+  // What has been counted until now, as a copy that nobody else looks at. Reads /proc. Whoever counts waits
+  // for no more than his own series to be copied.
+  Scraped Scrape();
 
-  static constexpr std::string_view kContentType = "text/plain; version=0.0.4; charset=utf-8";
+  // The same as a scraper reads it.
+  std::string Exposition(ExpositionFormat format = ExpositionFormat::kText);
 
  private:
   struct Impl;

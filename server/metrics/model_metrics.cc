@@ -53,6 +53,7 @@ void RequestCounters::Increment(std::string_view protocol, absl::StatusCode code
 ModelMetrics::Series::Series(Families* families, const prometheus::Labels& model,
                              const prometheus::Labels& with_task)
     : usage(families->usage.Get(model.at("model"), model.at("version"))),
+      request_exemplars(families->request_exemplars.Get(with_task)),
       success(families->triton.success.Get(model)),
       failure(GetAll(families->triton.failure, model, "reason", kFailureReasonNames)),
       pictures(families->triton.pictures.Get(model)),
@@ -88,6 +89,9 @@ void ModelMetrics::RecordRequest(const RequestRecord& record) {
   const bool ok = record.code == absl::StatusCode::kOk;
   s.requests.Increment(record.protocol, record.code);
   s.request_seconds->Observe(Seconds(record.timings.total));
+  if (record.sampled.id != 0) {
+    s.request_exemplars->Keep({record.sampled, Seconds(record.timings.total), record.ended});
+  }
   for (const SentItem& size : record.sizes) {
     s.pixels->Observe(static_cast<double>(size.width) * size.height);
   }

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "server/metrics/exemplars.h"
 #include "server/metrics/failure_reason.h"
 #include "server/metrics/families.h"
 #include "server/metrics/metrics.h"
@@ -14,11 +15,14 @@
 namespace saccade::server {
 
 struct Families {
-  explicit Families(prometheus::Registry& registry) : triton(registry), ours(registry) {}
+  explicit Families(prometheus::Registry& registry)
+      : triton(registry), ours(registry), request_exemplars(SecondsBuckets()) {}
 
   TritonFamilies triton;
   SaccadeFamilies ours;
   UsagePool usage;
+  // Of kRequestSeconds.
+  ExemplarPool request_exemplars;
 };
 
 // saccade_requests_total of one model. Most of the combinations of protocol and code never occur, so each
@@ -47,6 +51,7 @@ struct ModelMetrics::Series {
 
   // What is no metric.
   const std::shared_ptr<UsageDetails> usage;
+  const std::shared_ptr<Exemplars> request_exemplars;
 
   template <typename T>
   using Share = ::saccade::server::Series<T>;

@@ -121,6 +121,11 @@ void Catalog::Unload(const std::string& name, bool with_dependents, Done done) {
 }
 
 void Catalog::Order(Job job) {
+  // Whose order it is stands in the lines of the thread that carries it out.
+  job = [call = CurrentLogCall(), job = std::move(job)](absl::Status cancelled) mutable {
+    const LogCallScope scope(std::move(call));
+    std::move(job)(std::move(cancelled));
+  };
   absl::Status refused;
   {
     absl::MutexLock lock(&orders_->mutex);

@@ -4,11 +4,16 @@
 
 #include "server/batching/batch_task.h"
 #include "server/core/shed_reason.h"
+#include "server/tracing/call_record.h"
 
 namespace saccade::server {
 
 CountedCall::CountedCall(const Pipeline::Rooms& rooms, ModelMetrics* metrics, const TensorCall& call)
-    : rooms_(rooms), metrics_(metrics), protocol_(call.protocol), arrival_(call.arrival) {}
+    : rooms_(rooms),
+      metrics_(metrics),
+      protocol_(call.protocol),
+      arrival_(call.arrival),
+      record_(call.record) {}
 
 absl::Status CountedCall::Enter(const TensorCall& call, absl::string_view model,
                                 const Inflight& model_bounds) {
@@ -48,7 +53,8 @@ void CountedCall::End(absl::StatusCode code, bool computed, int64_t items, const
                            .pictures = items,
                            .timings = counted,
                            .ended = ended,
-                           .sizes = {}});
+                           .sizes = {},
+                           .sampled = record_ == nullptr ? SampledSpan{} : record_->sampled_span()});
 }
 
 }  // namespace saccade::server

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
@@ -32,6 +33,7 @@ class CountedCall {
   ModelMetrics* const metrics_;
   const std::string_view protocol_;
   const absl::Time arrival_;
+  const std::shared_ptr<CallRecord> record_;
   Admission::Ticket ticket_;
 };
 

@@ -182,13 +182,15 @@ void PredictCall::Leave(absl::StatusOr<Response> outcome, bool computed) {
     }
   }
   // Counted before it is answered: whoever has the answer finds it in the metrics.
-  server_.metrics->RecordRequest({.protocol = request_.protocol,
-                                  .code = outcome.status().code(),
-                                  .computed = computed,
-                                  .pictures = request_.size(),
-                                  .timings = outcome.ok() ? outcome->timings : Timings{.total = total},
-                                  .ended = ended,
-                                  .sizes = sent_});
+  server_.metrics->RecordRequest(
+      {.protocol = request_.protocol,
+       .code = outcome.status().code(),
+       .computed = computed,
+       .pictures = request_.size(),
+       .timings = outcome.ok() ? outcome->timings : Timings{.total = total},
+       .ended = ended,
+       .sizes = sent_,
+       .sampled = request_.record == nullptr ? SampledSpan{} : request_.record->sampled_span()});
   std::move(done_)(std::move(outcome));
 }
 

@@ -1,40 +1,9 @@
 #include "server/protocols/call_records.h"
 
-#include <string>
-#include <vector>
-
-#include "absl/strings/match.h"
-#include "absl/strings/string_view.h"
+#include "server/protocols/call_headers.h"
 #include "server/protocols/peer.h"
 
 namespace saccade::server {
-namespace {
-
-constexpr char kTraceparent[] = "traceparent";
-constexpr char kTracestate[] = "tracestate";
-constexpr char kRequestId[] = "x-request-id";
-
-using Values = std::vector<absl::string_view>;
-
-Values ValuesOf(const grpc::CallbackServerContext& context, const char* name) {
-  Values values;
-  const auto [begin, end] = context.client_metadata().equal_range(name);
-  for (auto entry = begin; entry != end; ++entry)
-    values.emplace_back(entry->second.data(), entry->second.size());
-  return values;
-}
-
-Values ValuesOf(const HttpHeaders& headers, absl::string_view name) {
-  Values values;
-  for (const auto& [header, value] : headers) {
-    if (absl::EqualsIgnoreCase(header, name)) values.emplace_back(value);
-  }
-  return values;
-}
-
-std::string FirstOf(const Values& values) { return values.empty() ? "" : std::string(values[0]); }
-
-}  // namespace
 
 std::shared_ptr<CallRecord> RecordOf(const CallWatch* watch, const grpc::CallbackServerContext& context,
                                      std::string_view method, absl::Time arrival) {

@@ -6,6 +6,7 @@
 #include "server/inference/model_statistics.h"
 #include "server/protocols/grpc_status.h"
 #include "server/protocols/inference_service.h"
+#include "server/protocols/log_calls.h"
 #include "server/protocols/model_config.h"
 #include "server/protocols/predict_reactor.h"
 #include "server/protocols/statistics_messages.h"
@@ -121,6 +122,7 @@ grpc::ServerUnaryReactor* InferenceService::TraceSetting(grpc::CallbackServerCon
 grpc::ServerUnaryReactor* InferenceService::LogSettings(grpc::CallbackServerContext* context,
                                                         const inference::LogSettingsRequest* request,
                                                         inference::LogSettingsResponse* response) {
+  const LogCallScope scope(LogCallOf(*context));
   const absl::Status changed = ChangeLog(ChangesOf(*request));
   if (changed.ok()) ToMessage(DescribeLog(), response);
   return FinishNow(context, ToGrpcStatus(changed));

@@ -7,6 +7,7 @@
 #include "server/inference/repository_orders.h"
 #include "server/protocols/grpc_status.h"
 #include "server/protocols/inference_service.h"
+#include "server/protocols/log_calls.h"
 #include "server/protocols/predict_reactor.h"
 
 namespace saccade::server {
@@ -67,6 +68,7 @@ grpc::ServerUnaryReactor* InferenceService::RepositoryModelLoad(
   if (named.ok()) named = config.status();
   if (!named.ok()) return FinishNow(context, ToGrpcStatus(named));
   grpc::ServerUnaryReactor* const reactor = context->DefaultReactor();
+  const LogCallScope scope(LogCallOf(*context));
   rooms_.catalog->Load(request->model_name(), *std::move(config),
                        [reactor](const absl::Status& status) { reactor->Finish(ToGrpcStatus(status)); });
   return reactor;
@@ -80,6 +82,7 @@ grpc::ServerUnaryReactor* InferenceService::RepositoryModelUnload(
   if (named.ok()) named = with_dependents.status();
   if (!named.ok()) return FinishNow(context, ToGrpcStatus(named));
   grpc::ServerUnaryReactor* const reactor = context->DefaultReactor();
+  const LogCallScope scope(LogCallOf(*context));
   rooms_.catalog->Unload(request->model_name(), *with_dependents,
                          [reactor](const absl::Status& status) { reactor->Finish(ToGrpcStatus(status)); });
   return reactor;

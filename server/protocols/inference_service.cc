@@ -11,11 +11,14 @@
 #include "server/protocols/inference_messages.h"
 #include "server/protocols/inference_request.h"
 #include "server/protocols/inference_stream.h"
+#include "server/protocols/log_calls.h"
 #include "server/protocols/peer.h"
 #include "server/protocols/predict_reactor.h"
 
 namespace saccade::server {
 namespace {
+
+constexpr char kModelInfer[] = "inference.GRPCInferenceService/ModelInfer";
 
 absl::StatusOr<ModelInterface> Describe(const Inference& inference, const std::string& name,
                                         const std::string& version) {
@@ -60,6 +63,13 @@ class InferenceCall final : public PredictReactor {
       : response_(response), max_message_bytes_(max_message_bytes) {}
 
   InferenceRequest& request() { return request_; }
+
+  NamedCall Named(absl::string_view method, const CallRecord* record) const {
+    return {.method = method,
+            .model = request_.fields.model_name(),
+            .id = request_.fields.id(),
+            .record = record};
+  }
 
   // Makes the answer ready to be sent.
   absl::Status Write(absl::StatusOr<TensorAnswer> outcome, grpc::CallbackServerContext* context,
@@ -131,8 +141,7 @@ grpc::ServerUnaryReactor* InferenceService::ModelInfer(grpc::CallbackServerConte
   const absl::Time arrival = rooms_.clock->Now();
   if (!request->Valid()) return new EmptyCall(rooms_.pipeline, rooms_.clock, DeadlineOf(*context));
   auto call = std::make_unique<InferenceCall>(response, options_.max_message_bytes);
-  const auto record = RecordOf(rooms_.pipeline->rooms().watch, *context,
-                               "inference.GRPCInferenceService/ModelInfer", arrival);
+  const auto record = RecordOf(rooms_.pipeline->rooms().watch, *context, kModelInfer, arrival);
   if (record != nullptr) record->AddReceived(static_cast<int64_t>(request->Length()));
   const absl::Status received = ReadInferenceRequest(*request, call->request());
   const auto version_of = [this](absl::string_view model, absl::string_view version) {
@@ -155,6 +164,7 @@ grpc::ServerUnaryReactor* InferenceService::ModelInfer(grpc::CallbackServerConte
       *std::move(parsed), [this, reactor, context, response, record](absl::StatusOr<TensorAnswer> answer) {
         const absl::Status written = reactor->Write(std::move(answer), context, options_.slow_readers);
         EndRecord(record.get(), written, [&] { return written.ok() ? response->Length() : 0; });
+        LogFault(written, reactor->Named(kModelInfer, record.get()), *context);
         reactor->Finish(ToGrpcStatus(written, options_.retry_jitter, context));
       });
   return reactor;

@@ -7,11 +7,13 @@
 #include "server/protocols/grpc_status.h"
 #include "server/protocols/inference_messages.h"
 #include "server/protocols/inference_request.h"
+#include "server/protocols/log_calls.h"
 #include "server/protocols/peer.h"
 
 namespace saccade::server {
 namespace {
 
+constexpr char kMethod[] = "inference.GRPCInferenceService/ModelStreamInfer";
 constexpr char kFinalResponse[] = "triton_final_response";
 constexpr char kErrorsEndIt[] = "triton_grpc_error";
 
@@ -52,8 +54,7 @@ InferenceStream::InferenceStream(const Server& server, grpc::CallbackServerConte
 
 void InferenceStream::Take(const std::shared_ptr<Slot>& slot) {
   const absl::Time arrival = server_.clock->Now();
-  const auto record = RecordOf(server_.pipeline->rooms().watch, *context(),
-                               "inference.GRPCInferenceService/ModelStreamInfer", arrival);
+  const auto record = RecordOf(server_.pipeline->rooms().watch, *context(), kMethod, arrival);
   if (record != nullptr) record->AddReceived(static_cast<int64_t>(slot->received.Length()));
   const auto request = std::make_shared<InferenceRequest>();
   slot->request = request;
@@ -97,6 +98,9 @@ void InferenceStream::Answer(const std::shared_ptr<Slot>& slot,
   const grpc::ByteBuffer bytes =
       answer.ok() ? ToStreamBytes(*std::move(answer)) : FailureBytes(request->fields, status);
   EndRecord(record, status, [&bytes] { return bytes.Length(); });
+  const inference::ModelInferRequest& asked = request->fields;
+  LogFault(status, {.method = kMethod, .model = asked.model_name(), .id = asked.id(), .record = record},
+           *context());
   if (!status.ok() && errors_end_it_) Stop(ToGrpcStatus(status));
   Send(slot, bytes, std::move(room));
 }

@@ -10,6 +10,7 @@
 #include "server/inference/errors.h"
 #include "server/inference/log_settings.h"
 #include "server/inference/model_statistics.h"
+#include "server/protocols/log_calls.h"
 #include "server/protocols/message_json.h"
 #include "server/protocols/model_config.h"
 #include "server/protocols/rest_members.h"
@@ -42,6 +43,7 @@ HttpResponse TellLog() {
 absl::StatusOr<HttpResponse> UpdateLog(const HttpRequest& request) {
   const auto members = ParseMembers(request.body);
   if (!members.ok()) return members.status();
+  const LogCallScope scope(LogCallOf(request));
   if (absl::Status changed = ChangeLog(Named(*members)); !changed.ok()) return changed;
   return TellLog();
 }

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "server/inference/errors.h"
 #include "server/inference/repository_orders.h"
+#include "server/protocols/log_calls.h"
 #include "server/protocols/rest_members.h"
 #include "server/protocols/rest_paths.h"
 
@@ -65,6 +66,7 @@ absl::StatusOr<HttpResponse> RestRepository::Load(const HttpRequest& request) co
   if (!parameters.ok()) return parameters.status();
   auto config = LoadConfigOf(Named(*parameters));
   if (!config.ok()) return config.status();
+  const LogCallScope scope(LogCallOf(request));
   return Await(*request.client, [&](Catalog::Done done) {
     catalog_->Load(ValueIn(request, "model"), *std::move(config), std::move(done));
   });
@@ -75,6 +77,7 @@ absl::StatusOr<HttpResponse> RestRepository::Unload(const HttpRequest& request) 
   if (!parameters.ok()) return parameters.status();
   const auto with_dependents = UnloadsDependents(Named(*parameters));
   if (!with_dependents.ok()) return with_dependents.status();
+  const LogCallScope scope(LogCallOf(request));
   return Await(*request.client, [&](Catalog::Done done) {
     catalog_->Unload(ValueIn(request, "model"), *with_dependents, std::move(done));
   });

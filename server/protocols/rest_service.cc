@@ -8,6 +8,7 @@
 #include "server/core/cancellation.h"
 #include "server/inference/extensions.h"
 #include "server/protocols/call_records.h"
+#include "server/protocols/log_calls.h"
 #include "server/protocols/peer.h"
 #include "server/protocols/rest_answer.h"
 #include "server/protocols/rest_error.h"
@@ -120,6 +121,10 @@ absl::StatusOr<HttpResponse> RestService::TryInfer(const HttpRequest& request, a
   if (record != nullptr) record->Describe(read->call);
   read->call.record = record;
   auto answer = Await(std::move(read->call), *request.client);
+  LogFault(
+      answer.status(),
+      {.method = request.path, .model = request.path_values.at("model"), .id = id, .record = record.get()},
+      request);
   if (!answer.ok()) return answer.status();
   return ToRestAnswer(*std::move(answer), id, read->form, options_.max_message_bytes);
 }

@@ -12,6 +12,7 @@
 #include "server/encode/volume.h"
 #include "server/protocols/call_records.h"
 #include "server/protocols/grpc_status.h"
+#include "server/protocols/log_calls.h"
 #include "server/protocols/peer.h"
 #include "server/protocols/predict_reactor.h"
 #include "server/protocols/vision_errors.h"
@@ -229,6 +230,12 @@ void RestoreStream::Pump() {
     sent = sent_;
   }
   EndRecord(call_.record.get(), end, [sent] { return sent; });
+  NamedCall named{.method = "saccade.v1.Vision/Restore", .record = call_.record.get()};
+  if (header_) {
+    named.model = header_->model();
+    named.id = header_->request_id();
+  }
+  LogFault(end, named, *call_.context);
   Finish(ToGrpcStatus(end, call_.retry_jitter, call_.context));
 }
 

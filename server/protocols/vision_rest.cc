@@ -9,6 +9,7 @@
 #include "absl/strings/string_view.h"
 #include "server/core/cancellation.h"
 #include "server/protocols/call_records.h"
+#include "server/protocols/log_calls.h"
 #include "server/protocols/peer.h"
 #include "server/protocols/rest_error.h"
 #include "server/protocols/vision_json.h"
@@ -18,6 +19,7 @@ namespace {
 
 // What metrics count the requests under.
 constexpr char kProtocol[] = "http";
+constexpr char kRoute[] = "/v1/predict";
 constexpr char kJson[] = "application/json";
 
 // A page of another site may send what it likes but this type, which browsers ask us about first.
@@ -67,6 +69,9 @@ absl::StatusOr<HttpResponse> VisionRest::TryPredict(const HttpRequest& request, 
                  request.client->Done();
                });
   request.client->AwaitDone([&cancellation] { cancellation->Cancel(); });
+  LogFault(status,
+           {.method = kRoute, .model = message->model(), .id = message->request_id(), .record = record.get()},
+           request);
   if (!status.ok()) return status;
   auto json = ToProtobufJson(answer);
   if (!json.ok()) return json.status();
@@ -78,7 +83,7 @@ HttpResponse VisionRest::Predict(const HttpRequest& request) const {
     return HttpError(415, "Content-Type is not application/json; send a saccade.v1.PredictRequest as JSON");
   }
   const absl::Time arrival = pipeline_->rooms().clock->Now();
-  const auto record = RecordOf(pipeline_->rooms().watch, request, "/v1/predict", arrival);
+  const auto record = RecordOf(pipeline_->rooms().watch, request, kRoute, arrival);
   auto response = TryPredict(request, arrival, record);
   HttpResponse answer = response.ok() ? *std::move(response) : ToHttp(response.status(), retry_jitter_);
   EndRecord(record.get(), response.status(), answer);

@@ -4,6 +4,7 @@
 
 #include "server/protocols/call_records.h"
 #include "server/protocols/grpc_status.h"
+#include "server/protocols/log_calls.h"
 #include "server/protocols/peer.h"
 #include "server/protocols/predict_reactor.h"
 #include "server/protocols/restore_stream.h"
@@ -12,13 +13,18 @@
 #include "server/protocols/vision_versions.h"
 
 namespace saccade::server {
+namespace {
+
+constexpr char kPredict[] = "saccade.v1.Vision/Predict";
+
+}  // namespace
 
 grpc::ServerUnaryReactor* VisionService::Predict(grpc::CallbackServerContext* context,
                                                  const v1::PredictRequest* request,
                                                  v1::PredictResponse* response) {
   auto* reactor = new PredictReactor;
   const absl::Time arrival = clock_->Now();
-  auto record = RecordOf(pipeline_->rooms().watch, *context, "saccade.v1.Vision/Predict", arrival);
+  auto record = RecordOf(pipeline_->rooms().watch, *context, kPredict, arrival);
   if (record != nullptr) record->AddReceived(static_cast<int64_t>(request->ByteSizeLong()));
   Run(*request,
       {.protocol = "grpc",
@@ -28,9 +34,15 @@ grpc::ServerUnaryReactor* VisionService::Predict(grpc::CallbackServerContext* co
        .cancellation = reactor->cancellation(),
        .record = record},
       response,
-      [this, reactor, context, response, record](const absl::Status& status,
-                                                 std::shared_ptr<const void> room) {
+      [this, reactor, context, request, response, record](const absl::Status& status,
+                                                          std::shared_ptr<const void> room) {
         EndRecord(record.get(), status, [response] { return response->ByteSizeLong(); });
+        LogFault(status,
+                 {.method = kPredict,
+                  .model = request->model(),
+                  .id = request->request_id(),
+                  .record = record.get()},
+                 *context);
         reactor->Sends(context, options_.slow_readers, std::move(room));
         reactor->Finish(ToGrpcStatus(status, options_.retry_jitter, context));
       });

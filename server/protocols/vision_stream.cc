@@ -6,6 +6,7 @@
 
 #include "saccade/v1/vision.grpc.pb.h"
 #include "server/protocols/call_records.h"
+#include "server/protocols/log_calls.h"
 #include "server/protocols/peer.h"
 #include "server/protocols/vision_items.h"
 #include "server/protocols/vision_messages.h"
@@ -17,6 +18,7 @@ namespace {
 
 // What goes around an answer: its index, its request's id, lengths.
 constexpr int64_t kAroundAnswer = 256;
+constexpr char kMethod[] = "saccade.v1.Vision/PredictStream";
 
 grpc::ByteBuffer Serialised(const v1::PredictStreamResponse& message) {
   const grpc::Slice slice(message.SerializeAsString());
@@ -39,8 +41,7 @@ void VisionStream::Take(const std::shared_ptr<Slot>& slot) {
   // Its pictures are pointed into until it is computed.
   const auto message = std::make_shared<v1::PredictStreamRequest>();
   const absl::Time arrival = server_.clock->Now();
-  const auto record =
-      RecordOf(server_.pipeline->rooms().watch, *context(), "saccade.v1.Vision/PredictStream", arrival);
+  const auto record = RecordOf(server_.pipeline->rooms().watch, *context(), kMethod, arrival);
   if (record != nullptr) record->AddReceived(static_cast<int64_t>(slot->received.Length()));
   auto request = ReadRequest(*slot, *message, arrival);
   if (!request.ok()) {
@@ -90,6 +91,9 @@ void VisionStream::Answer(const std::shared_ptr<Slot>& slot, const v1::PredictRe
   if (request.request_id().size() <= kMostRequestId) message.set_request_id(request.request_id());
   if (!outcome.ok()) SetItemError(outcome.status(), server_.retry_jitter, message.mutable_error());
   EndRecord(record, outcome.status(), [&message] { return message.ByteSizeLong(); });
+  LogFault(outcome.status(),
+           {.method = kMethod, .model = request.model(), .id = request.request_id(), .record = record},
+           *context());
   Send(slot, Serialised(message), outcome.ok() ? outcome->room : nullptr);
 }
 

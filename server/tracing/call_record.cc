@@ -11,6 +11,8 @@ namespace {
 
 constexpr std::string_view kStep = "step";
 constexpr size_t kMostId = 128;
+// Of a call's own span.
+constexpr size_t kMostAttributes = 10;
 
 std::string Shortened(std::string text) {
   if (text.size() > kMostId) text.resize(kMostId);
@@ -137,7 +139,10 @@ void CallRecord::AddPass(const std::vector<CallRecord*>& members, const PassFact
     span.message = std::string(pass.status.message());
     span.attributes.push_back({attribute::kErrorType, CodeName(pass.status)});
   }
-  exporter->Push({std::move(span)});
+  // A list in braces would be copied.
+  std::vector<Span> spans;
+  spans.push_back(std::move(span));
+  exporter->Push(std::move(spans));
 }
 
 void CallRecord::End(CallEnd end) {
@@ -150,7 +155,7 @@ void CallRecord::End(CallEnd end) {
     ended_ = true;
     end_ = std::move(end);
     if (is_sampled()) spans = MakeSpans(now);
-    facts = MakeFacts(now);
+    if (whole_ != nullptr || readers_.tell != nullptr) facts = MakeFacts(now);
   }
   if (is_sampled()) readers_.exporter->Push(std::move(spans));
   if (whole_ != nullptr) {
@@ -183,6 +188,7 @@ Span CallRecord::MakeOwnSpan(absl::Time ended) const {
   Span span = NewSpan(origin_.name(), origin_.arrival, ended);
   span.id = context_.span;
   span.parent = parent_;
+  span.attributes.reserve(kMostAttributes);
   if (!model_.empty()) span.attributes.push_back({attribute::kModelName, model_});
   if (version_ != 0) span.attributes.push_back({attribute::kModelVersion, version_});
   if (whole_ != nullptr) return span;
@@ -218,7 +224,10 @@ void CallRecord::DescribeEnd(Span& span) const {
 }
 
 std::vector<Span> CallRecord::MakeSpans(absl::Time ended) const {
-  std::vector<Span> spans = {MakeOwnSpan(ended)};
+  std::vector<Span> spans;
+  // Its own and the stages'.
+  spans.reserve(4 + passes_.size());
+  spans.push_back(MakeOwnSpan(ended));
   DescribeEnd(spans[0]);
   if (prepared_ == absl::InfinitePast()) return spans;
   if (decoded_) spans.push_back(NewSpan("decode", origin_.arrival, prepared_));

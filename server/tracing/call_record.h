@@ -112,6 +112,14 @@ class CallRecord : public std::enable_shared_from_this<CallRecord> {
   // shares end.
   static void AddPass(const std::vector<CallRecord*>& members, const PassFacts& pass);
 
+  // None if it belongs to none.
+  TraceId trace() const { return context_.trace; }
+
+  // Of the call itself; none if it is not sampled.
+  SampledSpan sampled_span() const {
+    return is_sampled() ? SampledSpan{context_.trace, context_.span} : SampledSpan{};
+  }
+
   // Once, when there is an answer.
   void End(CallEnd end) ABSL_LOCKS_EXCLUDED(mutex_);
 

@@ -4,14 +4,22 @@
 
 #include "absl/time/time.h"
 #include "opentelemetry/proto/collector/trace/v1/trace_service.pb.h"
+#include "server/tracing/message_writer.h"
 
 namespace saccade::server {
 namespace {
 
 namespace otlp = opentelemetry::proto;
+using OtlpSpan = otlp::trace::v1::Span;
+using OtlpLink = OtlpSpan::Link;
+using OtlpStatus = otlp::trace::v1::Status;
+using otlp::common::v1::AnyValue;
+using otlp::common::v1::KeyValue;
 
 constexpr size_t kMostText = 1024;
 constexpr char kReplacement[] = "\xef\xbf\xbd";
+// Of a span with its attributes, or more.
+constexpr size_t kUsualSpan = 400;
 // Of Span.flags.
 constexpr uint32_t kSampled = 1;
 constexpr uint32_t kKnowsWhetherRemote = 1U << 8;
@@ -36,9 +44,12 @@ size_t CharacterBytes(std::string_view text) {
   return 0;
 }
 
-std::string Utf8(std::string_view text) {
+// The text itself where nothing is to be done, which it mostly is; else what `clean` then holds.
+std::string_view Utf8(std::string_view text, std::string& clean) {
   text = text.substr(0, kMostText);
-  std::string clean;
+  if (std::all_of(text.begin(), text.end(), [](char c) { return static_cast<signed char>(c) >= 0; }))
+    return text;
+  clean.clear();
   while (!text.empty()) {
     const size_t bytes = CharacterBytes(text);
     if (bytes == 0) {
@@ -51,58 +62,94 @@ std::string Utf8(std::string_view text) {
   return clean;
 }
 
-template <typename Message>
-void AddText(Message* message, std::string_view name, std::string_view value) {
-  otlp::common::v1::KeyValue* const attribute = message->add_attributes();
-  attribute->set_key(Utf8(name));
-  attribute->mutable_value()->set_string_value(Utf8(value));
+void AddText(MessageWriter& to, int field, std::string_view text) {
+  std::string clean;
+  to.AddBytes(field, Utf8(text, clean));
 }
 
-void SetLink(const SpanLink& from, otlp::trace::v1::Span::Link* to) {
-  to->set_trace_id(ToBytes(from.trace));
-  to->set_span_id(ToBytes(from.span));
-  to->set_flags(kSampled | kKnowsWhetherRemote);
+void AddTextAttribute(MessageWriter& to, int field, std::string_view name, std::string_view value) {
+  const auto attribute = to.Begin(field);
+  AddText(to, KeyValue::kKeyFieldNumber, name);
+  const auto any = to.Begin(KeyValue::kValueFieldNumber);
+  AddText(to, AnyValue::kStringValueFieldNumber, value);
+  to.End(any);
+  to.End(attribute);
 }
 
-void SetSpan(const Span& from, otlp::trace::v1::Span* to) {
-  to->set_trace_id(ToBytes(from.trace));
-  to->set_span_id(ToBytes(from.id));
-  to->set_trace_state(from.state);
-  if (from.parent != 0) to->set_parent_span_id(ToBytes(from.parent));
-  to->set_flags(kSampled | kKnowsWhetherRemote | (from.parent_is_remote ? kIsRemote : 0));
-  to->set_name(Utf8(from.name));
-  to->set_kind(from.kind == Span::Kind::kServer ? otlp::trace::v1::Span::SPAN_KIND_SERVER
-                                                : otlp::trace::v1::Span::SPAN_KIND_INTERNAL);
-  to->set_start_time_unix_nano(static_cast<uint64_t>(absl::ToUnixNanos(from.started)));
-  to->set_end_time_unix_nano(static_cast<uint64_t>(absl::ToUnixNanos(from.ended)));
-  for (const Attribute& attribute : from.attributes) {
-    if (const auto* text = std::get_if<std::string>(&attribute.value)) {
-      AddText(to, attribute.name, *text);
-    } else {
-      otlp::common::v1::KeyValue* const number = to->add_attributes();
-      number->set_key(std::string(attribute.name));
-      number->mutable_value()->set_int_value(std::get<int64_t>(attribute.value));
-    }
+void AddAttribute(MessageWriter& to, const Attribute& from) {
+  if (const auto* text = std::get_if<std::string>(&from.value)) {
+    AddTextAttribute(to, OtlpSpan::kAttributesFieldNumber, from.name, *text);
+    return;
   }
-  for (const SpanLink& link : from.links) SetLink(link, to->add_links());
-  to->set_dropped_links_count(from.links_left_out);
-  if (!from.failed) return;
-  to->mutable_status()->set_code(otlp::trace::v1::Status::STATUS_CODE_ERROR);
-  to->mutable_status()->set_message(Utf8(from.message));
+  const auto attribute = to.Begin(OtlpSpan::kAttributesFieldNumber);
+  AddText(to, KeyValue::kKeyFieldNumber, from.name);
+  const auto any = to.Begin(KeyValue::kValueFieldNumber);
+  to.AddVarint(AnyValue::kIntValueFieldNumber, static_cast<uint64_t>(std::get<int64_t>(from.value)));
+  to.End(any);
+  to.End(attribute);
+}
+
+void AddId(MessageWriter& to, int field, TraceId id) { to.AddBytes(field, ToBytes(id)); }
+
+void AddId(MessageWriter& to, int field, SpanId id) { to.AddBytes(field, ToBytes(id)); }
+
+void AddLink(MessageWriter& to, const SpanLink& from) {
+  const auto link = to.Begin(OtlpSpan::kLinksFieldNumber);
+  AddId(to, OtlpLink::kTraceIdFieldNumber, from.trace);
+  AddId(to, OtlpLink::kSpanIdFieldNumber, from.span);
+  to.AddFixed32(OtlpLink::kFlagsFieldNumber, kSampled | kKnowsWhetherRemote);
+  to.End(link);
+}
+
+void AddSpan(MessageWriter& to, const Span& from) {
+  const auto span = to.Begin(otlp::trace::v1::ScopeSpans::kSpansFieldNumber);
+  AddId(to, OtlpSpan::kTraceIdFieldNumber, from.trace);
+  AddId(to, OtlpSpan::kSpanIdFieldNumber, from.id);
+  if (!from.state.empty()) to.AddBytes(OtlpSpan::kTraceStateFieldNumber, from.state);
+  if (from.parent != 0) AddId(to, OtlpSpan::kParentSpanIdFieldNumber, from.parent);
+  to.AddFixed32(OtlpSpan::kFlagsFieldNumber,
+                kSampled | kKnowsWhetherRemote | (from.parent_is_remote ? kIsRemote : 0));
+  AddText(to, OtlpSpan::kNameFieldNumber, from.name);
+  to.AddVarint(OtlpSpan::kKindFieldNumber,
+               from.kind == Span::Kind::kServer ? OtlpSpan::SPAN_KIND_SERVER : OtlpSpan::SPAN_KIND_INTERNAL);
+  to.AddFixed64(OtlpSpan::kStartTimeUnixNanoFieldNumber,
+                static_cast<uint64_t>(absl::ToUnixNanos(from.started)));
+  to.AddFixed64(OtlpSpan::kEndTimeUnixNanoFieldNumber, static_cast<uint64_t>(absl::ToUnixNanos(from.ended)));
+  for (const Attribute& attribute : from.attributes) AddAttribute(to, attribute);
+  for (const SpanLink& link : from.links) AddLink(to, link);
+  if (from.links_left_out != 0) to.AddVarint(OtlpSpan::kDroppedLinksCountFieldNumber, from.links_left_out);
+  if (from.failed) {
+    const auto status = to.Begin(OtlpSpan::kStatusFieldNumber);
+    to.AddVarint(OtlpStatus::kCodeFieldNumber, OtlpStatus::STATUS_CODE_ERROR);
+    AddText(to, OtlpStatus::kMessageFieldNumber, from.message);
+    to.End(status);
+  }
+  to.End(span);
 }
 
 }  // namespace
 
 std::string ToOtlp(const std::vector<Span>& spans, const ResourceAttributes& resource,
                    std::string_view version) {
-  otlp::collector::trace::v1::ExportTraceServiceRequest request;
-  otlp::trace::v1::ResourceSpans* const ours = request.add_resource_spans();
-  for (const auto& [name, value] : resource) AddText(ours->mutable_resource(), name, value);
-  otlp::trace::v1::ScopeSpans* const scope = ours->add_scope_spans();
-  scope->mutable_scope()->set_name("saccaded");
-  scope->mutable_scope()->set_version(std::string(version));
-  for (const Span& span : spans) SetSpan(span, scope->add_spans());
-  return request.SerializeAsString();
+  std::string bytes;
+  bytes.reserve((spans.size() + 1) * kUsualSpan);
+  MessageWriter to(bytes);
+  const auto ours =
+      to.Begin(otlp::collector::trace::v1::ExportTraceServiceRequest::kResourceSpansFieldNumber);
+  const auto whose = to.Begin(otlp::trace::v1::ResourceSpans::kResourceFieldNumber);
+  for (const auto& [name, value] : resource) {
+    AddTextAttribute(to, otlp::resource::v1::Resource::kAttributesFieldNumber, name, value);
+  }
+  to.End(whose);
+  const auto in_scope = to.Begin(otlp::trace::v1::ResourceSpans::kScopeSpansFieldNumber);
+  const auto scope = to.Begin(otlp::trace::v1::ScopeSpans::kScopeFieldNumber);
+  to.AddBytes(otlp::common::v1::InstrumentationScope::kNameFieldNumber, "saccaded");
+  to.AddBytes(otlp::common::v1::InstrumentationScope::kVersionFieldNumber, version);
+  to.End(scope);
+  for (const Span& span : spans) AddSpan(to, span);
+  to.End(in_scope);
+  to.End(ours);
+  return bytes;
 }
 
 OtlpAnswer ReadOtlpAnswer(const std::string& body) {

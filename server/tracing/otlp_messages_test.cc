@@ -52,6 +52,25 @@ TEST(OtlpMessages, HaveWhatASpanHas) {
   EXPECT_EQ(sent.status().message(), "why");
 }
 
+TEST(OtlpMessages, ManySpansAreOneMessage) {
+  std::vector<Span> spans;
+  for (SpanId id = 1; id <= 512; ++id) {
+    spans.push_back(
+        {.trace = {1, 2}, .id = id, .name = std::string(id, 'n'), .attributes = {{"id", int64_t(id)}}});
+  }
+  opentelemetry::proto::collector::trace::v1::ExportTraceServiceRequest request;
+  ASSERT_TRUE(request.ParseFromString(ToOtlp(spans, {}, "1.2")));
+  const auto& scope = request.resource_spans(0).scope_spans(0);
+  EXPECT_EQ(scope.scope().name(), "saccaded");
+  EXPECT_EQ(scope.scope().version(), "1.2");
+  ASSERT_EQ(scope.spans_size(), 512);
+  for (int i = 0; i < 512; ++i) {
+    EXPECT_EQ(scope.spans(i).span_id(), ToBytes(spans[static_cast<size_t>(i)].id));
+    EXPECT_EQ(scope.spans(i).name(), spans[static_cast<size_t>(i)].name);
+    EXPECT_EQ(scope.spans(i).attributes(0).value().int_value(), i + 1);
+  }
+}
+
 TEST(OtlpMessages, ARootHasNoParent) {
   EXPECT_EQ(Sent({.trace = {1, 2}, .id = 3}).parent_span_id(), "");
   EXPECT_FALSE(Sent({.trace = {1, 2}, .id = 3}).has_status());

@@ -30,8 +30,9 @@ void SpanExporter::Push(std::vector<Span> spans) {
   const auto count = static_cast<int64_t>(spans.size());
   {
     const absl::MutexLock lock(&mutex_);
-    if (!is_stopping() && static_cast<int64_t>(queue_.size()) + count <= options_.most_queued) {
-      std::move(spans.begin(), spans.end(), std::back_inserter(queue_));
+    if (!is_stopping() && queued_ + count <= options_.most_queued) {
+      queue_.push_back(std::move(spans));
+      queued_ += count;
       return;
     }
   }
@@ -46,26 +47,45 @@ void SpanExporter::Stop(absl::Duration most) {
   if (thread_.joinable()) thread_.join();
 }
 
-bool SpanExporter::IsDue() const {
-  return is_stopping() || static_cast<int64_t>(queue_.size()) >= options_.most_in_batch;
-}
+bool SpanExporter::IsDue() const { return is_stopping() || queued_ >= options_.most_in_batch; }
 
 absl::Time SpanExporter::stop_at() {
   const absl::MutexLock lock(&mutex_);
   return stop_at_;
 }
 
+std::vector<std::vector<Span>> SpanExporter::Take() {
+  std::vector<std::vector<Span>> taken;
+  for (int64_t room = options_.most_in_batch; room > 0 && !queue_.empty();) {
+    std::vector<Span>& first = queue_.front();
+    const int64_t count = std::min(room, static_cast<int64_t>(first.size()));
+    room -= count;
+    queued_ -= count;
+    if (count == static_cast<int64_t>(first.size())) {
+      taken.push_back(std::move(first));
+      queue_.pop_front();
+      continue;
+    }
+    const auto end = first.begin() + count;
+    taken.emplace_back(std::make_move_iterator(first.begin()), std::make_move_iterator(end));
+    first.erase(first.begin(), end);
+  }
+  return taken;
+}
+
 void SpanExporter::Run() {
   for (;;) {
-    std::vector<Span> batch;
+    std::vector<std::vector<Span>> taken;
     {
       const absl::MutexLock lock(&mutex_);
       clock_->AwaitUntil(&mutex_, absl::Condition(this, &SpanExporter::IsDue),
                          clock_->Now() + options_.delay);
       if (queue_.empty() && is_stopping()) return;
-      const auto end = queue_.begin() + std::min(static_cast<int64_t>(queue_.size()), options_.most_in_batch);
-      batch.assign(std::make_move_iterator(queue_.begin()), std::make_move_iterator(end));
-      queue_.erase(queue_.begin(), end);
+      taken = Take();
+    }
+    std::vector<Span> batch;
+    for (std::vector<Span>& spans : taken) {
+      batch.insert(batch.end(), std::make_move_iterator(spans.begin()), std::make_move_iterator(spans.end()));
     }
     if (!batch.empty()) Export(batch);
   }

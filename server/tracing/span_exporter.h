@@ -77,6 +77,8 @@ class SpanExporter {
   void Export(const std::vector<Span>& batch) ABSL_LOCKS_EXCLUDED(mutex_);
   // Nothing if it is not worth waiting any more.
   std::optional<absl::Duration> WaitAfter(const SendOutcome& outcome, int attempt, absl::Time until);
+  // The oldest that go together, as they came.
+  std::vector<std::vector<Span>> Take() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool IsDue() const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
   bool is_stopping() const ABSL_SHARED_LOCKS_REQUIRED(mutex_) { return stop_at_ != absl::InfiniteFuture(); }
   absl::Time stop_at() ABSL_LOCKS_EXCLUDED(mutex_);
@@ -88,7 +90,10 @@ class SpanExporter {
   absl::Time last_warning_ = absl::InfinitePast();
 
   absl::Mutex mutex_;
-  std::deque<Span> queue_ ABSL_GUARDED_BY(mutex_);
+  // As they came: a call's spans change hands by their vector, so that nobody waits while many are moved.
+  std::deque<std::vector<Span>> queue_ ABSL_GUARDED_BY(mutex_);
+  // In all of them.
+  int64_t queued_ ABSL_GUARDED_BY(mutex_) = 0;
   // When everything is to have ended; the infinite future until it is known.
   absl::Time stop_at_ ABSL_GUARDED_BY(mutex_) = absl::InfiniteFuture();
   std::thread thread_;

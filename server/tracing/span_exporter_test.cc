@@ -98,6 +98,16 @@ TEST_F(SpanExporterTest, SendsAFullBatchAtOnce) {
   EXPECT_THAT(collector_.AwaitBatches(1), ElementsAre(4));
 }
 
+TEST_F(SpanExporterTest, WhatIsTooMuchForABatchGoesInSeveral) {
+  SpanExporter& exporter = Start({.most_queued = 8, .most_in_batch = 3});
+  exporter.Push(Spans(8));
+  EXPECT_THAT(collector_.AwaitBatches(2), ElementsAre(3, 3));
+  // There is room again for what has gone, and the rest finds company.
+  collector_.AwaitFate(SpanFate::kExported, 6);
+  exporter.Push(Spans(1));
+  EXPECT_THAT(collector_.AwaitBatches(3), ElementsAre(3, 3, 3));
+}
+
 TEST_F(SpanExporterTest, DropsAndCountsWhatFindsNoRoom) {
   SpanExporter& exporter = Start({.most_queued = 4, .most_in_batch = 4});
   exporter.Push(Spans(3));

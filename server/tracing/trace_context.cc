@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "absl/strings/ascii.h"
-#include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 
@@ -125,9 +124,6 @@ std::optional<SpanContext> ReadTraceContext(absl::Span<const absl::string_view> 
   if (context) context->state = ReadTracestate(tracestates);
   return context;
 }
-
-std::string ToHex(TraceId id) { return absl::StrFormat("%016x%016x", id.high, id.low); }
-std::string ToHex(SpanId id) { return absl::StrFormat("%016x", id); }
 
 std::string ToBytes(TraceId id) { return ToBytes(id.high) + ToBytes(id.low); }
 

@@ -1,25 +1,14 @@
 // Which trace a call belongs to, as W3C Trace Context tells it between processes.
 #pragma once
 
-#include <cstdint>
 #include <optional>
 #include <string>
 
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "server/core/trace_id.h"
 
 namespace saccade::server {
-
-// 16 bytes, the first of them the highest of `high`. All zero is none.
-struct TraceId {
-  uint64_t high = 0;
-  uint64_t low = 0;
-
-  bool operator==(const TraceId&) const = default;
-};
-
-// 0 is none.
-using SpanId = uint64_t;
 
 // What a span's children and those that link it have to know of it.
 struct SpanContext {
@@ -37,9 +26,6 @@ struct SpanContext {
 std::optional<SpanContext> ReadTraceContext(absl::Span<const absl::string_view> traceparents,
                                             absl::Span<const absl::string_view> tracestates);
 
-// Lower-case hexadecimal, 32 and 16 digits.
-std::string ToHex(TraceId id);
-std::string ToHex(SpanId id);
 // Big-endian, 16 and 8 bytes.
 std::string ToBytes(TraceId id);
 std::string ToBytes(SpanId id);

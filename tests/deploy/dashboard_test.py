@@ -120,6 +120,12 @@ def test_every_panel_is_whole():
             assert target["datasource"] == panel["datasource"] == {"type": "prometheus", "uid": "${datasource}"}
 
 
+def test_percentiles_show_exemplars():
+    """Of the one histogram that has some."""
+    showing = [target["expr"] for panel in panels() for target in panel["targets"] if target.get("exemplar")]
+    assert showing and all("saccade_request_duration_seconds_bucket" in expr for expr in showing)
+
+
 def test_variables_ask_for_labels_that_are_there(series):
     for variable in dashboard()["templating"]["list"]:
         if variable["type"] != "query":

@@ -1,24 +1,17 @@
 """Prometheus itself, as Debian has it, reads the daemon's metrics: promtool's opinion, and what queries answer."""
 
 import collections
-import json
-import os
 import pathlib
 import re
 import subprocess
-import sys
 import threading
-import urllib.error
-import urllib.parse
-import urllib.request
 
 import grpc
 import pytest
 
-from harness import DEADLINE_SECONDS, Daemon, die_with_parent, eventually
-from messages import Inference, infer_request
-
-PROGRAMS = pathlib.Path(sys.prefix) / "prometheus" / "usr" / "bin"
+from harness import DEADLINE_SECONDS, Daemon, eventually
+from messages import infer_request
+from prometheus_server import PROGRAMS, Prometheus
 
 TOTAL = 'counter metrics should have "_total" suffix'
 COUNT = 'non-histogram and non-summary metrics should not have "_count" suffix'
@@ -38,14 +31,6 @@ TRITONS = {
 
 # Where there is a GPU.
 OF_GPUS = {"nv_energy_consumption": {TOTAL}}
-
-CONFIGURATION = """\
-global: {scrape_interval: 1s, scrape_timeout: 1s}
-scrape_configs:
-  - job_name: saccade
-    static_configs: [{targets: ["127.0.0.1:PORT"]}]
-"""
-
 
 @pytest.fixture(scope="module")
 def daemon(repository, tmp_path_factory):
@@ -92,74 +77,6 @@ def test_promtool_has_nothing_to_say_but_of_tritons_names(daemon, asked):
     assert said == TRITONS | {name: OF_GPUS[name] for name in OF_GPUS if name in said}
     # 3: it has parsed, and found fault with names.
     assert checked.returncode == 3
-
-
-class Prometheus:
-    """A running prometheus with the daemon as its only target; ends with the block."""
-
-    def __init__(self, folder, port):
-        config = folder / "prometheus.yml"
-        config.write_text(CONFIGURATION.replace("PORT", str(port)))
-        checked = subprocess.run([PROGRAMS / "promtool", "check", "config", config], capture_output=True, text=True)
-        assert checked.returncode == 0, checked.stdout + checked.stderr
-        self._log_path = folder / "prometheus.log"
-        self._log = open(self._log_path, "wb")
-        self._process = subprocess.Popen(
-            [PROGRAMS / "prometheus", f"--config.file={config}", f"--storage.tsdb.path={folder / 'data'}",
-             "--web.listen-address=127.0.0.1:0", "--log.level=info"],
-            stdout=self._log, stderr=self._log, preexec_fn=die_with_parent)
-
-    def __enter__(self):
-        try:
-            eventually(self._find_port, "prometheus listens")
-            eventually(self._is_ready, "prometheus is ready")
-        except BaseException:
-            self.__exit__()
-            raise
-        return self
-
-    def __exit__(self, *_):
-        self._process.kill()
-        self._process.wait()
-        self._log.close()
-
-    def _find_port(self):
-        """It took a free one, and tells nobody which."""
-        assert self._process.poll() is None, self._log_path.read_text()
-        sockets = set()
-        for entry in pathlib.Path(f"/proc/{self._process.pid}/fd").iterdir():
-            try:
-                match = re.fullmatch(r"socket:\[(\d+)\]", os.readlink(entry))
-            except FileNotFoundError:
-                continue
-            if match:
-                sockets.add(match[1])
-        for line in pathlib.Path("/proc/net/tcp").read_text().splitlines()[1:]:
-            fields = line.split()
-            if fields[3] == "0A" and fields[9] in sockets:
-                self.port = int(fields[1].split(":")[1], 16)
-                return True
-        return False
-
-    def _is_ready(self):
-        try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/-/ready", timeout=DEADLINE_SECONDS):
-                return True
-        except urllib.error.HTTPError:
-            return False
-
-    def query(self, expression):
-        """labels, the metric's name among them -> value, as of now."""
-        url = f"http://127.0.0.1:{self.port}/api/v1/query?query={urllib.parse.quote(expression)}"
-        with urllib.request.urlopen(url, timeout=DEADLINE_SECONDS) as answer:
-            found = json.load(answer)
-        assert found["status"] == "success" and found["data"]["resultType"] == "vector"
-        assert not found.get("warnings")
-        return {
-            frozenset((key, value) for key, value in one["metric"].items() if key not in ("instance", "job")):
-                float(one["value"][1])
-            for one in found["data"]["result"]
-        }
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,7 @@ import numpy
 import pytest
 from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
 
-from collector import Collector, attributes
+from collector import Collector, attributes, environment
 from harness import Daemon, eventually, run_to_end
 from messages import infer_request, message, predict_request, stream
 from tiny_models import Identity, write_model
@@ -38,12 +38,6 @@ def root(tmp_path_factory):
     (made / "chain").mkdir()
     (made / "chain" / "config.pbtxt").write_text(ENSEMBLE)
     return made
-
-
-def environment(patch, url, **more):
-    settings = {"OTEL_EXPORTER_OTLP_ENDPOINT": url, "OTEL_BSP_SCHEDULE_DELAY": "20", **more}
-    for name, value in settings.items():
-        patch.setenv(name, value)
 
 
 @pytest.fixture(scope="module")

@@ -1,0 +1,94 @@
+#include "server/protocols/log_calls.h"
+
+#include <string>
+#include <utility>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "server/protocols/call_headers.h"
+#include "server/tracing/trace_context.h"
+
+namespace saccade::server {
+namespace {
+
+constexpr int64_t kMostLines = 10;
+constexpr size_t kMostReason = 1024;
+
+// Of all threads together.
+class Lines {
+ public:
+  // Whether there may be one now; then also how many there were not since the last.
+  bool Take(int64_t* left_out) {
+    const absl::Time now = absl::Now();
+    const absl::MutexLock lock(&mutex_);
+    if (now - second_ >= absl::Seconds(1)) {
+      second_ = now;
+      written_ = 0;
+    }
+    if (written_ == kMostLines) {
+      ++left_out_;
+      return false;
+    }
+    ++written_;
+    *left_out = std::exchange(left_out_, 0);
+    return true;
+  }
+
+ private:
+  absl::Mutex mutex_;
+  absl::Time second_ ABSL_GUARDED_BY(mutex_) = absl::InfinitePast();
+  int64_t written_ ABSL_GUARDED_BY(mutex_) = 0;
+  int64_t left_out_ ABSL_GUARDED_BY(mutex_) = 0;
+};
+
+template <typename Source>
+LogCall CallOf(const Source& source) {
+  LogCall call{.request_id = FirstOf(ValuesOf(source, kRequestId)), .trace_id = {}};
+  if (const auto context = ReadTraceContext(ValuesOf(source, kTraceparent), {})) {
+    call.trace_id = ToHex(context->trace);
+  }
+  return call;
+}
+
+bool IsFault(const absl::Status& status) {
+  return absl::IsInternal(status) || absl::IsUnknown(status) || absl::IsDataLoss(status);
+}
+
+template <typename Source>
+void LogFaultOf(const absl::Status& status, const NamedCall& call, const Source& source) {
+  if (!IsFault(status)) return;
+  static Lines lines;
+  int64_t left_out = 0;
+  if (!lines.Take(&left_out)) return;
+  LogCall names = LogCallOf(source);
+  if (!call.id.empty()) names.request_id = std::string(call.id);
+  if (call.record != nullptr && call.record->trace() != TraceId())
+    names.trace_id = ToHex(call.record->trace());
+  const LogCallScope scope(std::move(names));
+  Log(LogLevel::kError, "call failed",
+      {{"method", call.method},
+       {"model", call.model},
+       {"status", absl::StatusCodeToString(status.code())},
+       {"reason", status.message().substr(0, kMostReason)},
+       {"left_out", left_out}});
+}
+
+}  // namespace
+
+LogCall LogCallOf(const grpc::CallbackServerContext& context) { return CallOf(context); }
+
+LogCall LogCallOf(const HttpRequest& request) {
+  return request.headers == nullptr ? LogCall() : CallOf(*request.headers);
+}
+
+void LogFault(const absl::Status& status, const NamedCall& call, const grpc::CallbackServerContext& context) {
+  LogFaultOf(status, call, context);
+}
+
+void LogFault(const absl::Status& status, const NamedCall& call, const HttpRequest& request) {
+  LogFaultOf(status, call, request);
+}
+
+}  // namespace saccade::server

@@ -1,0 +1,106 @@
+"""What one scrape of the metrics takes while many models are loaded, all of which have had requests."""
+
+import argparse
+import datetime
+import http.client
+import json
+import os
+import pathlib
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.error
+import urllib.request
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT / "tests" / "e2e"))
+
+from collector import Collector, environment  # noqa: E402
+from harness import Daemon  # noqa: E402
+from tiny_models import Identity, write_model  # noqa: E402
+from tools.bench_server.page import machine, markdown  # noqa: E402
+
+TEXT = "text/plain;version=0.0.4"
+OPEN_METRICS = "application/openmetrics-text;version=1.0.0"
+WAYS = [(name, accept, coding) for name, accept in (("text 0.0.4", TEXT), ("OpenMetrics", OPEN_METRICS))
+        for coding in ("identity", "gzip")]
+HEAD = ["format", "coding", "bytes", "lines", "median ms", "p99 ms"]
+
+
+def ask(daemon, model, values):
+    """An answer, or a refusal, of which each is a series."""
+    tensor = {"name": "image", "shape": [1, 1, 1, 1, len(values)], "datatype": "FP32", "data": values}
+    request = urllib.request.Request(f"http://127.0.0.1:{daemon.http_port}/v2/models/{model}/infer",
+                                     json.dumps({"inputs": [tensor]}).encode(), {"Content-Type": "application/json"})
+    try:
+        urllib.request.urlopen(request).read()
+    except urllib.error.HTTPError as error:
+        assert error.code == 400, error.read()
+
+
+def scrape(connection, accept, coding):
+    """(seconds, body as it came)."""
+    start = time.perf_counter()
+    connection.request("GET", "/metrics", headers={"Accept": accept, "Accept-Encoding": coding})
+    answer = connection.getresponse()
+    body = answer.read()
+    seconds = time.perf_counter() - start
+    assert answer.status == 200 and answer.headers["Content-Type"].startswith(accept.split(";")[0])
+    return seconds, body
+
+
+def measure(daemon, scrapes):
+    """A row for each way to ask; the ways take turns."""
+    connection = http.client.HTTPConnection("127.0.0.1", daemon.metrics_port)
+    times, sizes, lines = {}, {}, {}
+    for _ in range(scrapes):
+        for name, accept, coding in WAYS:
+            seconds, body = scrape(connection, accept, coding)
+            times.setdefault((name, coding), []).append(seconds * 1e3)
+            sizes[name, coding] = len(body)
+            if coding == "identity":
+                lines[name] = body.count(b"\n")
+    connection.close()
+    return [[*way, f"{sizes[way]:,}", f"{lines[way[0]]:,}", f"{statistics.median(took):.2f}",
+             f"{statistics.quantiles(took, n=100)[98]:.2f}"] for way, took in times.items()]
+
+
+def main():
+    parser = argparse.ArgumentParser(prog="./dev bench scrape", description=__doc__)
+    parser.add_argument("--models", type=int, default=50, help="how many are loaded (default 50)")
+    parser.add_argument("--scrapes", type=int, default=300, help="of each kind, at least 2 (default 300)")
+    parser.add_argument("--markdown", type=pathlib.Path, help="the file to write")
+    parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build" / "release", help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    os.environ["SACCADE_BUILD_DIR"] = str(arguments.build.resolve())
+    models = [f"a-model-of-many-{number:02}" for number in range(arguments.models)]
+    with tempfile.TemporaryDirectory() as folder, Collector() as collector, pytest.MonkeyPatch.context() as patch:
+        folder = pathlib.Path(folder)
+        for model in models:
+            write_model(folder / "models", model, Identity(), max_batch_size=4)
+        environment(patch, collector.url)
+        with Daemon(folder / "models", "--warm-up-seconds=0", log_folder=folder) as daemon:
+            daemon.await_ready()
+            for model in models:
+                for values in ([1.0], [1.0] * 4000, []):
+                    ask(daemon, model, values)
+            rows = measure(daemon, arguments.scrapes)
+    for row in [HEAD, *rows]:
+        print("  ".join(f"{cell:>12}" for cell in row))
+    if arguments.markdown:
+        command = f"./dev bench scrape --models {arguments.models} --scrapes {arguments.scrapes} --markdown {arguments.markdown}"
+        commit = subprocess.run(["git", "-C", ROOT, "describe", "--always", "--dirty"], capture_output=True, text=True)
+        arguments.markdown.write_text("\n".join([
+            "# A scrape of the metrics", "", f"    {command}", "",
+            f"Written by that command on {datetime.date.today()}, commit {commit.stdout.strip()}, on {machine()}: "
+            f"{arguments.models} models are", "loaded and have had requests, all of them sampled, and one client asks on "
+            "one connection, on the same machine, each way in", "turn. The time is from its request to the whole answer.",
+            "", *markdown(HEAD, rows), ""]))
+
+
+if __name__ == "__main__":
+    main()
