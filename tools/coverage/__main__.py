@@ -11,6 +11,8 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = ROOT / "build" / "coverage"
+# What tests share, beside what lies in folders named testing.
+SHARED = ("recording_task.h", "test_client.h", "ensemble_testing.h")
 # Of each room's branches, in percent.
 BOUND = 90
 
@@ -74,7 +76,7 @@ def sources(folders):
     """Those that count: neither tests nor what they share."""
     found = sorted(path for folder in folders for path in (ROOT / folder).rglob("*") if path.suffix in (".cc", ".h"))
     return [path for path in found if not path.stem.endswith("_test") and "testing" not in path.parts
-            and path.name not in ("recording_task.h", "test_client.h", "ensemble_testing.h")]
+            and path.name not in SHARED]
 
 
 def llvm_cov(command, measured, merged, files, *options):
@@ -139,7 +141,11 @@ def main():
     report = BUILD / "report"
     shutil.rmtree(report, ignore_errors=True)
     llvm_cov("show", measured, merged, files, "-format=html", f"-output-dir={report}", "-show-branches=count")
+    unmeasured = {path.relative_to(ROOT).as_posix() for path in files if path.suffix == ".cc"}
     table = figures(json.loads(llvm_cov("export", measured, merged, files, "-summary-only")), names)
+    unmeasured.difference_update(*(room["files"] for room in table.values()))
+    if unmeasured:
+        sys.exit(f"coverage: in none of the programs that are measured, which tools/coverage lists: {sorted(unmeasured)}")
     (report / "coverage.json").write_text(json.dumps(table, indent=1))
     print_table(table)
     print(f"what is not reached: {report.relative_to(ROOT)}/index.html; these figures: coverage.json beside it")
