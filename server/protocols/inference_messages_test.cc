@@ -264,7 +264,7 @@ TEST(InferenceMessagesTest, AnswerSaysWhoGaveIt) {
 }
 
 TEST(InferenceMessagesTest, AnswersTellWhichRegionHasAnOutput) {
-  TensorAnswer answer{.model = "m", .version = 1};
+  TensorAnswer answer;
   answer.outputs = {{.name = "y",
                      .type = DataType::kUint8,
                      .shape = {4},
