@@ -14,6 +14,19 @@ if(SACCADE_CCACHE)
   set(CMAKE_CUDA_COMPILER_LAUNCHER ${SACCADE_CCACHE})
 endif()
 
+if(SACCADE_COVERAGE)
+  list(PREPEND CMAKE_CXX_COMPILER_LAUNCHER ${PROJECT_SOURCE_DIR}/tools/coverage/compile)
+  execute_process(COMMAND clang++-14 -print-file-name=libclang_rt.profile-x86_64.a
+    OUTPUT_VARIABLE SACCADE_PROFILE_RUNTIME OUTPUT_STRIP_TRAILING_WHITESPACE)
+  if(NOT EXISTS "${SACCADE_PROFILE_RUNTIME}")
+    message(FATAL_ERROR "SACCADE_COVERAGE needs clang-14 and its profile runtime (Debian: clang-14 libclang-rt-14-dev); "
+                        "./dev coverage installs them")
+  endif()
+  # As clang itself would link it. Programs alone: a library's would be a second one in the same process.
+  string(APPEND CMAKE_EXE_LINKER_FLAGS " -Wl,-u,__llvm_profile_runtime")
+  string(APPEND CMAKE_CXX_STANDARD_LIBRARIES " ${SACCADE_PROFILE_RUNTIME}")
+endif()
+
 find_program(SACCADE_MOLD mold)
 if(SACCADE_MOLD)
   add_link_options(-fuse-ld=mold)

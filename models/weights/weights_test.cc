@@ -1,14 +1,18 @@
 #include "models/weights/weights.h"
 
+#include <ATen/ops/equal.h>
 #include <ATen/ops/randn.h>
+#include <ATen/ops/tensor.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
 #include <filesystem>
+#include <fstream>
 
 #include "models/error.h"
 #include "models/testing/random_weights.h"
+#include "models/weights/format/testing/files.h"
 
 namespace saccade::models {
 namespace {
@@ -70,6 +74,72 @@ TEST_F(WeightsTest, TakesOldNamesAndPassesOverWhatIsNotNeeded) {
   EXPECT_THAT(Error({{"conv.weight", {4, 3}}, {"stem.weight", {4, 3}}}, names), HasSubstr("twice"));
   EXPECT_THAT(Error({{"conv.weight", {4, 3}}, {"fd.weight", {9}}}, names), HasSubstr("surplus (1)"));
 }
+
+// What torch.nn.DataParallel saves.
+TEST_F(WeightsTest, TakesNamesThatAllBeginWithTheWrappersPrefix) {
+  EXPECT_EQ(Load({{"module.stem.weight", {4, 3}}}).tensors.count("stem.weight"), 1U);
+  EXPECT_THAT(Error({{"module.stem.weight", {4, 3}}, {"stem.weight", {4, 3}}}),
+              HasSubstr("'module.stem.weight'"));
+}
+
+TEST_F(WeightsTest, AFileWithoutTensorsLacksAllOfThem) {
+  EXPECT_THAT(Error({}), HasSubstr("missing (1):\n    'stem.weight' [4, 3]"));
+}
+
+TEST_F(WeightsTest, ManyComplaintsAreCounted) {
+  std::vector<TensorSpec> held = {kExpected[0]};
+  for (int i = 0; i < 25; ++i) held.push_back({"extra" + std::to_string(i), {1}});
+  EXPECT_THAT(Error(held), AllOf(HasSubstr("surplus (25)"), HasSubstr("and 5 more")));
+}
+
+TEST_F(WeightsTest, AnotherShapeIsToldWithBoth) {
+  EXPECT_THAT(Error({{"stem.weight", {3, 4}}}), HasSubstr("'stem.weight' expected [4, 3], got [3, 4]"));
+}
+
+// One tensor 'w' of two elements, 1 and -2, in a file by hand.
+class ElementsTest : public ::testing::Test {
+ protected:
+  void TearDown() override { std::filesystem::remove(path_); }
+
+  at::Tensor Load(const std::string& type, const std::string& data, const std::string& shape,
+                  std::vector<int64_t> expected) {
+    const std::string header = R"({"w":{"dtype":")" + type + R"(","shape":)" + shape +
+                               R"(,"data_offsets":[0,)" + std::to_string(data.size()) + "]}}" +
+                               std::string(padding_, ' ');
+    std::ofstream(path_, std::ios::binary) << testing::Safetensors(header, data);
+    return LoadWeights(path_, {{"w", std::move(expected)}}).tensors.at("w");
+  }
+
+  size_t padding_ = 0;
+  std::string path_ = ::testing::TempDir() + "/elements_test." + std::to_string(getpid());
+};
+
+TEST_F(ElementsTest, OfEveryFloatingTypeAreRead) {
+  const at::Tensor expected = at::tensor({1.0, -2.0});
+  const std::pair<std::string, std::string> written[] = {
+      {"F16", std::string("\x00\x3C\x00\xC0", 4)},
+      {"BF16", std::string("\x80\x3F\x00\xC0", 4)},
+      {"F32", std::string("\x00\x00\x80\x3F\x00\x00\x00\xC0", 8)},
+      {"F64", std::string("\x00\x00\x00\x00\x00\x00\xF0\x3F\x00\x00\x00\x00\x00\x00\x00\xC0", 16)},
+  };
+  for (const auto& [type, data] : written) {
+    // Wherever the header's length puts them.
+    for (padding_ = 0; padding_ < 8; ++padding_)
+      EXPECT_TRUE(at::equal(Load(type, data, "[2]", {2}).to(at::kDouble), expected))
+          << type << " " << padding_;
+  }
+}
+
+TEST_F(ElementsTest, OfOtherTypesAreRefusedByTheirNames) {
+  try {
+    Load("I32", std::string(8, '\x01'), "[2]", {2});
+    FAIL();
+  } catch (const LoadError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("'w' expected F16, BF16, F32 or F64, got I32"));
+  }
+}
+
+TEST_F(ElementsTest, ThereMayBeNone) { EXPECT_EQ(Load("F32", "", "[0,3]", {0, 3}).numel(), 0); }
 
 }  // namespace
 }  // namespace saccade::models

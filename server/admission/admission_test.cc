@@ -264,6 +264,36 @@ TEST(AdmissionTest, TicketGivesBackOnceHoweverItIsMoved) {
   ExpectInflight(*admission, 0, 0, 0);
 }
 
+TEST(AdmissionTest, ATicketThatHoldsNothingHasNoAnswerToHold) {
+  auto admission = MakeAdmission(kSmall);
+  const Admission::Ticket nothing;
+  const Admission::Ticket answer = nothing.ForAnswer(50);
+  ExpectInflight(*admission, 0, 0, 0);
+}
+
+TEST(AdmissionTest, AnAnswerOfAModelWithoutBoundsCountsToTheServerAlone) {
+  auto admission = MakeAdmission(kSmall);
+  const auto ticket = admission->Admit({.bytes = 10, .model = "boundless"});
+  ASSERT_TRUE(ticket.ok());
+  const Admission::Ticket answer = ticket->ForAnswer(90);
+  ExpectInflight(*admission, 1, 100, 0);
+}
+
+TEST(AdmissionTest, AModelMayBoundAnyOneOfThem) {
+  auto admission = MakeAdmission(kSmall);
+  const Applicant by_bytes{.bytes = 10, .model = "bytes", .model_bounds = {.bytes = 15}};
+  const Applicant by_pixels{.model = "pixels", .model_bounds = {.pixels = 7}};
+  auto first = admission->Admit(by_bytes);
+  ASSERT_TRUE(first.ok()) << first.status();
+  EXPECT_EQ(ShedReasonOf(admission->Admit(by_bytes).status()), ShedReason::kModelBound);
+  auto second = admission->Admit(by_pixels);
+  auto third = admission->Admit(by_pixels);
+  ASSERT_TRUE(second.ok() && third.ok());
+  EXPECT_TRUE(second->AddPixels(7).ok());
+  EXPECT_EQ(ShedReasonOf(third->AddPixels(1)), ShedReason::kModelBound);
+  EXPECT_TRUE(first->AddPixels(8).ok()) << "it has no bound of them";
+}
+
 TEST(AdmissionTest, DrainingRefusesTheNewAndKeepsTheOld) {
   auto admission = MakeAdmission(kSmall);
   auto ticket = admission->Admit({.bytes = 1});

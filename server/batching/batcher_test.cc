@@ -275,6 +275,90 @@ TEST_F(BatcherTest, AnotherModelsThreadIsWokenForItsOwnWork) {
   EXPECT_EQ(taker.Join().size(), 1u);
 }
 
+TEST_F(BatcherTest, ABatchOfWhichNothingIsKnownIsForTheInstancesThread) {
+  MakeBatcher({.max_batch_size = 1});
+  std::optional<TinyBatch> tiny;
+  std::unique_ptr<BatchTask> task = MakeTask({.arrival = clock_.Now()}).task;
+  ASSERT_TRUE(batcher_->Submit(task, &tiny).ok());
+  EXPECT_FALSE(tiny.has_value());
+  EXPECT_EQ(batcher_->Take(0).size(), 1u);
+}
+
+// A pass that hangs gives up its cores after a second, which nobody has noticed when the tiny batch comes.
+TEST_F(BatcherTest, WhoBringsATinyBatchHandsOthersToTheirThreads) {
+  auto hanging = *Batcher::Create({.max_batch_size = 1, .threads = 4}, 1, &device_);
+  auto waiting = *Batcher::Create({.max_batch_size = 1, .threads = 2}, 1, &device_);
+  MakeBatcher({.max_batch_size = 1});
+  batcher_->Learn(0, 1, absl::Microseconds(5));
+  for (Batcher* batcher : {hanging.get(), waiting.get()}) {
+    std::unique_ptr<BatchTask> task = MakeTask({.arrival = clock_.Now()}).task;
+    ASSERT_TRUE(batcher->Submit(task).ok());
+  }
+  EXPECT_EQ(hanging->Take(0).size(), 1u);
+  EXPECT_EQ(waiting->queued(), 1);
+  clock_.Advance(absl::Seconds(1));
+  std::optional<TinyBatch> tiny;
+  std::unique_ptr<BatchTask> task = MakeTask({.arrival = clock_.Now()}).task;
+  ASSERT_TRUE(batcher_->Submit(task, &tiny).ok());
+  EXPECT_TRUE(tiny.has_value());
+  EXPECT_EQ(waiting->Take(0).size(), 1u);
+}
+
+TEST_F(BatcherTest, AModelThatGoesLeavesOthersTheirBatches) {
+  MakeBatcher({.max_batch_size = 1});
+  auto other = *Batcher::Create({.max_batch_size = 1}, 1, &device_);
+  const auto mine = Submit();
+  auto [task, fate] = MakeTask({.arrival = clock_.Now()});
+  ASSERT_TRUE(other->Submit(task).ok());
+  batcher_.reset();
+  EXPECT_EQ(mine->rejections, 1);
+  EXPECT_EQ(fate->rejections, 0);
+  EXPECT_EQ(other->Take(0).size(), 1u);
+}
+
+TEST_F(BatcherTest, AClosedModelWaitsForTheCoresThatItsLastRequestsNeed) {
+  Device narrow({.cores = 1}, &clock_);
+  auto a = *Batcher::Create({.max_batch_size = 1}, 1, &narrow);
+  auto b = *Batcher::Create({.max_batch_size = 1}, 1, &narrow);
+  std::unique_ptr<BatchTask> first = MakeTask({.arrival = clock_.Now()}).task;
+  std::unique_ptr<BatchTask> second = MakeTask({.arrival = clock_.Now()}).task;
+  ASSERT_TRUE(a->Submit(first).ok());
+  EXPECT_EQ(a->Take(0).size(), 1u);
+  {
+    Taker taker(b.get());
+    clock_.AwaitWaiters(1);
+    ASSERT_TRUE(b->Submit(second).ok());
+    b->Close();
+    clock_.Advance(absl::Milliseconds(500));
+    EXPECT_EQ(b->queued(), 1);
+    a->Finished(0, false);
+    EXPECT_EQ(taker.Join().size(), 1u);
+  }
+  b->Finished(0, false);
+  EXPECT_TRUE(b->Take(0).empty());
+}
+
+TEST_F(BatcherTest, MemoryThatWasShortKeepsBatchesSmall) {
+  MakeBatcher({.max_batch_size = 8});
+  for (int i = 0; i < 9; ++i) Submit();
+  EXPECT_EQ(batcher_->Take(0).size(), 1u);
+  batcher_->NoRoomFor(0, 8);
+  EXPECT_EQ(Next().size(), 4u);
+}
+
+TEST_F(BatcherTest, ASweepAnswersThoseWhoWaitBehindAPassThatHangs) {
+  MakeBatcher({.max_batch_size = 1});
+  Submit();
+  EXPECT_EQ(batcher_->Take(0).size(), 1u);
+  const auto late = Submit({.deadline = clock_.Now() + absl::Seconds(1)});
+  const auto patient = Submit();
+  clock_.Advance(absl::Seconds(1));
+  device_.Sweep();
+  EXPECT_EQ(late->rejections, 1);
+  EXPECT_TRUE(absl::IsDeadlineExceeded(late->why));
+  EXPECT_EQ(patient->rejections, 0);
+}
+
 // Submitters, cancellers, a moving clock and instances at once; afterwards every task has had exactly one
 // fate.
 TEST_F(BatcherTest, EveryTaskHasOneFateUnderManyThreads) {

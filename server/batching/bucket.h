@@ -66,7 +66,7 @@ class Bucket {
   // How long its requests have from Push to their deadlines, in nanoseconds, on a running average.
   double patience = 0;
   // By the model's levels of priority, in their order.
-  std::vector<BatchTarget> targets = {{}};
+  std::vector<BatchTarget> targets = std::vector<BatchTarget>(1);
   // How many pictures go together as of late.
   double usual = 1;
   // Memory was short: no more than so many go together until then.

@@ -68,5 +68,87 @@ TEST(ModelQueueRoomTest, BatchesStaySmallForAWhileAfterMemoryWasShort) {
   EXPECT_EQ(batch_at(60 * kSecond), 8u);
 }
 
+// Sizes and paths of pictures are the clients' to choose: what is known of a bucket must not stay for ever.
+TEST(ModelQueueBucketsTest, BucketsThatNobodyUsesAnyMoreAreForgotten) {
+  ModelQueue queue({.max_batch_size = 1, .max_queue_size = 10'000});
+  ModelQueue::Dropped dropped;
+  int64_t now = 1'000'000'000;
+  const auto push = [&](int64_t bucket, absl::Duration left) {
+    ++now;
+    const absl::Time arrival = absl::FromUnixNanos(now);
+    Watched watched = MakeTask({.bucket = bucket, .arrival = arrival, .deadline = arrival + left});
+    return queue.Push(watched.task, now, /*ahead=*/0, /*instances=*/1, &dropped);
+  };
+  // A second each; -1 has somebody waiting.
+  for (const int64_t bucket : {-1, 0, 1}) queue.Learn(bucket, 1, 1e9, now++);
+  ASSERT_TRUE(push(-1, absl::Hours(1)).ok());
+  EXPECT_TRUE(absl::IsDeadlineExceeded(push(0, absl::Milliseconds(900))));
+  for (int64_t bucket = 2; bucket < 400; ++bucket) {
+    queue.Learn(bucket, 1, 1e6, now++);
+    if (bucket % 50 != 0) continue;
+    ASSERT_TRUE(absl::IsDeadlineExceeded(push(1, absl::Milliseconds(900)))) << bucket;
+  }
+  EXPECT_TRUE(absl::IsDeadlineExceeded(push(-1, absl::Milliseconds(900)))) << "somebody waits there";
+  EXPECT_TRUE(push(0, absl::Milliseconds(900)).ok()) << "nothing is known of it any more";
+}
+
+class CompanyTest : public ::testing::Test {
+ protected:
+  // So many came in the last second, and a pass over eight takes hardly longer than one over one.
+  std::unique_ptr<ModelQueue> Busy(const BatcherOptions& options) {
+    auto queue = std::make_unique<ModelQueue>(options);
+    for (int i = 0; i < 50; ++i) {
+      queue->Learn(0, 1, 20e6, now_);
+      queue->Learn(0, 8, 24e6, now_);
+    }
+    for (int i = 0; i < 1000; ++i) {
+      now_ += 2'500'000;
+      Push(*queue);
+      queue->TakeAll();
+    }
+    return queue;
+  }
+
+  void Push(ModelQueue& queue) {
+    Watched watched = MakeTask({.arrival = absl::FromUnixNanos(now_)});
+    EXPECT_TRUE(queue.Push(watched.task, now_, /*ahead=*/0, /*instances=*/1, &dropped_).ok());
+  }
+
+  // Whether a batch is due, before anybody has waited for company.
+  bool Due(ModelQueue& queue) {
+    ModelQueue::Due due;
+    wake_at_ = kNever;
+    return queue.FindDue(now_, /*instances=*/1, /*at_once=*/false, &due, &wake_at_, &dropped_);
+  }
+
+  int64_t now_ = 1'000'000'000;
+  int64_t wake_at_ = kNever;
+  ModelQueue::Dropped dropped_;
+};
+
+TEST_F(CompanyTest, IsWaitedForWhereItPays) {
+  auto queue = Busy({.max_batch_size = 8, .max_queue_size = 100});
+  Push(*queue);
+  EXPECT_FALSE(Due(*queue));
+  EXPECT_GT(wake_at_, now_);
+  EXPECT_LT(wake_at_, now_ + 24'000'000) << "not for longer than a pass takes";
+  now_ = wake_at_;
+  EXPECT_TRUE(Due(*queue));
+}
+
+TEST_F(CompanyTest, IsNeverWaitedForWithoutADelay) {
+  auto queue = Busy({.max_batch_size = 8, .max_queue_size = 100, .max_queue_delay = absl::ZeroDuration()});
+  Push(*queue);
+  EXPECT_TRUE(Due(*queue));
+}
+
+TEST_F(CompanyTest, IsEnoughOnceTheLargestPreferredSizeIsThere) {
+  auto queue = Busy({.max_batch_size = 8, .preferred_batch_sizes = {1, 2}, .max_queue_size = 100});
+  Push(*queue);
+  EXPECT_FALSE(Due(*queue));
+  Push(*queue);
+  EXPECT_TRUE(Due(*queue));
+}
+
 }  // namespace
 }  // namespace saccade::server

@@ -1,6 +1,7 @@
 #include "server/batching/scheduler.h"
 
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -298,6 +299,110 @@ TEST_F(SchedulerTest, AVeryLongPassGivesUpItsClaimToTheCores) {
   EXPECT_EQ(batch->model, quick);
   scheduler_.Finished(quick, 0, now_, true);
   scheduler_.Finished(slow, 0, now_, true);
+}
+
+// 200 a second come, and at most 100 can be computed.
+TEST_F(SchedulerTest, UnderOverloadWhatIsComputedIsInTimeAndTheRestIsRefused) {
+  Make({.max_batch_size = 8});
+  Teach(0, absl::ZeroDuration(), Milliseconds(10), 8);
+  std::optional<Scheduler::Batch> running;
+  absl::Time ends = now_;
+  int computed = 0;
+  int refused = 0;
+  for (int i = 0; i < 2000; ++i) {
+    now_ += Milliseconds(5);
+    if (running && now_ >= ends) {
+      scheduler_.Finished(model_, running->instance, now_, true);
+      running.reset();
+    }
+    const absl::Status taken = Push({.deadline = now_ + Milliseconds(60)});
+    if (!taken.ok()) {
+      EXPECT_EQ(taken.code(), absl::StatusCode::kResourceExhausted) << taken;
+      ++refused;
+    }
+    if (running) continue;
+    running = scheduler_.Next(now_, &dropped_);
+    if (!running) continue;
+    ends = now_ + Milliseconds(10) * static_cast<int64_t>(running->tasks.size());
+    for (const auto& task : running->tasks) EXPECT_GE(task->deadline(), ends);
+    computed += static_cast<int>(running->tasks.size());
+  }
+  EXPECT_GT(computed, 800) << "of the 1000 that can be";
+  EXPECT_GT(refused, 100);
+  for (const Scheduler::Dropped& dropped : dropped_)
+    EXPECT_EQ(dropped.why.code(), absl::StatusCode::kDeadlineExceeded) << dropped.why;
+  EXPECT_EQ(computed + refused + static_cast<int>(dropped_.size()) + scheduler_.queued(model_), 2000);
+}
+
+// Those whose model is gone are asked for nothing, and its place is the next one's.
+TEST_F(SchedulerTest, ModelsGoAndOthersTakeTheirPlace) {
+  const Scheduler::ModelId slow = scheduler_.AddModel({.max_batch_size = 1}, 1);
+  const Scheduler::ModelId gone = scheduler_.AddModel({.max_batch_size = 1}, 1);
+  model_ = scheduler_.AddModel({.max_batch_size = 1}, 1);
+  const auto push = [&](Scheduler::ModelId model) {
+    Watched watched = MakeTask({.arrival = now_});
+    EXPECT_TRUE(scheduler_.Push(model, watched.task, now_, &dropped_).ok());
+    return watched.fate;
+  };
+  push(slow);
+  ASSERT_EQ(scheduler_.Next(now_, &dropped_)->model, slow);
+  push(gone);
+  push(model_);
+  const auto cancelled = push(slow);
+  EXPECT_EQ(scheduler_.RemoveModel(gone).size(), 1u);
+  cancelled->cancellation.Cancel();
+  now_ += Milliseconds(10);
+  scheduler_.Sweep(now_, &dropped_);
+  EXPECT_EQ(dropped_.size(), 1u) << "the instances of its model compute";
+  EXPECT_FALSE(scheduler_.Next(now_, &dropped_).has_value()) << "the only core is taken";
+  now_ += absl::Seconds(1);
+  EXPECT_EQ(scheduler_.Next(now_, &dropped_)->model, model_);
+  EXPECT_EQ(scheduler_.AddModel({.max_batch_size = 1}, 1), gone);
+  EXPECT_EQ(scheduler_.AddModel({.max_batch_size = 1}, 1), model_ + 1);
+  scheduler_.Finished(slow, 0, now_, true);
+  scheduler_.Finished(model_, 0, now_, true);
+}
+
+TEST_F(SchedulerTest, WhatIsCancelledAfterItWasDueLeavesNothingToCompute) {
+  Make({.max_batch_size = 8});
+  Occupy();
+  std::vector<std::shared_ptr<Fate>> fates(3);
+  for (auto& fate : fates) ASSERT_TRUE(Push({}, &fate).ok());
+  for (const auto& fate : fates) fate->cancellation.Cancel();
+  EXPECT_TRUE(NextPriorities().empty());
+  EXPECT_EQ(dropped_.size(), 3u);
+}
+
+// A model that takes both cores waits for one that takes one: those that fit go on meanwhile, but not for
+// ever.
+TEST_F(SchedulerTest, ASmallModelUsesTheCoresThatAWideOneWaitsFor) {
+  Scheduler scheduler({.cores = 2});
+  const Scheduler::ModelId wide = scheduler.AddModel({.max_batch_size = 1, .threads = 2}, 1);
+  const Scheduler::ModelId narrow = scheduler.AddModel({.max_batch_size = 1, .threads = 1}, 2);
+  for (const Scheduler::ModelId model : {wide, narrow}) scheduler.Learn(model, 0, 1, Milliseconds(10));
+  const auto push = [&](Scheduler::ModelId model) {
+    Watched watched = MakeTask({.arrival = now_});
+    EXPECT_TRUE(scheduler.Push(model, watched.task, now_, &dropped_).ok());
+  };
+  push(narrow);
+  auto running = scheduler.Next(now_, &dropped_);
+  ASSERT_EQ(running->model, narrow);
+  push(wide);
+  int before = 0;
+  for (; before < 100; ++before) {
+    push(narrow);
+    auto next = scheduler.Next(now_, &dropped_);
+    if (!next || next->model == wide) break;
+    now_ += Milliseconds(10);
+    scheduler.Finished(narrow, running->instance, now_, true);
+    running = std::move(next);
+  }
+  EXPECT_GE(before, 1);
+  EXPECT_LT(before, 10);
+  scheduler.Finished(narrow, running->instance, now_, true);
+  const auto next = scheduler.Next(now_, &dropped_);
+  ASSERT_TRUE(next.has_value());
+  EXPECT_EQ(next->model, wide);
 }
 
 }  // namespace

@@ -168,6 +168,10 @@ TEST(BodyTest, CompressedBodiesThatAreNoneAreRefused) {
               AllOf(StartsWith("HTTP/1.1 400 "), HasSubstr("cut off")));
   EXPECT_THAT(Ask(*server, Coded("gzip", gzip + "x")), StartsWith("HTTP/1.1 400 "));
   EXPECT_THAT(Ask(*server, Coded("deflate", deflate + deflate)), StartsWith("HTTP/1.1 400 "));
+  EXPECT_THAT(Ask(*server, "POST /echo HTTP/1.1\r\nContent-Encoding: gzip\r\n\r\n"), EndsWith("\r\n\r\n"))
+      << "no body need not be gzip";
+  EXPECT_THAT(Ask(*server, "POST /echo HTTP/1.1\r\nContent-Encoding: gzip\r\nContent-Length: 0\r\n\r\n"),
+              StartsWith("HTTP/1.1 200 "));
   for (const char* coding : {"br", "gzip, gzip", "compress"}) {
     EXPECT_THAT(Ask(*server, Coded(coding, gzip)), StartsWith("HTTP/1.1 415 ")) << coding;
   }
@@ -191,11 +195,18 @@ TEST(BodyTest, AllBodiesTogetherAreBounded) {
   const std::string large =
       absl::StrCat("POST /size HTTP/1.1\r\nContent-Length: 80000\r\n\r\n", std::string(80'000, 'x'));
   EXPECT_THAT(Ask(*server, large), AllOf(StartsWith("HTTP/1.1 503 "), HasSubstr("\r\nRetry-After: 1\r\n")));
+  const std::string coded = Coded("gzip", Encoded(ContentCoding::kGzip, std::string(80'000, 'x')), "/size");
+  EXPECT_THAT(Ask(*server, coded), StartsWith("HTTP/1.1 503 ")) << "it counts as it is decoded";
 }
 
 TEST(BodyTest, AnExpectationThatNobodyKnowsIsRefused) {
   EXPECT_THAT(Ask(*Serve(), "POST /echo HTTP/1.1\r\nExpect: more\r\nContent-Length: 1\r\n\r\nx"),
               StartsWith("HTTP/1.1 417 "));
+}
+
+TEST(BodyTest, WhatHasNoBodyIsNotAskedFor) {
+  EXPECT_THAT(Ask(*Serve(), "POST /size HTTP/1.1\r\nExpect: 100-continue\r\n\r\n"),
+              StartsWith("HTTP/1.1 200 "));
 }
 
 TEST(BodyTest, ABodyThatIsThereIsNotAskedFor) {
@@ -220,6 +231,33 @@ TEST(BodyTest, AnswersAreCompressedForWhoAsks) {
   // Too little to be worth it.
   EXPECT_THAT(Ask(*server, "POST /echo HTTP/1.1\r\nAccept-Encoding: gzip\r\nContent-Length: 5\r\n\r\nhello"),
               EndsWith("\r\n\r\nhello"));
+}
+
+// What noise takes does not become less, and comes in many pieces.
+TEST(ContentCodingTest, LargeBodiesComeBackAsTheyWere) {
+  std::minstd_rand random(3);
+  std::string noise(300'000, '\0');
+  for (char& byte : noise) byte = static_cast<char>(random() >> 8);
+  for (const auto coding : {ContentCoding::kGzip, ContentCoding::kDeflate}) {
+    EXPECT_EQ(Decoded(coding, Encoded(coding, noise)), noise);
+    EXPECT_EQ(Decoded(coding, Encoded(coding, std::string(1'000'000, 'x'))), std::string(1'000'000, 'x'));
+    EXPECT_EQ(Decoded(coding, Encoded(coding, "")), "");
+  }
+}
+
+TEST(ContentCodingTest, NamesAreTakenAsClientsWriteThem) {
+  EXPECT_EQ(ContentCodingOf(""), ContentCoding::kIdentity);
+  EXPECT_EQ(ContentCodingOf(" GZip "), ContentCoding::kGzip);
+  EXPECT_EQ(ContentCodingOf("x-gzip"), ContentCoding::kGzip);
+  EXPECT_EQ(ContentCodingOf("gzip, gzip"), std::nullopt);
+}
+
+TEST(ContentCodingTest, ADecoderThatIsToldToStopStops) {
+  Decoder decoder(ContentCoding::kGzip);
+  int pieces = 0;
+  const auto stop = [&pieces](absl::string_view) { return ++pieces < 2; };
+  EXPECT_TRUE(decoder.Write(Encoded(ContentCoding::kGzip, std::string(1'000'000, 'x')), stop).ok());
+  EXPECT_EQ(pieces, 2);
 }
 
 TEST(ContentCodingTest, TheBestOfWhatIsAcceptedIsTaken) {

@@ -200,14 +200,18 @@ TEST(HttpServerTest, AClientThatDoesNotReadIsCut) {
   options.max_connections = 1;
   options.write_timeout = absl::Milliseconds(20);
   options.min_bytes_per_second = int64_t{1} << 40;
+  // Until then it is idle, and gives way to the next client as such.
+  absl::Notification asked;
   // More than lies between two sockets.
-  const auto server =
-      Serve(options,
-            {{"GET", "/large",
-              [](const HttpRequest&) { return HttpResponse{200, "text/plain", std::string(64 << 20, 'x')}; }},
-             {"GET", "/small", [](const HttpRequest&) { return HttpResponse{}; }}});
+  const auto server = Serve(options, {{"GET", "/large",
+                                       [&](const HttpRequest&) {
+                                         asked.Notify();
+                                         return HttpResponse{200, "text/plain", std::string(64 << 20, 'x')};
+                                       }},
+                                      {"GET", "/small", [](const HttpRequest&) { return HttpResponse{}; }}});
   TestClient reluctant(server->port());
   ASSERT_TRUE(reluctant.Send(Get("/large")));
+  asked.WaitForNotification();
   // Its place is free again once it is cut.
   std::string answer;
   do {

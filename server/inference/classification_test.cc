@@ -59,6 +59,35 @@ TEST(ClassificationTest, NoRowsAreNoTexts) {
   EXPECT_EQ(*ElementCount(classified->shape), 0);
 }
 
+template <typename T>
+void ExpectLargestFirst(DataType type) {
+  constexpr T kMost = std::numeric_limits<T>::max();
+  constexpr T kLeast = std::numeric_limits<T>::min();
+  const std::vector<T> values = {kLeast, 1, kMost};
+  const auto classified = Classify(Of(type, {1, 3}, values), 3, {"least", "one", "most"}, /*batched=*/true);
+  ASSERT_TRUE(classified.ok()) << classified.status();
+  std::vector<std::string> labels;
+  for (const std::string& text : Texts(*classified)) labels.push_back(text.substr(text.rfind(':') + 1));
+  EXPECT_THAT(labels, ElementsAre("most", "one", "least")) << NameOf(type);
+}
+
+TEST(ClassificationTest, IntegersOfEveryTypeAreInTheirOrder) {
+  ExpectLargestFirst<uint8_t>(DataType::kUint8);
+  ExpectLargestFirst<uint16_t>(DataType::kUint16);
+  ExpectLargestFirst<uint32_t>(DataType::kUint32);
+  ExpectLargestFirst<uint64_t>(DataType::kUint64);
+  ExpectLargestFirst<int8_t>(DataType::kInt8);
+  ExpectLargestFirst<int16_t>(DataType::kInt16);
+  ExpectLargestFirst<int32_t>(DataType::kInt32);
+}
+
+TEST(ClassificationTest, ASingleNumberIsOneRow) {
+  const std::vector<float> values = {4};
+  const auto classified = Classify(Of(DataType::kFp32, {}, values), 3, {}, /*batched=*/true);
+  ASSERT_TRUE(classified.ok()) << classified.status();
+  EXPECT_THAT(Texts(*classified), ElementsAre("4.000000:0"));
+}
+
 TEST(ClassificationTest, TypesWithoutAnOrderAreRefused) {
   const std::vector<uint16_t> values = {1};
   EXPECT_EQ(Classify(Of(DataType::kFp16, {1, 1}, values), 1, {}, true).status().code(),

@@ -212,6 +212,7 @@ TEST(InferenceMessagesTest, ParametersThatChangeTheAnswerAreNotIgnored) {
   (*message.mutable_parameters())["timeout"].set_int64_param(5000);
   (*message.mutable_parameters())["priority"].set_uint64_param(2);
   (*message.mutable_parameters())["my_own"].set_string_param("ignored");
+  (*message.mutable_parameters())["my_number"].set_double_param(0.5);
   const auto request = Parse(message);
   ASSERT_TRUE(request.ok()) << request.status();
   EXPECT_EQ(request->timeout, absl::Milliseconds(5));
@@ -260,6 +261,26 @@ TEST(InferenceMessagesTest, AnswerSaysWhoGaveIt) {
   EXPECT_EQ(message.outputs(0).datatype(), "INT32");
   EXPECT_THAT(message.outputs(0).shape(), ElementsAre(1));
   EXPECT_THAT(message.raw_output_contents(), ElementsAre("four"));
+}
+
+TEST(InferenceMessagesTest, AnswersTellWhichRegionHasAnOutput) {
+  TensorAnswer answer;
+  answer.outputs = {{.name = "y",
+                     .type = DataType::kUint8,
+                     .shape = {4},
+                     .data = {},
+                     .shared = SharedRange{.region = "r", .size = 4}},
+                    {.name = "z",
+                     .type = DataType::kUint8,
+                     .shape = {4},
+                     .data = {},
+                     .shared = SharedRange{.region = "r", .offset = 8, .size = 4}}};
+  const InferenceAnswer message = ToAnswer(std::move(answer), "");
+  const auto& first = message.fields.outputs(0).parameters();
+  EXPECT_EQ(first.at("shared_memory_region").string_param(), "r");
+  EXPECT_EQ(first.at("shared_memory_byte_size").int64_param(), 4);
+  EXPECT_FALSE(first.contains("shared_memory_offset"));
+  EXPECT_EQ(message.fields.outputs(1).parameters().at("shared_memory_offset").int64_param(), 8);
 }
 
 TEST(InferenceMessagesTest, MetadataNamesTensors) {

@@ -59,5 +59,25 @@ TEST(ModelConfig, WhatTheFileSaysStands) {
   EXPECT_EQ(config->SerializeAsString(), read.SerializeAsString());
 }
 
+TEST(ModelConfig, WhatHasNoBatchHasAllItsExtents) {
+  ModelSettings settings = Settings({});
+  settings.has_batch_dimension = false;
+  settings.gpu = 1;
+  const auto config = ConfigOf(settings, Detector());
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_EQ(config->input(0).dims_size(), 2);
+  EXPECT_FALSE(config->has_dynamic_batching());
+  EXPECT_EQ(config->instance_group(0).kind(), inference::ModelInstanceGroup::KIND_GPU);
+  EXPECT_EQ(config->instance_group(0).gpus(0), 1);
+}
+
+TEST(ModelConfig, AnEnsembleHasNoInstances) {
+  ModelSettings settings = Settings({});
+  settings.backend = Backend::kEnsemble;
+  const auto config = ConfigOf(settings, Detector());
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_EQ(config->instance_group_size(), 0);
+}
+
 }  // namespace
 }  // namespace saccade::server

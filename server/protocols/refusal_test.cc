@@ -109,5 +109,12 @@ TEST(PeerTest, AClientIsItsAddress) {
   EXPECT_EQ(ClientOfPeer(""), "");
 }
 
+// Who comes over HTTP counts to the same rate as over gRPC.
+TEST(PeerTest, AClientIsTheSameOverBothProtocols) {
+  EXPECT_EQ(ClientOfAddress("127.0.0.1"), ClientOfPeer("ipv4:127.0.0.1:1"));
+  EXPECT_EQ(ClientOfAddress("::1"), ClientOfPeer("ipv6:%5B::1%5D:2"));
+  EXPECT_EQ(ClientOfAddress(""), "");
+}
+
 }  // namespace
 }  // namespace saccade::server

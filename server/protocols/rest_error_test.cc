@@ -20,7 +20,12 @@ HttpResponse Sent(const absl::Status& status) {
 
 TEST(RestErrorTest, CodesBecomeStatuses) {
   EXPECT_EQ(Sent(absl::InvalidArgumentError("")).status, 400);
+  EXPECT_EQ(Sent(absl::OutOfRangeError("")).status, 400);
+  EXPECT_EQ(Sent(absl::FailedPreconditionError("")).status, 400);
+  EXPECT_EQ(Sent(absl::PermissionDeniedError("")).status, 403);
   EXPECT_EQ(Sent(absl::NotFoundError("")).status, 404);
+  EXPECT_EQ(Sent(absl::AlreadyExistsError("")).status, 409);
+  EXPECT_EQ(Sent(absl::CancelledError("")).status, 503);
   EXPECT_EQ(Sent(absl::UnimplementedError("")).status, 501);
   EXPECT_EQ(Sent(absl::UnavailableError("")).status, 503);
   EXPECT_EQ(Sent(absl::DeadlineExceededError("")).status, 504);
@@ -38,6 +43,9 @@ TEST(RestErrorTest, WhoIsRefusedForNowIsToldWhenToComeAgain) {
   EXPECT_EQ(refused.headers[0].first, "Retry-After");
   EXPECT_GE(std::stoi(refused.headers[0].second), 5);
   EXPECT_LE(std::stoi(refused.headers[0].second), 15);
+  absl::Status shed = absl::ResourceExhaustedError("full");
+  SetShedReason(shed, ShedReason::kQueueFull);
+  EXPECT_EQ(Sent(shed).status, 429) << "nobody knows when, but not never";
   // In whole seconds, at least one.
   SetRetryAfter(full, absl::Milliseconds(3));
   EXPECT_THAT(Sent(full).headers, ElementsAre(Pair("Retry-After", "1")));

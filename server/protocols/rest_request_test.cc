@@ -27,7 +27,8 @@ absl::StatusOr<RestCall> ReadBinary(const std::string& json, const std::string& 
   return ReadRestRequest({.bytes = *body, .owner = body, .json_length = length}, kNoSharing, kMost);
 }
 
-std::string Why(const absl::StatusOr<RestCall>& read) {
+template <typename T>
+std::string Why(const absl::StatusOr<T>& read) {
   return read.ok() ? "it was taken" : std::string(read.status().message());
 }
 
@@ -191,6 +192,24 @@ TEST(RestRequestTest, WhatIsNoRequestIsRefused) {
        "data: expected an array, got a text"},
       {R"({"inputs":[{"name":"x","datatype":"FP32","shape":[9223372036854775807,9223372036854775807],"data":[1]}]})",
        "2^40"},
+      {R"({"inputs":[{"name":"x","shape":[1],"shape":[1]}]})", "input 'x': shape: stands twice"},
+      {R"({"inputs":[{"name":"x","datatype":"FP32","datatype":"FP32"}]})",
+       "input 'x': datatype: stands twice"},
+      {R"({"inputs":[{"name":"x","datatype":"FP32","shape":[1],"data":[1],"data":[1]}]})",
+       "input 'x': data: stands twice"},
+      {R"({"inputs":[{"name":"x","shape":[9223372036854775808]}]})",
+       "input 'x': shape: expected integers that are not negative"},
+      {R"({"inputs":[{"name":["x"]}]})", "name: expected a text, got an array"},
+      {R"({"inputs":[{"name":"x","datatype":{}}]})", "datatype: expected a text, got an object"},
+      {R"({"inputs":[{"name":"x","datatype":"FP32","shape":[1],"data":{}}]})",
+       "data: expected an array, got an object"},
+      {R"({"inputs":[{"name":"x","parameters":1}]})", "parameters: expected an object, got a number"},
+      {R"({"inputs":[{"name":"x","parameters":{"a":[]}}]})", "input 'x': parameter 'a': expected a text"},
+      {R"({"inputs":[[]]})", "inputs: expected an object with \"name\", got an array"},
+      {R"({"id":{}})", "id: expected a text, got an object"},
+      {R"({"id":[]})", "id: expected a text, got an array"},
+      {R"({"parameters":1})", "parameters: expected an object, got a number"},
+      {R"({"outputs":[{"name":"y","shape":[-1]}]})", "output 'y': shape: expected integers"},
       {R"({"outputs":[{}]})", "output number 1: has no \"name\""},
       {R"({"outputs":[{"name":"y","parameters":{"binary_data":"yes"}}]})",
        "output 'y': parameter binary_data: expected true"},
@@ -200,6 +219,32 @@ TEST(RestRequestTest, WhatIsNoRequestIsRefused) {
     EXPECT_TRUE(absl::IsInvalidArgument(read.status())) << json.substr(0, 200);
     EXPECT_THAT(Why(read), HasSubstr(why)) << json.substr(0, 200);
   }
+}
+
+std::string Repeated(const std::string& part, int times, const std::string& last) {
+  std::string all;
+  for (int i = 0; i < times; ++i) absl::StrAppend(&all, part, ",");
+  return all + last;
+}
+
+TEST(RestRequestTest, ListsAreBounded) {
+  const std::string tensor = R"({"name":"x"})";
+  EXPECT_THAT(Why(Read(absl::StrCat(R"({"outputs":[)", Repeated(tensor, 1024, tensor), "]}"))),
+              HasSubstr("outputs: has more than 1024 entries"));
+  EXPECT_TRUE(Read(absl::StrCat(R"({"outputs":[)", Repeated(tensor, 1023, tensor), "]}")).ok());
+  EXPECT_THAT(Why(Read(absl::StrCat(R"({"inputs":[{"name":"x","shape":[)", Repeated("1", 32, "1"), "]}]}"))),
+              HasSubstr("input 'x': shape: has more than 32 extents"));
+  EXPECT_THAT(Why(Read(absl::StrCat(R"({"parameters":{)", Repeated(R"("a":1)", 256, R"("a":1)"), "}}"))),
+              HasSubstr("parameters: has more than 256 entries"));
+}
+
+// Newer and other servers' clients send more than this one knows.
+TEST(RestRequestTest, WhatIsNotKnownIsPassedOver) {
+  const auto read =
+      Read(R"({"more":1,"and":[[{"a":null}]],"inputs":[{"name":"x","datatype":"INT8","shape":[1],
+      "more":{"a":[1]},"other":2.5,"data":[-1]}],"outputs":[{"name":"y","data":[1,"a"],"datatype":"ANY"}]})");
+  EXPECT_THAT(ValuesOf<int8_t>(read), ElementsAre(-1));
+  ASSERT_EQ(read->call.outputs.size(), 1u);
 }
 
 TEST(RestRequestTest, WhatIsNotServedSaysSo) {
@@ -294,6 +339,12 @@ TEST(RestRequestTest, ABodyWithoutJsonIsTheOnlyInput) {
               HasSubstr("5 bytes without JSON are not rows of 12"));
   EXPECT_THAT(Why(ReadRaw("12345", DataType::kFp32, {-1, -1})), HasSubstr("do not tell its extents"));
   EXPECT_THAT(Why(ReadRaw("12345", DataType::kUint8, {4})), HasSubstr("holds 5 bytes"));
+  EXPECT_THAT(Why(ReadRaw("12345", DataType::kFp32, {0, -1})), HasSubstr("are not rows of 0"));
+  EXPECT_THAT(Why(ReadRaw("12345", DataType::kFp32, {int64_t{1} << 40, -1, 8})),
+              HasSubstr("are not rows of 0"));
+  EXPECT_THAT(Why(IsRawBody({.bytes = "{}", .owner = nullptr, .json_length = "x"})),
+              HasSubstr("is 'x'; expected"));
+  EXPECT_FALSE(*IsRawBody({.bytes = "{}", .owner = nullptr, .json_length = std::nullopt}));
   EXPECT_THAT(Why(ReadRawRequest({.bytes = "", .owner = nullptr, .json_length = "0"}, {})),
               HasSubstr("this one has 0"));
 }

@@ -36,6 +36,9 @@ TEST(TypedContentsTest, NarrowerOnesAreNarrowed) {
   inference::InferTensorContents large;
   large.add_uint_contents(65536);
   EXPECT_THAT(Flat(BytesOf(large, DataType::kUint16)), HasSubstr("expected 0 to 65535"));
+  inference::InferTensorContents low;
+  low.add_int_contents(-32769);
+  EXPECT_THAT(Flat(BytesOf(low, DataType::kInt16)), HasSubstr("is -32769, which is no INT16"));
 }
 
 TEST(TypedContentsTest, TextsGetTheirLengths) {
@@ -48,6 +51,9 @@ TEST(TypedContentsTest, AnotherTypesFieldIsRefused) {
   inference::InferTensorContents contents;
   contents.add_fp64_contents(1);
   EXPECT_THAT(Flat(BytesOf(contents, DataType::kFp32)), HasSubstr("not FP32's, which is fp32_contents"));
+  EXPECT_THAT(Flat(BytesOf(contents, DataType::kUint8)), HasSubstr("not UINT8's, which is uint_contents"));
+  EXPECT_THAT(Flat(BytesOf(contents, DataType::kInt16)), HasSubstr("not INT16's, which is int_contents"));
+  EXPECT_THAT(Flat(BytesOf(contents, DataType::kBytes)), HasSubstr("not BYTES's, which is bytes_contents"));
   EXPECT_THAT(Flat(BytesOf(contents, DataType::kFp16)), HasSubstr("raw_input_contents"));
 }
 

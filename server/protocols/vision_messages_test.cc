@@ -51,6 +51,8 @@ TEST(VisionMessagesTest, EveryFieldIsChecked) {
   message = Encoded();
   message.set_priority(101);
   ExpectInvalid(message, "priority", "101");
+  message.set_priority(-101);
+  ExpectInvalid(message, "priority", "-101");
 }
 
 TEST(VisionMessagesTest, ARegionIsOfPicturesAndPairs) {
@@ -95,6 +97,21 @@ TEST(VisionMessagesTest, AMapsSizeIsBounded) {
   EXPECT_TRUE(FromMessage(message).ok());
   message.mutable_region()->set_width(1);
   ExpectInvalid(message, "stereo_options.size", "seen the region alone");
+}
+
+TEST(VisionMessagesTest, AMapsSizeIsTheNetworksOrAWidthAndAHeight) {
+  v1::PredictRequest message = Encoded();
+  message.mutable_segmentation()->mutable_size()->set_network(true);
+  EXPECT_TRUE(FromMessage(message).ok());
+  message.mutable_segmentation()->mutable_size()->set_height(3);
+  ExpectInvalid(message, "segmentation.size", "is 0 x 3 and the network's; ask for one of them");
+  message.mutable_segmentation()->mutable_size()->set_network(false);
+  message.mutable_segmentation()->mutable_size()->set_width(16'385);
+  ExpectInvalid(message, "segmentation.size", "each side is 1 to 16384");
+  message.mutable_segmentation()->mutable_size()->set_width(16'384);
+  EXPECT_TRUE(FromMessage(message).ok());
+  message.mutable_segmentation()->mutable_size()->set_height(16'384);
+  ExpectInvalid(message, "segmentation.size", "at most 67108864 pixels");
 }
 
 TEST(VisionMessagesTest, EveryOptionIsChecked) {
@@ -145,6 +162,9 @@ TEST(VisionMessagesTest, OptionsMustBeOfTheModelsTask) {
   message.mutable_detection()->add_classes(91);
   refused = FromMessage(message)->accepts(model);
   EXPECT_EQ(refused.message(), "detection.classes: holds 91; model 'm' knows 0 to 90");
+  message.mutable_detection()->set_classes(1, -1);
+  refused = FromMessage(message)->accepts(model);
+  EXPECT_EQ(refused.message(), "detection.classes: holds -1; model 'm' knows 0 to 90");
 }
 
 TEST(VisionMessagesTest, StereoIsTwoPicturesInEitherForm) {
@@ -297,6 +317,34 @@ TEST(VisionMessagesTest, AModelTellsItsTaskViewsAndBuckets) {
   EXPECT_EQ(stereo.task(), "stereo");
   EXPECT_EQ(stereo.views(), 2);
   EXPECT_EQ(stereo.buckets(), "stride:16");
+}
+
+TEST(VisionMessagesTest, AModelTellsWhetherItServes) {
+  const auto told = [](ModelSnapshot::State state) {
+    ModelSnapshot snapshot;
+    snapshot.name = "m";
+    snapshot.state = state;
+    snapshot.reason = "why";
+    v1::Model message;
+    ToMessage(snapshot, &message);
+    EXPECT_EQ(message.reason(), "why");
+    EXPECT_EQ(message.task().empty(), state != ModelSnapshot::State::kReady)
+        << "of a network that is not there";
+    return message.state();
+  };
+  EXPECT_EQ(told(ModelSnapshot::State::kLoading), v1::Model::LOADING);
+  EXPECT_EQ(told(ModelSnapshot::State::kReady), v1::Model::READY);
+  EXPECT_EQ(told(ModelSnapshot::State::kUnloading), v1::Model::UNAVAILABLE);
+  EXPECT_EQ(told(ModelSnapshot::State::kUnavailable), v1::Model::UNAVAILABLE);
+}
+
+TEST(VisionMessagesTest, OfAnEnsembleThereIsNoTask) {
+  ModelSnapshot snapshot;
+  snapshot.state = ModelSnapshot::State::kReady;
+  snapshot.ensemble = true;
+  v1::Model message;
+  ToMessage(snapshot, &message);
+  EXPECT_EQ(message.task(), "");
 }
 
 }  // namespace

@@ -224,6 +224,36 @@ TEST(VisionResultsTest, AMapAsLargeAsTheNetworkSawThePicture) {
   EXPECT_EQ(message.segmentation().areas(0).pixels(), 4) << "of the full size";
 }
 
+// Of a picture of 4 x 2 pixels the right half was seen.
+TEST(VisionResultsTest, WhatARegionShowsLiesInItsPlaceOnTheWholePicture) {
+  const SentItem sent{
+      .width = 4, .height = 2, .scaled = {4, 4}, .region = Region{.x = 2, .y = 0, .width = 2, .height = 2}};
+  const auto segmenter = Model(models::Task::kSegmentation, {"background", "car"});
+  const models::Segmentation labels{.height = 2, .width = 2, .labels = {0, 1, 1, 0}, .areas = {2, 2}};
+  v1::PredictRequest request;
+  request.mutable_segmentation()->set_format(v1::SegmentationOptions::RAW);
+  const v1::Segmentation map = Answer(labels, segmenter, request, sent).segmentation();
+  EXPECT_EQ(map.width(), 4);
+  EXPECT_EQ(map.height(), 2);
+  EXPECT_EQ(map.label_map(), std::string("\xFF\xFF\0\1\xFF\xFF\1\0", 8));
+  EXPECT_EQ(map.areas(0).fraction(), 0.5F) << "of what was seen";
+  request.mutable_segmentation()->set_format(v1::SegmentationOptions::NONE);
+  EXPECT_EQ(Answer(labels, segmenter, request, sent).segmentation().width(), 4);
+  request.mutable_segmentation()->set_format(v1::SegmentationOptions::RAW);
+  request.mutable_segmentation()->mutable_size()->set_width(2);
+  request.mutable_segmentation()->mutable_size()->set_height(1);
+  EXPECT_EQ(Answer(labels, segmenter, request, sent).segmentation().label_map(), std::string("\xFF\0", 2))
+      << "the pixels that lie where the centres of the smaller map's do";
+
+  const auto stereo = Model(models::Task::kStereo, {});
+  const models::Disparity disparity{.height = 2, .width = 2, .values = {1, 2, 3, 4}};
+  request.mutable_stereo_options()->set_format(v1::StereoOptions::FLOAT);
+  const v1::Disparity whole = Answer(disparity, stereo, request, sent).disparity();
+  EXPECT_EQ(whole.width(), 4);
+  EXPECT_EQ(whole.map().size(), 4u * 2 * sizeof(float));
+  EXPECT_EQ(whole.most(), 4);
+}
+
 TEST(VisionResultsTest, DisparityHasItsMapAndItsRange) {
   const auto model = Model(models::Task::kStereo, {});
   const models::Disparity result{.height = 1, .width = 4, .values = {1, 7, 2, 3}};
@@ -299,6 +329,30 @@ TEST(VisionResultsTest, TooLargeAnAnswerSaysWhatToAskForInstead) {
   EXPECT_EQ(refused.code(), absl::StatusCode::kResourceExhausted);
   EXPECT_THAT(std::string(refused.message()), HasSubstr("--max-message-bytes"));
   EXPECT_THAT(std::string(refused.message()), HasSubstr("PNG_16"));
+}
+
+TEST(VisionResultsTest, EachTaskHasItsWayToASmallerAnswer) {
+  const auto hint = [](auto fill) {
+    v1::PredictResponse message;
+    fill(message);
+    return std::string(CheckSize(message, 1).message());
+  };
+  EXPECT_THAT(hint([](auto& m) { m.mutable_classification()->add_classes()->set_label("a"); }),
+              HasSubstr("classification.top_k"));
+  EXPECT_THAT(hint([](auto& m) { m.mutable_detections()->add_detections()->set_label("a"); }),
+              HasSubstr("detection.masks NONE"));
+  EXPECT_THAT(hint([](auto& m) { m.mutable_segmentation()->set_label_map("abcd"); }),
+              HasSubstr("segmentation.format PNG"));
+  EXPECT_THAT(hint([](auto& m) { m.mutable_actions()->add_actions()->set_label("a"); }),
+              HasSubstr("actions.top_k"));
+  EXPECT_THAT(hint([](auto& m) { m.mutable_restoration()->set_voxels("abcd"); }), HasSubstr("call Restore"));
+  EXPECT_THAT(hint([](auto& m) { m.set_model("a model"); }), HasSubstr("--max-message-bytes"));
+  EXPECT_THAT(hint([](auto& m) {
+                m.mutable_classification();
+                m.mutable_explanation()->add_maps()->set_png("abcd");
+              }),
+              HasSubstr("explain.most_maps"))
+      << "what takes most of it";
 }
 
 }  // namespace

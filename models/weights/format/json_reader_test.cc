@@ -16,9 +16,26 @@ TEST(JsonReader, DecodesStrings) {
 }
 
 TEST(JsonReader, RefusesBadStrings) {
-  for (const char* text : {R"("open)", R"(open")", R"("\x")", R"("\u12")", R"("\u12g4")", R"("\ud800")",
-                           R"("\ud800\u0041")", R"("\udc00")", "\"\n\"", "\"\xC0\x80\"", "\"\xED\xA0\x80\"",
-                           "\"\xF4\x90\x80\x80\"", "\"\x80\"", "\"\xE2\x82\"", "\"\\", ""}) {
+  for (const char* text : {R"("open)",
+                           R"(open")",
+                           R"("\x")",
+                           R"("\u12")",
+                           R"("\u12g4")",
+                           R"("\ud800")",
+                           R"("\ud800\u0041")",
+                           R"("\ud800\ue000")",
+                           R"("\u12 4")",
+                           R"("\u12@4")",
+                           R"("\udc00")",
+                           "\"\n\"",
+                           "\"\xC0\x80\"",
+                           "\"\xE0\x9F\xBF\"",
+                           "\"\xED\xA0\x80\"",
+                           "\"\xF4\x90\x80\x80\"",
+                           "\"\x80\"",
+                           "\"\xE2\x82\"",
+                           "\"\\",
+                           ""}) {
     EXPECT_THROW(String(text), LoadError) << text;
   }
 }

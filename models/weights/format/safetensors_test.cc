@@ -105,6 +105,14 @@ TEST(Safetensors, RefusesUnknownTypesAndFields) {
   EXPECT_THAT(
       Error(Safetensors(R"({"a":{"dtype":"F32","dtype":"F32","shape":[],"data_offsets":[0,4]}})", "1234")),
       HasSubstr("stands twice"));
+  EXPECT_THAT(
+      Error(Safetensors(R"({"a":{"dtype":"F32","shape":[],"shape":[],"data_offsets":[0,4]}})", "1234")),
+      HasSubstr("'shape' is unknown or stands twice"));
+  EXPECT_THAT(
+      Error(Safetensors(R"({"a":{"dtype":"F32","data_offsets":[0,4],"data_offsets":[0,4]}})", "1234")),
+      HasSubstr("'data_offsets' is unknown or stands twice"));
+  EXPECT_THAT(Error(Safetensors(R"({"a":{"dtype":"F32","data_offsets":[0,4]}})", "1234")),
+              HasSubstr("missing"));
   EXPECT_THAT(Error(Safetensors(R"({"a":{"dtype":"F32","shape":[]}})", "")), HasSubstr("missing"));
 }
 

@@ -158,5 +158,94 @@ TEST(StateDict, RefusesOtherArchives) {
   EXPECT_THAT(Error(misplaced), HasSubstr("no header where the directory points"));
 }
 
+TEST(StateDict, RefusesArchivesBeyondFourGibibytes) {
+  // Where the directory begins, how large it is, how many entries it has: all ones say that a larger field
+  // holds it.
+  for (const size_t from_end : {size_t{6}, size_t{10}}) {
+    std::string file = testing::SmallStateDict();
+    file.replace(file.size() - from_end, 4, "\xFF\xFF\xFF\xFF");
+    EXPECT_THAT(Error(file), HasSubstr("beyond 4 GiB; save such weights as safetensors")) << from_end;
+  }
+}
+
+TEST(StateDict, RefusesTwoPickles) {
+  EXPECT_THAT(Error(Zip({{"v/data.pkl", PickledDict({})}, {"w/data.pkl", PickledDict({})}})),
+              HasSubstr("two data.pkl"));
+}
+
+TEST(StateDict, ReadsTheModelOfACheckpoint) {
+  const std::string inner = "}" + PickledText("a") + PickledTensor("FloatStorage", "0", 6, 0, {6}, {1}) + "s";
+  const std::string file = WithPickle(PickledDict({{"model", inner}}));
+  ASSERT_EQ(ParseStateDict(AsBytes(file)).size(), 1U);
+  // A tensor of that name is only a tensor.
+  const std::string plain =
+      WithPickle(PickledDict({{"model", PickledTensor("FloatStorage", "0", 6, 0, {6}, {1})}}));
+  const std::vector<TensorEntry> entries = ParseStateDict(AsBytes(plain));
+  ASSERT_EQ(entries.size(), 1U);
+  EXPECT_EQ(entries[0].name, "model");
+}
+
+TEST(StateDict, RefusesNamesThatAreNotTexts) {
+  const std::string tensor = PickledTensor("FloatStorage", "0", 6, 0, {6}, {1});
+  EXPECT_THAT(Error(WithPickle("\x80\x02}" + PickledInt(1) + tensor + "s.")),
+              HasSubstr("name is not a text"));
+  EXPECT_THAT(Error(WithPickle(PickledDict({{"\xFF", tensor}}))), HasSubstr("name is not a text"));
+}
+
+// A number as Python's pickle writes those beyond 32 bits: so many bytes, the last with the sign.
+std::string PickledLong(const std::string& bytes) { return "\x8a" + Little(bytes.size(), 1) + bytes; }
+
+std::string WithOffsetAndStride(const std::string& offset, const std::string& stride, int32_t extent) {
+  return WithPickle(PickledDict({{"a", "ctorch._utils\n_rebuild_tensor_v2\n((" + PickledText("storage") +
+                                           "ctorch\nFloatStorage\n" + PickledText("0") + PickledText("cpu") +
+                                           PickledInt(6) + "tQ" + offset + testing::PickledTuple({extent}) +
+                                           "(" + stride + "t\x89" + "ccollections\nOrderedDict\n)RtR"}}));
+}
+
+TEST(StateDict, ReadsLongNumbers) {
+  EXPECT_EQ(Error(WithOffsetAndStride(PickledLong(""), PickledLong("\x01"), 6)), "");
+  EXPECT_EQ(
+      Error(WithOffsetAndStride(PickledLong(std::string("\x01\0\0\0\0\0\0\0", 8)), PickledLong("\x01"), 5)),
+      "");
+  EXPECT_THAT(Error(WithOffsetAndStride(PickledLong("\xFF"), PickledLong("\x01"), 2)),
+              HasSubstr("offset is negative"));
+  EXPECT_THAT(Error(WithOffsetAndStride(PickledLong(std::string(9, '\x01')), PickledLong("\x01"), 2)),
+              HasSubstr("does not fit in 64 bits"));
+}
+
+TEST(StateDict, RefusesStridesThatOverflow) {
+  const std::string huge = PickledLong("\xFF\xFF\xFF\xFF\xFF\xFF\xFF\x7F");
+  EXPECT_THAT(Error(WithOffsetAndStride(PickledInt(0), huge, 4)), HasSubstr("beyond its storage"));
+  EXPECT_THAT(Error(WithOffsetAndStride(huge, huge, 2)), HasSubstr("beyond its storage"));
+}
+
+TEST(StateDict, RefusesWhatNamesNoStorage) {
+  const auto storage = [](const std::string& global) {
+    return WithPickle("\x80\x02(" + PickledText("storage") + "c" + global + "\n" + PickledText("0") +
+                      PickledText("cpu") + PickledInt(6) + "tQ.");
+  };
+  EXPECT_THAT(Error(storage("collections\nOrderedDict")), HasSubstr("expected a storage class"));
+  EXPECT_THAT(Error(storage("torch\nFloatStorage")), HasSubstr("does not hold a dict"));
+}
+
+TEST(StateDict, RefusesTensorsOfManyDimensions) {
+  const std::vector<int32_t> ones(17, 1);
+  EXPECT_THAT(Error(WithTensor(6, 0, ones, ones)), HasSubstr("more than 16 numbers"));
+}
+
+TEST(StateDict, RefusesCallsWithOtherArguments) {
+  EXPECT_THAT(Error(WithPickle("\x80\x02"
+                               "ccollections\nOrderedDict\nN\x85R.")),
+              HasSubstr("with 1 arguments is not known"));
+  EXPECT_THAT(Error(WithPickle("\x80\x02"
+                               "ctorch._utils\n_rebuild_parameter\nN\x85R.")),
+              HasSubstr("with 1 arguments is not known"));
+}
+
+TEST(StateDict, RefusesPicklesWithoutBounds) {
+  EXPECT_THAT(Error(WithPickle(std::string((size_t{64} << 20) + 1, 'N'))),
+              HasSubstr("at most 67108864 are allowed"));
+}
+
 }  // namespace
 }  // namespace saccade::models

@@ -78,6 +78,15 @@ TEST_F(MappedFileTest, OutlivesTheName) {
   EXPECT_EQ(file->bytes()[0], std::byte{'c'});
 }
 
+TEST_F(MappedFileTest, WhatIsLetGoIsReadAgainWhenItIsAskedFor) {
+  const std::string path = folder_ + "/weights";
+  std::ofstream(path) << std::string(1 << 20, 'x');
+  const auto file = MappedFile::Open(path, 1 << 20);
+  file->LetGo(file->bytes());
+  file->LetGo(file->bytes().subspan(1, 7));
+  EXPECT_EQ(file->bytes()[500'000], std::byte{'x'});
+}
+
 TEST_F(MappedFileTest, RefusesWhatIsNotAFileOfItsSize) {
   const std::string path = folder_ + "/weights";
   EXPECT_THROW(MappedFile::Open(path, 100), LoadError);

@@ -1,0 +1,81 @@
+#include "server/batching/batch_target.h"
+
+#include <vector>
+
+#include "gtest/gtest.h"
+
+namespace saccade::server {
+namespace {
+
+constexpr int64_t kMillisecond = 1'000'000;
+constexpr int64_t kMost = 8;
+
+// A bucket to which one request comes every `period` nanoseconds; each has `patience`.
+class BatchTargetTest : public ::testing::Test {
+ protected:
+  void Come(Bucket& bucket, int64_t period, double patience) {
+    bucket.patience = patience;
+    for (int64_t time = 0; time < now_; time += period) bucket.arrivals.Add(1, time, RateMemory(bucket));
+  }
+
+  // A pass takes as many times 10 ms as there are items in it.
+  static void TeachThatCompanyIsNoUse(Bucket& bucket) {
+    bucket.latency.Learn(1, 10.0 * kMillisecond);
+    bucket.latency.Learn(kMost, 80.0 * kMillisecond);
+  }
+
+  int64_t SetTargets(const std::vector<Bucket*>& buckets) {
+    return server::SetTargets(buckets, /*level=*/0, /*share=*/1, /*instances=*/1, kMost, now_);
+  }
+
+  const int64_t now_ = 60'000 * kMillisecond;
+  Bucket bucket_{0, kMost};
+  Bucket other_{1, kMost};
+};
+
+TEST_F(BatchTargetTest, NobodyWaitsWhereNothingComes) {
+  TeachThatCompanyIsNoUse(bucket_);
+  bucket_.patience = 1e9;
+  SetTargets({&bucket_});
+  EXPECT_EQ(bucket_.targets[0].size, 1);
+  EXPECT_FALSE(bucket_.targets[0].overloaded);
+}
+
+// 200 a second, and at most 100 can be computed.
+TEST_F(BatchTargetTest, UnderOverloadBatchesAreAsLargeAsGatherInTime) {
+  TeachThatCompanyIsNoUse(bucket_);
+  Come(bucket_, 5 * kMillisecond, 60.0 * kMillisecond);
+  EXPECT_EQ(SetTargets({&bucket_}), 1);
+  EXPECT_TRUE(bucket_.targets[0].overloaded);
+  EXPECT_EQ(bucket_.targets[0].largest, 2)
+      << "one that has just missed a batch waits for it, and then for its own";
+  EXPECT_EQ(bucket_.targets[0].size, 3) << "three come in 15 ms, and take 33 more";
+  bucket_.patience = 1e9;
+  SetTargets({&bucket_});
+  EXPECT_EQ(bucket_.targets[0].size, kMost);
+}
+
+TEST_F(BatchTargetTest, WhoHardlyEverComesIsNotActive) {
+  for (Bucket* bucket : {&bucket_, &other_}) TeachThatCompanyIsNoUse(*bucket);
+  Come(bucket_, 5 * kMillisecond, 1e9);
+  EXPECT_EQ(SetTargets({&bucket_, &other_}), 1);
+  EXPECT_FALSE(other_.targets[0].overloaded) << "nothing comes to it";
+  EXPECT_EQ(other_.targets[0].size, 1);
+  Come(other_, 10 * kMillisecond, 1e9);
+  EXPECT_EQ(SetTargets({&bucket_, &other_}), 2);
+}
+
+// Up to four take 10 ms, eight half a second: with batches of four what comes is carried, although the mean
+// cost of one more is far beyond it.
+TEST_F(BatchTargetTest, BatchesThatAreSlowOnlyWhenLargeAreKeptSmall) {
+  bucket_.latency.Learn(4, 10.0 * kMillisecond);
+  bucket_.latency.Learn(kMost, 500.0 * kMillisecond);
+  Come(bucket_, 20 * kMillisecond, 60.0 * kMillisecond);
+  SetTargets({&bucket_});
+  EXPECT_EQ(bucket_.targets[0].largest, 4);
+  EXPECT_EQ(bucket_.targets[0].size, 4);
+  EXPECT_FALSE(bucket_.targets[0].overloaded);
+}
+
+}  // namespace
+}  // namespace saccade::server
