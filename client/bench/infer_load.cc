@@ -51,6 +51,7 @@ class InferLoad::Tally {
   void Begin() {
     absl::MutexLock lock(&mutex_);
     ++running_;
+    ++result_.sent;
   }
   void End(absl::Duration latency, const absl::Status& status) {
     absl::MutexLock lock(&mutex_);
@@ -79,12 +80,12 @@ class InferLoad::Client {
   Client(const std::string& url, const grpc::Slice& request)
       : stub_(OpenConnection(url)), request_(&request, 1) {}
 
-  // One call, due now or a while ago. `then` is called when it has ended.
+  // One call, due now or a while ago. `then` is called when it has ended, with the time and how.
   template <typename Then>
-  void Send(Tally* tally, absl::Time due, Then then) {
+  void Send(Tally* tally, absl::Time due, absl::Time deadline, Then then) {
     auto* call = new Call;
     call->due = due;
-    call->context.set_deadline(absl::ToChronoTime(absl::Now() + kTimeout));
+    call->context.set_deadline(absl::ToChronoTime(deadline));
     stub_.UnaryCall(&call->context, kMethod, {}, &request_, &call->response,
                     [tally, call, then = std::move(then)](const grpc::Status& status) {
                       const absl::Time now = absl::Now();
@@ -92,15 +93,16 @@ class InferLoad::Client {
                       const absl::Duration latency = now - call->due;
                       delete call;
                       // Before it counts as ended: a run is over when nothing runs any more.
-                      if (ended.ok()) then(now);
+                      then(now, ended);
                       tally->End(latency, ended);
                     });
   }
 
   void SendUntil(Tally* tally, absl::Time end) {
     tally->Begin();
-    Send(tally, absl::Now(), [this, tally, end](absl::Time now) {
-      if (now < end) SendUntil(tally, end);
+    const absl::Time sent = absl::Now();
+    Send(tally, sent, sent + kTimeout, [this, tally, end](absl::Time now, const absl::Status& status) {
+      if (status.ok() && now < end) SendUntil(tally, end);
     });
   }
 
@@ -120,7 +122,8 @@ absl::Status InferLoad::Connect() {
   Tally tally;
   for (const auto& client : clients_) {
     tally.Begin();
-    client->Send(&tally, absl::Now(), [](absl::Time) {});
+    const absl::Time sent = absl::Now();
+    client->Send(&tally, sent, sent + kTimeout, [](absl::Time, const absl::Status&) {});
   }
   return tally.Await().failure;
 }
@@ -134,16 +137,21 @@ LoadResult InferLoad::Closed(absl::Duration duration) {
   return result;
 }
 
-LoadResult InferLoad::Open(absl::Duration duration, double rate, uint64_t seed) {
-  std::mt19937_64 random(seed);
-  std::exponential_distribution<double> gap(rate);
+LoadResult InferLoad::Open(const OpenLoop& loop) {
+  std::mt19937_64 random(loop.seed);
+  std::exponential_distribution<double> gap(loop.rate);
   Tally tally;
   const absl::Time start = absl::Now();
   absl::Time due = start;
-  for (size_t i = 0; due < start + duration; ++i) {
+  for (size_t i = 0; due < start + loop.duration; ++i) {
     absl::SleepFor(due - absl::Now());
+    const auto client = static_cast<int>(i % clients_.size());
+    const auto tell = [&loop, client, start, due, sent = absl::Now()](absl::Time now,
+                                                                      const absl::Status& status) {
+      if (loop.ended != nullptr) loop.ended({client, due - start, sent - start, now - start, status});
+    };
     tally.Begin();
-    clients_[i % clients_.size()]->Send(&tally, due, [](absl::Time) {});
+    clients_[client]->Send(&tally, due, due + loop.deadline, tell);
     due += absl::Seconds(gap(random));
   }
   LoadResult result = tally.Await();

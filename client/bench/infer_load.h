@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -29,10 +30,34 @@ struct LoadResult {
   // had to wait to be sent count in full.
   std::vector<absl::Duration> latencies;
   int64_t failed = 0;
+  // All of them: these, and those that failed.
+  int64_t sent = 0;
   // Why the first one did.
   absl::Status failure;
   // From the first call to the last answer.
   absl::Duration elapsed;
+};
+
+// A call of an open loop that was answered, refused or given up.
+struct EndedCall {
+  // Which connection it was sent on.
+  int client = 0;
+  // Since the loop began.
+  absl::Duration due;
+  absl::Duration sent;
+  absl::Duration ended;
+  absl::Status status;
+};
+
+struct OpenLoop {
+  absl::Duration duration;
+  // Calls a second on all connections in turn, at random moments (Poisson, by `seed`).
+  double rate = 0;
+  uint64_t seed = 1;
+  // Of each call, from when it is due.
+  absl::Duration deadline = absl::Seconds(60);
+  // Told of every call, on gRPC's threads, several at once; may be null.
+  std::function<void(const EndedCall&)> ended = nullptr;
 };
 
 // Blocking, with connections of their own for every run; each is opened by one call that does not count.
@@ -46,8 +71,7 @@ class InferLoad {
   absl::Status Connect();
   // Each client sends its next request when the last one was answered.
   LoadResult Closed(absl::Duration duration);
-  // So many calls a second on all connections in turn, at random moments (Poisson, by `seed`).
-  LoadResult Open(absl::Duration duration, double rate, uint64_t seed);
+  LoadResult Open(const OpenLoop& loop);
 
  private:
   class Client;

@@ -55,7 +55,7 @@ TEST(InferLoad, AnOpenLoopCountsTheTimeThatCallsWereKeptWaiting) {
   InferLoad load("127.0.0.1:" + std::to_string(port), SmallRequest(), 2);
   ASSERT_TRUE(load.Connect().ok());
   // Twice what the server can do, for half a second: the last ones wait for about as long.
-  const LoadResult result = load.Open(absl::Milliseconds(500), 100, 1);
+  const LoadResult result = load.Open({.duration = absl::Milliseconds(500), .rate = 100});
   ASSERT_GT(result.latencies.size(), 25U);
   EXPECT_GT(*std::max_element(result.latencies.begin(), result.latencies.end()), absl::Milliseconds(200));
   server->Shutdown();

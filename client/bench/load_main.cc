@@ -1,5 +1,7 @@
 // saccade_bench_load: a load for whatever speaks the Open Inference Protocol, or the echo that it is compared
 // with. Its figures are read by tools/bench_server.py, as JSON.
+#include <sys/resource.h>
+
 #include <CLI/CLI.hpp>
 #include <csignal>
 #include <fstream>
@@ -8,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "absl/base/internal/endian.h"
+#include "client/bench/call_outcomes.h"
 #include "client/bench/echo_server.h"
 #include "client/bench/infer_load.h"
 
@@ -21,6 +24,7 @@ struct LoadFlags {
   int clients = 1;
   double seconds = 1;
   double rate = 0;
+  double deadline_ms = 0;
   uint64_t seed = 1;
 };
 
@@ -58,16 +62,72 @@ bool FillInput(const LoadFlags& flags, InferInput& input) {
   return true;
 }
 
+double Milliseconds(absl::Duration time) { return absl::ToDoubleMilliseconds(time); }
+
+nlohmann::json ToJson(const Latency& latency) {
+  return {{"p50", Milliseconds(latency.p50)},
+          {"p90", Milliseconds(latency.p90)},
+          {"p99", Milliseconds(latency.p99)},
+          {"mean", Milliseconds(latency.mean)}};
+}
+
+// Of this process so far.
+double ProcessorSeconds() {
+  rusage used = {};
+  getrusage(RUSAGE_SELF, &used);
+  const auto seconds = [](const timeval& time) {
+    return static_cast<double>(time.tv_sec) + 1e-6 * static_cast<double>(time.tv_usec);
+  };
+  return seconds(used.ru_utime) + seconds(used.ru_stime);
+}
+
+nlohmann::json CountOutcomes(InferLoad& load, const LoadFlags& flags) {
+  const absl::Duration deadline = absl::Milliseconds(flags.deadline_ms);
+  CallOutcomes outcomes(flags.clients, deadline);
+  const double before = ProcessorSeconds();
+  const LoadResult result = load.Open({.duration = absl::Seconds(flags.seconds),
+                                       .rate = flags.rate,
+                                       .seed = flags.seed,
+                                       .deadline = deadline,
+                                       .ended = [&](const EndedCall& call) { outcomes.Count(call); }});
+  const double used = ProcessorSeconds() - before;
+  const CallOutcomes::Totals totals = outcomes.Sum();
+  const auto count = [&](CallOutcome outcome) { return totals.counts[static_cast<size_t>(outcome)]; };
+  return {{"elapsed_s", absl::ToDoubleSeconds(result.elapsed)},
+          {"sent", result.sent},
+          {"in_time", count(CallOutcome::kInTime)},
+          {"late", count(CallOutcome::kLate)},
+          {"refused", count(CallOutcome::kRefused)},
+          {"failed", count(CallOutcome::kFailed)},
+          {"refused_by_reason", totals.refused},
+          {"failed_by_code", totals.failed},
+          {"in_time_by_client", totals.clients},
+          {"seconds", totals.seconds},
+          {"answers_ms", ToJson(totals.answers)},
+          {"refusals_ms", ToJson(totals.refusals)},
+          {"behind_ms", ToJson(totals.behind)},
+          {"processor_s", used}};
+}
+
 int RunLoad(LoadFlags flags) {
+  if (flags.deadline_ms > 0 && flags.rate <= 0) {
+    std::cerr << "--deadline-ms goes with --rate: a closed loop has no calls that are due\n";
+    return 2;
+  }
   if (!FillInput(flags, flags.input)) return 2;
   InferLoad load(flags.url, InferRequest(flags.input), flags.clients);
   if (absl::Status status = load.Connect(); !status.ok()) {
     std::cerr << flags.url << ": " << status << '\n';
     return 1;
   }
+  if (flags.deadline_ms > 0) {
+    std::cout << CountOutcomes(load, flags) << std::endl;
+    return 0;
+  }
   const absl::Duration duration = absl::Seconds(flags.seconds);
-  const LoadResult result =
-      flags.rate > 0 ? load.Open(duration, flags.rate, flags.seed) : load.Closed(duration);
+  const LoadResult result = flags.rate > 0
+                                ? load.Open({.duration = duration, .rate = flags.rate, .seed = flags.seed})
+                                : load.Closed(duration);
   nlohmann::json latencies = nlohmann::json::array();
   for (const absl::Duration latency : result.latencies) {
     latencies.push_back(absl::ToInt64Nanoseconds(latency) / 1000);
@@ -93,6 +153,9 @@ int Run(int argc, char** argv) {
   load->add_option("--clients", flags.clients, "Connections")->check(CLI::Range(1, 1024));
   load->add_option("--seconds", flags.seconds)->check(CLI::Range(0.01, 3600.0));
   load->add_option("--rate", flags.rate, "Calls a second, at random moments; 0 is a closed loop");
+  load->add_option("--deadline-ms", flags.deadline_ms,
+                   "Of each call, from when it is due; prints what became of the calls, not each latency")
+      ->check(CLI::PositiveNumber);
   load->add_option("--seed", flags.seed);
   try {
     app.parse(argc, argv);

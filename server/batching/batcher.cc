@@ -18,6 +18,10 @@ absl::Status Batcher::Submit(std::unique_ptr<BatchTask>& task, std::optional<Tin
   return device_->Submit(model_, task, tiny);
 }
 
+absl::Status Batcher::Consider(const BatchTask::Traits& traits, absl::Span<const int64_t> buckets) {
+  return device_->Consider(model_, traits, buckets);
+}
+
 std::vector<std::unique_ptr<BatchTask>> Batcher::Take(int instance) {
   return device_->Take(model_, instance);
 }

@@ -10,6 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "absl/types/span.h"
 #include "server/batching/batch_task.h"
 #include "server/batching/batcher_options.h"
 #include "server/batching/device.h"
@@ -35,6 +36,10 @@ class Batcher {
   // If `tiny` is set afterwards the caller has to compute that batch now, in its instance's name, and call
   // Finished: with null, all goes to the instances' threads.
   absl::Status Submit(std::unique_ptr<BatchTask>& task, std::optional<TinyBatch>* tiny = nullptr);
+
+  // Whether Submit would take an item of a task that belongs in one of `buckets`, by Scheduler::Consider;
+  // never blocks.
+  absl::Status Consider(const BatchTask::Traits& traits, absl::Span<const int64_t> buckets);
 
   // For an idle instance's thread: blocks until there is a batch for it, 1 to max_batch_size pictures of one
   // bucket. Empty means closed and drained: the thread may end. Tasks found dead are rejected on this thread.

@@ -70,6 +70,18 @@ absl::Status Device::Submit(Scheduler::ModelId model, std::unique_ptr<BatchTask>
   return taken;
 }
 
+absl::Status Device::Consider(Scheduler::ModelId model, const BatchTask::Traits& traits,
+                              absl::Span<const int64_t> buckets) {
+  Dropped dropped;
+  absl::Status said;
+  {
+    absl::MutexLock lock(&mutex_);
+    said = scheduler_.Consider(model, traits, buckets, clock_->Now(), &dropped);
+  }
+  RejectAll(std::move(dropped));
+  return said;
+}
+
 Device::Tasks Device::Take(Scheduler::ModelId model, int instance) {
   for (;;) {
     Dropped dropped;

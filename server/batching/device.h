@@ -10,6 +10,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/synchronization/mutex.h"
+#include "absl/types/span.h"
 #include "server/batching/batch_task.h"
 #include "server/batching/scheduler.h"
 #include "server/core/clock.h"
@@ -44,6 +45,8 @@ class Device {
       ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status Submit(Scheduler::ModelId model, std::unique_ptr<BatchTask>& task,
                       std::optional<TinyBatch>* tiny) ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status Consider(Scheduler::ModelId model, const BatchTask::Traits& traits,
+                        absl::Span<const int64_t> buckets) ABSL_LOCKS_EXCLUDED(mutex_);
   Tasks Take(Scheduler::ModelId model, int instance) ABSL_LOCKS_EXCLUDED(mutex_);
   void Finished(Scheduler::ModelId model, int instance, bool learn, std::optional<TinyBatch>* tiny)
       ABSL_LOCKS_EXCLUDED(mutex_);

@@ -7,19 +7,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "server/batching/batch_target.h"
-#include "server/core/retry_hint.h"
-#include "server/core/shed_reason.h"
+#include "server/batching/queue_time.h"
 
 namespace saccade::server {
 namespace {
 
-constexpr int64_t kMillisecond = 1'000'000;
-
-// Where a request without a deadline stands among those that have one.
-constexpr int64_t kUsualPatience = 30'000 * kMillisecond;
-// How far behind its deadline a request may be expected to end when it comes. Not 1: what waits may yet be
-// shed or cancelled, and batches grow under load.
-constexpr double kHope = 1.6;
 // Where so many times more wait than a batch may take that leaves time for the next, there are too many,
 // whatever the rate says: it is slow to see a burst.
 constexpr double kCrowd = 1.25;
@@ -30,32 +22,12 @@ constexpr int64_t kSweepEvery = 5 * kMillisecond;
 // How often targets are found anew.
 constexpr int64_t kRetargetEvery = kMillisecond;
 constexpr int64_t kRetargetPushes = 16;
-// Buckets whose history is kept although nothing waits in them.
+// Buckets whose history is kept although nothing waits in them; levels of priority are bounded too
+// (model_queue_push.cc).
 constexpr size_t kMostBuckets = 256;
-// The same of levels of priority: clients may name as many as they like.
-constexpr size_t kMostLevels = 32;
-// How long an arrival counts in what its level's share of the load is.
-constexpr double kLevelMemory = 500e6;
-// An estimate that keeps everybody out is doubted after so many times as long as a pass takes. What that
-// costs where it is right is a pass for nothing now and then.
-constexpr double kDoubtAfter = 10;
 // How long after a batch for which there was no memory larger ones are not tried again.
 constexpr int64_t kNarrowFor = 30'000 * kMillisecond;
 constexpr double kUsualWeight = 0.2;
-constexpr double kPatienceWeight = 1.0 / 32;
-
-int64_t Saturated(int64_t time, double more) {
-  const double sum = static_cast<double>(time) + more;
-  return sum >= 9e18 ? kNever : time + static_cast<int64_t>(more);
-}
-
-absl::Duration Nanos(double time) { return absl::Nanoseconds(static_cast<int64_t>(time)); }
-
-absl::Status TooLate(double takes, int64_t left) {
-  return absl::DeadlineExceededError(absl::StrCat(
-      "the request cannot be answered in time: a pass takes about ", absl::FormatDuration(Nanos(takes)),
-      ", and ", absl::FormatDuration(absl::Nanoseconds(left)), " are left; give it a later deadline"));
-}
 
 }  // namespace
 
@@ -100,9 +72,9 @@ void ModelQueue::Forget() {
   buckets_.erase(id);
 }
 
-int64_t ModelQueue::ClassOf(const BatchTask& task) const {
-  if (options_.priority_levels > 0 && task.priority() == 0) return options_.default_priority_level;
-  return -int64_t{task.priority()};
+int64_t ModelQueue::ClassOf(int priority) const {
+  if (options_.priority_levels > 0 && priority == 0) return options_.default_priority_level;
+  return -int64_t{priority};
 }
 
 const QueuePolicy& ModelQueue::PolicyOf(int64_t priority_class) const {
@@ -142,145 +114,6 @@ const BatchTarget& ModelQueue::TargetOf(const Bucket& bucket, int64_t priority_c
   size_t level = 0;
   while (level + 1 < levels_.size() && levels_[level].priority_class < priority_class) ++level;
   return bucket.targets[level];
-}
-
-absl::Status ModelQueue::Push(std::unique_ptr<BatchTask>& task, int64_t now, double ahead, double instances,
-                              Dropped* dropped) {
-  const int64_t size = task->size();
-  if (size < 1 || size > options_.max_batch_size) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "the request holds ", size, " pictures; this model takes 1 to ", options_.max_batch_size));
-  }
-  if (absl::Status alive = CheckAlive(task->traits(), absl::FromUnixNanos(now)); !alive.ok()) return alive;
-  const int64_t priority_class = ClassOf(*task);
-  const QueuePolicy& policy = PolicyOf(priority_class);
-  const int64_t arrival = absl::ToUnixNanos(task->arrival());
-  Bucket::Entry entry;
-  if (task->deadline() != absl::InfiniteFuture()) entry.deadline = absl::ToUnixNanos(task->deadline());
-  absl::Duration timeout = policy.timeout;
-  if (policy.allow_timeout_override) timeout = std::min(timeout, task->timeout());
-  if (timeout != absl::InfiniteDuration())
-    entry.timeout = Saturated(arrival, absl::ToDoubleNanoseconds(timeout));
-  Bucket::Place place{priority_class, entry.deadline == kNever ? arrival + kUsualPatience : entry.deadline,
-                      arrival, pushed_++};
-
-  Bucket& bucket = Find(task->bucket(), now);
-  // What is refused counts too: the load is what comes.
-  const auto left = static_cast<double>(place.deadline - now);
-  bucket.patience += (bucket.patience == 0 ? 1 : kPatienceWeight) * (left - bucket.patience);
-  bucket.arrivals.Add(size, now, RateMemory(bucket));
-  LevelOf(priority_class).arrivals.Add(size, now, kLevelMemory);
-  if (levels_.size() > kMostLevels) ForgetLevel(priority_class, now);
-  if (--retarget_after_ <= 0) retarget_at_ = 0;
-  // Who is refused finds no batch due: what refuses them has to be looked at here.
-  UpdateTargets(now, instances);
-
-  if (entry.deadline != kNever) {
-    absl::Status in_time = CheckInTime(*task, bucket, place, now, ahead, instances);
-    if (absl::IsDeadlineExceeded(in_time)) Doubt(bucket, left, now);
-    if (!in_time.ok()) return in_time;
-  }
-  if (absl::Status room = CheckRoom(priority_class, size, now, dropped); !room.ok()) {
-    SetRetryAfter(room, Nanos(ahead + backlog_ / instances));
-    return room;
-  }
-  const int64_t shared = std::max(size, TargetOf(bucket, priority_class).largest);
-  entry.cost = static_cast<double>(size) * bucket.latency.Mean(shared) / static_cast<double>(shared);
-  entry.task = std::move(task);
-  Add(bucket, place, std::move(entry));
-  return absl::OkStatus();
-}
-
-// Somebody who has `left` was refused for what a pass takes.
-void ModelQueue::Doubt(Bucket& bucket, double left, int64_t now) {
-  const bool warmed_up_only = bucket.learned == 0;
-  const double quiet = static_cast<double>(now - bucket.learned);
-  if (warmed_up_only || (quiet >= kDoubtAfter * bucket.latency.Upper(1) && bucket.latency.Doubt(left)))
-    bucket.learned = now;
-}
-
-absl::Status ModelQueue::CheckRoom(int64_t priority_class, int64_t size, int64_t now, Dropped* dropped) {
-  const int64_t level_most = PolicyOf(priority_class).max_queue_size;
-  const auto level_full = [&] {
-    return level_most > 0 && LevelOf(priority_class).queued + size > level_most;
-  };
-  const auto full = [&] { return queued_ + size > options_.max_queue_size; };
-  if (level_full() || full()) SweepAll(now, dropped);
-  if (level_full()) {
-    return absl::ResourceExhaustedError(absl::StrCat(
-        "the model's queue is full for priority ", priority_class, ": ", LevelOf(priority_class).queued,
-        " of ", level_most, " pictures (max_queue_size) wait; try again later"));
-  }
-  while (full() && Evict(priority_class, dropped)) continue;
-  if (!full()) return absl::OkStatus();
-  return absl::ResourceExhaustedError(absl::StrCat("the model's queue is full: ", queued_, " of ",
-                                                   options_.max_queue_size,
-                                                   " pictures (max_queue_size) wait; try again later"));
-}
-
-// The last in order of a class behind `priority_class`.
-bool ModelQueue::Evict(int64_t priority_class, Dropped* dropped) {
-  Bucket* last = nullptr;
-  for (Bucket* bucket : waiting_) {
-    if (last == nullptr || bucket->queue.rbegin()->first > last->queue.rbegin()->first) last = bucket;
-  }
-  if (last == nullptr || last->queue.rbegin()->first.priority_class <= priority_class) return false;
-  absl::Status why = absl::ResourceExhaustedError(
-      absl::StrCat("the model's queue is full (max_queue_size is ", options_.max_queue_size,
-                   "), and a request of higher priority took the place of this one; try again later"));
-  SetRetryAfter(why, Nanos(backlog_));
-  auto latest = std::prev(last->queue.end());
-  dropped->push_back({Remove(*last, latest), std::move(why)});
-  return true;
-}
-
-absl::Status ModelQueue::CheckInTime(const BatchTask& task, const Bucket& bucket, const Bucket::Place& place,
-                                     int64_t now, double ahead, double instances) const {
-  if (!bucket.latency.known()) return absl::OkStatus();
-  const auto left = static_cast<double>(place.deadline - now);
-  const double alone = bucket.latency.Upper(task.size());
-  if (alone > left) return TooLate(alone, place.deadline - now);
-  const BatchTarget& target = TargetOf(bucket, place.priority_class);
-  double ends = 0;
-  double bearable = left;
-  if (target.overloaded) {
-    // Only what the next batches can take has a chance, and others may come in time for them.
-    const int64_t usual = std::min(target.size, static_cast<int64_t>(std::ceil(bucket.usual)));
-    const int64_t size = std::min(usual, bucket.latency.LargestWithin(left, options_.max_batch_size));
-    const double next = bucket.latency.Upper(std::max(task.size(), size));
-    ends = ahead + std::max(next, bucket.backlog / instances + alone);
-  } else {
-    bearable = kHope * left;
-    ends = ahead + backlog_ / instances + alone;
-    if (ends > bearable) ends = ahead + WorkAhead(place) / instances + alone;
-  }
-  if (ends <= bearable) return absl::OkStatus();
-  absl::Status why = absl::ResourceExhaustedError(
-      absl::StrCat("the model is overloaded: with what waits this request would end about ",
-                   absl::FormatDuration(Nanos(ends)), " from now, and ", absl::FormatDuration(Nanos(left)),
-                   " are left; try again later"));
-  SetShedReason(why, ShedReason::kPredictedLate);
-  SetRetryAfter(why, Nanos(ends - left));
-  return why;
-}
-
-// What goes before `place`, in nanoseconds of one instance's time. Within a class, queues are taken to be as
-// dense at one deadline as at another.
-double ModelQueue::WorkAhead(const Bucket::Place& place) const {
-  double ahead = 0;
-  for (const Level& level : levels_) {
-    if (level.priority_class < place.priority_class) ahead += level.backlog;
-    if (level.priority_class != place.priority_class || level.backlog == 0) continue;
-    int64_t first = kNever;
-    int64_t last = 0;
-    for (const Bucket* bucket : waiting_) {
-      first = std::min(first, bucket->queue.begin()->first.deadline);
-      last = std::max(last, bucket->queue.rbegin()->first.deadline);
-    }
-    const double span = std::max(1.0, static_cast<double>(last - first));
-    ahead += level.backlog * std::clamp(static_cast<double>(place.deadline - first) / span, 0.0, 1.0);
-  }
-  return ahead;
 }
 
 void ModelQueue::Add(Bucket& bucket, const Bucket::Place& place, Bucket::Entry entry) {

@@ -4,11 +4,13 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/time/time.h"
+#include "absl/types/span.h"
 #include "server/batching/batch_task.h"
 #include "server/batching/batcher_options.h"
 #include "server/batching/bucket.h"
@@ -50,6 +52,10 @@ class ModelQueue {
   absl::Status Push(std::unique_ptr<BatchTask>& task, int64_t now, double ahead, double instances,
                     Dropped* dropped);
 
+  // As Scheduler::Consider; `ahead` and `instances` as for Push.
+  absl::Status Consider(const BatchTask::Traits& traits, absl::Span<const int64_t> buckets, int64_t now,
+                        double ahead, double instances, Dropped* dropped);
+
   // The due batch that goes first, if there is one (`at_once`: nobody waits for company); drops what cannot
   // be in time any more. Otherwise `wake_at` becomes the time when there may be one.
   bool FindDue(int64_t now, double instances, bool at_once, Due* due, int64_t* wake_at, Dropped* dropped);
@@ -71,18 +77,27 @@ class ModelQueue {
     ArrivalRate arrivals = {};
   };
 
+  // How long an arrival counts in what its level's share of the load is.
+  static constexpr double kLevelMemory = 500e6;
+
   Bucket& Find(int64_t id, int64_t now);
   const QueuePolicy& PolicyOf(int64_t priority_class) const;
   Level& LevelOf(int64_t priority_class);
   void ForgetLevel(int64_t kept, int64_t now);
   const BatchTarget& TargetOf(const Bucket& bucket, int64_t priority_class) const;
-  int64_t ClassOf(const BatchTask& task) const;
+  int64_t ClassOf(int priority) const;
   static void Doubt(Bucket& bucket, double left, int64_t now);
-  absl::Status CheckRoom(int64_t priority_class, int64_t size, int64_t now, Dropped* dropped);
-  bool Evict(int64_t priority_class, Dropped* dropped);
+  // Where a task with such traits would wait, and until when; its entry lacks the task.
+  std::pair<Bucket::Place, Bucket::Entry> PlaceOf(const BatchTask::Traits& traits);
+  void Count(Bucket& bucket, const Bucket::Place& place, int64_t size, int64_t now);
+  absl::Status CheckRoom(int64_t priority_class, int64_t size, bool take, int64_t now, Dropped* dropped);
+  Bucket* LastBehind(int64_t priority_class) const;
+  void Evict(Bucket& bucket, Dropped* dropped);
   double WorkAhead(const Bucket::Place& place) const;
-  absl::Status CheckInTime(const BatchTask& task, const Bucket& bucket, const Bucket::Place& place,
-                           int64_t now, double ahead, double instances) const;
+  absl::Status CheckInTime(int64_t size, const Bucket& bucket, const Bucket::Place& place, int64_t now,
+                           double ahead, double instances) const;
+  absl::Status CheckKnownInTime(absl::Span<const int64_t> buckets, const Bucket::Place& place, int64_t now,
+                                double ahead, double instances) const;
 
   void Add(Bucket& bucket, const Bucket::Place& place, Bucket::Entry entry);
   // `it` is the next one afterwards.

@@ -43,6 +43,12 @@ struct Model {
   double ends = 0;
 };
 
+absl::Status Closed() {
+  return absl::UnavailableError(
+      "the model takes no more requests: it is being unloaded or the server is shutting down; try another "
+      "replica");
+}
+
 }  // namespace
 
 struct Scheduler::Impl {
@@ -200,16 +206,22 @@ void Scheduler::Learn(ModelId model, int64_t bucket, int64_t size, absl::Duratio
 absl::Status Scheduler::Push(ModelId id, std::unique_ptr<BatchTask>& task, absl::Time now,
                              std::vector<Dropped>* dropped) {
   Model& model = *impl_->models.at(id);
-  if (model.closed) {
-    return absl::UnavailableError(
-        "the model takes no more requests: it is being unloaded or the server is shutting down; try another "
-        "replica");
-  }
+  if (model.closed) return Closed();
   const int64_t time = absl::ToUnixNanos(now);
   // Who had nothing to do for long has saved up no share.
   if (model.queue.empty() && model.idle.size() == model.instances.size())
     model.had = std::max(model.had, impl_->served - kCredit * impl_->longest / model.weight());
   return model.queue.Push(task, time, Impl::Ahead(model, time), impl_->Instances(model), dropped);
+}
+
+absl::Status Scheduler::Consider(ModelId id, const BatchTask::Traits& traits,
+                                 absl::Span<const int64_t> buckets, absl::Time now,
+                                 std::vector<Dropped>* dropped) {
+  Model& model = *impl_->models.at(id);
+  if (model.closed) return Closed();
+  const int64_t time = absl::ToUnixNanos(now);
+  return model.queue.Consider(traits, buckets, time, Impl::Ahead(model, time), impl_->Instances(model),
+                              dropped);
 }
 
 std::optional<Scheduler::Batch> Scheduler::Next(absl::Time now, std::vector<Dropped>* dropped) {

@@ -10,6 +10,7 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
+#include "absl/types/span.h"
 #include "server/batching/batch_task.h"
 #include "server/batching/batcher_options.h"
 
@@ -67,6 +68,13 @@ class Scheduler {
   // What has to make room for it goes to `dropped`.
   absl::Status Push(ModelId model, std::unique_ptr<BatchTask>& task, absl::Time now,
                     std::vector<Dropped>* dropped);
+
+  // What Push would say of one item of a task, were it there now: for tasks that cost something to make. It
+  // belongs in the first of `buckets`, or perhaps in another of them: it is not refused for its time if one
+  // of which something is known would do. What this refuses counts as come and is not to be pushed; OK
+  // promises nothing. REQUIRES: !buckets.empty().
+  absl::Status Consider(ModelId model, const BatchTask::Traits& traits, absl::Span<const int64_t> buckets,
+                        absl::Time now, std::vector<Dropped>* dropped);
 
   // The next batch, for an instance that then counts as computing; nothing while no batch is due. To be asked
   // until there is nothing, after every Push, Finished and Close, and when wake_at() has come. What is dead

@@ -85,6 +85,16 @@ class Frames {
 
 std::string FrameText(int64_t frame) { return absl::StrCat("frame ", frame, ": "); }
 
+// Whether a clip whose first frame's header this is has a chance at all. By its orientation, which only
+// decoding tells, it may lie in either of two buckets.
+absl::Status ConsiderClip(const PredictCall& call, const models::ImageInput& input,
+                          const PictureHeader& header) {
+  const auto bucket = [&](models::Size sent) {
+    return BucketId(models::PlaceClip(input, sent, call.request().views));
+  };
+  return call.Consider({bucket({header.height, header.width}), bucket({header.width, header.height})});
+}
+
 absl::Status MakeFromPictures(PredictCall& call, const models::ImageInput& input, const DecodeLimits& limits,
                               Clock* clock, int64_t item) {
   const Request& request = call.request();
@@ -97,6 +107,9 @@ absl::Status MakeFromPictures(PredictCall& call, const models::ImageInput& input
     const Picture& picture = pictures[item * request.views + frame];
     const auto header = ReadHeader(picture, limits);
     if (!header.ok()) return AtItem(header.status(), request, "clip", item, FrameText(frame));
+    if (item == 0 && frame == 0) {
+      if (absl::Status worth = ConsiderClip(call, input, *header); !worth.ok()) return worth;
+    }
     if (header->pixels() > charged) {
       absl::Status taken = call.ticket().AddPixels(header->pixels() - charged);
       if (!taken.ok()) return taken;

@@ -1,6 +1,7 @@
 #include "server/pipeline/network_input.h"
 
 #include <cstring>
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
@@ -17,6 +18,7 @@ namespace saccade::server {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 // Pictures as they are, whole, padded to multiples of 4.
@@ -86,7 +88,8 @@ class NetworkInputTest : public ::testing::Test {
                             .description = &description_,
                             .metrics = model_metrics_.get(),
                             .all_metrics = &metrics_,
-                            .clock = &clock_});
+                            .clock = &clock_,
+                            .consider = consider_});
     call->ticket() = *admission_->Admit({.bytes = 0});
     return call;
   }
@@ -104,6 +107,8 @@ class NetworkInputTest : public ::testing::Test {
   }
 
   FakeClock clock_;
+  // Of calls made from then on.
+  std::function<absl::Status(const BatchTask::Traits&, absl::Span<const int64_t>)> consider_;
   models::Description description_;
   Metrics metrics_{"test"};
   std::unique_ptr<ModelMetrics> model_metrics_ = metrics_.ForModel("m", 1, "stereo");
@@ -136,6 +141,26 @@ TEST_F(NetworkInputTest, PixelsAndTheNetworksInputAreCharged) {
   EXPECT_EQ(refused.code(), absl::StatusCode::kResourceExhausted);
   EXPECT_EQ(ShedReasonOf(refused), ShedReason::kPixels);
   EXPECT_TRUE(RetryAfter(refused).has_value()) << "the hint survives the words around it";
+}
+
+// By its header alone it may lie on its side.
+TEST_F(NetworkInputTest, WhatWouldBeRefusedAfterwardsIsNotDecoded) {
+  std::vector<int64_t> asked;
+  consider_ = [&](const BatchTask::Traits& traits, absl::Span<const int64_t> buckets) {
+    EXPECT_EQ(traits.size, 1);
+    asked.assign(buckets.begin(), buckets.end());
+    return absl::ResourceExhaustedError("there is no room in time");
+  };
+  const auto id = [](models::Size sent) { return BucketId(models::Place(KeepRatio(), sent)); };
+  auto call = Call(std::vector<Picture>{Flat(7, 3, 1)});
+  EXPECT_EQ(Make(*call, KeepRatio()).code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_THAT(asked, ElementsAre(id({3, 7}), id({7, 3})));
+  EXPECT_TRUE(call->items().empty());
+  EXPECT_EQ(admission_->inflight().pixels, 0);
+
+  call = Call(std::vector<Picture>{Flat(4, 4, 1)});
+  EXPECT_FALSE(Make(*call, KeepRatio()).ok());
+  EXPECT_THAT(asked, ElementsAre(id({4, 4})));
 }
 
 TEST_F(NetworkInputTest, LeftAndRightFollowEachOther) {
@@ -280,6 +305,19 @@ TEST_F(NetworkInputTest, FramesFollowEachOtherAndAreFilledUp) {
   }
   // The room for four frames of 2 x 2, and one that is decoded.
   EXPECT_EQ(admission_->inflight().pixels, 4 * 4 * 4 + 4);
+}
+
+TEST_F(NetworkInputTest, FramesThatWouldBeRefusedAfterwardsAreNotDecoded) {
+  int asked = 0;
+  consider_ = [&](const BatchTask::Traits&, absl::Span<const int64_t> buckets) {
+    ++asked;
+    EXPECT_EQ(buckets.front(), BucketId(models::PlaceClip(Clips(2), {2, 2}, 3)));
+    return absl::ResourceExhaustedError("there is no room in time");
+  };
+  const auto call = Call(std::vector<Picture>(3, Flat(2, 2, 1)), /*views=*/3);
+  EXPECT_EQ(Make(*call, Clips(2)).code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(asked, 1);
+  EXPECT_EQ(admission_->inflight().pixels, 0);
 }
 
 TEST_F(NetworkInputTest, ClipsAreBoundedAndOfOneSize) {

@@ -19,6 +19,20 @@ absl::Status AtPicture(const absl::Status& status, const Request& request, int64
   return AtItem(status, request, "pair", item, view == 0 ? "left: " : "right: ");
 }
 
+// Whether an item whose first picture's header this is has a chance at all. By its orientation, which only
+// decoding tells, a picture may lie in either of two buckets.
+absl::Status ConsiderItem(const PredictCall& call, const models::ImageInput& input,
+                          const PictureHeader& header) {
+  const std::optional<Region>& region = call.request().region;
+  const models::Size stored = {header.height, header.width};
+  const models::Size sent = region ? models::Size{region->height, region->width} : stored;
+  const int64_t upright = BucketId(models::Place(input, sent));
+  if (region) return call.Consider({upright});
+  const int64_t turned = BucketId(models::Place(input, {sent.width, sent.height}));
+  if (upright == turned) return call.Consider({upright});
+  return call.Consider({upright, turned});
+}
+
 // The pictures of one item.
 absl::StatusOr<std::vector<DecodedPicture>> DecodeViews(PredictCall& call, const models::ImageInput& input,
                                                         const DecodeLimits& limits, int64_t item) {
@@ -29,6 +43,9 @@ absl::StatusOr<std::vector<DecodedPicture>> DecodeViews(PredictCall& call, const
     const Picture& picture = pictures[item * input.views + view];
     const auto header = ReadHeader(picture, limits);
     if (!header.ok()) return AtPicture(header.status(), request, item, view);
+    if (item == 0 && view == 0) {
+      if (absl::Status worth = ConsiderItem(call, input, *header); !worth.ok()) return worth;
+    }
     if (absl::Status taken = call.ticket().AddPixels(header->pixels()); !taken.ok()) return taken;
     auto decoded = DecodePicture(picture, *header, input, request.region);
     if (!decoded.ok()) return AtPicture(decoded.status(), request, item, view);

@@ -83,12 +83,16 @@ void Pipeline::Predict(Request request, PredictDone done, std::shared_ptr<Admiss
 }
 
 PredictCall::Server Pipeline::ServerOf(const std::shared_ptr<ServedModel>& model) const {
-  return {.version = model->version(),
-          .description = &model->description(),
-          .metrics = model->metrics(),
-          .all_metrics = rooms_.metrics,
-          .clock = rooms_.clock,
-          .model = model};
+  return {
+      .version = model->version(),
+      .description = &model->description(),
+      .metrics = model->metrics(),
+      .all_metrics = rooms_.metrics,
+      .clock = rooms_.clock,
+      .model = model,
+      .consider = [served = model.get()](const BatchTask::Traits& traits, absl::Span<const int64_t> buckets) {
+        return served->Consider(traits, buckets);
+      }};
 }
 
 // What can be known before the request costs anything.

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -15,6 +16,7 @@
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+#include "absl/types/span.h"
 #include "server/admission/admission.h"
 #include "server/batching/batch_task.h"
 #include "server/core/clock.h"
@@ -52,6 +54,9 @@ class PredictCall : public std::enable_shared_from_this<PredictCall> {
     Clock* clock;
     // Keeps alive what computes the call, until the call is destroyed.
     std::shared_ptr<const void> model = nullptr;
+    // Batcher::Consider of that; none if everything is worth the work.
+    std::function<absl::Status(const BatchTask::Traits& traits, absl::Span<const int64_t> buckets)> consider =
+        nullptr;
   };
 
   PredictCall(Request request, PredictDone done, const Server& server);
@@ -72,6 +77,11 @@ class PredictCall : public std::enable_shared_from_this<PredictCall> {
   // Its answer is to leave at this place. Such a call is owned by shared pointers. What it is turned away
   // with, before it was computed, leaves at once.
   void KeepOrder(AnswerOrder::Place place) { place_.emplace(std::move(place)); }
+
+  // Before work is done for an item that belongs in one of `buckets`: not OK if it would be refused after it.
+  absl::Status Consider(absl::Span<const int64_t> buckets) const {
+    return server_.consider ? server_.consider(traits(), buckets) : absl::OkStatus();
+  }
 
   // In the request's order.
   void AddItem(Item item) { items_.push_back(std::move(item)); }

@@ -11,6 +11,7 @@
 #include "absl/status/status.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+#include "absl/types/span.h"
 #include "models/description.h"
 #include "server/batching/batcher.h"
 #include "server/cache/response_cache.h"
@@ -105,6 +106,10 @@ class ServedModel {
   const std::shared_ptr<CacheMetrics>& cache_metrics() const { return cache_metrics_; }
   // As Batcher::Submit. What takes no longer than to wake an instance's thread is computed before it returns.
   absl::Status Submit(std::unique_ptr<BatchTask>& share);
+  // As Batcher::Consider.
+  absl::Status Consider(const BatchTask::Traits& traits, absl::Span<const int64_t> buckets) const {
+    return batcher_->Consider(traits, buckets);
+  }
 
   // How long the longest forward pass has been running, or has told nothing of its progress; zero if none
   // runs.

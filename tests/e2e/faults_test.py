@@ -231,23 +231,6 @@ def test_a_flood_of_deadlines_of_a_microsecond(serve):
     assert daemon.metrics().total("nv_inference_count") == 2
 
 
-class Sent:
-    """A call and when it ended, as its client saw it."""
-
-    def __init__(self, infer, message, **options):
-        self.begun = time.monotonic()
-        self.took = None
-        self.call = infer.future(message, **options)
-        self.call.add_done_callback(self._end)
-
-    def _end(self, _):
-        self.took = time.monotonic() - self.begun
-
-    @property
-    def code(self):
-        return self.call.code()
-
-
 def open_loop(rate, seconds, send):
     """Sends at a steady rate, whatever becomes of what was sent before."""
     begun, sent = time.monotonic(), []
@@ -268,15 +251,15 @@ def test_ten_times_what_can_be_served(serve):
         message = request(1, 1, 1, 1, 100, 100)
 
         def send(i):
-            return Sent(stubs[i % 4].model_infer, message, timeout=deadline)
+            return stubs[i % 4].model_infer.future(message, timeout=deadline)
 
         for early in open_loop(10 * served, 0.5, send):
-            assert early.code in (OK, EXHAUSTED, LATE)
+            assert early.code() in (OK, EXHAUSTED, LATE)
         await_idle(daemon)
         resident = daemon.resident_bytes()
         computed = daemon.metrics().total("nv_inference_count")
         sent = open_loop(10 * served, seconds, send)
-        codes = [one.code for one in sent]
+        codes = [one.code() for one in sent]
         await_idle(daemon)
         computed = daemon.metrics().total("nv_inference_count") - computed
     good = [one for one, code in zip(sent, codes) if code == OK]
@@ -286,14 +269,17 @@ def test_ten_times_what_can_be_served(serve):
     print(figures)
     assert len(good) + len(refused) + len(late) == len(sent), figures
     assert len(sent) >= 5 * served * seconds, f"the client was too slow for an overload; {figures}"
-    eventually(lambda: all(one.took is not None for one in sent), "the callbacks ran")
-    # Generous: it is measured at the client's end, which has little time itself.
-    assert max(one.took for one in sent) <= deadline + 0.1
-    assert all(pushback(one.call) >= 1 for one in refused)
-    assert len(good) >= 0.7 * served * seconds, figures
+    # By the daemon's own clock, as this process stands still for longer when it collects garbage. Generous, as the
+    # machine is shared.
+    metrics = daemon.metrics()
+    ended = metrics.total("saccade_request_duration_seconds_count")
+    assert metrics.total("saccade_request_duration_seconds_bucket", le="0.5") == ended, f"kept waiting; {figures}"
+    assert all(pushback(one) >= 1 for one in refused)
+    # ./dev overload asks for 95 % of the peak; here the client has the same two cores, and little time.
+    assert len(good) >= 0.85 * served * seconds, figures
     assert computed <= 1.2 * len(good), f"computed for nobody; {figures}"
     grown = daemon.resident_bytes() - resident
-    print(f"slowest {max(one.took for one in good):.3f} s, resident memory {grown / 1e6:+.1f} MB")
+    print(f"resident memory {grown / 1e6:+.1f} MB")
     assert abs(grown) <= 64 << 20
 
 
@@ -411,11 +397,11 @@ def test_sigterm_amid_an_open_loop_loses_nothing(serve):
             # Somewhat less than can be served; SIGTERM after a third, and on they come.
             if i == 150:
                 daemon.terminate()
-            return Sent(stubs[i % 4].model_infer, request(100 + i), timeout=DEADLINE_SECONDS)
+            return stubs[i % 4].model_infer.future(request(100 + i), timeout=DEADLINE_SECONDS)
 
         sent = open_loop(150, 3, send)
         assert daemon.exit_code() == 0
-        codes = [one.code for one in sent]
+        codes = [one.code() for one in sent]
         answered, refused = codes.count(OK), codes.count(UNAVAILABLE)
         print(f"sent {len(sent)}: ok {answered}, unavailable {refused}")
         # What is on its way in the moment in which the port closes, gRPC answers with CANCELLED, before any of our code
@@ -426,11 +412,11 @@ def test_sigterm_amid_an_open_loop_loses_nothing(serve):
         assert answered >= 150 and refused >= 1
         for i, (one, code) in enumerate(zip(sent, codes)):
             if code == OK:
-                assert one.call.result().raw_output_contents[0] == volume(100 + i).tobytes()
+                assert one.result().raw_output_contents[0] == volume(100 + i).tobytes()
                 continue
             if code == CANCELLED:
                 continue
             # Said by the daemon, or by nobody as the port is closed: never by a connection that broke.
             for lost in ("Socket closed", "reset by peer", "Broken pipe"):
-                assert lost not in one.call.details()
+                assert lost not in one.details()
     assert "every accepted request was answered" in daemon.log()

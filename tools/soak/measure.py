@@ -59,18 +59,23 @@ def slope(times, values):
 
 
 def plot(looks, settled, path):
-    """Resident memory, threads and descriptors over minutes, each in a panel of its own, as SVG."""
+    """Resident memory, threads and descriptors over minutes."""
+    times = [one.seconds for one in looks]
+    named = (("resident memory, MiB", "resident_mib"), ("threads", "threads"), ("descriptors", "descriptors"))
+    draw([(title, times, [getattr(one, name) for one in looks]) for title, name in named], settled, path)
+
+
+def draw(panels, settled, path):
+    """(title, seconds, values) each in a panel of its own over the same minutes, as SVG."""
     width, height, left = 640, 120, 64
-    lines = [f'<svg xmlns="http://www.w3.org/2000/svg" width="{width + left + 20}" height="{3 * (height + 50)}" '
+    lines = [f'<svg xmlns="http://www.w3.org/2000/svg" width="{width + left + 20}" height="{len(panels) * (height + 50)}" '
              'font-family="sans-serif" font-size="12">', '<rect width="100%" height="100%" fill="white"/>']
-    last = looks[-1].seconds
-    panels = (("resident memory, MiB", "resident_mib"), ("threads", "threads"), ("descriptors", "descriptors"))
-    for row, (title, name) in enumerate(panels):
+    last = max(times[-1] for _, times, _ in panels)
+    for row, (title, times, values) in enumerate(panels):
         top = row * (height + 50) + 26
-        values = [getattr(one, name) for one in looks]
-        most = max(values) * 1.1
-        points = " ".join(f"{left + width * one.seconds / last:.1f},{top + height * (1 - value / most):.1f}"
-                          for one, value in zip(looks, values))
+        most = max(values) * 1.1 or 1
+        points = " ".join(f"{left + width * time_ / last:.1f},{top + height * (1 - value / most):.1f}"
+                          for time_, value in zip(times, values))
         begun = left + width * settled / last
         lines += [
             f'<text x="{left}" y="{top - 8}">{title}</text>',

@@ -1,0 +1,113 @@
+// What is not worth the work of making a task of it.
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "server/batching/recording_task.h"
+#include "server/batching/scheduler.h"
+#include "server/core/retry_hint.h"
+#include "server/core/shed_reason.h"
+
+namespace saccade::server {
+namespace {
+
+using absl::Milliseconds;
+
+// One model whose passes take 10 ms and hold one item, on one core; time stands still until it is moved.
+class ConsiderTest : public ::testing::Test {
+ protected:
+  void Make(const BatcherOptions& options) {
+    model_ = scheduler_.AddModel(options, /*instances=*/1);
+    for (int i = 0; i < 1000; ++i) scheduler_.Learn(model_, /*bucket=*/0, /*size=*/1, Milliseconds(10));
+  }
+
+  absl::Status Consider(BatchTask::Traits traits, const std::vector<int64_t>& buckets = {0}) {
+    traits.arrival = now_;
+    return scheduler_.Consider(model_, traits, buckets, now_, &dropped_);
+  }
+
+  absl::Status Push(BatchTask::Traits traits) {
+    traits.arrival = now_;
+    Watched watched = MakeTask(std::move(traits));
+    return scheduler_.Push(model_, watched.task, now_, &dropped_);
+  }
+
+  absl::Time now_ = absl::UnixEpoch() + absl::Hours(1);
+  Scheduler scheduler_{{.cores = 1}};
+  Scheduler::ModelId model_ = 0;
+  std::vector<Scheduler::Dropped> dropped_;
+};
+
+TEST_F(ConsiderTest, WhatPushWouldRefuseIsRefusedInTheSameWords) {
+  Make({.max_batch_size = 1});
+  EXPECT_EQ(Consider({.deadline = now_ + Milliseconds(9)}), Push({.deadline = now_ + Milliseconds(9)}));
+  for (int i = 0; i < 20; ++i) ASSERT_TRUE(Push({.priority = 1}).ok());
+  const BatchTask::Traits late = {.deadline = now_ + Milliseconds(50)};
+  const absl::Status refused = Consider(late);
+  EXPECT_EQ(refused.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(ShedReasonOf(refused), ShedReason::kPredictedLate);
+  EXPECT_TRUE(RetryAfter(refused).has_value());
+  EXPECT_EQ(refused, Push(late));
+}
+
+TEST_F(ConsiderTest, WhatIsWorthTheWorkWaitsNowhere) {
+  Make({.max_batch_size = 1});
+  EXPECT_EQ(Consider({.deadline = now_ + Milliseconds(50)}), absl::OkStatus());
+  EXPECT_EQ(scheduler_.queued(model_), 0);
+  EXPECT_FALSE(scheduler_.Next(now_, &dropped_).has_value());
+}
+
+// Nothing is ever pushed: that there is far too much is known by what was refused.
+TEST_F(ConsiderTest, WhatIsRefusedCountsAsCome) {
+  Make({.max_batch_size = 1});
+  const auto deadline = [&] { return now_ + Milliseconds(25); };
+  ASSERT_TRUE(Push({.deadline = deadline()}).ok());
+  ASSERT_TRUE(Push({.deadline = deadline()}).ok());
+  // Two passes wait; at first it is hoped that one is shed.
+  EXPECT_EQ(Consider({.deadline = deadline()}), absl::OkStatus());
+  for (int i = 0; i < 1000; ++i) {
+    now_ += absl::Microseconds(10);
+    ASSERT_FALSE(Consider({.deadline = now_ + Milliseconds(9)}).ok());
+  }
+  EXPECT_EQ(Consider({.deadline = deadline()}).code(), absl::StatusCode::kResourceExhausted);
+}
+
+TEST_F(ConsiderTest, AnEstimateThatKeepsEverybodyOutIsDoubted) {
+  Make({.max_batch_size = 1});
+  int refused = 0;
+  while (!Consider({.deadline = now_ + Milliseconds(8)}).ok()) {
+    now_ += Milliseconds(8);
+    ASSERT_LT(++refused, 1000);
+  }
+  EXPECT_GT(refused, 10);
+  EXPECT_TRUE(Push({.deadline = now_ + Milliseconds(8)}).ok());
+}
+
+TEST_F(ConsiderTest, AFullQueueRefusesUnlessSomebodyWouldMakeRoom) {
+  Make({.max_batch_size = 1, .max_queue_size = 1});
+  ASSERT_TRUE(Push({.priority = 1}).ok());
+  EXPECT_EQ(Consider({.priority = 1}).code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_TRUE(RetryAfter(Consider({.priority = 1})).has_value());
+  EXPECT_EQ(Consider({.priority = 2}), absl::OkStatus());
+  EXPECT_TRUE(dropped_.empty()) << "it is not there yet";
+  EXPECT_EQ(scheduler_.queued(model_), 1);
+}
+
+TEST_F(ConsiderTest, AnotherBucketThatWouldDoIsEnough) {
+  Make({.max_batch_size = 1});
+  const BatchTask::Traits late = {.deadline = now_ + Milliseconds(9)};
+  EXPECT_FALSE(Consider(late, {0, 7}).ok()) << "nothing is known of 7, which few will belong in";
+  EXPECT_EQ(Consider(late, {7, 0}), absl::OkStatus()) << "nothing is known of where it belongs";
+  scheduler_.Learn(model_, /*bucket=*/7, /*size=*/1, Milliseconds(5));
+  EXPECT_EQ(Consider(late, {0, 7}), absl::OkStatus());
+  EXPECT_FALSE(Consider({.deadline = now_ + Milliseconds(3)}, {0, 7}).ok());
+}
+
+TEST_F(ConsiderTest, AClosedModelTakesNothing) {
+  Make({.max_batch_size = 1});
+  scheduler_.Close(model_);
+  EXPECT_EQ(Consider({}).code(), absl::StatusCode::kUnavailable);
+}
+
+}  // namespace
+}  // namespace saccade::server

@@ -1,0 +1,223 @@
+// What comes to a model's queue, and what is turned away.
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "server/batching/batch_target.h"
+#include "server/batching/model_queue.h"
+#include "server/batching/queue_time.h"
+#include "server/core/retry_hint.h"
+#include "server/core/shed_reason.h"
+
+namespace saccade::server {
+namespace {
+
+// Where a request without a deadline stands among those that have one.
+constexpr int64_t kUsualPatience = 30'000 * kMillisecond;
+// How far behind its deadline a request may be expected to end when it comes. Not 1: what waits may yet be
+// shed or cancelled, and batches grow under load.
+constexpr double kHope = 1.6;
+// Levels of priority whose load is kept although nothing waits in them: clients may name as many as they
+// like.
+constexpr size_t kMostLevels = 32;
+// An estimate that keeps everybody out is doubted after so many times as long as a pass takes. What that
+// costs where it is right is a pass for nothing now and then.
+constexpr double kDoubtAfter = 10;
+constexpr double kPatienceWeight = 1.0 / 32;
+
+}  // namespace
+
+std::pair<Bucket::Place, Bucket::Entry> ModelQueue::PlaceOf(const BatchTask::Traits& traits) {
+  const int64_t priority_class = ClassOf(traits.priority);
+  const QueuePolicy& policy = PolicyOf(priority_class);
+  const int64_t arrival = absl::ToUnixNanos(traits.arrival);
+  Bucket::Entry entry;
+  if (traits.deadline != absl::InfiniteFuture()) entry.deadline = absl::ToUnixNanos(traits.deadline);
+  absl::Duration timeout = policy.timeout;
+  if (policy.allow_timeout_override) timeout = std::min(timeout, traits.timeout);
+  if (timeout != absl::InfiniteDuration())
+    entry.timeout = Saturated(arrival, absl::ToDoubleNanoseconds(timeout));
+  const Bucket::Place place{priority_class,
+                            entry.deadline == kNever ? arrival + kUsualPatience : entry.deadline, arrival,
+                            pushed_++};
+  return {place, std::move(entry)};
+}
+
+// What is refused counts too: the load is what comes.
+void ModelQueue::Count(Bucket& bucket, const Bucket::Place& place, int64_t size, int64_t now) {
+  const auto left = static_cast<double>(place.deadline - now);
+  bucket.patience += (bucket.patience == 0 ? 1 : kPatienceWeight) * (left - bucket.patience);
+  bucket.arrivals.Add(size, now, RateMemory(bucket));
+  LevelOf(place.priority_class).arrivals.Add(size, now, kLevelMemory);
+  if (levels_.size() > kMostLevels) ForgetLevel(place.priority_class, now);
+  if (--retarget_after_ <= 0) retarget_at_ = 0;
+}
+
+absl::Status ModelQueue::Push(std::unique_ptr<BatchTask>& task, int64_t now, double ahead, double instances,
+                              Dropped* dropped) {
+  const int64_t size = task->size();
+  if (size < 1 || size > options_.max_batch_size) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "the request holds ", size, " pictures; this model takes 1 to ", options_.max_batch_size));
+  }
+  if (absl::Status alive = CheckAlive(task->traits(), absl::FromUnixNanos(now)); !alive.ok()) return alive;
+  auto [place, entry] = PlaceOf(task->traits());
+  Bucket& bucket = Find(task->bucket(), now);
+  Count(bucket, place, size, now);
+  // Who is refused finds no batch due: what refuses them has to be looked at here.
+  UpdateTargets(now, instances);
+
+  if (entry.deadline != kNever) {
+    absl::Status in_time = CheckInTime(size, bucket, place, now, ahead, instances);
+    if (absl::IsDeadlineExceeded(in_time)) Doubt(bucket, static_cast<double>(place.deadline - now), now);
+    if (!in_time.ok()) return in_time;
+  }
+  absl::Status room = CheckRoom(place.priority_class, size, /*take=*/true, now, dropped);
+  if (!room.ok()) {
+    SetRetryAfter(room, Nanos(ahead + backlog_ / instances));
+    return room;
+  }
+  const int64_t shared = std::max(size, TargetOf(bucket, place.priority_class).largest);
+  entry.cost = static_cast<double>(size) * bucket.latency.Mean(shared) / static_cast<double>(shared);
+  entry.task = std::move(task);
+  Add(bucket, place, std::move(entry));
+  return absl::OkStatus();
+}
+
+absl::Status ModelQueue::Consider(const BatchTask::Traits& traits, absl::Span<const int64_t> buckets,
+                                  int64_t now, double ahead, double instances, Dropped* dropped) {
+  const auto [place, entry] = PlaceOf(traits);
+  UpdateTargets(now, instances);
+  absl::Status refused = CheckRoom(place.priority_class, /*size=*/1, /*take=*/false, now, dropped);
+  if (!refused.ok()) SetRetryAfter(refused, Nanos(ahead + backlog_ / instances));
+  if (refused.ok() && entry.deadline != kNever)
+    refused = CheckKnownInTime(buckets, place, now, ahead, instances);
+  if (refused.ok()) return refused;
+  Bucket& bucket = Find(buckets.front(), now);
+  Count(bucket, place, traits.size, now);
+  if (absl::IsDeadlineExceeded(refused)) Doubt(bucket, static_cast<double>(place.deadline - now), now);
+  return refused;
+}
+
+// Not OK if one item would be late in the first bucket, and in all others of which something is known. None
+// is made for a question.
+absl::Status ModelQueue::CheckKnownInTime(absl::Span<const int64_t> buckets, const Bucket::Place& place,
+                                          int64_t now, double ahead, double instances) const {
+  absl::Status refused;
+  for (const int64_t id : buckets) {
+    const auto known = buckets_.find(id);
+    if (known == buckets_.end() && refused.ok()) return refused;
+    if (known == buckets_.end()) continue;
+    absl::Status in_time = CheckInTime(/*size=*/1, *known->second, place, now, ahead, instances);
+    if (in_time.ok()) return in_time;
+    if (refused.ok()) refused = std::move(in_time);
+  }
+  return refused;
+}
+
+// Somebody who has `left` was refused for what a pass takes.
+void ModelQueue::Doubt(Bucket& bucket, double left, int64_t now) {
+  const bool warmed_up_only = bucket.learned == 0;
+  const double quiet = static_cast<double>(now - bucket.learned);
+  if (warmed_up_only || (quiet >= kDoubtAfter * bucket.latency.Upper(1) && bucket.latency.Doubt(left)))
+    bucket.learned = now;
+}
+
+// A place for so many of a class; `take`: those behind it have to go for it, if there is no other way.
+absl::Status ModelQueue::CheckRoom(int64_t priority_class, int64_t size, bool take, int64_t now,
+                                   Dropped* dropped) {
+  const int64_t level_most = PolicyOf(priority_class).max_queue_size;
+  const auto level_full = [&] {
+    return level_most > 0 && LevelOf(priority_class).queued + size > level_most;
+  };
+  const auto full = [&] { return queued_ + size > options_.max_queue_size; };
+  if (level_full() || full()) SweepAll(now, dropped);
+  if (level_full()) {
+    return absl::ResourceExhaustedError(absl::StrCat(
+        "the model's queue is full for priority ", priority_class, ": ", LevelOf(priority_class).queued,
+        " of ", level_most, " pictures (max_queue_size) wait; try again later"));
+  }
+  while (full()) {
+    Bucket* const last = LastBehind(priority_class);
+    if (last == nullptr) {
+      return absl::ResourceExhaustedError(absl::StrCat("the model's queue is full: ", queued_, " of ",
+                                                       options_.max_queue_size,
+                                                       " pictures (max_queue_size) wait; try again later"));
+    }
+    if (!take) break;
+    Evict(*last, dropped);
+  }
+  return absl::OkStatus();
+}
+
+// Where the last in order waits, if it is of a class behind `priority_class`.
+Bucket* ModelQueue::LastBehind(int64_t priority_class) const {
+  Bucket* last = nullptr;
+  for (Bucket* bucket : waiting_) {
+    if (last == nullptr || bucket->queue.rbegin()->first > last->queue.rbegin()->first) last = bucket;
+  }
+  if (last == nullptr || last->queue.rbegin()->first.priority_class <= priority_class) return nullptr;
+  return last;
+}
+
+void ModelQueue::Evict(Bucket& bucket, Dropped* dropped) {
+  absl::Status why = absl::ResourceExhaustedError(
+      absl::StrCat("the model's queue is full (max_queue_size is ", options_.max_queue_size,
+                   "), and a request of higher priority took the place of this one; try again later"));
+  SetRetryAfter(why, Nanos(backlog_));
+  auto latest = std::prev(bucket.queue.end());
+  dropped->push_back({Remove(bucket, latest), std::move(why)});
+}
+
+absl::Status ModelQueue::CheckInTime(int64_t size, const Bucket& bucket, const Bucket::Place& place,
+                                     int64_t now, double ahead, double instances) const {
+  if (!bucket.latency.known()) return absl::OkStatus();
+  const auto left = static_cast<double>(place.deadline - now);
+  const double alone = bucket.latency.Upper(size);
+  if (alone > left) return TooLate(alone, place.deadline - now);
+  const BatchTarget& target = TargetOf(bucket, place.priority_class);
+  double ends = 0;
+  double bearable = left;
+  if (target.overloaded) {
+    // Only what the next batches can take has a chance, and others may come in time for them.
+    const int64_t usual = std::min(target.size, static_cast<int64_t>(std::ceil(bucket.usual)));
+    const int64_t batch = std::min(usual, bucket.latency.LargestWithin(left, options_.max_batch_size));
+    const double next = bucket.latency.Upper(std::max(size, batch));
+    ends = ahead + std::max(next, bucket.backlog / instances + alone);
+  } else {
+    bearable = kHope * left;
+    ends = ahead + backlog_ / instances + alone;
+    if (ends > bearable) ends = ahead + WorkAhead(place) / instances + alone;
+  }
+  if (ends <= bearable) return absl::OkStatus();
+  absl::Status why = absl::ResourceExhaustedError(
+      absl::StrCat("the model is overloaded: with what waits this request would end about ",
+                   absl::FormatDuration(Nanos(ends)), " from now, and ", absl::FormatDuration(Nanos(left)),
+                   " are left; try again later"));
+  SetShedReason(why, ShedReason::kPredictedLate);
+  SetRetryAfter(why, Nanos(ends - left));
+  return why;
+}
+
+// What goes before `place`, in nanoseconds of one instance's time. Within a class, queues are taken to be as
+// dense at one deadline as at another.
+double ModelQueue::WorkAhead(const Bucket::Place& place) const {
+  double ahead = 0;
+  for (const Level& level : levels_) {
+    if (level.priority_class < place.priority_class) ahead += level.backlog;
+    if (level.priority_class != place.priority_class || level.backlog == 0) continue;
+    int64_t first = kNever;
+    int64_t last = 0;
+    for (const Bucket* bucket : waiting_) {
+      first = std::min(first, bucket->queue.begin()->first.deadline);
+      last = std::max(last, bucket->queue.rbegin()->first.deadline);
+    }
+    const double span = std::max(1.0, static_cast<double>(last - first));
+    ahead += level.backlog * std::clamp(static_cast<double>(place.deadline - first) / span, 0.0, 1.0);
+  }
+  return ahead;
+}
+
+}  // namespace saccade::server

@@ -1,0 +1,29 @@
+// Times in nanoseconds, as queues reckon with them.
+#pragma once
+
+#include <cstdint>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
+#include "server/batching/bucket.h"
+
+namespace saccade::server {
+
+inline constexpr int64_t kMillisecond = 1'000'000;
+
+inline int64_t Saturated(int64_t time, double more) {
+  const double sum = static_cast<double>(time) + more;
+  return sum >= 9e18 ? kNever : time + static_cast<int64_t>(more);
+}
+
+inline absl::Duration Nanos(double time) { return absl::Nanoseconds(static_cast<int64_t>(time)); }
+
+// Of a request that has `left` for a pass that `takes` so long.
+inline absl::Status TooLate(double takes, int64_t left) {
+  return absl::DeadlineExceededError(absl::StrCat(
+      "the request cannot be answered in time: a pass takes about ", absl::FormatDuration(Nanos(takes)),
+      ", and ", absl::FormatDuration(absl::Nanoseconds(left)), " are left; give it a later deadline"));
+}
+
+}  // namespace saccade::server

@@ -1,0 +1,76 @@
+"""What the daemon holds and uses, again and again."""
+
+import dataclasses
+import os
+import pathlib
+import re
+import threading
+import time
+
+TICKS = os.sysconf("SC_CLK_TCK")
+
+
+@dataclasses.dataclass(frozen=True)
+class Look:
+    seconds: float
+    resident_mib: float
+    # Processor time so far: of the threads that compute, of those that decode, and of all others, which are gRPC's.
+    computing: float
+    decoding: float
+    calling: float
+
+    @property
+    def used(self):
+        return self.computing + self.decoding + self.calling
+
+
+def processor_seconds(stat):
+    """Of a process or a thread by its line in /proc. Its name stands in parentheses, and may hold some itself."""
+    fields = stat.rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / TICKS
+
+
+def look(process, begun):
+    folder = pathlib.Path(f"/proc/{process}")
+    by_kind = {"instance-": 0.0, "decode-": 0.0}
+    for task in (folder / "task").iterdir():
+        try:
+            stat = (task / "stat").read_text()
+        except (FileNotFoundError, ProcessLookupError):  # it has ended meanwhile
+            continue
+        for kind in by_kind:
+            if f"({kind}" in stat:
+                by_kind[kind] += processor_seconds(stat)
+    computing, decoding = by_kind.values()
+    used = processor_seconds((folder / "stat").read_text())
+    resident = int(re.search(r"VmRSS:\s+(\d+) kB", (folder / "status").read_text())[1]) / 1024
+    return Look(time.monotonic() - begun, resident, computing, decoding, max(0.0, used - computing - decoding))
+
+
+class Looks:
+    """One look every so many seconds, the first and the last at the ends of the block."""
+
+    def __init__(self, process, every, tell=lambda latest: None):
+        self._process, self._every, self._tell = process, every, tell
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run)
+        self.made = []
+
+    def __enter__(self):
+        self._begun = time.monotonic()
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self._stop.set()
+        self._thread.join()
+        self._look()
+
+    def _look(self):
+        self.made.append(look(self._process, self._begun))
+
+    def _run(self):
+        while not self._stop.is_set():
+            self._look()
+            self._tell(self.made[-1])
+            self._stop.wait(self._every)

@@ -1,0 +1,134 @@
+"""One daemon with one model: what it can serve at its best, then ten times that, then its best once more."""
+
+import dataclasses
+import itertools
+import os
+import pathlib
+import shutil
+import sys
+
+from harness import Daemon
+from tools.overload.load import Loads
+from tools.overload.looks import Looks
+from tools.soak.samples import DEMO
+
+# Its pass takes some twenty milliseconds on one core: long beside a refusal, so that ten times what it can serve is some
+# hundreds of calls a second, which take the generator and gRPC a small part of the other core.
+MODEL = "detector"
+PICTURE = DEMO / "scenes" / "0.png"
+CLIENTS = 8
+DEADLINE_MS = 400
+TIMES = 10
+# At the best of these, times what a closed loop gets, the peak is measured: before the overload and after it.
+STEPS = (0.8, 1.0, 1.2, 1.6, 2.0)
+
+
+@dataclasses.dataclass(frozen=True)
+class Counters:
+    """Of the daemon, about the model."""
+
+    ended: float
+    items: float
+    passes: float
+    waited: float
+    waits: float
+
+    @classmethod
+    def of(cls, daemon):
+        metrics = daemon.metrics()
+        total = metrics.total
+        queue = {"model": MODEL, "stage": "queue"}
+        return cls(
+            total("saccade_requests_total", model=MODEL),
+            total("nv_inference_count", model=MODEL),
+            total("nv_inference_exec_count", model=MODEL),
+            total("saccade_stage_duration_seconds_sum", **queue),
+            total("saccade_stage_duration_seconds_count", **queue),
+        )
+
+    def since(self, before):
+        pairs = zip(dataclasses.astuple(self), dataclasses.astuple(before))
+        return Counters(*(now - then for now, then in pairs))
+
+
+@dataclasses.dataclass(frozen=True)
+class Step:
+    """An open loop: what was asked for, and the answers in time a second."""
+
+    rate: float
+    goodput: float
+
+
+@dataclasses.dataclass
+class Played:
+    minutes: float
+    closed: float = 0.0
+    steps: list = dataclasses.field(default_factory=list)
+    # The best step's rate once more, for longer: the best of many is in part the luckiest.
+    before: Step = None
+    after: Step = None
+    rate: float = 0.0
+    calls: dict = None
+    counters: Counters = None
+    looks: list = None
+    exit_code: int = None
+
+    @property
+    def seconds(self):
+        return 60 * self.minutes
+
+    @property
+    def peak(self):
+        """The mean of both, so that a machine that became slower or faster meanwhile is not taken for the daemon."""
+        return (self.before.goodput + self.after.goodput) / 2
+
+    @property
+    def drift(self):
+        return abs(self.after.goodput - self.before.goodput) / self.peak
+
+    @property
+    def goodput(self):
+        return self.calls["in_time"] / self.seconds
+
+
+def say(words):
+    print(words, file=sys.stderr, flush=True)
+
+
+def repository_of(model, folder):
+    shutil.copytree(DEMO / "repository" / model, folder / model)
+    return folder
+
+
+def measure(loads, rate, seconds, seed):
+    calls = loads.open(rate, CLIENTS, seconds, DEADLINE_MS, seed)
+    step = Step(rate, calls["in_time"] / seconds)
+    say(f"{rate:.0f} a second: {step.goodput:.1f} answered in time, {calls['refused']} refused, {calls['late']} late")
+    return step
+
+
+def play(minutes, step_seconds, look_seconds, folder):
+    played = Played(minutes)
+    programs = pathlib.Path(os.environ["SACCADE_BUILD_DIR"]) / "bin"
+    with Daemon(repository_of(MODEL, folder / "models"), "--threads-per-instance=1", log_folder=folder) as daemon:
+        daemon.await_ready()
+        loads = Loads(programs / "saccade_bench_load", daemon.grpc_address, MODEL, PICTURE)
+        loads.closed(CLIENTS, step_seconds / 2)
+        played.closed = loads.closed(CLIENTS, step_seconds)
+        say(f"{CLIENTS} clients, one request each under way: {played.closed:.1f} answers a second")
+        for seed, share in enumerate(STEPS):
+            played.steps.append(measure(loads, share * played.closed, step_seconds, seed))
+        best = max(played.steps, key=lambda step: step.goodput)
+        seeds = itertools.count(len(STEPS))
+        played.before = measure(loads, best.rate, 2 * step_seconds, next(seeds))
+
+        played.rate = TIMES * played.before.goodput
+        say(f"overload: {played.rate:.0f} a second for {minutes:g} minutes")
+        before = Counters.of(daemon)
+        with Looks(daemon.process.pid, look_seconds) as looks:
+            played.calls = loads.open(played.rate, CLIENTS, played.seconds, DEADLINE_MS, next(seeds))
+        played.counters, played.looks = Counters.of(daemon).since(before), looks.made
+        played.after = measure(loads, best.rate, 2 * step_seconds, next(seeds))
+        daemon.terminate()
+        played.exit_code = daemon.exit_code()
+    return played
