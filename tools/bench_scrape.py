@@ -28,7 +28,7 @@ TEXT = "text/plain;version=0.0.4"
 OPEN_METRICS = "application/openmetrics-text;version=1.0.0"
 WAYS = [(name, accept, coding) for name, accept in (("text 0.0.4", TEXT), ("OpenMetrics", OPEN_METRICS))
         for coding in ("identity", "gzip")]
-HEAD = ["format", "coding", "bytes", "lines", "median ms", "p99 ms"]
+HEAD = ["format", "coding", "bytes", "lines", "median ms", "p99 ms", "daemon's ms"]
 
 
 def ask(daemon, model, values):
@@ -53,20 +53,28 @@ def scrape(connection, accept, coding):
     return seconds, body
 
 
+def processor_seconds(daemon):
+    """Of its threads, all of which outlive a scrape."""
+    threads = pathlib.Path(f"/proc/{daemon.process.pid}/task").iterdir()
+    return sum(int((thread / "schedstat").read_text().split()[0]) for thread in threads) / 1e9
+
+
 def measure(daemon, scrapes):
     """A row for each way to ask; the ways take turns."""
     connection = http.client.HTTPConnection("127.0.0.1", daemon.metrics_port)
-    times, sizes, lines = {}, {}, {}
+    times, sizes, lines, spent = {}, {}, {}, {}
     for _ in range(scrapes):
         for name, accept, coding in WAYS:
+            before = processor_seconds(daemon)
             seconds, body = scrape(connection, accept, coding)
+            spent.setdefault((name, coding), []).append((processor_seconds(daemon) - before) * 1e3)
             times.setdefault((name, coding), []).append(seconds * 1e3)
             sizes[name, coding] = len(body)
             if coding == "identity":
                 lines[name] = body.count(b"\n")
     connection.close()
     return [[*way, f"{sizes[way]:,}", f"{lines[way[0]]:,}", f"{statistics.median(took):.2f}",
-             f"{statistics.quantiles(took, n=100)[98]:.2f}"] for way, took in times.items()]
+             f"{statistics.quantiles(took, n=100)[98]:.2f}", f"{statistics.median(spent[way]):.2f}"] for way, took in times.items()]
 
 
 def main():
@@ -98,7 +106,8 @@ def main():
             "# A scrape of the metrics", "", f"    {command}", "",
             f"Written by that command on {datetime.date.today()}, commit {commit.stdout.strip()}, on {machine()}: "
             f"{arguments.models} models are", "loaded and have had requests, all of them sampled, and one client asks on "
-            "one connection, on the same machine, each way in", "turn. The time is from its request to the whole answer.",
+            "one connection, on the same machine, each way in", "turn. The times are from its request to the whole answer; the last column is what of it the daemon computed, which other "
+            "work on", f"the machine changes least. Running when it was made: {os.getloadavg()[0]:.1f} threads.",
             "", *markdown(HEAD, rows), ""]))
 
 
