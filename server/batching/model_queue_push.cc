@@ -135,8 +135,9 @@ absl::Status ModelQueue::CheckRoom(int64_t priority_class, int64_t size, bool ta
   const auto full = [&] { return queued_ + size > options_.max_queue_size; };
   if (level_full() || full()) SweepAll(now, dropped);
   if (level_full()) {
+    const int64_t asked = options_.priority_levels > 0 ? priority_class : -priority_class;
     return absl::ResourceExhaustedError(absl::StrCat(
-        "the model's queue is full for priority ", priority_class, ": ", LevelOf(priority_class).queued,
+        "the model's queue is full for priority ", asked, ": ", LevelOf(priority_class).queued,
         " of ", level_most, " pictures (max_queue_size) wait; try again later"));
   }
   while (full()) {

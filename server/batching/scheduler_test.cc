@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "server/batching/recording_task.h"
 #include "server/core/retry_hint.h"
@@ -235,6 +236,16 @@ TEST_F(SchedulerTest, LevelsHaveTheirOwnBoundsAndTimeouts) {
   EXPECT_EQ(NextPriorities(), (std::vector<int>{-2})) << "its own timeout is longer than its level's";
   ASSERT_EQ(dropped_.size(), 1u);
   EXPECT_EQ(dropped_[0].task->timeout(), Milliseconds(2));
+}
+
+TEST_F(SchedulerTest, AFullLevelIsNamedAsItWasAskedFor) {
+  BatcherOptions options{.max_batch_size = 1};
+  options.default_policy.max_queue_size = 1;
+  Make(options);
+  Occupy();
+  ASSERT_TRUE(Push({.priority = 7}).ok());
+  EXPECT_THAT(std::string(Push({.priority = 7}).message()),
+              ::testing::HasSubstr("full for priority 7: 1 of 1"));
 }
 
 TEST_F(SchedulerTest, ADelayedRequestGoesBehindAllOthers) {
