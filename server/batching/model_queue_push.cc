@@ -136,9 +136,9 @@ absl::Status ModelQueue::CheckRoom(int64_t priority_class, int64_t size, bool ta
   if (level_full() || full()) SweepAll(now, dropped);
   if (level_full()) {
     const int64_t asked = options_.priority_levels > 0 ? priority_class : -priority_class;
-    return absl::ResourceExhaustedError(absl::StrCat(
-        "the model's queue is full for priority ", asked, ": ", LevelOf(priority_class).queued,
-        " of ", level_most, " pictures (max_queue_size) wait; try again later"));
+    return absl::ResourceExhaustedError(absl::StrCat("the model's queue is full for priority ", asked, ": ",
+                                                     LevelOf(priority_class).queued, " of ", level_most,
+                                                     " pictures (max_queue_size) wait; try again later"));
   }
   while (full()) {
     Bucket* const last = LastBehind(priority_class);
