@@ -35,12 +35,6 @@ std::unique_ptr<HttpServer> Serve(size_t room = size_t{1} << 30) {
   return *std::move(server);
 }
 
-std::string Ask(const HttpServer& server, const std::string& request) {
-  TestClient client(server.port());
-  client.Send(request);
-  return client.ReadAnswer();
-}
-
 std::string Coded(const std::string& coding, const std::string& body, const std::string& path = "/echo") {
   return absl::StrCat("POST ", path, " HTTP/1.1\r\nContent-Encoding: ", coding,
                       "\r\nContent-Length: ", body.size(), "\r\n\r\n", body);

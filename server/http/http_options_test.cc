@@ -29,12 +29,6 @@ std::unique_ptr<HttpServer> Serve(HttpServerOptions options) {
   return *std::move(server);
 }
 
-std::string Ask(const HttpServer& server, const std::string& request) {
-  TestClient client(server.port());
-  client.Send(request);
-  return client.ReadAnswer();
-}
-
 TEST(HttpGuardTest, AnswersBeforeTheBodyHasCome) {
   HttpServerOptions options;
   std::atomic<int> asked = 0;

@@ -44,12 +44,6 @@ std::unique_ptr<HttpServer> Serve(const HttpServerOptions& options,
   return *std::move(server);
 }
 
-std::string Ask(const HttpServer& server, const std::string& request) {
-  TestClient client(server.port());
-  client.Send(request);
-  return client.ReadAnswer();
-}
-
 std::string Get(const std::string& path) {
   return absl::StrCat("GET ", path, " HTTP/1.1\r\nHost: test\r\n\r\n");
 }

@@ -10,6 +10,8 @@
 #include <cstdlib>
 #include <string>
 
+#include "server/http/http_server.h"
+
 namespace saccade::server {
 
 class TestClient {
@@ -74,5 +76,12 @@ class TestClient {
   bool connected_ = false;
   std::string ahead_;
 };
+
+// The answer to one request on a connection of its own.
+inline std::string Ask(const HttpServer& server, const std::string& request) {
+  TestClient client(server.port());
+  client.Send(request);
+  return client.ReadAnswer();
+}
 
 }  // namespace saccade::server

@@ -4,8 +4,9 @@ import dataclasses
 import os
 import pathlib
 import re
-import threading
 import time
+
+from tools.soak import measure
 
 TICKS = os.sysconf("SC_CLK_TCK")
 
@@ -47,30 +48,12 @@ def look(process, begun):
     return Look(time.monotonic() - begun, resident, computing, decoding, max(0.0, used - computing - decoding))
 
 
-class Looks:
-    """One look every so many seconds, the first and the last at the ends of the block."""
+class Looks(measure.Looks):
+    """The last one at the end of the block."""
 
-    def __init__(self, process, every, tell=lambda latest: None):
-        self._process, self._every, self._tell = process, every, tell
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run)
-        self.made = []
-
-    def __enter__(self):
-        self._begun = time.monotonic()
-        self._thread.start()
-        return self
+    def __init__(self, process, every):
+        super().__init__(process, every, look=look)
 
     def __exit__(self, *_):
-        self._stop.set()
-        self._thread.join()
+        super().__exit__()
         self._look()
-
-    def _look(self):
-        self.made.append(look(self._process, self._begun))
-
-    def _run(self):
-        while not self._stop.is_set():
-            self._look()
-            self._tell(self.made[-1])
-            self._stop.wait(self._every)

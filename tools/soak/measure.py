@@ -27,15 +27,16 @@ def look(process, begun):
 
 
 class Looks:
-    """One look every so many seconds until the end of the block."""
+    """One look every so many seconds until the end of the block; `look` is given the process and when the block began."""
 
-    def __init__(self, process, every, tell=lambda latest: None):
-        self._process, self._every, self._tell = process, every, tell
+    def __init__(self, process, every, tell=lambda latest: None, look=look):
+        self._process, self._every, self._tell, self._look_at = process, every, tell, look
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run)
         self.made = []
 
     def __enter__(self):
+        self._begun = time.monotonic()
         self._thread.start()
         return self
 
@@ -43,10 +44,12 @@ class Looks:
         self._stop.set()
         self._thread.join()
 
+    def _look(self):
+        self.made.append(self._look_at(self._process, self._begun))
+
     def _run(self):
-        begun = time.monotonic()
         while not self._stop.is_set():
-            self.made.append(look(self._process, begun))
+            self._look()
             self._tell(self.made[-1])
             self._stop.wait(self._every)
 
