@@ -52,6 +52,10 @@ class Engine {
   // failed is still to be refused.
   virtual absl::Status Prepare(PredictCall& call, const DecodeLimits& limits, Clock* clock) const = 0;
 
+  // A pass over so many items like those of the warm-up's first bucket, to be computed again and again. Null
+  // if what an item is like is for requests to say. Not to outlive the engine.
+  virtual std::function<absl::Status()> WarmUpPass(int64_t size) const = 0;
+
   // Computes batches as requests will bring them. Blocks, computing on this thread.
   virtual absl::Status WarmUp(const WarmUpOptions& options) const = 0;
 

@@ -4,6 +4,7 @@
 #include <thread>
 
 #include "absl/strings/str_cat.h"
+#include "server/core/free_memory.h"
 #include "server/logging/log.h"
 
 namespace saccade::server {
@@ -144,9 +145,9 @@ ServedModelOptions ModelHost::OptionsOf(const ModelSettings& settings, const Mod
                                         Model* model) {
   ServedModelOptions options;
   options.rooms = options_.rooms;
-  const int threads = settings.batching.threads;
-  options.threads_per_instance =
-      ThreadsPerInstance(threads > 0 ? threads : options_.threads_per_instance, settings.instances);
+  const int asked = settings.batching.threads > 0 ? settings.batching.threads : options_.threads_per_instance;
+  options.threads_per_instance = ThreadsPerInstance(asked, settings.instances);
+  options.fewer_threads = asked == 0 && options_.warm_up > absl::ZeroDuration();
   if (settings.pin) {
     // A successor gets the cores of what it succeeds, as long as they are enough.
     const int wanted = settings.instances * options.threads_per_instance;
@@ -239,6 +240,7 @@ void ModelHost::Free(Leaving left) {
     all_.erase(std::remove(all_.begin(), all_.end(), left.hosted), all_.end());
   }
   left.hosted.reset();
+  ReturnFreeMemory();
   // Unless it was loaded again meanwhile.
   if (left.listed && !IsHosted(name)) table_->Withdraw(name, version, State::kUnavailable, kUnloaded);
   Log(LogLevel::kInfo, "model freed", {{"model", name}, {"version", version}});

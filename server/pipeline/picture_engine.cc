@@ -1,5 +1,6 @@
 #include "server/pipeline/picture_engine.h"
 
+#include <functional>
 #include <utility>
 
 #include "server/pipeline/forward.h"
@@ -34,6 +35,10 @@ class PictureEngine final : public Engine {
 
   absl::Status Prepare(PredictCall& call, const DecodeLimits& limits, Clock* clock) const override {
     return MakeItems(call, input(), limits, clock);
+  }
+
+  std::function<absl::Status()> WarmUpPass(int64_t size) const override {
+    return server::WarmUpPass(*model_, models::PlacementsToWarm(input()).front(), size);
   }
 
   absl::Status WarmUp(const WarmUpOptions& options) const override {

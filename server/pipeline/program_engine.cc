@@ -44,6 +44,10 @@ class ProgramEngine final : public Engine {
     return absl::OkStatus();
   }
 
+  std::function<absl::Status()> WarmUpPass(int64_t size) const override {
+    return ProgramPass(*program_, settings_, size);
+  }
+
   absl::Status WarmUp(const WarmUpOptions& options) const override {
     return WarmUpProgram(*program_, settings_, options);
   }

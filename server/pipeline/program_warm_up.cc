@@ -1,6 +1,7 @@
 #include "server/pipeline/program_warm_up.h"
 
 #include <algorithm>
+#include <functional>
 #include <memory>
 #include <set>
 #include <string>
@@ -96,6 +97,18 @@ std::vector<WarmupInput> ZerosFor(const ModelSettings& settings, int64_t* bytes)
 }
 
 }  // namespace
+
+std::function<absl::Status()> ProgramPass(const models::TensorProgram& program, const ModelSettings& settings,
+                                          int64_t rows) {
+  int64_t bytes = 0;
+  const std::vector<WarmupInput> zeros = ZerosFor(settings, &bytes);
+  if (zeros.empty() || (rows > 1 && rows * bytes > kMostWarmUpBytes)) return nullptr;
+  auto request = MakeRequest(zeros, settings, rows);
+  if (!request.ok()) return nullptr;
+  return [&program, &settings, request = *std::move(request)] {
+    return RunTensors(program, settings, {&request}).status();
+  };
+}
 
 absl::Status WarmUpProgram(const models::TensorProgram& program, const ModelSettings& settings,
                            const Engine::WarmUpOptions& options) {

@@ -11,6 +11,7 @@
 #include "models/registry.h"
 #include "server/logging/log.h"
 #include "server/pipeline/cores.h"
+#include "server/pipeline/fastest_threads.h"
 #include "server/pipeline/forward.h"
 
 namespace saccade::server {
@@ -93,10 +94,28 @@ absl::Status ServedModel::CheckEnsemble() const {
 }
 
 absl::Status ServedModel::LoadWeights() {
-  auto engine = LoadEngine(options_.settings, {.version = options_.version,
-                                               .allow_executable_models = options_.allow_executable_models});
-  if (!engine.ok()) return engine.status();
-  engine_ = *std::move(engine);
+  const auto load = [this]() -> absl::StatusOr<PassMaker> {
+    engine_.reset();
+    auto engine = LoadEngine(
+        options_.settings,
+        {.version = options_.version, .allow_executable_models = options_.allow_executable_models});
+    if (!engine.ok()) return engine.status();
+    engine_ = *std::move(engine);
+    return [this](int64_t size) { return engine_->WarmUpPass(size); };
+  };
+  threads_ = options_.threads_per_instance;
+  if (!options_.fewer_threads || options_.settings.gpu) {
+    UseThreads(threads_);
+    return load().status();
+  }
+  const auto fastest =
+      LoadForFastest(load, options_.threads_per_instance, options_.settings.batching.max_batch_size, clock_);
+  if (!fastest.ok()) return fastest.status();
+  threads_ = *fastest;
+  if (threads_ < options_.threads_per_instance) {
+    Log(LogLevel::kInfo, "passes are faster with fewer threads",
+        {{"model", name()}, {"threads", threads_}, {"cores", options_.threads_per_instance}});
+  }
   return absl::OkStatus();
 }
 
@@ -104,7 +123,7 @@ absl::Status ServedModel::MakeBatcher() {
   const ModelSettings& settings = options_.settings;
   BatcherOptions batching = settings.batching;
   if (batching.max_queue_size == 0) batching.max_queue_size = options_.default_max_queue_size;
-  batching.threads = settings.gpu ? 1 : options_.threads_per_instance;
+  batching.threads = settings.gpu ? 1 : threads_;
   auto batcher = Batcher::Create(batching, settings.instances, device_);
   if (!batcher.ok()) return batcher.status();
   batcher_ = *std::move(batcher);
@@ -112,7 +131,7 @@ absl::Status ServedModel::MakeBatcher() {
 }
 
 absl::Status ServedModel::WarmUp() {
-  UseThreads(options_.threads_per_instance);
+  UseThreads(threads_);
   return engine_->WarmUp({.clock = clock_,
                           .at_most = options_.warm_up,
                           .learn = [this](int64_t bucket, int64_t size, absl::Duration took) {
@@ -154,7 +173,7 @@ void ServedModel::KeepToOwnCores(int index) const {
 void ServedModel::RunInstance(int index) {
   pthread_setname_np(pthread_self(), absl::StrCat("instance-", index).c_str());
   if (options_.settings.pin) KeepToOwnCores(index);
-  UseThreads(options_.threads_per_instance);
+  UseThreads(threads_);
   while (true) {
     std::vector<std::unique_ptr<BatchTask>> batch = batcher_->Take(index);
     if (batch.empty()) return;

@@ -39,6 +39,8 @@ struct ServedModelOptions {
   int64_t default_max_queue_size = 256;
   // Cores that one forward pass may use.
   int threads_per_instance = 1;
+  // It uses fewer where it is faster with them.
+  bool fewer_threads = false;
   // If its instances are pinned: the first core of the first of them, among those that there are.
   int first_core = 0;
   // How long the warm-up may go on beyond the smallest and the largest batch of each bucket.
@@ -147,6 +149,8 @@ class ServedModel {
 
   // Written by Load before the state becomes READY, never after.
   std::unique_ptr<Engine> engine_;
+  // Of one pass.
+  int threads_ = 1;
   std::unique_ptr<ModelMetrics> metrics_;
   std::shared_ptr<CachedAnswers> cached_answers_;
   std::shared_ptr<CacheMetrics> cache_metrics_;

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <functional>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -24,15 +26,14 @@ int64_t FloatsOf(const models::ImageInput& input, const models::Placement& place
 absl::Status WarmUpBatch(const models::Model& model, const WarmUpOptions& options,
                          const models::Placement& placement, int64_t size) {
   const models::Size bucket = placement.bucket;
-  const std::vector<float> grey(FloatsOf(model.description().input, placement), 0.0F);
+  const std::function<absl::Status()> pass = WarmUpPass(model, placement, size);
+  if (pass == nullptr) return absl::OkStatus();
   for (int passes = 1;; ++passes) {
     const absl::Time start = options.clock->Now();
-    auto results = Forward(model, {static_cast<size_t>(size), absl::MakeConstSpan(grey)},
-                           {static_cast<size_t>(size), placement});
-    if (!results.ok()) {
-      return absl::Status(results.status().code(),
+    if (const absl::Status ran = pass(); !ran.ok()) {
+      return absl::Status(ran.code(),
                           absl::StrCat("warming up with a batch of ", size, " of ", bucket.height, " x ",
-                                       bucket.width, " (height x width): ", results.status().message()));
+                                       bucket.width, " (height x width): ", ran.message()));
     }
     const absl::Duration took = options.clock->Now() - start;
     if (passes == 1 && took < kLongWarmUpPass) continue;
@@ -82,6 +83,16 @@ absl::Status Compute(const models::Model& model, const Warmup& warmup) {
 
 }  // namespace
 
+std::function<absl::Status()> WarmUpPass(const models::Model& model, const models::Placement& placement,
+                                         int64_t size) {
+  const int64_t floats = FloatsOf(model.description().input, placement);
+  if (size > 1 && size * floats * static_cast<int64_t>(sizeof(float)) > kMostWarmUpBytes) return nullptr;
+  const auto grey = std::make_shared<std::vector<float>>(floats, 0.0F);
+  return [&model, grey, placement, count = static_cast<size_t>(size)] {
+    return Forward(model, {count, absl::MakeConstSpan(*grey)}, {count, placement}).status();
+  };
+}
+
 absl::Status WarmUp(const models::Model& model, const WarmUpOptions& options) {
   const ModelSettings& settings = *options.settings;
   const models::ImageInput& input = model.description().input;
@@ -91,8 +102,6 @@ absl::Status WarmUp(const models::Model& model, const WarmUpOptions& options) {
   }
   const std::vector<models::Placement> placements = models::PlacementsToWarm(input);
   const auto batch = [&](const models::Placement& placement, int64_t size) {
-    const int64_t bytes = FloatsOf(input, placement) * static_cast<int64_t>(sizeof(float));
-    if (size > 1 && size * bytes > kMostWarmUpBytes) return absl::OkStatus();
     return WarmUpBatch(model, options, placement, size);
   };
   const absl::Time start = options.clock->Now();

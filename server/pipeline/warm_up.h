@@ -22,6 +22,11 @@ struct WarmUpOptions {
   std::function<void(int64_t bucket, int64_t batch_size, absl::Duration took)> learn;
 };
 
+// A batch of so many grey items, to be computed again and again. Not to outlive the model. Null if the
+// batch's inputs would be beyond 256 MiB.
+std::function<absl::Status()> WarmUpPass(const models::Model& model, const models::Placement& placement,
+                                         int64_t size);
+
 // First what the configuration's model_warmup asks for. Then every bucket that models::PlacementsToWarm has:
 // a batch of one and a full one, then the preferred sizes and all others as long as there is time. A batch of
 // inputs beyond 256 MiB is left out: what it allocates would stay, for a batch that may never come. Blocks,

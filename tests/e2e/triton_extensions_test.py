@@ -9,7 +9,7 @@ import tritonclient.grpc as triton
 
 from harness import eventually
 from messages import Inference, infer_request, message
-from tiny_models import Identity, write_model
+from tiny_models import Identity, TinyModel, write_model
 from triton_calls import refusal, tensor_input
 
 FAIL = 13
@@ -87,6 +87,26 @@ def test_the_repository_by_calls(start, repository, tiny):
         assert client.get_model_config("tiny").config.max_batch_size == 2
         assert refusal(client.load_model, "tiny", files={"file:1/model": b""}, config="{}")[0] == "UNIMPLEMENTED"
         refusal(client.load_model, "no_such_model")
+
+
+def test_an_unloaded_model_gives_its_memory_back(start, tiny, tmp_path):
+    large = TinyModel(classes=4, seed=8, width="2")
+    for name, network in ("tiny", tiny), ("other", tiny), ("large", large):
+        write_model(tmp_path / "models", name, network, max_batch_size=4)
+    daemon = start(tmp_path / "models", "--model-control-mode=explicit", "--load-model=tiny").await_ready()
+    with triton.InferenceServerClient(daemon.grpc_address) as client:
+        # What comes with the first model stays: threads, and the allocator's pools.
+        client.load_model("other")
+        client.unload_model("other")
+        before = daemon.resident_bytes()
+        client.load_model("large")
+        assert client.infer("large", [tensor_input(large.random_batch(4, seed=1))]).as_numpy("logits") is not None
+        loaded = daemon.resident_bytes() - before
+        client.unload_model("large")
+        kept = daemon.resident_bytes() - before
+    print(f"resident memory: {loaded / 1e6:+.0f} MB loaded, {kept / 1e6:+.0f} MB after")
+    assert loaded > 60e6
+    assert kept < loaded / 3
 
 
 def test_loads_by_calls_need_the_mode_for_them(client):
