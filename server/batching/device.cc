@@ -9,7 +9,7 @@ namespace {
 // for each of its members, somebody else's thread would cost more than it spares.
 constexpr absl::Duration kTiny = absl::Microseconds(120);
 // And so long it may hold up who brings it.
-constexpr absl::Duration kTinyAtMost = absl::Microseconds(400);
+constexpr absl::Duration kTinyAtMost = absl::Milliseconds(1);
 
 bool IsTiny(const Scheduler::Batch& batch) {
   const auto members = static_cast<int64_t>(batch.tasks.size());
