@@ -152,6 +152,63 @@ def test_actions_of_frames_and_videos(client, saccade, tmp_path):
         client.actions("localizer", video, frames_per_second=5)
 
 
+def test_likely_classes_alone(client):
+    every = client.classify("classifier", pixels(1), top_k=5).classes
+    least = every[1].probability
+    assert client.classify("classifier", pixels(1), top_k=5, probability_threshold=least).classes == every[:2]
+    assert client.classify("classifier", pixels(1), probability_threshold=1).classes == ()
+
+
+def test_maps_of_other_sizes(client, saccade):
+    whole = client.segment("segmenter", pixels(4))
+    small = client.segment("segmenter", pixels(4), size=(20, 10))
+    assert small.label_map.shape == (10, 20) and (small.width, small.height) == SIZE and small.areas == whole.areas
+    seen = client.segment("segmenter", pixels(4), size="network")
+    assert seen.label_map.ndim == 2 and set(numpy.unique(seen.label_map)) <= {one.class_index for one in whole.areas}
+    pair = pixels(6), pixels(7)
+    far = client.stereo("stereo", *pair, size=(2 * SIZE[0], 2 * SIZE[1])).disparity
+    assert numpy.array_equal(far[::2, ::2], client.stereo("stereo", *pair).disparity)
+    with pytest.raises(saccade.InvalidArgument, match="size"):
+        client.segment("segmenter", pixels(4), size=(0, 10))
+
+
+def test_a_region_is_a_picture_of_its_own(client, saccade):
+    x, y, width, height = 20, 8, 64, 48
+    region = saccade.Region(x, y, width, height)
+    cut = pixels(1)[y : y + height, x : x + width]
+    within, alone = client.detect("detector", pixels(1), region=region), client.detect("detector", cut)
+    assert within.detections and numpy.allclose(within.boxes, alone.boxes + numpy.float32([x, y, x, y]), atol=1e-4)
+    assert client.classify("classifier", pixels(1), region=region).classes == client.classify("classifier", cut).classes
+    left, right = (picture[y : y + height, x : x + width] for picture in (pixels(6), pixels(7)))
+    assert client.stereo("stereo", pixels(6), pixels(7), region=region).mean == client.stereo("stereo", left, right).mean
+    with pytest.raises(saccade.InvalidArgument, match="region"):
+        client.segment("segmenter", pixels(4), region=saccade.Region(0, 0, 1000, 1000))
+
+
+def test_what_attention_looked_at(client, saccade):
+    told = client.model("detector")
+    assert told.attention_layers and not told.attention_by_position
+    answer = client.detect("detector", pixels(1), explain=saccade.Explain(most_maps=2))
+    explained = answer.explanation
+    assert explained.layer == told.attention_layers[-1] and len(explained.maps) == 2 <= explained.available
+    for one in explained.maps:
+        assert one.name and numpy.asarray(Image.open(io.BytesIO(one.png))).shape == (one.height, one.width)
+        assert one.least <= one.most
+    first = saccade.Explain(layer=told.attention_layers[0])
+    assert client.detect("detector", pixels(1), explain=first).explanation.layer == told.attention_layers[0]
+    assert client.detect("detector", pixels(1)).explanation is None
+    # Its maps are of the whole picture.
+    with pytest.raises(saccade.InvalidArgument, match="positions"):
+        client.detect("detector", pixels(1), explain=saccade.Explain(positions=[(0.5, 0.5)]))
+    with pytest.raises(saccade.InvalidArgument, match="no_such_layer"):
+        client.detect("detector", pixels(1), explain=saccade.Explain(layer="no_such_layer"))
+
+
+def test_versions_by_label(client, saccade):
+    with pytest.raises(saccade.InvalidArgument, match="no_such_label"):
+        client.classify("classifier", pixels(1), version_label="no_such_label")
+
+
 def volume_of(dtype):
     values = numpy.random.default_rng(3).integers(100, 200, (6, 24, 40))
     return values.astype(dtype)

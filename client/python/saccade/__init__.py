@@ -19,7 +19,7 @@ from saccade.errors import (
 )
 from saccade.inputs import Pixels
 from saccade.masks import Mask, MaskForm, MaskPicture, MaskPolygon, MaskPolygons
-from saccade.requests import Classify, Detect, Localize, Request, Segment, Stereo
+from saccade.requests import Classify, Detect, Explain, Localize, Region, Request, Segment, Stereo
 from saccade.retry import Retry
 from saccade.streams import StreamItem
 from saccade.types import (
@@ -27,11 +27,13 @@ from saccade.types import (
     Actions,
     Answer,
     Area,
+    AttentionMap,
     Box,
     Classification,
     Detection,
     Detections,
     Disparity,
+    Explanation,
     Model,
     ModelState,
     Restoration,
@@ -46,6 +48,7 @@ __all__ = [
     "Answer",
     "Area",
     "AsyncClient",
+    "AttentionMap",
     "Box",
     "Cancelled",
     "Classification",
@@ -56,6 +59,8 @@ __all__ = [
     "Detection",
     "Detections",
     "Disparity",
+    "Explain",
+    "Explanation",
     "Internal",
     "InvalidArgument",
     "Localize",
@@ -69,6 +74,7 @@ __all__ = [
     "NotFound",
     "PermissionDenied",
     "Pixels",
+    "Region",
     "Request",
     "ResourceExhausted",
     "Restoration",

@@ -21,6 +21,14 @@ class _Facts(TypedDict):
     batch_size: int
     width: int
     height: int
+    explanation: types.Explanation | None
+
+
+def _explanation(message: pb.Explanation) -> types.Explanation:
+    maps = tuple(
+        types.AttentionMap(one.name, one.width, one.height, one.png, one.least, one.most) for one in message.maps
+    )
+    return types.Explanation(message.layer, maps, message.available)
 
 
 def _facts(message: pb.PredictResponse) -> _Facts:
@@ -38,6 +46,7 @@ def _facts(message: pb.PredictResponse) -> _Facts:
         "batch_size": message.batch_size,
         "width": message.picture_width,
         "height": message.picture_height,
+        "explanation": _explanation(message.explanation) if message.HasField("explanation") else None,
     }
 
 
@@ -129,6 +138,8 @@ def model(message: pb.Model) -> types.Model:
         most_frames=message.most_frames,
         frames_per_second=message.frames_per_second,
         most_voxels=message.most_voxels,
+        attention_layers=tuple(message.attention_layers),
+        attention_by_position=message.attention_by_position,
     )
 
 

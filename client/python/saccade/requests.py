@@ -5,7 +5,7 @@ from __future__ import annotations
 import abc
 import dataclasses
 from collections.abc import Iterable
-from typing import Generic, TypeVar
+from typing import Generic, Literal, TypeVar, Union
 
 from saccade import answers, inputs, types
 from saccade.masks import MaskForm
@@ -13,19 +13,60 @@ from saccade.v1 import vision_pb2 as pb
 
 A = TypeVar("A", bound=types.Answer, covariant=True)
 
+# Width and height of a map, or as large as the picture was when the network saw it. None is the picture's own size.
+Size = Union[tuple[int, int], Literal["network"], None]
+
+
+@dataclasses.dataclass(frozen=True)
+class Region:
+    """The part of a picture, or of both of a pair, that the model is to see, in pixels. What is found lies in the whole
+    picture all the same."""
+
+    x: int
+    y: int
+    width: int
+    height: int
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Explain:
+    """Asks what attention looked at: in `layer`, one of Model.attention_layers (the last, if it is empty); at most
+    `most_maps` maps (0: 16). `positions` are of layers that have a map for each position (Model.attention_by_position): x and y from 0 to 1, across
+    and down what the network saw."""
+
+    layer: str = ""
+    most_maps: int = 0
+    positions: Iterable[tuple[float, float]] = ()
+
+    def message(self) -> pb.Explain:
+        positions = [pb.Position(x=x, y=y) for x, y in self.positions]
+        return pb.Explain(layer=self.layer, most_maps=self.most_maps, positions=positions)
+
+
+def _size(asked: Size) -> pb.OutputSize | None:
+    if asked is None:
+        return None
+    if asked == "network":
+        return pb.OutputSize(network=True)
+    width, height = asked
+    return pb.OutputSize(width=width, height=height)
+
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Request(abc.ABC, Generic[A]):
     """What every request may say, by name alone.
 
-    Version 0 is the highest that is ready; requests of a larger `priority` (-100 to 100) are served first. `timeout`, in
-    seconds, stands in for the client's own; of a request on a stream it counts from when the daemon reads it.
+    Version 0 is the highest that is ready; a `version_label` of the model's configuration stands in for the number.
+    Requests of a larger `priority` (-100 to 100) are served first. `timeout`, in seconds, stands in for the client's own;
+    of a request on a stream it counts from when the daemon reads it. `explain` adds an `explanation` to the answer.
     """
 
     version: int = dataclasses.field(default=0, kw_only=True)
+    version_label: str = dataclasses.field(default="", kw_only=True)
     priority: int = dataclasses.field(default=0, kw_only=True)
     request_id: str = dataclasses.field(default="", kw_only=True)
     timeout: float | None = dataclasses.field(default=None, kw_only=True)
+    explain: Explain | None = dataclasses.field(default=None, kw_only=True)
 
     @abc.abstractmethod
     def message(self) -> pb.PredictRequest:
@@ -36,8 +77,26 @@ class Request(abc.ABC, Generic[A]):
 
     def _begin(self, model: str) -> pb.PredictRequest:
         return pb.PredictRequest(
-            model=model, version=self.version, priority=self.priority, request_id=self.request_id
+            model=model,
+            version=self.version,
+            version_label=self.version_label,
+            priority=self.priority,
+            request_id=self.request_id,
+            explain=self.explain.message() if self.explain is not None else None,
         )
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class PictureRequest(Request[A]):
+    """What may say of its picture, or its pair, that only a `region` is to be looked at."""
+
+    region: Region | None = dataclasses.field(default=None, kw_only=True)
+
+    def _begin(self, model: str) -> pb.PredictRequest:
+        request = super()._begin(model)
+        if self.region is not None:
+            request.region.CopyFrom(pb.Region(**dataclasses.asdict(self.region)))
+        return request
 
     def _of_picture(self, model: str, picture: inputs.Picture) -> pb.PredictRequest:
         request, sent = self._begin(model), inputs.picture(picture)
@@ -49,16 +108,19 @@ class Request(abc.ABC, Generic[A]):
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Classify(Request[types.Classification]):
-    """The `top_k` likeliest classes; 0 leaves it to the daemon (five)."""
+class Classify(PictureRequest[types.Classification]):
+    """The `top_k` likeliest classes (0 leaves it to the daemon: five) that are no less probable than the threshold."""
 
     model: str
     picture: inputs.Picture
     top_k: int = dataclasses.field(default=0, kw_only=True)
+    probability_threshold: float | None = dataclasses.field(default=None, kw_only=True)
 
     def message(self) -> pb.PredictRequest:
         request = self._of_picture(self.model, self.picture)
-        request.classification.top_k = self.top_k
+        request.classification.CopyFrom(
+            pb.ClassificationOptions(top_k=self.top_k, probability_threshold=self.probability_threshold)
+        )
         return request
 
     def answer(self, response: pb.PredictResponse) -> types.Classification:
@@ -66,7 +128,7 @@ class Classify(Request[types.Classification]):
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Detect(Request[types.Detections]):
+class Detect(PictureRequest[types.Detections]):
     """At most `top_k` things (0: all that are found) of these classes (none: of all), best first."""
 
     model: str
@@ -96,16 +158,18 @@ class Detect(Request[types.Detections]):
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Segment(Request[types.Segmentation]):
-    """A class for each pixel; without `label_map` the areas of the classes alone."""
+class Segment(PictureRequest[types.Segmentation]):
+    """A class for each pixel, in a map of this `size`; without `label_map` the areas of the classes alone."""
 
     model: str
     picture: inputs.Picture
     label_map: bool = dataclasses.field(default=True, kw_only=True)
+    size: Size = dataclasses.field(default=None, kw_only=True)
 
     def message(self) -> pb.PredictRequest:
         request = self._of_picture(self.model, self.picture)
-        request.segmentation.format = pb.SegmentationOptions.RAW if self.label_map else pb.SegmentationOptions.NONE
+        form = pb.SegmentationOptions.RAW if self.label_map else pb.SegmentationOptions.NONE
+        request.segmentation.CopyFrom(pb.SegmentationOptions(format=form, size=_size(self.size)))
         return request
 
     def answer(self, response: pb.PredictResponse) -> types.Segmentation:
@@ -113,18 +177,20 @@ class Segment(Request[types.Segmentation]):
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Stereo(Request[types.Disparity]):
-    """Two pictures of one size, rectified: a point lies on the same row of both."""
+class Stereo(PictureRequest[types.Disparity]):
+    """Two pictures of one size, rectified: a point lies on the same row of both. A map of another `size` still counts
+    pixels of the pictures as they were sent."""
 
     model: str
     left: inputs.Picture
     right: inputs.Picture
+    size: Size = dataclasses.field(default=None, kw_only=True)
 
     def message(self) -> pb.PredictRequest:
         request = self._begin(self.model)
         request.stereo.left.CopyFrom(inputs.picture(self.left))
         request.stereo.right.CopyFrom(inputs.picture(self.right))
-        request.stereo_options.format = pb.StereoOptions.FLOAT
+        request.stereo_options.CopyFrom(pb.StereoOptions(format=pb.StereoOptions.FLOAT, size=_size(self.size)))
         return request
 
     def answer(self, response: pb.PredictResponse) -> types.Disparity:

@@ -24,6 +24,28 @@ class Timings:
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
+class AttentionMap:
+    # What it is a map of: "key 0", "head 0 rows", "position 0 head 0".
+    name: str
+    width: int
+    height: int
+    # 8 bits grey: 0 is `least`, 255 is `most`.
+    png: bytes
+    least: float
+    most: float
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Explanation:
+    """What a layer's attention looked at."""
+
+    layer: str
+    maps: tuple[AttentionMap, ...]
+    # How many the layer has, of which those are the first.
+    available: int
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
 class Answer:
     """What every answer tells, whatever the model's task."""
 
@@ -36,6 +58,8 @@ class Answer:
     # Of the picture as it was decoded, after its EXIF orientation was applied; of a frame; of a plane.
     width: int
     height: int
+    # None if none was asked for.
+    explanation: Explanation | None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -187,3 +211,7 @@ class Model:
     most_frames: int
     frames_per_second: float
     most_voxels: int
+    # Whose attention can be looked at, in the order in which they are computed; and whether their maps are of chosen
+    # positions.
+    attention_layers: tuple[str, ...]
+    attention_by_position: bool
