@@ -10,6 +10,7 @@ file(WRITE ${OUT} "#include \"server/page/files.h\"\n\nnamespace saccade::server
 embed(IndexHtml index.html)
 embed(PageCss page.css)
 embed(PageJs page.js)
+embed(AttentionJs attention.js)
 embed(ClipJs clip.js)
 embed(FindingsJs findings.js)
 embed(LoadJs load.js)

@@ -8,6 +8,7 @@ namespace saccade::server::page {
 extern const std::string_view kIndexHtml;
 extern const std::string_view kPageCss;
 extern const std::string_view kPageJs;
+extern const std::string_view kAttentionJs;
 extern const std::string_view kClipJs;
 extern const std::string_view kFindingsJs;
 extern const std::string_view kLoadJs;

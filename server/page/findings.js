@@ -1,6 +1,6 @@
 // An answer in words: the list beside the picture, and where the time went.
 
-import {colourOf} from "./overlay.js";
+import {colourOf, element} from "./overlay.js";
 
 const percent = (share) => `${(100 * share).toFixed(1)}%`;
 // Minutes and seconds.
@@ -72,12 +72,6 @@ export function summaryOf(answer) {
   if (answer.segmentation) return `${answer.segmentation.areas.length} classes · ${from}`;
   const {least, most} = answer.disparity;
   return `${least.toFixed(1)} to ${most.toFixed(1)} px of disparity · ${from}`;
-}
-
-function element(name, attributes, ...children) {
-  const made = Object.assign(document.createElement(name), attributes);
-  made.append(...children);
-  return made;
 }
 
 // `choose(place)` is called with the finding that is pressed, or null when it is released.

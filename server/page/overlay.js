@@ -9,6 +9,12 @@ function rgbOf(index) {
   return rgb.map((part) => Math.round(255 * (part + least)));
 }
 
+export function element(name, attributes, ...children) {
+  const made = Object.assign(document.createElement(name), attributes);
+  made.append(...children);
+  return made;
+}
+
 export function bytesOf(base64) {
   const text = atob(base64), bytes = new Uint8Array(text.length);
   for (let i = 0; i < text.length; ++i) bytes[i] = text.charCodeAt(i);
@@ -44,7 +50,7 @@ export function turbo(x) {
 
 // A canvas of these pixels' colours, [r, g, b] or nothing.
 function layer(width, height, colourAt) {
-  const canvas = Object.assign(document.createElement("canvas"), {width, height});
+  const canvas = element("canvas", {width, height});
   const context = canvas.getContext("2d"), image = context.createImageData(width, height);
   for (let i = 0; i < width * height; ++i) {
     const colour = colourAt(i);

@@ -37,6 +37,7 @@ std::vector<HttpRoute> PageRoutes() {
   return {File("/", "text/html; charset=utf-8", page::kIndexHtml),
           File("/page.css", "text/css; charset=utf-8", page::kPageCss),
           File("/page.js", kScript, page::kPageJs),
+          File("/attention.js", kScript, page::kAttentionJs),
           File("/clip.js", kScript, page::kClipJs),
           File("/findings.js", kScript, page::kFindingsJs),
           File("/load.js", kScript, page::kLoadJs),

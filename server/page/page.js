@@ -1,5 +1,6 @@
 // The page's life: what is chosen, the request, the answer.
 
+import {mapsOf, showMaps} from "./attention.js";
 import {draw, layerOf, turbo} from "./overlay.js";
 import {chooseAction, listenToClip, showClip} from "./clip.js";
 import {showFindings, showTimings, summaryOf} from "./findings.js";
@@ -75,6 +76,10 @@ function chooseModel() {
   for (const field of document.querySelectorAll("[data-tasks]")) {
     field.hidden = !chosen || !field.dataset.tasks.split(" ").includes(chosen.task);
   }
+  const layers = chosen?.attention_layers ?? [], before = $("attention").value;
+  $("attention").replaceChildren(new Option("not shown", ""), ...layers.map((name) => new Option(name, name)));
+  if (layers.includes(before)) $("attention").value = before;
+  $("attention-field").hidden = !layers.length;
   const others = models.length && models.every((one) => !TASKS.includes(one.task));
   $("about").textContent = chosen
     ? `${chosen.architecture}${chosen.labels.length ? `, ${chosen.labels.length} classes` : ""}, ` +
@@ -113,6 +118,7 @@ async function requestOf(chosen, sent) {
   if (chosen.task === "detection") {
     request.detection = {score_threshold: Number($("score").value), mask_threshold: Number($("mask").value)};
   }
+  if ($("attention").value) request.explain = {layer: $("attention").value};
   return request;
 }
 
@@ -153,8 +159,15 @@ async function choose(sent, answer, place) {
   }
 }
 
+// Over the picture, in place of the answer's own colours.
+function chooseMap(map, answer) {
+  if (shown.answer !== answer) return;
+  shown.over = map ?? layerOf(answer, shown.chosen);
+  redraw();
+}
+
 // One of `picture` and `volume` is there, or none: a video shows itself.
-function showAnswer(sent, picture, volume, answer, roundTrip) {
+function showAnswer(sent, picture, volume, maps, answer, roundTrip) {
   canvas.hidden = !picture;
   shown = {picture: null, answer: null, over: null, chosen: null};
   $("clip").hidden = $("volume").hidden = true;
@@ -165,6 +178,9 @@ function showAnswer(sent, picture, volume, answer, roundTrip) {
   else $("video").pause();
   if (volume) showVolume(volume);
   showFindings($("findings"), answer, (place) => choose(sent, answer, place));
+  $("attention-part").hidden = !maps.length;
+  $("attention-title").textContent = `Attention of ${answer.explanation?.layer}`;
+  showMaps($("maps"), answer, maps, (place) => chooseMap(maps[place], answer));
   showTimings($("stages"), $("timings"), answer.timings, roundTrip);
   $("scale").hidden = !answer.disparity;
   if (answer.disparity) {
@@ -192,7 +208,8 @@ async function ask() {
     const drawn = !answer.restoration && !(answer.actions && !sent[0].type.startsWith("image/"));
     const picture = drawn ? await pictureOf(sent[0], answer) : null;
     const volume = answer.restoration ? await volumeOf(sent[0], answer.restoration) : null;
-    if (mine === running) showAnswer(sent, picture, volume, answer, roundTrip);
+    const maps = await mapsOf(answer);
+    if (mine === running) showAnswer(sent, picture, volume, maps, answer, roundTrip);
   } catch (error) {
     if (mine === running && error.name !== "AbortError") complain(error.message);
   }
@@ -247,6 +264,7 @@ function listen() {
     chooseModel();
     ask();
   };
+  $("attention").onchange = ask;
   $("form").onsubmit = (event) => {
     event.preventDefault();
     ask();

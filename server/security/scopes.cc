@@ -57,6 +57,7 @@ constexpr Route kRoutes[] = {
     {"GET", "/", Scope::kOpen},
     {"GET", "/page.css", Scope::kOpen},
     {"GET", "/page.js", Scope::kOpen},
+    {"GET", "/attention.js", Scope::kOpen},
     {"GET", "/clip.js", Scope::kOpen},
     {"GET", "/tiff.js", Scope::kOpen},
     {"GET", "/token.js", Scope::kOpen},

@@ -163,6 +163,41 @@ def test_thresholds_and_choices_change_what_is_seen(open_page):
     expect(page.locator("#findings")).to_contain_text("Nothing found")
 
 
+@pytest.mark.parametrize("look", LOOKS)
+def test_what_attention_looked_at(open_page, shots, look):
+    page = open_page(look)
+    ask(page, "detector")
+    assert not page.locator("#attention-part").is_visible()
+    picture = "() => document.getElementById('canvas').toDataURL()"
+    before = page.evaluate(picture)
+    page.select_option("#attention", index=1)
+    layer = page.locator("#attention").input_value()
+    expect(page.locator("#attention-title")).to_have_text(f"Attention of {layer}")
+    first = page.locator("#maps button").first
+    expect(first).to_contain_text("key 0")
+    # In colour, as many as its values are.
+    shades = page.evaluate("""() => {
+      const map = document.querySelector("#maps canvas");
+      const data = map.getContext("2d").getImageData(0, 0, map.width, map.height).data;
+      return new Set(new Uint32Array(data.buffer)).size;
+    }""")
+    assert shades > 10
+    first.click()
+    expect(first).to_have_attribute("aria-pressed", "true")
+    assert page.evaluate(picture) != before
+    page.screenshot(path=shots / f"{look}-attention.png", full_page=True)
+    first.click()
+    assert page.evaluate(picture) == before
+    # A classifier sees a part of the picture: its maps lie beside it.
+    ask(page, "sanet_shapes")
+    page.select_option("#attention", index=1)
+    expect(page.locator("#maps .map").first).to_contain_text("head 0")
+    assert page.locator("#maps button").count() == 0
+    assert page.evaluate("() => document.documentElement.scrollWidth") <= LOOKS[look]["viewport"]["width"]
+    page.select_option("#attention", "")
+    expect(page.locator("#attention-part")).to_be_hidden()
+
+
 def test_a_keyboard_is_enough(open_page):
     page = open_page()
     page.keyboard.press("Tab")
@@ -180,7 +215,7 @@ def test_a_keyboard_is_enough(open_page):
     shown = page.locator("#score-shown").text_content()
     page.keyboard.press("ArrowRight")
     expect(page.locator("#score-shown")).not_to_have_text(shown)
-    for _ in range(3):
+    for _ in range(4):
         page.keyboard.press("Tab")
     expect(page.locator("#send")).to_be_focused()
     expect(page.locator("#canvas.waiting")).to_have_count(0)
@@ -429,7 +464,7 @@ def test_load_is_shown_while_it_is_there(open_page, daemon, shots):
 def test_the_browser_is_told_to_take_nothing_from_elsewhere(daemon):
     for path, kind in (("/", "text/html"), ("/page.css", "text/css"), ("/page.js", "text/javascript"),
                        ("/load.js", "text/javascript"), ("/overlay.js", "text/javascript"),
-                       ("/findings.js", "text/javascript"), ("/clip.js", "text/javascript"),
+                       ("/findings.js", "text/javascript"), ("/clip.js", "text/javascript"), ("/attention.js", "text/javascript"),
                        ("/volume.js", "text/javascript"), ("/tiff.js", "text/javascript"), ("/icon.svg", "image/svg+xml")):
         status, headers, body = daemon.get(path)
         assert status == 200 and headers["Content-Type"].startswith(kind) and len(body) > 100
