@@ -5,7 +5,7 @@ find_library(SACCADE_TCMALLOC tcmalloc_minimal)
 if(SACCADE_SANITIZE)
   # nothing
 elseif(SACCADE_TCMALLOC)
-  # Nothing calls it by name.
+  # Nothing needs it by name.
   target_link_libraries(saccade_malloc INTERFACE -Wl,--push-state,--no-as-needed ${SACCADE_TCMALLOC} -Wl,--pop-state)
 else()
   message(STATUS "No tcmalloc (libgoogle-perftools-dev): forward passes take about a tenth longer, small ones a half")

@@ -59,17 +59,32 @@ function(saccade_target_defaults target)
   target_include_directories(${target} PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>)
 endfunction()
 
-# saccade_library(NAME SRCS ... DEPS ...): a static library of one folder.
+# Under AddressSanitizer, the build whose networks and operators the daemon takes as they are: a third of all there is to
+# compile, mostly LibTorch's headers, and nothing of it reads what comes from outside. Without such a build they are
+# compiled too.
+set(SACCADE_AS_BUILT "")
+if(SACCADE_SANITIZE AND EXISTS ${SACCADE_RELEASE_BUILD}/lib/libsaccade_programs.a)
+  set(SACCADE_AS_BUILT ${SACCADE_RELEASE_BUILD}/lib)
+endif()
+
+# saccade_library(NAME SRCS ... DEPS ... [AS_BUILT]): a static library of one folder.
 function(saccade_library name)
-  cmake_parse_arguments(ARG "" "" "SRCS;DEPS" ${ARGN})
+  cmake_parse_arguments(ARG "AS_BUILT" "" "SRCS;DEPS" ${ARGN})
+  if(ARG_AS_BUILT AND SACCADE_AS_BUILT)
+    add_library(${name} INTERFACE)
+    target_link_libraries(${name} INTERFACE ${SACCADE_AS_BUILT}/lib${name}.a ${ARG_DEPS})
+    target_include_directories(${name} INTERFACE ${PROJECT_SOURCE_DIR})
+    return()
+  endif()
   add_library(${name} STATIC ${ARG_SRCS})
   target_link_libraries(${name} PUBLIC ${ARG_DEPS})
   saccade_target_defaults(${name})
 endfunction()
 
-# Tests marked SANITIZE are cheap to build without LibTorch or gRPC underneath; the asan and tsan
+# Tests marked SANITIZE are cheap to build without LibTorch or gRPC underneath, or ask the daemon itself; the asan and tsan
 # presets build and run exactly those through the target sanitized_tests. Tests without threads are marked
-# SANITIZE_MEMORY: the tsan preset leaves them out.
+# SANITIZE_MEMORY: the tsan preset leaves them out. So are those of the daemon: neither gRPC nor protobuf is built for
+# ThreadSanitizer, and protobuf's headers lay out maps differently for it.
 add_custom_target(sanitized_tests)
 
 # saccade_test(NAME SRCS ... DEPS ... [LABELS ...] [SANITIZE|SANITIZE_MEMORY]): a GoogleTest program beside its code.
@@ -99,16 +114,26 @@ function(saccade_test name)
   set_tests_properties(${name} PROPERTIES LABELS "${ARG_LABELS}" TIMEOUT 300 ENVIRONMENT GOMP_SPINCOUNT=1000)
 endfunction()
 
-# saccade_python_test(NAME FILE [ARGS ...] [LABELS ...] [ENV ...]): a pytest file, run by the project's own
+# saccade_python_test(NAME FILE [ARGS ...] [LABELS ...] [ENV ...] [SANITIZE_MEMORY]): a pytest file, run by the project's own
 # Python environment, told where the build is through SACCADE_BUILD_DIR. gRPC is to leave forks alone: what tests start
 # forks before it becomes the daemon, and gRPC's threads would be made anew in between, to abort when their files close.
 function(saccade_python_test name file)
-  cmake_parse_arguments(ARG "" "TIMEOUT" "ARGS;LABELS;ENV" ${ARGN})
+  cmake_parse_arguments(ARG "SANITIZE_MEMORY" "TIMEOUT" "ARGS;LABELS;ENV" ${ARGN})
   if(NOT ARG_LABELS)
     set(ARG_LABELS unit)
   endif()
+  if(ARG_SANITIZE_MEMORY AND NOT SACCADE_SANITIZE STREQUAL "thread")
+    list(APPEND ARG_LABELS sanitize)
+    add_dependencies(sanitized_tests saccaded)
+  endif()
   if(NOT ARG_TIMEOUT)
     set(ARG_TIMEOUT 300)
+  endif()
+  if(SACCADE_SANITIZE)
+    # Memory that there is not is to be an error of the program's, as without AddressSanitizer; and what was freed is not to
+    # be kept by the hundred megabytes where tests look at resident memory.
+    list(APPEND ARG_ENV SACCADE_SANITIZE=${SACCADE_SANITIZE}
+                        ASAN_OPTIONS=allocator_may_return_null=1:quarantine_size_mb=8)
   endif()
   add_test(NAME ${name}
     COMMAND ${SACCADE_PYTHON} -m pytest -q -p no:cacheprovider ${CMAKE_CURRENT_SOURCE_DIR}/${file} ${ARG_ARGS}

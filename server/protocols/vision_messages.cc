@@ -49,8 +49,9 @@ absl::StatusOr<Picture> FromRaw(absl::string_view field, const v1::RawPicture& r
   if (raw.order() != v1::RawPicture::RGB && raw.order() != v1::RawPicture::BGR) {
     return InvalidField(absl::StrCat(field, ".order"), "is neither RGB nor BGR; say which");
   }
-  const int64_t expected = int64_t{raw.width()} * raw.height() * 3;
-  if (static_cast<int64_t>(raw.pixels().size()) != expected) {
+  // Below 3 * 2^62, which int64_t does not hold.
+  const uint64_t expected = static_cast<uint64_t>(raw.width()) * static_cast<uint64_t>(raw.height()) * 3;
+  if (raw.pixels().size() != expected) {
     return InvalidField(absl::StrCat(field, ".pixels"),
                         absl::StrCat("holds ", raw.pixels().size(), " bytes; ", raw.width(), " x ",
                                      raw.height(), " x 3 channels are ", expected));

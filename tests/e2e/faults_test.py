@@ -1,6 +1,7 @@
 """Storms, floods, stuck clients and broken instances: everybody else is served, and every call is counted."""
 
 import contextlib
+import os
 import socket
 import threading
 import time
@@ -25,8 +26,8 @@ MODEL_INFER = "/inference.GRPCInferenceService/ModelInfer"
 BAD, HANG = 13, 99
 # Nobody waits for so long but who is stuck behind what hangs. Generous: the cores may be shared.
 PROMPT_SECONDS = 2
-
-# Known, to be mended.
+# For five answers of 8 MB and what they were made of; AddressSanitizer keeps shadows of it, and what was freed.
+ANSWERS_ROOM = (120 if "SACCADE_SANITIZE" not in os.environ else 200) << 20
 
 
 @pytest.fixture
@@ -180,7 +181,7 @@ def test_answers_that_nobody_reads_are_bounded(serve):
             )
         # Five answers of 8 MB are kept, beside what they were made of; the rest is refused.
         assert 2 <= daemon.metrics().total("nv_inference_count") <= 5
-        assert daemon.resident_bytes() - resident < 120 << 20
+        assert daemon.resident_bytes() - resident < ANSWERS_ROOM
     with daemon.inference() as inference:
         await_idle(daemon)
         assert len(inference.model_infer(request(2, 1, 1, 2, 1000, 1000)).raw_output_contents[0]) == 8_000_000

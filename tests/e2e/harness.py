@@ -87,6 +87,8 @@ class Daemon:
         self._log.close()
         if self in Daemon.running:
             Daemon.running.remove(self)
+        # In the builds with sanitizers; what they found may have been another call's, or after the last.
+        assert "Sanitizer: " not in self.log(), self.log()
 
     def _read_stdout(self):
         for line in self.process.stdout:

@@ -6,7 +6,7 @@ import grpc
 import numpy
 import pytest
 
-from harness import Daemon
+from harness import Daemon, eventually
 from malformed import (FORMATS, GOOD_INFERENCES, INFERENCE_MISTAKES, damaged, malformed_inferences, malformed_predicts)
 from messages import Inference, Vision, message, predict_request
 from refusals import INVALID, NOT_FOUND
@@ -24,7 +24,7 @@ def channel(repository, tmp_path_factory):
         with daemon.channel() as opened:
             yield opened
         assert daemon.process.poll() is None, "the daemon ended"
-        assert daemon.metrics().total("saccade_inflight_requests") == 0
+        eventually(lambda: daemon.metrics().total("saccade_inflight_requests") == 0, "nothing was in flight")
 
 
 @pytest.fixture(scope="module")

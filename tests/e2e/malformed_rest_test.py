@@ -9,7 +9,7 @@ import socket
 import numpy
 import pytest
 
-from harness import DEADLINE_SECONDS, Daemon
+from harness import DEADLINE_SECONDS, Daemon, eventually
 from malformed import PICTURE, damaged, elements
 
 SEED = 40
@@ -26,7 +26,7 @@ def daemon(repository, tmp_path_factory):
     with Daemon(repository, "--max-message-bytes=4194304", log_folder=tmp_path_factory.mktemp("log")) as running:
         yield running.await_ready()
         assert running.process.poll() is None, "the daemon ended"
-        assert running.metrics().total("saccade_inflight_requests") == 0
+        eventually(lambda: running.metrics().total("saccade_inflight_requests") == 0, "nothing was in flight")
 
 
 def post(daemon, body, headers=(), path=PATH):
