@@ -6,7 +6,7 @@
 
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
-#include "server/pipeline/forward.h"
+#include "models/use_threads.h"
 
 namespace saccade::server {
 namespace {
@@ -68,7 +68,7 @@ absl::StatusOr<int> LoadForFastest(const LoadForThreads& load, int most, int64_t
   int loaded = 0;
   std::optional<double> least;
   for (int threads = most; threads >= 1; threads /= 2) {
-    UseThreads(threads);
+    models::UseThreads(threads);
     const auto make = load();
     if (!make.ok()) return make.status();
     loaded = threads;
@@ -82,7 +82,7 @@ absl::StatusOr<int> LoadForFastest(const LoadForThreads& load, int most, int64_t
       break;
     }
   }
-  UseThreads(fastest);
+  models::UseThreads(fastest);
   if (loaded == fastest) return fastest;
   if (const auto make = load(); !make.ok()) return make.status();
   return fastest;

@@ -1,6 +1,5 @@
 #include "server/pipeline/forward.h"
 
-#include <ATen/Parallel.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/from_blob.h>
@@ -135,12 +134,6 @@ absl::StatusOr<std::vector<ShareAnswer>> RunShares(const models::Model& model, c
 }
 
 }  // namespace
-
-void UseThreads(int threads) {
-  // The first call of this on a thread sets it to what some other thread asked for last.
-  at::get_num_threads();
-  at::set_num_threads(threads);
-}
 
 absl::StatusOr<std::vector<models::TaskResult>> Forward(
     const models::Model& model, const std::vector<BytePieces>& items,

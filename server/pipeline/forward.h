@@ -15,9 +15,6 @@
 
 namespace saccade::server {
 
-// Cores that forward passes of the calling thread may use.
-void UseThreads(int threads);
-
 // Runs `model` over normalised items of one bucket, each with its placement (server/pipeline/item.h). Items
 // that lie in memory as the network takes them, one after the other, are not copied, others once. Throws
 // nothing: what the model throws is what PassFailure makes of it. REQUIRES: at least one.

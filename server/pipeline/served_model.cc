@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "models/error.h"
 #include "models/registry.h"
+#include "models/use_threads.h"
 #include "server/logging/log.h"
 #include "server/pipeline/cores.h"
 #include "server/pipeline/fastest_threads.h"
@@ -105,7 +106,7 @@ absl::Status ServedModel::LoadWeights() {
   };
   threads_ = options_.threads_per_instance;
   if (!options_.fewer_threads || options_.settings.gpu) {
-    UseThreads(threads_);
+    models::UseThreads(threads_);
     return load().status();
   }
   const auto fastest =
@@ -131,7 +132,7 @@ absl::Status ServedModel::MakeBatcher() {
 }
 
 absl::Status ServedModel::WarmUp() {
-  UseThreads(threads_);
+  models::UseThreads(threads_);
   return engine_->WarmUp({.clock = clock_,
                           .at_most = options_.warm_up,
                           .learn = [this](int64_t bucket, int64_t size, absl::Duration took) {
@@ -173,7 +174,7 @@ void ServedModel::KeepToOwnCores(int index) const {
 void ServedModel::RunInstance(int index) {
   pthread_setname_np(pthread_self(), absl::StrCat("instance-", index).c_str());
   if (options_.settings.pin) KeepToOwnCores(index);
-  UseThreads(threads_);
+  models::UseThreads(threads_);
   while (true) {
     std::vector<std::unique_ptr<BatchTask>> batch = batcher_->Take(index);
     if (batch.empty()) return;
