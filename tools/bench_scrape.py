@@ -1,6 +1,7 @@
 """What one scrape of the metrics takes while many models are loaded, all of which have had requests."""
 
 import argparse
+import contextlib
 import datetime
 import http.client
 import json
@@ -53,10 +54,13 @@ def scrape(connection, accept, coding):
     return seconds, body
 
 
-def processor_seconds(daemon):
-    """Of its threads, all of which outlive a scrape."""
-    threads = pathlib.Path(f"/proc/{daemon.process.pid}/task").iterdir()
-    return sum(int((thread / "schedstat").read_text().split()[0]) for thread in threads) / 1e9
+def processor_nanoseconds(daemon):
+    """By thread. A thread that ends meanwhile computed no scrape: those that do go on."""
+    found = {}
+    for thread in pathlib.Path(f"/proc/{daemon.process.pid}/task").iterdir():
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+            found[thread.name] = int((thread / "schedstat").read_text().split()[0])
+    return found
 
 
 def measure(daemon, scrapes):
@@ -65,9 +69,10 @@ def measure(daemon, scrapes):
     times, sizes, lines, spent = {}, {}, {}, {}
     for _ in range(scrapes):
         for name, accept, coding in WAYS:
-            before = processor_seconds(daemon)
+            before = processor_nanoseconds(daemon)
             seconds, body = scrape(connection, accept, coding)
-            spent.setdefault((name, coding), []).append((processor_seconds(daemon) - before) * 1e3)
+            took = sum(now - before.get(thread, 0) for thread, now in processor_nanoseconds(daemon).items())
+            spent.setdefault((name, coding), []).append(took / 1e6)
             times.setdefault((name, coding), []).append(seconds * 1e3)
             sizes[name, coding] = len(body)
             if coding == "identity":
