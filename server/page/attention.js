@@ -1,6 +1,6 @@
 // What attention looked at: a layer's maps in colour, beside the picture and over it.
 
-import {bytesOf, element, turbo} from "./overlay.js";
+import {bytesOf, element, letChoose, turbo} from "./overlay.js";
 
 async function colouredOf(map) {
   const grey = await createImageBitmap(new Blob([bytesOf(map.png)], {type: "image/png"}));
@@ -22,16 +22,7 @@ export function showMaps(list, answer, maps, choose) {
     const {name, least, most} = answer.explanation.maps[place];
     const button = element(choosable ? "button" : "div", {className: "map"}, canvas, element("span", {}, name),
                            element("span", {className: "where"}, `${least.toPrecision(3)} to ${most.toPrecision(3)}`));
-    if (choosable) {
-      button.type = "button";
-      button.ariaPressed = "false";
-      button.onclick = () => {
-        const pressed = button.ariaPressed !== "true";
-        for (const other of list.querySelectorAll("button")) other.ariaPressed = "false";
-        button.ariaPressed = String(pressed);
-        choose(pressed ? place : null);
-      };
-    }
+    if (choosable) letChoose(list, button, place, choose);
     return element("li", {}, button);
   }));
 }

@@ -1,6 +1,6 @@
 // An answer in words: the list beside the picture, and where the time went.
 
-import {colourOf, element} from "./overlay.js";
+import {colourOf, element, letChoose} from "./overlay.js";
 
 const percent = (share) => `${(100 * share).toFixed(1)}%`;
 // Minutes and seconds.
@@ -89,16 +89,7 @@ export function showFindings(list, answer, choose) {
                            element("span", {className: "value"}, one.value),
                            bar);
     if (one.where) button.append(element("span", {className: "where"}, one.where));
-    if (choosable) {
-      button.type = "button";
-      button.ariaPressed = "false";
-      button.onclick = () => {
-        const pressed = button.ariaPressed !== "true";
-        for (const other of list.querySelectorAll("button")) other.ariaPressed = "false";
-        button.ariaPressed = String(pressed);
-        choose(pressed ? place : null);
-      };
-    }
+    if (choosable) letChoose(list, button, place, choose);
     return element("li", {}, button);
   }));
   if (!list.childElementCount) list.append(element("li", {className: "hint"}, "Nothing found"));

@@ -15,6 +15,18 @@ export function element(name, attributes, ...children) {
   return made;
 }
 
+// Of a list's buttons at most one is pressed: `choose(place)` is called then, and choose(null) when it is released.
+export function letChoose(list, button, place, choose) {
+  button.type = "button";
+  button.ariaPressed = "false";
+  button.onclick = () => {
+    const pressed = button.ariaPressed !== "true";
+    for (const other of list.querySelectorAll("button")) other.ariaPressed = "false";
+    button.ariaPressed = String(pressed);
+    choose(pressed ? place : null);
+  };
+}
+
 export function bytesOf(base64) {
   const text = atob(base64), bytes = new Uint8Array(text.length);
   for (let i = 0; i < text.length; ++i) bytes[i] = text.charCodeAt(i);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <optional>
+#include <set>
 
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
@@ -50,7 +51,7 @@ absl::StatusOr<absl::Duration> MedianOf(const std::function<absl::Status()>& pas
 std::optional<double> Slowness(const PassMaker& make, int64_t max_batch_size, Clock* clock) {
   const int64_t full = std::min(kFull, max_batch_size);
   double product = 1;
-  for (const int64_t size : {int64_t{1}, full}) {
+  for (const int64_t size : std::set<int64_t>{1, full}) {
     const std::function<absl::Status()> pass = make(size);
     if (pass == nullptr) return std::nullopt;
     const auto took = MedianOf(pass, kLong * size, clock);

@@ -31,8 +31,8 @@ class Region:
 @dataclasses.dataclass(frozen=True, eq=False)
 class Explain:
     """Asks what attention looked at: in `layer`, one of Model.attention_layers (the last, if it is empty); at most
-    `most_maps` maps (0: 16). `positions` are of layers that have a map for each position (Model.attention_by_position): x and y from 0 to 1, across
-    and down what the network saw."""
+    `most_maps` maps (0: 16). `positions` are of layers that have a map for each position (Model.attention_by_position): x
+    and y from 0 to 1, across and down what the network saw."""
 
     layer: str = ""
     most_maps: int = 0
