@@ -59,9 +59,9 @@ function(saccade_target_defaults target)
   target_include_directories(${target} PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>)
 endfunction()
 
-# Under AddressSanitizer, the build whose networks and operators the daemon takes as they are: a third of all there is to
-# compile, mostly LibTorch's headers, and nothing of it reads what comes from outside. Without such a build they are
-# compiled too.
+# Under a sanitizer, the build whose networks and operators the daemon takes as they are: a third of all there is to compile,
+# mostly LibTorch's headers; nothing of it reads what comes from outside, or starts threads of its own. Without such a build
+# they are compiled too.
 set(SACCADE_AS_BUILT "")
 if(SACCADE_SANITIZE AND EXISTS ${SACCADE_RELEASE_BUILD}/lib/libsaccade_programs.a)
   set(SACCADE_AS_BUILT ${SACCADE_RELEASE_BUILD}/lib)
@@ -82,9 +82,9 @@ function(saccade_library name)
 endfunction()
 
 # Tests marked SANITIZE are cheap to build without LibTorch or gRPC underneath, or ask the daemon itself; the asan and tsan
-# presets build and run exactly those through the target sanitized_tests. Tests without threads are marked
-# SANITIZE_MEMORY: the tsan preset leaves them out. So are those of the daemon: neither gRPC nor protobuf is built for
-# ThreadSanitizer, and protobuf's headers lay out maps differently for it.
+# presets build and run exactly those through the target sanitized_tests. Tests in which threads do not meet are marked
+# SANITIZE_MEMORY: the tsan preset leaves them out. cmake/tsan tells ThreadSanitizer of the libraries that are not built for
+# it.
 add_custom_target(sanitized_tests)
 
 # saccade_test(NAME SRCS ... DEPS ... [LABELS ...] [SANITIZE|SANITIZE_MEMORY]): a GoogleTest program beside its code.
@@ -114,15 +114,15 @@ function(saccade_test name)
   set_tests_properties(${name} PROPERTIES LABELS "${ARG_LABELS}" TIMEOUT 300 ENVIRONMENT GOMP_SPINCOUNT=1000)
 endfunction()
 
-# saccade_python_test(NAME FILE [ARGS ...] [LABELS ...] [ENV ...] [SANITIZE_MEMORY]): a pytest file, run by the project's own
+# saccade_python_test(NAME FILE [ARGS ...] [LABELS ...] [ENV ...] [SANITIZE|SANITIZE_MEMORY]): a pytest file, run by the project's own
 # Python environment, told where the build is through SACCADE_BUILD_DIR. gRPC is to leave forks alone: what tests start
 # forks before it becomes the daemon, and gRPC's threads would be made anew in between, to abort when their files close.
 function(saccade_python_test name file)
-  cmake_parse_arguments(ARG "SANITIZE_MEMORY" "TIMEOUT" "ARGS;LABELS;ENV" ${ARGN})
+  cmake_parse_arguments(ARG "SANITIZE;SANITIZE_MEMORY" "TIMEOUT" "ARGS;LABELS;ENV" ${ARGN})
   if(NOT ARG_LABELS)
     set(ARG_LABELS unit)
   endif()
-  if(ARG_SANITIZE_MEMORY AND NOT SACCADE_SANITIZE STREQUAL "thread")
+  if(ARG_SANITIZE OR (ARG_SANITIZE_MEMORY AND NOT SACCADE_SANITIZE STREQUAL "thread"))
     list(APPEND ARG_LABELS sanitize)
     add_dependencies(sanitized_tests saccaded)
   endif()

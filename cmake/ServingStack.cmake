@@ -19,8 +19,10 @@ file(MAKE_DIRECTORY ${SACCADE_PROTOBUF_SHADOW})
 list(GET Protobuf_INCLUDE_DIRS 0 SACCADE_PROTOBUF_INCLUDE)
 file(CREATE_LINK ${SACCADE_PROTOBUF_INCLUDE}/google ${SACCADE_PROTOBUF_SHADOW}/google SYMBOLIC)
 
-# The system's Abseil was built without ThreadSanitizer, which therefore cannot see its locks.
+# The system's Abseil and gRPC were built without ThreadSanitizer, which therefore cannot see their locks and their queues.
 if(SACCADE_SANITIZE STREQUAL "thread")
-  add_library(saccade_tsan_absl_mutex OBJECT cmake/tsan_absl_mutex.cc)
+  add_library(saccade_tsan_absl_mutex OBJECT cmake/tsan/absl_mutex.cc)
   target_link_libraries(saccade_tsan_absl_mutex PUBLIC absl::synchronization ${CMAKE_DL_LIBS})
+  add_library(saccade_tsan_grpc OBJECT cmake/tsan/grpc.cc)
+  target_link_libraries(saccade_tsan_grpc PUBLIC gRPC::grpc++ ${CMAKE_DL_LIBS})
 endif()
