@@ -2,10 +2,10 @@
 
 namespace saccade::server {
 
-absl::StatusOr<std::unique_ptr<Batcher>> Batcher::Create(const BatcherOptions& options, int instances,
+absl::StatusOr<std::unique_ptr<Batcher>> Batcher::Create(const BatcherOptions& options, const Places& places,
                                                          Device* device) {
   if (absl::Status sound = CheckOptions(options); !sound.ok()) return sound;
-  return std::unique_ptr<Batcher>(new Batcher(device, device->AddModel(options, instances)));
+  return std::unique_ptr<Batcher>(new Batcher(device, device->AddModel(options, places)));
 }
 
 Batcher::~Batcher() { device_->RemoveModel(model_); }

@@ -20,8 +20,9 @@ namespace saccade::server {
 // Thread-safe. BatchTask::Reject is never called with a lock held.
 class Batcher {
  public:
-  // INVALID_ARGUMENT for options that make no sense. `device` must outlive the batcher.
-  static absl::StatusOr<std::unique_ptr<Batcher>> Create(const BatcherOptions& options, int instances,
+  // One instance for each of `places`. INVALID_ARGUMENT for options that make no sense. `device` must outlive
+  // the batcher.
+  static absl::StatusOr<std::unique_ptr<Batcher>> Create(const BatcherOptions& options, const Places& places,
                                                          Device* device);
 
   // Rejects what is still queued as UNAVAILABLE. REQUIRES: no other thread is in a call, no instance

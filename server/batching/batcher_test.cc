@@ -22,7 +22,7 @@ class BatcherTest : public ::testing::Test {
  protected:
   // All its instances wait in no Take yet: what comes is for the first of them, then queued.
   void MakeBatcher(const BatcherOptions& options, int instances = 1) {
-    auto batcher = Batcher::Create(options, instances, &device_);
+    auto batcher = Batcher::Create(options, Places(instances), &device_);
     ASSERT_TRUE(batcher.ok()) << batcher.status();
     batcher_ = *std::move(batcher);
   }
@@ -66,7 +66,7 @@ class Taker {
 };
 
 TEST_F(BatcherTest, BadOptionsAreAnError) {
-  EXPECT_EQ(Batcher::Create({.max_batch_size = 0}, 1, &device_).status().code(),
+  EXPECT_EQ(Batcher::Create({.max_batch_size = 0}, {0}, &device_).status().code(),
             absl::StatusCode::kInvalidArgument);
 }
 
@@ -262,8 +262,8 @@ TEST_F(BatcherTest, ALongerBatchIsForTheInstancesThread) {
 
 TEST_F(BatcherTest, AnotherModelsThreadIsWokenForItsOwnWork) {
   Device narrow({.cores = 1}, &clock_);
-  auto a = *Batcher::Create({.max_batch_size = 1}, 1, &narrow);
-  auto b = *Batcher::Create({.max_batch_size = 1}, 1, &narrow);
+  auto a = *Batcher::Create({.max_batch_size = 1}, {0}, &narrow);
+  auto b = *Batcher::Create({.max_batch_size = 1}, {0}, &narrow);
   std::unique_ptr<BatchTask> first = MakeTask({}).task;
   std::unique_ptr<BatchTask> second = MakeTask({}).task;
   ASSERT_TRUE(a->Submit(first).ok());
@@ -286,8 +286,8 @@ TEST_F(BatcherTest, ABatchOfWhichNothingIsKnownIsForTheInstancesThread) {
 
 // A pass that hangs gives up its cores after a second, which nobody has noticed when the tiny batch comes.
 TEST_F(BatcherTest, WhoBringsATinyBatchHandsOthersToTheirThreads) {
-  auto hanging = *Batcher::Create({.max_batch_size = 1, .threads = 4}, 1, &device_);
-  auto waiting = *Batcher::Create({.max_batch_size = 1, .threads = 2}, 1, &device_);
+  auto hanging = *Batcher::Create({.max_batch_size = 1, .threads = 4}, {0}, &device_);
+  auto waiting = *Batcher::Create({.max_batch_size = 1, .threads = 2}, {0}, &device_);
   MakeBatcher({.max_batch_size = 1});
   batcher_->Learn(0, 1, absl::Microseconds(5));
   for (Batcher* batcher : {hanging.get(), waiting.get()}) {
@@ -306,7 +306,7 @@ TEST_F(BatcherTest, WhoBringsATinyBatchHandsOthersToTheirThreads) {
 
 TEST_F(BatcherTest, AModelThatGoesLeavesOthersTheirBatches) {
   MakeBatcher({.max_batch_size = 1});
-  auto other = *Batcher::Create({.max_batch_size = 1}, 1, &device_);
+  auto other = *Batcher::Create({.max_batch_size = 1}, {0}, &device_);
   const auto mine = Submit();
   auto [task, fate] = MakeTask({.arrival = clock_.Now()});
   ASSERT_TRUE(other->Submit(task).ok());
@@ -318,8 +318,8 @@ TEST_F(BatcherTest, AModelThatGoesLeavesOthersTheirBatches) {
 
 TEST_F(BatcherTest, AClosedModelWaitsForTheCoresThatItsLastRequestsNeed) {
   Device narrow({.cores = 1}, &clock_);
-  auto a = *Batcher::Create({.max_batch_size = 1}, 1, &narrow);
-  auto b = *Batcher::Create({.max_batch_size = 1}, 1, &narrow);
+  auto a = *Batcher::Create({.max_batch_size = 1}, {0}, &narrow);
+  auto b = *Batcher::Create({.max_batch_size = 1}, {0}, &narrow);
   std::unique_ptr<BatchTask> first = MakeTask({.arrival = clock_.Now()}).task;
   std::unique_ptr<BatchTask> second = MakeTask({.arrival = clock_.Now()}).task;
   ASSERT_TRUE(a->Submit(first).ok());

@@ -17,7 +17,7 @@ using absl::Milliseconds;
 class ConsiderTest : public ::testing::Test {
  protected:
   void Make(const BatcherOptions& options) {
-    model_ = scheduler_.AddModel(options, /*instances=*/1);
+    model_ = scheduler_.AddModel(options, {0});
     for (int i = 0; i < 1000; ++i) scheduler_.Learn(model_, /*bucket=*/0, /*size=*/1, Milliseconds(10));
   }
 

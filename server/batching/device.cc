@@ -31,9 +31,9 @@ void Device::Sweep() {
   RejectAll(std::move(dropped));
 }
 
-Scheduler::ModelId Device::AddModel(const BatcherOptions& options, int instances) {
+Scheduler::ModelId Device::AddModel(const BatcherOptions& options, const Places& places) {
   absl::MutexLock lock(&mutex_);
-  return scheduler_.AddModel(options, instances);
+  return scheduler_.AddModel(options, places);
 }
 
 void Device::RemoveModel(Scheduler::ModelId model) {

@@ -1,4 +1,4 @@
-// What computes, cores or a GPU, shared by the threads of all the models on it.
+// What computes, the cores or the GPUs, shared by the threads of all the models on it.
 #pragma once
 
 #include <map>
@@ -39,7 +39,8 @@ class Device {
   void Sweep() ABSL_LOCKS_EXCLUDED(mutex_);
 
   // The rest is for Batcher, whose comments say what they do.
-  Scheduler::ModelId AddModel(const BatcherOptions& options, int instances) ABSL_LOCKS_EXCLUDED(mutex_);
+  Scheduler::ModelId AddModel(const BatcherOptions& options, const Places& places)
+      ABSL_LOCKS_EXCLUDED(mutex_);
   void RemoveModel(Scheduler::ModelId model) ABSL_LOCKS_EXCLUDED(mutex_);
   void Learn(Scheduler::ModelId model, int64_t bucket, int64_t size, absl::Duration took)
       ABSL_LOCKS_EXCLUDED(mutex_);

@@ -1,6 +1,7 @@
 #include "server/batching/scheduler.h"
 
 #include <algorithm>
+#include <map>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -16,6 +17,8 @@ constexpr int64_t kLongPass = 1'000'000'000;
 constexpr double kCredit = 2;
 
 struct Instance {
+  // Among its model's shares.
+  size_t share = 0;
   bool holds_cores = false;
   int64_t started = 0;
   int64_t bucket = 0;
@@ -24,23 +27,63 @@ struct Instance {
   double charged = 0;
 };
 
+struct Place;
+
+// What a model has of a place.
+struct Share {
+  Place* place = nullptr;
+  int instances = 0;
+  std::vector<int> idle = {};
+  // The place's time it has had, in nanoseconds of one core, over its weight.
+  double had = 0;
+};
+
 struct Model {
-  Model(const BatcherOptions& options, int count) : queue(options), instances(count) {
-    for (int i = count; i-- > 0;) idle.push_back(i);
-  }
+  explicit Model(const BatcherOptions& options) : queue(options) {}
 
   double threads() const { return queue.options().threads; }
   double weight() const { return queue.options().weight; }
-  bool Wants() const { return !queue.empty() && !idle.empty(); }
+  bool Wants() const { return !queue.empty() && idle > 0; }
+  bool Rests() const { return queue.empty() && idle == instances.size(); }
+
+  const Share* At(const Place* place) const {
+    for (const Share& share : shares) {
+      if (share.place == place) return &share;
+    }
+    return nullptr;
+  }
 
   ModelQueue queue;
   std::vector<Instance> instances;
-  std::vector<int> idle;
+  // Of each place where it has instances.
+  std::vector<Share> shares;
+  // Of all its instances.
+  size_t idle = 0;
   bool closed = false;
-  // The device's time it has had, in nanoseconds of one core, over its weight.
-  double had = 0;
   // When its instances are expected to be idle again, summed over those that compute.
   double ends = 0;
+};
+
+struct Choice {
+  Model* model = nullptr;
+  Share* share = nullptr;
+  ModelQueue::Due due = {};
+
+  double had() const { return share->had; }
+};
+
+struct Place {
+  // Cores.
+  double held = 0;
+  // What the model furthest behind its share has had: who comes anew starts there.
+  double served = 0;
+  // The longest passes as of late, of one core.
+  double longest = 0;
+  // Whether several models want more of it, one pass each, than there is. Nobody waits for company there:
+  // there is always somebody else to compute for.
+  bool contended = false;
+  // Who may have it now, while a batch is chosen.
+  std::vector<Choice> choices = {};
 };
 
 absl::Status Closed() {
@@ -54,46 +97,48 @@ absl::Status Closed() {
 struct Scheduler::Impl {
   explicit Impl(const SchedulerOptions& scheduler_options) : options(scheduler_options) {}
 
-  struct Choice {
-    Model* model = nullptr;
-    ModelQueue::Due due;
-  };
-
   // How many of the model's instances can compute at the same time, given what the others have to do.
   double Instances(const Model& model) const {
-    double weights = 0;
-    for (const auto& other : models) {
-      if (other == nullptr) continue;
-      const bool busy = !other->queue.empty() || other->idle.size() < other->instances.size();
-      if (busy || other.get() == &model) weights += other->weight();
-    }
     const double fit = std::max(1.0, options.cores / model.threads());
-    const auto own = static_cast<double>(model.instances.size());
-    return std::max(0.05, std::min(own, fit * model.weight() / weights));
+    double instances = 0;
+    for (const Share& share : model.shares) {
+      double weights = 0;
+      for (const auto& other : models) {
+        if (other == nullptr || other->At(share.place) == nullptr) continue;
+        if (other.get() == &model || !other->Rests()) weights += other->weight();
+      }
+      instances += std::min<double>(share.instances, fit * model.weight() / weights);
+    }
+    return std::max(0.05, instances);
   }
 
   // How long the model's instances are taken by what they compute now.
   static double Ahead(const Model& model, int64_t now) {
-    if (!model.idle.empty()) return 0;
+    if (model.idle > 0) return 0;
     const auto busy = static_cast<double>(model.instances.size());
     // The first of them to end does so, on average, in this fraction of the mean.
     return std::max(0.0, model.ends / busy - static_cast<double>(now)) * 2 / (busy + 1);
   }
 
-  // Cores that are held, and that models with work and an idle instance would take, one each, if there are
-  // several.
-  double Wanted() const {
-    double wanted = held;
-    int count = 0;
-    for (const auto& model : models) {
-      if (model == nullptr || !model->Wants()) continue;
-      wanted += model->threads();
-      ++count;
+  void FindContended() {
+    for (auto& [number, place] : places) {
+      double wanted = place.held;
+      int count = 0;
+      for (const auto& model : models) {
+        if (model == nullptr || !model->Wants()) continue;
+        const Share* const share = model->At(&place);
+        if (share == nullptr || share->idle.empty()) continue;
+        wanted += model->threads();
+        ++count;
+      }
+      place.contended = count > 1 && wanted > options.cores;
     }
-    return count > 1 ? wanted : 0;
   }
 
-  bool HasCores(const Model& model) const { return held == 0 || held + model.threads() <= options.cores; }
+  bool HasCores(const Choice& choice) const {
+    const double held = choice.share->place->held;
+    return held == 0 || held + choice.model->threads() <= options.cores;
+  }
 
   // Takes the cores from passes that have had them too long.
   void FreeLongPasses(int64_t now) {
@@ -106,82 +151,118 @@ struct Scheduler::Impl {
           continue;
         }
         instance.holds_cores = false;
-        held -= model->threads();
+        model->shares[instance.share].place->held -= model->threads();
       }
     }
   }
 
+  void FindChoices(int64_t now, std::vector<Dropped>* dropped);
+  const Choice* ChooseAt(Place& place, int64_t now);
   std::optional<Choice> Choose(int64_t now, std::vector<Dropped>* dropped);
-  Batch Start(const Choice& choice, ModelQueue::Tasks tasks, int64_t now);
+  static Batch Start(const Choice& choice, ModelQueue::Tasks tasks, int64_t now);
 
   const SchedulerOptions options;
   // Null where one was removed.
   std::vector<std::unique_ptr<Model>> models;
-  double held = 0;  // cores
+  std::map<int, Place> places;
   int64_t next_wake = kNever;
-  // What the model furthest behind its share has had: who comes anew starts there.
-  double served = 0;
-  // The longest passes as of late, of one core.
-  double longest = 0;
 };
 
-std::optional<Scheduler::Impl::Choice> Scheduler::Impl::Choose(int64_t now, std::vector<Dropped>* dropped) {
-  std::vector<Choice> choices;
-  next_wake = kNever;
-  // Where models contend for the cores nobody waits for company: there is always somebody else to compute
-  // for.
-  const bool contended = Wanted() > options.cores;
+// Of every place, those with something due and an idle instance there.
+void Scheduler::Impl::FindChoices(int64_t now, std::vector<Dropped>* dropped) {
+  FindContended();
+  for (auto& [number, place] : places) place.choices.clear();
   for (const auto& model : models) {
     if (model == nullptr || !model->Wants()) continue;
-    Choice choice{model.get(), {}};
-    const bool at_once = model->closed || contended;
-    if (model->queue.FindDue(now, Instances(*model), at_once, &choice.due, &next_wake, dropped))
-      choices.push_back(choice);
+    const bool at_once =
+        model->closed || std::all_of(model->shares.begin(), model->shares.end(), [](const Share& share) {
+          return share.idle.empty() || share.place->contended;
+        });
+    ModelQueue::Due due;
+    if (!model->queue.FindDue(now, Instances(*model), at_once, &due, &next_wake, dropped)) continue;
+    for (Share& share : model->shares) {
+      if (!share.idle.empty()) share.place->choices.push_back({model.get(), &share, due});
+    }
   }
-  if (choices.empty()) return std::nullopt;
-  const auto less_served = [](const Choice& a, const Choice& b) { return a.model->had < b.model->had; };
+}
+
+// Null if nobody may begin there.
+const Choice* Scheduler::Impl::ChooseAt(Place& place, int64_t now) {
+  const std::vector<Choice>& choices = place.choices;
+  if (choices.empty()) return nullptr;
+  const auto less_served = [](const Choice& a, const Choice& b) { return a.had() < b.had(); };
   const auto least = std::min_element(choices.begin(), choices.end(), less_served);
-  served = std::max(served, least->model->had);
+  place.served = std::max(place.served, least->had());
   const Choice* best = &*least;
-  const double most = least->model->had + kCredit * longest / least->model->weight();
+  const double most = least->had() + kCredit * place.longest / least->model->weight();
   // Somebody whose deadline is at stake goes before it, within limits.
   for (const Choice& choice : choices) {
-    const bool urgent = static_cast<double>(choice.due.latest_start - now) < longest;
-    if (!urgent || choice.model->had > most) continue;
-    const bool best_urgent = static_cast<double>(best->due.latest_start - now) < longest;
+    const bool urgent = static_cast<double>(choice.due.latest_start - now) < place.longest;
+    if (!urgent || choice.had() > most) continue;
+    const bool best_urgent = static_cast<double>(best->due.latest_start - now) < place.longest;
     if (!best_urgent || choice.due.latest_start < best->due.latest_start) best = &choice;
   }
-  if (HasCores(*best->model)) return *best;
+  if (HasCores(*best)) return best;
   FreeLongPasses(now);
-  if (HasCores(*best->model)) return *best;
+  if (HasCores(*best)) return best;
   // It waits for cores. Smaller ones may use what there is, but not for ever.
   for (const Choice& choice : choices) {
-    if (HasCores(*choice.model) && choice.model->had <= most) return choice;
+    if (HasCores(choice) && choice.had() <= most) return &choice;
   }
-  return std::nullopt;
+  return nullptr;
+}
+
+std::optional<Choice> Scheduler::Impl::Choose(int64_t now, std::vector<Dropped>* dropped) {
+  next_wake = kNever;
+  FindChoices(now, dropped);
+  // Who could go to several places goes where most is free.
+  const Choice* chosen = nullptr;
+  for (auto& [number, place] : places) {
+    const Choice* const choice = ChooseAt(place, now);
+    if (choice != nullptr && (chosen == nullptr || place.held < chosen->share->place->held)) chosen = choice;
+  }
+  return chosen == nullptr ? std::nullopt : std::optional(*chosen);
 }
 
 Scheduler::Batch Scheduler::Impl::Start(const Choice& choice, ModelQueue::Tasks tasks, int64_t now) {
   Model& model = *choice.model;
-  const int index = model.idle.back();
-  model.idle.pop_back();
+  Share& share = *choice.share;
+  Place& place = *share.place;
+  const int index = share.idle.back();
+  share.idle.pop_back();
+  --model.idle;
   int64_t size = 0;
   for (const auto& task : tasks) size += task->size();
   const double cost = choice.due.bucket->latency.Mean(size);
-  model.instances[index] = {true, now, choice.due.bucket->id, size, cost};
-  model.had += cost * model.threads() / model.weight();
+  Instance& instance = model.instances[index];
+  instance = {instance.share, true, now, choice.due.bucket->id, size, cost};
+  share.had += cost * model.threads() / model.weight();
   model.ends += static_cast<double>(now) + cost;
-  held += model.threads();
-  longest = std::max(longest * 0.99, cost);
+  place.held += model.threads();
+  place.longest = std::max(place.longest * 0.99, cost);
   return {0, index, std::move(tasks), absl::Nanoseconds(static_cast<int64_t>(cost))};
 }
 
 Scheduler::Scheduler(const SchedulerOptions& options) : impl_(std::make_unique<Impl>(options)) {}
 Scheduler::~Scheduler() = default;
 
-Scheduler::ModelId Scheduler::AddModel(const BatcherOptions& options, int instances) {
-  auto model = std::make_unique<Model>(options, instances);
-  model->had = impl_->served;
+Scheduler::ModelId Scheduler::AddModel(const BatcherOptions& options, const Places& places) {
+  auto model = std::make_unique<Model>(options);
+  // The first to compute is instance 0.
+  for (size_t i = places.size(); i-- > 0;) {
+    Place* const place = &impl_->places[places[i]];
+    auto share = std::find_if(model->shares.begin(), model->shares.end(),
+                              [&](const Share& own) { return own.place == place; });
+    if (share == model->shares.end())
+      share = model->shares.insert(share, Share{.place = place, .had = place->served});
+    ++share->instances;
+    share->idle.push_back(static_cast<int>(i));
+  }
+  model->idle = places.size();
+  model->instances.resize(places.size());
+  for (size_t share = 0; share < model->shares.size(); ++share) {
+    for (const int instance : model->shares[share].idle) model->instances[instance].share = share;
+  }
   for (size_t i = 0; i < impl_->models.size(); ++i) {
     if (impl_->models[i] != nullptr) continue;
     impl_->models[i] = std::move(model);
@@ -209,8 +290,12 @@ absl::Status Scheduler::Push(ModelId id, std::unique_ptr<BatchTask>& task, absl:
   if (model.closed) return Closed();
   const int64_t time = absl::ToUnixNanos(now);
   // Who had nothing to do for long has saved up no share.
-  if (model.queue.empty() && model.idle.size() == model.instances.size())
-    model.had = std::max(model.had, impl_->served - kCredit * impl_->longest / model.weight());
+  if (model.Rests()) {
+    for (Share& share : model.shares) {
+      const Place& place = *share.place;
+      share.had = std::max(share.had, place.served - kCredit * place.longest / model.weight());
+    }
+  }
   return model.queue.Push(task, time, Impl::Ahead(model, time), impl_->Instances(model), dropped);
 }
 
@@ -241,7 +326,7 @@ std::optional<Scheduler::Batch> Scheduler::Next(absl::Time now, std::vector<Drop
 
 void Scheduler::Sweep(absl::Time now, std::vector<Dropped>* dropped) {
   for (const auto& model : impl_->models) {
-    if (model != nullptr && model->idle.empty()) model->queue.SweepAll(absl::ToUnixNanos(now), dropped);
+    if (model != nullptr && model->idle == 0) model->queue.SweepAll(absl::ToUnixNanos(now), dropped);
   }
 }
 
@@ -251,12 +336,13 @@ void Scheduler::Finished(ModelId id, int index, absl::Time now, bool learn) {
   const int64_t time = absl::ToUnixNanos(now);
   const auto took = static_cast<double>(time - instance.started);
   model.queue.Learn(instance.bucket, instance.size, learn ? std::optional(took) : std::nullopt, time);
-  model.had += (took - instance.charged) * model.threads() / model.weight();
+  Share& share = model.shares[instance.share];
+  share.had += (took - instance.charged) * model.threads() / model.weight();
   model.ends -= static_cast<double>(instance.started) + instance.charged;
-  if (instance.holds_cores) impl_->held -= model.threads();
+  if (instance.holds_cores) share.place->held -= model.threads();
   instance.holds_cores = false;
-  model.idle.push_back(index);
-  if (model.idle.size() == model.instances.size()) model.ends = 0;
+  share.idle.push_back(index);
+  if (++model.idle == model.instances.size()) model.ends = 0;
 }
 
 void Scheduler::NoRoomFor(ModelId model, int64_t bucket, int64_t size, absl::Time now) {

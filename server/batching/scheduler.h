@@ -1,5 +1,5 @@
-// Who computes what next on one device (the cores, or a GPU), as a state machine: no thread, no lock, no
-// clock of its own. All models of the device share it; each has queues by bucket and instances that compute.
+// Who computes what next on the cores, or on the GPUs, as a state machine: no thread, no lock, no clock of
+// its own. All models that compute there share it; each has queues by bucket and instances that compute.
 #pragma once
 
 #include <cstdint>
@@ -17,9 +17,14 @@
 namespace saccade::server {
 
 struct SchedulerOptions {
-  // Cores; passes that together take more do not run at the same time. A single pass may take more than all.
+  // Of each place; passes that together take more do not run there at the same time. A single pass may take
+  // more than all.
   int cores = 1;
 };
+
+// Where each of a model's instances computes, by number: all the cores are one place, each GPU is one. Those
+// of several places take from the same queue; the models at a place share it by their weights.
+using Places = std::vector<int>;
 
 // Not thread-safe.
 class Scheduler {
@@ -46,8 +51,8 @@ class Scheduler {
   Scheduler(const Scheduler&) = delete;
   Scheduler& operator=(const Scheduler&) = delete;
 
-  // `instances`, numbered from 0, are idle. REQUIRES: CheckOptions(options).ok(), instances > 0.
-  ModelId AddModel(const BatcherOptions& options, int instances);
+  // Its instances, numbered as `places` are, are idle. REQUIRES: CheckOptions(options).ok(), !places.empty().
+  ModelId AddModel(const BatcherOptions& options, const Places& places);
 
   // Hands back what waits, in no order. REQUIRES: none of its instances computes.
   std::vector<std::unique_ptr<BatchTask>> RemoveModel(ModelId model);

@@ -2,6 +2,7 @@
 
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -20,7 +21,7 @@ using TimeoutAction = QueuePolicy::TimeoutAction;
 class SchedulerTest : public ::testing::Test {
  protected:
   void Make(const BatcherOptions& options, int instances = 1) {
-    model_ = scheduler_.AddModel(options, instances);
+    model_ = scheduler_.AddModel(options, Places(instances));
   }
 
   // A pass takes `fixed` and `each` for every picture of it, so often that no doubt is left.
@@ -274,8 +275,8 @@ TEST_F(SchedulerTest, PreferredSizesAreTakenWhereTheyFill) {
 // Two models that always have work, weights 3 and 1: their times on the only core are as their weights.
 TEST_F(SchedulerTest, WeightsShareTheDevice) {
   std::map<Scheduler::ModelId, int> passes;
-  const Scheduler::ModelId heavy = scheduler_.AddModel({.max_batch_size = 1, .weight = 3}, 1);
-  const Scheduler::ModelId light = scheduler_.AddModel({.max_batch_size = 1, .weight = 1}, 1);
+  const Scheduler::ModelId heavy = scheduler_.AddModel({.max_batch_size = 1, .weight = 3}, {0});
+  const Scheduler::ModelId light = scheduler_.AddModel({.max_batch_size = 1, .weight = 1}, {0});
   for (int i = 0; i < 400; ++i) {
     for (const Scheduler::ModelId model : {heavy, light}) {
       while (scheduler_.queued(model) < 4) {
@@ -295,8 +296,8 @@ TEST_F(SchedulerTest, WeightsShareTheDevice) {
 
 // A restoration may take minutes; nobody else waits for it longer than a second.
 TEST_F(SchedulerTest, AVeryLongPassGivesUpItsClaimToTheCores) {
-  const Scheduler::ModelId slow = scheduler_.AddModel({.max_batch_size = 1}, 1);
-  const Scheduler::ModelId quick = scheduler_.AddModel({.max_batch_size = 1}, 1);
+  const Scheduler::ModelId slow = scheduler_.AddModel({.max_batch_size = 1}, {0});
+  const Scheduler::ModelId quick = scheduler_.AddModel({.max_batch_size = 1}, {0});
   for (const Scheduler::ModelId model : {slow, quick}) {
     Watched watched = MakeTask({.arrival = now_});
     ASSERT_TRUE(scheduler_.Push(model, watched.task, now_, &dropped_).ok());
@@ -347,9 +348,9 @@ TEST_F(SchedulerTest, UnderOverloadWhatIsComputedIsInTimeAndTheRestIsRefused) {
 
 // Those whose model is gone are asked for nothing, and its place is the next one's.
 TEST_F(SchedulerTest, ModelsGoAndOthersTakeTheirPlace) {
-  const Scheduler::ModelId slow = scheduler_.AddModel({.max_batch_size = 1}, 1);
-  const Scheduler::ModelId gone = scheduler_.AddModel({.max_batch_size = 1}, 1);
-  model_ = scheduler_.AddModel({.max_batch_size = 1}, 1);
+  const Scheduler::ModelId slow = scheduler_.AddModel({.max_batch_size = 1}, {0});
+  const Scheduler::ModelId gone = scheduler_.AddModel({.max_batch_size = 1}, {0});
+  model_ = scheduler_.AddModel({.max_batch_size = 1}, {0});
   const auto push = [&](Scheduler::ModelId model) {
     Watched watched = MakeTask({.arrival = now_});
     EXPECT_TRUE(scheduler_.Push(model, watched.task, now_, &dropped_).ok());
@@ -368,8 +369,8 @@ TEST_F(SchedulerTest, ModelsGoAndOthersTakeTheirPlace) {
   EXPECT_FALSE(scheduler_.Next(now_, &dropped_).has_value()) << "the only core is taken";
   now_ += absl::Seconds(1);
   EXPECT_EQ(scheduler_.Next(now_, &dropped_)->model, model_);
-  EXPECT_EQ(scheduler_.AddModel({.max_batch_size = 1}, 1), gone);
-  EXPECT_EQ(scheduler_.AddModel({.max_batch_size = 1}, 1), model_ + 1);
+  EXPECT_EQ(scheduler_.AddModel({.max_batch_size = 1}, {0}), gone);
+  EXPECT_EQ(scheduler_.AddModel({.max_batch_size = 1}, {0}), model_ + 1);
   scheduler_.Finished(slow, 0, now_, true);
   scheduler_.Finished(model_, 0, now_, true);
 }
@@ -388,8 +389,8 @@ TEST_F(SchedulerTest, WhatIsCancelledAfterItWasDueLeavesNothingToCompute) {
 // ever.
 TEST_F(SchedulerTest, ASmallModelUsesTheCoresThatAWideOneWaitsFor) {
   Scheduler scheduler({.cores = 2});
-  const Scheduler::ModelId wide = scheduler.AddModel({.max_batch_size = 1, .threads = 2}, 1);
-  const Scheduler::ModelId narrow = scheduler.AddModel({.max_batch_size = 1, .threads = 1}, 2);
+  const Scheduler::ModelId wide = scheduler.AddModel({.max_batch_size = 1, .threads = 2}, {0});
+  const Scheduler::ModelId narrow = scheduler.AddModel({.max_batch_size = 1, .threads = 1}, {0, 0});
   for (const Scheduler::ModelId model : {wide, narrow}) scheduler.Learn(model, 0, 1, Milliseconds(10));
   const auto push = [&](Scheduler::ModelId model) {
     Watched watched = MakeTask({.arrival = now_});
@@ -414,6 +415,113 @@ TEST_F(SchedulerTest, ASmallModelUsesTheCoresThatAWideOneWaitsFor) {
   const auto next = scheduler.Next(now_, &dropped_);
   ASSERT_TRUE(next.has_value());
   EXPECT_EQ(next->model, wide);
+}
+
+// Passes on several GPUs, one core each, of models that may have instances on several of them.
+class PlacesTest : public ::testing::Test {
+ protected:
+  void Push(Scheduler::ModelId model, int tasks) {
+    for (int i = 0; i < tasks; ++i) {
+      Watched watched = MakeTask({.arrival = now_});
+      ASSERT_TRUE(scheduler_.Push(model, watched.task, now_, &dropped_).ok());
+    }
+  }
+
+  // All that may begin now.
+  std::vector<Scheduler::Batch> Begin() {
+    std::vector<Scheduler::Batch> begun;
+    while (auto batch = scheduler_.Next(now_, &dropped_)) begun.push_back(*std::move(batch));
+    return begun;
+  }
+
+  // Every model has work at all times and passes take 10 ms: how many each instance computes, by model.
+  std::map<Scheduler::ModelId, std::vector<int>> Saturate(const std::map<Scheduler::ModelId, int>& instances,
+                                                          int rounds) {
+    std::map<Scheduler::ModelId, std::vector<int>> passes;
+    for (const auto& [model, count] : instances) passes[model].resize(count);
+    for (int i = 0; i < rounds; ++i) {
+      for (const auto& [model, count] : instances)
+        Push(model, 8 - static_cast<int>(scheduler_.queued(model)));
+      const std::vector<Scheduler::Batch> begun = Begin();
+      now_ += Milliseconds(10);
+      for (const auto& batch : begun) {
+        ++passes[batch.model][batch.instance];
+        scheduler_.Finished(batch.model, batch.instance, now_, true);
+      }
+    }
+    return passes;
+  }
+
+  absl::Time now_ = absl::UnixEpoch() + absl::Hours(1);
+  Scheduler scheduler_{{.cores = 1}};
+  std::vector<Scheduler::Dropped> dropped_;
+};
+
+TEST_F(PlacesTest, AModelOnTwoGpusComputesOnBoth) {
+  const auto model = scheduler_.AddModel({.max_batch_size = 1}, {0, 0, 1, 1});
+  Push(model, 4);
+  const auto begun = Begin();
+  ASSERT_EQ(begun.size(), 2u) << "one core each";
+  EXPECT_EQ(std::set<int>({begun[0].instance / 2, begun[1].instance / 2}), std::set<int>({0, 1}));
+  for (const auto& batch : begun) scheduler_.Finished(model, batch.instance, now_, true);
+  EXPECT_EQ(Begin().size(), 2u);
+}
+
+TEST_F(PlacesTest, OneGpuThatIsBusyHoldsUpNobodyOnAnother) {
+  const auto first = scheduler_.AddModel({.max_batch_size = 1}, {0});
+  const auto second = scheduler_.AddModel({.max_batch_size = 1}, {1});
+  const auto third = scheduler_.AddModel({.max_batch_size = 1}, {0});
+  Saturate({{second, 1}}, 50);
+  Push(first, 1);
+  ASSERT_EQ(Begin().size(), 2u) << "one on each GPU";
+  // It has had the least of all, and waits; the second has had much, and goes on.
+  Push(third, 1);
+  EXPECT_TRUE(Begin().empty());
+  scheduler_.Finished(second, 0, now_, true);
+  const auto begun = Begin();
+  ASSERT_EQ(begun.size(), 1u);
+  EXPECT_EQ(begun[0].model, second);
+}
+
+TEST_F(PlacesTest, AModelOnBothGpusSharesEachWithWhoIsThere) {
+  const auto both = scheduler_.AddModel({.max_batch_size = 1}, {0, 1});
+  const auto heavy = scheduler_.AddModel({.max_batch_size = 1, .weight = 3}, {1});
+  for (const auto model : {both, heavy}) scheduler_.Learn(model, 0, 1, Milliseconds(10));
+  const auto passes = Saturate({{both, 2}, {heavy, 1}}, 400);
+  EXPECT_EQ(passes.at(both)[0], 400) << "it is alone there";
+  EXPECT_NEAR(passes.at(both)[1], 100, 4);
+  EXPECT_NEAR(passes.at(heavy)[0], 300, 4);
+}
+
+// Who was alone on its GPU for long owes nothing for that to whoever comes to it anew.
+TEST_F(PlacesTest, WhoComesAnewHasItsShareOfEachGpuAtOnce) {
+  const auto first = scheduler_.AddModel({.max_batch_size = 1}, {0});
+  scheduler_.Learn(first, 0, 1, Milliseconds(10));
+  Saturate({{first, 1}}, 1000);
+  const auto both = scheduler_.AddModel({.max_batch_size = 1}, {0, 1});
+  scheduler_.Learn(both, 0, 1, Milliseconds(10));
+  const auto passes = Saturate({{first, 1}, {both, 2}}, 100);
+  EXPECT_NEAR(passes.at(first)[0], 50, 4);
+  EXPECT_NEAR(passes.at(both)[0], 50, 4);
+  EXPECT_EQ(passes.at(both)[1], 100);
+}
+
+TEST_F(PlacesTest, TwoGpusAreTakenForWhatTheyCanDoTogether) {
+  const auto let_in = [this](int cores, const Places& places) {
+    Scheduler scheduler({.cores = cores});
+    const auto model = scheduler.AddModel({.max_batch_size = 1}, places);
+    for (int i = 0; i < 1000; ++i) scheduler.Learn(model, 0, 1, Milliseconds(10));
+    int taken = 0;
+    for (int i = 0; i < 200; ++i) {
+      Watched watched = MakeTask({.arrival = now_, .deadline = now_ + Milliseconds(100)});
+      if (scheduler.Push(model, watched.task, now_, &dropped_).ok()) ++taken;
+    }
+    return taken;
+  };
+  EXPECT_GE(let_in(1, {0}), 10) << "so many can be in time";
+  EXPECT_EQ(let_in(1, {0, 0}), let_in(1, {0})) << "two instances share one core";
+  EXPECT_GT(let_in(1, {0, 1}), 1.5 * let_in(1, {0}));
+  EXPECT_EQ(let_in(1, {0, 1}), let_in(2, {0, 0})) << "as two instances with a core each, wherever they are";
 }
 
 }  // namespace

@@ -120,6 +120,7 @@ absl::Status Daemon::OpenRooms() {
                      .threads_per_instance = flags_.threads_per_instance,
                      .warm_up = flags_.warm_up,
                      .allow_executable_models = flags_.allow_executable_models,
+                     .gpus = kernels::LoadCudaPlugin().devices,
                      .rooms = {.response_cache = response_cache_.get(), .ensembles = ensembles_.get()}},
       clock, metrics_.get());
   if (absl::Status scan = catalog_->Scan(); !scan.ok()) return scan;

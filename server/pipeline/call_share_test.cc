@@ -150,7 +150,7 @@ TEST_F(CallShareTest, EveryCallIsAnsweredOnceUnderManyThreads) {
   constexpr int kEach = 500;
   constexpr int kInstances = 3;
   Device device({.cores = kInstances}, &clock_);
-  auto created = Batcher::Create({.max_batch_size = 4, .max_queue_size = 24}, kInstances, &device);
+  auto created = Batcher::Create({.max_batch_size = 4, .max_queue_size = 24}, Places(kInstances), &device);
   ASSERT_TRUE(created.ok());
   Batcher& batcher = **created;
   std::vector<std::thread> instances;

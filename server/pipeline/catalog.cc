@@ -39,6 +39,7 @@ ModelHost::Options Catalog::HostOptions() const {
           .threads_per_instance = options_.threads_per_instance,
           .warm_up = options_.warm_up,
           .allow_executable_models = options_.allow_executable_models,
+          .gpus = options_.gpus,
           .rooms = options_.rooms,
           .released =
               [orders = orders_] {

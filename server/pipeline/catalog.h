@@ -56,6 +56,8 @@ struct CatalogOptions {
   absl::Duration warm_up = absl::Seconds(5);
   // Whether programs, which are code of whoever wrote them, may be loaded.
   bool allow_executable_models = false;
+  // How many there are.
+  int gpus = 0;
   // What models may use besides. All must outlive the catalog.
   ServedModelRooms rooms = {};
 };

@@ -15,9 +15,11 @@
 namespace saccade::server {
 namespace {
 
-absl::StatusOr<std::unique_ptr<Engine>> LoadOurs(const ModelSettings& settings, const std::string& path) {
-  return MakePictureEngine(
-      models::Load(settings.architecture, settings.options, path, settings.labels, settings.gpu), settings);
+absl::StatusOr<std::unique_ptr<Engine>> LoadOurs(const ModelSettings& settings,
+                                                 const EngineOptions& options) {
+  return MakePictureEngine(models::Load(settings.architecture, settings.options, options.version.weights_path,
+                                        settings.labels, options.gpu),
+                           settings);
 }
 
 absl::StatusOr<std::unique_ptr<Engine>> LoadProgram(const ModelSettings& settings,
@@ -30,8 +32,8 @@ absl::StatusOr<std::unique_ptr<Engine>> LoadProgram(const ModelSettings& setting
   if (absl::Status served = CheckProgramSettings(settings); !served.ok()) return served;
   return MakeProgramEngine(
       models::LoadProgram(options.version.weights_path, {.signature = SignatureOf(settings),
-                                                         .gpu = settings.gpu,
-                                                         .instances = settings.instances,
+                                                         .gpu = options.gpu,
+                                                         .instances = options.instances,
                                                          .options = settings.options}),
       settings);
 }
@@ -43,7 +45,7 @@ absl::StatusOr<std::unique_ptr<Engine>> LoadEngine(const ModelSettings& settings
   try {
     switch (settings.backend) {
       case Backend::kSaccade:
-        return LoadOurs(settings, options.version.weights_path);
+        return LoadOurs(settings, options);
       case Backend::kPytorch:
         return LoadProgram(settings, options);
       case Backend::kEnsemble:

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -69,6 +70,10 @@ struct EngineOptions {
   ModelVersion version;
   // Whether programs, which are code of whoever wrote them, may be loaded.
   bool allow_executable_models = false;
+  // Where it computes; none: the CPU.
+  std::optional<int> gpu = std::nullopt;
+  // So many passes at the same time.
+  int instances = 1;
 };
 
 // Reads the weights or the program. Blocks; called on one thread. INVALID_ARGUMENT for files and

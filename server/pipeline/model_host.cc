@@ -13,10 +13,13 @@ namespace {
 using State = ModelSnapshot::State;
 
 constexpr char kUnloaded[] = "unloaded";
+// What one stream leaves of a GPU, a second one uses.
+constexpr int kStreamsOfGpu = 2;
+
+int Cores() { return std::max(1, static_cast<int>(std::thread::hardware_concurrency())); }
 
 int ThreadsPerInstance(int asked, int instances) {
-  if (asked > 0) return asked;
-  return std::max(1, static_cast<int>(std::thread::hardware_concurrency()) / instances);
+  return asked > 0 ? asked : std::max(1, Cores() / instances);
 }
 
 ModelSnapshot Newcomer(const ModelSettings& settings, int64_t version) {
@@ -31,7 +34,12 @@ ModelSnapshot Newcomer(const ModelSettings& settings, int64_t version) {
 }  // namespace
 
 ModelHost::ModelHost(Options options, ModelTable* table, Clock* clock, Metrics* metrics)
-    : options_(std::move(options)), table_(table), clock_(clock), metrics_(metrics) {}
+    : options_(std::move(options)),
+      table_(table),
+      clock_(clock),
+      metrics_(metrics),
+      cores_({.cores = Cores()}, clock),
+      gpus_({.cores = kStreamsOfGpu}, clock) {}
 
 ModelHost::~ModelHost() { Close(); }
 
@@ -112,7 +120,8 @@ absl::Status ModelHost::LoadVersion(const ModelSettings& settings, const ModelVe
   ServedModelOptions options = OptionsOf(settings, version, model);
   const auto before = model->versions.find(version.version);
   options.takes_over = before != model->versions.end();
-  auto served = std::make_unique<ServedModel>(std::move(options), DeviceOf(settings), clock_, metrics_);
+  Device* const device = settings.gpus.empty() ? &cores_ : &gpus_;
+  auto served = std::make_unique<ServedModel>(std::move(options), device, clock_, metrics_);
   if (absl::Status loaded = served->Load(); !loaded.ok()) return loaded;
   const ModelSnapshot snapshot = served->Snapshot();
   for (const std::string& note : snapshot.description.notes) {
@@ -163,19 +172,8 @@ ServedModelOptions ModelHost::OptionsOf(const ModelSettings& settings, const Mod
   options.allow_executable_models = options_.allow_executable_models;
   options.version = version;
   options.settings = settings;
+  PlaceOnEveryGpu(options_.gpus, &options.settings);
   return options;
-}
-
-Device* ModelHost::DeviceOf(const ModelSettings& settings) {
-  // What one stream leaves of a GPU, a second one uses.
-  constexpr int kStreamsOfGpu = 2;
-  absl::MutexLock lock(&mutex_);
-  std::unique_ptr<Device>& device = devices_[settings.gpu.value_or(-1)];
-  if (device == nullptr) {
-    const int cores = settings.gpu ? kStreamsOfGpu : static_cast<int>(std::thread::hardware_concurrency());
-    device = std::make_unique<Device>(SchedulerOptions{.cores = std::max(1, cores)}, clock_);
-  }
-  return device.get();
 }
 
 std::vector<std::string> ModelHost::Hosted() const {
@@ -287,12 +285,8 @@ std::string ModelHost::LostModel() const {
 }
 
 void ModelHost::Sweep() {
-  std::vector<Device*> devices;
-  {
-    absl::MutexLock lock(&mutex_);
-    for (const auto& [gpu, device] : devices_) devices.push_back(device.get());
-  }
-  for (Device* device : devices) device->Sweep();
+  cores_.Sweep();
+  gpus_.Sweep();
 }
 
 void ModelHost::Close() {

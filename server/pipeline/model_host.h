@@ -32,6 +32,8 @@ class ModelHost {
     int threads_per_instance = 0;
     absl::Duration warm_up;
     bool allow_executable_models = false;
+    // How many there are.
+    int gpus = 0;
     ServedModelRooms rooms = {};
     // Any thread: something that was dismissed may be freed now. May be called after the host is gone.
     std::function<void()> released;
@@ -77,7 +79,7 @@ class ModelHost {
   // The name of a model whose device is lost; empty if there is none.
   std::string LostModel() const ABSL_LOCKS_EXCLUDED(mutex_);
   // Any thread. Device::Sweep of all of them.
-  void Sweep() ABSL_LOCKS_EXCLUDED(mutex_);
+  void Sweep();
   // Computes what is queued and ends every instance. Idempotent.
   void Close();
 
@@ -115,7 +117,6 @@ class ModelHost {
   void NoteFailure(const ModelSettings& settings, int64_t version, const absl::Status& why, bool serving);
   void Free(Leaving left);
   void DropLeftOut(const ModelEntry& entry, Model* model);
-  Device* DeviceOf(const ModelSettings& settings) ABSL_LOCKS_EXCLUDED(mutex_);
   std::vector<std::shared_ptr<HostedModel>> All() const ABSL_LOCKS_EXCLUDED(mutex_);
 
   const Options options_;
@@ -123,8 +124,9 @@ class ModelHost {
   Clock* const clock_;
   Metrics* const metrics_;
   mutable absl::Mutex mutex_;
-  // By GPU; the CPU is -1. They outlive the models.
-  std::map<int, std::unique_ptr<Device>> devices_ ABSL_GUARDED_BY(mutex_);
+  // They outlive the models.
+  Device cores_;
+  Device gpus_;
   std::map<std::string, Model> hosted_;
   std::vector<Leaving> leaving_;
   // Of versions that could not be loaded while nothing served in their place: not ready.

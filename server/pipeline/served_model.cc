@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -21,6 +22,10 @@ namespace {
 // How long a thread that brought one request computes tiny batches of others: it has its own to answer.
 constexpr absl::Duration kLent = absl::Milliseconds(1);
 
+Places PlacesOf(const ModelSettings& settings) {
+  return settings.gpus.empty() ? Places(settings.instances) : settings.gpus;
+}
+
 }  // namespace
 
 ServedModel::ServedModel(ServedModelOptions options, Device* device, Clock* clock, Metrics* metrics)
@@ -32,7 +37,8 @@ ServedModel::ServedModel(ServedModelOptions options, Device* device, Clock* cloc
       ensemble_(options_.settings.backend == Backend::kEnsemble
                     ? std::make_shared<const Ensemble>(options_.settings, options_.version.version)
                     : nullptr),
-      busy_since_(std::make_unique<std::atomic<int64_t>[]>(options_.settings.instances)) {}
+      places_(PlacesOf(options_.settings)),
+      busy_since_(std::make_unique<std::atomic<int64_t>[]>(places_.size())) {}
 
 ServedModel::~ServedModel() { Close(); }
 
@@ -40,7 +46,7 @@ absl::Status ServedModel::Load() {
   const absl::Time start = clock_->Now();
   const absl::Status status = ensemble_ != nullptr ? CheckEnsemble() : LoadNetwork();
   std::string_view task = ensemble_ != nullptr ? NameOf(Backend::kEnsemble) : "";
-  if (engine_ != nullptr) task = models::TaskName(description().task);
+  if (!engines_.empty()) task = models::TaskName(description().task);
   metrics_ = all_metrics_->ForModel(name(), version(), task);
   if (status.ok()) OpenCache();
   if (status.ok() && ensemble_ == nullptr) StartInstances();
@@ -68,10 +74,11 @@ absl::Status ServedModel::Check(const ModelSettings& settings, const ModelVersio
   if (settings.backend == Backend::kEnsemble) return absl::OkStatus();
   ServedModelOptions options;
   options.settings = settings;
+  PlaceOnEveryGpu(0, &options.settings);
   options.version = version;
   options.allow_executable_models = allow_executable_models;
   ServedModel model(std::move(options), nullptr, Clock::Real(), nullptr);
-  if (!settings.gpu || settings.backend != Backend::kSaccade) return model.LoadWeights();
+  if (settings.gpus.empty() || settings.backend != Backend::kSaccade) return model.LoadWeights();
   // Where it is checked there need be no GPU.
   try {
     models::Describe(settings.architecture, settings.options, settings.labels);
@@ -94,18 +101,36 @@ absl::Status ServedModel::CheckEnsemble() const {
   return runner->check(*ensemble_);
 }
 
+absl::StatusOr<std::unique_ptr<Engine>> ServedModel::LoadEngineAt(int place) const {
+  EngineOptions options;
+  options.version = options_.version;
+  options.allow_executable_models = options_.allow_executable_models;
+  if (!options_.settings.gpus.empty()) options.gpu = place;
+  options.instances = static_cast<int>(std::count(places_.begin(), places_.end(), place));
+  return options_.load_engine(options_.settings, options);
+}
+
 absl::Status ServedModel::LoadWeights() {
-  const auto load = [this]() -> absl::StatusOr<PassMaker> {
-    engine_.reset();
-    auto engine = LoadEngine(
-        options_.settings,
-        {.version = options_.version, .allow_executable_models = options_.allow_executable_models});
-    if (!engine.ok()) return engine.status();
-    engine_ = *std::move(engine);
-    return [this](int64_t size) { return engine_->WarmUpPass(size); };
-  };
   threads_ = options_.threads_per_instance;
-  if (!options_.fewer_threads || options_.settings.gpu) {
+  if (options_.settings.gpus.empty()) return LoadOnCpu();
+  models::UseThreads(threads_);
+  for (const int gpu : std::set<int>(places_.begin(), places_.end())) {
+    auto engine = LoadEngineAt(gpu);
+    if (!engine.ok()) return engine.status();
+    engines_[gpu] = *std::move(engine);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ServedModel::LoadOnCpu() {
+  const auto load = [this]() -> absl::StatusOr<PassMaker> {
+    engines_.clear();
+    auto engine = LoadEngineAt(places_[0]);
+    if (!engine.ok()) return engine.status();
+    Engine* const loaded = (engines_[places_[0]] = *std::move(engine)).get();
+    return [loaded](int64_t size) { return loaded->WarmUpPass(size); };
+  };
+  if (!options_.fewer_threads) {
     models::UseThreads(threads_);
     return load().status();
   }
@@ -124,8 +149,8 @@ absl::Status ServedModel::MakeBatcher() {
   const ModelSettings& settings = options_.settings;
   BatcherOptions batching = settings.batching;
   if (batching.max_queue_size == 0) batching.max_queue_size = options_.default_max_queue_size;
-  batching.threads = settings.gpu ? 1 : threads_;
-  auto batcher = Batcher::Create(batching, settings.instances, device_);
+  batching.threads = settings.gpus.empty() ? threads_ : 1;
+  auto batcher = Batcher::Create(batching, places_, device_);
   if (!batcher.ok()) return batcher.status();
   batcher_ = *std::move(batcher);
   return absl::OkStatus();
@@ -133,11 +158,15 @@ absl::Status ServedModel::MakeBatcher() {
 
 absl::Status ServedModel::WarmUp() {
   models::UseThreads(threads_);
-  return engine_->WarmUp({.clock = clock_,
-                          .at_most = options_.warm_up,
-                          .learn = [this](int64_t bucket, int64_t size, absl::Duration took) {
-                            batcher_->Learn(bucket, size, took);
-                          }});
+  const Engine::WarmUpOptions options = {.clock = clock_,
+                                         .at_most = options_.warm_up,
+                                         .learn = [this](int64_t bucket, int64_t size, absl::Duration took) {
+                                           batcher_->Learn(bucket, size, took);
+                                         }};
+  for (const auto& [place, engine] : engines_) {
+    if (absl::Status warm = engine->WarmUp(options); !warm.ok()) return warm;
+  }
+  return absl::OkStatus();
 }
 
 void ServedModel::OpenCache() {
@@ -157,8 +186,8 @@ void ServedModel::OpenCache() {
 
 void ServedModel::StartInstances() {
   absl::MutexLock lock(&mutex_);
-  for (int i = 0; i < options_.settings.instances; ++i) {
-    instances_.emplace_back([this, i] { RunInstance(i); });
+  for (size_t i = 0; i < places_.size(); ++i) {
+    instances_.emplace_back([this, i] { RunInstance(static_cast<int>(i)); });
   }
 }
 
@@ -193,7 +222,8 @@ void ServedModel::Compute(int instance, std::vector<std::unique_ptr<BatchTask>> 
   DropDead(batch, clock_->Now());
   const bool batch_was_cut = batch.size() != handed_out;
   const int64_t bucket = batch.empty() ? 0 : batch[0]->bucket();
-  const PassEnd end = engine_->Compute(std::move(batch), clock_, metrics_.get(), advanced);
+  const PassEnd end =
+      engines_.at(places_[instance])->Compute(std::move(batch), clock_, metrics_.get(), advanced);
   busy_since_[instance].store(0, std::memory_order_relaxed);
   if (end.device_lost) device_lost_ = true;
   if (end.no_room_for > 0) {
@@ -205,7 +235,7 @@ void ServedModel::Compute(int instance, std::vector<std::unique_ptr<BatchTask>> 
 
 absl::Status ServedModel::Submit(std::unique_ptr<BatchTask>& share) {
   // A GPU's passes, and those that are kept to cores of their own, are for their instances' threads.
-  if (options_.settings.gpu || options_.settings.pin) return batcher_->Submit(share);
+  if (!options_.settings.gpus.empty() || options_.settings.pin) return batcher_->Submit(share);
   std::optional<TinyBatch> tiny;
   absl::Status taken = batcher_->Submit(share, &tiny);
   if (!tiny) return taken;
@@ -218,7 +248,7 @@ absl::Status ServedModel::Submit(std::unique_ptr<BatchTask>& share) {
   return taken;
 }
 
-const models::Description& ServedModel::description() const { return engine_->description(); }
+const models::Description& ServedModel::description() const { return engine().description(); }
 
 ModelSnapshot ServedModel::Snapshot() const {
   ModelSnapshot snapshot;
@@ -256,7 +286,7 @@ absl::Status ServedModel::CheckReady() const {
 
 absl::Duration ServedModel::BusyFor() const {
   absl::Duration longest = absl::ZeroDuration();
-  for (int i = 0; i < options_.settings.instances; ++i) {
+  for (size_t i = 0; i < places_.size(); ++i) {
     const int64_t since = busy_since_[i].load(std::memory_order_relaxed);
     if (since != 0) longest = std::max(longest, clock_->Now() - absl::FromUnixNanos(since));
   }

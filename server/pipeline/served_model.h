@@ -2,6 +2,8 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <thread>
@@ -9,6 +11,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
@@ -50,6 +53,9 @@ struct ServedModelOptions {
   ServedModelRooms rooms = {};
   // Whether it may be a program, which is code of whoever wrote it.
   bool allow_executable_models = false;
+  // What loads its engines, one for each GPU.
+  std::function<absl::StatusOr<std::unique_ptr<Engine>>(const ModelSettings&, const EngineOptions&)>
+      load_engine = LoadEngine;
 };
 
 // What a client may know of a model.
@@ -98,7 +104,7 @@ class ServedModel {
 
   // The rest REQUIRES: CheckReady() was OK once.
   const models::Description& description() const;
-  const Engine& engine() const { return *engine_; }
+  const Engine& engine() const { return *engines_.begin()->second; }
   int max_batch_size() const { return static_cast<int>(options_.settings.batching.max_batch_size); }
   ModelMetrics* metrics() const { return metrics_.get(); }
   // Null unless answers leave in the order of their requests.
@@ -128,8 +134,10 @@ class ServedModel {
 
  private:
   absl::Status LoadNetwork();
+  absl::StatusOr<std::unique_ptr<Engine>> LoadEngineAt(int place) const;
   absl::Status CheckEnsemble() const;
   absl::Status LoadWeights();
+  absl::Status LoadOnCpu();
   absl::Status MakeBatcher();
   absl::Status WarmUp();
   void OpenCache();
@@ -147,8 +155,11 @@ class ServedModel {
   const std::unique_ptr<AnswerOrder> answer_order_;
   const std::shared_ptr<const Ensemble> ensemble_;
 
-  // Written by Load before the state becomes READY, never after.
-  std::unique_ptr<Engine> engine_;
+  // Of its instances: GPUs, or the CPU, which is one place.
+  const Places places_;
+  // Written by Load before the state becomes READY, never after. By place: all compute the same, and any of
+  // them knows what that is.
+  std::map<int, std::unique_ptr<Engine>> engines_;
   // Of one pass.
   int threads_ = 1;
   std::unique_ptr<ModelMetrics> metrics_;

@@ -30,9 +30,7 @@ void CompleteInstances(const ModelSettings& settings, inference::ModelConfig& co
   inference::ModelInstanceGroup& group = *config.add_instance_group();
   group.set_name(absl::StrCat(settings.name, "_0"));
   group.set_count(settings.instances);
-  group.set_kind(settings.gpu ? inference::ModelInstanceGroup::KIND_GPU
-                              : inference::ModelInstanceGroup::KIND_CPU);
-  if (settings.gpu) group.add_gpus(*settings.gpu);
+  group.set_kind(inference::ModelInstanceGroup::KIND_CPU);
 }
 
 }  // namespace

@@ -62,13 +62,11 @@ TEST(ModelConfig, WhatTheFileSaysStands) {
 TEST(ModelConfig, WhatHasNoBatchHasAllItsExtents) {
   ModelSettings settings = Settings({});
   settings.has_batch_dimension = false;
-  settings.gpu = 1;
   const auto config = ConfigOf(settings, Detector());
   ASSERT_TRUE(config.ok()) << config.status();
   EXPECT_EQ(config->input(0).dims_size(), 2);
   EXPECT_FALSE(config->has_dynamic_batching());
-  EXPECT_EQ(config->instance_group(0).kind(), inference::ModelInstanceGroup::KIND_GPU);
-  EXPECT_EQ(config->instance_group(0).gpus(0), 1);
+  EXPECT_EQ(config->instance_group(0).kind(), inference::ModelInstanceGroup::KIND_CPU);
 }
 
 TEST(ModelConfig, AnEnsembleHasNoInstances) {

@@ -155,18 +155,6 @@ std::string Completed(inference::ModelConfig config, const ModelSettings& settin
 
 }  // namespace
 
-const char* NameOf(Backend backend) {
-  switch (backend) {
-    case Backend::kSaccade:
-      return "saccade";
-    case Backend::kPytorch:
-      return "pytorch";
-    case Backend::kEnsemble:
-      break;
-  }
-  return "ensemble";
-}
-
 absl::StatusOr<ConfigFile> ReadSettings(const ParsedConfig& config, absl::string_view shown,
                                         absl::string_view folder) {
   const ConfigCheck check(shown, &config.lines);

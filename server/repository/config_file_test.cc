@@ -116,24 +116,32 @@ TEST(ConfigFileTest, NumbersAreBounded) {
               HasSubstr("instance_group[1].count: is 65 in all, expected 1 to 64"));
 }
 
-TEST(ConfigFileTest, InstancesOnAGpu) {
-  const auto gpu = [](absl::string_view groups) {
-    return Parse(absl::StrCat(kArchitecture, groups))->settings.gpu;
+TEST(ConfigFileTest, InstancesOnGpus) {
+  const auto gpus = [](absl::string_view groups) {
+    ModelSettings settings = Parse(absl::StrCat(kArchitecture, groups))->settings;
+    PlaceOnEveryGpu(2, &settings);
+    EXPECT_TRUE(settings.gpus.empty() || static_cast<size_t>(settings.instances) == settings.gpus.size());
+    return settings.gpus;
   };
-  EXPECT_EQ(gpu(""), std::nullopt);
-  EXPECT_EQ(gpu("instance_group { kind: KIND_AUTO }"), std::nullopt);
-  EXPECT_EQ(gpu("instance_group { count: 2 kind: KIND_GPU }"), 0);
-  EXPECT_EQ(gpu("instance_group { count: 2 kind: KIND_GPU gpus: [ 3 ] }"), 3);
+  EXPECT_THAT(gpus(""), IsEmpty());
+  EXPECT_THAT(gpus("instance_group { kind: KIND_AUTO }"), IsEmpty());
+  EXPECT_THAT(gpus("instance_group { count: 2 kind: KIND_GPU gpus: [ 3 ] }"), ElementsAre(3, 3));
+  EXPECT_THAT(gpus("instance_group { count: 2 kind: KIND_GPU gpus: [ 0, 1 ] }"), ElementsAre(0, 0, 1, 1));
+  EXPECT_THAT(gpus("instance_group { kind: KIND_GPU gpus: [ 0 ] } instance_group { count: 2 kind: KIND_GPU "
+                   "gpus: [ 1 ] }"),
+              ElementsAre(0, 1, 1));
+  EXPECT_THAT(gpus("instance_group { count: 2 kind: KIND_GPU }"), ElementsAre(0, 1, 0, 1));
 
   EXPECT_THAT(ErrorOf(absl::StrCat(kArchitecture, "instance_group { gpus: [ 0 ] }")),
               HasSubstr("instance_group[0].gpus: names a GPU, expected kind: KIND_GPU"));
   EXPECT_THAT(ErrorOf(absl::StrCat(kArchitecture, "instance_group { kind: KIND_GPU gpus: [ -1 ] }")),
               HasSubstr("instance_group[0].gpus: is -1, expected 0 or more"));
-  EXPECT_THAT(ErrorOf(absl::StrCat(kArchitecture, "instance_group { kind: KIND_GPU gpus: [ 0, 1 ] }")),
-              HasSubstr("a model computes on one GPU or on the CPU"));
+  EXPECT_THAT(
+      ErrorOf(absl::StrCat(kArchitecture, "instance_group { count: 33 kind: KIND_GPU gpus: [ 0, 1 ] }")),
+      HasSubstr("instance_group[0].count: is 66 in all, expected 1 to 64"));
   EXPECT_THAT(ErrorOf(absl::StrCat(kArchitecture,
                                    "instance_group { kind: KIND_GPU } instance_group { kind: KIND_CPU }")),
-              HasSubstr("a model computes on one GPU or on the CPU"));
+              HasSubstr("instance_group[1]: mixes GPUs and the CPU"));
 }
 
 std::string Parameter(absl::string_view key, absl::string_view value) {

@@ -8,7 +8,8 @@
 
 namespace saccade::server {
 
-// Sets how many instances there are, and where they compute.
+// Sets how many instances there are, and where they compute: kEveryGpu is left for who knows how many there
+// are.
 absl::Status ReadInstances(const inference::ModelConfig& config, const ConfigCheck& check,
                            ModelSettings* settings);
 

@@ -87,6 +87,9 @@ struct VersionPolicy {
   std::vector<int64_t> versions = {};
 };
 
+// In place of a GPU's number: one such instance on every GPU that there is.
+constexpr int kEveryGpu = -1;
+
 struct ModelSettings {
   std::string name;
   Backend backend = Backend::kSaccade;
@@ -112,7 +115,8 @@ struct ModelSettings {
   int64_t most_cached_bytes = 0;
   // Copies of the model that compute at the same time, 1 to 64.
   int instances = 1;
-  std::optional<int> gpu = std::nullopt;  // where they compute; none: the CPU
+  // The GPU of each instance, as many as there are; empty: they compute on the CPU.
+  std::vector<int> gpus = {};
   // Whether each instance keeps to cores of its own.
   bool pin = false;
   // Whether tensors have a batch dimension. Without one (max_batch_size 0) a request is one item, and
@@ -133,5 +137,9 @@ struct ModelSettings {
   // max_batch_size as they are understood.
   std::string config = {};
 };
+
+// Puts instances on GPUs 0 to `gpus` - 1 where the configuration says every GPU. Where there is none they are
+// on the first, and whoever loads them says that it is missing.
+void PlaceOnEveryGpu(int gpus, ModelSettings* settings);
 
 }  // namespace saccade::server

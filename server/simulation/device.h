@@ -13,9 +13,13 @@ namespace saccade::server::simulation {
 
 struct ModelOptions {
   int instances = 1;
+  // Of each instance; empty: all compute at one.
+  std::vector<int> places = {};
   LatencyModel latency = {};
   // By bucket.
   std::vector<Shape> shapes = {Shape{}};
+
+  int PlaceOf(int instance) const { return places.empty() ? 0 : places[instance]; }
 
   // Of a batch without noise. REQUIRES: the task's bucket has a shape.
   Instant Latency(int64_t bucket, int64_t pictures) const {

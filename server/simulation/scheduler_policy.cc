@@ -12,7 +12,8 @@ SchedulerPolicy::SchedulerPolicy(const SchedulerOptions& options, const std::vec
 
 void SchedulerPolicy::Load(int model) {
   const ModelOptions& device = devices_[model];
-  const Scheduler::ModelId id = scheduler_.AddModel(batchers_[model], device.instances);
+  const Places places = device.places.empty() ? Places(device.instances) : device.places;
+  const Scheduler::ModelId id = scheduler_.AddModel(batchers_[model], places);
   ids_[model] = id;
   if (static_cast<size_t>(id) >= models_.size()) models_.resize(id + 1);
   models_[id] = model;

@@ -138,21 +138,25 @@ void Invariants::CheckInstance(const Policy::Batch& batch, Instant now) {
   }
   if (model.began[batch.instance] != kNever)
     Violated(now, "instance ", batch.instance, " has a batch already");
-  CheckCores(batch.model, now);
+  CheckCores(batch, now);
   model.began[batch.instance] = now;
   ++model.computing;
   ++computing_;
 }
 
-void Invariants::CheckCores(int model, Instant now) {
+void Invariants::CheckCores(const Policy::Batch& batch, Instant now) {
+  const int place = scenario_.models[batch.model].PlaceOf(batch.instance);
   int held = 0;
   for (size_t i = 0; i < models_.size(); ++i) {
-    for (const Instant began : models_[i].began) {
-      if (began != kNever && now - began < kLongPass) held += scenario_.batchers[i].threads;
+    for (size_t instance = 0; instance < models_[i].began.size(); ++instance) {
+      const Instant began = models_[i].began[instance];
+      if (began == kNever || now - began >= kLongPass) continue;
+      if (scenario_.models[i].PlaceOf(static_cast<int>(instance)) == place)
+        held += scenario_.batchers[i].threads;
     }
   }
   const int cores = scenario_.scheduler.cores;
-  const int threads = scenario_.batchers[model].threads;
+  const int threads = scenario_.batchers[batch.model].threads;
   if (held > 0 && held + threads > cores)
     Violated(now, "passes hold ", held, " of ", cores, " cores, and one more of ", threads, " began");
 }

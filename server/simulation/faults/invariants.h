@@ -88,7 +88,7 @@ class Invariants final : public Observer {
   void CheckInstance(const Policy::Batch& batch, Instant now);
   void CheckMembers(const Policy::Batch& batch, Instant now);
   void CheckOrder(const Policy::Batch& batch, Instant now);
-  void CheckCores(int model, Instant now);
+  void CheckCores(const Policy::Batch& batch, Instant now);
   void CheckWaiting(int model, Instant now, Instant wake);
 
   const Scenario& scenario_;

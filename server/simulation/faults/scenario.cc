@@ -145,16 +145,20 @@ void AddHealing(Scenario& scenario) {
 }  // namespace
 
 const char* NameOf(Feature feature) {
-  constexpr const char* kNames[kFeatures] = {"errors",        "slow-passes", "hangs",     "reloads",
-                                             "cancellations", "jitter",      "sizes",     "bursts",
-                                             "priorities",    "timeouts",    "preferred", "shared-cores"};
+  constexpr const char* kNames[kFeatures] = {
+      "errors", "slow-passes", "hangs",    "reloads",   "cancellations", "jitter", "sizes",
+      "bursts", "priorities",  "timeouts", "preferred", "shared-cores",  "places"};
   return kNames[static_cast<size_t>(feature)];
 }
 
 bool Scenario::AlwaysFits() const {
-  int most = 0;
-  for (size_t i = 0; i < models.size(); ++i) most += models[i].instances * batchers[i].threads;
-  return most <= scheduler.cores;
+  std::map<int, int> most;
+  for (size_t i = 0; i < models.size(); ++i) {
+    for (int instance = 0; instance < models[i].instances; ++instance)
+      most[models[i].PlaceOf(instance)] += batchers[i].threads;
+  }
+  return std::all_of(most.begin(), most.end(),
+                     [&](const auto& place) { return place.second <= scheduler.cores; });
 }
 
 Scenario DrawScenario(uint64_t seed, const Features& features) {
@@ -210,6 +214,12 @@ Scenario DrawScenario(uint64_t seed, const Features& features) {
   // By then the longest pass of the faulty time is over, and so is what waited for it.
   scenario.healed_at = span + scenario.faults.hang_length + 10 * kSecond;
   AddHealing(scenario);
+  const int64_t places = OneOf<int64_t>(random, {1, 1, 2, 3});
+  for (ModelOptions& model : scenario.models) {
+    std::vector<int> drawn;
+    for (int i = 0; i < model.instances; ++i) drawn.push_back(static_cast<int>(random.Below(places)));
+    if (features.has(Feature::kPlaces)) model.places = drawn;
+  }
   return scenario;
 }
 

@@ -28,8 +28,9 @@ enum class Feature : uint32_t {
   kTimeouts,
   kPreferred,
   kSharedCores,
+  kPlaces,
 };
-inline constexpr int kFeatures = 12;
+inline constexpr int kFeatures = 13;
 
 const char* NameOf(Feature feature);
 
