@@ -83,6 +83,14 @@ TEST_F(ConsiderTest, AnEstimateThatKeepsEverybodyOutIsDoubted) {
   EXPECT_TRUE(Push({.deadline = now_ + Milliseconds(8)}).ok());
 }
 
+TEST_F(ConsiderTest, AfterALongSilenceOneWhoAsksIsEnough) {
+  Make({.max_batch_size = 1});
+  EXPECT_FALSE(Consider({.deadline = now_ + Milliseconds(2)}).ok()) << "from here on nothing is computed";
+  now_ += absl::Seconds(10);
+  EXPECT_FALSE(Consider({.deadline = now_ + Milliseconds(2)}).ok());
+  EXPECT_EQ(Consider({.deadline = now_ + Milliseconds(2)}), absl::OkStatus());
+}
+
 TEST_F(ConsiderTest, AFullQueueRefusesUnlessSomebodyWouldMakeRoom) {
   Make({.max_batch_size = 1, .max_queue_size = 1});
   ASSERT_TRUE(Push({.priority = 1}).ok());

@@ -59,31 +59,41 @@ bool LatencyModel::Doubt(double time) {
   return true;
 }
 
-// The knots on both sides of `size`, by how near they are.
 void LatencyModel::Draw(int64_t size, double took) {
+  const double expected = mean_[size] / doubt_;
+  const double ratio = std::min(took / expected, kMostSlowdown);
   if (doubt_ < 1) {
-    // Whether the doubt was right this pass tells, and for all sizes.
-    scale_ *= std::min(took / mean_[size], kMostSlowdown / doubt_);
-    doubt_ = 1;
+    // Whether the doubt was right this pass tells.
+    scale_ /= std::exchange(doubt_, 1);
+    Move(size, ratio);
     return;
   }
-  const double off = std::min(took / mean_[size], kMostSlowdown) - 1;
+  const double off = ratio - 1;
   const double bounded = std::clamp(off, -1.0, 1.0);
   const double variance_weight = std::max(kVarianceWeight, 1 / (kGuessedPasses + ++passes_));
   relative_variance_ += variance_weight * (bounded * bounded - relative_variance_);
   margin_ = 1 + 3 * std::sqrt(relative_variance_);
+  const Neighbours knots = Around(size);
+  knots.above->passes += knots.nearness;
+  if (knots.above != knots.below) knots.below->passes += 1 - knots.nearness;
+  const double passes = knots.above->passes * knots.nearness + knots.below->passes * (1 - knots.nearness);
+  Move(size, 1 + std::max(kWeight, 1 / (kLinePasses + passes)) * off);
+}
+
+LatencyModel::Neighbours LatencyModel::Around(int64_t size) {
   const auto above = std::lower_bound(knots_.begin(), knots_.end(), size,
                                       [](const Knot& knot, int64_t wanted) { return knot.size < wanted; });
   const auto below = above->size == size ? above : above - 1;
   const double gap = static_cast<double>(std::max<int64_t>(1, above->size - below->size));
-  const double nearness = above == below ? 1 : static_cast<double>(size - below->size) / gap;
-  above->passes += nearness;
-  if (above != below) below->passes += 1 - nearness;
-  const double passes = above->passes * nearness + below->passes * (1 - nearness);
-  const double step = std::max(kWeight, 1 / (kLinePasses + passes)) * off;
-  scale_ *= 1 + kCommon * step;
-  above->mean *= 1 + (1 - kCommon) * nearness * step;
-  if (above != below) below->mean *= 1 + (1 - kCommon) * (1 - nearness) * step;
+  return {&*below, &*above, above == below ? 1 : static_cast<double>(size - below->size) / gap};
+}
+
+// Up and down alike, or the parts would drift away from each other, and other sizes with them.
+void LatencyModel::Move(int64_t size, double factor) {
+  const Neighbours knots = Around(size);
+  scale_ *= std::pow(factor, kCommon);
+  knots.above->mean *= std::pow(factor, (1 - kCommon) * knots.nearness);
+  if (knots.above != knots.below) knots.below->mean *= std::pow(factor, (1 - kCommon) * (1 - knots.nearness));
 }
 
 // The first pass outside of what was seen. It tells nothing of what was doubted.

@@ -43,6 +43,16 @@ class LatencyModel {
     double passes = 0;
   };
 
+  // The knots on both sides of a size, which may be one, and how near the upper one is, from 0 to 1.
+  struct Neighbours {
+    Knot* below = nullptr;
+    Knot* above = nullptr;
+    double nearness = 1;
+  };
+
+  Neighbours Around(int64_t size);
+  // What is expected of a size becomes so many times as much: most of it for all sizes.
+  void Move(int64_t size, double factor);
   void Draw(int64_t size, double took);
   void Extend(int64_t size, double took);
   void Fill();

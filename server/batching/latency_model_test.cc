@@ -96,5 +96,19 @@ TEST(LatencyModelTest, TheUpperBoundCoversTheJitter) {
   EXPECT_NEAR(model.Upper(1), 16, 1);
 }
 
+// Noise and doubts about one size move what is known of the others to and fro, and never away: each doubt
+// comes when the estimate stands high, and is answered by a pass that takes as long as ever.
+TEST(LatencyModelTest, OtherSizesStayWhereTheyWereHoweverLongOneIsComputed) {
+  LatencyModel model(8);
+  model.Learn(1, 10);
+  model.Learn(8, 24);
+  for (int i = 0; i < 20000; ++i) {
+    model.Learn(1, i % 2 == 0 ? 8 : 12);
+    if (model.Upper(1) > 15) model.Doubt(9);
+  }
+  EXPECT_NEAR(model.Mean(1), 10, 1.5);
+  EXPECT_NEAR(model.Mean(8), 24, 3);
+}
+
 }  // namespace
 }  // namespace saccade::server

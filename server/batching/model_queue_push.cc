@@ -117,12 +117,17 @@ absl::Status ModelQueue::CheckKnownInTime(absl::Span<const int64_t> buckets, con
   return refused;
 }
 
-// Somebody who has `left` was refused for what a pass takes.
+// Somebody who has `left` was refused for what a pass takes. The longer nothing was computed, the less what
+// is known is believed: after a long silence one who asks is enough.
 void ModelQueue::Doubt(Bucket& bucket, double left, int64_t now) {
-  const bool warmed_up_only = bucket.learned == 0;
-  const double quiet = static_cast<double>(now - bucket.learned);
-  if (warmed_up_only || (quiet >= kDoubtAfter * bucket.latency.Upper(1) && bucket.latency.Doubt(left)))
-    bucket.learned = now;
+  // Known from the warm-up alone: the silence begins here.
+  if (bucket.learned == 0) bucket.learned = now;
+  LatencyModel& latency = bucket.latency;
+  do {
+    const double patience = kDoubtAfter * latency.Upper(1);
+    if (static_cast<double>(now - bucket.learned) < patience || !latency.Doubt(left)) return;
+    bucket.learned += static_cast<int64_t>(patience);
+  } while (latency.Upper(1) > left);
 }
 
 // A place for so many of a class; `take`: those behind it have to go for it, if there is no other way.
