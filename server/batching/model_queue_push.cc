@@ -25,6 +25,8 @@ constexpr size_t kMostLevels = 32;
 // An estimate that keeps everybody out is doubted after so many times as long as a pass takes. What that
 // costs where it is right is a pass for nothing now and then.
 constexpr double kDoubtAfter = 10;
+// And so many times a full one, whose members it could make late.
+constexpr double kDoubtAfterFull = 2;
 constexpr double kPatienceWeight = 1.0 / 32;
 
 }  // namespace
@@ -119,12 +121,13 @@ absl::Status ModelQueue::CheckKnownInTime(absl::Span<const int64_t> buckets, con
 
 // Somebody who has `left` was refused for what a pass takes. The longer nothing was computed, the less what
 // is known is believed: after a long silence one who asks is enough.
-void ModelQueue::Doubt(Bucket& bucket, double left, int64_t now) {
+void ModelQueue::Doubt(Bucket& bucket, double left, int64_t now) const {
   // Known from the warm-up alone: the silence begins here.
   if (bucket.learned == 0) bucket.learned = now;
   LatencyModel& latency = bucket.latency;
   do {
-    const double patience = kDoubtAfter * latency.Upper(1);
+    const double patience =
+        std::max(kDoubtAfter * latency.Upper(1), kDoubtAfterFull * latency.Upper(options_.max_batch_size));
     if (static_cast<double>(now - bucket.learned) < patience || !latency.Doubt(left)) return;
     bucket.learned += static_cast<int64_t>(patience);
   } while (latency.Upper(1) > left);
