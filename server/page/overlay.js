@@ -15,13 +15,17 @@ export function element(name, attributes, ...children) {
   return made;
 }
 
+export function release(list) {
+  for (const button of list.querySelectorAll("button")) button.ariaPressed = "false";
+}
+
 // Of a list's buttons at most one is pressed: `choose(place)` is called then, and choose(null) when it is released.
 export function letChoose(list, button, place, choose) {
   button.type = "button";
   button.ariaPressed = "false";
   button.onclick = () => {
     const pressed = button.ariaPressed !== "true";
-    for (const other of list.querySelectorAll("button")) other.ariaPressed = "false";
+    release(list);
     button.ariaPressed = String(pressed);
     choose(pressed ? place : null);
   };

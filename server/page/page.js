@@ -1,7 +1,7 @@
 // The page's life: what is chosen, the request, the answer.
 
 import {mapsOf, showMaps} from "./attention.js";
-import {draw, layerOf, turbo} from "./overlay.js";
+import {draw, layerOf, release, turbo} from "./overlay.js";
 import {chooseAction, listenToClip, showClip} from "./clip.js";
 import {showFindings, showTimings, summaryOf} from "./findings.js";
 import {watch} from "./load.js";
@@ -147,6 +147,7 @@ async function choose(sent, answer, place) {
   if (!answer.actions) {
     shown.chosen = place;
     shown.over = layerOf(answer, place);
+    release($("maps"));
     redraw();
     return;
   }

@@ -188,6 +188,9 @@ def test_what_attention_looked_at(open_page, shots, look):
     page.screenshot(path=shots / f"{look}-attention.png", full_page=True)
     first.click()
     assert page.evaluate(picture) == before
+    first.click()
+    page.locator("#findings button").first.click()
+    expect(first).to_have_attribute("aria-pressed", "false")
     # A classifier sees a part of the picture: its maps lie beside it.
     ask(page, "sanet_shapes")
     page.select_option("#attention", index=1)
