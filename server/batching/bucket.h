@@ -74,7 +74,7 @@ class Bucket {
   int64_t fits_until = 0;
   // When it was looked through for what is dead.
   int64_t swept = 0;
-  // When a pass last told how long it took, or that was doubted.
+  // Since when no pass has told how long it took; what was doubted meanwhile has used up a part of it.
   int64_t learned = 0;
   // When it was last pushed to: buckets that nobody asks for are forgotten.
   int64_t used = 0;

@@ -91,6 +91,15 @@ TEST_F(ConsiderTest, AfterALongSilenceOneWhoAsksIsEnough) {
   EXPECT_EQ(Consider({.deadline = now_ + Milliseconds(2)}), absl::OkStatus());
 }
 
+TEST_F(ConsiderTest, AfterALongSilenceOneOfManyPicturesIsEnough) {
+  Make({.max_batch_size = 8});
+  for (int i = 0; i < 1000; ++i) scheduler_.Learn(model_, /*bucket=*/0, /*size=*/8, Milliseconds(80));
+  EXPECT_FALSE(Push({.size = 8, .deadline = now_ + Milliseconds(12)}).ok());
+  now_ += absl::Seconds(100);
+  EXPECT_FALSE(Push({.size = 8, .deadline = now_ + Milliseconds(12)}).ok());
+  EXPECT_TRUE(Push({.size = 8, .deadline = now_ + Milliseconds(12)}).ok());
+}
+
 TEST_F(ConsiderTest, AFullQueueRefusesUnlessSomebodyWouldMakeRoom) {
   Make({.max_batch_size = 1, .max_queue_size = 1});
   ASSERT_TRUE(Push({.priority = 1}).ok());

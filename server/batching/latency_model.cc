@@ -60,8 +60,8 @@ bool LatencyModel::Doubt(double time) {
 }
 
 void LatencyModel::Draw(int64_t size, double took) {
-  const double expected = mean_[size] / doubt_;
-  const double ratio = std::min(took / expected, kMostSlowdown);
+  // Not mean_, which a quicker smaller size keeps up: it would never be told that it is right.
+  const double ratio = std::min(took * doubt_ / (Around(size).mean() * scale_), kMostSlowdown);
   if (doubt_ < 1) {
     // Whether the doubt was right this pass tells.
     scale_ /= std::exchange(doubt_, 1);

@@ -48,10 +48,12 @@ class LatencyModel {
     Knot* below = nullptr;
     Knot* above = nullptr;
     double nearness = 1;
+
+    double mean() const { return below->mean + nearness * (above->mean - below->mean); }
   };
 
   Neighbours Around(int64_t size);
-  // What is expected of a size becomes so many times as much: most of it for all sizes.
+  // What is expected of a size becomes about so many times as much: most of it for all sizes.
   void Move(int64_t size, double factor);
   void Draw(int64_t size, double took);
   void Extend(int64_t size, double took);

@@ -96,6 +96,20 @@ TEST(LatencyModelTest, TheUpperBoundCoversTheJitter) {
   EXPECT_NEAR(model.Upper(1), 16, 1);
 }
 
+// As on GPUs, whose libraries choose anew for each size.
+TEST(LatencyModelTest, ALargerSizeMayBeQuicker) {
+  LatencyModel model(8);
+  model.Learn(1, 10);
+  model.Learn(8, 24);
+  for (int i = 0; i < 100000; ++i) {
+    model.Learn(1, 10);
+    model.Learn(2, 8);
+  }
+  EXPECT_NEAR(model.Mean(1), 10, 0.5);
+  EXPECT_NEAR(model.Mean(2), 10, 0.5) << "planned with as if it took no less";
+  EXPECT_NEAR(model.Mean(8), 24, 4);
+}
+
 // Noise and doubts about one size move what is known of the others to and fro, and never away: each doubt
 // comes when the estimate stands high, and is answered by a pass that takes as long as ever.
 TEST(LatencyModelTest, OtherSizesStayWhereTheyWereHoweverLongOneIsComputed) {

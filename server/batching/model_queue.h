@@ -86,7 +86,7 @@ class ModelQueue {
   void ForgetLevel(int64_t kept, int64_t now);
   const BatchTarget& TargetOf(const Bucket& bucket, int64_t priority_class) const;
   int64_t ClassOf(int priority) const;
-  void Doubt(Bucket& bucket, double left, int64_t now) const;
+  void Doubt(Bucket& bucket, int64_t size, double left, int64_t now);
   // Where a task with such traits would wait, and until when; its entry lacks the task.
   std::pair<Bucket::Place, Bucket::Entry> PlaceOf(const BatchTask::Traits& traits);
   void Count(Bucket& bucket, const Bucket::Place& place, int64_t size, int64_t now);

@@ -73,7 +73,8 @@ absl::Status ModelQueue::Push(std::unique_ptr<BatchTask>& task, int64_t now, dou
 
   if (entry.deadline != kNever) {
     absl::Status in_time = CheckInTime(size, bucket, place, now, ahead, instances);
-    if (absl::IsDeadlineExceeded(in_time)) Doubt(bucket, static_cast<double>(place.deadline - now), now);
+    if (absl::IsDeadlineExceeded(in_time))
+      Doubt(bucket, size, static_cast<double>(place.deadline - now), now);
     if (!in_time.ok()) return in_time;
   }
   absl::Status room = CheckRoom(place.priority_class, size, /*take=*/true, now, dropped);
@@ -99,7 +100,8 @@ absl::Status ModelQueue::Consider(const BatchTask::Traits& traits, absl::Span<co
   if (refused.ok()) return refused;
   Bucket& bucket = Find(buckets.front(), now);
   Count(bucket, place, traits.size, now);
-  if (absl::IsDeadlineExceeded(refused)) Doubt(bucket, static_cast<double>(place.deadline - now), now);
+  if (absl::IsDeadlineExceeded(refused))
+    Doubt(bucket, /*size=*/1, static_cast<double>(place.deadline - now), now);
   return refused;
 }
 
@@ -119,9 +121,9 @@ absl::Status ModelQueue::CheckKnownInTime(absl::Span<const int64_t> buckets, con
   return refused;
 }
 
-// Somebody who has `left` was refused for what a pass takes. The longer nothing was computed, the less what
-// is known is believed: after a long silence one who asks is enough.
-void ModelQueue::Doubt(Bucket& bucket, double left, int64_t now) const {
+// Somebody who has `left` was refused for what a pass over so many takes. The longer nothing was computed,
+// the less what is known is believed: after a long silence one who asks is enough.
+void ModelQueue::Doubt(Bucket& bucket, int64_t size, double left, int64_t now) {
   // Known from the warm-up alone: the silence begins here.
   if (bucket.learned == 0) bucket.learned = now;
   LatencyModel& latency = bucket.latency;
@@ -130,7 +132,7 @@ void ModelQueue::Doubt(Bucket& bucket, double left, int64_t now) const {
         std::max(kDoubtAfter * latency.Upper(1), kDoubtAfterFull * latency.Upper(options_.max_batch_size));
     if (static_cast<double>(now - bucket.learned) < patience || !latency.Doubt(left)) return;
     bucket.learned += static_cast<int64_t>(patience);
-  } while (latency.Upper(1) > left);
+  } while (latency.Upper(size) > left);
 }
 
 // A place for so many of a class; `take`: those behind it have to go for it, if there is no other way.

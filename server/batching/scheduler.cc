@@ -273,7 +273,12 @@ Scheduler::ModelId Scheduler::AddModel(const BatcherOptions& options, const Plac
 }
 
 std::vector<std::unique_ptr<BatchTask>> Scheduler::RemoveModel(ModelId model) {
-  std::vector<std::unique_ptr<BatchTask>> left = impl_->models.at(model)->queue.TakeAll();
+  Model& removed = *impl_->models.at(model);
+  // Of those to whom a batch was handed out that nobody fetched.
+  for (const Instance& instance : removed.instances) {
+    if (instance.holds_cores) removed.shares[instance.share].place->held -= removed.threads();
+  }
+  std::vector<std::unique_ptr<BatchTask>> left = removed.queue.TakeAll();
   impl_->models[model] = nullptr;
   return left;
 }
@@ -289,8 +294,8 @@ absl::Status Scheduler::Push(ModelId id, std::unique_ptr<BatchTask>& task, absl:
   Model& model = *impl_->models.at(id);
   if (model.closed) return Closed();
   const int64_t time = absl::ToUnixNanos(now);
-  // Who had nothing to do for long has saved up no share.
-  if (model.Rests()) {
+  // Who had nothing to do for long has saved up no share, wherever it computes meanwhile.
+  if (model.queue.empty()) {
     for (Share& share : model.shares) {
       const Place& place = *share.place;
       share.had = std::max(share.had, place.served - kCredit * place.longest / model.weight());

@@ -506,6 +506,62 @@ TEST_F(PlacesTest, WhoComesAnewHasItsShareOfEachGpuAtOnce) {
   EXPECT_EQ(passes.at(both)[1], 100);
 }
 
+// It always computes on the one, and has nothing to do on the other meanwhile: that is no merit there.
+TEST_F(PlacesTest, WhoHadLittleToDoForLongStarvesNobodyThen) {
+  const auto both = scheduler_.AddModel({.max_batch_size = 1}, {0, 1});
+  const auto other = scheduler_.AddModel({.max_batch_size = 1}, {1});
+  for (const auto model : {both, other}) scheduler_.Learn(model, 0, 1, Milliseconds(10));
+  // Half a pass apart, so that one of them always computes.
+  Push(both, 1);
+  std::vector<Scheduler::Batch> on_first = Begin();
+  for (int i = 0; i < 1000; ++i) {
+    Push(other, 1);
+    std::vector<Scheduler::Batch> on_second = Begin();
+    ASSERT_EQ(on_second.size(), 1u);
+    now_ += Milliseconds(5);
+    Push(both, 1);
+    scheduler_.Finished(both, on_first[0].instance, now_, true);
+    on_first = Begin();
+    ASSERT_EQ(on_first.size(), 1u);
+    ASSERT_EQ(on_first[0].instance, 0);
+    now_ += Milliseconds(5);
+    scheduler_.Finished(other, on_second[0].instance, now_, true);
+  }
+  Push(both, 8);
+  scheduler_.Finished(both, 0, now_, true);
+  const auto passes = Saturate({{both, 2}, {other, 1}}, 100);
+  EXPECT_NEAR(passes.at(other)[0], 50, 6);
+}
+
+TEST_F(PlacesTest, ALongPassGivesUpTheCoresOfItsOwnGpu) {
+  const auto slow = scheduler_.AddModel({.max_batch_size = 1}, {0, 1});
+  const auto quick = scheduler_.AddModel({.max_batch_size = 1}, {1});
+  Push(slow, 2);
+  ASSERT_EQ(Begin().size(), 2u);
+  Push(quick, 1);
+  EXPECT_TRUE(Begin().empty());
+  now_ += absl::Seconds(1);
+  const auto begun = Begin();
+  ASSERT_EQ(begun.size(), 1u);
+  EXPECT_EQ(begun[0].model, quick);
+  Push(quick, 1);
+  scheduler_.Finished(quick, 0, now_, true);
+  for (const int instance : {0, 1}) scheduler_.Finished(slow, instance, now_, true);
+  Push(slow, 2);
+  EXPECT_EQ(Begin().size(), 2u) << "one on each, as before";
+}
+
+TEST_F(PlacesTest, WhatAModelHeldIsFreeWhenItIsGone) {
+  const auto gone = scheduler_.AddModel({.max_batch_size = 1}, {0, 1});
+  const auto stays = scheduler_.AddModel({.max_batch_size = 1}, {0, 1});
+  Push(gone, 2);
+  ASSERT_EQ(Begin().size(), 2u);
+  Push(stays, 2);
+  EXPECT_TRUE(Begin().empty());
+  scheduler_.RemoveModel(gone);
+  EXPECT_EQ(Begin().size(), 2u);
+}
+
 TEST_F(PlacesTest, TwoGpusAreTakenForWhatTheyCanDoTogether) {
   const auto let_in = [this](int cores, const Places& places) {
     Scheduler scheduler({.cores = cores});

@@ -141,7 +141,7 @@ void Invariants::CheckInstance(const Policy::Batch& batch, Instant now) {
   CheckCores(batch, now);
   model.began[batch.instance] = now;
   ++model.computing;
-  ++computing_;
+  ++computing_[scenario_.models[batch.model].PlaceOf(batch.instance)];
 }
 
 void Invariants::CheckCores(const Policy::Batch& batch, Instant now) {
@@ -213,7 +213,7 @@ void Invariants::CheckOrder(const Policy::Batch& batch, Instant now) {
 void Invariants::OnFinish(int model, int instance, Instant now) {
   models_[model].began[instance] = kNever;
   --models_[model].computing;
-  --computing_;
+  --computing_[scenario_.models[model].PlaceOf(instance)];
   last_finish_ = now;
 }
 
@@ -237,13 +237,22 @@ void Invariants::OnSettled(Instant now, Instant wake) {
     if (policy_->queued(static_cast<int>(i)) != model.pictures)
       Violated(now, policy_->queued(static_cast<int>(i)), " pictures are said to wait, and ", model.pictures,
                " do");
-    const bool idle = model.computing < static_cast<int>(model.began.size());
-    if (model.pictures > 0 && idle && (always_fits_ || computing_ == 0))
-      CheckWaiting(static_cast<int>(i), now, wake);
+    if (model.pictures > 0 && CouldBegin(static_cast<int>(i))) CheckWaiting(static_cast<int>(i), now, wake);
   }
 }
 
-// REQUIRES: an instance is idle, and so are the cores that it needs.
+// Whether an instance is idle, and so are the cores that it needs.
+bool Invariants::CouldBegin(int index) const {
+  const std::vector<Instant>& began = models_[index].began;
+  for (size_t instance = 0; instance < began.size(); ++instance) {
+    if (began[instance] != kNever) continue;
+    const auto computing = computing_.find(scenario_.models[index].PlaceOf(static_cast<int>(instance)));
+    if (always_fits_ || computing == computing_.end() || computing->second == 0) return true;
+  }
+  return false;
+}
+
+// REQUIRES: CouldBegin.
 void Invariants::CheckWaiting(int index, Instant now, Instant wake) {
   const BatcherOptions& options = scenario_.batchers[index];
   const Model& model = models_[index];

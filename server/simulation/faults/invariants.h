@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -89,13 +90,15 @@ class Invariants final : public Observer {
   void CheckMembers(const Policy::Batch& batch, Instant now);
   void CheckOrder(const Policy::Batch& batch, Instant now);
   void CheckCores(const Policy::Batch& batch, Instant now);
+  bool CouldBegin(int index) const;
   void CheckWaiting(int model, Instant now, Instant wake);
 
   const Scenario& scenario_;
   const SchedulerPolicy* const policy_;
   const bool always_fits_;
   std::vector<Model> models_;
-  int computing_ = 0;
+  // Passes, by place.
+  std::map<int, int> computing_;
   int64_t ended_ = 0;
   Instant last_finish_ = 0;
   // Of the requests that come when all has healed, the second half.
