@@ -60,8 +60,8 @@ function(saccade_target_defaults target)
 endfunction()
 
 # Under a sanitizer, the build whose networks and operators the daemon takes as they are: a third of all there is to compile,
-# mostly LibTorch's headers; nothing of it reads what comes from outside, or starts threads of its own. Without such a build
-# they are compiled too.
+# mostly LibTorch's headers; nothing of it reads what comes from outside, and no thread of the daemon meets another in it.
+# Without such a build they are compiled too.
 set(SACCADE_AS_BUILT "")
 if(SACCADE_SANITIZE AND EXISTS ${SACCADE_RELEASE_BUILD}/lib/libsaccade_programs.a)
   set(SACCADE_AS_BUILT ${SACCADE_RELEASE_BUILD}/lib)

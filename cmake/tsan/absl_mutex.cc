@@ -1,37 +1,18 @@
 // Tells ThreadSanitizer of absl::Mutex. The distributions' Abseil is built without it, so its locks are
 // invisible and everything they guard looks like a race. Linked into a program of the tsan preset, these
 // definitions come before the shared library's, tell what happens, and call it.
-#include <dlfcn.h>
 #include <sanitizer/tsan_interface.h>
 
-#include <cstdio>
-#include <cstdlib>
-
 #include "absl/synchronization/mutex.h"
+#include "cmake/tsan/real.h"
 
 extern "C" {
 void AnnotateIgnoreReadsBegin(const char* file, int line);
 void AnnotateIgnoreReadsEnd(const char* file, int line);
 }
 
-namespace {
-
-// The library's own function. `name` is as in `nm -D libabsl_synchronization.so`, without the namespace.
-template <typename F>
-F Real(const char* kind, const char* name) {
-  char symbol[160];
-  std::snprintf(symbol, sizeof(symbol), "%s4absl7debian3%s", kind, name);
-  void* found = dlsym(RTLD_NEXT, symbol);
-  if (found == nullptr) {
-    std::fprintf(stderr, "no %s in Abseil's shared library: adapt %s\n", symbol, __FILE__);
-    std::abort();
-  }
-  return reinterpret_cast<F>(found);
-}
-
-}  // namespace
-
-#define REAL(type, kind, name) static const auto real = Real<type>(kind, name)
+// `kind` and `name` are what stands around the namespace.
+#define REAL(type, kind, name) static const auto real = saccade::tsan::Real<type>(kind "4absl7debian3" name)
 
 namespace absl {
 ABSL_NAMESPACE_BEGIN

@@ -2,26 +2,17 @@
 // thread wrote before it began an operation is there for whoever is told that it has ended. Linked into a
 // program of the tsan preset, these definitions come before the shared library's, tell what happens, and call
 // it.
-#include <dlfcn.h>
 #include <grpc/grpc.h>
 #include <grpcpp/support/server_callback.h>
 #include <sanitizer/tsan_interface.h>
 
 #include <atomic>
-#include <cstdio>
-#include <cstdlib>
+
+#include "cmake/tsan/real.h"
+
+using saccade::tsan::Real;
 
 namespace {
-
-template <typename F>
-F* Real(const char* name) {
-  void* found = dlsym(RTLD_NEXT, name);
-  if (found == nullptr) {
-    std::fprintf(stderr, "no %s in gRPC's shared library: adapt %s\n", name, __FILE__);
-    std::abort();
-  }
-  return reinterpret_cast<F*>(found);
-}
 
 // A call's counters of who is still at work on it, which lie behind its table of functions. The library
 // counts in them, too: what was done before others counted down is there for whoever came to zero.
@@ -35,13 +26,13 @@ void AcquireCounters(grpc::internal::ServerCallbackCall* call) {
 
 void grpc::internal::ServerCallbackCall::ScheduleOnDone(bool inline_ondone) {
   static const auto real =
-      Real<void(ServerCallbackCall*, bool)>("_ZN4grpc8internal18ServerCallbackCall14ScheduleOnDoneEb");
+      Real<void (*)(ServerCallbackCall*, bool)>("_ZN4grpc8internal18ServerCallbackCall14ScheduleOnDoneEb");
   AcquireCounters(this);
   real(this, inline_ondone);
 }
 
 void grpc::internal::ServerCallbackCall::CallOnCancel(ServerReactor* reactor) {
-  static const auto real = Real<void(ServerCallbackCall*, ServerReactor*)>(
+  static const auto real = Real<void (*)(ServerCallbackCall*, ServerReactor*)>(
       "_ZN4grpc8internal18ServerCallbackCall12CallOnCancelEPNS0_13ServerReactorE");
   AcquireCounters(this);
   real(this, reactor);
@@ -55,18 +46,15 @@ const char* __tsan_default_options() {
   return "ignore_noninstrumented_modules=1:allocator_may_return_null=1";
 }
 
-// gRPC's own headers read what tells who is told, before we can say that it was written.
-const char* __tsan_default_suppressions() { return "race_top:^grpc::\n"; }
-
 grpc_call_error grpc_call_start_batch(grpc_call* call, const grpc_op* ops, size_t count, void* tag,
                                       void* reserved) {
-  static const auto real = Real<decltype(grpc_call_start_batch)>("grpc_call_start_batch");
+  static const auto real = Real<decltype(grpc_call_start_batch)*>("grpc_call_start_batch");
   __tsan_release(tag);
   return real(call, ops, count, tag, reserved);
 }
 
 grpc_event grpc_completion_queue_next(grpc_completion_queue* queue, gpr_timespec deadline, void* reserved) {
-  static const auto real = Real<decltype(grpc_completion_queue_next)>("grpc_completion_queue_next");
+  static const auto real = Real<decltype(grpc_completion_queue_next)*>("grpc_completion_queue_next");
   const grpc_event event = real(queue, deadline, reserved);
   if (event.type == GRPC_OP_COMPLETE) __tsan_acquire(event.tag);
   return event;

@@ -22,14 +22,19 @@ absl::StatusOr<std::unique_ptr<Engine>> LoadOurs(const ModelSettings& settings,
                            settings);
 }
 
-absl::StatusOr<std::unique_ptr<Engine>> LoadProgram(const ModelSettings& settings,
-                                                    const EngineOptions& options) {
-  if (!options.allow_executable_models) {
+absl::Status CheckProgram(const ModelSettings& settings, bool allow_executable_models) {
+  if (!allow_executable_models) {
     return absl::FailedPreconditionError(
         "backend pytorch runs the code that the model's file holds; start the daemon with "
         "--allow-executable-models if you trust whoever can write to the model repository");
   }
-  if (absl::Status served = CheckProgramSettings(settings); !served.ok()) return served;
+  return CheckProgramSettings(settings);
+}
+
+absl::StatusOr<std::unique_ptr<Engine>> LoadProgram(const ModelSettings& settings,
+                                                    const EngineOptions& options) {
+  if (absl::Status served = CheckProgram(settings, options.allow_executable_models); !served.ok())
+    return served;
   return MakeProgramEngine(
       models::LoadProgram(options.version.weights_path, {.signature = SignatureOf(settings),
                                                          .gpu = options.gpu,
@@ -59,6 +64,16 @@ absl::StatusOr<std::unique_ptr<Engine>> LoadEngine(const ModelSettings& settings
     return absl::ResourceExhaustedError("no memory left for the weights");
   } catch (const std::exception& error) {
     return absl::InternalError(error.what());
+  }
+}
+
+absl::Status CheckEngine(const ModelSettings& settings, bool allow_executable_models) {
+  if (settings.backend == Backend::kPytorch) return CheckProgram(settings, allow_executable_models);
+  try {
+    models::Describe(settings.architecture, settings.options, settings.labels);
+    return absl::OkStatus();
+  } catch (const models::LoadError& error) {
+    return absl::InvalidArgumentError(error.what());
   }
 }
 

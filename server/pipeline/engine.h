@@ -82,4 +82,7 @@ struct EngineOptions {
 absl::StatusOr<std::unique_ptr<Engine>> LoadEngine(const ModelSettings& settings,
                                                    const EngineOptions& options);
 
+// What of LoadEngine's errors the configuration alone tells. REQUIRES: it is no ensemble.
+absl::Status CheckEngine(const ModelSettings& settings, bool allow_executable_models);
+
 }  // namespace saccade::server

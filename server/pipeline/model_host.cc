@@ -150,9 +150,12 @@ absl::Status ModelHost::LoadVersion(const ModelSettings& settings, const ModelVe
   return absl::OkStatus();
 }
 
-ServedModelOptions ModelHost::OptionsOf(const ModelSettings& settings, const ModelVersion& version,
+ServedModelOptions ModelHost::OptionsOf(const ModelSettings& configured, const ModelVersion& version,
                                         Model* model) {
   ServedModelOptions options;
+  options.settings = configured;
+  PlaceOnEveryGpu(options_.gpus, &options.settings);
+  const ModelSettings& settings = options.settings;
   options.rooms = options_.rooms;
   const int asked = settings.batching.threads > 0 ? settings.batching.threads : options_.threads_per_instance;
   options.threads_per_instance = ThreadsPerInstance(asked, settings.instances);
@@ -171,8 +174,6 @@ ServedModelOptions ModelHost::OptionsOf(const ModelSettings& settings, const Mod
   options.warm_up = options_.warm_up;
   options.allow_executable_models = options_.allow_executable_models;
   options.version = version;
-  options.settings = settings;
-  PlaceOnEveryGpu(options_.gpus, &options.settings);
   return options;
 }
 

@@ -112,7 +112,7 @@ class ModelHost {
 
   absl::Status LoadVersion(const ModelSettings& settings, const ModelVersion& version,
                            const ModelStamp& stamp, Progress progress, Model* model);
-  ServedModelOptions OptionsOf(const ModelSettings& settings, const ModelVersion& version, Model* model);
+  ServedModelOptions OptionsOf(const ModelSettings& configured, const ModelVersion& version, Model* model);
   void LetGo(std::shared_ptr<HostedModel> hosted, std::shared_ptr<Farewell> farewell, bool listed);
   void NoteFailure(const ModelSettings& settings, int64_t version, const absl::Status& why, bool serving);
   void Free(Leaving left);

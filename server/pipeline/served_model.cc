@@ -8,13 +8,10 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "models/error.h"
-#include "models/registry.h"
 #include "models/use_threads.h"
 #include "server/logging/log.h"
 #include "server/pipeline/cores.h"
 #include "server/pipeline/fastest_threads.h"
-#include "server/pipeline/forward.h"
 
 namespace saccade::server {
 namespace {
@@ -72,20 +69,14 @@ absl::Status ServedModel::Check(const ModelSettings& settings, const ModelVersio
   if (!version.status.ok()) return version.status;
   // Whether its steps fit is seen with their models loaded.
   if (settings.backend == Backend::kEnsemble) return absl::OkStatus();
+  // Where it is checked there need be no GPU.
+  if (!settings.gpus.empty()) return CheckEngine(settings, allow_executable_models);
   ServedModelOptions options;
   options.settings = settings;
-  PlaceOnEveryGpu(0, &options.settings);
   options.version = version;
   options.allow_executable_models = allow_executable_models;
   ServedModel model(std::move(options), nullptr, Clock::Real(), nullptr);
-  if (settings.gpus.empty() || settings.backend != Backend::kSaccade) return model.LoadWeights();
-  // Where it is checked there need be no GPU.
-  try {
-    models::Describe(settings.architecture, settings.options, settings.labels);
-    return absl::OkStatus();
-  } catch (const models::LoadError& error) {
-    return absl::InvalidArgumentError(error.what());
-  }
+  return model.LoadWeights();
 }
 
 absl::Status ServedModel::LoadNetwork() {
@@ -159,7 +150,7 @@ absl::Status ServedModel::MakeBatcher() {
 absl::Status ServedModel::WarmUp() {
   models::UseThreads(threads_);
   const Engine::WarmUpOptions options = {.clock = clock_,
-                                         .at_most = options_.warm_up,
+                                         .at_most = options_.warm_up / static_cast<int64_t>(engines_.size()),
                                          .learn = [this](int64_t bucket, int64_t size, absl::Duration took) {
                                            batcher_->Learn(bucket, size, took);
                                          }};

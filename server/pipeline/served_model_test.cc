@@ -104,5 +104,21 @@ TEST_F(ServedModelTest, AGpuThatIsMissingIsTheModelsError) {
   EXPECT_EQ(model.CheckReady().code(), absl::StatusCode::kUnavailable);
 }
 
+// Neither a GPU nor a file is there.
+TEST_F(ServedModelTest, OfAModelForGpusTheConfigurationAloneIsChecked) {
+  ModelSettings settings = Options({0, kEveryGpu}).settings;
+  settings.architecture = "identity";
+  EXPECT_TRUE(ServedModel::Check(settings, {}, false).ok()) << ServedModel::Check(settings, {}, false);
+  settings.architecture = "unheard-of";
+  EXPECT_THAT(std::string(ServedModel::Check(settings, {}, false).message()), HasSubstr("unheard-of"));
+  settings.backend = Backend::kPytorch;
+  settings.architecture.clear();
+  settings.inputs = {{.name = "x", .dims = {4}}};
+  settings.outputs = {{.name = "y", .dims = {4}}};
+  EXPECT_THAT(std::string(ServedModel::Check(settings, {}, false).message()),
+              HasSubstr("--allow-executable-models"));
+  EXPECT_TRUE(ServedModel::Check(settings, {}, true).ok()) << ServedModel::Check(settings, {}, true);
+}
+
 }  // namespace
 }  // namespace saccade::server

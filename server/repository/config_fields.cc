@@ -42,7 +42,7 @@ constexpr ConfigField kFields[] = {
     {"ensemble_scheduling.step.model_namespace", kRefused, "models have no namespaces; remove it"},
     {"ensemble_scheduling.max_inflight_requests", kIgnored,
      "steps answer once for each request; bound the models with max_inflight_requests in their parameters"},
-    {"instance_group", kWorks, "1 to 64 instances in all, on one device"},
+    {"instance_group", kWorks, "1 to 64 instances in all, on the CPU or on GPUs"},
     {"instance_group.kind", kWorks, "KIND_AUTO (the CPU), KIND_CPU, KIND_GPU; KIND_MODEL is refused"},
     {"instance_group.gpus", kWorks,
      "with KIND_GPU: count instances on each; without any, on every GPU there is"},

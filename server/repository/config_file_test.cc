@@ -131,6 +131,9 @@ TEST(ConfigFileTest, InstancesOnGpus) {
                    "gpus: [ 1 ] }"),
               ElementsAre(0, 1, 1));
   EXPECT_THAT(gpus("instance_group { count: 2 kind: KIND_GPU }"), ElementsAre(0, 1, 0, 1));
+  ModelSettings nowhere = Parse(absl::StrCat(kArchitecture, "instance_group { kind: KIND_GPU }"))->settings;
+  PlaceOnEveryGpu(0, &nowhere);
+  EXPECT_THAT(nowhere.gpus, ElementsAre(0)) << "whose absence is the load's error";
 
   EXPECT_THAT(ErrorOf(absl::StrCat(kArchitecture, "instance_group { gpus: [ 0 ] }")),
               HasSubstr("instance_group[0].gpus: names a GPU, expected kind: KIND_GPU"));

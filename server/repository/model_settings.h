@@ -113,7 +113,7 @@ struct ModelSettings {
   bool response_cache = false;
   // How much of the cache they may take; 0 is all of it.
   int64_t most_cached_bytes = 0;
-  // Copies of the model that compute at the same time, 1 to 64.
+  // Copies of the model that compute at the same time, 1 to 64; as many on each GPU where every GPU is meant.
   int instances = 1;
   // The GPU of each instance, as many as there are; empty: they compute on the CPU.
   std::vector<int> gpus = {};
