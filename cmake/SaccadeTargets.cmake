@@ -114,9 +114,10 @@ function(saccade_test name)
   set_tests_properties(${name} PROPERTIES LABELS "${ARG_LABELS}" TIMEOUT 300 ENVIRONMENT GOMP_SPINCOUNT=1000)
 endfunction()
 
-# saccade_python_test(NAME FILE [ARGS ...] [LABELS ...] [ENV ...] [SANITIZE|SANITIZE_MEMORY]): a pytest file, run by the project's own
-# Python environment, told where the build is through SACCADE_BUILD_DIR. gRPC is to leave forks alone: what tests start
-# forks before it becomes the daemon, and gRPC's threads would be made anew in between, to abort when their files close.
+# saccade_python_test(NAME FILE [ARGS ...] [LABELS ...] [ENV ...] [SANITIZE|SANITIZE_MEMORY]): a pytest file, run by the
+# project's own Python environment, told where the build is through SACCADE_BUILD_DIR. gRPC is to leave forks alone: what
+# tests start forks before it becomes the daemon, and gRPC's threads would be made anew in between, to abort when their
+# files close.
 function(saccade_python_test name file)
   cmake_parse_arguments(ARG "SANITIZE;SANITIZE_MEMORY" "TIMEOUT" "ARGS;LABELS;ENV" ${ARGN})
   if(NOT ARG_LABELS)

@@ -60,12 +60,13 @@ bool LatencyModel::Doubt(double time) {
 }
 
 void LatencyModel::Draw(int64_t size, double took) {
-  // Not mean_, which a quicker smaller size keeps up: it would never be told that it is right.
-  const double ratio = std::min(took * doubt_ / (Around(size).mean() * scale_), kMostSlowdown);
+  const Neighbours knots = Around(size);
+  // Not mean_, which a slower smaller size keeps up: a quicker one would never be told that it is right.
+  const double ratio = std::min(took * doubt_ / (knots.mean() * scale_), kMostSlowdown);
   if (doubt_ < 1) {
     // Whether the doubt was right this pass tells.
     scale_ /= std::exchange(doubt_, 1);
-    Move(size, ratio);
+    Move(knots, ratio);
     return;
   }
   const double off = ratio - 1;
@@ -73,11 +74,10 @@ void LatencyModel::Draw(int64_t size, double took) {
   const double variance_weight = std::max(kVarianceWeight, 1 / (kGuessedPasses + ++passes_));
   relative_variance_ += variance_weight * (bounded * bounded - relative_variance_);
   margin_ = 1 + 3 * std::sqrt(relative_variance_);
-  const Neighbours knots = Around(size);
   knots.above->passes += knots.nearness;
   if (knots.above != knots.below) knots.below->passes += 1 - knots.nearness;
   const double passes = knots.above->passes * knots.nearness + knots.below->passes * (1 - knots.nearness);
-  Move(size, 1 + std::max(kWeight, 1 / (kLinePasses + passes)) * off);
+  Move(knots, 1 + std::max(kWeight, 1 / (kLinePasses + passes)) * off);
 }
 
 LatencyModel::Neighbours LatencyModel::Around(int64_t size) {
@@ -89,8 +89,7 @@ LatencyModel::Neighbours LatencyModel::Around(int64_t size) {
 }
 
 // Up and down alike, or the parts would drift away from each other, and other sizes with them.
-void LatencyModel::Move(int64_t size, double factor) {
-  const Neighbours knots = Around(size);
+void LatencyModel::Move(const Neighbours& knots, double factor) {
   scale_ *= std::pow(factor, kCommon);
   knots.above->mean *= std::pow(factor, (1 - kCommon) * knots.nearness);
   if (knots.above != knots.below) knots.below->mean *= std::pow(factor, (1 - kCommon) * (1 - knots.nearness));

@@ -53,8 +53,8 @@ class LatencyModel {
   };
 
   Neighbours Around(int64_t size);
-  // What is expected of a size becomes about so many times as much: most of it for all sizes.
-  void Move(int64_t size, double factor);
+  // What is expected of the size between them becomes about so many times as much: most of it for all sizes.
+  void Move(const Neighbours& knots, double factor);
   void Draw(int64_t size, double took);
   void Extend(int64_t size, double took);
   void Fill();
