@@ -1,4 +1,4 @@
-# The CUDA side is built whenever nvcc is at hand; it needs no GPU to build.
+# The CUDA side is built if nvcc is found; building it needs no GPU.
 set(SACCADE_HAS_CUDA OFF)
 if(NOT SACCADE_CUDA STREQUAL "OFF" AND NOT SACCADE_SANITIZE)
   include(CheckLanguage)
@@ -7,7 +7,8 @@ if(NOT SACCADE_CUDA STREQUAL "OFF" AND NOT SACCADE_SANITIZE)
   endif()
   check_language(CUDA)
   if(CMAKE_CUDA_COMPILER)
-    # Plain targets and PTX, never only an 'a' target: those do not run on the next chip.
+    # Plain targets and PTX rather than only an 'a' target: code for an 'a' target does not run on the next
+    # chip.
     if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES)
       set(CMAKE_CUDA_ARCHITECTURES 75-real 80-real 90-real 90-virtual)
     endif()

@@ -1,13 +1,13 @@
-# LibTorch from the PyPI wheel, as two libraries: torch_cpu and c10. Its own CMake package is not used: it
-# insists on a CUDA toolkit when the wheel is a CUDA build, and defines a dummy protobuf target.
-# The CUDA libraries of the wheel are for the plugin alone (see docs/decisions/0002-one-cuda-plugin.md).
+# LibTorch from the PyPI wheel, as two libraries: torch_cpu and c10. The wheel's own CMake package is not
+# used: it requires a CUDA toolkit if the wheel is a CUDA build, and defines a dummy protobuf target. Only the
+# plugin uses the wheel's CUDA libraries (see docs/decisions/0002-one-cuda-plugin.md).
 set(SACCADE_PYTHON "" CACHE FILEPATH "Python of the environment that holds torch (made by ./dev)")
 if(NOT SACCADE_PYTHON)
   find_program(SACCADE_SYSTEM_PYTHON python3 REQUIRED)
   set(SACCADE_PYTHON ${SACCADE_SYSTEM_PYTHON} CACHE FILEPATH "" FORCE)
 endif()
 
-# Found without importing torch, which would need every CUDA library of the wheel.
+# Locates torch without importing it: an import would need every CUDA library of the wheel.
 execute_process(
   COMMAND ${SACCADE_PYTHON} -c "import importlib.util as u; print(u.find_spec('torch').submodule_search_locations[0])"
   OUTPUT_VARIABLE SACCADE_TORCH_DIR OUTPUT_STRIP_TRAILING_WHITESPACE RESULT_VARIABLE found ERROR_QUIET)
@@ -25,9 +25,9 @@ endforeach()
 
 add_library(libtorch INTERFACE)
 target_include_directories(libtorch SYSTEM INTERFACE ${SACCADE_TORCH_DIR}/include)
-# libtorch_cpu.so asks for libcupti and libcudart, which lie in the nvidia wheels beside it.
-# libstdc++ goes before them: libtorch_cpu.so exports a std::filesystem of its own, older and laid out differently,
-# which the program would otherwise be bound to.
+# libtorch_cpu.so depends on libcupti and libcudart, which lie in the nvidia wheels beside it. libstdc++ is
+# linked before them: libtorch_cpu.so exports an older std::filesystem with a different layout, to which the
+# program would be bound otherwise.
 target_link_libraries(libtorch INTERFACE stdc++ libtorch_torch_cpu libtorch_c10)
 target_link_options(libtorch INTERFACE -Wl,--allow-shlib-undefined)
 

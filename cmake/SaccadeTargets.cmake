@@ -1,4 +1,4 @@
-# How every target of the project is made: one library per folder, tests beside the code.
+# Functions that define every target of the project: one library per folder, tests beside the code.
 set(CMAKE_CXX_STANDARD 20)
 set(CMAKE_CXX_STANDARD_REQUIRED ON)
 set(CMAKE_CXX_EXTENSIONS OFF)
@@ -22,7 +22,8 @@ if(SACCADE_COVERAGE)
     message(FATAL_ERROR "SACCADE_COVERAGE needs clang-14 and its profile runtime (Debian: clang-14 libclang-rt-14-dev); "
                         "./dev coverage installs them")
   endif()
-  # As clang itself would link it. Programs alone: a library's would be a second one in the same process.
+  # The same options that clang passes to the linker. Executables only: a library would bring a second runtime
+  # into the process.
   string(APPEND CMAKE_EXE_LINKER_FLAGS " -Wl,-u,__llvm_profile_runtime")
   string(APPEND CMAKE_CXX_STANDARD_LIBRARIES " ${SACCADE_PROFILE_RUNTIME}")
 endif()
@@ -46,28 +47,31 @@ if(SACCADE_FUZZ)
   add_compile_options($<$<COMPILE_LANGUAGE:C,CXX>:-fsanitize=fuzzer-no-link>)
 endif()
 
-# Our code only; generated code is built without it.
+# For the project's own code; generated code is built without these.
 set(SACCADE_WARNINGS -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor -Wimplicit-fallthrough -Werror)
 if(SACCADE_SANITIZE AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-  # GCC takes what sanitizers put in for paths on which nothing was written yet; the other builds keep the warning.
+  # GCC reports variables as uninitialized on paths that sanitizers insert. The other builds keep the warning.
   list(APPEND SACCADE_WARNINGS -Wno-maybe-uninitialized)
 endif()
 
-# saccade_target_defaults(TARGET): warnings as errors, includes named from the repository's root.
+# saccade_target_defaults(TARGET): turns warnings into errors and makes includes relative to the repository's
+# root.
 function(saccade_target_defaults target)
   target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:${SACCADE_WARNINGS}>)
   target_include_directories(${target} PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>)
 endfunction()
 
-# Under a sanitizer, the build whose networks and operators the daemon takes as they are: a third of all there is to compile,
-# mostly LibTorch's headers; nothing of it reads what comes from outside, and no thread of the daemon meets another in it.
-# Without such a build they are compiled too.
+# In sanitizer builds: folder with the release build's libraries of networks and operators, which are linked
+# without instrumentation. They are a third of all code to compile, mostly LibTorch's headers, read no
+# untrusted input and share no data between the daemon's threads. Without a release build they are compiled
+# with the sanitizer.
 set(SACCADE_AS_BUILT "")
 if(SACCADE_SANITIZE AND EXISTS ${SACCADE_RELEASE_BUILD}/lib/libsaccade_programs.a)
   set(SACCADE_AS_BUILT ${SACCADE_RELEASE_BUILD}/lib)
 endif()
 
-# saccade_library(NAME SRCS ... DEPS ... [AS_BUILT]): a static library of one folder.
+# saccade_library(NAME SRCS ... DEPS ... [AS_BUILT]): adds the static library of one folder. AS_BUILT:
+# sanitizer builds link the library in SACCADE_AS_BUILT instead of compiling it.
 function(saccade_library name)
   cmake_parse_arguments(ARG "AS_BUILT" "" "SRCS;DEPS" ${ARGN})
   if(ARG_AS_BUILT AND SACCADE_AS_BUILT)
@@ -81,13 +85,13 @@ function(saccade_library name)
   saccade_target_defaults(${name})
 endfunction()
 
-# Tests marked SANITIZE are cheap to build without LibTorch or gRPC underneath, or ask the daemon itself; the asan and tsan
-# presets build and run exactly those through the target sanitized_tests. Tests in which threads do not meet are marked
-# SANITIZE_MEMORY: the tsan preset leaves them out. cmake/tsan tells ThreadSanitizer of the libraries that are not built for
-# it.
+# Tests marked SANITIZE either build quickly, without LibTorch or gRPC, or test the daemon itself. The asan
+# and tsan presets build and run exactly those, through the target sanitized_tests. Tests whose threads share
+# no data are marked SANITIZE_MEMORY and left out of the tsan preset. cmake/tsan describes libraries without
+# instrumentation to ThreadSanitizer.
 add_custom_target(sanitized_tests)
 
-# saccade_test(NAME SRCS ... DEPS ... [LABELS ...] [SANITIZE|SANITIZE_MEMORY]): a GoogleTest program beside its code.
+# saccade_test(NAME SRCS ... DEPS ... [LABELS ...] [SANITIZE|SANITIZE_MEMORY]): adds a GoogleTest program.
 function(saccade_test name)
   cmake_parse_arguments(ARG "SANITIZE;SANITIZE_MEMORY" "" "SRCS;DEPS;LABELS" ${ARGN})
   if(NOT GTest_FOUND)
@@ -96,7 +100,7 @@ function(saccade_test name)
   add_executable(${name} ${ARG_SRCS})
   target_link_libraries(${name} PRIVATE ${ARG_DEPS} GTest::gmock GTest::gtest GTest::gtest_main)
   saccade_target_defaults(${name})
-  # What a test itself says need not be fast, but there is much of it to compile.
+  # Test code need not be fast, and there is much of it to compile.
   target_compile_options(${name} PRIVATE $<$<AND:$<COMPILE_LANGUAGE:CXX>,$<CONFIG:Release>>:-O1>)
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
   if(NOT ARG_LABELS)
@@ -110,14 +114,14 @@ function(saccade_test name)
     add_dependencies(sanitized_tests ${name})
   endif()
   add_test(NAME ${name} COMMAND ${name})
-  # With libgomp's default spinning, a test on cores that others use too takes many times as long.
+  # With libgomp's default spinning, a test takes many times as long on cores that other processes use.
   set_tests_properties(${name} PROPERTIES LABELS "${ARG_LABELS}" TIMEOUT 300 ENVIRONMENT GOMP_SPINCOUNT=1000)
 endfunction()
 
-# saccade_python_test(NAME FILE [ARGS ...] [LABELS ...] [ENV ...] [SANITIZE|SANITIZE_MEMORY]): a pytest file, run by the
-# project's own Python environment, told where the build is through SACCADE_BUILD_DIR. gRPC is to leave forks alone: what
-# tests start forks before it becomes the daemon, and gRPC's threads would be made anew in between, to abort when their
-# files close.
+# saccade_python_test(NAME FILE [ARGS ...] [LABELS ...] [ENV ...] [SANITIZE|SANITIZE_MEMORY]): adds a pytest
+# file, run by the project's own Python environment with the build folder in SACCADE_BUILD_DIR. gRPC's fork
+# support is off: a test forks before it executes the daemon, and gRPC would restart its threads in the child,
+# which abort when their files are closed.
 function(saccade_python_test name file)
   cmake_parse_arguments(ARG "SANITIZE;SANITIZE_MEMORY" "TIMEOUT" "ARGS;LABELS;ENV" ${ARGN})
   if(NOT ARG_LABELS)
@@ -131,8 +135,8 @@ function(saccade_python_test name file)
     set(ARG_TIMEOUT 300)
   endif()
   if(SACCADE_SANITIZE)
-    # Memory that there is not is to be an error of the program's, as without AddressSanitizer; and what was freed is not to
-    # be kept by the hundred megabytes where tests look at resident memory.
+    # AddressSanitizer: a failed allocation returns null, as without the sanitizer, and the quarantine of
+    # freed memory is kept small, because some tests measure resident memory.
     list(APPEND ARG_ENV SACCADE_SANITIZE=${SACCADE_SANITIZE}
                         ASAN_OPTIONS=allocator_may_return_null=1:quarantine_size_mb=8)
   endif()

@@ -1,4 +1,4 @@
-# Everything the serving side takes from the system's packages.
+# The libraries of the serving side that come from system packages.
 find_package(Threads REQUIRED)
 find_package(Protobuf REQUIRED)
 find_package(absl REQUIRED)
@@ -7,19 +7,20 @@ find_package(prometheus-cpp CONFIG REQUIRED)
 find_package(spdlog CONFIG REQUIRED)
 find_package(OpenCV REQUIRED COMPONENTS core imgproc imgcodecs videoio)
 find_package(TIFF REQUIRED)
-# gRPC links it too.
+# gRPC links OpenSSL too.
 find_package(OpenSSL REQUIRED COMPONENTS Crypto SSL)
 find_package(nlohmann_json CONFIG REQUIRED)
 find_package(CLI11 CONFIG REQUIRED)
 
-# LibTorch's include folder ships another version of protobuf's headers, which would shadow the system's. A
-# folder with nothing but a link to the right ones, first on the include path, keeps them apart.
+# LibTorch's include folder contains another version of protobuf's headers, which would shadow the system's. A
+# folder that holds only a link to the system's headers goes first on the include path.
 set(SACCADE_PROTOBUF_SHADOW ${PROJECT_BINARY_DIR}/protobuf_headers)
 file(MAKE_DIRECTORY ${SACCADE_PROTOBUF_SHADOW})
 list(GET Protobuf_INCLUDE_DIRS 0 SACCADE_PROTOBUF_INCLUDE)
 file(CREATE_LINK ${SACCADE_PROTOBUF_INCLUDE}/google ${SACCADE_PROTOBUF_SHADOW}/google SYMBOLIC)
 
-# The system's Abseil and gRPC were built without ThreadSanitizer, which therefore cannot see their locks and their queues.
+# The system's Abseil and gRPC are built without ThreadSanitizer, which therefore cannot see their locks and
+# queues.
 if(SACCADE_SANITIZE STREQUAL "thread")
   add_library(saccade_tsan_absl_mutex OBJECT cmake/tsan/absl_mutex.cc)
   target_link_libraries(saccade_tsan_absl_mutex PUBLIC absl::synchronization ${CMAKE_DL_LIBS})

@@ -1,6 +1,7 @@
-// Tells ThreadSanitizer of absl::Mutex. The distributions' Abseil is built without it, so its locks are
-// invisible and everything they guard looks like a race. Linked into a program of the tsan preset, these
-// definitions come before the shared library's, tell what happens, and call it.
+// Reports the operations of absl::Mutex to ThreadSanitizer. The distributions' Abseil is built without
+// instrumentation, so its locks are invisible and everything they guard looks like a race. In a program of
+// the tsan preset these definitions take precedence over the shared library's; each reports its operation and
+// calls the original.
 #include <sanitizer/tsan_interface.h>
 
 #include "absl/synchronization/mutex.h"
@@ -11,7 +12,7 @@ void AnnotateIgnoreReadsBegin(const char* file, int line);
 void AnnotateIgnoreReadsEnd(const char* file, int line);
 }
 
-// `kind` and `name` are what stands around the namespace.
+// `kind` and `name` are the parts of the mangled name before and after the namespace.
 #define REAL(type, kind, name) static const auto real = saccade::tsan::Real<type>(kind "4absl7debian3" name)
 
 namespace absl {
@@ -102,7 +103,8 @@ bool CondVar::WaitWithDeadline(Mutex* mutex, Time deadline) {
   return timed_out;
 }
 
-// Evaluated with the mutex held, but inside of the library: by whoever unlocks, after it was told above.
+// Conditions are evaluated with the mutex held, but inside the library, by the thread that unlocks it after
+// Unlock() has reported the release.
 bool Condition::Eval() const {
   REAL(bool (*)(const Condition*), "_ZNK", "9Condition4EvalEv");
   AnnotateIgnoreReadsBegin(__FILE__, __LINE__);

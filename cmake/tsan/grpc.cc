@@ -1,7 +1,7 @@
-// Tells ThreadSanitizer of gRPC. The distributions' gRPC is built without it, so it is invisible that what a
-// thread wrote before it began an operation is there for whoever is told that it has ended. Linked into a
-// program of the tsan preset, these definitions come before the shared library's, tell what happens, and call
-// it.
+// Reports gRPC's synchronization to ThreadSanitizer. The distributions' gRPC is built without
+// instrumentation, so ThreadSanitizer does not see that writes before the start of an operation happen before
+// its completion. In a program of the tsan preset these definitions take precedence over the shared
+// library's; each reports its operation and calls the original.
 #include <grpc/grpc.h>
 #include <grpcpp/support/server_callback.h>
 #include <sanitizer/tsan_interface.h>
@@ -14,8 +14,8 @@ using saccade::tsan::Real;
 
 namespace {
 
-// A call's counters of who is still at work on it, which lie behind its table of functions. The library
-// counts in them, too: what was done before others counted down is there for whoever came to zero.
+// Acquires a call's two reference counters, which follow its vtable pointer. The library decrements them too:
+// what another thread did before its decrement happens before what the thread that reaches zero does.
 void AcquireCounters(grpc::internal::ServerCallbackCall* call) {
   auto* const counters = reinterpret_cast<std::atomic_int*>(reinterpret_cast<char*>(call) + sizeof(void*));
   __tsan_acquire(&counters[0]);
@@ -40,8 +40,8 @@ void grpc::internal::ServerCallbackCall::CallOnCancel(ServerReactor* reactor) {
 
 extern "C" {
 
-// What calls of the C library (free, memcpy) do for libraries that are not built for it is not looked at; and
-// memory that there is not is to be an error of the program's.
+// Calls to the C library (free, memcpy) from libraries without instrumentation are ignored; a failed
+// allocation returns null.
 const char* __tsan_default_options() {
   return "ignore_noninstrumented_modules=1:allocator_may_return_null=1";
 }

@@ -1,5 +1,6 @@
-// Before every file of the tsan preset that knows messages: protobuf gives maps two fields more for
-// ThreadSanitizer, which the distributions' library, built without it, does not have.
+// Force-included in every file of the tsan preset that uses protobuf messages: under ThreadSanitizer
+// protobuf's headers add two members to maps, which the distributions' library, built without it, does not
+// have.
 #pragma once
 
 #pragma push_macro("__SANITIZE_THREAD__")

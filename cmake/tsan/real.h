@@ -1,4 +1,4 @@
-// The library's own function, behind the one that stands in for it.
+// Looks up the shared library's function behind an overriding definition.
 #pragma once
 
 #include <dlfcn.h>
@@ -8,7 +8,7 @@
 
 namespace saccade::tsan {
 
-// `symbol` is as `nm -D` prints it.
+// Returns the next definition of `symbol`, a mangled name as `nm -D` prints it. Aborts if there is none.
 template <typename F>
 F Real(const char* symbol) {
   void* const found = dlsym(RTLD_NEXT, symbol);
