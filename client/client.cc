@@ -26,8 +26,8 @@
 namespace saccade::client {
 namespace {
 
-// CANCELLED is what gRPC's server answers to calls that reach it in the instant in which its port closes.
-// What the caller gives up gRPC never sends again.
+// gRPC's server answers calls that arrive while its port closes with CANCELLED. gRPC never retries a call
+// that the caller has cancelled.
 constexpr char kRetryConfig[] = R"({
   "loadBalancingConfig": [{"round_robin": {}}],
   "methodConfig": [{
@@ -41,10 +41,11 @@ constexpr char kRetryConfig[] = R"({
 
 constexpr char kPlainConfig[] = R"({"loadBalancingConfig": [{"round_robin": {}}]})";
 
-// Between two looks at a daemon that closed the watch or refused it.
+// Pause before the next attempt if the daemon ended or rejected the watch.
 constexpr absl::Duration kWatchPause = absl::Milliseconds(100);
 
-// Of a volume: large enough that the messages' own cost does not count, and little to hold.
+// Size of a volume's parts: large enough to make the overhead of a message negligible, small enough to hold
+// in memory.
 constexpr int64_t kPartBytes = 1 << 20;
 
 grpc::ChannelArguments MakeArguments(const ClientOptions& options, const Target& target) {
@@ -53,8 +54,8 @@ grpc::ChannelArguments MakeArguments(const ClientOptions& options, const Target&
   arguments.SetMaxReceiveMessageSize(static_cast<int>(options.max_message_bytes));
   arguments.SetServiceConfigJSON(options.retry ? kRetryConfig : kPlainConfig);
   arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, options.retry ? 1 : 0);
-  // gRPC waits a second before it looks again, and up to two minutes later on: too long for a daemon that
-  // restarts within a second.
+  // By default gRPC waits one second before it reconnects, later up to two minutes: too long for a daemon
+  // that restarts within a second.
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 5000);
   if (target.local) arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
@@ -90,12 +91,12 @@ struct Client::Transport {
         oip(inference::GRPCInferenceService::NewStub(channel)),
         health(grpc::health::v1::Health::NewStub(channel)) {}
 
-  // Of every call.
+  // Adds the token to a call. Every call needs it.
   void Authorize(grpc::ClientContext& context) const {
     if (!authorization.empty()) context.AddMetadata("authorization", authorization);
   }
 
-  // One unary call: deadline, call, status.
+  // Makes one unary call with the timeout of the options.
   template <typename Stub, typename Request, typename Response>
   absl::Status Call(const ClientOptions& options, Stub& stub,
                     grpc::Status (Stub::*method)(grpc::ClientContext*, const Request&, Response*),
@@ -106,7 +107,7 @@ struct Client::Transport {
     return Explain(options, (stub.*method)(&context, request, &response), context);
   }
 
-  // `start` is from before the request was made.
+  // `start` is the time before the request was built.
   template <typename TaskAnswer>
   absl::StatusOr<TaskAnswer> Predict(const ClientOptions& options, const v1::PredictRequest& request,
                                      absl::Time start) const {
@@ -119,7 +120,7 @@ struct Client::Transport {
     return result;
   }
 
-  // gRPC's own words for the commonest failures name neither the address nor the timeout.
+  // Replaces the messages of the most frequent failures: gRPC's name neither the address nor the timeout.
   absl::Status Explain(const ClientOptions& options, const grpc::Status& status,
                        const grpc::ClientContext& context) const {
     absl::Status result = FromRpcStatus(status, context);
@@ -134,7 +135,8 @@ struct Client::Transport {
     return result;
   }
 
-  // One Watch, until it tells SERVING (OK) or ends (its status).
+  // Watches the health of `model` on one stream. OK once it is SERVING; else the status with which the stream
+  // ended.
   absl::Status WatchOnce(const ClientOptions& options, absl::string_view model, absl::Time deadline) const {
     grpc::ClientContext context;
     Authorize(context);
@@ -151,7 +153,7 @@ struct Client::Transport {
       return absl::OkStatus();
     }
     const grpc::Status status = reader->Finish();
-    // A daemon that shuts down may end the stream with OK: that is no news of being served.
+    // A daemon that shuts down may end the stream with OK although the model is not served.
     if (status.ok()) return absl::UnavailableError("the daemon ended the watch");
     return Explain(options, status, context);
   }
@@ -244,7 +246,7 @@ absl::StatusOr<Restoration> Client::Restore(absl::string_view model, const Volum
   transport_->Authorize(context);
   context.set_deadline(DeadlineAfter(options_.timeout));
   RestoreCall call(*transport_->vision, context);
-  // Half a message leaves room for what goes around a part.
+  // Half a message leaves room for the other fields.
   const int64_t part = std::clamp<int64_t>(options_.max_message_bytes / 2, 1, kPartBytes);
   absl::Status status = call.Send(ToHeader(model, volume, options), volume, static_cast<size_t>(part));
   if (status.ok()) status = call.Receive(progress);

@@ -19,210 +19,222 @@
 
 namespace saccade::client {
 
-// How the daemon is known, and who calls it. Certificates and keys are PEM, whole, as they lie in files.
+// How the client authenticates the daemon, and itself to the daemon. Certificates and keys are the contents
+// of PEM files.
 struct TlsOptions {
-  // Whose signature on the daemon's certificate is trusted; empty: this machine's authorities.
+  // The authorities trusted to sign the daemon's certificate; empty trusts this machine's authorities.
   std::string authorities = "";
-  // Shown to a daemon that wants to know who calls (mTLS). Both or none; the key without a passphrase.
+  // The client's own certificate and key, for a daemon that requires one (mTLS). Set both or neither; the key
+  // must not have a passphrase.
   std::string certificate = "";
   std::string key = "";
-  // The name in the daemon's certificate, where it is not the address's.
+  // The name in the daemon's certificate, if it differs from the host in `url`.
   std::string server_name = "";
 };
 
 struct ClientOptions {
   // HOST:PORT or a gRPC target such as unix:/run/saccade.sock. A host name is resolved to all its addresses
-  // and calls go to them in turn, so that every replica behind a headless service gets its share.
+  // and calls are distributed over them round-robin, so every replica behind a headless service gets its
+  // share.
   std::string url = "127.0.0.1:8001";
-  // Of one call, from start to answer. A daemon that is overloaded uses it to refuse what it cannot finish.
+  // Timeout of one call, from start to response. An overloaded daemon uses it to reject what it cannot finish
+  // in time.
   absl::Duration timeout = absl::Seconds(30);
-  // Of one message, both ways; the daemon's own default. gRPC's 4 MiB is less than many a picture.
+  // Maximum size of one message in either direction; this is the daemon's default too. gRPC's default of 4
+  // MiB is too small for many pictures.
   int64_t max_message_bytes = 64 << 20;
-  // Off, because a retry doubles the load of a daemon that just said it has too much. When on, gRPC repeats
-  // a call that came back UNAVAILABLE, or CANCELLED though the caller did not give it up, up to three times,
-  // waiting as long as the daemon asks for.
+  // Off by default, because retries double the load of a daemon that has just reported overload. If on, gRPC
+  // retries a call that ended with UNAVAILABLE, or with CANCELLED though the caller did not cancel it, up to
+  // three times, and waits as long as the daemon asks for.
   bool retry = false;
-  // Without it everybody on the way can read along.
+  // Without TLS, everyone on the network path can read the traffic.
   std::optional<TlsOptions> tls = std::nullopt;
-  // Sent with every call, as `authorization: Bearer TOKEN`; empty sends none. Without TLS only to this
-  // machine, as whoever reads it on the way can use it.
+  // Sent with every call as `authorization: Bearer TOKEN`; empty sends none. Without TLS it is sent only to
+  // this machine, because anyone on the network path could read and use it.
   std::string token = "";
-  // Sends it without TLS to others as well: for networks that encrypt by themselves.
+  // Allows sending the token to other machines without TLS, for networks that encrypt the traffic themselves.
   bool token_without_tls = false;
 };
 
-// In what the network saw: from 0, its left or top edge, to 1, its right or bottom edge.
+// A position in the network's input: 0 is its left or top edge, 1 its right or bottom edge.
 struct Position {
   float x = 0.5F;
   float y = 0.5F;
 };
 
-// Which attention to look at.
+// Selects attention maps.
 struct Explain {
-  // One of the model's attention_layers; empty is the last of them.
+  // One of the model's attention_layers; empty selects the last one.
   std::string layer = "";
-  // At most so many maps, the layer's first; 0 leaves it to the daemon.
+  // Maximum number of maps; the layer's first maps are returned. 0 selects the daemon's default.
   int most_maps = 0;
-  // Whose maps to show, of a model whose attention_by_position is set; none is the one in the middle.
+  // Positions whose maps are returned, for models with attention_by_position. Empty selects the middle one.
   std::vector<Position> positions = {};
 };
 
-// What every request may say, whatever the model's task.
+// Options of every request, independent of the model's task.
 struct RequestOptions {
-  // 0 takes the highest version that is ready.
+  // 0 selects the highest version that is ready.
   int64_t version = 0;
-  // Larger is served first. Between -100 and 100.
+  // Requests with larger numbers are served first. From -100 to 100.
   int priority = 0;
-  // Echoed in the answer and in every log line of the daemon about this request.
+  // Echoed in the response and in every log line of the daemon about this request.
   std::string request_id = "";
-  // Of a picture, or of both pictures of a pair: all that the model is to see. Results are in the whole
-  // picture's coordinates all the same.
+  // The part of the picture, or of both pictures of a stereo pair, that the model sees. Results are still in
+  // the coordinates of the whole picture.
   std::optional<Region> region = std::nullopt;
-  // Asks for attention's maps beside the answer; not of volumes.
+  // Requests attention maps beside the result; not available for volumes.
   std::optional<Explain> explain = std::nullopt;
 };
 
 struct ClassifyOptions {
   RequestOptions request = {};
-  // How many classes to return; 0 leaves it to the daemon.
+  // Number of classes to return; 0 selects the daemon's default.
   int top_k = 0;
-  // Classes less probable are left out. Between 0 and 1.
+  // Classes with a lower probability are omitted. From 0 to 1.
   std::optional<float> probability_threshold = std::nullopt;
 };
 
 struct DetectOptions {
   RequestOptions request = {};
-  // Detections below it are left out; the model's own threshold bounds what there is. Between 0 and 1.
+  // Detections with a lower score are omitted. Detections below the model's own threshold are never returned.
+  // From 0 to 1.
   std::optional<float> score_threshold = std::nullopt;
-  // At most so many, best first; 0 returns all that the model finds.
+  // Maximum number of detections, best score first; 0 returns all that the model finds.
   int top_k = 0;
-  // Only these classes; empty returns every class.
+  // Returns only these classes; empty returns every class.
   std::vector<int64_t> classes = {};
-  // Without them the answer is smaller, and there sooner.
+  // False omits the masks, which makes the response smaller and faster.
   bool masks = true;
   MaskForm mask_form = MaskForm::kRle;
-  // From which probability on a pixel belongs to the mask: between 0 and 1, 0.5 if it is not set.
+  // A pixel belongs to the mask if its probability is at least this. From 0 to 1; 0.5 if not set.
   std::optional<float> mask_threshold = std::nullopt;
 };
 
-// Of a map with a value a pixel: each takes that of the pixel nearest to it.
+// Size of a map with one value per pixel. Each of its pixels has the value of the nearest pixel of the full
+// map.
 struct OutputSize {
-  // Each from 1 to 16384, together at most 64 Mi pixels.
+  // Each from 1 to 16384, with at most 64 Mi pixels.
   int width = 0;
   int height = 0;
-  // In place of the two: as large as the picture was when the network saw it. Not with a region.
+  // Replaces width and height by the size at which the network saw the picture. Not allowed with a region.
   bool network = false;
 };
 
 struct SegmentOptions {
   RequestOptions request = {};
   LabelMapFormat format = LabelMapFormat::kPng;
-  // Of the label map; the picture's if it is not set. Areas are of the picture in any case.
+  // Size of the label map; the picture's if not set. Areas always refer to the picture.
   std::optional<OutputSize> size = std::nullopt;
 };
 
 struct StereoOptions {
   RequestOptions request = {};
   DisparityFormat format = DisparityFormat::kPng16;
-  // Of the map; the picture's if it is not set. Disparities stay lengths in the picture's pixels.
+  // Size of the map; the picture's if not set. Disparities always are lengths in pixels of the picture.
   std::optional<OutputSize> size = std::nullopt;
 };
 
 struct ActionOptions {
   RequestOptions request = {};
-  // Segments below it are left out; the model's own threshold bounds what there is. Between 0 and 1.
+  // Segments with a lower score are omitted. Segments below the model's own threshold are never returned.
+  // From 0 to 1.
   std::optional<float> score_threshold = std::nullopt;
-  // At most so many, best first; 0 returns all that the model finds.
+  // Maximum number of actions, best score first; 0 returns all that the model finds.
   int top_k = 0;
-  // Only these classes; empty returns every class.
+  // Returns only these classes; empty returns every class.
   std::vector<int64_t> classes = {};
 };
 
 struct RestoreOptions {
   RequestOptions request = {};
-  // Of the answer's voxels; that of the volume as it was sent if it is not set.
+  // Type of the voxels in the response; the type that was sent if not set.
   std::optional<VoxelType> type = std::nullopt;
 };
 
-// A volume to be sent, once: a TIFF file as it lies on disk, or raw voxels.
+// A volume to send: a whole TIFF file, or raw voxels. It can be used for one call only.
 struct VolumeSource {
-  // Of the file, or of the voxels.
+  // Size of the file or of the voxels, in bytes.
   int64_t bytes = 0;
-  // Writes up to `most` bytes to `to`, those that follow the ones it wrote before, and returns how many; 0 at
-  // the end. An error ends the call and is what it returns.
+  // Writes up to `most` of the bytes that follow those of the previous call to `to`, and returns their
+  // number; 0 at the end. An error ends the call to Restore, which returns it.
   std::function<absl::StatusOr<size_t>(char* to, size_t most)> read;
-  // Of raw voxels: little-endian, plane by plane and row by row. A TIFF file tells its own.
+  // Shape of raw voxels, which are little-endian, plane by plane and row by row. Not set for a TIFF file.
   std::optional<VolumeShape> raw = std::nullopt;
 };
 
-// For one call, of bytes that are in memory and stay there until it is over.
+// Returns a source for one call. `bytes` must stay valid until the call has returned.
 VolumeSource VolumeFrom(absl::string_view bytes, std::optional<VolumeShape> raw = std::nullopt);
 
-// How far a volume is, from 0 to 1; 0 while it is sent, read, and waits. False gives the call up: CANCELLED.
+// Receives the progress from 0 to 1; it is 0 while the volume is sent, read, and waiting. Returning false
+// cancels the call, which then returns CANCELLED.
 using RestoreProgress = std::function<bool(double done)>;
 
-// Thread-safe: any number of threads may call at once; their calls share connections. Every call blocks until
-// the answer, an error, or the timeout. Errors carry the daemon's canonical code and message (see status.h
-// for their details); a daemon that cannot be reached is UNAVAILABLE and IsUnreachable(), one whose
-// certificate is not trusted UNAVAILABLE and IsUntrusted().
+// Thread-safe: any number of threads may make calls concurrently; the calls share connections. Every call
+// blocks until the response, an error, or the timeout. Errors carry the daemon's canonical code and message
+// (see status.h for the details). A daemon that cannot be reached is UNAVAILABLE and IsUnreachable(); one
+// whose certificate is not trusted is UNAVAILABLE and IsUntrusted().
 class Client {
  public:
-  // Checks the options but does not connect: the first call does. INVALID_ARGUMENT if url is no address, a
-  // certificate or key cannot be used, or another option is out of range.
+  // Checks the options but does not connect; the first call does. INVALID_ARGUMENT if `url` is not an
+  // address, a certificate or key cannot be used, or another option is out of range.
   static absl::StatusOr<std::unique_ptr<Client>> Connect(ClientOptions options);
 
   ~Client();
   Client(const Client&) = delete;
   Client& operator=(const Client&) = delete;
 
-  // One call a task. `picture` is an encoded picture as it lies on disk (JPEG, PNG, WebP, TIFF or BMP); it is
-  // copied once, into the message. A model of another task refuses the call.
+  // One function per task. `picture` is the content of a picture file (JPEG, PNG, WebP, TIFF or BMP) and is
+  // copied once, into the message. A model of another task rejects the call.
   absl::StatusOr<Classification> Classify(absl::string_view model, absl::string_view picture,
                                           const ClassifyOptions& options = {});
   absl::StatusOr<Detections> Detect(absl::string_view model, absl::string_view picture,
                                     const DetectOptions& options = {});
   absl::StatusOr<Segmentation> Segment(absl::string_view model, absl::string_view picture,
                                        const SegmentOptions& options = {});
-  // Two pictures of one size, rectified: a point lies on the same row of both.
+  // Two rectified pictures of the same size: a point lies on the same row of both.
   absl::StatusOr<Disparity> Stereo(absl::string_view model, absl::string_view left, absl::string_view right,
                                    const StereoOptions& options = {});
-  // A whole video file: MP4 or MOV, Matroska or WebM, AVI.
+  // `video` is the content of a video file: MP4 or MOV, Matroska or WebM, AVI.
   absl::StatusOr<Actions> Localize(absl::string_view model, absl::string_view video,
                                    const ActionOptions& options = {});
-  // Encoded pictures of one size, `frames_per_second` of them; 0 stands for the model's own.
+  // `frames` are encoded pictures of the same size, taken at `frames_per_second`; 0 stands for the model's
+  // own rate.
   absl::StatusOr<Actions> Localize(absl::string_view model, const std::vector<std::string>& frames,
                                    double frames_per_second, const ActionOptions& options = {});
-  // Sends the volume in parts, so that it may be larger than a message; no more than a part of it is held
-  // here, and of the answer only its voxels. Both functions are called on the calling thread. Takes minutes,
-  // so `timeout` is to be set accordingly.
+  // Sends the volume in parts, so it may be larger than a message. Holds at most one part of the volume and
+  // the voxels of the response in memory. `volume.read` and `progress` are called on the calling thread. A
+  // restoration can take minutes: set ClientOptions::timeout accordingly.
   absl::StatusOr<Restoration> Restore(absl::string_view model, const VolumeSource& volume,
                                       const RestoreOptions& options = {},
                                       const RestoreProgress& progress = {});
 
-  // Many pictures over one stream, their answers in order (stream.h). Sends nothing yet, so whether a daemon
-  // is there shows with the first answer. INVALID_ARGUMENT if a timeout is none.
+  // Opens a stream that carries many pictures and returns the responses in order (stream.h). Nothing is sent
+  // yet, so an unreachable daemon shows with the first response. INVALID_ARGUMENT if a timeout is not
+  // positive.
   absl::StatusOr<std::unique_ptr<Stream>> OpenStream(const StreamOptions& options = {});
 
-  // Every model version the daemon knows, ready or not.
+  // Returns every model version known to the daemon, ready or not.
   absl::StatusOr<std::vector<Model>> ListModels();
 
-  // NOT_FOUND if the model, or that version of it, is unknown. Version 0 is the highest that is ready.
+  // NOT_FOUND if the model or the version is unknown. Version 0 selects the highest that is ready.
   absl::StatusOr<Model> GetModel(absl::string_view model, int64_t version = 0);
 
-  // Whether the model is served; the empty name asks for the daemon as a whole. NOT_FOUND if it is unknown.
+  // Returns whether the model is served; the empty name stands for the whole daemon. NOT_FOUND if it is
+  // unknown.
   absl::StatusOr<Health> CheckHealth(absl::string_view model = "");
 
-  // Returns once the model (or the daemon as a whole) is served, however often the daemon goes and comes
-  // until then. DEADLINE_EXCEEDED after `timeout`, which stands in for the client's own.
+  // Blocks until the model (or the whole daemon) is served, even if the daemon restarts meanwhile.
+  // DEADLINE_EXCEEDED after `timeout`, which replaces ClientOptions::timeout.
   absl::Status WaitUntilServing(absl::string_view model, absl::Duration timeout);
 
-  // Whether the daemon's process answers, and whether it and all its models are ready.
+  // Whether the daemon responds, and whether it and all its models are ready.
   absl::StatusOr<bool> ServerLive();
   absl::StatusOr<bool> ServerReady();
 
   absl::StatusOr<ServerMetadata> GetServerMetadata();
 
-  // What each ready model version has done. A model that was never asked has zeros.
+  // Returns the statistics of every ready model version; all zero for a model without requests.
   absl::StatusOr<std::vector<ModelStatistics>> GetStatistics();
 
   const ClientOptions& options() const { return options_; }

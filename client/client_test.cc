@@ -348,7 +348,7 @@ TEST(Client, SendsMoreThanGrpcsOwnLimit) {
   EXPECT_EQ(answer->batch_size, 20 << 20);
 }
 
-// Four calls meet at a barrier inside the daemon: they can only return if they were under way at once.
+// Four calls meet at a barrier inside the daemon: they can return only if they run concurrently.
 TEST(Client, CallsOfSeveralThreadsAreUnderWayAtOnce) {
   constexpr int kThreads = 4;
   FakeDaemon daemon;
@@ -365,8 +365,8 @@ TEST(Client, CallsOfSeveralThreadsAreUnderWayAtOnce) {
   for (std::thread& thread : threads) thread.join();
 }
 
-// The address lists two daemons, as a name with two addresses would. Calls are made until both were asked; a
-// client that stays with the first never gets there.
+// The address lists two daemons, like a name with two addresses. The test makes calls until both daemons have
+// received one; a client that stays with the first daemon never gets there.
 TEST(Client, SpreadsItsCallsOverAllAddresses) {
   FakeDaemon daemons[2];
   std::atomic<int> asked[2] = {0, 0};

@@ -8,7 +8,7 @@
 namespace saccade::client {
 namespace {
 
-// `message` is gRPC's, where it tells more than `what`.
+// `message` is gRPC's; empty if it adds nothing to `what`.
 absl::Status Untrusted(const std::string& what, const std::string& message = "") {
   absl::Status status =
       absl::UnavailableError(message.empty() ? what : absl::StrCat(what, " (", message, ")"));
@@ -53,7 +53,8 @@ absl::Status ExplainConnection(const ClientOptions& options, const Target& targe
        absl::StrContains(message, "not in peer certificate"))) {
     return ExplainTls(options, target, message);
   }
-  // All that a daemon shows of what it misses: it hangs up before anything was said.
+  // The only sign of a daemon that requires TLS or a client certificate: it closes the connection before any
+  // data was exchanged.
   if (absl::StrContains(message, "Socket closed") || absl::StrContains(message, "onnection reset")) {
     return absl::UnavailableError(absl::StrCat(
         "what answers at ", options.url, " ended the connection at once; it may be ending, or want ",

@@ -1,4 +1,4 @@
-// Why there is no connection, in words: gRPC's own name neither the address nor what to do.
+// Error messages for failed connections. gRPC's own name neither the address nor what to do.
 #pragma once
 
 #include <string>
@@ -9,9 +9,9 @@
 
 namespace saccade::client {
 
-// UNAVAILABLE, IsUnreachable() or IsUntrusted() where it is; `message` is gRPC's. Where it says no more than
-// that the daemon's certificate is not trusted, looks at that certificate: a connection of its own, for a few
-// seconds at most.
+// Returns UNAVAILABLE, with IsUnreachable() or IsUntrusted() set where it applies. `message` is gRPC's. If it
+// says only that the daemon's certificate is not trusted, opens a separate connection to inspect the
+// certificate; this blocks for a few seconds at most.
 absl::Status ExplainConnection(const ClientOptions& options, const Target& target,
                                const std::string& message);
 

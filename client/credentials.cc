@@ -11,7 +11,7 @@
 namespace saccade::client {
 namespace {
 
-// Beyond it servers refuse the headers.
+// Servers reject headers that are much larger.
 constexpr size_t kMostTokenBytes = 4096;
 
 absl::Status CheckTls(const TlsOptions& tls) {
@@ -31,7 +31,7 @@ absl::Status CheckToken(const ClientOptions& options, const Target& target) {
   }
   const bool fits = std::all_of(token.begin(), token.end(),
                                 [](char c) { return absl::ascii_isgraph(static_cast<unsigned char>(c)); });
-  // It is not shown: it is a secret.
+  // The message does not contain the token, because it is a secret.
   if (!fits)
     return absl::InvalidArgumentError("the token has a space or another character that no token has");
   if (!token.empty() && !options.tls && !target.local && !options.token_without_tls) {

@@ -1,4 +1,4 @@
-// From a client's options to what its channel and its calls carry.
+// Converts a client's options into the credentials of its channel and of its calls.
 #pragma once
 
 #include <grpcpp/security/credentials.h>
@@ -14,12 +14,12 @@ namespace saccade::client {
 
 struct Credentials {
   std::shared_ptr<grpc::ChannelCredentials> channel;
-  // The value of every call's `authorization`; empty if there is none.
+  // Value of every call's `authorization` header; empty if there is no token.
   std::string authorization;
 };
 
-// INVALID_ARGUMENT, in words that name what was given, for what gRPC could not use, and for a token that
-// others could read on the way.
+// INVALID_ARGUMENT, with a message that names the option, for credentials that gRPC could not use and for a
+// token that would be sent in clear text to another machine.
 absl::StatusOr<Credentials> MakeCredentials(const ClientOptions& options, const Target& target);
 
 }  // namespace saccade::client

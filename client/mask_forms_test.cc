@@ -1,4 +1,4 @@
-// Detections whose masks are no run lengths.
+// Tests of detections whose masks are PNGs or polygons.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

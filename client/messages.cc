@@ -27,7 +27,7 @@ ModelState FromProto(v1::Model::State state) {
   }
 }
 
-// A PredictRequest or a RestoreHeader.
+// Sets the common fields of a PredictRequest or a RestoreHeader.
 template <typename Request>
 Request StartRequest(absl::string_view model, const RequestOptions& options) {
   Request request;
@@ -71,7 +71,7 @@ v1::VolumeShape::Type ToProto(VoxelType type) {
                                       : v1::VolumeShape::UINT8;
 }
 
-// In the words of the client's functions.
+// The result's name in error messages.
 const char* NameOf(Result result) {
   switch (result) {
     case Result::kClassification:
@@ -345,7 +345,7 @@ absl::StatusOr<AnyAnswer> FromAnyResponse(const v1::PredictResponse& response) {
 absl::Status FromProto(const v1::ItemError& error) {
   if (error.code() == 0)
     return absl::InternalError("the daemon sent an item that is neither answer nor error");
-  // Both sides number the canonical codes alike.
+  // absl and gRPC use the same numbers for the canonical codes.
   absl::Status status(static_cast<absl::StatusCode>(error.code()), error.message());
   if (error.has_retry_after()) {
     const std::string wait = absl::StrCat(absl::ToInt64Milliseconds(FromProto(error.retry_after())));

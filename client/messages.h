@@ -1,4 +1,4 @@
-// The one place that turns the client's structs into saccade.v1 messages, and those it gets into structs.
+// Converts between the client's structs and saccade.v1 messages. No other file does.
 #pragma once
 
 #include <string>
@@ -23,25 +23,25 @@ v1::PredictRequest ToRequest(absl::string_view model, absl::string_view left, ab
 v1::PredictRequest ToRequest(absl::string_view model, absl::string_view video, const ActionOptions& options);
 v1::PredictRequest ToRequest(absl::string_view model, const std::vector<std::string>& frames,
                              double frames_per_second, const ActionOptions& options);
-// What goes before the volume's bytes.
+// Returns the message that precedes the volume's bytes.
 v1::RestoreHeader ToHeader(absl::string_view model, const VolumeSource& volume,
                            const RestoreOptions& options);
 
-// One of AnyAnswer's. INTERNAL if the answer is of another task. A Restoration has only the voxels that
-// are in the message.
+// Converts a response to one of AnyAnswer's types. INTERNAL if the response is of another task. A Restoration
+// has only the voxels that are in the message.
 template <typename TaskAnswer>
 absl::StatusOr<TaskAnswer> FromResponse(const v1::PredictResponse& response);
 
-// Whichever it is.
+// Converts a response of any task.
 absl::StatusOr<AnyAnswer> FromAnyResponse(const v1::PredictResponse& response);
 
-// Of one item of a stream.
+// Converts the error of one stream item.
 absl::Status FromProto(const v1::ItemError& error);
 
-// RESOURCE_EXHAUSTED if it takes more than a message may.
+// RESOURCE_EXHAUSTED if the request is larger than `max_message_bytes`.
 absl::Status CheckSize(const google::protobuf::MessageLite& request, int64_t max_message_bytes);
 
-// Without round_trip, which the caller alone knows.
+// Returns all but round_trip, which only the caller knows.
 Timings ReadTimings(const v1::PredictResponse& response);
 
 Model FromProto(const v1::Model& model);

@@ -22,7 +22,7 @@ Bio Open(absl::string_view pem) {
   return {BIO_new_mem_buf(pem.data(), static_cast<int>(pem.size())), BIO_free};
 }
 
-// The first one; null if there is none.
+// Returns the first certificate; null if there is none.
 Certificate ReadCertificate(absl::string_view pem) {
   const Bio bio = Open(pem);
   Certificate certificate(PEM_read_bio_X509(bio.get(), nullptr, nullptr, nullptr), X509_free);
@@ -32,7 +32,7 @@ Certificate ReadCertificate(absl::string_view pem) {
 
 Key ReadKey(absl::string_view pem) {
   const Bio bio = Open(pem);
-  // Without a function OpenSSL would ask for a passphrase on the terminal.
+  // Without a callback OpenSSL would ask for a passphrase on the terminal.
   const auto no_passphrase = [](char*, int, int, void*) { return -1; };
   Key key(PEM_read_bio_PrivateKey(bio.get(), nullptr, no_passphrase, nullptr), EVP_PKEY_free);
   ERR_clear_error();

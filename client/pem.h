@@ -1,5 +1,5 @@
-// Certificates and keys as files have them, looked at before gRPC takes them: what it cannot use it only
-// logs.
+// Checks certificates and keys in PEM before they are passed to gRPC, which only logs those that it cannot
+// use.
 #pragma once
 
 #include "absl/status/status.h"
@@ -7,10 +7,11 @@
 
 namespace saccade::client {
 
-// INVALID_ARGUMENT unless there is a certificate in it. `what` is what it was given as.
+// INVALID_ARGUMENT unless `pem` contains a certificate. `what` names the input in the error message.
 absl::Status CheckCertificates(absl::string_view pem, absl::string_view what);
 
-// INVALID_ARGUMENT unless both are there, the key is the certificate's, and the certificate is valid now.
+// INVALID_ARGUMENT unless both are given, the key belongs to the certificate, and the certificate has not
+// expired.
 absl::Status CheckIdentity(absl::string_view certificate, absl::string_view key);
 
 }  // namespace saccade::client

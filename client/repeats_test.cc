@@ -1,4 +1,4 @@
-// Calls that a client sends again by itself.
+// Tests of calls that the client retries itself.
 #include <gtest/gtest.h>
 
 #include <atomic>

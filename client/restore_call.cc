@@ -55,7 +55,7 @@ absl::Status RestoreCall::Receive(const RestoreProgress& progress) {
   while (stream_->Read(&response)) {
     absl::Status status;
     if (response.has_progress()) {
-      // Written so that a NaN is 0.
+      // The comparison maps NaN to 0.
       const double told = response.progress().done();
       const double done = told > 0 ? std::min(told, 1.0) : 0.0;
       if (progress && !progress(done)) status = absl::CancelledError("given up by the caller");

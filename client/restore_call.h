@@ -1,4 +1,4 @@
-// The client's side of one Restore stream: first everything is sent, then the answer is put together.
+// The client's side of one Restore stream: sends everything, then assembles the response.
 #pragma once
 
 #include <grpcpp/client_context.h>
@@ -15,23 +15,23 @@
 
 namespace saccade::client {
 
-// Not thread-safe. An error of Send or Receive is the client's own: the context is then to be cancelled
-// before Finish. That the daemon ended the stream is no such error; Finish tells why it did.
+// Not thread-safe. An error of Send or Receive is the client's own; cancel the context before Finish in that
+// case. If the daemon ends the stream early, Send and Receive return OK and Finish returns the reason.
 class RestoreCall {
  public:
-  // Starts the call. Both must outlive it.
+  // Starts the call. `stub` and `context` must outlive it.
   RestoreCall(v1::Vision::Stub& stub, grpc::ClientContext& context);
 
-  // The header, then the volume in parts of `part_bytes` at most. Stops early once the daemon has ended the
-  // stream.
+  // Sends the header, then the volume in parts of at most `part_bytes`. Blocks while the daemon does not
+  // read. Stops early if the daemon has ended the stream.
   absl::Status Send(const v1::RestoreHeader& header, const VolumeSource& volume, size_t part_bytes);
 
-  // Until the daemon ends the stream. `progress` may be empty.
+  // Receives until the daemon ends the stream. `progress` may be empty.
   absl::Status Receive(const RestoreProgress& progress);
 
   grpc::Status Finish();
 
-  // Once, after Finish was OK. INTERNAL if the daemon sent less than it announced.
+  // Call once, after Finish was OK. INTERNAL if the daemon sent less than it announced.
   absl::StatusOr<Restoration> TakeAnswer();
 
  private:

@@ -32,7 +32,7 @@ Restoration Restored(VolumeShape shape, std::string voxels) {
   return answer;
 }
 
-// Differs from part to part, so that none may be lost, repeated or swapped.
+// The bytes differ from part to part, so that a lost, repeated or swapped part is noticed.
 std::string Bytes(size_t count) {
   std::string bytes(count, '\0');
   for (size_t i = 0; i < count; ++i) bytes[i] = static_cast<char>(i * 2654435761u >> 24);
@@ -41,7 +41,7 @@ std::string Bytes(size_t count) {
 
 class Restore : public ::testing::Test {
  protected:
-  // Whatever is sent comes back, as a volume of `shape`.
+  // The daemon answers every request with a volume of `shape`.
   void AnswerWith(VolumeShape shape, std::string voxels) {
     daemon_.SetPredict([=](const FakeRequest&) { return Restored(shape, voxels); });
   }
@@ -157,7 +157,8 @@ TEST_F(Restore, KeepsToItsTimeout) {
   EXPECT_THAT(std::string(answer.status().message()), HasSubstr("within 100ms"));
 }
 
-// Far more than the connection holds: the client is still writing when the daemon has long said no.
+// The volume is far larger than the connection buffers: the client is still writing when the daemon ends the
+// stream.
 TEST_F(Restore, TellsWhyTheDaemonEndedTheStreamEarly) {
   absl::Status busy = absl::ResourceExhaustedError("volumes have at most 100 voxels");
   SetRetryAfter(busy, "250");

@@ -10,19 +10,19 @@ namespace {
 
 constexpr absl::Duration kFirst = absl::Milliseconds(100);
 constexpr absl::Duration kMost = absl::Seconds(5);
-// Who is asked to wait longer had better be told than left to wait.
+// A longer wait is reported to the caller instead of slept through.
 constexpr absl::Duration kPatience = absl::Seconds(15);
 
 }  // namespace
 
 std::optional<absl::Duration> RetryDelay(const absl::Status& status, int repeated) {
   const std::optional<absl::Duration> asked = RetryAfter(status);
-  // A message that is too large is RESOURCE_EXHAUSTED as well, and comes without a hint.
+  // A message that is too large is RESOURCE_EXHAUSTED as well, but has no retry hint.
   const bool overloaded = status.code() == absl::StatusCode::kResourceExhausted && asked;
   if (asked && *asked > kPatience) return std::nullopt;
-  // It will have the same certificate then.
+  // The daemon will have the same certificate on the next attempt.
   if (IsUntrusted(status)) return std::nullopt;
-  // What gRPC's server answers to calls that reach it in the instant in which its port closes.
+  // gRPC's server answers calls that arrive while its port closes with CANCELLED.
   const bool gone = absl::IsUnavailable(status) || absl::IsCancelled(status);
   if (!overloaded && !gone) return std::nullopt;
   thread_local std::minstd_rand random(std::random_device{}());

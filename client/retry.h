@@ -1,4 +1,4 @@
-// When a failed call is worth repeating.
+// Decides when a failed call is worth a retry.
 #pragma once
 
 #include <optional>
@@ -8,11 +8,11 @@
 
 namespace saccade::client {
 
-// How long to wait before the call is made again that failed with `status`, having been repeated `repeated`
-// times: no less than the daemon asks for, twice as long each time, and never the same for two clients, which
-// would come together again. None if the same call would
-// fail again, may have been computed, or is to wait for more than a quarter of a minute.
-// REQUIRES: the caller did not give the call up, so that CANCELLED is the server's.
+// Returns how long to wait before retrying a call that failed with `status` after `repeated` retries: at
+// least as long as the daemon asks for, plus a backoff that doubles with each retry up to five seconds and is
+// randomised so that clients do not retry in step. Empty if the same call would fail again, may have been
+// executed, or would have to wait for more than 15 seconds.
+// REQUIRES: the caller did not cancel the call, so a CANCELLED comes from the server.
 std::optional<absl::Duration> RetryDelay(const absl::Status& status, int repeated);
 
 }  // namespace saccade::client

@@ -9,14 +9,15 @@ namespace saccade::client {
 namespace {
 
 constexpr int64_t kMaxPixels = int64_t{1} << 28;
-// Five bits each: enough for every length up to kMaxPixels, and for the difference of two.
+// Digits have five bits each: six are enough for every length up to kMaxPixels and for the difference of two.
 constexpr int kMaxDigits = 6;
 
 absl::Status Refuse(const std::string& why) {
   return absl::InvalidArgumentError(absl::StrCat("mask: ", why));
 }
 
-// The next number of the text: little-endian digits from '0' on, 0x20 where more follow, two's complement.
+// Reads the next number of the text: little-endian five-bit digits from '0' on, with 0x20 set if more follow,
+// in two's complement.
 absl::StatusOr<int64_t> ReadNumber(const std::string& text, size_t& at) {
   int64_t number = 0;
   for (int digit = 0; digit < kMaxDigits; ++digit) {
@@ -34,7 +35,8 @@ absl::StatusOr<int64_t> ReadNumber(const std::string& text, size_t& at) {
   return Refuse(absl::StrCat("a run length at byte ", at, " has more than ", kMaxDigits, " digits"));
 }
 
-// All runs, zeros first; from the fourth on the text has the difference to the last but one.
+// Returns all runs, starting with zeros. From the fourth run on, the text holds the difference to the last
+// run but one.
 absl::StatusOr<std::vector<uint32_t>> ReadRuns(const std::string& text, int64_t pixels) {
   std::vector<uint32_t> runs;
   int64_t sum = 0;

@@ -1,4 +1,4 @@
-// From COCO's compressed run lengths to pixels. What comes over the wire is not trusted.
+// Decodes COCO's compressed run lengths into pixels. The input comes from the network and is not trusted.
 #pragma once
 
 #include <cstdint>
@@ -9,19 +9,19 @@
 
 namespace saccade::client {
 
-// The smallest rectangle of the picture that holds a mask; all zero for an empty mask.
+// The smallest rectangle of the picture that contains a mask; all zero for an empty mask.
 struct MaskRegion {
   int x = 0;
   int y = 0;
   int width = 0;
   int height = 0;
-  // Row by row: 255 in the mask, 0 beside it.
+  // Row by row: 255 inside the mask, 0 outside.
   std::vector<uint8_t> pixels;
 };
 
-// INVALID_ARGUMENT if the text is no run lengths, if they do not cover height * width exactly, or if that is
-// over 2^28. Holds the rectangle and four bytes a run; nothing is allocated before all of it was checked but
-// the runs.
+// INVALID_ARGUMENT if the text is not valid run lengths, if they do not cover height * width exactly, or if
+// height * width exceeds 2^28. Memory: the rectangle and four bytes per run; only the runs are allocated
+// before the whole text has been checked.
 absl::StatusOr<MaskRegion> DecodeMask(const RleMask& mask);
 
 }  // namespace saccade::client

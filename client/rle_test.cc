@@ -18,7 +18,7 @@ RleMask Mask(int height, int width, std::string counts) { return {height, width,
 
 char Digit(int bits, bool more) { return static_cast<char>('0' + bits + (more ? 0x20 : 0)); }
 
-// The whole picture, row by row, of a region.
+// Returns the pixels of the whole picture, row by row.
 std::vector<uint8_t> Whole(const MaskRegion& region, int height, int width) {
   std::vector<uint8_t> pixels(static_cast<size_t>(height) * width);
   for (int y = 0; y < region.height; ++y) {
@@ -29,7 +29,7 @@ std::vector<uint8_t> Whole(const MaskRegion& region, int height, int width) {
   return pixels;
 }
 
-// pycocotools.mask.encode of a 5x7 picture with rows 1 to 3 of columns 2 to 4 set.
+// Output of pycocotools.mask.encode for a 5x7 picture with rows 1 to 3 of columns 2 to 4 set.
 TEST(DecodeMask, ReadsWhatPycocotoolsWrites) {
   const auto region = DecodeMask(Mask(5, 7, ";320009"));
   ASSERT_TRUE(region.ok()) << region.status();
@@ -43,7 +43,7 @@ TEST(DecodeMask, ReadsWhatPycocotoolsWrites) {
 TEST(DecodeMask, ReadsWhatWasEncoded) {
   std::mt19937 random(7);
   for (const auto& [height, width] : {std::pair{1, 1}, {1, 40}, {40, 1}, {7, 5}, {64, 48}, {300, 200}}) {
-    // Blobs rather than noise: long runs, which need several digits, and short ones.
+    // Blobs rather than noise give both long runs, which need several digits, and short ones.
     std::vector<uint8_t> pixels(static_cast<size_t>(height) * width);
     for (int i = 0; i < 12; ++i) {
       const int x = static_cast<int>(random() % width), y = static_cast<int>(random() % height);
@@ -95,7 +95,7 @@ INSTANTIATE_TEST_SUITE_P(
                       Hostile{Mask(-3, -4, EncodeRuns({12})), "-4x-3"},
                       Hostile{Mask(1 << 30, 1 << 30, EncodeRuns({12})), "expected 1 to 268435456 pixels"}));
 
-// Whatever the bytes are, an answer or an error comes back: the sanitizers watch.
+// Random bytes must yield a result or an error; the sanitizers detect the rest.
 TEST(DecodeMask, SurvivesEveryText) {
   std::mt19937 random(11);
   for (int i = 0; i < 20000; ++i) {

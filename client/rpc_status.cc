@@ -9,7 +9,7 @@ namespace saccade::client {
 
 absl::Status FromRpcStatus(const grpc::Status& status, const grpc::ClientContext& context) {
   if (status.ok()) return absl::OkStatus();
-  // Both sides number the canonical codes alike.
+  // absl and gRPC use the same numbers for the canonical codes.
   absl::Status result(static_cast<absl::StatusCode>(status.error_code()), status.error_message());
   if (!status.error_details().empty()) {
     result.SetPayload(kDetailsPayload, absl::Cord(status.error_details()));

@@ -1,4 +1,4 @@
-// gRPC's statuses as Abseil's. Kept apart from status.h, whose readers need no gRPC header.
+// Converts gRPC statuses to Abseil's. Separate from status.h, whose users need no gRPC header.
 #pragma once
 
 #include <grpcpp/client_context.h>
@@ -8,7 +8,7 @@
 
 namespace saccade::client {
 
-// Same code, same message; details and the retry hint go along as payloads.
+// Keeps code and message; the details and the retry hint become payloads.
 absl::Status FromRpcStatus(const grpc::Status& status, const grpc::ClientContext& context);
 
 }  // namespace saccade::client

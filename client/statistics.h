@@ -1,4 +1,4 @@
-// What a model has done since its daemon loaded it.
+// Statistics of a model since the daemon loaded it.
 #pragma once
 
 #include <cstdint>
@@ -9,34 +9,34 @@
 
 namespace saccade::client {
 
-// Something that happened so often, and took so long in all.
+// Number of events and their total duration.
 struct Spent {
   int64_t count = 0;
   absl::Duration time = {};
 
-  // Zero if it never happened.
+  // Zero if there was no event.
   absl::Duration Mean() const { return count > 0 ? time / count : absl::ZeroDuration(); }
 };
 
-// Only grows: rates are differences of two answers. What is in flight and the latencies' distribution are
-// told over HTTP alone (GET /v1/load).
+// Counters only grow; compute rates as differences of two responses. Requests in flight and the distribution
+// of latencies are available over HTTP only (GET /v1/load).
 struct ModelStatistics {
   std::string model;
   int64_t version = 0;
-  // Of requests, from their arrival to their end.
+  // Whole requests, from arrival to end.
   Spent answered = {};
   Spent failed = {};
-  // Of answered requests, stage by stage.
+  // Stages of the answered requests.
   Spent decode = {};
   Spent queue = {};
   Spent infer = {};
   Spent encode = {};
   int64_t pictures = 0;
-  // Forward passes, in all and by how many pictures they had.
+  // Number of forward passes, and their durations by the number of pictures in the batch.
   int64_t passes = 0;
   std::map<int64_t, Spent> passes_by_batch_size = {};
 
-  // Of a pass; 0 before the first.
+  // Mean number of pictures per forward pass; 0 before the first.
   double MeanBatchSize() const {
     return passes > 0 ? static_cast<double>(pictures) / static_cast<double>(passes) : 0;
   }

@@ -1,4 +1,4 @@
-// Statistics out of the protocol's message. Kept apart from statistics.h, whose readers need no protobuf
+// Converts the protocol's message to statistics. Separate from statistics.h, whose users need no protobuf
 // header.
 #pragma once
 
@@ -10,7 +10,7 @@
 
 namespace saccade::client {
 
-// INTERNAL if a version is no number.
+// INTERNAL if a version is not a number.
 absl::StatusOr<std::vector<ModelStatistics>> FromProto(const inference::ModelStatisticsResponse& response);
 
 }  // namespace saccade::client

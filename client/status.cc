@@ -23,7 +23,7 @@ void SetUntrusted(absl::Status& status) { status.SetPayload(kUntrustedPayload, a
 std::optional<absl::Duration> RetryAfter(const absl::Status& status) {
   const auto payload = status.GetPayload(kRetryPayload);
   int64_t milliseconds = 0;
-  // gRPC reads a pushback that is negative or no number as: do not retry.
+  // To gRPC, a pushback that is negative or not a number means: do not retry.
   if (!payload || !absl::SimpleAtoi(std::string(*payload), &milliseconds) || milliseconds < 0) {
     return std::nullopt;
   }

@@ -1,4 +1,4 @@
-// What an error of a call tells beyond its code and message.
+// Details of a call's error beyond its code and message.
 #pragma once
 
 #include <optional>
@@ -10,21 +10,20 @@
 
 namespace saccade::client {
 
-// Payload of a failed call: the google.rpc.Status message the daemon sent with it, serialised, if it sent
-// one.
+// Payload of a failed call: the serialised google.rpc.Status that the daemon sent, if it sent one.
 inline constexpr absl::string_view kDetailsPayload = "type.googleapis.com/google.rpc.Status";
 
-// True if the call failed because nobody answered at the address, not because a daemon said so.
+// True if no daemon could be reached at the address; false if a daemon returned the error.
 bool IsUnreachable(const absl::Status& status);
 
-// True if somebody answered at the address, and TLS could not be agreed on: a certificate that is not
-// trusted, not for this name or not valid now, or no TLS there at all.
+// True if a server was reached but the TLS handshake failed: its certificate is not trusted, is for another
+// name or is not valid now, or the server does not speak TLS.
 bool IsUntrusted(const absl::Status& status);
 
-// How long the daemon asks to wait before the call is tried again, if it asked.
+// How long the daemon asks to wait before a retry; empty if it did not say.
 std::optional<absl::Duration> RetryAfter(const absl::Status& status);
 
-// For those who make such statuses: the client itself, and tests.
+// For code that creates such statuses: the client itself, and tests.
 void SetUnreachable(absl::Status& status);
 void SetUntrusted(absl::Status& status);
 void SetRetryAfter(absl::Status& status, absl::string_view milliseconds);

@@ -1,4 +1,4 @@
-// Many pictures over one PredictStream: sent as fast as the daemon takes them, answered in their order.
+// Many pictures over one PredictStream: sent as fast as the daemon reads them, answered in order.
 #pragma once
 
 #include <cstdint>
@@ -22,36 +22,36 @@ struct StereoOptions;
 struct ActionOptions;
 
 struct StreamOptions {
-  // Of the whole stream.
+  // Timeout of the whole stream.
   absl::Duration timeout = absl::InfiniteDuration();
-  // Of each item, from the moment when the daemon reads it.
+  // Timeout of each item, from when the daemon reads it.
   absl::Duration item_timeout = absl::InfiniteDuration();
 };
 
 struct StreamItem {
-  // Which of those that were sent it answers, from 0.
+  // Index of the request that this answers, from 0.
   int64_t index = 0;
   std::string request_id;
-  // An error is this item's alone: of the daemon's canonical codes, and RetryAfter() as of a call.
+  // An error concerns this item only. It has a canonical code of the daemon, and RetryAfter() as for a call.
   absl::StatusOr<AnyAnswer> answer;
 };
 
-// Made by Client::OpenStream, which has to outlive it. One thread may send while another receives; each side
-// is one thread's at a time.
+// Created by Client::OpenStream; the client must outlive it. One thread may send while another receives; no
+// two threads may send, or receive, at once.
 //
-// The daemon reads only so many requests ahead of the answers that it has sent, and Send blocks then. So
-// whoever sends more than a few has to call Next on another thread meanwhile, or in between: never more
-// unanswered than the daemon's --max-stream-requests (64, unless it is told otherwise).
+// The daemon reads only a bounded number of requests ahead of the responses that it has sent; beyond it,
+// Send blocks. To send many requests, call Next on another thread meanwhile, or in between, so that never
+// more than the daemon's --max-stream-requests (64 by default) are unanswered.
 class Stream {
  public:
-  // Cancels what is not answered yet.
+  // Cancels the requests that are not answered yet.
   ~Stream();
   Stream(const Stream&) = delete;
   Stream& operator=(const Stream&) = delete;
 
-  // As the client's calls of these names; they return once the request is on its way. UNAVAILABLE if the
-  // stream has ended: Next tells why. RESOURCE_EXHAUSTED, and the stream goes on, if the request is larger
-  // than a message.
+  // Like the calls of the same names of Client, but return once the request is written. Block while the
+  // daemon does not read. UNAVAILABLE if the stream has ended: Next returns the reason. RESOURCE_EXHAUSTED if
+  // the request is larger than a message; the stream stays usable.
   absl::Status Classify(absl::string_view model, absl::string_view picture, const ClassifyOptions& options);
   absl::Status Detect(absl::string_view model, absl::string_view picture, const DetectOptions& options);
   absl::Status Segment(absl::string_view model, absl::string_view picture, const SegmentOptions& options);
@@ -59,14 +59,14 @@ class Stream {
                       const StereoOptions& options);
   absl::Status Localize(absl::string_view model, absl::string_view video, const ActionOptions& options);
 
-  // Nothing more will be sent; the answers still come.
+  // Ends the sending side. Responses can still be received.
   void SendDone();
 
-  // Blocks until the next item is answered. Nothing after the last one, once SendDone was called; an error if
-  // the stream broke, or ended before everything was answered, with the daemon's code.
+  // Blocks until the next item is answered. Empty after the last item once SendDone was called. An error,
+  // with the daemon's code, if the stream broke or ended before all requests were answered.
   absl::StatusOr<std::optional<StreamItem>> Next();
 
-  // Thread-safe. Gives up all that is not answered; Next then ends with CANCELLED.
+  // Thread-safe. Cancels all unanswered requests; Next then ends with CANCELLED.
   void Cancel();
 
  private:

@@ -17,7 +17,7 @@ Stream::Call::Call(Options options, v1::Vision::Stub& stub) : options_(std::move
 
 Stream::Call::~Call() {
   context_.TryCancel();
-  // gRPC wants every stream to be read to its end, and its end to be told.
+  // gRPC requires that every stream is read to its end and finished.
   if (!end_) {
     v1::PredictStreamResponse unread;
     while (stream_->Read(&unread)) {
@@ -49,7 +49,7 @@ absl::StatusOr<std::optional<StreamItem>> Stream::Call::Next() {
   if (!end_ && stream_->Read(&message)) {
     auto item = Read(message);
     if (item.ok()) return std::optional<StreamItem>(*std::move(item));
-    // It is not the stream that was agreed on: nothing on it can be trusted.
+    // The response violates the protocol, so nothing on this stream can be trusted.
     context_.TryCancel();
     while (stream_->Read(&message)) {
     }

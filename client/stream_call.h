@@ -1,4 +1,5 @@
-// The client's side of one PredictStream: messages out, answers in, and when each was sent.
+// The client's side of one PredictStream: sends requests, receives responses, and records when each request
+// was sent.
 #pragma once
 
 #include <grpcpp/client_context.h>
@@ -19,23 +20,23 @@
 
 namespace saccade::client {
 
-// As Stream says of its threads.
+// Threading rules are those of Stream.
 class Stream::Call {
  public:
   struct Options {
     StreamOptions stream;
     int64_t max_message_bytes = 0;
-    // Adds what every call of its client carries.
+    // Adds the metadata that every call of the client carries.
     std::function<void(grpc::ClientContext&)> authorize;
-    // What the end of a call is to its client.
+    // Converts the final status of the call to the client's error.
     std::function<absl::Status(const grpc::Status&, const grpc::ClientContext&)> explain;
   };
 
-  // Starts it. `stub` must outlive it.
+  // Starts the call. `stub` must outlive it.
   Call(Options options, v1::Vision::Stub& stub);
   ~Call();
 
-  // `start` is from before the request was made.
+  // `start` is the time before the request was built.
   absl::Status Send(v1::PredictRequest request, absl::Time start);
   void SendDone();
   absl::StatusOr<std::optional<StreamItem>> Next();
@@ -49,12 +50,12 @@ class Stream::Call {
   grpc::ClientContext context_;
   std::unique_ptr<grpc::ClientReaderWriter<v1::PredictStreamRequest, v1::PredictStreamResponse>> stream_;
 
-  // Of the receiving thread.
+  // Used by the receiving thread only.
   int64_t next_index_ = 0;
   std::optional<absl::Status> end_;
 
   absl::Mutex mutex_;
-  // When those that are not answered were sent, in their order.
+  // Send times of the unanswered requests, in order.
   std::deque<absl::Time> sent_ ABSL_GUARDED_BY(mutex_);
 };
 

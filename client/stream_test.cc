@@ -30,7 +30,7 @@ ClassifyOptions Named(const std::string& id, int top_k = 1) {
   return {.request = {.request_id = id}, .top_k = top_k};
 }
 
-// The next item, which there has to be.
+// Returns the next item; fails the test if there is none.
 StreamItem NextOf(Stream& stream) {
   auto next = stream.Next();
   EXPECT_TRUE(next.ok()) << next.status();
@@ -119,7 +119,7 @@ TEST(Stream, WhatTheDaemonLeavesUnansweredIsToldFor) {
   const auto stream = *client->OpenStream();
   ASSERT_TRUE(stream->Classify("m", "a", Named("a")).ok());
   EXPECT_TRUE(NextOf(*stream).answer.ok());
-  // It may come too late to be written; either way Next tells.
+  // The stream may have ended before this is written; Next returns the reason in either case.
   stream->Classify("m", "b", Named("b")).IgnoreError();
   const absl::Status end = stream->Next().status();
   EXPECT_EQ(end.code(), absl::StatusCode::kUnavailable);

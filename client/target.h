@@ -1,4 +1,4 @@
-// How a daemon's address is written.
+// Parses a daemon's address.
 #pragma once
 
 #include <string>
@@ -9,17 +9,17 @@
 namespace saccade::client {
 
 struct Target {
-  // What gRPC takes, e.g. dns:///saccade:8001 or ipv4:127.0.0.1:8001.
+  // The gRPC target, e.g. dns:///saccade:8001 or ipv4:127.0.0.1:8001.
   std::string uri;
-  // On this machine: an HTTP proxy of the environment has no business there, and nobody reads along on the
-  // way.
+  // True if the address is on this machine: an HTTP proxy from the environment is not used, and nobody else
+  // can read the traffic.
   bool local = false;
-  // HOST:PORT as sockets take it, an IPv6 address in brackets; empty of gRPC's own schemes.
+  // HOST:PORT for sockets, an IPv6 address in brackets; empty for gRPC's own schemes.
   std::string host_port = "";
 };
 
-// Takes HOST:PORT, where HOST may be a name, an IPv4 address or an IPv6 address in brackets, or a target with
-// one of gRPC's schemes dns:, ipv4:, ipv6:, unix:. Anything else is INVALID_ARGUMENT.
+// Accepts HOST:PORT, where HOST is a name, an IPv4 address or an IPv6 address in brackets, or a target with
+// one of gRPC's schemes dns:, ipv4:, ipv6:, unix:. INVALID_ARGUMENT for anything else.
 absl::StatusOr<Target> ParseTarget(absl::string_view url);
 
 }  // namespace saccade::client

@@ -1,4 +1,4 @@
-// TLS and tokens: with whom calls are made, and what a failure to agree says.
+// Tests of TLS and tokens: which daemons the client talks to, and the errors of failed handshakes.
 #include <gmock/gmock.h>
 #include <grpcpp/security/server_credentials.h>
 #include <gtest/gtest.h>
@@ -23,7 +23,7 @@ const Certificates& Files() {
   return files;
 }
 
-// Trusts those that signed the daemon's.
+// Options that trust the authority of the daemon's certificate.
 ClientOptions Trusting() {
   ClientOptions options;
   options.tls.emplace();
@@ -41,7 +41,7 @@ ClientOptions Known() {
 
 absl::Status Refusal(ClientOptions options) { return Client::Connect(std::move(options)).status(); }
 
-// What a call without a chance comes to.
+// Returns the error message of a call that must fail with UNAVAILABLE although a server was reached.
 std::string Failure(const FakeDaemon& daemon, const ClientOptions& options) {
   const absl::Status status = ConnectTo(daemon.url(), options)->ServerLive().status();
   EXPECT_TRUE(absl::IsUnavailable(status)) << status;
@@ -87,7 +87,7 @@ TEST(Tls, ADaemonThatNobodyKnowsIsNotTrusted) {
   EXPECT_THAT(Failure(daemon, options),
               AllOf(HasSubstr(absl::StrCat("the certificate of ", daemon.url(), " is not trusted")),
                     HasSubstr("signed by CN = authority of tests: unable to get")));
-  // Nor by this machine.
+  // This machine's authorities do not trust it either.
   options.tls->authorities = "";
   EXPECT_THAT(Failure(daemon, options), HasSubstr("is not trusted: it is signed by CN = authority of tests"));
   const absl::Status status = ConnectTo(daemon.url(), options)->ServerLive().status();

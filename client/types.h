@@ -1,4 +1,5 @@
-// What the daemon tells, as plain structs: no protobuf or gRPC header is needed to use the client.
+// Results and metadata from the daemon, as plain structs: users of the client need no protobuf or gRPC
+// headers.
 #pragma once
 
 #include <cstdint>
@@ -12,19 +13,19 @@
 
 namespace saccade::client {
 
-// Where the time went. All but round_trip are the daemon's own measurements.
+// Time spent in each stage. All but round_trip are measured by the daemon.
 struct Timings {
   absl::Duration decode;
   absl::Duration queue;
   absl::Duration infer;
-  // Making the answer of what the model gave: masks, pictures, voxels.
+  // Encoding the model's output into the response: masks, pictures, voxels.
   absl::Duration encode;
   absl::Duration total;
-  // From before the request was serialised until its answer was read, as this client saw it.
+  // From before the request was serialised until its response was read, measured by the client.
   absl::Duration round_trip;
 };
 
-// In pixels of the upright picture, and within it.
+// A rectangle in pixels of the upright picture. It must lie within the picture.
 struct Region {
   int x = 0;
   int y = 0;
@@ -32,13 +33,13 @@ struct Region {
   int height = 0;
 };
 
-// How much a layer of attention looks where, on the grid of its positions.
+// How strongly a layer attends to each position of its grid.
 struct AttentionMap {
-  // "key 0", "head 0 rows": docs/api.md says which attention has which.
+  // For example "key 0" or "head 0 rows": docs/api.md lists the names per kind of attention.
   std::string name;
   int width = 0;
   int height = 0;
-  // 8 bits grey: 0 is `least`, 255 is `most`.
+  // An 8-bit grey PNG: 0 is `least`, 255 is `most`.
   std::string png;
   float least = 0;
   float most = 0;
@@ -47,22 +48,22 @@ struct AttentionMap {
 struct Explanation {
   std::string layer;
   std::vector<AttentionMap> maps;
-  // How many the layer has, of which those are the first.
+  // Number of maps that the layer has; `maps` are the first of them.
   int available = 0;
 };
 
-// What every answer tells, whatever the model's task.
+// Fields of every response, independent of the model's task.
 struct Answer {
   std::string model;
   int64_t version = 0;
   std::string request_id;
   Timings timings;
-  // How many pictures shared the forward pass.
+  // Number of pictures that shared the forward pass.
   int batch_size = 0;
-  // Of the decoded picture, after its EXIF orientation was applied.
+  // Size of the decoded picture, after its EXIF orientation was applied.
   int picture_width = 0;
   int picture_height = 0;
-  // If the request asked for one.
+  // Set if the request asked for it.
   std::optional<Explanation> explanation = std::nullopt;
 };
 
@@ -87,41 +88,41 @@ struct Box {
   float y_max = 0;
 };
 
-// A mask of the whole picture in COCO's run lengths; rle.h makes pixels of it.
+// A mask of the whole picture in COCO's run-length encoding; rle.h decodes it.
 struct RleMask {
   int height = 0;
   int width = 0;
   // COCO's compressed text: pycocotools.mask.decode takes {"size": [height, width], "counts": counts}.
   std::string counts;
-  // Pixels in the mask, as the daemon says.
+  // Number of pixels in the mask, computed by the daemon.
   int64_t area = 0;
 };
 
 enum class MaskForm { kRle, kPng, kPolygons };
 
-// The part of the picture that a mask lies in; no sides, and no PNG, if the mask has no pixels.
+// The part of the picture that a mask lies in. Size 0 x 0 and no PNG if the mask has no pixels.
 struct MaskPicture {
   int x = 0;
   int y = 0;
   int width = 0;
   int height = 0;
-  // 8 bits grey: 255 in the mask, 0 beside it.
+  // An 8-bit grey PNG: 255 inside the mask, 0 outside.
   std::string png;
-  // Pixels in the mask.
+  // Number of pixels in the mask.
   int64_t area = 0;
 };
 
 struct MaskPolygon {
-  // x, y, x, y, ... in whole pixels of the picture, around.
+  // x, y, x, y, ... along the outline, in whole pixels of the picture.
   std::vector<int> points;
-  // Around what is no part of the mask; its points are.
+  // True if the polygon encloses a hole. Its points still belong to the mask.
   bool hole = false;
 };
 
-// Filled together, by even and odd and with their edges, they are the mask to the pixel.
+// Filling all polygons together by the even-odd rule, edges included, reproduces the mask exactly.
 struct MaskPolygons {
   std::vector<MaskPolygon> polygons;
-  // Pixels in the mask.
+  // Number of pixels in the mask.
   int64_t area = 0;
 };
 
@@ -131,14 +132,15 @@ struct Detection {
   int64_t class_index = 0;
   // Empty if the model has no class names.
   std::string label;
-  // One of the three, in the form that was asked for. Missing if none was, or the model draws none.
+  // At most one of the three is set, depending on the requested form; none if none was requested or the model
+  // returns no masks.
   std::optional<RleMask> mask;
   std::optional<MaskPicture> mask_picture = std::nullopt;
   std::optional<MaskPolygons> mask_polygons = std::nullopt;
 };
 
 struct Detections : Answer {
-  // Best score first. None is an answer.
+  // Best score first. May be empty.
   std::vector<Detection> items;
 };
 
@@ -147,40 +149,41 @@ struct ClassArea {
   // Empty if the model has no class names.
   std::string label;
   int64_t pixels = 0;
-  // Of the picture.
+  // Fraction of the picture.
   float fraction = 0;
 };
 
-// kPng: 8 bits grey, one class a pixel. kRaw: width * height bytes, row by row. kNone: the areas alone.
+// kPng: an 8-bit grey PNG; a pixel's value is its class. kRaw: width * height bytes, row by row. kNone: only
+// the areas.
 enum class LabelMapFormat { kPng, kRaw, kNone };
 
 struct Segmentation : Answer {
   int width = 0;
   int height = 0;
   LabelMapFormat format = LabelMapFormat::kPng;
-  // In that format.
+  // In `format`.
   std::string label_map;
-  // Of the classes that are there, largest first.
+  // The classes that occur, largest area first.
   std::vector<ClassArea> areas;
 };
 
-// kPng16: 16 bits grey, disparity * 256 rounded, as KITTI has it; 0 stands for no value. kFloat: width *
+// kPng16: a 16-bit grey PNG of disparity * 256, rounded, as in KITTI; 0 stands for no value. kFloat: width *
 // height little-endian float32, row by row.
 enum class DisparityFormat { kPng16, kFloat };
 
-// Of the left picture: how many pixels further left the right one shows the same.
+// Disparities of the left picture: how many pixels further left the same point lies in the right picture.
 struct Disparity : Answer {
   int width = 0;
   int height = 0;
   DisparityFormat format = DisparityFormat::kPng16;
-  // In that format.
+  // In `format`.
   std::string map;
   float least = 0;
   float most = 0;
   float mean = 0;
 };
 
-// Something that happens in a clip.
+// An action found in a clip.
 struct Action {
   double start_seconds = 0;
   double end_seconds = 0;
@@ -188,15 +191,15 @@ struct Action {
   int64_t class_index = 0;
   // Empty if the model has no class names.
   std::string label;
-  // Counted in the frames that the model saw: frame i lasts from i to i + 1.
+  // In frames that the model saw: frame i lasts from i to i + 1.
   float start_frame = 0;
   float end_frame = 0;
 };
 
 struct Actions : Answer {
-  // Best score first. None is an answer.
+  // Best score first. May be empty.
   std::vector<Action> items;
-  // That the model saw, and how many there were a second.
+  // Number of frames that the model saw, and their rate in frames per second.
   int frames = 0;
   double frames_per_second = 0;
 };
@@ -210,20 +213,20 @@ struct VolumeShape {
   VoxelType type = VoxelType::kUint8;
 
   int64_t VoxelBytes() const { return type == VoxelType::kUint8 ? 1 : type == VoxelType::kUint16 ? 2 : 4; }
-  // REQUIRES: no more than an int64_t can count; those of an answer have no more.
+  // REQUIRES: the result fits into an int64_t, which is true of every shape in a response.
   int64_t Bytes() const { return int64_t{depth} * height * width * VoxelBytes(); }
 };
 
-// In the units of the volume as it was sent. A projection has one plane.
+// A volume in the units of the volume as it was sent. A projection has one plane.
 struct Restoration : Answer {
   VolumeShape shape;
-  // shape.Bytes() of them: little-endian elements, plane by plane and row by row.
+  // shape.Bytes() bytes: little-endian elements, plane by plane and row by row.
   std::string voxels;
   float least = 0;
   float most = 0;
 };
 
-// Of any task.
+// The result of any task.
 using AnyAnswer = std::variant<Classification, Detections, Segmentation, Disparity, Actions, Restoration>;
 
 enum class ModelState { kUnknown, kLoading, kReady, kUnavailable };
@@ -232,31 +235,32 @@ struct Model {
   std::string name;
   int64_t version = 0;
   ModelState state = ModelState::kUnknown;
-  // Why the model is unavailable, in words.
+  // Why the model is unavailable, as text.
   std::string reason;
   std::string architecture;
   std::string task;
   std::map<std::string, std::string> options;
-  // The network's input, or the nominal one of a model that takes pictures of many sizes.
+  // Size of the network's input; the nominal size for a model that takes pictures of many sizes.
   int input_width = 0;
   int input_height = 0;
-  // Which sizes a picture is padded to ("stride:32", "800x1344,1344x800"); empty where all have one size.
+  // Sizes to which pictures are padded ("stride:32", "800x1344,1344x800"); empty if all inputs have the same
+  // size.
   std::string buckets;
-  // Pictures in one input: 2 for stereo.
+  // Number of pictures in one input: 2 for stereo.
   int views = 1;
-  // Of a clip, at most, and what is taken of a video; 0 for other tasks.
+  // Maximum number of frames in a clip, and the rate at which a video is sampled; 0 for other tasks.
   int most_frames = 0;
   double frames_per_second = 0;
-  // Of a volume, at most; 0 for other tasks.
+  // Maximum number of voxels in a volume; 0 for other tasks.
   int64_t most_voxels = 0;
   int64_t classes = 0;
   std::vector<std::string> labels;
-  // Those that a request may ask to see; empty if there are none.
+  // Layers whose attention can be requested; empty if there are none.
   std::vector<std::string> attention_layers;
-  // Whether their maps are of chosen positions (Explain::positions).
+  // True if their maps are for chosen positions (Explain::positions).
   bool attention_by_position = false;
   int max_batch_size = 0;
-  // Requests that wait for an instance right now.
+  // Number of requests that currently wait for an instance.
   int64_t queued = 0;
   absl::Duration load_duration;
 };

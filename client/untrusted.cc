@@ -71,7 +71,7 @@ std::string WhyUntrusted(const std::string& host_port, const std::string& author
   const Context context(SSL_CTX_new(TLS_client_method()), SSL_CTX_free);
   if (context == nullptr) return "";
   Trust(context.get(), authorities);
-  // To the end in any case: nothing is sent over it but its beginning.
+  // Completes the handshake in any case, to read the certificate; no data is sent over this connection.
   SSL_CTX_set_verify(context.get(), SSL_VERIFY_NONE, nullptr);
   std::string why;
   BIO* plain = BIO_new_connect(host_port.c_str());
@@ -80,7 +80,7 @@ std::string WhyUntrusted(const std::string& host_port, const std::string& author
     const timeval patience{kPatienceSeconds, 0};
     int socket = -1;
     BIO_get_fd(plain, &socket);
-    // The connection was made without blocking; the handshake blocks, within the socket's own timeouts.
+    // The connection was made in non-blocking mode; the handshake blocks, bounded by the socket's timeouts.
     BIO_socket_nbio(socket, 0);
     setsockopt(socket, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
     setsockopt(socket, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));

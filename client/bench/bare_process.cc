@@ -46,7 +46,8 @@ std::optional<std::string> ReadString(int fd) {
   return text;
 }
 
-// The child's whole life: read the two answers, serve, tell the address, stay until the parent hangs up.
+// The child process: reads the two responses, serves, sends the address, and stays until the parent closes
+// the pipe.
 void Serve(int from_parent, int to_parent) {
   const auto predict_answer = ReadString(from_parent);
   const auto live_answer = ReadString(from_parent);

@@ -1,5 +1,5 @@
-// The bare server in a process of its own. In the same process as the clients it would share their polling
-// threads, which makes it faster than any server can be.
+// Runs the bare server in its own process. In the clients' process it would share their polling threads and
+// be faster than any real server.
 #pragma once
 
 #include <sys/types.h>
@@ -13,15 +13,15 @@ namespace saccade::client {
 // Not thread-safe.
 class BareProcess {
  public:
-  // Forks the process, which waits to be told what to answer. REQUIRES: no thread runs yet, and gRPC was not
-  // used: neither survives a fork.
+  // Forks the process, which then waits for Start. REQUIRES: no threads are running and gRPC has not been
+  // used, as neither survives a fork.
   BareProcess();
   // Ends the process and waits for it.
   ~BareProcess();
   BareProcess(const BareProcess&) = delete;
   BareProcess& operator=(const BareProcess&) = delete;
 
-  // Returns the server's HOST:PORT. To be called once. INTERNAL if the process is gone.
+  // Starts the server and returns its HOST:PORT. Call once. INTERNAL if the process has ended.
   absl::StatusOr<std::string> Start(const std::string& predict_answer, const std::string& live_answer);
 
  private:

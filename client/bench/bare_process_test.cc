@@ -1,4 +1,4 @@
-// A test program of its own: the process must be forked before anything here has used gRPC.
+// In a test program of its own: the process must be forked before anything here has used gRPC.
 #include "client/bench/bare_process.h"
 
 #include <gtest/gtest.h>

@@ -12,7 +12,7 @@
 namespace saccade::client {
 namespace {
 
-// Answers whatever comes with the same bytes.
+// Responds to every request with the same bytes.
 grpc::ServerUnaryReactor* Answer(grpc::CallbackServerContext* context, const grpc::ByteBuffer& fixed,
                                  grpc::ByteBuffer* response) {
   *response = fixed;

@@ -1,4 +1,4 @@
-// The least a gRPC server in C++ can do: the yardstick for the daemon.
+// A minimal gRPC server in C++: the baseline for the daemon.
 #pragma once
 
 #include <memory>
@@ -7,7 +7,7 @@
 namespace saccade::client {
 
 // Serves Vision/Predict and GRPCInferenceService/ServerLive on a free port of this machine through the
-// callback API. Takes the bytes of any request, parses nothing, and answers with fixed bytes.
+// callback API. Does not parse requests and responds with fixed bytes.
 class BareServer {
  public:
   BareServer(const std::string& predict_answer, const std::string& live_answer);

@@ -13,7 +13,7 @@ namespace {
 CallOutcome OutcomeOf(const EndedCall& call, absl::Duration deadline, const std::string& reason) {
   if (call.status.ok()) return call.ended - call.due <= deadline ? CallOutcome::kInTime : CallOutcome::kLate;
   if (!reason.empty()) return CallOutcome::kRefused;
-  // Without a reason it is gRPC's own word: nothing came until then.
+  // Without a reason it is gRPC's own status: no response arrived before the deadline.
   return absl::IsDeadlineExceeded(call.status) ? CallOutcome::kLate : CallOutcome::kFailed;
 }
 

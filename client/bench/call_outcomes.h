@@ -1,4 +1,4 @@
-// What became of the calls of an open loop with a deadline: each is counted once.
+// Counts the outcomes of the calls of an open loop with a deadline; each call is counted once.
 #pragma once
 
 #include <array>
@@ -17,14 +17,14 @@
 namespace saccade::client {
 
 enum class CallOutcome {
-  kInTime,   // answered
-  kLate,     // answered later than its deadline, or not at all until then
-  kRefused,  // by the daemon, which said why
+  kInTime,   // answered before its deadline
+  kLate,     // answered after its deadline, or not at all before it
+  kRefused,  // rejected by the daemon with a reason
   kFailed,
 };
 inline constexpr size_t kCallOutcomes = 4;
 
-// By the ErrorInfo that the daemon gives with what it turns away; empty if it gave none.
+// Returns the reason of the ErrorInfo that the daemon sends with a rejection; empty if there is none.
 std::string RefusalReason(const absl::Status& status);
 
 // Thread-safe.
@@ -32,17 +32,17 @@ class CallOutcomes {
  public:
   struct Totals {
     std::array<int64_t, kCallOutcomes> counts = {};
-    // Of what was refused; and of failures by code, with the first one's message.
+    // Rejections by reason, and failures by code with the number and the first message.
     std::map<std::string, int64_t> refused;
     std::map<std::string, std::pair<int64_t, std::string>> failed;
-    // Answers in time, by connection.
+    // Responses in time, by connection.
     std::vector<int64_t> clients;
-    // By the second in which they were due.
+    // Outcomes by the second in which the calls were due.
     std::vector<std::array<int64_t, kCallOutcomes>> seconds;
-    // Since they were due, and of refusals since they were sent.
+    // Latencies: responses in time since they were due, rejections since they were sent.
     Latency answers;
     Latency refusals;
-    // By how much the load was behind.
+    // How late the calls were sent.
     Latency behind;
   };
 

@@ -22,7 +22,7 @@ EndedCall Call(int client, absl::Duration due, absl::Duration took, const absl::
   return {.client = client, .due = due, .sent = due, .ended = due + took, .status = status};
 }
 
-// As the daemon refuses.
+// A rejection as the daemon sends it.
 absl::Status Refusal(const std::string& reason) {
   google::rpc::ErrorInfo info;
   info.set_reason(reason);

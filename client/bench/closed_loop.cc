@@ -21,7 +21,7 @@ std::shared_ptr<grpc::Channel> OpenConnection(const std::string& url) {
   grpc::ChannelArguments arguments;
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
-  // A bad address fails in the first call.
+  // With an invalid address the first call fails.
   return grpc::CreateCustomChannel(target.ok() ? target->uri : url, grpc::InsecureChannelCredentials(),
                                    arguments);
 }
@@ -58,7 +58,7 @@ absl::StatusOr<std::string> CallOnce(const std::string& url, Method method, cons
   return response.SerializeAsString();
 }
 
-// One client. Between Start and the counter's decrement it belongs to gRPC's threads, one at a time.
+// One client. Between Start and the decrement of the counter it is used by gRPC's threads, one at a time.
 class ClosedLoop::Caller {
  public:
   Caller(const std::string& url, Method method, const std::string& request)

@@ -1,4 +1,4 @@
-// Clients that send their next request when the last one was answered.
+// Clients that send their next request when the previous one was answered.
 #pragma once
 
 #include <memory>
@@ -16,20 +16,20 @@ enum class Method { kPredict, kServerLive };
 
 struct Sample {
   absl::Duration latency;
-  // The daemon's own account; zero for ServerLive.
+  // The daemon's own measurements; zero for ServerLive.
   Timings timings;
 };
 
 struct Measurement {
   std::vector<Sample> samples;
-  // From the first request to the last answer, all runs together.
+  // From the first request to the last response, summed over all runs.
   absl::Duration elapsed;
 };
 
-// Serialised saccade.v1.PredictRequest of `width` x `height` raw pixels.
+// Returns a serialised saccade.v1.PredictRequest with `width` x `height` raw pixels.
 std::string RawRequest(const std::string& model, int width, int height);
 
-// One call, blocking; returns the serialised answer.
+// Makes one blocking call; returns the serialised response.
 absl::StatusOr<std::string> CallOnce(const std::string& url, Method method, const std::string& request);
 
 // Not thread-safe. Each client has a connection of its own, as separate processes would.
@@ -38,8 +38,8 @@ class ClosedLoop {
   ClosedLoop(const std::string& url, Method method, const std::string& request, int clients);
   ~ClosedLoop();
 
-  // Blocks for `duration` and until the last answer is there; adds to `measurement`. The first call that
-  // fails ends the run with its status.
+  // Blocks for `duration` and until the last response; adds to `measurement`. Returns the status of a failed
+  // call, if any, which ends its client's run.
   absl::Status Run(absl::Duration duration, Measurement& measurement);
 
  private:

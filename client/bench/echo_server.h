@@ -1,4 +1,4 @@
-// A gRPC server that gives back the bytes that it gets: what the daemon is compared with, payload and all.
+// A gRPC server that returns the bytes it receives: the baseline for the daemon, including the payload.
 #pragma once
 
 #include <memory>
@@ -6,8 +6,8 @@
 
 namespace saccade::client {
 
-// Serves GRPCInferenceService/ModelInfer on a free port of this machine through the callback API. Parses
-// nothing and copies nothing.
+// Serves GRPCInferenceService/ModelInfer on a free port of this machine through the callback API. Parses and
+// copies nothing.
 class EchoServer {
  public:
   EchoServer();

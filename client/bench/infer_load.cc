@@ -25,7 +25,7 @@ std::shared_ptr<grpc::Channel> OpenConnection(const std::string& url) {
   return grpc::CreateCustomChannel(url, grpc::InsecureChannelCredentials(), arguments);
 }
 
-// Deletes itself when it is answered.
+// Deleted when its callback runs.
 struct Call {
   grpc::ClientContext context;
   grpc::ByteBuffer response;
@@ -45,7 +45,7 @@ std::string InferRequest(const InferInput& input) {
   return request.SerializeAsString();
 }
 
-// What a run comes to; thread-safe.
+// Collects the results of a run. Thread-safe.
 class InferLoad::Tally {
  public:
   void Begin() {
@@ -80,7 +80,7 @@ class InferLoad::Client {
   Client(const std::string& url, const grpc::Slice& request)
       : stub_(OpenConnection(url)), request_(&request, 1) {}
 
-  // One call, due now or a while ago. `then` is called when it has ended, with the time and how.
+  // Makes one call that was due at `due`. Calls `then` with the time and the status when it has ended.
   template <typename Then>
   void Send(Tally* tally, absl::Time due, absl::Time deadline, Then then) {
     auto* call = new Call;
@@ -92,7 +92,7 @@ class InferLoad::Client {
                       const absl::Status ended = FromRpcStatus(status, call->context);
                       const absl::Duration latency = now - call->due;
                       delete call;
-                      // Before it counts as ended: a run is over when nothing runs any more.
+                      // Called before Tally::End: the run may end as soon as no call is counted as running.
                       then(now, ended);
                       tally->End(latency, ended);
                     });

@@ -1,4 +1,5 @@
-// Clients of the Open Inference Protocol that measure: closed loop, or open at a fixed rate.
+// Clients of the Open Inference Protocol that measure latencies: in a closed loop, or in an open loop at a
+// fixed rate.
 #pragma once
 
 #include <cstdint>
@@ -12,37 +13,37 @@
 
 namespace saccade::client {
 
-// What is sent again and again: one tensor of raw bytes.
+// The input of every request: one tensor of raw bytes.
 struct InferInput {
   std::string model;
   std::string name = "image";
   std::string datatype = "FP32";
   std::vector<int64_t> shape;
-  // As raw_input_contents has them.
+  // The bytes of raw_input_contents.
   std::string bytes;
 };
 
-// A serialised ModelInferRequest.
+// Returns a serialised ModelInferRequest.
 std::string InferRequest(const InferInput& input);
 
 struct LoadResult {
-  // Of calls that were answered; of an open loop from the moment when the call was due, so that calls that
-  // had to wait to be sent count in full.
+  // One per answered call. In an open loop measured from when the call was due, so the time that a call
+  // waited to be sent counts in full.
   std::vector<absl::Duration> latencies;
   int64_t failed = 0;
-  // All of them: these, and those that failed.
+  // Number of all calls, answered or failed.
   int64_t sent = 0;
-  // Why the first one did.
+  // The first failure.
   absl::Status failure;
-  // From the first call to the last answer.
+  // From the first call to the last response.
   absl::Duration elapsed;
 };
 
-// A call of an open loop that was answered, refused or given up.
+// A call of an open loop that was answered, was rejected, or failed.
 struct EndedCall {
-  // Which connection it was sent on.
+  // Index of the connection.
   int client = 0;
-  // Since the loop began.
+  // Times since the start of the loop.
   absl::Duration due;
   absl::Duration sent;
   absl::Duration ended;
@@ -51,26 +52,27 @@ struct EndedCall {
 
 struct OpenLoop {
   absl::Duration duration;
-  // Calls a second on all connections in turn, at random moments (Poisson, by `seed`).
+  // Calls per second, at random times (a Poisson process seeded by `seed`), on all connections in turn.
   double rate = 0;
   uint64_t seed = 1;
-  // Of each call, from when it is due.
+  // Deadline of each call, from when it is due.
   absl::Duration deadline = absl::Seconds(60);
-  // Told of every call, on gRPC's threads, several at once; may be null.
+  // Called for every call, on gRPC's threads, several at once; may be null.
   std::function<void(const EndedCall&)> ended = nullptr;
 };
 
-// Blocking, with connections of their own for every run; each is opened by one call that does not count.
-// UNAVAILABLE and the like if that one fails.
+// A number of clients with one connection each. Every function blocks until its last call has ended.
 class InferLoad {
  public:
-  // `request` is serialised. Nothing of an answer is parsed.
+  // `request` is serialised. Responses are not parsed.
   InferLoad(const std::string& url, const std::string& request, int clients);
   ~InferLoad();
 
+  // Opens every connection with one call that does not count. Returns the error of a failed one.
   absl::Status Connect();
-  // Each client sends its next request when the last one was answered.
+  // Each client sends its next request when the previous one was answered.
   LoadResult Closed(absl::Duration duration);
+  // Sends calls at random times that do not depend on the responses.
   LoadResult Open(const OpenLoop& loop);
 
  private:

@@ -17,7 +17,7 @@ std::string SmallRequest() {
   return InferRequest({.model = "identity", .shape = {1, 1, 1, 1, 2}, .bytes = std::string(8, '\0')});
 }
 
-// Every call takes its time, one after the other: what it is asked for beyond its rate has to wait.
+// Serves calls one after the other, 20 ms each; calls beyond that rate have to wait.
 class Slow final : public inference::GRPCInferenceService::Service {
  public:
   grpc::Status ModelInfer(grpc::ServerContext*, const inference::ModelInferRequest*,
@@ -39,7 +39,7 @@ TEST(InferLoad, AClosedLoopAsksAgainWhenItIsAnswered) {
   EXPECT_EQ(result.failed, 0);
   EXPECT_GT(result.latencies.size(), 10U);
   EXPECT_GE(result.elapsed, absl::Milliseconds(100));
-  // Three at a time, none of which waits for itself.
+  // Three calls run at a time, and each client has only one of them.
   absl::Duration sum;
   for (const absl::Duration latency : result.latencies) sum += latency;
   EXPECT_LE(sum, 3 * result.elapsed);
@@ -54,7 +54,7 @@ TEST(InferLoad, AnOpenLoopCountsTheTimeThatCallsWereKeptWaiting) {
   const auto server = builder.BuildAndStart();
   InferLoad load("127.0.0.1:" + std::to_string(port), SmallRequest(), 2);
   ASSERT_TRUE(load.Connect().ok());
-  // Twice what the server can do, for half a second: the last ones wait for about as long.
+  // Twice the server's capacity for half a second: the last calls wait for about as long.
   const LoadResult result = load.Open({.duration = absl::Milliseconds(500), .rate = 100});
   ASSERT_GT(result.latencies.size(), 25U);
   EXPECT_GT(*std::max_element(result.latencies.begin(), result.latencies.end()), absl::Milliseconds(200));

@@ -1,4 +1,4 @@
-// What a list of measurements comes to. Every sample is kept: no histogram rounds anything.
+// Percentiles of a list of measurements. Every sample is kept, so nothing is rounded to histogram buckets.
 #pragma once
 
 #include <vector>
@@ -14,8 +14,8 @@ struct Latency {
   absl::Duration mean;
 };
 
-// By the nearest rank: the smallest sample that at least that share of all samples does not exceed. All zero
-// for no samples.
+// Uses the nearest rank: the smallest sample such that at least that fraction of all samples is not larger.
+// All zero for no samples.
 Latency Summarise(std::vector<absl::Duration> samples);
 
 }  // namespace saccade::client

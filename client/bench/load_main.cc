@@ -1,5 +1,5 @@
-// saccade_bench_load: a load for whatever speaks the Open Inference Protocol, or the echo that it is compared
-// with. Its figures are read by tools/bench_server.py, as JSON.
+// saccade_bench_load: a load for servers of the Open Inference Protocol, or the echo server that they are
+// compared with. tools/bench_server and tools/overload read its output, which is JSON.
 #include <sys/resource.h>
 
 #include <CLI/CLI.hpp>
@@ -28,7 +28,7 @@ struct LoadFlags {
   uint64_t seed = 1;
 };
 
-// Until standard input ends, so that the echo ends with whoever started it.
+// Serves until standard input ends, so that the server ends with the process that started it.
 int ServeEcho() {
   const EchoServer server;
   std::cout << server.url() << std::endl;
@@ -36,7 +36,7 @@ int ServeEcho() {
   return 0;
 }
 
-// One element of a BYTES tensor.
+// Encodes one element of a BYTES tensor.
 std::string Element(const std::string& bytes) {
   std::string element(4, '\0');
   absl::little_endian::Store32(element.data(), static_cast<uint32_t>(bytes.size()));
@@ -71,7 +71,7 @@ nlohmann::json ToJson(const Latency& latency) {
           {"mean", Milliseconds(latency.mean)}};
 }
 
-// Of this process so far.
+// Returns the processor time of this process so far.
 double ProcessorSeconds() {
   rusage used = {};
   getrusage(RUSAGE_SELF, &used);

@@ -63,7 +63,7 @@ int Run(int argc, char** argv, Console& console, BareProcess& bare) {
 
 int main(int argc, char** argv) {
   std::signal(SIGPIPE, SIG_IGN);
-  // First of all: it forks.
+  // Must come first, because it forks.
   saccade::client::BareProcess bare;
   saccade::client::Console console = saccade::client::StandardConsole();
   return saccade::client::Run(argc, argv, console, bare);

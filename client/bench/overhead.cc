@@ -5,7 +5,7 @@
 namespace saccade::client {
 namespace {
 
-// Small, so that what is measured is the way there and back.
+// Small, so that the transport dominates the measurement.
 constexpr int kPictureSide = 8;
 
 struct Turn {
@@ -21,7 +21,7 @@ absl::Status TakeTurns(std::array<Turn, 4>& turns, absl::Duration duration, int 
   }
   for (int round = 0; round < rounds; ++round) {
     for (size_t i = 0; i < turns.size(); ++i) {
-      // Who goes first changes: it finds the machine in another state than who goes last.
+      // The order rotates, because the first and the last find the machine in different states.
       Turn& turn = turns[(i + round) % turns.size()];
       const absl::Status status = turn.loop.Run(duration / rounds, *turn.measurement);
       if (!status.ok()) return status;
@@ -35,7 +35,7 @@ absl::Status TakeTurns(std::array<Turn, 4>& turns, absl::Duration duration, int 
 absl::StatusOr<std::vector<Overhead>> MeasureOverhead(const OverheadOptions& options,
                                                       const StartBare& start_bare) {
   const std::string request = RawRequest(options.model, kPictureSide, kPictureSide);
-  // The daemon's own answers are what the bare server sends, so that sizes are the same.
+  // The bare server sends the daemon's own responses, so that the sizes are the same.
   const auto predict_answer = CallOnce(options.url, Method::kPredict, request);
   if (!predict_answer.ok()) return predict_answer.status();
   const auto live_answer = CallOnce(options.url, Method::kServerLive, "");

@@ -1,4 +1,4 @@
-// What the daemon adds to a bare gRPC call, measured side by side.
+// Measures what the daemon adds to a bare gRPC call, side by side.
 #pragma once
 
 #include <functional>
@@ -13,14 +13,15 @@ namespace saccade::client {
 struct OverheadOptions {
   std::string url = "127.0.0.1:8001";
   std::string model;
-  // Of each of the four, warm-up not counted.
+  // Duration of each of the four measurements, without the warm-up.
   double duration_seconds = 5;
   std::vector<int> concurrency = {1, 16};
-  // The four take turns this often, so that whatever else the machine does strikes them alike.
+  // Number of times that the four measurements alternate, so that other activity on the machine affects all
+  // of them alike.
   int rounds = 10;
 };
 
-// At one number of clients.
+// Results for one number of clients.
 struct Overhead {
   int clients = 0;
   Measurement bare_predict;
@@ -29,11 +30,11 @@ struct Overhead {
   Measurement daemon_live;
 };
 
-// Starts a bare server that gives these answers, and returns its HOST:PORT; it outlives the measurement.
+// Starts a bare server with these responses and returns its HOST:PORT. The server outlives the measurement.
 using StartBare = std::function<absl::StatusOr<std::string>(const std::string& predict_answer,
                                                             const std::string& live_answer)>;
 
-// Blocks for about 4 * duration at each concurrency, plus one warm-up round of each. Errors are the daemon's,
+// Blocks for about 4 * duration at each concurrency, plus one warm-up round of each. Errors are the daemon's
 // or those of start_bare.
 absl::StatusOr<std::vector<Overhead>> MeasureOverhead(const OverheadOptions& options,
                                                       const StartBare& start_bare);

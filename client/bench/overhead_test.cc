@@ -29,7 +29,7 @@ FakeDaemon::Predict AnswerWithTimings() {
   };
 }
 
-// In this process: a test forks too late.
+// The bare server runs in this process, because a test could fork only too late.
 class MeasureOverheadTest : public ::testing::Test {
  protected:
   absl::StatusOr<std::vector<Overhead>> Measure(const OverheadOptions& options) {
@@ -55,7 +55,7 @@ TEST_F(MeasureOverheadTest, DrivesBothServersAndReadsTheDaemonsAccount) {
   for (const Overhead& result : *results) {
     for (const Measurement* measurement :
          {&result.bare_predict, &result.daemon_predict, &result.bare_live, &result.daemon_live}) {
-      // Each client makes one call a round at least, however slow the machine.
+      // Each client makes at least one call per round, however slow the machine.
       EXPECT_GE(measurement->samples.size(), static_cast<size_t>(2 * result.clients));
       EXPECT_GE(measurement->elapsed, absl::Seconds(0.02));
     }

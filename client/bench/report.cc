@@ -36,7 +36,7 @@ std::vector<Row> Calls(const Overhead& result) {
           {"daemon_server_live", "daemon, ServerLive", &result.daemon_live, kRoundTrip}};
 }
 
-// The daemon's own account of Predict, and what is left of the round trip without the model.
+// The daemon's measurements of Predict, and the round trip without the forward pass.
 std::vector<Row> Stages(const Overhead& result) {
   const Measurement* daemon = &result.daemon_predict;
   return {{"decode", "  decode", daemon, [](const Sample& s) { return s.timings.decode; }},

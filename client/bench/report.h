@@ -1,4 +1,4 @@
-// The overhead in words and in JSON.
+// Prints the overhead as text and as JSON.
 #pragma once
 
 #include <string>

@@ -20,8 +20,8 @@ bool IsFolder(const std::string& path) {
   return std::filesystem::is_directory(path, ignored);
 }
 
-// A clip is called after its folder, or after the first of its pictures. kExitOk, or the exit code after
-// complaining.
+// Fills `clips` from the command's inputs. A clip is named after its folder or its first picture. Returns
+// kExitOk, or the exit code after printing an error.
 int FindClips(const ActionsCommand& command, Console& console, std::vector<Item>& clips) {
   const std::vector<std::string>& inputs = command.inputs;
   if (!command.frames) {

@@ -1,4 +1,4 @@
-// saccade actions: what happens when in clips.
+// saccade actions: finds actions in clips.
 #pragma once
 
 #include "client/cli/console.h"
@@ -6,8 +6,8 @@
 
 namespace saccade::client {
 
-// As RunPictures, of videos or of pictures that make clips; kExitUsage also for a class that the model does
-// not have.
+// Like RunPictures, but for videos, or for pictures that form clips. kExitUsage also for a class that the
+// model does not have.
 int RunActions(const ActionsCommand& command, Console& console);
 
 }  // namespace saccade::client

@@ -17,7 +17,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
-// Two jumps and something without a name, in 100 seconds.
+// Two jumps and an action without a name, in 100 seconds.
 Actions Sports() {
   Actions answer;
   answer.model = "net";
@@ -178,7 +178,7 @@ TEST_F(ActionsTest, WritesOneJsonDocument) {
 TEST_F(ActionsTest, DrawsALaneAClass) {
   const cv::Mat timeline = Timeline(Sports());
   ASSERT_EQ(timeline.size(), cv::Size(1200, 20 + 2 * 40 + 48));
-  // Between the titles' end and the right margin, which the axis of 100 seconds fills.
+  // Between the end of the titles and the right margin, which the axis of 100 seconds fills.
   int left = 0;
   const auto is = [&](int x, int y, int64_t class_index) {
     const cv::Scalar color = BrightColor(class_index);
@@ -191,7 +191,7 @@ TEST_F(ActionsTest, DrawsALaneAClass) {
     if (is(x, first, 3)) left = x;
   }
   ASSERT_GT(left, 0) << "there is no jump";
-  // From 12.34 to 25 seconds; the axis begins where a second more or less would show.
+  // The action lasts from 12.34 to 25 seconds; the tolerance is below one second on the axis.
   int right = left;
   while (is(right, first, 3)) ++right;
   const double second_pixels = (right - left) / (25 - 12.34);

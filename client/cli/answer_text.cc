@@ -59,9 +59,9 @@ void PrintLines(Console& console, const Disparity& answer) {
                                  answer.mean);
 }
 
-// "01:02.3": minutes, seconds.
+// Formats minutes and seconds, for example "01:02.3".
 std::string Clock(double seconds) {
-  // Written so that a NaN is nothing.
+  // The comparison maps NaN to 0.
   const double told = seconds > 0 ? std::min(seconds, 1e9) : 0;
   const int64_t tenths = std::llround(told * 10);
   return absl::StrFormat("%02d:%02d.%d", tenths / 600, tenths / 10 % 60, tenths % 10);

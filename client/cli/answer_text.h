@@ -1,4 +1,4 @@
-// An answer as lines to look at.
+// Prints a result as text.
 #pragma once
 
 #include "client/cli/console.h"
@@ -6,7 +6,7 @@
 
 namespace saccade::client {
 
-// A heading, then the task's own lines. Only for an answer that is there.
+// Prints a heading, then the lines of the task. REQUIRES: outcome.answer.ok().
 void PrintText(Console& console, const Outcome& outcome);
 
 }  // namespace saccade::client

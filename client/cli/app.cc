@@ -43,7 +43,7 @@ void AddTls(CLI::App* command, Connection& connection) {
       ->add_option("--tls-name", connection.tls_name,
                    "The name in the daemon's certificate, where it is not the address's")
       ->envname("SACCADE_TLS_NAME");
-  // No option takes the token itself: every user of the machine could read it in the list of processes.
+  // No option takes the token itself: every user of the machine could read it in the process list.
   command
       ->add_option("--token-file", connection.token_file,
                    "File with the token that says who asks; without it that of SACCADE_TOKEN, if it is set")
@@ -73,7 +73,7 @@ constexpr char kTextOrJson[] = "text, a table to look at, or json, one versioned
 constexpr char kTextOrJsonOrLines[] =
     "text, a table to look at, or json, one versioned document, or jsonl, a line an answer as it comes";
 
-// `formats` begins with text and json.
+// `formats` must begin with text and json.
 void AddFormat(CLI::App* command, Format& format, Console& console,
                const Formats& formats = {{"text", Format::kText}, {"json", Format::kJson}},
                const std::string& description = kTextOrJson) {
@@ -97,7 +97,8 @@ void AddFormat(CLI::App* command, Format& format, Console& console,
       "--no-color", [&console] { console.color = false; }, "No colours, as with NO_COLOR set");
 }
 
-// Of the commands that answer file by file. `more` comes behind what all of them have.
+// For commands that print one result per file. `more` are formats of one command only, listed after the
+// common ones.
 void AddAnswerFormat(CLI::App* command, Format& format, Console& console, const Formats& more = {},
                      const std::string& about_more = "") {
   Formats formats = {{"text", Format::kText}, {"json", Format::kJson}, {"jsonl", Format::kJsonLines}};
@@ -105,7 +106,7 @@ void AddAnswerFormat(CLI::App* command, Format& format, Console& console, const 
   AddFormat(command, format, console, formats, kTextOrJsonOrLines + about_more);
 }
 
-// All but the format.
+// Adds all common options except --format.
 void AddInputs(CLI::App* command, InputsCommand& options, const std::string& name,
                const std::string& description) {
   command->add_option(name, options.inputs, description)->required();
@@ -181,7 +182,7 @@ void AddExplain(CLI::App* command, PicturesCommand& options) {
       ->needs("--explain");
 }
 
-// `what` is as large as the picture if it is not given.
+// `what` names the map in the help text; its size is the picture's by default.
 void AddOutputSize(CLI::App* command, std::string& size, const std::string& what) {
   command
       ->add_option(
@@ -219,7 +220,7 @@ void AddMasks(CLI::App* command, DetectCommand& options) {
       ->excludes(form);
 }
 
-// What leaves out some of what was found; `each` is what it is found in.
+// Adds options that omit some of the results; `each` is the unit in which results are found.
 void AddChoice(CLI::App* command, FindCommand& options, const std::string& each) {
   command->add_option("--score-threshold", options.score_threshold, "Leave out what scores lower")
       ->check(CLI::Range(0.0, 1.0));
@@ -320,7 +321,7 @@ void AddRestore(CLI::App& app, RestoreCommand& options, Console& console) {
   AddOutput(command, options,
             "Folder for the restored volumes, as TIFF files, and a PNG of the middle plane of each")
       ->required();
-  // Two options write to one shape, in any order.
+  // --shape and --type write to the same VolumeShape and may come in any order.
   CLI::Option* shape = command->add_option_function<std::string>(
       "--shape",
       [&options](const std::string& text) {
@@ -447,7 +448,7 @@ int RunApp(std::vector<std::string> arguments, Console& console) {
     if (app.exit(error, console.out, console.err) != 0) return kExitUsage;
     return Flush(console) ? kExitOk : kExitFailure;
   }
-  // Not left to CLI11, which would complain of a missing command where a flag is misspelt.
+  // Not left to CLI11, which would report a missing command when a flag is misspelt.
   if (app.got_subcommand("classify")) return RunClassify(classify, console);
   if (app.got_subcommand("detect")) return RunDetect(detect, console);
   if (app.got_subcommand("segment")) return RunSegment(segment, console);

@@ -8,7 +8,8 @@
 
 namespace saccade::client {
 
-// Parses (without the program's name), runs, and returns the exit code. Reads SACCADE_URL.
+// Parses `arguments` (without the program's name), runs the command, and returns the exit code. Reads
+// SACCADE_* environment variables as defaults of the connection's options.
 int RunApp(std::vector<std::string> arguments, Console& console);
 
 }  // namespace saccade::client

@@ -29,7 +29,7 @@ void PrintShares(Console& console, const std::vector<Share>& shares) {
 }
 
 std::string Bar(double fraction, int width, bool unicode) {
-  // Written so that a NaN, which a broken model may answer, draws nothing.
+  // A NaN, which a broken model may return, draws nothing.
   const double columns = fraction > 0 ? std::min(fraction, 1.0) * width : 0.0;
   if (!unicode) return std::string(std::lround(columns), '#');
   static constexpr const char* kEighths[] = {"", "▏", "▎", "▍", "▌", "▋", "▊", "▉"};

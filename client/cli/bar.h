@@ -1,4 +1,4 @@
-// Shares, as bars.
+// Horizontal bars for fractions.
 #pragma once
 
 #include <cstdint>
@@ -13,14 +13,14 @@ struct Share {
   int64_t index = 0;
   // May be empty.
   std::string label;
-  // Of one.
+  // From 0 to 1.
   double fraction = 0;
 };
 
-// One line each: percentage, bar, index, label.
+// Prints one line per share: percentage, bar, index, label.
 void PrintShares(Console& console, const std::vector<Share>& shares);
 
-// A bar of `width` columns at most; in eighths of a column where the console takes more than ASCII.
+// Returns a bar of at most `width` columns; if `unicode`, with a resolution of an eighth of a column.
 std::string Bar(double fraction, int width, bool unicode);
 
 }  // namespace saccade::client

@@ -21,7 +21,7 @@ std::vector<std::string> FirstOfEach(const std::vector<Item>& items) {
   return firsts;
 }
 
-// Over the picture, or the left one of a pair; alone where there is none, as of a video.
+// Draws the attention maps over the picture, or the left one of a pair; on their own if the input is a video.
 absl::Status WriteAttention(const std::string& picture, const std::optional<Region>& region, Outcome& outcome,
                             const std::string& stem) {
   const auto& answer = std::visit([](const auto& any) -> const Answer& { return any; }, *outcome.answer);

@@ -1,4 +1,4 @@
-// Sends pictures from a few threads and hands the outcomes over in order.
+// Sends items from several threads and returns the outcomes in order.
 #pragma once
 
 #include <istream>
@@ -17,18 +17,18 @@ namespace saccade::client {
 
 class Batch {
  public:
-  // Starts at once. All arguments must outlive the batch; `in` is what "-" reads.
+  // Starts the threads. All arguments must outlive the batch; the input "-" is read from `in`.
   Batch(const PicturesCommand& command, const std::vector<Item>& items, const Task& task, Client& client,
         std::istream& in);
 
-  // Items not yet begun are left; those under way are waited for.
+  // Waits for the requests in flight; drops the items not started.
   ~Batch();
   Batch(const Batch&) = delete;
   Batch& operator=(const Batch&) = delete;
 
   size_t size() const { return items_.size(); }
 
-  // Blocks until the item's outcome is there. Once an item.
+  // Blocks until the item's outcome is available. Call once per item.
   Outcome Take(size_t index);
 
  private:
@@ -40,7 +40,7 @@ class Batch {
   Client& client_;
   std::istream& in_;
   const std::vector<Item>& items_;
-  // Of what is written; empty if nothing is.
+  // Beginnings of the output files' names, one per item; empty without --output.
   std::vector<std::string> stems_;
   absl::Mutex mutex_;
   std::vector<Outcome> outcomes_ ABSL_GUARDED_BY(mutex_);

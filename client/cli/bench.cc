@@ -28,18 +28,19 @@ namespace {
 using Ask =
     std::function<absl::StatusOr<AnyAnswer>(Client& client, const std::string& model, const Pictures& files)>;
 
-// What a request of a task is.
+// How to make a request for a task.
 struct Kind {
   size_t files = 1;
-  // What is taken of a folder.
+  // Which files of a folder are used.
   const FileKind* files_are = &kPictureFiles;
   Ask ask;
 };
 
-// Of all files together: they are held in memory, so that reading them is no part of what is measured.
+// Upper bound for all files together: they are held in memory, so that reading them is not part of the
+// measurement.
 constexpr int64_t kMostBytes = int64_t{2} << 30;
 
-// By the name that the daemon has for it. `request` goes with every one.
+// Returns the kinds by the daemon's name of the task. `request` are the options of every request.
 std::map<std::string, Kind> Kinds(const RequestOptions& request) {
   std::map<std::string, Kind> kinds;
   kinds["classification"].ask = [=](Client& client, const std::string& model, const Pictures& files) {
@@ -65,7 +66,7 @@ std::map<std::string, Kind> Kinds(const RequestOptions& request) {
   return kinds;
 }
 
-// As many files a request as the task takes; empty after complaining.
+// Returns the requests, each with as many files as the task takes; empty after printing an error.
 std::vector<Pictures> ReadRequests(const BenchCommand& command, const Kind& kind, Console& console) {
   const auto inputs = ExpandInputs(command.inputs, *kind.files_are);
   if (!inputs.ok()) {

@@ -1,4 +1,4 @@
-// saccade bench: how fast a model answers, as its users would see it.
+// saccade bench: measures a model's latency and throughput as its users see them.
 #pragma once
 
 #include "client/cli/console.h"
@@ -6,7 +6,7 @@
 
 namespace saccade::client {
 
-// Returns the exit code: 0 if there was an answer, else the first request's.
+// Returns the exit code: 0 if any request was answered, else that of the first request.
 int RunBench(const BenchCommand& command, Console& console);
 
 }  // namespace saccade::client

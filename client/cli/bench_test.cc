@@ -85,7 +85,7 @@ TEST_F(Bench, AFolderStandsForItsPicturesAndAPatternForWhatItMatches) {
   const RunResult run = Run({folder_ / "more", folder_ / "o*.png", "--rate", "200"});
   ASSERT_EQ(run.exit_code, 0) << run.err;
   ASSERT_EQ(asked.size(), 3u);
-  // In turn: none is more than one ahead.
+  // The files are sent in turn: none is more than one request ahead.
   for (const char* picture : {"cat", "dog", "owl"}) EXPECT_LE(asked["cat"] - asked[picture], 1) << picture;
   std::filesystem::create_directory(folder_ / "empty");
   const RunResult none = Run({folder_ / "empty"});

@@ -1,4 +1,4 @@
-// --class: by index, or by a name of the model's.
+// Resolves --class, which takes indices or names.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +9,8 @@
 
 namespace saccade::client {
 
-// Names are looked up among the model's labels; the daemon is asked only if there is one. kExitOk, or the
-// exit code after complaining.
+// Looks names up in the model's labels; asks the daemon for them only if a name was given. Returns kExitOk,
+// or the exit code after printing an error.
 int FindClasses(const FindCommand& command, Console& console, std::vector<int64_t>& indices);
 
 }  // namespace saccade::client

@@ -1,4 +1,4 @@
-// saccade classify: pictures to a daemon, answers in the order of the pictures.
+// saccade classify: sends pictures and prints their classes in the order of the pictures.
 #pragma once
 
 #include "client/cli/console.h"
@@ -6,7 +6,7 @@
 
 namespace saccade::client {
 
-// Returns the exit code: of the first picture that failed, in the order given.
+// Returns the exit code of the first picture, in the order given, that failed.
 int RunClassify(const ClassifyCommand& command, Console& console);
 
 }  // namespace saccade::client

@@ -44,7 +44,7 @@ class Classify : public CommandTest {
     return RunCommand("classify", arguments, input, color);
   }
 
-  // The daemon saw the test's picture, which is `width` x `height`.
+  // The daemon reports the size of the test's picture as `width` x `height`.
   void AnswerAbout(int width, int height) {
     daemon_.SetPredict([=](const FakeRequest&) -> absl::StatusOr<AnyAnswer> {
       Classification answer = Cat();
@@ -217,7 +217,8 @@ TEST_F(Classify, WritesOneJsonDocument) {
   EXPECT_EQ(json["results"][2]["error"]["code"], "UNREADABLE_FILE");
 }
 
-// The first picture's answer is held back until the last was asked for: order is not the order of arrival.
+// The first response is held back until the last request has arrived: results are not printed in order of
+// arrival.
 TEST_F(Classify, KeepsTheOrderOfThePictures) {
   absl::Notification last_asked;
   daemon_.SetPredict([&](const FakeRequest& request) -> absl::StatusOr<Classification> {
@@ -233,8 +234,8 @@ TEST_F(Classify, KeepsTheOrderOfThePictures) {
   EXPECT_NE(run.out.find("last.jpg"), std::string::npos);
 }
 
-// The third file is made while the first two are under way, before either is answered: it can be read only by
-// who waits for an answer first.
+// The third file is created while the first two requests are in flight and unanswered. It can be read only if
+// the client waits for a response before it reads the third file.
 TEST_F(Classify, HasAsManyPicturesUnderWayAsToldAndNoMore) {
   absl::Notification second_asked, third_made;
   daemon_.SetPredict([&](const FakeRequest& request) -> absl::StatusOr<Classification> {

@@ -1,4 +1,4 @@
-// A fake daemon and a folder for a test of a command.
+// Fixture for tests of a command: a fake daemon and an empty folder.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -36,7 +36,7 @@ class CommandTest : public ::testing::Test {
     return {std::istreambuf_iterator<char>(file), {}};
   }
 
-  // Of the answer's own lines: without the heading, which has times in it.
+  // Returns the output without its heading, which contains times.
   static std::string Lines(const RunResult& run) { return run.out.substr(run.out.find('\n') + 1); }
 
   RunResult RunCommand(const std::string& command, const std::vector<std::string>& arguments,

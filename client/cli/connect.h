@@ -1,4 +1,4 @@
-// From the command line's connection to a client.
+// Connects a client from the connection options of the command line.
 #pragma once
 
 #include <memory>
@@ -9,10 +9,10 @@
 
 namespace saccade::client {
 
-// Null after complaining about a bad address or limit: the command ends with kExitUsage.
+// Returns null after printing an error for a bad address or option; the command then ends with kExitUsage.
 std::unique_ptr<Client> ConnectOrComplain(Console& console, const Connection& connection);
 
-// Explains the failed call on err; returns the command's exit code.
+// Prints an error for the failed call on err; returns the command's exit code.
 int ComplainOf(Console& console, const Connection& connection, const absl::Status& status);
 
 }  // namespace saccade::client

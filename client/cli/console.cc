@@ -57,7 +57,7 @@ std::string Printable(absl::string_view text) {
   std::string result(text);
   for (size_t i = 0; i < result.size(); ++i) {
     const auto byte = static_cast<unsigned char>(result[i]);
-    // C2 80 to C2 9F are the control characters beyond ASCII.
+    // C2 80 to C2 9F are control characters outside ASCII.
     const bool second_half =
         byte == 0xC2 && i + 1 < result.size() && static_cast<unsigned char>(result[i + 1]) < 0xA0;
     if (second_half) result[i] = result[i + 1] = '?';

@@ -1,4 +1,4 @@
-// Where a command reads and writes, and what that place can show.
+// The streams of a command and what they can display.
 #pragma once
 
 #include <istream>
@@ -11,37 +11,37 @@ namespace saccade::client {
 
 struct Console {
   std::istream& in;
-  // Data only; everything else goes to err.
+  // For data only; everything else goes to err.
   std::ostream& out;
   std::ostream& err;
-  // Whether out takes colours: a terminal, and nobody asked for none.
+  // True if out accepts colours: it is a terminal and NO_COLOR is not set.
   bool color = false;
-  // Whether out takes more than ASCII.
+  // True if out accepts more than ASCII.
   bool unicode = false;
-  // Whether err may be overwritten in place: a terminal that out does not share.
+  // True if err can be overwritten in place: it is a terminal that out does not share.
   bool progress = false;
-  // Whether err is a terminal: what is written there may be taken away again before out is written to.
+  // True if err is a terminal: text there can be erased before out is written.
   bool live = false;
-  // Whether out is a terminal, and what is on it may be replaced.
+  // True if out is a terminal, whose content can be replaced.
   bool terminal = false;
 };
 
-// The program's own standard streams. Honours NO_COLOR and the locale.
+// Returns the process's standard streams. Honours NO_COLOR and the locale.
 Console StandardConsole();
 
-// False once the reader is gone or the disk is full; the command then stops. Says why on err, except for a
-// reader that went away, which is how `saccade … | head` ends.
+// Flushes out. Returns false if the reader has closed the pipe or the disk is full; the command then stops.
+// Prints the reason on err, except for a closed pipe, which is how `saccade … | head` ends.
 bool Flush(Console& console);
 
 enum class Tone { kStrong, kBar, kFaint };
 
-// `text` in colour if the console takes it.
+// Returns `text`, coloured if the console accepts colours.
 std::string Paint(const Console& console, Tone tone, absl::string_view text);
 
-// Without what could steer a terminal: labels and file names are not ours.
+// Replaces control characters by '?': labels and file names could otherwise control the terminal.
 std::string Printable(absl::string_view text);
 
-// "saccade: message" on err.
+// Prints "saccade: message" on err.
 void Complain(Console& console, absl::string_view message);
 
 }  // namespace saccade::client

@@ -1,4 +1,4 @@
-// saccade detect: what is where on pictures.
+// saccade detect: finds objects on pictures.
 #pragma once
 
 #include "client/cli/console.h"
@@ -6,7 +6,7 @@
 
 namespace saccade::client {
 
-// As RunPictures; kExitUsage also for a class that the model does not have.
+// Like RunPictures; kExitUsage also for a class that the model does not have.
 int RunDetect(const DetectCommand& command, Console& console);
 
 }  // namespace saccade::client

@@ -18,7 +18,7 @@ using ::testing::StartsWith;
 
 constexpr int kWidth = 400, kHeight = 300;
 
-// A car with an elliptic mask, and a class without a name or a mask.
+// A car with an elliptic mask, and a detection without a name or a mask.
 Detections Street() {
   Detections answer;
   answer.model = "net";

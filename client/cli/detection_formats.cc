@@ -31,7 +31,7 @@ std::vector<int64_t> ImageIds(const std::vector<Outcome>& outcomes) {
   return numbers.size() == outcomes.size() ? numbers : places;
 }
 
-// Boxes are floats: their differences are, too, so that they print as short.
+// Differences are computed as floats, too, so that they print with as few digits.
 Json Number(float value) { return Shortest(value); }
 
 Json ToCoco(const Detection& item, int64_t image_id) {
@@ -50,8 +50,8 @@ Json ToCoco(const Detection& item, int64_t image_id) {
 
 Json Points(const Detection& item) {
   std::vector<OutlinePoint> outline = OutlineOf(*item.mask);
-  // Two polygons in one picture, one of them missing, are more than supervision takes: one without an area
-  // stands in for a mask that is empty, or not to be read.
+  // supervision rejects a picture with several detections of which one has no polygon: a polygon without area
+  // stands for a mask that is empty or cannot be decoded.
   if (outline.empty()) {
     const OutlinePoint centre{static_cast<int>((item.box.x_min + item.box.x_max) / 2),
                               static_cast<int>((item.box.y_min + item.box.y_max) / 2)};

@@ -1,4 +1,4 @@
-// Detections as other people's tools read them.
+// Converts detections to the formats of other tools.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -8,15 +8,14 @@
 
 namespace saccade::client {
 
-// REQUIRES, of both: every answer that is there is Detections. Pictures without an answer are left out.
+// REQUIRES, for both functions: every answer that is OK holds Detections. Failed pictures are left out.
 
-// COCO's results: an array of all detections. image_id is the number that a picture's file is called after
-// (000000000139.jpg is 139) if every picture has one of its own, and its place among the pictures, from 0,
-// otherwise.
+// COCO's results: an array of all detections. image_id is the number in the file's name (139 for
+// 000000000139.jpg) if every picture has a distinct one, else the index of the picture, from 0.
 nlohmann::ordered_json CocoResults(const std::vector<Outcome>& outcomes);
 
-// As supervision.Detections.from_inference reads it: one object if there is one picture, or else an array of
-// them. Boxes have centres; a mask is the outline of its largest part.
+// The input of supervision.Detections.from_inference: one object if there is one picture, else an array of
+// them. Boxes are given by their centres; a mask is the outline of its largest part.
 nlohmann::ordered_json RoboflowPredictions(const std::vector<Outcome>& outcomes);
 
 }  // namespace saccade::client

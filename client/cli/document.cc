@@ -28,7 +28,7 @@ void AddResult(const Classification& answer, Json& json) {
   }
 }
 
-// In the words of the API; bytes in base64, as its JSON has them.
+// Uses the field names of the API; bytes are in base64, as in the API's JSON.
 void AddMask(const Detection& item, Json& json) {
   if (item.mask) {
     json["mask"] = {{"size", {item.mask->height, item.mask->width}},

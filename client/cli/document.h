@@ -1,4 +1,4 @@
-// The answers to all pictures as one JSON document, in the form that was asked for.
+// Formats the results of all pictures as one JSON document.
 #pragma once
 
 #include <string>
@@ -9,11 +9,12 @@
 
 namespace saccade::client {
 
-// Ends in a newline. kJson has everything, errors too; kCoco and kRoboflow have what was found alone.
-// REQUIRES: for those two, that all answers are Detections.
+// Returns the document, which ends in a newline. kJson contains everything, including errors; kCoco and
+// kRoboflow contain only the detections.
+// REQUIRES: all answers are Detections if the format is kCoco or kRoboflow.
 std::string Document(Format format, const std::string& model, const std::vector<Outcome>& outcomes);
 
-// One answer as a line of its own: what `kJson` has of it, and the model.
+// Returns one result on one line: its kJson object, with the model's name.
 std::string DocumentLine(const std::string& model, const Outcome& outcome);
 
 }  // namespace saccade::client

@@ -1,4 +1,4 @@
-// What a failed call comes to: an exit code, and plain words.
+// Exit codes and error messages for failed calls.
 #pragma once
 
 #include <string>
@@ -12,19 +12,19 @@ inline constexpr int kExitOk = 0;
 inline constexpr int kExitFailure = 1;
 inline constexpr int kExitUsage = 2;
 
-// 64 plus the canonical code, so that a script can tell a refusal from an overload; 0 for OK.
+// Returns 64 plus the canonical code, so that scripts can tell the errors apart; 0 for OK.
 int ExitCodeOf(const absl::Status& status);
 
-// "INVALID_ARGUMENT" and so on.
+// Returns for example "INVALID_ARGUMENT".
 std::string CodeName(absl::StatusCode code);
 
 struct FailureText {
   std::string what;
-  // What to do about it; empty if the message says all there is.
+  // What to do about it; empty if there is nothing to add.
   std::string advice;
 };
 
-// For a call to the daemon at `url`.
+// Explains the failure of a call to the daemon at `url`.
 FailureText TextOf(const absl::Status& status, absl::string_view url);
 
 }  // namespace saccade::client

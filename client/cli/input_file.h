@@ -1,4 +1,4 @@
-// Pictures and videos as they lie on disk or come through a pipe.
+// Reads input files, or standard input.
 #pragma once
 
 #include <cstdint>
@@ -12,12 +12,13 @@
 
 namespace saccade::client {
 
-// The whole file; "-" reads `in` to its end. Errors say what is wrong with the file: missing, no permission,
-// a directory, empty, or over `max_bytes`; `expected` is what it should be.
+// Returns the content of the file; "-" reads `in` to its end. Errors say what is wrong with the file:
+// missing, no permission, a directory, empty, or larger than `max_bytes`. `expected` describes the expected
+// content.
 absl::StatusOr<std::string> ReadInput(const std::string& path, std::istream& in, int64_t max_bytes,
                                       absl::string_view expected);
 
-// OK for a file that can be opened, in the same words otherwise.
+// Opens the file. Errors are those of ReadInput.
 absl::Status OpenInput(const std::string& path, absl::string_view expected, std::ifstream& file);
 
 }  // namespace saccade::client

@@ -16,7 +16,7 @@ bool IsOfKind(const std::filesystem::path& path, const FileKind& kind) {
   return std::find(kind.endings.begin(), kind.endings.end(), ending) != kind.endings.end();
 }
 
-// What the pattern matches, unsorted.
+// Returns the files that match the pattern, unsorted.
 std::vector<std::string> Matching(const std::string& pattern) {
   glob_t found = {};
   std::vector<std::string> files;
@@ -26,7 +26,7 @@ std::vector<std::string> Matching(const std::string& pattern) {
   return files;
 }
 
-// The digits at the beginning of `text`, which loses them; leading zeros are none.
+// Removes the digits at the beginning of `text` and returns them without leading zeros.
 absl::string_view TakeNumber(absl::string_view& text) {
   size_t zeros = 0;
   while (zeros < text.size() && text[zeros] == '0') ++zeros;
@@ -98,7 +98,7 @@ bool ComesBefore(absl::string_view one, absl::string_view other) {
     }
   }
   if (one.empty() != other.empty()) return one.empty();
-  // Equal but for zeros: any order will do, as long as it is one.
+  // The texts differ only in leading zeros: any consistent order will do.
   return whole_one < whole_other;
 }
 

@@ -1,4 +1,4 @@
-// The files that a command line names: one by one, as a folder, or by a pattern.
+// Expands the inputs of a command line: files, folders, and patterns.
 #pragma once
 
 #include <string>
@@ -9,11 +9,11 @@
 
 namespace saccade::client {
 
-// Files are told apart by their endings alone; what they are the daemon finds out.
+// Files are selected by their extension alone; the daemon determines the actual format.
 struct FileKind {
-  // "JPEG, PNG, WebP or BMP".
+  // Description for error messages, for example "JPEG, PNG, WebP or BMP".
   std::string what;
-  // With the dot, lower case.
+  // Extensions with the dot, in lower case.
   std::vector<std::string> endings;
 };
 
@@ -21,17 +21,17 @@ extern const FileKind kPictureFiles;
 extern const FileKind kVideoFiles;
 extern const FileKind kVolumeFiles;
 
-// Those of this kind in a folder, in the order of their names, numbers in them by value. An error, in words
-// to follow the folder's name, if there is none or it cannot be read.
+// Returns the files of this kind in a folder, sorted by name with numbers compared by value. Returns an error
+// if there is none or the folder cannot be read; its message is to follow the folder's name.
 absl::StatusOr<std::vector<std::string>> FilesIn(const std::string& folder, const FileKind& kind);
 
-// In the order given: files, "-" and what is not there as they are; in a folder's place its files of this
-// kind; in the place of a pattern ("*.jpg", which a shell left as it was) what matches. The error names what
-// holds nothing.
+// Expands the inputs in the order given. Files, "-" and missing files stay as they are; a folder is replaced
+// by its files of this kind, a pattern ("*.jpg") that the shell did not expand by the matching files. The
+// error names the input that yields no file.
 absl::StatusOr<std::vector<std::string>> ExpandInputs(const std::vector<std::string>& inputs,
                                                       const FileKind& kind);
 
-// Whether `one` comes before `other`: "f2.png" does before "f10.png".
+// Returns whether `one` sorts before `other`: "f2.png" comes before "f10.png".
 bool ComesBefore(absl::string_view one, absl::string_view other);
 
 }  // namespace saccade::client

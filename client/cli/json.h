@@ -1,4 +1,4 @@
-// How the command's JSON is written.
+// Formatting of the command's JSON.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -8,17 +8,17 @@
 
 namespace saccade::client {
 
-// With two spaces of indent and a newline at the end. Bytes that are no UTF-8, as a file's name may have,
-// are replaced rather than refused.
+// Formats with an indent of two spaces and a newline at the end. Bytes that are not UTF-8, as in some file
+// names, are replaced.
 std::string Dump(const nlohmann::ordered_json& document);
 
-// The same on one line.
+// Formats on one line, with a newline at the end.
 std::string DumpLine(const nlohmann::ordered_json& document);
 
-// The shortest decimal that is this float, e.g. 0.1 and not 0.10000000149011612.
+// Returns the number with the shortest decimal that is this float, e.g. 0.1 and not 0.10000000149011612.
 double Shortest(float value);
 
-// To the microsecond.
+// Rounded to microseconds.
 double Milliseconds(absl::Duration duration);
 
 }  // namespace saccade::client

@@ -26,7 +26,7 @@ class Load {
   Load(const Load&) = delete;
   Load& operator=(const Load&) = delete;
 
-  // False once all have been answered.
+  // Blocks for kProgressEvery at most. Returns false once all threads have ended.
   bool Wait(const std::function<void(double, size_t)>& progress) {
     size_t answers = 0;
     bool over = false;
@@ -55,7 +55,7 @@ class Load {
     ++ended_;
   }
 
-  // The request, and when it is due; none once the time is over.
+  // Returns the next request and when it is due; empty once the duration is over.
   std::optional<std::pair<size_t, absl::Time>> Next() {
     const size_t request = next_++;
     if (plan_.rate > 0) {

@@ -1,4 +1,4 @@
-// Sends requests at times that do not depend on the answers, as many users would.
+// An open-loop load: sends requests at times that do not depend on the responses, as many users would.
 #pragma once
 
 #include <cstddef>
@@ -14,40 +14,42 @@
 namespace saccade::client {
 
 struct LoadPlan {
-  // Requests a second, at random times (a Poisson process); 0 sends the next one when one was answered.
+  // Requests per second, at random times (a Poisson process). 0 is a closed loop: each thread sends its next
+  // request when the previous one was answered.
   double rate = 0;
   absl::Duration duration = absl::Seconds(10);
-  // How many requests may be under way at once.
+  // Maximum number of requests in flight.
   int in_flight = 16;
-  // Of the times.
+  // Seed of the random times.
   uint64_t seed = 1;
 };
 
 struct LoadSample {
-  // When it was due, since the beginning.
+  // When the request was due, since the start.
   absl::Duration due;
-  // From then until the answer: where all connections are busy, users wait too.
+  // From when the request was due until its response, including the wait for a free connection.
   absl::Duration latency;
-  // How much of that passed before it was sent.
+  // Part of the latency that passed before the request was sent.
   absl::Duration held;
   absl::Status status;
-  // Of an answer.
+  // Set if the request was answered.
   Timings timings = {};
   int batch_size = 0;
 };
 
 struct LoadResult {
-  // In the order of their due times.
+  // Sorted by due time.
   std::vector<LoadSample> samples;
-  // From the beginning to the last answer.
+  // From the start to the last response.
   absl::Duration elapsed;
 };
 
-// The times at which requests are due, ascending; none for a rate of 0.
+// Returns the times at which requests are due, ascending; empty for a rate of 0.
 std::vector<absl::Duration> DueTimes(const LoadPlan& plan);
 
-// Asks for request 0, 1, 2, ..., on threads of its own; returns after the last answer. `progress` is called
-// on this thread a few times a second, with the share of the time that is over and the answers so far.
+// Calls `ask` for requests 0, 1, 2, ... on threads of its own; returns after the last response. Calls
+// `progress` on the calling thread several times per second, with the elapsed fraction of the duration and
+// the number of requests finished.
 LoadResult RunLoad(const LoadPlan& plan, const std::function<absl::StatusOr<AnyAnswer>(size_t request)>& ask,
                    const std::function<void(double done, size_t answers)>& progress);
 

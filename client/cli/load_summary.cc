@@ -7,7 +7,7 @@
 namespace saccade::client {
 namespace {
 
-// The daemon's clock and ours are read at different moments.
+// Differences of the daemon's and the client's measurements can be slightly negative.
 absl::Duration NotNegative(absl::Duration time) { return std::max(time, absl::ZeroDuration()); }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// What a load came to.
+// Summary of a load.
 #pragma once
 
 #include <cstdint>
@@ -12,11 +12,11 @@
 
 namespace saccade::client {
 
-// Where an answer's time went; they add up to its latency.
+// Latency, or one of the stages that add up to it.
 struct LoadStage {
   std::string name;
   std::string what;
-  // Of all answers, in the order of the samples.
+  // One per answered request, in the order of the samples.
   std::vector<absl::Duration> times;
   Latency latency = {};
 };
@@ -25,16 +25,16 @@ struct LoadSummary {
   size_t requests = 0;
   size_t answers = 0;
   absl::Duration elapsed;
-  // Of answers.
+  // Answered requests per second.
   double per_second = 0;
-  // By canonical code's name, with the first one's message.
+  // By the name of the canonical code: count and first message.
   std::map<std::string, std::pair<size_t, std::string>> failures;
-  // From when an answer's request was due to the answer; first, then the stages.
+  // The first is the whole latency, from when a request was due to its response; then the stages.
   std::vector<LoadStage> stages;
-  // How many answers came in a batch of so many.
+  // Number of responses by batch size.
   std::map<int, size_t> batch_sizes;
   double mean_batch_size = 0;
-  // Requests that were sent more than a millisecond after they were due, as all before were still under way.
+  // Requests sent more than a millisecond after they were due, because all connections were busy.
   size_t held = 0;
 };
 

@@ -28,7 +28,7 @@ absl::StatusOr<AnyAnswer> AnswerIn(absl::Duration infer, absl::Duration total, i
 TEST(DueTimes, AreAsManyAsTheRateSays) {
   const LoadPlan plan{.rate = 1000, .duration = absl::Seconds(20)};
   const auto times = DueTimes(plan);
-  // A Poisson process: its deviation is the square root.
+  // The standard deviation of a Poisson process is the square root of its mean.
   EXPECT_NEAR(static_cast<double>(times.size()), 20'000, 5 * 142);
   EXPECT_TRUE(std::is_sorted(times.begin(), times.end()));
   EXPECT_LT(times.back(), plan.duration);
@@ -70,8 +70,8 @@ TEST(RunLoad, NeverMoreAtOnceThanAllowedAndTheirWaitCounts) {
       },
       kNoProgress);
   EXPECT_EQ(most, 2);
-  // Two at once of 20 ms each carry a hundred a second: of some forty due within a tenth of one the last
-  // waits for all.
+  // Two at once of 20 ms each serve 100 requests per second. About 40 are due within 0.1 s, so the last one
+  // waits for all others.
   const LoadSample& last = result.samples.back();
   EXPECT_GT(last.held, absl::Milliseconds(60));
   EXPECT_GE(last.latency, last.held + absl::Milliseconds(20));

@@ -12,8 +12,9 @@
 
 namespace {
 
-// With a standard stream closed by the caller (`saccade … >&-`), the next socket would take its number and
-// the answers would be written into it. Opened the wrong way round, so that using it is an error still.
+// Opens /dev/null for every standard stream that the caller has closed (`saccade … >&-`): otherwise the next
+// socket would get its number, and output would be written into the socket. Opened in the wrong direction, so
+// that using the stream is still an error.
 void FillStandardStreams() {
   for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
     if (fcntl(fd, F_GETFD) == -1) open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY);
@@ -24,9 +25,9 @@ void FillStandardStreams() {
 
 int main(int argc, char** argv) {
   FillStandardStreams();
-  // A reader that goes away is noticed when writing fails.
+  // A closed pipe is detected when writing fails.
   std::signal(SIGPIPE, SIG_IGN);
-  // What gRPC logs about a connection, the command says in words of its own.
+  // The command prints its own messages about connections instead of gRPC's log.
   setenv("GRPC_VERBOSITY", "NONE", 0);
   saccade::client::Console console = saccade::client::StandardConsole();
   try {

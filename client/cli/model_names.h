@@ -1,4 +1,4 @@
-// The words for a model's state and health.
+// Names of a model's state and health.
 #pragma once
 
 #include <string>

@@ -35,7 +35,7 @@ nlohmann::ordered_json ToJson(const Model& model) {
   return json;
 }
 
-// "2x 1248x384" for a pair, "768x 96x96" for a clip of so many frames at most.
+// Returns for example "2x 1248x384" for a pair, "768x 96x96" for a clip of at most 768 frames.
 std::string InputOf(const Model& model) {
   const int pictures = std::max(model.views, model.most_frames);
   return absl::StrCat(pictures > 1 ? absl::StrCat(pictures, "x ") : "", model.input_width, "x",

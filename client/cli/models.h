@@ -1,4 +1,4 @@
-// saccade models and saccade status: what a daemon serves, and whether it does.
+// saccade models and saccade status: list the models of a daemon and their status.
 #pragma once
 
 #include "client/cli/console.h"
@@ -8,7 +8,7 @@ namespace saccade::client {
 
 int RunModels(const ModelsCommand& command, Console& console);
 
-// kExitOk only if the daemon is ready.
+// Returns kExitOk only if the daemon is ready.
 int RunStatus(const StatusCommand& command, Console& console);
 
 }  // namespace saccade::client

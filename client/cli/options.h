@@ -1,4 +1,4 @@
-// What a command line comes to, command by command.
+// The parsed options of each command.
 #pragma once
 
 #include <cstdint>
@@ -15,52 +15,52 @@ enum class Format { kText, kJson, kJsonLines, kCoco, kRoboflow };
 struct Connection {
   std::string url = "127.0.0.1:8001";
   double timeout_seconds = 30;
-  // The daemon's own default.
+  // The daemon's default.
   int64_t max_message_bytes = 64 << 20;
-  // Any of those below it asks for it as well.
+  // Any of the other tls_ options enables TLS, too.
   bool tls = false;
-  // Files, empty if there are none.
+  // Paths of PEM files; empty if not given.
   std::string tls_authorities;
   std::string tls_certificate;
   std::string tls_key;
-  // The name in the daemon's certificate; empty is the address's.
+  // The name in the daemon's certificate; empty stands for the host of the address.
   std::string tls_name;
-  // In place of the environment's token.
+  // File with the token; replaces the token of the environment.
   std::string token_file;
   bool token_without_tls = false;
 };
 
-// What every command has that sends files.
+// Options of all commands that send files.
 struct InputsCommand {
   Connection connection;
   std::string model;
   std::vector<std::string> inputs;
   Format format = Format::kText;
-  // The folder for what is drawn; empty draws nothing.
+  // Folder for drawings and other output; empty writes none.
   std::string output;
   int64_t version = 0;
   int priority = 0;
   bool quiet = false;
 };
 
-// With several requests under way at once.
+// Options of the commands that send several requests concurrently.
 struct PicturesCommand : InputsCommand {
-  // "X,Y,WIDTH,HEIGHT", as its option checks; empty is the whole picture.
+  // "X,Y,WIDTH,HEIGHT", validated by the option; empty stands for the whole picture.
   std::string region;
-  // Asks for attention's maps; of the layer, which may be empty.
+  // Requests attention maps of the layer explain_layer; an empty name stands for the last layer.
   bool explain = false;
   std::string explain_layer;
-  // How many maps at most; 0 leaves it to the daemon.
+  // Maximum number of maps; 0 selects the daemon's default.
   int explain_maps = 0;
-  // "X,Y" each, as its option checks; none is the one in the middle.
+  // "X,Y" each, validated by the option; empty stands for the middle position.
   std::vector<std::string> explain_at;
-  // Enough to let the daemon fill a batch; each holds its pictures in memory.
+  // Enough for the daemon to fill a batch; each request holds its pictures in memory.
   int concurrency = 8;
-  // How often a call is repeated that the daemon could not take, but may later.
+  // Maximum number of retries of a request that was rejected temporarily.
   int retries = 3;
 };
 
-// What is asked of those that find something, or nothing.
+// Options of the commands that find objects or actions.
 struct FindCommand : PicturesCommand {
   std::optional<float> score_threshold;
   // 0 shows all that the model finds.
@@ -81,46 +81,47 @@ struct DetectCommand : FindCommand {
 };
 
 struct SegmentCommand : PicturesCommand {
-  // "WIDTHxHEIGHT" or "network", as its option checks; empty is the picture's.
+  // "WIDTHxHEIGHT" or "network", validated by the option; empty stands for the picture's size.
   std::string size;
 };
 
 struct StereoCommand : PicturesCommand {
-  // As SegmentCommand's.
+  // See SegmentCommand.
   std::string size;
-  // A PFM file as well: the disparities as the network gave them, not in 256ths.
+  // Also writes a PFM file, with the network's exact disparities instead of multiples of 1/256.
   bool pfm = false;
 };
 
 struct ActionsCommand : FindCommand {
-  // A video is larger than a picture.
+  // Lower than for pictures, because a video is larger.
   ActionsCommand() { concurrency = 2; }
 
-  // The inputs are pictures of one clip, or folders with a clip's pictures each; videos otherwise.
+  // If set, the inputs are the pictures of one clip, or folders with the pictures of one clip each; else
+  // videos.
   bool frames = false;
   // 0 stands for the model's own.
   double frames_per_second = 0;
 };
 
 struct RestoreCommand : InputsCommand {
-  // Half an hour: a large volume takes minutes, and waits for others.
+  // Half an hour: a large volume takes minutes and may have to wait for others.
   RestoreCommand() { connection.timeout_seconds = 1800; }
 
-  // Of raw voxels; TIFF files tell their own.
+  // Shape of raw voxels; not set for TIFF files.
   std::optional<VolumeShape> shape;
-  // As it was sent if it is not set.
+  // The type that was sent if not set.
   std::optional<VoxelType> output_type;
-  // Voxels alone, no TIFF file.
+  // Writes the voxels alone instead of a TIFF file.
   bool raw = false;
 };
 
 struct BenchCommand : InputsCommand {
-  // Requests a second; 0 sends the next one when one was answered.
+  // Requests per second; 0 sends the next request when one was answered.
   double rate = 0;
   double seconds = 10;
   int concurrency = 16;
   int64_t seed = 1;
-  // The file for a plot; empty draws none.
+  // File for a plot; empty draws none.
   std::string plot;
 };
 
@@ -132,9 +133,9 @@ struct ModelsCommand {
 struct StatusCommand {
   Connection connection;
   Format format = Format::kText;
-  // How long to wait for a daemon that is not ready; 0 asks once.
+  // How long to wait for the daemon to become ready; 0 does not wait.
   double wait_seconds = 0;
-  // Between two looks; 0 looks once.
+  // Interval at which the status is printed again; 0 prints it once.
   double watch_seconds = 0;
 };
 
@@ -142,7 +143,7 @@ struct ParamsCommand {
   std::string architecture;
   // KEY=VALUE each.
   std::vector<std::string> options;
-  // Layer by layer, not the sums alone.
+  // Prints every layer, not only the sums.
   bool layers = false;
   Format format = Format::kText;
 };

@@ -1,4 +1,4 @@
-// What became of one picture, or of one pair.
+// Outcome of one item: its result or error, and the files written.
 #pragma once
 
 #include <optional>
@@ -10,27 +10,27 @@
 
 namespace saccade::client {
 
-// What --output had written, and where; `what` is its name in the JSON document.
+// A file written for --output; `what` is its key in the JSON document.
 struct Written {
   std::string what;
   std::string path;
 };
 
 struct Outcome {
-  // One, or the left and the right one.
+  // One file, or the left and the right one of a pair.
   std::vector<std::string> files;
   absl::StatusOr<AnyAnswer> answer = absl::UnknownError("not asked");
-  // The file that could not be read: answer's status is then not the daemon's.
+  // The file that could not be read, if any; answer's status is then not from the daemon.
   std::optional<std::string> unreadable;
-  // As far as it came; write_status says why no further.
+  // Files written before write_status, if it is an error.
   std::vector<Written> written;
   absl::Status write_status;
 
-  // 0, or what the program returns for this outcome.
+  // Returns 0, or the program's exit code for this outcome.
   int ExitCode() const;
 };
 
-// "cat.jpg"; "standard input" for "-"; "left.png, right.png" for a pair.
+// Returns "cat.jpg"; "standard input" for "-"; "left.png, right.png" for a pair.
 std::string NameOf(const std::vector<std::string>& files);
 
 }  // namespace saccade::client

@@ -11,7 +11,7 @@
 namespace saccade::client {
 namespace {
 
-// Folders, too: "frames/" is "frames", and "." what it stands for.
+// Also handles folders: the stem of "frames/" is "frames", and "." is resolved first.
 std::string StemOf(const std::string& picture) {
   if (picture == "-") return "stdin";
   std::filesystem::path path(picture);

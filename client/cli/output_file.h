@@ -1,4 +1,4 @@
-// The files that --output has written.
+// Names and contents of the files that --output writes.
 #pragma once
 
 #include <initializer_list>
@@ -10,12 +10,13 @@
 
 namespace saccade::client {
 
-// How the names of each picture's files begin: DIR/STEM, DIR/STEM-2 and so on for those that share a stem;
-// "-" is called stdin. What is added ("cat.overlay.png") keeps a file from replacing the picture it came
-// from.
+// Returns the beginnings of the names of each item's files: DIR/STEM, or DIR/STEM-2 and so on for items with
+// the same stem; the stem of "-" is "stdin". The suffix that callers append ("cat.overlay.png") keeps a file
+// from replacing its input.
 std::vector<std::string> OutputStems(const std::string& directory, const std::vector<std::string>& pictures);
 
-// One part after the other. Replaces what was at `path`. Says why if it could not be written whole.
+// Writes the parts one after the other, replacing the file at `path`. An error if the file could not be
+// written completely.
 absl::Status WriteFile(const std::string& path, std::initializer_list<absl::string_view> parts);
 
 }  // namespace saccade::client

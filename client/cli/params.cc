@@ -1,4 +1,4 @@
-// The one place where the client looks at the models: the tables of networks are the same for both.
+// The only part of the client that includes models/, for the tables of networks.
 #include "client/cli/params.h"
 
 #include <algorithm>
@@ -21,7 +21,7 @@ std::string Share(int64_t part, int64_t whole) {
 
 double Ratio(int64_t part, int64_t whole) { return whole == 0 ? 0.0 : static_cast<double>(part) / whole; }
 
-// Biases and batch norms included.
+// Includes biases and batch norms.
 int64_t AllParameters(const models::LayerCount& layer) { return layer.parameters + layer.other_parameters; }
 
 int64_t AllAttentionParameters(const models::Counts& counts) {
@@ -41,7 +41,7 @@ std::vector<std::string> SumRow(const std::string& name, int64_t whole, int64_t 
   return {name, WithThousands(whole), WithThousands(attention), Share(attention, whole)};
 }
 
-// A row a module, and their sum. Bytes are there for modules whose paper counts them.
+// Prints one row per module, and their sum. Bytes are printed only for modules whose paper counts them.
 void PrintAttention(Console& console, const models::Counts& counts) {
   const bool bytes = counts.AttentionBytes() > 0;
   std::vector<std::vector<std::string>> rows;
@@ -135,7 +135,7 @@ void PrintJson(Console& console, const models::Description& description, const m
   console.out << Dump(document);
 }
 
-// False after complaining.
+// Returns false after printing an error.
 bool ReadOptions(const ParamsCommand& command, Console& console, models::Options& options) {
   for (const std::string& option : command.options) {
     const size_t equals = option.find('=');

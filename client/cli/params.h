@@ -1,4 +1,4 @@
-// saccade params: what a network costs, without weights and without a daemon.
+// saccade params: counts a network's parameters and operations, without weights and without a daemon.
 #pragma once
 
 #include "client/cli/console.h"
@@ -6,7 +6,7 @@
 
 namespace saccade::client {
 
-// kExitUsage for an unknown architecture or option; what is known is listed then.
+// kExitUsage, after listing the known ones, for an unknown architecture or option.
 int RunParams(const ParamsCommand& command, Console& console);
 
 }  // namespace saccade::client

@@ -1,4 +1,4 @@
-// Disparities as a portable float map.
+// Writes disparities as a portable float map (PFM).
 #pragma once
 
 #include <string>
@@ -6,7 +6,8 @@
 
 namespace saccade::client {
 
-// "Pf", little-endian (-1.0), bottom row first. `values` are row by row from the top, width * height of them.
+// Returns a "Pf" file, little-endian (-1.0), bottom row first. `values` are width * height, row by row from
+// the top.
 std::string ToPfm(int width, int height, const std::vector<float>& values);
 
 }  // namespace saccade::client

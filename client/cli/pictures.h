@@ -1,4 +1,5 @@
-// What the commands share that send pictures, or clips: classify, detect, segment, stereo, actions.
+// Shared implementation of the commands that send pictures or clips: classify, detect, segment, stereo,
+// actions.
 #pragma once
 
 #include <vector>
@@ -9,12 +10,13 @@
 
 namespace saccade::client {
 
-// Asks about all items and shows the answers in their order. Returns the exit code: of the first item that
-// failed, in the order given.
+// Sends all items and prints the results in their order. Returns the exit code of the first item, in the
+// order given, that failed.
 int RunItems(const PicturesCommand& command, const std::vector<Item>& items, const Task& task,
              Console& console);
 
-// The same of the command's inputs, as many an item as the task takes. kExitUsage if they make no items.
+// Makes items of the command's inputs, with as many pictures each as the task takes, and runs them.
+// kExitUsage if a picture is left over.
 int RunPictures(const PicturesCommand& command, const Task& task, Console& console);
 
 }  // namespace saccade::client

@@ -8,7 +8,7 @@ namespace saccade::client {
 namespace {
 
 constexpr int kBarWidth = 24;
-// Back to the line's beginning, and all that is on it gone.
+// Moves to the beginning of the line and erases it.
 constexpr char kClear[] = "\r\033[K";
 
 }  // namespace
@@ -20,7 +20,7 @@ void ProgressBar::Show(const std::string& what, double done) {
   if (!shown_) return;
   const std::string line = absl::StrCat(name_, "  ", what, absl::StrFormat(" %3.0f%%  ", 100 * done),
                                         Bar(done, kBarWidth, console_.unicode));
-  // A terminal is slow, and a large volume comes in thousands of parts.
+  // Skips equal lines: a terminal is slow, and a large volume is sent in thousands of parts.
   if (line == last_) return;
   last_ = line;
   console_.err << kClear << line << std::flush;

@@ -1,4 +1,4 @@
-// One line on standard error that grows while a call takes its minutes.
+// A progress bar on standard error.
 #pragma once
 
 #include <string>
@@ -9,17 +9,17 @@ namespace saccade::client {
 
 class ProgressBar {
  public:
-  // `name` stands before the bar. Shows nothing if not `shown`, or where standard error is no terminal.
+  // `name` is shown before the bar. Shows nothing if `shown` is false or standard error is not a terminal.
   ProgressBar(Console& console, const std::string& name, bool shown);
 
   ~ProgressBar() { Hide(); }
   ProgressBar(const ProgressBar&) = delete;
   ProgressBar& operator=(const ProgressBar&) = delete;
 
-  // `what` is under way; `done` of one.
+  // Shows the bar. `what` names the current activity; `done` is the finished fraction.
   void Show(const std::string& what, double done);
 
-  // Takes its line away.
+  // Erases the bar.
   void Hide();
 
  private:

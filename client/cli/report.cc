@@ -34,7 +34,7 @@ int Report::Finish() {
   return Flush(console_) ? exit_code_ : kExitFailure;
 }
 
-// What goes to err about one item. The same advice is not given twice in a row.
+// Prints the messages of one outcome on err. The same advice is not printed twice in a row.
 void Report::Tell(const Outcome& outcome) {
   const std::string name = NameOf(outcome.unreadable ? std::vector{*outcome.unreadable} : outcome.files);
   if (!outcome.answer.ok()) {
@@ -98,7 +98,7 @@ std::optional<Position> ParsePosition(const std::string& text) {
   if (parts.size() != 2 || !absl::SimpleAtof(parts[0], &position.x) ||
       !absl::SimpleAtof(parts[1], &position.y))
     return std::nullopt;
-  // Written so that a NaN is none.
+  // The comparison is false for NaN.
   const auto within = [](float value) { return value >= 0 && value <= 1; };
   return within(position.x) && within(position.y) ? std::optional(position) : std::nullopt;
 }

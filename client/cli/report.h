@@ -1,4 +1,4 @@
-// What a command tells of its outcomes, one by one as they come, and in the end.
+// Prints the outcomes of a command, one by one and at the end.
 #pragma once
 
 #include <optional>
@@ -14,13 +14,14 @@ namespace saccade::client {
 
 class Report {
  public:
-  // Both must outlive it.
+  // `command` and `console` must outlive the report.
   Report(const InputsCommand& command, Console& console) : command_(command), console_(console) {}
 
-  // In the order of the command line. False once nobody reads the output: the command ends with kExitFailure.
+  // Adds the next outcome, in the order of the command line. Returns false if the output cannot be written
+  // any more: the command then ends with kExitFailure.
   bool Add(Outcome outcome);
 
-  // After the last. The exit code: of the first that failed.
+  // Call after the last outcome. Returns the exit code of the first outcome that failed.
   int Finish();
 
  private:
@@ -28,26 +29,26 @@ class Report {
 
   const InputsCommand& command_;
   Console& console_;
-  // Where they make one document.
+  // Kept for formats that print one document at the end.
   std::vector<Outcome> outcomes_;
   int exit_code_ = 0;
   std::string last_advice_;
 };
 
-// The folder of --output, if there is to be one. False after complaining.
+// Creates the folder of --output, if one was given. Returns false after printing an error.
 bool MakeOutputFolder(const InputsCommand& command, Console& console);
 
-// Of the command line.
+// Returns the request options of the command line.
 RequestOptions RequestOf(const InputsCommand& command);
 RequestOptions RequestOf(const PicturesCommand& command);
 
-// Of "X,Y,WIDTH,HEIGHT"; none if it is no such text.
+// Parses "X,Y,WIDTH,HEIGHT"; empty if `text` is malformed.
 std::optional<Region> ParseRegion(const std::string& text);
 
-// Of "X,Y", each from 0 to 1; none if it is no such text.
+// Parses "X,Y", each from 0 to 1; empty if `text` is malformed.
 std::optional<Position> ParsePosition(const std::string& text);
 
-// Of "WIDTHxHEIGHT" or "network"; none if it is no such text.
+// Parses "WIDTHxHEIGHT" or "network"; empty if `text` is malformed.
 std::optional<OutputSize> ParseOutputSize(const std::string& text);
 
 }  // namespace saccade::client

@@ -24,7 +24,8 @@ absl::Status WriteVolume(const Restoration& answer, bool raw, const std::string&
   return WriteFile(path, {*head, answer.voxels});
 }
 
-// The volume first: where there is room for one file alone, it is the one.
+// Writes the volume before the plane: if there is disk space for one file only, the volume is the important
+// one.
 absl::Status Write(const Restoration& answer, bool raw, const std::string& stem,
                    std::vector<Written>& written) {
   const std::string volume = absl::StrCat(stem, ".restored", raw ? ".raw" : ".tif");
@@ -37,7 +38,7 @@ absl::Status Write(const Restoration& answer, bool raw, const std::string& stem,
   return status;
 }
 
-// Its voxels stay in the answer.
+// Restores one volume. Its voxels are in the outcome's answer.
 Outcome Ask(const RestoreCommand& command, const RestoreOptions& options, Client& client, Console& console,
             const std::string& path) {
   Outcome outcome;
@@ -73,7 +74,7 @@ Outcome Ask(const RestoreCommand& command, const RestoreOptions& options, Client
 
 int RunRestore(const RestoreCommand& as_given, Console& console) {
   RestoreCommand command = as_given;
-  if (!command.shape) {  // raw voxels have no ending of their own
+  if (!command.shape) {  // raw voxels have no file extension of their own
     auto files = ExpandInputs(as_given.inputs, kVolumeFiles);
     if (!files.ok()) {
       Complain(console, files.status().message());
@@ -94,7 +95,7 @@ int RunRestore(const RestoreCommand& as_given, Console& console) {
     if (outcome.answer.ok()) {
       auto& answer = std::get<Restoration>(*outcome.answer);
       outcome.write_status = Write(answer, command.raw, stems[i], outcome.written);
-      // The report is kept until the last volume is there; voxels would fill the memory.
+      // The report keeps the outcomes until the end; voxels would exhaust the memory.
       answer.voxels = std::string();
     }
     if (!report.Add(std::move(outcome))) return kExitFailure;

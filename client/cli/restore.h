@@ -1,4 +1,4 @@
-// saccade restore: volumes made clear, or sharp, or flat.
+// saccade restore: restores volumes.
 #pragma once
 
 #include "client/cli/console.h"
@@ -6,7 +6,7 @@
 
 namespace saccade::client {
 
-// One volume after the other, in the order given. Returns the exit code: of the first that failed.
+// Restores one volume after the other, in the order given. Returns the exit code of the first that failed.
 int RunRestore(const RestoreCommand& command, Console& console);
 
 }  // namespace saccade::client

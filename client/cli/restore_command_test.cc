@@ -19,7 +19,7 @@ using ::testing::StartsWith;
 
 constexpr VolumeShape kShape{3, 5, 7, VoxelType::kUint16};
 
-// Each voxel is its own number.
+// The value of each voxel is its index.
 std::string Counting() {
   std::vector<uint16_t> voxels;
   for (uint16_t i = 0; i < 3 * 5 * 7; ++i) voxels.push_back(i);
@@ -175,7 +175,7 @@ TEST_F(RestoreCommandTest, IsAFailureWhereTheFileCannotBeWritten) {
   EXPECT_THAT(run.err, HasSubstr("worm.tif: no output: could not write "));
 }
 
-// Floats may be anything; a plane of one value has no range.
+// Floats may have any value; a plane with a single value has no range.
 TEST_F(RestoreCommandTest, DrawsPlanesWithoutARange) {
   for (const float value : {3.0f, std::nanf("")}) {
     daemon_.SetPredict([value](const FakeRequest&) {

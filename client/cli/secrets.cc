@@ -12,14 +12,14 @@
 namespace saccade::client {
 namespace {
 
-// A machine's whole list of authorities has a quarter of that.
+// The complete list of a machine's authorities is a quarter of that size.
 constexpr int64_t kMostPemBytes = 1 << 20;
 constexpr int64_t kMostTokenFileBytes = 64 << 10;
 
 absl::Status ReadFile(const char* flag, const std::string& path, int64_t most, const char* expected,
                       Console& console, std::string& to) {
   if (path.empty()) return absl::OkStatus();
-  // Not through ReadInput's "-": standard input is for pictures.
+  // "./-" prevents ReadInput from reading standard input, which is for pictures.
   auto bytes = ReadInput(path == "-" ? "./-" : path, console.in, most, expected);
   if (absl::IsResourceExhausted(bytes.status())) {
     return absl::InvalidArgumentError(
@@ -48,7 +48,7 @@ absl::Status ReadToken(const Connection& connection, Console& console, std::stri
         !read.ok()) {
       return read;
     }
-    // Editors end files with a line's end.
+    // Editors end files with a newline.
     token = std::string(absl::StripAsciiWhitespace(token));
     if (token.empty()) {
       return absl::InvalidArgumentError(

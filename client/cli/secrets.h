@@ -1,4 +1,4 @@
-// What a command shows a daemon of itself: certificates and a token, out of files and the environment.
+// Reads a command's certificates and token from files and the environment.
 #pragma once
 
 #include "absl/status/status.h"
@@ -8,8 +8,8 @@
 
 namespace saccade::client {
 
-// Reads what the connection names into the options. Errors name the flag and the file. Warns of a token that
-// others on this machine can read.
+// Reads the files that the connection names into the options. Errors name the flag and the file. Prints a
+// warning if others on this machine can read the token's file.
 absl::Status ReadSecrets(const Connection& connection, Console& console, ClientOptions& options);
 
 }  // namespace saccade::client

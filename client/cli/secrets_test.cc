@@ -60,7 +60,7 @@ TEST_F(Secrets, ComeFromFilesAndTheEnvironment) {
   EXPECT_THAT(file.err, Not(HasSubstr("chmod")));
   setenv("SACCADE_TOKEN", "s3cret", 1);
   EXPECT_EQ(Models(Identity()).exit_code, 0);
-  // The file is the nearer one.
+  // The file takes precedence over SACCADE_TOKEN.
   setenv("SACCADE_TOKEN", "guessed", 1);
   EXPECT_EQ(Models(With({"--token-file", folder_ / "token"})).exit_code, 0);
   const RunResult guessed = Models(Identity());

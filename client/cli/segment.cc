@@ -30,7 +30,7 @@ absl::Status Write(const Pictures& pictures, AnyAnswer& any, const std::string& 
 int RunSegment(const SegmentCommand& command, Console& console) {
   SegmentOptions options;
   options.request = RequestOf(command);
-  // Areas alone are a smaller answer.
+  // Without --output only the areas are needed, which makes the response smaller.
   options.format = command.output.empty() ? LabelMapFormat::kNone : LabelMapFormat::kPng;
   options.size = ParseOutputSize(command.size);
   Task task;

@@ -1,4 +1,4 @@
-// saccade segment: what every pixel of pictures belongs to.
+// saccade segment: labels every pixel of pictures.
 #pragma once
 
 #include "client/cli/console.h"
@@ -6,7 +6,7 @@
 
 namespace saccade::client {
 
-// As RunPictures.
+// Like RunPictures.
 int RunSegment(const SegmentCommand& command, Console& console);
 
 }  // namespace saccade::client

@@ -87,7 +87,8 @@ TEST_F(Segment, WritesTheLabelMapAndDrawsItOverThePicture) {
   const cv::Mat overlay = ReadPng(overlay_path);
   ASSERT_EQ(overlay.cols, kWidth);
   ASSERT_GT(overlay.rows, kHeight) << "there is no legend";
-  // Pascal VOC's colour of a person is (192, 128, 128); it covers six tenths of the picture's (60, 120, 90).
+  // Pascal VOC's colour of a person is (192, 128, 128); the overlay blends 60 % of it with the picture's (60,
+  // 120, 90).
   EXPECT_EQ(overlay.at<cv::Vec3b>(100, 50), cv::Vec3b(113, 125, 139));
   EXPECT_EQ(overlay.at<cv::Vec3b>(100, 300), cv::Vec3b(36, 48, 24));
   EXPECT_EQ(overlay.at<cv::Vec3b>(100, 99), cv::Vec3b(128, 128, 192)) << "the border";

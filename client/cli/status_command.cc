@@ -10,17 +10,17 @@
 namespace saccade::client {
 namespace {
 
-// A terminal's: to the upper left, and nothing on it.
+// Terminal codes that move the cursor to the upper left corner and clear the screen.
 constexpr char kFromTheTop[] = "\033[H\033[J";
 
-// A name that the health service does not know (yet) is unknown, not an error.
+// A service that the health service does not know (yet) is kUnknown, not an error.
 absl::StatusOr<Health> HealthOf(Client& client, absl::string_view service) {
   auto health = client.CheckHealth(service);
   if (absl::IsNotFound(health.status())) return Health::kUnknown;
   return health;
 }
 
-// A daemon that keeps no statistics still has a status.
+// A daemon without statistics still has a status.
 absl::Status AddStatistics(Client& client, DaemonStatus& status) {
   auto statistics = client.GetStatistics();
   if (absl::IsUnimplemented(statistics.status())) return absl::OkStatus();
@@ -67,8 +67,8 @@ void Show(const StatusCommand& command, const DaemonStatus& status, Console& con
   }
 }
 
-// Until nobody reads any more: first what was done since the models were loaded, then what was done since the
-// look before. A daemon that goes away is told, and looked for again.
+// Prints the status until the output is closed: first the statistics since the models were loaded, then those
+// since the previous round. If the daemon cannot be reached, prints that and tries again.
 int Watch(const StatusCommand& command, Client& client, DaemonStatus first, absl::Time then,
           Console& console) {
   const bool in_place = console.terminal && command.format == Format::kText;
@@ -81,7 +81,7 @@ int Watch(const StatusCommand& command, Client& client, DaemonStatus first, absl
     auto status = Ask(client);
     if (in_place) console.out << kFromTheTop;
     if (status.ok()) {
-      // One block a time, told apart where they stay.
+      // Separates the blocks if they do not replace each other.
       if (!in_place && command.format == Format::kText) console.out << '\n';
       Show(command, Since(before, *status, now - then), console);
       before = *std::move(status);

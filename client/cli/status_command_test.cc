@@ -29,7 +29,7 @@ std::vector<Model> TwoModels() {
   return {ready, broken};
 }
 
-// After `rounds` times of the same.
+// Statistics after `rounds` equal rounds.
 ModelStatistics DoneAfter(int64_t rounds) {
   ModelStatistics done;
   done.model = "sanet";
@@ -44,7 +44,7 @@ ModelStatistics DoneAfter(int64_t rounds) {
   return done;
 }
 
-// A reader that goes away after so many lines.
+// An output whose reader closes it after a number of lines.
 class Reader : public std::streambuf {
  public:
   explicit Reader(int lines) : left_(lines) {}
@@ -63,7 +63,7 @@ class Reader : public std::streambuf {
   int left_;
 };
 
-// What is written until the reader has gone.
+// Returns what is written until the reader closes the output.
 std::string Watch(std::vector<std::string> arguments, int lines, bool terminal = false) {
   Reader reader(lines);
   std::istringstream in;
@@ -134,7 +134,7 @@ TEST(Status, WatchedTellsWhatWasDoneInBetween) {
   FakeDaemon daemon;
   daemon.SetModels({TwoModels()[0]});
   int64_t looks = 0;
-  // The third look finds a model that was loaded anew.
+  // Before the third round the model was reloaded.
   daemon.SetStatistics([&] { return std::vector{DoneAfter(++looks == 3 ? 1 : looks + 4)}; });
   const std::string text = Watch({"--json", "--watch", "0.02", "--url", daemon.url()}, 3);
   const std::vector<std::string> lines = absl::StrSplit(text, '\n', absl::SkipEmpty());
@@ -172,7 +172,7 @@ TEST(Status, WatchedOutlivesAFailure) {
     if (++looks == 2) return absl::UnavailableError("draining");
     return std::vector{DoneAfter(looks)};
   });
-  // The first look, what the second came to, the third.
+  // The first status, the failed second attempt, and the third status.
   const std::string terminal = Watch({"--watch", "0.01", "--url", daemon.url()}, 5, true);
   EXPECT_THAT(terminal, HasSubstr("\033[H\033[Jdraining (UNAVAILABLE)\n\033[H\033[J" + daemon.url()));
 }

@@ -62,12 +62,12 @@ nlohmann::ordered_json ToJson(const ModelStatistics& done, const std::optional<a
   return json;
 }
 
-// Nothing where nothing was answered: a mean of 0 would be a figure.
+// "-" if nothing was counted: a mean of 0 would look like a measurement.
 std::string MeanOf(const Spent& spent) {
   return spent.count > 0 ? absl::StrFormat("%.1f", absl::ToDoubleMilliseconds(spent.Mean())) : "-";
 }
 
-// "1 (96%) 2 (4%)", the commonest three.
+// Formats the three most frequent batch sizes, for example "1 (96%) 2 (4%)".
 std::string BatchSizes(const ModelStatistics& done) {
   std::vector<std::pair<int64_t, int64_t>> sizes;
   int64_t passes = 0;
@@ -86,7 +86,7 @@ std::string BatchSizes(const ModelStatistics& done) {
   return text;
 }
 
-// Whether there is anything to tell of what they do: a daemon that was never asked has zeros alone.
+// Returns whether there are statistics worth printing: a daemon without requests has only zeros.
 bool HaveDone(const DaemonStatus& status) {
   return status.interval ||
          std::any_of(status.models.begin(), status.models.end(), [](const ModelStatus& item) {

@@ -1,4 +1,4 @@
-// What is known of a daemon and its models at one moment, and how it is shown.
+// The status of a daemon and its models at one moment, and its output.
 #pragma once
 
 #include <optional>
@@ -14,7 +14,7 @@ namespace saccade::client {
 struct ModelStatus {
   Model model;
   Health health = Health::kUnknown;
-  // Since it was loaded; none of a model that is not ready.
+  // Statistics since the model was loaded; not set for a model that is not ready.
   std::optional<ModelStatistics> done = std::nullopt;
 };
 
@@ -24,15 +24,15 @@ struct DaemonStatus {
   bool ready = false;
   Health health = Health::kUnknown;
   std::vector<ModelStatus> models = {};
-  // What the models have done is counted from then on, where it is not since they were loaded.
+  // Interval that the statistics of the models cover; not set if they count since the models were loaded.
   std::optional<absl::Duration> interval = std::nullopt;
 };
 
-// `now` with what its models did since `before`, which was `interval` ago. One that was loaded anew in
-// between begins at nothing.
+// Returns `now` with the statistics of the models since `before`, which was `interval` ago. Statistics of a
+// model that was reloaded in between start at zero.
 DaemonStatus Since(const DaemonStatus& before, DaemonStatus now, absl::Duration interval);
 
-// A document; or, without an end of lines in it, one of many.
+// Formats one JSON document, on a single line if `line`.
 std::string StatusJson(const std::string& url, const DaemonStatus& status, bool line);
 
 void PrintStatus(Console& console, const std::string& url, const DaemonStatus& status);

@@ -21,7 +21,8 @@ absl::Status WriteAs(const std::string& what, const std::string& path, absl::str
   return status;
 }
 
-// With `pfm` the map came as floats and the PNG is made here; without, the daemon's own bytes are kept.
+// With --pfm the daemon sends floats and the PNG is made here; without it the daemon's PNG is written
+// unchanged.
 absl::Status Write(AnyAnswer& any, const std::string& stem, std::vector<Written>& written) {
   auto& answer = std::get<Disparity>(any);
   const auto values = ReadDisparity(answer);

@@ -1,4 +1,4 @@
-// saccade stereo: disparities of rectified pairs.
+// saccade stereo: computes disparities of rectified pairs.
 #pragma once
 
 #include "client/cli/console.h"
@@ -6,7 +6,7 @@
 
 namespace saccade::client {
 
-// As RunPictures, with a left and a right picture in turn.
+// Like RunPictures, with left and right pictures in turn.
 int RunStereo(const StereoCommand& command, Console& console);
 
 }  // namespace saccade::client

@@ -17,7 +17,7 @@ using ::testing::StartsWith;
 
 constexpr int kWidth = 400, kHeight = 100;
 
-// Grows from 0.5 on the left by a 256th a pixel.
+// Grows from 0.5 on the left by 1/256 per pixel.
 float ValueAt(int x) { return 0.5f + static_cast<float>(x) / 256; }
 
 std::string Map(DisparityFormat format) {
@@ -114,7 +114,7 @@ TEST_F(Stereo, WritesAPfmOfTheExactValuesAndTheSamePngBesideIt) {
   const cv::Mat png = ReadPng(folder_ / "left.disparity.png");
   ASSERT_EQ(png.type(), CV_16UC1);
   EXPECT_EQ(png.at<uint16_t>(7, 100), 228);
-  // OpenCV reads PFM files, too.
+  // OpenCV can read PFM files.
   const cv::Mat pfm = ReadPng(folder_ / "left.disparity.pfm");
   ASSERT_EQ(pfm.type(), CV_32FC1);
   ASSERT_EQ(pfm.size(), cv::Size(kWidth, kHeight));

@@ -7,7 +7,7 @@
 namespace saccade::client {
 namespace {
 
-// Code points, which is what most scripts take columns.
+// Counts code points; in most scripts each is one column wide.
 size_t Width(const std::string& text) {
   return std::count_if(text.begin(), text.end(),
                        [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; });

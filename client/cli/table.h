@@ -1,4 +1,4 @@
-// A table of text, its columns as wide as they need to be.
+// Prints text tables; columns are as wide as their content.
 #pragma once
 
 #include <string>
@@ -13,15 +13,16 @@ struct Column {
   bool right_aligned = false;
 };
 
-// Every row must have as many cells as there are columns. Cells are made printable.
+// Prints a table. REQUIRES: every row has as many cells as there are columns. Control characters in cells are
+// replaced.
 void PrintTable(Console& console, const std::vector<Column>& columns,
                 const std::vector<std::vector<std::string>>& rows);
 
-// The same without a head, two columns further in; columns that are empty throughout are left out.
+// Prints rows without a header, indented by two columns; columns that are empty in all rows are left out.
 void PrintRows(Console& console, const std::vector<bool>& right_aligned,
                const std::vector<std::vector<std::string>>& rows);
 
-// 3449408 as 3,449,408.
+// Formats 3449408 as "3,449,408".
 std::string WithThousands(int64_t number);
 
 }  // namespace saccade::client

@@ -1,4 +1,4 @@
-// What sets one task's command apart from another's; what they share is in pictures.h.
+// The parts of a command that differ between tasks; pictures.h has the shared ones.
 #pragma once
 
 #include <functional>
@@ -12,30 +12,30 @@
 
 namespace saccade::client {
 
-// What is asked about at once: a picture, a pair, a clip.
+// The input of one request: a picture, a pair, or a clip.
 struct Item {
-  // As it is called in what is printed: one file, the left and the right one, a folder.
+  // Names for the output: one file, the left and the right one, or a folder.
   std::vector<std::string> names;
-  // What is read and sent, in this order.
+  // Files that are read and sent, in this order.
   std::vector<std::string> files;
 };
 
-// Files as they were read, in the item's order.
+// Contents of an item's files, in the item's order.
 using Pictures = std::vector<std::string>;
 
-// Both functions are called from several threads at once.
+// `ask` and `write` are called from several threads concurrently.
 struct Task {
-  // The command's: files that other commands write as well have it in their names, so that one folder holds
-  // all.
+  // The command's name. It is part of the names of files that other commands write as well, so that one
+  // folder can hold all.
   const char* name = "";
   // 2 for stereo: left and right in turn.
   size_t pictures_an_item = 1;
-  // What a file is to be, for who gave an empty one.
+  // The expected content of a file, for the error message about an empty one.
   const char* expected = "a JPEG, PNG, WebP or BMP picture";
   // Sends one item.
   std::function<absl::StatusOr<AnyAnswer>(Client& client, const Pictures& pictures)> ask;
-  // Draws the answer into files whose names begin with `stem`, and adds them to `written`. May drop from the
-  // answer what only drawing needed.
+  // Draws the answer into files whose names begin with `stem`, and adds them to `written`. May remove data
+  // from the answer that only drawing needed.
   std::function<absl::Status(const Pictures& pictures, AnyAnswer& answer, const std::string& stem,
                              std::vector<Written>& written)>
       write;

@@ -1,4 +1,4 @@
-// For the tests of the commands: a run of the program inside the test.
+// Runs the program inside a test of a command.
 #pragma once
 
 #include <sstream>

@@ -34,18 +34,18 @@ struct Field {
   Tag tag;
   FieldType type;
   uint32_t count;
-  // Or where it is, for what takes more than four bytes. A short's two bytes come first, as in a long.
+  // The value, or its offset if it needs more than four bytes. A short's two bytes come first, as in a long.
   uint32_t value;
 };
 
 constexpr int64_t kHeaderBytes = 8;
 constexpr int64_t kRationalBytes = 8;
-// How many fields there are, and where the next page is.
+// The number of fields, and the offset of the next page.
 constexpr int64_t kPageBytes = 2 + 4;
 constexpr int64_t kFieldBytes = 12;
 constexpr int64_t kFields = 13;
 
-// So that elements of four bytes are where four bytes can be read at once.
+// Aligns elements of four bytes.
 constexpr int64_t Aligned(int64_t offset) { return (offset + 3) / 4 * 4; }
 
 void Put(std::string& out, uint64_t number, int bytes) {
@@ -68,7 +68,7 @@ std::string Describe(const VolumeShape& shape, float least, float most) {
   if (std::isfinite(least) && std::isfinite(most) && least < most) {
     absl::StrAppendFormat(&text, "min=%.9g\nmax=%.9g\n", least, most);
   }
-  // Its zero is part of it.
+  // The terminating zero is part of the text.
   text += '\0';
   text.resize(static_cast<size_t>(Aligned(static_cast<int64_t>(text.size()))));
   return text;
@@ -82,7 +82,7 @@ absl::StatusOr<std::string> TiffHead(const VolumeShape& shape, float least, floa
   const int64_t description_at = rational_at + kRationalBytes;
   const int64_t pages_at = description_at + static_cast<int64_t>(description.size());
   const int64_t page_bytes = kPageBytes + kFields * kFieldBytes;
-  // The first page has its description as one field more.
+  // The first page has one more field: its description.
   const int64_t voxels_at = Aligned(pages_at + shape.depth * page_bytes + kFieldBytes);
   const int64_t plane_bytes = shape.Bytes() / shape.depth;
   if (shape.Bytes() > std::numeric_limits<uint32_t>::max() - voxels_at) {

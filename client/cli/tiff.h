@@ -1,4 +1,4 @@
-// Volumes as TIFF files.
+// Writes volumes as TIFF files.
 #pragma once
 
 #include <string>
@@ -8,9 +8,10 @@
 
 namespace saccade::client {
 
-// All of an uncompressed grey TIFF file that comes before its voxels, which follow as they are:
-// little-endian, a page a plane. The first page says so in the words by which ImageJ knows a stack, and in
-// which range it is to be shown. OUT_OF_RANGE if the file would exceed the 4 GiB that TIFF's offsets reach.
+// Returns everything of an uncompressed grey TIFF file that precedes the voxels, which follow unchanged:
+// little-endian, one page per plane. The description of the first page marks an ImageJ stack and gives the
+// range of values to display. OUT_OF_RANGE if the file would exceed the 4 GiB that TIFF's offsets can
+// address.
 absl::StatusOr<std::string> TiffHead(const VolumeShape& shape, float least, float most);
 
 }  // namespace saccade::client

@@ -23,7 +23,7 @@ struct Case {
 
 class Tiff : public ::testing::TestWithParam<Case> {};
 
-// Both bytes of every element count, and all four of a float.
+// Values that use both bytes of uint16 elements and all four of floats.
 std::string Voxels(const VolumeShape& shape) {
   std::string voxels(static_cast<size_t>(shape.Bytes()), '\0');
   const size_t count = voxels.size() / static_cast<size_t>(shape.VoxelBytes());

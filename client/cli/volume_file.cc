@@ -46,7 +46,7 @@ absl::StatusOr<VolumeShape> ParseShape(const std::string& text) {
     return absl::InvalidArgumentError(
         absl::StrCat("'", text, "' is no shape; expected DEPTHxHEIGHTxWIDTH such as 24x512x512"));
   }
-  // Of the largest element there is.
+  // Assumes the largest element type.
   const int64_t most = std::numeric_limits<int64_t>::max() / static_cast<int64_t>(sizeof(float));
   if (int64_t{shape.height} * shape.width > most / shape.depth) {
     return absl::InvalidArgumentError(absl::StrCat("'", text, "' is too large"));

@@ -1,4 +1,4 @@
-// Volumes as they lie on disk.
+// Reads volumes from files.
 #pragma once
 
 #include <optional>
@@ -10,18 +10,19 @@
 
 namespace saccade::client {
 
-// Reads the file part by part while it is sent; without `raw` it is a TIFF file. Errors say what is wrong
-// with it, then and now: missing, no permission, a directory, empty, not of the size that `raw` asks for, cut
-// short.
+// Opens a volume that is read part by part while it is sent; a TIFF file unless `raw` is set. Errors of this
+// call, and later of read, say what is wrong with the file: missing, no permission, a directory, empty, not
+// the size that `raw` requires, or truncated.
 absl::StatusOr<VolumeSource> OpenVolume(const std::string& path, const std::optional<VolumeShape>& raw);
 
-// Of "24x512x512": depth, height, width. INVALID_ARGUMENT for what is no such text, or too large to count.
+// Parses depth, height and width, for example "24x512x512". INVALID_ARGUMENT if the text is malformed or the
+// size overflows.
 absl::StatusOr<VolumeShape> ParseShape(const std::string& text);
 
-// "uint8", "uint16" or "float32".
+// Returns "uint8", "uint16" or "float32".
 std::string NameOf(VoxelType type);
 
-// "24x512x512 uint16".
+// Returns for example "24x512x512 uint16".
 std::string NameOf(const VolumeShape& shape);
 
 }  // namespace saccade::client

@@ -1,4 +1,4 @@
-// classify HOST:PORT MODEL PICTURE: the most probable classes of a picture.
+// classify HOST:PORT MODEL PICTURE: prints the most probable classes of a picture.
 #include <fstream>
 #include <iostream>
 #include <iterator>

@@ -1,4 +1,4 @@
-// Certificates for tests of TLS, made while they run: no key lies in the repository.
+// Certificates for TLS tests, generated at run time so that no key is in the repository.
 #pragma once
 
 #include <filesystem>
@@ -11,7 +11,7 @@ class ServerCredentials;
 
 namespace saccade::client {
 
-// Of the name "saccade.test", and not of this machine's address.
+// The certificates are for the name "saccade.test", not for this machine's address.
 class Certificates {
  public:
   Certificates();
@@ -21,14 +21,15 @@ class Certificates {
 
   // Paths of PEM files.
   std::string authority() const { return folder_ / "authority.pem"; }
-  // One that signed nothing here.
+  // An authority that signed none of the certificates.
   std::string stranger() const { return folder_ / "stranger.pem"; }
   std::string certificate() const { return folder_ / "saccade.pem"; }
   std::string key() const { return folder_ / "saccade.key"; }
   std::string expired() const { return folder_ / "expired.pem"; }
   std::string expired_key() const { return folder_ / "expired.key"; }
 
-  // With the certificate of that file, `mutual` asking the client for one of the same authority.
+  // Credentials of a server with the given certificate. If `mutual`, clients must present a certificate of
+  // the same authority.
   std::shared_ptr<grpc::ServerCredentials> Server(const std::string& certificate, const std::string& key,
                                                   bool mutual = false) const;
 

@@ -1,4 +1,4 @@
-// A client for tests, of a daemon that is there.
+// Connects a client in tests; fails the test if the options are invalid.
 #pragma once
 
 #include <gtest/gtest.h>

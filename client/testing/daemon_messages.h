@@ -1,4 +1,4 @@
-// messages.h from the daemon's side, for tests that stand in for it.
+// The daemon's side of messages.h, for the fake daemon.
 #pragma once
 
 #include "absl/status/status.h"
@@ -10,7 +10,7 @@
 namespace saccade::client {
 
 FakeRequest FromRequest(const v1::PredictRequest& request);
-// All but the volume itself.
+// Converts all but the volume itself.
 FakeRequest FromHeader(const v1::RestoreHeader& header);
 v1::PredictResponse ToResponse(const AnyAnswer& answer);
 v1::ItemError ToItemError(const absl::Status& status);

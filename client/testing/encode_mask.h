@@ -1,4 +1,4 @@
-// Masks in COCO's run lengths, as pycocotools writes them: the other way round than rle.h.
+// Encodes masks in COCO's run lengths, as pycocotools does: the inverse of rle.h.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +24,7 @@ inline std::string EncodeRuns(const std::vector<int64_t>& runs) {
   return text;
 }
 
-// `pixels` are row by row, not zero in the mask.
+// `pixels` are row by row; non-zero inside the mask.
 inline RleMask EncodeMask(int height, int width, const std::vector<uint8_t>& pixels) {
   std::vector<int64_t> runs = {0};
   int64_t area = 0;

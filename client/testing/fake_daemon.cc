@@ -225,7 +225,7 @@ class FakeDaemon::Services final : public v1::Vision::Service,
   }
 
  private:
-  // What every call fails with, if it is to.
+  // The error that the current call must return, or OK.
   absl::Status Failure(const grpc::ServerContext& context) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(state_.mutex) {
     if (!state_.failure.ok() || state_.authorization.empty()) return state_.failure;
     const auto sent = context.client_metadata().find("authorization");

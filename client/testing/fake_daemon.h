@@ -1,4 +1,5 @@
-// A daemon for tests: real gRPC on a free port of this process, answers as told, no model.
+// A daemon for tests: a real gRPC server on a free port of this process with configured responses and no
+// model.
 #pragma once
 
 #include <functional>
@@ -24,20 +25,21 @@ namespace saccade::client {
 
 struct FakeRequest {
   std::string model;
-  // The left one of a stereo pair.
+  // The left picture of a stereo pair.
   std::string picture;
   std::string right;
-  // Of a clip: a whole video as `picture`, or these.
+  // Frames of a clip; empty if the clip is a video, which is in `picture`.
   std::vector<std::string> frames;
   double frames_per_second = 0;
-  // Of a volume, which is `picture`: how it was announced, and in parts of how many bytes it came.
+  // Of a volume, whose bytes are in `picture`: the announced shape and size, and the sizes of the parts
+  // received.
   std::optional<VolumeShape> raw;
   int64_t announced_bytes = 0;
   std::vector<size_t> part_bytes;
-  // Of an item of a stream.
+  // Timeout of a stream item.
   std::optional<absl::Duration> timeout;
   RequestOptions request;
-  // The one of the request's own task; the others are as they are by default. None repeats `request`.
+  // Options of the request's task; the others keep their defaults. Their own `request` is not set.
   ClassifyOptions classify;
   DetectOptions detect;
   SegmentOptions segment;
@@ -46,29 +48,30 @@ struct FakeRequest {
   RestoreOptions restore;
 };
 
-// How a Restore goes beside what SetPredict's function answers to it.
+// How a Restore behaves, apart from the response that SetPredict's function returns.
 struct FakeRestore {
-  // Told before the answer.
+  // Progress values sent before the response.
   std::vector<double> progress = {0, 0.5, 1};
-  // How many bytes of voxels a message has.
+  // Maximum bytes of voxels per message.
   size_t part_bytes = 1 << 20;
-  // If set, the stream ends so after the header was read, whatever the client still sends.
+  // If not OK, the stream ends with this status after the header, whatever the client still sends.
   absl::Status early = {};
-  // Tells progress until the client has gone.
+  // Sends progress until the client disconnects.
   bool endless = false;
 };
 
-// Thread-safe. What it answers may be changed while it runs.
+// Thread-safe. Responses may be changed while it runs.
 class FakeDaemon {
  public:
-  // Called on gRPC's threads, several at once; for a Restore once all its parts are there. A Restoration's
-  // shape is what it announces; its voxels are sent as they are, be they as many or not.
+  // Called on gRPC's threads, several at once; for a Restore, once all parts have been received. The shape of
+  // a Restoration is what the daemon announces; its voxels are sent unchanged, even if their number does not
+  // match the shape.
   using Predict = std::function<absl::StatusOr<AnyAnswer>(const FakeRequest&)>;
 
   using Statistics = std::function<absl::StatusOr<std::vector<ModelStatistics>>()>;
 
   FakeDaemon();
-  // Over TLS, as these say.
+  // Uses TLS with these credentials.
   explicit FakeDaemon(std::shared_ptr<grpc::ServerCredentials> credentials);
   ~FakeDaemon();
   FakeDaemon(const FakeDaemon&) = delete;
@@ -79,20 +82,20 @@ class FakeDaemon {
 
   void SetPredict(Predict predict);
   void SetRestore(FakeRestore restore);
-  // Streams end so after this many of their requests, whatever the client still sends.
+  // After this many requests a stream ends with `status`, whatever the client still sends.
   void EndStreamsAfter(int requests, absl::Status status);
   void SetModels(std::vector<Model> models);
-  // By service name; the empty one is the daemon. Wakes who watches.
+  // Sets the health of a service; the empty name is the daemon. Wakes the watchers.
   void SetHealth(const std::string& service, bool serving);
-  // Makes every call but health fail with this status, its payloads sent as details and trailers.
+  // Makes every call except health fail with this status; its payloads are sent as details and trailers.
   void FailWith(absl::Status status);
-  // Every call is UNAUTHENTICATED without this value of `authorization`.
+  // Every call without this `authorization` value fails with UNAUTHENTICATED.
   void RequireAuthorization(std::string authorization);
-  // What ModelStatistics answers; without it, UNIMPLEMENTED. Called for each.
+  // Called for each ModelStatistics request; without it, the response is UNIMPLEMENTED.
   void SetStatistics(Statistics statistics);
-  // How many calls of Restore came.
+  // Number of Restore calls received.
   int restores();
-  // Returns once somebody watches a health status.
+  // Blocks until a client watches a health status.
   void AwaitWatcher();
 
  private:

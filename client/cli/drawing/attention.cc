@@ -14,7 +14,7 @@ namespace {
 
 constexpr double kTint = 0.6;
 constexpr int kColumns = 4;
-constexpr int kTile = 320;  // the longer side of a map as it is drawn
+constexpr int kTile = 320;  // longer side of a drawn map
 constexpr int kMargin = 12;
 constexpr int kText = 44;  // two lines
 
@@ -47,7 +47,7 @@ absl::Status DrawAttention(absl::string_view picture, const std::optional<Region
     const Explanation& explanation = *answer.explanation;
     const auto decoded = DecodePicture(picture, answer);
     cv::Rect seen(0, 0, std::max(1, answer.picture_width), std::max(1, answer.picture_height));
-    // The daemon has refused one that reaches beyond the picture.
+    // The daemon rejects a region that is not within the picture.
     if (region) seen &= cv::Rect(region->x, region->y, region->width, region->height);
     if (seen.empty()) return absl::InternalError("the daemon answered about a region beyond the picture");
     const cv::Mat background = decoded.ok() ? (*decoded)(seen) : cv::Mat();

@@ -1,4 +1,4 @@
-// Where an axis has its ticks, and how they are written.
+// Positions and labels of an axis's ticks.
 #pragma once
 
 #include <functional>
@@ -6,8 +6,8 @@
 
 namespace saccade::client {
 
-// Calls `tick` for every multiple of 1, 2 or 5 times a power of ten between `least` and `most`, the smallest
-// such that there are about `count` of them, with its text. REQUIRES: least < most.
+// Calls `tick` with the position and the label of each tick between `least` and `most`. Ticks are multiples
+// of 1, 2 or 5 times a power of ten, chosen so that there are about `count`. REQUIRES: least < most.
 void ForTicks(double least, double most, int count,
               const std::function<void(double at, const std::string& text)>& tick);
 

@@ -9,14 +9,14 @@
 namespace saccade::client {
 namespace {
 
-// Narrower pictures are enlarged, up to this height.
+// Narrower pictures are enlarged to this width, up to this height.
 constexpr int kMinWidth = 360;
 constexpr int kMaxEnlargedHeight = 1440;
 constexpr int kFont = cv::FONT_HERSHEY_DUPLEX;
-// Height of its capitals at scale 1.
+// Height of the font's capitals at scale 1, in pixels.
 constexpr double kCapitals = 21;
 
-// No drawing has room for more, and measuring takes its time.
+// Longer texts do not fit into any drawing, and measuring them takes long.
 constexpr size_t kMaxText = 200;
 
 std::string Ascii(const std::string& text) {

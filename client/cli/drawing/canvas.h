@@ -1,4 +1,4 @@
-// What all drawings share: the picture as the daemon saw it, text that can be read, a panel below.
+// Code shared by all drawings: the decoded picture, text, and a panel below the picture.
 #pragma once
 
 #include <functional>
@@ -16,26 +16,27 @@ inline const cv::Scalar kPanel(32, 28, 26);
 inline const cv::Scalar kLight(245, 245, 245);
 inline const cv::Scalar kDark(20, 20, 20);
 
-// Upright, in colour; refused if it has not the size that the daemon tells.
+// Decodes the picture upright and in colour. Fails if its size is not the one that the daemon reports.
 absl::StatusOr<cv::Mat> DecodePicture(absl::string_view picture, const Answer& answer);
 
-// As whole pixels, times `factor`; the factor is 1 but for small pictures, where text needs room to be read.
+// Returns the factor by which to enlarge a picture of `size`: 1, or more if it is too small for legible text.
 double Enlargement(cv::Size size);
 
-// `picture`, and `height` rows of panel below it. Where the picture is narrower than the panel needs, it is
-// left of more panel.
+// Returns `picture` with `height` rows of panel below it. If the picture is narrower than the panel must be,
+// panel is added on its right, too.
 cv::Mat AddPanel(const cv::Mat& picture, int height);
 
-// Of text `height` pixels high, capitals without descenders.
+// A font with capitals of `height` pixels, not counting descenders.
 class Font {
  public:
   explicit Font(double height);
 
   int height() const { return height_; }
   int WidthOf(const std::string& text) const;
-  // ASCII alone, which is all that the font knows, and cut to `width` with dots.
+  // Converts the text to ASCII, which is all that the font supports, and shortens it to `width` pixels with
+  // dots.
   std::string Fit(const std::string& text, int width) const;
-  // From its lower left corner.
+  // Writes the text with its lower left corner at `at`.
   void Write(cv::Mat& canvas, const std::string& text, cv::Point at, const cv::Scalar& color) const;
 
  private:
@@ -44,10 +45,10 @@ class Font {
   int thickness_;
 };
 
-// "tabby", or "class 281" where the model has no names.
+// "tabby", or "class 281" if the model has no names.
 std::string Title(const std::string& label, int64_t index);
 
-// Draws and writes; an exception of OpenCV's becomes a status.
+// Draws and writes a PNG. OpenCV's exceptions are returned as statuses.
 absl::Status SaveDrawing(const std::string& path, const std::function<absl::StatusOr<cv::Mat>()>& draw);
 
 }  // namespace saccade::client

@@ -9,7 +9,7 @@
 namespace saccade::client {
 namespace {
 
-// A thousand rows under a large picture would fill the memory.
+// Bounds the memory: a thousand rows under a large picture would exhaust it.
 constexpr int kMaxRows = 20;
 
 const cv::Scalar kTrack(58, 52, 48);

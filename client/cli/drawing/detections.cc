@@ -27,7 +27,7 @@ class Drawing {
     if (factor_ > 1) cv::resize(canvas_, canvas_, {}, factor_, factor_, cv::INTER_NEAREST);
   }
 
-  // The best are drawn last, over the others; their labels choose their places first.
+  // The best detections are drawn last, above the others, but their tags are placed first.
   absl::StatusOr<cv::Mat> Draw() {
     const auto& items = answer_.items;
     for (auto item = items.rbegin(); item != items.rend(); ++item) {
@@ -56,7 +56,7 @@ class Drawing {
     if (!region.ok()) return region.status();
     if (region->pixels.empty()) return absl::OkStatus();
     const cv::Mat small(region->height, region->width, CV_8UC1, region->pixels.data());
-    // Corners are rounded like the picture's own, so that a mask ends where its pixels do.
+    // The corners are rounded like the picture's, so that the mask ends where its pixels do.
     const cv::Rect area(Scaled(region->x, region->y),
                         Scaled(region->x + region->width, region->y + region->height));
     cv::Mat pixels;
@@ -80,7 +80,7 @@ class Drawing {
     return {Scaled(box.x_min, box.y_min), Scaled(box.x_max, box.y_max)};
   }
 
-  // A dark rim keeps the line in sight on a background of its own colour.
+  // The dark rim keeps the box visible on a background of its own colour.
   void DrawBox(const Detection& item) {
     const cv::Rect area = AreaOf(item.box);
     cv::rectangle(canvas_, area, kDark, line_ + 2);
@@ -93,7 +93,7 @@ class Drawing {
     PlaceTag(AreaOf(item.box), text, BrightColor(item.class_index));
   }
 
-  // On top of the box, or where else at it there is room that no better one's tag took.
+  // Places the tag on top of the box, or at another side where no better detection's tag is.
   void PlaceTag(const cv::Rect& box, const std::string& text, const cv::Scalar& color) {
     const int inset = font_.height() / 2;
     Tag tag{{}, font_.Fit(text, canvas_.cols - 2 * inset), color};
@@ -125,7 +125,7 @@ class Drawing {
   cv::Mat canvas_;
   const Detections& answer_;
   const double factor_;
-  // The side of a square as large as the picture: what lines and letters are sized by.
+  // The side of a square with the picture's area; lines and letters are scaled by it.
   const double unit_;
   const int line_;
   const Font font_;

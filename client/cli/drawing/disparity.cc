@@ -15,7 +15,7 @@ struct Range {
   float most = 1;
 };
 
-// Of the values that are numbers; wide enough to divide by.
+// Returns the range of the finite values, never empty.
 Range RangeOf(const std::vector<float>& values) {
   Range range{INFINITY, -INFINITY};
   for (const float value : values) {
@@ -48,7 +48,7 @@ cv::Mat ColorsOf(int width, int height, const std::vector<float>& values, const 
   return colors;
 }
 
-// The colours from left to right, with numbers below in pixels.
+// Adds a colour scale below the map, labelled in pixels.
 cv::Mat AddScale(const cv::Mat& map, const Range& range) {
   const int row = std::max(20, map.cols / 36);
   cv::Mat canvas = AddPanel(map, 3 * row);

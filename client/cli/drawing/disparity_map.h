@@ -1,4 +1,4 @@
-// Disparities as numbers and as KITTI's PNG. No OpenCV here.
+// Converts disparities between numbers and KITTI's PNG. This header needs no OpenCV.
 #pragma once
 
 #include <string>
@@ -9,10 +9,11 @@
 
 namespace saccade::client {
 
-// Row by row, NaN where there is none. INTERNAL if the map is not what its format and size say.
+// Returns the values row by row, NaN where there is none. INTERNAL if the map does not match its format and
+// size.
 absl::StatusOr<std::vector<float>> ReadDisparity(const Disparity& answer);
 
-// 16 bits grey, value * 256 rounded and at least 1; 0 where there is none.
+// A 16-bit grey PNG of value * 256, rounded and at least 1; 0 where there is no value.
 absl::StatusOr<std::string> DisparityPng(int width, int height, const std::vector<float>& values);
 
 }  // namespace saccade::client

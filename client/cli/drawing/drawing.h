@@ -1,4 +1,4 @@
-// Answers as pictures, one PNG each. What cannot be decoded or written is told in the status. Thread-safe for
+// Draws results into PNG files. Failures to decode or to write are returned as a status. Thread-safe for
 // different paths.
 #pragma once
 
@@ -12,46 +12,46 @@
 
 namespace saccade::client {
 
-// `picture`, of those that draw on one, is the encoded one that the answer is about.
+// `picture` is the encoded picture that the answer is about.
 
-// The picture with a panel below: a bar and a label a class.
+// Draws the picture with a panel below that has a labelled bar for each class.
 absl::Status DrawClasses(absl::string_view picture, const Classification& answer, const std::string& path);
 
-// The picture with every mask tinted and outlined in its class's colour, every box, and label and score at
-// it.
+// Draws the picture with every mask tinted and outlined in its class's colour, every box, and each label and
+// score at its box.
 absl::Status DrawDetections(absl::string_view picture, const Detections& answer, const std::string& path);
 
-// The picture under its classes in Pascal VOC's colours, and a legend below.
+// Draws the classes in Pascal VOC's colours over the picture, and a legend below.
 absl::Status DrawSegmentation(absl::string_view picture, const Segmentation& answer, const std::string& path);
 
-// The disparities in the turbo colour map, black where there is none, and a scale below. `values` are those
-// of ReadDisparity.
+// Draws the disparities in the turbo colour map, black where there is no value, and a scale below. `values`
+// are those of ReadDisparity.
 absl::Status DrawDisparity(const Disparity& answer, const std::vector<float>& values,
                            const std::string& path);
 
-// A lane a class, the best one's first, with a bar for every action over an axis in seconds.
+// Draws one lane per class, the best action's first, with a bar for every action over an axis in seconds.
 absl::Status DrawTimeline(const Actions& answer, const std::string& path);
 
-// The plane in the middle, 8 bits grey: black and white are where one voxel in a thousand is darker, or
-// brighter. What is no number is black.
+// Draws the middle plane in 8-bit grey. The darkest and the brightest thousandth of the voxels are clipped to
+// black and white. NaN is black.
 absl::Status DrawVolume(const Restoration& answer, const std::string& path);
 
-// Every map of the answer's explanation, in colour over the picture, or the region of it that was asked
-// about; alone if it cannot be decoded. REQUIRES: there is an explanation.
+// Draws every map of the answer's explanation, in colour over the picture or its requested region; without a
+// background if the picture cannot be decoded. REQUIRES: answer.explanation is set.
 absl::Status DrawAttention(absl::string_view picture, const std::optional<Region>& region,
                            const Answer& answer, const std::string& path);
 
-// How long requests took, and where.
+// The results of a load: latency of each request, and of each stage.
 struct LoadDrawing {
   struct Point {
-    // When it was due.
+    // When the request was due, in seconds since the start.
     double seconds = 0;
     double milliseconds = 0;
     bool answered = false;
   };
   struct Stage {
     std::string name;
-    // Milliseconds.
+    // In milliseconds.
     double p50 = 0;
     double p90 = 0;
     double p99 = 0;
@@ -61,7 +61,7 @@ struct LoadDrawing {
   std::vector<Stage> stages;
 };
 
-// A dot a request over an axis in seconds; below it a bar a stage.
+// Draws one dot per request over an axis in seconds, and below one bar per stage.
 absl::Status DrawLoad(const LoadDrawing& load, const std::string& path);
 
 }  // namespace saccade::client

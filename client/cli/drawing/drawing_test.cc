@@ -75,7 +75,7 @@ TEST(DisparityPng, KeepsZeroForWhatHasNoValue) {
   EXPECT_EQ((*values)[2], 1.5f);
 }
 
-// A flat map has no range, and one without values has no least: both are drawn all the same.
+// A constant map has no range, and one without values has no minimum: both must be drawn.
 TEST(DrawDisparity, TakesMapsWithoutARange) {
   Disparity answer;
   answer.width = 8;
@@ -116,7 +116,7 @@ TEST(DrawSegmentation, CutsALongLegendShort) {
   EXPECT_EQ(ReadPng(path).rows, 270 + 40 * 24 + 24);
 }
 
-// EXIF's sixth orientation: what lies is stood up, as the daemon does it.
+// Pixels outside the requested region, 255 in the label map, are drawn without a tint.
 TEST(DrawSegmentation, LeavesWhatIsBeyondTheRegionAsItIs) {
   cv::Mat labels(300, 400, CV_8UC1, cv::Scalar(255));
   labels(cv::Rect(100, 100, 100, 100)) = 1;
@@ -150,7 +150,7 @@ TEST(DrawAttention, ShowsEveryMapOverThePicture) {
   const cv::Mat drawn = ReadPng(path);
   EXPECT_EQ(drawn.cols, 12 + 4 * (320 + 12));
   EXPECT_EQ(drawn.rows, 24 + 44 + 2 * (240 + 44));
-  // Where attention is the most there is red, elsewhere turbo's dark blue, and of the picture some of both.
+  // The largest attention is red, the smallest turbo's dark blue, both blended with the picture.
   const auto at = [&drawn](int x, int y) { return drawn.at<cv::Vec3b>(12 + 44 + y, 12 + x); };
   EXPECT_GT(at(10, 10)[2], at(200, 200)[2]);
   EXPECT_NE(at(200, 200), cv::Vec3b(32, 28, 26));

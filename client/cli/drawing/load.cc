@@ -17,7 +17,7 @@ namespace {
 
 constexpr int kWidth = 1200;
 constexpr int kMargin = 24;
-constexpr int kHeight = 360;  // of the upper plot
+constexpr int kHeight = 360;  // height of the upper plot
 constexpr int kLane = 34;
 constexpr int kLeft = 120;
 constexpr int kRight = kWidth - 90;
@@ -71,7 +71,7 @@ class Drawing {
       cv::line(canvas_, {x, top_}, {x, bottom + 5}, kGrid, 1);
       font_.Write(canvas_, text, {x - font_.WidthOf(text) / 2, bottom + 12 + font_.height()}, kFaint);
     });
-    // What failed is drawn over the answers.
+    // Failures are drawn above the answered requests.
     for (const bool answered : {true, false}) {
       for (const LoadDrawing::Point& point : load_.points) {
         if (point.answered != answered) continue;
@@ -108,7 +108,7 @@ class Drawing {
     }
   }
 
-  // Ends at the right.
+  // The legend is right-aligned.
   void Legend(const std::vector<std::pair<std::string, cv::Scalar>>& entries, int y) {
     int x = kRight;
     for (size_t i = entries.size(); i-- > 0;) {

@@ -14,7 +14,7 @@
 namespace saccade::client {
 namespace {
 
-// Where a PNG's first chunk says how large it is.
+// Offset of width and height in a PNG's first chunk.
 constexpr size_t kPngSizeAt = 16;
 constexpr size_t kPngHeader = 24;
 

@@ -1,4 +1,4 @@
-// The pixels of a mask, in whichever form it came. No OpenCV here.
+// Decodes a mask of any form into pixels. This header needs no OpenCV.
 #pragma once
 
 #include "absl/status/statusor.h"
@@ -7,8 +7,8 @@
 
 namespace saccade::client {
 
-// All zero if there is no mask, or if it has no pixels. INTERNAL if what came is no mask of a picture of
-// `width` x `height` pixels; nothing larger than the picture is allocated.
+// All zero if there is no mask or the mask has no pixels. INTERNAL if it is not a valid mask of a picture of
+// `width` x `height` pixels. Allocates no more than the picture's size.
 absl::StatusOr<MaskRegion> MaskPixels(const Detection& item, int width, int height);
 
 }  // namespace saccade::client

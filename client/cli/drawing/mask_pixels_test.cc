@@ -14,7 +14,7 @@ using ::testing::HasSubstr;
 constexpr int kWidth = 60, kHeight = 40;
 const cv::Rect kPart(12, 9, 21, 17);
 
-// A ring: a part, and a hole in it.
+// A ring: one part with a hole.
 cv::Mat Ring() {
   cv::Mat mask(kHeight, kWidth, CV_8UC1, cv::Scalar(0));
   mask(kPart) = 255;
@@ -38,7 +38,7 @@ Detection AsPicture() {
   return item;
 }
 
-// Around the hole go the pixels of the mask beside it.
+// The hole's polygon consists of the mask's pixels around the hole.
 Detection AsPolygons() {
   Detection item;
   item.mask_polygons = MaskPolygons{

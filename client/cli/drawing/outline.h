@@ -1,4 +1,4 @@
-// A mask's outline. No OpenCV here.
+// Computes a mask's outline. This header needs no OpenCV.
 #pragma once
 
 #include <vector>
@@ -12,8 +12,8 @@ struct OutlinePoint {
   int y = 0;
 };
 
-// The pixels around the mask's largest part, its corners alone, as OpenCV's fillPoly takes them; holes and
-// smaller parts are lost. Empty if the mask is, or cannot be read.
+// Returns the corner pixels of the outline of the mask's largest part, as OpenCV's fillPoly takes them. Holes
+// and smaller parts are dropped. Empty if the mask is empty or cannot be decoded.
 std::vector<OutlinePoint> OutlineOf(const RleMask& mask);
 
 }  // namespace saccade::client

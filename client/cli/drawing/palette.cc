@@ -7,7 +7,7 @@
 namespace saccade::client {
 
 cv::Scalar BrightColor(int64_t class_index) {
-  // Steps of the golden section never come close to where they have been before long.
+  // Golden-ratio steps keep the hues of nearby indices far apart.
   const double turn = 0.57 + static_cast<double>(class_index % 1000) * 0.618033988749895;
   const double hue = 6 * (turn - std::floor(turn));
   constexpr double kSaturation = 0.78, kValue = 255;

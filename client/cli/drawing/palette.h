@@ -1,4 +1,4 @@
-// A colour for each class, the same in every picture.
+// Colours of classes, the same in every picture.
 #pragma once
 
 #include <cstdint>
@@ -6,13 +6,14 @@
 
 namespace saccade::client {
 
-// Blue, green, red. Bright and far apart for neighbouring indices: for lines on a photograph.
+// Returns blue, green, red: a bright colour for lines on a photograph, very different for neighbouring
+// indices.
 cv::Scalar BrightColor(int64_t class_index);
 
-// Blue, green, red, as Pascal VOC colours its label maps; class 0 is black.
+// Returns blue, green, red as Pascal VOC colours its label maps; class 0 is black.
 cv::Vec3b VocColor(uint8_t class_index);
 
-// Dark or light, whichever is easier to read on `background`.
+// Returns dark or light, whichever is easier to read on `background`.
 cv::Scalar TextColorOn(const cv::Scalar& background);
 
 }  // namespace saccade::client

@@ -15,10 +15,10 @@ namespace {
 
 constexpr double kTint = 0.6;
 constexpr int kMaxEntries = 40;
-// Of pixels outside of the region that was asked about; no model has so many classes.
+// Label of pixels outside the requested region; no model has that many classes.
 constexpr int kBeyond = 255;
 
-// As large as the picture, whichever size was asked for.
+// Decodes the label map and resizes it to the picture's size if another size was requested.
 absl::StatusOr<cv::Mat> ReadLabels(const Segmentation& answer) {
   cv::Mat labels;
   if (answer.format == LabelMapFormat::kPng) {
@@ -45,7 +45,7 @@ cv::Mat ColorsOf(const cv::Mat& labels) {
   return colors;
 }
 
-// Along both sides of every border between classes; one pixel wide, and more in large pictures.
+// Marks both sides of every border between classes: one pixel wide, more in large pictures.
 cv::Mat BordersOf(const cv::Mat& labels) {
   const int reach = std::max(1, cvRound(std::sqrt(static_cast<double>(labels.total())) / 900));
   const cv::Size side(2 * reach + 1, 2 * reach + 1);
@@ -98,7 +98,7 @@ cv::Mat AddLegend(const cv::Mat& picture, const Segmentation& answer) {
   const int columns = std::max(1, (count + down - 1) / down);
   cv::Mat canvas = AddPanel(picture, rows * height + 2 * margin);
   const int width = (canvas.cols - margin) / columns;
-  // Down the columns: the largest stand below each other.
+  // Filled column by column, so that the largest areas stand below each other.
   for (int i = 0; i < count; ++i) {
     const cv::Point at(margin + i / down * width, picture.rows + margin + i % down * height);
     DrawEntry(canvas, {at, cv::Size(width, height)}, entries[i]);

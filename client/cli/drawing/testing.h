@@ -1,4 +1,4 @@
-// Pictures for tests, and what came of them.
+// Helpers for tests: pictures to draw on, and reading of what was drawn.
 #pragma once
 
 #include <opencv2/core.hpp>
@@ -9,14 +9,14 @@
 
 namespace saccade::client {
 
-// Encoded; `format` is ".png" or ".jpg".
+// Encodes the picture; `format` is ".png" or ".jpg".
 inline std::string Encoded(const cv::Mat& picture, const std::string& format = ".png") {
   std::vector<uint8_t> bytes;
   cv::imencode(format, picture, bytes);
   return {bytes.begin(), bytes.end()};
 }
 
-// Of one colour: blue 90, green 120, red 60.
+// A picture of one colour: blue 90, green 120, red 60.
 inline cv::Mat PlainPicture(int width, int height) {
   return {height, width, CV_8UC3, cv::Scalar(90, 120, 60)};
 }

@@ -20,7 +20,7 @@ constexpr const char* kUnit = "seconds";
 constexpr int kLane = 40;
 constexpr int kMargin = 20;
 constexpr int kAxis = 48;
-// More would make a picture that nobody looks at.
+// More lanes would make the picture too large to read.
 constexpr size_t kMaxLanes = 30;
 constexpr int kWidestTitle = 260;
 
@@ -30,7 +30,7 @@ const cv::Scalar kGrid(74, 66, 61);
 struct Lane {
   std::string title;
   cv::Scalar color;
-  // Best first.
+  // Best score first.
   std::vector<Action> actions;
 };
 
@@ -55,7 +55,7 @@ std::vector<Lane> LanesOf(const Actions& answer) {
   return lanes;
 }
 
-// The clip's, or as much as the actions need; never nothing.
+// Returns the clip's length, or more if the actions need it; never zero.
 double SecondsOf(const Actions& answer) {
   double seconds = answer.frames_per_second > 0 ? answer.frames / answer.frames_per_second : 0;
   for (const Action& action : answer.items) {
@@ -68,7 +68,7 @@ class Drawing {
  public:
   explicit Drawing(const Actions& answer)
       : lanes_(LanesOf(answer)), seconds_(SecondsOf(answer)), font_(kLane * 0.36) {
-    // The axis' own, and half of the number at its beginning.
+    // The axis's title, and half of the label at its beginning.
     int titles = font_.WidthOf(kUnit) + font_.WidthOf("0.00") / 2;
     for (Lane& lane : lanes_) {
       lane.title = font_.Fit(lane.title, kWidestTitle);
@@ -93,7 +93,7 @@ class Drawing {
  private:
   static int TopOf(size_t lane) { return kMargin + static_cast<int>(lane) * kLane; }
 
-  // Written so that a NaN is at the beginning.
+  // The comparison maps NaN to the beginning.
   int XOf(double seconds) const {
     const double share = seconds > 0 ? std::min(seconds / seconds_, 1.0) : 0;
     return left_ + cvRound(share * (right_ - left_));
@@ -109,7 +109,7 @@ class Drawing {
     font_.Write(canvas_, kUnit, {kMargin, y}, kLight);
   }
 
-  // The best are drawn last, over the others; their scores choose their places first.
+  // The best actions are drawn last, above the others, but their scores are placed first.
   void DrawLane(const Lane& lane, int top) {
     const int base = top + (kLane + font_.height()) / 2;
     font_.Write(canvas_, lane.title, {kMargin, base}, kLight);
@@ -128,7 +128,7 @@ class Drawing {
     }
   }
 
-  // In its bar, or beside it where nothing else is; not at all where there is no room.
+  // Writes the score in its bar, or beside it if nothing is there; omits it if there is no room.
   void WriteScore(const std::string& text, const std::vector<cv::Rect>& bars, size_t of, int base,
                   const cv::Scalar& color, std::vector<cv::Rect>& taken) {
     constexpr int kInset = 6;
@@ -140,7 +140,7 @@ class Drawing {
       const auto meets = [&](const cv::Rect& other) { return (other & place).area() > 0; };
       const bool in_bar = place.x == bar.x;
       if (in_bar ? place.width > bar.width : std::any_of(bars.begin(), bars.end(), meets)) continue;
-      // A better one's bar may cover this one.
+      // The bar of a better action may cover this one.
       if (in_bar && std::any_of(bars.begin(), bars.begin() + static_cast<std::ptrdiff_t>(of), meets))
         continue;
       if (place.x < left_ || place.x + place.width > kWidth) continue;

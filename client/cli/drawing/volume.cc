@@ -15,7 +15,7 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little, "voxels come little-endian");
 
-// Of all voxels, at both ends.
+// Fraction of the voxels that is clipped at each end.
 constexpr double kLeftOut = 0.001;
 
 template <typename Element>
@@ -58,7 +58,7 @@ cv::Mat Draw(const Restoration& answer) {
                [](float value) { return std::isfinite(value); });
   if (numbers.empty()) return shades;
   const double black = Percentile(numbers, kLeftOut), white = Percentile(numbers, 1 - kLeftOut);
-  // A plane of one value is as dark as can be.
+  // A plane with a single value is drawn black.
   const double range = white > black ? white - black : 1;
   std::transform(values.begin(), values.end(), shades.begin<uchar>(), [&](float value) {
     const double share = (value - black) / range;
