@@ -1,4 +1,4 @@
-"""Makes the messages of proto/saccade/v1 while the package is built; no generated file is kept in the repository."""
+"""Generates the messages of proto/saccade/v1 while the package is built; no generated file is in the repository."""
 
 import pathlib
 import shutil
@@ -8,7 +8,7 @@ from setuptools.command.build_py import build_py
 from setuptools.command.sdist import sdist
 
 HERE = pathlib.Path(__file__).resolve().parent
-# A source distribution brings its own copy; a checkout has the one.
+# A source distribution contains a copy of proto/; a checkout has it at the repository's root.
 PLACES = (HERE / "proto", HERE.parents[1] / "proto" if len(HERE.parents) > 1 else HERE / "proto")
 
 
@@ -26,7 +26,7 @@ class BuildWithMessages(build_py):
         from grpc_tools import protoc
 
         place, files = contract()
-        # The package's own folders are called as the proto's package is, so protoc's imports are right as they are.
+        # The package's folders mirror the proto package, so the imports that protoc generates are correct as they are.
         out = HERE if self.editable_mode else pathlib.Path(self.build_lib)
         well_known = pathlib.Path(grpc_tools.__file__).parent / "_proto"
         options = [f"--{kind}={out}" for kind in ("python_out", "pyi_out", "grpc_python_out")]

@@ -1,4 +1,4 @@
-"""The client for asyncio: client.py's methods, awaited. Files are read and pictures converted on a thread."""
+"""The asyncio client: the methods of client.py as coroutines. Files are read and pictures converted on a thread."""
 
 from __future__ import annotations
 
@@ -22,18 +22,19 @@ A = TypeVar("A", bound=types.Answer)
 
 
 class AsyncClient(Options):
-    """As Client, for one event loop: the one that it is made in. A cancelled task cancels its call."""
+    """Like Client, for the event loop in which it is created. Cancelling a task cancels its call."""
 
     def _connect(self) -> None:
         self._channel = self._connection.aio_channel()
         self._vision = vision_of(self._channel)
-        # Of streams, once there is one. grpc.aio loses the status of a call that ends while it still sends, and tells
-        # INTERNAL instead; gRPC's other API does not, so they go through that one, each on a thread.
+        # Channel of streams, opened with the first one. grpc.aio loses the status of a call that ends while it still
+        # sends, and reports INTERNAL instead. gRPC's synchronous API does not, so streams use that one, each on a
+        # thread.
         self._streams_channel: grpc.Channel | None = None
         self._threads = futures.ThreadPoolExecutor(32, "saccade-streams")
 
     async def close(self) -> None:
-        """Cancels what is running."""
+        """Closes the connection and cancels running calls."""
         self._closed = True
         await self._channel.close(None)
         if self._streams_channel is not None:
@@ -47,7 +48,7 @@ class AsyncClient(Options):
         await self.close()
 
     async def ask(self, request: Request[A]) -> A:
-        """What `classify` and its like do, with the request made beforehand."""
+        """Sends a request object: `classify(model, picture)` is `ask(saccade.Classify(model, picture))`."""
         message = await asyncio.to_thread(request.message)
         return request.answer(await self._unary(self._vision.Predict, message, request.timeout))
 
@@ -64,7 +65,7 @@ class AsyncClient(Options):
         in_flight: int = 32,
         timeout: float | None = None,
     ) -> AsyncIterator[StreamItem[A]]:
-        """As Client's. An asynchronous iterable is iterated on the event loop, another on a thread."""
+        """Like Client.stream. An asynchronous iterable is iterated on the event loop, any other on a thread."""
         taken = _OnLoop(requests) if isinstance(requests, AsyncIterable) else requests
         vision = self._streams_vision()
 
@@ -92,7 +93,7 @@ class AsyncClient(Options):
         request_id: str = "",
         timeout: float | None = 1800.0,
     ) -> types.Restoration:
-        """`progress` is called on the event loop's thread."""
+        """Like Client.restore. `progress` is called on the event loop's thread."""
         request = requests.Restore(model, volume, voxel_type, version, priority, request_id)
         vision = self._streams_vision()
 
@@ -118,7 +119,7 @@ class AsyncClient(Options):
         return vision_of(self._streams_channel)
 
     async def _on_thread(self, iterator: Iterator[T]) -> T | None:
-        """The next one; None at the end."""
+        """Returns the iterator's next value; None at its end."""
         return await asyncio.get_running_loop().run_in_executor(self._threads, next, iterator, None)
 
     async def _unary(self, method: Callable[..., Any], request: object, timeout: float | None) -> Any:
@@ -137,7 +138,7 @@ class AsyncClient(Options):
 
 
 class _OnLoop(Iterator[T]):
-    """What an event loop's iterator gives, for another thread."""
+    """Iterates over an asynchronous iterable of an event loop from another thread."""
 
     def __init__(self, given: AsyncIterable[T]) -> None:
         self._given = given.__aiter__()
@@ -158,7 +159,7 @@ class _OnLoop(Iterator[T]):
             raise StopIteration from None
 
     def cancel(self) -> None:
-        """So that the thread that waits for it waits no longer."""
+        """Ends the iteration, and wakes a thread that waits in __next__."""
         self._cancelled = True
         if self._waits is not None:
             self._waits.cancel()

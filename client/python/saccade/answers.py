@@ -1,4 +1,4 @@
-"""The daemon's messages into values."""
+"""Converts the daemon's messages to the values of types.py."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What both clients are made of: their options, and the methods that each kind of request becomes."""
+"""The common base of both clients: their options, and the methods made from the kinds of requests."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ R = TypeVar("R")
 
 
 class Options:
-    """A daemon, or all replicas behind one name: what both clients are told."""
+    """The options of both clients: the address of a daemon, or of all replicas behind one name, and how to call it."""
 
     def __init__(
         self,
@@ -45,7 +45,7 @@ class Options:
         self._timeout = timeout
         self._retry = retry
         self._metadata = self._connection.metadata()
-        # By the caller: what is running then is cancelled, and not sent again.
+        # True once the caller has closed the client: running calls are cancelled and not retried.
         self._closed = False
         self._connect()
 
@@ -60,12 +60,12 @@ class Options:
 
 
 def vision_of(channel: Any) -> Any:
-    """The generated class serves both kinds of channels."""
+    """The generated stub works with synchronous and asyncio channels."""
     return vision_pb2_grpc.VisionStub(channel)  # type: ignore[no-untyped-call]
 
 
 def asks(kind: Callable[P, Q], ask: Callable[[C, Q], R]) -> Callable[Concatenate[C, P], R]:
-    """A method that takes what `kind` takes, and gives what `ask` makes of it."""
+    """Returns a method with the parameters of `kind` that builds the request and returns `ask(request)`."""
 
     @functools.wraps(ask)
     def method(client: C, /, *given: P.args, **named: P.kwargs) -> R:

@@ -1,4 +1,4 @@
-"""The client for ordinary code; see aio.py for asyncio's."""
+"""The synchronous client; aio.py has the one for asyncio."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ A = TypeVar("A", bound=types.Answer)
 
 
 class Client(Options):
-    """A daemon, or all replicas behind one name. Thread-safe. Connects with the first call.
+    """A client of one daemon, or of all replicas behind one name. Thread-safe. Connects with the first call.
 
-    `timeout` is a call's, in seconds, retries included; a daemon that is overloaded uses it to refuse what it cannot
-    finish. None has no limit. `tls=True` trusts this machine's authorities. Every method raises a SaccadeError if the
-    call fails.
+    `timeout` is the time limit of a call in seconds, including retries; None has no limit. An overloaded daemon uses it
+    to reject what it cannot finish in time. `tls=True` trusts gRPC's default root certificates. Every method raises a
+    SaccadeError if the call fails.
     """
 
     def _connect(self) -> None:
@@ -33,7 +33,7 @@ class Client(Options):
         self._vision = vision_of(self._channel)
 
     def close(self) -> None:
-        """Cancels what is running."""
+        """Closes the connection and cancels running calls."""
         self._closed = True
         self._channel.close()
 
@@ -44,7 +44,7 @@ class Client(Options):
         self.close()
 
     def ask(self, request: Request[A]) -> A:
-        """What `classify` and its like do, with the request made beforehand: `ask(saccade.Classify(model, picture))`."""
+        """Sends a request object: `classify(model, picture)` is `ask(saccade.Classify(model, picture))`."""
         response = self._unary(self._vision.Predict, request.message(), request.timeout)
         return request.answer(response)
 
@@ -57,12 +57,13 @@ class Client(Options):
     def stream(
         self, requests: Iterable[Request[A]], *, in_flight: int = 32, timeout: float | None = None
     ) -> Iterator[StreamItem[A]]:
-        """Many requests over one call; yields their outcomes in the same order, each an answer or an error of its own.
+        """Sends many requests over one call; yields their outcomes in the same order, each with an answer or an error.
 
-        `requests` is iterated on another thread, and no further than `in_flight` (up to the daemon's
-        --max-stream-requests) beyond what was yielded. `timeout` is of the whole stream; a request without one has
-        the client's. Nothing is sent again. An error of the stream itself is raised; so is what `requests` raises,
-        after the answers to those before. Closing the iterator gives up what is not answered.
+        `requests` is iterated on another thread, at most `in_flight` requests (up to the daemon's
+        --max-stream-requests) ahead of the outcomes yielded. `timeout` applies to the whole stream; a request without
+        its own has the client's. Nothing is retried. An error of the stream itself is raised. An exception that
+        `requests` raises is raised, too, after the outcomes of the requests before it. Closing the iterator cancels all
+        unanswered requests.
         """
 
         def open_stream(messages: Iterator[pb.PredictStreamRequest]) -> Any:
@@ -86,9 +87,10 @@ class Client(Options):
         request_id: str = "",
         timeout: float | None = 1800.0,
     ) -> types.Restoration:
-        """A volume of any size, sent in parts. `voxel_type` ("uint8", "uint16", "float32") is the answer's, that of
-        what was sent otherwise. `progress` is called with 0 to 1; what it raises gives the call up. `timeout` is this
-        method's own, as volumes take minutes; None has no limit."""
+        """Restores a volume of any size, sent in parts. `voxel_type` ("uint8", "uint16", "float32") is the type of the
+        answer; None keeps the type that was sent. `progress` is called with the progress from 0 to 1; an exception that
+        it raises cancels the call. `timeout` is in seconds and independent of the client's, because a restoration can
+        take minutes; None has no limit."""
         request = requests.Restore(model, volume, voxel_type, version, priority, request_id)
 
         def attempt(left: float | None) -> types.Restoration:
@@ -102,11 +104,11 @@ class Client(Options):
         return self._attempts(attempt, timeout)
 
     def models(self, *, timeout: float | None = None) -> list[types.Model]:
-        """Every version that the daemon knows, ready or not."""
+        """Returns every model version known to the daemon, ready or not."""
         return answers.models(self._unary(self._vision.ListModels, pb.ListModelsRequest(), timeout))
 
     def model(self, name: str, version: int = 0, *, timeout: float | None = None) -> types.Model:
-        """NotFound if it is unknown. Version 0 is the highest that is ready."""
+        """Returns one model version; 0 selects the highest that is ready. Raises NotFound if it is unknown."""
         return answers.model(self._unary(self._vision.GetModel, requests.model(name, version), timeout))
 
     def _unary(self, method: Callable[..., Any], request: object, timeout: float | None) -> Any:

@@ -1,4 +1,4 @@
-"""Where the daemon is, and how it is spoken to."""
+"""The daemon's address, and the options of the connection."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ import grpc
 
 from saccade.errors import SaccadeError, Unavailable, Untrusted
 
-# A token of more is refused by servers, headers and all.
+# Servers reject headers that are much larger.
 _MOST_TOKEN = 4096
 
 
 @dataclasses.dataclass(frozen=True)
 class TLS:
-    """Certificates and keys are PEM, as bytes or as paths. Without `root_certificates` gRPC's own are trusted; with a
-    client's certificate and key the daemon can tell who calls (mTLS). `server_name` is the name that the daemon's
-    certificate has, where it is not the address's."""
+    """TLS options. Certificates and keys are PEM, given as bytes or as paths. Without `root_certificates` gRPC's own
+    are trusted. A client certificate and its key authenticate the client to the daemon (mTLS). `server_name` is the
+    name in the daemon's certificate, if it differs from the address."""
 
     root_certificates: bytes | str | os.PathLike[str] | None = None
     client_certificate: bytes | str | os.PathLike[str] | None = None
@@ -39,7 +39,7 @@ class TLS:
 
 
 def _pem(name: str, given: bytes | str | os.PathLike[str] | None, kind: bytes) -> bytes | None:
-    """gRPC only logs what it cannot use."""
+    """Reads a PEM option. Raises ValueError for content that gRPC would only log as unusable."""
     if given is None:
         return None
     pem = given if isinstance(given, bytes) else pathlib.Path(given).read_bytes()
@@ -57,7 +57,7 @@ def _is_loopback(host: str) -> bool:
 
 @dataclasses.dataclass(frozen=True)
 class Connection:
-    """Checked, so that a wrong option fails where it was written and not with the first call."""
+    """A validated set of connection options: a wrong option fails in the constructor, not in the first call."""
 
     address: str
     tls: TLS | None
@@ -74,7 +74,7 @@ class Connection:
             self._check_token(self.token)
 
     def _check_token(self, token: str) -> None:
-        # It is shown nowhere: it is a secret.
+        # The message does not contain the token, because it is a secret.
         if not token or len(token) > _MOST_TOKEN or not all("!" <= letter <= "~" for letter in token):
             raise ValueError(f"token: expected 1 to {_MOST_TOKEN} visible ASCII characters, without spaces")
         if self.tls is None and not self._is_local() and not self.token_without_tls:
@@ -88,7 +88,7 @@ class Connection:
         return self.address.startswith("unix:") or host in ("localhost", "[::1]") or _is_loopback(host)
 
     def explained(self, error: SaccadeError) -> SaccadeError:
-        """In words of ours, where gRPC's tell neither what is wrong nor what to do."""
+        """Replaces the error if gRPC's message names neither the problem nor what to do."""
         text = error.message
         if error.code != grpc.StatusCode.UNAVAILABLE:
             return error
@@ -100,7 +100,8 @@ class Connection:
         elif "WRONG_VERSION_NUMBER" in text:
             said = f"what answers at {self.address} speaks no TLS"
         elif "Socket closed" in text and "last error" in text:
-            # All that a daemon shows of what it misses: it hangs up before anything was said.
+            # The only sign of a daemon that requires TLS or a client certificate: it closes the connection before any
+            # data was exchanged.
             wants = "TLS" if self.tls is None else "another certificate of its client"
             return self._as(Unavailable, f"{self.address} ended the connection at once; it may want {wants}", error)
         else:
@@ -113,8 +114,8 @@ class Connection:
         return made
 
     def options(self) -> list[tuple[str, str | int]]:
-        # A host name stands for all its addresses, each of them in turn. Retries are ours: gRPC's know no deadline
-        # but the attempt's.
+        # Calls go to all addresses of a host name in turn. gRPC's retries are off: retry.py retries within the deadline
+        # of the whole call, which gRPC's do not know.
         options: list[tuple[str, str | int]] = [
             ("grpc.max_send_message_length", self.max_message_bytes),
             ("grpc.max_receive_message_length", self.max_message_bytes),

@@ -1,4 +1,4 @@
-"""What goes wrong, by the daemon's own code."""
+"""Exceptions for failed calls, one class per gRPC code."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from saccade.v1 import vision_pb2 as pb
 
 
 class SaccadeError(Exception):
-    """A call failed. Its text is the daemon's message, which says what to do.
+    """A call failed. The text is the daemon's message, which says what to do.
 
-    code: gRPC's. retry_after: seconds until trying again makes sense, None if the daemon did not say. reason: why a
-    request was refused before it cost compute ("QUEUE_FULL", "PREDICTED_LATE", ...), or None. field: which field of
-    the request is wrong, or None.
+    code: the gRPC code. retry_after: seconds to wait before a retry, None if the daemon did not say. reason: why the
+    request was rejected before it was computed ("QUEUE_FULL", "PREDICTED_LATE", ...), or None. field: the wrong field
+    of the request, or None.
     """
 
     def __init__(
@@ -38,31 +38,31 @@ class SaccadeError(Exception):
 
 
 class InvalidArgument(SaccadeError):
-    """The request is wrong; `field` tells which part of it."""
+    """The request is wrong; `field` names the wrong part."""
 
 
 class NotFound(SaccadeError):
-    """No such model or version."""
+    """The model or the version does not exist."""
 
 
 class DeadlineExceeded(SaccadeError):
-    """The timeout passed, or the daemon saw that it would."""
+    """The timeout passed, or the daemon predicted that it would."""
 
 
 class ResourceExhausted(SaccadeError):
-    """Too much at once (`retry_after` is set), or too large (it is not)."""
+    """The daemon is overloaded (`retry_after` is set) or the request is too large (`retry_after` is None)."""
 
 
 class Unavailable(SaccadeError):
-    """No daemon there, or it is loading or draining."""
+    """The daemon cannot be reached, is loading, or is draining."""
 
 
 class Untrusted(Unavailable):
-    """Somebody is there, and TLS could not be agreed on: the text says why."""
+    """A server was reached, but the TLS handshake failed; the text says why."""
 
 
 class Cancelled(SaccadeError):
-    """The call was given up."""
+    """The call was cancelled."""
 
 
 class Unauthenticated(SaccadeError):
@@ -70,7 +70,7 @@ class Unauthenticated(SaccadeError):
 
 
 class PermissionDenied(SaccadeError):
-    """The token does not allow this."""
+    """The token does not permit this call."""
 
 
 class Unimplemented(SaccadeError):
@@ -78,7 +78,7 @@ class Unimplemented(SaccadeError):
 
 
 class Internal(SaccadeError):
-    """The forward pass failed for this request."""
+    """The daemon failed, for example in the forward pass of this request, or violated the protocol."""
 
 
 _BY_CODE: dict[grpc.StatusCode, type[SaccadeError]] = {
@@ -96,8 +96,8 @@ _BY_CODE: dict[grpc.StatusCode, type[SaccadeError]] = {
 
 
 def error_of(failure: grpc.RpcError) -> SaccadeError:
-    """Of a call's failure, sync or asyncio's, with what its google.rpc details tell."""
-    # Both kinds have what is asked of it here; gRPC's base class has none of it.
+    """Converts the failure of a synchronous or asyncio call, including its google.rpc details."""
+    # Both kinds of errors have the methods used here; gRPC's base class does not declare them.
     call: Any = failure
     code = call.code()
     found = _BY_CODE.get(code, SaccadeError)(call.details() or code.name, code)
@@ -112,7 +112,7 @@ _CODES = {code.value[0]: code for code in grpc.StatusCode}
 
 
 def item_error_of(failure: pb.ItemError) -> SaccadeError:
-    """Of one request of a stream."""
+    """Converts the error of one request of a stream."""
     code = _CODES.get(failure.code, grpc.StatusCode.UNKNOWN)
     retry_after = failure.retry_after.ToTimedelta().total_seconds() if failure.HasField("retry_after") else None
     kind = _BY_CODE.get(code, SaccadeError)

@@ -1,4 +1,4 @@
-"""Pictures, clips and volumes as people have them, into the messages that the daemon takes."""
+"""Converts pictures, clips and volumes from Python's usual types to the daemon's messages."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Order = Literal["RGB", "BGR"]
 
 
 class Pixels:
-    """An array whose channels are not in the usual order: `Pixels(cv2.imread(path), "BGR")`."""
+    """An array with a given channel order, for example `Pixels(cv2.imread(path), "BGR")`."""
 
     def __init__(self, array: NDArray[numpy.uint8], order: Order = "RGB") -> None:
         if order not in ("RGB", "BGR"):
@@ -29,12 +29,12 @@ class Pixels:
 
 
 Path = Union[str, "os.PathLike[str]"]
-# A path, or bytes, are an encoded picture (JPEG, PNG, WebP, BMP), which is sent as it is; an array is uint8
-# [height, width, 3] in RGB or [height, width]. Of PIL's pictures the pixels are sent, not the EXIF orientation.
+# A path or bytes: an encoded picture (JPEG, PNG, WebP, BMP), sent unchanged. An array: uint8 [height, width, 3] in RGB,
+# or [height, width]. Of a PIL image only the pixels are sent, without the EXIF orientation.
 Picture = Union[Path, bytes, NDArray[numpy.uint8], Pixels, "Image"]
-# A path or bytes are a video file; a sequence is its frames, an array [frames, height, width, 3] likewise.
+# A path or bytes: a video file. A sequence of pictures, or an array [frames, height, width, 3]: the frames.
 Clip = Union[Path, bytes, NDArray[numpy.uint8], Sequence[Picture]]
-# A path or bytes are a TIFF file; an array is [depth, height, width] of uint8, uint16 or float32.
+# A path or bytes: a TIFF file. An array: [depth, height, width] of uint8, uint16 or float32.
 Volume = Union[Path, bytes, NDArray[Any]]
 
 _VOXELS = {"uint8": pb.VolumeShape.UINT8, "uint16": pb.VolumeShape.UINT16, "float32": pb.VolumeShape.FLOAT32}
@@ -70,7 +70,7 @@ def picture(given: Picture) -> pb.Picture:
         return pb.Picture(raw=raw_picture(given))
     if isinstance(given, numpy.ndarray):
         return pb.Picture(raw=raw_picture(Pixels(given)))
-    # Pillow is not needed for those who do not use it.
+    # Recognised by its method, so that Pillow need not be installed.
     if hasattr(given, "convert"):
         return pb.Picture(raw=raw_picture(Pixels(numpy.asarray(given.convert("RGB")))))
     raise TypeError(f"picture: is a {type(given).__name__}; expected a path, bytes, a NumPy array or a PIL picture")
@@ -92,7 +92,7 @@ def voxel_type(name: str) -> pb.VolumeShape.Type:
 
 
 def raw_volume(array: NDArray[Any]) -> tuple[pb.VolumeShape, memoryview]:
-    """Its shape, and its bytes without a copy where they lie as the daemon wants them."""
+    """Returns the shape, and the bytes; without a copy if the array is contiguous and little-endian."""
     if array.ndim != 3 or array.size == 0:
         raise ValueError(f"volume: an array of shape {array.shape}; expected (depth, height, width)")
     kind = voxel_type(array.dtype.name)

@@ -1,4 +1,4 @@
-"""Masks in COCO's run lengths, and as pixels."""
+"""Masks: as COCO's run lengths, PNGs or polygons, and decoded to pixels."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from numpy.typing import NDArray
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Mask:
-    """A mask of the whole picture. `pixels` decodes it when it is first asked for."""
+    """A mask of the whole picture. `pixels` decodes it on first use."""
 
     height: int
     width: int
     # COCO's compressed text.
     counts: str
-    # Pixels in the mask.
+    # Number of pixels in the mask.
     area: int
 
     @functools.cached_property
     def pixels(self) -> NDArray[numpy.bool_]:
-        """[height, width]. ValueError if the run lengths do not fit the picture."""
+        """An array [height, width]. Raises ValueError if the run lengths do not fit the picture."""
         return decode(self.counts, self.height, self.width)
 
     @property
     def coco(self) -> dict[str, Any]:
-        """What pycocotools.mask.decode takes."""
+        """The argument of pycocotools.mask.decode."""
         return {"size": [self.height, self.width], "counts": self.counts}
 
 
@@ -41,38 +41,39 @@ class MaskForm(enum.Enum):
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class MaskPicture:
-    """The part of the picture that a mask lies in; no sides, and no PNG, if the mask has no pixels."""
+    """The part of the picture that a mask lies in. Size 0 x 0 and no PNG if the mask has no pixels."""
 
     x: int
     y: int
     width: int
     height: int
-    # 8 bits grey: 255 in the mask, 0 beside it.
+    # An 8-bit grey PNG: 255 inside the mask, 0 outside.
     png: bytes
-    # Pixels in the mask.
+    # Number of pixels in the mask.
     area: int
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class MaskPolygon:
-    # [n, 2]: x and y, in whole pixels of the picture, around.
+    # [n, 2]: x and y of the points along the outline, in whole pixels of the picture.
     points: NDArray[numpy.int32]
-    # Around what is no part of the mask; its points are.
+    # True if the polygon encloses a hole. Its points still belong to the mask.
     hole: bool
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class MaskPolygons:
-    """Filled together, by even and odd and with their edges (cv2.fillPoly), they are the mask to the pixel."""
+    """Filling all polygons together by the even-odd rule, edges included (cv2.fillPoly), reproduces the mask exactly.
+    """
 
     polygons: tuple[MaskPolygon, ...]
-    # Pixels in the mask.
+    # Number of pixels in the mask.
     area: int
 
 
 def runs_of(counts: str) -> list[int]:
-    """The run lengths, zeros first. A number has five bits a digit, the least first, and a sign; from the fourth on
-    it is the difference to the last but one."""
+    """Returns the run lengths, starting with zeros. Numbers have five bits per digit, lowest first, and a sign; from
+    the fourth on they are the difference to the last run but one."""
     runs: list[int] = []
     number = shift = 0
     for at, character in enumerate(counts):
@@ -97,5 +98,5 @@ def decode(counts: str, height: int, width: int) -> NDArray[numpy.bool_]:
     if min(runs, default=0) < 0 or sum(runs) != height * width:
         raise ValueError(f"mask: runs of {sum(runs)} pixels; the picture has {height} x {width}")
     inside = numpy.arange(len(runs)) % 2 == 1
-    # COCO goes down the columns.
+    # COCO's order is column by column.
     return numpy.repeat(inside, runs).reshape(width, height).T

@@ -1,4 +1,4 @@
-"""What can be asked for, with its options: a method of both clients each, and what a stream takes."""
+"""Requests with their options. Each kind is a method of both clients, and an element of a stream."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from saccade.v1 import vision_pb2 as pb
 
 A = TypeVar("A", bound=types.Answer, covariant=True)
 
-# Width and height of a map, or as large as the picture was when the network saw it. None is the picture's own size.
+# Size of a map: width and height; "network" for the size at which the network saw the picture; None for the picture's.
 Size = Union[tuple[int, int], Literal["network"], None]
 
 
 @dataclasses.dataclass(frozen=True)
 class Region:
-    """The part of a picture, or of both of a pair, that the model is to see, in pixels. What is found lies in the whole
-    picture all the same."""
+    """The part of a picture, or of both pictures of a pair, that the model sees, in pixels. Results are still in the
+    coordinates of the whole picture."""
 
     x: int
     y: int
@@ -30,9 +30,9 @@ class Region:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Explain:
-    """Asks what attention looked at: in `layer`, one of Model.attention_layers (the last, if it is empty); at most
-    `most_maps` maps (0: 16). `positions` are of layers that have a map for each position (Model.attention_by_position): x
-    and y from 0 to 1, across and down what the network saw."""
+    """Requests attention maps. `layer` is one of Model.attention_layers; empty selects the last one. At most
+    `most_maps` maps are returned; 0 stands for 16. `positions` are for layers that have a map per position
+    (Model.attention_by_position): x and y from 0 to 1 across and down the network's input."""
 
     layer: str = ""
     most_maps: int = 0
@@ -54,11 +54,11 @@ def _size(asked: Size) -> pb.OutputSize | None:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Request(abc.ABC, Generic[A]):
-    """What every request may say, by name alone.
+    """Options of every request, given by keyword.
 
-    Version 0 is the highest that is ready; a `version_label` of the model's configuration stands in for the number.
-    Requests of a larger `priority` (-100 to 100) are served first. `timeout`, in seconds, stands in for the client's own;
-    of a request on a stream it counts from when the daemon reads it. `explain` adds an `explanation` to the answer.
+    `version` 0 selects the highest that is ready; a `version_label` of the model's configuration can be given instead.
+    Requests with a larger `priority` (-100 to 100) are served first. `timeout`, in seconds, replaces the client's; for
+    a request on a stream it starts when the daemon reads the request. `explain` adds an `explanation` to the answer.
     """
 
     version: int = dataclasses.field(default=0, kw_only=True)
@@ -70,7 +70,7 @@ class Request(abc.ABC, Generic[A]):
 
     @abc.abstractmethod
     def message(self) -> pb.PredictRequest:
-        """Reads what is to be read and converts what is to be converted: not for an event loop's thread."""
+        """Builds the message. Reads files and converts pictures, so it must not be called on an event loop's thread."""
 
     @abc.abstractmethod
     def answer(self, response: pb.PredictResponse) -> A: ...
@@ -88,7 +88,7 @@ class Request(abc.ABC, Generic[A]):
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class PictureRequest(Request[A]):
-    """What may say of its picture, or its pair, that only a `region` is to be looked at."""
+    """A request for a picture or a pair of pictures. With `region` the model sees only that part."""
 
     region: Region | None = dataclasses.field(default=None, kw_only=True)
 
@@ -109,7 +109,8 @@ class PictureRequest(Request[A]):
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Classify(PictureRequest[types.Classification]):
-    """The `top_k` likeliest classes (0 leaves it to the daemon: five) that are no less probable than the threshold."""
+    """Returns the `top_k` most probable classes (0: the daemon's default of five) with at least
+    `probability_threshold`."""
 
     model: str
     picture: inputs.Picture
@@ -129,7 +130,8 @@ class Classify(PictureRequest[types.Classification]):
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Detect(PictureRequest[types.Detections]):
-    """At most `top_k` things (0: all that are found) of these classes (none: of all), best first."""
+    """Returns at most `top_k` detections (0: all that are found) of the given classes (empty: every class), best first.
+    """
 
     model: str
     picture: inputs.Picture
@@ -159,7 +161,8 @@ class Detect(PictureRequest[types.Detections]):
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Segment(PictureRequest[types.Segmentation]):
-    """A class for each pixel, in a map of this `size`; without `label_map` the areas of the classes alone."""
+    """Returns the class of each pixel, in a map of the given `size`; only the classes' areas if `label_map` is False.
+    """
 
     model: str
     picture: inputs.Picture
@@ -178,8 +181,8 @@ class Segment(PictureRequest[types.Segmentation]):
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Stereo(PictureRequest[types.Disparity]):
-    """Two pictures of one size, rectified: a point lies on the same row of both. A map of another `size` still counts
-    pixels of the pictures as they were sent."""
+    """Returns the disparities of a rectified pair: two pictures of the same size in which a point lies on the same row.
+    Disparities are in pixels of the pictures as they were sent, whatever the `size` of the map."""
 
     model: str
     left: inputs.Picture
@@ -199,8 +202,7 @@ class Stereo(PictureRequest[types.Disparity]):
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Localize(Request[types.Actions]):
-    """What happens when in a video, or in frames, of which there are `frames_per_second` (0: as many as the model
-    works with)."""
+    """Returns the actions in a video file, or in frames taken at `frames_per_second` (0: the model's own rate)."""
 
     model: str
     clip: inputs.Clip
@@ -223,8 +225,8 @@ class Localize(Request[types.Actions]):
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Restore:
-    """A volume of any size, sent in parts. `voxel_type` ("uint8", "uint16", "float32") is the answer's, that of what
-    was sent otherwise. A call of its own, so no stream takes it."""
+    """A volume of any size, sent in parts. `voxel_type` ("uint8", "uint16", "float32") is the type of the answer; None
+    keeps the type that was sent. It is a call of its own and cannot be sent on a stream."""
 
     model: str
     volume: inputs.Volume

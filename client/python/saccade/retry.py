@@ -1,4 +1,4 @@
-"""Whether a failed call is sent again, and when."""
+"""Decides whether and when a failed call is retried."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ _GONE = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED)
 
 @dataclasses.dataclass(frozen=True)
 class Retry:
-    """UNAVAILABLE, a RESOURCE_EXHAUSTED that says when to come again, and a CANCELLED that is not the caller's own, are
-    sent again: after what the daemon asks for, otherwise after a pause that doubles. Never beyond the call's timeout.
-    `attempts` counts the first; 1 is no retry."""
+    """Calls are retried after UNAVAILABLE, after RESOURCE_EXHAUSTED with a retry hint, and after CANCELLED unless the
+    caller cancelled: after the time that the daemon asks for, otherwise after a pause that doubles with each retry. The
+    call's timeout includes retries. `attempts` includes the first; 1 disables retries. Pauses are in seconds."""
 
     attempts: int = 4
     first_pause: float = 0.1
@@ -30,7 +30,7 @@ class Retry:
 
 
 class Attempts:
-    """Those of one call."""
+    """The attempts of one call."""
 
     def __init__(self, retry: Retry, timeout: float | None) -> None:
         self._retry = retry
@@ -38,20 +38,21 @@ class Attempts:
         self._failed = 0
 
     def time_left(self) -> float | None:
-        """For the next attempt; the server is told it. None has no limit."""
+        """Timeout of the next attempt in seconds, which is sent to the server. None has no limit."""
         return None if self._end is None else max(0.0, self._end - time.monotonic())
 
     def pause(self, error: SaccadeError, *, given_up: bool = False) -> float:
-        """Seconds until the next attempt; raises the error if there is to be none, as when the caller has given up."""
+        """Returns the seconds until the next attempt. Raises the error if there is none, for example if the caller has
+        given up."""
         self._failed += 1
-        # What is not trusted has the same certificate next time. CANCELLED is what gRPC's servers answer to calls that
-        # reach them in the instant in which the port closes.
+        # An untrusted daemon will have the same certificate next time. gRPC's servers answer calls that arrive while
+        # the port closes with CANCELLED.
         passes = error.code in _GONE and not isinstance(error, Untrusted) or (
             error.code == grpc.StatusCode.RESOURCE_EXHAUSTED and error.retry_after is not None
         )
         if given_up or not passes or self._failed >= self._retry.attempts:
             raise error
-        # The daemon's hint is spread already; ours has to be, so that not all come again at once.
+        # The daemon's hint is randomised already; our own pause must be, so that clients do not retry in step.
         doubled = min(self._retry.longest_pause, self._retry.first_pause * 2 ** (self._failed - 1))
         pause = error.retry_after if error.retry_after is not None else doubled * random.uniform(0.5, 1.5)
         left = self.time_left()

@@ -1,4 +1,4 @@
-"""One PredictStream: requests out, bounded in flight, and their answers in the same order."""
+"""One PredictStream: sends a bounded number of requests ahead and returns their responses in the same order."""
 
 from __future__ import annotations
 
@@ -22,8 +22,9 @@ Given = TypeVar("Given", bound=types.Answer, covariant=True)
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class StreamItem(Generic[Given]):
-    """The outcome of request number `index`, from 0: an `answer`, or an `error`, which is this request's alone: a
-    SaccadeError, or what it came to before it was sent (an OSError of its file, say)."""
+    """The outcome of request number `index`, counted from 0: an `answer`, or an `error` that concerns this request
+    only. The error is a SaccadeError, or the exception raised before the request was sent (for example an OSError of
+    its file)."""
 
     index: int
     request_id: str
@@ -31,20 +32,20 @@ class StreamItem(Generic[Given]):
     error: Exception | None = None
 
     def result(self) -> Given:
-        """The answer; raises the error."""
+        """Returns the answer; raises the error if there is one."""
         if self.error is not None:
             raise self.error
         assert self.answer is not None
         return self.answer
 
 
-# The end of what is sent, or of the call.
+# Marks the end of the requests, or of the call, in the queue.
 _END = None
 
 
 class Exchange(Generic[A]):
-    """Iterates over the outcomes. `open_stream` is given the messages to send and the call's timeout; it and `requests`
-    are used on a thread of gRPC's. No more than `in_flight` requests are taken before their outcomes are."""
+    """Iterates over the outcomes. `open_stream` is called with the messages to send; they, and `requests`, are iterated
+    on a thread of gRPC's. At most `in_flight` requests are taken ahead of their outcomes."""
 
     def __init__(
         self,
@@ -61,15 +62,16 @@ class Exchange(Generic[A]):
         self._error_of = error_of
         self._room = threading.Semaphore(in_flight)
         self._ended = threading.Event()
-        # What was taken and not given back yet: a request that is on its way, or why it never went.
+        # Requests taken whose outcomes were not returned yet: a request that was sent, or one with the exception that
+        # prevented it.
         self._taken: queue.SimpleQueue[tuple[Request[A], Exception | None] | None] = queue.SimpleQueue()
         self._count = 0
-        # Whether the caller's own iterator has ended, and what it raised.
+        # Whether `requests` has ended, and the exception that it raised.
         self._exhausted = False
         self._failure: Exception | None = None
         self._next_index = 0
         self._call = open_stream(self._messages())
-        # It has ended already if it takes none.
+        # add_callback returns False if the call has ended already.
         if not self._call.add_callback(self._end):
             self._end()
 
@@ -79,7 +81,7 @@ class Exchange(Generic[A]):
     def __next__(self) -> StreamItem[A]:
         taken = self._taken.get()
         if taken is _END:
-            # Found again by whoever asks once more.
+            # Kept in the queue for further calls of __next__.
             self._taken.put(_END)
             raise self._outcome_of_all()
         request, unsent = taken
@@ -89,7 +91,7 @@ class Exchange(Generic[A]):
         return item
 
     def close(self) -> None:
-        """Gives up all that is not answered."""
+        """Cancels all unanswered requests."""
         self._call.cancel()
         self._end()
 
@@ -117,7 +119,7 @@ class Exchange(Generic[A]):
                     continue
                 self._taken.put((request, None))
                 yield message
-        # Those that were sent before are answered first.
+        # The requests before the failure are answered first.
         except Exception as failure:
             self._exhausted, self._failure = True, failure
         finally:
@@ -150,7 +152,7 @@ class Exchange(Generic[A]):
         return Unavailable(f"the daemon ended the stream with request {index} unanswered", grpc.StatusCode.UNAVAILABLE)
 
     def _outcome_of_all(self) -> BaseException:
-        """Once everything that was sent is answered, or the call has ended."""
+        """The final exception, after everything sent was answered or the call has ended."""
         if self._read() is not None:
             return Internal("the daemon answered what nobody asked", grpc.StatusCode.INTERNAL)
         if not self._exhausted or self._count > self._next_index:

@@ -1,4 +1,4 @@
-"""What the daemon answers, as plain values: NumPy arrays for maps and volumes, seconds for times."""
+"""The daemon's results as plain values: NumPy arrays for maps and volumes, seconds for times."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from saccade.masks import Mask, MaskPicture, MaskPolygons
 
 @dataclasses.dataclass(frozen=True)
 class Timings:
-    """Seconds, as the daemon's clock saw them; `total` is from arrival to the answer."""
+    """Seconds, measured by the daemon; `total` is from the request's arrival to its response."""
 
     decode: float
     queue: float
     infer: float
-    # Making the answer of what the model gave: masks, pictures, voxels.
+    # Encoding the model's output into the response: masks, pictures, voxels.
     encode: float
     total: float
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class AttentionMap:
-    # What it is a map of: "key 0", "head 0 rows", "position 0 head 0".
+    # What the map shows: "key 0", "head 0 rows", "position 0 head 0". See docs/api.md.
     name: str
     width: int
     height: int
-    # 8 bits grey: 0 is `least`, 255 is `most`.
+    # An 8-bit grey PNG: 0 is `least`, 255 is `most`.
     png: bytes
     least: float
     most: float
@@ -37,28 +37,28 @@ class AttentionMap:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Explanation:
-    """What a layer's attention looked at."""
+    """The attention maps of one layer."""
 
     layer: str
     maps: tuple[AttentionMap, ...]
-    # How many the layer has, of which those are the first.
+    # Number of maps that the layer has; `maps` are the first of them.
     available: int
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Answer:
-    """What every answer tells, whatever the model's task."""
+    """Fields of every answer, independent of the model's task."""
 
     model: str
     version: int
     request_id: str
     timings: Timings
-    # How many pictures shared the forward pass.
+    # Number of pictures that shared the forward pass.
     batch_size: int
-    # Of the picture as it was decoded, after its EXIF orientation was applied; of a frame; of a plane.
+    # Size of the decoded picture, after its EXIF orientation was applied; of a frame; of a plane.
     width: int
     height: int
-    # None if none was asked for.
+    # None if it was not requested.
     explanation: Explanation | None
 
 
@@ -73,7 +73,7 @@ class ScoredClass:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Classification(Answer):
-    """`classes`: the likeliest, most probable first."""
+    """`classes`: most probable first."""
 
     classes: tuple[ScoredClass, ...]
 
@@ -94,7 +94,7 @@ class Detection:
     score: float
     class_index: int
     label: str
-    # One of the three, in the form that was asked for. None if none was, or the model draws none.
+    # At most one of the three is set, depending on the requested form; none if the model returns no masks.
     mask: Mask | None
     mask_picture: MaskPicture | None = None
     mask_polygons: MaskPolygons | None = None
@@ -102,7 +102,7 @@ class Detection:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Detections(Answer):
-    """`detections`: best score first. None is an answer."""
+    """`detections`: best score first; may be empty."""
 
     detections: tuple[Detection, ...]
 
@@ -126,21 +126,22 @@ class Area:
     class_index: int
     label: str
     pixels: int
-    # Of the picture.
+    # Fraction of the picture.
     fraction: float
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Segmentation(Answer):
-    # [height, width], a class a pixel; None if the areas alone were asked for.
+    # [height, width]: the class of each pixel; None if only the areas were requested.
     label_map: NDArray[numpy.uint8] | None
-    # Of the classes that are there, largest first.
+    # The classes that occur, largest area first.
     areas: tuple[Area, ...]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Disparity(Answer):
-    # [height, width]: how many pixels further left the right picture shows what the left one has here.
+    # [height, width]: how many pixels further left the same point lies in the right picture; NaN where there is no
+    # value.
     disparity: NDArray[numpy.float32]
     least: float
     most: float
@@ -154,24 +155,24 @@ class Action:
     score: float
     class_index: int
     label: str
-    # In the frames that the model saw.
+    # In frames that the model saw.
     start_frame: float
     end_frame: float
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Actions(Answer):
-    """`actions`: best score first. None is an answer."""
+    """`actions`: best score first; may be empty."""
 
     actions: tuple[Action, ...]
-    # That the model saw, and how many there were a second.
+    # Number of frames that the model saw, and their rate in frames per second.
     frames: int
     frames_per_second: float
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Restoration(Answer):
-    # [depth, height, width] in the units of what was sent; a projection has one plane.
+    # [depth, height, width], in the units of the volume as it was sent; a projection has one plane.
     volume: NDArray[numpy.uint8] | NDArray[numpy.uint16] | NDArray[numpy.float32]
     least: float
     most: float
@@ -190,7 +191,7 @@ class Model:
     name: str
     version: int
     state: ModelState
-    # Why it is UNAVAILABLE.
+    # Why the model is UNAVAILABLE.
     reason: str
     architecture: str
     task: str
@@ -200,18 +201,18 @@ class Model:
     classes: int
     labels: tuple[str, ...]
     max_batch_size: int
-    # Requests that wait for it right now.
+    # Number of requests that currently wait for an instance.
     queued: int
     load_seconds: float
-    # Which sizes pictures are padded to; empty where all have one.
+    # Sizes to which pictures are padded; empty if all inputs have the same size.
     buckets: str
-    # Pictures in one input: 2 for stereo.
+    # Number of pictures in one input: 2 for stereo.
     views: int
-    # Of clips and volumes; 0 for other tasks.
+    # Upper bounds of clips and volumes, and the rate at which videos are sampled; 0 for other tasks.
     most_frames: int
     frames_per_second: float
     most_voxels: int
-    # Whose attention can be looked at, in the order in which they are computed; and whether their maps are of chosen
-    # positions.
+    # Layers whose attention can be requested, in the order in which they are computed; and whether their maps are for
+    # chosen positions.
     attention_layers: tuple[str, ...]
     attention_by_position: bool

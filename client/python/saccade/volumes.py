@@ -1,4 +1,4 @@
-"""A volume on its way to the daemon in parts, and its answer on the way back."""
+"""Sends a volume to the daemon in parts, and assembles the response."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from saccade import answers, inputs, types
 from saccade.requests import Restore
 from saccade.v1 import vision_pb2 as pb
 
-# How far it is, from 0 to 1. What it raises gives the call up.
+# Called with the progress, from 0 to 1. An exception that it raises cancels the call.
 Progress = Callable[[float], object]
 
 _PART = 1 << 20
 
 
 class Upload:
-    """What one call sends. A file is read while it is sent, so that it may be larger than the memory."""
+    """The messages of one call. A file is read while it is sent, so it may be larger than the memory."""
 
     def __init__(self, request: Restore) -> None:
         volume = request.volume
@@ -46,7 +46,7 @@ class Upload:
         )
         if request.voxel_type is not None:
             self._header.restoration.type = inputs.voxel_type(request.voxel_type)
-        # What reading the file came to, as gRPC tells of it as a cancelled call.
+        # The error of reading the file: gRPC would report it as a cancelled call.
         self.failure: OSError | None = None
 
     def messages(self) -> Iterator[pb.RestoreRequest]:
@@ -66,7 +66,8 @@ class Upload:
 
     @contextlib.contextmanager
     def ending(self, call: grpc.Call) -> Iterator[None]:
-        """Around what reads the answer: gives up what is left of the call, and tells why the file could not be read."""
+        """Encloses the reading of the response: cancels the rest of the call, and raises the error of reading the file.
+        """
         try:
             yield
         except grpc.RpcError:
@@ -78,7 +79,7 @@ class Upload:
 
 
 class Download:
-    """What comes back, put together."""
+    """Assembles the response."""
 
     def __init__(self, progress: Progress | None) -> None:
         self._progress = progress

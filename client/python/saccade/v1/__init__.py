@@ -1,1 +1,1 @@
-"""What protoc makes of proto/saccade/v1."""
+"""Modules that protoc generates from proto/saccade/v1."""
