@@ -1,5 +1,5 @@
-"""The documentation against what there is: its links lead somewhere, and the flags, subcommands and ./dev commands that
-it names exist."""
+"""Checks the documentation: links must resolve, and the flags, subcommands and ./dev commands that it names must exist.
+"""
 
 import functools
 import os
@@ -14,7 +14,7 @@ import pytest
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 FOLDERS = ("client", "deploy", "docs", "kernels", "models", "tests", "tools")
 PAGES = sorted([*ROOT.glob("*.md"), *(page for folder in FOLDERS for page in (ROOT / folder).rglob("*.md"))])
-# Tables of flags that are not ours, which tests/e2e/compatibility_test.py tries.
+# Tables of other programs' flags; tests/e2e/compatibility_test.py tests them.
 NOT_OURS = {"docs/compatibility.md"}
 PROGRAMS = ("saccaded", "saccade", "./dev")
 
@@ -30,19 +30,19 @@ def shown(path):
 
 
 def prose(text):
-    """What is left of a page without its blocks of code."""
+    """The page without its code blocks."""
     return INDENTED.sub("", FENCED.sub("", text))
 
 
 def code(text):
-    """Each line of the blocks, and each span, that a page writes as code."""
+    """Every line of the code blocks and every code span of a page."""
     blocks = [match.group().strip() for pattern in (FENCED, INDENTED) for match in pattern.finditer(text)]
     lines = [line.strip() for block in blocks for line in block.replace("\\\n", " ").splitlines()]
     return lines + [" ".join(match.group(2).split()) for match in SPAN.finditer(prose(text))]
 
 
 def anchors(text):
-    """Of a page's headings, as GitHub makes them."""
+    """The anchors of a page's headings, as GitHub generates them."""
     found, counts = set(), {}
     for heading in re.findall(r"^#+ +(.+?) *#*$", FENCED.sub("", text), re.MULTILINE):
         plain = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading)
@@ -75,7 +75,7 @@ def run(*command):
 
 @functools.cache
 def subcommands():
-    """Name -> flags of each of saccade's."""
+    """Flags of each subcommand of saccade, by name."""
     command = pathlib.Path(os.environ["SACCADE_BUILD_DIR"]) / "bin" / "saccade"
     names = re.findall(r"^  (\w+) {2,}\S", run(command, "--help").partition("Subcommands:")[2], re.MULTILINE)
     assert "classify" in names, names
@@ -89,7 +89,7 @@ def daemon_flags():
 
 @functools.cache
 def dev_commands():
-    """Name -> flags, as far as ./dev names them. Any command takes --cuda."""
+    """Flags that ./dev help lists for each command, by name. Every command accepts --cuda."""
     os.environ.setdefault("SACCADE_CACHE", str(ROOT / "build"))
     usage = re.findall(r"^\./dev (\w+)(.*)$", run(ROOT / "dev", "help"), re.MULTILINE)
     assert usage, "./dev help lists no commands"
@@ -99,12 +99,12 @@ def dev_commands():
 def words(text):
     try:
         return shlex.split(text, comments=True)
-    except ValueError:  # an apostrophe, so hardly a command
+    except ValueError:  # an apostrophe, so probably not a command
         return text.split()
 
 
 def commands(line):
-    """The (program, words) of each command of a line; (None, words) of bare flags."""
+    """Yields (program, words) for each command in a line; (None, words) for flags without a program."""
     for part in re.split(r"\||&&|;|\$\(", line.removeprefix("$ ")):
         said = words(part)
         while said and re.fullmatch(r"[A-Z_]+=\S*", said[0]):
@@ -120,7 +120,7 @@ def flags_of(said):
 
 
 def flags_of_others(lines):
-    """Which flags a page shows in commands that are not ours."""
+    """The flags that a page uses in commands of other programs."""
     return {flag for line in lines for program, said in commands(line)
             if program and (program not in PROGRAMS or program == "./dev") for flag in flags_of(said)}
 
@@ -130,7 +130,7 @@ def is_known(flag, known):
 
 
 def wrong_in(line, others=frozenset()):
-    """What a line of code names that is not there; `others` are flags that may stand alone as well."""
+    """The names in a line of code that do not exist; `others` are flags that may stand alone, too."""
     found = []
     for program, said in commands(line):
         if program is None:
@@ -144,7 +144,7 @@ def wrong_in(line, others=frozenset()):
             name = said[0] if said and re.fullmatch(r"[a-z]\w*", said[0]) else None
             if name is not None and name not in table:
                 found.append(f"{program} has no command '{name}'")
-            # ./dev hands what it does not name to its tools.
+            # ./dev passes flags that it does not name to its tools.
             elif name is not None and table[name] != {"--cuda"}:
                 found += [f"{program} {name} has no {flag}" for flag in flags_of(said) - table[name]]
     return found
@@ -165,7 +165,7 @@ def test_what_is_named_exists(page):
 
 
 def missing_tests(text):
-    """What a page names as `FILE::TEST` and is not there."""
+    """The tests that a page names as `FILE::TEST` and that do not exist."""
     found = []
     for path, name in re.findall(r"`([\w/]+\.(?:py|cc))::([\w.]+)`", text):
         file = ROOT / path

@@ -1,7 +1,7 @@
-"""Who may include whom (docs/architecture.md), checked over the #include lines of every source.
+"""Checks the #include lines of every source against the allowed dependencies (docs/architecture.md).
 
-An include is named from the repository's root or belongs to one of the groups below; anything else fails, so a
-new dependency is a visible decision: a line of this table.
+An include is named from the repository's root or belongs to one of the groups below. Anything else fails, so that a new
+dependency is a visible decision: a line in this table.
 """
 
 import pathlib
@@ -12,7 +12,7 @@ import pytest
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 SOURCES = {".h", ".cc", ".cu", ".cuh", ".inc"}
 
-# What lies outside the repository (and what protoc makes), by the include's name.
+# Includes from outside the repository, and protoc's output, by the include's name.
 GROUPS = {
     "std": r"[a-z_0-9]+|"
     r"(assert|fcntl|fenv|glob|immintrin|arm_neon|dlfcn|langinfo|limits|malloc|math|poll|pthread|setjmp|signal|stdint|stdio|"
@@ -37,14 +37,14 @@ GROUPS = {
     "sanitizer": r"sanitizer/.*",
 }
 
-# Room -> what its files may include: paths in the repository, or groups. The longest matching room counts.
+# Folder -> what its files may include: paths in the repository, or groups. The longest matching folder counts.
 ROOMS = {
     "kernels": "kernels std torch cuda",
     "kernels/common/bench_run.cc": "kernels std torch benchmark",
-    # Tiles know no tensors; their benchmark does.
+    # Tiles do not use tensors; their benchmark does.
     "kernels/tile": "kernels/tile kernels/common std",
     "kernels/tile/tile_bench.cc": "kernels/tile kernels/common std torch",
-    # The emulator tells AddressSanitizer of its fibres' stacks.
+    # The emulator informs AddressSanitizer about its fibres' stacks.
     "kernels/emulator": "kernels std sanitizer",
     "models": "models kernels std torch",
     "proto": "",
@@ -59,7 +59,7 @@ ROOMS = {
     "server/logging": "server/core server/logging std absl spdlog json",
     "server/repository": "server/core server/batching/batcher_options.h server/repository models std absl protobuf",
     "server/metrics": "server/core server/metrics std absl prometheus",
-    # The access log writes lines.
+    # The access log writes log lines.
     "server/tracing": "server/core server/logging server/tracing std absl curl protobuf",
     "server/cache": "server/core server/cache std absl openssl",
     "server/security": "server/core server/logging server/security std absl openssl",
@@ -67,21 +67,21 @@ ROOMS = {
     "server/page": "server/core server/http server/page std absl",
     "server/shared_memory": "server/core server/shared_memory std absl",
     "server/pipeline": "server models std absl torch",
-    # What needs LibTorch there is behind the pipeline's headers.
+    # Code that needs LibTorch is behind the pipeline's headers.
     "server/inference": "server models std absl",
     "server/protocols": "server models std absl grpc protobuf json",
     "server/lifecycle": "server kernels/common/cuda_plugin.h std absl grpc protobuf cli",
     "client": "client std absl grpc protobuf json openssl",
     "client/cli": "client std absl json cli",
     "client/bench": "client std absl grpc protobuf json cli",
-    # The command alone draws on pictures and counts parameters; the library behind it does neither.
+    # Only the command draws on pictures and counts parameters; the library below it does neither.
     "client/cli/drawing": "client std absl opencv",
     "client/cli/classify_test.cc": "client std absl json cli",
     "client/cli/params.cc": "client models std absl json cli",
     "tests/fuzz": "tests/fuzz server models std absl protobuf",
 }
 
-# Whatever stands between: these rooms must not reach these groups at all.
+# Groups that these folders must not reach, not even through other includes.
 UNREACHABLE = {
     "server/core": "torch grpc protobuf opencv prometheus boost",
     "server/batching": "torch grpc protobuf opencv prometheus boost",
@@ -99,7 +99,7 @@ UNREACHABLE = {
     "client/cli/drawing": "torch grpc protobuf prometheus boost",
 }
 
-# A test or a benchmark, and what serves them alone, may use these as well.
+# Tests, benchmarks and their helpers may use these as well.
 TESTING = "gtest benchmark"
 
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*(<([^>]+)>|"([^"]+)")', re.MULTILINE)
@@ -126,7 +126,7 @@ def is_testing(path):
 
 
 def violation(path, quoted, name, files):
-    """Why the file at `path` may not include `name`; None if it may."""
+    """Explains why the file at `path` may not include `name`; None if it may."""
     room = room_of(path, ROOMS)
     if room is None:
         return f"{path}: lies in no room of the table"

@@ -1,4 +1,4 @@
-"""Every rule on series that promtool plays to it, every alert with its runbook, every metric one that the daemon has."""
+"""Tests every alerting and recording rule with promtool, and that every alert has a runbook and every metric exists."""
 
 import pathlib
 import re
@@ -13,7 +13,7 @@ MONITORING = ROOT / "deploy" / "monitoring"
 RULES = MONITORING / "rules.yaml"
 RUNBOOKS = ROOT / "docs" / "runbooks"
 HERE = pathlib.Path(__file__).parent
-# As text: 0x10 is promtool's for eleven zeros, and YAML's for 16.
+# Loaded as text: 0x10 is eleven zeros in promtool's notation but 16 in YAML.
 CASES = yaml.load((HERE / "alert_cases.yaml").read_text(), yaml.BaseLoader)
 RECORD_CASES = yaml.load((HERE / "record_cases.yaml").read_text(), yaml.BaseLoader)
 
@@ -31,7 +31,8 @@ def series(values):
 
 
 def play(folder, *tests):
-    """promtool's verdict on the rules with these tests: its output, which is about failures, or ''."""
+    """Runs promtool on the rules with these tests. Returns '' if they pass, else the output, which describes the
+    failures."""
     file = folder / "tests.yaml"
     file.write_text(yaml.safe_dump({"rule_files": [str(RULES)], "evaluation_interval": "1m",
                                     "tests": [{"interval": "1m", **test} for test in tests]}))
@@ -41,7 +42,7 @@ def play(folder, *tests):
 
 
 def expanded(text, labels):
-    """The text of an annotation that has labels in it and no value."""
+    """Expands an annotation's text that contains labels but no value."""
     text = re.sub(r"\{\{ \$labels\.(\w+) \}\}", lambda match: labels.get(match[1], ""), text)
     assert "{{" not in text, f"write it out in alert_cases.yaml: {text}"
     return text
@@ -66,7 +67,7 @@ def test_it_fires_on_what_is_bad(alert, tmp_path):
                                  "description": case["description"],
                                  "runbook_url": annotations["runbook_url"]}}
     expected = [{"eval_time": case["at"], "alertname": alert, "exp_alerts": [fires]}]
-    # Not at once either: nobody is called for a moment's trouble.
+    # The alert must not fire at once: a short problem pages nobody.
     expected.append({"eval_time": "0m", "alertname": alert, "exp_alerts": []})
     assert not play(tmp_path, {"input_series": series(case["bad"]), "alert_rule_test": expected})
 
@@ -75,7 +76,7 @@ def test_it_fires_on_what_is_bad(alert, tmp_path):
 def test_it_is_silent_on_what_is_good(alert, tmp_path):
     case = CASES[alert]
     minutes = int(case["at"].removesuffix("m"))
-    # At every moment, so that what would fire later or has fired before is seen too.
+    # Checked over the whole time, to detect alerts that fire later or fired before.
     never = [{"expr": f'count_over_time(ALERTS{{alertname="{alert}", alertstate="firing"}}[{minutes + 20}m])',
               "eval_time": f"{minutes + 10}m", "exp_samples": []}]
     silent = [{"eval_time": case["at"], "alertname": alert, "exp_alerts": []}]
@@ -90,7 +91,7 @@ def test_a_case_that_is_wrong_is_found(tmp_path):
 
 
 def test_the_first_failures_of_a_replica_are_seen(tmp_path):
-    """saccade_requests_total has no series of a code before its first request: what rate() loses of the first is little."""
+    """saccade_requests_total has no series for a code before its first request, so rate() misses the first increase."""
     before = {'saccade_requests_total{job="vision", instance="a:8002", model="m", code="OK"}': "0+96x100"}
     failures = {'saccade_requests_total{job="vision", instance="a:8002", model="m", code="INTERNAL"}': "_x70 4+4x30"}
     firing = 'count(ALERTS{alertname="SaccadeFaultsFast", alertstate="firing"})'
@@ -108,7 +109,7 @@ def test_every_record_is_what_it_says(tmp_path):
 
 
 def labels_of(name):
-    """What a record of the case's series is labelled with, besides what is asked for."""
+    """Labels of a recorded series, besides those that are queried."""
     level = name.partition(":")[0]
     labels = {"job": '"vision"'} | ({"model": '"m"'} if level == "model" else {})
     labels |= dict(re.findall(r'(\w+)=("[^"]*")', name))

@@ -1,6 +1,6 @@
-"""What the Dockerfile names exists, and the image gets every library that the programs load.
+"""Checks that everything the Dockerfile names exists, and that the image gets every library that the programs load.
 
-No container engine is needed: the runtime stage is checked against the built daemon on this machine.
+Needs no container engine: the runtime stage is checked against the built daemon on this machine.
 """
 
 import functools
@@ -17,7 +17,7 @@ import pytest
 import image_size
 from image_size import DOCKERFILE, ROOT, instructions, output, runtime_packages
 
-# The operators, and LibTorch from its wheel; everything else comes from Debian.
+# The operators, and LibTorch from its wheel; all other libraries come from Debian.
 COLLECTED = {
     "libsaccade_kernels.so",
     "libtorch_cpu.so",
@@ -26,14 +26,14 @@ COLLECTED = {
     "libcupti.so.13",
     "libcudart.so.13",
 }
-# Opened when a package of AOTInductor is loaded, not before.
+# Loaded with dlopen when a package of AOTInductor is loaded.
 OPENED_LATER = {"libsaccade_torch_stand_in.so"}
 
 
-# Without a container engine, so without compression; a figure that operations.md repeats.
+# Maximum uncompressed size. operations.md states the actual figure.
 MOST_BYTES = 1_500_000_000
 
-# Package names differ between releases; the image is Debian 12, whatever the tests run on.
+# The image is Debian 12, and package names differ between releases.
 debian_12 = pytest.mark.skipif(
     platform.freedesktop_os_release().get("VERSION_CODENAME") != "bookworm",
     reason="the image's packages are Debian 12's",
@@ -42,7 +42,7 @@ debian_12 = pytest.mark.skipif(
 
 @pytest.fixture(scope="module")
 def runtime(tmp_path_factory):
-    """What collect-runtime.sh gathers from the built daemon."""
+    """The files that collect-runtime.sh collects from the built daemon."""
     target = tmp_path_factory.mktemp("runtime")
     output(ROOT / "deploy/container/collect-runtime.sh", os.environ["SACCADE_BUILD_DIR"], target)
     return target
@@ -54,7 +54,7 @@ def programs(runtime):
 
 @pytest.fixture(scope="module")
 def loaded(runtime):
-    """Name -> path of every library that the collected programs load, with the collected ones found first."""
+    """Path of every library that the collected programs load, by name; the collected libraries are found first."""
     listing = output("ldd", *programs(runtime), env={**os.environ, "LD_LIBRARY_PATH": str(runtime / "lib")})
     assert "not found" not in listing, listing
     return dict(re.findall(r"^\s*(\S+) => (/\S+)", listing, re.MULTILINE))
@@ -69,7 +69,7 @@ def test_hadolint_is_content():
 def test_the_command_that_runs_it_has_the_same_places_as_a_pod():
     run = re.search(r"^#   docker run (.*)$", DOCKERFILE.read_text(), re.MULTILINE)[1].split()
     assert "--read-only" in run
-    # Docker's own default is noexec, and half of the machine's memory.
+    # Docker's default for a tmpfs is noexec and half of the machine's memory.
     assert run[run.index("--tmpfs") + 1] == "/tmp:exec,size=1g"
 
 
@@ -112,7 +112,7 @@ def version():
 
 @pytest.fixture(scope="module")
 def bill(runtime):
-    """The bill of materials, as the image's would be if it had this machine's packages."""
+    """The bill of materials that the image would have with this machine's packages."""
     return json.loads(output("bash", ROOT / "deploy/container/sbom.sh", version(), runtime / "wheels"))
 
 
@@ -124,7 +124,7 @@ def test_the_bill_of_materials_has_all_packages_and_wheels(bill, runtime):
     for status, name, its_version in (line.split() for line in installed):
         if status == "installed":
             assert known[name]["version"] == its_version and known[name]["purl"].startswith("pkg:deb/")
-    # Of the wheels it names those that libraries are taken from, as they are pinned.
+    # Of the wheels, the bill lists those that libraries are taken from, in the pinned versions.
     pinned = dict(re.findall(r"([a-z-]+)==([0-9.]+)", re.search(r"torch_packages=\((.*)\)", (ROOT / "dev").read_text())[1]))
     wheels = {part["name"]: part["version"] for part in bill["components"] if part["purl"].startswith("pkg:pypi/")}
     assert {name: of.split("+")[0] for name, of in wheels.items()} == pinned
@@ -148,7 +148,7 @@ def test_packages_of_aot_inductor_find_their_libtorch(runtime):
 
 @functools.cache
 def owners():
-    """Package by file, of all shared libraries: asking dpkg for each takes minutes."""
+    """Package of every shared library, by file. One pass, because asking dpkg for each library takes minutes."""
     found = {}
     for listing in pathlib.Path("/var/lib/dpkg/info").glob("*.list"):
         package = listing.stem.partition(":")[0]
@@ -157,7 +157,7 @@ def owners():
 
 
 def owner(path):
-    """The Debian package of a library; the archive knows it under /lib or under /usr/lib."""
+    """The Debian package of a library; dpkg may list it under /lib or under /usr/lib."""
     names = {path, os.path.realpath(path)}
     names |= {name.removeprefix("/usr") for name in names} | {f"/usr{name}" for name in names}
     known = [owners()[name] for name in sorted(names) if name in owners()]
@@ -169,9 +169,9 @@ def owner(path):
 def test_every_library_has_its_package_in_the_image(runtime, loaded):
     direct = re.findall(r"NEEDED.*\[(.*)\]", output("readelf", "-d", *programs(runtime)))
     packages = {owner(loaded[name]) for name in direct if name in loaded and name not in COLLECTED}
-    # What every image has, or what comes with any C++ library.
+    # Packages that every image has, or that any C++ library brings.
     packages -= {"libc6", "libstdc++6", "libgcc-s1"}
-    # Whose certificates libcurl trusts, for a collector of traces behind https.
+    # Root certificates for libcurl, for a collector of traces that uses https.
     assert packages | {"ca-certificates"} == set(runtime_packages())
 
 
@@ -184,13 +184,13 @@ def image_packages():
 @debian_12
 def test_the_image_is_small(runtime):
     parts = dict(image_size.parts(runtime))
-    # Each is there, and no part is counted as nothing.
+    # Every part exists and has a plausible size.
     assert parts["debian:12-slim"] > 50e6 and parts["Debian's packages"] > 100e6
     assert parts["lib/libtorch_cpu.so"] > 100e6 and parts["bin/saccaded"] > 1e6 and parts["the demo models"] > 1e6
     assert {f"lib/{name}" for name in COLLECTED | OPENED_LATER} < set(parts)
     together = sum(parts.values())
     assert together < MOST_BYTES, parts
-    # What the document says is what is computed, to a twentieth: packages are updated.
+    # The documentation states the computed size, within 5 %, because packages are updated.
     (said,) = re.findall(r"comes to ([0-9.]+) GB", (ROOT / "docs" / "operations.md").read_text())
     assert together / 1e9 == pytest.approx(float(said), rel=0.05)
 
@@ -208,7 +208,7 @@ def test_neither_python_nor_cuda_is_in_the_image(runtime, image_packages):
 
 @debian_12
 def test_what_programs_load_is_in_the_image(runtime, loaded, image_packages):
-    """Libraries of libraries too, by the packages that the image has."""
+    """Includes indirect dependencies, by the packages that the image has."""
     _, names = image_packages
     missing = {path for path in loaded.values() if not path.startswith(str(runtime)) and owner(path) not in names}
     assert not missing

@@ -1,7 +1,6 @@
-"""Every query of our dashboard, and of Triton's, is answered from the labels that the daemon's page has.
+"""Tests that every query of the project's dashboard, and of Triton's, has a result on the daemon's metrics.
 
-promtool plays the page as series that grow, so that a query which asks for a label or a metric that is not there finds
-nothing.
+promtool plays the metrics page as series that grow, so a query for a label or metric that does not exist has no result.
 """
 
 import json
@@ -16,7 +15,7 @@ from monitoring import PROMTOOL, ROOT, metrics_of, names_of_the_daemon, page_of_
 
 DASHBOARD = ROOT / "deploy" / "monitoring" / "dashboard.json"
 PROVISIONING = ROOT / "deploy" / "monitoring" / "grafana-provisioning.yaml"
-# As deploy/k8s-onprem/dashboard.json of triton-inference-server/server has them.
+# Copied from deploy/k8s-onprem/dashboard.json of triton-inference-server/server.
 TRITONS = [
     "count(count(nv_inference_count) by (instance))",
     "sum by (pod) (rate(nv_inference_count[1m])) / ignoring(pod) group_left sum (rate(nv_inference_count[1m]))",
@@ -25,7 +24,7 @@ TRITONS = [
     "sum(rate(nv_inference_compute_infer_duration_us[30s])) by (model) / 1000",
     "avg(rate(nv_inference_queue_duration_us[30s])/(1+rate(nv_inference_request_success[30s]))) by (pod)",
 ]
-# What Grafana writes for its variables where everything is chosen.
+# The values that Grafana inserts for its variables if everything is selected.
 VARIABLES = {"$namespace": ".*", "$job": ".*", "$model": ".*", "$__rate_interval": "1m"}
 OF_THE_SCRAPE = {"namespace": "vision", "job": "saccade", "instance": "10.0.0.1:8002", "pod": "saccade-0"}
 
@@ -46,7 +45,7 @@ def written_out(expression):
 
 
 def queries():
-    """title -> expression"""
+    """Expression of each query, by title."""
     found = {f"{panel['title']} {target['refId']}": target["expr"] for panel in panels() for target in panel["targets"]}
     found.update((annotation["name"], annotation["expr"]) for annotation in dashboard()["annotations"]["list"])
     return {title: written_out(expression) for title, expression in found.items()}
@@ -58,7 +57,7 @@ def labels_in(labels):
 
 @pytest.fixture(scope="module")
 def series(page_of_the_daemon, names_of_the_daemon):
-    """All that the page has, and what only faults, GPUs and caches bring."""
+    """All series of the page, and those that only exist after faults or with GPUs and caches."""
     found = [(name, dict(labels)) for name, labels in page_of_the_daemon]
     model = {"model": "detector", "version": "1"}
     found.append(("saccade_requests_total", {**model, "task": "detection", "protocol": "grpc", "code": "INTERNAL"}))
@@ -71,7 +70,7 @@ def series(page_of_the_daemon, names_of_the_daemon):
 
 
 def unanswered(series, expressions, folder):
-    """promtool's words about those that find nothing."""
+    """promtool's messages about the expressions without a result."""
     asked = [{"expr": f"count({expression}) > bool 0", "eval_time": "10m",
               "exp_samples": [{"labels": "{}", "value": 1}]} for expression in expressions]
     file = folder / "tests.yaml"
@@ -121,7 +120,7 @@ def test_every_panel_is_whole():
 
 
 def test_percentiles_show_exemplars():
-    """Of the one histogram that has some."""
+    """Only one histogram has exemplars."""
     showing = [target["expr"] for panel in panels() for target in panel["targets"] if target.get("exemplar")]
     assert showing and all("saccade_request_duration_seconds_bucket" in expr for expr in showing)
 
@@ -143,7 +142,7 @@ def test_it_is_provisioned():
     config = resources["ConfigMap"]
     assert config["metadata"]["labels"]["grafana_dashboard"] == "1"
     assert json.loads(config["data"]["saccade.json"]) == dashboard()
-    # What an API server takes in one object.
+    # An API server's limit for one object.
     assert len(json.dumps(config)) < 1 << 20
     (provider,) = yaml.safe_load(PROVISIONING.read_text())["providers"]
     assert provider["type"] == "file" and provider["options"]["path"].startswith("/")

@@ -1,4 +1,4 @@
-"""The manifests build, validate, and agree with each other, with the image and with the daemon's flags."""
+"""Checks that the manifests build, validate, and agree with each other, with the image and with the daemon's flags."""
 
 import os
 import pathlib
@@ -15,12 +15,12 @@ import yaml
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 KUSTOMIZE = ROOT / "deploy" / "kustomize"
 KUBECTL = pathlib.Path(sys.executable).parent / "kubectl"
-# The oldest release with everything that is used here, and the newest one that the schemas cover.
+# The oldest release that has all features used here, and the newest one that the schemas cover.
 KUBERNETES_VERSIONS = ("1.30", kubernetes_validate.latest_version())
 COMPONENTS = ("queue-autoscaling", "traces")
 TREES = ("base", "overlays/demo", *(f"base with {name}" for name in COMPONENTS))
 
-# A custom resource has no schema in Kubernetes itself: this is the part of ServiceMonitor's that is used.
+# Kubernetes has no schema for custom resources: this is the part of ServiceMonitor's that is used.
 SERVICE_MONITOR = {
     "type": "object",
     "required": ["apiVersion", "kind", "metadata", "spec"],
@@ -76,7 +76,7 @@ def resources(request, tmp_path_factory):
 
 
 def with_component(name, tmp_path_factory):
-    # Kustomize takes components from beside a kustomization only, hence a copy of the tree with one more folder.
+    # Kustomize accepts components only from beside a kustomization, hence a copy of the tree with one more folder.
     tree = tmp_path_factory.mktemp("kustomize")
     for part in ("base", "components"):
         (tree / part).symlink_to(KUSTOMIZE / part)
@@ -120,7 +120,7 @@ def container(resources):
 
 
 def flags(resources):
-    """The daemon's configuration file: name=value lines, '#' begins a comment."""
+    """Parses the daemon's configuration file: name=value lines; '#' begins a comment."""
     lines = only(resources, "ConfigMap")["data"]["saccaded.conf"].splitlines()
     return dict(line.split("=", 1) for line in map(str.strip, lines) if line and not line.startswith("#"))
 
@@ -166,7 +166,7 @@ def test_ports_agree_everywhere(resources):
 
 
 def let_out(policy):
-    """(port, protocol) -> peers, of a NetworkPolicy's egress; None for every peer."""
+    """Maps (port, protocol) to the peers of a NetworkPolicy's egress rules; None stands for every peer."""
     return {(port["port"], port["protocol"]): rule.get("to") for rule in policy.get("egress", []) for port in rule["ports"]}
 
 
@@ -297,11 +297,11 @@ def test_pods_are_confined(resources):
 
 
 def test_the_only_place_to_write_to_is_bounded(resources):
-    """LibTorch unpacks packages of AOTInductor to /tmp, whatever TMPDIR says."""
+    """LibTorch unpacks packages of AOTInductor to /tmp, regardless of TMPDIR."""
     volumes = {volume["name"]: volume for volume in pod(resources)["spec"]["volumes"]}
     writable = [mount for mount in container(resources)["volumeMounts"] if not mount.get("readOnly")]
     assert [mount["mountPath"] for mount in writable] == ["/tmp"]
-    # On the node's disk, where programs may be run from, and not in memory that requests count on.
+    # The volume is on the node's disk, where programs may be executed, and not in memory reserved for requests.
     assert volumes[writable[0]["name"]]["emptyDir"] == {"sizeLimit": "1Gi"}
 
 
@@ -333,7 +333,7 @@ def test_every_flag_is_known_to_the_daemon(resources):
 
 
 def traces_variables():
-    """Those that docs/operations.md says the daemon reads."""
+    """The variables that docs/operations.md lists for the daemon."""
     table = (ROOT / "docs" / "operations.md").read_text().partition("**Traces.**")[2]
     return set(re.findall(r"OTEL_[A-Z_]*[A-Z]", table))
 

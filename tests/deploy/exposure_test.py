@@ -1,5 +1,5 @@
-"""What image and manifests tell the daemon is enough for it to start, though it then listens beyond its machine. Without
-secrets the chart's flags are those of kustomize (helm_test.py)."""
+"""Tests that the daemon starts with the flags of the image and of the manifests, although it then listens on all
+interfaces. Without secrets the chart's flags are those of kustomize (helm_test.py)."""
 
 import contextlib
 import json
@@ -31,20 +31,20 @@ def conf_of_chart(values):
 
 @pytest.fixture
 def secrets(tmp_path):
-    """What the Secrets hold, where the chart mounts them."""
+    """The content of the Secrets, in the folders where the chart mounts them."""
     for folder in ("saccade-tls", "saccade-tokens", "saccade-client-ca"):
         (tmp_path / folder).mkdir()
     (tmp_path / "saccade-tokens" / "tokens").write_text("0123456789abcdef predict\n")
     made = [tmp_path / "saccade-tls" / name for name in ("tls.key", "tls.crt")]
     subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=here", "-keyout", made[0],
                     "-out", made[1], "-addext", "subjectAltName=IP:127.0.0.1"], check=True, capture_output=True)
-    # It signed itself, and so is the authority of the one client that there is.
+    # The certificate is self-signed, so it is also the authority of the only client.
     (tmp_path / "saccade-client-ca" / "ca.crt").write_bytes(made[1].read_bytes())
     return tmp_path
 
 
 def command_of(name, folder):
-    """The daemon's arguments, with files where this machine has them."""
+    """The daemon's arguments, with paths replaced by files on this machine."""
     if name == "image":
         return json.loads(re.search(r"^CMD (\[.*\])$", (DEPLOY / "container/Dockerfile").read_text(), re.M)[1])
     if name == "KServe":
@@ -60,7 +60,7 @@ def command_of(name, folder):
 
 @contextlib.contextmanager
 def running(name, secrets):
-    """The daemon as `name` has it, on free ports: (process, its first line)."""
+    """Runs the daemon as configured by `name`, on free ports. Yields (process, first line of its output)."""
     ours = [f"--{port}-port=0" for port in ("grpc", "http", "metrics")]
     ours.append(f"--model-repository={ROOT / 'models/demo/repository'}")
     ours.append("--warm-up-seconds=0")
@@ -93,7 +93,7 @@ def answers(url, context=None):
 
 @pytest.mark.parametrize("name", CHART_VALUES)
 def test_a_kubelet_s_probes_are_answered(name, secrets):
-    """A kubelet has neither certificates nor tokens, and takes whichever certificate it is shown."""
+    """A kubelet has no certificates and no tokens, and accepts any server certificate."""
     with helm.Chart.load(DEPLOY / "helm" / "saccade") as chart:
         files = chart.render(CHART_VALUES[name], name="saccade", namespace="vision")
     (pod,) = yaml.safe_load(files["saccade/templates/deployment.yaml"])["spec"]["template"]["spec"]["containers"]
@@ -105,7 +105,7 @@ def test_a_kubelet_s_probes_are_answered(name, secrets):
         for probe in ("startup", "readiness", "liveness"):
             asked = pod[f"{probe}Probe"]["httpGet"]
             url = f"{asked['scheme'].lower()}://127.0.0.1:{ports[asked['port']]}{asked['path']}"
-            # Not ready is 503, while the models load.
+            # The status is 503 while the models are loading.
             while (status := answers(url, trusting)) == 503 and time.monotonic() < end:
                 time.sleep(0.1)
             assert status == 200, probe

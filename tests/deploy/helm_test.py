@@ -1,4 +1,5 @@
-"""The chart, rendered by Helm's own library: what it makes by default is what deploy/kustomize/base is."""
+"""Tests the chart, rendered with Helm's own library. Its defaults must yield the same resources as
+deploy/kustomize/base."""
 
 import copy
 import json
@@ -30,7 +31,7 @@ MONITORING = ROOT / "deploy" / "monitoring"
 OPERATORS = ("ServiceMonitor", "PrometheusRule")
 
 FROM = [{"namespaceSelector": {"matchLabels": {"team": "vision"}}}]
-# What somebody may set, one after the other and all at once.
+# Values that users may set, one at a time and all together.
 VARIANTS = {
     "nothing": {},
     "demo": {"models": {"demo": True}},
@@ -90,7 +91,7 @@ def container(resources):
 def test_helm_has_nothing_against_it():
     report = helm.lint(CHART)
     assert not report["errors"]
-    # A chart may have an icon; nobody has drawn one.
+    # The icon is optional.
     assert [one["error"] for one in report["messages"]] == ["icon is recommended"]
 
 
@@ -120,14 +121,14 @@ def test_selectors_match_labels(variant):
 
 
 def without_labels(resource):
-    """Labels tell what made it; beside them all has to be the same."""
+    """The resource without labels, which differ between the tools; everything else must be the same."""
     bare = copy.deepcopy(resource)
     spec = bare.get("spec", {})
     bare["metadata"].pop("labels")
     template = spec.get("template", {})
     template.pop("metadata", None)
     for volume in template.get("spec", {}).get("volumes", []):
-        # Kustomize's has a hash in its name, which is the chart's annotation.
+        # The name of Kustomize's ConfigMap contains a hash; the chart has the hash in an annotation instead.
         volume.pop("configMap", None)
     return bare
 
@@ -173,7 +174,7 @@ def test_a_changed_flag_rolls_the_pods():
 
 SECRETS = {"tls": {"secretName": "here-tls"}, "tokens": {"secretName": "callers"}}
 MUTUAL = {"tls": {"secretName": "here-tls", "clientCASecretName": "their-ca"}}
-# Which volume has which Secret's which keys; none is all of them.
+# The Secret of each volume and the keys used from it; None stands for all keys.
 VOLUMES = {"tls": ("here-tls", None), "client-ca": ("their-ca", ["ca.crt"]), "tokens": ("callers", None)}
 
 
@@ -203,7 +204,7 @@ def test_what_is_open_is_said_to_be(set_ones):
 
 
 def test_probes_of_a_daemon_that_wants_certificates_go_where_it_wants_none():
-    """The kubelet has none to show; exposure_test.py asks the daemon itself."""
+    """The kubelet has no client certificate. exposure_test.py tests the probes with a daemon."""
     resources = render(MUTUAL)
     asked = [container(resources)[f"{name}Probe"]["httpGet"] for name in ("startup", "readiness", "liveness")]
     assert [one["path"] for one in asked] == ["/v2/health/ready", "/v2/health/ready", "/v2/health/live"]

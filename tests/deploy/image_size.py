@@ -1,11 +1,11 @@
-"""How large the image is, computed without a container engine, and of what it consists.
+"""Computes the size of the image and of its parts without a container engine.
 
     SACCADE_BUILD_DIR=build/release python tests/deploy/image_size.py
 
-On Debian 12 alone, where the build's packages are the image's. The base image debian:12-slim is what debootstrap's variant
-minbase installs (essential and required packages, and apt) without its documentation, so it is counted too large. To it
-come the packages that the Dockerfile names with what they depend on, by dpkg's Installed-Size, and what it copies, by the
-bytes of its files.
+Runs on Debian 12 only, where the build's packages are the image's. The base image debian:12-slim is what
+debootstrap's variant minbase installs (essential and required packages, and apt) without its documentation, so its
+size is overestimated. Added to it are the Dockerfile's packages with their dependencies, by dpkg's Installed-Size,
+and the files that the Dockerfile copies, by their sizes.
 """
 
 import os
@@ -21,7 +21,7 @@ FIELDS = ("Package", "Essential", "Priority", "Installed-Size", "Pre-Depends", "
 
 
 def instructions():
-    """(instruction, arguments) of the Dockerfile, its continued lines joined."""
+    """The Dockerfile's (instruction, arguments) pairs, with continued lines joined."""
     text = re.sub(r"^#.*\n", "", DOCKERFILE.read_text(), flags=re.MULTILINE)
     text = re.sub(r"\\\n\s*", " ", text)
     return [tuple(line.split(None, 1)) for line in text.splitlines() if line.strip()]
@@ -38,7 +38,7 @@ def output(*command, **options):
 
 
 class Packages:
-    """What dpkg has installed here."""
+    """The packages that dpkg has installed on this machine."""
 
     def __init__(self):
         form = "\t".join(f"${{{field}}}" for field in FIELDS) + "\n"
@@ -54,12 +54,12 @@ class Packages:
         return [re.split(r"[\s:(]", part.strip())[0] for part in text.split(",") if part.strip()]
 
     def base(self):
-        """Before what they depend on."""
+        """Names of the base packages, without their dependencies."""
         wanted = lambda row: row["Essential"] == "yes" or row["Priority"] == "required"
         return [name for name, row in self._of.items() if wanted(row)] + ["apt"]
 
     def closure(self, names):
-        """With all that they depend on. Of alternatives the first that is installed."""
+        """The packages and all their dependencies. Of alternatives, the first one that is installed."""
         found, waiting = set(), list(names)
         while waiting:
             name = waiting.pop()
@@ -86,7 +86,7 @@ def bytes_under(path):
 
 
 def parts(runtime):
-    """(what, bytes) of the final stage; `runtime` is what collect-runtime.sh gathered."""
+    """The (name, bytes) of each part of the final stage; `runtime` is the folder that collect-runtime.sh filled."""
     packages = Packages()
     base = packages.closure(packages.base())
     ours = packages.closure(runtime_packages())

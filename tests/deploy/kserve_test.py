@@ -1,4 +1,4 @@
-"""KServe's resources: fields that KServe knows, a pod that Kubernetes takes, flags that the daemon takes."""
+"""Checks KServe's resources against KServe's fields, Kubernetes' schema for the pod, and the daemon's flags."""
 
 import copy
 
@@ -11,7 +11,7 @@ from deploy_test import KUBERNETES_VERSIONS, KUSTOMIZE, ROOT, known_flags, kusto
 
 FOLDER = ROOT / "deploy" / "kserve"
 
-# Custom resources have no schema in Kubernetes itself: these are the parts of KServe's that are used.
+# Kubernetes has no schema for custom resources: these are the parts of KServe's that are used.
 NAMED = {"type": "object", "required": ["name"]}
 RUNTIME = {
     "type": "object",
@@ -108,7 +108,8 @@ def flags():
 
 
 def pod_of(service):
-    """As KServe makes it: the runtime's container with what the service says of it, beside its own volumes."""
+    """The pod that KServe makes: the runtime's container, merged with the service's settings, beside KServe's own
+    volumes."""
     predictor = copy.deepcopy(service["spec"]["predictor"])
     merged = {**container(), **({"ports": predictor["model"]["ports"]} if "ports" in predictor["model"] else {})}
     spec = {"containers": [merged], "volumes": runtime()["spec"]["volumes"],
@@ -164,7 +165,7 @@ def test_it_is_the_bases_container():
     for probe in ("startupProbe", "readinessProbe", "livenessProbe"):
         without_port = lambda one: {**one, "grpc": {**one["grpc"], "port": None}}
         assert without_port(ours[probe]) == without_port(theirs[probe]), probe
-    # A runtime has no context of the pod.
+    # A runtime cannot set the pod's security context.
     assert ours["securityContext"] == theirs["securityContext"] | base["securityContext"]
     assert {one["name"] for one in ours["env"]} == {one["name"] for one in theirs["env"]}
     for service in services():

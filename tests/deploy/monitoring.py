@@ -1,4 +1,4 @@
-"""What the tests of rules and dashboards share: promtool, and the metrics that the daemon tells."""
+"""Shared by the tests of rules and dashboards: promtool, and the daemon's metrics."""
 
 import pathlib
 import re
@@ -16,7 +16,7 @@ PROMTOOL = pathlib.Path(sys.prefix) / "prometheus" / "usr" / "bin" / "promtool"
 
 
 def metrics_of(expression):
-    """The names of metrics and records in it."""
+    """The names of metrics and recorded series in an expression."""
     bare = re.sub(r'"[^"]*"', '""', expression)
     bare = re.sub(r"\{[^}]*\}", "", bare)
     bare = re.sub(r"\b(?:by|on|ignoring|without|group_left|group_right)\s*\([^)]*\)", "", bare)
@@ -28,10 +28,10 @@ def metrics_of(expression):
 
 @pytest.fixture(scope="session")
 def page_of_the_daemon(tmp_path_factory):
-    """Its metrics, with the demo models."""
+    """The metrics of a daemon with the demo models."""
     with Daemon(DEMO_REPOSITORY, "--warm-up-seconds=0", log_folder=tmp_path_factory.mktemp("daemon")) as daemon:
         daemon.await_ready()
-        # A request, or no request is counted by its code.
+        # One failed request, so that saccade_requests_total has a series.
         asked = urllib.request.Request(f"http://127.0.0.1:{daemon.http_port}/v2/models/none/infer", data=b"{}")
         with pytest.raises(urllib.error.HTTPError):
             urllib.request.urlopen(asked, timeout=DEADLINE_SECONDS)
@@ -40,7 +40,7 @@ def page_of_the_daemon(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def names_of_the_daemon(page_of_the_daemon):
-    """Of every metric on its page, and of those that take a GPU, a cache or TLS to be there."""
+    """Names of all metrics on the page, and of those that exist only with a GPU, a cache or TLS."""
     elsewhere = {name for file in ("gpus.cc", "families.cc")
                  for name in re.findall(r'"((?:nv_(?:gpu|energy|cache)|saccade_certificate)_[a-z_]+)"',
                                     (ROOT / "server/metrics" / file).read_text())}

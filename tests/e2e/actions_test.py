@@ -1,4 +1,4 @@
-"""Clips: what a localizer finds in videos and in frames."""
+"""Tests the results of an action localizer for videos and for frames."""
 
 import numpy
 import pytest
@@ -36,8 +36,8 @@ def vision(daemon):
 
 
 def moving(count, width=37, height=37, seed=1):
-    """A picture that is pushed to the side, and fades into another. Its shorter side is what the centre of 32 pixels is
-    cut from, so that nothing is scaled."""
+    """A picture that moves sideways and fades into another. The centre of 32 pixels is cropped from its shorter side,
+    so nothing is scaled."""
     first, last = (pictures.pixels(seed + place, 2 * width, height).astype(float) for place in range(2))
     frames = []
     for i in range(count):
@@ -61,13 +61,13 @@ def actions(vision, sent, **options):
 
 
 def prepared(frames):
-    """[frames, 3, 32, 32], as the daemon makes it of pictures that need no scaling."""
+    """The daemon's input tensor for pictures that need no scaling: [frames, 3, 32, 32]."""
     cropped = [frame[2:34, 2:34].transpose(2, 0, 1).astype(numpy.float32) / 255 for frame in frames]
     return (numpy.stack(cropped) - MEAN) / STD
 
 
 def expected(localizer, frames):
-    """What the network in PyTorch finds: frames, filled up to a multiple of 16."""
+    """The result of the network in PyTorch for frames, padded to a multiple of 16."""
     clip = torch.from_numpy(prepared(frames)).double().transpose(0, 1)
     filled = torch.nn.functional.pad(clip, (0, 0, 0, 0, 0, -len(frames) % 16))
     with torch.inference_mode():
@@ -118,7 +118,7 @@ def test_a_video_shows_what_its_frames_show(vision):
     frames = moving(FRAMES)
     every_other = actions(vision, clip(frames[::2]))
     video = actions(vision, clip(video=pictures.video(frames, 20)))
-    # JPEG's losses are all that differs.
+    # Only JPEG's losses differ.
     assert video.frames == every_other.frames
     assert video.actions[0].class_index == every_other.actions[0].class_index
     assert video.actions[0].score == pytest.approx(every_other.actions[0].score, abs=0.1)

@@ -1,4 +1,4 @@
-"""Who is turned away at the door, and what they are told."""
+"""Tests which requests are rejected at admission, and the errors and retry hints they get."""
 
 import subprocess
 
@@ -11,7 +11,7 @@ from messages import Inference, infer_request, message, predict_request
 from refusals import EXHAUSTED, INVALID, check, details, pushback, refused
 from tiny_models import write_model
 
-# One request, and then none for longer than any test takes.
+# One request is accepted, and then none for longer than any test takes.
 ONE_A_HOUR = ("--client-requests-per-second=0.0003", "--client-burst=1")
 
 
@@ -68,7 +68,7 @@ def test_the_hints_are_spread_and_all_say_the_same(start, repository, light):
             delay = details(error)["google.rpc.RetryInfo"].retry_delay
             hints.append(pushback(error))
             assert delay.seconds * 1000 + delay.nanos // 1_000_000 == hints[-1]
-    # Half to one and a half times the ten seconds until the next token, of which the test itself takes some.
+    # From half to one and a half times the ten seconds until the next token, part of which has passed during the test.
     assert all(1000 <= hint <= 15_000 for hint in hints), hints
     assert len(set(hints)) > 20
     assert max(hints) - min(hints) > 3000

@@ -1,4 +1,4 @@
-"""Whatever a client sends, it gets a clear error, and the daemon goes on as if nothing had been."""
+"""Tests that invalid requests get a clear error and leave the daemon unaffected."""
 
 import grpc
 import pytest
@@ -27,7 +27,7 @@ def raw_picture(width, height, size, order=1):
 WHOLE = pictures.encoded(pictures.pixels(0))
 TENSOR = bytes(4 * 3 * 56 * 56)
 
-# Request, status, words that its message must hold.
+# Request, status, and words that the error message must contain.
 PREDICT = {
     "not an image": (dict(model="tiny", encoded=b"I am not a picture."), INVALID, ["not a picture", "JPEG"]),
     "truncated JPEG": (dict(model="tiny", encoded=pictures.truncated_jpeg()), INVALID, ["JPEG"]),
@@ -164,7 +164,7 @@ def test_a_message_over_the_cap(daemon):
 def test_bytes_that_are_no_message(daemon):
     with daemon.channel() as channel:
         call = channel.unary_unary("/saccade.v1.Vision/Predict")
-        # gRPC's own word for it, before any of our code is asked.
+        # gRPC itself returns this status, before the request reaches the daemon's code.
         assert refused(call, b"\xff\xff\xff\xff\xff").code() == grpc.StatusCode.UNIMPLEMENTED
     still_serves(daemon)
 
@@ -176,7 +176,7 @@ def test_an_unknown_method(daemon):
 
 
 def test_nothing_is_leaked(daemon):
-    """All of the above, over and over, in one connection: memory and open files stay where they are."""
+    """Repeats all of the above in one connection: memory and open files must not grow."""
     predicts = [predict_request(**fields) for fields, _, _ in PREDICT.values()]
     infers = [request for request, _, _ in INFER.values()]
 
@@ -193,7 +193,7 @@ def test_nothing_is_leaked(daemon):
     memory, files = daemon.resident_bytes(), daemon.open_files()
     everything(REPETITIONS)
     assert daemon.resident_bytes() - memory < ALLOWED_GROWTH
-    # The daemon hears of a closed connection a little later.
+    # The daemon notices a closed connection a little later.
     eventually(lambda: daemon.open_files() <= files, f"no more than {files} files are open")
     eventually(lambda: daemon.metrics().total("saccade_inflight_requests") == 0, "nothing was in flight")
     still_serves(daemon)

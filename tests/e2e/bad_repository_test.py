@@ -1,4 +1,4 @@
-"""Models that cannot be loaded: told by name and reason, and the others are served all the same."""
+"""Tests models that cannot be loaded: they are listed with name and reason, and the other models are served."""
 
 import grpc
 import pytest
@@ -12,7 +12,7 @@ from tiny_models import TinyModel, write_model
 
 @pytest.fixture(scope="module")
 def damaged(tmp_path_factory):
-    """(repository, model -> words that its reason must hold): one sound model among all the broken ones."""
+    """(repository, words of the expected reason by model): one valid model among broken ones."""
     root = tmp_path_factory.mktemp("damaged") / "models"
     network = TinyModel(classes=5, seed=3)
     write_model(root, "sound", network)

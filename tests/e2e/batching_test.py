@@ -1,4 +1,4 @@
-"""Requests that come together are computed together, and nobody's answer depends on the company."""
+"""Tests that concurrent requests are batched, and that a result does not depend on the other requests of its batch."""
 
 import numpy
 
@@ -7,7 +7,7 @@ from messages import infer_request, message, predict_request
 from tiny_models import write_model
 
 REQUESTS = 32
-# Microseconds; with it, a test that had to wait for the delay would run into its deadline.
+# Microseconds. Longer than the deadline of a test, so a test that waits for the queue delay fails.
 PATIENCE = 60_000_000
 
 

@@ -1,15 +1,15 @@
-"""A daemon that has its hands full, so that what comes next has to wait."""
+"""Keeps a daemon busy, so that further requests have to wait."""
 
 from harness import eventually
 from messages import Inference, infer_request
 
 LABELS = {"model": "slow", "version": "1"}
-# Enough for one forward pass to outlast everything that a test does meanwhile.
+# A batch whose forward pass takes longer than everything a test does meanwhile.
 HEAVY = 64
 
 
 class Busy:
-    """A daemon whose only instance computes a heavy request."""
+    """A daemon whose only instance computes a large batch."""
 
     def __init__(self, daemon, network, channel):
         self.daemon = daemon

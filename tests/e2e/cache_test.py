@@ -1,4 +1,4 @@
-"""The response cache, watched through Triton's names for what it does."""
+"""Tests the response cache through Triton's statistics and metrics."""
 
 import numpy
 import pytest
@@ -21,7 +21,7 @@ def root(tiny, tmp_path):
     folder = tmp_path / "repository"
     folder.mkdir()
     write_cached(folder, "cached", tiny, max_batch_size=8)
-    # Less than one answer takes.
+    # Smaller than a single response.
     write_cached(folder, "bounded", tiny, max_batch_size=8, parameters={"max_cache_bytes": "100"})
     write_model(folder, "computed", tiny, max_batch_size=8)
     return folder
@@ -41,7 +41,7 @@ def counts(daemon, model):
 
 
 def cache_statistics(daemon, model):
-    """Hits and misses, which both protocols tell alike."""
+    """Hits and misses, which must be the same over both protocols."""
     with triton.InferenceServerClient(daemon.grpc_address) as client:
         over_grpc = client.get_inference_statistics(model).model_stats[0].inference_stats
     with triton_http.InferenceServerClient(f"127.0.0.1:{daemon.http_port}") as client:
@@ -82,7 +82,7 @@ def test_what_differs_is_computed(start, tiny, root):
     wanted = [triton.InferRequestedOutput("logits", class_count=1)]
     assert infer(daemon, "cached", batch, outputs=wanted).as_numpy("logits").shape == (1, 1)
     assert counts(daemon, "cached")[:2] == [0, 3]
-    # Models are kept apart, and the others have no cache.
+    # Each model has its own entries, and models without a cache are not affected.
     infer(daemon, "computed", batch)
     infer(daemon, "computed", batch)
     assert counts(daemon, "computed") == [0, 0, 2, 2, 2]

@@ -1,4 +1,4 @@
-"""Lines of the log that are about a call name it, by the client's id and by its trace."""
+"""Tests that log lines about a call contain the client's request id and the trace id."""
 
 import json
 import secrets
@@ -14,14 +14,14 @@ from messages import infer_request, message, predict_request, stream, stub
 from tiny_models import Identity, write_model
 
 VALUES = numpy.ones((1, 1, 2, 3, 4), numpy.float32)
-# The pass then fails.
+# Makes the forward pass fail.
 BAD = VALUES * 13
 SERVICE = "inference.GRPCInferenceService"
 
 
 @pytest.fixture(scope="module")
 def daemon(tmp_path_factory):
-    """Without traces and without an access log: what names a call is there all the same."""
+    """Without traces and without an access log; log lines must identify the call even so."""
     root = tmp_path_factory.mktemp("models")
     write_model(root, "failing", Identity(fail_at="13"), max_batch_size=4)
     flags = ("--model-control-mode=explicit", "--load-model=failing", "--log-format=json")
@@ -30,13 +30,13 @@ def daemon(tmp_path_factory):
 
 
 def named():
-    """(request id, trace id, what a client sends of them)."""
+    """Returns (request id, trace id, headers that carry both)."""
     request, trace = secrets.token_hex(8), secrets.token_hex(16)
     return request, trace, {"x-request-id": request, "traceparent": f"00-{trace}-{secrets.token_hex(8)}-00"}
 
 
 def lines(daemon, message_of_line, **fields):
-    """Those that say so; every line is whole JSON."""
+    """The log lines with this message and these fields. Every line of the log must be complete JSON."""
     every = [json.loads(line) for line in daemon.log().splitlines()]
     return [line for line in every if line["message"] == message_of_line and fields.items() <= line.items()]
 
@@ -151,7 +151,7 @@ def test_orders_name_the_call_that_gave_them(daemon):
     post(daemon, "/v2/repository/models/failing/load", {}, headers)
     for text in ("loading model", "warmed up", "model ready"):
         assert await_line(daemon, text, trace_id=trace)["request_id"] == request
-    # What nobody asked for names nobody.
+    # Lines that are not about a call have no request id.
     assert all("request_id" not in line for line in lines(daemon, "ready"))
 
 

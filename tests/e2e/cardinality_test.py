@@ -1,4 +1,4 @@
-"""Which series there are, and that no client makes more of them."""
+"""Tests which metric series exist, and that clients cannot create more of them."""
 
 import json
 import pathlib
@@ -20,7 +20,7 @@ MODELS = ["one", "two", "three"]
 VALUES = numpy.ones((1, 1, 1, 1, 8), numpy.float32)
 
 NONE, VERSION, TASK = set(), {"model", "version"}, {"model", "version", "task"}
-# Every family, with the names of its labels, `le` of buckets aside.
+# Label names of every metric family, without the `le` of buckets.
 LABELS = {
     **dict.fromkeys(("nv_cpu_utilization", "nv_cpu_memory_total_bytes", "nv_cpu_memory_used_bytes"), NONE),
     **dict.fromkeys((f"process_{name}" for name in ("cpu_seconds_total", "resident_memory_bytes", "virtual_memory_bytes",
@@ -50,7 +50,7 @@ OF_GPUS = ("nv_gpu_", "nv_energy_")
 
 @pytest.fixture(scope="module")
 def daemon(tmp_path_factory):
-    """With everything on that brings series, but TLS."""
+    """A daemon with all options that add series, except TLS."""
     root = tmp_path_factory.mktemp("models")
     for model in MODELS:
         write_model(root, model, Identity(), max_batch_size=4)
@@ -88,7 +88,7 @@ def post(daemon, model, body):
 
 @pytest.fixture(scope="module")
 def asked(daemon):
-    """A call of each kind whose series are there afterwards."""
+    """One call of each kind that adds a series."""
     with daemon.inference() as inference:
         assert infer(inference) == grpc.StatusCode.OK
         assert infer(inference, "no such model") == grpc.StatusCode.NOT_FOUND
@@ -116,7 +116,7 @@ def test_every_familys_labels_are_in_the_table(daemon, asked):
 
 
 def documented():
-    """What docs/operations.md says of the daemon and of a version of a model."""
+    """The numbers of series per daemon and per model version that docs/operations.md states."""
     page = (pathlib.Path(ROOT) / "docs" / "operations.md").read_text()
     return (int(re.search(r"\| the daemon \| (\d+):", page)[1]),
             int(re.search(r"\| each version of a model that is loaded \| (\d+):", page)[1]))
@@ -142,7 +142,7 @@ def test_no_client_makes_series(daemon, asked):
             assert infer(inference, name) == grpc.StatusCode.NOT_FOUND
         for number in range(2, 302):
             assert infer(inference, version=str(number)) == grpc.StatusCode.NOT_FOUND
-        # Of models that are there, with everything that a client may make up.
+        # Requests to an existing model, with every field that a client can choose freely.
         for number in range(50):
             assert infer(inference, MODELS[0], request_id=f"id {number} " + secrets.token_hex(8)) == grpc.StatusCode.OK
             assert infer(inference, values=VALUES[0], request_id=str(number)) == grpc.StatusCode.INVALID_ARGUMENT

@@ -1,4 +1,4 @@
-"""Certificates of a test's own authority, made by the openssl command."""
+"""Certificates of a test authority, made with the openssl command."""
 
 import itertools
 import os
@@ -21,7 +21,7 @@ def openssl(*arguments):
 
 
 class Authority:
-    """Signs certificates of 127.0.0.1 and localhost, for servers and clients alike."""
+    """Signs certificates for 127.0.0.1 and localhost, for servers and clients."""
 
     def __init__(self, folder, name="authority"):
         self._folder = pathlib.Path(folder)
@@ -34,7 +34,7 @@ class Authority:
         return self.pair.certificate
 
     def issue(self, name, days=2):
-        """A pair of files; with -1 days it has expired."""
+        """Returns a pair of files; `days=-1` makes an expired certificate."""
         stem = self._folder / f"{name}-{next(_numbers)}"
         made = Pair(stem.with_suffix(".pem"), stem.with_suffix(".key"))
         openssl("req", *CURVE, "-keyout", made.key, "-out", stem.with_suffix(".csr"), "-subj", f"/CN={name}", "-addext",
@@ -45,7 +45,7 @@ class Authority:
 
 
 def put(file, target):
-    """In its place at once, as whoever renews certificates does it."""
+    """Replaces the file atomically, as tools that renew certificates do."""
     beside = target.with_suffix(".new")
     beside.write_bytes(file.read_bytes())
     os.replace(beside, target)

@@ -1,4 +1,4 @@
-"""--check-config of folders that are no models: a line in words for each, exit code 1, and never a crash."""
+"""Tests --check-config with invalid model folders: one readable line for each, exit code 1, and no crash."""
 
 import itertools
 import random
@@ -16,20 +16,20 @@ MOST_WORDS = 2000
 
 
 class Checked:
-    """What --check-config said of a repository."""
+    """The output of --check-config for a repository."""
 
     def __init__(self, root, *flags):
         ended = run_to_end("--check-config", f"--model-repository={root}", *flags)
         self.code, self.lines = ended.returncode, ended.stdout.splitlines()
         assert self.code in (0, 1), f"exit {self.code}:\n{ended.stderr[-3000:]}"
         assert re.fullmatch(r"\d+ checked, \d+ not in order", self.lines[-1])
-        # Which tensors or options it is about may stand in lines of their own, which are indented.
+        # Details about tensors or options may follow on indented lines.
         for line in self.lines[:-1]:
             assert re.match(r"(OK|WARNING|ERROR) +[\w.-]+|  ", line), line
             assert len(line) < MOST_WORDS and line.isprintable(), line
 
     def of(self, name):
-        """OK or ERROR, and the words."""
+        """Returns OK or ERROR, and the text about the model."""
         begins = re.compile(rf"(OK|ERROR) +{re.escape(name)}( version \d+)?(:| \()")
         (at,) = [number for number, line in enumerate(self.lines) if begins.match(line)]
         more = itertools.takewhile(lambda line: line.startswith("  "), self.lines[at + 1 :])
@@ -66,7 +66,7 @@ def test_the_sound_model_is_in_order(checked):
 
 
 def test_weights_that_were_not_written_to_their_end(network, tmp_path):
-    """Cut anywhere, whatever of the header has come."""
+    """The file is cut anywhere, in the header or after it."""
     choose = random.Random(SEED)
     whole = write_model(tmp_path, "whole", network).read_bytes()
     header = 8 + int.from_bytes(whole[:8], "little")
@@ -82,7 +82,8 @@ def test_weights_that_were_not_written_to_their_end(network, tmp_path):
 
 
 def test_weights_with_damaged_headers(network, tmp_path):
-    """A name or a number of the header is another, or no JSON is left: told, or it happens to be in order."""
+    """A name or number in the header is changed, or the JSON is damaged: either an error is reported or the file is
+    still valid."""
     choose = random.Random(SEED)
     whole = write_model(tmp_path, "whole", network).read_bytes()
     header = 8 + int.from_bytes(whole[:8], "little")
@@ -127,7 +128,7 @@ def test_programs_that_were_not_written_to_their_end(tmp_path, file):
     outcome = Checked(root, "--allow-executable-models")
     for name in made:
         assert outcome.of(name)[0] == ("OK" if name == "whole" else "ERROR"), name
-    # Without the flag nothing of them is run, or read.
+    # Without the flag the programs are neither run nor read.
     outcome = Checked(root)
     for name in made:
         state, line = outcome.of(name)

@@ -1,4 +1,4 @@
-"""The C++ library as another project has it: installed, found, built against, asked."""
+"""Tests the C++ library in another project: installed, found by CMake, built against, and run."""
 
 import os
 import pathlib

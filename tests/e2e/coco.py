@@ -1,10 +1,11 @@
-"""COCO's compressed run lengths, read as its own tools read them."""
+"""Decodes COCO's compressed run lengths as COCO's own tools do."""
 
 import numpy
 
 
 def run_lengths(text):
-    """Five bits a character, least first, from "0" on; from the third number on, the difference to the last but one."""
+    """Five bits per character, lowest first, from "0" on; from the fourth number on, the difference to the last but
+    one."""
     counts, value, shift = [], 0, 0
     for character in text:
         bits = ord(character) - 48
@@ -20,7 +21,7 @@ def run_lengths(text):
 
 
 def mask(rle):
-    """Booleans, [height, width]: runs go down the columns, zeros first."""
+    """Booleans [height, width]. Runs go down the columns and start with zeros."""
     counts = run_lengths(rle.counts)
     values = numpy.arange(len(counts)) % 2 == 1
     return numpy.repeat(values, counts).reshape(rle.width, rle.height).T

@@ -1,4 +1,4 @@
-"""A collector of traces: OTLP over HTTP, read with OpenTelemetry's own messages."""
+"""A collector of traces: OTLP over HTTP, parsed with OpenTelemetry's own messages."""
 
 import contextlib
 import http.server
@@ -11,7 +11,8 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
 
 
 class Collector:
-    """Keeps what comes. `statuses` are answered first, one a request; while `open` is not set, nothing is answered."""
+    """Keeps the requests received. The first responses have the given `statuses`; it does not respond while `open` is
+    cleared."""
 
     def __init__(self, statuses=()):
         self.requests, self.headers, self.problems = [], [], []
@@ -28,7 +29,7 @@ class Collector:
                 collector.open.wait()
                 status = collector.take(self.path, self.headers, body)
                 answer = ExportTraceServiceResponse().SerializeToString()
-                with contextlib.suppress(OSError):  # The daemon may have given up.
+                with contextlib.suppress(OSError):  # The daemon may have closed the connection.
                     self.send_response(status)
                     self.send_header("Content-Type", "application/x-protobuf")
                     self.send_header("Content-Length", str(len(answer)))
@@ -64,7 +65,7 @@ class Collector:
         assert not self.problems
 
     def spans(self, trace=None):
-        """All, or those of one trace by its id in hexadecimal."""
+        """All spans, or those of one trace, given by its hexadecimal id."""
         found = [
             span
             for request in list(self.requests)
@@ -81,7 +82,7 @@ def attributes(span):
 
 
 def environment(patch, url, **more):
-    """Of a daemon that is to send its traces to `url` without waiting for more."""
+    """Sets the variables that make a daemon export its traces to `url` almost immediately."""
     settings = {"OTEL_EXPORTER_OTLP_ENDPOINT": url, "OTEL_BSP_SCHEDULE_DELAY": "20", **more}
     for name, value in settings.items():
         patch.setenv(name, value)

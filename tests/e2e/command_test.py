@@ -1,4 +1,4 @@
-"""The saccade command beside the API: what its flags ask for is what comes."""
+"""Compares the saccade command with the API: its flags must have the effect of the API's options."""
 
 import base64
 import io
@@ -31,7 +31,7 @@ def picture(tmp_path):
 
 
 def saccade(daemon, command, model, *arguments):
-    """The JSON of the only result."""
+    """Runs the command and returns the JSON of its only result."""
     line = [binary("saccade"), command, "--url", daemon.grpc_address, "--model", model, "--json", *arguments]
     ended = subprocess.run(line, capture_output=True, text=True, timeout=60)
     assert ended.returncode == 0, ended.stderr

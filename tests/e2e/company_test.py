@@ -1,4 +1,4 @@
-"""Pictures of every size at once: who else is there changes no bit of anybody's answer."""
+"""Tests that results are bit-identical whatever other pictures, of any size, are computed at the same time."""
 
 import pytest
 

@@ -1,4 +1,5 @@
-"""docs/compatibility.md, row by row: what it says that works is called, what is refused is refused in its words."""
+"""Tests every row of docs/compatibility.md: what is listed as working is called; what is refused must give the stated
+error."""
 
 import json
 import pathlib
@@ -21,7 +22,7 @@ STATES = {"works", "passed over", "refused", "not there"}
 
 
 def table(heading):
-    """name -> (state, what stands beside it) of the one table under a heading."""
+    """(state, note) by name, for the only table under a heading."""
     section = re.search(rf"^## {heading}\n(.*?)(?=^## |\Z)", PAGE, re.MULTILINE | re.DOTALL)[1]
     rows = re.findall(r"^\| `([^`]+)` \| ([^|]+) \|(?: ([^|]*))? \|$", section, re.MULTILINE)
     assert rows and len(rows) == section.count("\n| `"), f"a row under {heading} is not in the form of the others"
@@ -35,7 +36,7 @@ METHODS, ROUTES, EXTENSIONS, FLAGS = map(table, ("gRPC", "REST", "Extensions", "
 
 @pytest.fixture(scope="module")
 def daemon(tiny, tmp_path_factory):
-    """Everything that needs a flag is allowed."""
+    """A daemon with all optional features enabled."""
     root = tmp_path_factory.mktemp("models")
     write_model(root, "tiny", tiny)
     flags = ("--model-control-mode=explicit", "--load-model=*", "--allow-shared-memory")
@@ -54,7 +55,7 @@ def region():
 
 @pytest.fixture
 def call(daemon):
-    """call(method, **fields): (status code, answer) of one call of the gRPC service."""
+    """call(method, **fields): makes a call of the gRPC service; returns (status code, response)."""
     with daemon.channel() as channel:
 
         def made(method, request=None, **fields):
@@ -112,7 +113,7 @@ def test_method(daemon, call, tiny, region, method):
 
 
 def send(daemon, method, path, body=None, port=None):
-    """(status, body) of a request with JSON."""
+    """Sends a JSON request over HTTP; returns (status, body)."""
     request = urllib.request.Request(
         f"http://127.0.0.1:{port or daemon.http_port}{path}", method=method,
         data=json.dumps(body).encode() if body is not None else None)
@@ -141,7 +142,7 @@ def body_of(route, tiny, region):
 
 
 def paths_of(route):
-    """With the optional part, and without."""
+    """The paths of a route, without and with its optional part."""
     path = route.split()[1]
     without = re.sub(r"\[.*?\]", "", path)
     return {named.replace("MODEL", "tiny").replace("VERSION", "1").replace("REGION", "byrest")
@@ -170,7 +171,7 @@ def test_route(daemon, call, tiny, region, route):
 
 
 def test_a_path_that_nobody_has_is_404(daemon):
-    """What the rows that are not there look like, and those that work do not."""
+    """Unknown paths must give 404, in contrast to those that are listed as working."""
     for method, path in (("GET", "/v2/models/tiny/nothing"), ("POST", "/v2/repository/nothing")):
         assert send(daemon, method, path, {} if method == "POST" else None)[0] == 404
 
@@ -204,7 +205,7 @@ def test_flags_that_work_are_taken_and_stand_in_the_help(empty):
     help_text = run_to_end("--help").stdout
     for flag in flags_in("works", empty):
         assert re.search(rf"(^|[\s,]){name_of(flag)}\b", help_text, re.MULTILINE), flag
-    # Two of them say the same thing, and are not taken together.
+    # Two flags for the same setting cannot be combined.
     taken = [flag for flag in flags_in("works", empty) if name_of(flag) not in ("--help", "--response-cache-byte-size")]
     assert check(empty, *taken)[0] == 0
     assert check(empty, "--response-cache-byte-size=0")[0] == 0
@@ -234,7 +235,7 @@ def test_every_flag_of_tritons_that_the_daemon_knows_has_a_row():
 
 
 def test_no_flag_is_said_to_be_not_there():
-    """A command line of Triton's is taken, or refused in words: never told that its flag is unknown."""
+    """A command line for Triton is either accepted or rejected with an explanation; no flag of Triton's is unknown."""
     assert not flags_in("not there", "")
 
 
@@ -250,7 +251,7 @@ def test_a_command_line_of_tritons_starts_it(repository, tiny, tmp_path):
         assert "--http-thread-count is passed over: each connection has a thread" in log
         assert log.count("--backend-config is passed over") == 2
         assert "Z W " in log and "Z I " not in log
-        # The metrics at an address of their own.
+        # --metrics-address gives the metrics their own address.
         with pytest.raises(urllib.error.URLError):
             daemon.get("/metrics", daemon.metrics_port)
         with urllib.request.urlopen(f"http://127.0.0.2:{daemon.metrics_port}/metrics") as answer:

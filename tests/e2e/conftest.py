@@ -23,7 +23,7 @@ def pytest_runtest_makereport(item, call):
 
 @pytest.fixture
 def start(tmp_path):
-    """start(repository, *flags): a daemon of the test's own, which ends with it."""
+    """start(repository, *flags): starts a daemon that ends with the test."""
     started = []
 
     def start_daemon(repository, *flags, **options):
@@ -38,13 +38,13 @@ def start(tmp_path):
 
 @pytest.fixture(scope="session")
 def tiny():
-    """A quarter-width network of five classes with weights of its own, and its reference in PyTorch."""
+    """A quarter-width network with five classes and random weights, and its reference in PyTorch."""
     return TinyModel(classes=5, seed=1)
 
 
 @pytest.fixture(scope="session")
 def repository(tiny, tmp_path_factory):
-    """'tiny' answers at once; 'gathering' waits for company."""
+    """'tiny' is computed without delay; 'gathering' waits to fill its batches."""
     root = tmp_path_factory.mktemp("repository")
     write_model(root, "tiny", tiny, max_batch_size=8)
     write_model(root, "gathering", tiny, max_batch_size=8, max_queue_delay_microseconds=100_000)
@@ -53,8 +53,8 @@ def repository(tiny, tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def tasks_repository(tmp_path_factory):
-    """A model a task, 'blind', a detector that finds nothing, and 'flat', whose detections follow each other. All but
-    the last wait a little for company."""
+    """One model per task, 'blind', a detector that finds nothing, and 'flat', whose detections are concatenated. All
+    but the last wait briefly to fill their batches."""
     root = tmp_path_factory.mktemp("tasks")
     made = {
         "detector": tiny_detector(),
@@ -76,7 +76,7 @@ def tasks_daemon(tasks_repository, tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def slow_repository(tmp_path_factory):
-    """One instance of the full width: a heavy request keeps it busy for long."""
+    """One full-width instance, which a large batch keeps busy for long."""
     root = tmp_path_factory.mktemp("slow")
     network = TinyModel(classes=5, seed=2, width="1.0", size=224)
     write_model(
@@ -87,14 +87,14 @@ def slow_repository(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def daemon(repository, tmp_path_factory):
-    """One daemon for the tests of a file that leave it as they found it."""
+    """A daemon shared by the tests of a file that do not change its state."""
     with Daemon(repository, log_folder=tmp_path_factory.mktemp("log")) as running:
         yield running.await_ready()
 
 
 @pytest.fixture(scope="session")
 def saccade(tmp_path_factory):
-    """The Python client as people install it: built by pip, from a copy, so that the checkout stays as it is."""
+    """The Python client as users install it: built by pip from a copy, so that the checkout is not modified."""
     checkout, installed = tmp_path_factory.mktemp("checkout"), tmp_path_factory.mktemp("installed")
     without = shutil.ignore_patterns("build", "*.egg-info", "*_pb2*")
     shutil.copytree(ROOT / "client" / "python", checkout / "client" / "python", ignore=without)
@@ -115,7 +115,7 @@ def saccade(tmp_path_factory):
 
 
 class Awaited:
-    """An AsyncClient whose methods block, so that one test serves both clients."""
+    """An AsyncClient whose methods block, so that one test covers both clients."""
 
     def __init__(self, made):
         self._loop = asyncio.new_event_loop()
@@ -140,7 +140,7 @@ class Awaited:
 
 @pytest.fixture(scope="module", params=["sync", "asyncio"])
 def connect(request, saccade):
-    """connect(address, ...): a client of either kind."""
+    """connect(address, ...): creates a client of either kind."""
     opened = []
 
     def make(*given, **named):

@@ -1,4 +1,4 @@
-"""Models with something wrong in their folders: each damage changes a sound one, and returns words of its error."""
+"""Damaged model folders: each function damages a valid model and returns words of the expected error."""
 
 import json
 import os
@@ -23,7 +23,7 @@ def write(path, header, body):
 
 
 def tensors(header):
-    """Names by where they lie in the file."""
+    """The tensors' names, sorted by their offsets in the file."""
     named = [name for name in header if name != "__metadata__"]
     return sorted(named, key=lambda name: header[name]["data_offsets"])
 

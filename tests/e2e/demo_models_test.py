@@ -1,4 +1,4 @@
-"""The demo models through the daemon: what PyTorch makes of the same weights, on held-out scenes."""
+"""Compares the demo models served by the daemon with the same weights in PyTorch, on held-out scenes."""
 
 import pytest
 import torch

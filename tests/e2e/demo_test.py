@@ -1,4 +1,5 @@
-"""./dev demo, without its set-up: every demo model is asked, drawn and put under load, and the daemon ends well."""
+"""Runs ./dev demo without its set-up: every demo model is called, drawn and put under load, and the daemon ends
+cleanly."""
 
 import os
 import re

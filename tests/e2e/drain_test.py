@@ -1,4 +1,4 @@
-"""SIGTERM loses nothing that was accepted, and tells everybody in time; kill -9 leaves nothing behind."""
+"""Tests that SIGTERM loses no accepted request and is announced in time, and that kill -9 leaves nothing behind."""
 
 import threading
 
@@ -27,7 +27,7 @@ def test_not_serving_is_told_before_anything_closes(start, repository):
         assert next(updates).status == SERVING
         daemon.terminate()
         assert next(updates).status == NOT_SERVING
-        # The lame duck: whoever has not heard yet is still served, on old connections and on new ones.
+        # During --lame-duck-seconds, requests are still served on old and new connections.
         vision.predict(predict_request(model="tiny", encoded=picture))
         with daemon.vision() as newcomer:
             newcomer.predict(predict_request(model="tiny", encoded=picture))
@@ -39,7 +39,7 @@ def test_not_serving_is_told_before_anything_closes(start, repository):
 
 
 class Client(threading.Thread):
-    """Sends one picture after the other until it is refused."""
+    """Sends one picture after the other until a request is rejected."""
 
     def __init__(self, daemon, picture):
         super().__init__()
@@ -78,7 +78,8 @@ def test_a_drain_under_load_loses_nothing(start, repository):
         client.join()
         assert client.answered >= 10
         assert client.refusal.code() == grpc.StatusCode.UNAVAILABLE, client.refusal.details()
-        # Said by the daemon, or by nobody as the port is closed: never by a connection that broke under a request.
+        # The error comes from the daemon, or from gRPC because the port is closed; never from a connection that broke
+        # during a request.
         for lost in ("Socket closed", "reset by peer", "Broken pipe"):
             assert lost not in client.refusal.details()
 
@@ -89,7 +90,7 @@ def test_what_is_computed_at_sigterm_is_answered(start, slow_repository):
     with daemon.channel() as channel:
         busy = Busy(daemon, network, channel)
         queued = [busy.inference.model_infer.future(busy.light) for _ in range(3)]
-        # Accepted, all of them: what comes after SIGTERM is refused.
+        # All of them are accepted; requests after SIGTERM are rejected.
         eventually(lambda: busy.waiting() == 3, "three requests wait")
         updates = watch(channel, "")
         assert next(updates).status == SERVING

@@ -1,4 +1,4 @@
-"""Ensembles, asked by Triton's own client as the models that they look like."""
+"""Tests ensembles with Triton's client."""
 
 import threading
 
@@ -40,7 +40,7 @@ LOGITS = tensor("logits", [5])
 
 
 def through(model, then="tiny"):
-    """The volumes of `model` are pictures for the classifier."""
+    """Steps that use the volumes of `model` as pictures of the classifier."""
     return [step(then, {"image": "middle"}, {"logits": "logits"}), step(model, {"image": "volume"}, {"restored": "middle"})]
 
 
@@ -49,8 +49,8 @@ def write_repository(root, tiny):
     write_model(root, "tiny", tiny, max_batch_size=8)
     for name in ("drills", "more_drills"):
         drills = Identity(fail_at="13", hang_at="99", hang_seconds=str(HANG_SECONDS))
-        # Of one core, so that there is room for both; and what waits a little is computed by the model's own thread,
-        # however short it may be.
+        # One core each, so that both can run at once. The queue delay makes the model's own thread compute requests,
+        # however short they are.
         one_core = {"threads": "1"}
         write_model(root, name, drills, max_batch_size=4, parameters=one_core, max_queue_delay_microseconds=1000)
     write_ensemble(root, "chain", [VOLUME], [LOGITS], through("identity"))
@@ -80,7 +80,7 @@ def write_repository(root, tiny):
 def daemon(tiny, tmp_path_factory):
     root = tmp_path_factory.mktemp("ensembles")
     write_repository(root, tiny)
-    # One request at a time: an ensemble's steps are a part of it.
+    # Only one request at a time: the steps of an ensemble count as part of it.
     flags = ["--max-inflight-requests=1"]
     with Daemon(root, *flags, log_folder=tmp_path_factory.mktemp("log")) as running:
         yield running.await_ready()
@@ -218,7 +218,7 @@ def test_what_does_not_fit_is_told(client, tiny):
 @pytest.mark.parametrize("how", ["DEADLINE_EXCEEDED", "CANCELLED"])
 def test_who_waits_no_longer_costs_no_further_step(daemon, client, tiny, how):
     def ended():
-        # gRPC tells the server of a client's deadline, and of its cancelling, in one way.
+        # To the server, gRPC reports a client's deadline and its cancellation in the same way.
         metrics = daemon.metrics()
         codes = ("CANCELLED", "DEADLINE_EXCEEDED")
         return sum(metrics.total("saccade_requests_total", model="drilled", code=code) for code in codes)

@@ -1,5 +1,5 @@
-"""What single positions looked at, of regular and global self-attention: the served maps beside PyTorch's, which makes
-the whole matrix of pairs."""
+"""Compares the attention maps of single positions, for regular and global self-attention, with PyTorch, which computes
+the full matrix of position pairs."""
 
 import grpc
 import numpy
@@ -25,7 +25,7 @@ def gsa(content):
     made = classifier("gsa_resnet50", width="0.25", blocks="1,1,1,1", content=content)
     with torch.no_grad():
         for name, parameter in made.network.named_parameters():
-            # Untrained queries make softmaxes so steep that float32 itself shows.
+            # Untrained queries make the softmaxes so steep that float32's rounding errors exceed the tolerance.
             if name.endswith("query.weight"):
                 parameter.mul_(0.1)
     return made
@@ -91,7 +91,7 @@ def blue_first():
 
 
 def pair_weights(module, x):
-    """[heads, height, width, queries] of the keys."""
+    """Attention weights [heads, height, width, queries] of the keys."""
     query, key = module.query(x) if hasattr(module, "query") else x, module.key(x) if hasattr(module, "key") else x
     if module.kind == "pool":
         key = torch.nn.functional.max_pool2d(key, 2, ceil_mode=True)
@@ -123,7 +123,7 @@ def test_regular_attention(vision, networks, model):
 
 
 def axial_weights(module, query, key, embedding):
-    """[heads, own, other, lines] along columns, as GlobalSelfAttention.along_columns weighs."""
+    """Weights [heads, own, other, lines] along the columns, as in GlobalSelfAttention.along_columns."""
     height = query.shape[2]
     offsets = torch.arange(height) - torch.arange(height)[:, None] + module.side - 1
     weights = torch.einsum("ncyx,yic->nyix", query, embedding[offsets])

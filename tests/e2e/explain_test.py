@@ -1,4 +1,4 @@
-"""What attention looked at: the maps of the served layers beside those of the same layers in PyTorch."""
+"""Compares the attention maps of the served layers with those of the same layers in PyTorch."""
 
 import io
 import threading
@@ -15,7 +15,7 @@ from messages import get_model_request, message, predict_request
 from models.reference.kronecker_attention import averages
 from tiny_models import MEAN, STD, TinyTask, tiny_detector, tiny_localizer, tiny_segmenter, tiny_stereo, write_model
 
-# PNGs have 255 steps from the least value to the most; float32 differs by 1e-4 of the most.
+# PNGs have 255 steps from the minimum to the maximum; float32 differs by 1e-4 of the maximum.
 STEP = 0.5 / 255 + 1e-4
 # Width and height of pictures that are neither scaled nor padded.
 WIDE, TALL = (96, 64), (64, 96)
@@ -77,7 +77,7 @@ def layers_of(vision, model):
 
 
 def values(map_):
-    """[height, width], as they were before they became grey."""
+    """The map's values [height, width], converted back from grey."""
     grey = numpy.asarray(Image.open(io.BytesIO(map_.png)))
     assert grey.dtype == numpy.uint8 and grey.shape == (map_.height, map_.width)
     assert grey.min() == 0 and (grey.max() == 255 or map_.least == map_.most)
@@ -98,7 +98,7 @@ def imagenet(seed, size):
 
 
 def input_of(network, layer, run):
-    """What the layer sees when `run` runs the network."""
+    """The input of the layer when `run` runs the network."""
     seen = []
     hook = network.get_submodule(layer).register_forward_pre_hook(lambda _, inputs: seen.append(inputs[0]))
     with torch.no_grad():
@@ -130,7 +130,7 @@ def test_efficient_attentions_global_maps(vision, networks, size):
 
 
 def kronecker_weights(module, x):
-    """Of each head: the weights of the columns, and of the rows, for the mean position."""
+    """The weights of the columns and of the rows for the mean position, for each head."""
     query, key = module.query(x) if hasattr(module, "query") else x, module.key(x) if hasattr(module, "key") else x
     height, width = x.shape[2:]
     query = averages(query) if module.kind == "qkv" else query.flatten(2)
@@ -236,7 +236,7 @@ def test_who_does_not_ask_gets_none(vision):
 
 
 def test_neither_maps_nor_answers_depend_on_the_batch_around(daemon, vision):
-    """Of eight at once, some ask for one layer, some for another, some for none."""
+    """Eight concurrent requests; some ask for one layer, some for another, some for none."""
     wishes = [None, "backbone.attention.res3", "", None, "backbone.attention.res4", None, "", "backbone.attention.res3"]
 
     def request(index):

@@ -1,4 +1,4 @@
-"""A strict reader of the Prometheus text format 0.0.4."""
+"""A strict parser of the Prometheus text format 0.0.4."""
 
 import re
 
@@ -9,18 +9,18 @@ LABEL = re.compile(r'([a-zA-Z_][a-zA-Z0-9_]*)="((?:[^"\\\n]|\\["\\n])*)"(?:,|$)'
 
 
 class Metrics(dict):
-    """(name, frozenset of labels) -> value."""
+    """Sample values by (name, frozenset of labels)."""
 
     def __init__(self):
         super().__init__()
         self.types = {}
 
     def value(self, name, **labels):
-        """The one sample with exactly these labels."""
+        """The value of the sample with exactly these labels."""
         return self[(name, frozenset(labels.items()))]
 
     def total(self, name, **labels):
-        """The sum of all samples that have these labels, 0 without any."""
+        """The sum of all samples that have these labels; 0 if there are none."""
         return sum(value for (found, has), value in self.items() if found == name and labels.items() <= set(has))
 
     def names(self):

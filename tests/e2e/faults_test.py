@@ -1,4 +1,5 @@
-"""Storms, floods, stuck clients and broken instances: everybody else is served, and every call is counted."""
+"""Tests request storms, floods, stalled clients and failing instances: other clients are served, and every call is
+counted."""
 
 import contextlib
 import os
@@ -24,15 +25,15 @@ UNAVAILABLE = grpc.StatusCode.UNAVAILABLE
 
 MODEL_INFER = "/inference.GRPCInferenceService/ModelInfer"
 BAD, HANG = 13, 99
-# Nobody waits for so long but who is stuck behind what hangs. Generous: the cores may be shared.
+# Only requests behind a hanging pass may take longer. Generous, because the cores may be shared.
 PROMPT_SECONDS = 2
-# For five answers of 8 MB and what they were made of; AddressSanitizer keeps shadows of it, and what was freed.
+# Memory for five responses of 8 MB and their inputs; AddressSanitizer adds shadow memory and freed blocks.
 ANSWERS_ROOM = (120 if "SACCADE_SANITIZE" not in os.environ else 200) << 20
 
 
 @pytest.fixture
 def serve(start, tmp_path):
-    """serve(options of the identity, *flags, fields of its config): a daemon of one model, 'served'."""
+    """serve(options of the identity, *flags, fields of its config): starts a daemon with one model, 'served'."""
 
     def serve_identity(options, *flags, **config):
         write_model(tmp_path / "models", "served", Identity(**options), **config)
@@ -71,12 +72,12 @@ def inflight(daemon):
 def await_idle(daemon):
     eventually(lambda: inflight(daemon) == 0, "nothing was in flight any more")
     assert daemon.metrics().total("nv_inference_pending_request_count") == 0
-    # Large answers count until they are sent.
+    # Large responses are counted until they are sent.
     eventually(lambda: daemon.metrics().total("saccade_inflight_bytes") == 0, "every answer was sent")
 
 
 def hang(daemon, infer):
-    """A call that keeps the only instance until it ends by itself."""
+    """Starts a call that occupies the only instance until it ends by itself."""
     hanging = infer.future(request(HANG))
     eventually(lambda: inflight(daemon) == 1 and waiting(daemon) == 0, "the pass that hangs was begun")
     return hanging
@@ -124,7 +125,7 @@ def test_a_storm_of_cancellations_amid_the_passes(serve):
     with contextlib.ExitStack() as stack:
         stubs = [Inference(stack.enter_context(daemon.channel())) for _ in range(4)]
         calls = [[stub.model_infer.future(request()) for _ in range(100)] for stub in stubs]
-        # From several threads at once, while the passes take what waits.
+        # Cancels from several threads at once, while the passes take requests from the queue.
         storms = [
             threading.Thread(target=lambda own=own: [call.cancel() for i, call in enumerate(own) if i % 10])
             for own in calls
@@ -139,14 +140,14 @@ def test_a_storm_of_cancellations_amid_the_passes(serve):
             assert all(call.code() in (OK, CANCELLED) for call in own)
     await_idle(daemon)
     metrics = daemon.metrics()
-    # What was computed before its client went away, and hardly anything after.
+    # Items computed before their clients cancelled, and hardly any after.
     assert metrics.total("nv_inference_count") <= 40 + 4 * (stormed / 0.005 + 2)
     ended = metrics.total("nv_inference_request_success") + metrics.total("nv_inference_request_failure")
     assert 40 <= ended <= 400
 
 
 def never_read(stack, daemon, message):
-    """A client whose answer does not fit the window, and who from then on reads nothing and grants no more."""
+    """A client whose response does not fit the flow-control window, and which never reads nor extends the window."""
     connection = socket.create_connection(("127.0.0.1", daemon.grpc_port), timeout=DEADLINE_SECONDS)
     Call(stack.enter_context(connection), MODEL_INFER, timeout="60S").send(message)
 
@@ -179,7 +180,7 @@ def test_answers_that_nobody_reads_are_bounded(serve):
                 lambda: daemon.metrics().total("nv_inference_count") + failures(daemon, "REJECTED") == sent,
                 "it was computed or refused",
             )
-        # Five answers of 8 MB are kept, beside what they were made of; the rest is refused.
+        # Memory for five responses of 8 MB and their inputs; the other requests are rejected.
         assert 2 <= daemon.metrics().total("nv_inference_count") <= 5
         assert daemon.resident_bytes() - resident < ANSWERS_ROOM
     with daemon.inference() as inference:
@@ -205,13 +206,13 @@ def test_a_flood_of_deadlines_of_a_microsecond(serve):
             flood(connection, MODEL_INFER, "1u", small, 100)
 
     with daemon.inference() as inference:
-        # gRPC rounds deadlines up to milliseconds: the daemon is to know that a pass takes longer.
+        # gRPC rounds deadlines up to milliseconds; after this request the daemon knows that a pass takes longer.
         inference.model_infer(request())
-        # The daemon sees these deadlines: nobody at this end gives up before.
+        # These deadlines are enforced by the daemon: the client does not give up before.
         floods = [threading.Thread(target=connect_and_flood) for _ in range(4)]
         for one in floods:
             one.start()
-        # These mostly end at the client's end.
+        # These calls mostly time out at the client.
         calls = [inference.model_infer.future(request(), timeout=1e-6) for _ in range(400)]
         assert all(call.code() == LATE for call in calls)
         for one in floods:
@@ -233,7 +234,7 @@ def test_a_flood_of_deadlines_of_a_microsecond(serve):
 
 
 def open_loop(rate, seconds, send):
-    """Sends at a steady rate, whatever becomes of what was sent before."""
+    """Sends at a constant rate, independent of the responses."""
     begun, sent = time.monotonic(), []
     while time.monotonic() - begun < seconds:
         if len(sent) < rate * (time.monotonic() - begun):
@@ -245,7 +246,7 @@ def open_loop(rate, seconds, send):
 
 def test_ten_times_what_can_be_served(serve):
     delay, batch, deadline = 0.03, 2, 0.2
-    # A minute; without sanitizers `./dev overload` has ten.
+    # One minute; `./dev overload` without sanitizers takes ten.
     rounds = 15 if "SACCADE_SANITIZE" in os.environ else 1
     seconds = 4 * rounds
     served = batch / delay
@@ -263,7 +264,7 @@ def test_ten_times_what_can_be_served(serve):
         resident = daemon.resident_bytes()
         computed = daemon.metrics().total("nv_inference_count")
         codes = []
-        # One after the other, so that this process need not keep all of them.
+        # In several rounds, so that this process need not keep all results at once.
         for _ in range(rounds):
             sent = open_loop(10 * served, seconds / rounds, send)
             codes += [one.code() for one in sent]
@@ -275,12 +276,12 @@ def test_ten_times_what_can_be_served(serve):
     print(figures)
     assert good + refused + late == len(codes), figures
     assert len(codes) >= 5 * served * seconds, f"the client was too slow for an overload; {figures}"
-    # By the daemon's own clock, as this process stands still for longer when it collects garbage. Generous, as the
-    # machine is shared.
+    # Measured by the daemon, because the client pauses longer during garbage collection. Generous, because the machine
+    # is shared.
     metrics = daemon.metrics()
     ended = metrics.total("saccade_request_duration_seconds_count")
     assert metrics.total("saccade_request_duration_seconds_bucket", le="0.5") == ended, f"kept waiting; {figures}"
-    # ./dev overload asks for 95 % of the peak; here the client has the same two cores, and little time.
+    # ./dev overload requires 95 % of the peak; here the client shares the two cores and the time is short.
     assert good >= 0.85 * served * seconds, figures
     assert computed <= 1.2 * good, f"computed for nobody; {figures}"
     grown = daemon.resident_bytes() - resident
@@ -307,7 +308,8 @@ def test_bad_members_fail_alone_amid_many_good_ones(serve):
 
 
 def test_batches_without_memory_are_halved_and_stay_small(serve):
-    # 20 ms a pass, so that batches are full; above three items the allocator is asked for more than there is.
+    # 20 ms per pass, so that batches are full. With more than three items the allocator is asked for more memory than
+    # there is.
     daemon = serve({"no_room_above": 3, "delay_ms": 20}, max_batch_size=8)
     with daemon.inference() as inference:
         for _ in range(2):
@@ -399,7 +401,7 @@ def test_sigterm_amid_an_open_loop_loses_nothing(serve):
         stubs = [Inference(stack.enter_context(daemon.channel())) for _ in range(4)]
 
         def send(i):
-            # Somewhat less than can be served; SIGTERM after a third, and on they come.
+            # Slightly less than the capacity. SIGTERM comes after a third of the requests, and sending goes on.
             if i == 150:
                 daemon.terminate()
             return stubs[i % 4].model_infer.future(request(100 + i), timeout=DEADLINE_SECONDS)
@@ -409,8 +411,8 @@ def test_sigterm_amid_an_open_loop_loses_nothing(serve):
         codes = [one.code() for one in sent]
         answered, refused = codes.count(OK), codes.count(UNAVAILABLE)
         print(f"sent {len(sent)}: ok {answered}, unavailable {refused}")
-        # What is on its way in the moment in which the port closes, gRPC answers with CANCELLED, before any of our code
-        # sees it. It was not accepted: others had long been refused. Each channel can have one or two on their way.
+        # gRPC answers calls that arrive while the port closes with CANCELLED, before the daemon's code sees them. They
+        # were not accepted: other calls had been rejected long before. Each channel can have one or two such calls.
         between = [i for i, code in enumerate(codes) if code == CANCELLED]
         assert answered + refused + len(between) == len(sent), set(codes)
         assert len(between) <= 8 and all(i > codes.index(UNAVAILABLE) for i in between), between
@@ -421,7 +423,7 @@ def test_sigterm_amid_an_open_loop_loses_nothing(serve):
                 continue
             if code == CANCELLED:
                 continue
-            # Said by the daemon, or by nobody as the port is closed: never by a connection that broke.
+            # The error comes from the daemon, or from gRPC because the port is closed; never from a broken connection.
             for lost in ("Socket closed", "reset by peer", "Broken pipe"):
                 assert lost not in one.details()
     assert "every accepted request was answered" in daemon.log()

@@ -1,4 +1,4 @@
-"""The daemon as a user runs it: a process on free ports, spoken to over the network alone."""
+"""Runs the daemon as users do: a process on free ports, used only over the network."""
 
 import contextlib
 import ctypes
@@ -22,8 +22,7 @@ from messages import Inference, Vision
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 DEMO_REPOSITORY = ROOT / "models" / "demo" / "repository"
 
-# Until a daemon has opened its ports, has loaded its models, has drained. Far above what they take; a test that
-# gets there has failed.
+# Limit for opening ports, loading models and draining. Far above the usual time: a test that reaches it has failed.
 DEADLINE_SECONDS = 50
 
 LISTENING = re.compile(r"^listening grpc=(\S+):(\d+) http=(\S+):(\d+) metrics=(\S+):(\d+)$")
@@ -37,19 +36,19 @@ def binary(name):
 
 
 def die_with_parent():
-    # A test run that is killed leaves no daemon behind.
+    # Kills the daemon if the test run is killed.
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 class Daemon:
-    """A running saccaded. Use as a context manager: the process ends with the block, whatever happens in it."""
+    """A running saccaded. Use it as a context manager: the process ends with the block in any case."""
 
     running = []
 
     def __init__(self, repository, *flags, log_folder, ports=("0", "0", "0"), config=None, under=(), environment=None,
                  credentials=None):
-        """`under` are the words before the command; `environment` is added to this process's; `credentials` are gRPC's,
-        where the daemon speaks TLS."""
+        """`under` are words before the command; `environment` is added to this process's; `credentials` are gRPC's, for
+        a daemon with TLS."""
         self.log_path = pathlib.Path(log_folder) / f"saccaded-{time.monotonic_ns()}.log"
         self._credentials = credentials
         named = zip(("grpc", "http", "metrics"), ports)
@@ -87,7 +86,7 @@ class Daemon:
         self._log.close()
         if self in Daemon.running:
             Daemon.running.remove(self)
-        # In the builds with sanitizers; what they found may have been another call's, or after the last.
+        # In sanitizer builds. A finding may belong to another call, or have come after the last one.
         assert "Sanitizer: " not in self.log(), self.log()
 
     def _read_stdout(self):
@@ -107,7 +106,7 @@ class Daemon:
         return self
 
     def await_ready(self):
-        """Opens its ports and loads its models; returns once its overall health is SERVING."""
+        """Waits until the ports are open, the models are loaded and the overall health is SERVING."""
         self.await_ports()
         with self.channel() as channel:
             watch = health_pb2_grpc.HealthStub(channel).Watch(
@@ -126,7 +125,7 @@ class Daemon:
         return f"127.0.0.1:{self.grpc_port}"
 
     def channel(self, **options):
-        # One connection a channel; gRPC would otherwise share it between channels to one address.
+        # One connection per channel; gRPC would otherwise share it between channels to the same address.
         settings = {"grpc.use_local_subchannel_pool": 1, "grpc.max_receive_message_length": -1, **options}
         if self._credentials:
             return grpc.secure_channel(self.grpc_address, self._credentials, options=list(settings.items()))
@@ -143,7 +142,7 @@ class Daemon:
             yield Inference(channel)
 
     def get(self, path, port=None):
-        """(status, headers, body) of a plain HTTP GET."""
+        """Sends an HTTP GET; returns (status, headers, body)."""
         url = f"http://127.0.0.1:{port or self.http_port}{path}"
         try:
             with urllib.request.urlopen(url, timeout=DEADLINE_SECONDS) as answer:
@@ -172,14 +171,14 @@ class Daemon:
 
 
 def run_to_end(*arguments):
-    """Runs saccaded with arguments that it should refuse; returns the finished process."""
+    """Runs saccaded with arguments that it should reject; returns the finished process."""
     return subprocess.run(
         [binary("saccaded"), *map(str, arguments)], capture_output=True, text=True, timeout=DEADLINE_SECONDS
     )
 
 
 def eventually(condition, what):
-    """Asks again and again, each time over the network, until `condition()` holds."""
+    """Polls until `condition()` holds; fails after DEADLINE_SECONDS. `what` describes the condition."""
     end = time.monotonic() + DEADLINE_SECONDS
     while not condition():
         assert time.monotonic() < end, f"in {DEADLINE_SECONDS} s it did not happen that {what}"

@@ -1,4 +1,4 @@
-"""The identity: what goes in comes out, and what goes wrong does so as its options say."""
+"""Tests the identity model: it returns its input, and fails as its options say."""
 
 import grpc
 import numpy
@@ -80,6 +80,6 @@ def test_an_instance_that_hangs_is_noticed(daemon):
     with daemon.inference() as inference:
         hanging = call(inference, values(1, 1, 1, 1, 4, first=99), "drills")
         eventually(lambda: daemon.get("/v2/health/live")[0] != 200, "the hung pass was noticed")
-        # It was only a drill: the pass ends, and all is well again.
+        # The hang is limited: the pass ends, and the daemon recovers.
         assert hanging.result().outputs[0].name == "restored"
     eventually(lambda: daemon.get("/v2/health/live")[0] == 200, "the daemon was alive again")

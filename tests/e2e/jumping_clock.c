@@ -1,5 +1,6 @@
-// Loaded before the C library (LD_PRELOAD): the time of day is off by so many seconds as the file JUMPING_CLOCK holds, at
-// any moment and for waits that are under way too, as after somebody has set the machine's clock. The steady clocks go on.
+// An LD_PRELOAD library that shifts the time of day by the number of seconds in the file JUMPING_CLOCK.
+// Changes take effect at once, also for waits in progress, as if the machine's clock had been set. Monotonic
+// clocks are not affected.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -60,7 +61,7 @@ static int is_before(const struct timespec* a, const struct timespec* b) {
   return a->tv_sec != b->tv_sec ? a->tv_sec < b->tv_sec : a->tv_nsec < b->tv_nsec;
 }
 
-// A wait until a time of day, in slices of 10 ms, so that it hears of jumps.
+// Waits until a time of day in slices of 10 ms, to notice jumps of the clock.
 static long wait_until(uint32_t* word, int operation, uint32_t expected, const struct timespec* end, uint32_t bits) {
   for (;;) {
     struct timespec now, slice;

@@ -1,4 +1,4 @@
-"""Priority levels and their queue policies, as config.pbtxt has them from Triton."""
+"""Tests priority levels and queue policies, configured as in Triton."""
 
 import grpc
 import pytest

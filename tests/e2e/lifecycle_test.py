@@ -1,5 +1,5 @@
-"""Models come, change and go while the daemon serves: what is broken or half-written never takes a request's model
-away."""
+"""Tests that models are loaded, replaced and unloaded under load, and that a broken or half-written model never
+disturbs the served one."""
 
 import os
 import re
@@ -21,7 +21,7 @@ PICTURE = pictures.encoded(pictures.pixels(0))
 
 @pytest.fixture(scope="module")
 def networks():
-    """Two that answer differently."""
+    """Two networks with different results."""
     return TinyModel(classes=5, seed=3), TinyModel(classes=5, seed=4)
 
 
@@ -44,7 +44,7 @@ def served_version(daemon, version=0):
 
 
 class Load:
-    """Requests without end, each of which has to be answered."""
+    """Sends requests continuously; each of them must succeed."""
 
     def __init__(self, daemon):
         self._daemon = daemon

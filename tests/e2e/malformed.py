@@ -1,6 +1,7 @@
-"""Requests with something wrong in them, made at random from good ones: what each is about, for two protocols.
+"""Invalid requests for two protocols, made at random from valid ones.
 
-A mistake changes a request in place; whatever else is wrong with it, no daemon may take it.
+A mistake changes a request in place. With any mistake the daemon must reject the request, whatever else is wrong with
+it.
 """
 
 import random
@@ -9,7 +10,7 @@ import struct
 import pictures
 from messages import infer_request, message, predict_request
 
-# Names that somebody may send; all of them are text to protobuf.
+# Names that a client may send; all of them are valid strings to protobuf.
 NAMES = ["", "\0", "\1\x1b[31m", "image\0", "IMAGE", "../../etc/passwd", "%s%n", "\U0001f600", "é" * 60_000, "x" * 10**5]
 DATATYPES = ["", "fp32", "FP33", "BYTES\x00", "\x07", "T" * 50_000]
 HUGE = [2**31, 2**40, 2**62, 2**63 - 1]
@@ -42,13 +43,13 @@ GOOD_INFERENCES = {
 def a_wrong_side(request, choose):
     shape = request.inputs[0].shape or [1]
     side = choose.randrange(len(shape))
-    # Three more: a mistake in the contents does not make up for it.
+    # Three more than the original: a mistake in the contents cannot compensate for it.
     shape[side] = choose.choice([-1, -(2**63), 0, shape[side] + 3, *HUGE])
     request.inputs[0].shape[:] = list(shape)
 
 
 def a_shape_that_overflows(request, choose):
-    # Products of 2^64 and beyond, which 64 bits take for 0, or for something small.
+    # Products of 2^64 and beyond, which wrap around to 0 or to a small number in 64 bits.
     sides = choose.choice([[2**32, 2**32], [2**62, 2, 2], [2**63 - 1, 2**63 - 1], [3, 2**62, 2**62, 4], [2**21] * 4])
     request.inputs[0].shape[:] = sides
 
@@ -106,7 +107,7 @@ def contents_of_another_length(request, choose):
             values.extend(values[:1])
         return
     raw = request.raw_input_contents[0]
-    # No number is in both, so that made twice it does not undo itself.
+    # No number is in both lists, so applying the mistake twice does not undo it.
     cut, added = choose.choice([1, 2, 3, 5, 100, 9000]), choose.choice([4, 6, 99, 9001])
     request.raw_input_contents[0] = raw[:-cut] if choose.random() < 0.5 else raw + bytes(added)
 
@@ -234,7 +235,8 @@ VISION_MISTAKES = [
 
 
 def malformed_inferences(count, seed):
-    """(what it is, request): every mistake in every good request, then two at once until there are `count`."""
+    """Yields (description, request): every mistake in every valid request, then two mistakes at once until there are
+    `count`."""
     choose = random.Random(seed)
     made = [(kind, [mistake]) for mistake in INFERENCE_MISTAKES for kind in GOOD_INFERENCES]
     while len(made) < count:
@@ -242,7 +244,7 @@ def malformed_inferences(count, seed):
     for number, (kind, mistakes) in enumerate(made):
         request = GOOD_INFERENCES[kind]()
         for mistake in mistakes:
-            # The first may have left no input for the second.
+            # The first mistake may have removed the input that the second one changes.
             if mistake == mistakes[0] or request.inputs:
                 mistake(request, choose)
         yield f"{number}: {kind}, {' and '.join(mistake.__name__ for mistake in mistakes)}", request
@@ -258,7 +260,7 @@ def malformed_predicts(count, seed):
 
 
 def damaged(data, choose):
-    """A few bytes changed, taken out or put in."""
+    """Returns the data with a few bytes changed, removed or inserted."""
     data = bytearray(data)
     for _ in range(choose.choice([1, 1, 2, 8])):
         at = choose.randrange(len(data))

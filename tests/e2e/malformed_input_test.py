@@ -1,4 +1,4 @@
-"""Generated requests that are wrong: each is refused with words, and the next good one is answered as ever."""
+"""Generated invalid requests: each is rejected with a message, and the next valid one is answered as before."""
 
 import random
 
@@ -13,7 +13,7 @@ from refusals import INVALID, NOT_FOUND
 
 SEED = 20
 REFUSALS = {INVALID, NOT_FOUND, grpc.StatusCode.UNIMPLEMENTED}
-# The daemon's sentences quote what was sent, and gRPC carries 8 KiB of trailers.
+# The daemon's messages quote the request, and gRPC's limit for trailers is 8 KiB.
 MOST_WORDS = 2000
 
 
@@ -29,7 +29,7 @@ def channel(repository, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def good(channel):
-    """Asks for what is right; fails if the answer is not what it was at first."""
+    """Sends a valid request; fails if the response differs from the first one."""
     inference = Inference(channel)
     request = GOOD_INFERENCES["bytes"]()
 
@@ -45,7 +45,7 @@ def good(channel):
 
 
 def answer(call, request):
-    """What the call ends with: None if it was answered."""
+    """The error of the call; None if it succeeded."""
     try:
         call(request)
     except grpc.RpcError as error:
@@ -88,13 +88,13 @@ def test_predicts(channel, good):
 
 
 def test_damaged_messages(channel, good):
-    """Bytes on the wire: what is left may be a good request, and is answered or refused as one."""
+    """Damaged bytes on the wire. The result may still be a valid request, and is answered or rejected accordingly."""
     choose = random.Random(SEED)
     infer = channel.unary_unary("/inference.GRPCInferenceService/ModelInfer")
     whole = [make().SerializeToString() for make in GOOD_INFERENCES.values()]
     refusals = 0
     for number in range(300):
-        # Mostly where the fields are, not the pixels.
+        # Damages the fields rather than the pixels.
         message_bytes = choose.choice(whole)
         sent = damaged(message_bytes[:100], choose) + message_bytes[100:]
         error = answer(infer, sent)
@@ -134,7 +134,7 @@ def test_damaged_typed_messages(channel, good):
         head = choose.random() < 0.5
         sent = damaged(whole[:20], choose) + whole[20:] if head else whole[:-20] + damaged(whole[-20:], choose)
         error = answer(predict, sent)
-        # gRPC itself says what is no message, before any of our code is asked.
+        # gRPC itself rejects bytes that are not a message, before the daemon's code sees them.
         if error is not None and error.code() != grpc.StatusCode.UNIMPLEMENTED:
             check_refusal(error, f"{number}: {sent[:40]!r}")
         if number % 10 == 0:

@@ -1,4 +1,4 @@
-"""Generated HTTP requests that are wrong: each is refused with words, and the next good one is answered as ever."""
+"""Generated invalid HTTP requests: each is rejected with a message, and the next valid one is answered as before."""
 
 import copy
 import http.client
@@ -16,7 +16,7 @@ SEED = 40
 PATH = "/v2/models/tiny/infer"
 LENGTH = "Inference-Header-Content-Length"
 MOST_WORDS = 2000
-# What takes the place of a value: every kind of JSON, and the edges of numbers.
+# Values that replace others: every JSON type, and extreme numbers.
 OTHERS = [None, True, -1, 0, 0.5, 2**31, 2**63, -(2**63) - 1, 10**400, "", "x" * 100_000, "\0", "\ud800", [], [[]], [None],
           {}, {"a": {"b": []}}, [[1], [2, 3]], [1, "a", None]]
 
@@ -60,14 +60,14 @@ BINARY["inputs"][0]["parameters"]["binary_data_size"] = len(PICTURES)
 
 
 def binary(request=None, data=PICTURES, length=None):
-    """(body, headers) of a request with its data behind the JSON."""
+    """Returns (body, headers) of a request whose data follows the JSON."""
     text = json.dumps(request or BINARY).encode()
     return text + data, {LENGTH: str(len(text) if length is None else length)}
 
 
 @pytest.fixture(scope="module")
 def good(daemon):
-    """Asks for what is right, in both forms; fails if the answers are not what they were at first."""
+    """Sends a valid request in both forms; fails if a response differs from the first one."""
 
     def logits():
         answers = [post(daemon, json.dumps(GOOD)), post(daemon, *binary())]
@@ -84,7 +84,7 @@ def good(daemon):
 
 
 def places(value, at=()):
-    """Where in a JSON value something could stand in place of something else."""
+    """Yields the path of every position in a JSON value that can be replaced."""
     yield at
     children = value.items() if isinstance(value, dict) else enumerate(value[:3]) if isinstance(value, list) else ()
     for key, child in children:
@@ -103,7 +103,7 @@ def replaced(value, at, other):
 
 
 def test_every_value_is_once_every_other(daemon, good):
-    """Some are as good as what stood there, or passed over; no answer is a failure of the daemon's."""
+    """Some replacements are valid or ignored; none may cause an internal error."""
     refused = tried = 0
     for at in places(GOOD):
         for other in OTHERS:
@@ -176,7 +176,7 @@ def test_binary_data_that_nobody_takes_or_two_do(daemon, good):
 
 
 def test_damaged_bodies(daemon, good):
-    """Bytes of the JSON, or of the lengths behind it: what is left may be a good request, and is answered as one."""
+    """Damages the JSON, or the lengths behind it. The result may still be a valid request, and is answered as one."""
     choose = random.Random(SEED)
     text = json.dumps(BINARY).encode()
     refusals = 0
@@ -232,7 +232,7 @@ RAW = {
 
 @pytest.mark.parametrize("kind", RAW)
 def test_what_is_no_http(daemon, good, kind):
-    """It is answered with a status of 400 and more, or the connection is closed: nothing waits, nothing is served."""
+    """The response has a status of 400 or more, or the connection is closed: nothing is served, and no thread hangs."""
     with socket.create_connection(("127.0.0.1", daemon.http_port), timeout=DEADLINE_SECONDS) as connection:
         try:
             connection.sendall(RAW[kind])

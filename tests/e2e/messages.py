@@ -1,6 +1,7 @@
-"""Messages and calls of the project's own protocols, made from proto/ itself: no generated Python is kept.
+"""Messages and stubs of the project's own protocols, made from proto/ at run time: no generated Python is kept.
 
-They live in a pool of their own, as other clients in this process bring their version of the same messages.
+They use a descriptor pool of their own, because other clients in this process register their version of the same
+messages.
 """
 
 import functools
@@ -37,7 +38,7 @@ def message(name):
 
 
 def stub(channel, service, method, pool_of_types=None):
-    """The callable of one unary method, by its descriptor."""
+    """The callable of a unary method, made from its descriptor."""
     types = pool_of_types or pool()
     found = types.FindServiceByName(service).methods_by_name[method]
     answer = message_factory.GetMessageClass(found.output_type)
@@ -49,7 +50,7 @@ def stub(channel, service, method, pool_of_types=None):
 
 
 def stream(channel, service, method):
-    """The callable of one bidirectional method."""
+    """The callable of a bidirectional streaming method."""
     answer = message_factory.GetMessageClass(pool().FindServiceByName(service).methods_by_name[method].output_type)
     return channel.stream_stream(
         f"/{service}/{method}",
@@ -70,7 +71,7 @@ class Vision:
 
 
 class Inference:
-    """inference.GRPCInferenceService, for what a well-behaved client library would not send."""
+    """inference.GRPCInferenceService, for requests that client libraries would not send."""
 
     def __init__(self, channel):
         self.model_infer = stub(channel, "inference.GRPCInferenceService", "ModelInfer")

@@ -1,5 +1,5 @@
-"""The demo models under every kind of request at once while they are reloaded: each answer is what it was before.
-`./dev soak` goes on for as long as it is told."""
+"""Sends every kind of request to the demo models while they are reloaded: the results must not change. `./dev soak` is
+the long version."""
 
 import shutil
 

@@ -1,4 +1,4 @@
-"""Metrics for who asks for OpenMetrics, as Prometheus does, with exemplars that lead to traces."""
+"""Tests the metrics in OpenMetrics format, as Prometheus requests them, and their exemplars."""
 
 import math
 import secrets
@@ -18,7 +18,7 @@ from tiny_models import Identity, write_model
 
 VALUES = numpy.ones((1, 1, 2, 3, 4), numpy.float32)
 REQUESTS = "saccade_request_duration_seconds"
-# As Prometheus sends it, of Debian 12.
+# The Accept header of Debian 12's Prometheus.
 ACCEPT = ("application/openmetrics-text;version=1.0.0,application/openmetrics-text;version=0.0.1;q=0.75,"
           "text/plain;version=0.0.4;q=0.5,*/*;q=0.1")
 
@@ -49,7 +49,8 @@ def infer(inference, model, flags):
 
 @pytest.fixture(scope="module")
 def sampled(daemon):
-    """The traces of calls of 'identity', of which those between are not sampled; as none of 'untraced' is."""
+    """Trace ids of the sampled calls of 'identity'. Every other call of it is not sampled, and no call of 'untraced'
+    is."""
     with daemon.inference() as inference:
         traces = [infer(inference, "identity", flags) for flags in ["01", "00", "01", "00"]]
         infer(inference, "untraced", "00")
@@ -57,7 +58,7 @@ def sampled(daemon):
 
 
 def scrape(daemon, accept=ACCEPT):
-    """(Content-Type, body)."""
+    """Returns (Content-Type, body)."""
     request = urllib.request.Request(f"http://127.0.0.1:{daemon.metrics_port}/metrics", headers={"Accept": accept})
     with urllib.request.urlopen(request, timeout=DEADLINE_SECONDS) as answer:
         return answer.headers["Content-Type"], answer.read().decode()
@@ -70,7 +71,7 @@ def families(daemon):
 
 
 def still(samples):
-    """What does not change from one scrape to the next."""
+    """The samples that do not change between scrapes."""
     return {key: value for key, value in samples.items() if not key[0].startswith(("nv_cpu_", "nv_gpu_", "nv_energy_",
                                                                                    "process_", "saccade_trace_"))}
 
@@ -82,7 +83,7 @@ def test_both_formats_have_the_same_series(daemon, sampled):
     text = daemon.metrics()
     assert still(samples) == still(text)
     assert set(samples) == set(text)
-    # A Prometheus that prefers text has it as it always was.
+    # A client that prefers the text format gets it.
     content_type, page = scrape(daemon, "text/plain;version=0.0.4,application/openmetrics-text;q=0.5")
     assert content_type == "text/plain; version=0.0.4; charset=utf-8"
     assert still(parse(page)) == still(text)
@@ -94,7 +95,7 @@ def test_types_and_units(daemon, sampled):
     assert (found[REQUESTS].type, found[REQUESTS].unit) == ("histogram", "seconds")
     assert (found["saccade_inflight_bytes"].type, found["saccade_inflight_bytes"].unit) == ("gauge", "bytes")
     assert (found["process_cpu_seconds"].type, found["process_cpu_seconds"].unit) == ("counter", "seconds")
-    # Triton's names are no counters' names there, and stay what people ask for.
+    # Triton's counters do not follow OpenMetrics' naming rules; they keep their names and have the type unknown.
     assert found["nv_inference_request_success"].type == "unknown"
     assert found["nv_inference_pending_request_count"].type == "gauge"
 
@@ -115,7 +116,7 @@ def test_exemplars_are_the_calls_that_were_sampled(daemon, collector, sampled):
                 assert bounds[0] < sample.exemplar.value <= bounds[1]
                 assert abs(float(sample.exemplar.timestamp) - time.time()) < 2 * DEADLINE_SECONDS
                 exemplars[sample.exemplar.labels["trace_id"]] = sample.exemplar.labels["span_id"]
-    # Of those that fell into the same bucket, the last.
+    # Of the calls in one bucket, the last one is its exemplar.
     assert sampled[-1] in exemplars
     assert exemplars.items() <= served.items()
 
@@ -132,7 +133,7 @@ def test_prometheus_keeps_them(daemon, collector, sampled, tmp_path):
         assert {one["labels"]["trace_id"] for _, one in kept()} <= set(sampled)
         assert sampled[-1] in {one["labels"]["trace_id"] for _, one in kept()}
         assert collector.spans(exemplar["labels"]["trace_id"])
-        # Names are the text format's.
+        # The names in Prometheus are those of the text format.
         assert prometheus.query('nv_inference_request_success{model="identity"}')
         assert prometheus.query('saccade_requests_total{model="identity"}')
         assert prometheus.query(f'{REQUESTS}_bucket{{model="identity",le="1"}}')

@@ -1,4 +1,4 @@
-"""preserve_ordering: answers in the order of the requests, whichever is computed first."""
+"""Tests preserve_ordering: responses leave in the order of the requests, whichever is computed first."""
 
 import time
 
@@ -11,7 +11,7 @@ from tiny_models import write_model
 
 
 class Overtaking:
-    """A daemon of two instances: a heavy request came first, and a light one behind it is computed before it."""
+    """A daemon with two instances. A large batch came first; a small one behind it is computed before it."""
 
     def __init__(self, daemon, network, channel):
         self.daemon = daemon
@@ -22,7 +22,7 @@ class Overtaking:
         self.light_request = infer_request("slow", light.shape, light.tobytes())
         self.light = self.inference.model_infer.future(self.light_request)
         eventually(lambda: daemon.metrics().total("nv_inference_exec_count", **LABELS) == 1, "one is computed")
-        # Were its answer not held, it would be here by then.
+        # If its response were not held back, it would have arrived by then.
         time.sleep(0.2)
         assert not self.heavy.done(), "the test needs a request that takes longer"
 

@@ -1,5 +1,6 @@
-"""What goes wrong around the daemon: a full disk, a repository that vanishes, a clock that jumps, clients that dawdle or
-open streams without end, descriptors that run out. Whoever can be served is served, and afterwards everybody."""
+"""Tests faults in the daemon's environment: a full disk, a vanished repository, a jumping clock, slow clients or ones
+that open endless streams, exhausted descriptors. Unaffected requests are served meanwhile, and all requests afterwards.
+"""
 
 import contextlib
 import pathlib
@@ -25,7 +26,7 @@ MODEL_INFER = "/inference.GRPCInferenceService/ModelInfer"
 HANG = 99
 SHAPE = (1, 1, 1, 1, 4)
 DAY = 86400
-# Nobody waits for so long but who is stuck. Generous: the cores may be shared.
+# Only stuck requests may take longer. Generous, because the cores may be shared.
 PROMPT_SECONDS = 5
 
 
@@ -74,7 +75,7 @@ def test_a_full_disk_under_its_output_stops_nothing(start, root):
 
 
 class Steady:
-    """Calls of one model without end; each has to be answered."""
+    """Calls one model continuously; each call must succeed."""
 
     def __init__(self, daemon, model):
         self._daemon, self._model = daemon, model
@@ -111,7 +112,7 @@ def test_a_repository_that_vanishes_under_load(start, root):
             serves(inference, model="leaving")
         shutil.rmtree(away / "leaving")
         away.rename(root)
-        # One model's folder that is gone twice in a row is unloaded.
+        # A model whose folder is missing twice in a row is unloaded.
         eventually(lambda: "model freed" in daemon.log(), "what is gone was unloaded")
         with daemon.inference() as inference, pytest.raises(grpc.RpcError) as error:
             serves(inference, 1, "leaving")
@@ -126,7 +127,7 @@ def test_a_repository_that_vanishes_under_load(start, root):
 
 @pytest.fixture(scope="module")
 def jumping_clock(tmp_path_factory):
-    """(the environment that brings it, the function that sets it off by so many seconds)."""
+    """(environment that loads jumping_clock.c, function that sets the clock's offset in seconds)."""
     folder = tmp_path_factory.mktemp("clock")
     source, library, offset = pathlib.Path(__file__).with_name("jumping_clock.c"), folder / "clock.so", folder / "offset"
     subprocess.run(["cc", "-shared", "-fPIC", "-O1", source, "-o", library], check=True)
@@ -144,7 +145,7 @@ def inflight(daemon):
 
 
 def test_a_clock_that_jumps(start, tmp_path, jumping_clock):
-    """Nothing is late, nothing waits for days, and nothing is taken for hung."""
+    """No request times out, none waits for days, and no pass is taken for hung."""
     environment, jump = jumping_clock
     drill = Identity(hang_at=HANG, hang_seconds=1)
     write_model(tmp_path / "models", "served", drill, max_batch_size=4, max_queue_delay_microseconds=400_000)
@@ -160,7 +161,7 @@ def test_a_clock_that_jumps(start, tmp_path, jumping_clock):
             assert call.result().raw_output_contents[0] == volume(i)
         busy.result()
         for days in (-2, 1):
-            # It waits for company, by the clock's new time for days or for no time at all.
+            # The request waits to fill a batch. With the new time, that wait would take days or no time.
             lone = inference.model_infer.future(request(5), timeout=DEADLINE_SECONDS)
             eventually(lambda: inflight(daemon) == 1, "it waits")
             jump(days * DAY)
@@ -178,7 +179,7 @@ def connect(port):
 
 
 class Dawdlers:
-    """Connections that send something at once and the rest byte by byte, ten a second, until they are closed or the
+    """Connections that send some bytes at once and the rest slowly, ten bytes per second, until they are closed or the
     block ends."""
 
     def __init__(self, *sendings):
@@ -224,7 +225,7 @@ def test_clients_that_send_byte_by_byte(start, root):
             serves(inference)
             with daemon.inference() as newcomer:
                 serves(newcomer)
-            # HTTP's places are taken: who comes is told so at once.
+            # All HTTP connections are in use: a new one is rejected at once.
             with connect(daemon.http_port) as refused:
                 refused.sendall(b"GET /v2/health/live HTTP/1.1\r\nHost: a\r\n\r\n")
                 assert b" 503 " in refused.recv(4096).split(b"\r\n")[0]
@@ -242,7 +243,7 @@ def test_a_client_that_opens_ten_thousand_streams(start, root):
             frames = Frames(connection)
             reader = threading.Thread(target=read_to_end, args=(frames,), daemon=True)
             reader.start()
-            # The daemon may end the connection in the middle.
+            # The daemon may close the connection at any time.
             with contextlib.suppress(OSError):
                 for stream in range(1, 20_001, 2):
                     open_stream(connection, MODEL_INFER, "60S", stream)
@@ -296,7 +297,7 @@ def test_descriptors_run_out(start, root, port):
                 stack.enter_context(connect(getattr(daemon, port)))
             eventually(lambda: daemon.open_files() >= limit - 2, "there are none left")
             serves(inference)
-            # Somebody comes to gRPC's port meanwhile, and may be turned away.
+            # A connection to the gRPC port meanwhile may be rejected.
             with daemon.inference() as newcomer, contextlib.suppress(grpc.RpcError):
                 newcomer.model_infer(request(), timeout=0.5)
         eventually(lambda: daemon.open_files() <= files + 1, "they were given back")

@@ -1,5 +1,5 @@
-"""What `./dev overload` reports: that no call is lost in its counts, and that a bound which is not kept is told. What a
-daemon reaches is for the command, which takes its time."""
+"""Tests the report of `./dev overload`: every call is counted, and a missed bound is reported. The daemon's performance
+is measured by the command itself, which takes longer."""
 
 import dataclasses
 
@@ -25,7 +25,7 @@ def test_every_call_is_accounted_for(tmp_path):
 
 @pytest.fixture
 def played():
-    """A minute in which everything went well: 50 a second of 500."""
+    """A minute in which everything went well: 50 of 500 requests per second in time."""
     best = Step(60, 50.0)
     calls = {
         "elapsed_s": 60.0, "sent": 30_000, "in_time": 2_990, "late": 10, "refused": 27_000, "failed": 0,

@@ -1,4 +1,4 @@
-"""Deadlines, cancelled calls and full queues: what need not be computed is not, and it is counted."""
+"""Tests deadlines, cancelled calls and full queues: unnecessary work is not computed, and is counted."""
 
 import socket
 
@@ -71,7 +71,7 @@ def test_a_timeout_that_the_model_does_not_let_requests_set(start, repository, t
     daemon = start(repository).await_ready()
     batch = tiny.random_batch(1, seed=0)
     request = infer_request("tiny", batch.shape, batch.tobytes())
-    # Triton's parameter, a microsecond: advice that counts under allow_timeout_override alone.
+    # Triton's parameter, one microsecond. It is only honoured with allow_timeout_override.
     request.parameters["timeout"].int64_param = 1
     with daemon.inference() as inference:
         inference.model_infer(request)

@@ -1,5 +1,5 @@
-"""The page at /, in a headless Chromium: what people see, on a desk and on a phone, and what they can do with a keyboard
-alone. Screenshots go to build/.../page/."""
+"""Tests the page at / in a headless Chromium: its appearance on a desktop and on a phone, and its use with a keyboard
+only. Screenshots go to build/.../page/."""
 
 import base64
 import io
@@ -21,7 +21,7 @@ from tiny_models import tiny_localizer, tiny_restorer, tiny_stereo, write_model
 DEMO = ROOT / "models" / "demo"
 SCENE = DEMO / "scenes" / "0.png"
 PAIR = [DEMO / "pairs" / "0-left.png", DEMO / "pairs" / "0-right.png"]
-# Model, what is sent, and a word that the answer's line must have.
+# Model, files to send, and a word that the line of the result must contain.
 TASKS = {
     "sanet_shapes": ([DEMO / "pictures" / "star.jpg"], "star"),
     "detector": ([SCENE], "found"),
@@ -33,7 +33,7 @@ LOOKS = {
     "dark": {"viewport": {"width": 1280, "height": 900}, "color_scheme": "dark"},
     "phone": {"viewport": {"width": 390, "height": 844}, "color_scheme": "light", "has_touch": True},
 }
-# None is Playwright's own, where `./dev setup tests` found no package.
+# None selects Playwright's own Chromium, if `./dev setup tests` found no package.
 CHROMIUM = shutil.which("chromium")
 
 expect.set_options(timeout=1000 * DEADLINE_SECONDS)
@@ -48,7 +48,7 @@ def shots():
 
 @pytest.fixture(scope="module")
 def repository(tmp_path_factory):
-    """The demo models whose answers can be told beforehand, a model for pairs, and one that is not for pictures."""
+    """The demo models with predictable results, a model for pairs, and one for volumes."""
     root = tmp_path_factory.mktemp("page")
     for name in ("sanet_shapes", "detector", "segmenter"):
         shutil.copytree(DEMO_REPOSITORY / name, root / name)
@@ -75,8 +75,8 @@ def browser():
 
 @pytest.fixture
 def open_page(browser, daemon):
-    """open_page(look): the page, its models listed. What the browser complains of, and what it asks others for, fails
-    the test at its end."""
+    """open_page(look): opens the page with its models listed. The test fails at its end if the browser reported errors
+    or requested other sites."""
     opened, complaints, asked = [], [], []
 
     def make(look="desk"):
@@ -110,7 +110,7 @@ def ask(page, model):
 
 
 def colours(page):
-    """How many colours the canvas shows."""
+    """The number of colours on the canvas."""
     return page.evaluate(
         """() => {
           const canvas = document.getElementById("canvas");
@@ -175,7 +175,7 @@ def test_what_attention_looked_at(open_page, shots, look):
     expect(page.locator("#attention-title")).to_have_text(f"Attention of {layer}")
     first = page.locator("#maps button").first
     expect(first).to_contain_text("key 0")
-    # In colour, as many as its values are.
+    # In colour, with as many shades as there are values.
     shades = page.evaluate("""() => {
       const map = document.querySelector("#maps canvas");
       const data = map.getContext("2d").getImageData(0, 0, map.width, map.height).data;
@@ -191,7 +191,7 @@ def test_what_attention_looked_at(open_page, shots, look):
     first.click()
     page.locator("#findings button").first.click()
     expect(first).to_have_attribute("aria-pressed", "false")
-    # A classifier sees a part of the picture: its maps lie beside it.
+    # A classifier sees only a part of the picture, so its maps are shown beside the picture.
     ask(page, "sanet_shapes")
     page.select_option("#attention", index=1)
     expect(page.locator("#maps .map").first).to_contain_text("head 0")
@@ -268,7 +268,7 @@ def grey_at(page, canvas, x, y):
 
 
 def ranges(page):
-    """The answer's least and most value, as the list has them."""
+    """The minimum and the maximum of the result, as the list shows them."""
     return [float(one) for one in page.locator("#findings .value").all_text_contents()]
 
 
@@ -282,7 +282,7 @@ def test_volumes_before_and_after(open_page, shots, look):
     assert page.locator("#volume").is_visible() and page.locator("#before").is_visible()
     assert not page.locator("#canvas").is_visible() and not page.locator("#clip").is_visible()
     expect(page.locator("#plane-shown")).to_have_text("6 of 12")
-    # A keyboard goes from plane to plane.
+    # The arrow keys select the plane.
     page.locator("#plane").focus()
     for _ in range(2):
         page.keyboard.press("ArrowRight")
@@ -301,7 +301,7 @@ def test_volumes_before_and_after(open_page, shots, look):
      (numpy.uint16, {"compression": "tiff_lzw", "tiffinfo": {317: 2}})],
 )
 def test_what_a_tiff_may_be(open_page, dtype, how):
-    """Read by the page's own reader, in Chromium, beside what was written."""
+    """Compares the planes that the page's reader returns in Chromium with those that were written."""
     page = open_page()
     planes = smooth(numpy.float32).astype(dtype) if dtype != numpy.uint8 else (smooth(numpy.uint16) // 4).astype(dtype)
     file = tiff(planes, **how)
@@ -335,7 +335,7 @@ def moving_frames(folder, count=40):
 
 
 def assert_line_of_time(page):
-    """A bar for each action, where and as long as the list says."""
+    """There is a bar for each action, with the position and length that the list states."""
     bars = page.evaluate(
         """() => [...document.querySelectorAll(".happening")].map(
           (one) => [one.title, parseFloat(one.style.left), parseFloat(one.style.width)])"""
@@ -370,7 +370,7 @@ def test_clips_on_a_line_of_time(open_page, shots, tmp_path, look):
 
 
 def recorded(page):
-    """A video that this browser has made, and so plays: a second and a half of WebM."""
+    """A video that this browser recorded and therefore can play: 1.5 seconds of WebM."""
     return base64.b64decode(page.evaluate(
         """async () => {
           const canvas = Object.assign(document.createElement("canvas"), {width: 64, height: 48});
@@ -409,7 +409,7 @@ def test_a_video_is_played_from_where_something_happens(open_page, shots):
 
 
 def test_a_video_that_browsers_do_not_play(open_page):
-    """Motion JPEG in AVI: the daemon reads it, so its line of time is there."""
+    """Motion JPEG in AVI: the browser cannot play it, but the daemon reads it, so the timeline is shown."""
     page = open_page()
     page.select_option("#model", "clips")
     page.locator("#score").fill("0.05")
@@ -430,12 +430,12 @@ def test_what_the_daemon_refuses_is_told(open_page, tmp_path):
     page.set_input_files("#slot-0 input", SCENE)
     expect(page.locator("#summary")).to_contain_text("found")
     expect(page.locator("#problem")).to_be_hidden()
-    # The browser tells of the 400 as well.
+    # The browser reports the status 400 as well.
     open_page.complaints[:] = [text for text in open_page.complaints if "status of 400" not in text]
 
 
 def test_a_picture_that_browsers_do_not_turn_otherwise(open_page, tmp_path):
-    """Boxes are in the picture as it stands upright, and so is what they are drawn on."""
+    """Boxes are in the coordinates of the upright picture, and the picture they are drawn on is upright, too."""
     page = open_page()
     turned = tmp_path / "turned.jpg"
     exif = Image.Exif()

@@ -1,4 +1,4 @@
-"""Triton's perf_analyzer against the daemon: it gets through, and its figures make sense."""
+"""Runs Triton's perf_analyzer against the daemon: it must succeed with plausible figures."""
 
 import csv
 import os
@@ -38,7 +38,7 @@ def protocol(request):
 
 @pytest.fixture
 def analyze(daemon, tmp_path, protocol):
-    """analyze(*flags, model="tiny"): what it printed, and its report's first line by column."""
+    """analyze(*flags, model="tiny"): returns its output, and the first line of its report by column."""
     url = daemon.grpc_address if protocol == "grpc" else f"127.0.0.1:{daemon.http_port}"
 
     def run(*flags, model="tiny"):
@@ -61,7 +61,7 @@ def analyze(daemon, tmp_path, protocol):
 
 
 def check(printed, row):
-    """Figures of the client and of the server, from the statistics before and after."""
+    """Checks the figures of the client, and of the server, from the statistics before and after."""
     assert float(row["Inferences/Second"]) > 0
     assert float(row["p50 latency"]) > 0
     assert float(row["Server Compute Infer"]) > 0

@@ -1,4 +1,4 @@
-"""Pictures to send: whole ones, broken ones, and ones that claim too much."""
+"""Pictures to send: valid ones, broken ones, and ones with false headers."""
 
 import io
 import struct
@@ -9,7 +9,7 @@ from PIL import Image
 
 
 def pixels(seed, width=256, height=256):
-    """8-bit RGB, [height, width, 3]: coarse blocks, so that networks see structure."""
+    """8-bit RGB [height, width, 3] in coarse blocks, so that networks see structure."""
     blocks = numpy.random.default_rng(seed).integers(0, 256, (8, 8, 3), dtype=numpy.uint8)
     return numpy.asarray(Image.fromarray(blocks).resize((width, height), Image.NEAREST))
 
@@ -26,7 +26,7 @@ def truncated_jpeg():
 
 
 def png_claiming(width, height):
-    """A well-formed PNG header with right checksums, and next to nothing behind it."""
+    """A valid PNG header with correct checksums, followed by almost no data."""
 
     def chunk(kind, data):
         return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
@@ -41,7 +41,7 @@ def png_claiming(width, height):
 
 
 def video(frames, rate):
-    """An AVI of these pictures, as Motion JPEG."""
+    """An AVI of these pictures as Motion JPEG."""
 
     def chunk(kind, data):
         return kind + struct.pack("<I", len(data)) + data + b"\0" * (len(data) % 2)
@@ -67,7 +67,7 @@ def video(frames, rate):
 
 
 def tiff(volume):
-    """A page a plane, of uint8, uint16 or float32."""
+    """A TIFF with one page per plane, of uint8, uint16 or float32."""
     modes = {"uint8": "L", "uint16": "I;16", "float32": "F"}
     pages = [Image.frombytes(modes[volume.dtype.name], plane.shape[::-1], plane.tobytes()) for plane in volume]
     out = io.BytesIO()

@@ -1,4 +1,4 @@
-"""Instances that keep to cores of their own."""
+"""Tests instances that are pinned to cores of their own."""
 
 import os
 import pathlib
@@ -11,13 +11,13 @@ from tiny_models import write_model
 
 
 def cores_of(daemon, thread):
-    """The cores of every thread of that name, by which the kernel goes."""
+    """The cores on which each thread of this name may run, according to the kernel."""
     found = []
     for task in pathlib.Path(f"/proc/{daemon.process.pid}/task").iterdir():
         try:
             status = (task / "status").read_text()
         except (FileNotFoundError, ProcessLookupError):
-            continue  # it has ended meanwhile
+            continue  # the thread has ended meanwhile
         if re.search(r"Name:\s+(\S+)", status)[1] != thread:
             continue
         allowed = re.search(r"Cpus_allowed_list:\s+(\S+)", status)[1]
@@ -37,7 +37,7 @@ def test_pinned_instances_have_cores_of_their_own(start, tiny, tmp_path):
     machine = os.sched_getaffinity(daemon.process.pid)
     if len(machine) == 1:
         pytest.skip("there is one core for all")
-    # A thread has its name, and is ready, before it is pinned.
+    # A thread gets its name, and the model becomes ready, before the thread is pinned.
     eventually(lambda: len(pinned(daemon)) == 2, "both are pinned")
     one, other = pinned(daemon)
     assert one != other

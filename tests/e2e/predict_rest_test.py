@@ -1,4 +1,4 @@
-"""saccade.v1.Vision over HTTP: POST /v1/predict and GET /v1/models in protobuf's JSON, and GET /v1/load."""
+"""Tests saccade.v1.Vision over HTTP: POST /v1/predict and GET /v1/models in protobuf's JSON, and GET /v1/load."""
 
 import base64
 import json
@@ -16,7 +16,7 @@ SIZE = (131, 75)
 
 
 def post(daemon, body, content_type="application/json", path="/v1/predict"):
-    """(status, headers, what the JSON says)."""
+    """Returns (status, headers, parsed JSON)."""
     sent = body if isinstance(body, bytes) else json.dumps(body).encode()
     headers = {"Content-Type": content_type} if content_type else {}
     request = urllib.request.Request(f"http://127.0.0.1:{daemon.http_port}{path}", sent, headers)

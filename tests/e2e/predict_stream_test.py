@@ -1,4 +1,4 @@
-"""PredictStream: order, errors of one item alone, the bound, deadlines, cancellation, drain."""
+"""Tests PredictStream: order, errors of single items, the bound, deadlines, cancellation, drain."""
 
 import queue
 import threading
@@ -19,7 +19,7 @@ BOUND = 6
 
 @pytest.fixture(scope="module")
 def volumes(tmp_path_factory):
-    """The identity, one volume a pass, whose passes hang for a while where a volume begins with HANG."""
+    """The identity model, one volume per pass; the pass hangs for a while if a volume begins with HANG."""
     root = tmp_path_factory.mktemp("identity")
     write_model(root, "identity", Identity(hang_at=str(HANG), hang_seconds="4"), max_batch_size=1)
     flags = (f"--max-stream-requests={BOUND}", "--max-message-bytes=4000000")
@@ -52,7 +52,7 @@ def volume(first=0, height=1, width=4, request_id="", timeout=None):
 
 
 class Stream:
-    """One whose requests are sent when the test says so."""
+    """A stream whose requests are sent by the test one by one."""
 
     def __init__(self, channel, timeout=DEADLINE_SECONDS):
         self.requests = queue.Queue()
@@ -85,7 +85,7 @@ def test_every_request_is_answered_in_its_order_as_predict_would(daemon, tiny):
             alone = Vision(channel).predict(
                 predict_request(model="gathering", encoded=sent[number], classification=options)
             )
-            # A batch of its own, or one that others share: the same to the last bit.
+            # Computed alone or in a shared batch, the result is bit-identical.
             assert answer.answer.classification == alone.classification
             assert (answer.answer.picture_width, answer.answer.picture_height) == sizes[number % 3]
             assert answer.answer.timings.total.ToNanoseconds() > 0
@@ -153,7 +153,7 @@ def test_no_more_than_the_bound_is_in_flight(volumes):
 
 
 def test_a_client_that_does_not_read_is_read_no_further(volumes):
-    """1 MB an answer, and 4 MB is what a stream may hold: what was taken stays bounded, and nothing is lost."""
+    """A response has 1 MB, and a stream may hold 4 MB: the number of requests taken stays bounded, and none is lost."""
     side, count = 500, 60
     with volumes.channel(**{"grpc.http2.lookahead_bytes": 65536, "grpc.http2.bdp_probe": 0}) as channel:
         before = total(volumes, "nv_inference_request_success")

@@ -1,4 +1,4 @@
-"""saccade.v1.Vision: pictures in, classes out."""
+"""Tests saccade.v1.Vision with classifiers."""
 
 import io
 
@@ -21,7 +21,7 @@ def vision(daemon):
 
 
 def logits(answer):
-    """By class, from an answer with every class in it."""
+    """Logits by class index, from a response that has every class."""
     return numpy.array([one.logit for one in sorted(answer.classification.classes, key=lambda one: one.index)])
 
 
@@ -98,7 +98,7 @@ def test_cmyk_is_the_colours_that_it_prints(vision, tiny, format):
     picture = pictures.pixels(10, tiny.resize, tiny.resize)
     options = {"quality": 100, "subsampling": 0} if format == "JPEG" else {}
     found = logits_of(vision, tiny, file_of(picture, format, "CMYK", **options))
-    # Decoders round the product with black their own way: a step of 255 more or less.
+    # Decoders round the product with black differently: the result may be off by one step of 255.
     darker = numpy.maximum(picture, 1) - 1
     expected, step = tiny.logits(tiny.prepared([picture, darker]))
     assert abs(found - expected).max() < 2 * abs(step - expected).max()
@@ -106,7 +106,7 @@ def test_cmyk_is_the_colours_that_it_prints(vision, tiny, format):
 
 @pytest.mark.parametrize("orientation", range(1, 9))
 def test_pictures_are_turned_upright(vision, tiny, orientation):
-    """By what Pillow makes of the same file."""
+    """Compared with Pillow's rotation of the same file."""
     picture = Image.fromarray(pictures.pixels(11, tiny.resize, tiny.resize))
     exif, out = Image.Exif(), io.BytesIO()
     exif[0x0112] = orientation
@@ -127,7 +127,7 @@ def test_an_oriented_pictures_size_is_the_upright_one(vision, tiny, width, heigh
 
 
 def test_what_no_picture_can_be_is_refused(vision, tiny):
-    """Values of 32 bits have no brightness of their own; GIFs are not read."""
+    """32-bit values have no defined brightness; GIFs are not supported."""
     out = io.BytesIO()
     Image.fromarray(numpy.zeros((8, 8), numpy.float32)).save(out, "TIFF")
     for encoded, words in ((out.getvalue(), "no picture"), (file_of(pictures.pixels(1), "GIF", "P"), "it is GIF")):

@@ -1,4 +1,4 @@
-"""Programs that PyTorch exported, served by their names and the configuration's, to Triton's own client."""
+"""Tests programs exported by PyTorch, with the names of the configuration, through Triton's client."""
 
 import concurrent.futures
 import contextlib
@@ -33,13 +33,13 @@ class Texts(torch.nn.Module):
 
 
 class Picky(torch.nn.Module):
-    """Has no answer for a batch that holds a 13, and takes its time for a 42, so that requests gather."""
+    """Fails for a batch that contains a 13, and is slow for a 42, so that requests gather in the queue."""
 
     def forward(self, x):
         assert not bool((x == 13).any()), "there is a 13"
         if bool((x == 42).any()):
             for _ in range(300):
-                x = x + 0 * torch.rand(1000, 1000).sum()  # which no optimizer may leave out
+                x = x + 0 * torch.rand(1000, 1000).sum()  # which no optimizer may remove
         return 2 * x
 
 
@@ -82,7 +82,7 @@ def package(tmp_path_factory):
     rows = torch.export.Dim("rows", min=1, max=64)
     exported = torch.export.export(AddSub(), (torch.ones(2, 16), torch.ones(2, 16)), dynamic_shapes=({0: rows}, {0: rows}))
     path = tmp_path_factory.mktemp("package") / "model.pt2"
-    # Half the time goes to finding out what the compiler can do, and most of the rest to headers for later.
+    # Half of the time is spent on detecting the compiler's features, and most of the rest on precompiling headers.
     with torch._inductor.config.patch({"cpp.vec_isa_ok": False, "cpp_cache_precompile_headers": False}):
         torch._inductor.aoti_compile_and_package(exported, package_path=str(path))
     return path
@@ -169,7 +169,7 @@ def test_without_a_batch_the_shape_is_whole(client):
 
 @pytest.mark.parametrize("data_type", IDENTITY_TYPES)
 def test_every_type_comes_back(client, data_type):
-    # BF16 has no numpy type: its client takes FP32 and cuts it.
+    # BF16 has no NumPy type: the client takes FP32 and truncates it.
     array = numpy.array([[0, 1, 1, 0]]).astype(triton_to_np_dtype(data_type))
     answer = client.infer(data_type, [sent("x", array, data_type)])
     assert answer.get_response().outputs[0].datatype == data_type
@@ -186,7 +186,7 @@ def test_an_optional_input_may_be_left_out(client):
     array, mask = values(2, 3, seed=1), values(2, 3, seed=2)
     whole = lambda: client.infer("masked", [sent("x", array, "FP32"), sent("mask", mask, "FP32")]).as_numpy("y")
     alone = lambda: client.infer("masked", [sent("x", array, "FP32")]).as_numpy("y")
-    # Never in one batch.
+    # These requests cannot share a batch.
     for number, answer in enumerate(at_once([whole, alone] * 8)):
         assert numpy.array_equal(answer, array + 1 if number % 2 else array * mask)
     assert client.get_model_config("masked").config.input[1].optional
@@ -220,7 +220,7 @@ def picky(client, array):
 
 @contextlib.contextmanager
 def while_busy(client, daemon):
-    """Nothing else is computed meanwhile: what is sent waits, and gathers."""
+    """While nothing else is computed: requests sent in the block wait and gather in the queue."""
     pending = lambda: daemon.metrics().total("nv_inference_pending_request_count", model="picky")
     slow = numpy.full((1, 5), 42, dtype=numpy.float32)
     with concurrent.futures.ThreadPoolExecutor(1) as pool:
@@ -244,7 +244,7 @@ def test_requests_of_one_shape_share_a_batch(client, daemon):
         for name in ("nv_inference_count", "nv_inference_exec_count")
     )
     assert count == 1 + len(arrays)
-    # The one that takes its time, then, unless this machine was very slow to send, a pass for each of the two shapes.
+    # The slow pass, then one for each of the two shapes, unless this machine sent the requests very slowly.
     assert 3 <= passes <= 1 + len(arrays) // 2
 
 

@@ -1,4 +1,4 @@
-"""Prometheus, as Debian has it, with a daemon to scrape."""
+"""Debian's Prometheus, which scrapes a daemon."""
 
 import json
 import os
@@ -23,7 +23,7 @@ scrape_configs:
 
 
 class Prometheus:
-    """A running prometheus with the daemon as its only target; ends with the block."""
+    """A running Prometheus with the daemon as its only target; ends with the block."""
 
     def __init__(self, folder, port):
         config = folder / "prometheus.yml"
@@ -53,7 +53,7 @@ class Prometheus:
         self._log.close()
 
     def _find_port(self):
-        """It took a free one, and tells nobody which."""
+        """Finds the port of the process, which chose a free one and does not report it."""
         assert self._process.poll() is None, self._log_path.read_text()
         sockets = set()
         for entry in pathlib.Path(f"/proc/{self._process.pid}/fd").iterdir():
@@ -90,7 +90,7 @@ class Prometheus:
         return [(series["seriesLabels"], exemplar) for series in found for exemplar in series["exemplars"]]
 
     def query(self, expression):
-        """labels, the metric's name among them -> value, as of now."""
+        """Current values by labels, which include the metric's name."""
         found = self._ask("query", query=expression)
         assert found["resultType"] == "vector"
         return {

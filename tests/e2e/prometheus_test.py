@@ -1,4 +1,4 @@
-"""Prometheus itself, as Debian has it, reads the daemon's metrics: promtool's opinion, and what queries answer."""
+"""Tests the metrics with Debian's Prometheus: promtool's checks, and results of queries."""
 
 import collections
 import pathlib
@@ -16,7 +16,7 @@ from prometheus_server import PROGRAMS, Prometheus
 TOTAL = 'counter metrics should have "_total" suffix'
 COUNT = 'non-histogram and non-summary metrics should not have "_count" suffix'
 UNITS = "metric names should not contain abbreviated units"
-# What promtool has against Triton's names, which dashboards and autoscalers know.
+# promtool's complaints about Triton's names, which dashboards and autoscalers depend on.
 TRITONS = {
     "nv_inference_request_success": {TOTAL},
     "nv_inference_request_failure": {TOTAL},
@@ -29,18 +29,18 @@ TRITONS = {
        for name in ("num_hits", "num_misses", "hit_duration", "miss_duration")},
 }
 
-# Where there is a GPU.
+# Metrics that exist only with a GPU.
 OF_GPUS = {"nv_energy_consumption": {TOTAL}}
 
 @pytest.fixture(scope="module")
 def daemon(repository, tmp_path_factory):
-    """With answers of every kind behind it: computed, kept, refused, and calls of models that are not there."""
+    """A daemon that gave responses of every kind: computed, cached, rejected, and for unknown models."""
     root = tmp_path_factory.mktemp("models")
     for model in repository.iterdir():
         copy = root / model.name
         copy.mkdir()
         for entry in model.iterdir():
-            # A link out of the repository would be refused.
+            # A link that leads out of the repository would be rejected.
             subprocess.run(["cp", "-r", entry, copy], check=True)
     with open(root / "tiny" / "config.pbtxt", "a") as config:
         config.write("response_cache { enable: true }\n")
@@ -49,7 +49,7 @@ def daemon(repository, tmp_path_factory):
 
 
 def call(inference, tiny, number):
-    """One of several kinds."""
+    """Makes a call; `number` selects one of several kinds."""
     model = "no_such_model" if number % 5 == 0 else "gathering" if number % 2 else "tiny"
     batch = tiny.random_batch(1 + number % 3, seed=number % 4)
     shape = [*batch.shape[:3], 3] if number % 7 == 0 else batch.shape
@@ -75,7 +75,7 @@ def test_promtool_has_nothing_to_say_but_of_tritons_names(daemon, asked):
         name, _, complaint = line.partition(" ")
         said[name].add(complaint)
     assert said == TRITONS | {name: OF_GPUS[name] for name in OF_GPUS if name in said}
-    # 3: it has parsed, and found fault with names.
+    # Exit code 3: the metrics were parsed, and names were criticised.
     assert checked.returncode == 3
 
 
@@ -87,7 +87,7 @@ def prometheus(daemon, asked, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def loaded(daemon, prometheus, tiny):
-    """Prometheus has scraped the daemon several times while it had much to do, and the load is over."""
+    """Returns after Prometheus has scraped the daemon several times under load and the load has ended."""
     stop, failures = threading.Event(), []
 
     def client(first):
@@ -115,12 +115,12 @@ def loaded(daemon, prometheus, tiny):
 
 
 def sample(name, labels):
-    """As Prometheus has it, where a label of no value is none."""
+    """The sample's key in Prometheus, which drops labels with empty values."""
     return frozenset({(key, value) for key, value in labels if value} | {("__name__", name)})
 
 
 def settled(samples):
-    """Those that do not change between two scrapes of a daemon with nothing to do, and are the daemon's."""
+    """The daemon's samples that do not change between two scrapes while it is idle."""
     moves = ("nv_cpu_", "nv_gpu_", "nv_energy_")
     names = {labels: dict(labels)["__name__"] for labels in samples}
     return {labels: value for labels, value in samples.items()
@@ -145,7 +145,7 @@ def test_queries_agree_with_the_page(daemon, prometheus, loaded):
     names = {dict(labels)["__name__"] for labels in found}
     assert {"nv_inference_count", "nv_inference_exec_count", "nv_cache_num_hits_per_model"} <= names
     assert len(found) > 200
-    # Every sample of a page was taken.
+    # Every sample of the page was stored.
     ((_, taken),) = prometheus.query("scrape_samples_scraped").items()
     assert taken == len(daemon.metrics())
 
@@ -162,13 +162,13 @@ def test_what_dashboards_ask(prometheus, loaded):
     assert all(0 < value <= 60 for value in by_model(quantile).values())
     counted = prometheus.query("sum(saccade_requests_total)")
     kinds = prometheus.query("sum(nv_inference_request_success) + sum(nv_inference_request_failure)")
-    # Calls of models that are not there, and broken ones, are no model's failures.
+    # Calls of unknown models, and invalid ones, are not counted as failures of a model.
     assert 0 < sum(kinds.values()) <= sum(counted.values())
     assert by_model('saccade_requests_total{code="NOT_FOUND"}')
 
 
 def test_the_autoscalers_query(prometheus, loaded):
-    """As deploy/kustomize/components/queue-autoscaling has it."""
+    """The query of deploy/kustomize/components/queue-autoscaling."""
     root = pathlib.Path(__file__).resolve().parents[2]
     rule = (root / "deploy/kustomize/components/queue-autoscaling/kustomization.yaml").read_text()
     query = re.search(r"metricsQuery: >-\n((?:#  .*\n)+)", rule)[1].replace("#", "")

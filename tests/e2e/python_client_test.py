@@ -1,4 +1,4 @@
-"""The Python client: every task against the daemon, sync and asyncio, and what goes wrong."""
+"""Tests the Python client, sync and asyncio: every task against the daemon, and errors."""
 
 import asyncio
 import dataclasses
@@ -41,7 +41,7 @@ def daemon(tiny, tmp_path_factory):
         "stereo": tiny_stereo(),
         "localizer": tiny_localizer(),
         "denoiser": tiny_restorer(),
-        # Many small tiles: it takes long enough to be given up.
+        # Many small tiles make it slow enough to be cancelled.
         "slow": tiny_restorer(tile="8"),
     }
     for name, model in models.items():
@@ -197,7 +197,7 @@ def test_what_attention_looked_at(client, saccade):
     first = saccade.Explain(layer=told.attention_layers[0])
     assert client.detect("detector", pixels(1), explain=first).explanation.layer == told.attention_layers[0]
     assert client.detect("detector", pixels(1)).explanation is None
-    # Its maps are of the whole picture.
+    # The maps of this model are of the whole picture.
     with pytest.raises(saccade.InvalidArgument, match="positions"):
         client.detect("detector", pixels(1), explain=saccade.Explain(positions=[(0.5, 0.5)]))
     with pytest.raises(saccade.InvalidArgument, match="no_such_layer"):
@@ -220,7 +220,7 @@ def test_volumes(client, saccade, dtype, tmp_path):
     answer = client.restore("denoiser", volume, progress=told.append)
     assert isinstance(answer, saccade.Restoration)
     assert answer.volume.shape == volume.shape and answer.volume.dtype == volume.dtype
-    # Integers are rounded and clipped; least and most are of what the network gave.
+    # Integers are rounded and clipped; least and most are from the network's output.
     for told_of, found in ((answer.least, answer.volume.min()), (answer.most, answer.volume.max())):
         assert found == (told_of if dtype == "float32" else numpy.clip(round(told_of), 0, numpy.iinfo(dtype).max))
     assert told == sorted(told) and all(0 <= done <= 1 for done in told)
@@ -309,7 +309,8 @@ def test_masks_that_do_not_fit(saccade, counts):
 
 
 class Scripted(grpc.GenericRpcHandler):
-    """A daemon that fails as told, and then answers. A failure that is an event keeps the call until it is set."""
+    """A daemon that fails as scripted and then succeeds. A failure that is an event blocks the call until the event is
+    set."""
 
     def __init__(self, *failures):
         self.failures = list(failures)
@@ -405,14 +406,14 @@ def test_what_the_caller_gives_up_is_not_sent_again(saccade, scripted):
 @pytest.mark.parametrize(
     "failure, attempts, sent",
     [
-        # Too large: it will be so again.
+        # The message is too large, so a retry would fail as well.
         ((EXHAUSTED, None), 4, 1),
         ((grpc.StatusCode.INVALID_ARGUMENT, None), 4, 1),
         ((grpc.StatusCode.INTERNAL, None), 4, 1),
         ((UNAVAILABLE, None), 1, 1),
         ((UNAVAILABLE, None), 3, 3),
         ((CANCELLED, None), 3, 3),
-        # Later than the timeout allows.
+        # The retry hint is longer than the timeout.
         ((EXHAUSTED, 3600), 4, 1),
     ],
 )
@@ -440,7 +441,7 @@ def test_a_token_over_tls(connect, saccade, scripted, tmp_path):
                "-keyout", key, "-out", certificate]
     subprocess.run(command, check=True, capture_output=True)
     pair = [(key.read_bytes(), certificate.read_bytes())]
-    # The client shows a certificate too: its own is the server's here.
+    # The client presents a certificate, too; here it is the same as the server's.
     mutual = grpc.ssl_server_credentials(pair, certificate.read_bytes(), require_client_auth=True)
     handler, address = scripted(credentials=mutual)
     tls = saccade.TLS(root_certificates=certificate, client_certificate=certificate, client_key=key,
@@ -450,7 +451,7 @@ def test_a_token_over_tls(connect, saccade, scripted, tmp_path):
     nameless = saccade.TLS(certificate, certificate, key)
     for wrong, complaint in ((True, "is not trusted: self"), (nameless, "server_name")):
         with pytest.raises(saccade.Untrusted, match=complaint):
-            # Were it sent again, it would be for longer than the test may take.
+            # A retry would take longer than the test may.
             connect(address, tls=wrong, retry=saccade.Retry(9, 60, 60), timeout=600).models()
     once = saccade.Retry(attempts=1)
     for wrong, complaint in ((None, "may want TLS"), (dataclasses.replace(tls, client_certificate=None, client_key=None), "certificate of its client")):
@@ -459,7 +460,7 @@ def test_a_token_over_tls(connect, saccade, scripted, tmp_path):
     _, plain = scripted()
     with pytest.raises(saccade.Untrusted, match="speaks no TLS"):
         connect(plain, tls=tls).models()
-    # Of certificates that were in order once.
+    # An expired certificate.
     expired = tmp_path / "expired.pem"
     again = ["openssl", "x509", "-in", certificate, "-signkey", key, "-days", "-1", "-out", expired]
     subprocess.run(again, check=True, capture_output=True)

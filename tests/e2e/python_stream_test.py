@@ -1,4 +1,4 @@
-"""The Python client's streams, sync and asyncio: order, errors of one item alone, the bound, and their ends."""
+"""Tests the Python client's streams, sync and asyncio: order, errors of single items, the bound, and how they end."""
 
 import itertools
 import queue
@@ -22,7 +22,7 @@ def client(daemon, connect):
 
 
 class Outcomes:
-    """A stream's, one after the other, of either client."""
+    """The outcomes of a stream of either client, one by one."""
 
     def __init__(self, client, requests, **options):
         self._loop = getattr(client, "_loop", None)
@@ -81,7 +81,7 @@ def test_no_more_is_taken_than_is_in_flight(client, saccade):
     items = Outcomes(client, endless(), in_flight=3)
     for yielded in range(1, 6):
         assert next(items).error is None
-        # One is taken for each that was given back, and the daemon answers no matter whether anybody looks.
+        # One more request is taken for each outcome returned, whether or not the caller reads the responses.
         eventually(lambda: len(taken) >= yielded + 2, "as many are taken as may be in flight")
         assert len(taken) <= yielded + 3
     items.close()
@@ -122,7 +122,7 @@ def test_a_stream_that_is_closed_gives_up_what_waits(client, saccade, daemon):
 
 
 class Streaming(grpc.GenericRpcHandler):
-    """A daemon that answers so many items of a stream, and then ends it as told."""
+    """A daemon that answers a number of items of a stream, and then ends it with `code`."""
 
     def __init__(self, answered, code):
         self.answered, self.code = answered, code
@@ -167,11 +167,11 @@ def test_the_end_of_the_stream_is_told_although_nothing_more_is_sent(connect, sa
     more.put(saccade.Classify("m", b"picture"))
     items = Outcomes(connect(address), iter(more.get, None))
     with pytest.raises(saccade.SaccadeError, match="as told" if code else "unanswered") as error:
-        # Whatever was answered before it.
+        # Items may be answered before the error.
         for _ in items:
             pass
     assert error.value.code == (code or grpc.StatusCode.UNAVAILABLE)
-    # Lets gRPC's thread go.
+    # Ends the iterator on which gRPC's thread is blocked.
     more.put(None)
 
 

@@ -1,4 +1,4 @@
-"""Requests that must fail, and how."""
+"""Checks of requests that must fail."""
 
 import grpc
 import pytest
@@ -17,14 +17,14 @@ def refused(call, request):
 
 
 def pushback(error):
-    """Milliseconds after which gRPC's own retries would come again; None without a hint."""
+    """The delay in milliseconds that the server sets for gRPC's own retries; None if there is no hint."""
     found = [value for key, value in error.trailing_metadata() if key == "grpc-retry-pushback-ms"]
     assert len(found) <= 1
     return int(found[0]) if found else None
 
 
 def details(error):
-    """The google.rpc messages that came with the error, by name."""
+    """The google.rpc messages of the error, by name."""
     sent = [value for key, value in error.trailing_metadata() if key == "grpc-status-details-bin"]
     if not sent:
         return {}
@@ -35,7 +35,7 @@ def details(error):
 
 
 def check(error, code, words):
-    """`words` are what the error's message must hold."""
+    """`words` must be in the error's message."""
     assert error.code() == code, f"{error.code()}: {error.details()}"
     for word in words:
         assert word in error.details(), f"{word!r} is not in {error.details()!r}"

@@ -1,4 +1,5 @@
-"""Regions of interest and the sizes of maps: the same answers as for what was cut out, in the whole picture."""
+"""Tests regions and sizes of maps: the results are those for the cropped picture, in the whole picture's coordinates.
+"""
 
 import io
 
@@ -88,7 +89,7 @@ def test_a_large_jpeg_is_not_shrunk_before_it_is_cut(vision):
 def test_a_region_is_of_the_upright_picture(vision):
     turned = Image.fromarray(whole())
     exif = Image.Exif()
-    exif[0x0112] = 6  # to be turned by 90 degrees clockwise
+    exif[0x0112] = 6  # rotate by 90 degrees clockwise
     sideways = turned.transpose(Image.Transpose.ROTATE_90)
     out = io.BytesIO()
     sideways.save(out, "JPEG", quality=100, subsampling=0, exif=exif)

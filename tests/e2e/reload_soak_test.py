@@ -1,5 +1,5 @@
-"""Models reloaded again and again under load: no request is lost, and memory stays where it was. SACCADE_SOAK_CYCLES
-sets how often. `./dev soak` is longer, and of more kinds of load."""
+"""Reloads models repeatedly under load: no request is lost, and memory does not grow. SACCADE_SOAK_CYCLES sets the
+number of cycles. `./dev soak` is longer and has more kinds of load."""
 
 import itertools
 import os
@@ -9,8 +9,8 @@ from lifecycle_test import Load
 from tiny_models import TinyModel, write_config, write_model
 
 CYCLES = int(os.environ.get("SACCADE_SOAK_CYCLES", "20"))
-# Threads, caches and the allocator's pools come with the first of them: over 700 cycles, resident memory grew by 6.5 MiB
-# until the 250th and by 0.03 MiB from there on.
+# Threads, caches and the allocator's pools grow during the first cycles: over 700 cycles, resident memory grew by 6.5
+# MiB until the 250th and by 0.03 MiB afterwards.
 WARM_UP = max(10, CYCLES * 5 // 4)
 MOST_GROWTH = 0.02
 
@@ -25,7 +25,7 @@ def test_reloading_loses_no_request_and_no_memory(start, tmp_path):
 
     def reload():
         number = next(freed)
-        # Each time another file; what is in it hardly matters.
+        # Writes a different file each time; its content hardly matters.
         write_config(tmp_path / "models" / "tiny", network, max_batch_size=2 + number % 2)
         eventually(lambda: daemon.log().count("model freed") >= number, f"reload {number} was done")
 

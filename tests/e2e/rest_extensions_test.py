@@ -1,4 +1,4 @@
-"""Triton's extensions over HTTP by its own client: each says what it says over gRPC."""
+"""Tests Triton's extensions over HTTP with its own client: the responses must be the same as over gRPC."""
 
 import json
 import subprocess
@@ -30,7 +30,7 @@ def grpc_client(daemon):
 
 
 def refusal(call, *arguments, **named):
-    """(status, message) of a call that must be refused; the status is HTTP's number or the name of gRPC's code."""
+    """(status, message) of a call that must fail; the status is HTTP's number or the name of gRPC's code."""
     with pytest.raises(InferenceServerException) as error:
         call(*arguments, **named)
     status = error.value.status().removeprefix("StatusCode.")
@@ -44,7 +44,7 @@ def tensor_input(array):
 
 
 def curl(daemon, path, *arguments):
-    """(status, body) as curl has it."""
+    """Runs curl; returns (status, body)."""
     command = ["curl", "-sS", "--max-time", "30", "-w", "\n%{http_code}", *arguments]
     done = subprocess.run(
         [*command, f"http://127.0.0.1:{daemon.http_port}{path}"], capture_output=True, check=True, text=True
@@ -54,7 +54,7 @@ def curl(daemon, path, *arguments):
 
 
 def works(client, tiny, extension):
-    """Whether a call that the extension is for gives what it should."""
+    """Whether a call that uses the extension has the expected result."""
     batch = tiny.random_batch(1, seed=1)
     if extension == "binary_tensor_data":
         return client.infer("tiny", [tensor_input(batch)]).as_numpy("logits").shape == (1, tiny.classes)
@@ -115,7 +115,7 @@ def test_configuration_is_that_of_grpc(client, grpc_client, version):
     config = client.get_model_config("gathering", version)
     same = json_format.ParseDict(config, service_pb2.ModelConfigResponse().config)
     assert same == grpc_client.get_model_config("gathering", version).config
-    # As Triton writes it: numbers are numbers, and what has its default is there.
+    # As Triton writes it: numbers are numbers, and fields with default values are present.
     assert config["dynamic_batching"]["max_queue_delay_microseconds"] == 100_000
     assert config["input"][0]["dims"] == list(same.input[0].dims)
     assert config["input"][0]["data_type"] == "TYPE_FP32"
@@ -134,7 +134,7 @@ def test_statistics_are_those_of_grpc(client, grpc_client, tiny):
     client.infer("tiny", [tensor_input(tiny.random_batch(2, seed=1))])
 
     def same():
-        """Two looks in two protocols with no request ending between them."""
+        """Queries over both protocols, with no request ending in between."""
         over_http = client.get_inference_statistics("tiny", "1")
         parsed = json_format.ParseDict(over_http, service_pb2.ModelStatisticsResponse())
         return parsed == grpc_client.get_inference_statistics("tiny", "1")
@@ -166,7 +166,7 @@ def test_the_repository_by_calls(start, repository, tiny):
         assert not client.is_model_ready("tiny")
         assert states()["tiny"] == "UNAVAILABLE"
         assert refusal(client.infer, "tiny", [tensor_input(batch)])[0] == 503
-        # As in Triton, it stands in for the whole of config.pbtxt.
+        # As in Triton, it replaces the whole config.pbtxt.
         parameters = {"architecture": tiny.architecture, **tiny.options}
         config = {"max_batch_size": 2, "parameters": {key: {"string_value": parameters[key]} for key in parameters}}
         client.load_model("tiny", config=json.dumps(config))
@@ -207,7 +207,7 @@ def test_log_settings(start, repository):
         assert refusal(client.update_log_settings, {"log_verbose_level": 2**32})[0] == 400
         status, text = refusal(client.update_log_settings, {"log_colour": True})
         assert status == 400 and "log_colour" in text
-        # Nothing of a call that is refused.
+        # A rejected call changes no setting.
         assert client.get_log_settings() == changed
     daemon.terminate()
     assert daemon.exit_code() == 0
@@ -215,7 +215,7 @@ def test_log_settings(start, repository):
 
 
 def test_versions_by_their_labels(start, tiny, tmp_path):
-    """In every protocol, wherever a version stands."""
+    """Labels are accepted in every protocol, wherever a version can be given."""
     root = tmp_path / "models"
     write_model(root, "tiny", tiny, parameters={"version_labels": "stable=1,canary=2"})
     newer = TinyModel(classes=5, seed=9)

@@ -1,4 +1,4 @@
-"""REST when there is too much: clients that go away, refusals, bounds."""
+"""Tests REST under overload: disconnecting clients, rejections, bounds."""
 
 import http.client
 import json
@@ -12,14 +12,14 @@ from harness import eventually
 @pytest.fixture
 def busy(start, slow_repository):
     root, network = slow_repository
-    # The heavy request, and four more.
+    # The large request, and four more.
     daemon = start(root, "--max-inflight-requests=5").await_ready()
     with daemon.channel() as channel:
         yield Busy(daemon, network, channel)
 
 
 class Asking:
-    """A request on a connection of its own, sent and not answered yet."""
+    """A request on its own connection, sent and not answered yet."""
 
     def __init__(self, daemon, body, headers):
         self.connection = http.client.HTTPConnection("127.0.0.1", daemon.http_port, timeout=30)
@@ -71,7 +71,7 @@ def test_bounds(start, repository):
     answer = connection.getresponse()
     assert answer.status == 413
     assert "--max-message-bytes" in json.loads(answer.read())["error"]
-    # A tensor that is larger than its text.
+    # A tensor that is larger than its JSON text.
     zeros = {"name": "image", "shape": [1300], "datatype": "FP64", "data": [0] * 1300}
     connection.request("POST", "/v2/models/tiny/infer", json.dumps({"inputs": [zeros]}, separators=(",", ":")))
     answer = connection.getresponse()
@@ -90,5 +90,5 @@ def test_more_connections_than_there_is_room_for(start, repository):
         return connection.getresponse().read() == b"OK\n"
 
     for _ in range(5):
-        # Idle ones make room for the next; one that was just answered may not be idle yet.
+        # An idle connection is closed to accept the next one; a connection that was just answered may not be idle yet.
         eventually(live_on_one_more, "a connection more is answered")

@@ -1,4 +1,4 @@
-"""System shared memory over HTTP by Triton's own client."""
+"""Tests system shared memory over HTTP with Triton's client."""
 
 import os
 import uuid
@@ -23,7 +23,7 @@ def client(repository, tmp_path_factory):
 
 @pytest.fixture
 def region(client):
-    """region(bytes): a registered region of so many. Gives its name and the client's handle."""
+    """region(bytes): registers a region of that size; returns its name and the client's handle."""
     made = []
 
     def make(size):
@@ -40,7 +40,7 @@ def region(client):
 
 
 def refusal(call, *arguments, **named):
-    """(status, message) of a call that must be refused."""
+    """(status, message) of a call that must fail."""
     with pytest.raises(InferenceServerException) as error:
         call(*arguments, **named)
     return int(error.value.status()), error.value.message()

@@ -1,4 +1,4 @@
-"""REST with clients that are not ours: Triton's own, and curl."""
+"""Tests REST with third-party clients: Triton's own, and curl."""
 
 import asyncio
 import concurrent.futures
@@ -34,7 +34,7 @@ def logits_output(binary=True):
 
 
 def curl(daemon, path, *arguments, data=b""):
-    """(status, body) as curl has it."""
+    """Runs curl; returns (status, body)."""
     command = ["curl", "-sS", "--max-time", "30", "-w", "\n%{http_code}", *arguments]
     done = subprocess.run(
         [*command, f"http://127.0.0.1:{daemon.http_port}{path}"], input=data, capture_output=True, check=True
@@ -137,7 +137,7 @@ def test_requests_on_a_kept_connection_do_not_stall(client, tiny):
         begin = time.perf_counter()
         client.infer("tiny", inputs)
         seconds.append(time.perf_counter() - begin)
-    # An acknowledgement that is waited for costs 40 ms.
+    # Waiting for a delayed TCP acknowledgement would take 40 ms.
     assert statistics.median(seconds) < 0.03
 
 

@@ -1,4 +1,4 @@
-"""Volumes: restored in one message, over a stream, and by the Open Inference Protocol."""
+"""Tests volumes: restored in one message, over a stream, and through the Open Inference Protocol."""
 
 import threading
 
@@ -19,7 +19,7 @@ TYPES = {"uint8": 1, "uint16": 2, "float32": 3}
 @pytest.fixture(scope="module")
 def restorers():
     return {"denoiser": tiny_restorer(), "projector": tiny_restorer("unet3d_sao_project"),
-            # Many small tiles: it takes long, and tells how far it is.
+            # Many small tiles: it takes long, and reports progress.
             "slow": tiny_restorer(tile="8")}
 
 
@@ -87,7 +87,7 @@ def parts(bytes_, size=50_001):
 
 
 def streamed(vision, requests):
-    """(progress, answer, bytes of the voxels, how many parts they came in)"""
+    """Returns (progress, response, bytes of the voxels, number of parts)."""
     progress, answer, received = [], None, []
     for response in vision.restore(iter(requests), timeout=120):
         part = response.WhichOneof("part")

@@ -1,5 +1,5 @@
-"""A rolling update of three replicas behind a proxy and behind gRPC's own balancing, in the kubelet's order, loses no
-request; a replica that is killed loses what it held. `./dev rollout` plays it a hundred times."""
+"""Plays a rolling update of three replicas behind a proxy and behind gRPC's own balancing, in the kubelet's order: it
+must lose no request; a replica that is killed loses only its own requests. `./dev rollout` plays it a hundred times."""
 
 import grpc
 import pytest
@@ -51,5 +51,5 @@ def test_a_killed_replica_loses_what_it_held_and_retries_cover_it(stage):
             assert not tally.failed, heard(tally)
         for one in tally.failed:
             assert one.code == grpc.StatusCode.UNAVAILABLE, heard(tally)
-            # On its way to a replica that was not yet known to be gone; none that was sent later.
+            # Sent while the proxy did not know yet that the replica had ended; no later request may fail.
             assert one.sent - killed < 2, f"sent {one.sent - killed:.3f} s after; {heard(tally)}"

@@ -1,4 +1,4 @@
-"""Who may call what: tokens and their scopes over every protocol, and what the daemon refuses to be started with."""
+"""Tests access control: tokens and their scopes over every protocol, and flags that the daemon rejects at start."""
 
 import re
 import urllib.error
@@ -24,12 +24,12 @@ TOKENS = f"""# who may what
 {METRICS}\tmetrics
 {BOTH} predict,admin
 """
-# Of each token that a walk tries: what it may.
+# Scopes of each token that the tests try.
 SCOPES = {None: set(), "x" * 20: set(), PREDICT: {"predict"}, ADMIN: {"admin"}, METRICS: {"metrics"}}
 UNKNOWN = (None, "x" * 20)
 
-# Written down again here, so that nobody widens what is open, or narrows what needs an admin, by a slip. All other
-# calls need 'predict'.
+# Repeated here, so that an accidental change of what is open or needs an admin fails the test. All other calls need
+# 'predict'.
 OPEN_CALLS = {"ServerLive", "ServerReady", "Check", "Watch", "ServerReflectionInfo"}
 ADMIN_CALLS = re.compile(r"RepositoryModel(Load|Unload)|(System|Cuda)SharedMemory\w+|TraceSetting|LogSettings")
 OPEN_PATHS = re.compile(r"/v2/health/(live|ready)|/|/\w+\.(js|css|svg)")
@@ -52,7 +52,7 @@ def token_file(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def daemon(repository, token_file, tmp_path_factory):
-    """Tokens without TLS, as behind a proxy on the same machine."""
+    """A daemon with tokens but without TLS, as behind a proxy on the same machine."""
     flags = [f"--token-file={token_file}", "--log-level=debug", "--warm-up-seconds=0"]
     with Daemon(repository, *flags, log_folder=tmp_path_factory.mktemp("log")) as running:
         yield running.await_ready()
@@ -63,7 +63,7 @@ def bearer(token):
 
 
 def code_of(channel, path, token, stream=False):
-    """How one call without a message ends; OK for a stream that brings an answer."""
+    """Status of a call without a message; OK for a stream that returns a response."""
     raw = {"request_serializer": bytes, "response_deserializer": bytes}
     try:
         if stream:
@@ -78,7 +78,7 @@ def code_of(channel, path, token, stream=False):
 
 
 def fetch(daemon, path, token=None, method="GET", port=None, headers=()):
-    """(status, headers, body)."""
+    """Returns (status, headers, body)."""
     headers = {**dict(headers), **({"Authorization": f"Bearer {token}"} if token else {})}
     url = f"http://127.0.0.1:{port or daemon.http_port}{path}"
     request = urllib.request.Request(url, method=method, headers=headers, data=b"{}" if method == "POST" else None)
@@ -90,7 +90,7 @@ def fetch(daemon, path, token=None, method="GET", port=None, headers=()):
 
 
 def every_method(channel):
-    """(path, name) of all that the daemon's own descriptions have."""
+    """Yields (path, name) of every method that the daemon's reflection lists."""
     types = ProtoReflectionDescriptorDatabase(channel)
     pool = descriptor_pool.DescriptorPool(types)
     for service in types.get_services():
@@ -121,7 +121,7 @@ def test_a_grpc_method_that_nobody_classified_is_for_nobody(daemon):
 
 
 def every_route(daemon):
-    """(method, path with something in place of each {name}) of all that the daemon itself says there are."""
+    """Yields (method, path with each {name} filled in) of every route that the daemon lists."""
     for port, token in ((daemon.http_port, None), (daemon.metrics_port, None)):
         told = fetch(daemon, "/nowhere", token, port=port)[2]
         for path in re.findall(r"(/[^ ,\"]*)", told.partition("there are ")[2]):
@@ -153,7 +153,7 @@ def test_http_says_what_is_missing(daemon):
     assert status == 401 and 'error="invalid_token"' in headers["WWW-Authenticate"]
     status, headers, body = fetch(daemon, "/v2/logging", PREDICT)
     assert status == 403 and 'scope="admin"' in headers["WWW-Authenticate"] and "'admin'" in body
-    # A body that nobody may send is not read, so nothing may follow it.
+    # The body of an unauthorized request is not read, so the connection must be closed.
     status, headers, _ = fetch(daemon, "/v1/predict", method="POST", headers={"Content-Type": "application/json"})
     assert (status, headers["Connection"]) == (401, "close")
     assert fetch(daemon, "/v2/models/tiny", headers={"Authorization": "Basic dXNlcjp3b3Jk"})[0] == 401
@@ -200,7 +200,7 @@ def test_tokens_come_and_go_while_it_runs(daemon, token_file):
 
 
 def test_no_token_stands_in_the_log(daemon):
-    """Of all that was sent before, with debug lines."""
+    """Covers everything sent above, with debug lines."""
     log = daemon.log()
     assert "tokens read" in log
     for token in (PREDICT, ADMIN, METRICS, BOTH, "x" * 20, "later-0123456789"):
@@ -209,7 +209,7 @@ def test_no_token_stands_in_the_log(daemon):
 
 @pytest.fixture(scope="module")
 def wrong_files(authority, tmp_path_factory):
-    """Name -> a file of that kind."""
+    """Files by name: valid ones and ones with different defects."""
     folder = tmp_path_factory.mktemp("wrong")
     good, other, expired = authority.issue("here"), authority.issue("other"), authority.issue("here", days=-1)
     (folder / "tokens").write_text(TOKENS)
@@ -218,8 +218,8 @@ def wrong_files(authority, tmp_path_factory):
             "TOKENS": folder / "tokens", "NO_TOKENS": folder / "no-tokens"}
 
 
-# What is given, the exit code, and what the message has to name. The rest of what can be wrong is in the unit tests of
-# server/security: to start a daemon takes a second.
+# Flags, exit code, and words that the message must contain. Other errors are in the unit tests of server/security,
+# because starting a daemon takes a second.
 REFUSED = [
     ("--host=127.0.0.1 --grpc-address=0.0.0.0", 2, ["0.0.0.0", "--host 127.0.0.1", "--token-file", "--tls-client-ca", "--insecure"]),
     ("--host=0.0.0.0 --token-file=TOKENS", 2, ["for all to read", "--tls-cert"]),

@@ -1,4 +1,4 @@
-"""System shared memory by Triton's own client."""
+"""Tests system shared memory with Triton's client."""
 
 import os
 import uuid
@@ -24,7 +24,7 @@ def client(repository, tmp_path_factory):
 
 @pytest.fixture
 def region(client):
-    """region(bytes): a registered region of so many. Gives its name and the client's handle."""
+    """region(bytes): registers a region of that size; returns its name and the client's handle."""
     made = []
 
     def make(size):
@@ -70,7 +70,7 @@ def test_tensors_in_logits_out(client, region, tiny):
 
 
 def test_pictures_and_classes(client, region, tiny):
-    """BYTES from shared memory; what is classified cannot be written there."""
+    """BYTES from shared memory; classification outputs cannot be written to it."""
     picture = pixels(3, tiny.resize, tiny.resize)
     elements = numpy.array([encoded(picture)], dtype=numpy.object_)
     size = 4 + len(elements[0])

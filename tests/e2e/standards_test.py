@@ -1,4 +1,4 @@
-"""Health, reflection, REST health and metrics, each as its standard says, with clients that are not ours."""
+"""Tests health, reflection, REST health and metrics against their standards, with third-party clients."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Starting: what is wrong with flags, ports or the repository is told in words, with an exit code of its own."""
+"""Tests the start: errors in flags, ports or the repository are explained, with distinct exit codes."""
 
 import contextlib
 import json
@@ -71,7 +71,7 @@ def test_help_names_every_flag_of_the_contract():
 
 
 def test_the_configuration_of_the_deployment(start, repository):
-    """What is set in a cluster is taken; the command line wins."""
+    """The configuration of the deployment is accepted; the command line overrides it."""
     config = ROOT / "deploy" / "kustomize" / "base" / "saccaded.conf"
     daemon = start(repository, config=config).await_ready()
     with daemon.vision() as vision:

@@ -1,4 +1,4 @@
-"""saccade.v1.Vision: what detectors, segmenters and stereo networks answer, in the picture that was sent."""
+"""Tests saccade.v1.Vision with detectors, segmenters and stereo networks, in the coordinates of the picture as sent."""
 
 import io
 
@@ -13,7 +13,7 @@ from messages import get_model_request, message, predict_request
 from refusals import EXHAUSTED, INVALID, check, refused
 from tiny_models import tiny_detector, tiny_segmenter
 
-# Width and height; the networks get them at up to 128 pixels.
+# Width and height; the networks see the pictures scaled to at most 128 pixels.
 SIZES = [(96, 64), (64, 96), (131, 75), (240, 160), (17, 40)]
 
 RLE, NO_MASKS, PNG_MASKS, POLYGONS = 1, 2, 3, 4
@@ -38,7 +38,7 @@ def raw_picture(seed, size):
 
 
 def pair(left, right):
-    """Of encoded pictures, or raw ones."""
+    """A pair of encoded or raw pictures."""
     one = lambda content: {"encoded" if isinstance(content, bytes) else "raw": content}
     return message("saccade.v1.StereoPair")(left=one(left), right=one(right))
 
@@ -88,7 +88,7 @@ def test_boxes_and_masks_lie_in_the_picture(vision, size):
         assert drawn.shape == (height, width)
         assert drawn.sum() == one.mask.area
         ys, xs = numpy.nonzero(drawn)
-        # A mask reaches beyond its box by the half of one of its 28 cells, and by what whole pixels add.
+        # A mask may extend beyond its box by half of one of its 28 cells, plus rounding to whole pixels.
         for places, least, most in ((xs, one.box.x_min, one.box.x_max), (ys, one.box.y_min, one.box.y_max)):
             beyond = 2 + (most - least) / 28
             assert all(least - beyond <= place <= most + beyond for place in places)
@@ -123,7 +123,7 @@ def test_masks_as_they_are_wanted(vision):
 
 
 def filled(polygons, size):
-    """By even and odd, and with their edges, which run along rows, columns and diagonals."""
+    """Fills by the even-odd rule, including the edges, which are horizontal, vertical or diagonal."""
     y, x = numpy.mgrid[: size[0], : size[1]]
     inside, edges = numpy.zeros(size, bool), numpy.zeros(size, bool)
     for polygon in polygons:
@@ -138,7 +138,7 @@ def filled(polygons, size):
 
 
 def test_masks_in_every_form(vision):
-    """A part of the picture as PNG, and polygons, show the same pixels as the run lengths."""
+    """The PNG of the mask's part and the polygons must show the same pixels as the run lengths."""
     usual = detect(vision, picture(3))
     assert sum(one.mask.area > 0 for one in usual) > 1
     pngs, polygons = (detect(vision, picture(3), masks=form) for form in (PNG_MASKS, POLYGONS))

@@ -1,4 +1,4 @@
-"""Small models made on the fly: random weights from the PyTorch reference, in a model repository."""
+"""Small models generated at run time: random weights of the PyTorch reference, in a model repository."""
 
 import numpy
 import safetensors.torch
@@ -8,7 +8,7 @@ from torch.nn import BatchNorm2d
 from models.reference import build
 from models.reference.served import settle, smooth_pictures
 
-# The daemon under test needs the cores more than its oracle does.
+# Leaves the cores to the daemon under test.
 torch.set_num_threads(1)
 
 MEAN = numpy.array([0.485, 0.456, 0.406], numpy.float32)[:, None, None]
@@ -16,13 +16,13 @@ STD = numpy.array([0.229, 0.224, 0.225], numpy.float32)[:, None, None]
 
 
 class TinyModel:
-    """A network of quarter width, its weights by seed, and what it answers according to PyTorch."""
+    """A quarter-width network with random weights, and its results in PyTorch."""
 
     architecture = "sanet"
 
     def __init__(self, classes, seed, width="0.25", size=56):
         self.height = self.width = size
-        # 224 of 256 is what networks are trained with.
+        # The training ratio: 224 of 256.
         self.resize = size * 8 // 7
         self.classes = classes
         self.labels = [f"class {index}" for index in range(classes)]
@@ -32,9 +32,9 @@ class TinyModel:
         self._settle()
 
     def _settle(self):
-        """Batch norms get the statistics of what passes through them, as after training. Fresh ones are the
-        identity, which would hide a wrong one, and let the attention's sums over all positions grow until fp32
-        itself is off by more than the tests allow; those also weigh less here for that reason."""
+        """Sets the statistics of the batch norms from data, as after training. Fresh batch norms are the identity,
+        which would hide errors in them, and let the attention's sums over all positions grow until fp32 exceeds the
+        tests' tolerance. For the same reason, batch norms in the attention get smaller weights."""
         norms = {name: module for name, module in self.network.named_modules() if isinstance(module, BatchNorm2d)}
         with torch.no_grad():
             for name, norm in norms.items():
@@ -52,7 +52,7 @@ class TinyModel:
         return values.astype(numpy.float32)
 
     def prepared(self, pictures):
-        """The input tensor of pictures whose shorter side is `resize` already, so that only cropping is left."""
+        """The input tensor of pictures whose shorter side is `resize`, so that only cropping is left."""
         batch = []
         for picture in pictures:
             top, left = ((size - kept) // 2 for size, kept in zip(picture.shape, (self.height, self.width)))
@@ -66,8 +66,8 @@ class TinyModel:
 
 
 class TinyTask:
-    """A narrow network of another task than classification: weights by seed, batch norms settled on noise, so that
-    answers differ from picture to picture and place to place. What they should be is the parity tests' concern."""
+    """A narrow network of another task than classification: random weights, and batch norms set from noise, so that
+    results differ between pictures and positions. The parity tests check the results themselves."""
 
     def __init__(self, architecture, labels, seed, channels=3, settled_part=lambda network: network, batch=None,
                  **options):
@@ -85,11 +85,11 @@ class TinyTask:
 
 
 def tiny_detector(**options):
-    """At most ten things of four kinds, in pictures scaled to 64 pixels or less."""
+    """At most ten detections of four classes, in pictures scaled to at most 64 x 128 pixels."""
     labels = ["background", "cat", "dog", "bird", "cow"]
     sizes = {"width": "0.125", "blocks": "1,1,1,1", "short_side": "64", "long_side": "128"}
     amounts = {"detections": "10", "proposals": "50", "score_threshold": "0.05"}
-    # Its heads have no batch norms, and in training it wants to know what is to be found.
+    # Its heads have no batch norms, and need the ground truth in training mode.
     return TinyTask("ea_mask_rcnn_r50", labels, seed=3, settled_part=lambda network: network.backbone,
                     **{**sizes, **amounts, **options})
 
@@ -105,7 +105,7 @@ def tiny_stereo():
 
 
 def smooth_volumes(count, channels, depth, height, width, seed):
-    """Smooth noise of order one, in three dimensions."""
+    """Smooth three-dimensional noise of magnitude one."""
     generator = torch.Generator().manual_seed(seed)
     coarse = torch.randn(count, channels, depth // 4 + 2, height // 8 + 2, width // 8 + 2, generator=generator)
     smooth = torch.nn.functional.interpolate(coarse, size=(depth, height, width), mode="trilinear")
@@ -113,7 +113,7 @@ def smooth_volumes(count, channels, depth, height, width, seed):
 
 
 def tiny_localizer():
-    """Things of three kinds that happen in clips of at most 48 frames of 32 pixels, ten of them a second."""
+    """Actions of three classes in clips of at most 48 frames of 32 pixels, at ten frames per second."""
     sizes = {"width": "0.25", "blocks": "1,1,1,1", "size": "32", "frames": "48", "anchors": "1,2,4"}
     amounts = {"frames_per_second": "10", "score_threshold": "0.05", "detections": "8", "proposals": "50"}
     clips = smooth_volumes(2, 3, 48, 32, 32, seed=6)
@@ -131,14 +131,14 @@ def tiny_restorer(architecture="unet3d_sao_denoise", **options):
     made = TinyTask(architecture, [], seed=7, batch=volumes, width="0.25", **options)
     with torch.no_grad():
         for name, parameter in made.network.named_parameters():
-            # At full strength, attention that nobody has trained grows from block to block.
+            # At full strength, untrained attention grows from block to block.
             if name.endswith("attention.bn.weight"):
                 parameter.fill_(0.1)
     return made
 
 
 class Identity:
-    """No network: it gives back the volumes that it gets, and does what its options say."""
+    """No network: it returns the volumes that it receives, and behaves as its options say."""
 
     architecture = "identity"
     labels = ()
@@ -151,7 +151,7 @@ class Identity:
 
 
 def assert_close(found, expected):
-    """Within 1e-4 of the largest expected value: what the project promises of fp32."""
+    """Checks that the values agree within 1e-4 of the largest expected value, which the project guarantees for fp32."""
     found, expected = numpy.asarray(found), numpy.asarray(expected)
     assert found.shape == expected.shape
     worst = numpy.abs(found - expected).max() / numpy.abs(expected).max()
@@ -171,7 +171,7 @@ def write_config(folder, model, max_batch_size=8, instances=1, parameters=None, 
 
 
 def write_model(root, name, model, **config):
-    """Makes ROOT/NAME; returns the path of its weights."""
+    """Writes the model to ROOT/NAME; returns the path of its weights."""
     folder = root / name
     (folder / "1").mkdir(parents=True)
     write_config(folder, model, **config)

@@ -1,4 +1,4 @@
-"""TLS with clients that are not ours, certificates of clients, and certificates that change while the daemon runs."""
+"""Tests TLS with third-party clients, client certificates, and certificates that change while the daemon runs."""
 
 import http.client
 import socket
@@ -20,7 +20,7 @@ from messages import Vision, predict_request
 
 TOKEN = "predict-0123456789abcdef"
 BEARER = {"authorization": f"Bearer {TOKEN}"}
-# More of them are closed than the daemon's own ten seconds need.
+# Closing them one after the other would take longer than the daemon's limit of ten seconds.
 STALLED = 8
 
 
@@ -31,7 +31,7 @@ def authority(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def pair(authority, tmp_path_factory):
-    """The files that the daemon reads."""
+    """The certificate and key files that the daemon reads."""
     folder = tmp_path_factory.mktemp("pair")
     files = (folder / "tls.crt", folder / "tls.key")
     for file, target in zip(authority.issue("first"), files):
@@ -44,7 +44,7 @@ def daemon(repository, authority, pair, tmp_path_factory):
     tokens = tmp_path_factory.mktemp("tokens") / "tokens"
     tokens.write_text(f"{TOKEN} predict,metrics\n")
     flags = [f"--tls-cert={pair[0]}", f"--tls-key={pair[1]}", f"--token-file={tokens}", "--warm-up-seconds=0",
-             # With both, other machines may come in.
+             # Allowed because both TLS and tokens are set.
              "--grpc-address=0.0.0.0"]
     credentials = grpc.ssl_channel_credentials(authority.root.read_bytes())
     with Daemon(repository, *flags, log_folder=tmp_path_factory.mktemp("log"), credentials=credentials) as running:
@@ -53,7 +53,7 @@ def daemon(repository, authority, pair, tmp_path_factory):
 
 
 def stall(port, count):
-    """Connections that begin to say something and never go on."""
+    """Opens connections that send part of a TLS handshake and then stop."""
     opened = [socket.create_connection(("127.0.0.1", port), timeout=DEADLINE_SECONDS) for _ in range(count)]
     for number, one in enumerate(opened):
         one.sendall(b"\x16\x03\x01"[: number % 4])
@@ -62,7 +62,7 @@ def stall(port, count):
 
 @pytest.fixture(scope="module", autouse=True)
 def stalled(daemon):
-    """They are there while all other tests of this file run, which do not notice."""
+    """The stalled connections are open while all other tests of this file run, which must not be affected."""
     opened = {port: stall(port, STALLED) for port in (daemon.grpc_port, daemon.http_port, daemon.metrics_port)}
     yield opened
     for one in sum(opened.values(), []):
@@ -70,7 +70,7 @@ def stalled(daemon):
 
 
 def curl(port, path, *arguments):
-    """(exit code, body or error) as curl has it."""
+    """Runs curl; returns (exit code, body or error)."""
     command = ["curl", "-sS", "--max-time", "30", *map(str, arguments), f"https://127.0.0.1:{port}{path}"]
     done = subprocess.run(command, capture_output=True, text=True)
     return done.returncode, done.stdout or done.stderr
@@ -86,7 +86,7 @@ def client_context(authority):
 
 
 def serial(authority, port):
-    """Of the certificate that a new connection is shown."""
+    """Serial number of the certificate that a new connection receives."""
     with socket.create_connection(("127.0.0.1", port), timeout=DEADLINE_SECONDS) as plain:
         with client_context(authority).wrap_socket(plain, server_hostname="127.0.0.1") as wrapped:
             return wrapped.getpeercert()["serialNumber"]
@@ -105,13 +105,13 @@ def test_tritons_clients_over_tls(daemon, authority, tiny):
         (triton, daemon.grpc_port, {"root_certificates": str(authority.root)}),
         (triton_http, daemon.http_port, {"ssl_options": {"ca_certs": str(authority.root)}, "ssl_context_factory": context}),
     ]
-    # Large enough for several records of TLS in each direction.
+    # Large enough for several TLS records in each direction.
     batch = tiny.random_batch(8, seed=1)
     for module, port, options in clients:
         with module.InferenceServerClient(f"127.0.0.1:{port}", ssl=True, **options) as client:
             tensor = module.InferInput("image", list(batch.shape), "FP32")
             tensor.set_data_from_numpy(batch)
-            # It adds to the headers that it gets.
+            # A copy, because the client adds headers to the dict.
             answer = client.infer("tiny", [tensor], headers=dict(BEARER))
             assert answer.as_numpy("logits").shape == (8, tiny.classes)
 
@@ -164,7 +164,7 @@ def test_plain_grpc_gets_no_answer(daemon):
 
 
 class Load:
-    """Clients that connect anew for every question, and one that keeps its connection, over gRPC and HTTP."""
+    """Clients that open a new connection for every request, and one that keeps its connection, over gRPC and HTTP."""
 
     def __init__(self, daemon, authority):
         self._daemon, self._context = daemon, client_context(authority)
@@ -222,7 +222,7 @@ def test_a_certificate_is_replaced_while_clients_ask(daemon, authority, pair):
         put(renewed.key, pair[1])
         eventually(lambda: first not in serials() and len(serials()) == 1, "all ports show the new certificate")
         assert abs(told_end(daemon, authority) - time.time() - 2 * 86400) < 3600
-        # What has expired, or is not whole, changes nothing.
+        # Expired or truncated certificates are ignored.
         second = serials()
         pair[0].write_bytes(authority.issue("third", days=-1).certificate.read_bytes())
         eventually(lambda: "has expired on" in daemon.log(), "a certificate that has expired is told")
@@ -233,13 +233,13 @@ def test_a_certificate_is_replaced_while_clients_ask(daemon, authority, pair):
         eventually(lambda: load.asked > asked + 10 or load.failures, "clients are answered")
     put(renewed.certificate, pair[0])
     assert load.failures == []
-    # Each is told once, and not at every look.
+    # Each is logged once, and not at every check.
     assert daemon.log().count("certificate not read anew") == 3
 
 
 @pytest.fixture(scope="module")
 def mutual(repository, authority, pair, tmp_path_factory):
-    """Clients show certificates; metrics alone are plain."""
+    """A daemon that requires client certificates, except for the metrics."""
     client = authority.issue("client")
     credentials = grpc.ssl_channel_credentials(
         authority.root.read_bytes(), client.key.read_bytes(), client.certificate.read_bytes()
@@ -252,7 +252,7 @@ def mutual(repository, authority, pair, tmp_path_factory):
 
 
 def ask_with(daemon, authority, client):
-    """How curl and gRPC fare with the certificate of a client, or without one."""
+    """The results of curl and gRPC with a client's certificate, or without one."""
     shown = ["--cert", client.certificate, "--key", client.key] if client else []
     http_code = curl(daemon.http_port, "/v2/health/live", "--cacert", authority.root, *shown)[0]
     of_client = (client.key.read_bytes(), client.certificate.read_bytes()) if client else ()
@@ -282,13 +282,13 @@ def test_plain_metrics_are_for_everybody_and_so_is_health_beside_them(mutual):
 
 
 def test_a_handshake_that_stalls_is_given_up(daemon, stalled):
-    """Last, as most of the time that they have is over by then."""
+    """Last in the file, because most of the stalled connections' time has passed by then."""
     begin = time.monotonic()
     for port, opened in stalled.items():
         for one in opened:
             one.settimeout(DEADLINE_SECONDS)
             try:
-                # HTTP may say goodbye first.
+                # HTTP may send a TLS alert before it closes.
                 while one.recv(100):
                     pass
             except ConnectionError:

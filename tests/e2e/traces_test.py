@@ -1,4 +1,4 @@
-"""Traces and the access log: what is told of single calls, to a collector that reads OpenTelemetry's own messages."""
+"""Tests traces and the access log, with a collector that parses OpenTelemetry's own messages."""
 
 import concurrent.futures
 import json
@@ -33,7 +33,7 @@ ensemble_scheduling { step [ {
 def root(tmp_path_factory):
     made = tmp_path_factory.mktemp("identity")
     write_model(made, "identity", Identity(), max_batch_size=4)
-    # Of a pass that begins with 99, it keeps others waiting.
+    # A pass that begins with 99 hangs, so other requests wait.
     write_model(made, "pair", Identity(hang_at="99", hang_seconds="1"), max_batch_size=2)
     (made / "chain").mkdir()
     (made / "chain" / "config.pbtxt").write_text(ENSEMBLE)
@@ -62,7 +62,7 @@ def daemon(root, collector, tmp_path_factory):
 
 
 def new_parent(flags="01"):
-    """(trace id, span id, traceparent) of a client."""
+    """Returns (trace id, span id, traceparent) of a client."""
     trace, span = secrets.token_hex(16), secrets.token_hex(8)
     return trace, span, f"00-{trace}-{span}-{flags}"
 
@@ -122,7 +122,7 @@ def predict(daemon, traceparent):
 
 
 def predict_stream(daemon, traceparent):
-    # Refused by itself, which ends nothing.
+    # The request is rejected, which does not end the stream.
     request = message("saccade.v1.PredictStreamRequest")(request=predict_request(model="identity"))
     with daemon.vision() as vision:
         list(vision.predict_stream(iter([request]), metadata=[("traceparent", traceparent)]))
@@ -235,7 +235,7 @@ def test_a_refused_call_is_told_with_its_status(daemon, collector):
         infer(daemon, "nobody", traceparent)
     (span,) = await_spans(collector, trace, ["inference.GRPCInferenceService/ModelInfer"]).values()
     assert attributes(span)["error.type"] == "NOT_FOUND"
-    # What the client got wrong is no failure of the server.
+    # A client's error does not set the span's status to an error.
     assert span.status.code == Status.STATUS_CODE_UNSET
 
 
@@ -262,7 +262,7 @@ def test_the_access_log_has_a_line_a_call(daemon):
                                                         ("parentbased_traceidratio", "1", {"00": 0, "01": 1})])
 def test_what_is_sampled_is_sent_before_the_daemon_ends(root, start, monkeypatch, sampler, argument, sampled):
     with Collector() as collector:
-        # The delay is not waited for.
+        # The spans are exported before this delay has passed.
         environment(monkeypatch, collector.url, OTEL_BSP_SCHEDULE_DELAY="60000", OTEL_TRACES_SAMPLER=sampler,
                     OTEL_TRACES_SAMPLER_ARG=argument)
         daemon = start(root, "--lame-duck-seconds=0").await_ready()
@@ -281,7 +281,7 @@ def dropped(daemon, reason):
 
 def test_a_collector_that_is_down_costs_spans_alone(root, start, monkeypatch):
     with socket.socket() as closed:
-        # Nobody listens there.
+        # Nothing listens on this port.
         closed.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{closed.getsockname()[1]}"
         environment(monkeypatch, url, OTEL_BSP_EXPORT_TIMEOUT="200")
@@ -305,7 +305,7 @@ def test_a_collector_that_hangs_costs_spans_alone(root, start, monkeypatch):
 
         eventually(loses_some, "the queue was full")
         daemon.terminate()
-        # It does not wait for the collector for ever.
+        # The exit does not wait for the collector indefinitely.
         assert daemon.exit_code() == 0
 
 

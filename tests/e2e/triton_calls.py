@@ -1,4 +1,4 @@
-"""What the tests with Triton's gRPC client have in common."""
+"""Shared by the tests with Triton's gRPC client."""
 
 import pytest
 import tritonclient.grpc as triton
@@ -12,7 +12,7 @@ def tensor_input(array):
 
 
 def refusal(call, *arguments, **named):
-    """(code, message) of a call that must be refused."""
+    """(code, message) of a call that must fail."""
     with pytest.raises(InferenceServerException) as error:
         call(*arguments, **named)
     return error.value.status().removeprefix("StatusCode."), error.value.message()

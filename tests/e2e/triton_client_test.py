@@ -1,4 +1,4 @@
-"""Triton's own Python client against the daemon, as somebody who moves over would use it."""
+"""Tests the daemon with Triton's Python client, as a user who migrates from Triton would use it."""
 
 import concurrent.futures
 import re

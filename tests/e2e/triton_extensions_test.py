@@ -1,4 +1,4 @@
-"""Triton's extensions by its own client: statistics, configuration, log settings, and what is not served."""
+"""Tests Triton's extensions with its client: statistics, configuration, log settings, and unsupported ones."""
 
 import concurrent.futures
 import json
@@ -22,7 +22,7 @@ def client(daemon):
 
 
 def works(client, tiny, extension):
-    """Whether a call that the extension is for gives what it should."""
+    """Whether a call that uses the extension has the expected result."""
     batch = [tensor_input(tiny.random_batch(1, seed=1))]
     if extension == "classification":
         wanted = [triton.InferRequestedOutput("logits", class_count=2)]
@@ -80,7 +80,7 @@ def test_the_repository_by_calls(start, repository, tiny):
         assert not client.is_model_ready("tiny")
         assert states()["tiny"] == "UNAVAILABLE"
         assert refusal(client.infer, "tiny", [tensor_input(batch)])[0] == "UNAVAILABLE"
-        # As in Triton, it stands in for the whole of config.pbtxt.
+        # As in Triton, it replaces the whole config.pbtxt.
         parameters = {"architecture": tiny.architecture, **tiny.options}
         config = {"max_batch_size": 2, "parameters": {key: {"string_value": parameters[key]} for key in parameters}}
         client.load_model("tiny", config=json.dumps(config))
@@ -95,7 +95,7 @@ def test_an_unloaded_model_gives_its_memory_back(start, tiny, tmp_path):
         write_model(tmp_path / "models", name, network, max_batch_size=4)
     daemon = start(tmp_path / "models", "--model-control-mode=explicit", "--load-model=tiny").await_ready()
     with triton.InferenceServerClient(daemon.grpc_address) as client:
-        # What comes with the first model stays: threads, and the allocator's pools.
+        # The first model allocates threads and allocator pools, which stay.
         client.load_model("other")
         client.unload_model("other")
         before = daemon.resident_bytes()
@@ -124,7 +124,7 @@ def test_configuration(client, tiny):
     assert [(one.name, list(one.dims)) for one in config.output] == [("logits", [tiny.classes])]
     assert config.instance_group[0].count == 1
     assert not config.model_transaction_policy.decoupled
-    # The batch dimension apart, as the metadata have it.
+    # Equal to the metadata, except for the batch dimension.
     metadata = client.get_model_metadata("gathering")
     assert list(metadata.inputs[0].shape)[1:] == list(config.input[0].dims)
     assert refusal(client.get_model_config, "no_such_model")[0] == "NOT_FOUND"
@@ -146,7 +146,7 @@ STAGES = {
 
 
 def test_statistics_agree_with_the_metrics(start, tmp_path):
-    """A mixed load: batches, refusals, failures of the model, cancelled and late calls."""
+    """A mixed load: batches, rejections, failures of the model, cancelled and timed-out calls."""
     write_model(tmp_path / "models", "served", Identity(fail_at=str(FAIL)), max_batch_size=4,
                 max_queue_delay_microseconds=2_000)
     daemon = start(tmp_path / "models").await_ready()
@@ -213,7 +213,7 @@ def test_log_settings(start, repository, tiny):
         assert refusal(client.update_log_settings, {"log_format": "default"})[0] == "UNIMPLEMENTED"
         code, text = refusal(client.update_log_settings, {"log_colour": True})
         assert code == "INVALID_ARGUMENT" and "log_colour" in text
-        # Nothing of a call that is refused.
+        # A rejected call changes no setting.
         assert not client.get_log_settings().settings["log_info"].bool_param
     daemon.terminate()
     assert daemon.exit_code() == 0
@@ -238,7 +238,7 @@ TYPES = {
 
 @pytest.mark.parametrize("datatype", TYPES)
 def test_typed_contents_of_every_type_are_understood(daemon, tiny, datatype):
-    """The model takes pictures and floats; of the others it is told that it does not, not that they are broken."""
+    """The model takes pictures and floats. Other types are rejected as unsupported, not as malformed."""
     field, value = TYPES[datatype]
     shape = [1, 1] if datatype == "BYTES" else [1, 3, tiny.height, tiny.width]
     request = infer_request("tiny", shape, None, datatype=datatype)
@@ -263,7 +263,7 @@ def test_half_floats_have_no_typed_contents(daemon, tiny, datatype):
 
 
 def test_the_protocol_is_tritons_own():
-    """Names and numbers, by the descriptors that the client brings."""
+    """Compares names and numbers with the descriptors in Triton's client."""
     from tritonclient.grpc import service_pb2
 
     compared = 0

@@ -1,4 +1,4 @@
-"""ModelStreamInfer, by Triton's own client and by bare gRPC."""
+"""Tests ModelStreamInfer with Triton's client and with bare gRPC."""
 
 import asyncio
 import queue
@@ -26,7 +26,7 @@ def client(daemon):
 
 @pytest.fixture(scope="module")
 def volumes(tmp_path_factory):
-    """The identity, whose passes hang for a while where a volume begins with HANG."""
+    """The identity model; a pass hangs for a while if a volume begins with HANG."""
     root = tmp_path_factory.mktemp("identity")
     write_model(root, "identity", Identity(hang_at=str(HANG), hang_seconds="1"), max_batch_size=1)
     with Daemon(root, "--max-message-bytes=4000000", log_folder=tmp_path_factory.mktemp("log")) as running:
@@ -34,7 +34,7 @@ def volumes(tmp_path_factory):
 
 
 class Answers(queue.Queue):
-    """What the client's callback got, in its order."""
+    """The arguments of the client's callback, in order."""
 
     def __call__(self, result, error):
         self.put((result, error))
@@ -61,7 +61,7 @@ def request(first=0, size=4, **fields):
 
 
 class Bare:
-    """A stream whose requests are sent when the test says so."""
+    """A stream whose requests are sent by the test one by one."""
 
     def __init__(self, channel, metadata=()):
         self.requests = queue.Queue()
@@ -124,7 +124,7 @@ def test_errors_tell_which_request_and_bad_bytes_are_one(volumes):
 def test_the_first_error_ends_the_stream_for_those_who_want_it(volumes):
     with volumes.channel() as channel:
         bare = Bare(channel, metadata=[("triton_grpc_error", "true")]).send(request(1))
-        # A client that has the error already may pass over what came before it.
+        # A client that has received the error may drop earlier responses.
         assert next(bare.answers).error_message == ""
         bare.send(request(size=0))
         with pytest.raises(grpc.RpcError) as error:
@@ -180,7 +180,7 @@ def test_a_streams_timeout_ends_it(volumes):
 
 
 def test_a_client_that_does_not_read_is_read_no_further(volumes):
-    """1 MB an answer, and 4 MB is what a stream may hold: what was taken stays bounded, and nothing is lost."""
+    """A response has 1 MB, and a stream may hold 4 MB: the number of requests taken stays bounded, and none is lost."""
     size, count = 250_000, 100
     before = metrics_of(volumes, "nv_inference_request_success")
     with volumes.channel(**{"grpc.http2.lookahead_bytes": 65536, "grpc.http2.bdp_probe": 0}) as channel:

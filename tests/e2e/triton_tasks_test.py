@@ -1,4 +1,4 @@
-"""Triton's own Python client against detectors, segmenters and stereo networks."""
+"""Tests detectors, segmenters and stereo networks with Triton's Python client."""
 
 import numpy
 import pytest
@@ -18,7 +18,7 @@ def client(tasks_daemon):
 
 
 def bytes_input(rows):
-    """Rows of encoded pictures: one each, or two."""
+    """Rows of one or two encoded pictures."""
     made = triton.InferInput("image", [len(rows), len(rows[0])], "BYTES")
     made.set_data_from_numpy(numpy.array(rows, dtype=numpy.object_))
     return made
@@ -99,7 +99,7 @@ def test_flat_detections_are_the_padded_ones_without_padding(client):
 
 
 def test_a_tensor_is_answered_in_its_own_coordinates(client):
-    """Of the network's scale already, so it is padded and not scaled: 50 x 90 in a bucket of 64 x 96."""
+    """The tensor has the network's scale, so it is padded and not scaled: 50 x 90 in a bucket of 64 x 96."""
     tensor = numpy.random.default_rng(1).standard_normal((2, 3, 50, 90)).astype(numpy.float32)
     made = triton.InferInput("image", tensor.shape, "FP32")
     made.set_data_from_numpy(tensor)

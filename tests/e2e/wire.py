@@ -1,4 +1,4 @@
-"""gRPC calls over a bare socket: HTTP/2 by hand, for what no client library would send."""
+"""gRPC calls over a bare socket, with hand-written HTTP/2, for requests that no client library would send."""
 
 import struct
 
@@ -16,7 +16,7 @@ def frame(kind, flags, stream, payload=b""):
 
 
 def literal(name, value):
-    """A header field without indexing, new name, no Huffman code; both shorter than 127 bytes."""
+    """A header field without indexing, with a new name and no Huffman code; both shorter than 127 bytes."""
     assert len(name) < 127 and len(value) < 127
     return b"\x00" + bytes([len(name)]) + name.encode() + bytes([len(value)]) + value.encode()
 
@@ -32,7 +32,7 @@ def receive(connection, size):
 
 
 class Frames:
-    """The frames that come over a connection; the housekeeping ones are answered."""
+    """Reads the frames of a connection and answers control frames."""
 
     def __init__(self, connection):
         self._connection = connection
@@ -40,7 +40,7 @@ class Frames:
         self._initial = INITIAL_WINDOW
 
     def window(self, stream):
-        """How much may be sent over a stream, of what the daemon has granted."""
+        """Bytes that may be sent on a stream within the daemon's flow-control windows."""
         return min(self._windows[0], self._windows.setdefault(stream, self._initial))
 
     def use(self, stream, size):
@@ -48,7 +48,7 @@ class Frames:
             self._windows[counted] -= size
 
     def next(self):
-        """(stream, whether it has ended) of the next frame."""
+        """Reads the next frame; returns (stream, whether the stream has ended)."""
         head = receive(self._connection, 9)
         kind, flags = head[3], head[4]
         stream = int.from_bytes(head[5:], "big")
@@ -85,7 +85,7 @@ def open_stream(connection, path, timeout, stream):
 
 
 class Call:
-    """Opened by its headers; the message comes when it is sent."""
+    """A call opened by its headers; send() sends the message."""
 
     def __init__(self, connection, path, timeout):
         self._connection = connection
@@ -94,7 +94,7 @@ class Call:
         open_stream(connection, path, timeout, STREAM)
 
     def send(self, message):
-        """However large: as the daemon grants it."""
+        """Sends a message of any size, within the flow-control windows."""
         body = b"\x00" + struct.pack(">I", len(message)) + message
         start = 0
         while start < len(body):
@@ -108,13 +108,13 @@ class Call:
             start += size
 
     def await_end(self):
-        """Returns when the daemon has ended the call, with trailers or by a reset."""
+        """Blocks until the daemon has ended the call with trailers or a reset."""
         while not self._frames.next()[1]:
             pass
 
 
 def flood(connection, path, timeout, message, calls):
-    """So many small calls at once over one connection, each with its message; returns when all have ended."""
+    """Makes a number of small calls at once over one connection; returns when all have ended."""
     body = b"\x00" + struct.pack(">I", len(message)) + message
     assert calls * len(body) <= INITIAL_WINDOW, "larger than may be sent before the daemon grants more"
     frames = Frames(connection)

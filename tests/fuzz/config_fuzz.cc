@@ -1,4 +1,4 @@
-// config.pbtxt, and what its architecture makes of the options in it.
+// Fuzzes config.pbtxt, and the architectures' handling of its options.
 #include <string>
 
 #include "models/error.h"
@@ -11,7 +11,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using saccade::fuzz::Check;
   using saccade::server::IsUtf8Text;
   const std::string text(saccade::fuzz::AsText(data, size));
-  // Files that are not are refused before.
+  // Files that are not UTF-8 are rejected before they are parsed.
   if (!IsUtf8Text(text)) return 0;
   const auto config = saccade::server::ParseConfig(text, "model/config.pbtxt", "model");
   if (!config.ok()) {

@@ -1,5 +1,5 @@
-// What the harnesses have in common. Each is one file NAME_fuzz.cc with LLVMFuzzerTestOneInput: led by
-// libFuzzer in the preset fuzz, and fed with seeds and regressions alone (replay.cc) in every other build.
+// Shared by all harnesses. A harness is a file NAME_fuzz.cc with LLVMFuzzerTestOneInput. In the preset fuzz
+// it is driven by libFuzzer; in every other build it only runs the seeds and regressions (replay.cc).
 #pragma once
 
 #include <cstddef>
@@ -10,10 +10,10 @@
 
 namespace saccade::fuzz {
 
-// Ends the process, which libFuzzer keeps the input of, unless `holds`; `what` should have.
+// Aborts unless `holds`, so that libFuzzer saves the input. `what` describes the property.
 inline void Check(bool holds, const char* what) {
   if (holds) return;
-  // Where stderr is closed to noisy libraries, this still shows.
+  // Printed on stdout, because stderr may be closed to suppress noisy libraries.
   std::printf("harness: it does not hold that %s\n", what);
   std::fflush(stdout);
   std::abort();
@@ -23,7 +23,7 @@ inline std::string_view AsText(const uint8_t* data, size_t size) {
   return {reinterpret_cast<const char*>(data), size};
 }
 
-// Reads every byte, so that AddressSanitizer sees what cannot be read.
+// Reads every byte, so that AddressSanitizer detects invalid memory.
 inline void Touch(std::string_view bytes) {
   volatile char seen = 0;
   for (const char byte : bytes) seen = static_cast<char>(seen ^ byte);

@@ -1,5 +1,5 @@
-// A ModelInferRequest as it came over the wire, in slices whose size the first byte says, up to the pictures
-// in it.
+// Fuzzes a ModelInferRequest as received, including the pictures in it. The first byte of the input is the
+// size of the slices.
 #include <algorithm>
 #include <string>
 
@@ -18,14 +18,14 @@ namespace {
 
 const server::SharedMemory kNoSharing({});
 
-// Of models without labels.
+// Parses versions like a catalog without version labels.
 absl::StatusOr<int64_t> VersionOf(absl::string_view /*model*/, absl::string_view version) {
   int64_t number = 0;
   if (version.empty() || absl::SimpleAtoi(version, &number)) return number;
   return absl::InvalidArgumentError("version: expected a number");
 }
 
-// What of it is left to protobuf, and what is not, is as protobuf has it.
+// Checks that the fields parsed by hand and those left to protobuf are what protobuf parses.
 void CheckAgrees(const server::InferenceRequest& received, inference::ModelInferRequest expected) {
   Check(received.raw_count == expected.raw_input_contents_size(), "raw contents are counted");
   Check(std::min(received.raw_count, server::InferenceRequest::kMostRaws) ==
@@ -38,7 +38,7 @@ void CheckAgrees(const server::InferenceRequest& received, inference::ModelInfer
           "raw contents are where protobuf finds them");
   }
   expected.clear_raw_input_contents();
-  // By their size, as maps are written in any order, and a NaN is not equal to itself.
+  // Compares sizes, because maps are serialised in any order and a NaN is not equal to itself.
   Check(received.fields.ByteSizeLong() == expected.ByteSizeLong(), "all other fields are protobuf's");
 }
 

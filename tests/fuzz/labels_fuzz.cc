@@ -1,4 +1,4 @@
-// labels.txt.
+// Fuzzes labels.txt.
 #include "server/repository/labels.h"
 
 #include <string>

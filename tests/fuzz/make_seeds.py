@@ -1,7 +1,7 @@
-"""Writes tests/fuzz/seeds: small valid inputs that each harness begins with, made by other people's programs.
+"""Writes tests/fuzz/seeds: small valid inputs for each harness, made with third-party libraries.
 
-Run from the repository's root, with the tests' Python: PYTHONPATH=tests/e2e python tests/fuzz/make_seeds.py
-The files are committed; run it again when a harness is added or a format grows.
+Run it from the repository's root with the tests' Python: PYTHONPATH=tests/e2e python tests/fuzz/make_seeds.py
+The files are committed; run it again when a harness is added or a format is extended.
 """
 
 import gzip
@@ -149,7 +149,7 @@ def encoded_pictures():
             out = io.BytesIO()
             picture.save(out, format)
             write("picture", f"{format.lower()}_{name}", out.getvalue())
-    # 32 bits a pixel, with masks: BITMAPV4HEADER.
+    # 32 bits per pixel, with masks: BITMAPV4HEADER.
     masks = struct.pack("<IIII", 0xFF0000, 0xFF00, 0xFF, 0xFF000000)
     header = struct.pack("<IiiHHIIiiII", 108, 4, -3, 1, 32, 3, 48, 2835, 2835, 0, 0) + masks + b"BGRs" + bytes(48)
     start = b"BM" + struct.pack("<IHHI", 14 + 108 + 48, 0, 0, 14 + 108)
@@ -174,7 +174,7 @@ def volumes():
 
 
 def tiled(plane):
-    """A big-endian TIFF of one tile of 16 x 16."""
+    """A big-endian TIFF with one tile of 16 x 16."""
     tile = numpy.zeros((16, 16), numpy.uint8)
     tile[: plane.shape[0], : plane.shape[1]] = plane
     entries = [(256, 3, plane.shape[1]), (257, 3, plane.shape[0]), (258, 3, 8), (259, 3, 1), (262, 3, 1), (277, 3, 1),
@@ -222,12 +222,12 @@ def inference_requests():
         "shared_memory": shared,
     }
     for number, (name, example) in enumerate(examples.items()):
-        # The first byte is the slices' size.
+        # The first byte is the size of the slices.
         write("inference", name, bytes([[1, 7, 64, 255][number % 4]]) + example.SerializeToString(deterministic=True))
 
 
 def http_requests():
-    """A request each, whose first byte says in which pieces it comes."""
+    """HTTP requests; the first byte is the size of the pieces in which each is parsed."""
 
     def head(path, body, *more):
         lines = [f"POST {path} HTTP/1.1", "Host: h", *more]

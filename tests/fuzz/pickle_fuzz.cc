@@ -1,5 +1,5 @@
-// The pickle of a state_dict, as the data.pkl of an archive with two storages: a fuzzer that has to keep a
-// zip's places and sizes right seldom comes so far.
+// Fuzzes the pickle of a state_dict, as the data.pkl of an archive with two storages. state_dict_fuzz seldom
+// gets this far, because the offsets and sizes of the zip archive must be consistent.
 #include <string>
 #include <string_view>
 

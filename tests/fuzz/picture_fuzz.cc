@@ -1,4 +1,4 @@
-// A picture: its header, its pixels, and both ways into a network's input.
+// Fuzzes a picture: its header, its pixels, and both ways to prepare a network's input.
 #include <string>
 #include <vector>
 
@@ -10,7 +10,7 @@
 namespace saccade {
 namespace {
 
-// Small: what is large takes long and finds nothing else.
+// Small limits: large pictures take long and find nothing else.
 constexpr server::DecodeLimits kLimits = {.max_pixels = 1 << 14, .max_bytes = 1 << 20};
 
 models::ImageInput Cropped() {

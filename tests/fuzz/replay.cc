@@ -1,4 +1,4 @@
-// A harness without libFuzzer: every file of the folders that it is given, once.
+// Replaces libFuzzer: runs the harness once on every file of the given folders.
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
@@ -11,7 +11,7 @@ int main(int argc, char** argv) {
   int count = 0;
   for (int i = 1; i < argc; ++i) {
     for (const auto& entry : std::filesystem::directory_iterator(argv[i])) {
-      // Before it runs: if it crashes, this is the last line.
+      // Printed before the run: after a crash, the last line names the input.
       std::printf("%s\n", entry.path().c_str());
       std::fflush(stdout);
       std::ifstream file(entry.path(), std::ios::binary);

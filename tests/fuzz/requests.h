@@ -1,4 +1,4 @@
-// What both protocols promise of a request that they took.
+// Properties that both protocols guarantee for an accepted request.
 #pragma once
 
 #include <google/protobuf/stubs/logging.h>
@@ -13,7 +13,7 @@
 
 namespace saccade::fuzz {
 
-// It would print a line for each message that it does not take.
+// Protobuf would print a line for every message that it rejects.
 inline void QuietProtobuf() { google::protobuf::SetLogHandler(nullptr); }
 
 inline void Touch(const server::Picture& picture) {
@@ -34,7 +34,7 @@ inline void CheckRefusal(const absl::Status& status) {
   Check(!status.message().empty(), "an error says what is wrong");
 }
 
-// One model of each.
+// Calls `handle` with one model of each task.
 template <typename Do>
 void ForEachTask(const Do& handle) {
   using models::Task;

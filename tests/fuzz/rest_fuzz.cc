@@ -1,5 +1,5 @@
-// A request over HTTP as it came, in pieces whose size the first byte says: its head, its path, its body out
-// of chunks and compression, and what that says as an inference or as an extension's JSON.
+// Fuzzes an HTTP request as received: head, path, chunked and compressed body, and its content as an
+// inference request or an extension's JSON. The first byte of the input is the size of the pieces.
 #include <algorithm>
 #include <memory>
 #include <optional>
@@ -20,7 +20,7 @@
 namespace saccade::fuzz {
 namespace {
 
-// Of a body, of its JSON's elements, and of an answer.
+// Maximum size of a body, of the elements in its JSON, and of a response, in bytes.
 constexpr size_t kMost = 1 << 16;
 
 const server::SharedMemory kNoSharing({});
@@ -54,14 +54,14 @@ void CheckPath(const server::RequestHead& head) {
   for (const auto& [name, value] : match.path_values) Check(!value.empty(), "no part of a path is empty");
 }
 
-// What is sent, once it is decoded; as server/http/request_body.cc collects it.
+// Collects the decoded body, like server/http/request_body.cc.
 class Body {
  public:
   explicit Body(server::ContentCoding coding) {
     if (coding != server::ContentCoding::kIdentity) decoder_.emplace(coding);
   }
 
-  // Whether to go on.
+  // Returns false if the body is malformed or too large.
   bool Add(absl::string_view bytes) {
     if (!decoder_) return Append(bytes);
     const absl::Status written =
@@ -84,7 +84,7 @@ class Body {
   std::string bytes_;
 };
 
-// Whether a whole body was there.
+// Returns whether the body is complete.
 bool ReadChunks(server::RequestParser& parser, absl::string_view rest, size_t step, Body& body) {
   size_t shown = std::min(step, rest.size());
   bool goes_on = true;
@@ -147,7 +147,7 @@ void CheckRequest(const server::RestBody& body) {
   }
 }
 
-// Of log settings, of a load, of a region.
+// Checks the JSON of log settings, of a load request, and of a region.
 void CheckMembers(absl::string_view text) {
   for (const auto& members : {server::ParseMembers(text), server::ParseParameters(text)}) {
     if (!members.ok()) {

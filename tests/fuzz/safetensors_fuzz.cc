@@ -1,4 +1,4 @@
-// A weights file in the safetensors format.
+// Fuzzes a weights file in the safetensors format.
 #include "models/weights/format/safetensors.h"
 
 #include "tests/fuzz/weights.h"

@@ -1,4 +1,4 @@
-// A weights file as torch.save writes it: the zip archive, and the pickle in it.
+// Fuzzes a weights file written by torch.save: the zip archive and the pickle in it.
 #include "models/weights/format/state_dict.h"
 
 #include "tests/fuzz/weights.h"

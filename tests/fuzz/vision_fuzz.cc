@@ -1,4 +1,4 @@
-// A PredictRequest of the typed API.
+// Fuzzes a PredictRequest of the typed API.
 #include "saccade/v1/vision.pb.h"
 #include "server/protocols/vision_messages.h"
 #include "tests/fuzz/requests.h"
@@ -21,7 +21,7 @@ void CheckRequest(const server::Request& request) {
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   saccade::fuzz::QuietProtobuf();
   saccade::v1::PredictRequest message;
-  // gRPC refuses what does not parse.
+  // gRPC rejects messages that cannot be parsed.
   if (!message.ParseFromArray(data, static_cast<int>(size))) return 0;
   const auto request = saccade::server::FromMessage(message);
   if (request.ok()) {

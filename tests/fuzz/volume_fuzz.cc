@@ -1,4 +1,4 @@
-// A TIFF as a volume.
+// Fuzzes a TIFF file read as a volume.
 #include "server/decode/volume.h"
 
 #include <vector>

@@ -1,4 +1,4 @@
-// What both formats of weights promise of whatever file they took.
+// Properties that both weight formats guarantee for an accepted file.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ inline models::Bytes AsBytes(const uint8_t* data, size_t size) {
   return std::as_bytes(std::span(data, size));
 }
 
-// Every element that `entry` reaches lies within `file`.
+// Checks that every element of `entry` lies within `file`.
 inline void CheckWithin(const models::TensorEntry& entry, models::Bytes file) {
   Check(entry.shape.size() == entry.strides.size(), "there are as many strides as sides");
   const auto begin = static_cast<uint64_t>(entry.data - file.data());
@@ -25,7 +25,7 @@ inline void CheckWithin(const models::TensorEntry& entry, models::Bytes file) {
     Check(entry.shape[i] >= 0 && entry.strides[i] >= 0, "no side and no stride is negative");
     if (entry.shape[i] == 0) return;
   }
-  // Elements up to the last that is reached.
+  // Index of the last element, counted from the tensor's beginning.
   uint64_t last = 0;
   bool fits = true;
   for (size_t i = 0; i < entry.shape.size(); ++i) {
@@ -37,7 +37,7 @@ inline void CheckWithin(const models::TensorEntry& entry, models::Bytes file) {
   Check(fits && last < room, "a tensor ends within the file");
 }
 
-// `parse` is the format's reader.
+// `parse` is the format's reader. It must return valid entries or throw a LoadError with a readable message.
 template <typename Parse>
 void ReadWeights(models::Bytes file, const Parse& parse) {
   try {
