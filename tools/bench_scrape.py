@@ -1,4 +1,4 @@
-"""What one scrape of the metrics takes while many models are loaded, all of which have had requests."""
+"""Measures one scrape of the metrics while many models are loaded, all of which have received requests."""
 
 import argparse
 import contextlib
@@ -33,7 +33,7 @@ HEAD = ["format", "coding", "bytes", "lines", "median ms", "p99 ms", "daemon's m
 
 
 def ask(daemon, model, values):
-    """An answer, or a refusal, of which each is a series."""
+    """Makes a call that succeeds or is rejected; each outcome adds a series."""
     tensor = {"name": "image", "shape": [1, 1, 1, 1, len(values)], "datatype": "FP32", "data": values}
     request = urllib.request.Request(f"http://127.0.0.1:{daemon.http_port}/v2/models/{model}/infer",
                                      json.dumps({"inputs": [tensor]}).encode(), {"Content-Type": "application/json"})
@@ -44,7 +44,7 @@ def ask(daemon, model, values):
 
 
 def scrape(connection, accept, coding):
-    """(seconds, body as it came)."""
+    """Returns (seconds, body as received)."""
     start = time.perf_counter()
     connection.request("GET", "/metrics", headers={"Accept": accept, "Accept-Encoding": coding})
     answer = connection.getresponse()
@@ -55,7 +55,7 @@ def scrape(connection, accept, coding):
 
 
 def processor_nanoseconds(daemon):
-    """By thread. A thread that ends meanwhile computed no scrape: those that do go on."""
+    """Processor time by thread. A thread that ends meanwhile did not work on the scrape."""
     found = {}
     for thread in pathlib.Path(f"/proc/{daemon.process.pid}/task").iterdir():
         with contextlib.suppress(FileNotFoundError, ProcessLookupError):
@@ -64,7 +64,7 @@ def processor_nanoseconds(daemon):
 
 
 def measure(daemon, scrapes):
-    """A row for each way to ask; the ways take turns."""
+    """Returns one row for each combination of format and encoding; they are measured in turns."""
     connection = http.client.HTTPConnection("127.0.0.1", daemon.metrics_port)
     times, sizes, lines, spent = {}, {}, {}, {}
     for _ in range(scrapes):

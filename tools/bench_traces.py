@@ -1,4 +1,5 @@
-"""What traces cost the daemon: its processor time for each call without them, and with some share of the calls sampled."""
+"""Measures the cost of traces: the daemon's processor time per call without traces, and with a share of the calls
+sampled."""
 
 import argparse
 import json
@@ -15,7 +16,7 @@ sys.path.insert(0, str(ROOT / "tests" / "e2e"))
 from harness import Daemon, die_with_parent  # noqa: E402
 from tiny_models import Identity, write_model  # noqa: E402
 
-# Takes whatever comes, so that the other core is the clients'.
+# A collector that discards everything, so that the other core is left to the clients.
 SINK = """
 import http.server
 class Handler(http.server.BaseHTTPRequestHandler):
@@ -41,13 +42,13 @@ def start(build, repository, folder, port, share):
 
 
 def spent(daemon):
-    """Seconds of processor time, of all its threads, those that have ended among them."""
+    """Processor time in seconds of all threads, including those that have ended."""
     fields = pathlib.Path(f"/proc/{daemon.process.pid}/stat").read_text().rsplit(")", 1)[1].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def load(generator, daemon, seconds):
-    """(microseconds of the daemon for each call, calls a second)."""
+    """Returns (the daemon's microseconds per call, calls per second)."""
     before = spent(daemon)
     ran = subprocess.run([generator, "load", "--url", daemon.grpc_address, "--model", "identity", "--shape", "1,1,1,8,8",
                           "--clients", "8", "--seconds", str(seconds)], capture_output=True, text=True, check=True)

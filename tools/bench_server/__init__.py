@@ -1,1 +1,2 @@
-"""./dev bench server: the running daemon beside bare gRPC, beside the real Triton, and beside its own model alone."""
+"""./dev bench server: compares the running daemon with bare gRPC, with Triton, and with its own model in a plain loop.
+"""

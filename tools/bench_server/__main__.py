@@ -1,4 +1,4 @@
-"""Measures, and writes docs/benchmarks/server.md."""
+"""Measures the running daemon and writes docs/benchmarks/server.md."""
 
 import argparse
 import pathlib

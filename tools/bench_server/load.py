@@ -1,4 +1,4 @@
-"""Loads, measured by saccade_bench_load, and taken in turns."""
+"""Loads made by saccade_bench_load, and measurements in turns."""
 
 import dataclasses
 import json
@@ -12,7 +12,8 @@ class LoadFailed(Exception):
 
 @dataclasses.dataclass
 class Measurement:
-    """Of one candidate, all its turns together. Every latency is kept: no histogram rounds anything."""
+    """Measurement of one candidate over all its turns. Every latency is kept, so nothing is rounded to histogram
+    buckets."""
 
     latencies: list = dataclasses.field(default_factory=list)  # microseconds
     seconds: float = 0
@@ -26,7 +27,7 @@ class Measurement:
         return len(self.latencies) / self.seconds
 
     def percentile(self, share):
-        """By the nearest rank."""
+        """Uses the nearest rank."""
         return sorted(self.latencies)[math.ceil(share * len(self.latencies)) - 1]
 
     @property
@@ -56,8 +57,8 @@ class Load:
 
 
 def take_turns(candidates, seconds, rounds):
-    """Measures each of `candidates`, functions of a number of seconds, for `seconds` in so many rounds, so that
-    whatever else the machine does strikes them alike. Who goes first changes."""
+    """Measures each of `candidates`, functions of a number of seconds, for `seconds` in a number of rounds, so that
+    other activity on the machine affects all of them alike. The order rotates."""
     measured = {name: Measurement() for name in candidates}
     names = list(candidates)
     for round_number in range(rounds):

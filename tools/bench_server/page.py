@@ -1,4 +1,4 @@
-"""docs/benchmarks/server.md: tables, and what was to be reached."""
+"""Writes docs/benchmarks/server.md: tables, and the goals with their results."""
 
 import datetime
 import pathlib
@@ -17,12 +17,12 @@ class Page:
             print("  " + "  ".join(f"{cell:>14}" for cell in row))
 
     def note(self, text):
-        """Of something that could not be measured."""
+        """Adds a note about something that could not be measured."""
         self.parts.append((text, None, None, ""))
         print(text)
 
     def goal(self, what, value, least=None, most=None, unit=""):
-        """`value` was to be at least, or at most, so much."""
+        """Records whether `value` is at least `least`, or at most `most`."""
         reached = value >= least if least is not None else value <= most
         asked = f">= {least:g}{unit}" if least is not None else f"<= {most:g}{unit}"
         self.goals.append((what, asked, f"{value:.2f}{unit}", "yes" if reached else "**no**"))

@@ -1,4 +1,4 @@
-"""What is measured: each function is a part of the page."""
+"""The measurements: each function makes one part of the page."""
 
 import contextlib
 import pathlib
@@ -29,7 +29,7 @@ def times(value):
 
 
 def measured(candidate, base):
-    """The cells of one candidate, `base` being what it is compared with."""
+    """Table cells of one candidate, compared with `base`."""
     return [whole(candidate.p50), whole(candidate.p99), whole(candidate.rate), times(candidate.p50 / base.p50),
             times(candidate.rate / base.rate)]
 
@@ -43,7 +43,7 @@ class Bench:
         return take_turns(candidates, self.seconds, rounds or self.rounds)
 
     def against(self, urls, model, shape, clients, rate=0):
-        """Loads each of `urls` in turn with the same."""
+        """Applies the same load to each of `urls`, in turns."""
         def load(url):
             return lambda seconds: self.load(url, model, clients, seconds, shape=shape, rate=rate)
         return self.turns({name: load(url) for name, url in urls.items()})
@@ -55,7 +55,7 @@ class Bench:
 
 
 def overhead(bench):
-    """The identity beside a bare gRPC echo."""
+    """Compares the identity model with a bare gRPC echo server."""
     root = bench.repository("identity")
     write_model(root, "identity", {"architecture": "identity"})
     rows = []
@@ -82,7 +82,8 @@ def overhead(bench):
 
 
 def peers(bench):
-    """The real Triton with the same two models, by our load generator and by perf_analyzer."""
+    """Compares with the real Triton on the same two models, with the project's load generator and with perf_analyzer.
+    """
     if reason := bench.peers.missing():
         bench.page.note(f"Triton and perf_analyzer were not measured: {reason}.")
         return
@@ -108,13 +109,13 @@ def beside_triton(bench, urls, echo):
     for model, size, shape, least in (("identity", "256 B", SIZES["256 B"], 2.5),
                                       ("identity", "150 kB", SIZES["150 kB"], 2.5),
                                       ("network", "48 kB", (1, 3, 64, 64), 1.15)):
-        # What the machine lets through at all: nobody can be faster than bare gRPC.
+        # Bare gRPC shows what the machine can do at most.
         bare = {"bare gRPC": echo} if model == "identity" else {}
         found = bench.against({**urls, **bare}, model, shape, MANY)
         rows += [[model, size, str(MANY), name, *measured(found[name], found["Triton"])] for name in found]
         bench.page.goal(f"{model}, {size}, {MANY} clients: calls/s, against Triton",
                         found["saccaded"].rate / found["Triton"].rate, least=least)
-        # An open loop at half of what Triton can do, for both.
+        # An open loop at half of Triton's maximum rate, for both servers.
         rate = found["Triton"].rate / 2
         half = bench.against(urls, model, shape, MANY, rate=rate)
         slow_rows += [[model, size, whole(rate), name, whole(half[name].p50), whole(half[name].p99),
@@ -132,7 +133,7 @@ def beside_triton(bench, urls, echo):
 
 def by_perf_analyzer(bench, urls):
     rows = []
-    # What saccaded's metadata says of its inputs includes the batch.
+    # saccaded's metadata includes the batch dimension.
     shapes = {"Triton": (3, 64, 64), "saccaded": (1, 3, 64, 64)}
     for clients in (1, MANY):
         found = {}
@@ -147,7 +148,7 @@ def by_perf_analyzer(bench, urls):
 
 
 def busy(bench):
-    """A network that takes long, beside the same batches in a loop of their own."""
+    """Compares a slow network with the same batches in a plain loop."""
     batch, side = 4, 224
     options = {"attention": "none"}
     torch.manual_seed(1)
@@ -176,7 +177,7 @@ def busy(bench):
 
 
 class Loop:
-    """Passes one after the other, as a candidate."""
+    """A candidate that runs forward passes one after the other."""
 
     def __init__(self, run, pictures):
         self.run, self.pictures, self.milliseconds, self.passes = run, pictures, 0, 0
@@ -195,7 +196,7 @@ class Loop:
 
 
 def jpeg(bench):
-    """Pictures that have to be decoded, on a core for that and a core for the network."""
+    """Measures pictures that must be decoded, with one core for decoding and one for the network."""
     batch = 8
     torch.manual_seed(1)
     network = build_network("sanet").eval()
@@ -226,7 +227,7 @@ def jpeg(bench):
 
 
 class Decode:
-    """Decoding on one thread, as a candidate."""
+    """A candidate that decodes on one thread."""
 
     def __init__(self, build, file):
         self.program, self.file, self.pictures, self.seconds = build / "bin" / "saccade_time_decode", file, 0, 0
@@ -245,7 +246,7 @@ class Decode:
 
 
 def photograph(path, width, height):
-    """Smooth, with a little noise, as cameras see it."""
+    """Writes a smooth picture with a little noise, similar to a photograph."""
     random = numpy.random.default_rng(1)
     coarse = Image.fromarray(random.integers(0, 256, (height // 40, width // 40, 3), dtype=numpy.uint8))
     pixels = numpy.asarray(coarse.resize((width, height), Image.BICUBIC), numpy.int16)

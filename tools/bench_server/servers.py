@@ -1,4 +1,4 @@
-"""The servers that are measured, each a process that ends with its block."""
+"""The servers to measure. Each is a process that ends with its block."""
 
 import contextlib
 import os
@@ -33,7 +33,7 @@ def running(command, **options):
 
 @contextlib.contextmanager
 def echo(build):
-    """The bare gRPC callback server. Gives its HOST:PORT."""
+    """Runs the bare gRPC callback server; yields its HOST:PORT."""
     command = [build / "bin" / "saccade_bench_load", "echo"]
     with running(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         yield process.stdout.readline().strip()
@@ -41,7 +41,7 @@ def echo(build):
 
 @contextlib.contextmanager
 def daemon(build, repository, *flags):
-    """saccaded on free ports. Gives its gRPC HOST:PORT once it is ready."""
+    """Runs saccaded on free ports; yields its gRPC HOST:PORT once it is ready."""
     command = [build / "bin" / "saccaded", "--model-repository", repository, "--host", "127.0.0.1", "--grpc-port", 0,
                "--http-port", 0, "--metrics-port", 0, "--lame-duck-seconds", 0, "--log-level", "warning", *flags]
     with running(command, stdout=subprocess.PIPE) as process:
@@ -61,7 +61,7 @@ def free_port():
 
 
 def write_model(root, name, options, weights=b"", batching="", max_batch_size=8):
-    """A model of saccaded's."""
+    """Writes a model for saccaded."""
     folder = pathlib.Path(root) / name
     (folder / "1").mkdir(parents=True)
     (folder / "1" / "weights.safetensors").write_bytes(weights)
@@ -71,7 +71,7 @@ def write_model(root, name, options, weights=b"", batching="", max_batch_size=8)
 
 
 class Peers:
-    """Triton and perf_analyzer, from the environment that ./dev makes of requirements.txt."""
+    """Triton and perf_analyzer, from the environment that ./dev creates from requirements.txt."""
 
     def __init__(self, environment):
         self.environment = pathlib.Path(environment)
@@ -82,19 +82,19 @@ class Peers:
         return self.packages and self.packages / "pytriton" / "tritonserver"
 
     def missing(self):
-        """Why the peers cannot be measured, or None."""
+        """The reason why the peers cannot be measured, or None."""
         if not self.packages or not (self.triton / "bin" / "tritonserver").exists():
             return f"no tritonserver in {self.environment}; ./dev bench server installs it"
         return None
 
     def _environment(self, *libraries):
-        # Its Python is found by the path, as a virtual environment's is when it is activated.
+        # Triton finds its Python through PATH, as in an activated virtual environment.
         return {**os.environ, "LD_LIBRARY_PATH": ":".join(map(str, libraries)), "VIRTUAL_ENV": str(self.environment),
                 "PATH": f"{self.environment / 'bin'}:{os.environ['PATH']}"}
 
     @contextlib.contextmanager
     def serve(self, repository):
-        """Triton on a port of its own. Gives its gRPC HOST:PORT."""
+        """Runs Triton on a port of its own; yields its gRPC HOST:PORT."""
         version = self.packages.parent.name.removeprefix("python")
         stub = self.triton / "python_backend_stubs" / version / "triton_python_backend_stub"
         python_backend = self.triton / "backends" / "python" / stub.name
@@ -114,10 +114,10 @@ class Peers:
                 yield f"127.0.0.1:{grpc}"
 
     def perf_analyzer(self, url, model, shape, clients, seconds):
-        """(calls a second, p50 and p99 in microseconds) as it tells them."""
+        """Returns perf_analyzer's (calls per second, p50 and p99 in microseconds)."""
         with tempfile.TemporaryDirectory() as folder:
             report = pathlib.Path(folder) / "report.csv"
-            # Three windows that agree are what it takes for a result; random bytes might be no numbers.
+            # A result requires three windows that agree. Zeros as input, because random bytes may be NaNs.
             command = [self.environment / "bin" / "perf_analyzer", "-m", model, "-u", url, "-i", "grpc", "--shape",
                        "image:" + ",".join(map(str, shape)), "--concurrency-range", clients, "--input-data", "zero",
                        "--measurement-interval", int(1000 * seconds / 3), "--max-trials", 6, "-s", 50, "--percentile",

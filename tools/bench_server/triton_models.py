@@ -1,4 +1,4 @@
-"""The same models for Triton's Python backend."""
+"""Writes the same models for Triton's Python backend."""
 
 import pathlib
 
@@ -20,7 +20,7 @@ class TritonPythonModel:
         return answers
 '''
 
-# The requests of a batch go through the network together, as Triton's own backends do it.
+# The requests of a batch run through the network together, as in Triton's own backends.
 NETWORK = '''
 import pathlib
 
@@ -64,7 +64,7 @@ def write_identity(root):
 
 
 def write_network(root, name, architecture, options, weights, shape, threads):
-    """As TorchScript, frozen and optimised."""
+    """Writes the network as TorchScript, frozen and optimised."""
     network = build(architecture, **options).eval()
     network.load_state_dict(load_file(weights))
     with torch.inference_mode():

@@ -1,5 +1,7 @@
-"""Runs the tests of the rooms, and says how much of them they reach: a table by room and by file, a page a file and the
-figures as JSON in build/coverage/report. Fails below the bound. Called by ./dev coverage, which has built everything."""
+"""Runs the tests of some folders and reports their coverage.
+
+Writes a table by folder and by file, one page per file, and the figures as JSON to build/coverage/report. Fails if a
+folder's branch coverage is below the bound. Called by ./dev coverage, which has built everything."""
 
 import argparse
 import json
@@ -11,12 +13,12 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = ROOT / "build" / "coverage"
-# What tests share, beside what lies in folders named testing.
+# Test helpers outside of folders named testing.
 SHARED = ("recording_task.h", "test_client.h", "ensemble_testing.h")
-# Of each room's branches, in percent.
+# Required branch coverage of each entry in tools/coverage/rooms, in percent.
 BOUND = 90
 
-# CMake's targets, and ctest's names.
+# Names of CMake targets, which are also ctest's names.
 UNIT = {
     "batching": "batcher_test latency_model_test scheduler_test",
     "admission": "admission_test",
@@ -24,7 +26,7 @@ UNIT = {
     "protocols": "rest_test messages_test tensor_copies_test http_server_test inference_test ensemble_check_test "
     "ensemble_run_test tensor_calls_test fuzz_rest fuzz_inference fuzz_vision",
 }
-# Services and streams are reached through the daemon alone: those of tests/e2e that speak to most of them.
+# Services and streams are reached only through the daemon: these tests of tests/e2e exercise most of them.
 END_TO_END = {
     "protocols": "predict tasks actions restore rest compatibility triton_client triton_stream triton_extensions "
     "shared_memory standards ensembles programs bad_input malformed_input malformed_rest rest_extensions "
@@ -33,7 +35,7 @@ END_TO_END = {
 
 
 def rooms():
-    """Name -> folders."""
+    """Folders by name, from tools/coverage/rooms."""
     lines = (ROOT / "tools" / "coverage" / "rooms").read_text().splitlines()
     return {name: folders for name, *folders in map(str.split, lines)}
 
@@ -43,19 +45,19 @@ def chosen(table, names):
 
 
 def programs(names):
-    """Where the build has what is measured."""
+    """Paths of the instrumented programs."""
     folders = {True: "fuzzers", False: "tests"}
     paths = [BUILD / folders[test.startswith("fuzz_")] / test for test in chosen(UNIT, names)]
     return paths + [BUILD / "bin" / "saccaded"] * bool(chosen(END_TO_END, names))
 
 
 def run_tests(names, jobs):
-    """Whether all of them passed; what they reached lies in build/coverage/profiles."""
+    """Returns whether all tests passed. Their profiles are in build/coverage/profiles."""
     profiles = BUILD / "profiles"
     shutil.rmtree(profiles, ignore_errors=True)
     profiles.mkdir(parents=True)
     tests = chosen(UNIT, names) + [f"e2e_{about}_test" for about in chosen(END_TO_END, names)]
-    # %c: written while the program runs, as the tests end daemons by SIGKILL.
+    # %c: counters are written while the program runs, because the tests end daemons with SIGKILL.
     environment = {**os.environ, "LLVM_PROFILE_FILE": str(profiles / "%p%c.profraw")}
     pattern = "^({})$".format("|".join(tests))
     done = subprocess.run(["ctest", "--preset", "coverage", "-R", pattern, "-j", str(jobs), "--no-tests=error"],
@@ -65,7 +67,7 @@ def run_tests(names, jobs):
 
 def merge():
     profiles, merged = sorted((BUILD / "profiles").glob("*.profraw")), BUILD / "merged.profdata"
-    # Programs without code of the rooms write empty ones.
+    # Programs without instrumented code write empty profiles.
     listed = BUILD / "profiles" / "list"
     listed.write_text("".join(f"{path}\n" for path in profiles if path.stat().st_size))
     subprocess.run(["llvm-profdata-14", "merge", "-sparse", "-failure-mode=all", "-f", listed, "-o", merged], check=True)
@@ -73,7 +75,7 @@ def merge():
 
 
 def sources(folders):
-    """Those that count: neither tests nor what they share."""
+    """The sources to measure: neither tests nor their helpers."""
     found = sorted(path for folder in folders for path in (ROOT / folder).rglob("*") if path.suffix in (".cc", ".h"))
     return [path for path in found if not path.stem.endswith("_test") and "testing" not in path.parts
             and path.name not in SHARED]
@@ -90,7 +92,7 @@ def llvm_cov(command, measured, merged, files, *options):
 
 
 def figures(exported, names):
-    """Room -> (branches, lines, files): (reached, all) of each, and of each file."""
+    """(branches, lines, files) by entry: (covered, total) for the entry and for each of its files."""
     by_file = {pathlib.Path(file["filename"]).resolve().relative_to(ROOT).as_posix(): {
         what: (file["summary"][what]["covered"], file["summary"][what]["count"]) for what in ("branches", "lines")
     } for file in exported["data"][0]["files"]}

@@ -1,5 +1,6 @@
-"""Serves the demo models, asks each of them, draws what they answer, and puts them under load. Called by ./dev demo,
-which has built everything."""
+"""Serves the demo models, sends samples to each of them, draws the results, and puts the models under load.
+
+Called by ./dev demo, which has built everything."""
 
 import argparse
 import json
@@ -28,7 +29,7 @@ def name_width(models):
 
 
 def ask_all(daemon, command, models, out):
-    """Prints a table; returns what the contact sheet shows."""
+    """Prints a table; returns the pictures of the contact sheet."""
     shown, width = [], name_width(models)
     print(f"\n{'MODEL':<{width}}{'SENT':<20}{'DAEMON':>10}{'IN ALL':>10}  ANSWER")
     for model in models:

@@ -1,10 +1,10 @@
-"""Sample pictures of every task, sent by the command, and what came back."""
+"""Sends sample pictures for every task with the saccade command and returns the results."""
 
 import json
 import subprocess
 import sys
 
-# Where the samples of a task lie in models/demo; of pairs, left and right in turn.
+# Where the samples of each task are in models/demo; for pairs, left and right in turn.
 SAMPLES = {
     "classification": "pictures/*",
     "detection": "scenes/*",
@@ -21,12 +21,12 @@ COMMANDS = {
     "actions": ["actions"],
     "restoration": ["restore"],
 }
-# What an answer's picture is called in the command's document.
+# Keys of a result's picture in the command's document.
 PICTURES = ("overlay", "colored", "timeline", "plane")
 
 
 def ask(command, url, model, task, samples, out):
-    """The results of the command's document; ends the demo if one of them failed."""
+    """Returns the results in the command's document; ends the demo if a request failed."""
     files = sorted(samples.glob(SAMPLES[task]))
     if not files:
         return []

@@ -1,4 +1,4 @@
-"""All answers' pictures on one."""
+"""Draws the pictures of all results on one sheet."""
 
 from PIL import Image, ImageDraw, ImageFont
 
@@ -6,7 +6,7 @@ CELL, LINE, COLUMNS = 240, 34, 5
 
 
 def draw(pictures, path):
-    """`pictures`: pairs of a path and two lines beneath it."""
+    """`pictures` are pairs of a path and the two lines of text below it."""
     columns = min(COLUMNS, len(pictures))
     rows = -(-len(pictures) // columns)
     sheet = Image.new("RGB", (columns * (CELL + 12) + 12, rows * (CELL + LINE + 12) + 12), "white")

@@ -1,4 +1,4 @@
-"""The daemon of the demo: started on free ports, waited for, and ended well."""
+"""Runs the demo's daemon on free ports, waits until it is ready, and ends it cleanly."""
 
 import json
 import re
@@ -8,13 +8,13 @@ import time
 import urllib.error
 import urllib.request
 
-# Far above what loading takes.
+# Far above the usual loading time.
 READY_SECONDS = 120
 LISTENING = re.compile(r"listening grpc=(\S+) http=(\S+) metrics=(\S+)")
 
 
 class Daemon:
-    """Use as a context manager; what has not ended by its end is killed."""
+    """Use as a context manager; a process that is still running at the end of the block is killed."""
 
     def __init__(self, binary, repository, log_path):
         self._log_path = log_path
@@ -57,7 +57,7 @@ class Daemon:
             return False
 
     def await_ready(self, tell):
-        """`tell(done, all, seconds)` is called now and then."""
+        """Calls `tell(done, all, seconds)` periodically until all models are ready."""
         started = time.monotonic()
         while not self._ready():
             if self._process.poll() is not None:
@@ -73,7 +73,7 @@ class Daemon:
         self._process.wait()
 
     def stop(self):
-        """Drains it."""
+        """Drains and ends the daemon."""
         self._process.terminate()
         code = self._process.wait(timeout=READY_SECONDS)
         if code != 0:

@@ -1,4 +1,4 @@
-"""Many clients at once, each with pictures of its own sizes, over HTTP."""
+"""A load of many concurrent clients over HTTP, with pictures of various sizes."""
 
 import base64
 import http.client
@@ -11,7 +11,7 @@ import time
 from PIL import Image
 
 CLIENTS = 16
-# Shorter sides, and how much longer the other is.
+# Lengths of the shorter side, and ratios of the longer side to it.
 SIDES, RATIOS = (96, 128, 160, 224, 320), (1, 1.33, 1.78)
 OPTIONS = {
     "classification": {"classification": {"top_k": 1}},
@@ -21,7 +21,7 @@ OPTIONS = {
 
 
 def bodies(model, task, samples, chance):
-    """Requests of one model, of every size."""
+    """Requests for one model, one for every size."""
     made = []
     for side in SIDES:
         for ratio in RATIOS:
@@ -35,7 +35,7 @@ def bodies(model, task, samples, chance):
 
 
 class Load:
-    """One run; `latencies` and `refused` are there at its end."""
+    """Runs the load in the constructor; `latencies` and `refused` are its results."""
 
     def __init__(self, address, requests, seconds):
         self._address, self._requests = address, requests
@@ -68,7 +68,7 @@ class Load:
 
 
 def batches(before, after):
-    """{model: (requests, forward passes, largest batch)} between two answers of /v1/load."""
+    """{model: (requests, forward passes, largest batch)} between two responses of /v1/load."""
     earlier = {one["name"]: one for one in before["models"]}
     found = {}
     for one in after["models"]:

@@ -1,5 +1,7 @@
-"""Ten times what the daemon can serve for so many minutes: prints what became of the calls beside what it serves at its
-best, and fails if a bound was not kept. Called by ./dev overload, which has built everything."""
+"""Sends ten times the daemon's capacity, reports the outcomes of the calls, and checks them against bounds.
+
+Prints the outcomes beside the daemon's peak, and fails if a bound was missed. Called by ./dev overload, which has built
+everything."""
 
 import argparse
 import dataclasses

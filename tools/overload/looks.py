@@ -1,4 +1,4 @@
-"""What the daemon holds and uses, again and again."""
+"""Samples the daemon's memory and processor time periodically."""
 
 import dataclasses
 import os
@@ -15,7 +15,8 @@ TICKS = os.sysconf("SC_CLK_TCK")
 class Look:
     seconds: float
     resident_mib: float
-    # Processor time so far: of the threads that compute, of those that decode, and of all others, which are gRPC's.
+    # Processor time in seconds since the start: of the instance threads, of the decoding threads, and of all others,
+    # which are gRPC's.
     computing: float
     decoding: float
     calling: float
@@ -26,7 +27,8 @@ class Look:
 
 
 def processor_seconds(stat):
-    """Of a process or a thread by its line in /proc. Its name stands in parentheses, and may hold some itself."""
+    """Processor time of a process or thread, given its line in /proc. The name in it is in parentheses and may contain
+    some."""
     fields = stat.rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / TICKS
 
@@ -37,7 +39,7 @@ def look(process, begun):
     for task in (folder / "task").iterdir():
         try:
             stat = (task / "stat").read_text()
-        except (FileNotFoundError, ProcessLookupError):  # it has ended meanwhile
+        except (FileNotFoundError, ProcessLookupError):  # the thread has ended meanwhile
             continue
         for kind in by_kind:
             if f"({kind}" in stat:
@@ -49,7 +51,7 @@ def look(process, begun):
 
 
 class Looks(measure.Looks):
-    """The last one at the end of the block."""
+    """Takes one more sample at the end of the block."""
 
     def __init__(self, process, every):
         super().__init__(process, every, look=look)

@@ -1,4 +1,5 @@
-"""One daemon with one model: what it can serve at its best, then ten times that, then its best once more."""
+"""Plays the overload on one daemon with one model: measures its peak, sends ten times as much, and measures the peak
+again."""
 
 import dataclasses
 import itertools
@@ -12,20 +13,21 @@ from tools.overload.load import Loads
 from tools.overload.looks import Looks
 from tools.soak.samples import DEMO
 
-# Its pass takes some twenty milliseconds on one core: long beside a refusal, so that ten times what it can serve is some
-# hundreds of calls a second, which take the generator and gRPC a small part of the other core.
+# A pass takes some twenty milliseconds on one core. That is long compared with a rejection, so ten times the capacity
+# is only some hundred calls per second, which cost the load generator and gRPC little of the other core.
 MODEL = "detector"
 PICTURE = DEMO / "scenes" / "0.png"
 CLIENTS = 8
 DEADLINE_MS = 400
 TIMES = 10
-# At the best of these, times what a closed loop gets, the peak is measured: before the overload and after it.
+# Rates to try, as multiples of a closed loop's throughput. The peak is measured at the best of them, before and after
+# the overload.
 STEPS = (0.8, 1.0, 1.2, 1.6, 2.0)
 
 
 @dataclasses.dataclass(frozen=True)
 class Counters:
-    """Of the daemon, about the model."""
+    """Counters of the daemon about the model."""
 
     ended: float
     items: float
@@ -53,7 +55,7 @@ class Counters:
 
 @dataclasses.dataclass(frozen=True)
 class Step:
-    """An open loop: what was asked for, and the answers in time a second."""
+    """An open loop: the requested rate, and the responses in time per second."""
 
     rate: float
     goodput: float
@@ -64,7 +66,7 @@ class Played:
     minutes: float
     closed: float = 0.0
     steps: list = dataclasses.field(default_factory=list)
-    # The best step's rate once more, for longer: the best of many is in part the luckiest.
+    # The best step's rate, measured again for longer, because the best of many measurements is partly luck.
     before: Step = None
     after: Step = None
     rate: float = 0.0
@@ -79,7 +81,7 @@ class Played:
 
     @property
     def peak(self):
-        """The mean of both, so that a machine that became slower or faster meanwhile is not taken for the daemon."""
+        """The mean of both measurements, so that a change in the machine's speed is not attributed to the daemon."""
         return (self.before.goodput + self.after.goodput) / 2
 
     @property

@@ -1,30 +1,30 @@
-"""What an overload came to: in words and a plot, and what of it is not as it has to be."""
+"""Reports the results of an overload as text and a plot, and lists missed bounds."""
 
 from tools.overload.play import CLIENTS, DEADLINE_MS, MODEL, TIMES
 from tools.soak.measure import draw, slope
 
 LEAST_GOODPUT = 0.95
-# Of the answers.
+# Maximum share of late responses among all responses.
 MOST_LATE = 0.01
-# Threads, the allocator's pools and gRPC's buffers come with the first of the load.
+# Share of the time that is ignored for memory: threads, the allocator's pools and gRPC's buffers grow in it.
 SETTLED = 0.2
-# Of what there was in the mean, over the time that is looked at; as in a soak.
+# Maximum growth of the memory over the measured time, as a share of its mean; the same as in a soak.
 MOST_GROWTH = 0.02
 LEAST_FAIRNESS = 0.97
-# If the generator is behind by more than this share of a deadline, it is the generator that was measured.
+# If calls are sent later than this share of the deadline, the load generator was the bottleneck.
 MOST_BEHIND = 0.2
-# By so much the peak may change until the machine is called restless.
+# If the peak changes by more than this share, the machine is reported as not quiet.
 MOST_DRIFT = 0.03
 
 
 def jain(values):
-    """1 if all are alike, 1/n if one has everything."""
+    """Jain's fairness index: 1 if all values are equal, 1/n if one has everything."""
     squares = sum(value * value for value in values)
     return sum(values) ** 2 / (len(values) * squares) if squares else 0.0
 
 
 class Found:
-    """What is derived from what was played."""
+    """Figures derived from an overload."""
 
     def __init__(self, played):
         self.played, self.calls = played, played.calls
@@ -36,7 +36,7 @@ class Found:
         settled = [one for one in played.looks if one.seconds >= self.settle]
         times, values = [one.seconds for one in settled], [one.resident_mib for one in settled]
         self.resident = values
-        # MiB an hour, and over the time that is looked at as a share of the mean.
+        # MiB per hour; and the growth over the measured time, as a share of the mean.
         self.slope = slope(times, values)
         self.growth = self.slope * (times[-1] - times[0]) / 3600 / (sum(values) / len(values))
 
@@ -44,13 +44,14 @@ class Found:
         return self.unaccounted() + self.missed()
 
     def unaccounted(self):
-        """What makes the figures wrong, whatever they are."""
+        """Inconsistencies that invalidate all figures."""
         played, calls, counters = self.played, self.calls, self.played.counters
         ended = sum(calls[outcome] for outcome in ("in_time", "late", "refused", "failed"))
         checks = (
             (ended != calls["sent"], f"{calls['sent']} calls were sent, and {ended} accounted for"),
             (calls["failed"] > 0, f"calls failed: {calls['failed_by_code']}"),
-            # What a client gives up before the daemon has heard of it is late. One call more opens each connection.
+            # A call that the client gives up before it reaches the daemon is late. Each connection is opened by one
+            # more call.
             (not 0 <= calls["sent"] + CLIENTS - counters.ended <= calls["late"],
              f"{calls['sent']} calls and {CLIENTS} that open a connection were sent, {calls['late']} of them late, and the "
              f"daemon counted {counters.ended:.0f}"),
@@ -59,7 +60,7 @@ class Found:
         return [fault for wrong, fault in checks if wrong]
 
     def missed(self):
-        """Bounds that were not kept."""
+        """Bounds that were missed."""
         behind = self.calls["behind_ms"]["p99"] / DEADLINE_MS
         checks = (
             (self.share < LEAST_GOODPUT,

@@ -1,5 +1,6 @@
-"""Plays rolling updates on this machine, prints what became of the requests, and fails if any was lost. Called by
-./dev rollout, which has built everything."""
+"""Plays rolling updates on this machine, reports the outcomes of the requests, and fails if any was lost.
+
+Called by ./dev rollout, which has built everything."""
 
 import argparse
 import datetime
@@ -43,7 +44,7 @@ def progress(done, times, begun):
 
 
 def play(flags, folder):
-    """(the report's parts, what was not as it has to be)."""
+    """Returns (the report's parts, a list of faults)."""
     times = Times()
     with Stage(flags.build / "bin" / "saccaded", folder, flags.rate, times, heedless=True) as stage:
         where = stage.network + (f" ({stage.no_namespaces})" if stage.no_namespaces else "")

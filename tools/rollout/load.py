@@ -1,5 +1,5 @@
-"""Requests at a steady rate, whatever becomes of those before, on each of the ways that lead to the replicas. Every
-call is kept: when it was sent, how it ended, and which replica answered."""
+"""Sends requests at a constant rate, independent of the responses, over each way to reach the replicas. Every call is
+recorded: when it was sent, how it ended, and which replica answered."""
 
 import collections
 import dataclasses
@@ -24,14 +24,14 @@ RETRIES = {
         "name": [{}],
         "retryPolicy": {
             "maxAttempts": 4, "initialBackoff": "0.02s", "maxBackoff": "0.2s", "backoffMultiplier": 2,
-            # CANCELLED is what gRPC's server says to calls that meet it between its GOAWAY and its end; a caller who
-            # cancels is not tried again whatever stands here.
+            # gRPC's server ends calls that arrive between its GOAWAY and its end with CANCELLED. Calls cancelled by the
+            # caller are not retried, whatever is listed here.
             "retryableStatusCodes": ["UNAVAILABLE", "CANCELLED"],
         },
     }],
 }
-# gRPC asks for a name again when a connection ends, but not within 30 s unless told otherwise. As all that takes time
-# in a rollout it is shortened here; so is the pause before a lost connection is tried again.
+# gRPC resolves a name again when a connection ends, but at most every 30 s by default. That is shortened here, like all
+# times of the rollout, and so is the pause before a reconnect.
 HURRIED = {"grpc.dns_min_time_between_resolutions_ms": 200, "grpc.initial_reconnect_backoff_ms": 100,
            "grpc.min_reconnect_backoff_ms": 100, "grpc.max_reconnect_backoff_ms": 500}
 
@@ -47,7 +47,7 @@ class Ended:
 
 
 class Clients:
-    """A few channels to one target, and how many calls they have open."""
+    """Several channels to one target, and the number of their open calls."""
 
     def __init__(self, target, config, retries=False):
         options = {"grpc.use_local_subchannel_pool": 1, "grpc.enable_retries": int(retries),
@@ -58,7 +58,7 @@ class Clients:
         self._open, self._retired = 0, False
 
     def begin(self, number):
-        """The callable for a call; None if there are to be no more."""
+        """Returns the callable for a call; None after retire()."""
         with self._lock:
             if self._retired:
                 return None
@@ -73,7 +73,7 @@ class Clients:
             self._close()
 
     def retire(self):
-        """No more calls; closed when the last has ended."""
+        """Allows no more calls; closes the channels when the last open call has ended."""
         with self._lock:
             self._retired = True
             last = self._open == 0
@@ -81,21 +81,21 @@ class Clients:
             self._close()
 
     def _close(self):
-        # Not on the thread of the call that has just ended, which is the channel's own.
+        # Not on the thread of the call that has just ended, which belongs to the channel.
         threading.Thread(target=lambda: [channel.close() for channel in self._channels]).start()
 
 
 class Way:
-    """How clients find the replicas; `tell` brings it the endpoints as they are now."""
+    """A way for clients to find the replicas; `tell` is called with the current endpoints."""
 
     def __init__(self, name, target, config, retries=False, loses=False, tell=lambda endpoints: None):
-        """`loses`: a rolling update may cost it requests."""
+        """`loses`: a rolling update may lose requests on this way."""
         self.name, self.retries, self.loses, self.tell = name, retries, loses, tell
         self.clients = Clients(target, config, retries)
 
 
 class ListWay:
-    """A list of addresses in the clients' hands: for each new list they open new channels."""
+    """The clients have a list of addresses: they open new channels for each new list."""
 
     retries = loses = False
 
@@ -109,7 +109,7 @@ class ListWay:
 
 
 def ways(proxy, names, port, heedless):
-    """All that there are; without a proxy where none is installed."""
+    """Returns all ways; those over a proxy only if one is installed."""
     target = f"dns://{names.at}/{NAME}:{port}"
 
     def tell_names(endpoints):
@@ -128,7 +128,7 @@ def ways(proxy, names, port, heedless):
 
 
 class Load:
-    """Calls on one way until the end of the block."""
+    """Sends calls on one way until the end of the block."""
 
     def __init__(self, way, rate):
         self.way, self._rate = way, rate

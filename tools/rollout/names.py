@@ -1,4 +1,4 @@
-"""A name server with one name: what a cluster's has for a headless Service."""
+"""A name server for a single name, like a cluster's for a headless Service."""
 
 import socket
 import struct
@@ -9,7 +9,7 @@ A, IN = 1, 1
 
 
 class NameServer:
-    """Answers on UDP until closed. Use as a context manager."""
+    """Answers on UDP until it is closed. Use it as a context manager."""
 
     def __init__(self, address):
         self._addresses = []
@@ -23,7 +23,7 @@ class NameServer:
         return self
 
     def __exit__(self, *_):
-        # A datagram too short to be a question ends it.
+        # A datagram that is too short for a question ends the loop.
         self._socket.sendto(b"", self._socket.getsockname())
         self._thread.join()
         self._socket.close()

@@ -1,12 +1,12 @@
-"""Where the replicas live: each in a network namespace of its own, with its own address, as a pod has; or, where
-namespaces may not be made, each on an address of its own in 127.0.0.0/8."""
+"""Addresses for the replicas: each has a network namespace and an address of its own, like a pod; or, if namespaces
+cannot be created, an address of its own in 127.0.0.0/8."""
 
 import os
 import re
 import socket
 import subprocess
 
-# Of the benchmarking range (RFC 2544): nobody's real neighbours have addresses in it.
+# The range reserved for benchmarks (RFC 2544), so no real neighbour has these addresses.
 RANGE = "198.18"
 FIRST, LAST = 10, 250
 
@@ -22,7 +22,8 @@ def _must(*words):
 
 
 class Namespaces:
-    """A bridge to which each `place()` adds a namespace. Use as a context manager: what was made goes with it."""
+    """A bridge to which each `place()` adds a namespace. Use it as a context manager: everything is removed at the end.
+    """
 
     words = "in network namespaces, a bridge between them"
 
@@ -81,18 +82,18 @@ class Loopback:
 
 
 class Place:
-    """An address, and the words before a command that runs there."""
+    """An address, and the command prefix that runs a program there."""
 
     def __init__(self, address, prefix, remove):
         self.address, self._prefix, self.remove = address, prefix, remove
 
     def command(self, *words):
-        # Who starts it is not outlived by it.
+        # The program is killed if the process that started it ends.
         return ["setpriv", "--pdeathsig", "KILL", *self._prefix, *map(str, words)]
 
 
 def choose():
-    """(the network, why not namespaces if it is not)."""
+    """Returns (the network, the reason why it does not use namespaces or None)."""
     try:
         return Namespaces(), None
     except OSError as error:
@@ -110,7 +111,7 @@ def _names(mark):
 
 
 def _remove_leftovers():
-    """Of a run that was killed."""
+    """Removes what a killed run has left behind."""
     for line in _ip("netns", "list").stdout.splitlines():
         made = re.match(r"saccade(\d+)-\d+\b", line)
         if made and not os.path.exists(f"/proc/{made[1]}"):

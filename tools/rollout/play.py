@@ -1,4 +1,4 @@
-"""The play: three replicas under load on every way, replaced one by one, and one of them killed."""
+"""Plays the rollout: three replicas under load on every way are replaced one by one, and one is killed."""
 
 import collections
 import contextlib
@@ -16,7 +16,7 @@ REPLICAS = 3
 
 @dataclasses.dataclass
 class Tally:
-    """What became of the requests of one way in one act."""
+    """The outcomes of one way's requests in one act."""
 
     way: load.Way | load.ListWay
     sent: int = 0
@@ -38,7 +38,7 @@ class Tally:
 
     @property
     def spread(self):
-        """How far the replica that is furthest from the mean is from it, as a share of it."""
+        """The largest deviation of a replica's share from the mean, relative to the mean."""
         mean = self.answered / len(self.by_replica)
         return max(abs(count - mean) for count in self.by_replica.values()) / mean
 
@@ -50,10 +50,10 @@ class Tally:
 
 
 class Stage:
-    """Everything up and under load. Use as a context manager."""
+    """The complete set-up under load. Use it as a context manager."""
 
     def __init__(self, program, folder, rate, times=replicas.Times(), delay_ms=5, heedless=False):
-        """`heedless`: clients too that neither hear of a drain nor try again, for comparison."""
+        """`heedless`: also runs clients that ignore drains and do not retry, for comparison."""
         self._program, self._folder, self._rate, self._heedless = program, pathlib.Path(folder), rate, heedless
         self._times, self._delay_ms = times, delay_ms
         self._stack = contextlib.ExitStack()
@@ -82,7 +82,7 @@ class Stage:
             for known in self.deployment.announce():
                 known.wait()
             self.loads = [stack.enter_context(load.Load(way, self._rate)) for way in ways]
-            # Connections are made.
+            # Wait until every way has connections to all replicas.
             end = time.monotonic() + replicas.READY_SECONDS
             while not all(len({one.replica for one in list(made.ended)} - {0}) == REPLICAS for made in self.loads):
                 if time.monotonic() > end:
@@ -99,7 +99,7 @@ class Stage:
                 for made in self.loads}
 
     def tallies(self):
-        """Of what has ended since the last of them."""
+        """Returns the tallies of the calls that ended since the last call of this function."""
         counted = []
         for made in self.loads:
             tally = Tally(made.way)
@@ -109,13 +109,13 @@ class Stage:
         return counted
 
     def steady(self, seconds):
-        """Nothing happens: how even is it?"""
+        """Measures the distribution of requests without any change."""
         self.tallies()
         time.sleep(seconds)
         return self.tallies()
 
     def replace(self, times, tell=lambda done: None):
-        """(tallies, what went wrong with replicas)."""
+        """Returns (tallies, faults of replicas)."""
         wrong = []
         for done in range(times):
             if (failure := self.deployment.replace()) is not None:
@@ -125,12 +125,12 @@ class Stage:
         return self.tallies(), wrong
 
     def kill(self):
-        """(tallies, when one was killed, what each way had open then)."""
+        """Returns (tallies, when a replica was killed, the number of open calls of each way at that time)."""
         holding = [made.open for made in self.loads]
         killed = self.deployment.kill()
         self._settle()
         return self.tallies(), killed, holding
 
     def _settle(self):
-        """Every way has heard of the last change."""
+        """Waits until every way has learned of the last change."""
         time.sleep(self._times.pre_stop)

@@ -1,5 +1,5 @@
-"""HAProxy in front of the replicas: HTTP/2 on both sides, its endpoints changed while it runs, as an ingress
-controller does."""
+"""HAProxy in front of the replicas, with HTTP/2 on both sides. Its endpoints are changed while it runs, as by an
+ingress controller."""
 
 import itertools
 import pathlib
@@ -11,8 +11,8 @@ import time
 
 SLOTS = 16
 READY_SECONDS = 20
-# What is refused before it was sent goes to another replica, as in every proxy's defaults; what was sent is not sent
-# again.
+# A request whose connection is refused is sent to another replica, which is every proxy's default; a request that was
+# sent is not repeated.
 CONFIG = """
 global
   stats socket {admin} mode 600 level admin
@@ -34,13 +34,13 @@ backend replicas
 
 
 def program():
-    """Unpacked by ./dev setup tests, or the system's own; None if there is neither."""
+    """The program that ./dev setup tests unpacked, or the system's; None if there is neither."""
     unpacked = pathlib.Path(sys.prefix) / "haproxy" / "usr" / "sbin" / "haproxy"
     return str(unpacked) if unpacked.exists() else shutil.which("haproxy", path="/usr/sbin:/usr/bin:/usr/local/sbin")
 
 
 class Proxy:
-    """Use as a context manager: it ends with the block."""
+    """Use as a context manager: the process ends with the block."""
 
     def __init__(self, place, port, folder):
         self.target = f"{place.address}:{port}"
@@ -69,7 +69,8 @@ class Proxy:
         self._log.close()
 
     def tell(self, endpoints):
-        """The new list of `address:port`. Who is in it no more gets no new requests, and may finish what it has."""
+        """Sets the new list of `address:port`. Endpoints that are no longer in it get no new requests but may finish
+        the current ones."""
         for endpoint in set(self._slots) - set(endpoints):
             self._say(f"set server replicas/{self._slots.pop(endpoint)} state maint")
         for endpoint in endpoints:
@@ -81,7 +82,7 @@ class Proxy:
                 self._slots[endpoint] = free
 
     def sent_again(self):
-        """Requests that were refused a connection by one replica and sent to another."""
+        """Number of requests that were refused a connection by one replica and sent to another."""
         head, *lines = self._say("show stat").lstrip("# ").splitlines()
         names = head.split(",")
         rows = [dict(zip(names, line.split(","))) for line in lines if line]

@@ -1,5 +1,5 @@
-"""The replicas and who looks after them: started, probed, announced and ended in the order in which Kubernetes does
-it, only faster."""
+"""The replicas and their deployment: they are started, probed, announced and ended in Kubernetes' order, only faster.
+"""
 
 import dataclasses
 import pathlib
@@ -23,20 +23,20 @@ parameters {{ key: "delay_ms" value {{ string_value: "{delay}" }} }}
 
 @dataclasses.dataclass(frozen=True)
 class Times:
-    """The manifests' (deploy/kustomize/base), a tenth of each."""
+    """The times of the manifests (deploy/kustomize/base), divided by ten, in seconds."""
 
     pre_stop: float = 1.0
     lame_duck: float = 0.5
     drain: float = 2.5
     grace: float = 4.5
-    # Until the probes find that a replica is gone.
+    # Time until the probes detect that a replica has ended.
     unnoticed: float = 0.5
     # An endpoint has left every list within this share of the preStop sleep.
     spread_by: float = 0.8
 
 
 class Replica:
-    """One saccaded. Its model's version is its number, so that every answer tells who gave it."""
+    """One saccaded. Its model's version is its number, so that every response identifies the replica."""
 
     def __init__(self, number, program, place, port, folder, times, delay_ms):
         self.number, self._place, self._times = number, place, times
@@ -50,7 +50,7 @@ class Replica:
             self.process = subprocess.Popen(
                 place.command(
                     program, f"--model-repository={version.parents[1]}", f"--host={place.address}",
-                    # In a namespace of its own the address is none of loopback.
+                    # In a namespace of its own the address is not a loopback address.
                     "--insecure",
                     f"--grpc-port={port}", "--http-port=0", "--metrics-port=0", "--threads-per-instance=1",
                     f"--lame-duck-seconds={times.lame_duck}", f"--drain-timeout-seconds={times.drain}",
@@ -77,8 +77,8 @@ class Replica:
         return self.log_path.read_text(errors="replace")
 
     def end(self, deleted):
-        """SIGTERM after the preStop sleep, SIGKILL when the grace period, counted from `deleted`, is over. Returns
-        what went wrong, or None."""
+        """Sends SIGTERM after the preStop sleep, and SIGKILL when the grace period, counted from `deleted`, is over.
+        Returns a fault, or None."""
         time.sleep(max(0, deleted + self._times.pre_stop - time.monotonic()))
         self.process.send_signal(signal.SIGTERM)
         try:
@@ -101,7 +101,7 @@ class Replica:
 
 
 class Announcer:
-    """Brings one way the list of endpoints, each change some time after it happened, and in their order."""
+    """Sends the list of endpoints to one way, each change with a random delay and in order."""
 
     def __init__(self, way, most_delay, seed):
         self._way, self._most, self._chance = way, most_delay, random.Random(seed)
@@ -118,7 +118,7 @@ class Announcer:
         self._thread.join()
 
     def tell(self, endpoints):
-        """Returns an event: the way knows."""
+        """Announces the endpoints. Returns an event that is set when the way knows them."""
         if self._failure is not None:
             raise self._failure
         known = threading.Event()
@@ -137,7 +137,7 @@ class Announcer:
 
 
 class Deployment:
-    """So many replicas, always: a new one is ready before an old one goes (maxSurge 1, maxUnavailable 0)."""
+    """A constant number of replicas: a new one is ready before an old one ends (maxSurge 1, maxUnavailable 0)."""
 
     def __init__(self, program, network, port, folder, announcers, times=Times(), delay_ms=5):
         self._program, self._network, self._port = pathlib.Path(program), network, port
@@ -153,7 +153,7 @@ class Deployment:
             replica.close()
 
     def start(self, count=1):
-        """So many at once; returns when they are ready."""
+        """Starts `count` replicas at once; returns when they are ready."""
         for one in [self._begin() for _ in range(count)]:
             one.await_ready()
 
@@ -165,17 +165,16 @@ class Deployment:
         return made
 
     def announce(self, without=None):
-        """Returns events, one a way: it knows."""
+        """Announces the endpoints. Returns one event per way, set when the way knows them."""
         endpoints = [replica.endpoint for replica in self.replicas if replica is not without]
         return [announcer.tell(endpoints) for announcer in self._announcers]
 
     def replace(self):
-        """The oldest, by a new one. Returns what went wrong, or None."""
+        """Replaces the oldest replica by a new one. Returns a fault, or None."""
         self.start()
         old = self.replicas[0]
         self.announce()
-        # Deleting a pod begins two things that do not wait for each other: its endpoint leaves the lists, and the
-        # kubelet ends it.
+        # Deleting a pod starts two independent actions: its endpoint leaves the lists, and the kubelet ends it.
         deleted = time.monotonic()
         known = self.announce(without=old)
         wrong = old.end(deleted)
@@ -185,8 +184,8 @@ class Deployment:
         return wrong
 
     def kill(self):
-        """One replica ends without a word, and its endpoint leaves the lists when the probes have missed it. A new
-        one takes its place. Returns when it was killed."""
+        """Kills one replica, removes its endpoint after the probes would have detected that, and starts a new one.
+        Returns when it was killed."""
         lost = self.replicas[0]
         killed = time.monotonic()
         lost.kill()

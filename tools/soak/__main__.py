@@ -1,6 +1,7 @@
-"""The demo models under mixed load for so many minutes, while they are reloaded again and again: prints how memory,
-threads and descriptors went, and fails if they grew, or if an answer was wrong. Called by ./dev soak, which has built
-everything."""
+"""Runs the demo models under mixed load while they are reloaded, and reports the use of resources.
+
+Prints how memory, threads and descriptors changed, and fails if they grew or if a result was wrong. Called by ./dev
+soak, which has built everything."""
 
 import argparse
 import collections
@@ -23,17 +24,17 @@ from tools.soak.samples import DEMO, ROOT
 CLIENTS = 4
 RELOAD_SECONDS = 2
 LOOK_SECONDS = 5
-# Threads, caches and the allocator's pools come with the first of the load.
+# Share of the time that is ignored: threads, caches and the allocator's pools grow in it.
 SETTLED = 1 / 3
-# Of what there was in the mean, over the time that is looked at; in reload_soak_test it is the same.
+# Maximum growth of the memory over the measured time, as a share of its mean; the same as in reload_soak_test.
 MOST_GROWTH = 0.02
-# Connections come and go, each with its descriptor and, for HTTP, its thread: so many in the mean from the first half to
-# the second.
+# Maximum growth of the mean number of descriptors and of threads from the first half to the second. Connections open
+# and close, each with a descriptor and, for HTTP, a thread.
 MOST_MORE = 2
 
 
 class Reloads:
-    """One model after the other gets another configuration, as long as the block lasts."""
+    """Changes the configuration of one model after the other until the end of the block."""
 
     def __init__(self, repository, every):
         self._folders = sorted(folder for folder in repository.iterdir() if folder.is_dir())
@@ -53,7 +54,7 @@ class Reloads:
     def _run(self):
         while not self._stop.wait(self._every):
             config = self._folders[self.made % len(self._folders)] / "config.pbtxt"
-            # Another file; what is in it stays.
+            # Writes a new file with equivalent content.
             written = config.with_name("config.pbtxt.tmp")
             written.write_text(config.read_text().rstrip("\n") + "\n" * (1 + self.made % 2))
             written.rename(config)
@@ -61,7 +62,8 @@ class Reloads:
 
 
 def grown(looks, name):
-    """(the slope an hour, growth over the time looked at as a share of the mean, from half to half)."""
+    """Returns (the slope per hour, growth over the measured time as a share of the mean, growth of the mean from the
+    first half to the second)."""
     times, values = [one.seconds for one in looks], [getattr(one, name) for one in looks]
     mean, half = sum(values) / len(values), len(values) // 2
     steep = slope(times, values)

@@ -1,5 +1,5 @@
-"""Clients of every protocol, one request after the other: most are answered and compared with what is known, some are
-cancelled, some are wrong and have to be refused as such."""
+"""Clients of every protocol with one request at a time: most responses are compared with the known result, some
+requests are cancelled, and some are invalid and must be rejected."""
 
 import collections
 import http.client
@@ -19,11 +19,11 @@ REFUSALS = {"bad picture": grpc.StatusCode.INVALID_ARGUMENT, "no such model": gr
 
 
 class Wrong(Exception):
-    """An answer that is not what it has to be."""
+    """A response differs from the expected one."""
 
 
 class Client:
-    """The ways to ask, over connections of its own."""
+    """The kinds of requests, over connections of its own."""
 
     def __init__(self, daemon, known):
         self._known = known
@@ -41,7 +41,7 @@ class Client:
         self._http.close()
 
     def compare(self, way, sample, answer):
-        """With the first of its kind."""
+        """Compares the answer with the first one for this way and sample."""
         if self._known.setdefault((way, sample.name), answer) != answer:
             raise Wrong(f"{way}: another answer for {sample.name}")
 
@@ -110,7 +110,7 @@ class Client:
 
 
 class Load:
-    """So many clients until the end of the block."""
+    """Runs a number of clients until the end of the block."""
 
     WEIGHTS = {"typed": 6, "stream": 3, "rest": 5, "tensors": 5, "cancelled": 3, "refused": 2, "refused, rest": 1}
 
@@ -122,7 +122,7 @@ class Load:
         self._threads = [threading.Thread(target=self._run, args=(seed,)) for seed in range(clients)]
 
     def __enter__(self):
-        # Every sample once, alone: what the answers are from here on.
+        # Sends every sample once without load, to learn the expected results.
         client = Client(self._daemon, self._known)
         for sample, way in itertools.product(self._samples, (client.typed, client.rest, client.tensors)):
             way(None, sample)
@@ -140,7 +140,7 @@ class Load:
         chance, client = random.Random(seed), Client(self._daemon, self._known)
         names, weights = list(self.WEIGHTS), list(self.WEIGHTS.values())
         while not self._stop.is_set():
-            # Clients come and go too.
+            # Clients reconnect from time to time.
             if chance.random() < 0.01:
                 client.close()
                 client = Client(self._daemon, self._known)

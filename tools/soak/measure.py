@@ -1,4 +1,4 @@
-"""What the daemon holds, again and again, and whether it grows."""
+"""Samples the daemon's resources periodically and computes their growth."""
 
 import dataclasses
 import os
@@ -27,7 +27,8 @@ def look(process, begun):
 
 
 class Looks:
-    """One look every so many seconds until the end of the block; `look` is given the process and when the block began."""
+    """Takes a sample every `every` seconds until the end of the block. `look` gets the process and the time when the
+    block began."""
 
     def __init__(self, process, every, tell=lambda latest: None, look=look):
         self._process, self._every, self._tell, self._look_at = process, every, tell, look
@@ -55,21 +56,21 @@ class Looks:
 
 
 def slope(times, values):
-    """By least squares, in units an hour."""
+    """The slope by least squares, in units per hour."""
     mean_time, mean = sum(times) / len(times), sum(values) / len(values)
     spread = sum((time_ - mean_time) ** 2 for time_ in times)
     return 3600 * sum((time_ - mean_time) * (value - mean) for time_, value in zip(times, values)) / spread
 
 
 def plot(looks, settled, path):
-    """Resident memory, threads and descriptors over minutes."""
+    """Plots resident memory, threads and descriptors over minutes."""
     times = [one.seconds for one in looks]
     named = (("resident memory, MiB", "resident_mib"), ("threads", "threads"), ("descriptors", "descriptors"))
     draw([(title, times, [getattr(one, name) for one in looks]) for title, name in named], settled, path)
 
 
 def draw(panels, settled, path):
-    """(title, seconds, values) each in a panel of its own over the same minutes, as SVG."""
+    """Draws each (title, seconds, values) in a panel of its own over the same minutes, as SVG."""
     width, height, left = 640, 120, 64
     lines = [f'<svg xmlns="http://www.w3.org/2000/svg" width="{width + left + 20}" height="{len(panels) * (height + 50)}" '
              'font-family="sans-serif" font-size="12">', '<rect width="100%" height="100%" fill="white"/>']

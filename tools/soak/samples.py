@@ -1,4 +1,4 @@
-"""What the demo models are asked: each sample as a request of every protocol, and what of an answer has to be the same
+"""Samples for the demo models: each as a request in every protocol, and the part of the response that must be the same
 each time."""
 
 import base64
@@ -12,7 +12,7 @@ from messages import message, predict_request
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 DEMO = ROOT / "models" / "demo"
-# They tell how an answer came about, not what it is.
+# Fields that may differ between responses with the same result.
 PASSING = ("timings", "batch_size")
 
 
@@ -41,7 +41,7 @@ SAMPLES = {
 
 
 class Sample:
-    """One request."""
+    """One request, in every protocol."""
 
     def __init__(self, model, number, fields):
         self.name = f"{model} {number}"
@@ -51,7 +51,7 @@ class Sample:
         self.tensors = self._tensors(fields)
 
     def _tensors(self, fields):
-        """In the Open Inference Protocol: encoded pictures as elements of BYTES, of one item."""
+        """The request in the Open Inference Protocol: encoded pictures as BYTES elements, one item."""
         if "stereo" in fields:
             elements, shape = [fields["stereo"][side]["encoded"] for side in ("left", "right")], [1, 2]
         else:
