@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# collect-runtime.sh BUILD TARGET: copies the programs of a build folder to TARGET/bin, and to TARGET/lib the
-# libraries they load that no Debian package provides: the operators, and LibTorch from its wheel. TARGET/wheels tells the
-# wheels that libraries are from, a name and a version a line, for sbom.sh.
+# collect-runtime.sh BUILD TARGET: copies the programs of a build folder to TARGET/bin, and the libraries they
+# load that no Debian package provides to TARGET/lib: the operators, and LibTorch from its wheel.
+# TARGET/wheels lists the wheels that libraries come from, one name and version per line, for sbom.sh.
 set -euo pipefail
 
 if [[ $# -ne 2 || ! -x $1/bin/saccaded ]]; then
@@ -35,5 +35,5 @@ ldd "${programs[@]}" | awk '$2 == "=>" && $3 !~ "^/(usr/)?lib/" { print $3 }' | 
         ;;
     esac
   done | sort -u >"$target/wheels"
-# Opened by name, for packages of AOTInductor.
+# Opened by name for packages of AOTInductor, so ldd does not list it.
 install -m 644 "$build/lib/libsaccade_torch_stand_in.so" "$target/lib"

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# sbom.sh VERSION WHEELS: what the image consists of, as CycloneDX 1.5 in JSON: Debian's packages as dpkg knows them, and
-# the wheels in the file that collect-runtime.sh wrote. Run where the packages are installed.
+# sbom.sh VERSION WHEELS: prints the image's bill of materials as CycloneDX 1.5 in JSON: the Debian packages
+# that dpkg lists, and the wheels in the file WHEELS, written by collect-runtime.sh. Run it where the packages
+# are installed.
 set -euo pipefail
 
 if [[ $# -ne 2 || ! -r $2 ]]; then
@@ -12,7 +13,7 @@ component() { # NAME VERSION PURL
   printf '    {"type": "library", "name": "%s", "version": "%s", "purl": "%s"}' "$1" "$2" "$3"
 }
 
-# In a package URL a version's plus and colon, and a name's plus, are percent-encoded.
+# Package URLs require percent-encoding of plus and colon.
 encoded() { sed -e 's/%/%25/g' -e 's/+/%2B/g' -e 's/:/%3A/g' <<<"$1"; }
 
 # shellcheck disable=SC1091

@@ -37,8 +37,8 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- end -}}
 {{- end -}}
 
-{{- /* The kubelet speaks no TLS over gRPC, and over HTTPS it takes any certificate but has none to show: where clients
-have to, it asks the metrics' port, which is plain. */ -}}
+{{- /* The kubelet's gRPC probes do not support TLS. Its HTTPS probes accept any certificate but present none: if clients
+must present one, the probes use the metrics port, which is unencrypted. */ -}}
 {{- define "saccade.probe" -}}
 {{- if .tls.clientCASecretName -}}
 httpGet: {path: /v2/health/{{ .path }}, port: metrics, scheme: HTTP}
@@ -49,12 +49,12 @@ grpc: {port: 8001{{ if eq .path "live" }}, service: liveness{{ end }}}
 {{- end -}}
 {{- end -}}
 
-{{- /* Whether who calls is asked, and nobody on the way reads the answer. */ -}}
+{{- /* "yes" if callers are authenticated and the traffic is encrypted. */ -}}
 {{- define "saccade.guarded" -}}
 {{- if and .Values.tls.secretName (or .Values.tls.clientCASecretName .Values.tokens.secretName) }}yes{{ end -}}
 {{- end -}}
 
-{{- /* Where traces go, as OpenTelemetry's variables say it. */ -}}
+{{- /* OpenTelemetry's variables for the export of traces. */ -}}
 {{- define "saccade.traces" -}}
 {{- if .Values.traces.endpoint }}
 - {name: OTEL_EXPORTER_OTLP_ENDPOINT, value: {{ .Values.traces.endpoint | quote }}}
@@ -64,14 +64,14 @@ grpc: {port: 8001{{ if eq .path "live" }}, service: liveness{{ end }}}
 {{- end }}
 {{- end -}}
 
-{{- /* The endpoint's port: OTLP's clients take the scheme's own where the address has none. */ -}}
+{{- /* The endpoint's port; the scheme's default if the address has none, as in OTLP clients. */ -}}
 {{- define "saccade.tracesPort" -}}
 {{- $url := urlParse .Values.traces.endpoint -}}
 {{- $port := regexFind "[0-9]+$" (regexFind ":[0-9]+$" $url.host) -}}
 {{- if $port }}{{ $port }}{{ else if eq $url.scheme "https" }}443{{ else }}80{{ end -}}
 {{- end -}}
 
-{{- /* The container's ports are the daemon's own defaults; a Service may have others. */ -}}
+{{- /* The container's ports are the daemon's defaults; the Service may use others. */ -}}
 {{- define "saccade.config" -}}
 host=0.0.0.0
 {{- if not (include "saccade.guarded" .) }}
@@ -98,7 +98,7 @@ model-repository={{ if .Values.models.demo }}/opt/saccade/demo{{ else }}{{ .Valu
 {{- if has $flag (list "host" "grpc-port" "http-port" "metrics-port" "model-repository" "insecure" "tls-cert" "tls-key" "tls-client-ca" "token-file" "plain-metrics") }}
 {{- fail (printf "config.%s: the chart sets it; the repository is models.path, certificates and tokens are tls and tokens, and the Service's ports are service's" $flag) }}
 {{- end }}
-{{- /* Numbers come as floats, and large ones would be written with an exponent. */}}
+{{- /* Helm passes numbers as floats; large ones would be printed with an exponent. */}}
 {{ $flag }}={{ if and (kindIs "float64" $value) (eq (floor $value) $value) }}{{ int64 $value }}{{ else }}{{ $value }}{{ end }}
 {{- end }}
 {{ end -}}
