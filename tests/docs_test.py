@@ -1,5 +1,4 @@
-"""Checks the documentation: links must resolve, and the flags, subcommands and ./dev commands that it names must exist.
-"""
+"""Checks the documentation: links must resolve, and the flags, subcommands and ./dev commands it names must exist."""
 
 import functools
 import os

@@ -1,6 +1,5 @@
 """Tests faults in the daemon's environment: a full disk, a vanished repository, a jumping clock, slow clients or ones
-that open endless streams, exhausted descriptors. Unaffected requests are served meanwhile, and all requests afterwards.
-"""
+that open endless streams, exhausted descriptors. Unaffected requests are served meanwhile, all requests afterwards."""
 
 import contextlib
 import pathlib

@@ -1,5 +1,4 @@
-"""Tests regions and sizes of maps: the results are those for the cropped picture, in the whole picture's coordinates.
-"""
+"""Tests regions and sizes of maps: results are those for the cropped picture, in the whole picture's coordinates."""
 
 import io
 

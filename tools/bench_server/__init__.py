@@ -1,2 +1,1 @@
-"""./dev bench server: compares the running daemon with bare gRPC, with Triton, and with its own model in a plain loop.
-"""
+"""./dev bench server: compares the running daemon with bare gRPC, with Triton, and with its model in a plain loop."""

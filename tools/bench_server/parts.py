@@ -82,8 +82,7 @@ def overhead(bench):
 
 
 def peers(bench):
-    """Compares with the real Triton on the same two models, with the project's load generator and with perf_analyzer.
-    """
+    """Compares with the real Triton on the same two models, with this project's load generator and perf_analyzer."""
     if reason := bench.peers.missing():
         bench.page.note(f"Triton and perf_analyzer were not measured: {reason}.")
         return

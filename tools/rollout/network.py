@@ -22,8 +22,7 @@ def _must(*words):
 
 
 class Namespaces:
-    """A bridge to which each `place()` adds a namespace. Use it as a context manager: everything is removed at the end.
-    """
+    """A bridge to which each `place()` adds a namespace. A context manager, which removes everything at its end."""
 
     words = "in network namespaces, a bridge between them"
 

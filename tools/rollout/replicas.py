@@ -1,5 +1,4 @@
-"""The replicas and their deployment: they are started, probed, announced and ended in Kubernetes' order, only faster.
-"""
+"""The replicas and their deployment: started, probed, announced and ended in Kubernetes' order, only faster."""
 
 import dataclasses
 import pathlib

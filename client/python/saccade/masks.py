@@ -63,8 +63,7 @@ class MaskPolygon:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class MaskPolygons:
-    """Filling all polygons together by the even-odd rule, edges included (cv2.fillPoly), reproduces the mask exactly.
-    """
+    """Filling all polygons together by the even-odd rule, edges included (cv2.fillPoly), reproduces the mask."""
 
     polygons: tuple[MaskPolygon, ...]
     # Number of pixels in the mask.

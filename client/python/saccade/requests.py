@@ -130,8 +130,7 @@ class Classify(PictureRequest[types.Classification]):
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Detect(PictureRequest[types.Detections]):
-    """Returns at most `top_k` detections (0: all that are found) of the given classes (empty: every class), best first.
-    """
+    """Returns at most `top_k` detections (0: all that are found) of the `classes` (empty: all), best first."""
 
     model: str
     picture: inputs.Picture
@@ -161,8 +160,7 @@ class Detect(PictureRequest[types.Detections]):
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Segment(PictureRequest[types.Segmentation]):
-    """Returns the class of each pixel, in a map of the given `size`; only the classes' areas if `label_map` is False.
-    """
+    """Returns the class of each pixel, in a map of the given `size`; only the areas if `label_map` is False."""
 
     model: str
     picture: inputs.Picture

@@ -66,8 +66,7 @@ class Upload:
 
     @contextlib.contextmanager
     def ending(self, call: grpc.Call) -> Iterator[None]:
-        """Encloses the reading of the response: cancels the rest of the call, and raises the error of reading the file.
-        """
+        """Encloses the reading of the response: cancels the rest of the call; raises the error of reading the file."""
         try:
             yield
         except grpc.RpcError:
