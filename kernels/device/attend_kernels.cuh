@@ -30,7 +30,7 @@ using MathOf = std::conditional_t<kTensorCores && kHasMma, MmaMath<T>, SimtMath<
                                   offsets + kTile,                                               \
                                   offsets + 2 * kTile}
 
-// Sets at[i] to the offset of row first + i, or -1 from `end` on. Threads 64 * by to 64 * by + 63 do the work.
+// Sets at[i] to the offset of row first + i, or -1 from `end` on. Done by threads 64 * by to 64 * by + 63.
 __device__ inline void PlaceRows(int by, const DeviceBox& box, const int64_t (&stride)[kMaxSpatialDims],
                                  int first, int end, int64_t* at) {
   const int i = static_cast<int>(threadIdx.x) - by * kTile;
