@@ -23,8 +23,8 @@ at::Tensor LowestBeyond(const at::Tensor& map, const OptionalTensor& valid) {
 }
 
 // Returns the maximum of every two neighbours along each spatial dimension; a last position without a
-// neighbour is kept. One dimension at a time: amax would divide its gradient among equal values, which are not
-// expected within a pair.
+// neighbour is kept. One dimension at a time: amax would divide its gradient among equal values, which are
+// not expected within a pair.
 at::Tensor Pooled(at::Tensor map) {
   for (int64_t d = map.dim() - 1; d >= 2; --d) {
     const c10::SymInt size = map.sym_size(d);
