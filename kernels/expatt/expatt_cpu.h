@@ -16,8 +16,8 @@ size_t ExpattCpuWorkspaceBytes(const ExpattProblem& problem, int threads);
 // Computes problem.out. A is the accumulation type: double for double maps, otherwise float. The caller owns
 // the workspace, which is aligned as by new and may be uninitialised. Blocks until done. Allocates only a
 // pointer per sample, and tables that are not in the cache (expatt_tables.h). The order of every sum depends
-// on a sample's positions and the channels alone, so its bits depend neither on the threads nor on the rest of
-// the batch.
+// on a sample's positions and the channels alone, so its bits depend neither on the threads nor on the rest
+// of the batch.
 template <typename A>
 void RunExpattCpu(const ExpattProblem& problem, CpuIsa isa, const Parallel& parallel, std::byte* workspace);
 
