@@ -19,7 +19,6 @@
 // several partial sums, because there are too few tiles to occupy the GPU. If there are more logits (such as
 // a softmax of a whole map over itself), each block recomputes them, because storing them would take too much
 // memory.
-// computes them anew rather than write what nobody has memory for.
 #pragma once
 
 #include "kernels/device/attend_kernels.cuh"
