@@ -52,7 +52,7 @@ const std::vector<KaoRow> kKaoRows = {
     {KaoQkvCost, 28, 0.05, 99.46, 0.9, 98.85},
     {KaoAttentionCost, 56, 157.55, 0, 1263.6, 0},  // published: 1,262.6 MB
     {KaoPooledAttentionCost, 56, 39.39, 75.00, 318.7, 74.76},
-    {KaoKvCost, 56, 5.63, 96.43, 48.3, 96.18},  // published: 5.62 m (of 5.627) and 48.2 MB (of 48.28)
+    {KaoKvCost, 56, 5.63, 96.43, 48.3, 96.18},  // published: 5.62 m (exact: 5.627), 48.2 MB (48.28)
     {KaoQkvCost, 56, 0.21, 99.87, 3.4, 99.73},
 };
 
@@ -90,9 +90,9 @@ const std::vector<SaoRow> kSaoRows = {
     {SaoCost, 28, 128, 0.40, {33.88, 2, kMega}, 88.78},
     {SaoAttentionCost, 56, 256, 5035.26, {4.56, 2, kGiga}, 0},            // published: 5.04 GB
     {SaoPooledAttentionCost, 56, 256, 1258.82, {1.34, 2, kGiga}, 70.59},  // of 5.04 GB: 73.38 as published
-    {SaoScaledAttentionCost, 56, 256, 411.04, {0.29, 2, kGiga}, 93.75},   // published: 0.28 GB (of
+    {SaoScaledAttentionCost, 56, 256, 411.04, {0.29, 2, kGiga}, 93.75},   // published: 0.28 GB (exact:
                                                                           // 0.285); 94.34
-    {SaoCost, 56, 256, 3.21, {0.27, 2, kGiga}, 94.09},  // published: 0.26 GB (of 0.2696); 94.65
+    {SaoCost, 56, 256, 3.21, {0.27, 2, kGiga}, 94.09},  // published: 0.26 GB (exact: 0.2696); 94.65
 };
 
 TEST(PaperCountsTest, SiameseTable2) {
