@@ -9,8 +9,8 @@
 
 namespace saccade::server {
 
-// Returns whether `key` is one of the following, and if so sets its value in `settings`; an error describes an
-// invalid value.
+// Returns whether `key` is one of the following, and if so sets its value in `settings`. An error describes
+// an invalid value.
 //   weight                      share of the device relative to other models' weights, above 0
 //   threads                     number of cores of one forward pass
 //   pin                         true reserves cores for each instance

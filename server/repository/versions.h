@@ -12,9 +12,9 @@
 namespace saccade::server {
 
 // Returns all versions, ascending. A version is a folder whose name is a positive integer without leading
-// zeros. Folders with non-numeric names are skipped, as in Triton; other numeric names are an error. A problem
-// inside a version is reported in its own status. An ensemble has no weights, and has version 1 if it has no
-// version folder. Blocks on the file system.
+// zeros. Folders with non-numeric names are skipped, as in Triton; other numeric names are an error. A
+// problem inside a version is reported in its own status. An ensemble has no weights, and has version 1 if it
+// has no version folder. Blocks on the file system.
 //
 // The weights file is `weights_file` if that is not empty, else a file with one of the backend's usual names,
 // else the only file with one of its extensions:
