@@ -32,7 +32,7 @@ TEST(DeepLabCounts, AttentionHeads) {
   }
 }
 
-// 41 x 41 positions.
+// On 41 x 41 positions.
 TEST(DeepLabCounts, AttentionByThePapersRules) {
   const auto madds = [](const char* architecture, const char* head) {
     return CountDeepLab(architecture, {{"head", head}}).AttentionMadds();
@@ -73,7 +73,7 @@ TEST(DeepLabDescription, SaysWhatGoesInAndOut) {
   EXPECT_EQ(description.task, Task::kSegmentation);
   EXPECT_EQ(description.classes, 3);
   EXPECT_FALSE(description.input.rgb);
-  // A grey of 104.008 in blue is zero, and one step of 255 is one.
+  // A blue value of 104.008 maps to 0, and a step of 1 in 0..255 to 1.
   EXPECT_FLOAT_EQ(description.input.mean[0] * 255, 104.008F);
   EXPECT_FLOAT_EQ(1 / (255 * description.input.std[1]), 1);
   const Placement kept = Place(description.input, {321, 500});
