@@ -1,4 +1,4 @@
-// Alone in its process, whose peak memory it looks at.
+// Runs in a process of its own, whose peak memory it checks.
 #include <ATen/ops/randn.h>
 #include <gtest/gtest.h>
 
@@ -13,7 +13,7 @@
 namespace saccade::models {
 namespace {
 
-// Two pairs: the second does not add to the first's memory.
+// Runs two pairs: the second must not add to the first's memory.
 TEST(PsmnetMemory, APairOf540x960StaysBelow3GiB) {
   const auto model = testing::MakePsmnet({});
   const at::Tensor pixels = at::randn({2, 6, 544, 960});

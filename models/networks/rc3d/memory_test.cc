@@ -1,4 +1,4 @@
-// Alone in its process, whose peak memory it looks at.
+// Runs in a process of its own, whose peak memory it checks.
 #include <gtest/gtest.h>
 
 #include <cstdint>
@@ -11,8 +11,8 @@
 namespace saccade::models {
 namespace {
 
-// Two clips: the second does not add to the first's memory. Of each, the stem's first map, 205 MB, is alive
-// once, and with nothing as large beside it.
+// Runs two clips: the second must not add to the first's memory. Only one copy of the stem's first map, 205
+// MB, may exist at a time, and nothing else of that size.
 TEST(Rc3dMemory, ClipsOf256FramesStayBelow1Point5GiB) {
   const auto model = testing::MakeRc3d({});
   const std::vector<TaskResult> results = model->Run(testing::Clips({256, 250}, 256, 112));

@@ -1,4 +1,4 @@
-// Alone in its process, whose peak memory it looks at.
+// Runs in a process of its own, whose peak memory it checks.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -12,7 +12,7 @@
 namespace saccade::models {
 namespace {
 
-// As large as one of the paper's test sets has them.
+// The volume size of one of the paper's test sets.
 TEST(UnetMemory, AVolumeOf50x800x800StaysBelow4GiB) {
   const auto model = testing::MakeUnet("unet3d_sao_denoise", {});
   const Batch batch = testing::Volumes(1, 50, 800, 800);
