@@ -110,7 +110,7 @@ TEST_F(TargetTest, DeepLab) {
     const auto packed = LoadDeepLab(architecture, options, path_, {});
     const auto plain = LoadDeepLab(architecture, options, path_, {}, kPlain);
     const auto coarse = LoadDeepLab(architecture, options, path_, {}, kBFloat16);
-    // The second round replays what was recorded with other extents.
+    // The second round replays the recordings with other extents.
     for (const std::vector<Size>& sizes :
          {std::vector<Size>{{96, 128}, {70, 89}}, std::vector<Size>{{50, 100}, {96, 41}}}) {
       const Batch batch = Pictures(sizes, {96, 128});

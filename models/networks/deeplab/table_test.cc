@@ -23,7 +23,8 @@ TEST(DeepLabCounts, AsppIsDeepLabV2) {
 
 TEST(DeepLabCounts, AttentionHeads) {
   const int64_t backbone = 44'048'532 - 4 * (2048 * 9 * 21 + 21);
-  // reduce and its batch norm, three transforms, two biases, the coefficients' batch norm, the classifier.
+  // Parameters of reduce and its batch norm, three transforms, two biases, the coefficients' batch norm, the
+  // classifier.
   const int64_t head = 2048 * 512 + 2 * 512 + 3 * 512 * 512 + 2 * 512 + 2 + 512 * 21 + 21;
   for (const char* kind : {"kao", "attention", "attention_pool"}) {
     const Counts counts = CountDeepLab(kKv, {{"head", kind}});

@@ -24,7 +24,7 @@ struct MaskRcnnOptions {
   std::vector<AttentionPlace> attention = {AttentionPlace::kRes3, AttentionPlace::kRes4,
                                            AttentionPlace::kFpn1, AttentionPlace::kFpn2,
                                            AttentionPlace::kFpn3, AttentionPlace::kFpn4,
-                                           AttentionPlace::kFpn5};  // attention=none, or places with commas
+                                           AttentionPlace::kFpn5};  // attention=none, or a list with commas
   bool softmax = true;                                              // normalization=softmax|scaling
   int64_t heads = 1;                                                // heads=1..64
   int64_t key_channels = 64;         // key_channels=1..1024, a multiple of heads

@@ -15,7 +15,7 @@ namespace saccade::models {
 struct RegionFeatures {
   std::vector<at::Tensor> levels;  // [1, C, H, W], channels-last
   std::optional<at::Tensor>
-      valid;  // int64 [levels, 1, 2]: with the option `exact`, how much of each is picture
+      valid;  // int64 [levels, 1, 2], only with the option `exact`: valid extent of each level
 };
 
 RegionFeatures FeaturesOf(const std::vector<FeatureMap>& levels, int64_t picture, bool exact);

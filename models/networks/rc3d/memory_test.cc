@@ -20,7 +20,7 @@ TEST(Rc3dMemory, ClipsOf256FramesStayBelow1Point5GiB) {
   for (const TaskResult& result : results) EXPECT_TRUE(std::holds_alternative<Actions>(result));
   const int64_t peak = StatusBytes("VmHWM");
   RecordProperty("peak_bytes", std::to_string(peak));
-  EXPECT_GT(peak, int64_t{500} << 20);  // weights and the stem's first map are more
+  EXPECT_GT(peak, int64_t{500} << 20);  // less than the weights and the stem's first map take
   EXPECT_LT(peak, int64_t{3} << 29);
   std::printf("peak memory: %.2f GiB\n", static_cast<double>(peak) / (1 << 30));
 }
