@@ -1,5 +1,5 @@
-// The restoring U-Net, computed tile by tile: the result is that of the whole map, but full-resolution maps
-// are never held in memory.
+// The restoring U-Net, computed tile by tile: the result is that of the whole map, but full-resolution
+// feature maps are never held in memory.
 #pragma once
 
 #include <ATen/core/Tensor.h>
