@@ -1,4 +1,4 @@
-"""Random numbers are the same in every run: a test that fails should fail again."""
+"""Seeds the random numbers, so that a failing test fails again."""
 
 import pytest
 import torch

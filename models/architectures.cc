@@ -20,7 +20,7 @@ struct Architecture {
   Counts (*count)(const std::string& architecture, const Options&);
 };
 
-// Sorted by name. A row here has its twin in registry.cc.
+// Sorted by name. Each row needs a matching row in registry.cc.
 constexpr Architecture kArchitectures[] = {
     {"attnnet", DescribeMobile, CountMobile},
     {"attnnet_1n", DescribeMobile, CountMobile},

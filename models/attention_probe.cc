@@ -6,7 +6,7 @@
 namespace saccade::models {
 namespace {
 
-// Of one sample's maps: 32 MiB of floats.
+// Maximum values in the maps of one sample: 32 MiB of floats.
 constexpr int64_t kMostValues = int64_t{8} << 20;
 
 thread_local AttentionProbe* current = nullptr;

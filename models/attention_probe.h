@@ -1,5 +1,5 @@
-// How those who ask see what attention looks at: layers hand their maps to a probe while a pass runs. No
-// LibTorch here.
+// Makes attention maps visible to clients: layers hand their maps to an AttentionProbe during a forward pass.
+// Does not include LibTorch.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,7 @@
 
 namespace saccade::models {
 
-// Row by row. What a value means, its layer's kind says: see docs/api.md.
+// One map, row by row. The meaning of its values depends on the kind of layer: see docs/api.md.
 struct AttentionMap {
   std::string name;
   int64_t height = 0;
@@ -21,38 +21,39 @@ struct AttentionMap {
 struct Explanation {
   std::string layer;
   std::vector<AttentionMap> maps;
-  // How many the layer has, of which `maps` are the first.
+  // Number of maps that the layer has; `maps` holds the first of them.
   int64_t available = 0;
 };
 
-// Within what the network saw: from 0, its left or top edge, to 1, its right or bottom edge.
+// A position within the network's input: from 0, the left or top edge, to 1, the right or bottom edge.
 struct MapPosition {
   float x = 0.5F;
   float y = 0.5F;
 };
 
-// What one item of a batch asks for.
+// The attention maps that one item of a batch asks for.
 struct ExplanationWish {
   // One of Description::attention_layers.
   std::string layer;
   int64_t most_maps = 1;
-  // Whose maps are made, of layers that have some for each position. At least one.
+  // Positions for which maps are made, for layers that have maps for each position. Not empty.
   std::vector<MapPosition> positions = {MapPosition()};
 };
 
-// Of one pass. Layers find it as that of the thread they run on; where there is none, they make no maps.
+// Collects the attention maps of one forward pass. Layers find it as the probe of the thread they run on;
+// without one they make no maps.
 //
-// A map is made of its own sample alone, apart from the pass: neither it nor the pass's results depend on
-// who else asks.
+// A map is computed from its own sample alone, apart from the pass: neither the map nor the results of the
+// pass depend on which other samples have maps made.
 class AttentionProbe {
  public:
-  // One for each item of the batch.
+  // `wishes` has one entry per item of the batch; nullopt for an item that asks for no maps.
   explicit AttentionProbe(std::vector<std::optional<ExplanationWish>> wishes);
 
-  // Of the calling thread; null if nobody asks.
+  // Returns the probe of the calling thread, or null if there is none.
   static AttentionProbe* Current();
 
-  // Makes it the calling thread's own, until its end.
+  // Makes `probe` the calling thread's probe for the lifetime of the Scope, then restores the previous one.
   class Scope {
    public:
     explicit Scope(AttentionProbe* probe);
@@ -64,17 +65,20 @@ class AttentionProbe {
     AttentionProbe* const before_;
   };
 
-  // For models that compute items one by one: the samples that layers see begin with this one.
+  // For models that compute items one by one: sets the item to which the layers' first sample belongs. Does
+  // nothing if the calling thread has no probe.
   static void StartAt(size_t item);
 
-  // How many maps of `available`, each of so many values, the sample wants of the layer: 0 if it asks for
-  // another. What the maps of a sample hold is bounded, but for the first one.
+  // Returns how many of the layer's `available` maps, each of `values` values, to make for the sample: 0 if
+  // the sample asks for no maps or for another layer. Maps after the first are limited by a bound on the
+  // sample's total values.
   int64_t Wanted(const std::string& layer, size_t sample, int64_t available, int64_t values) const;
-  // Of a sample that wants maps.
+  // REQUIRES: Wanted() returned more than 0 for the sample.
   const std::vector<MapPosition>& PositionsOf(size_t sample) const;
   void Take(size_t sample, Explanation explanation);
 
-  // What came of an item's wish; nothing if it had none, or its layer was not computed.
+  // Returns and removes an item's explanation; nullopt if it asked for none, or if its layer was not
+  // computed.
   std::optional<Explanation> TakeOut(size_t item);
 
  private:

@@ -1,4 +1,4 @@
-// What a network costs, worked out from its table alone, without weights. No LibTorch here.
+// Costs of a network, computed from its table alone, without weights. Does not include LibTorch.
 #pragma once
 
 #include <cstdint>
@@ -8,18 +8,18 @@
 namespace saccade::models {
 
 struct LayerCount {
-  std::string name;            // as its parameters are named, e.g. "blocks.4.depthwise"
+  std::string name;            // name of the layer's parameters, e.g. "blocks.4.depthwise"
   std::string operation = {};  // e.g. "3x3 depthwise, 192 channels, stride 1, 28x28"
   bool attention = false;      // part of an attention path
-  int64_t parameters = 0;      // the paper's counting: weights of convolutions, transforms, classifier, and w
-  int64_t other_parameters = 0;  // what the paper leaves out: biases, batch norms' weight and bias
-  int64_t madds = 0;             // multiply-adds for one picture, by the papers' counting
-  // What attention holds for one picture, by its paper's counting; 0 if the paper does not say.
+  int64_t parameters = 0;      // as papers count: weights of convolutions, transforms, classifier, and w
+  int64_t other_parameters = 0;  // not counted by papers: biases, batch norms' weight and bias
+  int64_t madds = 0;             // multiply-adds for one picture, as papers count
+  // Memory held by attention for one picture, as its paper counts; 0 if the paper does not say.
   int64_t attention_bytes = 0;
 };
 
 struct Counts {
-  std::vector<LayerCount> layers;  // in the order of execution
+  std::vector<LayerCount> layers;  // in order of execution
 
   int64_t Parameters() const { return Sum(&LayerCount::parameters, false); }
   int64_t AllParameters() const { return Parameters() + Sum(&LayerCount::other_parameters, false); }

@@ -1,4 +1,4 @@
-// What models/ throws when a model cannot be made.
+// The error that models/ throws when a model cannot be loaded.
 #pragma once
 
 #include <stdexcept>
@@ -6,7 +6,7 @@
 namespace saccade::models {
 
 // Bad weights, bad options, or an unknown architecture. The message says what was wrong, what was expected
-// and, where there is a choice, what is legal; it is fit to be shown to whoever owns the model repository.
+// and, where there is a choice, which values are legal. It is meant for the owner of the model repository.
 struct LoadError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };

@@ -1,4 +1,4 @@
-// A stream of a GPU for one model: its passes follow each other, those of several models overlap.
+// A GPU stream for one model: passes on one stream run in order, those of different streams overlap.
 #pragma once
 
 #include <c10/core/Stream.h>
@@ -7,9 +7,9 @@ namespace saccade::models {
 
 class GpuStream {
  public:
-  // Throws LoadError if there is no such GPU.
+  // Takes a stream from LibTorch's pool. Throws LoadError if the GPU does not exist or CUDA is not available.
   explicit GpuStream(int gpu);
-  // Waits for what was begun on it.
+  // Waits for the work enqueued on the stream.
   ~GpuStream();
   GpuStream(const GpuStream&) = delete;
   GpuStream& operator=(const GpuStream&) = delete;

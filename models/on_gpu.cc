@@ -14,7 +14,8 @@
 namespace saccade::models {
 namespace {
 
-// What float32 means is set once, by the first model to which it matters, and never changed under a pass.
+// Sets LibTorch's process-wide TF32 flags for the first model that computes in fp32 or tf32. They never
+// change afterwards, as passes may be running. Throws LoadError if a later model needs the other setting.
 void AgreeOnFloat32(Precision precision) {
   if (precision != Precision::kFloat32 && precision != Precision::kTf32) return;
   static std::mutex mutex;
@@ -47,7 +48,8 @@ class OnGpu : public Model {
 
  private:
   const std::unique_ptr<Model> model_;
-  // Ends first: what the model's last passes use is used until they end.
+  // Declared last, so destroyed first: its destructor waits for the last passes, which use the model's
+  // memory.
   const std::unique_ptr<GpuStream> stream_;
 };
 

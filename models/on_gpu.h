@@ -1,4 +1,4 @@
-// A model whose layers are on a GPU.
+// Loads a model whose layers are on a GPU.
 #pragma once
 
 #include <functional>
@@ -9,10 +9,10 @@
 
 namespace saccade::models {
 
-// Calls `load` with the GPU as the current one, and wraps what it gives so that it is always run there, on a
-// stream of its own: passes of one model follow each other, those of several models overlap. Throws LoadError
-// if there is no such GPU, or if other models of this process need float32 to mean something else (TF32 is
-// LibTorch's setting for all of them).
+// Calls `load` with the GPU's stream as the current one, and wraps the resulting model so that it always runs
+// on that stream: passes of one model run in order, those of several models overlap. Throws LoadError if the
+// GPU does not exist, or if another model of this process needs the other meaning of float32 (TF32 is one
+// LibTorch setting for all models).
 std::unique_ptr<Model> LoadOnGpu(const Target& target, const std::function<std::unique_ptr<Model>()>& load);
 
 }  // namespace saccade::models

@@ -1,4 +1,4 @@
-// A network's options as they stand in the model repository's configuration: names and values as text.
+// A network's options as written in the model repository's configuration: names and values as text.
 #pragma once
 
 #include <map>
@@ -6,7 +6,7 @@
 
 namespace saccade::models {
 
-// Each architecture knows its own names and values; anything else is a LoadError that lists the legal ones.
+// Each architecture defines its own names and values; any other causes a LoadError that lists the legal ones.
 using Options = std::map<std::string, std::string>;
 
 }  // namespace saccade::models

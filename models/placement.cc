@@ -23,8 +23,8 @@ Size Scale(Size size, double factor) {
   return {side(size.height), side(size.width)};
 }
 
-// torchvision's eager transform works in double precision, and its floor may fall one pixel short of the side
-// that was asked for; whoever trained there has seen exactly these sizes.
+// Computes as torchvision's eager transform does: in double precision with floor, which may give a side one
+// pixel shorter than requested. Networks were trained at exactly these sizes.
 Size ScaleWithin(const ImageInput& input, Size sent) {
   const auto shorter = static_cast<double>(std::min(sent.height, sent.width));
   const auto longer = static_cast<double>(std::max(sent.height, sent.width));
@@ -37,7 +37,7 @@ int64_t RoundUp(int64_t value, int64_t multiple) { return (value + multiple - 1)
 
 bool Holds(Size bucket, Size size) { return bucket.height >= size.height && bucket.width >= size.width; }
 
-// The smallest listed bucket that holds `size`.
+// Returns the smallest listed bucket (by area) that holds `size`.
 std::optional<Size> Smallest(const std::vector<Size>& sizes, Size size) {
   std::optional<Size> best;
   for (const Size bucket : sizes) {
@@ -47,7 +47,7 @@ std::optional<Size> Smallest(const std::vector<Size>& sizes, Size size) {
   return best;
 }
 
-// Too large for every bucket: scaled down to the one that leaves most of it.
+// Scales a picture that is larger than every bucket down to the bucket that allows the largest scale.
 Placement Squeeze(const std::vector<Size>& buckets, Size sent, Size scaled) {
   double largest = 0;
   Size best;

@@ -33,7 +33,8 @@ std::vector<Size> WarmBuckets(const ImageInput& input) {
   return buckets;
 }
 
-// The sizes are torchvision 0.26's: models.detection.transform.GeneralizedRCNNTransform(800, 1333, ...).
+// Expected sizes are from torchvision 0.26: models.detection.transform.GeneralizedRCNNTransform(800, 1333,
+// ...).
 TEST(Place, ScalesAsTorchvisionDoes) {
   const ImageInput input = Detector("stride:32");
   EXPECT_EQ(Place(input, {480, 640}), (Placement{{480, 640}, {800, 1066}, {800, 1088}}));
@@ -59,7 +60,7 @@ TEST(Place, TakesTheSmallestBucketOrScalesDown) {
   EXPECT_EQ(Place(input, {640, 480}).bucket, (Size{1088, 1088}));
   EXPECT_EQ(Place(input, {400, 700}).bucket, (Size{1344, 1344}));
   const ImageInput small = Detector("320x320,200x640");
-  // 800 x 1066 is scaled down to what fills a bucket best: 0.3 of it.
+  // 800 x 1066 is scaled down by 0.3, the largest scale that fits a bucket.
   EXPECT_EQ(Place(small, {480, 640}), (Placement{{480, 640}, {240, 320}, {320, 320}}));
   EXPECT_EQ(Place(small, {100, 500}).bucket, (Size{200, 640}));
 }

@@ -22,7 +22,7 @@ struct Loader {
                                  const std::vector<std::string>& labels, const Target& target);
 };
 
-// Apart from architectures.cc, so that whoever only counts a network does not load LibTorch for it.
+// Separate from architectures.cc, so that programs that only count parameters do not link LibTorch.
 constexpr Loader kLoaders[] = {
     {"attnnet", LoadMobile},
     {"attnnet_1n", LoadMobile},
@@ -68,7 +68,7 @@ std::unique_ptr<Model> Make(const std::string& architecture, const Options& opti
 std::unique_ptr<Model> Load(const std::string& architecture, const Options& options,
                             const std::string& weights_path, const std::vector<std::string>& labels,
                             std::optional<int> gpu) {
-  // What is wrong with the name, the options or the labels is told before the file's faults.
+  // Reports a bad name, option or label before errors in the weights file.
   Describe(architecture, options, labels);
   Target target{gpu.value_or(-1), PrecisionOf(options)};
   try {
@@ -84,7 +84,7 @@ std::unique_ptr<Model> Load(const std::string& architecture, const Options& opti
   } catch (const LoadError&) {
     throw;
   } catch (const std::exception& error) {
-    // LibTorch's own errors (memory, mostly): a model that cannot be made is one kind of error to the caller.
+    // LibTorch's own errors, mostly out of memory, become LoadErrors too, the only error that callers handle.
     throw LoadError(weights_path + ": cannot make " + architecture + ": " + error.what());
   }
 }

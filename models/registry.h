@@ -1,5 +1,5 @@
-// Every architecture the daemon knows, by name. No LibTorch here; to use what Load returns, include model.h.
-// All functions may be called from any thread, and throw LoadError as models/error.h says.
+// All architectures that the daemon knows, by name. Does not include LibTorch; include model.h to use the
+// result of Load(). All functions may be called from any thread, and throw LoadError (models/error.h).
 #pragma once
 
 #include <memory>
@@ -15,22 +15,23 @@ namespace saccade::models {
 
 class Model;
 
-// Sorted.
+// Names of all architectures, sorted.
 std::vector<std::string> Architectures();
 
-// What the model would say of itself, without weights. `labels` is empty or has one entry per class.
+// Returns the description that a loaded model would have, without weights. `labels` is empty or has one entry
+// per class.
 Description Describe(const std::string& architecture, const Options& options,
                      const std::vector<std::string>& labels = {});
 
-// Reads and checks the weights (safetensors or a PyTorch state_dict; told apart by content), folds and packs
-// them, for the CPU or for this GPU. Blocks for the file's reading; the file may be replaced or removed
-// afterwards. Besides its own, every architecture has the option precision: fp32, and on a GPU tf32, bf16 and
-// fp16 too.
+// Reads and checks the weights (safetensors or a PyTorch state_dict, distinguished by content), and folds and
+// packs them for the CPU or for the given GPU. Blocks while reading the file, which may be replaced or
+// removed afterwards. Besides its own options, every architecture has `precision`: fp32, and on a GPU also
+// tf32, bf16 and fp16.
 std::unique_ptr<Model> Load(const std::string& architecture, const Options& options,
                             const std::string& weights_path, const std::vector<std::string>& labels = {},
                             std::optional<int> gpu = std::nullopt);
 
-// Parameters and multiply-adds, layer by layer.
+// Returns parameters and multiply-adds, layer by layer.
 Counts Count(const std::string& architecture, const Options& options);
 
 }  // namespace saccade::models

@@ -96,7 +96,7 @@ TEST_F(RegistryTest, CountsByLayer) {
   EXPECT_EQ(counts.layers.back().operation, "linear, 1280 to 1000");
 }
 
-// Dynamic batching must not change an answer.
+// Dynamic batching must not change a result.
 TEST_F(RegistryTest, AnswersDoNotDependOnTheBatch) {
   for (const Options& options : {kNarrow, Options{}, Options{{"attention", "none"}, {"width", "0.25"}}}) {
     const auto model = Make(options, Tensors(options));

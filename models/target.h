@@ -1,4 +1,4 @@
-// Where a network computes, and in which numbers. No LibTorch here.
+// The device that a network computes on, and the precision. Does not include LibTorch.
 #pragma once
 
 #include <string>
@@ -9,25 +9,26 @@ namespace saccade::models {
 
 enum class Precision { kFloat32, kTf32, kBFloat16, kFloat16 };
 
-// "fp32", "tf32", "bf16", "fp16".
+// Returns "fp32", "tf32", "bf16" or "fp16".
 const char* PrecisionName(Precision precision);
-// Throws LoadError that names the legal ones.
+// The inverse of PrecisionName(). Throws a LoadError that lists the legal names.
 Precision ParsePrecision(const std::string& name);
 
-// Of a model's options: every architecture has this one.
+// Value of the option `precision`, which every architecture has; kFloat32 if it is not given.
 Precision PrecisionOf(const Options& options);
 Options WithoutPrecision(Options options);
 
+// What a network is loaded for.
 struct Target {
   int gpu = -1;  // -1: the CPU
   Precision precision = Precision::kFloat32;
-  // For the tests: passes are recorded and replayed on the CPU too, where a replay is the pass once more,
-  // told of the extents by their tensor alone.
+  // For tests: record and replay passes on the CPU too. A replay runs the pass again, with the new extents
+  // passed only as a tensor.
   bool replay_on_cpu = false;
 
   bool on_gpu() const { return gpu >= 0; }
-  // Whether convolutions are oneDNN's, packed. Everything else is computed by ATen's operators, which run on
-  // either; on the CPU nobody but the tests asks for that.
+  // Whether convolutions use oneDNN with packed weights. All others use ATen's operators, which run on both
+  // the CPU and the GPU; on the CPU only tests do so.
   bool packed() const { return !on_gpu() && precision == Precision::kFloat32; }
 };
 

@@ -1,4 +1,4 @@
-// The way that a GPU goes, on the CPU: ATen's operators in place of packed ones, passes replayed from a
+// Tests the GPU's code path on the CPU: ATen's operators instead of packed ones, and passes replayed from a
 // recording.
 #include "models/target.h"
 
@@ -36,11 +36,11 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-// In float32 by ATen's operators, and in bfloat16; both replayed.
+// kTf32 selects ATen's operators in float32.
 constexpr Target kPlain{.precision = Precision::kTf32, .replay_on_cpu = true};
 constexpr Target kBFloat16{.precision = Precision::kBFloat16, .replay_on_cpu = true};
 
-// Pictures (or pairs) of these sizes, smooth, in one bucket.
+// A batch of smooth pictures (or pairs) of these sizes, in one bucket.
 Batch Pictures(const std::vector<Size>& sizes, Size bucket, int64_t channels = 3) {
   Batch batch{at::zeros({static_cast<int64_t>(sizes.size()), channels, bucket.height, bucket.width}), {}};
   for (size_t i = 0; i < sizes.size(); ++i) {
@@ -110,7 +110,7 @@ TEST_F(TargetTest, DeepLab) {
     const auto packed = LoadDeepLab(architecture, options, path_, {});
     const auto plain = LoadDeepLab(architecture, options, path_, {}, kPlain);
     const auto coarse = LoadDeepLab(architecture, options, path_, {}, kBFloat16);
-    // The second round replays what was recorded with other extents.
+    // The second round replays the recordings with other extents.
     for (const std::vector<Size>& sizes :
          {std::vector<Size>{{96, 128}, {70, 89}}, std::vector<Size>{{50, 100}, {96, 41}}}) {
       const Batch batch = Pictures(sizes, {96, 128});
@@ -178,7 +178,7 @@ TEST_F(TargetTest, MaskRcnn) {
             EXPECT_NEAR(got[k].y_max, boxes[k].y_max, 1e-2);
             EXPECT_THAT(got[k].mask, ::testing::Pointwise(::testing::FloatNear(1e-3F), boxes[k].mask));
           }
-          // Rounding to eight bits chooses other boxes; the best one is still about as good.
+          // bfloat16's rounding selects other boxes; the score of the best one stays close.
           const auto& found = std::get<Detections>(close[i]).items;
           ASSERT_FALSE(found.empty());
           EXPECT_NEAR(found[0].score, boxes[0].score, 0.1);

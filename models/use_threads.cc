@@ -7,9 +7,9 @@
 namespace saccade::models {
 
 void UseThreads(int threads) {
-  // Where a thread first asks LibTorch for threads, it is set to the number that any thread asked for last.
-  // LibTorch, the operators and this program each have a flag of their own for that, a pass meets all three,
-  // and one that is met in the middle of a pass would undo what is set here.
+  // The first use of threads in each thread resets its thread count to the one that any thread set last.
+  // LibTorch, our operators and this program each have a flag of their own for that first use, and a pass
+  // uses all three. Trigger all three here, as a reset during a pass would undo the setting below.
   at::get_num_threads();
   kernels::TorchParallel().run(1, 1, [](int64_t, int64_t, int) {});
   at::parallel_for(0, 1, 1, [](int64_t, int64_t) {});

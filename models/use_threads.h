@@ -1,9 +1,9 @@
-// How many cores the passes of a thread take.
+// Sets the number of cores for forward passes of a thread.
 #pragma once
 
 namespace saccade::models {
 
-// Of the calling thread alone, whatever other threads ask for before and after.
+// Affects only the calling thread; calls from other threads, before or after, do not change it.
 void UseThreads(int threads);
 
 }  // namespace saccade::models

@@ -16,7 +16,7 @@ TEST(UseThreads, WhatOthersAskForChangesNothing) {
   std::thread([] {
     UseThreads(1);
     std::thread([] { UseThreads(2); }).join();
-    // Each is met for the first time in this thread.
+    // The first use of each in this thread.
     kernels::TorchParallel().run(8, 1, [](int64_t, int64_t, int) {});
     EXPECT_EQ(at::get_num_threads(), 1) << "after an operator of ours";
     at::parallel_for(0, 8, 1, [](int64_t, int64_t) {});

@@ -30,8 +30,8 @@ ldd "${programs[@]}" | awk '$2 == "=>" && $3 !~ "^/(usr/)?lib/" { print $3 }' | 
       */site-packages/*)
         library=$(realpath -s "$library")
         packages=${library%%/site-packages/*}/site-packages
-        record=$(grep -lF "${library#"$packages/"}," "$packages"/*.dist-info/RECORD | head -n 1)
-        awk -F': ' '/^Name: /{name = $2} /^Version: /{print name, $2; exit}' "${record%RECORD}METADATA"
+        mapfile -t records < <(grep -lF "${library#"$packages/"}," "$packages"/*.dist-info/RECORD)
+        awk -F': ' '/^Name: /{name = $2} /^Version: /{print name, $2; exit}' "${records[0]%RECORD}METADATA"
         ;;
     esac
   done | sort -u >"$target/wheels"

@@ -1,4 +1,4 @@
-// Schema, checks, and the choice between kernel and differentiable reference.
+// Schema, argument checks, and the choice between kernel and differentiable reference.
 #include "kernels/attention/attention.h"
 
 #include <ATen/core/LegacyTypeDispatch.h>
@@ -80,7 +80,7 @@ at::Tensor ModuleAutograd(const at::Tensor& x, AttentionKind kind, const Attenti
   return CallModule(x, NameOf(kind), w, heads, logit_scale, residual, valid);
 }
 
-// A transform's rows: as many as its weight has, or the map's own channels without one.
+// Returns the rows of a transform: those of its weight, or the map's channels if there is no weight.
 c10::SymInt TransformedChannels(const char* name, const OptionalTensor& weight, const at::Tensor& x) {
   if (!weight.has_value()) return x.sym_size(1);
   TORCH_CHECK(weight->dim() >= 2, kModule, ": argument '", name, "' should be a matrix with ", x.sym_size(1),

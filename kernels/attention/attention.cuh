@@ -1,11 +1,11 @@
-// Regular attention on CUDA: a plan of the attention core (device/attend.cuh), compiled by nvcc and, through
-// the emulator, g++.
-//   1. q, k and v: products with their weights, where there are any; then the maxima of k and v
-//   2. softmax(k^T q): attention of all positions to all keys, whose epilogue is the operator's own
-//      without softmax: A = (1/N) v k^T, a small matrix for each head, then A q, linear in the number of
+// Regular attention on CUDA: a plan of the attention core (device/attend.cuh), compiled by nvcc and, for the
+// emulator, by g++.
+//   1. q, k and v: products with their weights, if any; then the maxima of k and v for kPooled
+//   2. softmax(k^T q): attention of all positions to all keys, with the operator's own epilogue;
+//      without softmax: A = (1/N) v k^T, a small matrix per head, then A q, linear in the number of
 //      positions
-//   3. the output projection: of every position after a softmax, of A before it is applied otherwise
-// What lies between the steps is of the maps' type, A and the projected A are float32.
+//   3. the output projection: of every position after a softmax, otherwise of A before it is applied
+// Intermediate maps have the maps' type; A and the projected A are float32.
 #pragma once
 
 #include "kernels/attention/attention_problem.h"
@@ -13,9 +13,10 @@
 
 namespace saccade::kernels {
 
+// The plan: the problem's sizes, its workspace and the core's problem of each step.
 struct AttentionCuda {
-  // Reads problem; `workspace` may hold anything and has FloatsOfWorkspace floats, from a multiple of 8 bytes
-  // on.
+  // `workspace` has FloatsOfWorkspace() floats, which may be uninitialised, and is aligned to 8 bytes; null
+  // only to measure.
   AttentionCuda(const AttentionProblem& problem, float* workspace) : p(problem) {
     head_keys = p.key_channels / p.heads;
     head_values = p.value_channels / p.heads;
@@ -118,7 +119,7 @@ struct AttentionCuda {
     return a;
   }
 
-  // A^T and the output projection in one.
+  // A^T times the output projection.
   AttendProblem Fold() const {
     AttendProblem a = Heads(RowExtent(head_keys), RowExtent(p.out_channels));
     a.depth = head_values;
@@ -130,7 +131,7 @@ struct AttentionCuda {
     return a;
   }
 
-  // A q. Folded, all heads are one sum.
+  // A q. After folding, the result is one sum over all heads.
   AttendProblem Apply() const {
     const bool projected = p.out_weight != nullptr;
     AttendProblem a = Heads(p.extent, RowExtent(projected ? p.key_channels : head_keys));
@@ -148,7 +149,7 @@ struct AttentionCuda {
   AttentionProblem p;
   int64_t head_keys, head_values;
   Extent keys;
-  OutputRows transformed_q, transformed_k, transformed_v;  // where there is a weight
+  OutputRows transformed_q, transformed_k, transformed_v;  // used if the input has a weight
   OutputRows pooled_k, pooled_v;
   OutputRows attended;
   int64_t* pooled_valid = nullptr;  // [B, spatial dims]
@@ -163,7 +164,7 @@ struct AttentionCuda {
     floats += (count + 1) / 2 * 2;
     return taken;
   }
-  // Channels adjacent.
+  // Takes a map of the workspace whose channels are adjacent.
   OutputRows MapInWorkspace(const Extent& extent, int64_t channels, float* workspace) {
     OutputRows rows;
     const int64_t elements = PositionsOf(extent) * channels;
@@ -203,12 +204,13 @@ struct AttentionCuda {
   }
 };
 
-// One map on its way to its maxima. A thread to each of [B, pooled positions, channels], channels adjacent.
+// Arguments of the kernel that pools one map. One thread per element of [B, pooled positions, channels];
+// channels are adjacent.
 struct AttentionPool {
   Rows from;
   OutputRows to;
   Extent extent, pooled;
-  int64_t batch, channels, positions;  // pooled ones
+  int64_t batch, channels, positions;  // of the pooled map
 };
 
 template <typename T>
@@ -235,7 +237,7 @@ __global__ void __launch_bounds__(kBlockThreads) AttentionPoolKernel(AttentionPo
     }
     if (!inside) continue;
     const float value = LoadElement<T>(run.from, offset);
-    // A NaN stays one, as fmaxf would not let it.
+    // Keeps NaN, which fmaxf would drop.
     if (!(value <= best)) best = value;
   }
   int64_t to = MatrixOffset(run.to, sample, 0) + channel;
@@ -243,7 +245,7 @@ __global__ void __launch_bounds__(kBlockThreads) AttentionPoolKernel(AttentionPo
   FromFloat(best, static_cast<T*>(run.to.data) + to);
 }
 
-// How many pooled positions take part: a thread to each of [B, spatial dims].
+// Counts the valid pooled positions, with one thread per element of [B, spatial dims].
 template <typename Count>
 __global__ void __launch_bounds__(kBlockThreads) AttentionPooledValidKernel(AttentionCuda run) {
   const int64_t i = static_cast<int64_t>(blockIdx.x) * kBlockThreads + threadIdx.x;

@@ -27,7 +27,7 @@ struct Size {
     return std::to_string(batch) + "x" + std::to_string(channels) + "x" + std::to_string(side) + "x" +
            std::to_string(side);
   }
-  // Of the logits, so that their spread is the same for every width.
+  // Scale of the logits, so that their spread does not depend on the number of channels.
   double scale() const { return 1 / std::sqrt(static_cast<double>(channels)); }
 };
 
@@ -41,7 +41,7 @@ at::Tensor PooledIf(AttentionKind kind, const at::Tensor& map) {
   return kind == AttentionKind::kPooled ? at::max_pool2d(map, {2, 2}, {2, 2}, {0, 0}, {1, 1}, true) : map;
 }
 
-// As one writes the three down.
+// The three kinds written directly in ATen operators.
 at::Tensor Eager(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, double scale,
                  AttentionKind kind) {
   const at::Tensor keys = PooledIf(kind, k).flatten(2);
@@ -56,7 +56,7 @@ at::Tensor Eager(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, 
   return out.view({q.size(0), v.size(1), q.size(2), q.size(3)});
 }
 
-// LibTorch's fused attention takes positions as rows.
+// LibTorch's fused attention, which takes positions as rows.
 at::Tensor Sdpa(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, double scale,
                 AttentionKind kind) {
   const auto rows = [](const at::Tensor& map) {
@@ -87,7 +87,8 @@ BenchInputs MakeOperator(const Size& size, AttentionKind kind, at::ScalarType dt
   return inputs;
 }
 
-// As AttnNet has it: a transform of the values alone, the batch norm that follows, and the skip around both.
+// As in AttnNet: a transform of the values alone, the batch norm that follows, and the skip connection around
+// both.
 BenchInputs MakeModule(const Size& size, AttentionKind kind, at::ScalarType dtype) {
   const at::Tensor x = at::randn(size.shape()).to(dtype);
   AttentionWeights w;
@@ -116,7 +117,7 @@ BenchInputs MakeModule(const Size& size, AttentionKind kind, at::ScalarType dtyp
   return inputs;
 }
 
-// Of one image, by the paper whose table has the size.
+// Multiply-adds of one image, by the formula of the paper whose table contains the size.
 double Madds(const Size& size, AttentionKind kind) {
   const auto side = static_cast<double>(size.side);
   const auto channels = static_cast<double>(size.channels);
@@ -133,7 +134,7 @@ double Madds(const Size& size, AttentionKind kind) {
 void AddOperator(const Size& size, AttentionKind kind, at::ScalarType dtype, at::MemoryFormat format,
                  std::vector<BenchCase>* cases) {
   const bool channels_last = format == at::MemoryFormat::ChannelsLast;
-  // Keys and values in the order that they are worked on, of one sample.
+  // Keys and values rearranged into blocks, for one sample.
   const double keys = size.positions() / (kind == AttentionKind::kPooled ? 4 : 1);
   const double squares = 4.0 * static_cast<double>(size.channels * size.channels);
   cases->push_back(
@@ -142,7 +143,7 @@ void AddOperator(const Size& size, AttentionKind kind, at::ScalarType dtype, at:
                   (channels_last ? ", channels-last" : ""),
        .shape = size.name(),
        .madds = Madds(size, kind) * static_cast<double>(size.batch),
-       // q, k and v read, the result written.
+       // Reads q, k and v and writes the result.
        .least_bytes = 4 * size.elements() * (dtype == at::kFloat ? 4 : 2),
        .least_workspace_bytes =
            kind == AttentionKind::kMean ? squares : 8 * static_cast<double>(size.channels) * keys,
@@ -161,7 +162,7 @@ void AddModule(const Size& size, AttentionKind kind, at::ScalarType dtype, std::
        .make = [=] { return MakeModule(size, kind, dtype); }});
 }
 
-// The operator at the sizes of the papers' tables, and the module at those of AttnNet's layers.
+// The operator at the sizes of the papers' tables, and the module at the sizes of AttnNet's layers.
 void AddCases(std::vector<BenchCase>* cases) {
   for (const auto kind : {AttentionKind::kSoftmax, AttentionKind::kPooled, AttentionKind::kMean}) {
     for (const Size& size : {Size{8, 8, 14}, Size{8, 8, 28}, Size{8, 8, 56}, Size{1, 64, 14},

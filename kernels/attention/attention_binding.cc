@@ -7,7 +7,7 @@ const void* DataOf(const OptionalTensor& tensor) {
   return tensor.has_value() ? tensor->const_data_ptr() : nullptr;
 }
 
-// The maps, extents and result of a call whose tensors and channels are set.
+// Sets the maps, extents and result of a call whose tensors and channels are set.
 void BindMaps(AttentionCall* call, int64_t out_channels) {
   AttentionProblem& p = call->problem;
   if (call->valid.has_value()) call->valid = call->valid->contiguous();

@@ -1,9 +1,9 @@
 // Attention without a softmax, (1/N) (V K^T) Q, in the order that is linear in the number of positions: first
-// the context V K^T of every head, added up over splits of the positions, then its product with each tile of
+// the context V K^T of every head, summed over splits of the positions, then its product with each tile of
 // queries.
 //
-// Where keys and values are transforms of one map, the sums of x x^T may be cheaper to add up than those of
-// V K^T = W_v (x x^T) W_k^T; biases are then one more channel of x that is always one.
+// If keys and values are transforms of the same map, summing x x^T may be cheaper than summing V K^T = W_v (x
+// x^T) W_k^T; biases are then represented by an additional channel of x that is always one.
 #pragma once
 
 #include <algorithm>
@@ -82,8 +82,8 @@ class AttentionContext {
  private:
   static constexpr int64_t kMergeElements = 16 * 1024;
 
-  // Splits of about one length, which depends on the number of positions alone; never more of them than of a
-  // larger sample.
+  // Splits of equal length (except the last), which depends on the number of positions alone. The count never
+  // exceeds that of a larger sample.
   struct Splits {
     static int64_t Most(int64_t positions) { return std::min<int64_t>(DivideUp(positions, 512), 8); }
     explicit Splits(int64_t positions)
@@ -98,11 +98,11 @@ class AttentionContext {
           keys(arena->Take<A>(run.p_.key_channels * kTile)),
           values(arena->Take<A>(run.p_.value_channels * kTile)) {}
     typename AttentionTiles<A>::Scratch tiles;
-    A *rows, *keys, *values;  // keys hold the queries' tile too, and values the answers'
+    A *rows, *keys, *values;  // keys also holds the tile of queries, values that of results
   };
 
-  // Of a matrix whose columns are read head by head: to a multiple of kRowPadding from wherever a head
-  // begins.
+  // Row length of a matrix whose columns are read head by head: leaves room to read a multiple of kRowPadding
+  // columns from the start of any head.
   int64_t RowOfHeads(int64_t columns) const {
     return RoundUp(columns, kRowPadding) + (p_.heads > 1 ? kRowPadding : 0);
   }
@@ -121,7 +121,7 @@ class AttentionContext {
   }
 
   A* SumsAt(int64_t slot, int64_t split) const { return sums_ + (slot * splits_ + split) * sums_size_; }
-  // [value_channels][head_row_]: of each value channel, its head's key channels.
+  // [value_channels][head_row_]: for each value channel, the key channels of its head.
   A* ContextAt(int64_t slot) const {
     return from_input_ ? contexts_ + slot * p_.value_channels * head_row_ : SumsAt(slot, 0);
   }
@@ -129,8 +129,8 @@ class AttentionContext {
   int64_t RowTasks() const { return DivideUp(head_values_, kTile); }
   int64_t CombineTasks() const { return from_input_ ? p_.heads * RowTasks() : 0; }
 
-  // value_weight_ is [value_channels][input_channels_] and key_weight_ its transposed like, both with the
-  // bias as the last channel of the input; the identity where there is no weight.
+  // Fills value_weight_ [value_channels][input_channels_] and key_weight_ [input_channels_][keys_row_], the
+  // transpose of the key weight. The bias is the input's last channel; a missing weight is the identity.
   void LayOutWeights() {
     const auto entry = [&](const AttentionInput& input, int64_t row, int64_t c) {
       if (c == input.channels) return input.bias == nullptr ? A{0} : static_cast<const A*>(input.bias)[row];
@@ -197,7 +197,7 @@ class AttentionContext {
     }
   }
 
-  // The splits' sums in their order, over N, into the first's.
+  // Adds the splits' sums in order into the first split's, and divides by N.
   void Merge(int64_t sample, int64_t slot, int64_t task, Scratch* /*scratch*/) {
     const ValidBox box(p_.extent, sample);
     if (AttentionTakesPairs(p_, box.positions())) return;
@@ -212,7 +212,7 @@ class AttentionContext {
     for (int64_t i = task * kMergeElements; i < end; ++i) sums[i] *= factor;
   }
 
-  // Some rows of one head's context from the sums of x x^T.
+  // Computes up to kTile rows of one head's context from the sums of x x^T.
   void Combine(int64_t sample, int64_t slot, int64_t task, Scratch* scratch) {
     if (AttentionTakesPairs(p_, ValidBox(p_.extent, sample).positions())) return;
     const int64_t head = task / RowTasks();

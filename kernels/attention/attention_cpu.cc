@@ -9,8 +9,8 @@
 namespace saccade::kernels {
 namespace {
 
-// out_weight (W_v x + b_v) as one transform of x, where one head allows it (a maximum between the two does
-// not) and attention costs no more for it.
+// Folds out_weight (W_v x + b_v) into one transform of x, if there is one head, no pooling (the maximum
+// between the two transforms prevents it), and no more channels to attend to than before.
 template <typename A>
 class FoldedValues {
  public:
@@ -27,8 +27,8 @@ class FoldedValues {
     bias_ = arena->Take<A>(folds_ ? p.out_channels : 0);
   }
 
-  // The problem as it is solved; its pointers are good after Run. While memory is only being measured they
-  // are the original ones, so that there is a weight and a bias just where there will be.
+  // Returns the problem to solve; its weights are valid after Run(). While memory is only being measured,
+  // they are the original ones, so that each is null exactly if it will be null later.
   AttentionProblem Problem() const {
     AttentionProblem folded = p_;
     if (!folds_) return folded;
@@ -49,7 +49,7 @@ class FoldedValues {
       std::copy_n(weight + r * channels, channels, padded_ + r * row_);
       if (p_.v.bias != nullptr) padded_[r * row_ + channels] = static_cast<const A*>(p_.v.bias)[r];
     }
-    // Rows by the tile: each is added up by itself, so the split leaves no trace.
+    // Split by tiles of rows: each row is computed independently, so the result does not depend on the split.
     parallel.run(DivideUp(p_.out_channels, kTile), 1, [&](int64_t i, int64_t end, int) {
       for (; i < end; ++i) Rows(i * kTile, std::min((i + 1) * kTile, p_.out_channels));
     });
@@ -75,8 +75,8 @@ class FoldedValues {
   A *padded_, *product_, *weight_, *bias_;
 };
 
-// Calls visit(a run, memory), for each order of work that a sample of this problem may take. They take turns
-// with the memory.
+// Calls visit(run) for each order of computation that a sample of this problem may use. The runs share the
+// same memory, one after the other.
 template <typename A, typename Visit>
 void ForRuns(const AttentionProblem& p, const TileCode<A>& code, int threads, std::byte* memory,
              const Visit& visit) {

@@ -1,4 +1,4 @@
-// Regular attention on the CPU, below tensors.
+// Regular attention on the CPU, without LibTorch.
 #pragma once
 
 #include <cstddef>
@@ -9,11 +9,11 @@
 
 namespace saccade::kernels {
 
-// Scratch memory that RunAttentionCpu needs, aligned to 64 bytes.
+// Returns the bytes of scratch memory that RunAttentionCpu needs, aligned to 64 bytes.
 size_t AttentionCpuWorkspaceBytes(const AttentionProblem& problem, int threads);
 
-// Writes problem.out. The result's bits do not depend on the number of threads, nor on the contents of
-// `workspace`.
+// Writes problem.out. The result's bits depend neither on the number of threads nor on the initial contents
+// of `workspace`.
 void RunAttentionCpu(const AttentionProblem& problem, CpuIsa isa, const Parallel& parallel,
                      std::byte* workspace);
 

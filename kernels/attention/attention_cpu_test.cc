@@ -1,4 +1,5 @@
-// The CPU code below tensors, every instruction set that this processor has, against the formulas in float64.
+// Compares the CPU code, for every instruction set that this processor supports, with the formulas in
+// float64.
 #include "kernels/attention/attention_cpu.h"
 
 #include <gtest/gtest.h>
@@ -11,7 +12,7 @@
 namespace saccade::kernels {
 namespace {
 
-// The workspace is exactly as long as promised, and poisoned: all ones is a NaN in every type.
+// The workspace is exactly as long as promised, and filled with NaN: all bits set is a NaN in every type.
 void RunCpu(const AttentionProblem& problem, CpuIsa isa, int threads) {
   std::vector<std::byte> workspace(AttentionCpuWorkspaceBytes(problem, threads), std::byte{0xff});
   RunAttentionCpu(problem, isa, PlainThreads(threads), workspace.data());
@@ -50,8 +51,8 @@ INSTANTIATE_TEST_SUITE_P(Configs, AttentionCpu,
                          testing::Combine(testing::ValuesIn(AttentionTestConfigs()),
                                           testing::ValuesIn(InstructionSets())));
 
-// Several splits of the positions, the last one short, as the context is added up over them; and samples that
-// are answered by different orders of the same product.
+// Several splits of the positions with a short last one, over which the context is summed; and samples in one
+// batch that are computed in different orders.
 INSTANTIATE_TEST_SUITE_P(Splits, AttentionCpu,
                          testing::Combine(testing::Values(AttentionTestConfig{.kind = AttentionKind::kMean,
                                                                               .channels = 20,
@@ -72,7 +73,7 @@ INSTANTIATE_TEST_SUITE_P(Splits, AttentionCpu,
                                                                               .valid = {28, 19, 2, 7}}),
                                           testing::ValuesIn(InstructionSets())));
 
-// Any transforms, widths and extents that fit each other.
+// Returns random transforms, widths and extents that fit each other.
 AttentionTestConfig RandomConfig(unsigned seed) {
   std::mt19937 random(seed);
   const auto pick = [&](int64_t from, int64_t to) {
@@ -115,8 +116,8 @@ TEST(AttentionCpuTest, MatchesTheFormulasWhateverTheShape) {
   }
 }
 
-// A logit far above all others of its query comes first, last or between: whatever is added up before or
-// after must be rescaled by it.
+// A logit far above all others of its query is first, last or in the middle: sums from before must be
+// rescaled.
 TEST(AttentionCpuTest, FollowsTheLargestLogitWhereverItIs) {
   constexpr int64_t kPositions = 700;
   for (const int64_t at : {int64_t{0}, int64_t{350}, kPositions - 1}) {

@@ -1,4 +1,5 @@
-// The CUDA kernels of attention.cuh, compiled by g++ and run on the CPU, against the formulas in float64.
+// Compares the CUDA kernels of attention.cuh, compiled by g++ and run on the CPU, with the formulas in
+// float64.
 #include "kernels/attention/attention.cuh"
 
 #include <gtest/gtest.h>
@@ -35,7 +36,8 @@ TEST_P(AttentionEmulated, MatchesTheFormulasInBFloat16) {
 
 INSTANTIATE_TEST_SUITE_P(Configs, AttentionEmulated, testing::ValuesIn(AttentionTestConfigs()));
 
-// What does not depend on the kind of problem, on a part of them only: fibres are slow.
+// Checks that do not depend on the kind of problem run on only a part of the problems, because fibres are
+// slow.
 class AttentionEmulatedSome : public testing::TestWithParam<AttentionTestConfig> {};
 
 TEST_P(AttentionEmulatedSome, MatchesTheFormulasInFloat16) {
@@ -44,7 +46,7 @@ TEST_P(AttentionEmulatedSome, MatchesTheFormulasInFloat16) {
   EXPECT_LE(test.Error(), 2e-3);
 }
 
-// A missing barrier would show as a result that depends on which thread runs first.
+// A missing barrier makes the result depend on the order in which threads run.
 TEST_P(AttentionEmulatedSome, DoesNotDependOnTheOrderOfThreads) {
   AttentionTestCase<DeviceBFloat16> first(GetParam(), 4);
   RunEmulated(first, 1);

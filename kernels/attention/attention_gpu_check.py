@@ -1,7 +1,7 @@
 """Checks the CUDA side of regular attention on a machine with a GPU, then times it.
 
-Every result is compared with float64 on the CPU before anything is timed; any failure, a missing GPU
-included, exits non-zero. Times are medians, candidates taking turns, in one process.
+Every result is compared with float64 on the CPU before anything is timed. Any failure, including a missing GPU,
+gives a non-zero exit status. Times are medians; candidates take turns in one process.
 """
 
 import pathlib
@@ -38,7 +38,7 @@ def run(ops, q, k, v, kind, heads=HEADS, valid=None):
 
 
 def maps(shape, dtype, memory_format=torch.contiguous_format):
-    # Logits of a few units, whatever the channels.
+    # Scaled so that logits have a similar magnitude for any number of channels.
     scale = (shape[1] / HEADS)**-0.25
     q, k = (((torch.randn(shape) + 0.2) * scale).to(dtype).contiguous(memory_format=memory_format) for _ in range(2))
     return q, k, (torch.randn(shape) + 0.2).to(dtype).contiguous(memory_format=memory_format)

@@ -1,4 +1,4 @@
-// What the files of this operator share: the checks that every backend makes first, and the reference.
+// Shared by the files of this operator: the argument checks that every backend runs first, and the reference.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -12,30 +12,31 @@
 
 namespace saccade::kernels {
 
-// How a module's weights fit together.
+// The channel counts that follow from a module's weights.
 struct AttentionShape {
   c10::SymInt key_channels, value_channels, out_channels;
 };
 
-// "softmax", "pool" or "1n"; throws c10::Error for anything else.
+// Parses "softmax", "pool" or "1n"; throws c10::Error for anything else.
 AttentionKind AttentionKindOf(std::string_view kind);
 
-// Throw c10::Error unless the arguments fit each other. Values are not looked at.
+// Throw c10::Error unless the arguments fit each other. Do not read tensor values.
 void CheckAttention(const char* op, const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                     int64_t heads, double scale, const OptionalTensor& valid);
 AttentionShape CheckAttentionModule(const at::Tensor& x, AttentionKind kind, const AttentionWeights& weights,
                                     int64_t heads, double logit_scale, bool residual,
                                     const OptionalTensor& valid);
 
-// Compositions of ATen operators, straight from the formulas: differentiable, and the tests' oracle. They
-// hold the whole matrix of similarities.
+// Compositions of ATen operators that follow the formulas directly: differentiable, and the tests' oracle.
+// They store the whole matrix of similarities.
 at::Tensor AttentionReference(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, int64_t heads,
                               double scale, AttentionKind kind, const OptionalTensor& valid);
 at::Tensor AttentionModuleReference(const at::Tensor& x, AttentionKind kind, const AttentionWeights& weights,
                                     int64_t heads, double logit_scale, bool residual,
                                     const OptionalTensor& valid);
 
-// attention_module's arguments as the dispatcher passes them, one by one, for every dispatch key's kRun.
+// Collects attention_module's arguments, which the dispatcher passes one by one, for the kRun of each
+// dispatch key.
 using AttentionModuleRun = at::Tensor(const at::Tensor& x, AttentionKind kind,
                                       const AttentionWeights& weights, int64_t heads, double logit_scale,
                                       bool residual, const OptionalTensor& valid);

@@ -1,4 +1,4 @@
-"""The operators as Python sees them: torch.library.opcheck, gradients, and an independent composition."""
+"""Tests of the operators from Python: torch.library.opcheck, gradients, and an independent composition."""
 
 import os
 import pathlib
@@ -36,7 +36,7 @@ def project(x, weight, bias):
 
 
 def weights(channels, keys, values, dtype=torch.float64, grad=False):
-    """Query, key and value weights, their biases, the last projection, scale and shift."""
+    """Returns query, key and value weights, their biases, the output projection, scale and shift."""
     shapes = ((keys, channels), (keys, channels), (values, channels), (keys,), (keys,), (values,),
               (channels, values), (channels,), (channels,))
     return tuple(random(*shape, dtype=dtype, grad=grad) for shape in shapes)
@@ -71,7 +71,7 @@ def test_opcheck(sample, kind):
     torch.library.opcheck(OPS.attention_module.default, (q, kind))
 
 
-# Each of these traces forward and backward with symbolic shapes, which takes seconds.
+# Slow: each check traces forward and backward with symbolic shapes, which takes seconds.
 def test_opcheck_with_gradients():
     (q, k, v), valid = sample_of("padded", grad=True)
     torch.library.opcheck(OPS.attention.default, (q, k, v, 2, 0.5, True, valid))

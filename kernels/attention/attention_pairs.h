@@ -1,6 +1,6 @@
-// Attention that looks at every pair of a query and a key: both softmax kinds, and the mean kind where there
-// are so few positions that this is the cheaper order. Keys and values are laid out in blocks once a sample;
-// then each tile of queries goes through them.
+// Attention that computes every pair of a query and a key: both softmax kinds, and the mean kind if there are
+// so few positions that this order is cheaper. Keys and values are arranged in blocks once per sample; then
+// each tile of queries attends to all blocks.
 #pragma once
 
 #include <algorithm>
@@ -12,7 +12,7 @@
 
 namespace saccade::kernels {
 
-// Whether this is how a sample with so many valid positions is answered.
+// Returns true if a sample with `positions` valid positions is computed this way.
 inline bool AttentionTakesPairs(const AttentionProblem& p, int64_t positions) {
   return p.kind != AttentionKind::kMean || positions <= p.key_channels / p.heads;
 }
@@ -74,7 +74,7 @@ class AttentionPairs {
   }
 
  private:
-  // As many keys as share one step of the softmax: their logits should lie in the innermost caches.
+  // Number of keys per step of the softmax, chosen so that their logits fit in the innermost caches.
   static constexpr int64_t kKeyBlock = 128;
 
   struct Scratch {
@@ -99,7 +99,7 @@ class AttentionPairs {
     return AttentionKeysAlong(kind, size(0)) * AttentionKeysAlong(kind, size(1)) *
            AttentionKeysAlong(kind, size(2));
   }
-  // Of samples that are answered here.
+  // Maximum number of positions of samples that are computed this way.
   static int64_t MostPositions(const AttentionProblem& p) {
     const int64_t all = PositionsOf(p.extent);
     return p.kind == AttentionKind::kMean ? std::min(all, p.key_channels / p.heads) : all;
@@ -118,7 +118,7 @@ class AttentionPairs {
     return Keys(p_.kind, [&](int d) { return box.size(d); });
   }
 
-  // One block of keys and values: [channels][row_].
+  // Loads one block of keys and values: [channels][row_].
   void Prepare(int64_t sample, int64_t slot, int64_t block, Scratch* scratch) {
     const ValidBox box(p_.extent, sample);
     if (!AttentionTakesPairs(p_, box.positions())) return;
@@ -139,7 +139,7 @@ class AttentionPairs {
     return slots + slot * SlotSize(channels) + block * channels * row_;
   }
 
-  // One tile of queries, for the heads of one part.
+  // Computes one tile of queries, for the heads of one part.
   void Answer(int64_t sample, int64_t slot, int64_t task, Scratch* scratch) {
     const ValidBox box(p_.extent, sample);
     const int64_t begin = task / parts_ * kTile;

@@ -1,5 +1,5 @@
-// One call of regular attention as plain pointers and numbers: what the tensor bindings hand to the CPU and
-// CUDA code, which know no LibTorch. C++17, as nvcc reads it too.
+// One call of regular attention as plain pointers and numbers, as the tensor bindings pass it to the CPU and
+// CUDA code, which do not depend on LibTorch. C++17, because nvcc compiles it too.
 #pragma once
 
 #include <cstdint>
@@ -10,26 +10,26 @@ namespace saccade::kernels {
 
 enum class AttentionKind {
   kSoftmax,  // each query's coefficients over the keys sum to one
-  kPooled,   // the same over keys and values that the maximum was taken of, two positions a side
+  kPooled,   // the same, over keys and values max-pooled over two positions per side
   kMean,     // coefficients are similarities divided by the number of keys ("Attn_1/N")
 };
 
-// Queries, keys or values: a map, or weight * map + bias where there is a weight.
+// Queries, keys or values: a map, or weight * map + bias if there is a weight.
 struct AttentionInput {
   FeatureMap map;
   int64_t channels = 0;          // of the map
-  const void* weight = nullptr;  // [channels after it, channels]
-  const void* bias = nullptr;    // [channels after it]; only with a weight
+  const void* weight = nullptr;  // [transformed channels, channels]
+  const void* bias = nullptr;    // [transformed channels]; only with a weight
 };
 
-// O = V f(K^T Q) for each of `heads` contiguous groups of channels, and
-// out = scale * (out_weight O) + shift + residual, each of these four only where it is given.
+// O = V f(K^T Q) for each of `heads` contiguous groups of channels, and out = scale * (out_weight O) + shift
+// + residual, where each of these four is applied only if it is given.
 //
-// Of kPooled, f takes its softmax over P(K) and P(V), where P is the maximum over windows of two positions
-// along each spatial dimension, two apart, after the transforms; a last window that the valid extent cuts off
-// takes what is in it. So there are ceil(h/2) ceil(w/2) keys for h x w valid positions.
+// For kPooled, f is a softmax over P(K) and P(V), where P is the maximum over windows of two positions along
+// each spatial dimension, with stride two, after the transforms; at the end of the valid extent a window may
+// be smaller. So there are ceil(h/2) ceil(w/2) keys for h x w valid positions.
 //
-// Weights are in the type that sums are kept in: float, or double for double maps.
+// Weights are in the accumulation type: float, or double for double maps.
 struct AttentionProblem {
   AttentionKind kind = AttentionKind::kSoftmax;
   Dtype dtype = Dtype::kFloat32;  // of every map
@@ -39,19 +39,19 @@ struct AttentionProblem {
 
   int64_t key_channels = 0;    // of K and Q, transformed
   int64_t value_channels = 0;  // of V, transformed
-  int64_t out_channels = 0;    // of the result: value_channels where there is no out_weight
+  int64_t out_channels = 0;    // of the result: value_channels if there is no out_weight
 
   AttentionInput q, k, v;
-  double logit_scale = 1;  // similarities are multiplied by it; 1 for kMean
+  double logit_scale = 1;  // factor of the similarities; 1 for kMean
 
   const void* out_weight = nullptr;  // [out_channels, value_channels]
   const void* scale = nullptr;       // [out_channels]
   const void* shift = nullptr;       // [out_channels]
-  FeatureMap residual;               // [B, out_channels, *]; no data where there is none
+  FeatureMap residual;               // [B, out_channels, *]; data is null if there is none
   OutputMap out;                     // [B, out_channels, *]
 };
 
-// How many keys there are along a dimension that so many positions of take part.
+// Returns the number of keys along a dimension with `positions` valid positions.
 inline int64_t AttentionKeysAlong(AttentionKind kind, int64_t positions) {
   return kind == AttentionKind::kPooled ? (positions + 1) / 2 : positions;
 }

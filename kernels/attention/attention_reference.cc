@@ -16,15 +16,15 @@ namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-// Minus infinity beyond each sample's extent, whatever lies there.
+// Returns the map with -infinity outside each sample's extent, whatever the padding holds.
 at::Tensor LowestBeyond(const at::Tensor& map, const OptionalTensor& valid) {
   if (!valid.has_value()) return map;
   return at::where(ValidMask(map, *valid), map, at::zeros({}, map.options()).fill_(-kInfinity));
 }
 
-// The maximum of every two neighbours along each spatial dimension; a last one without a neighbour is by
-// itself. One dimension at a time, as amax along a dimension of two shares its gradient among equals, which
-// none are.
+// Returns the maximum of every two neighbours along each spatial dimension; a last position without a
+// neighbour is kept. One dimension at a time: amax would divide its gradient among equal values, which are
+// not expected within a pair.
 at::Tensor Pooled(at::Tensor map) {
   for (int64_t d = map.dim() - 1; d >= 2; --d) {
     const c10::SymInt size = map.sym_size(d);
@@ -40,7 +40,7 @@ at::Tensor Pooled(at::Tensor map) {
 // [B, heads, C/heads, N]
 at::Tensor SplitHeads(const at::Tensor& x, int64_t heads) { return x.flatten(2).unflatten(1, {heads, -1}); }
 
-// V f(K^T Q) of maps that are wide already, masked in nothing.
+// V f(K^T Q) of maps that are already in the accumulation type and not masked.
 at::Tensor Attend(const at::Tensor& q, at::Tensor k, at::Tensor v, int64_t heads, double scale,
                   AttentionKind kind, const OptionalTensor& valid) {
   at::Tensor present = valid.has_value() ? ValidMask(q, *valid) : at::Tensor();  // [B, 1, *]
@@ -64,7 +64,7 @@ at::Tensor Attend(const at::Tensor& q, at::Tensor k, at::Tensor v, int64_t heads
   }
   at::Tensor logits = at::matmul(keys, queries) * scale;
   if (present.defined()) {
-    // Not of samples in which nothing takes part: a softmax of nothing is no number.
+    // A sample without valid positions is not masked, because a softmax over nothing would be NaN.
     const at::Tensor hidden = ~present.flatten(1) & present.flatten(1).any(1, /*keepdim=*/true);
     logits = logits.masked_fill(hidden.unsqueeze(1).unsqueeze(-1), -kInfinity);
   }
@@ -80,7 +80,7 @@ at::Tensor Transformed(const at::Tensor& x, const OptionalTensor& weight, const 
   return y.view_symint(shape);
 }
 
-// As a map of x's dtype and layout, from [B, C, N].
+// Converts [B, C, N] to a map of x's dtype and layout.
 at::Tensor Result(const at::Tensor& flat, const at::Tensor& x, const OptionalTensor& valid) {
   std::vector<c10::SymInt> shape = x.sym_sizes().vec();
   shape[1] = flat.sym_size(1);

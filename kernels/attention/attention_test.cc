@@ -1,4 +1,5 @@
-// The operators on tensors: against the differentiable reference in float64, and by their properties.
+// Compares the operators on tensors with the differentiable reference in float64, and checks their
+// properties.
 #include "kernels/attention/attention.h"
 
 #include <ATen/Parallel.h>
@@ -40,7 +41,7 @@ at::Tensor Pooled(const at::Tensor& x) {
   return x.dim() == 3 ? pool(&at::max_pool1d) : x.dim() == 4 ? pool(&at::max_pool2d) : pool(&at::max_pool3d);
 }
 
-// As one writes it down with ATen operators, every step in the maps' own type.
+// The formulas written directly in ATen operators, every step in the maps' own type.
 at::Tensor Composed(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, int64_t heads,
                     double scale, const std::string& kind) {
   const auto split = [&](const at::Tensor& x) { return x.flatten(2).unflatten(1, {heads, -1}); };
@@ -94,7 +95,7 @@ at::Tensor Matrix(int64_t rows, int64_t columns, at::ScalarType dtype) {
   return (RandomTensor({rows, columns}, at::kDouble) / std::sqrt(static_cast<double>(columns))).to(dtype);
 }
 
-// All nine weights.
+// Returns all nine weights.
 AttentionWeights EveryWeight(int64_t channels, int64_t keys, int64_t values, int64_t out,
                              at::ScalarType dtype) {
   return {Matrix(keys, channels, dtype), Matrix(keys, channels, dtype), Matrix(values, channels, dtype),
@@ -114,7 +115,7 @@ struct Case {
   }
   int64_t Pick(int64_t from, int64_t to) { return std::uniform_int_distribution<int64_t>(from, to)(random); }
 
-  // Any of the transforms that fit each other.
+  // Returns a random set of transforms that fit each other.
   AttentionWeights Weights(at::ScalarType dtype) {
     const int64_t channels = shape[1];
     const int64_t keys = Pick(0, 1) != 0 ? channels : heads * Pick(1, 30);
@@ -203,8 +204,8 @@ TEST_P(AttentionTypes, ModuleMatchesTheReference) {
 
 INSTANTIATE_TEST_SUITE_P(Types, AttentionTypes, testing::Values(at::kFloat, at::kBFloat16, at::kDouble));
 
-// The definition, checked without the reference: a second implementation of the softmax kind, and sums pair
-// by pair.
+// Checks the definition without the reference: a second implementation of the softmax kind, and sums over
+// single pairs.
 TEST(AttentionTest, SoftmaxIsScaledDotProductAttention) {
   const at::Tensor q = RandomTensor({2, 12, 9, 7}, at::kDouble);
   const at::Tensor k = RandomTensor({2, 12, 9, 7}, at::kDouble);
@@ -230,7 +231,7 @@ TEST(AttentionTest, OneOverNIsTheMeanOfValuesTimesSimilarities) {
   }
 }
 
-// Whatever is folded, the module is the operator between its transforms.
+// However the weights are folded, the module must equal the operator between its transforms.
 TEST(AttentionTest, TheModuleIsTheOperatorBetweenItsTransforms) {
   const at::Tensor x = RandomTensor({2, 12, 6, 9}, at::kDouble);
   const auto across = [](const OptionalTensor& t) { return t->view({-1, 1, 1}); };
@@ -266,7 +267,7 @@ TEST(AttentionTest, NarrowInputsTakeFloat32Weights) {
   }
 }
 
-// The largest logit is what is taken off, so none is too large.
+// The largest logit is subtracted before the exponential, so large logits do not overflow.
 TEST(AttentionTest, LogitsMayBeLarge) {
   const at::Tensor q = RandomTensor({1, 16, 20, 20}, at::kFloat) * 100;
   const at::Tensor k = RandomTensor({1, 16, 20, 20}, at::kFloat) * 100;
@@ -305,7 +306,7 @@ TEST_P(AttentionSizes, PaddingLeavesNoTrace) {
   const AttentionWeights weights = EveryWeight(size[1], 24, 16, size[1], at::kFloat);
   for (const auto format : {at::MemoryFormat::Contiguous, at::MemoryFormat::ChannelsLast}) {
     const at::Tensor x = RandomTensor(size, at::kFloat).contiguous(format);
-    // Whatever lies beside the picture is not read.
+    // The padding must not be read.
     at::Tensor padded = at::zeros({size[0], size[1], size[2] + 3, size[3] + 5}).contiguous(format);
     padded.fill_(std::numeric_limits<double>::quiet_NaN());
     const auto crop = [&](const at::Tensor& t) { return t.narrow(2, 0, size[2]).narrow(3, 0, size[3]); };

@@ -1,4 +1,4 @@
-// For the tests below tensors: random problems of every kind, and the formulas in plain float64.
+// Helpers for the tests without LibTorch: random problems of every kind, and the formulas in float64.
 #pragma once
 
 #include <algorithm>
@@ -19,14 +19,14 @@ namespace saccade::kernels {
 struct AttentionTestConfig {
   AttentionKind kind = AttentionKind::kSoftmax;
   int64_t batch = 1;
-  int64_t channels = 8;  // of x; of q and k where there is no module, v then has value_channels
+  int64_t channels = 8;  // of x; without `module` of q and k, and v then has value_channels
   int64_t heads = 1;
   std::vector<int64_t> extent = {5, 7};
   bool module = false;
-  bool shared = false;  // q, k and v are one map; always so in the module
-  // Of the module: 0 for no transform.
+  bool shared = false;  // q, k and v are the same map; always true for the module
+  // The next members are of the module. key_channels, value_channels and out_channels: 0 for no transform.
   int64_t key_channels = 0;
-  bool query_weight = true;  // with key_channels; the key's weight always is
+  bool query_weight = true;  // only with key_channels, which always implies a key weight
   int64_t value_channels = 0;
   int64_t out_channels = 0;
   bool biases = false;
@@ -46,8 +46,8 @@ inline std::ostream& operator<<(std::ostream& out, const AttentionTestConfig& c)
              << " padded=" << !c.valid.empty();
 }
 
-// Every kind at small size: one position, tails, volumes, lines, several blocks of keys, padding, an empty
-// sample, every fold of weights, and positions both more and fewer than channels.
+// Small problems of every kind: one position, tails, volumes, lines, several blocks of keys, padding, an
+// empty sample, every fold of weights, and both more and fewer positions than channels.
 inline std::vector<AttentionTestConfig> AttentionTestConfigs() {
   std::vector<AttentionTestConfig> configs;
   for (const auto kind : {AttentionKind::kSoftmax, AttentionKind::kPooled, AttentionKind::kMean}) {
@@ -124,7 +124,7 @@ constexpr Dtype DtypeOfElements() {
   return std::is_same_v<T, BFloat16> ? Dtype::kBFloat16 : Dtype::kFloat16;
 }
 
-// The arrays of one problem, filled at random, and what the operator must make of them.
+// The arrays of one problem with random values, and the expected result.
 template <typename T>
 class AttentionTestCase {
  public:
@@ -192,7 +192,7 @@ class AttentionTestCase {
     return p;
   }
 
-  // Relative L2 distance of the result from the formulas.
+  // Returns the relative L2 distance of the result from the formulas.
   double Error() const {
     double difference = 0;
     double norm = 0;
@@ -223,7 +223,7 @@ class AttentionTestCase {
     return weights.empty() ? nullptr : weights.data();
   }
 
-  // Whatever lies beyond the extent is no number, and must leave no trace.
+  // Returns a random map with NaN outside the extent, which the operator must not read.
   std::vector<T> RandomMap(int64_t channels) {
     std::normal_distribution<float> normal(0.2f, 1.0f);
     std::vector<T> values(config_.batch * channels * positions_);
@@ -278,7 +278,7 @@ class AttentionTestCase {
     return true;
   }
 
-  // The valid positions of one sample, transformed.
+  // Returns the transformed values at one sample's valid positions.
   Rows Transformed(const std::vector<T>& x, int64_t channels, const std::vector<A>& weight,
                    const std::vector<A>& bias, int64_t rows, int64_t b,
                    const std::vector<int64_t>& valid) const {
@@ -298,7 +298,7 @@ class AttentionTestCase {
     return out;
   }
 
-  // The maximum of all positions that lie in one window, windows in the order of their first position.
+  // Returns the maximum over the positions of each window; windows are ordered by their first position.
   Rows Pooled(const Rows& x, const std::vector<int64_t>& valid) const {
     std::vector<std::vector<int64_t>> windows;
     std::vector<size_t> window_of(valid.size());
@@ -318,7 +318,7 @@ class AttentionTestCase {
     return out;
   }
 
-  // Every query of one head against every key.
+  // Adds every key's contribution to every query of one head.
   void AttendHead(const Rows& q, const Rows& k, const Rows& v, int64_t head, Rows* out) const {
     const int64_t head_keys = keys_ / config_.heads;
     const int64_t head_values = values_ / config_.heads;
@@ -342,7 +342,7 @@ class AttentionTestCase {
     }
   }
 
-  // [out_channels][positions] of one sample, zero beyond its extent.
+  // Returns the expected [out_channels][positions] of one sample, with zeros outside its extent.
   std::vector<double> Expected(int64_t b) const {
     std::vector<int64_t> valid;
     for (int64_t n = 0; n < positions_; ++n) {

@@ -1,5 +1,5 @@
-// Queries, keys and values as tiles: read, transformed, pooled; and the tiles of the answer written back.
-// Included by attention_cpu.cc alone, as are attention_pairs.h and attention_context.h.
+// Queries, keys and values as tiles: loaded, transformed and pooled; and stores of the resulting tiles.
+// Included only by attention_cpu.cc, like attention_pairs.h and attention_context.h.
 #pragma once
 
 #include <algorithm>
@@ -12,9 +12,9 @@
 
 namespace saccade::kernels {
 
-// Which samples are worked on at once: a slot of memory each. Small samples are one task each, all the way,
-// and then a slot belongs to a thread. Of larger ones so many are taken together that all threads have
-// something to do, and more where their slots are small, as every hand-over to the threads costs time.
+// Decides how many samples are processed at once; each has a slot of memory. A small sample is a single task,
+// and each thread has one slot. Of larger samples, enough are processed together to occupy all threads, and
+// more if their slots are small, because every parallel step has a fixed cost.
 struct AttentionSlots {
   AttentionSlots(const AttentionProblem& p, int64_t tasks_a_sample, int64_t slot_bytes, int threads) {
     constexpr int64_t kSmall = 1024;  // positions
@@ -28,10 +28,11 @@ struct AttentionSlots {
   int64_t count;
 };
 
+// Conversion between a problem's maps and tiles.
 template <typename A>
 class AttentionTiles {
  public:
-  // Memory of one thread.
+  // Scratch memory of one thread.
   struct Scratch {
     Scratch(const AttentionProblem& p, Arena* arena) {
       int64_t read = 0;
@@ -49,7 +50,7 @@ class AttentionTiles {
 
   AttentionTiles(const AttentionProblem& p, const TileCode<A>& code) : p_(p), code_(code) {}
 
-  // Channels [first, first + channels) of a transformed input at `count` <= kTile valid positions.
+  // Loads channels [first, first + channels) of a transformed input at `count` <= kTile valid positions.
   void Load(const AttentionInput& input, int64_t sample, const ValidBox& box, int64_t first, int64_t channels,
             int64_t begin, int64_t count, const Scratch& scratch, A* tile, int64_t row) const {
     Transform(input, first, channels, count, scratch, tile, row,
@@ -58,7 +59,7 @@ class AttentionTiles {
               });
   }
 
-  // The same at `count` keys, which are maxima over windows of positions if the problem says so.
+  // Loads `count` keys; for kPooled, keys are maxima over windows of positions.
   void LoadKeys(const AttentionInput& input, int64_t sample, const ValidBox& box, int64_t channels,
                 int64_t begin, int64_t count, const Scratch& scratch, A* tile, int64_t row) const {
     if (p_.kind != AttentionKind::kPooled) {
@@ -79,8 +80,8 @@ class AttentionTiles {
     }
   }
 
-  // Writes channels [channel, channel + channels) of the attended values; all of them if there is an
-  // out_weight.
+  // Stores channels [channel, channel + channels) of the attended values, after projection, scale, shift and
+  // residual. With an out_weight, `tile` must hold all value channels.
   void Store(int64_t sample, const ValidBox& box, int64_t channel, int64_t channels, int64_t begin,
              int64_t count, const Scratch& scratch, A* tile) const {
     if (p_.out_weight != nullptr) {
@@ -105,7 +106,8 @@ class AttentionTiles {
   }
 
  private:
-  // load(first channel, channels, to, row of to) reads the map, and what it reads is transformed.
+  // Reads the map with load(first channel, channels, to, row of to), then applies the input's weight and
+  // bias.
   template <typename LoadMap>
   void Transform(const AttentionInput& input, int64_t first, int64_t channels, int64_t count,
                  const Scratch& scratch, A* tile, int64_t row, const LoadMap& load) const {
@@ -121,7 +123,8 @@ class AttentionTiles {
     code_.affine(tile, channels, count, row, nullptr, static_cast<const A*>(input.bias) + first, nullptr);
   }
 
-  // One position of each of `count` windows: that many steps from its first, or the last one within the box.
+  // Loads one position of each of `count` windows: `step` from the window's first position, clamped to the
+  // box.
   void LoadCorner(const FeatureMap& map, int64_t sample, const ValidBox& box, const int64_t* step,
                   int64_t first, int64_t channels, int64_t begin, int64_t count, A* tile, int64_t row) const {
     Extent windows;
@@ -151,7 +154,7 @@ class AttentionTiles {
       for (int64_t j = 0; j < count; ++j) {
         const A value = from[c * kTile + j];
         A& largest = tile[c * row + j];
-        // A value that is no number stays one, as ATen's maximum has it.
+        // A NaN stays NaN, as in ATen's maximum.
         largest = value > largest || value != value ? value : largest;
       }
     }

@@ -1,4 +1,5 @@
-// Scratch memory of one call: laid out first without memory, to learn how much there must be, then for good.
+// Scratch memory of one call. An Arena without memory computes the size needed; a second one with the same
+// Take() calls then hands out the arrays.
 #pragma once
 
 #include <cstddef>
@@ -9,8 +10,8 @@ namespace saccade::kernels {
 constexpr int64_t RoundUp(int64_t value, int64_t step) { return (value + step - 1) / step * step; }
 constexpr int64_t DivideUp(int64_t value, int64_t by) { return (value + by - 1) / by; }
 
-// Lays arrays out one after the other, each at a multiple of 64 bytes from `base`; with no base, Take returns
-// null and only the sum is of interest.
+// Places arrays one after the other, each at a multiple of 64 bytes from `base`. If `base` is null, Take()
+// returns null and only bytes() is meaningful.
 class Arena {
  public:
   explicit Arena(std::byte* base) : base_(base) {}

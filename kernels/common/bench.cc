@@ -7,7 +7,7 @@ namespace {
 
 using AddCasesFunction = void (*)(std::vector<BenchCase>* cases);
 
-// In a function, so that it is there before any registration of another file.
+// A function-local static, so that it exists before registrations in other translation units run.
 std::vector<AddCasesFunction>& Registrations() {
   static std::vector<AddCasesFunction> registrations;
   return registrations;

@@ -3,9 +3,9 @@
 //   void AddCases(std::vector<BenchCase>* cases) { cases->push_back(...); }
 //   const BenchRegistration registered(AddCases);
 //
-// For every case the harness makes the inputs, checks what each candidate returns against float64, counts the
-// bytes each allocates, and only then times them, taking turns; then it lets the inputs go. docs/benchmarks
-// says how to read what comes out.
+// For every case the harness makes the inputs, compares each candidate's result with float64, times the
+// candidates in turns, measures the peak allocation of each and frees the inputs. docs/benchmarks explains
+// the output.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -18,17 +18,17 @@
 
 namespace saccade::kernels {
 
-// One way to compute a case: "eager" (the paper's formulas, as one writes them in ATen operators),
-// "reference" (the operator's differentiable composition), "saccade" (ours), or another peer, named for what
-// it is.
+// One way to compute a case: "eager" (the paper's formulas, written directly in ATen operators), "reference"
+// (the operator's differentiable composition), "saccade" (this library's kernel), or another peer under its
+// own name.
 struct BenchCandidate {
   std::string name;
-  std::function<at::Tensor()> run;  // returns a tensor of its own, of expected's shape
+  std::function<at::Tensor()> run;  // returns a newly allocated tensor of expected's shape
 };
 
-// A case whose inputs exist: the candidates hold them.
+// The inputs of a case; the candidates' closures own the input tensors.
 struct BenchInputs {
-  at::Tensor expected;  // float64; dropped once everything is checked
+  at::Tensor expected;  // float64; freed once every candidate has been checked
   std::vector<BenchCandidate> candidates;
 };
 
@@ -37,19 +37,19 @@ struct BenchCase {
   std::string op;       // "sao", "ea"
   std::string variant;  // "module, bfloat16, channels-last"; short, and without '/'
   std::string shape;    // "8x256x56x56", or the level of a paper's network: "fpn1 1x256x224x320"
-  // Multiply-adds as the papers count them (paper_counts.h), whatever a candidate's own algebra costs.
+  // Multiply-adds as the papers count them (paper_counts.h), whatever algorithm a candidate uses.
   double madds = 0;
-  // Bytes that any implementation must read and write; a plain copy of as many is timed beside the
-  // candidates. 0: no copy.
+  // Minimum bytes that any implementation must read and write. A plain copy that moves as many bytes is timed
+  // beside the candidates. 0: no copy.
   double least_bytes = 0;
-  // Bytes that the algebra needs beside inputs and result; what a candidate allocates is compared with it.
-  // 0: not stated.
+  // Minimum bytes of workspace that the algorithm needs beside inputs and result; the report compares each
+  // candidate's allocations with it. 0: not stated.
   double least_workspace_bytes = 0;
-  // Called when the case's turn comes, and never for a case that is filtered out.
+  // Makes the inputs. Called right before the case runs, and never for a case that is filtered out.
   std::function<BenchInputs()> make;
 };
 
-// A square map, as most of the papers' sizes are.
+// A square feature map, as in most of the papers' tables.
 struct BenchSize {
   int64_t batch = 1;
   int64_t channels = 1;
@@ -61,16 +61,17 @@ struct BenchSize {
   std::string name() const;  // "8x256x56x56"
 };
 
+// Registers a list of cases; define one per x_bench.cc at namespace scope.
 class BenchRegistration {
  public:
   explicit BenchRegistration(void (*add_cases)(std::vector<BenchCase>* cases));
 };
 
-// Every registered case, by operator.
+// Returns every registered case, sorted by operator.
 std::vector<BenchCase> RegisteredBenchmarks();
 
-// Relative L2 distance from float64 that a candidate may have. A peer that computes something else would be
-// no peer, but its rounding is its own affair: it may be off by more than ours.
+// Largest relative L2 distance from float64 that a candidate may have. Peers get a larger bound than
+// "saccade": it catches a peer that computes something else, not one that rounds more.
 double BenchTolerance(std::string_view candidate, at::ScalarType dtype);
 
 }  // namespace saccade::kernels

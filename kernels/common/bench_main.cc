@@ -1,4 +1,4 @@
-// saccade_bench_kernels: times the operators beside their peers (docs/benchmarks/README.md).
+// saccade_bench_kernels: times the operators and their peers (docs/benchmarks/README.md).
 #include <ATen/Context.h>
 #include <ATen/Parallel.h>
 #include <ATen/core/grad_mode.h>
@@ -32,7 +32,7 @@ struct Flags {
   BenchOptions options;
 };
 
-// False if the arguments are not understood; complains then.
+// Returns false and prints an error if an argument is not understood.
 bool Parse(int argc, char** argv, Flags* flags) {
   for (int i = 1; i < argc; ++i) {
     const std::string flag = argv[i];
@@ -110,7 +110,7 @@ bool Run(const Flags& flags) {
     }
     PrintCase(outcome.result, std::cout);
     results.push_back(outcome.result);
-    // A run that is cut off leaves what it has.
+    // Rewrite the files after every case, so that an interrupted run keeps its results.
     if (!WriteFile(flags.json, WriteJson, results) || !WriteFile(flags.markdown, WriteMarkdown, results))
       return false;
   }

@@ -9,7 +9,7 @@
 namespace saccade::kernels {
 namespace {
 
-// LibTorch's profiler listens in the same way.
+// Receives LibTorch's allocation reports through the hook that its profiler uses.
 class PeakListener : public c10::MemoryReportingInfoBase {
  public:
   void reportMemoryUsage(void*, int64_t change, size_t, size_t, c10::Device device) override {

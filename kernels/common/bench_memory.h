@@ -5,8 +5,8 @@
 
 namespace saccade::kernels {
 
-// The most bytes that LibTorch's CPU allocator held at once for `run` on this thread, beyond what it held
-// before. What a library takes by itself (MKL's packing buffers, say) does not pass there and is not counted.
+// Returns the peak of bytes that LibTorch's CPU allocator held for `run` on this thread, beyond what it held
+// before. Memory that libraries allocate themselves (such as MKL's packing buffers) is not counted.
 int64_t PeakAllocation(const std::function<void()>& run);
 
 }  // namespace saccade::kernels

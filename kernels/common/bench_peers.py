@@ -1,11 +1,11 @@
-"""Times what only Python has - torch.compile and SDPA - beside eager PyTorch and saccade's operators, in one process.
+"""Times torch.compile and SDPA, which only Python has, beside eager PyTorch and saccade's operators in one process.
 
 usage: bench_peers.py --build DIR [--device cpu|cuda] [--filter TEXT] [--threads N] [--seconds S]
                       [--json FILE] [--markdown FILE]
 
-As in the benchmark program: every result is compared with float64 before anything is timed, candidates take turns,
-medians and ratios are printed. Rows are appended to FILE where it is there already. On a GPU every candidate is a
-CUDA graph, so that none pays for its launches; float32 runs without TF32.
+As in the benchmark program, every result is compared with float64 before anything is timed, candidates take turns,
+and medians and ratios are printed. If FILE exists, rows are appended to it. On a GPU every candidate is a CUDA graph,
+so that launch overhead is not measured. float32 runs without TF32.
 """
 
 import argparse
@@ -22,7 +22,7 @@ from torch.nn.functional import scaled_dot_product_attention as sdpa
 TURN_SECONDS = 0.01
 LEAST_ROUNDS = 7
 GSA_HEADS = 8
-# Relative L2 distance from float64: ours, and the others'.
+# Bounds of the relative L2 distance from float64: for saccade, and for the other candidates.
 BOUNDS = {torch.float32: (1e-6, 2e-5), torch.bfloat16: (1e-2, 5e-2)}
 
 
@@ -35,7 +35,7 @@ def ea_eager(x, wk, bk, wq, bq, wv, bv, wo, bo):
 
 
 def ea_two_sdpa(x, wk, bk, wq, bq, wv, bv, wo, bo):
-    """Two chained attentions: the key weights ask the positions, the positions ask the query weights."""
+    """Two chained attentions: key weights attend to positions, then positions attend to query weights."""
     rows = x.flatten(2).mT
     gathered = sdpa(wk.expand(len(x), -1, -1), rows, rows, scale=1.0)
     values = (gathered @ wv.T + bv) @ wo.T
@@ -158,7 +158,7 @@ def no_weights(_):
 TABLE_SIZES = [(8, 8, 14, 14), (8, 8, 28, 28), (8, 8, 56, 56)]
 SAO_SIZES = [(1, 64, 14, 14), (1, 128, 28, 28), (1, 256, 56, 56)]
 EA_SIZES = [(1, 64, 64, 64), (1, 64, 256, 256), (1, 256, 28, 40), (1, 256, 112, 160), (1, 256, 224, 320)]
-# op/variant: weights, eager, other forms, ours, sizes.
+# op/variant: (weights, eager form, other forms, saccade's form, sizes).
 CASES = {
     "attention/softmax": (no_weights, attention_eager, {"sdpa": attention_sdpa},
                           lambda ops, x: ops.attention(x, x, x), TABLE_SIZES + SAO_SIZES[:2]),
@@ -194,7 +194,7 @@ def captured(run):
 
 
 def interleaved(candidates, seconds, device):
-    """Each candidate's seconds, an entry a round."""
+    """Returns each candidate's seconds per call, one entry per round."""
     turns = {}
     for name, run in candidates.items():
         once = min(seconds_of(run, 1, device) for _ in range(3))
@@ -217,7 +217,7 @@ def check(name, got, expected):
 
 def run_case(case, shape, dtype, options):
     weights, eager, forms, ours, _ = CASES[case]
-    # Scores of x with itself stay about 1, as trained weights keep them.
+    # Scaled so that the scores of x with itself stay about 1, as with trained weights.
     x = (torch.randn(shape) + 0.2) / shape[1]**0.25
     inputs = [t.to(dtype) for t in (x, *weights(shape))]
     expected = eager(*(t.double() for t in inputs))
@@ -257,7 +257,7 @@ def write_json(rows, context, options):
 
 
 def write_markdown(text, options):
-    """As it goes: a run that is cut off leaves what it has."""
+    """Appends the text at once, so that an interrupted run keeps its results."""
     if options.markdown:
         with open(options.markdown, "a") as out:
             out.write(text)

@@ -15,7 +15,8 @@ std::string Format(const char* format, Arguments... arguments) {
   return text;
 }
 
-// Three significant digits, never in exponents: 1.21, 33.9, 305. What rounds up to 1000 takes the next unit.
+// Three significant digits, never an exponent: 1.21, 33.9, 305. A value that would round to 1000 takes the
+// next unit.
 std::string WithUnit(double value, double unit, const std::vector<const char*>& units) {
   size_t i = 0;
   double scaled = value / unit;
@@ -33,7 +34,7 @@ std::string RateText(double madds, double seconds) {
   return madds == 0 ? "" : Format("%.1f", madds / seconds / 1e9);
 }
 
-// How many times over what the algebra needs.
+// The peak as a multiple of the workspace that the algorithm needs.
 std::string NeededText(double peak_bytes, double least) {
   return least == 0 ? "" : Format("%.2fx", peak_bytes / least);
 }

@@ -1,4 +1,4 @@
-// What a benchmark run found, and how it is written down. Knows neither LibTorch nor Google Benchmark.
+// The results of a benchmark run, and how they are written. Independent of LibTorch and Google Benchmark.
 #pragma once
 
 #include <iosfwd>
@@ -10,9 +10,9 @@ namespace saccade::kernels {
 
 struct CandidateResult {
   std::string name;
-  double seconds = 0;  // median over the rounds
-  double ratio = 0;  // median over the rounds of its time to ours in the same round; 0: nothing of ours there
-  double peak_bytes = 0;  // most it had allocated at once, beside inputs and result
+  double seconds = 0;     // median over the rounds
+  double ratio = 0;       // median over the rounds of its time / "saccade"'s time; 0: no "saccade" candidate
+  double peak_bytes = 0;  // peak allocation beside inputs and result
 };
 
 struct CaseResult {
@@ -22,17 +22,17 @@ struct CaseResult {
   double least_workspace_bytes = 0;
   int rounds = 0;
   std::vector<CandidateResult> candidates;
-  double copy_seconds = 0;  // moving least_bytes; 0: not timed
+  double copy_seconds = 0;  // time to copy least_bytes; 0: not timed
 };
 
-// "what" and its value, as the report's head states it: instruction set, threads, versions.
+// Pairs of name and value for the report's head: instruction set, threads, versions.
 using BenchContext = std::vector<std::pair<std::string, std::string>>;
 
-// REQUIRES: values is not empty. Of an even number, the mean of the two in the middle.
+// Returns the median; for an even count, the mean of the middle two. REQUIRES: values is not empty.
 double Median(std::vector<double> values);
 
-// Median of a's times over b's, round by round: what moves the machine moves both of a round.
-// REQUIRES: as many of one as of the other, at least one.
+// Returns the median of a[i] / b[i] over the rounds: changes in machine speed affect both times of a round.
+// REQUIRES: a and b have the same size, at least one.
 double MedianRatio(const std::vector<double>& a, const std::vector<double>& b);
 
 std::string CaseName(const CaseResult& result);
@@ -42,13 +42,14 @@ std::string SecondsText(double seconds);
 std::string BytesText(double bytes);
 std::string CountText(double count);
 
-// As a table for a terminal, one case after the other.
+// Prints one case as a table for a terminal.
 void PrintCase(const CaseResult& result, std::ostream& out);
 
-// A section per operator, a row per candidate.
+// Writes a section per operator with a row per candidate.
 void WriteMarkdown(const BenchContext& context, const std::vector<CaseResult>& results, std::ostream& out);
 
-// Google Benchmark's own schema: "context", and "benchmarks" with name, real_time, time_unit and counters.
+// Writes Google Benchmark's JSON schema: "context", and "benchmarks" with name, real_time, time_unit and
+// counters.
 void WriteJson(const BenchContext& context, const std::vector<CaseResult>& results, std::ostream& out);
 
 }  // namespace saccade::kernels

@@ -29,7 +29,7 @@ TEST(BenchReportTest, MedianTakesTheMiddleOrTheMeanOfTwo) {
   EXPECT_EQ(Median({9, 1, 2, 4}), 3);
 }
 
-// The machine is half as fast in two of five rounds: medians of each alone would say 1.5.
+// The machine is half as fast in two of five rounds: the ratio of the separate medians would be 1.5.
 TEST(BenchReportTest, RatioIsTakenRoundByRound) {
   EXPECT_EQ(MedianRatio({2, 4, 4, 2, 3}, {1, 2, 2, 1, 2}), 2);
 }

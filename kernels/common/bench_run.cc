@@ -18,7 +18,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Long enough for the clock, short enough that a round's turns see the same machine.
+// Long enough for the clock's resolution, short enough that all turns of a round see the same machine speed.
 constexpr double kTurnSeconds = 0.01;
 constexpr int kLeastRounds = 7;
 
@@ -26,7 +26,7 @@ double SecondsSince(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-// Seconds of one call, by benchmark: one entry a round.
+// Collects seconds per call, by benchmark: one entry per round.
 class TimesReporter : public benchmark::BenchmarkReporter {
  public:
   bool ReportContext(const Context&) override { return true; }
@@ -59,7 +59,7 @@ std::string CheckCandidate(const BenchCandidate& candidate, const at::Tensor& ex
   return text.str();
 }
 
-// Beside the result, which `run` has to allocate in any case.
+// Returns the peak allocation without the result, which `run` always has to allocate.
 double PeakBeside(const BenchCandidate& candidate) {
   at::Tensor result;
   const int64_t peak = PeakAllocation([&] { result = candidate.run(); });
@@ -77,7 +77,7 @@ int64_t IterationsOfATurn(const BenchCandidate& candidate) {
   return std::clamp<int64_t>(std::llround(kTurnSeconds / std::max(seconds, 1e-7)), 1, 100000);
 }
 
-// A candidate's turn in a round. REQUIRES: the candidate outlives its registration.
+// One candidate's turn in a round. REQUIRES: the candidate outlives its registration.
 class Turn : public benchmark::Fixture {
  public:
   explicit Turn(const BenchCandidate& candidate) : candidate_(candidate) {
@@ -95,8 +95,8 @@ class Turn : public benchmark::Fixture {
   const BenchCandidate& candidate_;
 };
 
-// A round is one run of everything registered, in its order. Google Benchmark's own repetitions would be
-// shuffled, not take turns.
+// Runs all registered benchmarks in order, once per round. Google Benchmark's own repetitions would not
+// alternate between candidates.
 int RunRounds(double seconds, TimesReporter* reporter) {
   int rounds = 0;
   for (const auto start = Clock::now(); rounds < kLeastRounds || SecondsSince(start) < seconds; ++rounds) {
@@ -135,7 +135,7 @@ BenchOutcome RunBenchmark(const BenchCase& bench, const BenchOptions& options) {
   TimesReporter reporter;
   CaseResult& result = outcome.result;
   for (const BenchCandidate& candidate : timed) {
-    benchmark::internal::RegisterBenchmarkInternal(new Turn(candidate));  // which owns it
+    benchmark::internal::RegisterBenchmarkInternal(new Turn(candidate));  // takes ownership
   }
   result.rounds = RunRounds(options.seconds_per_candidate * static_cast<double>(timed.size()), &reporter);
 

@@ -1,4 +1,4 @@
-// Runs cases, each on its own: inputs of one case alone are alive at a time.
+// Runs benchmark cases one at a time, so that the inputs of only one case exist at once.
 #pragma once
 
 #include <optional>
@@ -10,11 +10,12 @@
 namespace saccade::kernels {
 
 struct BenchOptions {
-  // Spent on each candidate at least, in as many rounds as fit, but never fewer than seven.
+  // Minimum time spent per candidate. Every case runs at least seven rounds, however long they take.
   double seconds_per_candidate = 1.0;
 };
 
-// What a case came to. `wrong` says which candidate's result is off, and how far; then nothing was timed.
+// Result of one case. `wrong` names the candidate whose result is off, and by how much; nothing was timed
+// then. Empty if all results are right.
 struct BenchOutcome {
   CaseResult result;
   std::string wrong;

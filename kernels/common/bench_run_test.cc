@@ -33,7 +33,7 @@ BenchCase CaseOf(std::vector<BenchCandidate> candidates, double least_bytes = 0)
 
 constexpr BenchOptions kShort = {.seconds_per_candidate = 1e-3};
 
-// `calls` gets one letter a turn, however many calls a turn has.
+// The candidate appends one letter per turn to `calls`, however many calls a turn has.
 BenchCandidate Recorded(const std::string& name, char letter, std::string* calls) {
   return {name, [=] {
             if (calls->empty() || calls->back() != letter) calls->push_back(letter);
@@ -65,8 +65,8 @@ TEST(BenchRunTest, ReportsEveryCandidateAndTheCopy) {
   EXPECT_EQ(candidates[1].name, "saccade");
   EXPECT_EQ(candidates[1].ratio, 1);
   EXPECT_GT(candidates[0].seconds, 0);
-  // What is let go before the result is made: most is held before, 16,000 bytes, of which 4,000 are the
-  // result's due.
+  // The workspace is freed before the result is allocated, so the peak is 16,000 bytes, of which 4,000 are
+  // subtracted for the result.
   EXPECT_EQ(candidates[0].peak_bytes, 12000);
   EXPECT_EQ(candidates[1].peak_bytes, 0);
   EXPECT_GT(outcome.result.copy_seconds, 0);

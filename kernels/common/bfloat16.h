@@ -1,4 +1,4 @@
-// bfloat16 as stored: the upper half of a float32. For code that must not know LibTorch or CUDA.
+// bfloat16 as stored: the upper half of a float32. For code that must not depend on LibTorch or CUDA.
 #pragma once
 
 #include <bit>
@@ -19,7 +19,7 @@ struct BFloat16 {
   constexpr explicit operator float() const { return std::bit_cast<float>(uint32_t{bits} << 16); }
 };
 
-// The type that sums of T are kept in.
+// The type in which sums of T are accumulated.
 template <typename T>
 struct AccumulateAs {
   using Type = float;

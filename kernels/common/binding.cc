@@ -24,7 +24,7 @@ namespace {
 template <typename T>
 bool AllFinite(const at::Tensor& tensor) {
   const T* data = tensor.const_data_ptr<T>();
-  // Stays zero as long as all are numbers: infinity and NaN times zero are NaN.
+  // 0 * infinity and 0 * NaN are NaN, so the traces stay zero only if every value is finite.
   T traces[16] = {};
   const int64_t count = tensor.numel();
   for (int64_t i = 0; i + 16 <= count; i += 16) {
@@ -150,8 +150,8 @@ at::Tensor Prepared(const at::Tensor& weights, const at::Tensor& x) {
 
 namespace {
 
-// A result beyond what malloc keeps for itself (32 MiB at most) is fresh memory in every call, and its first
-// touch costs a fault a page. Larger pages cost fewer. Where the system has none, this does nothing.
+// glibc's malloc reuses freed blocks up to 32 MiB at most. A larger result is fresh memory in every call and
+// takes a page fault per page; huge pages reduce that. Does nothing if the system has no huge pages.
 void PreferHugePages(const at::Tensor& tensor) {
 #if defined(__linux__)
   constexpr uintptr_t kHugePage = 2 << 20;

@@ -1,4 +1,4 @@
-// What every operator asks of its arguments, in one wording: operator, argument, expected, got.
+// Argument checks of all operators, with one wording: operator, argument, expected, got.
 // Sizes are compared as SymInt, so the same checks hold for real, meta and fake tensors.
 #pragma once
 
@@ -13,13 +13,13 @@ void CheckShape(const char* op, const char* argument, const at::Tensor& tensor, 
 void CheckDevice(const char* op, const char* argument, const at::Tensor& tensor, c10::Device expected);
 void CheckDtype(const char* op, const char* argument, const at::Tensor& tensor,
                 std::initializer_list<at::ScalarType> expected);
-// [B, C, *spatial] with one to three spatial dimensions and at least one channel, in groups of `heads`.
+// Expects [B, C, *spatial] with one to three spatial dimensions, and C a positive multiple of `heads`.
 void CheckFeatureMap(const char* op, const char* argument, const at::Tensor& tensor, int64_t heads);
 
-// The type that sums are kept in: float64 for float64, float32 for everything narrower.
+// Returns the dtype in which sums are accumulated: float64 for float64, float32 for narrower types.
 at::ScalarType AccumulateType(at::ScalarType stored);
 
-// Whether a derivative of any of these may be asked for, in reverse or in forward mode.
+// Returns true if a reverse-mode or forward-mode derivative of any of the tensors may be needed.
 bool NeedsDerivative(std::initializer_list<at::Tensor> tensors);
 
 }  // namespace saccade::kernels

@@ -1,5 +1,5 @@
-// Which instruction set the CPU kernels run on. Every kernel is compiled once per set, in a translation unit
-// of its own, and the best one that this processor has is taken at run time.
+// Instruction sets of the CPU kernels. Every kernel is compiled once per set, in its own translation unit,
+// and the best set that the processor supports is selected at run time.
 #pragma once
 
 #include <string_view>
@@ -8,10 +8,10 @@ namespace saccade::kernels {
 
 enum class CpuIsa { kPortable, kAvx2, kAvx512 };
 
-// The best set that this processor and this build both have. Constant through a process; any thread may ask.
+// Returns the best set that this processor and this build support. Constant within a process; thread-safe.
 CpuIsa BestCpuIsa();
 
-// "portable", "avx2", "avx512". Also torch.ops.saccade.cpu_isa() for the one in use.
+// Returns "portable", "avx2" or "avx512". torch.ops.saccade.cpu_isa() returns the name of the set in use.
 std::string_view CpuIsaName(CpuIsa isa);
 
 }  // namespace saccade::kernels

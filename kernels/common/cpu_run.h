@@ -1,4 +1,4 @@
-// How every operator's CPU side is entered from tensors.
+// Shared entry of every operator's CPU binding.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -11,10 +11,10 @@
 
 namespace saccade::kernels {
 
-// Throws c10::Error unless the CPU code takes the map's type and the extents lie within it.
+// Throws c10::Error unless the CPU code supports the map's dtype and the extents lie within the map.
 void CheckOnCpu(const char* op, const char* argument, const at::Tensor& map, const OptionalTensor& valid);
 
-// Calls run with LibTorch's threads and bytes(threads) bytes of workspace, which hold anything.
+// Calls `run` with LibTorch's threads and bytes(threads) bytes of uninitialised workspace.
 void RunWithWorkspace(const std::function<size_t(int threads)>& bytes,
                       const std::function<void(const Parallel& parallel, std::byte* workspace)>& run);
 

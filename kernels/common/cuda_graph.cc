@@ -21,7 +21,7 @@ class RecordedGraph : public CudaGraph {
     work();
     work();
     stream.synchronize();
-    // Other threads' calls into CUDA do not end the recording.
+    // In thread-local mode, CUDA calls of other threads do not invalidate the capture.
     graph_.capture_begin(/*pool=*/{0, 0}, cudaStreamCaptureModeThreadLocal);
     try {
       work();
@@ -38,7 +38,8 @@ class RecordedGraph : public CudaGraph {
   }
 
  private:
-  // The stream must not stay in its recording; what went wrong is told already.
+  // Takes the stream out of capture mode. Only warns on errors: the original exception is rethrown by the
+  // caller.
   void End() noexcept {
     try {
       graph_.capture_end();
@@ -53,7 +54,7 @@ class RecordedGraph : public CudaGraph {
 
 }  // namespace
 
-// Looked up by name in the plugin.
+// The exported symbol that MakeCudaGraph() looks up.
 extern "C" CudaGraph* saccade_make_cuda_graph(int gpu) { return new RecordedGraph(gpu); }
 
 }  // namespace saccade::kernels

@@ -1,4 +1,4 @@
-// CUDA graphs by way of the plugin: what is enqueued once can be replayed by one call.
+// CUDA graphs, implemented by the plugin: work that was recorded once is replayed with one launch.
 #pragma once
 
 #include <functional>
@@ -6,7 +6,8 @@
 
 namespace saccade::kernels {
 
-// For one thread at a time, always with the same current stream, which is not the default one.
+// A recorded sequence of GPU work. Not thread-safe. Record() and Replay() must run under the same current
+// stream, which must not be the default stream.
 class CudaGraph {
  public:
   CudaGraph() = default;
@@ -14,16 +15,16 @@ class CudaGraph {
   CudaGraph& operator=(const CudaGraph&) = delete;
   virtual ~CudaGraph() = default;
 
-  // Runs `work` twice as it is, so that libraries choose their algorithms and take their workspaces, and a
-  // third time to record what it enqueues; that last time nothing is computed. What `work` allocates stays
-  // allocated, at the same addresses, as long as the graph lives. `work` must not wait for the GPU.
+  // Runs `work` twice normally, so that libraries choose their algorithms and allocate their workspaces, then
+  // a third time under capture, which computes nothing. Memory that `work` allocates stays allocated at the
+  // same addresses as long as the graph lives. `work` must not wait for the GPU.
   virtual void Record(const std::function<void()>& work) = 0;
 
-  // Enqueues what was recorded. REQUIRES: Record has returned.
+  // Enqueues the recorded work. REQUIRES: Record() has returned.
   virtual void Replay() = 0;
 };
 
-// Throws c10::Error, as both functions do, if the plugin is not loaded or CUDA refuses.
+// Throws c10::Error if the plugin is not loaded. Record() and Replay() throw c10::Error if CUDA fails.
 std::unique_ptr<CudaGraph> MakeCudaGraph(int gpu);
 
 }  // namespace saccade::kernels

@@ -16,7 +16,7 @@ std::string LastError() {
   return error == nullptr ? "no reason given" : error;
 }
 
-// Asks the driver itself: CUDA's runtime would have to be linked, and is not there on every machine.
+// Uses the driver API: CUDA's runtime would have to be linked, and not every machine has it.
 int CountDevices(std::string* reason) {
   void* driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
   if (driver == nullptr) {
@@ -43,14 +43,14 @@ std::filesystem::path OwnFolder() {
   return std::filesystem::path(info.dli_fname).parent_path();
 }
 
-// What Load opened; set before LoadCudaPlugin returns for the first time, and never again.
+// Handle of the plugin. Written once, before LoadCudaPlugin() returns for the first time.
 void* opened = nullptr;
 
 CudaPlugin Load() {
   CudaPlugin plugin;
   const int devices = CountDevices(&plugin.reason);
   if (devices == 0) return plugin;
-  // Opened by name and never linked: it drags in gigabytes of CUDA libraries.
+  // Opened by name instead of linked, because it pulls in gigabytes of CUDA libraries.
   if (dlopen("libtorch_cuda.so", RTLD_NOW | RTLD_GLOBAL) == nullptr) {
     plugin.reason = "there is a GPU, but LibTorch's CUDA side does not load: " + LastError() +
                     ". Install the full set of CUDA wheels (./dev build --cuda).";

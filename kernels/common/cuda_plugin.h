@@ -1,5 +1,5 @@
-// The CUDA side of every operator is one plugin library, opened at run time: one binary serves machines with
-// and without a GPU, and nobody carries torch_cuda who has no use for it.
+// The CUDA side of all operators is one plugin library that is opened at run time: the same binary serves
+// machines with and without a GPU, and CPU machines do not load torch_cuda.
 #pragma once
 
 #include <string>
@@ -9,16 +9,16 @@ namespace saccade::kernels {
 struct CudaPlugin {
   bool loaded = false;
   int devices = 0;
-  // Why it is not loaded, in words for an operator; empty if it is.
+  // Why the plugin is not loaded, as a message for the administrator; empty if it is loaded.
   std::string reason;
 };
 
-// Looks for a GPU, and if there is one opens libtorch_cuda.so and libsaccade_cuda.so (which lies beside
-// libsaccade_kernels.so), whose operators register themselves. The first call may take seconds, later ones
-// return its answer; any thread may call. Never throws.
+// If a GPU is present, opens libtorch_cuda.so and libsaccade_cuda.so (from the folder of
+// libsaccade_kernels.so), whose operators register themselves. The first call may take seconds; later calls
+// return its result. Thread-safe. Never throws.
 const CudaPlugin& LoadCudaPlugin();
 
-// A function that the plugin exports, or null.
+// Returns the address of a function that the plugin exports, or null.
 void* CudaPluginSymbol(const char* name);
 
 }  // namespace saccade::kernels

@@ -1,4 +1,4 @@
-// One source for nvcc and for the emulator: included by every .cuh in place of CUDA's own headers.
+// One source for nvcc and for the emulator: every .cuh includes this file instead of CUDA's own headers.
 //   SACCADE_SHARED(float, tile, 64);            a static shared array
 //   SACCADE_DYNAMIC_SHARED(float, scores);      the dynamic one, its size given at launch
 //   SACCADE_UNROLL, SACCADE_UNROLL_BY(4)        before a loop
@@ -67,7 +67,7 @@ __device__ inline void FromFloat(float value, float* to) { *to = value; }
 inline constexpr int kWarp = 32;
 inline constexpr uint32_t kWholeWarp = 0xffffffffu;
 
-// The sum over a warp, in every lane. All lanes add the same pairs, so all get the same bits.
+// Returns the sum over a warp, in every lane. All lanes add the same pairs, so all get the same bits.
 __device__ inline float WarpSum(float value) {
   for (int lanes = kWarp / 2; lanes > 0; lanes /= 2) value += __shfl_xor_sync(kWholeWarp, value, lanes);
   return value;

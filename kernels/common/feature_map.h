@@ -1,5 +1,5 @@
-// Feature maps as the code below tensors sees them: pointers, strides and extents. C++17, as nvcc reads it
-// too.
+// Feature maps for the code that does not depend on LibTorch: pointers, strides and extents. C++17, because
+// nvcc compiles it too.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@ namespace saccade::kernels {
 
 enum class Dtype { kFloat32, kFloat64, kBFloat16, kFloat16 };
 
-// What maps of this dtype are worked on in: double for float64, float for all others.
+// True if maps of this dtype are computed in double (float64); all others are computed in float.
 inline bool IsDouble(Dtype dtype) { return dtype == Dtype::kFloat64; }
 
 inline int64_t BytesOf(Dtype dtype) {
@@ -17,8 +17,8 @@ inline int64_t BytesOf(Dtype dtype) {
 
 inline constexpr int kMaxSpatialDims = 3;
 
-// [B, C, *spatial] in any layout; strides in elements. Missing leading spatial dimensions have extent 1, so a
-// picture's rows are spatial_stride[1] apart and its columns spatial_stride[2].
+// A map [B, C, *spatial] in any layout; strides are in elements. Missing leading spatial dimensions have
+// extent 1, so an image's rows are spatial_stride[1] apart and its columns spatial_stride[2].
 template <typename Void>
 struct BasicFeatureMap {
   Void* data = nullptr;
@@ -29,11 +29,11 @@ struct BasicFeatureMap {
 using FeatureMap = BasicFeatureMap<const void>;
 using OutputMap = BasicFeatureMap<void>;
 
-// What all maps of one call share.
+// The spatial extent that all maps of one call share.
 struct Extent {
   int64_t size[kMaxSpatialDims] = {1, 1, 1};
   int spatial_dims = 2;
-  // [B, spatial_dims] or null: how much of each sample takes part, from the origin.
+  // [B, spatial_dims] or null: the extent of each sample's valid positions, starting at the origin.
   const int64_t* valid = nullptr;
 };
 

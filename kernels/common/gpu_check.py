@@ -1,4 +1,4 @@
-"""What the operators' checks on a GPU machine share: arguments, error bounds, CUDA graphs, times."""
+"""Helpers shared by the operators' checks on a GPU machine: arguments, error bounds, CUDA graphs, timing."""
 
 import argparse
 import os
@@ -10,12 +10,13 @@ import torch
 
 BOUNDS = {torch.float32: 1e-6, torch.bfloat16: 1e-2, torch.float16: 2e-3}
 ROUNDING = {torch.float32: 2.0**-24, torch.bfloat16: 2.0**-9, torch.float16: 2.0**-12}
-# With LibTorch's cache switched off, as for memcheck, every allocation is a cudaMalloc, which a capture refuses.
+# With LibTorch's caching allocator disabled, as under memcheck, every allocation is a cudaMalloc, which a capture
+# forbids.
 CAN_CAPTURE = os.environ.get("PYTORCH_NO_CUDA_MEMORY_CACHING") != "1"
 
 
 def start(doc):
-    """The operators of the build that the command line names, and whether it asks to be quick."""
+    """Loads the build named on the command line. Returns its operators, and whether --quick was given."""
     parser = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("build", type=pathlib.Path, help="with lib/libsaccade_kernels.so and lib/libsaccade_cuda.so")
     parser.add_argument("--quick", action="store_true", help="small shapes, nothing timed: for compute-sanitizer")
@@ -36,7 +37,8 @@ def relative_error(got, expected):
 
 
 def check_error(what, got, expected, composed=None):
-    """Against float64, and against twice what ATen's composition in the same dtype is off by."""
+    """Checks the error against float64, with a fixed bound and, if given, twice the error of `composed` (ATen, same
+    dtype)."""
     error = relative_error(got, expected)
     allowed = BOUNDS[got.dtype]
     if composed is not None:
@@ -46,28 +48,29 @@ def check_error(what, got, expected, composed=None):
 
 
 def check_same(what, run, got, x):
-    """The bits of run(x), got, from run to run, and those of a sample whatever else is in its batch."""
+    """Checks that run(x) gives the bits of `got` again, and that each sample gives the same bits when it runs alone."""
     assert torch.equal(run(x), got), f"{what}: changes from run to run"
     for b in range(len(x)):
         assert torch.equal(run(x[b:b + 1]), got[b:b + 1]), f"{what}: sample {b} depends on its batch"
 
 
 def padded(x):
-    """x within 32 x 40 positions of NaN, and its extent as the operators take it."""
+    """Returns x inside 32 x 40 positions of NaN, and its extent in the form of the operators' `valid` argument."""
     wide = x.new_full((*x.shape[:2], 32, 40), float("nan"))
     wide[:, :, :x.shape[2], :x.shape[3]] = x
     return wide, torch.tensor([x.shape[2:]] * len(x), device=x.device)
 
 
 def check_padded(what, got, expected):
-    """The result of a padded map: the bits of the map alone, and zero around them."""
+    """Checks that a padded map gives the same bits as the map alone, and zeros in the padding."""
     height, width = expected.shape[2:]
     assert torch.equal(got[:, :, :height, :width], expected), f"{what}: padding shows"
     assert got[:, :, height:].abs().sum() == 0 and got[:, :, :, width:].abs().sum() == 0, f"{what}: padding is not zero"
 
 
 def captured(run):
-    """The call as a CUDA graph; capturing fails if it synchronises or allocates outside the allocator."""
+    """Returns the call as a CUDA graph. Capturing fails if the call synchronizes or allocates outside LibTorch's
+    allocator."""
     for _ in range(3):
         run()
     torch.cuda.synchronize()
@@ -78,14 +81,14 @@ def captured(run):
 
 
 def captured_result(run):
-    """Also what the captured call returned, which every replay writes anew."""
+    """Returns the captured call and its result tensor, which every replay overwrites."""
     results = []
     replay = captured(lambda: results.append(run()))
     return replay, results[-1]
 
 
 def check_capture(what, run):
-    """A replayed graph gives the bits of the call itself."""
+    """Checks that a replayed graph gives the same bits as the call itself."""
     if not CAN_CAPTURE:
         return
     expected = run()
@@ -97,7 +100,7 @@ def check_capture(what, run):
 
 
 def medians_us(candidates, rounds=200):
-    """Microseconds of each candidate, taking turns."""
+    """Returns the median microseconds per call of each candidate. Candidates take turns."""
     times = {name: [] for name in candidates}
     for i in range(rounds + 20):
         for name, run in candidates.items():

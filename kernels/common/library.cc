@@ -1,4 +1,4 @@
-// The namespace torch.ops.saccade. Each operator adds itself to it from its own folder.
+// Declares the namespace torch.ops.saccade. Each operator registers itself from its own folder.
 #include <torch/library.h>
 
 #include <string>

@@ -1,4 +1,5 @@
-"""docs/operators.md names every operator with its schema as the library has it, and its example runs as written."""
+"""Checks that docs/operators.md lists every operator with the schema that the library registers, and that its example
+runs."""
 
 import os
 import pathlib

@@ -7,7 +7,7 @@ namespace {
 
 constexpr double kFloatBytes = 4;
 
-// n queries over m keys, V of m positions transformed.
+// Multiply-adds of n queries over m keys, plus the linear transform of V at m positions.
 double KaoMadds(double n, double m, double c) { return 2 * n * m * c + m * c * c; }
 
 double RoundedUp(double floats) {
@@ -15,10 +15,11 @@ double RoundedUp(double floats) {
   return std::exp2(std::ceil(std::log2(kImages * kFloatBytes * floats)));
 }
 
-// Four maps, and four of what the operator makes between them.
+// Four maps of n * c floats, and four intermediate buffers of `between` floats.
 double SaoBytes(double n, double c, double between) { return 4 * RoundedUp(n * c) + 4 * RoundedUp(between); }
 
-// q, k and v, their normalised copies, x, and what lies between: the context or the map.
+// Per position: 2 * dk for queries and keys, 2 * dv for values and output, d for x, and d if reprojected.
+// `between` is the size of the context or of the attention map.
 double EaBytes(double n, double d, double dk, double dv, bool reprojected, double between) {
   return kFloatBytes * (n * (2 * dk + 2 * dv + (reprojected ? 2 : 1) * d) + between);
 }

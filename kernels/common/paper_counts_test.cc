@@ -1,5 +1,5 @@
-// Every row of the papers' tables of operators, to the digits they print. Where a figure does not come out,
-// the row carries what our count gives instead, and a comment says what is published.
+// Every row of the papers' tables of operators, compared at the precision they print. Where a published
+// figure does not match, the row holds our count, and a comment gives the published figure.
 #include "kernels/common/paper_counts.h"
 
 #include <gtest/gtest.h>
@@ -16,7 +16,7 @@ constexpr double kMega = 1e6;
 constexpr double kGiga = 1e9;
 constexpr double kTera = 1e12;
 
-// A figure as printed: 5.62 with two decimals may stand for anything within half a unit of the last.
+// A figure as printed: 5.62 with two decimals stands for any value within half a unit of the last decimal.
 struct Published {
   double value;
   int decimals;
@@ -25,7 +25,7 @@ struct Published {
 
 void ExpectPrintedAs(double got, const Published& published, const std::string& what) {
   const double step = std::pow(10.0, -published.decimals);
-  // A hair more than half a step, for what float64 makes of decimal fractions.
+  // Slightly more than half a step, because float64 cannot represent decimal fractions exactly.
   EXPECT_NEAR(got / published.unit, published.value, step * 0.5000001) << what;
 }
 
@@ -35,12 +35,12 @@ struct KaoRow {
   Cost (*cost)(double h, double w, double c);
   double side;
   double mega_madds;
-  double saved_madds;  // percent, beside softmax attention
+  double saved_madds;  // percent, relative to softmax attention
   double megabytes;
   double saved_bytes;
 };
 
-// Batch 8, 8 channels: multiply-adds are of one image, memory of all eight.
+// Batch 8, 8 channels: multiply-adds are for one image, memory is for all eight.
 const std::vector<KaoRow> kKaoRows = {
     {KaoAttentionCost, 14, 0.63, 0, 5.2, 0},
     {KaoPooledAttentionCost, 14, 0.16, 75.00, 1.5, 71.65},
@@ -52,7 +52,7 @@ const std::vector<KaoRow> kKaoRows = {
     {KaoQkvCost, 28, 0.05, 99.46, 0.9, 98.85},
     {KaoAttentionCost, 56, 157.55, 0, 1263.6, 0},  // published: 1,262.6 MB
     {KaoPooledAttentionCost, 56, 39.39, 75.00, 318.7, 74.76},
-    {KaoKvCost, 56, 5.63, 96.43, 48.3, 96.18},  // published: 5.62 m (of 5.627) and 48.2 MB (of 48.28)
+    {KaoKvCost, 56, 5.63, 96.43, 48.3, 96.18},  // published: 5.62 m (exact: 5.627), 48.2 MB (48.28)
     {KaoQkvCost, 56, 0.21, 99.87, 3.4, 99.73},
 };
 
@@ -65,7 +65,7 @@ TEST(PaperCountsTest, KroneckerTable2) {
     ExpectPrintedAs(cost.madds, {row.mega_madds, 2, kMega}, what);
     ExpectPrintedAs(SavedPercent(cost.madds, attention.madds), {row.saved_madds, 2, 1}, what);
     ExpectPrintedAs(8 * cost.bytes, {row.megabytes, 1, kMega}, what);
-    // The buffers are fitted, not published; of the savings the fit misses up to a tenth of a percent.
+    // The buffer counts are fitted, not published; the savings differ by up to about a tenth of a percent.
     EXPECT_NEAR(SavedPercent(cost.bytes, attention.bytes), row.saved_bytes, 0.12) << what;
   }
 }
@@ -90,9 +90,9 @@ const std::vector<SaoRow> kSaoRows = {
     {SaoCost, 28, 128, 0.40, {33.88, 2, kMega}, 88.78},
     {SaoAttentionCost, 56, 256, 5035.26, {4.56, 2, kGiga}, 0},            // published: 5.04 GB
     {SaoPooledAttentionCost, 56, 256, 1258.82, {1.34, 2, kGiga}, 70.59},  // of 5.04 GB: 73.38 as published
-    {SaoScaledAttentionCost, 56, 256, 411.04, {0.29, 2, kGiga}, 93.75},   // published: 0.28 GB (of
+    {SaoScaledAttentionCost, 56, 256, 411.04, {0.29, 2, kGiga}, 93.75},   // published: 0.28 GB (exact:
                                                                           // 0.285); 94.34
-    {SaoCost, 56, 256, 3.21, {0.27, 2, kGiga}, 94.09},  // published: 0.26 GB (of 0.2696); 94.65
+    {SaoCost, 56, 256, 3.21, {0.27, 2, kGiga}, 94.09},  // published: 0.26 GB (exact: 0.2696); 94.65
 };
 
 TEST(PaperCountsTest, SiameseTable2) {
@@ -103,13 +103,13 @@ TEST(PaperCountsTest, SiameseTable2) {
     const Cost attention = SaoAttentionCost(row.side * row.side, row.channels);
     ExpectPrintedAs(cost.madds, {row.mega_madds, 2, kMega}, what);
     ExpectPrintedAs(cost.bytes, row.bytes, what);
-    // The paper divides figures that it rounded before.
+    // The paper computes savings from figures that are already rounded.
     EXPECT_NEAR(SavedPercent(cost.bytes, attention.bytes), row.saved_bytes, 0.012) << what;
   }
 }
 
-// What is wrong at 56x56x256 is softmax attention's memory alone: beside the published 5.04 GB the others
-// fit.
+// At 56x56x256 only the memory of softmax attention differs: relative to the published 5.04 GB the other rows
+// match.
 TEST(PaperCountsTest, SiameseSavingsBesideThePublishedAttention) {
   const double published = 5.04 * kGiga;
   ExpectPrintedAs(SavedPercent(SaoScaledAttentionCost(56 * 56, 256).bytes, published), {94.34, 2, 1}, "1/N");
@@ -172,8 +172,8 @@ TEST(PaperCountsTest, EfficientAttentionTable2Totals) {
   ExpectPrintedAs(small_non_local.madds, {7.62, 2, kGiga}, "res3-4+fpn3-5");
 }
 
-// Table 1, with dv = d and dk = d / 2. Its memory is ours; its multiply-adds are twice ours, and it counts d
-// n more for the softmax.
+// Table 1, with dv = d and dk = d / 2. Its memory equals ours; its multiply-adds are twice ours, plus d n for
+// the softmax.
 TEST(PaperCountsTest, EfficientAttentionTable1) {
   const double n = 4096;
   const double d = 64;
@@ -220,7 +220,7 @@ TEST(PaperCountsTest, EfficientAttentionFiguresInTheText) {
   EXPECT_LT(volume.madds, 1.7 * kTera);
 }
 
-// Table 7: one module on the last hourglass of PSMNet, 32 channels, nothing brought back to d.
+// Table 7: one module on the last hourglass of PSMNet, 32 channels, without reprojection to d.
 TEST(PaperCountsTest, EfficientAttentionTable7) {
   const double positions = 48.0 * 135 * 240;
   ExpectPrintedAs(EaCost(positions, 32, 16, 32, false).bytes, {796, 0, kMega}, "EA-PSMNet");

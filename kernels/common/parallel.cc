@@ -1,4 +1,4 @@
-// The one file compiled with OpenMP: at::parallel_for is a template that runs serially without it.
+// The only file compiled with OpenMP: without it the template at::parallel_for runs serially.
 #include "kernels/common/parallel.h"
 
 #include <ATen/Parallel.h>

@@ -1,5 +1,5 @@
-// Threads for the CPU kernels, handed in from above so that the kernels themselves know no LibTorch and the
-// sanitizers can watch them under plain threads.
+// Threads of the CPU kernels, passed in by the caller so that the kernels do not depend on LibTorch and the
+// sanitizers can run them on plain threads.
 #pragma once
 
 #include <cstdint>
@@ -8,17 +8,17 @@
 namespace saccade::kernels {
 
 struct Parallel {
-  // Work on tasks [begin, end), as thread number `thread` of at most `threads`.
+  // Works on tasks [begin, end). `thread` is below `threads`; no two concurrent calls share it.
   using Task = std::function<void(int64_t begin, int64_t end, int thread)>;
 
-  // An upper bound of the thread numbers that `run` hands out; sizes the scratch memory.
+  // Upper bound of the thread numbers that `run` hands out; sizes the scratch memory.
   int threads = 1;
-  // Splits `tasks` into consecutive ranges, not below `grain` each where more than one thread works, and
-  // returns when all are done.
+  // Splits [0, tasks) into consecutive ranges, normally of at least `grain` tasks if there is more than one,
+  // runs `task` on them and returns when all are done.
   std::function<void(int64_t tasks, int64_t grain, const Task& task)> run;
 };
 
-// LibTorch's intra-op pool (at::set_num_threads governs it).
+// Returns LibTorch's intra-op pool (sized by at::set_num_threads).
 Parallel TorchParallel();
 
 }  // namespace saccade::kernels

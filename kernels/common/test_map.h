@@ -1,4 +1,4 @@
-// A random feature map for the tests below tensors: either layout, the padding poisoned.
+// A random feature map for the tests without LibTorch: either layout, with NaN in the padding.
 #pragma once
 
 #include <cmath>
@@ -19,7 +19,7 @@ inline constexpr Dtype kDtypeOf = std::is_same_v<T, double>     ? Dtype::kFloat6
                                   : std::is_same_v<T, BFloat16> ? Dtype::kBFloat16
                                                                 : Dtype::kFloat16;
 
-// Whether a position (numbered over the full extent) takes part in a sample.
+// Returns true if a position (numbered over the full extent) is valid in a sample.
 inline bool TakesPart(const Extent& extent, int64_t sample, int64_t position) {
   if (extent.valid == nullptr) return true;
   for (int d = kMaxSpatialDims - 1; d >= kMaxSpatialDims - extent.spatial_dims; --d) {
@@ -38,13 +38,14 @@ inline std::vector<int64_t> ValidPositions(const Extent& extent, int64_t sample)
   return positions;
 }
 
+// An owned map [batch, channels, *spatial] of T.
 template <typename T>
 class TestMap {
  public:
   using A = Accumulate<T>;
 
   TestMap() = default;
-  // Random, and NaN wherever the extent does not reach.
+  // Fills valid positions with random values and all others with NaN.
   TestMap(std::mt19937& random, int64_t batch, int64_t channels, const Extent& extent, bool channels_last)
       : channels_(channels), extent_(extent), channels_last_(channels_last) {
     std::normal_distribution<float> normal(0.2f, 1.0f);
@@ -56,7 +57,7 @@ class TestMap {
       }
     }
   }
-  // For a result: nothing but NaN.
+  // For a result: all elements are NaN.
   static TestMap Unwritten(int64_t batch, int64_t channels, const Extent& extent, bool channels_last) {
     TestMap map;
     map.channels_ = channels;
@@ -98,7 +99,7 @@ class TestMap {
   std::vector<T> values_;
 };
 
-// Weights in the type that sums of T are kept in.
+// Returns weights in the accumulation type of T.
 template <typename T>
 std::vector<Accumulate<T>> TestWeights(std::mt19937& random, int64_t count, double divisor) {
   std::normal_distribution<double> normal(0.1, 1.0);
@@ -107,8 +108,8 @@ std::vector<Accumulate<T>> TestWeights(std::mt19937& random, int64_t count, doub
   return values;
 }
 
-// Relative L2 distance of a result from `expected(sample)`, which gives [channels][positions] in float64; the
-// padding is to be zero.
+// Returns the relative L2 distance of a result from `expected(sample)`, which returns [channels][positions]
+// in float64 with zeros in the padding.
 template <typename T, typename Expected>
 double RelativeDistance(const TestMap<T>& result, int64_t batch, int64_t channels, int64_t positions,
                         const Expected& expected) {

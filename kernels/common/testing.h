@@ -1,4 +1,4 @@
-// For the operators' tests on tensors.
+// Helpers for the operators' tests on tensors.
 #pragma once
 
 #include <ATen/Context.h>
@@ -15,18 +15,18 @@
 
 namespace saccade::kernels {
 
-// LibTorch seeds its generator anew in every process; a test that fails should fail again.
+// LibTorch seeds its generator anew in every process; a fixed seed makes failures reproducible.
 struct Seeded {
   Seeded() { at::manual_seed(20260101); }
 };
 inline const Seeded seeded;
 
-// Never zero on average: a term that is dropped shows.
+// Normal values with mean 0.2, so that a dropped term changes the result.
 inline at::Tensor RandomTensor(at::IntArrayRef shape, at::ScalarType dtype) {
   return at::randn(shape, at::TensorOptions(at::kDouble)).add_(0.2).to(dtype);
 }
 
-// How a map may lie in memory.
+// Memory layouts of a test map.
 enum class Memory { kContiguous, kChannelsLast, kSlicedChannels, kSlicedPositions, kTransposed, kExpanded };
 
 inline at::Tensor RandomMap(std::vector<int64_t> shape, at::ScalarType dtype, Memory memory) {
@@ -56,23 +56,23 @@ inline at::Tensor RandomMap(std::vector<int64_t> shape, at::ScalarType dtype, Me
   return RandomTensor(shape, dtype);
 }
 
-// Relative L2 distance from a float64 result.
+// Returns the relative L2 distance from a float64 result.
 inline double RelativeError(const at::Tensor& got, const at::Tensor& expected) {
   const double norm = at::linalg_vector_norm(expected).item<double>();
   const double distance = at::linalg_vector_norm(got.to(at::kDouble).sub(expected)).item<double>();
   return norm == 0 ? distance : distance / norm;
 }
 
-// What a kernel may be off by: a bound of its own, and twice what the same formulas cost when composed of
-// ATen operators in the same type. One rounding of the result itself is always allowed.
+// Returns the error that a kernel may have: the smaller of a fixed bound and twice the error of the same
+// formulas composed of ATen operators in the same type. One rounding of the result is always allowed.
 inline double AllowedError(at::ScalarType dtype, double composed_error) {
   const double bound = dtype == at::kDouble ? 1e-12 : dtype == at::kFloat ? 1e-6 : 1e-2;
   const double rounding = dtype == at::kDouble ? 0x1p-53 : dtype == at::kFloat ? 0x1p-24 : 0x1p-9;
-  // In float64 the composition is the reference itself, so there is nothing to compare with.
+  // In float64 the composition is the reference itself, so only the fixed bound applies.
   return dtype == at::kDouble ? bound : std::min(bound, 2 * std::max(composed_error, rounding));
 }
 
-// Same shape, and the same bits in every element.
+// Returns true if the shapes, dtypes and bits are equal.
 inline bool SameBits(const at::Tensor& a, const at::Tensor& b) {
   if (a.sizes() != b.sizes() || a.scalar_type() != b.scalar_type()) return false;
   const at::Tensor x = a.contiguous();
@@ -80,7 +80,7 @@ inline bool SameBits(const at::Tensor& a, const at::Tensor& b) {
   return x.numel() == 0 || __builtin_memcmp(x.const_data_ptr(), y.const_data_ptr(), x.nbytes()) == 0;
 }
 
-// The first line of what `call` throws, or nothing.
+// Returns the first line of the error that `call` throws, or "".
 template <typename Call>
 std::string ErrorOf(const Call& call) {
   try {

@@ -1,4 +1,4 @@
-// For the tests below tensors, which the sanitizers watch: no LibTorch here.
+// Helpers for the tests that run under the sanitizers, without LibTorch.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace saccade::kernels {
 
-// Threads of their own, whose number is what is asked for.
+// Returns a Parallel that starts exactly `threads` new threads in every call.
 inline Parallel PlainThreads(int threads) {
   return {.threads = threads, .run = [threads](int64_t tasks, int64_t, const Parallel::Task& task) {
             std::vector<std::thread> running;
@@ -23,7 +23,7 @@ inline Parallel PlainThreads(int threads) {
           }};
 }
 
-// Those that this processor has.
+// Returns the instruction sets that this processor supports.
 inline std::vector<CpuIsa> InstructionSets() {
   std::vector<CpuIsa> sets;
   for (const CpuIsa isa : {CpuIsa::kPortable, CpuIsa::kAvx2, CpuIsa::kAvx512}) {
@@ -43,7 +43,7 @@ inline Extent ExtentOf(const std::vector<int64_t>& size, const std::vector<int64
   return extent;
 }
 
-// Equal bit for bit; NaNs too.
+// Returns true if a and b are equal bit for bit, including NaNs.
 template <typename T>
 bool SameBits(const std::vector<T>& a, const std::vector<T>& b) {
   return a.size() == b.size() && __builtin_memcmp(a.data(), b.data(), a.size() * sizeof(T)) == 0;

@@ -1,4 +1,4 @@
-// Which positions of a sample take part, and where they lie.
+// The valid positions of a sample and their coordinates.
 #pragma once
 
 #include <algorithm>
@@ -38,7 +38,8 @@ class ValidBox {
     }
   }
 
-  // The same for memory in which all positions follow each other: visit(position, offset from begin, length).
+  // Same for memory in which all positions of the map are contiguous: visit(position, offset from begin,
+  // length).
   template <typename Visit>
   void ForRuns(int64_t begin, int64_t end, const Visit& visit) const {
     ForRows(begin, end, [&](int64_t plane, int64_t row, int64_t column, int64_t offset, int64_t length) {

@@ -1,9 +1,9 @@
-// Vectors of one instruction set, by the compiler's own vector types: the same source becomes SSE2 (or NEON),
-// AVX2 or AVX-512 by the flags of the translation unit that includes it.
+// Vectors of one instruction set, as the compiler's own vector types: the same source becomes SSE2 (or NEON),
+// AVX2 or AVX-512, depending on the flags of the translation unit that includes it.
 //
-// Everything here lies in a namespace named after the instruction set, and code written with it must too
-// (SACCADE_ISA): were two sets to share one inline function, the linker would keep either, and a processor
-// without AVX-512 might be handed the AVX-512 one. For the same reason nothing from <algorithm> is used.
+// Everything here is in a namespace named after the instruction set (SACCADE_ISA), and code that uses it must
+// be too: if two sets shared an inline function, the linker would keep only one of them, and a processor
+// without AVX-512 might execute the AVX-512 version. For the same reason, nothing from <algorithm> is used.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +24,7 @@
 
 namespace saccade::kernels::SACCADE_ISA {
 
-// Only of numbers: there is no vector of BFloat16, which has overloads of its own below.
+// Defined for arithmetic types only. BFloat16 has overloads of its own below.
 template <typename T, int kBytes, bool kIsNumber = std::is_arithmetic_v<T>>
 struct VectorOf {};
 template <typename T, int kBytes>
@@ -36,7 +36,7 @@ using Vec = typename VectorOf<A, SACCADE_VECTOR_BYTES>::Type;
 template <typename A>
 inline constexpr int kLanes = SACCADE_VECTOR_BYTES / sizeof(A);
 
-// As many integers, each as wide as A: what comparing vectors gives.
+// A vector of integers as wide as A, with as many lanes: the type of a vector comparison.
 template <typename A>
 using Bits =
     typename VectorOf<std::conditional_t<sizeof(A) == 4, int32_t, int64_t>, SACCADE_VECTOR_BYTES>::Type;
@@ -76,7 +76,7 @@ inline void Store(BFloat16* to, Vec<float> v) {
   __builtin_memcpy(to, &half, sizeof(half));
 }
 
-// The first `count` lanes; the others are zero. Reads and writes nothing past them.
+// Loads the first `count` lanes and sets the others to zero. Does not read past them.
 template <typename T>
 inline Vec<Accumulate<T>> LoadPart(const T* from, int64_t count) {
   T lanes[kLanes<Accumulate<T>>] = {};
@@ -84,6 +84,7 @@ inline Vec<Accumulate<T>> LoadPart(const T* from, int64_t count) {
   return Load(static_cast<const T*>(lanes));
 }
 
+// Stores the first `count` lanes. Does not write past them.
 template <typename T>
 inline void StorePart(T* to, Vec<Accumulate<T>> v, int64_t count) {
   T lanes[kLanes<Accumulate<T>>];
@@ -91,7 +92,7 @@ inline void StorePart(T* to, Vec<Accumulate<T>> v, int64_t count) {
   for (int64_t i = 0; i < count; ++i) to[i] = lanes[i];
 }
 
-// The sum of all lanes, by halves: the same order every time.
+// Returns the sum of all lanes, added by halves: the order is fixed.
 template <typename A, int kBytes = SACCADE_VECTOR_BYTES>
 inline A Sum(typename VectorOf<A, kBytes>::Type v) {
   if constexpr (kBytes == 2 * sizeof(A)) {

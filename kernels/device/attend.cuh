@@ -1,23 +1,24 @@
-// The strided attention core: what every operator that multiplies queries, keys and values shares on CUDA.
-// What it computes is in attend_problem.h; an operator's own .cuh is a plan, a few kernels that prepare and
-// fold, and between them
+// The strided attention core: the CUDA code shared by all operators that multiply queries, keys and values.
+// attend_problem.h defines what it computes. An operator's own .cuh launches a few kernels that prepare and
+// fold data, and between them calls
 //   RunAttend<T>(problem, workspace, launch)   with AttendWorkspaceFloats(problem) floats of workspace
-//   RunProduct<T>(problem, launch)             the logits alone, keys being the channels of the result: a 1x1
+//   RunProduct<T>(problem, launch)             the logits alone, with keys as the result's channels: a 1x1
 //                                              convolution
 // `T` is the maps' type: float, DeviceHalf or DeviceBFloat16; `launch` is one of launch.cuh. Workspaces may
-// hold anything, and a view's pointer may be into the same workspace.
+// be uninitialised, and a view may point into the same workspace.
 //
-// One block takes 64 queries, up to 256 channels of values, and all keys or, where queries are few, a stretch
-// of them; the stretches are merged by a second kernel in their order. Into how many the keys are split
-// depends on the sample's valid queries and keys alone. Of 16-bit maps, weights and coefficients are rounded
-// to 16 bits and multiplied on the tensor cores (float32 arithmetic below sm_80); of float32 maps all is
-// float32. So are sums, maxima and the softmax, always.
+// One block processes 64 queries, up to 256 value channels, and all keys or, if there are few queries, a
+// range of them; a second kernel merges the ranges in their order. The number of ranges depends only on the
+// sample's valid queries and keys. For 16-bit maps, weights and coefficients are rounded to 16 bits and
+// multiplied on the tensor cores (below sm_80 in float32 arithmetic); for float32 maps all products are
+// float32. Sums, maxima and the softmax are always float32.
 //
-// Values of more than 256 channels take several blocks, and each needs the coefficients, which cost `depth`
-// products apiece. Where there are fewer logits than numbers in q and k, they go through the workspace:
-// computed once, in float32, and read by every block; of many channels in several sums, as there are few
-// tiles to keep a chip busy. Where there are more logits (a softmax over a whole map by itself), each block
-// computes them anew rather than write what nobody has memory for.
+// More than 256 value channels take several blocks, each of which needs the coefficients, at `depth` products
+// per coefficient. If there are fewer logits than elements of q and k, the logits are computed once in
+// float32, written to the workspace and read by every block. If `depth` is large, each logit is computed as
+// several partial sums, because there are too few tiles to occupy the GPU. If there are more logits (such as
+// a softmax of a whole map over itself), each block recomputes them, because storing them would take too much
+// memory.
 #pragma once
 
 #include "kernels/device/attend_kernels.cuh"
@@ -26,7 +27,7 @@
 
 namespace saccade::kernels {
 
-// Whether the grids can hold it, and every sample's positions fit 32 bits.
+// Returns true if the grids can hold the problem and every sample's positions fit in 32 bits.
 inline bool AttendFits(const AttendProblem& p) {
   const Attend run(p, nullptr);
   const int64_t matrices = p.batch * p.heads;
@@ -44,7 +45,7 @@ inline bool LogitsThroughWorkspace(const AttendProblem& p) {
          queries * keys <= (queries + keys) * p.depth;
 }
 
-// Of one plane.
+// Size of one plane of logits.
 inline int64_t LogitFloats(const AttendProblem& p) {
   return p.batch * p.heads * PositionsOf(p.queries) * PositionsOf(p.keys);
 }
@@ -54,7 +55,7 @@ inline int64_t AttendWorkspaceFloats(const AttendProblem& p) {
   return planes * LogitFloats(p) + Attend(p, nullptr).FloatsOfWorkspace();
 }
 
-// Zeroes what lies beyond the valid extent.
+// Writes zeros outside the valid extent.
 template <typename T, typename Launch>
 void RunClear(const AttendProblem& p, int64_t channels, const Launch& launch) {
   if (p.queries.valid == nullptr || !p.clear) return;
@@ -71,8 +72,8 @@ void RunLogits(const AttendProblem& p, int planes, const Launch& launch) {
          p.batch * p.heads * planes * run.query_tiles * Attend::Tiles(run.all_keys), kBlockThreads, run);
 }
 
-// out[i][j] = scale[j] * (the problem's scale * q_i k_j + biases) + shift[j] + residual[i][j]. Of the
-// problem, v, value_channels, logits and what is about the softmax are not looked at.
+// out[i][j] = channel_scale[j] * (scale * q_i k_j + biases) + channel_shift[j] + residual[i][j]. Ignores the
+// problem's v, value_channels, logits and softmax options.
 template <typename T, bool kTensorCores = sizeof(T) == 2, typename Launch>
 void RunProduct(AttendProblem p, const Launch& launch) {
   for (int64_t& stride : p.logits_key_stride) stride = 0;
@@ -81,7 +82,7 @@ void RunProduct(AttendProblem p, const Launch& launch) {
   RunLogits<T, kTensorCores>(p, 1, launch);
 }
 
-// The problem with its logits given, in a place of the workspace where RunLogits has put them.
+// Returns the problem with its logits given, at the place in the workspace where RunLogits writes them.
 inline AttendProblem WithLogitsIn(float* workspace, const AttendProblem& p) {
   AttendProblem given = p;
   const int64_t keys = PositionsOf(p.keys);
@@ -130,7 +131,8 @@ void RunAttend(AttendProblem p, float* workspace, const Launch& launch) {
 }
 
 #if defined(__CUDACC__)
-// Compiled once, in attend_float32.cu and its like, not with every operator.
+// Instantiated once, in attend_float32.cu, attend_float16.cu and attend_bfloat16.cu, instead of with every
+// operator.
 #define SACCADE_ATTEND_INSTANTIATIONS(extern, T)                                                 \
   extern template void RunAttend<T, sizeof(T) == 2>(AttendProblem, float*, const StreamLaunch&); \
   extern template void RunProduct<T, sizeof(T) == 2>(AttendProblem, const StreamLaunch&)

@@ -1,4 +1,4 @@
-// What a block of the attention core does, step by step; the kernels are in attend.cuh.
+// The steps of one block of the attention core; the kernels are in attend_kernels.cuh.
 #pragma once
 
 #include <cmath>
@@ -31,7 +31,7 @@ __device__ TileSource SourceOf(const Rows& rows, int64_t sample, int64_t head, i
           float32, rows.channel_stride, at, static_cast<int>(channels - first_channel)};
 }
 
-// scale * value + shift + residual, in the result's type.
+// Stores channel_scale * value + channel_shift + residual in the result's type.
 template <typename T>
 __device__ void StoreResult(const AttendProblem& p, int64_t sample, int64_t head, int64_t channel,
                             int64_t channels, int64_t out_at, int64_t residual_at, float value) {
@@ -54,23 +54,23 @@ __device__ inline float MeanFactor(const AttendProblem& p, int keys) {
   return p.mean && keys > 0 ? 1.0f / static_cast<float>(keys) : 1.0f;
 }
 
-// How the keys of a tile take part in the softmax.
+// How a tile of keys takes part in the softmax.
 enum class KeyStep {
-  kLinear,      // not at all
-  kOnline,      // with running maxima and sums, by which the results are corrected
-  kWhole,       // in groups that lie within the tile
-  kStatistics,  // of a group of many tiles: a first walk for maxima and sums,
-  kNormalised,  // and a second one for the results
+  kLinear,      // no softmax
+  kOnline,      // running maxima and sums, which rescale earlier results
+  kWhole,       // groups that lie within the tile
+  kStatistics,  // groups of several tiles, first pass: maxima and sums
+  kNormalised,  // groups of several tiles, second pass: results
 };
 
 struct KeyTile {
   int first;
   int count;
   KeyStep step;
-  bool fresh;  // maxima and sums start anew
+  bool fresh;  // first tile of a group: maxima and sums start anew
 };
 
-// The keys that a block walks over, tile by tile.
+// The tiles of keys that a block processes, in order.
 struct KeyWalk {
   __device__ KeyWalk(const AttendProblem& p, int keys_, int split, int splits) : keys(keys_) {
     const auto group = static_cast<int>(p.key_group);
@@ -114,24 +114,24 @@ struct KeyWalk {
 // Shared memory of a block.
 template <typename E>
 struct AttendShared {
-  E* left;            // operand tiles: of queries,
-  E* right;           // of keys, then of values,
-  E* coefficients;    // and of coefficients; for float the same memory as
-  float* logits;      // [64 keys][68 queries]: logits, coefficients, and results on their way out
-  float* top;         // [64] of each query: the largest logit so far,
-  float* total;       // the sum of the coefficients,
-  float* correction;  // and by what earlier results shrink
-  float* bias;        // [64] of each key
-  int64_t* query_at;  // [64] offsets of rows, -1 for none
+  E* left;            // operand tile: queries
+  E* right;           // operand tile: keys, then values
+  E* coefficients;    // operand tile: coefficients; for float the same memory as `logits`
+  float* logits;      // [64 keys][68 queries]: logits, coefficients, and results before they are stored
+  float* top;         // [64] by query: largest logit so far
+  float* total;       // [64] by query: sum of the coefficients
+  float* correction;  // [64] by query: factor that rescales earlier results
+  float* bias;        // [64] by key
+  int64_t* query_at;  // [64] offsets of rows, -1 for rows that do not exist
   int64_t* key_at;
   int64_t* value_at;
 };
 
 inline constexpr int kLogitStride = SimtMath<float>::kStride;
 
-// The logits of one tile of queries and keys over the channels [begin, end), without scale and biases, to
-// shared.logits. Row offsets are in place and visible; ends without a barrier. `keep_left`: the queries' tile
-// from the last call still holds.
+// Computes the logits of one tile of queries and keys over the channels [begin, end), without scale and
+// biases, into shared.logits. The row offsets must be set and visible to the block. Ends without a barrier.
+// `keep_left`: the queries' tile of the last call is still valid.
 template <typename T, typename Math>
 __device__ void MultiplyKeys(const AttendProblem& p, const AttendShared<T>& shared, int64_t sample,
                              int64_t head, int begin, int end, bool keep_left) {
@@ -157,7 +157,7 @@ __device__ void MultiplyKeys(const AttendProblem& p, const AttendShared<T>& shar
   for (int i = 0; i < kSums; ++i) shared.logits[Math::Column(i) * kLogitStride + Math::Row(i)] = sum[i];
 }
 
-// The same where the logits are given.
+// Same for given logits.
 template <typename T>
 __device__ void LoadLogits(const Attend& run, const AttendShared<T>& shared, int64_t sample, int64_t head) {
   const Rows& rows = run.p.logits;
@@ -187,7 +187,8 @@ __device__ inline float QuadSum(float value) {
   return value;
 }
 
-// From a tile's logits to its coefficients, four threads to a query. `query_bias` is the query's.
+// Turns a tile's logits into its coefficients, four threads per query. `query_bias` is the bias of the
+// thread's query.
 template <typename T, typename Math>
 __device__ void Coefficients(const Attend& run, const AttendShared<T>& shared, const KeyTile& tile,
                              float query_bias) {
@@ -222,7 +223,7 @@ __device__ void Coefficients(const Attend& run, const AttendShared<T>& shared, c
       factor = 1 / shared.total[row];
       for (int key = begin + lane; key < end; key += 4) logit[key * kLogitStride] *= factor;
     } else if (lane == 0) {
-      // Nothing is left of what was before a fresh start, or before the first tile.
+      // Zero for the first tile and after a fresh start, because `before` is -infinity.
       const float shrink = running ? exp2f(before - top) : 1.0f;
       shared.total[row] = shared.total[row] * shrink + total;
       shared.top[row] = top;

@@ -1,4 +1,4 @@
-// The attention core's kernels, compiled by g++ and run on the CPU, against the formulas in float64.
+// Compares the attention core's kernels, compiled by g++ and run on the CPU, with the formulas in float64.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -29,7 +29,7 @@ std::vector<AttendTestConfig> Configs() {
        .queries = {7, 11},
        .keys = {13},
        .biases = true},
-      // Many tiles of keys for few queries: split, with and without heads and padding.
+      // Many tiles of keys for few queries: split keys, with and without heads and padding.
       {.depth = 70, .value_channels = 65, .queries = {9}, .keys = {17, 19}, .layout = "wppp"},
       {.batch = 3,
        .depth = 24,
@@ -66,7 +66,7 @@ std::vector<AttendTestConfig> Configs() {
        .softmax = false,
        .mean = true,
        .biases = true},
-      // Groups within a tile, two to a tile, and of several tiles.
+      // Groups within a tile, two groups per tile, and groups of several tiles.
       {.depth = 33,
        .value_channels = 33,
        .keys = {96},
@@ -76,7 +76,7 @@ std::vector<AttendTestConfig> Configs() {
        .epilogue = true},
       {.depth = 9, .value_channels = 20, .keys = {72}, .layout = "cwwc", .key_group = 24},
       {.depth = 9, .value_channels = 70, .queries = {3, 5}, .keys = {140}, .layout = "gwwg", .key_group = 70},
-      // More than 256 channels of values: logits through the workspace, and computed anew.
+      // More than 256 value channels: logits through the workspace, and recomputed.
       {.batch = 2,
        .heads = 2,
        .depth = 80,
@@ -95,7 +95,7 @@ std::vector<AttendTestConfig> Configs() {
        .layout = "pwwp",
        .scale = 0.05f,
        .biases = true},
-      // So many channels that their sum is split.
+      // Enough channels that their sum is split into planes.
       {.depth = 545,
        .value_channels = 257,
        .queries = {5},
@@ -104,7 +104,7 @@ std::vector<AttendTestConfig> Configs() {
        .scale = 0.04f,
        .biases = true},
       {.depth = 2, .value_channels = 257, .queries = {70}, .keys = {70}, .layout = "cccc"},
-      // Logits that are given.
+      // Given logits.
       {.batch = 2,
        .heads = 2,
        .value_channels = 20,
@@ -151,14 +151,14 @@ TEST_P(AttendEmulated, MatchesTheFormulasInFloat16) {
   EXPECT_LE(test.Error(), 2e-3);
 }
 
-// As chips before sm_80 do it.
+// The code path of chips before sm_80.
 TEST_P(AttendEmulated, MatchesTheFormulasWithoutTensorCores) {
   AttendTestCase<DeviceBFloat16> test(GetParam(), 4);
   RunEmulated<DeviceBFloat16, false>(test, 1);
   EXPECT_LE(test.Error(), 1e-2);
 }
 
-// A missing barrier would show as a result that depends on which thread runs first.
+// A missing barrier makes the result depend on the order in which threads run.
 TEST_P(AttendEmulated, DoesNotDependOnTheOrderOfThreads) {
   AttendTestCase<DeviceHalf> first(GetParam(), 5);
   RunEmulated(first, 1);
@@ -169,7 +169,7 @@ TEST_P(AttendEmulated, DoesNotDependOnTheOrderOfThreads) {
 
 INSTANTIATE_TEST_SUITE_P(Configs, AttendEmulated, testing::ValuesIn(Configs()));
 
-// Whatever a caller may ask for.
+// Returns a random valid configuration.
 AttendTestConfig RandomConfig(std::mt19937& random) {
   const auto one_of = [&](std::initializer_list<int64_t> values) {
     return values.begin()[random() % values.size()];
@@ -187,7 +187,7 @@ AttendTestConfig RandomConfig(std::mt19937& random) {
   c.layout = {"pcgw"[random() % 4], "pcgw"[random() % 4], "pcgw"[random() % 4], "pcgf"[random() % 4]};
   c.softmax = !chance(3);
   c.mean = !c.softmax && chance(2);
-  // Weights are the same for every sample, so only maps have padding.
+  // All samples share the same weights, so only maps have padding.
   const auto valid = [&](const std::vector<int64_t>& size, bool wanted) {
     std::vector<int64_t> extents;
     for (int64_t i = 0; wanted && i < c.batch * static_cast<int64_t>(size.size()); ++i) {
@@ -216,9 +216,9 @@ TEST(AttendEmulatedTest, RandomProblems) {
   }
 }
 
-// What a sample's result is must not show in what size it was padded to, nor which others are in the batch.
+// A sample's result must not depend on the size it is padded to, nor on the rest of the batch.
 TEST(AttendEmulatedTest, APaddedSampleHasTheBitsItHasAlone) {
-  // With many query tiles, and with few, where the keys are split.
+  // With many query tiles, and with few, which splits the keys.
   for (const bool few : {false, true}) {
     AttendTestConfig config = {.batch = 2,
                                .depth = 12,
@@ -289,7 +289,7 @@ TEST(AttendEmulatedTest, ProductsAlone) {
   }
 }
 
-// As the PTX manual draws the fragments of mma.m16n8k16.
+// The fragments of mma.m16n8k16 as the PTX manual defines them.
 TEST(AttendEmulatedTest, TensorCoreFragments) {
   std::mt19937 random(3);
   float a[16][16], b[16][8], want[16][8], got[16][8];

@@ -1,12 +1,12 @@
-// The kernels of the attention core. All grids have one dimension, so that no count but the product is
-// bounded.
+// The kernels of the attention core. All grids are one-dimensional, so that only the total number of blocks
+// is bounded.
 #pragma once
 
 #include "kernels/device/attend_block.cuh"
 
 namespace saccade::kernels {
 
-// kTensorCores asks for them; where the chip has none that fit, float32 arithmetic does it.
+// kTensorCores requests tensor cores; chips without suitable ones use float32 arithmetic.
 template <typename T, bool kTensorCores>
 using MathOf = std::conditional_t<kTensorCores && kHasMma, MmaMath<T>, SimtMath<T>>;
 
@@ -30,15 +30,14 @@ using MathOf = std::conditional_t<kTensorCores && kHasMma, MmaMath<T>, SimtMath<
                                   offsets + kTile,                                               \
                                   offsets + 2 * kTile}
 
-// at[i], the offsets of the rows first + i, -1 from `end` on; done by the block's threads 64 * `by` and
-// following.
+// Sets at[i] to the offset of row first + i, or -1 from `end` on. Done by threads 64 * by to 64 * by + 63.
 __device__ inline void PlaceRows(int by, const DeviceBox& box, const int64_t (&stride)[kMaxSpatialDims],
                                  int first, int end, int64_t* at) {
   const int i = static_cast<int>(threadIdx.x) - by * kTile;
   if (i >= 0 && i < kTile) at[i] = first + i < end ? box.OffsetOf(first + i, stride) : -1;
 }
 
-// What a block is for.
+// The part of the problem that a block computes.
 struct AttendPlace {
   __device__ explicit AttendPlace(const Attend& run) {
     const auto chunks = static_cast<unsigned>(run.value_chunks);
@@ -57,7 +56,7 @@ struct AttendPlace {
   int chunk, slot, matrix, sample, head;
 };
 
-// A tile's keys: where they and their values lie, and their biases.
+// Sets a tile's keys: the offsets of the keys and of their values, and their biases.
 template <typename T>
 __device__ void PlaceKeys(const Attend& run, const AttendPlace& place, const AttendShared<T>& shared,
                           const DeviceBox& keys, const KeyTile& tile) {
@@ -73,15 +72,15 @@ __device__ void PlaceKeys(const Attend& run, const AttendPlace& place, const Att
       biased ? p.key_bias[place.head * run.all_keys + tile.first + key] * run.bias_scale : 0.0f;
 }
 
-// The values of 64 channels and of the tile's keys from one on.
+// Returns the values of 64 channels for the tile's keys from `key` on.
 template <typename T>
 __device__ TileSource ValuesAt(const Attend& run, const AttendPlace& place, const AttendShared<T>& shared,
                                int channel, int key) {
   return SourceOf<T>(run.p.v, place.sample, place.head, channel, run.p.value_channels, shared.value_at + key);
 }
 
-// sums * rows' factors, from the registers of the block to memory: to a slot of the workspace, or through the
-// epilogue to the result.
+// Stores sums * the rows' factors from the block's registers: in a slot of the workspace if `partial`,
+// otherwise through the epilogue in the result.
 template <typename T, typename Math>
 __device__ void StoreSums(const Attend& run, const AttendPlace& place, const AttendShared<T>& shared,
                           int64_t first_channel, int rows, bool partial, const float (&sums)[kSums]) {
@@ -109,7 +108,7 @@ __device__ void StoreSums(const Attend& run, const AttendPlace& place, const Att
   }
 }
 
-// sums += coefficients * values of one tile of keys, whose first values `values` has fetched already.
+// sums += coefficients * values of one tile of keys. `values` has already fetched the first values.
 template <typename T, typename Math, int kTiles>
 __device__ void MultiplyValues(const Attend& run, const AttendPlace& place, const AttendShared<T>& shared,
                                const KeyTile& tile, TileTransfer<T, Math, false>& values,
@@ -139,8 +138,8 @@ __device__ void MultiplyValues(const Attend& run, const AttendPlace& place, cons
   }
 }
 
-// A block's maxima and sums of coefficients: to the workspace, or as factors of the results, with the offsets
-// of these, to shared memory.
+// Writes a block's maxima and sums of coefficients to the workspace if `partial`. Otherwise writes the
+// results' factors and offsets to shared memory.
 template <typename T>
 __device__ void FinishRows(const Attend& run, const AttendPlace& place, const AttendShared<T>& shared,
                            const DeviceBox& queries, int first_query, int keys, bool partial) {
@@ -155,7 +154,7 @@ __device__ void FinishRows(const Attend& run, const AttendPlace& place, const At
     if (place.chunk == 0) slot[kTile + row] = total;
     return;
   }
-  // What went through groups is normalised already.
+  // Grouped softmax results are already normalised.
   const float factor = p.softmax && p.key_group == 0 ? (keys > 0 ? 1 / total : 0) : MeanFactor(p, keys);
   shared.correction[row] = factor;
   if (p.row_sums != nullptr && place.chunk == 0) {
@@ -165,7 +164,7 @@ __device__ void FinishRows(const Attend& run, const AttendPlace& place, const At
   shared.value_at[row] = queries.OffsetOf(query, p.residual.row_stride);
 }
 
-// A block per sample, head, slot and chunk of values.
+// Launched with one block per sample, head, slot and chunk of values.
 template <typename T, int kTiles, bool kTensorCores>
 __global__ void __launch_bounds__(kBlockThreads, 2) AttendKernel(Attend run) {
   using Math = MathOf<T, kTensorCores>;
@@ -223,8 +222,8 @@ __global__ void __launch_bounds__(kBlockThreads, 2) AttendKernel(Attend run) {
   }
 }
 
-// The logits themselves, stored with the epilogue; keys are the result's channels. A block per sample, head,
-// tile of queries and tile of keys.
+// Stores the logits themselves through the epilogue; keys are the result's channels. Launched with one block
+// per sample, head, plane, tile of queries and tile of keys.
 template <typename T, bool kTensorCores>
 __global__ void __launch_bounds__(kBlockThreads, 2) AttendProductKernel(Attend run) {
   using Math = MathOf<T, kTensorCores>;

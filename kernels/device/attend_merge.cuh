@@ -1,13 +1,12 @@
-// What completes the results of the attention core: the kernels that merge stretches of keys and clear
-// padding.
+// Kernels that complete the attention core's results: they merge ranges of keys and clear the padding.
 #pragma once
 
 #include "kernels/device/attend_block.cuh"
 
 namespace saccade::kernels {
 
-// Merges the stretches of keys in their order, a thread to a result. A block per sample, head, tile of
-// queries (as many as there may be) and 256 of its results.
+// Merges the ranges of keys in their order, one thread per result. Launched with one block per sample, head,
+// tile of queries (padding included) and 256 of its results.
 template <typename T>
 __global__ void __launch_bounds__(kBlockThreads) AttendMergeKernel(Attend run) {
   const AttendProblem& p = run.p;
@@ -59,7 +58,7 @@ __global__ void __launch_bounds__(kBlockThreads) AttendMergeKernel(Attend run) {
                  queries.OffsetOf(query, p.residual.row_stride), value);
 }
 
-// A block per sample, head and 64 positions, valid or not.
+// Launched with one block per sample, head and 64 positions, padding included.
 template <typename T>
 __global__ void __launch_bounds__(kBlockThreads) AttendClearKernel(AttendClear run) {
   const int64_t tiles = Attend::Tiles(run.positions);

@@ -3,8 +3,8 @@
 //   out[i][c] = sum over keys j of P[i][j] V[j][c], for every sample and head, where
 // P = softmax over j of L, or L itself (softmax = false), and
 //   L[i][j] = scale * sum over d of Q[i][d] K[j][d] + key_bias[j] + query_bias[i],
-//   or scale times a matrix L that is given (logits.data set: q and k are not looked at).
-// Stored is scale[c] * out + shift[c] + residual[i][c].
+//   or scale times a given matrix L (if logits.data is set; q and k are then ignored).
+// The stored result is channel_scale[c] * out + channel_shift[c] + residual[i][c].
 #pragma once
 
 #include <cstdint>
@@ -14,9 +14,9 @@
 
 namespace saccade::kernels {
 
-// A matrix for every sample and head: rows lie where the positions of a feature map do, `row_stride` apart
-// per spatial dimension (a plain matrix has row_stride {0, 0, s}); strides in elements, 0 for what samples or
-// heads share. Elements are float32 or of the map's type.
+// A matrix for every sample and head. Rows lie at the positions of a feature map, `row_stride` apart per
+// spatial dimension (a plain matrix has row_stride {0, 0, s}). Strides are in elements, and 0 if samples or
+// heads share the data. Elements are float32 or of the map's type.
 template <typename Void>
 struct BasicRows {
   Void* data = nullptr;
@@ -29,7 +29,7 @@ struct BasicRows {
 using Rows = BasicRows<const void>;
 using OutputRows = BasicRows<void>;
 
-// The channels of a map, `head_channels` to a head; 0: all heads see the same.
+// Views the channels of a map as rows, `head_channels` channels per head; 0: all heads share all channels.
 template <typename Void>
 BasicRows<Void> RowsOf(const BasicFeatureMap<Void>& map, Dtype dtype, int64_t head_channels) {
   BasicRows<Void> rows;
@@ -42,7 +42,7 @@ BasicRows<Void> RowsOf(const BasicFeatureMap<Void>& map, Dtype dtype, int64_t he
   return rows;
 }
 
-// What was written, to be read.
+// Returns a read-only view of an output.
 inline Rows Readable(const OutputRows& written) {
   Rows rows;
   rows.data = written.data;
@@ -54,7 +54,7 @@ inline Rows Readable(const OutputRows& written) {
   return rows;
 }
 
-// A float32 matrix: weights, or something in the workspace.
+// Views a float32 matrix, such as weights or a part of the workspace.
 template <typename Float>
 auto MatrixRows(Float* data, int64_t row_stride, int64_t channel_stride, int64_t head_stride = 0,
                 int64_t batch_stride = 0) {
@@ -67,7 +67,7 @@ auto MatrixRows(Float* data, int64_t row_stride, int64_t channel_stride, int64_t
   return rows;
 }
 
-// `count` rows in every sample, or as many as valid [B] says.
+// Returns an extent of `count` rows for every sample, of which valid[b] are valid if `valid` [B] is not null.
 inline Extent RowExtent(int64_t count, const int64_t* valid = nullptr) {
   Extent extent;
   extent.size[kMaxSpatialDims - 1] = count;
@@ -81,31 +81,31 @@ struct AttendProblem {
   int64_t heads = 1;
   int64_t depth = 0;           // channels of q and k, per head
   int64_t value_channels = 0;  // channels of v and out, per head
-  // The rows of q, logits, out and residual, and those of k and v. Rows beyond a sample's valid extent are
-  // never read, and those of out are written as zero.
+  // Extents of the rows of q, logits, out and residual, and of the rows of k and v. Rows outside a sample's
+  // valid extent are never read; in `out` they are written as zeros (see `clear`).
   Extent queries, keys;
 
   Rows q, k, v;
-  // Given in place of q and k: rows are queries, and a key's place is given by its own strides.
+  // Replaces q and k if set: rows are queries, and keys are logits_key_stride apart.
   Rows logits;
   int64_t logits_key_stride[kMaxSpatialDims] = {0, 0, 0};
 
   bool softmax = true;
   float scale = 1;
-  const float* key_bias = nullptr;    // [heads, keys], by the key's number
-  const float* query_bias = nullptr;  // [heads, queries]; without softmax only, where it does not cancel
-  // Without softmax: divides P by the number of the sample's keys.
+  const float* key_bias = nullptr;    // [heads, keys], by index among the valid keys
+  const float* query_bias = nullptr;  // [heads, queries]; only without softmax, which cancels it
+  // Divides P by the number of the sample's valid keys; only without softmax.
   bool mean = false;
-  // Keys in groups of so many, each with a softmax of its own, their results added up; 0: one group. Not with
-  // valid keys.
+  // Number of keys per group: each group has its own softmax, and the groups' results are added. 0: one
+  // group. Must not be combined with valid keys.
   int64_t key_group = 0;
 
   OutputRows out;
-  bool clear = true;                     // out's rows beyond the valid extent: zeroed, or left as they are
-  const float* channel_scale = nullptr;  // [heads, value_channels], as is the next
+  bool clear = true;                     // zero the rows of `out` outside the valid extent; false: leave them
+  const float* channel_scale = nullptr;  // [heads, value_channels], like channel_shift
   const float* channel_shift = nullptr;
   Rows residual;
-  float* row_sums = nullptr;  // [B, heads, queries]: the sums over j of P; without softmax only
+  float* row_sums = nullptr;  // [B, heads, queries]: sum over j of P; only without softmax
 };
 
 }  // namespace saccade::kernels

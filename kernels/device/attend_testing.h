@@ -1,4 +1,4 @@
-// For the tests of the attention core: random problems of every kind, and the formulas in plain float64.
+// Helpers for the tests of the attention core: random problems of every kind, and the formulas in float64.
 #pragma once
 
 #include <cmath>
@@ -25,10 +25,10 @@ struct AttendTestConfig {
   std::vector<int64_t> keys = {5, 7};
   std::vector<int64_t> valid_queries = {};
   std::vector<int64_t> valid_keys = {};
-  // Of each operand: 'p' positions adjacent, 'c' channels adjacent, 'g' positions adjacent with gaps between
-  // rows, 'w' float32 weights that the batch shares.
+  // Layout of each operand: 'p' positions adjacent, 'c' channels adjacent, 'g' positions adjacent with gaps
+  // between rows, 'w' float32 weights shared by the batch, 'f' a float32 matrix for every sample.
   std::string layout = "pppp";  // of q, k, v and out
-  bool logits = false;          // given, laid out as q
+  bool logits = false;          // given instead of q and k, in q's layout
   bool softmax = true;
   bool mean = false;
   float scale = 0.7f;
@@ -47,8 +47,8 @@ inline std::ostream& operator<<(std::ostream& out, const AttendTestConfig& c) {
              << " epilogue=" << c.epilogue << " padded=" << !c.valid_queries.empty() << !c.valid_keys.empty();
 }
 
-// A matrix per sample and head with rows at the positions of an extent, in one of the layouts above. What no
-// view should read is NaN.
+// A matrix per sample and head, with rows at the positions of an extent, in one of the layouts above.
+// Elements that no view may read are NaN.
 template <typename T>
 class TestRows {
  public:
@@ -126,11 +126,11 @@ class TestRows {
   std::vector<float> weights_;
 };
 
-// The arrays of one problem, filled at random, and what the core must make of them.
+// The arrays of one problem with random values, and the expected result.
 template <typename T>
 class AttendTestCase {
  public:
-  // `product`: only the first product is asked for, and the keys are the result's channels.
+  // `product`: tests RunProduct, where the keys are the result's channels.
   AttendTestCase(const AttendTestConfig& config, unsigned seed, bool product = false)
       : config_(config),
         product_(product),
@@ -189,12 +189,12 @@ class AttendTestCase {
     return p;
   }
 
-  // Relative L2 distance of the result, and of the sums of coefficients, from the formulas.
+  // Returns the relative L2 distance of the result and of row_sums from the formulas.
   double Error() const {
     double difference = 0;
     double norm = 0;
     const auto add = [&](double got, double want) {
-      // A NaN must not pass: NaN <= bound is false.
+      // A NaN fails the test, because NaN <= bound is false.
       difference += (got - want) * (got - want);
       norm += want * want;
     };
@@ -242,8 +242,7 @@ class AttendTestCase {
     }
   }
 
-  // Adds a sample and head's result to `want` [positions][channels]; returns the sums of coefficients by
-  // number.
+  // Adds the result of one sample and head to `want` [positions][channels]. Returns row_sums by query index.
   std::vector<double> Expect(int64_t b, int64_t h, std::vector<double>& want) const {
     const auto queries = ValidPositions(ExtentOf(config_.queries, config_.valid_queries), b);
     const auto keys = ValidPositions(ExtentOf(config_.keys, config_.valid_keys), b);

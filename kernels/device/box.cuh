@@ -1,4 +1,4 @@
-// Which positions of a sample take part, on the device: what common/valid_box.h is on the CPU.
+// The valid positions of a sample, on the device; the counterpart of common/valid_box.h.
 #pragma once
 
 #include "kernels/common/device.h"
@@ -6,8 +6,8 @@
 
 namespace saccade::kernels {
 
-// The box of one sample's valid positions, numbered in row-major order within it. Sizes and numbers of one
-// sample are kept in 32 bits: a chip's division of 64 is many times slower, and its registers are few.
+// The box of one sample's valid positions, numbered in row-major order within it. Sizes and numbers within
+// one sample are 32-bit: 64-bit division is many times slower on a GPU, and takes more registers.
 struct DeviceBox {
   __device__ DeviceBox(const Extent& extent, int64_t sample) {
     for (int d = 0; d < kMaxSpatialDims; ++d) {
@@ -21,12 +21,12 @@ struct DeviceBox {
 
   __device__ int Positions() const { return size[0] * size[1] * size[2]; }
 
-  // The position of the whole extent that bears a number.
+  // Returns the position in the whole extent of the valid position `number`.
   __device__ int PositionOf(int number) const {
     const int row = number / size[2];
     return (row / size[1] * full[1] + row % size[1]) * full[2] + number % size[2];
   }
-  // The number of a position of the whole extent, or -1 if it is padding.
+  // Returns the number of a position of the whole extent, or -1 if it is padding.
   __device__ int NumberOf(int position) const {
     const int x = position % full[2];
     const int y = position / full[2] % full[1];
@@ -34,7 +34,7 @@ struct DeviceBox {
     if (x >= size[2] || y >= size[1] || z >= size[0]) return -1;
     return (z * size[1] + y) * size[2] + x;
   }
-  // Where the position of a number lies in memory with these strides.
+  // Returns the memory offset of the valid position `number`, with these strides.
   __device__ int64_t OffsetOf(int number, const int64_t (&stride)[kMaxSpatialDims]) const {
     if (size[1] == 1 && size[0] == 1) return number * stride[2];
     const int row = number / size[2];

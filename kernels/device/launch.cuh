@@ -1,5 +1,5 @@
-// How a plan launches its kernels: launch(kernel, blocks, threads, run), where `run` is the kernel's one
-// argument. The same plan runs on a stream and, in the tests, in the emulator.
+// How a plan launches its kernels: launch(kernel, blocks, threads, run), where `run` is the kernel's only
+// argument. The same plan runs on a CUDA stream and, in the tests, in the emulator.
 #pragma once
 
 #include "kernels/common/device.h"
@@ -17,7 +17,7 @@ struct StreamLaunch {
   }
 };
 
-// Calls run(element of the maps' type): null, or CUDA's words for what went wrong.
+// Calls run() with a zero of the maps' element type. Returns null, or a message if CUDA reports an error.
 template <typename Run>
 const char* LaunchAs(Dtype dtype, const Run& run) {
   if (dtype == Dtype::kFloat64) return "there are no kernels for float64";
@@ -45,7 +45,7 @@ struct EmulatedLaunch {
 
 #endif
 
-// What a grid of one dimension can hold.
+// Maximum number of blocks of a one-dimensional grid.
 inline constexpr int64_t kMaxBlocks = 0x7fffffff;
 
 inline int64_t Blocks(int64_t count, int64_t per_block) { return (count + per_block - 1) / per_block; }

@@ -1,5 +1,5 @@
-// The tensor cores' product of one warp, sum += A B, A 16 x 16, B 16 x 8, float32 sums, from sm_80 on. A
-// lane's fragments, g being lane / 4 and t lane % 4, two 16-bit elements to a word:
+// One warp's tensor-core product, sum += A B, where A is 16 x 16, B is 16 x 8 and sums are float32; from
+// sm_80 on. With g = lane / 4 and t = lane % 4, a lane holds these fragments, two 16-bit elements per word:
 //   a[0..3]   A[g][2t], A[g + 8][2t], A[g][2t + 8], A[g + 8][2t + 8], each with its right neighbour
 //   b[0..1]   B[2t][g], B[2t + 8][g], each with the one below
 //   sum[0..3] [g][2t], [g][2t + 1], [g + 8][2t], [g + 8][2t + 1]
@@ -15,7 +15,7 @@ using Pair = uint32_t;
 typedef uint32_t __attribute__((may_alias)) Pair;
 #endif
 
-// Two neighbouring elements, the first of them at a multiple of 4 bytes.
+// Two neighbouring elements, aligned to 4 bytes.
 template <typename E>
 __device__ inline uint32_t LoadPair(const E* from) {
   return *reinterpret_cast<const Pair*>(from);
@@ -51,7 +51,7 @@ inline constexpr bool kHasMma = false;
 
 inline constexpr bool kHasMma = true;
 
-// The fragments of the whole warp come together in every lane, which then adds up its own four sums.
+// Gathers the fragments of the whole warp in every lane, which then computes its own four sums.
 template <typename E>
 inline void Mma(float (&sum)[4], const uint32_t (&a)[4], const uint32_t (&b)[2], E) {
   struct Fragments {

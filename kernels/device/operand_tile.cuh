@@ -1,10 +1,10 @@
-// The tiles that the attention core multiplies: 64 rows of up to kDepth numbers in shared memory, which 256
-// threads fetch from memory of any layout, and the product of two of them, 64 x 64 sums spread over the
+// Operand tiles of the attention core: 64 rows of up to kDepth elements in shared memory, which 256 threads
+// load from memory of any layout, and the product of two tiles, whose 64 x 64 sums are distributed over the
 // block.
 //
-// Every product of the core has this one shape, sum[r][s] += sum over k of A[r][k] B[s][k]: queries and keys
-// over channels, and coefficients and values over keys. SimtMath computes it in float32 on every chip,
-// MmaMath of 16-bit elements on the tensor cores.
+// Every product of the core has this shape: sum[r][s] += sum over k of A[r][k] B[s][k]. It multiplies queries
+// and keys over channels, and coefficients and values over keys. SimtMath computes it in float32 on every
+// chip, MmaMath on the tensor cores for 16-bit elements.
 #pragma once
 
 #include <type_traits>
@@ -19,12 +19,12 @@ inline constexpr int kBlockThreads = 256;
 inline constexpr int kBlockWarps = kBlockThreads / kWarp;
 inline constexpr int kSums = kTile * kTile / kBlockThreads;  // of a product, per thread
 
-// Four neighbours that are read at once; also what shared tiles are made of, for the sake of its alignment.
+// Four adjacent floats that are read at once. Shared tiles are arrays of it, to get its alignment.
 struct alignas(16) Float4 {
   float at[4];
 };
 
-// An operand tile of E is kWords Float4s of shared memory, whichever the arithmetic.
+// Size of an operand tile of E: kWords Float4s of shared memory, for both kinds of arithmetic.
 template <typename E>
 struct OperandTile {
   static constexpr int kDepth = 32;
@@ -32,17 +32,17 @@ struct OperandTile {
       (sizeof(E) == 4 ? kDepth * (kTile + 4) : kTile * (kDepth + 8)) * sizeof(E) / 16;
 };
 
-// A thread has 4 x 4 sums.
+// float32 arithmetic. A thread has 4 x 4 sums.
 template <typename E>
 struct SimtMath {
-  static constexpr int kStride = kTile + 4;  // of k: a multiple of 16 bytes that spreads k over the banks
-  static constexpr int kStep = 1;            // what depths are rounded up to
+  static constexpr int kStride = kTile + 4;  // of k: multiple of 16 bytes for float; avoids bank conflicts
+  static constexpr int kStep = 1;            // depths are rounded up to a multiple of it
 
   __device__ static int Index(int row, int k) { return k * kStride + row; }
   __device__ static int Row(int i) { return static_cast<int>(threadIdx.x) / 16 * 4 + i / 4; }
   __device__ static int Column(int i) { return static_cast<int>(threadIdx.x) % 16 * 4 + i % 4; }
 
-  // Of one float or two halves of neighbouring k.
+  // Stores one float, or two 16-bit elements at neighbouring k.
   __device__ static void PutWord(E* tile, int row, int k, uint32_t word) {
     E elements[4 / sizeof(E)];
     __builtin_memcpy(elements, &word, sizeof(word));
@@ -72,14 +72,14 @@ struct SimtMath {
   }
 };
 
-// A warp has 16 x 32 sums, as four fragments.
+// Tensor-core arithmetic. A warp has 16 x 32 sums, as four fragments.
 template <typename E>
 struct MmaMath {
   static constexpr int kDepth = OperandTile<E>::kDepth;
-  static constexpr int kStride = kDepth + 8;  // of rows: so that a fragment's words meet no bank twice
+  static constexpr int kStride = kDepth + 8;  // of rows: keeps a fragment's words in different banks
   static constexpr int kStep = 16;
 
-  // Of a tile deeper than kDepth: of tiles that follow each other.
+  // A tile deeper than kDepth is stored as consecutive tiles of kDepth.
   __device__ static int Index(int row, int k) {
     return k / kDepth * (OperandTile<E>::kWords * 8) + row * kStride + k % kDepth;
   }
@@ -112,7 +112,7 @@ struct MmaMath {
   }
 };
 
-// threadIdx.x, worked out anew wherever it is asked for: what is derived from it need not be kept.
+// Reads threadIdx.x again at every call, so that values derived from it need not stay in registers.
 __device__ inline int ThreadNow() {
 #if defined(__CUDACC__)
   int thread;
@@ -123,21 +123,21 @@ __device__ inline int ThreadNow() {
 #endif
 }
 
-// Where the elements of a tile lie that has positions along one side and channels along the other.
+// The memory of a tile whose sides are positions and channels.
 struct TileSource {
-  const void* data;  // of the sample, the head and the first channel
-  bool float32;      // its elements, or of the map's type
+  const void* data;  // first channel of the sample and head
+  bool float32;      // element type: float32, or the map's type
   int64_t channel_stride;
-  const int64_t* at;  // in shared memory: the offset of each position, -1 for none
-  int channels;       // beyond them there is zero
+  const int64_t* at;  // in shared memory: the offset of each position, -1 if it does not exist
+  int channels;       // further channels read as zero
 };
 
-// A thread's part of a tile on its way from memory to shared memory, so that the way can be overlapped with a
-// product. kRowsArePositions: rows are positions and k counts channels, else the other way round.
+// A thread's part of a tile, on its way from global to shared memory in two steps, so that loading overlaps
+// with a product. kRowsArePositions: rows are positions and k counts channels, otherwise the reverse.
 template <typename T, typename Math, bool kRowsArePositions>
 class TileTransfer {
  public:
-  // positions_adjacent: in memory, so that neighbouring threads should take neighbouring positions.
+  // positions_adjacent: neighbouring threads should read neighbouring positions.
   __device__ explicit TileTransfer(bool positions_adjacent)
       : rows_adjacent_(positions_adjacent == kRowsArePositions) {}
 
@@ -152,15 +152,14 @@ class TileTransfer {
 
  private:
   static constexpr int kDepth = OperandTile<T>::kDepth;
-  // A word of 32 bits at a time: one k, or two that follow each other.
+  // Elements per 32-bit word: one k, or two consecutive ones.
   static constexpr int kWord = 4 / sizeof(T);
   static constexpr int kHeld = kTile * kDepth / kWord / kBlockThreads;
-  // So many neighbouring threads read along, a whole 32-byte sector at least; the others of a warp go on
-  // across, as else what they write would meet in few banks.
+  // Number of neighbouring threads that read along the adjacent side, at least one 32-byte sector. The other
+  // threads of the warp continue across it, to avoid bank conflicts when they write the tile.
   static constexpr int kSector = 32 / sizeof(T);
 
-  // The thread's i-th word is at row + i * row_step, k + i * k_step: along the adjacent side always at the
-  // same place.
+  // The thread's i-th word is at (row + i * kRowStep, k + i * kKStep); the step along the adjacent side is 0.
   template <bool kRowsAdjacent>
   struct Place {
     static constexpr int kBlocks = (kRowsAdjacent ? kTile : kDepth / kWord) / kSector;

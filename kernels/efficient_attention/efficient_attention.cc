@@ -1,4 +1,5 @@
-// Schema, checks, shapes without data, and the choice between kernel and differentiable reference.
+// Schema, argument checks, result shapes without data, and the choice between kernel and differentiable
+// reference.
 #include "kernels/efficient_attention/efficient_attention.h"
 
 #include <ATen/core/LegacyTypeDispatch.h>

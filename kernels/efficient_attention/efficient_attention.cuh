@@ -1,13 +1,13 @@
-// Efficient attention on CUDA: a plan of the attention core (device/attend.cuh), compiled by nvcc and,
-// through the emulator, g++. Of the module neither q, k nor v is ever formed:
-//   1. S = softmax_n(Wk x) x^T (the keys' bias cancels), or by scaling (1/n) (Wk x + bk) x^T and r = (1/n)
-//      sum_n (Wk x + bk): attention of dk queries, the rows of Wk, to all positions, split over them
-//   2. C_h = S_h Wv_h^T + r bv_h^T, r being 1 after a softmax: one small matrix per sample and head
-//   3. M = C_h Wo_h^T, in place of an output projection of every position
+// Efficient attention on CUDA: a plan of the attention core (device/attend.cuh), compiled by nvcc and, for
+// the emulator, by g++. The module never stores q, k or v:
+//   1. S = softmax_n(Wk x) x^T (the keys' bias cancels), or for scaling (1/n) (Wk x + bk) x^T and r = (1/n)
+//      sum_n (Wk x + bk): attention of dk queries, the rows of Wk, to all positions, which are split
+//   2. C_h = S_h Wv_h^T + r bv_h^T, where r is 1 for softmax: one small matrix per sample and head
+//   3. M = C_h Wo_h^T, which replaces an output projection of every position
 //   4. y = M^T softmax(Wq x + bq) + bo (+ x): attention of all positions to dk keys, the rows of Wq, whose
-//      values are the rows of M; a softmax for each head, their results added up
-// Without an output projection step 4 has heads of its own, with C_h for values. The bare operator is steps 1
-// and 4, with k and q for logits.
+//      values are the rows of M, with a softmax per head; the heads' results are added
+// Without an output projection, step 4 has separate heads, whose values are C_h. The bare operator runs steps
+// 1 and 4, with k and q as logits.
 #pragma once
 
 #include "kernels/device/attend.cuh"
@@ -15,8 +15,9 @@
 
 namespace saccade::kernels {
 
+// The plan: the problem's sizes, its workspace and the core's problems.
 struct EaCuda {
-  // Reads problem; `workspace` may hold anything and has FloatsOfWorkspace floats.
+  // `workspace` has FloatsOfWorkspace() floats, which may be uninitialised; null only to measure.
   EaCuda(const EfficientAttentionProblem& problem, float* workspace) : p(problem) {
     head_keys = p.key_channels / p.heads;
     head_values = p.value_channels / p.heads;
@@ -105,14 +106,14 @@ struct EaCuda {
   EfficientAttentionProblem p;
   int64_t head_keys, head_values;
   int64_t fixed_floats = 0;
-  float* gathered;  // [B, dk, C] or, of the bare operator, [B, dk, dv / heads]
+  float* gathered;  // [B, dk, C], or [B, dk, dv / heads] for the bare operator
   float* key_sums;  // [B, dk], scaling only
   float* context;   // [B, dk, dv / heads]
   float* folded;    // [B, dk, C_out]
   float* attend;    // the core's own workspace
 };
 
-// Sums and weights are of type A. Step 2, a warp to each of [B, dk, dv / heads].
+// Step 2, with one warp per element of [B, dk, dv / heads]. Sums and weights are of type A.
 template <typename A>
 __global__ void __launch_bounds__(kBlockThreads) EaContextKernel(EaCuda run) {
   const EfficientAttentionProblem& p = run.p;
@@ -131,7 +132,7 @@ __global__ void __launch_bounds__(kBlockThreads) EaContextKernel(EaCuda run) {
   if (threadIdx.x % kWarp == 0) run.context[index] = sum;
 }
 
-// Step 3, a thread to each of [B, dk, C_out].
+// Step 3, with one thread per element of [B, dk, C_out].
 template <typename A>
 __global__ void __launch_bounds__(kBlockThreads) EaOutputKernel(EaCuda run) {
   const EfficientAttentionProblem& p = run.p;

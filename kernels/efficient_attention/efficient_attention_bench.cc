@@ -38,7 +38,7 @@ at::Tensor Reprojected(const Inputs& in, const at::Tensor& attended) {
   return Convolved(attended.reshape(shape), in.out, in.out_bias) + in.x;
 }
 
-// As the paper's module is written down.
+// The paper's module written directly in ATen operators.
 at::Tensor EagerModule(const Inputs& in) {
   at::Tensor q = Convolved(in.x, in.query, in.query_bias).flatten(2);
   at::Tensor k = Convolved(in.x, in.key, in.key_bias).flatten(2);
@@ -54,8 +54,8 @@ at::Tensor EagerModule(const Inputs& in) {
   return Reprojected(in, at::matmul(at::matmul(v, k.transpose(1, 2)), q));
 }
 
-// The same by the library's fused softmax attention, twice: the keys' weights attend to the positions, then
-// the positions to what was gathered.
+// The same with LibTorch's fused softmax attention, twice: the keys' weights attend to the positions, then
+// the positions attend to the result.
 at::Tensor TwoSdpaModule(const Inputs& in) {
   const auto attend = [](const at::Tensor& q, const at::Tensor& k, const at::Tensor& v) {
     return at::scaled_dot_product_attention(q, k, v, {}, 0.0, false, 1.0);
@@ -67,7 +67,7 @@ at::Tensor TwoSdpaModule(const Inputs& in) {
   };
   const at::Tensor gathered = attend(each(in.key), positions, positions);
   const at::Tensor values = at::matmul(gathered, in.value.t()) + in.value_bias;
-  // The queries are projected first, as their bias has no place in the second attention.
+  // The queries are projected first, because the second attention has no argument for their bias.
   const at::Tensor query = Convolved(in.x, in.query, in.query_bias).flatten(2).transpose(1, 2).unsqueeze(1);
   const at::Tensor unit = at::eye(in.query.size(0), in.x.options());
   return Reprojected(in, attend(query, each(unit), values).squeeze(1).transpose(1, 2));
@@ -127,7 +127,7 @@ BenchInputs Make(const Shape& shape, const std::string& normalization, at::Scala
   return inputs;
 }
 
-// The seven places of EA Mask R-CNN, and the sizes of the paper's comparisons with d = 64.
+// The seven modules of EA Mask R-CNN, and the sizes of the paper's comparisons with d = 64.
 std::vector<Shape> Shapes() {
   return {{"fpn1 1x256x224x320", {1, 256, 224, 320}, 64, 64},
           {"fpn2 1x256x112x160", {1, 256, 112, 160}, 64, 64},
@@ -155,7 +155,7 @@ void AddCase(const Shape& shape, const std::string& normalization, at::ScalarTyp
                     .shape = shape.name,
                     .madds = EaCost(positions, channels, keys, values).madds,
                     .least_bytes = 3 * positions * channels * bytes,
-                    // What the keys' softmax gathered, and the matrix that it becomes.
+                    // S, and the matrix computed from it.
                     .least_workspace_bytes = 2 * keys * channels * 4,
                     .make = [=] { return Make(shape, normalization, dtype, channels_last); }});
 }

@@ -1,4 +1,4 @@
-// From tensors to the plain problem that the CPU and CUDA code take.
+// Conversion of tensors to the plain problem that the CPU and CUDA code take.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -10,14 +10,14 @@
 
 namespace saccade::kernels {
 
-// A problem, the result, allocated but not written, and the tensors that the problem points into.
+// A problem, the result, allocated but not yet written, and the tensors that the problem points into.
 struct EaCall {
   EfficientAttentionProblem problem;
   at::Tensor out;
   std::vector<at::Tensor> kept;
 };
 
-// Check the arguments, and convert weights that are not of the type that sums are kept in.
+// Check the arguments, allocate the result, and convert weights that are not of the accumulation type.
 EaCall BindEa(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, int64_t heads,
               std::string_view normalization, const OptionalTensor& valid);
 EaCall BindEaModule(const at::Tensor& x, const EaWeights& weights, int64_t heads,

@@ -1,10 +1,10 @@
-// Three steps, each over stretches of 64 to 256 positions in tiles of as many columns (see kernels/tile):
-//   gather   per split of the positions: the keys' softmax so far (max and sum a key channel) and what it
-//            gathers, S = sum_n P_n x_n^T. Keys are [positions][dk], so that the softmax runs down columns.
-//   combine  per sample: the splits merged in their order, then values, their bias and the last projection
-//            applied to S: one small matrix M [out channels][dk] a sample.
+// Three steps, each over ranges of 64 to 256 positions in tiles of as many columns (see kernels/tile):
+//   gather   per split of the positions: the running softmax of the keys (max and sum per key channel) and
+//            S = sum_n P_n x_n^T. Keys are [positions][dk], so that the softmax runs down columns.
+//   combine  per sample: merges the splits in order, then applies the values' weight and bias and the output
+//            projection to S: one small matrix M [out channels][dk] per sample.
 //   apply    y = M softmax(Wq x + bq) + bo (+ x).
-// The bare operator takes the same steps with v in x's place and no weights.
+// The bare operator runs the same steps with v instead of x and no weights.
 #include "kernels/efficient_attention/efficient_attention_cpu.h"
 
 #include <algorithm>
@@ -18,15 +18,15 @@ namespace saccade::kernels {
 namespace {
 
 constexpr int64_t kMaxSplits = 16;
-constexpr int64_t kTilesPerSplit = 3;        // at least, so that merging splits stays cheap
-constexpr int64_t kMergedRows = 128;         // of S or M, a task's share
-constexpr int64_t kValueRows = 12;           // of the values of S
-constexpr int64_t kSmallMatrix = 64 * 128;   // numbers in S up to which sharing them out does not pay
-constexpr int64_t kOutRows = 64;             // of a result in scratch at a time: keeps it in the cache
-constexpr int64_t kMaxWidth = 4 * kTile;     // positions at a time
-constexpr int64_t kTileNumbers = 64 * 1024;  // in a tile, which stays in the second-level cache
+constexpr int64_t kTilesPerSplit = 3;        // minimum; keeps merging of splits cheap
+constexpr int64_t kMergedRows = 128;         // rows of S or M per task
+constexpr int64_t kValueRows = 12;           // value rows per task
+constexpr int64_t kSmallMatrix = 64 * 128;   // up to so many elements of S, one thread combines a sample
+constexpr int64_t kOutRows = 64;             // result rows in scratch at a time, which then stay in the cache
+constexpr int64_t kMaxWidth = 4 * kTile;     // maximum number of positions at a time
+constexpr int64_t kTileNumbers = 64 * 1024;  // maximum number of elements of a tile; fits in the L2 cache
 
-// Of so many positions, or fewer.
+// Upper bound of SplitsOf() for this many positions or fewer.
 int64_t MostSplits(int64_t positions) {
   return std::clamp<int64_t>(DivideUp(positions, kTile * kTilesPerSplit), 1, kMaxSplits);
 }
@@ -39,8 +39,9 @@ int64_t SplitsOf(int64_t positions) {
   return std::max<int64_t>(DivideUp(positions, SplitLength(positions)), 1);
 }
 
-// Positions at a time: many, as a map's channels lie far apart and short visits to each are slow; but no more
-// than the cache holds, and few enough that there is something to share out.
+// Returns the number of positions to process at a time: many, because a map's channels are far apart in
+// memory and short accesses are slow; but not more than the cache holds, and few enough to distribute work
+// over the threads.
 int64_t WidthOf(int64_t channels, int64_t positions) {
   const int64_t cached = kTileNumbers / channels / kTile * kTile;
   const int64_t shared = RoundUp(DivideUp(positions, 8), kTile);
@@ -55,12 +56,12 @@ class EaRun {
         code_(TileCodeFor<A>(isa)),
         module_(IsModule(problem)),
         gathered_(module_ ? p_.channels : p_.value_channels),
-        // Where heads do not end at a padded column, what is written of one runs on into the next.
+        // If a head does not end at a padded column, the padding written after it overlaps the next head.
         key_row_(RoundUp(p_.key_channels, kRowPadding) +
                  (p_.key_channels / p_.heads % kRowPadding == 0 ? 0 : kRowPadding)),
-        // Of a sample that is padded it is no more.
+        // An upper bound: the width of a padded sample is never larger.
         width_(WidthOf(std::max(gathered_, p_.key_channels), PositionsOf(p_.extent))),
-        // An odd number of cache lines, so that the rows of a tile spread over the whole first-level cache.
+        // An odd number of cache lines, so that the rows of a tile are spread over the whole L1 cache.
         tile_row_(width_ + kRowPadding),
         splits_(p_.extent.valid == nullptr ? SplitsOf(PositionsOf(p_.extent))
                                            : MostSplits(PositionsOf(p_.extent))) {
@@ -71,7 +72,7 @@ class EaRun {
     sums_ = arena.Take<A>(p_.batch * splits_ * gathered_ * key_row_);
     matrix_ = arena.Take<A>(p_.batch * p_.out_channels * key_row_);
     x_ = arena.Take<A>(threads * gathered_ * tile_row_);
-    // Keys are [width_][key_row_] and queries [dk][tile_row_].
+    // Holds keys [width_][key_row_] or queries [dk][tile_row_].
     small_ = arena.Take<A>(threads * std::max(width_ * key_row_, p_.key_channels * tile_row_));
     rescale_ = arena.Take<A>(threads * key_row_);
     out_ = arena.Take<A>(threads * std::min(p_.out_channels, kOutRows) * tile_row_);
@@ -110,7 +111,7 @@ class EaRun {
   }
   const FeatureMap& GatheredMap() const { return module_ ? p_.x : p_.v; }
 
-  // keys[i][j] of `count` positions, from the tile of x, or as given.
+  // Sets keys[i][j] for `count` positions, computed from the tile of x, or loaded if they are given.
   void LoadKeys(int64_t sample, const ValidBox& box, int64_t begin, int64_t count, const A* x,
                 A* keys) const {
     if (!module_) {
@@ -156,8 +157,8 @@ class EaRun {
     }
   }
 
-  // The splits merged and turned into M, in four steps of which each needs the whole of the one before. Where
-  // a sample's are small, one thread takes them all.
+  // Merges the splits and computes M, in four steps, each of which needs the whole previous step. Small
+  // samples are processed by one thread each.
   void Combine(const Parallel& parallel) {
     struct Step {
       void (EaRun::*run)(int64_t sample, int64_t task);
@@ -190,14 +191,14 @@ class EaRun {
   int64_t HeadKeys() const { return p_.key_channels / p_.heads; }
   int64_t HeadValues() const { return p_.value_channels / p_.heads; }
   A* MatrixOf(int64_t sample) const { return matrix_ + sample * p_.out_channels * key_row_; }
-  // With a last projection the values' rows are a matrix of their own, else the result's.
+  // With an output projection the values' rows are a separate matrix, otherwise they are the result's.
   A* ValuesOf(int64_t sample) const {
     return p_.out_weight == nullptr ? MatrixOf(sample) : values_ + sample * p_.value_channels * key_row_;
   }
 
-  // In place of each split's max: what its sums are to be scaled by, the softmax's denominator or N divided
-  // out. In place of the first split's sum: what the keys of all positions add up to, which the values' bias
-  // meets.
+  // Replaces each split's max by the factor of its sums, which includes the division by the softmax's
+  // denominator or N. Replaces the first split's sum by the sum of the normalised keys over all positions,
+  // the factor of the values' bias.
   void Denominators(int64_t sample, int64_t /*task*/) {
     const ValidBox box(p_.extent, sample);
     ZeroPadding(p_.out, p_.dtype, sample, p_.extent, box, p_.out_channels);
@@ -211,14 +212,15 @@ class EaRun {
         own = !p_.softmax || own == largest ? A{1} : std::exp(own - largest);
         total += own * PerKey(sum_, sample, s)[j];
       }
-      // A sample without positions has no output either.
+      // A sample without valid positions has no output.
       const A divisor = p_.softmax ? total : static_cast<A>(std::max<int64_t>(box.positions(), 1));
       for (int64_t s = 0; s < splits; ++s) PerKey(max_, sample, s)[j] /= divisor;
       PerKey(sum_, sample, 0)[j] = total / divisor;
     }
   }
 
-  // Some rows of S, into the first split; the bare operator's own rows of the matrix are cut from there.
+  // Merges some rows of S into the first split. For the bare operator, also copies the heads' blocks to the
+  // matrix.
   void MergeRows(int64_t sample, int64_t task) {
     const int64_t splits = SplitsOf(ValidBox(p_.extent, sample).positions());
     const int64_t first = task * kMergedRows;
@@ -240,14 +242,14 @@ class EaRun {
     }
   }
 
-  // Some rows of one head's values of S: their weights and their bias.
+  // Computes some rows of one head's values from S, with their weight and bias.
   void ValueRows(int64_t sample, int64_t task) {
     const int64_t blocks = DivideUp(HeadValues(), kValueRows);
     const int64_t head = task / blocks;
     const int64_t first = head * HeadValues() + task % blocks * kValueRows;
     const int64_t rows = std::min(kValueRows, (head + 1) * HeadValues() - first);
     const int64_t column = head * HeadKeys();
-    // Written a padded row wide, which in the matrix may reach into what belongs to another head.
+    // Rows are written up to their padding, which in the matrix may overlap the next head.
     A* values = ValuesOf(sample) + first * key_row_ + (p_.out_weight == nullptr ? column : 0);
     code_.product(rows, HeadKeys(), p_.channels,
                   {Weights(p_.value_weight) + first * p_.channels, p_.channels, 1},
@@ -259,8 +261,8 @@ class EaRun {
     }
   }
 
-  // Some rows of M: the last projection of every head's values, in the heads' order, as one may write over
-  // the padding before the next.
+  // Computes some rows of M: the output projection of every head's values, in the order of heads, because one
+  // head's padding may overwrite the start of the next.
   void MatrixRows(int64_t sample, int64_t task) {
     const int64_t first = task * kMergedRows;
     const int64_t rows = std::min(kMergedRows, p_.out_channels - first);
@@ -292,7 +294,7 @@ class EaRun {
     for (int64_t head = 0; p_.softmax && head < p_.heads; ++head) {
       code_.softmax(queries + head * HeadKeys() * tile_row_, HeadKeys(), count, tile_row_);
     }
-    // Without a matrix that mixes them, a head's queries meet its own rows alone.
+    // Without an output projection, which mixes heads, a head's queries use only its own rows.
     const bool mixed = p_.out_weight != nullptr;
     const int64_t groups = mixed ? 1 : p_.heads;
     for (int64_t group = 0; group < groups; ++group) {
@@ -324,7 +326,7 @@ class EaRun {
   const EfficientAttentionProblem& p_;
   const TileCode<A>& code_;
   const bool module_;
-  const int64_t gathered_;  // channels that the keys' softmax gathers: of x, or of v
+  const int64_t gathered_;  // channels that the keys' softmax sums: of x, or of v
   const int64_t key_row_;
   const int64_t width_;
   const int64_t tile_row_;
@@ -334,8 +336,8 @@ class EaRun {
   A *max_, *sum_;                    // [B][splits][key_row_]
   A* sums_;                          // [B][splits][gathered_][key_row_]
   A* matrix_;                        // [B][out_channels][key_row_]
-  A* values_;                        // [B][dv][key_row_], if there is a last projection
-  A *x_, *small_, *rescale_, *out_;  // a thread's own
+  A* values_;                        // [B][dv][key_row_], if there is an output projection
+  A *x_, *small_, *rescale_, *out_;  // per thread
 };
 
 }  // namespace

@@ -1,4 +1,5 @@
-// The CPU code below tensors, every instruction set that this processor has, against the formulas in float64.
+// Compares the CPU code, for every instruction set that this processor supports, with the formulas in
+// float64.
 #include "kernels/efficient_attention/efficient_attention_cpu.h"
 
 #include <gtest/gtest.h>
@@ -14,7 +15,7 @@ template <typename T>
 void RunCpu(EaTestCase<T>& test, CpuIsa isa, int threads) {
   using A = Accumulate<T>;
   const EfficientAttentionProblem problem = test.Problem();
-  // Exactly as long as promised, and poisoned: all ones is a NaN in every type.
+  // Exactly as long as promised, and filled with NaN: all bits set is a NaN in every type.
   std::vector<std::byte> workspace(EaCpuWorkspaceBytes<A>(problem, threads), std::byte{0xff});
   RunEaCpu<A>(problem, isa, PlainThreads(threads), workspace.data());
 }

@@ -1,4 +1,4 @@
-// The CUDA side of the binding; part of the plugin, registered when that is opened.
+// The CUDA side of the binding. Part of the plugin, and registered when the plugin is opened.
 #include <ATen/ops/empty.h>
 #include <c10/cuda/CUDAGuard.h>
 #include <c10/cuda/CUDAStream.h>
@@ -17,7 +17,8 @@ at::Tensor Run(const char* op, const EaCall& call) {
   TORCH_CHECK(floats >= 0, op,
               ": on CUDA expected at most 2^31 positions to a sample and as many blocks of work, got ",
               call.out.sizes());
-  // From the caching allocator on this stream, so it may be released while the kernels still run.
+  // The caching allocator orders reuse on this stream, so the memory may be released while the kernels still
+  // run.
   const at::Tensor workspace = at::empty({floats}, call.out.options().dtype(at::kFloat));
   const char* error = LaunchEaCuda(call.problem, workspace.mutable_data_ptr<float>(),
                                    c10::cuda::getCurrentCUDAStream().stream());
@@ -28,7 +29,7 @@ at::Tensor Run(const char* op, const EaCall& call) {
 at::Tensor EaOnCuda(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, int64_t heads,
                     std::string_view normalization, const OptionalTensor& valid) {
   const c10::cuda::CUDAGuard device(q.device());
-  // float64 is for checking: it has no kernel of its own.
+  // float64 has no kernel, because it is only for checking; it uses the reference.
   if (q.scalar_type() == at::kDouble) return EaReference(q, k, v, heads, normalization, valid);
   return Run("efficient_attention", BindEa(q, k, v, heads, normalization, valid));
 }

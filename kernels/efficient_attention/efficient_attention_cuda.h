@@ -1,5 +1,5 @@
-// Between the tensors of efficient_attention_cuda.cc and the kernels of efficient_attention.cu: neither
-// CUDA's nor LibTorch's headers.
+// Interface between the tensors of efficient_attention_cuda.cc and the kernels of efficient_attention.cu.
+// Includes neither CUDA's nor LibTorch's headers.
 #pragma once
 
 #include <cstdint>
@@ -8,12 +8,13 @@
 
 namespace saccade::kernels {
 
-// Floats of device memory that the launch needs, or -1 if the problem is larger than the kernels' grids.
+// Returns the size in floats of the device memory that the launch needs, or -1 if the problem exceeds the
+// kernels' grids.
 int64_t EaCudaWorkspaceFloats(const EfficientAttentionProblem& problem);
 
-// Enqueues the kernels on `stream` (a cudaStream_t) and returns at once: null, or CUDA's words for what is
-// wrong. All pointers are to device memory, maps are not float64. Allocates nothing and synchronises nothing,
-// so it can be captured.
+// Enqueues the kernels on `stream` (a cudaStream_t) without blocking. Returns null, or CUDA's error message.
+// All pointers are to device memory; maps must not be float64. Does not allocate or synchronise, so that the
+// call can be captured.
 const char* LaunchEaCuda(const EfficientAttentionProblem& problem, float* workspace, void* stream);
 
 }  // namespace saccade::kernels

@@ -1,7 +1,7 @@
 """Checks the CUDA side of efficient attention on a machine with a GPU, then times it.
 
-Every result is compared with float64 on the CPU before anything is timed; any failure, a missing GPU
-included, exits non-zero. Times are medians, candidates taking turns, in one process.
+Every result is compared with float64 on the CPU before anything is timed. Any failure, including a missing GPU,
+gives a non-zero exit status. Times are medians; candidates take turns in one process.
 """
 
 import pathlib
@@ -30,7 +30,7 @@ def attend(q, k, v, heads, normalization):
 
 
 def eager(x, w, heads=1, normalization="softmax"):
-    """As anyone would write the module down; w as the operator's arguments are named."""
+    """The module written directly in PyTorch; w has the operator's argument names as keys."""
     flat = x.flatten(2)
     q, k, v = (w[f"{name}_weight"] @ flat + w[f"{name}_bias"][:, None] for name in ("query", "key", "value"))
     y = attend(q, k, v, heads, normalization)
@@ -40,7 +40,7 @@ def eager(x, w, heads=1, normalization="softmax"):
 
 
 def two_sdpa(x, w):
-    """The folded form of one head and a softmax as two calls of PyTorch's own attention."""
+    """The folded form for one head and softmax, as two calls of PyTorch's own attention."""
     positions = x.flatten(2).transpose(1, 2)[:, None]
     batch = x.shape[0]
     gathered = F.scaled_dot_product_attention(w["key_weight"].expand(batch, 1, -1, -1), positions, positions, scale=1.0)

@@ -1,4 +1,4 @@
-// What the files of this operator share: its arguments as one value, the checks that every backend makes
+// Shared by the files of this operator: its weights as one value, the argument checks that every backend runs
 // first, and the reference.
 #pragma once
 
@@ -22,16 +22,16 @@ struct EaWeights {
   const OptionalTensor& out_bias;
 };
 
-// Throw c10::Error unless the arguments fit each other. Values of tensors are not looked at.
+// Throw c10::Error unless the arguments fit each other. Do not read tensor values.
 void CheckEa(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, int64_t heads,
              std::string_view normalization, const OptionalTensor& valid);
 void CheckEaModule(const at::Tensor& x, const EaWeights& weights, int64_t heads,
                    std::string_view normalization, bool residual, const OptionalTensor& valid);
 
-// Channels of the module's result.
+// Returns the number of channels of the module's result.
 c10::SymInt EaOutChannels(const EaWeights& weights);
 
-// Compositions of ATen operators, straight from the formulas: differentiable, and the tests' oracle.
+// Compositions of ATen operators that follow the formulas directly: differentiable, and the tests' oracle.
 at::Tensor EaReference(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, int64_t heads,
                        std::string_view normalization, const OptionalTensor& valid);
 at::Tensor EaModuleReference(const at::Tensor& x, const EaWeights& weights, int64_t heads,

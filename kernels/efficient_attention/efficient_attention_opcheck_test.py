@@ -1,4 +1,4 @@
-"""The operator as Python sees it: torch.library.opcheck, gradients, and an independent composition."""
+"""Tests of the operator from Python: torch.library.opcheck, gradients, and an independent composition."""
 
 import os
 import pathlib
@@ -18,14 +18,14 @@ def random(*shape, dtype=torch.float64, grad=False):
 
 
 def weights_of(channels, keys, values, dtype=torch.float64, grad=False):
-    """key, query, value, their biases, out and its bias, as the module takes them."""
+    """Returns key, query, value, their biases, out and its bias, in the order of the module's arguments."""
     matrices = [random(keys, channels), random(keys, channels), random(values, channels)]
     rest = [random(keys), random(keys), random(values), random(channels, values), random(channels)]
     return [t.to(dtype).requires_grad_(grad) for t in matrices + rest]
 
 
 def by_einsum(q, k, v, heads, mode):
-    """Position by position, from the paper's equations 1 and 2."""
+    """Computes equations 1 and 2 of the paper for every pair of positions."""
     q, k, v = (t.flatten(2).unflatten(1, (heads, -1)) for t in (q, k, v))
     if mode == "softmax":
         q, k = q.softmax(2), k.softmax(3)
@@ -64,7 +64,7 @@ def test_opcheck(sample, mode):
     torch.library.opcheck(OPS.efficient_attention_module.default, (q, *weights_of(4, 6, 2), 2, mode, True, valid))
 
 
-# Each of these traces forward and backward with symbolic shapes, which takes seconds.
+# Slow: each check traces forward and backward with symbolic shapes, which takes seconds.
 def test_opcheck_with_gradients():
     (x,), valid = sample_of("padded", grad=True)
     torch.library.opcheck(OPS.efficient_attention.default, (x, x, x, 2, "softmax", valid))

@@ -1,5 +1,5 @@
-// One call of the operator as plain pointers and numbers: what the tensor bindings hand to the CPU and CUDA
-// code, which know no LibTorch.
+// One call of the operator as plain pointers and numbers, as the tensor bindings pass it to the CPU and CUDA
+// code, which do not depend on LibTorch.
 #pragma once
 
 #include <cstdint>
@@ -12,22 +12,21 @@ struct EfficientAttentionProblem {
   int64_t batch = 0;
   Extent extent;                  // of all maps
   Dtype dtype = Dtype::kFloat32;  // of all maps
-  int64_t heads = 1;              // groups of key and of value channels
+  int64_t heads = 1;              // number of groups of key and value channels
   int64_t key_channels = 0;       // dk, all heads together
   int64_t value_channels = 0;     // dv, all heads together
-  bool softmax = true;            // else scaling: keys and queries divided by sqrt(N)
+  bool softmax = true;            // false: scaling, keys and queries are divided by sqrt(N)
 
   OutputMap out;  // dense, NC* or channels-last
 
-  // The bare operator: all three, and the output has dv channels.
+  // The bare operator uses all three, and its output has dv channels.
   FeatureMap q, k, v;
 
-  // The module: `channels` is 0 for the bare operator.
+  // The module uses x; `channels` is 0 for the bare operator.
   int64_t channels = 0;
   FeatureMap x;
   bool residual = false;
-  // Weights, dense and in the type that sums are kept in: float, or double for maps of double. Biases may be
-  // null.
+  // Weights are dense and in the accumulation type: float, or double for double maps. Biases may be null.
   const void* query_weight = nullptr;  // [dk, channels]
   const void* query_bias = nullptr;    // [dk]
   const void* key_weight = nullptr;    // [dk, channels]

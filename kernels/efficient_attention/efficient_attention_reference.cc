@@ -10,23 +10,23 @@
 namespace saccade::kernels {
 namespace {
 
-// [B, C, N] into [B, heads, C/heads, N].
+// Splits [B, C, N] into [B, heads, C/heads, N].
 at::Tensor SplitHeads(const at::Tensor& x, int64_t heads) { return x.unflatten(1, {heads, -1}); }
 
-// [B, 1, 1, N].
+// Returns the valid positions as [B, 1, 1, N].
 at::Tensor MaskOf(const at::Tensor& map, const at::Tensor& valid) {
   return ValidMask(map, valid).flatten(2).unsqueeze(1);
 }
 
-// Over all positions that take part. The padding is masked with a finite number, which a sample without any
-// position survives without becoming NaN, and then set to zero.
+// Softmax over all valid positions. The padding is masked with a finite number, so that a sample without
+// valid positions does not become NaN, and then set to zero.
 at::Tensor OverPositions(const at::Tensor& k, const at::Tensor& mask) {
   if (!mask.defined()) return at::softmax(k, -1);
   const at::Tensor lowest = at::full({}, -1e30, k.options());
   return at::softmax(at::where(mask, k, lowest), -1) * mask;
 }
 
-// On [B, heads, channels, N], zero in the padding.
+// Attends on [B, heads, channels, N]; zero in the padding.
 at::Tensor Attend(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                   std::string_view normalization, const at::Tensor& mask) {
   if (normalization == "softmax") {
@@ -71,7 +71,7 @@ at::Tensor EaModuleReference(const at::Tensor& x, const EaWeights& weights, int6
   const at::Tensor mask = valid.has_value() ? MaskOf(x, *valid) : at::Tensor();
   const auto project = [&](const at::Tensor& matrix, const OptionalTensor& bias) {
     const at::Tensor y = Project(input, matrix, bias);
-    // A bias reaches into the padding.
+    // The bias also adds to the padding, so mask again.
     return SplitHeads(mask.defined() ? y * mask.squeeze(1) : y, heads);
   };
   at::Tensor out = Attend(project(weights.query, weights.query_bias), project(weights.key, weights.key_bias),

@@ -1,4 +1,4 @@
-// The operator on tensors: against the differentiable reference in float64, and by its properties.
+// Compares the operator on tensors with the differentiable reference in float64, and checks its properties.
 #include "kernels/efficient_attention/efficient_attention.h"
 
 #include <ATen/Parallel.h>
@@ -61,7 +61,7 @@ at::Tensor Module(const at::Tensor& x, const Weights& w, int64_t heads, const st
                                     w.out_bias, heads, normalization, residual, valid);
 }
 
-// As one writes it down with ATen operators, every step in the maps' own type.
+// The formulas written directly in ATen operators, every step in the maps' own type.
 at::Tensor Composed(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, int64_t heads,
                     const std::string& normalization) {
   const auto split = [&](const at::Tensor& x) { return x.flatten(2).unflatten(1, {heads, -1}); };
@@ -105,7 +105,7 @@ struct Case {
     normalization = pick(0, 2) == 0 ? "scaling" : "softmax";
     biases = pick(0, 1) != 0;
     residual = pick(0, 1) != 0;
-    // Without a last projection, or with one back to x's channels, or to some other number of them.
+    // No output projection, or one to x's channels, or one to another number of channels.
     const int64_t kind = pick(0, 2);
     out = kind == 0 ? 0 : residual ? shape[1] : pick(1, 300);
     if (kind == 0 && residual) {
@@ -165,7 +165,7 @@ TEST_P(EaTypes, OperatorMatchesTheReference) {
 
 INSTANTIATE_TEST_SUITE_P(Types, EaTypes, testing::Values(at::kFloat, at::kBFloat16, at::kDouble));
 
-// The folded form against the plain one: the operator between explicit 1x1 convolutions, in float64.
+// Compares the folded form with the operator between explicit 1x1 convolutions, in float64.
 TEST(EaTest, TheModuleIsTheOperatorBetweenProjections) {
   for (const std::string normalization : {"softmax", "scaling"}) {
     const Weights w(12, 6, 9, 12, true, at::kDouble);
@@ -181,7 +181,7 @@ TEST(EaTest, TheModuleIsTheOperatorBetweenProjections) {
   }
 }
 
-// The definition, without the reference: scaling is (1/N) Q K^T V exactly.
+// Checks the definition without the reference: scaling is exactly (1/N) Q K^T V.
 TEST(EaTest, ScalingIsTheMeanOfSimilaritiesTimesValues) {
   const at::Tensor q = RandomTensor({1, 4, 7}, at::kDouble);
   const at::Tensor k = RandomTensor({1, 4, 7}, at::kDouble);

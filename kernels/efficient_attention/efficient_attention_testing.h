@@ -1,4 +1,4 @@
-// For the tests below tensors: random problems of every kind, and the formulas in plain float64.
+// Helpers for the tests without LibTorch: random problems of every kind, and the formulas in float64.
 #pragma once
 
 #include <cmath>
@@ -18,7 +18,7 @@ struct EaTestConfig {
   int64_t channels = 8;  // of x; 0 for the bare operator
   int64_t keys = 4;
   int64_t values = 6;
-  int64_t out = 0;  // 0: no last projection
+  int64_t out = 0;  // 0: no output projection
   int64_t heads = 1;
   std::vector<int64_t> extent = {5, 7};
   bool softmax = true;
@@ -36,7 +36,8 @@ inline std::ostream& operator<<(std::ostream& out, const EaTestConfig& c) {
              << " channels_last=" << c.channels_last << " padded=" << !c.valid.empty();
 }
 
-// Every kind at small size: one position, tails, volumes, lines, several splits, padding, an empty sample.
+// Small problems of every kind: one position, tails, volumes, lines, several splits, padding, an empty
+// sample.
 inline std::vector<EaTestConfig> EaTestConfigs() {
   std::vector<EaTestConfig> configs;
   for (const bool channels_last : {false, true}) {
@@ -66,7 +67,7 @@ inline std::vector<EaTestConfig> EaTestConfigs() {
            .residual = true});
       add({.channels = 7, .keys = 17, .values = 5, .out = 33, .extent = {131}});
       add({.batch = 2, .channels = 0, .keys = 12, .values = 20, .heads = 4, .extent = {11, 17}});
-      // Two splits of the CPU's plan, padded and not.
+      // Two splits of the CPU's positions, with and without padding.
       add({.channels = 12,
            .keys = 16,
            .values = 8,
@@ -83,7 +84,7 @@ inline std::vector<EaTestConfig> EaTestConfigs() {
            .extent = {12, 30},
            .residual = true,
            .valid = {12, 30, 5, 17, 0, 3}});
-      // Fewer positions in more splits than the whole map has.
+      // Fewer valid positions that need more splits than the whole map.
       add({.channels = 4, .keys = 3, .values = 4, .extent = {56, 57}, .residual = true, .valid = {56, 54}});
       add({.batch = 2,
            .channels = 0,
@@ -96,7 +97,7 @@ inline std::vector<EaTestConfig> EaTestConfigs() {
   return configs;
 }
 
-// The arrays of one problem, filled at random, and what the operator must make of them.
+// The arrays of one problem with random values, and the expected result.
 template <typename T>
 class EaTestCase {
  public:
@@ -169,7 +170,7 @@ class EaTestCase {
   const std::vector<T>& out() const { return out_.values(); }
 
  private:
-  using Rows = std::vector<std::vector<double>>;  // [channels][positions that take part]
+  using Rows = std::vector<std::vector<double>>;  // [channels][valid positions]
 
   int64_t out_channels() const { return config_.out > 0 ? config_.out : config_.values; }
 
@@ -195,7 +196,7 @@ class EaTestCase {
     return to;
   }
 
-  // rho of equation 2: keys over positions, queries over a head's channels; or both over sqrt(N).
+  // The rho of equation 2: keys over positions, queries over a head's channels; or both divided by sqrt(N).
   void Normalize(Rows& q, Rows& k) const {
     const size_t positions = k[0].size();
     if (!config_.softmax) {
@@ -221,7 +222,7 @@ class EaTestCase {
     }
   }
 
-  // rho(Q) (rho(K)^T V), head by head.
+  // Computes rho(Q) (rho(K)^T V), head by head.
   Rows Attend(const Rows& q, const Rows& k, const Rows& v) const {
     const size_t positions = k[0].size();
     const size_t head_keys = k.size() / config_.heads, head_values = v.size() / config_.heads;

@@ -23,6 +23,7 @@ constexpr int kWarpSize = 32;
 
 enum class State { kReady, kAtBarrier, kInShuffle, kExited };
 
+// State of one emulated CUDA thread.
 struct Thread {
   Fibre fibre;
   dim3 index;
@@ -32,7 +33,8 @@ struct Thread {
   uint32_t mask = 0;
   uint64_t value = 0;
   int source_lane = 0;
-  // In a gather, which is a shuffle of all lanes to all.
+  // Arguments of Gather(), which is implemented as a shuffle of the whole warp. gather_bytes == 0: not in a
+  // gather.
   const void* gather_from = nullptr;
   void* gather_to = nullptr;
   size_t gather_bytes = 0;
@@ -55,6 +57,7 @@ bool SamePlace(const Thread& a, const Thread& b) {
          std::string_view(a.where.file_name()) == b.where.file_name();
 }
 
+// Runs the blocks of a grid one after another, each with the same fibres.
 class Block {
  public:
   Block(const LaunchOptions& options, const std::function<void()>& body)
@@ -74,7 +77,7 @@ class Block {
   void* Shared(const void* key, size_t bytes);
   void* DynamicShared() { return Shared(this, options_.shared_bytes); }
 
-  // Leaves the running thread's fibre until the scheduler marks it ready again.
+  // Suspends the running thread's fibre until the scheduler marks it ready again.
   void Wait(State state, const std::source_location& where) {
     current_->state = state;
     current_->where = where;
@@ -141,7 +144,8 @@ void Block::Run(dim3 index) {
   }
 }
 
-// A shuffle goes on when every lane that its mask names is in it, with the same mask at the same place.
+// Completes a shuffle once every lane in its mask has reached it, with the same mask and at the same source
+// location. Returns true if a shuffle was completed.
 bool Block::ReleaseShuffles() {
   bool released = false;
   for (size_t first = 0; first < threads_.size(); ++first) {
@@ -163,7 +167,7 @@ bool Block::ReleaseShuffles() {
     std::vector<uint64_t> received;
     for (const Thread* member : members) {
       const bool named = leader.mask >> member->source_lane & 1;
-      // What a lane outside the mask holds is undefined on the device; poison shows its use.
+      // On the device the value of a lane outside the mask is undefined; all ones make its use visible.
       received.push_back(named ? threads_[warp + member->source_lane]->value : ~uint64_t{0});
     }
     for (size_t i = 0; i < members.size(); ++i) {
@@ -209,7 +213,7 @@ void Block::Stuck() const {
 
 void* Block::Shared(const void* key, size_t bytes) {
   auto& memory = shared_[key];
-  // All ones is a NaN in every floating-point type.
+  // All bits set is a NaN in every floating-point type.
   if (memory.empty()) memory.assign(bytes, std::byte{0xff});
   if (memory.size() != bytes) throw std::logic_error("one shared array was asked for with two sizes");
   return memory.data();

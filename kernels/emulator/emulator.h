@@ -1,10 +1,10 @@
-// Runs CUDA kernels on the CPU: the same .cuh that nvcc compiles, compiled by g++.
+// Runs CUDA kernels on the CPU: g++ compiles the same .cuh that nvcc compiles.
 //
-// A fibre per thread, one block after another. Threads between two barriers run in an order shuffled by a
-// seed, so code that needs a barrier it does not have gives different answers for different seeds. Shared
-// memory starts as NaN and lies on the heap, so AddressSanitizer sees an access past its end.
-// What is not emulated: memory shared between blocks while they run, atomics, asynchronous copies, and time.
-// Of the tensor cores there is what device/mma.cuh makes of Gather.
+// Every CUDA thread is a fibre; blocks run one after another. Threads between two barriers run in an order
+// shuffled by a seed, so code that lacks a barrier gives different results for different seeds. Shared memory
+// starts as NaN and is allocated on the heap, so that AddressSanitizer detects accesses past its end. Not
+// emulated: communication between running blocks, atomics, asynchronous copies, and time. Tensor cores are
+// emulated only as far as device/mma.cuh does with Gather().
 #pragma once
 
 #include <cstddef>
@@ -18,7 +18,7 @@ struct dim3 {
   unsigned x, y, z;
 };
 
-// Set anew whenever a thread resumes.
+// Updated whenever a thread resumes.
 extern thread_local dim3 threadIdx, blockIdx, blockDim, gridDim;
 
 namespace saccade::emulator {
@@ -26,20 +26,20 @@ namespace saccade::emulator {
 struct LaunchOptions {
   dim3 grid = {};
   dim3 block = {};
-  size_t shared_bytes = 0;  // of dynamic shared memory
-  uint64_t seed = 1;        // of the order in which threads and blocks run
+  size_t shared_bytes = 0;  // size of dynamic shared memory
+  uint64_t seed = 1;        // determines the order in which threads and blocks run
 };
 
-// Runs body once per thread and returns when all are done. Throws std::logic_error, naming the threads, when
-// they cannot all go on: some wait at a barrier while others have exited, wait at another one, or wait in a
-// shuffle. The kernel's state is then abandoned. Launches on different OS threads are independent.
+// Runs `body` once per CUDA thread and returns when all are done. Throws std::logic_error, naming the
+// threads, on a deadlock: some threads wait at a barrier or in a shuffle while others have exited or wait
+// elsewhere. The kernel's state is then abandoned. Launches on different OS threads are independent.
 void Launch(const LaunchOptions& options, const std::function<void()>& body);
 
-// What the device functions below are made of; for use inside a kernel only.
+// Primitives of the device functions below; call them inside a kernel only.
 void SyncThreads(const std::source_location& where);
 uint64_t Shuffle(uint32_t mask, uint64_t value, int source_lane, const std::source_location& where);
-// For what a warp does as one: when all 32 lanes have come, `all` receives each one's `bytes`, in their
-// order.
+// Collective operation of a warp: once all 32 lanes have called it, `all` receives the `bytes` of every lane,
+// in lane order.
 void Gather(const void* mine, size_t bytes, void* all,
             const std::source_location& where = std::source_location::current());
 int Lane();
@@ -62,7 +62,7 @@ inline void __syncthreads(const std::source_location& where = std::source_locati
   saccade::emulator::SyncThreads(where);
 }
 
-// A source lane outside the warp gives a thread its own value back, as on the device.
+// If the source lane is outside the warp, a thread gets its own value back, as on the device.
 template <typename T>
 T __shfl_sync(uint32_t mask, T value, int source,
               const std::source_location& where = std::source_location::current()) {

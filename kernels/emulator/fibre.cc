@@ -10,7 +10,7 @@
 namespace saccade::emulator {
 namespace {
 
-// The fibre being started: makecontext hands on no pointer.
+// The fibre being started, because makecontext cannot pass a pointer.
 thread_local Fibre* starting = nullptr;
 
 }  // namespace
@@ -62,8 +62,8 @@ void Fibre::Leave() { swapcontext(&context_, &resumer_); }
 
 #else
 
-// swapcontext keeps the signal mask too, a system call each way that costs more than all the rest; so only
-// the first time round. (The sanitizers want to see it, as they watch longjmp.)
+// swapcontext also saves the signal mask, which costs a system call each way and dominates the switch. It is
+// therefore avoided after the first switch. (Sanitizers need swapcontext, because they intercept longjmp.)
 void Fibre::Enter() {
   if (_setjmp(resumer_place_) != 0) return;
   if (started_) _longjmp(place_, 1);

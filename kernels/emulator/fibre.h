@@ -1,4 +1,5 @@
-// A stack and a place in a function: ucontext, with what the sanitizers must be told about switching stacks.
+// A coroutine with its own stack, built on ucontext, with the annotations that sanitizers need for stack
+// switches.
 #pragma once
 
 #include <setjmp.h>
@@ -19,11 +20,11 @@ class Fibre {
   Fibre(const Fibre&) = delete;
   Fibre& operator=(const Fibre&) = delete;
 
-  // Makes `entry(argument)` what the next Resume starts. Whatever ran before is abandoned.
+  // Makes the next Resume() start `entry(argument)`. Abandons a previous run.
   void Prepare(void (*entry)(void*), void* argument);
   // Runs until the fibre suspends or its entry returns.
   void Resume();
-  // Called within the fibre: goes back to where it was resumed.
+  // Called within the fibre: returns to the caller of Resume().
   void Suspend();
 
  private:
@@ -35,18 +36,18 @@ class Fibre {
   std::unique_ptr<std::byte[]> stack_;
   ucontext_t context_;
   ucontext_t resumer_;
-  // Where each side goes on, once both have been there.
+  // Where each side continues, after its first switch.
   jmp_buf place_;
   jmp_buf resumer_place_;
   bool started_ = false;
   void (*entry_)(void*) = nullptr;
   void* argument_ = nullptr;
-  // AddressSanitizer's: each side's fake stack, and the resumer's real one.
+  // AddressSanitizer's state: the fake stack of each side, and the bounds of the resumer's real stack.
   void* fibre_fake_stack_ = nullptr;
   void* resumer_fake_stack_ = nullptr;
   const void* resumer_bottom_ = nullptr;
   size_t resumer_bytes_ = 0;
-  // ThreadSanitizer's names for the two sides.
+  // ThreadSanitizer's handles of the two sides.
   void* tsan_fibre_ = nullptr;
   void* tsan_resumer_ = nullptr;
 };

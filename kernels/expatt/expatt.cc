@@ -1,4 +1,4 @@
-// Schema, checks, and the choice between kernel and differentiable reference.
+// Schema, argument checks, and the choice between kernel and differentiable reference.
 #include "kernels/expatt/expatt.h"
 
 #include <ATen/core/LegacyTypeDispatch.h>
@@ -72,7 +72,7 @@ at::Tensor ExpattModuleAutograd(const at::Tensor& x, const at::Tensor& value_wei
   return ExpattModuleOp().call(x, value_weight, value_bias, out_weight, out_bias, kind, sigma, valid);
 }
 
-// Shapes without data, for torch.compile, fake tensors and export.
+// Result shapes without data, for torch.compile, fake tensors and export.
 at::Tensor ExpattMeta(const at::Tensor& v, std::string_view kind, const at::Tensor& sigma,
                       const OptionalTensor& valid) {
   CheckExpatt(v, kind, sigma, valid);

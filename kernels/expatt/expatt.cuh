@@ -1,17 +1,17 @@
-// Explicitly modelled attention on CUDA, on raw pointers, compiled by nvcc and, through the emulator, g++.
-//   tables   G by distance, from sigma and the extents where they are: on the device, unknown to the host
-//   mix      a 1x1 convolution before the map, and one after it, if the problem has them
+// Explicitly modelled attention on CUDA, on raw pointers, compiled by nvcc and, for the emulator, by g++.
+//   tables   G by distance, from sigma and the extents in device memory, which the host does not know
+//   mix      a 1x1 convolution before the map and one after it, if the problem has them
 //   then, by kind:
-//   mean     constant: a block per sample and channel
+//   mean     constant: one block per sample and channel
 //   totals, columns, rows
 //            gaussian and exponential_manhattan: the sum of each channel, a product with Gx, and one with Gy
 //            that adds the total and divides: 2 N (h + w) C operations
-//   direct   linear, cosine, exponential_euclidean: the product with the whole map, whose entries are found
-//            by distance as it goes and never stored: 2 N^2 C operations, as much as a cached map costs
-// That holds for every extent and radius without waiting for either; the price is that tables (H W values a
-// sample at most) are made by every call, and that the direct product stays quadratic: at 56 x 56 ten times
-// the operations of what the CPU does with frequencies, which wants tables that only the host could choose.
-// Sums are float32, cut into lengths of kDepth. No atomics: the order of every sum depends on positions and
+//   direct   linear, cosine, exponential_euclidean: the product with the whole map, whose entries are looked
+//            up by distance and never stored: 2 N^2 C operations, the same as with a cached map
+// This works for every extent and radius without synchronisation. The price is that every call computes the
+// tables (at most H W values per sample), and that the direct product is quadratic: at 56 x 56 it needs ten
+// times the operations of the CPU's frequency method, whose tables only the host could choose. Sums are
+// float32, split into parts of kDepth terms. No atomics: the order of every sum depends on positions and
 // channels alone.
 #pragma once
 
@@ -25,8 +25,9 @@
 
 namespace saccade::kernels {
 
+// The problem, its sizes and its workspace; passed to every kernel.
 struct ExpattCuda : ExpattBlockSize {
-  // `workspace` may hold anything and has FloatsOfWorkspace floats.
+  // `workspace` has FloatsOfWorkspace() floats, which may be uninitialised; null only to measure.
   ExpattCuda(const ExpattProblem& problem, float* workspace)
       : p(problem),
         height(static_cast<int>(problem.extent.size[1])),
@@ -44,10 +45,10 @@ struct ExpattCuda : ExpattBlockSize {
   }
 
   int64_t FloatsOfWorkspace() const { return end - tables; }
-  // Where all samples have one extent they share one.
+  // Number of tables: samples share one if they all have the same extent.
   int64_t Tables() const { return p.extent.valid == nullptr ? 1 : p.batch; }
 
-  // A float32 map in the workspace, its positions where the full extent has them.
+  // Returns a float32 map in the workspace, with positions as in the full extent.
   BasicFeatureMap<void> MapAt(float* data) const {
     return {data, p.map_channels * plane, plane, {0, width, 1}};
   }
@@ -57,17 +58,17 @@ struct ExpattCuda : ExpattBlockSize {
   int64_t plane;
   bool separable;
   int64_t table_floats;
-  // [tables, table_floats]. Separable: Gy by distance [H], Gx [W], the sums of their rows [H], [W]; else G +
-  // 1 by distance [H, W].
+  // [Tables(), table_floats]. Separable: Gy by distance [H], Gx [W], their row sums [H] and [W]; otherwise G
+  // + 1 by distance [H, W].
   float* tables;
   float* totals;  // [B, map channels]
   float* turned;  // [B, map channels, H, W], after Gx
-  float* mixed;   // likewise, before the map
-  float* mapped;  // likewise, after the map
+  float* mixed;   // same shape, before the map
+  float* mapped;  // same shape, after the map
   float* end;
 };
 
-// What one launch reads and writes.
+// Arguments of one launch.
 struct ExpattStep {
   ExpattCuda run;
   FeatureMap from;
@@ -76,11 +77,11 @@ struct ExpattStep {
   int64_t to_channels;
   const float* weights;  // of mix
   const float* bias;     // or null
-  int64_t row_blocks;    // of the product, per sample
+  int64_t row_blocks;    // blocks of the product, per sample
   int64_t column_blocks;
 };
 
-// The block's sample and part of its product.
+// The block's sample and its part of the product.
 struct ExpattBlock {
   __device__ explicit ExpattBlock(const ExpattStep& step) {
     const auto block = static_cast<int64_t>(blockIdx.x);
@@ -104,13 +105,13 @@ __device__ inline float ExpattSigma(const ExpattProblem& p) {
   }
 }
 
-// A factor of a separable G: for distance d on a line of `size`.
+// Returns a factor of a separable G, for distance d on a line of `size`.
 __device__ inline float ExpattLineWeight(ExpattKind kind, int d, int size, float sigma) {
   const float part = static_cast<float>(d) / static_cast<float>(size);
   return kind == ExpattKind::kGaussian ? expf(-part * part / (2 * sigma * sigma)) : expf(-part / sigma);
 }
 
-// G for the others.
+// Returns G of the other kinds.
 __device__ inline float ExpattWeight(ExpattKind kind, int dy, int dx, int height, int width, float sigma) {
   const auto y = static_cast<float>(dy);
   const auto x = static_cast<float>(dx);
@@ -125,7 +126,7 @@ __device__ inline float ExpattWeight(ExpattKind kind, int dy, int dx, int height
 
 __device__ inline int ExpattDistance(int a, int b) { return a < b ? b - a : a - b; }
 
-// A thread per entry of a table. Entries that the sample's extent does not reach are never looked up.
+// Launched with one thread per table entry. Entries outside the sample's extent are never used.
 __global__ void __launch_bounds__(ExpattCuda::kThreads) ExpattTablesKernel(ExpattStep step) {
   const ExpattCuda& run = step.run;
   const int64_t blocks = (run.table_floats + ExpattCuda::kThreads - 1) / ExpattCuda::kThreads;
@@ -159,7 +160,7 @@ __device__ inline const float* ExpattTableOf(const ExpattCuda& run, int64_t samp
   return run.tables + (run.p.extent.valid == nullptr ? 0 : sample) * run.table_floats;
 }
 
-// The sum of one channel's valid values.
+// Returns the sum of one channel's valid values.
 template <typename In>
 __device__ float ExpattChannelSum(const FeatureMap& map, const DeviceBox& box, int64_t sample,
                                   int64_t channel) {
@@ -170,7 +171,7 @@ __device__ float ExpattChannelSum(const FeatureMap& map, const DeviceBox& box, i
   return ExpattBlockSum(sum);
 }
 
-// A block per sample and channel.
+// Launched with one block per sample and channel.
 template <typename In>
 __global__ void __launch_bounds__(ExpattCuda::kThreads) ExpattTotalsKernel(ExpattStep step) {
   const int64_t sample = blockIdx.x / step.from_channels;
@@ -179,6 +180,7 @@ __global__ void __launch_bounds__(ExpattCuda::kThreads) ExpattTotalsKernel(Expat
   if (threadIdx.x == 0) step.run.totals[blockIdx.x] = sum;
 }
 
+// Launched with one block per sample and channel.
 template <typename In, typename Out>
 __global__ void __launch_bounds__(ExpattCuda::kThreads) ExpattMeanKernel(ExpattStep step) {
   const ExpattCuda& run = step.run;
@@ -195,7 +197,7 @@ __global__ void __launch_bounds__(ExpattCuda::kThreads) ExpattMeanKernel(ExpattS
   }
 }
 
-// Rows are channels and the picture's rows, columns its columns.
+// Rows of the product are pairs of channel and image row; columns are image columns.
 template <typename In>
 __global__ void __launch_bounds__(ExpattCuda::kThreads) ExpattColumnsKernel(ExpattStep step) {
   const ExpattCuda& run = step.run;
@@ -216,7 +218,8 @@ __global__ void __launch_bounds__(ExpattCuda::kThreads) ExpattColumnsKernel(Expa
       });
 }
 
-// Rows are the picture's rows, columns channels and its columns; padding too, which is written as zero.
+// Rows of the product are image rows; columns are pairs of channel and image column. Writes zeros in the
+// padding.
 template <typename Out>
 __global__ void __launch_bounds__(ExpattCuda::kThreads) ExpattRowsKernel(ExpattStep step) {
   const ExpattCuda& run = step.run;
@@ -247,8 +250,8 @@ __global__ void __launch_bounds__(ExpattCuda::kThreads) ExpattRowsKernel(ExpattS
       });
 }
 
-// Rows are channels, columns positions, padding included, and sums run over the valid ones. The sum of a row
-// of the map comes along with the product.
+// Rows of the product are channels; columns are positions, padding included. Sums run over valid positions.
+// The product also returns the sum of each row of the map.
 template <typename In, typename Out>
 __global__ void __launch_bounds__(ExpattCuda::kThreads) ExpattDirectKernel(ExpattStep step) {
   const ExpattCuda& run = step.run;
@@ -277,7 +280,7 @@ __global__ void __launch_bounds__(ExpattCuda::kThreads) ExpattDirectKernel(Expat
       });
 }
 
-// Rows are the channels that come out, columns positions, padding included: it is not read, and written as
+// Rows of the product are output channels; columns are positions. The padding is not read, and is written as
 // zero.
 template <typename In, typename Out>
 __global__ void __launch_bounds__(ExpattCuda::kThreads) ExpattMixKernel(ExpattStep step) {
@@ -312,7 +315,7 @@ void LaunchExpattProduct(void (*kernel)(ExpattStep), int64_t rows, int64_t colum
   launch(kernel, step.run.p.batch * step.row_blocks * step.column_blocks, ExpattCuda::kThreads, step);
 }
 
-// The map alone, from step.from to step.to.
+// Applies the map alone, from step.from to step.to.
 template <typename In, typename Out, typename Launch>
 void RunExpattMap(const ExpattStep& step, const Launch& launch) {
   const ExpattCuda& run = step.run;
@@ -333,7 +336,7 @@ void RunExpattMap(const ExpattStep& step, const Launch& launch) {
   LaunchExpattProduct(ExpattRowsKernel<Out>, run.height, channels * run.width, step, launch);
 }
 
-// Calls launch (see launch.cuh) for each kernel in turn. T is the type of x and out.
+// Calls `launch` (see launch.cuh) for each kernel in order. T is the type of x and out.
 template <typename T, typename Launch>
 void RunExpattCuda(const ExpattProblem& p, float* workspace, const Launch& launch) {
   const ExpattCuda run(p, workspace);
@@ -365,7 +368,7 @@ void RunExpattCuda(const ExpattProblem& p, float* workspace, const Launch& launc
   LaunchExpattProduct(ExpattMixKernel<float, T>, p.out_channels, run.plane, step, launch);
 }
 
-// Positions, and channels times a side of the picture, are counted in 32 bits, and grids have one dimension.
+// Positions, and channels times a side of the image, are counted in 32 bits. Grids are one-dimensional.
 inline bool ExpattCudaFits(const ExpattProblem& p) {
   const int64_t plane = p.extent.size[1] * p.extent.size[2];
   const int64_t side = p.extent.size[1] > p.extent.size[2] ? p.extent.size[1] : p.extent.size[2];

@@ -25,13 +25,13 @@ bool IsSeparableName(const std::string& kind) {
   return kind == "gaussian" || kind == "exponential_manhattan";
 }
 
-// |i - j| / size.
+// Returns |i - j| / size.
 at::Tensor Distances(int64_t size) {
   const at::Tensor index = at::arange(size, at::TensorOptions(at::kFloat));
   return (index.unsqueeze(1) - index).abs() / static_cast<double>(size);
 }
 
-// Norm(G + 1) as one writes it down.
+// Norm(G + 1), written directly in ATen operators.
 at::Tensor DenseMap(const std::string& kind, int64_t height, int64_t width) {
   const at::Tensor dy = Distances(height).view({height, 1, height, 1});
   const at::Tensor dx = Distances(width).view({1, width, 1, width});
@@ -52,7 +52,7 @@ at::Tensor DenseMap(const std::string& kind, int64_t height, int64_t width) {
   return map / map.sum(1, true);
 }
 
-// What one keeps of a separable map: both factors, and one over the sums of G + 1.
+// The precomputed parts of a separable map: both factors, and 1 / the sums of G + 1.
 struct Separable {
   at::Tensor y, x, inverse;
 };
@@ -111,7 +111,7 @@ void AddOperator(const std::string& kind, const BenchSize& size, at::ScalarType 
                     .make = [=] { return MakeOperator(kind, size.shape(), dtype); }});
 }
 
-// W_o P W_v x with the weights as they were trained, and with ours folded.
+// W_o P W_v x: the peers use the weights as trained, saccade uses folded weights.
 BenchInputs MakeModule(at::IntArrayRef shape, int64_t value_channels) {
   const at::Tensor x = at::randn(shape) + 0.2;
   const at::Tensor value = at::randn({value_channels, shape[1]}) / std::sqrt(static_cast<double>(shape[1]));

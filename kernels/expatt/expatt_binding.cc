@@ -41,7 +41,8 @@ at::Tensor ProductOnCpu(const at::Tensor& a, const at::Tensor& b) {
   return out.narrow(1, 0, b.size(1)).contiguous();
 }
 
-// On the CPU the order of what at::matmul adds up depends on the number of threads, and so would our answers.
+// On the CPU, at::matmul's order of summation depends on the number of threads, which would change the
+// result's bits.
 at::Tensor Product(const at::Tensor& a, const at::Tensor& b) {
   if (!a.is_cpu()) return at::matmul(a, b);
   return b.scalar_type() == at::kDouble ? ProductOnCpu<double>(a, b) : ProductOnCpu<float>(a, b);
@@ -65,7 +66,7 @@ ExpattCall BindExpattModule(const at::Tensor& x, const ExpattWeights& weights, E
   ExpattProblem& problem = call.problem;
   problem.sigma = sigma;
 
-  // The rows of the map sum to one: what is added to the values comes out as it is.
+  // The rows of the map sum to one, so a bias of the values passes through it unchanged.
   if (weights.value_bias.has_value()) call.bias = Prepared(*weights.value_bias, x);
   at::Tensor second;
   if (weights.out.has_value()) {
@@ -81,7 +82,8 @@ ExpattCall BindExpattModule(const at::Tensor& x, const ExpattWeights& weights, E
     call.bias = call.bias.defined() ? call.bias + bias : bias;
   }
 
-  // One matrix stands on the side of the map that leaves this the fewer channels, two stand around it.
+  // A single matrix is applied on the side where the map then has fewer channels; two matrices go on either
+  // side.
   if (second.defined()) {
     call.before = first;
     call.after = second;

@@ -1,4 +1,4 @@
-// From tensors to the plain problem that the CPU and CUDA code take.
+// Conversion of tensors to the plain problem that the CPU and CUDA code take.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -8,16 +8,16 @@
 
 namespace saccade::kernels {
 
-// A problem, the tensors its pointers point into, and the result, allocated but not written.
+// A problem, the tensors that its pointers point into, and the result, allocated but not yet written.
 struct ExpattCall {
   ExpattProblem problem;
   at::Tensor before, after, bias, valid, out;
 };
 
-// `kind` as CheckExpatt and CheckExpattModule found it. Sigma is the caller's to set: only it knows where it
-// is.
+// `kind` is the result of CheckExpatt or CheckExpattModule. The caller must set sigma, which is on the host
+// or on the device.
 ExpattCall BindExpatt(const at::Tensor& v, ExpattKind kind, const OptionalTensor& valid);
-// Folds the weights; see ExpattProblem.
+// Also folds the weights; see ExpattProblem.
 ExpattCall BindExpattModule(const at::Tensor& x, const ExpattWeights& weights, ExpattKind kind, double sigma,
                             const OptionalTensor& valid);
 

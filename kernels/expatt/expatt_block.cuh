@@ -1,5 +1,5 @@
-// What one block of threads does in the kernels of expatt.cuh: a product of two matrices that are looked up
-// as it goes, and a sum.
+// Block-level building blocks of the kernels in expatt.cuh: a product of two matrices whose entries are
+// computed on the fly, and a sum.
 #pragma once
 
 #include "kernels/common/device.h"
@@ -9,7 +9,7 @@ namespace saccade::kernels {
 
 struct ExpattBlockSize {
   static constexpr int kThreads = 256;
-  // One block's part of a product.
+  // Size of one block's part of a product.
   static constexpr int kRows = 32;
   static constexpr int kColumns = 64;
   static constexpr int kDepth = 32;
@@ -27,8 +27,9 @@ __device__ void ExpattWriteAt(const OutputMap& map, int64_t sample, int64_t chan
                        y * map.spatial_stride[1] + x * map.spatial_stride[2]);
 }
 
-// Calls store(row, column, sum of left(row, k) right(k, column) over k, sum of right(k, column)) for this
-// block's part of an m x n product. left is asked for rows < m and k < depth, right for columns < n.
+// Calls store(row, column, sum over k of left(row, k) right(k, column), sum over k of right(k, column)) for
+// this block's part of an m x n product. Calls left only for rows < m and right only for columns < n, both
+// only for k < depth.
 template <typename Left, typename Right, typename Store>
 __device__ void ExpattBlockProduct(int row_block, int column_block, int m, int n, int depth, const Left& left,
                                    const Right& right, const Store& store) {
@@ -36,7 +37,7 @@ __device__ void ExpattBlockProduct(int row_block, int column_block, int m, int n
   constexpr int kColumns = ExpattBlockSize::kColumns;
   constexpr int kDepth = ExpattBlockSize::kDepth;
   constexpr int kThreads = ExpattBlockSize::kThreads;
-  constexpr int kSide = 16;  // threads lie in a square; each has every 16th row and column
+  constexpr int kSide = 16;  // threads form a square; each handles every 16th row and column
   SACCADE_SHARED(float, lefts, kDepth*(kRows + 1));
   SACCADE_SHARED(float, rights, kDepth* kColumns);
   const int thread = static_cast<int>(threadIdx.x);
@@ -56,7 +57,7 @@ __device__ void ExpattBlockProduct(int row_block, int column_block, int m, int n
       rights[i] = column < n && k < depth ? right(k, column) : 0.0f;
     }
     __syncthreads();
-    // Added up by themselves first, so that rounding grows with the number of lengths.
+    // Each part is summed separately, so that rounding grows with the number of parts.
     float parts[kRows / kSide][kColumns / kSide] = {};
     float part_weights[kColumns / kSide] = {};
     for (int k = 0; k < kDepth; ++k) {
@@ -92,7 +93,7 @@ __device__ void ExpattBlockProduct(int row_block, int column_block, int m, int n
   }
 }
 
-// The sum of what all threads of the block have, in a fixed order; for every thread.
+// Returns the sum of the block's values in every thread, added in a fixed order.
 __device__ inline float ExpattBlockSum(float value) {
   SACCADE_SHARED(float, parts, ExpattBlockSize::kThreads);
   const int thread = static_cast<int>(threadIdx.x);

@@ -29,8 +29,8 @@ ExpattRecursion<double> ExpattRecursionFor<double>(CpuIsa /*isa*/) {
 
 namespace {
 
-// How channels are cut into tasks: an even number of them, so that two threads get the same. A function of
-// the channels alone.
+// Splits channels into tasks: an even number of them, so that two threads get equal work. Depends on the
+// channels alone.
 struct ChannelGroups {
   explicit ChannelGroups(int64_t channels) {
     constexpr int64_t kMost = 8;
@@ -41,8 +41,8 @@ struct ChannelGroups {
   int64_t count, size;
 };
 
-// A sample where one step of the run finds or leaves it: in the problem's own tensors, or, in the workspace,
-// as its valid positions alone.
+// A sample's input or output of one step: in the problem's own tensors, or in the workspace, which stores
+// only the valid positions.
 template <typename Map>
 struct Place {
   Map map;
@@ -63,7 +63,7 @@ class ExpattRun {
     Arena arena(base);
     mixed_ = arena.Take<A>(p_.before == nullptr ? 0 : p_.batch * p_.map_channels * plane_);
     mapped_ = arena.Take<A>(p_.after == nullptr ? 0 : p_.batch * p_.map_channels * plane_);
-    // What a thread needs: for products over channels, or for the map.
+    // Scratch memory of one thread: for products over channels, or for the map.
     const int64_t from =
         std::max(p_.before == nullptr ? 0 : p_.channels, p_.after == nullptr ? 0 : p_.map_channels);
     const int64_t to =
@@ -99,17 +99,18 @@ class ExpattRun {
   }
 
  private:
-  // A multiply-add of a product, against the work on a value of a separable map; likewise other maps.
+  // Costs relative to the work per value of a separable map: kProductGain multiply-adds of a product cost as
+  // much, and a value of a map applied by frequencies costs kCostOfFrequencies times as much.
   static constexpr int64_t kProductGain = 32;
   static constexpr int64_t kCostOfFrequencies = 8;
-  // Positions that are added up, or written, at a time where only the mean counts.
+  // Number of positions that are summed or written at a time for kConstant.
   static constexpr int64_t kMeanRow = 256;
 
   bool IsCheap() const { return IsSeparable(p_.kind) || p_.kind == ExpattKind::kConstant; }
 
   template <typename Work>
   void RunTasks(const Parallel& parallel, int64_t tasks, int64_t cost, const Work& work) const {
-    // Below this much of a separable map a thread costs more than it brings.
+    // Minimum cost of a thread's range of tasks; below it, another thread does not pay off.
     constexpr int64_t kGrain = 16 * 1024;
     parallel.run(p_.batch * tasks, DivideUp(kGrain, std::max<int64_t>(cost, 1)),
                  [&](int64_t i, int64_t end, int thread) {
@@ -134,7 +135,7 @@ class ExpattRun {
                           arena);
   }
 
-  // A sample's valid positions in the workspace, adjacent.
+  // Returns a sample's valid positions in the workspace, where they are contiguous.
   template <typename Map>
   Place<Map> Packed(A* maps, int64_t sample) const {
     const ValidBox box(p_.extent, sample);
@@ -163,7 +164,7 @@ class ExpattRun {
     StoreTile(code_, tile, to.map, to.dtype, to.sample, to.box, channel, channels, begin, count, row);
   }
 
-  // One tile of a 1x1 convolution.
+  // Computes one tile of a 1x1 convolution.
   void Mix(const void* weights, const void* bias, const Place<FeatureMap>& from, int64_t from_channels,
            const Place<OutputMap>& to, int64_t to_channels, int64_t tile, int thread) const {
     const int64_t begin = tile * kTile;
@@ -192,7 +193,7 @@ class ExpattRun {
         thread);
   }
 
-  // The map over one group of a sample's channels.
+  // Applies the map to one group of a sample's channels.
   void ApplyMap(int64_t sample, int64_t group, int thread) const {
     const Place<FeatureMap> from = p_.before != nullptr ? Packed<FeatureMap>(mixed_, sample) : Input(sample);
     const Place<OutputMap> to = p_.after != nullptr ? Packed<OutputMap>(mapped_, sample) : Output(sample);
@@ -222,7 +223,7 @@ class ExpattRun {
     }
   }
 
-  // What a map does that is the same everywhere.
+  // Applies the constant map: every position gets the channel's mean.
   void SpreadMeans(const Place<FeatureMap>& from, const Place<OutputMap>& to, int64_t channel,
                    int64_t channels, const A* bias, int thread) const {
     A* tile = reinterpret_cast<A*>(scratch_ + thread * thread_scratch_);
@@ -251,7 +252,7 @@ class ExpattRun {
   const CpuIsa isa_;
   const TileCode<A>& code_;
   const ChannelGroups groups_;
-  const int64_t plane_;  // between the channels of a map in the workspace
+  const int64_t plane_;  // distance between the channels of a map in the workspace
   int64_t to_tile_, thread_tile_, thread_scratch_;
   size_t bytes_;
   A *mixed_, *mapped_, *tiles_;

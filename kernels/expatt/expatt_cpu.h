@@ -1,4 +1,4 @@
-// Explicitly modelled attention on the CPU, below tensors: knows neither LibTorch nor its threads.
+// Explicitly modelled attention on the CPU, without LibTorch and its threads.
 #pragma once
 
 #include <cstddef>
@@ -9,15 +9,15 @@
 
 namespace saccade::kernels {
 
-// Bytes of workspace that RunExpattCpu needs for this problem on at most `threads` threads.
+// Returns the bytes of workspace that RunExpattCpu needs for this problem on at most `threads` threads.
 template <typename A>
 size_t ExpattCpuWorkspaceBytes(const ExpattProblem& problem, int threads);
 
-// Computes problem.out. A is the type that sums are kept in: double for maps of double, else float. The
-// workspace is the caller's, aligned as by new, and may hold anything. Blocks until done; allocates nothing
-// but the tables of extents that are not in the cache (expatt_tables.h). What is added up, and in which
-// order, depends on a sample's positions and the channels alone, so neither the threads nor the rest of the
-// batch change a bit of it.
+// Computes problem.out. A is the accumulation type: double for double maps, otherwise float. The caller owns
+// the workspace, which is aligned as by new and may be uninitialised. Blocks until done. Allocates only a
+// pointer per sample, and tables that are not in the cache (expatt_tables.h). The order of every sum depends
+// on a sample's positions and the channels alone, so its bits depend neither on the threads nor on the rest
+// of the batch.
 template <typename A>
 void RunExpattCpu(const ExpattProblem& problem, CpuIsa isa, const Parallel& parallel, std::byte* workspace);
 

@@ -1,4 +1,5 @@
-// The CPU code below tensors, every instruction set that this processor has, against the formulas in float64.
+// Compares the CPU code, for every instruction set that this processor supports, with the formulas in
+// float64.
 #include "kernels/expatt/expatt_cpu.h"
 
 #include <gtest/gtest.h>
@@ -16,7 +17,7 @@ namespace {
 template <typename T>
 void RunCpu(ExpattTestCase<T>& test, CpuIsa isa, int threads) {
   const ExpattProblem problem = test.Problem();
-  // Exactly as long as promised, and poisoned: all ones is a NaN in every type.
+  // Exactly as long as promised, and filled with NaN: all bits set is a NaN in every type.
   std::vector<std::byte> workspace(ExpattCpuWorkspaceBytes<Accumulate<T>>(problem, threads), std::byte{0xff});
   RunExpattCpu<Accumulate<T>>(problem, isa, PlainThreads(threads), workspace.data());
 }
@@ -59,7 +60,7 @@ INSTANTIATE_TEST_SUITE_P(Configs, ExpattCpu,
                          testing::Combine(testing::ValuesIn(ExpattTestConfigs()),
                                           testing::ValuesIn(InstructionSets())));
 
-// Each way to apply a map, at a size and a radius that take it.
+// Every method of applying a map, at a size and a radius that select it.
 class ExpattMethods : public testing::TestWithParam<std::tuple<ExpattKind, int64_t, double, ExpattMethod>> {};
 
 TEST_P(ExpattMethods, AreTakenAndMatchTheFormulas) {
@@ -91,7 +92,7 @@ TEST(ExpattTablesTest, AreBuiltOncePerKindExtentAndSigma) {
   EXPECT_NE(ExpattTablesFor<float>(ExpattKind::kGaussian, 9, 6, 0.5), tables);
   EXPECT_NE(ExpattTablesFor<float>(ExpattKind::kGaussian, 6, 9, 0.25), tables);
   EXPECT_NE(ExpattTablesFor<float>(ExpattKind::kExponentialManhattan, 6, 9, 0.5), tables);
-  // There is no sigma in these.
+  // This kind ignores sigma.
   EXPECT_EQ(ExpattTablesFor<float>(ExpattKind::kLinear, 6, 9, 0.5),
             ExpattTablesFor<float>(ExpattKind::kLinear, 6, 9, 0.25));
 }

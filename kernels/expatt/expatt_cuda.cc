@@ -1,4 +1,4 @@
-// The CUDA side of the binding; part of the plugin, registered when that is opened.
+// The CUDA side of the binding. Part of the plugin, and registered when the plugin is opened.
 #include "kernels/expatt/expatt_cuda.h"
 
 #include <ATen/ops/empty.h>
@@ -17,7 +17,8 @@ at::Tensor Run(const char* op, const ExpattCall& call) {
   const int64_t floats = ExpattCudaWorkspaceFloats(call.problem);
   TORCH_CHECK(floats >= 0, op, ": on CUDA expected fewer than 2^31 positions and blocks, got a result of ",
               call.out.sizes());
-  // From the caching allocator on this stream, so it may be released while the kernels still run.
+  // The caching allocator orders reuse on this stream, so the memory may be released while the kernels still
+  // run.
   const at::Tensor workspace = at::empty({floats}, call.out.options().dtype(at::kFloat));
   const char* error = LaunchExpattCuda(call.problem, workspace.mutable_data_ptr<float>(),
                                        c10::cuda::getCurrentCUDAStream().stream());
@@ -28,7 +29,7 @@ at::Tensor Run(const char* op, const ExpattCall& call) {
 at::Tensor ExpattOnCuda(const at::Tensor& v, std::string_view kind, const at::Tensor& sigma,
                         const OptionalTensor& valid) {
   const c10::cuda::CUDAGuard device(v.device());
-  // float64 is for checking: it has no kernel of its own.
+  // float64 has no kernel, because it is only for checking; it uses the reference.
   if (v.scalar_type() == at::kDouble) return ExpattReference(v, kind, sigma, valid);
   ExpattCall call = BindExpatt(v, CheckExpatt(v, kind, sigma, valid), valid);
   call.problem.device_sigma = sigma.const_data_ptr();

@@ -1,4 +1,5 @@
-// Between the tensors of expatt_cuda.cc and the kernels of expatt.cu: neither CUDA's nor LibTorch's headers.
+// Interface between the tensors of expatt_cuda.cc and the kernels of expatt.cu. Includes neither CUDA's nor
+// LibTorch's headers.
 #pragma once
 
 #include <cstdint>
@@ -7,12 +8,12 @@
 
 namespace saccade::kernels {
 
-// Floats of device memory that the launch needs, or -1 if the problem is larger than the kernels take.
+// Returns the size in floats of the device memory that the launch needs, or -1 if the problem exceeds what
+// the kernels support.
 int64_t ExpattCudaWorkspaceFloats(const ExpattProblem& problem);
 
-// Enqueues the kernels on `stream` (a cudaStream_t) and returns at once: null, or CUDA's words for what is
-// wrong. All pointers are to device memory. Allocates nothing and synchronises nothing, so it can be
-// captured.
+// Enqueues the kernels on `stream` (a cudaStream_t) without blocking. Returns null, or CUDA's error message.
+// All pointers are to device memory. Does not allocate or synchronise, so that the call can be captured.
 const char* LaunchExpattCuda(const ExpattProblem& problem, float* workspace, void* stream);
 
 }  // namespace saccade::kernels

@@ -1,4 +1,4 @@
-// The CUDA kernels of expatt.cuh, compiled by g++ and run on the CPU, against the formulas in float64.
+// Compares the CUDA kernels of expatt.cuh, compiled by g++ and run on the CPU, with the formulas in float64.
 #include <gtest/gtest.h>
 
 #include <limits>
@@ -43,7 +43,7 @@ TEST_P(ExpattEmulated, MatchesTheFormulasInFloat16) {
   EXPECT_LE(test.Error(), 2e-3);
 }
 
-// A missing barrier would show as a result that depends on which thread runs first.
+// A missing barrier makes the result depend on the order in which threads run.
 TEST_P(ExpattEmulated, DoesNotDependOnTheOrderOfThreads) {
   ExpattTestCase<float> first(GetParam(), 4);
   RunEmulated(first, 1);
@@ -54,7 +54,7 @@ TEST_P(ExpattEmulated, DoesNotDependOnTheOrderOfThreads) {
 
 INSTANTIATE_TEST_SUITE_P(Configs, ExpattEmulated, testing::ValuesIn(ExpattTestConfigs()));
 
-// The operator hands over where sigma lies, not what it is.
+// The operator passes sigma's address in device memory instead of its value.
 TEST(ExpattEmulatedTest, ReadsSigmaOnTheDevice) {
   for (const ExpattKind kind : {ExpattKind::kGaussian, ExpattKind::kExponentialEuclidean}) {
     ExpattTestCase<float> test({.kind = kind, .sigma = 0.25}, 5);
@@ -64,7 +64,7 @@ TEST(ExpattEmulatedTest, ReadsSigmaOnTheDevice) {
   }
 }
 
-// Several blocks in every direction of every product.
+// Several blocks in each dimension of every product.
 TEST(ExpattEmulatedTest, ManyBlocks) {
   for (const ExpattKind kind : {ExpattKind::kGaussian, ExpattKind::kLinear}) {
     ExpattTestCase<float> test({.kind = kind,

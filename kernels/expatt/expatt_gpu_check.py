@@ -1,7 +1,7 @@
 """Checks the CUDA side of explicitly modelled attention on a machine with a GPU, then times it.
 
-Every result is compared with float64 on the CPU before anything is timed; any failure, a missing GPU
-included, exits non-zero. Times are medians, candidates taking turns, in one process.
+Every result is compared with float64 on the CPU before anything is timed. Any failure, including a missing GPU,
+gives a non-zero exit status. Times are medians; candidates take turns in one process.
 """
 
 import pathlib
@@ -69,7 +69,7 @@ def check_one(ops, kind, shape, dtype, memory_format):
 
 
 def check_module(ops, kind, dtype):
-    """Folded, and with a matrix on either side: against float64 on the CPU."""
+    """Checks folded weights, and a matrix on either side of the map, against float64 on the CPU."""
     for channels, dv, out in ((40, 12, 9), (9, 20, None), (70, 6, 80)):
         weights = (torch.randn(dv, channels) / channels**0.5, torch.randn(dv),
                    None if out is None else torch.randn(out, dv) / dv**0.5, torch.randn(out or dv))

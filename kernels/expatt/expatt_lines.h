@@ -1,4 +1,4 @@
-// The map applied to some channels of one sample, held as rows of the picture.
+// Applies the map to some channels of one sample, which is stored as rows of the image.
 #pragma once
 
 #include <algorithm>
@@ -12,17 +12,17 @@
 
 namespace saccade::kernels {
 
-// `channels` channels of h x w positions, a picture's row of all channels after the other: value (c, y, x) is
-// data[y * row + c * width_row + x]. So a matrix over rows meets all channels in one product.
+// `channels` channels of h x w positions, stored by image row with all channels of a row together: value (c,
+// y, x) is data[y * row + c * width_row + x]. So one product with a matrix over rows handles all channels.
 template <typename A>
 class ExpattLines {
  public:
-  // Room for a picture whose extent is at most `height` x `width`.
+  // Takes memory for images of at most `height` x `width`.
   ExpattLines(CpuIsa isa, bool separable, int64_t channels, int64_t height, int64_t width, Arena* arena)
       : code_(TileCodeFor<A>(isa)), recursion_(ExpattRecursionFor<A>(isa)) {
     SetSize(channels, height, width);
     data_ = arena->Take<A>(height * row_);
-    // Of frequencies there are twice as many.
+    // Frequencies need twice as many rows.
     const int64_t rows = separable ? height : 2 * height;
     first_ = arena->Take<A>(std::max(rows * row_, separable ? width * turned_row_ : 0));
     second_ = arena->Take<A>(rows * row_);
@@ -45,9 +45,9 @@ class ExpattLines {
   int64_t width_row() const { return width_row_; }
   A* RowAt(int64_t y) { return data_ + y * row_; }
 
-  // Replaces each channel v by Norm(G + 1) v. Rows of the map sum to one, so a channel's mean passes through
-  // it; and what differs from the mean adds up to nothing under the ones, so that G alone has to meet it. It
-  // is small where it comes out, and so is its rounding.
+  // Replaces each channel v by Norm(G + 1) v. The mean is subtracted first: rows of the map sum to one, so
+  // the mean passes through unchanged, and the rest sums to zero under the ones, so only G must be applied to
+  // it. The result is then small, and so is its rounding error.
   void Apply(const ExpattTables<A>& tables) {
     SubtractMeans();
     switch (tables.method) {
@@ -73,7 +73,8 @@ class ExpattLines {
  private:
   int64_t columns() const { return channels_ * width_row_; }
 
-  // to (m rows) = a from (k rows), over all channels at once; rows as far apart as given.
+  // to (m rows) = a from (k rows), over all channels at once; from_row and to_row are the distances between
+  // rows.
   void OverRows(int64_t m, int64_t k, const MatrixView<A>& a, const A* from, int64_t from_row, A* to,
                 int64_t to_row) const {
     code_.product(m, columns(), k, a, from, from_row, to, to_row, false);
@@ -81,7 +82,8 @@ class ExpattLines {
 
   static MatrixView<A> ViewOf(const ExpattMatrix<A>& matrix) { return {matrix.data.data(), matrix.row, 1}; }
 
-  // From all rows to the few of the factor, there from all columns to few and back, and back to all rows.
+  // Multiplies all rows down to the few of the factor, then all columns down to few and back, then back to
+  // all rows.
   void ApplyFactored(const ExpattTables<A>& tables) {
     const ExpattMatrix<A>& y = tables.y;
     const ExpattMatrix<A>& x = tables.x;
@@ -131,7 +133,7 @@ class ExpattLines {
     }
   }
 
-  // Rows y and h - 1 - y become their sum and their difference; twice is times two.
+  // Replaces rows y and h - 1 - y by their sum and their difference. Applied twice, it multiplies by two.
   void Fold() {
     const A minus = -1;
     for (int64_t y = 0; y < height_ / 2; ++y) {
@@ -143,8 +145,8 @@ class ExpattLines {
     }
   }
 
-  // Each of `count` rows, a frequency each from `first` on, times the frequency's Toeplitz matrix: its rows
-  // are one array read from one entry earlier each.
+  // Multiplies each of `count` rows, one per frequency from `first` on, by the frequency's Toeplitz matrix.
+  // The matrix's rows are overlapping parts of one array, each starting one entry earlier.
   void ApplyToeplitz(const ExpattTables<A>& tables, int64_t first, int64_t count, const A* from,
                      A* to) const {
     for (int64_t k = 0; k < count; ++k) {
@@ -154,7 +156,7 @@ class ExpattLines {
     }
   }
 
-  // Sums meet the cosines and differences, from the bottom up, the sines.
+  // Multiplies the sums by the cosines, and the differences, in reverse order, by the sines.
   void ApplyFrequencies(const ExpattTables<A>& tables) {
     const MatrixView<A> cosines = ViewOf(tables.cosines);
     const MatrixView<A> sines = ViewOf(tables.sines);

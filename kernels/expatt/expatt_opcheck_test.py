@@ -1,4 +1,4 @@
-"""The operator as Python sees it: torch.library.opcheck, gradients, and an independent composition."""
+"""Tests of the operator from Python: torch.library.opcheck, gradients, and an independent composition."""
 
 import math
 import os
@@ -10,7 +10,7 @@ import torch
 LIBRARY = pathlib.Path(os.environ["SACCADE_BUILD_DIR"]) / "lib" / "libsaccade_kernels.so"
 torch.ops.load_library(LIBRARY)
 OPS = torch.ops.saccade
-# Thousands of tiny calls: handing them to threads only costs.
+# The tests make thousands of tiny calls, for which threads only add overhead.
 torch.set_num_threads(1)
 
 KINDS = ("constant", "linear", "cosine", "gaussian", "exponential_euclidean", "exponential_manhattan")
@@ -27,7 +27,7 @@ def radius(value=0.6, dtype=torch.float64, grad=False):
 
 
 def weight(kind, i, j, h, w, sigma):
-    """The paper's equations 7 to 12, pixel by pixel."""
+    """Computes the paper's equations 7 to 12 for one pair of pixels."""
     dy, dx = i[0] - j[0], i[1] - j[1]
     distance = math.hypot(dy, dx) / math.hypot(h, w)
     return {
@@ -66,7 +66,7 @@ def test_opcheck(kind):
     torch.library.opcheck(OPS.expatt_module.default, (v, random(3, 4), None, None, None, kind))
 
 
-# Each of these traces forward and backward with symbolic shapes, which takes seconds.
+# Slow: each check traces forward and backward with symbolic shapes, which takes seconds.
 def test_opcheck_with_gradients():
     v = random(2, 4, 3, 5, grad=True)
     torch.library.opcheck(OPS.expatt.default, (v, "gaussian", radius(grad=True), VALID))

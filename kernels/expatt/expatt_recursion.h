@@ -1,5 +1,5 @@
-// The one inner loop of this operator that kernels/tile has not: an exponential of the distance along a line,
-// by two passes over it. Compiled once per instruction set.
+// The only inner loop of this operator that kernels/tile does not have: an exponential of the distance along
+// a line, in two passes. Compiled once per instruction set.
 #pragma once
 
 #include <cstdint>
@@ -8,18 +8,19 @@
 
 namespace saccade::kernels {
 
-// Row r of `lines` becomes the sum over all s of (1 - loss)^|r - s| times row s, column by column. Columns
-// are padded as tile.h says; `scratch` has room for count * kExpattRecursionColumns.
+// Replaces row r of `lines` by the sum over all s of (1 - loss)^|r - s| times row s, for every column.
+// Columns are padded as in tile.h; `scratch` has room for count * kExpattRecursionColumns elements.
 template <typename A>
 using ExpattRecursion = void (*)(A* lines, int64_t count, int64_t columns, int64_t row, A loss, A* scratch);
 
 inline constexpr int64_t kExpattRecursionColumns = 64;
 
-// For `isa`, which this processor must have. double always gets the portable one: it is for checking.
+// Returns the loop for `isa`, which this processor must support. double always gets the portable one, because
+// it is only for checking.
 template <typename A>
 ExpattRecursion<A> ExpattRecursionFor(CpuIsa isa);
 
-// Where that finds them.
+// The loops that ExpattRecursionFor() selects from.
 ExpattRecursion<float> PortableExpattRecursion();
 ExpattRecursion<double> DoubleExpattRecursion();
 #if defined(__x86_64__)

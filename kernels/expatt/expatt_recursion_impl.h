@@ -1,4 +1,4 @@
-// Included by expatt_portable.cc, expatt_avx2.cc and expatt_avx512.cc alone, each with its own flags.
+// Included only by expatt_portable.cc, expatt_avx2.cc and expatt_avx512.cc, each compiled with its own flags.
 #pragma once
 
 #include "kernels/common/vec.h"
@@ -6,18 +6,18 @@
 
 namespace saccade::kernels::SACCADE_ISA {
 
-// kVectors of columns, whose sums so far stay in registers.
+// Processes kVectors vectors of columns, whose running sums stay in registers.
 template <int kVectors, typename A>
 inline void RecurColumns(A* lines, int64_t count, int64_t row, A loss, A* scratch) {
   constexpr int kWidth = kVectors * kLanes<A>;
-  // What all rows on the one side add to a row; of the rows below first, to be there when the rows above are
-  // known.
+  // Contribution of all rows on one side of a row. The first pass stores those of the rows below; the second
+  // pass adds them to those of the rows above.
   Vec<A> sums[kVectors] = {};
   for (int64_t r = count - 1; r >= 0; --r) {
     for (int v = 0; v < kVectors; ++v) {
       Store(scratch + r * kWidth + v * kLanes<A>, sums[v]);
       const Vec<A> all = Load(lines + r * row + v * kLanes<A>) + sums[v];
-      // Not times one less the loss: that would be rounded to what a float near one can tell apart.
+      // all * (1 - loss) would be less precise, because 1 - loss is close to one and would be rounded.
       sums[v] = all - all * loss;
     }
   }

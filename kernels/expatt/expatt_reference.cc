@@ -16,13 +16,14 @@
 namespace saccade::kernels {
 namespace {
 
-// |i - j| for all pairs, [size, size].
+// Returns |i - j| for all pairs, [size, size].
 at::Tensor Distances(const c10::SymInt& size, const at::TensorOptions& options) {
   const at::Tensor index = at::arange(c10::Scalar(size), options);
   return (index.unsqueeze(1) - index.unsqueeze(0)).abs();
 }
 
-// G, [B or 1, H, W, H, W] for pairs of positions. An empty extent counts as one, and is masked by the caller.
+// Returns G, [B or 1, H, W, H, W] for pairs of positions. An empty extent is treated as one; the caller masks
+// it.
 at::Tensor Weights(ExpattKind kind, const at::Tensor& v, const at::Tensor& sigma,
                    const OptionalTensor& valid) {
   const c10::SymInt height = v.sym_size(2);
@@ -62,7 +63,7 @@ at::Tensor Weights(ExpattKind kind, const at::Tensor& v, const at::Tensor& sigma
   return {};
 }
 
-// Norm(G + 1) V.
+// Computes Norm(G + 1) V.
 at::Tensor Apply(ExpattKind kind, const at::Tensor& v, const at::Tensor& sigma, const OptionalTensor& valid) {
   at::Tensor map = Weights(kind, v, sigma.to(v.scalar_type()), valid) + 1;
   if (valid.has_value()) {
@@ -70,7 +71,7 @@ at::Tensor Apply(ExpattKind kind, const at::Tensor& v, const at::Tensor& sigma, 
     map = at::where(keys, map, at::zeros({}, map.options()));
   }
   map = map.flatten(3).flatten(1, 2);
-  // At least one, unless a sample is empty.
+  // The sums are at least one, except for empty samples.
   const at::Tensor normalised = map / map.sum(-1, /*keepdim=*/true).clamp_min(1);
   return at::matmul(v.flatten(2), normalised.transpose(1, 2)).view_symint(v.sym_sizes());
 }
@@ -79,7 +80,7 @@ at::Tensor Finished(const at::Tensor& out, const at::Tensor& like, const Optiona
   return Masked(out.to(like.scalar_type()), valid).contiguous(like.suggest_memory_format());
 }
 
-// A 1x1 convolution.
+// Computes a 1x1 convolution.
 at::Tensor Mixed(const at::Tensor& weight, const OptionalTensor& bias, const at::Tensor& x) {
   std::vector<c10::SymInt> shape = x.sym_sizes().vec();
   shape[1] = weight.sym_size(0);

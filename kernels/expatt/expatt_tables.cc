@@ -15,7 +15,7 @@
 namespace saccade::kernels {
 namespace {
 
-// A matrix of doubles while tables are being built.
+// A matrix of doubles, used while tables are built.
 struct Matrix {
   Matrix(int64_t rows_, int64_t columns_) : rows(rows_), columns(columns_), data(rows_ * columns_) {}
   double& operator()(int64_t i, int64_t j) { return data[i * columns + j]; }
@@ -27,7 +27,7 @@ struct Matrix {
 template <typename A>
 ExpattMatrix<A> Padded(const Matrix& from) {
   ExpattMatrix<A> to{from.rows, from.columns, RoundUp(from.columns, kRowPadding), {}};
-  // Loops that read b's rows at a negative distance see what lies before and after them, too.
+  // Extra padding at the end, because products with a negative row stride also read after the last row.
   to.data.resize(from.rows * to.row + kRowPadding);
   for (int64_t i = 0; i < from.rows; ++i) {
     for (int64_t j = 0; j < from.columns; ++j) to.data[i * to.row + j] = static_cast<A>(from(i, j));
@@ -35,7 +35,7 @@ ExpattMatrix<A> Padded(const Matrix& from) {
   return to;
 }
 
-// G between positions dy rows and dx columns apart.
+// Returns G of two positions that are dy rows and dx columns apart.
 double Weight(ExpattKind kind, double dy, double dx, double height, double width, double sigma) {
   const double y = dy / height;
   const double x = dx / width;
@@ -57,7 +57,7 @@ double Weight(ExpattKind kind, double dy, double dx, double height, double width
   return 0;
 }
 
-// G + 1 by distance, [h, w].
+// Returns G + 1 by distance, [h, w].
 Matrix ByDistance(ExpattKind kind, int64_t height, int64_t width, double sigma) {
   Matrix table(height, width);
   for (int64_t dy = 0; dy < height; ++dy) {
@@ -69,7 +69,7 @@ Matrix ByDistance(ExpattKind kind, int64_t height, int64_t width, double sigma) 
   return table;
 }
 
-// sums[i] = the sum over all j of values[|i - j|], for a line of values `stride` apart; in place.
+// Replaces values[i] by the sum over all j of values[|i - j|], for a line of values `stride` apart.
 void SumOverLine(double* values, int64_t size, int64_t stride) {
   const double own = values[0];
   std::vector<double> upto(size);
@@ -85,7 +85,7 @@ Matrix InverseOfSums(Matrix table) {
   return table;
 }
 
-// One factor of a separable G: entries by distance.
+// Returns one factor of a separable G by distance.
 std::vector<double> LineWeights(ExpattKind kind, int64_t size, double sigma) {
   std::vector<double> weights(size);
   for (int64_t d = 0; d < size; ++d) {
@@ -103,8 +103,9 @@ Matrix Toeplitz(const std::vector<double>& weights) {
   return matrix;
 }
 
-// L with G = L L^T up to `tolerance` in each entry: Cholesky's decomposition, the largest remaining diagonal
-// entry first. What remains is positive definite, so that entry bounds all others.
+// Returns L with G = L L^T up to `tolerance` in each entry, by Cholesky's decomposition with the largest
+// remaining diagonal entry as pivot. The remainder is positive definite, so its largest diagonal entry bounds
+// all others.
 Matrix Factor(const std::vector<double>& weights, double tolerance) {
   const auto size = static_cast<int64_t>(weights.size());
   std::vector<double> remaining(size, weights[0]);
@@ -142,7 +143,7 @@ void MakeGaussian(int64_t height, int64_t width, double sigma, ExpattTables<A>* 
   const std::vector<double> y = LineWeights(ExpattKind::kGaussian, height, sigma);
   const std::vector<double> x = LineWeights(ExpattKind::kGaussian, width, sigma);
   if constexpr (std::is_same_v<A, float>) {
-    // Well below what the entries lose when they are rounded to float.
+    // Far below the error of rounding the entries to float.
     constexpr double kTolerance = 0x1p-27;
     const Matrix y_factor = Factor(y, kTolerance);
     const Matrix x_factor = Factor(x, kTolerance);
@@ -164,7 +165,7 @@ void MakeGaussian(int64_t height, int64_t width, double sigma, ExpattTables<A>* 
 
 template <typename A>
 void MakeManhattan(int64_t height, int64_t width, double sigma, ExpattTables<A>* tables) {
-  // Below this the recursion's steps are too short to pay.
+  // On shorter lines the recursion's steps are too short to pay off.
   constexpr int64_t kShortLine = 20;
   if (std::max(height, width) > kShortLine) {
     tables->method = ExpattMethod::kRecursion;
@@ -177,7 +178,7 @@ void MakeManhattan(int64_t height, int64_t width, double sigma, ExpattTables<A>*
   tables->x = Padded<A>(Toeplitz(LineWeights(ExpattKind::kExponentialManhattan, width, sigma)));
 }
 
-// Rows are numbered from the middle, so that cosines are the same above and below it and sines the opposite.
+// Rows are numbered from the middle, so that cosines are even and sines are odd.
 template <typename A>
 void MakeFrequencies(const Matrix& table, ExpattTables<A>* tables) {
   const int64_t height = table.rows;
@@ -225,6 +226,7 @@ std::shared_ptr<const ExpattTables<A>> Make(ExpattKind kind, int64_t height, int
   return tables;
 }
 
+// A cache of tables with a bounded size that evicts the least recently used. Thread-safe.
 template <typename A>
 class Cache {
  public:
@@ -264,13 +266,14 @@ class Cache {
     Tables tables;
     uint64_t used;
   };
+  // Guards all members below.
   std::mutex mutex_;
   std::map<Key, Entry> entries_;
   uint64_t clock_ = 0;
   size_t bytes_ = 0;
 };
 
-// Never destroyed: threads may outlive the library's statics.
+// Never destroyed, because threads may outlive static objects.
 template <typename A>
 Cache<A>& TheCache() {
   static auto* const cache = new Cache<A>();
@@ -291,7 +294,7 @@ size_t ExpattTables<A>::bytes() const {
 template <typename A>
 std::shared_ptr<const ExpattTables<A>> ExpattTablesFor(ExpattKind kind, int64_t height, int64_t width,
                                                        double sigma) {
-  // Those that have no sigma share their tables whatever it says.
+  // Kinds without sigma share their tables for every value of it.
   const bool has_sigma = IsSeparable(kind) || kind == ExpattKind::kExponentialEuclidean;
   const typename Cache<A>::Key key{kind, height, width, has_sigma ? sigma : 1};
   auto tables = TheCache<A>().Find(key);

@@ -1,4 +1,4 @@
-// The operator on tensors: against the differentiable reference in float64, and by its properties.
+// Compares the operator on tensors with the differentiable reference in float64, and checks its properties.
 #include "kernels/expatt/expatt.h"
 
 #include <ATen/Parallel.h>
@@ -56,7 +56,7 @@ struct Case {
          << " biases=" << biases;
     return text.str();
   }
-  // Of the module, by the case's sizes.
+  // Returns the module's weights, with the case's sizes.
   ExpattWeights Weights(at::ScalarType dtype) const {
     const auto matrix = [&](int64_t rows, int64_t columns) {
       return RandomTensor({rows, columns}, dtype) / std::sqrt(static_cast<double>(columns));
@@ -84,7 +84,7 @@ ExpattWeights To(const ExpattWeights& weights, at::ScalarType dtype) {
           convert(weights.out_bias)};
 }
 
-// As one serves it with ATen operators: the map in v's own type, made once and kept, and one product.
+// The usual serving code in ATen operators: the map in v's type, built once and kept, and one product.
 at::Tensor Composed(const at::Tensor& v, const std::string& kind, double sigma) {
   const auto height = static_cast<double>(v.size(2));
   const auto width = static_cast<double>(v.size(3));
@@ -156,7 +156,7 @@ TEST_P(ExpattTypes, ModuleMatchesTheReference) {
 
 INSTANTIATE_TEST_SUITE_P(Types, ExpattTypes, testing::Values(at::kFloat, at::kBFloat16, at::kDouble));
 
-// The paper's equations for one line of three pixels, by hand.
+// The paper's equations for a line of three pixels, written out.
 TEST(ExpattTest, IsTheWeightedMeanOfThePaper) {
   const at::Tensor v = at::tensor({1.0, 2.0, 4.0}, at::kDouble).view({1, 1, 1, 3});
   const double near = std::exp(-1.0 / 9 / (2 * 0.25));
@@ -192,7 +192,7 @@ TEST(ExpattTest, TheModuleIsTheOperatorBetweenTwoConvolutions) {
     if (weights.out_bias.has_value()) expected = expected + weights.out_bias->view({-1, 1, 1});
     const at::Tensor got = Module(x, weights, c.kind, c.sigma);
     EXPECT_LE(RelativeError(got, expected), 1e-12);
-    // As a 1x1 convolution stores it.
+    // Stored as a 1x1 convolution.
     weights.value = weights.value.unsqueeze(-1).unsqueeze(-1);
     EXPECT_TRUE(SameBits(got, Module(x, weights, c.kind, c.sigma)));
   }
@@ -241,7 +241,7 @@ TEST_P(ExpattSizes, PaddingLeavesNoTrace) {
   const ExpattWeights weights = c.Weights(at::kFloat);
   for (const auto format : {at::MemoryFormat::Contiguous, at::MemoryFormat::ChannelsLast}) {
     const at::Tensor x = RandomTensor(shape(), at::kFloat).contiguous(format);
-    // Whatever lies beside the picture is not read.
+    // The padding must not be read.
     at::Tensor padded = at::zeros({x.size(0), x.size(1), x.size(2) + 3, x.size(3) + 5}).contiguous(format);
     padded.fill_(std::numeric_limits<double>::quiet_NaN());
     const auto crop = [&](const at::Tensor& t) { return t.narrow(2, 0, x.size(2)).narrow(3, 0, x.size(3)); };
@@ -269,7 +269,7 @@ INSTANTIATE_TEST_SUITE_P(Sizes, ExpattSizes,
                                                           std::vector<int64_t>{2, 17, 61, 43}),
                                           testing::ValuesIn(kKinds)));
 
-// Neither the kernel nor the reference sees what other samples' extents are.
+// A sample's result must not depend on other samples' extents, neither in the kernel nor in the reference.
 TEST(ExpattTest, EverySampleHasItsOwnExtent) {
   const at::Tensor v = RandomTensor({4, 3, 9, 12}, at::kDouble);
   const at::Tensor valid = at::tensor({9, 12, 4, 7, 0, 5, 1, 12}, at::kLong).view({4, 2});

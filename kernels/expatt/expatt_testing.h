@@ -1,4 +1,4 @@
-// For the tests below tensors: random problems of every kind, and the formulas in plain float64.
+// Helpers for the tests without LibTorch: random problems of every kind, and the formulas in float64.
 #pragma once
 
 #include <algorithm>
@@ -19,7 +19,7 @@ struct ExpattTestConfig {
   int64_t batch = 1;
   int64_t channels = 5;
   int64_t map_channels = 0;  // 0: no matrix before the map
-  int64_t out_channels = 0;  // 0: none after it
+  int64_t out_channels = 0;  // 0: no matrix after the map
   bool bias = false;
   int64_t height = 5;
   int64_t width = 7;
@@ -42,7 +42,7 @@ inline constexpr ExpattKind kExpattKinds[] = {ExpattKind::kConstant,
                                               ExpattKind::kExponentialEuclidean,
                                               ExpattKind::kExponentialManhattan};
 
-// Every kind at small size: one position, lines, tails, matrices on either side, radii, padding, an empty
+// Small problems of every kind: one position, lines, tails, matrices on either side, radii, padding, an empty
 // sample.
 inline std::vector<ExpattTestConfig> ExpattTestConfigs() {
   std::vector<ExpattTestConfig> configs;
@@ -79,7 +79,7 @@ inline std::vector<ExpattTestConfig> ExpattTestConfigs() {
   return configs;
 }
 
-// The arrays of one problem, filled at random, and what the operator must make of them.
+// The arrays of one problem with random values, and the expected result.
 template <typename T>
 class ExpattTestCase {
  public:
@@ -119,7 +119,7 @@ class ExpattTestCase {
     return p;
   }
 
-  // Relative L2 distance of the result from the formulas, and from zero in the padding.
+  // Returns the relative L2 distance of the result from the formulas, with zeros in the padding.
   double Error() const {
     return RelativeDistance(out_, config_.batch, out_channels_, positions_,
                             [this](int64_t b) { return Expected(b); });
@@ -128,7 +128,7 @@ class ExpattTestCase {
   const std::vector<T>& out() const { return out_.values(); }
 
  private:
-  // G between two positions: the paper's equations 7 to 12, written out.
+  // G of two positions: the paper's equations 7 to 12.
   double G(int64_t b, int64_t i, int64_t j) const {
     const bool padded = !config_.valid.empty();
     const auto h = static_cast<double>(padded ? config_.valid[2 * b] : config_.height);
@@ -154,7 +154,8 @@ class ExpattTestCase {
     return 0;
   }
 
-  // Values, the whole map, its rows divided by their sums, and the output's transform: one after the other.
+  // Computes one step after the other: values, the whole map, rows divided by their sums, and the output's
+  // transform.
   std::vector<double> Expected(int64_t b) const {
     std::vector<double> out(out_channels_ * positions_, 0.0);
     const std::vector<int64_t> valid = ValidPositions(extent_, b);

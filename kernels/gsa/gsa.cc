@@ -1,4 +1,5 @@
-// Schema, checks, shapes without data, and the choice between kernel and differentiable reference.
+// Schema, argument checks, result shapes without data, and the choice between kernel and differentiable
+// reference.
 #include "kernels/gsa/gsa.h"
 
 #include <ATen/core/LegacyTypeDispatch.h>
@@ -42,7 +43,7 @@ void CheckPair(const char* op, const char* first, const OptionalTensor& a, const
   CheckVector(op, second, *b, x, size);
 }
 
-// `size` is the extent of the map along the axis.
+// `size` is the extent of the map along the embedding's axis.
 void CheckEmbedding(const char* op, const char* argument, const OptionalTensor& embedding,
                     const at::Tensor& x, const c10::SymInt& size, const c10::SymInt& channels) {
   if (!embedding.has_value()) return;
@@ -56,7 +57,7 @@ void CheckEmbedding(const char* op, const char* argument, const OptionalTensor& 
               " rows, which reach ", reach);
 }
 
-// `value_channels` are those of the result.
+// `value_channels` is the number of channels of the result.
 void CheckAttention(const char* op, const at::Tensor& x, const GsaAttention& attention,
                     const c10::SymInt& key_channels, const c10::SymInt& value_channels) {
   const auto& [heads, column, row, middle_scale, middle_shift, content] = attention;

@@ -1,10 +1,10 @@
-// Global self-attention on CUDA, compiled by nvcc and, through the emulator, g++:
+// Global self-attention on CUDA, compiled by nvcc and, for the emulator, by g++:
 //   project   the module's 1x1 convolutions into the workspace, in float32 (device/attend.cuh)
 //   context   softmax(K)^T V of each head (device/attend.cuh)
 //   axis      attention along columns, with the middle batch norm, into the workspace
-//   axis      attention along rows; with the last axis, or alone: plus Q context, the last batch norm, and
-//   out
-// No atomics, and no order of a sum that depends on more than a sample's extent and the channels.
+//   axis      attention along rows. The last axis kernel, or the only one, also adds Q context, applies the
+//             last batch norm and writes the result
+// No atomics. The order of every sum depends on a sample's extent and the channels alone.
 #pragma once
 
 #include "kernels/device/attend.cuh"
@@ -13,16 +13,16 @@
 
 namespace saccade::kernels {
 
-// One call: what lies where in the workspace.
+// The plan: the problem, and the layout of its workspace.
 struct GsaCuda {
-  // Reads problem; `workspace` may hold anything and has FloatsOfWorkspace floats.
+  // `workspace` has FloatsOfWorkspace() floats, which may be uninitialised; null only to measure.
   GsaCuda(const GsaProblem& problem, float* workspace) : p(problem), q(p.q), k(p.k), v(p.v), base(workspace) {
     if (IsModule(p)) {
       q = Projected(p.key_channels);
       if (p.content != GsaContent::kNone) k = Projected(p.key_channels);
       v = Projected(p.value_channels);
     }
-    // Columns lie beside each other while the values are read along them, then rows do.
+    // Columns are adjacent while values are read along them, then rows are.
     if (AxesOf(p) == 2)
       between = MapAt(Take(p.batch * p.value_channels * PositionsOf(p.extent)), p.value_channels, true);
     if (p.content == GsaContent::kGlobal) {
@@ -52,7 +52,7 @@ struct GsaCuda {
     return a;
   }
 
-  // softmax(K)^T V: a key's channels are the queries, and its values their logits.
+  // softmax(K)^T V: the key channels are the queries, and K's values are their logits.
   AttendProblem Context() const {
     AttendProblem a;
     a.batch = p.batch;
@@ -72,7 +72,7 @@ struct GsaCuda {
     return a;
   }
 
-  // `last`: what it gives is the result.
+  // `last`: the axis writes the result.
   GsaAxis Axis(int axis, const FeatureMap& values, bool last) const {
     GsaAxis run;
     run.batch = p.batch;
@@ -136,7 +136,7 @@ struct GsaCuda {
   int64_t floats = 0;
 };
 
-// Whether the grids can hold it.
+// Returns true if the grids can hold the problem.
 inline bool GsaCudaFits(const GsaProblem& p) {
   const GsaCuda run(p, nullptr);
   for (const int axis : {0, 1}) {
@@ -149,7 +149,7 @@ inline bool GsaCudaFits(const GsaProblem& p) {
   return p.content != GsaContent::kGlobal || AttendFits(run.Context());
 }
 
-// T is the maps' type. Calls launch (see launch.cuh) for each kernel in turn.
+// Calls `launch` (see launch.cuh) for each kernel in order. T is the maps' type.
 template <typename T, typename In, typename Launch>
 void RunGsaAttention(const GsaCuda& run, const Launch& launch) {
   const GsaProblem& p = run.p;

@@ -1,4 +1,4 @@
-// The kernel of global self-attention's axial part, which also finishes the result; see gsa.cuh.
+// The kernel of global self-attention's axial part, which also computes the final result; see gsa.cuh.
 #pragma once
 
 #include "kernels/common/device.h"
@@ -8,19 +8,20 @@
 
 namespace saccade::kernels {
 
-// One axis of one call, as a kernel sees it. `axis` -1: none, the content alone.
+// One axis of one call, as passed to the kernel. `axis` is -1 if there is no axis, only the content.
 //
-// A warp takes 32 lines, of all heads one after the other, as they share the embedding, so that neighbouring
-// lanes read neighbouring columns; a thread takes kQueries positions of its line and kChannels channels of
-// values. Scores are computed anew for each kChannels of a head: they cost as many products as what is done
-// with them where a head has eight channels, and a network has more of them only where its maps are small.
+// A warp processes 32 lines, numbered through all heads because heads share the embedding, so that
+// neighbouring lanes read neighbouring columns. A thread computes kQueries positions of its line for
+// kChannels value channels. Scores are recomputed for every kChannels channels of a head: with eight channels
+// per head they cost as many products as their use, and networks have more channels per head only where maps
+// are small.
 struct GsaAxis {
   static constexpr int kQueries = 2;
   static constexpr int kKeys = 8;
   static constexpr int kChannels = 8;
-  static constexpr int kPositions = kBlockWarps * kQueries;  // of a line, to a block
+  static constexpr int kPositions = kBlockWarps * kQueries;  // of a line, per block
 
-  // The positions along the axis, and across it of all heads.
+  // Number of positions along the axis, and of lines across it per head.
   __host__ __device__ int64_t Length() const { return extent.size[axis == 1 ? 2 : 1]; }
   __host__ __device__ int64_t Lines() const { return extent.size[axis == 1 ? 1 : 2]; }
   __host__ __device__ int64_t LineBlocks() const { return (heads * Lines() + kWarp - 1) / kWarp; }
@@ -29,28 +30,29 @@ struct GsaAxis {
   int64_t Blocks() const { return batch * LineBlocks() * PositionBlocks() * ChannelBlocks(); }
 
   int64_t batch, heads;
-  int64_t key_channels, value_channels;  // of one head
+  int64_t key_channels, value_channels;  // per head
   Extent extent;
   int axis;
   FeatureMap q, k, values;
   OutputMap out;
-  bool softmax;            // over the scores, to which k then contributes
-  const float* embedding;  // of offset zero; an offset is key_channels floats on
+  bool softmax;            // apply a softmax to the scores, which then include k
+  const float* embedding;  // row of offset zero; rows are key_channels floats apart
   int64_t reach;
   const float* context;  // [B, heads, key_channels, value_channels], or null
-  const float* scale;    // [C], as shift; or null
+  const float* scale;    // [C], like shift; or null
   const float* shift;
-  bool clear;  // the padding
+  bool clear;  // write zeros in the padding
 };
 
-// The sums of one thread, and for a softmax what they are relative to.
+// The sums of one thread; for a softmax also the maximum that they are relative to, and the denominator.
 struct GsaSums {
   float value[GsaAxis::kQueries][GsaAxis::kChannels] = {};
   float max[GsaAxis::kQueries];
   float total[GsaAxis::kQueries] = {};
 };
 
-// Where a thread's line lies: offsets of its first position, and from one position to the next.
+// LineOffset returns the offset of the first position of a thread's line; StepOf the distance between
+// positions.
 template <typename Map>
 __device__ int64_t LineOffset(const GsaAxis& run, const Map& map, int64_t sample, int64_t channel,
                               int64_t line) {
@@ -66,7 +68,8 @@ __device__ inline int64_t Clamped(int64_t value, int64_t low, int64_t high) {
   return value < low ? low : value > high ? high : value;
 }
 
-// scores[n][t] of positions first + n with key + t. Of those past the end, something is computed.
+// Adds to scores[n][t] the scores of positions first + n with key + t. Scores of positions past the end are
+// unspecified.
 template <typename In>
 __device__ void GsaScores(const GsaAxis& run, int64_t sample, int64_t head, int64_t line, int64_t length,
                           int64_t first, int64_t key, float (&scores)[GsaAxis::kQueries][GsaAxis::kKeys]) {
@@ -76,7 +79,7 @@ __device__ void GsaScores(const GsaAxis& run, int64_t sample, int64_t head, int6
       run.softmax ? static_cast<const In*>(run.k.data) + LineOffset(run, run.k, sample, channel, line) : q;
   const int64_t q_step = StepOf(run, run.q);
   const int64_t k_step = StepOf(run, run.k);
-  // Rows of the embedding for key + t from position first + n differ by t - n alone.
+  // The embedding's row for key + t and position first + n depends on t - n alone.
   constexpr int kOffsets = GsaAxis::kQueries + GsaAxis::kKeys - 1;
   const float* embedding[kOffsets];
   SACCADE_UNROLL
@@ -105,8 +108,8 @@ __device__ void GsaScores(const GsaAxis& run, int64_t sample, int64_t head, int6
   }
 }
 
-// Turns the scores of `count` keys into coefficients relative to a maximum, and what was summed up before
-// with it.
+// Turns the scores of `count` keys into coefficients relative to the new maximum, and rescales the earlier
+// sums.
 __device__ inline void GsaOnlineSoftmax(int64_t count, float (&scores)[GsaAxis::kQueries][GsaAxis::kKeys],
                                         GsaSums& sums) {
   SACCADE_UNROLL
@@ -127,7 +130,8 @@ __device__ inline void GsaOnlineSoftmax(int64_t count, float (&scores)[GsaAxis::
   }
 }
 
-// The thread's sums over all keys of its line, for channels [channel, channel + kChannels) of the head.
+// Computes the thread's sums over all keys of its line, for channels [channel, channel + kChannels) of the
+// head.
 template <typename In, typename Values>
 __device__ void GsaSumKeys(const GsaAxis& run, int64_t sample, int64_t head, int64_t line, int64_t length,
                            int64_t first, int64_t channel, GsaSums& sums) {
@@ -145,7 +149,7 @@ __device__ void GsaSumKeys(const GsaAxis& run, int64_t sample, int64_t head, int
     for (int v = 0; v < GsaAxis::kChannels; ++v) {
       const int64_t c = channel + v < run.value_channels ? channel + v : run.value_channels - 1;
       const Values* from = values + c * run.values.channel_stride + key * step;
-      // Added up by themselves first: one long sum would round more.
+      // Each part is summed separately, because one long sum would have a larger rounding error.
       float part[GsaAxis::kQueries] = {};
       SACCADE_UNROLL
       for (int t = 0; t < GsaAxis::kKeys; ++t) {
@@ -166,7 +170,7 @@ __device__ void GsaSumKeys(const GsaAxis& run, int64_t sample, int64_t head, int
   }
 }
 
-// What global content adds to one result.
+// Returns the contribution of global content to one result.
 template <typename In>
 __device__ float GsaContentOf(const GsaAxis& run, int64_t sample, int64_t head, const In* q,
                               int64_t channel) {

@@ -46,8 +46,8 @@ at::Tensor Reindexed(const at::Tensor& embedding, int64_t size) {
   return embedding.index({i.unsqueeze(0) - i.unsqueeze(1) + size - 1});
 }
 
-// As the paper's appendix writes the module down: positions before channels, an einsum for every equation.
-// Without content it is the positional attention alone.
+// The module as in the paper's appendix: positions before channels, one einsum per equation. Without
+// `content`, only the positional attention.
 at::Tensor EagerModule(const Inputs& in, bool content) {
   const at::Tensor x = in.x.permute({0, 2, 3, 1});
   const auto project = [&](const at::Tensor& weight) {
@@ -83,8 +83,8 @@ at::Tensor ChannelsFirstModule(const Inputs& in, bool content) {
   return PerChannel(y.flatten(1, 2), in.scale, in.shift);
 }
 
-// The same without einsum and without gathering: the scores of all offsets by one product, those of an axis
-// read out of them by strides, and products by batched matrices.
+// The same without einsum and gather: one product computes the scores of all offsets, a strided view selects
+// those of an axis, and batched matrix products do the rest.
 at::Tensor AlongRows(const at::Tensor& q, const at::Tensor& values, const at::Tensor& embedding) {
   const int64_t size = q.size(-2);
   const at::Tensor all = at::matmul(q, embedding.t()).contiguous();  // [..., position, offset]
@@ -165,7 +165,7 @@ void AddModule(const BenchSize& size, std::string_view content, at::ScalarType d
                                (format == at::MemoryFormat::ChannelsLast ? ", channels-last" : ""),
                     .shape = size.name(),
                     .madds = static_cast<double>(size.batch) * (products + attention),
-                    .least_bytes = 2 * size.elements() * bytes,  // x read, the result written
+                    .least_bytes = 2 * size.elements() * bytes,  // reads x, writes the result
                     .make = [=] { return Make(size, content, dtype, format); }});
 }
 

@@ -1,11 +1,11 @@
 // Four steps for each sample, through maps [channels][positions] in the workspace:
-//   gather   per split of the positions and group of heads: queries and values, projected or as they are, and
-//            of the keys the softmax so far and the context it gathers, S^T = V P (positions by tiles of 64).
-//   merge    per head: the splits' contexts, in their order, divided by the softmax's sums.
-//   axis     per head and kLines columns: attention along them, the middle batch norm; then the same along
-//            rows. Maps are turned into blocks [position along the line][channel][line] for it, and what
-//            comes out back.
-//   finish   per tile: plus Q S, the last batch norm, and out.
+//   gather   per split of the positions and group of heads: queries and values, projected or as given, and
+//            the running softmax of the keys with the context S^T = V P (positions by tiles of 64)
+//   merge    per head: adds the splits' contexts in order, divided by the softmax's sums
+//   axis     per head and kLines columns: attention along the columns and the middle batch norm; then the
+//            same along rows. Maps are rearranged into blocks [position along the line][channel][line] for
+//            it, and results are rearranged back
+//   finish   per tile: adds Q S, applies the last batch norm, and stores the result
 #include "kernels/gsa/gsa_cpu.h"
 
 #include <algorithm>
@@ -21,8 +21,9 @@ namespace saccade::kernels {
 namespace {
 
 constexpr int64_t kMaxSplits = 32;
-constexpr int64_t kTasksWanted = 8;  // in a step over tiles: enough for a few threads, a function of shapes
-// Bytes of a sample, for as many of them at once as there are threads.
+constexpr int64_t kTasksWanted = 8;  // in a step over tiles: enough for a few threads; a function of shapes
+                                     // only
+// Maximum workspace of a sample for which samples run in parallel, one per thread.
 constexpr size_t kMostOfASample = size_t{16} << 20;
 
 int64_t TilesOf(int64_t positions) { return DivideUp(positions, kTile); }
@@ -31,12 +32,12 @@ int64_t TilesPerSplit(int64_t positions) {
 }
 int64_t SplitsOf(int64_t positions) { return DivideUp(TilesOf(positions), TilesPerSplit(positions)); }
 
-// One thread, whichever that is.
+// Returns a Parallel that runs all tasks on the calling thread.
 Parallel Alone() {
   return {.threads = 1, .run = [](int64_t tasks, int64_t, const Parallel::Task& task) { task(0, tasks, 0); }};
 }
 
-// The heads that one task takes.
+// The heads of one task.
 struct Heads {
   int64_t begin, end;
   int64_t count() const { return end - begin; }
@@ -55,8 +56,8 @@ class GsaRun {
         positions_(PositionsOf(p_.extent)),
         height_(p_.extent.size[1]),
         width_(p_.extent.size[2]),
-        // Whole tiles may be written, and kLines read from any position on. The odd number of cache lines
-        // keeps channels of a power of two positions from falling on the same cache sets.
+        // Room to store whole tiles and to read kLines positions from any position. The odd number of cache
+        // lines keeps channels of a power of two positions from using the same cache sets.
         row_(RoundUp(positions_, kTile) + kRowPadding),
         context_row_(RoundUp(key_channels_, kRowPadding)),
         group_row_(RoundUp(p_.key_channels, kRowPadding)),
@@ -80,7 +81,7 @@ class GsaRun {
   void Run(const Parallel& parallel) const {
     int64_t done = 0;
     if (samples_at_once_ > 1) {
-      // A share for each thread; what does not divide is left to all of them together.
+      // Every thread gets the same number of samples; all threads together process the remaining ones.
       done = p_.batch / samples_at_once_ * samples_at_once_;
       parallel.run(done, 1, [this](int64_t i, int64_t end, int thread) {
         for (; i < end; ++i) RunSample(i, Alone(), thread);
@@ -90,32 +91,32 @@ class GsaRun {
   }
 
  private:
-  // Maps of one sample and what its splits gather.
+  // One sample's maps and the results of its splits.
   struct Sample {
     A* q = nullptr;     // [Ck][row_]
-    A* k = nullptr;     // [Ck][row_], of axial content alone
-    A* v[2] = {};       // [C][row_]: the values, and what the first axis makes of them; then in turn
+    A* k = nullptr;     // [Ck][row_], only for axial content
+    A* v[2] = {};       // [C][row_]: the values, and the first axis's result; then alternating
     A* max = nullptr;   // [splits][heads, by groups of whole padded rows]
-    A* sum = nullptr;   // as max
+    A* sum = nullptr;   // like max
     A* sums = nullptr;  // [splits][C][context_row_]: S^T of each head
   };
-  // What one thread works in.
+  // Scratch memory of one thread.
   struct Scratch {
     A* x = nullptr;        // [channels][kTile]
     A* keys = nullptr;     // [Ck][kTile]
     A* turned = nullptr;   // [kTile][group_row_]
     A* rescale = nullptr;  // [group_row_]
     A* query = nullptr;    // blocks of lines: [longest][Ck / heads][kLines]
-    A* key = nullptr;      // as query
+    A* key = nullptr;      // like query
     A* value = nullptr;    // [longest][C / heads][kLines]
-    A* out = nullptr;      // as value
+    A* out = nullptr;      // like value
     A* scores = nullptr;   // [longest][kLines]
     A* rows = nullptr;     // [kLines][longest]
   };
 
   Sample LayOutSample(Arena& arena) const {
     Sample s;
-    // Reading a block of lines may go on for kLines rows beyond the last.
+    // Reading a block of lines may continue for kLines rows after the last.
     const int64_t beyond = kLines * (width_ + kLines);
     s.q = arena.Take<A>(p_.key_channels * row_ + beyond);
     s.k = arena.Take<A>(p_.content == GsaContent::kAxial ? p_.key_channels * row_ + beyond : 0);
@@ -134,7 +135,7 @@ class GsaRun {
     const bool axial = p_.content == GsaContent::kAxial;
     s.x = arena.Take<A>(p_.channels * kTile);
     s.keys = arena.Take<A>(global && IsModule(p_) ? p_.key_channels * kTile : 0);
-    // A head's columns may be read a whole padded row further.
+    // A head's columns may be read up to a whole padded row further.
     s.turned = arena.Take<A>(global ? kTile * group_row_ + kRowPadding : 0);
     s.rescale = arena.Take<A>(global ? group_row_ + kRowPadding : 0);
     if (axes_ == 0) return s;
@@ -154,7 +155,8 @@ class GsaRun {
 
   static const A* Weights(const void* data) { return static_cast<const A*>(data); }
   int64_t StatisticsRow() const { return p_.heads * context_row_; }
-  // Where the maxima and sums of a group begin that has this head first: no two groups share a padded row.
+  // Returns the offset of the maxima and sums of the group that starts with `first_head`. Groups never share
+  // a padded row.
   int64_t StatisticsAt(int64_t split, int64_t first_head) const {
     return split * StatisticsRow() + first_head * context_row_;
   }
@@ -162,7 +164,7 @@ class GsaRun {
     return s.sums + (split * p_.value_channels + head * value_channels_) * context_row_;
   }
 
-  // With few tiles, heads are shared out too.
+  // If there are few tiles, heads are split into groups as well.
   int64_t GroupsOf(int64_t tiles) const {
     return std::min(p_.heads, DivideUp(kTasksWanted, std::max<int64_t>(tiles, 1)));
   }
@@ -209,7 +211,8 @@ class GsaRun {
     });
   }
 
-  // Some channels of q, k or v for the positions of one tile, projected from the tile of x or as given.
+  // Computes some channels of q, k or v for one tile of positions, projected from the tile of x or loaded as
+  // given.
   void Fill(const FeatureMap& map, const void* weight, const void* bias, int64_t sample, const ValidBox& box,
             int64_t channel, int64_t channels, int64_t begin, int64_t count, const A* x, A* to,
             int64_t row) const {
@@ -252,7 +255,7 @@ class GsaRun {
     }
   }
 
-  // What the keys in t.turned gather of the values of the same positions.
+  // Adds the values of the keys' positions to the context, weighted by the keys in t.turned.
   void AddContext(const Sample& s, int64_t split, const Heads& heads, int64_t begin, int64_t count,
                   bool first, const Scratch& t) const {
     const int64_t keys = heads.count() * key_channels_;
@@ -275,7 +278,7 @@ class GsaRun {
     }
   }
 
-  // Into the first split.
+  // Merges all splits into the first.
   void MergeSplits(const Sample& s, const Heads& heads, int64_t splits) const {
     for (int64_t column = 0; column < heads.count() * key_channels_; ++column) {
       const auto at = [&](A* base, int64_t split) -> A& {
@@ -285,7 +288,7 @@ class GsaRun {
       for (int64_t i = 1; i < splits; ++i) largest = std::max(largest, at(s.max, i));
       A total = 0;
       for (int64_t i = 0; i < splits; ++i) {
-        // What the split's sums are to be scaled by, in place of its maximum.
+        // Replaces the split's maximum by the factor of its sums.
         at(s.max, i) = std::exp(at(s.max, i) - largest);
         total += at(s.max, i) * at(s.sum, i);
       }
@@ -318,7 +321,8 @@ class GsaRun {
     LoadLines(code_, grid, axis, s.q + key * row_, key_channels_, line, t.query);
     if (content) LoadLines(code_, grid, axis, s.k + key * row_, key_channels_, line, t.key);
     LoadLines(code_, grid, axis, values + value * row_, value_channels_, line, t.value);
-    // The embedding's row for a position itself; position j from position i is j - i rows on.
+    // The embedding's row of a position itself; the row for position j seen from position i is j - i rows
+    // further.
     const A* own = Weights(p_.embedding[axis]) + (p_.reach[axis] - 1) * key_channels_;
     for (int64_t i = 0; i < length; ++i) {
       lines_.scores(length, key_channels_, t.query + i * key_channels_ * kLines, own - i * key_channels_,
@@ -329,7 +333,7 @@ class GsaRun {
     if (axis == 1) {
       StoreRows(code_, grid, t.out, value_channels_, line, t.rows, result + value * row_);
     } else {
-      // Set only where rows follow.
+      // Set only if rows follow.
       const A* scale = p_.middle_scale == nullptr ? nullptr : Weights(p_.middle_scale) + value;
       const A* shift = p_.middle_shift == nullptr ? nullptr : Weights(p_.middle_shift) + value;
       StoreColumns(grid, t.out, value_channels_, scale, shift, line, result + value * row_);
@@ -360,7 +364,7 @@ class GsaRun {
   const TileCode<A>& code_;
   const GsaLineCode<A>& lines_;
   const int axes_;
-  const int64_t key_channels_, value_channels_;  // of one head
+  const int64_t key_channels_, value_channels_;  // per head
   const int64_t positions_, height_, width_;
   const int64_t row_, context_row_, group_row_;
   const int64_t splits_;

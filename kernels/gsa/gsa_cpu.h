@@ -1,4 +1,4 @@
-// Global self-attention on the CPU, below tensors: knows neither LibTorch nor its threads.
+// Global self-attention on the CPU, without LibTorch and its threads.
 #pragma once
 
 #include <cstddef>
@@ -9,14 +9,14 @@
 
 namespace saccade::kernels {
 
-// Bytes of workspace that RunGsaCpu needs for this problem on at most `threads` threads.
+// Returns the bytes of workspace that RunGsaCpu needs for this problem on at most `threads` threads.
 template <typename A>
 size_t GsaCpuWorkspaceBytes(const GsaProblem& problem, int threads);
 
-// Computes problem.out. A is the type that sums are kept in: double for maps of double, else float. The
-// workspace is the caller's, aligned as by new, and may hold anything. Blocks until done; allocates nothing.
-// What is added up, and in which order, depends on a sample's positions and the channels alone, so neither
-// the threads nor the rest of the batch change a bit of its result.
+// Computes problem.out. A is the accumulation type: double for double maps, otherwise float. The caller owns
+// the workspace, which is aligned as by new and may be uninitialised. Blocks until done; does not allocate.
+// The order of every sum depends on a sample's positions and the channels alone, so its bits depend neither
+// on the threads nor on the rest of the batch.
 template <typename A>
 void RunGsaCpu(const GsaProblem& problem, CpuIsa isa, const Parallel& parallel, std::byte* workspace);
 

@@ -1,4 +1,5 @@
-// The CPU code below tensors, every instruction set that this processor has, against the formulas in float64.
+// Compares the CPU code, for every instruction set that this processor supports, with the formulas in
+// float64.
 #include "kernels/gsa/gsa_cpu.h"
 
 #include <gtest/gtest.h>
@@ -15,7 +16,7 @@ template <typename T>
 void RunCpu(GsaTestCase<T>& test, CpuIsa isa, int threads) {
   const GsaProblem problem = test.Problem();
   const size_t bytes = GsaCpuWorkspaceBytes<Accumulate<T>>(problem, threads);
-  // Exactly as long as promised, and poisoned: all ones is a NaN in every type.
+  // Exactly as long as promised, and filled with NaN: all bits set is a NaN in every type.
   std::vector<std::byte> workspace(bytes, std::byte{0xff});
   RunGsaCpu<Accumulate<T>>(problem, isa, PlainThreads(threads), workspace.data());
 }

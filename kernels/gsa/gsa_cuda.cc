@@ -1,4 +1,4 @@
-// The CUDA side of the binding; part of the plugin, registered when that is opened.
+// The CUDA side of the binding. Part of the plugin, and registered when the plugin is opened.
 #include "kernels/gsa/gsa_cuda.h"
 
 #include <ATen/ops/empty.h>
@@ -16,7 +16,8 @@ at::Tensor Run(const char* op, const at::Tensor& map, const GsaCall& call) {
   if (call.out.numel() == 0) return call.out;
   const int64_t floats = GsaCudaWorkspaceFloats(call.problem);
   TORCH_CHECK(floats >= 0, op, ": on CUDA expected a problem of at most 2^31 blocks, got ", map.sizes());
-  // From the caching allocator on this stream, so it may be released while the kernels still run.
+  // The caching allocator orders reuse on this stream, so the memory may be released while the kernels still
+  // run.
   const at::Tensor workspace = at::empty({floats}, call.out.options().dtype(at::kFloat));
   const char* error = LaunchGsaCuda(call.problem, workspace.mutable_data_ptr<float>(),
                                     c10::cuda::getCurrentCUDAStream().stream());
@@ -30,7 +31,7 @@ at::Tensor GsaOnCuda(const at::Tensor& q, const OptionalTensor& k, const at::Ten
                      std::string_view content, const OptionalTensor& valid) {
   const c10::cuda::CUDAGuard device(q.device());
   const GsaAttention attention{heads, column_embedding, row_embedding, middle_scale, middle_shift, content};
-  // float64 is for checking: it has no kernel of its own.
+  // float64 has no kernel, because it is only for checking; it uses the reference.
   if (q.scalar_type() == at::kDouble) return GsaReference(q, k, v, attention, valid);
   return Run("gsa", q, BindGsa(q, k, v, attention, valid));
 }

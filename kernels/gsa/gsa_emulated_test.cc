@@ -1,4 +1,4 @@
-// The CUDA kernels of gsa.cuh, compiled by g++ and run on the CPU, against the formulas in float64.
+// Compares the CUDA kernels of gsa.cuh, compiled by g++ and run on the CPU, with the formulas in float64.
 #include <gtest/gtest.h>
 
 #include "kernels/gsa/gsa.cuh"
@@ -36,7 +36,7 @@ TEST_P(GsaEmulated, MatchesTheFormulasInFloat16) {
   EXPECT_LE(test.Error(), 2e-3);
 }
 
-// A missing barrier would show as a result that depends on which thread runs first.
+// A missing barrier makes the result depend on the order in which threads run.
 TEST_P(GsaEmulated, DoesNotDependOnTheOrderOfThreads) {
   GsaTestCase<float> first(GetParam(), 4);
   RunEmulated(first, 1);

@@ -1,7 +1,7 @@
 """Checks the CUDA side of global self-attention on a machine with a GPU, then times it.
 
-Every result is compared with float64 on the CPU before anything is timed; any failure, a missing GPU
-included, exits non-zero. Times are medians, candidates taking turns, in one process.
+Every result is compared with float64 on the CPU before anything is timed. Any failure, including a missing GPU,
+gives a non-zero exit status. Times are medians; candidates take turns in one process.
 """
 
 import pathlib

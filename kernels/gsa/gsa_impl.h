@@ -1,5 +1,5 @@
-// What the files of this operator share: its arguments as values, the checks that every backend makes first,
-// and the reference.
+// Shared by the files of this operator: its arguments as values, the argument checks that every backend runs
+// first, and the reference.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -12,7 +12,7 @@
 
 namespace saccade::kernels {
 
-// What the operator and the module are told alike.
+// The arguments that the operator and the module have in common.
 struct GsaAttention {
   int64_t heads;
   const OptionalTensor& column_embedding;
@@ -33,16 +33,16 @@ struct GsaWeights {
   const OptionalTensor& shift;
 };
 
-// Throw c10::Error unless the arguments fit each other. Values of tensors are not looked at.
+// Throw c10::Error unless the arguments fit each other. Do not read tensor values.
 void CheckGsa(const at::Tensor& q, const OptionalTensor& k, const at::Tensor& v,
               const GsaAttention& attention, const OptionalTensor& valid);
 void CheckGsaModule(const at::Tensor& x, const GsaWeights& weights, const GsaAttention& attention,
                     const OptionalTensor& valid);
 
-// REQUIRES: checked.
+// REQUIRES: `content` has passed CheckGsa or CheckGsaModule.
 GsaContent ContentOf(std::string_view content);
 
-// Compositions of ATen operators, straight from the formulas: differentiable, and the tests' oracle.
+// Compositions of ATen operators that follow the formulas directly: differentiable, and the tests' oracle.
 at::Tensor GsaReference(const at::Tensor& q, const OptionalTensor& k, const at::Tensor& v,
                         const GsaAttention& attention, const OptionalTensor& valid);
 at::Tensor GsaModuleReference(const at::Tensor& x, const GsaWeights& weights, const GsaAttention& attention,

@@ -1,6 +1,5 @@
-// The inner loops of axial attention, once per instruction set. Products between maps do not fit tile.h's:
-// every line (a column or a row) has matrices of its own, small ones, so kLines of them are worked on beside
-// each other.
+// The inner loops of axial attention, once per instruction set. tile.h's products do not fit: every line (a
+// column or a row) has its own small matrices, so kLines of them are processed side by side.
 #pragma once
 
 #include <cstdint>
@@ -11,11 +10,12 @@ namespace saccade::kernels {
 
 inline constexpr int64_t kLines = 16;
 
-// Of `length` positions along kLines lines: x[i][c][line]. What lines without a number hold does not matter.
+// Loops over `length` positions along kLines lines, with blocks x[i][c][line]. The content of unused lines is
+// unspecified.
 template <typename A>
 struct GsaLineCode {
-  // scores[i][line] = sum over c of query[c][line] * (embedding[i][c] + keys[i][c][line]), keys being null or
-  // a block.
+  // scores[i][line] = sum over c of query[c][line] * (embedding[i][c] + keys[i][c][line]). `keys` is a block
+  // or null.
   void (*scores)(int64_t length, int64_t channels, const A* query, const A* embedding, const A* keys,
                  A* scores);
   // out[v][line] = sum over i of scores[i][line] * values[i][v][line].
@@ -34,7 +34,7 @@ const GsaLineCode<float>& GsaPortableLineCode();
 const GsaLineCode<float>& GsaAvx2LineCode();
 const GsaLineCode<float>& GsaAvx512LineCode();
 #endif
-// float64 is for checking, not for serving: one portable version does.
+// float64 is for checking only, so it has only a portable version.
 const GsaLineCode<double>& GsaDoubleLineCode();
 
 }  // namespace saccade::kernels

@@ -1,4 +1,4 @@
-// Included by gsa_portable.cc, gsa_avx2.cc and gsa_avx512.cc alone, each with its own flags.
+// Included only by gsa_portable.cc, gsa_avx2.cc and gsa_avx512.cc, each compiled with its own flags.
 #pragma once
 
 #include "kernels/common/vec.h"
@@ -6,10 +6,10 @@
 
 namespace saccade::kernels::SACCADE_ISA {
 
-// Sums kept in registers at a time.
+// Number of sums kept in registers at a time.
 inline constexpr int kSums = 8;
 
-// Calls run.template operator()<count>(first) over [0, total): kSums at a time, then what is left.
+// Handles the last `left` <= kCount items of ForBlocks.
 template <int kCount, typename Run>
 inline void ForLast(int64_t first, int64_t left, const Run& run) {
   if constexpr (kCount > 0) {
@@ -21,6 +21,7 @@ inline void ForLast(int64_t first, int64_t left, const Run& run) {
   }
 }
 
+// Calls run.template operator()<count>(first) over [0, total): kSums at a time, then the rest.
 template <typename Run>
 inline void ForBlocks(int64_t total, const Run& run) {
   int64_t first = 0;
@@ -61,7 +62,7 @@ void LineScores(int64_t length, int64_t channels, const A* query, const A* embed
   }
 }
 
-// A part of the positions, kCount channels, and one vector of lines.
+// Adds a part of the positions, for kCount channels and one vector of lines.
 template <int kCount, typename A>
 inline void WeighPart(int64_t length, int64_t channels, const A* scores, const A* values, A* out,
                       bool first) {
@@ -78,7 +79,7 @@ inline void WeighPart(int64_t length, int64_t channels, const A* scores, const A
 
 template <typename A>
 void WeighLines(int64_t length, int64_t channels, const A* scores, const A* values, A* out) {
-  // One long sum would round more than what it is compared with.
+  // Sums are split into parts, because one long sum would have a larger rounding error.
   constexpr int64_t kPart = 32;
   for (int64_t line = 0; line < kLines; line += kLanes<A>) {
     ForBlocks(channels, [&]<int kCount>(int64_t v) {

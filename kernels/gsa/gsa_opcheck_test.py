@@ -1,4 +1,4 @@
-"""The operator as Python sees it: torch.library.opcheck, gradients, and an independent composition."""
+"""Tests of the operator from Python: torch.library.opcheck, gradients, and an independent composition."""
 
 import os
 import pathlib
@@ -16,7 +16,7 @@ def random(*shape, dtype=torch.float64, grad=False):
 
 
 def reindexed(embedding, size):
-    """Equations 5 and 6: P_xik = I_xir R_rk, for any reach of the embedding, the re-indexing tensor written out."""
+    """Equations 5 and 6: P_xik = I_xir R_rk, for an embedding of any length, with an explicit re-indexing tensor."""
     relative = torch.arange(embedding.shape[0]) - embedding.shape[0] // 2
     x = torch.arange(size)
     index = (x[None, :, None] - x[:, None, None] == relative).to(embedding.dtype)
@@ -24,7 +24,7 @@ def reindexed(embedding, size):
 
 
 def by_einsum(q, k, v, heads, column, row, middle_scale, middle_shift, content):
-    """Equations 4, 7 and 8 as the paper's appendix writes them, positions before channels."""
+    """Equations 4, 7 and 8 as in the paper's appendix, with positions before channels."""
     q, v = (t.permute(0, 2, 3, 1).unflatten(-1, (heads, -1)) for t in (q, v))
     k = None if k is None else k.permute(0, 2, 3, 1).unflatten(-1, (heads, -1))
 
@@ -67,7 +67,7 @@ def embeddings(size, channels, dtype=torch.float64, grad=False):
 
 
 def module_arguments(channels, heads, size, dtype=torch.float64, grad=False):
-    """Everything of gsa_module between x and content."""
+    """Returns all arguments of gsa_module between x and content."""
     weights = [(random(channels, channels) / channels**0.5).to(dtype).requires_grad_(grad) for _ in range(3)]
     vectors = [random(channels, dtype=dtype, grad=grad) for _ in range(7)]
     return (*weights, *vectors[:3], heads, *embeddings(size, channels // heads, dtype, grad), *vectors[3:])
@@ -98,7 +98,7 @@ def test_opcheck_of_parts():
         torch.library.opcheck(OPS.gsa.default, (q, q, q, 1, *given))
 
 
-# Each of these traces forward and backward with symbolic shapes, which takes seconds.
+# Slow: each check traces forward and backward with symbolic shapes, which takes seconds.
 def test_opcheck_with_gradients():
     x = random(2, 4, 3, 5, grad=True)
     torch.library.opcheck(OPS.gsa_module.default,

@@ -1,4 +1,4 @@
-// The portable loops, and the choice among all.
+// The portable loops, and the choice of an instruction set.
 #include "kernels/gsa/gsa_lines_impl.h"
 
 namespace saccade::kernels {

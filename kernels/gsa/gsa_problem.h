@@ -1,5 +1,5 @@
-// One call of the operator as plain pointers and numbers: what the tensor bindings hand to the CPU and CUDA
-// code, which know no LibTorch.
+// One call of the operator as plain pointers and numbers, as the tensor bindings pass it to the CPU and CUDA
+// code, which do not depend on LibTorch.
 #pragma once
 
 #include <cstdint>
@@ -10,22 +10,22 @@ namespace saccade::kernels {
 
 enum class GsaContent { kNone, kGlobal, kAxial };
 
-// Weights are dense and in the type that sums are kept in: float, or double for maps of double.
+// Weights are dense and in the accumulation type: float, or double for double maps.
 struct GsaProblem {
   int64_t batch = 0;
   Extent extent;                  // of all maps: size[1] rows of size[2]
   Dtype dtype = Dtype::kFloat32;  // of all maps
   int64_t heads = 1;
-  int64_t key_channels = 0;    // Ck, all heads together
+  int64_t key_channels = 0;    // Ck of all heads together
   int64_t value_channels = 0;  // C of the result, all heads together
   GsaContent content = GsaContent::kGlobal;
 
   OutputMap out;  // dense, NC* or channels-last
 
-  // The bare operator; k is not set where content is kNone.
+  // The bare operator; k is not set if content is kNone.
   FeatureMap q, k, v;
 
-  // The module: `channels` is 0 for the bare operator. Biases may be null; there is none of the keys, as it
+  // The module; `channels` is 0 for the bare operator. Biases may be null. Keys have no bias, because it
   // cancels.
   int64_t channels = 0;
   FeatureMap x;
@@ -39,7 +39,7 @@ struct GsaProblem {
   const void* embedding[2] = {nullptr, nullptr};
   int64_t reach[2] = {0, 0};
 
-  // [C] each, or null in pairs: between the two axes, and after all.
+  // [C] each, or null in pairs: between the two axes, and after everything.
   const void* middle_scale = nullptr;
   const void* middle_shift = nullptr;
   const void* scale = nullptr;
@@ -48,7 +48,7 @@ struct GsaProblem {
 
 inline bool IsModule(const GsaProblem& problem) { return problem.channels > 0; }
 
-// How many axes are attended along.
+// Returns the number of axes with attention along them.
 inline int AxesOf(const GsaProblem& problem) {
   return (problem.embedding[0] != nullptr ? 1 : 0) + (problem.embedding[1] != nullptr ? 1 : 0);
 }

@@ -15,8 +15,8 @@ namespace {
 // [B, heads, C / heads, H, W]
 at::Tensor SplitHeads(const at::Tensor& x, int64_t heads) { return x.unflatten(1, {heads, -1}); }
 
-// For the logits of what is not to be attended to. Finite: a softmax over nothing else must not be NaN, as it
-// would be in the gradients of what is thrown away.
+// Masks the logits of padding with a finite number: a softmax over padding alone must not be NaN, because its
+// gradients would be NaN even though the result is discarded.
 at::Tensor WithoutPadding(const at::Tensor& logits, const at::Tensor& mask) {
   constexpr double kNever = std::numeric_limits<float>::lowest();
   return at::where(mask, logits, at::scalar_tensor(kNever, logits.options()));
@@ -31,7 +31,7 @@ at::Tensor ContentAttention(const at::Tensor& q, const at::Tensor& k, const at::
   return at::einsum("bnkxy,bnkv->bnvxy", {q, context});
 }
 
-// Equations 5 to 7 along dimension 3; with keys, their scores are added and the softmax is taken.
+// Equations 5 to 7 along dimension 3. If k is defined, its scores are added and a softmax is applied.
 at::Tensor ColumnAttention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                            const at::Tensor& embedding, const at::Tensor& mask) {
   const c10::SymInt size = q.sym_size(3);
@@ -60,7 +60,7 @@ at::Tensor PerChannel(const at::Tensor& x, const OptionalTensor& scale, const Op
   return x * wide(*scale) + wide(*shift);
 }
 
-// For maps already in the type of sums, and zero where they are padding.
+// Expects maps that are already in the accumulation type, with zeros in the padding.
 at::Tensor Attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                      const GsaAttention& attention, const OptionalTensor& valid) {
   const GsaContent content = ContentOf(attention.content);

@@ -1,4 +1,4 @@
-// The operator on tensors: against the differentiable reference in float64, and by its properties.
+// Compares the operator on tensors with the differentiable reference in float64, and checks its properties.
 #include "kernels/gsa/gsa.h"
 
 #include <ATen/Parallel.h>
@@ -63,7 +63,7 @@ struct Case {
   bool column, row, middle, affine;
 };
 
-// All that the operator and the module take beside maps.
+// All arguments of the operator and the module except maps.
 struct Weights {
   Weights(const Case& c, at::ScalarType dtype) {
     const auto matrix = [&](int64_t rows, int64_t columns, double divisor) {
@@ -114,7 +114,7 @@ at::Tensor Reference(const at::Tensor& x, const Weights& w, const Case& c) {
       {c.heads, w.column, w.row, w.middle_scale, w.middle_shift, c.content}, {});
 }
 
-// As one writes it down with ATen operators, every step in the maps' own type.
+// The formulas written directly in ATen operators, every step in the maps' own type.
 at::Tensor Composed(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const Weights& w,
                     const Case& c) {
   const auto split = [&](const at::Tensor& t) { return t.unflatten(1, {c.heads, -1}); };
@@ -191,7 +191,7 @@ TEST_P(GsaTypes, OperatorMatchesTheReference) {
 
 INSTANTIATE_TEST_SUITE_P(Types, GsaTypes, testing::Values(at::kFloat, at::kBFloat16, at::kDouble));
 
-// Shapes with 8 heads as in the paper's networks.
+// Shapes with 8 heads, as in the paper's networks.
 Case Served8(int64_t batch, int64_t channels, int64_t height, int64_t width, const char* content) {
   Case c(0);
   c.shape = {batch, channels, height, width};
@@ -202,7 +202,7 @@ Case Served8(int64_t batch, int64_t channels, int64_t height, int64_t width, con
   return c;
 }
 
-// A map as long as one row, against the paper's equation 2 written down without the reference.
+// Compares a map of one row with the paper's equation 2, written without the reference.
 TEST(GsaTest, RowAttentionIsEquation2) {
   constexpr int64_t kWidth = 5;
   const at::Tensor q = RandomTensor({1, 3, 1, kWidth}, at::kDouble);
@@ -232,14 +232,14 @@ TEST(GsaTest, TheModuleIsTheOperatorOnProjections) {
           c.heads, w.column, w.row, w.middle_scale, w.middle_shift);
   const at::Tensor got = Served(x, w, c);
   EXPECT_LE(RelativeError(got, bare * per_channel(*w.scale) + per_channel(*w.shift)), 1e-13);
-  // As a 1x1 convolution stores it.
+  // Stored as a 1x1 convolution.
   Weights stored = w;
   for (at::Tensor* t : {&stored.query, &stored.value}) *t = t->view({24, 24, 1, 1});
   stored.key = w.key->view({24, 24, 1, 1});
   EXPECT_TRUE(SameBits(got, Served(x, stored, c)));
 }
 
-// The keys' bias is the same for all that a softmax compares.
+// The keys' bias is the same for all logits of a softmax.
 TEST(GsaTest, TheKeysBiasCancels) {
   for (const char* content : {"global", "axial"}) {
     const Case c = Served8(1, 16, 7, 6, content);
@@ -290,12 +290,12 @@ TEST_P(GsaSizes, ASampleDoesNotDependOnItsBatchOrTheThreads) {
 TEST_P(GsaSizes, PaddingLeavesNoTrace) {
   const Case& c = GetParam();
   Weights weights(c, at::kFloat);
-  // They reach across the padded map.
+  // The embeddings must reach across the padded map.
   weights.column = at::randn({2 * (c.shape[2] + 3) - 1, c.keys / c.heads}) / c.shape[2];
   weights.row = at::randn({2 * (c.shape[3] + 5) - 1, c.keys / c.heads}) / c.shape[3];
   for (const auto format : {at::MemoryFormat::Contiguous, at::MemoryFormat::ChannelsLast}) {
     const at::Tensor x = RandomTensor(c.shape, at::kFloat).contiguous(format);
-    // Whatever lies beside the picture is not read.
+    // The padding must not be read.
     at::Tensor padded =
         at::zeros({c.shape[0], c.shape[1], c.shape[2] + 3, c.shape[3] + 5}).contiguous(format);
     padded.fill_(std::numeric_limits<double>::quiet_NaN());
@@ -316,7 +316,7 @@ INSTANTIATE_TEST_SUITE_P(Sizes, GsaSizes,
                          testing::Values(Served8(3, 16, 7, 9, "global"), Served8(2, 64, 33, 20, "global"),
                                          Served8(2, 32, 12, 17, "axial"), Served8(2, 32, 17, 12, "none")));
 
-// Sums of more terms than the maps above have.
+// Sums with more terms than in the maps above.
 TEST(GsaTest, LongLinesKeepTheirPrecision) {
   for (const char* content : {"global", "axial", "none"}) {
     for (const auto& [height, width] : {std::pair(3, 190), std::pair(190, 3)}) {
@@ -331,7 +331,7 @@ TEST(GsaTest, LongLinesKeepTheirPrecision) {
   }
 }
 
-// Extents of their own for each sample, in the reference too.
+// Every sample has its own extent, in the reference too.
 TEST(GsaTest, TheReferenceKeepsToValidExtents) {
   for (const char* content : {"global", "axial", "none"}) {
     const Case c = Served8(3, 16, 8, 7, content);

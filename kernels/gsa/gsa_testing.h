@@ -1,4 +1,4 @@
-// For the tests below tensors: random problems of every kind, and the paper's formulas in plain float64.
+// Helpers for the tests without LibTorch: random problems of every kind, and the paper's formulas in float64.
 #pragma once
 
 #include <cmath>
@@ -19,7 +19,7 @@ struct GsaTestConfig {
   int64_t batch = 1;
   int64_t channels = 8;  // of x; 0 for the bare operator
   int64_t heads = 2;
-  int64_t key_channels = 4;  // of one head, as the next
+  int64_t key_channels = 4;  // per head, like value_channels
   int64_t value_channels = 4;
   std::vector<int64_t> extent = {5, 7};
   GsaContent content = GsaContent::kGlobal;
@@ -37,7 +37,8 @@ inline std::ostream& operator<<(std::ostream& out, const GsaTestConfig& c) {
              << " padded=" << !c.valid.empty();
 }
 
-// Every kind at small size: one position, lines, tails, several tiles and splits, padding, an empty sample.
+// Small problems of every kind: one position, lines, tails, several tiles and splits, padding, an empty
+// sample.
 inline std::vector<GsaTestConfig> GsaTestConfigs() {
   std::vector<GsaTestConfig> configs;
   for (const bool channels_last : {false, true}) {
@@ -79,7 +80,7 @@ inline std::vector<GsaTestConfig> GsaTestConfigs() {
   return configs;
 }
 
-// The arrays of one problem, filled at random, and what the operator must make of them.
+// The arrays of one problem with random values, and the expected result.
 template <typename T>
 class GsaTestCase {
  public:
@@ -104,7 +105,7 @@ class GsaTestCase {
     query_bias_ = RandomWeights(keys_, 1);
     value_bias_ = RandomWeights(values_, 1);
     for (const int axis : {0, 1}) {
-      // One further than need be: the reach is not the extent.
+      // One more than necessary, so that the reach differs from the extent.
       reach_[axis] = config.extent[axis] + (axis == 0 ? 1 : 0);
       const double size = std::sqrt(static_cast<double>(config.extent[axis] * config.key_channels));
       embedding_[axis] = RandomWeights((2 * reach_[axis] - 1) * config.key_channels, size);
@@ -154,7 +155,7 @@ class GsaTestCase {
     return p;
   }
 
-  // Relative L2 distance of the result from the formulas.
+  // Returns the relative L2 distance of the result from the formulas.
   double Error() const {
     double difference = 0;
     double norm = 0;
@@ -183,7 +184,7 @@ class GsaTestCase {
   int64_t ValidHeight(int64_t b) const { return config_.valid.empty() ? height_ : config_.valid[2 * b]; }
   int64_t ValidWidth(int64_t b) const { return config_.valid.empty() ? width_ : config_.valid[2 * b + 1]; }
 
-  // NaN where it is padding.
+  // Returns a random map with NaN in the padding.
   std::vector<T> RandomMap(int64_t channels) {
     std::normal_distribution<float> normal(0.2f, 1.0f);
     std::vector<T> map(config_.batch * channels * height_ * width_);
@@ -267,7 +268,8 @@ class GsaTestCase {
     }
   }
 
-  // Equation 7 along one axis, and for axial content the keys added to the embeddings and a softmax.
+  // Equation 7 along one axis; for axial content the keys are added to the embeddings and a softmax is
+  // applied.
   Values AlongAxis(int axis, const Values& q, const Values& k, const Values& v, int64_t height,
                    int64_t width) const {
     Values y(values_ * height * width, 0.0);

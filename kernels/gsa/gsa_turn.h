@@ -1,5 +1,5 @@
-// The CPU plan's two ways to hold a sample's channels: maps [channels][positions] and, for axial attention,
-// blocks [position along the line][channel][line] of kLines columns or rows.
+// Conversion between the CPU plan's two layouts of a sample's channels: maps [channels][positions], and for
+// axial attention blocks [position along the line][channel][line] of kLines columns or rows.
 #pragma once
 
 #include <algorithm>
@@ -11,16 +11,16 @@
 
 namespace saccade::kernels {
 
-// Positions follow each other by rows of `width`; channels are `channel_row` apart. Reading a block may go on
-// for kLines rows, and as many positions, beyond the last.
+// A map whose positions are contiguous rows of `width`; channels are `channel_row` apart. Reading a block may
+// continue for kLines rows, and as many positions, after the last.
 struct GsaGrid {
   int64_t height;
   int64_t width;
   int64_t channel_row;
 };
 
-// Lines [line, line + kLines) along the axis, as a block; of lines that are not there, it comes to hold
-// anything.
+// Loads lines [line, line + kLines) along the axis as a block. The content of lines that do not exist is
+// unspecified.
 template <typename A>
 void LoadLines(const TileCode<A>& code, const GsaGrid& grid, int axis, const A* map, int64_t channels,
                int64_t line, A* block) {
@@ -38,7 +38,7 @@ void LoadLines(const TileCode<A>& code, const GsaGrid& grid, int axis, const A* 
   }
 }
 
-// The other way for columns that are there, scaled and shifted by channel if scale is not null.
+// The reverse for existing columns, scaled and shifted by channel if `scale` is not null.
 template <typename A>
 void StoreColumns(const GsaGrid& grid, const A* block, int64_t channels, const A* scale, const A* shift,
                   int64_t line, A* map) {
@@ -49,7 +49,7 @@ void StoreColumns(const GsaGrid& grid, const A* block, int64_t channels, const A
     for (int64_t y = 0; y < grid.height; ++y) {
       const A* from = block + (y * channels + c) * kLines;
       A* to = map + c * grid.channel_row + y * grid.width + line;
-      if (lines == kLines) {  // of known length, and so in vectors
+      if (lines == kLines) {  // constant length, so the compiler vectorises it
         for (int64_t l = 0; l < kLines; ++l) to[l] = from[l] * factor + term;
       } else {
         for (int64_t l = 0; l < lines; ++l) to[l] = from[l] * factor + term;
@@ -58,7 +58,7 @@ void StoreColumns(const GsaGrid& grid, const A* block, int64_t channels, const A
   }
 }
 
-// And for rows; `rows` has room for kLines of them, padded.
+// The reverse for existing rows; `rows` has room for kLines padded rows.
 template <typename A>
 void StoreRows(const TileCode<A>& code, const GsaGrid& grid, const A* block, int64_t channels, int64_t line,
                A* rows, A* map) {

@@ -1,4 +1,4 @@
-// Schema, checks, shapes, and the choice between kernel and differentiable reference.
+// Schema, argument checks, result shapes, and the choice between kernel and differentiable reference.
 #include "kernels/kao/kao.h"
 
 #include <ATen/core/LegacyTypeDispatch.h>
@@ -20,7 +20,7 @@ void CheckPicture(const char* op, const char* argument, const at::Tensor& map, i
   CheckInputMap(op, argument, map, heads);
 }
 
-// Rows of a matrix that is not checked yet.
+// Returns the rows of a matrix that is not checked yet.
 c10::SymInt RowsOf(const char* argument, const at::Tensor& weights) {
   TORCH_CHECK(weights.dim() >= 2, kModule, ": argument '", argument, "' should be a matrix, got shape ",
               weights.sym_sizes());
@@ -81,7 +81,7 @@ at::Tensor KaoModuleAutograd(const KaoModuleArguments& a) {
                             a.valid);
 }
 
-// Shapes without data, for torch.compile, fake tensors and export.
+// Result shapes without data, for torch.compile, fake tensors and export.
 at::Tensor KaoMeta(KaoKind kind, const KaoArguments& a) {
   CheckKao(kind, a);
   return ResultLike(a.q, a.v.sym_size(1));
@@ -108,7 +108,7 @@ void CheckKao(KaoKind kind, const KaoArguments& a) {
 }
 
 c10::SymInt KeyChannels(const KaoModuleArguments& a) {
-  // With one of the two the identity, C is all there can be.
+  // If one of the two is the identity, Ck = C.
   if (a.query_weight.has_value() && a.key_weight.has_value()) return RowsOf("query_weight", *a.query_weight);
   return a.x.sym_size(1);
 }

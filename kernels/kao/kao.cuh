@@ -1,13 +1,12 @@
-// Kronecker attention on CUDA: a plan of the attention core (device/attend.cuh), compiled by nvcc and,
-// through the emulator, g++.
+// Kronecker attention on CUDA: a plan of the attention core (device/attend.cuh), compiled by nvcc and, for
+// the emulator, by g++.
 //   1. averages of q, k and v over columns and rows, [B, W + H, C]
 //   2. K = s (Wk C), V = Wv C and, with average queries, Q = Wq C + bq: products over W + H rows, in float32
-//   3. map queries: K_h Wq_h, so that the map is its own query, where that costs no more than about twice the
-//      transform; else Wq x + bq of every position goes through the workspace. Unlike on the CPU, the choice
-//      must not look at the valid extents, which the host does not know.
-//   4. map queries: attention of all positions to W + H keys, which stores the result.
-//      Average queries: attention among the averages, in float32, then a pass that stores the outer sum (+
-//      x).
+//   3. map queries: K_h Wq_h, so that the map itself is the query, if that costs at most about twice the
+//      transform; otherwise Wq x + bq of every position goes through the workspace. Unlike on the CPU, the
+//      choice cannot depend on the valid extents, which the host does not know.
+//   4. map queries: attention of all positions to W + H keys, which stores the result. Average queries:
+//      attention among the averages, in float32, then a pass that stores the outer sum (+ x).
 #pragma once
 
 #include "kernels/device/attend.cuh"
@@ -22,7 +21,7 @@ struct KaoMeans {
   Extent extent;
   int64_t batch = 0;
   float* means = nullptr;   // [B, W + H, channels]
-  float* scaled = nullptr;  // the same times scale[head], or null
+  float* scaled = nullptr;  // means times scale[head], or null
   const float* scale = nullptr;
   int64_t head_channels = 1;
 
@@ -34,11 +33,12 @@ struct KaoMeans {
   }
 };
 
+// The plan: the problem's sizes, its workspace and the core's problems.
 struct KaoCuda {
-  static constexpr int kSpreadPositions = 1024;  // of one channel, to a block
-  static constexpr int kSpreadRows = 32;         // positions to a block where channels are adjacent
+  static constexpr int kSpreadPositions = 1024;  // of one channel, per block
+  static constexpr int kSpreadRows = 32;         // positions per block if channels are adjacent
 
-  // Reads problem; `workspace` may hold anything and has FloatsOfWorkspace floats.
+  // `workspace` has FloatsOfWorkspace() floats, which may be uninitialised; null only to measure.
   KaoCuda(const KaoProblem& problem, float* workspace) : p(problem) {
     map_queries = p.kind == KaoKind::kMapQueries;
     positions = PositionsOf(p.extent);
@@ -85,7 +85,7 @@ struct KaoCuda {
     } else if (transforms_map) {
       queries = take(p.batch * positions * p.key_channels);
     }
-    // A bias needs a matrix to be added to.
+    // A bias needs a product to be added in, so use the identity as weight.
     if (p.query_weight == nullptr && p.query_bias != nullptr)
       identity = take(p.key_channels * p.key_channels);
     if (p.value_bias != nullptr || p.shift != nullptr) shift = take(p.value_channels);
@@ -100,7 +100,7 @@ struct KaoCuda {
     return MatrixRows(data, channels, 1, head_channels, averages * channels);
   }
 
-  // Step 2, one of its products: from [.., channels] to [.., out_channels].
+  // A product of step 2: from [.., channels] to [.., out_channels].
   AttendProblem Transform(const float* from, int64_t channels, const void* weight, float* to,
                           int64_t out_channels) const {
     AttendProblem a;
@@ -119,7 +119,7 @@ struct KaoCuda {
     return p.query_weight != nullptr ? static_cast<const float*>(p.query_weight) : identity;
   }
 
-  // Step 3: K_h Wq_h, [B, heads, W + H, C].
+  // Step 3, folded: K_h Wq_h, [B, heads, W + H, C].
   AttendProblem Fold() const {
     AttendProblem a = Transform(keys, p.key_channels, p.query_weight, folded, p.query_map_channels);
     a.heads = p.heads;
@@ -132,7 +132,7 @@ struct KaoCuda {
     return a;
   }
 
-  // Or Wq x + bq, [B, N, key_channels].
+  // Step 3, not folded: Wq x + bq, [B, N, key_channels].
   AttendProblem TransformMap() const {
     AttendProblem a;
     a.batch = p.batch;
@@ -188,21 +188,23 @@ struct KaoCuda {
   bool map_queries, channels_adjacent, folds, transforms_map;
   int64_t positions, averages, head_keys, head_values;
   int64_t floats = 0;
-  KaoMeans sources[3];  // the keys' first
+  KaoMeans sources[3];  // the keys' source is first
   int source_count = 0;
-  int64_t* counts;  // [B]: averages of each sample, with valid extents only
+  int64_t* counts;  // [B]: number of averages of each sample, with valid extents only
   const float *key_means, *value_means, *query_means = nullptr;
   float *keys, *values;        // [B, W + H, key_channels], [B, W + H, value_channels]
-  float* queries = nullptr;    // as keys or, of the map, [B, N, key_channels]
+  float* queries = nullptr;    // like keys; for map queries [B, N, key_channels]
   float* folded = nullptr;     // [B, heads, W + H, C]
-  float* attended = nullptr;   // [B, W + H, value_channels], the last two as in the result
-  float* key_scale = nullptr;  // [key_channels]: each head's scale of the coefficients
+  float* attended = nullptr;   // [B, W + H, value_channels]; the last two dimensions are ordered as in the
+                               // result
+  float* key_scale = nullptr;  // [key_channels]: coefficient scale of each channel's head
   float* identity = nullptr;   // [key_channels, key_channels]
-  float* shift = nullptr;      // [value_channels]: all that is added to a channel
+  float* shift = nullptr;      // [value_channels]: sum of all terms added to a channel
   float* attend = nullptr;     // the core's own workspace
 };
 
-// How many averages each sample has, and weights as the core takes them. A grid over as many as there may be.
+// Computes the number of averages of each sample, and the weights in the form of the attention core. The grid
+// covers the largest of these arrays.
 static __global__ void __launch_bounds__(kBlockThreads) KaoPrepareKernel(KaoCuda run) {
   const KaoProblem& p = run.p;
   const int64_t i = static_cast<int64_t>(blockIdx.x) * kBlockThreads + threadIdx.x;
@@ -217,7 +219,7 @@ static __global__ void __launch_bounds__(kBlockThreads) KaoPrepareKernel(KaoCuda
     run.identity[i] = i / p.key_channels == i % p.key_channels ? 1.0f : 0.0f;
   }
   if (run.shift != nullptr && i < p.value_channels) {
-    // Coefficients add up to one, so the values' bias is among it; an outer sum adds two halves.
+    // Coefficients sum to one, so the values' bias is added once; an outer sum adds two halves.
     const float scale = p.scale == nullptr ? 1.0f : static_cast<const float*>(p.scale)[i];
     const float bias = p.value_bias == nullptr ? 0.0f : static_cast<const float*>(p.value_bias)[i];
     const float term = p.shift == nullptr ? 0.0f : static_cast<const float*>(p.shift)[i];
@@ -225,8 +227,8 @@ static __global__ void __launch_bounds__(kBlockThreads) KaoPrepareKernel(KaoCuda
   }
 }
 
-// Step 1 where columns are adjacent: a block per sample and channel reads it once. A warp takes every eighth
-// row, its lanes 32 columns at a time.
+// Step 1 if columns are adjacent: one block per sample and channel, which reads the channel once. A warp
+// handles every eighth row, with 32 columns at a time in its lanes.
 template <typename T>
 __global__ void __launch_bounds__(kBlockThreads) KaoColumnMeansKernel(KaoMeans run) {
   SACCADE_SHARED(float, parts, kBlockThreads);
@@ -240,7 +242,7 @@ __global__ void __launch_bounds__(kBlockThreads) KaoColumnMeansKernel(KaoMeans r
       static_cast<const T*>(run.map.data) + sample * run.map.batch_stride + channel * run.map.channel_stride;
   const int lane = static_cast<int>(threadIdx.x) % kWarp;
   const int warp = static_cast<int>(threadIdx.x) / kWarp;
-  // Written by the one lane that reads it.
+  // Each entry is written and read by the same lane.
   float* const row_sums = run.means + (sample * run.Averages() + columns) * run.channels + channel;
   for (int first = 0; first < columns; first += kWarp) {
     const int column = first + lane;
@@ -268,8 +270,8 @@ __global__ void __launch_bounds__(kBlockThreads) KaoColumnMeansKernel(KaoMeans r
   }
 }
 
-// Step 1 where they are not: a warp per sample, average and 32 channels. What the columns' warps read from
-// memory, the rows' find in the second-level cache.
+// Step 1 otherwise: one warp per sample, average and 32 channels. Values that the columns' warps read from
+// memory are in the L2 cache for the rows' warps.
 template <typename T>
 __global__ void __launch_bounds__(kBlockThreads) KaoChannelMeansKernel(KaoMeans run) {
   const int64_t chunks = (run.channels + kWarp - 1) / kWarp;
@@ -288,7 +290,7 @@ __global__ void __launch_bounds__(kBlockThreads) KaoChannelMeansKernel(KaoMeans 
   const T* const x =
       static_cast<const T*>(run.map.data) + sample * run.map.batch_stride + channel * run.map.channel_stride +
       (of_column ? average * run.map.spatial_stride[2] : (average - columns) * run.map.spatial_stride[1]);
-  // Four sums: loads that do not wait for each other, and less rounding.
+  // Four independent sums: loads overlap, and the rounding error is smaller.
   float sums[4] = {0, 0, 0, 0};
   int i = 0;
   for (; i + 4 <= count; i += 4) {
@@ -300,7 +302,7 @@ __global__ void __launch_bounds__(kBlockThreads) KaoChannelMeansKernel(KaoMeans 
             ((sums[0] + sums[1]) + (sums[2] + sums[3])) / static_cast<float>(count));
 }
 
-// Where position n of a sample lies.
+// The coordinates of position n of a sample.
 struct KaoPlace {
   __device__ KaoPlace(const DeviceBox& box, int64_t n) {
     const auto width = static_cast<uint32_t>(box.full[2]);
@@ -310,7 +312,7 @@ struct KaoPlace {
     of_row = box.size[2] + row;
   }
   int64_t row, column;
-  int64_t of_row;  // the number of the row's average; the column's is its own
+  int64_t of_row;  // index of the row's average; a column's average has the index of the column
   bool valid;
 };
 
@@ -331,7 +333,8 @@ __device__ void StoreOuterSum(const KaoProblem& p, int64_t sample, int64_t chann
   FromFloat(y, KaoElement<T>(p.out, sample, channel, place));
 }
 
-// The outer sum, zero beside the valid extent. A block per sample, channel and kSpreadPositions positions.
+// Stores the outer sum, and zeros outside the valid extent. Launched with one block per sample, channel and
+// kSpreadPositions positions.
 template <typename T>
 __global__ void __launch_bounds__(kBlockThreads) KaoSpreadKernel(KaoCuda run) {
   const KaoProblem& p = run.p;
@@ -349,7 +352,7 @@ __global__ void __launch_bounds__(kBlockThreads) KaoSpreadKernel(KaoCuda run) {
   }
 }
 
-// The same where channels are adjacent: a block per sample and kSpreadRows positions, a warp to a position.
+// Same if channels are adjacent: one block per sample and kSpreadRows positions, one warp per position.
 template <typename T>
 __global__ void __launch_bounds__(kBlockThreads) KaoSpreadChannelsKernel(KaoCuda run) {
   const KaoProblem& p = run.p;
@@ -370,7 +373,7 @@ __global__ void __launch_bounds__(kBlockThreads) KaoSpreadChannelsKernel(KaoCuda
   }
 }
 
-// Whether the grids can hold it.
+// Returns true if the grids can hold the problem.
 inline bool KaoCudaFits(const KaoProblem& p) {
   const KaoCuda run(p, nullptr);
   const int64_t channels = p.value_channels > p.query_map_channels ? p.value_channels : p.query_map_channels;
@@ -389,7 +392,7 @@ void RunKaoMeans(const KaoMeans& source, const Launch& launch) {
   launch(KaoChannelMeansKernel<T>, Blocks(warps, kBlockWarps), kBlockThreads, source);
 }
 
-// Step 2.
+// Runs step 2.
 template <typename Launch>
 void RunKaoTransforms(const KaoCuda& run, const Launch& launch) {
   const KaoProblem& p = run.p;

@@ -1,4 +1,4 @@
-// Kronecker attention's modules against the same formulas in ATen operators.
+// Compares Kronecker attention's modules with the same formulas in ATen operators.
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/matmul.h>
@@ -19,7 +19,7 @@
 namespace saccade::kernels {
 namespace {
 
-// As KANet has it: the values alone are transformed, and the input is added to the result.
+// As in KANet: only the values are transformed, and the input is added to the result.
 struct Inputs {
   std::string kind;
   at::Tensor x, value_weight;
@@ -32,7 +32,7 @@ at::Tensor OuterSum(const at::Tensor& attended, const at::Tensor& x) {
          attended.narrow(2, 0, x.size(3)).unsqueeze(2);
 }
 
-// As the paper's equations are written down.
+// The paper's equations written directly in ATen operators.
 at::Tensor Eager(const Inputs& in) {
   const at::Tensor averages = Averages(in.x);
   const at::Tensor queries = in.kind == "kv" ? in.x.flatten(2) : averages;
@@ -41,7 +41,7 @@ at::Tensor Eager(const Inputs& in) {
   return (in.kind == "kv" ? attended.view(in.x.sizes()) : OuterSum(attended, in.x)) + in.x;
 }
 
-// The same by the library's fused softmax attention.
+// The same with LibTorch's fused softmax attention.
 at::Tensor Sdpa(const Inputs& in) {
   const at::Tensor averages = Averages(in.x).transpose(1, 2).unsqueeze(1);
   const at::Tensor queries = in.kind == "kv" ? in.x.flatten(2).transpose(1, 2).unsqueeze(1) : averages;
@@ -86,7 +86,7 @@ void AddCase(const std::string& kind, const std::vector<int64_t>& shape, at::Sca
        .variant = kind + (dtype == at::kFloat ? "" : ", bfloat16") + (channels_last ? ", channels-last" : ""),
        .shape = name.str(),
        .madds = batch * cost.madds,
-       // The input is read for the averages, and once more with the result.
+       // The input is read for the averages, and once more while the result is written.
        .least_bytes = 3 * batch * channels * rows * columns * (dtype == at::kFloat ? 4 : 2),
        // Averages and values.
        .least_workspace_bytes = 2 * 4 * batch * (rows + columns) * channels,
@@ -95,8 +95,8 @@ void AddCase(const std::string& kind, const std::vector<int64_t>& shape, at::Sca
 
 void AddCases(std::vector<BenchCase>* cases) {
   for (const std::string kind : {"kv", "qkv"}) {
-    // The paper's table of operators, KANet's stages, a DeepLab head on a crop of 321 pixels, and what the
-    // other papers time.
+    // The paper's table of operators, KANet's stages, a DeepLab head on a crop of 321 pixels, and sizes that
+    // the other papers time.
     for (const auto& shape : std::vector<std::vector<int64_t>>{{8, 8, 14, 14},
                                                                {8, 8, 28, 28},
                                                                {8, 8, 56, 56},

@@ -1,4 +1,4 @@
-// From tensors to the plain problem that the CPU and CUDA code take.
+// Conversion of tensors to the plain problem that the CPU and CUDA code take.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -10,7 +10,7 @@
 
 namespace saccade::kernels {
 
-// A problem, what its pointers point into, and the result, allocated but not written.
+// A problem, the tensors that its pointers point into, and the result, allocated but not yet written.
 struct KaoCall {
   KaoProblem problem;
   std::vector<at::Tensor> weights;
@@ -18,8 +18,8 @@ struct KaoCall {
   at::Tensor out;
 };
 
-// Check the arguments (see CheckKao) and copy what cannot be read in place: weights of another type than the
-// sums.
+// Check the arguments (see CheckKao) and copy weights that are not of the accumulation type. Maps are read in
+// place.
 KaoCall BindKao(KaoKind kind, const KaoArguments& a);
 KaoCall BindKaoModule(const KaoModuleArguments& a);
 

@@ -1,5 +1,5 @@
-// The two passes over a whole picture, once per instruction set. They are bound by memory, so they read and
-// write maps where they lie instead of by way of tiles.
+// The two passes over a whole image, once per instruction set. They are memory-bound, so they read and write
+// maps directly instead of through tiles.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +9,8 @@
 
 namespace saccade::kernels {
 
-// Channels and valid positions of one sample. Vectors run along channels if `channels_adjacent`, else along
-// columns.
+// Channels and valid positions of one sample. Vectors run along channels if `channels_adjacent`, otherwise
+// along columns.
 template <typename T>
 struct KaoBlock {
   T* data = nullptr;
@@ -23,18 +23,19 @@ struct KaoBlock {
   bool channels_adjacent = false;
 };
 
-// Matrices of averages hold the `columns` column means, then the `rows` row means; their rows are padded to a
-// multiple of 16 entries, which may be written.
+// Matrices of averages hold the `columns` column means, then the `rows` row means. Their rows are padded to a
+// multiple of 16 entries; the padding may be overwritten.
 template <typename T>
 struct KaoBlockCode {
   using A = Accumulate<T>;
 
-  // The means of x: means[j * row + c] if its channels are adjacent, else means[c * row + j]. Any strides.
+  // Computes the means of x: means[j * row + c] if x's channels are adjacent, otherwise means[c * row + j]. x
+  // may have any strides.
   void (*average)(const KaoBlock<const T>& x, A* means, int64_t row);
 
-  // out(c, a, b) = of_column(c, b) + of_row(c, a) (+ x(c, a, b) if x is given), both lying as means do for
-  // out's order of memory. x may have any strides. Whatever lies between out's first and last element may be
-  // overwritten.
+  // out(c, a, b) = of_columns(c, b) + of_rows(c, a) (+ x(c, a, b) if x is not null). of_columns and of_rows
+  // have the layout of `average` for out's memory order. x may have any strides. All memory between out's
+  // first and last element may be overwritten.
   void (*spread)(const KaoBlock<const T>* x, const A* of_columns, const A* of_rows, int64_t row,
                  const KaoBlock<T>& out);
 };
@@ -49,7 +50,7 @@ const KaoCode& KaoPortableCode();
 const KaoCode& KaoAvx2Code();
 const KaoCode& KaoAvx512Code();
 #endif
-// float64 is for checking, not for serving: one portable version does.
+// float64 is for checking only, so it has only a portable version.
 const KaoBlockCode<double>& KaoDoubleCode();
 
 }  // namespace saccade::kernels

@@ -1,4 +1,4 @@
-// Included by kao_portable.cc, kao_avx2.cc and kao_avx512.cc alone, each with its own flags.
+// Included only by kao_portable.cc, kao_avx2.cc and kao_avx512.cc, each compiled with its own flags.
 #pragma once
 
 #include <type_traits>
@@ -8,15 +8,15 @@
 
 namespace saccade::kernels::SACCADE_ISA {
 
-// One past the last element of a block.
+// Returns one past the last element of a block.
 template <typename T>
 inline T* EndOf(const KaoBlock<T>& x) {
   return x.data + (x.channels - 1) * x.channel_stride + (x.rows - 1) * x.row_stride +
          (x.columns - 1) * x.column_stride + 1;
 }
 
-// At least `count` lanes from `stride` apart. The others hold anything: a whole vector is read where memory
-// before `end` allows, as reading a part costs many times as much.
+// Loads at least `count` lanes that are `stride` apart. Other lanes are unspecified: a whole vector is read
+// if memory before `end` allows, because reading a part is many times slower.
 template <bool kAdjacent, typename T>
 inline Vec<Accumulate<T>> LoadLanes(const T* from, int64_t stride, int64_t count, const T* end) {
   constexpr int64_t kAll = kLanes<Accumulate<T>>;
@@ -29,13 +29,14 @@ inline Vec<Accumulate<T>> LoadLanes(const T* from, int64_t stride, int64_t count
   }
 }
 
-// At least `count` lanes to adjacent memory, all of them where it lasts.
+// Stores at least `count` lanes contiguously, and all of them if memory before `end` allows.
 template <typename T>
 inline void StoreLanes(T* to, Vec<Accumulate<T>> v, int64_t count, const T* end) {
   constexpr int64_t kAll = kLanes<Accumulate<T>>;
   to + kAll <= end ? Store(to, v) : StorePart(to, v, count < kAll ? count : kAll);
 }
 
+// Returns v with all lanes from `count` on set to zero.
 template <typename A>
 inline Vec<A> FirstLanes(Vec<A> v, int64_t count) {
   Bits<A> index;
@@ -43,15 +44,15 @@ inline Vec<A> FirstLanes(Vec<A> v, int64_t count) {
   return (Vec<A>)((Bits<A>)v & (index < static_cast<std::remove_cvref_t<decltype(index[0])>>(count)));
 }
 
-// Sums of many numbers are made of sums of so many: their rounding grows with the length of a run, not with
-// the picture.
+// Long sums are split into sums of kRun terms, so that rounding errors grow with the number of runs instead
+// of the image size.
 inline constexpr int64_t kRun = 8;
 
-// Vectors of columns that are summed in registers at once.
+// Number of vectors of columns that are summed in registers at once.
 inline constexpr int kColumnVectors = 4;
 
-// Sums of one channel over `count` columns, which take kVectors vectors: of each column, and added to each
-// row's.
+// Sums one channel over `count` columns, which are kVectors vectors: stores the sum of each column and adds
+// to the sum of each row.
 template <int kVectors, bool kAdjacent, typename T, typename A = Accumulate<T>>
 inline void SumColumns(const KaoBlock<const T>& x, const T* data, int64_t count, const T* end, A* columns,
                        A* rows) {
@@ -110,12 +111,12 @@ void AverageAlongColumns(const KaoBlock<const T>& x, A* means, int64_t row) {
   }
 }
 
-// AVX-512 has 32 registers, the others 16.
+// AVX-512 has 32 registers, the other sets have 16.
 inline constexpr int kChannelVectors = SACCADE_VECTOR_BYTES == 64 ? 4 : 2;
 inline constexpr int kRowsAtOnce = 4;
 
-// Adds kRows rows from `first` on to the sums of each row and column, kVectors vectors of channels: the rows'
-// in registers, the columns' in the first-level cache.
+// Adds kRows rows from `first` on to the sums of each row and column, for kVectors vectors of channels. The
+// rows' sums are in registers, the columns' in the L1 cache.
 template <int kRows, int kVectors, typename T, typename A = Accumulate<T>>
 inline void SumRows(const KaoBlock<const T>& x, int64_t first, int64_t channel, const T* end, A* means,
                     int64_t row) {
@@ -186,7 +187,7 @@ void Average(const KaoBlock<const T>& x, A* means, int64_t row) {
 
 enum class Residual { kNone, kAdjacent, kStrided };
 
-// to[i] = first[i] + second (+ x[i * stride]) for i < count; `second` is a number or, also along i, an array.
+// to[i] = first[i] + second (+ x[i * stride]) for i < count; `second` is a number, or an array indexed by i.
 template <Residual kResidual, typename T, typename Second, typename A = Accumulate<T>>
 inline void SpreadRun(const T* x, int64_t stride, const T* x_end, const A* first, Second second,
                       int64_t count, T* to, const T* to_end) {
@@ -204,7 +205,7 @@ inline void SpreadRun(const T* x, int64_t stride, const T* x_end, const A* first
   }
 }
 
-// In the order of out's memory: what a vector writes too much, a later one overwrites.
+// Proceeds in the order of out's memory, so that lanes written past the end of a run are overwritten later.
 template <Residual kResidual, typename T, typename A = Accumulate<T>>
 void SpreadAs(const KaoBlock<const T>& x, const A* of_columns, const A* of_rows, int64_t row,
               const KaoBlock<T>& out) {

@@ -12,10 +12,10 @@
 namespace saccade::kernels {
 namespace {
 
-constexpr int64_t kChannelChunk = 64;         // channels that one task averages or spreads
-constexpr int64_t kMatrixRows = 48;           // rows of a product that one task computes
-constexpr int64_t kMostKeys = 512;            // keys whose logits exist at once
-constexpr int64_t kSpreadElements = 1 << 14;  // of channels-last rows, that one task spreads
+constexpr int64_t kChannelChunk = 64;         // channels per task of averaging or spreading
+constexpr int64_t kMatrixRows = 48;           // rows of a product per task
+constexpr int64_t kMostKeys = 512;            // maximum number of keys whose logits exist at once
+constexpr int64_t kSpreadElements = 1 << 14;  // elements per spreading task if channels are adjacent
 
 template <typename T>
 const KaoBlockCode<T>& BlockCodeFor([[maybe_unused]] CpuIsa isa) {
@@ -35,7 +35,8 @@ const KaoBlockCode<T>& BlockCodeFor([[maybe_unused]] CpuIsa isa) {
   }
 }
 
-// For every sample a matrix with a row per channel and a column per average: averages, keys, values, queries.
+// Averages, keys, values or queries: for every sample a matrix with a row per channel and a column per
+// average.
 template <typename A>
 struct Vectors {
   A* data = nullptr;
@@ -45,7 +46,7 @@ struct Vectors {
   int64_t Blocks() const { return DivideUp(channels, kMatrixRows); }
 };
 
-// An array for each thread.
+// An array per thread.
 template <typename Element>
 struct PerThread {
   PerThread(Arena* arena, int threads, int64_t size_of_each)
@@ -55,12 +56,12 @@ struct PerThread {
   int64_t size;
 };
 
-// Where everything lies in the workspace; what nothing needs has no room.
+// The layout of the workspace. Parts that are not needed take no memory.
 template <typename A>
 struct KaoLayout {
   KaoLayout(const KaoProblem& p, const TileCode<A>& code, int threads, std::byte* base)
       : row(RoundUp(KaoRows(p) + KaoColumns(p), kRowPadding)),
-        // As at::empty lays them out: of one channel or one column, positions count as adjacent.
+        // Same rule as at::empty: with one channel or one column, positions count as adjacent.
         channels_adjacent(p.out.channel_stride == 1 && p.out.spatial_stride[2] != 1),
         attended_row(channels_adjacent ? RoundUp(p.value_channels, kRowPadding) : row),
         arena(base),
@@ -110,26 +111,26 @@ struct KaoLayout {
     Vectors<A> averages;
   };
 
-  const int64_t row;  // of matrices with a column per average
+  const int64_t row;  // row length of matrices with a column per average
   const bool channels_adjacent;
   const int64_t attended_row;
   Arena arena;
-  PerThread<A> map_tile;  // a channel more than the map has: see Queries
+  PerThread<A> map_tile;  // one channel more than the map: see Queries
   PerThread<A> query_tile, out_tile;
   PerThread<A> transposed;
   PerThread<std::byte> attention;
   Source sources[3];
   int source_count = 0;
   Vectors<A> key_averages, value_averages, query_averages, keys, values, queries;
-  Vectors<A> folded;  // of each head, keys over the map's channels and, as a last one, their biases
+  Vectors<A> folded;  // per head, keys over the map's channels and, as the last one, their biases
   A* attended =
       nullptr;  // of each sample [value_channels][row], or [averages][attended_row] if channels_adjacent
   int64_t attended_size = 0;
   bool has_shift = false;
-  A* shift = nullptr;  // [value_channels]: all that is added to a channel
+  A* shift = nullptr;  // [value_channels]: sum of all terms added to a channel
 };
 
-// The steps, each some tasks per sample that do not depend on each other.
+// The steps, each of which consists of independent tasks per sample.
 template <typename T>
 class KaoRun {
  public:
@@ -151,9 +152,9 @@ class KaoRun {
         {&KaoRun::Fold, FoldTasks()},
         {&KaoRun::Attend, DivideUp(QueriesOf(PositionsOf(p_.extent), KaoRows(p_) + KaoColumns(p_)), kTile)},
         {&KaoRun::Spread, SpreadTasks()}};
-    // Sharing so few elements of a sample, or a batch of so few, costs more than it brings. Up to
-    // kCachedElements a sample stays in the second-level cache: if there are samples enough, a thread takes
-    // all steps of one while it is there.
+    // Up to kAloneElements a sample is not split, and a thread's range has at least kGrainElements, because
+    // more tasks would cost more than they gain. Up to kCachedElements a sample stays in the L2 cache: if
+    // there are enough samples, a thread runs all steps of a sample one after the other.
     constexpr int64_t kAloneElements = 32 * 1024;
     constexpr int64_t kGrainElements = 16 * 1024;
     constexpr int64_t kCachedElements = 128 * 1024;
@@ -194,8 +195,8 @@ class KaoRun {
   int64_t head_value_channels() const { return p_.value_channels / p_.heads; }
   static const A* Weights(const void* weights) { return static_cast<const A*>(weights); }
 
-  // All that is added to a channel beside the residual. Coefficients add up to one, so the values' bias is
-  // among it; an outer sum adds two halves.
+  // Computes all terms added to a channel except the residual. Coefficients sum to one, so the values' bias
+  // is added once; an outer sum adds two halves.
   void PlaceShift() {
     if (!at_.has_shift) return;
     for (int64_t c = 0; c < p_.value_channels; ++c) {
@@ -227,7 +228,7 @@ class KaoRun {
     return tasks;
   }
 
-  // Row and column means of some channels of one map.
+  // Computes row and column means of some channels of one map.
   void Average(int64_t sample, int64_t task, int thread) {
     const ValidBox box(p_.extent, sample);
     if (box.positions() == 0) return;
@@ -257,7 +258,7 @@ class KaoRun {
            (OwnQueries() ? at_.queries.Blocks() : 0);
   }
 
-  // to = weight from + bias, a block of its rows; no weight is the identity.
+  // Computes a block of rows of to = weight from + bias; a null weight is the identity.
   void TransformRows(int64_t sample, int64_t block, const Vectors<A>& from, const A* weight, const A* bias,
                      const Vectors<A>& to) {
     const int64_t keys = KeysOf(ValidBox(p_.extent, sample));
@@ -294,7 +295,7 @@ class KaoRun {
                   at_.queries);
   }
 
-  // The coefficients' scale is the keys': each head has one.
+  // The coefficients' scale is applied to the keys, by head.
   void ScaleKeys(int64_t sample, int64_t block) {
     if (p_.coefficient_scale == nullptr) return;
     const int64_t keys = KeysOf(ValidBox(p_.extent, sample));
@@ -314,7 +315,7 @@ class KaoRun {
     return p_.heads * DivideUp(p_.query_map_channels, kMatrixRows);
   }
 
-  // A head's keys over the map's own channels, Wq^T K, and the biases bq^T K.
+  // Computes a head's keys over the map's channels, Wq^T K, and their biases bq^T K.
   void Fold(int64_t sample, int64_t task, int /*thread*/) {
     const ValidBox box(p_.extent, sample);
     if (box.positions() == 0 || !Folds(box)) return;
@@ -358,8 +359,8 @@ class KaoRun {
     StoreTile(code_, out, p_.out, p_.dtype, sample, box, 0, p_.value_channels, begin, count);
   }
 
-  // The queries of the tile of the map. Folded keys take the map as it is, with a channel of ones for their
-  // biases.
+  // Returns the queries of the tile of the map. Folded keys use the map itself, with a channel of ones for
+  // their biases.
   const A* Queries(const ValidBox& box, int64_t count, int thread) const {
     A* tile = at_.map_tile.At(thread);
     if (Folds(box)) {
@@ -399,7 +400,7 @@ class KaoRun {
     }
   }
 
-  // A tile of averages asks; what it hears is laid out for Spread.
+  // Computes a tile of average queries and stores the result in the layout of Spread.
   void AttendAverages(int64_t sample, const ValidBox& box, int64_t begin, int64_t count, int thread) {
     A* queries = at_.query_tile.At(thread);
     A* out = at_.out_tile.At(thread);
@@ -431,8 +432,8 @@ class KaoRun {
                                  : DivideUp(p_.value_channels, kChannelChunk);
   }
 
-  // The outer sum: of some channels, or of some rows where channels are adjacent, so that each task writes
-  // memory of its own from end to end.
+  // Stores the outer sum of some channels, or of some rows if channels are adjacent, so that each task writes
+  // contiguous memory of its own.
   void Spread(int64_t sample, int64_t task, int /*thread*/) {
     const ValidBox box(p_.extent, sample);
     at_.channels_adjacent ? SpreadRows(sample, box, task) : SpreadChannels(sample, box, task * kChannelChunk);
@@ -456,7 +457,7 @@ class KaoRun {
     if (box.positions() == 0) return;
     const A* of_columns = at_.attended + sample * at_.attended_size;
     const int64_t end = std::min((task + 1) * RowsOfSpread(), box.size(1));
-    // Beside padding a row at a time: nothing may be written past its end.
+    // With padding, one row at a time, because nothing may be written past a row's end.
     const int64_t step = box.whole() ? RowsOfSpread() : 1;
     for (int64_t row = task * RowsOfSpread(); row < end; row += step) {
       auto x = BlockOf<const T>(p_.q, sample, box, 0, p_.value_channels);
@@ -475,7 +476,7 @@ class KaoRun {
   const KaoLayout<A> at_;
 };
 
-// Calls run(KaoRun<T>&) with T what maps of the problem's dtype hold.
+// Calls visit(KaoRun<T>), where T is the element type of the problem's dtype.
 template <typename Visit>
 void AsStored(const KaoProblem& p, CpuIsa isa, int threads, std::byte* workspace, const Visit& visit) {
   if (p.dtype == Dtype::kFloat64) {

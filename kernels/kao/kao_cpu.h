@@ -1,4 +1,4 @@
-// Kronecker attention on the CPU, below tensors: knows neither LibTorch nor its threads.
+// Kronecker attention on the CPU, without LibTorch and its threads.
 #pragma once
 
 #include <cstddef>
@@ -9,13 +9,13 @@
 
 namespace saccade::kernels {
 
-// Bytes of workspace that RunKaoCpu needs for this problem on at most `threads` threads.
+// Returns the bytes of workspace that RunKaoCpu needs for this problem on at most `threads` threads.
 size_t KaoCpuWorkspaceBytes(const KaoProblem& problem, int threads);
 
-// Computes problem.out, for maps of float32, bfloat16 or float64 (which ignores `isa` and runs the portable
-// code). The workspace is the caller's, aligned as by new, and may hold anything. Blocks until done;
-// allocates nothing. How sums are split depends on a sample's valid extent and channels alone, so neither the
-// threads nor the rest of the batch change a bit of its result.
+// Computes problem.out, for maps of float32, bfloat16 or float64 (which ignores `isa` and uses the portable
+// code). The caller owns the workspace, which is aligned as by new and may be uninitialised. Blocks until
+// done; does not allocate. The split of every sum depends on a sample's valid extent and channels alone, so
+// its bits depend neither on the threads nor on the rest of the batch.
 void RunKaoCpu(const KaoProblem& problem, CpuIsa isa, const Parallel& parallel, std::byte* workspace);
 
 }  // namespace saccade::kernels

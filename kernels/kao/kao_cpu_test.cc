@@ -1,4 +1,5 @@
-// The CPU code below tensors, every instruction set that this processor has, against the formulas in float64.
+// Compares the CPU code, for every instruction set that this processor supports, with the formulas in
+// float64.
 #include "kernels/kao/kao_cpu.h"
 
 #include <gtest/gtest.h>
@@ -14,7 +15,7 @@ namespace {
 template <typename T>
 void RunCpu(KaoTestCase<T>& test, CpuIsa isa, int threads) {
   const KaoProblem problem = test.Problem();
-  // Exactly as long as promised, and poisoned: all ones is a NaN in every type.
+  // Exactly as long as promised, and filled with NaN: all bits set is a NaN in every type.
   std::vector<std::byte> workspace(KaoCpuWorkspaceBytes(problem, threads), std::byte{0xff});
   RunKaoCpu(problem, isa, PlainThreads(threads), workspace.data());
 }
@@ -58,8 +59,8 @@ TEST_P(KaoCpu, ASampleDoesNotDependOnItsBatchOrPadding) {
   }
 }
 
-// Large enough that the steps are shared among threads one by one, with several chunks of channels; and more
-// keys than one block of them.
+// Large enough that the threads split each step, with several chunks of channels; and more keys than one
+// block of them.
 std::vector<KaoTestConfig> LargeConfigs() {
   return {{.channels = 136,
            .key_channels = 136,
@@ -88,7 +89,7 @@ INSTANTIATE_TEST_SUITE_P(Large, KaoCpu,
                          testing::Combine(testing::ValuesIn(LargeConfigs()),
                                           testing::ValuesIn(InstructionSets())));
 
-// float64 has portable code alone.
+// float64 has only portable code.
 class KaoCpuFloat64 : public testing::TestWithParam<KaoTestConfig> {};
 
 TEST_P(KaoCpuFloat64, MatchesTheFormulas) {

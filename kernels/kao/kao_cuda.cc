@@ -1,4 +1,4 @@
-// The CUDA side of the binding; part of the plugin, registered when that is opened.
+// The CUDA side of the binding. Part of the plugin, and registered when the plugin is opened.
 #include "kernels/kao/kao_cuda.h"
 
 #include <ATen/ops/empty.h>
@@ -16,7 +16,8 @@ at::Tensor RunOnCuda(const char* op, const KaoCall& call) {
   if (call.out.numel() == 0) return call.out;
   const int64_t floats = KaoCudaWorkspaceFloats(call.problem);
   TORCH_CHECK(floats >= 0, op, ": on CUDA expected at most 2^31 blocks of work, got ", call.out.sizes());
-  // From the caching allocator on this stream, so it may be released while the kernels still run.
+  // The caching allocator orders reuse on this stream, so the memory may be released while the kernels still
+  // run.
   const at::Tensor workspace = at::empty({floats}, call.out.options().dtype(at::kFloat));
   const char* error = LaunchKaoCuda(call.problem, workspace.mutable_data_ptr<float>(),
                                     c10::cuda::getCurrentCUDAStream().stream());
@@ -26,7 +27,7 @@ at::Tensor RunOnCuda(const char* op, const KaoCall& call) {
 
 at::Tensor KaoCudaOf(KaoKind kind, const KaoArguments& a) {
   const c10::cuda::CUDAGuard device(a.q.device());
-  // float64 is for checking: it has no kernel of its own.
+  // float64 has no kernel, because it is only for checking; it uses the reference.
   return a.q.scalar_type() == at::kDouble ? KaoReference(kind, a)
                                           : RunOnCuda(KaoName(kind), BindKao(kind, a));
 }

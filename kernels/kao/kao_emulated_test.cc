@@ -1,4 +1,4 @@
-// The CUDA kernels of kao.cuh, compiled by g++ and run on the CPU, against the formulas in float64.
+// Compares the CUDA kernels of kao.cuh, compiled by g++ and run on the CPU, with the formulas in float64.
 #include <gtest/gtest.h>
 
 #include <limits>
@@ -39,7 +39,7 @@ TEST_P(KaoEmulated, MatchesTheFormulasInFloat16) {
   EXPECT_LE(test.Error(), 2e-3);
 }
 
-// A missing barrier would show as a result that depends on which thread runs first.
+// A missing barrier makes the result depend on the order in which threads run.
 TEST_P(KaoEmulated, DoesNotDependOnTheOrderOfThreads) {
   KaoTestCase<float> first(GetParam(), Dtype::kFloat32, 4);
   RunEmulated(first, 1);

@@ -1,7 +1,7 @@
 """Checks the CUDA side of Kronecker attention on a machine with a GPU, then times it.
 
-Every result is compared with float64 on the CPU before anything is timed; any failure, a missing GPU
-included, exits non-zero. Times are medians, candidates taking turns, in one process.
+Every result is compared with float64 on the CPU before anything is timed. Any failure, including a missing GPU,
+gives a non-zero exit status. Times are medians; candidates take turns in one process.
 """
 
 import pathlib
@@ -15,7 +15,7 @@ import gpu_check  # noqa: E402
 
 NAMES = ("query_weight", "key_weight", "value_weight", "query_bias", "value_bias", "coefficient_scale", "scale",
          "shift")
-# Kind, heads, channels of keys as a share of the input's, which weights there are.
+# (kind, heads, channels of keys as a fraction of the input's, the given weights).
 MODES = (("kv", 1, 1, ("value_weight",)), ("kv", 2, 1, NAMES), ("kv", 2, 0.25, NAMES[:3]), ("kv", 4, 1, NAMES[3:]),
          ("qkv", 1, 1, ("value_weight",)), ("qkv", 4, 0.5, NAMES))
 
@@ -38,7 +38,7 @@ def attend(kind, q, k, v, heads, scale):
 
 
 def eager(x, w, kind, heads=1):
-    """As anyone would write the module down; w as the operator's arguments are named."""
+    """The module written directly in PyTorch; w has the operator's argument names as keys."""
     def transformed(name):
         y = x.flatten(2)
         if f"{name}_weight" in w:
@@ -101,7 +101,7 @@ def check_padding(ops, dtype, mode):
 
 
 def sdpa(x, w, kind):
-    """By PyTorch's own fused attention."""
+    """The module with PyTorch's own fused attention."""
     keys = averages(x).transpose(1, 2)[:, None]
     queries = x.flatten(2).transpose(1, 2)[:, None] if kind == "kv" else keys
     y = F.scaled_dot_product_attention(queries, keys, keys @ w["value_weight"].t(), scale=1.0)[:, 0].transpose(1, 2)

@@ -1,4 +1,4 @@
-// What the files of this operator share: the checks that every backend makes first, and the reference.
+// Shared by the files of this operator: the argument checks that every backend runs first, and the reference.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -36,8 +36,8 @@ struct KaoModuleArguments {
   const OptionalTensor& valid;
 };
 
-// The operators' signatures around functions that take their arguments together, to be registered for a
-// dispatch key.
+// Wrappers with the operators' signatures for functions that take their arguments as one struct, to be
+// registered for a dispatch key.
 template <KaoKind kKind, at::Tensor (*kRun)(KaoKind, const KaoArguments&)>
 at::Tensor KaoAs(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, int64_t heads,
                  const OptionalTensor& coefficient_scale, const OptionalTensor& valid) {
@@ -57,16 +57,16 @@ at::Tensor KaoModuleAs(const at::Tensor& x, std::string_view kind, const Optiona
 
 const char* KaoName(KaoKind kind);
 
-// Throw c10::Error unless the arguments fit each other. Values are not looked at.
+// Throw c10::Error unless the arguments fit each other. Do not read tensor values.
 void CheckKao(KaoKind kind, const KaoArguments& a);
-// Returns the kind.
+// Also returns the parsed kind.
 KaoKind CheckKaoModule(const KaoModuleArguments& a);
 
-// Of queries and keys, and of values, once transformed.
+// Return the number of channels after the transforms: of queries and keys, and of values.
 c10::SymInt KeyChannels(const KaoModuleArguments& a);
 c10::SymInt ValueChannels(const KaoModuleArguments& a);
 
-// Compositions of ATen operators, straight from the formulas: differentiable, and the tests' oracle.
+// Compositions of ATen operators that follow the formulas directly: differentiable, and the tests' oracle.
 at::Tensor KaoReference(KaoKind kind, const KaoArguments& a);
 at::Tensor KaoModuleReference(const KaoModuleArguments& a);
 

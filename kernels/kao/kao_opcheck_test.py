@@ -1,4 +1,4 @@
-"""The operator as Python sees it: torch.library.opcheck, gradients, and an independent composition."""
+"""Tests of the operator from Python: torch.library.opcheck, gradients, and an independent composition."""
 
 import os
 import pathlib
@@ -22,7 +22,7 @@ def averages(x):
 
 
 def by_einsum(kind, q, k, v, heads, normalise):
-    """`normalise` stands between the coefficients and the softmax, [B, heads, H + W, queries]."""
+    """Applies `normalise` to the coefficients [B, heads, H + W, queries] before the softmax."""
     height, width = q.shape[2:]
     queries = q.flatten(2) if kind == "kv" else averages(q)
     queries, keys, values = (t.unflatten(1, (heads, -1)) for t in (queries, averages(k), averages(v)))
@@ -58,8 +58,8 @@ def test_opcheck(kind, sample):
     torch.library.opcheck(OPS.kao_module.default, (q, kind))
 
 
-# Traces forward and backward with symbolic shapes, which takes seconds: the bare operator of one kind, the
-# module of the other.
+# Slow: each check traces forward and backward with symbolic shapes, which takes seconds. Checks the bare operator of
+# one kind and the module of the other.
 def test_opcheck_with_gradients():
     (q, k, v), valid = sample_of("padded", grad=True)
     torch.library.opcheck(OPS.kao_qkv.default, (q, k, v, 2, random(2, grad=True), valid))
@@ -98,7 +98,7 @@ def test_the_coefficients_batch_norm_folds_into_one_scale_a_head(kind):
     heads = 2
     q, k, v = (random(3, 8, 7, 6) for _ in range(3))
     norm = torch.nn.BatchNorm2d(heads, dtype=torch.float64)
-    # Settled on these very coefficients, then given an affine part that is far from the identity.
+    # Its running statistics converge on exactly these coefficients; the affine part is far from the identity.
     with torch.no_grad():
         norm.weight.copy_(torch.tensor([1.7, -0.6]))
         norm.bias.copy_(torch.tensor([3.0, -5.0]))

@@ -1,5 +1,5 @@
-// One call of the operator as plain pointers and numbers: what the tensor bindings hand to the CPU and CUDA
-// code, which know no LibTorch. C++17, as nvcc reads it too.
+// One call of the operator as plain pointers and numbers, as the tensor bindings pass it to the CPU and CUDA
+// code, which do not depend on LibTorch. C++17, because nvcc compiles it too.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +9,8 @@
 namespace saccade::kernels {
 
 enum class KaoKind {
-  kMapQueries,      // KAO_KV: every position asks
-  kAverageQueries,  // KAO_QKV: the averages ask, and the result is an outer sum
+  kMapQueries,      // KAO_KV: every position is a query
+  kAverageQueries,  // KAO_QKV: the averages are queries, and the result is an outer sum
 };
 
 struct KaoProblem {
@@ -20,7 +20,7 @@ struct KaoProblem {
   Dtype dtype = Dtype::kFloat32;
   Extent extent;  // two spatial dimensions
 
-  // Channels of the maps, and of queries and keys, and of values, once transformed.
+  // Channels of the maps, and of queries, keys and values after the transforms.
   int64_t query_map_channels = 0;  // q and k
   int64_t value_map_channels = 0;  // v
   int64_t key_channels = 0;
@@ -29,7 +29,7 @@ struct KaoProblem {
   FeatureMap q, k, v;  // all three are x in the module
   OutputMap out;       // [B, value_channels, H, W], dense
 
-  // Null means identity, 0 or 1. In the type that sums are kept in: float, or double for double.
+  // Null means identity, 0 or 1. Weights are of the accumulation type: float, or double for double maps.
   const void* query_weight = nullptr;       // [key_channels, query_map_channels]
   const void* key_weight = nullptr;         // [key_channels, query_map_channels]
   const void* value_weight = nullptr;       // [value_channels, value_map_channels]
@@ -38,7 +38,7 @@ struct KaoProblem {
   const void* coefficient_scale = nullptr;  // [heads]
   const void* scale = nullptr;              // [value_channels]
   const void* shift = nullptr;              // [value_channels]
-  bool residual = false;                    // the module only: adds q
+  bool residual = false;                    // module only: adds q
 };
 
 inline int64_t KaoRows(const KaoProblem& p) { return p.extent.size[1]; }
@@ -50,8 +50,9 @@ inline bool SameMap(const FeatureMap& a, const FeatureMap& b) {
   return same;
 }
 
-// Whether the query transform of a map goes to the keys, which saves the map's own: a position then costs the
-// keys of all heads over the map's channels, else the transform and each head's own channels.
+// Returns true if the query transform of a map should be folded into the keys instead of applied to the map.
+// A position then costs heads * keys * query_map_channels products instead of (query_map_channels + keys) *
+// key_channels.
 inline bool FoldsQueries(const KaoProblem& p, int64_t keys) {
   return p.query_weight != nullptr &&
          p.heads * keys * p.query_map_channels <= (p.query_map_channels + keys) * p.key_channels;

@@ -12,19 +12,20 @@
 namespace saccade::kernels {
 namespace {
 
-// How many valid rows (dim 0) or columns (dim 1) each sample has, [B, 1, 1], for a division.
+// Returns the number of valid rows (dim 0) or columns (dim 1) of each sample, at least 1, as a divisor [B, 1,
+// 1].
 at::Tensor Count(const at::Tensor& map, const at::Tensor& valid, int64_t dim) {
   return valid.select(1, dim).clamp_min(1).to(map.scalar_type()).view({-1, 1, 1});
 }
 
-// C of equation 15, [B, C, W + H]: the column means, then the row means. `map` is masked already.
+// C of equation 15, [B, C, W + H]: the column means, then the row means. `map` is already masked.
 at::Tensor Averages(const at::Tensor& map, const OptionalTensor& valid) {
   if (!valid.has_value()) return at::cat({map.mean(2), map.mean(3)}, 2);
   return at::cat({map.sum(2) / Count(map, *valid, 0), map.sum(3) / Count(map, *valid, 1)}, 2);
 }
 
-// Which of the averages are of any valid position, [B, 1, W + H, 1]. All of a sample without positions, so
-// that its softmax, which nobody reads, stays a number.
+// Returns which averages cover any valid position, [B, 1, W + H, 1]. For a sample without valid positions
+// returns all, so that its softmax, whose result is discarded, is not NaN.
 at::Tensor AveragesMask(const at::Tensor& map, const at::Tensor& valid) {
   const auto inside = [&](int64_t dim) {
     const at::Tensor index = at::arange(c10::Scalar(map.sym_size(2 + dim)), valid.options());
@@ -34,7 +35,7 @@ at::Tensor AveragesMask(const at::Tensor& map, const at::Tensor& valid) {
   return (at::cat({inside(1), inside(0)}, 1) | empty).unsqueeze(1).unsqueeze(-1);
 }
 
-// Equation 1 for each head: v softmax(s k^T q), softmax down the columns.
+// Equation 1 for each head: v softmax(s k^T q), with the softmax over each column.
 at::Tensor Attend(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, int64_t heads,
                   const OptionalTensor& coefficient_scale, const at::Tensor& mask) {
   const auto split = [&](const at::Tensor& t) { return t.unflatten(1, {heads, -1}); };

@@ -1,4 +1,4 @@
-// The operator on tensors: against the differentiable reference in float64, and by its properties.
+// Compares the operator on tensors with the differentiable reference in float64, and checks its properties.
 #include "kernels/kao/kao.h"
 
 #include <ATen/Context.h>
@@ -74,7 +74,7 @@ at::Tensor Exact(const at::Tensor& x, std::string_view kind, const Weights& weig
                              {}});
 }
 
-// As one writes it down with ATen operators, every step in the input's own type.
+// The formulas written directly in ATen operators, every step in the input's own type.
 at::Tensor ComposedAttention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, int64_t heads,
                              const OptionalTensor& coefficients) {
   const auto split = [&](const at::Tensor& t) { return t.unflatten(1, {heads, -1}); };
@@ -95,7 +95,7 @@ at::Tensor Composed(std::string_view kind, const at::Tensor& q, const at::Tensor
   return out.narrow(2, q.size(3), q.size(2)).unsqueeze(3) + out.narrow(2, 0, q.size(3)).unsqueeze(2);
 }
 
-// Every map transformed where it is.
+// Transforms every whole map.
 at::Tensor ComposedModule(std::string_view kind, const at::Tensor& x, const Weights& w, int64_t heads,
                           bool residual) {
   const auto transform = [&](const OptionalTensor& weight, const OptionalTensor& bias) {
@@ -125,7 +125,7 @@ struct Case {
     if (Pick(0, 1) == 0) return {};
     return (RandomTensor(size, at::kDouble) / divisor).to(dtype);
   }
-  // Any of the weights; then says which channels there are.
+  // Returns random weights, and sets the channel counts to match.
   Weights RandomWeights() {
     const int64_t channels = shape[1];
     const double narrow = std::sqrt(static_cast<double>(channels));
@@ -188,8 +188,8 @@ TEST_P(KaoTypes, OperatorMatchesTheReference) {
     SCOPED_TRACE(c.Name());
     std::vector<int64_t> value_shape = c.shape;
     value_shape[1] = c.heads * c.Pick(1, 20);
-    // Coefficients of about one: a softmax of large ones turns their rounding into errors of any size, ours
-    // and the composition's alike.
+    // Coefficients of about one: with large ones, a softmax amplifies rounding errors without bound, both in
+    // the kernel and in the composition.
     const double narrow = std::sqrt(static_cast<double>(c.shape[1]) / static_cast<double>(c.heads));
     const at::Tensor k = RandomMap(c.shape, GetParam(), Memory::kChannelsLast) / narrow;
     const at::Tensor q = seed % 3 == 0 ? k : RandomMap(c.shape, GetParam(), c.memory);
@@ -208,7 +208,7 @@ TEST_P(KaoTypes, OperatorMatchesTheReference) {
 
 INSTANTIATE_TEST_SUITE_P(Types, KaoTypes, testing::Values(at::kFloat, at::kBFloat16, at::kDouble));
 
-// The reference itself, against equations 14 to 18 number by number.
+// Compares the reference itself with equations 14 to 18, number by number.
 TEST(KaoTest, TheReferenceIsThePapersFormula) {
   const int64_t h = 2, w = 3;
   const at::Tensor q = RandomTensor({1, 2, h, w}, at::kDouble);
@@ -248,7 +248,7 @@ TEST(KaoTest, TheReferenceIsThePapersFormula) {
 
 TEST(KaoTest, TheModuleIsTheOperatorOnTransformedMaps) {
   for (const std::string kind : {"kv", "qkv"}) {
-    // Keys of two heads fewer than the transform's cost, and more: folded and not.
+    // With fewer and with more products than the transform needs: folded and not folded.
     for (const int64_t keys : {40, 2}) {
       const at::Tensor x = RandomTensor({2, 12, 6, 9}, at::kDouble);
       const auto matrix = [](int64_t rows) { return RandomTensor({rows, 12}, at::kDouble) / 3; };
@@ -270,7 +270,7 @@ TEST(KaoTest, TheModuleIsTheOperatorOnTransformedMaps) {
       const at::Tensor expected = attention * per_channel(w.scale) + per_channel(w.shift) + x;
       const at::Tensor got = Module(x, kind, w, 2, true);
       EXPECT_LE(RelativeError(got, expected), 1e-13);
-      // As a 1x1 convolution stores them.
+      // Stored as 1x1 convolutions.
       Weights stored = w;
       for (OptionalTensor* t : {&stored.query, &stored.key, &stored.value}) *t = (*t)->view({-1, 12, 1, 1});
       EXPECT_TRUE(SameBits(got, Module(x, kind, stored, 2, true)));
@@ -327,7 +327,7 @@ TEST_P(KaoSizes, PaddingLeavesNoTrace) {
   const Weights weights = SomeWeights(shape[1]);
   for (const auto format : {at::MemoryFormat::Contiguous, at::MemoryFormat::ChannelsLast}) {
     const at::Tensor x = RandomTensor(shape, at::kFloat).contiguous(format);
-    // Whatever lies beside the picture is not read.
+    // The padding must not be read.
     at::Tensor padded = at::full({shape[0], shape[1], shape[2] + 3, shape[3] + 5},
                                  std::numeric_limits<double>::quiet_NaN(), at::kFloat)
                             .contiguous(format);

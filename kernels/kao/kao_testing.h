@@ -1,4 +1,4 @@
-// For the tests below tensors: random problems of every kind, and the formulas in plain float64.
+// Helpers for the tests without LibTorch: random problems of every kind, and the formulas in float64.
 #pragma once
 
 #include <algorithm>
@@ -44,7 +44,7 @@ inline std::ostream& operator<<(std::ostream& out, const KaoTestConfig& c) {
              << " padded=" << !c.valid.empty();
 }
 
-// Every kind at small size: one position, a single row and column, tails, folded and unfolded queries,
+// Small problems of every kind: one position, a single row and column, tails, folded and unfolded queries,
 // padding, a sample without positions.
 inline std::vector<KaoTestConfig> KaoTestConfigs() {
   std::vector<KaoTestConfig> configs;
@@ -64,8 +64,7 @@ inline std::vector<KaoTestConfig> KaoTestConfigs() {
            .extent = {5, 18},
            .module = false,
            .weights = "c"});
-      // On the CPU the first sample's keys are too many to fold the queries' transform into, the second's few
-      // enough.
+      // On the CPU the first sample has too many keys to fold the queries' transform, the second few enough.
       add({.batch = 3,
            .heads = 2,
            .channels = 16,
@@ -117,7 +116,7 @@ inline std::vector<KaoTestConfig> KaoTestConfigs() {
   return configs;
 }
 
-// The arrays of one problem, filled at random, and what the operator must make of them.
+// The arrays of one problem with random values, and the expected result.
 template <typename T>
 class KaoTestCase {
  public:
@@ -177,7 +176,7 @@ class KaoTestCase {
     return p;
   }
 
-  // Relative L2 distance of the result from the formulas.
+  // Returns the relative L2 distance of the result from the formulas.
   double Error() const {
     double difference = 0;
     double norm = 0;
@@ -197,7 +196,7 @@ class KaoTestCase {
 
   std::vector<T>& out() { return out_; }
 
-  // One sample of this case without what lies beside its valid extent.
+  // Returns one sample of this case, cropped to its valid extent.
   KaoTestCase Alone(int64_t sample) const {
     KaoTestConfig config = config_;
     config.batch = 1;
@@ -212,7 +211,8 @@ class KaoTestCase {
     return alone;
   }
 
-  // Whether its result is this one's, bit for bit, once both have run.
+  // Returns true if, after both have run, sample `sample` of this result equals the result of `alone` bit for
+  // bit.
   bool Holds(const KaoTestCase& alone, int64_t sample) const {
     for (int64_t c = 0; c < config_.value_channels; ++c) {
       for (int64_t n = 0; n < alone.positions(); ++n) {
@@ -225,7 +225,7 @@ class KaoTestCase {
   }
 
  private:
-  // Where position n of a smaller picture lies in this one.
+  // Returns the position in this image of position n of a smaller one.
   int64_t Position(int64_t n, const KaoTestCase& smaller) const {
     return n / smaller.columns() * columns() + n % smaller.columns();
   }
@@ -241,7 +241,7 @@ class KaoTestCase {
     return cropped;
   }
 
-  // Beyond the valid extent NaN.
+  // Returns a random map with NaN outside the valid extent.
   std::vector<T> RandomMap(int64_t channels) {
     std::normal_distribution<float> normal(0.2f, 1.0f);
     std::vector<T> values(config_.batch * channels * positions());
@@ -263,7 +263,7 @@ class KaoTestCase {
     return values;
   }
 
-  // Results are dense.
+  // Results are always dense.
   KaoMemory OutMemory() const {
     return config_.memory == KaoMemory::kTransposed ? KaoMemory::kContiguous : config_.memory;
   }
@@ -291,7 +291,7 @@ class KaoTestCase {
     return config_.valid.empty() ? config_.extent[dim] : config_.valid[sample * 2 + dim];
   }
 
-  // weight x + bias at every position; NaN stays where it is.
+  // Returns weight x + bias at every position; NaN positions stay NaN.
   Matrix Transformed(const std::vector<T>& x, int64_t channels, int64_t b, const std::vector<A>& weight,
                      const std::vector<A>& bias, int64_t out_channels) const {
     Matrix out(out_channels, std::vector<double>(positions(), 0.0));
@@ -310,7 +310,7 @@ class KaoTestCase {
     return out;
   }
 
-  // The column means, then the row means, over valid positions.
+  // Returns the column means, then the row means, over valid positions.
   Matrix Averages(const Matrix& map, int64_t b) const {
     const int64_t h = ValidSize(b, 0);
     const int64_t w = ValidSize(b, 1);
@@ -326,7 +326,7 @@ class KaoTestCase {
     return means;
   }
 
-  // What query `n` of `queries` hears in channel `c`.
+  // Returns the attention result of query `n` of `queries`, by channel.
   std::vector<double> Attended(const Matrix& queries, int64_t n, const Matrix& keys,
                                const Matrix& values) const {
     std::vector<double> out(values.size());
@@ -350,7 +350,7 @@ class KaoTestCase {
     return out;
   }
 
-  // Straight from the paper: maps transformed position by position, then averaged.
+  // Follows the paper directly: transforms maps position by position, then averages them.
   Matrix Expected(int64_t b) const {
     Matrix out(config_.value_channels, std::vector<double>(positions(), 0.0));
     const int64_t h = ValidSize(b, 0);

@@ -1,4 +1,4 @@
-// Schema, checks, result shapes and the two calls composed of the third.
+// Schema, argument checks, result shapes, and the two operators that are composed of the third.
 #include "kernels/nms/nms.h"
 
 #include <ATen/TensorOperators.h>
@@ -33,7 +33,7 @@ at::Tensor BatchedNmsComposite(const at::Tensor& boxes, const at::Tensor& scores
   return WithoutPadding(std::get<0>(nms_padded(boxes, scores, iou_threshold, labels, max_output)));
 }
 
-// Indices have no derivative, so there is nothing to record.
+// Indices have no derivative, so autograd has nothing to record.
 std::tuple<at::Tensor, at::Tensor> NmsPaddedAutograd(const at::Tensor& boxes, const at::Tensor& scores,
                                                      double iou_threshold, const OptionalTensor& labels,
                                                      int64_t max_output) {

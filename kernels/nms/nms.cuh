@@ -1,9 +1,9 @@
-// Non-maximum suppression on CUDA: two kernels on raw pointers, compiled by nvcc and, through the emulator,
+// Non-maximum suppression on CUDA: two kernels on raw pointers, compiled by nvcc and, for the emulator, by
 // g++.
-//   mask     blocks of 64 x 64 boxes, by descending score: for each box, which of those after it it
-//   suppresses reduce   one block walks through the boxes, 64 at a time, and writes down those that none
-//   before suppresses
-// Overlaps are rounded step by step, never fused, as on the CPU.
+//   mask    blocks of 64 x 64 boxes, by descending score: which of the later boxes each box suppresses
+//   reduce  one block visits the boxes in order, 64 at a time, and writes the indices of those that no
+//           earlier kept box suppresses
+// Overlaps are rounded step by step, without fused multiply-add, as on the CPU.
 #pragma once
 
 #include "kernels/common/device.h"
@@ -11,12 +11,14 @@
 
 namespace saccade::kernels {
 
+// The argument of both kernels.
 struct NmsCuda {
-  static constexpr int kTile = 64;      // boxes to a word of the mask
+  static constexpr int kTile = 64;      // boxes per word of the mask
   static constexpr int kThreads = 256;  // of the reduce kernel
   static constexpr int64_t kMaxBoxes = 128 * 1024;
 
-  // `order` are the boxes by descending score; `mask` may hold anything and has WordsOfMask words.
+  // `by_score` holds the boxes' indices by descending score; `words` has WordsOfMask() words and may be
+  // uninitialised.
   NmsCuda(const NmsProblem& problem, const int64_t* by_score, uint64_t* words)
       : p(problem), order(by_score), mask(words) {
     tiles = (p.count + kTile - 1) / kTile;
@@ -72,7 +74,7 @@ struct NmsBox {
 __device__ inline float NmsThreshold(const NmsCuda& run, float) { return run.threshold32; }
 __device__ inline double NmsThreshold(const NmsCuda& run, double) { return run.p.iou_threshold; }
 
-// grid (tiles, tiles): x is the tile of those suppressed, y that of those that suppress.
+// grid (tiles, tiles): x is the tile of boxes that may be suppressed, y that of boxes that suppress.
 template <typename A>
 __global__ void __launch_bounds__(NmsCuda::kTile) NmsMaskKernel(NmsCuda run) {
   SACCADE_SHARED(A, coordinates, 4 * NmsCuda::kTile);
@@ -103,7 +105,8 @@ __global__ void __launch_bounds__(NmsCuda::kTile) NmsMaskKernel(NmsCuda run) {
   run.mask[row * run.tiles + blockIdx.x] = word;
 }
 
-// Of one tile: those that neither an earlier tile nor an earlier box of it suppresses, at most `room`.
+// Returns the boxes of one tile that neither an earlier tile nor an earlier kept box of the tile suppresses,
+// at most `room`.
 __device__ inline uint64_t NmsKept(uint64_t suppressed, const uint64_t* own, int count, int64_t room) {
   uint64_t kept = 0;
   for (int i = 0; i < count && room > 0; ++i) {
@@ -115,7 +118,7 @@ __device__ inline uint64_t NmsKept(uint64_t suppressed, const uint64_t* own, int
   return kept;
 }
 
-// grid (1); dynamic shared memory for a word per tile.
+// grid (1), with dynamic shared memory for one word per tile.
 template <typename A>
 __global__ void __launch_bounds__(NmsCuda::kThreads) NmsReduceKernel(NmsCuda run) {
   SACCADE_DYNAMIC_SHARED(uint64_t, suppressed);
@@ -150,7 +153,7 @@ __global__ void __launch_bounds__(NmsCuda::kThreads) NmsReduceKernel(NmsCuda run
   if (thread == 0) *run.p.out_count = written;
 }
 
-// Calls launch(kernel, grid.x, grid.y, threads, dynamic shared bytes, run) for each kernel in turn.
+// Calls launch(kernel, grid.x, grid.y, threads, dynamic shared bytes, run) for each kernel in order.
 template <typename A, typename Launch>
 void RunNmsCuda(const NmsProblem& p, const int64_t* order, uint64_t* mask, const Launch& launch) {
   const NmsCuda run(p, order, mask);

@@ -17,7 +17,7 @@ namespace {
 
 constexpr double kThreshold = 0.5;
 
-// Every box against those after it, one row of ATen operators for each that is kept.
+// Compares every kept box with all later boxes, with one row of ATen operators per kept box.
 at::Tensor Eager(const at::Tensor& boxes, const at::Tensor& scores) {
   const at::Tensor order = std::get<1>(at::sort(scores, /*stable=*/true, 0, /*descending=*/true));
   const at::Tensor sorted = boxes.index_select(0, order);

@@ -7,7 +7,8 @@
 
 namespace saccade::kernels {
 
-// Boxes side by side, readable up to the next multiple of kNmsPadding after the last one that is asked for.
+// Boxes as separate arrays, which are readable up to the next multiple of kNmsPadding after the last
+// requested box.
 template <typename A>
 struct NmsBoxes {
   A* x1 = nullptr;
@@ -25,15 +26,15 @@ inline constexpr int64_t kNmsPadding = 16;
 template <typename A>
 struct NmsLimit {
   A threshold = 0;
-  // No pair whose intersection is less than this share of the union is above the threshold; or less than
-  // zero: only the division tells.
+  // If the intersection of a pair is less than this fraction of the union, its overlap is certainly not above
+  // the threshold. Negative: unknown, so always divide.
   A surely_below = -1;
 };
 
 template <typename A>
 struct NmsBlockCode {
-  // Whether any of boxes [begin, end) overlaps box i by more than the threshold. `begin` is a multiple of
-  // kNmsPadding.
+  // Returns true if any of boxes [begin, end) overlaps box i by more than the threshold. `begin` is a
+  // multiple of kNmsPadding.
   bool (*any_over)(const NmsBoxes<A>& boxes, int64_t begin, int64_t end, int64_t i, const NmsLimit<A>& limit);
 };
 
@@ -42,7 +43,7 @@ const NmsBlockCode<float>& NmsPortableCode();
 const NmsBlockCode<float>& NmsAvx2Code();
 const NmsBlockCode<float>& NmsAvx512Code();
 #endif
-// float64 is for checking, not for serving: one portable version does.
+// float64 is for checking only, so it has only a portable version.
 const NmsBlockCode<double>& NmsDoubleCode();
 
 }  // namespace saccade::kernels

@@ -1,5 +1,5 @@
-// Included by nms_portable.cc, nms_avx2.cc and nms_avx512.cc alone, each with its own flags: among them that
-// no product and sum are fused, which would round differently.
+// Included only by nms_portable.cc, nms_avx2.cc and nms_avx512.cc, each compiled with its own flags and
+// without fused multiply-add, which would round differently.
 #pragma once
 
 #include "kernels/common/vec.h"
@@ -19,7 +19,7 @@ inline bool Any(Mask<A> mask) {
   return any != 0;
 }
 
-// One box, and its intersection and union with a vector of others.
+// One box, for its intersection and union with vectors of other boxes.
 template <typename A>
 struct Pairs {
   Pairs(const NmsBoxes<A>& of, int64_t i)
@@ -41,7 +41,7 @@ struct Pairs {
   Vec<A> x1, y1, x2, y2, area;
 };
 
-// Of the vector of boxes at i; only the first `count` lanes count.
+// Checks the vector of boxes at i exactly; only the first `count` lanes are used.
 template <typename A>
 inline bool AnyInVector(const Pairs<A>& pairs, const NmsBoxes<A>& boxes, int64_t i, int64_t count,
                         A threshold) {
@@ -53,7 +53,7 @@ inline bool AnyInVector(const Pairs<A>& pairs, const NmsBoxes<A>& boxes, int64_t
   return any;
 }
 
-// kVectors vectors of boxes, of which the last one may go on past `end`.
+// Checks kVectors vectors of boxes from `begin`; the last one may extend past `end`.
 template <int kVectors, typename A>
 inline bool AnyInVectors(const Pairs<A>& pairs, const NmsBoxes<A>& boxes, int64_t begin, int64_t end,
                          const NmsLimit<A>& limit) {

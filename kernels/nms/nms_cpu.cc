@@ -30,7 +30,7 @@ struct Entry {
   int32_t index;
 };
 
-// By ascending key, stable. Returns where the result is: one of the two arrays.
+// Sorts stably by ascending key. Returns the array that holds the result: `from` or `to`.
 template <typename Key>
 Entry<Key>* RadixSort(Entry<Key>* from, Entry<Key>* to, int64_t count) {
   constexpr int kBytes = sizeof(Key);
@@ -40,7 +40,7 @@ Entry<Key>* RadixSort(Entry<Key>* from, Entry<Key>* to, int64_t count) {
   }
   for (int byte = 0; byte < kBytes; ++byte) {
     int32_t(&place)[256] = places[byte];
-    if (std::find(place, place + 256, count) != place + 256) continue;  // the same in all of them
+    if (std::find(place, place + 256, count) != place + 256) continue;  // all keys have the same byte
     int32_t next = 0;
     for (int32_t& p : place) next += std::exchange(p, next);
     for (int64_t i = 0; i < count; ++i) to[place[from[i].key >> (8 * byte) & 255]++] = from[i];
@@ -49,7 +49,7 @@ Entry<Key>* RadixSort(Entry<Key>* from, Entry<Key>* to, int64_t count) {
   return from;
 }
 
-// Greater scores have smaller keys, and both zeros the same.
+// Maps greater scores to smaller keys, and both zeros to the same key.
 uint32_t KeyOf(float score) {
   const auto bits = std::bit_cast<uint32_t>(score + 0.0f);
   return bits >> 31 != 0 ? bits : ~(bits | 1u << 31);
@@ -62,9 +62,9 @@ uint64_t KeyOf(int64_t label) {
   return static_cast<uint64_t>(label) ^ uint64_t { 1 } << 63;
 }
 
-// Boxes are sorted by score and then, stably, by label, so that each class is a segment. Within one, every
-// box is compared with those that the class has kept so far. Whether it is kept is the same for any order of
-// comparing, so threads may share out a class's boxes, or the classes.
+// Boxes are sorted by score and then, stably, by label, so that each class is a segment. Within a segment,
+// every box is compared with the boxes kept so far. The result does not depend on the order of comparisons,
+// so threads may split a class's boxes, or the classes.
 template <typename A>
 class NmsRun {
  public:
@@ -77,12 +77,12 @@ class NmsRun {
       entries = arena.Take<Entry<uint64_t>>(p_.labels == nullptr ? 0 : p_.count);
     segments_ = arena.Take<Segment>(p_.labels == nullptr ? 1 : p_.count);
     suppressed_ = arena.Take<uint8_t>(p_.count);
-    // Each segment may end in padding.
+    // Every segment may end in padding.
     const int64_t room = p_.count + kNmsPadding * (p_.labels == nullptr ? 1 : p_.count);
     for (A** row : {&boxes_.x1, &boxes_.y1, &boxes_.x2, &boxes_.y2, &boxes_.area}) *row = arena.Take<A>(room);
     bytes_ = arena.bytes();
     limit_.threshold = RoundedDown<A>(p_.iou_threshold);
-    // Rounding errors are far below this margin. Of tiny thresholds a share would not be.
+    // The margin is far above rounding errors; for tiny thresholds a relative margin would not be.
     constexpr A kMargin = std::is_same_v<A, float> ? A(1e-5) : A(1e-13);
     if (limit_.threshold >= A(1e-30)) limit_.surely_below = limit_.threshold * (1 - kMargin);
   }
@@ -94,7 +94,7 @@ class NmsRun {
     for (int64_t i = 0; i < p_.count; ++i) by_score_[0][i] = {KeyOf(scores[i]), static_cast<int32_t>(i)};
     order_ = RadixSort(by_score_[0], by_score_[1], p_.count);
     const int64_t segments = Cut();
-    // A class that is worth sharing out takes all threads; the others are shared out themselves.
+    // All threads work together on each large class; the other classes are distributed over the threads.
     constexpr int64_t kLarge = 2048;
     const int64_t grain = std::max<int64_t>(1, kLarge * segments / std::max<int64_t>(p_.count, 1));
     parallel.run(segments, grain, [&](int64_t s, int64_t end, int) {
@@ -114,7 +114,7 @@ class NmsRun {
     int64_t place;         // in boxes_
   };
 
-  // The place, in the order of scores, of number i in the order of labels.
+  // Returns the rank by score of the i-th box in the order by label.
   int64_t RankOf(int64_t i) const { return p_.labels == nullptr ? i : label_order_[i].index; }
 
   int64_t Cut() {
@@ -154,9 +154,9 @@ class NmsRun {
     for (A* row : {boxes.x1, boxes.y1, boxes.x2, boxes.y2, boxes.area}) row[to] = row[from];
   }
 
-  // Some boxes at a time: threads compare each with all that were kept before, then one thread compares those
-  // that are left with each other. What is kept moves to the front. No class adds more to the result than
-  // there is room for.
+  // Works in blocks of boxes: threads compare each box with all boxes kept before the block, then one thread
+  // compares the remaining boxes with each other. Kept boxes move to the front. No class keeps more boxes
+  // than the result has room for.
   void Suppress(const Segment& segment, const Parallel* parallel) {
     constexpr int64_t kBlock = 512;
     constexpr int64_t kGrainPairs = 128 * 1024;
@@ -175,7 +175,7 @@ class NmsRun {
               }
             });
       }
-      // From where the vectors begin, so some comparisons are made again.
+      // Aligned down to where vectors begin, so some comparisons are repeated.
       const int64_t begin = before / kNmsPadding * kNmsPadding;
       for (int64_t i = first; i < last; ++i) {
         uint8_t& suppressed = suppressed_[RankOf(segment.first + i)];

@@ -1,4 +1,4 @@
-// Non-maximum suppression on the CPU, below tensors: knows neither LibTorch nor its threads.
+// Non-maximum suppression on the CPU, without LibTorch and its threads.
 #pragma once
 
 #include <cstddef>
@@ -9,13 +9,13 @@
 
 namespace saccade::kernels {
 
-// Bytes of workspace that RunNmsCpu needs for this problem.
+// Returns the bytes of workspace that RunNmsCpu needs for this problem.
 template <typename A>
 size_t NmsCpuWorkspaceBytes(const NmsProblem& problem);
 
 // Computes problem.out and problem.out_count. A is float or double (double ignores `isa`); at most 2^31 - 1
-// boxes. The workspace is the caller's, aligned as by new, and may hold anything. Blocks until done;
-// allocates nothing.
+// boxes. The caller owns the workspace, which is aligned as by new and may be uninitialised. Blocks until
+// done; does not allocate.
 template <typename A>
 void RunNmsCpu(const NmsProblem& problem, CpuIsa isa, const Parallel& parallel, std::byte* workspace);
 

@@ -1,4 +1,4 @@
-// The CPU code below tensors, every instruction set that this processor has, against the definition.
+// Compares the CPU code, for every instruction set that this processor supports, with the definition.
 #include "kernels/nms/nms_cpu.h"
 
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@ namespace {
 template <typename A>
 void RunCpu(NmsTestCase<A>& test, CpuIsa isa, int threads) {
   const NmsProblem problem = test.Problem();
-  // Exactly as long as promised, and poisoned: all ones is a NaN in every type.
+  // Exactly as long as promised, and filled with NaN: all bits set is a NaN in every type.
   std::vector<std::byte> workspace(NmsCpuWorkspaceBytes<A>(problem), std::byte{0xff});
   RunNmsCpu<A>(problem, isa, PlainThreads(threads), workspace.data());
 }
@@ -38,7 +38,7 @@ INSTANTIATE_TEST_SUITE_P(Configs, NmsCpu,
                          testing::Combine(testing::ValuesIn(NmsTestConfigs()),
                                           testing::ValuesIn(InstructionSets())));
 
-// Classes large enough that threads share them out.
+// Classes that are large enough for threads to split them.
 INSTANTIATE_TEST_SUITE_P(
     Large, NmsCpu,
     testing::Combine(testing::Values(NmsTestConfig{.count = 2500}, NmsTestConfig{.count = 5000, .classes = 2},

@@ -1,4 +1,4 @@
-// The CUDA side of the binding; part of the plugin, registered when that is opened.
+// The CUDA side of the binding. Part of the plugin, and registered when the plugin is opened.
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/sort.h>
@@ -21,10 +21,11 @@ std::tuple<at::Tensor, at::Tensor> NmsPaddedOnCuda(const at::Tensor& boxes, cons
   const int64_t words = NmsCudaMaskWords(bound.problem);
   TORCH_CHECK(words >= 0, "nms: on CUDA argument 'boxes' should have at most 131072 rows, got ",
               boxes.sizes());
-  // Adding zero makes one score of both zeros.
+  // Adding zero turns -0 into +0, so that both compare as the same score.
   const at::Tensor order =
       std::get<1>(at::sort(bound.scores + 0, /*stable=*/true, /*dim=*/0, /*descending=*/true));
-  // From the caching allocator on this stream, so it may be released while the kernels still run.
+  // The caching allocator orders reuse on this stream, so the memory may be released while the kernels still
+  // run.
   const at::Tensor mask = at::empty({words}, bound.out.options());
   const char* error =
       LaunchNmsCuda(bound.problem, boxes.scalar_type() == at::kDouble, order.const_data_ptr<int64_t>(),

@@ -1,4 +1,4 @@
-// The CUDA kernels of nms.cuh, compiled by g++ and run on the CPU, against the definition.
+// Compares the CUDA kernels of nms.cuh, compiled by g++ and run on the CPU, with the definition.
 #include <gtest/gtest.h>
 
 #include "kernels/nms/nms.cuh"
@@ -24,7 +24,7 @@ void RunEmulated(NmsTestCase<A>& test, uint64_t seed) {
 
 class NmsEmulated : public testing::TestWithParam<NmsTestConfig> {};
 
-// Two orders of threads: a missing barrier would show in one of them.
+// Runs two orders of threads: a missing barrier would change the result.
 TEST_P(NmsEmulated, IsTheDefinitionInFloat32) {
   for (const uint64_t seed : {1, 2}) {
     NmsTestCase<float> test(GetParam(), 1);

@@ -1,7 +1,7 @@
 """Checks the CUDA side of non-maximum suppression on a machine with a GPU, then times it beside torchvision.
 
-Every result is compared with the CPU's, index by index, before anything is timed; any failure, a missing GPU
-included, exits non-zero. Times are medians, candidates taking turns, in one process.
+Every result is compared with the CPU's, index by index, before anything is timed. Any failure, including a missing GPU,
+gives a non-zero exit status. Times are medians; candidates take turns in one process.
 """
 
 import pathlib
@@ -55,7 +55,7 @@ def check_capture(ops):
 
 
 def medians_us(candidates, rounds=50):
-    """Wall clock: torchvision's reduction runs on the host."""
+    """Returns wall-clock medians, because torchvision's reduction runs on the host."""
     times = {name: [] for name in candidates}
     for i in range(rounds + 5):
         for name, run in candidates.items():

@@ -1,4 +1,4 @@
-// What the files of this operator share: checks, and from tensors to the plain problem.
+// Shared by the files of this operator: argument checks, and the conversion of tensors to the plain problem.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -11,11 +11,11 @@
 
 namespace saccade::kernels {
 
-// Throws c10::Error unless the arguments fit each other. Values are not looked at.
+// Throws c10::Error unless the arguments fit each other. Does not read tensor values.
 void CheckNms(const at::Tensor& boxes, const at::Tensor& scores, double iou_threshold,
               const OptionalTensor& labels);
 
-// A problem, the tensors its pointers point into, and the results, allocated but not written.
+// A problem, the tensors that its pointers point into, and the results, allocated but not yet written.
 struct NmsBound {
   NmsProblem problem;
   at::Tensor boxes, scores, labels, out, out_count;
@@ -24,7 +24,7 @@ struct NmsBound {
 NmsBound BindNms(const at::Tensor& boxes, const at::Tensor& scores, double iou_threshold,
                  const OptionalTensor& labels, int64_t max_output);
 
-// The results of nms_padded, uninitialised.
+// Returns the results of nms_padded, uninitialised.
 std::tuple<at::Tensor, at::Tensor> NmsResults(const at::Tensor& boxes, int64_t max_output);
 
 }  // namespace saccade::kernels

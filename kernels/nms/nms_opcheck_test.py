@@ -1,4 +1,4 @@
-"""Non-maximum suppression as Python sees it: against torchvision, and torch.library.opcheck."""
+"""Tests of non-maximum suppression from Python: against torchvision, and torch.library.opcheck."""
 
 import os
 import pathlib
@@ -18,12 +18,12 @@ def boxes_and_scores(count, size=400.0, seed=0, dtype=torch.float32, steps=None)
     extent = torch.rand(count, 2, generator=random, dtype=dtype) * 60 + 1
     boxes = torch.cat([middle - extent / 2, middle + extent / 2], 1)
     scores = torch.rand(count, generator=random, dtype=dtype) - 0.3
-    # On a grid overlaps often equal the threshold exactly, and many scores are equal.
+    # On a grid, overlaps often equal the threshold exactly, and many scores are equal.
     return ((boxes / 8).round() * 8, (scores * steps).round() / steps) if steps else (boxes, scores)
 
 
 def class_by_class(boxes, scores, labels, threshold):
-    """torchvision's nms for each class, merged by score and then index."""
+    """Returns torchvision's nms of each class, merged by score and then index."""
     kept = torch.zeros(len(boxes), dtype=torch.bool)
     for label in labels.unique():
         of_class = (labels == label).nonzero().flatten()
@@ -43,7 +43,7 @@ def test_is_torchvisions(dtype, steps):
 
 
 def test_strange_boxes_are_torchvisions():
-    """Without area, turned around, huge, tiny, and thresholds out of the ordinary."""
+    """Boxes without area, with swapped corners, huge and tiny, and unusual thresholds."""
     boxes, scores = boxes_and_scores(300)
     boxes[::7, 2:] = boxes[::7, :2]
     boxes[1::7] = boxes[1::7][:, [2, 3, 0, 1]]

@@ -1,5 +1,5 @@
-// One call of the operator as plain pointers and numbers: what the tensor bindings hand to the CPU and CUDA
-// code, which know no LibTorch.
+// One call of the operator as plain pointers and numbers, as the tensor bindings pass it to the CPU and CUDA
+// code, which do not depend on LibTorch.
 #pragma once
 
 #include <cstdint>
@@ -18,8 +18,8 @@ struct NmsProblem {
   int64_t* out_count = nullptr;
 };
 
-// The largest number of type A that is not above the threshold: a number of that type is above the one
-// exactly if it is above the other.
+// Returns the largest number of type A that is not above the threshold: a number of type A is above the
+// result exactly if it is above `threshold`.
 template <typename A>
 A RoundedDown(double threshold) {
   const auto nearest = static_cast<A>(threshold);

@@ -1,4 +1,4 @@
-// The operator on tensors, in C++; parity with torchvision is nms_opcheck_test.py's.
+// Tests the operator on tensors, in C++; nms_opcheck_test.py compares it with torchvision.
 #include "kernels/nms/nms.h"
 
 #include <ATen/Parallel.h>

@@ -1,4 +1,4 @@
-// For the tests below tensors: random boxes of every kind, and the definition, pair by pair.
+// Helpers for the tests without LibTorch: random boxes of every kind, and the definition, pair by pair.
 #pragma once
 
 #include <algorithm>
@@ -27,7 +27,7 @@ inline std::ostream& operator<<(std::ostream& out, const NmsTestConfig& c) {
              << " grid=" << c.grid << " threshold=" << c.threshold;
 }
 
-// Tiles, vectors and blocks with and without tails; few and many classes; early ends.
+// Tiles, vectors and blocks with and without tails; few and many classes; results that max_output cuts off.
 inline std::vector<NmsTestConfig> NmsTestConfigs() {
   return {{.count = 0},
           {.count = 1},
@@ -72,7 +72,7 @@ class NmsTestCase {
             .out_count = &out_count_};
   }
 
-  // By descending score, equal ones by index.
+  // Returns the boxes by descending score, equal ones by index.
   std::vector<int64_t> Order() const {
     std::vector<int64_t> order(scores_.size());
     std::iota(order.begin(), order.end(), 0);
@@ -93,7 +93,7 @@ class NmsTestCase {
     return kept;
   }
 
-  // What was written: the indices, and nothing but -1 after them.
+  // Returns the written indices, and any value after them that is not -1.
   std::vector<int64_t> Got() const {
     std::vector<int64_t> got(out_.begin(), out_.begin() + std::min<int64_t>(out_count_, out_.size()));
     for (size_t i = got.size(); i < out_.size(); ++i) {

@@ -1,4 +1,4 @@
-// Schema, checks, result shapes, and the choice between kernel and differentiable reference.
+// Schema, argument checks, result shapes, and the choice between kernel and differentiable reference.
 #include "kernels/roi_align/roi_align.h"
 
 #include <ATen/core/LegacyTypeDispatch.h>
@@ -43,7 +43,8 @@ bool AnyNeedsDerivative(const std::vector<at::Tensor>& levels) {
   return false;
 }
 
-// `make` gives the arguments in one form, `op` the operator: the reference if a derivative may be asked for.
+// Runs the reference if a derivative may be needed, otherwise the operator. `make` converts the arguments to
+// RoiAlignArguments, and `op` is the operator.
 template <typename Make, typename Op, typename... Arguments>
 at::Tensor Autograd(const Make& make, const Op& op, const Arguments&... arguments) {
   if (const RoiAlignArguments call = make(arguments...); AnyNeedsDerivative(call.levels)) {

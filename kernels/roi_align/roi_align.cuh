@@ -1,6 +1,6 @@
-// RoIAlign on CUDA: one kernel on raw pointers, compiled by nvcc and, through the emulator, g++. A block
-// takes one region and some channels: it works out once what each pixel weighs in each bin, then every thread
-// sums bins of its own. Sums are float32, in the order of the pixels.
+// RoIAlign on CUDA: one kernel on raw pointers, compiled by nvcc and, for the emulator, by g++. A block
+// handles one region and some channels: it computes the weight of each pixel in each bin once, then every
+// thread sums its own bins. Sums are float32, in the order of the pixels.
 #pragma once
 
 #include "kernels/common/device.h"
@@ -9,9 +9,10 @@
 
 namespace saccade::kernels {
 
+// The argument of the kernel: the problem, and the layout of its tables in shared memory.
 struct RoiAlignCuda {
   static constexpr int kThreads = 256;
-  static constexpr int kChannels = 32;  // of a block
+  static constexpr int kChannels = 32;  // per block
 
   explicit RoiAlignCuda(const RoiAlignProblem& problem) : p(problem) {
     words = 0;
@@ -22,7 +23,7 @@ struct RoiAlignCuda {
       for (int l = 0; l < p.levels; ++l) {
         size = p.level[l].extent.size[d] > size ? p.level[l].extent.size[d] : size;
       }
-      // Bins follow each other, so they share no more pixels than those at their ends.
+      // Neighbouring bins share at most the pixels at their ends.
       int64_t taps = size + 3 * p.pooled[d];
       if (p.sampling_ratio > 0 && 2 * p.sampling_ratio * p.pooled[d] < taps) {
         taps = 2 * p.sampling_ratio * p.pooled[d];
@@ -33,18 +34,19 @@ struct RoiAlignCuda {
     }
   }
 
-  // Shared memory that every device gives without being asked bounds pictures and bins.
+  // Returns true if the tables fit in the shared memory that every device offers by default, which limits
+  // images and bins.
   bool Fits() const { return words <= 40 * 1024 / 4; }
 
   RoiAlignProblem p;
-  // Places in shared memory, in words, of what roi_align_blocks.h calls RoiTaps.
+  // Offsets in shared memory, in words, of the three arrays that roi_align_blocks.h calls RoiTaps.
   int begin[kMaxSpatialDims], pixel[kMaxSpatialDims], weight[kMaxSpatialDims];
   int64_t words;
 };
 
 enum class RoiState { kPooled, kZero, kNotANumber };
 
-// Whether the region can be pooled at all; its level.
+// Returns whether the region can be pooled; if so, sets its level.
 __device__ inline RoiState RoiStateOf(const RoiAlignProblem& p, int64_t region, int64_t* level) {
   const float* roi = static_cast<const float*>(p.rois) + region * NumbersPerRegion(p);
   for (int64_t i = 0; i < NumbersPerRegion(p); ++i) {
@@ -55,12 +57,12 @@ __device__ inline RoiState RoiStateOf(const RoiAlignProblem& p, int64_t region, 
   return *level >= 0 && *level < p.levels ? RoiState::kPooled : RoiState::kZero;
 }
 
-// Fills the tables of all axes; every thread of the block calls it, and it ends with a barrier.
+// Fills the tables of all axes. Every thread of the block must call it; ends with a barrier.
 __device__ inline void RoiTables(const RoiAlignCuda& run, const RoiAlignLevel& level, int64_t region,
                                  int32_t* shared) {
   const RoiAlignProblem& p = run.p;
   const int64_t bins = p.pooled[0] + p.pooled[1] + p.pooled[2];
-  // First how many taps each bin has, then where they begin, then the taps.
+  // The first pass counts the taps of each bin and computes where they begin; the second writes them.
   for (int pass = 0; pass < 2; ++pass) {
     for (int64_t i = threadIdx.x; i < bins; i += RoiAlignCuda::kThreads) {
       const int d = i < p.pooled[0] ? 0 : i < p.pooled[0] + p.pooled[1] ? 1 : 2;
@@ -88,7 +90,7 @@ __device__ inline void RoiTables(const RoiAlignCuda& run, const RoiAlignLevel& l
   }
 }
 
-// One bin of one channel.
+// Returns one bin of one channel.
 template <typename T>
 __device__ float RoiBin(const RoiAlignCuda& run, const int32_t* shared, const FeatureMap& map,
                         const T* channel, int64_t bin) {
@@ -116,8 +118,8 @@ __device__ float RoiBin(const RoiAlignCuda& run, const int32_t* shared, const Fe
   return sum;
 }
 
-// grid (regions, channels / kChannels); dynamic shared memory for run.words. Neighbouring threads take
-// neighbouring channels if those are adjacent in memory, else neighbouring bins.
+// grid (regions, channels / kChannels), with dynamic shared memory for run.words. Neighbouring threads handle
+// neighbouring channels if those are adjacent in memory, otherwise neighbouring bins.
 template <typename T>
 __global__ void __launch_bounds__(RoiAlignCuda::kThreads) RoiAlignKernel(RoiAlignCuda run) {
   SACCADE_DYNAMIC_SHARED(int32_t, shared);

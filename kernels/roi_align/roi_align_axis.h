@@ -1,7 +1,7 @@
-// One axis of one region: where its samples lie and what each pixel weighs in each bin. The average of
-// bilinear samples on a grid is a product of one weighted sum per axis, so this is all that pooling needs.
-// C++17, for the CPU and for nvcc. Coordinates are rounded step by step, never fused, so that both, and
-// torchvision on the CPU, agree on the last bit of where a sample lies.
+// One axis of one region: the positions of its samples, and the weight of each pixel in each bin. The average
+// of bilinear samples on a grid is a product of one weighted sum per axis, so pooling needs nothing else.
+// C++17, for the CPU and for nvcc. Coordinates are rounded step by step, without fused multiply-add, so that
+// CPU, CUDA and torchvision's CPU code agree on the last bit of a sample's position.
 #pragma once
 
 #include <cmath>
@@ -17,10 +17,10 @@
 
 namespace saccade::kernels {
 
-// More samples than this along one axis of a bin are an error on the CPU, and cut off on CUDA.
+// Maximum number of samples along one axis of a bin. More are an error on the CPU, and are cut off on CUDA.
 inline constexpr int64_t kMaxRoiGrid = 1 << 16;
 
-// Not fused into one instruction on any compiler's own account.
+// Returns the rounded product; prevents the compiler from fusing it with an addition.
 template <typename A>
 SACCADE_HOST_DEVICE inline A RoundedProduct(A a, A b) {
 #if defined(__CUDA_ARCH__)
@@ -37,21 +37,21 @@ SACCADE_HOST_DEVICE inline A RoundedProduct(A a, A b) {
 
 template <typename A>
 struct RoiAxis {
-  A start = 0;       // of the region, in pixels
-  A bin = 0;         // pixels of a bin
-  int64_t grid = 0;  // samples of a bin
-  int64_t size = 0;  // pixels of the map
+  A start = 0;       // start of the region, in pixels
+  A bin = 0;         // size of a bin, in pixels
+  int64_t grid = 0;  // samples per bin
+  int64_t size = 0;  // size of the map, in pixels
 
-  // The position of a bin's sample, which may lie outside the map.
+  // Returns the position of a bin's sample, which may be outside the map.
   SACCADE_HOST_DEVICE A Sample(int64_t of_bin, int64_t sample) const {
     const A middle = RoundedProduct(static_cast<A>(sample) + static_cast<A>(0.5), bin);
     return start + RoundedProduct(static_cast<A>(of_bin), bin) + middle / static_cast<A>(grid);
   }
 
-  // How many pixels a bin can depend on.
+  // Returns the maximum number of pixels that a bin can depend on.
   SACCADE_HOST_DEVICE int64_t MaxTaps() const { return 2 * grid < size ? 2 * grid : size; }
 
-  // Calls visit(pixel, weight), in increasing order, for the pixels that a bin depends on.
+  // Calls visit(pixel, weight) for each pixel that a bin depends on, in increasing order.
   template <typename Visit>
   SACCADE_HOST_DEVICE void ForTaps(int64_t of_bin, const Visit& visit) const {
     if (size <= 0) return;
@@ -87,7 +87,7 @@ struct RoiAxis {
   }
 };
 
-// [from, to] in units of the region's coordinates.
+// Returns the axis of the region [from, to], in units of the region's coordinates.
 template <typename A>
 SACCADE_HOST_DEVICE inline RoiAxis<A> RoiAxisBetween(A from, A to, A scale, bool aligned, int64_t bins,
                                                      int64_t sampling_ratio, int64_t size) {
@@ -106,7 +106,7 @@ SACCADE_HOST_DEVICE inline RoiAxis<A> RoiAxisBetween(A from, A to, A scale, bool
   return axis;
 }
 
-// The extent of the map that a sample has along one axis.
+// Returns the valid size of a sample's map along one axis.
 SACCADE_HOST_DEVICE inline int64_t RoiMapSize(const Extent& extent, int64_t sample, int axis) {
   const int given = axis - (kMaxSpatialDims - extent.spatial_dims);
   if (extent.valid == nullptr || given < 0) return extent.size[axis];
@@ -116,7 +116,7 @@ SACCADE_HOST_DEVICE inline int64_t RoiMapSize(const Extent& extent, int64_t samp
 
 SACCADE_HOST_DEVICE inline int64_t NumbersPerRegion(const RoiAlignProblem& p) { return p.temporal ? 3 : 5; }
 
-// Axis 0, 1 or 2 of a region whose sample and level exist.
+// Returns axis 0, 1 or 2 of a region. REQUIRES: its sample and level exist.
 template <typename A>
 SACCADE_HOST_DEVICE inline RoiAxis<A> RoiAxisOf(const RoiAlignProblem& p, const RoiAlignLevel& level,
                                                 int64_t region, int axis) {
@@ -127,7 +127,8 @@ SACCADE_HOST_DEVICE inline RoiAxis<A> RoiAxisOf(const RoiAlignProblem& p, const 
     return RoiAxisBetween(roi[1], roi[2], scale, p.aligned, p.pooled[0], p.sampling_ratio, size);
   }
   if (p.temporal || axis == 0) {
-    // All of the map: pixel i covers [i, i + 1], so a whole number of pixels per bin is their plain average.
+    // The whole map: pixel i covers [i, i + 1], so a whole number of pixels per bin gives their plain
+    // average.
     return RoiAxisBetween(A{0}, static_cast<A>(size), A{1}, true, p.pooled[axis], p.sampling_ratio, size);
   }
   return RoiAxisBetween(roi[3 - axis], roi[5 - axis], scale, p.aligned, p.pooled[axis], p.sampling_ratio,

@@ -24,8 +24,8 @@ struct Head {
   int64_t regions, channels, height, width, bins;
 };
 
-// Regions inside the map, where a sampler that repeats the border is the same: all samples of all regions as
-// one tall picture, then averaged.
+// For regions inside the map, where a sampler that repeats the border gives the same result: samples all
+// regions as one tall image, then averages.
 at::Tensor Eager(const at::Tensor& map, const at::Tensor& rois, int64_t bins) {
   const int64_t samples = bins * kRatio;
   const at::Tensor steps = (at::arange(samples, rois.options()) + 0.5) / samples;
@@ -48,7 +48,8 @@ at::Tensor Eager(const at::Tensor& map, const at::Tensor& rois, int64_t bins) {
 
 BenchInputs Make(const Head& head, at::MemoryFormat format) {
   const at::Tensor map = at::randn({1, head.channels, head.height, head.width}).contiguous(format);
-  // Regions whose samples lie at places that float32 holds exactly: their rounding is no candidate's doing.
+  // Regions whose sample positions float32 represents exactly, so that their rounding does not affect the
+  // comparison.
   const at::Tensor extent = (at::rand({head.regions, 2}) * 2 + 1).floor() * 7;
   const at::Tensor low =
       at::rand({head.regions, 2}) *
@@ -61,7 +62,7 @@ BenchInputs Make(const Head& head, at::MemoryFormat format) {
   return inputs;
 }
 
-// The heads of a detector on a pyramid's level of 800 x 1088 pixels.
+// The heads of a detector, on a pyramid level for 800 x 1088 pixels.
 void AddCases(std::vector<BenchCase>* cases) {
   for (const Head& head :
        {Head{"box head", 1000, 256, 100, 136, 7}, Head{"mask head", 100, 256, 100, 136, 14}}) {
@@ -74,7 +75,7 @@ void AddCases(std::vector<BenchCase>* cases) {
            .shape = std::string(head.name) + " " + std::to_string(head.regions) + "x" +
                     std::to_string(head.channels) + "x" + std::to_string(head.bins) + "x" +
                     std::to_string(head.bins),
-           // Four pixels to a sample.
+           // Four pixels per sample.
            .madds = results * kRatio * kRatio * 4,
            .least_bytes = 4 * (results + static_cast<double>(head.channels * head.height * head.width)),
            .make = [=] { return Make(head, format); }});

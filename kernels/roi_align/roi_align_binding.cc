@@ -5,7 +5,7 @@
 namespace saccade::kernels {
 namespace {
 
-// From the first to the last element, in memory; strides are never negative.
+// Returns the number of elements from the first to the last in memory; strides are never negative.
 int64_t ElementsSpanned(const at::Tensor& map) {
   if (map.numel() == 0) return 0;
   int64_t last = 0;

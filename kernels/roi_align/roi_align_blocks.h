@@ -1,4 +1,4 @@
-// The inner loops of RoIAlign: some channels of one region, once per instruction set.
+// The inner loops of RoIAlign, for some channels of one region, once per instruction set.
 #pragma once
 
 #include <cstdint>
@@ -9,10 +9,12 @@
 
 namespace saccade::kernels {
 
-// Rows of `Columns` are padded to whole vectors of every instruction set.
+// Rows of RoiColumns are padded to a multiple of this, which is a whole number of vectors for every
+// instruction set.
 inline constexpr int64_t kRoiBinPadding = 16;
 
-// What each bin of an axis weighs: the taps [begin[bin], begin[bin + 1]), each an offset in elements.
+// The weights of an axis's bins: bin `bin` has the taps [begin[bin], begin[bin + 1]), each with an offset in
+// elements.
 template <typename A>
 struct RoiTaps {
   int64_t bins = 0;
@@ -21,8 +23,8 @@ struct RoiTaps {
   A* weight = nullptr;
 };
 
-// The last axis for maps whose channels are not adjacent. The pixels that matter are read in chunks of one
-// vector each, and bins pick theirs from the chunks put end to end: `steps` rows, each of one tap per bin.
+// The last axis of maps whose channels are not adjacent. The needed pixels are read in chunks of one vector
+// each, and bins select theirs from the concatenated chunks, in `steps` rows with one tap per bin.
 template <typename A>
 struct RoiColumns {
   using Index = std::conditional_t<sizeof(A) == 8, int64_t, int32_t>;
@@ -30,15 +32,15 @@ struct RoiColumns {
   int64_t padded_bins = 0;
   int64_t chunks = 0;
   int64_t* chunk_offset = nullptr;  // in elements
-  int64_t* chunk_pixels = nullptr;  // at most a vector's lanes
-  int64_t reach = 0;                // the largest offset that outer axes and chunks add up to
+  int64_t* chunk_pixels = nullptr;  // at most the number of lanes of a vector
+  int64_t reach = 0;                // largest sum of offsets of the outer axes and chunks
   int64_t pixel_stride = 1;
   int64_t steps = 0;
-  Index* pixel = nullptr;  // [steps, padded_bins], into the chunks
+  Index* pixel = nullptr;  // [steps, padded_bins], index into the concatenated chunks
   A* weight = nullptr;     // [steps, padded_bins]
 };
 
-// Where the result goes: out[channel * channel_stride + bin * bin_stride].
+// Destination of the result: out[channel * channel_stride + bin * bin_stride].
 template <typename T>
 struct RoiTarget {
   T* data = nullptr;
@@ -52,19 +54,19 @@ struct RoiAlignBlockCode {
 
   int64_t lanes;
 
-  // Channels adjacent in the map.
+  // For maps whose channels are adjacent.
   void (*along_channels)(const RoiTaps<A> axes[kMaxSpatialDims], const T* map, int64_t channels,
                          const RoiTarget<T>& out);
 
-  // Any other map. Memory from `limit` on is not read. `scratch` holds RoiScratch() numbers.
+  // For any other map. Does not read memory from `limit` on. `scratch` has room for RoiScratch() elements.
   void (*along_columns)(const RoiTaps<A> outer[2], const RoiColumns<A>& columns, const T* map, const T* limit,
                         int64_t channels, int64_t channel_stride, const RoiTarget<T>& out, A* scratch);
 };
 
-// Channels that share the reading of a region's tables.
+// Number of channels that are processed together and share reading a region's tables.
 inline constexpr int kRoiChannels = 4;
 
-// For `bins` bins in all and `chunks` chunks, whatever the instruction set.
+// Returns the scratch size in elements for `bins` bins in total and `chunks` chunks, for any instruction set.
 inline int64_t RoiScratch(int64_t bins, int64_t chunks) {
   return kRoiChannels * (bins + 2 * kRoiBinPadding + chunks * kRoiBinPadding);
 }
@@ -79,7 +81,7 @@ const RoiAlignCode& RoiAlignPortableCode();
 const RoiAlignCode& RoiAlignAvx2Code();
 const RoiAlignCode& RoiAlignAvx512Code();
 #endif
-// float64 is for checking, not for serving: one portable version does.
+// float64 is for checking only, so it has only a portable version.
 const RoiAlignBlockCode<double>& RoiAlignDoubleCode();
 
 }  // namespace saccade::kernels

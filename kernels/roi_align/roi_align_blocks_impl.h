@@ -1,5 +1,5 @@
-// Included by roi_align_portable.cc, roi_align_avx2.cc and roi_align_avx512.cc alone, each with its own
-// flags.
+// Included only by roi_align_portable.cc, roi_align_avx2.cc and roi_align_avx512.cc, each compiled with its
+// own flags.
 #pragma once
 
 #include <type_traits>
@@ -18,7 +18,7 @@ struct Taps {
   int count = 0;
 };
 
-// Calls visit() whenever `taps` is full, and at last with what is left.
+// Collects a bin's taps in `taps`. Calls visit() whenever it is full, and once at the end for the rest.
 template <typename A, typename Visit>
 inline void ForTaps(const RoiTaps<A> axes[kMaxSpatialDims], const int64_t bin[kMaxSpatialDims], Taps<A>* taps,
                     const Visit& visit) {
@@ -40,7 +40,7 @@ inline void ForTaps(const RoiTaps<A> axes[kMaxSpatialDims], const int64_t bin[kM
   visit();
 }
 
-// `count` channels, which are kVectors vectors or one part of one.
+// Adds the taps of `count` channels, which are kVectors vectors or a part of one.
 template <int kVectors, bool kPart, typename T, typename A = Accumulate<T>>
 inline void AddTaps(const Taps<A>& taps, const T* map, int64_t count, Vec<A> sums[kVectors]) {
   for (int i = 0; i < taps.count; ++i) {
@@ -51,6 +51,7 @@ inline void AddTaps(const Taps<A>& taps, const T* map, int64_t count, Vec<A> sum
   }
 }
 
+// Pools one bin of some channels. `all`: `taps` already holds all taps of the bin.
 template <int kVectors, bool kPart, typename T, typename A = Accumulate<T>>
 inline void PoolChannels(const RoiTaps<A> axes[kMaxSpatialDims], const int64_t bin[kMaxSpatialDims], bool all,
                          Taps<A>* taps, const T* map, int64_t count, T* out, int64_t out_stride) {
@@ -100,12 +101,12 @@ void AlongChannels(const RoiTaps<A> axes[kMaxSpatialDims], const T* map, int64_t
 }
 
 enum class Reading {
-  kVectors,  // pixels of a row are adjacent, and no vector ends beyond the map
+  kVectors,  // pixels of a row are adjacent, and no vector ends past the map
   kParts,    // adjacent, but the map may end within a vector
   kStrided,
 };
 
-// A chunk of a row as one vector. Lanes past `pixels` hold whatever comes next in memory, or zero.
+// Loads a chunk of a row as one vector. Lanes from `pixels` on hold whatever follows in memory, or zero.
 template <Reading kReading, typename T>
 inline Vec<Accumulate<T>> LoadChunk(const T* from, const T* limit, int64_t pixels, int64_t stride) {
   constexpr int kCount = kLanes<Accumulate<T>>;
@@ -120,7 +121,7 @@ inline Vec<Accumulate<T>> LoadChunk(const T* from, const T* limit, int64_t pixel
   }
 }
 
-// Lane i is lane index[i] of a and b put end to end.
+// Returns a vector whose lane i is lane index[i] of the concatenation of a and b.
 template <typename A, typename Index>
 inline Vec<A> Pick(Vec<A> a, Vec<A> b, Index index) {
 #if defined(__clang__)  // which has no shuffle by a variable
@@ -133,14 +134,14 @@ inline Vec<A> Pick(Vec<A> a, Vec<A> b, Index index) {
 #endif
 }
 
-// What one channel pools goes through a line of its own; bins past its end may be written.
+// Returns the length of the line that holds one channel's pooled bins; bins past its end may be written.
 inline int64_t LineOf(int64_t bins) {
   return (bins + 2 * kRoiBinPadding - 1) / kRoiBinPadding * kRoiBinPadding;
 }
 
-// kChannels channels together, every row of bins in turn: first the rows of the map that it depends on are
-// summed, then each bin picks its columns from the sum. kChunks is 1 or 2 where the sum fits registers, or 0:
-// it goes through `sums`.
+// Pools kChannels channels together, one row of bins after the other: sums the rows of the map that it
+// depends on, then selects each bin's columns from the sum. kChunks is 1 or 2 if the sum fits in registers,
+// or 0 if it goes through `sums`.
 template <int kChannels, int kChunks, Reading kReading, typename T, typename A = Accumulate<T>>
 inline void PoolLines(const RoiTaps<A> outer[2], const RoiColumns<A>& columns, const T* map, const T* limit,
                       int64_t channel_stride, A* line, A* sums) {
@@ -235,7 +236,7 @@ void PoolAdjacent(const RoiTaps<A> outer[2], const RoiColumns<A>& columns, const
   const auto run = [&](auto* pool) {
     pool(outer, columns, map, limit, channels, channel_stride, out, scratch);
   };
-#if SACCADE_VECTOR_BYTES > 16  // narrower ones cannot shuffle by a variable
+#if SACCADE_VECTOR_BYTES > 16  // narrower vectors have no shuffle by a variable
   if constexpr (sizeof(A) == sizeof(float)) {
     if (columns.chunks == 1) return run(PoolEachChannel<1, kReading, T>);
     if (columns.chunks == 2) return run(PoolEachChannel<2, kReading, T>);

@@ -29,8 +29,8 @@ const RoiAlignBlockCode<T>& CodeFor([[maybe_unused]] CpuIsa isa) {
   }
 }
 
-// Weights are the same for all channels, so each region's are made once. Then groups of channels take turns,
-// outermost, so that a group's planes are in the cache when the next region asks for them.
+// Weights are the same for all channels, so each region's are computed once. Groups of channels form the
+// outer loop, so that a group's planes stay in the cache from one region to the next.
 template <typename T>
 class RoiAlignRun {
  public:
@@ -54,7 +54,7 @@ class RoiAlignRun {
   size_t bytes() const { return bytes_; }
 
   void Run(const Parallel& parallel) {
-    // Below this many bins a thread costs more than it brings.
+    // Minimum number of bins per thread; below it, another thread does not pay off.
     constexpr int64_t kGrainBins = 2048;
     const int64_t region_grain =
         std::max<int64_t>(kGrainBins / (p_.pooled[0] + p_.pooled[1] + p_.pooled[2]) / 8, 1);
@@ -81,18 +81,18 @@ class RoiAlignRun {
   static constexpr int64_t kRegionBlock = 64;
 
   struct Region {
-    const RoiAlignLevel* level = nullptr;  // null: all zero
+    const RoiAlignLevel* level = nullptr;  // null: the result is zero
     int64_t sample = 0;
     RoiAxis<A> axis[kMaxSpatialDims];
-    RoiTaps<A> taps[kMaxSpatialDims];  // the last one only for adjacent channels
-    RoiColumns<A> columns;             // or else this
+    RoiTaps<A> taps[kMaxSpatialDims];  // the last one only if channels are adjacent
+    RoiColumns<A> columns;             // otherwise this
   };
 
   static bool ChannelsAdjacent(const FeatureMap& map) {
     return map.channel_stride == 1 && map.spatial_stride[2] != 1;
   }
 
-  // Finds a region's axes and room for its tables; their contents are Fill's.
+  // Computes a region's axes and takes memory for its tables, which Fill() fills in.
   Region Lay(int64_t k, Arena* arena) const {
     Region region;
     const int64_t level = p_.level_of == nullptr ? 0 : p_.level_of[k];
@@ -153,9 +153,9 @@ class RoiAlignRun {
     }
   }
 
-  // The place of a pixel among the chunks put end to end. A new chunk is begun at the first pixel that none
-  // holds yet, so pixels that no bin asks for are skipped where a vector's worth of them lies in a row.
-  // Pixels come in increasing order, but that a bin may begin where the one before it ended.
+  // Returns the index of a pixel in the concatenated chunks. The first pixel that no chunk holds yet starts a
+  // new chunk, so ranges of a vector or more that no bin needs are skipped. Pixels arrive in increasing
+  // order, except that a bin may begin where the previous one ended.
   int64_t PlaceOf(int64_t pixel, RoiColumns<A>* columns) const {
     for (int64_t chunk = columns->chunks - 1; chunk >= 0 && chunk >= columns->chunks - 2; --chunk) {
       const int64_t lane = pixel - columns->chunk_offset[chunk];
@@ -163,7 +163,7 @@ class RoiAlignRun {
       columns->chunk_pixels[chunk] = std::max(columns->chunk_pixels[chunk], lane + 1);
       return chunk * code_.lanes + lane;
     }
-    columns->chunk_offset[columns->chunks] = pixel;  // times the stride once all are known
+    columns->chunk_offset[columns->chunks] = pixel;  // multiplied by the stride once all are known
     columns->chunk_pixels[columns->chunks] = 1;
     return columns->chunks++ * code_.lanes;
   }
@@ -174,7 +174,7 @@ class RoiAlignRun {
     columns->pixel_stride = stride;
     columns->chunks = columns->steps = 0;
     for (int64_t i = 0; i < columns->bins; ++i) {
-      // The bins of a region that is turned around lie in decreasing order.
+      // The bins of a region with swapped ends are in decreasing order.
       const int64_t bin = axis.bin >= 0 ? i : columns->bins - 1 - i;
       int64_t step = 0;
       axis.ForTaps(bin, [&](int64_t pixel, A weight) {
@@ -185,7 +185,7 @@ class RoiAlignRun {
       columns->steps = std::max(columns->steps, step);
     }
     for (int64_t chunk = 0; chunk < columns->chunks; ++chunk) columns->chunk_offset[chunk] *= stride;
-    // What a bin does not need it takes from its own first pixel, so no other one's NaN reaches it.
+    // Unused taps point to the bin's own first pixel, so that a NaN of another bin cannot reach it.
     for (int64_t s = 1; s < columns->steps; ++s) {
       for (int64_t bin = 0; bin < columns->bins; ++bin) {
         auto& pixel = columns->pixel[s * columns->padded_bins + bin];
@@ -194,8 +194,8 @@ class RoiAlignRun {
     }
   }
 
-  // Few enough channels that their planes fit the second-level cache; all where channels are adjacent, so
-  // that each pixel is one stretch of memory.
+  // Returns so few channels that their planes fit in the L2 cache. If channels are adjacent, returns more, so
+  // that each pixel is one contiguous range of memory.
   int64_t ChannelGroup() const {
     constexpr int64_t kCacheBytes = 512 * 1024;
     if (ChannelsAdjacent(p_.level[0].map))

@@ -1,4 +1,4 @@
-// RoIAlign on the CPU, below tensors: knows neither LibTorch nor its threads.
+// RoIAlign on the CPU, without LibTorch and its threads.
 #pragma once
 
 #include <cstddef>
@@ -9,14 +9,14 @@
 
 namespace saccade::kernels {
 
-// Bytes of workspace that RunRoiAlignCpu needs for this problem on at most `threads` threads. Reads the
-// regions, whose samples must exist.
+// Returns the bytes of workspace that RunRoiAlignCpu needs for this problem on at most `threads` threads.
+// Reads the regions, whose samples must exist.
 template <typename T>
 size_t RoiAlignCpuWorkspaceBytes(const RoiAlignProblem& problem, int threads);
 
-// Computes problem.out. T is float, BFloat16 or double (double ignores `isa` and runs the portable code).
-// The workspace is the caller's, aligned as by new, and may hold anything. Blocks until done; allocates
-// nothing. What a bin holds depends on its own region and channel alone.
+// Computes problem.out. T is float, BFloat16 or double (double ignores `isa` and uses the portable code). The
+// caller owns the workspace, which is aligned as by new and may be uninitialised. Blocks until done; does not
+// allocate. A bin's value depends on its region and channel alone.
 template <typename T>
 void RunRoiAlignCpu(const RoiAlignProblem& problem, CpuIsa isa, const Parallel& parallel,
                     std::byte* workspace);

@@ -13,7 +13,7 @@
 namespace saccade::kernels {
 namespace {
 
-// Only on the CPU, where looking at values means no waiting.
+// For the CPU only, where reading values needs no synchronisation.
 template <typename A>
 void CheckRegions(const RoiAlignArguments& call, const RoiAlignProblem& p) {
   const A* roi = static_cast<const A*>(p.rois);

@@ -1,4 +1,4 @@
-// The CPU code below tensors, every instruction set that this processor has, against the definition.
+// Compares the CPU code, for every instruction set that this processor supports, with the definition.
 #include "kernels/roi_align/roi_align_cpu.h"
 
 #include <gtest/gtest.h>
@@ -14,7 +14,7 @@ namespace {
 template <typename T>
 void RunCpu(RoiAlignTestCase<T>& test, CpuIsa isa, int threads) {
   const RoiAlignProblem problem = test.Problem();
-  // Exactly as long as promised, and poisoned: all ones is a NaN in every type.
+  // Exactly as long as promised, and filled with NaN: all bits set is a NaN in every type.
   std::vector<std::byte> workspace(RoiAlignCpuWorkspaceBytes<T>(problem, threads), std::byte{0xff});
   RunRoiAlignCpu<T>(problem, isa, PlainThreads(threads), workspace.data());
 }
@@ -57,7 +57,7 @@ INSTANTIATE_TEST_SUITE_P(Configs, RoiAlignCpu,
                          testing::Combine(testing::ValuesIn(RoiAlignTestConfigs()),
                                           testing::ValuesIn(InstructionSets())));
 
-// More regions and channels than one task takes.
+// More regions and channels than one task handles.
 INSTANTIATE_TEST_SUITE_P(Tasks, RoiAlignCpu,
                          testing::Combine(testing::Values(RoiAlignTestConfig{.channels = 70, .regions = 150},
                                                           RoiAlignTestConfig{

@@ -1,4 +1,4 @@
-// The CUDA side of the binding; part of the plugin, registered when that is opened.
+// The CUDA side of the binding. Part of the plugin, and registered when the plugin is opened.
 #include <c10/cuda/CUDAGuard.h>
 #include <c10/cuda/CUDAStream.h>
 #include <c10/util/Exception.h>
@@ -14,7 +14,7 @@ at::Tensor Run(const RoiAlignArguments& call) {
   CheckRoiAlign(call);
   const at::Tensor& first = call.levels[0];
   const c10::cuda::CUDAGuard device(first.device());
-  // float64 is for checking: it has no kernel of its own.
+  // float64 has no kernel, because it is only for checking; it uses the reference.
   if (first.scalar_type() == at::kDouble) return RoiAlignReference(call);
   const RoiAlignBound bound = BindRoiAlign(call);
   if (bound.out.numel() == 0) return bound.out;

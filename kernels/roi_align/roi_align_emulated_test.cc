@@ -1,4 +1,4 @@
-// The CUDA kernel of roi_align.cuh, compiled by g++ and run on the CPU, against the definition.
+// Compares the CUDA kernel of roi_align.cuh, compiled by g++ and run on the CPU, with the definition.
 #include <gtest/gtest.h>
 
 #include "kernels/roi_align/roi_align.cuh"
@@ -23,7 +23,7 @@ void RunEmulated(RoiAlignTestCase<T>& test, uint64_t seed) {
 
 class RoiAlignEmulated : public testing::TestWithParam<RoiAlignTestConfig> {};
 
-// Two orders of threads: a missing barrier would show as bits that depend on them.
+// Runs two orders of threads: a missing barrier would change the bits.
 TEST_P(RoiAlignEmulated, IsTheDefinitionInFloat32) {
   RoiAlignTestCase<float> test(GetParam(), 1);
   RunEmulated(test, 1);

@@ -1,7 +1,7 @@
 """Checks the CUDA side of RoIAlign on a machine with a GPU, then times it beside torchvision.
 
-Every result is compared with float64 on the CPU before anything is timed; any failure, a missing GPU
-included, exits non-zero. Times are medians, candidates taking turns, in one process.
+Every result is compared with float64 on the CPU before anything is timed. Any failure, including a missing GPU,
+gives a non-zero exit status. Times are medians; candidates take turns in one process.
 """
 
 import pathlib
@@ -19,7 +19,7 @@ def regions(count, batch, size):
     middle = torch.rand(count, 2) * size * 1.2 - 0.1 * size
     extent = torch.rand(count, 2) ** 2 * size * 0.6 + 1
     sample = torch.randint(batch, (count, 1)).float()
-    # Such that positions are the same in float32 and float64.
+    # Rounded so that positions are the same in float32 and float64.
     return torch.cat([sample, ((middle - extent / 2) * 16).round() / 16, ((middle + extent / 2) * 16).round() / 16], 1)
 
 
@@ -39,7 +39,7 @@ def check_pictures(ops, dtype, memory_format, quick):
         rois = regions(100, shape[0], 4.0 * max(shape[2:]))
         for ratio in (-1, 2):
             for aligned in (False, True):
-                # Positions are rounded as float32 on both sides.
+                # Positions are rounded to float32 on both sides.
                 expected = ops.roi_align(x.float(), rois, 0.25, *bins, ratio, aligned).double()
                 got = check(f"roi_align {shape} {ratio} {aligned}",
                             lambda: ops.roi_align(x.cuda(), rois.cuda(), 0.25, *bins, ratio, aligned), expected, dtype)

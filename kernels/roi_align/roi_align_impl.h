@@ -1,4 +1,4 @@
-// What the files of this operator share: one form for its three calls, its checks, and the reference.
+// Shared by the files of this operator: a common form of its three calls, argument checks, and the reference.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -11,7 +11,7 @@
 
 namespace saccade::kernels {
 
-// Any of the three calls.
+// The arguments of any of the three calls.
 struct RoiAlignArguments {
   const char* op;
   const char* map_name;
@@ -24,11 +24,11 @@ struct RoiAlignArguments {
   bool aligned;
   int64_t canonical_scale = 224;
   int64_t canonical_level = 4;
-  OptionalTensor valid;  // [B, dims], or [levels, B, dims] of a pyramid
+  OptionalTensor valid;  // [B, dims], or [levels, B, dims] for a pyramid
   bool pyramid = false;
 
   bool temporal() const { return pooled.size() == 3; }
-  // One level's part of `valid`.
+  // Returns one level's part of `valid`.
   OptionalTensor ValidOf(size_t level) const;
 };
 
@@ -44,17 +44,17 @@ RoiAlignArguments RoiAlign3dCall(const at::Tensor& features, const at::Tensor& r
                                  int64_t pooled_length, int64_t pooled_height, int64_t pooled_width,
                                  int64_t sampling_ratio, bool aligned, const OptionalTensor& valid);
 
-// Throws c10::Error unless the arguments fit each other. Values are not looked at.
+// Throws c10::Error unless the arguments fit each other. Does not read tensor values.
 void CheckRoiAlign(const RoiAlignArguments& call);
 
-// Uninitialised.
+// Returns the result tensor, uninitialised.
 at::Tensor RoiAlignResult(const RoiAlignArguments& call);
 
-// int64 [K], the level of each region of a pyramid, by ATen's operators in torchvision's order, so that the
-// last bit of the logarithm is the same.
+// Returns the level of each region of a pyramid, int64 [K]. Uses ATen operators in torchvision's order, so
+// that the last bit of the logarithm is the same.
 at::Tensor RoiLevels(const RoiAlignArguments& call);
 
-// Composition of ATen operators, differentiable in the features, and the tests' oracle.
+// Composition of ATen operators: differentiable in the features, and the tests' oracle.
 at::Tensor RoiAlignReference(const RoiAlignArguments& call);
 
 }  // namespace saccade::kernels

@@ -1,4 +1,4 @@
-"""RoIAlign as Python sees it: against torchvision, torch.library.opcheck and gradients."""
+"""Tests of RoIAlign from Python: against torchvision, torch.library.opcheck and gradients."""
 
 import os
 import pathlib
@@ -16,7 +16,7 @@ CHANNELS_LAST = torch.channels_last
 
 
 def regions(count, batch, size, seed=0, dtype=torch.float32):
-    """Some inside, some across the border, some outside, some smaller than a pixel."""
+    """Returns regions inside, across the border, outside, and smaller than a pixel."""
     random = torch.Generator().manual_seed(seed)
     middle = torch.rand(count, 2, generator=random, dtype=torch.float64) * size * 1.3 - 0.15 * size
     extent = torch.rand(count, 2, generator=random, dtype=torch.float64) ** 2 * size + 0.1
@@ -49,7 +49,7 @@ def test_is_torchvisions(aligned, sampling_ratio, memory_format):
 
 @pytest.mark.parametrize("sampling_ratio", [-1, 2])
 def test_samples_on_the_border_count_as_torchvisions(sampling_ratio):
-    """Where a sample lies exactly one pixel outside, the last bit of its position decides."""
+    """If a sample is exactly one pixel outside, the last bit of its position decides."""
     features = torch.rand(1, 4, 12, 12) + 1
     for scale in (1.0, 0.25, 1 / 3, 0.0625):
         edges = torch.tensor([-1.0, -0.5, 0.0, 11.0, 12.0, 12.5]) / scale
@@ -76,7 +76,7 @@ def pyramid(batch, channels, height, width, levels=4, dtype=torch.float32):
 
 
 def edge_boxes():
-    """Squares and oblongs of about the areas at which the level changes."""
+    """Returns squares and rectangles with about the areas at which the level changes."""
     side = torch.tensor([14.0, 28.0, 56.0, 112.0, 224.0, 448.0, 896.0])
     side = (side[:, None] * (1 + torch.arange(-40, 41) * 2.0**-23)).flatten()
     squares = torch.stack([torch.zeros_like(side), torch.zeros_like(side), side, side], 1)
@@ -86,7 +86,7 @@ def edge_boxes():
 
 @pytest.mark.parametrize("canonical_scale,canonical_level", [(224, 4), (100, 3)])
 def test_levels_are_torchvisions(canonical_scale, canonical_level):
-    """Levels of one constant each show which one a box was pooled from."""
+    """Each level is a constant, so the result shows which level a box was pooled from."""
     scales = [2.0**-k for k in range(2, 6)]
     boxes = torch.cat([edge_boxes(), regions(2000, 1, 1000.0)[:, 1:].abs(), torch.tensor([[5.0, 5.0, 5.0, 5.0]])])
     boxes = boxes[(boxes[:, 2:] >= boxes[:, :2]).all(1)]
@@ -116,7 +116,7 @@ def test_pyramid_is_torchvisions(levels, sampling_ratio):
 
 
 def by_hand_3d(features, rois, scale, length, height, width):
-    """One sample per bin of time and whole bins of pixels: linear interpolation, then average pooling."""
+    """One sample per bin of time, and whole bins of pixels: linear interpolation, then average pooling."""
     out = []
     for sample, first, last in rois.tolist():
         frames = features[int(sample)]
@@ -138,7 +138,7 @@ def test_segments_are_pooled_along_time():
 
 
 def test_segments_are_roi_align_of_time():
-    """A map that is constant over pictures is pooled as roi_align pools its rows."""
+    """A map that is constant over each image is pooled like the rows of roi_align."""
     line = torch.randn(2, 5, 40)
     rois = torch.tensor([[0, 3.0, 61.0], [1, -20.0, 9.0], [1, 70.0, 90.0], [0, 20.0, 21.0]])
     flat = torch.cat([rois[:, :1], torch.zeros(4, 1), rois[:, 1:2], torch.ones(4, 1), rois[:, 2:]], 1)

@@ -1,5 +1,5 @@
-// One call of the operator as plain pointers and numbers: what the tensor bindings hand to the CPU and CUDA
-// code, which know no LibTorch.
+// One call of the operator as plain pointers and numbers, as the tensor bindings pass it to the CPU and CUDA
+// code, which do not depend on LibTorch.
 #pragma once
 
 #include <cstdint>
@@ -10,12 +10,12 @@ namespace saccade::kernels {
 
 inline constexpr int kMaxRoiLevels = 8;
 
-// One map of the pyramid; roi_align has one level, and so has roi_align_3d.
+// One map of the pyramid; roi_align and roi_align_3d have one level.
 struct RoiAlignLevel {
   FeatureMap map;
-  Extent extent;         // size[0] is 1 for pictures
+  Extent extent;         // size[0] is 1 for images
   double scale = 1;      // pixels of the map per unit of a region's coordinates
-  int64_t elements = 0;  // from the first to the last one of the map, in memory
+  int64_t elements = 0;  // from the first to the last element of the map in memory
 };
 
 struct RoiAlignProblem {
@@ -25,11 +25,11 @@ struct RoiAlignProblem {
   int64_t channels = 0;
 
   int64_t regions = 0;
-  // [regions, 5] (sample, x1, y1, x2, y2), or if `temporal` [regions, 3] (sample, t1, t2), in the type that
-  // sums are kept in: float, or double for double.
+  // [regions, 5] (sample, x1, y1, x2, y2), or if `temporal` [regions, 3] (sample, t1, t2), in the
+  // accumulation type: float, or double for double maps.
   const void* rois = nullptr;
   bool temporal = false;
-  // [regions]: each one's level; none of them for a region that belongs to none. Null for one level.
+  // [regions]: each region's level; out of range if the region has none. Null if there is one level.
   const int64_t* level_of = nullptr;
 
   int64_t pooled[kMaxSpatialDims] = {1, 1, 1};

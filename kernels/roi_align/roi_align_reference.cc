@@ -15,8 +15,8 @@
 namespace saccade::kernels {
 namespace {
 
-// What each of `size` pixels weighs in each bin of each region: [K, bins, size]. from, to and extent, each
-// [K], are the region and how much of the map there is, in pixels.
+// Returns the weight of each of `size` pixels in each bin of each region: [K, bins, size]. from, to and
+// extent, each [K], are the region and the valid size of the map, in pixels.
 at::Tensor AxisWeights(const at::Tensor& from, const at::Tensor& to, const at::Tensor& extent, bool aligned,
                        int64_t bins, int64_t sampling_ratio, const c10::SymInt& size) {
   const at::Tensor start = from - (aligned ? 0.5 : 0.0);
@@ -26,8 +26,8 @@ at::Tensor AxisWeights(const at::Tensor& from, const at::Tensor& to, const at::T
   const at::Tensor grid =
       sampling_ratio > 0 ? at::zeros_like(bin).add(sampling_ratio) : bin.ceil().clamp_min(0);
   const at::Tensor first = start.view({-1, 1, 1}) + at::arange(bins, from.options()).view({1, -1, 1}) * bin;
-  // Samples are less than two to a pixel if their number follows the bin's size, so of those within the map
-  // there are no more than these, counted from two before the first one.
+  // If their number follows the bin's size, there are fewer than two samples per pixel. So this bounds the
+  // number of samples within the map, counted from two before the first of them.
   const c10::SymInt count = sampling_ratio > 0 ? c10::SymInt(sampling_ratio) : size * 2 + 8;
   at::Tensor index = at::arange(c10::Scalar(count), from.options());
   if (sampling_ratio <= 0) index = index + ((-1 - first) * grid / bin - 2).floor().clamp_min(0).nan_to_num(0);
@@ -46,14 +46,14 @@ at::Tensor AxisWeights(const at::Tensor& from, const at::Tensor& to, const at::T
       .scatter_add(2, high.to(at::kLong), beyond * share);
 }
 
-// The regions pooled from one level, all of them.
+// Pools all regions from one level.
 at::Tensor PoolLevel(const RoiAlignArguments& call, size_t l) {
   const at::Tensor& map = call.levels[l];
   const auto accumulate = AccumulateType(map.scalar_type());
   const at::Tensor rois = call.rois.detach().to(accumulate);
   const at::Tensor sample = rois.select(1, 0).to(at::kLong);
   const OptionalTensor valid = call.ValidOf(l);
-  // [K, C, T, H, W]; a picture is one frame.
+  // [K, C, T, H, W]; an image has one frame.
   at::Tensor pooled = Masked(map.to(accumulate), valid).index_select(0, sample);
   if (!call.temporal()) pooled = pooled.unsqueeze(2);
   const auto dims = static_cast<int64_t>(call.pooled.size());

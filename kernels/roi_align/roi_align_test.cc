@@ -1,4 +1,4 @@
-// The operator on tensors: against the differentiable reference in float64, and by its properties.
+// Compares the operator on tensors with the differentiable reference in float64, and checks its properties.
 #include "kernels/roi_align/roi_align.h"
 
 #include <ATen/Parallel.h>
@@ -26,7 +26,8 @@ namespace {
 
 using testing::HasSubstr;
 
-// [count, 5] or, of a line, [count, 3]: small and large, inside, across the border and outside.
+// Returns [count, 5] or, for a line, [count, 3]: small and large regions, inside, across the border and
+// outside.
 at::Tensor RandomRegions(int64_t count, int64_t batch, at::IntArrayRef size) {
   std::vector<at::Tensor> low, high;
   for (int64_t d = static_cast<int64_t>(size.size()) - 1; d >= 0; --d) {
@@ -38,11 +39,11 @@ at::Tensor RandomRegions(int64_t count, int64_t batch, at::IntArrayRef size) {
   std::vector<at::Tensor> columns = {at::arange(count, at::kDouble).remainder(batch).unsqueeze(1)};
   columns.insert(columns.end(), low.begin(), low.end());
   columns.insert(columns.end(), high.begin(), high.end());
-  // Such that float32 holds them exactly: the reference is asked about the same places.
+  // Rounded so that float32 represents them exactly, and the reference uses the same positions.
   return (at::cat(columns, 1) * 16).round() / 16;
 }
 
-// One random call; `Run` in the type of the map, `Exact` by the reference in float64.
+// One random call; `Run` computes it in the map's type, `Exact` with the reference in float64.
 struct Case {
   Case(unsigned seed, at::ScalarType dtype) {
     std::mt19937 random(seed);
@@ -99,9 +100,9 @@ TEST_P(RoiAlignTypes, MatchesTheReference) {
     EXPECT_TRUE(got.is_contiguous(c.map.suggest_memory_format()));
     const at::Tensor expected = RoiAlignReference(c.Arguments(at::kDouble));
     const double composed = RelativeError(RoiAlignReference(c.Arguments(GetParam())), expected);
-    // Where samples lie is rounded too (torchvision's definition), which on a map as rough as noise may cost
-    // more than AllowedError's own bound: the composition pays as much. roi_align_cpu_test.cc holds positions
-    // fixed.
+    // Sample positions are rounded too (torchvision's definition), which on a noisy map may cost more than
+    // AllowedError's fixed bound; the composition has the same error. roi_align_cpu_test.cc tests with fixed
+    // positions.
     const double allowed = AllowedError(GetParam(), composed);
     EXPECT_LE(RelativeError(got, expected),
               GetParam() == at::kFloat ? std::max(allowed, 2 * composed) : allowed);
@@ -124,7 +125,7 @@ TEST(RoiAlignTest, ARegionDoesNotDependOnTheOthersOrTheThreads) {
     at::set_num_threads(threads);
     for (int64_t k = 0; k < 90; k += 7) {
       EXPECT_TRUE(SameBits(run(rois.narrow(0, k, 1)), all.narrow(0, k, 1))) << k;
-      // Alone in its batch, too.
+      // Also alone in its batch.
       at::Tensor roi = rois.narrow(0, k, 1).clone();
       const auto sample = static_cast<int64_t>(roi[0][0].item<float>());
       roi.select(1, 0).zero_();
@@ -169,7 +170,7 @@ TEST(RoiAlignTest, APyramidIsItsLevels) {
                                           RandomTensor({2, 20, 16, 20}, at::kFloat)};
   const std::vector<double> scales = {0.25, 0.125, 0.0625};
   const at::Tensor boxes = RandomRegions(200, 2, {256, 320}).to(at::kFloat);
-  // Of a scale at which each level has its share of them.
+  // At a canonical scale at which every level gets some of them.
   const auto call = RoiAlignPyramidCall(levels, boxes, scales, 7, 7, 2, false, 112, 4, {});
   const at::Tensor level_of = RoiLevels(call);
   const at::Tensor got = roi_align_pyramid(levels, boxes, scales, 7, 7, 2, false, 112, 4);

@@ -1,4 +1,5 @@
-// For the tests below tensors: random problems of every kind, and the definition, sample by sample.
+// Helpers for the tests without LibTorch: random problems of every kind, and the definition, sample by
+// sample.
 #pragma once
 
 #include <algorithm>
@@ -27,7 +28,7 @@ struct RoiAlignTestConfig {
   Layout layout = kContiguous;
   bool channels_last_out = false;
   bool padded = false;
-  bool turned = false;  // regions whose ends are exchanged
+  bool turned = false;  // regions with swapped ends
 };
 
 inline std::ostream& operator<<(std::ostream& out, const RoiAlignTestConfig& c) {
@@ -40,7 +41,7 @@ inline std::ostream& operator<<(std::ostream& out, const RoiAlignTestConfig& c) 
              << " turned=" << c.turned;
 }
 
-// One pixel, tails of channels and bins, narrow and wide regions for every layout, pyramids, videos, padding.
+// One pixel, tails of channels and bins, narrow and wide regions in every layout, pyramids, videos, padding.
 inline std::vector<RoiAlignTestConfig> RoiAlignTestConfigs() {
   std::vector<RoiAlignTestConfig> configs;
   using Config = RoiAlignTestConfig;
@@ -83,7 +84,7 @@ class RoiAlignTestCase {
       std::vector<A> low, high;
       for (int d = dims_ - 1; d >= (temporal() ? dims_ - 1 : 0); --d) {
         const double size = static_cast<double>(largest[temporal() ? 0 : d]) * 4;
-        // A third small, a third large, a third anywhere: across the border, or outside.
+        // A third small, a third large, a third anywhere, including across the border and outside.
         const double middle = Uniform(k % 3 == 2 ? -0.3 : 0.1, k % 3 == 2 ? 1.3 : 0.9) * size;
         const double extent = Uniform(0.01, k % 3 == 0 ? 0.2 : 1.2) * size;
         low.push_back(static_cast<A>(middle - extent / 2));
@@ -92,7 +93,7 @@ class RoiAlignTestCase {
       if (config.turned) std::swap(low, high);
       rois_.insert(rois_.end(), low.begin(), low.end());
       rois_.insert(rois_.end(), high.begin(), high.end());
-      // One of each level, and one that has none.
+      // Covers each level, and regions without a level.
       level_of_.push_back(k % static_cast<int64_t>(config.levels.size() + 1) - (k % 2));
     }
     out_.assign(config.regions * config.channels * Bins(), T(std::numeric_limits<float>::quiet_NaN()));
@@ -127,7 +128,7 @@ class RoiAlignTestCase {
     return p;
   }
 
-  // Relative L2 distance of the result from the definition.
+  // Returns the relative L2 distance of the result from the definition.
   double Error() const {
     double difference = 0;
     double norm = 0;
@@ -172,7 +173,7 @@ class RoiAlignTestCase {
     return valid_[l].empty() ? config_.levels[l][d] : valid_[l][sample * dims_ + d];
   }
 
-  // Exactly as long as what the operator may read; NaN wherever it may not look.
+  // Allocates exactly as much as the operator may read, with NaN wherever it must not read.
   void FillMap(size_t l) {
     if (config_.padded) {
       for (int64_t b = 0; b < config_.batch; ++b) {
@@ -200,12 +201,12 @@ class RoiAlignTestCase {
 
   struct Sample {
     int64_t low = 0, high = 0;
-    double beyond = 0;  // how far from low to high
+    double beyond = 0;  // distance from low to the sample
     bool counts = false;
   };
 
-  // The samples of one bin along one axis. Positions are rounded as the operator's are: at a hundred pixels a
-  // float tells apart 1e-5 of them, which is more than what results may be off by.
+  // Returns the samples of one bin along one axis. Positions are rounded as in the operator: at a hundred
+  // pixels, float resolves 1e-5 of a pixel, which is more than the allowed error.
   std::vector<Sample> Samples(A from, A to, A scale, bool aligned, int64_t bins, int64_t bin,
                               int64_t size) const {
     const A shift = static_cast<A>(aligned ? 0.5 : 0.0);
@@ -230,7 +231,7 @@ class RoiAlignTestCase {
     return samples;
   }
 
-  // Of one bin, for every channel.
+  // Returns the expected value of one bin for every channel.
   std::vector<double> Expected(int64_t k, int64_t bin) const {
     std::vector<double> sums(config_.channels, 0.0);
     const int64_t l = config_.levels.size() == 1 ? 0 : level_of_[k];

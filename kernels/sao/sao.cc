@@ -1,4 +1,4 @@
-// Schema, checks, and the choice between kernel and differentiable reference.
+// Schema, argument checks, and the choice between kernel and differentiable reference.
 #include "kernels/sao/sao.h"
 
 #include <ATen/core/LegacyTypeDispatch.h>

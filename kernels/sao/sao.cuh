@@ -1,9 +1,9 @@
-// Siamese attention on CUDA: three kernels on raw pointers, compiled by nvcc and, through the emulator, g++.
+// Siamese attention on CUDA: three kernels on raw pointers, compiled by nvcc and, for the emulator, by g++.
 //   reduce        blocks x samples: scores w^T k, and each block's sums of v and of v times the scores
-//   coefficients  the blocks' sums added up in their order; per channel a slope and an offset
+//   coefficients  adds the blocks' sums in their order; computes a slope and an offset per channel
 //   apply         out = slope * score + offset (+ x)
-// Sums are float32. No atomics: the order of every sum depends on positions and channels alone. Two kernel
-// boundaries stand where a grid-wide barrier would: those are safe in graphs and in any launch.
+// Sums are float32. No atomics: the order of every sum depends on positions and channels alone. Kernel
+// boundaries replace grid-wide barriers, so that the kernels work in graphs and with any launch.
 #pragma once
 
 #include "kernels/common/device.h"
@@ -12,15 +12,16 @@
 
 namespace saccade::kernels {
 
+// The argument of the kernels: the problem, its sizes and its workspace.
 struct SaoCuda {
-  static constexpr int kTile = 64;      // positions that a block works on at a time
+  static constexpr int kTile = 64;      // positions that a block processes at a time
   static constexpr int kThreads = 256;  // so four threads share a position's channels
   static constexpr int kGroups = kThreads / kTile;
   static constexpr int kWarps = kThreads / kWarp;
   static constexpr int kMaxSplits = 128;
   static constexpr int kChannelsPerBlock = 32;  // of the coefficients kernel
 
-  // Reads problem; `workspace` may hold anything and has FloatsOfWorkspace floats.
+  // `workspace` has FloatsOfWorkspace() floats, which may be uninitialised; null only to measure.
   SaoCuda(const SaoProblem& problem, float* workspace) : p(problem) {
     module = p.value_weight != nullptr;
     keep_scores = p.global_term && SameMap(p.q, p.k) && p.query_scores == p.key_scores;
@@ -37,7 +38,7 @@ struct SaoCuda {
            (keep_scores ? p.batch * p.heads * p.positions : 0);
   }
 
-  // More than a chip has room for at once, and few enough that adding their sums up stays cheap.
+  // Returns the number of splits: enough to occupy a GPU, and few enough that adding their sums stays cheap.
   __host__ __device__ static int64_t Splits(int64_t positions) {
     const int64_t tiles = (positions + kTile - 1) / kTile;
     return tiles < 1 ? 1 : tiles > kMaxSplits ? kMaxSplits : tiles;
@@ -51,7 +52,7 @@ struct SaoCuda {
   float* moments;  // [B, splits, moment_rows, C]
   float* slope;    // [B, C]
   float* offset;   // [B, C]
-  float* scores;   // [B, heads, N], by the number of the valid position, if keep_scores
+  float* scores;   // [B, heads, N], by index of the valid position, if keep_scores
 };
 
 template <typename T>
@@ -59,8 +60,8 @@ __device__ const T* SampleOf(const FlatMap& map, int64_t sample) {
   return static_cast<const T*>(map.data) + sample * map.batch_stride;
 }
 
-// scores[h * kTile + i] for the tile's positions, each thread giving its own (-1: none, score 0). Every
-// thread of the block calls it; it ends with a barrier.
+// Computes scores[h * kTile + i] for the tile's positions. Every thread passes its own position (-1: none,
+// score 0) and must call it; ends with a barrier.
 template <typename T>
 __device__ void TileScores(const SaoCuda& run, const FlatMap& map, const void* folded, int64_t sample,
                            int64_t position, float* scores) {
@@ -70,7 +71,7 @@ __device__ void TileScores(const SaoCuda& run, const FlatMap& map, const void* f
   const T* x = SampleOf<T>(map, sample) + (position < 0 ? 0 : position) * map.position_stride;
   const int64_t head_channels = run.p.channels / run.p.heads;
   for (int64_t head = 0; head < run.p.heads; ++head) {
-    // With all channels, or with the head's own.
+    // Over all channels if folded, otherwise over the head's own.
     const auto* w = folded == nullptr ? static_cast<const float*>(run.p.w)
                                       : static_cast<const float*>(folded) + head * run.p.channels;
     const int64_t begin = folded == nullptr ? head * head_channels : 0;
@@ -92,7 +93,7 @@ __device__ void TileScores(const SaoCuda& run, const FlatMap& map, const void* f
   }
 }
 
-// grid (splits, batch); dynamic shared memory for heads * kTile floats if the global term is on.
+// grid (splits, batch), with dynamic shared memory for heads * kTile floats if the global term is on.
 template <typename T>
 __global__ void __launch_bounds__(SaoCuda::kThreads) SaoReduceKernel(SaoCuda run) {
   SACCADE_DYNAMIC_SHARED(float, scores);
@@ -105,7 +106,7 @@ __global__ void __launch_bounds__(SaoCuda::kThreads) SaoReduceKernel(SaoCuda run
   const int64_t splits = SaoCuda::Splits(positions);
   const int64_t tiles_per_split = (tiles + splits - 1) / splits;
   float* moments = run.moments + (sample * run.splits + split) * run.moment_rows * p.channels;
-  // Even of a split with nothing to do: the sums are added up without asking.
+  // Splits without positions are cleared too, because FoldSplits adds all of them.
   for (int64_t i = threadIdx.x; i < run.moment_rows * p.channels; i += SaoCuda::kThreads) moments[i] = 0;
   __syncthreads();
 
@@ -125,7 +126,7 @@ __global__ void __launch_bounds__(SaoCuda::kThreads) SaoReduceKernel(SaoCuda run
         }
       }
     }
-    // A warp takes a channel and each lane two positions, the same two for every channel.
+    // Each warp processes one channel at a time; each lane handles the same two positions for every channel.
     int64_t at[SaoCuda::kTile / kWarp];
     for (int i = 0; i < SaoCuda::kTile / kWarp; ++i) {
       const int64_t number = first + i * kWarp + lane;
@@ -141,7 +142,7 @@ __global__ void __launch_bounds__(SaoCuda::kThreads) SaoReduceKernel(SaoCuda run
       sum = WarpSum(sum);
       if (lane == 0) moments[c] += sum;
       for (int row = 1; row < run.moment_rows; ++row) {
-        // In the module every channel meets every head's scores, as the value transform mixes channels.
+        // In the module every channel needs every head's scores, because the value transform mixes channels.
         const int64_t head = run.module ? row - 1 : c / head_channels;
         float weighted = 0;
         for (int i = 0; i < SaoCuda::kTile / kWarp; ++i) {
@@ -155,6 +156,7 @@ __global__ void __launch_bounds__(SaoCuda::kThreads) SaoReduceKernel(SaoCuda run
   }
 }
 
+// Returns the sum over all splits of one row of moments, in order.
 __device__ inline float FoldSplits(const SaoCuda& run, int64_t sample, int64_t row, int64_t channel) {
   float sum = 0;
   const float* part = run.moments + (sample * run.splits * run.moment_rows + row) * run.p.channels + channel;
@@ -162,7 +164,7 @@ __device__ inline float FoldSplits(const SaoCuda& run, int64_t sample, int64_t r
   return sum;
 }
 
-// The bare operator: means over the valid positions, for channels [begin, end).
+// Bare operator: means over the valid positions, for channels [begin, end).
 __device__ inline void MeanCoefficients(const SaoCuda& run, int64_t sample, int64_t begin, int64_t end) {
   const int64_t positions = DeviceBox(run.p.extent, sample).Positions();
   const float count = static_cast<float>(positions < 1 ? 1 : positions);
@@ -173,7 +175,8 @@ __device__ inline void MeanCoefficients(const SaoCuda& run, int64_t sample, int6
   }
 }
 
-// The module: the value transform, on two vectors instead of on every position. `sums` has room for 2 C.
+// Module: applies the value transform to two vectors instead of to every position. `sums` has room for 2 C
+// floats.
 __device__ inline void ModuleCoefficients(const SaoCuda& run, int64_t sample, int64_t head, int64_t begin,
                                           int64_t end, float* sums) {
   const SaoProblem& p = run.p;
@@ -201,7 +204,7 @@ __device__ inline void ModuleCoefficients(const SaoCuda& run, int64_t sample, in
   }
 }
 
-// grid (heads * ceil(C / heads / kChannelsPerBlock), batch); dynamic shared memory for 2 C floats.
+// grid (heads * ceil(C / heads / kChannelsPerBlock), batch), with dynamic shared memory for 2 C floats.
 template <bool kModule>
 __global__ void __launch_bounds__(SaoCuda::kThreads) SaoCoefficientsKernel(SaoCuda run) {
   SACCADE_DYNAMIC_SHARED(float, sums);
@@ -220,8 +223,8 @@ __global__ void __launch_bounds__(SaoCuda::kThreads) SaoCoefficientsKernel(SaoCu
   }
 }
 
-// grid (ceil(N / kTile), batch), over all positions: padding is written as zero. Dynamic shared memory for
-// heads * kTile floats.
+// grid (ceil(N / kTile), batch), over all positions: the padding is written as zero. Dynamic shared memory
+// for heads * kTile floats.
 template <typename T>
 __global__ void __launch_bounds__(SaoCuda::kThreads) SaoApplyKernel(SaoCuda run) {
   SACCADE_DYNAMIC_SHARED(float, scores);
@@ -257,14 +260,14 @@ __global__ void __launch_bounds__(SaoCuda::kThreads) SaoApplyKernel(SaoCuda run)
   }
 }
 
-// Shared memory that every device gives without being asked bounds heads and channels.
+// The shared memory that every device offers by default limits heads and channels.
 inline bool SaoCudaFits(const SaoProblem& p) {
   constexpr int64_t kFloats = 40 * 1024 / 4;
   return p.heads * SaoCuda::kTile <= kFloats && 2 * p.channels <= kFloats && p.batch <= 65535 &&
          p.positions <= 0x7fffffff;
 }
 
-// Calls launch(kernel, grid.x, grid.y, threads, dynamic shared bytes, run) for each kernel in turn.
+// Calls launch(kernel, grid.x, grid.y, threads, dynamic shared bytes, run) for each kernel in order.
 template <typename T, typename Launch>
 void RunSaoCuda(const SaoProblem& p, float* workspace, const Launch& launch) {
   const SaoCuda run(p, workspace);

@@ -23,7 +23,7 @@ struct Inputs {
   at::Tensor x, value_weight, w, scale, shift;
 };
 
-// As one writes the module down.
+// The module written directly in ATen operators.
 at::Tensor EagerModule(const Inputs& in) {
   const at::Tensor flat = in.x.flatten(2);
   const at::Tensor q = flat.unflatten(1, {kHeads, -1});
@@ -33,7 +33,7 @@ at::Tensor EagerModule(const Inputs& in) {
   return (sums.flatten(1, 2) * in.scale.unsqueeze(1) + in.shift.unsqueeze(1) + flat).view(in.x.sizes());
 }
 
-// Our own algebra in ATen's operators: V never formed, one product for all sums, one for the result.
+// This library's algorithm in ATen operators: V is not stored; one product for all sums, one for the result.
 at::Tensor FoldedModule(const Inputs& in) {
   const int64_t batch = in.x.size(0);
   const int64_t channels = in.x.size(1);
@@ -50,7 +50,7 @@ at::Tensor FoldedModule(const Inputs& in) {
                              .diagonal(0, 1, 3)
                              .permute({0, 3, 1, 2})
                              .reshape({batch, channels, 2});
-  // The weighted sum comes first among the rows; the slope is the plain sum.
+  // The weighted sum is the first row; the slope is the plain sum.
   const at::Tensor slope = own.select(2, 1) * in.scale;
   const at::Tensor offset = own.select(2, 0) * in.scale + in.shift;
   const at::Tensor coefficients =
@@ -83,7 +83,7 @@ BenchInputs MakeModule(at::IntArrayRef shape, at::ScalarType dtype, at::MemoryFo
   return inputs;
 }
 
-// As the paper's equation 6 reads, for one head.
+// The paper's equation 6 for one head.
 at::Tensor EagerOperator(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const at::Tensor& w) {
   const at::Tensor values = v.flatten(2);
   const at::Tensor local = values.mean(-1, true) * at::matmul(w, q.flatten(2)).unsqueeze(1);
@@ -110,7 +110,7 @@ void AddOperator(const BenchSize& size, std::vector<BenchCase>* cases) {
                     .shape = size.name(),
                     .madds = SaoCost(size.positions(), static_cast<double>(size.channels)).madds *
                              static_cast<double>(size.batch),
-                    .least_bytes = 16 * size.elements(),  // q, k and v read, the result written
+                    .least_bytes = 16 * size.elements(),  // reads q, k and v, writes the result
                     .make = [=] { return MakeOperator(size.shape()); }});
 }
 
@@ -125,7 +125,7 @@ void AddModule(const BenchSize& size, at::ScalarType dtype, at::MemoryFormat for
                   (channels_last ? ", channels-last" : ""),
        .shape = size.name(),
        .madds = static_cast<double>(size.batch) * (SaoCost(size.positions(), channels).madds + transform),
-       // Read for the sums, read for the residual, written.
+       // Reads x for the sums and for the residual, and writes the result.
        .least_bytes = 3 * size.elements() * (dtype == at::kFloat ? 4 : 2),
        .make = [=] { return MakeModule(size.shape(), dtype, format); }});
 }

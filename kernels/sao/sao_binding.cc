@@ -8,7 +8,7 @@
 namespace saccade::kernels {
 namespace {
 
-// The one stride by which all positions follow each other in row-major order, or 0 if there is none.
+// Returns the constant stride between consecutive positions in row-major order, or 0 if there is none.
 int64_t PositionStride(const at::Tensor& x) {
   int64_t stride = 0;
   int64_t expected = 0;
@@ -60,7 +60,7 @@ SaoCall Bind(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, cons
   return call;
 }
 
-// [heads, C]: a head's score of x is w_h^T (transform x)_h.
+// Returns [heads, C]: a head's score of x is w_h^T (transform x)_h.
 at::Tensor FoldedScores(const at::Tensor& transform, const at::Tensor& w, int64_t heads,
                         const at::Tensor& x) {
   const at::Tensor rows = Prepared(transform, x).view({heads, x.size(1) / heads, x.size(1)});

@@ -1,4 +1,4 @@
-// From tensors to the plain problem that the CPU and CUDA code take.
+// Conversion of tensors to the plain problem that the CPU and CUDA code take.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -8,14 +8,15 @@
 
 namespace saccade::kernels {
 
-// A problem, the tensors its pointers point into, and the result, allocated but not written.
+// A problem, the tensors that its pointers point into, and the result, allocated but not yet written.
 struct SaoCall {
   SaoProblem problem;
   at::Tensor q, k, v, w, value_weight, scale, shift, query_scores, key_scores, valid, out;
 };
 
-// Check the arguments (see CheckSao) and copy what the kernels cannot read in place: feature maps without one
-// stride for all positions or laid out unlike the result, and weights of another type than the sums.
+// Check the arguments (see CheckSao) and copy what the kernels cannot read in place: feature maps without a
+// constant stride between positions or with another layout than the result, and weights that are not of the
+// accumulation type.
 SaoCall BindSao(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const OptionalTensor& w,
                 int64_t heads, bool global_term, const OptionalTensor& valid);
 SaoCall BindSaoModule(const at::Tensor& x, const at::Tensor& value_weight, const OptionalTensor& w,

@@ -1,4 +1,5 @@
-// The inner loops of siamese attention on a block of positions that fits the cache, once per instruction set.
+// The inner loops of siamese attention on a block of positions that fits in the cache, once per instruction
+// set.
 #pragma once
 
 #include <cstdint>
@@ -8,8 +9,8 @@
 
 namespace saccade::kernels {
 
-// [channels, positions] of one sample. Vectors run along positions if those are adjacent in memory, else
-// along channels, which then are. All blocks of one call have the same layout.
+// [channels, positions] of one sample. Vectors run along positions if those are adjacent in memory, otherwise
+// along channels, which are adjacent then. All blocks of one call have the same layout.
 template <typename T>
 struct SaoBlock {
   T* data = nullptr;
@@ -20,7 +21,7 @@ struct SaoBlock {
   bool positions_adjacent = true;
 };
 
-// Rows of scores have one entry per position and are padded so that whole vectors may be read and written.
+// Rows of scores have one entry per position, and are padded so that whole vectors may be read and written.
 inline constexpr int64_t kSaoRowPadding = 16;
 
 template <typename T>
@@ -34,7 +35,7 @@ struct SaoBlockCode {
   void (*moments)(const SaoBlock<const T>& x, const A* rows, int64_t row_count, int64_t row, A* moments,
                   int64_t moments_row);
 
-  // out[c][p] = slope[c] scores[head of c][p] + offset[c] (+ x[c][p] if x is given).
+  // out[c][p] = slope[c] scores[head of c][p] + offset[c] (+ x[c][p] if x is not null).
   void (*apply)(const SaoBlock<const T>* x, const A* slope, const A* offset, int64_t heads, const A* scores,
                 int64_t row, const SaoBlock<T>& out);
 
@@ -53,7 +54,7 @@ const SaoCode& SaoPortableCode();
 const SaoCode& SaoAvx2Code();
 const SaoCode& SaoAvx512Code();
 #endif
-// float64 is for checking, not for serving: one portable version does.
+// float64 is for checking only, so it has only a portable version.
 const SaoBlockCode<double>& SaoDoubleCode();
 
 }  // namespace saccade::kernels

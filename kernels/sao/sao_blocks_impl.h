@@ -1,4 +1,4 @@
-// Included by sao_portable.cc, sao_avx2.cc and sao_avx512.cc alone, each with its own flags.
+// Included only by sao_portable.cc, sao_avx2.cc and sao_avx512.cc, each compiled with its own flags.
 #pragma once
 
 #include <type_traits>
@@ -8,7 +8,7 @@
 
 namespace saccade::kernels::SACCADE_ISA {
 
-// Calls visit(first lane, lanes) over [0, count): whole vectors, then what is left.
+// Calls visit(first lane, number of lanes) over [0, count): whole vectors, then the rest.
 template <typename A, typename Visit>
 inline void ForLanes(int64_t count, const Visit& visit) {
   int64_t i = 0;
@@ -26,7 +26,7 @@ inline void StoreUpTo(T* to, Vec<Accumulate<T>> v, int64_t count) {
   count == kLanes<Accumulate<T>> ? Store(to, v) : StorePart(to, v, count);
 }
 
-// kRows channels at a time, each a stream along positions; the scores stay in the first-level cache.
+// Adds kRows channels at a time, each read along positions; the scores stay in the L1 cache.
 template <int kRows, typename T, typename A>
 inline void AddScores(const T* x, int64_t stride, int64_t positions, const A* w, A* scores) {
   ForLanes<A>(positions, [&](int64_t p, int64_t lanes) {
@@ -73,7 +73,7 @@ void Scores(const SaoBlock<const T>& x, const A* w, int64_t heads, A* scores, in
                        : ScoresAlongChannels(x, w, heads, scores, row);
 }
 
-// kChannels x kRows sums in registers; a channel is read once for all rows.
+// Computes kChannels x kRows sums in registers; a channel is read once for all rows.
 template <int kChannels, int kRows, typename T, typename A = Accumulate<T>>
 inline void MomentsAlongPositions(const SaoBlock<const T>& x, int64_t channel, const A* rows, int64_t row,
                                   A* moments, int64_t moments_row) {
@@ -92,7 +92,7 @@ inline void MomentsAlongPositions(const SaoBlock<const T>& x, int64_t channel, c
   }
 }
 
-// Positions [begin, end), kVectors vectors of channels x kRows sums in registers.
+// Computes kVectors vectors of channels x kRows sums in registers, over positions [begin, end).
 template <int kVectors, int kRows, typename T, typename A = Accumulate<T>>
 inline void MomentsAlongChannels(const SaoBlock<const T>& x, int64_t begin, int64_t end, int64_t channel,
                                  int64_t lanes, const A* rows, int64_t row, A* moments, int64_t moments_row) {
@@ -113,7 +113,7 @@ inline void MomentsAlongChannels(const SaoBlock<const T>& x, int64_t begin, int6
   }
 }
 
-// AVX-512 has 32 registers, the others 16.
+// AVX-512 has 32 registers, the other sets have 16.
 inline constexpr int kTile = SACCADE_VECTOR_BYTES == 64 ? 4 : 2;
 
 template <int kRows, typename T, typename A = Accumulate<T>>
@@ -126,7 +126,7 @@ void MomentsOfRows(const SaoBlock<const T>& x, const A* rows, int64_t row, A* mo
     for (; c < x.channels; ++c) MomentsAlongPositions<1, kRows>(x, c, rows, row, moments, moments_row);
     return;
   }
-  // Short runs keep both the positions in the first-level cache and the rounding of long sums small.
+  // Short runs keep the positions in the L1 cache, and limit the rounding error of long sums.
   constexpr int64_t kRun = 64;
   constexpr int64_t kWide = kTile * kLanes<A>;
   for (int64_t begin = 0; begin < x.positions; begin += kRun) {
@@ -144,7 +144,7 @@ template <typename T, typename A = Accumulate<T>>
 void Moments(const SaoBlock<const T>& x, const A* rows, int64_t row_count, int64_t row, A* moments,
              int64_t moments_row) {
   while (row_count > 0) {
-    int64_t done = 5;  // a row of ones and four heads: the module's own case in one pass
+    int64_t done = 5;  // a row of ones and four heads: one pass for the module with four heads
     if (row_count >= 5) {
       MomentsOfRows<5>(x, rows, row, moments, moments_row);
     } else if (row_count >= 2) {

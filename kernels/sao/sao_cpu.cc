@@ -11,13 +11,13 @@
 namespace saccade::kernels {
 namespace {
 
-// How the positions of one sample are cut. A function of their number and the channels alone: were it to
-// depend on the batch or the threads, so would the rounding of the sums.
+// How the positions of one sample are split. Depends on their number and the channels alone: if it depended
+// on the batch or the threads, so would the rounding of the sums.
 struct Split {
-  // Bounds the partial sums, of which each split keeps its own.
+  // Maximum number of splits, each of which keeps its own partial sums.
   static constexpr int64_t kMaxCount = 64;
 
-  // A block of a feature map stays in the second-level cache between its two readings.
+  // Maximum number of positions of a block, chosen so that it stays in the L2 cache between its two reads.
   static int64_t MaxBlock(int64_t channels) {
     return std::max<int64_t>(32 * 1024 / channels, 64) / kSaoRowPadding * kSaoRowPadding;
   }
@@ -28,8 +28,8 @@ struct Split {
     length = block * DivideUp(blocks, kMaxCount);
   }
 
-  int64_t block;   // positions that one pass of the inner loops takes
-  int64_t length;  // positions of one split: some whole blocks
+  int64_t block;   // positions per pass of the inner loops
+  int64_t length;  // positions per split: a whole number of blocks
 };
 
 const SaoCode& CodeOf(CpuIsa isa) {
@@ -62,7 +62,7 @@ class SaoRun {
         module_(problem.value_weight != nullptr),
         keep_scores_(problem.global_term && SameMap(problem.q, problem.k) &&
                      problem.query_scores == problem.key_scores),
-        // A sample that is padded has fewer positions, so neither more splits nor longer blocks than these.
+        // Upper bounds: a padded sample has fewer positions, so it has neither more splits nor longer blocks.
         splits_(
             std::clamp<int64_t>(DivideUp(p_.positions, Split::MaxBlock(p_.channels)), 1, Split::kMaxCount)),
         block_row_(std::min(Split::MaxBlock(p_.channels), RoundUp(p_.positions, kSaoRowPadding))),
@@ -83,11 +83,11 @@ class SaoRun {
   size_t bytes() const { return bytes_; }
 
   void Run(const Parallel& parallel) {
-    // Below this many elements a thread costs more than it brings.
+    // Minimum number of elements per thread; below it, another thread does not pay off.
     constexpr int64_t kGrainElements = 16 * 1024;
     const int64_t sample_elements = std::max<int64_t>(p_.channels * p_.positions, 1);
     if (splits_ == 1) {
-      // Small samples: all three steps while the sample is still in the cache, and one hand-over of work.
+      // Small samples run all three steps while the sample is in the cache, in a single parallel step.
       parallel.run(p_.batch, DivideUp(kGrainElements, sample_elements),
                    [this](int64_t b, int64_t end, int t) {
                      for (; b < end; ++b) {
@@ -111,7 +111,7 @@ class SaoRun {
   }
 
  private:
-  // A row of ones, then a row of scores for each head.
+  // A row of ones, then one row of scores per head.
   struct Rows {
     A* ones;
     int64_t stride;
@@ -136,7 +136,7 @@ class SaoRun {
                    p_.channels_last ? p_.channels : 1);
   }
 
-  // Copies between a stretch of valid positions where they lie in a sample and where they lie packed.
+  // Copies a range of valid positions between a sample and a packed block, in either direction.
   template <typename From, typename To>
   void CopyRun(const SaoBlock<From>& from, const SaoBlock<To>& to, int64_t from_at, int64_t to_at,
                int64_t length) const {
@@ -151,8 +151,8 @@ class SaoRun {
     }
   }
 
-  // The valid positions [begin, end) of a sample; of a padded one, a packed copy. So a padded sample takes
-  // exactly the steps of the same sample without padding, and gives the same bits.
+  // Returns the valid positions [begin, end) of a sample; for a padded sample, as a packed copy. So a padded
+  // sample takes exactly the same steps as the sample without padding, and gives the same bits.
   SaoBlock<const T> Read(const FlatMap& map, int64_t sample, const ValidBox& box, int64_t begin, int64_t end,
                          int which, int thread) const {
     const T* data = static_cast<const T*>(map.data) + sample * map.batch_stride;
@@ -173,7 +173,7 @@ class SaoRun {
                    p_.channels_last ? p_.channels : 1);
   }
 
-  // Calls visit(begin, end) for the blocks of one split.
+  // Calls visit(begin, end) for each block of one split.
   template <typename Visit>
   void ForBlocks(const ValidBox& box, int64_t split, const Visit& visit) const {
     const Split cut(box.positions(), p_.channels);
@@ -199,7 +199,7 @@ class SaoRun {
     }
   }
 
-  // Sums of the values, and of the values times the scores, over the positions of one split.
+  // Computes the sums of the values, and of the values times the scores, over the positions of one split.
   void Reduce(int64_t sample, int64_t split, int thread) {
     const ValidBox box(p_.extent, sample);
     A* moments = MomentsAt(sample, split);
@@ -228,7 +228,7 @@ class SaoRun {
     });
   }
 
-  // The splits' sums of one row of moments, in their order.
+  // Adds the splits' sums of one row of moments, in order.
   void FoldSplits(int64_t sample, int64_t row, int64_t begin, int64_t end, A* sums) const {
     std::fill(sums + begin, sums + end, A{0});
     for (int64_t split = 0; split < splits_; ++split) {
@@ -237,7 +237,7 @@ class SaoRun {
     }
   }
 
-  // What is left of a head is, at every position, slope * score + offset.
+  // Computes a head's slope and offset: its result at every position is slope * score + offset.
   void Combine(int64_t sample, int64_t head, int thread) {
     const ValidBox box(p_.extent, sample);
     if (head == 0 && !box.whole()) {

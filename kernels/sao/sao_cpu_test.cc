@@ -1,4 +1,5 @@
-// The CPU code below tensors, every instruction set that this processor has, against the formulas in float64.
+// Compares the CPU code, for every instruction set that this processor supports, with the formulas in
+// float64.
 #include "kernels/sao/sao_cpu.h"
 
 #include <gtest/gtest.h>
@@ -15,7 +16,7 @@ template <typename T>
 void RunCpu(SaoTestCase<T>& test, CpuIsa isa, int threads) {
   const SaoProblem problem = test.Problem();
   const size_t bytes = SaoCpuWorkspaceBytes<T>(problem, threads);
-  // Exactly as long as promised, and poisoned: all ones is a NaN in every type.
+  // Exactly as long as promised, and filled with NaN: all bits set is a NaN in every type.
   std::vector<std::byte> workspace(bytes, std::byte{0xff});
   RunSaoCpu<T>(problem, isa, PlainThreads(threads), workspace.data());
 }
@@ -58,7 +59,7 @@ INSTANTIATE_TEST_SUITE_P(Configs, SaoCpu,
                          testing::Combine(testing::ValuesIn(SaoTestConfigs()),
                                           testing::ValuesIn(InstructionSets())));
 
-// Several splits, the last one short.
+// Several splits with a short last one.
 INSTANTIATE_TEST_SUITE_P(
     Splits, SaoCpu,
     testing::Combine(testing::Values(SaoTestConfig{.channels = 600, .heads = 4, .extent = {11, 19}},

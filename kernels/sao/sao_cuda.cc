@@ -1,4 +1,4 @@
-// The CUDA side of the binding; part of the plugin, registered when that is opened.
+// The CUDA side of the binding. Part of the plugin, and registered when the plugin is opened.
 #include <ATen/ops/empty.h>
 #include <c10/cuda/CUDAGuard.h>
 #include <c10/cuda/CUDAStream.h>
@@ -23,7 +23,8 @@ at::Tensor Run(const char* op, const SaoCall& call) {
   TORCH_CHECK(floats >= 0, op,
               ": on CUDA expected at most 160 heads, 5120 channels and a batch of 65535, got ",
               call.problem.heads, " heads and ", call.q.sizes());
-  // From the caching allocator on this stream, so it may be released while the kernels still run.
+  // The caching allocator orders reuse on this stream, so the memory may be released while the kernels still
+  // run.
   const at::Tensor workspace = at::empty({floats}, call.out.options().dtype(at::kFloat));
   const char* error = LaunchSaoCuda(call.problem, DtypeOf(call.q), workspace.mutable_data_ptr<float>(),
                                     c10::cuda::getCurrentCUDAStream().stream());
@@ -34,7 +35,7 @@ at::Tensor Run(const char* op, const SaoCall& call) {
 at::Tensor SaoOnCuda(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const OptionalTensor& w,
                      int64_t heads, bool global_term, const OptionalTensor& valid) {
   const c10::cuda::CUDAGuard device(q.device());
-  // float64 is for checking: it has no kernel of its own.
+  // float64 has no kernel, because it is only for checking; it uses the reference.
   if (q.scalar_type() == at::kDouble) return SaoReference(q, k, v, w, heads, global_term, valid);
   return Run("sao", BindSao(q, k, v, w, heads, global_term, valid));
 }

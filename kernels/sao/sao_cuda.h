@@ -1,4 +1,5 @@
-// Between the tensors of sao_cuda.cc and the kernels of sao.cu: neither CUDA's nor LibTorch's headers.
+// Interface between the tensors of sao_cuda.cc and the kernels of sao.cu. Includes neither CUDA's nor
+// LibTorch's headers.
 #pragma once
 
 #include <cstdint>
@@ -9,13 +10,12 @@ namespace saccade::kernels {
 
 enum class SaoCudaDtype { kFloat32, kFloat16, kBFloat16 };
 
-// Floats of device memory that the launch needs, or -1 if the problem has more heads, channels or samples
-// than the kernels take.
+// Returns the size in floats of the device memory that the launch needs, or -1 if the problem has more heads,
+// channels, positions or samples than the kernels support.
 int64_t SaoCudaWorkspaceFloats(const SaoProblem& problem);
 
-// Enqueues the kernels on `stream` (a cudaStream_t) and returns at once: null, or CUDA's words for what is
-// wrong. All pointers are to device memory. Allocates nothing and synchronises nothing, so it can be
-// captured.
+// Enqueues the kernels on `stream` (a cudaStream_t) without blocking. Returns null, or CUDA's error message.
+// All pointers are to device memory. Does not allocate or synchronise, so that the call can be captured.
 const char* LaunchSaoCuda(const SaoProblem& problem, SaoCudaDtype dtype, float* workspace, void* stream);
 
 }  // namespace saccade::kernels

@@ -1,4 +1,4 @@
-// The CUDA kernels of sao.cuh, compiled by g++ and run on the CPU, against the formulas in float64.
+// Compares the CUDA kernels of sao.cuh, compiled by g++ and run on the CPU, with the formulas in float64.
 #include "kernels/sao/sao.cuh"
 
 #include <gtest/gtest.h>
@@ -44,7 +44,7 @@ TEST_P(SaoEmulated, MatchesTheFormulasInFloat16) {
   EXPECT_LE(test.Error(), 2e-3);
 }
 
-// A missing barrier would show as a result that depends on which thread runs first.
+// A missing barrier makes the result depend on the order in which threads run.
 TEST_P(SaoEmulated, DoesNotDependOnTheOrderOfThreads) {
   SaoTestCase<float> first(GetParam(), 4);
   RunEmulated(first, 1);
@@ -56,7 +56,7 @@ TEST_P(SaoEmulated, DoesNotDependOnTheOrderOfThreads) {
 INSTANTIATE_TEST_SUITE_P(Configs, SaoEmulated, testing::ValuesIn(SaoTestConfigs()));
 
 TEST(SaoEmulatedTest, ManySplits) {
-  // More tiles than splits, so that blocks take several tiles each.
+  // More tiles than splits, so that each block processes several tiles.
   SaoTestCase<float> test({.channels = 2, .heads = 2, .extent = {91, 91}}, 5);
   ASSERT_GT(test.positions(), SaoCuda::kTile * SaoCuda::kMaxSplits);
   RunEmulated(test, 1);

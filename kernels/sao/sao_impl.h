@@ -1,4 +1,4 @@
-// What the files of this operator share: the checks that every backend makes first, and the reference.
+// Shared by the files of this operator: the argument checks that every backend runs first, and the reference.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -9,7 +9,7 @@
 
 namespace saccade::kernels {
 
-// Throw c10::Error unless the arguments fit each other. Values are not looked at.
+// Throw c10::Error unless the arguments fit each other. Do not read tensor values.
 void CheckSao(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const OptionalTensor& w,
               int64_t heads, const OptionalTensor& valid);
 void CheckSaoModule(const at::Tensor& x, const at::Tensor& value_weight, const OptionalTensor& w,
@@ -17,7 +17,7 @@ void CheckSaoModule(const at::Tensor& x, const at::Tensor& value_weight, const O
                     const OptionalTensor& valid, const OptionalTensor& query_weight,
                     const OptionalTensor& key_weight);
 
-// Compositions of ATen operators, straight from the formulas: differentiable, and the tests' oracle.
+// Compositions of ATen operators that follow the formulas directly: differentiable, and the tests' oracle.
 at::Tensor SaoReference(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                         const OptionalTensor& w, int64_t heads, bool global_term,
                         const OptionalTensor& valid);

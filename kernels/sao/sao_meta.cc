@@ -1,4 +1,4 @@
-// Shapes without data, for torch.compile, fake tensors and export.
+// Result shapes without data, for torch.compile, fake tensors and export.
 #include <torch/library.h>
 
 #include "kernels/sao/sao_impl.h"

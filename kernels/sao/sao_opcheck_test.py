@@ -1,4 +1,4 @@
-"""The operator as Python sees it: torch.library.opcheck, gradients, and an independent composition."""
+"""Tests of the operator from Python: torch.library.opcheck, gradients, and an independent composition."""
 
 import os
 import pathlib
@@ -16,7 +16,7 @@ def random(*shape, dtype=torch.float64, grad=False):
 
 
 def by_einsum(q, k, v, w, heads, global_term):
-    """Sums over positions, not divided by N, by one einsum per term."""
+    """Returns the sums over positions, not divided by N, with one einsum per term."""
     q, k, v = (t.flatten(2).unflatten(1, (heads, -1)) for t in (q, k, v))
     w = w.view(heads, -1)
     out = torch.einsum("bhcj,hd,bhdi->bhci", v, w, q)
@@ -61,7 +61,7 @@ def test_opcheck(sample):
     torch.library.opcheck(OPS.sao_module.default, (q, value_weight, None, scale, shift, 2, False, False))
 
 
-# Each of these traces forward and backward with symbolic shapes, which takes seconds.
+# Slow: each check traces forward and backward with symbolic shapes, which takes seconds.
 def test_opcheck_with_gradients():
     (q, k, v), valid = sample_of("padded", grad=True)
     torch.library.opcheck(OPS.sao.default, (q, k, v, random(4, grad=True), 2, True, valid))

@@ -1,5 +1,5 @@
-// One call of the operator as plain pointers and numbers: what the tensor bindings hand to the CPU and CUDA
-// code, which know no LibTorch.
+// One call of the operator as plain pointers and numbers, as the tensor bindings pass it to the CPU and CUDA
+// code, which do not depend on LibTorch.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace saccade::kernels {
 
-// [B, C, N], N being all spatial dimensions in row-major order. Strides are in elements.
+// A map [B, C, N], where N is all spatial dimensions in row-major order. Strides are in elements.
 struct FlatMap {
   const void* data = nullptr;
   int64_t batch_stride = 0;
@@ -30,18 +30,19 @@ struct SaoProblem {
 
   FlatMap q, k, v;      // all three are x in the module
   void* out = nullptr;  // dense
-  // Which of the two all four are: positions adjacent (NC*) or channels adjacent (channels-last).
+  // The layout of all four: positions adjacent (NC*) or channels adjacent (channels-last).
   bool channels_last = false;
   bool global_term = true;
 
-  // Weights in the type that sums are kept in: float, or double for double.
+  // Weights are of the accumulation type: float, or double for double maps.
   const void* w = nullptr;  // [C], never null
-  // Where Q or K is a transform of x: [heads, C], each head's w folded into the transform, so that a score is
-  // a product with all of x's channels. Null: w with the head's own channels.
+  // If Q or K is a transform of x: [heads, C], each head's w folded into the transform, so that a score is a
+  // product with all channels of x. Null: use w with the head's own channels.
   const void* query_scores = nullptr;
   const void* key_scores = nullptr;
 
-  // The module: set together, or value_weight null for the bare operator, which divides by N instead.
+  // The module's weights: set together. value_weight is null for the bare operator, which divides by N
+  // instead.
   const void* value_weight = nullptr;  // [C, C]
   const void* scale = nullptr;         // [C]
   const void* shift = nullptr;         // [C]

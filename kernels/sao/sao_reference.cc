@@ -17,7 +17,7 @@ at::Tensor HeadWeights(const OptionalTensor& w, const at::Tensor& x, int64_t hea
   return full.unflatten(0, {heads, -1}).unsqueeze(1);
 }
 
-// Both sums of equation 6 before their division by N, for inputs already masked and split into heads.
+// Returns both sums of equation 6 before the division by N, for inputs already masked and split into heads.
 at::Tensor SumForm(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const at::Tensor& w,
                    bool global_term) {
   at::Tensor out = v.sum(-1, /*keepdim=*/true) * at::matmul(w, q);
@@ -36,7 +36,7 @@ at::Tensor SaoReference(const at::Tensor& q, const at::Tensor& k, const at::Tens
     return SplitHeads(Masked(t.to(accumulate), valid), heads);
   };
   at::Tensor values = prepare(v);
-  // Divided before the sums, as the mean, so that the sums stay small.
+  // Divided before the sums, like a mean, so that the sums stay small.
   if (valid.has_value()) {
     values = values / ValidMask(q, *valid).flatten(1).sum(-1).clamp_min(1).reshape({-1, 1, 1, 1});
   } else {

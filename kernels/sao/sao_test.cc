@@ -1,4 +1,4 @@
-// The operator on tensors: against the differentiable reference in float64, and by its properties.
+// Compares the operator on tensors with the differentiable reference in float64, and checks its properties.
 #include "kernels/sao/sao.h"
 
 #include <ATen/Parallel.h>
@@ -39,7 +39,7 @@ struct Weights {
   at::Tensor value, w, scale, shift;
 };
 
-// The module as one writes it down with ATen operators, every step in x's own type.
+// The module written directly in ATen operators, every step in x's own type.
 at::Tensor ComposedModule(const at::Tensor& x, const Weights& weights, int64_t heads, bool global_term,
                           bool residual) {
   const at::Tensor flat = x.flatten(2);
@@ -131,7 +131,7 @@ TEST_P(SaoTypes, OperatorMatchesTheReference) {
 
 INSTANTIATE_TEST_SUITE_P(Types, SaoTypes, testing::Values(at::kFloat, at::kBFloat16, at::kDouble));
 
-// The operator's definition, checked without the reference: (1/N) sum_j v_j (q_i + k_j)^T w.
+// Checks the operator's definition without the reference: (1/N) sum_j v_j (q_i + k_j)^T w.
 TEST(SaoTest, IsTheMeanOfValuesTimesSimilarities) {
   const at::Tensor q = RandomTensor({1, 3, 5}, at::kDouble);
   const at::Tensor k = RandomTensor({1, 3, 5}, at::kDouble);
@@ -152,7 +152,7 @@ TEST(SaoTest, TheModuleIsTheOperatorTimesPositions) {
       sao(x, x, v, weights.w, 3) * 54 * per_channel(weights.scale) + per_channel(weights.shift) + x;
   const at::Tensor got = sao_module(x, weights.value, weights.w, weights.scale, weights.shift, 3);
   EXPECT_LE(RelativeError(got, expected), 1e-13);
-  // As a 1x1 convolution stores it.
+  // Stored as a 1x1 convolution.
   EXPECT_TRUE(SameBits(
       got, sao_module(x, weights.value.view({12, 12, 1, 1}), weights.w, weights.scale, weights.shift, 3)));
 }
@@ -195,7 +195,7 @@ TEST_P(SaoSizes, PaddingLeavesNoTrace) {
   const Weights weights(shape[1], shape[2] * shape[3], at::kFloat);
   for (const auto format : {at::MemoryFormat::Contiguous, at::MemoryFormat::ChannelsLast}) {
     const at::Tensor x = RandomTensor(shape, at::kFloat).contiguous(format);
-    // Whatever lies beside the picture is not read.
+    // The padding must not be read.
     at::Tensor padded = at::zeros({shape[0], shape[1], shape[2] + 3, shape[3] + 5}).contiguous(format);
     padded.fill_(std::numeric_limits<double>::quiet_NaN());
     const auto crop = [&](const at::Tensor& t) { return t.narrow(2, 0, shape[2]).narrow(3, 0, shape[3]); };

@@ -1,4 +1,4 @@
-// For the tests below tensors: random problems of every kind, and the formulas in plain float64.
+// Helpers for the tests without LibTorch: random problems of every kind, and the formulas in float64.
 #pragma once
 
 #include <cmath>
@@ -19,10 +19,10 @@ struct SaoTestConfig {
   int64_t heads = 1;
   std::vector<int64_t> extent = {5, 7};
   bool module = true;
-  bool shared = true;  // q, k and v are one map; always so in the module
+  bool shared = true;  // q, k and v are the same map; always true for the module
   bool global_term = true;
   bool residual = true;
-  bool transforms = false;  // Q and K are transforms of x too; of the module alone
+  bool transforms = false;  // Q and K are transforms of x too; module only
   bool channels_last = false;
   std::vector<int64_t> valid = {};
 };
@@ -35,7 +35,8 @@ inline std::ostream& operator<<(std::ostream& out, const SaoTestConfig& c) {
              << " channels_last=" << c.channels_last << " padded=" << !c.valid.empty();
 }
 
-// Every kind at small size: one position, tails, volumes, lines, several splits, padding, an empty sample.
+// Small problems of every kind: one position, tails, volumes, lines, several splits, padding, an empty
+// sample.
 inline std::vector<SaoTestConfig> SaoTestConfigs() {
   std::vector<SaoTestConfig> configs;
   for (const bool channels_last : {false, true}) {
@@ -70,7 +71,7 @@ inline std::vector<SaoTestConfig> SaoTestConfigs() {
   return configs;
 }
 
-// The arrays of one problem, filled at random, and what the operator must make of them.
+// The arrays of one problem with random values, and the expected result.
 template <typename T>
 class SaoTestCase {
  public:
@@ -121,7 +122,7 @@ class SaoTestCase {
     return p;
   }
 
-  // Relative L2 distance of the result from the formulas.
+  // Returns the relative L2 distance of the result from the formulas.
   double Error() const {
     double difference = 0;
     double norm = 0;
@@ -186,7 +187,7 @@ class SaoTestCase {
     return static_cast<double>(static_cast<A>(x[At(b, c, n)]));
   }
 
-  // Straight from the paper, V formed and every sum taken position by position.
+  // Follows the paper directly: stores V and takes every sum position by position.
   std::vector<double> Expected(int64_t b) const {
     const int64_t channels = config_.channels;
     const int64_t head_channels = channels / config_.heads;

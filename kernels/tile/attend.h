@@ -1,5 +1,6 @@
-// Softmax attention of one tile of queries over any number of keys, a block of them at a time: what was added
-// up is rescaled whenever a later block holds a larger logit, so no more than one block's logits ever exist.
+// Softmax attention of one tile of queries over any number of keys, one block of keys at a time. The
+// accumulated output is rescaled whenever a later block holds a larger logit, so only one block's logits
+// exist at a time.
 #pragma once
 
 #include <cstdint>
@@ -10,11 +11,12 @@
 
 namespace saccade::kernels {
 
+// Attention of one tile. Call Begin(), then Add() for each block of keys, then End(). Not thread-safe: use
+// one object per thread.
 template <typename A>
 class TileAttention {
  public:
-  // Blocks of at most `most_keys` keys. The scratch memory comes from `arena`, and there is one object a
-  // thread.
+  // Handles blocks of at most `most_keys` keys. Takes its scratch memory from `arena`.
   TileAttention(const TileCode<A>& code, int64_t most_keys, Arena* arena) : code_(code) {
     logits_ = arena->Take<A>(most_keys * kTile);
     max_ = arena->Take<A>(kTile);
@@ -22,8 +24,8 @@ class TileAttention {
     factor_ = arena->Take<A>(kTile);
   }
 
-  // `queries` is a tile [key_channels][kTile] of which `count` columns count, already scaled; `out` is a tile
-  // [value_channels][kTile]. There must be at least one key before End.
+  // Starts a tile of queries. `queries` is a tile [key_channels][kTile], already scaled, whose first `count`
+  // columns are used; `out` is a tile [value_channels][kTile]. At least one key must be added before End().
   void Begin(const A* queries, int64_t count, int64_t key_channels, A* out, int64_t value_channels) {
     queries_ = queries;
     count_ = count;
@@ -37,7 +39,7 @@ class TileAttention {
     }
   }
 
-  // `keys` is [count][key_channels] and `values` [value_channels][count].
+  // Adds a block of keys. `keys` is [count][key_channels] and `values` is [value_channels][count].
   void Add(const MatrixView<A>& keys, const MatrixView<A>& values, int64_t count) {
     code_.product(count, count_, key_channels_, keys, queries_, kTile, logits_, kTile, false);
     const bool rescale = code_.online_softmax(logits_, count, count_, kTile, max_, sum_, factor_);
@@ -51,8 +53,8 @@ class TileAttention {
     code_.scale_columns(out_, value_channels_, count_, kTile, factor_);
   }
 
-  // The same without a softmax, where the logits themselves are the coefficients and the answer is `factor`
-  // times their sums; instead of Add and End.
+  // Used instead of Add() and End() for attention without softmax: the logits themselves are the
+  // coefficients, and the result is `factor` times the sum of the values weighted by them.
   void AddPlain(const MatrixView<A>& keys, const MatrixView<A>& values, int64_t count) {
     code_.product(count, count_, key_channels_, keys, queries_, kTile, logits_, kTile, false);
     code_.product(value_channels_, count_, count, values, logits_, kTile, out_, kTile, !first_);

@@ -1,4 +1,4 @@
-// Matrix products held in registers; part of tile_impl.h.
+// Matrix products accumulated in registers; part of tile_impl.h.
 #pragma once
 
 #include "kernels/common/vec.h"
@@ -6,16 +6,18 @@
 
 namespace saccade::kernels::SACCADE_ISA {
 
-// Sums in registers: rows of c times vectors of columns. AVX-512 has 32 registers and a tile's 64 columns are
-// four vectors; the others have 16.
+// Size of the block of sums kept in registers: rows of c times vectors of columns. AVX-512 has 32 registers,
+// and a tile's 64 columns are four vectors; the other sets have 16 registers.
 inline constexpr int kProductVectors = SACCADE_VECTOR_BYTES == 64 ? 4 : 2;
 inline constexpr int kProductRows = SACCADE_VECTOR_BYTES == 16 ? 4 : 6;
 
-// Longer sums are cut, for the same reason and so that what is read of b stays near.
+// Maximum length of one sum. Longer sums are split to limit rounding error (see RegisterProduct) and to keep
+// the rows of b in cache.
 inline constexpr int64_t kProductDepth = 256;
 
-// kAdjacentRows: the entries of a column of a lie beside each other, and `stride` is from column to column;
-// else those of a row do, and it is from row to row.
+// Computes kRows rows of c for kVectors vectors of columns. kAdjacentRows: the entries of each column of a
+// are adjacent and `stride` is the distance between columns; otherwise those of each row are, and `stride` is
+// between rows.
 template <int kRows, int kVectors, bool kAdjacentRows, typename A>
 inline void RegisterProduct(int64_t k, const A* a, int64_t stride, const A* b, int64_t b_row, A* c,
                             int64_t c_row, bool accumulate) {
@@ -28,8 +30,8 @@ inline void RegisterProduct(int64_t k, const A* a, int64_t stride, const A* b, i
       for (int v = 0; v < kVectors; ++v) sums[r][v] += values[v] * factor;
     }
   }
-  // What was there is added last: a short sum to a long one, so that rounding grows with the number of calls
-  // and not with all that was ever added.
+  // The previous value of c is added last. This adds short sums to a long one, so the rounding error grows
+  // with the number of calls instead of the number of terms.
   for (int r = 0; r < kRows; ++r) {
     for (int v = 0; v < kVectors; ++v) {
       A* to = c + r * c_row + v * kLanes<A>;
@@ -38,6 +40,7 @@ inline void RegisterProduct(int64_t k, const A* a, int64_t stride, const A* b, i
   }
 }
 
+// Computes the last `rows` <= kRows rows with code unrolled for their exact number.
 template <int kRows, int kVectors, bool kAdjacentRows, typename A>
 inline void LastRows(int64_t rows, int64_t k, const A* a, int64_t stride, const A* b, int64_t b_row, A* c,
                      int64_t c_row, bool accumulate) {
@@ -63,7 +66,7 @@ inline void ColumnsProduct(int64_t m, int64_t k, const A* a, int64_t stride, con
                                                       c_row, accumulate);
 }
 
-// At most kVectors of them.
+// Computes min(vectors, kVectors) vectors of columns.
 template <int kVectors, bool kAdjacentRows, typename A>
 inline void VectorsProduct(int64_t vectors, int64_t m, int64_t k, const A* a, int64_t stride, const A* b,
                            int64_t b_row, A* c, int64_t c_row, bool accumulate) {
@@ -101,7 +104,7 @@ void MatrixProduct(int64_t m, int64_t n, int64_t k, const MatrixView<A>& a, cons
   } else if (a.column == 1) {
     ProductOf<false>(m, n, k, a.data, a.row, b, b_row, c, c_row, accumulate);
   } else {
-    __builtin_trap();  // A programmer's error: tile.h asks for one stride of 1.
+    __builtin_trap();  // Programming error: tile.h requires that one stride is 1.
   }
 }
 

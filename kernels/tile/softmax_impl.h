@@ -1,4 +1,4 @@
-// Exponentials and softmax down the columns of a matrix; part of tile_impl.h.
+// Exponentials, and softmax over the columns of a matrix; part of tile_impl.h.
 #pragma once
 
 #include "kernels/common/vec.h"
@@ -6,8 +6,9 @@
 
 namespace saccade::kernels::SACCADE_ISA {
 
-// e^x within two units in the last place, zero below the smallest normal number. NaN stays NaN.
-// x = n ln 2 + r with |r| <= ln 2 / 2; ln 2 in two parts, so that n times its upper part is exact.
+// Returns e^x within two units in the last place, and zero if that is below the smallest normal number. NaN
+// stays NaN. Uses x = n ln 2 + r with |r| <= ln 2 / 2; ln 2 is split in two parts, so that n times the upper
+// part is exact.
 inline Vec<float> Exp(Vec<float> x) {
   constexpr float kLowest = -87.33654f;
   constexpr float kHighest = 88.37626f;
@@ -38,14 +39,15 @@ inline Vec<A> Larger(Vec<A> a, Vec<A> b) {
   return a > b ? a : b;
 }
 
-// The largest entry of each of a vector of columns.
+// Returns the maximum of `max` and all rows, for one vector of columns.
 template <typename A>
 inline Vec<A> ColumnMax(const A* x, int64_t rows, int64_t row, Vec<A> max) {
   for (int64_t r = 0; r < rows; ++r) max = Larger<A>(Load(x + r * row), max);
   return max;
 }
 
-// x = e^(x - max) in place; returns the sums. Two at a time, as one alone waits for itself.
+// Sets x = e^(x - max) in place and returns the sums. Handles two rows at a time, because a single chain of
+// dependent operations is latency-bound.
 template <typename A>
 inline Vec<A> ExpColumns(A* x, int64_t rows, int64_t row, Vec<A> max) {
   Vec<A> even{}, odd{};
@@ -83,7 +85,7 @@ bool OnlineSoftmax(A* x, int64_t rows, int64_t columns, int64_t row, A* max, A* 
     const Vec<A> before = Load(max + j);
     const Vec<A> now = ColumnMax(x + j, rows, row, before);
     const auto same = before == now;
-    // Also where both are -infinity, whose difference is no number.
+    // Also covers max = -infinity before and after, where the difference would be NaN.
     const Vec<A> factor = same ? Broadcast(A{1}) : Exp(before - now);
     Store(max + j, now);
     Store(rescale + j, factor);

@@ -1,4 +1,4 @@
-// Between maps in memory and tiles; part of tile_impl.h.
+// Copies between maps in memory and tiles; part of tile_impl.h.
 #pragma once
 
 #include "kernels/common/vec.h"
@@ -11,7 +11,7 @@ inline Accumulate<T> Widened(T value) {
   return static_cast<Accumulate<T>>(value);
 }
 
-// A square of lanes x lanes, transposed in registers by exchanging ever larger blocks.
+// Transposes a square of lanes x lanes in registers by exchanging blocks of doubling size.
 template <typename A, int kStep = 1>
 inline void TransposeSquare(Vec<A> (&rows)[kLanes<A>]) {
   if constexpr (kStep < kLanes<A>) {
@@ -31,7 +31,7 @@ inline void TransposeSquare(Vec<A> (&rows)[kLanes<A>]) {
   }
 }
 
-// to[c * to_row + i] = from[i * from_row + c], whole squares in registers, the edges one by one.
+// to[c * to_row + i] = from[i * from_row + c]: whole squares in registers, the edges one by one.
 template <typename T, typename A = Accumulate<T>>
 void TransposeFrom(const T* from, int64_t rows, int64_t columns, int64_t from_row, A* to, int64_t to_row) {
   constexpr int64_t kSide = kLanes<A>;
@@ -58,7 +58,7 @@ void Transpose(const A* from, int64_t rows, int64_t columns, int64_t from_row, A
   TransposeFrom(from, rows, columns, from_row, to, to_row);
 }
 
-// The other way: to[i * to_row + c] = from[c * from_row + i], narrowing.
+// The reverse: to[i * to_row + c] = from[c * from_row + i], converting to T.
 template <typename T, typename A = Accumulate<T>>
 void TransposeTo(const A* from, int64_t rows, int64_t columns, int64_t from_row, T* to, int64_t to_row) {
   constexpr int64_t kSide = kLanes<A>;
@@ -80,8 +80,8 @@ void TransposeTo(const A* from, int64_t rows, int64_t columns, int64_t from_row,
   }
 }
 
-// A row is a short stretch of a long one, which is read on with the next tile: too short a stretch for the
-// processor to see that by itself, so it is told.
+// Copies a short stretch of a long row. The next tile continues where it ends, but the stretches are too
+// short for the hardware prefetcher, so the continuation is prefetched explicitly.
 template <typename T, typename A = Accumulate<T>>
 inline void CopyRow(const T* from, int64_t count, A* to) {
   int64_t i = 0;
@@ -92,7 +92,7 @@ inline void CopyRow(const T* from, int64_t count, A* to) {
   for (; i < count; ++i) to[i] = Widened(from[i]);
 }
 
-// outer x inner entries, those of the inner dimension adjacent in `to`.
+// Copies outer x inner entries; those of the inner dimension are adjacent in `to`.
 template <typename T, typename A = Accumulate<T>>
 void Gather(const T* from, int64_t outer, int64_t outer_stride, int64_t inner, int64_t inner_stride, A* to,
             int64_t row) {
@@ -108,7 +108,7 @@ void Gather(const T* from, int64_t outer, int64_t outer_stride, int64_t inner, i
   }
 }
 
-// Calls run(pointer of the map's own type).
+// Calls run() with a pointer of the map's element type.
 template <typename A, typename Void, typename Run>
 inline void AsStored(Void* data, Dtype dtype, const Run& run) {
   constexpr bool kConst = std::is_const_v<Void>;

@@ -14,7 +14,7 @@ Void* Advance(Void* data, Dtype dtype, int64_t elements) {
   return static_cast<Byte*>(data) + elements * BytesOf(dtype);
 }
 
-// Whether all positions of a sample follow each other by the stride of the last dimension.
+// Returns true if consecutive valid positions of a sample are always one stride of the last dimension apart.
 template <typename Map>
 bool IsFlat(const Map& map, const ValidBox& box) {
   int64_t expected = map.spatial_stride[2] * box.size(2);
@@ -26,7 +26,7 @@ bool IsFlat(const Map& map, const ValidBox& box) {
   return true;
 }
 
-// Calls visit(strip at a stretch of positions, its offset from begin, its length).
+// Calls visit(strip, offset from begin, length) for each stretch of evenly spaced positions.
 template <typename StripType, typename Map, typename Visit>
 void ForStrips(const Map& map, Dtype dtype, int64_t sample, const ValidBox& box, int64_t channel,
                int64_t begin, int64_t count, const Visit& visit) {

@@ -1,5 +1,4 @@
-// The product that the operators are made of against LibTorch's own, which is MKL's. Compare with --threads
-// 1: a tile is one thread's work.
+// The tile product against LibTorch's (MKL's). Compare with --threads 1: a tile is processed by one thread.
 #include <ATen/ops/empty.h>
 #include <ATen/ops/mm.h>
 #include <ATen/ops/randn.h>
@@ -30,7 +29,7 @@ BenchInputs Make(int64_t m, int64_t n, int64_t k) {
 }
 
 void AddCases(std::vector<BenchCase>* cases) {
-  // Logits of 64 keys with 256 channels, the values they gather, and a tile of many channels.
+  // Logits of 64 keys with 256 channels, the value sums of 64 keys, and logits with many channels.
   for (const auto& [m, n, k] :
        {std::tuple<int64_t, int64_t, int64_t>{64, 64, 256}, {256, 64, 64}, {64, 64, 2048}}) {
     const std::string shape = std::to_string(m) + "x" + std::to_string(n) + "x" + std::to_string(k);

@@ -1,4 +1,4 @@
-// Included by tile_portable.cc, tile_avx2.cc and tile_avx512.cc alone, each with its own flags.
+// Included only by tile_portable.cc, tile_avx2.cc and tile_avx512.cc, each compiled with its own flags.
 #pragma once
 
 #include "kernels/common/vec.h"

@@ -1,4 +1,4 @@
-// Where tile.cc finds the loops of each instruction set.
+// The loops of each instruction set, for tile.cc.
 #pragma once
 
 #include "kernels/tile/tile.h"

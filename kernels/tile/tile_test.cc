@@ -1,5 +1,5 @@
-// Every loop of every instruction set that this processor has, against the same in float64, one entry at a
-// time.
+// Compares every loop of every instruction set that this processor supports with a float64 loop over single
+// entries.
 #include "kernels/tile/tile.h"
 
 #include <gtest/gtest.h>
@@ -82,7 +82,7 @@ class TileCodeTest {
   void Softmaxes() {
     for (const auto& [rows, columns] : {std::pair<int64_t, int64_t>{1, 16}, {7, 64}, {64, 48}, {113, 64}}) {
       auto x = random_.Values(rows * 64, 30);
-      x[0] = 400;  // so that others vanish beside it
+      x[0] = 400;  // makes the other entries vanish
       const auto expected = SoftmaxOf(x, rows, columns);
       auto whole = x;
       code_.softmax(whole.data(), rows, columns, 64);
@@ -91,7 +91,8 @@ class TileCodeTest {
     }
   }
 
-  // Layouts of a map and back: positions adjacent, channels adjacent, neither; lengths and channels odd.
+  // Converts maps to tiles and back: positions adjacent, channels adjacent, or neither; odd lengths and
+  // channel counts.
   template <typename T>
   void Strips(Dtype dtype) {
     for (const int64_t channels : {1, 5, 16, 33, 70}) {
@@ -174,7 +175,7 @@ class TileCodeTest {
     return result;
   }
 
-  // The same in steps of a few rows, as keys arrive.
+  // The same softmax in steps of ten rows, as keys arrive.
   std::vector<A> Online(const std::vector<A>& x, int64_t rows, int64_t columns) {
     std::vector<A> max(64, -std::numeric_limits<A>::infinity()), sum(64, A{0}), rescale(64, A(kNan));
     std::vector<A> result = x;
@@ -209,7 +210,7 @@ TEST(TileTest, Float64) {
   test.Strips<double>(Dtype::kFloat64);
 }
 
-// The loops never read beyond the box, and zeros are written there alone.
+// Nothing outside the box is read, and only the padding is zeroed.
 TEST(TileTest, ABoxIsReadAndItsPaddingZeroed) {
   const std::vector<int64_t> size = {3, 4, 5}, valid = {3, 4, 5, 2, 3, 4};
   const Extent extent = ExtentOf(size, valid);

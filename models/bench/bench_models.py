@@ -3,10 +3,10 @@
 usage: bench_models.py --build DIR [--filter TEXT] [--threads N] [--seconds S] [--without NAME]... [--json FILE]
                        [--markdown FILE] [--list]
 
-Every candidate computes the same batch from the same weights; before anything is timed, its answer is compared with
-eager's. The candidates of a case take turns, round after round, so that what else the machine does touches all of
-them; medians are printed, and ratios to ours. A peer that cannot take a network says so in its row. "without
-attention" is ours too, the same network with its attention left out.
+All candidates compute the same batch with the same weights; before timing, each result is compared with eager's. The
+candidates of a case take turns, round after round, so that other load on the machine affects all of them. Prints
+medians, and their ratios to ours. If a peer cannot run a network, its cell says so. "without attention" is also ours:
+the same network with its attention left out.
 """
 
 import argparse
@@ -36,7 +36,7 @@ MIN_ROUNDS, MAX_ROUNDS = 3, 15
 
 
 class Served:
-    """Our side, in a process of its own that computes when it is told to."""
+    """Our side: a process that runs a pass on request."""
 
     def __init__(self, build: pathlib.Path, architecture: str, options: dict, network: nn.Module, pixels: torch.Tensor,
                  threads: int):
@@ -45,7 +45,7 @@ class Served:
         state = {name: tensor.contiguous().clone() for name, tensor in network.state_dict().items()}
         save_file(state, weights)
         self.weight_bytes = os.path.getsize(weights)
-        depths = list(pixels.shape[2:-2]) * 2  # of clips and volumes
+        depths = list(pixels.shape[2:-2]) * 2  # clips and volumes only
         placements = torch.tensor([[*pixels.shape[-2:]] * 3 + depths] * len(pixels), dtype=torch.float64)
         save_file({"pixels": pixels.contiguous(), "placements": placements}, batch)
         command = [build / "bin" / "saccade_time_model", architecture, weights, batch, str(threads),
@@ -82,7 +82,7 @@ def in_openvino(twin: nn.Module, pixels: torch.Tensor, threads: int):
         warnings.simplefilter("ignore")
         converted = openvino.convert_model(torch.jit.trace(twin, pixels, check_trace=False), example_input=pixels,
                                            input=list(pixels.shape))
-    # In single precision like everybody else: on some processors the default is bfloat16.
+    # Single precision for all candidates: on some processors OpenVINO's default is bfloat16.
     settings = {"INFERENCE_PRECISION_HINT": "f32", "PERFORMANCE_HINT": "LATENCY", "INFERENCE_NUM_THREADS": threads}
     request = openvino.compile_model(converted, "CPU", settings).create_infer_request()
 
@@ -113,14 +113,14 @@ class Row:
     shape: str
     rounds: int
     ours: float
-    peers: dict  # a name's median, or why there is none
+    peers: dict  # each peer's median, or the reason why there is none
     load_seconds: float
     peak_ratio: float
 
 
 def compared(answer) -> torch.Tensor:
-    """What of an answer is held against eager's: of a detector's, the first picture's scores, best first. Rounding lets
-    boxes of nearly the same score change places."""
+    """Returns the part of a result that is compared with eager's. For detectors it is the first picture's scores, best
+    first, as rounding lets boxes of nearly equal score change places."""
     return answer if isinstance(answer, torch.Tensor) else answer[min(1, len(answer) - 1)]
 
 
@@ -143,10 +143,10 @@ def time_case(case: Case, batch: int, sides: tuple, arguments) -> tuple[Row, str
                 candidate = compiled(twin, pixels)
             else:
                 candidate = in_openvino(twin, pixels, arguments.threads)
-            for _ in range(2):  # what is built at the first call is built now
+            for _ in range(2):  # the first call may still compile or allocate
                 require_agreement(name, compared(candidate(pixels)), expected)
             candidates[name] = lambda candidate=candidate: milliseconds(lambda: candidate(pixels))
-        except Exception as error:  # a peer's own limits are a finding, not an end
+        except Exception as error:  # a peer's own limits are reported, and do not end the run
             remarks[name] = f"{type(error).__name__}: {str(error).strip().splitlines()[0][:100]}"
             print(f"  {name}: {remarks[name]}", file=sys.stderr)
     with contextlib.ExitStack() as processes:
@@ -196,7 +196,7 @@ def table(rows: list[Row], peers: list[str]) -> str:
 
 
 def reasons(rows: list[Row]) -> str:
-    """Why there is a "cannot", a line each."""
+    """Returns the reason for each "cannot", one per line."""
     return "".join(f"\n- {row.case}, {row.shape}: {why}" for row in rows for why in row.peers.values()
                    if isinstance(why, str))
 
@@ -218,7 +218,7 @@ def heading(isa: str, arguments) -> str:
 
 
 def kept(path: pathlib.Path | None, chosen: list) -> list[Row]:
-    """The rows of an earlier run that this one does not measure anew."""
+    """Returns the rows of an earlier run that this run does not measure again."""
     if path is None or not path.exists():
         return []
     measured = {(case.name, shape_text(batch, sides)) for case, batch, sides in chosen}
@@ -255,7 +255,7 @@ def main():
             row, isa = time_case(case, batch, sides, arguments)
             rows.append(row)
             print(table([row], peers).splitlines()[-1], flush=True)
-            # Written after every case: a long run that is stopped leaves what it found.
+            # Written after every case, so that a run that is stopped keeps its results.
             rows.sort(key=lambda row: order[row.case, row.shape])
             if arguments.json:
                 arguments.json.write_text(json.dumps([dataclasses.asdict(row) for row in rows], indent=1) + "\n")

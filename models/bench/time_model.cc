@@ -1,8 +1,8 @@
-// Times a served model for bench_models.py, which asks for one pass at a time so that its peers take turns:
+// Times a served model for bench_models.py, which requests one pass at a time so that its peers take turns:
 //   saccade_time_model ARCHITECTURE WEIGHTS INPUT THREADS [OPTION=VALUE]...
-// INPUT is a batch as models/tools/batch_file.h has it. Prints "loaded MILLISECONDS PEAK_BYTES ISA", where
-// the peak is of this process's own memory while it loaded; then, for each line "run" on its input, the
-// milliseconds of one pass. A picture that fails is an error.
+// INPUT is a batch file (models/tools/batch_file.h). Prints "loaded MILLISECONDS PEAK_BYTES ISA", PEAK_BYTES
+// being the memory that loading added at its peak. Then, for each line "run" on stdin, prints the
+// milliseconds of one pass. A Failure is an error.
 #include <ATen/Parallel.h>
 #include <unistd.h>
 
@@ -43,7 +43,7 @@ void RequireAnswers(const std::vector<TaskResult>& results) {
 void Serve(int argc, char** argv) {
   if (argc < 5) throw std::runtime_error("expected ARCHITECTURE WEIGHTS INPUT THREADS [OPTION=VALUE]...");
   at::set_num_threads(std::stoi(argv[4]));
-  // The peak counts from here: what LibTorch itself takes is not the model's.
+  // The peak counts from here, without the memory of LibTorch itself.
   std::ofstream("/proc/self/clear_refs") << "5";
   const int64_t before = StatusBytes("VmRSS");
   const Stopwatch loading;

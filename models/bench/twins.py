@@ -1,4 +1,4 @@
-"""What bench_models.py times: networks, sizes, and each twin as a function of one prepared batch."""
+"""The cases of bench_models.py: networks, sizes, and each twin as a function of one prepared batch."""
 
 import dataclasses
 
@@ -11,7 +11,7 @@ from models.reference.served import settle, smooth_noise
 
 
 class Detector(nn.Module):
-    """A detector behind its preparation of pictures: boxes, scores, classes and small masks, picture after picture."""
+    """A detector without its preprocessing: returns boxes, scores, classes and small masks, picture by picture."""
 
     def __init__(self, network: nn.Module):
         super().__init__()
@@ -27,7 +27,7 @@ class Detector(nn.Module):
 
 
 class Localizer(nn.Module):
-    """Segments, scores and classes, clip after clip."""
+    """Returns segments, scores and classes, clip by clip."""
 
     def __init__(self, network: nn.Module):
         super().__init__()
@@ -46,11 +46,11 @@ CLASSIFIERS = ("attnnet", "attnnet_1n", "attnnet_pool", "kanet_kv", "kanet_qkv",
 class Case:
     name: str
     architecture: str
-    sizes: tuple  # of the network's input: height and width, behind frames or planes if there are any
+    sizes: tuple  # of the network's input: height and width, after frames or planes if there are any
     fixed: dict = dataclasses.field(default_factory=dict)  # options
     channels: int = 3
     batches: tuple = (1, 4)
-    attention_off: dict = dataclasses.field(default_factory=dict)  # options that leave only the attention out
+    attention_off: dict = dataclasses.field(default_factory=dict)  # options that only leave the attention out
 
     def options(self, sides: tuple) -> dict:
         if self.architecture in CLASSIFIERS:
@@ -58,8 +58,8 @@ class Case:
         return dict(self.fixed)
 
     def build(self, sides: tuple) -> tuple[nn.Module, nn.Module]:
-        """The network, and the twin that is timed. Random weights of a size that training would leave: signals of
-        order one, and as many detections as a busy picture has."""
+        """Returns the network, and the twin to time. Random weights are scaled as after training: signals of order one,
+        and as many detections as in a busy picture."""
         torch.manual_seed(1)
         network = build(self.architecture, **self.options(sides))
         generator = torch.Generator().manual_seed(2)
@@ -68,9 +68,9 @@ class Case:
         for module in network.modules():
             if type(module).__name__ == "EfficientAttention" and isinstance(module.out, (nn.Conv2d, nn.Conv3d)):
                 nn.init.normal_(module.out.weight, 0, 0.05)
-            if type(module).__name__ == "SiameseAttention":  # at full strength untrained ones grow from layer to layer
+            if type(module).__name__ == "SiameseAttention":  # at full strength, untrained ones grow from layer to layer
                 nn.init.constant_(module.bn.weight, 0.1)
-            if type(getattr(module, "conv2", None)).__name__ == "GlobalSelfAttention":  # likewise: it has no softmax
+            if type(getattr(module, "conv2", None)).__name__ == "GlobalSelfAttention":  # likewise, as it has no softmax
                 nn.init.constant_(module.conv2.middle.weight, 0.1)
                 nn.init.constant_(module.bn2.weight, 0.1)
                 nn.init.constant_(module.bn3.weight, 0.05)
@@ -106,7 +106,7 @@ CASES = [
     Case("ea_psmnet", "ea_psmnet", ((256, 512), (544, 960)), channels=6,
          attention_off={"attention": "none"}),
     Case("ea_rc3d", "ea_rc3d", ((64, 112, 112), (256, 112, 112)), batches=(1,), attention_off={"attention": "none"}),
-    # The papers' patches, and a part of what they restore.
+    # The papers' patches, and part of a volume to restore.
     Case("unet3d_sao_denoise", "unet3d_sao_denoise", ((16, 64, 64), (32, 192, 192)), channels=1, batches=(1,),
          attention_off={"attention": "none"}),
     Case("unet3d_sao_project", "unet3d_sao_project", ((50, 64, 64), (50, 192, 192)), channels=1, batches=(1,),

@@ -20,7 +20,7 @@ namespace {
 
 constexpr int64_t kQueriesAtOnce = 4096;
 
-// Over depth or time, if there is one: [N, *spatial] to [N, height, width].
+// Sums over depth or time, if the maps have that side: [N, *spatial] to [N, height, width].
 at::Tensor Flat(const at::Tensor& maps) {
   switch (maps.dim()) {
     case 4:
@@ -32,7 +32,8 @@ at::Tensor Flat(const at::Tensor& maps) {
   }
 }
 
-// `make` gives the first so many of the layer's maps of a sample. Of each, `positions` values are kept.
+// Hands the layer's maps to the probe of the calling thread, if there is one. `make` returns the first
+// `count` of the `available` maps of a sample; each map holds `values` values.
 void Probe(const std::string& layer, const at::Tensor& x, int64_t available, int64_t values,
            const std::function<std::vector<AttentionMap>(int64_t sample, int64_t count)>& make) {
   AttentionProbe* const probe = AttentionProbe::Current();
@@ -47,23 +48,25 @@ int64_t PositionsOf(const at::Tensor& x) { return x.numel() / (x.size(0) * x.siz
 
 std::string Key(int64_t channel) { return "key " + std::to_string(channel); }
 
-// [c, width + height]: the means of the columns, then of the rows, of [c, height, width].
+// The means of the columns, then of the rows, of [c, height, width]: [c, width + height].
 at::Tensor Averages(const at::Tensor& x) { return at::cat({x.mean(1), x.mean(2)}, 1); }
 
-// Of one head: what of the answer to the mean position comes from each average, [width + height].
+// For one head: the weights of the averages (columns, then rows) in the mean position's result, [width +
+// height].
 at::Tensor MeanCoefficients(const KroneckerQueries& how, const at::Tensor& queries, const at::Tensor& keys,
                             const at::Tensor& scale, int64_t width) {
   const auto coefficients_of = [&](const at::Tensor& some) {
     return at::matmul(keys.transpose(0, 1), some).mul(scale).softmax(0);
   };
   if (how.kind == "kv") {
-    // Of all positions at once they would be too many.
+    // The coefficients of all positions at once would take too much memory.
     at::Tensor sum = at::zeros({keys.size(1)}, keys.options());
     for (const at::Tensor& some : queries.split(kQueriesAtOnce, 1)) sum.add_(coefficients_of(some).sum(1));
     return sum.div(queries.size(1));
   }
   const at::Tensor coefficients = coefficients_of(queries);
-  // A position is answered by its column and by its row.
+  // A position's result is the sum of its column's and its row's results; the maps show the mean of their
+  // weights.
   const int64_t height = queries.size(1) - width;
   const at::Tensor columns = coefficients.narrow(1, 0, width).mean(1);
   return columns.add(coefficients.narrow(1, width, height).mean(1)).div(2);
@@ -94,7 +97,7 @@ void ProbeKronecker(const std::string& layer, const at::Tensor& x, const Kroneck
     const int64_t height = seen.size(1);
     const int64_t width = seen.size(2);
     const at::Tensor averages = Averages(seen);
-    // A mean of linear transforms is the transform of the mean.
+    // The mean of linear transforms is the transform of the mean.
     const at::Tensor queries =
         Transformed(how.kind == "kv" ? seen.flatten(1) : averages, how.query_weight, how.query_bias)
             .unflatten(0, {how.heads, -1});
@@ -106,7 +109,7 @@ void ProbeKronecker(const std::string& layer, const at::Tensor& x, const Kroneck
       const at::Tensor weights = MeanCoefficients(how, queries[head], keys[head], scale, width);
       const at::Tensor columns = weights.narrow(0, 0, width).unsqueeze(0);
       const at::Tensor rows = weights.narrow(0, width, height).unsqueeze(1);
-      // An average's weight is that of all its positions together.
+      // An average's weight is spread evenly over its positions.
       const at::Tensor both = columns.div(height) + rows.div(width);
       const auto add = [&](const at::Tensor& map, const char* what) {
         if (static_cast<int64_t>(maps.size()) == count) return;

@@ -1,4 +1,4 @@
-// What attention looks at, as pictures: made for the samples that ask, beside the pass.
+// Makes attention maps for the samples that ask for them, beside the forward pass.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -9,37 +9,39 @@
 
 namespace saccade::models {
 
-// Each hands its maps to the calling thread's AttentionProbe, under the layer's name; without one it does
-// nothing. x is [B, C, *spatial]; maps of volumes and clips are summed over depth or time. `valid` as the
-// operators have it: maps are of that part alone.
+// Each function hands its maps to the calling thread's AttentionProbe, under the layer's name; without a
+// probe it does nothing. x is [B, C, *spatial]; maps of volumes and clips are summed over depth or time.
+// `valid` is as for the operators: maps cover only the valid part.
 
-// The global maps: what each channel of the keys is gathered from, "key 0", "key 1" and so on. With "softmax"
-// each sums to one; with "scaling" it is what is multiplied with the values, of any sign.
+// The global maps "key 0", "key 1" and so on: the position weights of each key channel. With "softmax" each
+// map sums to one; with "scaling" a map holds the factors of the values, which may have any sign.
 void ProbeEfficientAttention(const std::string& layer, const at::Tensor& x, const at::Tensor& key_weight,
                              const at::Tensor& key_bias, const std::string& normalization,
                              const std::optional<at::Tensor>& valid);
 
-// What a Kronecker attention's queries are made of.
+// The weights that make Kronecker attention's queries and keys.
 struct KroneckerQueries {
   std::string kind;  // "kv" or "qkv"
   std::optional<at::Tensor> query_weight = std::nullopt;
   std::optional<at::Tensor> query_bias = std::nullopt;
   std::optional<at::Tensor> key_weight = std::nullopt;
-  // A number a head.
+  // [heads], one factor per head.
   std::optional<at::Tensor> coefficient_scale = std::nullopt;
   int64_t heads = 1;
 };
-// For each head three maps, of the weights with which the mean position is answered: "head 0 columns" (a
-// row), "head 0 rows" (a column), which sum to one together, and "head 0", what that is for each position.
+// Three maps per head, with the weights in the mean position's result: "head 0 columns" (one row of values)
+// and "head 0 rows" (one column of values), which sum to one together, and "head 0", the same spread over all
+// positions.
 void ProbeKronecker(const std::string& layer, const at::Tensor& x, const KroneckerQueries& queries,
                     const std::optional<at::Tensor>& valid = std::nullopt);
 
-// For each head the score w^T x with which a position asks for the mean value: "head 0" and so on. Of any
-// sign.
+// One map per head, "head 0" and so on: the score w^T x, by which a position's result takes the mean value.
+// Scores may have any sign.
 void ProbeSiamese(const std::string& layer, const at::Tensor& x, const std::optional<at::Tensor>& w,
                   int64_t heads);
 
-// One map, "centre": how much each position looks at the one in the middle. Of positions alone.
+// One map, "centre": the weight of the middle position in each position's result. It depends on positions
+// alone.
 void ProbeExplicit(const std::string& layer, const at::Tensor& x, const std::string& map, double sigma);
 
 }  // namespace saccade::models

@@ -147,7 +147,7 @@ TEST(AttentionMapsTest, KroneckerWeightsAreTheMeanOfAllPositions) {
       EXPECT_NEAR(SumOf(columns) + SumOf(rows), 1, 1e-5);
       EXPECT_NEAR(both.values[1 * 5 + 3], columns.values[3] / 3 + rows.values[1] / 5, 1e-6);
 
-      // By the definition, position by position.
+      // The expected values follow the definition, position by position.
       const at::Tensor mine = x[0].narrow(0, static_cast<int64_t>(2 * head), 2);
       const at::Tensor averages = at::cat({mine.mean(1), mine.mean(2)}, 1);
       const bool kv = std::string(kind) == "kv";

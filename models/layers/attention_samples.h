@@ -1,4 +1,4 @@
-// What the makers of attention's maps have in common: of one sample each.
+// Helpers for making attention maps of one sample.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -13,17 +13,17 @@
 
 namespace saccade::models {
 
-// The part of a sample that takes part: float32 [C, *spatial].
+// Returns the valid part of a sample, float32 [C, *spatial].
 at::Tensor Seen(const at::Tensor& x, int64_t sample, const std::optional<at::Tensor>& valid);
 
-// weight x (+ bias) of [C, N]; x itself without a weight.
+// Returns weight x (+ bias), x being [C, N]; returns x itself if there is no weight.
 at::Tensor Transformed(const at::Tensor& x, const std::optional<at::Tensor>& weight,
                        const std::optional<at::Tensor>& bias = std::nullopt);
 
-// [N, height, width] of any device.
+// Copies `maps`, [N, height, width] on any device, to N named AttentionMaps.
 std::vector<AttentionMap> AsMaps(const at::Tensor& maps, const std::function<std::string(int64_t)>& name);
 
-// "head 0".
+// Returns "head 0" for head 0, and so on.
 std::string HeadName(int64_t head);
 
 }  // namespace saccade::models

@@ -1,4 +1,4 @@
-// Batch norms at inference are an affine map per channel; it is folded into what stands before it.
+// At inference a batch norm is an affine map per channel, which is folded into the layer before it.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -9,7 +9,7 @@
 
 namespace saccade::models {
 
-inline constexpr double kBatchNormEpsilon = 1e-5;  // PyTorch's default, which the reference keeps
+inline constexpr double kBatchNormEpsilon = 1e-5;  // PyTorch's default, which the reference uses too
 
 // y = scale * x + shift, float64 [C].
 struct Affine {
@@ -17,8 +17,8 @@ struct Affine {
   at::Tensor shift;
 };
 
-// From the tensors prefix + weight, bias, running_mean, running_var. Throws LoadError that names the batch
-// norm if its statistics are not usable (a negative variance, a value that is not finite).
+// Folds the tensors prefix + weight, bias, running_mean, running_var. Throws a LoadError that names the batch
+// norm if the result is not finite (a negative variance, a value that is not finite).
 Affine FoldBatchNorm(const TensorMap& tensors, const std::string& prefix, double epsilon = kBatchNormEpsilon);
 
 }  // namespace saccade::models

@@ -14,7 +14,7 @@
 namespace saccade::models {
 namespace {
 
-// oneDNN itself is not exported by LibTorch; its fused convolutions are reachable as operators.
+// LibTorch does not export oneDNN itself, but its fused convolutions can be called as operators.
 using Scalars = c10::List<std::optional<at::Scalar>>;
 using OptionalText = std::optional<std::string_view>;
 using Pointwise = at::Tensor(const at::Tensor&, const at::Tensor&, const std::optional<at::Tensor>&,
@@ -39,7 +39,7 @@ void Apply(Activation activation, at::Tensor& x) {
   if (activation == Activation::kRelu6) x.clamp_(0, 6);
 }
 
-// After a sum only ReLU can be fused.
+// oneDNN fuses only ReLU with a sum.
 OptionalText FusedWithSum(Activation activation) {
   return activation == Activation::kRelu ? OptionalText("relu") : std::nullopt;
 }
@@ -62,7 +62,7 @@ PackedWeight::Geometry GeometryOf(const at::Tensor& weight, const ConvolutionOpt
   return geometry;
 }
 
-// In double precision, into memory of its own: the file's weights are only mapped.
+// Scales in double precision, into memory of its own, as the file's weights are only mapped.
 at::Tensor Folded(const at::Tensor& weight, const at::Tensor& scale) {
   std::vector<int64_t> per_channel(static_cast<size_t>(weight.dim()), 1);
   per_channel[0] = -1;
@@ -87,7 +87,7 @@ Convolution::Convolution(const at::Tensor& weight, const Affine& affine, const C
   bias_ = bias_.to(TypeOf(target)).to(DeviceOf(target));
 }
 
-// Without its activation.
+// The convolution without its activation.
 at::Tensor Convolution::Plain(const at::Tensor& x) const {
   const std::vector<int64_t> none(geometry_.padding.size(), 0);
   return at::convolution(x, weight_, bias_, geometry_.stride, geometry_.padding, geometry_.dilation,
@@ -119,7 +119,7 @@ at::Tensor Convolution::WithSum(const at::Tensor& x, const at::Tensor& other) co
     Apply(activation_, sum);
     return sum;
   }
-  // On one position the layouts cannot be told apart, and the fused operator gives up.
+  // With one position the memory formats cannot be distinguished, and the fused operator throws.
   if (OnePosition(other) || activation_ == Activation::kRelu6) {
     Convolution plain = *this;
     plain.activation_ = Activation::kNone;

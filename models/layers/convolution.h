@@ -1,5 +1,5 @@
-// A convolution as it is served: batch norm folded in; on the CPU weights packed once, activation or addition
-// fused, and on a GPU cuDNN's by way of ATen.
+// A convolution for serving, with the batch norm folded in. On the CPU the weights are packed once and the
+// activation or addition is fused; on a GPU it is cuDNN's, called through ATen.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -19,30 +19,30 @@ enum class Activation { kNone, kRelu, kRelu6 };
 
 struct ConvolutionOptions {
   int64_t stride = 1;
-  // Along the first side of clips and volumes, where it is another; pictures have no such side.
+  // Stride along the first side of clips and volumes, if it differs; pictures have no such side.
   std::optional<int64_t> depth_stride = std::nullopt;
   int64_t groups = 1;
   int64_t dilation = 1;
-  // dilation * (k / 2) if it is not given, which keeps a side at stride 1.
+  // By default dilation * (k / 2), which preserves the size at stride 1.
   std::optional<int64_t> padding = std::nullopt;
   Activation activation = Activation::kNone;
   Target target = {};
 };
 
-// Calls may run at once on several threads. A picture's result does not depend
-// on the others in x, bit for bit (oneDNN's convolutions keep that; ATen's matrix products do not, which is
-// why a classifier is one of these too).
+// Thread-safe. A picture's result does not depend on the others in x, bit for bit. (oneDNN's convolutions
+// guarantee that; ATen's matrix products do not, which is why a classifier is a convolution too.)
 class Convolution {
  public:
-  // `weight` is [outputs, inputs / groups, k, k], or with three k for volumes; `affine` follows it.
+  // `weight` is [outputs, inputs / groups, k, k], or with three k for volumes; `affine` is applied to the
+  // result.
   Convolution(const at::Tensor& weight, const Affine& affine, const ConvolutionOptions& options);
 
-  // x is [B, inputs, (D,) H, W] of the target's type, best channels-last.
+  // x is [B, inputs, (D,) H, W] of the target's type, preferably channels-last.
   at::Tensor operator()(const at::Tensor& x) const;
-  // activation(convolution + other); `other` has the result's shape.
+  // Returns activation(convolution + other); `other` has the result's shape.
   at::Tensor WithSum(const at::Tensor& x, const at::Tensor& other) const;
-  // The same, in the memory of `other`, which it takes. REQUIRES: nobody else reads `other`, and it is dense
-  // in channels-last.
+  // Like WithSum(), but writes the result to the memory of `other`. REQUIRES: `other` is not used elsewhere,
+  // and is dense in channels-last.
   at::Tensor AddedTo(at::Tensor other, const at::Tensor& x) const;
 
  private:
@@ -52,20 +52,20 @@ class Convolution {
   at::Tensor bias_;
   PackedWeight::Geometry geometry_;
   std::shared_ptr<PackedWeight> packed_;
-  at::Tensor weight_;  // where it is not packed
+  at::Tensor weight_;  // undefined if packed
 };
 
-// The following compute where the tensors say.
+// The following functions load for the target of `tensors`.
 
-// NAME.weight and NAME.bias of `tensors` (no bias is zero), for a convolution that no batch norm follows.
+// Makes a convolution without a batch norm from NAME.weight and NAME.bias; a missing bias is zero.
 Convolution BiasedConvolution(const TensorMap& tensors, const std::string& name,
                               const ConvolutionOptions& options);
 
-// A linear layer over maps of one position, its weight [outputs, inputs]: for its bits' sake a convolution
-// too.
+// Makes a linear layer over maps of one position from NAME.weight, [outputs, inputs], and NAME.bias. It is a
+// convolution so that its results do not depend on the batch.
 Convolution LinearConvolution(const TensorMap& tensors, const std::string& name);
 
-// CONVOLUTION.weight, followed by the batch norm whose tensors are NORM.weight and so on.
+// Makes a convolution from CONVOLUTION.weight and the batch norm in NORM.weight and so on.
 Convolution NormedConvolution(const TensorMap& tensors, const std::string& convolution,
                               const std::string& norm, const ConvolutionOptions& options,
                               double epsilon = kBatchNormEpsilon);

@@ -18,7 +18,7 @@ double RelativeError(const at::Tensor& got, const at::Tensor& expected) {
   return got.to(at::kDouble).sub(expected).norm().item<double>() / expected.norm().item<double>();
 }
 
-// The convolution and its batch norm in fp64, one after the other.
+// The convolution and then its batch norm, in float64.
 at::Tensor Expected(const at::Tensor& x, const TensorMap& tensors, int64_t stride, int64_t groups) {
   const at::Tensor weight = tensors.at("conv.weight").to(at::kDouble);
   const int64_t padding = weight.size(2) / 2;
@@ -104,13 +104,13 @@ TEST(Convolution, TakesVolumes) {
   EXPECT_LT(RelativeError(convolution(x.contiguous(at::MemoryFormat::ChannelsLast3d)), expected), 1e-6);
 }
 
-// A stem of clips strides over pixels, and not over frames.
+// A stem for clips has a stride in space, but none in time.
 TEST(Convolution, StridesOverOnesOwnDepth) {
   at::manual_seed(1);
   const at::Tensor weight = at::randn({12, 3, 7, 7, 7}).mul(0.1);
   const at::Tensor x = at::randn({1, 3, 6, 20, 14});
   const at::Tensor expected = at::conv3d(x.to(at::kDouble), weight.to(at::kDouble), {}, {1, 2, 2}, {3, 3, 3});
-  for (const Precision precision : {Precision::kFloat32, Precision::kTf32}) {  // packed, and not
+  for (const Precision precision : {Precision::kFloat32, Precision::kTf32}) {  // packed, and not packed
     const Convolution convolution(weight, {at::ones({12}, at::kDouble), at::zeros({12}, at::kDouble)},
                                   {.stride = 2, .depth_stride = 1, .target = {.precision = precision}});
     EXPECT_LT(RelativeError(convolution(x), expected), 1e-6);

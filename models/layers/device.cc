@@ -22,7 +22,7 @@ at::Tensor Owned(const at::Tensor& weight, const Target& target) {
 }
 
 at::Tensor Sent(const at::Tensor& x, const Target& target) {
-  // As float32 first over the bus if it has to be: a cast on the CPU would take longer.
+  // Transfers before casting: a cast on the CPU would take longer than sending float32.
   return x.to(DeviceOf(target)).to(TypeOf(target)).contiguous(ChannelsLast(x.dim() - 2));
 }
 

@@ -1,4 +1,4 @@
-// Tensors to where a network computes, and back.
+// Moves tensors to the device where a network computes, and back.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -9,20 +9,20 @@
 
 namespace saccade::models {
 
-// Of maps with two sides or three.
+// The channels-last format of maps with `sides` (2 or 3) spatial sides.
 at::MemoryFormat ChannelsLast(int64_t sides);
 
 at::Device DeviceOf(const Target& target);
-// What activations and convolutions' weights are held in.
+// The type of activations and of convolutions' weights.
 at::ScalarType TypeOf(const Target& target);
 
-// A float32 copy there, contiguous: small weights that operators take at full precision whatever the maps
-// are. (A copy, because the file's weights are only mapped, and must not stay.)
+// A contiguous float32 copy on the target's device: for small weights that operators take at full precision
+// whatever the maps' type. A copy, because the file's weights are only mapped and must not be kept.
 at::Tensor Owned(const at::Tensor& weight, const Target& target);
 
-// A batch's pictures or clips, or a map, as the network takes it: channels-last, of the target's type.
+// Moves a batch's pictures or clips, or a map, to the target: channels-last, of the target's type.
 at::Tensor Sent(const at::Tensor& x, const Target& target);
-// What the CPU goes on with: float32. Waits for a GPU.
+// Moves a result to the CPU as float32. Blocks until a GPU has computed it.
 at::Tensor Fetched(const at::Tensor& x);
 
 }  // namespace saccade::models

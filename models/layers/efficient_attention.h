@@ -1,4 +1,4 @@
-// An efficient attention module with weights, over pictures, volumes and clips.
+// An efficient attention module with its weights, for pictures, volumes and clips.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -11,16 +11,17 @@
 
 namespace saccade::models {
 
-// Immutable; calls may run at once on several threads.
+// Immutable and thread-safe.
 class EfficientAttention {
  public:
-  // Of NAME.query, key and value, each a weight and a bias, and NAME.out if there is one: without it the
-  // values have the map's channels. `normalization` is a kind of kernels/efficient_attention.
+  // Loads NAME.query, key and value, each a weight and a bias, and NAME.out if there is one: without it the
+  // values have as many channels as the map. `normalization` is a kind of kernels/efficient_attention.
   EfficientAttention(const TensorMap& tensors, const std::string& name, int64_t heads,
                      std::string normalization);
 
-  // x plus what its own samples give. `valid`, int64 [B, spatial dimensions] on x's device, says how far each
-  // sample's map reaches from its first corner: what lies beyond is not looked at, and zero in the result.
+  // Returns x plus the attention's result; a sample's result depends on that sample alone. `valid`, int64 [B,
+  // spatial dimensions] on x's device, is the extent of each sample's map from its first corner. Positions
+  // beyond it are ignored, and zero in the result.
   at::Tensor operator()(const at::Tensor& x, const std::optional<at::Tensor>& valid = std::nullopt) const;
 
  private:
@@ -36,7 +37,7 @@ class EfficientAttention {
   std::string normalization_;
 };
 
-// What the log says of a module that the weights lack, in networks that then leave it out.
+// The log message for a module that has no tensors in the weights, for networks that then omit it.
 std::string AbsentNote(const std::string& module);
 
 }  // namespace saccade::models

@@ -16,7 +16,7 @@ ExplicitAttention::ExplicitAttention(const TensorMap& tensors, const std::string
     throw LoadError(name + ".sigma is " + std::to_string(sigma_) +
                     ", expected a positive radius; the training may have diverged");
   }
-  // The map's rows sum to one, so what follows passes through it.
+  // The map's rows sum to one, so the affine map behind it can be folded into the output weights.
   const at::Tensor out = tensors.at(name + ".out.weight").flatten(1).to(at::kDouble);
   value_weight_ = Owned(tensors.at(name + ".value.weight").flatten(1), tensors.target);
   out_weight_ = Owned(out.mul(affine.scale.unsqueeze(1)), tensors.target);

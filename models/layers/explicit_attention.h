@@ -1,4 +1,5 @@
-// Explicitly modelled attention with weights: by position alone, beside a convolution.
+// Explicitly modelled attention with its weights: maps that depend on positions alone, used beside a
+// convolution.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -10,14 +11,14 @@
 
 namespace saccade::models {
 
-// Immutable; calls may run at once on several threads.
+// Immutable and thread-safe.
 class ExplicitAttention {
  public:
-  // Of NAME.value.weight, NAME.out.weight and NAME.sigma; `affine` follows it, and `map` is the kind of
-  // kernels/expatt. Throws LoadError if sigma is no radius.
+  // Loads NAME.value.weight, NAME.out.weight and NAME.sigma; `affine` is applied to the result, and `map` is
+  // the kind of kernels/expatt. Throws LoadError if sigma is not positive.
   ExplicitAttention(const TensorMap& tensors, const std::string& name, const Affine& affine, std::string map);
 
-  // x is [B, C, H, W]; the result has the attention's channels.
+  // x is [B, C, H, W]; the result has the attention's output channels.
   at::Tensor operator()(const at::Tensor& x) const;
 
  private:
@@ -26,7 +27,7 @@ class ExplicitAttention {
   double sigma_;
 };
 
-// Of a batch norm over several parts' channels, that of one part.
+// Returns the part of a batch norm's affine map that belongs to `count` channels from `first`.
 Affine PartOf(const Affine& affine, int64_t first, int64_t count);
 
 }  // namespace saccade::models

@@ -7,7 +7,7 @@
 namespace saccade::models {
 namespace {
 
-// Window::After of every entry, on their device.
+// Window::After for every entry, computed on the device of `sizes`.
 at::Tensor After(const Window& window, const at::Tensor& sizes) {
   const int64_t margin = 2 * window.padding - window.dilation * (window.kernel - 1) - 1;
   if (!window.ceil) return sizes.add(margin).div(window.stride, "floor").add(1).clamp_min(0);
@@ -16,7 +16,7 @@ at::Tensor After(const Window& window, const at::Tensor& sizes) {
   return at::where(begins_outside, after.sub(1), after);
 }
 
-// 1 at the positions below each sample's `sizes` [B], as [B, 1, count].
+// A mask [B, 1, count] that is true at positions below each sample's size; `sizes` is [B].
 at::Tensor Below(const at::Tensor& sizes, int64_t count) {
   return at::arange(count, sizes.options()).view({1, 1, count}).lt(sizes.view({-1, 1, 1}));
 }

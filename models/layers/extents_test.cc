@@ -40,7 +40,7 @@ TEST(ExtentsTest, OtherPicturesGoTheSameWay) {
 
 TEST(ExtentsTest, ZeroesTheSameBeyondEitherKind) {
   const std::vector<Size> sizes = {{3, 5}, {4, 1}, {1, 6}, {4, 6}};
-  // What padding holds may be anything, and multiplying by zero would keep it.
+  // Padding may hold any value; multiplying infinity by zero would not clear it.
   const auto map = [] {
     return at::full({4, 2, 4, 6}, std::numeric_limits<float>::infinity())
         .contiguous(at::MemoryFormat::ChannelsLast);
@@ -48,7 +48,7 @@ TEST(ExtentsTest, ZeroesTheSameBeyondEitherKind) {
   at::Tensor here = map();
   at::Tensor there = map();
   Extents(sizes).ZeroBeyond(here);
-  // The sizes it was made with are not looked at.
+  // The sizes given to the constructor are ignored.
   Extents(std::vector<Size>(4, Size{2, 2})).With(Valid(sizes)).ZeroBeyond(there);
   EXPECT_TRUE(here.equal(there));
   EXPECT_EQ(here.isinf().sum().item<int64_t>(), 2 * (15 + 4 + 6 + 24));

@@ -1,4 +1,4 @@
-// A batch's maps, and what of them is picture.
+// The feature maps of a batch, and which part of them is picture.
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -12,11 +12,10 @@ using Reorder = at::Tensor(const at::Tensor&, at::IntArrayRef, at::IntArrayRef, 
                            at::OptionalIntArrayRef);
 using Describe = at::Tensor(const at::Tensor&);
 
-// A model that meets more than this many layouts has buckets enough to live with the last ones being
-// reordered.
+// Maximum number of layouts kept. Inputs that would need another one use the first, which oneDNN then
+// reorders in every call.
 constexpr size_t kMaxLayouts = 4;
-// Shapes are remembered by pointers to layouts; this many are forgotten at once, which no bounded set of
-// buckets reaches.
+// Maximum number of entries in by_shape_, which is cleared when full. No bounded set of buckets reaches it.
 constexpr size_t kMaxShapes = 4096;
 
 std::string DescriptionOf(const at::Tensor& packed) {
@@ -27,7 +26,8 @@ std::string DescriptionOf(const at::Tensor& packed) {
   return {static_cast<const char*>(bytes.const_data_ptr()), bytes.nbytes()};
 }
 
-// The number of regions or pictures changes from call to call; what matters is its order of magnitude.
+// Rounds the batch dimension up to a power of two. The number of regions or pictures varies from call to
+// call, and only its order of magnitude affects the layout.
 std::vector<int64_t> ShapeClass(at::IntArrayRef input) {
   std::vector<int64_t> shape = input.vec();
   shape[0] = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(shape[0])));

@@ -1,4 +1,4 @@
-// A convolution's weight in the layouts that oneDNN multiplies with.
+// A convolution's weight in the memory layouts that oneDNN computes with.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -11,9 +11,9 @@
 
 namespace saccade::models {
 
-// Which layout is best depends on the input's shape, and a weight that lies in another one is reordered anew
-// in every call: up to half of a forward pass. So it is packed once a layout, when a shape first asks for it.
-// The shapes of a model are few (its buckets), their layouts fewer.
+// The best layout depends on the input's shape, and oneDNN reorders a weight that has another one in every
+// call, which costs up to half of a forward pass. So the weight is packed once for each layout, when a shape
+// first needs it. The shapes of a model are few (its buckets), their layouts fewer.
 //
 // Thread-safe.
 class PackedWeight {
@@ -25,11 +25,11 @@ class PackedWeight {
     int64_t groups = 1;
   };
 
-  // `weight` is float32 and dense in channels-last; it is let go once it is packed.
+  // `weight` is float32 and dense in channels-last; it is released after the first packing.
   PackedWeight(at::Tensor weight, Geometry geometry)
       : geometry_(std::move(geometry)), plain_(std::move(weight)) {}
 
-  // For an input of this shape, [B, C, (D,) H, W].
+  // Returns the weight for an input of this shape, [B, C, (D,) H, W]. May pack it first.
   at::Tensor For(at::IntArrayRef input);
 
  private:
@@ -41,7 +41,7 @@ class PackedWeight {
 
   const Geometry geometry_;
   std::shared_mutex mutex_;
-  at::Tensor plain_;  // until the first packing
+  at::Tensor plain_;  // the unpacked weight, until the first packing
   std::vector<Layout> layouts_;
   std::map<std::vector<int64_t>, at::Tensor> by_shape_;
 };

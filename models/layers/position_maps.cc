@@ -16,7 +16,7 @@
 namespace saccade::models {
 namespace {
 
-// Of a layer's grid.
+// A position on a layer's grid.
 struct Cell {
   int64_t row = 0;
   int64_t column = 0;
@@ -29,15 +29,16 @@ Cell CellOf(const MapPosition& position, const at::Tensor& seen) {
   return {along(position.y, seen.size(1)), along(position.x, seen.size(2))};
 }
 
-// A position's map of a head.
+// One of a head's maps for one position; `what` is the end of its name.
 struct NamedMap {
   const char* what;
   at::Tensor values;  // [height, width]
 };
-// Of one sample: the maps of a head at a cell.
+// Makes the maps of a head of one sample, for the query at `cell`.
 using HeadMaps = std::function<std::vector<NamedMap>(int64_t head, Cell cell)>;
 
-// `start` prepares what the maps of a sample have in common. `maps` are made of each position and head.
+// Hands the layer's maps to the calling thread's probe, if there is one. `start` computes what a sample's
+// maps share; the function that it returns makes `maps` maps for each position and head.
 void Probe(const std::string& layer, const at::Tensor& x, const std::optional<at::Tensor>& valid,
            int64_t heads, int64_t maps, const std::function<HeadMaps(const at::Tensor& seen)>& start) {
   AttentionProbe* const probe = AttentionProbe::Current();
@@ -68,27 +69,27 @@ void Probe(const std::string& layer, const at::Tensor& x, const std::optional<at
   }
 }
 
-// [heads, C / heads, *]
+// Returns [heads, C / heads, *].
 at::Tensor SplitHeads(const at::Tensor& x, int64_t heads) { return x.unflatten(0, {heads, -1}); }
 
-// weight x (+ bias) of [C, H, W].
+// Returns weight x (+ bias), x being `seen`, [C, H, W].
 at::Tensor TransformedMap(const at::Tensor& seen, const std::optional<at::Tensor>& weight,
                           const std::optional<at::Tensor>& bias = std::nullopt) {
   return Transformed(seen.flatten(1), weight, bias).unflatten(1, {seen.size(1), seen.size(2)});
 }
 
-// [C], of one cell.
+// The channels of one cell, [C].
 at::Tensor At(const at::Tensor& seen, Cell cell) { return seen.select(1, cell.row).select(1, cell.column); }
 
-// How far `count` cells are from the first, second, ... of `from`: the embeddings of those distances,
-// [from, count, channels].
+// The embeddings of the distances from cell `from` to the `count` cells of an axis, [count, channels].
 at::Tensor EmbeddingsFrom(const at::Tensor& embedding, int64_t from, int64_t count) {
-  // Its middle row is that of no distance.
+  // The middle row belongs to distance zero.
   return embedding.to(at::kFloat).narrow(0, (embedding.size(0) - 1) / 2 - from, count);
 }
 
-// Along one axis, of each column of [channels, count] queries at cell `from` of their axis: [cells, count].
-// `keys` are [channels, cells, count], or undefined where position counts alone.
+// Along one axis, the weights of the cells for each of `queries`, [channels, count], all at the same cell of
+// that axis: [cells, count]. `embeddings` are [cells, channels]; `keys` are [channels, cells, count], or
+// undefined if only positions count.
 at::Tensor AxisWeights(const at::Tensor& queries, const at::Tensor& embeddings, const at::Tensor& keys) {
   const at::Tensor scores = at::matmul(embeddings, queries);
   if (!keys.defined()) return scores;
@@ -123,7 +124,8 @@ void ProbeGlobal(const std::string& layer, const at::Tensor& x, const GlobalQuer
     const at::Tensor gathered = global ? keys.flatten(2).softmax(2).view(keys.sizes()) : at::Tensor();
     return [&how, seen, keys, gathered](int64_t head, Cell cell) {
       const bool axial = how.content == "axial";
-      // A column's weights differ along the row, and then the row's are put on top.
+      // Each position of the row has its own weights along its column; they are multiplied by the row's
+      // weights.
       const at::Tensor row_of_x = seen.select(1, cell.row);
       const at::Tensor queries = SplitHeads(Transformed(row_of_x, how.query_weight), how.heads)[head];
       const at::Tensor query = queries.narrow(1, cell.column, 1);

@@ -1,5 +1,6 @@
-// What single positions look at, of attention that answers each by its own weights: made for the samples that
-// ask, of the positions that they ask for, beside the pass. A value for each pair of positions never exists.
+// Makes attention maps for chosen positions, of attention that has separate weights for each position. They
+// are made for the samples that ask, beside the forward pass; a matrix of all pairs of positions is never
+// formed.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -10,9 +11,9 @@
 
 namespace saccade::models {
 
-// As attention_maps.h says; x is [B, C, H, W].
+// The functions behave as those of attention_maps.h; x is [B, C, H, W].
 
-// What regular attention's similarities are made of.
+// The weights that make regular attention's queries and keys.
 struct DotProducts {
   std::string kind;  // "softmax", "pool" or "1n"
   std::optional<at::Tensor> query_weight = std::nullopt;
@@ -21,12 +22,13 @@ struct DotProducts {
   std::optional<at::Tensor> key_bias = std::nullopt;
   int64_t heads = 1;
 };
-// For each position and head the weights of all positions in its answer: "position 0 head 0" and so on, which
-// sum to one; of "pool" those of the windows. Of "1n" similarities by their number, of any sign.
+// One map for each position and head, "position 0 head 0" and so on: the weights of all positions in its
+// result, which sum to one. For "pool" these are the weights of the pooling windows; for "1n" they are
+// similarities divided by the number of positions, of any sign.
 void ProbeDotProducts(const std::string& layer, const at::Tensor& x, const DotProducts& how,
                       const std::optional<at::Tensor>& valid = std::nullopt);
 
-// What global self-attention's weights are made of.
+// The weights that make global self-attention's queries and keys, and its embeddings.
 struct GlobalQueries {
   std::string content;  // "global", "axial" or "none"
   at::Tensor query_weight;
@@ -35,10 +37,11 @@ struct GlobalQueries {
   at::Tensor row_embedding;
   int64_t heads = 1;
 };
-// For each position and head the weights of all positions in its answer: "position 0 head 0 content", if the
-// content is global, and "... axial", which the position along columns and rows gives. The latter is made of
-// "... column" and "... row", those of its own column and row, the other columns' by their own. The batch
-// norm between the two is left out. Of any sign, but that axial ones of content axial sum to one.
+// For each position and head the weights of all positions in its result: "position 0 head 0 content", if
+// `content` is "global", and "... axial", the product of the attention along columns and the attention along
+// rows. "... column" and "... row" are the weights in the position's own column and row. The batch norm
+// between the two steps is left out. Weights may have any sign; "... axial" sums to one if `content` is
+// "axial".
 void ProbeGlobal(const std::string& layer, const at::Tensor& x, const GlobalQueries& how);
 
 }  // namespace saccade::models

@@ -19,7 +19,7 @@ using ::testing::ElementsAre;
 constexpr int64_t kChannels = 6;
 constexpr int64_t kHeads = 2;
 
-// Of the corner, and of row 1, column 4 in maps of 5 x 7.
+// Positions: the corner, and row 1, column 4 in maps of 5 x 7.
 ExplanationWish Wish(int64_t most_maps = 64) { return {"place", most_maps, {{0, 0}, {0.6F, 0.3F}}}; }
 
 template <typename Ask>
@@ -40,7 +40,7 @@ std::vector<std::string> NamesOf(const Explanation& explanation) {
 
 at::Tensor ValuesOf(const AttentionMap& map) { return at::tensor(map.values).view({map.height, map.width}); }
 
-// What the map makes of a head's values, [C, H, W]: one for each channel.
+// The map's weighted sum of a head's values, [C, H, W]: one result per channel.
 at::Tensor Answered(const AttentionMap& map, const at::Tensor& values) {
   return (values * ValuesOf(map)).flatten(1).sum(1);
 }
@@ -114,7 +114,7 @@ TEST(PositionMapsTest, GlobalSelfAttentionAnswersByWhatIsShown) {
   const at::Tensor x = at::randn({1, kChannels, 5, 7});
   const at::Tensor query = at::randn({4, kChannels});
   const at::Tensor key = at::randn({4, kChannels});
-  // They reach further than the map is large.
+  // The embeddings cover larger maps than this one.
   const at::Tensor columns = at::randn({13, 2});
   const at::Tensor rows = at::randn({15, 2});
   const auto project = [&](const at::Tensor& weight) { return at::einsum("kc,bcxy->bkxy", {weight, x}); };
@@ -144,7 +144,7 @@ TEST(PositionMapsTest, GlobalSelfAttentionAnswersByWhatIsShown) {
     EXPECT_EQ(map(maps - 3).name, "position 1 head 1 axial");
     EXPECT_EQ(map(maps - 2).name, "position 1 head 1 column");
     EXPECT_EQ(map(maps - 1).name, "position 1 head 1 row");
-    // In its own column both are its own.
+    // In the position's own column both factors are those of the position.
     const at::Tensor own = ValuesOf(map(maps - 2)) * ValuesOf(map(maps - 1))[0][4];
     EXPECT_TRUE(ValuesOf(map(maps - 3)).narrow(1, 4, 1).allclose(own)) << content;
     if (content == "axial") {

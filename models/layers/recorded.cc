@@ -9,7 +9,7 @@
 namespace saccade::models {
 namespace {
 
-// What a recording is on the CPU.
+// Replaces a CUDA graph on the CPU: a replay runs the work again.
 class OnceMore : public kernels::CudaGraph {
  public:
   void Record(const std::function<void()>& work) override {
@@ -22,15 +22,16 @@ class OnceMore : public kernels::CudaGraph {
   std::function<void()> work_;
 };
 
-// Each holds its activations; a grid of buckets may have more shapes than a GPU has room for.
+// Maximum number of recordings; other shapes run without one. Each recording holds its activations, and a
+// grid of buckets may have more shapes than fit into a GPU's memory.
 constexpr size_t kMaxRecordings = 32;
 
 }  // namespace
 
 struct Recorded::Recording {
-  at::Tensor pixels;  // what a replay reads
+  at::Tensor pixels;  // input buffers of replays
   at::Tensor valid;
-  std::vector<FeatureMap> maps;  // what it writes
+  std::vector<FeatureMap> maps;  // output buffers
   std::unique_ptr<kernels::CudaGraph> graph;
 };
 
@@ -40,7 +41,7 @@ Recorded::Recorded(const Target& target, bool record, Pass pass)
 Recorded::~Recorded() = default;
 
 std::vector<FeatureMap> Recorded::operator()(const at::Tensor& pixels, const Extents& extents) const {
-  // What is recorded, looks at nothing but what it was recorded with.
+  // A recording does not make attention maps, so a pass with a probe is run directly.
   if (!record_ || AttentionProbe::Current() != nullptr) return pass_({Sent(pixels, target_), extents});
   const std::lock_guard lock(mutex_);
   const std::vector<int64_t> shape = pixels.sizes().vec();
@@ -57,7 +58,7 @@ std::vector<FeatureMap> Recorded::operator()(const at::Tensor& pixels, const Ext
     } else {
       recording->graph = std::make_unique<OnceMore>();
     }
-    // The sizes that the pass sees are these for ever; what a replay is told, it finds in `valid`.
+    // The pass keeps these sizes for all replays; replays pass their extents in `valid`.
     recording->graph->Record(
         [this, to = recording.get(), extents] { to->maps = pass_({to->pixels, extents.With(to->valid)}); });
     found = recordings_.emplace(shape, std::move(recording)).first;

@@ -1,5 +1,5 @@
-// A pass over maps that a GPU records once for each shape, and replays: hundreds of small launches become
-// one.
+// Records a pass over maps as a CUDA graph, once for each shape, and replays it: hundreds of small launches
+// become one.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -17,15 +17,16 @@ namespace saccade::models {
 
 class Recorded {
  public:
-  // From a batch's pictures, on the target, to maps there. It computes extents by way of FeatureMap alone,
-  // never looks at a value, and always does the same for the same shape.
+  // Computes maps on the target from a batch's pictures on the target. It must derive extents only through
+  // FeatureMap, must not read values, and must do the same work each time for the same shape.
   using Pass = std::function<std::vector<FeatureMap>(const FeatureMap& pictures)>;
 
-  // With `record` false, or on the CPU, the pass is simply run; and where an AttentionProbe looks on.
+  // If `record` is false, on the CPU, or if the calling thread has an AttentionProbe, the pass is run
+  // directly.
   Recorded(const Target& target, bool record, Pass pass);
   ~Recorded();
 
-  // `pixels` float32 on the CPU. The results are the caller's own. Thread-safe; replays take turns.
+  // `pixels` is float32 on the CPU. The caller owns the results. Thread-safe; replays run one at a time.
   std::vector<FeatureMap> operator()(const at::Tensor& pixels, const Extents& extents) const;
 
  private:
@@ -37,8 +38,9 @@ class Recorded {
   Target target_;
   bool record_;
   Pass pass_;
+  // Guards recordings_ and their contents; held while recording and replaying.
   mutable std::mutex mutex_;
-  mutable std::map<std::vector<int64_t>, std::unique_ptr<Recording>> recordings_;  // by the pictures' shape
+  mutable std::map<std::vector<int64_t>, std::unique_ptr<Recording>> recordings_;  // by shape of `pixels`
 };
 
 }  // namespace saccade::models

@@ -13,7 +13,7 @@
 namespace saccade::models {
 namespace {
 
-// As with layers/convolution.cc, oneDNN's packed form is reachable as operators.
+// As in convolution.cc, oneDNN's packed form can be called as operators.
 using Scalars = c10::List<std::optional<at::Scalar>>;
 using OptionalText = std::optional<std::string_view>;
 using Reorder = at::Tensor(const at::Tensor&, at::IntArrayRef, at::IntArrayRef, at::IntArrayRef,

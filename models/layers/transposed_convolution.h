@@ -1,5 +1,5 @@
-// The transposed convolution that hourglasses grow by: 3x3x3, stride 2, every side doubled; batch norm folded
-// in, and on the CPU weights packed once.
+// The transposed convolution of hourglass networks: 3x3x3, stride 2, every side doubled. The batch norm is
+// folded in, and on the CPU the weights are packed once.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -9,14 +9,14 @@
 
 namespace saccade::models {
 
-// Immutable after construction; calls may run at once on several threads.
+// Immutable and thread-safe.
 class TransposedConvolution {
  public:
-  // `weight` is [inputs, outputs, 3, 3, 3]; `affine` follows it.
+  // `weight` is [inputs, outputs, 3, 3, 3]; `affine` is applied to the result.
   TransposedConvolution(const at::Tensor& weight, const Affine& affine, const Target& target = {});
 
-  // x is [B, inputs, D, H, W] of the target's type, best channels-last; the result is [B, outputs, 2 D, 2 H,
-  // 2 W], a tensor of its own. PyTorch's padding = output_padding = 1.
+  // x is [B, inputs, D, H, W] of the target's type, preferably channels-last; the result is a new tensor [B,
+  // outputs, 2 D, 2 H, 2 W]. Corresponds to PyTorch's padding = output_padding = 1.
   at::Tensor operator()(const at::Tensor& x) const;
 
  private:

@@ -1,4 +1,4 @@
-// The maps of explicitly modelled attention, as kernels/expatt names them. No LibTorch here.
+// The maps of explicitly modelled attention, named as in kernels/expatt. Does not include LibTorch.
 #pragma once
 
 #include <string>
@@ -6,7 +6,7 @@
 
 namespace saccade::models {
 
-// The default first.
+// Returns the names of all maps, the default first.
 inline std::vector<std::string> ExplicitMaps() {
   return {"gaussian", "constant", "linear", "cosine", "exponential_euclidean", "exponential_manhattan"};
 }

@@ -54,7 +54,8 @@ void Ledger::Convolution(const std::string& name, const ConvolutionShape& shape,
   tensors_.push_back({name + ".weight", weight});
   if (shape.bias) tensors_.push_back({name + ".bias", {shape.outputs}});
   const int64_t weights = Product(weight);
-  // A transposed convolution spreads each input position over a kernel: its cost goes by what enters it.
+  // A transposed convolution applies its kernel to each input position, so its cost depends on the input
+  // size.
   int64_t positions = output.empty() ? 0 : Product(output);
   if (shape.transposed) {
     for (size_t i = 0; i < output.size(); ++i) positions /= shape.stride;
@@ -104,7 +105,7 @@ void Ledger::EfficientAttention(const std::string& name, int64_t channels, int64
   projection("value", channels, value_channels);
   if (reprojected) projection("out", value_channels, channels);
   const int64_t positions = Product(output);
-  // Without a reprojection the values' channels are the map's, and one map less is held.
+  // Without reprojection the values have the map's channels, and one map less is held.
   const int64_t maps = 2 * (key_channels + value_channels) + (reprojected ? 2 : 1) * channels;
   const int64_t floats = positions * maps + key_channels * value_channels;
   counts_.layers.push_back({.name = name,

@@ -11,7 +11,7 @@
 namespace saccade::models {
 namespace {
 
-// All of `text` as a number, independent of the locale.
+// Parses all of `text` as a number, independently of the locale.
 template <typename T>
 bool Parse(const std::string& text, T& value) {
   const char* end = text.data() + text.size();
@@ -33,7 +33,7 @@ std::vector<std::string> Split(const std::string& text) {
   return parts;
 }
 
-// "4", or "1 to 64".
+// Returns "4" or "1 to 64".
 std::string CountText(OptionReader::Range count) {
   std::string text = std::to_string(count.least);
   return count.least == count.most ? text : text + " to " + std::to_string(count.most);
@@ -143,7 +143,7 @@ std::vector<std::string> OptionReader::Several(const std::string& name, const st
   for (const std::string& one : legal) {
     if (std::find(parts.begin(), parts.end(), one) != parts.end()) chosen.push_back(one);
   }
-  // As many as there are parts only if each is legal and there once.
+  // The counts are equal only if each part is legal and occurs once.
   if (chosen.size() != parts.size()) Refuse(name, text, rule);
   return chosen;
 }

@@ -1,4 +1,4 @@
-// Reads an architecture's options strictly.
+// Parses an architecture's options; unknown names and illegal values are errors.
 #pragma once
 
 #include <array>
@@ -11,20 +11,21 @@
 
 namespace saccade::models {
 
-// "3,4,6,3".
+// Returns "3,4,6,3" for {3, 4, 6, 3}.
 std::string ListText(std::span<const int64_t> numbers);
-// "0.125", "1e-05".
+// Returns text such as "0.125" or "1e-05".
 std::string NumberText(double number);
 
-// Throws the LoadError that says what the option is and what it may be.
+// Throws a LoadError that names the option, its value and the legal values.
 [[noreturn]] void RefuseOption(const std::string& architecture, const std::string& name,
                                const std::string& value, const std::string& legal);
 
-// Of an attention module: throws LoadError unless its heads share its channels evenly.
+// Throws LoadError unless an attention module's heads divide its key and value channels evenly.
 void CheckHeads(const std::string& architecture, int64_t heads, int64_t key_channels, int64_t value_channels);
 
-// Each function takes one option, or its default, and throws LoadError that names the legal values. After the
-// last one, RefuseOthers throws for a name that nobody asked for.
+// Each function reads one option and returns its value, or `otherwise` if it is not set. It throws a
+// LoadError that names the legal values. After the last one, RefuseOthers() throws if there are options that
+// were not read.
 class OptionReader {
  public:
   // `options` must outlive the reader.
@@ -35,23 +36,23 @@ class OptionReader {
                      const std::vector<std::string>& legal);
   int64_t Integer(const std::string& name, int64_t otherwise, int64_t least, int64_t most);
   double Number(const std::string& name, double otherwise, double least, double most);
-  // Whole numbers with commas, `count` of them.
+  // Reads `count` integers separated by commas.
   struct Range {
     int64_t least, most;
   };
   std::vector<int64_t> Integers(const std::string& name, const std::vector<int64_t>& otherwise, Range values,
                                 Range count);
-  // The option blocks: of each of four stages, 1 to `most`.
+  // Reads the option `blocks`: for each of four stages, 1 to `most`.
   std::array<int64_t, 4> Blocks(const std::array<int64_t, 4>& otherwise, int64_t most = 64);
-  // Each at most once, with commas, in the order of `legal`; or "none".
+  // Reads names separated by commas, each at most once, or "none". Returns them in the order of `legal`.
   std::vector<std::string> Several(const std::string& name, const std::string& otherwise,
                                    const std::vector<std::string>& legal);
-  // Any text; the caller parses it. `legal` says what it may be.
+  // Reads any text, which the caller parses. `legal` describes the legal values.
   std::string Text(const std::string& name, const std::string& otherwise, const std::string& legal);
   void RefuseOthers() const;
 
  private:
-  // The option's value, or nullptr; either way its name is legal from now on.
+  // Returns the option's value, or nullptr if it is not set. Records the name as known.
   const std::string* Find(const std::string& name, const std::string& legal);
   [[noreturn]] void Refuse(const std::string& name, const std::string& value,
                            const std::string& legal) const {

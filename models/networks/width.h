@@ -1,4 +1,4 @@
-// How wide a network's layers are when its width is not 1. No LibTorch here.
+// Scales a network's channels by its width. Does not include LibTorch.
 #pragma once
 
 #include <algorithm>
@@ -7,7 +7,7 @@
 
 namespace saccade::models {
 
-// The multiple of 8 nearest to channels * width, halves upwards, and at least 8.
+// Returns the multiple of 8 nearest to channels * width, rounding halves up, and at least 8.
 inline int64_t Scaled(int64_t channels, double width) {
   const double eighths = std::floor(static_cast<double>(channels) * width / 8 + 0.5);
   return std::max<int64_t>(8, 8 * static_cast<int64_t>(eighths));

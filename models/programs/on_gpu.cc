@@ -34,7 +34,8 @@ class OnGpu : public TensorProgram {
 
  private:
   const std::unique_ptr<TensorProgram> program_;
-  // Ends first: what the program's last passes use is used until they end.
+  // Declared last, so destroyed first: its destructor waits for the last passes, which use the program's
+  // memory.
   const std::unique_ptr<GpuStream> stream_;
 };
 

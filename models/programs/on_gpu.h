@@ -1,4 +1,4 @@
-// A program whose code runs on a GPU.
+// Loads a program whose code runs on a GPU.
 #pragma once
 
 #include <functional>
@@ -8,8 +8,8 @@
 
 namespace saccade::models {
 
-// Calls `load` with the GPU as the current one, and wraps what it gives: inputs are sent there, outputs
-// fetched, on a stream of the program's own. Throws LoadError if there is no such GPU.
+// Calls `load` with the GPU's stream as the current one, and wraps the resulting program: it copies inputs to
+// the GPU and outputs back, on a stream of its own. Throws LoadError if the GPU does not exist.
 std::unique_ptr<TensorProgram> LoadProgramOnGpu(int gpu,
                                                 const std::function<std::unique_ptr<TensorProgram>()>& load);
 

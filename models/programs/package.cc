@@ -24,11 +24,11 @@ using torch::inductor::AOTIModelPackageLoader;
 using Metadata = std::unordered_map<std::string, std::string>;
 using Value = TensorProgram::Value;
 
-constexpr const char* kModel = "model";  // what aoti_compile_and_package calls the one in it
+constexpr const char* kModel = "model";  // the name that aoti_compile_and_package gives the model
 
-// Packages name libtorch.so, which holds nothing but the names of all CUDA libraries. One of that name that
-// is there already serves as well; where the linker's cache is made of libraries' own names, as in the
-// container image, the stand-in is found by the name that it has taken.
+// Packages link libtorch.so, which only pulls in all CUDA libraries. This opens our empty stand-in instead,
+// which has that soname; a libtorch.so that is installed works as well. The linker's cache may list libraries
+// by soname, as in the container image; there the stand-in is found under its soname.
 void OpenStandIn() {
   static const std::string error = []() -> std::string {
     for (const char* const name : {"libsaccade_torch_stand_in.so", "libtorch.so"}) {
@@ -49,7 +49,7 @@ Metadata ReadMetadata(const std::string& path) {
   }
 }
 
-// What the processor lacks would end the process at the first instruction that needs it.
+// Without this check, an unsupported instruction would end the process.
 void CheckProcessor(const Metadata& metadata) {
   constexpr std::array<std::pair<const char*, const char*>, 4> kKnown = {
       {{"AVX2", "avx2"}, {"AVX512", "avx512_f"}, {"AVX512_VNNI", "avx512_vnni"}, {"AMX_TILE", "amx_tile"}}};
@@ -75,7 +75,7 @@ void CheckDevice(const Metadata& metadata, bool gpu) {
                   " (instance_group)");
 }
 
-// The leaves of a tree of arguments or results, as PyTorch describes it.
+// Returns the number of leaves in a tree of arguments or results, as PyTorch describes it.
 size_t LeavesOf(const std::string& spec) {
   constexpr std::string_view kLeaf = R"("type": null)";
   size_t count = 0;
@@ -131,7 +131,7 @@ class Package : public TensorProgram {
  private:
   std::vector<at::Tensor> RunAll(std::vector<at::Tensor> tensors) const {
     try {
-      // Not const, as everything of the loader; its container takes any number of threads.
+      // The loader's functions are not const, but its container accepts any number of threads.
       return loader_.boxed_run(std::move(tensors));
     } catch (const std::exception& error) {
       throw std::runtime_error(
@@ -141,8 +141,9 @@ class Package : public TensorProgram {
     }
   }
 
-  // What was exported with a free batch is compiled for two rows and more, unless its author knew of that:
-  // with its checks on it refuses one. Two that are the same give the same.
+  // Packages exported with a dynamic batch are compiled for two or more rows unless their author prevented
+  // that, and reject a single row if their checks are enabled. In that case runs the row twice and returns
+  // the first result.
   std::vector<at::Tensor> RunOne(const std::vector<at::Tensor>& tensors) const {
     if (!twice_.load(std::memory_order_relaxed)) {
       try {

@@ -1,4 +1,4 @@
-"""Programs that PyTorch saved give, run by the C++ side, what they give in PyTorch."""
+"""Programs saved by PyTorch must give the same results on the C++ side as in PyTorch."""
 
 import os
 import pathlib
@@ -14,7 +14,7 @@ PROGRAM = pathlib.Path(os.environ["SACCADE_BUILD_DIR"]) / "tests" / "saccade_run
 
 
 class Net(torch.nn.Module):
-    """Some of everything: convolutions, norms, a loop that scripting keeps, two inputs, three outputs."""
+    """Uses various features: convolutions, norms, a loop that scripting keeps, two inputs, three outputs."""
 
     def __init__(self):
         super().__init__()
@@ -102,12 +102,12 @@ def test_weights_alone_are_told_from_a_program(tmp_path):
 
 @pytest.fixture(scope="module")
 def package(tmp_path_factory) -> pathlib.Path:
-    """Net as AOTInductor compiles it for any batch and any side, with PyTorch's own defaults."""
+    """Net compiled by AOTInductor for dynamic batches and sides, with PyTorch's defaults."""
     rows, height, width = (torch.export.Dim(name, min=1, max=64) for name in ("rows", "height", "width"))
     exported = torch.export.export(
         net(), tuple(inputs()), dynamic_shapes={"picture": {0: rows, 2: height, 3: width}, "scale": {0: rows}})
     path = tmp_path_factory.mktemp("package") / "model.pt2"
-    # Half the time goes to finding out what the compiler can do, and most of the rest to headers for later.
+    # Skips tests of the compiler's features, which take half the time, and headers precompiled for later use.
     with torch._inductor.config.patch({"cpp.vec_isa_ok": False, "cpp_cache_precompile_headers": False}):
         torch._inductor.aoti_compile_and_package(exported, package_path=str(path))
     return path

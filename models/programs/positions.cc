@@ -19,7 +19,7 @@ std::optional<size_t> AmongKnown(const std::string& name, const Names& known) {
   return static_cast<size_t>(found - known.begin());
 }
 
-// 3 of "INPUT__3".
+// Returns 3 for "INPUT__3".
 std::optional<size_t> NumberOf(const std::string& name) {
   const size_t at = name.rfind("__");
   if (at == std::string::npos) return std::nullopt;
@@ -30,7 +30,7 @@ std::optional<size_t> NumberOf(const std::string& name) {
   return number;
 }
 
-// Nothing unless every tensor has one.
+// Returns the positions of all tensors, or nullopt if `find` fails for any.
 template <typename Find>
 std::optional<std::vector<size_t>> ForAll(const std::vector<TensorSignature>& tensors, const Find& find) {
   std::vector<size_t> positions;

@@ -17,7 +17,7 @@
 namespace saccade::models {
 namespace {
 
-// Both kinds are zip archives, and what is none would only be told by where its reader gave up.
+// Both formats are zip archives; for other files their readers' errors would not be helpful.
 void RequireZip(const std::string& path, const char* made_by) {
   std::ifstream file(path, std::ios::binary);
   if (!file) throw LoadError("the program cannot be opened");

@@ -1,5 +1,5 @@
-// The interface between a program that somebody else made, as PyTorch saves them, and the server: named
-// tensors in, named tensors out. Such a file is code: loading it is running it.
+// The interface between a user's program, as saved by PyTorch, and the server: named tensors in, named
+// tensors out. Such a file is code: loading it runs it.
 #pragma once
 
 #include <ATen/core/ivalue.h>
@@ -16,7 +16,7 @@ namespace saccade::models {
 
 class TensorProgram {
  public:
-  // A tensor on the CPU, contiguous; or the texts of a BYTES tensor in row-major order, as a List[str].
+  // A contiguous tensor on the CPU; or the strings of a BYTES tensor in row-major order, as a List[str].
   using Value = c10::IValue;
 
   TensorProgram() = default;
@@ -25,29 +25,30 @@ class TensorProgram {
   virtual ~TensorProgram() = default;
 
   virtual const Signature& signature() const = 0;
-  // What whoever runs the daemon should know of it.
+  // Remarks for the operator of the daemon.
   virtual const std::vector<std::string>& notes() const = 0;
 
-  // One value per input of the signature, in its order: none for an optional one that is missing, the others
-  // of its types and dims (which the caller has checked: some programs read beyond tensors that are smaller
-  // than they were made for). One per output, in its order, checked against it; they may share the inputs'
-  // memory, which is not written to. Blocks until done, computing on the calling thread's ATen thread pool;
-  // may be called from any number of threads at once, as long as the program keeps no state of its own.
-  // Throws std::exception with what the program said, or which output differs from the signature.
+  // `inputs` has one value per input of the signature, in its order: None for a missing optional one, the
+  // others of its types and dims (the caller must check this, as some programs read beyond tensors that are
+  // smaller than expected). Returns one value per output, in order, checked against the signature; they may
+  // share the inputs' memory, which is not written to. Blocks until done, computing on the calling thread's
+  // ATen thread pool; may be called from any number of threads at once, provided that the program keeps no
+  // state of its own. Throws std::exception with the program's error, or with the output that differs from
+  // the signature.
   virtual std::vector<Value> Run(std::vector<Value> inputs) const = 0;
 };
 
 struct ProgramOptions {
   Signature signature;
   std::optional<int> gpu = std::nullopt;
-  // Threads that are to run it at the same time.
+  // Number of threads that may run the program at the same time.
   int instances = 1;
-  // As Triton's PyTorch backend names them.
+  // The parameters of Triton's PyTorch backend, by name.
   Options options = {};
 };
 
-// Reads, checks and RUNS CODE OF the file: TorchScript, or for a name that ends in .pt2 a package of
-// AOTInductor. The file may be replaced or removed afterwards. Throws LoadError.
+// Reads and checks the file and RUNS ITS CODE: TorchScript, or an AOTInductor package if the name ends in
+// .pt2. The file may be replaced or removed afterwards. Throws LoadError.
 std::unique_ptr<TensorProgram> LoadProgram(const std::string& path, ProgramOptions options);
 
 }  // namespace saccade::models

@@ -13,8 +13,8 @@ namespace {
 
 constexpr std::array<std::string_view, 2> kHeeded = {"DISABLE_OPTIMIZED_EXECUTION", "INFERENCE_MODE"};
 
-// They choose how Triton computes, never what comes out: weights are always shared here, threads are
-// --threads-per-instance, and nothing is fused while requests wait.
+// These change how Triton computes, but not the results. Here weights are always shared, the thread count is
+// --threads-per-instance, and nothing is fused.
 constexpr std::array<std::string_view, 8> kWithoutEffect = {
     "DISABLE_CUDNN",       "ENABLE_CACHE_CLEANING", "ENABLE_JIT_EXECUTOR",   "ENABLE_JIT_PROFILING",
     "ENABLE_TENSOR_FUSER", "ENABLE_WEIGHT_SHARING", "INTER_OP_THREAD_COUNT", "INTRA_OP_THREAD_COUNT"};

@@ -1,17 +1,18 @@
-// The parameters of Triton's PyTorch backend, as far as they mean something here.
+// The parameters of Triton's PyTorch backend that have a meaning here.
 #pragma once
 
 #include "models/options.h"
 
 namespace saccade::models {
 
-// Throws LoadError for one that is not known, or whose value is none of its own.
+// Throws a LoadError for an unknown parameter or an illegal value.
 void CheckProgramOptions(const Options& options);
 
-// INFERENCE_MODE: without it, tensors only know no gradients. REQUIRES: CheckProgramOptions passed, here and
-// below.
+// INFERENCE_MODE: if false, only gradients are disabled. REQUIRES, here and below: CheckProgramOptions()
+// passed.
 bool InferenceMode(const Options& options);
-// DISABLE_OPTIMIZED_EXECUTION: TorchScript runs as it is written, without the executor's passes over it.
+// DISABLE_OPTIMIZED_EXECUTION: if true, TorchScript runs as written, without the executor's optimisation
+// passes.
 bool OptimizedExecution(const Options& options);
 
 }  // namespace saccade::models

@@ -14,7 +14,7 @@ std::string Said(const std::exception& error) {
   std::string text = of_torch == nullptr ? error.what() : of_torch->what_without_backtrace();
   while (!text.empty() && (text.back() == '\n' || text.back() == ' ')) text.pop_back();
   if (text.size() > kMost) text = text.substr(0, kMost) + " ...";
-  // Answers are UTF-8; what a program says need not be, and a cut may part a character.
+  // Responses are UTF-8, but a program's text may not be, or the cut may be within a character.
   if (!IsUtf8(text)) {
     std::replace_if(
         text.begin(), text.end(), [](char c) { return static_cast<unsigned char>(c) >= 0x80; }, '?');

@@ -1,4 +1,4 @@
-// What an exception of LibTorch's tells whoever reads an answer or a log.
+// The text of an exception from LibTorch, for a response or a log.
 #pragma once
 
 #include <exception>
@@ -6,7 +6,7 @@
 
 namespace saccade::models {
 
-// Without the C++ stack, cut where it becomes long, and UTF-8.
+// Returns the text as UTF-8 without the C++ stack, truncated if it is long.
 std::string Said(const std::exception& error);
 
 }  // namespace saccade::models

@@ -61,7 +61,7 @@ void CheckOptional(const TensorSignature& input, const c10::Argument& argument) 
                   " without a default; expected one, or Optional[...]");
 }
 
-// The names of a NamedTuple's fields; of any other tuple, none.
+// Returns the field names of a NamedTuple; nothing for any other tuple.
 std::vector<std::string> FieldsOf(const c10::TupleType& tuple) {
   std::vector<std::string> fields;
   if (tuple.schema() == nullptr) return fields;
@@ -119,7 +119,7 @@ void ScriptInterface::ReadReturned(const c10::FunctionSchema& forward) {
     known = FieldsOf(*tuple);
     count = tuple->elements().size();
   } else if (IsListOf(*type, c10::TypeKind::TensorType)) {
-    count = std::numeric_limits<size_t>::max();  // known only once it has run
+    count = std::numeric_limits<size_t>::max();  // known only after a run
   } else if (!IsTensorType(*type) && !IsListOf(*type, c10::TypeKind::StringType)) {
     throw LoadError("the program returns " + type->repr_str() +
                     "; expected a tensor, a List[str], or a tuple, list or Dict[str, ...] of tensors");

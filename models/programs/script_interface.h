@@ -1,4 +1,4 @@
-// A TorchScript program's forward, as its own types describe it, beside the configuration.
+// Matches the types of a TorchScript program's forward() with the configuration.
 #pragma once
 
 #include <ATen/core/function_schema.h>
@@ -13,15 +13,15 @@ namespace saccade::models {
 
 class ScriptInterface {
  public:
-  // Inputs are forward's arguments by name or by number, or all of them together are its one argument, a
-  // Dict[str, Tensor]; arguments with a default may be left out. Outputs are what it returns: one tensor, a
-  // tuple or list by number, a NamedTuple by its fields, or a Dict[str, Tensor] by its keys. Throws
-  // LoadError.
+  // The inputs are forward's arguments, by name or by number, or its only argument is a Dict[str, Tensor] of
+  // all inputs; arguments with a default may be omitted. The outputs are its result: one tensor, a tuple or
+  // list by number, a NamedTuple by its fields, or a Dict[str, Tensor] by its keys. Throws LoadError if they
+  // do not match the signature.
   ScriptInterface(const c10::FunctionSchema& forward, const Signature& signature);
 
-  // forward's arguments, without self.
+  // Returns forward's arguments, without self.
   std::vector<TensorProgram::Value> Arguments(std::vector<TensorProgram::Value> inputs) const;
-  // In the signature's order. Throws std::runtime_error if one is not there.
+  // Returns the outputs in the signature's order. Throws std::runtime_error if one is missing.
   std::vector<TensorProgram::Value> Outputs(const TensorProgram::Value& returned) const;
 
  private:
@@ -31,11 +31,11 @@ class ScriptInterface {
 
   const Signature& signature_;
   bool takes_dict_ = false;
-  // Of each input: which argument it is.
+  // For each input, the index of its argument.
   std::vector<size_t> arguments_of_inputs_;
-  // What arguments are that no input stands for, or whose input is missing.
+  // All arguments, with the values to use for those without an input.
   std::vector<TensorProgram::Value> defaults_;
-  // Of each output; not where a dict is returned.
+  // For each output, the index of its element. Unused if forward returns a dict.
   std::vector<size_t> elements_of_outputs_;
 };
 

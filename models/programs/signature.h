@@ -1,5 +1,5 @@
-// What a tensor program takes and gives, as the model repository's configuration describes it. No LibTorch
-// here.
+// The inputs and outputs of a tensor program, as configured in the model repository. Does not include
+// LibTorch.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace saccade::models {
 
-// Elements by the Open Inference Protocol's names; kBytes are texts of any length.
+// Element types by the names of the Open Inference Protocol; kBytes are strings of any length.
 enum class ValueType {
   kBool,
   kUint8,
@@ -26,27 +26,27 @@ enum class ValueType {
   kBytes,
 };
 
-// "BOOL", "UINT8", ... "BYTES".
+// Returns "BOOL", "UINT8", ... "BYTES".
 const char* ValueTypeName(ValueType type);
 
 struct TensorSignature {
   std::string name;
   ValueType type = ValueType::kFp32;
-  // Without the batch; -1 is any extent.
+  // Dimensions without the batch; -1 allows any size.
   std::vector<int64_t> dims = {};
-  // Of an input: it may be missing.
+  // For an input: whether it may be missing.
   bool optional = false;
 };
 
 struct Signature {
   std::vector<TensorSignature> inputs;
   std::vector<TensorSignature> outputs;
-  // Every tensor has one more dimension in front, the same of all: the rows of the batch. A row of the
-  // outputs depends on the same row of the inputs alone.
+  // Every tensor has an additional first dimension, the batch, whose size is the same for all. A row of the
+  // outputs depends only on the same row of the inputs.
   bool batched = false;
 };
 
-// "FP32 [-1,3,-1,-1]", with the batch in front where there is one.
+// Returns "FP32 [-1,3,-1,-1]", including the batch if `batched`.
 std::string DescribeTensor(const TensorSignature& tensor, bool batched);
 
 }  // namespace saccade::models

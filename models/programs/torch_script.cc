@@ -24,7 +24,7 @@ namespace {
 using torch::jit::Module;
 using Value = TensorProgram::Value;
 
-// The fuser compiles code for the shapes that it sees, while the request that brought a new one waits.
+// The fuser would compile code for each new shape while the first request with that shape waits.
 void FuseNothing() {
   static const bool done = [] {
     torch::jit::setTensorExprFuserEnabled(false);
@@ -54,7 +54,7 @@ Module Read(const std::string& path, std::optional<int> gpu) {
   }
 }
 
-// Which of forward's arguments, without self, it may write to.
+// For each of forward's arguments, without self, whether forward may write to it.
 std::vector<bool> WrittenArguments(const torch::jit::Method& forward) {
   const std::shared_ptr<torch::jit::Graph> graph = forward.graph()->copy();
   torch::jit::Inline(*graph);
@@ -85,7 +85,7 @@ class TorchScript : public TensorProgram {
     for (size_t i = 0; i < arguments.size(); ++i) {
       if (written_[i]) arguments[i] = arguments[i].deepcopy();
     }
-    // A method is called on the module that it belongs to; const, because it is not changed.
+    // Methods are called on a module object; `module_` is const because forward() does not change it.
     const Value returned = module_.get_method("forward")(std::move(arguments));
     return CheckOutputs(signature(), rows, interface_.Outputs(returned));
   }

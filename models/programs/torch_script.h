@@ -1,4 +1,4 @@
-// TorchScript, as torch.jit.save writes it.
+// TorchScript programs, as torch.jit.save writes them.
 #pragma once
 
 #include <memory>
@@ -8,8 +8,8 @@
 
 namespace saccade::models {
 
-// As LoadProgram, for the current device. Computed as PyTorch itself computes it, bit for bit: nothing is
-// folded or fused.
+// As LoadProgram(), for the current device. Results are those of PyTorch, bit for bit: nothing is folded or
+// fused.
 std::unique_ptr<TensorProgram> LoadTorchScript(const std::string& path, ProgramOptions options);
 
 }  // namespace saccade::models

@@ -1,1 +1,1 @@
-// Nothing: a library whose name counts (see CMakeLists.txt and package.cc).
+// Intentionally empty: only the library's name is needed (see CMakeLists.txt and package.cc).

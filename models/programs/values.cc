@@ -67,7 +67,7 @@ bool Fits(const at::Tensor& tensor, const TensorSignature& expected, int64_t row
                            ", the configuration says " + DescribeTensor(expected, rows >= 0) + batch);
 }
 
-// What a BYTES output has to hold, if the configuration tells.
+// Returns the number of strings that a BYTES output must have; nullopt if a dimension is -1.
 std::optional<int64_t> TextsOf(const TensorSignature& expected, int64_t rows) {
   int64_t count = rows < 0 ? 1 : rows;
   for (const int64_t dim : expected.dims) {
@@ -102,7 +102,7 @@ int64_t RowsOf(const Signature& signature, const std::vector<Value>& inputs) {
   for (const Value& input : inputs) {
     if (input.isTensor()) return input.toTensor().size(0);
   }
-  // Texts alone: as many rows as there are texts for, in the first that is always there.
+  // There are only strings: divides those of the first required input by the number per row.
   const auto always = [](const TensorSignature& input) { return !input.optional; };
   const auto found = std::find_if(signature.inputs.begin(), signature.inputs.end(), always);
   const auto first = static_cast<size_t>(found - signature.inputs.begin());

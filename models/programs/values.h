@@ -1,4 +1,4 @@
-// Values that go into programs and come out of them, against the signature.
+// Checks a program's inputs and outputs against the signature.
 #pragma once
 
 #include <c10/core/ScalarType.h>
@@ -9,15 +9,15 @@
 
 namespace saccade::models {
 
-// LibTorch's type for the elements. REQUIRES: not kBytes.
+// Returns LibTorch's element type. REQUIRES: not kBytes.
 c10::ScalarType ScalarTypeOf(ValueType type);
 
-// How many rows the batch has; -1 if the signature has no batch. REQUIRES: the values are the signature's
-// inputs.
+// Returns the number of rows in the batch; -1 if the signature has no batch. REQUIRES: `inputs` match the
+// signature.
 int64_t RowsOf(const Signature& signature, const std::vector<TensorProgram::Value>& inputs);
 
-// `outputs` are in the signature's order; tensors come back contiguous. Throws std::runtime_error that names
-// the output, what the program gave and what the configuration says.
+// Checks `outputs`, which are in the signature's order, and makes tensors contiguous. Throws a
+// std::runtime_error that names the output, what the program returned and what the configuration says.
 std::vector<TensorProgram::Value> CheckOutputs(const Signature& signature, int64_t rows,
                                                std::vector<TensorProgram::Value> outputs);
 

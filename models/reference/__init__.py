@@ -1,4 +1,4 @@
-"""The networks in plain PyTorch: the oracle of the parity tests, and what people train with."""
+"""The networks in plain PyTorch: the reference for the parity tests, and for training."""
 
 from models.reference.registry import ARCHITECTURES, build
 

@@ -1,4 +1,4 @@
-"""The attention of an AttnModule: Q and K are its input, only V is transformed."""
+"""The attention of an AttnModule: Q and K are its input, and only V is transformed."""
 
 import torch
 from torch import nn
@@ -9,8 +9,8 @@ KINDS = ("softmax", "pool", "1n", "kv", "qkv")
 
 
 class AttentionPath(nn.Module):
-    """softmax, pool, kv and qkv as in kronecker_attention.Attention, whose coefficients a batch norm of a channel a head
-    normalises; 1n has no softmax, and a batch norm behind it. With `skip`, x is added to the result."""
+    """softmax, pool, kv and qkv as in kronecker_attention.Attention, whose coefficients go through a batch norm with
+    one channel per head; 1n has no softmax, and a batch norm after it. With `skip`, x is added to the result."""
 
     def __init__(self, kind: str, channels: int, heads: int, skip: bool):
         super().__init__()

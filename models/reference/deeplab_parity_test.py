@@ -1,4 +1,4 @@
-"""DeepLabV2 as it is served against the reference: scores, label maps, and what padding does to them."""
+"""Compares the served DeepLabV2 with the reference: scores, label maps, and the effect of padding."""
 
 import os
 import pathlib
@@ -16,19 +16,19 @@ SCORES = pathlib.Path(os.environ.get("SACCADE_BUILD_DIR", "build/release")) / "t
 KV, QKV = "deeplabv2_kao_kv", "deeplabv2_kao_qkv"
 HEADS = [(KV, "kao"), (QKV, "kao"), (KV, "attention"), (KV, "attention_pool"), (KV, "aspp")]
 NARROW = {"width": 0.25, "head_channels": 64, "classes": 6}
-# The network's pixels are of 0 to 255 less a mean.
+# Scale of the network's input, which is 0 to 255 minus a mean.
 PIXELS = 60.0
 
 
 def trained(architecture: str, options: dict, height: int, width: int) -> torch.nn.Module:
-    """Random weights, and batch norm statistics that belong to them; every class is somewhere the likeliest."""
+    """Random weights with matching batch norm statistics; every class is the likeliest somewhere."""
     torch.manual_seed(1)
     network = build(architecture, **options)
     generator = torch.Generator().manual_seed(2)
     for name, parameter in network.named_parameters():
         if name.endswith("bn3.weight"):
-            # What a block adds is small beside what it is added to, as after training. At 1 the depth makes 3e-4 of
-            # float32's rounding, in PyTorch as much as here.
+            # A block adds little to its input, as after training. With weights of 1, rounding errors would grow to 3e-4
+            # over the depth of the network, in PyTorch as well as here.
             torch.nn.init.uniform_(parameter, 0.1, 0.5, generator=generator)
         elif parameter.dim() == 1 and name.endswith("weight"):
             torch.nn.init.uniform_(parameter, 0.5, 1.5, generator=generator)
@@ -46,18 +46,18 @@ def trained(architecture: str, options: dict, height: int, width: int) -> torch.
 
 def answers(folder: pathlib.Path, architecture: str, weights: pathlib.Path, pixels: torch.Tensor, placements,
             options: dict) -> list[dict[str, torch.Tensor]]:
-    """What the C++ side answers for each picture: {"label_map", "areas"}, and {"scores"} [classes, h, w]."""
-    results = served(folder, architecture, weights, pixels, placements, options)  # writes the input
+    """Returns the C++ side's results for each picture: {"label_map", "areas"}, and {"scores"} [classes, h, w]."""
+    results = served(folder, architecture, weights, pixels, placements, options)  # also writes the input file
     command = [SCORES, architecture, weights, folder / "input", folder / "scores"]
     command += [f"{name}={str(value).lower() if isinstance(value, bool) else value}" for name, value in options.items()]
     ran = subprocess.run(command, capture_output=True, text=True, check=False)
     assert ran.returncode == 0, ran.stderr
-    scores = load_file(str(folder / "scores"))  # mapped, and the next call writes there
+    scores = load_file(str(folder / "scores"))  # mapped, and the next call overwrites the file
     return [{**result, "scores": scores[f"{picture}.scores"].clone()} for picture, result in enumerate(results)]
 
 
 def check(folder: pathlib.Path, architecture: str, options: dict, scaled: tuple[int, int], sent: list[tuple[int, int]]):
-    """Pictures of the size `scaled` in a bucket of that size, sent in several sizes."""
+    """Compares pictures of size `scaled` in a bucket of that size, sent in several sizes."""
     network = trained(architecture, options, *scaled)
     weights = save(network, folder / "weights")
     pixels = PIXELS * smooth_pictures(len(sent), *scaled, torch.Generator().manual_seed(3), grain=32)
@@ -104,7 +104,7 @@ def test_the_whole_agrees_at_full_size(tmp_path: pathlib.Path, architecture: str
 
 
 def measure_padding(folder: pathlib.Path, options: dict, sizes: list[tuple[int, int]]):
-    """Pictures in buckets of the default grid against the same ones unpadded, without `exact` and with it."""
+    """Compares pictures in buckets of the default grid with the same ones unpadded, with and without `exact`."""
     network = trained(KV, options, *sizes[0])
     weights = save(network, folder / "weights")
     generator = torch.Generator().manual_seed(4)
@@ -124,7 +124,7 @@ def measure_padding(folder: pathlib.Path, options: dict, sizes: list[tuple[int, 
               f"standard deviations, exact {difference[1]:.1g}; {100 * changed[0]:.2g} % of the labels changed, "
               f"exact {100 * changed[1]:.1g} %", end="")
         assert difference[1] < 1e-4 and changed[1] < 1e-3
-        # Or `exact` would be for nothing.
+        # Otherwise `exact` would be pointless.
         assert difference[0] > 1e-2
 
 

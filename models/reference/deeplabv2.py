@@ -1,13 +1,13 @@
-"""DeepLabV2 with ResNet-101, its ASPP or an attention operator as output layer, as in section 4.6 of "Kronecker
+"""DeepLabV2 with ResNet-101, with ASPP or an attention operator as its output layer, as in section 4.6 of "Kronecker
 Attention Networks".
 
-Pictures are [B, 3, h, w] in blue, green, red, 0 to 255 less MEANS; the answer is a map of scores with a position every
+Pictures are [B, 3, h, w] in blue, green, red, 0 to 255 minus MEANS. The result is a map of scores with a position every
 8 pixels, the first at the first pixel. Train on crops of 8 n + 1 pixels (the paper: 321), with the scores interpolated
-to the crop with align_corners=True, which is what `resized` does there.
+to the crop with align_corners=True, which is what `resized` does for these sizes.
 
-The paper gives neither the widths of its output layer nor how the classes come out. Here the backbone's 2048 channels
-are reduced to head_channels, attention is added to that map, and a 1x1 convolution gives the classes. The sum is what
-lets KAO_QKV draw shapes: its own answer is one vector a row plus one a column.
+The paper gives neither the widths of its output layer nor the step to the classes. Here the backbone's 2048 channels
+are reduced to head_channels, attention is added to that map, and a 1x1 convolution computes the classes. KAO_QKV can
+draw shapes only because of this addition: its own result is the sum of one vector per row and one per column.
 """
 
 import torch
@@ -23,7 +23,7 @@ HEADS = ("kao", "attention", "attention_pool", "aspp")
 
 
 class Bottleneck(nn.Module):
-    """As in Caffe's ResNets: it strides on the first 1x1."""
+    """As in Caffe's ResNets: the stride is on the first 1x1."""
 
     def __init__(self, inputs: int, middle: int, stride: int, dilation: int, epsilon: float, projected: bool):
         super().__init__()
@@ -78,8 +78,7 @@ class AttentionHead(nn.Module):
 
 
 class DeepLabV2(nn.Module):
-    """`kao` is "kv" or "qkv". Options that concern serving alone (long_side, buckets, exact) are taken, and do
-    nothing."""
+    """`kao` is "kv" or "qkv". Options that only affect serving (long_side, buckets, exact) are accepted and ignored."""
 
     def __init__(self, kao: str, head="kao", classes=21, head_channels=512, heads=1, width=1.0, blocks="3,4,23,3",
                  batch_norm_epsilon=1e-5, long_side=1024, buckets="stride:32", exact=True):
@@ -120,8 +119,8 @@ class DeepLabV2(nn.Module):
 
 
 def resized(scores: torch.Tensor, scaled: tuple[int, int], sent: tuple[int, int]) -> torch.Tensor:
-    """Scores [B, classes, h, w] of a network's input of size `scaled`, at the pixels of the picture that it was scaled
-    from: bilinear at each pixel's centre, clamped to the map."""
+    """Returns scores [B, classes, h, w] of a network's input of size `scaled` at the pixels of the picture as it was
+    sent: bilinear at each pixel's centre, clamped to the map."""
     for dim, (from_side, to_side) in enumerate(zip(scaled, sent), start=2):
         pixel = (torch.arange(to_side, dtype=torch.float64) + 0.5) * (from_side / to_side) - 0.5
         place = (pixel / STRIDE).clamp(0, scores.shape[dim] - 1)

@@ -1,4 +1,4 @@
-"""The weights in models/demo are what docs/fidelity.md says, as far as a few held-out scenes can tell."""
+"""Checks the weights in models/demo against docs/fidelity.md on a few held-out scenes."""
 
 import pathlib
 
@@ -11,7 +11,8 @@ from models.reference.training.recipes import RECIPES
 torch.set_num_threads(1)
 
 MOST_BYTES = 25_000_000
-# Scenes that take a second or two, and what is expected of so few: a little less than of all of them.
+# For each model, a number of scenes that takes a second or two, and the required figure: a bit below that of the whole
+# set.
 EXPECTED = {"denoiser": (8, 6), "detector": (16, 0.85), "sanet_shapes": (100, 0.9), "segmenter": (16, 0.8), "stereo_matcher": (8, 1.25)}
 
 

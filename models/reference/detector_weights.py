@@ -1,6 +1,6 @@
-"""Weights and pictures on which two implementations of a detector can be compared.
+"""Weights and pictures with which two implementations of a detector can be compared.
 
-An untrained detector gives every region nearly the same scores; the slightest rounding then changes which are kept.
+An untrained detector gives all regions nearly the same score, so that rounding decides which are kept.
 """
 
 import copy
@@ -11,7 +11,7 @@ from torchvision.models.detection.image_list import ImageList
 
 from models.reference.served import settle, smooth_pictures
 
-# How far a head's answers spread over a picture.
+# Standard deviation of each head's output over a picture.
 SPREADS = {
     "rpn.head.cls_logits": 2.0,
     "rpn.head.bbox_pred": 0.05,
@@ -23,28 +23,29 @@ BACKGROUND = "roi_heads.box_predictor.cls_score"
 
 
 def pictures(count: int, height: int, width: int, generator: torch.Generator) -> list[torch.Tensor]:
-    """Smooth, from 0 to 1."""
+    """Returns smooth pictures with values from 0 to 1."""
     return list(smooth_pictures(count, height, width, generator, grain=16).sigmoid())
 
 
 def _background(logits: torch.Tensor, wanted: int, threshold: float = 0.05) -> float:
-    """What to add to the logit of class 0 so that `wanted` of the other classes' scores are above the threshold."""
+    """Returns the value to add to the logit of class 0 so that `wanted` scores of other classes exceed the
+    threshold."""
     exponentials = logits.exp()
     others = exponentials[:, 1:].sum(dim=1, keepdim=True)
-    room = (exponentials[:, 1:] / threshold - others).flatten().clamp(min=1e-6)  # for class 0, in each score
+    room = (exponentials[:, 1:] / threshold - others).flatten().clamp(min=1e-6)  # for class 0, at the threshold
     return room.topk(min(wanted, len(room) // 2)).values[-1].log().item() - logits[:, 0].mean().item()
 
 
 def spread_heads(network: nn.Module, batch, spreads: dict[str, float], background: str, settled: tuple[str, ...],
                  wanted: int):
-    """Scales each layer but those whose names begin as `settled` says so that its answers are of order one, or spread
-    as `spreads` says of the heads' last ones, which are centred too. Most regions hold nothing: `wanted` scores of this
-    batch, from the logits of `background`, are above the threshold."""
+    """Scales each layer, except those whose names begin with one of `settled`, so that its output is of order one. The
+    heads' last layers are also centred, and their output gets the standard deviation in `spreads`. Most regions are
+    background: in this batch, `wanted` scores computed from the logits of `background` exceed the threshold."""
     done = set()
 
     def adjust(name: str):
         def hook(layer: nn.Module, _, answer: torch.Tensor) -> torch.Tensor | None:
-            if layer in done:  # a head that has seen the first of what it looks at
+            if layer in done:  # a head that was adjusted on its first input
                 return None
             done.add(layer)
             shape = [1, -1] + [1] * (answer.dim() - 2)
@@ -69,17 +70,17 @@ def spread_heads(network: nn.Module, batch, spreads: dict[str, float], backgroun
 
 
 def random_weights(network: nn.Module, generator: torch.Generator) -> nn.Module:
-    """Of a residual network with attention and heads: none vanishes, and none drowns the others."""
+    """Random weights for a residual network with attention and heads, such that no part vanishes or dominates."""
     for name, parameter in network.named_parameters():
         path = "." + name
         normed = ".bn" in path or ".downsample.1." in path
         if normed and name.endswith("weight"):
-            # The branches of residual blocks are weak, or rounding would grow from block to block.
+            # The branches of residual blocks are weak, as rounding would grow from block to block otherwise.
             nn.init.uniform_(parameter, *((0.1, 0.5) if "bn3" in name else (0.5, 1.5)), generator=generator)
         elif normed:
             nn.init.normal_(parameter, 0, 0.2, generator=generator)
         elif ".attention." in path:
-            # Queries and keys that tell positions apart, and answers that can be seen beside their input.
+            # Queries and keys that distinguish positions, and results that are visible beside their input.
             gain = {"query": 2.0, "key": 2.0, "value": 1.0, "out": 1.0}[name.split(".")[-2]]
             deviation = gain / parameter[0].numel() ** 0.5 if parameter.dim() > 1 else 0.2
             nn.init.normal_(parameter, 0, deviation, generator=generator)
@@ -91,8 +92,8 @@ def random_weights(network: nn.Module, generator: torch.Generator) -> nn.Module:
 
 
 def spread_out(network: nn.Module, size: tuple[int, int], wanted: int = 100, seed: int = 1) -> nn.Module:
-    """Random weights with batch norms that belong to them, and scores that are spread and not tied; for pictures of
-    about this size, two of which have `wanted` scores above the threshold before any suppression."""
+    """Random weights with matching batch norm statistics and scores without ties, for pictures of about this size. Two
+    of these pictures have `wanted` scores above the threshold before suppression."""
     generator = torch.Generator().manual_seed(seed)
     random_weights(network, generator)
     batches = [network.transform(pictures(2, *size, generator))[0].tensors for _ in range(3)]
@@ -103,7 +104,7 @@ def spread_out(network: nn.Module, size: tuple[int, int], wanted: int = 100, see
 
 
 def agree(got: dict[str, torch.Tensor], expected: dict[str, torch.Tensor], part: float = 1.0):
-    """Asserts that a picture's detections are the same, to this part of the tolerances. Masks are pasted."""
+    """Asserts that a picture's detections agree, within `part` of the tolerances. Masks are pasted."""
     count = len(expected["scores"])
     assert len(got["scores"]) == count, f"{len(got['scores'])} detections, expected {count}"
     assert got["labels"].tolist() == expected["labels"].tolist()
@@ -114,8 +115,8 @@ def agree(got: dict[str, torch.Tensor], expected: dict[str, torch.Tensor], part:
 
 
 class ScaledInSingle(nn.Module):
-    """A detector's transform for its copy in double precision: scales in single precision, as every other does whose
-    answers are compared. Rounding there would be ten times that of the whole backbone."""
+    """The transform for a detector's copy in double precision. It scales in single precision, as the compared
+    implementations do; otherwise its rounding would be ten times that of the whole backbone."""
 
     def __init__(self, transform: nn.Module):
         super().__init__()
@@ -129,8 +130,8 @@ class ScaledInSingle(nn.Module):
 
 def well_posed(network: nn.Module, sizes: list[tuple[int, int]], seed: int,
                least: int = 5) -> tuple[list[torch.Tensor], list[dict[str, torch.Tensor]]]:
-    """Pictures whose detections are a matter of the network and not of rounding, and these detections, in double
-    precision: the network itself, in single precision, agrees with them; `least` or more, no two scores tied."""
+    """Returns pictures whose detections do not depend on rounding, and these detections in double precision: the
+    network in single precision agrees with them. Each has `least` or more, and no ties in score."""
     exact = copy.deepcopy(network).double()
     exact.transform = ScaledInSingle(network.transform)
     generator = torch.Generator().manual_seed(seed)

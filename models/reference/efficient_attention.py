@@ -1,4 +1,4 @@
-"""Efficient attention as EA Mask R-CNN, EA-PSMNet and EA R-C3D use it, after "Efficient Attention: Attention with Linear
+"""Efficient attention as in EA Mask R-CNN, EA-PSMNet and EA R-C3D, after "Efficient Attention: Attention with Linear
 Complexities"."""
 
 import torch
@@ -10,8 +10,8 @@ NORMALIZATIONS = ("softmax", "scaling")
 class EfficientAttention(nn.Module):
     """E(Q, K, V) = rho_q(Q) (rho_k(K)^T V) over a map's positions, added to the map.
 
-    Q, K and V are 1x1 convolutions with biases; a fourth restores the channels, unless the values have as many and
-    `reprojected` is off. Works on maps of two dimensions and of three.
+    Q, K and V are 1x1 convolutions with biases. A fourth restores the map's channels; without `reprojected` it is left
+    out, and the values must have as many channels as the map. Works on maps with two or three dimensions.
     """
 
     def __init__(self, channels: int, key_channels: int, value_channels: int, heads: int = 1,
@@ -32,12 +32,12 @@ class EfficientAttention(nn.Module):
         self.value = convolution(channels, value_channels, 1)
         self.out = convolution(value_channels, channels, 1) if reprojected else nn.Identity()
         if reprojected:
-            # A fresh module changes nothing, so that it can be added to a trained network.
+            # A new module is the identity, so that it can be added to a trained network.
             nn.init.zeros_(self.out.weight)
             nn.init.zeros_(self.out.bias)
 
     def attend(self, x: torch.Tensor) -> torch.Tensor:
-        """What is added to x."""
+        """Returns the term that is added to x."""
         query, key, value = (part(x).flatten(2).unflatten(1, (self.heads, -1))  # [B, heads, d, N]
                              for part in (self.query, self.key, self.value))
         if self.normalization == "softmax":
@@ -49,7 +49,7 @@ class EfficientAttention(nn.Module):
         return self.out(response.reshape(len(x), -1, *x.shape[2:]))
 
     def forward(self, x: torch.Tensor, valid: list[tuple[int, ...]] | None = None) -> torch.Tensor:
-        """`valid` gives how far each sample's map reaches from its first corner. What lies beyond is padding: it is
+        """`valid` is the extent of each sample's map from its first corner. Positions beyond it are padding: they are
         not attended to, and zero in the result."""
         if valid is None or all(tuple(extent) == tuple(x.shape[2:]) for extent in valid):
             return x + self.attend(x)

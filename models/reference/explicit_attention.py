@@ -24,7 +24,7 @@ def explicit_map(kind: str, height: int, width: int, sigma: torch.Tensor) -> tor
     elif kind == "gaussian":
         values = (-(dx ** 2 + dy ** 2) / (2 * sigma ** 2)).exp()
     elif kind == "exponential_euclidean":
-        # The root has no derivative at 0, and the distance there is 0 for every sigma.
+        # The square root has no derivative at 0, where the distance is 0 for every sigma.
         values = (-(dx ** 2 + dy ** 2).clamp(min=1e-24).sqrt() / sigma).exp()
     else:
         values = (-(dx + dy) / sigma).exp()
@@ -33,7 +33,7 @@ def explicit_map(kind: str, height: int, width: int, sigma: torch.Tensor) -> tor
 
 
 class ExpAttConv(nn.Module):
-    """Most of the outputs are a convolution's, the last `attended` those of attention by position alone."""
+    """The first outputs are a convolution's, the last `attended` ones those of attention by position alone."""
 
     def __init__(self, inputs: int, outputs: int, stride: int, attended: int, kind: str, kernel: int = 3):
         super().__init__()
@@ -42,7 +42,7 @@ class ExpAttConv(nn.Module):
         self.value = nn.Conv2d(inputs, attended, 1, bias=False)
         self.out = nn.Conv2d(attended, attended, 1, bias=False)
         self.sigma = nn.Parameter(torch.tensor(0.75))
-        # Without the padding, so that a batch norm behind it may as well come before it.
+        # Padding is not counted, so that a batch norm after the pooling commutes with it.
         self.pool = nn.AvgPool2d(3, stride, padding=1, count_include_pad=False) if stride > 1 else nn.Identity()
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:

@@ -1,10 +1,11 @@
 """Measures the demo models on held-out scenes and writes the table of docs/fidelity.md.
 
-    python -m models.reference.fidelity [--served build/release/bin/saccaded] [--write docs/fidelity.md] [--model NAME]...
+    python -m models.reference.fidelity [--served build/release/bin/saccaded] [--write docs/fidelity.md]
+                                        [--model NAME]...
 
-Of each model, the weights in models/demo: with attention and without, straight from PyTorch; with --served, those in
-models/demo/repository through the daemon as well, whose figures have to be the same to three digits. Without --write the
-table is printed.
+Measures the weights in models/demo, with and without attention, in PyTorch. With --served, those in
+models/demo/repository are measured through the daemon as well, and their figures must agree to three digits. Without
+--write the table is printed.
 """
 
 import argparse
@@ -23,7 +24,7 @@ SEEDS = range(3)
 
 
 def straight(recipe: Recipe, attention: bool) -> list[dict[str, float]]:
-    """Of each seed whose weights are there."""
+    """Returns the figures of each seed whose weights exist."""
     files = [export.path(recipe, attention, seed) for seed in SEEDS]
     return [evaluation.straight(recipe, evaluation.load(recipe, file, attention)) for file in files if file.exists()]
 
@@ -35,7 +36,7 @@ def served(recipe: Recipe, daemon) -> dict[str, float]:
 
 
 def shown(values: list[float]) -> str:
-    """Three digits behind the point; of several seeds, each of them behind their mean."""
+    """Formats with three decimals; for several seeds, the mean followed by the values."""
     if not values:
         return "-"
     each = f" ({', '.join(f'{value:.3f}' for value in values)})" if len(values) > 1 else ""
@@ -43,7 +44,7 @@ def shown(values: list[float]) -> str:
 
 
 def rows(recipe: Recipe, daemon) -> tuple[list[str], list[str]]:
-    """The table's, and what differs between the daemon and PyTorch."""
+    """Returns the table's rows, and the differences between the daemon and PyTorch."""
     with_attention, without = straight(recipe, True), straight(recipe, False)
     through = served(recipe, daemon) if daemon else {}
     lines, differences = [], []

@@ -7,19 +7,19 @@ KINDS = ("kv", "qkv", "softmax", "pool")
 
 
 def averages(x: torch.Tensor) -> torch.Tensor:
-    """[B, c, w + h]: the means of the columns, then of the rows."""
+    """Returns the means of the columns, then of the rows: [B, c, w + h]."""
     return torch.cat([x.mean(dim=2), x.mean(dim=3)], dim=2)
 
 
 class Attention(nn.Module):
-    """Linear transforms on Q, K and V, all of x's width; x is added to the result.
+    """Attention with linear transforms on Q, K and V, all as wide as x; x is added to the result.
 
-    kv: every position attends to the averages. qkv: the averages attend to each other, and the result is the outer
-    sum of what the columns and the rows got. softmax: every position attends to every position; pool: to the maxima
-    of keys and values over windows of 2 x 2.
+    kv: every position attends to the averages. qkv: the averages attend to each other, and the result is the outer sum
+    of the columns' and the rows' results. softmax: every position attends to every position; pool: to the maxima of
+    keys and values over windows of 2 x 2.
 
-    A bias of the keys would be the same in all that one softmax sees, so they have none. The paper normalises the
-    coefficients with batch norm to train KANets and does not say along which axis; here each head's are one channel.
+    Keys have no bias, as it would cancel in the softmax. The paper normalises the coefficients with batch norm to train
+    KANets and does not say along which axis; here each head is one channel.
     """
 
     def __init__(self, kind: str, channels: int, heads: int = 1, epsilon: float = 1e-5):

@@ -1,8 +1,8 @@
-"""EA Mask R-CNN, of torchvision's detection classes and efficient attention.
+"""EA Mask R-CNN, built from torchvision's detection classes and efficient attention.
 
-With attention="none" and fpn="torchvision", names and answers are those of torchvision's maskrcnn_resnet50_fpn.
-Stages and levels are counted as the paper counts them: res3 and res4 are torchvision's layer3 and layer4; fpn1 is the
-finest level of the pyramid, at a quarter of the picture.
+With attention="none" and fpn="torchvision", names and results are those of torchvision's maskrcnn_resnet50_fpn. Stages
+and levels are numbered as in the paper: res3 and res4 are torchvision's layer3 and layer4; fpn1 is the finest level of
+the pyramid, at a quarter of the picture.
 """
 
 from collections import OrderedDict
@@ -37,7 +37,7 @@ class Body(nn.Module):
     def __init__(self, blocks: list[int], width: float, resnext: bool, paper_stem: bool, epsilon: float):
         super().__init__()
         self.channels = round(64 * width)
-        # A narrow ResNeXt has fewer groups, each as wide: 4 channels in the first stage.
+        # A narrow ResNeXt has fewer groups of unchanged width: 4 channels in the first stage.
         self.groups, self.group_width = (round(32 * width), round(4 / width)) if resnext else (1, 64)
         self.norm = lambda channels: nn.BatchNorm2d(channels, eps=epsilon)
         kernel = 3 if paper_stem else 7
@@ -65,7 +65,7 @@ class Body(nn.Module):
         return self.maxpool(self.relu(self.bn1(self.conv1(x))))
 
     def after_stem(self, side: int) -> int:
-        """Positions that a picture's side has behind the stem."""
+        """Returns the number of positions along a picture's side after the stem."""
         side = halved(side)
         return side // 2 if self.maxpool.kernel_size == 2 else halved(side)
 
@@ -75,7 +75,7 @@ def halved(side: int) -> int:
 
 
 class PaperPyramid(FeaturePyramidNetwork):
-    """fpn5 is a convolution on res4, and what goes down to the other levels begins with it."""
+    """fpn5 is a convolution on res4, and the top-down path begins with it."""
 
     def __init__(self, inputs: list[int], channels: int):
         super().__init__(inputs, channels)
@@ -85,7 +85,7 @@ class PaperPyramid(FeaturePyramidNetwork):
         self.top = nn.Sequential(top)
 
     def forward(self, stages: list[torch.Tensor], attend) -> list[torch.Tensor]:
-        # No head looks at fpn5: its attention would have no effect if it came after the way down.
+        # No head uses fpn5, so its attention comes before the top-down path; it would have no effect otherwise.
         above = attend("fpn5", self.top(stages[-1]))
         levels = []
         for level in (3, 2, 1, 0):
@@ -96,7 +96,7 @@ class PaperPyramid(FeaturePyramidNetwork):
 
 
 class TorchvisionPyramid(FeaturePyramidNetwork):
-    """fpn5 is every second position of fpn4, as fpn4 was before its attention."""
+    """fpn5 is every second position of fpn4, taken before fpn4's attention."""
 
     def __init__(self, inputs: list[int], channels: int):
         super().__init__(inputs, channels, extra_blocks=LastLevelMaxPool())
@@ -117,7 +117,7 @@ class Backbone(nn.Module):
                                         for place in attended})
 
     def _extents(self, sizes: list[tuple[int, int]]) -> dict[str, list[tuple[int, int]]]:
-        """What of each picture's map is picture, where attention may stand."""
+        """Returns the valid extent of each picture's map, for the places where attention may be."""
         extents = [[tuple(self.body.after_stem(side) for side in size) for size in sizes]]
         for _ in range(4):
             extents.append([tuple(halved(side) for side in size) for size in extents[-1]])
@@ -125,7 +125,7 @@ class Backbone(nn.Module):
         return {**by_place, "res3": extents[2], "res4": extents[3]}
 
     def forward(self, x: torch.Tensor, sizes: list[tuple[int, int]] | None = None) -> OrderedDict[str, torch.Tensor]:
-        """`sizes` are the pictures' within x, which is padded; without them there is no padding."""
+        """`sizes` are the pictures' sizes within the padded x; without them there is no padding."""
         extents = self._extents(sizes if sizes is not None else [tuple(x.shape[-2:])] * len(x))
 
         def attend(place: str, x: torch.Tensor) -> torch.Tensor:
@@ -140,13 +140,13 @@ class Backbone(nn.Module):
 
 
 class EaMaskRcnn(MaskRCNN):
-    """Takes and gives what torchvision's detectors do: lists of pictures in 0..1, of any sizes; losses in training."""
+    """Has the interface of torchvision's detectors: lists of pictures in 0..1, of any sizes; losses in training."""
 
     def __init__(self, blocks, resnext=False, fpn="paper", attention=",".join(PLACES), normalization="softmax", heads=1,
                  key_channels=64, value_channels=64, classes=91, short_side=800, long_side=1333, buckets=None,
                  score_threshold=0.05, nms_threshold=0.5, detections=100, proposals=1000, batch_norm_epsilon=1e-5,
                  exact=None, width=1.0):
-        del buckets, exact  # how the daemon pads; here a picture is padded to a multiple of 32
+        del buckets, exact  # options for the daemon's padding; here pictures are padded to a multiple of 32
         paper = choice("fpn", fpn, ("paper", "torchvision")) == "paper"
         width, classes = float(width), int(classes)
         channels, representation = round(256 * width), round(1024 * width)
@@ -174,7 +174,7 @@ class EaMaskRcnn(MaskRCNN):
         for index, target in enumerate(targets or []):
             if (target["boxes"][:, 2:] <= target["boxes"][:, :2]).any():
                 raise ValueError(f"target {index} has a box without width or height")
-        # The one difference to torchvision's: the backbone is told what is padding.
+        # The only difference to torchvision's forward: the backbone gets the sizes without padding.
         features = self.backbone(images.tensors, images.image_sizes)
         proposals, proposal_losses = self.rpn(images, features, targets)
         found, losses = self.roi_heads(features, proposals, images.image_sizes, targets)

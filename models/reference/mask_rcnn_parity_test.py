@@ -1,4 +1,4 @@
-"""EA Mask R-CNN: the twin against torchvision, and the served network against both."""
+"""EA Mask R-CNN: compares the twin with torchvision, and the served network with both."""
 
 import pathlib
 import re
@@ -23,7 +23,7 @@ def torchvision_detector(short_side: int, long_side: int) -> torch.nn.Module:
 
 def compare(folder: pathlib.Path, architecture: str, network: torch.nn.Module, weights: pathlib.Path,
             sizes: list[tuple[int, int]], options: dict):
-    """Pictures of these sizes as one batch, in the coordinates of the pictures as sent."""
+    """Compares pictures of these sizes as one batch, in the coordinates of the pictures as sent."""
     batch, expected = well_posed(network, sizes, seed=3)
     images, _ = network.transform(batch)
     bucket = list(images.tensors.shape[2:])
@@ -37,7 +37,7 @@ def compare(folder: pathlib.Path, architecture: str, network: torch.nn.Module, w
 
 @pytest.fixture(scope="module")
 def plain(tmp_path_factory: pytest.TempPathFactory) -> tuple[torch.nn.Module, pathlib.Path]:
-    """torchvision's whole detector at a reduced size, and its weights on disk."""
+    """torchvision's whole detector at a reduced input size, and its weights on disk."""
     torch.manual_seed(1)
     network = spread_out(torchvision_detector(200, 333), (200, 264))
     return network, save(network, tmp_path_factory.mktemp("plain") / "weights")
@@ -63,13 +63,14 @@ def test_the_whole_network_with_attention(tmp_path: pathlib.Path):
 
 
 def matched(found: dict[str, torch.Tensor], expected: dict[str, torch.Tensor]) -> torch.Tensor:
-    """Which of the expected detections were found again: the same class, overlapping by nine tenths."""
+    """Returns which of the expected detections were found again: same class, and an IoU above 0.9."""
     same = found["labels"][None, :] == expected["labels"][:, None]
     return ((box_iou(expected["boxes"], found["boxes"]) > 0.9) & same).any(dim=1)
 
 
 def test_what_padding_does_at_full_size(tmp_path: pathlib.Path):
-    """torchvision pads to a multiple of 32 and lets the padding be seen: so does the default. `exact` does not."""
+    """torchvision pads to a multiple of 32, and padding affects the result; the default does the same. With `exact` it
+    has no effect."""
     torch.manual_seed(1)
     network = spread_out(build("ea_mask_rcnn_r50"), (240, 320))
     weights = save(network, tmp_path / "weights")
@@ -84,7 +85,7 @@ def test_what_padding_does_at_full_size(tmp_path: pathlib.Path):
     grid, coarse = "stride:32", "1344x1344"
     expected = detections(grid, True)
     again = matched(detections(coarse, True), expected)
-    assert len(again) >= 20 and again.all()  # exact: the bucket does not matter
+    assert len(again) >= 20 and again.all()  # exact: the result does not depend on the bucket
     for buckets in (grid, coarse):
         share = matched(detections(buckets, False), expected).double().mean()
         print(f"\n800x1066 in {buckets}: {100 * share:.0f} % of {len(again)} detections found again, exact: all", end="")
@@ -120,7 +121,7 @@ def test_no_detections_is_an_answer(tmp_path: pathlib.Path):
 
 
 def old_names(state: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
-    """As torchvision wrote them until 2022."""
+    """Renames parameters as torchvision named them until 2022."""
     def old(name: str) -> str:
         name = re.sub(r"(fpn\.(?:inner|layer)_blocks\.\d)\.0\.", r"\1.", name)
         name = name.replace("rpn.head.conv.0.0.", "rpn.head.conv.")
@@ -180,7 +181,7 @@ def test_one_error_lists_all_that_is_wrong_with_the_weights(tmp_path: pathlib.Pa
     del state["backbone.fpn.inner_blocks.2.0.bias"]
     state["fc.weight"] = torch.zeros(3)
     state["roi_heads.box_predictor.cls_score.bias"] = torch.zeros(91)
-    # Half an attention module is no module that is absent.
+    # A module with only some of its tensors does not count as absent.
     state["backbone.attention.res4.query.weight"] = torch.zeros(64, 512, 1, 1)
     error = refusal(tmp_path, state, {**options, "attention": "res4"})
     for part in ("missing", "backbone.fpn.inner_blocks.2.0.bias", "backbone.attention.res4.out.weight", "fc.weight",
@@ -207,7 +208,7 @@ def test_parameters_as_torchvision_and_the_paper_count_them():
     plain = build("ea_mask_rcnn_r50", **PLAIN)
     norms = sum(parameter.numel() for module in plain.modules() if isinstance(module, torch.nn.BatchNorm2d)
                 for parameter in module.parameters())
-    # torchvision publishes the count with frozen batch norms, which are no parameters.
+    # torchvision states the count with frozen batch norms, which are not parameters.
     assert count(**PLAIN) - norms == 44_401_393
     assert count() - count(attention="none") == 1_119_808
     assert count(fpn="torchvision") - count(**PLAIN) == 1_119_808

@@ -1,4 +1,4 @@
-"""What held-out predictions are judged by."""
+"""Figures by which held-out predictions are measured."""
 
 import contextlib
 import dataclasses
@@ -22,7 +22,7 @@ class Found:
     boxes: numpy.ndarray
     scores: numpy.ndarray
     classes: numpy.ndarray
-    masks: numpy.ndarray  # bool [n, h, w], of the whole picture
+    masks: numpy.ndarray  # bool [n, h, w], over the whole picture
 
 
 def _annotations(pictures: list, classes_of) -> list[dict]:
@@ -38,9 +38,9 @@ def _annotations(pictures: list, classes_of) -> list[dict]:
 
 
 def average_precision(truths: list[Truth], found: list[Found], kind: str) -> tuple[float, float]:
-    """COCO's AP, the mean over overlaps of 0.50 to 0.95, and AP50, of "bbox" or "segm", by COCO's own code."""
+    """Returns COCO's AP (the mean over overlaps of 0.50 to 0.95) and AP50 for "bbox" or "segm", by COCO's own code."""
     classes = sorted({int(index) for truth in truths for index in truth.classes})
-    with contextlib.redirect_stdout(io.StringIO()):  # it tells what it does
+    with contextlib.redirect_stdout(io.StringIO()):  # silences its progress output
         expected = COCO()
         expected.dataset = {
             "images": [{"id": number, "height": truth.masks.shape[1], "width": truth.masks.shape[2]}
@@ -62,18 +62,18 @@ def average_precision(truths: list[Truth], found: list[Found], kind: str) -> tup
 
 
 def decoded(height: int, width: int, counts: str) -> numpy.ndarray:
-    """A mask in COCO's compressed run lengths, as booleans [height, width]."""
+    """Decodes a mask in COCO's compressed run lengths to booleans [height, width]."""
     return coco_mask.decode({"size": [height, width], "counts": counts.encode()}).astype(bool)
 
 
 def confusion(expected: numpy.ndarray, got: numpy.ndarray, classes: int) -> numpy.ndarray:
-    """How many pixels of each class (row) were taken for each class (column)."""
+    """Returns counts of pixels by expected class (row) and predicted class (column)."""
     pairs = expected.astype(numpy.int64) * classes + got
     return numpy.bincount(pairs.ravel(), minlength=classes * classes).reshape(classes, classes)
 
 
 def mean_iou(counts: numpy.ndarray) -> float:
-    """Over the classes that are there, or were said to be."""
+    """Mean over the classes that are expected or predicted anywhere."""
     union = counts.sum(axis=0) + counts.sum(axis=1) - counts.diagonal()
     return float((counts.diagonal()[union > 0] / union[union > 0]).mean())
 
@@ -87,13 +87,13 @@ def end_point_error(expected: numpy.ndarray, got: numpy.ndarray) -> float:
 
 
 def three_pixel_error(expected: numpy.ndarray, got: numpy.ndarray) -> float:
-    """KITTI's: which part is off by more than 3 pixels and by more than a twentieth."""
+    """KITTI's measure: the part of pixels that are off by more than 3 pixels and by more than a twentieth."""
     off = numpy.abs(expected.astype(numpy.float64) - got)
     return float(((off > 3) & (off > 0.05 * numpy.abs(expected))).mean())
 
 
 def psnr(clean: numpy.ndarray, got: numpy.ndarray) -> float:
-    """In dB, of the clean volume's own range."""
+    """PSNR in dB, relative to the clean volume's range."""
     clean = clean.astype(numpy.float64)
     error = ((clean - got) ** 2).mean()
     return float(20 * numpy.log10(numpy.ptp(clean)) - 10 * numpy.log10(error))

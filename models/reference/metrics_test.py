@@ -1,4 +1,4 @@
-"""The figures on cases that can be counted by hand."""
+"""Checks the figures on cases that can be computed by hand."""
 
 import numpy
 import pytest
@@ -35,15 +35,15 @@ def test_average_precision(kind):
     one, other = square(2, 2, 10), square(20, 20, 10)
     both = truth((1, one), (1, other))
     assert metrics.average_precision([both], [found((0.9, 1, one), (0.8, 1, other))], kind) == pytest.approx((1, 1))
-    # Half of the things: precision is 1 up to a recall of 0.5, 51 of COCO's 101 places.
+    # Half of the objects: precision is 1 up to a recall of 0.5, 51 of COCO's 101 recall levels.
     assert metrics.average_precision([both], [found((0.9, 1, one))], kind) == pytest.approx((51 / 101, 51 / 101))
-    # Of another class, or of nothing.
+    # Another class, or no detection.
     assert metrics.average_precision([both], [found((0.9, 2, one))], kind) == pytest.approx((0, 0))
     assert metrics.average_precision([both], [found()], kind) == pytest.approx((0, 0))
-    # One pixel aside: an overlap of 90 / 110 = 0.818 counts at 0.50 to 0.80, seven of ten thresholds.
+    # Shifted by one pixel: an overlap of 90 / 110 = 0.818 counts at 0.50 to 0.80, seven of ten thresholds.
     aside = found((0.9, 1, square(2, 3, 10)), (0.8, 1, square(20, 21, 10)))
     assert metrics.average_precision([both], [aside], kind) == pytest.approx((0.7, 1))
-    # A wrong one that is surer than both right ones: precision is 2/3 everywhere.
+    # A wrong detection with a higher score than both right ones: precision is 2/3 everywhere.
     wrong = found((0.95, 1, square(2, 25, 10)), (0.9, 1, one), (0.8, 1, other))
     assert metrics.average_precision([both], [wrong], kind) == pytest.approx((2 / 3, 2 / 3))
 

@@ -1,5 +1,6 @@
-"""The mobile networks: SANet and AttnNet, table 9 of "Siamese Attention Networks"; KANet, table 1 of "Kronecker Attention
-Networks", which is the same table; MobileNetV2, and MobileNetV2 with either attention."""
+"""The mobile networks: SANet and AttnNet, table 9 of "Siamese Attention Networks"; KANet, table 1 of "Kronecker
+Attention Networks", which is the same table; MobileNetV2, and MobileNetV2 with their attention or with explicitly
+modelled attention."""
 
 import math
 
@@ -42,7 +43,7 @@ class ConvBn(nn.Module):
 
 
 class BaseModule(nn.Module):
-    """Expands to (r-1)c maps, keeps the input beside them, filters all rc by depth, projects to d."""
+    """Expands to (r-1)c maps, concatenates the input, filters all rc depthwise, projects to d."""
 
     def __init__(self, inputs: int, outputs: int, r: int, stride: int):
         super().__init__()
@@ -58,7 +59,7 @@ class BaseModule(nn.Module):
 
 
 class ExpAttBn(ExpAttConv):
-    """A 1x1 convolution beside explicitly modelled attention, their batch norm and ReLU6."""
+    """A 1x1 convolution beside explicitly modelled attention, followed by a batch norm and ReLU6."""
 
     def __init__(self, inputs: int, outputs: int, attended: int, kind: str):
         super().__init__(inputs, outputs, 1, attended, kind, kernel=1)
@@ -69,7 +70,7 @@ class ExpAttBn(ExpAttConv):
 
 
 class InvertedResidual(nn.Module):
-    """MobileNetV2's: expands to rc maps, filters them by depth, projects to d."""
+    """MobileNetV2's module: expands to rc maps, filters them depthwise, projects to d."""
 
     def __init__(self, inputs: int, outputs: int, r: int, stride: int, expand=ConvBn):
         super().__init__()
@@ -84,7 +85,7 @@ class InvertedResidual(nn.Module):
 
 
 class AttnModule(nn.Module):
-    """The convolution path has (r-1)c maps; the c others come from attention over the input."""
+    """The convolution path has (r-1)c maps; the other c come from attention over the input."""
 
     def __init__(self, inputs: int, outputs: int, r: int, stride: int, attention):
         super().__init__()
@@ -102,13 +103,13 @@ class AttnModule(nn.Module):
 
 
 class MobileNetwork(nn.Module):
-    """`base` is the module of the rows without attention, `instead` what stands in attention's place where there is
-    none; `attention` makes one of so many channels at a stride, or is None."""
+    """`base` is the module for rows without attention. In rows with attention, `attention(channels, stride)` makes the
+    attention of an AttnModule; if it is None, `instead` is the module."""
 
     def __init__(self, base, instead, attention=None, classes=1000, width=1.0, input_size=224):
         super().__init__()
         width = float(width)
-        self.input_size = int(input_size)  # for whoever prepares the pictures; the network takes any size
+        self.input_size = int(input_size)  # for preparing pictures; the network takes any size
 
         channels = scaled(STEM, width)
         self.stem = ConvBn(3, channels, 3, stride=2)
@@ -183,7 +184,8 @@ def kanet_qkv(attention="kao", heads=1, **sizes) -> MobileNetwork:
 
 
 def expatt_mobilenetv2(attention="expatt", map="gaussian", width=1.0, **sizes) -> MobileNetwork:
-    """A twentieth of the expanded maps, in four heads, from the blocks on that have 24 * 6 of them."""
+    """Attention makes about a twentieth of the expanded maps, a multiple of its four heads, in blocks with at least 24
+    (times width) inputs."""
     choice("map", map, MAPS)
 
     def expand(inputs: int, outputs: int, _) -> nn.Module:

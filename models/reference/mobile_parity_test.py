@@ -1,4 +1,4 @@
-"""The served network against the reference: weights saved from Python, loaded and run by the C++ side."""
+"""Compares the served networks with the reference: weights are saved here, then loaded and run by the C++ side."""
 
 import os
 import pathlib
@@ -15,18 +15,18 @@ NARROW = {"width": 0.25, "classes": 10, "input_size": 64}
 
 
 def trained(options: dict, architecture: str = "sanet") -> torch.nn.Module:
-    """Random weights, and batch norm statistics that belong to them: SAO's sums over positions would otherwise
-    swamp everything, or vanish."""
+    """Random weights with matching batch norm statistics, without which SAO's sums over positions would dominate or
+    vanish."""
     torch.manual_seed(1)
     network = build(architecture, **options)
     generator = torch.Generator().manual_seed(2)
     for name, parameter in network.named_parameters():
         if name.endswith("attention.bn.weight"):
-            # At 1 an untrained network is chaotic: a picture unlike those of the statistics has sums far from
-            # theirs, each module squares that, and one part in 1e7 at the input becomes one in 1e2 at the output.
+            # With weights of 1 an untrained network is chaotic: a picture that is unlike those of the statistics has
+            # very different sums, each module squares the difference, and 1e-7 at the input becomes 1e-2 at the output.
             torch.nn.init.uniform_(parameter, 0.05, 0.3, generator=generator)
         elif name.endswith("coefficients.weight"):
-            # Or each softmax would see one position alone, which rounding chooses.
+            # Otherwise each softmax would select one position, which could depend on rounding.
             torch.nn.init.uniform_(parameter, 0.05, 0.2, generator=generator)
         elif name.endswith(("bn.weight", "attention.w")):
             torch.nn.init.uniform_(parameter, 0.5, 1.5, generator=generator)

@@ -1,10 +1,10 @@
-"""Options as config.pbtxt has them: text, or Python values that say the same."""
+"""Options as in config.pbtxt: text, or equivalent Python values."""
 
 import math
 
 
 def scaled(channels: int, width: float) -> int:
-    """The multiple of 8 nearest to channels * width, halves upwards, and at least 8."""
+    """Returns the multiple of 8 nearest to channels * width, rounding halves up, and at least 8."""
     return max(8, 8 * math.floor(channels * width / 8 + 0.5))
 
 

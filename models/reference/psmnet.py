@@ -1,4 +1,4 @@
-"""PSMNet with its stacked hourglass ("Pyramid Stereo Matching Network"), and efficient attention behind the last
+"""PSMNet with its stacked hourglass ("Pyramid Stereo Matching Network"), and efficient attention after the last
 hourglass ("Efficient Attention: Attention with Linear Complexities"). Names are those of the PSMNet authors'
 implementation."""
 
@@ -11,7 +11,7 @@ from torch.nn import functional
 from models.reference.efficient_attention import EfficientAttention
 from models.reference.options import choice
 
-STRIDE = 16  # what height, width and largest disparity are multiples of
+STRIDE = 16  # height, width and maximum disparity must be multiples of this
 # channels as multiples of the narrowest, blocks, stride, dilation
 STAGES = [(1, 3, 1, 1), (2, 16, 2, 1), (4, 3, 1, 1), (4, 3, 1, 2)]
 POOLS = [64, 32, 16, 8]
@@ -48,7 +48,7 @@ class ResidualBlock(nn.Module):
 
 
 class Pool(nn.Module):
-    """Means over squares of `side`, or of the whole map where it is smaller than one."""
+    """Means over squares of `side`, or over the whole map if it is smaller."""
 
     def __init__(self, side: int):
         super().__init__()
@@ -109,7 +109,7 @@ def cost_head(channels: int) -> nn.Sequential:
 
 
 def concatenation_volume(left: torch.Tensor, right: torch.Tensor, planes: int) -> torch.Tensor:
-    """Left at x beside right at x - d, for every d; zero where that lies outside the picture."""
+    """Left at x beside right at x - d, for every d; zero where x - d is outside the picture."""
     batch, channels, height, width = left.shape
     volume = left.new_zeros(batch, 2 * channels, planes, height, width)
     for d in range(min(planes, width)):
@@ -119,21 +119,22 @@ def concatenation_volume(left: torch.Tensor, right: torch.Tensor, planes: int) -
 
 
 def regress(costs: torch.Tensor, max_disparity: int, height: int, width: int) -> torch.Tensor:
-    """Costs [B, 1, D, H, W] of which the largest is the likeliest, to disparities [B, height, width]."""
+    """Returns disparities [B, height, width] from costs [B, 1, D, H, W]; the largest cost is the likeliest
+    disparity."""
     costs = functional.interpolate(costs, size=(max_disparity, height, width), mode="trilinear", align_corners=True)
     disparities = torch.arange(max_disparity, dtype=costs.dtype, device=costs.device)
     return torch.einsum("bdhw,d->bhw", costs.squeeze(1).softmax(dim=1), disparities)
 
 
 class PsmNet(nn.Module):
-    """In evaluation the disparities [B, H, W] of pairs [B, 6, H, W], left before right, whose sides are multiples of
-    16; in training those of all three hourglasses, the last one last. Without attention and with `width` 1 it has
-    PSMNet's 5,224,768 parameters."""
+    """In evaluation mode returns the disparities [B, H, W] of pairs [B, 6, H, W], left before right, whose sides are
+    multiples of 16; in training mode those of all three hourglasses, in order. Without attention and with `width` 1 it
+    has PSMNet's 5,224,768 parameters."""
 
     def __init__(self, attention="ea", max_disparity=192, key_channels=16, value_channels=32, heads=1,
                  normalization="softmax", width=1.0, long_side=1280, buckets=f"stride:{STRIDE}", exact=True):
         super().__init__()
-        # How the daemon prepares pairs; the network takes any size.
+        # For the daemon, which prepares the pairs; the network takes any size.
         self.long_side, self.buckets, self.exact = int(long_side), buckets, exact
         channels = max(8, 8 * math.floor(4 * float(width) + 0.5))
         self.max_disparity = int(max_disparity)
@@ -162,7 +163,7 @@ class PsmNet(nn.Module):
             return volume
         if valid is None:
             return self.attention(volume)
-        # In quarters of pixels; beyond them the daemon's kernel writes zeros.
+        # Extents in quarters of pixels. The daemon's kernel writes zeros beyond them.
         extents = [(volume.shape[2], height // 4, width // 4) for height, width in valid]
         attended = self.attention(volume, extents)
         for sample, (_, height, width) in zip(attended, extents):
@@ -171,7 +172,7 @@ class PsmNet(nn.Module):
         return attended
 
     def forward(self, pairs: torch.Tensor, valid: list[tuple[int, int]] | None = None):
-        """`valid` gives how much of each pair is picture, in multiples of 16, where the rest is padding."""
+        """`valid` is the size of the picture in each padded pair, in multiples of 16."""
         height, width = pairs.shape[2:]
         left, right = (self.feature_extraction(view) for view in pairs.split(3, dim=1))
         entry = self.dres0(concatenation_volume(left, right, self.max_disparity // 4))

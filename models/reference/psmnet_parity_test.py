@@ -1,4 +1,4 @@
-"""EA-PSMNet served against the reference: disparities of the C++ side, from weights saved here."""
+"""Compares the served EA-PSMNet with the reference: disparities of the C++ side, with weights saved here."""
 
 import pathlib
 
@@ -9,13 +9,13 @@ from torch.nn import functional
 from models.reference import build
 from models.reference.served import padded, place, run_model, save, served, settle, smooth_pictures
 
-# Full depth, narrow and shallow in disparity.
+# Full depth, but narrow and with a small maximum disparity.
 NARROW = {"width": 0.25, "max_disparity": 48}
 TEST_BUCKETS = "128x256"
 
 
 def pairs(count: int, height: int, width: int, generator: torch.Generator, largest: int = 20) -> torch.Tensor:
-    """Smooth pictures seen by two eyes: the right one is the left one moved, more and more towards the bottom."""
+    """Smooth stereo pictures: the right one is the left one, shifted more and more towards the bottom."""
     wide = smooth_pictures(count, height, width + largest, generator, noise=0.1, grain=4)
     columns = torch.arange(width) + (torch.arange(height) * largest // height)[:, None]
     moved = wide.gather(3, columns.expand(count, 3, height, width))
@@ -23,8 +23,8 @@ def pairs(count: int, height: int, width: int, generator: torch.Generator, large
 
 
 def trained(options: dict, height: int = 128, width: int = 256) -> torch.nn.Module:
-    """Random weights whose batch norms know their signals. The costs spread about as far as trained ones do: the
-    softmax over disparities is neither flat nor a single peak, either of which would hide errors."""
+    """Random weights with matching batch norm statistics. The costs vary about as much as trained ones: the softmax
+    over disparities is neither flat nor a single peak, either of which would hide errors."""
     torch.manual_seed(1)
     network = build("ea_psmnet", **options)
     generator = torch.Generator().manual_seed(2)
@@ -43,12 +43,12 @@ def trained(options: dict, height: int = 128, width: int = 256) -> torch.nn.Modu
 
 
 def whole(batch: torch.Tensor) -> list[list[int]]:
-    """Placements of pairs that fill their bucket."""
+    """Returns placements of pairs that fill their bucket."""
     return [place(*batch.shape[2:])] * len(batch)
 
 
 def relative_error(got: torch.Tensor, expected: torch.Tensor) -> float:
-    """Relative to how disparities differ within a picture; the network must not say the same everywhere."""
+    """Error relative to the variation of disparities, which must not be constant."""
     spread = (expected - expected.mean()).norm()
     assert spread > 1e-2 * expected.norm()
     return ((got.double() - expected).norm() / spread).item()
@@ -82,7 +82,7 @@ def expect_agreement(folder: pathlib.Path, options: dict, height: int, width: in
     NARROW,
     {**NARROW, "attention": "none"},
     {**NARROW, "normalization": "scaling"},
-    {**NARROW, "key_channels": 8, "value_channels": 8},  # as many as there are: not projected back
+    {**NARROW, "key_channels": 8, "value_channels": 8},  # the map's own channels: no reprojection
     {**NARROW, "heads": 4},
     {**NARROW, "exact": False},
 ], ids=lambda options: ",".join(f"{name}={value}" for name, value in options.items() if name not in NARROW) or "default")
@@ -93,7 +93,7 @@ def test_disparities_agree(tmp_path: pathlib.Path, options: dict):
 @pytest.mark.parametrize("height,width", [(16, 16), (16, 272), (288, 80), (272, 320)],
                          ids=["least", "lying", "standing", "pools of 64"])
 def test_disparities_agree_at_other_sizes(tmp_path: pathlib.Path, height: int, width: int):
-    """Down to the least; below 256 pixels the widest pools have the map's size."""
+    """Down to the minimum; below 256 pixels the largest pools have the map's size."""
     expect_agreement(tmp_path, NARROW, height, width)
 
 
@@ -102,9 +102,9 @@ def test_disparities_agree_at_full_width(tmp_path: pathlib.Path):
 
 
 def test_disparities_agree_at_full_size(tmp_path: pathlib.Path):
-    """The convolutions of the reference in float32: PyTorch unfolds a volume for those in double precision, which takes
-    20 GB. Attention in double precision: in float32 the reference's own sums over 1.6 million positions are 1.1e-4 off,
-    more than what is allowed here."""
+    """The reference's convolutions run in float32, as PyTorch unfolds a volume for those in double precision, which
+    takes 20 GB. Its attention runs in double precision, as its float32 sums over 1.6 million positions are off by
+    1.1e-4, more than the tolerance."""
     options: dict = {}
     network = trained(options)
     weights = save(network, tmp_path / "weights")
@@ -126,7 +126,7 @@ def test_a_trained_checkpoint_loads_as_its_authors_save_it(tmp_path: pathlib.Pat
         expected = network.double()(batch.double())[0]
     got = served(tmp_path, "ea_psmnet", tmp_path / "weights.tar", batch, whole(batch), options)
     assert relative_error(got[0]["disparity"], expected) < 1e-4
-    # With attention asked for, it is left out, and said so.
+    # If attention is requested, it is left out, and a note says so.
     ran = run_model(tmp_path, "ea_psmnet", tmp_path / "weights.tar", batch, whole(batch), NARROW)
     assert ran.returncode == 0 and "attention" in ran.stderr and "identity" in ran.stderr
     again = served(tmp_path, "ea_psmnet", tmp_path / "weights.tar", batch, whole(batch), NARROW)
@@ -165,13 +165,13 @@ def test_padding_to_a_bucket_is_kept_from_attention_and_exact_leaves_it_out(tmp_
     exact = served(tmp_path, "ea_psmnet", weights, batch, placements, {**options, "exact": True})
     assert relative_error(got[0]["disparity"], bucket) < 1e-4
     assert relative_error(exact[0]["disparity"], alone) < 1e-4
-    assert relative_error(bucket, alone) > 1e-3  # so that the two lines above say different things
+    assert relative_error(bucket, alone) > 1e-3  # otherwise the two comparisons above would be the same
     for result in (got, exact):
         assert relative_error(result[1]["disparity"], unpadded) < 1e-4
 
 
 def test_what_padding_does_at_full_size(tmp_path: pathlib.Path):
-    """In a bucket of the default grid there is only what the network itself asks for; in a coarse list there is more."""
+    """A bucket of the default grid has only the padding that the network needs; a coarse list has more."""
     network = trained({})
     weights = save(network, tmp_path / "weights")
     pair = pairs(1, 375, 500, torch.Generator().manual_seed(5))[0]
@@ -188,7 +188,7 @@ def test_what_padding_does_at_full_size(tmp_path: pathlib.Path):
     off = (disparities("544x960", False) - expected).abs()
     print(f"\n375x500 in 544x960: disparities off by {off.mean():.2g} pixels on average, {off.max():.2g} at most; 99 % by "
           f"less than {off.flatten().kthvalue(int(0.99 * off.numel())).values:.2g}; exact: not at all", end="")
-    assert off.max() > 1e-2  # or `exact` would be for nothing
+    assert off.max() > 1e-2  # otherwise `exact` would be pointless
 
 
 def test_parameters_as_published():

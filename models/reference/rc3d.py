@@ -1,10 +1,10 @@
 """EA R-C3D: R-C3D ("R-C3D: Region Convolutional 3D Network for Temporal Activity Detection") on a 3-D ResNet-50, with
-efficient attention behind res3 and res4 ("Efficient Attention: Attention with Linear Complexities").
+efficient attention after res3 and res4 ("Efficient Attention: Attention with Linear Complexities").
 
-The paper says no more than that. What it leaves open follows R-C3D's usual port to PyTorch, and where that differs from
-R-C3D's paper, the paper's proposal network: one 3x3x3 convolution, then the maximum over each step. Stages are counted
-with the stem as res1: res3 and res4 are torchvision's layer2 and layer3, and layer4 sees proposals. Names of the
-backbone are torchvision's.
+The paper gives no more details. The rest follows R-C3D's usual port to PyTorch, except for the proposal network, which
+follows R-C3D's paper: one 3x3x3 convolution, then the maximum over each step. Stages are counted with the stem as res1:
+res3 and res4 are torchvision's layer2 and layer3, and layer4 computes proposals. Names of the backbone are
+torchvision's.
 """
 
 import math
@@ -17,18 +17,18 @@ from torchvision.ops import nms
 from models.reference.efficient_attention import EfficientAttention
 from models.reference.options import choice
 
-STRIDE = 16  # what frames, height and width are multiples of
-STEP = 8  # frames that a step of the map stands for
-BINS = (4, 2, 2)  # what a proposal's steps are pooled to
+STRIDE = 16  # frames, height and width must be multiples of this
+STEP = 8  # frames per step of the map
+BINS = (4, 2, 2)  # bins to which a proposal's steps are pooled
 PLACES = ("res3", "res4")
-CANDIDATES, MAX_OVERLAP = 2000, 0.7  # what enters the suppression of proposals, and what leaves it
+CANDIDATES, MAX_OVERLAP = 2000, 0.7  # maximum number before suppression of proposals, and maximum overlap after it
 LEAST_FRAMES = 1.0
 MAX_GROWTH = math.log(1000 / 16)
 PROPOSAL_WEIGHTS, ACTION_WEIGHTS = (1.0, 1.0), (10.0, 5.0)
 
 
 class Bottleneck(nn.Module):
-    """torchvision's, with kernels of three sides."""
+    """torchvision's block, with 3-D kernels."""
 
     def __init__(self, inputs: int, middle: int, stride: int, downsample: nn.Module | None):
         super().__init__()
@@ -54,8 +54,8 @@ def residual_stage(inputs: int, middle: int, blocks: int, stride: int) -> nn.Seq
 
 
 class ProposalHead(nn.Module):
-    """For every step and anchor a logit, whose sigmoid is how likely something happens there, and two numbers that
-    move the anchor."""
+    """For every step and anchor a logit, whose sigmoid is the probability of an action there, and two offsets that move
+    the anchor."""
 
     def __init__(self, channels: int, anchors: int):
         super().__init__()
@@ -64,7 +64,7 @@ class ProposalHead(nn.Module):
         self.segment_pred = nn.Conv3d(channels // 2, 2 * anchors, 1)
 
     def forward(self, features: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """Logits [B, steps, anchors] and offsets [B, steps, anchors, 2]."""
+        """Returns logits [B, steps, anchors] and offsets [B, steps, anchors, 2]."""
         steps = self.conv(features).relu().amax(dim=(3, 4), keepdim=True)
         logits = self.cls_logits(steps).flatten(2).transpose(1, 2)
         offsets = self.segment_pred(steps).flatten(2).transpose(1, 2)
@@ -78,13 +78,13 @@ class ActionHead(nn.Module):
         self.segment_pred = nn.Linear(channels, 2 * classes)
 
     def forward(self, features: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """Of features [K, C, ...]: logits [K, classes] and offsets [K, classes, 2]."""
+        """Returns logits [K, classes] and offsets [K, classes, 2] for features [K, C, ...]."""
         means = features.flatten(2).mean(dim=2)
         return self.cls_score(means), self.segment_pred(means).unflatten(1, (-1, 2))
 
 
 def moved(segments: torch.Tensor, offsets: torch.Tensor, weights: tuple[float, float]) -> torch.Tensor:
-    """Segments [..., 2] moved by offsets [..., 2]: the centre by shares of the length, the length by a power of e."""
+    """Applies offsets [..., 2] to segments [..., 2]: the centre in units of the length, the length by a power of e."""
     start, end = segments.unbind(-1)
     length = end - start
     centre = offsets[..., 0] / weights[0] * length + (start + 0.5 * length)
@@ -93,13 +93,14 @@ def moved(segments: torch.Tensor, offsets: torch.Tensor, weights: tuple[float, f
 
 
 def suppressed(segments: torch.Tensor, scores: torch.Tensor, threshold: float) -> torch.Tensor:
-    """Indices of segments [N, 2], best first, without those that overlap a better one by more than the threshold."""
+    """Returns indices of segments [N, 2], best first, without those that overlap a better one by more than the
+    threshold."""
     zeros, ones = torch.zeros_like(scores), torch.ones_like(scores)
     return nms(torch.stack([segments[:, 0], zeros, segments[:, 1], ones], dim=1), scores, threshold)
 
 
 def pool_segments(features: torch.Tensor, segments: torch.Tensor) -> torch.Tensor:
-    """Of features [C, T, H, W] the steps that each segment [K, 2] touches, and one at least, pooled to BINS."""
+    """Pools the steps of features [C, T, H, W] that each segment [K, 2] touches, and at least one, to BINS."""
     pooled = []
     for start, end in segments.tolist():
         first = min(math.floor(start / STEP), features.shape[1] - 1)
@@ -109,14 +110,14 @@ def pool_segments(features: torch.Tensor, segments: torch.Tensor) -> torch.Tenso
 
 
 class Rc3d(nn.Module):
-    """Clips [B, 3, F, H, W], normalised, to what happens in each: {"segments" [K, 2] in frames, "scores", "labels"},
-    best first. F is a multiple of 16, filled up with zero frames where `frames`, one number a clip, says so."""
+    """Finds actions in normalised clips [B, 3, F, H, W]: {"segments" [K, 2] in frames, "scores", "labels"} for each
+    clip, best first. F is a multiple of 16. `frames` has each clip's own length; the frames after it are zero."""
 
     def __init__(self, attention=",".join(PLACES), normalization="softmax", heads=1, key_channels=64, value_channels=64,
                  classes=21, frames=768, size=112, frames_per_second=25, anchors="2,4,5,6,8,9,10,12,14,16",
                  score_threshold=0.05, nms_threshold=0.4, detections=100, proposals=300, width=1.0, blocks="3,4,6,3"):
         super().__init__()
-        # How the daemon prepares clips; the network takes any size.
+        # For the daemon, which prepares the clips; the network takes any size.
         self.most_frames, self.size, self.frames_per_second = int(frames), int(size), float(frames_per_second)
         self.score_threshold, self.nms_threshold = float(score_threshold), float(nms_threshold)
         self.detections, self.proposals = int(detections), int(proposals)
@@ -146,18 +147,18 @@ class Rc3d(nn.Module):
         return self.attention[place](x) if place in self.attention else x
 
     def features(self, clips: torch.Tensor) -> torch.Tensor:
-        """[B, C, F / 8, H / 16, W / 16]."""
+        """Returns [B, C, F / 8, H / 16, W / 16]."""
         x = self.layer1(self.maxpool(self.bn1(self.conv1(clips)).relu()))
         x = self.attend("res3", self.layer2(x))
         return self.attend("res4", self.layer3(x))
 
     def anchors(self, steps: int) -> torch.Tensor:
-        """[steps, anchors, 2]: around the middle of each step."""
+        """Returns [steps, anchors, 2], centred on the middle of each step."""
         centres = STEP * (torch.arange(steps, dtype=self.lengths.dtype, device=self.lengths.device)[:, None] + 0.5)
         return torch.stack([centres - self.lengths / 2, centres + self.lengths / 2], dim=-1)
 
     def propose(self, logits: torch.Tensor, offsets: torch.Tensor, frames: int) -> torch.Tensor:
-        """One clip's proposals [K, 2], best first."""
+        """Returns one clip's proposals [K, 2], best first."""
         segments = moved(self.anchors(len(logits)), offsets, PROPOSAL_WEIGHTS).clamp(0, frames).flatten(0, 1)
         logits = logits.flatten()
         long_enough = segments[:, 1] - segments[:, 0] >= LEAST_FRAMES
@@ -167,7 +168,7 @@ class Rc3d(nn.Module):
         return segments[suppressed(segments, logits, MAX_OVERLAP)[:self.proposals]]
 
     def find(self, features: torch.Tensor, proposals: torch.Tensor, frames: int) -> dict[str, torch.Tensor]:
-        """What of one clip's proposals [K, 2] is an action; features [C, T, H, W]."""
+        """Returns the actions among one clip's proposals [K, 2]; features are [C, T, H, W]."""
         if len(proposals):
             logits, offsets = self.head(self.layer4(pool_segments(features, proposals)))
         else:

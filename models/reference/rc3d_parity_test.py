@@ -1,4 +1,4 @@
-"""EA R-C3D served against the twin: actions of the C++ side, from weights saved here."""
+"""Compares the served EA R-C3D with the twin: actions of the C++ side, with weights saved here."""
 
 import copy
 import pathlib
@@ -16,7 +16,7 @@ SPREADS = {"tpn.cls_logits": 2.0, "tpn.segment_pred": 0.3, "head.cls_score": 2.0
 
 
 def padded(sent: list[int], frames: int, side: int, generator: torch.Generator) -> torch.Tensor:
-    """Clips of these lengths, with zero frames behind."""
+    """Returns clips of these lengths, followed by zero frames."""
     clips = (smooth_noise(1, (length, side, side), generator)[0] for length in sent)
     return torch.stack([functional.pad(clip, (0, 0, 0, 0, 0, frames - clip.shape[1])) for clip in clips])
 
@@ -26,7 +26,7 @@ def placements(sent: list[int], clips: torch.Tensor) -> list[list[int]]:
 
 
 def trained(options: dict, frames: int = 48, wanted: int = 20) -> torch.nn.Module:
-    """Random weights whose batch norms know their signals, and actions that are not tied."""
+    """Random weights with matching batch norm statistics, and actions without ties."""
     torch.manual_seed(1)
     network = build("ea_rc3d", **options)
     generator = torch.Generator().manual_seed(2)
@@ -42,7 +42,7 @@ def trained(options: dict, frames: int = 48, wanted: int = 20) -> torch.nn.Modul
 
 
 def agree(got: dict[str, torch.Tensor], expected: dict[str, torch.Tensor], frames: int, part: float = 1.0) -> dict:
-    """Asserts that a clip's actions are the same, to this part of the tolerances; how far they are apart."""
+    """Asserts that a clip's actions agree, within `part` of the tolerances; returns the largest differences."""
     assert got["labels"].tolist() == expected["labels"].tolist()
     worst = {}
     for name, size in (("scores", 1), ("segments", frames)):
@@ -53,8 +53,8 @@ def agree(got: dict[str, torch.Tensor], expected: dict[str, torch.Tensor], frame
 
 
 def well_posed(network: torch.nn.Module, sent: list[int], frames: int, side: int) -> tuple[torch.Tensor, list[dict]]:
-    """Clips whose actions are a matter of the network and not of rounding, and these actions, in double precision: the
-    network itself, in single precision, agrees with them; 3 or more in each, no two scores tied."""
+    """Returns clips whose actions do not depend on rounding, and these actions in double precision: the network in
+    single precision agrees with them. Each clip has 3 or more, and no ties in score."""
     exact = copy.deepcopy(network).double()
     generator = torch.Generator().manual_seed(3)
     for _ in range(10):

@@ -1,4 +1,4 @@
-"""Networks by the names and options that the daemon knows them by."""
+"""Builds networks by the daemon's names and options."""
 
 import functools
 
@@ -40,7 +40,7 @@ ARCHITECTURES = {
 
 
 def build(architecture: str, **options) -> nn.Module:
-    """Makes a network with fresh weights. Options may be text, as they stand in config.pbtxt, or Python values."""
+    """Makes a network with new weights. Options may be text, as in config.pbtxt, or Python values."""
     if architecture not in ARCHITECTURES:
         raise ValueError(f"unknown architecture '{architecture}'; there are: {', '.join(sorted(ARCHITECTURES))}")
     return ARCHITECTURES[architecture](**options)

@@ -1,5 +1,6 @@
-"""ResNets with attention in their 3x3 convolutions: "Explicitly Modeled Attention Maps for Image Classification" joins the
-two, "Global Self-Attention Networks for Image Recognition" replaces the one by the other. Names are torchvision's."""
+"""ResNets with attention in their 3x3 convolutions: "Explicitly Modeled Attention Maps for Image Classification"
+combines the two, "Global Self-Attention Networks for Image Recognition" replaces the convolutions. Names are
+torchvision's."""
 
 import torch
 from torch import nn
@@ -9,7 +10,7 @@ from models.reference.options import choice, scaled
 
 CONTENTS = ("global", "axial", "none")
 GROUPS = ("1-4", "2-4", "3-4", "4")
-# Attention's channels in the stages of bottlenecks; the published parameters fit these and no rounding of a tenth.
+# Attention's channels in each stage of bottlenecks. These fit the published parameter counts; a rounded tenth does not.
 ATTENDED = (8, 16, 24, 56)
 
 
@@ -25,14 +26,14 @@ class GlobalSelfAttention(nn.Module):
         if content != "none":
             self.key = nn.Conv2d(channels, channels, 1, bias=False)
         self.value = nn.Conv2d(channels, channels, 1, bias=False)
-        # A row for what lies 1 - side to side - 1 further, shared by the heads.
+        # One row for each relative offset from 1 - side to side - 1, shared by the heads.
         self.column_embedding = nn.Parameter(torch.randn(2 * side - 1, channels // heads) * channels ** -0.5)
         self.row_embedding = nn.Parameter(torch.randn(2 * side - 1, channels // heads) * channels ** -0.5)
         self.middle = nn.BatchNorm2d(channels)
         self.pool = nn.AvgPool2d(stride, ceil_mode=True) if stride > 1 else nn.Identity()
 
     def along_columns(self, query, key, value, embedding) -> torch.Tensor:
-        """All are [B, heads, c, H, W]; the embedding [2 side - 1, c]."""
+        """All are [B, heads, c, H, W]; the embedding is [2 side - 1, c]."""
         height = query.shape[3]
         offsets = torch.arange(height) - torch.arange(height)[:, None] + self.side - 1
         relative = embedding[offsets]  # [own, other, c]
@@ -56,7 +57,7 @@ class GlobalSelfAttention(nn.Module):
 
 
 class Block(nn.Module):
-    """A bottleneck, or of a basic block the two 3x3 convolutions; `spatial` makes what stands in a 3x3's place."""
+    """A bottleneck, or a basic block with two 3x3 convolutions; `spatial` makes the layer used for each 3x3."""
 
     def __init__(self, inputs: int, middle: int, stride: int, basic: bool, spatial, side: int):
         super().__init__()
@@ -87,8 +88,8 @@ class Block(nn.Module):
 
 
 class ResidualClassifier(nn.Module):
-    """`attend(stage, inputs, outputs, stride, side)` makes what stands in the place of a 3x3 convolution from group
-    `groups` on, or is None."""
+    """`attend(stage, inputs, outputs, stride, side)` makes the layer used for each 3x3 convolution in the groups
+    `groups`, or is None."""
 
     def __init__(self, attend, blocks, basic: bool = False, groups: str = "1-4", cifar: bool = False, classes=1000,
                  width=1.0, input_size=224):

@@ -1,4 +1,5 @@
-"""The residual classifiers: the C++ side, given weights saved from here, gives the same logits."""
+"""Compares the residual classifiers with the reference: the C++ side must compute the same logits from saved
+weights."""
 
 import pathlib
 
@@ -18,16 +19,16 @@ def pictures(count: int, size: int, generator: torch.Generator) -> torch.Tensor:
 
 
 def trained(network: torch.nn.Module, size: int) -> torch.nn.Module:
-    """Random weights, and batch norm statistics that belong to them."""
+    """Random weights with matching batch norm statistics."""
     generator = torch.Generator().manual_seed(2)
     for name, parameter in network.named_parameters():
         if "conv2.middle" in name or (".bn2." in name and hasattr(network, "layer4") and
                                       type(network.layer4[0].conv2).__name__ == "GlobalSelfAttention"):
-            # GSA has no softmax over its queries: what it gives grows with the cube of its input, and an untrained network
-            # at full strength turns one part in 1e7 at its input into one in 1e3 at its output.
+            # GSA has no softmax over its queries: its result grows with the cube of its input, and an untrained network
+            # at full strength turns 1e-7 at its input into 1e-3 at its output.
             torch.nn.init.uniform_(parameter, 0.05, 0.2, generator=generator)
         elif name.endswith("bn3.weight"):
-            # The branches are weak beside what they are added to, as after training: rounding does not grow.
+            # The branches add little to their input, as after training, so that rounding errors do not grow.
             torch.nn.init.uniform_(parameter, 0.1, 0.5, generator=generator)
         elif parameter.dim() == 1 and name.endswith("weight"):
             torch.nn.init.uniform_(parameter, 0.5, 1.5, generator=generator)

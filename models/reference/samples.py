@@ -1,9 +1,9 @@
-"""Writes what the demo shows its models: held-out scenes as files.
+"""Writes the demo's sample inputs: held-out scenes as files.
 
     python -m models.reference.samples [--output models/demo]
 
-pictures/ has one JPEG of each of the classifier's labels, from the first set that it knows whole: a demo shows what an
-answer looks like; how often it is right is docs/fidelity.md's to tell. scenes/ has pictures for the detector and the
+pictures/ has one JPEG for each of the classifier's labels, from the first set that it classifies without error: a demo
+shows what a result looks like; accuracy is in docs/fidelity.md. scenes/ has pictures for the detector and the
 segmenter, pairs/ left and right ones for the stereo matcher, volumes/ noisy TIFFs for the denoiser.
 """
 
@@ -22,7 +22,7 @@ from models.reference.training.classification import prepare
 from models.reference.training.recipes import RECIPES
 
 COUNT = 4
-SEED = HELD_OUT_SEED + 1  # not the scenes that docs/fidelity.md is measured on
+SEED = HELD_OUT_SEED + 1  # different scenes from those measured in docs/fidelity.md
 
 
 @torch.inference_mode()

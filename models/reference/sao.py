@@ -1,4 +1,4 @@
-"""Siamese attention as SANet uses it, after section 3.2 of "Siamese Attention Networks", and as its U-Nets do."""
+"""Siamese attention as in SANet, after section 3.2 of "Siamese Attention Networks", and as in its U-Nets."""
 
 import torch
 from torch import nn
@@ -7,11 +7,11 @@ NORMS = {2: nn.BatchNorm2d, 3: nn.BatchNorm3d}
 
 
 class SiameseAttention(nn.Module):
-    """Q = K = x, V a linear transform of x, and a batch norm in place of the 1/N.
+    """Q = K = x, V is a linear transform of x, and a batch norm replaces the 1/N.
 
-    With `skip`, x is added to the result. With `transformed`, Q and K have transforms of their own; with `mean`, the
-    batch norm follows the division by N instead of replacing it, so that it holds for maps of any size. Maps have
-    `dims` spatial dimensions.
+    With `skip`, x is added to the result. With `transformed`, Q and K have their own transforms. With `mean`, the batch
+    norm follows the division by N instead of replacing it, so that it is valid for maps of any size. Maps have `dims`
+    spatial dimensions.
     """
 
     def __init__(self, channels: int, heads: int, learned: bool, global_term: bool, skip: bool,
@@ -31,7 +31,7 @@ class SiameseAttention(nn.Module):
         self.bn = NORMS[dims](channels)
 
     def _score(self, transform: nn.Linear | None, x: torch.Tensor) -> torch.Tensor:
-        """w^T of x or its transform, one per head and position."""
+        """Returns w^T of x or of its transform, one value per head and position."""
         y = x if transform is None else transform.weight @ x
         weighted = y if self.w is None else y * self.w[:, None]
         return weighted.unflatten(1, (self.heads, -1)).sum(dim=2, keepdim=True)

@@ -1,4 +1,4 @@
-"""The served side of a parity test: pictures, weights worth comparing on, and the C++ program that runs them."""
+"""Helpers for parity tests: pictures, weights that can be compared, and the C++ program that runs them."""
 
 import os
 import pathlib
@@ -19,7 +19,7 @@ def save(network: nn.Module, path: pathlib.Path) -> pathlib.Path:
 
 def smooth_noise(count: int, sides: tuple[int, ...], generator: torch.Generator, channels: int = 3, noise: float = 0.2,
                  grain: int = 8) -> torch.Tensor:
-    """Of order one, [count, channels, *sides]: neighbouring pixels, of pictures, clips or volumes, belong together."""
+    """Returns smooth noise of order one, [count, channels, *sides], for pictures, clips or volumes."""
     coarse = torch.randn(count, channels, *(max(2, side // grain) for side in sides), generator=generator)
     smooth = nn.functional.interpolate(coarse, size=sides, mode={2: "bilinear", 3: "trilinear"}[len(sides)])
     return smooth + noise * torch.randn(count, channels, *sides, generator=generator)
@@ -27,16 +27,16 @@ def smooth_noise(count: int, sides: tuple[int, ...], generator: torch.Generator,
 
 def smooth_pictures(count: int, height: int, width: int, generator: torch.Generator, channels: int = 3,
                     noise: float = 0.2, grain: int = 8) -> torch.Tensor:
-    """As in a photograph."""
+    """Returns smooth pictures, as photographs are."""
     return smooth_noise(count, (height, width), generator, channels, noise, grain)
 
 
 def settle(network: nn.Module, batches, run=None) -> nn.Module:
-    """Gives batch norms the statistics of these batches, as training would have: each layer's signal is of order
-    one. `run` calls the network where its forward pass in training is not what sets them."""
+    """Sets batch norms to the statistics of these batches, as training would, so that each layer's signal is of order
+    one. `run` replaces the call of the network if its forward pass in training mode does not run all batch norms."""
     for module in network.modules():
         if isinstance(module, nn.modules.batchnorm._BatchNorm):
-            module.momentum = None  # a plain mean over the batches, not dominated by the initial ones
+            module.momentum = None  # a plain mean over the batches, without the initial values
             module.reset_running_stats()
     network.train()
     with torch.no_grad():
@@ -46,13 +46,14 @@ def settle(network: nn.Module, batches, run=None) -> nn.Module:
 
 
 def relative_error(got: torch.Tensor, expected: torch.Tensor) -> float:
-    """Relative to what differs between the pictures: what they share (the biases, mostly) is easy to get right."""
+    """Error relative to the difference between pictures, as parts that they share (mostly biases) are easy to get
+    right."""
     assert (expected[0] - expected[1]).norm() > 1e-2 * expected[0].norm()
     return ((got.double() - expected).norm() / (expected - expected.mean(dim=0)).norm()).item()
 
 
 def grown(buckets: str, height: int, width: int) -> tuple[int, int]:
-    """The bucket, of a grid ("stride:32") or a list ("800x1344,1344x800"), that a scaled picture goes to."""
+    """Returns the bucket for a scaled picture, from a grid ("stride:32") or a list ("800x1344,1344x800")."""
     if buckets.startswith("stride:"):
         stride = int(buckets.removeprefix("stride:"))
         return -(-height // stride) * stride, -(-width // stride) * stride
@@ -61,8 +62,8 @@ def grown(buckets: str, height: int, width: int) -> tuple[int, int]:
 
 
 def place(height: int, width: int, short_side: int = 0, long_side: int = 0, buckets: str = "stride:1") -> list[int]:
-    """A row of `placements`, as models/placement.h has it for pictures that keep their ratio; short_side 0 leaves
-    them as they are up to long_side. The arithmetic of torchvision's GeneralizedRCNNTransform."""
+    """Returns a row of `placements`, as in models/placement.h for Fit::kKeepRatio; with short_side 0 pictures are only
+    scaled down to long_side. The arithmetic is that of torchvision's GeneralizedRCNNTransform."""
     to_short = short_side / min(height, width) if short_side else 1.0
     factor = min(to_short, long_side / max(height, width)) if long_side else to_short
     scaled = int(height * factor), int(width * factor)
@@ -70,7 +71,7 @@ def place(height: int, width: int, short_side: int = 0, long_side: int = 0, buck
 
 
 def padded(pictures: list[torch.Tensor], placements: list[list[int]]) -> torch.Tensor:
-    """One batch of pictures [C, h, w] that are scaled already: zero beyond each."""
+    """Returns one batch of scaled pictures [C, h, w], padded with zeros."""
     batch = torch.zeros(len(pictures), pictures[0].shape[0], *placements[0][4:])
     for sample, picture in zip(batch, pictures):
         sample[:, :picture.shape[1], :picture.shape[2]] = picture
@@ -79,7 +80,7 @@ def padded(pictures: list[torch.Tensor], placements: list[list[int]]) -> torch.T
 
 def run_model(folder: pathlib.Path, architecture: str, weights: pathlib.Path, pixels: torch.Tensor, placements,
               options: dict, paste: bool = False) -> subprocess.CompletedProcess:
-    """The program itself; its output goes to FOLDER/output."""
+    """Runs the C++ program; its output file is FOLDER/output."""
     save_file({"pixels": pixels.float().contiguous(), "placements": torch.as_tensor(placements, dtype=torch.float64)},
               str(folder / "input"))
     command = [RUN_MODEL, architecture, weights, folder / "input", folder / "output", *(["--paste"] if paste else [])]
@@ -89,9 +90,10 @@ def run_model(folder: pathlib.Path, architecture: str, weights: pathlib.Path, pi
 
 def served(folder: pathlib.Path, architecture: str, weights: pathlib.Path, pixels: torch.Tensor, placements,
            options: dict, paste: bool = False) -> list[dict[str, torch.Tensor]]:
-    """What the C++ side answers for each picture: {"logits"}; {"boxes", "scores", "labels", "masks"} and, with
+    """Returns the C++ side's result for each picture: {"logits"}; {"boxes", "scores", "labels", "masks"} and, with
     `paste`, "pasted"; {"label_map", "areas"}; {"disparity"}; {"segments", "scores", "labels"}; or {"restored"}.
-    Placements [B, 6] are rows of `place`; those of clips and volumes [B, 8] end with the depths sent and taken."""
+    `placements` are [B, 6], rows of `place`; for clips and volumes [B, 8], ending with the depths as sent and as
+    taken."""
     ran = run_model(folder, architecture, weights, pixels, placements, options, paste)
     assert ran.returncode == 0, ran.stderr
     results: list[dict[str, torch.Tensor]] = [{} for _ in range(len(pixels))]

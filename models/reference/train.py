@@ -1,10 +1,10 @@
-"""Trains a demo model on scenes of the project's own.
+"""Trains a demo model on generated scenes.
 
     python -m models.reference.train NAME [--without-attention] [--seed 0] [--steps N] [--folder build/training/...]
 
-One thread. Called again, it continues where it was: every minute a checkpoint is written. At the end stand in the folder
-weights.safetensors in half precision, loss.png, and figures.json with what those weights reach on held-out scenes. With
---install, the weights and their configuration go to models/demo as well.
+Uses one thread. Writes a checkpoint every minute; if called again, it continues from there. At the end the folder has
+weights.safetensors in half precision, loss.png, and figures.json with the figures of those weights on held-out scenes.
+With --install, the weights and their configuration are copied to models/demo as well.
 """
 
 import argparse

@@ -1,5 +1,5 @@
 """The restoring networks of "Siamese Attention Networks": a 3-D U-Net of depth 3 that denoises volumes, and a network
-that projects a volume to a plane, which a 2-D U-Net restores. The paper gives no widths: they are those of
+that projects a volume to a plane, which a 2-D U-Net restores. The paper gives no widths; these are those of
 "Content-aware image restoration", whose data it uses."""
 
 import torch
@@ -16,7 +16,7 @@ PERCENTILES = 2, 99.8
 
 
 class Block(nn.Module):
-    """Convolutions, each with batch norm and ReLU, and perhaps attention."""
+    """Convolutions, each with batch norm and ReLU, followed by optional attention."""
 
     def __init__(self, channels: list[int], dims: int, attention: nn.Module | None = None):
         super().__init__()
@@ -33,8 +33,8 @@ class Block(nn.Module):
 
 
 class EncoderDecoder(nn.Module):
-    """Two encoders, bottom, two decoders; `channels` are theirs in this order. `step` positions along each axis are
-    pooled to one. `attend` makes the attention of the bottom and the decoders."""
+    """Two encoders, a bottom and two decoders, with their `channels` in this order. `step` positions along each axis
+    are pooled to one. `attend` makes the attention of the bottom and the decoders."""
 
     def __init__(self, channels: list[list[int]], dims: int, step: tuple, attend=lambda channels: None):
         super().__init__()
@@ -43,7 +43,7 @@ class EncoderDecoder(nn.Module):
         first, second, bottom, *decoders = channels
         self.encoder = nn.ModuleList([Block(first, dims), Block(second, dims)])
         self.bottom = Block(bottom, dims, attend(bottom[-1]))
-        # By the level they work on, so the last comes first.
+        # Ordered by level, so the last decoder comes first.
         self.decoder = nn.ModuleList([Block(block, dims, attend(block[-1])) for block in reversed(decoders)])
         self.output = CONVOLUTIONS[dims](decoders[-1][-1], 1, 1)
 
@@ -60,7 +60,7 @@ class EncoderDecoder(nn.Module):
 
 
 class Projection(EncoderDecoder):
-    """The mean of each column of the volume, weighed by the softmax over depth of what the network says."""
+    """Returns the mean of each column of the volume, weighted by the softmax of the network's output over depth."""
 
     def __init__(self, width: float):
         narrow, middle, wide = (scaled(channels, width) for channels in (8, 16, 32))
@@ -72,7 +72,7 @@ class Projection(EncoderDecoder):
 
 
 def percentiles(volume: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """As numpy.percentile."""
+    """Computes PERCENTILES as numpy.percentile does."""
     ordered = volume.flatten().sort().values
     places = [percent / 100 * (len(ordered) - 1) for percent in PERCENTILES]
     below = [min(int(place), len(ordered) - 2) if len(ordered) > 1 else 0 for place in places]
@@ -83,8 +83,8 @@ def percentiles(volume: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
 
 
 class RestoringUNet(EncoderDecoder):
-    """Volumes [B, 1, D, H, W] to [B, 1, D, H, W], or projected to [B, 1, 1, H, W], in their own units; each volume is
-    normalised and padded by itself. `restore` is what is trained: the network on what is normalised already."""
+    """Maps volumes [B, 1, D, H, W] to [B, 1, D, H, W], or to projections [B, 1, 1, H, W], in their own units; each
+    volume is normalised and padded on its own. `restore` is the part to train: the network on normalised volumes."""
 
     def __init__(self, projects: bool, attention="sao", similarity="learned", global_term=True, heads=1,
                  normalize="percentile", residual=True, width=1.0, **served_only):
@@ -102,7 +102,7 @@ class RestoringUNet(EncoderDecoder):
 
         super().__init__([[1, narrow, narrow], [narrow, middle, middle], [middle, wide, middle],
                           [2 * middle, middle, narrow], [2 * narrow, narrow, narrow]], dims, (2,) * dims, attend)
-        if unknown := set(served_only) - {"tile", "most_voxels"}:  # how volumes are cut changes no answer
+        if unknown := set(served_only) - {"tile", "most_voxels"}:  # tiling does not change results
             raise TypeError(f"unknown options: {', '.join(sorted(unknown))}")
         self.projection = Projection(width) if projects else None
         self.percentile = choice("normalize", normalize, ("percentile", "none")) == "percentile"

@@ -1,4 +1,4 @@
-"""The restoring U-Nets served against the reference: volumes of the C++ side, from weights saved here."""
+"""Compares the served restoring U-Nets with the reference: volumes of the C++ side, with weights saved here."""
 
 import pathlib
 
@@ -16,7 +16,7 @@ NARROW = {"width": 0.25}
 
 
 def volumes(count: int, depth: int, height: int, width: int, seed: int = 3) -> torch.Tensor:
-    """Blobs with noise, far from zero and of a range of hundreds, as microscopes count."""
+    """Blobs with noise, far from zero and with a range of hundreds, as a microscope's counts."""
     generator = torch.Generator().manual_seed(seed)
     coarse = torch.randn(count, 1, max(2, depth // 4), max(2, height // 4), max(2, width // 4), generator=generator)
     smooth = functional.interpolate(coarse, size=(depth, height, width), mode="trilinear")
@@ -25,7 +25,7 @@ def volumes(count: int, depth: int, height: int, width: int, seed: int = 3) -> t
 
 
 def trained(architecture: str, options: dict) -> torch.nn.Module:
-    """Random weights whose batch norms know their signals; attention adds about a third of what it is added to."""
+    """Random weights with matching batch norm statistics; attention adds about a third of its input."""
     torch.manual_seed(1)
     network = build(architecture, **options)
     generator = torch.Generator().manual_seed(2)
@@ -38,7 +38,7 @@ def trained(architecture: str, options: dict) -> torch.nn.Module:
             torch.nn.init.uniform_(parameter, 0.5, 1.5, generator=generator)
         else:
             torch.nn.init.normal_(parameter, 0, 0.2, generator=generator)
-    if not network.percentile:  # weights for volumes as they are, normalised by nobody
+    if not network.percentile:  # weights for volumes that are not normalised
         return settle(network, [volumes(2, 12, 24, 24, seed) / 400 for seed in range(2)])
     return settle(network, [volumes(2, 12, 24, 24, seed) for seed in range(2)])
 
@@ -56,7 +56,7 @@ def answers(folder: pathlib.Path, architecture: str, network: torch.nn.Module, b
 
 
 def error(got: torch.Tensor, expected: torch.Tensor) -> float:
-    """Relative to how the values of a volume differ."""
+    """Error relative to the variation of the values in a volume."""
     assert got.shape == expected.shape
     return ((got.double() - expected).norm() / (expected - expected.mean()).norm()).item()
 
@@ -142,12 +142,12 @@ def test_every_weight_matters(tmp_path: pathlib.Path, architecture: str):
         saved = tensor.clone()
         tensor.mul_(1.5).add_(0.1)
         got = answers(tmp_path, architecture, network, batch, options)
-        assert error(got, expected.double()) > 1e-6 or name == "projection.output.bias", name  # softmax knows no bias
+        assert error(got, expected.double()) > 1e-6 or name == "projection.output.bias", name  # softmax ignores it
         tensor.copy_(saved)
 
 
 def test_attention_reaches_across_a_volume(tmp_path: pathlib.Path):
-    """Further than convolutions see: what changes in one corner changes the answer in the other."""
+    """Beyond the reach of convolutions: a change in one corner changes the result in the other."""
     network = trained(DENOISE, {**NARROW, "normalize": "none"})
     batch = volumes(1, 8, 24, 160) / 400
     other = batch.clone()

@@ -1,4 +1,4 @@
-// What every model's Run checks first.
+// Checks that the Run() of every model makes first.
 #pragma once
 
 #include "models/description.h"
@@ -6,9 +6,10 @@
 
 namespace saccade::models {
 
-// Throws c10::Error, saying what was expected and what came, unless the pixels are float32 [B, channels, H,
-// W] on the CPU with B >= 1, of the one size that the description knows if it knows one, and each has a
-// placement whose bucket is H x W and whose scaled size lies within it.
+// Throws a c10::Error, with what was expected and what was given, unless the pixels are float32 [B, channels,
+// H, W], or [B, channels, D, H, W] for clips and volumes, on the CPU with B >= 1. If the description has a
+// fixed size, they must have it. Each item must have a placement with bucket H x W and depth D, whose scaled
+// size lies within the bucket.
 void CheckBatch(const Description& description, const Batch& batch);
 
 }  // namespace saccade::models

@@ -1,4 +1,4 @@
-// From a classifier's logits to the classes that a user sees.
+// Computes the likeliest classes from a classifier's logits.
 #pragma once
 
 #include <cstdint>
@@ -10,12 +10,12 @@ namespace saccade::models {
 
 struct ClassScore {
   int64_t index = 0;
-  float probability = 0;  // softmax over all classes, computed in double
+  float probability = 0;  // softmax over all classes, computed in float64
   float logit = 0;
 };
 
-// The k likeliest classes, likeliest first; of equals, the lower index first. Fewer when there are fewer
-// classes, none when k <= 0.
+// Returns the k likeliest classes, likeliest first; equal logits are ordered by index. Returns fewer if there
+// are fewer classes, and none if k <= 0.
 std::vector<ClassScore> TopK(const Classification& result, int k);
 
 }  // namespace saccade::models

@@ -1,4 +1,4 @@
-// A classifier's Run, but for its network: checks before, results after.
+// The Run() of a classifier, except its network: checks the batch, and makes the results.
 #pragma once
 
 #include <vector>
@@ -10,9 +10,9 @@
 
 namespace saccade::models {
 
-// Runs `network` once, without gradients, on the whole batch; its one map is [B, classes, 1, 1]. A
-// picture with a value that is not finite, before or after, becomes a Failure of its own. Throws c10::Error
-// as CheckBatch does.
+// Runs `network` once, without gradients, on the whole batch; its only map is [B, classes, 1, 1]. A picture
+// whose pixels or logits are not finite gets a Failure; the others are not affected. Throws c10::Error as
+// CheckBatch() does.
 std::vector<TaskResult> Classify(const Description& description, const Batch& batch, const Recorded& network);
 
 }  // namespace saccade::models

@@ -11,7 +11,7 @@ bool AllFinite(const at::Tensor& values) {
 }
 
 bool AllFinite(std::span<const float> values) {
-  // By the exponent's bits, so that the loop vectorises.
+  // Tests the exponent's bits, so that the loop vectorises.
   constexpr uint32_t kExponent = 0x7F800000;
   uint32_t bad = 0;
   for (const float value : values) {

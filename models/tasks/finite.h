@@ -1,4 +1,4 @@
-// Numbers that are no numbers, found before they are served.
+// Checks for values that are not finite.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -10,13 +10,13 @@
 
 namespace saccade::models {
 
-// Of float32 tensors in any layout; those that are not dense are copied.
+// `values` is float32 in any layout; a tensor that is not dense is copied.
 bool AllFinite(const at::Tensor& values);
 bool AllFinite(std::span<const float> values);
 
-// What a picture whose input was not finite is answered with.
+// The result for a picture whose input is not finite.
 Failure NotFiniteInput();
-// What a picture is answered with when the network's `output` for it ("a logit", "a box") is not finite.
+// The result for a picture whose `output` ("a logit", "a box") is not finite.
 Failure NotFiniteOutput(const std::string& architecture, const std::string& output);
 
 }  // namespace saccade::models

@@ -8,12 +8,12 @@
 namespace saccade::models {
 namespace {
 
-// The mask gets a border of one zero, and the box grows by as much, so that edges fade as they were trained
-// to.
+// The mask gets a border of zeros of this width, and the box grows in proportion, so that edges fade as in
+// training.
 constexpr int64_t kBorder = 1;
 
-// What interpolation takes from one axis of the mask: source positions `low` and `low` + 1, weighted.
-// Positions outside the mask are the border, or beyond the bordered mask, where the last one counts on.
+// One interpolation step along one axis of the bordered mask: source positions `low` and `high`, weighted.
+// Positions outside the bordered mask repeat its last one.
 struct Sample {
   int64_t low = 0;
   int64_t high = 0;
@@ -26,7 +26,7 @@ struct Span {
   int64_t size = 0;
 };
 
-// torchvision rounds in float32 and cuts towards zero.
+// Computes in float32 and truncates towards zero, as torchvision does.
 Span GrownSpan(float low, float high, int64_t side) {
   const auto scale = static_cast<float>(static_cast<double>(side + 2 * kBorder) / static_cast<double>(side));
   const float half = (high - low) * 0.5F * scale;
@@ -36,14 +36,15 @@ Span GrownSpan(float low, float high, int64_t side) {
   return {begin, std::max<int64_t>(end - begin + 1, 1)};
 }
 
-// The part of a span within [0, limit).
+// Returns the part of a span within [0, limit).
 Span Visible(Span span, int64_t limit) {
   const int64_t begin = std::clamp<int64_t>(span.begin, 0, limit);
   const int64_t end = std::clamp<int64_t>(span.begin + span.size, 0, limit);
   return {begin, end - begin};
 }
 
-// Bilinear, corners not aligned, from a bordered mask of `side` to the span; of its visible part only.
+// Bilinear interpolation, corners not aligned, from a bordered mask of `side` to the visible part of the
+// span.
 std::vector<Sample> Samples(Span span, Span visible, int64_t side) {
   const int64_t bordered = side + 2 * kBorder;
   const float scale = static_cast<float>(bordered) / static_cast<float>(span.size);
@@ -70,14 +71,14 @@ std::vector<float> Bordered(const std::vector<float>& mask, int64_t side) {
 bool IsUsable(const Detection& detection, int64_t mask_side) {
   const bool finite = std::isfinite(detection.x_min) && std::isfinite(detection.y_min) &&
                       std::isfinite(detection.x_max) && std::isfinite(detection.y_max);
-  // Far above any picture, and far below where a float no longer fits an integer.
+  // Above any picture's size, and below the point where a float no longer fits an integer.
   const float most = std::max({std::fabs(detection.x_min), std::fabs(detection.y_min),
                                std::fabs(detection.x_max), std::fabs(detection.y_max)});
   return finite && most < 1e9F && mask_side > 0 &&
          static_cast<int64_t>(detection.mask.size()) == mask_side * mask_side;
 }
 
-// Gathers runs pixel by pixel; the first run is of zeros.
+// Collects run lengths; the first run is of zeros.
 class Runs {
  public:
   void Add(bool one, int64_t count) {
@@ -103,8 +104,8 @@ class Runs {
 
 constexpr int64_t kColumns = 16;
 
-// Which pixels of up to kColumns columns of the region are set, column by column: the region lies row by row,
-// and one column at a time would touch every cache line as often as it has values.
+// Marks the pixels at or above the threshold in up to kColumns columns of the region, column by column. The
+// region is stored row by row, and one column at a time would load every cache line once per column.
 void Threshold(const MaskRegion& region, int64_t first, int64_t columns, float threshold,
                std::vector<uint8_t>& set) {
   for (int64_t y = 0; y < region.height; ++y) {
@@ -173,8 +174,8 @@ std::vector<uint32_t> EncodeRle(const MaskRegion& region, int64_t height, int64_
   return runs.Finish();
 }
 
-// Each count but the first three as its difference to the one before the last, five bits a character, the
-// lowest first; bit 5 says that more follow, and the last one's bit 4 is the sign.
+// Each count except the first three is stored as its difference to the count two before it, with five bits
+// per character, lowest first. Bit 5 means that more characters follow; bit 4 of the last one is the sign.
 std::string CocoText(const std::vector<uint32_t>& counts) {
   constexpr int64_t kBits = 5;
   constexpr int64_t kDigit = (1 << kBits) - 1;

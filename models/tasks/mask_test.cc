@@ -20,7 +20,7 @@ Detection WithMask(float x_min, float y_min, float x_max, float y_max, std::vect
 
 const std::vector<float> kCorners = {0.9F, 0.2F, 0.4F, 0.7F};
 
-// The values are torchvision 0.26's paste_masks_in_image for the same boxes, in a picture of 5 x 6.
+// Expected values are from torchvision 0.26's paste_masks_in_image for the same boxes, in a picture of 5 x 6.
 TEST(PasteMask, GivesWhatTorchvisionGives) {
   const MaskRegion region = PasteMask(WithMask(1.2F, 0.7F, 4.9F, 3.1F, kCorners), 2, 5, 6);
   EXPECT_EQ(region.x, 0);
@@ -64,7 +64,7 @@ TEST(PasteMask, HoldsNoMoreThanThePicture) {
   EXPECT_EQ(region.values.size(), 30U);
 }
 
-// A region whose set pixels are the ones of `rows`, in text.
+// A region whose set pixels are the '#' in `rows`.
 MaskRegion Drawn(int64_t x, int64_t y, const std::vector<std::string>& rows) {
   MaskRegion region{x, y, static_cast<int64_t>(rows[0].size()), static_cast<int64_t>(rows.size()), {}};
   for (const std::string& row : rows) {
@@ -81,7 +81,7 @@ TEST(EncodeRle, GoesDownTheColumns) {
   EXPECT_THAT(EncodeRle({}, 3, 2, 0.5F), ElementsAre(6));
 }
 
-// The texts are pycocotools' for the same pixels and run lengths.
+// Expected texts are from pycocotools for the same pixels and run lengths.
 TEST(CocoText, IsWhatPycocotoolsWrites) {
   const MaskRegion region = Drawn(0, 2,
                                   {"...#####.",  //

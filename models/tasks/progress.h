@@ -1,4 +1,4 @@
-// How far a pass that takes long has come.
+// Reports the progress of a pass that takes long.
 #pragma once
 
 #include <algorithm>
@@ -6,17 +6,17 @@
 
 namespace saccade::models {
 
-// Thrown out of a pass whose result nobody wants any more.
+// Thrown to abandon a pass whose result is no longer needed.
 struct Unwanted {};
 
 class Progress {
  public:
-  // `report` gets what part is done, from 0 to 1 and never less than before, and says whether to go on; it
-  // may be empty. `total` is in what Add counts.
+  // `report` gets the completed part, from 0 to 1 and never decreasing, and returns whether to continue; it
+  // may be empty. `total` is the sum of all calls to Add().
   using Report = std::function<bool(double done)>;
   Progress(Report report, double total) : report_(std::move(report)), total_(total) {}
 
-  // Throws Unwanted if the report says so.
+  // Adds completed work. Throws Unwanted if the report returns false.
   void Add(double work) {
     done_ += work;
     if (report_ && !report_(std::min(done_ / total_, 1.0))) throw Unwanted();

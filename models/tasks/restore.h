@@ -1,4 +1,4 @@
-// A restoration network's Run, but for the network: checks before, values for whoever asked after.
+// The Run() of a restoration network, except the network: checks the batch, and makes the results.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -13,14 +13,14 @@
 
 namespace saccade::models {
 
-// A volume [D, H, W], contiguous, to what is restored of it: float32 [d, h, w] on the CPU. May throw
-// Unwanted, as Progress does.
+// Restores a contiguous volume [D, H, W]; returns float32 [d, h, w] on the CPU. May throw Unwanted, as
+// Progress does.
 using RestorationNetwork =
     std::function<at::Tensor(const at::Tensor& volume, const Progress::Report& report)>;
 
-// Calls `network` once a volume, without gradients: memory is that of one volume, and a volume's answer
-// cannot depend on the others. A volume with a value that is not finite, before or after, and one that nobody
-// wants any more become Failures of their own. Throws c10::Error as CheckBatch says.
+// Calls `network` once per volume, without gradients: memory is that of one volume, and a volume's result
+// cannot depend on the others. A volume whose input or output is not finite, or that is no longer needed,
+// gets a Failure; the others are not affected. Throws c10::Error as CheckBatch() does.
 std::vector<TaskResult> Restore(const Description& description, const Batch& batch,
                                 const RestorationNetwork& network);
 

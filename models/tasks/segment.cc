@@ -13,17 +13,17 @@
 namespace saccade::models {
 namespace {
 
-// Pixels of the sent picture, one side of it, that lie between the same two positions of the map.
+// Pixels of the sent picture, along one side, that lie between the same two positions of the map.
 struct Cell {
   int64_t first = 0;  // pixel
   int64_t end = 0;
   int64_t before = 0;  // position
-  int64_t after = 0;   // the next, or the same at the map's end
+  int64_t after = 0;   // the next position, or the same at the map's end
 };
 
 struct Axis {
   std::vector<Cell> cells;       // in order
-  std::vector<float> fractions;  // of each pixel: how far it is from its cell's `before` to `after`
+  std::vector<float> fractions;  // for each pixel, its relative distance from its cell's `before` to `after`
 };
 
 Axis MakeAxis(int64_t sent, int64_t scaled, int64_t stride, int64_t positions) {
@@ -43,10 +43,10 @@ Axis MakeAxis(int64_t sent, int64_t scaled, int64_t stride, int64_t positions) {
   return axis;
 }
 
-// a at 0 and b at 1, both exactly.
+// Returns exactly a at 0 and exactly b at 1.
 inline float Between(float a, float b, float fraction) { return a * (1 - fraction) + b * fraction; }
 
-// Labels rows of the picture one by one. Not for several threads.
+// Labels the picture row by row. Not thread-safe.
 class RowLabeller {
  public:
   RowLabeller(const float* scores, int64_t positions, int64_t classes, const Axis& columns)
@@ -58,7 +58,7 @@ class RowLabeller {
         best_(columns.fractions.size()),
         winner_(columns.fractions.size()) {}
 
-  // One row of pixels, `fraction` of the way through the cell `rows`.
+  // Labels one row of pixels, at `fraction` within the cell `rows`.
   void Label(const Cell& rows, float fraction, uint8_t* labels) {
     const float* above = scores_ + rows.before * row_size_;
     const float* below = scores_ + rows.after * row_size_;
@@ -68,7 +68,7 @@ class RowLabeller {
   }
 
  private:
-  // Class by class over the cell's pixels: loops without branches, which the compiler vectorises.
+  // Loops over classes, then over the cell's pixels: loops without branches, which the compiler vectorises.
   void Label(const Cell& cell) {
     const float* left = row_.data() + cell.before * classes_;
     const float* right = row_.data() + cell.after * classes_;
@@ -95,7 +95,7 @@ class RowLabeller {
   int64_t row_size_;
   int64_t classes_;
   const Axis& columns_;
-  std::vector<float> row_;  // of the map, between two of its rows
+  std::vector<float> row_;  // scores interpolated between two rows of the map
   std::vector<float> best_;
   std::vector<int32_t> winner_;
 };

@@ -1,4 +1,4 @@
-// A segmenter's Run, but for its network: checks before, label maps after.
+// The Run() of a segmenter, except its network: checks the batch, and makes the label maps.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -13,20 +13,20 @@
 
 namespace saccade::models {
 
-// What a network says of a batch.
+// A network's scores for a batch.
 struct ScoreMaps {
   at::Tensor scores;   // float32 [B, classes, H, W]
-  Extents extents;     // of each picture's own positions among them
-  int64_t stride = 1;  // position i is the network's opinion on pixel stride * i of its input
+  Extents extents;     // the valid positions of each picture
+  int64_t stride = 1;  // position i is the score at pixel stride * i of the network's input
 };
 
-// The label map of one picture as it was sent. `scores` are its own, float32 [h, w, classes], contiguous and
-// finite. At each pixel's centre they are taken bilinearly, clamped to the map, and the highest wins; of
-// equals, the class that comes first. Beside the result it needs memory for a few rows.
+// Returns the label map of one picture as it was sent. `scores` are its valid ones, float32 [h, w, classes],
+// contiguous and finite. At each pixel's centre they are interpolated bilinearly, clamped to the map, and the
+// highest wins; of equal ones, the first class. Besides the result it needs memory for a few rows.
 Segmentation LabelMap(const at::Tensor& scores, int64_t stride, const Placement& placement);
 
-// Calls `network` once, without gradients, on the whole batch. A picture with a value that is not finite,
-// before or after, becomes a Failure of its own. Throws c10::Error as CheckBatch does.
+// Calls `network` once, without gradients, on the whole batch. A picture whose pixels or scores are not
+// finite gets a Failure; the others are not affected. Throws c10::Error as CheckBatch() does.
 std::vector<TaskResult> Segment(const Description& description, const Batch& batch,
                                 const std::function<ScoreMaps(const Batch&)>& network);
 

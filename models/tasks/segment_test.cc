@@ -26,7 +26,7 @@ std::vector<uint8_t> Labels(const at::Tensor& labels) {
   return {bytes.const_data_ptr<uint8_t>(), bytes.const_data_ptr<uint8_t>() + bytes.numel()};
 }
 
-// The rule in float64, pixel by pixel.
+// Computes the definition in float64, pixel by pixel.
 double Score(const at::Tensor& scores, int64_t stride, const Placement& placement, int64_t y, int64_t x,
              int64_t label) {
   const auto access = scores.accessor<float, 3>();
@@ -77,7 +77,7 @@ TEST(LabelMap, FollowsTheRule) {
   }
 }
 
-// Where the last position is on the last pixel, this is what the network is trained with.
+// If the last position is on the last pixel, the result must equal the interpolation used in training.
 TEST(LabelMap, IsAlignedCornersInterpolationWhereTheMapEndsWithThePicture) {
   at::manual_seed(2);
   const at::Tensor scores = at::randn({1, 6, 9, 7});
@@ -102,7 +102,7 @@ TEST(LabelMap, TakesLargeScoresAndManyPixels) {
   const Segmentation got = LabelMap(scores, 8, Placed({600, 900}, {9, 9}));
   EXPECT_EQ(std::accumulate(got.areas.begin(), got.areas.end(), int64_t{0}), 600 * 900);
   EXPECT_EQ(got.labels.front(), 1);
-  // At the right edge both are -3e38: the first wins.
+  // At the right edge both scores are -3e38: the first class wins.
   EXPECT_EQ(got.labels.back(), 0);
 }
 
@@ -145,7 +145,7 @@ TEST_F(SegmentTest, APictureThatIsNotFiniteFailsAlone) {
   const std::vector<TaskResult> clean = Run();
   constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
   scores_[0][1][1][2] = kNan;
-  scores_[1][0][0][2] = kNan;  // in padding: nobody reads it
+  scores_[1][0][0][2] = kNan;  // in padding, which must be ignored
   batch_.pixels[2][0][3][0] = kNan;
   const std::vector<TaskResult> results = Run();
   EXPECT_THAT(std::get<Failure>(results[0]).message, HasSubstr("segmenter gave a score that is not finite"));

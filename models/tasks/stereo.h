@@ -1,4 +1,4 @@
-// A stereo network's Run, but for the network: checks before, disparities of the sent picture after.
+// The Run() of a stereo network, except the network: checks the batch, and makes the disparities.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -12,18 +12,18 @@
 
 namespace saccade::models {
 
-// A pair [2, 3, H, W], left first, and how much of it is picture, to disparities in its pixels: float32, at
-// least as large as the picture, from the same top left.
+// Computes disparities, in pixels, of a pair [2, 3, H, W], left first, whose top left part of size `scaled`
+// is picture. Returns float32, at least as large as the picture, from the same top left.
 using StereoNetwork = std::function<at::Tensor(const at::Tensor& pair, Size scaled)>;
 
-// Calls `network` once a pair, without gradients: memory is that of one pair, and a pair's answer cannot
-// depend on the others. A pair with a value that is not finite, before or after, becomes a Failure of its
-// own. Throws c10::Error as CheckBatch says.
+// Calls `network` once per pair, without gradients: memory is that of one pair, and a pair's result cannot
+// depend on the others. A pair whose pixels or disparities are not finite gets a Failure; the others are not
+// affected. Throws c10::Error as CheckBatch() does.
 std::vector<TaskResult> MatchStereo(const Description& description, const Batch& batch,
                                     const StereoNetwork& network);
 
-// Disparities of the scaled picture, [H, W] or more, for the picture as it was sent: resized (bilinear,
-// between pixel centres), and as much longer as the picture is wider.
+// Converts disparities of the scaled picture, [H, W] or more, to the picture as it was sent: resizes the map
+// (bilinear, between pixel centres), and multiplies the values by the ratio of the widths.
 Disparity DisparityAsSent(const at::Tensor& disparities, const Placement& placement);
 
 }  // namespace saccade::models

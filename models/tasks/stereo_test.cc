@@ -36,7 +36,7 @@ TEST(DisparityAsSent, CutsThePaddingOff) {
   EXPECT_THAT(disparity.values, ElementsAre(0, 1, 2, 4, 5, 6));
 }
 
-// Twice as wide is twice as far apart; what lies beyond the picture does not reach in.
+// Twice the width means twice the disparity. Values beyond the picture must not affect the result.
 TEST(DisparityAsSent, ScalesPlacesAndValues) {
   at::Tensor disparities = at::full({2, 4}, 1000.0F);
   disparities[0][0] = disparities[1][0] = 1;

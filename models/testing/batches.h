@@ -1,4 +1,4 @@
-// Batches as tests need them.
+// Makes batches for tests.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -9,7 +9,7 @@
 
 namespace saccade::models::testing {
 
-// Pictures that fill their bucket and were sent at that size.
+// A batch of pictures that fill their bucket and were sent at that size.
 inline Batch WholeBatch(const at::Tensor& pixels) {
   const Size size{pixels.dim() == 4 ? pixels.size(2) : 0, pixels.dim() == 4 ? pixels.size(3) : 0};
   const size_t count = pixels.dim() == 4 ? static_cast<size_t>(pixels.size(0)) : 0;

@@ -32,7 +32,7 @@ at::Tensor Siamese(const MobileOptions& options, const TensorMap& tensors, const
   return options.global_term ? response.add(value.mul(score).sum(3, /*keepdim=*/true)) : response;
 }
 
-// The means of the columns, then of the rows; x is [B, heads, c, H, W].
+// Returns the means of the columns, then of the rows; x is [B, heads, c, H, W].
 at::Tensor Averages(const at::Tensor& x) { return at::cat({x.mean(3), x.mean(4)}, 3); }
 
 at::Tensor Pooled(const at::Tensor& x) {

@@ -1,5 +1,4 @@
-// The mobile networks' modules as eager ATen operators, unfolded, straight from the papers: the tests'
-// oracle.
+// The mobile networks' modules as unfolded eager ATen operators, as in the papers: the reference for tests.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -9,7 +8,7 @@
 
 namespace saccade::models::testing {
 
-// Computes in the tensors' own floating-point type, which x must share.
+// Computes in the tensors' floating-point type, which x must have too.
 at::Tensor EagerModule(const Block& block, const MobileOptions& options, const TensorMap& tensors,
                        const at::Tensor& x);
 

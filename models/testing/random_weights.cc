@@ -19,7 +19,7 @@ bool EndsWith(const std::string& name, const char* suffix) { return name.ends_wi
 at::Tensor RandomTensor(const TensorSpec& spec) {
   if (EndsWith(spec.name, ".sigma")) return at::full(spec.shape, 0.75, at::kFloat);
   if (EndsWith(spec.name, "attention.bn.running_var")) return at::full(spec.shape, 1e7, at::kFloat);
-  // Attention at full strength makes an untrained network chaotic: rounding alone would change its answers.
+  // At full strength, attention makes an untrained network chaotic: rounding alone would change its results.
   if (EndsWith(spec.name, "attention.bn.weight")) return at::rand(spec.shape, at::kFloat).mul(0.1);
   if (EndsWith(spec.name, "running_var") || EndsWith(spec.name, "bn.weight") || EndsWith(spec.name, ".w")) {
     return at::rand(spec.shape, at::kFloat).add(0.5);

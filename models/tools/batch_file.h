@@ -1,4 +1,4 @@
-// A batch in a file, as the Python side writes it for the programs here.
+// Reads a batch from a file, as Python scripts write it for the programs here.
 #pragma once
 
 #include <string>
@@ -7,11 +7,11 @@
 
 namespace saccade::models {
 
-// A safetensors file with
-//   pixels      F32 [B, channels, H, W], or [B, channels, D, H, W] of clips and volumes
-//   placements  F32 or F64 [B, 6]: the height and width of the picture as sent, as scaled, and of its bucket;
-//               or [B, 8]: and how many frames or planes were sent, and the network takes
-// Throws std::runtime_error, or LoadError for what is no such file.
+// Reads a safetensors file with
+//   pixels      F32 [B, channels, H, W], or [B, channels, D, H, W] for clips and volumes
+//   placements  F32 or F64 [B, 6]: height and width of the picture as sent, as scaled, and of its bucket;
+//               or [B, 8]: followed by the number of frames or planes as sent, and as the network takes them
+// Throws std::runtime_error, or LoadError if it is not a safetensors file.
 Batch ReadBatch(const std::string& path);
 
 }  // namespace saccade::models

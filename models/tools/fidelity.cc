@@ -1,5 +1,6 @@
-// Prints docs/fidelity.md's table of parameters and multiply-adds: what the papers publish beside what the
-// networks here have, counted from the tables that are served. fidelity_doc_test.py holds the page to it.
+// Prints docs/fidelity.md's table of parameters and multiply-adds: published counts beside those of the
+// networks here, computed from the tables that are served. fidelity_doc_test.py compares the page with this
+// output.
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
@@ -12,15 +13,15 @@
 namespace saccade::models {
 namespace {
 
-// What a paper prints, in its own digits; -1 where it prints nothing.
+// A paper's published counts; -1 if the paper has none.
 struct Published {
   const char* architecture;
   Options options;
-  const char* row;  // as the paper calls it
+  const char* row;  // name in the paper
   double parameters;
   double multiply_adds;
-  bool every_parameter;  // its count has biases and batch norms too
-  int per_multiply_add;  // 2: multiplications and additions counted apart
+  bool every_parameter;  // parameters include biases and batch norms
+  int per_multiply_add;  // 2: multiplications and additions are counted separately
   const char* remark;
 };
 
@@ -134,7 +135,7 @@ std::string Text(const char* format, double value) {
   return text;
 }
 
-// As precisely as papers print: all digits, thousandths of a million, or of a thousand million.
+// Prints in the papers' precision: all digits, or hundredths of a million.
 std::string PublishedParameters(double value) {
   if (value < 0) return "-";
   if (std::fmod(value, 1e4) != 0) return Grouped(std::llround(value));

@@ -1,4 +1,4 @@
-"""docs/fidelity.md says what the code counts."""
+"""docs/fidelity.md must contain the counts of the code."""
 
 import os
 import pathlib

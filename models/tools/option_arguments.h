@@ -1,4 +1,4 @@
-// OPTION=VALUE on a program's command line.
+// Parses OPTION=VALUE on a program's command line.
 #pragma once
 
 #include <stdexcept>
@@ -8,7 +8,8 @@
 
 namespace saccade::models {
 
-// argv[first] and all behind it. Throws std::runtime_error that names what is none.
+// Parses argv[first] and all arguments after it. Throws a std::runtime_error that names an argument of
+// another form.
 inline Options OptionArguments(int argc, char** argv, int first) {
   Options options;
   for (int i = first; i < argc; ++i) {

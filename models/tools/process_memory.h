@@ -1,4 +1,4 @@
-// How much memory this process takes, as Linux counts it.
+// Reads how much memory this process uses, as Linux counts it.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,8 @@
 
 namespace saccade::models {
 
-// A field of /proc/self/status that is in kB ("VmRSS", "VmHWM"), in bytes. Throws if there is none.
+// Returns a field of /proc/self/status in kB ("VmRSS", "VmHWM"), as bytes. Throws std::runtime_error if it is
+// missing.
 inline int64_t StatusBytes(const std::string& field) {
   std::ifstream status("/proc/self/status");
   std::string line;

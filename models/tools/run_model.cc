@@ -1,10 +1,7 @@
 // Runs a model on tensors in files, for the parity tests:
 //   saccade_run_model ARCHITECTURE WEIGHTS INPUT OUTPUT [--paste] [OPTION=VALUE]...
-// INPUT is a safetensors file with
-//   pixels      F32 [B, 3 * views, H, W]
-//   placements  F32 or F64 [B, 6]: the height and width of the picture as sent, as scaled, and of its bucket;
-//               or [B, 8]: and how many frames or planes were sent, and the network takes
-// OUTPUT becomes one with, all F32, for picture I
+// INPUT is a batch file (models/tools/batch_file.h). OUTPUT becomes a safetensors file, all F32, with for
+// item I
 //   I.logits [classes]; or
 //   I.boxes [K, 4], I.scores [K], I.labels [K], I.masks [K, side, side], and with --paste also
 //   I.pasted [K, h, w], the masks' probabilities in the picture as sent; or
@@ -12,7 +9,7 @@
 //   I.disparity [h, w]; or
 //   I.segments [K, 2], I.scores [K], I.labels [K]; or
 //   I.restored [d, h, w].
-// What the model notes of its weights goes to stderr.
+// The model's notes are printed to stderr.
 #include <ATen/ops/empty.h>
 #include <ATen/ops/zeros.h>
 
@@ -83,7 +80,7 @@ at::Tensor Pasted(const Detections& detections) {
   return pasted;
 }
 
-// `picture` is the beginning of its tensors' names.
+// `picture` is the prefix of its tensors' names.
 void Write(const Detections& detections, const std::string& picture, bool paste, TensorMap& tensors) {
   std::vector<float> boxes, scores, labels, masks;
   for (const Detection& detection : detections.items) {

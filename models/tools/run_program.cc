@@ -1,8 +1,8 @@
 // Runs a tensor program on values in a file, for the parity tests:
-//   saccade_run_program PROGRAM INPUTS OUTPUTS [--batched] [--one-by-one] [--input|--output
-//   NAME:TYPE:DIMS]...
-// INPUTS is what torch.save writes of a list of tensors, OUTPUTS becomes such a file; TYPE is FP32, INT64
-// ..., DIMS like 3,-1. With --one-by-one the program runs row by row, and the outputs are put together again.
+//   saccade_run_program PROGRAM INPUTS OUTPUTS [--batched] [--one-by-one]
+//       [--input|--output NAME:TYPE:DIMS]...
+// INPUTS is a list of tensors written by torch.save, and OUTPUTS becomes such a file. TYPE is FP32, INT64
+// ..., DIMS is like 3,-1. With --one-by-one the program runs row by row, and the outputs are concatenated.
 #include <ATen/ops/cat.h>
 #include <torch/csrc/jit/serialization/pickle.h>
 

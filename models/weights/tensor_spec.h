@@ -1,4 +1,4 @@
-// What a network asks of a weights file, tensor by tensor. No LibTorch here.
+// A tensor that a network loads from a weights file. Does not include LibTorch.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +10,8 @@ namespace saccade::models {
 struct TensorSpec {
   std::string name;
   std::vector<int64_t> shape;
-  // Empty: the tensor has to be there. Otherwise the module it belongs to, which the file may lack as a whole
-  // (attention added to a network that was trained without): it then starts as the identity.
+  // If empty, the tensor is required. Otherwise the module it belongs to, all of whose tensors may be missing
+  // from the file (attention added to a network that was trained without): it is then the identity.
   std::string optional_module = {};
 };
 

@@ -19,7 +19,7 @@
 namespace saccade::models {
 namespace {
 
-// Far above any network here, and below what would fill a machine.
+// More than any network here needs, and less than a machine's memory.
 constexpr int64_t kMaxFileBytes = int64_t{8} << 30;
 constexpr size_t kNamesPerList = 20;
 
@@ -38,7 +38,8 @@ std::optional<at::ScalarType> FloatingType(ElementType type) {
   }
 }
 
-// What the entry's elements span in the file; not its count of elements, for strides may leave some out.
+// Bytes of the file that the entry's elements span. Strides may skip some, so this is not the number of
+// elements.
 size_t SpanBytes(const TensorEntry& entry) {
   int64_t last = 0;
   for (size_t i = 0; i < entry.shape.size(); ++i) {
@@ -48,11 +49,11 @@ size_t SpanBytes(const TensorEntry& entry) {
   return (static_cast<size_t>(last) + 1) * static_cast<size_t>(Info(entry.type).size);
 }
 
-// The file's pages go with the tensor, and not only with the last one of them: what is made of the weights
-// takes their place.
+// Makes a tensor over the file's memory. Its pages are released with the tensor, and not only with the file,
+// because the data made from the weights replaces them.
 at::Tensor Alias(const TensorEntry& entry, at::ScalarType type,
                  const std::shared_ptr<const MappedFile>& file) {
-  // Neither format promises alignment, and an unaligned element must not be read in place.
+  // Neither format guarantees alignment, and an unaligned element must not be read in place.
   const auto size = static_cast<size_t>(Info(entry.type).size);
   const size_t bytes = SpanBytes(entry);
   void* data = const_cast<std::byte*>(entry.data);
@@ -68,7 +69,7 @@ at::Tensor Alias(const TensorEntry& entry, at::ScalarType type,
   return at::from_blob(copy.get(), entry.shape, entry.strides, [copy](void*) {}, at::TensorOptions(type));
 }
 
-// What is wrong with a file's tensors, gathered so that one error tells all of it.
+// Collects what is wrong with a file's tensors, so that one error reports all of it.
 class Complaints {
  public:
   void Add(const std::string& kind, const std::string& tensor) { lists_[kind].push_back(tensor); }
@@ -95,7 +96,8 @@ bool IsUnused(const std::string& name, const WeightNames& names) {
                      [&](const std::string& beginning) { return name.starts_with(beginning); });
 }
 
-// Entries by the network's names, without the prefix that torch.nn.DataParallel puts before every one.
+// Returns the entries by the network's names, without the prefix that torch.nn.DataParallel adds to all
+// names.
 std::map<std::string, const TensorEntry*> ByName(const std::vector<TensorEntry>& entries,
                                                  const WeightNames& names) {
   constexpr std::string_view kPrefix = "module.";
@@ -116,7 +118,7 @@ std::map<std::string, const TensorEntry*> ByName(const std::vector<TensorEntry>&
   return by_name;
 }
 
-// Optional modules of which `present` holds nothing, in the order of `expected`.
+// Returns the optional modules without any tensor in `present`, in the order of `expected`.
 std::vector<std::string> AbsentModules(const std::map<std::string, const TensorEntry*>& present,
                                        const std::vector<TensorSpec>& expected) {
   std::vector<std::string> modules;

@@ -1,4 +1,4 @@
-// From a weights file to the tensors that a network asks for.
+// Loads a network's tensors from a weights file.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -13,36 +13,37 @@
 
 namespace saccade::models {
 
-// A network's tensors by name, and what is to be made of them.
+// A network's tensors by name, and the target that it is loaded for.
 struct TensorMap : std::map<std::string, at::Tensor> {
   using std::map<std::string, at::Tensor>::map;
 
   Target target;
 };
 
-// How the names in a file become the network's.
+// How names in a file are converted to the network's.
 struct WeightNames {
-  // The network's name for what the file calls `name`, for files of older versions; null keeps every name.
+  // Returns the network's name for `name` in the file, for files of older versions; null keeps all names.
   std::function<std::string(const std::string& name)> rename = nullptr;
-  // Beginnings of names that the file may hold and the network has no use for ("fc." of a backbone).
+  // Prefixes of names that the file may contain and the network does not use (a backbone's "fc.").
   std::vector<std::string> unused = {};
 };
 
-// The tensors whose names begin so, taken out: once a part of a network is made of them, they need not stay.
+// Removes the tensors whose names begin with `beginning` and returns them, so that their memory can be
+// released once a part of the network is made from them.
 TensorMap Taken(TensorMap& tensors, const std::string& beginning);
 
 struct LoadedWeights {
   TensorMap tensors;
-  // Optional modules of which the file holds nothing, in the order of `expected`.
+  // Optional modules without any tensor in the file, in the order of `expected`.
   std::vector<std::string> absent;
 };
 
-// Reads exactly the tensors of `expected`, on the CPU, of the floating-point type they are stored in. They
-// alias the mapped file, which lives as long as one of them, and must not be written to; the memory behind a
-// tensor goes with it. A 'module.' before
-// every name is taken off, and batch norms' num_batches_tracked are passed over. Blocks for the reading.
-// Throws LoadError with the path; one that lists every tensor that is missing, surplus, or of another shape.
-// An optional module of which the file holds a part only is missing the rest.
+// Reads the tensors of `expected`, on the CPU, in the floating-point type in which they are stored. They
+// alias the mapped file, which stays mapped while one of them exists, and must not be written to; the memory
+// of a tensor is released with it. A 'module.' prefix of all names is removed, and batch norms'
+// num_batches_tracked are ignored. Blocks while reading. Throws a LoadError with the path, which lists every
+// tensor that is missing, surplus, or of another shape or type. If a file has only some tensors of an
+// optional module, the others count as missing.
 LoadedWeights LoadWeights(const std::string& path, const std::vector<TensorSpec>& expected,
                           const WeightNames& names = {});
 

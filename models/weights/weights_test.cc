@@ -75,7 +75,7 @@ TEST_F(WeightsTest, TakesOldNamesAndPassesOverWhatIsNotNeeded) {
   EXPECT_THAT(Error({{"conv.weight", {4, 3}}, {"fd.weight", {9}}}, names), HasSubstr("surplus (1)"));
 }
 
-// What torch.nn.DataParallel saves.
+// As torch.nn.DataParallel saves.
 TEST_F(WeightsTest, TakesNamesThatAllBeginWithTheWrappersPrefix) {
   EXPECT_EQ(Load({{"module.stem.weight", {4, 3}}}).tensors.count("stem.weight"), 1U);
   EXPECT_THAT(Error({{"module.stem.weight", {4, 3}}, {"stem.weight", {4, 3}}}),
@@ -96,7 +96,7 @@ TEST_F(WeightsTest, AnotherShapeIsToldWithBoth) {
   EXPECT_THAT(Error({{"stem.weight", {3, 4}}}), HasSubstr("'stem.weight' expected [4, 3], got [3, 4]"));
 }
 
-// One tensor 'w' of two elements, 1 and -2, in a file by hand.
+// A file with one tensor 'w' of two elements, 1 and -2.
 class ElementsTest : public ::testing::Test {
  protected:
   void TearDown() override { std::filesystem::remove(path_); }
@@ -123,7 +123,7 @@ TEST_F(ElementsTest, OfEveryFloatingTypeAreRead) {
       {"F64", std::string("\x00\x00\x00\x00\x00\x00\xF0\x3F\x00\x00\x00\x00\x00\x00\x00\xC0", 16)},
   };
   for (const auto& [type, data] : written) {
-    // Wherever the header's length puts them.
+    // Varies the header's length, and with it the alignment of the data.
     for (padding_ = 0; padding_ < 8; ++padding_)
       EXPECT_TRUE(at::equal(Load(type, data, "[2]", {2}).to(at::kDouble), expected))
           << type << " " << padding_;

@@ -7,7 +7,7 @@
 namespace saccade::server {
 namespace {
 
-// What of it the server counts.
+// The share of `held` that counts for the server.
 Inflight OfServer(const Inflight& held, bool nested) {
   return nested ? Inflight{.pixels = held.pixels} : held;
 }
@@ -43,7 +43,7 @@ Admission::Ticket Admission::Ticket::ForAnswer(int64_t bytes) const {
   if (admission_ == nullptr) return {};
   const Inflight held = {.bytes = bytes};
   admission_->Hold(held, model_);
-  // A part's answer is nobody else's.
+  // The answer of a nested request counts for the server too, because no other ticket includes it.
   return {admission_, model_, held, /*nested=*/false};
 }
 
@@ -99,7 +99,7 @@ absl::StatusOr<Admission::Ticket> Admission::Admit(const Applicant& applicant) {
     if (absl::Status rate = clients_.Take(applicant.client, now); !rate.ok()) return rate;
   }
   Load* const model = LoadOf(applicant);
-  // Its destructor would lock again: it is nobody's until something is taken.
+  // Not attached to `this` yet: its destructor would lock `mutex_` again.
   Ticket ticket(nullptr, model, {}, applicant.nested);
   if (absl::Status taken = Take(wanted, ticket, now); !taken.ok()) return taken;
   return Ticket(this, model, wanted, applicant.nested);

@@ -1,5 +1,5 @@
-// The server's front door: how much may be in flight, over all models and of each, and how fast each client
-// may send.
+// Admission control: bounds the work in flight, of the server and of each model, and each client's request
+// rate.
 #pragma once
 
 #include <cstdint>
@@ -21,54 +21,56 @@
 namespace saccade::server {
 
 struct AdmissionOptions {
-  // --max-inflight-requests. Far above what batching needs; it bounds the per-request cost of whatever is
-  // small.
+  // --max-inflight-requests. Far above what batching needs; it bounds the per-request overhead of small
+  // requests.
   int64_t max_inflight_requests = 1024;
 
-  // --max-inflight-bytes. Encoded pictures and tensors as they came, which stay in memory until answered, and
-  // large answers until they are sent.
+  // --max-inflight-bytes. Counts inputs as received (encoded pictures and tensors), which stay in memory
+  // until the request is answered, and large answers until they are sent.
   int64_t max_inflight_bytes = int64_t{1} << 30;
 
-  // --max-inflight-pixels. A decoded pixel takes at least three bytes, and a small file can hold very many. A
-  // network's input counts as four for each pixel of its bucket and view, as it is held in float32.
+  // --max-inflight-pixels. A decoded pixel takes at least three bytes, and a small file can contain many.
+  // Each pixel of a network input (bucket size times views) counts as four, because it is held in float32.
   int64_t max_inflight_pixels = int64_t{256} << 20;
 
   ClientRateOptions clients = {};
 };
 
-// Who wants to come in.
+// A request that asks for admission.
 struct Applicant {
-  // Of the request as it came.
+  // Size of the request as received.
   int64_t bytes = 0;
-  // Whose rate it counts to.
+  // Key of the client for the rate limit.
   absl::string_view client = {};
-  // A model of the repository, and what may be in flight of it; 0 leaves it to the server's bounds.
+  // Model of the repository, with the model's own bounds; 0 means that only the server's bound applies.
   absl::string_view model = {};
   Inflight model_bounds = {};
-  // A part of a request that is in already, and holds a ticket as long as this one: the server counts neither
-  // its request nor its bytes again, takes it although it drains, and asks for no rate. Its pixels count.
+  // True for a part of a request that is already admitted and holds its ticket at least as long. The server
+  // then does not count the request and its bytes again, admits it even while draining, and applies no rate
+  // limit. Its pixels count.
   bool nested = false;
 };
 
 // Thread-safe.
 class Admission {
  public:
-  // A request's credit, given back when the ticket is destroyed. Not thread-safe itself, but may be handed
-  // from thread to thread. Must not outlive the admission that gave it.
+  // What an admitted request holds; the destructor gives it back. Not thread-safe, but may be moved between
+  // threads. Must not outlive the Admission that issued it.
   class Ticket {
    public:
-    // Holds nothing.
+    // An empty ticket.
     Ticket() = default;
     Ticket(Ticket&& other) noexcept;
     Ticket& operator=(Ticket&& other) noexcept;
     ~Ticket() { Release(); }
 
-    // Once the pictures' sizes are known. RESOURCE_EXHAUSTED if others hold too many, INVALID_ARGUMENT if no
-    // wait could help; nothing is added then, and what the ticket holds stays held. Never blocks.
+    // Charges the pixels, once the sizes of the pictures are known. Never blocks. RESOURCE_EXHAUSTED if too
+    // many are in flight, INVALID_ARGUMENT if they exceed the bound regardless of other requests; on error
+    // nothing is added, and what the ticket holds stays held. FAILED_PRECONDITION for an empty ticket.
     absl::Status AddPixels(int64_t pixels);
 
-    // For an answer of so many bytes, which outlives its request's ticket: they are computed and have to be
-    // held, so they count even where there is no room for them, and keep out who comes next.
+    // Returns a ticket for an answer of `bytes`, which may outlive the request's ticket. The answer already
+    // exists, so its bytes count even beyond the bound; later requests are then rejected.
     Ticket ForAnswer(int64_t bytes) const;
 
     // Gives everything back now.
@@ -80,33 +82,33 @@ class Admission {
         : admission_(admission), model_(model), held_(held), nested_(nested) {}
 
     Admission* admission_ = nullptr;
-    // Null for a model without bounds.
+    // Null for a model without bounds of its own.
     Load* model_ = nullptr;
     Inflight held_;
     bool nested_ = false;
   };
 
-  // INVALID_ARGUMENT names the flag whose value is not positive. `clock`, the only source of time, must
-  // outlive it.
+  // INVALID_ARGUMENT names the flag whose value is out of range. `clock` is the only source of time and must
+  // outlive the result.
   static absl::StatusOr<std::unique_ptr<Admission>> Create(const AdmissionOptions& options, Clock* clock);
 
-  // REQUIRES: all tickets are gone.
+  // REQUIRES: all tickets have been released.
   ~Admission() = default;
 
-  // Takes or refuses a request at once; never blocks. Errors:
+  // Admits or rejects a request immediately; never blocks. Errors:
   //   UNAVAILABLE         StartDraining was called
   //   RESOURCE_EXHAUSTED  a bound is reached, or the client sends too fast; the message names the bound and
-  //                       its flag, the payloads why (ShedReasonOf) and when to come again (RetryAfter)
-  //   INVALID_ARGUMENT    the request alone is larger than the bound, so that trying again is no use
-  // A request counts to its client's rate even if a bound then refuses it.
+  //                       its flag, the payloads the reason (ShedReasonOf) and when to retry (RetryAfter)
+  //   INVALID_ARGUMENT    the request alone exceeds a bound, so that retrying is pointless
+  // A request that a bound rejects still counts towards its client's rate.
   absl::StatusOr<Ticket> Admit(const Applicant& applicant) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Refuses what comes from now on; what is in flight keeps its tickets (and may still add pixels).
-  // Idempotent.
+  // Rejects all later requests except nested ones. Requests in flight keep their tickets and may still add
+  // pixels. Idempotent.
   void StartDraining() ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Blocks until nothing is in flight or `deadline` is past; true if nothing is. Meant to follow
-  // StartDraining.
+  // Blocks until no request is in flight or `deadline` has passed; returns true in the first case. Call
+  // StartDraining first.
   bool AwaitIdle(absl::Time deadline) ABSL_LOCKS_EXCLUDED(mutex_);
 
   Inflight inflight() const ABSL_LOCKS_EXCLUDED(mutex_);
@@ -114,9 +116,9 @@ class Admission {
  private:
   Admission(const AdmissionOptions& options, Clock* clock);
 
-  // Null if it has no bounds of its own.
+  // Returns null if the model has no bounds of its own.
   Load* LoadOf(const Applicant& applicant) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Takes `more` for a request that holds what `ticket` does so far, or nothing.
+  // Charges `more` to the server and the model, for the request that `ticket` belongs to.
   absl::Status Take(const Inflight& more, const Ticket& ticket, absl::Time now)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status AddPixels(int64_t pixels, const Ticket& ticket) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -126,7 +128,7 @@ class Admission {
   Clock* const clock_;
   mutable absl::Mutex mutex_;
   Load server_ ABSL_GUARDED_BY(mutex_);
-  // Of the models that have bounds of their own; none is ever removed.
+  // Models that have bounds of their own. Entries are never removed, because tickets point to them.
   std::map<std::string, Load, std::less<>> models_ ABSL_GUARDED_BY(mutex_);
   ClientRates clients_ ABSL_GUARDED_BY(mutex_);
   bool draining_ ABSL_GUARDED_BY(mutex_) = false;

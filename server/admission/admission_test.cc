@@ -171,7 +171,7 @@ TEST(AdmissionTest, RefusalsSayWhyAndWhenToComeAgain) {
   const absl::Status early = admission->Admit({.bytes = 1}).status();
   EXPECT_EQ(ShedReasonOf(early), ShedReason::kRequests);
   EXPECT_EQ(RetryAfter(early), DrainRate::kUnknown) << "nothing has ended yet";
-  // Ten a second.
+  // Ten requests end per second.
   for (int i = 0; i < 20; ++i) {
     clock.Advance(absl::Milliseconds(100));
     tickets.erase(tickets.begin());
@@ -334,7 +334,8 @@ TEST(AdmissionTest, AwaitIdleGivesUpAtItsDeadline) {
   EXPECT_FALSE(idle);
 }
 
-// Threads admit, add and give back at random: the bounds hold at every look, and all credit comes back.
+// Threads admit, add pixels and release at random: the bounds hold at every check, and in the end nothing is
+// held.
 TEST(AdmissionTest, CreditsReturnToZeroUnderManyThreads) {
   auto admission = MakeAdmission(kSmall);
   std::vector<std::thread> threads;

@@ -1,4 +1,4 @@
-// How fast each client may send: a token bucket each.
+// Rate limit per client, with one token bucket each.
 #pragma once
 
 #include <cstdint>
@@ -13,14 +13,15 @@
 namespace saccade::server {
 
 struct ClientRateOptions {
-  // --client-requests-per-second; 0 has no limit.
+  // --client-requests-per-second; 0 means no limit.
   double requests_per_second = 0;
 
-  // --client-burst. Requests that may come at once after a pause; 0 is one second's, and at least 1.
+  // --client-burst. Maximum number of requests at once after a pause; 0 means as many as one second allows,
+  // at least 1.
   int64_t burst = 0;
 
-  // Clients remembered. The least recently seen is forgotten for a new one, and would begin with a full
-  // bucket: whoever has more addresses than this is not held back.
+  // Maximum number of clients remembered. A new client evicts the least recently seen one, which starts with
+  // a full bucket when it returns, so the limit does not hold for clients with more addresses than this.
   int64_t max_clients = 10'000;
 };
 
@@ -29,7 +30,7 @@ class ClientRates {
  public:
   explicit ClientRates(const ClientRateOptions& options);
 
-  // Counts a request of `client`, or refuses it: RESOURCE_EXHAUSTED with the time until its next token.
+  // Takes a token of `client`, or returns RESOURCE_EXHAUSTED with the time until its next token.
   absl::Status Take(absl::string_view client, absl::Time now);
 
   int64_t clients() const { return static_cast<int64_t>(by_use_.size()); }
@@ -37,7 +38,7 @@ class ClientRates {
  private:
   struct Bucket {
     std::string client;
-    // One token comes in each interval until then, when as many are there as it holds.
+    // Time at which the bucket is full again. Until then, one token is added per interval.
     absl::Time full_at = absl::InfinitePast();
   };
 
@@ -46,9 +47,9 @@ class ClientRates {
   const ClientRateOptions options_;
   const int64_t burst_;
   const absl::Duration interval_;
-  // The most recently seen first.
+  // Most recently seen first.
   std::list<Bucket> by_use_;
-  // Names lie in by_use_.
+  // The keys point into by_use_.
   absl::flat_hash_map<absl::string_view, std::list<Bucket>::iterator> by_name_;
 };
 

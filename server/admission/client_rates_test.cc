@@ -14,7 +14,7 @@ using ::testing::HasSubstr;
 
 const absl::Time kStart = absl::UnixEpoch() + absl::Hours(1);
 
-// How many of `attempts` at once get through.
+// How many of `attempts` simultaneous requests are admitted.
 int Through(ClientRates& rates, absl::string_view client, int attempts, absl::Time now) {
   int through = 0;
   for (int i = 0; i < attempts; ++i) through += rates.Take(client, now).ok() ? 1 : 0;

@@ -6,7 +6,8 @@
 namespace saccade::server {
 namespace {
 
-// Long against a forward pass, whose requests all end at once; short against a change of load.
+// Time constant of the decay: long compared with a forward pass, whose requests all end at once, and short
+// compared with a change of load.
 constexpr double kRememberSeconds = 5;
 
 }  // namespace

@@ -1,4 +1,4 @@
-// How fast what is in flight comes to its end, so that the refused can be told when to come again.
+// Estimates how fast requests complete, to tell rejected clients when to retry.
 #pragma once
 
 #include <cstdint>
@@ -7,27 +7,28 @@
 
 namespace saccade::server {
 
-// Requests that ended a second, over the last seconds in which there were any: an idle server is not a slow
-// one. Not thread-safe.
+// Completion rate over the last seconds during which any request was in flight; idle time does not count. Not
+// thread-safe.
 class DrainRate {
  public:
-  // To be called before anything begins or ends; `busy`: something was in flight until `now`.
+  // Call it before any request begins or ends. `busy` is true if any request was in flight until `now`.
   void Advance(absl::Time now, bool busy);
 
-  // A request ended, whatever became of it.
+  // Counts a request that ended, with any result.
   void Ended() { ended_ += 1; }
 
-  // How long so many take to end, as far as is known: between kLeast and kMost.
+  // Estimated time until `requests` more complete, clamped to [kLeast, kMost].
   absl::Duration TimeFor(int64_t requests) const;
 
   static constexpr absl::Duration kLeast = absl::Milliseconds(10);
   static constexpr absl::Duration kMost = absl::Seconds(30);
-  // While nothing has ended yet.
+  // Returned by TimeFor while no request has ended yet.
   static constexpr absl::Duration kUnknown = absl::Seconds(1);
 
  private:
   absl::Time last_ = absl::InfinitePast();
-  // Both forget with the same time constant: what ended, and the seconds of work in which it did.
+  // Number of requests that ended, and busy seconds in which they did. Both decay with the same time
+  // constant.
   double ended_ = 0;
   double busy_seconds_ = 0;
 };

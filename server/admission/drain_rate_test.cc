@@ -9,7 +9,7 @@ class DrainRateTest : public ::testing::Test {
  protected:
   DrainRateTest() { rate_.Advance(now_, false); }
 
-  // So many end every `period`, for so long, with something always in flight.
+  // Lets `ended` requests complete every `period`, for `length`, with requests always in flight.
   void Work(int ended, absl::Duration period, absl::Duration length) {
     for (const absl::Time end = now_ + length; now_ < end;) {
       now_ += period;

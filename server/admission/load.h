@@ -1,4 +1,4 @@
-// What is in flight of the whole server, or of one model, and its bounds.
+// The amounts in flight and the bounds of the whole server, or of one model.
 #pragma once
 
 #include <string>
@@ -14,14 +14,14 @@ namespace saccade::server {
 // Not thread-safe.
 class Load {
  public:
-  // `model` is empty for the server. What is 0 in `most` has no bound.
+  // `model` is empty for the server. A 0 in `most` means no bound.
   Load(absl::string_view model, const Inflight& most) : model_(model), most_(most) {}
 
   void SetMost(const Inflight& most) { most_ = most; }
   const Inflight& held() const { return held_; }
 
-  // Whether `more` fits beside what is held, `own` of which is the same request's. RESOURCE_EXHAUSTED says
-  // when to come again; INVALID_ARGUMENT that no wait could help.
+  // Checks whether `more` fits in addition to what is held; `own` of that belongs to the same request.
+  // RESOURCE_EXHAUSTED states when to retry; INVALID_ARGUMENT means that waiting cannot help.
   absl::Status Check(const Inflight& more, const Inflight& own, absl::Time now);
 
   void Add(const Inflight& more, absl::Time now);
@@ -30,7 +30,7 @@ class Load {
  private:
   void Advance(absl::Time now) { drain_.Advance(now, held_.requests > 0); }
 
-  // Empty for the server's own.
+  // Empty for the server.
   const std::string model_;
   Inflight most_;
   Inflight held_;

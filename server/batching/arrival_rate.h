@@ -1,4 +1,4 @@
-// How fast items come, as far as the recent past tells.
+// Estimates the current arrival rate of items.
 #pragma once
 
 #include <algorithm>
@@ -7,10 +7,10 @@
 
 namespace saccade::server {
 
-// Times are in nanoseconds. Not thread-safe.
+// Two exponentially weighted averages. Times are in nanoseconds. Not thread-safe.
 class ArrivalRate {
  public:
-  // `memory` is how long an arrival counts.
+  // Counts `items` that arrived at `now`. `memory` is the time constant of the average.
   void Add(int64_t items, int64_t now, double memory) {
     const double arrived = static_cast<double>(items);
     steady_ = steady_ * Left(now, memory) + arrived / memory;
@@ -18,14 +18,16 @@ class ArrivalRate {
     last_ = now;
   }
 
-  // Items a nanosecond. What was a burst is over sooner than the average over `memory` shows.
+  // Items per nanosecond: the average over `memory`, but at most kTrust times the average of the recent past,
+  // so that the end of a burst shows quickly.
   double At(int64_t now, double memory) const {
     return std::min(steady_ * Left(now, memory), kTrust * recent_ * Left(now, memory * kRecent));
   }
 
  private:
+  // Time constant of the recent average, as a fraction of `memory`.
   static constexpr double kRecent = 0.25;
-  // The recent past alone is noisy: it only says that less comes if it is a good deal less.
+  // The recent average is noisy, so it lowers the result only if it is clearly lower.
   static constexpr double kTrust = 1.2;
 
   double Left(int64_t now, double memory) const {

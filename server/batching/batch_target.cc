@@ -6,8 +6,8 @@
 namespace saccade::server {
 namespace {
 
-// Requests are turned away for those that the next batch can take once so many times more comes than can be
-// carried. Not 1: what looks like overload is often a burst, and a queue gets over it.
+// Load divided by capacity above which a level counts as overloaded, so that only requests that the next
+// batch can take are accepted. Above 1, because apparent overload is often a burst that the queue absorbs.
 constexpr double kOverload = 1.25;
 constexpr double kActiveShare = 0.02;
 
@@ -16,7 +16,7 @@ struct Load {
   double rate = 0;
 };
 
-// The largest batch that gathers and is computed within the bucket's patience.
+// The largest batch that can gather and be computed within the bucket's patience.
 int64_t GatheredInTime(const Load& load, int64_t max_batch_size) {
   const LatencyModel& latency = load.bucket->latency;
   int64_t size = 1;

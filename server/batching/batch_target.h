@@ -1,4 +1,4 @@
-// How large batches have to be for a model's instances to carry what comes.
+// Computes the batch sizes that a model's instances need to carry the current load.
 #pragma once
 
 #include <cstddef>
@@ -9,12 +9,12 @@
 
 namespace saccade::server {
 
-// How long an arrival counts in a bucket's rate.
+// Time constant of the bucket's arrival rate, in nanoseconds.
 double RateMemory(const Bucket& bucket);
 
-// Sets the target of a level of priority in every bucket; the level and those before it are so much, 0 to 1,
-// of what comes. `instances` is how many compute at the same time, perhaps a fraction. Returns how many of
-// the buckets are active: those that bring more than a fiftieth of the load.
+// Sets the target of a priority level in every bucket. `share`, 0 to 1, is the share of the load that this
+// level and the levels before it have. `instances` is the number of passes that run concurrently, possibly a
+// fraction. Returns the number of active buckets: those with more than a fiftieth of the load.
 int64_t SetTargets(const std::vector<Bucket*>& buckets, size_t level, double share, double instances,
                    int64_t max_batch_size, int64_t now);
 

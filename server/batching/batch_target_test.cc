@@ -10,7 +10,7 @@ namespace {
 constexpr int64_t kMillisecond = 1'000'000;
 constexpr int64_t kMost = 8;
 
-// A bucket to which one request comes every `period` nanoseconds; each has `patience`.
+// Simulates a bucket with one request every `period` nanoseconds, each with the given patience.
 class BatchTargetTest : public ::testing::Test {
  protected:
   void Come(Bucket& bucket, int64_t period, double patience) {
@@ -18,7 +18,7 @@ class BatchTargetTest : public ::testing::Test {
     for (int64_t time = 0; time < now_; time += period) bucket.arrivals.Add(1, time, RateMemory(bucket));
   }
 
-  // A pass takes as many times 10 ms as there are items in it.
+  // A pass over n items takes n * 10 ms, so batching gains nothing.
   static void TeachThatCompanyIsNoUse(Bucket& bucket) {
     bucket.latency.Learn(1, 10.0 * kMillisecond);
     bucket.latency.Learn(kMost, 80.0 * kMillisecond);
@@ -41,7 +41,7 @@ TEST_F(BatchTargetTest, NobodyWaitsWhereNothingComes) {
   EXPECT_FALSE(bucket_.targets[0].overloaded);
 }
 
-// 200 a second, and at most 100 can be computed.
+// 200 items per second arrive; at most 100 can be computed.
 TEST_F(BatchTargetTest, UnderOverloadBatchesAreAsLargeAsGatherInTime) {
   TeachThatCompanyIsNoUse(bucket_);
   Come(bucket_, 5 * kMillisecond, 60.0 * kMillisecond);
@@ -65,8 +65,8 @@ TEST_F(BatchTargetTest, WhoHardlyEverComesIsNotActive) {
   EXPECT_EQ(SetTargets({&bucket_, &other_}), 2);
 }
 
-// Up to four take 10 ms, eight half a second: with batches of four what comes is carried, although the mean
-// cost of one more is far beyond it.
+// A pass takes 10 ms up to four items, and half a second for eight. Batches of four carry the load, although
+// the average cost of one more item is far higher.
 TEST_F(BatchTargetTest, BatchesThatAreSlowOnlyWhenLargeAreKeptSmall) {
   bucket_.latency.Learn(4, 10.0 * kMillisecond);
   bucket_.latency.Learn(kMost, 500.0 * kMillisecond);

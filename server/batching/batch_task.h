@@ -1,4 +1,4 @@
-// What the batcher queues: a request's share of a forward pass, whatever it holds.
+// The unit that the batcher queues: the part of a request that goes into one forward pass.
 #pragma once
 
 #include <cstdint>
@@ -12,25 +12,26 @@
 
 namespace saccade::server {
 
-// A task is queued by Batcher::Submit and then meets exactly one fate: it comes out of Batcher::Take, or
-// Reject is called on it once, after which it is destroyed.
+// A task queued by Batcher::Submit is either returned by Batcher::Take (or as a TinyBatch), or Reject is
+// called on it once, after which it is destroyed. Exactly one of the two happens.
 class BatchTask {
  public:
-  // All that the batcher needs to know; fixed for the life of the task.
+  // Everything that the batcher needs to know; constant during the life of the task.
   struct Traits {
-    // Pictures. They stay in one batch.
+    // Number of items. They stay in one batch.
     int64_t size = 1;
-    // Which tasks may share a batch: those of one bucket, whatever its number stands for.
+    // Only tasks with the same bucket number share a batch. The batcher does not interpret the number.
     int64_t bucket = 0;
-    // Higher goes first. With priority levels, level n is -n, and 0 stands for the default level.
+    // Higher values go first. With priority levels, level n is -n, and 0 selects the default level.
     int priority = 0;
-    // When the request reached the server: the delay and the queue timeout count from here, so time spent in
-    // the decode pool is not waited for again.
+    // When the request reached the server. Queue delay and queue timeout count from here, so time spent in
+    // the decode pool is included.
     absl::Time arrival = absl::UnixEpoch();
     absl::Time deadline = absl::InfiniteFuture();
-    // How long after its arrival it may still wait, if its model lets requests say so (QueuePolicy).
+    // Maximum time from `arrival` that the task may wait. Used only if its QueuePolicy allows requests to
+    // override the timeout.
     absl::Duration timeout = absl::InfiniteDuration();
-    // Shared with whoever watches the client; may be null.
+    // Set when the client cancels the call; shared with the code that watches the client. May be null.
     std::shared_ptr<const Cancellation> cancellation = nullptr;
 
     bool cancelled() const { return cancellation != nullptr && cancellation->cancelled(); }
@@ -50,19 +51,20 @@ class BatchTask {
   absl::Duration timeout() const { return traits_.timeout; }
   bool cancelled() const { return traits_.cancelled(); }
 
-  // Answers the request with an error. Called at most once, with no lock of the batcher held, on the thread
-  // that found out (of Submit, Take, DropDead or the batcher's destructor), so it must not block.
+  // Fails the request with `why`. Called at most once, without any lock of the batcher held, on the thread
+  // that detected the reason (in Submit, Consider, Take, Finished, Close, Sweep, DropDead or a destructor).
+  // Must not block.
   virtual void Reject(absl::Status why) = 0;
 
  private:
   const Traits traits_;
 };
 
-// OK, or CANCELLED or DEADLINE_EXCEEDED with how long the task waited.
+// Returns OK, or CANCELLED or DEADLINE_EXCEEDED with the time that the task has waited.
 absl::Status CheckAlive(const BatchTask::Traits& task, absl::Time now);
 
-// Rejects and removes what was cancelled or can no longer be in time; keeps the order of the rest. For the
-// last look just before compute. Not thread-safe with regard to `tasks`.
+// Rejects and removes tasks that were cancelled or are past their deadline; keeps the order of the others.
+// For a final check directly before the forward pass. Not thread-safe with regard to `tasks`.
 void DropDead(std::vector<std::unique_ptr<BatchTask>>& tasks, absl::Time now);
 
 }  // namespace saccade::server

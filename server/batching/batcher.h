@@ -1,5 +1,5 @@
-// The queue between a model's decoded requests and its instances. What the order and the batches are,
-// scheduler.h says; here is what the threads do with it.
+// The queue between a model's decoded requests and its instances: a thread-safe handle on one model of a
+// Device. scheduler.h defines the order of requests and the size of batches.
 #pragma once
 
 #include <cstdint>
@@ -17,46 +17,48 @@
 
 namespace saccade::server {
 
-// Thread-safe. BatchTask::Reject is never called with a lock held.
+// Thread-safe. Calls BatchTask::Reject without holding a lock.
 class Batcher {
  public:
-  // One instance for each of `places`. INVALID_ARGUMENT for options that make no sense. `device` must outlive
+  // Creates one instance per element of `places`. INVALID_ARGUMENT for invalid options. `device` must outlive
   // the batcher.
   static absl::StatusOr<std::unique_ptr<Batcher>> Create(const BatcherOptions& options, const Places& places,
                                                          Device* device);
 
-  // Rejects what is still queued as UNAVAILABLE. REQUIRES: no other thread is in a call, no instance
-  // computes.
+  // Rejects queued tasks with UNAVAILABLE. REQUIRES: no other thread is in a call, and no instance computes.
   ~Batcher();
 
-  // What a pass over so many pictures of a bucket took, measured before there are requests.
+  // Records the measured time of a pass over `size` items of a bucket, before there are requests.
   void Learn(int64_t bucket, int64_t size, absl::Duration took);
 
-  // Queues the task; never blocks. Ownership moves only if OK; otherwise `task` is untouched, Reject was not
-  // called on it, and its owner answers the request. Errors are Scheduler::Push's.
-  // If `tiny` is set afterwards the caller has to compute that batch now, in its instance's name, and call
-  // Finished: with null, all goes to the instances' threads.
+  // Queues the task; never blocks. Takes ownership only if OK; otherwise `task` is unchanged, Reject was not
+  // called on it, and the caller must answer the request. Errors are those of Scheduler::Push.
+  // If `*tiny` is set on return, which may happen on error too, the caller must compute that batch now on
+  // behalf of its instance and then call Finished. If `tiny` is null, all batches go to the instances'
+  // threads.
   absl::Status Submit(std::unique_ptr<BatchTask>& task, std::optional<TinyBatch>* tiny = nullptr);
 
-  // Whether Submit would take an item of a task that belongs in one of `buckets`, by Scheduler::Consider;
-  // never blocks.
+  // Returns the error that Submit would return for an item of such a task that belongs in one of `buckets`
+  // (see Scheduler::Consider). Never blocks.
   absl::Status Consider(const BatchTask::Traits& traits, absl::Span<const int64_t> buckets);
 
-  // For an idle instance's thread: blocks until there is a batch for it, 1 to max_batch_size pictures of one
-  // bucket. Empty means closed and drained: the thread may end. Tasks found dead are rejected on this thread.
+  // Called by the thread of an idle instance. Blocks until there is a batch for it: 1 to max_batch_size items
+  // of one bucket. An empty result means that the batcher is closed and drained, and that the thread may end.
+  // Tasks found to be cancelled or late are rejected on this thread.
   std::vector<std::unique_ptr<BatchTask>> Take(int instance);
 
-  // The instance has answered what it took. `learn`: it computed all of it in one pass, as usual. `tiny` is
-  // as for Submit: who has computed one such batch goes on with the next, and no other thread is woken.
+  // Marks the instance as idle after it answered its batch. `learn` is true if it computed the whole batch in
+  // one ordinary pass, whose time may be learned. `tiny` as for Submit: the thread that computed one tiny
+  // batch continues with the next, without waking another thread.
   void Finished(int instance, bool learn, std::optional<TinyBatch>* tiny = nullptr);
 
-  // A pass over so many items of a bucket found no memory: for a while fewer go together.
+  // Reports that a pass over `size` items of a bucket ran out of memory. Batches are smaller for a while.
   void NoRoomFor(int64_t bucket, int64_t size);
 
-  // No more Submit; what is queued is still handed out, without delay. Idempotent, does not block.
+  // Ends submission. Queued tasks are still handed out, without waiting for more. Idempotent, does not block.
   void Close();
 
-  // Pictures waiting now, over all buckets.
+  // Number of queued items, over all buckets.
   int64_t queued() const;
 
  private:

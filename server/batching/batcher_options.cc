@@ -15,7 +15,7 @@ absl::Status Wrong(const Parts&... parts) {
 absl::Status CheckPolicy(const BatcherOptions& options, const QueuePolicy& policy) {
   if (policy.max_queue_size < 0)
     return Wrong("max_queue_size of a queue policy is ", policy.max_queue_size, "; it has to be 0 or more");
-  // An infinite delay is the scheduler's own, which knows of timeouts.
+  // With an infinite delay the scheduler chooses the waiting time itself, and takes timeouts into account.
   if (options.max_queue_delay == absl::InfiniteDuration() || policy.timeout > options.max_queue_delay)
     return policy.timeout > absl::ZeroDuration()
                ? absl::OkStatus()

@@ -1,4 +1,4 @@
-// How one model's requests are batched: Triton's dynamic_batching settings, with Triton's meaning.
+// How requests of one model are batched: Triton's dynamic_batching settings, with Triton's meaning.
 #pragma once
 
 #include <cstdint>
@@ -10,60 +10,61 @@
 
 namespace saccade::server {
 
-// What a priority level allows its requests.
+// Limits for the requests of one priority level.
 struct QueuePolicy {
-  // Pictures waiting at this level; 0 leaves it to BatcherOptions::max_queue_size.
+  // Maximum number of queued items of this level; 0 means only BatcherOptions::max_queue_size applies.
   int64_t max_queue_size = 0;
 
-  // How long after its arrival a request may still be waiting. Infinite, because most clients say what they
-  // want by their deadline.
+  // Maximum time from its arrival that a request may be queued. Infinite by default, because most clients set
+  // a deadline instead.
   absl::Duration timeout = absl::InfiniteDuration();
 
-  // Whether a request whose timeout has passed is refused, or goes on waiting behind all that are in time.
+  // kReject: reject a request when its timeout has passed. kDelay: keep it, behind all requests that are in
+  // time.
   enum class TimeoutAction { kReject, kDelay };
   TimeoutAction timeout_action = TimeoutAction::kReject;
 
-  // Whether a request's own timeout counts, where it is shorter than this one.
+  // True if a request's own timeout applies where it is shorter than `timeout`.
   bool allow_timeout_override = false;
 };
 
 struct BatcherOptions {
-  // Pictures in one forward pass. On a CPU the gain from more is small and everybody waits for the whole
-  // pass.
+  // Maximum number of items in one forward pass. On a CPU larger batches gain little, and every request waits
+  // for the whole pass.
   int64_t max_batch_size = 8;
 
-  // Sizes that are worth more than those between them (a graph is recorded for them, say), ascending. Once
-  // the largest is there nobody waits for more, and of what is there as many go as the largest that they
-  // fill.
+  // Batch sizes that are worth more than the sizes between them (e.g. because a graph is recorded for them),
+  // ascending. An instance stops waiting for items when the largest is queued, and a batch is cut to the
+  // largest preferred size that it fills.
   std::vector<int64_t> preferred_batch_sizes = {};
 
-  // Pictures waiting, over all buckets and levels. Bounded, because an unbounded queue turns overload into
-  // memory exhaustion and into answers that come too late for everybody. At least max_batch_size, or a full
-  // batch could never gather.
+  // Maximum number of queued items, over all buckets and levels. An unbounded queue would turn overload into
+  // memory exhaustion and into late answers for all requests. At least max_batch_size, otherwise a full batch
+  // could never form.
   int64_t max_queue_size = 256;
 
-  // The longest that an idle instance waits for company, counted from the oldest request's arrival; it waits
-  // only where what is known of the model's latency says that waiting pays. Infinite leaves it to that
-  // knowledge and to the deadlines; zero never waits.
+  // Maximum time that an idle instance waits for a larger batch, counted from the arrival of the oldest
+  // request. It waits only if the learned latencies say that waiting pays. Infinite leaves the decision to
+  // these and to the deadlines; zero never waits.
   absl::Duration max_queue_delay = absl::InfiniteDuration();
 
-  // Levels 1 (first) to priority_levels; what names none has the default level. 0 knows no levels: priorities
-  // are any numbers, and default_policy is everybody's.
+  // Priority levels are 1 (first) to priority_levels; a request without a level has default_priority_level. 0
+  // disables levels: priorities are arbitrary numbers, and default_policy applies to all requests.
   int priority_levels = 0;
   int default_priority_level = 0;
 
   QueuePolicy default_policy = {};
-  // By level; a level that is not here has the default.
+  // By level; levels without an entry have default_policy.
   std::map<int, QueuePolicy> level_policies = {};
 
-  // Its share of the device, against other models' weights, while all of them have work.
+  // Share of the device relative to other models' weights, while all of them have work.
   double weight = 1;
 
-  // Cores that one forward pass takes of its device's.
+  // Number of the device's cores that one forward pass uses.
   int threads = 1;
 };
 
-// INVALID_ARGUMENT names the option, its value and what it has to be.
+// INVALID_ARGUMENT states the option, its value and what is expected.
 absl::Status CheckOptions(const BatcherOptions& options);
 
 }  // namespace saccade::server

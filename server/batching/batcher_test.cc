@@ -20,14 +20,15 @@ using Batch = std::vector<std::unique_ptr<BatchTask>>;
 
 class BatcherTest : public ::testing::Test {
  protected:
-  // All its instances wait in no Take yet: what comes is for the first of them, then queued.
+  // No thread is in Take() yet, but the instances are idle: the first tasks are assigned to them, later ones
+  // are queued.
   void MakeBatcher(const BatcherOptions& options, int instances = 1) {
     auto batcher = Batcher::Create(options, Places(instances), &device_);
     ASSERT_TRUE(batcher.ok()) << batcher.status();
     batcher_ = *std::move(batcher);
   }
 
-  // Submits a task that has to be taken; its fate is the answer.
+  // Submits a task that must be accepted; returns its Fate.
   std::shared_ptr<Fate> Submit(BatchTask::Traits traits = {}) {
     traits.arrival = clock_.Now();
     auto [task, fate] = MakeTask(std::move(traits));
@@ -36,7 +37,7 @@ class BatcherTest : public ::testing::Test {
     return fate;
   }
 
-  // What an instance computes next, after it has ended its last batch.
+  // Finishes the instance's last batch and returns its next one.
   Batch Next(int instance = 0) {
     batcher_->Finished(instance, /*learn=*/false);
     return batcher_->Take(instance);
@@ -47,7 +48,7 @@ class BatcherTest : public ::testing::Test {
   std::unique_ptr<Batcher> batcher_;
 };
 
-// Take() on a thread of its own; Join hands out what it returned.
+// Calls Take() on a thread of its own; Join() returns the result.
 class Taker {
  public:
   explicit Taker(Batcher* batcher, int instance = 0)
@@ -75,7 +76,7 @@ TEST_F(BatcherTest, IdleInstanceTakesWorkAtOnce) {
   Taker taker(batcher_.get());
   clock_.AwaitWaiters(1);
   const auto fate = Submit();
-  // The clock never moved.
+  // The clock was never advanced.
   const Batch batch = taker.Join();
   ASSERT_EQ(batch.size(), 1u);
   EXPECT_EQ(FateOf(batch[0]), fate);
@@ -91,7 +92,8 @@ TEST_F(BatcherTest, BatchFormsBehindABusyInstance) {
   EXPECT_EQ(batcher_->queued(), 0);
 }
 
-// Where a pass over four costs little more than over one, and requests come fast, an idle instance waits.
+// If a pass over four items takes little longer than over one, and requests arrive fast, an idle instance
+// waits.
 TEST_F(BatcherTest, WaitsForCompanyThatPaysUntilTheDelay) {
   MakeBatcher({.max_batch_size = 8, .max_queue_delay = absl::Milliseconds(10)});
   batcher_->Learn(0, 1, absl::Milliseconds(20));
@@ -150,7 +152,7 @@ TEST_F(BatcherTest, DestructorRejectsWhatIsLeft) {
   }
 }
 
-// Submits another task when it is rejected, as a client that tries again does.
+// Submits another task when it is rejected, like a client that retries.
 class Meddler final : public BatchTask {
  public:
   Meddler(Batcher* batcher, Traits traits) : BatchTask(std::move(traits)), batcher_(batcher) {}
@@ -284,7 +286,8 @@ TEST_F(BatcherTest, ABatchOfWhichNothingIsKnownIsForTheInstancesThread) {
   EXPECT_EQ(batcher_->Take(0).size(), 1u);
 }
 
-// A pass that hangs gives up its cores after a second, which nobody has noticed when the tiny batch comes.
+// A hanging pass releases its cores after a second. Submitting the tiny batch is the first call that notices
+// it.
 TEST_F(BatcherTest, WhoBringsATinyBatchHandsOthersToTheirThreads) {
   auto hanging = *Batcher::Create({.max_batch_size = 1, .threads = 4}, {0}, &device_);
   auto waiting = *Batcher::Create({.max_batch_size = 1, .threads = 2}, {0}, &device_);
@@ -359,8 +362,8 @@ TEST_F(BatcherTest, ASweepAnswersThoseWhoWaitBehindAPassThatHangs) {
   EXPECT_EQ(patient->rejections, 0);
 }
 
-// Submitters, cancellers, a moving clock and instances at once; afterwards every task has had exactly one
-// fate.
+// Runs submitters, cancellers, a moving clock and instances concurrently; at the end every task has had
+// exactly one outcome.
 TEST_F(BatcherTest, EveryTaskHasOneFateUnderManyThreads) {
   MakeBatcher({.max_batch_size = 4, .max_queue_size = 32, .max_queue_delay = absl::Milliseconds(2)}, 3);
   constexpr int kSubmitters = 3;

@@ -1,5 +1,4 @@
-// What waits for one bucket of a model, and what is known of that bucket: how fast it comes, how long it
-// takes.
+// The queue of one bucket of a model, with its arrival rate and learned latencies.
 #pragma once
 
 #include <compare>
@@ -15,25 +14,27 @@
 
 namespace saccade::server {
 
-// Nanoseconds since the epoch; kNever for what has no end.
+// Times are in nanoseconds since the epoch. kNever means no limit.
 inline constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
 
-// How large batches have to be to carry the load of a level of priority and those before it, as it comes.
+// Batch sizes needed for the load of a priority level together with all levels before it.
 struct BatchTarget {
-  // Once so many wait, nobody waits for more.
+  // Once this many items are queued, an instance does not wait for more.
   int64_t size = 1;
-  // With all batches so large, every request is in time, even one that has just missed a batch.
+  // The largest batch size at which every request meets its deadline, including one that has just missed a
+  // batch, provided that all batches have their largest size.
   int64_t largest = 1;
-  // There is far more than can be carried.
+  // True if the load clearly exceeds the capacity.
   bool overloaded = false;
 };
 
 // Not thread-safe.
 class Bucket {
  public:
-  // The order in which tasks go: higher priority, earlier deadline, earlier arrival, earlier Push.
+  // Position in the queue. Tasks are ordered by higher priority, earlier deadline, earlier arrival, earlier
+  // Push.
   struct Place {
-    // The negative of the priority; kDelayedClass for what has waited longer than it may.
+    // The negated priority, or kDelayedClass if the task's queue timeout has passed.
     int64_t priority_class = 0;
     int64_t deadline = kNever;
     int64_t arrival = 0;
@@ -44,11 +45,11 @@ class Bucket {
 
   struct Entry {
     std::unique_ptr<BatchTask> task;
-    // The request's own; kNever if it gave none, unlike its place, which has one for everybody.
+    // The request's own deadline; kNever if it set none. Place::deadline is always finite.
     int64_t deadline = kNever;
-    // When it has waited too long; kNever for no limit.
+    // Time at which the queue timeout passes; kNever for no limit.
     int64_t timeout = kNever;
-    // What it was taken to cost the device, in nanoseconds, when it came.
+    // Estimated cost for the device when the task was queued, in nanoseconds.
     double cost = 0;
   };
   using Queue = absl::btree_map<Place, Entry>;
@@ -57,26 +58,26 @@ class Bucket {
 
   const int64_t id;
   Queue queue;
-  // Pictures in it.
+  // Number of items in `queue`.
   int64_t queued = 0;
-  // What they were taken to cost, in nanoseconds of one instance's time.
+  // Sum of Entry::cost over `queue`, in nanoseconds of one instance's time.
   double backlog = 0;
   LatencyModel latency;
   ArrivalRate arrivals;
-  // How long its requests have from Push to their deadlines, in nanoseconds, on a running average.
+  // Running average of the time from Push to the deadline, in nanoseconds.
   double patience = 0;
-  // By the model's levels of priority, in their order.
+  // By index of the model's priority levels.
   std::vector<BatchTarget> targets = std::vector<BatchTarget>(1);
-  // How many pictures go together as of late.
+  // Running average of the batch size.
   double usual = 1;
-  // Memory was short: no more than so many go together until then.
+  // After a pass ran out of memory: maximum batch size, valid until `fits_until`.
   int64_t fits = 0;
   int64_t fits_until = 0;
-  // When it was looked through for what is dead.
+  // Last time the whole queue was checked for cancelled and late tasks.
   int64_t swept = 0;
-  // Since when no pass has told how long it took; what was doubted meanwhile has used up a part of it.
+  // Time of the last finished pass. Each relaxation of the estimate (ModelQueue::Doubt) moves it forward.
   int64_t learned = 0;
-  // When it was last pushed to: buckets that nobody asks for are forgotten.
+  // Last use. If there are too many buckets, the least recently used empty one is removed.
   int64_t used = 0;
 };
 

@@ -1,4 +1,4 @@
-// What is not worth the work of making a task of it.
+// Tests of Scheduler::Consider, which rejects requests before they are turned into tasks.
 #include <gtest/gtest.h>
 
 #include <vector>
@@ -13,7 +13,7 @@ namespace {
 
 using absl::Milliseconds;
 
-// One model whose passes take 10 ms and hold one item, on one core; time stands still until it is moved.
+// One model on one core, whose passes take 10 ms and hold one item; time stands still until it is moved.
 class ConsiderTest : public ::testing::Test {
  protected:
   void Make(const BatcherOptions& options) {
@@ -57,13 +57,14 @@ TEST_F(ConsiderTest, WhatIsWorthTheWorkWaitsNowhere) {
   EXPECT_FALSE(scheduler_.Next(now_, &dropped_).has_value());
 }
 
-// Nothing is ever pushed: that there is far too much is known by what was refused.
+// After two tasks nothing is pushed, so the overload is visible only in the rejected calls of Consider.
 TEST_F(ConsiderTest, WhatIsRefusedCountsAsCome) {
   Make({.max_batch_size = 1});
   const auto deadline = [&] { return now_ + Milliseconds(25); };
   ASSERT_TRUE(Push({.deadline = deadline()}).ok());
   ASSERT_TRUE(Push({.deadline = deadline()}).ok());
-  // Two passes wait; at first it is hoped that one is shed.
+  // Two passes are queued. At first the request is accepted, because one of them may still be dropped
+  // (kHope).
   EXPECT_EQ(Consider({.deadline = deadline()}), absl::OkStatus());
   for (int i = 0; i < 1000; ++i) {
     now_ += absl::Microseconds(10);

@@ -5,10 +5,10 @@
 namespace saccade::server {
 namespace {
 
-// About what it takes to wake two threads and to bring what they need to other cores: where a pass takes less
-// for each of its members, somebody else's thread would cost more than it spares.
+// Approximate cost of waking two threads and moving their data to other cores. If a pass takes less than this
+// per member, handing it to another thread costs more than it saves.
 constexpr absl::Duration kTiny = absl::Microseconds(120);
-// And so long it may hold up who brings it.
+// Upper bound of the expected pass time, because the pass blocks the thread that runs it.
 constexpr absl::Duration kTinyAtMost = absl::Milliseconds(1);
 
 bool IsTiny(const Scheduler::Batch& batch) {
@@ -41,7 +41,7 @@ void Device::RemoveModel(Scheduler::ModelId model) {
   {
     absl::MutexLock lock(&mutex_);
     left = scheduler_.RemoveModel(model);
-    // What was handed out to a thread that never came for it.
+    // Batches that were assigned to an instance whose thread never fetched them.
     auto it = handed_out_.lower_bound({model, 0});
     while (it != handed_out_.end() && it->first.first == model) {
       for (auto& task : it->second) left.push_back(std::move(task));
@@ -94,7 +94,7 @@ Device::Tasks Device::Take(Scheduler::ModelId model, int instance) {
         return handed_out_.find({model, instance});
       };
       const absl::Time wake_at = scheduler_.wake_at();
-      // It must not ask the clock, which evaluates it.
+      // Must not call `clock_`, which evaluates this condition.
       const auto changed = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
         return mine() != handed_out_.end() || scheduler_.wake_at() != wake_at ||
                (scheduler_.closed(model) && scheduler_.queued(model) == 0);

@@ -1,4 +1,4 @@
-// What computes, the cores or the GPUs, shared by the threads of all the models on it.
+// A Scheduler for threads: shared by all models that compute on the cores, or on the GPUs.
 #pragma once
 
 #include <map>
@@ -17,28 +17,28 @@
 
 namespace saccade::server {
 
-// A batch that takes less time than to hand it to its instance's thread would: for the thread that finds it
-// due.
+// A batch whose pass takes less time than handing it to its instance's thread. The thread that finds it due
+// computes it.
 struct TinyBatch {
   int instance = 0;
   std::vector<std::unique_ptr<BatchTask>> tasks;
 };
 
-// A Scheduler for threads. Thread-safe; BatchTask::Reject is never called with its lock held.
+// A Scheduler behind a lock. Thread-safe; calls BatchTask::Reject without holding the lock.
 class Device {
  public:
   using Tasks = std::vector<std::unique_ptr<BatchTask>>;
 
-  // `clock` must outlive it.
+  // `clock` must outlive this object.
   Device(const SchedulerOptions& options, Clock* clock) : clock_(clock), scheduler_(options) {}
   Device(const Device&) = delete;
   Device& operator=(const Device&) = delete;
 
-  // To be called now and then: answers those in the queues who went away, or whose time is over, although
-  // every instance is busy, or hangs.
+  // Rejects queued tasks that are cancelled or late, even if every instance is busy or hangs. Call it
+  // periodically.
   void Sweep() ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // The rest is for Batcher, whose comments say what they do.
+  // The following methods implement those of Batcher; see there.
   Scheduler::ModelId AddModel(const BatcherOptions& options, const Places& places)
       ABSL_LOCKS_EXCLUDED(mutex_);
   void RemoveModel(Scheduler::ModelId model) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -58,15 +58,15 @@ class Device {
  private:
   using Dropped = std::vector<Scheduler::Dropped>;
 
-  // Hands out what is due, to whoever's instance it is for; a tiny batch of `model` to `tiny`, if it is not
-  // null.
+  // Assigns due batches to their instances' threads. If `tiny` is not null, the first tiny batch of `model`
+  // is stored there instead.
   void HandOut(Dropped* dropped, Scheduler::ModelId model = -1, std::optional<TinyBatch>* tiny = nullptr)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   Clock* const clock_;
   mutable absl::Mutex mutex_;
   Scheduler scheduler_ ABSL_GUARDED_BY(mutex_);
-  // Batches that their instances' threads have not fetched yet.
+  // Batches that their instances' threads have not fetched yet, by model and instance.
   std::map<std::pair<Scheduler::ModelId, int>, Tasks> handed_out_ ABSL_GUARDED_BY(mutex_);
 };
 

@@ -7,19 +7,20 @@
 namespace saccade::server {
 namespace {
 
-// The weight of the newest pass once there were many: the estimate follows a machine that becomes slower, or
-// faster, within some ten passes.
+// Weight of the newest pass after many passes: the estimate follows a change of the machine's speed within
+// about ten passes.
 constexpr double kWeight = 0.12;
-// So much of what a pass tells is taken to concern all sizes, and the rest its own. Always the same, so that
-// a slow spell leaves no trace when it is over.
+// Share of a pass's deviation that is attributed to all sizes; the rest is attributed to its own size.
+// Constant, so that a slow spell leaves no trace when it is over.
 constexpr double kCommon = 0.75;
 constexpr double kVarianceWeight = 1.0 / 64;
-// Before anything is known of the jitter, what is guessed counts as so many passes.
+// Initial guess of the relative standard deviation, which counts as this many passes.
 constexpr double kGuessedDeviation = 0.03;
 constexpr double kGuessedPasses = 8;
-// A knot's own guess, a line between its neighbours, counts as so many passes.
+// The initial value of a knot, interpolated between its neighbours, counts as this many passes.
 constexpr double kLinePasses = 2;
-// A pass that hung tells little of the next one: it counts as so many times what was expected.
+// Upper bound of the ratio of measured to expected time, because a pass that hung says little about the next
+// one.
 constexpr double kMostSlowdown = 2.5;
 
 }  // namespace
@@ -28,7 +29,7 @@ LatencyModel::LatencyModel(int64_t max_size)
     : mean_(max_size + 1),
       relative_variance_(kGuessedDeviation * kGuessedDeviation),
       margin_(1 + 3 * kGuessedDeviation) {
-  // 1, 2, 3, 4, 6, 8, 12, 16, 24, ...
+  // The knots: 1, 2, 3, 4, 6, 8, 12, 16, 24, ...
   for (int64_t size = 1; size < max_size; size *= 2) {
     knots_.push_back({.size = size});
     if (size > 1 && size * 3 / 2 < max_size) knots_.push_back({.size = size * 3 / 2});
@@ -46,7 +47,7 @@ void LatencyModel::Learn(int64_t size, double took) {
 }
 
 bool LatencyModel::Doubt(double time) {
-  // No machine becomes faster by so much.
+  // Maximum factor by which a machine can become faster.
   constexpr double kMostSpeedup = 20;
   if (mean_[1] / doubt_ > kMostSpeedup * time) return false;
   constexpr double kMean = 0.7;
@@ -61,10 +62,11 @@ bool LatencyModel::Doubt(double time) {
 
 void LatencyModel::Draw(int64_t size, double took) {
   const Neighbours knots = Around(size);
-  // Not mean_, which a slower smaller size keeps up: a quicker one would never be told that it is right.
+  // Uses the knots and not mean_: since mean_ never decreases with the size, a size that is quicker than a
+  // smaller one would look wrong forever.
   const double ratio = std::min(took * doubt_ / (knots.mean() * scale_), kMostSlowdown);
   if (doubt_ < 1) {
-    // Whether the doubt was right this pass tells.
+    // The first pass after a doubt decides: undo the doubt and adopt the pass's ratio completely.
     scale_ /= std::exchange(doubt_, 1);
     Move(knots, ratio);
     return;
@@ -88,14 +90,16 @@ LatencyModel::Neighbours LatencyModel::Around(int64_t size) {
   return {&*below, &*above, above == below ? 1 : static_cast<double>(size - below->size) / gap};
 }
 
-// Up and down alike, or the parts would drift away from each other, and other sizes with them.
+// Increases and decreases are split in the same way; otherwise scale_ and the knots would drift apart, and
+// with them the estimates of other sizes.
 void LatencyModel::Move(const Neighbours& knots, double factor) {
   scale_ *= std::pow(factor, kCommon);
   knots.above->mean *= std::pow(factor, (1 - kCommon) * knots.nearness);
   if (knots.above != knots.below) knots.below->mean *= std::pow(factor, (1 - kCommon) * (1 - knots.nearness));
 }
 
-// The first pass outside of what was seen. It tells nothing of what was doubted.
+// Handles a pass outside of [first_, last_]. It says nothing about the doubted sizes, so all doubts are
+// undone.
 void LatencyModel::Extend(int64_t size, double took) {
   scale_ /= std::exchange(doubt_, 1);
   Fill();
@@ -108,7 +112,8 @@ void LatencyModel::Extend(int64_t size, double took) {
   };
   const auto most = static_cast<int64_t>(mean_.size()) - 1;
   if (first_ == 0) {
-    // As far as is known company costs what it costs alone, and fewer take as long.
+    // Until more is known, each additional item costs as much as one of this pass, and smaller batches take
+    // as long as this one.
     set(1, size, took, 0);
     set(size, most, took, took / static_cast<double>(size));
     first_ = last_ = size;
@@ -135,7 +140,7 @@ void LatencyModel::Fill() {
       mean_[size] = low.mean + step * static_cast<double>(size - low.size);
   }
   mean_[knots_.back().size] = knots_.back().mean;
-  // Of two sizes the larger takes no less, whatever single passes made it look like.
+  // Make mean_ monotonic: a larger size never takes less, even if single passes suggest it.
   for (size_t size = 1; size < mean_.size(); ++size)
     mean_[size] = std::max(mean_[size] * scale_, mean_[size - 1]);
   const auto most = static_cast<int64_t>(mean_.size()) - 1;

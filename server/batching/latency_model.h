@@ -1,4 +1,4 @@
-// How long a forward pass takes by its batch size: a running estimate for one bucket.
+// Estimates the time of a forward pass by batch size, for one bucket.
 #pragma once
 
 #include <cstddef>
@@ -7,32 +7,32 @@
 
 namespace saccade::server {
 
-// A line through a few sizes, the knots, each pass drawing those beside it towards itself: a pass of its own
-// size tells of its neighbours too, and one that was quick by chance does not make its size look cheap. Times
-// are in nanoseconds. Not thread-safe.
+// A piecewise linear function through a few sizes, the knots. Each pass moves the knots next to its size, so
+// it also informs neighbouring sizes, and a single quick pass does not make its size look cheap. Times are in
+// nanoseconds. Not thread-safe.
 class LatencyModel {
  public:
   explicit LatencyModel(int64_t max_size);
 
-  // A pass over `size` items took `took`. REQUIRES: 1 <= size <= max_size, took > 0.
+  // Records that a pass over `size` items took `took`. REQUIRES: 1 <= size <= max_size, took > 0.
   void Learn(int64_t size, double took);
 
-  // Nothing has been computed for a while, because of what is thought here: thinks a little better of it.
-  // Otherwise who is refused for a slow spell is refused for ever. Returns false, and does nothing, if a pass
-  // was never near `time`.
+  // Lowers the estimate a little. Called when requests with `time` left are rejected because of the estimate
+  // and no pass has corrected it for a while; otherwise a slow spell would reject requests forever. Returns
+  // false and does nothing if the estimate before any doubt is far above `time`.
   bool Doubt(double time);
 
   bool known() const { return first_ > 0; }
 
-  // 0 while nothing is known.
+  // 0 while no pass is known.
   double Mean(int64_t size) const { return mean_[size]; }
-  // What few passes exceed: the mean and three standard deviations.
+  // An upper bound that few passes exceed: the mean plus three standard deviations.
   double Upper(int64_t size) const { return mean_[size] * margin_; }
 
-  // The largest size, at most `most`, whose Upper is within `time`; 0 if none is.
+  // The largest size up to `most` whose Upper is at most `time`; 0 if there is none.
   int64_t LargestWithin(double time, int64_t most) const;
 
-  // A pass is taken to cost fixed() + size * each().
+  // A linear fit: a pass costs about fixed() + size * each().
   double fixed() const { return fixed_; }
   double each() const { return each_; }
 
@@ -40,10 +40,12 @@ class LatencyModel {
   struct Knot {
     int64_t size = 0;
     double mean = 0;
+    // Number of measured passes, weighted by how near they were.
     double passes = 0;
   };
 
-  // The knots on both sides of a size, which may be one, and how near the upper one is, from 0 to 1.
+  // The knots on both sides of a size (possibly the same knot), and how near the size is to the upper one,
+  // from 0 to 1.
   struct Neighbours {
     Knot* below = nullptr;
     Knot* above = nullptr;
@@ -53,26 +55,28 @@ class LatencyModel {
   };
 
   Neighbours Around(int64_t size);
-  // What is expected of the size between them becomes about so many times as much: most of it for all sizes.
+  // Multiplies the estimate for the size between `knots` by about `factor`; most of the change applies to all
+  // sizes.
   void Move(const Neighbours& knots, double factor);
   void Draw(int64_t size, double took);
   void Extend(int64_t size, double took);
   void Fill();
 
-  // Ascending, from 1 to the largest size.
+  // Ascending, from size 1 to the maximum size.
   std::vector<Knot> knots_;
-  // How the machine does now, against the knots: all sizes become slower together.
+  // Current speed of the machine relative to the knots: one factor for all sizes.
   double scale_ = 1;
-  // By size, scaled.
+  // Mean time by size, including `scale_`; never decreases with the size.
   std::vector<double> mean_;
-  // The sizes between which passes were seen.
+  // The smallest and the largest size of a measured pass; 0 if there was none.
   int64_t first_ = 0;
   int64_t last_ = 0;
-  // Of a pass's time to its size's mean, over all sizes.
+  // Variance of a pass's time relative to the mean of its size, over all sizes.
   double relative_variance_;
   double passes_ = 0;
+  // Upper() / Mean().
   double margin_;
-  // What is left of the mean after all doubts since the last pass.
+  // Product of all factors by which Doubt() lowered the estimate since the last pass.
   double doubt_ = 1;
   double fixed_ = 0;
   double each_ = 0;

@@ -49,7 +49,7 @@ TEST(LatencyModelTest, ASlowSpellConcernsAllSizes) {
   EXPECT_GT(model.Mean(8), 28);
 }
 
-// A third of the deviation guessed at first is left after some hundred passes.
+// The initially guessed deviation shrinks while passes take a constant time, so Upper() approaches Mean().
 TEST(LatencyModelTest, TheUpperBoundKnowsWhatItKeepsWithin) {
   LatencyModel model(8);
   model.Learn(1, 10);
@@ -88,7 +88,7 @@ TEST(LatencyModelTest, OnePassAnswersADoubt) {
   EXPECT_DOUBLE_EQ(model.Mean(8), 24);
 }
 
-// Passes that take 8 or 12 by turns: three deviations above the mean is 16.
+// Passes take 8 and 12 alternately: the mean plus three deviations is 16.
 TEST(LatencyModelTest, TheUpperBoundCoversTheJitter) {
   LatencyModel model(2);
   for (int i = 0; i < 1000; ++i) model.Learn(1, i % 2 == 0 ? 8 : 12);
@@ -96,7 +96,7 @@ TEST(LatencyModelTest, TheUpperBoundCoversTheJitter) {
   EXPECT_NEAR(model.Upper(1), 16, 1);
 }
 
-// As on GPUs, whose libraries choose anew for each size.
+// This happens on GPUs, whose libraries choose an algorithm for each size.
 TEST(LatencyModelTest, ALargerSizeMayBeQuicker) {
   LatencyModel model(8);
   model.Learn(1, 10);
@@ -110,8 +110,8 @@ TEST(LatencyModelTest, ALargerSizeMayBeQuicker) {
   EXPECT_NEAR(model.Mean(8), 24, 4);
 }
 
-// Noise and doubts about one size move what is known of the others to and fro, and never away: each doubt
-// comes when the estimate stands high, and is answered by a pass that takes as long as ever.
+// Noise and doubts about one size move the estimates of other sizes up and down, but these must not drift:
+// each doubt comes when the estimate is high, and the next pass takes as long as before.
 TEST(LatencyModelTest, OtherSizesStayWhereTheyWereHoweverLongOneIsComputed) {
   LatencyModel model(8);
   model.Learn(1, 10);

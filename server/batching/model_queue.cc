@@ -12,20 +12,20 @@
 namespace saccade::server {
 namespace {
 
-// Where so many times more wait than a batch may take that leaves time for the next, there are too many,
-// whatever the rate says: it is slow to see a burst.
+// A bucket is crowded if its queue exceeds the target's largest batch by this factor. This does not depend on
+// the arrival rate, which reacts slowly to bursts.
 constexpr double kCrowd = 1.25;
-// A bucket waits for company at most so many times as long as the pass takes that it waits for.
+// Maximum waiting time for more items, as a fraction of the latency of the batch that is waited for.
 constexpr double kLongestWait = 0.25;
-// How often a queue is looked through for what was cancelled. Between, only its head is.
+// Interval at which a whole queue is checked for cancelled tasks; in between, only its head is checked.
 constexpr int64_t kSweepEvery = 5 * kMillisecond;
-// How often targets are found anew.
+// Interval at which batch targets are recomputed, in time and in pushes.
 constexpr int64_t kRetargetEvery = kMillisecond;
 constexpr int64_t kRetargetPushes = 16;
-// Buckets whose history is kept although nothing waits in them; levels of priority are bounded too
+// Maximum number of buckets; above it, an empty one is forgotten. Priority levels are bounded as well
 // (model_queue_push.cc).
 constexpr size_t kMostBuckets = 256;
-// How long after a batch for which there was no memory larger ones are not tried again.
+// How long after a batch that ran out of memory no larger batches are tried.
 constexpr int64_t kNarrowFor = 30'000 * kMillisecond;
 constexpr double kUsualWeight = 0.2;
 
@@ -60,7 +60,7 @@ Bucket& ModelQueue::Find(int64_t id, int64_t now) {
   return *bucket;
 }
 
-// The one that was used longest ago; the newest stays.
+// Forgets the least recently used bucket without tasks, except the newest.
 void ModelQueue::Forget() {
   auto oldest = known_.end();
   for (auto it = known_.begin(); it + 1 != known_.end(); ++it) {
@@ -93,7 +93,7 @@ ModelQueue::Level& ModelQueue::LevelOf(int64_t priority_class) {
   return *at;
 }
 
-// The one that comes least, if one is empty; `kept` stays.
+// Forgets the level with the lowest arrival rate among those without tasks, except `kept`.
 void ModelQueue::ForgetLevel(int64_t kept, int64_t now) {
   auto least = levels_.end();
   double rate = 0;
@@ -136,7 +136,7 @@ std::unique_ptr<BatchTask> ModelQueue::Remove(Bucket& bucket, Bucket::Queue::ite
   bucket.backlog = bucket.queued == 0 ? 0 : bucket.backlog - it->second.cost;
   queued_ -= size;
   level.queued -= size;
-  // Sums of what was added: nothing is left of rounding once nothing waits.
+  // Avoids accumulated rounding errors: without tasks the sum is exactly 0.
   backlog_ = queued_ == 0 ? 0 : backlog_ - it->second.cost;
   level.backlog = level.queued == 0 ? 0 : level.backlog - it->second.cost;
   std::unique_ptr<BatchTask> task = std::move(it->second.task);
@@ -150,7 +150,7 @@ bool ModelQueue::KeepWaiting(Bucket& bucket, Bucket::Queue::iterator& it, int64_
   const bool timed_out = now >= entry.timeout;
   if (!timed_out && now < entry.deadline && !entry.task->cancelled()) return true;
   const Bucket::Place place = it->first;
-  // A nanosecond later, as deadlines were cut to nanoseconds.
+  // Deadlines were truncated to nanoseconds, so check a nanosecond later.
   absl::Status why = CheckAlive(entry.task->traits(), absl::FromUnixNanos(now + 1));
   if (why.ok() && PolicyOf(place.priority_class).timeout_action == QueuePolicy::TimeoutAction::kDelay) {
     Bucket::Entry delayed = std::move(it->second);
@@ -165,7 +165,7 @@ bool ModelQueue::KeepWaiting(Bucket& bucket, Bucket::Queue::iterator& it, int64_
     behind.backlog += delayed.cost;
     bucket.queue.erase(it);
     bucket.queue.emplace(last, std::move(delayed));
-    // Places are unique: the next is the first behind it.
+    // Places are unique, so the next entry is the first one after `place`.
     it = bucket.queue.upper_bound(place);
   } else {
     if (why.ok()) {
@@ -199,15 +199,16 @@ void ModelQueue::SweepAll(int64_t now, Dropped* dropped) {
   for (size_t i = waiting_.size(); i-- > 0;) Sweep(*waiting_[i], now, dropped);
 }
 
-// Drops heads that would be late in the batch that the load needs. Smaller batches would be in time for them,
-// and then late for ever more of those behind.
+// Drops tasks at the head that would be late in a batch of the size that the load requires. Smaller batches
+// would be in time for them, but would make more and more of the later tasks late.
 void ModelQueue::Shed(Bucket& bucket, int64_t now, Dropped* dropped) {
   while (!bucket.queue.empty()) {
     auto head = bucket.queue.begin();
     if (!KeepWaiting(bucket, head, now, dropped)) continue;
     if (head->second.deadline == kNever) return;
     const BatchTarget& target = TargetOf(bucket, head->first.priority_class);
-    // Only of its own level and those before it: who comes after it is no reason to give it up.
+    // The queue's length counts only for the last level, because tasks of later levels are no reason to drop
+    // a task.
     const bool crowded = &target == &bucket.targets.back() &&
                          static_cast<double>(bucket.queued) > kCrowd * static_cast<double>(target.largest);
     const int64_t needed = crowded ? std::max(target.size, target.largest) : target.size;
@@ -219,7 +220,8 @@ void ModelQueue::Shed(Bucket& bucket, int64_t now, Dropped* dropped) {
   }
 }
 
-// A batch that takes more of those who need not be served keeps those waiting who do. REQUIRES:
+// Maximum size of the next batch. If only later levels overload the model, the batch is limited to the first
+// level's largest size: more items of later levels would delay items of the first one. REQUIRES:
 // !queue.empty().
 int64_t ModelQueue::MostTogether(const Bucket& bucket, int64_t now) const {
   const BatchTarget& first = TargetOf(bucket, bucket.queue.begin()->first.priority_class);
@@ -228,7 +230,7 @@ int64_t ModelQueue::MostTogether(const Bucket& bucket, int64_t now) const {
   return std::min({bucket.queued, most, others_too_many ? first.largest : most});
 }
 
-// How many would go now. REQUIRES: !queue.empty().
+// Number of items that would start now. REQUIRES: !queue.empty().
 int64_t ModelQueue::BatchSize(const Bucket& bucket, int64_t now) const {
   const auto& [place, head] = *bucket.queue.begin();
   int64_t size = MostTogether(bucket, now);
@@ -281,7 +283,8 @@ bool ModelQueue::FindDue(int64_t now, double instances, bool at_once, Due* due, 
   return found;
 }
 
-// `size` would go now, and other buckets' batches would keep the instances busy for `others`.
+// Returns when a batch is due whose size would be `size` now; 0 means at once. `others` is the time, in
+// nanoseconds, for which other buckets' batches would keep the instances busy.
 int64_t ModelQueue::DueAt(const Bucket& bucket, int64_t size, double instances, double others) const {
   const Bucket::Place& head = bucket.queue.begin()->first;
   const int64_t target = TargetOf(bucket, head.priority_class).size;
@@ -289,11 +292,13 @@ int64_t ModelQueue::DueAt(const Bucket& bucket, int64_t size, double instances, 
       bucket.queued >= target || size < std::min(bucket.queued, options_.max_batch_size) ||
       (!options_.preferred_batch_sizes.empty() && bucket.queued >= options_.preferred_batch_sizes.back());
   if (enough || options_.max_queue_delay == absl::ZeroDuration()) return 0;
-  // Where buckets outnumber instances there is always somebody else to compute for, and who waits waits long.
+  // If active buckets outnumber the instances, there is always another batch to compute, and waiting takes
+  // long.
   if (static_cast<double>(active_) > instances) return 0;
   const LatencyModel& latency = bucket.latency;
   const int64_t larger = std::min(size + 1, options_.max_batch_size);
-  // All that waits, fewer than the target, would go together, and some behind the head may have less time.
+  // All queued items, fewer than the target, would go into one batch, and tasks behind the head may have
+  // earlier deadlines or arrivals.
   int64_t earliest = kNever;
   int64_t oldest = kNever;
   for (const auto& [place, entry] : bucket.queue) {
@@ -306,7 +311,7 @@ int64_t ModelQueue::DueAt(const Bucket& bucket, int64_t size, double instances, 
       {starts_by, pays_until, Saturated(oldest, absl::ToDoubleNanoseconds(options_.max_queue_delay))});
 }
 
-// How many pictures, at most `most`, would all be in time in a batch of so many.
+// Number of items, at most `most`, that would be in time in a batch of `most`.
 int64_t ModelQueue::InTime(const Bucket& bucket, int64_t most, int64_t now) {
   const int64_t ends = Saturated(now, bucket.latency.Upper(most));
   int64_t count = 0;
@@ -318,8 +323,8 @@ int64_t ModelQueue::InTime(const Bucket& bucket, int64_t most, int64_t now) {
 }
 
 ModelQueue::Tasks ModelQueue::Take(Bucket& bucket, int64_t now, Dropped* dropped) {
-  // Later priorities may have earlier deadlines: what would be late in the batch that the first of all allows
-  // is left out, and where much is, the batch is as small as what is left.
+  // Tasks of later priorities may have earlier deadlines. Those that would be late in the batch that the head
+  // allows are left out, and if there are many, the batch shrinks to the number of the others.
   int64_t room = BatchSize(bucket, now);
   room = std::clamp<int64_t>(InTime(bucket, room, now), 1, room);
   const int64_t ends = Saturated(now, bucket.latency.Upper(room));
@@ -332,7 +337,7 @@ ModelQueue::Tasks ModelQueue::Take(Bucket& bucket, int64_t now, Dropped* dropped
   for (auto it = bucket.queue.begin(); it != bucket.queue.end() && taken < room;) {
     if (!KeepWaiting(bucket, it, now, dropped)) continue;
     const int64_t size = it->second.task->size();
-    // Too large for what is left of the batch, or too late: one behind it may do.
+    // Skip a task that does not fit in the rest of the batch or would be late; a later one may fit.
     if (taken > 0 && (size > room - taken || ends > it->second.deadline)) {
       ++it;
       continue;

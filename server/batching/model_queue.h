@@ -1,4 +1,4 @@
-// What waits for one model: its buckets, its bounds, and when a batch of it is due.
+// All queued tasks of one model: its buckets, its bounds, and when a batch is due.
 #pragma once
 
 #include <cstdint>
@@ -24,11 +24,11 @@ class ModelQueue {
   using Tasks = std::vector<std::unique_ptr<BatchTask>>;
   using Dropped = std::vector<Scheduler::Dropped>;
 
-  // A batch that may be computed now.
+  // A batch that may start now.
   struct Due {
     Bucket* bucket = nullptr;
     int64_t priority_class = 0;
-    // When it has to start at the latest for its first member's deadline.
+    // Latest start at which the first member meets its deadline.
     int64_t latest_start = kNever;
   };
 
@@ -37,39 +37,41 @@ class ModelQueue {
   const BatcherOptions& options() const { return options_; }
   bool empty() const { return waiting_.empty(); }
   int64_t queued() const { return queued_; }
-  // Levels of priority whose load is known.
+  // Number of priority levels whose load is known.
   size_t levels() const { return levels_.size(); }
 
-  // A pass ended; without a time, if it was no ordinary one.
+  // Records the end of a pass; `took` is nullopt if it was not an ordinary pass.
   void Learn(int64_t bucket, int64_t size, std::optional<double> took, int64_t now);
 
-  // As Scheduler::NoRoomFor.
+  // See Scheduler::NoRoomFor.
   void NoRoomFor(int64_t bucket, int64_t size, int64_t now);
 
-  // As Scheduler::Push; `ahead` is how long the instances are busy with what they have, and with what other
-  // models have, before they come to this model's queue; `instances` how many compute at the same time, for
-  // it.
+  // See Scheduler::Push. `ahead` is the time, in nanoseconds, that the instances still need for running
+  // passes. `instances` is the number of passes of this model that run concurrently, possibly a fraction.
   absl::Status Push(std::unique_ptr<BatchTask>& task, int64_t now, double ahead, double instances,
                     Dropped* dropped);
 
-  // As Scheduler::Consider; `ahead` and `instances` as for Push.
+  // See Scheduler::Consider; `ahead` and `instances` as for Push.
   absl::Status Consider(const BatchTask::Traits& traits, absl::Span<const int64_t> buckets, int64_t now,
                         double ahead, double instances, Dropped* dropped);
 
-  // The due batch that goes first, if there is one (`at_once`: nobody waits for company); drops what cannot
-  // be in time any more. Otherwise `wake_at` becomes the time when there may be one.
+  // Stores the due batch that goes first in `*due` and returns true; returns false if none is due. Lowers
+  // `*wake_at` to the time at which another batch may be due. With `at_once` no batch waits for more items.
+  // Drops tasks that can no longer be in time.
   bool FindDue(int64_t now, double instances, bool at_once, Due* due, int64_t* wake_at, Dropped* dropped);
 
-  // Not empty after FindDue found it, except for what was cancelled in between.
+  // Removes and returns the next batch of a bucket that FindDue found. Empty only if its tasks were cancelled
+  // in between.
   Tasks Take(Bucket& bucket, int64_t now, Dropped* dropped);
 
   Tasks TakeAll();
 
-  // Drops what is dead or cannot be in time any more, if that was not done a moment ago.
+  // Drops tasks that are cancelled or can no longer be in time, unless that was done within the last
+  // millisecond.
   void SweepAll(int64_t now, Dropped* dropped);
 
  private:
-  // A class of priority: the pictures of it that wait, and their cost.
+  // A priority class: its queued items, their cost in nanoseconds, and its arrival rate.
   struct Level {
     int64_t priority_class = 0;
     int64_t queued = 0;
@@ -77,7 +79,7 @@ class ModelQueue {
     ArrivalRate arrivals = {};
   };
 
-  // How long an arrival counts in what its level's share of the load is.
+  // Time constant of a level's arrival rate, in nanoseconds.
   static constexpr double kLevelMemory = 500e6;
 
   Bucket& Find(int64_t id, int64_t now);
@@ -87,7 +89,7 @@ class ModelQueue {
   const BatchTarget& TargetOf(const Bucket& bucket, int64_t priority_class) const;
   int64_t ClassOf(int priority) const;
   void Doubt(Bucket& bucket, int64_t size, double left, int64_t now);
-  // Where a task with such traits would wait, and until when; its entry lacks the task.
+  // Returns where a task with these traits would be queued, and its entry without the task.
   std::pair<Bucket::Place, Bucket::Entry> PlaceOf(const BatchTask::Traits& traits);
   void Count(Bucket& bucket, const Bucket::Place& place, int64_t size, int64_t now);
   absl::Status CheckRoom(int64_t priority_class, int64_t size, bool take, int64_t now, Dropped* dropped);
@@ -100,9 +102,9 @@ class ModelQueue {
                                 double ahead, double instances) const;
 
   void Add(Bucket& bucket, const Bucket::Place& place, Bucket::Entry entry);
-  // `it` is the next one afterwards.
+  // `it` is advanced to the next entry.
   std::unique_ptr<BatchTask> Remove(Bucket& bucket, Bucket::Queue::iterator& it);
-  // Whether the entry may still be computed; if not, it is dropped or delayed, and `it` is the next one.
+  // Returns whether the entry may still be computed. If not, drops or delays it and advances `it`.
   bool KeepWaiting(Bucket& bucket, Bucket::Queue::iterator& it, int64_t now, Dropped* dropped);
   void Sweep(Bucket& bucket, int64_t now, Dropped* dropped);
   void Shed(Bucket& bucket, int64_t now, Dropped* dropped);
@@ -115,17 +117,17 @@ class ModelQueue {
 
   const BatcherOptions options_;
   absl::flat_hash_map<int64_t, std::unique_ptr<Bucket>> buckets_;
-  // All of them, in the order in which they came.
+  // All buckets, in order of creation.
   std::vector<Bucket*> known_;
-  std::vector<Bucket*> waiting_;  // those that hold something
-  // First the class that goes first.
+  std::vector<Bucket*> waiting_;  // buckets with a non-empty queue
+  // Ordered by priority class; the first goes first.
   std::vector<Level> levels_;
   int64_t queued_ = 0;
-  // What all that waits was taken to cost, in nanoseconds of one instance's time.
+  // Sum of Entry::cost over all queued tasks, in nanoseconds of one instance's time.
   double backlog_ = 0;
   int64_t pushed_ = 0;
   int64_t active_ = 0;
-  // When targets are due again, by time or by pushes.
+  // Time, and number of further pushes, after which the batch targets are computed again.
   int64_t retarget_at_ = 0;
   int64_t retarget_after_ = 0;
   int64_t swept_ = 0;

@@ -1,4 +1,4 @@
-// What comes to a model's queue, and what is turned away.
+// The part of ModelQueue that accepts and rejects tasks.
 #include <algorithm>
 #include <cmath>
 #include <iterator>
@@ -14,18 +14,18 @@
 namespace saccade::server {
 namespace {
 
-// Where a request without a deadline stands among those that have one.
+// Assumed time to the deadline of a request without one; orders it among requests with deadlines.
 constexpr int64_t kUsualPatience = 30'000 * kMillisecond;
-// How far behind its deadline a request may be expected to end when it comes. Not 1: what waits may yet be
-// shed or cancelled, and batches grow under load.
+// A request is accepted if its expected completion time is at most this multiple of the time it has left.
+// Above 1, because queued tasks may still be dropped or cancelled, and batches grow under load.
 constexpr double kHope = 1.6;
-// Levels of priority whose load is kept although nothing waits in them: clients may name as many as they
-// like.
+// Maximum number of priority levels; above it, a level without tasks is forgotten. Clients may use any number
+// of levels.
 constexpr size_t kMostLevels = 32;
-// An estimate that keeps everybody out is doubted after so many times as long as a pass takes. What that
-// costs where it is right is a pass for nothing now and then.
+// If the estimate rejects every request, relax it after this many times the single-item latency. If the
+// estimate was right, the cost is an occasional wasted pass.
 constexpr double kDoubtAfter = 10;
-// And so many times a full one, whose members it could make late.
+// Likewise, after this many times the latency of a full batch, whose members the wasted pass could make late.
 constexpr double kDoubtAfterFull = 2;
 constexpr double kPatienceWeight = 1.0 / 32;
 
@@ -47,7 +47,7 @@ std::pair<Bucket::Place, Bucket::Entry> ModelQueue::PlaceOf(const BatchTask::Tra
   return {place, std::move(entry)};
 }
 
-// What is refused counts too: the load is what comes.
+// Rejected requests count too, because the load is what arrives.
 void ModelQueue::Count(Bucket& bucket, const Bucket::Place& place, int64_t size, int64_t now) {
   const auto left = static_cast<double>(place.deadline - now);
   bucket.patience += (bucket.patience == 0 ? 1 : kPatienceWeight) * (left - bucket.patience);
@@ -68,7 +68,7 @@ absl::Status ModelQueue::Push(std::unique_ptr<BatchTask>& task, int64_t now, dou
   auto [place, entry] = PlaceOf(task->traits());
   Bucket& bucket = Find(task->bucket(), now);
   Count(bucket, place, size, now);
-  // Who is refused finds no batch due: what refuses them has to be looked at here.
+  // Rejected requests never reach FindDue(), so refresh the batch targets first.
   UpdateTargets(now, instances);
 
   if (entry.deadline != kNever) {
@@ -105,8 +105,8 @@ absl::Status ModelQueue::Consider(const BatchTask::Traits& traits, absl::Span<co
   return refused;
 }
 
-// Not OK if one item would be late in the first bucket, and in all others of which something is known. None
-// is made for a question.
+// Returns an error if an item would be late in the first bucket and in all others that are known; an unknown
+// first bucket is OK. Does not create buckets.
 absl::Status ModelQueue::CheckKnownInTime(absl::Span<const int64_t> buckets, const Bucket::Place& place,
                                           int64_t now, double ahead, double instances) const {
   absl::Status refused;
@@ -121,10 +121,11 @@ absl::Status ModelQueue::CheckKnownInTime(absl::Span<const int64_t> buckets, con
   return refused;
 }
 
-// Somebody who has `left` was refused for what a pass over so many takes. The longer nothing was computed,
-// the less what is known is believed: after a long silence one who asks is enough.
+// Relaxes the estimate after a request with `left` nanoseconds was rejected because a pass over `size` items
+// takes longer. The more time has passed since the last pass, the more it is relaxed; after a long time a
+// single rejected request is enough to accept the next one.
 void ModelQueue::Doubt(Bucket& bucket, int64_t size, double left, int64_t now) {
-  // Known from the warm-up alone: the silence begins here.
+  // Known only from the warm-up: count from now.
   if (bucket.learned == 0) bucket.learned = now;
   LatencyModel& latency = bucket.latency;
   do {
@@ -135,7 +136,8 @@ void ModelQueue::Doubt(Bucket& bucket, int64_t size, double left, int64_t now) {
   } while (latency.Upper(size) > left);
 }
 
-// A place for so many of a class; `take`: those behind it have to go for it, if there is no other way.
+// Checks whether `size` more items of a class fit in the queue. If `take`, evicts tasks of later classes if
+// necessary.
 absl::Status ModelQueue::CheckRoom(int64_t priority_class, int64_t size, bool take, int64_t now,
                                    Dropped* dropped) {
   const int64_t level_most = PolicyOf(priority_class).max_queue_size;
@@ -163,7 +165,8 @@ absl::Status ModelQueue::CheckRoom(int64_t priority_class, int64_t size, bool ta
   return absl::OkStatus();
 }
 
-// Where the last in order waits, if it is of a class behind `priority_class`.
+// Returns the bucket of the last task in queue order, or null if that task's class is not behind
+// `priority_class`.
 Bucket* ModelQueue::LastBehind(int64_t priority_class) const {
   Bucket* last = nullptr;
   for (Bucket* bucket : waiting_) {
@@ -192,7 +195,7 @@ absl::Status ModelQueue::CheckInTime(int64_t size, const Bucket& bucket, const B
   double ends = 0;
   double bearable = left;
   if (target.overloaded) {
-    // Only what the next batches can take has a chance, and others may come in time for them.
+    // Accept only what the next batches can take. The batches after those will be filled by later requests.
     const int64_t usual = std::min(target.size, static_cast<int64_t>(std::ceil(bucket.usual)));
     const int64_t batch = std::min(usual, bucket.latency.LargestWithin(left, options_.max_batch_size));
     const double next = bucket.latency.Upper(std::max(size, batch));
@@ -212,8 +215,8 @@ absl::Status ModelQueue::CheckInTime(int64_t size, const Bucket& bucket, const B
   return why;
 }
 
-// What goes before `place`, in nanoseconds of one instance's time. Within a class, queues are taken to be as
-// dense at one deadline as at another.
+// Cost of the queued tasks that go before `place`, in nanoseconds of one instance's time. Assumes that within
+// a class the cost is spread evenly over the range of deadlines.
 double ModelQueue::WorkAhead(const Bucket::Place& place) const {
   double ahead = 0;
   for (const Level& level : levels_) {

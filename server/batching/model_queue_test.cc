@@ -68,7 +68,8 @@ TEST(ModelQueueRoomTest, BatchesStaySmallForAWhileAfterMemoryWasShort) {
   EXPECT_EQ(batch_at(60 * kSecond), 8u);
 }
 
-// Sizes and paths of pictures are the clients' to choose: what is known of a bucket must not stay for ever.
+// Clients choose the sizes of pictures and thereby the buckets, so what is known of a bucket must not be kept
+// forever.
 TEST(ModelQueueBucketsTest, BucketsThatNobodyUsesAnyMoreAreForgotten) {
   ModelQueue queue({.max_batch_size = 1, .max_queue_size = 10'000});
   ModelQueue::Dropped dropped;
@@ -79,7 +80,7 @@ TEST(ModelQueueBucketsTest, BucketsThatNobodyUsesAnyMoreAreForgotten) {
     Watched watched = MakeTask({.bucket = bucket, .arrival = arrival, .deadline = arrival + left});
     return queue.Push(watched.task, now, /*ahead=*/0, /*instances=*/1, &dropped);
   };
-  // A second each; -1 has somebody waiting.
+  // Passes of these buckets take a second; bucket -1 has a queued task.
   for (const int64_t bucket : {-1, 0, 1}) queue.Learn(bucket, 1, 1e9, now++);
   ASSERT_TRUE(push(-1, absl::Hours(1)).ok());
   EXPECT_TRUE(absl::IsDeadlineExceeded(push(0, absl::Milliseconds(900))));
@@ -94,7 +95,7 @@ TEST(ModelQueueBucketsTest, BucketsThatNobodyUsesAnyMoreAreForgotten) {
 
 class CompanyTest : public ::testing::Test {
  protected:
-  // So many came in the last second, and a pass over eight takes hardly longer than one over one.
+  // Simulates 400 requests per second. A pass over eight items takes 24 ms, over one 20 ms.
   std::unique_ptr<ModelQueue> Busy(const BatcherOptions& options) {
     auto queue = std::make_unique<ModelQueue>(options);
     for (int i = 0; i < 50; ++i) {
@@ -114,7 +115,7 @@ class CompanyTest : public ::testing::Test {
     EXPECT_TRUE(queue.Push(watched.task, now_, /*ahead=*/0, /*instances=*/1, &dropped_).ok());
   }
 
-  // Whether a batch is due, before anybody has waited for company.
+  // Whether a batch is due without waiting for more items.
   bool Due(ModelQueue& queue) {
     ModelQueue::Due due;
     wake_at_ = kNever;

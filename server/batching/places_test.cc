@@ -13,7 +13,7 @@ namespace {
 
 using absl::Milliseconds;
 
-// Passes on several GPUs, one core each, of models that may have instances on several of them.
+// Passes on several GPUs with one core each; models may have instances on several of them.
 class PlacesTest : public ::testing::Test {
  protected:
   void Push(Scheduler::ModelId model, int tasks) {
@@ -23,14 +23,14 @@ class PlacesTest : public ::testing::Test {
     }
   }
 
-  // All that may begin now.
+  // Starts everything that may start now.
   std::vector<Scheduler::Batch> Begin() {
     std::vector<Scheduler::Batch> begun;
     while (auto batch = scheduler_.Next(now_, &dropped_)) begun.push_back(*std::move(batch));
     return begun;
   }
 
-  // Every model has work at all times and passes take 10 ms: how many each instance computes, by model.
+  // Keeps all models busy with passes of 10 ms. Returns the number of passes by model and instance.
   std::map<Scheduler::ModelId, std::vector<int>> Saturate(const std::map<Scheduler::ModelId, int>& instances,
                                                           int rounds) {
     std::map<Scheduler::ModelId, std::vector<int>> passes;
@@ -70,7 +70,7 @@ TEST_F(PlacesTest, OneGpuThatIsBusyHoldsUpNobodyOnAnother) {
   Saturate({{second, 1}}, 50);
   Push(first, 1);
   ASSERT_EQ(Begin().size(), 2u) << "one on each GPU";
-  // It has had the least of all, and waits; the second has had much, and goes on.
+  // `third` has used the least time and waits for its GPU; `second` has used much and continues on the other.
   Push(third, 1);
   EXPECT_TRUE(Begin().empty());
   scheduler_.Finished(second, 0, now_, true);
@@ -89,7 +89,7 @@ TEST_F(PlacesTest, AModelOnBothGpusSharesEachWithWhoIsThere) {
   EXPECT_NEAR(passes.at(heavy)[0], 300, 4);
 }
 
-// Who was alone on its GPU for long owes nothing for that to whoever comes to it anew.
+// A model that was alone on its GPU for long owes nothing to a model that is added there.
 TEST_F(PlacesTest, WhoComesAnewHasItsShareOfEachGpuAtOnce) {
   const auto first = scheduler_.AddModel({.max_batch_size = 1}, {0});
   scheduler_.Learn(first, 0, 1, Milliseconds(10));
@@ -102,12 +102,12 @@ TEST_F(PlacesTest, WhoComesAnewHasItsShareOfEachGpuAtOnce) {
   EXPECT_EQ(passes.at(both)[1], 100);
 }
 
-// It always computes on the one, and has nothing to do on the other meanwhile: that is no merit there.
+// `both` always computes on the first GPU and is idle on the second; that earns it no credit on the second.
 TEST_F(PlacesTest, WhoHadLittleToDoForLongStarvesNobodyThen) {
   const auto both = scheduler_.AddModel({.max_batch_size = 1}, {0, 1});
   const auto other = scheduler_.AddModel({.max_batch_size = 1}, {1});
   for (const auto model : {both, other}) scheduler_.Learn(model, 0, 1, Milliseconds(10));
-  // Half a pass apart, so that one of them always computes.
+  // Passes on the two GPUs start half a pass apart, so that one of them is always running.
   Push(both, 1);
   std::vector<Scheduler::Batch> on_first = Begin();
   for (int i = 0; i < 1000; ++i) {

@@ -1,4 +1,4 @@
-// Times in nanoseconds, as queues reckon with them.
+// Helpers for times in nanoseconds.
 #pragma once
 
 #include <cstdint>
@@ -12,6 +12,7 @@ namespace saccade::server {
 
 inline constexpr int64_t kMillisecond = 1'000'000;
 
+// Returns time + more, or kNever if that would overflow.
 inline int64_t Saturated(int64_t time, double more) {
   const double sum = static_cast<double>(time) + more;
   return sum >= 9e18 ? kNever : time + static_cast<int64_t>(more);
@@ -19,7 +20,7 @@ inline int64_t Saturated(int64_t time, double more) {
 
 inline absl::Duration Nanos(double time) { return absl::Nanoseconds(static_cast<int64_t>(time)); }
 
-// Of a request that has `left` for a pass that `takes` so long.
+// The error for a request that has `left` nanoseconds for a pass that takes `takes`.
 inline absl::Status TooLate(double takes, int64_t left) {
   return absl::DeadlineExceededError(absl::StrCat(
       "the request cannot be answered in time: a pass takes about ", absl::FormatDuration(Nanos(takes)),

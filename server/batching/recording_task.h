@@ -1,4 +1,4 @@
-// For tests: a task that writes down what becomes of it.
+// Test helper: a task that records its outcome.
 #pragma once
 
 #include <atomic>
@@ -9,7 +9,7 @@
 
 namespace saccade::server {
 
-// Outlives its task. `why` may be read once `rejections` is not zero.
+// The outcome of a task, which it outlives. `why` may be read once `rejections` is not zero.
 struct Fate {
   std::atomic<int> rejections{0};
   absl::Status why;
@@ -34,7 +34,7 @@ class RecordingTask final : public BatchTask {
   const std::shared_ptr<Fate> fate_;
 };
 
-// A task and the fate to watch it by; cancelled through Fate::cancellation.
+// A task, and the Fate that records its outcome. Cancel it through Fate::cancellation.
 struct Watched {
   std::unique_ptr<BatchTask> task;
   std::shared_ptr<Fate> fate;

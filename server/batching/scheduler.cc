@@ -10,31 +10,32 @@
 namespace saccade::server {
 namespace {
 
-// A pass that runs longer no longer keeps others off the cores: from here on the operating system shares
-// them.
+// A pass that runs longer than this, in nanoseconds, no longer keeps others off the cores: the operating
+// system shares them from then on.
 constexpr int64_t kLongPass = 1'000'000'000;
-// By so many of the longest passes a model may be ahead of its share to meet a deadline.
+// How far a model may exceed its share to meet a deadline, in multiples of the longest recent pass on the
+// device. Also bounds the credit of a model that was idle.
 constexpr double kCredit = 2;
 
 struct Instance {
-  // Among its model's shares.
+  // Index in Model::shares.
   size_t share = 0;
   bool holds_cores = false;
   int64_t started = 0;
   int64_t bucket = 0;
   int64_t size = 0;
-  // What the pass was expected to take, and was charged for.
+  // Expected time of the pass in nanoseconds, which the model was charged for.
   double charged = 0;
 };
 
 struct Place;
 
-// What a model has of a place.
+// A model's instances on one device, and the device time that they used.
 struct Share {
   Place* place = nullptr;
   int instances = 0;
   std::vector<int> idle = {};
-  // The place's time it has had, in nanoseconds of one core, over its weight.
+  // Device time used, in nanoseconds of one core, divided by the model's weight.
   double had = 0;
 };
 
@@ -55,12 +56,12 @@ struct Model {
 
   ModelQueue queue;
   std::vector<Instance> instances;
-  // Of each place where it has instances.
+  // One for each device on which it has instances.
   std::vector<Share> shares;
-  // Of all its instances.
+  // Number of idle instances, over all devices.
   size_t idle = 0;
   bool closed = false;
-  // When its instances are expected to be idle again, summed over those that compute.
+  // Sum of the expected end times of its running passes, in nanoseconds since the epoch.
   double ends = 0;
 };
 
@@ -73,16 +74,16 @@ struct Choice {
 };
 
 struct Place {
-  // Cores.
+  // Number of cores held by running passes.
   double held = 0;
-  // What the model furthest behind its share has had: who comes anew starts there.
+  // Share::had of the model that is furthest behind its share; new models start there.
   double served = 0;
-  // The longest passes as of late, of one core.
+  // Longest recent pass, in nanoseconds.
   double longest = 0;
-  // Whether several models want more of it, one pass each, than there is. Nobody waits for company there:
-  // there is always somebody else to compute for.
+  // True if several models together need more cores, with one pass each, than there are. Then no batch waits
+  // for more items, because there is always another one to compute.
   bool contended = false;
-  // Who may have it now, while a batch is chosen.
+  // Candidates for the next batch, while one is chosen.
   std::vector<Choice> choices = {};
 };
 
@@ -97,7 +98,8 @@ absl::Status Closed() {
 struct Scheduler::Impl {
   explicit Impl(const SchedulerOptions& scheduler_options) : options(scheduler_options) {}
 
-  // How many of the model's instances can compute at the same time, given what the others have to do.
+  // Number of the model's instances that can compute concurrently, given the other models' load; possibly a
+  // fraction.
   double Instances(const Model& model) const {
     const double fit = std::max(1.0, options.cores / model.threads());
     double instances = 0;
@@ -112,11 +114,11 @@ struct Scheduler::Impl {
     return std::max(0.05, instances);
   }
 
-  // How long the model's instances are taken by what they compute now.
+  // Expected time until one of the model's instances is idle, in nanoseconds.
   static double Ahead(const Model& model, int64_t now) {
     if (model.idle > 0) return 0;
     const auto busy = static_cast<double>(model.instances.size());
-    // The first of them to end does so, on average, in this fraction of the mean.
+    // With n busy instances, the first one ends after 2 / (n + 1) of the mean remaining time, on average.
     return std::max(0.0, model.ends / busy - static_cast<double>(now)) * 2 / (busy + 1);
   }
 
@@ -140,7 +142,7 @@ struct Scheduler::Impl {
     return held == 0 || held + choice.model->threads() <= options.cores;
   }
 
-  // Takes the cores from passes that have had them too long.
+  // Releases the cores of passes that have run longer than kLongPass.
   void FreeLongPasses(int64_t now) {
     for (const auto& model : models) {
       if (model == nullptr) continue;
@@ -162,13 +164,13 @@ struct Scheduler::Impl {
   static Batch Start(const Choice& choice, ModelQueue::Tasks tasks, int64_t now);
 
   const SchedulerOptions options;
-  // Null where one was removed.
+  // Null for a removed model.
   std::vector<std::unique_ptr<Model>> models;
   std::map<int, Place> places;
   int64_t next_wake = kNever;
 };
 
-// Of every place, those with something due and an idle instance there.
+// Collects for each device the models with a due batch and an idle instance there.
 void Scheduler::Impl::FindChoices(int64_t now, std::vector<Dropped>* dropped) {
   FindContended();
   for (auto& [number, place] : places) place.choices.clear();
@@ -186,7 +188,7 @@ void Scheduler::Impl::FindChoices(int64_t now, std::vector<Dropped>* dropped) {
   }
 }
 
-// Null if nobody may begin there.
+// Returns the model that starts next on `place`, or null if none may start.
 const Choice* Scheduler::Impl::ChooseAt(Place& place, int64_t now) {
   const std::vector<Choice>& choices = place.choices;
   if (choices.empty()) return nullptr;
@@ -195,7 +197,7 @@ const Choice* Scheduler::Impl::ChooseAt(Place& place, int64_t now) {
   place.served = std::max(place.served, least->had());
   const Choice* best = &*least;
   const double most = least->had() + kCredit * place.longest / least->model->weight();
-  // Somebody whose deadline is at stake goes before it, within limits.
+  // A model with an urgent deadline goes first, within the limit.
   for (const Choice& choice : choices) {
     const bool urgent = static_cast<double>(choice.due.latest_start - now) < place.longest;
     if (!urgent || choice.had() > most) continue;
@@ -205,7 +207,7 @@ const Choice* Scheduler::Impl::ChooseAt(Place& place, int64_t now) {
   if (HasCores(*best)) return best;
   FreeLongPasses(now);
   if (HasCores(*best)) return best;
-  // It waits for cores. Smaller ones may use what there is, but not for ever.
+  // `best` waits for cores. Meanwhile, models that fit may run until they exceed the limit.
   for (const Choice& choice : choices) {
     if (HasCores(choice) && choice.had() <= most) return &choice;
   }
@@ -215,7 +217,7 @@ const Choice* Scheduler::Impl::ChooseAt(Place& place, int64_t now) {
 std::optional<Choice> Scheduler::Impl::Choose(int64_t now, std::vector<Dropped>* dropped) {
   next_wake = kNever;
   FindChoices(now, dropped);
-  // Who could go to several places goes where most is free.
+  // A model that could start on several devices starts on the one with the fewest held cores.
   const Choice* chosen = nullptr;
   for (auto& [number, place] : places) {
     const Choice* const choice = ChooseAt(place, now);
@@ -248,7 +250,7 @@ Scheduler::~Scheduler() = default;
 
 Scheduler::ModelId Scheduler::AddModel(const BatcherOptions& options, const Places& places) {
   auto model = std::make_unique<Model>(options);
-  // The first to compute is instance 0.
+  // Reversed, because Start() takes idle instances from the back: instance 0 computes first.
   for (size_t i = places.size(); i-- > 0;) {
     Place* const place = &impl_->places[places[i]];
     auto share = std::find_if(model->shares.begin(), model->shares.end(),
@@ -274,7 +276,7 @@ Scheduler::ModelId Scheduler::AddModel(const BatcherOptions& options, const Plac
 
 std::vector<std::unique_ptr<BatchTask>> Scheduler::RemoveModel(ModelId model) {
   Model& removed = *impl_->models.at(model);
-  // Of those to whom a batch was handed out that nobody fetched.
+  // Release the cores of instances whose batch was handed out but never fetched.
   for (const Instance& instance : removed.instances) {
     if (instance.holds_cores) removed.shares[instance.share].place->held -= removed.threads();
   }
@@ -294,7 +296,7 @@ absl::Status Scheduler::Push(ModelId id, std::unique_ptr<BatchTask>& task, absl:
   Model& model = *impl_->models.at(id);
   if (model.closed) return Closed();
   const int64_t time = absl::ToUnixNanos(now);
-  // Who had nothing to do for long has saved up no share, wherever it computes meanwhile.
+  // Idle models do not accumulate credit: limit it to kCredit passes behind the device's current level.
   if (model.queue.empty()) {
     for (Share& share : model.shares) {
       const Place& place = *share.place;
@@ -318,7 +320,7 @@ std::optional<Scheduler::Batch> Scheduler::Next(absl::Time now, std::vector<Drop
   const int64_t time = absl::ToUnixNanos(now);
   while (const auto choice = impl_->Choose(time, dropped)) {
     ModelQueue::Tasks tasks = choice->model->queue.Take(*choice->due.bucket, time, dropped);
-    // All of it was cancelled meanwhile.
+    // All its tasks were cancelled in the meantime.
     if (tasks.empty()) continue;
     Batch batch = impl_->Start(*choice, std::move(tasks), time);
     const auto is_it = [&](const auto& model) { return model.get() == choice->model; };

@@ -16,14 +16,14 @@ namespace {
 using absl::Milliseconds;
 using TimeoutAction = QueuePolicy::TimeoutAction;
 
-// One model on one core, and time that stands still until it is moved.
+// One model on one core; time stands still until it is moved.
 class SchedulerTest : public ::testing::Test {
  protected:
   void Make(const BatcherOptions& options, int instances = 1) {
     model_ = scheduler_.AddModel(options, Places(instances));
   }
 
-  // A pass takes `fixed` and `each` for every picture of it, so often that no doubt is left.
+  // A pass over n items takes `fixed` + n * `each`; taught often enough that the deviation is close to zero.
   void Teach(int64_t bucket, absl::Duration fixed, absl::Duration each, int64_t most) {
     for (const int64_t size : {int64_t{1}, most})
       for (int i = 0; i < 1000; ++i) scheduler_.Learn(model_, bucket, size, fixed + size * each);
@@ -36,13 +36,13 @@ class SchedulerTest : public ::testing::Test {
     return scheduler_.Push(model_, watched.task, now_, &dropped_);
   }
 
-  // Something for the instance to do, so that what follows waits.
+  // Makes the instance busy, so that later tasks are queued.
   void Occupy() {
     ASSERT_TRUE(Push({.bucket = -1}).ok());
     ASSERT_TRUE(scheduler_.Next(now_, &dropped_).has_value());
   }
 
-  // The priorities of what goes next, after the instance has become idle.
+  // Makes the instance idle and returns the priorities of its next batch.
   std::vector<int> NextPriorities() {
     scheduler_.Finished(model_, 0, now_, false);
     std::vector<int> priorities;
@@ -62,7 +62,7 @@ TEST_F(SchedulerTest, PriorityThenDeadlineThenArrival) {
   Make({.max_batch_size = 1});
   Occupy();
   const auto at = [&](int minutes) { return now_ + absl::Minutes(minutes); };
-  // The priority tells them apart; those of 0 are told apart by their order.
+  // Tasks are identified by priority and deadline.
   ASSERT_TRUE(Push({.priority = 1, .deadline = at(9)}).ok());
   ASSERT_TRUE(Push({.priority = 2, .deadline = at(9)}).ok());
   ASSERT_TRUE(Push({.priority = 3, .deadline = at(1)}).ok());
@@ -109,7 +109,7 @@ TEST_F(SchedulerTest, SizesOutsideTheBatchAreRefused) {
     EXPECT_EQ(Push({.size = size}).code(), absl::StatusCode::kInvalidArgument);
 }
 
-// A pass takes 10 ms, and 9 are left.
+// A pass takes 10 ms, and 9 ms are left.
 TEST_F(SchedulerTest, WhatCannotBeInTimeIsRefusedAtOnce) {
   Make({.max_batch_size = 4});
   Teach(0, Milliseconds(10), absl::ZeroDuration(), 4);
@@ -118,7 +118,7 @@ TEST_F(SchedulerTest, WhatCannotBeInTimeIsRefusedAtOnce) {
   EXPECT_EQ(Push({.deadline = now_ + Milliseconds(11)}), absl::OkStatus());
 }
 
-// Once passes took 10 ms; whether they still do only a pass can tell.
+// Passes took 10 ms in the past; only another pass can tell whether they still do.
 TEST_F(SchedulerTest, WhatIsRefusedForASlowPastIsTriedAgainSomeTime) {
   Make({.max_batch_size = 1});
   Teach(0, Milliseconds(10), absl::ZeroDuration(), 1);
@@ -148,7 +148,7 @@ TEST_F(SchedulerTest, WhatWaitsTooLongToBeInTimeIsRefusedWithAHint) {
   EXPECT_EQ(Push({.priority = 2, .deadline = now_ + Milliseconds(50)}), absl::OkStatus());
 }
 
-// 2 ms are left when the instance becomes idle; a pass takes 10.
+// 2 ms are left when the instance becomes idle, and a pass takes 10 ms.
 TEST_F(SchedulerTest, WhatWouldEndLateIsNotStarted) {
   Make({.max_batch_size = 1});
   Occupy();
@@ -160,7 +160,7 @@ TEST_F(SchedulerTest, WhatWouldEndLateIsNotStarted) {
   EXPECT_EQ(dropped_[0].why.code(), absl::StatusCode::kDeadlineExceeded);
 }
 
-// Eight together take 17 ms, four 13: the first one's deadline bounds the batch.
+// A pass takes 17 ms for eight items and 14 ms for five: the first task's deadline limits the batch to five.
 TEST_F(SchedulerTest, TheBatchIsAsLargeAsItsFirstDeadlineAllows) {
   Make({.max_batch_size = 8});
   Occupy();
@@ -271,7 +271,8 @@ TEST_F(SchedulerTest, PreferredSizesAreTakenWhereTheyFill) {
   EXPECT_EQ(NextPriorities().size(), 1u);
 }
 
-// Two models that always have work, weights 3 and 1: their times on the only core are as their weights.
+// Two models with weights 3 and 1 always have work: their shares of the only core are proportional to the
+// weights.
 TEST_F(SchedulerTest, WeightsShareTheDevice) {
   std::map<Scheduler::ModelId, int> passes;
   const Scheduler::ModelId heavy = scheduler_.AddModel({.max_batch_size = 1, .weight = 3}, {0});
@@ -293,7 +294,7 @@ TEST_F(SchedulerTest, WeightsShareTheDevice) {
   EXPECT_NEAR(passes[heavy], 300, 6);
 }
 
-// A restoration may take minutes; nobody else waits for it longer than a second.
+// A restoration may take minutes; other models wait for it no longer than a second.
 TEST_F(SchedulerTest, AVeryLongPassGivesUpItsClaimToTheCores) {
   const Scheduler::ModelId slow = scheduler_.AddModel({.max_batch_size = 1}, {0});
   const Scheduler::ModelId quick = scheduler_.AddModel({.max_batch_size = 1}, {0});
@@ -312,7 +313,7 @@ TEST_F(SchedulerTest, AVeryLongPassGivesUpItsClaimToTheCores) {
   scheduler_.Finished(slow, 0, now_, true);
 }
 
-// 200 a second come, and at most 100 can be computed.
+// 200 items per second arrive; at most 100 can be computed.
 TEST_F(SchedulerTest, UnderOverloadWhatIsComputedIsInTimeAndTheRestIsRefused) {
   Make({.max_batch_size = 8});
   Teach(0, absl::ZeroDuration(), Milliseconds(10), 8);
@@ -345,7 +346,7 @@ TEST_F(SchedulerTest, UnderOverloadWhatIsComputedIsInTimeAndTheRestIsRefused) {
   EXPECT_EQ(computed + refused + static_cast<int>(dropped_.size()) + scheduler_.queued(model_), 2000);
 }
 
-// Those whose model is gone are asked for nothing, and its place is the next one's.
+// Removed models are not asked for batches, and their id is reused for the next model.
 TEST_F(SchedulerTest, ModelsGoAndOthersTakeTheirPlace) {
   const Scheduler::ModelId slow = scheduler_.AddModel({.max_batch_size = 1}, {0});
   const Scheduler::ModelId gone = scheduler_.AddModel({.max_batch_size = 1}, {0});
@@ -384,8 +385,8 @@ TEST_F(SchedulerTest, WhatIsCancelledAfterItWasDueLeavesNothingToCompute) {
   EXPECT_EQ(dropped_.size(), 3u);
 }
 
-// A model that takes both cores waits for one that takes one: those that fit go on meanwhile, but not for
-// ever.
+// A model that needs both cores waits while a model that needs one runs. Models that fit continue meanwhile,
+// but not forever.
 TEST_F(SchedulerTest, ASmallModelUsesTheCoresThatAWideOneWaitsFor) {
   Scheduler scheduler({.cores = 2});
   const Scheduler::ModelId wide = scheduler.AddModel({.max_batch_size = 1, .threads = 2}, {0});

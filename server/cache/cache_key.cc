@@ -13,11 +13,12 @@ struct FreeContext {
   void operator()(EVP_MD_CTX* context) const { EVP_MD_CTX_free(context); }
 };
 
-// Whatever is added says first how long it is, so that no two calls write the same bytes.
+// SHA-256 over fields of which each variable-length one is preceded by its length, so that the input is
+// unambiguous.
 class Digest {
  public:
   Digest() : context_(EVP_MD_CTX_new()) {
-    // Found once: to look it up takes longer than a small call's hash.
+    // Fetched once, because the lookup takes longer than hashing a small call.
     static const EVP_MD* const sha256 = EVP_MD_fetch(nullptr, "SHA256", nullptr);
     Check(context_ != nullptr && EVP_DigestInit_ex2(context_.get(), sha256, nullptr) == 1);
   }
@@ -43,8 +44,7 @@ class Digest {
     Check(EVP_DigestUpdate(context_.get(), bytes.data(), bytes.size()) == 1);
   }
 
-  // It fails only without memory. A key that is not the request's would answer somebody with another's
-  // result.
+  // OpenSSL fails here only if out of memory. Abort: a wrong key could give a client another client's answer.
   static void Check(bool works) {
     if (!works) std::abort();
   }

@@ -1,4 +1,4 @@
-// What two calls of one model have in common that get the same answer.
+// The cache key of a call: calls of one model version with equal keys get the same answer.
 #pragma once
 
 #include <array>
@@ -9,12 +9,12 @@
 
 namespace saccade::server {
 
-// A SHA-256: nobody can make two requests of one key, so that one client never gets another's answer
+// A SHA-256, which is collision-resistant, so that no client can obtain another's answer
 // (docs/decisions/0023-ensembles-and-cache.md).
 using CacheKey = std::array<uint8_t, 32>;
 
 struct CacheKeyHash {
-  // Any part of it is as good as all.
+  // Any 8 bytes of a SHA-256 are a good hash.
   size_t operator()(const CacheKey& key) const {
     size_t hash = 0;
     std::memcpy(&hash, key.data(), sizeof(hash));
@@ -22,9 +22,9 @@ struct CacheKeyHash {
   }
 };
 
-// Of the inputs, in their order, with name, type, shape and bytes, wherever these lie, and of the wanted
-// outputs. Who asks, how urgently and until when is not in it; nor are model and version. Takes about 0.6 ms
-// a megabyte. Thread-safe.
+// Hashes the inputs in their order (name, type, shape and bytes, independent of how the bytes are split into
+// pieces) and the requested outputs. Does not depend on client, priority, deadline, model or version. Takes
+// about 0.6 ms per megabyte. Thread-safe.
 CacheKey CacheKeyOf(const TensorCall& call);
 
 }  // namespace saccade::server

@@ -7,10 +7,10 @@
 namespace saccade::server {
 namespace {
 
-// As the next step of an ensemble may read it.
+// Alignment of each tensor, because the next step of an ensemble may read it in place.
 constexpr size_t kAlignment = 64;
 
-// What lists, tables and the allocator need for an entry, roughly.
+// Approximate overhead of lists, tables and the allocator.
 constexpr int64_t kEntryBytes = 512;
 constexpr int64_t kTensorBytes = 128;
 
@@ -29,7 +29,8 @@ struct FreeAligned {
   void operator()(char* bytes) const { ::operator delete[](bytes, std::align_val_t{kAlignment}); }
 };
 
-// An answer whose tensors' bytes are its own, without owners: they would keep it alive for ever.
+// Owns a copy of an answer together with its bytes. The tensors have no owner, because a reference to this
+// object would be a cycle.
 struct Kept {
   explicit Kept(const TensorAnswer& from) {
     size_t size = 0;
@@ -115,7 +116,7 @@ void CachedAnswers::Keep(const CacheKey& key, const TensorAnswer& answer) {
   auto copy = CopyOf(answer);
   ResponseCache::Entries dropped;
   absl::MutexLock lock(&cache_.mutex_);
-  // Of equal requests that came together, the first to be computed is kept.
+  // If equal requests were computed concurrently, the first answer is kept.
   if (closed_ || by_key_.count(key) > 0) return;
   while (bytes > most_bytes_ - bytes_) cache_.Drop(order_.back(), dropped);
   while (bytes > cache_.most_bytes_ - cache_.bytes_) {

@@ -1,5 +1,4 @@
-// Answers kept for equal requests: bounded in bytes, over all models and of each; what was not asked for the
-// longest time goes first.
+// An LRU cache of answers to equal requests, bounded in bytes in total and per model.
 #pragma once
 
 #include <cstdint>
@@ -21,14 +20,15 @@ class CachedAnswers;
 // Thread-safe.
 class ResponseCache {
  public:
-  // How much all answers may take together, with what it takes to find them.
+  // `most_bytes` bounds all answers together, including an estimate of the bookkeeping per entry.
   explicit ResponseCache(int64_t most_bytes) : most_bytes_(most_bytes) {}
-  // REQUIRES: all CachedAnswers are gone.
+  // REQUIRES: all CachedAnswers have been destroyed.
   ~ResponseCache() = default;
   ResponseCache(const ResponseCache&) = delete;
   ResponseCache& operator=(const ResponseCache&) = delete;
 
-  // A version's, which may take so much of it; 0 is all. The cache must outlive it.
+  // Returns the cache of one model version, which may use up to `most_bytes` of the total; 0 means all of it.
+  // The ResponseCache must outlive the result.
   std::unique_ptr<CachedAnswers> ForModel(int64_t most_bytes);
 
   int64_t bytes() const;
@@ -42,38 +42,41 @@ class ResponseCache {
   struct Entry {
     CachedAnswers* model;
     CacheKey key;
-    // The tensors' bytes belong to the entry alone, whatever they were cut out of.
+    // A copy that owns its tensors' bytes.
     std::shared_ptr<const TensorAnswer> answer;
     int64_t bytes;
-    // Where it stands among its model's.
+    // Position in the LRU list of the model.
     std::list<Entries::iterator>::iterator of_model;
   };
 
-  // Moves it to `dropped`, which is to be destroyed without the lock.
+  // Removes the entry from all indexes and moves it to `dropped`, which the caller destroys after releasing
+  // the lock.
   void Drop(Entries::iterator entry, Entries& dropped) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const int64_t most_bytes_;
   mutable absl::Mutex mutex_;
-  // The one asked for last comes first.
+  // Most recently used first.
   Entries entries_ ABSL_GUARDED_BY(mutex_);
   int64_t bytes_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
-// What is kept of one version of a model while it is loaded. Thread-safe.
+// The cached answers of one version of a model while it is loaded. Thread-safe.
 class CachedAnswers {
  public:
-  // Closes.
+  // Calls Close().
   ~CachedAnswers() { Close(); }
   CachedAnswers(const CachedAnswers&) = delete;
   CachedAnswers& operator=(const CachedAnswers&) = delete;
 
-  // The answer's tensors refer to what is kept, and keep it for as long as they live.
+  // Returns the cached answer, if any, and marks it as used. Its tensors refer to the cached bytes and keep
+  // them alive.
   std::optional<TensorAnswer> Find(const CacheKey& key);
 
-  // Keeps a copy, in place of as many old ones as it needs, unless it is too large or there is one already.
+  // Caches a copy of the answer, evicting as many old ones as necessary. Does nothing if the answer exceeds
+  // the bound, if the key is present, or after Close().
   void Keep(const CacheKey& key, const TensorAnswer& answer);
 
-  // Drops everything, and keeps nothing more: the version is unloaded. Idempotent.
+  // Drops all answers; later calls of Keep() do nothing. Called when the version is unloaded. Idempotent.
   void Close();
 
  private:
@@ -82,7 +85,7 @@ class CachedAnswers {
 
   ResponseCache& cache_;
   const int64_t most_bytes_;
-  // All of these under the cache's lock; the order is that of the cache.
+  // This version's entries, most recently used first, as in the list of the cache.
   std::list<ResponseCache::Entries::iterator> order_ ABSL_GUARDED_BY(cache_.mutex_);
   std::unordered_map<CacheKey, ResponseCache::Entries::iterator, CacheKeyHash> by_key_
       ABSL_GUARDED_BY(cache_.mutex_);

@@ -10,7 +10,7 @@ namespace saccade::server {
 namespace {
 
 constexpr int64_t kAnswer = 4096;
-// Room for three of them, and not for four.
+// A bound that holds three answers but not four.
 constexpr int64_t kThree = 4 * kAnswer;
 
 CacheKey Key(int number) {
@@ -19,7 +19,7 @@ CacheKey Key(int number) {
   return key;
 }
 
-// A part of something larger, filled with `value`.
+// An answer whose tensor is a part of a larger buffer filled with `value`.
 TensorAnswer Answer(char value, int64_t size = kAnswer) {
   auto whole = std::make_shared<const std::string>(size * 2, value);
   TensorAnswer answer{.model = "m", .version = 3, .outputs = {}};

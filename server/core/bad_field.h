@@ -1,4 +1,4 @@
-// Which field of a request an error is about, carried by the status.
+// Attaches to an error status the name of the request field that caused it.
 #pragma once
 
 #include <optional>

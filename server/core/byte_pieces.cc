@@ -6,7 +6,7 @@ namespace saccade::server {
 
 void BytePieces::Add(std::string_view piece) {
   if (piece.empty()) return;
-  // What goes on where the last one ends is no piece of its own.
+  // A piece that begins where the previous one ends extends it.
   if (!pieces_.empty() && pieces_.back().data() + pieces_.back().size() == piece.data()) {
     pieces_.back() = {pieces_.back().data(), pieces_.back().size() + piece.size()};
   } else {

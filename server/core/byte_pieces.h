@@ -1,4 +1,4 @@
-// Bytes as a network delivered them: in pieces that follow each other, wherever each lies.
+// A byte sequence in several non-contiguous pieces, as the network delivered it.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,8 @@
 
 namespace saccade::server {
 
-// Points at the pieces; `owner` keeps them alive, or, if there is none, whoever made it.
+// Points at the pieces without copying them. `owner` keeps their memory alive; if it is null, the caller
+// does.
 class BytePieces {
  public:
   BytePieces() = default;
@@ -19,18 +20,18 @@ class BytePieces {
       : owner_(std::move(owner)) {
     Add(whole);
   }
-  // Floats that somebody else owns, as they lie in memory.
+  // Refers to the bytes of `floats`, which must outlive this object.
   BytePieces(absl::Span<const float> floats)  // NOLINT(google-explicit-constructor): they are nothing else
       : BytePieces({reinterpret_cast<const char*>(floats.data()), floats.size() * sizeof(float)}) {}
 
-  // Behind the others; one that is empty is none.
+  // Appends a piece; ignores an empty one.
   void Add(std::string_view piece);
 
-  // Of all together.
+  // Total number of bytes.
   size_t size() const { return size_; }
   absl::Span<const std::string_view> pieces() const { return pieces_; }
   void CopyTo(char* to) const;
-  // The same pieces, which `owner` keeps alive.
+  // Returns the same pieces, kept alive by `owner` instead.
   BytePieces KeptBy(std::shared_ptr<const void> owner) const {
     BytePieces kept = *this;
     kept.owner_ = std::move(owner);
@@ -43,25 +44,26 @@ class BytePieces {
   size_t size_ = 0;
 };
 
-// Reads pieces from front to back. They must outlive it.
+// Reads pieces from front to back. The memory of the pieces must outlive the reader.
 class PieceReader {
  public:
   explicit PieceReader(absl::Span<const std::string_view> pieces) : pieces_(pieces) { NextPiece(); }
   explicit PieceReader(const BytePieces& bytes) : PieceReader(bytes.pieces()) {}
 
   bool done() const { return piece_.empty(); }
-  // What of the next `most` bytes lies in one piece, and is then behind the reader; empty at the end.
+  // Returns at most `most` bytes from the current piece and advances past them. Empty only at the end.
   std::string_view Next(size_t most);
-  // The next `size` bytes go to the end of `to`. False if there are fewer: all of them went there.
+  // Appends the next `size` bytes to `to` without copying them. If fewer are left, appends those and returns
+  // false.
   bool Take(size_t size, BytePieces& to);
-  // REQUIRES: there are so many.
+  // Copies the next `size` bytes. REQUIRES: at least `size` bytes are left.
   void Read(size_t size, char* to);
 
  private:
   void NextPiece();
 
   absl::Span<const std::string_view> pieces_;
-  std::string_view piece_;  // what is left of the one at hand
+  std::string_view piece_;  // unread rest of the current piece
 };
 
 }  // namespace saccade::server

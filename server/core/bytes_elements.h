@@ -1,4 +1,5 @@
-// The elements of a BYTES tensor: each is a 4-byte little-endian length, and as many bytes.
+// Splits and joins the elements of a BYTES tensor. Each element is a 4-byte little-endian length, followed by
+// that many bytes.
 #pragma once
 
 #include <cstdint>
@@ -12,17 +13,18 @@
 
 namespace saccade::server {
 
-// Where they lie; `owner` keeps those that had to be put together, the others live as long as the pieces.
+// The elements of a BYTES tensor. `owner` holds the elements that had to be copied; the others point into the
+// pieces and live as long as they do.
 struct BytesElements {
   std::shared_ptr<const void> owner;
   std::vector<std::string_view> elements;
 };
 
-// INVALID_ARGUMENT unless the bytes are exactly `expected` elements. An element that lies in one piece is not
-// copied.
+// Splits `bytes` into its elements. INVALID_ARGUMENT unless they are exactly `expected` elements. Only an
+// element that spans several pieces is copied.
 absl::StatusOr<BytesElements> SplitBytes(const BytePieces& bytes, int64_t expected);
 
-// The other way: refers to the elements, which must outlive the result.
+// The inverse of SplitBytes. The result points to the elements, which must outlive it.
 BytePieces JoinBytes(absl::Span<const std::string_view> elements);
 
 }  // namespace saccade::server

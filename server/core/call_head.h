@@ -1,4 +1,4 @@
-// What every call has, whatever it brings: who asks what of whom, and until when.
+// The part of a call that does not depend on its input: model, client, deadline, priority, cancellation.
 #pragma once
 
 #include <cstdint>
@@ -11,29 +11,32 @@
 
 namespace saccade::server {
 
-// server/tracing/call_record.h
+// Defined in server/tracing/call_record.h.
 class CallRecord;
 
 struct CallHead {
   std::string model;
-  // 0 is the highest version that is ready.
+  // 0 selects the highest version that is ready.
   int64_t version = 0;
-  // Who sends it, as far as the rate of each client is concerned: an address without its port, say.
+  // Key for the per-client rate limit, e.g. the peer's address without its port.
   std::string client;
   std::string id;
-  // Higher first; of a model with priority levels, level n is -n, and 0 its default.
+  // Higher values are scheduled first. For a model with priority levels, level n is -n and 0 is the default
+  // level.
   int priority = 0;
   absl::Time arrival;
   // absl::InfiniteFuture() if the client set none.
   absl::Time deadline = absl::InfiniteFuture();
-  // How long after its arrival it may wait for a forward pass, where its model lets requests say so.
+  // Maximum time from `arrival` to the start of the forward pass. Used only if the model allows requests to
+  // override its queue timeout.
   absl::Duration timeout = absl::InfiniteDuration();
   std::shared_ptr<Cancellation> cancellation;
-  // A step of an ensemble, whose request was admitted as a whole.
+  // True for a step of an ensemble. Admission has already admitted the ensemble's request as a whole.
   bool nested = false;
-  // For metrics alone: "grpc", "oip".
+  // Label for the metrics, e.g. "grpc", "oip".
   std::string_view protocol;
-  // Where what happens to it is written down; null if nobody wants to know.
+  // Collects the events of the call for tracing and the access log; null if the call is neither sampled nor
+  // logged.
   std::shared_ptr<CallRecord> record = nullptr;
 };
 

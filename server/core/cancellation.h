@@ -1,4 +1,4 @@
-// A flag raised when a client goes away; looked at before every stage that costs something.
+// Cancellation flag of a call, checked before each expensive stage.
 #pragma once
 
 #include <atomic>
@@ -7,11 +7,12 @@
 
 namespace saccade::server {
 
-// Thread-safe. Raised at most once, never lowered.
+// Thread-safe. Once set, the flag is never cleared.
 class Cancellation {
  public:
   Cancellation() = default;
-  // Of a part of what `whole` stands for: raised with it, but not the other way round. `whole` may be null.
+  // A flag for a part of a call: cancelling `whole` cancels the part, but not the reverse. `whole` may be
+  // null.
   explicit Cancellation(std::shared_ptr<const Cancellation> whole) : whole_(std::move(whole)) {}
 
   void Cancel() { cancelled_.store(true, std::memory_order_release); }

@@ -10,7 +10,7 @@
 namespace saccade::server {
 namespace {
 
-// Begins with the wall's time and goes on steadily, whatever the machine's clock is set to meanwhile.
+// Starts at the wall-clock time and then advances with the steady clock.
 class RealClock final : public Clock {
  public:
   absl::Time Now() override {
@@ -23,7 +23,7 @@ class RealClock final : public Clock {
       return true;
     }
     if (condition.Eval()) return true;
-    // The mutex's own timeouts follow the wall's clock: they are only believed when this one agrees.
+    // absl::Mutex timeouts follow the wall clock, so check each wake-up against this clock.
     Wait wait{condition, deadline, this};
     Add(mu);
     while (!wait.Over()) {
@@ -36,7 +36,8 @@ class RealClock final : public Clock {
   void WakeOverdue() {
     absl::MutexLock lock(&mutex_);
     for (absl::Mutex* waiting : waiting_) {
-      // Who unlocks it looks at the waits' conditions. If it is taken, its holder will.
+      // Unlocking `waiting` re-evaluates the conditions of its waiters. If it is locked, its holder will do
+      // that.
       if (waiting->TryLock()) waiting->Unlock();
     }
   }
@@ -62,7 +63,7 @@ class RealClock final : public Clock {
 
   const absl::Time begun_ = absl::Now();
   const std::chrono::steady_clock::time_point steadily_begun_ = std::chrono::steady_clock::now();
-  // Taken by who holds one of `waiting_`, so nobody may wait for one of those with it.
+  // Acquired while one of `waiting_` is held. Code that holds it must not block on one of those.
   absl::Mutex mutex_;
   std::vector<absl::Mutex*> waiting_ ABSL_GUARDED_BY(mutex_);
 };

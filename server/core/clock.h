@@ -1,4 +1,4 @@
-// Time as the server's rooms see it, so that tests can turn it by hand.
+// Clock interface of the server; tests replace it by FakeClock.
 #pragma once
 
 #include "absl/synchronization/mutex.h"
@@ -17,11 +17,11 @@ class Clock {
   // `mu` is released while waiting, as by absl::Mutex::AwaitWithDeadline.
   virtual bool AwaitUntil(absl::Mutex* mu, const absl::Condition& condition, absl::Time deadline) = 0;
 
-  // The machine's steady clock, so that nothing is late because somebody set the time; never deleted.
+  // A monotonic clock, so that setting the system time makes nothing late. Never deleted.
   static Clock* Real();
 
-  // Ends waits for `Real()` that are past their deadline and whose timeout the machine's clock, having been
-  // set back, has put off. To be called now and then.
+  // Ends waits on Real() whose deadline has passed. Call it periodically: absl::Mutex timeouts follow the
+  // wall clock, so setting that back would delay them.
   static void WakeOverdue();
 };
 

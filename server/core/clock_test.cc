@@ -31,7 +31,7 @@ TEST(RealClockTest, WhatComesEndsTheWait) {
       EXPECT_TRUE(Clock::Real()->AwaitUntil(&mutex, absl::Condition(&come), deadline));
       waited.Notify();
     });
-    // What is not late is not ended.
+    // WakeOverdue does not end a wait whose deadline is in the future.
     for (int i = 0; i < 1000; ++i) Clock::WakeOverdue();
     EXPECT_FALSE(waited.HasBeenNotified());
     {

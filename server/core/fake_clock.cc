@@ -20,7 +20,7 @@ bool FakeClock::AwaitUntil(absl::Mutex* mu, const absl::Condition& condition, ab
     absl::MutexLock lock(&mutex_);
     waiters_.erase(std::find(waiters_.begin(), waiters_.end(), mu));
   }
-  // Outside of the lock: the condition may ask for the time.
+  // Evaluated without `mutex_`, because the condition may call Now().
   return condition.Eval();
 }
 

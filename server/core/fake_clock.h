@@ -1,4 +1,4 @@
-// A clock that stands still until a test moves it.
+// A clock that advances only when a test calls Advance.
 #pragma once
 
 #include <vector>
@@ -16,10 +16,11 @@ class FakeClock final : public Clock {
   absl::Time Now() override;
   bool AwaitUntil(absl::Mutex* mu, const absl::Condition& condition, absl::Time deadline) override;
 
-  // Moves time on and wakes whoever's deadline has come. The mutexes waited on must outlive the call.
+  // Moves time forward and wakes all threads whose deadline has passed. The mutexes waited on must outlive
+  // the call.
   void Advance(absl::Duration by);
 
-  // Blocks until so many threads wait for a deadline of this clock.
+  // Blocks until at least `count` threads wait in AwaitUntil.
   void AwaitWaiters(int count);
 
  private:

@@ -9,7 +9,7 @@
 namespace saccade::server {
 namespace {
 
-// One thread that waits on the clock for `flag` until `deadline`.
+// A thread that waits on the clock for `flag` until `deadline`.
 class Waiter {
  public:
   Waiter(FakeClock* clock, absl::Time deadline)
@@ -27,7 +27,7 @@ class Waiter {
     flag_ = true;
   }
 
-  // What AwaitUntil returned.
+  // Returns the result of AwaitUntil.
   bool Join() {
     thread_.join();
     absl::MutexLock lock(&mutex_);

@@ -2,7 +2,7 @@
 
 #include <malloc.h>
 
-// gperftools' own, not declared where its headers are not installed; null where it is not linked.
+// Provided by gperftools. Declared here because its headers may not be installed; null if it is not linked.
 extern "C" __attribute__((weak)) void MallocExtension_ReleaseFreeMemory();
 
 namespace saccade::server {

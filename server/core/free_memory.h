@@ -1,10 +1,10 @@
-// What is free in the allocator.
+// Returns the allocator's free memory to the operating system.
 #pragma once
 
 namespace saccade::server {
 
-// Gives it back to the system. The allocator itself does so slowly, or never: for after something large has
-// gone. Other threads that allocate wait for it, for some milliseconds a hundred megabytes.
+// Call it after freeing something large: the allocator itself returns memory slowly or never. Allocations of
+// other threads block meanwhile, for a few milliseconds per 100 MB.
 void ReturnFreeMemory();
 
 }  // namespace saccade::server

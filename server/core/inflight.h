@@ -1,4 +1,4 @@
-// How much is taken and not answered yet: counted, or bounded.
+// Amounts of admitted work that is not answered yet, either as counts or as bounds.
 #pragma once
 
 #include <cstdint>

@@ -1,12 +1,13 @@
-// How items of which each picture has a different number, detections say, share a tensor.
+// How results with a variable number of items per picture, e.g. detections, are laid out in one tensor.
 #pragma once
 
 namespace saccade::server {
 
 enum class ItemsForm {
-  // [n, most, ...]: filled up with zeros to the picture that has the most, beside how many each has.
+  // [n, max, ...]: padded with zeros to the largest count, with a second tensor of the n counts.
   kPadded,
-  // [all, ...]: one after the other, beside where each picture's begin, and the end: n + 1 numbers.
+  // [total, ...]: concatenated, with a second tensor of n + 1 offsets (the start of each picture's items, and
+  // the end).
   kFlat,
 };
 

@@ -1,4 +1,4 @@
-// What the server speaks between its rooms: a request and its answer, free of any protocol and of LibTorch.
+// The server's internal request and response types, independent of any protocol and of LibTorch.
 #pragma once
 
 #include <cstddef>
@@ -24,19 +24,19 @@
 
 namespace saccade::server {
 
-// Bytes that somebody else owns; `owner` keeps them alive (a gRPC message, mostly). Never copied.
+// A view of bytes that `owner` keeps alive (usually a gRPC message). Never copied.
 struct SharedBytes {
   std::shared_ptr<const void> owner;
   std::string_view bytes;
 };
 
-// A whole file: a picture (JPEG, PNG, WebP, TIFF or BMP), a video of which a clip is made, or a TIFF of which
-// a volume is made. Which, its model's medium says.
+// A whole encoded file: a picture (JPEG, PNG, WebP, TIFF or BMP), a video to be turned into a clip, or a TIFF
+// to be turned into a volume. The model's medium decides which.
 struct EncodedPicture {
   SharedBytes data;
 };
 
-// 8-bit interleaved pixels, `width * height * 3` bytes, checked by the protocol that made it.
+// 8-bit interleaved pixels. The protocol has checked that `data` holds `width * height * 3` bytes.
 struct RawPicture {
   int width = 0;
   int height = 0;
@@ -46,8 +46,8 @@ struct RawPicture {
 
 enum class VoxelType { kUint8, kUint16, kFloat32 };
 
-// Little-endian voxels, plane by plane and row by row; the sizes are positive, and `data` holds exactly what
-// they take: checked by the protocol that made it.
+// Little-endian voxels, plane by plane and row by row. The protocol has checked that the sizes are positive
+// and that `data` holds exactly the bytes that they require.
 struct RawVolume {
   int depth = 0;
   int height = 0;
@@ -56,7 +56,8 @@ struct RawVolume {
   SharedBytes data;
 };
 
-// A part of a picture, in pixels of the whole, upright. The corner is not negative, the sides are positive.
+// A rectangle of a picture, in pixels of the whole upright picture. x and y are not negative, width and
+// height are positive.
 struct Region {
   int x = 0;
   int y = 0;
@@ -64,9 +65,9 @@ struct Region {
   int height = 0;
 };
 
-// Normalised fp32 pictures [count, 3 * views, height, width], clips [count, frames, 3, height, width],
-// ready for the network, or volumes [count, 1, depth, height, width] as they are; `data` holds exactly the
-// shape's bytes, little-endian. Results are in the tensor's own coordinates.
+// Preprocessed fp32 input: pictures [count, 3 * views, height, width] or clips [count, frames, 3, height,
+// width], both normalised, or volumes [count, 1, depth, height, width], which are not. `data` holds exactly
+// the shape's bytes, little-endian. Results are in the tensor's own coordinates.
 struct TensorInput {
   std::vector<int64_t> shape;
   BytePieces data;
@@ -74,85 +75,86 @@ struct TensorInput {
 
 using Picture = std::variant<EncodedPicture, RawPicture, RawVolume>;
 
-// What a program takes, by name; their bytes are as many as shapes and types say, and BYTES split into their
-// elements: checked by the protocol that made them.
+// Named input tensors of a program. The protocol has checked that the number of bytes matches shape and type,
+// and that BYTES tensors split into their elements.
 struct NamedTensors {
   std::vector<Tensor> tensors;
-  // Of each tensor's first extent; 1 where the model knows no batch.
+  // First dimension of each tensor; 1 if the model has no batch dimension.
   int64_t rows = 1;
 };
 
-// Either pictures that the decode pool has to prepare, or tensors that are ready.
+// Pictures that the decode pool has to prepare, or tensors that are ready.
 using Input = std::variant<std::vector<Picture>, TensorInput, NamedTensors>;
 
 struct Response;
 
 struct Request : CallHead {
   Input input;
-  // What the client says it sent; some protocols do not tell.
+  // The medium that the client says it sent; unset if the protocol does not state it.
   std::optional<models::Medium> medium;
-  // Pictures that make one item: 2 for stereo, left and right in turn; the frames of a clip.
+  // Number of pictures per item: 2 for stereo (left and right alternate), the number of frames for a clip.
   int views = 1;
-  // Of a clip's frames; 0 stands for the model's own. A video has its own.
+  // Frame rate of a clip given as frames; 0 means the model's own rate. A video states its own.
   double frames_per_second = 0;
-  // Of a picture or of both of a pair: all that the model is to see.
+  // The part of the picture (for stereo: of both pictures) that the model shall see; unset means all of it.
   std::optional<Region> region;
-  // Of a request of one item. An empty layer is the model's last; another has to be one of the model's.
+  // Requests attention maps; only for a request with one item. An empty layer means the model's last one, any
+  // other name must be one of the model's layers.
   std::optional<models::ExplanationWish> explain;
-  // What the client calls the input, to begin an error's message with: "encoded", "raw", "input 'image'".
+  // Prefix of error messages about the input, in the client's terms: "encoded", "raw", "input 'image'".
   std::string_view input_name;
-  // What the protocol can say only once the model is known: options of another task, outputs that it lacks.
-  // Pipeline::Check calls it, if there is one, before the request costs anything; its error is the client's.
+  // A check by the protocol that needs the model, e.g. for options of another task or unknown outputs. May be
+  // null. Called before the request costs anything; an error is returned to the client.
   std::function<absl::Status(const models::Description&)> accepts;
-  // Told now and then how much of the forward pass is done, from 0 to 1, on an instance's thread; must not
-  // block. Models whose pass is short never tell.
+  // Called from time to time with the finished fraction of the forward pass, from 0 to 1, on an instance
+  // thread; must not block. Models with short passes never call it.
   std::function<void(double done)> progress;
-  // Makes the protocol's answer of the results, which it may take away; its error is the call's. Called at
-  // most once, and then before the call is answered, so that what it takes is in the answer's timings and in
-  // the metrics.
+  // Builds the protocol's answer from the results, which it may move from; an error fails the call. Called at
+  // most once, before the call is answered, so that its time is part of the timings and the metrics.
   std::function<absl::Status(Response& response)> encode;
 
-  // Items in it: pictures, or pairs of them, or rows of tensors.
+  // Number of items: pictures, pairs of pictures, clips, or rows of tensors.
   int64_t size() const;
-  // Bytes of the input as it came.
+  // Size of the input as received, in bytes.
   int64_t bytes() const;
 };
 
-// What an item was like as it came.
+// Properties of an item as the client sent it.
 struct SentItem {
-  // Of the picture, upright; of a frame; of a plane.
+  // Size of the upright picture, of a frame, or of a plane.
   int width = 0;
   int height = 0;
-  // Of a picture, as the network saw it: what it, or its region, was scaled to.
+  // Pictures only: the size to which the picture, or its region, was scaled for the network.
   models::Size scaled = {};
-  // What of it the model saw, if not all: results are in its pixels.
+  // The part that the model saw, if not all; results are in pixels of this part.
   std::optional<Region> region = std::nullopt;
-  // Of the frames that the network saw; clips alone.
+  // Clips only: rate of the frames that the network saw.
   double frames_per_second = 0;
-  // Of a volume.
+  // Volumes only.
   VoxelType voxels = VoxelType::kFloat32;
 };
 
 struct Response {
   std::string model;
   int64_t version = 0;
-  // Of the model that answered; valid while the answer's callback runs.
+  // Description of the model that answered; valid only during the callback that delivers the response.
   const models::Description* description = nullptr;
-  // One result per item of the request, in its order, of the model's task; none is a models::Failure.
+  // One result per item, in the request's order, all of the model's task; none is a models::Failure.
   std::vector<models::TaskResult> results;
-  // Of a program, in the place of results: its outputs in the configuration's order, all rows.
+  // For programs, instead of `results`: the outputs in the configuration's order, with all rows.
   std::vector<Tensor> outputs;
-  // If the request asked for one.
+  // Set if the request asked for attention maps.
   std::optional<models::Explanation> explanation;
-  // One per item (of a pair, the left picture); empty for tensor inputs.
+  // One element per item (for stereo: the left picture); empty for tensor inputs.
   std::vector<SentItem> sent;
   Timings timings;
-  // Items that shared the forward pass; the largest, if the request's pictures went through several.
+  // Number of items in the forward pass. If the request used several passes, that of the largest.
   int64_t batch_size = 0;
-  // Counts a large answer as in flight. Who sends it keeps this until it is sent: some clients never read.
+  // Keeps the bytes of a large answer counted as in flight. The sender holds it until the answer is sent,
+  // because some clients never read.
   std::shared_ptr<const void> room = nullptr;
 
-  // Of the results, and of their explanation.
+  // Size of the results and of the explanation, in bytes.
   int64_t bytes() const;
 };
 

@@ -1,4 +1,4 @@
-// When a refused client may come again, carried by the status that refuses it.
+// Attaches to a rejection status the time after which a retry makes sense.
 #pragma once
 
 #include <optional>
@@ -8,8 +8,8 @@
 
 namespace saccade::server {
 
-// Says that trying again makes sense after `after`, as far as is known now; the protocols spread it, so that
-// the refused do not all come back at once.
+// States that a retry may succeed after `after`, as far as is known now. The protocols add jitter, so that
+// rejected clients do not all retry at once.
 void SetRetryAfter(absl::Status& status, absl::Duration after);
 
 std::optional<absl::Duration> RetryAfter(const absl::Status& status);

@@ -1,4 +1,4 @@
-// Why a request was turned away before it cost compute, carried by the status that refuses it.
+// Attaches to a status the reason why a request was rejected before it cost compute.
 #pragma once
 
 #include <optional>
@@ -22,15 +22,16 @@ enum class ShedReason {
 };
 inline constexpr int kShedReasons = static_cast<int>(ShedReason::kPredictedLate) + 1;
 
-// As metrics and error details have it: "queue_full".
+// The name used in metrics and error details, e.g. "queue_full".
 absl::string_view ShedReasonName(ShedReason reason);
 
 void SetShedReason(absl::Status& status, ShedReason reason);
 
-// Nothing if none was set.
+// Returns the reason set by SetShedReason, or nullopt.
 std::optional<ShedReason> StatedShedReason(const absl::Status& status);
 
-// What was set, else what the code of a refusal says; nothing if it is none.
+// Returns the reason that was set, else one derived from the status code; nullopt if the code is not a
+// rejection.
 std::optional<ShedReason> ShedReasonOf(const absl::Status& status);
 
 }  // namespace saccade::server

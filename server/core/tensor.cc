@@ -14,7 +14,7 @@ struct TypeFacts {
   size_t size;
 };
 
-// By DataType.
+// Indexed by DataType.
 constexpr std::array<TypeFacts, 14> kTypes = {{{"BOOL", 1},
                                                {"UINT8", 1},
                                                {"UINT16", 2},

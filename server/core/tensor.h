@@ -1,4 +1,4 @@
-// Tensors as clients send and get them: named, typed, with their bytes wherever these lie.
+// Named and typed tensors as clients send and receive them.
 #pragma once
 
 #include <cstddef>
@@ -28,19 +28,19 @@ enum class DataType {
   kFp16,
   kFp32,
   kFp64,
-  // Elements of any length: each has 4 bytes that tell it, little-endian, before its own.
+  // Elements of variable length, each preceded by its length in 4 bytes, little-endian.
   kBytes,
   kBf16,
 };
 
-// As the Open Inference Protocol writes it: "BOOL", "FP32", "BYTES".
+// The name that the Open Inference Protocol uses: "BOOL", "FP32", "BYTES".
 absl::string_view NameOf(DataType type);
 std::optional<DataType> DataTypeOf(absl::string_view name);
 
-// Of an element; 0 for BYTES.
+// Bytes per element; 0 for BYTES.
 size_t SizeOf(DataType type);
 
-// Bytes in memory that a client shares with the daemon: of a region that it registered, so many from there.
+// A range of bytes in a shared memory region that the client registered.
 struct SharedRange {
   std::string region;
   uint64_t offset = 0;
@@ -51,31 +51,31 @@ struct Tensor {
   std::string name;
   DataType type = DataType::kFp32;
   std::vector<int64_t> shape;
-  // Row by row, little-endian. Of a request it is kept alive by its owner or by who sent it, until the
-  // answer; of an answer by its owner.
+  // Row-major, little-endian. A request's bytes are kept alive by their owner, or by the sender until the
+  // call is answered; an answer's bytes by their owner.
   BytePieces data;
-  // Of an answer: where its bytes were written to; then there are none in `data`.
+  // Answers only: the range to which the bytes were written. `data` is then empty.
   std::optional<SharedRange> shared = std::nullopt;
 };
 
-// What a model says of a tensor that it takes or gives.
+// A tensor that a model takes or returns.
 struct TensorDescription {
   std::string name;
   DataType type = DataType::kFp32;
-  // With the batch dimension, if there is one; -1 where the request decides.
+  // Includes the batch dimension, if any; -1 where the request decides.
   std::vector<int64_t> shape;
-  // An input that a request may leave out.
+  // True for an input that a request may omit.
   bool optional = false;
 };
 
-// How many elements the shape has, up to 2^40. INVALID_ARGUMENT if an extent is negative, or they are more.
+// Number of elements. INVALID_ARGUMENT if a dimension is negative or the product exceeds 2^40.
 absl::StatusOr<int64_t> ElementCount(absl::Span<const int64_t> shape);
 
-// INVALID_ARGUMENT unless the tensor has as many bytes as its shape and type say; of BYTES, SplitBytes finds
-// out.
+// INVALID_ARGUMENT unless the number of bytes matches shape and type. Does not check the length of BYTES
+// tensors: SplitBytes does.
 absl::Status CheckBytes(const Tensor& tensor);
 
-// "[2,3,-1]".
+// Formats a shape like "[2,3,-1]".
 std::string ShapeText(absl::Span<const int64_t> shape);
 
 }  // namespace saccade::server

@@ -1,5 +1,5 @@
-// A request that names tensors, whichever protocol brought it, and its answer. What the Open Inference
-// Protocol's transports have in common.
+// A request that names tensors, and its answer: the common form of all transports of the Open Inference
+// Protocol.
 #pragma once
 
 #include <cstdint>
@@ -20,16 +20,17 @@ namespace saccade::server {
 
 struct WantedOutput {
   std::string name;
-  // Of each row so many of the largest values, as text with their labels; 0 asks for the tensor itself.
+  // If positive, return the `classes` largest values of each row as text with labels; 0 returns the tensor
+  // itself.
   int64_t classes = 0;
-  // Where its bytes shall be written to, in place of the answer.
+  // If set, the bytes are written to this range instead of into the answer.
   std::optional<SharedRange> shared = std::nullopt;
 };
 
 struct TensorCall : CallHead {
-  // Each checked: its bytes are as many as its shape and type say, and BYTES split into that many elements.
+  // Checked: the number of bytes matches shape and type, and BYTES tensors split into that many elements.
   std::vector<Tensor> inputs;
-  // None asks for all that come unasked.
+  // If empty, all outputs that the model returns by default.
   std::vector<WantedOutput> outputs;
 };
 
@@ -38,13 +39,13 @@ struct TensorAnswer {
   int64_t version = 0;
   // In the model's order.
   std::vector<Tensor> outputs;
-  // As Response has it.
+  // Like Response::room.
   std::shared_ptr<const void> room = nullptr;
-  // Zero where nothing was computed.
+  // Zero if nothing was computed.
   Timings timings = {};
 };
 
-// Called exactly once, on whichever thread ended the call; must not block.
+// Called exactly once, on the thread that ends the call; must not block.
 using TensorDone = absl::AnyInvocable<void(absl::StatusOr<TensorAnswer>) &&>;
 
 }  // namespace saccade::server

@@ -1,4 +1,4 @@
-// How long a request spent where.
+// Time that a request spent in each stage.
 #pragma once
 
 #include "absl/time/time.h"
@@ -9,7 +9,7 @@ struct Timings {
   absl::Duration decode = absl::ZeroDuration();
   absl::Duration queue = absl::ZeroDuration();
   absl::Duration infer = absl::ZeroDuration();
-  // From the end of the forward pass to the answer being ready to send.
+  // From the end of the forward pass until the answer is ready to send.
   absl::Duration encode = absl::ZeroDuration();
   absl::Duration total = absl::ZeroDuration();
 };

@@ -1,4 +1,4 @@
-// Names of traces and of the spans in them, as everybody has them who joins what he knows of one call.
+// Trace and span ids of W3C Trace Context.
 #pragma once
 
 #include <cstdint>
@@ -6,7 +6,7 @@
 
 namespace saccade::server {
 
-// 16 bytes, the first of them the highest of `high`. All zero is none.
+// 16 bytes; `high` holds the first 8, big-endian. All zero means no trace.
 struct TraceId {
   uint64_t high = 0;
   uint64_t low = 0;
@@ -14,10 +14,10 @@ struct TraceId {
   bool operator==(const TraceId&) const = default;
 };
 
-// 0 is none.
+// 0 means no span.
 using SpanId = uint64_t;
 
-// A span that goes to a collector; none where its id is.
+// A span that is exported to a collector; id 0 means none.
 struct SampledSpan {
   TraceId trace = {};
   SpanId id = 0;
@@ -25,7 +25,7 @@ struct SampledSpan {
   bool operator==(const SampledSpan&) const = default;
 };
 
-// Lower-case hexadecimal, 32 and 16 digits.
+// Formats an id as lower-case hexadecimal: 32 digits for a trace, 16 for a span.
 std::string ToHex(TraceId id);
 std::string ToHex(SpanId id);
 

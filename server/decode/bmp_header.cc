@@ -11,7 +11,7 @@ constexpr uint32_t kCoreHeader = 12;
 constexpr uint32_t kInfoHeader = 40;
 constexpr uint32_t kPlain = 0;
 constexpr uint32_t kBitFields = 3;
-// Keeps every product below within 64 bits; no decoder takes more.
+// Keeps every product below within 64 bits; no decoder accepts larger sides.
 constexpr int64_t kMaxSide = int64_t{1} << 24;
 
 bool IsDepth(int64_t bits) {
@@ -30,7 +30,7 @@ absl::StatusOr<PictureHeader> ReadBmpHeader(std::string_view encoded) {
   const bool core = header_size == kCoreHeader;
   PictureHeader header{.format = PictureFormat::kBmp};
   header.width = core ? bytes.little16(18) : int64_t{static_cast<int32_t>(bytes.little32(18))};
-  // A negative height means that the rows go from top to bottom.
+  // A negative height means that rows are stored from top to bottom.
   header.height = core ? bytes.little16(20) : std::abs(int64_t{static_cast<int32_t>(bytes.little32(22))});
   if (header.width < 1 || header.height < 1) return Broken("BMP", "its header gives no width or no height");
   if (header.width > kMaxSide || header.height > kMaxSide) return Broken("BMP", "it claims an absurd size");

@@ -55,7 +55,7 @@ absl::Status DecodePool::Start() {
   try {
     for (int i = 0; i < options_.threads; ++i) {
       threads_.emplace_back([this] { Work(); });
-      // The system takes at most 15 characters.
+      // Linux limits thread names to 15 characters.
       pthread_setname_np(threads_.back().native_handle(), absl::StrCat("decode-", i).substr(0, 15).c_str());
     }
   } catch (const std::system_error& error) {

@@ -1,4 +1,4 @@
-// Threads that turn pictures into tensors, so that neither gRPC's threads nor the instances do.
+// Threads that decode pictures, so that neither gRPC's threads nor the instances' have to.
 #pragma once
 
 #include <cstdint>
@@ -19,15 +19,15 @@
 namespace saccade::server {
 
 struct DecodePoolOptions {
-  // Each decodes one picture at a time on one core. Zero takes one per core of the machine.
+  // Number of threads; each decodes one picture at a time on one core. 0 means one per core of the machine.
   int threads = 0;
 
-  // Tasks waiting for a thread. Each keeps an encoded picture alive, and what waits longer than its deadline
-  // was better refused at once.
+  // Maximum number of tasks waiting for a thread. Each holds an encoded picture in memory, and a task that
+  // would wait past its deadline is better rejected at once.
   int64_t max_pending = 256;
 
-  // Told of an exception that left a task, from the thread it ran on; must be thread-safe and not throw
-  // itself. Null ignores it.
+  // Called with the message of an exception that escaped from a task, on the thread that ran it. Must be
+  // thread-safe and must not throw. If null, such exceptions are ignored.
   std::function<void(const std::string& what)> on_exception = nullptr;
 };
 
@@ -36,18 +36,18 @@ class DecodePool {
  public:
   using Task = absl::AnyInvocable<void() &&>;
 
-  // Starts the threads. INVALID_ARGUMENT for options that make no sense, RESOURCE_EXHAUSTED if the system
-  // gives no thread.
+  // Starts the threads. INVALID_ARGUMENT for invalid options, RESOURCE_EXHAUSTED if a thread cannot be
+  // started.
   static absl::StatusOr<std::unique_ptr<DecodePool>> Create(DecodePoolOptions options);
 
-  // Finishes what was scheduled, then joins. REQUIRES: not called from a task.
+  // Runs all scheduled tasks, then joins the threads. REQUIRES: not called from a task.
   ~DecodePool();
 
-  // Runs `task` on one of the threads, in the order of scheduling; never blocks. RESOURCE_EXHAUSTED if
-  // max_pending wait already: the task was not taken and will not run.
+  // Runs `task` on one of the threads; tasks start in the order of scheduling. Never blocks.
+  // RESOURCE_EXHAUSTED if max_pending tasks wait already: `task` is then dropped and will not run.
   absl::Status Schedule(Task task) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Tasks waiting for a thread now.
+  // Number of tasks that wait for a thread.
   int64_t pending() const ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:

@@ -39,7 +39,7 @@ TEST(DecodePoolTest, RunsEverythingInOrder) {
   EXPECT_THAT(order, ElementsAre(0, 1, 2, 3, 4));
 }
 
-// Each task waits until all run, so fewer threads than tasks would hang.
+// Each task waits until all tasks run, so with fewer threads than tasks the test would hang.
 TEST(DecodePoolTest, ThreadsRunAtTheSameTime) {
   auto pool = MakePool({.threads = 3});
   std::latch all(3);

@@ -11,12 +11,12 @@ constexpr uint32_t kTemporary = 0x01;
 
 bool IsRestart(uint32_t marker) { return marker >= 0xD0 && marker <= 0xD7; }
 
-// C0 to CF, but for Huffman tables (C4), a reserved one (C8) and arithmetic conditioning (CC).
+// C0 to CF, except Huffman tables (C4), a reserved marker (C8) and arithmetic conditioning (CC).
 bool IsStartOfFrame(uint32_t marker) {
   return marker >= 0xC0 && marker <= 0xCF && marker != 0xC4 && marker != 0xC8 && marker != 0xCC;
 }
 
-// `at` is the segment's length field.
+// `at` is the position of the segment's length field.
 absl::StatusOr<PictureHeader> ReadFrame(const PictureBytes& bytes, size_t at, uint32_t marker) {
   const uint32_t mode = marker & 3;  // 0 and 1 sequential, 2 progressive, 3 lossless
   const bool differential = (marker & 4) != 0;
@@ -34,7 +34,7 @@ absl::StatusOr<PictureHeader> ReadFrame(const PictureBytes& bytes, size_t at, ui
   return header;
 }
 
-// From within a scan to the FF of the first marker that is no part of it.
+// Returns the position of the FF of the first marker that does not belong to the scan around `at`.
 size_t SkipScan(const PictureBytes& bytes, size_t at) {
   for (;; at += 2) {
     at = bytes.find('\xFF', at);
@@ -46,15 +46,15 @@ size_t SkipScan(const PictureBytes& bytes, size_t at) {
 
 }  // namespace
 
-// Thumbnails are whole JPEGs inside a segment; as segments are stepped over by their length, their markers
-// are never mistaken for the picture's.
+// A thumbnail is a whole JPEG inside a segment. Segments are skipped by their length, so its markers are
+// never mistaken for the picture's.
 absl::StatusOr<PictureHeader> ReadJpegHeader(std::string_view encoded) {
   const PictureBytes bytes(encoded);
   PictureHeader header;
   bool scanned = false;
   size_t at = 2;
   for (;;) {
-    // Decoders skip what lies between segments, and any number of FF may precede a marker.
+    // Decoders skip bytes between segments, and any number of FF bytes may precede a marker.
     at = bytes.find('\xFF', at);
     while (bytes.has(at, 1) && bytes.u8(at) == 0xFF) ++at;
     if (!bytes.has(at, 1)) return Truncated("JPEG", bytes, "its end marker did not");

@@ -1,4 +1,5 @@
-// Pictures that are scaled as a whole and padded to their bucket, against a computation of their own.
+// Tests of Fit::kKeepRatio, which scales whole pictures and pads them to a bucket, against an independent
+// computation.
 #include <algorithm>
 #include <cmath>
 #include <random>
@@ -60,7 +61,7 @@ double Pixel(const cv::Mat& mat, int64_t y, int64_t x, int64_t c) {
   return mat.at<cv::Vec3b>(static_cast<int>(y), static_cast<int>(x))[static_cast<int>(c)];
 }
 
-// torch's interpolate(mode="bilinear", align_corners=False) at one place.
+// One output value of torch's interpolate(mode="bilinear", align_corners=False).
 double Bilinear(const cv::Mat& mat, models::Size scaled, int64_t y, int64_t x, int64_t c) {
   const auto source = [](int64_t i, int64_t from, int64_t to) {
     const double ratio = static_cast<double>(from) / static_cast<double>(to);
@@ -79,7 +80,7 @@ double Bilinear(const cv::Mat& mat, models::Size scaled, int64_t y, int64_t x, i
   return (1 - fy) * top + fy * bottom;
 }
 
-// The triangle filter over every pixel of the picture, at one place; for shrinking.
+// One output value of the triangle filter over every pixel of the picture; for shrinking.
 double Averaged(const cv::Mat& mat, models::Size scaled, int64_t y, int64_t x, int64_t c) {
   const auto weight = [](int64_t i, int64_t from, int64_t to, int64_t at) {
     const double ratio = static_cast<double>(from) / static_cast<double>(to);
@@ -98,7 +99,7 @@ double Averaged(const cv::Mat& mat, models::Size scaled, int64_t y, int64_t x, i
   return sum / weights;
 }
 
-// Every value: the picture's part by `expected`, normalised, and zero beyond.
+// Checks every value: `expected`, normalised, inside the picture, and zero in the padding.
 template <typename Expected>
 void ExpectValues(const Written& written, const models::ImageInput& input, const cv::Mat& mat,
                   Expected expected) {
@@ -120,7 +121,7 @@ void ExpectValues(const Written& written, const models::ImageInput& input, const
 
 TEST(KeepRatioTest, WithoutAntialiasIsBilinear) {
   const models::ImageInput input = KeepRatio(40, 70, /*antialias=*/false);
-  // Shrunk, enlarged, held back by the longer side, and turned.
+  // Shrunk, enlarged, limited by the longer side, and portrait.
   for (const cv::Size size : {cv::Size(97, 61), cv::Size(23, 31), cv::Size(150, 40), cv::Size(33, 120)}) {
     SCOPED_TRACE(size.width);
     const cv::Mat noise = Noise(size.width, size.height);
@@ -178,7 +179,7 @@ TEST(KeepRatioTest, TurnedPicturesGoToTheirUprightBucket) {
   const Written upright = WriteAll(EncodedPicture{.data = {.owner = nullptr, .bytes = turned}}, input);
   EXPECT_EQ(upright.picture.sent, (models::Size{90, 60}));
   EXPECT_EQ(upright.placement.bucket, (models::Size{64, 32}));
-  // Turned clockwise, the picture's left column is its top row, from the bottom up.
+  // The picture was turned clockwise: its left column, from the bottom up, is now the top row.
   for (int64_t i = 0; i < 24; ++i) EXPECT_NEAR(upright.at(0, 0, i), flat.at(0, 23 - i, 0), 1e-5);
 }
 
@@ -188,7 +189,7 @@ TEST(KeepRatioTest, OnlyAntialiasedPicturesAreShrunkWhileTheyAreDecoded) {
   RawPicture raw = Raw(whole);
   raw.rgb = false;
   const EncodedPicture encoded{.data = {.owner = nullptr, .bytes = jpeg}};
-  // In steps of 8 bits.
+  // Returns the largest difference, in 8-bit steps.
   const auto difference = [&](const models::ImageInput& input) {
     const Written a = WriteAll(encoded, input);
     const Written b = WriteAll(raw, input);

@@ -1,4 +1,4 @@
-// OpenCV as this room uses it: set up once, and its exceptions become answers.
+// Process-wide OpenCV setup, and conversion of its exceptions to statuses.
 #pragma once
 
 #include <exception>
@@ -11,19 +11,20 @@
 
 namespace saccade::server {
 
-// Process-wide settings, made before the first use here.
+// Changes process-wide settings. Call it before any other use of OpenCV; only the first call has an effect.
 inline void SetUpOpenCv() {
   static const bool once = [] {
-    // The pool's threads are all there should be.
+    // The decode pool provides the parallelism, so OpenCV must not start threads of its own.
     cv::setNumThreads(0);
-    // Errors are answered to the client; by default OpenCV would print each of them as well.
+    // Errors are returned to the client; by default OpenCV would also print each of them.
     cv::redirectError([](int, const char*, const char*, const char*, int, void*) { return 0; });
     return true;
   }();
   static_cast<void>(once);
 }
 
-// What `work` returns, or throws, as its answer; `what` is it about ("the picture").
+// Returns the result of `work`, or its exception as a status. `what` is the subject of the message ("the
+// picture").
 template <typename Work>
 auto Answered(const char* what, const Work& work) -> decltype(work()) {
   const auto out_of_memory = [what] {

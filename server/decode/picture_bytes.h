@@ -1,4 +1,4 @@
-// Bounds-checked reading of numbers, and the errors that all picture formats share.
+// Bounds-checked reading of integers, and the error messages that all picture formats share.
 #pragma once
 
 #include <cstddef>
@@ -10,8 +10,8 @@
 
 namespace saccade::server {
 
-// A view of a picture's bytes. What lies beyond the end reads as zero, so that no caller can overrun; whoever
-// cares whether the bytes are there asks has().
+// A view of a picture's bytes. Bytes beyond the end read as zero, so no reader can overrun; has() tells
+// whether a range of bytes exists.
 class PictureBytes {
  public:
   explicit PictureBytes(std::string_view bytes) : bytes_(bytes) {}
@@ -21,7 +21,7 @@ class PictureBytes {
   bool tag(size_t at, std::string_view tag) const {
     return has(at, tag.size()) && bytes_.substr(at, tag.size()) == tag;
   }
-  // The next `byte` from `at` on, or size().
+  // Position of the first `byte` at or after `at`, or size() if there is none.
   size_t find(char byte, size_t at) const {
     const size_t found = bytes_.find(byte, at);
     return found == std::string_view::npos ? size() : found;

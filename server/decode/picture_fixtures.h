@@ -1,4 +1,4 @@
-// For tests: pictures made in memory.
+// Test helpers that create pictures in memory.
 #pragma once
 
 #include <cmath>
@@ -10,7 +10,7 @@
 
 namespace saccade::server {
 
-// Smooth, with a different gradient in each channel, and no symmetry that would hide a turned picture.
+// A smooth picture with a different gradient in each channel and no symmetry that would hide a rotation.
 inline cv::Mat SmoothPicture(int width, int height) {
   cv::Mat bgr(height, width, CV_8UC3);
   for (int y = 0; y < height; ++y) {
@@ -33,20 +33,20 @@ inline std::string Encode(const std::string& extension, const cv::Mat& picture,
   return std::string(bytes.begin(), bytes.end());
 }
 
-// A JPEG with one more segment, right behind its start.
+// Inserts a segment directly after the JPEG's start marker.
 inline std::string WithSegment(const std::string& jpeg, char marker, const std::string& payload) {
   const size_t length = payload.size() + 2;
   std::string segment = {'\xFF', marker, static_cast<char>(length >> 8), static_cast<char>(length & 0xFF)};
   return jpeg.substr(0, 2) + segment + payload + jpeg.substr(2);
 }
 
-// The APP1 payload of EXIF data that holds nothing but an orientation, 1 to 8.
+// The payload of an APP1 segment whose EXIF data holds only an orientation, 1 to 8.
 inline std::string ExifOrientation(char orientation) {
   using namespace std::string_literals;
   return "Exif\0\0II*\0\x08\0\0\0\x01\0\x12\x01\x03\0\x01\0\0\0"s + orientation + "\0\0\0\0\0\0\0"s;
 }
 
-// A few bytes anywhere changed, and sometimes the end cut off or junk added.
+// Changes a few bytes at random positions, and sometimes truncates the end or appends junk.
 inline std::string Mutate(std::string bytes, std::mt19937& random) {
   for (unsigned i = 0, flips = 1 + random() % 8; i < flips; ++i) {
     bytes[random() % bytes.size()] = static_cast<char>(random());

@@ -1,4 +1,4 @@
-// One reader per picture format; see ReadPictureHeader.
+// One header reader per picture format; see ReadPictureHeader.
 #pragma once
 
 #include <string_view>
@@ -8,13 +8,13 @@
 
 namespace saccade::server {
 
-// Each follows the file from its first byte to its end and reads no byte beyond `bytes`.
+// Each reader follows the file's structure from its first byte to its end and never reads beyond `bytes`.
 // REQUIRES: the bytes start with the format's signature.
 absl::StatusOr<PictureHeader> ReadJpegHeader(std::string_view bytes);
 absl::StatusOr<PictureHeader> ReadPngHeader(std::string_view bytes);
 absl::StatusOr<PictureHeader> ReadWebpHeader(std::string_view bytes);
 absl::StatusOr<PictureHeader> ReadBmpHeader(std::string_view bytes);
-// Of its first page, by libtiff, which allocates no more for it than the file is long.
+// Reads the first page with libtiff, which allocates at most as much as the file is long.
 absl::StatusOr<PictureHeader> ReadTiffHeader(std::string_view bytes);
 
 }  // namespace saccade::server

@@ -14,7 +14,7 @@ using namespace std::string_view_literals;
 
 constexpr char kAccepted[] = "accepted are JPEG, PNG, WebP, TIFF and BMP";
 
-// Names what people send by mistake.
+// Names formats that are often sent by mistake.
 std::string DescribeOther(const PictureBytes& bytes, std::string_view start) {
   struct Known {
     size_t at;
@@ -46,7 +46,7 @@ std::string DescribeOther(const PictureBytes& bytes, std::string_view start) {
   return absl::StrCat("it starts with the bytes ", absl::BytesToHexString(first), " (hexadecimal)");
 }
 
-// Of either order, and BigTIFF.
+// Either byte order, and BigTIFF.
 bool IsTiff(const PictureBytes& bytes) {
   return bytes.tag(0, "II*\0"sv) || bytes.tag(0, "MM\0*"sv) || bytes.tag(0, "II+\0"sv) ||
          bytes.tag(0, "MM\0+"sv);

@@ -15,14 +15,14 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using namespace std::string_literals;
 
-// The message of the INVALID_ARGUMENT that reading `bytes` has to give.
+// Expects that reading `bytes` fails with INVALID_ARGUMENT and returns the message.
 std::string Refusal(const std::string& bytes, const DecodeLimits& limits = {}) {
   const auto header = ReadPictureHeader(bytes, limits);
   EXPECT_EQ(header.status().code(), absl::StatusCode::kInvalidArgument) << header.status();
   return std::string(header.status().message());
 }
 
-// The bytes of a number, first the lowest.
+// The number's bytes in little-endian order.
 std::string Little(uint32_t value, int bytes) {
   std::string text;
   for (int i = 0; i < bytes; ++i) text += static_cast<char>(value >> (8 * i));
@@ -34,13 +34,13 @@ std::string Big32(uint32_t value) {
   return std::string(text.rbegin(), text.rend());
 }
 
-// A PNG whose checksums are wrong, which no header reader looks at.
+// A PNG with wrong checksums, which header readers do not check.
 std::string FakePng(uint32_t width, uint32_t height, const std::string& depth_and_colour = "\x08\x02"s) {
   const std::string header = Big32(width) + Big32(height) + depth_and_colour + "\0\0\0"s;
   return "\x89PNG\r\n\x1A\n"s + Big32(13) + "IHDR" + header + "....\0\0\0\1IDATx....\0\0\0\0IEND...."s;
 }
 
-// Baseline, one empty scan.
+// A baseline JPEG with one empty scan.
 std::string FakeJpeg(const std::string& frame) {
   return "\xFF\xD8\xFF\xC0"s + std::string{'\0', static_cast<char>(frame.size() + 2)} + frame +
          "\xFF\xDA\0\x02\xFF\xD9"s;
@@ -84,7 +84,7 @@ TEST(PictureHeaderTest, EveryPrefixIsRefusedAsTruncated) {
     const std::string whole = Encode(format.extension, SmoothPicture(40, 30), format.options);
     for (size_t size = 1; size < whole.size(); ++size) {
       const std::string refusal = Refusal(whole.substr(0, size));
-      // Before the signature is complete it could be anything.
+      // With an incomplete signature the format is unknown.
       if (size < 12) continue;
       ASSERT_THAT(refusal, AllOf(HasSubstr(FormatName(format.format)),
                                  HasSubstr("truncated: " + std::to_string(size) + " bytes")));
@@ -108,7 +108,7 @@ TEST(PictureHeaderTest, ThumbnailIsNotTakenForThePicture) {
   ASSERT_TRUE(header.ok()) << header.status();
   EXPECT_EQ(header->width, 61);
   EXPECT_EQ(header->height, 37);
-  // The thumbnail's own end marker is in it still.
+  // The thumbnail's end marker is still in the file.
   EXPECT_THAT(Refusal(jpeg.substr(0, jpeg.size() - 2)), HasSubstr("truncated"));
 }
 
@@ -231,7 +231,7 @@ TEST(PictureHeaderTest, OddBmps) {
   EXPECT_THAT(Refusal(with(30, 1)), HasSubstr("compressed"));
 }
 
-// Whatever is claimed stays within the limits; the sanitizers watch the rest.
+// Accepted sizes stay within the limits; the sanitizers check memory accesses.
 TEST(PictureHeaderTest, MutatedPicturesNeverBreakTheReader) {
   std::mt19937 random(7);
   for (const Format& format : kFormats) {

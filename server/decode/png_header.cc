@@ -5,7 +5,7 @@ namespace saccade::server {
 namespace {
 
 constexpr size_t kSignature = 8;
-// Of a chunk besides its data: length, type, checksum.
+// Bytes of a chunk in addition to its data: length, type, checksum.
 constexpr size_t kChunkFrame = 12;
 constexpr uint32_t kMaxNumber = 0x7FFFFFFF;
 

@@ -13,15 +13,14 @@
 namespace saccade::server {
 namespace {
 
-// What the whole picture is scaled to before its centre is cut out, rounded as torchvision.transforms.Resize
-// does.
+// Size of the whole picture before its centre is cut out, rounded as torchvision.transforms.Resize does.
 models::Size ScaledToShortSide(models::Size sent, int64_t side) {
   if (sent.width <= sent.height) return {side * sent.height / sent.width, side};
   return {side, side * sent.width / sent.height};
 }
 
-// The shorter side of what the picture is scaled to. Its orientation is not known yet, so it is the longer of
-// both ways round.
+// Shorter side of the scaled picture. The orientation is not known yet, so this is the larger of the two
+// possible values.
 int64_t NeededSide(const PictureHeader& header, const models::ImageInput& input) {
   if (input.fit == models::Fit::kCropCentre) return input.short_side;
   const models::Size stored = models::Place(input, {header.height, header.width}).scaled;
@@ -29,8 +28,8 @@ int64_t NeededSide(const PictureHeader& header, const models::ImageInput& input)
   return std::max(std::min(stored.height, stored.width), std::min(turned.height, turned.width));
 }
 
-// How far a JPEG can be shrunk by 2, 4 or 8 while it is decoded: it has to stay twice as large as it is
-// needed, which keeps the difference to decoding all of it below what the tests allow.
+// Factor (1, 2, 4 or 8) by which a JPEG can be shrunk during decoding. The result stays at least twice as
+// large as needed, which keeps the difference to a full decode below the tests' tolerance.
 int Reduction(const PictureHeader& header, const models::ImageInput& input) {
   if (header.format != PictureFormat::kJpeg || !input.antialias) return 1;
   const int64_t needed = 2 * NeededSide(header, input);
@@ -38,7 +37,7 @@ int Reduction(const PictureHeader& header, const models::ImageInput& input) {
   for (int factor : {8, 4, 2}) {
     const int64_t width = (header.width + factor - 1) / factor;
     const int64_t height = (header.height + factor - 1) / factor;
-    // Only by its size is a picture known to be turned.
+    // Decode() recognises a rotation by swapped sides, so shrinking must not make different sides equal.
     if (side / factor >= needed && (width != height || header.width == header.height)) return factor;
   }
   return 1;
@@ -66,7 +65,7 @@ absl::Status Damaged(const PictureHeader& header, size_t bytes) {
 }
 
 absl::StatusOr<DecodedPicture> Decode(std::string_view bytes, const PictureHeader& header, int factor) {
-  // OpenCV reads from the buffer and does not write to it, but cannot say so.
+  // OpenCV reads from the buffer and does not write to it, but its interface is not const-correct.
   const cv::Mat encoded(1, static_cast<int>(bytes.size()), CV_8UC1, const_cast<char*>(bytes.data()));
   absl::StatusOr<cv::Mat> decoded =
       header.format == PictureFormat::kTiff ? DecodeTiff(bytes) : cv::imdecode(encoded, ReadMode(factor));
@@ -115,10 +114,10 @@ DecodedPicture Wrap(const RawPicture& raw) {
   return picture;
 }
 
-// REQUIRES: nothing was shrunk.
+// Reduces `picture` to `region`. REQUIRES: it was not shrunk during decoding.
 absl::Status Cut(const Region& region, DecodedPicture& picture) {
   const models::Size whole = picture.whole;
-  // Written so that nothing overflows.
+  // Subtracts instead of adding, to avoid overflow.
   if (region.x > whole.width - region.width || region.y > whole.height - region.height) {
     absl::Status beyond = absl::InvalidArgumentError(
         absl::StrCat("the region of ", region.width, " x ", region.height, " pixels from ", region.x, ", ",
@@ -141,11 +140,11 @@ void Write(const DecodedPicture& picture, const models::ImageInput& input, const
   const models::Size part = placement.scaled;
   const bool crop = input.fit == models::Fit::kCropCentre;
   const models::Size whole = crop ? ScaledToShortSide(sent, input.short_side) : part;
-  // Without a crop the middle is the whole.
+  // Without a crop, the centre is the whole picture.
   Axis x = CentreOf(sent.width, whole.width, part.width);
   Axis y = CentreOf(sent.height, whole.height, part.height);
   for (Axis* axis : {&x, &y}) {
-    // The output lies on the picture as it was sent.
+    // `scale` was computed for the picture as sent; convert it to the shrunk picture.
     axis->scale /= picture.reduction;
     axis->antialias = input.antialias;
   }

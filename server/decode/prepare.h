@@ -1,5 +1,5 @@
-// From a picture as it was sent to a network's input, in the arithmetic that torchvision uses: its header,
-// its pixels, and once it is known where they belong (models::Place), the input.
+// Turns a picture as sent into network input, with the arithmetic of torchvision, in three steps: read the
+// header, decode the pixels, and write the input once the placement (models::Place) is known.
 #pragma once
 
 #include <memory>
@@ -15,47 +15,46 @@
 
 namespace saccade::server {
 
-// A picture's pixels, upright by its EXIF orientation.
+// A decoded picture, rotated upright according to its EXIF orientation.
 struct DecodedPicture {
   SourcePixels pixels;
-  // Keeps `pixels` alive; null where they lie in the picture that was sent.
+  // Keeps `pixels` alive; null if they point into the picture that was sent.
   std::shared_ptr<const void> owner;
   bool rgb = false;
-  // How large the picture is, or the region of it that `pixels` are.
+  // Size of the picture, or of the region that `pixels` shows, before any reduction.
   models::Size sent;
-  // How large all of it is.
+  // Size of the whole picture.
   models::Size whole;
-  // How many of its pixels became one of `pixels` while decoding, along each side.
+  // Factor by which each side was shrunk during decoding.
   int reduction = 1;
 };
 
-// What `picture` claims to be, without decoding it. INVALID_ARGUMENT as ReadPictureHeader, and for raw
-// pictures whose bytes are not what their size takes. Thread-safe.
+// Reads what `picture` claims to be, without decoding it. INVALID_ARGUMENT as for ReadPictureHeader, and for
+// raw pictures whose number of bytes does not match their size. Thread-safe.
 absl::StatusOr<PictureHeader> ReadHeader(const Picture& picture, const DecodeLimits& limits);
 
-// Grey becomes three equal channels, 16 bits become 8, CMYK becomes RGB by its complement; transparency and
-// colour profiles are ignored (a TIFF's pixels are as if on black). A JPEG at least four times as large as
-// `input` needs it is shrunk while it is decoded, which differs by a few 8-bit steps from decoding all of it;
-// never where `input` is not antialiased.
+// Decodes `picture` to 8-bit RGB or BGR. Grey becomes three equal channels, 16 bits become 8, CMYK becomes
+// RGB by its complement; transparency and colour profiles are ignored (a TIFF is blended with black). If
+// `input` is antialiased, a JPEG at least four times as large as `input` needs is shrunk during decoding,
+// which differs from a full decode by a few 8-bit steps.
 //
-// With `region` only that part of the upright picture, the very pixels that it would have if it were sent
-// alone, and nothing is shrunk. INVALID_ARGUMENT if it reaches beyond the picture.
+// With `region`, returns only that part of the upright picture, with exactly the pixels of the whole picture
+// and without shrinking. INVALID_ARGUMENT if the region extends beyond the picture.
 //
-// REQUIRES: `header` was read from `picture`, which outlives the result. Takes its time: call it on the
-// decode pool. Thread-safe; throws nothing. INVALID_ARGUMENT for what is damaged; RESOURCE_EXHAUSTED if
-// memory ran out.
+// REQUIRES: `header` was read from `picture`, which outlives the result. Slow: call it on the decode pool.
+// Thread-safe; does not throw. INVALID_ARGUMENT if the data is damaged; RESOURCE_EXHAUSTED if out of memory.
 absl::StatusOr<DecodedPicture> DecodePicture(const Picture& picture, const PictureHeader& header,
                                              const models::ImageInput& input,
                                              const std::optional<Region>& region = std::nullopt);
 
 // Scales `picture` and writes it to `out`, planar [3, bucket height, bucket width], as (value / 255 - mean) /
-// std in the model's channel order. With Fit::kCropCentre the shorter side is scaled to `input.short_side`
-// and the middle cut out, as torchvision's Resize and CenterCrop do, but not rounded to 8 bits in between.
-// With Fit::kKeepRatio it becomes the placement's scaled size, at the top left, and what lies beyond is zero.
+// std in the model's channel order. Fit::kCropCentre scales the shorter side to `input.short_side` and cuts
+// out the centre, like torchvision's Resize and CenterCrop but without rounding to 8 bits in between.
+// Fit::kKeepRatio scales to the placement's scaled size, at the top left; the rest of the bucket is zero.
 //
-// REQUIRES: `placement` is models::Place(input, picture.sent), and `out` has exactly that many floats;
-// INTERNAL otherwise. Memory is bounded by one row, whatever the picture's shape. Thread-safe; throws
-// nothing. RESOURCE_EXHAUSTED if memory ran out.
+// REQUIRES: `placement` is models::Place(input, picture.sent), and `out` has exactly the bucket's number of
+// floats; INTERNAL otherwise. Uses memory for one row, whatever the picture's shape. Thread-safe; does not
+// throw. RESOURCE_EXHAUSTED if out of memory.
 absl::Status WriteInput(const DecodedPicture& picture, const models::ImageInput& input,
                         const models::Placement& placement, absl::Span<float> out);
 

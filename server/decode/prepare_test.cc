@@ -24,7 +24,7 @@ RawPicture Raw(const cv::Mat& mat, bool rgb) {
   return {.width = mat.cols, .height = mat.rows, .rgb = rgb, .data = {.owner = nullptr, .bytes = bytes}};
 }
 
-// Values come out as 0 to 255, so that differences are in 8-bit steps.
+// Input whose values range from 0 to 255, so that differences are in 8-bit steps.
 models::ImageInput Plain(int64_t side, int64_t short_side) {
   models::ImageInput input;
   input.height = side;
@@ -135,7 +135,7 @@ TEST(PrepareTest, TurnsThePictureUprightByItsExif) {
   const cv::Mat bgr = SmoothPicture(64, 40);
   const std::string jpeg = Encode(".jpg", bgr);
   models::ImageInput input = Plain(24, 24);
-  // 6 means: turn by 90 degrees clockwise.
+  // Orientation 6 means: rotate by 90 degrees clockwise.
   cv::Mat upright;
   cv::transpose(cv::imdecode(std::vector<char>(jpeg.begin(), jpeg.end()), cv::IMREAD_COLOR), upright);
   cv::flip(upright, upright, 1);
@@ -147,8 +147,8 @@ TEST(PrepareTest, TurnsThePictureUprightByItsExif) {
   EXPECT_EQ(Compare(turned.out, expected.out).max, 0);
 }
 
-// A little-endian TIFF of OpenCV's with that orientation, in the place of what is said by default: that a
-// pixel's channels lie together.
+// Sets the orientation of a little-endian TIFF written by OpenCV by overwriting its PlanarConfiguration
+// entry, which states the default anyway.
 std::string Oriented(std::string tiff, char orientation) {
   constexpr size_t kOrientation = 0x0112;
   constexpr size_t kPlanarConfiguration = 0x011C;
@@ -224,7 +224,7 @@ TEST(PrepareTest, ARegionIsWhatItWouldBeAlone) {
 }
 
 TEST(PrepareTest, CropIsCentred) {
-  // Left half black, right half white.
+  // The left half is black, the right half white.
   cv::Mat halves(20, 80, CV_8UC3, cv::Scalar::all(0));
   halves.colRange(40, 80) = cv::Scalar::all(255);
   const Prepared prepared = PrepareAll(Raw(halves, true), Plain(20, 20));
@@ -235,8 +235,8 @@ TEST(PrepareTest, CropIsCentred) {
   EXPECT_FLOAT_EQ(row[10], 255);
 }
 
-// JPEGs at least four times as large as needed are shrunk while they are decoded: within four 8-bit steps,
-// and half a step on the mean, even for noise on every pixel.
+// JPEGs at least four times as large as needed are shrunk during decoding. The result is within four 8-bit
+// steps, and half a step on average, even for noise on every pixel.
 TEST(PrepareTest, ReducedDecodingStaysClose) {
   cv::Mat noisy = SmoothPicture(1203, 802);
   std::mt19937 random(3);
@@ -310,7 +310,7 @@ TEST(PrepareTest, WrongRoomIsTheCallersFault) {
             absl::StatusCode::kInternal);
 }
 
-// Always a Status or a size, and then every value written.
+// Either returns an error, or a size and an output in which every value was written.
 TEST(PrepareTest, MutatedPicturesAreAnsweredOneWayOrTheOther) {
   std::mt19937 random(11);
   const models::ImageInput input = Plain(16, 20);

@@ -7,7 +7,8 @@
 namespace saccade::server {
 namespace {
 
-// The filter's weights for each output sample: `count` of them, over the source from `first` on.
+// The filter's weights for each output sample. A window covers `count` source samples from `first`; its
+// weights start at index `weights`.
 struct Taps {
   struct Window {
     int64_t first = 0;
@@ -19,7 +20,7 @@ struct Taps {
 };
 
 Taps MakeTaps(const Axis& axis, int64_t source) {
-  // Shrinking widens the triangle, so that every source sample counts; a support of 1 is plain linear
+  // Shrinking widens the triangle, so that every source sample contributes. A support of 1 is plain linear
   // interpolation.
   const double support = axis.antialias ? std::max(axis.scale, 1.0) : 1.0;
   Taps taps;
@@ -27,7 +28,7 @@ Taps MakeTaps(const Axis& axis, int64_t source) {
     Taps::Window window{.first = i < 0 ? 0 : source, .count = 0, .weights = taps.weights.size()};
     if (i >= 0 && i < axis.resized) {
       const double centre = (static_cast<double>(i) + 0.5) * axis.scale;
-      // The last source sample stands in where rounding would leave the window empty.
+      // Where rounding would leave the window empty, use the last source sample.
       window.first = std::clamp<int64_t>(static_cast<int64_t>(centre - support + 0.5), 0, source - 1);
       const int64_t end =
           std::clamp<int64_t>(static_cast<int64_t>(centre + support + 0.5), window.first + 1, source);
@@ -51,7 +52,7 @@ Taps MakeTaps(const Axis& axis, int64_t source) {
   return taps;
 }
 
-// One source row, scaled: planar [3, length] in the source's channel order.
+// Scales one source row to planar [3, length], in the source's channel order.
 void ScaleRow(const uint8_t* row, const Taps& taps, float* scaled) {
   const size_t length = taps.windows.size();
   for (size_t i = 0; i < length; ++i) {
@@ -79,8 +80,8 @@ void AddScaled(const float* row, float weight, size_t length, float* out) {
 }  // namespace
 
 Axis CentreOf(int64_t source, int64_t resized, int64_t length) {
-  // torchvision pads what is too short by the floor of half the lack, and cuts at Python's round(), half to
-  // even.
+  // torchvision pads short sides by the floor of half the difference, and crops at Python's round(), which
+  // rounds half to even.
   const int64_t offset = resized < length ? -((length - resized) / 2)
                                           : static_cast<int64_t>(std::nearbyint((resized - length) / 2.0));
   return {.resized = resized,
@@ -100,7 +101,7 @@ void Resample(const SourcePixels& source, const Axis& x, const Axis& y, const Ch
       std::fill_n(out.data + c * out.plane + i * out.row, length, channels.bias[c]);
   }
 
-  // Each source row is scaled once and added to every output row whose window holds it: [begin, end).
+  // Each source row is scaled once and added to every output row whose window contains it: [begin, end).
   std::vector<float> scaled(3 * length);
   size_t begin = 0;
   size_t end = 0;

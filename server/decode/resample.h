@@ -1,6 +1,6 @@
-// Scaling, cropping and normalising in one pass, with the triangle filter of Pillow and of torchvision's
-// antialias=True, or plain bilinear. OpenCV has no such filter: its INTER_LINEAR aliases when shrinking, its
-// INTER_AREA is a box.
+// Scales, crops and normalises in one pass, with the triangle filter of Pillow and of torchvision's
+// antialias=True, or with plain bilinear interpolation. OpenCV has no such filter: its INTER_LINEAR aliases
+// when shrinking, and its INTER_AREA is a box filter.
 #pragma once
 
 #include <array>
@@ -9,7 +9,8 @@
 
 namespace saccade::server {
 
-// 8-bit, three interleaved channels; `row_bytes` from one row to the next. Owns nothing.
+// 8-bit pixels of three interleaved channels. `row_bytes` is the distance between rows. Does not own the
+// pixels.
 struct SourcePixels {
   const uint8_t* data = nullptr;
   size_t row_bytes = 0;
@@ -17,21 +18,21 @@ struct SourcePixels {
   int64_t height = 0;
 };
 
-// How one side of the output lies on the source: scaled to `resized` samples, of which `length` are wanted
-// from `offset` on. What is wanted beyond either end is black, as in torchvision's center_crop.
+// Maps one side of the output to the source: the source is scaled to `resized` samples, of which the output
+// takes `length`, starting at `offset`. Output samples outside [0, resized) are black, as in torchvision's
+// center_crop.
 struct Axis {
   int64_t resized = 0;
   int64_t offset = 0;
   int64_t length = 0;
-  // Source samples per resized one.
+  // Source samples per resized sample.
   double scale = 1;
-  // Shrinking averages over what becomes one sample. Without it, a sample lies between its two nearest, as in
-  // torch's interpolate(mode="bilinear", align_corners=False).
+  // If true, shrinking averages over all source samples that become one output sample. If false, a sample is
+  // interpolated between its two nearest, as in torch's interpolate(mode="bilinear", align_corners=False).
   bool antialias = true;
 };
 
-// The middle `length` of a side that is scaled from `source` to `resized` samples, rounded as torchvision
-// does.
+// The centre `length` samples of a side scaled from `source` to `resized` samples, rounded as in torchvision.
 Axis CentreOf(int64_t source, int64_t resized, int64_t length);
 
 // out[c] = gain[c] * source[from[c]] + bias[c].
@@ -41,16 +42,16 @@ struct ChannelMap {
   std::array<float, 3> bias = {0, 0, 0};
 };
 
-// Three planes that rows are written into, `row` and `plane` floats apart. Owns nothing.
+// Three output planes; rows and planes are `row` and `plane` floats apart. Does not own the memory.
 struct Planes {
   float* data = nullptr;
   size_t row = 0;
   size_t plane = 0;
 };
 
-// Writes [3, y.length, x.length] to `out`, and nothing between its rows. Reads only what the output depends
-// on, and holds one row and the filter's weights in memory, so that the size of the scaled picture, of which
-// the output is a part, does not matter. Throws std::bad_alloc only.
+// Writes [3, y.length, x.length] to `out` and leaves the gaps between its rows untouched. Reads only the
+// source pixels that the output depends on. Memory use is one row and the filter's weights, independent of
+// the size of the whole scaled picture. Throws only std::bad_alloc.
 void Resample(const SourcePixels& source, const Axis& x, const Axis& y, const ChannelMap& channels,
               const Planes& out);
 

@@ -14,7 +14,7 @@ struct Picture {
   SourcePixels pixels;
 };
 
-// Harsh on any filter, and easy to make in Python as well: (3 x^2 + 5 y^2 + 7 x y + 40 c) mod 256.
+// Hard for any filter and easy to reproduce in Python: (3 x^2 + 5 y^2 + 7 x y + 40 c) mod 256.
 Picture MakePicture(int64_t width, int64_t height) {
   Picture picture;
   for (int64_t y = 0; y < height; ++y) {
@@ -48,7 +48,7 @@ float Mean(const std::vector<float>& values) {
   return std::accumulate(values.begin(), values.end(), 0.0F) / static_cast<float>(values.size());
 }
 
-// The expected numbers are torchvision 0.26's, of the same picture as a float tensor:
+// The expected values are from torchvision 0.26, for the same picture as a float tensor:
 //   n = (F.center_crop(F.resize(t, [short], antialias=True), [height, width]) / 255 - mean) / std
 // with values at (c, y, x) = (0, 0, 0), (1, h/2, w/2), (2, h-1, w-1), (0, 3, w-2), (1, h-2, 1), and the mean.
 struct Case {
@@ -121,7 +121,8 @@ TEST(ResampleTest, RowsMayBePadded) {
   EXPECT_FLOAT_EQ(out[2 * 4 + 3], whole.bytes[3 * (2 * 8 + 3)]);
 }
 
-// 25,600,000 scaled columns, of which the middle 8 are wanted; storing them all would show.
+// The scaled picture has 25,600,000 columns, of which the output takes the middle 8. Storing them all would
+// be visible in memory use.
 TEST(ResampleTest, ThinPicturesCostNoMoreThanTheirOutput) {
   for (const bool wide : {true, false}) {
     const Picture picture = wide ? MakePicture(100'000, 1) : MakePicture(1, 100'000);

@@ -16,7 +16,7 @@
 namespace saccade::server {
 namespace {
 
-// libtiff allocates what a file claims; one of its strips or tiles may be so large.
+// libtiff allocates what a file claims. This bounds a single allocation, e.g. for a strip or a tile.
 constexpr int64_t kMaxAllocation = int64_t{256} << 20;
 
 absl::Status Broken(const std::string& why) {
@@ -41,7 +41,7 @@ struct TiffFile::Source {
   std::string_view bytes;
   size_t at = 0;
   TIFF* tiff = nullptr;
-  // The first thing that libtiff had to say since it was last asked.
+  // The first error message of libtiff since this was last cleared.
   std::string error;
 
   ~Source() {
@@ -72,7 +72,7 @@ struct TiffFile::Source {
   static int Close(thandle_t) { return 0; }
   static toff_t Size(thandle_t handle) { return From(handle)->bytes.size(); }
 
-  // The whole file is in memory already: libtiff reads it there. It does not write to what it maps.
+  // Lets libtiff read the file directly from memory. libtiff does not write to mapped files.
   static int Map(thandle_t handle, void** base, toff_t* size) {
     *base = const_cast<char*>(From(handle)->bytes.data());
     *size = From(handle)->bytes.size();
@@ -85,7 +85,7 @@ struct TiffFile::Source {
     if (!self->error.empty()) return 1;
     char text[256];
     std::vsnprintf(text, sizeof(text), format, arguments);
-    // libtiff's own words, but for the name of the file, which has none.
+    // Keep libtiff's message, but without "memory", the file name that Open() passes.
     const bool named = module != nullptr && *module != '\0' && std::strcmp(module, "memory") != 0;
     self->error = named ? absl::StrCat(module, ": ", text) : text;
     return 1;

@@ -1,4 +1,4 @@
-// A TIFF in memory, read with libtiff: page by page as planes of voxels, or its first page as a picture.
+// Reads a TIFF in memory with libtiff: page by page as planes of voxels, or its first page as a picture.
 #pragma once
 
 #include <cstdint>
@@ -20,36 +20,38 @@ struct TiffPage {
   friend bool operator==(const TiffPage&, const TiffPage&) = default;
 };
 
-// As stored: the orientation, 1 to 8 as EXIF has it, may swap its sides.
+// Size as stored; `orientation`, 1 to 8 as in EXIF, may swap the sides.
 struct TiffPicture {
   int64_t width = 0;
   int64_t height = 0;
   int orientation = 1;
 };
 
-// Not thread-safe; several may be read at once.
+// Not thread-safe; different files may be read concurrently.
 class TiffFile {
  public:
-  // `bytes` must outlive it. INVALID_ARGUMENT if they are no TIFF.
+  // `bytes` must outlive the result. INVALID_ARGUMENT if they are not a TIFF, RESOURCE_EXHAUSTED if out of
+  // memory.
   static absl::StatusOr<std::unique_ptr<TiffFile>> Open(std::string_view bytes);
   ~TiffFile();
   TiffFile(const TiffFile&) = delete;
   TiffFile& operator=(const TiffFile&) = delete;
 
-  // Of the page it stands at, the first one at the beginning. INVALID_ARGUMENT if it is not grey, or not of a
-  // type of ours.
+  // Describes the current page, initially the first. INVALID_ARGUMENT if it is not greyscale or its sample
+  // type is not a VoxelType.
   absl::StatusOr<TiffPage> Page();
-  // Goes to the next page; false if there is none.
+  // Advances to the next page; false if there is none. INVALID_ARGUMENT if the file is damaged.
   absl::StatusOr<bool> Next();
-  // The page's pixels as floats, row by row. `out` has room for all of `page`, which is Page()'s. Decodes one
-  // strip or tile at a time. INVALID_ARGUMENT if the page is damaged.
+  // Writes the current page's pixels to `out` as floats, row by row. `page` is the result of Page(), and
+  // `out` has room for all its pixels. Decodes one strip or tile at a time. INVALID_ARGUMENT if the page is
+  // damaged, RESOURCE_EXHAUSTED if out of memory.
   absl::Status Read(const TiffPage& page, float* out);
 
-  // What the page it stands at is as a picture, whatever its colours: grey, palette, RGB, CMYK, YCbCr, of 1
-  // to 16 bits. INVALID_ARGUMENT, with libtiff's reason, if it is none.
+  // Describes the current page as a picture of any colour type: grey, palette, RGB, CMYK, YCbCr, of 1 to 16
+  // bits. INVALID_ARGUMENT, with libtiff's reason, if libtiff cannot convert it to RGBA.
   absl::StatusOr<TiffPicture> Picture();
-  // Its pixels as stored, each in 4 bytes, red, green, blue and opacity; `out` has room for all.
-  // INVALID_ARGUMENT if the page is damaged.
+  // Writes the picture's pixels, as stored, to `out`, which has room for all of them: 4 bytes each, red,
+  // green, blue and alpha. INVALID_ARGUMENT if the page is damaged.
   absl::Status ReadPicture(const TiffPicture& picture, uint32_t* out);
 
  private:

@@ -1,4 +1,4 @@
-// A TIFF's first page as a picture.
+// Decodes the first page of a TIFF as a picture.
 #pragma once
 
 #include <opencv2/core.hpp>
@@ -8,8 +8,9 @@
 
 namespace saccade::server {
 
-// 8-bit blue, green, red, upright. What is transparent is as if on black. Takes memory for seven bytes a
-// pixel; throws as OpenCV does if there is none. INVALID_ARGUMENT if it is damaged.
+// Returns 8-bit BGR pixels, rotated upright; transparent pixels are blended with black. Needs seven bytes of
+// memory per pixel, and throws OpenCV's exception if the allocation fails. INVALID_ARGUMENT if the file is
+// damaged.
 absl::StatusOr<cv::Mat> DecodeTiff(std::string_view bytes);
 
 }  // namespace saccade::server

@@ -1,6 +1,6 @@
-// Decodes one picture again and again on one thread, as the daemon would for a classifier:
+// Decodes one picture repeatedly on one thread, as the daemon would for a classifier:
 //   saccade_time_decode FILE SIDE SECONDS
-// and prints the pictures and the seconds they took. For tools/bench_server.
+// Prints the number of decoded pictures and the elapsed seconds. Used by tools/bench_server.
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>

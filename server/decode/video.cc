@@ -20,14 +20,14 @@ namespace {
 
 constexpr double kMaxRate = 1000;
 
-// FFmpeg judges a file by all of its beginning, and knows formats that name other files and have them read
-// (DASH, HLS). OpenCV hands it such options by the environment alone, which is changed before there are
-// threads.
+// FFmpeg detects the format from the file's content and supports formats that make it open other files (DASH,
+// HLS). OpenCV accepts the option that restricts formats only through the environment, which is set at static
+// initialization, before any thread starts.
 const bool kOnlyOurFormats =
     setenv("OPENCV_FFMPEG_CAPTURE_OPTIONS",
            "protocol_whitelist;file|format_whitelist;mov,mp4,matroska,webm,avi", 1) == 0;
 
-// A file in memory alone, by a path that others can open while it lives.
+// A file in memory, readable through its path while this object exists.
 class MemoryFile {
  public:
   explicit MemoryFile(std::string_view bytes) : descriptor_(memfd_create("video", MFD_CLOEXEC)) {
@@ -72,7 +72,7 @@ class OpenCvVideo final : public Video {
     rate_ = capture_.get(cv::CAP_PROP_FPS);
     size_ = {std::lround(capture_.get(cv::CAP_PROP_FRAME_HEIGHT)),
              std::lround(capture_.get(cv::CAP_PROP_FRAME_WIDTH))};
-    // Not a number is in no interval.
+    // The negation also rejects NaN.
     if (!(rate_ > 0 && rate_ <= kMaxRate) || size_.height < 1 || size_.width < 1) return Undecodable(bytes);
     if (absl::Status fits = CheckPixels(size_.width, size_.height, limits); !fits.ok()) return fits;
     return absl::OkStatus();
@@ -89,7 +89,7 @@ class OpenCvVideo final : public Video {
     try {
       return capture_.grab();
     } catch (const std::exception&) {
-      // What is not there any more is the end.
+      // Frames that cannot be read end the video.
       return false;
     }
   }
@@ -124,8 +124,8 @@ bool IsVideo(std::string_view encoded) {
   const PictureBytes bytes(encoded);
   if (bytes.tag(0, "\x1A\x45\xDF\xA3")) return true;
   if (bytes.tag(0, "RIFF") && bytes.tag(8, "AVI ")) return true;
-  // Less than 16 MiB of brands, so that it begins with a zero: nothing that starts as a text does. The brands
-  // of still pictures are another thing.
+  // The size field of the ftyp box is below 16 MiB, so its first byte is zero; no text file starts with zero.
+  // The brands avi*, he* and mif1 are those of still pictures.
   return bytes.u8(0) == 0 && bytes.tag(4, "ftyp") && !bytes.tag(8, "avi") && !bytes.tag(8, "he") &&
          !bytes.tag(8, "mif1");
 }

@@ -1,4 +1,4 @@
-// A video file, frame by frame, with OpenCV's reader.
+// Reads a video file frame by frame with OpenCV.
 #pragma once
 
 #include <cstdint>
@@ -10,26 +10,27 @@
 
 namespace saccade::server {
 
-// By the file's first bytes: MP4 and MOV, Matroska and WebM, AVI.
+// True if the first bytes are those of MP4, MOV, Matroska, WebM or AVI.
 bool IsVideo(std::string_view bytes);
 
-// Not thread-safe; several may be read at once, each on one core.
+// Not thread-safe; different videos may be read concurrently. Each uses one core.
 class Video {
  public:
-  // Copies the file into one without a name, as OpenCV reads files alone. Throws nothing. INVALID_ARGUMENT if
-  // it is none of ours, or nothing in it can be decoded; RESOURCE_EXHAUSTED if memory ran out.
+  // Copies `bytes` to an anonymous in-memory file, because OpenCV reads only files. Does not throw.
+  // INVALID_ARGUMENT if the format is not one of the above, if it cannot be decoded, or if frames exceed
+  // `limits`; RESOURCE_EXHAUSTED if out of memory.
   static absl::StatusOr<std::unique_ptr<Video>> Open(std::string_view bytes, const DecodeLimits& limits);
 
   virtual ~Video() = default;
 
-  // As the file claims. The rate is positive; the count is 0 if the file does not say.
+  // As the file claims. The rate is positive; the count is 0 if the file does not state it.
   virtual double frames_per_second() const = 0;
   virtual int64_t claimed_frames() const = 0;
   virtual models::Size size() const = 0;
 
-  // Passes over a frame; false at the end of the video.
+  // Advances to the next frame; false at the end of the video.
   virtual bool Skip() = 0;
-  // The frame that Skip passed over last; it is valid until the next call of either.
+  // Decodes the frame to which Skip() advanced. The result is valid until the next call of Skip() or Last().
   virtual absl::StatusOr<DecodedPicture> Last() = 0;
 };
 

@@ -23,7 +23,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// Frame k is as bright as 10 k.
+// All pixels of frame k have the value 10 k.
 std::string MakeVideo(int frames, double rate) {
   const std::string path = testing::TempDir() + "video_test_" + std::to_string(getpid()) + ".avi";
   cv::VideoWriter writer(path, cv::CAP_OPENCV_MJPEG, cv::VideoWriter::fourcc('M', 'J', 'P', 'G'), rate,
@@ -67,7 +67,7 @@ TEST(VideoTest, RefusesWhatItDoesNotKnow) {
   EXPECT_THAT(std::string(large.status().message()), HasSubstr("at most 100 pixels"));
 }
 
-// A manifest of DASH, which FFmpeg would read the named file for, that calls itself an MP4.
+// A DASH manifest disguised as an MP4; FFmpeg would open the file that it names.
 std::string Manifest(const std::string& beginning, const std::string& named) {
   return beginning +
          "<MPD profiles=\"urn:mpeg:dash:profile:isoff-on-demand:2011\" type=\"static\" "
@@ -78,7 +78,7 @@ std::string Manifest(const std::string& beginning, const std::string& named) {
 
 bool IsOpenedByFfmpeg(const std::string& path) {
 #ifdef __SANITIZE_ADDRESS__
-  // FFmpeg's own reader of DASH forgets a text of the manifest.
+  // FFmpeg's DASH reader leaks a string of the manifest.
   const __lsan::ScopedDisabler its_leaks;
 #endif
   return cv::VideoCapture(path, cv::CAP_FFMPEG).isOpened();
@@ -90,7 +90,7 @@ TEST(VideoTest, NoOtherFileIsRead) {
   const std::string manifest = Manifest("<!--ftypjp2 -->\n", path);
   EXPECT_FALSE(IsVideo(manifest));
   EXPECT_EQ(Video::Open(manifest, {}).status().code(), absl::StatusCode::kInvalidArgument);
-  // Nor by FFmpeg, were it taken for a video.
+  // FFmpeg, with the restricted formats, does not open it as a video either.
   const std::string plain = testing::TempDir() + "video_test_" + std::to_string(getpid()) + ".mpd";
   std::ofstream(plain, std::ios::binary) << manifest;
   EXPECT_FALSE(IsOpenedByFfmpeg(plain));

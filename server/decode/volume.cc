@@ -79,7 +79,7 @@ absl::Status CheckVoxels(const VolumeHeader& header, int64_t most_voxels) {
         absl::StrCat("the volume has ", SizeText(header.depth, header.height, header.width),
                      " voxels (depth x height x width); no side may be above ", kMaxVolumeSide));
   }
-  // Divided, so that no product overflows.
+  // Divides instead of multiplying, to avoid overflow.
   if (header.depth <= most_voxels / (header.height * header.width)) return absl::OkStatus();
   return absl::InvalidArgumentError(
       absl::StrCat("the volume has ", SizeText(header.depth, header.height, header.width),

@@ -1,4 +1,4 @@
-// A volume as it was sent, as floats: from a TIFF, a plane a page, or from voxels as they are.
+// Converts a volume as sent to floats, from a TIFF with one plane per page or from raw voxels.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace saccade::server {
 
-// Of a volume.
+// Maximum extent of each dimension of a volume.
 inline constexpr int64_t kMaxVolumeSide = 65535;
 
 struct VolumeHeader {
@@ -22,16 +22,16 @@ struct VolumeHeader {
   int64_t voxels() const { return depth * height * width; }
 };
 
-// INVALID_ARGUMENT, with both sizes, if there are too many, or a side is above kMaxVolumeSide. REQUIRES: all
-// sides are positive.
+// INVALID_ARGUMENT, stating the volume's size and the limit, if there are more than `most_voxels` voxels or a
+// dimension exceeds kMaxVolumeSide. REQUIRES: all dimensions are positive.
 absl::Status CheckVoxels(const VolumeHeader& header, int64_t most_voxels);
 
-// What `volume` claims to be; decodes nothing. INVALID_ARGUMENT if it is no TIFF, its pages differ, it is too
-// large, or raw voxels are not as many as their shape takes. Thread-safe.
+// Reads what `volume` claims to be, without decoding it. INVALID_ARGUMENT if it is not a TIFF, if its pages
+// differ, if it is too large, or if the number of raw bytes does not match the shape. Thread-safe.
 absl::StatusOr<VolumeHeader> ReadVolumeHeader(const Picture& volume, int64_t most_voxels);
 
-// All voxels, plane by plane. REQUIRES: `header` was read from `volume`, and `out` has room for exactly its
-// voxels. Takes its time: call it on the decode pool. INVALID_ARGUMENT for what is damaged. Thread-safe.
+// Writes all voxels, plane by plane. REQUIRES: `header` was read from `volume`, and `out` has room for
+// exactly its voxels. Slow: call it on the decode pool. INVALID_ARGUMENT if the data is damaged. Thread-safe.
 absl::Status WriteVolume(const Picture& volume, const VolumeHeader& header, absl::Span<float> out);
 
 }  // namespace saccade::server

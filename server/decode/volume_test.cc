@@ -62,7 +62,7 @@ void WriteTile(TIFF* tiff, const T* page, int width, int height, int x, int y) {
   TIFFWriteTile(tiff, tile.data(), x, y, 0, 0);
 }
 
-// As many pages as the values fill.
+// Writes as many pages as the values fill.
 template <typename T>
 std::string Tiff(const std::vector<T>& values, int width, int height, const Layout& layout = {}) {
   const std::string path = TemporaryPath();

@@ -1,4 +1,4 @@
-// Voxels of any type as floats.
+// Converts voxels of any type to floats.
 #pragma once
 
 #include <cstddef>
@@ -8,10 +8,11 @@
 
 namespace saccade::server {
 
-// One voxel's.
+// Bytes per voxel.
 size_t BytesOf(VoxelType type);
 
-// All voxels of `from`, which are little-endian and need not be aligned. `to` has room for them.
+// Converts all voxels of `from`, which are little-endian and need not be aligned. `to` must have room for
+// them.
 void ToFloats(VoxelType type, std::string_view from, float* to);
 
 }  // namespace saccade::server

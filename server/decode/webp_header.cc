@@ -4,17 +4,17 @@
 namespace saccade::server {
 namespace {
 
-// Of a chunk besides its data: tag and length.
+// Bytes of a chunk in addition to its data: tag and length.
 constexpr size_t kChunkFrame = 8;
 constexpr uint32_t kAnimated = 2;
 
-// Width and height share 28 bits, each less one.
+// The packed field stores width - 1 and height - 1 in 14 bits each.
 PictureHeader Lossless(uint32_t packed) {
   return {
       .format = PictureFormat::kWebp, .width = (packed & 0x3FFF) + 1, .height = (packed >> 14 & 0x3FFF) + 1};
 }
 
-// The chunk with the pixels, `at` being its data.
+// Reads the chunk with the pixels; `at` is the position of its data.
 absl::StatusOr<PictureHeader> ReadPixels(const PictureBytes& bytes, size_t at, size_t length, bool lossless) {
   if (length < (lossless ? 5 : 10)) return Broken("WebP", "its picture chunk is too short");
   if (lossless) {
@@ -39,8 +39,8 @@ absl::StatusOr<PictureHeader> ReadWebpHeader(std::string_view encoded) {
   const PictureBytes all(encoded);
   const size_t end = kChunkFrame + size_t{all.little32(4)};
   if (!all.has(0, end)) return Truncated("WebP", all, "its RIFF header promises more");
-  // Where libwebp does not know a file's first bytes, OpenCV asks its other readers, of which DICOM's alone
-  // has its mark elsewhere than at the start: it would allocate whatever a few bytes claim.
+  // If libwebp does not recognise the first bytes of a file, OpenCV tries its other readers. Only the DICOM
+  // reader looks for its signature elsewhere than at the start, and it allocates whatever the file claims.
   if (all.tag(128, "DICM")) return Broken("WebP", "it is marked as DICOM too");
   const PictureBytes bytes(encoded.substr(0, end));
   PictureHeader canvas;

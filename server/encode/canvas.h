@@ -1,4 +1,4 @@
-// Maps with one value a pixel: a region's on the whole picture's, and of another size.
+// Helpers for maps with one value per pixel: paste a region's map into the whole picture's, and resize a map.
 #pragma once
 
 #include <algorithm>
@@ -9,8 +9,8 @@
 
 namespace saccade::server {
 
-// `values`, row by row, of a `part` that begins at x, y of the whole; `beyond` everywhere else. REQUIRES: the
-// part lies within the whole.
+// Returns a map of size `whole` with `values` (row by row, of size `part`) at x, y, and `beyond` everywhere
+// else. REQUIRES: the part lies within the whole.
 template <typename Value>
 std::vector<Value> OnCanvas(const std::vector<Value>& values, models::Size part, int64_t x, int64_t y,
                             models::Size whole, Value beyond) {
@@ -22,7 +22,7 @@ std::vector<Value> OnCanvas(const std::vector<Value>& values, models::Size part,
   return canvas;
 }
 
-// Each pixel's value is that of the pixel which lies where its centre does.
+// Resizes a map by nearest neighbour: each output pixel gets the input value at its centre.
 template <typename Value>
 std::vector<Value> Nearest(const std::vector<Value>& values, models::Size from, models::Size to) {
   std::vector<Value> out;

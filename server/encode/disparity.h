@@ -1,4 +1,4 @@
-// A disparity map as files have it.
+// Serialises disparity maps.
 #pragma once
 
 #include <string>
@@ -8,12 +8,12 @@
 
 namespace saccade::server {
 
-// 16 bits grey, disparity * 256 rounded, as KITTI has it: 0 would say that there is no value, so the smallest
-// is 1, and the largest, 65535, stands for everything from 255.998 up; what is not a number has none.
-// INTERNAL if the values do not fill the size; otherwise as GreyPng.
+// 16-bit greyscale PNG of disparity * 256, rounded, as in KITTI. 0 means that there is no value and is
+// written for NaN; all other values are clamped to [1, 65535], so that 65535 stands for 255.998 and above.
+// INTERNAL if the number of values does not match the size; otherwise errors as GreyPng.
 absl::StatusOr<std::string> DisparityPng(const models::Disparity& result);
 
-// width * height little-endian float32, row by row. INTERNAL if the values do not fill the size.
+// width * height little-endian float32, row by row. INTERNAL if the number of values does not match the size.
 absl::StatusOr<std::string> DisparityFloats(const models::Disparity& result);
 
 }  // namespace saccade::server

@@ -18,7 +18,7 @@ TEST(DisparityTest, PngHoldsValueTimes256) {
   const cv::Mat decoded = cv::imdecode(std::vector<uint8_t>(png->begin(), png->end()), cv::IMREAD_UNCHANGED);
   ASSERT_EQ(decoded.type(), CV_16UC1);
   ASSERT_EQ(decoded.size(), cv::Size(4, 2));
-  // No value is 0, which would say that there is none.
+  // Only NaN may become 0, which means "no value".
   EXPECT_EQ(std::vector<uint16_t>(decoded.begin<uint16_t>(), decoded.end<uint16_t>()),
             (std::vector<uint16_t>{1, 1, 256, 384, 49120, 25601, 65535, 65535}));
 }

@@ -1,4 +1,4 @@
-// A segmentation's label map as files have it.
+// Serialises the label maps of segmentations.
 #pragma once
 
 #include <string>
@@ -8,10 +8,11 @@
 
 namespace saccade::server {
 
-// 8 bits grey, one class a pixel. INTERNAL if the labels do not fill the size; otherwise as GreyPng.
+// 8-bit greyscale PNG; each pixel is a class. INTERNAL if the number of labels does not match the size;
+// otherwise errors as GreyPng.
 absl::StatusOr<std::string> LabelMapPng(const models::Segmentation& result);
 
-// width * height bytes, row by row. INTERNAL if the labels do not fill the size.
+// width * height bytes, row by row. INTERNAL if the number of labels does not match the size.
 absl::StatusOr<std::string> LabelMapBytes(const models::Segmentation& result);
 
 }  // namespace saccade::server

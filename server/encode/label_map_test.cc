@@ -8,7 +8,7 @@
 namespace saccade::server {
 namespace {
 
-// 3 x 5, with the least and the largest label.
+// A 3 x 5 map that contains the smallest and the largest label.
 const models::Segmentation kMap = {
     .height = 3, .width = 5, .labels = {0, 1, 2, 3, 4, 255, 254, 0, 0, 0, 7, 7, 7, 8, 9}, .areas = {}};
 

@@ -13,7 +13,7 @@ namespace {
 
 constexpr uint8_t kInside = 255;
 
-// Of a row, the first of the mask and the one behind its last; nothing if they are equal.
+// The columns of a row from the first to the last mask pixel, as [begin, end). Empty if begin == end.
 struct Extent {
   int64_t begin = 0;
   int64_t end = 0;
@@ -27,7 +27,7 @@ Extent ExtentOf(const float* row, int64_t width, float threshold) {
   return extent;
 }
 
-// The smallest box around the mask, within the region.
+// The bounding box of the mask, relative to the region.
 MaskBits BoxOf(const models::MaskRegion& region, float threshold) {
   int64_t left = region.width;
   int64_t right = 0;
@@ -72,12 +72,12 @@ absl::StatusOr<std::vector<MaskPolygon>> PolygonsOf(const MaskBits& bits) {
   std::vector<MaskPolygon> polygons;
   if (bits.values.empty()) return polygons;
   try {
-    // OpenCV reads from the pixels and does not write to them, but cannot say so.
+    // OpenCV reads from the pixels and does not write to them, but its interface is not const-correct.
     const cv::Mat picture(static_cast<int>(bits.height), static_cast<int>(bits.width), CV_8UC1,
                           const_cast<uint8_t*>(bits.values.data()));
     std::vector<std::vector<cv::Point>> contours;
     std::vector<cv::Vec4i> family;
-    // Two levels: what is around the mask's parts, and around the holes within them.
+    // RETR_CCOMP yields two levels: the outlines of the mask's parts, and those of the holes in them.
     cv::findContours(picture, contours, family, cv::RETR_CCOMP, cv::CHAIN_APPROX_SIMPLE,
                      cv::Point(static_cast<int>(bits.x), static_cast<int>(bits.y)));
     constexpr int kParent = 3;

@@ -1,4 +1,4 @@
-// A detection's mask as a picture, and as polygons.
+// Converts a detection's mask to a bitmap and to polygons.
 #pragma once
 
 #include <cstdint>
@@ -10,31 +10,31 @@
 
 namespace saccade::server {
 
-// The least part of the region that holds the mask: 255 in it, 0 beside it. No sides, and no values, if it
-// has no pixels.
+// The bounding box of a mask as a bitmap: 255 inside the mask, 0 outside. Width, height and `values` are
+// empty if the mask has no pixels.
 struct MaskBits {
   int64_t x = 0;
   int64_t y = 0;
   int64_t width = 0;
   int64_t height = 0;
   std::vector<uint8_t> values;
-  // Pixels in the mask.
+  // Number of pixels in the mask.
   int64_t area = 0;
 };
 
-// Pixels whose probability is at least `threshold`.
+// The pixels whose probability is at least `threshold`.
 MaskBits BitsOf(const models::MaskRegion& region, float threshold);
 
-// Around a part of the mask, or a hole in one: pixels of the mask, x and y in turn, neighbours joined by
-// straight lines. All of a mask's polygons filled together, by even and odd and with their edges, are the
-// mask to the pixel.
+// Outline of a connected part of the mask, or of a hole in one. `points` holds pixels of the mask as x, y, x,
+// y, ..., joined by straight lines. Filling all polygons of a mask together with the even-odd rule, edges
+// included, reproduces the mask exactly.
 struct MaskPolygon {
   std::vector<int32_t> points;
   bool hole = false;
 };
 
-// In the coordinates that the bits' x and y have. RESOURCE_EXHAUSTED if memory is short, INTERNAL with
-// OpenCV's words if it refuses. Thread-safe.
+// Returns polygons in the coordinate system of bits.x and bits.y. RESOURCE_EXHAUSTED if out of memory,
+// INTERNAL with OpenCV's message for other failures. Thread-safe.
 absl::StatusOr<std::vector<MaskPolygon>> PolygonsOf(const MaskBits& bits);
 
 }  // namespace saccade::server

@@ -13,7 +13,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-// Of a picture of so many pixels, the region's part of which is "#" where its mask is.
+// A mask region at x, y, given as rows of text with "#" for mask pixels.
 models::MaskRegion Drawn(int64_t x, int64_t y, const std::vector<std::string>& rows) {
   models::MaskRegion region{
       x, y, static_cast<int64_t>(rows[0].size()), static_cast<int64_t>(rows.size()), {}};
@@ -23,7 +23,7 @@ models::MaskRegion Drawn(int64_t x, int64_t y, const std::vector<std::string>& r
   return region;
 }
 
-// What they are when they are filled, in a picture of that size.
+// Fills the polygons in a picture of the given size.
 std::vector<uint8_t> Filled(const std::vector<MaskPolygon>& polygons, int64_t height, int64_t width) {
   std::vector<std::vector<cv::Point>> contours;
   for (const MaskPolygon& polygon : polygons) {
@@ -70,7 +70,7 @@ TEST(MaskTest, APolygonGoesAroundAndAHoleSaysSo) {
 
 TEST(MaskTest, FilledTogetherPolygonsAreTheMaskToThePixel) {
   std::mt19937 random(1);
-  // From crumbs to a sheet with holes, which hold parts with holes.
+  // The thresholds range from a sheet whose holes contain parts with holes to scattered pixels.
   for (const float threshold : {0.2F, 0.4F, 0.6F, 0.9F}) {
     for (const int side : {1, 2, 7, 40}) {
       const int64_t height = side + 9;

@@ -18,7 +18,7 @@ absl::StatusOr<std::string> Png(int type, const void* pixels, int64_t height, in
                                                      "picture"));
   };
   try {
-    // OpenCV reads from the pixels and does not write to them, but cannot say so.
+    // OpenCV reads from the pixels and does not write to them, but its interface is not const-correct.
     const cv::Mat grey(static_cast<int>(height), static_cast<int>(width), type, const_cast<void*>(pixels));
     std::vector<uint8_t> png;
     if (!cv::imencode(".png", grey, png)) {

@@ -1,4 +1,4 @@
-// Grey pictures as PNG: what this room's results are written with.
+// Encodes greyscale pictures as PNG.
 #pragma once
 
 #include <cstdint>
@@ -8,8 +8,8 @@
 
 namespace saccade::server {
 
-// Rows without padding, `width * height` values. Lossless. RESOURCE_EXHAUSTED if memory is short, INTERNAL
-// with the codec's words if it refuses. Thread-safe.
+// Losslessly encodes `width * height` values, in rows without padding. RESOURCE_EXHAUSTED if out of memory,
+// INTERNAL with the codec's message for other failures. Thread-safe.
 absl::StatusOr<std::string> GreyPng(const uint8_t* pixels, int64_t height, int64_t width);
 absl::StatusOr<std::string> GreyPng(const uint16_t* pixels, int64_t height, int64_t width);
 

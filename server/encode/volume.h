@@ -1,4 +1,4 @@
-// A restored volume as it is sent.
+// Serialises restored volumes.
 #pragma once
 
 #include <string>
@@ -9,8 +9,8 @@
 
 namespace saccade::server {
 
-// Little-endian voxels, plane by plane and row by row; integers are rounded to the nearest and clipped to
-// what their type holds. INTERNAL if the values do not fill the size.
+// Little-endian voxels, plane by plane and row by row. Integers are rounded to nearest and clamped to the
+// range of their type. INTERNAL if the number of values does not match the size.
 absl::StatusOr<std::string> VoxelBytes(const models::Restoration& result, VoxelType type);
 
 }  // namespace saccade::server

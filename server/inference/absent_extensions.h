@@ -1,4 +1,4 @@
-// What those are told who ask for Triton's extensions that are not there, in whichever protocol.
+// Statuses for Triton extensions that are not supported, in any protocol.
 #pragma once
 
 #include "absl/status/status.h"
@@ -6,11 +6,12 @@
 
 namespace saccade::server {
 
-// UNAVAILABLE, as of a Triton that was built without traces.
+// UNAVAILABLE, like a Triton server that was built without tracing.
 absl::Status NoTraces();
 
-// There are no regions on GPUs: the status of all of them is empty, of one it is NOT_FOUND. Unregistering has
-// nothing to do, which clients that tidy up before they begin rely on.
+// The status of CUDA shared memory regions, none of which can exist: OK if `name` is empty (all regions, an
+// empty list), otherwise NOT_FOUND. Unregistering succeeds without effect, on which clients that clean up at
+// start rely.
 absl::Status CudaRegionStatus(absl::string_view name);
 
 // UNIMPLEMENTED.

@@ -15,13 +15,13 @@
 namespace saccade::server {
 namespace {
 
-// Texts, and what points to them.
+// Texts, and the pieces that refer to them.
 struct Texts {
   std::vector<std::string> texts;
   BytePieces bytes;
 };
 
-// The indices of the `most` largest. What is no number comes last.
+// The indices of the `most` largest values. NaN comes last.
 template <typename T>
 std::vector<int64_t> Largest(const T* row, int64_t elements, int64_t most) {
   std::vector<int64_t> order(elements);

@@ -1,4 +1,4 @@
-// The classification extension: of each row of an output its largest values, as text with their labels.
+// The classification extension: the largest values of each row of an output, as text with their labels.
 #pragma once
 
 #include <cstdint>
@@ -10,10 +10,10 @@
 
 namespace saccade::server {
 
-// BYTES [rows, most] of "value:index" or "value:index:label", the largest first, the smaller index first
-// among equals. `most` is `classes`, or a row's length if that is less. `batched`: the first extent counts
-// rows; otherwise the whole tensor is one row, and the result is [most]. INVALID_ARGUMENT for types without
-// an order that we know.
+// Returns BYTES [rows, most] of "value:index" or "value:index:label", where `most` is the smaller of
+// `classes` and a row's length. The largest value comes first; among equals, the smaller index. If `batched`,
+// the first extent counts rows; otherwise the whole tensor is one row and the result is [most].
+// INVALID_ARGUMENT for types without a supported order.
 absl::StatusOr<Tensor> Classify(const Tensor& values, int64_t classes, const std::vector<std::string>& labels,
                                 bool batched);
 

@@ -35,7 +35,7 @@ const TensorDescription* Find(const std::vector<TensorDescription>& tensors, con
   return found == tensors.end() ? nullptr : &*found;
 }
 
-// All forms of an input.
+// All accepted forms of an input.
 std::vector<TensorDescription> FormsOf(const ModelInterface& model, const std::string& name) {
   std::vector<TensorDescription> forms;
   for (const auto* tensors : {&model.inputs, &model.other_inputs}) {
@@ -55,7 +55,7 @@ TensorDescription Described(const TensorSpec& spec, bool has_batch_dimension) {
   return tensor;
 }
 
-// Looks at an ensemble and those among its steps, each once.
+// Checks an ensemble and the ensembles among its steps, each once.
 class Check {
  public:
   explicit Check(const FindStep& find) : find_(find) {}
@@ -67,7 +67,7 @@ class Check {
                                                                          "' is a step of itself")));
     if (is_new) {
       absl::Status result = Look(ensemble);
-      // Looking may have added others.
+      // Look() may have inserted others, so the iterator is not used again.
       results_[key] = std::move(result);
     }
     return results_[key];
@@ -77,7 +77,7 @@ class Check {
   absl::Status Look(const Ensemble& ensemble) {
     const EnsemblePlan& plan = ensemble.plan;
     const ModelInterface own = InterfaceOf(ensemble);
-    // By the plan's numbers; what no step before has made is not asked for.
+    // Indexed like the plan's tensors; filled in the order of the steps.
     std::vector<TensorDescription> given(plan.tensors.size());
     for (size_t i = 0; i < plan.inputs.size(); ++i) given[plan.inputs[i]] = own.inputs[i];
     for (size_t i = 0; i < plan.steps.size(); ++i) {
@@ -162,7 +162,7 @@ class Check {
   }
 
   const FindStep& find_;
-  // By name and version; while an ensemble is looked at, what it is for those who come to it again.
+  // By name and version. While an ensemble is being checked, its entry is the error for a cycle.
   std::map<std::string, absl::Status> results_;
 };
 

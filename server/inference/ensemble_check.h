@@ -1,4 +1,4 @@
-// Whether an ensemble's steps are there and their tensors fit each other.
+// Checks that an ensemble's steps exist and that their tensors match.
 #pragma once
 
 #include <cstdint>
@@ -13,21 +13,22 @@
 
 namespace saccade::server {
 
-// What a step asks for.
+// The model of a step.
 struct StepModel {
   ModelInterface interface;
-  // If it is an ensemble itself, whose steps are looked at as well.
+  // Set if the model is an ensemble itself; its steps are then checked too.
   std::shared_ptr<const Ensemble> ensemble = nullptr;
 };
 
-// NOT_FOUND or UNAVAILABLE if it is not there or not ready.
+// NOT_FOUND or UNAVAILABLE if the model does not exist or is not ready.
 using FindStep = std::function<absl::StatusOr<StepModel>(const std::string& model, int64_t version)>;
 
-// OK, or why it cannot be run: a model that is not ready, a tensor of the wrong name, type or shape, a batch
-// that is too large for a step, ensembles that go in a circle. An extent of -1 on either side fits any.
+// Returns OK, or why the ensemble cannot be run: a model that is not ready, a tensor of the wrong name, type
+// or shape, a max_batch_size that is too large for a step, or a cycle of ensembles. An extent of -1 on either
+// side matches any extent.
 absl::Status CheckEnsemble(const Ensemble& ensemble, const FindStep& find);
 
-// The ensemble's own, as it declares them; with their batch dimension.
+// The ensemble's own interface as its configuration declares it, with the batch dimension.
 ModelInterface InterfaceOf(const Ensemble& ensemble);
 
 }  // namespace saccade::server

@@ -34,7 +34,7 @@ class EnsembleCheckTest : public ::testing::Test {
                                       .max_batch_size = 8}};
   }
 
-  // A detector, and what becomes of its boxes; four pictures at most.
+  // A detector, and a model that takes its boxes; at most four pictures.
   static ModelSettings Good() {
     ModelSettings settings =
         EnsembleOf({Spec("picture", {1}, DataType::kBytes)}, {Spec("areas", {-1}), Spec("boxes", {-1, 4})},
@@ -49,7 +49,7 @@ class EnsembleCheckTest : public ::testing::Test {
     return std::make_shared<const Ensemble>(std::move(settings), 1);
   }
 
-  // Named so, and a step for others.
+  // Adds an ensemble under this name, for use as a step.
   void AddEnsemble(const char* name, ModelSettings settings) {
     settings.name = name;
     auto served = Served(std::move(settings));

@@ -1,4 +1,4 @@
-// What an ensemble's clients send and get, held against what its configuration declares.
+// Checks requests to ensembles and their answers against the ensemble's configuration.
 #pragma once
 
 #include <cstdint>
@@ -10,15 +10,15 @@
 
 namespace saccade::server {
 
-// INVALID_ARGUMENT names the input or output: unknown, twice, missing, of another type or shape, a batch that
-// is too large or differs from input to input.
+// INVALID_ARGUMENT names an input or output that is unknown, duplicate, missing, or of another type or shape,
+// or whose batch is too large or differs between inputs.
 absl::Status CheckRequest(const TensorCall& call, const ModelSettings& ensemble);
 
-// Items in it: the batch, or 1 without a batch dimension. REQUIRES: CheckRequest took it.
+// The number of items: the batch size, or 1 without a batch dimension. REQUIRES: CheckRequest() returned OK.
 int64_t ItemsOf(const TensorCall& call, const ModelSettings& ensemble);
 
-// INTERNAL if what a step gave for this output is not what is declared: the models' descriptions left open
-// what the configuration does not.
+// INTERNAL if a step's output does not match the declaration. CheckEnsemble() cannot exclude that where the
+// model's description has free extents.
 absl::Status CheckAnswer(const Tensor& output, const TensorSpec& declared, bool has_batch_dimension);
 
 }  // namespace saccade::server

@@ -11,7 +11,7 @@
 namespace saccade::server {
 namespace {
 
-// With everything that it says of its refusal, but for the field, which is one of the step's.
+// Keeps the payloads of `why`, except the field, which is one of the step's request.
 absl::Status Named(const absl::Status& why, const std::string& step) {
   const auto code = absl::IsNotFound(why) ? absl::StatusCode::kUnavailable : why.code();
   absl::Status named(code, absl::StrCat(step, ": ", why.message()));
@@ -50,7 +50,7 @@ bool EnsembleRun::Wants(const std::string& output) const {
 void EnsembleRun::FindNeeded() {
   for (const size_t output : plan_.outputs)
     slots_[output].takers += Wants(plan_.tensors[output].name) ? 1 : 0;
-  // Those that take what a step makes come after it.
+  // Steps that use a step's outputs come after it in the plan.
   for (size_t i = plan_.steps.size(); i-- > 0;) {
     const EnsemblePlan::Step& step = plan_.steps[i];
     const auto is_taken = [this](const EnsemblePlan::Port& port) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
@@ -117,7 +117,7 @@ TensorCall EnsembleRun::CallOf(size_t step) {
     call.record->Describe(call);
   }
   for (const EnsemblePlan::Port& port : described.inputs) {
-    // One that may be left out, and was.
+    // An optional input that the request left out.
     if (!slots_[port.tensor].tensor) continue;
     call.inputs.push_back(Take(port.tensor, port.name));
   }
@@ -197,7 +197,7 @@ void EnsembleRun::Finish() {
     } else {
       outcome = failure_;
     }
-    // What nobody took because of a failure.
+    // Releases the tensors that were not taken because of a failure.
     slots_.clear();
   }
   std::move(done_)(std::move(outcome));

@@ -1,8 +1,8 @@
-// One request's way through an ensemble.
+// Runs one request through an ensemble.
 //
-// A step starts as soon as its inputs are there; those that do not wait for each other run at the same time,
-// and those whose results the request does not want do not run at all. Tensors go from step to step by
-// reference, and are let go when the last step that takes them has ended.
+// A step starts as soon as its inputs are available. Independent steps run concurrently; steps whose outputs
+// the request does not need are not run. Tensors are passed between steps by reference and released when the
+// last step that uses them has ended.
 #pragma once
 
 #include <functional>
@@ -20,7 +20,7 @@
 
 namespace saccade::server {
 
-// Computes a step; as Inference::Infer.
+// Computes a step; like Inference::Infer.
 using InferStep = std::function<void(TensorCall, TensorDone)>;
 
 // Thread-safe.
@@ -33,21 +33,22 @@ class EnsembleRun : public std::enable_shared_from_this<EnsembleRun> {
     Clock* clock;
   };
 
-  // REQUIRES: CheckRequest took `call`. The outputs of the answer are those that it wants, in the ensemble's
-  // order; model, version and classification are the caller's business. `done` is called when no step runs
-  // any more: what the inputs lie in is not needed then.
+  // Starts the run. The answer has the outputs that the request wants, in the ensemble's order; the caller
+  // sets its model and version and applies classification. `done` is called when no step runs any more; the
+  // memory that the inputs refer to is not used afterwards. REQUIRES: CheckRequest() accepted `call`.
   //
-  // The first step that fails ends the run: what has not started does not, what runs is cancelled. Its error
-  // is the answer, with the step's name before the message; a model that has gone meanwhile is UNAVAILABLE.
+  // The first step that fails ends the run: steps that have not started are skipped, running ones are
+  // cancelled. The answer is that step's error, prefixed with the step's name; NOT_FOUND becomes UNAVAILABLE,
+  // because the model existed when the ensemble was checked.
   static void Start(Rooms rooms, TensorCall call, TensorDone done);
 
  private:
-  // A tensor while somebody needs it.
+  // A tensor, held while it is still needed.
   struct Slot {
-    // How many steps, and the answer, will take it.
+    // How many more times it is taken, by steps and by the answer.
     int takers = 0;
     std::optional<Tensor> tensor;
-    // TensorAnswer::room of the answer that it came with.
+    // TensorAnswer::room of the step's answer.
     std::shared_ptr<const void> room = nullptr;
   };
   struct StepState {
@@ -59,8 +60,9 @@ class EnsembleRun : public std::enable_shared_from_this<EnsembleRun> {
 
   void FindNeeded() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void BringInputs() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Starts what is ready, one after the other, on this thread, unless another is at it: what ends while it
-  // starts goes on here, so that no chain of short steps fills the stack. Finishes the run if that is all.
+  // Starts ready steps one after the other on this thread, unless another call of Advance() is doing so: that
+  // one then also starts steps that become ready meanwhile, so a chain of short steps does not recurse.
+  // Finishes the run if no step is left.
   void Advance() ABSL_LOCKS_EXCLUDED(mutex_);
   TensorCall CallOf(size_t step) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   Tensor Take(size_t tensor, const std::string& name) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -74,7 +76,7 @@ class EnsembleRun : public std::enable_shared_from_this<EnsembleRun> {
   // Without its inputs.
   TensorCall call_;
   TensorDone done_;
-  // Of all steps; raised with the client's.
+  // Parent of all steps' cancellations, and cancelled with the client's.
   const std::shared_ptr<Cancellation> cancellation_;
 
   absl::Mutex mutex_;

@@ -37,7 +37,7 @@ std::string TextOf(const Tensor& tensor) {
   return text;
 }
 
-// Steps that have started and wait for the test to end them.
+// A step that has started and waits until the test ends it.
 struct Started {
   TensorCall call;
   TensorDone done;
@@ -85,7 +85,7 @@ class EnsembleRunTest : public ::testing::Test {
     return started;
   }
 
-  // Each output says what it was made of: "m(a,b)".
+  // Each output is text that tells what it was computed from: "m(a,b)".
   static TensorAnswer Compute(const TensorCall& call) {
     std::string made = absl::StrCat(call.model, "(");
     for (const Tensor& input : call.inputs)
@@ -100,7 +100,7 @@ class EnsembleRunTest : public ::testing::Test {
   void Answer(const std::string& model) {
     Started started = TakeStarted(model);
     TensorAnswer answer = Compute(started.call);
-    // A model has let go of its inputs when it answers.
+    // A model releases its inputs before it answers.
     started.call = {};
     std::move(started.done)(std::move(answer));
   }
@@ -205,7 +205,7 @@ TEST_F(EnsembleRunTest, TensorsAreNotCopied) {
 }
 
 TEST_F(EnsembleRunTest, TensorsAreLetGoWithTheirLastTaker) {
-  // A tensor whose only owner is itself.
+  // A tensor that holds the only reference to its data.
   const auto watched = [](const std::string& name, std::weak_ptr<const std::string>& watch) {
     const auto owner = std::make_shared<const std::string>(name);
     watch = owner;
@@ -284,7 +284,7 @@ TEST_F(EnsembleRunTest, WhatEndsWellAfterAFailureChangesNothing) {
 TEST_F(EnsembleRunTest, AStepsCancellationIsItsOwn) {
   Start(Diamond(), {Text("in", "1")});
   Answer("top");
-  // As a call does whose parts failed.
+  // A call whose shares failed does the same.
   started_.at(0).call.cancellation->Cancel();
   EXPECT_FALSE(started_.at(1).call.cancellation->cancelled());
   Fail("left", absl::InternalError("broken"));
@@ -335,7 +335,7 @@ TEST_F(EnsembleRunTest, AnOutputMayBeAStepsInputToo) {
   EXPECT_EQ(Output(1), "a(1).y");
 }
 
-// Steps that end before their start returns.
+// Steps that end before `infer` returns.
 TEST(EnsembleRun, ALongChainOfShortStepsFillsNoStack) {
   constexpr int kSteps = 64;
   std::vector<EnsembleStep> steps;

@@ -1,4 +1,4 @@
-// Ensembles for tests.
+// Makes ensembles for tests.
 #pragma once
 
 #include <map>

@@ -10,9 +10,9 @@
 
 namespace saccade::server {
 
-// A call while its steps run.
+// A call whose steps are running.
 struct Ensembles::Pending {
-  // Kept while its steps run.
+  // Keeps the model alive while its steps run.
   std::shared_ptr<ServedModel> model;
   CountedCall counted;
   std::vector<WantedOutput> wanted;
@@ -46,7 +46,7 @@ void Ensembles::Infer(const std::shared_ptr<ServedModel>& model, TensorCall call
   EnsembleRun::Start(rooms, std::move(call),
                      [this, kept = std::move(pending)](absl::StatusOr<TensorAnswer> outcome) mutable {
                        if (outcome.ok()) outcome = ToAnswer(*std::move(outcome), *kept);
-                       // A step that was turned away makes a call that was; one that broke, a failure.
+                       // If a step was rejected, the call counts as rejected; if a step failed, as failed.
                        const bool computed = outcome.ok() || absl::IsInternal(outcome.status());
                        if (outcome.ok()) {
                          kept->model->metrics()->RecordBatch(kept->items, outcome->timings.infer);

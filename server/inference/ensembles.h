@@ -1,4 +1,4 @@
-// Calls of ensembles: checked, admitted once, run step by step, counted like those of a model.
+// Calls of ensembles: checked, admitted once, run step by step, and counted like calls of a model.
 #pragma once
 
 #include <memory>
@@ -17,23 +17,23 @@ namespace saccade::server {
 // Thread-safe.
 class Ensembles {
  public:
-  // All, and what they refer to, must outlive it and every call. `find` tells of models, `infer` computes
-  // with them.
+  // The arguments, and what they refer to, must outlive this object and every call. `find` describes models,
+  // `infer` computes with them.
   Ensembles(Pipeline* pipeline, const Catalog* catalog, FindStep find, InferStep infer)
       : pipeline_(pipeline), catalog_(catalog), find_(std::move(find)), infer_(std::move(infer)) {}
 
-  // As Inference::Infer, of a call that names this model. REQUIRES: it is an ensemble. Steps are calls of
-  // their own, which hold the bounds of their models, but count to the server's as a part of this one.
+  // Like Inference::Infer, for a call of `model`. Steps are calls of their own: they count towards the bounds
+  // of their models, but towards the server's only as part of this call. REQUIRES: `model` is an ensemble.
   void Infer(const std::shared_ptr<ServedModel>& model, TensorCall call, TensorDone done) const;
 
-  // UNAVAILABLE with the reason unless all its steps can be run.
+  // UNAVAILABLE with the reason unless all steps can be run.
   absl::Status CheckReady(const Ensemble& ensemble) const;
 
  private:
   struct Pending;
 
   absl::StatusOr<TensorAnswer> ToAnswer(TensorAnswer answer, const Pending& pending) const;
-  // Those of its configuration, or of the model that makes it.
+  // The labels configured for the output, or else those of the model that makes it.
   std::vector<std::string> LabelsOf(const Ensemble& ensemble, const std::string& output) const;
 
   Pipeline* const pipeline_;

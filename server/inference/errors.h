@@ -1,4 +1,4 @@
-// How errors about tensors and parameters read.
+// Formats errors about tensors and parameters.
 #pragma once
 
 #include <string>
@@ -11,7 +11,7 @@
 
 namespace saccade::server {
 
-// A client's text, quoted, escaped and cut.
+// A client's text, shortened, escaped and quoted.
 inline std::string Shown(absl::string_view text) {
   return absl::StrCat("'", absl::CHexEscape(text.substr(0, 128)), "'");
 }

@@ -1,4 +1,4 @@
-// What beyond the Open Inference Protocol's core is served.
+// The supported extensions of the Open Inference Protocol.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace saccade::server {
 
-// By Triton's names. Each is one that a test calls: nothing is listed before it works.
+// Triton's names of the extensions. Each listed one is covered by a test.
 std::vector<std::string> Extensions(const SharedMemory& shared_memory);
 
 }  // namespace saccade::server

@@ -19,21 +19,21 @@ namespace {
 constexpr char kPlatform[] = "saccade";
 constexpr char kProgramPlatform[] = "pytorch_libtorch";
 
-// A call while it is computed.
+// A call that is being computed.
 struct Pending {
   TensorCall call;
   TensorDone done;
   std::shared_ptr<ServedModel> model;
-  // What the pass gave, once it did; but for what is known only when it leaves.
+  // The answer of the pass, filled in by MakeAnswer(); room and timings are added by ToAnswer().
   TensorAnswer answer = {};
 
   const ModelSettings& settings() const { return model->settings(); }
 };
 
-// Programs' tensors are what the configuration says.
+// Programs' tensors are those of the configuration.
 bool IsProgram(const ModelSettings& settings) { return settings.backend == Backend::kPytorch; }
 
-// Takes the results away: the outputs refer to them.
+// Moves the results out of `response`; the outputs refer to them.
 absl::Status MakeAnswer(Response& response, Pending& pending) {
   const auto held = std::make_shared<Response>(std::move(response));
   auto outputs = IsProgram(pending.settings())
@@ -53,7 +53,7 @@ absl::StatusOr<TensorAnswer> ToAnswer(const absl::StatusOr<Response>& outcome, P
   return std::move(pending.answer);
 }
 
-// Writes the outputs that are wanted in shared memory there before the answer goes on.
+// Wraps `done` to write the shared outputs first.
 TensorDone Sharing(const SharedMemory* memory, std::vector<WantedOutput> wanted, TensorDone done) {
   return [memory, wanted = std::move(wanted),
           done = std::move(done)](absl::StatusOr<TensorAnswer> answer) mutable {
@@ -65,7 +65,7 @@ TensorDone Sharing(const SharedMemory* memory, std::vector<WantedOutput> wanted,
   };
 }
 
-// The tensors move out of the call.
+// Moves the tensors out of the call.
 absl::Status TakeInput(TensorCall& call, const ModelSettings& settings, Request* request) {
   if (IsProgram(settings)) {
     NamedTensors named{.tensors = std::move(call.inputs), .rows = 1};
@@ -155,7 +155,7 @@ void Inference::InferCached(std::shared_ptr<ServedModel> model, TensorCall call,
     if (!status.ok()) return std::move(done)(std::move(status));
     return std::move(done)(*std::move(kept));
   }
-  // The model may be gone before the answer is kept; its answers then know.
+  // The model may be freed before the answer is cached; its CachedAnswers are then closed.
   auto answers = model->cached_answers();
   auto metrics = model->cache_metrics();
   Compute(std::move(model), std::move(call),

@@ -1,4 +1,4 @@
-// Calls that name tensors, whichever protocol brought them, on their way to what computes them.
+// Calls that name tensors, from any protocol, on their way to the pipeline.
 #pragma once
 
 #include <cstdint>
@@ -19,24 +19,25 @@ namespace saccade::server {
 // Thread-safe.
 class Inference {
  public:
-  // All must outlive it and every call. `ensembles`, if there is one, is told how to check them: before it
-  // lives, none can be loaded.
+  // All pointers must outlive this object and every call. If `ensembles` is not null, its `check` is set;
+  // until then no ensemble can be loaded.
   Inference(Pipeline* pipeline, const Catalog* catalog, const SharedMemory* shared_memory,
             EnsembleRunner* ensembles = nullptr);
   Inference(const Inference&) = delete;
   Inference& operator=(const Inference&) = delete;
 
-  // Never blocks; every call is counted in the metrics. What the inputs' bytes lie in must live until `done`
-  // is called, and as long as the answer if their owner is null. Outputs that are wanted in shared memory
-  // have been written there when `done` is called.
+  // Does not wait, but may compute a short batch on this thread (Pipeline::Predict). Every call is counted in
+  // the metrics. The memory that the inputs refer to must stay valid until `done` is called, and, if it has
+  // no owner, as long as the answer. Outputs wanted in shared memory have been written there when `done` is
+  // called.
   void Infer(TensorCall call, TensorDone done);
 
-  // ModelTable::VersionOf.
+  // See ModelTable::VersionOf.
   absl::StatusOr<int64_t> VersionOf(absl::string_view model, absl::string_view version) const {
     return catalog_->VersionOf(model, version);
   }
 
-  // OK if a call would find the model ready, and of an ensemble all its steps' models.
+  // OK if a call would find the model ready; for an ensemble, also the models of its steps.
   absl::Status CheckReady(absl::string_view model, int64_t version) const;
 
   // NOT_FOUND or UNAVAILABLE unless the model is ready.
@@ -44,9 +45,9 @@ class Inference {
 
  private:
   void Compute(std::shared_ptr<ServedModel> model, TensorCall call, TensorDone done);
-  // Answers with what was kept of an equal request, or computes and keeps it.
+  // Answers from the cache, or computes the answer and caches it.
   void InferCached(std::shared_ptr<ServedModel> model, TensorCall call, TensorDone done);
-  // Ready, its steps' models too.
+  // Finds a ready model; for an ensemble, the models of its steps must be ready too.
   absl::StatusOr<std::shared_ptr<ServedModel>> FindReady(absl::string_view model, int64_t version) const;
   absl::StatusOr<StepModel> FindStepModel(const std::string& model, int64_t version) const;
 

@@ -9,7 +9,7 @@
 namespace saccade::server {
 namespace {
 
-// Lines of text tell the time as ISO 8601 has it, which is one of Triton's formats; JSON is ours.
+// Text lines have ISO 8601 times, which is one of Triton's formats; JSON is an extension.
 std::string_view NameOf(LogFormat format) { return format == LogFormat::kJson ? "json" : "ISO8601"; }
 
 absl::Status Set(absl::string_view name, const Parameter& value, bool* to) {
@@ -28,7 +28,7 @@ absl::Status SetVerbose(absl::string_view name, const Parameter& value, uint32_t
   return absl::OkStatus();
 }
 
-// What stays as it is may be named.
+// A setting that cannot be changed may be set to its current value.
 absl::Status Keep(absl::string_view name, const Parameter& value, std::string_view now,
                   absl::string_view flag) {
   const auto* text = std::get_if<std::string_view>(&value);

@@ -1,4 +1,4 @@
-// The log's settings by Triton's names.
+// The log's settings under Triton's names.
 #pragma once
 
 #include "absl/status/status.h"
@@ -8,18 +8,18 @@
 
 namespace saccade::server {
 
-// `now` with what `changes` names: log_info, log_warning, log_error (bool) and log_verbose_level (an integer
-// of 32 bits). Nothing is changed if anything is wrong: INVALID_ARGUMENT for a value of another type or an
-// unknown name; UNIMPLEMENTED for a log_file, and for a log_format unless it is the `format` that there is.
+// Applies `changes` to `now`: log_info, log_warning, log_error (bool) and log_verbose_level (a 32-bit
+// integer). Fails without any change with INVALID_ARGUMENT for an unknown name or a value of another type,
+// and with UNIMPLEMENTED for a log_file, or a log_format other than `format`.
 absl::StatusOr<LogSettings> Changed(LogSettings now, LogFormat format, const NamedParameters& changes);
 
-// All of them. The texts live as long as the program.
+// All settings. Texts refer to static storage.
 NamedParameters Described(const LogSettings& settings, LogFormat format);
 
-// Changes the daemon's log, which says so. Errors as Changed. Thread-safe.
+// Changes the daemon's log settings and logs the change. Errors as Changed(). Thread-safe.
 absl::Status ChangeLog(const NamedParameters& changes);
 
-// As the daemon's log is now. Thread-safe.
+// The daemon's current log settings. Thread-safe.
 NamedParameters DescribeLog();
 
 }  // namespace saccade::server

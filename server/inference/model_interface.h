@@ -1,4 +1,4 @@
-// What others have to know of a model to call it.
+// What callers need to know about a model.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ struct ModelInterface {
   std::string platform = {};
   std::vector<TensorDescription> inputs = {};
   std::vector<TensorDescription> outputs = {};
-  // Further forms in which inputs may come, by their names.
+  // Other accepted forms of inputs, under the inputs' names.
   std::vector<TensorDescription> other_inputs = {};
   // 0 if tensors have no batch dimension.
   int64_t max_batch_size = 0;

@@ -27,7 +27,7 @@ absl::StatusOr<std::vector<ModelStatistics>> StatisticsOf(const Catalog& catalog
   if (!statistics.empty() || model.empty()) return statistics;
   auto missing = catalog.FindReady(model, *number);
   if (!missing.ok()) return missing.status();
-  // It became ready between the two looks.
+  // The model became ready between the two look-ups.
   return std::vector<ModelStatistics>{Of(**missing)};
 }
 

@@ -1,4 +1,4 @@
-// What the models have done, for those who ask.
+// Statistics of the models for clients.
 #pragma once
 
 #include <cstdint>
@@ -17,13 +17,13 @@ struct ModelStatistics {
   std::string model;
   int64_t version = 0;
   ModelUsage usage;
-  // Zeros unless answers are kept.
+  // Zero unless the model's answers are cached.
   CacheTotals cache;
 };
 
-// Of every version that is ready; of the model and version that are named, where they are not empty; the
-// version is written as in a request. NOT_FOUND or UNAVAILABLE if what is named is not there;
-// ModelTable::VersionOf's errors. Thread-safe.
+// The statistics of all ready versions, restricted to `model` and `version` where they are not empty;
+// `version` is written as in a request. NOT_FOUND or UNAVAILABLE if the named model or version is missing;
+// errors of ModelTable::VersionOf. Thread-safe.
 absl::StatusOr<std::vector<ModelStatistics>> StatisticsOf(const Catalog& catalog, absl::string_view model,
                                                           absl::string_view version);
 

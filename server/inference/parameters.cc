@@ -13,7 +13,7 @@ namespace {
 
 constexpr uint64_t kMost = std::numeric_limits<int64_t>::max();
 
-// None if it is no integer. What is negative is 0.
+// nullopt if the value is not an integer. Negative integers become 0.
 std::optional<uint64_t> IntegerOf(const Parameter& value) {
   if (const auto* number = std::get_if<uint64_t>(&value)) return *number;
   if (const auto* number = std::get_if<int64_t>(&value)) {
@@ -53,7 +53,7 @@ absl::Status ApplyParameter(std::string_view name, const Parameter& value, Tenso
     if (*number > 0) call.timeout = absl::Microseconds(static_cast<int64_t>(std::min(*number, kMost)));
     return absl::OkStatus();
   }
-  // Triton counts priorities from 1, the most urgent, upwards; 0 is the default.
+  // Triton's priorities count from 1, the highest, upwards; 0 is the default.
   constexpr uint64_t kLast = std::numeric_limits<int>::max();
   call.priority = -static_cast<int>(std::min(*number, kLast));
   return absl::OkStatus();

@@ -1,4 +1,4 @@
-// The parameters of requests and their tensors that mean something to us.
+// The supported parameters of requests and of their tensors.
 #pragma once
 
 #include <cstdint>
@@ -17,18 +17,18 @@ using Parameter = std::variant<bool, int64_t, uint64_t, double, std::string_view
 // By name.
 using NamedParameters = std::vector<std::pair<std::string_view, Parameter>>;
 
-// A request's: priority and timeout. INVALID_ARGUMENT for a value of another type; UNIMPLEMENTED for what
-// would change the answer and is not served: sequences. Every other one is its client's own business.
+// Applies a request's parameter: priority or timeout. INVALID_ARGUMENT for a value of another type;
+// UNIMPLEMENTED for sequences, which would change the answer. Other parameters are ignored.
 absl::Status ApplyParameter(std::string_view name, const Parameter& value, TensorCall& call);
 
-// A wanted output's: classification, and where it goes in shared memory. Errors as above.
+// Applies an output's parameter: classification, or its place in shared memory. Errors as above.
 absl::Status ApplyParameter(std::string_view name, const Parameter& value, WantedOutput& output);
 
-// An input's: shared_memory_region, _offset and _byte_size, which say where its bytes lie.
+// Applies an input's parameter: shared_memory_region, _offset or _byte_size, which locate its bytes.
 absl::Status ApplyParameter(std::string_view name, const Parameter& value, std::optional<SharedRange>& range);
 
-// To be called when all parameters of an input or output were applied. INVALID_ARGUMENT if a part of the
-// range is missing, or for an output that cannot be both classified and shared.
+// Called after all parameters of an input or output were applied. INVALID_ARGUMENT if a part of the range is
+// missing, or if an output is both classified and shared.
 absl::Status CheckParameters(const std::optional<SharedRange>& range);
 absl::Status CheckParameters(const WantedOutput& output);
 

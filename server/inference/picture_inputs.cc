@@ -60,7 +60,7 @@ absl::StatusOr<InputPictures> PicturesOf(const TensorCall& call) {
 TensorDescription DescribeImage(const models::ImageInput& input) {
   TensorDescription image{.name = std::string(kImage), .type = DataType::kBytes, .shape = {-1}};
   if (input.medium != models::Medium::kPictures) {
-    // A video or a TIFF an element, or a clip's frames.
+    // One video or TIFF per element, or a clip's frames.
     image.shape.push_back(input.medium == models::Medium::kClip ? -1 : 1);
   } else if (input.fit == models::Fit::kKeepRatio) {
     image.shape.push_back(input.views);

@@ -1,7 +1,8 @@
-// The pictures in a call's tensors.
+// Extracts the pictures from a call's tensors.
 //
-// Every model of ours has one input, 'image': BYTES [n] or [n,1], one encoded picture, video or TIFF an
-// element; [n,2], stereo pairs; [n,frames], clips. Or FP32, as TensorInput says (server/core/request.h).
+// Each of our models has one input, 'image'. It is BYTES [n] or [n,1] with an encoded picture, video or TIFF
+// per element; BYTES [n,2] with stereo pairs; BYTES [n,frames] with clips; or FP32 as described for
+// TensorInput (server/core/request.h).
 #pragma once
 
 #include <vector>
@@ -13,22 +14,24 @@
 
 namespace saccade::server {
 
-// What errors about it begin with.
+// The prefix of errors about the input.
 inline constexpr char kImageInput[] = "input 'image'";
 
 struct InputPictures {
   Input input;
-  // Of an item, as far as the shape tells: a tensor's channels are compared with the model's later.
+  // Pictures per item, from the shape of BYTES; 1 for FP32, whose channels are checked against the model
+  // later.
   int views = 1;
 };
 
-// Points into what `call`'s tensors point into. INVALID_ARGUMENT names the tensor.
+// The result refers to the memory of `call`'s tensors. INVALID_ARGUMENT names the tensor.
 absl::StatusOr<InputPictures> PicturesOf(const TensorCall& call);
 
-// FP32 of the network's size where there is one, BYTES where pictures keep their own sizes.
+// FP32 of the network's size if that is fixed; BYTES if pictures keep their own sizes, and for clips and
+// volumes.
 TensorDescription DescribeImage(const models::ImageInput& input);
 
-// Every form in which it may come; the pipeline checks what -1 leaves open.
+// Every accepted form of the input. The pipeline checks extents that are -1 here.
 std::vector<TensorDescription> FormsOfImage(const models::ImageInput& input);
 
 }  // namespace saccade::server

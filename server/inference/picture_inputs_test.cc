@@ -15,7 +15,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-// Elements that all tests send.
+// The elements that all tests send.
 constexpr std::string_view kElements[] = {"l0", "r0", "l1", "r1"};
 
 TensorCall Bytes(std::vector<int64_t> shape, size_t elements) {

@@ -1,5 +1,5 @@
-// What programs take and give as the configuration names it: the outputs that a call wants, and what a model
-// says of itself.
+// Inputs and outputs of programs as the configuration names them: selects the outputs that a call wants, and
+// describes tensors.
 #pragma once
 
 #include <vector>
@@ -11,11 +11,11 @@
 
 namespace saccade::server {
 
-// INVALID_ARGUMENT, with those that there are, if an output is named that the model lacks.
+// INVALID_ARGUMENT, listing the model's outputs, if a wanted output does not exist.
 absl::Status CheckProgramOutputs(const std::vector<WantedOutput>& wanted, const ModelSettings& settings);
 
-// Of `outputs`, which are the configuration's in its order, those that are wanted; all if none is named.
-// INVALID_ARGUMENT as Classify. REQUIRES: CheckProgramOutputs took `wanted`.
+// Selects the wanted ones of `outputs`, which are all outputs in the configuration's order; all if `wanted`
+// is empty. INVALID_ARGUMENT as Classify. REQUIRES: CheckProgramOutputs() accepted `wanted`.
 absl::StatusOr<std::vector<Tensor>> ChooseOutputs(std::vector<Tensor> outputs,
                                                   const std::vector<WantedOutput>& wanted,
                                                   const ModelSettings& settings);

@@ -1,4 +1,4 @@
-// What clients may ask of the repository, and are told of it, in Triton's words.
+// Requests to the model repository in Triton's terms.
 #pragma once
 
 #include <optional>
@@ -14,14 +14,14 @@ namespace saccade::server {
 
 absl::string_view NameOf(ModelSnapshot::State state);
 
-// What there is, or of it what is ready. Thread-safe.
+// All models, or only the ready ones. Thread-safe.
 std::vector<IndexEntry> IndexOf(const Catalog& catalog, bool ready_alone);
 
-// Of a load: the configuration in place of config.pbtxt, if it brings one. INVALID_ARGUMENT for what is no
-// text or unknown; UNIMPLEMENTED for files.
+// From the parameters of a load: the configuration that replaces config.pbtxt, if given. INVALID_ARGUMENT for
+// unknown parameters and values that are not text; UNIMPLEMENTED for files.
 absl::StatusOr<std::optional<std::string>> LoadConfigOf(const NamedParameters& parameters);
 
-// Of an unload: whether an ensemble's models go as well. Errors as above.
+// From the parameters of an unload: whether to unload an ensemble's models too. Errors as above.
 absl::StatusOr<bool> UnloadsDependents(const NamedParameters& parameters);
 
 }  // namespace saccade::server

@@ -10,7 +10,7 @@ absl::StatusOr<BytePieces> SharedInputs::Read(const std::optional<SharedRange>& 
   absl::Status status = range ? CheckParameters(range) : absl::InvalidArgumentError("is in no shared memory");
   if (status.ok()) status = memory_.Check(*range);
   if (!status.ok()) return status;
-  // Check bounds the size of each.
+  // SharedMemory::Check() limits the size of each range, so this does not overflow.
   if (range->size > memory_.most_tensor_bytes() - taken_) {
     return absl::InvalidArgumentError(
         absl::StrCat("with it the request's inputs in shared memory have ", taken_ + range->size,

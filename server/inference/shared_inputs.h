@@ -1,4 +1,4 @@
-// Inputs that come in memory that clients share, in place of the request.
+// Inputs that are in shared memory instead of in the request.
 #pragma once
 
 #include <cstdint>
@@ -11,15 +11,15 @@
 
 namespace saccade::server {
 
-// Of one request: together they take no more than one tensor may, which is what a message may. Otherwise a
-// small request that names the same range often would take all memory there is.
+// Reads the shared inputs of one request. Their total size is limited to that of one tensor, which is also
+// that of a message; otherwise a small request that names one range many times could exhaust memory.
 class SharedInputs {
  public:
-  // `memory` must outlive it.
+  // `memory` must outlive this object.
   explicit SharedInputs(const SharedMemory& memory) : memory_(memory) {}
 
-  // A copy of what an input's parameters point to, all of which were applied. INVALID_ARGUMENT if a part of
-  // the range is missing, or the inputs are too large; other errors as SharedMemory::Read.
+  // Copies the input that the parameters locate, after all of them were applied. INVALID_ARGUMENT if a part
+  // of the range is missing, or the request's inputs are too large; other errors as SharedMemory::Read.
   absl::StatusOr<BytePieces> Read(const std::optional<SharedRange>& range);
 
  private:

@@ -1,4 +1,4 @@
-// Outputs that clients want in memory that they share, in place of the answer.
+// Outputs that are written to shared memory instead of the answer.
 #pragma once
 
 #include <vector>
@@ -9,14 +9,14 @@
 
 namespace saccade::server {
 
-// Whether any is wanted in shared memory.
+// True if any output is wanted in shared memory.
 bool WantsShared(const std::vector<WantedOutput>& wanted);
 
-// Before anything is computed: the ranges of `wanted` are inside regions that there are. The error names the
-// output.
+// Checks, before anything is computed, that the ranges of `wanted` are within registered regions. The error
+// names the output.
 absl::Status CheckShared(const SharedMemory& memory, const std::vector<WantedOutput>& wanted);
 
-// Writes those that are wanted there, and leaves in `outputs` only where.
+// Writes the shared outputs to their ranges, and replaces their data in `outputs` by the ranges.
 absl::Status ShareOutputs(const SharedMemory& memory, const std::vector<WantedOutput>& wanted,
                           std::vector<Tensor>& outputs);
 

@@ -16,10 +16,10 @@ namespace {
 struct Output {
   const char* name;
   DataType type;
-  // -1 where the request decides.
+  // -1 if it depends on the request.
   absl::InlinedVector<int64_t, 5> shape;
   absl::StatusOr<Values> (*make)(const Answered&, ItemsForm);
-  // Whether it comes without being named.
+  // Whether it is returned if the request names no outputs.
   bool unasked = true;
 };
 
@@ -46,7 +46,7 @@ Outputs DetectionOutputs(ItemsForm form) {
           {"boxes", DataType::kFp32, {-1, -1, 4}, Items<Boxes>},
           {"scores", DataType::kFp32, {-1, -1}, Items<Scores>},
           {"labels", DataType::kInt64, {-1, -1}, Items<Labels>},
-          // As large as all the rest together many times over.
+          // Many times as large as all other outputs together.
           {"masks", DataType::kFp32, {-1, -1, -1, -1}, Items<Masks>, /*unasked=*/false}};
 }
 
@@ -58,7 +58,7 @@ Outputs ActionOutputs(ItemsForm form) {
           {"labels", DataType::kInt64, {-1, -1}, Items<ActionLabels>}};
 }
 
-// Pictures and their items share an extent then.
+// In flat form, the extents of pictures and their items are merged.
 Outputs InForm(Outputs padded, ItemsForm form) {
   if (form == ItemsForm::kPadded) return padded;
   for (Output& output : padded) {
@@ -94,7 +94,7 @@ std::string NamesOf(const Outputs& outputs) {
   });
 }
 
-// Null if nobody wants it.
+// Null if it is not wanted.
 const WantedOutput* Find(const Output& output, const std::vector<WantedOutput>& wanted) {
   const auto named = [&output](const WantedOutput& one) { return one.name == output.name; };
   const auto found = std::find_if(wanted.begin(), wanted.end(), named);

@@ -1,4 +1,4 @@
-// What models of each task give as tensors: docs/api.md has the table.
+// The output tensors of models by task. docs/api.md has the table.
 #pragma once
 
 #include <vector>
@@ -12,12 +12,13 @@
 
 namespace saccade::server {
 
-// INVALID_ARGUMENT, with those that there are, if an output is named that the model lacks.
+// INVALID_ARGUMENT, listing the model's outputs, if a wanted output does not exist.
 absl::Status CheckOutputs(const std::vector<WantedOutput>& wanted, const models::Description& model,
                           ItemsForm form);
 
-// Those that are wanted, or those that come unasked. INVALID_ARGUMENT if pictures of several sizes would have
-// to share a tensor. REQUIRES: CheckOutputs took `wanted`, and the response's model still exists.
+// Makes the wanted outputs, or the default ones if `wanted` is empty. INVALID_ARGUMENT if pictures of
+// different sizes would have to share a tensor. REQUIRES: CheckOutputs() accepted `wanted`, and the
+// response's model still exists.
 absl::StatusOr<std::vector<Tensor>> MakeOutputs(const Answered& response,
                                                 const std::vector<WantedOutput>& wanted, ItemsForm form);
 

@@ -202,7 +202,7 @@ TEST_F(TaskOutputsTest, ActionsArePaddedAndInSeconds) {
   EXPECT_THAT(outputs_.at(1).shape, ElementsAre(2, 1, 2));
   EXPECT_THAT(Numbers<float>(1), ElementsAre(0, 0, 0.5F, 1));
   EXPECT_THAT(Numbers<int64_t>(3), ElementsAre(0, 3));
-  // A tensor's frames are as many a second as the model is used to.
+  // The frames of a tensor have the model's rate.
   response_.sent.clear();
   Answer();
   EXPECT_THAT(Numbers<float>(1), ElementsAre(0, 0, 0.2F, 0.4F));

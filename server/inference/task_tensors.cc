@@ -33,13 +33,13 @@ Values Made(std::vector<int64_t> shape, std::string bytes) {
   return {.shape = std::move(shape), .data = BytePieces(view, std::move(owner))};
 }
 
-// Values that stay where they are.
+// Adds values without copying them.
 template <typename T>
 void Refer(const std::vector<T>& values, BytePieces& data) {
   data.Add({reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T)});
 }
 
-// [n, ...] of one row of `T` a picture.
+// [n, ...] with one row of `T` per result.
 template <typename Result, typename T>
 Values Rows(const Answered& response, std::vector<T> Result::* values) {
   Values tensor{.data = BytePieces({}, response)};
@@ -51,7 +51,7 @@ Values Rows(const Answered& response, std::vector<T> Result::* values) {
   return tensor;
 }
 
-// How many items each result has; flat, where they begin, and the end.
+// The number of items of each result; in flat form, the index of each result's first item, and the total.
 template <typename Result>
 Values Counts(const Answered& response, ItemsForm form) {
   std::string bytes;
@@ -66,7 +66,8 @@ Values Counts(const Answered& response, ItemsForm form) {
   return Made({numbers}, std::move(bytes));
 }
 
-// [items, extents...]: what `append` writes of each item; it is told which result's it is.
+// [items, extents...], written by `append`, which gets an item, the index of its result, and the bytes to
+// append to.
 template <typename Result, typename T, typename AppendOne>
 Values PerItem(const Answered& response, ItemsForm form, std::initializer_list<int64_t> extents,
                AppendOne append) {
@@ -109,13 +110,13 @@ Values LabelsOf(const Answered& response, ItemsForm form) {
   });
 }
 
-// Of the frames that the network saw; a tensor's are the model's own.
+// Frames per second that the network saw. Tensors are assumed to have the model's rate.
 double FrameRate(const Response& response, size_t item) {
   if (item < response.sent.size()) return response.sent[item].frames_per_second;
   return response.description->input.clip.frames_per_second;
 }
 
-// [n, height, width] of maps that all have one size. `advice` is what else the client may do.
+// [n, height, width] of maps that must have the same size. `advice` is appended to the error.
 template <typename Result, typename T>
 absl::StatusOr<Values> Maps(const Answered& response, std::vector<T> Result::* values,
                             absl::string_view output, absl::string_view advice) {

@@ -1,4 +1,4 @@
-// Task results as tensors, one function an output.
+// Converts task results to tensors, with one function per output.
 #pragma once
 
 #include <cstdint>
@@ -16,16 +16,17 @@ using Answered = std::shared_ptr<const Response>;
 
 struct Values {
   std::vector<int64_t> shape = {};
-  // Little-endian, row by row. Of large results it points into the response, which it keeps.
+  // Little-endian, row by row. For large results it refers to the response, which it keeps alive.
   BytePieces data = {};
 };
 
-// Each REQUIRES results of its task, at least one. The first extent is the request's number of pictures.
+// Each function REQUIRES at least one result, all of its task. The first extent is the number of items in the
+// request, unless stated otherwise.
 
 Values Logits(const Answered& response);  // FP32 [n, classes]
 
-// Padded: the second extent is the most that a picture of this request has, which may be 0, and zeros stand
-// after a picture's last one. Flat: there is one extent for both.
+// Padded form: the second extent is the largest count of any picture of the request, which may be 0; shorter
+// lists are filled with zeros. Flat form: the first two extents are merged into one without padding.
 Values DetectionCounts(const Answered& response, ItemsForm form);  // INT64 [n], or splits [n + 1]
 Values Boxes(const Answered& response, ItemsForm form);            // FP32 [n, most, 4]
 Values Scores(const Answered& response, ItemsForm form);           // FP32 [n, most]
@@ -36,7 +37,7 @@ Values Masks(const Answered& response, ItemsForm form);            // FP32 [n, m
 absl::StatusOr<Values> LabelMaps(const Answered& response);      // UINT8 [n, height, width]
 absl::StatusOr<Values> DisparityMaps(const Answered& response);  // FP32 [n, height, width]
 
-// As for detections. Segments are [start, end] in seconds.
+// In the same forms as detections. Segments are [start, end] in seconds.
 Values ActionCounts(const Answered& response, ItemsForm form);    // INT64 [n], or splits [n + 1]
 Values ActionSegments(const Answered& response, ItemsForm form);  // FP32 [n, most, 2]
 Values ActionScores(const Answered& response, ItemsForm form);    // FP32 [n, most]

@@ -1,4 +1,4 @@
-// saccaded --check-config.
+// Implements saccaded --check-config.
 #pragma once
 
 #include <ostream>
@@ -8,8 +8,8 @@
 
 namespace saccade::server {
 
-// Reads every model of the repositories, and its weights, without serving any; a line on `out` for each
-// version, and for each warning. Blocks. FAILED_PRECONDITION if a model is not in order.
+// Reads all models of the repositories and their weights without serving them. Writes a line to `out` for
+// each version and each warning. Blocks. FAILED_PRECONDITION if a model has an error.
 absl::Status CheckConfig(const Flags& flags, std::ostream& out);
 
 }  // namespace saccade::server

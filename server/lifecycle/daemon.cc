@@ -38,17 +38,18 @@
 namespace saccade::server {
 namespace {
 
-// How often the main thread looks whether loading failed or an instance hangs.
+// How often the main thread checks for failed loading and hung instances.
 constexpr absl::Duration kTick = absl::Milliseconds(250);
-// How long latecomers are still told UNAVAILABLE: gRPC answers calls that arrive while it shuts down with
-// CANCELLED, which no client takes elsewhere.
+// How long new calls are still answered with UNAVAILABLE after draining: while it shuts down, gRPC itself
+// answers CANCELLED, on which clients do not try another server.
 constexpr absl::Duration kLatecomers = absl::Milliseconds(500);
-// For answers on their way out when everything is computed; streams that watch the health are cut after it.
+// Time to send the last answers after everything is computed; streams that watch the health are then
+// cancelled.
 constexpr absl::Duration kLastWrites = absl::Seconds(1);
-// For spans that still wait. A collector that does not answer must not hold the daemon.
+// Time to export the last spans, bounded because a collector may not respond.
 constexpr absl::Duration kLastSpans = absl::Seconds(2);
 
-// Before any tensor exists; on a machine without a GPU nothing is opened.
+// Called before any tensor exists. Opens nothing on a machine without a GPU.
 void OpenGpuSide() {
   const kernels::CudaPlugin& cuda = kernels::LoadCudaPlugin();
   if (cuda.loaded) {
@@ -196,8 +197,8 @@ std::vector<HttpRoute> Daemon::HttpRoutes() {
   return routes;
 }
 
-// Health stands there as well: with --plain-metrics probes get it without a certificate, which kubelets have
-// none of.
+// The metrics port has the health routes too: with --plain-metrics, probes reach them without a certificate,
+// which kubelets do not have.
 std::vector<HttpRoute> Daemon::MetricsRoutes() {
   std::vector<HttpRoute> routes = rest_->Routes();
   std::erase_if(routes, [](const HttpRoute& route) { return !absl::StartsWith(route.path, "/v2/health/"); });
@@ -231,7 +232,8 @@ absl::Status Daemon::OpenPorts() {
   options.port = flags_.http_port;
   options.max_connections = flags_.max_http_connections;
   options.max_body_bytes = static_cast<size_t>(flags_.max_message_bytes);
-  // What is read is admitted only then, so it has a bound of its own; one body fits in any case.
+  // Bodies are admitted only after they were read, so they have a limit of their own; at least one always
+  // fits.
   options.max_bodies_bytes =
       static_cast<size_t>(std::max(flags_.admission.max_inflight_bytes, flags_.max_message_bytes));
   auto http = HttpServer::Start(options, HttpRoutes());
@@ -250,7 +252,7 @@ absl::Status Daemon::OpenPorts() {
 }
 
 void Daemon::StartLoading() {
-  // Only the catalog's thread calls these.
+  // Called on the catalog's thread only.
   const auto publish = [this] {
     readiness_.ModelsReady(loaded_ && (!flags_.strict_readiness || catalog_->CheckAllReady().ok()));
   };
@@ -273,7 +275,7 @@ void Daemon::StartLoading() {
 absl::Status Daemon::Run() {
   if (absl::Status end = AwaitEnd(); !end.ok()) return end;
   if (absl::Status drained = Drain(); !drained.ok()) {
-    // The process ends without more ado.
+    // The process exits without further cleanup.
     telling_->Flush(kLastSpans);
     return drained;
   }
@@ -289,7 +291,7 @@ absl::Status Daemon::AwaitEnd() {
           "others");
     }
     if (const std::string lost = catalog_->LostModel(); !lost.empty()) {
-      // Nothing but a new process mends this: whoever routes here is told before the old one ends.
+      // Only a new process can recover. Load balancers see NOT_SERVING before this one exits.
       readiness_.StartDraining();
       readiness_.SetLive(false);
       return absl::InternalError(
@@ -309,7 +311,7 @@ absl::Status Daemon::AwaitEnd() {
 absl::Status Daemon::Drain() {
   Log(LogLevel::kInfo, "draining: NOT_SERVING, still taking requests", {{"for", flags_.lame_duck}});
   readiness_.StartDraining();
-  // A second signal means that nobody routes here any more.
+  // A second signal skips the delay.
   AwaitSignal(flags_.lame_duck);
   admission_->StartDraining();
   const int64_t inflight = admission_->inflight().requests;
@@ -325,7 +327,7 @@ absl::Status Daemon::Drain() {
 }
 
 void Daemon::Stop() {
-  // Calls first, then what answers them, then what counts them.
+  // Stops the sources of calls first, then what answers them, then what counts them.
   if (admission_ != nullptr) admission_->StartDraining();
   if (grpc_ != nullptr) grpc_->Stop(kLastWrites);
   if (http_ != nullptr) http_->Stop();

@@ -1,4 +1,4 @@
-// The daemon's life: open the ports, load, serve, drain, end.
+// The daemon: opens the ports, loads models, serves, drains and exits.
 #pragma once
 
 #include <atomic>
@@ -35,16 +35,18 @@ class Tokens;
 class VisionRest;
 class VisionService;
 
-// Used by the main thread alone.
+// Used by the main thread only.
 class Daemon {
  public:
-  // Opens every port and begins to load; returns before the models are ready. The error is fit to be printed.
+  // Opens every port and starts to load; returns before the models are ready. Errors can be printed as they
+  // are.
   static absl::StatusOr<std::unique_ptr<Daemon>> Start(const Flags& flags);
   ~Daemon();
 
-  // Serves until SIGTERM or SIGINT, then drains: NOT_SERVING first, the lame-duck delay, no new requests,
-  // what was accepted finished. OK if nothing was lost; DEADLINE_EXCEEDED if the drain's time was over first,
-  // and then forward passes may still be running; the reason if a model failed to load under --exit-on-error.
+  // Serves until SIGTERM or SIGINT, then drains: reports NOT_SERVING, continues for the lame-duck delay,
+  // rejects new requests, and finishes the accepted ones. Returns OK if no request was lost;
+  // DEADLINE_EXCEEDED if draining took too long, in which case forward passes may still be running; an error
+  // if a model failed to load under --exit-on-error, or if a GPU is lost.
   absl::Status Run();
 
  private:
@@ -53,7 +55,7 @@ class Daemon {
   absl::Status OpenSecrets();
   void LookAtSecrets();
   absl::Status OpenRooms();
-  // What certificates and tokens there are.
+  // Sets TLS and the token guard, as far as there are certificates and tokens.
   void Protect(HttpServerOptions& options);
   absl::Status OpenPorts();
   std::vector<HttpRoute> HttpRoutes();
@@ -65,14 +67,14 @@ class Daemon {
 
   const Flags flags_;
   Readiness readiness_;
-  // In the order of their construction; each may point to those before it.
-  // Null without TLS, and if nobody needs a token.
+  // In order of construction; each may refer to earlier ones.
+  // Null without TLS, and without tokens.
   std::unique_ptr<Certificates> certificates_;
   std::unique_ptr<Tokens> tokens_;
   std::unique_ptr<Metrics> metrics_;
   std::unique_ptr<Telling> telling_;
   std::unique_ptr<Admission> admission_;
-  // Null if no answers are kept.
+  // Null if no answers are cached.
   std::unique_ptr<ResponseCache> response_cache_;
   std::unique_ptr<EnsembleRunner> ensembles_;
   std::unique_ptr<Catalog> catalog_;
@@ -89,7 +91,7 @@ class Daemon {
   std::unique_ptr<GrpcServer> grpc_;
   std::unique_ptr<HttpServer> http_;
   std::unique_ptr<HttpServer> metrics_http_;
-  // Whether everything was tried that is to be there at start. The catalog's thread's.
+  // True once all models to be loaded at start were tried. Used by the catalog's thread.
   bool loaded_ = false;
   std::atomic<bool> loading_failed_{false};
 };

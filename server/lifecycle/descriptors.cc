@@ -21,7 +21,8 @@ class Reserve {
     Open();
   }
 
-  // Whether somebody was waiting, who is turned away.
+  // Accepts one pending connection with the reserved descriptor and closes it. Returns false if there was
+  // none.
   bool TurnAway(int listener) {
     absl::MutexLock lock(&mutex_);
     if (descriptor_ < 0) Open();
@@ -51,7 +52,7 @@ void PrepareForTooManyFiles() {
   rlimit limit;
   if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < limit.rlim_max) {
     const rlimit raised = {.rlim_cur = limit.rlim_max, .rlim_max = limit.rlim_max};
-    // If it is refused, the limit stays what it was.
+    // On failure the limit stays unchanged.
     setrlimit(RLIMIT_NOFILE, &raised);
   }
   TheReserve().Fill();
@@ -59,15 +60,15 @@ void PrepareForTooManyFiles() {
 
 }  // namespace saccade::server
 
-// In place of the C library's, which gRPC's library calls. A listener that blocks belongs to somebody who
-// waits by himself until there are descriptors again.
+// Replaces the C library's accept4(), which gRPC calls. Blocking listeners are left alone: their callers wait
+// for descriptors themselves.
 extern "C" int accept4(int listener, sockaddr* address, socklen_t* size, int flags) {
   for (;;) {
     const int client = static_cast<int>(syscall(SYS_accept4, listener, address, size, flags));
     const bool exhausted = client < 0 && (errno == EMFILE || errno == ENFILE);
     if (!exhausted || (fcntl(listener, F_GETFL) & O_NONBLOCK) == 0) return client;
     if (!saccade::server::TheReserve().TurnAway(listener)) {
-      // Nobody waits any more: gRPC goes on listening.
+      // No connection is pending any more; gRPC continues to listen.
       errno = EAGAIN;
       return -1;
     }

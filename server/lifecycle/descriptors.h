@@ -1,11 +1,11 @@
-// What happens when file descriptors run out.
+// Handles the exhaustion of file descriptors.
 #pragma once
 
 namespace saccade::server {
 
-// Raises the process's limit to what the machine lets it have, and keeps one descriptor in reserve: with none
-// left, clients of gRPC's port are turned away one by one until there are some again. gRPC by itself would
-// never again accept anybody after the first for whom there was none. To be called once, before any port is
+// Raises the process's soft limit of descriptors to its hard limit, and keeps one descriptor in reserve.
+// While none are left, connections to gRPC's port are accepted with the reserve and closed at once; otherwise
+// gRPC would stop accepting connections for good after the first failure. Call once, before any port is
 // opened.
 void PrepareForTooManyFiles();
 

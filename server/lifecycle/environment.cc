@@ -8,7 +8,7 @@
 namespace saccade::server {
 namespace {
 
-// Whether there was none.
+// Returns true if the variable was not set before.
 bool SetDefault(const char* name, const char* value) {
   if (getenv(name) != nullptr) return false;
   setenv(name, value, 1);
@@ -23,7 +23,7 @@ void SetLibraryDefaults(char** argv) {
   changed |= SetDefault("AOTI_RUNTIME_CHECK_INPUTS", "1");
   if (getenv("OMP_WAIT_POLICY") == nullptr) changed |= SetDefault("GOMP_SPINCOUNT", "1000");
   absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
-  // On success it does not return; without it everything works, only slower on a busy machine.
+  // Does not return on success. If it fails, everything works, but slower on a busy machine.
   if (changed) execv("/proc/self/exe", argv);
 }
 

@@ -20,7 +20,7 @@ constexpr int kUsageError = 2;
 constexpr int64_t kMostCacheBytes = int64_t{1} << 50;
 constexpr int64_t kMaxBytes = std::numeric_limits<int32_t>::max();
 
-// Triton's own formats are both lines of text.
+// Both formats of Triton are text lines.
 const std::map<std::string, LogFormat> kFormats = {{"text", LogFormat::kText},
                                                    {"json", LogFormat::kJson},
                                                    {"default", LogFormat::kText},
@@ -33,7 +33,7 @@ const std::map<std::string, LogLevel> kLevels = {{"debug", LogLevel::kDebug},
 const std::map<std::string, ModelControl> kControls = {
     {"none", ModelControl::kNone}, {"poll", ModelControl::kPoll}, {"explicit", ModelControl::kExplicit}};
 
-// Without its description, which would stand in the help beside the words that already say it.
+// Removes the validator's description, which the help text already contains.
 CLI::Validator Quiet(CLI::Validator validator) { return validator.description(""); }
 
 void AddServing(CLI::App& app, Flags& flags) {
@@ -71,7 +71,7 @@ void AddServing(CLI::App& app, Flags& flags) {
 
 void AddSeconds(CLI::App& app, const std::string& name, absl::Duration& value, const std::string& help);
 
-// Named as Triton's where they mean the same.
+// Flags have Triton's names where they mean the same.
 void AddModels(CLI::App& app, Flags& flags) {
   app.add_option("--model-control-mode", flags.model_control,
                  "What is loaded: all at start (none), and what changes in the repository (poll), or what "
@@ -172,7 +172,7 @@ void AddBounds(CLI::App& app, Flags& flags) {
   bound("--decode-queue", flags.decode_queue, kAny, "Requests that wait for a decode thread");
 }
 
-// "local,size=1048576", as Triton writes it.
+// Parses "local,size=1048576", Triton's syntax. Returns an error message, or "".
 std::string ReadCacheConfig(const std::string& text, int64_t* bytes) {
   constexpr absl::string_view kSize = "local,size=";
   int64_t size = 0;
@@ -267,7 +267,7 @@ void AddAccessLog(CLI::App& app, Flags& flags) {
       ->type_name("N");
 }
 
-// --grpc-port is SACCADED_GRPC_PORT.
+// The environment variable of --grpc-port is SACCADED_GRPC_PORT.
 void NameEnvironment(CLI::App& app) {
   for (CLI::Option* option : app.get_options()) {
     const auto& names = option->get_lnames();
@@ -305,7 +305,7 @@ std::optional<Flags> ParseFlags(int argc, char** argv, int* exit_code) {
   NameEnvironment(app);
   try {
     app.parse(argc, argv);
-    // Not marked as required, because an unknown flag then would not be told.
+    // Checked here, because a required option would hide errors about unknown flags.
     if (flags.model_repositories.empty()) throw CLI::RequiredError("--model-repository DIR");
     if (!flags.check_config) CheckSecurity(flags);
   } catch (const CLI::ParseError& error) {

@@ -17,7 +17,7 @@ absl::string_view TextOf(const grpc_slice& slice) {
   return {reinterpret_cast<const char*>(GRPC_SLICE_START_PTR(slice)), GRPC_SLICE_LENGTH(slice)};
 }
 
-// Of every call, before any service knows of it: also of those that no service has.
+// Checks a call before it reaches a service, including calls of unknown methods.
 void CheckCall(void* tokens, grpc_auth_context* /*context*/, const grpc_metadata* metadata, size_t count,
                grpc_process_auth_metadata_done_cb done, void* call) {
   std::optional<Scope> needed;
@@ -32,12 +32,13 @@ void CheckCall(void* tokens, grpc_auth_context* /*context*/, const grpc_metadata
   }
   const absl::Status allowed = static_cast<const Tokens*>(tokens)->Check(authorizations, needed);
   const std::string message(allowed.message());
-  // What is told to be consumed does not reach the services. The codes are gRPC's own.
+  // Consumed metadata is not passed on to the services. absl::StatusCode has the same values as gRPC's codes.
   done(call, tokens_sent.data(), tokens_sent.size(), nullptr, 0,
        static_cast<grpc_status_code>(allowed.code()), allowed.ok() ? nullptr : message.c_str());
 }
 
-// In C, as the C++ library has neither certificates that change nor tokens without TLS.
+// Uses gRPC's C API, because the C++ API supports neither reloading certificates nor token checks without
+// TLS.
 class Credentials final : public grpc::ServerCredentials {
  public:
   Credentials(const Certificates* certificates, const Tokens* tokens) : certificates_(certificates) {
@@ -67,15 +68,14 @@ class Credentials final : public grpc::ServerCredentials {
         grpc_ssl_server_credentials_create_options_using_config_fetcher(clients, &Fetch, this));
   }
 
-  // At every handshake, one at a time.
+  // Called at every handshake, by one thread at a time.
   static grpc_ssl_certificate_config_reload_status Fetch(void* self,
                                                          grpc_ssl_server_certificate_config** config) {
     Credentials& credentials = *static_cast<Credentials*>(self);
     const auto current = credentials.certificates_->current();
     if (current == credentials.given_) return GRPC_SSL_CERTIFICATE_CONFIG_RELOAD_UNCHANGED;
     const grpc_ssl_pem_key_cert_pair pair = {current->key.c_str(), current->certificate.c_str()};
-    // It insists on a root even where no client is asked for a certificate; then nothing is checked against
-    // it.
+    // gRPC requires a root even if clients need no certificate; it is not used then.
     const std::string& roots = current->client_ca.empty() ? current->certificate : current->client_ca;
     *config = grpc_ssl_server_certificate_config_create(roots.c_str(), &pair, 1);
     credentials.given_ = current;

@@ -1,4 +1,4 @@
-// What gRPC's port asks of those who connect and of every call.
+// TLS and token checks of gRPC's port.
 #pragma once
 
 #include <grpcpp/security/server_credentials.h>
@@ -10,8 +10,8 @@
 
 namespace saccade::server {
 
-// TLS with whatever certificate is in force when a client connects, if there are `certificates`; a token for
-// every call that is not open, if there are `tokens`. Both must outlive the credentials, and these the
+// If `certificates` is not null, connections use TLS with the current certificate. If `tokens` is not null,
+// every call except open ones needs a token. Both must outlive the credentials, which must outlive the
 // server.
 std::shared_ptr<grpc::ServerCredentials> GrpcCredentials(const Certificates* certificates,
                                                          const Tokens* tokens);

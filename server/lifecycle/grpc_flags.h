@@ -1,4 +1,4 @@
-// What gRPC's transport is told, under Triton's names.
+// Flags of gRPC's transport, under Triton's names.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -7,7 +7,7 @@
 
 namespace saccade::server {
 
-// Adds them to `app`. Those that are given stand in `arguments` by gRPC's own names; it must outlive parsing.
+// Adds the flags to `app`. Given flags are stored in `arguments` under gRPC's names; it must outlive parsing.
 void AddGrpcFlags(CLI::App& app, std::map<std::string, int>* arguments);
 
 }  // namespace saccade::server

@@ -12,9 +12,9 @@
 namespace saccade::server {
 namespace {
 
-// A client opens as many streams on a connection as it likes unless told otherwise.
+// Without a limit, a client may open any number of streams on a connection.
 constexpr int kMaxStreamsPerConnection = 256;
-// Until a client has agreed on TLS and HTTP/2; gRPC's own is two minutes.
+// Time to complete the TLS and HTTP/2 handshakes; gRPC's default is two minutes.
 constexpr int kHandshakeMs = 10'000;
 
 void BoundConnections(const GrpcServer::Options& options, grpc::ServerBuilder& builder) {
@@ -24,9 +24,9 @@ void BoundConnections(const GrpcServer::Options& options, grpc::ServerBuilder& b
   arguments.insert({
       {GRPC_ARG_MAX_CONCURRENT_STREAMS, kMaxStreamsPerConnection},
       {GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, kHandshakeMs},
-      // Otherwise two daemons would share a port, each with half of the requests.
+      // Otherwise two daemons could share a port, each getting half of the requests.
       {GRPC_ARG_ALLOW_REUSEPORT, 0},
-      // Clients behind a balancer that forgets idle connections need pings more often than gRPC's default
+      // Clients behind a load balancer that drops idle connections need pings more often than gRPC's default
       // allows.
       {GRPC_ARG_KEEPALIVE_TIME_MS, 60'000},
       {GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 20'000},
@@ -41,7 +41,7 @@ absl::StatusOr<std::unique_ptr<GrpcServer>> GrpcServer::Start(const Options& opt
                                                               const std::vector<grpc::Service*>& services) {
   grpc::EnableDefaultHealthCheckService(true);
   grpc::reflection::InitProtoReflectionServerBuilderPlugin();
-  // gRPC's own health service does not bring its messages' description, which reflection is asked for.
+  // Links the descriptors of the health messages, which gRPC's own health service lacks, for reflection.
   grpc::health::v1::HealthCheckRequest::descriptor();
   grpc::ServerBuilder builder;
   BoundConnections(options, builder);

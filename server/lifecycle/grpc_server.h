@@ -1,4 +1,4 @@
-// The gRPC listener: its bounds, its services, its end.
+// The gRPC listener with its limits and services.
 #pragma once
 
 #include <grpcpp/security/server_credentials.h>
@@ -18,24 +18,24 @@ class GrpcServer {
  public:
   struct Options {
     std::string host;
-    // 0 picks a free one.
+    // 0 picks a free port.
     int port = 0;
     int64_t max_message_bytes = 0;
-    // What the port asks of those who connect.
+    // The port's TLS and token checks.
     std::shared_ptr<grpc::ServerCredentials> credentials;
-    // Of the transport, by gRPC's names, in place of what is set here.
+    // Channel arguments by gRPC's names, which override the defaults set here.
     std::map<std::string, int> arguments = {};
   };
 
-  // Serves `services`, which must outlive it, with health and reflection. ALREADY_EXISTS if the port is in
-  // use.
+  // Serves `services`, which must outlive the server, and health and reflection. ALREADY_EXISTS if the port
+  // is in use.
   static absl::StatusOr<std::unique_ptr<GrpcServer>> Start(const Options& options,
                                                            const std::vector<grpc::Service*>& services);
 
   int port() const { return port_; }
   grpc::HealthCheckServiceInterface* health() { return server_->GetHealthCheckService(); }
 
-  // Takes no more calls, waits so long for those that run, then cancels what is left: streams that watch the
+  // Rejects new calls, waits up to `grace` for running ones, then cancels the rest: streams that watch the
   // health never end by themselves. Blocks.
   void Stop(absl::Duration grace);
 

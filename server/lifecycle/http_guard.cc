@@ -13,7 +13,7 @@ namespace {
 
 constexpr char kRealm[] = "Bearer realm=\"saccade\"";
 
-// As RFC 6750 has it.
+// The response defined by RFC 6750.
 HttpResponse Refusal(const absl::Status& status, bool sent, std::optional<Scope> needed) {
   const bool unknown = absl::IsUnauthenticated(status);
   HttpResponse response = HttpError(unknown ? 401 : 403, status.message());

@@ -1,4 +1,4 @@
-// Tokens over HTTP.
+// Token checks over HTTP.
 #pragma once
 
 #include "server/http/http_server.h"
@@ -6,7 +6,7 @@
 
 namespace saccade::server {
 
-// Answers 401 or 403 in place of what the client may not have. `tokens` must outlive it.
+// The guard answers 401 or 403 to requests that the client is not allowed to make. `tokens` must outlive it.
 HttpGuard TokenGuard(const Tokens* tokens);
 
 }  // namespace saccade::server

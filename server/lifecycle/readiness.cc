@@ -22,7 +22,7 @@ void Readiness::Publish() {
 }
 
 void Readiness::ModelChanged(const std::string& model, bool model_ready) {
-  // A model could be named like one of the services; the services' word counts then.
+  // A model may have the name of a service; the service's status then takes precedence.
   if (model == kLiveness || model == "saccade.v1.Vision" || model == "inference.GRPCInferenceService") return;
   health_->SetServingStatus(model, model_ready && !draining_);
 }

@@ -1,4 +1,4 @@
-// Whether the daemon wants traffic, told the same to gRPC's health service, to HTTP and to the protocols.
+// The daemon's readiness and liveness, shared by gRPC's health service, HTTP and the other protocols.
 #pragma once
 
 #include <grpcpp/health_check_service_interface.h>
@@ -8,24 +8,24 @@
 
 namespace saccade::server {
 
-// Ready while the models are that have to be, and until draining begins. Health is served for "" (the whole
-// daemon), for each gRPC service's and each model's name, and for "liveness", which alone does not fall when
-// the daemon drains. Thread-safe.
+// The daemon is ready while the required models are, until draining begins. Health is reported for "" (the
+// whole daemon), for the names of the gRPC services and of each model, and for "liveness", which alone stays
+// SERVING while the daemon drains. Thread-safe.
 class Readiness {
  public:
-  // Publishes from here on to the running server's health service. Once, before anything below changes a
-  // state.
+  // Publishes the state to the running server's health service from now on. Call once, before any function
+  // below.
   void Attach(grpc::HealthCheckServiceInterface* health);
 
   bool ready() const { return models_ready_ && !draining_; }
   bool live() const { return live_; }
 
   void ModelChanged(const std::string& model, bool ready);
-  // Whether the models that have to serve do.
+  // Whether all required models are served.
   void ModelsReady(bool ready);
-  // For good.
+  // Cannot be undone.
   void StartDraining();
-  // Whether forward passes still come to their end.
+  // False while a forward pass is assumed to hang.
   void SetLive(bool live);
 
  private:

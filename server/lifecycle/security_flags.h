@@ -1,4 +1,4 @@
-// Who may talk to the daemon, and how.
+// Flags for TLS and tokens.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -11,11 +11,11 @@ namespace saccade::server {
 struct SecurityFlags {
   // Empty: no TLS.
   CertificateFiles tls;
-  // Empty: nobody needs a token.
+  // Empty: no tokens are needed.
   std::string token_file;
-  // Metrics without TLS and for everybody, whatever the other ports ask.
+  // Serve metrics without TLS and without tokens, whatever the other ports require.
   bool plain_metrics = false;
-  // Listen beyond this machine even if nothing asks who calls.
+  // Allow non-local addresses even without authentication.
   bool insecure = false;
 };
 

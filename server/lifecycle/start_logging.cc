@@ -11,7 +11,7 @@ void StartLogging(const Flags& flags) {
   settings.warning = settings.warning && flags.log_warning;
   settings.error = settings.error && flags.log_error;
   ChangeLogSettings(settings);
-  // --check-config has them among what it tells.
+  // --check-config prints the warnings itself.
   if (flags.check_config) return;
   for (const std::string& warning : flags.warnings) Log(LogLevel::kWarning, warning);
 }

@@ -4,8 +4,7 @@
 
 namespace saccade::server {
 
-// Logs go as the flags say from here on; what of them was passed over is the first. Call once, before threads
-// start.
+// Configures logging as the flags say, and logs the flags' warnings first. Call once, before threads start.
 void StartLogging(const Flags& flags);
 
 }  // namespace saccade::server

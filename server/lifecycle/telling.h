@@ -1,4 +1,4 @@
-// What the daemon tells of single calls, and to whom: spans to a collector, lines to the access log.
+// Observability of single calls: exports spans to a collector, and writes the access log.
 #pragma once
 
 #include <memory>
@@ -18,14 +18,14 @@ namespace saccade::server {
 
 class Telling {
  public:
-  // As the flags and the environment say; the error is fit to be printed. `metrics` and `clock` must outlive
-  // it.
+  // Configured by the flags and the environment. Errors can be printed as they are. `metrics` and `clock`
+  // must outlive this object.
   static absl::StatusOr<std::unique_ptr<Telling>> Create(const Flags& flags, Metrics* metrics, Clock* clock);
 
-  // Null if nothing is to be told. This must outlive every call that it watched.
+  // Null if calls are neither traced nor logged. This object must outlive every call that it recorded.
   const CallWatch* watch() const { return watch_ ? &*watch_ : nullptr; }
 
-  // Sends what spans there are, for no longer than `most`; what comes later is dropped.
+  // Exports the queued spans for at most `most`; later spans are dropped.
   void Flush(absl::Duration most);
 
  private:

@@ -18,7 +18,7 @@ constexpr char kNoOtherPorts[] = "there is no such port";
 
 struct TritonFlag {
   const char* name;
-  // Taken without a word; nullptr if no value is.
+  // The value that is accepted silently; nullptr if there is none.
   const char* harmless;
   bool refused;
   const char* note;
@@ -92,7 +92,7 @@ constexpr TritonFlag kFlags[] = {
     {"model-load-gpu-limit", nullptr, kPassedOver, "a model that does not fit fails to load"},
 };
 
-// Of a value that somebody may have got very wrong.
+// Escapes and shortens a value for use in an error.
 std::string Shown(const std::string& value) { return absl::CHexEscape(value.substr(0, 64)); }
 
 void Take(const TritonFlag& flag, const std::string& value, std::vector<std::string>* warnings) {
@@ -112,7 +112,7 @@ void AddTritonFlags(CLI::App& app, std::vector<std::string>* warnings) {
     const auto take = [&flag, warnings](const std::vector<std::string>& values) {
       for (const std::string& value : values) Take(flag, value, warnings);
     };
-    // Several of Triton's may be repeated; none takes more than one value at a time.
+    // Some of Triton's flags may be repeated; each occurrence has one value.
     app.add_option_function<std::vector<std::string>>(absl::StrCat("--", flag.name), take)
         ->allow_extra_args(false)
         ->group("");

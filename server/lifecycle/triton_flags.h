@@ -1,6 +1,5 @@
-// Flags of tritonserver that saccaded has no use for, so that a command line written for Triton starts it:
-// what changes nothing for clients is passed over with a warning, what would is refused with what to do
-// instead.
+// Flags of tritonserver that saccaded does not use, so that a command line written for Triton still works.
+// Flags without effect for clients are ignored with a warning; others are rejected with advice.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -9,8 +8,8 @@
 
 namespace saccade::server {
 
-// Adds them to `app`, hidden from its help. Parsing appends a sentence to `warnings` for each one that is
-// passed over; `warnings` must outlive it.
+// Adds the flags to `app`, hidden from its help. Parsing appends a sentence to `warnings` for each ignored
+// flag; `warnings` must outlive it.
 void AddTritonFlags(CLI::App& app, std::vector<std::string>* warnings);
 
 }  // namespace saccade::server

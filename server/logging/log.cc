@@ -14,15 +14,15 @@
 namespace saccade::server {
 namespace {
 
-// Set once by InitLogging.
+// Written once, by InitLogging, before any thread starts.
 LogFormat g_format = LogFormat::kText;
 
-// As much of a client's id as a line takes.
+// Maximum bytes of a client's request id in a log line.
 constexpr size_t kMostRequestId = 128;
 
 thread_local const LogCall* t_call = nullptr;
 
-// Each on its own: a line is of one level.
+// Separate atomics suffice, because a line depends on one level only.
 std::atomic<bool> g_info = true;
 std::atomic<bool> g_warning = true;
 std::atomic<bool> g_error = true;
@@ -56,12 +56,12 @@ spdlog::level::level_enum ToSpdlog(LogLevel level) {
   return spdlog::level::err;
 }
 
-// Replaces what is not UTF-8, so that no value can break the line's JSON.
+// Replaces invalid UTF-8, so that no value can break the JSON of the line.
 std::string JsonString(absl::string_view text) {
   return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
-// Of the call that this thread works for.
+// Fields that identify the call of the current thread.
 std::vector<LogField> CallFields() {
   std::vector<LogField> fields;
   if (t_call == nullptr) return fields;
@@ -81,11 +81,11 @@ std::string JsonFields(absl::string_view message, std::initializer_list<LogField
   return line;
 }
 
-// Quoted where a reader or a parser could not tell where it ends.
+// Quotes a value if its end would be ambiguous otherwise.
 std::string TextValue(const std::string& value) {
   const bool plain = value.find_first_of(" \"\n=") == std::string::npos && !value.empty();
   if (plain) return absl::CEscape(value);
-  // Between double quotes a single one needs no backslash.
+  // CEscape also escapes single quotes, which need no backslash within double quotes.
   return absl::StrCat("\"", absl::StrReplaceAll(absl::CEscape(value), {{"\\'", "'"}}), "\"");
 }
 
@@ -146,7 +146,7 @@ LogFormat CurrentLogFormat() { return g_format; }
 
 void Log(LogLevel level, absl::string_view message, std::initializer_list<LogField> fields) {
   if (!IsWritten(level)) return;
-  // Handed over as an argument: the text may hold braces.
+  // The text is an argument, not the format string, because it may contain braces.
   spdlog::default_logger_raw()->log(
       ToSpdlog(level), "{}",
       g_format == LogFormat::kJson ? JsonFields(message, fields) : TextFields(message, fields));

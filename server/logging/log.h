@@ -1,4 +1,4 @@
-// Structured log lines: a message and its fields, as text for people or one JSON object a line for machines.
+// Structured logging: a message with fields, as readable text or as one JSON object per line.
 #pragma once
 
 #include <cstdint>
@@ -31,34 +31,34 @@ struct LogField {
   bool is_number = false;
 };
 
-// Sends every later line to stderr in this format, from this level on. Call once, before threads start.
+// Sends all later lines to stderr in `format`, starting at `level`. Call it once, before any thread starts.
 void InitLogging(LogFormat format, LogLevel level);
 
-// What of the log may change while the daemon runs: which lines are written.
+// The log settings that may change while the daemon runs: which levels are written.
 struct LogSettings {
   bool info = true;
   bool warning = true;
   bool error = true;
-  // Above 0, debug lines as well; they know no further levels.
+  // Above 0, debug lines are written as well; higher values have no further effect.
   uint32_t verbose = 0;
 };
 
-// Both thread-safe.
+// Both are thread-safe.
 LogSettings CurrentLogSettings();
 void ChangeLogSettings(const LogSettings& settings);
 
-// As InitLogging set it.
+// The format passed to InitLogging.
 LogFormat CurrentLogFormat();
 
-// A call as lines name it. What is empty is not told.
+// Identifies a call in log lines. Empty fields are omitted.
 struct LogCall {
-  // The client's own, of whatever bytes and length.
+  // As sent by the client: any bytes and any length. Log lines contain its first 128 bytes.
   std::string request_id;
   // 32 hexadecimal digits.
   std::string trace_id;
 };
 
-// While it lives, the lines of its thread are about a call, and end with its `request_id` and `trace_id`.
+// During its lifetime, the log lines of the current thread end with the call's `request_id` and `trace_id`.
 class LogCallScope {
  public:
   explicit LogCallScope(LogCall call);
@@ -71,10 +71,11 @@ class LogCallScope {
   const LogCall* const outer_;
 };
 
-// That of this thread, for whoever goes on with it on another; empty if there is none.
+// The call of the current thread's innermost scope, to be continued on another thread; empty if there is
+// none.
 LogCall CurrentLogCall();
 
-// Thread-safe; one line, whatever the values hold.
+// Thread-safe. Writes exactly one line, whatever the values contain.
 void Log(LogLevel level, absl::string_view message, std::initializer_list<LogField> fields = {});
 
 }  // namespace saccade::server

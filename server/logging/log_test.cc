@@ -36,7 +36,7 @@ TEST(LogTest, LinesOfACallNameIt) {
     const LogCallScope scope({.request_id = "a\"\n\xff" + std::string(200, 'x'), .trace_id = "0af7"});
     const auto json = nlohmann::json::parse(LineOf(LogFormat::kJson, LogLevel::kInfo));
     const std::string id = json["request_id"];
-    // Of the byte that is no character there is a mark.
+    // The invalid byte is replaced by U+FFFD.
     EXPECT_EQ(id, "a\"\n\xef\xbf\xbd" + std::string(124, 'x'));
     EXPECT_EQ(json["trace_id"], "0af7");
     EXPECT_EQ(json["model"], "a b");

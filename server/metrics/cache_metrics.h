@@ -1,4 +1,4 @@
-// What the response cache did for one version of a model.
+// Counts what the response cache does for one version of a model.
 #pragma once
 
 #include <cstdint>
@@ -14,19 +14,19 @@ struct Families;
 struct CacheTotals {
   int64_t hits = 0;
   int64_t misses = 0;
-  // Finding an answer; not finding one, and keeping the one that was computed instead.
+  // Time spent finding answers; time spent searching in vain and storing the computed answer.
   absl::Duration hit_time = absl::ZeroDuration();
   absl::Duration miss_time = absl::ZeroDuration();
 };
 
-// As ModelMetrics; made by Metrics::ForCacheOf. Thread-safe.
+// Like ModelMetrics. Created by Metrics::ForCacheOf(). Thread-safe.
 class CacheMetrics {
  public:
   ~CacheMetrics();
 
   void RecordHit(absl::Duration took);
   void RecordMiss(absl::Duration took);
-  // As the statistics extension has them.
+  // The numbers of the statistics extension.
   CacheTotals totals() const;
 
  private:

@@ -6,11 +6,11 @@
 namespace saccade::server {
 
 void Exemplars::Keep(const Exemplar& exemplar) {
-  // As the histogram itself finds its bucket.
+  // Chooses the same bucket as the histogram itself.
   const auto bucket = std::lower_bound(bounds_.begin(), bounds_.end(), exemplar.value) - bounds_.begin();
   const absl::MutexLock lock(&mutex_);
   std::optional<Exemplar>& latest = latest_[static_cast<size_t>(bucket)];
-  // Threads come in any order, and Prometheus takes none that is older than what it has.
+  // Threads may arrive out of order, and Prometheus rejects an exemplar that is older than the one it has.
   if (!latest || latest->at <= exemplar.at) latest = exemplar;
 }
 

@@ -1,4 +1,4 @@
-// The latest sampled request of each bucket of a histogram, whose trace a click on the bucket leads to.
+// The most recent sampled request in each bucket of a histogram. Dashboards link a bucket to its trace.
 #pragma once
 
 #include <prometheus/client_metric.h>
@@ -26,10 +26,10 @@ struct Exemplar {
   bool operator==(const Exemplar&) const = default;
 };
 
-// By bucket, the last of which is that without a bound.
+// By bucket. The last bucket has no upper bound.
 using BucketExemplars = std::vector<std::optional<Exemplar>>;
 
-// Of one histogram; as many as it has buckets, however many requests come. Thread-safe.
+// The exemplars of one histogram, at most one per bucket. Thread-safe.
 class Exemplars {
  public:
   explicit Exemplars(prometheus::Histogram::BucketBoundaries bounds)
@@ -44,12 +44,12 @@ class Exemplars {
   BucketExemplars latest_ ABSL_GUARDED_BY(mutex_);
 };
 
-// As a collected metric has its labels.
+// Labels as a collected metric has them.
 using MetricLabels = std::vector<prometheus::ClientMetric::Label>;
 using ExemplarsByLabels = std::map<MetricLabels, BucketExemplars>;
 
-// Those of a family's histograms, each for as long as somebody has it: as the series themselves, an old and a
-// new instance of a model share them. Thread-safe.
+// The exemplars of a family's histograms, each kept as long as it is in use: like the series themselves, an
+// old and a new instance of a model share them. Thread-safe.
 class ExemplarPool {
  public:
   explicit ExemplarPool(prometheus::Histogram::BucketBoundaries bounds) : bounds_(std::move(bounds)) {}

@@ -18,11 +18,11 @@ using prometheus::MetricFamily;
 using prometheus::MetricType;
 
 constexpr absl::string_view kTotal = "_total";
-// What prometheus-cpp writes: it does not tell all doubles apart, but has 0.1 look like it.
+// Like prometheus-cpp: 16 digits do not distinguish all doubles, but print 0.1 as 0.1.
 constexpr int kDigits = 16;
-// Or less, in bytes.
+// Upper bound of most lines, in bytes.
 constexpr size_t kUsualLine = 120;
-// Whole numbers below it have no more digits.
+// Integers below this value have at most 15 digits.
 constexpr double kWhole = 1e15;
 
 void AppendNumber(uint64_t number, std::string& text) {
@@ -57,14 +57,14 @@ void AppendEscaped(absl::string_view value, std::string& text) {
   }
 }
 
-// Seconds since 1970, to a millisecond, which is what Prometheus keeps.
+// Seconds since 1970 with millisecond precision, which is what Prometheus keeps.
 void AppendTime(absl::Time time, std::string& text) {
   const int64_t milliseconds = absl::ToUnixMillis(time);
   const auto rest = static_cast<unsigned>(milliseconds % 1000);
   absl::StrAppend(&text, milliseconds / 1000, ".", absl::Dec(rest, absl::kZeroPad3));
 }
 
-// Writes one format's lines at the end of a text.
+// Appends lines in one format to a text.
 class Page {
  public:
   Page(ExpositionFormat format, std::string& text)
@@ -84,7 +84,7 @@ class Page {
         case MetricType::Gauge:
           AddSample(family.name, "", metric.gauge.value);
           break;
-        // Nothing here is one: the daemon has no such families.
+        // The daemon has no such families.
         case MetricType::Summary:
         case MetricType::Untyped:
           break;
@@ -107,7 +107,8 @@ class Page {
     absl::string_view name = family.name;
     absl::string_view type = TypeName(family.type);
     if (open_metrics_ && family.type == MetricType::Counter && !absl::ConsumeSuffix(&name, kTotal)) {
-      // Its counters' samples end in _total. Under another name Triton's would be lost to who asks for them.
+      // OpenMetrics requires the suffix _total for counters, but renaming Triton's counters would break
+      // queries.
       type = "unknown";
     }
     if (!open_metrics_) {
@@ -125,7 +126,7 @@ class Page {
     text_ += '\n';
   }
 
-  // Written once for all samples of a metric.
+  // Formats the labels once for all samples of a metric.
   void SetLabels(const ClientMetric& metric) {
     labels_.clear();
     for (const ClientMetric::Label& label : metric.label) {

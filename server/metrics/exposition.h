@@ -1,6 +1,6 @@
-// What was counted, as scrapers read it: Prometheus' text format 0.0.4, byte for byte as prometheus-cpp
-// writes it, and OpenMetrics 1.0.0, which has exemplars. Both have the same samples under the same names and
-// labels, so that a Prometheus that changes from one to the other goes on with the same series.
+// Renders metrics for scrapers: in Prometheus' text format 0.0.4, byte for byte as prometheus-cpp writes it,
+// and in OpenMetrics 1.0.0, which has exemplars. Both have the same samples with the same names and labels,
+// so a Prometheus that switches format continues the same series.
 #pragma once
 
 #include <prometheus/metric_family.h>
@@ -14,10 +14,10 @@
 
 namespace saccade::server {
 
-// Copies, which nobody changes.
+// Copies of the metrics at one point in time.
 struct Scraped {
   std::vector<prometheus::MetricFamily> families = {};
-  // By family.
+  // By the family's name.
   std::map<std::string, ExemplarsByLabels> exemplars = {};
 };
 

@@ -10,12 +10,12 @@
 namespace saccade::server {
 namespace {
 
-// One of those that an Accept lists: "text/plain; version=0.0.4; q=0.5".
+// An entry of an Accept header: "text/plain; version=0.0.4; q=0.5".
 struct MediaRange {
   absl::string_view type;
-  // Empty if it is not said.
+  // Empty if not given.
   absl::string_view version;
-  // 0 if it cannot be read.
+  // 0 if malformed.
   double weight = 1;
 };
 
@@ -44,7 +44,7 @@ MediaRange Read(absl::string_view text) {
   return range;
 }
 
-// How exactly it names text in the version that there is; 0 if it does not.
+// How specifically the range matches the supported text format; 0 if it does not match.
 int MatchOfText(const MediaRange& range) {
   if (absl::EqualsIgnoreCase(range.type, "text/plain"))
     return range.version.empty() || range.version == "0.0.4" ? 3 : 0;

@@ -1,4 +1,4 @@
-// In which of the formats that Prometheus reads a scraper wants the metrics.
+// Content negotiation between the exposition formats that Prometheus reads.
 #pragma once
 
 #include <optional>
@@ -9,8 +9,8 @@ namespace saccade::server {
 
 enum class ExpositionFormat { kText, kOpenMetrics };
 
-// Of an Accept header, if there is one: OpenMetrics for who names it in its version 1.0.0, or in no version,
-// and likes it at least as well as text; text for everybody else.
+// Chooses the format for an Accept header, if there is one: OpenMetrics if the header lists it with version
+// 1.0.0 or without version, and weights it at least as high as text; otherwise text.
 ExpositionFormat AcceptedFormat(std::optional<absl::string_view> accept);
 
 absl::string_view ContentTypeOf(ExpositionFormat format);

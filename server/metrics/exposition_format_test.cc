@@ -21,7 +21,7 @@ TEST(ExpositionFormatTest, TextUnlessSomebodyWantsOpenMetrics) {
       {"application/openmetrics-text", kOpenMetrics},
       {"APPLICATION/OpenMetrics-Text; Version=1.0.0; charset=utf-8", kOpenMetrics},
       {"application/openmetrics-text;version=\"1.0.0\"", kOpenMetrics},
-      // Versions that are not there.
+      // Unsupported versions.
       {"application/openmetrics-text;version=0.0.1", kText},
       {"application/openmetrics-text;version=2.0.0", kText},
       // Prometheus 2.
@@ -33,7 +33,7 @@ TEST(ExpositionFormatTest, TextUnlessSomebodyWantsOpenMetrics) {
        "application/openmetrics-text;version=0.0.1;q=0.5,text/plain;version=1.0.0;escaping=allow-utf-8;q=0.4,"
        "text/plain;version=0.0.4;q=0.3,*/*;q=0.2",
        kOpenMetrics},
-      // The same with scrape_protocols that begin with text.
+      // The same with scrape_protocols that prefer text.
       {"text/plain;version=0.0.4;q=0.6,application/openmetrics-text;version=1.0.0;q=0.5,*/*;q=0.1", kText},
       {"application/openmetrics-text; version=1.0.0; q=0.5, text/plain; q=0.7", kText},
       {"text/plain;q=0.7 , application/openmetrics-text;q=0.9", kOpenMetrics},

@@ -17,7 +17,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// Of every kind, with values and labels that are hard to write.
+// Metrics of every kind, with values and labels that are hard to write.
 class ExpositionTest : public testing::Test {
  protected:
   ExpositionTest() {
@@ -56,7 +56,7 @@ TEST_F(ExpositionTest, OpenMetricsHasTheSameSamples) {
   const std::string text = Render(Scrape(), ExpositionFormat::kOpenMetrics);
   EXPECT_THAT(text, HasSubstr("# TYPE asked counter\n# HELP asked Asked \\\"them\\\\us\\\".\n"));
   EXPECT_THAT(text, HasSubstr("asked_total{code=\"\",model=\"a \\\"b\\\"\\\\\\n\"} 1000000000000000\n"));
-  // It would have to be called old_count_total.
+  // As a counter it would have to be called old_count_total.
   EXPECT_THAT(text,
               HasSubstr("# TYPE old_count unknown\n# HELP old_count Under an old name.\nold_count 0\n"));
   EXPECT_THAT(text, HasSubstr("# TYPE held_bytes gauge\n# UNIT held_bytes bytes\n"));
@@ -90,7 +90,7 @@ TEST_F(ExpositionTest, ExemplarsStandBehindTheirBuckets) {
                               "\"00000000000000010000000000000002\",span_id=\"0000000000000003\"} 61.25 "
                               "1700000000.000\n"));
   EXPECT_THAT(text, HasSubstr("took_seconds_bucket{model=\"m\",le=\"1\"} 3\n"));
-  // The old format has no place for them.
+  // The text format does not support exemplars.
   EXPECT_EQ(Render(scraped, ExpositionFormat::kText), Render(Scrape(), ExpositionFormat::kText));
 }
 
@@ -101,7 +101,7 @@ TEST(ExemplarsTest, TheLatestOfEachBucketIsKept) {
   exemplars.Keep({{{1, 1}, 1}, 1, at});
   exemplars.Keep({{{2, 2}, 2}, 1.5, at});
   exemplars.Keep({{{3, 3}, 3}, 1.75, at + absl::Milliseconds(1)});
-  // A thread that came late.
+  // A thread that is late.
   exemplars.Keep({{{4, 4}, 4}, 1.25, at});
   const BucketExemplars latest = exemplars.Latest();
   ASSERT_EQ(latest.size(), 3U);

@@ -1,4 +1,4 @@
-// Which of Triton's failure reasons a status is.
+// Maps a status to Triton's failure reasons.
 #pragma once
 
 #include <array>
@@ -13,7 +13,7 @@ enum class FailureReason { kRejected, kCanceled, kBackend, kOther };
 inline constexpr std::array<std::string_view, 4> kFailureReasonNames = {"REJECTED", "CANCELED", "BACKEND",
                                                                         "OTHER"};
 
-// REQUIRES: `code` is not OK. `computed`: the request took part in a forward pass.
+// `computed`: the request took part in a forward pass. REQUIRES: `code` is not OK.
 FailureReason FailureReasonOf(absl::StatusCode code, bool computed);
 
 }  // namespace saccade::server

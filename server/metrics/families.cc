@@ -9,14 +9,14 @@ Buckets BatchBuckets() { return {1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024}; }
 
 Buckets RatioBuckets() { return {0, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1}; }
 
-// 64 x 64 to 16,384 x 16,384: twice the side each time.
+// From 64 x 64 to 16,384 x 16,384, doubling the side each time.
 Buckets PixelBuckets() {
   return {4096, 16384, 65536, 262144, 1048576, 4194304, 16777216, 67108864, 268435456};
 }
 
 }  // namespace
 
-// From a small network on a GPU to a deadline that somebody forgot to set.
+// From a small network on a GPU to a request with an excessive deadline.
 Buckets SecondsBuckets() {
   return {0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05,
           0.1,    0.25,    0.5,    1,     2.5,    5,     10,   30,    60};

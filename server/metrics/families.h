@@ -1,4 +1,4 @@
-// Every metric that the daemon's rooms report to, with its name.
+// All metric families of the daemon, with their names.
 #pragma once
 
 #include <prometheus/registry.h>
@@ -9,10 +9,11 @@ namespace saccade::server {
 
 // The histogram whose buckets have exemplars.
 inline constexpr char kRequestSeconds[] = "saccade_request_duration_seconds";
-// Of it, and of the stages'.
+// The buckets of kRequestSeconds and of the stages' histogram.
 prometheus::Histogram::BucketBoundaries SecondsBuckets();
 
-// Triton's names and meanings. Labels model, version; reason beside them for failures.
+// Metrics with Triton's names and meanings. They have the labels model and version; failures also have
+// reason.
 struct TritonFamilies {
   explicit TritonFamilies(prometheus::Registry& registry);
 
@@ -27,7 +28,7 @@ struct TritonFamilies {
   SeriesPool<prometheus::Counter> output_us;
   SeriesPool<prometheus::Gauge> pending;
   SeriesPool<prometheus::Gauge> load_seconds;
-  // Of models whose answers are kept.
+  // Only for models whose answers are cached.
   SeriesPool<prometheus::Counter> cache_hits;
   SeriesPool<prometheus::Counter> cache_misses;
   SeriesPool<prometheus::Counter> cache_hit_us;

@@ -15,11 +15,11 @@ namespace saccade::server {
 // Not thread-safe.
 class GpuMetrics {
  public:
-  // No series at all without `nvml`.
+  // Creates no series if `nvml` is null.
   GpuMetrics(prometheus::Registry& registry, std::unique_ptr<Nvml> nvml);
   ~GpuMetrics();
 
-  // What cannot be read keeps its last value.
+  // Values that cannot be read stay unchanged.
   void Update();
 
  private:

@@ -36,7 +36,7 @@ TEST(GpuMetrics, WhatTheDriverTells) {
 
 TEST(GpuMetrics, NothingWithoutADriver) {
   EXPECT_EQ(Nvml::Open("libno-such-library.so"), nullptr);
-  // A library, and not that one.
+  // This library exists, but is not NVML.
   EXPECT_EQ(Nvml::Open("libm.so.6"), nullptr);
   EXPECT_EQ(Exposition(nullptr), "");
 }

@@ -56,7 +56,7 @@ void MachineMetrics::Update() {
 
 void MachineMetrics::UpdateMachine() {
   const auto cpu = ParseCpuTicks(ReadAll("/proc/stat"));
-  // Two scrapes within one tick tell nothing new.
+  // Two scrapes may fall into the same tick.
   if (cpu && cpu->total > last_cpu_.total) {
     const double share = (cpu->busy - last_cpu_.busy) / (cpu->total - last_cpu_.total);
     cpu_utilization_.Set(std::clamp(share, 0.0, 1.0));
@@ -84,7 +84,7 @@ void MachineMetrics::UpdateProcess() {
 void MachineMetrics::UpdateFileDescriptors() {
   std::error_code error;
   const std::filesystem::directory_iterator open("/proc/self/fd", error);
-  // One of them is the listing's own.
+  // One of them belongs to the listing itself.
   if (!error) open_fds_.Set(static_cast<double>(std::distance(begin(open), end(open)) - 1));
   rlimit limit{};
   if (getrlimit(RLIMIT_NOFILE, &limit) == 0) max_fds_.Set(static_cast<double>(limit.rlim_cur));

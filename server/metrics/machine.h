@@ -12,7 +12,7 @@ class MachineMetrics {
  public:
   explicit MachineMetrics(prometheus::Registry& registry);
 
-  // Reads /proc. What cannot be read keeps its last value.
+  // Reads /proc. Values that cannot be read stay unchanged.
   void Update();
 
  private:

@@ -65,7 +65,7 @@ TEST(MachineMetricsTest, ThisProcessIsMeasured) {
   EXPECT_GE(values.at("process_cpu_seconds_total"), 0);
   EXPECT_GE(values.at("process_open_fds"), 3);
   EXPECT_GE(values.at("process_max_fds"), values.at("process_open_fds"));
-  // Started in the past, but after this test was written.
+  // Started before now, but after this test was written.
   EXPECT_GT(values.at("process_start_time_seconds"), 1.7e9);
   EXPECT_LE(values.at("process_start_time_seconds"), static_cast<double>(std::time(nullptr)) + 1);
 }

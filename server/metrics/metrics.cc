@@ -104,13 +104,13 @@ void Metrics::SetScrapeHook(std::function<void()> hook) {
 }
 
 Scraped Metrics::Scrape() {
-  // One scrape at a time: the machine's metrics are differences from scrape to scrape.
+  // One scrape at a time, because some of the machine's metrics are differences between scrapes.
   absl::MutexLock lock(&scrape_mutex_);
   if (hook_) hook_();
   impl_->machine.Update();
   impl_->gpus.Update();
   Scraped scraped;
-  // Before the buckets, so that each holds the request that is its exemplar.
+  // Collected before the buckets, so that each bucket counts the request of its exemplar.
   scraped.exemplars.emplace(kRequestSeconds, impl_->families.request_exemplars.Latest());
   scraped.families = impl_->registry.Collect();
   return scraped;

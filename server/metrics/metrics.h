@@ -1,5 +1,5 @@
-// What the daemon counts: Triton's names, so that existing dashboards and autoscalers work, and histograms of
-// our own. The rooms report events; Exposition renders them for a scraper.
+// The daemon's metrics: Triton's names, so that existing dashboards and autoscalers work, and histograms of
+// our own. The rest of the server reports events; Exposition() renders the metrics for a scraper.
 #pragma once
 
 #include <cstdint>
@@ -27,43 +27,44 @@ struct Families;
 // server/metrics/exposition.h
 struct Scraped;
 
-// One request that came to its end, well or badly.
+// A request that has ended, successfully or not.
 struct RequestRecord {
-  // "grpc", "oip", "http"; anything else is counted as "other", so that no client makes series.
+  // "grpc", "oip" or "http". Other values are counted as "other", so that clients cannot create series.
   std::string_view protocol;
   absl::StatusCode code = absl::StatusCode::kOk;
-  // The request took part in a forward pass: tells a model's failure from a rejection, and an answer of the
-  // model from one that was kept.
+  // True if the request took part in a forward pass. Distinguishes a model's failure from a rejection, and a
+  // computed answer from a cached one.
   bool computed = false;
   // Pictures in the request.
   int64_t pictures = 0;
   Timings timings;
   absl::Time ended;
-  // As decoded; empty for tensors.
+  // Sizes of the decoded items; empty for tensors.
   std::vector<SentItem> sizes;
-  // Of the call, if it is sampled: an example of those that took as long.
+  // The call's span if it is sampled; used as an exemplar.
   SampledSpan sampled = {};
 };
 
-// The series of one version of a model, found once, so that the hot path looks up no label. They leave the
-// exposition when the last handle of that version is deleted. Thread-safe. Must not outlive its Metrics.
+// The series of one version of a model, looked up once, so that the hot path needs no look-up by label. They
+// are removed from the exposition when the last handle of that version is destroyed. Thread-safe. Must not
+// outlive its Metrics.
 class ModelMetrics {
  public:
   ~ModelMetrics();
 
   void RecordRequest(const RequestRecord& record);
-  // One forward pass over `size` pictures.
+  // Records one forward pass over `size` pictures.
   void RecordBatch(int64_t size, absl::Duration took);
-  // A picture in it, of whose bucket so much, 0 to 1, was padding.
+  // Records a picture of a pass, whose bucket was padding to this share, 0 to 1.
   void RecordPadding(double share);
-  // A batch that memory did not suffice for.
+  // Records a batch for which memory was insufficient.
   void RecordNoMemory();
-  // Requests accepted that wait for a forward pass.
+  // Number of accepted requests that wait for a forward pass.
   void SetPending(int64_t requests);
   void SetReady(bool ready);
   void SetLoadDuration(absl::Duration duration);
 
-  // What was recorded so far, of every handle of this version.
+  // What was recorded so far through all handles of this version.
   ModelUsage Usage() const;
 
  private:
@@ -77,48 +78,47 @@ class ModelMetrics {
 // Thread-safe.
 class Metrics {
  public:
-  // `daemon_version` goes to saccade_build_info.
+  // `daemon_version` is the version label of saccade_build_info.
   explicit Metrics(std::string_view daemon_version);
   ~Metrics();
 
   Metrics(const Metrics&) = delete;
   Metrics& operator=(const Metrics&) = delete;
 
-  // For models of the repository alone: a name that a client sent must not come here. `version` is the real
-  // one, never 0.
+  // Only for models of the repository: names from clients must not be passed. `version` is the actual
+  // version, never 0.
   std::unique_ptr<ModelMetrics> ForModel(std::string_view model, int64_t version, std::string_view task);
 
-  // For models whose answers are kept; as ForModel.
+  // Only for models whose answers are cached; otherwise like ForModel().
   std::unique_ptr<CacheMetrics> ForCacheOf(std::string_view model, int64_t version);
 
-  // Their series appear with the first call.
+  // The series are created by the first call.
   std::unique_ptr<TraceMetrics> ForTraces();
 
-  // A request that named no model of ours; counted with empty model, version and task.
+  // Counts a request that did not name a known model, with empty model, version and task.
   void RecordUnknownModel(std::string_view protocol, absl::StatusCode code);
 
   void RecordShed(ShedReason reason);
 
-  // Requests that are anywhere between admission and answer, and the bytes and pixels admission holds for
-  // them.
+  // The requests between admission and answer, and the bytes and pixels that admission holds for them.
   void SetInflight(int64_t requests, int64_t bytes, int64_t pixels);
 
-  // What the response cache holds; absent until the first call.
+  // The response cache's size. The series are created by the first call.
   void SetCached(int64_t bytes, int64_t answers);
 
-  // Of what TLS is spoken with; absent until the first call.
+  // When the server's TLS certificate expires. The series is created by the first call.
   void SetCertificateExpiry(absl::Time expires);
 
-  // Called at the start of every scrape, by its thread: for gauges that are cheaper to ask for than to
-  // keep (SetPending, SetInflight). Pass nullptr before what it looks at goes away; blocks until a running
-  // one is done.
+  // Called at the start of every scrape, on the scraping thread, to set gauges that are computed on demand
+  // (SetPending, SetInflight). Pass nullptr before the objects that the hook uses are destroyed; that blocks
+  // until a running hook has returned.
   void SetScrapeHook(std::function<void()> hook);
 
-  // What has been counted until now, as a copy that nobody else looks at. Reads /proc. Whoever counts waits
-  // for no more than his own series to be copied.
+  // Copies all metrics. Reads /proc. Threads that record events wait at most while their own series is
+  // copied.
   Scraped Scrape();
 
-  // The same as a scraper reads it.
+  // Scrape() rendered as text.
   std::string Exposition(ExpositionFormat format = ExpositionFormat::kText);
 
  private:

@@ -36,7 +36,7 @@ RequestRecord Failed(absl::StatusCode code, bool computed) {
   return record;
 }
 
-// The value of the line that begins with `series`; -1 if there is none.
+// The value of the line for `series`; -1 if there is no such line.
 double Value(const std::string& text, const std::string& series) {
   std::istringstream lines(text);
   for (std::string line; std::getline(lines, line);) {
@@ -85,7 +85,7 @@ TEST(MetricsTest, FailuresAreCountedByReasonAndNotInDurations) {
             1);
   EXPECT_EQ(
       Value(text, "saccade_request_duration_seconds_count{model=\"m\",task=\"classify\",version=\"1\"}"), 3);
-  // No stage was passed.
+  // The request passed no stage.
   EXPECT_EQ(
       Value(text,
             "saccade_stage_duration_seconds_count{model=\"m\",stage=\"infer\",task=\"classify\",version="
@@ -225,7 +225,7 @@ TEST(MetricsTest, SeriesLeaveWithTheirLastHandle) {
   const std::string success = "nv_inference_request_success{model=\"m\",version=\"1\"}";
   auto old_model = metrics.ForModel("m", 1, "classify");
   old_model->RecordRequest(Answered(1));
-  // A reload: the new handle counts on in the same series, whatever the order in which they go.
+  // A reload: the new handle continues the same series, whichever handle is destroyed first.
   auto new_model = metrics.ForModel("m", 1, "segment");
   old_model.reset();
   new_model->RecordRequest(Answered(1));

@@ -22,7 +22,7 @@ std::vector<Series<T>> GetAll(SeriesPool<T>& pool, const prometheus::Labels& lab
   return all;
 }
 
-// Clocks of several threads may make a difference negative; counters and histograms must not go back.
+// Times read on different threads may yield negative differences; counters and histograms must not decrease.
 double Seconds(absl::Duration duration) { return std::max(0.0, absl::ToDoubleSeconds(duration)); }
 double Microseconds(absl::Duration duration) { return std::max(0.0, absl::ToDoubleMicroseconds(duration)); }
 
@@ -32,7 +32,8 @@ RequestCounters::RequestCounters(SeriesPool<prometheus::Counter>* pool, promethe
     : pool_(pool), labels_(std::move(labels)) {}
 
 void RequestCounters::Increment(std::string_view protocol, absl::StatusCode code) {
-  // What is not known is 'other' and UNKNOWN: neither a protocol nor a code makes series without end.
+  // Unknown values are counted as "other" and UNKNOWN, so that neither protocols nor codes create unlimited
+  // series.
   const auto known = std::find(kProtocols.begin(), kProtocols.end() - 1, protocol);
   size_t number = static_cast<size_t>(code);
   if (number >= kCodes) number = static_cast<size_t>(absl::StatusCode::kUnknown);

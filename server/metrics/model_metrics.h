@@ -21,12 +21,12 @@ struct Families {
   TritonFamilies triton;
   SaccadeFamilies ours;
   UsagePool usage;
-  // Of kRequestSeconds.
+  // Exemplars of kRequestSeconds.
   ExemplarPool request_exemplars;
 };
 
-// saccade_requests_total of one model. Most of the combinations of protocol and code never occur, so each
-// series appears with its first request; after that no label is looked up. Thread-safe.
+// saccade_requests_total of one model. Most combinations of protocol and code never occur, so each series is
+// created by its first request; later requests need no look-up by label. Thread-safe.
 class RequestCounters {
  public:
   RequestCounters(SeriesPool<prometheus::Counter>* pool, prometheus::Labels labels);
@@ -49,7 +49,7 @@ enum class Stage { kDecode, kQueue, kInfer, kEncode };
 struct ModelMetrics::Series {
   Series(Families* families, const prometheus::Labels& model, const prometheus::Labels& with_task);
 
-  // What is no metric.
+  // Usage that is not a metric.
   const std::shared_ptr<UsageDetails> usage;
   const std::shared_ptr<Exemplars> request_exemplars;
 

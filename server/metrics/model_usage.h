@@ -1,4 +1,4 @@
-// What one version of a model has done, for those who ask the daemon instead of scraping it.
+// Usage of one version of a model, for clients that query the daemon instead of scraping it.
 #pragma once
 
 #include <cstdint>
@@ -14,35 +14,35 @@
 
 namespace saccade::server {
 
-// Something that happened so often, and took so long in all.
+// How often something happened, and how long it took in total.
 struct Spent {
   uint64_t count = 0;
   absl::Duration time;
 };
 
-// The numbers of the metrics nv_inference_*, from the same counters, and what these have no room for.
+// The numbers of the nv_inference_* metrics, from the same counters, and details that those cannot represent.
 struct ModelUsage {
   // Whole requests, from arrival to end.
   Spent success;
   Spent fail;
-  // Of the answered ones.
+  // Stages of the answered requests.
   Spent queue;
   Spent input;
   Spent infer;
   Spent output;
-  // Pictures in them, and forward passes.
+  // Pictures of the answered requests, and forward passes.
   uint64_t pictures = 0;
   uint64_t passes = 0;
   // When the last request that was computed ended; absl::InfinitePast() if none was.
   absl::Time last = absl::InfinitePast();
-  // Forward passes by how many items shared them.
+  // Forward passes by batch size.
   std::vector<std::pair<int64_t, Spent>> by_batch_size;
-  // Answered and failed requests by how long they took: so many took so many seconds or less. The last bound
-  // is infinity.
+  // Answered and failed requests by duration: (upper bound in seconds, cumulative count). The last bound is
+  // infinity.
   std::vector<std::pair<double, uint64_t>> request_seconds;
 };
 
-// The part of ModelUsage that is no metric. Thread-safe.
+// The part of ModelUsage that is not a metric. Thread-safe.
 class UsageDetails {
  public:
   void AddFailure(absl::Duration took);
@@ -59,8 +59,8 @@ class UsageDetails {
   std::map<int64_t, Spent> passes_ ABSL_GUARDED_BY(mutex_);
 };
 
-// One UsageDetails for each version of a model, for as long as somebody has it: as the metrics' series, they
-// are shared by an old and a new instance of the same version. Thread-safe.
+// One UsageDetails per version of a model, kept as long as it is in use: like the metrics' series, it is
+// shared by an old and a new instance of the same version. Thread-safe.
 class UsagePool {
  public:
   std::shared_ptr<UsageDetails> Get(const std::string& model, const std::string& version);

@@ -8,7 +8,7 @@
 namespace saccade::server {
 namespace {
 
-// As the library's interface has them; it is stable.
+// Types of NVML's stable interface.
 using Device = struct nvmlDevice_st*;
 constexpr int kSuccess = 0;
 struct Utilization {

@@ -1,4 +1,4 @@
-// What the driver tells about GPUs. Its library is opened where there is one; nothing is linked with it.
+// Reads GPU metrics from the driver through NVML, whose library is opened at run time if it exists.
 #pragma once
 
 #include <memory>
@@ -8,7 +8,7 @@
 
 namespace saccade::server {
 
-// What the driver does not know of a GPU is left out.
+// Values that the driver does not support are missing.
 struct GpuReading {
   std::string uuid;
   // 0 to 1, over the driver's last sampling period.
@@ -17,20 +17,20 @@ struct GpuReading {
   std::optional<double> memory_used_bytes;
   std::optional<double> power_watts;
   std::optional<double> power_limit_watts;
-  // Since the driver was loaded.
+  // Counted since the driver was loaded.
   std::optional<double> energy_joules;
 };
 
 // Not thread-safe.
 class Nvml {
  public:
-  // Null if there is no such library, or no driver behind it.
+  // Null if the library cannot be opened or initialised, e.g. without a driver.
   static std::unique_ptr<Nvml> Open(const char* library = "libnvidia-ml.so.1");
   ~Nvml();
   Nvml(const Nvml&) = delete;
   Nvml& operator=(const Nvml&) = delete;
 
-  // One for each GPU that can be asked. Takes milliseconds.
+  // Readings of the GPUs that can be queried. Takes milliseconds.
   std::vector<GpuReading> Read() const;
 
  private:

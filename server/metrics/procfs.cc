@@ -5,7 +5,7 @@
 namespace saccade::server {
 namespace {
 
-// The number after `key` at a line's beginning.
+// The number after `key`, which starts a line.
 std::optional<double> Value(const std::string& text, const std::string& key) {
   const size_t at = text.rfind(key, 0) == 0 ? 0 : text.find("\n" + key);
   if (at == std::string::npos) return std::nullopt;
@@ -22,7 +22,7 @@ std::optional<CpuTicks> ParseCpuTicks(const std::string& stat) {
   std::string label;
   line >> label;
   if (label != "cpu") return std::nullopt;
-  // user nice system idle iowait irq softirq steal; guest time is part of user time already.
+  // Fields: user nice system idle iowait irq softirq steal. Guest time is already part of user time.
   CpuTicks ticks;
   for (int field = 0; field < 8; ++field) {
     double value = 0;
@@ -41,14 +41,14 @@ std::optional<Memory> ParseMemory(const std::string& meminfo) {
 }
 
 std::optional<ProcessStat> ParseProcessStat(const std::string& self_stat) {
-  // The program's name stands in brackets and may hold anything, brackets too.
+  // The program's name is in parentheses and may itself contain any character, including parentheses.
   const size_t bracket = self_stat.rfind(')');
   if (bracket == std::string::npos) return std::nullopt;
   std::istringstream rest(self_stat.substr(bracket + 1));
   std::string state;
   rest >> state;
   ProcessStat stat;
-  // Fields are numbered as in proc(5), where the state is the third.
+  // Fields are numbered as in proc(5), where the state is field 3.
   for (int field = 4; field <= 24; ++field) {
     double value = 0;
     if (!(rest >> value)) return std::nullopt;

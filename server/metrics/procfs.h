@@ -1,5 +1,5 @@
-// What /proc tells about the machine and this process, parsed. Each function returns nothing if the text is
-// not what the kernel writes.
+// Parses files of /proc about the machine and this process. Each function returns nullopt if the text is not
+// in the kernel's format.
 #pragma once
 
 #include <optional>
@@ -7,7 +7,7 @@
 
 namespace saccade::server {
 
-// Clock ticks since the machine started, all processors together.
+// Clock ticks since boot, over all processors.
 struct CpuTicks {
   double busy = 0;
   double total = 0;
@@ -22,14 +22,14 @@ std::optional<Memory> ParseMemory(const std::string& meminfo);
 
 struct ProcessStat {
   double cpu_ticks = 0;
-  // Since the machine started.
+  // Counted since boot.
   double start_ticks = 0;
   double virtual_bytes = 0;
   double resident_pages = 0;
 };
 std::optional<ProcessStat> ParseProcessStat(const std::string& self_stat);
 
-// Seconds since 1970 at which the machine started.
+// The time of boot, in seconds since 1970.
 std::optional<double> ParseBootTime(const std::string& stat);
 
 }  // namespace saccade::server

@@ -1,4 +1,4 @@
-// Scrapes while requests come: nobody who counts waits for one.
+// Scrapes while requests are recorded: recording never waits for a scrape.
 #include <thread>
 
 #include "absl/synchronization/notification.h"
@@ -13,7 +13,7 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-// Far more than it takes; who waits for so long waits for ever.
+// Far longer than any step takes; only a deadlock waits for so long.
 constexpr absl::Duration kForEver = absl::Seconds(60);
 
 RequestRecord Answered(absl::StatusCode code = absl::StatusCode::kOk) {
@@ -45,7 +45,7 @@ TEST(ScrapeTest, CountingDoesNotWaitForAScrapeThatHasBegun) {
   std::thread scraper([&] { page = metrics.Exposition(ExpositionFormat::kOpenMetrics); });
   begun.WaitForNotification();
   model->RecordRequest(Sampled());
-  // Its first of the kind, which makes a series.
+  // The first request with this status, which creates a series.
   model->RecordRequest(Answered(absl::StatusCode::kUnavailable));
   model->RecordBatch(1, absl::Milliseconds(1));
   model->SetPending(1);
@@ -56,14 +56,14 @@ TEST(ScrapeTest, CountingDoesNotWaitForAScrapeThatHasBegun) {
   counted.Notify();
   scraper.join();
   EXPECT_TRUE(in_time);
-  // What came before the scrape looked was seen by it.
+  // Events recorded before the scrape collected are included.
   EXPECT_THAT(
       page,
       HasSubstr("saccade_request_duration_seconds_count{model=\"m\",task=\"classify\",version=\"1\"} 2\n"));
 }
 
-// Writing the page is the longest part. It has copies of its own, so there is nothing to wait for: all of it
-// happens here while nothing of the metrics is held, or even there any more.
+// Rendering takes the longest part of a scrape. It works on copies, so it runs here without holding the
+// metrics, and even after they were destroyed.
 TEST(ScrapeTest, APageIsMadeOfCopies) {
   auto metrics = std::make_unique<Metrics>("0.1.0");
   auto model = metrics->ForModel("m", 1, "classify");

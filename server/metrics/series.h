@@ -1,5 +1,5 @@
-// Series of a metric family that go away with their last user. prometheus-cpp keeps a series until it is told
-// to remove it; two versions of one model, old and new, may share series while one replaces the other.
+// Series of a metric family that are removed with their last user. prometheus-cpp keeps a series until it is
+// removed explicitly; an old and a new instance of a model share series while one replaces the other.
 #pragma once
 
 #include <prometheus/counter.h>
@@ -21,7 +21,7 @@ namespace saccade::server {
 template <typename T>
 class SeriesPool;
 
-// One user's share of a series. Movable. Must not outlive its pool.
+// One user's reference to a series. Movable. Must not outlive its pool.
 template <typename T>
 class Series {
  public:
@@ -42,7 +42,7 @@ class Series {
   T* metric_;
 };
 
-// A metric family. Thread-safe.
+// A metric family and its series. Thread-safe.
 template <typename T>
 class SeriesPool {
  public:

@@ -1,4 +1,4 @@
-// What became of the spans that were made.
+// Counts exported and dropped spans.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@ struct Families;
 
 enum class SpanLoss { kQueueFull, kExportFailed, kRejected };
 
-// Made by Metrics::ForTraces; must not outlive its Metrics. Thread-safe.
+// Created by Metrics::ForTraces(). Must not outlive its Metrics. Thread-safe.
 class TraceMetrics {
  public:
   ~TraceMetrics();

@@ -1,4 +1,5 @@
-# cmake -DOUT=files.cc -P EmbedFiles.cmake: the files beside this one as the strings that files.h names.
+# Usage: cmake -DOUT=files.cc -P EmbedFiles.cmake. Writes this folder's files as the strings that files.h
+# declares.
 function(embed name file)
   file(READ ${CMAKE_CURRENT_LIST_DIR}/${file} hex HEX)
   string(REGEX REPLACE "(..)" "'\\\\x\\1'," bytes "${hex}")

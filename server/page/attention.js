@@ -1,4 +1,4 @@
-// What attention looked at: a layer's maps in colour, beside the picture and over it.
+// Attention maps: a layer's maps in colour, beside the picture and over it.
 
 import {bytesOf, element, letChoose, turbo} from "./overlay.js";
 
@@ -14,8 +14,8 @@ async function colouredOf(map) {
 
 export const mapsOf = (answer) => Promise.all((answer.explanation?.maps ?? []).map(colouredOf));
 
-// `choose(place)` is called with the map that is pressed, or null when it is released. Of classifiers, which see a part of
-// the picture, maps cannot be laid over it.
+// `choose(place)` is called with the index of the map that is pressed, or null when it is released. Maps of classifiers
+// cannot be laid over the picture, because classifiers see only a part of it.
 export function showMaps(list, answer, maps, choose) {
   const choosable = !answer.classification && !answer.actions;
   list.replaceChildren(...maps.map((canvas, place) => {

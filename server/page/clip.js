@@ -1,4 +1,4 @@
-// A clip and what happens in it, on a line of time.
+// A clip and its actions on a timeline.
 
 import {colourOf} from "./overlay.js";
 import {clock} from "./findings.js";
@@ -17,13 +17,14 @@ function bar(action, choose) {
   return made;
 }
 
-// The actions of each class, that of the likeliest first.
+// The actions grouped by class; the class of the most likely action comes first.
 function lanesOf(answer) {
   const classes = [...new Set(answer.actions.map((one) => one.class_index))];
   return classes.map((index) => answer.actions.filter((one) => one.class_index === index));
 }
 
-// A line for each class, the likeliest first. The list beside it says the same in words, and is what a keyboard reaches.
+// Draws one lane per class, the most likely first. Hidden from screen readers and the keyboard, because the list beside
+// it has the same content.
 function drawTimeline(answer, choose) {
   const rows = lanesOf(answer).map((actions) => {
     const row = document.createElement("div"), name = document.createElement("span"), line = document.createElement("div");
@@ -42,7 +43,7 @@ function moveHead() {
   $("head").style.left = `${seconds > 0 ? 100 * Math.min(1, $("video").currentTime / seconds) : 0}%`;
 }
 
-// `sent` is a video, or frames. `choose(place)` is called with the action that is pressed.
+// `sent` is a video or frames. `choose(place)` is called with the index of the action that is pressed.
 export function showClip(sent, answer, choose) {
   seconds = answer.frames / answer.frames_per_second;
   const video = $("video");
@@ -52,7 +53,7 @@ export function showClip(sent, answer, choose) {
   video.removeAttribute("src");
   if (!sent[0].type.startsWith("image/")) {
     playing = URL.createObjectURL(sent[0]);
-    // Browsers know fewer formats than the daemon: then the times are shown alone.
+    // Browsers support fewer formats than the daemon. If they fail, only the times are shown.
     video.onloadeddata = () => {
       video.hidden = false;
       moveHead();
@@ -65,7 +66,7 @@ export function showClip(sent, answer, choose) {
   $("clip").hidden = false;
 }
 
-// Marks it, and plays from its beginning. Null is none.
+// Marks the action and seeks to its start. Null removes the mark.
 export function chooseAction(answer, place) {
   const chosen = place === null ? null : answer.actions[place];
   const order = lanesOf(answer).flat();

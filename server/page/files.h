@@ -1,4 +1,4 @@
-// The files of the page, made part of the binary by EmbedFiles.cmake.
+// The page's files, embedded into the binary by EmbedFiles.cmake.
 #pragma once
 
 #include <string_view>

@@ -1,16 +1,17 @@
-// An answer in words: the list beside the picture, and where the time went.
+// Shows an answer as text: the list beside the picture, and the timings.
 
 import {colourOf, element, letChoose} from "./overlay.js";
 
 const percent = (share) => `${(100 * share).toFixed(1)}%`;
-// Minutes and seconds.
+// Minutes, seconds and tenths.
 export const clock = (seconds) => {
   const tenths = Math.round(10 * seconds), two = (number) => String(number).padStart(2, "0");
   return `${two(Math.floor(tenths / 600))}:${two(Math.floor(tenths / 10) % 60)}.${tenths % 10}`;
 };
 const pixels = (count) => `${Number(count).toLocaleString("en")} px`;
 
-// [{index, name, value, share, where}] of any task; one without `index` has no colour, without `share` no bar.
+// Returns [{index, name, value, share, where}] for any task. Entries without `index` have no colour, those without
+// `share` no bar.
 export function findingsOf(answer) {
   if (answer.classification) {
     return answer.classification.classes.map((one) => (
@@ -74,7 +75,7 @@ export function summaryOf(answer) {
   return `${least.toFixed(1)} to ${most.toFixed(1)} px of disparity · ${from}`;
 }
 
-// `choose(place)` is called with the finding that is pressed, or null when it is released.
+// `choose(place)` is called with the index of the finding that is pressed, or null when it is released.
 export function showFindings(list, answer, choose) {
   const choosable = answer.detections || answer.segmentation || answer.actions;
   list.replaceChildren(...findingsOf(answer).map((one, place) => {
@@ -83,7 +84,7 @@ export function showFindings(list, answer, choose) {
     const bar = element("span", {className: "bar"}, element("i", {}));
     bar.hidden = one.share === undefined;
     bar.firstChild.style.width = percent(Math.min(1, Math.max(0, one.share ?? 0)));
-    // What can be chosen is a button, so that a keyboard reaches it.
+    // Choosable findings are buttons, so that they can be reached with the keyboard.
     const button = element(choosable ? "button" : "div", {className: coloured ? "finding" : "finding plain"},
                            ...(coloured ? [swatch] : []), element("span", {}, one.name),
                            element("span", {className: "value"}, one.value),

@@ -1,5 +1,5 @@
-// What the models do right now: /v1/load once a second. Its counters only grow; what is shown are differences over the
-// last ten seconds.
+// The models' current load, from polling /v1/load once per second. Its counters only grow; the page shows their
+// differences over the last ten seconds.
 
 import {ask, isRefused} from "./token.js";
 
@@ -11,8 +11,7 @@ const milliseconds = (seconds) => {
   return seconds < 0.1 ? `${(1000 * seconds).toFixed(1)} ms` : `${(1000 * seconds).toFixed(0)} ms`;
 };
 
-// Of requests by how long they took, cumulative: below which bound this share of them lies, the place between two bounds
-// by proportion.
+// A quantile of the requests' durations, from cumulative histograms; interpolates linearly within a bucket.
 export function quantile(earlier, later, share) {
   const counts = later.map(([bound, count], i) => [bound, count - (earlier?.[i]?.[1] ?? 0)]);
   const all = counts.at(-1)?.[1] ?? 0;
@@ -27,7 +26,7 @@ export function quantile(earlier, later, share) {
   return from;
 }
 
-// One model's line, of two answers; `earlier` may lack the model.
+// The figures of one model, from two responses of /v1/load. `earlier` may be undefined.
 export function rates(earlier, later, seconds) {
   const grown = (name) => later[name] - (earlier?.[name] ?? 0);
   const spent = (name) => later.seconds[name] - (earlier?.seconds[name] ?? 0);
@@ -89,8 +88,8 @@ function show(answers, table, held) {
     `${(pixels / 1e6).toFixed(1)} million pixels. Rates and times are those of the last ${WINDOW} seconds.`;
 }
 
-// Goes on for as long as the page is open; `told` gets which models are ready, as one text, or null if the daemon does
-// not answer, and whether it refuses to.
+// Runs as long as the page is open. Calls `told` with the ready models as one text, or null if the daemon does not
+// answer, and with whether the daemon refused the request.
 export async function watch(table, held, told) {
   const answers = [];
   for (;;) {
@@ -105,7 +104,7 @@ export async function watch(table, held, told) {
         show(answers, table, held);
         told(answers.at(-1).models.map(keyOf).join(), false);
       } catch {
-        // A daemon that was started anew counts from zero.
+        // A restarted daemon counts from zero.
         answers.length = 0;
         told(null, refused);
       }

@@ -1,4 +1,4 @@
-// Answers as pixels: masks, label maps and disparities over the picture, boxes and names on top.
+// Draws answers: masks, label maps and disparities over the picture, with boxes and names on top.
 
 export const colourOf = (index, alpha = 1) => `hsl(${(Number(index) * 137.508 + 210) % 360} 85% 55% / ${alpha})`;
 
@@ -19,7 +19,8 @@ export function release(list) {
   for (const button of list.querySelectorAll("button")) button.ariaPressed = "false";
 }
 
-// Of a list's buttons at most one is pressed: `choose(place)` is called then, and choose(null) when it is released.
+// At most one button of a list is pressed. Calls `choose(place)` when it is pressed and choose(null) when it is
+// released.
 export function letChoose(list, button, place, choose) {
   button.type = "button";
   button.ariaPressed = "false";
@@ -37,7 +38,8 @@ export function bytesOf(base64) {
   return bytes;
 }
 
-// COCO's run lengths: zeros first, down the columns; from the fourth on the difference to the last but one.
+// Decodes COCO's compressed run lengths: runs of zeros and ones in column-major order, beginning with zeros. From the
+// fourth run on, they are stored as the difference to the run two before.
 export function runsOf(counts) {
   const runs = [];
   let number = 0, shift = 0;
@@ -53,7 +55,7 @@ export function runsOf(counts) {
   return runs;
 }
 
-// Google's Turbo, by its polynomial.
+// Google's Turbo colour map in its polynomial approximation.
 export function turbo(x) {
   const powers = [1, x, x ** 2, x ** 3, x ** 4, x ** 5];
   const sum = (factors) => factors.reduce((all, factor, i) => all + factor * powers[i], 0);
@@ -64,7 +66,7 @@ export function turbo(x) {
   ].map((part) => Math.round(255 * Math.min(1, Math.max(0, part))));
 }
 
-// A canvas of these pixels' colours, [r, g, b] or nothing.
+// A canvas whose pixels have the colours `colourAt(i)`, [r, g, b] or falsy for transparent.
 function layer(width, height, colourAt) {
   const canvas = element("canvas", {width, height});
   const context = canvas.getContext("2d"), image = context.createImageData(width, height);
@@ -78,7 +80,7 @@ function layer(width, height, colourAt) {
 
 function masksLayer(detections, chosen, width, height) {
   const owner = new Int32Array(width * height).fill(-1);
-  // The best on top.
+  // In reverse order, so that the best detection is on top.
   for (let n = detections.length - 1; n >= 0; --n) {
     const mask = detections[n].mask;
     if (!mask || (chosen !== null && chosen !== n)) continue;
@@ -110,8 +112,7 @@ function disparityLayer(disparity) {
                (i) => colours[Math.round(255 * Math.min(1, Math.max(0, (values[i] - disparity.least) / span)))]);
 }
 
-// What lies over the picture, made once for an answer and a choice. `chosen` is the place of the finding that alone is
-// wanted, or null.
+// The overlay of an answer. `chosen` is the index of the only finding to draw, or null for all.
 export function layerOf(answer, chosen) {
   if (answer.detections) {
     return masksLayer(answer.detections.detections, chosen, answer.picture_width, answer.picture_height);
@@ -124,7 +125,7 @@ export function layerOf(answer, chosen) {
 function drawBoxes(context, detections, width, chosen, unit) {
   context.font = `600 ${13 * unit}px system-ui, sans-serif`;
   context.textBaseline = "top";
-  // The best on top.
+  // In reverse order, so that the best detection is on top.
   for (let n = detections.length - 1; n >= 0; --n) {
     if (chosen !== null && chosen !== n) continue;
     const {box, class_index, label, score} = detections[n];
@@ -143,8 +144,8 @@ function drawBoxes(context, detections, width, chosen, unit) {
   }
 }
 
-// The canvas shows the picture enlarged, so that lines and names are sharp on a small one too. `unit`: pixels of the
-// picture for one of the screen.
+// The canvas is larger than the picture, so that lines and names are sharp on small pictures too. `unit` is the number
+// of picture pixels per screen pixel.
 export function draw(context, picture, answer, over, opacity, chosen, unit) {
   const {picture_width: width, picture_height: height} = answer;
   const scale = context.canvas.width / width;

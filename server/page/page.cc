@@ -8,8 +8,8 @@
 namespace saccade::server {
 namespace {
 
-// Nothing from elsewhere, nothing inline, in nobody's frame. Pictures and videos are those that were dropped
-// (blob:).
+// Content Security Policy: nothing from other hosts, no inline code, no framing. Pictures and videos that the
+// user drops have blob: URLs.
 constexpr char kPolicy[] =
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob:; media-src blob:; "
     "connect-src 'self'; "
@@ -19,12 +19,12 @@ HttpRoute File(std::string path, std::string type, std::string_view text) {
   return {"GET", std::move(path), [type = std::move(type), text](const HttpRequest&) {
             HttpResponse response;
             response.content_type = type;
-            // Part of the binary, so nobody has to own it.
+            // Embedded in the binary, so it needs no owner.
             response.attached.emplace_back(text);
             response.headers = {{"Content-Security-Policy", kPolicy},
                                 {"X-Content-Type-Options", "nosniff"},
                                 {"Referrer-Policy", "no-referrer"},
-                                // Another version of the daemon may answer next.
+                                // The daemon may be replaced by another version.
                                 {"Cache-Control", "no-cache"}};
             return response;
           }};

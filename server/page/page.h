@@ -1,4 +1,4 @@
-// The page at /: pictures in, answers drawn over them, and what the daemon does meanwhile.
+// The web page at /: takes pictures, draws the answers over them, and shows the daemon's load.
 #pragma once
 
 #include <vector>
@@ -7,8 +7,8 @@
 
 namespace saccade::server {
 
-// Its files, which are part of the binary. It asks for nothing but them and /v1 of this daemon, and tells the
-// browser to hold it to that.
+// Routes of the page's files, which are part of the binary. The page requests only them and this daemon's
+// /v1, and has the browser enforce that.
 std::vector<HttpRoute> PageRoutes();
 
 }  // namespace saccade::server

@@ -1,4 +1,4 @@
-// The page's life: what is chosen, the request, the answer.
+// The page's main module: handles the user's choices, sends the request, shows the answer.
 
 import {mapsOf, showMaps} from "./attention.js";
 import {draw, layerOf, release, turbo} from "./overlay.js";
@@ -10,9 +10,9 @@ import {listenToPlanes, showVolume, volumeOf} from "./volume.js";
 
 const $ = (id) => document.getElementById(id);
 const canvas = $("canvas"), context = canvas.getContext("2d");
-// Pixels of the canvas, about, for pictures that have fewer.
+// Approximate width or height in canvas pixels to which smaller pictures are enlarged.
 const SHARP = 1600;
-// What each task is asked about, and what a file for it is.
+// For each task, the name of its input and the accepted file types.
 const SENT = {
   classification: ["Picture", "image/*"],
   detection: ["Picture", "image/*"],
@@ -29,7 +29,7 @@ let shown = {picture: null, answer: null, over: null, chosen: null};
 let running = null;
 
 const model = () => models.find((one) => one.name === $("model").value);
-// What is asked about; null stands for what is missing.
+// The files of the request; null stands for a missing one.
 function wanted() {
   const task = model()?.task;
   if (task === "stereo") return [files[0] ?? null, files[1] ?? null];
@@ -53,7 +53,7 @@ async function listModels() {
   const response = await send("/v1/models");
   const answer = await response.json();
   if (!response.ok) throw new Error(answer.error);
-  // The page asks for the version that is served by default.
+  // Requests name no version, so they go to the default one.
   models = answer.models.filter((one) => one.state === "READY");
   const before = $("model").value;
   $("model").replaceChildren(...[...new Map(models.map((one) => [one.name, one])).values()].map((one) => {
@@ -122,7 +122,7 @@ async function requestOf(chosen, sent) {
   return request;
 }
 
-// Browsers know fewer formats than the daemon: without its pixels the answer is drawn on grey.
+// Browsers support fewer formats than the daemon. If the picture cannot be decoded, the answer is drawn on grey.
 async function pictureOf(file, answer) {
   try {
     return await createImageBitmap(file);
@@ -142,7 +142,7 @@ function showOnPicture(picture, answer) {
   redraw();
 }
 
-// What is chosen in the list, or on the line of time.
+// Shows the finding that was chosen in the list or on the timeline.
 async function choose(sent, answer, place) {
   if (!answer.actions) {
     shown.chosen = place;
@@ -152,7 +152,7 @@ async function choose(sent, answer, place) {
     return;
   }
   chooseAction(answer.actions, place);
-  // Of frames, the one that it begins with.
+  // If the clip consists of frames, show the first frame of the action.
   if (!canvas.hidden && place !== null) {
     const first = Math.min(sent.length - 1, Math.floor(answer.actions.actions[place].start_frame));
     const picture = await pictureOf(sent[first], answer);
@@ -160,14 +160,14 @@ async function choose(sent, answer, place) {
   }
 }
 
-// Over the picture, in place of the answer's own colours.
+// Draws the map over the picture, in place of the answer's own overlay.
 function chooseMap(map, answer) {
   if (shown.answer !== answer) return;
   shown.over = map ?? layerOf(answer, shown.chosen);
   redraw();
 }
 
-// One of `picture` and `volume` is there, or none: a video shows itself.
+// At most one of `picture` and `volume` is set; a video is shown by its own element.
 function showAnswer(sent, picture, volume, maps, answer, roundTrip) {
   canvas.hidden = !picture;
   shown = {picture: null, answer: null, over: null, chosen: null};
@@ -221,7 +221,7 @@ function take(given, slot) {
   const sorted = [...given].sort((a, b) => a.name.localeCompare(b.name, undefined, {numeric: true}));
   if (!sorted.length) return;
   const task = model()?.task;
-  // Many are frames, by their names; two of a pair are left and right.
+  // Several files are frames sorted by name, or the left and right picture of a pair.
   if (task === "actions") files = sorted[0].type.startsWith("image/") ? sorted : sorted.slice(0, 1);
   else if (task === "stereo" && sorted.length > 1) files = sorted.slice(0, 2);
   else files[slot] = sorted[0];
@@ -259,7 +259,7 @@ function listen() {
       take(event.dataTransfer.files, slot);
     };
   });
-  // A picture that misses its place must not take the page's.
+  // Without this, a file dropped elsewhere on the page would replace the page.
   document.ondragover = document.ondrop = (event) => event.preventDefault();
   $("model").onchange = () => {
     chooseModel();
@@ -298,7 +298,7 @@ watch($("models"), $("held"), (ready, refused) => {
   const there = ready !== null;
   const missing = refused ? `${location.host} asks for a token` : `${location.host} does not answer; trying again`;
   $("daemon").textContent = there ? `connected to ${location.host}` : missing;
-  // Models come and go.
+  // The set of ready models may have changed.
   if (there && ready !== listed) listModels().catch((error) => complain(error.message));
   listed = ready;
 });

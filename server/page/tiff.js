@@ -1,11 +1,11 @@
-// Volumes as they were sent: what browsers do not read themselves. A grey page a plane, of 8 or 16 bits or float32, in
-// strips or tiles, as they are, or packed by LZW or deflate. Other files are answered all the same; only their picture is
-// missing.
+// Reads TIFF volumes, which browsers do not support: grey pages of 8 or 16 bits or float32, one per plane, in strips or
+// tiles, uncompressed or compressed with LZW or deflate. The daemon accepts further kinds of files; for those the page
+// only lacks the input's planes.
 
 const WIDTH = 256, HEIGHT = 257, BITS = 258, COMPRESSION = 259, STRIPS = 273, SAMPLES = 277, ROWS = 278, STRIP_BYTES = 279,
       PREDICTOR = 317, TILE_WIDTH = 322, TILE_HEIGHT = 323, TILES = 324, TILE_BYTES = 325, FORMAT = 339;
 const FIELD_BYTES = {1: 1, 3: 2, 4: 4};
-// More are a file that goes round in circles.
+// A file with more pages has a cycle.
 const MOST_PAGES = 65536;
 
 function fieldsOf(view, at, little) {
@@ -23,7 +23,7 @@ function fieldsOf(view, at, little) {
   return {fields, next: view.getUint32(at + 2 + 12 * count, little)};
 }
 
-// `most` bytes at most come out.
+// Returns `most` bytes; further ones are dropped.
 function unpackLzw(bytes, most) {
   const CLEAR = 256, END = 257, out = new Uint8Array(most);
   let table = [], width = 9, bits = 0, held = 0, before = null, at = 0;
@@ -55,7 +55,7 @@ function unpackLzw(bytes, most) {
     before = table[code];
     out.set(before.subarray(0, most - at), at);
     at += before.length;
-    // Codes grow one early, as every writer has it.
+    // The code width grows one code early, as all writers do.
     if (table.length + 1 >= 1 << width && width < 12) ++width;
   }
   return out;
@@ -80,7 +80,7 @@ function unpack(bytes, compression, most) {
   throw new Error(`its compression is ${compression}`);
 }
 
-// Each row's values are differences to their left neighbours.
+// Undoes the horizontal predictor: values are stored as differences to their left neighbours.
 function addUp(view, bytes, row, rows, little) {
   for (let y = 0; y < rows; ++y) {
     for (let x = 1; x < row; ++x) {
@@ -101,7 +101,7 @@ async function pageOf(file, fields, little, width, height) {
   const wide = tiled ? one(TILE_WIDTH) : width, high = tiled ? one(TILE_HEIGHT) : Math.min(one(ROWS, height), height);
   const offsets = fields.get(tiled ? TILES : STRIPS) ?? [], lengths = fields.get(tiled ? TILE_BYTES : STRIP_BYTES) ?? [];
   const across = Math.ceil(width / wide), down = Math.ceil(height / high);
-  // A tile is hardly larger than the picture.
+  // Tiles may exceed the picture only by so much.
   if (!(wide > 0 && high > 0) || wide > width + 4096 || high > height + 4096 || offsets.length < across * down) {
     throw new Error("its parts are broken");
   }
@@ -112,7 +112,7 @@ async function pageOf(file, fields, little, width, height) {
     const packed = new Uint8Array(file, offsets[part], lengths[part]);
     const values = await unpack(packed, one(COMPRESSION, 1), most);
     if (values.length < most) throw new Error("it is cut off");
-    // The file's own bytes stay as they are.
+    // slice() copies, so that the file's bytes are not modified.
     const view = new DataView(values.slice(0, most).buffer);
     if (predictor === 2) addUp(view, bytes, wide, rows, little);
     for (let y = 0; y < Math.min(rows, height - top); ++y) {
@@ -126,7 +126,8 @@ async function pageOf(file, fields, little, width, height) {
   return plane;
 }
 
-// A Float32Array a plane, all of this size. Throws an Error that says why this page cannot show the file.
+// Returns one Float32Array per plane, all of the given size. Throws an Error with the reason if the file cannot be
+// shown.
 export async function planesOf(file, width, height) {
   const view = new DataView(file);
   try {

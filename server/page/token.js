@@ -1,4 +1,5 @@
-// A daemon with tokens wants one with every question: kept for this tab alone, and asked for when it is missing.
+// The token that some daemons require: asked for when it is missing or refused, kept for this tab only, and sent with
+// every request.
 
 const KEY = "saccade-token";
 const REFUSED = [401, 403];

@@ -1,4 +1,4 @@
-// A volume before and after, plane by plane, in one range of greys.
+// Shows a volume before and after restoration, plane by plane, with the same range of greys.
 
 import {bytesOf} from "./overlay.js";
 import {planesOf} from "./tiff.js";
@@ -10,7 +10,7 @@ const READ = {
   FLOAT32: [4, (view, at) => view.getFloat32(at, true)],
 };
 
-// A Float32Array a plane.
+// Returns one Float32Array per plane.
 export function restoredPlanes({shape, voxels}) {
   const [bytes, read] = READ[shape.type], view = new DataView(bytesOf(voxels).buffer), size = shape.width * shape.height;
   return Array.from({length: shape.depth}, (_, plane) =>
@@ -35,15 +35,15 @@ function drawPlanes() {
   $("plane-shown").textContent = `${plane + 1} of ${sent}`;
   $("before-part").hidden = before.length === 0;
   if (before.length) drawPlane($("before"), before[plane], shape, range);
-  // A projection has one plane for all of them.
+  // A projection has a single output plane.
   const other = Math.min(plane, after.length - 1);
   drawPlane($("after"), after[other], shape, range);
   $("before").ariaLabel = `Plane ${plane + 1} as it was sent`;
   $("after").ariaLabel = `Plane ${other + 1} of the answer`;
 }
 
-// What is shown of a file that was sent, and of its answer. Both have the answer's range of greys: what is beyond it is
-// black or white.
+// The planes of the file that was sent and of its answer. Both use the answer's range of greys; values outside of it
+// are black or white.
 export async function volumeOf(file, restoration) {
   const {shape, least, most} = restoration;
   let before = [], why = "";

@@ -30,7 +30,7 @@ void AnswerOrder::End(int64_t number, Leave leave) {
     if (leaving_) return;
     leaving_ = true;
   }
-  // Outside the lock: what leaves may enter again, and what it held is freed.
+  // Without the lock, because the callback may call Enter(), and destroying it may free much.
   for (Leave next; TakeFirst(next);) {
     if (next) std::move(next)();
     next = nullptr;

@@ -1,4 +1,4 @@
-// Answers of one model in the order in which its requests came (preserve_ordering).
+// Releases the answers of a model in the order in which its requests arrived (preserve_ordering).
 #pragma once
 
 #include <cstdint>
@@ -10,33 +10,35 @@
 
 namespace saccade::server {
 
-// Thread-safe. An answer whose predecessors have not left yet is held; whoever ends the one it waits for lets
-// it go. One request that takes long therefore holds everybody's answers behind it, and their room with them:
-// its deadline or its client's cancelling ends that while it waits, but once it is computed only the end of
-// its forward pass does.
+// Thread-safe. An answer is held until all earlier requests have ended; the thread that ends the last of them
+// also releases the held answers. A slow request therefore delays all later answers, whose memory stays
+// charged. While the slow request is queued, its deadline or cancellation ends the delay; once it is being
+// computed, only the end of its forward pass does.
 class AnswerOrder {
  public:
   using Leave = absl::AnyInvocable<void() &&>;
 
-  // A request's place, ended once: by Answer, or by Skip, which the destructor calls if nobody else did. Not
-  // thread-safe itself, but may be handed from thread to thread. Must not outlive its order.
+  // A request's place in the order. It is ended once, by Answer() or Skip(); the destructor calls Skip() if
+  // neither was called. Not thread-safe itself, but may be passed between threads. Must not outlive its
+  // order.
   class Place {
    public:
     Place(Place&& other) noexcept;
     Place& operator=(Place&&) = delete;
     ~Place() { Skip(); }
 
-    // Calls `leave` once all before it have left, and with it whatever waited for it: on this thread, or on
-    // that of another Answer or Skip, never two at the same time. `leave` must not block.
+    // Calls `leave` once all earlier places have ended, and then releases the answers held behind it. The
+    // calls run on this thread or on that of another Answer() or Skip(), never two at the same time. `leave`
+    // must not block.
     void Answer(Leave leave);
-    // Nobody waits for this place any more.
+    // Gives up the place; later answers no longer wait for it.
     void Skip();
 
    private:
     friend class AnswerOrder;
     Place(AnswerOrder* order, int64_t number) : order_(order), number_(number) {}
 
-    // Null once it has ended.
+    // Null once the place has ended.
     AnswerOrder* order_;
     int64_t number_;
   };
@@ -47,25 +49,26 @@ class AnswerOrder {
   AnswerOrder(const AnswerOrder&) = delete;
   AnswerOrder& operator=(const AnswerOrder&) = delete;
 
-  // Behind all that have entered.
+  // Takes the place behind all earlier ones.
   Place Enter() ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
   struct Slot {
     bool ended = false;
-    // Null if it was skipped.
+    // Null if the place was skipped.
     Leave leave = nullptr;
   };
 
   void End(int64_t number, Leave leave) ABSL_LOCKS_EXCLUDED(mutex_);
-  // The next to leave; false if it is still awaited, and then whoever ends it begins anew.
+  // Removes the first slot and sets `leave` to its callback, which may be null. Returns false if the first
+  // slot has not ended; the thread that ends it then continues.
   bool TakeFirst(Leave& leave) ABSL_LOCKS_EXCLUDED(mutex_);
 
   absl::Mutex mutex_;
-  // Those who have not left; the first of them has the number first_.
+  // Slots of the places that have not left yet. The front slot has the number first_.
   std::deque<Slot> slots_ ABSL_GUARDED_BY(mutex_);
   int64_t first_ ABSL_GUARDED_BY(mutex_) = 0;
-  // A thread is letting answers go.
+  // True while a thread is releasing answers.
   bool leaving_ ABSL_GUARDED_BY(mutex_) = false;
 };
 

@@ -94,8 +94,8 @@ TEST_F(AnswerOrderTest, WhatAnAnswerHeldIsFreedBeforeTheNextLeaves) {
   EXPECT_EQ(held.use_count(), 1);
 }
 
-// Requests enter one after the other and end on many threads at random; nothing is lost, and what leaves is
-// in order and by one thread at a time.
+// Requests enter one after the other and end on many threads in random order. None is lost, and answers leave
+// in order, one thread at a time.
 TEST_F(AnswerOrderTest, OrderHoldsOverManyThreads) {
   constexpr int kThreads = 4;
   constexpr int kEach = 3000;

@@ -1,4 +1,4 @@
-// A call whose answer leaves in the order of the requests.
+// Tests of calls whose answers leave in the order of their requests.
 #include <memory>
 #include <vector>
 

@@ -1,4 +1,5 @@
-// What of a call is in one bucket: what its queue holds, and what a forward pass is made of.
+// The items of a call that are in one bucket: the unit that is queued, and from which a forward pass is
+// composed.
 #pragma once
 
 #include <cstdint>
@@ -15,45 +16,45 @@
 
 namespace saccade::server {
 
-// Owned by one thread at a time.
+// Not thread-safe; owned by one thread at a time.
 class CallShare final : public BatchTask {
  public:
-  // `items` are indices of the call's, all in one bucket.
+  // `items` are indices into the call's items, all of the same bucket.
   CallShare(std::shared_ptr<PredictCall> call, std::vector<size_t> items);
-  // All of a call of named tensors.
+  // The only share of a call with named tensors.
   explicit CallShare(std::shared_ptr<PredictCall> call);
-  // A share that nobody ended fails its call with INTERNAL.
+  // Fails its call with INTERNAL if the share was not ended.
   ~CallShare() override;
 
-  // The i-th of its own, of which there are size().
+  // The share's i-th item, 0 <= i < size().
   const Item& item(int64_t i) const { return call_->items()[items_[i]]; }
 
-  // REQUIRES: it is of a call of named tensors.
+  // REQUIRES: the call has named tensors.
   const NamedTensors& tensors() const { return std::get<NamedTensors>(call_->request().input); }
 
-  // Of its call; null if nobody wants to know.
+  // The call's record; null if the call is not recorded.
   CallRecord* record() const { return call_->request().record.get(); }
 
-  // What its call asks to see of attention.
+  // The attention maps that the call asks for; nullopt if none.
   const std::optional<models::ExplanationWish>& explain() const { return call_->request().explain; }
   void Explain(models::Explanation explanation) { call_->Explain(std::move(explanation)); }
 
-  // So much of its i-th item is done, from 0 to 1. False if nobody wants the answer any more.
+  // Reports progress of the share's i-th item, from 0 to 1. Returns false if the answer is no longer needed.
   bool Advance(int64_t i, double done) const { return call_->Advance(items_[i], done); }
 
-  // Each share is ended by one of these, once.
+  // Each share is ended once, by one of these.
   void Answer(ShareAnswer answer, const ForwardPass& pass);
   void FailComputed(absl::Status why);
   void Reject(absl::Status why) override;
 
  private:
-  // Null once it has ended.
+  // Null once the share has ended.
   std::shared_ptr<PredictCall> call_;
   const std::vector<size_t> items_;
 };
 
-// One share for each bucket that the call's items are in, in the order of their first items; of named
-// tensors, which are in one bucket, one. REQUIRES: the call has an item, or named tensors.
+// Splits the call into one share per bucket, in the order of their first items. A call with named tensors has
+// one share. REQUIRES: the call has at least one item, or named tensors.
 std::vector<std::unique_ptr<BatchTask>> ShareOut(std::shared_ptr<PredictCall> call);
 
 }  // namespace saccade::server

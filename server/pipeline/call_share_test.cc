@@ -62,7 +62,7 @@ TEST_F(CallShareTest, MakingTheAnswerIsPartOfItsTime) {
   };
   const auto shares = ShareOut(Call({32}, outcome_, nullptr, encode));
   const ForwardPass pass = Pass(1, 10, 20);
-  // Others of its batch were answered first.
+  // Other shares of its batch were answered first.
   clock_.Advance(absl::Milliseconds(25));
   Answer(AsShare(shares[0]), pass);
   ASSERT_EQ(outcome_->answers, 1);
@@ -144,7 +144,7 @@ TEST_F(CallShareTest, TicketIsHeldUntilTheLastShareIsGone) {
   EXPECT_EQ((*admission)->inflight().requests, 0);
 }
 
-// Through a batcher, with instances that answer, fail and drop, and clients that go away.
+// Runs calls through a batcher, with instances that answer, fail and drop, and clients that cancel.
 TEST_F(CallShareTest, EveryCallIsAnsweredOnceUnderManyThreads) {
   constexpr int kSubmitters = 3;
   constexpr int kEach = 500;

@@ -16,9 +16,9 @@ namespace {
 
 using State = ModelSnapshot::State;
 
-// Orders of clients that wait; each is a name and at most a configuration.
+// Maximum number of pending loads and unloads. Each holds a name and at most a configuration.
 constexpr size_t kMaxOrders = 64;
-// Of ensembles in each other.
+// Maximum nesting depth of ensembles.
 constexpr int kMaxDepth = 8;
 
 absl::Status NotControlled() {
@@ -122,7 +122,7 @@ void Catalog::Unload(const std::string& name, bool with_dependents, Done done) {
 }
 
 void Catalog::Order(Job job) {
-  // Whose order it is stands in the lines of the thread that carries it out.
+  // The thread that runs the job logs under the call that ordered it.
   job = [call = CurrentLogCall(), job = std::move(job)](absl::Status cancelled) mutable {
     const LogCallScope scope(std::move(call));
     std::move(job)(std::move(cancelled));
@@ -186,7 +186,7 @@ void Catalog::LoadAtStart() {
   for (size_t i = 0; i < wanted.size(); ++i) {
     if (closed()) return;
     const auto& [name, repository] = wanted[i];
-    // As a part of an ensemble.
+    // Already loaded as part of an ensemble.
     if (host_.IsHosted(name)) continue;
     first.Update(Apply(repository, name, std::nullopt, {i + 1, wanted.size()}, 0));
     TellChanges();
@@ -211,7 +211,7 @@ absl::StatusOr<std::string> Catalog::RepositoryOf(const std::string& name) const
 absl::Status Catalog::Apply(const std::string& repository, const std::string& name,
                             const std::optional<std::string>& config_json, ModelHost::Progress progress,
                             int depth) {
-  // As it was before it was read: what changes meanwhile is seen by the next look.
+  // Taken before the model is read: later changes are found by the next scan.
   const auto stamp = StampModel(repository, name);
   if (stamp.ok()) settling_[repository].Applied(name, *stamp);
   applied_from_[name] = repository;
@@ -230,7 +230,7 @@ absl::Status Catalog::Apply(const std::string& repository, const std::string& na
     Log(LogLevel::kError, "model unavailable", {{"model", name}, {"reason", std::string(parts.message())}});
     return parts;
   }
-  // A configuration of a request counts until the model is loaded without one.
+  // A configuration from a request applies until the model is loaded without one.
   const bool anew = config_json.has_value() || overridden_.count(name) > 0;
   absl::Status applied = host_.Apply(*std::move(entry), stamp.ok() ? *stamp : ModelStamp(), anew, progress);
   if (config_json) {
@@ -248,7 +248,7 @@ absl::Status Catalog::LoadByName(const std::string& name, const std::optional<st
   return Apply(*repository, name, config_json, {}, depth);
 }
 
-// What an ensemble is made of, before it.
+// Loads the models of an ensemble's steps before the ensemble itself.
 absl::Status Catalog::LoadParts(const ModelSettings& settings, int depth) {
   for (const EnsembleStep& step : settings.ensemble) {
     if (host_.IsHosted(step.model)) continue;
@@ -282,7 +282,7 @@ void Catalog::DoUnload(const std::string& name, bool with_dependents, Done done)
   if (!table_.IsKnown(name)) {
     return std::move(done)(absl::NotFoundError(absl::StrCat("no model '", name, "' is loaded")));
   }
-  // Told once all of them have told.
+  // Calls `done` once all of the models have been dismissed.
   struct Together {
     Done done;
     absl::Status first;

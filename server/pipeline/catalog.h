@@ -1,4 +1,4 @@
-// The models of the repositories while the daemon runs: loaded, looked up, replaced, unloaded.
+// Manages the repositories' models while the daemon runs: loads, finds, replaces and unloads them.
 #pragma once
 
 #include <cstdint>
@@ -28,78 +28,82 @@
 
 namespace saccade::server {
 
-// Who decides what is loaded.
+// When models are loaded and unloaded.
 enum class ModelControl {
-  // All at start, and nothing after it.
+  // All models are loaded at start; nothing changes afterwards.
   kNone,
-  // All at start, and then what is seen to change in the repositories.
+  // All models are loaded at start; later changes of the repositories are followed.
   kPoll,
-  // What the command line names at start, and then what Load and Unload ask for.
+  // Models named on the command line are loaded at start; later Load() and Unload() decide.
   kExplicit,
 };
 
 struct CatalogOptions {
   std::vector<std::string> repositories;
   ModelControl control = ModelControl::kNone;
-  // How often the repositories are looked at. A change is acted on (kPoll) when two looks have seen it alike.
+  // How often the repositories are scanned. With kPoll, a change is applied once two successive scans have
+  // seen it unchanged.
   absl::Duration poll_interval = absl::Seconds(15);
-  // kExplicit: loaded at start; "*" is all there are.
+  // kExplicit: models to load at start; "*" stands for all.
   std::vector<std::string> load_at_start = {};
   // ReadOptions::complete.
   bool complete_configurations = true;
-  // How long an Unload waits for requests that were in flight before it says that they still are.
+  // How long Unload() waits for requests in flight before it fails with DEADLINE_EXCEEDED.
   absl::Duration unload_timeout = absl::Seconds(30);
   int64_t default_max_queue_size = 256;
-  // Cores that one forward pass may use; 0 divides the machine's cores by the model's instances.
+  // Cores used by one forward pass; 0 divides the machine's cores by the number of the model's instances.
   int threads_per_instance = 0;
-  // How long a model's warm-up may go on beyond the smallest and the largest batch of each bucket.
+  // Time limit of a model's warm-up after the smallest and the largest batch of each bucket.
   absl::Duration warm_up = absl::Seconds(5);
-  // Whether programs, which are code of whoever wrote them, may be loaded.
+  // Whether programs, which run code from the model repository, may be loaded.
   bool allow_executable_models = false;
-  // How many there are.
+  // Number of GPUs.
   int gpus = 0;
-  // What models may use besides. All must outlive the catalog.
+  // Further dependencies of the models. All must outlive the catalog.
   ServedModelRooms rooms = {};
 };
 
-// Thread-safe. Repositories are read, and models loaded and unloaded, on a thread of its own, one after the
-// other; requests never wait for it. What is replaced serves until its successor is ready, and stays if that
-// fails.
+// Thread-safe. One thread of its own reads the repositories and loads and unloads models, one at a time;
+// requests never wait for it. A model that is replaced serves until its successor is ready, and continues to
+// serve if loading the successor fails.
 class Catalog {
  public:
   // Called on the catalog's thread; must not block for long.
   struct Events {
-    // Whether any version of the model serves; told when that changes, and once for each model at start.
+    // Whether any version of the model serves. Called when that changes, and once for each model at start.
     std::function<void(const std::string& model, bool ready)> model_changed = nullptr;
-    // Once: everything that is to be there at start was tried. The first failure, or OK.
+    // Called once, after all models to be loaded at start have been tried, with the first failure or OK.
     std::function<void(const absl::Status& first_failure)> loaded = nullptr;
   };
-  // Called exactly once, on the catalog's thread, or on the caller's for what is refused at once.
+  // Called on the catalog's thread; on the caller's if the load or unload is rejected at once; or on the
+  // thread that calls Close().
   using Done = absl::AnyInvocable<void(absl::Status) &&>;
 
   Catalog(CatalogOptions options, Clock* clock, Metrics* metrics);
-  // Closes.
+  // Calls Close().
   ~Catalog();
 
-  // Lists what is in the repositories; blocks on the file system. An error only if a repository cannot be
-  // read, if two of them hold a model of one name, or if `load_at_start` names a model that is in none. Once.
+  // Lists the models in the repositories. Blocks on the file system. Fails only if a repository cannot be
+  // read, if two of them hold a model of the same name, or if `load_at_start` names an unknown model. Call
+  // once.
   absl::Status Scan();
 
-  // Begins to load it, and returns. Once, after Scan.
+  // Starts to load the models and returns. Call once, after Scan().
   void Start(Events events);
 
-  // Reads the model anew, by `config_json` in place of its config.pbtxt if there is one, and loads what
-  // changed of it; of an ensemble, first its models that are not loaded. OK once it serves. Of the errors,
-  // FAILED_PRECONDITION says that the repository is not controlled by requests, or that the model could not
-  // be loaded, RESOURCE_EXHAUSTED that too many orders wait.
+  // Reads the model again, with `config_json` instead of its config.pbtxt if given, and loads what has
+  // changed. For an ensemble, first loads those of its models that are not loaded. `done` is called with OK
+  // once the model serves. Errors include FAILED_PRECONDITION if the control mode is not kExplicit or the
+  // model could not be loaded, and RESOURCE_EXHAUSTED if too many loads and unloads are pending.
   void Load(const std::string& name, std::optional<std::string> config_json, Done done);
 
-  // From here on no request finds the model. OK once those that had found it are answered and its memory is
-  // free; DEADLINE_EXCEEDED if they take longer than unload_timeout: then it is freed later.
-  // `with_dependents`: also an ensemble's models, unless another loaded ensemble needs them.
+  // Hides the model from new requests at once. `done` is called with OK once earlier requests are answered
+  // and the model's memory is freed, or with DEADLINE_EXCEEDED after unload_timeout, in which case it is
+  // freed later. `with_dependents` also unloads an ensemble's models unless another loaded ensemble uses
+  // them.
   void Unload(const std::string& name, bool with_dependents, Done done);
 
-  // ModelTable says what these do.
+  // See ModelTable.
   absl::StatusOr<std::shared_ptr<ServedModel>> FindReady(absl::string_view name, int64_t version) const {
     return table_.FindReady(name, version);
   }
@@ -112,35 +116,35 @@ class Catalog {
   std::vector<ModelSnapshot> List() const { return table_.List(); }
   std::vector<IndexEntry> Index() const { return table_.Index(); }
 
-  // The first model that was to be there at start and is not served, or OK. A model that was unloaded since
-  // is not missed. An empty repository is ready: it serves all that it has.
+  // The first model that should have been loaded at start and is not served, or OK. Models that were unloaded
+  // since are ignored. An empty repository is ready.
   absl::Status CheckAllReady() const { return table_.CheckRequired(); }
 
-  // How long the longest forward pass has been running.
+  // How long the longest-running forward pass has been running.
   absl::Duration BusyFor() const { return host_.BusyFor(); }
-  // The name of a model whose device answers nothing any more; empty if there is none.
+  // The name of a model whose device no longer responds; empty if there is none.
   std::string LostModel() const { return host_.LostModel(); }
 
-  // Device::Sweep of all of them.
+  // Calls Device::Sweep() of the CPU and GPU devices.
   void Sweep() { host_.Sweep(); }
 
-  // Takes no more orders, computes what is queued and ends every instance; blocks until what is being loaded
-  // is. Idempotent.
+  // Rejects further loads and unloads, computes what is queued and stops all instances. Blocks until a load
+  // in progress has ended. Idempotent.
   void Close();
 
  private:
-  // Why a model that nobody has asked for is not served.
+  // The reason why a model that was never requested is not served.
   static constexpr char kNotLoaded[] = "not loaded";
 
-  // What the thread does when it can; `cancelled` is what keeps it from it, or OK.
+  // A task for the catalog's thread. `cancelled` is OK, or the error because of which it must not run.
   using Job = absl::AnyInvocable<void(absl::Status cancelled) &&>;
 
-  // What wakes the thread. Models' handles, which tell when the last is gone, may outlive the catalog.
+  // Wakes the thread. Shared, because models' handles, which set `released`, may outlive the catalog.
   struct Orders {
     absl::Mutex mutex;
     std::deque<Job> jobs ABSL_GUARDED_BY(mutex);
     bool closed ABSL_GUARDED_BY(mutex) = false;
-    // Whether a model that was dismissed has lost its last user.
+    // Set when the last handle of a dismissed model was dropped.
     bool released ABSL_GUARDED_BY(mutex) = false;
   };
 
@@ -149,11 +153,11 @@ class Catalog {
   void Order(Job job);
   bool IsWanted(const std::string& name) const;
 
-  // The rest is the thread's.
+  // The functions below run on the catalog's thread.
   void Run();
   void LoadAtStart();
   absl::StatusOr<std::string> RepositoryOf(const std::string& name) const;
-  // `depth`: of how many ensembles it is a part.
+  // `depth` is the number of ensembles around the model.
   absl::Status Apply(const std::string& repository, const std::string& name,
                      const std::optional<std::string>& config_json, ModelHost::Progress progress, int depth);
   absl::Status LoadByName(const std::string& name, const std::optional<std::string>& config_json, int depth);
@@ -173,17 +177,17 @@ class Catalog {
   Events events_;
   std::thread thread_;
 
-  // Names in each repository, as they were listed last.
+  // The names in each repository at the last scan.
   std::map<std::string, std::set<std::string>> names_;
   // What was applied of each repository.
   std::map<std::string, Settling> settling_;
-  // Where what was applied last came from, by model.
+  // By model, the repository from which it was last applied.
   std::map<std::string, std::string> applied_from_;
-  // Loaded by a request's configuration: the file does not say what they are.
+  // Models loaded with a configuration from a request, which the files do not reflect.
   std::set<std::string> overridden_;
-  // Repositories that cannot be read any more.
+  // Repositories that can no longer be read.
   std::set<std::string> vanished_;
-  // By model, what model_changed was told last.
+  // By model, the value last passed to model_changed.
   std::map<std::string, bool> told_;
 };
 

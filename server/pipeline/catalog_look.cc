@@ -1,4 +1,4 @@
-// The catalog's looks at its repositories: what has changed, come or gone since the last one.
+// The catalog's scans of its repositories for models that were changed, added or removed.
 #include <string>
 #include <vector>
 
@@ -18,7 +18,7 @@ void Catalog::Look() {
 void Catalog::LookAt(const std::string& repository) {
   const auto names = ListModels(repository);
   Settling& settling = settling_[repository];
-  // A volume that was unmounted is an empty folder, or none. What is loaded does not need it.
+  // An unmounted volume appears as an empty or missing folder. Loaded models do not need it.
   if (!names.ok() || (names->empty() && !settling.empty())) {
     if (vanished_.insert(repository).second) {
       Log(LogLevel::kError, "the model repository has vanished; what is loaded goes on serving",
@@ -39,7 +39,7 @@ void Catalog::LookAt(const std::string& repository) {
   Settling::Stamps seen;
   for (const std::string& name : *names) {
     const auto stamp = StampModel(repository, name);
-    // What is no model's name, or cannot be read, looks the same until it can.
+    // A name that is not a valid model name, or cannot be read, has an empty stamp until that changes.
     seen[name] = stamp.ok() ? *stamp : ModelStamp();
   }
   const std::vector<std::string> changed = settling.Look(seen);
@@ -58,7 +58,7 @@ void Catalog::LookAt(const std::string& repository) {
       continue;
     }
     settling.Applied(name, seen[name]);
-    // Its failure is in the log and the index.
+    // The failure is logged and in the index.
     Apply(repository, name, std::nullopt, {i + 1, changed.size()}, 0).IgnoreError();
   }
 }

@@ -19,7 +19,7 @@ using State = ModelSnapshot::State;
 constexpr char kIdentity[] =
     "max_batch_size: 2 parameters { key: \"architecture\" value { string_value: \"identity\" } }\n";
 
-// The status that somebody waits for.
+// A status passed to a callback.
 struct Told {
   absl::Notification ended;
   absl::Status status;
@@ -43,7 +43,7 @@ class CatalogTest : public testing::Test {
     repository_.Write(absl::StrCat(model, "/", version, "/weights.safetensors"), "");
   }
 
-  // What could not be loaded at first.
+  // Starts the catalog and returns the first failure of the initial load.
   absl::Status Start(ModelControl control, std::vector<std::string> load_at_start = {}) {
     catalog_.emplace(CatalogOptions{.repositories = {repository_.string()},
                                     .control = control,
@@ -55,7 +55,7 @@ class CatalogTest : public testing::Test {
     return loaded.Await();
   }
 
-  // Lets the catalog look again and again, until it has seen what the test is about.
+  // Advances the clock until the catalog has seen the change that the test is about.
   template <typename Condition>
   void Eventually(const Condition& condition) {
     const absl::Time end = absl::Now() + absl::Seconds(60);
@@ -66,7 +66,7 @@ class CatalogTest : public testing::Test {
     }
   }
 
-  // The same without time: for what must not wait for a look, or would run into a timeout.
+  // The same without advancing the clock, for what must not wait for a scan or would run into a timeout.
   template <typename Condition>
   static void Soon(const Condition& condition) {
     const absl::Time end = absl::Now() + absl::Seconds(60);

@@ -18,13 +18,13 @@
 namespace saccade::server {
 namespace {
 
-// Frames one after the other, [3, height, width] each, with room that grows as they come.
+// Consecutive frames, [3, height, width] each, in a buffer that grows as needed.
 class Frames {
  public:
   Frames(PredictCall& call, const models::ImageInput& input, models::Size sent)
       : call_(call), input_(input), sent_(sent), placement_(models::PlaceClip(input, sent, 1)) {}
 
-  // At least as many as are expected.
+  // Makes the buffer hold at least `frames` frames.
   absl::Status Reserve(int64_t frames) {
     if (frames <= room_) return absl::OkStatus();
     if (absl::Status taken = call_.ticket().AddPixels(PixelsOf((frames - room_) * Floats())); !taken.ok())
@@ -52,7 +52,7 @@ class Frames {
     return written;
   }
 
-  // The rest are zeros.
+  // Adds the item. The remaining frames are zero.
   absl::Status Finish(double frames_per_second) {
     const models::Placement placement = models::PlaceClip(input_, sent_, count_);
     if (absl::Status room = Reserve(placement.depth); !room.ok()) return room;
@@ -85,8 +85,8 @@ class Frames {
 
 std::string FrameText(int64_t frame) { return absl::StrCat("frame ", frame, ": "); }
 
-// Whether a clip whose first frame's header this is has a chance at all. By its orientation, which only
-// decoding tells, it may lie in either of two buckets.
+// Asks whether a clip whose first frame has this header would be accepted. Its orientation, which is only
+// known after decoding, may put it in either of two buckets.
 absl::Status ConsiderClip(const PredictCall& call, const models::ImageInput& input,
                           const PictureHeader& header) {
   const auto bucket = [&](models::Size sent) {
@@ -100,7 +100,7 @@ absl::Status MakeFromPictures(PredictCall& call, const models::ImageInput& input
   const Request& request = call.request();
   const auto& pictures = std::get<std::vector<Picture>>(request.input);
   std::unique_ptr<Frames> frames;
-  // One is decoded at a time: the largest counts.
+  // Frames are decoded one at a time, so only the largest is charged.
   int64_t charged = 0;
   for (int64_t frame = 0; frame < request.views; ++frame) {
     if (absl::Status alive = CheckAlive(call.traits(), clock->Now()); !alive.ok()) return alive;
@@ -146,22 +146,22 @@ absl::Status MakeFromVideo(PredictCall& call, const models::ImageInput& input, c
   if (!opened.ok()) return AtItem(opened.status(), request, "clip", item);
   Video& video = **opened;
   const models::Size size = video.size();
-  // The file, which is copied, and a frame.
+  // The file is copied, and one frame is decoded.
   const int64_t pixels = static_cast<int64_t>(bytes.size()) / 3 + size.height * size.width;
   if (absl::Status taken = call.ticket().AddPixels(pixels); !taken.ok()) return taken;
   const double step = video.frames_per_second() / clip.frames_per_second;
   const auto source = [step](int64_t frame) {
-    // What lies a rounding error before a frame is that frame.
+    // A position within a rounding error before a frame counts as that frame.
     return static_cast<int64_t>(std::floor(static_cast<double>(frame) * step + 1e-6));
   };
   Frames frames(call, input, size);
-  int64_t seen = 0;  // of the file's frames
+  int64_t seen = 0;  // number of the file's frames so far
   for (; video.Skip(); ++seen) {
     if (absl::Status alive = CheckAlive(call.traits(), clock->Now()); !alive.ok()) return alive;
     if (source(frames.count()) != seen) continue;
     auto picture = video.Last();
     if (!picture.ok()) return AtItem(picture.status(), request, "clip", item, FrameText(frames.count()));
-    // A slow video shows each of its frames several times.
+    // If the video's frame rate is lower than the model's, frames are repeated.
     while (source(frames.count()) == seen) {
       if (frames.count() == clip.most_frames) return AtItem(TooLong(video, clip), request, "clip", item);
       if (absl::Status added = frames.Add(*picture); !added.ok())
@@ -183,7 +183,7 @@ absl::Status MakeClipItem(PredictCall& call, const models::ImageInput& input, co
   if (request.views == 1) {
     const Picture& only = std::get<std::vector<Picture>>(request.input)[item];
     const auto* file = std::get_if<EncodedPicture>(&only);
-    // One picture is a clip too, of one frame; what is neither is told so as a video.
+    // A single picture is a clip of one frame. Anything else is read as a video, and errors say so.
     if (file != nullptr && !ReadPictureHeader(file->data.bytes, limits).ok())
       return MakeFromVideo(call, input, limits, clock, item, file->data.bytes);
   }

@@ -1,4 +1,4 @@
-// Clips as the network takes them: of frames that came one by one, or of a video.
+// Makes clip items from separate frames or from a video.
 #pragma once
 
 #include <cstdint>
@@ -11,9 +11,9 @@
 
 namespace saccade::server {
 
-// Adds the request's item of that index. Of a video, frame k is the one that is seen k /
-// input.clip.frames_per_second after its beginning. Frames that are added to reach the multiple are zero.
-// Charges room as it grows, looks now and then whether the call is alive.
+// Adds the request's item of index `item`. Frame k of a video is the one visible k /
+// input.clip.frames_per_second after its start. Frames added to reach the required multiple are zero. Charges
+// the ticket as the clip grows, and regularly checks that the call is alive.
 absl::Status MakeClipItem(PredictCall& call, const models::ImageInput& input, const DecodeLimits& limits,
                           Clock* clock, int64_t item);
 

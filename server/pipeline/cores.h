@@ -1,4 +1,4 @@
-// Cores of its own for an instance that is pinned.
+// CPU affinity of pinned instances.
 #pragma once
 
 #include <vector>
@@ -7,15 +7,15 @@
 
 namespace saccade::server {
 
-// Those that this thread may run on, ascending.
+// The cores that this thread may run on, ascending.
 std::vector<int> AllowedCores();
 
-// `count` of `allowed`, beginning with the one at `first` and going round: whoever asks for more than there
-// are shares them. No core comes twice. REQUIRES: allowed is not empty; first >= 0, count > 0.
+// `count` cores of `allowed`, from index `first` on, wrapping around. No core is listed twice, so at most
+// allowed.size() cores are returned. REQUIRES: allowed is not empty; first >= 0, count > 0.
 std::vector<int> CoresFrom(const std::vector<int>& allowed, int first, int count);
 
-// Keeps this thread to `cores`, and those that it starts from here on: its team of OpenMP threads, if no
-// parallel region has run on it yet.
+// Binds this thread to `cores`, and threads that it starts later: its team of OpenMP threads, if it has not
+// run a parallel region yet.
 absl::Status KeepToCores(const std::vector<int>& cores);
 
 }  // namespace saccade::server

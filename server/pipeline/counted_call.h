@@ -1,5 +1,5 @@
-// A call that takes part in no forward pass of its own: the steps of an ensemble answer it, or the cache.
-// Admitted, turned away and counted as the others are.
+// A call without a forward pass of its own, answered by the steps of an ensemble or by the cache. It is
+// admitted, rejected and counted like other calls.
 #pragma once
 
 #include <cstdint>
@@ -12,18 +12,19 @@
 
 namespace saccade::server {
 
-// Not thread-safe. Holds its room until it is destroyed.
+// Not thread-safe. Holds its admission ticket until it is destroyed.
 class CountedCall {
  public:
-  // All of it, and what the call points to, must outlive this.
+  // The objects that `rooms` and `metrics` point to, and the call's protocol name, must outlive this object.
   CountedCall(const Pipeline::Rooms& rooms, ModelMetrics* metrics, const TensorCall& call);
 
-  // DEADLINE_EXCEEDED or CANCELLED if it is, or what Admission::Admit says; counted as shed, and the reason
-  // stated. `model` and its bounds as there.
+  // Admits the call. Fails with DEADLINE_EXCEEDED or CANCELLED if the call has expired or was cancelled, or
+  // with an error of Admission::Admit; errors are counted as shed and carry the shed reason. `model` and
+  // `model_bounds` are those of Admission::Admit.
   absl::Status Enter(const TensorCall& call, absl::string_view model, const Inflight& model_bounds);
 
-  // Counts it, just before it is answered; called once. `computed` as RequestRecord has it. `items` and
-  // `timings` are those of a success.
+  // Counts the call. Called once, just before it is answered. `computed` is RequestRecord::computed. `items`
+  // and `timings` are those of a successful call.
   void End(absl::StatusCode code, bool computed, int64_t items = 0, const Timings& timings = {});
 
  private:

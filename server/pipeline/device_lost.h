@@ -1,5 +1,5 @@
-// Whether a pass failed because its device answers nothing any more. After an error that CUDA calls sticky
-// each further call fails too, until the process ends.
+// Marks a status whose pass failed because its device no longer responds. After an error that CUDA calls
+// sticky, all later calls fail too, until the process ends.
 #pragma once
 
 #include "absl/status/status.h"

@@ -1,5 +1,5 @@
-// What computes a served model's batches: one of our networks, or somebody's program. Everything else about a
-// request's way is the same for both.
+// The engine that computes a served model's batches: one of our networks, or a user's program. The rest of a
+// request's path is the same for both.
 #pragma once
 
 #include <cstdint>
@@ -29,9 +29,10 @@ class Engine {
  public:
   struct WarmUpOptions {
     Clock* clock;
-    // How long it may go on beyond the smallest and the largest batch of each bucket.
+    // Time limit for batches other than the smallest and the largest of each bucket.
     absl::Duration at_most;
-    // Told what a pass took that was not the first of its kind.
+    // Called with the time of a pass. The first pass of a kind is only reported if it was long
+    // (kLongWarmUpPass).
     std::function<void(int64_t bucket, int64_t batch_size, absl::Duration took)> learn;
   };
 
@@ -42,47 +43,49 @@ class Engine {
 
   virtual const models::Description& description() const = 0;
 
-  // What a request's items are called in an error: "pictures", "rows".
+  // What errors call a request's items: "pictures", "rows".
   virtual const char* items_name() const = 0;
 
-  // What can be known of a request's input before it costs anything. INVALID_ARGUMENT in the client's words.
+  // Checks that cost nothing. INVALID_ARGUMENT describes the problem in terms of the client's request.
   virtual absl::Status Check(const Request& request) const = 0;
 
-  // Makes of the input what Compute takes, and charges the call's ticket for it. Takes its time unless the
-  // request is ready (IsReady): to be called on the decode pool then. REQUIRES: Check was OK. A call that
-  // failed is still to be refused.
+  // Converts the call's input to what Compute() takes, and charges the call's ticket for it. Expensive unless
+  // IsReady(request); then run it on the decode pool. REQUIRES: Check() returned OK. On error the caller must
+  // still refuse the call.
   virtual absl::Status Prepare(PredictCall& call, const DecodeLimits& limits, Clock* clock) const = 0;
 
-  // A pass over so many items like those of the warm-up's first bucket, to be computed again and again. Null
-  // if what an item is like is for requests to say. Not to outlive the engine.
+  // A function that computes a pass over `size` items of the warm-up's first bucket and may be called
+  // repeatedly. Null if only requests determine the items' shape, or if the batch is too large. Must not
+  // outlive the engine.
   virtual std::function<absl::Status()> WarmUpPass(int64_t size) const = 0;
 
-  // Computes batches as requests will bring them. Blocks, computing on this thread.
+  // Computes batches like those of requests. Blocks, and computes on this thread.
   virtual absl::Status WarmUp(const WarmUpOptions& options) const = 0;
 
-  // Ends every share of the batch, as ComputeShares does. `advanced` is called whenever a long pass has come
-  // further. REQUIRES: every task is a CallShare, all of one bucket.
+  // Ends every share of the batch, like ComputeShares. `advanced` is called when a long pass makes progress.
+  // REQUIRES: every task is a CallShare, all of one bucket.
   virtual PassEnd Compute(std::vector<std::unique_ptr<BatchTask>> batch, Clock* clock, ModelMetrics* metrics,
                           const std::function<void()>& advanced) const = 0;
 };
 
 struct EngineOptions {
   ModelVersion version;
-  // Whether programs, which are code of whoever wrote them, may be loaded.
+  // Whether programs, which run code from the model repository, may be loaded.
   bool allow_executable_models = false;
-  // Where it computes; none: the CPU.
+  // The GPU to compute on; nullopt for the CPU.
   std::optional<int> gpu = std::nullopt;
-  // So many passes at the same time.
+  // The number of passes that may run at the same time.
   int instances = 1;
 };
 
-// Reads the weights or the program. Blocks; called on one thread. INVALID_ARGUMENT for files and
-// configurations that are wrong, FAILED_PRECONDITION for a program that is not allowed. `settings` must
-// outlive the engine.
+// Reads the weights or the program. Blocks; called on one thread. INVALID_ARGUMENT for invalid files or
+// configurations, FAILED_PRECONDITION for a program that is not allowed, RESOURCE_EXHAUSTED if memory is
+// insufficient. `settings` must outlive the engine.
 absl::StatusOr<std::unique_ptr<Engine>> LoadEngine(const ModelSettings& settings,
                                                    const EngineOptions& options);
 
-// What of LoadEngine's errors the configuration alone tells. REQUIRES: it is no ensemble.
+// The errors of LoadEngine() that follow from the configuration alone. REQUIRES: the model is not an
+// ensemble.
 absl::Status CheckEngine(const ModelSettings& settings, bool allow_executable_models);
 
 }  // namespace saccade::server

@@ -1,4 +1,4 @@
-// An ensemble as a graph: which step makes which tensor, and who needs it.
+// An ensemble as a graph: which step makes each tensor, and which steps use it.
 #pragma once
 
 #include <cstddef>
@@ -15,38 +15,38 @@
 namespace saccade::server {
 
 struct EnsemblePlan {
-  // A model's own name for one of the ensemble's tensors.
+  // An input or output of a step: the model's own name, and the index of the ensemble's tensor.
   struct Port {
     std::string name;
     size_t tensor = 0;
   };
   struct Step {
     std::string model;
-    // 0 is the highest that is ready.
+    // 0 means the highest version that is ready.
     int64_t version = 0;
     std::vector<Port> inputs;
     std::vector<Port> outputs;
   };
   struct NamedTensor {
     std::string name;
-    // None: the request brings it.
+    // The step that makes the tensor; nullopt for an input of the request.
     std::optional<size_t> maker = std::nullopt;
-    // Steps, once for each of their inputs that it feeds.
+    // The steps that use the tensor, once for each of their inputs.
     std::vector<size_t> takers = {};
   };
 
   std::vector<NamedTensor> tensors;
-  // Each after those that make its inputs.
+  // Each step follows the steps that make its inputs.
   std::vector<Step> steps;
-  // In the order of the settings; each is a tensor.
+  // Indices into `tensors`, in the order of the settings.
   std::vector<size_t> inputs;
   std::vector<size_t> outputs;
 };
 
-// REQUIRES: settings of an ensemble as the repository gives them.
+// REQUIRES: the settings of an ensemble, as validated by the repository.
 EnsemblePlan MakePlan(const ModelSettings& settings);
 
-// A version of an ensemble. It computes nothing itself.
+// One version of an ensemble. It computes nothing itself.
 struct Ensemble {
   Ensemble(ModelSettings of, int64_t number)
       : settings(std::move(of)), version(number), plan(MakePlan(settings)) {}
@@ -56,13 +56,14 @@ struct Ensemble {
   const EnsemblePlan plan;
 };
 
-// Whoever runs ensembles says whether one can be run: UNAVAILABLE with the reason, or OK. Thread-safe, but
-// for `check`, which is set before anything is loaded.
+// Checks whether an ensemble can be run: OK, or UNAVAILABLE with the reason. `check` must be set before any
+// model is loaded, and is then called from any thread.
 struct EnsembleRunner {
   std::function<absl::Status(const Ensemble&)> check = nullptr;
 };
 
-// How errors name a step: "step of model 'm' that makes 'x'". Each tensor is made by one step.
+// How errors name a step: "step of model 'm' that makes 'x'". Each tensor is made by one step, so this is
+// unique.
 std::string NameOf(const EnsemblePlan& plan, size_t step);
 
 }  // namespace saccade::server

@@ -12,17 +12,17 @@
 namespace saccade::server {
 namespace {
 
-// What waking threads takes is little beside a pass over one item that takes longer.
+// If a pass over one item takes longer than this, the cost of waking threads is negligible.
 constexpr absl::Duration kLong = absl::Milliseconds(20);
-// Larger batches are not tried.
+// The largest batch size that is tried.
 constexpr int64_t kFull = 8;
-// Between two passes, as between two requests, so that the other threads fall asleep.
+// The pause between two passes, as between two requests, so that the other threads go to sleep.
 constexpr absl::Duration kPause = absl::Milliseconds(3);
-// Still fewer threads are not tried once they are so much slower.
+// Once a number of threads is slower than the best by this factor, smaller numbers are not tried.
 constexpr double kMuchSlower = 1.5;
 
-// The median of a few passes after the first, which allocates and chooses algorithms; infinite, and computed
-// but once, if a pass takes longer than `at_most`.
+// The median of five passes after the first, which allocates and chooses algorithms. Infinite if one of them
+// takes longer than `at_most`, or the first longer than ten times that; no further pass is then computed.
 absl::StatusOr<absl::Duration> MedianOf(const std::function<absl::Status()>& pass, absl::Duration at_most,
                                         Clock* clock) {
   const auto time = [&]() -> absl::StatusOr<absl::Duration> {
@@ -30,7 +30,7 @@ absl::StatusOr<absl::Duration> MedianOf(const std::function<absl::Status()>& pas
     if (absl::Status ran = pass(); !ran.ok()) return ran;
     return clock->Now() - start;
   };
-  // The first may take far longer than those after it.
+  // The first pass may take far longer than the later ones.
   auto first = time();
   if (!first.ok()) return first.status();
   if (*first > 10 * at_most) return absl::InfiniteDuration();
@@ -46,8 +46,8 @@ absl::StatusOr<absl::Duration> MedianOf(const std::function<absl::Status()>& pas
   return took[took.size() / 2];
 }
 
-// Small where batches of one and full ones are fast: a share of the one counts as much as a share of the
-// other. Nothing, if they are too long to be tried, or fail.
+// The product of the times of a batch of one and a full batch, so that a relative change of either counts the
+// same. nullopt if a pass takes too long, fails or cannot be made.
 std::optional<double> Slowness(const PassMaker& make, int64_t max_batch_size, Clock* clock) {
   const int64_t full = std::min(kFull, max_batch_size);
   double product = 1;

@@ -1,4 +1,4 @@
-// How many threads a pass is computed with.
+// Determines the number of threads with which a model's passes are fastest.
 #pragma once
 
 #include <cstdint>
@@ -10,17 +10,18 @@
 
 namespace saccade::server {
 
-// A pass over so many items, to be computed again and again; null if none can be made up.
+// Makes a function that computes a pass over `size` items and may be called repeatedly; null if such a batch
+// cannot be made.
 using PassMaker = std::function<std::function<absl::Status()>(int64_t size)>;
 
-// Loads the network anew, for the number of threads that this thread now computes with: in what layout a
-// weight lies is chosen by it.
+// Loads the network for the number of threads that the calling thread currently uses, on which the layout of
+// the weights depends.
 using LoadForThreads = std::function<absl::StatusOr<PassMaker>()>;
 
-// Of `most` and its halves, the number with which batches of one and full ones take the least time, computed
-// on this thread. Each loop that is shared wakes the other threads and waits for the last of them: where a
-// pass is short that costs more than it brings. `most`, if a pass is long, fails, or cannot be made up. What
-// is loaded when this returns is loaded for what it returns. The error is of loading.
+// Tries `most` and its successive halves, and returns the number of threads with which batches of one and
+// full batches take the least time on this thread. Every parallel loop wakes the other threads and waits for
+// the last one, which costs more than it saves if a pass is short. Returns `most` if a pass is long, fails,
+// or cannot be made. The network is loaded for the returned number on return. Errors are those of `load`.
 absl::StatusOr<int> LoadForFastest(const LoadForThreads& load, int most, int64_t max_batch_size,
                                    Clock* clock);
 

@@ -12,7 +12,7 @@
 namespace saccade::server {
 namespace {
 
-// What a pass over so many items takes with so many threads.
+// The time of a pass over `size` items with `threads` threads.
 using Takes = std::function<absl::Duration(int threads, int64_t size)>;
 
 class FastestThreadsTest : public ::testing::Test {

@@ -23,7 +23,7 @@ using Items = std::vector<BytePieces>;
 
 bool IsAligned(const char* data) { return reinterpret_cast<uintptr_t>(data) % alignof(float) == 0; }
 
-// Where all items lie one after the other, each of so many bytes; null if they do not.
+// The start of the items if they are contiguous, aligned and of `item_bytes` bytes each; otherwise null.
 const char* WholeBatch(const Items& items, size_t item_bytes) {
   const char* begin = nullptr;
   for (size_t i = 0; i < items.size(); ++i) {
@@ -39,7 +39,7 @@ at::Tensor Gather(const Items& items, const std::vector<models::Placement>& plac
                   const std::vector<int64_t>& shape) {
   const size_t floats = std::accumulate(shape.begin() + 1, shape.end(), size_t{1}, std::multiplies<size_t>());
   if (const char* whole = WholeBatch(items, floats * sizeof(float))) {
-    // The network reads its input only; from_blob has no const form.
+    // The network only reads its input; from_blob has no const form.
     return at::from_blob(const_cast<char*>(whole), shape, at::kFloat);
   }
   at::Tensor batch = at::empty(shape, at::kFloat);
@@ -50,7 +50,7 @@ at::Tensor Gather(const Items& items, const std::vector<models::Placement>& plac
   return batch;
 }
 
-// How much of its bucket is not picture.
+// The share of the bucket that is padding.
 double PaddingOf(const models::Placement& placement) {
   const auto room = [](models::Size size, int64_t depth) {
     return static_cast<double>(size.height * size.width * depth);
@@ -58,7 +58,7 @@ double PaddingOf(const models::Placement& placement) {
   return 1 - room(placement.scaled, placement.sent_depth) / room(placement.bucket, placement.depth);
 }
 
-// Of the items as they lie in memory; a clip's frames follow each other.
+// The shape of the items as they lie in memory: a clip's frames are consecutive.
 std::vector<int64_t> ShapeOf(const models::ImageInput& input, const models::Placement& placement,
                              size_t count) {
   std::vector<int64_t> shape = {static_cast<int64_t>(count)};
@@ -69,13 +69,13 @@ std::vector<int64_t> ShapeOf(const models::ImageInput& input, const models::Plac
   return shape;
 }
 
-// Each item's share, and which of the share's it is.
+// The share that an item belongs to, and its index there.
 struct Owner {
   CallShare* share = nullptr;
   int64_t index = 0;
 };
 
-// None if nobody asks to see anything. (One that is there costs a recorded pass its recording.)
+// nullopt if no share asks for attention maps. (With a probe, the pass cannot use its recorded CUDA graph.)
 std::optional<models::AttentionProbe> ProbeOf(const models::Description& model, const Shares& shares) {
   std::vector<std::optional<models::ExplanationWish>> wishes;
   bool any = false;
@@ -96,7 +96,7 @@ void Explain(models::AttentionProbe& probe, const std::vector<Owner>& owners) {
   }
 }
 
-// What each share gets of the results, which are in the order of all their items.
+// Splits the results, which are in the order of all items, by share.
 std::vector<ShareAnswer> Divide(const Shares& shares, std::vector<models::TaskResult> results) {
   std::vector<ShareAnswer> answers;
   answers.reserve(shares.size());

@@ -1,4 +1,4 @@
-// The forward pass of a batch: where calls become tensors and exceptions become answers.
+// The forward pass of a batch: converts calls to tensors, and exceptions to errors.
 #pragma once
 
 #include <functional>
@@ -16,16 +16,16 @@
 namespace saccade::server {
 
 // Runs `model` over normalised items of one bucket, each with its placement (server/pipeline/item.h). Items
-// that lie in memory as the network takes them, one after the other, are not copied, others once. Throws
-// nothing: what the model throws is what PassFailure makes of it. REQUIRES: at least one.
-// `progress` as models::Batch has it.
+// that are contiguous in memory in the network's layout are not copied, others are copied once. Exceptions of
+// the model become the errors of PassFailure. REQUIRES: at least one item. `progress` is
+// models::Batch::progress.
 absl::StatusOr<std::vector<models::TaskResult>> Forward(
     const models::Model& model, const std::vector<BytePieces>& items,
     std::vector<models::Placement> placements,
     std::function<bool(size_t item, double done)> progress = nullptr);
 
-// Ends every share of the batch, as ComputeShares does. `advanced` is called whenever a long pass has come
-// further. REQUIRES: every task is a CallShare, all of one bucket.
+// Ends every share of the batch, like ComputeShares. `advanced` is called when a long pass makes progress.
+// REQUIRES: every task is a CallShare, all of one bucket.
 PassEnd ComputeBatch(const models::Model& model, std::vector<std::unique_ptr<BatchTask>> batch, Clock* clock,
                      ModelMetrics* metrics, const std::function<void()>& advanced);
 

@@ -23,8 +23,8 @@ using ::testing::HasSubstr;
 // One of the bucket's two pixels is padding.
 const models::Placement kPlacement = {.sent = {4, 4}, .scaled = {1, 1}, .bucket = {1, 2}};
 
-// Answers every picture with its first value. A first value of 13 throws, one of 17 as a lost GPU does, one
-// of 7 is a failure of that picture. There is room for so many.
+// Answers every picture with its first value. A first value of 13 throws, 17 throws like a lost GPU, and 7 is
+// a failure of that picture. Batches above `room` run out of memory.
 class EchoModel final : public models::Model {
  public:
   EchoModel() {
@@ -69,7 +69,7 @@ class EchoModel final : public models::Model {
 
 class ForwardTest : public testing::Test {
  protected:
-  // A share of a request of as many pictures as there are values, which lie one after the other.
+  // A share of a request with one picture per value; the pictures are contiguous.
   std::unique_ptr<BatchTask> Share(const std::vector<float>& values,
                                    std::optional<absl::StatusOr<Response>>* outcome,
                                    std::shared_ptr<Cancellation> cancellation = nullptr) {
@@ -146,7 +146,7 @@ TEST_F(ForwardTest, ABatchWithoutMemoryIsHalved) {
   model_.room = 2;
   const PassEnd end = Compute(std::move(batch));
   for (size_t i = 0; i < 5; ++i) EXPECT_EQ(Logit(outcomes[i], 0), i + 1);
-  // Five, three, two and one of them, two.
+  // Passes over 5, 3, 2, 1 and 2 pictures; those over 5 and 3 run out of memory.
   EXPECT_EQ(model_.passes, 5);
   EXPECT_EQ(end.no_room_for, 3);
   EXPECT_FALSE(end.whole);
@@ -224,7 +224,7 @@ TEST_F(ForwardTest, ProgressReachesEachRequestUntilItIsCancelled) {
   EXPECT_EQ(told_, (std::vector<double>{0.25, 0.75, 0.5}));
   EXPECT_EQ(model_.wanted, (std::vector<bool>{true, true, false}));
   EXPECT_TRUE(one->ok());
-  // What gave up because it was told to is no failure of the model.
+  // A model that stops because it was told to does not count as failed.
   EXPECT_EQ(two->status().code(), absl::StatusCode::kCancelled);
 }
 

@@ -1,4 +1,4 @@
-// A served model and whether anybody still uses it.
+// A served model, and whether it is still in use.
 #pragma once
 
 #include <atomic>
@@ -10,12 +10,12 @@
 
 namespace saccade::server {
 
-// Requests hold handles and never the model itself: it ends on the catalog's thread and on none of its own,
-// whoever was the last to use it.
+// Requests hold handles, which do not own the model. Whichever thread drops the last handle, the model is
+// destroyed on the catalog's thread and never on one of its own threads.
 class HostedModel {
  public:
-  // `released` is called once, on any thread and with none of the model's locks held, when the last handle
-  // goes.
+  // `released` is called once when the last handle is dropped, on any thread, without a lock of the model
+  // held.
   HostedModel(std::unique_ptr<ServedModel> model, std::function<void()> released)
       : model_(std::move(model)), unused_(std::make_shared<std::atomic<bool>>(false)) {
     handle_ = std::shared_ptr<ServedModel>(model_.get(),
@@ -26,9 +26,9 @@ class HostedModel {
   }
 
   ServedModel* model() const { return model_.get(); }
-  // REQUIRES: LetGo was not called.
+  // REQUIRES: LetGo() was not called.
   const std::shared_ptr<ServedModel>& handle() const { return handle_; }
-  // From here on it is used by those who have a handle, and by nobody new.
+  // Stops giving out handles; the model can be freed once those that exist are dropped.
   void LetGo() { handle_.reset(); }
   bool unused() const { return unused_->load(); }
 

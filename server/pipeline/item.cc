@@ -5,7 +5,7 @@
 namespace saccade::server {
 namespace {
 
-// One row of the picture into one of the bucket.
+// Copies one row of the picture and pads it to the bucket's width.
 void WriteRow(PieceReader& from, size_t filled, absl::Span<float> to) {
   from.Read(filled * sizeof(float), reinterpret_cast<char*>(to.data()));
   std::fill(to.begin() + static_cast<int64_t>(filled), to.end(), 0.0F);
@@ -20,7 +20,7 @@ void WritePixels(const BytePieces& pixels, const models::Placement& placement, a
   }
   PieceReader from(pixels);
   const auto width = static_cast<size_t>(placement.bucket.width);
-  // Of each channel of each frame; behind the last one that was sent there are zeros alone.
+  // Rows of each channel of each frame. After the last frame that was sent, all are zero.
   for (int64_t y = 0; !to.empty(); ++y, to.remove_prefix(width)) {
     const bool inside = y % placement.bucket.height < placement.scaled.height && !from.done();
     WriteRow(from, inside ? static_cast<size_t>(placement.scaled.width) : 0, to.subspan(0, width));

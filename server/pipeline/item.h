@@ -1,4 +1,4 @@
-// One item of a request, a picture, a stereo pair, a clip or a volume, as the network takes it.
+// One item of a request in the network's input format: a picture, a stereo pair, a clip or a volume.
 #pragma once
 
 #include <cstdint>
@@ -12,19 +12,19 @@ namespace saccade::server {
 
 struct Item {
   models::Placement placement;
-  // Fp32, perhaps not aligned: [channels, bucket height, bucket width]; as many of these as a clip has
-  // frames; or a volume's [depth, bucket height, bucket width]. A tensor's item may lack its padding: it is
-  // [..., scaled height, scaled width] then, and ends with the last frame that was sent.
+  // Float32 values, possibly unaligned: [channels, bucket height, bucket width], once for each frame of a
+  // clip, or a volume's [depth, bucket height, bucket width]. An item of a tensor may lack its padding; it is
+  // then [..., scaled height, scaled width], and ends with the last frame sent.
   BytePieces pixels;
-  // Keeps `pixels` alive; null where they are the client's own bytes.
+  // Keeps `pixels` alive; null if they are the client's own bytes.
   std::unique_ptr<const float[]> owned = nullptr;
 };
 
-// An item's pixels with their padding; `to` is as large as its bucket, all channels and frames. Each byte is
-// copied once.
+// Copies an item's pixels and adds their padding; each byte is copied once. `to` has the size of the bucket,
+// with all channels and frames.
 void WritePixels(const BytePieces& pixels, const models::Placement& placement, absl::Span<float> to);
 
-// What tells one bucket of a model from another in its queue. No side reaches 2^24, no depth 2^16.
+// Identifies a bucket of a model in its queue. Sides are below 2^24, depths below 2^16.
 inline int64_t BucketId(const models::Placement& placement) {
   return placement.bucket.height << 40 | placement.bucket.width << 16 | placement.depth;
 }

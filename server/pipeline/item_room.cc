@@ -23,7 +23,7 @@ absl::Status AtItem(const absl::Status& status, const Request& request, const ch
   std::string where = absl::StrCat(std::string(request.input_name), ": ");
   if (request.size() > 1) absl::StrAppend(&where, kind, " ", item, ": ");
   absl::Status placed(status.code(), absl::StrCat(where, part, status.message()));
-  // Memory that ran out counts as pixels, unless the refusal says itself what it is about.
+  // Exhausted memory counts as pixels, unless the status already carries a reason.
   if (absl::IsResourceExhausted(status)) SetShedReason(placed, ShedReason::kPixels);
   status.ForEachPayload(
       [&placed](absl::string_view type, const absl::Cord& payload) { placed.SetPayload(type, payload); });

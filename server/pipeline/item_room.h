@@ -1,5 +1,5 @@
-// What all kinds of input share on their way to being items: room that is charged, and errors in the client's
-// words.
+// Helpers shared by all kinds of input: memory charged to the ticket, and errors in terms of the client's
+// request.
 #pragma once
 
 #include <cstdint>
@@ -12,15 +12,15 @@
 
 namespace saccade::server {
 
-// Admission counts pixels of three bytes; so many floats take as much as these. A pixel of three floats is
-// four.
+// Admission counts pixels of three bytes. The number of such pixels that take the memory of `floats` floats,
+// rounded up: three floats are four pixels.
 constexpr int64_t PixelsOf(int64_t floats) { return (4 * floats + 2) / 3; }
 
-// Room for so many floats, their values not set. RESOURCE_EXHAUSTED if there is none.
+// Allocates `floats` uninitialised floats. RESOURCE_EXHAUSTED if memory is insufficient.
 absl::StatusOr<std::unique_ptr<float[]>> Allocate(int64_t floats);
 
-// An error that begins with the input's name and, if the request has several items, which of them it is
-// about: "encoded: ", "input 'image': picture 3: ". `kind` is what an item is called.
+// Prefixes an error with the name of the input and, if the request has several items, the item's index:
+// "encoded: ", "input 'image': picture 3: ". `kind` is the word for an item.
 absl::Status AtItem(const absl::Status& status, const Request& request, const char* kind, int64_t item,
                     const std::string& part = "");
 

@@ -13,7 +13,7 @@ namespace {
 using State = ModelSnapshot::State;
 
 constexpr char kUnloaded[] = "unloaded";
-// What one stream leaves of a GPU, a second one uses.
+// Two streams per GPU: the second uses what the first leaves idle.
 constexpr int kStreamsOfGpu = 2;
 
 int Cores() { return std::max(1, static_cast<int>(std::thread::hardware_concurrency())); }
@@ -50,12 +50,12 @@ absl::Status ModelHost::Apply(ModelEntry entry, const ModelStamp& stamp, bool al
   Model& model = hosted_[settings.name];
   model.parts.clear();
   for (const EnsembleStep& step : settings.ensemble) model.parts.push_back(step.model);
-  // What was wrong with the model as a whole is so no more.
+  // Clears an earlier error of the model as a whole.
   table_->SetModel(settings.name, State::kLoading, "");
   for (const ModelVersion& version : entry.versions) table_->SetVersion(Newcomer(settings, version.version));
   table_->SetLabels(settings.name, settings.version_labels);
   absl::Status first;
-  // Requests that name no version go to the highest: it comes first.
+  // The highest version is loaded first, because requests without a version use it.
   for (auto version = entry.versions.rbegin(); version != entry.versions.rend(); ++version) {
     if (options_.closed()) return absl::CancelledError("the daemon is shutting down");
     const auto present = model.versions.find(version->version);
@@ -161,7 +161,7 @@ ServedModelOptions ModelHost::OptionsOf(const ModelSettings& configured, const M
   options.threads_per_instance = ThreadsPerInstance(asked, settings.instances);
   options.fewer_threads = asked == 0 && options_.warm_up > absl::ZeroDuration();
   if (settings.pin) {
-    // A successor gets the cores of what it succeeds, as long as they are enough.
+    // A successor reuses the cores of its predecessor if they suffice.
     const int wanted = settings.instances * options.threads_per_instance;
     if (model->cores.second < wanted) {
       model->cores = {next_core_, wanted};
@@ -240,7 +240,7 @@ void ModelHost::Free(Leaving left) {
   }
   left.hosted.reset();
   ReturnFreeMemory();
-  // Unless it was loaded again meanwhile.
+  // Unless it was loaded again in the meantime.
   if (left.listed && !IsHosted(name)) table_->Withdraw(name, version, State::kUnavailable, kUnloaded);
   Log(LogLevel::kInfo, "model freed", {{"model", name}, {"version", version}});
   Farewell* const farewell = left.farewell.get();

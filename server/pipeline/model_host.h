@@ -1,4 +1,4 @@
-// Makes served models of what a repository holds, puts them into the table, and takes them out again.
+// Creates served models from a repository's entries, adds them to the table, and removes them again.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +24,7 @@
 
 namespace saccade::server {
 
-// One thread's, but for what says otherwise.
+// Not thread-safe, except for the functions marked "any thread".
 class ModelHost {
  public:
   struct Options {
@@ -32,75 +32,76 @@ class ModelHost {
     int threads_per_instance = 0;
     absl::Duration warm_up;
     bool allow_executable_models = false;
-    // How many there are.
+    // Number of GPUs.
     int gpus = 0;
     ServedModelRooms rooms = {};
-    // Any thread: something that was dismissed may be freed now. May be called after the host is gone.
+    // Called on any thread when a dismissed model may be freed; possibly after the host was destroyed.
     std::function<void()> released;
-    // Whether to stop between two versions.
+    // Checked between two versions: if it returns true, loading stops.
     std::function<bool()> closed;
   };
-  // "2 of 5", for the log.
+  // Position for the log: "2 of 5".
   struct Progress {
     size_t number = 1;
     size_t of = 1;
   };
   using Done = absl::AnyInvocable<void(absl::Status) &&>;
 
-  // All must outlive it.
+  // All pointers must outlive the host.
   ModelHost(Options options, ModelTable* table, Clock* clock, Metrics* metrics);
-  // Closes.
+  // Calls Close().
   ~ModelHost();
 
-  // Makes what is served of a model that which `entry` says: versions whose files changed, or are new, are
-  // loaded beside what serves, and take its place once they are ready. Only if all could be loaded, what
-  // `entry` does not name is dismissed. `all_anew`: as if every file had changed. Blocks. Returns the first
-  // failure.
+  // Makes `entry` the served state of its model. Versions whose files are new or have changed are loaded
+  // while the old ones serve, and replace them once they are ready. Versions that `entry` does not name are
+  // dismissed only if all others could be loaded. `all_anew` treats every file as changed. Blocks. Returns
+  // the first failure.
   absl::Status Apply(ModelEntry entry, const ModelStamp& stamp, bool all_anew, Progress progress);
 
   bool IsHosted(const std::string& name) const { return hosted_.count(name) > 0; }
   std::vector<std::string> Hosted() const;
-  // Models that its steps name; of what is no ensemble, none.
+  // The models that its steps name; empty unless it is an ensemble.
   std::vector<std::string> PartsOf(const std::string& name) const;
 
-  // No request finds the model any more. `done` is told once those that had found it are answered, and its
-  // memory is free; DEADLINE_EXCEEDED at the deadline. `listed`: it stays in the table, as unloaded.
+  // Hides the model from new requests. `done` is called with OK once earlier requests are answered and the
+  // memory is freed, or with DEADLINE_EXCEEDED at the deadline. If `listed`, it stays in the table as
+  // unloaded.
   void Dismiss(const std::string& name, bool listed, absl::Time deadline, Done done);
 
-  // Frees what was dismissed and nobody uses any more.
+  // Frees dismissed models that are no longer used.
   void FreeUnused();
-  // Tells whose deadline is past.
+  // Calls `done` of the dismissals whose deadline has passed.
   void TellLate(absl::Time now);
-  // InfiniteFuture if nobody waits.
+  // The earliest deadline of a pending dismissal; InfiniteFuture if there is none.
   absl::Time NextDeadline() const;
 
-  // Any thread. How long the longest forward pass has been running.
+  // Any thread. How long the longest-running forward pass has been running.
   absl::Duration BusyFor() const ABSL_LOCKS_EXCLUDED(mutex_);
-  // The name of a model whose device is lost; empty if there is none.
+  // Any thread. The name of a model whose device is lost; empty if there is none.
   std::string LostModel() const ABSL_LOCKS_EXCLUDED(mutex_);
-  // Any thread. Device::Sweep of all of them.
+  // Any thread. Calls Device::Sweep() of both devices.
   void Sweep();
-  // Computes what is queued and ends every instance. Idempotent.
+  // Computes what is queued and stops every instance. Idempotent.
   void Close();
 
  private:
   struct Version {
     std::shared_ptr<HostedModel> hosted;
-    // The files that it was made from.
+    // The stamps of the files it was loaded from.
     std::string stamp;
     std::string shared_stamp;
   };
   struct Model {
     std::map<int64_t, Version> versions;
     std::vector<std::string> parts;
-    // Of pinned instances: the first core of the first, and how many they take.
+    // Cores of pinned instances: the first core, and their number.
     std::pair<int, int> cores = {0, 0};
   };
-  // Who waits until all the versions of a model are freed.
+  // A dismissal that waits until all versions of the model are freed.
   struct Farewell {
     std::string name;
     absl::Time deadline;
-    // Null once it was told.
+    // Null once it was called.
     Done done;
     size_t left = 0;
   };
@@ -124,16 +125,16 @@ class ModelHost {
   Clock* const clock_;
   Metrics* const metrics_;
   mutable absl::Mutex mutex_;
-  // They outlive the models.
+  // Declared before the models, which they must outlive.
   Device cores_;
   Device gpus_;
   std::map<std::string, Model> hosted_;
   std::vector<Leaving> leaving_;
-  // Of versions that could not be loaded while nothing served in their place: not ready.
+  // Metrics, marked not ready, of versions that failed to load while no older load of them served.
   std::map<std::pair<std::string, int64_t>, std::unique_ptr<ModelMetrics>> failed_;
-  // The first that no pinned instance has.
+  // The first core not assigned to a pinned instance.
   int next_core_ = 0;
-  // All that serve or are leaving.
+  // All models that serve or have been dismissed but not freed.
   std::vector<std::shared_ptr<HostedModel>> all_ ABSL_GUARDED_BY(mutex_);
 };
 

@@ -17,12 +17,13 @@ using State = ModelSnapshot::State;
 
 constexpr auto kFirst = [](std::string* out, const auto& entry) { absl::StrAppend(out, entry.first); };
 
-// A name from a client, short and printable enough to be put into an answer.
+// Escapes and shortens a client's name for use in an error.
 std::string Quoted(absl::string_view name) {
   return absl::StrCat("'", absl::CHexEscape(name.substr(0, 128)), "'");
 }
 
-// As the daemon itself writes it, digits alone: a number that could be written in two ways is none here.
+// Accepts only digits without a leading zero, as the daemon writes versions, so that each number has one
+// form.
 bool ReadNumber(absl::string_view text, int64_t* number) {
   return std::all_of(text.begin(), text.end(), [](unsigned char c) { return absl::ascii_isdigit(c); }) &&
          absl::SimpleAtoi(text, number) && text[0] != '0';
@@ -177,7 +178,7 @@ void ModelTable::SetModel(const std::string& name, State state, std::string reas
   absl::MutexLock lock(&mutex_);
   Model& model = models_[name];
   model.state = state;
-  // Of what serves, it is the reason why nothing newer does.
+  // For a version that is served, this is why a newer load of it failed.
   for (auto& [number, version] : model.versions) version.snapshot.reason = reason;
   model.reason = std::move(reason);
 }
@@ -195,7 +196,7 @@ void ModelTable::SetVersion(const ModelSnapshot& snapshot) {
 void ModelTable::Serve(const std::string& name, int64_t version, Handle model) {
   absl::MutexLock lock(&mutex_);
   Version& entry = models_[name].versions[version];
-  // The one before it goes after the lock, perhaps with its last user.
+  // The previous handle is destroyed after the lock is released, and may be the last one.
   entry.serving.swap(model);
   entry.snapshot = ModelSnapshot();
   entry.snapshot.name = name;

@@ -1,4 +1,5 @@
-// Which versions of which models there are, and what serves them: what every request looks up.
+// The models, their versions, and the served model behind each version. Every request looks its model up
+// here.
 #pragma once
 
 #include <cstdint>
@@ -17,65 +18,66 @@
 
 namespace saccade::server {
 
-// A line of the repository's index.
+// An entry of the repository index.
 struct IndexEntry {
   std::string name;
-  // 0: none is known, because the folder is broken or was never read.
+  // 0 if no version is known, because the folder is broken or was never read.
   int64_t version = 0;
   ModelSnapshot::State state = ModelSnapshot::State::kUnavailable;
-  // Why it is not served; of one that is, why what lies in the repository could not take its place.
+  // Why the version is not served; for one that is served, why a newer load of it failed.
   std::string reason;
 };
 
-// Thread-safe, and never blocks for long. Requests read it; the catalog's thread alone writes it.
+// Thread-safe; calls do not block for long. Requests read the table; only the catalog's thread writes it.
 class ModelTable {
  public:
   using Handle = std::shared_ptr<ServedModel>;
 
-  // The version asked for, or for 0 the highest that is ready. NOT_FOUND names what there is; UNAVAILABLE
-  // says why it is not ready.
+  // Finds the requested version, or for 0 the highest that is ready. NOT_FOUND lists what exists; UNAVAILABLE
+  // gives the reason why it is not ready.
   absl::StatusOr<Handle> FindReady(absl::string_view name, int64_t version) const;
 
-  // Whatever its state; of a broken model's version 0. NOT_FOUND as above.
+  // Describes a version in any state. A model without versions is described as version 0. NOT_FOUND as above.
   absl::StatusOr<ModelSnapshot> Describe(absl::string_view name, int64_t version) const;
 
-  // By name and version.
+  // Ordered by name and version.
   std::vector<ModelSnapshot> List() const;
   std::vector<IndexEntry> Index() const;
 
-  // A version as a request writes it: nothing (0), a number's digits, or a label of the model's.
-  // INVALID_ARGUMENT names the labels that there are; NOT_FOUND, of what is no number, as above.
+  // Parses a request's version: empty (0), decimal digits, or a label of the model. INVALID_ARGUMENT lists
+  // the labels. NOT_FOUND as above, unless the version is numeric.
   absl::StatusOr<int64_t> VersionOf(absl::string_view name, absl::string_view version) const;
 
   bool IsKnown(absl::string_view name) const;
 
-  // The first required model that no version of serves, or OK.
+  // UNAVAILABLE for the first required model without a served version, or OK.
   absl::Status CheckRequired() const;
 
-  // A model that is to be there when the daemon is ready.
+  // Marks a model that must be served before the daemon is ready.
   void Require(const std::string& name);
-  // What the model as a whole says while no version of it is known.
+  // Sets the state that the model reports while it has no version.
   void SetModel(const std::string& name, ModelSnapshot::State state, std::string reason);
   void SetLabels(const std::string& name, std::map<std::string, int64_t> labels);
-  // A version that nothing serves yet; if something does, it goes on, and `snapshot.reason` is kept.
+  // Adds or replaces the description of a version. If the version is served, it continues to be, and only
+  // `snapshot.reason` takes effect.
   void SetVersion(const ModelSnapshot& snapshot);
-  // From here on this one serves.
+  // From now on `model` serves the version.
   void Serve(const std::string& name, int64_t version, Handle model);
-  // Nothing serves the version any more; it stays, in this state, with this reason.
+  // Stops serving the version, which stays listed with this state and reason.
   void Withdraw(const std::string& name, int64_t version, ModelSnapshot::State state, std::string reason);
   void EraseVersion(const std::string& name, int64_t version);
   void EraseModel(const std::string& name);
 
  private:
   struct Version {
-    // Null: `snapshot` says why.
+    // Null if the version is not served; `snapshot` then describes it.
     Handle serving;
     ModelSnapshot snapshot;
   };
   struct Model {
     std::map<int64_t, Version> versions;
     std::map<std::string, int64_t> labels;
-    // While there is no version.
+    // Used while there is no version.
     ModelSnapshot::State state = ModelSnapshot::State::kLoading;
     std::string reason;
     bool required = false;
@@ -84,7 +86,8 @@ class ModelTable {
 
   absl::StatusOr<Models::const_iterator> Find(absl::string_view name) const
       ABSL_SHARED_LOCKS_REQUIRED(mutex_);
-  // The version asked for, or for 0 the highest that serves, or the highest; null of a model without any.
+  // Chooses the requested version, or for 0 the highest that is served, or else the highest. Null if the
+  // model has no version.
   static absl::StatusOr<const Version*> Choose(const std::string& name, const Model& model, int64_t version);
   static ModelSnapshot SnapshotOf(const std::string& name, const Model& model, const Version* version);
 

@@ -76,7 +76,8 @@ absl::Status CheckTensor(const Tensor& tensor, const TensorSpec& spec, const Nam
   return absl::OkStatus();
 }
 
-// The i-th free extent of `to` is the i-th of `from`, as it is in `shape`.
+// Converts `shape`, which fits `from`, to fit `to`: the i-th free extent of `to` is the i-th free extent of
+// `from`.
 std::vector<int64_t> Reshaped(absl::Span<const int64_t> from, absl::Span<const int64_t> to, bool batched,
                               absl::Span<const int64_t> shape) {
   std::vector<int64_t> made;
@@ -132,7 +133,7 @@ int64_t BucketOf(const NamedTensors& sent, const ModelSettings& settings) {
   for (const TensorSpec& spec : settings.inputs) {
     const Tensor* const tensor = FindTensor(sent, spec);
     if (tensor == nullptr) {
-      // No shape that a tensor has.
+      // No tensor has this shape.
       shapes.push_back({-1});
       continue;
     }

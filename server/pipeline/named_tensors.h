@@ -1,4 +1,4 @@
-// Tensors of a request to a program against the model's configuration.
+// Checks the tensors of a request to a program against the model's configuration.
 #pragma once
 
 #include <cstdint>
@@ -12,25 +12,25 @@
 
 namespace saccade::server {
 
-// "FP32 [-1,3,-1,-1]", with the batch in front where there is one.
+// "FP32 [-1,3,-1,-1]", with the batch dimension first if there is one.
 std::string DescribeTensor(const TensorSpec& spec, bool batched);
 
-// Whether the request names every input once, but for optional ones, and nothing else, of its type and shape;
-// with a batch, whether all have `rows` in front. INVALID_ARGUMENT that names the input.
+// Checks that the request holds each input exactly once (optional ones at most once), no other tensor, and
+// the configured types and shapes; with a batch dimension, that the first extent of each is `rows`.
+// INVALID_ARGUMENT names the input.
 absl::Status CheckTensors(const NamedTensors& sent, const ModelSettings& settings);
 
-// nullptr of an optional input that is missing. REQUIRES: CheckTensors was OK.
+// Null if an optional input is missing. REQUIRES: CheckTensors() returned OK.
 const Tensor* FindTensor(const NamedTensors& sent, const TensorSpec& spec);
-// REQUIRES: it is there.
+// REQUIRES: the tensor exists.
 const Tensor& TensorOf(const NamedTensors& sent, const TensorSpec& spec);
 
-// A client's shape as the program takes it, and a program's as clients get it: TensorSpec::reshape. REQUIRES:
-// it fits the spec.
+// Converts between a client's shape and the program's (TensorSpec::reshape). REQUIRES: `shape` fits the spec.
 std::vector<int64_t> ToProgram(const TensorSpec& spec, bool batched, absl::Span<const int64_t> shape);
 std::vector<int64_t> ToClient(const TensorSpec& spec, bool batched, absl::Span<const int64_t> shape);
 
-// Of the shapes beyond the batch, and of which are missing: requests that agree may share one. REQUIRES:
-// CheckTensors was OK.
+// A hash of the shapes without the batch dimension and of the missing inputs. Requests that agree may share a
+// batch. REQUIRES: CheckTensors() returned OK.
 int64_t BucketOf(const NamedTensors& sent, const ModelSettings& settings);
 
 }  // namespace saccade::server

@@ -32,7 +32,7 @@ bool FitsViews(const Request& request, const models::ImageInput& input) {
   return request.views == input.views;
 }
 
-// Raw voxels are a volume, raw pixels are none.
+// Raw voxels are only accepted as a volume, raw pixels never.
 bool FitsKind(const Picture& picture, const models::ImageInput& input) {
   if (std::holds_alternative<EncodedPicture>(picture)) return true;
   return std::holds_alternative<RawVolume>(picture) == (input.medium == models::Medium::kVolume);

@@ -1,4 +1,4 @@
-// What of a request goes into the network: checked against the model's input, decoded or padded into items.
+// Converts a request's input to items: checks it against the model's input, and decodes or pads it.
 #pragma once
 
 #include <string>
@@ -12,16 +12,16 @@
 
 namespace saccade::server {
 
-// What can be known of the input before it costs anything. INVALID_ARGUMENT for pictures where pairs, clips
-// or volumes are wanted and the other way round, and for tensors as CheckTensor says.
+// Checks that cost nothing. INVALID_ARGUMENT if the input is of another kind (picture, stereo pair, clip,
+// volume) than the model's, and for tensors as CheckTensor.
 absl::Status CheckInput(const Request& request, const std::string& model, const models::ImageInput& input);
 
-// Whether the client's bytes are the network's input as they are, but for padding.
+// True if the client's bytes are the network's input, except for padding.
 bool IsReady(const Request& request);
 
-// Gives the call its items, and charges its ticket for them. Takes its time unless IsReady: call it on the
-// decode pool then. REQUIRES: CheckInput was OK. Errors of reading and decoding begin with the input's name;
-// others are those of AddPixels and CheckAlive. A call that failed is still to be refused.
+// Adds the items to the call, and charges its ticket for them. Expensive unless IsReady(request); then run it
+// on the decode pool. REQUIRES: CheckInput() returned OK. Errors of reading and decoding begin with the
+// input's name; others are those of AddPixels and CheckAlive. On error the caller must still refuse the call.
 absl::Status MakeItems(PredictCall& call, const models::ImageInput& input, const DecodeLimits& limits,
                        Clock* clock);
 

@@ -21,7 +21,7 @@ using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-// Pictures as they are, whole, padded to multiples of 4.
+// Pictures are not scaled, and padded to multiples of 4.
 models::ImageInput KeepRatio(int64_t views = 1) {
   models::ImageInput input;
   input.views = views;
@@ -47,13 +47,13 @@ SharedBytes Shared(std::string bytes) {
   return {.owner = std::move(owner), .bytes = view};
 }
 
-// Of one colour.
+// A picture of one colour.
 Picture Flat(int width, int height, char value) {
   return RawPicture{
       .width = width, .height = height, .data = Shared(std::string(size_t{3} * width * height, value))};
 }
 
-// Counts up from 0.
+// The values count up from 0.
 TensorInput Tensor(const std::vector<int64_t>& shape) {
   int64_t count = 1;
   for (const int64_t side : shape) count *= side;
@@ -65,7 +65,7 @@ TensorInput Tensor(const std::vector<int64_t>& shape) {
   return {.shape = shape, .data = BytePieces(shared.bytes, shared.owner)};
 }
 
-// As the network sees the item.
+// The item's pixels with padding, as the network sees them.
 std::vector<float> PixelsOf(const Item& item, const models::ImageInput& input) {
   const auto& [sent, scaled, bucket, sent_depth, depth] = item.placement;
   std::vector<float> pixels(depth * input.channels() * bucket.height * bucket.width, -1.0F);
@@ -107,7 +107,7 @@ class NetworkInputTest : public ::testing::Test {
   }
 
   FakeClock clock_;
-  // Of calls made from then on.
+  // Used by calls made after it is set.
   std::function<absl::Status(const BatchTask::Traits&, absl::Span<const int64_t>)> consider_;
   models::Description description_;
   Metrics metrics_{"test"};
@@ -135,7 +135,7 @@ TEST_F(NetworkInputTest, PixelsAndTheNetworksInputAreCharged) {
   const auto call = Call(std::vector<Picture>{Flat(5, 3, 1)});
   ASSERT_TRUE(Make(*call, KeepRatio()).ok());
   EXPECT_EQ(admission_->inflight().pixels, 5 * 3 + 4 * (4 * 8));
-  // 12 x 16 pixels, for which four times as much would follow.
+  // 12 x 16 pixels, whose network input would be four times as much.
   const auto second = Call(std::vector<Picture>{Flat(16, 12, 1)});
   const absl::Status refused = Make(*second, KeepRatio());
   EXPECT_EQ(refused.code(), absl::StatusCode::kResourceExhausted);
@@ -143,7 +143,7 @@ TEST_F(NetworkInputTest, PixelsAndTheNetworksInputAreCharged) {
   EXPECT_TRUE(RetryAfter(refused).has_value()) << "the hint survives the words around it";
 }
 
-// By its header alone it may lie on its side.
+// The header does not tell whether the picture lies on its side.
 TEST_F(NetworkInputTest, WhatWouldBeRefusedAfterwardsIsNotDecoded) {
   std::vector<int64_t> asked;
   consider_ = [&](const BatchTask::Traits& traits, absl::Span<const int64_t> buckets) {
@@ -215,7 +215,7 @@ TEST_F(NetworkInputTest, OtherTensorsArePadded) {
   ASSERT_TRUE(CheckInput(call->request(), "x", KeepRatio()).ok());
   EXPECT_TRUE(IsReady(call->request()));
   ASSERT_TRUE(Make(*call, KeepRatio()).ok());
-  // 2 of them, each 4 x 4.
+  // Two items, each 4 x 4.
   EXPECT_EQ(admission_->inflight().pixels, 2 * 4 * 16);
   ASSERT_EQ(call->items().size(), 2u);
   for (int64_t n = 0; n < 2; ++n) {
@@ -236,7 +236,7 @@ TEST_F(NetworkInputTest, PiecesOfATensorArePutTogetherWhereverTheyAreCut) {
   const TensorInput whole = Tensor({2, 3, 2, 3});
   const std::string_view bytes = whole.data.pieces()[0];
   for (size_t cut = 1; cut < bytes.size(); ++cut) {
-    // Elsewhere in memory, so that they do not become one piece again; and not aligned.
+    // At another address, so that the pieces are not merged; and unaligned.
     const std::string front = absl::StrCat("x", std::string(bytes.substr(0, cut)));
     TensorInput cut_in_two = {.shape = whole.shape, .data = BytePieces(std::string_view(front).substr(1))};
     cut_in_two.data.Add(bytes.substr(cut));
@@ -303,7 +303,7 @@ TEST_F(NetworkInputTest, FramesFollowEachOtherAndAreFilledUp) {
     const size_t frame = i / 12;
     EXPECT_FLOAT_EQ(pixels[i], frame < 3 ? static_cast<float>(frame + 1) : 0.0F);
   }
-  // The room for four frames of 2 x 2, and one that is decoded.
+  // The buffer for four frames of 2 x 2, and one decoded frame.
   EXPECT_EQ(admission_->inflight().pixels, 4 * 4 * 4 + 4);
 }
 

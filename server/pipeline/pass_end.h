@@ -1,4 +1,4 @@
-// How a batch ended, for those who plan the next ones.
+// How a batch ended; used to plan later batches.
 #pragma once
 
 #include <cstdint>
@@ -6,11 +6,11 @@
 namespace saccade::server {
 
 struct PassEnd {
-  // One pass was enough for all.
+  // True if one pass computed the whole batch.
   bool whole = false;
-  // Memory did not suffice for so many items at once, and perhaps for fewer; 0 if it did.
+  // The smallest number of items for which memory was insufficient; 0 if it was sufficient.
   int64_t no_room_for = 0;
-  // What computes answers nothing any more: no pass can succeed in this process.
+  // The device no longer responds: no later pass in this process can succeed.
   bool device_lost = false;
 };
 

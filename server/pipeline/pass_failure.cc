@@ -15,12 +15,12 @@
 namespace saccade::server {
 namespace {
 
-// CUDA's errors that are sticky, by their numbers, which are part of its interface: 214 and 220 memory and
-// NVLink that cannot be corrected, 700 an illegal address, 702 a launch that timed out, 709 a context that is
-// gone, 710 an assertion, 714 to 718 illegal instructions and addresses, 719 a launch that failed.
+// CUDA's sticky errors, by their numbers, which are part of its ABI: 214 and 220 are uncorrectable memory and
+// NVLink errors, 700 an illegal address, 702 a launch timeout, 709 a destroyed context, 710 an assertion, 714
+// to 718 illegal instructions and addresses, 719 a launch failure.
 constexpr std::array kSticky = {214, 220, 700, 702, 709, 710, 714, 715, 716, 717, 718, 719};
 
-// TorchScript throws on what it caught as a text alone.
+// TorchScript rethrows what it caught with only the text.
 constexpr std::array kStickyTexts = {"CUDA error: an illegal memory access",
                                      "CUDA error: unspecified launch failure",
                                      "CUDA error: device-side assert", "CUDA error: misaligned address",

@@ -1,4 +1,4 @@
-// What the exceptions of a forward pass mean.
+// Maps exceptions of a forward pass to errors.
 #pragma once
 
 #include <exception>
@@ -7,8 +7,8 @@
 
 namespace saccade::server {
 
-// RESOURCE_EXHAUSTED where memory, the host's or a GPU's, did not suffice; UNAVAILABLE, and IsDeviceLost,
-// where the GPU will refuse whatever comes; otherwise INTERNAL, with what was said.
+// RESOURCE_EXHAUSTED if host or GPU memory was insufficient; UNAVAILABLE with IsDeviceLost() if the GPU will
+// fail all later calls; otherwise INTERNAL with the exception's message.
 absl::Status PassFailure(const std::exception& error);
 
 }  // namespace saccade::server

@@ -35,7 +35,7 @@ void WriteDown(const Shares& shares, PassFacts pass) {
   CallRecord::AddPass(records, pass);
 }
 
-// So many at a time, one pass after the other.
+// Computes `together` shares at a time, one pass after the other.
 PassEnd ComputeApart(Shares shares, size_t together, Clock* clock, ModelMetrics* metrics,
                      const RunPass& run) {
   PassEnd end;

@@ -1,4 +1,4 @@
-// How a batch of shares becomes answers, whatever computes it.
+// Runs a batch of shares and ends them, for any kind of engine.
 #pragma once
 
 #include <functional>
@@ -15,14 +15,14 @@ namespace saccade::server {
 
 using Shares = std::vector<std::unique_ptr<CallShare>>;
 
-// One forward pass over all of them, and what each gets of it, in their order.
+// Runs one forward pass over all shares and returns each one's answer, in their order.
 using RunPass = std::function<absl::StatusOr<std::vector<ShareAnswer>>(const Shares&)>;
 
 // REQUIRES: every task is a CallShare.
 Shares SharesOf(std::vector<std::unique_ptr<BatchTask>> batch);
 
-// Ends every share. If the pass fails, each is computed alone, so that a bad one fails alone; if memory did
-// not suffice, half of them at once; if the device is lost, nothing more is tried.
+// Ends every share. If the pass fails, each share is computed alone, so that only the bad one fails; if
+// memory was insufficient, the batch is split in halves; if the device is lost, nothing is retried.
 PassEnd ComputeShares(Shares shares, Clock* clock, ModelMetrics* metrics, const RunPass& run);
 
 }  // namespace saccade::server

@@ -1,4 +1,4 @@
-// Our networks: pictures, stereo pairs, clips and volumes.
+// The engine of our own networks: pictures, stereo pairs, clips and volumes.
 #pragma once
 
 #include <memory>
@@ -8,7 +8,7 @@
 
 namespace saccade::server {
 
-// `settings` must outlive it.
+// `settings` must outlive the engine.
 std::unique_ptr<Engine> MakePictureEngine(std::unique_ptr<models::Model> model,
                                           const ModelSettings& settings);
 

@@ -13,14 +13,14 @@
 namespace saccade::server {
 namespace {
 
-// In the client's words, which picture an error is about.
+// Names the picture that an error is about in terms of the client's request.
 absl::Status AtPicture(const absl::Status& status, const Request& request, int64_t item, int64_t view) {
   if (request.views != 2) return AtItem(status, request, "picture", item);
   return AtItem(status, request, "pair", item, view == 0 ? "left: " : "right: ");
 }
 
-// Whether an item whose first picture's header this is has a chance at all. By its orientation, which only
-// decoding tells, a picture may lie in either of two buckets.
+// Asks whether an item whose first picture has this header would be accepted. The orientation, which is only
+// known after decoding, may put it in either of two buckets.
 absl::Status ConsiderItem(const PredictCall& call, const models::ImageInput& input,
                           const PictureHeader& header) {
   const std::optional<Region>& region = call.request().region;
@@ -33,7 +33,7 @@ absl::Status ConsiderItem(const PredictCall& call, const models::ImageInput& inp
   return call.Consider({upright, turned});
 }
 
-// The pictures of one item.
+// Decodes the pictures of one item.
 absl::StatusOr<std::vector<DecodedPicture>> DecodeViews(PredictCall& call, const models::ImageInput& input,
                                                         const DecodeLimits& limits, int64_t item) {
   const Request& request = call.request();

@@ -1,4 +1,4 @@
-// Pictures and stereo pairs as the network takes them.
+// Makes items from pictures and stereo pairs.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +10,8 @@
 
 namespace saccade::server {
 
-// Adds the request's item of that index. Charges for every picture before it is decoded, and for the
-// network's input before that is made.
+// Adds the request's item of index `item`. Charges for every picture before it is decoded, and for the
+// network's input before it is allocated.
 absl::Status MakePictureItem(PredictCall& call, const models::ImageInput& input, const DecodeLimits& limits,
                              int64_t item);
 

@@ -45,7 +45,7 @@ absl::StatusOr<std::shared_ptr<Admission::Ticket>> Pipeline::Admit(const Request
     if (ticket.ok()) return ticket;
     status = ticket.status();
   }
-  // Counted as a call that came with its input is.
+  // Counted like a call that arrived with its input.
   PredictCall(request, [](const absl::StatusOr<Response>&) {}, ServerOf(*model)).Refuse(status);
   return status;
 }
@@ -95,7 +95,7 @@ PredictCall::Server Pipeline::ServerOf(const std::shared_ptr<ServedModel>& model
       }};
 }
 
-// What can be known before the request costs anything.
+// Checks that cost nothing.
 absl::Status Pipeline::Check(const PredictCall& call, const ServedModel& model) const {
   const Request& request = call.request();
   if (absl::Status input = model.engine().Check(request); !input.ok()) return input;

@@ -1,4 +1,4 @@
-// A request's way: admission, decode pool, batcher, instance, answer.
+// Takes a request through admission, decode pool, batcher and instance to its answer.
 #pragma once
 
 #include <memory>
@@ -21,7 +21,7 @@ class CallWatch;
 // Thread-safe.
 class Pipeline {
  public:
-  // Everything must outlive the pipeline and every call in it.
+  // All pointers must outlive the pipeline and every call in it.
   struct Rooms {
     Clock* clock;
     Metrics* metrics;
@@ -29,30 +29,33 @@ class Pipeline {
     Admission* admission;
     DecodePool* decode_pool;
     DecodeLimits decode_limits;
-    // Null if nobody wants to know of single calls.
+    // Null if no calls are sampled or logged.
     const CallWatch* watch = nullptr;
   };
 
   explicit Pipeline(const Rooms& rooms) : rooms_(rooms) {}
 
-  // Never blocks. `done` is called exactly once: on this thread if the request is refused at once, else on a
-  // thread of the decode pool or of an instance. Whatever `request` points into must live until then.
+  // Does not wait, but may compute a short batch on this thread (ServedModel::Submit). `done` is called
+  // exactly once, on any thread, possibly on this one before Predict() returns. The memory that `request`
+  // refers to must stay valid until then.
+  // until then.
   void Predict(Request request, PredictDone done) { Predict(std::move(request), std::move(done), nullptr); }
-  // The same for a request that was admitted before it was there; the call holds the ticket as well.
+  // The same for a request that Admit() has admitted before its input arrived. The call shares the ticket.
   void Predict(Request request, PredictDone done, std::shared_ptr<Admission::Ticket> ticket);
 
-  // Whether a request whose input, of so many bytes, is still to come will be taken: its model is ready,
-  // accepts it, and there is room, which the ticket holds. What is refused is counted.
+  // Admits a request whose input, of `bytes` bytes, is still to arrive: checks that its model is ready and
+  // accepts it, and that it is within admission's bounds. The ticket holds what was admitted. Rejected
+  // requests are counted.
   absl::StatusOr<std::shared_ptr<Admission::Ticket>> Admit(const Request& request, int64_t bytes);
 
-  // Counts a request that its protocol could not read.
+  // Counts a request that could not be parsed.
   void CountMalformed(std::string_view protocol, absl::StatusCode code) {
     rooms_.metrics->RecordUnknownModel(protocol, code);
   }
 
   const Rooms& rooms() const { return rooms_; }
 
-  // Brings the gauges that are cheaper to ask for than to keep up to date; for the metrics' scrape hook.
+  // Updates the gauges that are computed on demand. Called by the metrics' scrape hook.
   void RefreshGauges();
 
  private:

@@ -7,7 +7,7 @@
 namespace saccade::server {
 namespace {
 
-// What is smaller leaves even if nobody reads it, into the windows and buffers of the connection.
+// Smaller answers fit into the connection's windows and buffers even if the client does not read.
 constexpr int64_t kLargeAnswer = 64 << 10;
 
 const models::Failure* FirstFailure(const std::vector<models::TaskResult>& results) {
@@ -64,7 +64,7 @@ void PredictCall::Explain(models::Explanation explanation) {
 void PredictCall::EndShare(const std::vector<size_t>& items, ShareAnswer answer, const ForwardPass& pass) {
   auto* const results = std::get_if<std::vector<models::TaskResult>>(&answer);
   if (const models::Failure* failure = results == nullptr ? nullptr : FirstFailure(*results)) {
-    // A model that was told to stop gives up like this too.
+    // A model that was told to stop also reports a failure.
     absl::Status alive = CheckAlive(traits(), server_.clock->Now());
     FailShare(alive.ok() ? absl::InternalError(failure->message) : std::move(alive), /*computed=*/true);
     return;
@@ -94,14 +94,14 @@ void PredictCall::FailShare(absl::Status why, bool computed) {
   if (last) {
     AnswerShares();
   } else if (request_.cancellation != nullptr) {
-    // The other shares would be computed for nobody.
+    // The call has failed, so its other shares need not be computed.
     request_.cancellation->Cancel();
   }
 }
 
 bool PredictCall::EndOne() { return --outstanding_ == 0; }
 
-// On the last share's thread: nobody else looks at the call any more.
+// Runs on the thread of the last share; no other thread uses the call any more.
 void PredictCall::AnswerShares() {
   std::optional<ShareFailure> failure;
   std::vector<models::TaskResult> results;
@@ -165,7 +165,7 @@ void PredictCall::Finish(absl::StatusOr<Response> outcome, bool computed) {
     place_.reset();
     return;
   }
-  // What was computed from is not needed while the answer waits for its turn.
+  // The items are not needed while the answer waits for its turn.
   items_.clear();
   place_->Answer([call = shared_from_this(), outcome = std::move(outcome)]() mutable {
     call->Leave(std::move(outcome), /*computed=*/true);
@@ -181,7 +181,7 @@ void PredictCall::Leave(absl::StatusOr<Response> outcome, bool computed) {
       outcome->room = std::make_shared<Admission::Ticket>(ticket_->ForAnswer(answer_bytes_));
     }
   }
-  // Counted before it is answered: whoever has the answer finds it in the metrics.
+  // Counted before it is answered, so that a client that has the answer finds it in the metrics.
   server_.metrics->RecordRequest(
       {.protocol = request_.protocol,
        .code = outcome.status().code(),

@@ -1,4 +1,4 @@
-// Whether a model has the priority level that a request asks for.
+// Checks that a model has the priority level that a request asks for.
 #pragma once
 
 #include <string>
@@ -8,8 +8,8 @@
 
 namespace saccade::server {
 
-// `priority` is Request::priority. INVALID_ARGUMENT names the levels there are; a model without levels takes
-// any priority.
+// `priority` is Request::priority. INVALID_ARGUMENT lists the levels. A model without levels accepts any
+// priority.
 absl::Status CheckPriorityLevel(int priority, const std::string& model, const BatcherOptions& options);
 
 }  // namespace saccade::server

@@ -1,4 +1,4 @@
-// Somebody's program: named tensors in, named tensors out.
+// The engine of a user's program: named tensors in, named tensors out.
 #pragma once
 
 #include <memory>
@@ -9,10 +9,12 @@
 
 namespace saccade::server {
 
-// Whether the configuration can be served by a program. INVALID_ARGUMENT names what cannot.
+// Checks that a program can be served with this configuration. INVALID_ARGUMENT names the tensor that
+// prevents it.
 absl::Status CheckProgramSettings(const ModelSettings& settings);
 
-// `program` has SignatureOf(settings), which CheckProgramSettings took; `settings` must outlive it.
+// `program` has the signature SignatureOf(settings). `settings` must outlive the engine. REQUIRES:
+// CheckProgramSettings(settings) returned OK.
 std::unique_ptr<Engine> MakeProgramEngine(std::unique_ptr<models::TensorProgram> program,
                                           const ModelSettings& settings);
 

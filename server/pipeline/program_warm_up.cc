@@ -16,18 +16,18 @@
 namespace saccade::server {
 namespace {
 
-// Of one item.
+// Size of one item. INVALID_ARGUMENT above kMostWarmUpBytes.
 absl::StatusOr<int64_t> BytesOf(const std::vector<int64_t>& dims, DataType type) {
   auto elements = ElementCount(dims);
   if (!elements.ok()) return elements.status();
-  // A text of no length is four bytes.
+  // An empty text takes four bytes.
   const int64_t bytes = *elements * static_cast<int64_t>(type == DataType::kBytes ? 4 : SizeOf(type));
   if (bytes <= kMostWarmUpBytes) return bytes;
   return absl::InvalidArgumentError(
       absl::StrCat("an item is ", bytes, " bytes large, at most ", kMostWarmUpBytes));
 }
 
-// The input of so many rows that are all the same.
+// An input of `rows` identical rows.
 absl::StatusOr<Tensor> MakeTensor(const WarmupInput& input, bool batched, int64_t rows) {
   const auto bytes = BytesOf(input.dims, input.type);
   if (!bytes.ok()) return bytes.status();
@@ -76,13 +76,13 @@ absl::Status ComputeZeros(const models::TensorProgram& program, const ModelSetti
     if (!outputs.ok()) return outputs.status();
     const absl::Duration took = options.clock->Now() - start;
     if (passes < 3 && took < kLongWarmUpPass)
-      continue;  // TorchScript's executor looks at the first, and plans the second
+      continue;  // TorchScript's executor profiles the first pass and optimises in the second
     options.learn(BucketOf(*request, settings), rows, took);
     return absl::OkStatus();
   }
 }
 
-// None if there is an input whose dims the request decides.
+// Empty if there is an input whose extents are left to requests.
 std::vector<WarmupInput> ZerosFor(const ModelSettings& settings, int64_t* bytes) {
   std::vector<WarmupInput> zeros;
   for (const TensorSpec& spec : settings.inputs) {

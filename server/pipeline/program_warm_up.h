@@ -1,4 +1,4 @@
-// The passes that a program computes before it is ready.
+// The warm-up of a program: passes that are computed before it is ready.
 #pragma once
 
 #include <cstdint>
@@ -10,13 +10,14 @@
 
 namespace saccade::server {
 
-// A batch of so many rows of zeros, to be computed again and again. Null where dims are left to requests, or
-// the batch would be beyond 256 MiB. Not to outlive the program and its settings.
+// A function that computes a batch of `rows` rows of zeros and may be called repeatedly. Null if the
+// configuration leaves extents to requests, or if a batch of several rows exceeds 256 MiB. Must not outlive
+// `program` and `settings`.
 std::function<absl::Status()> ProgramPass(const models::TensorProgram& program, const ModelSettings& settings,
                                           int64_t rows);
 
-// First what the configuration's model_warmup asks for; then, where all dims are fixed, zeros: a batch of one
-// and a full one, unless that takes more than 256 MiB. The error is the first pass's that failed.
+// Computes the configuration's model_warmup; then, if all extents are fixed, batches of zeros: one of size
+// one and a full one, unless that exceeds 256 MiB. Returns the error of the first pass that fails.
 absl::Status WarmUpProgram(const models::TensorProgram& program, const ModelSettings& settings,
                            const Engine::WarmUpOptions& options);
 

@@ -16,7 +16,7 @@
 namespace saccade::server {
 namespace {
 
-// How long a thread that brought one request computes tiny batches of others: it has its own to answer.
+// How long a thread that submitted a request continues to compute tiny batches of other requests.
 constexpr absl::Duration kLent = absl::Milliseconds(1);
 
 Places PlacesOf(const ModelSettings& settings) {
@@ -67,9 +67,9 @@ absl::Status ServedModel::Load() {
 absl::Status ServedModel::Check(const ModelSettings& settings, const ModelVersion& version,
                                 bool allow_executable_models) {
   if (!version.status.ok()) return version.status;
-  // Whether its steps fit is seen with their models loaded.
+  // Whether its steps fit can only be checked with their models loaded.
   if (settings.backend == Backend::kEnsemble) return absl::OkStatus();
-  // Where it is checked there need be no GPU.
+  // The machine that checks need not have a GPU.
   if (!settings.gpus.empty()) return CheckEngine(settings, allow_executable_models);
   ServedModelOptions options;
   options.settings = settings;
@@ -204,7 +204,7 @@ void ServedModel::RunInstance(int index) {
 
 void ServedModel::Compute(int instance, std::vector<std::unique_ptr<BatchTask>> batch,
                           std::optional<TinyBatch>* next) {
-  // A pass that comes further does not hang, however long it takes.
+  // A pass that reports progress does not count as hung, however long it takes.
   const auto advanced = [this, instance] {
     busy_since_[instance].store(absl::ToUnixNanos(clock_->Now()), std::memory_order_relaxed);
   };
@@ -225,7 +225,7 @@ void ServedModel::Compute(int instance, std::vector<std::unique_ptr<BatchTask>> 
 }
 
 absl::Status ServedModel::Submit(std::unique_ptr<BatchTask>& share) {
-  // A GPU's passes, and those that are kept to cores of their own, are for their instances' threads.
+  // Passes on GPUs or on pinned cores only run on their instances' threads.
   if (!options_.settings.gpus.empty() || options_.settings.pin) return batcher_->Submit(share);
   std::optional<TinyBatch> tiny;
   absl::Status taken = batcher_->Submit(share, &tiny);

@@ -1,4 +1,4 @@
-// One version of one model while it is served: its weights, its queue, its instances' threads, its state.
+// One version of a model while it is served: its weights, queue, instance threads and state.
 #pragma once
 
 #include <atomic>
@@ -28,9 +28,9 @@
 
 namespace saccade::server {
 
-// What a model may use of the daemon's besides. All may be null, and must outlive it.
+// Further dependencies. All may be null, and must outlive the model.
 struct ServedModelRooms {
-  // Where answers are kept, if the model asks for that.
+  // Holds the answers of models that configure response_cache.
   ResponseCache* response_cache = nullptr;
   const EnsembleRunner* ensembles = nullptr;
 };
@@ -40,36 +40,37 @@ struct ServedModelOptions {
   ModelVersion version;
   // Used where the model's own configuration sets none.
   int64_t default_max_queue_size = 256;
-  // Cores that one forward pass may use.
+  // Cores used by one forward pass.
   int threads_per_instance = 1;
-  // It uses fewer where it is faster with them.
+  // Use fewer threads if that makes passes faster.
   bool fewer_threads = false;
-  // If its instances are pinned: the first core of the first of them, among those that there are.
+  // For pinned instances: the first core of the first instance, as an index into the cores available.
   int first_core = 0;
-  // How long the warm-up may go on beyond the smallest and the largest batch of each bucket.
+  // Time limit of the warm-up after the smallest and the largest batch of each bucket.
   absl::Duration warm_up = absl::Seconds(5);
-  // Another one serves the same version until this one is ready: if that fails, the metrics stay the other's.
+  // Another ServedModel serves this version until this one is ready. If loading fails, the version's metrics
+  // stay unchanged.
   bool takes_over = false;
   ServedModelRooms rooms = {};
-  // Whether it may be a program, which is code of whoever wrote it.
+  // Whether the model may be a program, which runs code from the model repository.
   bool allow_executable_models = false;
-  // What loads its engines, one for each GPU.
+  // Loads an engine; called once for the CPU or for each GPU.
   std::function<absl::StatusOr<std::unique_ptr<Engine>>(const ModelSettings&, const EngineOptions&)>
       load_engine = LoadEngine;
 };
 
-// What a client may know of a model.
+// What clients can see of a model.
 struct ModelSnapshot {
   enum class State { kLoading, kReady, kUnloading, kUnavailable };
   std::string name;
   int64_t version = 0;
   State state = State::kLoading;
-  // Why it is unavailable; of a model that serves, why what lies in the repository could not take its place.
+  // Why the model is unavailable; for one that serves, why a newer load of it failed.
   std::string reason;
   int max_batch_size = 0;
   int64_t queued = 0;
   absl::Duration load_duration;
-  // Complete only when ready; before that, and of an ensemble, the architecture alone.
+  // Complete only when ready; before that, and for ensembles, only the architecture is set.
   models::Description description;
   bool ensemble = false;
 };
@@ -77,17 +78,17 @@ struct ModelSnapshot {
 // Thread-safe.
 class ServedModel {
  public:
-  // All must outlive it; `device` is what it computes on. Loads nothing yet.
+  // All pointers must outlive the model. It is computed on `device`. Loads nothing yet.
   ServedModel(ServedModelOptions options, Device* device, Clock* clock, Metrics* metrics);
-  // Closes.
+  // Calls Close().
   ~ServedModel();
 
-  // Reads the weights, warms up and starts the instances; blocks for as long as that takes. Called once. On
-  // error the model stays UNAVAILABLE with the reason.
+  // Reads the weights, warms up and starts the instances. Blocks until that is done. Called once. On error
+  // the model stays UNAVAILABLE with the reason.
   absl::Status Load();
 
-  // Whether Load would find the model in order, as far as can be told without computing: its weights are
-  // there, sound, and fit the configuration. Of a model for a GPU, the configuration alone. Blocks.
+  // Checks, without computing, whether Load() would succeed: the weights exist, are valid, and fit the
+  // configuration. Of a model for GPUs, only the configuration is checked; of an ensemble, nothing. Blocks.
   static absl::Status Check(const ModelSettings& settings, const ModelVersion& version,
                             bool allow_executable_models);
 
@@ -99,37 +100,37 @@ class ServedModel {
   // OK once ready; UNAVAILABLE with the reason otherwise.
   absl::Status CheckReady() const;
 
-  // Null unless it is an ensemble: then there is nothing to submit to, and no description.
+  // Null unless the model is an ensemble, which has no queue and no description.
   const std::shared_ptr<const Ensemble>& ensemble() const { return ensemble_; }
 
-  // The rest REQUIRES: CheckReady() was OK once.
+  // The functions below REQUIRE that CheckReady() returned OK once.
   const models::Description& description() const;
   const Engine& engine() const { return *engines_.begin()->second; }
   int max_batch_size() const { return static_cast<int>(options_.settings.batching.max_batch_size); }
   ModelMetrics* metrics() const { return metrics_.get(); }
   // Null unless answers leave in the order of their requests.
   AnswerOrder* answer_order() const { return answer_order_.get(); }
-  // Null unless its answers are kept for equal requests.
+  // Null unless answers are cached.
   const std::shared_ptr<CachedAnswers>& cached_answers() const { return cached_answers_; }
   const std::shared_ptr<CacheMetrics>& cache_metrics() const { return cache_metrics_; }
-  // As Batcher::Submit. What takes no longer than to wake an instance's thread is computed before it returns.
+  // Like Batcher::Submit. A batch that takes less time than waking an instance's thread is computed before
+  // this returns.
   absl::Status Submit(std::unique_ptr<BatchTask>& share);
-  // As Batcher::Consider.
+  // Like Batcher::Consider.
   absl::Status Consider(const BatchTask::Traits& traits, absl::Span<const int64_t> buckets) const {
     return batcher_->Consider(traits, buckets);
   }
 
-  // How long the longest forward pass has been running, or has told nothing of its progress; zero if none
-  // runs.
+  // The longest time since a running forward pass began or last reported progress; zero if none runs.
   absl::Duration BusyFor() const;
 
-  // Whether a pass has found its device lost (server/pipeline/device_lost.h).
+  // True if a pass has found its device lost (server/pipeline/device_lost.h).
   bool device_lost() const { return device_lost_; }
 
-  // Another one serves this version from here on: the metrics are its.
+  // Another ServedModel serves this version from now on, and owns its metrics: Close() leaves them unchanged.
   void HandOver() { handed_over_ = true; }
 
-  // Takes nothing more, computes what is queued, joins the instances. Idempotent.
+  // Stops accepting shares, computes what is queued and joins the instances. Idempotent.
   void Close();
 
  private:
@@ -143,7 +144,7 @@ class ServedModel {
   void OpenCache();
   void StartInstances();
   void RunInstance(int index);
-  // `next` as Batcher::Finished has it.
+  // `next` is the `tiny` argument of Batcher::Finished.
   void Compute(int instance, std::vector<std::unique_ptr<BatchTask>> batch, std::optional<TinyBatch>* next);
   void KeepToOwnCores(int index) const;
   void SetState(ModelSnapshot::State state, std::string reason);
@@ -155,19 +156,19 @@ class ServedModel {
   const std::unique_ptr<AnswerOrder> answer_order_;
   const std::shared_ptr<const Ensemble> ensemble_;
 
-  // Of its instances: GPUs, or the CPU, which is one place.
+  // The device of each instance: GPU indices, or a single index for the CPU.
   const Places places_;
-  // Written by Load before the state becomes READY, never after. By place: all compute the same, and any of
-  // them knows what that is.
+  // By device. Like the members below, written by Load() before the state becomes READY, and constant
+  // afterwards. All engines hold the same model.
   std::map<int, std::unique_ptr<Engine>> engines_;
-  // Of one pass.
+  // Threads used by one forward pass.
   int threads_ = 1;
   std::unique_ptr<ModelMetrics> metrics_;
   std::shared_ptr<CachedAnswers> cached_answers_;
   std::shared_ptr<CacheMetrics> cache_metrics_;
   std::unique_ptr<Batcher> batcher_;
-  // When each instance's forward pass began or last told of progress, in nanoseconds since the epoch; 0 while
-  // idle.
+  // By instance: when its forward pass began or last reported progress, in nanoseconds since the epoch; 0
+  // while idle.
   std::unique_ptr<std::atomic<int64_t>[]> busy_since_;
 
   std::atomic<bool> handed_over_{false};

@@ -18,7 +18,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Pair;
 
-// Answers once every engine of its test computes.
+// Answers once every engine of its test is computing.
 class MeetingEngine final : public Engine {
  public:
   explicit MeetingEngine(std::barrier<>* all) : all_(all) { description_.architecture = "meeting"; }
@@ -82,8 +82,8 @@ TEST_F(ServedModelTest, EachGpuHasAnEngineAndAllOfThemCompute) {
     auto shares = ShareOut(Call({32}, outcome));
     ASSERT_TRUE(model.Submit(shares[0]).ok());
   }
-  // One engine alone would wait for the other for ever; two instances of the first GPU cannot be the two, as
-  // it has a single core.
+  // A single engine would wait for the other one for ever. Two instances on the first GPU cannot run at once,
+  // because that device has a single core.
   model.Close();
   for (const auto& outcome : {outcome_, second}) {
     ASSERT_EQ(outcome->answers, 1);
@@ -104,7 +104,7 @@ TEST_F(ServedModelTest, AGpuThatIsMissingIsTheModelsError) {
   EXPECT_EQ(model.CheckReady().code(), absl::StatusCode::kUnavailable);
 }
 
-// Neither a GPU nor a file is there.
+// There is neither a GPU nor a file.
 TEST_F(ServedModelTest, OfAModelForGpusTheConfigurationAloneIsChecked) {
   ModelSettings settings = Options({0, kEveryGpu}).settings;
   settings.architecture = "identity";

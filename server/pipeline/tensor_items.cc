@@ -66,7 +66,7 @@ models::Placement PlaceTensor(const models::ImageInput& input, const std::vector
   unscaled.short_side = 0;
   const int64_t frames = input.medium == models::Medium::kClip ? shape[1] : 1;
   models::Placement placement = models::PlaceClip(unscaled, size, frames);
-  // A crop is the client's business as well.
+  // The client has already cropped the tensor.
   if (input.fit == models::Fit::kCropCentre) placement.sent = placement.scaled;
   return placement;
 }

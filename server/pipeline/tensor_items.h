@@ -1,4 +1,4 @@
-// Tensors of a request: checked, and charged for what they take.
+// Checks a request's tensor and makes items of it, charging for its memory.
 #pragma once
 
 #include <cstdint>
@@ -11,17 +11,17 @@
 
 namespace saccade::server {
 
-// Where a tensor's items belong. They are in its own coordinates already. REQUIRES: `shape` has as many
-// extents as the model's input.
+// The placement of a tensor's items, which are not scaled or moved. REQUIRES: `shape` has the rank of the
+// model's input.
 models::Placement PlaceTensor(const models::ImageInput& input, const std::vector<int64_t>& shape);
 
-// INVALID_ARGUMENT for a shape that the model does not take. Tensors of any size that its buckets hold are
-// taken by models that keep the ratio: they are padded, never scaled.
+// INVALID_ARGUMENT for a shape that the model does not accept. Models that keep the aspect ratio accept
+// tensors of any size that fits a bucket; they are padded, never scaled.
 absl::Status CheckTensor(const TensorInput& tensor, const models::ImageInput& input);
 
-// Adds all of the tensor's items, which are the client's own bytes: they are padded where they are copied
-// into the batch. Charges for what padding makes of them, and for answers as large as their volumes.
-// REQUIRES: CheckTensor was OK.
+// Adds the tensor's items, which refer to the client's own bytes and are padded when they are copied into the
+// batch. Charges for their padded size, and for volumes' answers, which are as large. REQUIRES: CheckTensor()
+// returned OK.
 absl::Status MakeTensorItems(PredictCall& call, const TensorInput& tensor, const models::ImageInput& input);
 
 }  // namespace saccade::server

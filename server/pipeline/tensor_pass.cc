@@ -77,10 +77,10 @@ int64_t Product(absl::Span<const int64_t> extents) {
   return std::accumulate(extents.begin(), extents.end(), int64_t{1}, std::multiplies<int64_t>());
 }
 
-// What is asked for was checked for each request; that they agree, in the next two: their buckets are told
-// apart by a hash.
+// Each request's tensors were checked before. The next two functions also check that the requests agree,
+// because buckets are compared by hash only.
 
-// Whether none of them has it.
+// True if none of the requests has the tensor. INTERNAL if only some have it.
 absl::StatusOr<bool> IsMissing(const Requests& requests, const TensorSpec& spec) {
   const auto lacks = [&](const NamedTensors* request) { return FindTensor(*request, spec) == nullptr; };
   const auto lacking = std::count_if(requests.begin(), requests.end(), lacks);
@@ -88,7 +88,7 @@ absl::StatusOr<bool> IsMissing(const Requests& requests, const TensorSpec& spec)
   return absl::InternalError("requests with and without an input were put into one batch");
 }
 
-// Of the whole batch.
+// The shape of the whole batch. INTERNAL if the requests' shapes differ.
 absl::StatusOr<std::vector<int64_t>> BatchShape(const Requests& requests, const TensorSpec& spec,
                                                 bool batched) {
   std::vector<int64_t> shape = TensorOf(*requests[0], spec).shape;
@@ -131,7 +131,7 @@ Value Gather(const Requests& requests, const TensorSpec& spec, const std::vector
   return batch;
 }
 
-// A program that gives back what it got would leave an answer in memory that is not its own.
+// Copies outputs that alias an input, whose memory would not live as long as the answer.
 void KeepFromInputs(const std::vector<Value>& inputs, std::vector<Value>* outputs) {
   for (Value& output : *outputs) {
     if (!output.isTensor()) continue;
@@ -142,7 +142,7 @@ void KeepFromInputs(const std::vector<Value>& inputs, std::vector<Value>* output
   }
 }
 
-// Rows of a batch, from `first`.
+// `count` rows of a batch of `of` rows, beginning with `first`.
 struct Rows {
   int64_t first = 0;
   int64_t count = 1;
@@ -162,7 +162,7 @@ Tensor Divide(const std::shared_ptr<const at::Tensor>& batch, const TensorSpec& 
               {data + static_cast<size_t>(rows.first) * row, static_cast<size_t>(rows.count) * row}, batch)};
 }
 
-// The shape of the rows' texts; one extent may be free.
+// The shape of the rows' texts. One extent may be free, and follows from the number of texts.
 std::vector<int64_t> ShapeOfTexts(const TensorSpec& spec, bool batched, int64_t texts, const Rows& rows) {
   std::vector<int64_t> shape = spec.reshape.value_or(spec.dims);
   if (batched) shape.insert(shape.begin(), rows.count);

@@ -1,4 +1,4 @@
-// A program's pass over the tensors of requests: batches of rows in, each request's own rows out.
+// A program's pass over requests' tensors: batches their rows, and splits the outputs by request.
 #pragma once
 
 #include <vector>
@@ -11,14 +11,15 @@
 
 namespace saccade::server {
 
-// The configuration's tensors, as the program knows them.
+// The configuration's tensors as the program declares them.
 models::Signature SignatureOf(const ModelSettings& settings);
 
-// The outputs of each of `requests`, all named, in the configuration's order. What one request sent in one
-// aligned piece is not copied, what several sent is copied once, next to each other; of the outputs, each
-// request gets its rows of what the program gave, which stays as long as any of them. INTERNAL for what the
-// program throws or gives against the configuration, RESOURCE_EXHAUSTED for memory. REQUIRES: CheckTensors
-// was OK for each; at least one, and only one where the model has no batch.
+// Returns the named outputs of each of `requests`, in the configuration's order. A single request's input in
+// one aligned piece is not copied; otherwise inputs are copied once into a batch. Each request's outputs
+// refer to its rows of the program's output, which is kept alive as long as any of them. Errors of the
+// program are those of PassFailure; INTERNAL if its output contradicts the configuration. REQUIRES:
+// CheckTensors() returned OK for each request; at least one request, and exactly one if the model has no
+// batch dimension.
 absl::StatusOr<std::vector<std::vector<Tensor>>> RunTensors(const models::TensorProgram& program,
                                                             const ModelSettings& settings,
                                                             const std::vector<const NamedTensors*>& requests);

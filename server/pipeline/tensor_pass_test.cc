@@ -22,7 +22,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using Values = std::vector<models::TensorProgram::Value>;
 
-// Gives what a function gives, checked as programs check it.
+// Returns the values of a function, checked like those of other programs.
 class Program final : public models::TensorProgram {
  public:
   Program(const ModelSettings& settings, std::function<Values(Values)> run)
@@ -103,7 +103,7 @@ TEST_F(TensorPassTest, OneRequestIsNotCopiedUnlessItHasTo) {
   ASSERT_TRUE(RunTensors(program, settings_, {&whole}).ok());
   EXPECT_EQ(program.seen[0].toTensor().const_data_ptr(), whole.tensors[0].data.pieces()[0].data());
 
-  // In two pieces, of which the second lies at an odd address.
+  // In two pieces, of which the second starts at an odd address.
   const std::string bytes(whole.tensors[0].data.pieces()[0]);
   const std::string shifted = absl::StrCat(" ", bytes.substr(3));
   Tensor pieces = {.name = "x", .shape = {1, 2}, .data = BytePieces(std::string_view(bytes).substr(0, 3))};

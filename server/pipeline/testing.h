@@ -1,4 +1,4 @@
-// Calls as the pipeline makes them, for tests that answer them without a network.
+// Helpers for tests: calls like the pipeline's, answered without a network.
 #pragma once
 
 #include <atomic>
@@ -28,7 +28,7 @@ inline models::Placement Bucket(models::Size size, int64_t depth = 1) {
 
 class CallTest : public ::testing::Test {
  protected:
-  // A call with an item for each of `sides`, which are its buckets.
+  // A call with one item for each of `sides`, each side being a bucket of its own.
   std::shared_ptr<PredictCall> Call(const std::vector<int64_t>& sides,
                                     const std::shared_ptr<Outcome>& outcome,
                                     std::shared_ptr<Cancellation> cancellation = nullptr,
@@ -61,7 +61,7 @@ class CallTest : public ::testing::Test {
 
   static CallShare& AsShare(const std::unique_ptr<BatchTask>& task) { return static_cast<CallShare&>(*task); }
 
-  // As a network that answers every item with the side of its bucket.
+  // Answers like a network that returns the side of its bucket for every item.
   static void Answer(CallShare& share, const ForwardPass& pass) {
     std::vector<models::TaskResult> results;
     for (int64_t i = 0; i < share.size(); ++i) {

@@ -1,4 +1,4 @@
-// Volumes as the network takes them: as they are, in floats.
+// Makes items from volumes: their voxels as floats, unscaled.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +9,8 @@
 
 namespace saccade::server {
 
-// Adds the request's item of that index. Charges for its floats and for as many of the answer before either
-// is there.
+// Adds the request's item of index `item`. Charges for its floats and for an answer of the same size before
+// either is allocated.
 absl::Status MakeVolumeItem(PredictCall& call, const models::ImageInput& input, int64_t item);
 
 }  // namespace saccade::server

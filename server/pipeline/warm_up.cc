@@ -42,7 +42,7 @@ absl::Status WarmUpBatch(const models::Model& model, const WarmUpOptions& option
   }
 }
 
-// The sizes between one and the largest, those that are worth most first.
+// The sizes between one and the maximum, the most useful first.
 std::vector<int64_t> SizesBetween(const BatcherOptions& batching) {
   std::vector<int64_t> sizes;
   const auto add = [&](int64_t size) {
@@ -64,7 +64,7 @@ absl::Status Compute(const models::Model& model, const Warmup& warmup) {
   const WarmupInput& input = warmup.inputs[0];
   TensorInput tensor{.shape = {warmup.batch_size}, .data = {}};
   tensor.shape.insert(tensor.shape.end(), input.dims.begin(), input.dims.end());
-  // Before anything is allocated.
+  // Checked before anything is allocated.
   if (absl::Status fits = CheckTensor(tensor, taken); !fits.ok()) return fits;
   int64_t floats = 1;
   for (const int64_t dim : input.dims) floats *= dim;

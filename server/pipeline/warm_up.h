@@ -1,5 +1,5 @@
-// The passes that a model computes before it is ready: the first ones choose algorithms and allocate, and no
-// client should wait for that.
+// Warm-up: passes that a model computes before it is ready. The first passes choose algorithms and allocate
+// memory, for which no client should wait.
 #pragma once
 
 #include <cstdint>
@@ -16,21 +16,22 @@ namespace saccade::server {
 struct WarmUpOptions {
   const ModelSettings* settings;
   Clock* clock;
-  // How long it may go on beyond the smallest and the largest batch of each bucket.
+  // Time limit for batches other than the smallest and the largest of each bucket.
   absl::Duration at_most;
-  // Told what a pass took that was not the first of its kind.
+  // Called with the time of a pass. The first pass of a kind is only reported if it was long
+  // (kLongWarmUpPass).
   std::function<void(int64_t bucket, int64_t batch_size, absl::Duration took)> learn;
 };
 
-// A batch of so many grey items, to be computed again and again. Not to outlive the model. Null if the
-// batch's inputs would be beyond 256 MiB.
+// A function that computes a batch of `size` grey items and may be called repeatedly. Null if the inputs of a
+// batch of several items exceed 256 MiB. Must not outlive the model.
 std::function<absl::Status()> WarmUpPass(const models::Model& model, const models::Placement& placement,
                                          int64_t size);
 
-// First what the configuration's model_warmup asks for. Then every bucket that models::PlacementsToWarm has:
-// a batch of one and a full one, then the preferred sizes and all others as long as there is time. A batch of
-// inputs beyond 256 MiB is left out: what it allocates would stay, for a batch that may never come. Blocks,
-// computing on this thread. Logs how far it is. The error is the first pass's that failed.
+// Computes the configuration's model_warmup. Then, for every bucket of models::PlacementsToWarm, a batch of
+// one and a full one; then the preferred sizes and all others within the time limit. Batches with inputs
+// above 256 MiB are left out, because their allocations would remain even if no such batch ever arrives.
+// Blocks, and computes on this thread. Logs its progress. Returns the error of the first pass that fails.
 absl::Status WarmUp(const models::Model& model, const WarmUpOptions& options);
 
 }  // namespace saccade::server

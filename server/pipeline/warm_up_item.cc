@@ -18,11 +18,11 @@ void Fill(std::string* item, const std::function<T()>& next) {
 }
 
 void FillRandom(DataType type, std::string* item) {
-  // Always the same, so that a failure comes again.
+  // A fixed seed, so that failures are reproducible.
   std::minstd_rand random(1);
   const auto unit = [&random] { return std::uniform_real_distribution<float>()(random); };
   const auto bit = [&random] { return static_cast<int>(random() >> 8 & 1); };
-  const auto half = [&](uint16_t least, int bits) {  // from 0.5 on, with a random mantissa
+  const auto half = [&](uint16_t least, int bits) {  // [0.5, 1), with a random mantissa
     return [&random, least, bits] { return static_cast<uint16_t>(least | random() % (1U << bits)); };
   };
   if (type == DataType::kBytes) return;
@@ -44,7 +44,7 @@ void FillRandom(DataType type, std::string* item) {
 
 absl::StatusOr<std::string> ReadItem(const WarmupInput& input, int64_t bytes) {
   std::ifstream file(input.file_path, std::ios::binary);
-  // Of texts only the file knows how many bytes they are.
+  // Only the file knows how long texts are.
   const int64_t most = input.type == DataType::kBytes ? kMostWarmUpBytes : bytes;
   std::string item(static_cast<size_t>(most), '\0');
   file.read(item.data(), static_cast<std::streamsize>(most));

@@ -1,4 +1,4 @@
-// What is computed while a model warms up.
+// The items that are computed during warm-up.
 #pragma once
 
 #include <cstdint>
@@ -10,16 +10,16 @@
 
 namespace saccade::server {
 
-// A batch of more is not warmed up with: what it allocates would stay, for a batch that may never come.
+// Larger batches are not used for warm-up: their allocations would remain even if no such batch ever arrives.
 inline constexpr int64_t kMostWarmUpBytes = int64_t{256} << 20;
 
-// A pass that took longer is close enough to the next one to learn from: what the first one does besides is
-// less.
+// The time of a first pass is normally not learned, because it includes one-time work. If it took longer than
+// this, that work is negligible.
 inline constexpr absl::Duration kLongWarmUpPass = absl::Milliseconds(500);
 
-// One item of `input`, so many bytes as a request would have them; of texts the file decides how many, up to
-// kMostWarmUpBytes. Random are floats from 0 to 1 (of half the bits from 0.5 on), integers and truths of 0 or
-// 1, always the same; texts stay empty.
+// Makes one item of `input` of `bytes` bytes, encoded as in a request. For texts, the file determines the
+// size, up to kMostWarmUpBytes. Random data is the same on every run: floats in [0, 1) (FP16 and BF16 in
+// [0.5, 1)), integers and booleans 0 or 1; texts stay empty.
 absl::StatusOr<std::string> MakeWarmUpItem(const WarmupInput& input, int64_t bytes);
 
 }  // namespace saccade::server

@@ -1,4 +1,4 @@
-// Answers that are too large to be sent.
+// Checks the size of answers.
 #pragma once
 
 #include <cstddef>
@@ -10,8 +10,8 @@
 
 namespace saccade::server {
 
-// gRPC would refuse to send it as well, without a word on what to do. `instead` is what the client may ask
-// for.
+// RESOURCE_EXHAUSTED if the answer has more than `most` bytes. gRPC would also refuse to send it, but without
+// advice. `instead` says what the client can ask for.
 inline absl::Status CheckAnswerSize(size_t bytes, int64_t most, absl::string_view instead) {
   if (bytes <= static_cast<size_t>(most)) return absl::OkStatus();
   return absl::ResourceExhaustedError(

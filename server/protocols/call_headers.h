@@ -1,4 +1,4 @@
-// What calls tell of themselves in headers, or in gRPC's metadata.
+// Headers, or gRPC metadata, that identify a call.
 #pragma once
 
 #include <grpcpp/server_context.h>
@@ -16,7 +16,7 @@ inline constexpr char kTraceparent[] = "traceparent";
 inline constexpr char kTracestate[] = "tracestate";
 inline constexpr char kRequestId[] = "x-request-id";
 
-// Mostly there is one, or none.
+// Usually one value or none.
 using HeaderValues = absl::InlinedVector<absl::string_view, 2>;
 
 inline HeaderValues ValuesOf(const grpc::CallbackServerContext& context, const char* name) {

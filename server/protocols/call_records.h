@@ -1,4 +1,4 @@
-// Whether a call is to be written down, asked when it comes; by whichever transport.
+// Creates the record of a call when it arrives, for all transports.
 #pragma once
 
 #include <grpcpp/server_context.h>
@@ -16,16 +16,16 @@
 
 namespace saccade::server {
 
-// Null if nobody wants to know, which `watch` that is null says too. `method` is "package.Service/Method",
-// and has to live on.
+// Null if the call is neither sampled nor logged, or if `watch` is null. `method` is "package.Service/Method"
+// and must outlive the record.
 std::shared_ptr<CallRecord> RecordOf(const CallWatch* watch, const grpc::CallbackServerContext& context,
                                      std::string_view method, absl::Time arrival);
 
-// The same of a request to `route`.
+// The same for an HTTP request to `route`.
 std::shared_ptr<CallRecord> RecordOf(const CallWatch* watch, const HttpRequest& request,
                                      std::string_view route, absl::Time arrival);
 
-// Says how the call ended, if there is a record; `bytes` of the answer is asked only then.
+// Ends the record, if there is one. `bytes` computes the size of the answer and is called only then.
 void EndRecord(CallRecord* record, const absl::Status& status, absl::FunctionRef<size_t()> bytes);
 void EndRecord(CallRecord* record, const absl::Status& status, const HttpResponse& response);
 

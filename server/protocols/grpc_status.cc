@@ -17,10 +17,10 @@ namespace {
 
 constexpr char kDomain[] = "saccade";
 
-// Clients take 8 KiB of trailing metadata, and the message is in it up to three times.
+// Clients accept 8 KiB of trailing metadata, which may contain the message up to three times.
 constexpr size_t kMostMessage = 1500;
 
-// Empty if there is nothing to tell beside code and message.
+// Empty if there is nothing to send besides code and message.
 std::string Details(const absl::Status& status, std::optional<absl::Duration> retry) {
   google::rpc::Status message;
   if (status.message().size() > kMostMessage) return "";
@@ -50,7 +50,7 @@ std::string Details(const absl::Status& status, std::optional<absl::Duration> re
   return message.SerializeAsString();
 }
 
-// The canonical codes have the same numbers on both sides.
+// Both libraries use the same numbers for the canonical codes.
 grpc::Status WithDetails(const absl::Status& status, std::optional<absl::Duration> retry) {
   return {static_cast<grpc::StatusCode>(status.code()), std::string(status.message()),
           Details(status, retry)};

@@ -1,4 +1,4 @@
-// absl::Status as gRPC sends it: code, message, google.rpc details, and when to come again.
+// Converts absl::Status to gRPC's: code, message, google.rpc details, and the retry hint.
 #pragma once
 
 #include <grpcpp/server_context.h>
@@ -9,13 +9,13 @@
 
 namespace saccade::server {
 
-// For errors that tell nobody when to come again. What the status carries goes out as a google.rpc.Status in
-// grpc-status-details-bin: ErrorInfo for a refusal's reason (ShedReason), BadRequest for a wrong field.
+// For errors without a retry hint. The payloads of `status` are sent as a google.rpc.Status in
+// grpc-status-details-bin: ErrorInfo for a rejection's reason (ShedReason), BadRequest for an invalid field.
 grpc::Status ToGrpcStatus(const absl::Status& status);
 
-// The same, and a refusal's hint (RetryAfter), spread by `jitter`: as RetryInfo, and as trailing metadata
-// grpc-retry-pushback-ms, which is what gRPC's own retries obey. To be called before `context`'s call is
-// finished, once.
+// Also sends a rejection's retry hint (RetryAfter), spread by `jitter`: as RetryInfo, and as trailing
+// metadata grpc-retry-pushback-ms, which gRPC's own retries follow. Call once, before `context`'s call is
+// finished.
 grpc::Status ToGrpcStatus(const absl::Status& status, RetryJitter* jitter, grpc::ServerContextBase* context);
 
 }  // namespace saccade::server

@@ -14,13 +14,13 @@ namespace {
 
 using google::protobuf::io::CodedOutputStream;
 
-// A field of bytes: the tag's wire type is 2.
+// The tag of a bytes field: wire type 2.
 constexpr uint32_t kTag = inference::ModelInferResponse::kRawOutputContentsFieldNumber << 3 | 2;
 
-// A slice of its own costs more than copying so little.
+// Smaller pieces are copied, because that is cheaper than a slice of their own.
 constexpr size_t kReferredFrom = 4096;
 
-// Of the answer in a stream's message.
+// The tag of the answer in a stream's message.
 constexpr uint32_t kStreamTag = inference::ModelStreamInferResponse::kInferResponseFieldNumber << 3 | 2;
 
 size_t HeadSize(uint32_t tag, size_t size) {
@@ -28,7 +28,7 @@ size_t HeadSize(uint32_t tag, size_t size) {
 }
 size_t HeadSize(const BytePieces& raw) { return HeadSize(kTag, raw.size()); }
 
-// What is written into one piece of memory, first to last.
+// The number of bytes that are copied into one allocation.
 size_t CopiedSize(const InferenceAnswer& answer) {
   size_t size = answer.fields.ByteSizeLong();
   for (const BytePieces& raw : answer.raws) {
@@ -74,7 +74,7 @@ class Writer {
  private:
   uint8_t* begin() const { return const_cast<uint8_t*>(copied_.begin()); }
 
-  // What was written since the last time.
+  // Adds a slice with what was written since the last call.
   void Flush() {
     const auto end = static_cast<size_t>(at_ - begin());
     if (end > flushed_) slices_.push_back(copied_.sub(flushed_, end));
@@ -83,7 +83,7 @@ class Writer {
 
   static grpc::Slice Referring(std::string_view piece, const std::shared_ptr<const InferenceAnswer>& owner) {
     using Owner = std::shared_ptr<const InferenceAnswer>;
-    // gRPC does not write into it.
+    // gRPC does not write to the slice.
     return {const_cast<char*>(piece.data()), piece.size(),
             [](void* kept) { delete static_cast<Owner*>(kept); }, new Owner(owner)};
   }

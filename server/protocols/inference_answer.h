@@ -1,4 +1,4 @@
-// A ModelInferResponse whose tensors' bytes are sent from where the results have them.
+// A ModelInferResponse that refers to the results' bytes instead of copying them.
 #pragma once
 
 #include <grpcpp/support/byte_buffer.h>
@@ -13,24 +13,24 @@
 namespace saccade::server {
 
 struct InferenceAnswer {
-  // All but raw_output_contents.
+  // All fields except raw_output_contents.
   inference::ModelInferResponse fields = {};
-  // Which are these, one an output.
+  // raw_output_contents, one entry per output.
   std::vector<BytePieces> raws = {};
-  // As Response has it.
+  // See Response::room.
   std::shared_ptr<const void> room = nullptr;
-  // What they may point into beside what they own; kept as long as they.
+  // Keeps alive what `raws` may refer to in addition to their own owners.
   std::shared_ptr<const void> source = nullptr;
 };
 
-// As it is sent.
+// Size of the serialised message.
 size_t SizeOf(const InferenceAnswer& answer);
 
-// The message, serialised. What is small is copied together, the rest is referred to, and kept until it is
-// sent.
+// Serialises the message. Small parts are copied together; large ones are referred to, and kept alive until
+// they are sent.
 grpc::ByteBuffer ToBytes(InferenceAnswer answer);
 
-// The same, inside a ModelStreamInferResponse.
+// The same, wrapped in a ModelStreamInferResponse.
 grpc::ByteBuffer ToStreamBytes(InferenceAnswer answer);
 
 }  // namespace saccade::server

@@ -1,4 +1,4 @@
-// The only place that turns messages of GRPCInferenceService into the server's own words, and back.
+// Converts between messages of GRPCInferenceService and the server's types. No other file does that.
 #pragma once
 
 #include <cstdint>
@@ -16,20 +16,19 @@
 
 namespace saccade::server {
 
-// A model's version as a request writes it; ModelTable::VersionOf.
+// Parses a model's version from a request; see ModelTable::VersionOf.
 using VersionReader =
     absl::FunctionRef<absl::StatusOr<int64_t>(absl::string_view model, absl::string_view version)>;
 
-// The result points into `received`, which must outlive it; inputs that lie in shared memory are copied from
-// there. Cancellation and client are the caller's to set. INVALID_ARGUMENT names the tensor or field;
-// UNIMPLEMENTED a parameter that would change the answer and is not served; `version_of`'s errors, and those
-// of SharedInputs::Read.
+// The result refers to `received`, which must outlive it; inputs in shared memory are copied. The caller sets
+// cancellation and client. INVALID_ARGUMENT names the tensor or field; UNIMPLEMENTED names an unsupported
+// parameter that would change the answer; other errors are those of `version_of` and of SharedInputs::Read.
 absl::StatusOr<TensorCall> FromMessage(const InferenceRequest& received, const SharedMemory& shared_memory,
                                        VersionReader version_of, absl::Time arrival, absl::Time deadline);
 
 InferenceAnswer ToAnswer(TensorAnswer answer, absl::string_view id);
 
-// RESOURCE_EXHAUSTED, with what to ask for instead, if the answer takes more than `most` bytes.
+// RESOURCE_EXHAUSTED, with advice for a smaller answer, if the answer has more than `most` bytes.
 absl::Status CheckSize(const InferenceAnswer& answer, int64_t most);
 
 void ToMessage(const ModelInterface& model, inference::ModelMetadataResponse* message);

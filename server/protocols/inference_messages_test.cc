@@ -17,7 +17,7 @@ using ::testing::HasSubstr;
 const SharedMemory kNoSharing({});
 const absl::Time kArrival = absl::UnixEpoch() + absl::Hours(1);
 
-// Of model m, whose version 3 has a label.
+// The versions of model m, of which version 3 has a label.
 absl::StatusOr<int64_t> VersionOf(absl::string_view model, absl::string_view version) {
   EXPECT_EQ(model, "m");
   if (version == "stable") return 3;
@@ -25,7 +25,7 @@ absl::StatusOr<int64_t> VersionOf(absl::string_view model, absl::string_view ver
   return absl::InvalidArgumentError(absl::StrCat("no version '", version, "'"));
 }
 
-// A call, and what it points into.
+// A call and the request that it refers to.
 struct Parsed {
   std::unique_ptr<InferenceRequest> received;
   absl::StatusOr<TensorCall> request;
@@ -36,7 +36,7 @@ struct Parsed {
 };
 
 Parsed Parse(const inference::ModelInferRequest& message) {
-  // In slices so small that hardly anything lies in one.
+  // The slices are so small that hardly any value is in one piece.
   auto received = std::make_unique<InferenceRequest>();
   EXPECT_TRUE(ReadInferenceRequest(testing::InSlices(message, 5), *received).ok());
   auto request = FromMessage(*received, kNoSharing, VersionOf, kArrival, absl::InfiniteFuture());
@@ -126,7 +126,7 @@ TEST(InferenceMessagesTest, SharedMemoryTakesTheBytesPlace) {
   parameters["shared_memory_region"].set_string_param("r");
   parameters["shared_memory_byte_size"].set_int64_param(4);
   parameters["shared_memory_offset"].set_int64_param(8);
-  // Of the other alone.
+  // For the other input only.
   message.add_raw_input_contents("efgh");
   InferenceRequest received;
   ASSERT_TRUE(ReadInferenceRequest(testing::InSlices(message, 5), received).ok());

@@ -20,15 +20,15 @@ absl::Status NoMessage(absl::string_view problem) {
       absl::StrCat("the bytes are no inference.ModelInferRequest: ", problem, "; check the client"));
 }
 
-// Protobuf's encoding, as far as fields have to be told apart.
+// Protobuf's wire format, as far as needed to separate the fields.
 enum WireType : uint32_t { kVarint = 0, kFixed64 = 1, kLength = 2, kGroup = 3, kEndGroup = 4, kFixed32 = 5 };
 
 constexpr uint32_t kRawTag = Message::kRawInputContentsFieldNumber << 3 | kLength;
 
-// Bytes that a number of 32 bits is written in.
+// Maximum length of a 32-bit varint.
 constexpr size_t kMost32 = 5;
 
-// Divides a message's bytes: raw_input_contents, and everything else, in order.
+// Splits a message's bytes into raw_input_contents and all other fields, in order.
 class Splitter {
  public:
   Splitter(const std::vector<std::string_view>& pieces, InferenceRequest& request)
@@ -51,7 +51,7 @@ class Splitter {
  private:
   struct Number {
     uint64_t value = 0;
-    size_t bytes = 0;  // that it is written in
+    size_t bytes = 0;  // length of the encoded number
   };
 
   std::optional<Number> Varint() {
@@ -67,7 +67,7 @@ class Splitter {
     return std::nullopt;
   }
 
-  // As protobuf's parser reads it: five bytes at most, of whose 35 bits it keeps 32.
+  // Like protobuf's parser, accepts at most five bytes and keeps 32 of their 35 bits.
   std::optional<Number> Tag() {
     auto tag = Varint();
     if (!tag || tag->bytes > kMost32) return std::nullopt;
@@ -75,7 +75,7 @@ class Splitter {
     return tag;
   }
 
-  // What is behind the tag.
+  // Reads what follows the tag of raw_input_contents.
   bool ReadRaw() {
     const auto length = Varint();
     if (!length || length->bytes > kMost32) return false;
@@ -98,7 +98,7 @@ class Splitter {
     return length && reader_.Take(length->bytes, rest_) && reader_.Take(length->value, rest_);
   }
 
-  // A whole field, from its tag on; protobuf's parser judges it.
+  // Copies a whole field from its tag on; protobuf's parser validates it later.
   bool Pass(const Number& tag) {
     reader_.Take(tag.bytes, rest_);
     switch (tag.value & 7) {
@@ -114,7 +114,7 @@ class Splitter {
         ++groups_;
         return true;
       case kEndGroup:
-        // One too many is an error, which the parser finds as well.
+        // A surplus end tag is an error, which protobuf's parser reports.
         groups_ = std::max<int64_t>(0, groups_ - 1);
         return true;
       default:
@@ -125,11 +125,11 @@ class Splitter {
   PieceReader reader_;
   InferenceRequest& request_;
   BytePieces rest_;
-  // Within a group, which only an unknown field can be, nothing is ours.
+  // The number of open groups. Only unknown fields are groups, so nothing within one is raw_input_contents.
   int64_t groups_ = 0;
 };
 
-// Pieces, as protobuf's parser reads them.
+// Presents pieces to protobuf's parser.
 class PiecesStream final : public google::protobuf::io::ZeroCopyInputStream {
  public:
   explicit PiecesStream(const BytePieces& bytes) : pieces_(bytes.pieces()) {}
@@ -163,7 +163,7 @@ class PiecesStream final : public google::protobuf::io::ZeroCopyInputStream {
  private:
   const absl::Span<const std::string_view> pieces_;
   size_t next_ = 0;
-  size_t from_ = 0;  // within the next piece
+  size_t from_ = 0;  // offset in the next piece
   int64_t read_ = 0;
 };
 

@@ -1,4 +1,4 @@
-// A ModelInferRequest as it came over the wire, its tensors' bytes left where gRPC put them.
+// A ModelInferRequest as received, whose tensors' bytes stay in gRPC's memory.
 #pragma once
 
 #include <grpcpp/support/byte_buffer.h>
@@ -13,24 +13,24 @@
 
 namespace saccade::server {
 
-// Stays where it is made: `raws` point into `slices`.
+// Neither copyable nor movable, because `raws` refer to `slices`.
 struct InferenceRequest {
   InferenceRequest() = default;
   InferenceRequest(const InferenceRequest&) = delete;
   InferenceRequest& operator=(const InferenceRequest&) = delete;
 
-  // More inputs than any model has: of what comes beyond, only the number is kept.
+  // More inputs than any model has. Further ones are only counted.
   static constexpr int64_t kMostRaws = 1024;
 
-  // All but raw_input_contents.
+  // All fields except raw_input_contents.
   inference::ModelInferRequest fields;
-  // Of raw_input_contents, of which there are `raw_count`, the first.
+  // The first kMostRaws entries of raw_input_contents, and the number of all entries.
   std::vector<BytePieces> raws;
   int64_t raw_count = 0;
   std::vector<grpc::Slice> slices;
 };
 
-// INVALID_ARGUMENT if the bytes are no such message. REQUIRES: `request` is as it was made.
+// INVALID_ARGUMENT if `bytes` are not a ModelInferRequest. REQUIRES: `request` is newly constructed.
 absl::Status ReadInferenceRequest(const grpc::ByteBuffer& bytes, InferenceRequest& request);
 
 }  // namespace saccade::server

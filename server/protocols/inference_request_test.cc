@@ -40,7 +40,7 @@ absl::Status Refused(const std::string& bytes) {
 TEST(InferenceRequest, FieldsAreParsedAndRawContentsLeftWhereTheyAre) {
   inference::ModelInferRequest message = Example();
   std::string raw(1000, 'r');
-  raw[3] = '\x3a';  // as the field's own tag
+  raw[3] = '\x3a';  // like the field's own tag
   message.add_raw_input_contents(raw);
   for (const size_t most : {1, 2, 7, 24, 500, 5000}) {
     InferenceRequest request;
@@ -74,7 +74,7 @@ TEST(InferenceRequest, KeepsAsManyAsAnyModelTakes) {
 }
 
 TEST(InferenceRequest, UnknownFieldsArePassedOver) {
-  // Field 100: a group that has a field 7 of its own; then 101, eight bytes, and 102, four.
+  // Field 100 is a group with a field 7; field 101 has eight bytes, and field 102 four.
   const std::string unknown(
       "\xa3\x06\x3a\x03raw\xa4\x06\xa9\x06"
       "12345678"
@@ -95,19 +95,19 @@ TEST(InferenceRequest, MalformedBytesAreTheClientsMistake) {
   for (const std::string& bytes : {
            std::string("\x3a"),  // no length
            std::string("\x3a\x05"
-                       "four"),                                      // ends too early
+                       "four"),                                      // truncated
            std::string("\x3a\xff\xff\xff\xff\xff\xff\xff\xff\x7f"),  // a length of 2^63
            std::string("\x0a\x05"
-                       "four"),  // another field does
-           std::string("\x08"),  // a number that is not there
+                       "four"),  // another field is truncated
+           std::string("\x08"),  // the number is missing
            std::string("\x09"
                        "1234"),                                      // half a number
-           std::string("\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff"),  // a tag without an end
-           std::string("\x0a\x02\xff\xfe"),                          // a name that is no text
+           std::string("\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff"),  // a tag that does not end
+           std::string("\x0a\x02\xff\xfe"),                          // a name that is not UTF-8
            std::string("\x00", 1),                                   // field 0
-           std::string("\x0f"),                                      // a type that there is not
-           std::string("\x04"),                                      // the end of no group
-           std::string("\x3b\x3a\x03raw"),                           // a group without an end
+           std::string("\x0f"),                                      // an unknown wire type
+           std::string("\x04"),                                      // the end of a group that was not opened
+           std::string("\x3b\x3a\x03raw"),                           // a group that is not closed
        }) {
     const absl::Status status = Refused(bytes);
     EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << status;
@@ -115,7 +115,7 @@ TEST(InferenceRequest, MalformedBytesAreTheClientsMistake) {
   }
 }
 
-// Whatever comes, it is what protobuf makes of it.
+// Any bytes give the same result as protobuf's own parser.
 TEST(InferenceRequest, AgreesWithProtobufOnRandomDamage) {
   std::mt19937 random(1);
   inference::ModelInferRequest message = Example();

@@ -21,7 +21,7 @@ Json ToJson(const ModelStatistics& model, int64_t queued) {
   Json passes = Json::object();
   for (const auto& [size, spent] : usage.by_batch_size) passes[absl::StrCat(size)] = spent.count;
   Json latency = Json::array();
-  // JSON has no infinity; the last bucket has all.
+  // JSON has no infinity, so the last bound is null.
   for (const auto& [seconds, count] : usage.request_seconds)
     latency.push_back({std::isfinite(seconds) ? Json(seconds) : Json(nullptr), count});
   const auto seconds = [](const Spent& spent) { return absl::ToDoubleSeconds(spent.time); };
@@ -47,7 +47,7 @@ HttpResponse Answer(const Catalog& catalog, const Pipeline& pipeline) {
   for (const ModelSnapshot& model : catalog.List()) queued[{model.name, model.version}] = model.queued;
   Json models = Json::array();
   const auto statistics = StatisticsOf(catalog, "", 0);
-  // Of all models it is never an error.
+  // Cannot fail for all models.
   for (const ModelStatistics& model : *statistics)
     models.push_back(ToJson(model, queued[{model.model, model.version}]));
   const Inflight held = pipeline.rooms().admission->inflight();

@@ -1,4 +1,4 @@
-// What the models do right now, for whoever looks on: GET /v1/load.
+// The models' current load: GET /v1/load.
 #pragma once
 
 #include "server/http/http_server.h"
@@ -7,8 +7,8 @@
 
 namespace saccade::server {
 
-// Answers the counters behind the metrics, which only grow, and how much waits and is held now: rates are
-// differences of two answers. Both must outlive the server that the route is given to.
+// Responds with the counters behind the metrics, which only grow, and with what is queued and in flight.
+// Clients compute rates as differences of two responses. Both arguments must outlive the route's server.
 HttpRoute LiveLoadRoute(const Catalog* catalog, const Pipeline* pipeline);
 
 }  // namespace saccade::server

@@ -16,10 +16,10 @@ namespace {
 constexpr int64_t kMostLines = 10;
 constexpr size_t kMostReason = 1024;
 
-// Of all threads together.
+// Limits the lines of all threads together.
 class Lines {
  public:
-  // Whether there may be one now; then also how many there were not since the last.
+  // Returns true if a line may be written now, and sets `left_out` to the number left out since the last one.
   bool Take(int64_t* left_out) {
     const absl::Time now = absl::Now();
     const absl::MutexLock lock(&mutex_);

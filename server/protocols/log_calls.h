@@ -1,4 +1,4 @@
-// Calls in the log: whose lines are whose, and a line for each that failed through the daemon's fault.
+// Calls in the log: associates log lines with calls, and logs calls that failed because of the daemon.
 #pragma once
 
 #include <grpcpp/server_context.h>
@@ -11,11 +11,11 @@
 
 namespace saccade::server {
 
-// By the headers x-request-id and traceparent.
+// From the headers x-request-id and traceparent.
 LogCall LogCallOf(const grpc::CallbackServerContext& context);
 LogCall LogCallOf(const HttpRequest& request);
 
-// What its message says a call is, and where it is written down; null if nobody wants to know.
+// What identifies the call in its message, and its record; null if it has none.
 struct NamedCall {
   absl::string_view method;
   absl::string_view model = "";
@@ -23,9 +23,9 @@ struct NamedCall {
   const CallRecord* record = nullptr;
 };
 
-// Nothing but where `status` is INTERNAL, UNKNOWN or DATA_LOSS: what clients got wrong, and what was turned
-// away, the metrics count. At most ten lines a second; the next says how many were left out. Call it where
-// the call's context or request is still there.
+// Logs the call if `status` is INTERNAL, UNKNOWN or DATA_LOSS. Clients' errors and rejections are only
+// counted in the metrics. At most ten lines per second are written; the next one states how many were left
+// out. Call while the call's context or request still exists.
 void LogFault(const absl::Status& status, const NamedCall& call, const grpc::CallbackServerContext& context);
 void LogFault(const absl::Status& status, const NamedCall& call, const HttpRequest& request);
 

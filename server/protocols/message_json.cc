@@ -77,7 +77,7 @@ Json ArrayOf(const Message& message, const FieldDescriptor& field) {
   return array;
 }
 
-// By key, in whichever order the message has them.
+// Sorted by key, because the order in the message is arbitrary.
 Json MapOf(const Message& message, const FieldDescriptor& field) {
   std::map<std::string, Json> sorted;
   const Reflection& has = *message.GetReflection();

@@ -1,4 +1,4 @@
-// Protobuf messages as Triton writes them in JSON.
+// Converts protobuf messages to JSON like Triton.
 #pragma once
 
 #include <google/protobuf/message.h>
@@ -7,9 +7,9 @@
 
 namespace saccade::server {
 
-// Fields by the names that the .proto gives them: numbers as numbers, also those of 64 bits, which protobuf
-// itself would quote; enumerations by name; what has its default too, unless it is a message, or one of a
-// oneof, that is not set. What is not UTF-8 is replaced.
+// Fields have the names of the .proto file. Numbers are numbers, including 64-bit ones, which protobuf would
+// quote; enumerations are names. Fields with default values are included, except unset messages and unset
+// members of a oneof. Invalid UTF-8 is replaced.
 std::string ToJson(const google::protobuf::Message& message);
 
 }  // namespace saccade::server

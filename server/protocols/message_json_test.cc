@@ -36,7 +36,7 @@ TEST(MessageJson, NumbersAreNumbersAndDefaultsAreThere) {
   EXPECT_EQ(json["dynamic_batching"]["priority_queue_policy"]["3"]["max_queue_size"], 9);
   EXPECT_EQ(json["parameters"], Json::parse(R"({"a": {"string_value": "1"}, "b": {"string_value": "2"}})"));
   EXPECT_EQ(json["metric_tags"], Json::object());
-  // Neither messages that are not set nor the other members of a oneof.
+  // Neither unset messages nor the other members of a oneof are present.
   EXPECT_FALSE(json.contains("response_cache"));
   EXPECT_FALSE(json.contains("sequence_batching"));
 }

@@ -7,14 +7,15 @@
 namespace saccade::server {
 namespace {
 
-// By DataType.
+// Indexed by DataType.
 constexpr std::array<inference::DataType, 14> kTypes = {
     inference::TYPE_BOOL,   inference::TYPE_UINT8, inference::TYPE_UINT16, inference::TYPE_UINT32,
     inference::TYPE_UINT64, inference::TYPE_INT8,  inference::TYPE_INT16,  inference::TYPE_INT32,
     inference::TYPE_INT64,  inference::TYPE_FP16,  inference::TYPE_FP32,   inference::TYPE_FP64,
     inference::TYPE_STRING, inference::TYPE_BF16};
 
-// What has one value for each item of the batch is an extent of 1 that the model itself does without.
+// A tensor with one value per item has an extent of 1 in the configuration, which a reshape removes for the
+// model.
 template <typename To>
 void Describe(const TensorDescription& tensor, bool batched, To* to) {
   to->set_name(tensor.name);

@@ -1,4 +1,4 @@
-// A model's configuration as clients are told it.
+// A model's configuration for clients.
 #pragma once
 
 #include "absl/status/statusor.h"
@@ -10,13 +10,13 @@
 
 namespace saccade::server {
 
-// The configuration as it was read, completed with what the daemon knows: inputs and outputs of a model that
-// says itself what they are, and the defaults of versions, batching and instances. Dimensions are those of
-// ModelMetadata without the batch's.
+// The configuration as read, completed with what the daemon knows: inputs and outputs of a model that defines
+// them itself, and the defaults of versions, batching and instances. Dimensions are those of ModelMetadata
+// without the batch dimension.
 absl::StatusOr<inference::ModelConfig> ConfigOf(const ModelSettings& settings, const ModelInterface& model);
 
-// Of a model that is ready, whose version is written as in a request. ModelTable::VersionOf's errors and
-// those of Inference::Describe.
+// For a model that is ready. `version` is written as in a request. Errors of ModelTable::VersionOf and
+// Inference::Describe.
 absl::StatusOr<inference::ModelConfig> ConfigOf(const Catalog& catalog, const Inference& inference,
                                                 absl::string_view name, absl::string_view version);
 

@@ -9,7 +9,7 @@ namespace saccade::server {
 std::string ClientOfPeer(absl::string_view peer) {
   if (!absl::StartsWith(peer, "ipv4:") && !absl::StartsWith(peer, "ipv6:")) return std::string(peer);
   const absl::string_view address = peer.substr(0, peer.rfind(':'));
-  // gRPC escapes the brackets.
+  // gRPC percent-encodes the brackets.
   return absl::StrReplaceAll(address, {{"%5B", "["}, {"%5D", "]"}});
 }
 

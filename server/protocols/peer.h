@@ -1,4 +1,4 @@
-// Who a call comes from, as far as the rate of each client is concerned.
+// Identifies the client of a call, for the rate limit per client.
 #pragma once
 
 #include <string>
@@ -7,11 +7,11 @@
 
 namespace saccade::server {
 
-// `peer` as gRPC tells it, without the port, which is another for each connection: "ipv4:10.0.0.7",
-// "ipv6:[::1]"; what has no port stays as it is.
+// Removes the port, which differs between connections, from gRPC's peer: "ipv4:10.0.0.7", "ipv6:[::1]". A
+// peer without port is returned unchanged.
 std::string ClientOfPeer(absl::string_view peer);
 
-// The same of a client that speaks HTTP, by its address: "10.0.0.7", "::1"; empty if that is.
+// The same for an HTTP client by its address: "10.0.0.7", "::1". Empty if `address` is empty.
 std::string ClientOfAddress(absl::string_view address);
 
 }  // namespace saccade::server

@@ -1,4 +1,4 @@
-// What a refused call is told: its status on the wire, and who it is taken for.
+// Tests of rejected calls: their status on the wire, and the client they are attributed to.
 #include <cstdint>
 #include <set>
 #include <string>
@@ -109,7 +109,7 @@ TEST(PeerTest, AClientIsItsAddress) {
   EXPECT_EQ(ClientOfPeer(""), "");
 }
 
-// Who comes over HTTP counts to the same rate as over gRPC.
+// A client has the same rate over HTTP as over gRPC.
 TEST(PeerTest, AClientIsTheSameOverBothProtocols) {
   EXPECT_EQ(ClientOfAddress("127.0.0.1"), ClientOfPeer("ipv4:127.0.0.1:1"));
   EXPECT_EQ(ClientOfAddress("::1"), ClientOfPeer("ipv6:%5B::1%5D:2"));

@@ -20,7 +20,7 @@ namespace {
 constexpr char kInstead[] =
     "name fewer outputs, ask for binary data, or send fewer or smaller pictures in a request";
 
-// As JSON has it; nothing if it is not UTF-8.
+// The text as a JSON string; nullopt if it is not UTF-8.
 std::optional<std::string> Quoted(std::string_view text) {
   try {
     return nlohmann::json(text).dump();
@@ -29,7 +29,8 @@ std::optional<std::string> Quoted(std::string_view text) {
   }
 }
 
-// The same of what is known to be UTF-8, or where a mark in its place does no harm.
+// Like Quoted(), but replaces invalid UTF-8. For texts that are known to be UTF-8, or where that does no
+// harm.
 std::string QuotedAnyhow(const std::string& text) {
   return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
@@ -39,7 +40,7 @@ absl::Status NotInJson(absl::string_view problem) {
       absl::StrCat(problem, ", which JSON cannot express; ask for the output with {\"binary_data\": true}"));
 }
 
-// The shortest text that reads as the same number.
+// Appends the shortest text that parses to the same number.
 template <typename T>
 bool AppendElement(T value, std::string& to) {
   if constexpr (std::is_floating_point_v<T>) {
@@ -56,7 +57,7 @@ bool AppendElement(bool value, std::string& to) {
   return true;
 }
 
-// Writes one tensor's elements, up to a bound on the whole text.
+// Writes one tensor's elements, and limits the size of the whole text.
 class ElementsWriter {
  public:
   ElementsWriter(std::string& to, size_t most) : to_(to), most_(most) {}
@@ -95,7 +96,7 @@ class ElementsWriter {
   }
 
  private:
-  // Whether there is room for more.
+  // Writes the separator, and fails if the text has become too large.
   absl::Status Next(int64_t index) {
     if (index > 0) to_ += ',';
     return CheckAnswerSize(to_.size(), static_cast<int64_t>(most_), kInstead);
@@ -152,7 +153,7 @@ absl::StatusOr<HttpResponse> ToRestAnswer(TensorAnswer answer, absl::string_view
                     NameOf(tensor.type), "\",\"shape\":", ShapeText(tensor.shape));
     first = false;
     if (tensor.shared) {
-      // As Triton has it: its client takes whatever has parameters for binary data.
+      // Like Triton, without parameters: its client expects binary data for every tensor that has some.
       json += '}';
       continue;
     }

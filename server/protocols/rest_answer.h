@@ -1,4 +1,4 @@
-// An inference's answer over HTTP: JSON, and behind it the tensors that are wanted as binary data.
+// The response to an inference over HTTP: JSON, followed by the tensors that are wanted as binary data.
 #pragma once
 
 #include <cstdint>
@@ -11,10 +11,10 @@
 
 namespace saccade::server {
 
-// Binary tensors are referred to, not copied; of those in shared memory there are type and shape alone.
-// RESOURCE_EXHAUSTED, with what to ask for instead, if the answer takes more than `most_bytes`;
-// INVALID_ARGUMENT if JSON cannot express a tensor: FP16, BF16, what is not a number, BYTES that are not
-// UTF-8.
+// Binary tensors are referred to, not copied; of tensors in shared memory only type and shape are sent.
+// RESOURCE_EXHAUSTED, with advice for a smaller answer, if the answer has more than `most_bytes`;
+// INVALID_ARGUMENT for tensors that JSON cannot express: FP16, BF16, numbers that are not finite, BYTES that
+// are not UTF-8.
 absl::StatusOr<HttpResponse> ToRestAnswer(TensorAnswer answer, absl::string_view id, const RestForm& form,
                                           int64_t most_bytes);
 

@@ -89,7 +89,7 @@ TEST(RestAnswerTest, BinaryTensorsStandBehindTheJson) {
                           R"({"name":"x","datatype":"FP32","shape":[2],"parameters":{"binary_data_size":8}},)"
                           R"({"name":"y","datatype":"UINT8","shape":[1],"data":[5]}]})");
   ASSERT_EQ(answer->attached.size(), 1u);
-  // Not a copy of it.
+  // It is not a copy.
   EXPECT_EQ(answer->attached[0].pieces()[0].data(), lies_at);
   EXPECT_EQ(answer->content_type, "application/octet-stream");
   EXPECT_THAT(answer->headers,

@@ -32,7 +32,7 @@ std::string Text(const RestElement& element) {
   return std::visit(Writer(), element);
 }
 
-// False if the element is no such number.
+// Returns false if the element does not fit T.
 template <typename T>
 bool AppendInteger(const RestElement& element, std::string& to) {
   using Limits = std::numeric_limits<T>;
@@ -42,7 +42,7 @@ bool AppendInteger(const RestElement& element, std::string& to) {
     return true;
   }
   const auto* number = std::get_if<int64_t>(&element);
-  // What is not negative comes unsigned.
+  // Non-negative integers are uint64_t.
   if (number == nullptr || std::is_unsigned_v<T> || *number < static_cast<int64_t>(Limits::min()))
     return false;
   Append(static_cast<T>(*number), to);
@@ -139,7 +139,7 @@ absl::Status RestElements::StartArray() {
 
 absl::Status RestElements::EndArray() {
   const int64_t entries = open_.back();
-  // A flat array is checked against the whole shape, by who has the tensor.
+  // The caller checks a flat array against the whole shape.
   const bool nested = depth_ > 1 || (depth_ == 0 && open_.size() > 1);
   const size_t level = open_.size() - 1;
   if (nested && level < shape_.size() && entries != shape_[level]) {

@@ -1,4 +1,4 @@
-// A tensor's elements as they come in JSON, one after the other, to be put where a tensor has them.
+// Collects a tensor's elements from JSON in the tensor's memory layout.
 #pragma once
 
 #include <cstddef>
@@ -15,27 +15,27 @@
 
 namespace saccade::server {
 
-// A number keeps its sign and size; nullptr is JSON's null.
+// An integer is int64_t if it is negative, otherwise uint64_t. nullptr is JSON's null.
 using RestElement = std::variant<std::nullptr_t, bool, int64_t, uint64_t, double, absl::string_view>;
 
-// Takes "data": a flat array of all elements, or arrays in arrays as the shape says.
+// Accepts "data" as a flat array of all elements, or as arrays nested like the shape.
 class RestElements {
  public:
-  // `most` bounds the bytes of all elements.
+  // `most` is the maximum size of all elements in bytes.
   RestElements(DataType type, std::vector<int64_t> shape, size_t most)
       : type_(type), shape_(std::move(shape)), most_(most) {}
 
-  // INVALID_ARGUMENT says which element it is that does not belong, and why.
+  // INVALID_ARGUMENT says which element is wrong and why.
   absl::Status StartArray();
   absl::Status EndArray();
   absl::Status Add(const RestElement& element);
 
-  // Whether the outermost array has ended.
+  // True if the outermost array has ended.
   bool done() const { return ended_; }
 
   int64_t count() const { return count_; }
 
-  // As the tensor has them. REQUIRES: done().
+  // The elements in the tensor's layout. REQUIRES: done().
   BytePieces Take();
 
  private:
@@ -48,9 +48,9 @@ class RestElements {
   const size_t most_;
   std::string bytes_;
   int64_t count_ = 0;
-  // How many entries each open array has, the outermost first.
+  // The number of entries of each open array, the outermost first.
   std::vector<int64_t> open_;
-  // How many arrays are around an element; 0 before the first one, or the first array that ends without any.
+  // The nesting depth of elements; 0 until the first element, or the first empty array, is known.
   size_t depth_ = 0;
   bool ended_ = false;
 };

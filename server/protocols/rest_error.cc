@@ -25,12 +25,12 @@ int StatusOf(const absl::Status& status) {
     case absl::StatusCode::kAlreadyExists:
       return 409;
     case absl::StatusCode::kResourceExhausted:
-      // What is refused for now may come again; what is too large never.
+      // A rejection may be retried; a request that is too large may not.
       return RetryAfter(status) || StatedShedReason(status) ? 429 : 413;
     case absl::StatusCode::kUnimplemented:
       return 501;
     case absl::StatusCode::kUnavailable:
-    // Its client has gone; if it has not after all, it may come again.
+    // The client has probably disconnected; if not, it may retry.
     case absl::StatusCode::kCancelled:
       return 503;
     case absl::StatusCode::kDeadlineExceeded:

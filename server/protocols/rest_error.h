@@ -1,4 +1,4 @@
-// absl::Status as HTTP sends it.
+// Converts absl::Status to HTTP.
 #pragma once
 
 #include "absl/status/status.h"
@@ -7,8 +7,8 @@
 
 namespace saccade::server {
 
-// {"error": message}, with the status that its code stands for, and Retry-After where trying again makes
-// sense, spread by `jitter`. REQUIRES: `status` is an error.
+// A response with {"error": message}, the HTTP status for the code, and Retry-After, spread by `jitter`, if a
+// retry is useful. REQUIRES: `status` is an error.
 HttpResponse ToHttp(const absl::Status& status, RetryJitter* jitter);
 
 }  // namespace saccade::server

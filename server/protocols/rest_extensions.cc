@@ -24,7 +24,7 @@ using Json = nlohmann::ordered_json;
 
 HttpResponse Told(std::string json) { return {200, "application/json", std::move(json)}; }
 
-// Of what has nothing to tell but that it was done, as Triton has it: no JSON either.
+// The response to a successful command without result: an empty body, like Triton's.
 HttpResponse Done() { return Told(""); }
 
 absl::StatusOr<HttpResponse> DoneOr(const absl::Status& status) {

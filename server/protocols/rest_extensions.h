@@ -1,5 +1,5 @@
-// Triton's extensions over HTTP beside inference and the model repository: configuration, statistics, log
-// settings, shared memory, and those that are not there.
+// Triton's extensions over HTTP except inference and the model repository: configuration, statistics, log
+// settings, shared memory, and the routes of unsupported ones.
 #pragma once
 
 #include <vector>
@@ -13,10 +13,10 @@
 
 namespace saccade::server {
 
-// Thread-safe; no call blocks for long.
+// Thread-safe; calls do not block for long.
 class RestExtensions {
  public:
-  // All must outlive it.
+  // All must outlive this object.
   struct Rooms {
     const Inference* inference;
     const Catalog* catalog;
@@ -26,7 +26,7 @@ class RestExtensions {
 
   explicit RestExtensions(const Rooms& rooms) : rooms_(rooms) {}
 
-  // It must outlive the server that they are given to.
+  // This object must outlive the routes' server.
   std::vector<HttpRoute> Routes() const;
 
  private:

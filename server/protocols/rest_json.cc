@@ -13,7 +13,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-// More than any request has, and few enough to be kept.
+// Limits above what any request needs, and small enough for memory.
 constexpr size_t kMostDepth = 40;
 constexpr size_t kMostTensors = 1024;
 constexpr size_t kMostParameters = 256;
@@ -26,7 +26,7 @@ enum class Place {
   kTensor,
   kShape,
   kData,
-  // Of what is passed over, or of data whose type stands behind it.
+  // An ignored value, or data that precede their type or shape.
   kSkipped,
 };
 
@@ -34,11 +34,11 @@ absl::Status Expected(const std::string& where, absl::string_view what, absl::st
   return Invalid(where, absl::StrCat("expected ", what, ", got ", got));
 }
 
-// Called by the parser for each part of the text, in its order; each returns whether to go on.
+// Receives the parser's events in the order of the text. Each callback returns whether to continue.
 class Reader {
  public:
-  // `known`: what an earlier reading of the same text found, of inputs whose data stand before their type or
-  // shape.
+  // `known` is the result of an earlier pass over the same text, needed for inputs whose data precede their
+  // type or shape.
   Reader(size_t most_bytes, const RestJson* known) : most_bytes_(most_bytes), known_(known) {}
 
   bool null() { return Value(nullptr, "null"); }
@@ -60,7 +60,7 @@ class Reader {
     return true;
   }
   bool parse_error(size_t position, const std::string& /*token*/, const Json::exception& error) {
-    // Behind the library's own name for it.
+    // Removes the library's own prefix.
     absl::string_view what = error.what();
     what.remove_prefix(std::min(what.size(), what.find("] ") + 2));
     return Fail(absl::InvalidArgumentError(
@@ -68,7 +68,7 @@ class Reader {
   }
 
   const absl::Status& status() const { return status_; }
-  // Whether data were passed over that a second reading can understand.
+  // True if data were skipped that a second pass can read.
   bool deferred() const { return deferred_; }
   RestJson Take() { return std::move(request_); }
 
@@ -80,14 +80,14 @@ class Reader {
   bool Unexpected(absl::string_view what, absl::string_view got) {
     return Fail(Expected(Where(), what, got));
   }
-  // Ends the reading if `status` is an error, which is about the tensor at hand.
+  // Fails with an error about the current tensor if `status` is an error.
   bool InTensor(const absl::Status& status) {
     return status.ok() || Fail(Invalid(TensorName(), std::string(status.message())));
   }
 
   RestTensor& tensor() { return tensors().back(); }
   std::vector<RestTensor>& tensors() { return of_outputs_ ? request_.outputs : request_.inputs; }
-  // The input at hand, as far as its type and shape are known.
+  // The current input, as far as its type and shape are known.
   const RestTensor& Described() {
     return known_ != nullptr ? known_->inputs.at(request_.inputs.size() - 1) : tensor();
   }
@@ -112,14 +112,14 @@ class Reader {
   RestJson request_;
   absl::Status status_;
   bool deferred_ = false;
-  // Where the parser is, the outermost first.
+  // The parser's position, the outermost first.
   std::vector<Place> places_;
   std::string key_;
   bool of_outputs_ = false;
   bool has_inputs_ = false;
   bool has_outputs_ = false;
   bool has_data_ = false;
-  // Of the elements of all inputs.
+  // Size of the elements of all inputs.
   size_t data_bytes_ = 0;
   std::optional<RestElements> elements_;
 };
@@ -352,7 +352,7 @@ absl::StatusOr<RestJson> Read(absl::string_view text, size_t most_bytes, const R
 absl::StatusOr<RestJson> ParseRestJson(absl::string_view text, size_t most_bytes) {
   bool deferred = false;
   auto request = Read(text, most_bytes, nullptr, &deferred);
-  // Some clients write "data" before its datatype, or its shape; now these are known.
+  // Some clients write "data" before the datatype or the shape. After the first pass these are known.
   if (!request.ok() || !deferred) return request;
   return Read(text, most_bytes, &*request, &deferred);
 }

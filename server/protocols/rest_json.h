@@ -1,5 +1,5 @@
-// An inference request's JSON, read without building a tree of it: a tree takes twenty times as much as the
-// text.
+// Parses the JSON of an inference request without building a tree, which would take twenty times the memory
+// of the text.
 #pragma once
 
 #include <cstddef>
@@ -16,13 +16,13 @@
 
 namespace saccade::server {
 
-// What an input or an output says of itself; which of it has to be there, the reader of the request knows.
+// What the JSON says about an input or output. The caller checks that required members are present.
 struct RestTensor {
   std::optional<std::string> name;
   std::optional<DataType> type;
   std::optional<std::vector<int64_t>> shape;
   RestParameters parameters;
-  // Of an input's "data", as a tensor has them.
+  // Of an input: the elements of "data" in the tensor's layout.
   std::optional<BytePieces> data;
 };
 
@@ -33,8 +33,8 @@ struct RestJson {
   std::vector<RestTensor> outputs;
 };
 
-// INVALID_ARGUMENT says where, and what was expected. Members that the protocol does not have are passed
-// over. `most_bytes` bounds the elements of all inputs together.
+// INVALID_ARGUMENT says where the error is and what was expected. Unknown members are ignored. `most_bytes`
+// is the maximum size of the elements of all inputs together.
 absl::StatusOr<RestJson> ParseRestJson(absl::string_view text, size_t most_bytes);
 
 }  // namespace saccade::server

@@ -13,11 +13,11 @@ namespace {
 
 using Json = nlohmann::json;
 
-// More than there are settings, and few enough to be kept.
+// Above the number of all settings, and small enough for memory.
 constexpr size_t kMostMembers = 256;
 
-// Called by the parser for each part of the text, in its order; each returns whether to go on. What is kept
-// stands `level` objects deep, the inner one being "parameters".
+// Receives the parser's events in the order of the text. Each callback returns whether to continue. Keeps
+// members at a nesting depth of `level` objects, the inner one being "parameters".
 class Members {
  public:
   explicit Members(size_t level) : level_(level) {}
@@ -49,7 +49,7 @@ class Members {
     return true;
   }
   bool parse_error(size_t position, const std::string& /*token*/, const Json::exception& error) {
-    // Behind the library's own name for it.
+    // Removes the library's own prefix.
     absl::string_view what = error.what();
     what.remove_prefix(std::min(what.size(), what.find("] ") + 2));
     return Fail(absl::InvalidArgumentError(
@@ -60,7 +60,7 @@ class Members {
   RestParameters Take() { return std::move(members_); }
 
  private:
-  // Beside "parameters", where that is what is wanted.
+  // True for members beside "parameters", if only that is wanted.
   bool IsPassedOver() const { return depth_ == 1 && level_ == 2 && key_ != "parameters"; }
 
   bool End() {
@@ -90,7 +90,7 @@ class Members {
   }
 
   const size_t level_;
-  // Of objects around what comes, and of what is passed over.
+  // The number of open objects, and of open objects and arrays that are ignored.
   size_t depth_ = 0;
   size_t skipped_ = 0;
   std::string key_;

@@ -1,4 +1,4 @@
-// The small JSON objects that Triton's extensions take: values by name.
+// Parses the small JSON objects of Triton's extensions: values by name.
 #pragma once
 
 #include <string>
@@ -10,14 +10,14 @@
 
 namespace saccade::server {
 
-// The members of the object that `text` is, of which there are none if it is empty. INVALID_ARGUMENT names
-// the member that is no text, number or truth value, or says that the text is no JSON, or has too many.
+// The members of the JSON object `text`; none if `text` is empty. INVALID_ARGUMENT names a member that is not
+// a string, number or boolean, or says that `text` is not JSON or has too many members.
 absl::StatusOr<RestParameters> ParseMembers(absl::string_view text);
 
-// The members of the object "parameters" within it, beside which others are passed over. Errors as above.
+// The members of the object "parameters" in `text`; its other members are ignored. Errors as above.
 absl::StatusOr<RestParameters> ParseParameters(absl::string_view text);
 
-// They point into `members`.
+// The result refers to `members`.
 NamedParameters Named(const RestParameters& members);
 
 }  // namespace saccade::server

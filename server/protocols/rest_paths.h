@@ -1,4 +1,4 @@
-// What the handlers of HTTP's paths have in common.
+// Helpers for handlers of HTTP paths.
 #pragma once
 
 #include <cstdint>
@@ -12,17 +12,17 @@
 
 namespace saccade::server {
 
-// The version that the path names of its model, or 0 if it names none. ModelTable::VersionOf's errors.
+// The version of the model in the path, or 0 if the path has none. Errors of ModelTable::VersionOf.
 absl::StatusOr<int64_t> VersionIn(const HttpRequest& request, const Inference& inference);
 
-// What stands in the path for {name}; empty if the route has none.
+// The value of {name} in the path; empty if the route has none.
 std::string ValueIn(const HttpRequest& request, const char* name);
 
-// Answers with what `handle` gives, or with its error. `jitter` must outlive it.
+// A handler that responds with `handle`'s result or error. `jitter` must outlive it.
 HttpHandler Answering(RetryJitter* jitter,
                       std::function<absl::StatusOr<HttpResponse>(const HttpRequest&)> handle);
 
-// Routes for a model's latest version and for one that the path names: `tail` stands behind them.
+// Routes for a model's default version and for a version in the path, each followed by `tail`.
 std::vector<HttpRoute> ForVersions(const std::string& method, const std::string& tail,
                                    const HttpHandler& handler);
 

@@ -17,7 +17,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// {"ready": true} asks for what is ready alone.
+// Reads the body: {"ready": true} asks for ready models only.
 absl::StatusOr<bool> WantsReadyAlone(const HttpRequest& request) {
   const auto members = ParseMembers(request.body);
   if (!members.ok()) return members.status();
@@ -31,12 +31,12 @@ absl::StatusOr<bool> WantsReadyAlone(const HttpRequest& request) {
   return ready_alone;
 }
 
-// Blocks until what `begin` began is done.
+// Blocks until what `begin` has started is done.
 absl::StatusOr<HttpResponse> Await(HttpClient& client, absl::FunctionRef<void(Catalog::Done)> begin) {
   absl::Status outcome = absl::UnknownError("not done yet");
   begin([&outcome, &client](absl::Status status) {
     outcome = std::move(status);
-    // The last thing that touches what is here.
+    // Done() must be last: afterwards this frame may be gone.
     client.Done();
   });
   client.AwaitDone([] {});
@@ -57,7 +57,7 @@ absl::StatusOr<HttpResponse> RestRepository::Index(const HttpRequest& request) c
     line["reason"] = entry.reason;
     index.push_back(std::move(line));
   }
-  // A folder's name that is not UTF-8 is no reason to fail.
+  // Replaces invalid UTF-8 in folder names.
   return HttpResponse{200, "application/json", index.dump(-1, ' ', false, Json::error_handler_t::replace)};
 }
 

@@ -1,4 +1,4 @@
-// The model control calls over HTTP: what the repositories hold, load, unload.
+// Model control over HTTP: index, load and unload.
 #pragma once
 
 #include <vector>
@@ -10,15 +10,15 @@
 
 namespace saccade::server {
 
-// Thread-safe. Loads and unloads block their thread, a connection's own, until they are done; a client that
-// goes away does not end them.
+// Thread-safe. Loads and unloads block the connection's thread until they are done; they continue if the
+// client disconnects.
 class RestRepository {
  public:
-  // Both must outlive it.
+  // Both must outlive this object.
   RestRepository(Catalog* catalog, RetryJitter* retry_jitter)
       : catalog_(catalog), retry_jitter_(retry_jitter) {}
 
-  // It must outlive the server that they are given to.
+  // This object must outlive the routes' server.
   std::vector<HttpRoute> Routes() const;
 
  private:

@@ -26,7 +26,7 @@ const RestValue* Find(const RestParameters& parameters, absl::string_view name) 
   return found == parameters.end() ? nullptr : &found->second;
 }
 
-// Nothing if it is not there.
+// nullopt if the parameter is missing.
 absl::StatusOr<std::optional<bool>> FlagOf(const RestParameters& parameters, absl::string_view name) {
   const RestValue* value = Find(parameters, name);
   if (value == nullptr) return std::nullopt;
@@ -42,7 +42,7 @@ absl::Status ApplyAll(const RestParameters& parameters, To& to) {
   return absl::OkStatus();
 }
 
-// Where the body's binary data are, of which tensors take their part in turn.
+// The body's binary data, of which tensors take their parts in order.
 class Binary {
  public:
   Binary(const RestBody& body, size_t json_bytes) : body_(body), rest_(body.bytes.substr(json_bytes)) {}
@@ -72,7 +72,7 @@ class Binary {
   absl::string_view rest_;
 };
 
-// What lies in shared memory.
+// Reads an input in shared memory.
 absl::StatusOr<BytePieces> ReadShared(const RestTensor& input, SharedInputs& shared) {
   std::optional<SharedRange> range;
   if (absl::Status applied = ApplyAll(input.parameters, range); !applied.ok()) return applied;
@@ -107,7 +107,7 @@ absl::StatusOr<Tensor> InputOf(RestTensor& input, Binary& binary, SharedInputs& 
   return tensor;
 }
 
-// `status` is about `subject`.
+// Prefixes `status` with `subject`.
 absl::Status About(const std::string& subject, const absl::Status& status) {
   absl::Status why(status.code(), absl::StrCat(subject, ": ", status.message()));
   if (absl::IsInvalidArgument(why)) SetBadField(why, subject);
@@ -150,7 +150,7 @@ absl::Status ReadOutputs(const RestJson& request, TensorCall& call, RestForm& fo
   return absl::OkStatus();
 }
 
-// How many of the body's bytes are JSON.
+// The number of the body's bytes that are JSON.
 absl::StatusOr<size_t> JsonBytes(const RestBody& body) {
   if (!body.json_length) return body.bytes.size();
   size_t bytes = 0;
@@ -194,7 +194,7 @@ absl::StatusOr<bool> IsRawBody(const RestBody& body) {
 
 namespace {
 
-// The shape with the one extent that the request decides; `whole` bytes say which it is.
+// The input's shape, with its one free extent computed from the size of `whole` bytes.
 absl::StatusOr<std::vector<int64_t>> ShapeOf(const TensorDescription& input, size_t whole) {
   std::vector<int64_t> shape = input.shape;
   const auto open = std::find(shape.begin(), shape.end(), -1);
@@ -214,7 +214,7 @@ absl::StatusOr<std::vector<int64_t>> ShapeOf(const TensorDescription& input, siz
   return shape;
 }
 
-// The length that stands before an element of BYTES, and the element.
+// The element's length prefix, followed by the element.
 BytePieces OneElement(const RestBody& body) {
   struct Kept {
     std::array<char, 4> length;

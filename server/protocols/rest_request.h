@@ -1,4 +1,4 @@
-// An inference request over HTTP: JSON, and behind it the tensors that are sent as binary data.
+// An inference request over HTTP: JSON, followed by the tensors that are sent as binary data.
 #pragma once
 
 #include <cstdint>
@@ -15,13 +15,13 @@
 
 namespace saccade::server {
 
-// Says how many of the body's bytes are JSON; all of them without it.
+// How many of the body's bytes are JSON; all if the header is missing.
 inline constexpr char kJsonLengthHeader[] = "Inference-Header-Content-Length";
 
-// How the client wants its answer's tensors: as binary data behind the JSON, or in it.
+// How the client wants the output tensors: as binary data after the JSON, or in the JSON.
 struct RestForm {
   bool binary_by_default = false;
-  // Of outputs that were named with a wish of their own.
+  // Outputs for which the request says so explicitly.
   std::map<std::string, bool> binary;
 
   bool BinaryOf(const std::string& output) const;
@@ -34,24 +34,23 @@ struct RestCall {
 
 struct RestBody {
   absl::string_view bytes;
-  // Keeps them alive.
+  // Keeps `bytes` alive.
   std::shared_ptr<const void> owner;
-  // The header's value, if it was sent.
+  // The value of kJsonLengthHeader; nullopt if it was not sent.
   std::optional<absl::string_view> json_length;
 };
 
-// INVALID_ARGUMENT names the tensor or parameter, UNIMPLEMENTED what is not served; SharedInputs::Read's
-// errors. Model, version, client and cancellation are the caller's to set. Tensors that came as binary data
-// are not copied, those in shared memory are. `most_bytes` bounds what the elements may take that came as
-// JSON.
+// INVALID_ARGUMENT names the tensor or parameter, UNIMPLEMENTED what is not supported; other errors are those
+// of SharedInputs::Read. The caller sets model, version, client and cancellation. Tensors in binary data are
+// not copied; those in shared memory are. `most_bytes` is the maximum size of the elements in JSON.
 absl::StatusOr<RestCall> ReadRestRequest(const RestBody& body, const SharedMemory& shared_memory,
                                          size_t most_bytes);
 
-// Whether the body is one tensor's bytes alone, without any JSON.
+// True if the body consists of one tensor's bytes, without JSON.
 absl::StatusOr<bool> IsRawBody(const RestBody& body);
 
-// Such a body for a model that takes `inputs`, which has to be one: of BYTES it is one element, of other
-// types as many rows as there are bytes for. All outputs are wanted as binary data.
+// Reads such a body for a model with `inputs`, which must be a single one. For BYTES the body is one element;
+// for other types it has as many rows as there are bytes for. All outputs are wanted as binary data.
 absl::StatusOr<RestCall> ReadRawRequest(const RestBody& body, absl::Span<const TensorDescription> inputs);
 
 }  // namespace saccade::server

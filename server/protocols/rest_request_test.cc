@@ -238,7 +238,7 @@ TEST(RestRequestTest, ListsAreBounded) {
               HasSubstr("parameters: has more than 256 entries"));
 }
 
-// Newer and other servers' clients send more than this one knows.
+// Clients of newer or other servers send members that this one does not know.
 TEST(RestRequestTest, WhatIsNotKnownIsPassedOver) {
   const auto read =
       Read(R"({"more":1,"and":[[{"a":null}]],"inputs":[{"name":"x","datatype":"INT8","shape":[1],
@@ -248,7 +248,7 @@ TEST(RestRequestTest, WhatIsNotKnownIsPassedOver) {
 }
 
 TEST(RestRequestTest, WhatIsNotServedSaysSo) {
-  // Regions, unless they are allowed.
+  // Shared memory is unsupported unless it is allowed.
   for (
       const char* json :
       {R"({"parameters":{"sequence_id":1}})",
@@ -295,7 +295,7 @@ TEST(RestRequestTest, BinaryDataHaveToFit) {
   }
 }
 
-// Whatever comes: a request, or an error with a message.
+// Any text gives a request, or an error with a message.
 TEST(RestRequestTest, TextsOfAnyKindAreSurvived) {
   const std::string whole =
       R"({"id":"a","parameters":{"p":1,"q":-2.5,"r":true},"inputs":[{"data":[[1],[2]],"shape":[2,1],)"

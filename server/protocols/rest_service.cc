@@ -20,11 +20,11 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// What metrics count the requests under.
+// The protocol's name in the metrics.
 constexpr char kProtocol[] = "http";
 
 HttpResponse ToResponse(const Json& body) {
-  // A name that is not UTF-8 is no reason to fail.
+  // Replaces invalid UTF-8 in names.
   return {200, "application/json", body.dump(-1, ' ', false, Json::error_handler_t::replace)};
 }
 
@@ -53,7 +53,7 @@ absl::StatusOr<ModelInterface> RestService::Describe(const HttpRequest& request)
 }
 
 HttpResponse RestService::ServerMetadata() const {
-  // Extensions that both transports have are listed by both; this is HTTP's own.
+  // Extensions() has those of both transports; this one is HTTP's own.
   Json extensions = Json::array({"binary_tensor_data"});
   for (std::string& name : Extensions(*rooms_.shared_memory)) extensions.push_back(std::move(name));
   return ToResponse(
@@ -103,7 +103,7 @@ absl::StatusOr<TensorAnswer> RestService::Await(TensorCall call, HttpClient& cli
   absl::StatusOr<TensorAnswer> outcome = absl::UnknownError("not answered yet");
   rooms_.inference->Infer(std::move(call), [&outcome, &client](absl::StatusOr<TensorAnswer> answer) {
     outcome = std::move(answer);
-    // The last thing that touches what is here.
+    // Done() must be last: afterwards this frame may be gone.
     client.Done();
   });
   client.AwaitDone([&cancellation] { cancellation->Cancel(); });

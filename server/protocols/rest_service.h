@@ -22,21 +22,21 @@
 
 namespace saccade::server {
 
-// Thread-safe. Inferences block their thread, a connection's own, until they are answered.
+// Thread-safe. Inferences block the connection's thread until they are answered.
 class RestService {
  public:
   struct Options {
     std::string server_version;
-    // Answers above it become errors that say so; elements that come as JSON take no more either.
+    // Maximum size of an answer, and of the elements sent as JSON.
     int64_t max_message_bytes = 0;
-    // Of the hints to those who are refused.
+    // Spreads the retry hints of rejections.
     RetryJitter* retry_jitter = nullptr;
-    // Whether the daemon as a whole is; asked from any thread.
+    // Whether the daemon is live and ready. Called on any thread.
     std::function<bool()> live;
     std::function<bool()> ready;
   };
 
-  // Everything must outlive the service.
+  // All must outlive the service.
   struct Rooms {
     Inference* inference;
     Pipeline* pipeline;
@@ -54,7 +54,7 @@ class RestService {
                      .retry_jitter = options_.retry_jitter}),
         repository_(rooms.catalog, options_.retry_jitter) {}
 
-  // The service must outlive the server that they are given to.
+  // The service must outlive the routes' server.
   std::vector<HttpRoute> Routes();
 
  private:
@@ -65,7 +65,7 @@ class RestService {
 
   absl::StatusOr<ModelInterface> Describe(const HttpRequest& request) const;
   absl::StatusOr<RestCall> Read(const HttpRequest& request, absl::Time arrival) const;
-  // Cancels the call if the client goes away.
+  // Waits for the answer. Cancels the call if the client disconnects.
   absl::StatusOr<TensorAnswer> Await(TensorCall call, HttpClient& client) const;
   absl::StatusOr<HttpResponse> TryInfer(const HttpRequest& request, absl::Time arrival,
                                         const std::shared_ptr<CallRecord>& record) const;

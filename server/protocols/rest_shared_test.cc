@@ -1,4 +1,4 @@
-// Tensors in shared memory, by requests over HTTP.
+// Tests of tensors in shared memory in requests over HTTP.
 #include <fstream>
 #include <nlohmann/json.hpp>
 
@@ -88,7 +88,7 @@ TEST_F(RestSharedTest, OutputsAreWhereTheyWereWanted) {
                                                  .shared = SharedRange{"r", 4, 8}}}},
                                    "", read->form, kMost);
   ASSERT_TRUE(answer.ok()) << answer.status();
-  // As of Triton, whose client would look for binary data if there were parameters.
+  // Like Triton's response: its client would expect binary data if there were parameters.
   EXPECT_EQ(nlohmann::json::parse(answer->body)["outputs"],
             nlohmann::json::parse(R"([{"name": "y", "datatype": "FP32", "shape": [2]}])"));
   EXPECT_TRUE(answer->attached.empty());

@@ -1,4 +1,4 @@
-// A value of JSON that is neither an object nor an array.
+// A JSON value that is neither an object nor an array.
 #pragma once
 
 #include <cstdint>
@@ -13,12 +13,12 @@
 
 namespace saccade::server {
 
-// Of numbers, int64_t is negative.
+// An integer is int64_t if it is negative, otherwise uint64_t.
 using RestValue = std::variant<bool, int64_t, uint64_t, double, std::string>;
-// In the order in which they stand.
+// In the order of the text.
 using RestParameters = std::vector<std::pair<std::string, RestValue>>;
 
-// A text points into `value`.
+// A string refers to `value`.
 inline Parameter ToParameter(const RestValue& value) {
   return std::visit(
       [](const auto& held) -> Parameter {

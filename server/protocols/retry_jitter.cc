@@ -5,7 +5,7 @@
 namespace saccade::server {
 namespace {
 
-// SplitMix64: a counter, whose every value is mixed for itself.
+// SplitMix64: mixes the values of a counter.
 constexpr uint64_t kStep = 0x9e3779b97f4a7c15;
 
 uint64_t Mix(uint64_t value) {

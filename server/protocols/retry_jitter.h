@@ -1,4 +1,4 @@
-// Spreads the refused over time: clients wait for exactly as long as they are told.
+// Spreads the retries of rejected clients over time, because clients wait exactly as long as they are told.
 #pragma once
 
 #include <atomic>
@@ -11,10 +11,10 @@ namespace saccade::server {
 // Thread-safe.
 class RetryJitter {
  public:
-  // The same seed gives the same sequence, to calls that come one after the other.
+  // Equal seeds give equal sequences for sequential calls.
   explicit RetryJitter(uint64_t seed) : state_(seed) {}
 
-  // Between half and one and a half times `hint`, in whole milliseconds, at least one.
+  // A random duration between 0.5 and 1.5 times `hint`, in whole milliseconds, at least one.
   absl::Duration Spread(absl::Duration hint);
 
  private:

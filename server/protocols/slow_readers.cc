@@ -19,7 +19,7 @@ void SlowReaders::Watch(grpc_call* call) {
 void SlowReaders::Forget(grpc_call* call) {
   {
     absl::MutexLock lock(&mutex_);
-    // Sweep has it.
+    // Sweep() has taken the call and releases it.
     if (sent_by_.erase(call) == 0) return;
   }
   grpc_call_unref(call);

@@ -1,5 +1,4 @@
-// Ends calls whose clients take too long to read their answers: an unread answer holds memory that others
-// need.
+// Cancels calls whose clients take too long to read their answers, because unread answers hold memory.
 #pragma once
 
 #include <grpc/grpc.h>
@@ -15,24 +14,24 @@ namespace saccade::server {
 // Thread-safe.
 class SlowReaders {
  public:
-  // An answer may take `most` to be sent.
+  // `most` is the time that sending an answer may take.
   SlowReaders(absl::Duration most, Clock* clock) : most_(most), clock_(clock) {}
   ~SlowReaders();
 
-  // The call's answer is about to be sent.
+  // Call before the answer is sent.
   void Watch(grpc_call* call);
-  // It was, or the call has ended otherwise. Once for each Watch.
+  // Call once for each Watch(), when the answer was sent or the call has ended otherwise.
   void Forget(grpc_call* call);
 
-  // Cancels those that have taken too long. To be called now and then.
+  // Cancels the calls that have taken too long. Call regularly.
   void Sweep();
 
  private:
   const absl::Duration most_;
   Clock* const clock_;
   absl::Mutex mutex_;
-  // Each is held by a reference, so that it exists while it is cancelled, which cannot be done under the
-  // mutex: the call may end, and forget itself, within.
+  // Calls and their deadlines. Each call is referenced, so that it exists while Sweep() cancels it without
+  // holding the mutex: the call may end, and call Forget(), during that.
   absl::flat_hash_map<grpc_call*, absl::Time> sent_by_ ABSL_GUARDED_BY(mutex_);
 };
 

@@ -43,8 +43,7 @@ void ToMessage(const ModelStatistics& statistics, inference::ModelStatistics* me
     inference::InferBatchStatistics& batch = *message->add_batch_stats();
     batch.set_batch_size(static_cast<uint64_t>(size));
     ToMessage(spent, batch.mutable_compute_infer());
-    // Pictures are prepared before they are put together, and answers made after they were taken apart: that
-    // time is the requests' own.
+    // The times for decoding and encoding belong to requests, not to batches, so only the counts are set.
     batch.mutable_compute_input()->set_count(spent.count);
     batch.mutable_compute_output()->set_count(spent.count);
   }

@@ -1,4 +1,4 @@
-// What models have done, as messages of GRPCInferenceService.
+// Converts models' statistics to messages of GRPCInferenceService.
 #pragma once
 
 #include "absl/types/span.h"

@@ -1,4 +1,4 @@
-// A raw tensor's way from the wire to the wire, every copy of it counted. The model is the identity, which
+// Counts every copy of a raw tensor on its way from request to response. The model is the identity, which
 // copies each value once itself.
 #include <gtest/gtest.h>
 
@@ -22,16 +22,16 @@ namespace {
 
 constexpr size_t kFloats = 64 * 1024;
 constexpr size_t kBytes = kFloats * sizeof(float);
-// What gRPC makes of a large message, roughly.
+// The approximate size of gRPC's slices of a large message.
 constexpr size_t kSlice = 16 * 1024;
 
-// A request's last piece may be too small to count.
+// The last piece of a request may be too small to be counted.
 constexpr size_t kUncounted = testing::kCountedFrom;
 
 class TensorCopies : public ::testing::Test {
  protected:
   void SetUp() override {
-    // The batch is complete before the delay is over, as soon as it is full.
+    // A full batch is computed at once, without waiting for the delay.
     repository_.Write("identity/config.pbtxt", R"(
       backend: "saccade" max_batch_size: 4
       dynamic_batching { max_queue_delay_microseconds: 1000000 }
@@ -60,7 +60,7 @@ class TensorCopies : public ::testing::Test {
   }
   void TearDown() override { catalog_.Close(); }
 
-  // As gRPC delivers a request for `items` volumes.
+  // A request for `items` volumes as gRPC delivers it.
   static grpc::ByteBuffer Sent(int64_t items, size_t slice, const char* model = "identity") {
     inference::ModelInferRequest message;
     message.set_model_name(model);
@@ -76,7 +76,7 @@ class TensorCopies : public ::testing::Test {
     return testing::InSlices(message, slice);
   }
 
-  // Copied between gRPC's two ends by calls that come together, each answered with what it sent.
+  // The bytes copied between gRPC's two ends for concurrent calls, each of which is answered with its input.
   size_t CopiedBy(const std::vector<grpc::ByteBuffer>& sent) {
     std::vector<InferenceRequest> received(sent.size());
     std::vector<grpc::ByteBuffer> answers(sent.size());
@@ -149,11 +149,11 @@ TEST_F(TensorCopies, AnEnsembleAddsNoneToThoseOfItsSteps) {
 }
 
 TEST_F(TensorCopies, WholeAndAlignedNotAtAll) {
-  // Somewhere in front of the values stands the model's name: one of four lengths aligns them.
+  // The model's name precedes the values; one of four lengths aligns them.
   size_t uncopied = 0;
   for (const char* padding : {"", "x", "xx", "xxx"}) {
     const std::string message = testing::Joined(Sent(4, kSlice));
-    // The request's id, field 3.
+    // The request's id is field 3.
     const std::string id = std::string("\x1a") + static_cast<char>(std::strlen(padding)) + padding;
     const size_t copied = CopiedBy({testing::InSlices(id + message, 1 << 30)});
     EXPECT_TRUE(copied == 4 * kBytes || copied == 2 * 4 * kBytes) << copied;

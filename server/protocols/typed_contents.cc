@@ -16,7 +16,7 @@ namespace {
 
 using Contents = inference::InferTensorContents;
 
-// As many elements as stand in all fields but the type's own.
+// The number of elements in fields other than the type's own.
 int64_t Strangers(const Contents& contents, int own) {
   return int64_t{contents.bool_contents_size()} + contents.int_contents_size() +
          contents.int64_contents_size() + contents.uint_contents_size() + contents.uint64_contents_size() +

@@ -1,4 +1,4 @@
-// The elements of a tensor that came as numbers of the message instead of as raw bytes.
+// Tensor elements in typed fields of the message instead of raw bytes.
 #pragma once
 
 #include "absl/status/statusor.h"
@@ -8,9 +8,9 @@
 
 namespace saccade::server {
 
-// As a tensor of `type` has them in memory; what lies in the message as it does there is not copied, so the
-// message must outlive the result. INVALID_ARGUMENT if elements stand in a field of another type, a number is
-// beyond `type`, or `type` cannot be sent like this (FP16 and BF16).
+// The elements in the memory layout of `type`. Fields with that layout are referred to, so the message must
+// outlive the result; others are converted. INVALID_ARGUMENT if elements are in a field of another type, a
+// number is out of `type`'s range, or `type` has no typed field (FP16 and BF16).
 absl::StatusOr<BytePieces> BytesOf(const inference::InferTensorContents& contents, DataType type);
 
 }  // namespace saccade::server

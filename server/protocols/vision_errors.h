@@ -1,4 +1,4 @@
-// What all errors of saccade.v1 about a field look like.
+// The form of all errors about a field of saccade.v1.
 #pragma once
 
 #include "absl/status/status.h"

@@ -17,7 +17,7 @@ namespace {
 constexpr int kMostMaps = 64;
 constexpr int kDefaultMaps = 16;
 constexpr int kMostPositions = 16;
-// Of an error that repeats what was sent.
+// Maximum length of a client's text in an error.
 constexpr size_t kMostShown = 100;
 
 absl::Status SetMap(const models::AttentionMap& map, v1::AttentionMap* message) {
@@ -51,7 +51,7 @@ absl::Status CheckExplain(const v1::Explain& message) {
   }
   for (int i = 0; i < message.positions_size(); ++i) {
     const v1::Position& position = message.positions(i);
-    // Not a number is nowhere.
+    // False for NaN.
     const auto within = [](float side) { return side >= 0 && side <= 1; };
     if (within(position.x()) && within(position.y())) continue;
     return InvalidField(

@@ -1,4 +1,4 @@
-// What attention looked at, in saccade.v1.
+// Attention maps in saccade.v1.
 #pragma once
 
 #include "absl/status/status.h"
@@ -11,13 +11,13 @@ namespace saccade::server {
 // INVALID_ARGUMENT begins with the field's name.
 absl::Status CheckExplain(const v1::Explain& message);
 
-// INVALID_ARGUMENT, with those that there are, if the model has no such layer.
+// INVALID_ARGUMENT, listing the model's layers, if the model does not have the requested one.
 absl::Status CheckExplainFits(const v1::PredictRequest& message, const models::Description& model);
 
-// REQUIRES: CheckExplain took it.
+// REQUIRES: CheckExplain() accepted `message`.
 models::ExplanationWish WishOf(const v1::Explain& message);
 
-// The error is the encoder's.
+// Errors are those of the PNG encoder.
 absl::Status SetExplanation(const models::Explanation& explanation, v1::Explanation* message);
 
 }  // namespace saccade::server

@@ -15,7 +15,7 @@
 namespace saccade::server {
 namespace {
 
-// Of google.protobuf.Duration: its seconds, and how many nanoseconds are not one more.
+// Limits of google.protobuf.Duration: its seconds, and the nanoseconds in a second.
 constexpr int64_t kMostSeconds = 315'576'000'000;
 constexpr int32_t kNanoseconds = 1'000'000'000;
 

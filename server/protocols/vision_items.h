@@ -1,4 +1,4 @@
-// What the items of a PredictStream have beside their requests and answers.
+// What items of a PredictStream have in addition to their requests and answers.
 #pragma once
 
 #include "absl/status/status.h"
@@ -9,10 +9,10 @@
 
 namespace saccade::server {
 
-// absl::InfiniteDuration() if it has none. INVALID_ARGUMENT if it is not above zero, or no duration.
+// absl::InfiniteDuration() if there is none. INVALID_ARGUMENT if it is not positive or not a valid duration.
 absl::StatusOr<absl::Duration> TimeoutOf(const v1::PredictStreamRequest& message);
 
-// What ToGrpcStatus would make a call's end of. REQUIRES: `status` is an error.
+// Sets the equivalent of ToGrpcStatus() for one item. REQUIRES: `status` is an error.
 void SetItemError(const absl::Status& status, RetryJitter* jitter, v1::ItemError* message);
 
 }  // namespace saccade::server

@@ -1,4 +1,4 @@
-// saccade.v1 messages in protobuf's JSON: bytes in base64, names as in the .proto file.
+// Converts saccade.v1 messages to protobuf's JSON: bytes in base64, names as in the .proto file.
 #pragma once
 
 #include <string>
@@ -9,10 +9,10 @@
 
 namespace saccade::server {
 
-// INVALID_ARGUMENT says where the text is no PredictRequest. Names may also be in camelCase.
+// INVALID_ARGUMENT says where the text is not a PredictRequest. Names may also be in camelCase.
 absl::StatusOr<v1::PredictRequest> PredictRequestFromJson(absl::string_view text);
 
-// With every field that has no presence, so that zeros are there to be read.
+// Includes fields without presence even if they have their default values.
 absl::StatusOr<std::string> ToProtobufJson(const google::protobuf::Message& message);
 
 }  // namespace saccade::server

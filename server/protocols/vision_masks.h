@@ -1,4 +1,4 @@
-// A detection's mask in the form that was asked for.
+// A detection's mask in the requested form.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +10,8 @@
 
 namespace saccade::server {
 
-// `region` is where the mask lies in a picture of `whole`'s size. `form` is not NONE. The error is the
-// encoder's.
+// `region` is the mask's position in a picture of size `whole`. `form` is not NONE. Errors are those of the
+// encoder.
 absl::Status SetMask(const models::MaskRegion& region, models::Size whole, v1::DetectionOptions::Masks form,
                      float threshold, v1::Detection* message);
 

@@ -17,7 +17,7 @@ namespace {
 
 constexpr int kMaxPriority = 100;
 constexpr double kMaxFrameRate = 1000;
-// Bytes of a Timings: five durations, and what says so.
+// Upper bound of the size of Timings: five durations and their tags.
 constexpr int64_t kMostTimings = 128;
 
 absl::Status CheckFields(const RequestFields& fields) {
@@ -40,7 +40,7 @@ Picture FromEncoded(const std::string& encoded) {
   return EncodedPicture{.data = {.owner = nullptr, .bytes = encoded}};
 }
 
-// `field` is what the client calls it.
+// `field` is the client's name for the picture.
 absl::StatusOr<Picture> FromRaw(absl::string_view field, const v1::RawPicture& raw) {
   if (raw.width() < 1 || raw.height() < 1) {
     return InvalidField(
@@ -49,7 +49,7 @@ absl::StatusOr<Picture> FromRaw(absl::string_view field, const v1::RawPicture& r
   if (raw.order() != v1::RawPicture::RGB && raw.order() != v1::RawPicture::BGR) {
     return InvalidField(absl::StrCat(field, ".order"), "is neither RGB nor BGR; say which");
   }
-  // Below 3 * 2^62, which int64_t does not hold.
+  // Below 3 * 2^62, which does not fit into int64_t.
   const uint64_t expected = static_cast<uint64_t>(raw.width()) * static_cast<uint64_t>(raw.height()) * 3;
   if (raw.pixels().size() != expected) {
     return InvalidField(absl::StrCat(field, ".pixels"),
@@ -74,7 +74,7 @@ absl::StatusOr<Picture> FromPicture(absl::string_view field, const v1::Picture& 
   return InvalidField(field, "is missing; set it to a picture, 'encoded' or 'raw'");
 }
 
-// What the client wants the model to see.
+// The part of the picture that the model is to see.
 absl::StatusOr<Region> FromRegion(const v1::PredictRequest& message) {
   const v1::Region& region = message.region();
   if (message.has_clip() || message.has_volume()) {
@@ -148,7 +148,7 @@ absl::StatusOr<Pictures> Single(absl::StatusOr<Picture> picture) {
   return Pictures{*std::move(picture)};
 }
 
-// The input's pictures; sets what the input is called and what it is.
+// The input's pictures. Also sets the input's name and medium.
 absl::StatusOr<Pictures> ReadInput(const v1::PredictRequest& message, Request& request) {
   request.medium = models::Medium::kPictures;
   switch (message.input_case()) {
@@ -212,7 +212,7 @@ absl::StatusOr<Request> FromMessage(const v1::PredictRequest& message) {
   if (message.has_explain()) request.explain = WishOf(message.explain());
   auto pictures = ReadInput(message, request);
   if (!pictures.ok()) return pictures.status();
-  // All of them are one item.
+  // All of them form one item.
   request.views = static_cast<int>(pictures->size());
   request.input = *std::move(pictures);
   return request;

@@ -1,4 +1,4 @@
-// The only place that turns saccade.v1 messages into the server's own requests, and its answers back.
+// Converts between saccade.v1 messages and the server's types. No other file does that.
 #pragma once
 
 #include <cstddef>
@@ -16,10 +16,10 @@
 
 namespace saccade::server {
 
-// Of a request's id.
+// Maximum length of a request's id.
 inline constexpr size_t kMostRequestId = 128;
 
-// What every request says, whatever its input.
+// Fields that every request has, whatever its input.
 struct RequestFields {
   std::string_view model;
   int64_t version = 0;
@@ -27,27 +27,27 @@ struct RequestFields {
   int priority = 0;
 };
 
-// A request without input. INVALID_ARGUMENT begins with the field's name.
+// Makes a request without input. INVALID_ARGUMENT begins with the field's name.
 absl::StatusOr<Request> FromFields(const RequestFields& fields, std::string_view protocol);
 
-// The result points into `message`, which must outlive it. Arrival, deadline and cancellation are the
-// caller's to set. INVALID_ARGUMENT begins with the field's name.
+// The result refers to `message`, which must outlive it. The caller sets arrival, deadline and cancellation.
+// INVALID_ARGUMENT begins with the field's name.
 absl::StatusOr<Request> FromMessage(const v1::PredictRequest& message);
 
-// All of the answer but its timings. The error is that of encoding the result. REQUIRES: FromMessage took
-// `request`.
+// Sets all of the answer except its timings. Errors are those of encoding the result. REQUIRES: FromMessage()
+// accepted `request`.
 absl::Status ToMessage(const Response& response, const v1::PredictRequest& request,
                        v1::PredictResponse* message);
 
-// The answer as ToMessage makes it, if that takes no more than `most` bytes with the `around` that its
-// message has besides, and its timings. REQUIRES: as of ToMessage.
+// Sets the answer as ToMessage() does, and its timings. RESOURCE_EXHAUSTED if it has more than `most` bytes
+// together with `around`, the size of the message around it. REQUIRES: as ToMessage().
 absl::Status SetAnswer(const Response& response, const v1::PredictRequest& request, int64_t most,
                        v1::PredictResponse* message, int64_t around = 0);
 
-// All of the answer but its result and its timings. REQUIRES: the request was no tensor.
+// Sets all of the answer except its result and its timings. REQUIRES: the request was not a tensor.
 void SetFacts(const Response& response, const std::string& request_id, v1::PredictResponse* message);
 
-// Known only once the rest was made.
+// Separate, because the timings are only known once the rest has been made.
 void SetTimings(const Timings& timings, v1::PredictResponse* message);
 
 void ToMessage(const ModelSnapshot& snapshot, v1::Model* message);

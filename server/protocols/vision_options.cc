@@ -23,12 +23,12 @@ absl::Status CheckTopK(absl::string_view field, int top_k) {
 }
 
 absl::Status CheckUnitInterval(absl::string_view field, float value) {
-  // Not a number is in no interval.
+  // False for NaN.
   if (value >= 0 && value <= 1) return absl::OkStatus();
   return InvalidField(field, absl::StrCat("is ", value, "; expected 0 to 1"));
 }
 
-// What detections and actions have in common. `field` is the options' own.
+// Checks what detections and actions have in common. `field` is the name of the options.
 template <typename Options>
 absl::Status CheckFindings(absl::string_view field, const Options& options) {
   absl::Status score = CheckUnitInterval(absl::StrCat(field, ".score_threshold"), options.score_threshold());
@@ -70,7 +70,7 @@ absl::Status CheckNetworkSize(absl::string_view field, const v1::PredictRequest&
                       "for no region");
 }
 
-// Of segmentation and stereo.
+// Used for segmentation and stereo.
 template <typename Options>
 absl::Status CheckOutputSize(absl::string_view field, const v1::PredictRequest& message,
                              const Options& options) {
@@ -85,7 +85,7 @@ absl::Status CheckOutputSize(absl::string_view field, const v1::PredictRequest& 
                                    ", and all are at most ", kMostOutputPixels, " pixels"));
 }
 
-// The task that the options are for; none if there are no options.
+// The task that the options are for; nullopt without options.
 std::optional<models::Task> TaskOf(v1::PredictRequest::OptionsCase options) {
   switch (options) {
     case v1::PredictRequest::kClassification:
@@ -106,7 +106,7 @@ std::optional<models::Task> TaskOf(v1::PredictRequest::OptionsCase options) {
   return std::nullopt;
 }
 
-// The field of a task's options.
+// The field that holds a task's options.
 absl::string_view FieldOf(models::Task task) {
   return task == models::Task::kStereo ? "stereo_options" : models::TaskName(task);
 }

@@ -1,4 +1,4 @@
-// What saccade.v1 requests may ask of an answer, checked before anything is computed.
+// Checks the options of saccade.v1 requests before anything is computed.
 #pragma once
 
 #include "absl/status/status.h"
@@ -12,8 +12,8 @@ absl::Status CheckOptions(const v1::PredictRequest& message);
 
 absl::Status CheckOptions(const v1::RestorationOptions& options);
 
-// INVALID_ARGUMENT if the options are for another task than the model's, or name a class that it lacks.
-// REQUIRES: CheckOptions took `message`.
+// INVALID_ARGUMENT if the options are for another task than the model's, or name a class that it does not
+// have. REQUIRES: CheckOptions() accepted `message`.
 absl::Status CheckOptionsFit(const v1::PredictRequest& message, const models::Description& model);
 
 }  // namespace saccade::server

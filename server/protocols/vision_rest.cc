@@ -17,12 +17,13 @@
 namespace saccade::server {
 namespace {
 
-// What metrics count the requests under.
+// The protocol's name in the metrics.
 constexpr char kProtocol[] = "http";
 constexpr char kRoute[] = "/v1/predict";
 constexpr char kJson[] = "application/json";
 
-// A page of another site may send what it likes but this type, which browsers ask us about first.
+// Requiring this type prevents requests from other sites' pages, for which browsers would first send a CORS
+// preflight.
 bool IsJson(const HttpRequest& request) {
   const absl::string_view type = request.Header("Content-Type").value_or("");
   return absl::StartsWithIgnoreCase(type, kJson) &&
@@ -30,7 +31,7 @@ bool IsJson(const HttpRequest& request) {
           type[sizeof(kJson) - 1] == ' ');
 }
 
-// On its way out as long as it takes; `room` is what it holds until then.
+// `room` is held until the response has been sent.
 HttpResponse ToResponse(std::string json, std::shared_ptr<const void> room) {
   struct Held {
     std::string json;
@@ -65,7 +66,7 @@ absl::StatusOr<HttpResponse> VisionRest::TryPredict(const HttpRequest& request, 
                [&status, &room, &request](const absl::Status& outcome, std::shared_ptr<const void> held) {
                  status = outcome;
                  room = std::move(held);
-                 // The last thing that touches what is here.
+                 // Done() must be last: afterwards this frame may be gone.
                  request.client->Done();
                });
   request.client->AwaitDone([&cancellation] { cancellation->Cancel(); });

@@ -12,14 +12,14 @@
 
 namespace saccade::server {
 
-// Thread-safe. Predictions block their thread, a connection's own, until they are answered.
+// Thread-safe. Predictions block the connection's thread until they are answered.
 class VisionRest {
  public:
-  // Everything must outlive this.
+  // All arguments must outlive this object.
   VisionRest(VisionService* vision, Pipeline* pipeline, RetryJitter* retry_jitter)
       : vision_(vision), pipeline_(pipeline), retry_jitter_(retry_jitter) {}
 
-  // This must outlive the server that they are given to.
+  // This object must outlive the routes' server.
   std::vector<HttpRoute> Routes();
 
  private:

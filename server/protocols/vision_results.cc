@@ -24,16 +24,16 @@ namespace {
 
 constexpr int kDefaultTopK = 5;
 constexpr float kDefaultMaskThreshold = 0.5F;
-// What label maps have where there is none, as data sets have it.
+// The value of label maps outside of the region, as in common data sets.
 constexpr uint8_t kNoClass = 255;
 
-// What of the picture was seen.
+// The part of the picture that the model has seen.
 struct Part {
   bool all = true;
   int64_t x = 0;
   int64_t y = 0;
   models::Size whole;
-  // What it was scaled to.
+  // The size that the part was scaled to.
   models::Size scaled;
 };
 
@@ -43,8 +43,8 @@ Part PartOf(const SentItem& sent) {
   return {.all = false, .x = sent.region->x, .y = sent.region->y, .whole = whole, .scaled = sent.scaled};
 }
 
-// A result's map, as the client wants it: on the whole picture, where it is not that already, and of its
-// size.
+// A result's map in the requested form: placed on the whole picture if only a part was seen, and in the
+// requested size.
 template <typename Value, typename Options>
 std::vector<Value> Laid(std::vector<Value> values, models::Size& size, const Part& part, Value beyond,
                         const Options& options) {
@@ -78,7 +78,7 @@ void SetClasses(const models::Classification& result, const models::Description&
   }
 }
 
-// Of the whole picture, of which `part` was seen.
+// Draws the mask on the whole picture, of which `part` was seen.
 absl::Status DrawMask(const models::Detection& detection, const models::Detections& all, const Part& part,
                       const v1::DetectionOptions& options, v1::Detection* message) {
   models::MaskRegion region = models::PasteMask(detection, all.mask_side, all.height, all.width);
@@ -89,7 +89,7 @@ absl::Status DrawMask(const models::Detection& detection, const models::Detectio
   return SetMask(region, whole, options.masks(), threshold, message);
 }
 
-// Whether the client wants to see it.
+// True if the options' filters accept the finding.
 template <typename Finding, typename Options>
 bool Passes(const Finding& finding, const Options& options) {
   const auto& classes = options.classes();

@@ -1,4 +1,4 @@
-// What each task's result looks like in saccade.v1.
+// Converts the result of each task to saccade.v1.
 #pragma once
 
 #include <cstdint>
@@ -10,19 +10,19 @@
 
 namespace saccade::server {
 
-// Sets the answer's result, that of the first item, as `request`'s options want it. The error is the
-// encoder's. REQUIRES: the options fit the model's task.
+// Sets the answer's result, that of the first item, in the form of `request`'s options. Errors are those of
+// the encoder. REQUIRES: the options fit the model's task.
 absl::Status SetResult(const Response& response, const v1::PredictRequest& request,
                        v1::PredictResponse* message);
 
-// A restoration's facts, without its voxels; `type` is theirs.
+// Sets a restoration's facts without its voxels, which have the type `type`.
 void SetRestoration(const models::Restoration& result, VoxelType type, v1::Restoration* message);
 
-// The type that the client wants its voxels in: by default the one that it sent.
+// The type in which the client wants the voxels; by default the one it sent.
 VoxelType WantedType(const v1::RestorationOptions& options, const Response& response);
 
-// RESOURCE_EXHAUSTED, with what to ask for instead, if the answer takes more than `most` bytes, with
-// the `around` that it is sent in.
+// RESOURCE_EXHAUSTED, with advice for a smaller answer, if the answer has more than `most` bytes together
+// with `around`, the size of the message around it.
 absl::Status CheckSize(const v1::PredictResponse& message, int64_t most, int64_t around = 0);
 
 }  // namespace saccade::server

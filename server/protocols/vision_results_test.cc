@@ -66,7 +66,7 @@ TEST(VisionResultsTest, ClassesThatAreLikelyEnough) {
   EXPECT_EQ(Answer(result, model, request).classification().classes_size(), 0);
 }
 
-// In a picture of 8 x 6 pixels, masks of 2 x 2.
+// In a picture of 8 x 6 pixels, with masks of 2 x 2.
 models::Detections ThreeThings() {
   const std::vector<float> mask = {0.9F, 0.9F, 0.3F, 0.3F};
   return {
@@ -224,7 +224,7 @@ TEST(VisionResultsTest, AMapAsLargeAsTheNetworkSawThePicture) {
   EXPECT_EQ(message.segmentation().areas(0).pixels(), 4) << "of the full size";
 }
 
-// Of a picture of 4 x 2 pixels the right half was seen.
+// The right half of a picture of 4 x 2 pixels was seen.
 TEST(VisionResultsTest, WhatARegionShowsLiesInItsPlaceOnTheWholePicture) {
   const SentItem sent{
       .width = 4, .height = 2, .scaled = {4, 4}, .region = Region{.x = 2, .y = 0, .width = 2, .height = 2}};

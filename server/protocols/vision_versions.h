@@ -1,4 +1,4 @@
-// Which version of a model a message of saccade.v1 means.
+// Resolves the version that a message of saccade.v1 names.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +10,8 @@
 
 namespace saccade::server {
 
-// Its number, or the one that its label stands for. INVALID_ARGUMENT if it has both, or an unknown label;
-// NOT_FOUND if the model that should have it is unknown.
+// The version's number, or the number of its label. INVALID_ARGUMENT if the message has both or the label is
+// unknown; NOT_FOUND if a label's model is unknown.
 template <typename Message>
 absl::StatusOr<int64_t> VersionOf(const Catalog& catalog, const Message& message) {
   if (message.version_label().empty()) return message.version();
@@ -20,7 +20,7 @@ absl::StatusOr<int64_t> VersionOf(const Catalog& catalog, const Message& message
   return catalog.VersionOf(message.model(), message.version_label());
 }
 
-// What the message asks for, of the version that it means.
+// The request, with its version resolved.
 inline absl::StatusOr<Request> RequestOf(const Catalog& catalog, const v1::PredictRequest& message) {
   auto request = FromMessage(message);
   const auto version = request.ok() ? VersionOf(catalog, message) : request.status();

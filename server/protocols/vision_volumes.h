@@ -12,15 +12,15 @@
 
 namespace saccade::server {
 
-// None if it is unspecified, or unknown.
+// nullopt if the type is unspecified or unknown.
 std::optional<VoxelType> TypeOf(v1::VolumeShape::Type type);
 v1::VolumeShape::Type TypeOf(VoxelType type);
 
-// INVALID_ARGUMENT if the shape is none, or does not take so many bytes. `field` is what the client calls the
-// volume.
+// INVALID_ARGUMENT if the shape is invalid, or if its voxels do not take `bytes` bytes. `field` is the
+// client's name for the volume.
 absl::Status CheckShape(absl::string_view field, const v1::VolumeShape& shape, int64_t bytes);
 
-// Raw voxels that are as many as the shape takes; errors as of CheckShape.
+// Requires exactly as many voxels as the shape has. Errors as CheckShape().
 absl::StatusOr<RawVolume> FromRawVolume(absl::string_view field, const v1::VolumeShape& shape,
                                         absl::string_view voxels);
 

@@ -52,7 +52,7 @@ absl::Status ReadLevels(const inference::ModelDynamicBatching& batching, const C
                         BatcherOptions* options) {
   const uint64_t levels = batching.priority_levels();
   if (levels == 0) {
-    // Triton passes over these; they can only be a mistake.
+    // Triton ignores these fields without priority_levels; they can only be a mistake.
     constexpr char kNoLevels[] = "needs priority_levels; set that to the number of levels, or remove this";
     if (batching.default_priority_level() != 0)
       return check.Error("dynamic_batching.default_priority_level", kNoLevels);
@@ -68,7 +68,7 @@ absl::Status ReadLevels(const inference::ModelDynamicBatching& batching, const C
   if (!status.ok()) return status;
   options->priority_levels = static_cast<int>(levels);
   options->default_priority_level = static_cast<int>(batching.default_priority_level());
-  // In order, so that of several mistakes always the same one is told.
+  // Sorted, so that with several mistakes the same one is always reported.
   const std::map<uint64_t, inference::ModelQueuePolicy> policies(batching.priority_queue_policy().begin(),
                                                                  batching.priority_queue_policy().end());
   for (const auto& [level, policy] : policies) {
@@ -82,8 +82,8 @@ absl::Status ReadLevels(const inference::ModelDynamicBatching& batching, const C
   return absl::OkStatus();
 }
 
-// What waits in the queue as a whole. Triton bounds each level for itself: together they hold what all of
-// them may, and no more than the daemon's own bound if one of them names none.
+// Bound on the whole queue. Triton bounds each level separately, so this is the sum of the levels' bounds, or
+// 0 (the daemon's default) if a level has none.
 int64_t QueueBound(const BatcherOptions& options) {
   int64_t sum = 0;
   for (int level = 1; level <= std::max(1, options.priority_levels); ++level) {

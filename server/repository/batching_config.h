@@ -1,4 +1,4 @@
-// dynamic_batching of config.pbtxt, as Triton reads and checks it.
+// Reads dynamic_batching of config.pbtxt, with Triton's meaning and checks.
 #pragma once
 
 #include "absl/status/status.h"
@@ -8,7 +8,7 @@
 
 namespace saccade::server {
 
-// Sets settings->batching but for max_batch_size, which it REQUIRES to be set, and preserve_ordering.
+// Sets settings->batching except max_batch_size, and preserve_ordering. REQUIRES: max_batch_size is set.
 absl::Status ReadBatching(const inference::ModelDynamicBatching& batching, const ConfigCheck& check,
                           ModelSettings* settings);
 

@@ -59,7 +59,7 @@ absl::Status Complete(const RepositoryPath& model, inference::ModelConfig* confi
   if (version.empty()) return absl::OkStatus();
   const RepositoryPath folder = model / version;
   const std::string named = WeightsNamed(*config);
-  // What is wrong with the choice is told by who reads the versions.
+  // Errors of ChooseWeights are reported when the versions are read.
   if (config->backend().empty()) {
     const auto program = ChooseWeights(folder, Backend::kPytorch, named);
     if (program.ok() && (*program == "model.pt" || *program == "model.pt2")) {

@@ -1,4 +1,4 @@
-// What a configuration leaves out and the model's own files tell.
+// Completes a configuration with information from the model's own files.
 #pragma once
 
 #include "absl/status/status.h"
@@ -7,10 +7,11 @@
 
 namespace saccade::server {
 
-// Of a configuration that names neither a backend of others nor an architecture: a model.pt or model.pt2 is
-// backend pytorch's; a safetensors file tells the architecture and its options in its __metadata__, as
-// "saccade.architecture" and "saccade.option.NAME". What the configuration says stands. Looks at the highest
-// version; blocks. An error if its file cannot be read.
+// Completes a configuration that names neither another backend nor an architecture. A file model.pt or
+// model.pt2 implies backend pytorch; a safetensors file states the architecture and its options in
+// __metadata__, as "saccade.architecture" and "saccade.option.NAME". Values in the configuration take
+// precedence. Uses the highest version. Blocks on the file system. An error if the version's file cannot be
+// read.
 absl::Status Complete(const RepositoryPath& model, inference::ModelConfig* config);
 
 }  // namespace saccade::server

@@ -1,4 +1,4 @@
-// Errors of a configuration, which all begin with the file, the line and the field.
+// Errors in a configuration; all begin with the file, the line and the field.
 #pragma once
 
 #include <cstdint>
@@ -14,14 +14,14 @@
 
 namespace saccade::server {
 
-// Text of a configuration as errors quote it: escaped, and cut where it is long.
+// Quotes text of a configuration for an error: escaped, and truncated if it is long.
 inline std::string Quoted(absl::string_view text) {
   constexpr size_t kMostShown = 128;
   return absl::StrCat("'", absl::CHexEscape(text.substr(0, kMostShown)),
                       text.size() > kMostShown ? "..." : "", "'");
 }
 
-// So many of a list are named; "and 3 more" stands for the others.
+// Joins the names of a list; after the first eight, "and 3 more" replaces the rest.
 inline std::string NamesOfSome(const std::vector<std::string>& names) {
   constexpr size_t kMostNamed = 8;
   if (names.size() <= kMostNamed) return absl::StrJoin(names, ", ");
@@ -31,7 +31,7 @@ inline std::string NamesOfSome(const std::vector<std::string>& names) {
 
 class ConfigCheck {
  public:
-  // `shown` is the file's name; both must outlive the check.
+  // `shown` is the name of the file in errors; both arguments must outlive this object.
   ConfigCheck(absl::string_view shown, const ConfigLines* lines) : shown_(shown), lines_(lines) {}
 
   // "m/config.pbtxt:3: max_batch_size: ".
@@ -40,7 +40,7 @@ class ConfigCheck {
     return absl::StrCat(shown_, line > 0 ? absl::StrCat(":", line) : "", ": ", field, ": ");
   }
 
-  // `field` as ConfigLines names it.
+  // Returns INVALID_ARGUMENT. `field` is a path as in ConfigLines.
   template <typename... Parts>
   absl::Status Error(absl::string_view field, const Parts&... parts) const {
     return absl::InvalidArgumentError(absl::StrCat(Where(field), parts...));

@@ -64,7 +64,7 @@ constexpr ConfigField kFields[] = {
     {"model_metrics", kIgnored, "histograms have buckets of their own"},
 };
 
-// The row of the longest beginning of `path`.
+// Returns the row with the longest path that is `path` or a parent of it.
 const ConfigField* RowOf(absl::string_view path) {
   const ConfigField* best = nullptr;
   for (const ConfigField& field : kFields) {
@@ -75,7 +75,7 @@ const ConfigField* RowOf(absl::string_view path) {
   return best;
 }
 
-// Whether rows lie below `path`, or it is all alike.
+// Whether fields below `path` have rows of their own.
 bool HasRowsBelow(absl::string_view path) {
   return std::any_of(std::begin(kFields), std::end(kFields), [&](const ConfigField& field) {
     const absl::string_view row = field.path;
@@ -87,7 +87,7 @@ class Walk {
  public:
   Walk(const ConfigCheck& check, std::vector<std::string>* warnings) : check_(check), warnings_(*warnings) {}
 
-  // `row_prefix` is without indices, `prefix` with them.
+  // `row_prefix` is the path without indices, `prefix` the path with indices.
   absl::Status Visit(const pb::Message& message, const std::string& row_prefix, const std::string& prefix) {
     std::vector<const pb::FieldDescriptor*> set;
     message.GetReflection()->ListFields(message, &set);

@@ -1,5 +1,5 @@
-// Every field of Triton's model configuration, and what the daemon makes of it: one table, which the loader
-// follows and documentation is made from.
+// The table of all fields of Triton's model configuration and how the daemon treats them. The loader follows
+// it, and docs/compatibility.md repeats it (a test compares the two).
 #pragma once
 
 #include <string>
@@ -14,9 +14,9 @@ namespace saccade::server {
 
 enum class FieldSupport {
   kWorks,
-  // It does not change answers: passed over, with a warning.
+  // The field does not change answers: it is ignored with a warning.
   kIgnored,
-  // Without it answers would be others than its author expects: the model is not loaded.
+  // Without the field, answers would differ from what its author expects: the model is not loaded.
   kRefused,
 };
 
@@ -24,19 +24,19 @@ enum class FieldSupport {
 const char* NameOf(FieldSupport support);
 
 struct ConfigField {
-  // From the top, without indices: "instance_group.count". What lies below it is treated alike, unless it has
-  // a row of its own.
+  // Path from the top, without indices: "instance_group.count". Fields below it are treated alike, unless
+  // they have a row of their own.
   const char* path;
   FieldSupport support;
-  // Of what works: its bounds, if it has any. Else why not, or what to do instead.
+  // For kWorks: its limits, if any. Otherwise the reason, or what to do instead.
   const char* note;
 };
 
 // In the order of the schema.
 absl::Span<const ConfigField> ConfigFields();
 
-// INVALID_ARGUMENT for the first field that is set and refused; a sentence in `warnings` for each field that
-// is set and passed over.
+// Returns INVALID_ARGUMENT for the first field that is set and refused. Adds a sentence to `warnings` for
+// each field that is set and ignored.
 absl::Status CheckFields(const inference::ModelConfig& config, const ConfigCheck& check,
                          std::vector<std::string>* warnings);
 

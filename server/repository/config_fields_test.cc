@@ -34,7 +34,7 @@ TEST(ConfigFieldsTest, EveryFieldOfTheSchemaHasARow) {
     EXPECT_EQ(rows.count(schema->field(i)->name()), 1u) << schema->field(i)->name();
 }
 
-// "| `name` | works | ... |", as docs/compatibility.md has them.
+// Formats a row like docs/compatibility.md: "| `name` | works | ... |".
 std::string AsRow(const ConfigField& field) {
   const char* const state = field.support == FieldSupport::kIgnored ? "passed over" : NameOf(field.support);
   return absl::StrCat("| `", field.path, "` | ", state, " | ", field.note, " |");

@@ -58,7 +58,7 @@ absl::StatusOr<Backend> ReadBackend(const inference::ModelConfig& config, const 
 absl::Status ReadMaxBatchSize(const ParsedConfig& config, const ConfigCheck& check, ModelSettings* settings) {
   const int size = config.message.max_batch_size();
   const bool ours = settings->backend == Backend::kSaccade;
-  // Without the field ours have the daemon's default, others, as in Triton, 0.
+  // If the field is missing, backend saccade uses the daemon's default; others use 0, as in Triton.
   if (ours && size == 0 && !config.lines.Has("max_batch_size")) return absl::OkStatus();
   if (size < (ours ? 1 : 0) || size > kMaxBatchSize) {
     return check.Error("max_batch_size", "is ", size, ", expected ", ours ? 1 : 0, " to ", kMaxBatchSize,
@@ -73,7 +73,7 @@ absl::Status ReadMaxBatchSize(const ParsedConfig& config, const ConfigCheck& che
 
 absl::Status ReadParameters(const inference::ModelConfig& config, const ConfigCheck& check,
                             ConfigFile* file) {
-  // In order, so that of several mistakes always the same one is told.
+  // Sorted, so that with several mistakes the same one is always reported.
   const std::map<std::string, inference::ModelParameter> parameters(config.parameters().begin(),
                                                                     config.parameters().end());
   for (const auto& [key, parameter] : parameters) {
@@ -113,7 +113,7 @@ absl::Status ReadWeightsFile(const inference::ModelConfig& config, const ConfigC
   return absl::OkStatus();
 }
 
-// What each backend needs besides.
+// Checks and reads what depends on the backend.
 absl::Status ReadForBackend(const inference::ModelConfig& config, const ConfigCheck& check,
                             ConfigFile* file) {
   ModelSettings& settings = file->settings;

@@ -1,4 +1,4 @@
-// A model's configuration: checked, and turned into settings.
+// Checks a model's configuration and converts it to settings.
 #pragma once
 
 #include <string>
@@ -12,22 +12,22 @@
 namespace saccade::server {
 
 struct ConfigFile {
-  // All but what lies in files of their own: labels, and warm-up data.
+  // Everything except the contents of other files: labels and warm-up data.
   ModelSettings settings;
-  // Names of files beside config.pbtxt or the weights; empty if the configuration names none: parameters
-  // 'labels' and 'weights', and default_model_filename.
+  // Names of files next to config.pbtxt or the weights, from the parameters 'labels' and 'weights' and from
+  // default_model_filename; empty if the configuration names none.
   std::string labels_file;
   std::string weights_file;
-  // label_filename of each output.
+  // label_filename of each output; empty where there is none.
   std::vector<std::string> output_label_files;
 };
 
-// `shown` is the file's name in errors, which are INVALID_ARGUMENT and tell line and field. `folder` is the
-// model's folder.
+// `shown` is the name of the file in errors, which are INVALID_ARGUMENT and state line and field. `folder` is
+// the name of the model's folder.
 absl::StatusOr<ConfigFile> ReadSettings(const ParsedConfig& config, absl::string_view shown,
                                         absl::string_view folder);
 
-// The same of a config.pbtxt's text.
+// The same for the text of a config.pbtxt.
 absl::StatusOr<ConfigFile> ParseConfig(const std::string& text, absl::string_view shown,
                                        absl::string_view folder);
 

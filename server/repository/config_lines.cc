@@ -10,7 +10,8 @@ namespace {
 
 namespace pb = google::protobuf;
 
-// Of a list of numbers so many have a place of their own; beyond, the list's own line is told.
+// Maximum number of elements of a list of scalars that are recorded; for others, LineOf returns the line of
+// the list.
 constexpr int kMostElements = 256;
 
 std::string KeyOf(const pb::Message& entry) {
@@ -80,7 +81,7 @@ void ConfigLines::WalkEntry(const pb::Message& entry, const pb::TextFormat::Pars
 void ConfigLines::Add(std::string path, int line, bool is_map_entry) {
   const auto [at, is_new] = lines_.try_emplace(std::move(path), line);
   if (!is_new && is_map_entry) repeated_keys_.push_back(at->first);
-  // Of several with one key the last counts.
+  // If a key occurs more than once, the last entry is effective.
   at->second = line;
 }
 

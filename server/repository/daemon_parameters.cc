@@ -10,7 +10,7 @@
 namespace saccade::server {
 namespace {
 
-// So far apart that the smaller share is as good as nothing; beyond, shares would be lost to rounding.
+// Beyond these limits a model's share would be negligible, and would get lost in rounding.
 constexpr double kLeastWeight = 0.001;
 constexpr double kMostWeight = 1000;
 constexpr int64_t kMostThreads = 1024;
@@ -33,7 +33,7 @@ absl::StatusOr<bool> ReadDaemonParameter(const std::string& key, const std::stri
                                          const ConfigCheck& check, ModelSettings* settings) {
   if (key == "weight") {
     double weight = 0;
-    // Not a number is in no range.
+    // The negation also rejects NaN.
     if (!absl::SimpleAtod(value, &weight) || !(weight >= kLeastWeight && weight <= kMostWeight)) {
       return Wrong(key, value, absl::StrCat("a number from ", kLeastWeight, " to ", kMostWeight), check);
     }

@@ -1,4 +1,4 @@
-// The parameters of config.pbtxt that are the daemon's own; every other one is the architecture's.
+// The parameters of config.pbtxt that the daemon itself uses; all others belong to the architecture.
 #pragma once
 
 #include <string>
@@ -9,14 +9,16 @@
 
 namespace saccade::server {
 
-// Whether `key` is one of them; its value is then set in `settings`, or an error says what is wrong with it.
-//   weight                      the model's share of the device against other models', above 0
-//   threads                     cores of one forward pass
-//   pin                         true keeps each instance to cores of its own
+// Returns whether `key` is one of the following, and if so sets its value in `settings`. An error describes
+// an invalid value.
+//   weight                      share of the device relative to other models' weights, above 0
+//   threads                     number of cores of one forward pass
+//   pin                         true reserves cores for each instance
 //   items                       padded or flat: how detections and actions share tensors
-//   max_inflight_requests       how much of the model's may be in flight
+//   max_inflight_requests       bounds on what is in flight for the model
 //   max_inflight_bytes
 //   max_inflight_pixels
+//   max_cache_bytes             bound on the response cache that the model may use
 //   version_labels              names for versions, "stable=3,canary=4"
 absl::StatusOr<bool> ReadDaemonParameter(const std::string& key, const std::string& value,
                                          const ConfigCheck& check, ModelSettings* settings);

@@ -41,7 +41,7 @@ absl::Status ReadStep(const inference::ModelEnsembling::Step& message, const Con
   if (absl::Status name = CheckModelName(message.model_name()); !name.ok())
     return check.Error(field + ".model_name", name.message());
   step.model = message.model_name();
-  // As in Triton, -1 is the latest; without one it is the same.
+  // As in Triton, -1 means the latest version; so does a missing version.
   if (message.model_version() < -1) {
     return check.Error(field + ".model_version", "is ", message.model_version(),
                        ", expected a version, or -1 for the latest");
@@ -52,7 +52,8 @@ absl::Status ReadStep(const inference::ModelEnsembling::Step& message, const Con
   return status;
 }
 
-// Which step makes a tensor; each is made once, and not given by the request as well.
+// Collects the tensors that steps make. Each must be made by one step only, and must not be an input of the
+// ensemble.
 absl::Status CheckMadeOnce(const std::vector<PlacedStep>& steps, const ModelSettings& settings,
                            const ConfigCheck& check, std::set<std::string>* made) {
   std::set<std::string> given;
@@ -68,7 +69,7 @@ absl::Status CheckMadeOnce(const std::vector<PlacedStep>& steps, const ModelSett
   return absl::OkStatus();
 }
 
-// Steps whose inputs are all there go first.
+// Orders the steps such that the inputs of each are available.
 absl::Status Order(std::vector<PlacedStep> steps, const ConfigCheck& check, ModelSettings* settings,
                    const std::set<std::string>& made) {
   std::set<std::string> there;

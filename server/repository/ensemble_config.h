@@ -1,4 +1,4 @@
-// ensemble_scheduling of config.pbtxt.
+// Reads ensemble_scheduling of config.pbtxt.
 #pragma once
 
 #include "absl/status/status.h"
@@ -8,8 +8,8 @@
 
 namespace saccade::server {
 
-// Sets settings->ensemble, its steps in an order in which each one's inputs are there. REQUIRES: inputs and
-// outputs are set. Whether the models exist and fit is not looked at.
+// Sets settings->ensemble, with the steps in an order in which the inputs of each are available. Does not
+// check whether the models exist and fit together. REQUIRES: inputs and outputs are set.
 absl::Status ReadEnsemble(const inference::ModelEnsembling& ensemble, const ConfigCheck& check,
                           ModelSettings* settings);
 

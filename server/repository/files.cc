@@ -23,7 +23,7 @@ bool IsInside(const fs::path& path, const fs::path& root) {
   return std::mismatch(root.begin(), root.end(), path.begin(), path.end()).first == root.end();
 }
 
-// Bytes of the character that begins at `p`, 0 if it is malformed.
+// Length in bytes of the character at `p`; 0 if it is malformed or NUL.
 size_t CharacterLength(const unsigned char* p, size_t left) {
   if (p[0] < 0x80) return p[0] != 0 ? 1 : 0;
   const size_t length = p[0] >= 0xF0 ? 4 : p[0] >= 0xE0 ? 3 : p[0] >= 0xC2 ? 2 : 0;
@@ -83,7 +83,7 @@ absl::StatusOr<std::vector<DirectoryEntry>> RepositoryPath::List() const {
   for (fs::directory_iterator it(path_, error), end; !error && it != end; it.increment(error)) {
     std::string name = it->path().filename().string();
     if (name.front() == '.') continue;
-    // A link that dangles is told when something asks for it by name.
+    // A dangling link is reported when it is accessed by name.
     std::error_code ignored;
     const fs::file_status status = it->status(ignored);
     entries.push_back({std::move(name), fs::is_directory(status), fs::is_regular_file(status)});
@@ -109,7 +109,7 @@ absl::StatusOr<std::string> RepositoryPath::ReadText(size_t max_bytes) const {
   const auto resolved = Resolve();
   if (!resolved.ok()) return resolved.status();
   std::error_code error;
-  // A pipe or a device would block or never end.
+  // Reading a FIFO or a device could block or never end.
   if (!fs::is_regular_file(*resolved, error)) {
     return absl::InvalidArgumentError(absl::StrCat(shown_, ": expected a regular file"));
   }

@@ -1,4 +1,4 @@
-// Files of a repository, read with bounds and never from outside of it.
+// Bounded access to the files of a repository, never outside of it.
 #pragma once
 
 #include <cstddef>
@@ -13,31 +13,32 @@ namespace saccade::server {
 
 struct DirectoryEntry {
   std::string name;
-  // After following symbolic links; both false for what is neither or dangles.
+  // Type after following symbolic links; both are false for other types and for dangling links.
   bool is_directory = false;
   bool is_file = false;
 };
 
-// A path inside the repository; `shown` is the part after the repository's root, which errors name.
+// A path inside the repository. `shown` is the part below the repository's root, used in errors.
 class RepositoryPath {
  public:
-  // Blocks. An error if `repository` is no readable directory.
+  // Blocks on the file system. An error if `repository` is not a readable directory.
   static absl::StatusOr<RepositoryPath> Root(const std::string& repository);
 
-  // One step down. REQUIRES: `name` is a single path component.
+  // Appends a component. REQUIRES: `name` is a single path component.
   RepositoryPath operator/(absl::string_view name) const;
 
   const std::string& shown() const { return shown_; }
   bool Exists() const;
 
-  // Sorted by name, without hidden entries (which Kubernetes makes for its own use). Blocks.
+  // Lists the directory, sorted by name, without hidden entries (which Kubernetes creates for its own use).
+  // Blocks on the file system.
   absl::StatusOr<std::vector<DirectoryEntry>> List() const;
 
   // The path without symbolic links; an error if it leads out of the repository.
   absl::StatusOr<std::filesystem::path> Resolve() const;
 
-  // The bytes of a regular file; an error if there are more than `max_bytes`, or if they are not UTF-8.
-  // Blocks.
+  // Reads a regular file. An error if it has more than `max_bytes` or is not UTF-8. Blocks on the file
+  // system.
   absl::StatusOr<std::string> ReadText(size_t max_bytes) const;
 
  private:

@@ -21,7 +21,8 @@ TEST(Utf8Test, TakesWhatIsWellFormed) {
 }
 
 TEST(Utf8Test, RefusesWhatIsNot) {
-  // Latin-1, cut short, overlong, surrogate, beyond the last code point, a stray continuation.
+  // Latin-1, truncated, overlong (twice), surrogate, beyond U+10FFFF, a five-byte form, a stray continuation
+  // byte.
   for (const char* text : {"gr\xFC\xDF", "\xE4\xBA", "\xC0\xAF", "\xE0\x80\xAF", "\xED\xA0\x80",
                            "\xF4\x90\x80\x80", "\xF8\x88\x80\x80\x80", "\x80"}) {
     EXPECT_FALSE(IsUtf8Text(text)) << testing::PrintToString(text);
@@ -56,7 +57,7 @@ TEST(RepositoryPathTest, ALinkMayStayInsideButNotLeadOut) {
   elsewhere.Write("text", "outside");
   std::filesystem::create_symlink(repository.path() / "real" / "text", repository.path() / "inside");
   std::filesystem::create_symlink(elsewhere.path() / "text", repository.path() / "outside");
-  // A neighbour whose path begins with the repository's.
+  // A folder next to the repository whose path has the repository's path as prefix.
   const std::string sibling = repository.string() + "_sibling";
   std::filesystem::create_directory(sibling);
   std::filesystem::create_symlink(sibling, repository.path() / "sibling");

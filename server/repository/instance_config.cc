@@ -45,7 +45,7 @@ absl::Status ReadInstances(const inference::ModelConfig& config, const ConfigChe
                          "mixes GPUs and the CPU, expected instances on GPUs alone or on the CPU alone");
     }
     if (group.count() < 0) return check.Error(field + ".count", "is ", group.count(), ", expected 1 or more");
-    // As in Triton, a group without a count is one instance, on each of its GPUs.
+    // As in Triton, a group without a count has one instance on each of its GPUs.
     const int64_t count = group.count() == 0 ? 1 : group.count();
     instances += count * std::max(1, group.gpus_size());
     if (instances > kMaxInstances) {

@@ -1,4 +1,4 @@
-// instance_group of config.pbtxt.
+// Reads instance_group of config.pbtxt.
 #pragma once
 
 #include "absl/status/status.h"
@@ -8,8 +8,8 @@
 
 namespace saccade::server {
 
-// Sets how many instances there are, and where they compute: kEveryGpu is left for who knows how many there
-// are.
+// Sets the number of instances and their devices. kEveryGpu is left for the caller, who knows the number of
+// GPUs (PlaceOnEveryGpu).
 absl::Status ReadInstances(const inference::ModelConfig& config, const ConfigCheck& check,
                            ModelSettings* settings);
 

@@ -1,4 +1,4 @@
-// labels.txt: one class name a line, the first line being class 0.
+// Reads labels.txt: one class name per line; the first line is class 0.
 #pragma once
 
 #include <string>
@@ -9,8 +9,9 @@
 
 namespace saccade::server {
 
-// Takes LF and CRLF, with or without a byte order mark and a last line end. An empty line before the end is
-// an error, for it would shift every class after it. `shown` is the file's name in errors.
+// Accepts LF and CRLF, an optional byte order mark and an optional line end after the last line. An empty
+// line before the end is an error, because it would shift all later classes. `shown` is the name of the file
+// in errors.
 absl::StatusOr<std::vector<std::string>> ParseLabels(absl::string_view text, absl::string_view shown);
 
 }  // namespace saccade::server

@@ -1,5 +1,5 @@
-// Folders that are no models, each with words of its error. What is wrong with a configuration's text is
-// malformed_test.cc's.
+// Folders that are not valid models, each with a part of the expected error. For errors in a configuration's
+// text, see malformed_test.cc.
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -25,7 +25,7 @@ constexpr char kConfig[] = "parameters { key: \"architecture\" value { string_va
 constexpr char kWeights[] = "1/weights.safetensors";
 constexpr size_t kMostWords = 1000;
 
-// The model's folder, and one that is not in the repository.
+// The model's folder, and a folder outside of the repository.
 struct Place {
   fs::path model;
   fs::path outside;
@@ -38,10 +38,10 @@ struct Place {
 
 struct Malformed {
   const char* name;
-  // Of a model with a configuration, labels and weights of version 1.
+  // Damages a model that has a configuration, labels, and weights of version 1.
   std::function<void(const Place&)> damage;
   const char* words;
-  // The model is read, and the fault told of its version.
+  // True if the model can be read and the error is in the status of its version.
   bool of_version = false;
 };
 
@@ -53,7 +53,8 @@ std::string LengthThen(uint64_t length, const std::string& rest) {
 
 void RemoveConfig(const Place& place) { fs::remove(place.model / "config.pbtxt"); }
 
-// Where the architecture is to be read from the weights.
+// Removes the configuration, so that the architecture must be read from the weights, and writes `bytes` as
+// weights.
 std::function<void(const Place&)> Weights(const std::string& bytes) {
   return [bytes](const Place& place) {
     RemoveConfig(place);
@@ -69,7 +70,7 @@ std::function<void(const Place&)> VersionNamed(const std::string& name) {
   return [name](const Place& place) { fs::rename(place.model / "1", place.model / name); };
 }
 
-// In place of `file`.
+// Replaces `file`.
 std::function<void(const Place&)> Instead(const std::string& file,
                                           const std::function<void(const fs::path&)>& make) {
   return [file, make](const Place& place) {
@@ -232,7 +233,7 @@ TEST_P(MalformedFoldersTest, IsToldAndHidesNoOther) {
   EXPECT_THAT(error, testing::HasSubstr(GetParam().words));
   EXPECT_LT(error.size(), kMostWords) << error;
   EXPECT_THAT(error, testing::Not(testing::HasSubstr("\n"))) << "one line is one model";
-  // Whoever polls looks at it as well.
+  // The same folder is also read when the repository is polled.
   StampModel(repository_.string(), "m").IgnoreError();
 }
 
@@ -240,7 +241,7 @@ INSTANTIATE_TEST_SUITE_P(All, MalformedFoldersTest, testing::ValuesIn(Corpus()),
                          [](const auto& test) { return test.param.name; });
 
 TEST_F(FoldersTest, WhatMayNotBeReadIsToldByItsName) {
-  // Root may read everything.
+  // Root can read all files, so run as another user.
   constexpr uid_t kNobody = 65534;
   const bool is_root = geteuid() == 0;
   fs::permissions(repository_.path(), fs::perms::all);

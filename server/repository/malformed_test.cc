@@ -1,4 +1,5 @@
-// testdata/malformed: configurations that are refused. Each begins with a comment: words of its error.
+// testdata/malformed has configurations that must be rejected. Each begins with a comment that contains a
+// part of the expected error.
 #include <algorithm>
 #include <filesystem>
 #include <fstream>

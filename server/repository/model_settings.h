@@ -1,4 +1,4 @@
-// What config.pbtxt and the files beside it say of a model, checked.
+// A model's settings, as read from config.pbtxt and the files beside it, and checked.
 #pragma once
 
 #include <cstdint>
@@ -14,42 +14,43 @@
 
 namespace saccade::server {
 
-// What computes a model.
+// What runs a model.
 enum class Backend {
-  // One of our architectures, by name.
+  // One of Saccade's own architectures, by name.
   kSaccade,
-  // A program that PyTorch exported.
+  // A program exported from PyTorch.
   kPytorch,
-  // Other models of the repository, one after the other.
+  // A sequence of other models of the repository.
   kEnsemble,
 };
 
 // "saccade", "pytorch", "ensemble".
 const char* NameOf(Backend backend);
 
-// A tensor that the configuration declares.
+// A tensor declared in the configuration.
 struct TensorSpec {
   enum class Format { kNone, kNhwc, kNchw };
 
   std::string name;
   DataType type = DataType::kFp32;
-  // Without the batch dimension where the model has one; -1 where the request decides.
+  // Without the batch dimension, if the model has one; -1 where the request decides.
   std::vector<int64_t> dims = {};
-  // What the model itself takes or gives in place of `dims`: as many elements, batch dimension apart.
+  // The shape that the model itself takes or returns instead of `dims`: the same number of elements, without
+  // the batch dimension.
   std::optional<std::vector<int64_t>> reshape = std::nullopt;
   Format format = Format::kNone;
-  // An input that a request may leave out.
+  // An input that a request may omit.
   bool optional = false;
-  // An output's class names, by index; empty without a label file.
+  // Class names of an output, by index; empty without a label file.
   std::vector<std::string> labels = {};
 };
 
 struct EnsembleStep {
   std::string model;
-  // 0 is the highest version that is ready.
+  // 0 selects the highest version that is ready.
   int64_t version = 0;
-  // From the model's input to the ensemble's tensor that feeds it; from the model's output to the ensemble's
-  // tensor that it makes.
+  // `inputs` maps the model's inputs to the ensemble's tensors that feed them, `outputs` the model's outputs
+  // to the ensemble's tensors that they make.
   std::map<std::string, std::string> inputs;
   std::map<std::string, std::string> outputs;
 };
@@ -59,11 +60,11 @@ struct WarmupInput {
 
   std::string name;
   DataType type = DataType::kFp32;
-  // Without the batch dimension, each at least 1.
+  // Without the batch dimension; each at least 1.
   std::vector<int64_t> dims;
   Data data = Data::kZero;
-  // kFile: canonical and inside the repository; the tensor's bytes as a request would have them, of one item
-  // of the batch.
+  // kFile: canonical path inside the repository. The file holds the tensor's bytes as in a request, for one
+  // item of the batch.
   std::string file_path = {};
 };
 
@@ -72,74 +73,74 @@ struct Warmup {
   std::string name;
   int64_t batch_size = 1;
   int count = 1;
-  // By name.
+  // Sorted by name.
   std::vector<WarmupInput> inputs;
 };
 
-// Which of the versions on disk are served.
+// Selects the versions on disk that are served.
 struct VersionPolicy {
   enum class Kind { kLatest, kAll, kSpecific };
 
   Kind kind = Kind::kLatest;
-  // kLatest: so many of the highest.
+  // kLatest: number of highest versions.
   int64_t latest = 1;
   // kSpecific: ascending.
   std::vector<int64_t> versions = {};
 };
 
-// In place of a GPU's number: one such instance on every GPU that there is.
+// In place of a GPU's number: one such instance on every GPU of the machine.
 constexpr int kEveryGpu = -1;
 
 struct ModelSettings {
   std::string name;
   Backend backend = Backend::kSaccade;
-  // Of backend saccade alone.
+  // Only for backend saccade.
   std::string architecture = {};
-  // Every parameter that the repository does not use itself. The backend refuses the ones it does not know.
+  // All parameters that the repository does not use itself. The backend rejects those that it does not know.
   std::map<std::string, std::string> options = {};
-  // The classes' names by index; empty if the model has no labels file.
+  // Class names by index; empty if the model has no labels file.
   std::vector<std::string> labels = {};
-  // As the configuration declares them. Backend saccade says itself what it takes, and has none here.
+  // As declared in the configuration. Empty for backend saccade, where the architecture defines them.
   std::vector<TensorSpec> inputs = {};
   std::vector<TensorSpec> outputs = {};
-  // Of backend ensemble: at least one. Every tensor that a step or an output names is made by a step before
-  // it, or is an input.
+  // For backend ensemble: at least one step. Each tensor that a step or an output names is an input, or is
+  // made by an earlier step.
   std::vector<EnsembleStep> ensemble = {};
   std::vector<Warmup> warmups = {};
   VersionPolicy version_policy = {};
-  // Names that requests may use for versions, "stable" for 3.
+  // Names for versions that requests may use, e.g. "stable" for 3.
   std::map<std::string, int64_t> version_labels = {};
-  // Whether answers may be given again for equal requests.
+  // Whether answers may be reused for equal requests.
   bool response_cache = false;
-  // How much of the cache they may take; 0 is all of it.
+  // Maximum bytes of the response cache that the model may use; 0 means all of it.
   int64_t most_cached_bytes = 0;
-  // Copies of the model that compute at the same time, 1 to 64; as many on each GPU where every GPU is meant.
+  // Number of instances that compute concurrently, 1 to 64; with kEveryGpu, per GPU.
   int instances = 1;
-  // The GPU of each instance, as many as there are; empty: they compute on the CPU.
+  // The GPU of each instance, `instances` elements; empty if they compute on the CPU.
   std::vector<int> gpus = {};
-  // Whether each instance keeps to cores of its own.
+  // Whether each instance has cores of its own.
   bool pin = false;
-  // Whether tensors have a batch dimension. Without one (max_batch_size 0) a request is one item, and
+  // Whether tensors have a batch dimension. Without it (max_batch_size 0) a request is one item, and
   // batching.max_batch_size is 1.
   bool has_batch_dimension = true;
-  // max_queue_size 0 takes the daemon's own bound, threads 0 the daemon's --threads-per-instance.
+  // max_queue_size 0 means the daemon's default, threads 0 the daemon's --threads-per-instance.
   BatcherOptions batching = {.max_queue_size = 0, .threads = 0};
-  // Whether answers leave in the order in which their requests came.
+  // Whether answers are sent in the order in which their requests arrived.
   bool preserve_ordering = false;
-  // How its detections or actions share tensors.
+  // How detections or actions share tensors.
   ItemsForm items = ItemsForm::kPadded;
-  // How much of this model's may be in flight; 0 leaves it to the server's own bounds.
+  // Bounds on what is in flight for this model; 0 means only the server's bounds apply.
   Inflight most_inflight = {};
 
-  // What the configuration asks for and is passed over, one sentence each: they belong in the log.
+  // Sentences for the log about settings that are ignored.
   std::vector<std::string> warnings = {};
-  // An inference.ModelConfig, serialised: the configuration as it was read, with name, backend, platform and
-  // max_batch_size as they are understood.
+  // A serialised inference.ModelConfig: the configuration as read, with the effective name, backend, platform
+  // and max_batch_size.
   std::string config = {};
 };
 
-// Puts instances on GPUs 0 to `gpus` - 1 where the configuration says every GPU. Where there is none they are
-// on the first, and whoever loads them says that it is missing.
+// Replaces kEveryGpu by instances on GPUs 0 to `gpus` - 1. If there is no GPU, places them on GPU 0, and
+// loading the model reports that it is missing.
 void PlaceOnEveryGpu(int gpus, ModelSettings* settings);
 
 }  // namespace saccade::server

@@ -20,13 +20,13 @@ namespace {
 
 constexpr size_t kMaxNameBytes = 128;
 constexpr size_t kMaxConfigBytes = size_t{1} << 20;
-// What a configuration that came with a request is called.
+// Name, in errors, of a configuration that is part of a request.
 constexpr char kRequest[] = "the request's configuration";
 constexpr size_t kMaxLabelsBytes = size_t{4} << 20;
 
 bool IsNameCharacter(unsigned char c) { return absl::ascii_isalnum(c) || c == '.' || c == '_' || c == '-'; }
 
-// What a missing config.pbtxt would have to say, beside what is wrong without it.
+// The error for a missing config.pbtxt; `status` is the error of the model without it.
 absl::Status WithoutConfig(const RepositoryPath& path, const absl::Status& status) {
   return absl::InvalidArgumentError(absl::StrCat(
       path.shown(), " is missing, so the architecture is not known; write it with at least ",
@@ -62,12 +62,12 @@ absl::StatusOr<std::vector<std::string>> ReadLabels(const RepositoryPath& model,
   return ParseLabels(*text, path.shown());
 }
 
-// The labels file, and those that outputs name.
+// Reads the labels file and the label files of the outputs.
 absl::Status ReadAllLabels(const RepositoryPath& model, ConfigFile* config) {
   ModelSettings& settings = config->settings;
   for (size_t i = 0; i < config->output_label_files.size(); ++i) {
     const std::string& file = config->output_label_files[i];
-    // Outputs that are passed over may still tell where the labels are.
+    // Ignored outputs (of backend saccade) may still name the labels file.
     if (i >= settings.outputs.size() && config->labels_file.empty()) config->labels_file = file;
     if (file.empty() || i >= settings.outputs.size()) continue;
     auto labels = ReadLabels(model, file);
@@ -98,7 +98,7 @@ std::vector<std::string> Texts(const std::vector<int64_t>& versions) {
   return texts;
 }
 
-// Keeps of the versions those that are served.
+// Removes the versions that are not served.
 absl::Status Choose(const RepositoryPath& model, ModelSettings* settings,
                     std::vector<ModelVersion>* versions) {
   std::vector<int64_t> present;
@@ -132,7 +132,7 @@ absl::StatusOr<ModelEntry> ReadModelFrom(const RepositoryPath& root, absl::strin
   if (!folder.Exists()) {
     return absl::NotFoundError(absl::StrCat("the model repository holds no folder '", name, "'"));
   }
-  // A file, a pipe, a link that leads nowhere or out, a folder that may not be read.
+  // Fails for a file, a FIFO, a dangling link, a link out of the repository, and an unreadable folder.
   if (const auto entries = folder.List(); !entries.ok()) return entries.status();
   auto config = ReadConfig(folder, name, options);
   if (!config.ok()) return config.status();
@@ -170,7 +170,7 @@ absl::StatusOr<Scan> ScanRepository(const std::string& repository, const ReadOpt
   if (!entries.ok()) return entries.status();
   Scan scan;
   for (const DirectoryEntry& entry : *entries) {
-    // A folder of the file system's own at the top of most volumes.
+    // Most file systems have a folder lost+found at their root.
     if (entry.is_file || entry.name == "lost+found") continue;
     auto model = ReadModelFrom(*root, entry.name, options);
     if (model.ok()) {

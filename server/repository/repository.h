@@ -1,8 +1,8 @@
-// The model repository: Triton's folder layout, read into what the daemon needs to load a model.
+// Reads a model repository with Triton's folder layout:
 //
 //   ROOT/NAME/config.pbtxt            see proto/inference/model_config.proto
-//   ROOT/NAME/labels.txt              one class name a line; optional
-//   ROOT/NAME/warmup/<file>           what model_warmup names; optional
+//   ROOT/NAME/labels.txt              one class name per line; optional
+//   ROOT/NAME/warmup/<file>           files that model_warmup names; optional
 //   ROOT/NAME/<version>/<weights>     see versions.h
 #pragma once
 
@@ -20,50 +20,51 @@ namespace saccade::server {
 
 struct ModelVersion {
   int64_t version = 0;
-  // Canonical: no symbolic link is left in it, and it lies inside the repository. Empty of an ensemble.
+  // Canonical path: without symbolic links and inside the repository. Empty for an ensemble.
   std::string weights_path = {};
-  // What is wrong with this version alone.
+  // Error of this version alone.
   absl::Status status = {};
 };
 
 struct ModelEntry {
   ModelSettings settings;
-  // Those that the version policy serves: at least one, ascending.
+  // The versions that the version policy selects: at least one, ascending.
   std::vector<ModelVersion> versions;
 };
 
 struct BrokenModel {
-  // The folder's name, escaped where it is not printable ASCII: it may be put into a log or an answer as it
-  // is.
+  // The name of the folder, escaped where it is not printable ASCII, so that it can be put into a log or an
+  // answer.
   std::string name;
   absl::Status status;
 };
 
-// What a repository holds. One broken model does not hide the others.
+// Contents of a repository. A broken model does not hide the others.
 struct Scan {
-  // Both sorted by name.
+  // Both are sorted by name.
   std::vector<ModelEntry> models;
   std::vector<BrokenModel> broken;
 };
 
 struct ReadOptions {
-  // Whether what a configuration leaves out is taken from the model's own files (completion.h), and a missing
-  // config.pbtxt is an empty one.
+  // Whether to complete configurations from the model's own files (completion.h), and to treat a missing
+  // config.pbtxt as an empty one.
   bool complete = true;
-  // Of ReadModel: stands for config.pbtxt, as protobuf's JSON.
+  // For ReadModel: replaces config.pbtxt, in protobuf's JSON format.
   std::optional<std::string> config_json = std::nullopt;
 };
 
-// Reads the whole repository; blocks on the file system. Hidden folders and plain files are passed over. An
-// error only if the repository itself cannot be read. Thread-safe.
+// Reads the whole repository. Hidden folders and plain files are skipped. Returns an error only if the
+// repository itself cannot be read. Blocks on the file system. Thread-safe.
 absl::StatusOr<Scan> ScanRepository(const std::string& repository, const ReadOptions& options = {});
 
-// Reads one model; blocks on the file system. NOT_FOUND if there is no such folder, INVALID_ARGUMENT if
-// `name` is not a model name or the model is broken. Thread-safe.
+// Reads one model. NOT_FOUND if there is no such folder, INVALID_ARGUMENT if `name` is not a model name or
+// the model is broken. Blocks on the file system. Thread-safe.
 absl::StatusOr<ModelEntry> ReadModel(const std::string& repository, absl::string_view name,
                                      const ReadOptions& options = {});
 
-// [A-Za-z0-9._-]{1,128}, not beginning with a dot. What is no model name never reaches the file system.
+// INVALID_ARGUMENT unless `name` matches [A-Za-z0-9._-]{1,128} and does not begin with a dot. Other names are
+// never used as paths.
 absl::Status CheckModelName(absl::string_view name);
 
 }  // namespace saccade::server

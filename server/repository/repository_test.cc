@@ -20,7 +20,7 @@ std::string ErrorOf(const TestRepository& repository, const std::string& name) {
   return std::string(ReadModel(repository.string(), name).status().message());
 }
 
-// Of the only version that is served.
+// Returns the error of the only version that is served.
 std::string VersionErrorOf(const TestRepository& repository, const std::string& name) {
   const auto model = ReadModel(repository.string(), name);
   EXPECT_TRUE(model.ok()) << model.status();

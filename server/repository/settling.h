@@ -1,4 +1,4 @@
-// Which models' files have changed, and are not being written any more.
+// Detects models whose files have changed and are no longer being written.
 #pragma once
 
 #include <map>
@@ -11,28 +11,28 @@
 
 namespace saccade::server {
 
-// What is seen of a repository again and again. A change counts once two looks in a row have seen it alike:
-// files that are still being written look different each time. No time but that of its calls. Not
-// thread-safe.
+// Compares successive states of a repository. A change counts once two successive calls of Look() have seen
+// the same state, because files that are being written differ each time. Uses no clock. Not thread-safe.
 class Settling {
  public:
   using Stamps = std::map<std::string, ModelStamp>;
 
-  // What was loaded, or tried.
+  // Records the state that was loaded, or whose loading was tried.
   void Applied(const std::string& model, const ModelStamp& stamp) { applied_[model] = stamp; }
 
-  // Models to be looked at anew, sorted: changed since they were applied, or new, or gone (which are not in
-  // `seen`), and as they were at the last call. Each is returned until it is applied or forgotten.
+  // Returns the models to be reloaded, sorted: those that were changed, added or removed (not in `seen`)
+  // compared with their applied state, and are unchanged since the last call. A model is returned until it is
+  // applied or forgotten.
   std::vector<std::string> Look(const Stamps& seen);
 
-  // A model that is gone, and nobody's any more.
+  // Forgets a removed model.
   void Forget(const std::string& model);
 
   bool empty() const { return applied_.empty(); }
 
  private:
   Stamps applied_;
-  // Changes that one look has seen; none: gone.
+  // Changed states that only one call has seen; nullopt if the model was removed.
   std::map<std::string, std::optional<ModelStamp>> changing_;
 };
 

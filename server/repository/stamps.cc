@@ -13,7 +13,7 @@
 namespace saccade::server {
 namespace {
 
-// Deeper, and of more files, no model is.
+// Bounds on folder depth and stamp size, which no real model exceeds.
 constexpr int kMaxDepth = 4;
 constexpr size_t kMaxBytes = size_t{4} << 20;
 
@@ -78,7 +78,7 @@ absl::StatusOr<std::vector<std::string>> ListModels(const std::string& repositor
   if (!entries.ok()) return entries.status();
   std::vector<std::string> names;
   for (const DirectoryEntry& entry : *entries) {
-    // lost+found is the file system's own at the top of most volumes.
+    // Most file systems have a folder lost+found at their root.
     if (!entry.is_file && entry.name != "lost+found") names.push_back(entry.name);
   }
   return names;

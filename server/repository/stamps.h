@@ -1,4 +1,4 @@
-// What a model's files look like from outside, to tell whether they changed without reading them.
+// Fingerprints of a model's files, to detect changes without reading them.
 #pragma once
 
 #include <cstdint>
@@ -11,11 +11,11 @@
 
 namespace saccade::server {
 
-// Each text holds every file's name, size, time of change and inode. Hidden files are no part of it, nor are
-// folders that are neither a version nor warmup/: under such a name (3.tmp, .3) a version can be written and
+// Each string lists name, size, modification time and inode of every file. Hidden files are excluded, as are
+// folders other than versions and warmup/, so that a version can be written under such a name (3.tmp, .3) and
 // then renamed.
 struct ModelStamp {
-  // config.pbtxt, labels, warm-up data: what all versions share.
+  // config.pbtxt, labels and warm-up data, which all versions share.
   std::string shared;
   std::map<int64_t, std::string> versions;
 
@@ -25,10 +25,11 @@ struct ModelStamp {
   friend bool operator!=(const ModelStamp& a, const ModelStamp& b) { return !(a == b); }
 };
 
-// Block on the file system; thread-safe. NOT_FOUND if there is no such folder.
+// Blocks on the file system. Thread-safe. NOT_FOUND if there is no such folder.
 absl::StatusOr<ModelStamp> StampModel(const std::string& repository, absl::string_view name);
 
-// Names of the model folders, sorted. An error only if the repository itself cannot be read.
+// Returns the names of the model folders, sorted. An error only if the repository itself cannot be read.
+// Blocks on the file system. Thread-safe.
 absl::StatusOr<std::vector<std::string>> ListModels(const std::string& repository);
 
 }  // namespace saccade::server

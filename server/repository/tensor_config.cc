@@ -12,10 +12,10 @@ namespace {
 constexpr size_t kMaxNameBytes = 256;
 constexpr int kMaxDimensions = 16;
 constexpr int kMaxTensors = 1024;
-// As ElementCount has it.
+// The same as in ElementCount.
 constexpr int64_t kMaxElements = int64_t{1} << 40;
 
-// The product of what is fixed, and how many extents are free.
+// The product of the fixed dimensions, and the number of free ones.
 struct Extent {
   int64_t elements = 1;
   int64_t free = 0;
@@ -29,7 +29,7 @@ Extent ExtentOf(const std::vector<int64_t>& dims) {
     if (dim < 0) {
       ++extent.free;
     } else {
-      // A bound would be passed before it overflows.
+      // Saturates above the maximum instead of overflowing.
       extent.elements =
           dim > 0 && extent.elements > kMaxElements / dim ? kMaxElements + 1 : extent.elements * dim;
     }
@@ -83,7 +83,7 @@ absl::Status ReadFormat(const inference::ModelInput& input, const std::string& f
 
 absl::StatusOr<DataType> ReadDataType(inference::DataType type, absl::string_view field,
                                       const ConfigCheck& check) {
-  // TYPE_STRING is BYTES on the wire; every other name is the wire's behind TYPE_.
+  // TYPE_STRING is BYTES in the protocol; the other names are those of the protocol with the prefix TYPE_.
   if (type == inference::TYPE_STRING) return DataType::kBytes;
   const std::string& name = inference::DataType_Name(type);
   if (type != inference::TYPE_INVALID && name.size() > 5) {

@@ -1,4 +1,4 @@
-// Inputs and outputs that config.pbtxt declares.
+// Reads the inputs and outputs that config.pbtxt declares.
 #pragma once
 
 #include <cstdint>
@@ -14,23 +14,23 @@
 
 namespace saccade::server {
 
-// `field` is what says so, in errors.
+// `field` is the path of the field in errors.
 absl::StatusOr<DataType> ReadDataType(inference::DataType type, absl::string_view field,
                                       const ConfigCheck& check);
 
-// 1 to 16 extents, each at least `least`. With `free`, -1 is legal too.
+// Checks that there are 1 to 16 dimensions, each at least `least`. With `free`, -1 is allowed too.
 absl::Status CheckDims(const std::vector<int64_t>& dims, int64_t least, bool free, absl::string_view field,
                        const ConfigCheck& check);
 
-// 1 to 256 printable ASCII characters.
+// Checks that the name has 1 to 256 printable ASCII characters.
 absl::Status CheckTensorName(const std::string& name, absl::string_view field, const ConfigCheck& check);
 
-// Sets inputs and outputs but for the outputs' labels, whose files it names by output in `label_files` (empty
-// where there is none).
+// Sets the inputs and the outputs, except the outputs' labels, whose files it stores in `label_files`, one
+// per output (empty where there is none).
 absl::Status ReadTensors(const inference::ModelConfig& config, const ConfigCheck& check,
                          ModelSettings* settings, std::vector<std::string>* label_files);
 
-// The plain name of a file, without a folder.
+// Checks that `name` is a plain file name, without a folder.
 absl::Status CheckFileName(absl::string_view field, const std::string& name, const ConfigCheck& check);
 
 }  // namespace saccade::server

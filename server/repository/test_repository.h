@@ -1,4 +1,4 @@
-// A repository in a temporary folder, for tests.
+// Test helper: a repository in a temporary folder.
 #pragma once
 
 #include <cstdlib>
@@ -8,7 +8,7 @@
 
 namespace saccade::server {
 
-// Deletes itself.
+// The destructor deletes the folder.
 class TestRepository {
  public:
   TestRepository() {

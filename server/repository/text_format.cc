@@ -19,17 +19,17 @@ namespace {
 
 namespace pb = google::protobuf;
 
-// Of what protobuf says, which quotes whole names and numbers.
+// Maximum length of a message from protobuf in an error; such messages quote whole names and numbers.
 constexpr size_t kMostShown = 256;
 
 std::string Cut(absl::string_view text) {
-  // Quotes are its own.
+  // Unescape quotes: protobuf's message uses them itself.
   const std::string shown =
       absl::StrReplaceAll(absl::CHexEscape(text.substr(0, kMostShown)), {{"\\\"", "\""}, {"\\'", "'"}});
   return absl::StrCat(shown, text.size() > kMostShown ? "..." : "");
 }
 
-// "Message type "inference.X" has no field named "y"." as advice; any other message as it is, but cut.
+// Turns "Message type "inference.X" has no field named "y"." into advice; only truncates other messages.
 std::string Advise(const std::string& message) {
   if (!absl::StrContains(message, "has no field named")) return Cut(message);
   const std::vector<std::string> quoted = absl::StrSplit(message, '"');
@@ -42,7 +42,7 @@ std::string Advise(const std::string& message) {
   return absl::StrCat("field ", Quoted(quoted[3]), " is not known; remove it (known here: ", known, ")");
 }
 
-// Keeps the first error, with the line it stands in.
+// Keeps the first error, with the line in which it occurred.
 class FirstError final : public pb::io::ErrorCollector {
  public:
   FirstError(const std::string& text, absl::string_view shown) : text_(text), shown_(shown) {}
@@ -75,7 +75,7 @@ absl::StatusOr<ParsedConfig> ParseTextFormat(const std::string& text, absl::stri
   pb::TextFormat::Parser parser;
   parser.RecordErrorsTo(&error);
   parser.WriteLocationsTo(&locations);
-  // The schema is eight levels deep at most.
+  // The schema has at most eight levels.
   parser.SetRecursionLimit(16);
   ParsedConfig parsed;
   if (!parser.ParseFromString(text, &parsed.message)) {

@@ -1,4 +1,4 @@
-// A configuration's text with errors for people: file, line, column, the line itself, and what to do.
+// Parses configurations, with errors that state file, line, column, the line itself, and what to do.
 #pragma once
 
 #include <string>
@@ -12,14 +12,15 @@ namespace saccade::server {
 
 struct ParsedConfig {
   inference::ModelConfig message;
-  // Proto3 has no presence for numbers; the parser knows, and where they stand.
+  // The fields that the text contains, and their lines; a proto3 message does not record presence of numbers.
   ConfigLines lines;
 };
 
-// Protobuf's text format, of a config.pbtxt. `shown` is the file's name in errors.
+// Parses a config.pbtxt in protobuf's text format. `shown` is the name of the file in errors.
 absl::StatusOr<ParsedConfig> ParseTextFormat(const std::string& text, absl::string_view shown);
 
-// Protobuf's JSON, which clients send to load a model otherwise than its file says; it has no lines.
+// Parses protobuf's JSON format, with which clients override a model's file when they load it. `lines` stays
+// empty.
 absl::StatusOr<ParsedConfig> ParseJson(const std::string& text, absl::string_view shown);
 
 }  // namespace saccade::server

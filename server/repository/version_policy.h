@@ -1,4 +1,4 @@
-// version_policy of config.pbtxt, and the labels that versions have.
+// Reads version_policy of config.pbtxt, and the labels of versions.
 #pragma once
 
 #include <cstdint>
@@ -17,12 +17,12 @@ namespace saccade::server {
 absl::Status ReadVersionPolicy(const inference::ModelVersionPolicy& message, const ConfigCheck& check,
                                VersionPolicy* policy);
 
-// "stable=3,canary=4", the value of the parameter version_labels. A label is no number, so that a request's
-// version is one or the other.
+// Parses "stable=3,canary=4", the value of the parameter version_labels. A label cannot be a number, so that
+// a request's version is unambiguous.
 absl::Status ReadVersionLabels(absl::string_view value, absl::string_view field, const ConfigCheck& check,
                                std::map<std::string, int64_t>* labels);
 
-// Those of `present`, ascending, that the policy serves, ascending.
+// Returns the elements of `present` that the policy selects. Both are ascending.
 std::vector<int64_t> Chosen(const VersionPolicy& policy, const std::vector<int64_t>& present);
 
 }  // namespace saccade::server

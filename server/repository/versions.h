@@ -1,4 +1,4 @@
-// The numbered folders of a model and the weights in them.
+// Finds the numbered version folders of a model and the weights in them.
 #pragma once
 
 #include <string>
@@ -11,18 +11,19 @@
 
 namespace saccade::server {
 
-// Every version, ascending. A version is a folder named by a positive integer; folders with another name are
-// passed over, as in Triton. What is wrong within a version is its own status. An ensemble has no weights,
-// and is version 1 if it has no folder at all. Blocks.
+// Returns all versions, ascending. A version is a folder whose name is a positive integer without leading
+// zeros. Folders with non-numeric names are skipped, as in Triton; other numeric names are an error. A
+// problem inside a version is reported in its own status. An ensemble has no weights, and has version 1 if it
+// has no version folder. Blocks on the file system.
 //
-// The weights are the file `weights_file` if that is not empty, else one of the backend's usual names, else
-// the only file with one of its endings:
+// The weights file is `weights_file` if that is not empty, else a file with one of the backend's usual names,
+// else the only file with one of its extensions:
 //   saccade   weights.safetensors, model.safetensors, weights.pt; .safetensors, .pt, .pth
 //   pytorch   model.pt, model.pt2; .pt, .pt2
 absl::StatusOr<std::vector<ModelVersion>> ReadVersions(const RepositoryPath& model, Backend backend,
                                                        const std::string& weights_file);
 
-// The name of the weights file in a version's folder, as above.
+// Returns the name of the weights file in a version's folder, chosen as above.
 absl::StatusOr<std::string> ChooseWeights(const RepositoryPath& folder, Backend backend,
                                           const std::string& weights_file);
 

@@ -29,7 +29,7 @@ absl::Status ReadInput(const inference::ModelWarmup::Input& message, const std::
       return absl::OkStatus();
     case Message::kRandomData:
       input->data = WarmupInput::Data::kRandom;
-      // As in Triton.
+      // As in Triton, random data of type BYTES is treated as zero data.
       if (input->type == DataType::kBytes) input->data = WarmupInput::Data::kZero;
       return absl::OkStatus();
     case Message::kInputDataFile:

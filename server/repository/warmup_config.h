@@ -1,4 +1,4 @@
-// model_warmup of config.pbtxt.
+// Reads model_warmup of config.pbtxt.
 #pragma once
 
 #include "absl/status/status.h"
@@ -8,7 +8,7 @@
 
 namespace saccade::server {
 
-// Sets settings->warmups; an input's file_path is the name in the configuration still. REQUIRES:
+// Sets settings->warmups. An input's file_path is still the name from the configuration. REQUIRES:
 // max_batch_size is set.
 absl::Status ReadWarmups(const inference::ModelConfig& config, const ConfigCheck& check,
                          ModelSettings* settings);

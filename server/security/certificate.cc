@@ -28,7 +28,7 @@ using Bio = std::unique_ptr<BIO, Free>;
 using Cert = std::unique_ptr<X509, Free>;
 using Key = std::unique_ptr<EVP_PKEY, Free>;
 
-// What OpenSSL says about its last failure; takes it off its list.
+// Returns the reason of OpenSSL's last error and clears its error queue.
 std::string Why() {
   const unsigned long code = ERR_peek_last_error();
   ERR_clear_error();
@@ -60,7 +60,8 @@ absl::StatusOr<std::vector<Cert>> ReadChain(absl::string_view flag, const std::s
   return all;
 }
 
-// A key with a passphrase is one that nobody is there to type.
+// Refuses to enter a passphrase, because a daemon has no user to type one, and records in `asked` that it was
+// needed.
 int NoPassphrase(char* /*to*/, int /*size*/, int /*writing*/, void* asked) {
   *static_cast<bool*>(asked) = true;
   return 0;
@@ -105,7 +106,7 @@ absl::StatusOr<absl::Time> CheckInForce(const X509& certificate, const std::stri
   return *expires;
 }
 
-// TLS 1.2 and later, without what HTTP does not need.
+// A context for TLS 1.2 and later, without features that HTTP does not need.
 absl::StatusOr<std::shared_ptr<SSL_CTX>> NewContext() {
   std::shared_ptr<SSL_CTX> context(SSL_CTX_new(TLS_server_method()), &SSL_CTX_free);
   if (context == nullptr || SSL_CTX_set_min_proto_version(context.get(), TLS1_2_VERSION) != 1) {
@@ -115,7 +116,7 @@ absl::StatusOr<std::shared_ptr<SSL_CTX>> NewContext() {
                       SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION | SSL_OP_CIPHER_SERVER_PREFERENCE);
   SSL_CTX_set_mode(context.get(), SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER |
                                       SSL_MODE_RELEASE_BUFFERS);
-  // Tickets carry sessions; a server's list of them would only take memory.
+  // Sessions are resumed by tickets, so a cache of them would only use memory.
   SSL_CTX_set_session_cache_mode(context.get(), SSL_SESS_CACHE_OFF);
   constexpr unsigned char kName[] = "saccaded";
   SSL_CTX_set_session_id_context(context.get(), kName, sizeof(kName) - 1);

@@ -1,4 +1,4 @@
-// A server's certificate with its key, and whose certificates clients have to show.
+// A server's certificate with its key, and the CAs whose client certificates it accepts.
 #pragma once
 
 #include <memory>
@@ -7,34 +7,34 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 
-// OpenSSL's, which stays out of this header.
+// OpenSSL's SSL_CTX, declared here to keep OpenSSL out of this header.
 struct ssl_ctx_st;
 
 namespace saccade::server {
 
 struct CertificateFiles {
-  // PEM: the server's own certificate first, then those between it and its root.
+  // PEM: the server's own certificate first, then the intermediate certificates.
   std::string certificate;
   std::string key;
-  // PEM, one or several. Empty: clients show none.
+  // PEM with one or several CA certificates. Empty: clients need no certificate.
   std::string client_ca;
 };
 
-// Immutable once it is read.
+// Immutable after ReadCertificate.
 struct Certificate {
   ~Certificate();
 
-  // The files' text, as gRPC wants it.
+  // The contents of the files, as gRPC needs them.
   std::string certificate;
   std::string key;
   std::string client_ca;
-  // The same for OpenSSL, at least TLS 1.2.
+  // The same for OpenSSL, with TLS 1.2 or later.
   std::shared_ptr<ssl_ctx_st> context;
   absl::Time expires;
 };
 
-// Reads and checks all of it: that the key is the certificate's, and the certificate is in force at `now`. An
-// error names the flag, the file, and what is wrong with it.
+// Reads the files and checks that the key belongs to the certificate and that the certificate is valid at
+// `now`. An error states the flag, the file and the problem.
 absl::StatusOr<std::shared_ptr<const Certificate>> ReadCertificate(const CertificateFiles& files,
                                                                    absl::Time now);
 

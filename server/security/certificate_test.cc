@@ -32,7 +32,7 @@ std::string TextOf(BIO* bio) {
   return text;
 }
 
-// Signed by itself, in force from now on.
+// Creates a self-signed certificate that is valid from now on, and its key.
 Pair MakePair(const char* name, absl::Duration life = absl::Hours(1), const char* passphrase = nullptr) {
   EVP_PKEY* const key = EVP_EC_gen("P-256");
   X509* const certificate = X509_new();

@@ -1,4 +1,4 @@
-// The certificate that is in force, while its files change.
+// The current certificate, reloaded when its files change.
 #pragma once
 
 #include <memory>
@@ -15,14 +15,14 @@ namespace saccade::server {
 
 class Certificates {
  public:
-  // As ReadCertificate.
+  // Errors as ReadCertificate.
   static absl::StatusOr<std::unique_ptr<Certificates>> Open(const CertificateFiles& files);
 
-  // Takes the files anew if they have changed. What does not fit together is told once, and what is in force
-  // stays. To be called by one thread, now and then.
+  // Reloads the files if they have changed. If they do not fit together, logs that once and keeps the current
+  // certificate. Call it periodically, from one thread.
   void Look();
 
-  // For connections that begin now; never null. Thread-safe.
+  // The certificate for new connections; never null. Thread-safe.
   std::shared_ptr<const Certificate> current() const;
 
  private:

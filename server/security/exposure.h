@@ -1,4 +1,4 @@
-// Whether what the daemon is told to open may be open to other machines.
+// Checks that other machines cannot call the daemon without authentication.
 #pragma once
 
 #include <string>
@@ -9,18 +9,18 @@
 namespace saccade::server {
 
 struct Exposure {
-  // Where it listens for calls; --plain-metrics alone decides about its own port.
+  // Addresses on which the daemon listens, without that of the metrics port if --plain-metrics is set.
   std::vector<std::string> hosts;
   bool tls = false;
   bool asks_clients = false;
   bool asks_tokens = false;
 };
 
-// Whether only programs on this machine can reach it.
+// Whether only programs on this machine can reach `host`.
 bool IsLoopback(const std::string& host);
 
-// INVALID_ARGUMENT if other machines could call without showing who they are, or would send their tokens in
-// the clear; the message says what to do.
+// INVALID_ARGUMENT if other machines could call without authentication, or would send tokens unencrypted; the
+// message says what to do.
 absl::Status CheckExposure(const Exposure& exposure);
 
 }  // namespace saccade::server

@@ -12,7 +12,7 @@ struct Call {
 constexpr absl::string_view kInference = "inference.GRPCInferenceService";
 
 constexpr Call kCalls[] = {
-    // Probes bring no token, and the descriptions of the messages are public.
+    // Health probes send no token, and the schemas are public.
     {"grpc.health.v1.Health", "Check", Scope::kOpen},
     {"grpc.health.v1.Health", "Watch", Scope::kOpen},
     {"grpc.reflection.v1.ServerReflection", "ServerReflectionInfo", Scope::kOpen},
@@ -53,7 +53,7 @@ struct Route {
 constexpr Route kRoutes[] = {
     {"GET", "/v2/health/live", Scope::kOpen},
     {"GET", "/v2/health/ready", Scope::kOpen},
-    // The page itself tells nothing; what it asks for needs a token.
+    // The page contains no data; its requests for data require a token.
     {"GET", "/", Scope::kOpen},
     {"GET", "/page.css", Scope::kOpen},
     {"GET", "/page.js", Scope::kOpen},

@@ -1,4 +1,4 @@
-// Who may call what: the one table of every method and path.
+// The table of all gRPC methods and HTTP routes, with the scope that each requires.
 #pragma once
 
 #include <cstdint>
@@ -8,18 +8,18 @@
 
 namespace saccade::server {
 
-// What a token is good for. Bits, so that a token may have several.
+// A permission of a token. The values are bits, because a token may have several.
 enum class Scope : uint8_t { kOpen = 0, kPredict = 1, kAdmin = 2, kMetrics = 4 };
 
-// "predict", "admin", "metrics"; "open" is no scope that a token has.
+// "predict", "admin", "metrics"; also "open", which is not a scope of tokens.
 absl::string_view NameOf(Scope scope);
-// Of the three that a token may have.
+// Finds one of the three scopes that a token may have.
 std::optional<Scope> ScopeNamed(absl::string_view name);
 
-// What a call needs; kOpen needs no token. Nothing if the table does not have it, and then nobody may call
-// it. `path` as gRPC has it: "/saccade.v1.Vision/Predict".
+// The scope that a call requires; kOpen requires no token. nullopt if the table does not contain it; such a
+// call must be rejected. `path` as in gRPC: "/saccade.v1.Vision/Predict".
 std::optional<Scope> ScopeOfCall(absl::string_view path);
-// `method` and `route` as an HttpRoute has them: "POST", "/v2/models/{model}/infer".
+// The same for HTTP. `method` and `route` as in HttpRoute: "POST", "/v2/models/{model}/infer".
 std::optional<Scope> ScopeOfRoute(absl::string_view method, absl::string_view route);
 
 }  // namespace saccade::server

@@ -19,7 +19,7 @@ absl::Status Unreadable(absl::string_view subject, int error) {
                                                  "; expected a file that this user may read"));
 }
 
-// Reads to the end, or to one byte more than may be.
+// Reads to the end of the file, or one byte more than is allowed.
 absl::StatusOr<std::string> ReadAll(int fd, absl::string_view subject) {
   std::string text(kMostSecretBytes + 1, '\0');
   size_t size = 0;
@@ -34,7 +34,7 @@ absl::StatusOr<std::string> ReadAll(int fd, absl::string_view subject) {
     return absl::InvalidArgumentError(
         absl::StrCat(subject, " is larger than ", kMostSecretBytes, " bytes, which no such file is"));
   }
-  // Copied, so that few bytes do not keep a megabyte.
+  // Copied, so that a small file does not occupy a megabyte.
   std::string whole = text.substr(0, size);
   Forget(text);
   return whole;
@@ -44,7 +44,7 @@ absl::StatusOr<std::string> ReadAll(int fd, absl::string_view subject) {
 
 absl::StatusOr<std::string> ReadSecretFile(absl::string_view flag, const std::string& path) {
   const std::string subject = absl::StrCat(flag, " ", path);
-  // A pipe must not hold up the daemon.
+  // O_NONBLOCK: opening a FIFO must not block the daemon.
   const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (fd < 0) return Unreadable(subject, errno);
   struct stat file{};

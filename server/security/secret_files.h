@@ -1,4 +1,5 @@
-// Files that decide who may talk to the daemon: read whole and bounded, and looked at again while it runs.
+// Files with secrets (certificates, keys, tokens): bounded reading, and detection of changes while the daemon
+// runs.
 #pragma once
 
 #include <string>
@@ -14,32 +15,33 @@ namespace saccade::server {
 
 inline constexpr size_t kMostSecretBytes = size_t{1} << 20;
 
-// A regular file of at most kMostSecretBytes. An error names `flag`, the path and what is wrong.
+// Reads a regular file of at most kMostSecretBytes. An error states `flag`, the path and the problem.
 absl::StatusOr<std::string> ReadSecretFile(absl::string_view flag, const std::string& path);
 
-// Overwrites what must not stay in memory, and empties it.
+// Overwrites the bytes of `secret` and clears it.
 void Forget(std::string& secret);
 
-// Tells whether files have changed, by inode, size and times. Of links it is what they lead to, so a Secret
-// that Kubernetes replaces counts. Used by one thread.
+// Detects changes of files by inode, size and times. Links are followed, so the replacement of a Kubernetes
+// Secret is detected. Not thread-safe.
 class SecretFiles {
  public:
-  // What they are now counts as taken: make it before they are read.
+  // Treats the current state of the files as read, so construct it before reading them.
   explicit SecretFiles(std::vector<std::string> paths);
 
-  // Whether they are other files than those that were taken, and the last look saw the same ones: whoever
-  // still writes is left alone. One of several that is written later is seen by a later look.
+  // Returns true if the files differ from those last marked with Taken() and have not changed since the
+  // previous call, so that files that are still being written are left alone. If one of several files is
+  // written later, a later call detects it.
   bool Look();
-  // What the last look saw was taken. Until then every look tells of it.
+  // Marks the state seen by the last Look() as read. Until then, Look() keeps returning true.
   void Taken() { taken_ = seen_; }
 
-  // Looks, and calls `read` if they have changed. What it cannot read is told in the log once, behind
-  // `complaint`, and not taken: one of several may be written later.
+  // Calls Look(), and `read` if the files have changed. If `read` fails, logs `complaint` with the reason,
+  // once per reason, and does not mark the files as read, because one of several may still be written.
   void LookAndRead(absl::FunctionRef<absl::Status()> read, absl::string_view complaint);
 
  private:
   struct Stamp {
-    // In seconds and nanoseconds.
+    // Seconds and nanoseconds.
     using Time = std::pair<int64_t, int64_t>;
 
     bool there = false;
@@ -57,7 +59,7 @@ class SecretFiles {
   const std::vector<std::string> paths_;
   std::vector<Stamp> taken_;
   std::vector<Stamp> seen_;
-  // What was last said about them.
+  // The last reason that was logged.
   std::string problem_;
 };
 

@@ -15,13 +15,13 @@ namespace {
 
 constexpr char kForm[] = "expected 'TOKEN SCOPE[,SCOPE...]' with the scopes predict, admin and metrics";
 
-// What may stand behind "Bearer" (RFC 6750).
+// The characters allowed after "Bearer" (RFC 6750).
 bool IsTokenByte(char byte) {
   return absl::ascii_isalnum(static_cast<unsigned char>(byte)) ||
          absl::string_view("-._~+/=").find(byte) != absl::string_view::npos;
 }
 
-// 0 if a name is none.
+// Returns 0 if a name is not a scope.
 uint8_t ScopesOf(absl::string_view names) {
   uint8_t scopes = 0;
   for (const absl::string_view name : absl::StrSplit(names, ',')) {
@@ -32,8 +32,8 @@ uint8_t ScopesOf(absl::string_view names) {
   return scopes;
 }
 
-// What is wrong with it, or nothing. Who mixes up the columns must not find the token in a log: no word is
-// repeated.
+// Describes the problem of a line; empty if there is none. Does not quote the line: if its columns are
+// swapped, that would log a token.
 std::string Problem(absl::string_view token, size_t fields, uint8_t scopes) {
   if (fields != 2) return absl::StrCat("has ", fields, fields == 1 ? " word; " : " words; ", kForm);
   if (token.size() < kShortestToken || token.size() > kLongestToken) {
@@ -51,7 +51,7 @@ std::string Problem(absl::string_view token, size_t fields, uint8_t scopes) {
 
 TokenDigest DigestOf(absl::string_view token) {
   TokenDigest digest;
-  // It fails only without memory; a digest of nothing would let anybody in.
+  // EVP_Digest fails only if out of memory. Abort: an uninitialised digest could match a wrong token.
   if (EVP_Digest(token.data(), token.size(), digest.data(), nullptr, EVP_sha256(), nullptr) != 1)
     std::abort();
   return digest;

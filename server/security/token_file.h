@@ -1,4 +1,4 @@
-// The file of --token-file: who may call, and what.
+// The format of --token-file, which lists the valid tokens and their scopes.
 #pragma once
 
 #include <array>
@@ -12,15 +12,15 @@
 
 namespace saccade::server {
 
-// SHA-256.
+// SHA-256 of a token.
 using TokenDigest = std::array<unsigned char, 32>;
 
 TokenDigest DigestOf(absl::string_view token);
 
-// The token itself is not kept.
+// Holds only the digest of a token, not the token itself.
 struct KnownToken {
   TokenDigest digest;
-  // Those of its scopes, or-ed.
+  // Bitwise or of its Scope values.
   uint8_t scopes = 0;
 };
 
@@ -28,8 +28,8 @@ inline constexpr size_t kMostTokens = 1000;
 inline constexpr size_t kShortestToken = 16;
 inline constexpr size_t kLongestToken = 512;
 
-// A line is "TOKEN SCOPE[,SCOPE...]"; empty lines and those that begin with # are passed over. An error
-// begins with `subject` and the line's number, and never holds what stands in the file.
+// Each line is "TOKEN SCOPE[,SCOPE...]"; empty lines and lines that begin with # are skipped. An error begins
+// with `subject` and the line number, and never quotes the file.
 absl::StatusOr<std::vector<KnownToken>> ParseTokenFile(absl::string_view subject, absl::string_view text);
 
 }  // namespace saccade::server

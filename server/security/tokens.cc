@@ -14,7 +14,7 @@ namespace {
 
 constexpr absl::string_view kScheme = "Bearer";
 
-// What stands behind "Bearer "; empty if nothing does.
+// Returns the text after "Bearer "; empty if the header has another form or the token is too long.
 absl::string_view TokenOf(absl::string_view authorization) {
   if (!absl::StartsWithIgnoreCase(authorization, kScheme)) return "";
   const absl::string_view rest = authorization.substr(kScheme.size());
@@ -23,7 +23,8 @@ absl::string_view TokenOf(absl::string_view authorization) {
   return token.size() > kLongestToken ? "" : token;
 }
 
-// The scopes of the token, 0 if there is no such. All of them are compared, and each whole.
+// Returns the scopes of the token, or 0 if it is unknown. Compares all tokens completely, to take constant
+// time.
 uint8_t ScopesOf(const std::vector<KnownToken>& known, absl::string_view token) {
   const TokenDigest digest = DigestOf(token);
   unsigned scopes = 0;

@@ -1,4 +1,4 @@
-// The tokens that are known right now, and whether a call's is one of them.
+// The currently valid tokens, and the check of a call's token.
 #pragma once
 
 #include <memory>
@@ -20,16 +20,16 @@ namespace saccade::server {
 
 class Tokens {
  public:
-  // INVALID_ARGUMENT for a file that cannot be read or is no list of tokens.
+  // INVALID_ARGUMENT if the file cannot be read or is not a list of tokens.
   static absl::StatusOr<std::unique_ptr<Tokens>> Open(const std::string& path);
 
-  // Takes the file anew if it has changed. One that is wrong is told once, and what was known before stays.
-  // To be called by one thread, now and then.
+  // Reloads the file if it has changed. If it is invalid, logs that once and keeps the current tokens. Call
+  // it periodically, from one thread.
   void Look();
 
-  // `authorizations` are the call's headers of that name, `needed` what it needs; nothing refuses everybody.
-  // UNAUTHENTICATED without one known token, PERMISSION_DENIED if it has not this scope. Thread-safe; takes
-  // as long whichever token it is.
+  // Checks a call that has the given authorization headers and requires the scope `needed`; nullopt rejects
+  // every call. UNAUTHENTICATED unless there is exactly one header, with a known token; PERMISSION_DENIED if
+  // the token lacks the scope. Thread-safe. The time does not depend on which token matches.
   absl::Status Check(absl::Span<const absl::string_view> authorizations, std::optional<Scope> needed) const;
 
  private:

@@ -30,7 +30,7 @@ absl::Status CheckName(absl::string_view name, absl::string_view key) {
       Subject(key), ": expected the name of a file in /dev/shm, as shm_open takes it: '/frames'"));
 }
 
-// Whether the owner let the daemon's user have it, whatever else a privileged daemon may open.
+// Whether the file's owner gave the daemon's user access, regardless of what a privileged daemon could open.
 bool IsForUs(const struct stat& file) {
   constexpr mode_t kGroup = S_IRGRP | S_IWGRP;
   constexpr mode_t kOthers = S_IROTH | S_IWOTH;
@@ -70,7 +70,7 @@ absl::Status Cut() {
 absl::StatusOr<SharedFile> SharedFile::Open(const std::string& folder, const std::string& key) {
   const std::string name(absl::StripPrefix(key, "/"));
   if (absl::Status plain = CheckName(name, key); !plain.ok()) return plain;
-  // Not to wait for the other end of what turns out to be a pipe.
+  // O_NONBLOCK: opening a FIFO must not wait for its other end.
   const int flags = O_RDWR | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK;
   SharedFile file(open(absl::StrCat(folder, "/", name).c_str(), flags));
   if (file.descriptor_ < 0) return FromErrno(errno, key);
@@ -106,7 +106,7 @@ absl::Status SharedFile::Read(uint64_t offset, size_t size, char* to) const {
 }
 
 absl::Status SharedFile::Write(uint64_t offset, absl::string_view bytes) const {
-  // Not to make a file longer that was cut.
+  // pwrite would extend a file that was truncated.
   const auto size = Size();
   if (!size.ok()) return size.status();
   if (offset + bytes.size() > *size) return Cut();

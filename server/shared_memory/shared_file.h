@@ -1,4 +1,4 @@
-// A file of shared memory that a client named.
+// A shared memory file that a client named.
 #pragma once
 
 #include <cstdint>
@@ -10,23 +10,24 @@
 
 namespace saccade::server {
 
-// Movable; closes what it holds.
+// Owns a file descriptor. Move-only.
 class SharedFile {
  public:
-  // INVALID_ARGUMENT or NOT_FOUND unless `key` is a plain name, with or without a slash before it, of a
-  // regular file in `folder` that belongs to the daemon's user, or that its owner opened to its group or to
-  // everybody: a daemon that may read everything does not read for others what they may not. Links are not
-  // followed.
+  // Opens the regular file `key` in `folder`. `key` is a plain file name, with an optional leading slash. The
+  // file must belong to the daemon's user, or its owner must have made it readable and writable for the
+  // daemon's group or for everybody, so that a privileged daemon does not give clients access to files that
+  // they may not use. Links are not followed. INVALID_ARGUMENT if a condition is violated, NOT_FOUND if the
+  // file does not exist.
   static absl::StatusOr<SharedFile> Open(const std::string& folder, const std::string& key);
 
   SharedFile(SharedFile&& other) noexcept;
   SharedFile& operator=(SharedFile&&) = delete;
   ~SharedFile();
 
-  // As it is now.
+  // Returns the current size of the file in bytes.
   absl::StatusOr<uint64_t> Size() const;
 
-  // FAILED_PRECONDITION if the file ends before them.
+  // FAILED_PRECONDITION if the range extends beyond the end of the file.
   absl::Status Read(uint64_t offset, size_t size, char* to) const;
   absl::Status Write(uint64_t offset, absl::string_view bytes) const;
 

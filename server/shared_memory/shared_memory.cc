@@ -15,7 +15,7 @@ std::string Subject(absl::string_view name) {
   return absl::StrCat("shared memory region '", absl::CHexEscape(name.substr(0, kLongestName)), "'");
 }
 
-// Whether [offset, offset + size) lies inside [0, room), without overflow.
+// Whether [offset, offset + size) lies within [0, room). Does not overflow.
 bool Fits(uint64_t offset, uint64_t size, uint64_t room) { return size <= room && offset <= room - size; }
 
 absl::Status Off() {
@@ -71,7 +71,7 @@ absl::Status SharedMemory::Register(const SharedRegion& region) {
 }
 
 void SharedMemory::Unregister(absl::string_view name) {
-  // What is closed, is closed without the lock.
+  // Destroyed after the lock is released, because that closes files.
   decltype(regions_) gone;
   const absl::MutexLock lock(&mutex_);
   if (name.empty()) {
@@ -124,7 +124,7 @@ absl::StatusOr<BytePieces> SharedMemory::Read(const SharedRange& range) const {
   const auto open = Opened(range);
   if (!open.ok()) return open.status();
   const size_t size = range.size;
-  // Not made zero first.
+  // Not value-initialised: Read() overwrites all of it.
   const std::shared_ptr<char[]> bytes(new char[size]);
   absl::Status read = (*open)->file.Read((*open)->region.offset + range.offset, size, bytes.get());
   if (!read.ok()) return read;

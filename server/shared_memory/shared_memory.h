@@ -1,9 +1,9 @@
-// System shared memory: files of /dev/shm that clients on this machine register by name, put tensors into,
-// and take them from.
+// System shared memory: files in /dev/shm that clients on the same machine register by name, and through
+// which they pass input and output tensors.
 //
-// Nothing is mapped. Bytes are copied by pread and pwrite, because a client may change or cut its file at any
-// moment: a copy cannot change after it was checked, and a file that is too short is an error, not a SIGBUS
-// (docs/decisions/0022).
+// Nothing is mapped. Bytes are copied by pread and pwrite, because a client may modify or truncate its file
+// at any time: a copy cannot change after it was checked, and a file that is too short is an error, not a
+// SIGBUS (docs/decisions/0022).
 #pragma once
 
 #include <cstdint>
@@ -24,24 +24,24 @@ namespace saccade::server {
 
 struct SharedRegion {
   std::string name;
-  // As shm_open takes it: "/frames" or "frames" is the file "frames".
+  // As for shm_open: both "/frames" and "frames" name the file "frames".
   std::string key;
-  // Of the file.
+  // The region's range in the file, in bytes.
   uint64_t offset = 0;
   uint64_t size = 0;
 };
 
-// Thread-safe. No call waits for more than the file system of memory.
+// Thread-safe. Calls block only for operations on the in-memory file system.
 class SharedMemory {
  public:
   struct Options {
-    // Whether clients may register anything at all.
+    // If false, clients cannot register or use shared memory.
     bool allowed = false;
-    // Of one tensor; as of one that comes in a message.
+    // Maximum size of one tensor; the same bound as for a tensor in a message.
     uint64_t most_tensor_bytes = uint64_t{64} << 20;
-    // Each keeps a file open.
+    // Maximum number of regions. Each keeps a file descriptor open.
     size_t most_regions = 256;
-    // Where the keys' files are.
+    // Folder of the files that the keys name.
     std::string folder = "/dev/shm";
   };
 
@@ -53,28 +53,30 @@ class SharedMemory {
   bool allowed() const { return options_.allowed; }
   uint64_t most_tensor_bytes() const { return options_.most_tensor_bytes; }
 
-  // UNIMPLEMENTED unless allowed. INVALID_ARGUMENT if the key is no plain name, or the file is not a regular
-  // one, is shorter than the region, or belongs to somebody who has not opened it to the daemon's user;
-  // NOT_FOUND if there is none; ALREADY_EXISTS if the name is taken; RESOURCE_EXHAUSTED if there are too
-  // many.
+  // UNIMPLEMENTED unless allowed. INVALID_ARGUMENT if the name or size is invalid, or if the key is not a
+  // plain name, or the file is not a regular file, is shorter than the region, or is not accessible to the
+  // daemon's user (see SharedFile::Open). NOT_FOUND if the file does not exist; ALREADY_EXISTS if the name is
+  // registered; RESOURCE_EXHAUSTED if there are too many regions.
   absl::Status Register(const SharedRegion& region);
 
-  // The empty name is all of them. Calls that use the region go on with it; a name that is not registered is
-  // passed over.
+  // Unregisters a region, or all regions if `name` is empty; ignores unknown names. Calls that already use a
+  // region can finish with it.
   void Unregister(absl::string_view name);
 
-  // By name; the empty one is all of them. NOT_FOUND unless it is registered.
+  // Returns the region of that name, or all regions if `name` is empty. NOT_FOUND if the name is not
+  // registered.
   absl::StatusOr<std::vector<SharedRegion>> Status(absl::string_view name) const;
 
-  // UNIMPLEMENTED unless allowed. NOT_FOUND if there is no such region, INVALID_ARGUMENT if the range is not
-  // inside it, or larger than a tensor may be.
+  // Checks that `range` can be used. UNIMPLEMENTED unless allowed; NOT_FOUND if the region is not registered;
+  // INVALID_ARGUMENT if the range is not inside the region or exceeds the maximum tensor size.
   absl::Status Check(const SharedRange& range) const;
 
-  // A copy of the range's bytes, in one piece. Errors as Check; FAILED_PRECONDITION if the file is shorter
-  // than it was when it was registered.
+  // Copies the range's bytes into one piece. Errors as Check; FAILED_PRECONDITION if the file was truncated
+  // after its registration.
   absl::StatusOr<BytePieces> Read(const SharedRange& range) const;
 
-  // To the beginning of the range. INVALID_ARGUMENT if it is too small for them; other errors as Read.
+  // Writes `bytes` to the start of the range. INVALID_ARGUMENT if the range is too small; other errors as
+  // Read.
   absl::Status Write(const SharedRange& range, const BytePieces& bytes) const;
 
  private:

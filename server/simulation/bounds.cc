@@ -33,16 +33,17 @@ double OverloadGoodput(const LatencyModel& latency, int instances, double rate, 
   return std::min(rate, served);
 }
 
-// finish[j][d]: the earliest that the instance is idle again when of the first j requests d were given up. As
-// who comes first is due first, a best schedule's batches are of consecutive requests, and who is given up
-// lies between two batches: within one, giving up its first member instead is never worse.
+// finish[j][d] is the earliest time at which the instance is idle again after the first j requests, d of
+// which were dropped. Requests are due in their order of arrival, so the batches of a best schedule are of
+// consecutive requests, and the dropped ones lie between two batches: to drop the first member of a batch
+// instead of a later one is never worse.
 int64_t FewestMissed(const LatencyModel& latency, const std::vector<Instant>& arrivals, Instant deadline,
                      int64_t max_batch_size, int64_t most) {
   constexpr double kNotPossible = std::numeric_limits<double>::infinity();
   const auto n = static_cast<int64_t>(arrivals.size());
   const int64_t rows = max_batch_size + 1;
   const int64_t columns = most + 1;
-  // The next max_batch_size rows are all that a row reaches.
+  // A ring of rows: row j only reaches the next max_batch_size rows.
   std::vector<double> finish(static_cast<size_t>(rows * columns), kNotPossible);
   finish[0] = 0;
   const auto row = [&](int64_t j) { return finish.data() + (j % rows) * columns; };

@@ -1,4 +1,5 @@
-// What no policy can exceed, or what a good one comes close to, for a latency model L(b) = alpha + beta * b.
+// Rates that no batching policy can exceed, or that a good one approaches, for a latency model L(b) = alpha +
+// beta * b.
 #pragma once
 
 #include <cstdint>
@@ -8,19 +9,21 @@
 
 namespace saccade::server::simulation {
 
-// G*: the largest rate, a second, at which `instances` that serve `buckets` equally loaded buckets in turn
-// answer everything within `deadline`: (N / beta) * (1 - alpha * (1 + K / N) / D). 0 if there is none.
+// G*: the largest rate, in requests per second, at which `instances` that serve `buckets` equally loaded
+// buckets in turn answer every request within `deadline`: (N / beta) * (1 - alpha * (1 + K / N) / D). 0 if no
+// rate satisfies this.
 double ServeAllRate(const LatencyModel& latency, int instances, int buckets, Instant deadline,
                     int64_t max_batch_size);
 
-// G^: what they answer in time of even arrivals at `rate`, a second, when they need not answer all, one
-// bucket: min(rate, N * b / L(b)) with the largest b whose first member, which waits for the others, is in
-// time.
+// G^: the requests per second answered in time from even arrivals at `rate`, when requests may be dropped,
+// for one bucket: min(rate, N * b / L(b)), where b is the largest batch whose first member is still in time
+// after waiting for the other members.
 double OverloadGoodput(const LatencyModel& latency, int instances, double rate, Instant deadline,
                        int64_t max_batch_size);
 
-// How few of the requests that arrive at these times, ascending, each due `deadline` later, a single instance
-// that knows all of them beforehand has to give up, up to `most`; `most` + 1 if they are more. One bucket.
+// The fewest requests that a single instance which knows all arrivals beforehand has to drop, at most `most`;
+// `most` + 1 if more are needed. `arrivals` ascend, and each request is due `deadline` after its arrival. One
+// bucket.
 int64_t FewestMissed(const LatencyModel& latency, const std::vector<Instant>& arrivals, Instant deadline,
                      int64_t max_batch_size, int64_t most);
 

@@ -12,7 +12,8 @@ namespace {
 
 constexpr LatencyModel kLatency = {.alpha = 5 * kMillisecond, .beta = kMillisecond / 2};
 
-// Serves exactly these, in order, cut into batches in every way: the earliest end, or kNever.
+// The earliest end if exactly these requests are served in order, over all ways to cut them into batches;
+// kNever if some request is always late.
 Instant EarliestEnd(const std::vector<Instant>& arrivals, Instant deadline, int64_t max_batch_size) {
   const auto n = static_cast<int>(arrivals.size());
   if (n == 0) return 0;
@@ -30,7 +31,7 @@ Instant EarliestEnd(const std::vector<Instant>& arrivals, Instant deadline, int6
   return best;
 }
 
-// Over every subset of the requests.
+// Tries every subset of the requests.
 int64_t FewestMissedByTrying(const std::vector<Instant>& arrivals, Instant deadline, int64_t max_batch_size) {
   const auto n = static_cast<int>(arrivals.size());
   int64_t fewest = n;
@@ -71,7 +72,7 @@ TEST(BoundsTest, HindsightIsIdleBetweenRequestsFarApart) {
   EXPECT_EQ(FewestMissed(kLatency, {0, kSecond, 2 * kSecond}, 6 * kMillisecond, 8, 3), 0);
 }
 
-// In the cycle of K batches on N instances each of b at rate G, a request waits for at most one cycle and
+// The cycle serves K batches of size b on N instances at rate G. A request waits for at most one cycle and
 // then for its own batch.
 TEST(BoundsTest, TheServeAllRateFillsItsDeadline) {
   for (const int instances : {1, 2, 4}) {
@@ -96,7 +97,7 @@ TEST(BoundsTest, NothingServesAllIfOnePassOfEachIsTooMuch) {
 }
 
 TEST(BoundsTest, OverloadFillsTheLargestBatchInTime) {
-  // 10 arrive a millisecond: (b - 1) / 10 + 5 + b / 2 <= 25 for b up to 33.
+  // 10 requests arrive per millisecond: (b - 1) / 10 + 5 + b / 2 <= 25 for b up to 33.
   EXPECT_NEAR(OverloadGoodput(kLatency, 2, 10'000, 25 * kMillisecond, 1000), 2 * 33 / 0.0215, 1e-6);
   EXPECT_NEAR(OverloadGoodput(kLatency, 1, 10'000, 25 * kMillisecond, 8), 8 / 0.009, 1e-6);
   EXPECT_EQ(OverloadGoodput(kLatency, 1, 100, 25 * kMillisecond, 8), 100);

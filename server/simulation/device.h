@@ -1,4 +1,4 @@
-// What computes: instances with a latency model, and noise.
+// The simulated device: instances with a latency model and noise.
 #pragma once
 
 #include <cstdint>
@@ -13,15 +13,15 @@ namespace saccade::server::simulation {
 
 struct ModelOptions {
   int instances = 1;
-  // Of each instance; empty: all compute at one.
+  // The device of each instance. Empty: all instances share device 0.
   std::vector<int> places = {};
   LatencyModel latency = {};
-  // By bucket.
+  // One shape per bucket.
   std::vector<Shape> shapes = {Shape{}};
 
   int PlaceOf(int instance) const { return places.empty() ? 0 : places[instance]; }
 
-  // Of a batch without noise. REQUIRES: the task's bucket has a shape.
+  // Noise-free time of a batch of `pictures` items. REQUIRES: `bucket` has a shape.
   Instant Latency(int64_t bucket, int64_t pictures) const {
     return latency(static_cast<double>(pictures) * shapes[bucket].area());
   }
@@ -34,14 +34,14 @@ class Device {
     bool ok = true;
   };
 
-  // Noise: a pass takes 1 + jitter * a normal variable times as long, cut off at three sigmas.
+  // A pass's time is multiplied by 1 + jitter * X, where X is a standard normal variable clamped to +-3.
   Device(std::vector<ModelOptions> models, double jitter, uint64_t seed)
       : models_(std::move(models)), jitter_(jitter), random_(seed) {}
   virtual ~Device() = default;
   Device(const Device&) = delete;
   Device& operator=(const Device&) = delete;
 
-  // A batch of pictures of several buckets is padded to what holds all.
+  // A batch with items of several buckets is padded to the smallest shape that holds all of them.
   virtual Pass Compute(int model, const std::vector<std::unique_ptr<BatchTask>>& tasks, Instant now);
 
   const std::vector<ModelOptions>& models() const { return models_; }

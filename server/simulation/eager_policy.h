@@ -1,5 +1,6 @@
-// The simplest that knows shapes and deadlines: an idle instance takes at once what is due first, with all
-// that shares its bucket. Never waits for company, and computes nothing whose deadline is past.
+// The simplest policy that knows shapes and deadlines. An idle instance immediately takes up to
+// max_batch_size items of the bucket whose first task has the earliest deadline. It never waits for a larger
+// batch, and drops tasks whose deadline has passed.
 #pragma once
 
 #include <cstdint>
@@ -23,13 +24,13 @@ class EagerPolicy final : public Policy {
   absl::Time wake_at() const override { return absl::InfiniteFuture(); }
 
  private:
-  // By deadline, then by arrival.
+  // Ordered by deadline, then by arrival.
   using Queue = std::multimap<absl::Time, std::unique_ptr<BatchTask>>;
   using Buckets = std::map<int64_t, Queue>;
 
   const int64_t max_batch_size_;
   IdleInstances idle_;
-  // No bucket is empty.
+  // Indexed by model. Empty buckets are erased.
   std::vector<Buckets> models_;
 };
 

@@ -7,7 +7,7 @@
 namespace saccade::server::simulation {
 namespace {
 
-// An octave has so many steps.
+// Each octave is divided into 2^kBits steps.
 constexpr int kBits = 9;
 
 size_t StepOf(uint64_t value) {
@@ -15,7 +15,7 @@ size_t StepOf(uint64_t value) {
   return (static_cast<size_t>(exponent) << kBits) + (value >> exponent);
 }
 
-// The largest value of a step.
+// The largest value that falls into a step.
 Instant TopOf(size_t step) {
   if (step < (size_t{2} << kBits)) return static_cast<Instant>(step);
   const size_t exponent = (step >> kBits) - 1;

@@ -1,4 +1,4 @@
-// Durations, counted to a quarter of a per cent.
+// A histogram of durations with a relative error below a quarter of a per cent.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,8 @@ class Histogram {
  public:
   void Add(Instant span);
 
-  // The smallest duration that a share `q` of all does not exceed; 0 if there are none.
+  // The q-quantile: the smallest duration that a share of at least `q` does not exceed. 0 if the histogram is
+  // empty.
   Instant Percentile(double q) const;
 
   int64_t count() const { return count_; }

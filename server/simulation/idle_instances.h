@@ -1,4 +1,4 @@
-// Which of the models' instances do not compute.
+// The idle instances of every model.
 #pragma once
 
 #include <vector>

@@ -1,5 +1,5 @@
-// Virtual time: nanoseconds since the simulation began, which is the Unix epoch to whoever asks for
-// absl::Time.
+// Virtual time: nanoseconds since the start of the simulation. Converted to absl::Time, the simulation starts
+// at the Unix epoch.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@ inline absl::Time ToTime(Instant at) {
   return at == kNever ? absl::InfiniteFuture() : absl::UnixEpoch() + absl::Nanoseconds(at);
 }
 
-// Infinite times become the ends of the range.
+// Infinite times saturate to the limits of Instant.
 inline Instant ToInstant(absl::Time at) { return absl::ToInt64Nanoseconds(at - absl::UnixEpoch()); }
 
 inline Instant FromMilliseconds(double ms) { return static_cast<Instant>(ms * 1e6); }

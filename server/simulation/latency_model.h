@@ -1,4 +1,4 @@
-// How long a device computes: L(b) = alpha + beta * b, with b counted in pictures of unit area.
+// The time of a pass: L(b) = alpha + beta * b, where b counts items of unit area.
 #pragma once
 
 #include <algorithm>
@@ -18,7 +18,7 @@ struct LatencyModel {
   }
 };
 
-// A bucket's size; the latency model's beta is that of an area of 1.
+// A bucket's size. LatencyModel::beta is the time of one item of area 1.
 struct Shape {
   double height = 1;
   double width = 1;
@@ -26,12 +26,12 @@ struct Shape {
   double area() const { return height * width; }
 };
 
-// What holds both: mixed pictures in one batch are padded to it.
+// The smallest shape that holds both; mixed items in one batch are padded to it.
 inline Shape Hull(const Shape& a, const Shape& b) {
   return {std::max(a.height, b.height), std::max(a.width, b.width)};
 }
 
-// `n` buckets of area 1, from twice as high as wide to the contrary, as are pictures of all aspect ratios.
+// `n` buckets of area 1, whose aspect ratios range from 2:1 to 1:2 (height:width).
 std::vector<Shape> EqualAreas(int n);
 
 }  // namespace saccade::server::simulation

@@ -1,4 +1,4 @@
-// What became of every request.
+// Counts how every request of a simulation ended.
 #pragma once
 
 #include <array>
@@ -13,12 +13,12 @@ namespace saccade::server::simulation {
 enum class Outcome {
   kInTime,
   kLate,
-  // Not taken.
+  // Refused by Policy::Push() or by admission.
   kRefused,
-  // Taken, and rejected before it was computed.
+  // Accepted, then rejected before it was computed.
   kShed,
   kCancelled,
-  // The pass failed.
+  // Its pass failed.
   kFailed,
 };
 inline constexpr int kOutcomes = 6;
@@ -30,7 +30,7 @@ class Tally {
 
   int64_t operator[](Outcome outcome) const { return counts_[static_cast<size_t>(outcome)]; }
   int64_t total() const;
-  // Of all that stayed, how many had this outcome: whoever cancelled is not counted.
+  // The share of the requests that were not cancelled which had this outcome.
   double Share(Outcome outcome) const;
 
  private:
@@ -40,10 +40,10 @@ class Tally {
 class Ledger {
  public:
   struct Options {
-    // Requests that arrived outside are not counted.
+    // Only requests that arrive in [from, to) are counted.
     Instant from = 0;
     Instant to = kNever;
-    // Tallies by time of arrival, in slots of so long; 0 for none.
+    // Length of the slots of by_slot(); 0 for no slots.
     Instant slot = 0;
   };
 
@@ -60,19 +60,19 @@ class Ledger {
   void Count(const Entry& entry, Outcome outcome, Instant now);
 
   const Tally& all() const { return all_; }
-  // Those of streams, buckets, clients and slots that nothing was counted for may be missing.
+  // Tallies by index. Each vector ends at the highest index counted so far.
   const std::vector<Tally>& by_stream() const { return by_stream_; }
   const std::vector<Tally>& by_bucket() const { return by_bucket_; }
   const std::vector<Tally>& by_client() const { return by_client_; }
   const std::vector<Tally>& by_slot() const { return by_slot_; }
 
-  // From arrival to answer, of what was computed.
+  // Time from arrival to answer of the computed requests.
   const Histogram& latency() const { return latency_; }
 
-  // In time in all, a second of the counted span. REQUIRES: it is finite.
+  // Requests answered in time, per second of [from, to). REQUIRES: `to` is finite.
   double goodput() const;
 
-  // Jain's index of the clients' requests in time: 1 if all have as many.
+  // Jain's fairness index of the clients' requests in time: 1 if all clients have equally many.
   double fairness() const;
 
  private:

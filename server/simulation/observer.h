@@ -1,4 +1,4 @@
-// Whoever looks over a simulation's shoulder.
+// Callbacks for the steps of a simulation.
 #pragma once
 
 #include "absl/status/status.h"
@@ -12,7 +12,7 @@ class Observer {
  public:
   virtual ~Observer() = default;
 
-  // Before and after it is offered to the policy.
+  // OnArrival is called before the request is offered to the policy, OnTaken or OnRefused afterwards.
   virtual void OnArrival(const SimTask& /*task*/, Instant /*now*/) {}
   virtual void OnTaken(const SimTask& /*task*/, Instant /*now*/) {}
   virtual void OnRefused(const SimTask& /*task*/, const absl::Status& /*why*/, Instant /*now*/) {}
@@ -20,10 +20,10 @@ class Observer {
   virtual void OnStart(const Policy::Batch& /*batch*/, Instant /*now*/) {}
   virtual void OnFinish(int /*model*/, int /*instance*/, Instant /*now*/) {}
 
-  // Every request, once.
+  // Called once for every request.
   virtual void OnEnd(const SimTask& /*task*/, Outcome /*outcome*/, Instant /*now*/) {}
 
-  // The policy has no more batches for now, and wants to be asked again at `wake`.
+  // The policy has no further batch at `now`, and asked to be called again at `wake`.
   virtual void OnSettled(Instant /*now*/, Instant /*wake*/) {}
 };
 

@@ -1,4 +1,4 @@
-// What the peers' policies do with a handful of requests.
+// Tests of the peers' policies with a handful of requests.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -23,7 +23,7 @@ absl::Status Push(Policy& policy, int64_t ms, int64_t bucket, absl::Time deadlin
   return policy.Push(0, task, Ms(ms));
 }
 
-// The next batch's buckets.
+// The buckets of the next batch's tasks.
 std::vector<int64_t> Next(Policy& policy, int64_t ms) {
   std::vector<int64_t> buckets;
   if (const auto batch = policy.Next(Ms(ms))) {

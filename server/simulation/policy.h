@@ -1,4 +1,5 @@
-// Who batches: the daemon's scheduler, or what it is compared with. All see the same requests.
+// Interface of a batching policy: the daemon's scheduler, or one it is compared with. All policies see the
+// same requests.
 #pragma once
 
 #include <memory>
@@ -21,16 +22,17 @@ class Policy {
 
   virtual ~Policy() = default;
 
-  // Takes `task` only if OK. What it refuses later, it rejects.
+  // Takes ownership of `task` only if it returns OK. A task that is dropped later is ended with Reject().
   virtual absl::Status Push(int model, std::unique_ptr<BatchTask>& task, absl::Time now) = 0;
 
-  // The next batch, for an instance that then computes; nothing if none is due.
+  // The next batch, whose instance is busy until Finished(). nullopt if no batch is due.
   virtual std::optional<Batch> Next(absl::Time now) = 0;
 
-  // The instance is idle again. `learn`: its pass was an ordinary one, which tells how long passes take.
+  // Marks the instance idle. `learn` is true if the pass succeeded, so that its time may be used to estimate
+  // latency.
   virtual void Finished(int model, int instance, absl::Time now, bool learn) = 0;
 
-  // When Next may have something although nothing else has happened.
+  // The time at which Next() may return a batch even if no other event happens before.
   virtual absl::Time wake_at() const = 0;
 };
 

@@ -8,7 +8,7 @@
 namespace saccade::server::simulation {
 namespace {
 
-// splitmix64, which fills the state from a seed.
+// splitmix64, used to fill the state from a seed.
 uint64_t NextSeed(uint64_t& seed) {
   seed += 0x9e3779b97f4a7c15;
   uint64_t z = seed;
@@ -39,7 +39,7 @@ double Random::Exponential() { return -std::log1p(-Uniform()); }
 
 double Random::Normal() { return std::sqrt(2 * Exponential()) * std::cos(2 * std::numbers::pi * Uniform()); }
 
-// Marsaglia and Tsang's method; below a shape of 1 by a power of a uniform number.
+// Marsaglia and Tsang's method. A shape below 1 is reduced to shape + 1 by a power of a uniform number.
 double Random::Gamma(double cv) {
   if (cv == 1) return Exponential();
   const double shape = 1 / (cv * cv);

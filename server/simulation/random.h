@@ -1,4 +1,4 @@
-// Random numbers that are the same on every machine: the standard library's distributions are not.
+// Random numbers that are equal on every machine. The distributions of the standard library are not.
 #pragma once
 
 #include <cstdint>
@@ -21,22 +21,22 @@ class Random {
 
   bool Chance(double probability) { return Uniform() < probability; }
 
-  // Of mean 1.
+  // Mean 1.
   double Exponential();
 
   double Normal();
 
-  // Of mean 1 and the given coefficient of variation. REQUIRES: cv > 0.
+  // Mean 1 and the given coefficient of variation. REQUIRES: cv > 0.
   double Gamma(double cv);
 
  private:
   uint64_t state_[4];
 };
 
-// Draws an index by weight.
+// Draws an index with a probability proportional to its weight.
 class Choice {
  public:
-  // REQUIRES: not empty, none negative, not all zero.
+  // REQUIRES: `weights` is not empty, none is negative, and not all are zero.
   explicit Choice(const std::vector<double>& weights);
 
   int operator()(Random& random) const;

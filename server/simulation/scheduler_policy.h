@@ -1,4 +1,4 @@
-// The daemon's scheduler as it is, in front of simulated devices.
+// The daemon's own scheduler, run on simulated devices.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +12,8 @@ namespace saccade::server::simulation {
 
 class SchedulerPolicy final : public Policy {
  public:
-  // One BatcherOptions a model. As the daemon's warm-up does, each bucket's batches of one and of the largest
-  // size are shown to the scheduler, without noise.
+  // Expects one BatcherOptions per model. Like the daemon's warm-up, teaches the scheduler the noise-free
+  // times of batches of size one and of the maximum size of each bucket.
   SchedulerPolicy(const SchedulerOptions& options, const std::vector<BatcherOptions>& batchers,
                   const std::vector<ModelOptions>& models);
 
@@ -22,7 +22,8 @@ class SchedulerPolicy final : public Policy {
   void Finished(int model, int instance, absl::Time now, bool learn) override;
   absl::Time wake_at() const override { return scheduler_.wake_at(); }
 
-  // As the daemon stops a model, and loads it anew. REQUIRES for Reload: none of its instances computes.
+  // Close stops a model and Reload loads it again, as the daemon does. REQUIRES for Reload: all instances of
+  // the model are idle.
   void Close(int model) { scheduler_.Close(ids_[model]); }
   void Reload(int model);
 
@@ -36,7 +37,7 @@ class SchedulerPolicy final : public Policy {
   const std::vector<ModelOptions> devices_;
   Scheduler scheduler_;
   std::vector<Scheduler::ModelId> ids_;
-  // By id.
+  // The index of the model with this scheduler id.
   std::vector<int> models_;
   std::vector<Scheduler::Dropped> dropped_;
 };

@@ -1,7 +1,7 @@
-// TensorFlow Serving's batch scheduler: a queue of batches a model; a request goes into the last one,
-// whatever its shape, and mixed shapes are padded to what holds all. A batch is processed when it is full or
-// its first request has waited for batch_timeout. Beyond max_enqueued_batches requests are refused; deadlines
-// mean nothing.
+// TensorFlow Serving's batch scheduler. Each model has a queue of batches. A request joins the last batch
+// whatever its shape; mixed shapes are padded to the smallest shape that holds all. A batch is processed when
+// it is full or when its first request has waited for batch_timeout. Requests beyond max_enqueued_batches are
+// refused. Deadlines are ignored.
 #pragma once
 
 #include <cstdint>
@@ -42,7 +42,7 @@ class ServingPolicy final : public Policy {
 
   const ServingOptions options_;
   IdleInstances idle_;
-  // All but the last of a queue take no more.
+  // By model. Only the last batch of a queue accepts further tasks.
   std::vector<std::deque<Enqueued>> queues_;
 };
 

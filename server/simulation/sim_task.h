@@ -1,4 +1,4 @@
-// A request on its way through the simulation; it tells its watcher how it ends.
+// A simulated request. Notifies its watcher if it is rejected or lost.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ class SimTask final : public BatchTask {
    public:
     virtual ~Watcher() = default;
     virtual void OnRejected(SimTask& task, const absl::Status& why) = 0;
-    // Destroyed although nobody had ended it.
+    // The task was destroyed before End() was called.
     virtual void OnLost(const SimTask& task) = 0;
   };
 
@@ -29,15 +29,15 @@ class SimTask final : public BatchTask {
 
   void Reject(absl::Status why) override { watcher_->OnRejected(*this, why); }
 
-  // False if it had ended before.
+  // Marks the task as ended. Returns false if it had ended before.
   bool End() { return !std::exchange(ended_, true); }
 
-  // By arrival.
+  // Numbered in the order of arrival.
   int64_t id() const { return id_; }
   int model() const { return model_; }
   const Ledger::Entry& entry() const { return entry_; }
 
-  // Held until the task is gone.
+  // Held until the task is destroyed.
   Admission::Ticket ticket;
 
  private:

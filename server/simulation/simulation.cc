@@ -8,7 +8,7 @@
 namespace saccade::server::simulation {
 namespace {
 
-// A policy that asks to be woken at once although it has nothing is asked again after so long.
+// If wake_at() is not in the future although there was no batch, the policy is asked again after this time.
 constexpr Instant kImpatience = 10 * kMicrosecond;
 
 }  // namespace
@@ -34,7 +34,7 @@ void Simulation::SetTime(Instant now) {
 }
 
 Simulation::~Simulation() {
-  // What is still there would look for this simulation when it goes.
+  // Tasks that are still alive would call this simulation from their destructors.
   policy_.reset();
   for (Running& pass : running_) {
     for (auto& task : pass.tasks) AsSimTask(task).End();

@@ -1,5 +1,5 @@
-// The event loop: requests arrive, a policy batches them, devices compute, all on virtual time. The same
-// options and seed give the same run, to the nanosecond.
+// The event loop: requests arrive, a policy batches them, devices compute, all on virtual time. Equal options
+// and seeds give identical runs, to the nanosecond.
 #pragma once
 
 #include <cstdint>
@@ -24,50 +24,50 @@ class Simulation final : private SimTask::Watcher {
  public:
   struct Options {
     std::vector<StreamOptions> streams;
-    // No arrivals from here on; what is there is worked off.
+    // No requests arrive from this time on. The run continues until the accepted ones have ended.
     Instant until = 10 * kSecond;
     uint64_t seed = 1;
     Ledger::Options ledger = {};
-    // Set to the simulation's time, if there is one.
+    // If not null, kept at the simulation's time.
     VirtualClock* clock = nullptr;
-    // Work goes on at most so long after `until`.
+    // The run ends at the latest this long after `until`.
     Instant patience = 600 * kSecond;
   };
 
-  // What goes wrong in a policy rather than in a run; all are zero if nothing does.
+  // Errors of the policy itself. All are zero for a correct policy.
   struct Mistakes {
-    // Never ended, ended twice, and still there when nothing more could happen.
+    // Requests that were destroyed before they ended, that ended twice, and that had not ended after the run.
     int64_t lost = 0;
     int64_t ended_twice = 0;
     int64_t stuck = 0;
-    // wake_at was not after now although Next had nothing.
+    // How often wake_at() was not in the future although Next() had returned no batch.
     int64_t woke_in_vain = 0;
 
     int64_t total() const { return lost + ended_twice + stuck + woke_in_vain; }
   };
 
-  // The policy has to have been made for the device's models. The others have to outlive the simulation;
-  // `admission` and `observer` may be null.
+  // `policy` must have been created for the device's models. `device`, `admission` and `observer` must
+  // outlive the simulation; `admission` and `observer` may be null.
   Simulation(const Options& options, Device* device, std::unique_ptr<Policy> policy,
              Admission* admission = nullptr, Observer* observer = nullptr);
   ~Simulation() override;
 
-  // Calls `what` at that time, unless it is past the end; also from within such a call.
+  // Calls `what` at time `when`, unless the run ends before. May be called from within an action.
   void At(Instant when, std::function<void(Instant)> what);
 
-  // Once.
+  // Runs the simulation to its end. May be called once.
   void Run();
 
   const Ledger& ledger() const { return ledger_; }
   const Mistakes& mistakes() const { return mistakes_; }
-  // Of everything that happened, in order.
+  // A hash of all events in order.
   uint64_t trace_hash() const { return trace_hash_; }
   int64_t requests() const { return requests_; }
   int64_t batches() const { return batches_; }
   int64_t computed() const { return computed_; }
-  // How often Next was asked.
+  // How often Policy::Next() was called.
   int64_t asked() const { return asked_; }
-  // How long a model's instances computed within the ledger's span, all together.
+  // The total time that the model's instances computed within the ledger's span.
   Instant busy(int model) const { return busy_[model]; }
 
  private:
@@ -102,7 +102,7 @@ class Simulation final : private SimTask::Watcher {
   void AskForBatches();
   void End(SimTask& task, Outcome outcome);
   void Trace(uint64_t what);
-  // When the policy wants to be asked again.
+  // The policy's wake_at(), moved into the future if necessary.
   Instant WakeAt();
 
   void OnRejected(SimTask& task, const absl::Status& why) override;
@@ -114,7 +114,7 @@ class Simulation final : private SimTask::Watcher {
   Admission* const admission_;
   Observer* const observer_;
 
-  // A heap.
+  // A heap ordered by Later.
   std::vector<Event> events_;
   uint64_t scheduled_ = 0;
   Instant now_ = 0;
@@ -125,7 +125,7 @@ class Simulation final : private SimTask::Watcher {
   std::vector<uint32_t> free_running_;
   std::vector<std::shared_ptr<Cancellation>> cancellations_;
   std::vector<uint32_t> free_cancellations_;
-  // A deque, as one of them may add another.
+  // A deque, because an action may add another while it runs.
   std::deque<std::function<void(Instant)>> actions_;
 
   Ledger ledger_;

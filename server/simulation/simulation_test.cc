@@ -51,7 +51,7 @@ TEST(SimulationTest, EveryRequestIsCountedOnce) {
 }
 
 TEST(SimulationTest, AnInstanceComputesOneBatchAfterTheOther) {
-  // Ten at once, in batches of up to four: 9 ms, 9 ms, 7 ms.
+  // Ten requests at once, in batches of up to four.
   const std::vector<ModelOptions> models = {ModelOptions{.latency = {.beta = kMillisecond}}};
   Device device(models, 0, 1);
   Simulation simulation({.streams = {{.rate = 1e9, .cv = 0}},
@@ -61,7 +61,7 @@ TEST(SimulationTest, AnInstanceComputesOneBatchAfterTheOther) {
                         &device, std::make_unique<TritonPolicy>(TritonOptions{.max_batch_size = 4}, models));
   simulation.Run();
   EXPECT_EQ(simulation.requests(), 10);
-  // The first goes alone.
+  // The first request forms a batch of its own.
   EXPECT_EQ(simulation.batches(), 4);
   EXPECT_NEAR(ToMilliseconds(simulation.ledger().latency().Percentile(1)), 6 + 9 + 9 + 6, 0.1);
   EXPECT_NEAR(ToMilliseconds(simulation.busy(0)), 30, 0.001);
@@ -82,7 +82,7 @@ TEST(SimulationTest, PaddedBatchesCostWhatTheyAre) {
   EXPECT_NEAR(ToMilliseconds(simulation.busy(0)), 5 + 2 * 2, 0.001);
 }
 
-// A policy that forgets what it has taken.
+// A policy that drops every other task which it has accepted.
 class Forgetful final : public Policy {
  public:
   absl::Status Push(int, std::unique_ptr<BatchTask>& task, absl::Time) override {

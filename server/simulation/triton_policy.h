@@ -1,7 +1,7 @@
-// Triton's dynamic batcher: one queue a model in order of arrival, whatever the shapes. The first request
-// that does not fit, because it has another shape or the batch is full, sends what is before it; otherwise an
-// idle instance waits for company until the oldest has waited for max_queue_delay. The queue has no bound,
-// and a deadline no meaning: these are its defaults.
+// Triton's dynamic batcher with its defaults. Each model has one queue in order of arrival, whatever the
+// shapes. The first request that does not fit, because its shape differs or the batch is full, causes the
+// requests before it to be sent. Otherwise an idle instance waits for a larger batch until the oldest request
+// has waited for max_queue_delay. The queue is unbounded, and deadlines are ignored.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ namespace saccade::server::simulation {
 
 struct TritonOptions {
   int64_t max_batch_size = 64;
-  // Ascending; a batch that has such a size goes at once.
+  // Ascending. A batch that reaches one of these sizes is sent at once.
   std::vector<int64_t> preferred_batch_sizes = {};
   absl::Duration max_queue_delay = absl::ZeroDuration();
 };
@@ -33,7 +33,7 @@ class TritonPolicy final : public Policy {
 
  private:
   struct Due {
-    // How many tasks from the front, and when.
+    // The number of tasks, from the front of the queue, of the next batch; and when the batch is due.
     size_t tasks = 0;
     absl::Time at;
   };

@@ -1,4 +1,4 @@
-// The simulation's time for those who read clocks. One thread moves it and looks at it, so that nobody waits.
+// The simulation's time as a Clock. Used by one thread only, so AwaitUntil() never blocks.
 #pragma once
 
 #include "server/core/clock.h"

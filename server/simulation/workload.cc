@@ -13,7 +13,8 @@ double Seconds(Instant span) { return static_cast<double>(span) * 1e-9; }
 Stream::Stream(const StreamOptions& options, uint64_t seed)
     : options_(options), bucket_(options.buckets), size_(options.sizes), gaps_(seed), requests_(~seed) {
   seconds_ = Seconds(options_.from);
-  // The first of an even stream comes after a part of a gap, so that several do not march in step.
+  // The first request of an even stream arrives after a part of a gap, so that several streams are not in
+  // phase.
   if (options_.cv == 0) seconds_ -= gaps_.Uniform() / RateAt(seconds_);
 }
 
@@ -30,7 +31,7 @@ double Stream::RateAt(double seconds) const {
 }
 
 Arrival Stream::Next() {
-  // Rates change slowly beside the gaps, so that of a gap's beginning does for all of it.
+  // Rates change slowly compared to the gaps, so the rate at the start of a gap is used for all of it.
   const double gap = options_.cv == 0 ? 1 : gaps_.Gamma(options_.cv);
   seconds_ += gap / RateAt(seconds_);
   Arrival arrival;

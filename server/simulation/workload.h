@@ -1,4 +1,4 @@
-// Who asks for what, and when.
+// Workloads: the requests that arrive, and when.
 #pragma once
 
 #include <cstddef>
@@ -13,36 +13,36 @@ namespace saccade::server::simulation {
 struct StreamOptions {
   int model = 0;
 
-  // It arrives from here on, and until then.
+  // Requests arrive in [from, to).
   Instant from = 0;
   Instant to = kNever;
 
-  // Requests a second.
+  // Requests per second.
   double rate = 100;
-  // Coefficient of variation of the gaps: 0 is even, 1 is Poisson, above are bursts (gamma).
+  // Coefficient of variation of the gaps: 0 is even, 1 is Poisson, above 1 is bursty (gamma).
   double cv = 1;
 
-  // The rate goes up to so many times itself and down to the inverse, in a sine.
+  // The rate is multiplied by day_factor^sin(2 pi t / day_length).
   double day_factor = 1;
   Instant day_length = 60 * kSecond;
 
-  // From step_from to step_to the rate is so many times itself.
+  // The rate is multiplied by step_factor in [step_from, step_to).
   double step_factor = 1;
   Instant step_from = 0;
   Instant step_to = 0;
 
-  // What is drawn for each request: a bucket by weight, a client of so many equal ones, a size by weight
-  // (from 1).
+  // Drawn for each request: a bucket by weight, one of `clients` equally likely clients, and a size by weight
+  // (the first weight is that of size 1).
   std::vector<double> buckets = {1};
   int first_client = 0;
   int clients = 1;
   std::vector<double> sizes = {1};
 
   int priority = 0;
-  // From arrival; kNever for none.
+  // Counted from the arrival. kNever for no deadline.
   Instant deadline = 100 * kMillisecond;
   Instant timeout = kNever;
-  // What share is cancelled, at a time drawn from arrival to twice the deadline.
+  // The share of requests that are cancelled, at a time drawn uniformly from arrival to twice the deadline.
   double cancelled = 0;
 };
 
@@ -51,17 +51,17 @@ struct Arrival {
   int bucket = 0;
   int client = 0;
   int64_t size = 1;
-  // kNever if the client stays.
+  // kNever if the request is not cancelled.
   Instant cancel_at = kNever;
 };
 
-// A renewal process. Two streams that differ in their rate alone have the same gaps, scaled, and the
-// same requests.
+// A renewal process. Two streams that differ only in their rate have the same gaps, scaled, and the same
+// requests.
 class Stream {
  public:
   Stream(const StreamOptions& options, uint64_t seed);
 
-  // The next one, not earlier than those before; also beyond `to`.
+  // The next arrival. Times never decrease, and go on beyond `to`.
   Arrival Next();
 
   const StreamOptions& options() const { return options_; }
@@ -72,13 +72,13 @@ class Stream {
   const StreamOptions options_;
   const Choice bucket_;
   const Choice size_;
-  // Of its own, because a gamma variable takes as many numbers as it happens to.
+  // A separate generator, because a gamma variable consumes a varying number of random numbers.
   Random gaps_;
   Random requests_;
   double seconds_ = 0;
 };
 
-// Streams of one simulation draw from generators of their own, so that one does not shift another's numbers.
+// The seed of a stream. Each stream has its own generators, so that one does not shift another's numbers.
 uint64_t StreamSeed(uint64_t seed, size_t stream);
 
 }  // namespace saccade::server::simulation

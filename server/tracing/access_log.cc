@@ -8,7 +8,7 @@
 namespace saccade::server {
 namespace {
 
-// To a microsecond.
+// Rounded to a microsecond.
 double Milliseconds(absl::Duration duration) {
   return std::round(absl::ToDoubleMicroseconds(duration)) / 1000;
 }

@@ -1,4 +1,4 @@
-// A line of the log for each call that has ended.
+// The access log: one line for each call that has ended.
 #pragma once
 
 #include <cstdint>
@@ -14,13 +14,13 @@ namespace saccade::server {
 // Thread-safe.
 class AccessLog {
  public:
-  // No more than `most_per_second` lines; 0 has no bound. How many were left out stands in the next line.
-  // `clock` must outlive it.
+  // Writes at most `most_per_second` lines; 0 means no limit. The next line states how many were left out.
+  // `clock` must outlive this object.
   AccessLog(int64_t most_per_second, Clock* clock) : most_per_second_(most_per_second), clock_(clock) {}
 
   void Tell(const CallFacts& call) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Whether a line may be written now; if so, how many were not since the last.
+  // Returns true if a line may be written now, and sets `left_out` to the number left out since the last one.
   bool Take(int64_t* left_out) ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:

@@ -1,5 +1,5 @@
-// What the attributes of spans are called: OpenTelemetry's semantic conventions where they have a name, which
-// still move, and ours beside them.
+// Names of span attributes: those of OpenTelemetry's semantic conventions where they exist (they still
+// change), and our own.
 #pragma once
 
 #include <string_view>
@@ -19,7 +19,7 @@ inline constexpr std::string_view kModelVersion = "saccade.model.version";
 inline constexpr std::string_view kRequestId = "saccade.request.id";
 inline constexpr std::string_view kRequestBytes = "saccade.request.size";
 inline constexpr std::string_view kResponseBytes = "saccade.response.size";
-// Items of all calls that shared a forward pass, and how many calls these are.
+// Items and calls that shared a forward pass.
 inline constexpr std::string_view kBatchSize = "saccade.batch.size";
 inline constexpr std::string_view kBatchRequests = "saccade.batch.requests";
 

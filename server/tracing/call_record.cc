@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::string_view kStep = "step";
 constexpr size_t kMostId = 128;
-// Of a call's own span.
+// Upper bound of the attributes of a call's own span.
 constexpr size_t kMostAttributes = 10;
 
 std::string Shortened(std::string text) {
@@ -21,7 +21,7 @@ std::string Shortened(std::string text) {
 
 std::string CodeName(const absl::Status& status) { return absl::StatusCodeToString(status.code()); }
 
-// As the conventions for gRPC's servers have it: what the client got wrong is no failure of the server.
+// Follows the semantic conventions for gRPC servers: a client's error is not a failure of the server.
 bool IsServersFault(absl::StatusCode code) {
   switch (code) {
     case absl::StatusCode::kUnknown:
@@ -36,7 +36,7 @@ bool IsServersFault(absl::StatusCode code) {
   }
 }
 
-// "10.0.0.7" of "ipv4:10.0.0.7", "::1" of "ipv6:[::1]".
+// Returns "10.0.0.7" for "ipv4:10.0.0.7", and "::1" for "ipv6:[::1]".
 std::string AddressOf(std::string_view client) {
   absl::string_view address(client.data(), client.size());
   if (!absl::ConsumePrefix(&address, "ipv4:") && absl::ConsumePrefix(&address, "ipv6:[")) {
@@ -139,7 +139,7 @@ void CallRecord::AddPass(const std::vector<CallRecord*>& members, const PassFact
     span.message = std::string(pass.status.message());
     span.attributes.push_back({attribute::kErrorType, CodeName(pass.status)});
   }
-  // A list in braces would be copied.
+  // An initializer list would copy the span.
   std::vector<Span> spans;
   spans.push_back(std::move(span));
   exporter->Push(std::move(spans));
@@ -225,7 +225,7 @@ void CallRecord::DescribeEnd(Span& span) const {
 
 std::vector<Span> CallRecord::MakeSpans(absl::Time ended) const {
   std::vector<Span> spans;
-  // Its own and the stages'.
+  // The call's own span and those of its stages.
   spans.reserve(4 + passes_.size());
   spans.push_back(MakeOwnSpan(ended));
   DescribeEnd(spans[0]);

@@ -1,7 +1,7 @@
-// What is told of one call when it has ended: its spans, and its line in the access log.
+// A record of one call, from which its spans and its line in the access log are made when it ends.
 //
-// A call has one only if somebody wants to know of it (CallWatch). The rooms on its way write down what they
-// see, in the order in which it happens; the stages are made of that when the call ends:
+// A call has a record only if it is sampled or logged (CallWatch). The stages of its path add what they
+// observe, in order of time; the durations are computed from that when the call ends:
 //
 //   arrival ──decode──▶ Prepared ──queue──▶ first pass ──compute──▶ last pass's end ──encode──▶ End
 #pragma once
@@ -24,39 +24,39 @@
 
 namespace saccade::server {
 
-// What its transport knows of a call before its message is read.
+// What the transport knows of a call before its message is read.
 struct CallOrigin {
-  // "saccade.v1.Vision/Predict"; over HTTP the route, "/v2/models/{model}/infer", and by which method it
-  // came.
+  // "saccade.v1.Vision/Predict"; over HTTP the route, "/v2/models/{model}/infer", and in http_method the HTTP
+  // method.
   std::string_view method = {};
   std::string_view http_method = {};
-  // As CallHead has it.
+  // As in CallHead.
   std::string client = {};
-  // Of the header x-request-id.
+  // The value of the header x-request-id.
   std::string request_id = {};
   absl::Time arrival = {};
 
   bool is_http() const { return !http_method.empty(); }
-  // Of the span: "POST /v2/models/{model}/infer", or just the method.
+  // The span's name: "POST /v2/models/{model}/infer", or only the method.
   std::string name() const;
 };
 
 // How a call ended.
 struct CallEnd {
   absl::Status status = {};
-  // Of the answer.
+  // Size of the answer.
   int64_t bytes = 0;
-  // 0 where it was not HTTP.
+  // 0 if the call was not made over HTTP.
   int http_status = 0;
 };
 
-// A whole call, for the access log.
+// The facts about a whole call that the access log needs.
 struct CallFacts {
   CallOrigin origin = {};
   CallEnd end = {};
   std::string request_id = {};
   int64_t received_bytes = 0;
-  // None if it belongs to no trace.
+  // Zero if the call belongs to no trace.
   TraceId trace = {};
   std::string model = {};
   int64_t version = 0;
@@ -68,11 +68,11 @@ struct CallFacts {
   absl::Duration total = absl::ZeroDuration();
 };
 
-// A forward pass that items of calls took part in.
+// A forward pass that computed items of calls.
 struct PassFacts {
   absl::Time started = {};
   absl::Time ended = {};
-  // Items of all calls in it, and how many calls these are.
+  // Items and calls in the pass.
   int64_t batch_size = 0;
   int64_t requests = 0;
   absl::Status status = {};
@@ -89,51 +89,50 @@ class CallRecord : public std::enable_shared_from_this<CallRecord> {
     const std::function<void(const CallFacts&)>* tell = nullptr;
   };
 
-  // `context` is the call's own span, of which `parent` is the client's; it may have none, and where nothing
-  // is sampled it may be none itself. What `readers` points to must outlive the record.
+  // `context` is the span context of the call itself, and `parent` the client's span, 0 if there is none. If
+  // the call is not sampled, `context` may be empty. What `readers` points to must outlive the record.
   CallRecord(const Readers& readers, CallOrigin origin, SpanContext context, SpanId parent);
-  // A call of which nobody said how it ended is told as one that nobody knows of.
+  // Ends a call that was not ended as UNKNOWN.
   ~CallRecord();
 
-  // Of its message, or of a part of it.
+  // Adds to the number of bytes received, for the message or a part of it.
   void AddReceived(int64_t bytes) ABSL_LOCKS_EXCLUDED(mutex_);
-  // What the message says; a message that cannot be read never says anything.
+  // Sets what the message says. Not called if the message cannot be read.
   void Describe(const CallHead& head) ABSL_LOCKS_EXCLUDED(mutex_);
   void SetVersion(int64_t version) ABSL_LOCKS_EXCLUDED(mutex_);
-  // From here on it waits for a forward pass. `decoded`: there was something to be done for that.
+  // The call waits for a forward pass from `at` on. `decoded`: it was decoded before.
   void Prepared(absl::Time at, bool decoded) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // A call that is made for this one, a step of an ensemble. It is told with this one's spans, and not by
-  // itself.
+  // Creates a record for a step of an ensemble. Its times and spans become part of this call's, and it is not
+  // logged itself.
   std::shared_ptr<CallRecord> Step(absl::Time arrival);
 
-  // Writes a pass down for each of `members`, of which there is one for each share of a call in it; and the
-  // pass itself, which has a trace of its own, with links to its members and from them. Call it before the
-  // shares end.
+  // Adds a pass to each of `members`, which has one entry for each share in it, and exports the pass itself,
+  // which is a trace of its own linked with its members. Call before the shares end.
   static void AddPass(const std::vector<CallRecord*>& members, const PassFacts& pass);
 
-  // None if it belongs to none.
+  // Zero if the call belongs to no trace.
   TraceId trace() const { return context_.trace; }
 
-  // Of the call itself; none if it is not sampled.
+  // The call's own span; empty if it is not sampled.
   SampledSpan sampled_span() const {
     return is_sampled() ? SampledSpan{context_.trace, context_.span} : SampledSpan{};
   }
 
-  // Once, when there is an answer.
+  // Ends the call when there is an answer. Later calls have no effect.
   void End(CallEnd end) ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
   struct Pass {
     PassFacts facts = {};
-    // The span of this call's part in it, and the pass's own.
+    // The spans of this call's part in the pass, and of the pass itself.
     SpanId span = 0;
     SpanLink batch = {};
   };
 
   bool is_sampled() const { return readers_.exporter != nullptr; }
   Span NewSpan(std::string_view name, absl::Time from, absl::Time to) const;
-  // Of the call, and of its stages.
+  // The spans of the call and of its stages.
   std::vector<Span> MakeSpans(absl::Time ended) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   Span MakeOwnSpan(absl::Time ended) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void DescribeEnd(Span& span) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -144,7 +143,7 @@ class CallRecord : public std::enable_shared_from_this<CallRecord> {
   const CallOrigin origin_;
   const SpanContext context_;
   const SpanId parent_;
-  // Of a step: the call that it is made for.
+  // For a step: the call that it belongs to.
   const std::shared_ptr<CallRecord> whole_;
 
   mutable absl::Mutex mutex_;
@@ -153,10 +152,10 @@ class CallRecord : public std::enable_shared_from_this<CallRecord> {
   int64_t version_ ABSL_GUARDED_BY(mutex_) = 0;
   int64_t received_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
   bool decoded_ ABSL_GUARDED_BY(mutex_) = false;
-  // The infinite past until it is.
+  // InfinitePast() until Prepared() is called.
   absl::Time prepared_ ABSL_GUARDED_BY(mutex_) = absl::InfinitePast();
   std::vector<Pass> passes_ ABSL_GUARDED_BY(mutex_);
-  // Of all steps together.
+  // Sums over all steps.
   CallFacts steps_ ABSL_GUARDED_BY(mutex_);
   bool ended_ ABSL_GUARDED_BY(mutex_) = false;
   CallEnd end_ ABSL_GUARDED_BY(mutex_);

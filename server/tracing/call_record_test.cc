@@ -33,7 +33,7 @@ std::map<std::string_view, std::variant<std::string, int64_t>> AttributesOf(cons
   return attributes;
 }
 
-// What calls tell goes here.
+// Collects exported spans and logged calls.
 class CallRecordTest : public ::testing::Test {
  protected:
   CallRecordTest() {
@@ -64,7 +64,7 @@ class CallRecordTest : public ::testing::Test {
     });
   }
 
-  // All that were made, after which no more are.
+  // All exported spans. No further spans are accepted afterwards.
   const std::vector<Span>& Sent() {
     exporter_->Stop(absl::Seconds(1));
     return sent_;
@@ -77,7 +77,7 @@ class CallRecordTest : public ::testing::Test {
   }
 
   FakeClock clock_;
-  // The exporter's thread's until it has stopped.
+  // Used by the exporter's thread until it has stopped.
   std::vector<Span> sent_;
   std::unique_ptr<SpanExporter> exporter_;
   std::vector<CallFacts> told_;
@@ -178,7 +178,7 @@ TEST_F(CallRecordTest, OnlyWhatTheServerGotWrongIsAnError) {
   EXPECT_EQ(sent[1].message, "ours");
   EXPECT_FALSE(sent[2].failed);
   EXPECT_EQ(std::get<int64_t>(AttributesOf(sent[2]).at(attribute::kHttpStatus)), 429);
-  // The one that nobody ended.
+  // The call that was not ended.
   EXPECT_TRUE(sent[3].failed);
 }
 

@@ -21,7 +21,7 @@ std::shared_ptr<CallRecord> CallWatch::Begin(Headers traceparents, Headers trace
   if (context.sampled) {
     context.span = NewSpanId();
   } else if (!parent) {
-    // A trace that nobody will ever see.
+    // The trace would never be exported.
     context.trace = TraceId();
   }
   return std::make_shared<CallRecord>(

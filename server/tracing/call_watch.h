@@ -1,4 +1,4 @@
-// Whether anybody wants to know of a single call: a trace that it is sampled for, or the access log.
+// Decides which calls are recorded: those whose trace is sampled, and all if there is an access log.
 #pragma once
 
 #include <functional>
@@ -18,7 +18,7 @@ namespace saccade::server {
 // Immutable, so thread-safe.
 class CallWatch {
  public:
-  // What is null is not wanted. Everything must outlive the watch and all its records.
+  // Null pointers switch a feature off. Everything must outlive the watch and all its records.
   struct Options {
     Clock* clock = nullptr;
     SpanExporter* exporter = nullptr;
@@ -29,8 +29,8 @@ class CallWatch {
 
   explicit CallWatch(Options options) : options_(std::move(options)) {}
 
-  // Null if nobody wants to know; then `origin` is not asked for. The headers are as ReadTraceContext has
-  // them.
+  // Null if the call is neither sampled nor logged; `origin` is then not called. The headers are those of
+  // ReadTraceContext().
   std::shared_ptr<CallRecord> Begin(Headers traceparents, Headers tracestates,
                                     absl::FunctionRef<CallOrigin()> origin) const;
 

@@ -19,12 +19,12 @@ constexpr absl::Duration kMostWait = absl::Hours(1);
 size_t TakeAnswer(char* data, size_t one, size_t count, void* into) {
   auto& answer = *static_cast<std::string*>(into);
   const size_t bytes = one * count;
-  // What is longer is not looked at, and no reason to end the transfer.
+  // The rest of a longer response is ignored; the transfer continues.
   answer.append(data, std::min(bytes, kMostAnswer - answer.size()));
   return bytes;
 }
 
-// Ends the transfer if it returns anything but 0.
+// curl ends the transfer if this returns a value other than 0.
 int LookWhetherGivenUp(void* given_up, curl_off_t, curl_off_t, curl_off_t, curl_off_t) {
   return (*static_cast<const std::function<bool()>*>(given_up))() ? 1 : 0;
 }
@@ -75,7 +75,7 @@ absl::StatusOr<std::unique_ptr<CollectorClient>> CollectorClient::Create(const T
   handle->curl = curl_easy_init();
   if (handle->curl == nullptr) return absl::InternalError("libcurl, which sends traces, cannot be used");
   handle->AddHeader("Content-Type: application/x-protobuf");
-  // Without it curl asks before it sends, and waits for the answer.
+  // Otherwise curl sends "Expect: 100-continue" and waits for the response.
   handle->AddHeader("Expect:");
   for (const auto& [name, value] : settings.headers) handle->AddHeader(absl::StrCat(name, ": ", value));
   CURL* const curl = handle->curl;

@@ -1,4 +1,4 @@
-// POSTs batches of spans to a collector: OTLP over HTTP, as protobuf.
+// POSTs batches of spans to a collector, as OTLP in protobuf over HTTP.
 #pragma once
 
 #include <functional>
@@ -14,16 +14,15 @@
 
 namespace saccade::server {
 
-// To be used by one thread at a time. Keeps its connection. No redirects are followed, and at most 64 KiB of
-// an answer are read.
+// Not thread-safe. Keeps its connection. Does not follow redirects, and reads at most 64 KiB of a response.
 class CollectorClient {
  public:
-  // `version` is the daemon's.
+  // `version` is the daemon's version.
   static absl::StatusOr<std::unique_ptr<CollectorClient>> Create(const TraceSettings& settings,
                                                                  const std::string& version);
   ~CollectorClient();
 
-  // As SpanExporter::Options::send.
+  // See SpanExporter::Options::send.
   SendOutcome Send(const std::vector<Span>& spans, absl::Duration most,
                    const std::function<bool()>& given_up);
 

@@ -1,5 +1,6 @@
-// Protobuf's wire format, written field by field without messages in between. A batch of spans as messages is
-// some hundred small allocations a call, several times what writing its bytes costs.
+// Writes protobuf's wire format field by field without building messages. Building a batch of spans as
+// messages takes some hundred small allocations per call, which cost several times as much as writing the
+// bytes.
 #pragma once
 
 #include <array>
@@ -10,19 +11,20 @@
 
 namespace saccade::server {
 
-// Writes at the end of a text.
+// Appends to a string.
 class MessageWriter {
  public:
   explicit MessageWriter(std::string& bytes) : bytes_(bytes) {}
 
-  // A message within: what is added between Begin and End, and what Begin gave, belongs to it.
+  // Encloses a nested message: fields added between Begin() and End() belong to it. Pass Begin()'s result to
+  // End().
   size_t Begin(int field) {
     AddTag(field, kLengthDelimited);
     return bytes_.size();
   }
 
   void End(size_t begun) {
-    // What is written already makes room for its length.
+    // The length precedes the message, so what was written is moved.
     std::string length;
     AddNumber(bytes_.size() - begun, length);
     bytes_.insert(begun, length);

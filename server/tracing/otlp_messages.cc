@@ -18,14 +18,14 @@ using otlp::common::v1::KeyValue;
 
 constexpr size_t kMostText = 1024;
 constexpr char kReplacement[] = "\xef\xbf\xbd";
-// Of a span with its attributes, or more.
+// Upper bound of the bytes of most spans, with their attributes.
 constexpr size_t kUsualSpan = 400;
-// Of Span.flags.
+// Bits of Span.flags.
 constexpr uint32_t kSampled = 1;
 constexpr uint32_t kKnowsWhetherRemote = 1U << 8;
 constexpr uint32_t kIsRemote = 1U << 9;
 
-// Of the character at the beginning; 0 if there is none.
+// The number of bytes of the first UTF-8 character; 0 if it is invalid.
 size_t CharacterBytes(std::string_view text) {
   const auto byte = [&text](size_t i) { return static_cast<unsigned char>(text[i]); };
   const auto follows = [&](size_t i) { return i < text.size() && (byte(i) & 0xc0) == 0x80; };
@@ -44,7 +44,8 @@ size_t CharacterBytes(std::string_view text) {
   return 0;
 }
 
-// The text itself where nothing is to be done, which it mostly is; else what `clean` then holds.
+// Returns `text` itself if it is ASCII, which is the usual case; otherwise a cleaned copy in `clean`. At most
+// kMostText bytes of it are used.
 std::string_view Utf8(std::string_view text, std::string& clean) {
   text = text.substr(0, kMostText);
   if (std::all_of(text.begin(), text.end(), [](char c) { return static_cast<signed char>(c) >= 0; }))

@@ -1,4 +1,4 @@
-// Spans as OTLP has them: an ExportTraceServiceRequest, and what a collector answers.
+// Converts spans to OTLP's ExportTraceServiceRequest, and parses the collector's response.
 #pragma once
 
 #include <cstdint>
@@ -11,11 +11,11 @@
 
 namespace saccade::server {
 
-// Whose spans they are: "service.name" and so on.
+// Attributes of the process, "service.name" and so on.
 using ResourceAttributes = std::vector<std::pair<std::string, std::string>>;
 
-// The serialised ExportTraceServiceRequest. Texts are cut to 1 KiB, and what of them is not UTF-8 is
-// replaced: one client's bytes must not make a collector refuse the others' spans.
+// The serialised ExportTraceServiceRequest. Texts are cut to 1 KiB, and invalid UTF-8 is replaced, so that
+// one client's bytes cannot make a collector reject other spans.
 std::string ToOtlp(const std::vector<Span>& spans, const ResourceAttributes& resource,
                    std::string_view version);
 
@@ -24,7 +24,7 @@ struct OtlpAnswer {
   std::string why;
 };
 
-// Of a serialised ExportTraceServiceResponse; what is none says that nothing was rejected.
+// Parses a serialised ExportTraceServiceResponse. If `body` is not one, nothing was rejected.
 OtlpAnswer ReadOtlpAnswer(const std::string& body);
 
 }  // namespace saccade::server

@@ -8,7 +8,8 @@ namespace saccade::server {
 bool Sampler::Samples(TraceId trace, const std::optional<SpanContext>& parent) const {
   if (follows_client && parent) return parent->sampled;
   if (share >= 1) return true;
-  // The low 63 bits of the id against that share of their range, as OpenTelemetry's other implementations do.
+  // Compares the low 63 bits of the id with the share of their range, like other implementations of
+  // OpenTelemetry.
   return trace.low >> 1 < static_cast<uint64_t>(std::ldexp(share, 63));
 }
 

@@ -1,4 +1,4 @@
-// Which calls are traced, as OTEL_TRACES_SAMPLER says.
+// Decides which calls are traced, as configured by OTEL_TRACES_SAMPLER.
 #pragma once
 
 #include <optional>
@@ -8,12 +8,12 @@
 namespace saccade::server {
 
 struct Sampler {
-  // Of traces: 1 is all of them, 0 none. The same trace is sampled by everyone who asks for the same share.
+  // The share of traces that are sampled, 0 to 1. All processes with the same share sample the same traces.
   double share = 1;
-  // What the client decided holds for its calls; the share is then of those that begin a trace.
+  // If true, a call follows its client's decision, and `share` applies only to calls that begin a trace.
   bool follows_client = true;
 
-  // `parent` is the client's span, if it told one; `trace` is the one that the call belongs to.
+  // `parent` is the client's span, if the request has one; `trace` is the trace of the call.
   bool Samples(TraceId trace, const std::optional<SpanContext>& parent) const;
 };
 

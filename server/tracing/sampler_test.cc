@@ -25,7 +25,7 @@ TEST(Sampler, FollowsItsClientOnlyIfItIsTo) {
 
 TEST(Sampler, DecidesByTheTracesId) {
   const Sampler quarter{.share = 0.25};
-  // The low 63 bits of the last eight bytes, whatever the lowest of all 64 is.
+  // The low 63 bits of the last eight bytes decide; the lowest bit of all 64 does not matter.
   EXPECT_TRUE(quarter.Samples({0, (uint64_t{1} << 62) - 1}, kNoParent));
   EXPECT_FALSE(quarter.Samples({0, uint64_t{1} << 62}, kNoParent));
   EXPECT_FALSE(quarter.Samples({0, ~uint64_t{0}}, kNoParent));
@@ -35,7 +35,7 @@ TEST(Sampler, TakesItsShareOfRandomTraces) {
   const Sampler tenth{.share = 0.1};
   int taken = 0;
   for (int i = 0; i < 20'000; ++i) taken += tenth.Samples(NewTraceId(), kNoParent) ? 1 : 0;
-  // Eight standard deviations.
+  // The tolerance is eight standard deviations.
   EXPECT_NEAR(taken, 2000, 340);
 }
 

@@ -1,4 +1,4 @@
-// A span as it is told to others: an operation with a beginning, an end, and a place in a trace.
+// A span as it is exported: an operation with a beginning, an end, and a place in a trace.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 namespace saccade::server {
 
 struct Attribute {
-  // One of attribute_names.h.
+  // One of the names in attribute_names.h.
   std::string_view name;
   std::variant<std::string, int64_t> value;
 };
@@ -38,11 +38,11 @@ struct Span {
   absl::Time started = {};
   absl::Time ended = {};
   std::vector<Attribute> attributes = {};
-  // Up to kMostLinks of them, and how many more there would be.
+  // At most kMostLinks links, and the number of further ones.
   std::vector<SpanLink> links = {};
   uint32_t links_left_out = 0;
   bool failed = false;
-  // Of a failure.
+  // Describes the failure.
   std::string message = {};
 };
 

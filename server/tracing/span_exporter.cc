@@ -8,12 +8,13 @@
 namespace saccade::server {
 namespace {
 
-// Before the second attempt; then twice as long each time.
+// The delay before the second attempt; it doubles with every attempt.
 constexpr absl::Duration kFirstWait = absl::Seconds(1);
 constexpr absl::Duration kLongestWait = absl::Seconds(16);
 constexpr absl::Duration kBetweenWarnings = absl::Seconds(60);
 
-// Between half and all of it, so that daemons that lost the same collector do not come back together.
+// A random delay between half of `wait` and `wait`, so that daemons that lost the same collector do not
+// reconnect together.
 absl::Duration Spread(absl::Duration wait) {
   thread_local std::minstd_rand generator{std::random_device()()};
   return wait * std::uniform_real_distribution<double>(0.5, 1)(generator);
@@ -115,7 +116,7 @@ void SpanExporter::Export(const std::vector<Span>& batch) {
 
 std::optional<absl::Duration> SpanExporter::WaitAfter(const SendOutcome& outcome, int attempt,
                                                       absl::Time until) {
-  // Who stops has tried once more, and the next batch waits.
+  // While stopping, each batch is tried once, so that the next one gets its turn.
   if (outcome.kind == SendOutcome::Kind::kRefused || stop_at() != absl::InfiniteFuture()) return std::nullopt;
   const absl::Duration backoff =
       Spread(std::min(kFirstWait * (int64_t{1} << std::min(attempt, 10)), kLongestWait));

@@ -1,9 +1,9 @@
-// Takes spans to a collector, on a thread of its own.
+// Exports spans to a collector on a thread of its own.
 //
-// A bounded queue is between the calls and that thread: Push never waits, and drops what finds no room. Spans
-// go in batches, when there are enough of them or the oldest has waited long enough. A collector that is down
-// or asks to wait is tried again, later each time, until the batch's time is over; meanwhile the queue fills.
-// Everything that is dropped is counted.
+// A bounded queue separates the calls from that thread. Push() never waits, and drops spans if the queue is
+// full. Spans are sent in batches, when there are enough of them or the oldest has waited long enough. If the
+// collector is down or asks to wait, a batch is retried with increasing delays until its time is over;
+// meanwhile the queue fills up. All dropped spans are counted.
 #pragma once
 
 #include <cstdint>
@@ -22,16 +22,16 @@
 
 namespace saccade::server {
 
-// What became of an attempt to send a batch.
+// The result of an attempt to send a batch.
 struct SendOutcome {
   enum class Kind { kSent, kTryAgain, kRefused };
 
   Kind kind = Kind::kSent;
-  // If the collector said so.
+  // The delay that the collector asked for, if any.
   std::optional<absl::Duration> wait = std::nullopt;
-  // Of what was sent: spans that the collector did not take.
+  // The number of spans that the collector rejected, if the batch was sent.
   int64_t rejected = 0;
-  // Why not, or why not all.
+  // Why the batch, or a part of it, was not accepted.
   std::string why = {};
 };
 
@@ -40,44 +40,44 @@ enum class SpanFate { kExported, kQueueFull, kFailed, kRejected };
 class SpanExporter {
  public:
   struct Options {
-    // Spans that may wait.
+    // Maximum number of spans in the queue.
     int64_t most_queued = 2048;
-    // Spans of one batch; not more than may wait.
+    // Maximum number of spans in a batch, at most most_queued.
     int64_t most_in_batch = 512;
-    // How long a span waits for others.
+    // The longest time that spans wait for a batch to fill.
     absl::Duration delay = absl::Seconds(5);
-    // How long a batch is tried.
+    // The longest time that sending a batch is retried.
     absl::Duration most_trying = absl::Seconds(30);
-    // Sends one batch, and blocks until it is done, or so much time is over, or `given_up` says so.
+    // Sends one batch. Blocks until that is done, `most` has passed, or `given_up` returns true.
     std::function<SendOutcome(const std::vector<Span>& spans, absl::Duration most,
                               const std::function<bool()>& given_up)>
         send = nullptr;
-    // Called from any thread; must not block.
+    // Counts spans. Called on any thread; must not block.
     std::function<void(SpanFate, int64_t spans)> count = nullptr;
-    // Told now and then why spans are lost; from the exporter's thread.
+    // Reports why spans are lost, at most once a minute. Called on the exporter's thread.
     std::function<void(const std::string& why)> warn = nullptr;
   };
 
-  // `clock` must outlive it. REQUIRES: 1 <= most_in_batch <= most_queued.
+  // `clock` must outlive this object. REQUIRES: 1 <= most_in_batch <= most_queued.
   SpanExporter(Options options, Clock* clock);
-  // Stops at once if Stop was not called.
+  // Calls Stop() with a duration of zero if it was not called.
   ~SpanExporter();
   SpanExporter(const SpanExporter&) = delete;
   SpanExporter& operator=(const SpanExporter&) = delete;
 
-  // Thread-safe. They stay together: if there is no room for all, none is kept.
+  // Thread-safe. If there is not enough room for all of them, all are dropped.
   void Push(std::vector<Span> spans) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Sends what waits, each batch once, for no longer than `most`, and ends the thread. What comes later is
-  // dropped.
+  // Sends the queued spans, each batch once, for at most `most`, and joins the thread. Spans pushed
+  // afterwards are dropped.
   void Stop(absl::Duration most) ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
   void Run();
   void Export(const std::vector<Span>& batch) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Nothing if it is not worth waiting any more.
+  // How long to wait before the next attempt; nullopt to give up.
   std::optional<absl::Duration> WaitAfter(const SendOutcome& outcome, int attempt, absl::Time until);
-  // The oldest that go together, as they came.
+  // Removes the oldest spans, at most one batch, in their order.
   std::vector<std::vector<Span>> Take() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool IsDue() const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
   bool is_stopping() const ABSL_SHARED_LOCKS_REQUIRED(mutex_) { return stop_at_ != absl::InfiniteFuture(); }
@@ -86,15 +86,15 @@ class SpanExporter {
 
   const Options options_;
   Clock* const clock_;
-  // The thread's alone.
+  // Used by the exporter's thread only.
   absl::Time last_warning_ = absl::InfinitePast();
 
   absl::Mutex mutex_;
-  // As they came: a call's spans change hands by their vector, so that nobody waits while many are moved.
+  // In order of arrival. Vectors are moved as a whole, so that the lock is held briefly.
   std::deque<std::vector<Span>> queue_ ABSL_GUARDED_BY(mutex_);
-  // In all of them.
+  // The number of spans in the queue.
   int64_t queued_ ABSL_GUARDED_BY(mutex_) = 0;
-  // When everything is to have ended; the infinite future until it is known.
+  // The deadline of Stop(); InfiniteFuture() until it is called.
   absl::Time stop_at_ ABSL_GUARDED_BY(mutex_) = absl::InfiniteFuture();
   std::thread thread_;
 };

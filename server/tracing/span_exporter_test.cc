@@ -19,7 +19,7 @@ std::vector<Span> Spans(int count) {
   return std::vector<Span>(static_cast<size_t>(count), Span{.name = "one"});
 }
 
-// A collector that answers as it is told, and remembers the batches' sizes.
+// A collector that answers as the test says, and records the sizes of the batches.
 class Collector {
  public:
   SendOutcome Take(const std::vector<Span>& spans) {
@@ -102,7 +102,7 @@ TEST_F(SpanExporterTest, WhatIsTooMuchForABatchGoesInSeveral) {
   SpanExporter& exporter = Start({.most_queued = 8, .most_in_batch = 3});
   exporter.Push(Spans(8));
   EXPECT_THAT(collector_.AwaitBatches(2), ElementsAre(3, 3));
-  // There is room again for what has gone, and the rest finds company.
+  // Exported spans leave room in the queue, and the remaining ones fill a batch.
   collector_.AwaitFate(SpanFate::kExported, 6);
   exporter.Push(Spans(1));
   EXPECT_THAT(collector_.AwaitBatches(3), ElementsAre(3, 3, 3));
@@ -111,7 +111,7 @@ TEST_F(SpanExporterTest, WhatIsTooMuchForABatchGoesInSeveral) {
 TEST_F(SpanExporterTest, DropsAndCountsWhatFindsNoRoom) {
   SpanExporter& exporter = Start({.most_queued = 4, .most_in_batch = 4});
   exporter.Push(Spans(3));
-  // Two do not fit, and are not torn apart.
+  // Two spans do not fit, so none of them is kept.
   exporter.Push(Spans(2));
   EXPECT_EQ(collector_.fate(SpanFate::kQueueFull), 2);
   exporter.Push(Spans(1));
@@ -163,7 +163,7 @@ TEST_F(SpanExporterTest, WhatIsRefusedIsNotTriedAgain) {
   exporter.Push(Spans(2));
   EXPECT_EQ(collector_.AwaitFate(SpanFate::kFailed, 4), 4);
   exporter.Stop(absl::Seconds(1));
-  // One warning a minute is enough.
+  // At most one warning per minute.
   EXPECT_THAT(collector_.warnings(), ElementsAre("no"));
 }
 
@@ -193,7 +193,7 @@ TEST_F(SpanExporterTest, StopDoesNotWaitForACollectorThatIsDown) {
   collector_.AwaitBatches(1);
   clock_.AwaitWaiters(1);
   exporter.Push(Spans(2));
-  // The clock stands still: nothing is waited for.
+  // The clock stands still, so there is no wait.
   exporter.Stop(absl::Seconds(1));
   EXPECT_EQ(collector_.fate(SpanFate::kFailed), 4);
 }

@@ -11,7 +11,7 @@
 namespace saccade::server {
 namespace {
 
-// "00-", 32 digits, "-", 16 digits, "-", 2 digits.
+// Format: "00-", 32 digits, "-", 16 digits, "-", 2 digits.
 constexpr size_t kTraceAt = 3;
 constexpr size_t kSpanAt = 36;
 constexpr size_t kFlagsAt = 53;
@@ -26,7 +26,7 @@ constexpr size_t kMostTenantBytes = 241;
 constexpr size_t kMostSystemBytes = 14;
 constexpr size_t kMostValueBytes = 256;
 
-// Upper case is an error here.
+// Upper-case digits are invalid here.
 std::optional<uint64_t> ReadHex(absl::string_view digits) {
   uint64_t number = 0;
   for (const char digit : digits) {
@@ -82,7 +82,7 @@ bool IsValue(absl::string_view value) {
          std::all_of(value.begin(), value.end(), is_inside);
 }
 
-// Empty if it is not as it should be: half of it would say something else.
+// Empty if any member is invalid, because the rest would have another meaning.
 std::string ReadTracestate(absl::Span<const absl::string_view> headers) {
   std::vector<absl::string_view> members;
   std::vector<absl::string_view> keys;
@@ -90,7 +90,7 @@ std::string ReadTracestate(absl::Span<const absl::string_view> headers) {
   for (const absl::string_view header : headers) {
     for (const absl::string_view part : absl::StrSplit(header, ',')) {
       const absl::string_view member = absl::StripAsciiWhitespace(part);
-      // The specification allows for them.
+      // The specification allows empty members.
       if (member.empty()) continue;
       const size_t equals = member.find('=');
       if (equals == absl::string_view::npos) return "";

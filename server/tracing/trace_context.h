@@ -1,4 +1,4 @@
-// Which trace a call belongs to, as W3C Trace Context tells it between processes.
+// W3C Trace Context: the trace to which a call belongs, passed between processes.
 #pragma once
 
 #include <optional>
@@ -10,19 +10,18 @@
 
 namespace saccade::server {
 
-// What a span's children and those that link it have to know of it.
+// What child spans and links to a span need to know of it.
 struct SpanContext {
   TraceId trace = {};
   SpanId span = 0;
   bool sampled = false;
-  // As the client sent it; handed on, never read.
+  // The client's tracestate, passed on unchanged.
   std::string state = {};
 };
 
-// What the client's headers say: `traceparents` are all of that name, `tracestates` too, in their order.
-// Nothing unless there is exactly one traceparent, and a good one: then the call begins a trace of its own,
-// and what tracestate says of another is not looked at. A bad tracestate alone is left out. What a later
-// version of traceparent adds is not read.
+// Parses the client's headers: all values of traceparent and of tracestate, in order. Returns nullopt unless
+// there is exactly one traceparent and it is valid; the call then begins a new trace, and tracestate is
+// ignored. An invalid tracestate is dropped. Fields that later versions add to traceparent are ignored.
 std::optional<SpanContext> ReadTraceContext(absl::Span<const absl::string_view> traceparents,
                                             absl::Span<const absl::string_view> tracestates);
 
@@ -30,7 +29,7 @@ std::optional<SpanContext> ReadTraceContext(absl::Span<const absl::string_view> 
 std::string ToBytes(TraceId id);
 std::string ToBytes(SpanId id);
 
-// Random, never none. Thread-safe.
+// Random and never zero. Thread-safe.
 TraceId NewTraceId();
 SpanId NewSpanId();
 

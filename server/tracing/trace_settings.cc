@@ -23,19 +23,19 @@ absl::Status Wrong(absl::string_view name, absl::string_view value, absl::string
   return absl::InvalidArgumentError(absl::StrCat(name, " is '", value, "'; expected ", expected));
 }
 
-// Reads variables until one is wrong; its error is kept.
+// Reads variables and keeps the first error.
 class Reader {
  public:
   explicit Reader(const Environment& environment) : environment_(environment) {}
 
   const absl::Status& status() const { return status_; }
 
-  // Empty if it is not set.
+  // Empty if the variable is not set.
   std::string Text(const char* name) {
     return std::string(absl::StripAsciiWhitespace(environment_(name).value_or("")));
   }
 
-  // The first that is set, for traces alone or for all signals.
+  // The first variable that is set: `name`, which is for traces only, or `otherwise`, for all signals.
   std::pair<const char*, std::string> FirstOf(const char* name, const char* otherwise) {
     std::string own = Text(name);
     if (!own.empty()) return {name, std::move(own)};
@@ -101,7 +101,7 @@ std::optional<std::string> PercentDecoded(absl::string_view text) {
   return decoded;
 }
 
-// "key=value,key=value", percent-encoded.
+// Parses percent-encoded "key=value,key=value".
 TraceSettings::Pairs ReadPairs(Reader& reader, const std::pair<const char*, std::string>& variable) {
   const auto& [name, text] = variable;
   TraceSettings::Pairs pairs;
@@ -115,7 +115,7 @@ TraceSettings::Pairs ReadPairs(Reader& reader, const std::pair<const char*, std:
     const auto is_control = [](char c) { return absl::ascii_iscntrl(static_cast<unsigned char>(c)); };
     if (!key || key->empty() || !value || std::any_of(key->begin(), key->end(), is_control) ||
         std::any_of(value->begin(), value->end(), is_control)) {
-      // Not the text: it may hold a password.
+      // The error does not contain the text, which may hold a password.
       reader.Fail(absl::InvalidArgumentError(
           absl::StrCat(name, ": its part ", pairs.size() + 1,
                        " is not KEY=VALUE; expected KEY=VALUE,KEY=VALUE, with what is "

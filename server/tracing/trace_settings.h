@@ -1,4 +1,4 @@
-// Where traces go and which calls they tell of, as OpenTelemetry's variables of the environment say.
+// Settings of tracing, from OpenTelemetry's environment variables.
 #pragma once
 
 #include <cstdint>
@@ -17,16 +17,17 @@ namespace saccade::server {
 struct TraceSettings {
   using Pairs = std::vector<std::pair<std::string, std::string>>;
 
-  // A whole URL, http or https.
+  // The full URL, http or https.
   std::string endpoint;
   Pairs headers;
-  // Of one attempt.
+  // Timeout of one attempt.
   absl::Duration timeout = absl::Seconds(10);
-  // Files in PEM: whom to trust in place of the system's, and who to be. Empty for none.
+  // PEM files: the trusted certificates instead of the system's, and the client's key and certificate. Empty
+  // if not set.
   std::string certificate;
   std::string client_key;
   std::string client_certificate;
-  // Of the resource, without service.name.
+  // Resource attributes, without service.name.
   Pairs resource;
   std::string service_name = "saccaded";
   Sampler sampler;
@@ -36,12 +37,12 @@ struct TraceSettings {
   absl::Duration most_trying = absl::Seconds(30);
 };
 
-// The value of a variable; nothing if it is not set.
+// The value of a variable; nullopt if it is not set.
 using Environment = std::function<std::optional<std::string>(const char* name)>;
 
-// Nothing if there are to be no traces: no endpoint is set, or they are switched off; then nothing else is
-// looked at. INVALID_ARGUMENT, fit to be printed, for a value that is not understood; one that is empty
-// counts as not set.
+// Reads the settings. Returns nullopt if tracing is off, because no endpoint is set or it is disabled; the
+// other variables are then not checked. INVALID_ARGUMENT with a printable message for an invalid value. Empty
+// values count as not set.
 absl::StatusOr<std::optional<TraceSettings>> ReadTraceSettings(const Environment& environment);
 
 }  // namespace saccade::server

@@ -104,7 +104,7 @@ TEST(TraceSettings, NamesTheVariableThatIsWrong) {
 
 TEST(TraceSettings, DoesNotPrintAPassword) {
   EXPECT_THAT(WhyNot({{"OTEL_EXPORTER_OTLP_HEADERS", "a=b,s3cret"}}), Not(HasSubstr("s3cret")));
-  // A line end would begin a header of its own.
+  // A line break would start another header.
   EXPECT_THAT(WhyNot({{"OTEL_EXPORTER_OTLP_HEADERS", "a=b%0d%0ac: d"}}),
               HasSubstr("OTEL_EXPORTER_OTLP_HEADERS"));
 }

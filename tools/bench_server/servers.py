@@ -71,7 +71,7 @@ def write_model(root, name, options, weights=b"", batching="", max_batch_size=8)
 
 
 class Peers:
-    """Triton and perf_analyzer, from the environment that ./dev creates from requirements.txt."""
+    """Triton and perf_analyzer, from the environment that ./dev creates from the list triton."""
 
     def __init__(self, environment):
         self.environment = pathlib.Path(environment)

@@ -37,7 +37,7 @@ std::unique_ptr<Model> LoadDeepLab(const std::string& architecture, const Option
       parsed.head == DeepLabHead::kAttention || parsed.head == DeepLabHead::kAttentionPool;
   Ledger ledger;
   RecordDeepLab(parsed, {description.input.height, description.input.width}, ledger);
-  // A backbone is often saved with the classifier that it was trained with.
+  // Backbones are often saved together with the classifier they were trained with.
   LoadedWeights weights = LoadWeights(weights_path, ledger.tensors(), {.unused = {"fc."}});
   weights.tensors.target = target;
   return std::make_unique<DeepLab>(std::move(description), parsed, std::move(weights.tensors));

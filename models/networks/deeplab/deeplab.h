@@ -1,4 +1,4 @@
-// DeepLabV2 with Kronecker attention as its output layer, served: "Kronecker Attention Networks",
+// DeepLabV2 with Kronecker attention as its output layer, for serving: "Kronecker Attention Networks",
 // section 4.6.
 #pragma once
 
@@ -11,7 +11,7 @@
 
 namespace saccade::models {
 
-// As models/registry.h says of Load; `architecture` is deeplabv2_kao_kv or deeplabv2_kao_qkv.
+// As Load() in models/registry.h; `architecture` is deeplabv2_kao_kv or deeplabv2_kao_qkv.
 std::unique_ptr<Model> LoadDeepLab(const std::string& architecture, const Options& options,
                                    const std::string& weights_path, const std::vector<std::string>& labels,
                                    const Target& target = {});

@@ -5,10 +5,10 @@
 namespace saccade::models {
 namespace {
 
-// The crops that it is trained on; their map is 41 x 41, the last position on the last pixel.
+// Side of the training crops. Their map is 41 x 41, its last position on the last pixel.
 constexpr int64_t kNominalSide = 321;
 
-// The network reads blue, green and red from 0 to 255 less their means, as Caffe's ResNets do.
+// The network takes blue, green and red from 0 to 255 minus their means, as Caffe's ResNets do.
 ImageInput InputOf(const DeepLabOptions& options) {
   constexpr float kStep = 1.0F / 255;
   return {.fit = Fit::kKeepRatio,

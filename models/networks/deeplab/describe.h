@@ -1,4 +1,4 @@
-// What DeepLabV2 is, worked out from its table alone. No LibTorch here.
+// Description and counts of DeepLabV2, computed from its table alone. Does not include LibTorch.
 #pragma once
 
 #include <string>
@@ -9,8 +9,7 @@
 
 namespace saccade::models {
 
-// As models/registry.h says of the functions of the same names; `architecture` is deeplabv2_kao_kv or
-// deeplabv2_kao_qkv.
+// As Describe() and Count() in models/registry.h; `architecture` is deeplabv2_kao_kv or deeplabv2_kao_qkv.
 Description DescribeDeepLab(const std::string& architecture, const Options& options,
                             const std::vector<std::string>& labels);
 Counts CountDeepLab(const std::string& architecture, const Options& options);

@@ -14,7 +14,7 @@ std::string KindOf(const DeepLabOptions& options) {
   return options.head == DeepLabHead::kAttentionPool ? "pool" : "softmax";
 }
 
-// Multiplies each head's rows, of a matrix or a bias, by its entry of `scale`.
+// Multiplies the rows of each head, in a matrix or a bias, by the head's entry of `scale`.
 at::Tensor ScaleHeads(const at::Tensor& rows, const at::Tensor& scale) {
   const at::Tensor each = scale.repeat_interleave(rows.size(0) / scale.size(0));
   return rows.to(at::kDouble).flatten(1).mul(each.unsqueeze(1));
@@ -48,7 +48,8 @@ AttentionHead::AttentionHead(const DeepLabOptions& options, const TensorMap& ten
   weights_.key_weight = own("key.weight");
   weights_.value_weight = own("value.weight");
   weights_.value_bias = own("value.bias");
-  // What the batch norm adds is the same for all coefficients of a softmax: its scale is all that remains.
+  // The batch norm's shift is the same for all coefficients of one softmax and cancels, so only its scale is
+  // used.
   const at::Tensor scale = FoldBatchNorm(tensors, "layer5.attention.coefficients.", options.epsilon).scale;
   if (kronecker_) {
     weights_.query_weight = own("query.weight");

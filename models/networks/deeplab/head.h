@@ -1,4 +1,4 @@
-// DeepLabV2's output layers, with weights: from the backbone's map to scores.
+// DeepLabV2's output layers with their weights: they compute scores from the backbone's map.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -15,9 +15,9 @@
 
 namespace saccade::models {
 
-// Both are immutable; calls may run at once on several threads. They give [B, classes, H, W], of which what
-// lies beyond the extents means nothing. Neither spreads padding that is zero already: 1x1 convolutions keep
-// to their position, and attention is told the extents.
+// Both heads are immutable and thread-safe. They return [B, classes, H, W], which is undefined beyond the
+// extents. If the padding of their input is zero, it does not affect the scores within the extents: ASPP's
+// convolutions pad with zeros too, 1x1 convolutions act on single positions, and attention gets the extents.
 
 class AsppHead {
  public:
@@ -38,12 +38,12 @@ class AttentionHead {
  private:
   at::Tensor Attend(const at::Tensor& x, const at::Tensor& valid) const;
 
-  std::string kind_;  // as the operator names it
+  std::string kind_;  // the operator's name for it
   bool kronecker_;
   int64_t heads_;
   Convolution reduce_;
   kernels::AttentionWeights weights_;
-  std::optional<at::Tensor> coefficient_scale_;  // Kronecker attention's alone
+  std::optional<at::Tensor> coefficient_scale_;  // only for Kronecker attention
   Convolution classifier_;
 };
 

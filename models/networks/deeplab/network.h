@@ -1,4 +1,4 @@
-// DeepLabV2 with weights: from pictures to the classes' scores, eight pixels apart.
+// DeepLabV2 with its weights: computes the classes' scores from pictures, one position every eight pixels.
 #pragma once
 
 #include <variant>
@@ -13,7 +13,7 @@
 
 namespace saccade::models {
 
-// Immutable; calls may run at once on several threads.
+// Immutable and thread-safe.
 class DeepLabNetwork {
  public:
   DeepLabNetwork(const DeepLabOptions& options, TensorMap tensors);
@@ -23,7 +23,7 @@ class DeepLabNetwork {
  private:
   FeatureMap Scores(const FeatureMap& pictures) const;
 
-  std::variant<AsppHead, AttentionHead> head_;  // first, as the backbone takes the tensors that are left
+  std::variant<AsppHead, AttentionHead> head_;  // first, as the backbone takes the remaining tensors
   Recorded scores_;
   Resnet backbone_;
 };

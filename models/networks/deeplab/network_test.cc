@@ -49,14 +49,14 @@ TensorMap Tensors(const std::string& architecture, const Options& options) {
   RecordDeepLab(ParseDeepLabOptions(architecture, options), {321, 321}, ledger);
   TensorMap tensors = testing::RandomTensors(ledger.tensors());
   for (auto& [name, tensor] : tensors) {
-    // The branches' sums would grow from block to block, and attention would see one key alone.
+    // Keeps the residual sums from growing from block to block, and attention from seeing one key alone.
     if (name.ends_with("bn3.weight")) tensor.mul_(0.3);
     if (name.ends_with("coefficients.weight")) tensor.fill_(0.05);
   }
   return tensors;
 }
 
-// Neighbouring pixels belong together: of white noise the network's map would be all alike.
+// Neighbouring pixels are correlated, as white noise would make the network's map almost constant.
 at::Tensor Smooth(Size size) {
   const at::Tensor coarse = at::randn({1, 3, size.height / 16 + 2, size.width / 16 + 2}).mul(2);
   return at::upsample_bilinear2d(coarse, {size.height, size.width}, false)[0];
@@ -80,7 +80,7 @@ Batch One(const Batch& batch, size_t index) {
   return {batch.pixels.narrow(0, static_cast<int64_t>(index), 1), {batch.placements[index]}};
 }
 
-// The picture in a bucket of its own size.
+// The same picture in a bucket of its own size.
 Batch Unpadded(const Batch& batch, size_t index) {
   Batch alone = One(batch, index);
   Placement& placement = alone.placements.front();
@@ -94,7 +94,7 @@ at::Tensor OwnScores(const ScoreMaps& maps, size_t index) {
   return maps.scores[i].narrow(1, 0, maps.extents[i].height).narrow(2, 0, maps.extents[i].width);
 }
 
-// The largest difference, relative to what differs between the picture's positions.
+// The largest difference, relative to the variation between the picture's positions.
 double Difference(const at::Tensor& got, const at::Tensor& expected) {
   EXPECT_EQ(got.sizes(), expected.sizes());
   const at::Tensor varying = expected.sub(expected.mean({1, 2}, /*keepdim=*/true));
@@ -136,7 +136,7 @@ TEST_P(DeepLabTest, ExactIsWhatThePictureGivesUnpadded) {
   for (size_t i = 0; i < kSizes.size(); ++i) {
     const at::Tensor expected = OwnScores(plain(Unpadded(batch, i)), 0);
     EXPECT_LT(Difference(OwnScores(exactly, i), expected), 1e-4) << i;
-    // That it is not so by itself: padding's biases come in through the borders.
+    // Without `exact` the scores differ, as biases in the padding reach the picture through its borders.
     if (i > 0) {
       EXPECT_GT(Difference(OwnScores(roughly, i), expected), 1e-2) << i;
     }
@@ -147,7 +147,7 @@ INSTANTIATE_TEST_SUITE_P(Heads, DeepLabTest, ::testing::ValuesIn(kVariants), [](
   return std::string(variant.param.architecture == std::string(kQkv) ? "qkv_" : "kv_") + variant.param.head;
 });
 
-// The convolutions' true widths are other code in oneDNN than narrow ones.
+// oneDNN uses other code for the convolutions' real widths than for narrow ones.
 TEST(DeepLab, AnswersDoNotDependOnTheBatchAtFullWidth) {
   const c10::InferenceMode inference;
   for (const char* head : {"kao", "aspp"}) {
@@ -165,11 +165,11 @@ TEST(DeepLab, LoadsAndLabelsThePictureAsSent) {
   const Options options = Narrow(kVariants[0]);
   TensorMap tensors = Tensors(kKv, options);
   Batch batch = Pictures(kSizes, kBucket);
-  // In the second picture every class has its turn.
+  // Centres the scores, so that several classes win somewhere in the second picture.
   const c10::InferenceMode inference;
   const DeepLabNetwork network(ParseDeepLabOptions(kKv, options), tensors);
   tensors["layer5.classifier.bias"].sub_(OwnScores(network(batch), 1).mean({1, 2}));
-  tensors["fc.weight"] = at::randn({10, 512});  // of the classifier that the backbone was trained with
+  tensors["fc.weight"] = at::randn({10, 512});  // a classifier that the backbone was trained with
   testing::SaveSafetensors(tensors, path);
   const auto model = LoadDeepLab(kKv, options, path, {});
   std::filesystem::resize_file(path, 0);

@@ -23,7 +23,8 @@ TEST(DeepLabCounts, AsppIsDeepLabV2) {
 
 TEST(DeepLabCounts, AttentionHeads) {
   const int64_t backbone = 44'048'532 - 4 * (2048 * 9 * 21 + 21);
-  // reduce and its batch norm, three transforms, two biases, the coefficients' batch norm, the classifier.
+  // Parameters of reduce and its batch norm, three transforms, two biases, the coefficients' batch norm, the
+  // classifier.
   const int64_t head = 2048 * 512 + 2 * 512 + 3 * 512 * 512 + 2 * 512 + 2 + 512 * 21 + 21;
   for (const char* kind : {"kao", "attention", "attention_pool"}) {
     const Counts counts = CountDeepLab(kKv, {{"head", kind}});
@@ -32,7 +33,7 @@ TEST(DeepLabCounts, AttentionHeads) {
   }
 }
 
-// 41 x 41 positions.
+// On 41 x 41 positions.
 TEST(DeepLabCounts, AttentionByThePapersRules) {
   const auto madds = [](const char* architecture, const char* head) {
     return CountDeepLab(architecture, {{"head", head}}).AttentionMadds();
@@ -73,7 +74,7 @@ TEST(DeepLabDescription, SaysWhatGoesInAndOut) {
   EXPECT_EQ(description.task, Task::kSegmentation);
   EXPECT_EQ(description.classes, 3);
   EXPECT_FALSE(description.input.rgb);
-  // A grey of 104.008 in blue is zero, and one step of 255 is one.
+  // A blue value of 104.008 maps to 0, and a step of 1 in 0..255 to 1.
   EXPECT_FLOAT_EQ(description.input.mean[0] * 255, 104.008F);
   EXPECT_FLOAT_EQ(1 / (255 * description.input.std[1]), 1);
   const Placement kept = Place(description.input, {321, 500});

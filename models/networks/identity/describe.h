@@ -1,4 +1,4 @@
-// What the identity is. No LibTorch here.
+// Description and counts of the identity. Does not include LibTorch.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace saccade::models {
 
-// As models/registry.h says of the functions of the same names.
+// As Describe() and Count() in models/registry.h.
 Description DescribeIdentity(const std::string& architecture, const Options& options,
                              const std::vector<std::string>& labels);
 Counts CountIdentity(const std::string& architecture, const Options& options);

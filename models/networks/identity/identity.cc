@@ -21,10 +21,11 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// What the allocator throws is what a network's pass would get of it.
+// Makes the allocator throw its out-of-memory error, which a network's pass would get too.
 void AskForTooMuch() { at::empty({int64_t{1} << 56}, at::kByte).zero_(); }
 
-// Copied and looked at a piece that a core's cache holds at a time, so that memory is read once.
+// Copies a volume and checks that it is finite, in pieces that fit into a core's cache, so that memory is
+// read once.
 TaskResult GiveBack(std::span<const float> volume, const at::Tensor& shape_of) {
   constexpr size_t kPiece = 4096;
   Restoration result{
@@ -66,7 +67,7 @@ class Identity : public Model {
 
  private:
   void Drill(float first, int64_t items) const {
-    // A warm-up is all zeros: there is room for it.
+    // Warm-up items are all zeros and never trigger this.
     if (options_.no_room_above > 0 && items > options_.no_room_above && first != 0) AskForTooMuch();
     if (first == options_.lose_device_at) {
       constexpr int32_t kIllegalAddress = 700;

@@ -1,4 +1,4 @@
-// No network: it gives back what it gets. For measuring the daemon, and for drills.
+// A model without a network that returns its input, for benchmarking the daemon and for failure drills.
 #pragma once
 
 #include <memory>
@@ -10,7 +10,7 @@
 
 namespace saccade::models {
 
-// As models/registry.h says of Load. There are no weights: the file is not read.
+// As Load() in models/registry.h. There are no weights: the file is not read.
 std::unique_ptr<Model> LoadIdentity(const std::string& architecture, const Options& options,
                                     const std::string& weights_path, const std::vector<std::string>& labels,
                                     const Target& target = {});

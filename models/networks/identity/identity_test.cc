@@ -42,7 +42,7 @@ std::string Refused(const Options& options) {
 }
 
 TEST(Identity, GivesBackEachVolumeBitForBit) {
-  // More than one of the pieces that it copies, and not a whole number of them.
+  // More values than one of the pieces that the model copies, and not a multiple of it.
   const at::Tensor volumes = at::randn({3, 1, 2, 65, 67});
   const std::vector<TaskResult> results = Make({})->Run(BatchOf(volumes));
   ASSERT_EQ(results.size(), 3U);
@@ -97,7 +97,7 @@ TEST(Identity, DescribesItself) {
 TEST(Identity, RefusesWhatWouldNotDo) {
   EXPECT_THAT(Refused({{"delay_ms", "-1"}}),
               HasSubstr("delay_ms is '-1'; expected a number from 0 to 60000"));
-  // The warm-up's zeros would trigger it.
+  // The warm-up's zeros would trigger the drill.
   EXPECT_THAT(Refused({{"fail_at", "0"}}), HasSubstr("none, or a finite number other than 0"));
   EXPECT_THAT(Refused({{"hang_at", "1x"}}), HasSubstr("hang_at is '1x'"));
   EXPECT_THAT(Refused({{"delay_s", "1"}}), HasSubstr("there is no option 'delay_s'"));

@@ -16,7 +16,7 @@ std::chrono::nanoseconds Milliseconds(double count) {
 }
 
 std::optional<float> Trigger(OptionReader& reader, const std::string& architecture, const std::string& name) {
-  // A warm-up is all zeros: it would fail, or hang.
+  // 0 is not legal: warm-up items are all zeros, so the warm-up would fail or hang.
   const std::string legal = "none, or a finite number other than 0";
   const std::string text = reader.Text(name, kNone, legal);
   if (text == kNone) return std::nullopt;

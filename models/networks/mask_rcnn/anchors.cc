@@ -7,7 +7,7 @@ namespace {
 
 constexpr float kFinestSide = 32;
 constexpr int64_t kFinestSpacing = 4;
-constexpr std::array<float, kAspectRatios> kRatios = {0.5F, 1, 2};  // height to width
+constexpr std::array<float, kAspectRatios> kRatios = {0.5F, 1, 2};  // height divided by width
 
 }  // namespace
 
@@ -16,7 +16,7 @@ Anchors::Anchors(int level, Size spacing) : spacing_(spacing) {
   for (size_t i = 0; i < kRatios.size(); ++i) {
     const float tall = std::sqrt(kRatios[i]);
     const float wide = 1 / tall;
-    // Halves go to the even neighbour.
+    // Rounds halves to even, as torchvision does.
     const float x = std::nearbyint(wide * side / 2);
     const float y = std::nearbyint(tall * side / 2);
     cells_[i] = {-x, -y, x, y};

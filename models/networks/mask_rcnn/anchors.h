@@ -1,5 +1,5 @@
-// The boxes that proposals start from: at every position of a level, one of each aspect ratio, rounded as
-// torchvision's AnchorGenerator rounds. No LibTorch here.
+// The boxes from which proposals are regressed: at every position of a level, one for each aspect ratio,
+// rounded as torchvision's AnchorGenerator rounds. Does not include LibTorch.
 #pragma once
 
 #include <array>
@@ -13,20 +13,20 @@ namespace saccade::models {
 
 class Anchors {
  public:
-  // Of a level (0 is fpn1) whose positions are `spacing` pixels apart.
+  // Anchors of a level (0 is fpn1) whose positions are `spacing` pixels apart.
   Anchors(int level, Size spacing);
 
-  // In the order of the RPN's outputs: row by row, and for each position one after the other.
+  // Returns one anchor. The RPN's outputs are ordered by row, then column, then ratio.
   Box At(int64_t row, int64_t column, int64_t ratio) const;
 
  private:
   Size spacing_;
-  std::array<Box, kAspectRatios> cells_;  // around the origin
+  std::array<Box, kAspectRatios> cells_;  // for the position at the origin
 };
 
-// How far apart a level's positions are. As torchvision has it: the bucket's sides divided by the level's,
-// rounded down, which is 4, 8, 16, ... unless a listed bucket is no multiple of 32. `exact` takes those for
-// every bucket, as the answer must not depend on it.
+// Returns the distance in pixels between a level's positions. As in torchvision it is the bucket's sides
+// divided by the level's, rounded down: 4, 8, 16, ... unless a listed bucket is not a multiple of 32. With
+// `exact` it has these values for every bucket, as the result must not depend on the bucket.
 Size SpacingOf(int level, Size bucket, Size grid, bool exact);
 
 }  // namespace saccade::models

@@ -6,7 +6,7 @@
 namespace saccade::models {
 
 Box Moved(const Box& box, const float* deltas, const BoxWeights& weights) {
-  // Larger growth is an artefact, and would overflow.
+  // Larger growth is an artefact and would overflow.
   static const auto kMaxGrowth = static_cast<float>(std::log(1000.0 / 16));
   const float width = box.x_max - box.x_min;
   const float height = box.y_max - box.y_min;

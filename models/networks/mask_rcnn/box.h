@@ -1,4 +1,4 @@
-// Boxes as the heads compute with them, in torchvision's float32 arithmetic. No LibTorch here.
+// Boxes and the heads' box arithmetic, in float32 as in torchvision. Does not include LibTorch.
 #pragma once
 
 #include <array>
@@ -16,23 +16,23 @@ struct Box {
   friend bool operator==(const Box&, const Box&) = default;
 };
 
-// What the four numbers that move a box are divided by: x, y, width, height.
+// Divisors of a box's four deltas: x, y, width, height.
 using BoxWeights = std::array<float, 4>;
 inline constexpr BoxWeights kProposalWeights = {1, 1, 1, 1};
 inline constexpr BoxWeights kDetectionWeights = {10, 10, 5, 5};
 
-// `box` moved by a head's four numbers: the centre by shares of its size, the size by a power of e, which is
-// bounded.
+// Applies a head's four deltas to `box`: the centre moves in units of the box's size, and the sides are
+// multiplied by a bounded power of e.
 Box Moved(const Box& box, const float* deltas, const BoxWeights& weights);
 
-// The part of it within a picture.
+// Returns the part of `box` within a picture.
 Box Clipped(const Box& box, Size picture);
 
-// Whether both sides are at least `side`.
+// Returns whether both sides are at least `side`.
 bool IsAtLeast(const Box& box, float side);
 
-// From a picture's scaled size to the size that it was sent with; clipped, as rounding may lead a little
-// beyond.
+// Converts a box from a picture's scaled size to the size it was sent with. Clips it, as rounding may exceed
+// the picture.
 Box Resized(const Box& box, Size scaled, Size sent);
 
 }  // namespace saccade::models

@@ -21,7 +21,8 @@ const at::Tensor& Bias(const TensorMap& tensors, const std::string& name) {
   return tensors.at(name + ".bias");
 }
 
-// torchvision flattens a region channel by channel; channels-last regions lie position by position.
+// Reorders the columns of a weight: torchvision flattens a region channel by channel, but channels-last
+// regions lie position by position.
 at::Tensor PositionFirst(const at::Tensor& weight, int64_t channels) {
   return weight.view({weight.size(0), channels, kBoxSide * kBoxSide}).transpose(1, 2).reshape(weight.sizes());
 }

@@ -1,4 +1,4 @@
-// What is in each region, and where in it.
+// Classifies regions and refines their boxes.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -13,34 +13,34 @@
 namespace saccade::models {
 
 struct BoxNumbers {
-  at::Tensor scores;  // float32 [K, classes], the softmax's, contiguous
-  at::Tensor deltas;  // float32 [K, 4 * classes]: what moves the region, for each class
+  at::Tensor scores;  // float32 [K, classes], after the softmax, contiguous
+  at::Tensor deltas;  // float32 [K, 4 * classes]: box deltas of each class
 };
 
-// Immutable; calls may run at once on several threads.
+// Immutable and thread-safe.
 class BoxHead {
  public:
   BoxHead(const MaskRcnnTable& table, const TensorMap& tensors);
 
-  // regions [K, C, kBoxSide, kBoxSide], channels-last, K >= 1.
+  // `regions` is [K, C, kBoxSide, kBoxSide], channels-last, K >= 1.
   BoxNumbers operator()(const at::Tensor& regions) const;
 
  private:
   int64_t classes_;
   Linear first_;
   Linear second_;
-  Linear numbers_;  // both of torchvision's outputs at once
+  Linear numbers_;  // computes torchvision's two outputs together
 };
 
-// Found in one picture: its boxes lie in the scaled picture.
+// Detections in one picture; boxes are in coordinates of the scaled picture.
 struct Found {
   std::vector<Box> boxes;
   std::vector<float> scores;
   std::vector<int64_t> labels;
 };
 
-// The best detections, best first: proposals moved and clipped, those whose score is above the threshold,
-// without those that overlap a better one of their class. REQUIRES: finite numbers.
+// Returns the best detections, best first: moves and clips the proposals, keeps those whose score is above
+// the threshold, and suppresses those that overlap a better one of their class. REQUIRES: finite numbers.
 Found Detect(const BoxNumbers& numbers, const at::Tensor& proposals, Size picture,
              const MaskRcnnOptions& options);
 

@@ -9,7 +9,7 @@
 namespace saccade::models {
 namespace {
 
-// The values are those of torchvision's AnchorGenerator(((32,), (64,), ...), ((0.5, 1, 2),) * 5).
+// Expected values are from torchvision's AnchorGenerator(((32,), (64,), ...), ((0.5, 1, 2),) * 5).
 TEST(Anchors, AreTorchvisions) {
   const Anchors finest(0, {4, 4});
   EXPECT_EQ(finest.At(0, 0, 0), (Box{-23, -11, 23, 11}));
@@ -21,7 +21,7 @@ TEST(Anchors, AreTorchvisions) {
 
 TEST(Anchors, StandAsFarApartAsTheLevelIsCoarse) {
   EXPECT_EQ(SpacingOf(2, {800, 1344}, {50, 84}, false), (Size{16, 16}));
-  // A bucket that is no multiple of 32 rounds down, as torchvision's generator would.
+  // A bucket that is not a multiple of 32 rounds down, as in torchvision's generator.
   EXPECT_EQ(SpacingOf(3, {100, 100}, {4, 4}, false), (Size{25, 25}));
   EXPECT_EQ(SpacingOf(3, {100, 100}, {4, 4}, true), (Size{32, 32}));
 }
@@ -29,7 +29,8 @@ TEST(Anchors, StandAsFarApartAsTheLevelIsCoarse) {
 TEST(Box, MovesByTheHeadsNumbers) {
   const std::array<float, 4> deltas = {0.5F, -1, std::log(2.0F), 100};
   const Box moved = Moved({10, 20, 30, 60}, deltas.data(), kProposalWeights);
-  // Centre (20, 40) to (30, 0); 20 wide to 40, and 40 high to 40 * 1000 / 16, the most that it grows.
+  // The centre moves from (20, 40) to (30, 0); the width grows from 20 to 40, the height from 40 to its
+  // maximum, 40 * 1000 / 16.
   EXPECT_NEAR(moved.x_min, 10, 1e-4);
   EXPECT_NEAR(moved.x_max, 50, 1e-4);
   EXPECT_NEAR(moved.y_min, -1250, 1e-2);

@@ -8,9 +8,9 @@
 namespace saccade::models {
 namespace {
 
-// Until 2022 a convolution stood where a block of one stands now.
+// Before 2022, torchvision had a convolution where it now has a block that contains one.
 struct Renaming {
-  std::string_view before;  // followed by a level for the pyramid's two
+  std::string_view before;  // for the pyramid's two, a level follows
   std::string_view after;
 };
 
@@ -22,7 +22,7 @@ constexpr std::string_view kMaskLayer = "roi_heads.mask_head.mask_fcn";
 
 bool IsParameter(std::string_view name) { return name == "weight" || name == "bias"; }
 
-// "3.weight" to PREFIX + "3.0.weight", numbers counted from `first`; empty if it is nothing of the kind.
+// Turns "3.weight" into PREFIX + "3.0.weight", renumbered from `first`; returns "" for any other name.
 std::string WithinBlock(std::string_view prefix, std::string_view rest, int first) {
   if (rest.size() < 3 || rest[1] != '.' || !IsParameter(rest.substr(2))) return "";
   const int number = rest[0] - '0' - first;
@@ -30,7 +30,7 @@ std::string WithinBlock(std::string_view prefix, std::string_view rest, int firs
   return std::string(prefix) + std::to_string(number) + ".0." + std::string(rest.substr(2));
 }
 
-// What a file's names tell of its pyramid.
+// What a file's names say about the form of its pyramid.
 struct SeenNames {
   bool pyramid = false;
   bool top = false;
@@ -41,7 +41,7 @@ struct SeenNames {
   }
 };
 
-// Empty if the form is the one that was asked for, as far as one can tell.
+// Returns a hint for the error message; empty if the form is the requested one or cannot be determined.
 std::string Hint(const SeenNames& seen, bool paper) {
   if (!seen.pyramid || seen.top == paper) return "";
   return paper ? "\nThey have no " + std::string(kTopName) +

@@ -1,4 +1,4 @@
-// Mask R-CNN's weights files, as torchvision and its older versions write them.
+// Loads Mask R-CNN's weights files, as written by current and older versions of torchvision.
 #pragma once
 
 #include <string>
@@ -8,10 +8,10 @@
 
 namespace saccade::models {
 
-// torchvision's present name for a parameter.
+// Returns torchvision's current name for a parameter of any version.
 std::string PresentName(const std::string& name);
 
-// As LoadWeights. A file of the pyramid's other form is told as such.
+// Like LoadWeights(). If the file has the pyramid's other form, the error says which option to set.
 LoadedWeights LoadMaskRcnnWeights(const std::string& path, const MaskRcnnTable& table);
 
 }  // namespace saccade::models

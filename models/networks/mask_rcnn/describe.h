@@ -1,4 +1,4 @@
-// What EA Mask R-CNN is, worked out from its table alone. No LibTorch here.
+// Description and counts of EA Mask R-CNN, computed from its table alone. Does not include LibTorch.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace saccade::models {
 
-// As models/registry.h says of the functions of the same names, for ea_mask_rcnn_r50, _r101 and _x101.
+// As Describe() and Count() in models/registry.h, for ea_mask_rcnn_r50, _r101 and _x101.
 Description DescribeMaskRcnn(const std::string& architecture, const Options& options,
                              const std::vector<std::string>& labels);
 Counts CountMaskRcnn(const std::string& architecture, const Options& options);

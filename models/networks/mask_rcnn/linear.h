@@ -1,4 +1,4 @@
-// A linear layer as it is served: on the CPU weights packed once, ReLU fused.
+// A linear layer for serving: on the CPU the weights are packed once and ReLU is fused.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -10,11 +10,11 @@
 
 namespace saccade::models {
 
-// Immutable after construction; calls may run at once on several threads. A row's bits may depend on how many
-// rows come with it, so one call is for one picture.
+// Immutable and thread-safe. A row's exact result may depend on the number of rows, so call it once per
+// picture.
 class Linear {
  public:
-  // `weight` is [outputs, inputs] and `bias` [outputs]. REQUIRES: kNone or kRelu.
+  // `weight` is [outputs, inputs] and `bias` [outputs]. REQUIRES: `activation` is kNone or kRelu.
   Linear(const at::Tensor& weight, const at::Tensor& bias, Activation activation, const Target& target);
 
   // x is [rows, inputs] of the target's type, at least one row, contiguous.

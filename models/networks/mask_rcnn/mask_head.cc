@@ -20,12 +20,12 @@ constexpr auto kLogits = "roi_heads.mask_predictor.mask_fcn_logits";
 constexpr int64_t kFactor = 2;
 constexpr int64_t kDrawnSide = kFactor * kMaskSide;
 
-// Regions at once: what they become on the way stays in the cache, and there are few shapes to prepare for.
+// Regions computed at once: intermediate maps stay in the cache, and few shapes need packed weights.
 constexpr int64_t kRegionsAtOnce = 16;
 
-// A transposed convolution whose stride is its kernel draws each position's block by itself: it is a 1x1
-// convolution to as many times the channels. The weight is [inputs, outputs, 2, 2]; outputs come block row by
-// block row.
+// A transposed convolution whose stride equals its kernel computes each position's block separately. It is
+// therefore a 1x1 convolution to four times the channels. The weight is [inputs, outputs, 2, 2]; outputs are
+// ordered by block row, then block column.
 Convolution MakeUpscale(const TensorMap& tensors) {
   const at::Tensor weight = tensors.at(std::string(kUpscale) + ".weight").to(at::kFloat);
   const at::Tensor bias = tensors.at(std::string(kUpscale) + ".bias").to(at::kDouble);
@@ -37,7 +37,7 @@ Convolution MakeUpscale(const TensorMap& tensors) {
           {.activation = Activation::kRelu, .target = tensors.target}};
 }
 
-// Sums in a fixed order that vectorises.
+// Sums in a fixed order that the compiler can vectorise.
 float Dot(const float* a, const float* b, int64_t count) {
   constexpr int64_t kLanes = 16;
   std::array<float, kLanes> sums{};
@@ -52,7 +52,7 @@ float Dot(const float* a, const float* b, int64_t count) {
   return sum;
 }
 
-// The same as MaskHead::Draw, by ATen's operators.
+// Like MaskHead::Draw(), with ATen's operators.
 at::Tensor DrawOnGpu(const at::Tensor& blocks, const at::Tensor& weights, const at::Tensor& biases,
                      const int64_t* labels) {
   const int64_t count = blocks.size(0);

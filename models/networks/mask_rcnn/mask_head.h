@@ -1,4 +1,4 @@
-// The mask of each detection.
+// Computes the mask of each detection.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -12,13 +12,13 @@
 
 namespace saccade::models {
 
-// Immutable; calls may run at once on several threads.
+// Immutable and thread-safe.
 class MaskHead {
  public:
   explicit MaskHead(const TensorMap& tensors);
 
-  // regions [K, C, kMaskSide, kMaskSide], channels-last, and each one's class; to the logits of that class
-  // alone, float32 [K, 2 * kMaskSide, 2 * kMaskSide], contiguous. K >= 1.
+  // `regions` is [K, C, kMaskSide, kMaskSide], channels-last, K >= 1; `labels` has the class of each. Returns
+  // the logits of that class alone, float32 [K, 2 * kMaskSide, 2 * kMaskSide] on the CPU, contiguous.
   at::Tensor operator()(const at::Tensor& regions, const std::vector<int64_t>& labels) const;
 
  private:
@@ -26,7 +26,7 @@ class MaskHead {
   at::Tensor Draw(const at::Tensor& blocks, const int64_t* labels) const;
 
   std::vector<Convolution> layers_;
-  Convolution upscale_;       // to 4 * C channels: what the transposed convolution makes of a position
+  Convolution upscale_;       // to 4 * C channels: the transposed convolution's block of each position
   at::Tensor logits_weight_;  // [classes, C]
   at::Tensor logits_bias_;    // [classes]
 };

@@ -20,8 +20,8 @@
 namespace saccade::models {
 namespace {
 
-// The convolutions up to the RPN run over the batch; what follows runs picture by picture, because its bits
-// would depend on how many regions the other pictures have.
+// The convolutions up to the RPN run over the whole batch. The rest runs picture by picture, because its
+// exact results would depend on the number of regions in the other pictures.
 class MaskRcnn : public Model {
  public:
   MaskRcnn(Description description, const MaskRcnnTable& table, TensorMap tensors)
@@ -54,7 +54,7 @@ class MaskRcnn : public Model {
   }
 
  private:
-  // The pyramid's levels, and then what each says of proposals.
+  // Returns the pyramid's levels, followed by the proposal head's output for each level.
   std::vector<FeatureMap> Maps(const FeatureMap& pictures) const {
     std::vector<FeatureMap> maps = pyramid_(pictures);
     const size_t levels = maps.size();
@@ -106,14 +106,14 @@ class MaskRcnn : public Model {
 
   Description description_;
   MaskRcnnOptions options_;
-  BoxHead box_head_;  // first, as packing its one large layer takes the most memory besides
+  BoxHead box_head_;  // first: packing its large layer needs the most extra memory
   Pyramid pyramid_;
   ProposalHead proposal_head_;
   MaskHead mask_head_;
   Recorded maps_;
 };
 
-// As they are computed: the pyramid from the top down.
+// Sorts places by order of execution, with the pyramid from the top down.
 std::vector<AttentionPlace> InOrder(std::vector<AttentionPlace> places) {
   std::sort(places.begin(), places.end());
   const auto pyramid = std::lower_bound(places.begin(), places.end(), AttentionPlace::kFpn1);

@@ -1,4 +1,5 @@
-// EA Mask R-CNN, served: "Efficient Attention: Attention with Linear Complexities", and plain Mask R-CNN.
+// EA Mask R-CNN ("Efficient Attention: Attention with Linear Complexities") and plain Mask R-CNN, for
+// serving.
 #pragma once
 
 #include <memory>
@@ -10,9 +11,9 @@
 
 namespace saccade::models {
 
-// As models/registry.h says of Load, for ea_mask_rcnn_r50, _r101 and _x101. Parameters are named as in
-// torchvision; files of its older versions, which it publishes, are read too. Attention may be absent from
-// the file: each such module starts as the identity, and the description notes it.
+// As Load() in models/registry.h, for ea_mask_rcnn_r50, _r101 and _x101. Parameters have torchvision's names;
+// the names of its older versions are accepted too. The file may lack attention modules: each is then the
+// identity, and the description's notes say so.
 std::unique_ptr<Model> LoadMaskRcnn(const std::string& architecture, const Options& options,
                                     const std::string& weights_path, const std::vector<std::string>& labels,
                                     const Target& target = {});

@@ -29,7 +29,7 @@ constexpr auto kR50 = "ea_mask_rcnn_r50";
 using saccade::models::testing::MaskRcnnTensors;
 using saccade::models::testing::NarrowMaskRcnn;
 
-// Smooth, as photographs are; `scaled` of the bucket is picture.
+// A smooth picture, as photographs are; it fills the `scaled` part of the bucket.
 at::Tensor Picture(const Placement& placement) {
   const at::Tensor coarse = at::randn({1, 3, 9, 9});
   const at::Tensor picture = at::zeros({1, 3, placement.bucket.height, placement.bucket.width});
@@ -70,8 +70,8 @@ void ExpectSameBits(const TaskResult& a, const TaskResult& b) {
   }
 }
 
-// The largest difference of anything to anything, boxes in shares of the picture; infinity if there are not
-// as many.
+// The largest difference between corresponding values, boxes relative to the picture's width; infinity if the
+// numbers of detections differ.
 double Difference(const TaskResult& a, const TaskResult& b) {
   if (Items(a).size() != Items(b).size()) return std::numeric_limits<double>::infinity();
   const double side = static_cast<double>(std::get<Detections>(a).width);
@@ -148,8 +148,8 @@ TEST_F(MaskRcnnTest, FindsSomethingInItsPlace) {
   }
 }
 
-// Batching must not change an answer, whatever else is in the batch, and however much of the bucket each
-// fills.
+// Batching must not change a result, whatever else is in the batch, and however much of the bucket each
+// picture fills.
 TEST_F(MaskRcnnTest, AnswersDoNotDependOnTheBatch) {
   for (const Options& options :
        {NarrowMaskRcnn(), NarrowMaskRcnn({{"fpn", "torchvision"}, {"attention", "none"}}),
@@ -191,7 +191,7 @@ TEST_F(MaskRcnnTest, ExactAnswersDoNotDependOnThePadding) {
       const TaskResult expected = exact->Run({cut, {alone}}).at(0);
       ASSERT_GT(Items(expected).size(), 3U);
       EXPECT_LT(Difference(exact->Run({pixels, {padded}}).at(0), expected), 1e-4);
-      // Otherwise the padding shows.
+      // Without `exact` the padding changes the result.
       EXPECT_GT(Difference(plain->Run({pixels, {padded}}).at(0), expected), 1e-3);
     }
   }
@@ -205,7 +205,7 @@ TEST_F(MaskRcnnTest, NothingFoundIsAnAnswer) {
   EXPECT_EQ(std::get<Detections>(results[0]).width, 96);
 }
 
-// Its maps have no positions of their own in the deeper layers, and attention nothing to look at.
+// The picture has no valid positions on the deeper layers' maps, so attention there has no keys.
 TEST_F(MaskRcnnTest, APictureOfOneLineIsNoError) {
   for (const char* exact : {"true", "false"}) {
     const auto model = Make(NarrowMaskRcnn({{"exact", exact}}));

@@ -21,7 +21,7 @@ std::string Join(const Values& values, const Text& text) {
   return joined;
 }
 
-// All channels stay multiples of 8; ResNeXt's groups, which keep their own width, stay whole.
+// Keeps all channels multiples of 8, and ResNeXt's groups, whose width is fixed, whole.
 void CheckWidth(const std::string& architecture, double width) {
   const double eighths = width * 8;
   const bool power = eighths == 1 || eighths == 2 || eighths == 4 || eighths == 8;
@@ -31,7 +31,7 @@ void CheckWidth(const std::string& architecture, double width) {
   }
 }
 
-// The stem halves a side twice, and has to leave something.
+// The stem halves a side twice and must leave at least one position.
 void CheckBuckets(const std::string& architecture, const Buckets& buckets) {
   constexpr int64_t kLeast = 4;
   bool fits = !buckets.sizes.empty() || buckets.stride >= kLeast;

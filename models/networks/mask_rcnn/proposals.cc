@@ -17,7 +17,7 @@ namespace {
 constexpr double kMaxOverlap = 0.7;
 constexpr float kMinSide = 1e-3F;
 
-// The two outputs as one: their weights below each other.
+// Concatenates the weights of the two outputs, so that one convolution computes both.
 Convolution Numbers(const TensorMap& tensors) {
   const auto both = [&](const char* part) {
     return at::cat({tensors.at(std::string("rpn.head.cls_logits.") + part).to(at::kFloat),
@@ -28,7 +28,7 @@ Convolution Numbers(const TensorMap& tensors) {
   return BiasedConvolution(joined, "both", {});
 }
 
-// Boxes with what suppression asks for, gathered over the levels.
+// Candidate boxes of all levels, with the input for suppression.
 struct Gathered {
   std::vector<Box> boxes;
   std::vector<float> logits;
@@ -42,7 +42,7 @@ void Gather(const LevelProposals& level, int index, const Placement& placement,
   const at::Tensor numbers =
       level.numbers.narrow(0, 0, usable.height).narrow(1, 0, usable.width).contiguous();
   const at::Tensor logits = numbers.narrow(2, 0, kAspectRatios).reshape({-1});
-  // torchvision's own choice among equals: padding is the same everywhere, and so are its logits.
+  // Breaks ties with topk, as torchvision does: padding is constant, and so are its logits.
   const auto [best, indices] = at::topk(logits, std::min(options.proposals, logits.numel()));
 
   const Anchors anchors(index, SpacingOf(index, placement.bucket, grid, options.exact));
@@ -80,7 +80,7 @@ at::Tensor Propose(const std::vector<LevelProposals>& levels, const Placement& p
     Gather(levels[level], static_cast<int>(level), placement, options, gathered);
   }
   const at::Tensor boxes = AsTensor(gathered.boxes);
-  // Logits that are large become equal as probabilities, and are then taken in order: as in torchvision.
+  // Large logits become equal as probabilities and are then taken in order, as in torchvision.
   const at::Tensor scores = at::sigmoid(AsTensor(gathered.logits));
   const at::Tensor kept =
       kernels::batched_nms(boxes, scores, AsTensor(gathered.levels), kMaxOverlap, options.proposals);

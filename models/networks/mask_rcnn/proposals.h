@@ -1,4 +1,4 @@
-// The region proposal network: where there may be something, whatever it is.
+// The region proposal network, which finds boxes that may contain an object of any class.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -13,35 +13,34 @@
 
 namespace saccade::models {
 
-// For every position of a level, kAspectRatios logits (is there something?), then four numbers for each that
-// move its anchor.
+// Outputs per position of a level: kAspectRatios objectness logits, then four box deltas for each anchor.
 inline constexpr int64_t kProposalNumbers = kAspectRatios * 5;
 
-// The RPN's convolutions, shared by the levels. Immutable; calls may run at once on several threads.
+// The RPN's convolutions, shared by all levels. Immutable and thread-safe.
 class ProposalHead {
  public:
   explicit ProposalHead(const TensorMap& tensors);
 
-  // [B, kProposalNumbers, H, W].
+  // Returns [B, kProposalNumbers, H, W].
   at::Tensor operator()(const at::Tensor& level) const;
 
  private:
   Convolution hidden_;
-  Convolution numbers_;  // both of torchvision's outputs at once
+  Convolution numbers_;  // computes torchvision's two outputs together
 };
 
-// What the head gave, for the CPU to go on with: float32 [B, H, W, kProposalNumbers], contiguous.
+// Returns the head's output for use on the CPU: float32 [B, H, W, kProposalNumbers], contiguous.
 at::Tensor ByPosition(const at::Tensor& numbers);
 
-// What the head gave for one picture on one level.
+// The head's output for one picture on one level.
 struct LevelProposals {
   at::Tensor numbers;  // float32 [H, W, kProposalNumbers], contiguous and finite
-  Size extent;         // how much of it is the picture's own
+  Size extent;         // the valid part of the level
 };
 
-// Boxes in the scaled picture, float32 [K, 4] with K <= options.proposals, best first: of each level the
-// best, moved and clipped, without those that overlap a better one of their level. With the option `exact`,
-// of the positions within the levels' extents alone.
+// Returns boxes in the scaled picture, float32 [K, 4] with K <= options.proposals, best first. Takes the best
+// of each level, moves and clips them, and suppresses those that overlap a better one of their level. With
+// the option `exact`, only positions within the levels' extents count.
 at::Tensor Propose(const std::vector<LevelProposals>& levels, const Placement& placement,
                    const MaskRcnnOptions& options);
 

@@ -27,7 +27,7 @@ Pyramid::Pyramid(const MaskRcnnTable& table, TensorMap tensors)
 void Pyramid::Attend(AttentionPlace place, FeatureMap& x) const {
   const auto found = attention_.find(place);
   if (found == attention_.end()) return;
-  // Padding is neither looked at nor kept.
+  // Padding is ignored, and zero in the result.
   x.values = found->second(x.values, x.extents.AsValid(x.values.device()));
 }
 
@@ -42,7 +42,7 @@ std::array<FeatureMap, 4> Pyramid::Stages(const FeatureMap& pictures) const {
     x = backbone_.Stage(stage, std::move(x));
     if (stage == 2) Attend(AttentionPlace::kRes3, x);
     if (stage == 3) Attend(AttentionPlace::kRes4, x);
-    // A stage starts with a projected shortcut and so leaves its input alone: the pyramid may keep it.
+    // Does not alias the stage's input: a stage starts with a projected shortcut, which has its own memory.
     stages[static_cast<size_t>(stage)] = x;
   }
   return stages;

@@ -1,4 +1,5 @@
-// From pictures to the levels of the feature pyramid: the backbone, the pyramid, and the attention in both.
+// Computes the levels of the feature pyramid from pictures: the backbone, the pyramid, and the attention in
+// both.
 #pragma once
 
 #include <array>
@@ -14,22 +15,23 @@
 
 namespace saccade::models {
 
-// Immutable; calls may run at once on several threads.
+// Immutable and thread-safe.
 class Pyramid {
  public:
-  // Attention of which `tensors` holds nothing is left out.
+  // Attention modules without tensors are left out.
   Pyramid(const MaskRcnnTable& table, TensorMap tensors);
 
-  // The levels that the RPN looks at, fpn1 first. With the option `exact`, zero in the padding.
+  // Returns the levels that the RPN uses, fpn1 first. With the option `exact`, their padding is zero.
   std::vector<FeatureMap> operator()(const FeatureMap& pictures) const;
 
  private:
   std::array<FeatureMap, 4> Stages(const FeatureMap& pictures) const;
-  // What goes down to fpn4: fpn5 in the paper's form, nothing in torchvision's.
+  // Returns the map that is merged into fpn4: fpn5 in the paper's form, none in torchvision's.
   std::optional<FeatureMap> Top(const FeatureMap& res4) const;
-  // The lateral map of a stage plus what came from above.
+  // Returns the lateral map of a stage plus the upsampled map from the level above.
   FeatureMap Merged(int level, const FeatureMap& stage, const std::optional<FeatureMap>& above) const;
   void Attend(AttentionPlace place, FeatureMap& x) const;
+  // With the option `exact`, zeroes the padding.
   void Clean(FeatureMap& x) const;
 
   bool exact_;

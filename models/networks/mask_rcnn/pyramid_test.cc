@@ -16,7 +16,7 @@ class PyramidTest : public ::testing::Test {
  protected:
   void SetUp() override { at::manual_seed(3); }
 
-  // Of two pictures that fill a part of 96 x 128 each.
+  // The levels of two pictures that each fill a part of 96 x 128.
   std::vector<FeatureMap> Levels(const Options& options, const TensorMap& tensors) const {
     const c10::InferenceMode inference;
     const Pyramid pyramid(MakeMaskRcnnTable(kR50, ParseMaskRcnnOptions(kR50, options)), tensors);
@@ -28,7 +28,7 @@ class PyramidTest : public ::testing::Test {
 
 bool Same(const at::Tensor& a, const at::Tensor& b) { return a.sub(b).abs().max().item<float>() < 1e-5F; }
 
-// Which levels a place changes, in both forms.
+// Checks which levels each attention module changes, in both forms.
 TEST_F(PyramidTest, AttentionActsWhereItStands) {
   for (const bool paper : {true, false}) {
     const Options options = testing::NarrowMaskRcnn({{"fpn", paper ? "paper" : "torchvision"}});

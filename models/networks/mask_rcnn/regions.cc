@@ -12,7 +12,7 @@ namespace saccade::models {
 namespace {
 
 constexpr std::array<double, 4> kScales = {1.0 / 4, 1.0 / 8, 1.0 / 16, 1.0 / 32};
-constexpr int64_t kSamples = 2;  // a bin, along each axis
+constexpr int64_t kSamples = 2;  // per bin and axis
 
 }  // namespace
 

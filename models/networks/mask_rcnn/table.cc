@@ -10,7 +10,7 @@ int64_t Scaled(int64_t channels, double width) {
   return static_cast<int64_t>(std::lround(static_cast<double>(channels) * width));
 }
 
-// Walks the table, level by level.
+// Records the table's layers, level by level.
 class Recorder {
  public:
   Recorder(const MaskRcnnTable& table, Ledger& ledger) : table_(table), ledger_(ledger) {}
@@ -37,7 +37,7 @@ class Recorder {
     return stages;
   }
 
-  // The levels that the RPN looks at.
+  // Returns the sizes of the levels that the RPN uses.
   std::vector<Size> Pyramid(const std::array<Size, 4>& stages) {
     const Size top = kTopWindow.After(stages[3]);
     std::vector<Size> levels(stages.begin(), stages.end());
@@ -84,7 +84,7 @@ class Recorder {
     ledger_.Linear("roi_heads.box_predictor.bbox_pred", width, 4 * table_.options.classes, rows);
   }
 
-  // Counted for all classes, as the network is defined; served is the one that was detected.
+  // Counts all classes, as the network is defined; serving computes only the detected class.
   void MaskHead() {
     const Size pooled{table_.options.detections * kMaskSide, kMaskSide};
     const Size drawn{2 * pooled.height, 2 * pooled.width};
@@ -134,7 +134,7 @@ MaskRcnnTable MakeMaskRcnnTable(const std::string& architecture, const MaskRcnnO
     table.backbone.pool_kernel = 2;
   }
   if (IsResnext(architecture)) {
-    // A narrow one has fewer groups, each as wide: 4 channels in the first stage.
+    // A narrow network has fewer groups of unchanged width: 4 channels in the first stage.
     table.backbone.groups = Scaled(32, options.width);
     table.backbone.width_per_group = static_cast<int64_t>(std::lround(4 / options.width));
   }

@@ -26,7 +26,7 @@ const LayerCount& Row(const Counts& counts, const std::string& name) {
   throw std::runtime_error("no row " + name);
 }
 
-// The paper's table 2, to the digits that it prints.
+// The paper's table 2, to its printed precision.
 TEST(MaskRcnnCounts, AttentionCostsWhatThePaperSays) {
   struct PaperRow {
     const char* place;
@@ -57,7 +57,7 @@ TEST(MaskRcnnCounts, AttentionAddsTheParametersOfThePaper) {
   EXPECT_EQ(with.AllParameters() - without.AllParameters(), 1'119'808);
 }
 
-// torchvision publishes 44,401,393 for its weights, whose batch norms are frozen and count for nothing.
+// torchvision states 44,401,393 for its weights; its batch norms are frozen and not counted.
 TEST(MaskRcnnCounts, PlainParametersAreTorchvisions) {
   const Counts counts = CountMaskRcnn(kR50, kPlain);
   constexpr int64_t kBatchNorms = 53'120;

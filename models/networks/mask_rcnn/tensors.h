@@ -1,4 +1,4 @@
-// Vectors of boxes and numbers as tensors, and back.
+// Converts vectors of boxes and numbers to tensors, and back.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -10,12 +10,12 @@
 
 namespace saccade::models {
 
-// Copies, of shape [N], and [N, 4] for boxes.
+// Returns a copy of shape [N], or [N, 4] for boxes.
 at::Tensor AsTensor(const std::vector<float>& values);
 at::Tensor AsTensor(const std::vector<int64_t>& values);
 at::Tensor AsTensor(const std::vector<Box>& boxes);
 
-// Of a contiguous float32 [N, 4].
+// `boxes` is a contiguous float32 [N, 4].
 std::vector<Box> AsBoxes(const at::Tensor& boxes);
 
 }  // namespace saccade::models

@@ -26,7 +26,8 @@ AttentionPath::AttentionPath(const MobileOptions& options, const TensorMap& tens
     shift_ = Owned(affine.shift, tensors.target);
     return;
   }
-  // What the batch norm adds is the same for all coefficients of a softmax: its scale is all that remains.
+  // The batch norm's shift is the same for all coefficients of one softmax and cancels, so only its scale is
+  // used.
   const at::Tensor scale = FoldBatchNorm(tensors, name + ".coefficients.").scale;
   const bool regular =
       options.attention == MobileAttention::kSoftmax || options.attention == MobileAttention::kPool;

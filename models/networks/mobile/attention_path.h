@@ -1,4 +1,4 @@
-// The attention of an AttnModule, with weights: only the values are transformed.
+// The attention of an AttnModule with its weights; of Q, K and V only the values are transformed.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -12,10 +12,10 @@
 
 namespace saccade::models {
 
-// Immutable; calls may run at once on several threads.
+// Immutable and thread-safe.
 class AttentionPath {
  public:
-  // With `skip`, x is added to the result. Its batch norm is folded.
+  // Folds the batch norm. If `skip`, x is added to the result.
   AttentionPath(const MobileOptions& options, const TensorMap& tensors, const std::string& name, bool skip);
 
   // x is [B, C, H, W], channels-last, as is the result.
@@ -29,10 +29,10 @@ class AttentionPath {
   MobileOptions options_;
   bool skip_;
   at::Tensor value_weight_;
-  std::optional<at::Tensor> w_;                  // siamese attention's
-  std::optional<at::Tensor> scale_, shift_;      // of the batch norm behind it
-  std::optional<at::Tensor> coefficient_scale_;  // or of that before the softmax, a number a head
-  std::optional<at::Tensor> scaled_identity_;  // which regular attention takes as a transform of the queries
+  std::optional<at::Tensor> w_;                  // only for siamese attention
+  std::optional<at::Tensor> scale_, shift_;      // of the batch norm of the result
+  std::optional<at::Tensor> coefficient_scale_;  // of the batch norm of the coefficients, [heads]
+  std::optional<at::Tensor> scaled_identity_;  // the same, as a query transform for regular attention
 };
 
 }  // namespace saccade::models

@@ -1,4 +1,4 @@
-// What a mobile network is, worked out from its table alone. No LibTorch here.
+// Description and counts of a mobile network, computed from its table alone. Does not include LibTorch.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace saccade::models {
 
-// As models/registry.h says of the functions of the same names.
+// As Describe() and Count() in models/registry.h.
 Description DescribeMobile(const std::string& architecture, const Options& options,
                            const std::vector<std::string>& labels);
 Counts CountMobile(const std::string& architecture, const Options& options);

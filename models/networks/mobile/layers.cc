@@ -58,7 +58,7 @@ const char* NameOf(Attention attention) {
   return "";
 }
 
-// Of the operator and its value transform, on a square of this side.
+// Multiply-adds of the operator and its value transform, on a square map with this side.
 int64_t AttentionMadds(Attention attention, int64_t side, int64_t channels) {
   const int64_t positions = side * side;
   const int64_t pooled = (side + 1) / 2 * ((side + 1) / 2);
@@ -105,7 +105,8 @@ std::string Operation(const LayerSpec& layer) {
 LayerCount CountLayer(const LayerSpec& layer) {
   const int64_t positions = layer.size * layer.size;
   int64_t weights = layer.kernel * layer.kernel * (layer.inputs / layer.groups) * layer.outputs;
-  // Of the same 1x1 inputs, then mixed once more; the map itself costs nothing, as its paper counts it.
+  // Explicit attention has a value transform of the same inputs (counted above) and an output transform. The
+  // map itself costs nothing, as its paper counts.
   weights += layer.attended * layer.attended;
   LayerCount count{layer.name, Operation(layer),   layer.kind == Kind::kAttention, weights,
                    0,          positions * weights};
@@ -114,7 +115,7 @@ LayerCount CountLayer(const LayerSpec& layer) {
     if (layer.learned) count.parameters += layer.outputs;
     count.madds = AttentionMadds(layer.attention, layer.size, layer.outputs);
   }
-  // A batch norm's weight and bias, or the classifier's bias.
+  // The batch norm's weight and bias, or the classifier's bias.
   count.other_parameters = layer.kind == Kind::kClassifier ? layer.outputs : 2 * NormedChannels(layer);
   return count;
 }

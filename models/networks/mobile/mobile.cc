@@ -14,7 +14,7 @@
 namespace saccade::models {
 namespace {
 
-// Of torchvision's MobileNetV2, or as it is.
+// Returns our name for a parameter of torchvision's MobileNetV2, or else `name` itself.
 std::string KnownName(const std::string& name) {
   constexpr int kLast = 18;
   if (name.starts_with("classifier.1.")) return "classifier." + name.substr(13);
@@ -34,7 +34,7 @@ std::string KnownName(const std::string& name) {
     layer("0.", "conv.") || layer("1.", "bn.");
     return (index == 0 ? "stem." : "head.") + rest;
   }
-  if (index == 1) {  // it expands by 1, which is not at all
+  if (index == 1) {  // expansion by 1: no expand layer
     layer("conv.0.0.", "depthwise.conv.") || layer("conv.0.1.", "depthwise.bn.") ||
         layer("conv.1.", "project.conv.") || layer("conv.2.", "project.bn.");
   } else {
@@ -45,7 +45,7 @@ std::string KnownName(const std::string& name) {
   return "blocks." + std::to_string(index - 1) + "." + rest;
 }
 
-// Regular attention answers each by its own weights.
+// Whether each position has its own attention weights, as in regular attention.
 bool AttendsByPosition(MobileAttention attention) {
   return attention == MobileAttention::kSoftmax || attention == MobileAttention::kPool ||
          attention == MobileAttention::kOverN;

@@ -1,5 +1,6 @@
-// The mobile networks, served: SANet and AttnNet of "Siamese Attention Networks", KANet of "Kronecker
-// Attention Networks", MobileNetV2, and MobileNetV2 with either attention.
+// The mobile networks, for serving: SANet and AttnNet of "Siamese Attention Networks", KANet of "Kronecker
+// Attention Networks", MobileNetV2, and MobileNetV2 with their attention or with explicitly modelled
+// attention.
 #pragma once
 
 #include <memory>
@@ -11,8 +12,9 @@
 
 namespace saccade::models {
 
-// As models/registry.h says of Load, for sanet, attnnet, attnnet_pool, attnnet_1n, kanet_kv, kanet_qkv,
-// mobilenetv2, mobilenetv2_sao and mobilenetv2_kao. MobileNetV2's weights may be torchvision's.
+// As Load() in models/registry.h, for sanet, attnnet, attnnet_pool, attnnet_1n, kanet_kv, kanet_qkv,
+// mobilenetv2, mobilenetv2_sao, mobilenetv2_kao and expatt_mobilenetv2. MobileNetV2's weights may have
+// torchvision's names.
 std::unique_ptr<Model> LoadMobile(const std::string& architecture, const Options& options,
                                   const std::string& weights_path, const std::vector<std::string>& labels,
                                   const Target& target = {});

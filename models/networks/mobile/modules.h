@@ -1,4 +1,4 @@
-// The modules of the mobile networks, with weights.
+// The modules of the mobile networks, with their weights.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -14,11 +14,11 @@
 
 namespace saccade::models {
 
-// The tensors prefix + conv.weight and bn.*, folded and packed.
+// Makes a folded and packed convolution from the tensors prefix + conv.weight and bn.*.
 Convolution MakeConvolution(const TensorMap& tensors, const std::string& prefix,
                             const ConvolutionOptions& options);
 
-// As the block's `module` says. Immutable; calls may run at once on several threads.
+// A module of the kind in the block's `module`. Immutable and thread-safe.
 class MobileModule {
  public:
   MobileModule(const Block& block, const MobileOptions& options, const TensorMap& tensors);
@@ -32,7 +32,7 @@ class MobileModule {
 
   Block block_;
   std::optional<Convolution> expand_;
-  std::optional<ExplicitAttention> explicit_;  // the rest of what it expands to
+  std::optional<ExplicitAttention> explicit_;  // makes the rest of the expansion's channels
   Convolution depthwise_;
   std::optional<AttentionPath> attention_;
   Convolution project_;

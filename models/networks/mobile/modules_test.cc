@@ -19,7 +19,7 @@ TensorMap Tensors(const Block& block, const MobileOptions& options) {
   TensorMap tensors = testing::RandomTensors(MobileParameters(plan));
   for (auto& [name, tensor] : tensors) {
     if (name.ends_with("coefficients.weight"))
-      tensor.abs_().add_(0.2);  // or attention would see the mean alone
+      tensor.abs_().add_(0.2);  // or attention would be a plain mean
   }
   return tensors;
 }
@@ -71,7 +71,7 @@ TEST_P(AttnModule, Agrees) {
         ParseMobileOptions(GetParam().architecture, {{"attention", GetParam().attention}, {"heads", heads}});
     ExpectAgreement({"blocks.0", Module::kAttention, 6, 16, 16, 1, 9}, options);
     ExpectAgreement({"blocks.0", Module::kAttention, 6, 16, 24, 1, 7}, options);
-    // Strided, it pools and has no skips.
+    // A module with a stride pools and has no skips.
     ExpectAgreement({"blocks.0", Module::kAttention, 6, 16, 16, 2, 8}, options);
     ExpectAgreement({"blocks.0", Module::kAttention, 6, 16, 16, 2, 9}, options);
   }

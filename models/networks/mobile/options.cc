@@ -13,20 +13,20 @@ namespace {
 
 using Attention = MobileAttention;
 
-// An architecture's word for an attention, the first being its own.
+// An architecture's names of attention kinds; the first is its default.
 using Choices = std::vector<std::pair<std::string, Attention>>;
 
 struct Architecture {
   const char* name;
   Choices choices;
   int64_t heads;
-  bool mobilenet;  // MobileNetV2's modules
+  bool mobilenet;  // built from MobileNetV2's modules
   bool attention_skip;
   bool plain_without_attention;
 };
 
 const std::array<Architecture, 10>& Architectures() {
-  // The papers give heads for SANet alone.
+  // Only SANet's paper states the number of heads.
   static const std::array<Architecture, 10> all = {{
       {"attnnet", {{"on", Attention::kSoftmax}}, 1, false, true, true},
       {"attnnet_1n", {{"on", Attention::kOverN}}, 1, false, true, true},
@@ -35,7 +35,8 @@ const std::array<Architecture, 10>& Architectures() {
       {"kanet_kv", {{"kao", Attention::kKroneckerKv}}, 1, false, true, true},
       {"kanet_qkv", {{"kao", Attention::kKroneckerQkv}}, 1, false, true, true},
       {"mobilenetv2", {}, 1, true, false, true},
-      // "AttnModules as described in Section 3.5": KAO's have no skip around the attention.
+      // KANet's paper uses "AttnModules as described in Section 3.5", which have no skip around the
+      // attention.
       {"mobilenetv2_kao",
        {{"kv", Attention::kKroneckerKv}, {"qkv", Attention::kKroneckerQkv}},
        1,

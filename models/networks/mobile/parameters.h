@@ -1,4 +1,4 @@
-// The names and shapes of SANet's parameters, the same as in models/reference/sanet.py.
+// Names and shapes of the mobile networks' parameters, the same as in models/reference/mobile.py.
 #pragma once
 
 #include <vector>

@@ -24,7 +24,8 @@ Module ModuleOf(const TableRow& row, const MobileOptions& options) {
   return options.keeps_input ? Module::kBase : Module::kPlain;
 }
 
-// A twentieth of the expanded maps, in four heads, from the blocks on that have 24 * 6 of them.
+// Explicit attention makes about a twentieth of the expanded maps, a multiple of its four heads, in blocks
+// with at least 24 (times width) inputs.
 int64_t Attended(const Block& block, const MobileOptions& options) {
   if (options.map.empty() || block.inputs < Scaled(24, options.width) || block.expanded() == 0) return 0;
   return std::max<int64_t>(4, 4 * std::lround(static_cast<double>(block.expanded()) / 80));

@@ -29,8 +29,8 @@ struct Published {
   int64_t madds;
 };
 
-// Table 8 of SANet's paper and tables 3 to 5 of KANet's, to every digit that they print but one: the paper
-// has 288 M multiply-adds for SANet.
+// Table 8 of SANet's paper and tables 3 to 5 of KANet's, to their printed precision, with one exception:
+// SANet's paper prints 288 M multiply-adds.
 TEST(MobileCounts, MatchThePapers) {
   const std::vector<Published> rows = {{"sanet", {}, 3'449'408, 289'856'288},
                                        {"sanet", {{"similarity", "ones"}}, 3'448'448, 289'856'288},
@@ -115,7 +115,7 @@ TEST(MobileOptions, AreRead) {
   EXPECT_EQ(AsText("sanet", options).at("width"), "0.5");
 }
 
-// The error's text, or "" if there was none.
+// Returns the error's text, or "" if there is none.
 std::string Error(const Options& options) {
   try {
     ParseMobileOptions("sanet", options);
@@ -143,7 +143,7 @@ TEST(MobileOptions, RefuseBadValues) {
 
 TEST(Scaled, RoundsToTheNearestMultipleOfEight) {
   EXPECT_EQ(Scaled(32, 1), 32);
-  EXPECT_EQ(Scaled(24, 0.5), 16);  // 12 lies halfway: upwards
+  EXPECT_EQ(Scaled(24, 0.5), 16);  // 12 is halfway between 8 and 16: rounds up
   EXPECT_EQ(Scaled(16, 0.25), 8);
   EXPECT_EQ(Scaled(96, 0.35), 32);
 }

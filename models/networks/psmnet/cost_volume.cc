@@ -9,7 +9,7 @@
 namespace saccade::models {
 namespace {
 
-// One line of one plane.
+// Writes one line of one plane.
 void WriteLine(const float* left, const float* right, int64_t channels, int64_t width, int64_t disparity,
                float* out) {
   const int64_t beyond = std::min(disparity, width);
@@ -21,11 +21,11 @@ void WriteLine(const float* left, const float* right, int64_t channels, int64_t 
   }
 }
 
-// By ATen's operators, a plane at a time.
+// Computes the volume with ATen's operators, plane by plane.
 at::Tensor Composed(const at::Tensor& left, const at::Tensor& right, int64_t planes) {
   const int64_t channels = left.size(1);
   const int64_t width = left.size(3);
-  // zeros would pass over the memory format.
+  // at::zeros() would ignore the memory format.
   at::Tensor volume = at::empty({1, 2 * channels, planes, left.size(2), width},
                                 left.options().memory_format(at::MemoryFormat::ChannelsLast3d))
                           .zero_();

@@ -14,7 +14,7 @@ Description DescribePsmnet(const std::string& architecture, const Options& optio
   description.input.fit = Fit::kKeepRatio;
   description.input.height = kPsmnetNominal.height;
   description.input.width = kPsmnetNominal.width;
-  // Disparities are lengths in pixels: a pair is only scaled if it is too large.
+  // Disparities are measured in pixels, so a pair is scaled only if it is too large.
   description.input.short_side = 0;
   description.input.long_side = parsed.long_side;
   description.input.buckets = parsed.buckets;

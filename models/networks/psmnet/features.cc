@@ -64,7 +64,7 @@ at::Tensor PsmnetFeatures::Pooled(const at::Tensor& map, size_t branch) const {
 at::Tensor PsmnetFeatures::operator()(at::Tensor pictures) const {
   at::Tensor x = std::move(pictures);
   for (const Convolution& layer : first_) x = layer(x);
-  // Stage 2 projects its shortcut, so stage 1's result keeps its memory.
+  // Stage 2 starts with a projected shortcut, so it does not overwrite stage 1's result.
   at::Tensor fine;
   for (size_t stage = 0; stage < stages_.size(); ++stage) {
     for (const PsmnetResidual& block : stages_[stage]) x = block(std::move(x));

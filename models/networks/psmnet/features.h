@@ -1,4 +1,4 @@
-// From pictures to the features that are matched, at a quarter of their size.
+// Computes features for matching from pictures, at a quarter of their size.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -17,7 +17,7 @@ class PsmnetResidual {
  public:
   PsmnetResidual(const PsmnetBlock& block, const TensorMap& tensors);
 
-  // Takes x's memory if the shortcut is x itself. REQUIRES: then nobody else reads x.
+  // Overwrites x if the shortcut is x itself. REQUIRES: in that case x is not used elsewhere.
   at::Tensor operator()(at::Tensor x) const;
 
  private:
@@ -26,17 +26,17 @@ class PsmnetResidual {
   std::optional<Convolution> shortcut_;
 };
 
-// Immutable; calls may run at once on several threads.
+// Immutable and thread-safe.
 class PsmnetFeatures {
  public:
   PsmnetFeatures(const PsmnetOptions& options, const TensorMap& tensors);
 
-  // pictures is [B, 3, H, W], channels-last, with sides that are multiples of 4; the features are
-  // [B, channels, H / 4, W / 4], channels-last.
+  // `pictures` is [B, 3, H, W], channels-last, with sides that are multiples of 4; the features are [B,
+  // channels, H / 4, W / 4], channels-last.
   at::Tensor operator()(at::Tensor pictures) const;
 
  private:
-  // The map's means over squares, coarse to fine, each brought back to the map's size.
+  // Returns the map's means over the branch's squares, convolved and upsampled to the map's size.
   at::Tensor Pooled(const at::Tensor& map, size_t branch) const;
 
   std::vector<Convolution> first_;

@@ -1,4 +1,4 @@
-// The 3-D part of PSMNet: costs of disparities, regularised by encoders and decoders over the volume.
+// The 3-D part of PSMNet: encoders and decoders that regularise the cost volume.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -11,21 +11,21 @@
 
 namespace saccade::models {
 
-// One encoder and decoder. Immutable; calls may run at once on several threads.
+// One encoder and decoder. Immutable and thread-safe.
 class Hourglass {
  public:
   struct Maps {
-    at::Tensor output;       // as the input
+    at::Tensor output;       // same size as the input
     at::Tensor presqueeze;   // at half the size, before the inner encoder
-    at::Tensor postsqueeze;  // at half the size, behind it
+    at::Tensor postsqueeze;  // at half the size, after the inner decoder
   };
 
-  // The tensors NAME.conv1 to NAME.conv6.
+  // Loads the tensors NAME.conv1 to NAME.conv6.
   Hourglass(const TensorMap& tensors, const std::string& name);
 
-  // volume is float32 [1, C, D, H, W], channels-last, its sides multiples of 4; it is let go of as soon as it
-  // is read. The others come from the hourglasses before: of the first, and of the last. The first hourglass
-  // gets neither.
+  // `volume` is [1, C, D, H, W], channels-last, with sides that are multiples of 4; it is released as soon as
+  // it is read. `presqueeze` comes from the first hourglass and `postsqueeze` from the previous one; both are
+  // undefined for the first hourglass.
   Maps operator()(at::Tensor volume, const at::Tensor& presqueeze, const at::Tensor& postsqueeze) const;
 
  private:
@@ -33,12 +33,12 @@ class Hourglass {
   TransposedConvolution conv5_, conv6_;
 };
 
-// A convolution with batch norm and ReLU, and one to a single channel: a volume's cost at each disparity.
+// A convolution with batch norm and ReLU, then one to a single channel: the cost of each disparity.
 class CostHead {
  public:
   CostHead(const TensorMap& tensors, const std::string& name);
 
-  // float32 [1, C, D, H, W] to [D, H, W], contiguous.
+  // [1, C, D, H, W] to [D, H, W], contiguous.
   at::Tensor operator()(const at::Tensor& volume) const;
 
  private:

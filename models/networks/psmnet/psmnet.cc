@@ -20,7 +20,7 @@
 namespace saccade::models {
 namespace {
 
-constexpr int64_t kScale = 4;  // of pictures to features
+constexpr int64_t kScale = 4;  // pictures to features
 
 Convolution Cube(const TensorMap& tensors, const std::string& name, Activation activation) {
   return NormedConvolution(tensors, name + ".0", name + ".1", {.activation = activation});
@@ -54,13 +54,14 @@ class Psmnet : public Model {
   }
 
  private:
-  // `valid` is what of the pair [2, 3, H, W] is picture, rounded up to what the network takes.
+  // `valid` is the part of the pair [2, 3, H, W] that is picture, rounded up to a size that the network can
+  // take.
   at::Tensor Disparities(const at::Tensor& pair, Size valid) const {
     TORCH_CHECK(pair.size(2) % kPsmnetStride == 0 && pair.size(3) % kPsmnetStride == 0,
                 description_.architecture, ": expected a bucket with sides that are multiples of ",
                 kPsmnetStride, ", got ", pair.size(2), " x ", pair.size(3));
-    // Pairs are computed one by one, so the padding need not be computed to be zeroed again: leaving it out
-    // is the same, and less work.
+    // Pairs are computed one by one, so cutting off the padding gives the same result as zeroing it, with
+    // less work.
     const at::Tensor seen = options_.exact ? pair.narrow(2, 0, valid.height).narrow(3, 0, valid.width) : pair;
     return Fetched((*pass_)(seen, Extents({valid, valid})).front().values);
   }
@@ -70,7 +71,8 @@ class Psmnet : public Model {
     return {RegressDisparity(Costs(Entry(pair.values), quarter), kScale), pair.extents};
   }
 
-  // The first volume. At most one of 2 C channels exists, and no other beside it but its successor.
+  // Returns the first volume. To save memory, at most one volume of 2 C channels exists, together with its
+  // successor alone.
   at::Tensor Entry(const at::Tensor& pair) const {
     at::Tensor features = features_(pair);
     at::Tensor volume = ConcatenationVolume(features.narrow(0, 0, 1), features.narrow(0, 1, 1),
@@ -82,7 +84,7 @@ class Psmnet : public Model {
     return entry_residual_.AddedTo(std::move(volume), middle);
   }
 
-  // The last hourglass's costs: those of the others are summed into them.
+  // Returns the last hourglass's costs, to which those of the others are added.
   at::Tensor Costs(at::Tensor entry, const Extents& picture) const {
     Hourglass::Maps first = hourglasses_[0](entry, {}, {});
     first.output.add_(entry);
@@ -101,7 +103,7 @@ class Psmnet : public Model {
     return costs.add_(heads_[2](last));
   }
 
-  // Attention over the part of the volume that is picture, whose first extent says how much of H x W that is.
+  // Applies attention to the part of the volume that is picture; the first extent is its size within H x W.
   at::Tensor Attended(const at::Tensor& volume, const Extents& picture) const {
     if (!picture.kept_on_device() && picture[0] == Size{volume.size(3), volume.size(4)})
       return (*attention_)(volume);

@@ -1,4 +1,4 @@
-// EA-PSMNet, served.
+// EA-PSMNet, for serving.
 #pragma once
 
 #include <memory>
@@ -10,7 +10,7 @@
 
 namespace saccade::models {
 
-// As models/registry.h says of Load. Attention that the weights lack altogether is left out, and noted.
+// As Load() in models/registry.h. If the weights have no tensors for attention, it is left out and noted.
 std::unique_ptr<Model> LoadPsmnet(const std::string& architecture, const Options& options,
                                   const std::string& weights_path, const std::vector<std::string>& labels,
                                   const Target& target = {});

@@ -25,7 +25,7 @@ Options With(Options options, const std::string& name, const std::string& value)
   return options;
 }
 
-// Random pairs that fill so much of a bucket.
+// Random pairs of these sizes in one bucket.
 Batch Pairs(const std::vector<Size>& sizes, Size bucket) {
   Batch batch;
   batch.pixels = at::zeros({static_cast<int64_t>(sizes.size()), 6, bucket.height, bucket.width});

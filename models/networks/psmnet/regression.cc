@@ -14,14 +14,14 @@
 namespace saccade::models {
 namespace {
 
-// Between two neighbours: near + weight * (far - near).
+// Linear interpolation between two neighbours: near + weight * (far - near).
 struct Tap {
   int64_t near = 0;
   int64_t far = 0;
   float weight = 0;
 };
 
-// First on first, last on last.
+// Taps that map the first position to the first and the last to the last.
 std::vector<Tap> AlignedCorners(int64_t from, int64_t to) {
   std::vector<Tap> taps;
   const double step = to > 1 ? static_cast<double>(from - 1) / static_cast<double>(to - 1) : 0;
@@ -37,7 +37,7 @@ void Blend(const float* near, const float* far, float weight, int64_t count, flo
   for (int64_t i = 0; i < count; ++i) out[i] = near[i] + weight * (far[i] - near[i]);
 }
 
-// What all lines share, and what each thread works in: a line's costs, one row a disparity.
+// Regresses disparities line by line: holds what all lines share. Scratch is a thread's buffers for one line.
 class Lines {
  public:
   Lines(const at::Tensor& costs, int64_t factor)
@@ -60,10 +60,10 @@ class Lines {
           total(static_cast<size_t>(lines.width())),
           fine(at::empty({static_cast<int64_t>(lines.disparities_.size()), lines.width()}, at::kFloat)) {}
 
-    std::vector<float> line;    // one plane's, at the costs' width
-    std::vector<float> coarse;  // every plane's, at full width
+    std::vector<float> line;    // one plane, at the costs' width
+    std::vector<float> coarse;  // all planes, at full width
     std::vector<float> peak, total;
-    at::Tensor fine;  // every disparity's
+    at::Tensor fine;  // all disparities
   };
 
   void Regress(int64_t y, Scratch& scratch, float* out) const {
@@ -85,7 +85,8 @@ class Lines {
     }
   }
 
-  // Less than the largest of the coarse costs, which no cost between them exceeds.
+  // Subtracts the largest coarse cost, which interpolated costs never exceed, so that exponentials cannot
+  // overflow.
   void Exponentials(Scratch& scratch) const {
     const float* coarse = scratch.coarse.data();
     std::copy_n(coarse, width(), scratch.peak.data());
@@ -123,7 +124,7 @@ class Lines {
   std::vector<Tap> disparities_, rows_, columns_;
 };
 
-// By ATen's operators: on a GPU there is room for every line's enlarged costs.
+// Computes with ATen's operators: a GPU has memory for all lines' upsampled costs.
 at::Tensor Composed(const at::Tensor& costs, int64_t factor) {
   const std::vector<int64_t> size = {factor * costs.size(0), factor * costs.size(1), factor * costs.size(2)};
   const at::Tensor fine = at::upsample_trilinear3d(costs.to(at::kFloat).unsqueeze(0).unsqueeze(0), size,

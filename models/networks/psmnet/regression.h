@@ -1,4 +1,4 @@
-// From costs to disparities.
+// Computes disparities from costs.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -7,11 +7,10 @@
 
 namespace saccade::models {
 
-// `costs` is [D, H, W], contiguous: the larger, the likelier. They are enlarged `factor` times in
-// every dimension, trilinear with corners aligned, and the softmax over the disparities weighs each of them:
-// the result is [factor H, factor W]. The result is float32. On the CPU the enlarged
-// costs exist for one line a thread at a time. A line with a
-// value that is not finite gives some.
+// `costs` is [D, H, W], contiguous; a larger cost means a likelier disparity. They are upsampled `factor`
+// times in each dimension (trilinear, corners aligned). The result, float32 [factor H, factor W], is the mean
+// disparity weighted by their softmax. On the CPU each thread holds the upsampled costs of one line at a
+// time. If costs are not finite, so are some of the results.
 at::Tensor RegressDisparity(const at::Tensor& costs, int64_t factor);
 
 }  // namespace saccade::models

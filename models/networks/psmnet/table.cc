@@ -6,7 +6,7 @@ namespace saccade::models {
 namespace {
 
 struct Stage {
-  int64_t widening;  // of the narrowest maps
+  int64_t widening;  // factor of channels()
   int64_t blocks;
   int64_t stride;
   int64_t dilation;
@@ -17,13 +17,13 @@ constexpr std::array<Stage, kPsmnetStages> kStages = {
 
 using Sides = std::vector<int64_t>;
 
-// The sides divided by `divisor`, as all here can be.
+// Divides the sides, which must be multiples of `divisor`.
 Sides Divided(Sides sides, int64_t divisor) {
   for (int64_t& side : sides) side /= divisor;
   return sides;
 }
 
-// NAME.0 is a convolution and NAME.1 its batch norm, as convbn and convbn_3d have it.
+// NAME.0 is a convolution and NAME.1 its batch norm, as in the authors' convbn and convbn_3d.
 void RecordNormed(const std::string& name, const ConvolutionShape& shape, const Sides& output,
                   Ledger& ledger) {
   ledger.Convolution(name + ".0", shape, output);

@@ -1,6 +1,6 @@
-// PSMNet's table: "Pyramid Stereo Matching Network" with its stacked hourglass, and the attention that
-// "Efficient Attention" puts behind the last hourglass. Names are those of its authors' implementation. No
-// LibTorch here.
+// PSMNet, layer by layer: "Pyramid Stereo Matching Network" with its stacked hourglass, and the attention
+// that "Efficient Attention" adds after the last hourglass. Names are those of its authors' implementation.
+// Does not include LibTorch.
 #pragma once
 
 #include <array>
@@ -25,11 +25,11 @@ struct PsmnetBlock {
 
 inline constexpr int kPsmnetStages = 4;
 
-// The blocks of stage 0 to 3, which are layer1 to layer4.
+// Returns the blocks of stage 0 to 3, which are layer1 to layer4.
 std::vector<PsmnetBlock> PsmnetBlocks(const PsmnetOptions& options, int stage);
 
-// Spatial pyramid pooling: branch N pools squares of this side, at quarter resolution. On a map that is
-// smaller, a square has the map's side: the branch then holds its mean.
+// Spatial pyramid pooling: branch N pools squares of this side, at quarter resolution. If the map is smaller,
+// the squares are cut to it, and the branch holds the map's mean.
 inline constexpr std::array<int64_t, 4> kPyramidPools = {64, 32, 16, 8};
 
 inline constexpr std::array<const char*, 3> kHourglasses = {"dres2", "dres3", "dres4"};
@@ -37,13 +37,13 @@ inline constexpr std::array<const char*, 3> kHeads = {"classif1", "classif2", "c
 
 inline constexpr const char* kPsmnetAttention = "attention";
 
-// The nominal size, Scene Flow's, for which layers are counted: convolutions on what it is padded to, 544 x
-// 960; attention, as its paper does, on a quarter of 540 x 960 itself.
+// The nominal size, Scene Flow's, for counts. Convolutions are counted on its padded size, 544 x 960;
+// attention, as in its paper, on a quarter of 540 x 960 itself.
 inline constexpr Size kPsmnetNominal = {540, 960};
 
 Ledger RecordPsmnet(const PsmnetOptions& options);
 
-// A side rounded up to what the network takes.
+// Rounds a side up to one that the network can take.
 constexpr int64_t PsmnetSide(int64_t side) {
   return (side + kPsmnetStride - 1) / kPsmnetStride * kPsmnetStride;
 }

@@ -25,20 +25,21 @@ TEST(PsmnetCounts, ParametersAsPublished) {
   EXPECT_EQ(attentive.AttentionParameters(), 2'048);
 }
 
-// The paper's 796 MB, of a volume of 48 x 135 x 240.
+// The paper's 796 MB, for a volume of 48 x 135 x 240.
 TEST(PsmnetCounts, AttentionMemoryAsPublished) {
   const int64_t positions = 48 * 135 * 240;
   const Counts counts = CountWith({});
   EXPECT_EQ(counts.AttentionBytes(), 4 * (positions * (2 * 16 + 2 * 32 + 32) + 16 * 32));
   EXPECT_NEAR(static_cast<double>(counts.AttentionBytes()) / 1e6, 796.26, 0.005);
   EXPECT_EQ(counts.AttentionMadds(), positions * (2 * 32 * 16 + 32 * 32 + 2 * 16 * 32));
-  // Its 9.675 TB for non-local attention are the same maps, and the affinities of all positions with all.
+  // The paper's 9.675 TB for non-local attention are the same maps, and the affinities of all pairs of
+  // positions.
   const auto n = static_cast<double>(positions);
   EXPECT_NEAR(4 * (n * n + n * (2 * 16 + 2 * 32 + 32)) / 1e12, 9.675, 0.0005);
   EXPECT_EQ(CountWith({{"attention", "none"}}).AttentionBytes(), 0);
 }
 
-// An eighth of the positions that they give enter transposed convolutions: 64 to 32 channels and 64 to 64.
+// A transposed convolution's input has an eighth of its output's positions: 64 to 32 channels, and 64 to 64.
 TEST(PsmnetCounts, MultiplyAddsOfAnHourglass) {
   const int64_t volume = int64_t{48} * 136 * 240;
   int64_t madds = 0;
@@ -104,7 +105,7 @@ TEST(PsmnetOptions, AreRead) {
   EXPECT_EQ(AsText(ParsePsmnetOptions("ea_psmnet", {})).at("max_disparity"), "192");
 }
 
-// The error's text, or "" if there was none.
+// Returns the error's text, or "" if there is none.
 std::string Error(const Options& options) {
   try {
     ParsePsmnetOptions("ea_psmnet", options);

@@ -14,10 +14,10 @@
 namespace saccade::models {
 namespace {
 
-// Element by element, as it is defined.
+// Compares with the definition, element by element.
 TEST(ConcatenationVolume, HoldsBothPictures) {
   constexpr int64_t kChannels = 3;
-  constexpr int64_t kPlanes = 7;  // some reach beyond the width
+  constexpr int64_t kPlanes = 7;  // some disparities exceed the width
   const at::Tensor left = at::randn({1, kChannels, 4, 5});
   const at::Tensor right = at::randn({1, kChannels, 4, 5});
   const at::Tensor volume = ConcatenationVolume(left, right, kPlanes);
@@ -38,7 +38,7 @@ TEST(ConcatenationVolume, HoldsBothPictures) {
   }
 }
 
-// The same with the enlarged volume, in fp64.
+// The same from the upsampled volume, in float64.
 at::Tensor Expected(const at::Tensor& costs, int64_t factor) {
   const at::Tensor volume = costs.to(at::kDouble).unsqueeze(0).unsqueeze(0);
   const at::Tensor fine = at::upsample_trilinear3d(
@@ -50,7 +50,7 @@ at::Tensor Expected(const at::Tensor& costs, int64_t factor) {
 TEST(RegressDisparity, AgreesWithTheEnlargedVolume) {
   at::manual_seed(1);
   for (const auto& shape : {std::vector<int64_t>{12, 9, 17}, {4, 1, 1}, {48, 5, 33}, {1, 2, 3}}) {
-    // Up to differences that leave one disparity, and far from zero, where exponentials would overflow.
+    // Includes spreads that select a single disparity, far from zero, where exponentials would overflow.
     for (const double spread : {0.1, 3.0, 60.0}) {
       const at::Tensor costs = at::randn(shape).mul(spread).add(200);
       const at::Tensor got = RegressDisparity(costs, 4);

@@ -1,4 +1,4 @@
-// What happens in each proposal, and exactly when.
+// Classifies proposals and refines their segments.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -14,25 +14,25 @@
 namespace saccade::models {
 
 struct ActionNumbers {
-  at::Tensor scores;   // float32 [K, classes] on the CPU, the softmax's, contiguous
-  at::Tensor offsets;  // float32 [K, 2 * classes]: what moves the proposal, for each class
+  at::Tensor scores;   // float32 [K, classes] on the CPU, after the softmax, contiguous
+  at::Tensor offsets;  // float32 [K, 2 * classes]: segment offsets of each class
 };
 
-// Immutable; calls may run at once on several threads.
+// Immutable and thread-safe.
 class ActionHead {
  public:
   explicit ActionHead(const TensorMap& tensors);
 
-  // features [K, C, ...] of K >= 1 proposals, of which the mean over all positions is judged.
+  // `features` is [K, C, ...] for K >= 1 proposals; their mean over all positions is classified.
   ActionNumbers operator()(const at::Tensor& features) const;
 
  private:
   Convolution logits_, offsets_;
 };
 
-// The best actions in a clip of so many frames, best first: proposals moved and clipped, those whose score is
-// above the threshold, without those shorter than kLeastFrames and those that overlap a better one of their
-// class. REQUIRES: finite numbers.
+// Returns the best actions in a clip of `frames` frames, best first: moves and clips the proposals, keeps
+// those whose score is above the threshold and that are at least kLeastFrames long, and suppresses those that
+// overlap a better one of their class. REQUIRES: finite numbers.
 Actions FindActions(const ActionNumbers& numbers, const std::vector<Segment>& proposals, int64_t frames,
                     const Rc3dOptions& options);
 

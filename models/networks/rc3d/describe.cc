@@ -16,7 +16,7 @@ Description DescribeRc3d(const std::string& architecture, const Options& options
                 .frame_multiple = kRc3dStride,
                 .frames_per_second = parsed.frames_per_second};
   input.height = input.width = parsed.size;
-  // R-C3D's own: to 128 for 112.
+  // As R-C3D scales: to 128 for 112.
   input.short_side = CropShortSide(parsed.size);
   description.classes = parsed.classes;
   description.labels = labels;

@@ -1,4 +1,4 @@
-// What EA R-C3D is, worked out from its table alone. No LibTorch here.
+// Description and counts of EA R-C3D, computed from its table alone. Does not include LibTorch.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace saccade::models {
 
-// As models/registry.h says of the functions of the same names.
+// As Describe() and Count() in models/registry.h.
 Description DescribeRc3d(const std::string& architecture, const Options& options,
                          const std::vector<std::string>& labels);
 Counts CountRc3d(const std::string& architecture, const Options& options);

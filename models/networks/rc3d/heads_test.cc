@@ -1,4 +1,4 @@
-// What stands between maps and answers, against brute force in double precision.
+// Tests what is computed between maps and results against brute force in double precision.
 #include <ATen/ops/randn.h>
 #include <ATen/ops/zeros.h>
 #include <gmock/gmock.h>
@@ -32,7 +32,7 @@ double Overlap(const Exact& a, const Exact& b) {
   return shared / (a.end - a.start + b.end - b.start - shared);
 }
 
-// Best first, those that overlap a better one of their label too much left out.
+// Returns the best, best first, without those that overlap a better one of their label too much.
 std::vector<Exact> BestExactly(std::vector<Exact> all, double threshold, size_t most) {
   std::stable_sort(all.begin(), all.end(), [](const Exact& a, const Exact& b) { return a.score > b.score; });
   std::vector<Exact> best;
@@ -65,7 +65,7 @@ TEST(Segments, AreAnchoredMovedAndClipped) {
 
 TEST(Propose, AgreesWithBruteForce) {
   at::manual_seed(1);
-  constexpr int64_t kFrames = 150;  // of 160
+  constexpr int64_t kFrames = 150;  // of 160 in the map
   constexpr int64_t kSteps = 20;
   Rc3dOptions options;
   options.proposals = 60;
@@ -94,7 +94,7 @@ TEST(Propose, AgreesWithBruteForce) {
   }
 }
 
-// Everything is moved beyond the clip.
+// All anchors are moved beyond the clip.
 TEST(Propose, MayFindNothing) {
   Rc3dOptions options;
   options.anchors = {2};
@@ -106,7 +106,7 @@ TEST(Suppressed, TakesEqualsInOrderAndLabelsApart) {
   all.Add({0, 10}, 0.5F, 1);
   all.Add({0, 10}, 0.5F, 1);
   all.Add({0, 10}, 0.4F, 2);
-  all.Add({5, 15}, 0.9F, 1);  // a third of an overlap
+  all.Add({5, 15}, 0.9F, 1);  // overlaps by a third
   const Scored best = Suppressed(all, 0.4, 10);
   EXPECT_EQ(best.segments, (std::vector<Segment>{{5, 15}, {0, 10}, {0, 10}}));
   EXPECT_EQ(best.labels, (std::vector<int64_t>{1, 1, 2}));

@@ -1,4 +1,4 @@
-// Alone in its process, whose peak memory it looks at.
+// Runs in a process of its own, whose peak memory it checks.
 #include <gtest/gtest.h>
 
 #include <cstdint>
@@ -11,8 +11,8 @@
 namespace saccade::models {
 namespace {
 
-// Two clips: the second does not add to the first's memory. Of each, the stem's first map, 205 MB, is alive
-// once, and with nothing as large beside it.
+// Runs two clips: the second must not add to the first's memory. Only one copy of the stem's first map, 205
+// MB, may exist at a time, and nothing else of that size.
 TEST(Rc3dMemory, ClipsOf256FramesStayBelow1Point5GiB) {
   const auto model = testing::MakeRc3d({});
   const std::vector<TaskResult> results = model->Run(testing::Clips({256, 250}, 256, 112));
@@ -20,7 +20,7 @@ TEST(Rc3dMemory, ClipsOf256FramesStayBelow1Point5GiB) {
   for (const TaskResult& result : results) EXPECT_TRUE(std::holds_alternative<Actions>(result));
   const int64_t peak = StatusBytes("VmHWM");
   RecordProperty("peak_bytes", std::to_string(peak));
-  EXPECT_GT(peak, int64_t{500} << 20);  // weights and the stem's first map are more
+  EXPECT_GT(peak, int64_t{500} << 20);  // less than the weights and the stem's first map take
   EXPECT_LT(peak, int64_t{3} << 29);
   std::printf("peak memory: %.2f GiB\n", static_cast<double>(peak) / (1 << 30));
 }

@@ -21,7 +21,7 @@ void CheckMultiple(const std::string& architecture, const std::string& option, i
   RefuseOption(architecture, option, std::to_string(value), "a multiple of " + std::to_string(kRc3dStride));
 }
 
-// All channels stay multiples of 8.
+// Keeps all channels multiples of 8.
 void CheckWidth(const std::string& architecture, double width) {
   if (width * 8 != std::floor(width * 8))
     RefuseOption(architecture, "width", NumberText(width), "a multiple of 0.125 up to 1");

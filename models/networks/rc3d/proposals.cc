@@ -13,7 +13,7 @@ namespace saccade::models {
 namespace {
 
 constexpr double kMaxOverlap = 0.7;
-// So many enter the suppression, whose time grows with their square.
+// Maximum number of candidates for suppression, whose time grows with the square of it.
 constexpr size_t kCandidates = 2000;
 
 // [1, C, T, 1, 1] to [T, C].
@@ -21,7 +21,7 @@ at::Tensor ByStep(const at::Tensor& numbers) {
   return Fetched(numbers).squeeze(0).flatten(1).transpose(0, 1).contiguous();
 }
 
-// The best so many, best first, and among equals in order.
+// Returns the `most` best, best first; equal scores keep their order.
 Scored Best(const Scored& all, size_t most) {
   std::vector<size_t> order(all.segments.size());
   std::iota(order.begin(), order.end(), size_t{0});
@@ -53,7 +53,7 @@ std::vector<Segment> Propose(const ProposalNumbers& numbers, int64_t frames, con
     for (const int64_t steps_long : options.anchors) {
       const Segment segment =
           Clipped(Moved(Anchor(step, steps_long), offsets, kProposalSegmentWeights), frames);
-      // By their logits: as probabilities large ones would be equal.
+      // Ranks by logits, as large ones would be equal as probabilities.
       if (segment.length() >= kLeastFrames) candidates.Add(segment, *logit, 0);
       ++logit;
       offsets += 2;

@@ -1,4 +1,4 @@
-// The temporal proposal network: when something happens, whatever it is.
+// The temporal proposal network, which finds segments that may contain an action of any class.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -13,28 +13,28 @@
 
 namespace saccade::models {
 
-// For every step of the map and every anchor: how likely something happens around it (a logit, whose sigmoid
-// is the probability), and two numbers that move it.
+// Outputs for every step of the map and every anchor: the logit of an action (its sigmoid is the
+// probability), and two offsets that move the anchor.
 struct ProposalNumbers {
   at::Tensor logits;   // float32 [T, anchors] on the CPU, contiguous
   at::Tensor offsets;  // float32 [T, 2 * anchors]
 };
 
-// Immutable; calls may run at once on several threads.
+// Immutable and thread-safe.
 class TemporalProposalHead {
  public:
   explicit TemporalProposalHead(const TensorMap& tensors);
 
-  // map is [1, C, T, H, W], channels-last.
+  // `map` is [1, C, T, H, W], channels-last.
   ProposalNumbers operator()(const at::Tensor& map) const;
 
  private:
   Convolution hidden_, logits_, offsets_;
 };
 
-// The best segments of a clip of so many frames, best first, at most options.proposals: anchors moved and
-// clipped, without those shorter than kLeastFrames, and without those that overlap a better one by more than
-// 0.7. REQUIRES: finite numbers.
+// Returns the best segments of a clip of `frames` frames, best first, at most options.proposals: moves and
+// clips the anchors, drops those shorter than kLeastFrames, and suppresses those that overlap a better one by
+// more than 0.7. REQUIRES: finite numbers.
 std::vector<Segment> Propose(const ProposalNumbers& numbers, int64_t frames, const Rc3dOptions& options);
 
 }  // namespace saccade::models

@@ -23,12 +23,12 @@
 namespace saccade::models {
 namespace {
 
-// About how much of a long clip's pass is behind it after the stem, and after stages 0 to 2.
+// Approximate part of a long clip's pass that is done after the stem, and after stages 0 to 2.
 constexpr double kStemShare = 0.3;
 constexpr std::array<double, 3> kStageShares = {0.6, 0.75, 0.85};
 
-// Clips are computed one by one: the maps of one are large enough to keep all cores busy, and so memory is
-// that of one clip, and its answer cannot depend on the others.
+// Clips are computed one by one. One clip's maps are large enough to keep all cores busy, memory is that of
+// one clip, and a clip's result cannot depend on the others.
 class Rc3d : public Model {
  public:
   Rc3d(Description description, const Rc3dOptions& options, TensorMap tensors)
@@ -82,7 +82,7 @@ class Rc3d : public Model {
     return FindActions(actions, proposals, frames, options_);
   }
 
-  // What proposals are made of; undefined if it is not wanted any more.
+  // Returns the map for proposals; undefined if the clip is no longer wanted.
   at::Tensor Map(const at::Tensor& clip, const Wanted& wanted) const {
     FeatureMap x = backbone_->Stem({Sent(clip, target_), {}});
     if (!wanted(kStemShare)) return {};

@@ -26,7 +26,7 @@ Batch Alone(const Batch& batch, size_t i) {
   return {batch.pixels.narrow(0, static_cast<int64_t>(i), 1), {batch.placements[i]}};
 }
 
-// All numbers of an answer.
+// Returns all numbers of a result.
 std::vector<float> Values(const TaskResult& result) {
   std::vector<float> values;
   for (const Action& action : std::get<Actions>(result).items)
@@ -79,7 +79,7 @@ TEST(Rc3d, NothingFoundIsAnAnswer) {
   const std::vector<TaskResult> results = model->Run(Clips({17}, 32, 32));
   EXPECT_THAT(std::get<Actions>(results[0]).items, IsEmpty());
   EXPECT_EQ(std::get<Actions>(results[0]).frames, 17);
-  // Without as much as a proposal.
+  // A clip without proposals.
   TensorMap tensors = Rc3dTensors(NarrowRc3d());
   tensors["tpn.segment_pred.bias"].fill_(1e3);
   EXPECT_THAT(Values(MakeRc3d(NarrowRc3d(), tensors)->Run(Clips({16}, 16, 32))[0]), IsEmpty());
@@ -141,7 +141,7 @@ TEST(Rc3d, TellsHowFarItIsAndStopsWhenNobodyWaits) {
   EXPECT_LT(done.back(), 1);
 }
 
-// ATen's operators in place of packed ones, as a GPU would go.
+// Uses ATen's operators instead of packed ones, as on a GPU.
 TEST(Rc3d, AnswersTheSameUnpacked) {
   const TensorMap tensors = Rc3dTensors(NarrowRc3d());
   const Batch batch = Clips({48}, 48, 32);

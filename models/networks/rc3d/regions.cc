@@ -12,12 +12,12 @@
 namespace saccade::models {
 namespace {
 
-// From `first`, so many.
+// `count` positions from `first`.
 struct Span {
   int64_t first = 0;
   int64_t count = 1;
 
-  // Bin `index` of `bins`.
+  // Returns bin `index` of `bins`.
   Span Bin(int64_t index, int64_t bins) const {
     const int64_t begin = index * count / bins;
     const int64_t end = ((index + 1) * count + bins - 1) / bins;
@@ -32,7 +32,7 @@ Span StepsOf(const Segment& segment, int64_t steps) {
   return {begin, std::max<int64_t>(end - begin, 1)};
 }
 
-// Height and width do not depend on the segment, so they are pooled once: [T, bins of height, of width, C].
+// Pools height and width, which do not depend on the segment, once: [T, height bins, width bins, C].
 at::Tensor PooledSteps(const at::Tensor& map) {
   const Span height{0, map.size(3)};
   const Span width{0, map.size(4)};

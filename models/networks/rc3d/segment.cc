@@ -15,7 +15,7 @@ Segment Anchor(int64_t step, int64_t steps_long) {
 }
 
 Segment Moved(const Segment& segment, const float* offsets, const SegmentWeights& weights) {
-  // As in the detectors: larger growth is an artefact, and would overflow.
+  // As in the detectors, larger growth is an artefact and would overflow.
   static const auto kMaxGrowth = static_cast<float>(std::log(1000.0 / 16));
   const float length = segment.length();
   const float centre = offsets[0] / weights[0] * length + (segment.start + 0.5F * length);

@@ -1,4 +1,4 @@
-// Segments of a clip as the heads compute with them: real numbers of frames. No LibTorch here.
+// Segments of a clip and the heads' segment arithmetic, in fractional frames. Does not include LibTorch.
 #pragma once
 
 #include <array>
@@ -6,7 +6,7 @@
 
 namespace saccade::models {
 
-// From the beginning of one moment to the end of another: frame i lasts from i to i + 1.
+// Start and end in frames; frame i lasts from i to i + 1.
 struct Segment {
   float start = 0;
   float end = 0;
@@ -15,22 +15,22 @@ struct Segment {
   friend bool operator==(const Segment&, const Segment&) = default;
 };
 
-// What the two numbers that move a segment are divided by: centre, length.
+// Divisors of a segment's two offsets: centre, length.
 using SegmentWeights = std::array<float, 2>;
 inline constexpr SegmentWeights kProposalSegmentWeights = {1, 1};
 inline constexpr SegmentWeights kActionSegmentWeights = {10, 5};
 
-// Shorter ones, once they are clipped, are nothing that could be seen.
+// Segments shorter than this after clipping are dropped.
 inline constexpr float kLeastFrames = 1;
 
-// Around the middle of a step of kStepFrames frames, as many steps long.
+// Returns the anchor of `steps_long` steps around the middle of a step of kStepFrames frames.
 Segment Anchor(int64_t step, int64_t steps_long);
 
-// `segment` moved by a head's two numbers: the centre by shares of its length, the length by a power of e,
-// which is bounded.
+// Applies a head's two offsets to `segment`: the centre moves in units of the length, and the length is
+// multiplied by a bounded power of e.
 Segment Moved(const Segment& segment, const float* offsets, const SegmentWeights& weights);
 
-// The part of it within a clip.
+// Returns the part of `segment` within a clip.
 Segment Clipped(const Segment& segment, int64_t frames);
 
 }  // namespace saccade::models

@@ -16,7 +16,7 @@ at::Tensor Copied(const std::vector<T>& values, at::ScalarType type) {
   return tensor;
 }
 
-// As boxes that are all as high.
+// Represents segments as boxes of equal height.
 at::Tensor Boxes(const std::vector<Segment>& segments) {
   const at::Tensor boxes = at::empty({static_cast<int64_t>(segments.size()), 4}, at::kFloat);
   auto* out = boxes.mutable_data_ptr<float>();

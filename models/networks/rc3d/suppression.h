@@ -1,4 +1,4 @@
-// Of segments that say the same, the best.
+// Non-maximum suppression of segments.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace saccade::models {
 
-// Segments with what they are chosen by.
+// Segments with their scores and labels.
 struct Scored {
   std::vector<Segment> segments;
   std::vector<float> scores;
@@ -17,8 +17,8 @@ struct Scored {
   void Add(const Segment& segment, float score, int64_t label);
 };
 
-// By descending score, and among equals in order, at most `most`: without those whose overlap with a better
-// one of their label (intersection over union) is above `threshold`. REQUIRES: finite numbers.
+// Returns at most `most` segments by descending score, equal ones in order, without those whose overlap
+// (intersection over union) with a better one of their label is above `threshold`. REQUIRES: finite numbers.
 Scored Suppressed(const Scored& all, double threshold, int64_t most);
 
 }  // namespace saccade::models

@@ -8,7 +8,7 @@ namespace {
 
 constexpr int kClipStages = 3;
 
-// The steps' 3x3x3 convolution, and what is judged of its maxima.
+// Records the proposal head: a 3x3x3 convolution, and the outputs computed from its maxima.
 void RecordProposals(const Rc3dOptions& options, const ResnetTable& backbone, const Sides& map,
                      Ledger& ledger) {
   const auto anchors = static_cast<int64_t>(options.anchors.size());
@@ -54,8 +54,8 @@ Ledger RecordRc3d(const Rc3dOptions& options) {
   }
   RecordProposals(options, backbone, map, ledger);
 
-  // Every proposal has its own bins; those beside each other along time are counted as one long map, which a
-  // stride of 2 halves as it does each of them.
+  // Every proposal is pooled to its own bins. They are counted as one map, concatenated along time: a stride
+  // of 2 halves it as it halves each of them.
   Sides regions(kBins.begin(), kBins.end());
   regions.front() *= options.proposals;
   RecordStage(backbone, kClipStages, "", regions, ledger);

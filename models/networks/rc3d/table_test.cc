@@ -25,14 +25,14 @@ const LayerCount& Row(const Counts& counts, const std::string& name) {
   throw std::runtime_error("no row " + name);
 }
 
-// A stage's convolutions: its first block's shortcut, and 1x1x1, 3x3x3 and 1x1x1 in every block.
+// Weights of a stage's convolutions: its first block's shortcut, and 1x1x1, 3x3x3 and 1x1x1 in every block.
 int64_t StageWeights(int64_t inputs, int64_t middle, int64_t blocks) {
   const int64_t outputs = 4 * middle;
   const int64_t behind = 27 * middle * middle + middle * outputs;
   return inputs * outputs + inputs * middle + behind + (blocks - 1) * (outputs * middle + behind);
 }
 
-// Of its batch norms, weights and biases.
+// Weights and biases of a stage's batch norms.
 int64_t StageNorms(int64_t middle, int64_t blocks) { return 2 * (4 * middle + blocks * 6 * middle); }
 
 TEST(Rc3dCounts, ParametersByHand) {
@@ -132,7 +132,7 @@ TEST(Rc3dOptions, AreReadAndWritten) {
   EXPECT_EQ(AsText(ParseRc3dOptions("ea_rc3d", {{"attention", "none"}})).at("attention"), "none");
 }
 
-// The error's text, or "" if there was none.
+// Returns the error's text, or "" if there is none.
 std::string Error(const std::string& name, const std::string& value) {
   try {
     ParseRc3dOptions("ea_rc3d", {{name, value}});

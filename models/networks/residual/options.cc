@@ -10,7 +10,7 @@ namespace saccade::models {
 namespace {
 
 struct Depth {
-  const char* name;  // how the architecture's name ends
+  const char* name;  // suffix of the architecture's name
   bool basic;
   std::array<int64_t, 4> blocks;
 };
@@ -50,7 +50,7 @@ ResidualOptions ParseResidualOptions(const std::string& architecture, const Opti
     parsed.content = reader.Choice("content", "global", {"global", "axial", "none"});
     parsed.heads = std::stoll(reader.Choice("heads", "8", {"1", "2", "4", "8"}));
   }
-  // ExpAtt's paper: the last three stages, and on CIFAR all four. GSA's: everywhere.
+  // ExpAtt's paper has attention in the last three stages, and on CIFAR in all four; GSA's in all.
   const std::string groups = reader.Choice("groups", expatt && !parsed.cifar ? "2-4" : "1-4", kGroups);
   parsed.first_group = groups.front() - '0';
   parsed.blocks = reader.Blocks(depth.blocks, 100);

@@ -9,30 +9,30 @@
 
 namespace saccade::models {
 
-// What stands in the place of a block's 3x3 convolution.
+// The layer used as a block's 3x3 convolution.
 enum class Spatial { kConvolution, kExpAtt, kGsa };
 
 struct ResidualOptions {
-  // What the architecture says.
-  bool basic = false;  // two 3x3 convolutions a block instead of a bottleneck: ResNet-34
+  // Set by the architecture.
+  bool basic = false;  // blocks of two 3x3 convolutions instead of a bottleneck: ResNet-34
 
   Spatial attention = Spatial::kConvolution;  // attention=expatt|none, or gsa|none
-  int64_t first_group = 1;         // groups=1-4|2-4|3-4|4: from which residual group on there is attention
-  std::string map = "gaussian";    // map=...: ExpAtt's, see kernels/expatt
-  std::string content = "global";  // content=global|axial|none: GSA's
-  bool cifar = false;              // form=imagenet|cifar: a 3x3 stem, no pooling behind it
-  int64_t heads = 8;               // heads=1|2|4|8: GSA's
+  int64_t first_group = 1;         // groups=1-4|2-4|3-4|4: first residual group with attention
+  std::string map = "gaussian";    // map=..., only ExpAtt: see kernels/expatt
+  std::string content = "global";  // content=global|axial|none, only GSA
+  bool cifar = false;              // form=imagenet|cifar: cifar has a 3x3 stem and no pooling after it
+  int64_t heads = 8;               // heads=1|2|4|8, only GSA
   std::array<int64_t, 4> blocks = {3, 4, 6, 3};  // blocks=a,b,c,d
   int64_t classes = 1000;                        // classes=1..100000
   double width = 1;                              // width=0.1..4: multiplies all channels
   int64_t input_size = 224;                      // input_size=32..1024
 };
 
-// For expatt_resnet34, 50, 101 and 152, gsa_resnet38, 50 and 101. Throws LoadError that lists the legal names
-// or values.
+// Parses the options of expatt_resnet34, 50, 101 and 152, and gsa_resnet38, 50 and 101. Throws a LoadError
+// that lists the legal names or values.
 ResidualOptions ParseResidualOptions(const std::string& architecture, const Options& options);
 
-// All options of the architecture with their values, as text.
+// Returns all options of the architecture with their values, as text.
 Options AsText(const std::string& architecture, const ResidualOptions& options);
 
 }  // namespace saccade::models

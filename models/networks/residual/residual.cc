@@ -14,7 +14,7 @@
 namespace saccade::models {
 namespace {
 
-// A block with weights. Immutable.
+// A block with its weights. Immutable.
 class Block {
  public:
   Block(const ResidualBlock& block, const ResidualOptions& options, const TensorMap& tensors) {
@@ -34,7 +34,7 @@ class Block {
 
   at::Tensor operator()(at::Tensor x) const {
     const at::Tensor y = spatial_.front()(first_ ? (*first_)(x) : x);
-    // The sum goes where the shortcut's values are: nobody needs them afterwards.
+    // Adds into the shortcut's memory, which is not used afterwards.
     at::Tensor shortcut = Shortcut(std::move(x));
     return third_ ? third_->AddedTo(std::move(shortcut), y) : spatial_.back().AddedTo(std::move(shortcut), y);
   }

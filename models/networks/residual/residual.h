@@ -1,5 +1,5 @@
-// The residual classifiers, served: ResNets with explicitly modelled attention or with global self-attention,
-// and plain ResNets.
+// The residual classifiers, for serving: ResNets with explicitly modelled attention or with global
+// self-attention, and plain ResNets.
 #pragma once
 
 #include <memory>
@@ -11,7 +11,7 @@
 
 namespace saccade::models {
 
-// As models/registry.h says of Load, for expatt_resnet34, 50, 101 and 152, and gsa_resnet38, 50 and 101. With
+// As Load() in models/registry.h, for expatt_resnet34, 50, 101 and 152, and gsa_resnet38, 50 and 101. With
 // attention=none their parameters are those of torchvision's ResNets.
 std::unique_ptr<Model> LoadResidual(const std::string& architecture, const Options& options,
                                     const std::string& weights_path, const std::vector<std::string>& labels,

@@ -20,7 +20,7 @@ SpatialPath::SpatialPath(const SpatialLayer& layer, const ResidualOptions& optio
     case Spatial::kConvolution:
       convolution_ = NormedConvolution(tensors, layer.name, layer.norm,
                                        {.stride = layer.stride,
-                                        // Behind a sum there is always one.
+                                        // A layer before a sum also has one: it is applied after the sum.
                                         .activation = Activation::kRelu});
       break;
     case Spatial::kExpAtt:
@@ -39,7 +39,7 @@ void SpatialPath::MakeExpAtt(const std::string& map, const TensorMap& tensors) {
                        ConvolutionOptions{.stride = layer_.stride,
                                           .activation = relu_ ? Activation::kRelu : Activation::kNone,
                                           .target = tensors.target});
-  // The pooling's windows average too, so the batch norm may come before it.
+  // The pooling averages, so the batch norm commutes with it and may come first.
   expatt_.emplace(tensors, layer_.name, PartOf(affine, convolved, layer_.attended), map);
 }
 

@@ -1,5 +1,5 @@
-// A spatial layer with weights: convolution, convolution beside ExpAtt, or GSA; its batch norm folded, ReLU
-// behind it.
+// A spatial layer with its weights: a convolution, a convolution beside ExpAtt, or GSA, with its batch norm
+// folded in and a ReLU.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -15,15 +15,15 @@
 
 namespace saccade::models {
 
-// Immutable; calls may run at once on several threads.
+// Immutable and thread-safe.
 class SpatialPath {
  public:
-  // With `relu` false it ends with the batch norm: the sum with the shortcut comes first.
+  // If `relu` is false, the layer must be called through AddedTo(), which adds the shortcut before the ReLU.
   SpatialPath(const SpatialLayer& layer, const ResidualOptions& options, const TensorMap& tensors, bool relu);
 
-  // x is [B, inputs, H, W], channels-last, as is the result.
+  // x is [B, inputs, H, W], channels-last, as is the result. REQUIRES: `relu`.
   at::Tensor operator()(const at::Tensor& x) const;
-  // relu(this + other), which it may overwrite.
+  // Returns relu(layer(x) + other). May overwrite `other`.
   at::Tensor AddedTo(at::Tensor other, const at::Tensor& x) const;
 
  private:
@@ -42,7 +42,7 @@ class SpatialPath {
   std::string content_;
   int64_t heads_;
   bool relu_;
-  std::optional<Convolution> convolution_;  // of ExpAtt: the rest of the channels
+  std::optional<Convolution> convolution_;  // with ExpAtt: for the remaining channels
   std::optional<ExplicitAttention> expatt_;
   std::optional<Gsa> gsa_;
 };

@@ -5,7 +5,7 @@
 namespace saccade::models {
 namespace {
 
-// What the published parameters fit: in bottlenecks about a tenth, in basic blocks a quarter.
+// Fits the published parameter counts: about a tenth in bottlenecks, a quarter in basic blocks.
 int64_t Attended(const ResidualOptions& options, int group) {
   constexpr int64_t kBottleneck[] = {8, 16, 24, 56};
   return options.basic ? Scaled(64 << group, options.width) / 4 : Scaled(kBottleneck[group], options.width);

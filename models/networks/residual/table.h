@@ -1,7 +1,7 @@
-// The residual classifiers' blocks: ResNets whose 3x3 convolutions are joined by explicitly modelled
-// attention, after "Explicitly Modeled Attention Maps for Image Classification", or replaced by global
-// self-attention, after "Global Self-Attention Networks for Image Recognition". Names are torchvision's. No
-// LibTorch here.
+// The residual classifiers, layer by layer: ResNets whose 3x3 convolutions are combined with explicitly
+// modelled attention, after "Explicitly Modeled Attention Maps for Image Classification", or replaced by
+// global self-attention, after "Global Self-Attention Networks for Image Recognition". Names are
+// torchvision's. Does not include LibTorch.
 #pragma once
 
 #include <cstdint>
@@ -14,26 +14,26 @@
 
 namespace saccade::models {
 
-// What stands where a ResNet has a 3x3 convolution and its batch norm.
+// A 3x3 convolution of a ResNet or its replacement, with the batch norm.
 struct SpatialLayer {
   std::string name;  // "layer2.0.conv2"
   std::string norm;  // "layer2.0.bn2"
   Spatial kind = Spatial::kConvolution;
   int64_t inputs = 0;
   int64_t outputs = 0;
-  int64_t stride = 1;  // of attention: it is pooled by as much
-  int64_t side = 1;    // of its input, in positions
-  // Of ExpAtt: how many of the outputs are attention's.
+  int64_t stride = 1;  // attention's result is pooled by it
+  int64_t side = 1;    // side of its input in positions
+  // ExpAtt: number of outputs computed by attention.
   int64_t attended = 0;
 
-  // GSA's embeddings have a row for each offset.
+  // Rows of GSA's embeddings: one for each relative offset.
   int64_t offsets() const { return 2 * side - 1; }
-  // The same for all: convolutions and ExpAtt's pooling are 3x3 and padded by 1, GSA's is 2x2 and keeps a
-  // rest.
+  // Side of its output. It is the same for all kinds: convolutions and ExpAtt's pooling are 3x3 and padded by
+  // 1, GSA's is 2x2 and counts incomplete windows.
   int64_t side_after() const { return (side - 1) / stride + 1; }
 };
 
-// 1x1, spatial, 1x1; or two spatial layers, of which `first` is then none.
+// A bottleneck: 1x1, spatial, 1x1; or a basic block: two spatial layers.
 struct ResidualBlock {
   std::string name;  // "layer2.0"
   bool basic = false;
@@ -42,14 +42,14 @@ struct ResidualBlock {
   int64_t outputs = 0;
   bool projected = false;
   int64_t stride = 1;
-  std::vector<SpatialLayer> spatial;  // one, or of a basic block two
+  std::vector<SpatialLayer> spatial;  // one; two in a basic block
 };
 
 struct ResidualPlan {
   ResidualOptions options;
   int64_t stem = 0;
   std::vector<ResidualBlock> blocks;
-  int64_t features = 0;  // that the classifier sees
+  int64_t features = 0;  // inputs of the classifier
 };
 
 ResidualPlan MakeResidualPlan(const ResidualOptions& options);
@@ -57,9 +57,9 @@ ResidualPlan MakeResidualPlan(const ResidualOptions& options);
 Window ResidualStemWindow(const ResidualOptions& options);
 inline constexpr Window kResidualPool{.kernel = 3, .stride = 2, .padding = 1};
 
-// ExpAtt's multiply-adds are those of convolutions and transforms: its map costs nothing there, as the paper
-// counts it. GSA's are 2 N Ck C / heads for the content and 4 N L C for the axes, of N positions on a side of
-// L.
+// Records all layers. ExpAtt's multiply-adds are those of convolutions and transforms; its map costs nothing,
+// as in the paper's counts. GSA's are 2 N Ck C / heads for the content and 4 N L C for the axes, for N
+// positions on a map of side L.
 Ledger RecordResidual(const ResidualPlan& plan);
 
 }  // namespace saccade::models

@@ -41,7 +41,7 @@ TEST(ResidualCounts, OfGlobalSelfAttentionArePublished) {
   EXPECT_EQ(Parameters("gsa_resnet38"), 14'202'728);
   EXPECT_EQ(Parameters("gsa_resnet50"), 18'052'856);
   EXPECT_EQ(Parameters("gsa_resnet101"), 30'398'392);
-  // Multiplications and additions counted separately.
+  // The paper counts multiplications and additions separately.
   EXPECT_NEAR(2 * Billions("gsa_resnet38"), 5.895, 5e-4);
   EXPECT_NEAR(2 * Billions("gsa_resnet50"), 7.170, 5e-4);
   EXPECT_NEAR(2 * Billions("gsa_resnet101"), 12.179, 5e-4);

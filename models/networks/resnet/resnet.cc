@@ -46,7 +46,7 @@ FeatureMap Resnet::Stem(const FeatureMap& pictures) const {
   const bool clips = pictures.values.dim() == 5;
   FeatureMap x{stem_(pictures.values.contiguous(ChannelsLast(pictures.values.dim() - 2))),
                pictures.extents.After(StemWindow(table_))};
-  // Zeroed padding is as good as none to the pooling, because nothing before it is negative.
+  // Zeroed padding does not affect the max pooling, because its input is never negative.
   if (exact_) x.extents.ZeroBeyond(x.values);
   const Window pool = PoolWindow(table_);
   x.values = clips ? at::max_pool3d(x.values, pool.kernel, pool.stride, pool.padding, 1, pool.ceil)
@@ -62,7 +62,7 @@ FeatureMap Resnet::Run(const Block& block, FeatureMap x) const {
   y.values = block.second(y.values);
   y.extents = y.extents.After(block.second_window);
   if (exact_) y.extents.ZeroBeyond(y.values);
-  // The sum goes where the shortcut's values are: nobody needs them afterwards.
+  // Adds into the shortcut's memory, which is not used afterwards.
   at::Tensor shortcut = block.shortcut ? (*block.shortcut)(x.values) : std::move(x.values);
   y.values = block.third.AddedTo(std::move(shortcut), y.values);
   if (exact_) y.extents.ZeroBeyond(y.values);

@@ -1,4 +1,5 @@
-// A residual network with weights, folded and packed: of pictures, or of clips if its weights are.
+// A residual network with its weights, folded and packed; for clips if its weights are 3-D, otherwise for
+// pictures.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -14,16 +15,16 @@
 
 namespace saccade::models {
 
-// Clips have a side more and are their own extents: theirs stay empty, and `exact` is not for them. With
-// `exact`, padding is zeroed again after every layer, so that a picture's features are those it has
-// alone. Immutable; calls may run at once on several threads.
+// With `exact`, padding is zeroed after every layer, so that a picture's features do not depend on the
+// bucket. Clips have no padding: their extents are empty, and `exact` must be false. Immutable and
+// thread-safe.
 class Resnet {
  public:
   Resnet(const ResnetTable& table, const std::string& prefix, TensorMap tensors, bool exact);
 
-  // From the pictures or clips to the map that enters stage 0.
+  // Computes the input map of stage 0 from pictures or clips.
   FeatureMap Stem(const FeatureMap& pictures) const;
-  // Stage 0 to 3. x stays as it is: a stage's first block has a shortcut with memory of its own.
+  // Computes stage 0 to 3. Does not overwrite x: a stage's first block has a projected shortcut.
   FeatureMap Stage(int stage, FeatureMap x) const;
 
  private:

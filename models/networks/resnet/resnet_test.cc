@@ -43,14 +43,14 @@ TensorMap Tensors(const ResnetTable& table) {
   Size size = RecordStem(table, "", Size{64, 64}, ledger);
   for (int stage = 0; stage < 4; ++stage) size = RecordStage(table, stage, "", size, ledger);
   TensorMap tensors = testing::RandomTensors(ledger.tensors());
-  // Residual sums would double the signal in every block.
+  // Keeps residual sums from doubling the signal in every block.
   for (auto& [name, tensor] : tensors) {
     if (name.ends_with("bn3.weight")) tensor.mul_(0.5);
   }
   return tensors;
 }
 
-// The same network in fp64, layer by layer.
+// The same network in float64, layer by layer.
 class Eager {
  public:
   Eager(const ResnetTable& table, const TensorMap& tensors) : table_(table) {
@@ -132,7 +132,7 @@ TEST(Resnet, AStageLeavesItsInputAlone) {
   EXPECT_TRUE(x.values.equal(before));
 }
 
-// Two pictures in a bucket larger than both, against each of them alone.
+// Compares two pictures in a bucket larger than both with each of them alone.
 TEST(Resnet, ExactIsAsIfThereWereNoPadding) {
   for (const ResnetTable& table : {Narrow(), NarrowMsra(), NarrowResnext()}) {
     const TensorMap tensors = Tensors(table);
@@ -171,7 +171,8 @@ TEST(Resnet, APictureDoesNotDependOnItsBatch) {
   }
 }
 
-// torchvision's resnet50, resnet101 and resnext101_32x4d without their classifiers.
+// Expected counts are those of torchvision's resnet50, resnet101 and resnext101_32x4d without their
+// classifiers.
 TEST(Resnet, HasAsManyParametersAsTorchvisions) {
   const auto count = [](const ResnetTable& table) {
     Ledger ledger;

@@ -7,16 +7,16 @@ namespace {
 
 Size SizeOf(const Sides& sides) { return {sides.at(0), sides.at(1)}; }
 
-// The window along every side.
+// Applies the window to every side.
 Sides After(const Window& window, Sides sides) {
   for (int64_t& side : sides) side = window.After(side);
   return sides;
 }
 
-// As wide along every side.
+// Returns a kernel of `width` along every side.
 Sides Kernel(int64_t width, const Sides& sides) { return Sides(sides.size(), width); }
 
-// A convolution and the batch norm behind it.
+// Records a convolution and its batch norm.
 void RecordNormed(const std::string& convolution, const std::string& norm, const ConvolutionShape& shape,
                   const Sides& output, Ledger& ledger) {
   ledger.Convolution(convolution, shape, output);

@@ -1,5 +1,5 @@
-// Residual networks of pictures or clips, as detectors and segmenters use them: no classifier. Names are
-// torchvision's. No LibTorch here.
+// Residual networks for pictures or clips, as detectors and segmenters use them, without a classifier. Names
+// are torchvision's. Does not include LibTorch.
 #pragma once
 
 #include <array>
@@ -15,25 +15,25 @@ namespace saccade::models {
 
 struct ResnetTable {
   std::array<int64_t, 4> blocks = {3, 4, 6, 3};
-  int64_t width = 64;            // of the stem, and of stage 1's 3x3 convolutions if groups = 1
+  int64_t width = 64;            // channels of the stem, and of stage 1's 3x3 convolutions if groups = 1
   int64_t groups = 1;            // ResNeXt: 32
   int64_t width_per_group = 64;  // ResNeXt 32x4d: 4
   std::array<int64_t, 4> strides = {1, 2, 2, 2};
   std::array<int64_t, 4> dilations = {1, 1, 1, 1};
-  // Where a stage's first block strides: on its first 1x1 (MSRA, Caffe), or on its 3x3 (torchvision).
+  // Whether a stage's first block has its stride on the first 1x1 (MSRA, Caffe) or on the 3x3 (torchvision).
   bool stride_on_first = false;
   int64_t stem_kernel = 7;
-  // The pooling behind the stem: 3 wide and padded by 1, or 2 wide (EA's paper); strides by 2.
+  // The pooling after the stem: 3 wide and padded by 1, or 2 wide (EA's paper); its stride is 2.
   int64_t pool_kernel = 3;
   bool pool_ceil = false;
-  double epsilon = 1e-5;  // of every batch norm
+  double epsilon = 1e-5;  // of all batch norms
 
   int64_t StemChannels() const { return width; }
-  // Of stage 0 to 3: what it gives.
+  // Output channels of stage 0 to 3.
   int64_t Channels(int stage) const { return (width * 4) << stage; }
 };
 
-// One bottleneck: 1x1, 3x3, 1x1, and the shortcut.
+// A bottleneck block: 1x1, 3x3, 1x1, and the shortcut.
 struct Bottleneck {
   std::string name;  // PREFIX + "layer1.0"
   int64_t inputs = 0;
@@ -51,17 +51,18 @@ Window SecondWindow(const Bottleneck& block);
 Window StemWindow(const ResnetTable& table);
 Window PoolWindow(const ResnetTable& table);
 
-// The blocks of stage 0 to 3.
+// Returns the blocks of stage 0 to 3.
 std::vector<Bottleneck> StageBlocks(const ResnetTable& table, int stage, const std::string& prefix);
 
-// A map's positions along each dimension: height and width, or frames, height and width. A network of clips
-// has kernels with as many sides. Its stem's convolution keeps all frames; nothing else tells them apart.
+// A map's positions along each dimension: height and width, or frames, height and width. A network for clips
+// has kernels with as many dimensions, and its stem's convolution keeps all frames; otherwise the two are the
+// same.
 using Sides = std::vector<int64_t>;
 inline Sides SidesOf(Size size) { return {size.height, size.width}; }
 
 inline constexpr int64_t kStemDepthStride = 1;
 
-// Records the stem / one stage; `sides` are those of the map that enters, and the result that which leaves.
+// Record the stem or one stage. `sides` is the size of the input map; returns that of the output map.
 Sides RecordStem(const ResnetTable& table, const std::string& prefix, const Sides& sides, Ledger& ledger);
 Sides RecordStage(const ResnetTable& table, int stage, const std::string& prefix, Sides sides,
                   Ledger& ledger);

@@ -17,14 +17,15 @@ namespace {
 
 at::Tensor InDouble(const at::Tensor& x) { return x.to(at::kCPU).to(at::kDouble); }
 
-// [heads, C]: a head's share of w^T W.
+// Returns [heads, C]: each head's part of w^T W.
 at::Tensor Scores(const SiameseWeights& attention, const at::Tensor& transform) {
   at::Tensor rows = InDouble(transform);
   if (attention.w) rows = rows * InDouble(*attention.w).unsqueeze(1);
   return rows.unflatten(0, {attention.heads, -1}).sum(1);
 }
 
-// Sums over one line of positions: of x, and of x times each of the scores, which lie at the end of a row.
+// Adds sums over one line of positions: of x, and of x times each head's score. Scores are at the end of a
+// row.
 void AddLine(const float* x, const float* rows, int64_t positions, int64_t channels, int64_t row,
              int64_t heads, double* sums) {
   for (int64_t i = 0; i < positions; ++i, x += channels, rows += row) {
@@ -37,7 +38,7 @@ void AddLine(const float* x, const float* rows, int64_t positions, int64_t chann
   }
 }
 
-// On the CPU, line by line: the lines' sums are added in their order, whoever computed them.
+// On the CPU: sums each line, then the lines in order, so that the result does not depend on the threads.
 at::Tensor Summed(const at::Tensor& x, const at::Tensor& rows, int64_t heads) {
   const Sides sides = SidesOf(x);
   const int64_t channels = x.size(1);
@@ -59,17 +60,17 @@ at::Tensor Summed(const at::Tensor& x, const at::Tensor& rows, int64_t heads) {
   return lines.sum(0);
 }
 
-// By ATen's operators.
+// The same with ATen's operators.
 at::Tensor Composed(const at::Tensor& x, const at::Tensor& rows, int64_t heads) {
   const at::Tensor scores = rows.narrow(1, rows.size(1) - heads, heads).flatten(2)[0];
   const at::Tensor factors = at::cat({at::ones_like(scores.narrow(0, 0, 1)), scores});
   return InDouble(at::matmul(factors, x.flatten(2)[0].t()));
 }
 
-// What follows is small, and in float64.
+// The attention's result as an affine function of the queries' scores, in float64.
 struct Combined {
-  at::Tensor slopes;  // [heads]: what a query's score adds to the answer
-  at::Tensor offset;  // []: what is added everywhere
+  at::Tensor slopes;  // [heads]: factor of a query's score
+  at::Tensor offset;  // []: added at every position
 };
 
 Combined Combine(const SiameseWeights& attention, const at::Tensor& weight, const at::Tensor& means) {
@@ -95,7 +96,7 @@ AttendedOutput::AttendedOutput(const TensorMap& tensors, const std::string& atte
     rows.push_back(Scores(*attention_, attention_->query));
     rows.push_back(Scores(*attention_, attention_->key));
   }
-  // Scores are summed over all positions, so they are kept exact.
+  // Uses float32 (or TF32), as scores are summed over all positions.
   if (target_.precision != Precision::kTf32) target_.precision = Precision::kFloat32;
   const at::Tensor weights = at::cat(rows);
   const at::Tensor bias = at::zeros({weights.size(0)}, at::kDouble);

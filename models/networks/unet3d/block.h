@@ -1,4 +1,4 @@
-// A U-Net's block: convolutions, batch norms folded in, each with its ReLU.
+// A block of a U-Net: convolutions with folded batch norms, each followed by a ReLU.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -12,17 +12,17 @@
 
 namespace saccade::models {
 
-// Immutable; calls may run at once on several threads.
+// Immutable and thread-safe.
 class ConvolutionBlock {
  public:
-  // The tensors PREFIX NAME.conv1 and so on; weights of planes have a depth of 1.
+  // Loads the tensors PREFIX NAME.conv1 and so on; weights for planes have a depth of 1.
   ConvolutionBlock(const EncoderDecoder& network, const UnetBlock& block, const TensorMap& tensors);
 
-  // A map [1, C, D, H, W], channels-last, zero beyond its sides; the result has the same sides.
+  // x is a map [1, C, D, H, W], channels-last; convolutions pad it with zeros. The result has the same sides.
   at::Tensor operator()(at::Tensor x) const;
 
   int64_t outputs() const { return outputs_; }
-  // Multiply-adds for one position.
+  // Multiply-adds per position.
   double work() const { return work_; }
 
  private:
@@ -31,7 +31,7 @@ class ConvolutionBlock {
   double work_ = 0;
 };
 
-// The blocks of an encoder and decoder, each of whose results is pooled or enlarged for the next.
+// Makes the blocks of an encoder-decoder; pooling and upsampling between them is up to the caller.
 std::vector<ConvolutionBlock> MakeBlocks(const EncoderDecoder& network, const TensorMap& tensors);
 
 }  // namespace saccade::models

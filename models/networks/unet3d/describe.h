@@ -1,4 +1,4 @@
-// What the restoring U-Nets are, worked out from their table alone. No LibTorch here.
+// Description and counts of the restoring U-Nets, computed from their table alone. Does not include LibTorch.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace saccade::models {
 
-// As models/registry.h says of the functions of the same names.
+// As Describe() and Count() in models/registry.h.
 Description DescribeUnet(const std::string& architecture, const Options& options,
                          const std::vector<std::string>& labels);
 Counts CountUnet(const std::string& architecture, const Options& options);

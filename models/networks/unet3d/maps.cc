@@ -27,7 +27,7 @@ at::Tensor View(const at::Tensor& map, const Part& part) {
 }
 
 at::Tensor TakenPart(const at::Tensor& map, const Part& part, const Target& target) {
-  // contiguous() would leave maps of one channel with strides that convolutions take for channels-first.
+  // contiguous() would keep strides for one-channel maps that convolutions mistake for channels-first.
   return NewMap(map.size(1), part.size, target).copy_(View(map, part));
 }
 

@@ -1,5 +1,5 @@
-// Parts of maps: taken out, pooled, enlarged, put in place. Maps are [1, C, D, H, W], channels-last; planes
-// have a depth of 1.
+// Copies, pools and upsamples parts of maps. Maps are [1, C, D, H, W], channels-last; planes have a depth of
+// 1.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -11,19 +11,19 @@ namespace saccade::models {
 
 Sides SidesOf(const at::Tensor& map);
 
-// Of the target's type, and there; not yet filled.
+// Allocates an uninitialised map of the target's type, on the target.
 at::Tensor NewMap(int64_t channels, const Sides& sides, const Target& target);
 
-// A view.
+// Returns a view of the part.
 at::Tensor View(const at::Tensor& map, const Part& part);
 
-// A dense copy on the target, of its type.
+// Returns a dense copy of the part on the target, of its type.
 at::Tensor TakenPart(const at::Tensor& map, const Part& part, const Target& target);
 
-// The largest of each `step` positions.
+// Max pooling over `step` positions.
 at::Tensor Pooled(const at::Tensor& map, const Sides& step);
 
-// `skip`, and behind its channels those of `coarse`, enlarged to as many positions.
+// Concatenates the channels of `skip` and of `coarse`, which is upsampled (nearest) to the same size.
 at::Tensor Joined(const at::Tensor& skip, const at::Tensor& coarse);
 
 }  // namespace saccade::models

@@ -1,4 +1,4 @@
-// The options of the restoring U-Nets: siamese attention, its paper's variants, and how volumes are cut.
+// The options of the restoring U-Nets: siamese attention, variants from its paper, and tiling.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 namespace saccade::models {
 
 struct UnetOptions {
-  // What the architecture says: a volume becomes one plane, which a 2-D U-Net restores.
+  // Set by the architecture: if true, a volume is projected to one plane, which a 2-D U-Net restores.
   bool projects = false;
 
   bool attention = true;    // attention=sao|none: none is the plain U-Net
@@ -17,18 +17,19 @@ struct UnetOptions {
   bool global_term = true;  // global_term=true|false
   int64_t heads = 1;        // heads=1|2|4|8
   bool percentile = true;   // normalize=percentile|none
-  bool residual = true;     // residual=true|false: the network gives what is to be added to its input
+  bool residual = true;     // residual=true|false: the network's output is added to its input
   double width = 1;         // width=0.25..4: multiplies all channels, see networks/width.h
-  // tile=0..4096: the longest side of what is computed at once, in positions of the map at hand, odd ones
-  // counted as one more; 0 is the whole map. It bounds memory, and changes answers by rounding alone.
+  // tile=0..4096: maximum side of a tile computed at once, in positions of the current map; odd values are
+  // rounded up to even, and 0 means the whole map. It bounds memory, and changes results only by rounding.
   int64_t tile = 96;
-  int64_t most_voxels = int64_t{128} << 20;  // most_voxels=4096..2^31: larger volumes are refused
+  int64_t most_voxels = int64_t{128} << 20;  // most_voxels=4096..2^31: larger volumes are rejected
 };
 
-// For unet3d_sao_denoise and unet3d_sao_project. Throws LoadError that lists the legal names or values.
+// Parses the options of unet3d_sao_denoise and unet3d_sao_project. Throws a LoadError that lists the legal
+// names or values.
 UnetOptions ParseUnetOptions(const std::string& architecture, const Options& options);
 
-// All options with their values, as text.
+// Returns all options with their values, as text.
 Options AsText(const UnetOptions& options);
 
 }  // namespace saccade::models

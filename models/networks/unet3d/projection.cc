@@ -14,11 +14,13 @@
 namespace saccade::models {
 namespace {
 
-// Five convolutions see 1, 2, 4, 2 and 1 positions of full resolution to each side, and pooled positions lie
-// on a grid of their own: 11 in all, rounded up so that windows can be pooled.
+// Reach of the network in positions. Its five convolutions reach 1, 2, 4, 2 and 1 positions of full
+// resolution to each side, and the grid of pooled positions adds 1: 11 in all, rounded up so that windows can
+// be pooled.
 constexpr int64_t kHalo = 12;
 
-// Of one column, whose values follow each other at `stride`: their mean, weighed by the softmax of `logits`.
+// Returns the mean of one column of values, weighted by the softmax of `logits`. `stride` is the distance of
+// its values.
 float Average(const float* logits, const float* values, int64_t depth, int64_t stride) {
   float peak = -std::numeric_limits<float>::infinity();
   for (int64_t d = 0; d < depth; ++d) peak = std::max(peak, logits[d * stride]);
@@ -32,7 +34,7 @@ float Average(const float* logits, const float* values, int64_t depth, int64_t s
   return static_cast<float>(weighted / total);
 }
 
-// All columns of [1, 1, D, h, w]: [1, 1, 1, h, w].
+// Returns the averages of all columns of [1, 1, D, h, w], as [1, 1, 1, h, w].
 at::Tensor Averages(const at::Tensor& logits, const at::Tensor& values) {
   const Sides sides = SidesOf(logits);
   const int64_t columns = sides[1] * sides[2];

@@ -1,4 +1,4 @@
-// From a volume to a plane: every column's values, weighed by what a small 3-D network says of them.
+// Projects a volume to a plane: averages each column's values with weights from a small 3-D network.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -12,23 +12,23 @@
 
 namespace saccade::models {
 
-// Immutable; calls may run at once on several threads.
+// Immutable and thread-safe.
 class Projection {
  public:
   Projection(const UnetOptions& options, const TensorMap& tensors);
 
-  // `volume` is [1, 1, D, H, W], float32 on the CPU, normalised, H and W multiples of kUnetMultiple. The
-  // plane, [1, 1, 1, H, W], float32 on the CPU, holds each column's mean, weighed by the softmax of the
-  // network's output along the depth.
+  // `volume` is [1, 1, D, H, W], float32 on the CPU, normalised, with H and W multiples of kUnetMultiple.
+  // Returns the plane, [1, 1, 1, H, W], float32 on the CPU: each column's mean, weighted by the softmax of
+  // the network's output along the depth.
   at::Tensor operator()(const at::Tensor& volume, Progress& progress) const;
 
-  // What that adds to the progress.
+  // Total work that a call adds to its Progress, for a volume with these sides.
   double Work(const Sides& sides) const;
 
  private:
   Tiling Cut(const Sides& sides) const;
   double WorkOf(const Sides& window) const;
-  // One value for each position of a window [1, 1, D, h, w].
+  // Returns the network's output, one value for each position of a window [1, 1, D, h, w].
   at::Tensor Weigh(const at::Tensor& window) const;
 
   Target target_;

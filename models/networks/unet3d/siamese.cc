@@ -17,7 +17,7 @@ SiameseWeights::SiameseWeights(const TensorMap& tensors, const std::string& name
 }
 
 at::Tensor SiameseModule::operator()(const at::Tensor& x) const {
-  // The kernel's sums are not divided.
+  // The kernel does not divide its sums by the number of positions.
   const auto positions = static_cast<double>(Positions(SidesOf(x)));
   const auto sent = [&](const at::Tensor& values) { return values.to(at::kFloat).to(x.device()); };
   return kernels::sao_module(x, weights_.value, weights_.w, sent(weights_.norm.scale.div(positions)),

@@ -1,4 +1,4 @@
-// Siamese attention over a whole map, as the bottom and the decoder blocks have it.
+// Siamese attention over a whole map, for the bottom and the decoder blocks.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -12,24 +12,24 @@
 
 namespace saccade::models {
 
-// What attention has learned.
+// The weights of siamese attention.
 struct SiameseWeights {
-  // The tensors NAME.query, key, value, w and bn.
+  // Loads the tensors NAME.query, key, value, w and bn.
   SiameseWeights(const TensorMap& tensors, const std::string& name, const UnetOptions& options);
 
   at::Tensor query, key, value;  // float32 [C, C]
   std::optional<at::Tensor> w;   // float32 [C]
-  Affine norm;                   // behind the attention
+  Affine norm;                   // of the attention's result
   int64_t heads;
   bool global_term;
 };
 
-// Immutable; calls may run at once on several threads.
+// Immutable and thread-safe.
 class SiameseModule {
  public:
   explicit SiameseModule(SiameseWeights weights) : weights_(std::move(weights)) {}
 
-  // x + the batch norm of the attention, which is divided by the positions of x.
+  // Returns x plus the batch norm of the attention, which is divided by the number of positions of x.
   at::Tensor operator()(const at::Tensor& x) const;
 
  private:

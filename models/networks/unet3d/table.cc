@@ -9,7 +9,7 @@
 namespace saccade::models {
 namespace {
 
-// Of the positions that a block works on: 0 is the finest.
+// Resolution level of each block; 0 is the finest.
 constexpr std::array<int, 5> kLevels = {0, 1, 2, 1, 0};
 constexpr size_t kBottom = 2;
 

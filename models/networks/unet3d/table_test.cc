@@ -17,7 +17,7 @@ using ::testing::HasSubstr;
 constexpr auto kDenoise = "unet3d_sao_denoise";
 constexpr auto kProject = "unet3d_sao_project";
 
-// Weights of the U-Net's convolutions, for one position of the kernel.
+// Weights of the U-Net's convolutions, per position of the kernel.
 constexpr int64_t kEncoder0 = 1 * 32 + 32 * 32;
 constexpr int64_t kEncoder1 = 32 * 64 + 64 * 64;
 constexpr int64_t kBottom = 64 * 128 + 128 * 64;
@@ -25,7 +25,7 @@ constexpr int64_t kDecoder1 = 128 * 64 + 64 * 32;
 constexpr int64_t kDecoder0 = 64 * 32 + 32 * 32;
 constexpr int64_t kConvolutions = kEncoder0 + kEncoder1 + kBottom + kDecoder1 + kDecoder0;
 constexpr int64_t kNorms = 2 * (2 * 32 + 2 * 64 + 128 + 64 + 64 + 32 + 2 * 32);
-// Three transforms and w, of the bottom and both decoders; and their batch norms.
+// Three transforms and w, of the bottom and both decoders; then their batch norms.
 constexpr int64_t kAttention = 3 * 64 * 64 + 64 + 2 * (3 * 32 * 32 + 32);
 constexpr int64_t kAttentionNorms = 2 * (64 + 32 + 32);
 
@@ -58,7 +58,7 @@ TEST(UnetCounts, MultiplyAddsByHand) {
   const Counts counts = CountUnet(kDenoise, {});
   EXPECT_EQ(counts.AttentionMadds(), attention(n / 64, 64) + attention(n / 8, 32) + attention(n, 32));
   EXPECT_EQ(counts.Madds(), convolutions + counts.AttentionMadds());
-  // A plane has quarters where a volume has eighths; the weighing halves height and width alone.
+  // A plane has quarters where a volume has eighths; the projection halves only height and width.
   const int64_t p = int64_t{64} * 64;
   const int64_t plane =
       9 * (p * (kEncoder0 + kDecoder0) + p / 4 * (kEncoder1 + kDecoder1) + p / 16 * kBottom);
@@ -109,11 +109,11 @@ TEST(UnetOptions, AreRead) {
   EXPECT_EQ(ParseUnetOptions(kDenoise, AsText(options)).most_voxels, 5000);
   EXPECT_EQ(AsText(options).at("width"), "0.5");
   EXPECT_TRUE(ParseUnetOptions(kProject, {}).projects);
-  // The paper's largest volumes are taken.
+  // The paper's largest volumes must be accepted.
   EXPECT_GE(ParseUnetOptions(kDenoise, {}).most_voxels, int64_t{95} * 1024 * 1024);
 }
 
-// The error's text, or "" if there was none.
+// Returns the error's text, or "" if there is none.
 std::string Error(const Options& options) {
   try {
     ParseUnetOptions(kDenoise, options);

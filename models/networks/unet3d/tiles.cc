@@ -28,7 +28,7 @@ Tiling::Tiling(const Sides& sides, const Sides& longest, int64_t multiple) : sid
   for (size_t axis = 0; axis < 3; ++axis) {
     const int64_t side = sides[axis];
     const int64_t most = longest[axis] == 0 ? side : DivideUp(longest[axis], multiple) * multiple;
-    // As many as it takes, of about the same length.
+    // Uses as few cores as possible, of about the same length.
     const int64_t even = DivideUp(side, DivideUp(side, most));
     core_[axis] = std::min(side, DivideUp(even, multiple) * multiple);
     counts_[axis] = DivideUp(side, core_[axis]);

@@ -1,4 +1,4 @@
-// How a map is cut into parts that are computed one after another. No LibTorch here.
+// Divides a map into parts that are computed one after another. Does not include LibTorch.
 #pragma once
 
 #include <array>
@@ -6,37 +6,40 @@
 
 namespace saccade::models {
 
-// Along depth, height and width.
+// Sizes or positions along depth, height and width.
 using Sides = std::array<int64_t, 3>;
 
 inline int64_t Positions(const Sides& sides) { return sides[0] * sides[1] * sides[2]; }
 
-// A box of a map.
+// A box within a map.
 struct Part {
   Sides begin = {};
   Sides size = {};
 
-  // The same seen from the beginning of `outer`, which holds it.
+  // Returns the same part relative to `outer`, which contains it.
   Part From(const Part& outer) const;
-  // The same in a map that has one position for each `step`. REQUIRES multiples.
+  // Returns the same part in a map with one position for each `step`. REQUIRES: begin and size are multiples
+  // of `step`.
   Part Over(const Sides& step) const;
 
   friend bool operator==(const Part&, const Part&) = default;
 };
 
-// Cores that cover a map once each, in their order, and the windows around them that are computed. Windows
-// are of one size, so that convolutions meet few shapes: near an edge they are moved inwards instead of cut.
+// Cores, which cover each position of a map exactly once, and the windows around them that are computed. All
+// windows have the same size, so that convolutions see few shapes: at an edge they are moved inwards instead
+// of cut.
 class Tiling {
  public:
-  // Cores of at most `longest` along each axis, 0 being the whole; they begin at multiples of `multiple`, as
-  // windows do. REQUIRES sides that are multiples of it, or not longer than `longest`.
+  // Makes cores of at most `longest` along each axis, 0 meaning the whole side. Cores and windows begin at
+  // multiples of `multiple`. REQUIRES: sides are multiples of it, or not longer than `longest`.
   Tiling(const Sides& sides, const Sides& longest, int64_t multiple);
 
   int64_t count() const { return Positions(counts_); }
   Part Core(int64_t index) const;
-  // With `halo` positions more on both sides, or up to the map's edge. REQUIRES a multiple of `multiple`.
+  // Returns the core with `halo` more positions on each side, limited by the map. REQUIRES: `halo` is a
+  // multiple of `multiple`.
   Part Around(const Part& core, int64_t halo) const;
-  // Positions that all windows have.
+  // Total positions of all windows.
   int64_t Computed(int64_t halo) const;
 
  private:

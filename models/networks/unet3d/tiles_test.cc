@@ -7,8 +7,8 @@
 namespace saccade::models {
 namespace {
 
-// Every position lies in one core; windows hold their cores, reach as far as asked or to the edge, and are of
-// one size.
+// Checks that every position lies in one core, and that windows contain their cores, extend by the halo or to
+// the edge, and have one size.
 void ExpectCover(const Sides& sides, const Sides& longest, int64_t multiple, int64_t halo) {
   const Tiling tiling(sides, longest, multiple);
   std::vector<int> seen(static_cast<size_t>(Positions(sides)));
@@ -60,8 +60,8 @@ TEST(Tiling, CutsEvenly) {
   EXPECT_EQ(tiling.Around(tiling.Core(80), 2), (Part{.begin = {0, 706, 706}, .size = {52, 94, 94}}));
 }
 
-// What the last decoder asks of the first encoder computed again: its window lies within the wider one, two
-// positions from where that was cut.
+// The last decoder needs the first encoder's result again: its window must lie within the wider one, at least
+// two positions from the wider one's cut edges.
 TEST(Tiling, WiderWindowsHoldNarrowerOnes) {
   const Sides sides = {20, 34, 50};
   for (const int64_t longest : {2, 4, 6, 10, 16}) {

@@ -8,10 +8,10 @@
 namespace saccade::models {
 namespace {
 
-// Of blocks_.
+// Indices of blocks_.
 enum : size_t { kEncoder0, kEncoder1, kBottom, kDecoder1, kDecoder0 };
 
-// Two convolutions see so far; even, so that windows can be pooled.
+// Reach of two convolutions; even, so that windows can be pooled.
 constexpr int64_t kHalo = 2;
 
 std::optional<SiameseModule> Attention(const TensorMap& tensors, const EncoderDecoder& network, size_t block,

@@ -1,5 +1,5 @@
-// The U-Net that restores, tile by tile: exactly what it would be as a whole, with the memory of its coarser
-// maps.
+// The restoring U-Net, computed tile by tile: the result is that of the whole map, but full-resolution
+// feature maps are never held in memory.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -15,28 +15,27 @@
 
 namespace saccade::models {
 
-// Of volumes, or with the options of a projection, of planes: maps of depth 1. Immutable; calls may run at
-// once on several threads.
+// For volumes, or with a projection's options for planes: maps of depth 1. Immutable and thread-safe.
 //
-// Two maps are kept whole at half the sides, one of them until the decoder beside it has read it; at full
-// resolution none: what the first encoder gives is computed again for the last decoder.
+// Two whole maps are kept at half the sides, one of them until the decoder at its level has read it. At full
+// resolution none is kept: the first encoder's result is computed again for the last decoder.
 class Unet {
  public:
   Unet(const UnetOptions& options, const TensorMap& tensors);
 
   // `volume` is [1, 1, D, H, W], float32 on the CPU, normalised, with sides that are multiples of
-  // kUnetMultiple (of a plane but the depth). The answer is [D, H, W], float32 on the CPU.
+  // kUnetMultiple (except a plane's depth). Returns [D, H, W], float32 on the CPU.
   at::Tensor operator()(const at::Tensor& volume, Progress& progress) const;
 
-  // What that adds to the progress.
+  // Total work that a call adds to its Progress, for a volume with these sides.
   double Work(const Sides& sides) const;
 
  private:
-  // Cores of a map with these sides.
+  // Returns the tiling of a map with these sides.
   Tiling Cut(const Sides& sides) const;
   Sides Halved(const Sides& sides) const;
 
-  // The stages, in their order. Maps that are handed over are let go of as soon as they are read.
+  // The stages, in order of execution. Maps passed by value are released as soon as they are read.
   at::Tensor First(const at::Tensor& volume, Progress& progress) const;
   struct Encoded {
     at::Tensor skip, pooled;
@@ -48,7 +47,7 @@ class Unet {
 
   Target target_;
   Sides step_, tile_;
-  std::vector<ConvolutionBlock> blocks_;  // as in EncoderDecoder
+  std::vector<ConvolutionBlock> blocks_;  // in the order of EncoderDecoder::blocks
   std::optional<SiameseModule> bottom_attention_, decoder_attention_;
   AttendedOutput output_;
 };

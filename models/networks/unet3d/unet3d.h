@@ -1,4 +1,4 @@
-// The restoring U-Nets, served.
+// The restoring U-Nets, for serving.
 #pragma once
 
 #include <memory>
@@ -10,7 +10,7 @@
 
 namespace saccade::models {
 
-// As models/registry.h says of Load, for unet3d_sao_denoise and unet3d_sao_project.
+// As Load() in models/registry.h, for unet3d_sao_denoise and unet3d_sao_project.
 std::unique_ptr<Model> LoadUnet(const std::string& architecture, const Options& options,
                                 const std::string& weights_path, const std::vector<std::string>& labels,
                                 const Target& target = {});

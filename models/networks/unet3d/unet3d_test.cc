@@ -25,7 +25,7 @@ Options Narrow(const std::string& tile) { return {{"width", "0.25"}, {"heads", "
 
 const Restoration& Restored(const TaskResult& result) { return std::get<Restoration>(result); }
 
-// Relative to the largest value.
+// Returns the largest difference, relative to the largest value.
 double Difference(const TaskResult& a, const TaskResult& b) {
   const std::vector<float>& expected = Restored(a).values;
   const std::vector<float>& got = Restored(b).values;
@@ -120,7 +120,7 @@ TEST_P(UnetTest, ReportsItsProgress) {
   };
   model->Run(batch);
   for (const std::vector<double>& done : reports) {
-    EXPECT_GT(done.size(), 12U);  // one a tile and stage
+    EXPECT_GT(done.size(), 12U);  // one per tile and stage
     EXPECT_TRUE(std::is_sorted(done.begin(), done.end()));
     EXPECT_GT(done.front(), 0);
     EXPECT_EQ(done.back(), 1);
@@ -147,7 +147,7 @@ TEST_P(UnetTest, GivesUpWhatNobodyWants) {
   model->Run(batch);
 }
 
-// What a GPU does, on the CPU: by ATen's operators, and in bfloat16.
+// Runs the GPU's code path on the CPU: ATen's operators, and bfloat16.
 TEST_P(UnetTest, AgreesOnOtherTargets) {
   const Batch batch = Volumes(1, 6, 21, 34);
   const TaskResult expected = MakeUnet(GetParam(), Narrow("12"))->Run(batch).at(0);

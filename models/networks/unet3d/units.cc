@@ -18,7 +18,7 @@ constexpr double kLow = 2;
 constexpr double kHigh = 99.8;
 constexpr double kLeastRange = 1e-20;
 
-// Unsigned numbers in the order of the floats.
+// Maps floats to unsigned numbers in the same order.
 uint32_t Key(float value) {
   const auto bits = std::bit_cast<uint32_t>(value);
   return (bits & 0x80000000U) != 0 ? ~bits : bits | 0x80000000U;
@@ -30,8 +30,8 @@ float Value(uint32_t key) {
 
 using Histogram = std::vector<int64_t>;
 
-// Of 16 bits of the keys, with `high` of those alone whose upper half it is; -1 counts all by their upper
-// half.
+// Counts values by 16 bits of their keys: by the upper half if `high` is -1, otherwise by the lower half of
+// those whose upper half is `high`.
 Histogram Count(const float* values, int64_t count, int64_t high) {
   const kernels::Parallel parallel = kernels::TorchParallel();
   std::vector<Histogram> parts(static_cast<size_t>(parallel.threads), Histogram(1 << 16));
@@ -52,14 +52,14 @@ Histogram Count(const float* values, int64_t count, int64_t high) {
   return parts[0];
 }
 
-// The bucket that holds the rank, which becomes the rank within it.
+// Returns the bucket that contains `rank`, and makes `rank` relative to the bucket.
 uint32_t BucketOf(const Histogram& histogram, int64_t& rank) {
   uint32_t bucket = 0;
   while (rank >= histogram[bucket]) rank -= histogram[bucket++];
   return bucket;
 }
 
-// The values of ascending ranks, counted from 0.
+// Returns the values of ascending ranks, counted from 0.
 std::vector<float> Ranked(const float* values, int64_t count, const std::vector<int64_t>& ranks) {
   const Histogram upper = Count(values, count, -1);
   std::vector<float> ranked;

@@ -12,7 +12,7 @@
 namespace saccade::models {
 namespace {
 
-// By sorting, as it is defined.
+// Computes the percentile by its definition, with sorting.
 double Percentile(const at::Tensor& volume, double percent) {
   const auto* data = volume.const_data_ptr<float>();
   std::vector<float> values(data, data + volume.numel());
@@ -35,7 +35,7 @@ TEST(PercentileUnits, AreExact) {
   at::manual_seed(3);
   for (const int64_t count : {1, 2, 3, 50, 501, 4000, 300'001}) {
     ExpectPercentiles(at::randn({1, 1, count}));                     // both signs
-    ExpectPercentiles(at::randn({1, 1, count}).mul_(30).add_(1e6));  // far from zero, few bits between
+    ExpectPercentiles(at::randn({1, 1, count}).mul_(30).add_(1e6));  // far from zero, few distinct values
     ExpectPercentiles(at::randn({1, 1, count}).exp_().mul_(1e-30));  // tiny
     ExpectPercentiles(at::randn({1, 1, count}).mul_(2).round_());    // many of one value, -0 and 0
     ExpectPercentiles(at::randn({1, 1, count}).mul_(3).exp_().neg_());
@@ -69,7 +69,7 @@ TEST(Normalised, RepeatsTheLastOfEachAxis) {
   }
 }
 
-// In float32 the offset alone would be off by thousandths of the range.
+// In float32 the offset alone would cause errors of thousandths of the range.
 TEST(Normalised, KeepsWhatLiesFarFromZero) {
   at::Tensor values = at::randn({2, 3, 4}).add_(1e5);
   const at::Tensor sent = values.clone();

@@ -1,4 +1,4 @@
-// TorchScript files from source text, for tests.
+// Makes TorchScript files from source text, for tests.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -17,14 +17,14 @@ namespace saccade::models::testing {
 at::Tensor Floats(const std::vector<std::vector<double>>& rows);
 at::Tensor Ints(const std::vector<std::vector<double>>& rows);
 
-// All but kBytes.
+// All types except kBytes.
 std::vector<std::pair<ValueType, c10::ScalarType>> AllTypes();
 
 std::string Contents(const std::string& path);
-// Into a file of that name in the same folder; returns its path.
+// Copies a file to `name` in the same folder; returns the copy's path.
 std::string Copy(const std::string& path, const std::string& name);
 
-// Whether `check` holds, many times, on each of so many threads at once.
+// Returns whether `check` always succeeds when called many times on each of `threads` threads at once.
 bool OnThreads(int threads, const std::function<bool()>& check);
 
 class ScriptTest : public ::testing::Test {
@@ -32,12 +32,12 @@ class ScriptTest : public ::testing::Test {
   ScriptTest();
   ~ScriptTest() override;
 
-  // A module with the methods of `source`; a "def" or several. Returns the file's path.
+  // Saves a module with the methods in `source`, one or more "def". Returns the file's path.
   std::string Save(const std::string& source);
   std::string Write(const std::string& contents, const std::string& name);
 
   std::unique_ptr<TensorProgram> Load(const std::string& source, Signature signature, Options options = {});
-  // `source` is that, or a path.
+  // `source` is source text or a path.
   std::string WhyNotLoaded(const std::string& source, Signature signature, Options options = {});
   static std::string WhyRunFails(const TensorProgram& program, std::vector<TensorProgram::Value> inputs);
 

@@ -1,8 +1,7 @@
-"""Scenes that the demo models are trained and measured on, made by seed: nothing is downloaded.
+"""Generated scenes on which the demo models are trained and measured: nothing is downloaded.
 
-A scene is a function of (seed, index) alone. Training draws from one seed, held-out sets from others, so that no scene is
-in both.
+A scene depends only on (seed, index). Training and held-out sets use different seeds, so that no scene is in both.
 """
 
-# What the held-out sets are drawn from. Trainings are seeded with small numbers.
+# Seed of the held-out sets. Trainings use small numbers as seeds.
 HELD_OUT_SEED = 20_000

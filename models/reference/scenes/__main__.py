@@ -1,4 +1,4 @@
-"""A sheet of scenes to look at.
+"""Draws a sheet of scenes for inspection.
 
     python -m models.reference.scenes objects|stereo|volumes|shapes [--seed 1] [--count 18] [--output sheet.png]
 """

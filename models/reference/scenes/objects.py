@@ -1,5 +1,5 @@
-"""Pictures of things of eight kinds that lie over each other, cast shadows and are surrounded by clutter, with what a
-detector and a segmenter should find in them."""
+"""Pictures of objects of eight classes that overlap, cast shadows and are surrounded by clutter, with the expected
+results of a detector and a segmenter."""
 
 import dataclasses
 import math
@@ -10,7 +10,7 @@ from models.reference.scenes.textures import blurred, colour, generator, rough, 
 
 LABELS = ("background", "ball", "ring", "star", "cross", "heart", "brick", "rug", "board")
 SIZE = 128
-LEAST_VISIBLE = 0.4  # of a thing; what would hide more of another is not put there
+LEAST_VISIBLE = 0.4  # part of an object; one that would hide more of another is not drawn
 LEAST_PIXELS = 80
 
 
@@ -19,7 +19,7 @@ class Scene:
     picture: numpy.ndarray  # uint8 [h, w, 3], RGB
     label_map: numpy.ndarray  # uint8 [h, w], 0 is the background
     classes: numpy.ndarray  # int64 [n]
-    masks: numpy.ndarray  # bool [n, h, w], what is seen of each
+    masks: numpy.ndarray  # bool [n, h, w], the visible part of each
     boxes: numpy.ndarray  # float32 [n, 4], x_min, y_min, x_max, y_max around the mask; pixel i covers [i, i + 1]
 
 
@@ -34,7 +34,7 @@ def _star(u: numpy.ndarray, v: numpy.ndarray) -> numpy.ndarray:
 
 
 def _inside(kind: str, u: numpy.ndarray, v: numpy.ndarray) -> numpy.ndarray:
-    """About the distance to the outline, positive inside; things lie within -1..1."""
+    """Returns approximately the distance to the outline, positive inside; objects lie within -1..1."""
     if kind == "ball":
         return 1 - numpy.hypot(u, v)
     if kind == "ring":
@@ -52,7 +52,7 @@ def _inside(kind: str, u: numpy.ndarray, v: numpy.ndarray) -> numpy.ndarray:
 
 
 def _surface(kind: str, u, v, rng: numpy.random.Generator, light: float) -> numpy.ndarray:
-    """Colours [h, w, 3]; `light` is the direction, in the thing's own frame, that the light comes from."""
+    """Returns colours [h, w, 3]; `light` is the direction of the light in the object's own frame."""
     base = colour(rng)
     other = colour(rng, base, gap=0.4)
     towards = u * math.cos(light) + v * math.sin(light)
@@ -88,7 +88,7 @@ def _background(rng: numpy.random.Generator, size: int) -> numpy.ndarray:
 
 
 def _clutter(canvas: numpy.ndarray, rng: numpy.random.Generator, axes) -> numpy.ndarray:
-    """Spots, blotches and straws that are of no class."""
+    """Adds spots, blotches and straws that belong to no class."""
     x, y = axes
     size = len(canvas)
     for _ in range(rng.integers(3, 12)):

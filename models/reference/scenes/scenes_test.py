@@ -1,4 +1,4 @@
-"""Scenes are what their seeds say, and their labels are what the pictures show."""
+"""Scenes must be reproducible from their seeds, and their labels must match the pictures."""
 
 import dataclasses
 
@@ -37,7 +37,7 @@ def test_things_are_labelled_where_they_are_seen():
 
 
 def test_outlines_are_where_the_picture_changes():
-    """Across the masks' borders colours change more than elsewhere; across borders that are moved away they do not."""
+    """Colours change more across the masks' borders than elsewhere, but not across shifted borders."""
     at_border, moved = [], []
     for index in range(20):
         scene = objects.draw(1, index)
@@ -49,8 +49,8 @@ def test_outlines_are_where_the_picture_changes():
 
 
 def test_the_right_picture_shows_what_the_disparity_says():
-    """Where both cameras see it, up to the noise and the cameras' difference in brightness; with the disparity a few
-    pixels off they do not agree as well."""
+    """Compares pixels that both cameras see, up to noise and the difference in brightness. With a disparity that is off
+    by a few pixels they must agree less."""
     wins = 0
     for index in range(10):
         pair = stereo.draw(1, index)

@@ -1,4 +1,4 @@
-"""Drawn pictures of ten shapes and patterns: data that can be made anywhere, to train the demo model on."""
+"""Drawn pictures of ten shapes and patterns: training data for the demo model that can be generated anywhere."""
 
 import math
 
@@ -31,7 +31,7 @@ def _star(u: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
 
 
 def _distance(label: int, u: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
-    """Positive inside the shape; about the distance to its edge."""
+    """Returns approximately the distance to the shape's edge, positive inside."""
     radius = torch.hypot(u, v)
     name = LABELS[label]
     if name == "circle":
@@ -60,7 +60,7 @@ def _distance(label: int, u: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
 
 
 def _colours(count: int, generator: torch.Generator) -> tuple[torch.Tensor, torch.Tensor]:
-    """Foreground and background, apart enough to be told from each other."""
+    """Returns foreground and background colours that differ clearly."""
     back = torch.rand(count, 3, generator=generator)
     front = torch.rand(count, 3, generator=generator)
     gap = (front - back).abs().amax(dim=1, keepdim=True)
@@ -69,7 +69,7 @@ def _colours(count: int, generator: torch.Generator) -> tuple[torch.Tensor, torc
 
 
 def draw(labels: torch.Tensor, size: int, generator: torch.Generator, extent: float = 1.0) -> torch.Tensor:
-    """Pictures [B, 3, size, size] in 0..1. Shapes lie within -1..1; the picture shows -extent..extent."""
+    """Returns pictures [B, 3, size, size] in 0..1. Shapes lie within -1..1; the picture shows -extent..extent."""
     count = len(labels)
 
     def uniform(low: float, high: float) -> torch.Tensor:

@@ -1,4 +1,4 @@
-"""Scenes as people look at them: the pictures beside what should be found in them."""
+"""Sheets of scenes for inspection: the pictures beside their expected results."""
 
 import numpy
 import torch
@@ -26,7 +26,7 @@ def _stereo(seed: int, index: int) -> list[numpy.ndarray]:
 
 
 def _volumes(seed: int, index: int) -> list[numpy.ndarray]:
-    """A plane and the maxima over depth, noisy and clean."""
+    """Returns a plane and the maxima over depth, noisy and clean."""
     volume = volumes.draw(seed, index)
     middle = len(volume.clean) // 2
     views = [volume.noisy[middle], volume.clean[middle], volume.noisy.max(axis=0), volume.clean.max(axis=0)]
@@ -43,7 +43,7 @@ KINDS = {"objects": _objects, "stereo": _stereo, "volumes": _volumes, "shapes": 
 
 
 def sheet(kind: str, seed: int, count: int, columns: int = 6) -> Image.Image:
-    """`count` scenes, each with its views one below the other."""
+    """Returns `count` scenes, each with its views one below the other."""
     scenes = [numpy.concatenate(KINDS[kind](seed, index)) for index in range(count)]
     height, width = scenes[0].shape[:2]
     rows = -(-count // columns)

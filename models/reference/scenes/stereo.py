@@ -1,8 +1,9 @@
-"""Rectified stereo pairs whose disparities are known: slanted walls, balls and waves, thin poles, before a far
-background; with noise, and a right camera that is not quite as bright as the left.
+"""Rectified stereo pairs with known disparities: slanted walls, balls and waves, and thin poles before a far
+background, with noise, and a right camera that differs in brightness from the left.
 
-A surface is a disparity, a mask and a texture, each a function of the left picture's coordinates. What the right camera
-sees at a pixel is found by solving x - disparity(x, y) = pixel, so both pictures are exact and need no holes filled.
+A surface is a disparity, a mask and a texture, each a function of the left picture's coordinates. The point that the
+right camera sees at a pixel is found by solving x - disparity(x, y) = pixel, so both pictures are exact and have no
+holes.
 """
 
 import dataclasses
@@ -13,7 +14,7 @@ import numpy
 from models.reference.scenes.textures import colour, generator, rough, to_bytes
 
 HEIGHT, WIDTH = 80, 128
-MOST = 28.0  # pixels of disparity
+MOST = 28.0  # maximum disparity in pixels
 
 
 @dataclasses.dataclass
@@ -24,7 +25,7 @@ class Pair:
 
 
 def _lookup(image: numpy.ndarray, x: numpy.ndarray, y: numpy.ndarray) -> numpy.ndarray:
-    """Bilinear, at coordinates that need not be whole; the border is repeated."""
+    """Bilinear interpolation at fractional coordinates; the border is repeated."""
     height, width = image.shape[:2]
     x, y = x.clip(0, width - 1.001), y.clip(0, height - 1.001)
     column, row = x.astype(int), y.astype(int)
@@ -34,7 +35,7 @@ def _lookup(image: numpy.ndarray, x: numpy.ndarray, y: numpy.ndarray) -> numpy.n
 
 
 def _texture(rng: numpy.random.Generator) -> numpy.ndarray:
-    """[h, w + MOST, 3]: reaches as far to the right as the right camera sees what the left one does not."""
+    """Returns [h, w + MOST, 3], as the right camera sees points further right than the left picture's edge."""
     width = WIDTH + math.ceil(MOST) + 2
     first = colour(rng)
     second = colour(rng, first)
@@ -44,7 +45,7 @@ def _texture(rng: numpy.random.Generator) -> numpy.ndarray:
 
 
 class Surface:
-    """One of the scene's; the mask is positive inside."""
+    """One surface of a scene. Its mask is positive inside."""
 
     def __init__(self, rng: numpy.random.Generator, kind: str):
         self.kind = kind
@@ -96,7 +97,7 @@ class Surface:
         return value.clip(0.5, MOST)
 
     def seen_from_the_right(self, pixel: numpy.ndarray, y: numpy.ndarray) -> numpy.ndarray:
-        """The left picture's x of what this surface shows at a pixel of the right one."""
+        """Returns the left picture's x of the point that this surface shows at a pixel of the right one."""
         x = pixel + self.near
         for _ in range(8):
             x = 0.3 * x + 0.7 * (pixel + self.disparity(x, y))
@@ -104,7 +105,7 @@ class Surface:
 
 
 def _compose(layers: list[tuple[numpy.ndarray, numpy.ndarray, numpy.ndarray]]) -> tuple[numpy.ndarray, numpy.ndarray]:
-    """Of (mask, disparity, colours): the nearest at each pixel, its colours and its disparity."""
+    """Composes layers of (mask, disparity, colours); returns colours and disparity of the nearest at each pixel."""
     depth = numpy.full(layers[0][0].shape, -1.0)
     picture = numpy.zeros((*depth.shape, 3))
     for mask, disparity, colours in layers:

@@ -1,4 +1,4 @@
-"""Noise that looks like surfaces, and colours."""
+"""Noise textures and colours."""
 
 import numpy
 from PIL import Image, ImageFilter
@@ -9,7 +9,7 @@ def generator(seed: int, index: int) -> numpy.random.Generator:
 
 
 def smooth(rng: numpy.random.Generator, height: int, width: int, cell: float) -> numpy.ndarray:
-    """Noise in about -1..1 whose features are `cell` pixels large."""
+    """Returns noise in about -1..1 with features of `cell` pixels."""
     rows, columns = (int(side / cell) + 3 for side in (height, width))
     coarse = Image.fromarray(rng.uniform(-1, 1, (rows, columns)).astype(numpy.float32))
     left, top = rng.uniform(0, 1, 2)
@@ -18,18 +18,18 @@ def smooth(rng: numpy.random.Generator, height: int, width: int, cell: float) ->
 
 
 def rough(rng: numpy.random.Generator, height: int, width: int, cell: float, octaves: int = 3) -> numpy.ndarray:
-    """Smooth noise with finer and weaker noise on it."""
+    """Returns smooth noise with finer and weaker noise added."""
     return sum(smooth(rng, height, width, max(1.5, cell / 2**octave)) / 2**octave for octave in range(octaves))
 
 
 def blurred(mask: numpy.ndarray, radius: float) -> numpy.ndarray:
-    """Of values in 0..1."""
+    """Blurs values in 0..1."""
     picture = Image.fromarray((mask * 255).astype(numpy.uint8)).filter(ImageFilter.GaussianBlur(radius))
     return numpy.asarray(picture, numpy.float32) / 255
 
 
 def colour(rng: numpy.random.Generator, apart_from: numpy.ndarray | None = None, gap: float = 0.3) -> numpy.ndarray:
-    """RGB in 0..1, and as far as `gap` from another colour in one of the channels."""
+    """Returns RGB in 0..1 that differs from `apart_from` by at least `gap` in one of the channels."""
     chosen = rng.uniform(0.08, 0.95, 3).astype(numpy.float32)
     if apart_from is not None and numpy.abs(chosen - apart_from).max() < gap:
         channel = rng.integers(3)
@@ -40,5 +40,5 @@ def colour(rng: numpy.random.Generator, apart_from: numpy.ndarray | None = None,
 
 
 def to_bytes(picture: numpy.ndarray) -> numpy.ndarray:
-    """From 0..1 to the 8 bits that a client sends."""
+    """Converts 0..1 to the 8 bits that a client sends."""
     return (picture.clip(0, 1) * 255).round().astype(numpy.uint8)

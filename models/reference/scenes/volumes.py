@@ -1,4 +1,5 @@
-"""Volumes as a light microscope sees cells: nuclei, membranes and threads, and what is left of them in little light."""
+"""Volumes of cells as in a light microscope: nuclei, membranes and threads, and the same with the noise of low
+light."""
 
 import dataclasses
 
@@ -7,14 +8,14 @@ import numpy
 from models.reference.scenes.textures import generator
 
 SHAPE = (12, 48, 48)
-OFFSET = 100.0  # of the camera, in its counts
+OFFSET = 100.0  # the camera's offset, in counts
 READ_NOISE = 6.0
 
 
 @dataclasses.dataclass
 class Volume:
     noisy: numpy.ndarray  # float32 [d, h, w], counts
-    clean: numpy.ndarray  # what it would be on average, in the same units
+    clean: numpy.ndarray  # the expected value of `noisy`, in the same units
 
 
 def _nucleus(grid, rng: numpy.random.Generator, shape) -> numpy.ndarray:
@@ -22,7 +23,7 @@ def _nucleus(grid, rng: numpy.random.Generator, shape) -> numpy.ndarray:
     radii = rng.uniform((2, 4, 4), (4, 10, 10))
     distance = numpy.sqrt(sum(((axis - middle) / radius) ** 2 for axis, middle, radius in zip(grid, at, radii)))
     soft = 1 / (1 + numpy.exp((distance - 1) * radii.min() * 1.5))
-    if rng.uniform() < 0.4:  # a membrane alone
+    if rng.uniform() < 0.4:  # only a membrane
         return numpy.exp(-((distance - 1) * radii.min() / 1.2) ** 2) * rng.uniform(0.4, 0.9)
     return soft * rng.uniform(0.3, 0.8)
 

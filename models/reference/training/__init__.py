@@ -1,1 +1,1 @@
-"""Training of the demo models: recipes, a loop, and for each task its data, its loss and how it is measured."""
+"""Training of the demo models: recipes, a loop, and for each task its data, loss and figures."""

@@ -1,4 +1,4 @@
-"""Which of ten drawn shapes and patterns a picture shows."""
+"""Classification of ten drawn shapes and patterns."""
 
 import dataclasses
 
@@ -13,7 +13,7 @@ from models.reference.training.task import Task
 
 INPUT_SIZE = 64
 SENT_SIZE = 160
-MIX = 1_000_003  # keeps the seeds of different trainings' pictures apart
+MIX = 1_000_003  # keeps the seeds of different trainings' pictures distinct
 
 
 @dataclasses.dataclass
@@ -23,7 +23,7 @@ class Picture:
 
 
 def prepare(pictures: torch.Tensor) -> torch.Tensor:
-    """8-bit RGB [n, 3, h, w], scaled and cropped as the daemon does."""
+    """8-bit RGB [n, 3, h, w], scaled and cropped as in the daemon."""
     resized = torchvision.transforms.functional.resize(pictures, round(INPUT_SIZE / shapes.CROP), antialias=True)
     cropped = torchvision.transforms.functional.center_crop(resized, INPUT_SIZE)
     return (cropped.float() / 255 - MEAN) / STD
@@ -34,14 +34,14 @@ class Classification(Task):
     figure = "top-1"
 
     def sample(self, seed: int, index: int) -> Picture:
-        """As a client would send it."""
+        """Returns a picture as a client would send it."""
         label = index % len(self.labels)
         generator = torch.Generator().manual_seed(seed * MIX + index)
         drawn = shapes.draw(torch.tensor([label]), SENT_SIZE, generator, extent=1 / shapes.CROP)[0]
         return Picture((drawn * 255).round().to(torch.uint8).permute(1, 2, 0).numpy(), label)
 
     def batch(self, seed: int, step: int, size: int) -> list:
-        """At the network's size: drawing them larger and scaling them takes longer than the network."""
+        """Draws at the network's size: drawing larger pictures and scaling them takes longer than the network."""
         generator = torch.Generator().manual_seed(seed * MIX + step)
         labels = torch.randint(len(self.labels), (size,), generator=generator)
         return list(zip((shapes.draw(labels, INPUT_SIZE, generator) - MEAN) / STD, labels))

@@ -1,4 +1,4 @@
-"""The loss over the steps, as a picture."""
+"""Draws the loss over the steps."""
 
 import math
 import pathlib
@@ -10,14 +10,14 @@ PAPER, GRID, INK, LINE = "white", "#dddddd", "#333333", "#1f5fbf"
 
 
 def smoothed(losses: list[float], columns: int) -> list[tuple[float, float]]:
-    """(step, mean loss) of at most so many equal stretches."""
+    """Returns (step, mean loss) of at most `columns` equal stretches."""
     long = max(1, math.ceil(len(losses) / columns))
     stretches = [losses[start:start + long] for start in range(0, len(losses), long)]
     return [(number * long + len(part) / 2, sum(part) / len(part)) for number, part in enumerate(stretches)]
 
 
 def draw(losses: list[float], title: str, path: pathlib.Path):
-    """On a logarithmic scale; losses are positive."""
+    """Draws on a logarithmic scale; losses are positive."""
     points = smoothed([max(loss, 1e-9) for loss in losses], 200)
     heights = [math.log10(loss) for _, loss in points]
     low, high = min(heights), max(max(heights), min(heights) + 1e-3)

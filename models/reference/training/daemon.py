@@ -1,4 +1,4 @@
-"""saccaded on a model repository, spoken to over gRPC; its messages are learnt from its reflection."""
+"""Runs saccaded on a model repository and calls it over gRPC; message types come from its reflection."""
 
 import contextlib
 import pathlib
@@ -28,7 +28,7 @@ class Daemon:
 
 @contextlib.contextmanager
 def serving(binary: pathlib.Path, repository: pathlib.Path):
-    """A Daemon that is ready, on free ports of this machine; it ends with the block."""
+    """Yields a Daemon that is ready, on free local ports; the daemon is terminated after the block."""
     command = [binary, "--model-repository", repository, "--host", "127.0.0.1", "--grpc-port", "0", "--http-port", "0",
                "--metrics-port", "0", "--lame-duck-seconds", "0"]
     process = subprocess.Popen(list(map(str, command)), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)

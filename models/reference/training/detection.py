@@ -1,4 +1,4 @@
-"""Things, boxes around them and masks of what is seen of them, on drawn scenes."""
+"""Detection of objects on drawn scenes: boxes, and masks of their visible parts."""
 
 import numpy
 import torch
@@ -9,7 +9,7 @@ from models.reference.scenes import objects
 from models.reference.training.pictures import chw, raw
 from models.reference.training.task import Task
 
-# Fewer than torchvision's: the pictures are small and hold few things.
+# Fewer than torchvision's defaults, as the pictures are small and have few objects.
 REGIONS_PER_PICTURE = 48
 PROPOSALS_IN_TRAINING = 200
 
@@ -30,7 +30,7 @@ class Detection(Task):
         pictures = [chw(scene.picture) / 255 for scene in samples]
         targets = [{"boxes": torch.from_numpy(scene.boxes), "labels": torch.from_numpy(scene.classes),
                     "masks": torch.from_numpy(scene.masks).to(torch.uint8)} for scene in samples]
-        # Torchvision's: the anchors' and the regions' assignment, their samples, and the five losses.
+        # torchvision's training: assignment and sampling of anchors and regions, and the five losses.
         return sum(network(pictures, targets).values())
 
     def predict(self, network: nn.Module, sample: objects.Scene) -> metrics.Found:

@@ -1,4 +1,4 @@
-"""What weights reach on held-out scenes, straight from PyTorch."""
+"""Measures weights on held-out scenes in PyTorch."""
 
 import pathlib
 

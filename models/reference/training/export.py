@@ -1,4 +1,4 @@
-"""From a trained network to what the daemon serves."""
+"""Exports a trained network for the daemon."""
 
 import pathlib
 import shutil
@@ -17,14 +17,14 @@ def variant(attention: bool, seed: int) -> str:
 
 
 def path(recipe: Recipe, attention: bool, seed: int) -> pathlib.Path:
-    """The demo repository has the one with attention of seed 0; what it is compared with stands beside."""
+    """Seed 0 with attention is in the demo repository; the weights that it is compared with are in demo/compared."""
     if attention and seed == 0:
         return DEMO / "repository" / recipe.name / "1" / "weights.safetensors"
     return DEMO / "compared" / recipe.name / f"{variant(attention, seed)}.safetensors"
 
 
 def stored(tensor: torch.Tensor) -> torch.Tensor:
-    """In half precision, or as it is where that would not hold its values: a sum's variance may be huge or tiny."""
+    """Returns half precision, or the tensor itself if half cannot hold its values: variances may be huge or tiny."""
     half = tensor.half()
     held = torch.isfinite(half).all() and ((half - tensor).abs() <= 1e-3 * tensor.abs() + 1e-7).all()
     return (half if held else tensor).contiguous().clone()
@@ -34,7 +34,7 @@ def write_weights(network: nn.Module, file: pathlib.Path) -> pathlib.Path:
     state = {name: stored(tensor) for name, tensor in network.state_dict().items()
              if not name.endswith("num_batches_tracked")}
     save_file(state, str(file))
-    file.chmod(0o644)  # the library leaves it to its owner alone
+    file.chmod(0o644)  # save_file() makes it readable only by its owner
     return file
 
 

@@ -1,4 +1,4 @@
-"""One training: seeded, resumable, with a progress bar."""
+"""A seeded, resumable training with a progress bar."""
 
 import dataclasses
 import math
@@ -17,7 +17,7 @@ CHECKPOINT_SECONDS = 60
 
 
 def rate(recipe: Recipe, step: int, steps: int) -> float:
-    """Rises over the first twentieth, then falls as a cosine."""
+    """Returns the learning rate: rises over the first twentieth of the steps, then falls as a cosine."""
     rise = max(1, steps // 20)
     if step < rise:
         return recipe.rate * (step + 1) / rise
@@ -26,8 +26,8 @@ def rate(recipe: Recipe, step: int, steps: int) -> float:
 
 @dataclasses.dataclass
 class Training:
-    """All that a checkpoint holds. A step's data and chance follow from (seed, step), so that a training that was
-    interrupted gives the same weights as one that was not."""
+    """The state of a training, as in a checkpoint. A step's data and random numbers depend only on (seed, step), so
+    that an interrupted training gives the same weights as one without interruption."""
 
     recipe: Recipe
     network: nn.Module
@@ -42,7 +42,7 @@ class Training:
         recipe.task.for_training(network)
         network.train()
         for parameter in network.parameters():
-            if parameter.dim() == 4:  # two-dimensional convolutions are a fifth faster so on a CPU
+            if parameter.dim() == 4:  # makes 2-D convolutions a fifth faster on a CPU
                 parameter.data = parameter.data.contiguous(memory_format=torch.channels_last)
         optimizer = torch.optim.AdamW(network.parameters(), lr=recipe.rate, weight_decay=1e-4)
         return cls(recipe, network, optimizer, seed, [])

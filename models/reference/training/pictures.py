@@ -1,4 +1,4 @@
-"""Pictures as networks take them, and as requests carry them."""
+"""Converts pictures to network inputs and to request fields."""
 
 import base64
 
@@ -19,7 +19,7 @@ def normalized(picture: numpy.ndarray) -> torch.Tensor:
 
 
 def raw(picture: numpy.ndarray) -> dict:
-    """A RawPicture."""
+    """Returns a RawPicture."""
     height, width = picture.shape[:2]
     return {"width": width, "height": height, "order": "RGB",
             "pixels": base64.b64encode(numpy.ascontiguousarray(picture).tobytes()).decode()}

@@ -1,4 +1,4 @@
-"""The demo models: which network, how narrow, trained how."""
+"""The demo models: their networks, widths and training parameters."""
 
 import dataclasses
 
@@ -17,15 +17,16 @@ from models.reference.training.task import Task
 class Recipe:
     name: str
     architecture: str
-    options: dict  # of config.pbtxt
-    without: dict  # what of it is different without attention
+    options: dict  # for config.pbtxt
+    without: dict  # options that differ without attention
     task: Task
     steps: int
     batch: int
     rate: float
-    clip: float = 1.0  # the gradients' largest norm
-    bfloat16: bool = False  # what autocast computes in, forwards and backwards; weights are float32
-    # From which part of the steps on batch norms keep their statistics, so that the end is trained on what is served.
+    clip: float = 1.0  # maximum norm of the gradients
+    bfloat16: bool = False  # whether autocast computes in bfloat16, forward and backward; weights stay float32
+    # Part of the steps after which batch norms keep their statistics, so that training ends on the network that is
+    # served.
     settled: float = 1.0
     held_out: int = 200
     max_batch_size: int = 8

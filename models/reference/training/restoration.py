@@ -1,4 +1,4 @@
-"""What a noisy volume would be with light enough."""
+"""Restoration of volumes: predicts what a noisy volume would be with enough light."""
 
 import base64
 
@@ -17,12 +17,12 @@ class Restoration(Task):
     patch = (8, 32, 32)
 
     def for_training(self, network: nn.Module):
-        # Attention is cubic in its map: where it begins at full strength, a volume unlike the others of its batch is
-        # blown up from decoder to decoder once batch norms have statistics of their own.
+        # Attention is cubic in its map. If it starts at full strength, a volume that is unlike the others of its batch
+        # is amplified from decoder to decoder once batch norms use fixed statistics.
         for name, parameter in network.named_parameters():
             if name.endswith("attention.bn.weight"):
                 nn.init.zeros_(parameter)
-        # It begins with the volume as it is. From a random answer it would first learn to say nothing, and stay there.
+        # Starts as the identity. From a random output, training would first learn to output zero, and stay there.
         nn.init.zeros_(network.output.weight)
         nn.init.zeros_(network.output.bias)
 
@@ -30,7 +30,7 @@ class Restoration(Task):
         return volumes.draw(seed, index)
 
     def loss(self, network: nn.Module, samples: list[volumes.Volume]) -> torch.Tensor:
-        """Of a patch of each volume, in the units that the network sees."""
+        """Returns the loss on one patch of each volume, in the network's units."""
         noisy, clean = [], []
         for volume in samples:
             given, wanted = torch.from_numpy(volume.noisy), torch.from_numpy(volume.clean)

@@ -1,4 +1,4 @@
-"""Which class each pixel belongs to, on drawn scenes."""
+"""Segmentation of drawn scenes: the class of each pixel."""
 
 import numpy
 import torch
@@ -12,7 +12,7 @@ from models.reference.training.task import Task
 
 
 def prepared(picture: numpy.ndarray) -> torch.Tensor:
-    """Blue, green, red, less the means."""
+    """Returns blue, green and red minus the means."""
     return chw(picture).flip(0) - torch.tensor(MEANS)[:, None, None]
 
 

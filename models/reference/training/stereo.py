@@ -1,4 +1,4 @@
-"""How far the right picture's pixels lie from the left one's, on rendered pairs."""
+"""Stereo matching of rendered pairs: the disparity of each pixel of the left picture."""
 
 import numpy
 import torch
@@ -9,7 +9,7 @@ from models.reference.scenes import stereo
 from models.reference.training.pictures import normalized, raw
 from models.reference.training.task import Task
 
-WEIGHTS = (0.5, 0.7, 1.0)  # of the three hourglasses' losses, as PSMNet's authors weigh them
+WEIGHTS = (0.5, 0.7, 1.0)  # of the three hourglasses' losses, as in the PSMNet authors' training
 
 
 def prepared(pair: stereo.Pair) -> torch.Tensor:

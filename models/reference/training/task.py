@@ -1,4 +1,4 @@
-"""What a task is to those who train, measure and serve it."""
+"""The interface of a task for training, measuring and serving."""
 
 import abc
 
@@ -7,41 +7,41 @@ from torch import nn
 
 
 class Task(abc.ABC):
-    """Samples are made by (seed, index) alone; predictions are the same whether PyTorch or the daemon makes them."""
+    """Samples depend only on (seed, index); predictions have the same type from PyTorch and from the daemon."""
 
     labels: tuple[str, ...] = ()
-    # The figure that the model is judged by, and whether more of it is better.
+    # Name of the figure by which the model is measured, and whether larger is better.
     figure: str
     more_is_better = True
 
     @abc.abstractmethod
     def sample(self, seed: int, index: int):
-        """What is shown, with what should come out."""
+        """Returns an input with its expected result."""
 
     def batch(self, seed: int, step: int, size: int) -> list:
-        """What the network is trained on in this step."""
+        """Returns the training batch of a step."""
         return [self.sample(seed, step * size + index) for index in range(size)]
 
     @abc.abstractmethod
     def loss(self, network: nn.Module, samples: list) -> torch.Tensor:
-        """Of the network in training mode, on a batch."""
+        """Returns the loss of the network, in training mode, on a batch."""
 
     @abc.abstractmethod
     def predict(self, network: nn.Module, sample):
-        """Of the network in evaluation, prepared as the daemon prepares what it is sent."""
+        """Returns the prediction of the network, in evaluation mode, with the input prepared as in the daemon."""
 
     @abc.abstractmethod
     def request(self, sample) -> dict:
-        """The fields of saccade.v1.PredictRequest, as google.protobuf.json_format.ParseDict takes them."""
+        """Returns the fields of saccade.v1.PredictRequest, as google.protobuf.json_format.ParseDict takes them."""
 
     @abc.abstractmethod
     def read(self, answer):
-        """The prediction in a saccade.v1.PredictResponse."""
+        """Returns the prediction in a saccade.v1.PredictResponse."""
 
     @abc.abstractmethod
     def score(self, samples: list, predictions: list) -> dict[str, float]:
-        """Figures by name, `figure` among them."""
+        """Returns figures by name, including `figure`."""
 
     def for_training(self, network: nn.Module):
-        """What is set differently in training, of a fresh network."""
+        """Changes a new network for training."""
         del network

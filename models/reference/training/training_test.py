@@ -1,4 +1,4 @@
-"""Training resumes where it was, and what it writes can be read."""
+"""Training must resume where it stopped, and its output must be readable."""
 
 import dataclasses
 
@@ -29,7 +29,7 @@ def test_a_training_that_was_interrupted_ends_with_the_same_weights(name, tmp_pa
     for _ in range(2):
         first.step(4)
     first.save(tmp_path / "part.pt")
-    torch.rand(7)  # what else the process has drawn does not matter
+    torch.rand(7)  # other random numbers drawn in the process must not matter
     second = Training.start(small(name), True, seed=3)
     second.resume(tmp_path / "part.pt")
     second.run(4, tmp_path / "part.pt")

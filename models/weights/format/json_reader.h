@@ -1,5 +1,5 @@
-// A strict reader of JSON (RFC 8259) for headers whose shape is known: the caller asks for what must come
-// next. It keeps no tree and never recurses, so depth and memory are the caller's to bound.
+// A strict JSON reader (RFC 8259) for headers whose structure is known: the caller requests each next
+// element. It builds no tree and does not recurse, so the caller bounds depth and memory.
 #pragma once
 
 #include <cstdint>
@@ -8,20 +8,20 @@
 
 namespace saccade::models {
 
-// Every function skips white space first and throws LoadError, with the byte's position, if what comes is
-// not what was asked for. `text` must outlive the reader.
+// Every function skips white space first, and throws a LoadError with the byte's position if the next element
+// is not the requested one. `text` must outlive the reader.
 class JsonReader {
  public:
   explicit JsonReader(std::string_view text) : text_(text) {}
 
   void Expect(char punctuation);
-  // Consumes `punctuation` if it comes next.
+  // Consumes `punctuation` if it is next, and returns whether it was.
   bool Accept(char punctuation);
-  // Decodes escapes; refuses control characters, lone surrogates, and what is not UTF-8.
+  // Reads a string and decodes escapes; rejects control characters, lone surrogates, and invalid UTF-8.
   std::string ReadString();
-  // A whole number from 0 to 2^63 - 1, without sign, fraction, exponent or leading zeros.
+  // Reads an integer from 0 to 2^63 - 1, without sign, fraction, exponent or leading zeros.
   int64_t ReadUnsigned();
-  // Nothing but white space may be left.
+  // Requires that only white space is left.
   void ExpectEnd();
 
   [[noreturn]] void Fail(const std::string& message) const;

@@ -18,7 +18,7 @@ namespace {
   throw LoadError(path + ": " + what + ": " + std::generic_category().message(errno));
 }
 
-// Closes on every way out; the mapping outlives it.
+// Closes the file on destruction; the mapping outlives it.
 struct Descriptor {
   int number;
   ~Descriptor() {
@@ -51,7 +51,7 @@ void MappedFile::LetGo(Bytes part) const {
   const auto begin = reinterpret_cast<uintptr_t>(part.data());
   const uintptr_t first = (begin + page - 1) / page * page;
   const uintptr_t end = (begin + part.size()) / page * page;
-  // Advice only: where the kernel does not take it, the pages stay until the file is unmapped.
+  // madvise() is only advice: if the kernel ignores it, the pages stay until the file is unmapped.
   if (first < end) madvise(reinterpret_cast<void*>(first), end - first, MADV_DONTNEED);
 }
 

@@ -10,19 +10,19 @@ namespace saccade::models {
 
 class MappedFile {
  public:
-  // Refuses what is not a regular file, is empty, or is larger than `max_bytes`. Throws LoadError with the
-  // path.
+  // Maps a file. Throws a LoadError with the path if it cannot be read, is not a regular file, is empty, or
+  // is larger than `max_bytes`.
   static std::shared_ptr<const MappedFile> Open(const std::string& path, int64_t max_bytes);
 
   MappedFile(const MappedFile&) = delete;
   MappedFile& operator=(const MappedFile&) = delete;
   ~MappedFile();
 
-  // Valid while this object lives and nobody shortens the file in place; replacing it by another is harmless.
+  // Valid while this object exists, unless the file is truncated in place. Replacing the file by another is
+  // safe.
   Bytes bytes() const { return bytes_; }
 
-  // Lets go of the memory behind these bytes of the file, as far as they fill pages; whoever reads them again
-  // gets them from the disk again.
+  // Releases the memory of the whole pages within `part`. Later reads load them from the disk again.
   void LetGo(Bytes part) const;
 
  private:

@@ -18,7 +18,7 @@ constexpr std::string_view kOrderedDict = "collections\nOrderedDict";
 constexpr std::string_view kRebuildTensor = "torch._utils\n_rebuild_tensor_v2";
 constexpr std::string_view kRebuildParameter = "torch._utils\n_rebuild_parameter";
 
-// A global stands in the stream as "module\nname\n"; known ones are written the same way here.
+// Globals are written as "module\nname", as in the stream.
 std::optional<ElementType> StorageType(std::string_view global) {
   constexpr std::string_view kTorch = "torch\n";
   if (!global.starts_with(kTorch)) return std::nullopt;
@@ -45,7 +45,7 @@ class Machine {
     throw LoadError("state_dict: pickle at byte " + std::to_string(position_) + ": " + message);
   }
 
-  // --- The input.
+  // --- Input.
 
   uint8_t Next() {
     if (position_ == input_.size()) Fail("it ends early. The file was cut short");
@@ -65,7 +65,7 @@ class Machine {
     return text;
   }
 
-  // Two lines, without the last line break.
+  // Reads two lines; returns them without the last line break.
   std::string_view TakeGlobal() {
     const size_t begin = position_;
     for (int lines = 0; lines < 2;) {
@@ -142,7 +142,7 @@ class Machine {
   void Recall(uint64_t slot) {
     const auto found = memo_.find(slot);
     if (found == memo_.end()) Fail("the memo has no entry " + std::to_string(slot));
-    // An opcode that makes no value still grows the stack: the same bound holds for it.
+    // An opcode that makes no value still grows the stack, so the same bound applies.
     if (stack_.size() >= kMaxValues) Fail("its stack is too deep");
     stack_.push_back(found->second);
   }
@@ -153,7 +153,7 @@ class Machine {
     container.items.insert(container.items.end(), items.begin(), items.end());
   }
 
-  // --- What a state_dict is made of.
+  // --- Elements of a state_dict.
 
   void Global() {
     const std::string_view global = TakeGlobal();
@@ -236,7 +236,7 @@ class Machine {
     Push(Kind::kInt, static_cast<int64_t>(value));
   }
 
-  // True at the end of the stream.
+  // Executes one opcode. Returns true at the end of the stream.
   bool Step(uint8_t opcode) {
     switch (opcode) {
       case 0x80:  // PROTO
@@ -258,7 +258,7 @@ class Machine {
       case 'R':
         Reduce();
         break;
-      case 'b':  // BUILD: a state_dict's _metadata, which nobody needs
+      case 'b':  // BUILD: a state_dict's _metadata, which is ignored
         Pop();
         Top(Kind::kDict, "a dict to give attributes to");
         break;
@@ -340,7 +340,7 @@ class Machine {
       case 0x8a:
         Long(Next());
         return true;
-      case 'G':  // BINFLOAT, big-endian: a learning rate beside the weights, never a weight
+      case 'G':  // BINFLOAT, big-endian: a learning rate in a checkpoint, for example; never a weight
         Take(8);
         Push(Kind::kFloat);
         return true;

@@ -1,5 +1,5 @@
-// A pickle virtual machine that knows what a state_dict needs and nothing else. It calls nothing, imports
-// nothing and allocates no more than a small multiple of its input.
+// A pickle virtual machine that supports only what a state_dict needs. It calls nothing, imports nothing and
+// allocates at most a small multiple of its input.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace saccade::models {
 
-// Values refer to each other by their place in one table, so that a hostile nest or cycle is only numbers.
+// Values refer to each other by index in one table, so that hostile nesting or cycles are harmless.
 struct PickleValue {
   enum class Kind {
     kNone,
@@ -33,8 +33,8 @@ struct PickleValue {
   std::vector<uint32_t> items;  // kTuple, kList; kDict as key, value, key, value...
 
   ElementType type = ElementType::kF32;  // kStorage
-  uint32_t storage = 0;                  // kTensor: the storage's value
-  // kStorage: elements it holds. kTensor: where in the storage it begins.
+  uint32_t storage = 0;                  // kTensor: index of its storage
+  // kStorage: number of elements. kTensor: offset in the storage.
   int64_t extent = 0;
   std::vector<int64_t> shape;  // kTensor
   std::vector<int64_t> strides;
@@ -47,8 +47,8 @@ struct Pickle {
   const PickleValue& at(uint32_t index) const { return values[index]; }
 };
 
-// Reads protocol 2, torch.save's own. Globals other than OrderedDict, torch's storage classes and the two
-// functions that rebuild a tensor are refused by name. The result's text points into `pickle`. Throws
+// Reads protocol 2, torch.save's default. Globals other than OrderedDict, torch's storage classes and the two
+// functions that rebuild a tensor are rejected by name. The result's text points into `pickle`. Throws
 // LoadError.
 Pickle ReadPickle(Bytes pickle);
 

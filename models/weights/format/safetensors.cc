@@ -114,7 +114,7 @@ std::vector<int64_t> ContiguousStrides(const std::vector<int64_t>& shape) {
   return strides;
 }
 
-// Gives the entry its bytes if its offsets lie in the data and hold exactly its shape.
+// Sets the entry's data if its offsets lie within the file's data and match its shape.
 void Place(Placed& tensor, Bytes data) {
   const std::string& name = tensor.entry.name;
   const std::string offsets = ShapeText(std::array{tensor.begin, tensor.end});
@@ -138,7 +138,7 @@ void Place(Placed& tensor, Bytes data) {
   tensor.entry.data = data.data() + tensor.begin;
 }
 
-// The format allows neither overlaps nor holes: laid end to end, the tensors are the data.
+// The format allows neither overlaps nor gaps: in order of their offsets, the tensors cover the data exactly.
 void CheckLayout(const std::vector<Placed>& tensors, int64_t data_bytes) {
   std::vector<const Placed*> order;
   for (const Placed& tensor : tensors) order.push_back(&tensor);

@@ -1,4 +1,4 @@
-// The safetensors format: 8 bytes of header length, a JSON header, and the tensors' bytes without holes.
+// The safetensors format: 8 bytes of header length, a JSON header, and the tensors' bytes without gaps.
 #pragma once
 
 #include <map>
@@ -9,14 +9,14 @@
 
 namespace saccade::models {
 
-// Everything is checked before anything is returned: see the format's own rules, and kMaxHeaderBytes. The
-// entries point into `file`, in the order of its header. Throws LoadError that names the tensor.
+// Checks the whole header against the format's rules and kMaxHeaderBytes before returning. The entries point
+// into `file`, in the order of its header. Throws a LoadError that names the tensor.
 std::vector<TensorEntry> ParseSafetensors(Bytes file);
 
-// The header's __metadata__, empty without one. The file is checked as above.
+// Returns the header's __metadata__, or an empty map. Checks the file as ParseSafetensors() does.
 std::map<std::string, std::string> SafetensorsMetadata(Bytes file);
 
-// The format's reference implementation stops at the same size.
+// Maximum header size, the same as in the format's reference implementation.
 inline constexpr int64_t kMaxHeaderBytes = 100'000'000;
 
 }  // namespace saccade::models

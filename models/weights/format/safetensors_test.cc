@@ -16,7 +16,7 @@ using ::testing::HasSubstr;
 using testing::Little;
 using testing::Safetensors;
 
-// The error's text, or "" if there was none.
+// Returns the error's text, or "" if there is none.
 std::string Error(const std::string& file) {
   try {
     ParseSafetensors(AsBytes(file));
@@ -26,7 +26,7 @@ std::string Error(const std::string& file) {
   }
 }
 
-// A file whose header is an object of those members.
+// Returns a file whose header is an object with these members.
 std::string File(const std::string& members, const std::string& data) {
   std::string header;
   header.append("{").append(members).append("}");

@@ -16,7 +16,7 @@ using Archive = std::map<std::string, Bytes>;
 
 [[noreturn]] void Fail(const std::string& message) { throw LoadError("state_dict: " + message); }
 
-// The archive's records lie in one folder, named after the file they were first saved to.
+// Returns the folder of the archive's records, which is named after the file they were first saved to.
 std::string Folder(const Archive& archive) {
   constexpr std::string_view kPickle = "/data.pkl";
   std::string folder;
@@ -31,12 +31,12 @@ std::string Folder(const Archive& archive) {
 
 void RequireLittleEndian(const Archive& archive, const std::string& folder) {
   const auto found = archive.find(folder + "byteorder");
-  if (found == archive.end()) return;  // older than the record, and all of that age are little-endian
+  if (found == archive.end()) return;  // written before this record existed, hence little-endian
   const std::string_view order(reinterpret_cast<const char*>(found->second.data()), found->second.size());
   if (order != "little") Fail("its byte order is " + Quote(order) + "; only 'little' is read");
 }
 
-// The dict that maps names to tensors.
+// Returns the dict that maps names to tensors.
 const PickleValue& FindTensors(const Pickle& pickle) {
   const PickleValue& root = pickle.at(pickle.root);
   if (root.kind != Kind::kDict) Fail("the file does not hold a dict of tensors; save model.state_dict()");
@@ -49,7 +49,7 @@ const PickleValue& FindTensors(const Pickle& pickle) {
   return root;
 }
 
-// Whether every element that shape and strides reach, counted from `offset`, lies within `elements`.
+// Returns whether all elements that shape and strides reach, from the tensor's offset, lie within `elements`.
 bool Fits(const PickleValue& tensor, int64_t elements) {
   int64_t last = tensor.extent;
   for (size_t i = 0; i < tensor.shape.size(); ++i) {
@@ -83,7 +83,7 @@ TensorEntry MakeEntry(const std::string& name, const Pickle& pickle, const Pickl
          " at offset " + std::to_string(tensor.extent) + " reaches beyond its storage of " +
          std::to_string(storage.extent) + " elements");
   }
-  // A small storage can be spread over a huge shape by strides of zero, which a copy would have to pay for.
+  // With strides of zero a small storage could have a huge shape, which would be expensive to copy.
   if (elements > storage.extent)
     Fail(where + "shape " + ShapeText(tensor.shape) + " repeats its storage's elements");
   return {name, storage.type, tensor.shape, tensor.strides, found->second.data() + tensor.extent * size};

@@ -1,4 +1,4 @@
-// A PyTorch state_dict as torch.save writes it: a zip archive of a pickle and its storages.
+// PyTorch state_dicts as torch.save writes them: a zip archive of a pickle and its storages.
 #pragma once
 
 #include <vector>
@@ -7,7 +7,7 @@
 
 namespace saccade::models {
 
-// Takes the state_dict itself, or the one under 'state_dict' or 'model' in a checkpoint. Nothing is executed.
+// Reads the state_dict itself, or the one under 'state_dict' or 'model' in a checkpoint. Executes nothing.
 // The entries point into `file`. Throws LoadError.
 std::vector<TensorEntry> ParseStateDict(Bytes file);
 

@@ -29,7 +29,7 @@ std::string Error(const std::string& file) {
   }
 }
 
-// A file with that pickle and a storage '0' of six floats.
+// Returns a file with this pickle and a storage '0' of six floats.
 std::string WithPickle(const std::string& pickle) {
   return Zip({{"w/data.pkl", pickle}, {"w/data/0", std::string(24, '\x01')}});
 }
@@ -159,8 +159,7 @@ TEST(StateDict, RefusesOtherArchives) {
 }
 
 TEST(StateDict, RefusesArchivesBeyondFourGibibytes) {
-  // Where the directory begins, how large it is, how many entries it has: all ones say that a larger field
-  // holds it.
+  // Offset, size and number of entries of the directory: all ones mean that a larger field has the value.
   for (const size_t from_end : {size_t{6}, size_t{10}}) {
     std::string file = testing::SmallStateDict();
     file.replace(file.size() - from_end, 4, "\xFF\xFF\xFF\xFF");
@@ -177,7 +176,7 @@ TEST(StateDict, ReadsTheModelOfACheckpoint) {
   const std::string inner = "}" + PickledText("a") + PickledTensor("FloatStorage", "0", 6, 0, {6}, {1}) + "s";
   const std::string file = WithPickle(PickledDict({{"model", inner}}));
   ASSERT_EQ(ParseStateDict(AsBytes(file)).size(), 1U);
-  // A tensor of that name is only a tensor.
+  // A tensor with that name is treated as a tensor.
   const std::string plain =
       WithPickle(PickledDict({{"model", PickledTensor("FloatStorage", "0", 6, 0, {6}, {1})}}));
   const std::vector<TensorEntry> entries = ParseStateDict(AsBytes(plain));
@@ -192,7 +191,7 @@ TEST(StateDict, RefusesNamesThatAreNotTexts) {
   EXPECT_THAT(Error(WithPickle(PickledDict({{"\xFF", tensor}}))), HasSubstr("name is not a text"));
 }
 
-// A number as Python's pickle writes those beyond 32 bits: so many bytes, the last with the sign.
+// An integer as Python's pickle writes those beyond 32 bits: the given bytes, the last with the sign.
 std::string PickledLong(const std::string& bytes) { return "\x8a" + Little(bytes.size(), 1) + bytes; }
 
 std::string WithOffsetAndStride(const std::string& offset, const std::string& stride, int32_t extent) {

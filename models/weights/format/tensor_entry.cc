@@ -25,7 +25,7 @@ constexpr std::array<ElementTypeInfo, 15> kTypes = {{
 
 constexpr size_t kQuotedLength = 120;
 
-// The length of the UTF-8 sequence that `lead` begins, or 0 if none begins so.
+// Returns the length of the UTF-8 sequence that begins with `lead`, or 0 if it is invalid.
 size_t SequenceLength(unsigned char lead) {
   if (lead < 0x80) return 1;
   if (lead >= 0xC2 && lead <= 0xDF) return 2;
@@ -34,7 +34,8 @@ size_t SequenceLength(unsigned char lead) {
   return 0;
 }
 
-// The second byte's range is narrower after four leads: overlong forms, surrogates, beyond U+10FFFF.
+// After four leads the second byte has a smaller range, which excludes overlong forms, surrogates and code
+// points beyond U+10FFFF.
 bool SecondByteFits(unsigned char lead, unsigned char second) {
   switch (lead) {
     case 0xE0:
@@ -62,7 +63,7 @@ bool Product(std::span<const int64_t> shape, int64_t& product) {
   for (const int64_t size : shape) {
     if (size < 0) return false;
     if (size == 0) empty = true;
-    // A zero further on does not excuse an overflow before it: strides are built from the same product.
+    // Checks for overflow even if a later dimension is zero, as strides are built from the same product.
     if (size != 0 && __builtin_mul_overflow(product, size, &product)) return false;
   }
   if (empty) product = 0;

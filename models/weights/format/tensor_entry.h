@@ -1,4 +1,4 @@
-// What both file formats come down to: named, checked views of bytes. No LibTorch here.
+// What both file formats are parsed to: named, checked views of bytes. Does not include LibTorch.
 #pragma once
 
 #include <cstddef>
@@ -33,14 +33,14 @@ enum class ElementType {
 struct ElementTypeInfo {
   ElementType type;
   const char* safetensors_name;
-  const char* torch_storage;  // the class in a pickle, or nullptr if a state_dict stores it otherwise
+  const char* torch_storage;  // the class in a pickle; nullptr if state_dicts do not use one
   int64_t size;
 };
 
 std::span<const ElementTypeInfo> ElementTypes();
 const ElementTypeInfo& Info(ElementType type);
 
-// A tensor inside a file. Every element that shape and strides reach lies within the file's bytes, which the
+// A tensor in a file. Every element that shape and strides reach lies within the file's bytes, which the
 // entry does not own. `data` may have any alignment.
 struct TensorEntry {
   std::string name;
@@ -50,14 +50,14 @@ struct TensorEntry {
   const std::byte* data = nullptr;
 };
 
-// The product of a shape. False if a dimension is negative or the product does not fit.
+// Computes the product of a shape. Returns false if a dimension is negative or the product overflows.
 bool Product(std::span<const int64_t> shape, int64_t& product);
 
-// Text from a file made fit for a message: quoted, shortened, and free of control characters.
+// Makes text from a file safe for a message: quoted, shortened, and free of control characters.
 std::string Quote(std::string_view text);
 std::string ShapeText(std::span<const int64_t> shape);
 
-// Whether it is well-formed UTF-8 (no overlong forms, no surrogates).
+// Returns whether `text` is well-formed UTF-8 (no overlong forms, no surrogates).
 bool IsUtf8(std::string_view text);
 
 }  // namespace saccade::models

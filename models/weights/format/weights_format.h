@@ -1,4 +1,4 @@
-// Any weights file that the daemon reads, told apart by its content.
+// Parses weights files of any supported format, recognised by content.
 #pragma once
 
 #include <vector>
@@ -7,7 +7,7 @@
 
 namespace saccade::models {
 
-// A zip archive is a state_dict, anything else must be safetensors. Throws LoadError.
+// Parses a zip archive as a state_dict, and anything else as safetensors. Throws LoadError.
 std::vector<TensorEntry> ParseWeights(Bytes file);
 
 }  // namespace saccade::models

@@ -27,7 +27,7 @@ TEST(ParseWeights, TellsFormatsByContent) {
   EXPECT_THROW(ParseWeights(AsBytes("")), LoadError);
 }
 
-// Reads what the entry claims to reach, so that a sanitizer sees a claim that is wrong.
+// Reads everything that the entry claims to reach, so that a sanitizer detects a wrong claim.
 void Touch(const TensorEntry& entry) {
   int64_t last = 0;
   for (size_t i = 0; i < entry.shape.size(); ++i) {
@@ -49,7 +49,7 @@ TEST(ParseWeights, FlippedBytesNeverHarm) {
       for (int flips = 1 + static_cast<int>(random() % 3); flips > 0; --flips) {
         bad[random() % bad.size()] = static_cast<char>(random());
       }
-      // On the heap with its exact size: an address sanitizer sees a read beyond it.
+      // On the heap with its exact size, so that an address sanitizer detects a read beyond it.
       const std::vector<char> exact(bad.begin(), bad.end());
       try {
         for (const TensorEntry& entry : ParseWeights(std::as_bytes(std::span(exact)))) Touch(entry);

@@ -24,7 +24,7 @@ uint64_t Little(Bytes file, size_t at, size_t size) {
   return value;
 }
 
-// A part of the file, or an error naming what was cut short.
+// Returns a part of the file. Throws a LoadError that names it if the file is too short.
 Bytes Part(Bytes file, uint64_t begin, uint64_t size, const std::string& what) {
   if (begin > file.size() || size > file.size() - begin)
     Fail(what + " reaches beyond the file. It was cut short");
@@ -57,7 +57,7 @@ Directory FindDirectory(Bytes file) {
   return directory;
 }
 
-// The contents that one record of the central directory points at.
+// Returns where the contents are to which one record of the central directory points.
 Range Locate(Bytes file, Bytes record, uint64_t directory_begin) {
   const size_t name_bytes = Little(record, 28, 2);
   Range entry{0, 0, std::string(Text(Part(record, kCentralHeaderBytes, name_bytes, "a name")))};

@@ -1,4 +1,4 @@
-// A strict reader of the zip archives that torch.save writes: stored entries only, nothing inflated.
+// A strict reader for the zip archives that torch.save writes: stored entries only, no decompression.
 #pragma once
 
 #include <map>
@@ -8,10 +8,10 @@
 
 namespace saccade::models {
 
-// Name to contents, pointing into `file`. Sizes and places come from the central directory; every entry's
-// local header is checked against it. Refuses compression, encryption, duplicate names, overlapping entries,
-// and archives beyond 4 GiB. Checksums are not compared: PyTorch may be told not to write them. Throws
-// LoadError.
+// Returns contents by name; they point into `file`. Sizes and offsets come from the central directory, and
+// every entry's local header is checked against it. Rejects compression, encryption, duplicate names,
+// overlapping entries, and archives beyond 4 GiB. Does not verify checksums, as PyTorch can be configured not
+// to write them. Throws LoadError.
 std::map<std::string, Bytes> ReadZip(Bytes file);
 
 }  // namespace saccade::models

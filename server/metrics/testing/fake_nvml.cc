@@ -1,4 +1,4 @@
-// Two GPUs, as NVML tells of them; of the second it knows only the memory.
+// A fake NVML with two GPUs. Of the second it reports only the memory.
 #include <cstring>
 
 namespace {

@@ -11,7 +11,7 @@
 
 namespace saccade::server::testing {
 
-// In slices of at most so many bytes each.
+// `bytes` in slices of at most `most` bytes.
 inline grpc::ByteBuffer InSlices(const std::string& bytes, size_t most) {
   std::vector<grpc::Slice> slices;
   for (size_t begin = 0; begin < bytes.size(); begin += most) {

@@ -5,14 +5,14 @@
 namespace saccade::server::testing {
 namespace {
 
-// A zero that is there before any constructor runs.
+// Constant-initialised, so that it can be used before any constructor runs.
 constinit std::atomic<size_t> copied = 0;
 
 void Count(size_t size) {
   if (size >= kCountedFrom) copied.fetch_add(size, std::memory_order_relaxed);
 }
 
-// Volatile, so that the compiler does not make a call of memcpy of it again.
+// Volatile, so that the compiler does not replace the loop by a call of memcpy.
 void CopyForwards(volatile char* to, const char* from, size_t size) {
   for (size_t i = 0; i < size; ++i) to[i] = from[i];
 }

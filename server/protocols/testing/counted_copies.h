@@ -1,14 +1,14 @@
-// How much the program copies. Whoever links this has memcpy and memmove that count, in every library.
+// Counts copied bytes. Linking this replaces memcpy and memmove for all libraries of the program.
 #pragma once
 
 #include <cstddef>
 
 namespace saccade::server::testing {
 
-// Copies of at least so many bytes count: a tensor's pieces do, messages' small fields do not.
+// Smaller copies are not counted: a tensor's pieces are larger, messages' small fields are not.
 inline constexpr size_t kCountedFrom = 2048;
 
-// Since the program began, on all threads.
+// Bytes copied on all threads since the program began.
 size_t CopiedBytes();
 
 }  // namespace saccade::server::testing

@@ -1,4 +1,4 @@
-// Goodput against the optimum in hindsight, as arrivals become burstier.
+// Goodput relative to the optimum in hindsight, for increasingly bursty arrivals.
 #include "absl/strings/str_cat.h"
 #include "server/simulation/bench/candidates.h"
 #include "server/simulation/bench/plots.h"
@@ -7,7 +7,8 @@
 namespace saccade::server::simulation {
 namespace {
 
-// Ours, as a share of the optimum; targets hold for the plain device and the middle deadline.
+// Measures Saccade relative to the optimum; `target` may be empty. If `lines` is not null, also measures the
+// peers, jitter and 99.9 %, and adds the points to `lines`.
 void AddCell(const BenchOptions& options, Report& report, double beta_ms, double deadline_ms, double cv,
              std::optional<double> target, std::vector<Line>* lines) {
   Experiment experiment = BasicExperiment(options, beta_ms, deadline_ms);

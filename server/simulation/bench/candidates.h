@@ -1,5 +1,5 @@
-// Whom the benchmark compares. Saccade's configuration is one for all experiments; the peers' one knob is
-// tuned for each.
+// The policies that the benchmark compares. Saccade has one configuration for all experiments; each peer's
+// single parameter is tuned for each experiment.
 #pragma once
 
 #include <cstdint>
@@ -11,20 +11,20 @@
 
 namespace saccade::server::simulation {
 
-// What Saccade is configured with throughout: it waits as long as the deadlines and what it knows of the
-// latency say.
+// Saccade's configuration in all experiments: max_queue_delay is infinite, so only the deadlines and the
+// learned latency decide how long a batch waits.
 BatcherOptions UntunedOptions();
 
-// On a device with a core for every instance.
+// Saccade on a device with one core per instance.
 PolicyFactory SaccadePolicy();
-// On a device of `cores`, the models weighted.
+// Saccade on a device with `cores` cores and weighted models.
 PolicyFactory WeightedPolicy(int cores, std::vector<double> weights);
 
 PolicyFactory EagerCandidate();
 PolicyFactory TritonCandidate(absl::Duration max_queue_delay);
 PolicyFactory ServingCandidate(absl::Duration batch_timeout);
 
-// A peer with the delay that sustains most, found by trying.
+// The peer's delay with the largest goodput, found by trial.
 struct Tuned {
   double goodput = 0;
   absl::Duration delay;

@@ -1,4 +1,4 @@
-// One experiment at several rates, a line each: for whoever tunes the scheduler.
+// Runs one experiment at several rates and prints a line for each. Used to tune the scheduler.
 #pragma once
 
 #include <cstdint>
@@ -8,9 +8,9 @@
 namespace saccade::server::simulation {
 
 struct CurveOptions {
-  // saccade, eager, triton or serving.
+  // "saccade", "eager", "triton" or "serving".
   std::string policy = "saccade";
-  // The peers' delay.
+  // The delay of Triton's or TensorFlow Serving's policy.
   double delay_ms = 0;
   int instances = 1;
   int buckets = 1;
@@ -23,7 +23,7 @@ struct CurveOptions {
   int clients = 1;
   int64_t requests = 20'000;
   int seeds = 2;
-  // Requests a second; without any, the goodput at 99 % is looked for.
+  // Requests per second. If empty, the goodput at 99 % is determined.
   std::vector<double> rates;
 };
 

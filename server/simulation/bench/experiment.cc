@@ -18,7 +18,7 @@ Simulation::Options OptionsOf(const Experiment& experiment, double rate, int see
   return options;
 }
 
-// The largest rate at which `sustained` holds, to a thousandth of what the device could ever do.
+// The largest rate at which `sustained` is true, by bisection, to a thousandth of the device's limit.
 double LargestRate(const Experiment& experiment, const std::function<bool(double)>& sustained) {
   double largest = 0;
   double least = 0;

@@ -1,4 +1,4 @@
-// One workload on one device: what a policy makes of it at a rate, and the largest rate that it sustains.
+// One workload on one device: a policy's figures at a given rate, and the largest rate that it sustains.
 #pragma once
 
 #include <cstdint>
@@ -10,52 +10,52 @@
 
 namespace saccade::server::simulation {
 
-// The largest batch, of all candidates; so large that it is no bound in most experiments.
+// The maximum batch size of all candidates, so large that it rarely matters.
 inline constexpr int64_t kMaxBatchSize = 256;
 
 using PolicyFactory = std::function<std::unique_ptr<Policy>(const std::vector<ModelOptions>&)>;
 
 struct Experiment {
   std::vector<ModelOptions> models = {ModelOptions{}};
-  // Their rates are shares of the offered one.
+  // The streams' rates are shares of the offered rate.
   std::vector<StreamOptions> streams = {{.rate = 1}};
-  // Standard deviation of a pass, as a share of its time.
+  // Standard deviation of a pass's time, relative to the time.
   double jitter = 0;
-  // A run's requests, or more if they would not fill `at_least`.
+  // Requests in a run; more if these would take less than `at_least`.
   int64_t requests = 20'000;
   Instant at_least = 5 * kSecond;
   int seeds = 2;
 
-  // Nothing is counted before, while the policy learns.
+  // Requests that arrive before this time are not counted, because the policy still learns.
   Instant warm_up() const;
   Instant until(double rate) const;
 };
 
-// Of all seeds' runs together.
+// Figures over the runs of all seeds.
 struct Figures {
   Tally tally;
-  // By stream; as long as the experiment's.
+  // Indexed by stream; the size is that of Experiment::streams.
   std::vector<Tally> streams;
-  // A model's share of the time that all models' instances computed.
+  // By model: its share of the time that the instances of all models computed.
   std::vector<double> busy;
-  // In time, a second.
+  // Requests in time, per second.
   double goodput = 0;
   double fairness = 0;
   Instant p50 = 0;
   int64_t mistakes = 0;
 
-  // Of what was computed.
+  // The share of the computed requests that were late.
   double late() const;
 };
 
-// `rate` is in requests a second, over all streams.
+// `rate` is the number of requests per second over all streams.
 Figures Measure(const Experiment& experiment, const PolicyFactory& policy, double rate);
 
-// The largest rate at which a share of at least `in_time` is answered in time.
+// The largest rate at which at least a share of `in_time` is answered in time.
 double Goodput(const Experiment& experiment, const PolicyFactory& policy, double in_time = 0.99);
 
-// The same of the optimum in hindsight, which knows every arrival beforehand. REQUIRES: one stream, one model
-// of one instance and one bucket.
+// The same for the optimum in hindsight, which knows every arrival beforehand. REQUIRES: one stream, one
+// model with one instance and one bucket.
 double HindsightGoodput(const Experiment& experiment, double in_time = 0.99);
 
 }  // namespace saccade::server::simulation

@@ -1,4 +1,4 @@
-// Every number of instances with every number of buckets, against the serve-all bound.
+// All combinations of instance and bucket counts, compared to the serve-all bound.
 #include <algorithm>
 #include <cmath>
 
@@ -15,7 +15,7 @@ constexpr int kInstances[] = {1, 2, 4, 8};
 constexpr int kBuckets[] = {1, 4, 8, 32};
 constexpr double kBetaMs = 0.5;
 
-// Where one pass for each bucket does not fit into the usual deadline, four times as long.
+// 100 ms, or 400 ms where one pass per bucket does not fit into 100 ms.
 double DeadlineMs(int instances, int buckets) {
   const LatencyModel latency = {.beta = FromMilliseconds(kBetaMs)};
   const bool fits = ServeAllRate(latency, instances, buckets, 100 * kMillisecond, kMaxBatchSize) > 0;

@@ -1,4 +1,4 @@
-// Hardly any load, and ten times too much.
+// Low load and tenfold overload.
 #include "absl/strings/str_cat.h"
 #include "server/simulation/bench/candidates.h"
 #include "server/simulation/bench/sections.h"
@@ -26,7 +26,7 @@ void AddOverload(const BenchOptions& options, Report& report, int instances, int
   stream.clients = 20;
   const LatencyModel latency = experiment.models.front().latency;
   const double rate = factor * ServeAllRate(latency, instances, buckets, stream.deadline, kMaxBatchSize);
-  // A bucket's batch fills at its own rate, as if each had an equal part of the instances.
+  // Each bucket's batch fills at the bucket's own rate, as if each bucket had an equal part of the instances.
   const double bound = buckets * OverloadGoodput(latency, 1, rate / buckets, stream.deadline, kMaxBatchSize) *
                        instances / buckets;
   const std::string cell = absl::StrCat(factor, "x, N=", instances, ", K=", buckets,
@@ -37,7 +37,7 @@ void AddOverload(const BenchOptions& options, Report& report, int instances, int
                 Rounded(figures.goodput / bound, 3));
   };
   const Figures ours = Measure(experiment, SaccadePolicy(), rate);
-  // The bound is that of even arrivals and a device without jitter.
+  // The bound assumes even arrivals and a device without jitter.
   if (cv == 0 && jitter == 0) {
     report.AtLeast(absl::StrCat(cell, ": of G^ (", Rounded(bound, 0), " /s)"), ours.goodput / bound, 0.95);
   } else {

@@ -97,7 +97,7 @@ Features FeaturesOf(const SeedFlags& flags) {
   return features;
 }
 
-// False if a seed failed; it is shrunk, and how to replay it printed.
+// Runs the seeds. If one fails, shrinks it, prints how to replay it, and returns false.
 bool RunSeeds(const SeedFlags& flags) {
   const Features features = FeaturesOf(flags);
   int64_t requests = 0;

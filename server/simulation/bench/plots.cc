@@ -28,7 +28,7 @@ std::string Text(double x, double y, const std::string& anchor, const std::strin
   return absl::StrFormat("<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"%s\">%s</text>\n", x, y, anchor, text);
 }
 
-// A round step that divides an axis into about five.
+// A round step that divides the axis into about five parts.
 double StepOf(double largest) {
   const double power = std::pow(10, std::floor(std::log10(largest / 5)));
   for (const double factor : {1.0, 2.0, 5.0}) {

@@ -1,4 +1,4 @@
-// Plots as SVG: lines over an axis, and a table of numbers in colours.
+// SVG plots: line plots and coloured tables.
 #pragma once
 
 #include <string>
@@ -8,14 +8,15 @@ namespace saccade::server::simulation {
 
 struct Line {
   std::string name;
-  // x, y.
+  // (x, y) pairs.
   std::vector<std::pair<double, double>> points;
 };
 
-// Axes begin at zero.
+// Both axes begin at zero.
 std::string LinePlot(const std::string& x, const std::string& y, const std::vector<Line>& lines);
 
-// cells[row][column]; from `worst` in red to `best` in green. NaN leaves a cell out.
+// cells[row][column]. Colours range from red for `worst` to green for `best`. Cells that are NaN are left
+// out.
 std::string HeatTable(const std::vector<std::string>& rows, const std::vector<std::string>& columns,
                       const std::vector<std::vector<double>>& cells, double worst, double best);
 

@@ -1,4 +1,4 @@
-// The benchmark's table: what was measured, what was to be reached, and whether it was.
+// The benchmark's report: measured figures, their targets, and whether each target was reached.
 #pragma once
 
 #include <optional>
@@ -9,19 +9,19 @@ namespace saccade::server::simulation {
 
 class Report {
  public:
-  // Rows from here on belong to it. `text` says how they were measured.
+  // Starts a section, to which later rows belong. `text` describes how they were measured.
   void Section(std::string title, std::string text);
 
-  // Without a target.
+  // Adds a row without a target.
   void Note(std::string what, std::string figure);
 
   void AtLeast(std::string what, double figure, double target, int digits = 3, const std::string& unit = "");
   void AtMost(std::string what, double figure, double target, int digits = 3, const std::string& unit = "");
 
-  // A plot beside the report, shown below the section's table.
+  // Adds a plot, stored beside the report, below the section's table.
   void Plot(const std::string& title, const std::string& file);
 
-  // How many targets were missed.
+  // The number of missed targets.
   int missed() const;
 
   std::string Markdown() const;
@@ -45,7 +45,7 @@ class Report {
   std::vector<Part> parts_;
 };
 
-// So many digits after the point.
+// `value` with `digits` decimal places.
 std::string Rounded(double value, int digits);
 
 }  // namespace saccade::server::simulation

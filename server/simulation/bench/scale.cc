@@ -1,4 +1,4 @@
-// How fast the decisions are, by the wall clock.
+// The scheduler's decisions per second of CPU time.
 #include <ctime>
 
 #include "absl/strings/str_cat.h"
@@ -57,7 +57,7 @@ void AddScale(const BenchOptions& options, Report& report) {
     }
   }
 
-  // A hundred models of ten instances each.
+  // A hundred models with ten instances each.
   Experiment fleet = BasicExperiment(options, 0.5, 100, 10, 8);
   fleet.models.assign(100, fleet.models.front());
   const StreamOptions stream = fleet.streams.front();

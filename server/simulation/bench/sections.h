@@ -1,4 +1,4 @@
-// The benchmark, section by section; each adds its rows to the report.
+// The sections of the benchmark. Each adds its rows to the report.
 #pragma once
 
 #include <functional>
@@ -11,9 +11,9 @@
 namespace saccade::server::simulation {
 
 struct BenchOptions {
-  // A tenth of the requests: for a look, not for the record.
+  // Runs a tenth of the requests; the figures are too noisy to publish.
   bool quick = false;
-  // Where plots go; empty for no plots.
+  // Folder for the plots; empty for no plots.
   std::string folder;
 };
 
@@ -31,10 +31,10 @@ void AddShares(const BenchOptions& options, Report& report);
 void AddStep(const BenchOptions& options, Report& report);
 void AddScale(const BenchOptions& options, Report& report);
 
-// All, in the report's order.
+// All sections in the order of the report.
 std::vector<BenchSection> BenchSections();
 
-// Common to the sections: one model, Poisson, L(b) = 5 ms + b * beta.
+// The base of most sections: one model, Poisson arrivals, L(b) = 5 ms + b * beta.
 Experiment BasicExperiment(const BenchOptions& options, double beta_ms, double deadline_ms, int instances = 1,
                            int buckets = 1);
 

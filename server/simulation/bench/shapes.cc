@@ -1,4 +1,4 @@
-// Pictures of several shapes against servers that know one queue.
+// Inputs of several shapes, compared to servers with a single queue.
 #include "absl/strings/str_cat.h"
 #include "server/simulation/bench/candidates.h"
 #include "server/simulation/bench/plots.h"

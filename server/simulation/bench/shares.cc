@@ -1,4 +1,4 @@
-// Whether priorities and weights mean what they say when there is too much of everything.
+// Checks that priorities and weights are honoured under overload.
 #include <algorithm>
 #include <cmath>
 
@@ -28,7 +28,8 @@ void AddPriorities(const BenchOptions& options, Report& report, int instances) {
   const std::string cell = absl::StrCat("priorities at 3x, N=", instances);
   report.AtLeast(absl::StrCat(cell, ": the first class (half of what can be served), in time"),
                  100 * figures.streams[0].Share(Outcome::kInTime), 95, 1, " %");
-  // Who serves all of a class cannot have batches as large as who may choose: G*, not G^.
+  // The bound is G*, not G^: a server that has to answer every request of a class cannot use batches as large
+  // as one that may drop some.
   const double left = capacity - 0.5 * capacity;
   const double got = figures.goodput * static_cast<double>(figures.streams[1][Outcome::kInTime]) /
                      static_cast<double>(figures.tally[Outcome::kInTime]);
@@ -40,7 +41,7 @@ void AddWeights(const BenchOptions& options, Report& report, const std::vector<d
                 int instances) {
   const Experiment basic = BasicExperiment(options, kBetaMs, kDeadlineMs, instances);
   Experiment experiment = basic;
-  // A pass is a tenth of a second: shares show over many of them.
+  // A pass takes up to a tenth of a second, so the shares only converge over many passes.
   experiment.requests *= 10;
   experiment.models.assign(weights.size(), basic.models.front());
   experiment.streams.clear();
@@ -52,7 +53,7 @@ void AddWeights(const BenchOptions& options, Report& report, const std::vector<d
     experiment.streams.push_back(stream);
     sum += weights[i];
   }
-  // Each offers more than the whole device could serve.
+  // Each model is offered more than the whole device can serve.
   const double rate =
       1.5 * static_cast<double>(weights.size()) *
       ServeAllRate(basic.models.front().latency, cores, 1, FromMilliseconds(kDeadlineMs), kMaxBatchSize);

@@ -1,4 +1,4 @@
-// How long a burst is remembered after it has gone.
+// How long it takes to recover from a burst.
 #include "absl/strings/str_cat.h"
 #include "server/simulation/bench/candidates.h"
 #include "server/simulation/bench/sections.h"
@@ -12,8 +12,8 @@ constexpr Instant kEnd = 7 * kSecond;
 constexpr Instant kSlot = kDeadline / 4;
 constexpr Instant kAfter = 2 * kSecond;
 
-// When, after the burst's end, those who arrive are served again as they were, in deadlines: the end of the
-// last slot of which less than 99 % were in time.
+// How long after the burst's end requests are again served as before, in deadlines: the end of the last slot
+// of which less than 99 % were in time.
 double Forgotten(const PolicyFactory& policy, const Experiment& experiment, double rate, int seeds) {
   std::vector<Tally> slots(kAfter / kSlot);
   for (int seed = 1; seed <= seeds; ++seed) {

@@ -1,4 +1,5 @@
-// What else arrives: days, several deadlines, large bursts. Goodput at 99 % and 99.9 %, without targets.
+// Further workloads: daily cycles, several deadlines, large bursts. Goodput at 99 % and 99.9 %, without
+// targets.
 #include "absl/strings/str_cat.h"
 #include "server/simulation/bench/candidates.h"
 #include "server/simulation/bench/sections.h"

@@ -1,4 +1,4 @@
-// A device that fails, hangs and dawdles until it heals.
+// A device whose passes fail, hang or are slow until `heals_at`.
 #pragma once
 
 #include <cstdint>
@@ -11,16 +11,17 @@ namespace saccade::server::simulation {
 
 struct DeviceFaults {
   Instant heals_at = 0;
-  // Of a pass: it fails after its time; it takes ten times as long; it hangs for hang_length.
+  // Probabilities, per pass: that it fails after its usual time, takes ten times as long, or takes
+  // hang_length longer.
   double error = 0;
   double slow = 0;
   double hang = 0;
   Instant hang_length = 2 * kSecond;
-  // All passes take ten times as long from slow_from to slow_to.
+  // All passes take ten times as long in [slow_from, slow_to).
   Instant slow_from = 0;
   Instant slow_to = 0;
 
-  // Whether passes take other times than they usually do.
+  // True if the faults change how long passes take.
   bool misleads() const { return slow > 0 || hang > 0 || slow_to > slow_from; }
 };
 

@@ -7,18 +7,20 @@
 namespace saccade::server::simulation {
 namespace {
 
-// Nothing was computed in a bucket for so many of its passes: what is known of it is old.
+// An estimate is stale if its bucket had no pass for this many times the estimated time of a pass.
 constexpr Instant kProbeAfter = 2;
-// A pass that dawdles makes its size look dear, and others, when that is found wrong, cheap.
+// Lower bounds of the scheduler's estimates, as shares of the true times. Faults that slow passes down lower
+// the bound: a slow pass raises the estimate of its batch size, and the correction afterwards lowers those of
+// other sizes.
 constexpr double kMisled = 0.2;
 constexpr double kEstimated = 0.95;
 
 constexpr size_t kMostViolations = 5;
-// Where requests without a deadline stand among the others, counted from their arrival.
+// A request without a deadline is ordered as if it were due this long after its arrival.
 constexpr Instant kUsualPatience = 30 * kSecond;
-// A pass that takes longer no longer counts for the cores it holds.
+// A pass that has run for longer no longer counts for the cores it holds.
 constexpr Instant kLongPass = kSecond;
-// Of what is estimated: times are cut to nanoseconds in several places.
+// Tolerance for estimated times, which are rounded to nanoseconds in several places.
 constexpr Instant kTolerance = kMicrosecond;
 
 }  // namespace
@@ -168,7 +170,7 @@ void Invariants::CheckMembers(const Policy::Batch& batch, Instant now) {
   if (pictures < 1 || pictures > options.max_batch_size)
     Violated(now, "a batch of ", pictures, ", of at most ", options.max_batch_size);
   const int64_t bucket = batch.tasks.front()->bucket();
-  // No estimate is below the fastest pass, where no fault misled it about how sizes compare.
+  // Without misleading faults, no estimate is below the time of the fastest pass.
   const double trusted = scenario_.faults.misleads() ? kMisled : kEstimated - 3 * scenario_.jitter;
   const auto least = static_cast<Instant>(
       static_cast<double>(scenario_.models[batch.model].Latency(bucket, pictures)) * trusted);
@@ -180,7 +182,7 @@ void Invariants::CheckMembers(const Policy::Batch& batch, Instant now) {
     if (task->bucket() != bucket) Violated(now, "a batch of several buckets");
     if (sim_task.model() != batch.model) Violated(now, "a batch with another model's request");
     if (task->cancelled()) Violated(now, "request ", sim_task.id(), " was cancelled, and is computed");
-    // Once in a while one may try whether passes still take so long.
+    // The scheduler may occasionally probe whether passes still take as long as estimated.
     if (known && deadline != kNever && now + least > deadline + kTolerance &&
         now - last_pass < kProbeAfter * least)
       Violated(now, "request ", sim_task.id(),
@@ -201,7 +203,7 @@ void Invariants::CheckOrder(const Policy::Batch& batch, Instant now) {
     if (PlaceOf(AsSimTask(batch.tasks[i])) < PlaceOf(AsSimTask(batch.tasks[i - 1])))
       Violated(now, "a batch out of order");
   }
-  // Not even the dead are passed over: they go first.
+  // Dead requests are not passed over either: they leave the queue first.
   const auto& waiting = models_[batch.model].buckets[first.bucket()].waiting;
   for (auto it = waiting.begin(); it != waiting.end() && *it < place; ++it) {
     if (!Alive(*it->task, now)) continue;
@@ -241,7 +243,7 @@ void Invariants::OnSettled(Instant now, Instant wake) {
   }
 }
 
-// Whether an instance is idle, and so are the cores that it needs.
+// True if an instance of the model is idle and the cores that it needs are free.
 bool Invariants::CouldBegin(int index) const {
   const std::vector<Instant>& began = models_[index].began;
   for (size_t instance = 0; instance < began.size(); ++instance) {
@@ -252,7 +254,7 @@ bool Invariants::CouldBegin(int index) const {
   return false;
 }
 
-// REQUIRES: CouldBegin.
+// REQUIRES: CouldBegin(index).
 void Invariants::CheckWaiting(int index, Instant now, Instant wake) {
   const BatcherOptions& options = scenario_.batchers[index];
   const Model& model = models_[index];

@@ -1,4 +1,4 @@
-// What has to hold whatever happens, checked at every step of a simulation of the daemon's scheduler.
+// Invariants that must always hold, checked at every step of a simulation of the daemon's scheduler.
 #pragma once
 
 #include <cstdint>
@@ -18,22 +18,22 @@ namespace saccade::server::simulation {
 
 class Invariants final : public Observer {
  public:
-  // Both have to outlive it.
+  // Both arguments must outlive the object.
   Invariants(const Scenario& scenario, const SchedulerPolicy* policy);
 
-  // The model takes nothing from here on, or is there again.
+  // Called when the model stops accepting requests, and when it is loaded again.
   void Closed(int model) { models_[model].closed = true; }
   void Reopened(int model) {
     models_[model].closed = false;
     for (Bucket& bucket : models_[model].buckets) bucket.known = false;
   }
-  // Whether no instance of the model computes.
+  // True if no instance of the model computes.
   bool Idle(int model) const { return models_[model].computing == 0; }
 
-  // After the run; `requests` is how many there were.
+  // Checks the end of a run. `requests` is the number of requests that arrived.
   void CheckEnd(int64_t requests, const Simulation::Mistakes& mistakes, const Inflight& inflight);
 
-  // The first few, in words.
+  // Descriptions of the first few violations.
   const std::vector<std::string>& violations() const { return violations_; }
 
   void OnTaken(const SimTask& task, Instant now) override;
@@ -44,7 +44,7 @@ class Invariants final : public Observer {
   void OnSettled(Instant now, Instant wake) override;
 
  private:
-  // A bucket's order.
+  // The sort key of a request in its bucket.
   struct Place {
     int64_t priority_class = 0;
     Instant deadline = 0;
@@ -60,17 +60,17 @@ class Invariants final : public Observer {
   struct Bucket {
     absl::btree_set<Place> waiting;
     int64_t pictures = 0;
-    // When a pass over it last ended well.
+    // When a pass of this bucket last succeeded.
     Instant last_pass = 0;
-    // Whether any of it did well since the model was loaded.
+    // True if a pass of this bucket has succeeded since the model was loaded.
     bool known = false;
   };
   struct Model {
     std::vector<Bucket> buckets;
     int64_t pictures = 0;
-    // Pictures by class of priority.
+    // Waiting pictures by priority class.
     absl::btree_map<int64_t, int64_t> classes;
-    // By instance, when it began to compute; kNever for an idle one.
+    // By instance: when its pass began, kNever if idle.
     std::vector<Instant> began;
     int computing = 0;
     bool closed = false;
@@ -97,11 +97,11 @@ class Invariants final : public Observer {
   const SchedulerPolicy* const policy_;
   const bool always_fits_;
   std::vector<Model> models_;
-  // Passes, by place.
+  // Running passes by device.
   std::map<int, int> computing_;
   int64_t ended_ = 0;
   Instant last_finish_ = 0;
-  // Of the requests that come when all has healed, the second half.
+  // Outcomes of the second half of the requests that arrive after the faults have ended.
   Tally healed_;
   std::string last_refusal_;
   std::vector<std::string> violations_;

@@ -1,4 +1,4 @@
-// Each invariant is found violated by a world in which it is.
+// Tests each invariant with a scenario that violates it.
 #include "server/simulation/faults/invariants.h"
 
 #include <gmock/gmock.h>
@@ -13,7 +13,7 @@ using ::testing::IsEmpty;
 
 class InvariantsTest : public ::testing::Test, public SimTask::Watcher {
  protected:
-  // One model of two instances, two buckets, batches of up to two; L(b) = 5 ms + b / 4.
+  // One model with two instances, two buckets and batches of up to two; L(b) = 5 ms + b * 0.25 ms.
   InvariantsTest() {
     ModelOptions model;
     model.instances = 2;
@@ -168,7 +168,7 @@ TEST_F(InvariantsTest, NothingIsDueBesideAnIdleInstance) {
   scenario_.batchers.front().max_queue_delay = absl::Milliseconds(1);
   auto task = Taken();
   invariants().OnSettled(kMillisecond - 1, kMillisecond);
-  // The policy was never told of the task.
+  // The policy was never given the task.
   EXPECT_THAT(violations(), ElementsAre(HasSubstr("are said to wait")));
   invariants().OnSettled(kMillisecond, 2 * kMillisecond);
   EXPECT_THAT(violations(), ElementsAre(HasSubstr("said to wait"), HasSubstr("said to wait"),

@@ -10,9 +10,9 @@
 namespace saccade::server::simulation {
 namespace {
 
-// How often a model that is to be reloaded is looked at.
+// How often to check whether a model that is to be reloaded is idle.
 constexpr Instant kReloadEvery = 10 * kMillisecond;
-// For so long requests come after the drain has begun.
+// How long requests continue to arrive after the drain has begun.
 constexpr Instant kAfterDrain = 100 * kMillisecond;
 
 class SeedRun {
@@ -72,7 +72,7 @@ class SeedRun {
   const std::unique_ptr<Admission> admission_;
   std::unique_ptr<Invariants> invariants_;
   std::unique_ptr<Simulation> simulation_;
-  // The simulation's.
+  // Owned by simulation_.
   SchedulerPolicy* policy_ = nullptr;
 };
 

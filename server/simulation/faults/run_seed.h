@@ -1,4 +1,4 @@
-// A seed, played through: faults, healing, drain, and what was found.
+// Runs the scenario of one seed: faults, recovery, drain, and the violations found.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,8 @@ struct SeedResult {
 
 SeedResult RunSeed(uint64_t seed, const Features& features = {});
 
-// What a failing seed can do without and still fail. REQUIRES: RunSeed(seed, features) has violations.
+// Leaves out every feature without which the seed still fails. REQUIRES: RunSeed(seed, features) has
+// violations.
 Features Shrink(uint64_t seed, Features features = {});
 
 }  // namespace saccade::server::simulation

@@ -13,7 +13,7 @@ T OneOf(Random& random, std::initializer_list<T> values) {
   return values.begin()[random.Below(static_cast<int64_t>(values.size()))];
 }
 
-// Uniform in the exponent.
+// Log-uniform in [low, high].
 double Between(Random& random, double low, double high) {
   return low * std::pow(high / low, random.Uniform());
 }
@@ -118,7 +118,8 @@ DeviceFaults DrawFaults(Random& random, const Features& features, Instant span) 
   return faults;
 }
 
-// One calm stream a model, all together a fifth of what a single instance could do, with time to spare.
+// Adds one steady stream per model with ample deadlines. Together they take a fifth of what a single instance
+// can do.
 void AddHealing(Scenario& scenario) {
   Instant longest = 0;
   double least_rate = 1e12;
@@ -185,7 +186,7 @@ Scenario DrawScenario(uint64_t seed, const Features& features) {
       rate += scenario.streams.back().rate;
     }
   }
-  // So long that some thousands come.
+  // Long enough for some thousands of requests.
   const auto span = static_cast<Instant>(std::clamp(5000 / rate, 0.05, 10.0) * static_cast<double>(kSecond));
   for (StreamOptions& stream : scenario.streams) {
     stream.to = span;
@@ -211,7 +212,7 @@ Scenario DrawScenario(uint64_t seed, const Features& features) {
                            static_cast<Instant>(random.Uniform() * static_cast<double>(span))};
     if (random.Chance(0.2) && features.has(Feature::kReloads)) scenario.reloads.push_back(reload);
   }
-  // By then the longest pass of the faulty time is over, and so is what waited for it.
+  // By then the longest pass of the faulty period has ended, and so have the requests that waited for it.
   scenario.healed_at = span + scenario.faults.hang_length + 10 * kSecond;
   AddHealing(scenario);
   const int64_t places = OneOf<int64_t>(random, {1, 1, 2, 3});

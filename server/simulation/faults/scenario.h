@@ -1,4 +1,4 @@
-// A seed's world: models, their options, who asks, and what goes wrong when.
+// The scenario of a seed: models, their options, the workload, and which faults happen when.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +13,8 @@
 
 namespace saccade::server::simulation {
 
-// What a seed may draw; each that is left out leaves everything else as it was, so that a failing seed can be
-// shrunk to what it takes.
+// What a scenario may contain. Leaving out one feature changes nothing else, so that a failing seed can be
+// shrunk to the features it needs.
 enum class Feature : uint32_t {
   kErrors,
   kSlowPasses,
@@ -56,19 +56,21 @@ struct Scenario {
   double jitter = 0;
   DeviceFaults faults;
   std::vector<Reload> reloads;
-  // First those of the faulty time, then those that come when all has healed, one for each model.
+  // First the streams of the faulty period, then, from healing_streams_from on, one stream per model that
+  // starts at healed_at.
   std::vector<StreamOptions> streams;
   size_t healing_streams_from = 0;
-  // Whether a request stays in order among its like: all have one picture, none is put behind the others.
+  // True if requests of a priority class are served strictly in order: each has one picture, and no queue
+  // policy delays timed-out requests.
   bool plain_order = true;
-  // Requests of the second half of the time between are to be served.
+  // Requests that arrive in the second half of [healed_at, drain_at) are expected to be served.
   Instant healed_at = 0;
   Instant drain_at = 0;
 
   bool AlwaysFits() const;
 };
 
-// The same for the same seed and features.
+// Equal seeds and features give equal scenarios.
 Scenario DrawScenario(uint64_t seed, const Features& features);
 
 }  // namespace saccade::server::simulation

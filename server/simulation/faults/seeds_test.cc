@@ -1,4 +1,4 @@
-// A bounded number of seeds; ./dev simulate runs more.
+// Runs a bounded number of seeds. `./dev simulate` runs more.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -16,7 +16,7 @@ TEST(SeedsTest, NothingIsViolated) {
     EXPECT_THAT(result.violations, IsEmpty()) << "./dev simulate --seed " << seed;
     tally.Add(result.tally);
   }
-  // All that can happen has happened.
+  // Every outcome has occurred.
   for (const Outcome outcome : {Outcome::kInTime, Outcome::kLate, Outcome::kRefused, Outcome::kShed,
                                 Outcome::kCancelled, Outcome::kFailed}) {
     EXPECT_GT(tally[outcome], 100) << static_cast<int>(outcome);

@@ -1,7 +1,7 @@
-// DeepLabV2's scores before they become labels, for the parity test:
+// Writes DeepLabV2's scores, from which labels are made, for the parity test:
 //   saccade_deeplab_scores ARCHITECTURE WEIGHTS INPUT OUTPUT [OPTION=VALUE]...
-// INPUT is saccade_run_model's. OUTPUT becomes a safetensors file with I.scores [classes, h, w] for picture
-// I: those of its own extent.
+// INPUT is in the format of saccade_run_model. OUTPUT becomes a safetensors file with I.scores [classes, h,
+// w] for picture I, limited to its own extent.
 #include <c10/core/InferenceMode.h>
 
 #include <cstdio>

@@ -12,7 +12,7 @@ bool IsNorm(const std::string& name) {
   return name.find(".bn") != std::string::npos || name.find("downsample.1.") != std::string::npos;
 }
 
-// What random weights of the usual size are multiplied by.
+// Factor for random weights of the usual size.
 double Strength(const std::string& name) {
   if (name.find(".attention.") != std::string::npos && name.ends_with("out.weight")) return 0.1;
   if (name == "rpn.head.bbox_pred.weight") return 0.05;

@@ -1,4 +1,4 @@
-// Mask R-CNNs for tests: narrow, shallow, with random weights.
+// Narrow, shallow Mask R-CNNs with random weights, for tests.
 #pragma once
 
 #include <string>
@@ -8,11 +8,11 @@
 
 namespace saccade::models::testing {
 
-// An eighth as wide, five blocks, four classes; `more` overrides.
+// Options for an eighth of the width, five blocks and four classes; `more` overrides them.
 Options NarrowMaskRcnn(const Options& more = {});
 
-// A network that is not trained answers at random, but must not hang on rounding: attention is weak, and what
-// chooses between boxes is spread.
+// Random weights whose results do not depend on rounding errors: attention is weak, and the values by which
+// boxes are selected are spread.
 TensorMap MaskRcnnTensors(const std::string& architecture, const Options& options);
 
 }  // namespace saccade::models::testing

@@ -15,7 +15,7 @@ namespace saccade::models::testing {
 std::unique_ptr<Model> MakePsmnet(const Options& options, const Options& trained) {
   TensorMap tensors = RandomTensors(RecordPsmnet(ParsePsmnetOptions("ea_psmnet", trained)).tensors());
   for (auto& [name, tensor] : tensors) {
-    // Batch norms' weights; residual sums would double the signal in every block.
+    // Batch norms' weights; otherwise residual sums would double the signal in every block.
     if (tensor.dim() == 1 && name.ends_with(".weight")) tensor.abs_().add_(0.4);
   }
   const std::string path = ::testing::TempDir() + "/psmnet." + std::to_string(getpid());

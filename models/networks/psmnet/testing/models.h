@@ -1,4 +1,4 @@
-// EA-PSMNets for the tests.
+// EA-PSMNets for tests.
 #pragma once
 
 #include <memory>
@@ -7,8 +7,8 @@
 
 namespace saccade::models::testing {
 
-// With random weights, those of the options `trained`, whose batch norms keep the signal's size. The weights
-// go through a file, as they do in service.
+// Makes a model with random weights for the options `trained`, whose batch norms keep the signal's size. The
+// weights are saved to a file and loaded, as when serving.
 std::unique_ptr<Model> MakePsmnet(const Options& options, const Options& trained);
 inline std::unique_ptr<Model> MakePsmnet(const Options& options) { return MakePsmnet(options, options); }
 

@@ -16,8 +16,8 @@
 namespace saccade::models::testing {
 namespace {
 
-// What random weights of the usual size are multiplied by: attention and the branches of residual blocks are
-// weak, or rounding would grow from layer to layer.
+// Factor for random weights of the usual size. Attention and the branches of residual blocks are weak, as
+// rounding errors would grow from layer to layer otherwise.
 double Strength(const std::string& name) {
   if (name.ends_with("bn3.weight")) return 0.3;
   if (name.starts_with("attention.") && name.ends_with("out.weight")) return 0.2;

@@ -20,7 +20,7 @@ std::string Zip(const std::vector<ZipEntry>& entries) {
   for (const ZipEntry& entry : entries) {
     const std::string sizes = Little(entry.contents.size(), 4) + Little(entry.contents.size(), 4);
     const uint64_t begin = file.size();
-    // The local header's sizes stay zero, as in torch.save's files: the directory holds them.
+    // The local header's sizes stay zero, as in torch.save's files: the directory has them.
     file += "PK\x03\x04" + std::string(22, '\0') + Little(entry.name.size(), 2) + Little(0, 2) + entry.name +
             entry.contents;
     directory += "PK\x01\x02" + std::string(16, '\0') + sizes + Little(entry.name.size(), 2) +

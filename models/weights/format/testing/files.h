@@ -1,4 +1,4 @@
-// Weights files made by hand, right or wrong, for the tests.
+// Makes valid and invalid weights files, for tests.
 #pragma once
 
 #include <cstdint>
@@ -12,10 +12,10 @@ namespace saccade::models::testing {
 
 Bytes AsBytes(const std::string& text);
 
-// The low `size` bytes of `value`, little-endian.
+// Returns the low `size` bytes of `value`, little-endian.
 std::string Little(uint64_t value, int size);
 
-// A safetensors file of that header and data.
+// Returns a safetensors file with this header and data.
 std::string Safetensors(const std::string& header, const std::string& data);
 
 struct ZipEntry {
@@ -23,21 +23,21 @@ struct ZipEntry {
   std::string contents;
 };
 
-// A zip archive of stored entries, as torch.save lays them out but for the padding.
+// Returns a zip archive of stored entries, in torch.save's layout but without padding.
 std::string Zip(const std::vector<ZipEntry>& entries);
 
-// Pieces of protocol 2 as torch.save writes them.
+// Parts of a protocol 2 pickle, as torch.save writes them.
 std::string PickledText(const std::string& text);
 std::string PickledInt(int32_t value);
 std::string PickledTuple(const std::vector<int32_t>& numbers);
-// One tensor of a storage class ("FloatStorage") that holds `elements`.
+// A tensor in a storage of class `storage_class` ("FloatStorage") with `elements` elements.
 std::string PickledTensor(const std::string& storage_class, const std::string& key, int32_t elements,
                           int32_t offset, const std::vector<int32_t>& shape,
                           const std::vector<int32_t>& strides);
-// {name: value...}, from PROTO to STOP.
+// A whole pickle of {name: value...}, from PROTO to STOP.
 std::string PickledDict(const std::vector<std::pair<std::string, std::string>>& items);
 
-// {"a": float32 [2, 3], "b": int64 []} in both formats.
+// Files with {"a": float32 [2, 3], "b": int64 []} in the two formats.
 std::string SmallSafetensors();
 std::string SmallStateDict();
 

@@ -1,0 +1,83 @@
+# shellcheck shell=bash disable=SC2034,SC2154
+# Python environments: LibTorch, the tests' packages and the benchmarks' peers. Every package is pinned with its hash in
+# tools/setup/requirements; ./dev lock writes those files anew. Sourced by ./dev after step.sh, with $cache set.
+
+requirements=tools/setup/requirements
+venv="$cache/python"
+pip_advice='check that the network and the package index of pip work (python3 -m pip download six), then run the same command again'
+
+# pip_install TITLE PYTHON LIST [OPTIONS...]
+pip_install() {
+  local title=$1 python=$2 list=$3
+  shift 3
+  step --limit 3600 --tries 3 --advice "$pip_advice" "$title" \
+    "$python" -m pip install --no-input --disable-pip-version-check --require-hashes -r "$list" "$@"
+}
+
+make_environment() { # FOLDER PYTHON
+  step --limit 300 --advice "delete $1, and run the same command again" \
+    "making a Python environment in $1 (about 20 MB)" "$2" -m venv --clear "$1"
+}
+
+# ensure_requirements NAME TITLE [OPTIONS...]: installs the list NAME into the environment if it changed since.
+ensure_requirements() {
+  local name=$1 title=$2
+  shift 2
+  cmp -s "$requirements/$name.txt" "$venv/.$name" && return
+  pip_install "$title" "$venv/bin/python" "$requirements/$name.txt" "$@"
+  cp "$requirements/$name.txt" "$venv/.$name"
+}
+
+# $1 is what the environment must hold: torch (its libraries alone), or tests (Python's torch and every oracle).
+ensure_python() {
+  [ -x "$venv/bin/python" ] || make_environment "$venv" python3
+  # The tests' packages contain those of the list torch.
+  cmp -s "$requirements/tests.txt" "$venv/.tests" || [ "$1" = tests ] || ensure_requirements torch "LibTorch from PyPI (about 550 MB; CPU libraries only)" --no-deps
+  if [ "$1" = tests ]; then
+    ensure_requirements tests "Python packages of the tests (torch with all its libraries, about 3 GB)"
+    ensure_requirements perf_analyzer "perf_analyzer from PyPI (about 15 MB)" --no-deps --upgrade --target "$venv/perf_analyzer"
+  fi
+  export SACCADE_PYTHON="$venv/bin/python"
+}
+
+# ./dev demo draws its contact sheet with Pillow, which the tests' packages contain too.
+ensure_demo_python() {
+  cmp -s "$requirements/tests.txt" "$venv/.tests" || ensure_requirements demo "Pillow from PyPI (about 7 MB)"
+}
+
+# The peers of ./dev bench models, beside the tests' packages.
+ensure_bench_python() {
+  ensure_requirements bench "Python packages of the benchmarks (about 60 MB)" --no-deps
+}
+
+# Triton and perf_analyzer for ./dev bench server, in an environment of their own: Triton's Python backend is linked
+# with the distribution's Python, and takes torch from the tests' environment.
+ensure_bench_peers() {
+  local peers="$cache/triton" wanted=$requirements/triton.txt
+  cmp -s "$wanted" "$peers/.done" && return
+  ensure_packages libb64-0d libpython3-dev
+  make_environment "$peers" /usr/bin/python3
+  pip_install "Triton and perf_analyzer from PyPI (about 60 MB)" "$peers/bin/python" "$wanted" --no-deps
+  "$SACCADE_PYTHON" -c 'import sysconfig; print(sysconfig.get_path("purelib"))' \
+    >"$("$peers/bin/python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/saccade.pth"
+  cp "$wanted" "$peers/.done"
+}
+
+# Resolves the .in lists into .txt lists with the hash of every file. Needs PyPI, installs nothing that stays.
+lock_requirements() {
+  local name tool flags
+  tool=$(mktemp -d)
+  # shellcheck disable=SC2064
+  trap "rm -rf '$tool'" EXIT
+  python3 -m venv "$tool"
+  "$tool/bin/python" -m pip install -q --no-input --disable-pip-version-check uv==0.13.9
+  for name in "$requirements"/*.in; do
+    name=$(basename "$name" .in)
+    flags=()
+    # Lists of single files, installed with --no-deps.
+    case $name in torch | perf_analyzer | bench | triton) flags=(--no-deps) ;; esac
+    step --limit 300 --tries 3 --advice "$pip_advice" "resolving $name" "$tool/bin/uv" pip compile -q --universal \
+      --python-version 3.11 --generate-hashes --no-annotate --custom-compile-command './dev lock' \
+      ${flags[@]+"${flags[@]}"} "$requirements/$name.in" -o "$requirements/$name.txt"
+  done
+}
