@@ -1,9 +1,10 @@
-# Headers that many files include, parsed once for each kind of file (docs/decisions/0030-compile-time.md). A file still
-# includes what it uses: with SACCADE_PRECOMPILED=OFF everything builds without them, and lint reads it so.
+# Headers that many files include, parsed once per kind of file (docs/decisions/0030-compile-time.md). Files
+# still include what they use: with SACCADE_PRECOMPILED=OFF everything builds without precompiled headers, as
+# lint does.
 option(SACCADE_PRECOMPILED "Precompile the headers in cmake/precompiled" ON)
 
-# saccade_precompiled(NAME DEPS ...): makes cmake/precompiled/NAME.h ready for saccade_library(... PRECOMPILED NAME), and
-# NAME_test.h for the tests. DEPS bring the include directories.
+# saccade_precompiled(NAME DEPS ...): precompiles cmake/precompiled/NAME.h for saccade_library(... PRECOMPILED
+# NAME), and NAME_test.h for the tests. DEPS provide the include directories.
 function(saccade_precompiled name)
   cmake_parse_arguments(ARG "" "" "DEPS" ${ARGN})
   if(NOT SACCADE_PRECOMPILED)
@@ -17,7 +18,8 @@ function(saccade_precompiled name)
   endforeach()
 endfunction()
 
-# Lets TARGET use what saccade_precompiled(NAME) made, and remembers NAME for TARGET's tests; nothing without a name.
+# saccade_use_precompiled(TARGET NAME): makes TARGET use the headers of saccade_precompiled(NAME) and records
+# NAME for TARGET's tests. Does nothing if NAME is empty.
 function(saccade_use_precompiled target name)
   if(name AND TARGET saccade_precompiled_${name})
     target_precompile_headers(${target} REUSE_FROM saccade_precompiled_${name})

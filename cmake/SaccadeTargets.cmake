@@ -3,22 +3,22 @@ set(CMAKE_CXX_STANDARD 20)
 set(CMAKE_CXX_STANDARD_REQUIRED ON)
 set(CMAKE_CXX_EXTENSIONS OFF)
 set(CMAKE_POSITION_INDEPENDENT_CODE ON)
-# Programs as libraries, so that both can use the same precompiled headers.
+# Programs are compiled with the libraries' options, so that both can use the same precompiled headers.
 set(CMAKE_CXX_COMPILE_OPTIONS_PIE -fPIC)
 set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
 set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin)
 set(CMAKE_LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/lib)
 set(CMAKE_ARCHIVE_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/lib)
 
-# Some of the libraries bring this option; precompiled headers are for files that all have it, or all have it not.
+# Some dependencies add this option; files can share precompiled headers only if all or none of them have it.
 add_compile_options($<$<COMPILE_LANGUAGE:C,CXX>:-pthread>)
 
-# What loops over numbers asks for more (saccade_numeric).
+# Numeric code is compiled with more optimization (saccade_numeric).
 set(CMAKE_CXX_FLAGS_RELEASE "-O2 -DNDEBUG")
 
 find_program(SACCADE_CCACHE ccache)
 if(SACCADE_CCACHE)
-  # What ccache has to overlook so that it takes files with precompiled headers: it compares those by their content.
+  # Settings that ccache requires for precompiled headers; it compares the headers by content.
   set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros ${SACCADE_CCACHE})
   set(CMAKE_CUDA_COMPILER_LAUNCHER ${SACCADE_CCACHE})
 endif()
@@ -59,7 +59,8 @@ endif()
 # For the project's own code; generated code is built without these.
 set(SACCADE_WARNINGS -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor -Wimplicit-fallthrough -Werror)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-  # GCC 12 sees overlaps and bounds in inlined std::string that are not there (GCC bugs 105651, 105329).
+  # GCC 12 reports overlaps and bounds errors in inlined std::string code that do not exist (GCC bugs 105651,
+  # 105329).
   list(APPEND SACCADE_WARNINGS -Wno-restrict -Wno-array-bounds -Wno-stringop-overflow)
 endif()
 if(SACCADE_SANITIZE AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")

@@ -1,4 +1,5 @@
-// Precompiled for the server's rooms: the standard library's and Abseil's headers that most of their files include.
+// Precompiled for the server's folders: headers of the standard library and Abseil that most of their files
+// include.
 #pragma once
 
 #include <algorithm>

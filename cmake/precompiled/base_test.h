@@ -1,4 +1,4 @@
-// Precompiled for the tests of what cmake/precompiled/base.h is for.
+// Precompiled for the tests of targets that use cmake/precompiled/base.h.
 #pragma once
 
 #include <gmock/gmock.h>

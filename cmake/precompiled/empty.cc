@@ -1,1 +1,1 @@
-// Precompiled headers need a source file to belong to.
+// CMake requires a source file in a target with precompiled headers.

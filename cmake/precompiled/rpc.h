@@ -1,4 +1,4 @@
-// Precompiled for what speaks gRPC: cmake/precompiled/base.h, and the generated messages and services.
+// Precompiled for code that uses gRPC: cmake/precompiled/base.h, and the generated messages and services.
 #pragma once
 
 #include <grpcpp/grpcpp.h>

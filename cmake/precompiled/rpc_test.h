@@ -1,4 +1,4 @@
-// Precompiled for the tests of what cmake/precompiled/rpc.h is for.
+// Precompiled for the tests of targets that use cmake/precompiled/rpc.h.
 #pragma once
 
 #include <gmock/gmock.h>

@@ -1,4 +1,4 @@
-// Precompiled for what works on tensors. torch/torch.h is not in it: it is five times as large and nothing needs it.
+// Precompiled for code that uses tensors. Without torch/torch.h, which is five times as large and not needed.
 #pragma once
 
 #include <ATen/Context.h>

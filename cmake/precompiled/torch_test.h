@@ -1,4 +1,4 @@
-// Precompiled for the tests of what cmake/precompiled/torch.h is for.
+// Precompiled for the tests of targets that use cmake/precompiled/torch.h.
 #pragma once
 
 #include <gmock/gmock.h>

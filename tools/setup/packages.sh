@@ -1,14 +1,14 @@
 # shellcheck shell=bash disable=SC2034,SC2154
-# Debian's packages: what the build and the tests need, and how they are installed. Sourced by ./dev after step.sh.
+# Debian packages that the build and the tests need, and their installation. Sourced by ./dev after step.sh.
 
 build_packages=(g++ cmake ninja-build ccache mold pkg-config ca-certificates python3 python3-venv
   libgrpc++-dev libprotobuf-dev protobuf-compiler protobuf-compiler-grpc libabsl-dev
   libopencv-dev libtiff-dev prometheus-cpp-dev libspdlog-dev libboost-dev nlohmann-json3-dev libcli11-dev
   libgtest-dev libgmock-dev libbenchmark-dev libcurl4-openssl-dev libssl-dev libre2-dev libc-ares-dev zlib1g-dev
   libgoogle-perftools-dev)
-# perf_analyzer's library, network namespaces for ./dev rollout, and the linter of shell scripts.
+# perf_analyzer's library, network namespaces for ./dev rollout, and the linter for shell scripts.
 test_packages=(git libb64-0d iproute2 shellcheck)
-# clang is used for tests/fuzz and ./dev coverage alone.
+# clang is used only for tests/fuzz and ./dev coverage.
 fuzz_packages=(clang-14 libclang-rt-14-dev)
 coverage_packages=("${fuzz_packages[@]}" llvm-14)
 
@@ -18,7 +18,7 @@ update_package_lists() {
   step_as_root --limit 300 --tries 3 --advice "$network_advice" "apt-get update (lists, about 10 MB)" apt-get update
 }
 
-# Installs what is missing of the packages named.
+# Installs the given packages if they are missing.
 ensure_packages() {
   local missing=() name size
   for name in "$@"; do
@@ -35,7 +35,7 @@ ensure_packages() {
     env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends "${missing[@]}"
 }
 
-# Whether apt can install the package. A list that lacks it is brought up to date once.
+# Returns whether apt can install the package. Updates the package lists once if they lack it.
 is_available() {
   local tries
   for tries in 1 2; do
@@ -45,8 +45,8 @@ is_available() {
   return 1
 }
 
-# unpack_package NAME FOLDER SIZE: the files of a package in a folder of their own. Installing prometheus or haproxy would
-# start a server.
+# unpack_package NAME FOLDER SIZE: unpacks a package into a folder of its own. Installing prometheus or
+# haproxy would start a server.
 unpack_package() {
   is_available "$1" || update_package_lists
   # shellcheck disable=SC2016

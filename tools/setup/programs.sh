@@ -5,7 +5,7 @@ ensure_prometheus() {
   [ -x "$venv/prometheus/usr/bin/promtool" ] || unpack_package prometheus "$venv/prometheus" 20
 }
 
-# HAProxy stands before the replicas of ./dev rollout. The libraries that it is linked with are installed.
+# HAProxy for ./dev rollout. The libraries that it is linked with are installed as packages.
 ensure_haproxy() {
   local libraries
   [ -x "$venv/haproxy/usr/sbin/haproxy" ] && return
@@ -15,8 +15,8 @@ ensure_haproxy() {
   unpack_package haproxy "$venv/haproxy" 2
 }
 
-# A browser for the tests of the page: Debian's Chromium. Ubuntu has it as a snap alone, which no container runs; there
-# Playwright's own is taken. Without a browser the tests of the page fail, and everything else works.
+# A browser for the tests of the page: Debian's Chromium. Ubuntu has it only as a snap, which does not run in
+# containers; Playwright's own is used there. Without a browser only the tests of the page fail.
 ensure_browser() {
   command -v chromium >/dev/null && return
   if is_available chromium; then

@@ -1,6 +1,7 @@
 # shellcheck shell=bash disable=SC2034,SC2154
-# Python environments: LibTorch, the tests' packages and the benchmarks' peers. Every package is pinned with its hash in
-# tools/setup/requirements; ./dev lock writes those files anew. Sourced by ./dev after step.sh, with $cache set.
+# Python environments: LibTorch, the tests' packages and the benchmarks' peers. Every package is pinned with
+# its hash in tools/setup/requirements; ./dev lock regenerates those files. Sourced by ./dev after step.sh,
+# with $cache set.
 
 requirements=tools/setup/requirements
 venv="$cache/python"
@@ -19,7 +20,7 @@ make_environment() { # FOLDER PYTHON
     "making a Python environment in $1 (about 20 MB)" "$2" -m venv --clear "$1"
 }
 
-# ensure_requirements NAME TITLE [OPTIONS...]: installs the list NAME into the environment if it changed since.
+# ensure_requirements NAME TITLE [OPTIONS...]: installs the list NAME into the environment if it has changed.
 ensure_requirements() {
   local name=$1 title=$2
   shift 2
@@ -28,10 +29,11 @@ ensure_requirements() {
   cp "$requirements/$name.txt" "$venv/.$name"
 }
 
-# $1 is what the environment must hold: torch (its libraries alone), or tests (Python's torch and every oracle).
+# ensure_python LIST: creates the environment. LIST is torch (its libraries only) or tests (torch for Python
+# and all packages of the tests).
 ensure_python() {
   [ -x "$venv/bin/python" ] || make_environment "$venv" python3
-  # The tests' packages contain those of the list torch.
+  # The tests' packages include those of the list torch.
   cmp -s "$requirements/tests.txt" "$venv/.tests" || [ "$1" = tests ] || ensure_requirements torch "LibTorch from PyPI (about 550 MB; CPU libraries only)" --no-deps
   if [ "$1" = tests ]; then
     ensure_requirements tests "Python packages of the tests (torch with all its libraries, about 3 GB)"
@@ -40,18 +42,18 @@ ensure_python() {
   export SACCADE_PYTHON="$venv/bin/python"
 }
 
-# ./dev demo draws its contact sheet with Pillow, which the tests' packages contain too.
+# ./dev demo draws its contact sheet with Pillow, which the tests' packages include.
 ensure_demo_python() {
   cmp -s "$requirements/tests.txt" "$venv/.tests" || ensure_requirements demo "Pillow from PyPI (about 7 MB)"
 }
 
-# The peers of ./dev bench models, beside the tests' packages.
+# The peers of ./dev bench models, installed beside the tests' packages.
 ensure_bench_python() {
   ensure_requirements bench "Python packages of the benchmarks (about 60 MB)" --no-deps
 }
 
-# Triton and perf_analyzer for ./dev bench server, in an environment of their own: Triton's Python backend is linked
-# with the distribution's Python, and takes torch from the tests' environment.
+# Triton and perf_analyzer for ./dev bench server, in an environment of their own: Triton's Python backend is
+# linked with the distribution's Python, and uses torch from the tests' environment.
 ensure_bench_peers() {
   local peers="$cache/triton" wanted=$requirements/triton.txt
   cmp -s "$wanted" "$peers/.done" && return
@@ -63,7 +65,8 @@ ensure_bench_peers() {
   cp "$wanted" "$peers/.done"
 }
 
-# Resolves the .in lists into .txt lists with the hash of every file. Needs PyPI, installs nothing that stays.
+# Resolves the .in lists into .txt lists with the hash of every file. Needs PyPI; installs nothing
+# permanently.
 lock_requirements() {
   local name tool flags
   tool=$(mktemp -d)
@@ -74,7 +77,7 @@ lock_requirements() {
   for name in "$requirements"/*.in; do
     name=$(basename "$name" .in)
     flags=()
-    # Lists of single files, installed with --no-deps.
+    # Lists without dependencies, installed with --no-deps.
     case $name in torch | perf_analyzer | bench | triton) flags=(--no-deps) ;; esac
     step --limit 300 --tries 3 --advice "$pip_advice" "resolving $name" "$tool/bin/uv" pip compile -q --universal \
       --python-version 3.11 --generate-hashes --no-annotate --custom-compile-command './dev lock' \

@@ -1,15 +1,16 @@
 # shellcheck shell=bash disable=SC2034,SC2154
-# Messages, and long commands with progress, a time limit and retries. Sourced by ./dev and tools/fresh.
+# Messages, and long-running commands with progress, a time limit and retries. Sourced by ./dev and
+# tools/fresh.
 
 say() { printf '\033[1m==>\033[0m %s\n' "$*" >&2; }
 die() { printf 'dev: %s\n' "$*" >&2; exit 1; }
 
 # step [--limit SECONDS] [--tries N] [--advice TEXT] TITLE COMMAND...
 #
-# Runs COMMAND, an external program, and returns 0 if it succeeds. On a terminal it shows a running clock and the last
-# line of output; elsewhere one line when it starts and one when it ends. COMMAND is ended after SECONDS (0, the default:
-# no limit) and is tried N times in all (default: once). If every try fails, the script ends: the whole output is shown,
-# and the last line says what to do (TEXT).
+# Runs COMMAND, an external program, and returns 0 if it succeeds. On a terminal it shows a running clock and
+# the last line of output; elsewhere it prints one line at the start and one at the end. COMMAND is stopped
+# after SECONDS (default 0: no limit) and is tried up to N times (default: once). If every try fails, the
+# script ends: it prints the whole output, and a last line that says what to do (TEXT).
 step() {
   local limit=0 tries=1 advice='read the output above, mend what it names, and run the same command again'
   while [[ ${1:-} == --* ]]; do
@@ -46,8 +47,8 @@ step() {
   die "'$title' failed ($reason). What to do: $advice"
 }
 
-# run_watched LIMIT LOG STARTED COMMAND...: one try of a step. Returns COMMAND's exit code, 124 or 137 if it was ended for
-# its time limit. Ctrl-C ends COMMAND and then the script.
+# run_watched LIMIT LOG STARTED COMMAND...: runs one try of a step. Returns COMMAND's exit code; 124 or 137 if
+# it reached its time limit. Ctrl-C ends COMMAND and then the script.
 run_watched() {
   local limit=$1 log=$2 started=$3 pid line code=0
   shift 3
