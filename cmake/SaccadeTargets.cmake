@@ -61,7 +61,7 @@ set(SACCADE_WARNINGS -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor -Wimpl
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   # GCC 12 reports overlaps and bounds errors in inlined std::string code that do not exist (GCC bugs 105651,
   # 105329).
-  list(APPEND SACCADE_WARNINGS -Wno-restrict -Wno-array-bounds -Wno-stringop-overflow)
+  list(APPEND SACCADE_WARNINGS -Wno-restrict -Wno-array-bounds -Wno-stringop-overflow -Wno-stringop-overread)
 endif()
 if(SACCADE_SANITIZE AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   # GCC reports variables as uninitialized on paths that sanitizers insert. The other builds keep the warning.
@@ -108,6 +108,7 @@ function(saccade_library name)
   add_library(${name} STATIC ${ARG_SRCS})
   target_link_libraries(${name} PUBLIC ${ARG_DEPS})
   saccade_target_defaults(${name})
+  saccade_unity(${name})
   saccade_use_precompiled(${name} "${ARG_PRECOMPILED}")
 endfunction()
 

@@ -8,10 +8,10 @@
 namespace saccade::models {
 
 struct LayerCount {
-  std::string name;            // name of the layer's parameters, e.g. "blocks.4.depthwise"
-  std::string operation = {};  // e.g. "3x3 depthwise, 192 channels, stride 1, 28x28"
-  bool attention = false;      // part of an attention path
-  int64_t parameters = 0;      // as papers count: weights of convolutions, transforms, classifier, and w
+  std::string name;              // name of the layer's parameters, e.g. "blocks.4.depthwise"
+  std::string operation = {};    // e.g. "3x3 depthwise, 192 channels, stride 1, 28x28"
+  bool attention = false;        // part of an attention path
+  int64_t parameters = 0;        // as papers count: weights of convolutions, transforms, classifier, and w
   int64_t other_parameters = 0;  // not counted by papers: biases, batch norms' weight and bias
   int64_t madds = 0;             // multiply-adds for one picture, as papers count
   // Memory held by attention for one picture, as its paper counts; 0 if the paper does not say.

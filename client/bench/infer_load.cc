@@ -17,7 +17,7 @@ namespace {
 constexpr char kMethod[] = "/inference.GRPCInferenceService/ModelInfer";
 constexpr absl::Duration kTimeout = absl::Seconds(60);
 
-std::shared_ptr<grpc::Channel> OpenConnection(const std::string& url) {
+std::shared_ptr<grpc::Channel> OpenChannel(const std::string& url) {
   grpc::ChannelArguments arguments;
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
@@ -63,7 +63,7 @@ class InferLoad::Tally {
     }
   }
   // Blocks until every call has ended.
-  LoadResult Await() {
+  InferLoadResult Await() {
     absl::MutexLock lock(&mutex_);
     mutex_.Await(absl::Condition(+[](int64_t* running) { return *running == 0; }, &running_));
     return std::move(result_);
@@ -72,13 +72,13 @@ class InferLoad::Tally {
  private:
   absl::Mutex mutex_;
   int64_t running_ ABSL_GUARDED_BY(mutex_) = 0;
-  LoadResult result_ ABSL_GUARDED_BY(mutex_);
+  InferLoadResult result_ ABSL_GUARDED_BY(mutex_);
 };
 
 class InferLoad::Client {
  public:
   Client(const std::string& url, const grpc::Slice& request)
-      : stub_(OpenConnection(url)), request_(&request, 1) {}
+      : stub_(OpenChannel(url)), request_(&request, 1) {}
 
   // Makes one call that was due at `due`. Calls `then` with the time and the status when it has ended.
   template <typename Then>
@@ -128,16 +128,16 @@ absl::Status InferLoad::Connect() {
   return tally.Await().failure;
 }
 
-LoadResult InferLoad::Closed(absl::Duration duration) {
+InferLoadResult InferLoad::Closed(absl::Duration duration) {
   Tally tally;
   const absl::Time start = absl::Now();
   for (const auto& client : clients_) client->SendUntil(&tally, start + duration);
-  LoadResult result = tally.Await();
+  InferLoadResult result = tally.Await();
   result.elapsed = absl::Now() - start;
   return result;
 }
 
-LoadResult InferLoad::Open(const OpenLoop& loop) {
+InferLoadResult InferLoad::Open(const OpenLoop& loop) {
   std::mt19937_64 random(loop.seed);
   std::exponential_distribution<double> gap(loop.rate);
   Tally tally;
@@ -154,7 +154,7 @@ LoadResult InferLoad::Open(const OpenLoop& loop) {
     clients_[client]->Send(&tally, due, due + loop.deadline, tell);
     due += absl::Seconds(gap(random));
   }
-  LoadResult result = tally.Await();
+  InferLoadResult result = tally.Await();
   result.elapsed = absl::Now() - start;
   return result;
 }

@@ -26,7 +26,7 @@ struct InferInput {
 // Returns a serialised ModelInferRequest.
 std::string InferRequest(const InferInput& input);
 
-struct LoadResult {
+struct InferLoadResult {
   // One per answered call. In an open loop measured from when the call was due, so the time that a call
   // waited to be sent counts in full.
   std::vector<absl::Duration> latencies;
@@ -71,9 +71,9 @@ class InferLoad {
   // Opens every connection with one call that does not count. Returns the error of a failed one.
   absl::Status Connect();
   // Each client sends its next request when the previous one was answered.
-  LoadResult Closed(absl::Duration duration);
+  InferLoadResult Closed(absl::Duration duration);
   // Sends calls at random times that do not depend on the responses.
-  LoadResult Open(const OpenLoop& loop);
+  InferLoadResult Open(const OpenLoop& loop);
 
  private:
   class Client;

@@ -35,7 +35,7 @@ TEST(InferLoad, AClosedLoopAsksAgainWhenItIsAnswered) {
   const EchoServer server;
   InferLoad load(server.url(), SmallRequest(), 3);
   ASSERT_TRUE(load.Connect().ok());
-  const LoadResult result = load.Closed(absl::Milliseconds(100));
+  const InferLoadResult result = load.Closed(absl::Milliseconds(100));
   EXPECT_EQ(result.failed, 0);
   EXPECT_GT(result.latencies.size(), 10U);
   EXPECT_GE(result.elapsed, absl::Milliseconds(100));
@@ -55,7 +55,7 @@ TEST(InferLoad, AnOpenLoopCountsTheTimeThatCallsWereKeptWaiting) {
   InferLoad load("127.0.0.1:" + std::to_string(port), SmallRequest(), 2);
   ASSERT_TRUE(load.Connect().ok());
   // Twice the server's capacity for half a second: the last calls wait for about as long.
-  const LoadResult result = load.Open({.duration = absl::Milliseconds(500), .rate = 100});
+  const InferLoadResult result = load.Open({.duration = absl::Milliseconds(500), .rate = 100});
   ASSERT_GT(result.latencies.size(), 25U);
   EXPECT_GT(*std::max_element(result.latencies.begin(), result.latencies.end()), absl::Milliseconds(200));
   server->Shutdown();

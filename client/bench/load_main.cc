@@ -85,11 +85,11 @@ nlohmann::json CountOutcomes(InferLoad& load, const LoadFlags& flags) {
   const absl::Duration deadline = absl::Milliseconds(flags.deadline_ms);
   CallOutcomes outcomes(flags.clients, deadline);
   const double before = ProcessorSeconds();
-  const LoadResult result = load.Open({.duration = absl::Seconds(flags.seconds),
-                                       .rate = flags.rate,
-                                       .seed = flags.seed,
-                                       .deadline = deadline,
-                                       .ended = [&](const EndedCall& call) { outcomes.Count(call); }});
+  const InferLoadResult result = load.Open({.duration = absl::Seconds(flags.seconds),
+                                            .rate = flags.rate,
+                                            .seed = flags.seed,
+                                            .deadline = deadline,
+                                            .ended = [&](const EndedCall& call) { outcomes.Count(call); }});
   const double used = ProcessorSeconds() - before;
   const CallOutcomes::Totals totals = outcomes.Sum();
   const auto count = [&](CallOutcome outcome) { return totals.counts[static_cast<size_t>(outcome)]; };
@@ -125,9 +125,9 @@ int RunLoad(LoadFlags flags) {
     return 0;
   }
   const absl::Duration duration = absl::Seconds(flags.seconds);
-  const LoadResult result = flags.rate > 0
-                                ? load.Open({.duration = duration, .rate = flags.rate, .seed = flags.seed})
-                                : load.Closed(duration);
+  const InferLoadResult result =
+      flags.rate > 0 ? load.Open({.duration = duration, .rate = flags.rate, .seed = flags.seed})
+                     : load.Closed(duration);
   nlohmann::json latencies = nlohmann::json::array();
   for (const absl::Duration latency : result.latencies) {
     latencies.push_back(absl::ToInt64Nanoseconds(latency) / 1000);

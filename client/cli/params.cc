@@ -15,7 +15,7 @@
 namespace saccade::client {
 namespace {
 
-std::string Share(int64_t part, int64_t whole) {
+std::string Percentage(int64_t part, int64_t whole) {
   return whole == 0 ? "-" : absl::StrFormat("%.2f%%", 100.0 * part / whole);
 }
 
@@ -38,7 +38,7 @@ bool HasAttention(const models::Counts& counts) {
 }
 
 std::vector<std::string> SumRow(const std::string& name, int64_t whole, int64_t attention) {
-  return {name, WithThousands(whole), WithThousands(attention), Share(attention, whole)};
+  return {name, WithThousands(whole), WithThousands(attention), Percentage(attention, whole)};
 }
 
 // Prints one row per module, and their sum. Bytes are printed only for modules whose paper counts them.

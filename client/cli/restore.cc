@@ -26,8 +26,8 @@ absl::Status WriteVolume(const Restoration& answer, bool raw, const std::string&
 
 // Writes the volume before the plane: if there is disk space for one file only, the volume is the important
 // one.
-absl::Status Write(const Restoration& answer, bool raw, const std::string& stem,
-                   std::vector<Written>& written) {
+absl::Status WriteRestoration(const Restoration& answer, bool raw, const std::string& stem,
+                              std::vector<Written>& written) {
   const std::string volume = absl::StrCat(stem, ".restored", raw ? ".raw" : ".tif");
   absl::Status status = WriteVolume(answer, raw, volume);
   if (!status.ok()) return status;
@@ -94,7 +94,7 @@ int RunRestore(const RestoreCommand& as_given, Console& console) {
     Outcome outcome = Ask(command, options, *client, console, command.inputs[i]);
     if (outcome.answer.ok()) {
       auto& answer = std::get<Restoration>(*outcome.answer);
-      outcome.write_status = Write(answer, command.raw, stems[i], outcome.written);
+      outcome.write_status = WriteRestoration(answer, command.raw, stems[i], outcome.written);
       // The report keeps the outcomes until the end; voxels would exhaust the memory.
       answer.voxels = std::string();
     }

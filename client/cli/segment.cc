@@ -11,8 +11,8 @@
 namespace saccade::client {
 namespace {
 
-absl::Status Write(const Pictures& pictures, AnyAnswer& any, const std::string& stem,
-                   std::vector<Written>& written) {
+absl::Status WriteSegmentation(const Pictures& pictures, AnyAnswer& any, const std::string& stem,
+                               std::vector<Written>& written) {
   auto& answer = std::get<Segmentation>(any);
   const std::string overlay = absl::StrCat(stem, ".segment.overlay.png");
   absl::Status status = DrawSegmentation(pictures[0], answer, overlay);
@@ -38,7 +38,7 @@ int RunSegment(const SegmentCommand& command, Console& console) {
   task.ask = [&](Client& client, const Pictures& pictures) -> absl::StatusOr<AnyAnswer> {
     return client.Segment(command.model, pictures[0], options);
   };
-  task.write = Write;
+  task.write = WriteSegmentation;
   return RunPictures(command, task, console);
 }
 

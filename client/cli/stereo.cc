@@ -23,7 +23,7 @@ absl::Status WriteAs(const std::string& what, const std::string& path, absl::str
 
 // With --pfm the daemon sends floats and the PNG is made here; without it the daemon's PNG is written
 // unchanged.
-absl::Status Write(AnyAnswer& any, const std::string& stem, std::vector<Written>& written) {
+absl::Status WriteDisparity(AnyAnswer& any, const std::string& stem, std::vector<Written>& written) {
   auto& answer = std::get<Disparity>(any);
   const auto values = ReadDisparity(answer);
   if (!values.ok()) return values.status();
@@ -66,7 +66,7 @@ int RunStereo(const StereoCommand& command, Console& console) {
     return answer;
   };
   task.write = [](const Pictures&, AnyAnswer& answer, const std::string& stem,
-                  std::vector<Written>& written) { return Write(answer, stem, written); };
+                  std::vector<Written>& written) { return WriteDisparity(answer, stem, written); };
   return RunPictures(command, task, console);
 }
 

@@ -14,7 +14,7 @@
 namespace saccade::kernels {
 namespace {
 
-constexpr auto kModule = "attention_module";
+constexpr auto kSoftmaxModule = "attention_module";
 
 auto AttentionOp() {
   static const auto op =
@@ -83,20 +83,20 @@ at::Tensor ModuleAutograd(const at::Tensor& x, AttentionKind kind, const Attenti
 // Returns the rows of a transform: those of its weight, or the map's channels if there is no weight.
 c10::SymInt TransformedChannels(const char* name, const OptionalTensor& weight, const at::Tensor& x) {
   if (!weight.has_value()) return x.sym_size(1);
-  TORCH_CHECK(weight->dim() >= 2, kModule, ": argument '", name, "' should be a matrix with ", x.sym_size(1),
-              " columns, got ", weight->sym_sizes());
+  TORCH_CHECK(weight->dim() >= 2, kSoftmaxModule, ": argument '", name, "' should be a matrix with ",
+              x.sym_size(1), " columns, got ", weight->sym_sizes());
   return weight->sym_size(0);
 }
 
 void CheckTransform(const char* weight_name, const char* bias_name, const OptionalTensor& weight,
                     const OptionalTensor& bias, const at::Tensor& x, const c10::SymInt& rows, int64_t heads) {
-  if (weight.has_value()) CheckMatrix(kModule, weight_name, *weight, x, rows, x.sym_size(1));
-  TORCH_CHECK(rows >= 1 && rows % heads == 0, kModule, ": argument '", weight_name,
+  if (weight.has_value()) CheckMatrix(kSoftmaxModule, weight_name, *weight, x, rows, x.sym_size(1));
+  TORCH_CHECK(rows >= 1 && rows % heads == 0, kSoftmaxModule, ": argument '", weight_name,
               "' should have a positive multiple of heads = ", heads, " rows, got ", rows);
   if (!bias.has_value()) return;
-  TORCH_CHECK(weight.has_value(), kModule, ": argument '", bias_name, "' should come with '", weight_name,
-              "', got it alone");
-  CheckVector(kModule, bias_name, *bias, x, rows);
+  TORCH_CHECK(weight.has_value(), kSoftmaxModule, ": argument '", bias_name, "' should come with '",
+              weight_name, "', got it alone");
+  CheckVector(kSoftmaxModule, bias_name, *bias, x, rows);
 }
 
 void CheckScale(const char* op, const char* argument, double scale) {
@@ -108,8 +108,8 @@ void CheckScale(const char* op, const char* argument, double scale) {
 AttentionKind AttentionKindOf(std::string_view kind) {
   if (kind == "softmax") return AttentionKind::kSoftmax;
   if (kind == "pool") return AttentionKind::kPooled;
-  TORCH_CHECK(kind == "1n", kModule, ": argument 'kind' should be 'softmax', 'pool' or '1n', got '", kind,
-              "'");
+  TORCH_CHECK(kind == "1n", kSoftmaxModule, ": argument 'kind' should be 'softmax', 'pool' or '1n', got '",
+              kind, "'");
   return AttentionKind::kMean;
 }
 
@@ -126,14 +126,14 @@ void CheckAttention(const char* op, const at::Tensor& q, const at::Tensor& k, co
 AttentionShape CheckAttentionModule(const at::Tensor& x, AttentionKind kind, const AttentionWeights& w,
                                     int64_t heads, double logit_scale, bool residual,
                                     const OptionalTensor& valid) {
-  CheckInputMap(kModule, "x", x, 1);
-  TORCH_CHECK(heads >= 1, kModule, ": argument 'heads' should be at least 1, got ", heads);
+  CheckInputMap(kSoftmaxModule, "x", x, 1);
+  TORCH_CHECK(heads >= 1, kSoftmaxModule, ": argument 'heads' should be at least 1, got ", heads);
   AttentionShape shape;
   shape.key_channels = TransformedChannels("query_weight", w.query_weight, x);
   shape.value_channels = TransformedChannels("value_weight", w.value_weight, x);
   CheckTransform("query_weight", "query_bias", w.query_weight, w.query_bias, x, shape.key_channels, heads);
   if (!w.key_weight.has_value()) {
-    TORCH_CHECK(shape.key_channels == x.sym_size(1), kModule, ": argument 'query_weight' should have ",
+    TORCH_CHECK(shape.key_channels == x.sym_size(1), kSoftmaxModule, ": argument 'query_weight' should have ",
                 x.sym_size(1), " rows where there is no 'key_weight', got ", shape.key_channels);
   }
   CheckTransform("key_weight", "key_bias", w.key_weight, w.key_bias, x, shape.key_channels, heads);
@@ -142,17 +142,17 @@ AttentionShape CheckAttentionModule(const at::Tensor& x, AttentionKind kind, con
   shape.out_channels = shape.value_channels;
   if (w.out_weight.has_value()) {
     shape.out_channels = TransformedChannels("out_weight", w.out_weight, x);
-    CheckMatrix(kModule, "out_weight", *w.out_weight, x, shape.out_channels, shape.value_channels);
+    CheckMatrix(kSoftmaxModule, "out_weight", *w.out_weight, x, shape.out_channels, shape.value_channels);
   }
-  if (w.scale.has_value()) CheckVector(kModule, "scale", *w.scale, x, shape.out_channels);
-  if (w.shift.has_value()) CheckVector(kModule, "shift", *w.shift, x, shape.out_channels);
-  TORCH_CHECK(!residual || shape.out_channels == x.sym_size(1), kModule,
+  if (w.scale.has_value()) CheckVector(kSoftmaxModule, "scale", *w.scale, x, shape.out_channels);
+  if (w.shift.has_value()) CheckVector(kSoftmaxModule, "shift", *w.shift, x, shape.out_channels);
+  TORCH_CHECK(!residual || shape.out_channels == x.sym_size(1), kSoftmaxModule,
               ": argument 'residual' should be false where the result has other channels than x's ",
               x.sym_size(1), ", got true with ", shape.out_channels);
-  CheckScale(kModule, "logit_scale", logit_scale);
-  TORCH_CHECK(kind != AttentionKind::kMean || logit_scale == 1, kModule,
+  CheckScale(kSoftmaxModule, "logit_scale", logit_scale);
+  TORCH_CHECK(kind != AttentionKind::kMean || logit_scale == 1, kSoftmaxModule,
               ": argument 'logit_scale' should be 1 for kind '1n', got ", logit_scale);
-  CheckValid(kModule, valid, x);
+  CheckValid(kSoftmaxModule, valid, x);
   return shape;
 }
 

@@ -41,6 +41,12 @@ void CheckInputMap(const char* op, const char* argument, const at::Tensor& map, 
   CheckDtype(op, argument, map, {at::kFloat, at::kDouble, at::kBFloat16, at::kHalf});
 }
 
+void CheckPicture(const char* op, const char* argument, const at::Tensor& map, int64_t heads) {
+  TORCH_CHECK(map.dim() == 4, op, ": argument '", argument, "' should be [B, C, H, W], got ",
+              map.sym_sizes());
+  CheckInputMap(op, argument, map, heads);
+}
+
 void CheckSameMap(const char* op, const char* argument, const at::Tensor& map, const at::Tensor& like,
                   const c10::SymInt& channels) {
   CheckDevice(op, argument, map, like.device());
@@ -186,6 +192,10 @@ at::Tensor ValidMask(const at::Tensor& map, const at::Tensor& valid) {
 
 at::Tensor Masked(const at::Tensor& map, const OptionalTensor& valid) {
   return valid.has_value() ? at::where(ValidMask(map, *valid), map, at::zeros({}, map.options())) : map;
+}
+
+at::Tensor MaskedLike(const at::Tensor& result, const at::Tensor& like, const OptionalTensor& valid) {
+  return Masked(result.to(like.scalar_type()), valid).contiguous(like.suggest_memory_format());
 }
 
 }  // namespace saccade::kernels

@@ -20,6 +20,8 @@ inline at::Tensor TensorOrNone(const OptionalTensor& tensor) { return tensor.val
 
 // Expects float32, float64, bfloat16 or float16, [B, C, *spatial], with C a multiple of `heads`.
 void CheckInputMap(const char* op, const char* argument, const at::Tensor& map, int64_t heads);
+// The same, and [B, C, H, W].
+void CheckPicture(const char* op, const char* argument, const at::Tensor& map, int64_t heads);
 // Expects the device, dtype and shape of `like`, except for `channels` channels.
 void CheckSameMap(const char* op, const char* argument, const at::Tensor& map, const at::Tensor& like,
                   const c10::SymInt& channels);
@@ -57,5 +59,8 @@ at::Tensor ValidMask(const at::Tensor& map, const at::Tensor& valid);
 // Returns the map with zeros beyond each sample's extent, or the map itself if `valid` is empty. Selects
 // instead of multiplying, so that NaN in the padding does not propagate.
 at::Tensor Masked(const at::Tensor& map, const OptionalTensor& valid);
+// Returns `result` with the type and memory format of the input `like`, and with zeros beyond each sample's
+// extent.
+at::Tensor MaskedLike(const at::Tensor& result, const at::Tensor& like, const OptionalTensor& valid);
 
 }  // namespace saccade::kernels

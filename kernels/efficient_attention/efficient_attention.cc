@@ -13,8 +13,8 @@
 namespace saccade::kernels {
 namespace {
 
-constexpr auto kOp = "efficient_attention";
-constexpr auto kModule = "efficient_attention_module";
+constexpr auto kAttention = "efficient_attention";
+constexpr auto kAttentionModule = "efficient_attention_module";
 
 auto EaOp() {
   static const auto op = c10::Dispatcher::singleton()
@@ -42,11 +42,11 @@ void CheckGroups(const char* op, const char* argument, const c10::SymInt& channe
 
 void CheckBias(const char* argument, const OptionalTensor& bias, const at::Tensor& x,
                const c10::SymInt& size) {
-  if (bias.has_value()) CheckVector(kModule, argument, *bias, x, size);
+  if (bias.has_value()) CheckVector(kAttentionModule, argument, *bias, x, size);
 }
 
 c10::SymInt RowsOf(const char* argument, const at::Tensor& weights) {
-  TORCH_CHECK(weights.dim() >= 2, kModule, ": argument '", argument,
+  TORCH_CHECK(weights.dim() >= 2, kAttentionModule, ": argument '", argument,
               "' should be a matrix, or as a 1x1 convolution stores it, got ", weights.sym_sizes());
   return weights.sym_size(0);
 }
@@ -96,12 +96,12 @@ at::Tensor EaModuleMeta(const at::Tensor& x, const at::Tensor& key_weight, const
 
 void CheckEa(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, int64_t heads,
              std::string_view normalization, const OptionalTensor& valid) {
-  CheckInputMap(kOp, "q", q, heads);
-  CheckSameMap(kOp, "k", k, q, q.sym_size(1));
-  CheckFeatureMap(kOp, "v", v, heads);
-  CheckSameMap(kOp, "v", v, q, v.sym_size(1));
-  CheckNormalization(kOp, normalization);
-  CheckValid(kOp, valid, q);
+  CheckInputMap(kAttention, "q", q, heads);
+  CheckSameMap(kAttention, "k", k, q, q.sym_size(1));
+  CheckFeatureMap(kAttention, "v", v, heads);
+  CheckSameMap(kAttention, "v", v, q, v.sym_size(1));
+  CheckNormalization(kAttention, normalization);
+  CheckValid(kAttention, valid, q);
 }
 
 c10::SymInt EaOutChannels(const EaWeights& weights) {
@@ -110,33 +110,34 @@ c10::SymInt EaOutChannels(const EaWeights& weights) {
 
 void CheckEaModule(const at::Tensor& x, const EaWeights& weights, int64_t heads,
                    std::string_view normalization, bool residual, const OptionalTensor& valid) {
-  CheckInputMap(kModule, "x", x, 1);
-  TORCH_CHECK(heads >= 1, kModule, ": argument 'heads' should be at least 1, got ", heads);
+  CheckInputMap(kAttentionModule, "x", x, 1);
+  TORCH_CHECK(heads >= 1, kAttentionModule, ": argument 'heads' should be at least 1, got ", heads);
   const c10::SymInt channels = x.sym_size(1);
   const c10::SymInt key_channels = RowsOf("key_weight", weights.key);
   const c10::SymInt value_channels = RowsOf("value_weight", weights.value);
-  CheckGroups(kModule, "key_weight", key_channels, heads);
-  CheckGroups(kModule, "value_weight", value_channels, heads);
-  CheckMatrix(kModule, "key_weight", weights.key, x, key_channels, channels);
-  CheckMatrix(kModule, "query_weight", weights.query, x, key_channels, channels);
-  CheckMatrix(kModule, "value_weight", weights.value, x, value_channels, channels);
+  CheckGroups(kAttentionModule, "key_weight", key_channels, heads);
+  CheckGroups(kAttentionModule, "value_weight", value_channels, heads);
+  CheckMatrix(kAttentionModule, "key_weight", weights.key, x, key_channels, channels);
+  CheckMatrix(kAttentionModule, "query_weight", weights.query, x, key_channels, channels);
+  CheckMatrix(kAttentionModule, "value_weight", weights.value, x, value_channels, channels);
   CheckBias("key_bias", weights.key_bias, x, key_channels);
   CheckBias("query_bias", weights.query_bias, x, key_channels);
   CheckBias("value_bias", weights.value_bias, x, value_channels);
   if (weights.out.has_value()) {
-    CheckMatrix(kModule, "out_weight", *weights.out, x, RowsOf("out_weight", *weights.out), value_channels);
+    CheckMatrix(kAttentionModule, "out_weight", *weights.out, x, RowsOf("out_weight", *weights.out),
+                value_channels);
   }
-  TORCH_CHECK(weights.out.has_value() || !weights.out_bias.has_value(), kModule,
+  TORCH_CHECK(weights.out.has_value() || !weights.out_bias.has_value(), kAttentionModule,
               ": argument 'out_bias' should come with an out_weight, got it alone");
   const c10::SymInt out_channels = EaOutChannels(weights);
-  TORCH_CHECK(out_channels >= 1, kModule, ": argument 'out_weight' should have at least one row, got ",
-              out_channels);
+  TORCH_CHECK(out_channels >= 1, kAttentionModule,
+              ": argument 'out_weight' should have at least one row, got ", out_channels);
   CheckBias("out_bias", weights.out_bias, x, out_channels);
-  TORCH_CHECK(!residual || out_channels == channels, kModule,
+  TORCH_CHECK(!residual || out_channels == channels, kAttentionModule,
               ": argument 'residual' needs as many channels in the result as in x: expected ", channels,
               ", got ", out_channels);
-  CheckNormalization(kModule, normalization);
-  CheckValid(kModule, valid, x);
+  CheckNormalization(kAttentionModule, normalization);
+  CheckValid(kAttentionModule, valid, x);
 }
 
 at::Tensor efficient_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, int64_t heads,

@@ -11,7 +11,7 @@ namespace saccade::kernels {
 namespace {
 
 // Splits [B, C, N] into [B, heads, C/heads, N].
-at::Tensor SplitHeads(const at::Tensor& x, int64_t heads) { return x.unflatten(1, {heads, -1}); }
+at::Tensor SplitEaHeads(const at::Tensor& x, int64_t heads) { return x.unflatten(1, {heads, -1}); }
 
 // Returns the valid positions as [B, 1, 1, N].
 at::Tensor MaskOf(const at::Tensor& map, const at::Tensor& valid) {
@@ -44,7 +44,7 @@ at::Tensor Project(const at::Tensor& x, const at::Tensor& weights, const Optiona
   return bias.has_value() ? y + bias->to(x.scalar_type()).unsqueeze(1) : y;
 }
 
-at::Tensor Finished(const at::Tensor& y, const at::Tensor& like, const OptionalTensor& valid) {
+at::Tensor CastAndMask(const at::Tensor& y, const at::Tensor& like, const OptionalTensor& valid) {
   std::vector<c10::SymInt> shape = like.sym_sizes().vec();
   shape[1] = y.sym_size(1);
   return Masked(y.view_symint(shape).to(like.scalar_type()), valid).contiguous(like.suggest_memory_format());
@@ -57,11 +57,11 @@ at::Tensor EaReference(const at::Tensor& q, const at::Tensor& k, const at::Tenso
   CheckEa(q, k, v, heads, normalization, valid);
   const auto accumulate = AccumulateType(q.scalar_type());
   const auto prepare = [&](const at::Tensor& t) {
-    return SplitHeads(Masked(t.to(accumulate), valid).flatten(2), heads);
+    return SplitEaHeads(Masked(t.to(accumulate), valid).flatten(2), heads);
   };
   const at::Tensor mask = valid.has_value() ? MaskOf(q, *valid) : at::Tensor();
   const at::Tensor out = Attend(prepare(q), prepare(k), prepare(v), normalization, mask);
-  return Finished(out.flatten(1, 2), q, valid);
+  return CastAndMask(out.flatten(1, 2), q, valid);
 }
 
 at::Tensor EaModuleReference(const at::Tensor& x, const EaWeights& weights, int64_t heads,
@@ -72,14 +72,14 @@ at::Tensor EaModuleReference(const at::Tensor& x, const EaWeights& weights, int6
   const auto project = [&](const at::Tensor& matrix, const OptionalTensor& bias) {
     const at::Tensor y = Project(input, matrix, bias);
     // The bias also adds to the padding, so mask again.
-    return SplitHeads(mask.defined() ? y * mask.squeeze(1) : y, heads);
+    return SplitEaHeads(mask.defined() ? y * mask.squeeze(1) : y, heads);
   };
   at::Tensor out = Attend(project(weights.query, weights.query_bias), project(weights.key, weights.key_bias),
                           project(weights.value, weights.value_bias), normalization, mask)
                        .flatten(1, 2);
   if (weights.out.has_value()) out = Project(out, *weights.out, weights.out_bias);
   if (residual) out = out + input;
-  return Finished(out, x, valid);
+  return CastAndMask(out, x, valid);
 }
 
 }  // namespace saccade::kernels

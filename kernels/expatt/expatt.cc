@@ -33,13 +33,6 @@ ExpattKind KindOf(const char* op, std::string_view name) {
   TORCH_CHECK(false, op, ": argument 'kind' should be one of ", known, ", got '", name, "'");
 }
 
-void CheckPicture(const char* op, const char* argument, const at::Tensor& map, const OptionalTensor& valid) {
-  TORCH_CHECK(map.dim() == 4, op, ": argument '", argument, "' should be [B, C, H, W], got ",
-              map.sym_sizes());
-  CheckInputMap(op, argument, map, 1);
-  CheckValid(op, valid, map);
-}
-
 auto ExpattOp() {
   static const auto op =
       c10::Dispatcher::singleton().findSchemaOrThrow("saccade::expatt", "").typed<decltype(expatt)>();
@@ -93,7 +86,8 @@ at::Tensor ExpattModuleMeta(const at::Tensor& x, const at::Tensor& value_weight,
 ExpattKind CheckExpatt(const at::Tensor& v, std::string_view kind, const at::Tensor& sigma,
                        const OptionalTensor& valid) {
   constexpr auto kOp = "expatt";
-  CheckPicture(kOp, "v", v, valid);
+  CheckPicture(kOp, "v", v, 1);
+  CheckValid(kOp, valid, v);
   CheckDevice(kOp, "sigma", sigma, v.device());
   if (v.scalar_type() == at::kFloat) {
     CheckDtype(kOp, "sigma", sigma, {at::kFloat});
@@ -107,7 +101,8 @@ ExpattKind CheckExpatt(const at::Tensor& v, std::string_view kind, const at::Ten
 ExpattKind CheckExpattModule(const at::Tensor& x, const ExpattWeights& weights, std::string_view kind,
                              double sigma, const OptionalTensor& valid) {
   constexpr auto kOp = "expatt_module";
-  CheckPicture(kOp, "x", x, valid);
+  CheckPicture(kOp, "x", x, 1);
+  CheckValid(kOp, valid, x);
   TORCH_CHECK(weights.value.dim() >= 2, kOp, ": argument 'value_weight' should be [dv, C], got ",
               weights.value.sym_sizes());
   const c10::SymInt map_channels = weights.value.sym_size(0);

@@ -76,10 +76,6 @@ at::Tensor Apply(ExpattKind kind, const at::Tensor& v, const at::Tensor& sigma, 
   return at::matmul(v.flatten(2), normalised.transpose(1, 2)).view_symint(v.sym_sizes());
 }
 
-at::Tensor Finished(const at::Tensor& out, const at::Tensor& like, const OptionalTensor& valid) {
-  return Masked(out.to(like.scalar_type()), valid).contiguous(like.suggest_memory_format());
-}
-
 // Computes a 1x1 convolution.
 at::Tensor Mixed(const at::Tensor& weight, const OptionalTensor& bias, const at::Tensor& x) {
   std::vector<c10::SymInt> shape = x.sym_sizes().vec();
@@ -95,7 +91,7 @@ at::Tensor ExpattReference(const at::Tensor& v, std::string_view kind, const at:
                            const OptionalTensor& valid) {
   const ExpattKind known = CheckExpatt(v, kind, sigma, valid);
   const at::Tensor values = Masked(v.to(AccumulateType(v.scalar_type())), valid);
-  return Finished(Apply(known, values, sigma, valid), v, valid);
+  return MaskedLike(Apply(known, values, sigma, valid), v, valid);
 }
 
 at::Tensor ExpattModuleReference(const at::Tensor& x, const ExpattWeights& weights, std::string_view kind,
@@ -109,7 +105,7 @@ at::Tensor ExpattModuleReference(const at::Tensor& x, const ExpattWeights& weigh
   } else if (weights.out_bias.has_value()) {
     out = out + weights.out_bias->to(out.scalar_type()).view({-1, 1, 1});
   }
-  return Finished(out, x, valid);
+  return MaskedLike(out, x, valid);
 }
 
 }  // namespace saccade::kernels

@@ -13,8 +13,8 @@
 namespace saccade::kernels {
 namespace {
 
-constexpr auto kOp = "gsa";
-constexpr auto kModule = "gsa_module";
+constexpr auto kGsa = "gsa";
+constexpr auto kGsaModule = "gsa_module";
 
 auto GsaOp() {
   static const auto op =
@@ -26,12 +26,6 @@ auto GsaModuleOp() {
   static const auto op =
       c10::Dispatcher::singleton().findSchemaOrThrow("saccade::gsa_module", "").typed<decltype(gsa_module)>();
   return op;
-}
-
-void CheckPicture(const char* op, const char* argument, const at::Tensor& map, int64_t heads) {
-  CheckInputMap(op, argument, map, heads);
-  TORCH_CHECK(map.dim() == 4, op, ": argument '", argument, "' should be [B, C, H, W], got ",
-              map.sym_sizes());
 }
 
 void CheckPair(const char* op, const char* first, const OptionalTensor& a, const char* second,
@@ -82,15 +76,16 @@ void CheckAttention(const char* op, const at::Tensor& x, const GsaAttention& att
 }
 
 void CheckGroups(const char* argument, const at::Tensor& weight, int64_t heads) {
-  TORCH_CHECK(weight.dim() >= 2, kModule, ": argument '", argument,
+  TORCH_CHECK(weight.dim() >= 2, kGsaModule, ": argument '", argument,
               "' should be a matrix, or as a 1x1 convolution stores it, got ", weight.sym_sizes());
-  TORCH_CHECK(weight.sym_size(0) >= 1 && weight.sym_size(0) % heads == 0, kModule, ": argument '", argument,
-              "' should have a positive multiple of heads = ", heads, " rows, got ", weight.sym_sizes());
+  TORCH_CHECK(weight.sym_size(0) >= 1 && weight.sym_size(0) % heads == 0, kGsaModule, ": argument '",
+              argument, "' should have a positive multiple of heads = ", heads, " rows, got ",
+              weight.sym_sizes());
 }
 
 void CheckBias(const char* argument, const OptionalTensor& bias, const at::Tensor& x,
                const c10::SymInt& size) {
-  if (bias.has_value()) CheckVector(kModule, argument, *bias, x, size);
+  if (bias.has_value()) CheckVector(kGsaModule, argument, *bias, x, size);
 }
 
 at::Tensor GsaAutograd(const at::Tensor& q, const OptionalTensor& k, const at::Tensor& v, int64_t heads,
@@ -160,37 +155,37 @@ GsaContent ContentOf(std::string_view content) {
 
 void CheckGsa(const at::Tensor& q, const OptionalTensor& k, const at::Tensor& v,
               const GsaAttention& attention, const OptionalTensor& valid) {
-  CheckPicture(kOp, "q", q, attention.heads);
-  CheckPicture(kOp, "v", v, attention.heads);
-  CheckSameMap(kOp, "v", v, q, v.sym_size(1));
-  if (k.has_value()) CheckSameMap(kOp, "k", *k, q, q.sym_size(1));
-  CheckAttention(kOp, q, attention, q.sym_size(1), v.sym_size(1));
-  TORCH_CHECK(k.has_value() || attention.content == "none", kOp,
+  CheckPicture(kGsa, "q", q, attention.heads);
+  CheckPicture(kGsa, "v", v, attention.heads);
+  CheckSameMap(kGsa, "v", v, q, v.sym_size(1));
+  if (k.has_value()) CheckSameMap(kGsa, "k", *k, q, q.sym_size(1));
+  CheckAttention(kGsa, q, attention, q.sym_size(1), v.sym_size(1));
+  TORCH_CHECK(k.has_value() || attention.content == "none", kGsa,
               ": argument 'k' should be given with content = ", attention.content, ", got none");
-  CheckValid(kOp, valid, q);
+  CheckValid(kGsa, valid, q);
 }
 
 void CheckGsaModule(const at::Tensor& x, const GsaWeights& weights, const GsaAttention& attention,
                     const OptionalTensor& valid) {
-  CheckPicture(kModule, "x", x, 1);
-  TORCH_CHECK(attention.heads >= 1, kModule, ": argument 'heads' should be at least 1, got ",
+  CheckPicture(kGsaModule, "x", x, 1);
+  TORCH_CHECK(attention.heads >= 1, kGsaModule, ": argument 'heads' should be at least 1, got ",
               attention.heads);
   CheckGroups("query_weight", weights.query, attention.heads);
   CheckGroups("value_weight", weights.value, attention.heads);
   const c10::SymInt channels = x.sym_size(1);
   const c10::SymInt key_channels = weights.query.sym_size(0);
   const c10::SymInt value_channels = weights.value.sym_size(0);
-  CheckMatrix(kModule, "query_weight", weights.query, x, key_channels, channels);
-  if (weights.key.has_value()) CheckMatrix(kModule, "key_weight", *weights.key, x, key_channels, channels);
-  CheckMatrix(kModule, "value_weight", weights.value, x, value_channels, channels);
+  CheckMatrix(kGsaModule, "query_weight", weights.query, x, key_channels, channels);
+  if (weights.key.has_value()) CheckMatrix(kGsaModule, "key_weight", *weights.key, x, key_channels, channels);
+  CheckMatrix(kGsaModule, "value_weight", weights.value, x, value_channels, channels);
   CheckBias("query_bias", weights.query_bias, x, key_channels);
   CheckBias("key_bias", weights.key_bias, x, key_channels);
   CheckBias("value_bias", weights.value_bias, x, value_channels);
-  CheckAttention(kModule, x, attention, key_channels, value_channels);
-  TORCH_CHECK(weights.key.has_value() || attention.content == "none", kModule,
+  CheckAttention(kGsaModule, x, attention, key_channels, value_channels);
+  TORCH_CHECK(weights.key.has_value() || attention.content == "none", kGsaModule,
               ": argument 'key_weight' should be given with content = ", attention.content, ", got none");
-  CheckPair(kModule, "scale", weights.scale, "shift", weights.shift, x, value_channels);
-  CheckValid(kModule, valid, x);
+  CheckPair(kGsaModule, "scale", weights.scale, "shift", weights.shift, x, value_channels);
+  CheckValid(kGsaModule, valid, x);
 }
 
 at::Tensor gsa(const at::Tensor& q, const OptionalTensor& k, const at::Tensor& v, int64_t heads,

@@ -13,7 +13,7 @@ namespace saccade::kernels {
 namespace {
 
 // [B, heads, C / heads, H, W]
-at::Tensor SplitHeads(const at::Tensor& x, int64_t heads) { return x.unflatten(1, {heads, -1}); }
+at::Tensor SplitGsaHeads(const at::Tensor& x, int64_t heads) { return x.unflatten(1, {heads, -1}); }
 
 // Masks the logits of padding with a finite number: a softmax over padding alone must not be NaN, because its
 // gradients would be NaN even though the result is discarded.
@@ -65,12 +65,12 @@ at::Tensor Attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor&
                      const GsaAttention& attention, const OptionalTensor& valid) {
   const GsaContent content = ContentOf(attention.content);
   const at::Tensor mask = valid.has_value() ? ValidMask(q, *valid) : at::Tensor();
-  const at::Tensor queries = SplitHeads(q, attention.heads);
-  const at::Tensor keys = content == GsaContent::kNone ? at::Tensor() : SplitHeads(k, attention.heads);
+  const at::Tensor queries = SplitGsaHeads(q, attention.heads);
+  const at::Tensor keys = content == GsaContent::kNone ? at::Tensor() : SplitGsaHeads(k, attention.heads);
   const at::Tensor axial_keys = content == GsaContent::kAxial ? keys : at::Tensor();
   at::Tensor positional;
   if (attention.column_embedding.has_value()) {
-    positional = ColumnAttention(queries, axial_keys, SplitHeads(v, attention.heads),
+    positional = ColumnAttention(queries, axial_keys, SplitGsaHeads(v, attention.heads),
                                  attention.column_embedding->to(q.scalar_type()), mask)
                      .flatten(1, 2);
   }
@@ -79,13 +79,13 @@ at::Tensor Attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor&
         positional.defined()
             ? Masked(PerChannel(positional, attention.middle_scale, attention.middle_shift), valid)
             : v;
-    positional = RowAttention(queries, axial_keys, SplitHeads(values, attention.heads),
+    positional = RowAttention(queries, axial_keys, SplitGsaHeads(values, attention.heads),
                               attention.row_embedding->to(q.scalar_type()), mask)
                      .flatten(1, 2);
   }
   if (content != GsaContent::kGlobal) return positional;
   const at::Tensor global =
-      ContentAttention(queries, keys, SplitHeads(v, attention.heads), mask).flatten(1, 2);
+      ContentAttention(queries, keys, SplitGsaHeads(v, attention.heads), mask).flatten(1, 2);
   return positional.defined() ? global + positional : global;
 }
 
@@ -93,10 +93,6 @@ at::Tensor Project(const at::Tensor& x, const at::Tensor& weight, const Optional
   const at::Tensor y =
       at::einsum("od,bdxy->boxy", {weight.to(x.scalar_type()).view_symint({weight.sym_size(0), -1}), x});
   return bias.has_value() ? y + bias->to(x.scalar_type()).view({-1, 1, 1}) : y;
-}
-
-at::Tensor Finished(const at::Tensor& y, const at::Tensor& like, const OptionalTensor& valid) {
-  return Masked(y.to(like.scalar_type()), valid).contiguous(like.suggest_memory_format());
 }
 
 }  // namespace
@@ -107,7 +103,7 @@ at::Tensor GsaReference(const at::Tensor& q, const OptionalTensor& k, const at::
   const auto prepare = [&](const at::Tensor& t) {
     return t.defined() ? Masked(t.to(AccumulateType(q.scalar_type())), valid) : t;
   };
-  return Finished(Attention(prepare(q), prepare(TensorOrNone(k)), prepare(v), attention, valid), q, valid);
+  return MaskedLike(Attention(prepare(q), prepare(TensorOrNone(k)), prepare(v), attention, valid), q, valid);
 }
 
 at::Tensor GsaModuleReference(const at::Tensor& x, const GsaWeights& weights, const GsaAttention& attention,
@@ -118,7 +114,7 @@ at::Tensor GsaModuleReference(const at::Tensor& x, const GsaWeights& weights, co
   const at::Tensor k =
       weights.key.has_value() ? Project(input, *weights.key, weights.key_bias) : at::Tensor();
   const at::Tensor v = Masked(Project(input, weights.value, weights.value_bias), valid);
-  return Finished(PerChannel(Attention(q, k, v, attention, valid), weights.scale, weights.shift), x, valid);
+  return MaskedLike(PerChannel(Attention(q, k, v, attention, valid), weights.scale, weights.shift), x, valid);
 }
 
 }  // namespace saccade::kernels

@@ -12,17 +12,11 @@
 namespace saccade::kernels {
 namespace {
 
-constexpr auto kModule = "kao_module";
-
-void CheckPicture(const char* op, const char* argument, const at::Tensor& map, int64_t heads) {
-  TORCH_CHECK(map.dim() == 4, op, ": argument '", argument, "' should be [B, C, H, W], got ",
-              map.sym_sizes());
-  CheckInputMap(op, argument, map, heads);
-}
+constexpr auto kKaoModule = "kao_module";
 
 // Returns the rows of a matrix that is not checked yet.
 c10::SymInt RowsOf(const char* argument, const at::Tensor& weights) {
-  TORCH_CHECK(weights.dim() >= 2, kModule, ": argument '", argument, "' should be a matrix, got shape ",
+  TORCH_CHECK(weights.dim() >= 2, kKaoModule, ": argument '", argument, "' should be a matrix, got shape ",
               weights.sym_sizes());
   return weights.sym_size(0);
 }
@@ -31,17 +25,17 @@ void CheckGroups(const KaoModuleArguments& a, const char* argument, const Option
                  const c10::SymInt& channels) {
   const bool fits = channels >= 1 && channels % a.heads == 0;
   if (weights.has_value()) {
-    TORCH_CHECK(fits, kModule, ": argument '", argument,
+    TORCH_CHECK(fits, kKaoModule, ": argument '", argument,
                 "' should have a positive multiple of heads = ", a.heads, " rows, got ",
                 weights->sym_sizes());
   } else {
-    TORCH_CHECK(fits, kModule, ": argument 'x' should have a positive multiple of heads = ", a.heads,
+    TORCH_CHECK(fits, kKaoModule, ": argument 'x' should have a positive multiple of heads = ", a.heads,
                 " channels without '", argument, "', got ", a.x.sym_sizes());
   }
 }
 
 KaoKind KindOf(std::string_view kind) {
-  TORCH_CHECK(kind == "kv" || kind == "qkv", kModule, ": argument 'kind' should be 'kv' or 'qkv', got '",
+  TORCH_CHECK(kind == "kv" || kind == "qkv", kKaoModule, ": argument 'kind' should be 'kv' or 'qkv', got '",
               kind, "'");
   return kind == "kv" ? KaoKind::kMapQueries : KaoKind::kAverageQueries;
 }
@@ -119,8 +113,8 @@ c10::SymInt ValueChannels(const KaoModuleArguments& a) {
 
 KaoKind CheckKaoModule(const KaoModuleArguments& a) {
   const KaoKind kind = KindOf(a.kind);
-  CheckPicture(kModule, "x", a.x, 1);
-  TORCH_CHECK(a.heads >= 1, kModule, ": argument 'heads' should be at least 1, got ", a.heads);
+  CheckPicture(kKaoModule, "x", a.x, 1);
+  TORCH_CHECK(a.heads >= 1, kKaoModule, ": argument 'heads' should be at least 1, got ", a.heads);
   const c10::SymInt channels = a.x.sym_size(1);
   const c10::SymInt key_channels = KeyChannels(a);
   const c10::SymInt value_channels = ValueChannels(a);
@@ -128,11 +122,11 @@ KaoKind CheckKaoModule(const KaoModuleArguments& a) {
   CheckGroups(a, "value_weight", a.value_weight, value_channels);
   const auto check_matrix = [&](const char* argument, const OptionalTensor& weights,
                                 const c10::SymInt& rows) {
-    if (weights.has_value()) CheckMatrix(kModule, argument, *weights, a.x, rows, channels);
+    if (weights.has_value()) CheckMatrix(kKaoModule, argument, *weights, a.x, rows, channels);
   };
   const auto check_vector = [&](const char* argument, const OptionalTensor& weights,
                                 const c10::SymInt& size) {
-    if (weights.has_value()) CheckVector(kModule, argument, *weights, a.x, size);
+    if (weights.has_value()) CheckVector(kKaoModule, argument, *weights, a.x, size);
   };
   check_matrix("query_weight", a.query_weight, key_channels);
   check_matrix("key_weight", a.key_weight, key_channels);
@@ -142,10 +136,10 @@ KaoKind CheckKaoModule(const KaoModuleArguments& a) {
   check_vector("coefficient_scale", a.coefficient_scale, a.heads);
   check_vector("scale", a.scale, value_channels);
   check_vector("shift", a.shift, value_channels);
-  TORCH_CHECK(!a.residual || value_channels == channels, kModule,
+  TORCH_CHECK(!a.residual || value_channels == channels, kKaoModule,
               ": argument 'residual' should be false where 'value_weight' makes ", value_channels,
               " channels of ", channels, ", got true");
-  CheckValid(kModule, a.valid, a.x);
+  CheckValid(kKaoModule, a.valid, a.x);
   return kind;
 }
 

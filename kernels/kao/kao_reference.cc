@@ -60,10 +60,6 @@ at::Tensor Transformed(const at::Tensor& vectors, const OptionalTensor& weight, 
   return bias.has_value() ? out + bias->to(accumulate).unsqueeze(1) : out;
 }
 
-at::Tensor AsResult(const at::Tensor& out, const at::Tensor& like, const OptionalTensor& valid) {
-  return Masked(out.to(like.scalar_type()), valid).contiguous(like.suggest_memory_format());
-}
-
 at::Tensor AsMap(const at::Tensor& flat, const at::Tensor& like) {
   return flat.unflatten_symint(2, {like.sym_size(2), like.sym_size(3)});
 }
@@ -80,10 +76,10 @@ at::Tensor KaoReference(KaoKind kind, const KaoArguments& a) {
   const at::Tensor q = prepare(a.q);
   if (kind == KaoKind::kMapQueries) {
     const at::Tensor out = Attend(q.flatten(2), keys, values, a.heads, a.coefficient_scale, mask);
-    return AsResult(AsMap(out, a.q), a.q, a.valid);
+    return MaskedLike(AsMap(out, a.q), a.q, a.valid);
   }
   const at::Tensor out = Attend(Averages(q, a.valid), keys, values, a.heads, a.coefficient_scale, mask);
-  return AsResult(OuterSum(out, a.q), a.q, a.valid);
+  return MaskedLike(OuterSum(out, a.q), a.q, a.valid);
 }
 
 at::Tensor KaoModuleReference(const KaoModuleArguments& a) {
@@ -102,7 +98,7 @@ at::Tensor KaoModuleReference(const KaoModuleArguments& a) {
   if (a.scale.has_value()) out = out * per_channel(*a.scale);
   if (a.shift.has_value()) out = out + per_channel(*a.shift);
   if (a.residual) out = out + x;
-  return AsResult(out, a.x, a.valid);
+  return MaskedLike(out, a.x, a.valid);
 }
 
 }  // namespace saccade::kernels

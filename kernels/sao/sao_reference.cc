@@ -9,7 +9,9 @@ namespace saccade::kernels {
 namespace {
 
 // [B, heads, C/heads, N]
-at::Tensor SplitHeads(const at::Tensor& x, int64_t heads) { return x.flatten(2).unflatten(1, {heads, -1}); }
+at::Tensor SplitSaoHeads(const at::Tensor& x, int64_t heads) {
+  return x.flatten(2).unflatten(1, {heads, -1});
+}
 
 at::Tensor HeadWeights(const OptionalTensor& w, const at::Tensor& x, int64_t heads) {
   const at::Tensor full =
@@ -33,7 +35,7 @@ at::Tensor SaoReference(const at::Tensor& q, const at::Tensor& k, const at::Tens
   CheckSao(q, k, v, w, heads, valid);
   const auto accumulate = AccumulateType(q.scalar_type());
   const auto prepare = [&](const at::Tensor& t) {
-    return SplitHeads(Masked(t.to(accumulate), valid), heads);
+    return SplitSaoHeads(Masked(t.to(accumulate), valid), heads);
   };
   at::Tensor values = prepare(v);
   // Divided before the sums, like a mean, so that the sums stay small.
@@ -58,11 +60,11 @@ at::Tensor SaoModuleReference(const at::Tensor& x, const at::Tensor& value_weigh
   const at::Tensor flat = input.flatten(2);
   const at::Tensor values = at::matmul(value_weight.to(accumulate).flatten(1), flat);
   const auto transformed = [&](const OptionalTensor& weight) {
-    return SplitHeads(weight.has_value() ? at::matmul(weight->to(accumulate).flatten(1), flat) : input,
-                      heads);
+    return SplitSaoHeads(weight.has_value() ? at::matmul(weight->to(accumulate).flatten(1), flat) : input,
+                         heads);
   };
   const at::Tensor sums = SumForm(transformed(query_weight), transformed(key_weight),
-                                  SplitHeads(values, heads), HeadWeights(w, input, heads), global_term)
+                                  SplitSaoHeads(values, heads), HeadWeights(w, input, heads), global_term)
                               .flatten(1, 2);
   at::Tensor out = sums * scale.to(accumulate).unsqueeze(1) + shift.to(accumulate).unsqueeze(1);
   if (residual) out = out + flat;

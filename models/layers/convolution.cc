@@ -1,7 +1,6 @@
 #include "models/layers/convolution.h"
 
 #include <ATen/core/List.h>
-#include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/ops/convolution.h>
 #include <ATen/ops/ones.h>
 #include <ATen/ops/zeros.h>
@@ -10,6 +9,7 @@
 #include <string_view>
 
 #include "models/layers/device.h"
+#include "models/layers/onednn_operator.h"
 
 namespace saccade::models {
 namespace {
@@ -28,11 +28,6 @@ using PointwiseInPlace = at::Tensor&(at::Tensor&, const at::Tensor&, const at::T
                                      const std::optional<at::Tensor>&, at::IntArrayRef, at::IntArrayRef,
                                      at::IntArrayRef, int64_t, std::string_view, std::optional<at::Scalar>,
                                      OptionalText, Scalars, OptionalText);
-
-template <typename Signature>
-c10::TypedOperatorHandle<Signature> Operator(const char* name, const char* overload) {
-  return c10::Dispatcher::singleton().findSchemaOrThrow(name, overload).typed<Signature>();
-}
 
 void Apply(Activation activation, at::Tensor& x) {
   if (activation == Activation::kRelu) x.clamp_min_(0);
@@ -100,7 +95,7 @@ at::Tensor Convolution::operator()(const at::Tensor& x) const {
     Apply(activation_, y);
     return y;
   }
-  static const auto pointwise = Operator<Pointwise>("mkldnn::_convolution_pointwise", "");
+  static const auto pointwise = OneDnnOperator<Pointwise>("mkldnn::_convolution_pointwise", "");
   Scalars bounds;
   std::string_view activation = "none";
   if (activation_ == Activation::kRelu) activation = "relu";
@@ -127,7 +122,7 @@ at::Tensor Convolution::WithSum(const at::Tensor& x, const at::Tensor& other) co
     Apply(activation_, sum);
     return sum;
   }
-  static const auto pointwise = Operator<PointwiseBinary>("mkldnn::_convolution_pointwise", "binary");
+  static const auto pointwise = OneDnnOperator<PointwiseBinary>("mkldnn::_convolution_pointwise", "binary");
   return pointwise.call(x, other, packed_->For(x.sizes()), bias_, geometry_.padding, geometry_.stride,
                         geometry_.dilation, geometry_.groups, "add", std::nullopt, FusedWithSum(activation_),
                         Scalars(), std::nullopt);
@@ -140,7 +135,7 @@ at::Tensor Convolution::AddedTo(at::Tensor other, const at::Tensor& x) const {
     return other;
   }
   if (OnePosition(other) || activation_ == Activation::kRelu6) return other.copy_(WithSum(x, other));
-  static const auto pointwise = Operator<PointwiseInPlace>("mkldnn::_convolution_pointwise_", "binary");
+  static const auto pointwise = OneDnnOperator<PointwiseInPlace>("mkldnn::_convolution_pointwise_", "binary");
   return pointwise.call(other, x, packed_->For(x.sizes()), bias_, geometry_.padding, geometry_.stride,
                         geometry_.dilation, geometry_.groups, "add", std::nullopt, FusedWithSum(activation_),
                         Scalars(), std::nullopt);

@@ -1,9 +1,9 @@
 #include "models/layers/packed_weight.h"
 
-#include <ATen/core/dispatch/Dispatcher.h>
-
 #include <bit>
 #include <mutex>
+
+#include "models/layers/onednn_operator.h"
 
 namespace saccade::models {
 namespace {
@@ -19,9 +19,7 @@ constexpr size_t kMaxLayouts = 4;
 constexpr size_t kMaxShapes = 4096;
 
 std::string DescriptionOf(const at::Tensor& packed) {
-  static const auto describe = c10::Dispatcher::singleton()
-                                   .findSchemaOrThrow("mkldnn::_get_mkldnn_serialized_md", "")
-                                   .typed<Describe>();
+  static const auto describe = OneDnnOperator<Describe>("mkldnn::_get_mkldnn_serialized_md");
   const at::Tensor bytes = describe.call(packed);
   return {static_cast<const char*>(bytes.const_data_ptr()), bytes.nbytes()};
 }
@@ -49,9 +47,7 @@ at::Tensor PackedWeight::For(at::IntArrayRef input) {
 }
 
 at::Tensor PackedWeight::Pack(const std::vector<int64_t>& shape) {
-  static const auto reorder = c10::Dispatcher::singleton()
-                                  .findSchemaOrThrow("mkldnn::_reorder_convolution_weight", "")
-                                  .typed<Reorder>();
+  static const auto reorder = OneDnnOperator<Reorder>("mkldnn::_reorder_convolution_weight");
   if (layouts_.size() >= kMaxLayouts) return layouts_.front().weight;
   const at::Tensor plain = plain_.defined() ? plain_ : layouts_.front().weight.to_dense();
   const at::Tensor packed = reorder.call(plain, geometry_.padding, geometry_.stride, geometry_.dilation,

@@ -1,7 +1,6 @@
 #include "models/layers/transposed_convolution.h"
 
 #include <ATen/core/List.h>
-#include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/ops/convolution.h>
 
 #include <optional>
@@ -9,6 +8,7 @@
 #include <vector>
 
 #include "models/layers/device.h"
+#include "models/layers/onednn_operator.h"
 
 namespace saccade::models {
 namespace {
@@ -16,16 +16,11 @@ namespace {
 // As in convolution.cc, oneDNN's packed form can be called as operators.
 using Scalars = c10::List<std::optional<at::Scalar>>;
 using OptionalText = std::optional<std::string_view>;
-using Reorder = at::Tensor(const at::Tensor&, at::IntArrayRef, at::IntArrayRef, at::IntArrayRef,
-                           at::IntArrayRef, int64_t, at::OptionalIntArrayRef);
-using Pointwise = at::Tensor(const at::Tensor&, const at::Tensor&, const std::optional<at::Tensor>&,
-                             at::IntArrayRef, at::IntArrayRef, at::IntArrayRef, at::IntArrayRef, int64_t,
-                             std::string_view, Scalars, OptionalText);
-
-template <typename Signature>
-c10::TypedOperatorHandle<Signature> Operator(const char* name) {
-  return c10::Dispatcher::singleton().findSchemaOrThrow(name, "").typed<Signature>();
-}
+using TransposedReorder = at::Tensor(const at::Tensor&, at::IntArrayRef, at::IntArrayRef, at::IntArrayRef,
+                                     at::IntArrayRef, int64_t, at::OptionalIntArrayRef);
+using TransposedPointwise = at::Tensor(const at::Tensor&, const at::Tensor&, const std::optional<at::Tensor>&,
+                                       at::IntArrayRef, at::IntArrayRef, at::IntArrayRef, at::IntArrayRef,
+                                       int64_t, std::string_view, Scalars, OptionalText);
 
 const std::vector<int64_t> kOnes = {1, 1, 1};
 const std::vector<int64_t> kTwos = {2, 2, 2};
@@ -35,7 +30,8 @@ const std::vector<int64_t> kTwos = {2, 2, 2};
 TransposedConvolution::TransposedConvolution(const at::Tensor& weight, const Affine& affine,
                                              const Target& target)
     : bias_(affine.shift.to(TypeOf(target)).contiguous().to(DeviceOf(target))), packed_(target.packed()) {
-  static const auto reorder = Operator<Reorder>("mkldnn::_reorder_convolution_transpose_weight");
+  static const auto reorder =
+      OneDnnOperator<TransposedReorder>("mkldnn::_reorder_convolution_transpose_weight");
   const at::Tensor folded = weight.to(at::kDouble).mul(affine.scale.view({1, -1, 1, 1, 1})).to(at::kFloat);
   if (!packed_) {
     weight_ = folded.to(TypeOf(target)).to(DeviceOf(target));
@@ -45,7 +41,8 @@ TransposedConvolution::TransposedConvolution(const at::Tensor& weight, const Aff
 }
 
 at::Tensor TransposedConvolution::operator()(const at::Tensor& x) const {
-  static const auto pointwise = Operator<Pointwise>("mkldnn::_convolution_transpose_pointwise");
+  static const auto pointwise =
+      OneDnnOperator<TransposedPointwise>("mkldnn::_convolution_transpose_pointwise");
   if (!packed_) {
     return at::convolution(x, weight_, bias_, kTwos, kOnes, kOnes, /*transposed=*/true, kOnes, /*groups=*/1);
   }

@@ -12,16 +12,16 @@ namespace saccade::server {
 namespace {
 
 // Whole microseconds, in decimal.
-constexpr absl::string_view kPayload = "saccade/retry-after-us";
+constexpr absl::string_view kRetryPayload = "saccade/retry-after-us";
 
 }  // namespace
 
 void SetRetryAfter(absl::Status& status, absl::Duration after) {
-  status.SetPayload(kPayload, absl::Cord(absl::StrCat(absl::ToInt64Microseconds(after))));
+  status.SetPayload(kRetryPayload, absl::Cord(absl::StrCat(absl::ToInt64Microseconds(after))));
 }
 
 std::optional<absl::Duration> RetryAfter(const absl::Status& status) {
-  const auto payload = status.GetPayload(kPayload);
+  const auto payload = status.GetPayload(kRetryPayload);
   int64_t microseconds = 0;
   if (!payload || !absl::SimpleAtoi(std::string(*payload), &microseconds)) return std::nullopt;
   return absl::Microseconds(microseconds);

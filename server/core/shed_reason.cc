@@ -11,7 +11,7 @@ namespace saccade::server {
 namespace {
 
 // The reason's number, in decimal.
-constexpr absl::string_view kPayload = "saccade/shed-reason";
+constexpr absl::string_view kReasonPayload = "saccade/shed-reason";
 
 constexpr std::array<absl::string_view, kShedReasons> kNames = {
     "requests",  "bytes",    "pixels",      "queue_full",  "deadline",
@@ -22,11 +22,11 @@ constexpr std::array<absl::string_view, kShedReasons> kNames = {
 absl::string_view ShedReasonName(ShedReason reason) { return kNames[static_cast<size_t>(reason)]; }
 
 void SetShedReason(absl::Status& status, ShedReason reason) {
-  status.SetPayload(kPayload, absl::Cord(absl::StrCat(static_cast<int>(reason))));
+  status.SetPayload(kReasonPayload, absl::Cord(absl::StrCat(static_cast<int>(reason))));
 }
 
 std::optional<ShedReason> StatedShedReason(const absl::Status& status) {
-  const auto payload = status.GetPayload(kPayload);
+  const auto payload = status.GetPayload(kReasonPayload);
   int number = 0;
   if (!payload || !absl::SimpleAtoi(std::string(*payload), &number)) return std::nullopt;
   return static_cast<ShedReason>(number);

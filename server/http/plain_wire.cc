@@ -26,8 +26,6 @@ size_t Gather(absl::Span<const absl::string_view> pieces, size_t skipped, Vector
 }
 
 // Whether the kernel asks to come again, rather than telling that the connection is lost.
-bool Passing(int error) { return error == EAGAIN || error == EWOULDBLOCK || error == EINTR; }
-
 class Plain final : public Wire {
  public:
   explicit Plain(int fd) : fd_(fd) {}
@@ -55,7 +53,7 @@ class Plain final : public Wire {
 
  private:
   static ssize_t Done(ssize_t moved, short events, short* await) {
-    *await = moved < 0 && Passing(errno) ? events : short{0};
+    *await = moved < 0 && IsTransient(errno) ? events : short{0};
     return moved;
   }
 

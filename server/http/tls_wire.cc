@@ -21,19 +21,17 @@ constexpr size_t kMostSent = size_t{16} << 10;
 // OpenSSL's own socket would block, and end the daemon with SIGPIPE where a client has gone.
 int SocketOf(BIO* bio) { return static_cast<int>(reinterpret_cast<intptr_t>(BIO_get_data(bio))); }
 
-bool Passing(int error) { return error == EAGAIN || error == EWOULDBLOCK || error == EINTR; }
-
 int ReadSocket(BIO* bio, char* to, int size) {
   BIO_clear_retry_flags(bio);
   const ssize_t got = recv(SocketOf(bio), to, static_cast<size_t>(size), MSG_DONTWAIT);
-  if (got < 0 && Passing(errno)) BIO_set_retry_read(bio);
+  if (got < 0 && IsTransient(errno)) BIO_set_retry_read(bio);
   return static_cast<int>(got);
 }
 
 int WriteSocket(BIO* bio, const char* from, int size) {
   BIO_clear_retry_flags(bio);
   const ssize_t sent = send(SocketOf(bio), from, static_cast<size_t>(size), MSG_NOSIGNAL | MSG_DONTWAIT);
-  if (sent < 0 && Passing(errno)) BIO_set_retry_write(bio);
+  if (sent < 0 && IsTransient(errno)) BIO_set_retry_write(bio);
   return static_cast<int>(sent);
 }
 

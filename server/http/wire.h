@@ -3,6 +3,7 @@
 
 #include <sys/types.h>
 
+#include <cerrno>
 #include <cstddef>
 #include <memory>
 
@@ -13,6 +14,9 @@
 struct ssl_ctx_st;
 
 namespace saccade::server {
+
+// Whether an operation on a socket that failed with `error` can be tried again.
+inline bool IsTransient(int error) { return error == EAGAIN || error == EWOULDBLOCK || error == EINTR; }
 
 // Nothing blocks: what cannot go on returns -1 and says in `await` for what of the socket, POLLIN or POLLOUT;
 // 0 there means that the connection is lost. Used by one thread.

@@ -1,6 +1,7 @@
 #include "server/lifecycle/grpc_flags.h"
 
 #include <grpc/grpc.h>
+#include <CLI/CLI.hpp>
 
 #include <limits>
 

@@ -1,9 +1,12 @@
 // Flags of gRPC's transport, under Triton's names.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <map>
 #include <string>
+
+namespace CLI {
+class App;
+}
 
 namespace saccade::server {
 

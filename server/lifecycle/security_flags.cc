@@ -1,5 +1,7 @@
 #include "server/lifecycle/security_flags.h"
 
+#include <CLI/CLI.hpp>
+
 namespace saccade::server {
 
 void AddSecurityFlags(CLI::App& app, SecurityFlags* flags) {

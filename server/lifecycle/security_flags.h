@@ -1,10 +1,13 @@
 // Flags for TLS and tokens.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <string>
 
 #include "server/security/certificate.h"
+
+namespace CLI {
+class App;
+}
 
 namespace saccade::server {
 

@@ -1,5 +1,7 @@
 #include "server/lifecycle/triton_flags.h"
 
+#include <CLI/CLI.hpp>
+
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"

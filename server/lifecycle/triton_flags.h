@@ -2,9 +2,12 @@
 // Flags without effect for clients are ignored with a warning; others are rejected with advice.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <string>
 #include <vector>
+
+namespace CLI {
+class App;
+}
 
 namespace saccade::server {
 

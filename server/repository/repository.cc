@@ -18,7 +18,7 @@
 namespace saccade::server {
 namespace {
 
-constexpr size_t kMaxNameBytes = 128;
+constexpr size_t kMaxModelNameBytes = 128;
 constexpr size_t kMaxConfigBytes = size_t{1} << 20;
 // Name, in errors, of a configuration that is part of a request.
 constexpr char kRequest[] = "the request's configuration";
@@ -149,10 +149,10 @@ absl::StatusOr<ModelEntry> ReadModelFrom(const RepositoryPath& root, absl::strin
 }  // namespace
 
 absl::Status CheckModelName(absl::string_view name) {
-  const bool fits = !name.empty() && name.size() <= kMaxNameBytes && name.front() != '.';
+  const bool fits = !name.empty() && name.size() <= kMaxModelNameBytes && name.front() != '.';
   if (fits && std::all_of(name.begin(), name.end(), IsNameCharacter)) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat("'", absl::CHexEscape(name.substr(0, kMaxNameBytes)),
-                                                 "' is not a model name; expected 1 to ", kMaxNameBytes,
+  return absl::InvalidArgumentError(absl::StrCat("'", absl::CHexEscape(name.substr(0, kMaxModelNameBytes)),
+                                                 "' is not a model name; expected 1 to ", kMaxModelNameBytes,
                                                  " of A-Z a-z 0-9 . _ -, not beginning with a dot"));
 }
 

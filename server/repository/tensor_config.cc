@@ -9,7 +9,7 @@
 namespace saccade::server {
 namespace {
 
-constexpr size_t kMaxNameBytes = 256;
+constexpr size_t kMaxTensorNameBytes = 256;
 constexpr int kMaxDimensions = 16;
 constexpr int kMaxTensors = 1024;
 // The same as in ElementCount.
@@ -109,9 +109,9 @@ absl::Status CheckDims(const std::vector<int64_t>& dims, int64_t least, bool fre
 absl::Status CheckTensorName(const std::string& name, absl::string_view field, const ConfigCheck& check) {
   if (name.empty()) return check.Error(field, "is missing");
   const auto printable = [](unsigned char c) { return absl::ascii_isprint(c); };
-  if (name.size() <= kMaxNameBytes && std::all_of(name.begin(), name.end(), printable))
+  if (name.size() <= kMaxTensorNameBytes && std::all_of(name.begin(), name.end(), printable))
     return absl::OkStatus();
-  return check.Error(field, "is ", Quoted(name), ", expected at most ", kMaxNameBytes,
+  return check.Error(field, "is ", Quoted(name), ", expected at most ", kMaxTensorNameBytes,
                      " printable ASCII characters");
 }
 

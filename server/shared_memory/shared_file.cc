@@ -16,18 +16,18 @@
 namespace saccade::server {
 namespace {
 
-constexpr size_t kLongestName = 255;
+constexpr size_t kMaxKeyBytes = 255;
 
-std::string Subject(absl::string_view key) {
-  return absl::StrCat("key '", absl::CHexEscape(key.substr(0, kLongestName)), "'");
+std::string KeySubject(absl::string_view key) {
+  return absl::StrCat("key '", absl::CHexEscape(key.substr(0, kMaxKeyBytes)), "'");
 }
 
 absl::Status CheckName(absl::string_view name, absl::string_view key) {
-  const bool plain = !name.empty() && name.size() <= kLongestName && name != "." && name != ".." &&
+  const bool plain = !name.empty() && name.size() <= kMaxKeyBytes && name != "." && name != ".." &&
                      !absl::StrContains(name, '/') && !absl::StrContains(name, '\0');
   if (plain) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat(
-      Subject(key), ": expected the name of a file in /dev/shm, as shm_open takes it: '/frames'"));
+      KeySubject(key), ": expected the name of a file in /dev/shm, as shm_open takes it: '/frames'"));
 }
 
 // Whether the file's owner gave the daemon's user access, regardless of what a privileged daemon could open.
@@ -41,11 +41,11 @@ bool IsForUs(const struct stat& file) {
 absl::Status CheckFile(const struct stat& file, absl::string_view key) {
   if (!S_ISREG(file.st_mode)) {
     return absl::InvalidArgumentError(
-        absl::StrCat(Subject(key), ": is not shared memory; make it with shm_open"));
+        absl::StrCat(KeySubject(key), ": is not shared memory; make it with shm_open"));
   }
   if (!IsForUs(file)) {
     return absl::InvalidArgumentError(
-        absl::StrCat(Subject(key), ": belongs to user ", file.st_uid, ", and saccaded runs as ", geteuid(),
+        absl::StrCat(KeySubject(key), ": belongs to user ", file.st_uid, ", and saccaded runs as ", geteuid(),
                      "; run both as one user, or let others read and write it"));
   }
   return absl::OkStatus();
@@ -54,10 +54,10 @@ absl::Status CheckFile(const struct stat& file, absl::string_view key) {
 absl::Status FromErrno(int error, absl::string_view key) {
   if (error == ENOENT) {
     return absl::NotFoundError(
-        absl::StrCat(Subject(key), ": there is no such shared memory on this machine"));
+        absl::StrCat(KeySubject(key), ": there is no such shared memory on this machine"));
   }
   const char* const why = error == ELOOP ? "is a link" : std::strerror(error);
-  return absl::InvalidArgumentError(absl::StrCat(Subject(key), ": cannot be opened: ", why));
+  return absl::InvalidArgumentError(absl::StrCat(KeySubject(key), ": cannot be opened: ", why));
 }
 
 absl::Status Cut() {

@@ -9,10 +9,10 @@
 namespace saccade::server {
 namespace {
 
-constexpr size_t kLongestName = 256;
+constexpr size_t kMaxRegionNameBytes = 256;
 
-std::string Subject(absl::string_view name) {
-  return absl::StrCat("shared memory region '", absl::CHexEscape(name.substr(0, kLongestName)), "'");
+std::string RegionSubject(absl::string_view name) {
+  return absl::StrCat("shared memory region '", absl::CHexEscape(name.substr(0, kMaxRegionNameBytes)), "'");
 }
 
 // Whether [offset, offset + size) lies within [0, room). Does not overflow.
@@ -23,13 +23,13 @@ absl::Status Off() {
 }
 
 absl::Status CheckRegion(const SharedRegion& region) {
-  if (region.name.empty() || region.name.size() > kLongestName) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("the region's name has ", region.name.size(), " bytes; expected 1 to ", kLongestName));
+  if (region.name.empty() || region.name.size() > kMaxRegionNameBytes) {
+    return absl::InvalidArgumentError(absl::StrCat("the region's name has ", region.name.size(),
+                                                   " bytes; expected 1 to ", kMaxRegionNameBytes));
   }
   if (region.size == 0) {
     return absl::InvalidArgumentError(
-        absl::StrCat(Subject(region.name), ": byte_size is 0; expected at least 1"));
+        absl::StrCat(RegionSubject(region.name), ": byte_size is 0; expected at least 1"));
   }
   return absl::OkStatus();
 }
@@ -54,7 +54,7 @@ absl::Status SharedMemory::Register(const SharedRegion& region) {
   if (!size.ok()) return size.status();
   if (!Fits(region.offset, region.size, *size)) {
     return absl::InvalidArgumentError(
-        absl::StrCat(Subject(region.name), ": byte_size ", region.size, " from offset ", region.offset,
+        absl::StrCat(RegionSubject(region.name), ": byte_size ", region.size, " from offset ", region.offset,
                      " on is not inside the shared memory, which has ", *size, " bytes"));
   }
   const auto open = std::make_shared<const Open>(Open{region, *std::move(file)});
@@ -65,7 +65,7 @@ absl::Status SharedMemory::Register(const SharedRegion& region) {
   }
   if (!regions_.emplace(region.name, open).second) {
     return absl::AlreadyExistsError(
-        absl::StrCat(Subject(region.name), " is registered already; unregister it first"));
+        absl::StrCat(RegionSubject(region.name), " is registered already; unregister it first"));
   }
   return absl::OkStatus();
 }
@@ -88,7 +88,7 @@ absl::StatusOr<std::vector<SharedRegion>> SharedMemory::Status(absl::string_view
     if (name.empty() || name == known) list.push_back(open->region);
   }
   if (list.empty() && !name.empty()) {
-    return absl::NotFoundError(absl::StrCat(Subject(name), " is not registered"));
+    return absl::NotFoundError(absl::StrCat(RegionSubject(name), " is not registered"));
   }
   return list;
 }
@@ -101,14 +101,14 @@ absl::StatusOr<std::shared_ptr<const SharedMemory::Open>> SharedMemory::Opened(
     const absl::MutexLock lock(&mutex_);
     const auto found = regions_.find(range.region);
     if (found == regions_.end()) {
-      return absl::NotFoundError(absl::StrCat(Subject(range.region), " is not registered"));
+      return absl::NotFoundError(absl::StrCat(RegionSubject(range.region), " is not registered"));
     }
     open = found->second;
   }
   if (!Fits(range.offset, range.size, open->region.size)) {
     return absl::InvalidArgumentError(absl::StrCat(
         "shared_memory_byte_size ", range.size, " from shared_memory_offset ", range.offset,
-        " on is not inside ", Subject(range.region), ", which has ", open->region.size, " bytes"));
+        " on is not inside ", RegionSubject(range.region), ", which has ", open->region.size, " bytes"));
   }
   if (range.size > options_.most_tensor_bytes) {
     return absl::InvalidArgumentError(absl::StrCat("shared_memory_byte_size is ", range.size,

@@ -12,10 +12,10 @@
 namespace saccade::client {
 namespace {
 
-constexpr double kTint = 0.6;
+constexpr double kMapTint = 0.6;
 constexpr int kColumns = 4;
 constexpr int kTile = 320;  // longer side of a drawn map
-constexpr int kMargin = 12;
+constexpr int kMapMargin = 12;
 constexpr int kText = 44;  // two lines
 
 absl::StatusOr<cv::Mat> ReadMap(const AttentionMap& map) {
@@ -35,7 +35,7 @@ cv::Mat Tile(const cv::Mat& shades, const cv::Mat& background, cv::Size size) {
   if (background.empty()) return colors;
   cv::Mat picture, mixed;
   cv::resize(background, picture, size, 0, 0, cv::INTER_AREA);
-  cv::addWeighted(colors, kTint, picture, 1 - kTint, 0, mixed);
+  cv::addWeighted(colors, kMapTint, picture, 1 - kMapTint, 0, mixed);
   return mixed;
 }
 
@@ -57,19 +57,20 @@ absl::Status DrawAttention(absl::string_view picture, const std::optional<Region
     const int count = static_cast<int>(explanation.maps.size());
     const int columns = std::clamp(count, 1, kColumns);
     const int rows = (count + columns - 1) / columns;
-    const cv::Size cell(size.width + kMargin, size.height + kText);
+    const cv::Size cell(size.width + kMapMargin, size.height + kText);
     const Font font(12);
     const std::string title = absl::StrCat("layer ", explanation.layer, ": ", count, " of ",
                                            explanation.available, " maps, blue is least and red most");
-    cv::Mat canvas(2 * kMargin + kText + rows * cell.height,
-                   std::max(kMargin + columns * cell.width, 2 * kMargin + kTile), CV_8UC3, kPanel);
-    font.Write(canvas, font.Fit(title, canvas.cols - 2 * kMargin), {kMargin, kMargin + font.height()},
-               kLight);
+    cv::Mat canvas(2 * kMapMargin + kText + rows * cell.height,
+                   std::max(kMapMargin + columns * cell.width, 2 * kMapMargin + kTile), CV_8UC3, kPanel);
+    font.Write(canvas, font.Fit(title, canvas.cols - 2 * kMapMargin),
+               {kMapMargin, kMapMargin + font.height()}, kLight);
     for (int i = 0; i < count; ++i) {
       const AttentionMap& map = explanation.maps[static_cast<size_t>(i)];
       const auto shades = ReadMap(map);
       if (!shades.ok()) return shades.status();
-      const cv::Point at(kMargin + i % columns * cell.width, kMargin + kText + i / columns * cell.height);
+      const cv::Point at(kMapMargin + i % columns * cell.width,
+                         kMapMargin + kText + i / columns * cell.height);
       Tile(*shades, background, size).copyTo(canvas(cv::Rect(at, size)));
       const int y = at.y + size.height + 4 + font.height();
       font.Write(canvas, font.Fit(map.name, size.width), {at.x, y}, kLight);

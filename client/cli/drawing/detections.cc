@@ -12,12 +12,12 @@
 namespace saccade::client {
 namespace {
 
-constexpr double kTint = 0.42;
+constexpr double kMaskTint = 0.42;
 constexpr double kSmallestText = 9;
 
-class Drawing {
+class DetectionDrawing {
  public:
-  Drawing(cv::Mat picture, const Detections& answer)
+  DetectionDrawing(cv::Mat picture, const Detections& answer)
       : canvas_(std::move(picture)),
         answer_(answer),
         factor_(Enlargement(canvas_.size())),
@@ -63,7 +63,7 @@ class Drawing {
     cv::resize(small, pixels, area.size(), 0, 0, cv::INTER_NEAREST);
     cv::Mat part = canvas_(area);
     cv::Mat tinted;
-    cv::addWeighted(part, 1 - kTint, cv::Mat(part.size(), part.type(), color), kTint, 0, tinted);
+    cv::addWeighted(part, 1 - kMaskTint, cv::Mat(part.size(), part.type(), color), kMaskTint, 0, tinted);
     tinted.copyTo(part, pixels);
     std::vector<std::vector<cv::Point>> contours;
     cv::findContours(pixels, contours, cv::RETR_CCOMP, cv::CHAIN_APPROX_NONE, area.tl());
@@ -138,7 +138,7 @@ absl::Status DrawDetections(absl::string_view picture, const Detections& answer,
   return SaveDrawing(path, [&]() -> absl::StatusOr<cv::Mat> {
     const absl::StatusOr<cv::Mat> decoded = DecodePicture(picture, answer);
     if (!decoded.ok()) return decoded.status();
-    return Drawing(*decoded, answer).Draw();
+    return DetectionDrawing(*decoded, answer).Draw();
   });
 }
 

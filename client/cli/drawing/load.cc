@@ -16,7 +16,7 @@ namespace saccade::client {
 namespace {
 
 constexpr int kWidth = 1200;
-constexpr int kMargin = 24;
+constexpr int kPlotMargin = 24;
 constexpr int kHeight = 360;  // height of the upper plot
 constexpr int kLane = 34;
 constexpr int kLeft = 120;
@@ -29,15 +29,15 @@ const cv::Scalar kFailure(80, 80, 235);
 // P50, p90, p99.
 const cv::Scalar kShares[] = {{235, 190, 90}, {170, 130, 60}, {110, 85, 45}};
 
-double MostOf(const LoadDrawing& load) {
+double MaxLatency(const LoadDrawing& load) {
   double most = 0;
   for (const LoadDrawing::Point& point : load.points) most = std::max(most, point.milliseconds);
   return most > 0 && std::isfinite(most) ? most : 1;
 }
 
-class Drawing {
+class LoadPlot {
  public:
-  explicit Drawing(const LoadDrawing& load) : load_(load), font_(13), most_(1.05 * MostOf(load)) {
+  explicit LoadPlot(const LoadDrawing& load) : load_(load), font_(13), most_(1.05 * MaxLatency(load)) {
     for (const LoadDrawing::Point& point : load.points) seconds_ = std::max(seconds_, point.seconds);
     for (const LoadDrawing::Stage& stage : load.stages) longest_ = std::max(longest_, stage.p99);
     const int stages = static_cast<int>(load.stages.size());
@@ -46,7 +46,8 @@ class Drawing {
   }
 
   cv::Mat Draw() {
-    font_.Write(canvas_, font_.Fit(load_.title, kWidth / 2), {kMargin, kMargin + font_.height()}, kLight);
+    font_.Write(canvas_, font_.Fit(load_.title, kWidth / 2), {kPlotMargin, kPlotMargin + font_.height()},
+                kLight);
     DrawPoints();
     DrawStages();
     return canvas_;
@@ -98,7 +99,7 @@ class Drawing {
       const LoadDrawing::Stage& stage = load_.stages[i];
       const int top = lanes_top_ + static_cast<int>(i) * kLane;
       const int base = top + (kLane + font_.height()) / 2;
-      font_.Write(canvas_, font_.Fit(stage.name, kLeft - 2 * kMargin), {kMargin, base}, kLight);
+      font_.Write(canvas_, font_.Fit(stage.name, kLeft - 2 * kPlotMargin), {kPlotMargin, base}, kLight);
       const double shares[] = {stage.p50, stage.p90, stage.p99};
       for (int share = 2; share >= 0; --share) {
         const int to = std::max(kLeft + 1, XOf(shares[share], longest_));
@@ -134,7 +135,7 @@ class Drawing {
 }  // namespace
 
 absl::Status DrawLoad(const LoadDrawing& load, const std::string& path) {
-  return SaveDrawing(path, [&]() -> absl::StatusOr<cv::Mat> { return Drawing(load).Draw(); });
+  return SaveDrawing(path, [&]() -> absl::StatusOr<cv::Mat> { return LoadPlot(load).Draw(); });
 }
 
 }  // namespace saccade::client

@@ -12,7 +12,7 @@ namespace {
 
 constexpr auto kHead = "roi_heads.box_head.";
 constexpr auto kPredictor = "roi_heads.box_predictor.";
-constexpr float kMinSide = 1e-2F;
+constexpr float kMinDetectionSide = 1e-2F;
 
 const at::Tensor& Weight(const TensorMap& tensors, const std::string& name) {
   return tensors.at(name + ".weight");
@@ -66,7 +66,7 @@ Found Detect(const BoxNumbers& numbers, const at::Tensor& proposals, Size pictur
       const bool background = label == 0;
       if (background || *score <= threshold) continue;
       const Box box = Clipped(Moved(region, deltas, kDetectionWeights), picture);
-      if (!IsAtLeast(box, kMinSide)) continue;
+      if (!IsAtLeast(box, kMinDetectionSide)) continue;
       all.boxes.push_back(box);
       all.scores.push_back(*score);
       all.labels.push_back(label);

@@ -1,13 +1,13 @@
 #include "models/networks/mask_rcnn/linear.h"
 
 #include <ATen/core/List.h>
-#include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/ops/linear.h>
 
 #include <optional>
 #include <string_view>
 
 #include "models/layers/device.h"
+#include "models/layers/onednn_operator.h"
 
 namespace saccade::models {
 namespace {
@@ -15,14 +15,9 @@ namespace {
 // oneDNN's packed product takes half the time of ATen's at a box head's size; its 1x1 convolution is no
 // faster.
 using Scalars = c10::List<std::optional<at::Scalar>>;
-using Reorder = at::Tensor(const at::Tensor&, std::optional<int64_t>);
-using Pointwise = at::Tensor(const at::Tensor&, const at::Tensor&, const std::optional<at::Tensor>&,
-                             std::string_view, Scalars, std::optional<std::string_view>);
-
-template <typename Signature>
-c10::TypedOperatorHandle<Signature> Operator(const char* name) {
-  return c10::Dispatcher::singleton().findSchemaOrThrow(name, "").typed<Signature>();
-}
+using LinearReorder = at::Tensor(const at::Tensor&, std::optional<int64_t>);
+using LinearPointwise = at::Tensor(const at::Tensor&, const at::Tensor&, const std::optional<at::Tensor>&,
+                                   std::string_view, Scalars, std::optional<std::string_view>);
 
 }  // namespace
 
@@ -32,12 +27,12 @@ Linear::Linear(const at::Tensor& weight, const at::Tensor& bias, Activation acti
     weight_ = Owned(weight, target).to(TypeOf(target));
     return;
   }
-  static const auto reorder = Operator<Reorder>("mkldnn::_reorder_linear_weight");
+  static const auto reorder = OneDnnOperator<LinearReorder>("mkldnn::_reorder_linear_weight");
   weight_ = reorder.call(weight.to(at::kFloat).contiguous(), std::nullopt);
 }
 
 at::Tensor Linear::operator()(const at::Tensor& x) const {
-  static const auto pointwise = Operator<Pointwise>("mkldnn::_linear_pointwise");
+  static const auto pointwise = OneDnnOperator<LinearPointwise>("mkldnn::_linear_pointwise");
   if (!packed_) {
     at::Tensor y = at::linear(x, weight_, bias_);
     return activation_ == Activation::kRelu ? y.relu_() : y;

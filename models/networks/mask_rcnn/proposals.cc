@@ -15,7 +15,7 @@ namespace saccade::models {
 namespace {
 
 constexpr double kMaxOverlap = 0.7;
-constexpr float kMinSide = 1e-3F;
+constexpr float kMinProposalSide = 1e-3F;
 
 // Concatenates the weights of the two outputs, so that one convolution computes both.
 Convolution Numbers(const TensorMap& tensors) {
@@ -54,7 +54,7 @@ void Gather(const LevelProposals& level, int index, const Placement& placement,
         numbers.const_data_ptr<float>() + position * kProposalNumbers + kAspectRatios + 4 * ratio;
     const Box anchor = anchors.At(position / usable.width, position % usable.width, ratio);
     const Box box = Clipped(Moved(anchor, deltas, kProposalWeights), placement.scaled);
-    if (!IsAtLeast(box, kMinSide)) continue;
+    if (!IsAtLeast(box, kMinProposalSide)) continue;
     gathered.boxes.push_back(box);
     gathered.logits.push_back(best.const_data_ptr<float>()[i]);
     gathered.levels.push_back(index);

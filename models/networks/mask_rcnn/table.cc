@@ -6,7 +6,7 @@
 namespace saccade::models {
 namespace {
 
-int64_t Scaled(int64_t channels, double width) {
+int64_t RoundedWidth(int64_t channels, double width) {
   return static_cast<int64_t>(std::lround(static_cast<double>(channels) * width));
 }
 
@@ -127,7 +127,7 @@ MaskRcnnTable MakeMaskRcnnTable(const std::string& architecture, const MaskRcnnO
   MaskRcnnTable table;
   table.options = options;
   table.backbone.blocks = options.blocks;
-  table.backbone.width = Scaled(64, options.width);
+  table.backbone.width = RoundedWidth(64, options.width);
   table.backbone.epsilon = options.batch_norm_epsilon;
   if (options.paper_pyramid) {
     table.backbone.stem_kernel = 3;
@@ -135,11 +135,11 @@ MaskRcnnTable MakeMaskRcnnTable(const std::string& architecture, const MaskRcnnO
   }
   if (IsResnext(architecture)) {
     // A narrow network has fewer groups of unchanged width: 4 channels in the first stage.
-    table.backbone.groups = Scaled(32, options.width);
+    table.backbone.groups = RoundedWidth(32, options.width);
     table.backbone.width_per_group = static_cast<int64_t>(std::lround(4 / options.width));
   }
-  table.channels = Scaled(256, options.width);
-  table.representation = Scaled(1024, options.width);
+  table.channels = RoundedWidth(256, options.width);
+  table.representation = RoundedWidth(1024, options.width);
   return table;
 }
 

@@ -32,7 +32,7 @@ class AttentionPath {
   std::optional<at::Tensor> w_;                  // only for siamese attention
   std::optional<at::Tensor> scale_, shift_;      // of the batch norm of the result
   std::optional<at::Tensor> coefficient_scale_;  // of the batch norm of the coefficients, [heads]
-  std::optional<at::Tensor> scaled_identity_;  // the same, as a query transform for regular attention
+  std::optional<at::Tensor> scaled_identity_;    // the same, as a query transform for regular attention
 };
 
 }  // namespace saccade::models

@@ -18,8 +18,7 @@ TensorMap Tensors(const Block& block, const MobileOptions& options) {
   plan.blocks = {block};
   TensorMap tensors = testing::RandomTensors(MobileParameters(plan));
   for (auto& [name, tensor] : tensors) {
-    if (name.ends_with("coefficients.weight"))
-      tensor.abs_().add_(0.2);  // or attention would be a plain mean
+    if (name.ends_with("coefficients.weight")) tensor.abs_().add_(0.2);  // or attention would be a plain mean
   }
   return tensors;
 }

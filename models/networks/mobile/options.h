@@ -20,12 +20,12 @@ struct MobileOptions {
   bool plain_without_attention = false;
 
   MobileAttention attention = MobileAttention::kNone;  // attention=NAME|none, see ParseMobileOptions
-  bool learned = true;      // similarity=learned|ones, only siamese: ones is the paper's "w/o params"
-  bool global_term = true;  // global_term=true|false, only siamese: the paper's "w/o global term"
-  int64_t heads = 1;        // heads=1|2|4|8
-  std::string map = {};     // map=..., only expatt_mobilenetv2: see kernels/expatt; empty without attention
-  int64_t classes = 1000;   // classes=1..100000
-  double width = 1;         // width=0.1..4: multiplies all channels, see networks/width.h
+  bool learned = true;       // similarity=learned|ones, only siamese: ones is the paper's "w/o params"
+  bool global_term = true;   // global_term=true|false, only siamese: the paper's "w/o global term"
+  int64_t heads = 1;         // heads=1|2|4|8
+  std::string map = {};      // map=..., only expatt_mobilenetv2: see kernels/expatt; empty without attention
+  int64_t classes = 1000;    // classes=1..100000
+  double width = 1;          // width=0.1..4: multiplies all channels, see networks/width.h
   int64_t input_size = 224;  // input_size=32..1024: side of the pictures in pixels
 };
 

@@ -16,7 +16,7 @@ void CheckMultiple(const std::string& architecture, const std::string& option, i
                   ", which the hourglasses can halve and double again");
 }
 
-void CheckBuckets(const std::string& architecture, const Buckets& buckets) {
+void CheckStereoBuckets(const std::string& architecture, const Buckets& buckets) {
   if (buckets.sizes.empty()) CheckMultiple(architecture, "buckets", buckets.stride);
   for (const Size size : buckets.sizes) {
     CheckMultiple(architecture, "buckets", size.height);
@@ -51,7 +51,7 @@ PsmnetOptions ParsePsmnetOptions(const std::string& architecture, const Options&
   parsed.exact = reader.Choice("exact", "true", {"true", "false"}) == "true";
   reader.RefuseOthers();
   CheckMultiple(architecture, "max_disparity", parsed.max_disparity);
-  CheckBuckets(architecture, parsed.buckets);
+  CheckStereoBuckets(architecture, parsed.buckets);
   CheckHeads(architecture, parsed);
   return parsed;
 }

@@ -17,11 +17,11 @@ struct ResidualOptions {
   bool basic = false;  // blocks of two 3x3 convolutions instead of a bottleneck: ResNet-34
 
   Spatial attention = Spatial::kConvolution;  // attention=expatt|none, or gsa|none
-  int64_t first_group = 1;         // groups=1-4|2-4|3-4|4: first residual group with attention
-  std::string map = "gaussian";    // map=..., only ExpAtt: see kernels/expatt
-  std::string content = "global";  // content=global|axial|none, only GSA
-  bool cifar = false;              // form=imagenet|cifar: cifar has a 3x3 stem and no pooling after it
-  int64_t heads = 8;               // heads=1|2|4|8, only GSA
+  int64_t first_group = 1;                    // groups=1-4|2-4|3-4|4: first residual group with attention
+  std::string map = "gaussian";               // map=..., only ExpAtt: see kernels/expatt
+  std::string content = "global";             // content=global|axial|none, only GSA
+  bool cifar = false;  // form=imagenet|cifar: cifar has a 3x3 stem and no pooling after it
+  int64_t heads = 8;   // heads=1|2|4|8, only GSA
   std::array<int64_t, 4> blocks = {3, 4, 6, 3};  // blocks=a,b,c,d
   int64_t classes = 1000;                        // classes=1..100000
   double width = 1;                              // width=0.1..4: multiplies all channels

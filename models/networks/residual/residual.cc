@@ -15,9 +15,9 @@ namespace saccade::models {
 namespace {
 
 // A block with its weights. Immutable.
-class Block {
+class ResidualPass {
  public:
-  Block(const ResidualBlock& block, const ResidualOptions& options, const TensorMap& tensors) {
+  ResidualPass(const ResidualBlock& block, const ResidualOptions& options, const TensorMap& tensors) {
     if (!block.basic) {
       first_ = NormedConvolution(tensors, block.name + ".conv1", block.name + ".bn1", {.activation = kRelu});
       third_ = NormedConvolution(tensors, block.name + ".conv3", block.name + ".bn3", {.activation = kRelu});
@@ -75,14 +75,14 @@ class ResidualNetwork : public Model {
   std::vector<FeatureMap> Logits(const FeatureMap& pictures) const {
     at::Tensor x = stem_(pictures.values);
     if (pooled_) x = at::max_pool2d(x, kResidualPool.kernel, kResidualPool.stride, kResidualPool.padding);
-    for (const Block& block : blocks_) x = block(std::move(x));
+    for (const ResidualPass& block : blocks_) x = block(std::move(x));
     return {{classifier_(x.mean({2, 3}, /*keepdim=*/true)), pictures.extents}};
   }
 
   Description description_;
   bool pooled_;
   Convolution stem_;
-  std::vector<Block> blocks_;
+  std::vector<ResidualPass> blocks_;
   Convolution classifier_;
   Recorded logits_;
 };

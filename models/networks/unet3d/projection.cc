@@ -17,7 +17,7 @@ namespace {
 // Reach of the network in positions. Its five convolutions reach 1, 2, 4, 2 and 1 positions of full
 // resolution to each side, and the grid of pooled positions adds 1: 11 in all, rounded up so that windows can
 // be pooled.
-constexpr int64_t kHalo = 12;
+constexpr int64_t kProjectionHalo = 12;
 
 // Returns the mean of one column of values, weighted by the softmax of `logits`. `stride` is the distance of
 // its values.
@@ -83,7 +83,7 @@ at::Tensor Projection::operator()(const at::Tensor& volume, Progress& progress) 
   at::Tensor plane = at::empty({1, 1, 1, sides[1], sides[2]}, at::kFloat);
   for (int64_t i = 0; i < tiling.count(); ++i) {
     const Part core = tiling.Core(i);
-    const Part window = tiling.Around(core, kHalo);
+    const Part window = tiling.Around(core, kProjectionHalo);
     const at::Tensor logits = View(Weigh(TakenPart(volume, window, target_)), core.From(window));
     const Part place{.begin = {0, core.begin[1], core.begin[2]}, .size = {1, core.size[1], core.size[2]}};
     View(plane, place).copy_(Averages(Fetched(logits), View(volume, core)));
@@ -104,7 +104,7 @@ double Projection::WorkOf(const Sides& window) const {
 
 double Projection::Work(const Sides& sides) const {
   const Tiling tiling = Cut(sides);
-  return static_cast<double>(tiling.count()) * WorkOf(tiling.Around(tiling.Core(0), kHalo).size);
+  return static_cast<double>(tiling.count()) * WorkOf(tiling.Around(tiling.Core(0), kProjectionHalo).size);
 }
 
 }  // namespace saccade::models

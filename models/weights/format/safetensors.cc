@@ -14,7 +14,7 @@ namespace saccade::models {
 namespace {
 
 constexpr size_t kLengthBytes = 8;
-constexpr size_t kMaxDimensions = 16;
+constexpr size_t kMaxShape = 16;
 
 struct Placed {
   TensorEntry entry;
@@ -93,7 +93,7 @@ Placed ReadTensor(JsonReader& json, const std::string& name) {
     if (key == "dtype" && !type) {
       type = TypeNamed(name, json.ReadString());
     } else if (key == "shape" && !shape) {
-      shape = ReadNumbers(json, name, "shape", kMaxDimensions);
+      shape = ReadNumbers(json, name, "shape", kMaxShape);
     } else if (key == "data_offsets" && !offsets) {
       offsets = ReadNumbers(json, name, "data_offsets", 2);
     } else {

@@ -13,7 +13,6 @@ namespace {
 
 constexpr int kInstances[] = {1, 2, 4, 8};
 constexpr int kBuckets[] = {1, 4, 8, 32};
-constexpr double kBetaMs = 0.5;
 
 // 100 ms, or 400 ms where one pass per bucket does not fit into 100 ms.
 double DeadlineMs(int instances, int buckets) {

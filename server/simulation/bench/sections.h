@@ -34,6 +34,10 @@ void AddScale(const BenchOptions& options, Report& report);
 // All sections in the order of the report.
 std::vector<BenchSection> BenchSections();
 
+// The time per item and the deadline that most sections use, in milliseconds.
+constexpr double kBetaMs = 0.5;
+constexpr double kDeadlineMs = 100;
+
 // The base of most sections: one model, Poisson arrivals, L(b) = 5 ms + b * beta.
 Experiment BasicExperiment(const BenchOptions& options, double beta_ms, double deadline_ms, int instances = 1,
                            int buckets = 1);

@@ -8,9 +8,6 @@
 namespace saccade::server::simulation {
 namespace {
 
-constexpr double kBetaMs = 0.5;
-constexpr double kDeadlineMs = 100;
-
 void AddCell(Report& report, const std::string& cell, const Experiment& experiment, bool with_target) {
   const double ours = Goodput(experiment, SaccadePolicy());
   const Tuned triton = TuneTriton(experiment);

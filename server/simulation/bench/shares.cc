@@ -11,9 +11,6 @@
 namespace saccade::server::simulation {
 namespace {
 
-constexpr double kBetaMs = 0.5;
-constexpr double kDeadlineMs = 100;
-
 void AddPriorities(const BenchOptions& options, Report& report, int instances) {
   Experiment experiment = BasicExperiment(options, kBetaMs, kDeadlineMs, instances);
   StreamOptions first = experiment.streams.front();
