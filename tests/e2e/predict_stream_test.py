@@ -218,14 +218,18 @@ def test_a_model_that_is_full_tells_when_to_come_again(start, tmp_path):
 
 
 def test_a_drain_answers_what_was_taken_and_refuses_the_rest(start, tmp_path):
-    write_model(tmp_path, "identity", Identity(hang_at=str(HANG), hang_seconds="4"), max_batch_size=1)
-    daemon = start(tmp_path, "--lame-duck-seconds=0", "--drain-timeout-seconds=20").await_ready()
+    hang = tmp_path / "hang"
+    hang.touch()
+    models = tmp_path / "models"
+    write_model(models, "identity", Identity(hang_at=str(HANG), hang_file=str(hang)), max_batch_size=1)
+    daemon = start(models, "--lame-duck-seconds=0", "--drain-timeout-seconds=60").await_ready()
     with daemon.channel() as channel:
         stream = Stream(channel).send(volume(HANG), *[volume(number, request_id="taken") for number in range(3)])
         eventually(lambda: inflight(daemon) == 4, "all are taken")
         daemon.terminate()
         eventually(lambda: "finishing what was accepted" in daemon.log(), "the daemon drains")
         stream.send(volume(1, request_id="late")).end()
+        hang.unlink()
         answers = list(stream.answers)
     assert [answer.WhichOneof("outcome") for answer in answers] == [*["answer"] * 4, "error"]
     assert answers[4].error.code == UNAVAILABLE and answers[4].request_id == "late"

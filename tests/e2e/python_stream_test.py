@@ -122,10 +122,11 @@ def test_a_stream_that_is_closed_gives_up_what_waits(client, saccade, daemon):
 
 
 class Streaming(grpc.GenericRpcHandler):
-    """A daemon that answers a number of items of a stream, and then ends it with `code`."""
+    """A daemon that answers a number of items of a stream and then ends it: with `code`, or as the daemon does, when
+    the client has ended its side, or (`early`) before that."""
 
-    def __init__(self, answered, code):
-        self.answered, self.code = answered, code
+    def __init__(self, answered, code, early):
+        self.answered, self.code, self.early = answered, code, early
         self.received = []
 
     def service(self, details):
@@ -141,14 +142,16 @@ class Streaming(grpc.GenericRpcHandler):
             yield made
         if self.code is not None:
             context.abort(self.code, "as told")
+        if not self.early:
+            assert next(requests, None) is None
 
 
 @pytest.fixture
 def streaming():
     servers = []
 
-    def start(answered, code):
-        handler = Streaming(answered, code)
+    def start(answered, code=None, early=False):
+        handler = Streaming(answered, code, early)
         server = grpc.server(futures.ThreadPoolExecutor(4), handlers=[handler])
         port = server.add_insecure_port("127.0.0.1:0")
         server.start()
@@ -162,7 +165,7 @@ def streaming():
 
 @pytest.mark.parametrize("code", [grpc.StatusCode.RESOURCE_EXHAUSTED, grpc.StatusCode.UNAVAILABLE, None])
 def test_the_end_of_the_stream_is_told_although_nothing_more_is_sent(connect, saccade, streaming, code):
-    _, address = streaming(0, code)
+    _, address = streaming(0, code, early=True)
     more = queue.Queue()
     more.put(saccade.Classify("m", b"picture"))
     items = Outcomes(connect(address), iter(more.get, None))
@@ -176,7 +179,7 @@ def test_the_end_of_the_stream_is_told_although_nothing_more_is_sent(connect, sa
 
 
 def test_what_an_item_says(connect, saccade, streaming):
-    handler, address = streaming(3, None)
+    handler, address = streaming(3)
     sent = [saccade.Classify("m", b"a"), saccade.Classify("m", b"b", timeout=1.5), saccade.Classify("m", b"c")]
     items = list(Outcomes(connect(address, timeout=7), sent))
     assert [one.timeout.ToTimedelta().total_seconds() for one in handler.received] == [7, 1.5, 7]

@@ -6,8 +6,10 @@
 #include <c10/util/Exception.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <span>
 #include <stdexcept>
+#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -75,7 +77,15 @@ class Identity : public Model {
                                   "identity: a drill, as its option lose_device_at says");
     }
     if (first == options_.fail_at) throw std::runtime_error("identity: a drill, as its option fail_at says");
-    if (first == options_.hang_at) std::this_thread::sleep_for(options_.Hang());
+    if (first == options_.hang_at) Hang();
+  }
+
+  void Hang() const {
+    if (options_.hang_file.empty()) return std::this_thread::sleep_for(options_.MaxHang());
+    const Clock::time_point end = Clock::now() + options_.MaxHang();
+    std::error_code unreadable;
+    while (Clock::now() < end && std::filesystem::exists(options_.hang_file, unreadable))
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
   }
 
   void WaitUntil(Clock::time_point end) const {

@@ -36,7 +36,7 @@ std::chrono::nanoseconds IdentityOptions::Delay(int64_t items) const {
   return Milliseconds(delay_ms + delay_ms_per_item * static_cast<double>(items));
 }
 
-std::chrono::nanoseconds IdentityOptions::Hang() const { return Milliseconds(1e3 * hang_seconds); }
+std::chrono::nanoseconds IdentityOptions::MaxHang() const { return Milliseconds(1e3 * hang_seconds); }
 
 IdentityOptions ParseIdentityOptions(const std::string& architecture, const Options& options) {
   OptionReader reader(architecture, options);
@@ -49,6 +49,7 @@ IdentityOptions ParseIdentityOptions(const std::string& architecture, const Opti
   parsed.lose_device_at = Trigger(reader, architecture, "lose_device_at");
   parsed.no_room_above = reader.Integer("no_room_above", parsed.no_room_above, 0, 1000);
   parsed.hang_seconds = reader.Number("hang_seconds", parsed.hang_seconds, 0, 86400);
+  parsed.hang_file = reader.Text("hang_file", "", "the path of a file");
   parsed.most_voxels = reader.Integer("most_voxels", parsed.most_voxels, 1, int64_t{1} << 31);
   reader.RefuseOthers();
   return parsed;
@@ -63,6 +64,7 @@ Options AsText(const IdentityOptions& options) {
           {"lose_device_at", AsText(options.lose_device_at)},
           {"no_room_above", std::to_string(options.no_room_above)},
           {"hang_seconds", NumberText(options.hang_seconds)},
+          {"hang_file", options.hang_file},
           {"most_voxels", std::to_string(options.most_voxels)}};
 }
 

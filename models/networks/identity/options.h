@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdint>
 #include <optional>
+#include <string>
 
 #include "models/options.h"
 
@@ -16,7 +17,7 @@ struct IdentityOptions {
   bool busy = false;  // delay=sleep|busy: whether the delay occupies a core, as computing does
   // Failure drills. A pass with an item whose first value is exactly fail_at throws; with hang_at, it takes
   // hang_seconds longer and does not report progress. fail_at=none or a number, hang_at too;
-  // hang_seconds=0..86400.
+  // hang_seconds=0..86400. If hang_file names a file, the pass continues as soon as that does not exist.
   std::optional<float> fail_at;
   std::optional<float> hang_at;
   // A pass over more items than this throws an out-of-memory error. no_room_above=0..1000, 0 for never.
@@ -24,10 +25,11 @@ struct IdentityOptions {
   // Like fail_at, but throws the error that CUDA reports for a lost GPU. lose_device_at=none or a number.
   std::optional<float> lose_device_at;
   double hang_seconds = 60;
+  std::string hang_file;
   int64_t most_voxels = int64_t{128} << 20;  // most_voxels=1..2^31: larger volumes are rejected
 
   std::chrono::nanoseconds Delay(int64_t items) const;
-  std::chrono::nanoseconds Hang() const;
+  std::chrono::nanoseconds MaxHang() const;
 };
 
 // Throws a LoadError that lists the legal names or values.
