@@ -25,10 +25,10 @@ endif()
 
 if(SACCADE_COVERAGE)
   list(PREPEND CMAKE_CXX_COMPILER_LAUNCHER ${PROJECT_SOURCE_DIR}/tools/coverage/compile)
-  execute_process(COMMAND clang++-14 -print-file-name=libclang_rt.profile-x86_64.a
+  execute_process(COMMAND clang++-16 -print-file-name=libclang_rt.profile-x86_64.a
     OUTPUT_VARIABLE SACCADE_PROFILE_RUNTIME OUTPUT_STRIP_TRAILING_WHITESPACE)
   if(NOT EXISTS "${SACCADE_PROFILE_RUNTIME}")
-    message(FATAL_ERROR "SACCADE_COVERAGE needs clang-14 and its profile runtime (Debian: clang-14 libclang-rt-14-dev); "
+    message(FATAL_ERROR "SACCADE_COVERAGE needs clang-16 and its profile runtime (Debian: clang-16 libclang-rt-16-dev); "
                         "./dev coverage installs them")
   endif()
   # The same options that clang passes to the linker. Executables only: a library would bring a second runtime
@@ -46,7 +46,16 @@ if(SACCADE_SANITIZE)
   add_compile_options($<$<COMPILE_LANGUAGE:C,CXX>:-fsanitize=${SACCADE_SANITIZE}>
                       $<$<COMPILE_LANGUAGE:C,CXX>:-fno-sanitize-recover=all>
                       $<$<COMPILE_LANGUAGE:C,CXX>:-fno-omit-frame-pointer>)
+  if(SACCADE_SANITIZE MATCHES undefined AND CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
+    # Functions found by dlsym have argument types that only their own library knows by name.
+    add_compile_options($<$<COMPILE_LANGUAGE:C,CXX>:-fno-sanitize=function>)
+  endif()
   add_link_options(-fsanitize=${SACCADE_SANITIZE})
+  if(SACCADE_SANITIZE MATCHES address)
+    add_compile_definitions(SACCADE_ASAN)
+  elseif(SACCADE_SANITIZE MATCHES thread)
+    add_compile_definitions(SACCADE_TSAN)
+  endif()
 endif()
 
 if(SACCADE_FUZZ)

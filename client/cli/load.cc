@@ -18,8 +18,9 @@ constexpr absl::Duration kProgressEvery = absl::Milliseconds(200);
 
 class Load {
  public:
-  Load(const LoadPlan& plan, const std::function<absl::StatusOr<AnyAnswer>(size_t)>& ask)
-      : plan_(plan), ask_(ask), due_(DueTimes(plan)), begin_(absl::Now()) {
+  Load(const LoadPlan& plan, const std::function<absl::StatusOr<AnyAnswer>(size_t)>& ask,
+       const LoadClock& clock)
+      : plan_(plan), ask_(ask), clock_(clock), due_(DueTimes(plan)), begin_(clock.now()) {
     for (int i = 0; i < plan.in_flight; ++i) threads_.emplace_back([this] { Work(); });
   }
   ~Load() { Join(); }
@@ -36,7 +37,7 @@ class Load {
       over = mutex_.AwaitWithTimeout(absl::Condition(&ended), kProgressEvery);
       answers = samples_.size();
     }
-    progress(std::min(1.0, absl::FDivDuration(absl::Now() - begin_, plan_.duration)), answers);
+    progress(std::min(1.0, absl::FDivDuration(clock_.now() - begin_, plan_.duration)), answers);
     return !over;
   }
 
@@ -62,16 +63,16 @@ class Load {
       if (request >= due_.size()) return std::nullopt;
       return std::pair(request, begin_ + due_[request]);
     }
-    const absl::Time now = absl::Now();
+    const absl::Time now = clock_.now();
     if (now >= begin_ + plan_.duration) return std::nullopt;
     return std::pair(request, now);
   }
 
   void Send(size_t request, absl::Time due) {
-    absl::SleepFor(due - absl::Now());
-    const absl::Time sent = absl::Now();
+    clock_.sleep_until(due);
+    const absl::Time sent = clock_.now();
     const auto answer = ask_(request);
-    const absl::Time answered = absl::Now();
+    const absl::Time answered = clock_.now();
     LoadSample sample{
         .due = due - begin_, .latency = answered - due, .held = sent - due, .status = answer.status()};
     if (answer.ok()) {
@@ -91,6 +92,7 @@ class Load {
 
   const LoadPlan plan_;
   const std::function<absl::StatusOr<AnyAnswer>(size_t)>& ask_;
+  const LoadClock& clock_;
   const std::vector<absl::Duration> due_;
   const absl::Time begin_;
   std::atomic<size_t> next_ = 0;
@@ -114,8 +116,8 @@ std::vector<absl::Duration> DueTimes(const LoadPlan& plan) {
 }
 
 LoadResult RunLoad(const LoadPlan& plan, const std::function<absl::StatusOr<AnyAnswer>(size_t request)>& ask,
-                   const std::function<void(double done, size_t answers)>& progress) {
-  Load load(plan, ask);
+                   const std::function<void(double done, size_t answers)>& progress, const LoadClock& clock) {
+  Load load(plan, ask, clock);
   while (load.Wait(progress)) continue;
   return load.Take();
 }

@@ -8,6 +8,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "client/types.h"
 
@@ -47,10 +48,18 @@ struct LoadResult {
 // Returns the times at which requests are due, ascending; empty for a rate of 0.
 std::vector<absl::Duration> DueTimes(const LoadPlan& plan);
 
+// The time that a load is sent by; tests replace it.
+struct LoadClock {
+  std::function<absl::Time()> now = &absl::Now;
+  // Blocks until `now` has reached the time.
+  std::function<void(absl::Time)> sleep_until = [](absl::Time due) { absl::SleepFor(due - absl::Now()); };
+};
+
 // Calls `ask` for requests 0, 1, 2, ... on threads of its own; returns after the last response. Calls
 // `progress` on the calling thread several times per second, with the elapsed fraction of the duration and
 // the number of requests finished.
 LoadResult RunLoad(const LoadPlan& plan, const std::function<absl::StatusOr<AnyAnswer>(size_t request)>& ask,
-                   const std::function<void(double done, size_t answers)>& progress);
+                   const std::function<void(double done, size_t answers)>& progress,
+                   const LoadClock& clock = {});
 
 }  // namespace saccade::client

@@ -50,7 +50,7 @@ struct AttendPlace {
     head = matrix % static_cast<int>(heads);
   }
   __device__ float* Slot(const Attend& run) const {
-    return run.partial + (matrix * run.slots + slot) * run.PartialFloats();
+    return run.partial == nullptr ? nullptr : run.partial + (matrix * run.slots + slot) * run.PartialFloats();
   }
   __device__ int FirstChannel() const { return chunk * Attend::kValueTiles * kTile; }
   int chunk, slot, matrix, sample, head;

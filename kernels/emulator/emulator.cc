@@ -10,6 +10,7 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "kernels/emulator/fibre.h"
@@ -25,7 +26,7 @@ enum class State { kReady, kAtBarrier, kInShuffle, kExited };
 
 // State of one emulated CUDA thread.
 struct Thread {
-  Fibre fibre;
+  std::unique_ptr<Fibre> fibre;
   dim3 index;
   int number = 0;
   State state = State::kReady;
@@ -39,6 +40,17 @@ struct Thread {
   void* gather_to = nullptr;
   size_t gather_bytes = 0;
 };
+
+// Fibres that no launch uses. Their stacks are large, so that making new ones for each launch would take
+// longer than most launches.
+thread_local std::vector<std::unique_ptr<Fibre>> spare_fibres;
+
+std::unique_ptr<Fibre> TakeFibre() {
+  if (spare_fibres.empty()) return std::make_unique<Fibre>();
+  std::unique_ptr<Fibre> fibre = std::move(spare_fibres.back());
+  spare_fibres.pop_back();
+  return fibre;
+}
 
 std::string Place(const Thread& thread) {
   std::ostringstream text;
@@ -66,11 +78,17 @@ class Block {
     if (count == 0 || count > 1024) throw std::logic_error("a block should have 1 to 1024 threads");
     for (unsigned i = 0; i < count; ++i) {
       threads_.push_back(std::make_unique<Thread>());
+      threads_[i]->fibre = TakeFibre();
       threads_[i]->number = static_cast<int>(i);
       threads_[i]->index = dim3(i % options.block.x, i / options.block.x % options.block.y,
                                 i / (options.block.x * options.block.y));
     }
   }
+  ~Block() {
+    for (auto& thread : threads_) spare_fibres.push_back(std::move(thread->fibre));
+  }
+  Block(const Block&) = delete;
+  Block& operator=(const Block&) = delete;
 
   void Run(dim3 index);
   Thread& current() { return *current_; }
@@ -81,7 +99,7 @@ class Block {
   void Wait(State state, const std::source_location& where) {
     current_->state = state;
     current_->where = where;
-    current_->fibre.Suspend();
+    current_->fibre->Suspend();
   }
 
  private:
@@ -116,7 +134,7 @@ void Block::Run(dim3 index) {
   shared_.clear();
   for (auto& thread : threads_) {
     thread->state = State::kReady;
-    thread->fibre.Prepare(&Block::Enter, this);
+    thread->fibre->Prepare(&Block::Enter, this);
   }
   std::vector<Thread*> order;
   for (;;) {
@@ -138,7 +156,7 @@ void Block::Run(dim3 index) {
       blockIdx = index;
       blockDim = options_.block;
       gridDim = options_.grid;
-      thread->fibre.Resume();
+      thread->fibre->Resume();
       if (error_ != nullptr) std::rethrow_exception(error_);
     }
   }
@@ -231,9 +249,9 @@ void Launch(const LaunchOptions& options, const std::function<void()>& body) {
   }
   std::mt19937_64 random(options.seed);
   std::shuffle(blocks.begin(), blocks.end(), random);
+  const std::unique_ptr<Block*, void (*)(Block**)> ended(&running, [](Block** which) { *which = nullptr; });
   running = &block;
   for (const dim3& index : blocks) block.Run(index);
-  running = nullptr;
 }
 
 void SyncThreads(const std::source_location& where) {

@@ -150,7 +150,7 @@ TEST(EmulatorTest, AnExceptionInAKernelReachesTheCaller) {
   EXPECT_THROW(Launch({}, [] { throw std::out_of_range("index"); }), std::out_of_range);
 }
 
-#if defined(__SANITIZE_ADDRESS__)
+#if defined(SACCADE_ASAN)
 TEST(EmulatorDeathTest, AddressSanitizerSeesAnAccessPastSharedMemory) {
   EXPECT_DEATH(Launch({.block = 32, .shared_bytes = 31 * sizeof(float)},
                       [] {

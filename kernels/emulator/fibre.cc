@@ -1,28 +1,29 @@
 #include "kernels/emulator/fibre.h"
 
-#if defined(__SANITIZE_ADDRESS__)
+#if defined(SACCADE_ASAN)
+#include <sanitizer/asan_interface.h>
 #include <sanitizer/common_interface_defs.h>
 #endif
-#if defined(__SANITIZE_THREAD__)
+#if defined(SACCADE_TSAN)
 #include <sanitizer/tsan_interface.h>
 #endif
 
 namespace saccade::emulator {
 namespace {
 
-// The fibre being started, because makecontext cannot pass a pointer.
+// The fibre being started, because a stack starts a function without arguments.
 thread_local Fibre* starting = nullptr;
 
 }  // namespace
 
-Fibre::Fibre() : stack_(new std::byte[kStackBytes]) {
-#if defined(__SANITIZE_THREAD__)
+Fibre::Fibre() : memory_(new std::byte[kStackBytes]) {
+#if defined(SACCADE_TSAN)
   tsan_fibre_ = __tsan_create_fiber(0);
 #endif
 }
 
 Fibre::~Fibre() {
-#if defined(__SANITIZE_THREAD__)
+#if defined(SACCADE_TSAN)
   __tsan_destroy_fiber(tsan_fibre_);
 #endif
 }
@@ -30,18 +31,17 @@ Fibre::~Fibre() {
 void Fibre::Prepare(void (*entry)(void*), void* argument) {
   entry_ = entry;
   argument_ = argument;
-  started_ = false;
   fibre_fake_stack_ = nullptr;
-  getcontext(&context_);
-  context_.uc_stack.ss_sp = stack_.get();
-  context_.uc_stack.ss_size = kStackBytes;
-  context_.uc_link = nullptr;
-  makecontext(&context_, &Fibre::Start, 0);
+#if defined(SACCADE_ASAN)
+  // What an abandoned run had on the stack.
+  ASAN_UNPOISON_MEMORY_REGION(memory_.get(), kStackBytes);
+#endif
+  own_.Prepare(memory_.get(), kStackBytes, &Fibre::Start);
 }
 
 void Fibre::Start() {
   Fibre* self = starting;
-#if defined(__SANITIZE_ADDRESS__)
+#if defined(SACCADE_ASAN)
   __sanitizer_finish_switch_fiber(nullptr, &self->resumer_bottom_, &self->resumer_bytes_);
 #endif
   self->entry_(self->argument_);
@@ -55,41 +55,19 @@ void Fibre::Resume() {
 
 void Fibre::Suspend() { SwitchTo(/*into=*/false, /*last=*/false); }
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-
-void Fibre::Enter() { swapcontext(&resumer_, &context_); }
-void Fibre::Leave() { swapcontext(&context_, &resumer_); }
-
-#else
-
-// swapcontext also saves the signal mask, which costs a system call each way and dominates the switch. It is
-// therefore avoided after the first switch. (Sanitizers need swapcontext, because they intercept longjmp.)
-void Fibre::Enter() {
-  if (_setjmp(resumer_place_) != 0) return;
-  if (started_) _longjmp(place_, 1);
-  started_ = true;
-  setcontext(&context_);
-}
-
-void Fibre::Leave() {
-  if (_setjmp(place_) == 0) _longjmp(resumer_place_, 1);
-}
-
-#endif
-
 void Fibre::SwitchTo(bool into, [[maybe_unused]] bool last) {
-#if defined(__SANITIZE_ADDRESS__)
+#if defined(SACCADE_ASAN)
   void** fake_stack = into ? &resumer_fake_stack_ : &fibre_fake_stack_;
   // The last switch out of a fibre frees its fake stack.
-  __sanitizer_start_switch_fiber(last ? nullptr : fake_stack, into ? stack_.get() : resumer_bottom_,
+  __sanitizer_start_switch_fiber(last ? nullptr : fake_stack, into ? memory_.get() : resumer_bottom_,
                                  into ? kStackBytes : resumer_bytes_);
 #endif
-#if defined(__SANITIZE_THREAD__)
+#if defined(SACCADE_TSAN)
   if (into) tsan_resumer_ = __tsan_get_current_fiber();
   __tsan_switch_to_fiber(into ? tsan_fibre_ : tsan_resumer_, 0);
 #endif
-  into ? Enter() : Leave();
-#if defined(__SANITIZE_ADDRESS__)
+  into ? Stack::Switch(resumer_, own_) : Stack::Switch(own_, resumer_);
+#if defined(SACCADE_ASAN)
   into ? __sanitizer_finish_switch_fiber(*fake_stack, nullptr, nullptr)
        : __sanitizer_finish_switch_fiber(*fake_stack, &resumer_bottom_, &resumer_bytes_);
 #endif

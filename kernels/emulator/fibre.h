@@ -1,12 +1,10 @@
-// A coroutine with its own stack, built on ucontext, with the annotations that sanitizers need for stack
-// switches.
+// A coroutine with its own stack, with the annotations that sanitizers need for stack switches.
 #pragma once
-
-#include <setjmp.h>
-#include <ucontext.h>
 
 #include <cstddef>
 #include <memory>
+
+#include "kernels/emulator/stack.h"
 
 namespace saccade::emulator {
 
@@ -30,26 +28,20 @@ class Fibre {
  private:
   static void Start();
   void SwitchTo(bool into, bool last);
-  void Enter();
-  void Leave();
 
-  std::unique_ptr<std::byte[]> stack_;
-  ucontext_t context_;
-  ucontext_t resumer_;
-  // Where each side continues, after its first switch.
-  jmp_buf place_;
-  jmp_buf resumer_place_;
-  bool started_ = false;
+  std::unique_ptr<std::byte[]> memory_;
+  Stack own_;
+  Stack resumer_;
   void (*entry_)(void*) = nullptr;
   void* argument_ = nullptr;
   // AddressSanitizer's state: the fake stack of each side, and the bounds of the resumer's real stack.
-  void* fibre_fake_stack_ = nullptr;
-  void* resumer_fake_stack_ = nullptr;
-  const void* resumer_bottom_ = nullptr;
-  size_t resumer_bytes_ = 0;
+  [[maybe_unused]] void* fibre_fake_stack_ = nullptr;
+  [[maybe_unused]] void* resumer_fake_stack_ = nullptr;
+  [[maybe_unused]] const void* resumer_bottom_ = nullptr;
+  [[maybe_unused]] size_t resumer_bytes_ = 0;
   // ThreadSanitizer's handles of the two sides.
-  void* tsan_fibre_ = nullptr;
-  void* tsan_resumer_ = nullptr;
+  [[maybe_unused]] void* tsan_fibre_ = nullptr;
+  [[maybe_unused]] void* tsan_resumer_ = nullptr;
 };
 
 }  // namespace saccade::emulator

@@ -36,15 +36,19 @@ struct ExpattCuda : ExpattBlockSize {
         separable(IsSeparable(problem.kind)) {
     const int64_t maps = p.batch * p.map_channels * plane;
     table_floats = separable ? 2 * (height + width) : p.kind == ExpattKind::kConstant ? 0 : plane;
-    tables = workspace;
-    totals = tables + table_floats * Tables();
-    turned = totals + (separable ? p.batch * p.map_channels : 0);
-    mixed = turned + (separable ? maps : 0);
-    mapped = mixed + (p.before != nullptr ? maps : 0);
-    end = mapped + (p.after != nullptr ? maps : 0);
+    const auto take = [&](int64_t floats) {
+      float* const begin = workspace == nullptr ? nullptr : workspace + workspace_floats;
+      workspace_floats += floats;
+      return begin;
+    };
+    tables = take(table_floats * Tables());
+    totals = take(separable ? p.batch * p.map_channels : 0);
+    turned = take(separable ? maps : 0);
+    mixed = take(p.before != nullptr ? maps : 0);
+    mapped = take(p.after != nullptr ? maps : 0);
   }
 
-  int64_t FloatsOfWorkspace() const { return end - tables; }
+  int64_t FloatsOfWorkspace() const { return workspace_floats; }
   // Number of tables: samples share one if they all have the same extent.
   int64_t Tables() const { return p.extent.valid == nullptr ? 1 : p.batch; }
 
@@ -65,7 +69,7 @@ struct ExpattCuda : ExpattBlockSize {
   float* turned;  // [B, map channels, H, W], after Gx
   float* mixed;   // same shape, before the map
   float* mapped;  // same shape, after the map
-  float* end;
+  int64_t workspace_floats = 0;
 };
 
 // Arguments of one launch.

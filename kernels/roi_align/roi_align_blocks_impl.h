@@ -221,12 +221,14 @@ void PoolEachChannel(const RoiTaps<A> outer[2], const RoiColumns<A>& columns, co
     map += count * channel_stride;
     out.data += count * out.channel_stride;
   };
-  for (; channels >= kRoiChannels; step(kRoiChannels)) {
+  while (channels >= kRoiChannels) {
     PoolChannelLines<kRoiChannels, kChunks, kReading>(outer, columns, map, limit, channel_stride, out,
                                                       scratch);
+    step(kRoiChannels);
   }
-  for (; channels > 0; step(1)) {
+  while (channels > 0) {
     PoolChannelLines<1, kChunks, kReading>(outer, columns, map, limit, channel_stride, out, scratch);
+    step(1);
   }
 }
 

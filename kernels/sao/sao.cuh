@@ -27,6 +27,7 @@ struct SaoCuda {
     keep_scores = p.global_term && SameMap(p.q, p.k) && p.query_scores == p.key_scores;
     splits = Splits(p.positions);
     moment_rows = !p.global_term ? 1 : module ? 1 + static_cast<int>(p.heads) : 2;
+    if (workspace == nullptr) return;
     moments = workspace;
     slope = moments + p.batch * splits * moment_rows * p.channels;
     offset = slope + p.batch * p.channels;
@@ -49,10 +50,10 @@ struct SaoCuda {
   bool keep_scores;
   int64_t splits;
   int moment_rows;
-  float* moments;  // [B, splits, moment_rows, C]
-  float* slope;    // [B, C]
-  float* offset;   // [B, C]
-  float* scores;   // [B, heads, N], by index of the valid position, if keep_scores
+  float* moments = nullptr;  // [B, splits, moment_rows, C]
+  float* slope = nullptr;    // [B, C]
+  float* offset = nullptr;   // [B, C]
+  float* scores = nullptr;   // [B, heads, N], by index of the valid position, if keep_scores
 };
 
 template <typename T>

@@ -1,6 +1,8 @@
 // Copies between maps in memory and tiles; part of tile_impl.h.
 #pragma once
 
+#include <utility>
+
 #include "kernels/common/vec.h"
 #include "kernels/tile/tile.h"
 
@@ -11,21 +13,22 @@ inline Accumulate<T> Widened(T value) {
   return static_cast<Accumulate<T>>(value);
 }
 
+// Exchanges the odd blocks of kStep lanes of one vector with the even blocks of the other.
+template <typename A, int kStep, int... lane>
+inline void ExchangeBlocks(Vec<A>& first, Vec<A>& second, std::integer_sequence<int, lane...>) {
+  const Vec<A> a = first;
+  const Vec<A> b = second;
+  first = __builtin_shufflevector(a, b, ((lane & kStep) == 0 ? lane : kLanes<A> + lane - kStep)...);
+  second = __builtin_shufflevector(a, b, ((lane & kStep) == 0 ? lane + kStep : kLanes<A> + lane)...);
+}
+
 // Transposes a square of lanes x lanes in registers by exchanging blocks of doubling size.
 template <typename A, int kStep = 1>
 inline void TransposeSquare(Vec<A> (&rows)[kLanes<A>]) {
   if constexpr (kStep < kLanes<A>) {
-    Bits<A> low, high;
     for (int i = 0; i < kLanes<A>; ++i) {
-      low[i] = (i & kStep) == 0 ? i : kLanes<A> + i - kStep;
-      high[i] = (i & kStep) == 0 ? i + kStep : kLanes<A> + i;
-    }
-    for (int i = 0; i < kLanes<A>; ++i) {
-      if ((i & kStep) != 0) continue;
-      const Vec<A> first = rows[i];
-      const Vec<A> second = rows[i + kStep];
-      rows[i] = __builtin_shuffle(first, second, low);
-      rows[i + kStep] = __builtin_shuffle(first, second, high);
+      if ((i & kStep) == 0)
+        ExchangeBlocks<A, kStep>(rows[i], rows[i + kStep], std::make_integer_sequence<int, kLanes<A>>());
     }
     TransposeSquare<A, 2 * kStep>(rows);
   }

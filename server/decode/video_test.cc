@@ -14,7 +14,7 @@
 
 #include "server/decode/picture_fixtures.h"
 
-#ifdef __SANITIZE_ADDRESS__
+#ifdef SACCADE_ASAN
 #include <sanitizer/lsan_interface.h>
 #endif
 
@@ -77,7 +77,7 @@ std::string Manifest(const std::string& beginning, const std::string& named) {
 }
 
 bool IsOpenedByFfmpeg(const std::string& path) {
-#ifdef __SANITIZE_ADDRESS__
+#ifdef SACCADE_ASAN
   // FFmpeg's DASH reader leaks a string of the manifest.
   const __lsan::ScopedDisabler its_leaks;
 #endif

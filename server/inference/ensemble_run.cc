@@ -98,7 +98,8 @@ void EnsembleRun::Advance() {
     mutex_.Lock();
   }
   advancing_ = false;
-  const bool finished = running_ == 0;
+  // Several threads come here after the last steps: only the first of them finishes the run.
+  const bool finished = running_ == 0 && !std::exchange(finished_, true);
   mutex_.Unlock();
   if (finished) Finish();
 }

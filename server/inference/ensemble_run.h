@@ -85,6 +85,7 @@ class EnsembleRun : public std::enable_shared_from_this<EnsembleRun> {
   std::vector<size_t> ready_ ABSL_GUARDED_BY(mutex_);
   int running_ ABSL_GUARDED_BY(mutex_) = 0;
   bool advancing_ ABSL_GUARDED_BY(mutex_) = false;
+  bool finished_ ABSL_GUARDED_BY(mutex_) = false;
   absl::Status failure_ ABSL_GUARDED_BY(mutex_);
   Timings timings_ ABSL_GUARDED_BY(mutex_);
 };

@@ -376,7 +376,7 @@ TEST(EnsembleRun, StepsEndOnManyThreads) {
   }
   steps.push_back(Step("join", joined, {{"y", "out"}}));
   const EnsemblePlan plan = MakePlan(EnsembleOf({Spec("in")}, {Spec("out")}, steps));
-  for (int round = 0; round < 50; ++round) {
+  for (int round = 0; round < 500; ++round) {
     const bool fails = round % 5 == 0;
     std::vector<std::thread> threads;
     absl::Mutex mutex;

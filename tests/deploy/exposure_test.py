@@ -8,13 +8,14 @@ import pathlib
 import re
 import ssl
 import subprocess
-import time
 import urllib.error
 import urllib.request
 
 import helm_python as helm
 import pytest
 import yaml
+
+from monitoring import eventually
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 DEPLOY = ROOT / "deploy"
@@ -101,14 +102,12 @@ def test_a_kubelet_s_probes_are_answered(name, secrets):
     trusting.check_hostname, trusting.verify_mode = False, ssl.CERT_NONE
     with running(name, secrets) as (_, line):
         ports = dict(re.findall(r"(\w+)=\S+?:(\d+)", line))
-        end = time.monotonic() + 50
         for probe in ("startup", "readiness", "liveness"):
             asked = pod[f"{probe}Probe"]["httpGet"]
             url = f"{asked['scheme'].lower()}://127.0.0.1:{ports[asked['port']]}{asked['path']}"
             # The status is 503 while the models are loading.
-            while (status := answers(url, trusting)) == 503 and time.monotonic() < end:
-                time.sleep(0.1)
-            assert status == 200, probe
+            eventually(lambda url=url: answers(url, trusting) != 503, f"{probe} is not answered 503")
+            assert answers(url, trusting) == 200, probe
         if name == "chart with clients' certificates":
             with pytest.raises(OSError, match="(?i)certificate|reset|EOF"):
                 answers(f"https://127.0.0.1:{ports['http']}/v2/health/live", trusting)

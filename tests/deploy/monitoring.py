@@ -10,7 +10,7 @@ import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests" / "e2e"))
-from harness import DEADLINE_SECONDS, DEMO_REPOSITORY, Daemon
+from harness import DEADLINE_SECONDS, DEMO_REPOSITORY, Daemon, eventually  # noqa: F401
 
 PROMTOOL = pathlib.Path(sys.prefix) / "prometheus" / "usr" / "bin" / "promtool"
 

@@ -11,7 +11,7 @@ import grpc
 import numpy
 import pytest
 
-from harness import DEADLINE_SECONDS, eventually
+from harness import DEADLINE_SECONDS, eventually, open_loop
 from messages import Inference, infer_request
 from refusals import pushback
 from tiny_models import Identity, write_model
@@ -233,21 +233,10 @@ def test_a_flood_of_deadlines_of_a_microsecond(serve):
     assert daemon.metrics().total("nv_inference_count") == 2
 
 
-def open_loop(rate, seconds, send):
-    """Sends at a constant rate, independent of the responses."""
-    begun, sent = time.monotonic(), []
-    while time.monotonic() - begun < seconds:
-        if len(sent) < rate * (time.monotonic() - begun):
-            sent.append(send(len(sent)))
-        else:
-            time.sleep(0.001)
-    return sent
-
-
 def test_ten_times_what_can_be_served(serve):
     delay, batch, deadline = 0.03, 2, 0.2
-    # One minute; `./dev overload` without sanitizers takes ten.
-    rounds = 15 if "SACCADE_SANITIZE" in os.environ else 1
+    # A minute with SACCADE_LONG=1; `./dev overload` takes ten, without sanitizers.
+    rounds = 15 if "SACCADE_LONG" in os.environ else 3 if "SACCADE_SANITIZE" in os.environ else 1
     seconds = 4 * rounds
     served = batch / delay
     daemon = serve({"delay_ms": 1000 * delay}, max_batch_size=batch)

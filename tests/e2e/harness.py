@@ -182,3 +182,15 @@ def eventually(condition, what):
     end = time.monotonic() + DEADLINE_SECONDS
     while not condition():
         assert time.monotonic() < end, f"in {DEADLINE_SECONDS} s it did not happen that {what}"
+        time.sleep(0.01)
+
+
+def open_loop(rate, seconds, send):
+    """Calls send(0), send(1), ... at a constant rate, independent of the responses. Returns what it returned."""
+    begun, sent = time.monotonic(), []
+    while time.monotonic() - begun < seconds:
+        if len(sent) < rate * (time.monotonic() - begun):
+            sent.append(send(len(sent)))
+        else:
+            time.sleep(0.001)
+    return sent

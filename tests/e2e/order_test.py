@@ -1,12 +1,10 @@
 """Tests preserve_ordering: responses leave in the order of the requests, whichever is computed first."""
 
-import time
-
 import pytest
 
 from busy import HEAVY, LABELS
 from harness import eventually
-from messages import Inference, infer_request
+from messages import Inference, infer_request, message
 from tiny_models import write_model
 
 
@@ -22,8 +20,9 @@ class Overtaking:
         self.light_request = infer_request("slow", light.shape, light.tobytes())
         self.light = self.inference.model_infer.future(self.light_request)
         eventually(lambda: daemon.metrics().total("nv_inference_exec_count", **LABELS) == 1, "one is computed")
-        # If its response were not held back, it would have arrived by then.
-        time.sleep(0.2)
+        # If its response were not held back, it would have arrived before these, on the same connection.
+        for _ in range(200):
+            self.inference.server_ready(message("inference.ServerReadyRequest")())
         assert not self.heavy.done(), "the test needs a request that takes longer"
 
     def inflight(self):

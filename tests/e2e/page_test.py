@@ -68,6 +68,8 @@ def daemon(repository, tmp_path_factory):
 @pytest.fixture(scope="module")
 def browser():
     with sync_playwright() as playwright:
+        if CHROMIUM is None and not pathlib.Path(playwright.chromium.executable_path).exists():
+            pytest.fail("no browser: install Debian's package chromium, or run `playwright install --only-shell chromium`")
         running = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"])
         yield running
         running.close()

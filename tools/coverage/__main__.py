@@ -70,7 +70,7 @@ def merge():
     # Programs without instrumented code write empty profiles.
     listed = BUILD / "profiles" / "list"
     listed.write_text("".join(f"{path}\n" for path in profiles if path.stat().st_size))
-    subprocess.run(["llvm-profdata-14", "merge", "-sparse", "-failure-mode=all", "-f", listed, "-o", merged], check=True)
+    subprocess.run(["llvm-profdata-16", "merge", "-sparse", "-failure-mode=all", "-f", listed, "-o", merged], check=True)
     return merged
 
 
@@ -84,10 +84,10 @@ def sources(folders):
 def llvm_cov(command, measured, merged, files, *options):
     first, *others = measured
     objects = [word for program in others for word in ("-object", program)]
-    done = subprocess.run(["llvm-cov-14", command, first, *objects, f"-instr-profile={merged}", *options,
+    done = subprocess.run(["llvm-cov-16", command, first, *objects, f"-instr-profile={merged}", *options,
                            *files], capture_output=True, text=True)
     if done.returncode:
-        sys.exit(f"coverage: llvm-cov-14 {command} failed: {done.stderr.strip()}")
+        sys.exit(f"coverage: llvm-cov-16 {command} failed: {done.stderr.strip()}")
     return done.stdout
 
 

@@ -8,9 +8,9 @@ build_packages=(g++ cmake ninja-build ccache mold pkg-config ca-certificates pyt
   libgoogle-perftools-dev)
 # perf_analyzer's library, network namespaces for ./dev rollout, and the linter for shell scripts.
 test_packages=(git libb64-0d iproute2 shellcheck)
-# clang is used only for tests/fuzz and ./dev coverage.
-fuzz_packages=(clang-14 libclang-rt-14-dev)
-coverage_packages=("${fuzz_packages[@]}" llvm-14)
+# clang compiles the presets with sanitizers and what ./dev coverage measures, and analyses locks for ./dev lint.
+clang_packages=(clang-16 libclang-rt-16-dev)
+coverage_packages=("${clang_packages[@]}" llvm-16)
 
 network_advice='check that the network and the package sources of apt work (apt-get update), then run the same command again'
 
