@@ -151,7 +151,7 @@ TEST_F(ActionsTest, RefusesWhatMakesNoClip) {
   const std::string folder = Folder("none", {"notes.txt"}), picture = File("a.png", "x");
   const RunResult none = Run({folder, "--frames"});
   EXPECT_EQ(none.exit_code, 1);
-  EXPECT_EQ(none.err, "saccade: " + folder + " has no JPEG, PNG, WebP or BMP files in it\n");
+  EXPECT_EQ(none.err, "saccade: " + folder + " has no JPEG, PNG, WebP, TIFF or BMP files in it\n");
   const RunResult mixed = Run({folder, picture, "--frames"});
   EXPECT_EQ(mixed.exit_code, 2);
   EXPECT_THAT(mixed.err, HasSubstr("not both at once"));

@@ -129,7 +129,7 @@ CLI::Option* AddOutput(CLI::App* command, InputsCommand& options, const std::str
 void AddPictures(CLI::App* command, PicturesCommand& options, const std::string& name,
                  const std::string& output,
                  const std::string& description =
-                     "JPEG, PNG, WebP or BMP files, folders of them, or a quoted "
+                     "JPEG, PNG, WebP, TIFF or BMP files, folders of them, or a quoted "
                      "pattern; - reads standard input") {
   AddInputs(command, options, name, description);
   AddOutput(command, options, output);

@@ -90,7 +90,7 @@ TEST_F(Bench, AFolderStandsForItsPicturesAndAPatternForWhatItMatches) {
   std::filesystem::create_directory(folder_ / "empty");
   const RunResult none = Run({folder_ / "empty"});
   EXPECT_EQ(none.exit_code, 2);
-  EXPECT_THAT(none.err, HasSubstr("has no JPEG, PNG, WebP or BMP files in it"));
+  EXPECT_THAT(none.err, HasSubstr("has no JPEG, PNG, WebP, TIFF or BMP files in it"));
 }
 
 TEST_F(Bench, RefusalsAreCountedNotFatal) {

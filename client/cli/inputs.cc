@@ -43,7 +43,8 @@ bool StartsWithDigit(absl::string_view text) {
 
 }  // namespace
 
-const FileKind kPictureFiles = {"JPEG, PNG, WebP or BMP", {".jpg", ".jpeg", ".png", ".webp", ".bmp"}};
+const FileKind kPictureFiles = {"JPEG, PNG, WebP, TIFF or BMP",
+                                {".jpg", ".jpeg", ".png", ".webp", ".tif", ".tiff", ".bmp"}};
 const FileKind kVideoFiles = {"MP4, MOV, Matroska, WebM or AVI",
                               {".mp4", ".m4v", ".mov", ".mkv", ".webm", ".avi"}};
 const FileKind kVolumeFiles = {"TIFF", {".tif", ".tiff"}};

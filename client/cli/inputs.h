@@ -11,7 +11,7 @@ namespace saccade::client {
 
 // Files are selected by their extension alone; the daemon determines the actual format.
 struct FileKind {
-  // Description for error messages, for example "JPEG, PNG, WebP or BMP".
+  // Description for error messages, for example "JPEG, PNG, WebP, TIFF or BMP".
   std::string what;
   // Extensions with the dot, in lower case.
   std::vector<std::string> endings;

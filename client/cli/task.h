@@ -31,7 +31,7 @@ struct Task {
   // 2 for stereo: left and right in turn.
   size_t pictures_an_item = 1;
   // The expected content of a file, for the error message about an empty one.
-  const char* expected = "a JPEG, PNG, WebP or BMP picture";
+  const char* expected = "a JPEG, PNG, WebP, TIFF or BMP picture";
   // Sends one item.
   std::function<absl::StatusOr<AnyAnswer>(Client& client, const Pictures& pictures)> ask;
   // Draws the answer into files whose names begin with `stem`, and adds them to `written`. May remove data

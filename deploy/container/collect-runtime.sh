@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # collect-runtime.sh BUILD TARGET: copies the programs of a build folder to TARGET/bin, and the libraries they
 # load that no Debian package provides to TARGET/lib: the operators, and LibTorch from its wheel.
-# TARGET/wheels lists the wheels that libraries come from, one name and version per line, for sbom.sh.
+# The programs find the libraries wherever TARGET is moved. TARGET/wheels lists the wheels that libraries come
+# from, one name and version per line, for sbom.sh.
 set -euo pipefail
 
 if [[ $# -ne 2 || ! -x $1/bin/saccaded ]]; then
@@ -37,3 +38,8 @@ ldd "${programs[@]}" | awk '$2 == "=>" && $3 !~ "^/(usr/)?lib/" { print $3 }' | 
   done | sort -u >"$target/wheels"
 # Opened by name for packages of AOTInductor, so ldd does not list it.
 install -m 644 "$build/lib/libsaccade_torch_stand_in.so" "$target/lib"
+# In place of the folders of the machine that built them.
+# shellcheck disable=SC2016
+patchelf --set-rpath '$ORIGIN/../lib' "$target"/bin/*
+# shellcheck disable=SC2016
+patchelf --set-rpath '$ORIGIN' "$target"/lib/libsaccade_*.so

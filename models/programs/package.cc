@@ -27,8 +27,7 @@ using Value = TensorProgram::Value;
 constexpr const char* kModel = "model";  // the name that aoti_compile_and_package gives the model
 
 // Packages link libtorch.so, which only pulls in all CUDA libraries. This opens our empty stand-in instead,
-// which has that soname; a libtorch.so that is installed works as well. The linker's cache may list libraries
-// by soname, as in the container image; there the stand-in is found under its soname.
+// which has that soname; a libtorch.so that is installed works as well.
 void OpenStandIn() {
   static const std::string error = []() -> std::string {
     for (const char* const name : {"libsaccade_torch_stand_in.so", "libtorch.so"}) {

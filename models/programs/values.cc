@@ -102,10 +102,11 @@ int64_t RowsOf(const Signature& signature, const std::vector<Value>& inputs) {
   for (const Value& input : inputs) {
     if (input.isTensor()) return input.toTensor().size(0);
   }
-  // There are only strings: divides those of the first required input by the number per row.
-  const auto always = [](const TensorSignature& input) { return !input.optional; };
-  const auto found = std::find_if(signature.inputs.begin(), signature.inputs.end(), always);
-  const auto first = static_cast<size_t>(found - signature.inputs.begin());
+  // There are only strings: divides those of the first input that is there by the number per row.
+  const auto given = [](const Value& input) { return input.isList(); };
+  const auto found = std::find_if(inputs.begin(), inputs.end(), given);
+  if (found == inputs.end()) return -1;
+  const auto first = static_cast<size_t>(found - inputs.begin());
   int64_t each = 1;
   for (const int64_t dim : signature.inputs[first].dims) each *= dim < 0 ? 1 : dim;
   return static_cast<int64_t>(inputs[first].toListRef().size()) / std::max<int64_t>(1, each);

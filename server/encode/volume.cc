@@ -19,7 +19,9 @@ std::string Rounded(const std::vector<float>& values) {
   constexpr auto kMost = static_cast<float>(std::numeric_limits<T>::max());
   std::string bytes(values.size() * sizeof(T), '\0');
   auto* to = reinterpret_cast<T*>(bytes.data());
-  for (const float value : values) *to++ = static_cast<T>(std::clamp(std::nearbyint(value), 0.0F, kMost));
+  // A NaN has no integer: it becomes 0.
+  for (const float value : values)
+    *to++ = std::isnan(value) ? T{0} : static_cast<T>(std::clamp(std::nearbyint(value), 0.0F, kMost));
   return bytes;
 }
 

@@ -30,6 +30,13 @@ TEST(VoxelBytes, RoundsAndClipsToTheType) {
   EXPECT_EQ(Voxels<float>(kResult, VoxelType::kFloat32), kResult.values);
 }
 
+TEST(VoxelBytes, WhatIsNotANumberBecomesZero) {
+  const models::Restoration result = {
+      .depth = 1, .height = 1, .width = 2, .values = {std::numeric_limits<float>::quiet_NaN(), 7}};
+  EXPECT_THAT(Voxels<uint8_t>(result, VoxelType::kUint8), ElementsAre(0, 7));
+  EXPECT_THAT(Voxels<uint16_t>(result, VoxelType::kUint16), ElementsAre(0, 7));
+}
+
 TEST(VoxelBytes, RefusesWhatDoesNotFillItsSize) {
   models::Restoration result = kResult;
   result.values.pop_back();

@@ -270,6 +270,18 @@ TEST_F(CatalogTest, UnloadingWaitsNoLongerThanItsTimeout) {
   Eventually([&] { return Line("m", 1).state == State::kUnavailable; });
 }
 
+TEST_F(CatalogTest, AnUnloadThatStillWaitsAtTheEndIsAnswered) {
+  Write("m", 1);
+  ASSERT_TRUE(Start(ModelControl::kExplicit, {"m"}).ok());
+  const auto user = *catalog_->FindReady("m", 0);
+  Told told;
+  catalog_->Unload("m", false, told.Done());
+  Soon([&] { return Line("m", 1).state == State::kUnloading; });
+  catalog_->Close();
+  ASSERT_TRUE(told.ended.HasBeenNotified());
+  EXPECT_EQ(told.status.code(), absl::StatusCode::kUnavailable);
+}
+
 TEST_F(CatalogTest, LabelsNameVersions) {
   Write("m", 1);
   Write("m", 2,

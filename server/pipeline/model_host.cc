@@ -292,6 +292,10 @@ void ModelHost::Sweep() {
 
 void ModelHost::Close() {
   for (const auto& hosted : All()) hosted->model()->Close();
+  for (const Leaving& leaving : leaving_) {
+    if (leaving.farewell == nullptr || !leaving.farewell->done) continue;
+    std::exchange(leaving.farewell->done, nullptr)(absl::UnavailableError("the daemon is shutting down"));
+  }
 }
 
 }  // namespace saccade::server

@@ -46,7 +46,7 @@ HttpResponse Answer(const Catalog& catalog, const Pipeline& pipeline) {
   std::map<std::pair<std::string, int64_t>, int64_t> queued;
   for (const ModelSnapshot& model : catalog.List()) queued[{model.name, model.version}] = model.queued;
   Json models = Json::array();
-  const auto statistics = StatisticsOf(catalog, "", 0);
+  const auto statistics = StatisticsOf(catalog, "", "");
   // Cannot fail for all models.
   for (const ModelStatistics& model : *statistics)
     models.push_back(ToJson(model, queued[{model.model, model.version}]));

@@ -26,7 +26,9 @@ std::string HighestVersion(const RepositoryPath& model) {
   int64_t highest = 0;
   for (const DirectoryEntry& entry : *entries) {
     int64_t version = 0;
-    if (entry.is_directory && absl::SimpleAtoi(entry.name, &version)) highest = std::max(highest, version);
+    // Other folders are no versions (versions.h).
+    if (entry.is_directory && entry.name.front() != '0' && absl::SimpleAtoi(entry.name, &version))
+      highest = std::max(highest, version);
   }
   return highest > 0 ? absl::StrCat(highest) : "";
 }

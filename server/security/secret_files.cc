@@ -26,11 +26,16 @@ absl::StatusOr<std::string> ReadAll(int fd, absl::string_view subject) {
   while (size < text.size()) {
     const ssize_t got = read(fd, &text[size], text.size() - size);
     if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return Unreadable(subject, errno);
+    if (got < 0) {
+      const int error = errno;
+      Forget(text);
+      return Unreadable(subject, error);
+    }
     if (got == 0) break;
     size += static_cast<size_t>(got);
   }
   if (size > kMostSecretBytes) {
+    Forget(text);
     return absl::InvalidArgumentError(
         absl::StrCat(subject, " is larger than ", kMostSecretBytes, " bytes, which no such file is"));
   }

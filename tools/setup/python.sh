@@ -52,6 +52,15 @@ ensure_bench_python() {
   ensure_requirements bench "Python packages of the benchmarks (about 60 MB)" --no-deps
 }
 
+# What makes the wheels of ./dev package, in an environment of its own.
+ensure_package_python() {
+  local folder="$cache/package" wanted=$requirements/package.txt
+  cmp -s "$wanted" "$folder/.done" && return
+  make_environment "$folder" python3
+  pip_install "Python packages for making wheels (about 10 MB)" "$folder/bin/python" "$wanted"
+  cp "$wanted" "$folder/.done"
+}
+
 # Triton and perf_analyzer for ./dev bench server, in an environment of their own: Triton's Python backend is
 # linked with the distribution's Python, and uses torch from the tests' environment.
 ensure_bench_peers() {

@@ -1,0 +1,76 @@
+"""Checks the Debian package of the built daemon, without installing it; `./dev package` installs it, and tries the wheels."""
+
+import configparser
+import os
+import pathlib
+import re
+import subprocess
+
+import pytest
+
+from image_size import ROOT, output
+
+
+def unit():
+    lines = configparser.ConfigParser(strict=False, interpolation=None)
+    lines.optionxform = str
+    lines.read(ROOT / "deploy/systemd/saccade.service")
+    return lines
+
+
+@pytest.fixture(scope="module")
+def package(tmp_path_factory):
+    """The package, and its files in a folder."""
+    folder = tmp_path_factory.mktemp("package")
+    made = pathlib.Path(output(ROOT / "tools/package/deb", os.environ["SACCADE_BUILD_DIR"], folder).strip())
+    output("dpkg-deb", "--extract", made, folder / "root")
+    return made, folder / "root"
+
+
+def field(package, name):
+    return output("dpkg-deb", "--field", package[0], name).strip()
+
+
+def test_it_is_of_this_version_and_needs_what_the_daemon_loads(package):
+    version = re.search(r"project\(saccade VERSION (\S+)", (ROOT / "CMakeLists.txt").read_text())[1]
+    assert field(package, "Version") == version
+    needed = {name.split()[0] for name in field(package, "Depends").split(", ")}
+    assert {"adduser", "libc6", "libstdc++6", "ca-certificates"} < needed and any("grpc++" in name for name in needed)
+    assert not [name for name in needed if re.search("python|cuda|torch", name)]
+
+
+def test_its_programs_find_their_libraries_wherever_it_lies(package):
+    for name in ("saccaded", "saccade"):
+        program = package[1] / "usr/bin" / name
+        done = subprocess.run([program, "--version"], env={"PATH": "/usr/bin:/bin"}, capture_output=True, text=True)
+        assert done.returncode == 0 and field(package, "Version") in done.stdout, done
+        loaded = re.findall(r"=> (/\S+)", output("ldd", program))
+        assert not [path for path in loaded if str(ROOT) in path or "site-packages" in path]
+
+
+def test_nothing_of_the_machine_that_built_it_is_in_it(package):
+    for file in (package[1] / "usr/lib/saccade").rglob("*"):
+        if file.is_file() and file.name.startswith(("saccade", "libsaccade")):
+            searched = " ".join(re.findall(r"R(?:UN)?PATH.*\[(.*)\]", output("readelf", "-d", file)))
+            assert searched in ("$ORIGIN", "$ORIGIN/../lib"), f"{file.name} looks for libraries in {searched}"
+
+
+def test_its_configuration_is_one_and_listens_on_this_machine_alone(package, tmp_path):
+    config = package[1] / "etc/saccade/saccaded.conf"
+    assert output("dpkg-deb", "--info", package[0], "conffiles").split() == ["/etc/saccade/saccaded.conf"]
+    assert "host=127.0.0.1" in config.read_text().splitlines()
+    mine = tmp_path / "saccaded.conf"
+    demo = package[1] / "usr/share/saccade/demo"
+    mine.write_text(re.sub("model-repository=.*", f"model-repository={demo}", config.read_text()))
+    output(package[1] / "usr/bin/saccaded", f"--config={mine}", "--check-config")
+
+
+def test_the_unit_gives_a_drain_its_time_and_takes_every_right_that_is_not_used(package):
+    service = unit()["Service"]
+    program, flag = service["ExecStart"].split()
+    assert os.path.lexists(package[1] / program.lstrip("/")) and (package[1] / flag.removeprefix("--config=/")).exists()
+    shown = output(package[1] / "usr/bin/saccaded", "--help")
+    drain = sum(int(re.search(rf"--{name}\S* S=(\d+)", shown)[1]) for name in ("lame-duck-seconds", "drain-timeout-seconds"))
+    assert int(service["TimeoutStopSec"]) > drain
+    assert service["User"] == "saccade" and service["CapabilityBoundingSet"] == "" and service["NoNewPrivileges"] == "yes"
+    assert (package[1] / "lib/systemd/system/saccade.service").read_text() == (ROOT / "deploy/systemd/saccade.service").read_text()
