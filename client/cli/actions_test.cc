@@ -182,7 +182,7 @@ TEST_F(ActionsTest, DrawsALaneAClass) {
   int left = 0;
   const auto is = [&](int x, int y, int64_t class_index) {
     const cv::Scalar color = BrightColor(class_index);
-    const auto pixel = timeline.at<cv::Vec3b>(y, x);
+    const auto& pixel = timeline.at<cv::Vec3b>(y, x);
     return std::abs(pixel[0] - color[0]) < 2 && std::abs(pixel[1] - color[1]) < 2 &&
            std::abs(pixel[2] - color[2]) < 2;
   };
