@@ -154,7 +154,7 @@ struct Client::Transport {
     }
     const grpc::Status status = reader->Finish();
     // A daemon that shuts down may end the stream with OK although the model is not served.
-    if (status.ok()) return absl::UnavailableError("the daemon ended the watch");
+    if (status.ok()) return absl::UnavailableError("the daemon ended the health watch");
     return Explain(options, status, context);
   }
 
@@ -171,7 +171,7 @@ absl::StatusOr<std::unique_ptr<Client>> Client::Connect(ClientOptions options) {
   if (!target.ok()) return target.status();
   if (options.timeout <= absl::ZeroDuration()) {
     return absl::InvalidArgumentError(absl::StrCat("the timeout is ", absl::FormatDuration(options.timeout),
-                                                   "; expected more than nothing"));
+                                                   "; expected a positive duration"));
   }
   if (options.max_message_bytes < 1 || options.max_message_bytes > std::numeric_limits<int>::max()) {
     return absl::InvalidArgumentError(absl::StrCat("max_message_bytes is ", options.max_message_bytes,
@@ -263,7 +263,7 @@ absl::StatusOr<std::unique_ptr<Stream>> Client::OpenStream(const StreamOptions& 
   for (const absl::Duration timeout : {options.timeout, options.item_timeout}) {
     if (timeout > absl::ZeroDuration()) continue;
     return absl::InvalidArgumentError(absl::StrCat(
-        "a timeout of the stream is ", absl::FormatDuration(timeout), "; expected more than nothing"));
+        "a timeout of the stream is ", absl::FormatDuration(timeout), "; expected a positive duration"));
   }
   Stream::Call::Options call;
   call.stream = options;

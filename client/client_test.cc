@@ -276,8 +276,8 @@ TEST(Client, SaysWhenTheAnswerIsAnotherTasks) {
   const absl::Status status = ConnectTo(daemon.url())->Classify("rcnn", "x").status();
   EXPECT_EQ(status.code(), absl::StatusCode::kInternal);
   EXPECT_EQ(status.message(),
-            "model 'rcnn' answered with detections instead of a classification; is its task another one? "
-            "(saccade models tells)");
+            "model 'rcnn' answered with detections instead of a classification; check the model's task with "
+            "`saccade models`");
 }
 
 TEST(Client, KeepsCodeMessageDetailsAndRetryHintOfAnError) {

@@ -27,20 +27,19 @@ absl::Status ExplainTls(const ClientOptions& options, const Target& target, cons
                                   NameOf(options, target), "'"));
   }
   if (absl::StrContains(message, "wrong version number")) {
-    return Untrusted(absl::StrCat("what answers at ", options.url, " speaks no TLS"), message);
+    return Untrusted(absl::StrCat("the server at ", options.url, " does not speak TLS"), message);
   }
   if (absl::StrContains(message, "annot check peer")) {
-    return Untrusted(absl::StrCat("what answers at ", options.url, " speaks TLS, and no gRPC over it"),
-                     message);
+    return Untrusted(absl::StrCat("the server at ", options.url, " speaks TLS but not gRPC"), message);
   }
   if (!absl::StrContains(message, "certificate verify failed")) {
-    return Untrusted(absl::StrCat("TLS with ", options.url, " could not be agreed on"), message);
+    return Untrusted(absl::StrCat("the TLS handshake with ", options.url, " failed"), message);
   }
   const std::string why =
       target.host_port.empty() ? "" : WhyUntrusted(target.host_port, options.tls->authorities);
   const std::string untrusted = absl::StrCat("the certificate of ", options.url, " is not trusted: ");
   if (!why.empty()) return Untrusted(absl::StrCat(untrusted, why));
-  return Untrusted(absl::StrCat(untrusted, "no authority given has signed it, or it is not valid now"),
+  return Untrusted(absl::StrCat(untrusted, "it is not signed by a trusted authority, or it is not valid now"),
                    message);
 }
 
@@ -57,8 +56,8 @@ absl::Status ExplainConnection(const ClientOptions& options, const Target& targe
   // data was exchanged.
   if (absl::StrContains(message, "Socket closed") || absl::StrContains(message, "onnection reset")) {
     return absl::UnavailableError(absl::StrCat(
-        "what answers at ", options.url, " ended the connection at once; it may be ending, or want ",
-        !options.tls ? "TLS" : "another certificate of its client", " (", message, ")"));
+        "the server at ", options.url, " closed the connection at once; it may be shutting down, or require ",
+        !options.tls ? "TLS" : "another client certificate", " (", message, ")"));
   }
   absl::Status status =
       absl::UnavailableError(absl::StrCat("no daemon answers at ", options.url, " (", message, ")"));

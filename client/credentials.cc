@@ -33,12 +33,13 @@ absl::Status CheckToken(const ClientOptions& options, const Target& target) {
                                 [](char c) { return absl::ascii_isgraph(static_cast<unsigned char>(c)); });
   // The message does not contain the token, because it is a secret.
   if (!fits)
-    return absl::InvalidArgumentError("the token has a space or another character that no token has");
+    return absl::InvalidArgumentError(
+        "the token has a space or a non-printable character; expected visible ASCII characters only");
   if (!token.empty() && !options.tls && !target.local && !options.token_without_tls) {
     return absl::InvalidArgumentError(
         absl::StrCat("the token would go to ", options.url,
-                     " readable to everybody on the way; use TLS (--tls), or token_without_tls "
-                     "(--token-without-tls) where the network encrypts by itself"));
+                     " in clear text; use TLS (--tls), or token_without_tls "
+                     "(--token-without-tls) if the network itself is encrypted"));
   }
   return absl::OkStatus();
 }

@@ -89,7 +89,7 @@ const char* NameOf(Result result) {
     case Result::RESULT_NOT_SET:
       break;
   }
-  return "nothing that this client knows";
+  return "a result that this client does not know";
 }
 
 void Read(const v1::Classification& proto, Classification& result) {
@@ -199,7 +199,7 @@ absl::StatusOr<TaskAnswer> ReadAs(Result wanted, const v1::PredictResponse& resp
   if (response.result_case() != wanted) {
     return absl::InternalError(absl::StrCat("model '", response.model(), "' answered with ",
                                             NameOf(response.result_case()), " instead of ", NameOf(wanted),
-                                            "; is its task another one? (saccade models tells)"));
+                                            "; check the model's task with `saccade models`"));
   }
   TaskAnswer result;
   result.model = response.model();
@@ -344,7 +344,7 @@ absl::StatusOr<AnyAnswer> FromAnyResponse(const v1::PredictResponse& response) {
 
 absl::Status FromProto(const v1::ItemError& error) {
   if (error.code() == 0)
-    return absl::InternalError("the daemon sent an item that is neither answer nor error");
+    return absl::InternalError("the daemon sent a stream item with neither a response nor an error");
   // absl and gRPC use the same numbers for the canonical codes.
   absl::Status status(static_cast<absl::StatusCode>(error.code()), error.message());
   if (error.has_retry_after()) {

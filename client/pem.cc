@@ -52,13 +52,13 @@ std::string Text(const ASN1_TIME* time) {
 absl::Status CheckCertificates(absl::string_view pem, absl::string_view what) {
   if (ReadCertificate(pem) != nullptr) return absl::OkStatus();
   return absl::InvalidArgumentError(
-      absl::StrCat(what, " has no certificate that can be read; expected PEM, -----BEGIN CERTIFICATE-----"));
+      absl::StrCat(what, " contains no readable certificate; expected PEM, -----BEGIN CERTIFICATE-----"));
 }
 
 absl::Status CheckIdentity(absl::string_view certificate, absl::string_view key) {
   if (certificate.empty() || key.empty()) {
     return absl::InvalidArgumentError(
-        absl::StrCat("the client's certificate and its key belong together; the ",
+        absl::StrCat("the client's certificate and key must be given together; the ",
                      certificate.empty() ? "certificate" : "key", " is missing"));
   }
   if (absl::Status read = CheckCertificates(certificate, "the client's certificate"); !read.ok()) return read;
@@ -66,14 +66,14 @@ absl::Status CheckIdentity(absl::string_view certificate, absl::string_view key)
   const Key own = ReadKey(key);
   if (own == nullptr) {
     return absl::InvalidArgumentError(
-        "the client's key has no private key that can be read; expected PEM, without a passphrase");
+        "the client's key file contains no readable private key; expected PEM, without a passphrase");
   }
   const bool fits = X509_check_private_key(mine.get(), own.get()) == 1;
   ERR_clear_error();
-  if (!fits) return absl::InvalidArgumentError("the client's key is not that of its certificate");
+  if (!fits) return absl::InvalidArgumentError("the client's key does not match its certificate");
   if (X509_cmp_current_time(X509_get0_notAfter(mine.get())) < 0) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("the client's certificate was valid until ", Text(X509_get0_notAfter(mine.get()))));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "the client's certificate has expired; it was valid until ", Text(X509_get0_notAfter(mine.get()))));
   }
   return absl::OkStatus();
 }

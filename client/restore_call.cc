@@ -58,7 +58,7 @@ absl::Status RestoreCall::Receive(const RestoreProgress& progress) {
       // The comparison maps NaN to 0.
       const double told = response.progress().done();
       const double done = told > 0 ? std::min(told, 1.0) : 0.0;
-      if (progress && !progress(done)) status = absl::CancelledError("given up by the caller");
+      if (progress && !progress(done)) status = absl::CancelledError("cancelled by the caller");
     } else if (response.has_answer()) {
       status = Announce(response.answer());
     } else if (!response.voxels().empty()) {
@@ -72,7 +72,7 @@ absl::Status RestoreCall::Receive(const RestoreProgress& progress) {
 grpc::Status RestoreCall::Finish() { return stream_->Finish(); }
 
 absl::StatusOr<Restoration> RestoreCall::TakeAnswer() {
-  if (!answer_) return absl::InternalError("the daemon ended the stream without an answer");
+  if (!answer_) return absl::InternalError("the daemon ended the stream without a response");
   if (const auto sent = static_cast<int64_t>(answer_->voxels.size()); sent < answer_->shape.Bytes()) {
     return absl::InternalError(
         absl::StrCat("the daemon announced ", answer_->shape.Bytes(), " bytes of voxels and sent ", sent));
@@ -94,7 +94,7 @@ absl::Status RestoreCall::Announce(const v1::PredictResponse& response) {
   const std::string first = std::exchange(answer_->voxels, {});
   const auto refuse = [&] {
     return absl::ResourceExhaustedError(
-        absl::StrCat("there is no memory for the answer's ", answer_->shape.Bytes(), " bytes of voxels"));
+        absl::StrCat("not enough memory for the response's ", answer_->shape.Bytes(), " bytes of voxels"));
   };
   try {
     answer_->voxels.reserve(static_cast<size_t>(answer_->shape.Bytes()));
@@ -107,7 +107,7 @@ absl::Status RestoreCall::Announce(const v1::PredictResponse& response) {
 }
 
 absl::Status RestoreCall::Append(absl::string_view voxels) {
-  if (!answer_) return absl::InternalError("the daemon sent voxels before the answer that they belong to");
+  if (!answer_) return absl::InternalError("the daemon sent voxels before the response");
   const int64_t left = answer_->shape.Bytes() - static_cast<int64_t>(answer_->voxels.size());
   if (static_cast<int64_t>(voxels.size()) > left) {
     return absl::InternalError(absl::StrCat("the daemon sent more voxels than the ", answer_->shape.Bytes(),

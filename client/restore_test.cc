@@ -232,7 +232,7 @@ TEST_F(Restore, TellsThatItHasNoMemoryForTheAnswer) {
   AnswerWith({1 << 20, 1 << 20, 1 << 20, VoxelType::kUint8}, "");
   const absl::Status status = StatusOf();
   EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
-  EXPECT_THAT(std::string(status.message()), HasSubstr("no memory for the answer's"));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("not enough memory for the response's"));
 }
 
 TEST_F(Restore, SaysWhenTheAnswerIsAnotherTasks) {

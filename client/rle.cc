@@ -24,7 +24,7 @@ absl::StatusOr<int64_t> ReadNumber(const std::string& text, size_t& at) {
     if (at == text.size()) return Refuse("the run lengths end in the middle of a number");
     const int code = static_cast<unsigned char>(text[at]) - '0';
     if (code < 0 || code > 0x3F) {
-      return Refuse(absl::StrCat("byte ", at, " of the run lengths is no digit of COCO's"));
+      return Refuse(absl::StrCat("byte ", at, " of the run lengths is not a valid COCO digit"));
     }
     ++at;
     number |= static_cast<int64_t>(code & 0x1F) << (5 * digit);

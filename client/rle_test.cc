@@ -89,8 +89,8 @@ INSTANTIATE_TEST_SUITE_P(
                       Hostile{Mask(3, 4, EncodeRuns({12}) + std::string(1, Digit(0, true))),
                               "middle of a number"},
                       Hostile{Mask(3, 4, std::string(7, Digit(1, true))), "more than 6 digits"},
-                      Hostile{Mask(3, 4, "\n"), "byte 0 of the run lengths is no digit"},
-                      Hostile{Mask(3, 4, "<\xff"), "byte 1 of the run lengths is no digit"},
+                      Hostile{Mask(3, 4, "\n"), "byte 0 of the run lengths is not a valid COCO digit"},
+                      Hostile{Mask(3, 4, "<\xff"), "byte 1 of the run lengths is not a valid COCO digit"},
                       Hostile{Mask(0, 4, ""), "its size is 4x0"},
                       Hostile{Mask(-3, -4, EncodeRuns({12})), "-4x-3"},
                       Hostile{Mask(1 << 30, 1 << 30, EncodeRuns({12})), "expected 1 to 268435456 pixels"}));

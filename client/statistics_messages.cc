@@ -21,7 +21,7 @@ absl::StatusOr<std::vector<ModelStatistics>> FromProto(const inference::ModelSta
     ModelStatistics model;
     model.model = proto.name();
     if (!absl::SimpleAtoi(proto.version(), &model.version)) {
-      return absl::InternalError(absl::StrCat("the daemon tells of version '", proto.version(),
+      return absl::InternalError(absl::StrCat("the daemon sent statistics of version '", proto.version(),
                                               "' of model '", proto.name(), "'; expected a number"));
     }
     const inference::InferStatistics& requests = proto.inference_stats();

@@ -39,7 +39,8 @@ absl::Status Stream::Call::Send(v1::PredictRequest request, absl::Time start) {
     sent_.push_back(start);
   }
   if (stream_->Write(message)) return absl::OkStatus();
-  return absl::UnavailableError("the stream has ended, so nothing more can be sent on it; Next() tells why");
+  return absl::UnavailableError(
+      "the stream has ended, so nothing more can be sent on it; Next() returns the reason");
 }
 
 void Stream::Call::SendDone() { stream_->WritesDone(); }
@@ -75,7 +76,8 @@ absl::StatusOr<StreamItem> Stream::Call::Read(const v1::PredictStreamResponse& m
     const absl::MutexLock lock(&mutex_);
     if (message.index() != next_index_ || sent_.empty()) {
       return absl::InternalError(absl::StrCat("the daemon answered request ", message.index(),
-                                              " of the stream where ", next_index_, " was expected"));
+                                              " of the stream; expected a response to request ",
+                                              next_index_));
     }
     sent = sent_.front();
     sent_.pop_front();

@@ -18,7 +18,7 @@ bool IsAddress(int family, absl::string_view host) {
 
 absl::Status Malformed(absl::string_view url, absl::string_view why) {
   return absl::InvalidArgumentError(
-      absl::StrCat("'", url, "' is no daemon's address: ", why, "; expected HOST:PORT, e.g. 127.0.0.1:8001"));
+      absl::StrCat("'", url, "' is not a valid address: ", why, "; expected HOST:PORT, e.g. 127.0.0.1:8001"));
 }
 
 }  // namespace
@@ -29,7 +29,7 @@ absl::StatusOr<Target> ParseTarget(absl::string_view url) {
     if (absl::StartsWith(url, scheme)) return Target{.uri = std::string(url)};
   }
   if (absl::StrContains(url, "://")) {
-    return Malformed(url, "the daemon's gRPC port takes no such scheme, and TLS is an option of its own");
+    return Malformed(url, "URL schemes are not supported, and TLS is a separate option");
   }
 
   const size_t colon = url.rfind(':');
@@ -43,12 +43,11 @@ absl::StatusOr<Target> ParseTarget(absl::string_view url) {
 
   if (host.front() == '[' && host.back() == ']') {
     host = host.substr(1, host.size() - 2);
-    if (!IsAddress<in6_addr>(AF_INET6, host)) return Malformed(url, "that is no IPv6 address");
+    if (!IsAddress<in6_addr>(AF_INET6, host)) return Malformed(url, "the host is not an IPv6 address");
     return Target{absl::StrCat("ipv6:[", host, "]:", port), host == "::1", std::string(url)};
   }
   if (host.find_first_of(":/[] \t") != absl::string_view::npos) {
-    return Malformed(url,
-                     "the host has a character that no host name has (an IPv6 address goes in brackets)");
+    return Malformed(url, "the host name has an invalid character (an IPv6 address must be in brackets)");
   }
   if (IsAddress<in_addr>(AF_INET, host)) {
     return Target{absl::StrCat("ipv4:", host, ":", port), absl::StartsWith(host, "127."), std::string(url)};

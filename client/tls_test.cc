@@ -97,7 +97,7 @@ TEST(Tls, ADaemonThatNobodyKnowsIsNotTrusted) {
 
 TEST(Tls, ACertificateHasItsTimeAndItsName) {
   FakeDaemon expired(Files().Server(Files().expired(), Files().expired_key()));
-  EXPECT_THAT(Failure(expired, Trusting()), HasSubstr("it has expired, and was valid until "));
+  EXPECT_THAT(Failure(expired, Trusting()), HasSubstr("it has expired; it was valid until "));
   FakeDaemon daemon(Files().Server(Files().certificate(), Files().key()));
   ClientOptions options = Trusting();
   options.tls->server_name = "";
@@ -108,29 +108,30 @@ TEST(Tls, ACertificateHasItsTimeAndItsName) {
 
 TEST(Tls, OneSideAloneSpeaksIt) {
   FakeDaemon plain;
-  EXPECT_THAT(Failure(plain, Trusting()), HasSubstr("speaks no TLS"));
+  EXPECT_THAT(Failure(plain, Trusting()), HasSubstr("does not speak TLS"));
   FakeDaemon daemon(Files().Server(Files().certificate(), Files().key()));
-  EXPECT_THAT(Failure(daemon, {}), AllOf(HasSubstr("ended the connection at once"), HasSubstr("want TLS")));
+  EXPECT_THAT(Failure(daemon, {}),
+              AllOf(HasSubstr("closed the connection at once"), HasSubstr("require TLS")));
 }
 
 TEST(Tls, ADaemonMayAskWhoCalls) {
   FakeDaemon daemon(Files().Server(Files().certificate(), Files().key(), true));
   EXPECT_TRUE(ConnectTo(daemon.url(), Known())->ServerLive().ok());
-  EXPECT_THAT(Failure(daemon, Trusting()), HasSubstr("want another certificate of its client"));
+  EXPECT_THAT(Failure(daemon, Trusting()), HasSubstr("require another client certificate"));
 }
 
 TEST(Tls, WhatCannotBeUsedIsSaidAtOnce) {
   ClientOptions options = Trusting();
   options.tls->authorities = "no certificate";
   EXPECT_THAT(std::string(Refusal(options).message()),
-              HasSubstr("the list of authorities has no certificate that can be read"));
+              HasSubstr("the list of authorities contains no readable certificate"));
   options = Known();
   options.tls->key = "";
   EXPECT_THAT(std::string(Refusal(options).message()), HasSubstr("the key is missing"));
   options.tls->key = Certificates::Read(Files().expired_key());
-  EXPECT_THAT(std::string(Refusal(options).message()), HasSubstr("not that of its certificate"));
+  EXPECT_THAT(std::string(Refusal(options).message()), HasSubstr("does not match its certificate"));
   options.tls->key = Certificates::Read(Files().certificate());
-  EXPECT_THAT(std::string(Refusal(options).message()), HasSubstr("no private key"));
+  EXPECT_THAT(std::string(Refusal(options).message()), HasSubstr("no readable private key"));
   options.tls->certificate = Certificates::Read(Files().expired());
   options.tls->key = Certificates::Read(Files().expired_key());
   EXPECT_THAT(std::string(Refusal(options).message()), HasSubstr("was valid until"));
@@ -142,8 +143,7 @@ TEST(Token, GoesInTheOpenOnlyToThisMachineOrWhenTold) {
   options.token = "s3cret";
   const absl::Status refused = Refusal(options);
   EXPECT_EQ(refused.code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_THAT(std::string(refused.message()),
-              AllOf(HasSubstr("readable to everybody"), Not(HasSubstr("s3cret"))));
+  EXPECT_THAT(std::string(refused.message()), AllOf(HasSubstr("in clear text"), Not(HasSubstr("s3cret"))));
   options.token_without_tls = true;
   EXPECT_TRUE(Refusal(options).ok());
   options.token_without_tls = false;

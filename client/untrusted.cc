@@ -56,7 +56,7 @@ std::string Describe(long code, const X509* certificate) {
     case X509_V_OK:
       return "";
     case X509_V_ERR_CERT_HAS_EXPIRED:
-      return absl::StrCat("it has expired, and was valid until ", Time(X509_get0_notAfter(certificate)));
+      return absl::StrCat("it has expired; it was valid until ", Time(X509_get0_notAfter(certificate)));
     case X509_V_ERR_CERT_NOT_YET_VALID:
       return absl::StrCat("it is valid only from ", Time(X509_get0_notBefore(certificate)), " on");
     default:

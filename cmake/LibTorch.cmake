@@ -13,7 +13,7 @@ execute_process(
   OUTPUT_VARIABLE SACCADE_TORCH_DIR OUTPUT_STRIP_TRAILING_WHITESPACE RESULT_VARIABLE found ERROR_QUIET)
 if(NOT found EQUAL 0 OR NOT EXISTS ${SACCADE_TORCH_DIR}/lib/libtorch_cpu.so)
   message(FATAL_ERROR "No LibTorch beside ${SACCADE_PYTHON}. Run ./dev build, which installs torch==2.11.0 and "
-                      "passes -DSACCADE_PYTHON, or pass a Python that has it.")
+                      "passes -DSACCADE_PYTHON, or pass a Python with torch installed.")
 endif()
 get_filename_component(SACCADE_SITE_PACKAGES ${SACCADE_TORCH_DIR} DIRECTORY)
 file(GLOB SACCADE_NVIDIA_LIBS ${SACCADE_SITE_PACKAGES}/nvidia/cu13/lib)

@@ -8,5 +8,5 @@ elseif(SACCADE_TCMALLOC)
   # No symbol refers to it, so the linker would drop it with --as-needed.
   target_link_libraries(saccade_malloc INTERFACE -Wl,--push-state,--no-as-needed ${SACCADE_TCMALLOC} -Wl,--pop-state)
 else()
-  message(STATUS "No tcmalloc (libgoogle-perftools-dev): forward passes take about a tenth longer, small ones a half")
+  message(STATUS "tcmalloc was not found (install libgoogle-perftools-dev): forward passes are about 10 % slower, small ones 50 %")
 endif()

@@ -57,7 +57,7 @@ const Architecture& Find(const std::string& name) {
     if (name == architecture.name) return architecture;
     known += (known.empty() ? "" : ", ") + std::string(architecture.name);
   }
-  throw LoadError("unknown architecture " + Quote(name) + "; there are: " + known);
+  throw LoadError("unknown architecture " + Quote(name) + "; the architectures are: " + known);
 }
 
 void CheckLabels(const Description& description) {

@@ -15,11 +15,11 @@ namespace {
 c10::Stream NewStream(int gpu) {
   const kernels::CudaPlugin& plugin = kernels::LoadCudaPlugin();
   if (!plugin.loaded) {
-    throw LoadError("the model is to be computed on GPU " + std::to_string(gpu) + ", but " + plugin.reason);
+    throw LoadError("the model needs GPU " + std::to_string(gpu) + ", but " + plugin.reason);
   }
   if (gpu >= plugin.devices) {
-    throw LoadError("the model is to be computed on GPU " + std::to_string(gpu) + ", but there are " +
-                    std::to_string(plugin.devices) + ", counted from 0");
+    throw LoadError("the model needs GPU " + std::to_string(gpu) + ", but there are " +
+                    std::to_string(plugin.devices) + " GPUs, numbered from 0");
   }
   const c10::impl::VirtualGuardImpl gpus(c10::kCUDA);
   return gpus.getStreamFromGlobalPool(c10::Device(c10::kCUDA, static_cast<c10::DeviceIndex>(gpu)));
@@ -33,7 +33,7 @@ GpuStream::~GpuStream() {
   try {
     stream_.synchronize();
   } catch (const std::exception& error) {
-    TORCH_WARN("a model on a GPU ends while CUDA reports: ", error.what());
+    TORCH_WARN("CUDA error while unloading a model: ", error.what());
   }
 }
 

@@ -25,7 +25,7 @@ void AgreeOnFloat32(Precision precision) {
   if (agreed && *agreed != tf32) {
     throw LoadError(std::string("precision is ") + PrecisionName(precision) +
                     ", but another model on a GPU has " + (tf32 ? "fp32" : "tf32") +
-                    ", and one process knows only one of the two; use the same, or bf16 or fp16");
+                    ", and a process supports only one of the two; use the same, or bf16 or fp16");
   }
   if (!agreed) {
     at::globalContext().setAllowTF32CuBLAS(tf32);

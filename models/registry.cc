@@ -60,7 +60,7 @@ std::unique_ptr<Model> Make(const std::string& architecture, const Options& opti
     if (architecture == loader.name)
       return loader.load(architecture, WithoutPrecision(options), weights_path, labels, target);
   }
-  throw LoadError(architecture + " is described, but cannot be loaded; this is a bug in saccade");
+  throw LoadError(architecture + " has a description, but no loader; this is a bug in saccade");
 }
 
 }  // namespace
@@ -75,17 +75,16 @@ std::unique_ptr<Model> Load(const std::string& architecture, const Options& opti
     if (gpu)
       return LoadOnGpu(target, [&] { return Make(architecture, options, weights_path, labels, target); });
     if (target.precision != Precision::kFloat32) {
-      throw LoadError(
-          std::string("precision is ") + PrecisionName(target.precision) +
-          ", which is for a GPU; on the CPU networks compute in fp32. Leave the option out, or give "
-          "the model an instance_group of KIND_GPU");
+      throw LoadError(std::string("precision is ") + PrecisionName(target.precision) +
+                      ", which needs a GPU; expected fp32 on the CPU. Remove the option, or give "
+                      "the model an instance_group of KIND_GPU");
     }
     return Make(architecture, options, weights_path, labels, target);
   } catch (const LoadError&) {
     throw;
   } catch (const std::exception& error) {
     // LibTorch's own errors, mostly out of memory, become LoadErrors too, the only error that callers handle.
-    throw LoadError(weights_path + ": cannot make " + architecture + ": " + error.what());
+    throw LoadError(weights_path + ": cannot load " + architecture + ": " + error.what());
   }
 }
 

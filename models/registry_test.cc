@@ -70,8 +70,9 @@ TEST_F(RegistryTest, KnowsItsArchitectures) {
     Count("sannet", {});
     FAIL();
   } catch (const LoadError& error) {
-    EXPECT_THAT(error.what(), AllOf(HasSubstr("unknown architecture 'sannet'; there are: attnnet, "),
-                                    HasSubstr("mobilenetv2_sao, sanet")));
+    EXPECT_THAT(error.what(),
+                AllOf(HasSubstr("unknown architecture 'sannet'; the architectures are: attnnet, "),
+                      HasSubstr("mobilenetv2_sao, sanet")));
   }
 }
 

@@ -84,8 +84,8 @@ def measure(daemon, scrapes):
 
 def main():
     parser = argparse.ArgumentParser(prog="./dev bench scrape", description=__doc__)
-    parser.add_argument("--models", type=int, default=50, help="how many are loaded (default 50)")
-    parser.add_argument("--scrapes", type=int, default=300, help="of each kind, at least 2 (default 300)")
+    parser.add_argument("--models", type=int, default=50, help="number of models to load (default 50)")
+    parser.add_argument("--scrapes", type=int, default=300, help="number of scrapes of each kind, at least 2 (default 300)")
     parser.add_argument("--markdown", type=pathlib.Path, help="the file to write")
     parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build" / "release", help=argparse.SUPPRESS)
     arguments = parser.parse_args()

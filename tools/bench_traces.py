@@ -60,10 +60,10 @@ def load(generator, daemon, seconds):
 
 def main():
     parser = argparse.ArgumentParser(prog="./dev bench traces", description=__doc__)
-    parser.add_argument("--seconds", type=float, default=2, help="for each daemon of each round (default 2)")
-    parser.add_argument("--rounds", type=int, default=8, help="in which daemons take turns (default 8)")
+    parser.add_argument("--seconds", type=float, default=2, help="duration for each daemon in each round (default 2)")
+    parser.add_argument("--rounds", type=int, default=8, help="number of rounds in which the daemons take turns (default 8)")
     parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build" / "release", help=argparse.SUPPRESS)
-    parser.add_argument("--against", type=pathlib.Path, help="another build, whose daemons take turns with these")
+    parser.add_argument("--against", type=pathlib.Path, help="another build to compare with")
     arguments = parser.parse_args()
     builds = {"": arguments.build.resolve()}
     if arguments.against:
@@ -85,7 +85,7 @@ def main():
             daemon.close()
     sink.kill()
     sink.wait()
-    print(f"{'':28}{'us a call':>12}{'of no traces':>14}{'calls/s':>12}{'of no traces':>14}")
+    print(f"{'':28}{'us per call':>12}{'vs no traces':>14}{'calls/s':>12}{'vs no traces':>14}")
     for name, rounds in found.items():
         base = found[("against, " if name.startswith("against, ") else "") + "no traces"]
         cells = []

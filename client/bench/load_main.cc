@@ -111,7 +111,7 @@ nlohmann::json CountOutcomes(InferLoad& load, const LoadFlags& flags) {
 
 int RunLoad(LoadFlags flags) {
   if (flags.deadline_ms > 0 && flags.rate <= 0) {
-    std::cerr << "--deadline-ms goes with --rate: a closed loop has no calls that are due\n";
+    std::cerr << "--deadline-ms needs --rate: in a closed loop calls have no due time\n";
     return 2;
   }
   if (!FillInput(flags, flags.input)) return 2;
@@ -142,19 +142,21 @@ int RunLoad(LoadFlags flags) {
 
 int Run(int argc, char** argv) {
   LoadFlags flags;
-  CLI::App app("A load for servers of the Open Inference Protocol, and the echo that they are compared with");
+  CLI::App app("A load for servers of the Open Inference Protocol, and the echo server to compare them with");
   app.require_subcommand(1);
-  CLI::App* echo = app.add_subcommand("echo", "Serves, tells its address, and ends with standard input");
-  CLI::App* load = app.add_subcommand("load", "Sends one request again and again; prints latencies as JSON");
+  CLI::App* echo = app.add_subcommand("echo", "Serves and prints its address; ends when standard input ends");
+  CLI::App* load = app.add_subcommand("load", "Sends one request repeatedly; prints latencies as JSON");
   load->add_option("--url", flags.url, "HOST:PORT")->required();
   load->add_option("--model", flags.input.model)->required();
-  load->add_option("--shape", flags.input.shape, "Of an FP32 tensor, e.g. 1,1,1,8,8")->delimiter(',');
-  load->add_option("--file", flags.file, "Sent as the one element of a BYTES tensor instead");
-  load->add_option("--clients", flags.clients, "Connections")->check(CLI::Range(1, 1024));
+  load->add_option("--shape", flags.input.shape, "Shape of the FP32 tensor to send, e.g. 1,1,1,8,8")
+      ->delimiter(',');
+  load->add_option("--file", flags.file, "File to send instead, as the only element of a BYTES tensor");
+  load->add_option("--clients", flags.clients, "Number of connections")->check(CLI::Range(1, 1024));
   load->add_option("--seconds", flags.seconds)->check(CLI::Range(0.01, 3600.0));
-  load->add_option("--rate", flags.rate, "Calls a second, at random moments; 0 is a closed loop");
-  load->add_option("--deadline-ms", flags.deadline_ms,
-                   "Of each call, from when it is due; prints what became of the calls, not each latency")
+  load->add_option("--rate", flags.rate, "Calls per second, at random times; 0 is a closed loop");
+  load->add_option(
+          "--deadline-ms", flags.deadline_ms,
+          "Deadline of each call, from when it is due; prints counts of outcomes instead of every latency")
       ->check(CLI::PositiveNumber);
   load->add_option("--seed", flags.seed);
   try {

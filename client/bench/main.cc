@@ -15,12 +15,12 @@ int Run(int argc, char** argv, Console& console, BareProcess& bare) {
   OverheadOptions options;
   std::string json;
   CLI::App app(
-      "Measures what a daemon adds to a bare gRPC server, both driven in turns by the same clients.\n"
-      "The bare server has a process of its own on this machine; a tiny raw picture is sent.");
+      "Measures the overhead of a daemon over a bare gRPC server, with the same clients in turns.\n"
+      "The bare server runs in its own process on this machine; requests hold a tiny raw picture.");
   app.add_option("--url", options.url, "The daemon's gRPC address")
       ->envname("SACCADE_URL")
       ->capture_default_str();
-  app.add_option("-m,--model", options.model, "The model to ask")->required();
+  app.add_option("-m,--model", options.model, "The model to send requests to")->required();
   app.add_option("--duration", options.duration_seconds, "Seconds for each of the four measurements")
       ->check(CLI::Range(0.01, 3600.0))
       ->capture_default_str();
@@ -28,10 +28,10 @@ int Run(int argc, char** argv, Console& console, BareProcess& bare) {
       ->delimiter(',')
       ->check(CLI::Range(1, 1024))
       ->capture_default_str();
-  app.add_option("--rounds", options.rounds, "How often the measurements take turns")
+  app.add_option("--rounds", options.rounds, "Number of times that the measurements alternate")
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();
-  app.add_option("--json", json, "File to write the figures to as well");
+  app.add_option("--json", json, "JSON file to write the results to");
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

@@ -27,8 +27,8 @@ int FindClips(const ActionsCommand& command, Console& console, std::vector<Item>
   if (!command.frames) {
     const auto videos = ExpandInputs(inputs, kVideoFiles);
     if (!videos.ok()) {
-      Complain(console,
-               absl::StrCat(videos.status().message(), "; --frames takes pictures, and folders of them"));
+      Complain(console, absl::StrCat(videos.status().message(),
+                                     "; to send pictures or folders of pictures, use --frames"));
       return kExitFailure;
     }
     for (const std::string& video : *videos) clips.push_back({{video}, {video}});
@@ -41,7 +41,7 @@ int FindClips(const ActionsCommand& command, Console& console, std::vector<Item>
   }
   if (folders != static_cast<std::ptrdiff_t>(inputs.size())) {
     Complain(console,
-             "--frames takes the pictures of one clip, or folders with a clip each, not both at once");
+             "--frames takes either the pictures of one clip or folders with one clip each, not both");
     return kExitUsage;
   }
   for (const std::string& folder : inputs) {
@@ -69,7 +69,7 @@ int RunActions(const ActionsCommand& command, Console& console) {
 
   Task task;
   task.name = "actions";
-  if (!command.frames) task.expected = "a video file; --frames takes pictures, and folders of them";
+  if (!command.frames) task.expected = "a video file; to send pictures or folders of pictures, use --frames";
   task.ask = [&](Client& client, const Pictures& pictures) -> absl::StatusOr<AnyAnswer> {
     if (!command.frames) return client.Localize(command.model, pictures[0], options);
     return client.Localize(command.model, pictures, command.frames_per_second, options);

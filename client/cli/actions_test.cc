@@ -154,11 +154,12 @@ TEST_F(ActionsTest, RefusesWhatMakesNoClip) {
   EXPECT_EQ(none.err, "saccade: " + folder + " has no JPEG, PNG, WebP, TIFF or BMP files in it\n");
   const RunResult mixed = Run({folder, picture, "--frames"});
   EXPECT_EQ(mixed.exit_code, 2);
-  EXPECT_THAT(mixed.err, HasSubstr("not both at once"));
+  EXPECT_THAT(mixed.err, HasSubstr("folders with one clip each, not both"));
   const RunResult video = Run({folder});
   EXPECT_EQ(video.exit_code, 1);
   EXPECT_THAT(video.err,
-              HasSubstr("has no MP4, MOV, Matroska, WebM or AVI files in it; --frames takes pictures"));
+              HasSubstr("has no MP4, MOV, Matroska, WebM or AVI files in it; to send pictures or folders of "
+                        "pictures, use --frames"));
   const RunResult missing = Run({picture, "/nonesuch.png", "--frames"});
   EXPECT_EQ(missing.exit_code, 1);
   EXPECT_EQ(missing.err, "saccade: /nonesuch.png cannot be opened: No such file or directory\n");

@@ -23,33 +23,35 @@ namespace saccade::client {
 namespace {
 
 constexpr char kFooter[] =
-    "Data goes to standard output, everything else to standard error.\n"
-    "Exit codes: 0 ok, 1 failure, 2 usage, 64 + gRPC code if the daemon refused (67 invalid argument,\n"
+    "Results are printed on standard output, everything else on standard error.\n"
+    "Exit codes: 0 ok, 1 failure, 2 usage, 64 + gRPC code if the daemon returned an error (67 invalid "
+    "argument,\n"
     "68 deadline exceeded, 69 not found, 72 overloaded, 78 no daemon or not serving).";
 
 void AddTls(CLI::App* command, Connection& connection) {
   command
-      ->add_flag(
-          "--tls", connection.tls,
-          "Speak TLS; this machine's authorities say whom to trust. The other --tls options ask for it too")
+      ->add_flag("--tls", connection.tls,
+                 "Use TLS and trust this machine's authorities. Implied by the other --tls options")
       ->envname("SACCADE_TLS");
   command->add_option("--tls-ca", connection.tls_authorities, "PEM file of the authorities to trust instead")
       ->envname("SACCADE_TLS_CA");
-  command->add_option("--tls-cert", connection.tls_certificate, "PEM file of the certificate to show (mTLS)")
+  command->add_option("--tls-cert", connection.tls_certificate, "PEM file of the client certificate (mTLS)")
       ->envname("SACCADE_TLS_CERT");
-  command->add_option("--tls-key", connection.tls_key, "PEM file of its key, without a passphrase")
+  command
+      ->add_option("--tls-key", connection.tls_key,
+                   "PEM file of the client certificate's key, without a passphrase")
       ->envname("SACCADE_TLS_KEY");
   command
       ->add_option("--tls-name", connection.tls_name,
-                   "The name in the daemon's certificate, where it is not the address's")
+                   "The name in the daemon's certificate, if it differs from the address")
       ->envname("SACCADE_TLS_NAME");
   // No option takes the token itself: every user of the machine could read it in the process list.
   command
       ->add_option("--token-file", connection.token_file,
-                   "File with the token that says who asks; without it that of SACCADE_TOKEN, if it is set")
+                   "File with the token that authenticates the client; default: the value of SACCADE_TOKEN")
       ->envname("SACCADE_TOKEN_FILE");
   command->add_flag("--token-without-tls", connection.token_without_tls,
-                    "Send the token readable to everybody on the way, not only to this machine");
+                    "Allow sending the token in clear text to other machines");
 }
 
 void AddConnection(CLI::App* command, Connection& connection) {
@@ -61,7 +63,7 @@ void AddConnection(CLI::App* command, Connection& connection) {
       ->capture_default_str();
   command
       ->add_option("--max-message-bytes", connection.max_message_bytes,
-                   "Largest message, request or answer; the daemon has a limit of its own")
+                   "Maximum size of a request or response; the daemon has a limit of its own")
       ->check(CLI::Range(int64_t{1}, int64_t{INT32_MAX}))
       ->capture_default_str();
   AddTls(command, connection);
@@ -69,9 +71,9 @@ void AddConnection(CLI::App* command, Connection& connection) {
 
 using Formats = std::vector<std::pair<std::string, Format>>;
 
-constexpr char kTextOrJson[] = "text, a table to look at, or json, one versioned document";
+constexpr char kTextOrJson[] = "text: a table; json: one versioned document";
 constexpr char kTextOrJsonOrLines[] =
-    "text, a table to look at, or json, one versioned document, or jsonl, a line an answer as it comes";
+    "text: a table; json: one versioned document; jsonl: one line per result, as they arrive";
 
 // `formats` must begin with text and json.
 void AddFormat(CLI::App* command, Format& format, Console& console,
@@ -112,18 +114,20 @@ void AddInputs(CLI::App* command, InputsCommand& options, const std::string& nam
   command->add_option(name, options.inputs, description)->required();
   command->add_option("-m,--model", options.model, "The model's name; `saccade models` lists them")
       ->required();
-  command->add_option("--model-version", options.version, "0 takes the highest that is ready")
+  command->add_option("--model-version", options.version, "0 selects the highest version that is ready")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
-  command->add_option("--priority", options.priority, "Larger is served first, -100 to 100")
+  command
+      ->add_option("--priority", options.priority,
+                   "Requests with a larger priority are served first, -100 to 100")
       ->check(CLI::Range(-100, 100))
       ->capture_default_str();
-  command->add_flag("-q,--quiet", options.quiet, "Nothing on standard error but errors");
+  command->add_flag("-q,--quiet", options.quiet, "Print only errors on standard error");
   AddConnection(command, options.connection);
 }
 
 CLI::Option* AddOutput(CLI::App* command, InputsCommand& options, const std::string& output) {
-  return command->add_option("-o,--output", options.output, output + "; the folder is made if missing");
+  return command->add_option("-o,--output", options.output, output + "; created if missing");
 }
 
 void AddPictures(CLI::App* command, PicturesCommand& options, const std::string& name,
@@ -133,12 +137,12 @@ void AddPictures(CLI::App* command, PicturesCommand& options, const std::string&
                      "pattern; - reads standard input") {
   AddInputs(command, options, name, description);
   AddOutput(command, options, output);
-  command->add_option("--concurrency", options.concurrency, "How many requests are under way at once")
+  command->add_option("--concurrency", options.concurrency, "Maximum number of requests in flight")
       ->check(CLI::Range(1, 256))
       ->capture_default_str();
   command
       ->add_option("--retries", options.retries,
-                   "How often a request is repeated that the daemon could not take now, but may later")
+                   "Maximum number of retries of a request that the daemon rejected temporarily")
       ->check(CLI::Range(0, 100))
       ->capture_default_str();
 }
@@ -146,7 +150,7 @@ void AddPictures(CLI::App* command, PicturesCommand& options, const std::string&
 void AddRegion(CLI::App* command, PicturesCommand& options) {
   command
       ->add_option("--region", options.region,
-                   "X,Y,WIDTH,HEIGHT: the only part of each picture that the model is to see")
+                   "X,Y,WIDTH,HEIGHT: the only part of each picture that the model sees")
       ->check([](const std::string& text) {
         return ParseRegion(text) ? std::string() : "expected four numbers, X,Y,WIDTH,HEIGHT";
       });
@@ -160,15 +164,15 @@ void AddExplain(CLI::App* command, PicturesCommand& options) {
             options.explain = true;
             options.explain_layer = layer;
           },
-          "Ask for the maps of this layer of attention, or of the last one if none is named, and draw them "
+          "Request the attention maps of this layer, by default the last one, and draw them "
           "into "
-          "--output; an unknown name lists all")
+          "--output; an unknown name lists all layers")
       ->expected(0, 1);
   command
       ->add_option(
           "--explain-at", options.explain_at,
-          "X,Y, each from 0 to 1 across and down what the network saw: a position whose maps to show, of "
-          "attention that has some for each; may be repeated. The middle if not given")
+          "X,Y, each from 0 to 1 across and down the network's input: a position whose maps to show, for "
+          "attention with maps per position; may be repeated. Default: the middle")
       ->expected(1)
       ->take_all()
       ->check([](const std::string& text) {
@@ -177,7 +181,7 @@ void AddExplain(CLI::App* command, PicturesCommand& options) {
       ->needs("--explain");
   command
       ->add_option("--explain-maps", options.explain_maps,
-                   "At most so many maps, the layer's first; 16 if not given")
+                   "Maximum number of maps, the layer's first; 16 by default")
       ->check(CLI::Range(1, 64))
       ->needs("--explain");
 }
@@ -188,8 +192,8 @@ void AddOutputSize(CLI::App* command, std::string& size, const std::string& what
       ->add_option(
           "--size", size,
           "WIDTHxHEIGHT of the " + what +
-              " in --output, or network for the size at which the network saw the picture; the picture's "
-              "own if not given")
+              " in --output, or network for the size at which the network saw the picture; by default the "
+              "picture's size")
       ->check([](const std::string& text) {
         return ParseOutputSize(text) ? std::string() : "expected WIDTHxHEIGHT or network";
       })
@@ -206,14 +210,14 @@ void AddMasks(CLI::App* command, DetectCommand& options) {
                                                           : wanted == "polygons" ? MaskForm::kPolygons
                                                                                  : MaskForm::kRle;
                                     },
-                                    "As what masks come, which --json tells: rle, COCO's run lengths, png, a "
+                                    "Form of the masks in --json: rle: COCO's run lengths; png: a "
                                     "grey picture of the mask's "
-                                    "part, or polygons; none is boxes alone")
+                                    "part; polygons; none: boxes only")
                                 ->check(CLI::IsMember({"rle", "png", "polygons", "none"}))
                                 ->default_str("rle");
   command
       ->add_option("--mask-threshold", options.mask_threshold,
-                   "From which probability on a pixel is in the mask")
+                   "Minimum probability for a pixel to be in the mask, 0 to 1")
       ->check(CLI::Range(0.0, 1.0));
   command->add_flag("--no-masks", options.no_masks, "The same as --masks none")
       ->excludes("--mask-threshold")
@@ -222,9 +226,9 @@ void AddMasks(CLI::App* command, DetectCommand& options) {
 
 // Adds options that omit some of the results; `each` is the unit in which results are found.
 void AddChoice(CLI::App* command, FindCommand& options, const std::string& each) {
-  command->add_option("--score-threshold", options.score_threshold, "Leave out what scores lower")
+  command->add_option("--score-threshold", options.score_threshold, "Omit results with a lower score")
       ->check(CLI::Range(0.0, 1.0));
-  command->add_option("--top-k", options.top_k, "At most so many a " + each + ", best first; 0 for all")
+  command->add_option("--top-k", options.top_k, "Maximum number per " + each + ", best first; 0 for all")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
   command->add_option("--class", options.classes, "Only this class, by index or name; may be repeated")
@@ -233,36 +237,36 @@ void AddChoice(CLI::App* command, FindCommand& options, const std::string& each)
 }
 
 void AddClassify(CLI::App& app, ClassifyCommand& options, Console& console) {
-  CLI::App* command = app.add_subcommand("classify", "Send pictures, print what is on them");
-  AddPictures(command, options, "PICTURE", "Folder for overlays, one PNG a picture");
+  CLI::App* command = app.add_subcommand("classify", "Send pictures and print their most probable classes");
+  AddPictures(command, options, "PICTURE", "Folder for overlays, one PNG per picture");
   AddRegion(command, options);
   AddExplain(command, options);
-  command->add_option("--top-k", options.top_k, "How many classes, most probable first")
+  command->add_option("--top-k", options.top_k, "Number of classes to print, most probable first")
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();
   command
       ->add_option("--probability-threshold", options.probability_threshold,
-                   "Leave out what is less probable")
+                   "Omit classes with a lower probability")
       ->check(CLI::Range(0.0, 1.0));
   AddAnswerFormat(command, options.format, console);
 }
 
 void AddDetect(CLI::App& app, DetectCommand& options, Console& console) {
-  CLI::App* command = app.add_subcommand("detect", "Send pictures, print what is where on them");
-  AddPictures(command, options, "PICTURE", "Folder for overlays with masks and boxes, one PNG a picture");
+  CLI::App* command = app.add_subcommand("detect", "Send pictures and print the objects found on them");
+  AddPictures(command, options, "PICTURE", "Folder for overlays with masks and boxes, one PNG per picture");
   AddRegion(command, options);
   AddExplain(command, options);
   AddChoice(command, options, "picture");
   AddMasks(command, options);
   AddAnswerFormat(command, options.format, console,
                   {{"coco", Format::kCoco}, {"roboflow", Format::kRoboflow}},
-                  ", or coco, COCO's array of results, or roboflow, as supervision reads");
+                  "; coco: COCO's array of results; roboflow: the input of supervision");
 }
 
 void AddSegment(CLI::App& app, SegmentCommand& options, Console& console) {
   CLI::App* command =
-      app.add_subcommand("segment", "Send pictures, print how much of them each class covers");
-  AddPictures(command, options, "PICTURE", "Folder for overlays and label maps, two PNGs a picture");
+      app.add_subcommand("segment", "Send pictures and print how much of them each class covers");
+  AddPictures(command, options, "PICTURE", "Folder for overlays and label maps, two PNGs per picture");
   AddOutputSize(command, options.size, "label map");
   AddRegion(command, options);
   AddExplain(command, options);
@@ -270,20 +274,20 @@ void AddSegment(CLI::App& app, SegmentCommand& options, Console& console) {
 }
 
 void AddStereo(CLI::App& app, StereoCommand& options, Console& console) {
-  CLI::App* command = app.add_subcommand("stereo", "Send rectified pairs, print their disparities");
+  CLI::App* command = app.add_subcommand("stereo", "Send rectified pairs and print their disparities");
   AddPictures(command, options, "LEFT_RIGHT",
-              "Folder for disparities, coloured and as KITTI's 16-bit PNG, two PNGs a pair");
+              "Folder for disparities, coloured and as KITTI's 16-bit PNG, two PNGs per pair");
   AddOutputSize(command, options.size, "disparities");
   AddRegion(command, options);
   AddExplain(command, options);
-  command->add_flag("--pfm", options.pfm, "Into the folder a PFM file, too, with the exact disparities");
+  command->add_flag("--pfm", options.pfm, "Also write a PFM file with the exact disparities to --output");
   AddAnswerFormat(command, options.format, console);
 }
 
 void AddActions(CLI::App& app, ActionsCommand& options, Console& console) {
-  CLI::App* command = app.add_subcommand("actions", "Send clips, print what happens when in them");
+  CLI::App* command = app.add_subcommand("actions", "Send clips and print the actions found in them");
   AddPictures(
-      command, options, "CLIP", "Folder for timelines, one PNG a clip",
+      command, options, "CLIP", "Folder for timelines, one PNG per clip",
       "MP4, MOV, Matroska, WebM or AVI files, or folders of them; - reads standard input; with --frames "
       "pictures");
   AddExplain(command, options);
@@ -291,8 +295,7 @@ void AddActions(CLI::App& app, ActionsCommand& options, Console& console) {
                                           "The pictures are one clip's frames in the order given; or "
                                           "folders, each with a clip's frames, by name");
   command
-      ->add_option("--fps", options.frames_per_second,
-                   "How many of the frames were taken a second; as many as the model takes if not given")
+      ->add_option("--fps", options.frames_per_second, "Frame rate of the frames; by default the model's own")
       ->check(CLI::Range(0.001, 10000.0))
       ->needs(frames);
   AddChoice(command, options, "clip");
@@ -315,9 +318,9 @@ CLI::Option* AddVoxelType(CLI::App* command, const std::string& name, const std:
 }
 
 void AddRestore(CLI::App& app, RestoreCommand& options, Console& console) {
-  CLI::App* command = app.add_subcommand("restore", "Send volumes, write them restored");
+  CLI::App* command = app.add_subcommand("restore", "Send volumes and write the restored volumes");
   AddInputs(command, options, "VOLUME",
-            "TIFF files, a grey page a plane, or folders of them; with --shape raw voxels");
+            "TIFF files with one grey page per plane, or folders of them; with --shape raw voxels");
   AddOutput(command, options,
             "Folder for the restored volumes, as TIFF files, and a PNG of the middle plane of each")
       ->required();
@@ -332,7 +335,7 @@ void AddRestore(CLI::App& app, RestoreCommand& options, Console& console) {
         options.shape->type = type;
       },
       "DEPTHxHEIGHTxWIDTH of raw voxels: little-endian, plane by plane and row by row");
-  CLI::Option* type = AddVoxelType(command, "--type", "Of raw voxels", [&options](VoxelType wanted) {
+  CLI::Option* type = AddVoxelType(command, "--type", "Type of the raw voxels", [&options](VoxelType wanted) {
     if (!options.shape) options.shape.emplace();
     options.shape->type = wanted;
   });
@@ -340,33 +343,34 @@ void AddRestore(CLI::App& app, RestoreCommand& options, Console& console) {
   type->needs(shape);
   AddVoxelType(
       command, "--output-type",
-      "Of the restored voxels; that of the volume sent if not given. Integers are rounded and clipped",
+      "Type of the restored voxels; by default that of the volume sent. Integers are rounded and clipped",
       [&options](VoxelType wanted) { options.output_type = wanted; });
-  command->add_flag("--raw", options.raw, "Write the voxels alone, not a TIFF file, which has 4 GiB at most");
+  command->add_flag("--raw", options.raw,
+                    "Write only the voxels instead of a TIFF file, which is limited to 4 GiB");
   AddAnswerFormat(command, options.format, console);
 }
 
 void AddBench(CLI::App& app, BenchCommand& options, Console& console) {
-  CLI::App* command =
-      app.add_subcommand("bench", "Send files for a while, print how long the answers took, and where");
-  AddInputs(command, options, "FILE",
-            "What the model takes, folders of it, or a quoted pattern; sent in turn, of stereo models left "
-            "and right");
+  CLI::App* command = app.add_subcommand("bench", "Send files for a while and print latencies by stage");
+  AddInputs(
+      command, options, "FILE",
+      "Input files of the model, folders of them, or a quoted pattern; sent in turn, for stereo models left "
+      "and right");
   command
       ->add_option("--rate", options.rate,
-                   "Requests a second, due at random times whether or not others were answered; without it "
-                   "the next is sent when one was answered")
+                   "Requests per second, sent at random times independent of the responses; without it "
+                   "each request is sent when the previous one was answered")
       ->check(CLI::Range(0.001, 1e6));
-  command->add_option("--seconds", options.seconds, "How long requests are sent")
+  command->add_option("--seconds", options.seconds, "Duration of the load")
       ->check(CLI::Range(0.1, 86400.0))
       ->capture_default_str();
-  command->add_option("--concurrency", options.concurrency, "How many requests may be under way at once")
+  command->add_option("--concurrency", options.concurrency, "Maximum number of requests in flight")
       ->check(CLI::Range(1, 1024))
       ->capture_default_str();
-  command->add_option("--seed", options.seed, "Of the random times")
+  command->add_option("--seed", options.seed, "Seed of the random times")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
-  command->add_option("--plot", options.plot, "PNG file for latencies over time, and by stage");
+  command->add_option("--plot", options.plot, "PNG file for a plot of latencies over time and by stage");
   AddFormat(command, options.format, console);
 }
 
@@ -380,21 +384,23 @@ double WatchSeconds(const std::vector<std::string>& given) {
   double seconds = 2;
   if (!given.empty() && !given[0].empty() && given[0] != "{}" &&
       (!absl::SimpleAtod(given[0], &seconds) || !(seconds >= 0.01 && seconds <= 86400))) {
-    throw CLI::ValidationError("--watch", given[0] + " is no time; expected 0.01 to 86400 seconds");
+    throw CLI::ValidationError("--watch",
+                               given[0] + " is not a valid interval; expected 0.01 to 86400 seconds");
   }
   return seconds;
 }
 
 void AddStatus(CLI::App& app, StatusCommand& options, Console& console) {
   CLI::App* command = app.add_subcommand(
-      "status", "Tell whether a daemon is live and ready, and what its models do; 0 only if ready");
+      "status",
+      "Print whether a daemon is live and ready, and its models' statistics; exit code 0 only if ready");
   command->add_option("--wait", options.wait_seconds, "Seconds to wait until it is ready")
       ->check(CLI::Range(0.0, 86400.0));
   command
       ->add_option_function<std::vector<std::string>>(
           "--watch",
           [&options](const std::vector<std::string>& given) { options.watch_seconds = WatchSeconds(given); },
-          "Look again every so many seconds, 2 if not said, and tell what was done in between; until Ctrl-C")
+          "Print again every SECONDS, by default 2, with the statistics since the last time; until Ctrl-C")
       ->expected(0, 1)
       ->type_name("SECONDS");
   AddConnection(command, options.connection);
@@ -403,20 +409,21 @@ void AddStatus(CLI::App& app, StatusCommand& options, Console& console) {
 
 void AddParams(CLI::App& app, ParamsCommand& options, Console& console) {
   CLI::App* command =
-      app.add_subcommand("params", "Count a network's parameters and multiply-adds; no daemon");
+      app.add_subcommand("params", "Count a network's parameters and multiply-adds; needs no daemon");
   command->add_option("ARCHITECTURE", options.architecture, "E.g. sanet; an unknown one lists them all")
       ->required();
   command->add_option("--option", options.options, "KEY=VALUE of the architecture; may be repeated")
       ->expected(1)
       ->take_all();
-  command->add_flag("--layers", options.layers, "Every layer in the order of execution, not the sums alone");
+  command->add_flag("--layers", options.layers,
+                    "Print every layer in the order of execution, not only the sums");
   AddFormat(command, options.format, console);
 }
 
 }  // namespace
 
 int RunApp(std::vector<std::string> arguments, Console& console) {
-  CLI::App app("Asks a Saccade daemon about pictures, clips and volumes.", "saccade");
+  CLI::App app("Sends pictures, clips and volumes to a Saccade daemon.", "saccade");
   app.set_version_flag("--version", std::string("saccade ") + SACCADE_VERSION);
   app.require_subcommand(0, 1);
   app.footer(kFooter);

@@ -77,13 +77,13 @@ INSTANTIATE_TEST_SUITE_P(
         BadUsage{{"detect", "-m", "x", "a.jpg", "--no-masks", "--mask-threshold", "0.5"}, "excludes"},
         BadUsage{{"detect", "-m", "x"}, "PICTURE"}, BadUsage{{"segment", "a.jpg"}, "--model"},
         BadUsage{{"stereo", "-m", "x"}, "LEFT_RIGHT"},
-        BadUsage{{"stereo", "-m", "x", "a.png", "b.png", "c.png"}, "c.png has no right one"},
+        BadUsage{{"stereo", "-m", "x", "a.png", "b.png", "c.png"}, "c.png has no right picture"},
         BadUsage{{"stereo", "-m", "x", "a.png", "b.png", "--pfm"}, "--output"},
         BadUsage{{"actions", "-m", "x"}, "CLIP"},
         BadUsage{{"actions", "-m", "x", "a.mp4", "--fps", "10"}, "--frames"},
         BadUsage{{"actions", "-m", "x", "a.png", "--frames", "--fps", "0"}, "--fps"},
         BadUsage{{"actions", "-m", "x", "a.mp4", "--score-threshold", "1.5"}, "--score-threshold"},
-        BadUsage{{"actions", "-m", "x", "-", "-"}, "given twice"},
+        BadUsage{{"actions", "-m", "x", "-", "-"}, "given more than once"},
         BadUsage{{"restore", "-m", "x", "-o", "out"}, "VOLUME"},
         BadUsage{{"restore", "-m", "x", "a.tif"}, "--output"},
         BadUsage{{"restore", "a.tif", "-o", "out"}, "--model"},
@@ -91,14 +91,14 @@ INSTANTIATE_TEST_SUITE_P(
         BadUsage{{"restore", "-m", "x", "a.raw", "-o", "out", "--type", "uint8"}, "--shape"},
         BadUsage{{"restore", "-m", "x", "a.raw", "-o", "out", "--type", "int8", "--shape", "1x2x3"}, "int8"},
         BadUsage{{"restore", "-m", "x", "a.raw", "-o", "out", "--type", "uint8", "--shape", "1x2"},
-                 "'1x2' is no shape"},
+                 "'1x2' is not a shape"},
         BadUsage{{"restore", "-m", "x", "a.tif", "-o", "out", "--output-type", "double"}, "double"},
         BadUsage{{"models", "--format", "xml"}, "xml"}, BadUsage{{"models", "--timeout", "0"}, "--timeout"},
         BadUsage{{"models", "--url", "http://host:1"}, "expected HOST:PORT"},
         BadUsage{{"models", "--token", "secret"}, "--token"},
-        BadUsage{{"status", "--watch", "never"}, "never is no time"},
-        BadUsage{{"status", "--watch", "0"}, "0 is no time"}, BadUsage{{"models", "sanet"}, "sanet"},
-        BadUsage{{"params"}, "ARCHITECTURE"}));
+        BadUsage{{"status", "--watch", "never"}, "never is not a valid interval"},
+        BadUsage{{"status", "--watch", "0"}, "0 is not a valid interval"},
+        BadUsage{{"models", "sanet"}, "sanet"}, BadUsage{{"params"}, "ARCHITECTURE"}));
 
 TEST(App, TellsItsVersionAndHelp) {
   const RunResult version = RunWith({"--version"});
@@ -261,7 +261,7 @@ TEST(Params, ListsWhatIsKnown) {
   const RunResult run = RunWith({"params", "sannet"});
   EXPECT_EQ(run.exit_code, 2);
   EXPECT_EQ(run.out, "");
-  EXPECT_THAT(run.err, HasSubstr("no architecture is called 'sannet'; there are: "));
+  EXPECT_THAT(run.err, HasSubstr("there is no architecture 'sannet'; expected one of: "));
   EXPECT_THAT(run.err, HasSubstr("sanet"));
 }
 

@@ -74,23 +74,25 @@ std::vector<Pictures> ReadRequests(const BenchCommand& command, const Kind& kind
     return {};
   }
   if (inputs->size() % kind.files != 0) {
-    Complain(console, absl::StrCat("the model takes pairs, left and right in turn; there are ",
-                                   inputs->size(), " files"));
+    Complain(
+        console,
+        absl::StrCat("the model takes pairs of files, left and right in turn; the number of files is odd: ",
+                     inputs->size()));
     return {};
   }
   std::vector<Pictures> requests;
   int64_t room = kMostBytes;
   for (size_t at = 0; at < inputs->size(); ++at) {
     const std::string& input = (*inputs)[at];
-    auto bytes = ReadInput(input, console.in, command.connection.max_message_bytes, "what the model takes");
+    auto bytes = ReadInput(input, console.in, command.connection.max_message_bytes, "an input of the model");
     if (!bytes.ok()) {
       Complain(console, absl::StrCat(input, " ", bytes.status().message()));
       return {};
     }
     room -= static_cast<int64_t>(bytes->size());
     if (room < 0) {
-      Complain(console, absl::StrCat("up to ", input, " the files have more than the ", kMostBytes,
-                                     " bytes that are held in memory; name fewer"));
+      Complain(console, absl::StrCat("the files up to ", input, " exceed the ", kMostBytes,
+                                     " bytes that can be held in memory; name fewer files"));
       return {};
     }
     if (at % kind.files == 0) requests.emplace_back();
@@ -134,7 +136,8 @@ void PrintText(const BenchCommand& command, const LoadSummary& summary, Console&
   }
   if (command.rate > 0 && summary.held * 100 > summary.requests) {
     console.out << absl::StrFormat(
-        "%s requests were sent late, as %d were under way: the daemon is slower than that, or --concurrency "
+        "%s requests were sent late, because %d were in flight: the daemon is slower than that, or "
+        "--concurrency is "
         "too small\n",
         WithThousands(static_cast<int64_t>(summary.held)), command.concurrency);
   }
@@ -196,8 +199,9 @@ int RunBench(const BenchCommand& command, Console& console) {
   const auto kinds = Kinds(RequestOf(command));
   const auto kind = kinds.find(model->task);
   if (kind == kinds.end()) {
-    Complain(console, absl::StrCat("model '", command.model, "' is for ", model->task,
-                                   ", which this program knows nothing of; is it older than the daemon?"));
+    Complain(console,
+             absl::StrCat("model '", command.model, "' is for ", model->task,
+                          ", which this program does not support; update it to the daemon's version"));
     return kExitFailure;
   }
   const std::vector<Pictures> requests = ReadRequests(command, kind->second, console);
@@ -219,7 +223,7 @@ int RunBench(const BenchCommand& command, Console& console) {
   if (summary.answers == 0) {
     if (!result.samples.empty())
       return ComplainOf(console, command.connection, result.samples.front().status);
-    Complain(console, absl::StrCat("no request was due in ", command.seconds,
+    Complain(console, absl::StrCat("no request was due within ", command.seconds,
                                    " seconds; make --seconds longer or --rate larger"));
     return kExitUsage;
   }

@@ -123,7 +123,7 @@ TEST_F(Bench, PairsAreSentAsPairs) {
   EXPECT_EQ(Run({left, File("right.png", "right")}).exit_code, 0);
   const RunResult odd = Run({left});
   EXPECT_EQ(odd.exit_code, 2);
-  EXPECT_THAT(odd.err, HasSubstr("pairs, left and right in turn; there are 1 files"));
+  EXPECT_THAT(odd.err, HasSubstr("pairs of files, left and right in turn; the number of files is odd: 1"));
 }
 
 TEST_F(Bench, APlotIsAPicture) {

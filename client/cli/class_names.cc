@@ -32,7 +32,7 @@ int FindClasses(const FindCommand& command, Console& console, std::vector<int64_
                                      labels.empty() ? absl::StrCat("model '", command.model,
                                                                    "' has no class names; give an index")
                                                     : absl::StrCat("no class of model '", command.model,
-                                                                   "' is called so; saccade models --json "
+                                                                   "' has this name; saccade models --json "
                                                                    "lists their names")));
       return kExitUsage;
     }

@@ -284,7 +284,7 @@ TEST_F(Classify, AnUnknownModelIsToldWithWhereToLook) {
 TEST_F(Classify, ReadsStandardInputOnce) {
   const RunResult run = Run({"-", "-"}, "x");
   EXPECT_EQ(run.exit_code, 2);
-  EXPECT_THAT(run.err, HasSubstr("given twice"));
+  EXPECT_THAT(run.err, HasSubstr("given more than once"));
 }
 
 TEST_F(Classify, DrawsTheAnswerUnderThePicture) {
@@ -316,7 +316,7 @@ TEST_F(Classify, AnOverlayThatCannotBeDrawnIsAFailureButNotTheAnswers) {
 TEST_F(Classify, DrawsNothingOnAPictureThatTheDaemonSawOtherwise) {
   const RunResult run = Run({"-", "-o", folder_}, Encoded(PlainPicture(40, 20)));
   EXPECT_EQ(run.exit_code, 1);
-  EXPECT_THAT(run.err, HasSubstr("decodes the picture to 40x20; the daemon's answer is about 640x480"));
+  EXPECT_THAT(run.err, HasSubstr("decodes the picture to 40x20; the daemon reports 640x480"));
 }
 
 TEST_F(Classify, AnAnswerOfAnotherTaskIsToldAsSuch) {

@@ -14,12 +14,13 @@ namespace saccade::client {
 int RunDetect(const DetectCommand& command, Console& console) {
   if (command.mask_form != MaskForm::kRle &&
       (command.format == Format::kCoco || command.format == Format::kRoboflow)) {
-    Complain(console,
-             "--format coco and roboflow are made of run lengths; leave --masks out, or say rle or none");
+    Complain(
+        console,
+        "--format coco and roboflow need masks as run lengths; leave --masks out, or set it to rle or none");
     return kExitUsage;
   }
   if (command.no_masks && command.mask_threshold) {
-    Complain(console, "--mask-threshold is of masks; leave it out, or --masks none");
+    Complain(console, "--mask-threshold needs masks; leave out either it or --masks none");
     return kExitUsage;
   }
   DetectOptions options;

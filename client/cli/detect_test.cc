@@ -140,11 +140,11 @@ TEST_F(Detect, RefusesMasksThatDoNotFit) {
   for (const char* format : {"coco", "roboflow"}) {
     const RunResult run = Run({"-", "--format", format, "--masks", "polygons"});
     EXPECT_EQ(run.exit_code, 2);
-    EXPECT_THAT(run.err, HasSubstr("made of run lengths; leave --masks out"));
+    EXPECT_THAT(run.err, HasSubstr("need masks as run lengths; leave --masks out"));
     EXPECT_EQ(Run({"-", "--format", format, "--masks", "none"}).exit_code, 0);
   }
   EXPECT_THAT(Run({"-", "--masks", "none", "--mask-threshold", "0.5"}).err,
-              HasSubstr("--mask-threshold is of masks"));
+              HasSubstr("--mask-threshold needs masks"));
   EXPECT_EQ(Run({"-", "--masks", "svg"}).exit_code, 2);
   EXPECT_EQ(Run({"-", "--masks", "png", "--no-masks"}).exit_code, 2);
 }
@@ -162,7 +162,7 @@ TEST_F(Detect, TakesClassesByName) {
 
   const RunResult unknown = Run({"-", "--class", "tram"});
   EXPECT_EQ(unknown.exit_code, 2);
-  EXPECT_THAT(unknown.err, HasSubstr("--class tram: no class of model 'net' is called so"));
+  EXPECT_THAT(unknown.err, HasSubstr("--class tram: no class of model 'net' has this name"));
   model.labels.clear();
   daemon_.SetModels({model});
   EXPECT_THAT(Run({"-", "--class", "tram"}).err, HasSubstr("'net' has no class names; give an index"));

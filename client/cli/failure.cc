@@ -21,22 +21,22 @@ FailureText TextOf(const absl::Status& status, absl::string_view url) {
   }
   FailureText result{absl::StrCat(message, " (", CodeName(status.code()), ")"), ""};
   if (IsUntrusted(status) && absl::StrContains(message, "is not trusted")) {
-    result.advice = "--tls-ca names the authorities to trust";
+    result.advice = "give the authorities to trust with --tls-ca";
   } else if (IsUntrusted(status) && absl::StrContains(message, "is not for the name")) {
-    result.advice = "--tls-name says which name it has";
+    result.advice = "give the certificate's name with --tls-name";
   }
   switch (status.code()) {
     case absl::StatusCode::kUnauthenticated:
-      result.advice = "--token-file, or SACCADE_TOKEN, says who asks";
+      result.advice = "give a valid token with --token-file or SACCADE_TOKEN";
       break;
     case absl::StatusCode::kDeadlineExceeded:
-      result.advice = "raise --timeout, or see with saccade models how many requests wait";
+      result.advice = "raise --timeout, or check with saccade models how many requests are queued";
       break;
     case absl::StatusCode::kNotFound:
       result.advice = "saccade models lists what is served";
       break;
     case absl::StatusCode::kUnimplemented:
-      result.advice = absl::StrCat("is it a saccaded of this version that answers at ", url, "?");
+      result.advice = absl::StrCat("is a saccaded of this version running at ", url, "?");
       break;
     default:
       break;

@@ -15,8 +15,8 @@ absl::StatusOr<std::string> ReadAll(std::istream& in, int64_t max_bytes, absl::s
   while (in.read(chunk, sizeof(chunk)), in.gcount() > 0) {
     bytes.append(chunk, in.gcount());
     if (static_cast<int64_t>(bytes.size()) > max_bytes) {
-      return absl::ResourceExhaustedError(absl::StrCat("more than the ", max_bytes,
-                                                       " bytes that a message may have (--max-message-bytes, "
+      return absl::ResourceExhaustedError(absl::StrCat("exceeds the ", max_bytes,
+                                                       " bytes allowed in a message (--max-message-bytes, "
                                                        "and the daemon's own limit)"));
     }
   }

@@ -18,11 +18,11 @@ LoadSummary SummariseLoad(const LoadResult& result) {
   summary.elapsed = result.elapsed;
   LoadStage latency{"latency", "from when the request was due to its answer", {}};
   LoadStage held{"held", "all connections busy", {}};
-  LoadStage network{"network", "there and back, and both ends' messages", {}};
-  LoadStage decode{"decode", "pictures into pixels", {}};
-  LoadStage queue{"queue", "for company and an instance", {}};
+  LoadStage network{"network", "transport, and message handling on both sides", {}};
+  LoadStage decode{"decode", "decoding the input", {}};
+  LoadStage queue{"queue", "waiting for a batch and an instance", {}};
   LoadStage infer{"infer", "the forward pass", {}};
-  LoadStage encode{"encode", "what it gave into the answer", {}};
+  LoadStage encode{"encode", "encoding the response", {}};
   LoadStage rest{"rest", "the daemon's remaining time", {}};
   double batches = 0;
   for (const LoadSample& sample : result.samples) {

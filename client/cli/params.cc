@@ -155,8 +155,8 @@ int RunParams(const ParamsCommand& command, Console& console) {
   if (!ReadOptions(command, console, options)) return kExitUsage;
   const std::vector<std::string> known = models::Architectures();
   if (std::find(known.begin(), known.end(), command.architecture) == known.end()) {
-    Complain(console, absl::StrCat("no architecture is called '", command.architecture,
-                                   "'; there are: ", absl::StrJoin(known, ", ")));
+    Complain(console, absl::StrCat("there is no architecture '", command.architecture,
+                                   "'; expected one of: ", absl::StrJoin(known, ", ")));
     return kExitUsage;
   }
   try {

@@ -17,7 +17,7 @@ namespace {
 
 bool CheckStandardInput(const InputsCommand& command, Console& console) {
   if (std::count(command.inputs.begin(), command.inputs.end(), "-") < 2) return true;
-  Complain(console, "'-' stands for standard input, which holds one file; it was given twice");
+  Complain(console, "'-' (standard input) was given more than once; it can be read once only");
   return false;
 }
 
@@ -52,7 +52,7 @@ int RunPictures(const PicturesCommand& command, const Task& task, Console& conso
   const std::vector<std::string>& inputs = *expanded;
   if (inputs.size() % task.pictures_an_item != 0) {
     Complain(console, absl::StrCat("pictures come in pairs, left and right in turn; there are ",
-                                   inputs.size(), ", so that ", inputs.back(), " has no right one"));
+                                   inputs.size(), ", so ", inputs.back(), " has no right picture"));
     return kExitUsage;
   }
   std::vector<Item> items;

@@ -37,8 +37,8 @@ void WarnOfReaders(const std::string& path, Console& console) {
   const auto mode = std::filesystem::status(path, error).permissions();
   constexpr auto kOthers = std::filesystem::perms::group_read | std::filesystem::perms::others_read;
   if (error || (mode & kOthers) == std::filesystem::perms::none) return;
-  Complain(console,
-           absl::StrCat("--token-file ", path, " can be read by others than its owner; chmod 600 ", path));
+  Complain(console, absl::StrCat("--token-file ", path,
+                                 " is readable by others than its owner; run chmod 600 ", path));
 }
 
 absl::Status ReadToken(const Connection& connection, Console& console, std::string& token) {
@@ -51,8 +51,8 @@ absl::Status ReadToken(const Connection& connection, Console& console, std::stri
     // Editors end files with a newline.
     token = std::string(absl::StripAsciiWhitespace(token));
     if (token.empty()) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("--token-file ", connection.token_file, " has nothing but spaces; expected a token"));
+      return absl::InvalidArgumentError(absl::StrCat("--token-file ", connection.token_file,
+                                                     " contains only white space; expected a token"));
     }
     WarnOfReaders(connection.token_file, console);
   } else if (const char* given = std::getenv("SACCADE_TOKEN")) {

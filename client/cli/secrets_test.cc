@@ -103,7 +103,7 @@ TEST_F(Secrets, WhatCannotBeReadIsNamed) {
         Case{{"--tls-cert", folder_}, "is a directory; expected a certificate in PEM"},
         Case{{"--tls-key", File("empty", "")}, "is empty; expected a key in PEM"},
         Case{{"--token-file", "no/token"}, "--token-file no/token cannot be opened"},
-        Case{{"--token-file", File("blank", " \n")}, "nothing but spaces"},
+        Case{{"--token-file", File("blank", " \n")}, "contains only white space"},
         Case{{"--token-file", File("long", std::string(70000, 'a'))}, "more than 65536 bytes"},
         Case{{"--tls-cert", Files().certificate()}, "the key is missing"}}) {
     const RunResult run = Models(one.arguments);
@@ -115,7 +115,8 @@ TEST_F(Secrets, WhatCannotBeReadIsNamed) {
 TEST_F(Secrets, WhyThereIsNoConnectionIsSaid) {
   const RunResult stranger = Models({"--tls-ca", Files().stranger()});
   EXPECT_EQ(stranger.exit_code, 78);
-  EXPECT_THAT(stranger.err, AllOf(HasSubstr("is not trusted"), HasSubstr("--tls-ca names the authorities")));
+  EXPECT_THAT(stranger.err,
+              AllOf(HasSubstr("is not trusted"), HasSubstr("give the authorities to trust with --tls-ca")));
   EXPECT_THAT(Models({"--tls-ca", Files().authority()}).err,
               AllOf(HasSubstr("not for the name"), HasSubstr("--tls-name")));
   setenv("SACCADE_TOKEN", "s3cret", 1);

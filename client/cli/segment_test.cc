@@ -137,7 +137,7 @@ TEST_F(Segment, RefusesALabelMapThatIsNone) {
     });
     const RunResult run = Run({path, "-o", folder_});
     EXPECT_EQ(run.exit_code, 1);
-    EXPECT_THAT(run.err, HasSubstr("no output: the daemon's label map is no grey PNG of 400x200 pixels"));
+    EXPECT_THAT(run.err, HasSubstr("no output: the daemon's label map is not a grey PNG of 400x200 pixels"));
   }
 }
 

@@ -50,7 +50,7 @@ absl::Status WriteDisparity(AnyAnswer& any, const std::string& stem, std::vector
 
 int RunStereo(const StereoCommand& command, Console& console) {
   if (command.pfm && command.output.empty()) {
-    Complain(console, "--pfm writes a file: say with --output into which folder");
+    Complain(console, "--pfm needs --output, the folder to write to");
     return kExitUsage;
   }
   StereoOptions options;

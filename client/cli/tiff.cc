@@ -86,9 +86,10 @@ absl::StatusOr<std::string> TiffHead(const VolumeShape& shape, float least, floa
   const int64_t voxels_at = Aligned(pages_at + shape.depth * page_bytes + kFieldBytes);
   const int64_t plane_bytes = shape.Bytes() / shape.depth;
   if (shape.Bytes() > std::numeric_limits<uint32_t>::max() - voxels_at) {
-    return absl::OutOfRangeError(absl::StrCat("the volume is ", shape.Bytes(),
-                                              " bytes, and a TIFF file holds 4 GiB at most; --raw writes the "
-                                              "voxels alone"));
+    return absl::OutOfRangeError(
+        absl::StrCat("the volume is ", shape.Bytes(),
+                     " bytes; a TIFF file is limited to 4 GiB; --raw writes only the "
+                     "voxels"));
   }
 
   std::string head = "II*";

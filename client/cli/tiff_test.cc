@@ -91,7 +91,7 @@ TEST(TiffHead, RefusesWhatItsOffsetsDoNotReach) {
        {VolumeShape{1, 65536, 65536, VoxelType::kUint8}, VolumeShape{65536, 256, 64, VoxelType::kFloat32}}) {
     const auto head = TiffHead(shape, 0, 1);
     EXPECT_EQ(head.status().code(), absl::StatusCode::kOutOfRange);
-    EXPECT_THAT(std::string(head.status().message()), HasSubstr("holds 4 GiB at most; --raw writes"));
+    EXPECT_THAT(std::string(head.status().message()), HasSubstr("is limited to 4 GiB; --raw writes"));
   }
 }
 

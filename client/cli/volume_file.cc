@@ -20,7 +20,7 @@ absl::StatusOr<VolumeSource> OpenVolume(const std::string& path, const std::opti
   if (!status.ok()) return status;
   std::error_code error;
   const uintmax_t size = std::filesystem::file_size(path, error);
-  if (error) return absl::FailedPreconditionError("has no size that is known; expected a file on disk");
+  if (error) return absl::FailedPreconditionError("has no known size; expected a file on disk");
   if (size == 0) return absl::InvalidArgumentError(absl::StrCat("is empty; expected ", expected));
   if (raw && size != static_cast<uintmax_t>(raw->Bytes())) {
     return absl::InvalidArgumentError(
@@ -31,7 +31,7 @@ absl::StatusOr<VolumeSource> OpenVolume(const std::string& path, const std::opti
   source.raw = raw;
   source.read = [file](char* to, size_t most) -> absl::StatusOr<size_t> {
     file->read(to, static_cast<std::streamsize>(most));
-    if (file->gcount() == 0) return absl::DataLossError("was cut short while it was read");
+    if (file->gcount() == 0) return absl::DataLossError("was truncated while it was read");
     return static_cast<size_t>(file->gcount());
   };
   return source;
@@ -44,7 +44,7 @@ absl::StatusOr<VolumeShape> ParseShape(const std::string& text) {
       !absl::SimpleAtoi(parts[1], &shape.height) || !absl::SimpleAtoi(parts[2], &shape.width) ||
       shape.depth < 1 || shape.height < 1 || shape.width < 1) {
     return absl::InvalidArgumentError(
-        absl::StrCat("'", text, "' is no shape; expected DEPTHxHEIGHTxWIDTH such as 24x512x512"));
+        absl::StrCat("'", text, "' is not a shape; expected DEPTHxHEIGHTxWIDTH such as 24x512x512"));
   }
   // Assumes the largest element type.
   const int64_t most = std::numeric_limits<int64_t>::max() / static_cast<int64_t>(sizeof(float));

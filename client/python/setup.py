@@ -16,7 +16,7 @@ def contract():
     for place in PLACES:
         if found := sorted((place / "saccade" / "v1").glob("*.proto")):
             return place, found
-    raise SystemExit(f"saccade: found no saccade/v1/*.proto in {' or '.join(map(str, PLACES))}; build it in a checkout")
+    raise SystemExit(f"saccade: found no saccade/v1/*.proto in {' or '.join(map(str, PLACES))}; build the package in a checkout or from a source distribution")
 
 
 class BuildWithMessages(build_py):
@@ -32,7 +32,7 @@ class BuildWithMessages(build_py):
         options = [f"--{kind}={out}" for kind in ("python_out", "pyi_out", "grpc_python_out")]
         arguments = ["protoc", f"--proto_path={place}", f"--proto_path={well_known}", *options, *map(str, files)]
         if protoc.main(arguments) != 0:
-            raise SystemExit("saccade: protoc failed; what it says stands above")
+            raise SystemExit("saccade: protoc failed; see its messages above")
 
 
 class SourcesWithContract(sdist):

@@ -21,7 +21,7 @@ install -m 755 -s "${programs[@]}" "$target/bin"
 
 missing=$(ldd "${programs[@]}" | grep 'not found' || true)
 if [[ -n $missing ]]; then
-  echo "collect-runtime.sh: libraries that cannot be found: $missing" >&2
+  echo "collect-runtime.sh: libraries not found: $missing" >&2
   exit 1
 fi
 ldd "${programs[@]}" | awk '$2 == "=>" && $3 !~ "^/(usr/)?lib/" { print $3 }' | sort -u |

@@ -94,8 +94,8 @@ void CheckTransform(const char* weight_name, const char* bias_name, const Option
   TORCH_CHECK(rows >= 1 && rows % heads == 0, kSoftmaxModule, ": argument '", weight_name,
               "' should have a positive multiple of heads = ", heads, " rows, got ", rows);
   if (!bias.has_value()) return;
-  TORCH_CHECK(weight.has_value(), kSoftmaxModule, ": argument '", bias_name, "' should come with '",
-              weight_name, "', got it alone");
+  TORCH_CHECK(weight.has_value(), kSoftmaxModule, ": argument '", bias_name,
+              "' should be given only together with '", weight_name, "', got only the bias");
   CheckVector(kSoftmaxModule, bias_name, *bias, x, rows);
 }
 
@@ -134,7 +134,7 @@ AttentionShape CheckAttentionModule(const at::Tensor& x, AttentionKind kind, con
   CheckTransform("query_weight", "query_bias", w.query_weight, w.query_bias, x, shape.key_channels, heads);
   if (!w.key_weight.has_value()) {
     TORCH_CHECK(shape.key_channels == x.sym_size(1), kSoftmaxModule, ": argument 'query_weight' should have ",
-                x.sym_size(1), " rows where there is no 'key_weight', got ", shape.key_channels);
+                x.sym_size(1), " rows if 'key_weight' is not given, got ", shape.key_channels);
   }
   CheckTransform("key_weight", "key_bias", w.key_weight, w.key_bias, x, shape.key_channels, heads);
   CheckTransform("value_weight", "value_bias", w.value_weight, w.value_bias, x, shape.value_channels, heads);
@@ -147,7 +147,7 @@ AttentionShape CheckAttentionModule(const at::Tensor& x, AttentionKind kind, con
   if (w.scale.has_value()) CheckVector(kSoftmaxModule, "scale", *w.scale, x, shape.out_channels);
   if (w.shift.has_value()) CheckVector(kSoftmaxModule, "shift", *w.shift, x, shape.out_channels);
   TORCH_CHECK(!residual || shape.out_channels == x.sym_size(1), kSoftmaxModule,
-              ": argument 'residual' should be false where the result has other channels than x's ",
+              ": argument 'residual' should be false if the number of result channels differs from x's ",
               x.sym_size(1), ", got true with ", shape.out_channels);
   CheckScale(kSoftmaxModule, "logit_scale", logit_scale);
   TORCH_CHECK(kind != AttentionKind::kMean || logit_scale == 1, kSoftmaxModule,

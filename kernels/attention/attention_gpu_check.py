@@ -51,7 +51,7 @@ def check_one(ops, shape, dtype, memory_format, kind):
     q, k, v = q.cuda(), k.cuda(), v.cuda()
     got = run(ops, q, k, v, kind)
     error = gpu_check.check_error(what, got, expected, attend(q, k, v, kind).view(shape))
-    assert torch.equal(got, run(ops, q, k, v, kind)), f"{what}: changes from run to run"
+    assert torch.equal(got, run(ops, q, k, v, kind)), f"{what}: the result changes from run to run"
     for b in range(shape[0]):
         alone = run(ops, q[b:b + 1], k[b:b + 1], v[b:b + 1], kind)
         assert torch.equal(alone, got[b:b + 1]), f"{what}: sample {b} depends on its batch"
@@ -82,7 +82,7 @@ def check_padding(ops, dtype, kind):
         wide[:, :, :29, :31] = t
     valid = torch.tensor([[29, 31], [29, 31]], device="cuda")
     got = run(ops, *padded, kind, valid=valid)
-    assert torch.equal(got[:, :, :29, :31], run(ops, q, k, v, kind)), f"padding shows in {kind} {dtype}"
+    assert torch.equal(got[:, :, :29, :31], run(ops, q, k, v, kind)), f"padding changes the result: {kind} {dtype}"
     assert got[:, :, 29:].abs().sum() == 0 and got[:, :, :, 31:].abs().sum() == 0, f"padding is not zero in {dtype}"
     gpu_check.check_capture(f"{kind} {dtype}", lambda: run(ops, *padded, kind, valid=valid))
 

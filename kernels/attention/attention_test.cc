@@ -400,17 +400,19 @@ TEST(AttentionTest, ErrorsOfTheModuleNameTheArgumentToo) {
   EXPECT_THAT(module([](auto& w) { w.key_weight = at::zeros({6, 8}); }),
               HasSubstr("argument 'key_weight' should have shape [4, 8], got [6, 8]"));
   EXPECT_THAT(module([](auto& w) { w.key_weight.reset(); }),
-              HasSubstr("argument 'query_weight' should have 8 rows where there is no 'key_weight', got 4"));
-  EXPECT_THAT(module([](auto& w) { w.value_weight.reset(); }),
-              HasSubstr("argument 'value_bias' should come with 'value_weight', got it alone"));
+              HasSubstr("argument 'query_weight' should have 8 rows if 'key_weight' is not given, got 4"));
+  EXPECT_THAT(
+      module([](auto& w) { w.value_weight.reset(); }),
+      HasSubstr("argument 'value_bias' should be given only together with 'value_weight', got only the "
+                "bias"));
   EXPECT_THAT(module([](auto& w) { w.value_bias = at::zeros({5}); }),
               HasSubstr("argument 'value_bias' should have shape [6], got [5]"));
   EXPECT_THAT(module([](auto& w) { w.out_weight = at::zeros({8, 7}); }),
               HasSubstr("argument 'out_weight' should have shape [8, 6], got [8, 7]"));
   EXPECT_THAT(
       module([](auto& w) { w.out_weight = at::zeros({5, 6}), w.scale.reset(), w.shift.reset(); }),
-      HasSubstr("argument 'residual' should be false where the result has other channels than x's 8, got "
-                "true with 5"));
+      HasSubstr("argument 'residual' should be false if the number of result channels differs from x's 8, "
+                "got true with 5"));
   EXPECT_THAT(module([](auto& w) { w.scale = at::zeros({7}); }),
               HasSubstr("argument 'scale' should have shape [8], got [7]"));
   EXPECT_THAT(module(nothing, "softmax", 3),
@@ -420,7 +422,7 @@ TEST(AttentionTest, ErrorsOfTheModuleNameTheArgumentToo) {
   EXPECT_THAT(module([](auto& w) { w.value_weight = w.value_weight->to(at::kDouble); }),
               HasSubstr("argument 'value_weight' should be float32, got float64"));
   EXPECT_THAT(module([](auto& w) { (*w.out_weight)[1][2] = std::numeric_limits<double>::quiet_NaN(); }),
-              HasSubstr("argument 'out_weight' should be finite, got infinity or NaN in it"));
+              HasSubstr("argument 'out_weight' should be finite, got infinity or NaN"));
   EXPECT_THAT(module(nothing, "pool", 2, 1, at::tensor({4, 5, 4, 6}, at::kLong).view({2, 2})),
               HasSubstr("argument 'valid' at [1, 1] should lie in 0..5, got 6"));
 }

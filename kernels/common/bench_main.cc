@@ -21,10 +21,10 @@ constexpr char kUsage[] =
     "usage: saccade_bench_kernels [--filter TEXT] [--threads N] [--seconds S] [--json FILE] [--markdown "
     "FILE]\n"
     "                             [--list]\n"
-    "  --filter    only cases whose op/variant/shape holds TEXT\n"
-    "  --threads   LibTorch's threads; otherwise as many as it takes by itself\n"
-    "  --seconds   spent on each candidate at least (1)\n"
-    "  --list      names the cases, and runs none\n";
+    "  --filter    run only cases whose op/variant/shape contains TEXT\n"
+    "  --threads   number of LibTorch threads (default: LibTorch's own choice)\n"
+    "  --seconds   minimum time per candidate (default: 1)\n"
+    "  --list      list the cases without running them\n";
 
 struct Flags {
   std::string filter, json, markdown;
@@ -85,7 +85,7 @@ bool WriteFile(const std::string& path, Writer write, const std::vector<CaseResu
   write(Context(), results, out);
   out.close();
   if (!out)
-    std::fprintf(stderr, "cannot write %s: expected a path to a file that may be created\n", path.c_str());
+    std::fprintf(stderr, "cannot write %s: expected a path where a file can be created\n", path.c_str());
   return static_cast<bool>(out);
 }
 
@@ -104,7 +104,7 @@ bool Run(const Flags& flags) {
     }
     const BenchOutcome outcome = RunBenchmark(bench, flags.options);
     if (!outcome.wrong.empty()) {
-      std::cerr << name << ": not timed, as a result is wrong: " << outcome.wrong << std::endl;
+      std::cerr << name << ": not timed because a result is wrong: " << outcome.wrong << std::endl;
       ok = false;
       continue;
     }
@@ -115,7 +115,7 @@ bool Run(const Flags& flags) {
       return false;
   }
   if (!flags.list && results.empty()) {
-    std::cerr << "no case was timed; --list names them" << std::endl;
+    std::cerr << "no case was timed; run with --list to see all cases" << std::endl;
     ok = false;
   }
   return ok;

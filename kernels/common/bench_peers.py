@@ -310,7 +310,7 @@ def main():
                 try:
                     found = report(name, run_case(case, shape, dtype, options))
                 except AssertionError as error:
-                    print(f"{name}: not timed, as a result is wrong: {error}", file=sys.stderr)
+                    print(f"{name}: not timed because a result is wrong: {error}", file=sys.stderr)
                     wrong += 1
                     continue
                 rows += found

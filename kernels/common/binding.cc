@@ -105,7 +105,7 @@ void CheckFinite(const char* op, const char* argument, const OptionalTensor& wei
   if (!weights.has_value()) return;
   const at::Tensor wide = weights->to(AccumulateType(weights->scalar_type())).contiguous();
   const bool finite = wide.scalar_type() == at::kDouble ? AllFinite<double>(wide) : AllFinite<float>(wide);
-  TORCH_CHECK(finite, op, ": argument '", argument, "' should be finite, got infinity or NaN in it");
+  TORCH_CHECK(finite, op, ": argument '", argument, "' should be finite, got infinity or NaN");
 }
 
 Dtype DtypeOf(const at::Tensor& tensor) {

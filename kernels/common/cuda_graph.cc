@@ -17,7 +17,8 @@ class RecordedGraph : public CudaGraph {
     const c10::cuda::CUDAGuard device(gpu_);
     const c10::cuda::CUDAStream stream = c10::cuda::getCurrentCUDAStream(gpu_);
     TORCH_CHECK(stream != c10::cuda::getDefaultCUDAStream(gpu_),
-                "a CUDA graph cannot be recorded on the default stream; run the model on one of its own");
+                "cannot record a CUDA graph on the default stream; expected a non-default stream: run the "
+                "model on its own stream");
     work();
     work();
     stream.synchronize();
@@ -44,7 +45,7 @@ class RecordedGraph : public CudaGraph {
     try {
       graph_.capture_end();
     } catch (const std::exception& error) {
-      TORCH_WARN("a CUDA graph's recording did not end: ", error.what());
+      TORCH_WARN("cannot end the capture of a CUDA graph: ", error.what());
     }
   }
 

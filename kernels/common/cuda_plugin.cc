@@ -29,9 +29,9 @@ int CountDevices(std::string* reason) {
   if (init == nullptr || count == nullptr) {
     *reason = "libcuda.so.1 lacks cuInit or cuDeviceGetCount; expected NVIDIA's driver library";
   } else if (const int error = init(0); error != 0) {
-    *reason = "the CUDA driver does not start (cuInit returned " + std::to_string(error) + ")";
+    *reason = "the CUDA driver cannot be initialized (cuInit returned " + std::to_string(error) + ")";
   } else if (const int failed = count(&devices); failed != 0 || devices == 0) {
-    *reason = "the CUDA driver sees no GPU";
+    *reason = "the CUDA driver found no GPU";
     devices = 0;
   }
   return devices;
@@ -52,15 +52,15 @@ CudaPlugin Load() {
   if (devices == 0) return plugin;
   // Opened by name instead of linked, because it pulls in gigabytes of CUDA libraries.
   if (dlopen("libtorch_cuda.so", RTLD_NOW | RTLD_GLOBAL) == nullptr) {
-    plugin.reason = "there is a GPU, but LibTorch's CUDA side does not load: " + LastError() +
+    plugin.reason = "a GPU was found, but LibTorch's CUDA libraries cannot be loaded: " + LastError() +
                     ". Install the full set of CUDA wheels (./dev build --cuda).";
     return plugin;
   }
   const std::string own = OwnFolder() / "libsaccade_cuda.so";
   opened = dlopen(own.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (opened == nullptr) {
-    plugin.reason = "there is a GPU, but the operators' CUDA side does not load: " + LastError() +
-                    ". It is built where nvcc is found.";
+    plugin.reason = "a GPU was found, but libsaccade_cuda.so cannot be loaded: " + LastError() +
+                    ". Build it on a machine with nvcc.";
     return plugin;
   }
   plugin.loaded = true;
@@ -79,7 +79,7 @@ void* CudaPluginSymbol(const char* name) { return LoadCudaPlugin().loaded ? dlsy
 
 std::unique_ptr<CudaGraph> MakeCudaGraph(int gpu) {
   const auto make = reinterpret_cast<CudaGraph* (*)(int)>(CudaPluginSymbol("saccade_make_cuda_graph"));
-  TORCH_CHECK(make != nullptr, "no CUDA graphs: ", LoadCudaPlugin().reason);
+  TORCH_CHECK(make != nullptr, "CUDA graphs are not available: ", LoadCudaPlugin().reason);
   return std::unique_ptr<CudaGraph>(make(gpu));
 }
 

@@ -18,8 +18,8 @@ CAN_CAPTURE = os.environ.get("PYTORCH_NO_CUDA_MEMORY_CACHING") != "1"
 def start(doc):
     """Loads the build named on the command line. Returns its operators, and whether --quick was given."""
     parser = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("build", type=pathlib.Path, help="with lib/libsaccade_kernels.so and lib/libsaccade_cuda.so")
-    parser.add_argument("--quick", action="store_true", help="small shapes, nothing timed: for compute-sanitizer")
+    parser.add_argument("build", type=pathlib.Path, help="build folder with lib/libsaccade_kernels.so and lib/libsaccade_cuda.so")
+    parser.add_argument("--quick", action="store_true", help="use small shapes and skip timing, for compute-sanitizer")
     arguments = parser.parse_args()
     if not torch.cuda.is_available():
         sys.exit("no GPU: torch.cuda.is_available() is False; expected a machine with an NVIDIA GPU and driver")
@@ -49,7 +49,7 @@ def check_error(what, got, expected, composed=None):
 
 def check_same(what, run, got, x):
     """Checks that run(x) gives the bits of `got` again, and that each sample gives the same bits when it runs alone."""
-    assert torch.equal(run(x), got), f"{what}: changes from run to run"
+    assert torch.equal(run(x), got), f"{what}: the result changes from run to run"
     for b in range(len(x)):
         assert torch.equal(run(x[b:b + 1]), got[b:b + 1]), f"{what}: sample {b} depends on its batch"
 
@@ -64,7 +64,7 @@ def padded(x):
 def check_padded(what, got, expected):
     """Checks that a padded map gives the same bits as the map alone, and zeros in the padding."""
     height, width = expected.shape[2:]
-    assert torch.equal(got[:, :, :height, :width], expected), f"{what}: padding shows"
+    assert torch.equal(got[:, :, :height, :width], expected), f"{what}: padding changes the result"
     assert got[:, :, height:].abs().sum() == 0 and got[:, :, :, width:].abs().sum() == 0, f"{what}: padding is not zero"
 
 
@@ -96,7 +96,7 @@ def check_capture(what, run):
     got.fill_(float("nan"))
     replay()
     torch.cuda.synchronize()
-    assert torch.equal(got, expected), f"{what}: a captured call gives another result"
+    assert torch.equal(got, expected), f"{what}: a captured call gives a different result"
 
 
 def medians_us(candidates, rounds=200):

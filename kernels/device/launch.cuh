@@ -20,7 +20,7 @@ struct StreamLaunch {
 // Calls run() with a zero of the maps' element type. Returns null, or a message if CUDA reports an error.
 template <typename Run>
 const char* LaunchAs(Dtype dtype, const Run& run) {
-  if (dtype == Dtype::kFloat64) return "there are no kernels for float64";
+  if (dtype == Dtype::kFloat64) return "no CUDA kernels for float64; expected float32, float16 or bfloat16";
   if (dtype == Dtype::kFloat32) run(float());
   if (dtype == Dtype::kFloat16) run(DeviceHalf());
   if (dtype == Dtype::kBFloat16) run(DeviceBFloat16());

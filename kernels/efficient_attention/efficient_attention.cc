@@ -47,7 +47,7 @@ void CheckBias(const char* argument, const OptionalTensor& bias, const at::Tenso
 
 c10::SymInt RowsOf(const char* argument, const at::Tensor& weights) {
   TORCH_CHECK(weights.dim() >= 2, kAttentionModule, ": argument '", argument,
-              "' should be a matrix, or as a 1x1 convolution stores it, got ", weights.sym_sizes());
+              "' should be a matrix or the weight of a 1x1 convolution, got shape ", weights.sym_sizes());
   return weights.sym_size(0);
 }
 
@@ -128,13 +128,13 @@ void CheckEaModule(const at::Tensor& x, const EaWeights& weights, int64_t heads,
                 value_channels);
   }
   TORCH_CHECK(weights.out.has_value() || !weights.out_bias.has_value(), kAttentionModule,
-              ": argument 'out_bias' should come with an out_weight, got it alone");
+              ": argument 'out_bias' should be given only together with 'out_weight', got only the bias");
   const c10::SymInt out_channels = EaOutChannels(weights);
   TORCH_CHECK(out_channels >= 1, kAttentionModule,
               ": argument 'out_weight' should have at least one row, got ", out_channels);
   CheckBias("out_bias", weights.out_bias, x, out_channels);
   TORCH_CHECK(!residual || out_channels == channels, kAttentionModule,
-              ": argument 'residual' needs as many channels in the result as in x: expected ", channels,
+              ": argument 'residual' requires a result with as many channels as x: expected ", channels,
               ", got ", out_channels);
   CheckNormalization(kAttentionModule, normalization);
   CheckValid(kAttentionModule, valid, x);

@@ -76,7 +76,7 @@ def check_one(ops, shape, keys, dtype, memory_format, mode):
     x, w = x.cuda(), {name: t.cuda() for name, t in w.items()}
     got = module(ops, x, w, heads, normalization)
     error = gpu_check.check_error(what, got, expected, eager(x, w, heads, normalization))
-    assert torch.equal(got, module(ops, x, w, heads, normalization)), f"{what}: changes from run to run"
+    assert torch.equal(got, module(ops, x, w, heads, normalization)), f"{what}: the result changes from run to run"
     for b in range(shape[0]):
         alone = module(ops, x[b:b + 1], w, heads, normalization)
         assert torch.equal(alone, got[b:b + 1]), f"{what}: sample {b} depends on its batch"
@@ -95,7 +95,7 @@ def check_padding(ops, dtype, mode):
     padded[:, :, :29, :31] = x
     valid = torch.tensor([[29, 31], [29, 31]], device="cuda")
     got = module(ops, padded, w, heads, normalization, valid)
-    assert torch.equal(got[:, :, :29, :31], module(ops, x, w, heads, normalization)), f"padding shows in {dtype} {mode}"
+    assert torch.equal(got[:, :, :29, :31], module(ops, x, w, heads, normalization)), f"padding changes the result: {dtype} {mode}"
     assert got[:, :, 29:].abs().sum() == 0 and got[:, :, :, 31:].abs().sum() == 0, f"padding is not zero in {dtype}"
     gpu_check.check_capture(f"{dtype} {mode}", lambda: module(ops, padded, w, heads, normalization, valid))
 

@@ -301,17 +301,17 @@ TEST(EaTest, ErrorsNameTheArgumentWhatWasExpectedAndWhatCame) {
   EXPECT_THAT(module([](Weights& w) { w.key_bias = at::zeros({5}); }),
               HasSubstr("argument 'key_bias' should have shape [4], got [5]"));
   EXPECT_THAT(module([](Weights& w) { w.out.reset(); }),
-              HasSubstr("argument 'out_bias' should come with an out_weight"));
+              HasSubstr("argument 'out_bias' should be given only together with 'out_weight'"));
   EXPECT_THAT(
       module([](Weights& w) { w.out.reset(), w.out_bias.reset(); }),
-      HasSubstr("argument 'residual' needs as many channels in the result as in x: expected 8, got 6"));
+      HasSubstr("argument 'residual' requires a result with as many channels as x: expected 8, got 6"));
   EXPECT_THAT(
       module([](Weights&) {}, 3),
       HasSubstr("argument 'key_weight' should give a positive multiple of heads = 3 channels, got 4"));
   EXPECT_THAT(module([](Weights& w) { w.value = w.value.to(at::kDouble); }),
               HasSubstr("argument 'value_weight' should be float32, got float64"));
   EXPECT_THAT(module([](Weights& w) { w.value[1][2] = std::numeric_limits<double>::quiet_NaN(); }),
-              HasSubstr("argument 'value_weight' should be finite, got infinity or NaN in it"));
+              HasSubstr("argument 'value_weight' should be finite, got infinity or NaN"));
   EXPECT_THAT(module([](Weights& w) { w.out_bias->fill_(std::numeric_limits<double>::infinity()); }),
               HasSubstr("argument 'out_bias' should be finite"));
   EXPECT_THAT(module([](Weights&) {}, 2, true, at::tensor({4, 5, 4, 6}, at::kLong).view({2, 2})),

@@ -221,7 +221,7 @@ void Block::Stuck() const {
     if (thread->state == State::kExited) continue;
     if (first == nullptr) first = thread.get();
   }
-  std::string message = "the block cannot go on: " + Place(*first);
+  std::string message = "deadlock in an emulated block: " + Place(*first);
   for (const auto& thread : threads_) {
     if (SamePlace(*thread, *first) && thread->mask == first->mask) continue;
     throw std::logic_error(message + ", while " + Place(*thread));
@@ -233,7 +233,9 @@ void* Block::Shared(const void* key, size_t bytes) {
   auto& memory = shared_[key];
   // All bits set is a NaN in every floating-point type.
   if (memory.empty()) memory.assign(bytes, std::byte{0xff});
-  if (memory.size() != bytes) throw std::logic_error("one shared array was asked for with two sizes");
+  if (memory.size() != bytes)
+    throw std::logic_error(
+        "a shared array was requested with two different sizes; expected one size per kernel");
   return memory.data();
 }
 

@@ -118,7 +118,8 @@ ExpattKind CheckExpattModule(const at::Tensor& x, const ExpattWeights& weights, 
   if (weights.out_bias.has_value())
     CheckVector(kOp, "out_bias", *weights.out_bias, x, weights.out_channels());
   TORCH_CHECK(weights.out_channels() >= 1 && map_channels >= 1, kOp,
-              ": argument 'value_weight' should have at least one row, as should 'out_weight', got ",
+              ": arguments 'value_weight' and 'out_weight' should have at least one row each, got a "
+              "value_weight of shape ",
               weights.value.sym_sizes());
   const ExpattKind known = KindOf(kOp, kind);
   CheckSigma(kOp, known, sigma);

@@ -15,14 +15,15 @@ namespace {
 at::Tensor Run(const char* op, const ExpattCall& call) {
   if (call.out.numel() == 0) return call.out;
   const int64_t floats = ExpattCudaWorkspaceFloats(call.problem);
-  TORCH_CHECK(floats >= 0, op, ": on CUDA expected fewer than 2^31 positions and blocks, got a result of ",
+  TORCH_CHECK(floats >= 0, op,
+              ": expected fewer than 2^31 positions and blocks of work on CUDA, got a result of shape ",
               call.out.sizes());
   // The caching allocator orders reuse on this stream, so the memory may be released while the kernels still
   // run.
   const at::Tensor workspace = at::empty({floats}, call.out.options().dtype(at::kFloat));
   const char* error = LaunchExpattCuda(call.problem, workspace.mutable_data_ptr<float>(),
                                        c10::cuda::getCurrentCUDAStream().stream());
-  TORCH_CHECK(error == nullptr, op, ": CUDA refused the launch: ", error);
+  TORCH_CHECK(error == nullptr, op, ": CUDA kernel launch failed: ", error);
   return call.out;
 }
 

@@ -31,7 +31,7 @@ auto GsaModuleOp() {
 void CheckPair(const char* op, const char* first, const OptionalTensor& a, const char* second,
                const OptionalTensor& b, const at::Tensor& x, const c10::SymInt& size) {
   TORCH_CHECK(a.has_value() == b.has_value(), op, ": arguments '", first, "' and '", second,
-              "' should come both or neither, got only '", a.has_value() ? first : second, "'");
+              "' should be given both or neither, got only '", a.has_value() ? first : second, "'");
   if (!a.has_value()) return;
   CheckVector(op, first, *a, x, size);
   CheckVector(op, second, *b, x, size);
@@ -48,7 +48,7 @@ void CheckEmbedding(const char* op, const char* argument, const OptionalTensor& 
   const c10::SymInt reach = (embedding->sym_size(0) + 1) / 2;
   TORCH_CHECK(reach >= size, op, ": argument '", argument, "' should have at least ", size * 2 - 1,
               " rows to reach across a map of ", size, ", got ", embedding->sym_size(0),
-              " rows, which reach ", reach);
+              " rows, which reach across ", reach);
 }
 
 // `value_channels` is the number of channels of the result.
@@ -59,25 +59,25 @@ void CheckAttention(const char* op, const at::Tensor& x, const GsaAttention& att
               ": argument 'content' should be global, axial or none, got '", content, "'");
   CheckEmbedding(op, "column_embedding", column, x, x.sym_size(2), key_channels / heads);
   CheckEmbedding(op, "row_embedding", row, x, x.sym_size(3), key_channels / heads);
-  TORCH_CHECK(
-      content != "none" || column.has_value() || row.has_value(), op,
-      ": argument 'content' should not be none without a column_embedding or row_embedding: nothing is left");
+  TORCH_CHECK(content != "none" || column.has_value() || row.has_value(), op,
+              ": argument 'content' should not be none without column_embedding or row_embedding, because no "
+              "attention would "
+              "remain");
   TORCH_CHECK(content != "axial" || (column.has_value() && row.has_value()), op,
               ": argument 'content' should be axial only with column_embedding and row_embedding, got ",
-              column.has_value() ? "the first alone"
-              : row.has_value()  ? "the second alone"
+              column.has_value() ? "only column_embedding"
+              : row.has_value()  ? "only row_embedding"
                                  : "neither");
   CheckPair(op, "middle_scale", middle_scale, "middle_shift", middle_shift, x, value_channels);
-  TORCH_CHECK(
-      !middle_scale.has_value() || (column.has_value() && row.has_value()), op,
-      ": argument 'middle_scale' should come with column_embedding and row_embedding, which it stands "
-      "between, got ",
-      column.has_value() || row.has_value() ? "one of them" : "neither");
+  TORCH_CHECK(!middle_scale.has_value() || (column.has_value() && row.has_value()), op,
+              ": argument 'middle_scale' should be given only with both column_embedding and row_embedding, "
+              "got ",
+              column.has_value() || row.has_value() ? "one of them" : "neither");
 }
 
 void CheckGroups(const char* argument, const at::Tensor& weight, int64_t heads) {
   TORCH_CHECK(weight.dim() >= 2, kGsaModule, ": argument '", argument,
-              "' should be a matrix, or as a 1x1 convolution stores it, got ", weight.sym_sizes());
+              "' should be a matrix or the weight of a 1x1 convolution, got shape ", weight.sym_sizes());
   TORCH_CHECK(weight.sym_size(0) >= 1 && weight.sym_size(0) % heads == 0, kGsaModule, ": argument '",
               argument, "' should have a positive multiple of heads = ", heads, " rows, got ",
               weight.sym_sizes());

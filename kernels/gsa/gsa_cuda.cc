@@ -15,13 +15,14 @@ namespace {
 at::Tensor Run(const char* op, const at::Tensor& map, const GsaCall& call) {
   if (call.out.numel() == 0) return call.out;
   const int64_t floats = GsaCudaWorkspaceFloats(call.problem);
-  TORCH_CHECK(floats >= 0, op, ": on CUDA expected a problem of at most 2^31 blocks, got ", map.sizes());
+  TORCH_CHECK(floats >= 0, op, ": expected at most 2^31 blocks of work on CUDA, got a map of shape ",
+              map.sizes());
   // The caching allocator orders reuse on this stream, so the memory may be released while the kernels still
   // run.
   const at::Tensor workspace = at::empty({floats}, call.out.options().dtype(at::kFloat));
   const char* error = LaunchGsaCuda(call.problem, workspace.mutable_data_ptr<float>(),
                                     c10::cuda::getCurrentCUDAStream().stream());
-  TORCH_CHECK(error == nullptr, op, ": CUDA refused the launch: ", error);
+  TORCH_CHECK(error == nullptr, op, ": CUDA kernel launch failed: ", error);
   return call.out;
 }
 

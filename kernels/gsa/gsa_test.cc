@@ -394,15 +394,17 @@ TEST(GsaTest, ErrorsNameTheArgumentWhatWasExpectedAndWhatCame) {
   EXPECT_THAT(bare(x, x, column.to(at::kDouble), row),
               HasSubstr("argument 'column_embedding' should be float32, got float64"));
   EXPECT_THAT(bare(x, x, {}, {}, "none"), HasSubstr("argument 'content' should not be none without"));
-  EXPECT_THAT(bare(x, x, column, {}, "axial"), HasSubstr("got the first alone"));
+  EXPECT_THAT(bare(x, x, column, {}, "axial"), HasSubstr("got only column_embedding"));
   EXPECT_THAT(bare(x, x, column, row, "local"),
               HasSubstr("argument 'content' should be global, axial or none, got 'local'"));
   EXPECT_THAT(ErrorOf([&] { gsa(x, {}, x, 2, column, row); }), HasSubstr("argument 'k' should be given"));
   EXPECT_THAT(ErrorOf([&] { gsa(x, x, x, 2, column, {}, at::zeros({8}), at::zeros({8})); }),
-              HasSubstr("argument 'middle_scale' should come with column_embedding and row_embedding"));
+              HasSubstr("argument 'middle_scale' should be given only with both column_embedding and "
+                        "row_embedding"));
   EXPECT_THAT(
       ErrorOf([&] { gsa(x, x, x, 2, column, row, {}, at::zeros({8})); }),
-      HasSubstr("'middle_scale' and 'middle_shift' should come both or neither, got only 'middle_shift'"));
+      HasSubstr(
+          "'middle_scale' and 'middle_shift' should be given both or neither, got only 'middle_shift'"));
   EXPECT_THAT(ErrorOf([&] { gsa(x[0], x[0], x[0], 2); }), HasSubstr("argument 'q' should"));
   const at::Tensor volume = x.unsqueeze(2);
   EXPECT_THAT(ErrorOf([&] { gsa(volume, volume, volume, 2); }),
@@ -436,7 +438,7 @@ TEST(GsaTest, ErrorsOfTheModule) {
   EXPECT_THAT(error_of([](Weights& t) { t.query_bias = at::zeros({3}); }),
               HasSubstr("argument 'query_bias' should have shape [16], got [3]"));
   EXPECT_THAT(error_of([](Weights& t) { t.shift.reset(); }),
-              HasSubstr("'scale' and 'shift' should come both or neither, got only 'scale'"));
+              HasSubstr("'scale' and 'shift' should be given both or neither, got only 'scale'"));
   EXPECT_THAT(error_of([](Weights& t) { t.row = *t.row / 0; }),
               HasSubstr("argument 'row_embedding' should be finite"));
   EXPECT_THAT(error_of([](Weights&) {}, at::zeros({2, 3}, at::kLong)),

@@ -137,8 +137,8 @@ KaoKind CheckKaoModule(const KaoModuleArguments& a) {
   check_vector("scale", a.scale, value_channels);
   check_vector("shift", a.shift, value_channels);
   TORCH_CHECK(!a.residual || value_channels == channels, kKaoModule,
-              ": argument 'residual' should be false where 'value_weight' makes ", value_channels,
-              " channels of ", channels, ", got true");
+              ": argument 'residual' should be false if 'value_weight' gives ", value_channels,
+              " channels for an input of ", channels, ", got true");
   CheckValid(kKaoModule, a.valid, a.x);
   return kind;
 }

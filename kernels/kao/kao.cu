@@ -21,7 +21,7 @@ const char* LaunchKaoCuda(const KaoProblem& problem, float* workspace, void* str
       RunKaoCuda<DeviceBFloat16>(problem, workspace, launch);
       break;
     case Dtype::kFloat64:
-      return "no kernels for float64";
+      return "no CUDA kernels for float64; expected float32, float16 or bfloat16";
   }
   const cudaError_t error = cudaGetLastError();
   return error == cudaSuccess ? nullptr : cudaGetErrorString(error);

@@ -15,13 +15,14 @@ namespace {
 at::Tensor RunOnCuda(const char* op, const KaoCall& call) {
   if (call.out.numel() == 0) return call.out;
   const int64_t floats = KaoCudaWorkspaceFloats(call.problem);
-  TORCH_CHECK(floats >= 0, op, ": on CUDA expected at most 2^31 blocks of work, got ", call.out.sizes());
+  TORCH_CHECK(floats >= 0, op, ": expected at most 2^31 blocks of work on CUDA, got a result of shape ",
+              call.out.sizes());
   // The caching allocator orders reuse on this stream, so the memory may be released while the kernels still
   // run.
   const at::Tensor workspace = at::empty({floats}, call.out.options().dtype(at::kFloat));
   const char* error = LaunchKaoCuda(call.problem, workspace.mutable_data_ptr<float>(),
                                     c10::cuda::getCurrentCUDAStream().stream());
-  TORCH_CHECK(error == nullptr, op, ": CUDA refused the launch: ", error);
+  TORCH_CHECK(error == nullptr, op, ": CUDA kernel launch failed: ", error);
   return call.out;
 }
 

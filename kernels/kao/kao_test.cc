@@ -433,7 +433,8 @@ TEST(KaoTest, ErrorsOfTheModuleNameTheArgument) {
                 "got [2, 8, 4, 5]"));
   EXPECT_THAT(
       module({.value = at::zeros({6, 8})}),
-      HasSubstr("argument 'residual' should be false where 'value_weight' makes 6 channels of 8, got true"));
+      HasSubstr("argument 'residual' should be false if 'value_weight' gives 6 channels for an input of 8, "
+                "got true"));
   EXPECT_THAT(module({.value = at::zeros({6, 7})}, 1, false),
               HasSubstr("argument 'value_weight' should have shape [6, 8], got [6, 7]"));
   EXPECT_THAT(module({.query_bias = at::zeros({7})}),

@@ -19,7 +19,7 @@ std::tuple<at::Tensor, at::Tensor> NmsPaddedOnCuda(const at::Tensor& boxes, cons
   const c10::cuda::CUDAGuard device(boxes.device());
   const NmsBound bound = BindNms(boxes, scores, iou_threshold, labels, max_output);
   const int64_t words = NmsCudaMaskWords(bound.problem);
-  TORCH_CHECK(words >= 0, "nms: on CUDA argument 'boxes' should have at most 131072 rows, got ",
+  TORCH_CHECK(words >= 0, "nms: argument 'boxes' should have at most 131072 rows on CUDA, got ",
               boxes.sizes());
   // Adding zero turns -0 into +0, so that both compare as the same score.
   const at::Tensor order =
@@ -31,7 +31,7 @@ std::tuple<at::Tensor, at::Tensor> NmsPaddedOnCuda(const at::Tensor& boxes, cons
       LaunchNmsCuda(bound.problem, boxes.scalar_type() == at::kDouble, order.const_data_ptr<int64_t>(),
                     reinterpret_cast<uint64_t*>(mask.mutable_data_ptr<int64_t>()),
                     c10::cuda::getCurrentCUDAStream().stream());
-  TORCH_CHECK(error == nullptr, "nms: CUDA refused the launch: ", error);
+  TORCH_CHECK(error == nullptr, "nms: CUDA kernel launch failed: ", error);
   return {bound.out, bound.out_count};
 }
 

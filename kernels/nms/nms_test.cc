@@ -63,7 +63,7 @@ TEST(NmsTest, ErrorsNameTheArgumentWhatWasExpectedAndWhatCame) {
   EXPECT_THAT(ErrorOf([&] { nms(boxes, scores.narrow(0, 0, 4), 0.5); }),
               HasSubstr("nms: argument 'scores' should have shape [5], got [4]"));
   EXPECT_THAT(ErrorOf([&] { nms(boxes / 0, scores, 0.5); }),
-              HasSubstr("nms: argument 'boxes' should be finite, got infinity or NaN in it"));
+              HasSubstr("nms: argument 'boxes' should be finite, got infinity or NaN"));
   EXPECT_THAT(ErrorOf([&] { batched_nms(boxes, scores, at::zeros({5}), 0.5); }),
               HasSubstr("nms: argument 'labels' should be int64, got float32"));
 }

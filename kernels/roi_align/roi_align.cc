@@ -120,11 +120,12 @@ void CheckLevels(const RoiAlignArguments& call) {
                 level.sym_sizes());
     CheckDevice(call.op, call.map_name, level, first.device());
     CheckDtype(call.op, call.map_name, level, {first.scalar_type()});
-    TORCH_CHECK(level.sym_size(0) == first.sym_size(0) && level.sym_size(1) == first.sym_size(1), call.op,
-                ": argument 'levels' should have one batch and one number of channels, got ",
-                first.sym_sizes(), " and ", level.sym_sizes());
+    TORCH_CHECK(
+        level.sym_size(0) == first.sym_size(0) && level.sym_size(1) == first.sym_size(1), call.op,
+        ": argument 'levels' should have the same batch size and number of channels at every level, got ",
+        first.sym_sizes(), " and ", level.sym_sizes());
     TORCH_CHECK(std::isfinite(call.scales[l]) && call.scales[l] > 0, call.op,
-                call.pyramid ? ": argument 'spatial_scales' should be" : ": the scale should be",
+                call.pyramid ? ": argument 'spatial_scales' should be" : ": the scale argument should be",
                 " positive, got ", call.scales[l]);
     TORCH_CHECK(l == 0 || call.scales[l] * 2 == call.scales[l - 1], call.op,
                 ": argument 'spatial_scales' should halve from each level to the next, got ",

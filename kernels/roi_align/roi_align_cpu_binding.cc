@@ -32,7 +32,7 @@ void CheckRegions(const RoiAlignArguments& call, const RoiAlignProblem& p) {
                   call.roi_name, "' at [", k, "] should take at most ", kMaxRoiGrid,
                   " samples per bin along each axis, got a region "
                   "for which sampling_ratio = ",
-                  call.sampling_ratio, " means more");
+                  call.sampling_ratio, " requires more");
     }
   }
 }

@@ -18,11 +18,11 @@ at::Tensor Run(const RoiAlignArguments& call) {
   if (first.scalar_type() == at::kDouble) return RoiAlignReference(call);
   const RoiAlignBound bound = BindRoiAlign(call);
   if (bound.out.numel() == 0) return bound.out;
-  TORCH_CHECK(RoiAlignFitsCuda(bound.problem), call.op, ": on CUDA argument '", call.map_name,
-              "' should have at most about 5000 pixels along all axes together, got ", first.sizes());
+  TORCH_CHECK(RoiAlignFitsCuda(bound.problem), call.op, ": argument '", call.map_name,
+              "' should have axes that sum to at most about 5000 pixels on CUDA, got ", first.sizes());
   const char* error =
       LaunchRoiAlignCuda(bound.problem, DtypeOf(first), c10::cuda::getCurrentCUDAStream().stream());
-  TORCH_CHECK(error == nullptr, call.op, ": CUDA refused the launch: ", error);
+  TORCH_CHECK(error == nullptr, call.op, ": CUDA kernel launch failed: ", error);
   return bound.out;
 }
 

@@ -26,7 +26,7 @@ def regions(count, batch, size):
 def check(name, run, expected, dtype):
     got = run()
     error = gpu_check.check_error(f"{name} {dtype}", got, expected)
-    assert torch.equal(got, run()), f"{name} {dtype}: changes from run to run"
+    assert torch.equal(got, run()), f"{name} {dtype}: the result changes from run to run"
     print(f"  ok {name} {dtype} error {error:.1e}")
     return got
 
@@ -45,7 +45,7 @@ def check_pictures(ops, dtype, memory_format, quick):
                             lambda: ops.roi_align(x.cuda(), rois.cuda(), 0.25, *bins, ratio, aligned), expected, dtype)
                 theirs = torchvision.ops.roi_align(x.cuda().float(), rois.cuda(), bins, 0.25, ratio, aligned)
                 error = gpu_check.relative_error(theirs, expected)
-                assert error <= 1e-3, f"torchvision computes something else: {shape}"
+                assert error <= 1e-3, f"torchvision's result differs: {shape}"
                 assert got.is_contiguous(memory_format=memory_format)
 
 
@@ -70,7 +70,7 @@ def check_padding(ops, dtype):
     wide, valid = gpu_check.padded(x)
     rois = regions(60, 2, 62.0).cuda()
     got = ops.roi_align(wide, rois, 0.5, 7, 7, -1, False, valid)
-    assert torch.equal(got, ops.roi_align(x, rois, 0.5, 7, 7)), f"padding shows in {dtype}"
+    assert torch.equal(got, ops.roi_align(x, rois, 0.5, 7, 7)), f"padding changes the result: {dtype}"
     rois[5, 0], rois[6, 2] = 2, float("inf")
     bad = ops.roi_align(x, rois, 0.5, 7, 7).isnan().flatten(1)
     assert bad[[5, 6]].all() and bad.any(1).sum() == 2, "regions that cannot be pooled should be NaN, and no others"

@@ -240,7 +240,7 @@ TEST(RoiAlignTest, ErrorsNameTheArgumentWhatWasExpectedAndWhatCame) {
   EXPECT_THAT(error(map, rois, 2, at::tensor({8, 9, 8, 10}, at::kLong).view({2, 2})),
               HasSubstr("argument 'valid' at [1, 1] should lie in 0..9, got 10"));
   EXPECT_THAT(ErrorOf([&] { roi_align(map, rois, -1, 2, 2); }),
-              HasSubstr("the scale should be positive, got -1"));
+              HasSubstr("the scale argument should be positive, got -1"));
   EXPECT_THAT(ErrorOf([&] { roi_align_pyramid({map, map}, rois, {0.5, 0.125}, 2, 2); }),
               HasSubstr("argument 'spatial_scales' should halve from each level to the next"));
   EXPECT_THAT(ErrorOf([&] { roi_align_pyramid({map}, rois, {0.5, 0.25}, 2, 2); }),

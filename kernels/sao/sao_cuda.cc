@@ -21,14 +21,14 @@ at::Tensor Run(const char* op, const SaoCall& call) {
   if (call.out.numel() == 0) return call.out;
   const int64_t floats = SaoCudaWorkspaceFloats(call.problem);
   TORCH_CHECK(floats >= 0, op,
-              ": on CUDA expected at most 160 heads, 5120 channels and a batch of 65535, got ",
+              ": expected at most 160 heads, 5120 channels and a batch of 65535 on CUDA, got ",
               call.problem.heads, " heads and ", call.q.sizes());
   // The caching allocator orders reuse on this stream, so the memory may be released while the kernels still
   // run.
   const at::Tensor workspace = at::empty({floats}, call.out.options().dtype(at::kFloat));
   const char* error = LaunchSaoCuda(call.problem, DtypeOf(call.q), workspace.mutable_data_ptr<float>(),
                                     c10::cuda::getCurrentCUDAStream().stream());
-  TORCH_CHECK(error == nullptr, op, ": CUDA refused the launch: ", error);
+  TORCH_CHECK(error == nullptr, op, ": CUDA kernel launch failed: ", error);
   return call.out;
 }
 

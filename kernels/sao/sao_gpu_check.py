@@ -38,7 +38,7 @@ def check_one(ops, shape, dtype, memory_format):
     x, weights = x.cuda(), tuple(t.cuda() for t in weights)
     got = ops.sao_module(x, *weights, HEADS)
     error = gpu_check.check_error(f"{shape} {dtype}", got, expected, eager(x, *weights))
-    assert torch.equal(got, ops.sao_module(x, *weights, HEADS)), f"{shape} {dtype}: changes from run to run"
+    assert torch.equal(got, ops.sao_module(x, *weights, HEADS)), f"{shape} {dtype}: the result changes from run to run"
     for b in range(shape[0]):
         alone = ops.sao_module(x[b:b + 1], *weights, HEADS)
         assert torch.equal(alone, got[b:b + 1]), f"{shape} {dtype}: sample {b} depends on its batch"
@@ -55,7 +55,7 @@ def check_padding(ops, dtype):
     padded[:, :, :29, :31] = x
     valid = torch.tensor([[29, 31], [29, 31]], device="cuda")
     got = ops.sao_module(padded, *weights, HEADS, True, True, valid)
-    assert torch.equal(got[:, :, :29, :31], ops.sao_module(x, *weights, HEADS)), f"padding shows in {dtype}"
+    assert torch.equal(got[:, :, :29, :31], ops.sao_module(x, *weights, HEADS)), f"padding changes the result: {dtype}"
     assert got[:, :, 29:].abs().sum() == 0 and got[:, :, :, 31:].abs().sum() == 0, f"padding is not zero in {dtype}"
 
 

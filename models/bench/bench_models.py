@@ -229,12 +229,12 @@ def kept(path: pathlib.Path | None, chosen: list) -> list[Row]:
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--build", type=pathlib.Path, default=pathlib.Path("build/release"))
-    parser.add_argument("--filter", default="", help="only cases whose NAME/BATCHxHEIGHTxWIDTH holds this")
+    parser.add_argument("--filter", default="", help="only cases whose NAME/BATCHxHEIGHTxWIDTH contains this text")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--seconds", type=float, default=40,
-                        help=f"for the rounds of a case, of which there are {MIN_ROUNDS} to {MAX_ROUNDS}")
+                        help=f"time limit for the rounds of a case; there are {MIN_ROUNDS} to {MAX_ROUNDS}")
     parser.add_argument("--without", action="append", default=[], choices=PEERS)
-    parser.add_argument("--json", type=pathlib.Path, help="keeps the rows that it holds of other cases")
+    parser.add_argument("--json", type=pathlib.Path, help="result file; keeps its rows of other cases")
     parser.add_argument("--markdown", type=pathlib.Path)
     parser.add_argument("--list", action="store_true")
     arguments = parser.parse_args()
@@ -246,7 +246,7 @@ def main():
     if arguments.list or not chosen:
         for case, batch, sides in chosen:
             print(f"{case.name}/{shape_text(batch, sides)}")
-        return 0 if chosen else f"no case holds '{arguments.filter}'"
+        return 0 if chosen else f"no case contains '{arguments.filter}'"
     rows, isa = kept(arguments.json, chosen), ""
     peers = columns(arguments)
     with torch.no_grad():

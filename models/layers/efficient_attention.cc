@@ -35,8 +35,8 @@ at::Tensor EfficientAttention::operator()(const at::Tensor& x, const std::option
 }
 
 std::string AbsentNote(const std::string& module) {
-  return "the weights hold nothing for " + module +
-         ", which starts as the identity: the network answers as without it";
+  return "the weights have no tensors for " + module +
+         ", which is the identity without weights: the module is left out";
 }
 
 }  // namespace saccade::models

@@ -108,7 +108,7 @@ double OptionReader::Number(const std::string& name, double otherwise, double le
 std::vector<int64_t> OptionReader::Integers(const std::string& name, const std::vector<int64_t>& otherwise,
                                             Range values, Range count) {
   const std::string preset = ListText(otherwise);
-  const std::string legal = CountText(count) + " with commas as " + preset + ", each " +
+  const std::string legal = CountText(count) + " separated by commas, such as " + preset + ", each " +
                             RangeText("a whole number", values.least, values.most);
   const std::string* text = Find(name, legal + " (default " + preset + ")");
   if (text == nullptr) return otherwise;
@@ -133,7 +133,7 @@ std::array<int64_t, 4> OptionReader::Blocks(const std::array<int64_t, 4>& otherw
 
 std::vector<std::string> OptionReader::Several(const std::string& name, const std::string& otherwise,
                                                const std::vector<std::string>& legal) {
-  std::string rule = "none, or with commas each at most once of ";
+  std::string rule = "none, or a list separated by commas, each at most once, of ";
   for (size_t i = 0; i < legal.size(); ++i) rule += (i == 0 ? "" : ", ") + legal[i];
   const std::string* given = Find(name, rule + " (default " + otherwise + ")");
   const std::string& text = given == nullptr ? otherwise : *given;
@@ -157,7 +157,7 @@ std::string OptionReader::Text(const std::string& name, const std::string& other
 void OptionReader::RefuseOthers() const {
   for (const auto& [name, value] : options_) {
     if (std::find(names_.begin(), names_.end(), name) != names_.end()) continue;
-    throw LoadError(architecture_ + ": there is no option " + Quote(name) + "; there are:" + legal_);
+    throw LoadError(architecture_ + ": there is no option " + Quote(name) + "; the options are:" + legal_);
   }
 }
 

@@ -35,15 +35,15 @@ void OpenStandIn() {
     }
     return dlerror();
   }();
-  if (!error.empty()) throw LoadError("no package can be loaded: " + error);
+  if (!error.empty()) throw LoadError("cannot load packages: " + error);
 }
 
 Metadata ReadMetadata(const std::string& path) {
   try {
     return AOTIModelPackageLoader::load_metadata_from_package(path, kModel);
   } catch (const std::exception& error) {
-    throw LoadError("the program is no package of AOTInductor: " + Said(error) +
-                    ". An exported program (torch.export.save) has to be compiled first, by "
+    throw LoadError("the program is not an AOTInductor package: " + Said(error) +
+                    ". An exported program (torch.export.save) must be compiled first with "
                     "torch._inductor.aoti_compile_and_package");
   }
 }
@@ -70,7 +70,7 @@ void CheckDevice(const Metadata& metadata, bool gpu) {
   if (device == metadata.end()) throw LoadError("the package does not say for which device it was compiled");
   const char* const wanted = gpu ? "cuda" : "cpu";
   if (device->second == wanted) return;
-  throw LoadError("the package was compiled for " + device->second + ", its instances compute on " + wanted +
+  throw LoadError("the package was compiled for " + device->second + ", but its instances run on " + wanted +
                   " (instance_group)");
 }
 
@@ -85,14 +85,14 @@ size_t LeavesOf(const std::string& spec) {
 void RefuseOptional(const std::vector<TensorSignature>& inputs) {
   for (const TensorSignature& input : inputs) {
     if (input.optional)
-      throw LoadError("'" + input.name + "' is optional; packages of AOTInductor take all of their inputs");
+      throw LoadError("'" + input.name + "' is optional; AOTInductor packages need all of their inputs");
   }
 }
 
 void RefuseTexts(const std::vector<TensorSignature>& tensors) {
   for (const TensorSignature& tensor : tensors) {
     if (tensor.type == ValueType::kBytes)
-      throw LoadError("'" + tensor.name + "' is BYTES; packages of AOTInductor take and give numbers alone");
+      throw LoadError("'" + tensor.name + "' is BYTES; AOTInductor packages support only numeric tensors");
   }
 }
 
@@ -106,8 +106,8 @@ class Package : public TensorProgram {
     const size_t takes = LeavesOf(trees.at(0));
     if (takes != signature().inputs.size()) {
       throw LoadError("the package takes " + std::to_string(takes) +
-                      " tensors, the configuration describes " + std::to_string(signature().inputs.size()) +
-                      " inputs");
+                      " tensors, but the configuration describes " +
+                      std::to_string(signature().inputs.size()) + " inputs");
     }
     inputs_ = PositionsOf(signature().inputs, {}, takes, "input");
     outputs_ = PositionsOf(signature().outputs, {}, LeavesOf(trees.at(1)), "output");
@@ -134,7 +134,7 @@ class Package : public TensorProgram {
       return loader_.boxed_run(std::move(tensors));
     } catch (const std::exception& error) {
       throw std::runtime_error(
-          "the package failed, or was not compiled for these shapes; it says why on the "
+          "the package failed, or was not compiled for these shapes; its message is on the "
           "daemon's standard error: " +
           Said(error));
     }

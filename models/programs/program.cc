@@ -24,7 +24,7 @@ void RequireZip(const std::string& path, const char* made_by) {
   std::array<char, 4> start{};
   file.read(start.data(), start.size());
   if (std::string_view(start.data(), start.size()) == std::string_view("PK\x03\x04", 4)) return;
-  throw LoadError(std::string("the program is not a zip archive, expected what ") + made_by + " writes");
+  throw LoadError(std::string("the program is not a zip archive; expected a file written by ") + made_by);
 }
 
 std::unique_ptr<TensorProgram> Load(const std::string& path, ProgramOptions options) {
@@ -41,8 +41,7 @@ std::unique_ptr<TensorProgram> Load(const std::string& path, ProgramOptions opti
 std::unique_ptr<TensorProgram> LoadProgram(const std::string& path, ProgramOptions options) {
   CheckProgramOptions(options.options);
   if (options.signature.inputs.empty() || options.signature.outputs.empty())
-    throw LoadError(
-        "the configuration has to describe the program's inputs and outputs, at least one of each");
+    throw LoadError("the configuration must describe the program's inputs and outputs, at least one of each");
   try {
     if (!options.gpu) return Load(path, std::move(options));
     const int gpu = *options.gpu;
@@ -50,7 +49,7 @@ std::unique_ptr<TensorProgram> LoadProgram(const std::string& path, ProgramOptio
   } catch (const LoadError& error) {
     throw LoadError(Said(error));
   } catch (const std::exception& error) {
-    throw LoadError("the program does not load: " + Said(error));
+    throw LoadError("cannot load the program: " + Said(error));
   }
 }
 

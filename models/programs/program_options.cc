@@ -46,7 +46,8 @@ void CheckProgramOptions(const Options& options) {
       std::string legal;
       Append(kHeeded, &legal);
       Append(kWithoutEffect, &legal);
-      throw LoadError("parameter " + Quote(name) + " is not known of backend pytorch; known are " + legal);
+      throw LoadError("parameter " + Quote(name) + " is unknown to backend pytorch; expected one of " +
+                      legal);
     }
     if (value != "true" && value != "false")
       throw LoadError("parameter " + name + " is " + Quote(value) + ", expected true or false");

@@ -48,9 +48,9 @@ void CheckType(const TensorSignature& input, const c10::Argument& argument) {
   const std::string where = "input '" + input.name + "' is " + ValueTypeName(input.type) +
                             ", but the program's argument '" + argument.name() + "' is " +
                             argument.type()->repr_str();
-  if (input.type == ValueType::kBytes) throw LoadError(where + "; a program takes BYTES as List[str]");
-  throw LoadError(where + (texts ? "; the configuration's type has to be TYPE_STRING"
-                                 : "; only tensors and List[str] can be sent"));
+  if (input.type == ValueType::kBytes) throw LoadError(where + "; expected List[str] for BYTES");
+  throw LoadError(where + (texts ? "; the configuration's type must be TYPE_STRING"
+                                 : "; only tensors and List[str] are supported"));
 }
 
 void CheckOptional(const TensorSignature& input, const c10::Argument& argument) {
@@ -89,7 +89,7 @@ void ScriptInterface::ReadArguments(const c10::FunctionSchema& forward) {
     }
     return;
   }
-  const std::string has = "; the program is " + Text(forward);
+  const std::string has = "; the program's signature is " + Text(forward);
   try {
     arguments_of_inputs_ = PositionsOf(signature_.inputs, names, arguments.size(), "input");
   } catch (const LoadError& error) {
@@ -103,7 +103,7 @@ void ScriptInterface::ReadArguments(const c10::FunctionSchema& forward) {
     const bool sent =
         std::find(arguments_of_inputs_.begin(), arguments_of_inputs_.end(), i) != arguments_of_inputs_.end();
     if (!sent && !arguments[i].default_value()) {
-      throw LoadError("no input of the configuration stands for the program's argument '" + names[i] +
+      throw LoadError("no input of the configuration matches the program's argument '" + names[i] +
                       "' (number " + std::to_string(i) + ", counted from 0)" + has);
     }
     defaults_.push_back(arguments[i].default_value().value_or(Value()));
@@ -127,7 +127,7 @@ void ScriptInterface::ReadReturned(const c10::FunctionSchema& forward) {
   try {
     elements_of_outputs_ = PositionsOf(signature_.outputs, known, count, "output");
   } catch (const LoadError& error) {
-    throw LoadError(std::string(error.what()) + "; the program is " + Text(forward));
+    throw LoadError(std::string(error.what()) + "; the program's signature is " + Text(forward));
   }
 }
 
@@ -154,7 +154,8 @@ std::vector<Value> ScriptInterface::ByKey(const Value& dict) const {
     if (found == entries.end()) {
       std::string keys;
       for (const auto& entry : entries) keys += (keys.empty() ? "" : ", ") + entry.key().toStringRef();
-      throw std::runtime_error("output '" + output.name + "': the program returned a dict of " + keys);
+      throw std::runtime_error("output '" + output.name +
+                               "' is missing: the program returned a dict with the keys " + keys);
     }
     outputs.push_back(found->value());
   }

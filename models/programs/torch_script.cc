@@ -43,14 +43,15 @@ Module Read(const std::string& path, std::optional<int> gpu) {
     std::string hint;
     if (said.find("constants.pkl") != std::string::npos) {
       hint =
-          ". A TorchScript archive is what torch.jit.save writes; weights alone (torch.save) and exported "
-          "programs (.pt2) are none";
+          ". Expected a TorchScript archive written by torch.jit.save, not weights alone (torch.save) or an "
+          "exported "
+          "program (.pt2)";
     } else if (said.find("Unknown builtin op") != std::string::npos) {
       hint =
-          ". The daemon has PyTorch's own operators and torch.ops.saccade; those of torchvision or of other "
-          "libraries are not there";
+          ". The daemon has PyTorch's own operators and torch.ops.saccade; operators of torchvision or other "
+          "libraries are not available";
     }
-    throw LoadError("the program does not load as TorchScript: " + said + hint);
+    throw LoadError("cannot load the program as TorchScript: " + said + hint);
   }
 }
 

@@ -55,7 +55,7 @@ def forward(self, x) -> Dict[str, Tensor]:
 )",
                           {.inputs = {{"x", kFp32, {-1}}}, .outputs = {{"thrice", kFp32, {-1}}}});
   EXPECT_THAT(WhyRunFails(*other, {Floats({{3}}).squeeze(0)}),
-              HasSubstr("output 'thrice': the program returned a dict of twice"));
+              HasSubstr("output 'thrice' is missing: the program returned a dict with the keys twice"));
 }
 
 TEST_F(TorchScriptTest, AListOfOutputsByNumber) {
@@ -184,17 +184,19 @@ TEST_F(TorchScriptTest, OutputsThatDifferFromTheConfigurationAreTold) {
   const auto program = Load(kAddSub, signature);
   EXPECT_THAT(
       WhyRunFails(*program, {Floats({{1, 2, 3}}), Floats({{1, 2, 3}})}),
-      HasSubstr("output 's': the program gave FP32 [1,3], the configuration says FP32 [-1,2], of a batch "
-                "of 1"));
+      HasSubstr("output 's': the program returned FP32 [1,3], but the configuration says FP32 [-1,2], "
+                "for a batch of 1"));
 
   Signature of_ints = signature;
   of_ints.outputs[0] = {"s", kInt32, {2}};
-  EXPECT_THAT(WhyRunFails(*Load(kAddSub, of_ints), {Floats({{1, 2}}), Floats({{1, 2}})}),
-              HasSubstr("output 's': the program gave FP32 [1,2], the configuration says INT32 [-1,2]"));
+  EXPECT_THAT(
+      WhyRunFails(*Load(kAddSub, of_ints), {Floats({{1, 2}}), Floats({{1, 2}})}),
+      HasSubstr("output 's': the program returned FP32 [1,2], but the configuration says INT32 [-1,2]"));
 
   const auto sums = Load("def forward(self, a, b):\n    return (a + b).sum(dim=0)\n", signature);
-  EXPECT_THAT(WhyRunFails(*sums, {Floats({{1, 2}, {3, 4}}), Floats({{1, 2}, {3, 4}})}),
-              HasSubstr("the program gave FP32 [2], the configuration says FP32 [-1,2], of a batch of 2"));
+  EXPECT_THAT(
+      WhyRunFails(*sums, {Floats({{1, 2}, {3, 4}}), Floats({{1, 2}, {3, 4}})}),
+      HasSubstr("the program returned FP32 [2], but the configuration says FP32 [-1,2], for a batch of 2"));
 }
 
 TEST_F(TorchScriptTest, WhatItThrowsIsTold) {
@@ -220,7 +222,7 @@ TEST_F(TorchScriptTest, ArgumentsAndInputsThatDoNotMeetAreTold) {
     return WhyNotLoaded(kAddSub, {.inputs = std::move(inputs), .outputs = {{"OUTPUT__0", kFp32, {2}}}});
   };
   EXPECT_THAT(why({{"a", kFp32, {2}}}),
-              HasSubstr("no input of the configuration stands for the program's argument 'b' (number 1"));
+              HasSubstr("no input of the configuration matches the program's argument 'b' (number 1"));
   EXPECT_THAT(why({{"INPUT__0", kFp32, {2}}, {"INPUT__2", kFp32, {2}}}),
               HasSubstr("input 'INPUT__2' is number 2, counted from 0, but the program has 2"));
   EXPECT_THAT(why({{"INPUT__0", kFp32, {2}}, {"OTHER__0", kFp32, {2}}}),
@@ -250,7 +252,7 @@ TEST_F(TorchScriptTest, ParametersAreKnownOrRefused) {
   EXPECT_THAT(WhyNotLoaded(identity, signature, {{"INFERENCE_MODE", "perhaps"}}),
               HasSubstr("parameter INFERENCE_MODE is 'perhaps', expected true or false"));
   EXPECT_THAT(WhyNotLoaded(identity, signature, {{"input_size", "64"}}),
-              HasSubstr("parameter 'input_size' is not known of backend pytorch; known are"));
+              HasSubstr("parameter 'input_size' is unknown to backend pytorch; expected one of"));
 }
 
 TEST_F(TorchScriptTest, FilesThatAreNoneAreTold) {
@@ -258,19 +260,20 @@ TEST_F(TorchScriptTest, FilesThatAreNoneAreTold) {
   const auto why = [&](const std::string& contents, const std::string& name = "model.pt") {
     return WhyNotLoaded(Write(contents, name), signature);
   };
-  EXPECT_THAT(why(""), HasSubstr("the program is not a zip archive, expected what torch.jit.save writes"));
-  EXPECT_THAT(why("PK\x03\x04 and no more"), HasSubstr("the program does not load as TorchScript: "));
-  EXPECT_THAT(why("none", "model.pt2"), HasSubstr("expected what torch._inductor.aoti_compile_and_package"));
+  EXPECT_THAT(why(""),
+              HasSubstr("the program is not a zip archive; expected a file written by torch.jit.save"));
+  EXPECT_THAT(why("PK\x03\x04 and no more"), HasSubstr("cannot load the program as TorchScript: "));
+  EXPECT_THAT(why("none", "model.pt2"),
+              HasSubstr("expected a file written by torch._inductor.aoti_compile_and_package"));
   EXPECT_THAT(why("PK\x03\x04 and no more", "model.pt2"),
-              HasSubstr("the program is no package of AOTInductor"));
+              HasSubstr("the program is not an AOTInductor package"));
   EXPECT_THAT(WhyNotLoaded("/nowhere/model.pt", signature), HasSubstr("cannot be opened"));
 
   const std::string whole = Save("def forward(self, x):\n    return x\n");
   EXPECT_THAT(WhyNotLoaded(testing::Copy(whole, "model.pt2"), signature),
-              HasSubstr("the program is no package of AOTInductor"));
+              HasSubstr("the program is not an AOTInductor package"));
   std::string bytes = testing::Contents(whole);
-  EXPECT_THAT(why(bytes.substr(0, bytes.size() / 2)),
-              HasSubstr("the program does not load as TorchScript: "));
+  EXPECT_THAT(why(bytes.substr(0, bytes.size() / 2)), HasSubstr("cannot load the program as TorchScript: "));
 }
 
 TEST_F(TorchScriptTest, ThreadsShareOne) {

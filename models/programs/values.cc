@@ -62,9 +62,9 @@ bool Fits(const at::Tensor& tensor, const TensorSignature& expected, int64_t row
 
 [[noreturn]] void Refuse(const TensorSignature& expected, int64_t rows, const std::string& got) {
   std::string batch;
-  if (rows >= 0) batch = ", of a batch of " + std::to_string(rows);
-  throw std::runtime_error("output '" + expected.name + "': the program gave " + got +
-                           ", the configuration says " + DescribeTensor(expected, rows >= 0) + batch);
+  if (rows >= 0) batch = ", for a batch of " + std::to_string(rows);
+  throw std::runtime_error("output '" + expected.name + "': the program returned " + got +
+                           ", but the configuration says " + DescribeTensor(expected, rows >= 0) + batch);
 }
 
 // Returns the number of strings that a BYTES output must have; nullopt if a dimension is -1.
@@ -94,7 +94,7 @@ c10::ScalarType ScalarTypeOf(ValueType type) {
   for (const auto& [element, scalar] : kTypes) {
     if (element == type) return scalar;
   }
-  throw std::logic_error("BYTES are no tensor of LibTorch's");
+  throw std::logic_error("BYTES has no LibTorch type");
 }
 
 int64_t RowsOf(const Signature& signature, const std::vector<Value>& inputs) {

@@ -25,7 +25,7 @@ class Attention(nn.Module):
     def __init__(self, kind: str, channels: int, heads: int = 1, epsilon: float = 1e-5):
         super().__init__()
         if kind not in KINDS:
-            raise ValueError(f"attention is of kind '{kind}'; it must be one of {', '.join(KINDS)}")
+            raise ValueError(f"attention kind is '{kind}'; it must be one of {', '.join(KINDS)}")
         self.kind = kind
         self.heads = heads
         self.query = nn.Conv2d(channels, channels, 1)

@@ -185,7 +185,7 @@ def test_one_error_lists_all_that_is_wrong_with_the_weights(tmp_path: pathlib.Pa
     state["backbone.attention.res4.query.weight"] = torch.zeros(64, 512, 1, 1)
     error = refusal(tmp_path, state, {**options, "attention": "res4"})
     for part in ("missing", "backbone.fpn.inner_blocks.2.0.bias", "backbone.attention.res4.out.weight", "fc.weight",
-                 "of another shape", "roi_heads.box_predictor.cls_score.bias", "[21]", "[91]"):
+                 "wrong shape", "roi_heads.box_predictor.cls_score.bias", "[21]", "[91]"):
         assert part in error
 
 

@@ -42,5 +42,5 @@ ARCHITECTURES = {
 def build(architecture: str, **options) -> nn.Module:
     """Makes a network with new weights. Options may be text, as in config.pbtxt, or Python values."""
     if architecture not in ARCHITECTURES:
-        raise ValueError(f"unknown architecture '{architecture}'; there are: {', '.join(sorted(ARCHITECTURES))}")
+        raise ValueError(f"unknown architecture '{architecture}'; the architectures are: {', '.join(sorted(ARCHITECTURES))}")
     return ARCHITECTURES[architecture](**options)

@@ -23,7 +23,7 @@ def main():
     parser.add_argument("name", choices=sorted(RECIPES))
     parser.add_argument("--without-attention", action="store_true")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--steps", type=int, help="the recipe's, if it is not given")
+    parser.add_argument("--steps", type=int, help="default: the recipe's steps")
     parser.add_argument("--folder", type=pathlib.Path)
     parser.add_argument("--install", action="store_true")
     options = parser.parse_args()

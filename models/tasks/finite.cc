@@ -23,7 +23,7 @@ bool AllFinite(std::span<const float> values) {
 Failure NotFiniteInput() { return {"the input holds a value that is not finite (NaN or infinity)"}; }
 
 Failure NotFiniteOutput(const std::string& architecture, const std::string& output) {
-  return {architecture + " gave " + output + " that is not finite for this input"};
+  return {architecture + " computed " + output + " that is not finite for this input"};
 }
 
 }  // namespace saccade::models

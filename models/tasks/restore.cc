@@ -15,7 +15,7 @@ TaskResult RestoreOne(const Description& description, const at::Tensor& volume,
   try {
     restored = network(volume.contiguous(), report).contiguous();
   } catch (const Unwanted&) {
-    return Failure{"nobody wants this volume any more, so its restoration was given up"};
+    return Failure{"the restoration was cancelled: no client waits for its result"};
   }
   if (!AllFinite(restored)) return NotFiniteOutput(description.architecture, "a value");
   const auto* values = restored.const_data_ptr<float>();

@@ -33,7 +33,7 @@ ValueType TypeNamed(const std::string& name) {
   for (int type = 0; type <= static_cast<int>(ValueType::kBytes); ++type) {
     if (name == ValueTypeName(static_cast<ValueType>(type))) return static_cast<ValueType>(type);
   }
-  throw std::runtime_error(name + " is no type");
+  throw std::runtime_error(name + " is not a type");
 }
 
 TensorSignature ParseTensor(const std::string& text) {
@@ -60,7 +60,7 @@ Arguments ParseArguments(const std::vector<std::string>& given) {
     } else if (given[i] == "--output") {
       arguments.signature.outputs.push_back(ParseTensor(given.at(++i)));
     } else {
-      throw std::runtime_error(given[i] + " is no option");
+      throw std::runtime_error(given[i] + " is not an option");
     }
   }
   return arguments;

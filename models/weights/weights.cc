@@ -112,7 +112,7 @@ std::map<std::string, const TensorEntry*> ByName(const std::vector<TensorEntry>&
     if (IsUnused(name, names)) continue;
     const std::string known = names.rename ? names.rename(name) : name;
     if (!by_name.emplace(known, &entry).second) {
-      throw LoadError("the weights hold " + Quote(known) + " twice, under an old and a new name");
+      throw LoadError("the weights contain " + Quote(known) + " twice, under an old and a new name");
     }
   }
   return by_name;
@@ -149,11 +149,11 @@ LoadedWeights Match(const std::vector<TensorEntry>& entries, const std::vector<T
     left.erase(found);
     const std::optional<at::ScalarType> type = FloatingType(entry.type);
     if (entry.shape != spec.shape) {
-      complaints.Add("of another shape", Quote(spec.name) + " expected " + ShapeText(spec.shape) + ", got " +
-                                             ShapeText(entry.shape));
+      complaints.Add("wrong shape", Quote(spec.name) + " expected " + ShapeText(spec.shape) + ", got " +
+                                        ShapeText(entry.shape));
     } else if (!type) {
-      complaints.Add("of another type", Quote(spec.name) + " expected F16, BF16, F32 or F64, got " +
-                                            Info(entry.type).safetensors_name);
+      complaints.Add("wrong type", Quote(spec.name) + " expected F16, BF16, F32 or F64, got " +
+                                       Info(entry.type).safetensors_name);
     } else {
       loaded.tensors[spec.name] = Alias(entry, *type, file);
     }

@@ -93,7 +93,7 @@ absl::StatusOr<Admission::Ticket> Admission::Admit(const Applicant& applicant) {
   absl::MutexLock lock(&mutex_);
   if (draining_ && !applicant.nested) {
     return absl::UnavailableError(
-        "the server is shutting down and takes no more requests; try another replica");
+        "the server is shutting down and accepts no more requests; try another replica");
   }
   if (!applicant.nested) {
     if (absl::Status rate = clients_.Take(applicant.client, now); !rate.ok()) return rate;

@@ -102,7 +102,7 @@ TEST(AdmissionTest, BoundsOfAModelHoldForItAlone) {
   const auto refused = admission->Admit(of_m);
   EXPECT_EQ(refused.status().code(), absl::StatusCode::kResourceExhausted);
   EXPECT_THAT(std::string(refused.status().message()),
-              HasSubstr("model 'm' is at its bound of 2 requests in flight (max_inflight_requests in its"));
+              HasSubstr("model 'm' is at its limit of 2 requests in flight (max_inflight_requests in its"));
   EXPECT_EQ(ShedReasonOf(refused.status()), ShedReason::kModelBound);
   ExpectInflight(*admission, 2, 40, 0);
 

@@ -56,8 +56,8 @@ TEST(ClientRatesTest, ARefusalSaysWhoWhyAndWhen) {
   const absl::Status refused = rates.Take("ipv4:10.0.0.1", kStart + absl::Milliseconds(200));
   EXPECT_EQ(refused.code(), absl::StatusCode::kResourceExhausted);
   EXPECT_THAT(std::string(refused.message()),
-              HasSubstr("client 'ipv4:10.0.0.1' sends more than 2 requests a second "
-                        "(--client-requests-per-second; 1 may come at once, --client-burst); try again in "
+              HasSubstr("client 'ipv4:10.0.0.1' sends more than 2 requests per second "
+                        "(--client-requests-per-second; at most 1 at once, --client-burst); try again in "
                         "300ms"));
   EXPECT_EQ(RetryAfter(refused), absl::Milliseconds(300));
   EXPECT_TRUE(rates.Take("ipv4:10.0.0.1", kStart + absl::Milliseconds(500)).ok()) << "the hint is kept";

@@ -34,14 +34,15 @@ absl::Status Load::Check(const Inflight& more, const Inflight& own, absl::Time n
     const std::string bound =
         model_.empty() ? dimension.flag : absl::StrCat(dimension.parameter, " in its config.pbtxt");
     if (wanted > most - own.*dimension.amount) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "the request takes ", wanted, " ", dimension.name, " beside ", own.*dimension.amount,
-          " that it holds, more than the ", most, " that ", who, " allows in all (", bound, ")"));
+      return absl::InvalidArgumentError(absl::StrCat("the request needs ", wanted, " ", dimension.name,
+                                                     " in addition to the ", own.*dimension.amount,
+                                                     " that it already holds, more than the maximum of ",
+                                                     most, " that ", who, " allows in total (", bound, ")"));
     }
     Advance(now);
     absl::Status refused = absl::ResourceExhaustedError(
-        absl::StrCat(who, " is at its bound of ", most, " ", dimension.name, " in flight (", bound,
-                     "): ", held, " are, the request takes ", wanted, "; try again later"));
+        absl::StrCat(who, " is at its limit of ", most, " ", dimension.name, " in flight (", bound,
+                     "): ", held, " are in use, the request needs ", wanted, "; try again later"));
     SetShedReason(refused, model_.empty() ? dimension.reason : ShedReason::kModelBound);
     SetRetryAfter(refused, drain_.TimeFor(held_.requests));
     return refused;

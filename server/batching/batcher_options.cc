@@ -22,7 +22,7 @@ absl::Status CheckPolicy(const BatcherOptions& options, const QueuePolicy& polic
                : Wrong("a queue policy's timeout is ", absl::FormatDuration(policy.timeout),
                        "; it has to be positive");
   return Wrong("a queue policy's timeout is ", absl::FormatDuration(policy.timeout),
-               "; it has to be longer than max_queue_delay, which is ",
+               "; expected more than max_queue_delay, which is ",
                absl::FormatDuration(options.max_queue_delay));
 }
 

@@ -49,7 +49,7 @@ TEST(BatcherOptionsTest, ATimeoutIsLongerThanWhatIsWaitedForCompany) {
   const absl::Duration delay = absl::Milliseconds(5);
   EXPECT_EQ(Error({.max_queue_delay = delay, .default_policy = {.timeout = absl::Milliseconds(6)}}), "");
   EXPECT_THAT(Error({.max_queue_delay = delay, .default_policy = {.timeout = delay}}),
-              HasSubstr("timeout is 5ms; it has to be longer than max_queue_delay"));
+              HasSubstr("timeout is 5ms; expected more than max_queue_delay"));
   EXPECT_THAT(Error({.default_policy = {.max_queue_size = -1}}),
               HasSubstr("max_queue_size of a queue policy is -1"));
 }

@@ -171,7 +171,7 @@ bool ModelQueue::KeepWaiting(Bucket& bucket, Bucket::Queue::iterator& it, int64_
     if (why.ok()) {
       why = absl::DeadlineExceededError(absl::StrCat(
           "the request has waited ", absl::FormatDuration(absl::Nanoseconds(now - place.arrival)),
-          " for an instance; its queue timeout is ",
+          " for an instance, longer than its queue timeout of ",
           absl::FormatDuration(absl::Nanoseconds(entry.timeout - place.arrival))));
     }
     dropped->push_back({Remove(bucket, it), std::move(why)});

@@ -61,8 +61,8 @@ absl::Status ModelQueue::Push(std::unique_ptr<BatchTask>& task, int64_t now, dou
                               Dropped* dropped) {
   const int64_t size = task->size();
   if (size < 1 || size > options_.max_batch_size) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "the request holds ", size, " pictures; this model takes 1 to ", options_.max_batch_size));
+    return absl::InvalidArgumentError(
+        absl::StrCat("the request has ", size, " items; this model accepts 1 to ", options_.max_batch_size));
   }
   if (absl::Status alive = CheckAlive(task->traits(), absl::FromUnixNanos(now)); !alive.ok()) return alive;
   auto [place, entry] = PlaceOf(task->traits());
@@ -150,14 +150,14 @@ absl::Status ModelQueue::CheckRoom(int64_t priority_class, int64_t size, bool ta
     const int64_t asked = options_.priority_levels > 0 ? priority_class : -priority_class;
     return absl::ResourceExhaustedError(absl::StrCat("the model's queue is full for priority ", asked, ": ",
                                                      LevelOf(priority_class).queued, " of ", level_most,
-                                                     " pictures (max_queue_size) wait; try again later"));
+                                                     " items (max_queue_size) are queued; try again later"));
   }
   while (full()) {
     Bucket* const last = LastBehind(priority_class);
     if (last == nullptr) {
-      return absl::ResourceExhaustedError(absl::StrCat("the model's queue is full: ", queued_, " of ",
-                                                       options_.max_queue_size,
-                                                       " pictures (max_queue_size) wait; try again later"));
+      return absl::ResourceExhaustedError(
+          absl::StrCat("the model's queue is full: ", queued_, " of ", options_.max_queue_size,
+                       " items (max_queue_size) are queued; try again later"));
     }
     if (!take) break;
     Evict(*last, dropped);
@@ -179,7 +179,7 @@ Bucket* ModelQueue::LastBehind(int64_t priority_class) const {
 void ModelQueue::Evict(Bucket& bucket, Dropped* dropped) {
   absl::Status why = absl::ResourceExhaustedError(
       absl::StrCat("the model's queue is full (max_queue_size is ", options_.max_queue_size,
-                   "), and a request of higher priority took the place of this one; try again later"));
+                   "), and a request of higher priority replaced this one; try again later"));
   SetRetryAfter(why, Nanos(backlog_));
   auto latest = std::prev(bucket.queue.end());
   dropped->push_back({Remove(bucket, latest), std::move(why)});
@@ -207,9 +207,9 @@ absl::Status ModelQueue::CheckInTime(int64_t size, const Bucket& bucket, const B
   }
   if (ends <= bearable) return absl::OkStatus();
   absl::Status why = absl::ResourceExhaustedError(
-      absl::StrCat("the model is overloaded: with what waits this request would end about ",
+      absl::StrCat("the model is overloaded: behind the queued requests this one would complete about ",
                    absl::FormatDuration(Nanos(ends)), " from now, and ", absl::FormatDuration(Nanos(left)),
-                   " are left; try again later"));
+                   " are left before its deadline; try again later"));
   SetShedReason(why, ShedReason::kPredictedLate);
   SetRetryAfter(why, Nanos(ends - left));
   return why;

@@ -23,8 +23,9 @@ inline absl::Duration Nanos(double time) { return absl::Nanoseconds(static_cast<
 // The error for a request that has `left` nanoseconds for a pass that takes `takes`.
 inline absl::Status TooLate(double takes, int64_t left) {
   return absl::DeadlineExceededError(absl::StrCat(
-      "the request cannot be answered in time: a pass takes about ", absl::FormatDuration(Nanos(takes)),
-      ", and ", absl::FormatDuration(absl::Nanoseconds(left)), " are left; give it a later deadline"));
+      "the request cannot be answered in time: a forward pass takes about ",
+      absl::FormatDuration(Nanos(takes)), ", and ", absl::FormatDuration(absl::Nanoseconds(left)),
+      " are left before its deadline; use a later deadline"));
 }
 
 }  // namespace saccade::server

@@ -89,7 +89,7 @@ struct Place {
 
 absl::Status Closed() {
   return absl::UnavailableError(
-      "the model takes no more requests: it is being unloaded or the server is shutting down; try another "
+      "the model accepts no more requests: it is being unloaded or the server is shutting down; try another "
       "replica");
 }
 

@@ -37,8 +37,8 @@ absl::StatusOr<BytesElements> SplitBytes(const BytePieces& bytes, int64_t expect
     left -= kLengthBytes;
     const uint32_t length = absl::little_endian::Load32(head.data());
     if (length > left) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("element ", index, " says it has ", length, " bytes, but ", left, " are left"));
+      return absl::InvalidArgumentError(absl::StrCat("element ", index, " has a length of ", length,
+                                                     " bytes, but only ", left, " bytes are left"));
     }
     left -= length;
     BytePieces element;

@@ -61,9 +61,9 @@ void ExpectRefused(std::string_view bytes, int64_t expected, const char* hint) {
 TEST(BytesElementsTest, WhatIsNotTheShapesIsRefused) {
   ExpectRefused("", 1, "fewer");
   ExpectRefused("abc", 1, "4-byte length");
-  ExpectRefused(Joined({"12345"}).substr(0, 7), 1, "5 bytes, but 3 are left");
+  ExpectRefused(Joined({"12345"}).substr(0, 7), 1, "5 bytes, but only 3 bytes are left");
   ExpectRefused(Joined({"a", "b"}), 1, "more");
-  ExpectRefused(std::string_view("\xff\xff\xff\xff", 4), 1, "4294967295 bytes, but 0 are left");
+  ExpectRefused(std::string_view("\xff\xff\xff\xff", 4), 1, "4294967295 bytes, but only 0 bytes are left");
 }
 
 }  // namespace

@@ -51,7 +51,7 @@ absl::StatusOr<int64_t> ElementCount(absl::Span<const int64_t> shape) {
     if (extent < 0 || (extent > 0 && elements > kMostElements / extent)) {
       return absl::InvalidArgumentError(
           absl::StrCat("the shape ", ShapeText(shape),
-                       " is not one of a tensor; expected extents of 0 or more and at most 2^40 elements"));
+                       " is invalid; expected dimensions of 0 or more and at most 2^40 elements"));
     }
     elements *= extent;
   }

@@ -39,8 +39,8 @@ absl::Status DecodePool::Schedule(Task task) {
   absl::MutexLock lock(&mutex_);
   const int64_t waiting = static_cast<int64_t>(tasks_.size());
   if (waiting >= options_.max_pending) {
-    return absl::ResourceExhaustedError(absl::StrCat(
-        "the decode pool is busy: ", waiting, " pictures wait already, the most allowed; try again later"));
+    return absl::ResourceExhaustedError(absl::StrCat("the decode pool is full: ", waiting,
+                                                     " tasks are queued, the maximum; try again later"));
   }
   tasks_.push_back(std::move(task));
   return absl::OkStatus();
@@ -59,7 +59,7 @@ absl::Status DecodePool::Start() {
       pthread_setname_np(threads_.back().native_handle(), absl::StrCat("decode-", i).substr(0, 15).c_str());
     }
   } catch (const std::system_error& error) {
-    return absl::ResourceExhaustedError(absl::StrCat("the system gave ", threads_.size(), " of ",
+    return absl::ResourceExhaustedError(absl::StrCat("the system started only ", threads_.size(), " of ",
                                                      options_.threads, " decode threads: ", error.what()));
   }
   return absl::OkStatus();

@@ -27,7 +27,8 @@ absl::StatusOr<PictureHeader> ReadFrame(const PictureBytes& bytes, size_t at, ui
       .format = PictureFormat::kJpeg, .width = bytes.big16(at + 5), .height = bytes.big16(at + 3)};
   const uint32_t components = bytes.u8(at + 7);
   if (components != 1 && components != 3 && components != 4) {
-    return Broken("JPEG", "it has neither 1 (grey), 3 (colour) nor 4 (CMYK) components");
+    return Broken("JPEG",
+                  "it has an unsupported number of components; expected 1 (grey), 3 (colour) or 4 (CMYK)");
   }
   if (header.width == 0 || header.height == 0)
     return Broken("JPEG", "its header gives no width or no height");
@@ -57,7 +58,7 @@ absl::StatusOr<PictureHeader> ReadJpegHeader(std::string_view encoded) {
     // Decoders skip bytes between segments, and any number of FF bytes may precede a marker.
     at = bytes.find('\xFF', at);
     while (bytes.has(at, 1) && bytes.u8(at) == 0xFF) ++at;
-    if (!bytes.has(at, 1)) return Truncated("JPEG", bytes, "its end marker did not");
+    if (!bytes.has(at, 1)) return Truncated("JPEG", bytes, "its end marker is missing");
     const uint32_t marker = bytes.u8(at++);
     if (marker == kEndOfPicture) break;
     if (marker == 0 || marker == kTemporary || IsRestart(marker)) continue;

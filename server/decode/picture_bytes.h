@@ -40,7 +40,8 @@ class PictureBytes {
 
 inline absl::Status Truncated(const char* format, const PictureBytes& bytes, const char* missing) {
   return absl::InvalidArgumentError(absl::StrCat("the ", format, " picture is truncated: ", bytes.size(),
-                                                 " bytes came, and ", missing, "; send the whole file"));
+                                                 " bytes were received, and ", missing,
+                                                 "; send the whole file"));
 }
 
 inline absl::Status Broken(const char* format, const char* why) {

@@ -12,7 +12,7 @@ namespace {
 
 using namespace std::string_view_literals;
 
-constexpr char kAccepted[] = "accepted are JPEG, PNG, WebP, TIFF and BMP";
+constexpr char kAccepted[] = "accepted formats are JPEG, PNG, WebP, TIFF and BMP";
 
 // Names formats that are often sent by mistake.
 std::string DescribeOther(const PictureBytes& bytes, std::string_view start) {
@@ -59,9 +59,8 @@ absl::StatusOr<PictureHeader> ReadAnyHeader(std::string_view encoded) {
   if (bytes.tag(0, "RIFF") && bytes.tag(8, "WEBP")) return ReadWebpHeader(encoded);
   if (IsTiff(bytes)) return ReadTiffHeader(encoded);
   if (bytes.tag(0, "BM")) return ReadBmpHeader(encoded);
-  return absl::InvalidArgumentError(
-      absl::StrCat("not a picture that can be read: ", DescribeOther(bytes, encoded), ", ", encoded.size(),
-                   " bytes long; ", kAccepted));
+  return absl::InvalidArgumentError(absl::StrCat("not a readable picture: ", DescribeOther(bytes, encoded),
+                                                 ", ", encoded.size(), " bytes long; ", kAccepted));
 }
 
 }  // namespace
@@ -94,7 +93,7 @@ absl::Status CheckPixels(int64_t width, int64_t height, const DecodeLimits& limi
 absl::StatusOr<PictureHeader> ReadPictureHeader(std::string_view bytes, const DecodeLimits& limits) {
   if (bytes.empty()) return absl::InvalidArgumentError(absl::StrCat("the picture is empty; ", kAccepted));
   if (static_cast<int64_t>(bytes.size()) > limits.max_bytes) {
-    return absl::InvalidArgumentError(absl::StrCat("the picture takes ", bytes.size(), " bytes; at most ",
+    return absl::InvalidArgumentError(absl::StrCat("the picture has ", bytes.size(), " bytes; at most ",
                                                    limits.max_bytes, " are accepted"));
   }
   absl::StatusOr<PictureHeader> header = ReadAnyHeader(bytes);

@@ -29,7 +29,8 @@ bool DepthFitsColour(uint32_t depth, uint32_t colour) {
 absl::StatusOr<PictureHeader> ReadPngHeader(std::string_view encoded) {
   const PictureBytes bytes(encoded);
   constexpr size_t kHeaderData = kSignature + 8;
-  if (!bytes.has(kSignature, kChunkFrame + 13)) return Truncated("PNG", bytes, "its header is longer");
+  if (!bytes.has(kSignature, kChunkFrame + 13))
+    return Truncated("PNG", bytes, "its header is longer than that");
   if (bytes.big32(kSignature) != 13 || !bytes.tag(kSignature + 4, "IHDR")) {
     return Broken("PNG", "it does not start with a header chunk (IHDR)");
   }
@@ -37,7 +38,7 @@ absl::StatusOr<PictureHeader> ReadPngHeader(std::string_view encoded) {
                              .width = bytes.big32(kHeaderData),
                              .height = bytes.big32(kHeaderData + 4)};
   if (header.width == 0 || header.height == 0 || header.width > kMaxNumber || header.height > kMaxNumber) {
-    return Broken("PNG", "its header gives no sensible width and height");
+    return Broken("PNG", "its header gives a width or height outside of 1 to 2147483647");
   }
   if (!DepthFitsColour(bytes.u8(kHeaderData + 8), bytes.u8(kHeaderData + 9))) {
     return Broken("PNG", "its header gives a bit depth and colour type that do not exist together");
@@ -46,8 +47,8 @@ absl::StatusOr<PictureHeader> ReadPngHeader(std::string_view encoded) {
   size_t at = kSignature + kChunkFrame + 13;
   for (;;) {
     const size_t length = bytes.big32(at);
-    if (!bytes.has(at, kChunkFrame)) return Truncated("PNG", bytes, "its end chunk (IEND) did not");
-    if (length > kMaxNumber) return Broken("PNG", "a chunk claims to be longer than any may be");
+    if (!bytes.has(at, kChunkFrame)) return Truncated("PNG", bytes, "its end chunk (IEND) is missing");
+    if (length > kMaxNumber) return Broken("PNG", "a chunk is longer than the format allows");
     if (!bytes.has(at, kChunkFrame + length)) return Truncated("PNG", bytes, "they end inside a chunk");
     if (bytes.tag(at + 4, "IEND")) break;
     has_pixels = has_pixels || bytes.tag(at + 4, "IDAT");

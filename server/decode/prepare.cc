@@ -119,10 +119,9 @@ absl::Status Cut(const Region& region, DecodedPicture& picture) {
   const models::Size whole = picture.whole;
   // Subtracts instead of adding, to avoid overflow.
   if (region.x > whole.width - region.width || region.y > whole.height - region.height) {
-    absl::Status beyond = absl::InvalidArgumentError(
-        absl::StrCat("the region of ", region.width, " x ", region.height, " pixels from ", region.x, ", ",
-                     region.y, " on reaches beyond the picture, which is ", whole.width, " x ", whole.height,
-                     " pixels large, upright"));
+    absl::Status beyond = absl::InvalidArgumentError(absl::StrCat(
+        "the region of ", region.width, " x ", region.height, " pixels at ", region.x, ", ", region.y,
+        " extends beyond the upright picture, which has ", whole.width, " x ", whole.height, " pixels"));
     SetBadField(beyond, "region");
     return beyond;
   }
@@ -172,7 +171,7 @@ absl::StatusOr<PictureHeader> ReadHeader(const Picture& picture, const DecodeLim
   if (const auto* raw = std::get_if<RawPicture>(&picture)) return CheckRaw(*raw, limits);
   if (const auto* file = std::get_if<EncodedPicture>(&picture))
     return ReadPictureHeader(file->data.bytes, limits);
-  return absl::InvalidArgumentError("a volume is no picture");
+  return absl::InvalidArgumentError("the input is a volume; expected a picture");
 }
 
 absl::StatusOr<DecodedPicture> DecodePicture(const Picture& picture, const PictureHeader& header,
@@ -201,9 +200,10 @@ absl::Status WriteInput(const DecodedPicture& picture, const models::ImageInput&
   if (static_cast<int64_t>(out.size()) != 3 * bucket.height * bucket.width ||
       placement.sent != picture.sent || placement.scaled.height > bucket.height ||
       placement.scaled.width > bucket.width) {
-    return absl::InternalError(absl::StrCat("room for ", out.size(), " floats was given to a picture of ",
-                                            picture.sent.width, " x ", picture.sent.height,
-                                            " in a bucket of ", bucket.width, " x ", bucket.height));
+    return absl::InternalError(absl::StrCat("the output buffer holds ", out.size(),
+                                            " floats, which does not fit a picture of ", picture.sent.width,
+                                            " x ", picture.sent.height, " in a bucket of ", bucket.width,
+                                            " x ", bucket.height));
   }
   return Answered("the picture", [&] {
     Write(picture, input, placement, out.data());

@@ -219,7 +219,7 @@ TEST(PrepareTest, ARegionIsWhatItWouldBeAlone) {
                                Region{std::numeric_limits<int>::max(), 0, 1, 1}}) {
     const absl::Status refused = DecodePicture(picture, *ReadHeader(picture, {}), input, beyond).status();
     EXPECT_EQ(refused.code(), absl::StatusCode::kInvalidArgument);
-    EXPECT_THAT(std::string(refused.message()), HasSubstr("beyond the picture, which is 200 x 120"));
+    EXPECT_THAT(std::string(refused.message()), HasSubstr("beyond the upright picture, which has 200 x 120"));
   }
 }
 

@@ -30,7 +30,7 @@ absl::StatusOr<VoxelType> TypeOf(uint16_t bits, uint16_t format) {
   const char* kind = "unsigned integers";
   if (format == SAMPLEFORMAT_INT) kind = "signed integers";
   if (format == SAMPLEFORMAT_IEEEFP) kind = "floating point";
-  if (format > SAMPLEFORMAT_IEEEFP) kind = "no numbers";
+  if (format > SAMPLEFORMAT_IEEEFP) kind = "untyped or complex numbers";
   return Broken(absl::StrCat("its samples are ", kind, " of ", bits,
                              " bits; accepted are unsigned integers of 8 or 16 bits and float32"));
 }
@@ -101,7 +101,8 @@ absl::StatusOr<std::unique_ptr<TiffFile>> TiffFile::Open(std::string_view bytes)
   auto source = std::make_unique<Source>();
   source->bytes = bytes;
   TIFFOpenOptions* const options = TIFFOpenOptionsAlloc();
-  if (options == nullptr) return absl::ResourceExhaustedError("out of memory for reading a TIFF");
+  if (options == nullptr)
+    return absl::ResourceExhaustedError("out of memory while reading a TIFF; try again later");
   TIFFOpenOptionsSetErrorHandlerExtR(options, Source::OnError, source.get());
   TIFFOpenOptionsSetWarningHandlerExtR(options, Source::OnWarning, source.get());
   TIFFOpenOptionsSetMaxSingleMemAlloc(options, static_cast<tmsize_t>(kMaxAllocation));
@@ -109,7 +110,7 @@ absl::StatusOr<std::unique_ptr<TiffFile>> TiffFile::Open(std::string_view bytes)
                                    Source::Close, Source::Size, Source::Map, Source::Unmap, options);
   TIFFOpenOptionsFree(options);
   if (source->tiff == nullptr) {
-    return absl::InvalidArgumentError(absl::StrCat("not a TIFF that can be read (",
+    return absl::InvalidArgumentError(absl::StrCat("not a readable TIFF (",
                                                    source->error.empty() ? "no reason given" : source->error,
                                                    "), ", bytes.size(), " bytes long"));
   }
@@ -133,7 +134,7 @@ absl::StatusOr<TiffPage> TiffFile::Page() {
   TIFFGetFieldDefaulted(tiff, TIFFTAG_SAMPLEFORMAT, &format);
   TIFFGetField(tiff, TIFFTAG_PHOTOMETRIC, &photometric);
   if (samples != 1 || photometric != PHOTOMETRIC_MINISBLACK) {
-    return Broken("a page is not grey; every page has to hold one quantity, black at 0");
+    return Broken("a page is not greyscale; expected one sample per pixel, with black at 0");
   }
   auto type = TypeOf(bits, format);
   if (!type.ok()) return type.status();
@@ -152,7 +153,8 @@ absl::StatusOr<TiffPicture> TiffFile::Picture() {
   if (orientation < ORIENTATION_TOPLEFT || orientation > ORIENTATION_LEFTBOT)
     orientation = ORIENTATION_TOPLEFT;
   char why[1024] = "";
-  if (TIFFRGBAImageOK(tiff, why) != 1) return Broken(absl::StrCat("its pixels are no picture (", why, ")"));
+  if (TIFFRGBAImageOK(tiff, why) != 1)
+    return Broken(absl::StrCat("its pixels cannot be converted to RGB (", why, ")"));
   return TiffPicture{.width = width, .height = height, .orientation = orientation};
 }
 
@@ -186,7 +188,8 @@ absl::Status TiffFile::ReadStrips(const TiffPage& page, float* out) {
   TIFFGetFieldDefaulted(tiff, TIFFTAG_ROWSPERSTRIP, &rows_a_strip);
   const int64_t rows = std::clamp<int64_t>(rows_a_strip, 1, page.height);
   const size_t row_bytes = static_cast<size_t>(page.width) * BytesOf(page.type);
-  if (static_cast<int64_t>(row_bytes) > kMaxAllocation / rows) return Broken("a strip of it is too large");
+  if (static_cast<int64_t>(row_bytes) > kMaxAllocation / rows)
+    return Broken("one of its strips is too large");
   std::vector<char> strip(row_bytes * rows);
   for (int64_t row = 0; row < page.height; row += rows) {
     const int64_t here = std::min(rows, page.height - row);
@@ -207,7 +210,7 @@ absl::Status TiffFile::ReadTiles(const TiffPage& page, float* out) {
   const tmsize_t size = TIFFTileSize(tiff);
   if (width < 1 || height < 1 || size < 1 || size > kMaxAllocation ||
       static_cast<size_t>(size) != size_t{width} * height * bytes) {
-    return Broken("its tiles have no size that fits");
+    return Broken("the size of its tiles is invalid");
   }
   std::vector<char> tile(static_cast<size_t>(size));
   for (int64_t y = 0; y < page.height; y += height) {

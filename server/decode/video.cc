@@ -57,9 +57,10 @@ class MemoryFile {
 };
 
 absl::Status Undecodable(std::string_view bytes) {
-  return absl::InvalidArgumentError(absl::StrCat("the video of ", bytes.size(),
-                                                 " bytes cannot be decoded: it is damaged, cut short, or in "
-                                                 "a codec that is not known; try H.264 in MP4"));
+  return absl::InvalidArgumentError(
+      absl::StrCat("the video of ", bytes.size(),
+                   " bytes cannot be decoded: it is damaged, truncated, or uses "
+                   "an unknown codec; try H.264 in MP4"));
 }
 
 class OpenCvVideo final : public Video {
@@ -67,7 +68,7 @@ class OpenCvVideo final : public Video {
   explicit OpenCvVideo(std::string_view bytes) : file_(bytes) {}
 
   absl::Status Start(std::string_view bytes, const DecodeLimits& limits) {
-    if (!file_.ok()) return absl::ResourceExhaustedError("no memory for the video; try again later");
+    if (!file_.ok()) return absl::ResourceExhaustedError("out of memory for the video; try again later");
     if (!capture_.open(file_.path(), cv::CAP_FFMPEG)) return Undecodable(bytes);
     rate_ = capture_.get(cv::CAP_PROP_FPS);
     size_ = {std::lround(capture_.get(cv::CAP_PROP_FRAME_HEIGHT)),
@@ -100,7 +101,7 @@ class OpenCvVideo final : public Video {
       if (!capture_.retrieve(frame) || frame.empty() || frame.type() != CV_8UC3)
         return absl::InvalidArgumentError("a frame of the video cannot be decoded");
       if (frame.rows != size_.height || frame.cols != size_.width)
-        return absl::InvalidArgumentError("the video's frames change their size");
+        return absl::InvalidArgumentError("the frames of the video have different sizes; expected one size");
       DecodedPicture picture;
       picture.sent = size_;
       const auto kept = std::make_shared<const cv::Mat>(frame);
@@ -131,11 +132,13 @@ bool IsVideo(std::string_view encoded) {
 }
 
 absl::StatusOr<std::unique_ptr<Video>> Video::Open(std::string_view bytes, const DecodeLimits& limits) {
-  if (!kOnlyOurFormats) return absl::InternalError("videos cannot be read: FFmpeg's formats are not bounded");
+  if (!kOnlyOurFormats)
+    return absl::InternalError(
+        "videos are disabled: the environment variable that restricts FFmpeg's formats could not be set");
   if (!IsVideo(bytes)) {
     return absl::InvalidArgumentError(
-        absl::StrCat("not a video that can be read, ", bytes.size(),
-                     " bytes long; accepted are MP4, MOV, Matroska, WebM and AVI"));
+        absl::StrCat("not a readable video, ", bytes.size(),
+                     " bytes long; accepted formats are MP4, MOV, Matroska, WebM and AVI"));
   }
   SetUpOpenCv();
   return Answered("the video", [&]() -> absl::StatusOr<std::unique_ptr<Video>> {

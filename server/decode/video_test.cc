@@ -60,7 +60,7 @@ TEST(VideoTest, RefusesWhatItDoesNotKnow) {
   EXPECT_FALSE(IsVideo("#EXTM3U\nhttp://127.0.0.1/secret"));
   const auto playlist = Video::Open("#EXTM3U\nhttp://127.0.0.1/secret", {});
   EXPECT_EQ(playlist.status().code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_THAT(std::string(playlist.status().message()), HasSubstr("accepted are MP4"));
+  EXPECT_THAT(std::string(playlist.status().message()), HasSubstr("accepted formats are MP4"));
   const auto empty = Video::Open(std::string("RIFF....AVI LIST"), {});
   EXPECT_EQ(empty.status().code(), absl::StatusCode::kInvalidArgument);
   const auto large = Video::Open(MakeVideo(1, 10), {.max_pixels = 100});

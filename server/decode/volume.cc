@@ -43,8 +43,8 @@ absl::StatusOr<VolumeHeader> ReadTiffHeader(std::string_view bytes, int64_t most
     if (*page != *first) {
       return absl::InvalidArgumentError(
           absl::StrCat("page ", header.depth, " of the TIFF is ", page->width, " x ", page->height,
-                       " pixels large, or of another type than page 0, which is ", first->width, " x ",
-                       first->height, "; all planes of a volume have one size and type"));
+                       " pixels large, or has another type than page 0, which is ", first->width, " x ",
+                       first->height, "; expected pages of one size and type"));
     }
     ++header.depth;
     if (absl::Status fits = CheckVoxels(header, most_voxels); !fits.ok()) return fits;
@@ -66,7 +66,7 @@ absl::Status DecodeTiff(std::string_view bytes, const VolumeHeader& header, floa
     if (plane + 1 == header.depth) break;
     const auto more = (*file)->Next();
     if (!more.ok()) return more.status();
-    if (!*more) return absl::InternalError("a TIFF lost pages between its header and its data");
+    if (!*more) return absl::InternalError("the TIFF has fewer pages than when its header was read");
   }
   return absl::OkStatus();
 }
@@ -77,27 +77,28 @@ absl::Status CheckVoxels(const VolumeHeader& header, int64_t most_voxels) {
   if (std::max({header.depth, header.height, header.width}) > kMaxVolumeSide) {
     return absl::InvalidArgumentError(
         absl::StrCat("the volume has ", SizeText(header.depth, header.height, header.width),
-                     " voxels (depth x height x width); no side may be above ", kMaxVolumeSide));
+                     " voxels (depth x height x width); each dimension may be at most ", kMaxVolumeSide));
   }
   // Divides instead of multiplying, to avoid overflow.
   if (header.depth <= most_voxels / (header.height * header.width)) return absl::OkStatus();
   return absl::InvalidArgumentError(
       absl::StrCat("the volume has ", SizeText(header.depth, header.height, header.width),
                    " voxels (depth x height x width) or more; at most ", most_voxels,
-                   " are accepted (the model's option most_voxels), so cut it into parts"));
+                   " are accepted (the model's option most_voxels); split the volume"));
 }
 
 absl::StatusOr<VolumeHeader> ReadVolumeHeader(const Picture& volume, int64_t most_voxels) {
   if (const auto* raw = std::get_if<RawVolume>(&volume)) return CheckRaw(*raw, most_voxels);
   if (const auto* file = std::get_if<EncodedPicture>(&volume))
     return ReadTiffHeader(file->data.bytes, most_voxels);
-  return absl::InvalidArgumentError("a raw picture is no volume; send a TIFF or raw voxels");
+  return absl::InvalidArgumentError(
+      "the input is a raw picture; expected a volume, as a TIFF or as raw voxels");
 }
 
 absl::Status WriteVolume(const Picture& volume, const VolumeHeader& header, absl::Span<float> out) {
   if (static_cast<int64_t>(out.size()) != header.voxels()) {
-    return absl::InternalError(
-        absl::StrCat("room for ", out.size(), " floats was given to ", header.voxels(), " voxels"));
+    return absl::InternalError(absl::StrCat("the output buffer holds ", out.size(),
+                                            " floats, but the volume has ", header.voxels(), " voxels"));
   }
   if (const auto* raw = std::get_if<RawVolume>(&volume)) {
     ToFloats(raw->type, raw->data.bytes, out.data());

@@ -148,12 +148,12 @@ TEST(VolumeTest, ReadsTheOtherByteOrderAndBigTiff) {
 }
 
 TEST(VolumeTest, RefusesWhatIsNoVolume) {
-  EXPECT_THAT(Refusal("not a TIFF at all"), HasSubstr("not a TIFF that can be read"));
+  EXPECT_THAT(Refusal("not a TIFF at all"), HasSubstr("not a readable TIFF"));
   EXPECT_THAT(Refusal(""), HasSubstr("0 bytes"));
   EXPECT_THAT(Refusal(Tiff(Values<double>(12), 3, 4)),
               AllOf(HasSubstr("floating point of 64 bits"), HasSubstr("float32")));
   cv::Mat colours(4, 5, CV_8UC3, cv::Scalar(1, 2, 3));
-  EXPECT_THAT(Refusal(Encode(".tiff", colours)), HasSubstr("not grey"));
+  EXPECT_THAT(Refusal(Encode(".tiff", colours)), HasSubstr("not greyscale"));
 }
 
 TEST(VolumeTest, PagesHaveOneSize) {
@@ -175,7 +175,8 @@ TEST(VolumeTest, BoundsAreToldBeforeAnythingIsDecoded) {
   VolumeHeader huge{.depth = 65535, .height = 65535, .width = 65535};
   EXPECT_FALSE(CheckVoxels(huge, int64_t{1} << 40).ok());
   huge.depth = 65536;
-  EXPECT_THAT(std::string(CheckVoxels(huge, int64_t{1} << 62).message()), HasSubstr("no side"));
+  EXPECT_THAT(std::string(CheckVoxels(huge, int64_t{1} << 62).message()),
+              HasSubstr("each dimension may be at most"));
 }
 
 TEST(VolumeTest, DamagedFilesAreToldSoOrRead) {

@@ -38,7 +38,7 @@ absl::StatusOr<PictureHeader> ReadPixels(const PictureBytes& bytes, size_t at, s
 absl::StatusOr<PictureHeader> ReadWebpHeader(std::string_view encoded) {
   const PictureBytes all(encoded);
   const size_t end = kChunkFrame + size_t{all.little32(4)};
-  if (!all.has(0, end)) return Truncated("WebP", all, "its RIFF header promises more");
+  if (!all.has(0, end)) return Truncated("WebP", all, "its RIFF header claims more");
   // If libwebp does not recognise the first bytes of a file, OpenCV tries its other readers. Only the DICOM
   // reader looks for its signature elsewhere than at the start, and it allocates whatever the file claims.
   if (all.tag(128, "DICM")) return Broken("WebP", "it is marked as DICOM too");

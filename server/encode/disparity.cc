@@ -20,7 +20,7 @@ absl::Status CheckFilled(const models::Disparity& result) {
   const int64_t pixels = result.height * result.width;
   if (pixels > 0 && static_cast<int64_t>(result.values.size()) == pixels) return absl::OkStatus();
   return absl::InternalError(absl::StrCat("a disparity map of ", result.width, " x ", result.height,
-                                          " pixels holds ", result.values.size()));
+                                          " pixels has a wrong number of values: ", result.values.size()));
 }
 
 }  // namespace

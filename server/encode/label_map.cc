@@ -10,7 +10,7 @@ absl::Status CheckFilled(const models::Segmentation& result) {
   const int64_t pixels = result.height * result.width;
   if (pixels > 0 && static_cast<int64_t>(result.labels.size()) == pixels) return absl::OkStatus();
   return absl::InternalError(absl::StrCat("a label map of ", result.width, " x ", result.height,
-                                          " pixels holds ", result.labels.size()));
+                                          " pixels has a wrong number of labels: ", result.labels.size()));
 }
 
 }  // namespace

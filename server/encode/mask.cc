@@ -95,9 +95,9 @@ absl::StatusOr<std::vector<MaskPolygon>> PolygonsOf(const MaskBits& bits) {
   } catch (const cv::Exception& error) {
     if (error.code == cv::Error::StsNoMem)
       return absl::ResourceExhaustedError("out of memory for a mask's polygons; try again later");
-    return absl::InternalError(absl::StrCat("no polygons can be made of a mask: ", error.err));
+    return absl::InternalError(absl::StrCat("a mask could not be converted to polygons: ", error.err));
   } catch (const std::exception& error) {
-    return absl::InternalError(absl::StrCat("no polygons can be made of a mask: ", error.what()));
+    return absl::InternalError(absl::StrCat("a mask could not be converted to polygons: ", error.what()));
   }
   return polygons;
 }

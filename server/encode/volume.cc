@@ -31,7 +31,8 @@ absl::StatusOr<std::string> VoxelBytes(const models::Restoration& result, VoxelT
   const int64_t voxels = result.depth * result.height * result.width;
   if (voxels < 1 || static_cast<int64_t>(result.values.size()) != voxels) {
     return absl::InternalError(absl::StrCat("a volume of ", result.depth, " x ", result.height, " x ",
-                                            result.width, " voxels holds ", result.values.size()));
+                                            result.width,
+                                            " voxels has a wrong number of values: ", result.values.size()));
   }
   switch (type) {
     case VoxelType::kUint8:

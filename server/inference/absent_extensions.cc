@@ -5,17 +5,20 @@
 
 namespace saccade::server {
 
-absl::Status NoTraces() { return absl::UnavailableError("this server does not trace requests"); }
+absl::Status NoTraces() {
+  return absl::UnavailableError(
+      "the trace extension is not supported; tracing is configured by OTEL_* environment variables");
+}
 
 absl::Status CudaRegionStatus(absl::string_view name) {
   if (name.empty()) return absl::OkStatus();
-  return absl::NotFoundError(
-      absl::StrCat("CUDA shared memory region ", Shown(name), " is not registered; none can be"));
+  return absl::NotFoundError(absl::StrCat("CUDA shared memory region ", Shown(name),
+                                          " is not registered; CUDA shared memory is not supported"));
 }
 
 absl::Status NoCudaRegions() {
   return absl::UnimplementedError(
-      "CUDA shared memory is not served; send the bytes, or use system shared memory");
+      "CUDA shared memory is not supported; send the bytes, or use system shared memory");
 }
 
 }  // namespace saccade::server

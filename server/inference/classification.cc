@@ -102,10 +102,9 @@ absl::StatusOr<Tensor> Classify(const Tensor& values, int64_t classes, const std
       classified = of(int64_t());
       break;
     default:
-      return Invalid(
-          absl::StrCat("output ", Shown(values.name)),
-          absl::StrCat("the parameter classification asks for its largest values, but it is ",
-                       NameOf(values.type), "; expected integers, FP32 or FP64: ask without the parameter"));
+      return Invalid(absl::StrCat("output ", Shown(values.name)),
+                     absl::StrCat("the parameter 'classification' is not supported for ", NameOf(values.type),
+                                  "; expected integers, FP32 or FP64; omit the parameter"));
   }
   if (!batched) classified->shape = {classified->shape[1]};
   return classified;

@@ -88,16 +88,17 @@ class Check {
     for (size_t i = 0; i < plan.outputs.size(); ++i) {
       const TensorDescription& made = given[plan.outputs[i]];
       if (Fits(made, own.outputs[i])) continue;
-      return absl::FailedPreconditionError(absl::StrCat("output '", own.outputs[i].name, "' is declared as ",
-                                                        TypeAndShape(own.outputs[i]), ", but the ",
-                                                        NameOf(plan, *plan.tensors[plan.outputs[i]].maker),
-                                                        " gives ", TypeAndShape(made), BatchNote(ensemble)));
+      return absl::FailedPreconditionError(
+          absl::StrCat("output '", own.outputs[i].name, "' is declared as ", TypeAndShape(own.outputs[i]),
+                       ", but the ", NameOf(plan, *plan.tensors[plan.outputs[i]].maker), " returns ",
+                       TypeAndShape(made), BatchNote(ensemble)));
     }
     for (const auto* specs : {&ensemble.settings.inputs, &ensemble.settings.outputs}) {
       for (const TensorSpec& spec : *specs) {
         if (!spec.reshape) continue;
         return absl::FailedPreconditionError(
-            absl::StrCat("'", spec.name, "' has a reshape, which is for models; put it into a step's"));
+            absl::StrCat("'", spec.name,
+                         "' has a reshape, which ensembles do not support; set it for the model of a step"));
       }
     }
     return absl::OkStatus();
@@ -113,9 +114,9 @@ class Check {
     }
     const ModelInterface& model = found->interface;
     if (model.max_batch_size > 0 && own.max_batch_size > model.max_batch_size) {
-      return absl::FailedPreconditionError(absl::StrCat("its max_batch_size is ", model.max_batch_size,
-                                                        ", the ensemble's ", own.max_batch_size,
-                                                        "; lower the ensemble's"));
+      return absl::FailedPreconditionError(absl::StrCat("the model's max_batch_size is ",
+                                                        model.max_batch_size, ", lower than the ensemble's ",
+                                                        own.max_batch_size, "; lower that of the ensemble"));
     }
     if (absl::Status inputs = LookAtInputs(plan, step, model, given); !inputs.ok()) return inputs;
     for (const EnsemblePlan::Port& port : step.outputs) {

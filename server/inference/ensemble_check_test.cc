@@ -135,11 +135,12 @@ TEST_F(EnsembleCheckTest, WhatIsWrongIsNamed) {
   settings.outputs[1].dims = {-1, 5};
   ExpectWrong(settings,
               "output 'boxes' is declared as FP32 [-1,-1,5], but the step of model 'detector' that makes "
-              "'boxes' gives FP32 [-1,-1,4]");
+              "'boxes' returns FP32 [-1,-1,4]");
 
   settings = Good();
   settings.batching.max_batch_size = 5;
-  ExpectWrong(settings, "its max_batch_size is 4, the ensemble's 5; lower the ensemble's");
+  ExpectWrong(settings,
+              "the model's max_batch_size is 4, lower than the ensemble's 5; lower that of the ensemble");
 
   settings = Good();
   settings.outputs[0].reshape = std::vector<int64_t>{1};

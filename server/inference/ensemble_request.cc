@@ -72,7 +72,7 @@ absl::Status CheckRequest(const TensorCall& call, const ModelSettings& ensemble)
     const int64_t batch = call.inputs[0].shape.empty() ? 0 : call.inputs[0].shape[0];
     if (absl::Status good = CheckInput(input, ensemble, batch); !good.ok()) return good;
     if (sent.insert(input.name).second) continue;
-    return Invalid("inputs", absl::StrCat("input ", Shown(input.name), " stands twice"));
+    return Invalid("inputs", absl::StrCat("input ", Shown(input.name), " is given twice"));
   }
   for (const TensorSpec& input : ensemble.inputs) {
     if (input.optional || sent.count(input.name) > 0) continue;
@@ -93,7 +93,7 @@ int64_t ItemsOf(const TensorCall& call, const ModelSettings& ensemble) {
 
 absl::Status CheckAnswer(const Tensor& output, const TensorSpec& declared, bool has_batch_dimension) {
   if (Fits(output, declared, has_batch_dimension)) return absl::OkStatus();
-  return absl::InternalError(absl::StrCat("output '", declared.name, "' came as ", Found(output),
+  return absl::InternalError(absl::StrCat("output '", declared.name, "' is ", Found(output),
                                           ", but the ensemble declares ",
                                           Expected(declared, has_batch_dimension)));
 }

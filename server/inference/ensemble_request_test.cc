@@ -66,7 +66,7 @@ TEST(EnsembleRequestTest, WhatIsWrongIsNamed) {
       {[](TensorCall& call) { call.inputs[1].shape[0] = 1; },
        "input 'b': the batch is 1, but that of the first input is 2"},
       {[](TensorCall& call) { call.inputs.pop_back(); }, "inputs: the ensemble's input 'b' is missing"},
-      {[](TensorCall& call) { call.inputs[1] = call.inputs[0]; }, "inputs: input 'a' stands twice"},
+      {[](TensorCall& call) { call.inputs[1] = call.inputs[0]; }, "inputs: input 'a' is given twice"},
       {[](TensorCall& call) { call.outputs.push_back({.name = "nothing"}); },
        "outputs: no output is named 'nothing'; the ensemble's are 'out'"},
   };
@@ -94,7 +94,7 @@ TEST(EnsembleRequestTest, AnAnswerIsWhatIsDeclared) {
   output.shape = {4, 3, 9};
   const absl::Status status = CheckAnswer(output, declared, true);
   EXPECT_EQ(status.code(), absl::StatusCode::kInternal);
-  EXPECT_EQ(status.message(), "output 'out' came as FP32 [4,3,9], but the ensemble declares FP32 [-1,2,-1]");
+  EXPECT_EQ(status.message(), "output 'out' is FP32 [4,3,9], but the ensemble declares FP32 [-1,2,-1]");
 }
 
 }  // namespace

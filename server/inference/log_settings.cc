@@ -34,7 +34,7 @@ absl::Status Keep(absl::string_view name, const Parameter& value, std::string_vi
   const auto* text = std::get_if<std::string_view>(&value);
   if (text != nullptr && *text == now) return absl::OkStatus();
   return absl::UnimplementedError(
-      absl::StrCat(name, ": cannot be changed while saccaded runs; ", flag, " sets it when it starts"));
+      absl::StrCat(name, ": cannot be changed while saccaded is running; set ", flag, " when it is started"));
 }
 
 absl::Status Change(absl::string_view name, const Parameter& value, LogFormat format, LogSettings& settings) {
@@ -43,9 +43,9 @@ absl::Status Change(absl::string_view name, const Parameter& value, LogFormat fo
   if (name == "log_error") return Set(name, value, &settings.error);
   if (name == "log_verbose_level") return SetVerbose(name, value, &settings.verbose);
   if (name == "log_format") return Keep(name, value, NameOf(format), "--log-format");
-  if (name == "log_file") return Keep(name, value, "", "whatever takes its stderr");
+  if (name == "log_file") return Keep(name, value, "", "the target of its stderr");
   return Invalid("settings",
-                 absl::StrCat("there is none named ", Shown(name),
+                 absl::StrCat("unknown setting ", Shown(name),
                               "; expected log_info, log_warning, log_error or log_verbose_level"));
 }
 

@@ -43,8 +43,8 @@ SharedRange& Made(std::optional<SharedRange>& range) { return range ? *range : r
 
 absl::Status ApplyParameter(std::string_view name, const Parameter& value, TensorCall& call) {
   if (name == "sequence_id" || name == "sequence_start" || name == "sequence_end") {
-    return absl::UnimplementedError(absl::StrCat("parameter ", std::string(name),
-                                                 ": sequences are not served; send requests without it"));
+    return absl::UnimplementedError(absl::StrCat(
+        "parameter ", std::string(name), ": sequences are not supported; send the request without it"));
   }
   if (name != "timeout" && name != "priority") return absl::OkStatus();
   const std::optional<uint64_t> number = IntegerOf(value);
@@ -87,10 +87,11 @@ absl::Status ApplyParameter(std::string_view name, const Parameter& value,
 absl::Status CheckParameters(const std::optional<SharedRange>& range) {
   if (!range) return absl::OkStatus();
   if (range->region.empty()) {
-    return Invalid(ParameterNamed(kRegion), "is missing beside shared_memory_byte_size or _offset");
+    return Invalid(ParameterNamed(kRegion),
+                   "is missing, but shared_memory_byte_size or shared_memory_offset is set");
   }
   if (range->size == 0) {
-    return Invalid(ParameterNamed(kByteSize), "is missing or 0 beside shared_memory_region");
+    return Invalid(ParameterNamed(kByteSize), "is missing or 0, but shared_memory_region is set");
   }
   return absl::OkStatus();
 }
@@ -98,7 +99,7 @@ absl::Status CheckParameters(const std::optional<SharedRange>& range) {
 absl::Status CheckParameters(const WantedOutput& output) {
   if (output.shared && output.classes > 0) {
     return Invalid(absl::StrCat("output ", Shown(output.name)),
-                   "has both shared_memory_region and classification; send one of them");
+                   "has both shared_memory_region and classification; send only one of them");
   }
   return CheckParameters(output.shared);
 }

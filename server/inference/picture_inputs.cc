@@ -24,8 +24,8 @@ absl::StatusOr<InputPictures> FromBytes(const Tensor& tensor) {
   if ((rank != 1 && rank != 2) || views < 1 || views > kMaxViews) {
     return InvalidInput(
         absl::StrCat("the shape of BYTES is ", ShapeText(tensor.shape),
-                     ", expected [n] or [n,1], one encoded picture, video or TIFF an element, "
-                     "[n,2], the left and right pictures of stereo pairs, or [n,frames], the "
+                     ", expected [n] or [n,1] with one encoded picture, video or TIFF per element, "
+                     "[n,2] with the left and right pictures of stereo pairs, or [n,frames] with the "
                      "frames of clips"));
   }
   auto split = SplitBytes(tensor.data, tensor.shape[0] * views);

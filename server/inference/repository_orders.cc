@@ -46,7 +46,7 @@ absl::StatusOr<std::optional<std::string>> LoadConfigOf(const NamedParameters& p
   for (const auto& [name, value] : parameters) {
     if (name.substr(0, 5) == "file:") {
       return absl::UnimplementedError(
-          absl::StrCat(Named(name), ": files are not taken; put them into the repository"));
+          absl::StrCat(Named(name), ": files are not accepted; put them into the model repository"));
     }
     if (name != "config") return Unknown(name, "config");
     const auto* text = std::get_if<std::string_view>(&value);

@@ -7,13 +7,14 @@
 namespace saccade::server {
 
 absl::StatusOr<BytePieces> SharedInputs::Read(const std::optional<SharedRange>& range) {
-  absl::Status status = range ? CheckParameters(range) : absl::InvalidArgumentError("is in no shared memory");
+  absl::Status status =
+      range ? CheckParameters(range) : absl::InvalidArgumentError("is not in shared memory");
   if (status.ok()) status = memory_.Check(*range);
   if (!status.ok()) return status;
   // SharedMemory::Check() limits the size of each range, so this does not overflow.
   if (range->size > memory_.most_tensor_bytes() - taken_) {
     return absl::InvalidArgumentError(
-        absl::StrCat("with it the request's inputs in shared memory have ", taken_ + range->size,
+        absl::StrCat("with this input, the request's inputs in shared memory have ", taken_ + range->size,
                      " bytes, more than --max-message-bytes ", memory_.most_tensor_bytes()));
   }
   taken_ += range->size;

@@ -217,7 +217,7 @@ TEST_F(TaskOutputsTest, RestoredVolumesHaveOneSize) {
   EXPECT_THAT(outputs_.at(0).shape, ElementsAre(2, 1, 1, 2));
   EXPECT_THAT(Numbers<float>(0), ElementsAre(1, 2, 1, 2));
   std::get<models::Restoration>(response_.results[1]).width = 1;
-  EXPECT_THAT(std::string(Make().status().message()), HasSubstr("one size"));
+  EXPECT_THAT(std::string(Make().status().message()), HasSubstr("volumes of the same size"));
 }
 
 }  // namespace

@@ -130,7 +130,7 @@ absl::StatusOr<Values> Maps(const Answered& response, std::vector<T> Result::* v
           kImageInput,
           absl::StrCat("picture ", i, " has ", map.width, " x ", map.height, " pixels, picture 0 has ",
                        first.width, " x ", first.height, ", and output '", output,
-                       "' is one tensor; send pictures of one size together", advice));
+                       "' is a single tensor; send only pictures of the same size together", advice));
     }
     Refer(map.*values, tensor.data);
   }
@@ -198,7 +198,7 @@ absl::StatusOr<Values> RestoredVolumes(const Answered& response) {
     if (volume.depth != first.depth || volume.height != first.height || volume.width != first.width) {
       return Invalid(kImageInput, absl::StrCat("volume ", i,
                                                " and volume 0 differ in size, and output 'restored' is one "
-                                               "tensor; send volumes of one size together"));
+                                               "tensor; send only volumes of the same size together"));
     }
     Refer(volume.values, tensor.data);
   }

@@ -22,9 +22,9 @@ class Checker {
   }
 
   absl::Status Outcome() const {
-    out_ << checked_ << " checked, " << wrong_ << " not in order" << std::endl;
+    out_ << checked_ << " checked, " << wrong_ << " with errors" << std::endl;
     if (wrong_ == 0) return absl::OkStatus();
-    return absl::FailedPreconditionError(absl::StrCat(wrong_, " models are not in order"));
+    return absl::FailedPreconditionError(absl::StrCat(wrong_, " models have errors"));
   }
 
  private:
@@ -34,7 +34,8 @@ class Checker {
       out_ << "WARNING " << settings.name << ": " << warning << std::endl;
     const auto [other, is_new] = found_in_.emplace(settings.name, repository);
     if (!is_new) {
-      const std::string both = absl::StrCat("stands in ", other->second, " and ", repository, "; keep one");
+      const std::string both =
+          absl::StrCat("is in both ", other->second, " and ", repository, "; keep only one of them");
       Report(settings.name, absl::AlreadyExistsError(both), "");
     }
     for (const ModelVersion& version : model.versions) {

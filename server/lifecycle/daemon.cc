@@ -129,7 +129,7 @@ absl::Status Daemon::OpenRooms() {
       DecodePool::Create({.threads = flags_.decode_threads,
                           .max_pending = flags_.decode_queue,
                           .on_exception = [](const std::string& what) {
-                            Log(LogLevel::kError, "an exception left a decode task", {{"what", what}});
+                            Log(LogLevel::kError, "a decode task threw an exception", {{"what", what}});
                           }});
   if (!pool.ok()) return pool.status();
   decode_pool_ = *std::move(pool);
@@ -287,7 +287,7 @@ absl::Status Daemon::AwaitEnd() {
   while (!AwaitSignal(kTick)) {
     if (loading_failed_) {
       return absl::FailedPreconditionError(
-          "a model could not be loaded (see above); mend it, or pass --exit-on-error=false to serve the "
+          "a model could not be loaded (see above); fix it, or pass --exit-on-error=false to serve the "
           "others");
     }
     if (const std::string lost = catalog_->LostModel(); !lost.empty()) {
@@ -296,8 +296,8 @@ absl::Status Daemon::AwaitEnd() {
       readiness_.SetLive(false);
       return absl::InternalError(
           absl::StrCat("the GPU of model '", lost,
-                       "' has failed and answers nothing more to this process; it ends, and is to "
-                       "be started anew (see the log for what CUDA said)"));
+                       "' has failed and cannot be used by this process any more; the process exits and must "
+                       "be restarted (see the log for the CUDA error)"));
     }
     readiness_.SetLive(catalog_->BusyFor() < flags_.stall_after);
     catalog_->Sweep();
@@ -309,13 +309,14 @@ absl::Status Daemon::AwaitEnd() {
 }
 
 absl::Status Daemon::Drain() {
-  Log(LogLevel::kInfo, "draining: NOT_SERVING, still taking requests", {{"for", flags_.lame_duck}});
+  Log(LogLevel::kInfo, "draining: reporting NOT_SERVING, still accepting requests",
+      {{"for", flags_.lame_duck}});
   readiness_.StartDraining();
   // A second signal skips the delay.
   AwaitSignal(flags_.lame_duck);
   admission_->StartDraining();
   const int64_t inflight = admission_->inflight().requests;
-  Log(LogLevel::kInfo, "draining: finishing what was accepted", {{"requests", inflight}});
+  Log(LogLevel::kInfo, "draining: finishing accepted requests", {{"requests", inflight}});
   if (!admission_->AwaitIdle(Clock::Real()->Now() + flags_.drain_timeout)) {
     return absl::DeadlineExceededError(absl::StrCat(admission_->inflight().requests,
                                                     " accepted requests did not finish within "

@@ -37,14 +37,15 @@ const std::map<std::string, ModelControl> kControls = {
 CLI::Validator Quiet(CLI::Validator validator) { return validator.description(""); }
 
 void AddServing(CLI::App& app, Flags& flags) {
-  app.add_option("--model-repository,--model-store", flags.model_repositories,
-                 "Folder of models, NAME/config.pbtxt and NAME/VERSION/weights.safetensors; may be repeated")
+  app.add_option(
+         "--model-repository,--model-store", flags.model_repositories,
+         "Folder with models, as NAME/config.pbtxt and NAME/VERSION/weights.safetensors; may be repeated")
       ->check(CLI::ExistingDirectory)
       ->type_name("DIR");
   app.add_option("--host", flags.host, "Address to listen on")->capture_default_str()->type_name("ADDRESS");
   const auto address = [&app](const std::string& name, std::optional<std::string>& value,
                               const std::string& instead_of) {
-    app.add_option(name, value, absl::StrCat("In place of ", instead_of))->type_name("ADDRESS");
+    app.add_option(name, value, absl::StrCat("Overrides ", instead_of))->type_name("ADDRESS");
   };
   address("--grpc-address", flags.grpc_host, "--host, for gRPC");
   address("--http-address", flags.http_host, "--host, for HTTP and metrics");
@@ -55,18 +56,19 @@ void AddServing(CLI::App& app, Flags& flags) {
         ->capture_default_str()
         ->type_name("PORT");
   };
-  port("--grpc-port", flags.grpc_port, "gRPC; 0 picks a free port");
-  port("--http-port", flags.http_port, "REST and health over HTTP; 0 picks a free port");
-  port("--metrics-port", flags.metrics_port, "Prometheus metrics; 0 picks a free port");
-  app.add_option("--page", flags.page, "Serve the page at / of the HTTP port (true)")
+  port("--grpc-port", flags.grpc_port, "Port for gRPC; 0 picks a free port");
+  port("--http-port", flags.http_port, "Port for REST and health over HTTP; 0 picks a free port");
+  port("--metrics-port", flags.metrics_port, "Port for Prometheus metrics; 0 picks a free port");
+  app.add_option("--page", flags.page, "Serve the web page at / of the HTTP port")
       ->capture_default_str()
       ->type_name("true|false");
   app.add_option("--exit-on-error", flags.exit_on_error,
-                 "End if a model does not load (true), or serve the rest")
+                 "Exit if a model does not load at start; if false, serve the other models")
       ->capture_default_str()
       ->type_name("true|false");
-  app.add_flag("--allow-executable-models", flags.allow_executable_models,
-               "Load TorchScript (model.pt) and AOTInductor (model.pt2) too, which run code of their own");
+  app.add_flag(
+      "--allow-executable-models", flags.allow_executable_models,
+      "Also load TorchScript (model.pt) and AOTInductor (model.pt2) models, which run code of their own");
 }
 
 void AddSeconds(CLI::App& app, const std::string& name, absl::Duration& value, const std::string& help);
@@ -74,43 +76,45 @@ void AddSeconds(CLI::App& app, const std::string& name, absl::Duration& value, c
 // Flags have Triton's names where they mean the same.
 void AddModels(CLI::App& app, Flags& flags) {
   app.add_option("--model-control-mode", flags.model_control,
-                 "What is loaded: all at start (none), and what changes in the repository (poll), or what "
-                 "--load-model and requests ask for (explicit)")
+                 "Which models are loaded: all at start (none), also later changes in the repository (poll), "
+                 "or those that "
+                 "--load-model and requests name (explicit)")
       ->transform(Quiet(CLI::CheckedTransformer(kControls)))
       ->default_str("none")
       ->type_name("MODE");
   app.add_option_function<double>(
          "--repository-poll-secs",
          [&flags](const double& seconds) { flags.repository_poll = absl::Seconds(seconds); },
-         "How often the repository is looked at; a change counts when it is seen twice")
+         "How often the repository is scanned; a change is applied once two scans have seen it")
       ->check(Quiet(CLI::Range(0.01, 86400.0)))
       ->type_name("S")
       ->default_str("15");
-  app.add_option("--load-model", flags.load_models,
-                 "With --model-control-mode=explicit: loaded at start; may be repeated, '*' is all")
+  app.add_option(
+         "--load-model", flags.load_models,
+         "With --model-control-mode=explicit: load this model at start; may be repeated, '*' loads all")
       ->type_name("NAME");
   app.add_option("--strict-readiness", flags.strict_readiness,
-                 "Not ready while a model that was to be loaded at start is not served (true)")
+                 "Report not ready while a model that should have been loaded at start is not served")
       ->capture_default_str()
       ->type_name("true|false");
   app.add_flag("--disable-auto-complete-config{false}", flags.complete_configurations,
-               "Take nothing from a model's files that its config.pbtxt leaves out");
+               "Do not fill in from a model's files what its config.pbtxt leaves out");
   app.add_option_function<bool>(
          "--strict-model-config", [&flags](const bool& strict) { flags.complete_configurations = !strict; },
-         "true is --disable-auto-complete-config")
+         "true is the same as --disable-auto-complete-config")
       ->default_str("false")
       ->type_name("true|false");
   app.add_flag("--check-config", flags.check_config,
-               "Tell of every model whether it is in order, and end: exit code 0, or 1 if one is not");
+               "Check every model and exit: with code 0, or 1 if a model has errors");
   AddSeconds(app, "--unload-timeout-seconds", flags.unload_timeout,
-             "How long an unload waits for requests in flight before it says that they still are");
+             "How long an unload waits for requests in flight before it fails");
   AddSeconds(app, "--warm-up-seconds", flags.warm_up,
-             "How long a model may warm up other batch sizes than its smallest and largest");
+             "Maximum time to warm up a model's batch sizes other than the smallest and largest");
 }
 
 void AddTrust(CLI::App& app, Flags& flags) {
   app.add_flag("--allow-shared-memory", flags.allow_shared_memory,
-               "Let clients on this machine register files of /dev/shm for tensors");
+               "Let clients on this machine register files in /dev/shm for tensors");
 }
 
 void AddSeconds(CLI::App& app, const std::string& name, absl::Duration& value, const std::string& help) {
@@ -122,11 +126,12 @@ void AddSeconds(CLI::App& app, const std::string& name, absl::Duration& value, c
 }
 
 void AddShutdown(CLI::App& app, Flags& flags) {
-  AddSeconds(app, "--lame-duck-seconds", flags.lame_duck, "After SIGTERM: still take requests for so long");
+  AddSeconds(app, "--lame-duck-seconds", flags.lame_duck,
+             "After SIGTERM: how long to continue accepting requests");
   AddSeconds(app, "--drain-timeout-seconds,--exit-timeout-secs", flags.drain_timeout,
-             "Then let accepted requests finish for so long");
+             "How long accepted requests may then take to finish");
   AddSeconds(app, "--stall-seconds", flags.stall_after,
-             "A longer forward pass makes health 'liveness' NOT_SERVING");
+             "Health of 'liveness' becomes NOT_SERVING if a forward pass takes longer");
 }
 
 void AddBounds(CLI::App& app, Flags& flags) {
@@ -137,39 +142,42 @@ void AddBounds(CLI::App& app, Flags& flags) {
         ->type_name("N");
   };
   constexpr int64_t kAny = std::numeric_limits<int64_t>::max() / 2;
-  bound("--max-message-bytes", flags.max_message_bytes, kMaxBytes, "Largest message, over gRPC and HTTP");
+  bound("--max-message-bytes", flags.max_message_bytes, kMaxBytes,
+        "Maximum size of a message, over gRPC and HTTP");
   bound("--max-stream-requests", flags.max_stream_requests, 10'000,
-        "Requests of one PredictStream that are read and not answered");
-  app.add_option("--max-http-connections", flags.max_http_connections, "Connections to --http-port")
+        "Maximum unanswered requests of one PredictStream");
+  app.add_option("--max-http-connections", flags.max_http_connections, "Maximum connections to --http-port")
       ->check(Quiet(CLI::Range(1, 10'000)))
       ->capture_default_str()
       ->type_name("N");
   AddSeconds(app, "--upload-timeout-seconds", flags.upload_timeout,
-             "How long a streamed volume may take to come");
+             "How long a client may take to stream a volume");
   AddSeconds(app, "--send-timeout-seconds", flags.send_timeout,
-             "How long a large answer may take to be read");
-  bound("--max-picture-bytes", flags.decode.max_bytes, kMaxBytes, "Largest encoded picture");
-  bound("--max-picture-pixels", flags.decode.max_pixels, int64_t{1} << 30, "Largest picture, by its header");
+             "How long a client may take to read a large answer");
+  bound("--max-picture-bytes", flags.decode.max_bytes, kMaxBytes, "Maximum size of an encoded picture");
+  bound("--max-picture-pixels", flags.decode.max_pixels, int64_t{1} << 30,
+        "Maximum pixels of a picture, checked in its header");
   bound("--max-inflight-requests", flags.admission.max_inflight_requests, kAny,
-        "Requests taken and not answered");
+        "Maximum requests that are accepted and not yet answered");
   bound("--max-inflight-bytes", flags.admission.max_inflight_bytes, kAny,
-        "Bytes of such requests, and of large answers that are not read yet");
+        "Maximum bytes of such requests, and of large answers that clients have not read yet");
   bound("--max-inflight-pixels", flags.admission.max_inflight_pixels, kAny,
-        "Decoded pixels of such requests");
+        "Maximum decoded pixels of such requests");
   CLI::Option* const rate =
       app.add_option("--client-requests-per-second", flags.admission.clients.requests_per_second,
-                     "Requests of one client, by its address; 0 has no limit")
+                     "Maximum rate of one client, by its address; 0 means no limit")
           ->check(Quiet(CLI::Range(0.0, 1e6)))
           ->capture_default_str()
           ->type_name("R");
   app.add_option("--client-burst", flags.admission.clients.burst,
-                 "Requests of one client that may come at once after a pause; 0 is one second's")
+                 "Maximum burst of one client after a pause; 0 means the requests of one second")
       ->needs(rate)
       ->check(Quiet(CLI::Range(int64_t{0}, int64_t{1'000'000})))
       ->capture_default_str()
       ->type_name("N");
-  bound("--max-queue-size", flags.max_queue_size, kAny, "Pictures that wait for an instance, per model");
-  bound("--decode-queue", flags.decode_queue, kAny, "Requests that wait for a decode thread");
+  bound("--max-queue-size", flags.max_queue_size, kAny,
+        "Maximum pictures that wait for an instance, per model");
+  bound("--decode-queue", flags.decode_queue, kAny, "Maximum requests that wait for a decode thread");
 }
 
 // Parses "local,size=1048576", Triton's syntax. Returns an error message, or "".
@@ -192,7 +200,7 @@ void AddCache(CLI::App& app, Flags& flags) {
   CLI::Option* const config =
       app.add_option_function<std::string>(
              "--cache-config", read,
-             "Keeps answers for equal requests, of models whose config.pbtxt has response_cache")
+             "Cache answers for equal requests to models whose config.pbtxt enables response_cache")
           ->type_name("local,size=BYTES");
   app.add_option("--response-cache-byte-size", flags.response_cache_bytes,
                  "The same as --cache-config local,size=BYTES")
@@ -202,16 +210,18 @@ void AddCache(CLI::App& app, Flags& flags) {
 }
 
 void AddMachine(CLI::App& app, Flags& flags) {
-  app.add_option("--decode-threads", flags.decode_threads, "Threads that decode pictures; 0 is one per core")
+  app.add_option("--decode-threads", flags.decode_threads,
+                 "Threads that decode pictures; 0 means one per core")
       ->check(Quiet(CLI::Range(0, 1024)))
       ->capture_default_str()
       ->type_name("N");
   app.add_option("--threads-per-instance", flags.threads_per_instance,
-                 "Cores of one forward pass; 0 divides the cores by the model's instances")
+                 "Cores used by one forward pass; 0 divides the cores by the model's instances")
       ->check(Quiet(CLI::Range(0, 1024)))
       ->capture_default_str()
       ->type_name("N");
-  app.add_option("--log-format", flags.log_format, "text or json; Triton's default and ISO8601 are text")
+  app.add_option("--log-format", flags.log_format,
+                 "text or json; Triton's values default and ISO8601 mean text")
       ->transform(Quiet(CLI::CheckedTransformer(kFormats)))
       ->default_str("text")
       ->type_name("FORMAT");
@@ -220,11 +230,11 @@ void AddMachine(CLI::App& app, Flags& flags) {
          [&flags](const int& level) {
            if (level > 0) flags.log_level = LogLevel::kDebug;
          },
-         "Above 0: --log-level=debug")
+         "A value above 0 means --log-level=debug")
       ->check(Quiet(CLI::Range(0, 1000)))
       ->default_str("0")
       ->type_name("N");
-  app.add_option("--log-level", flags.log_level, "debug, info, warning or error")
+  app.add_option("--log-level", flags.log_level, "Lowest level that is logged: debug, info, warning or error")
       ->transform(Quiet(CLI::CheckedTransformer(kLevels)))
       ->default_str("info")
       ->type_name("LEVEL");
@@ -252,15 +262,16 @@ void CheckSecurity(Flags& flags) {
   if (exposed.ok()) return;
   if (!security.insecure) throw CLI::ValidationError("--host", std::string(exposed.message()));
   flags.warnings.push_back(security.token_file.empty()
-                               ? "--insecure: whoever reaches the ports may do everything"
-                               : "--insecure: tokens go over the network without TLS");
+                               ? "--insecure: everyone who can reach the ports has full access"
+                               : "--insecure: tokens are sent over the network without TLS");
 }
 
 void AddAccessLog(CLI::App& app, Flags& flags) {
   CLI::Option* const wanted =
       app.add_flag("--access-log", flags.access_log, "Write a line for each call, at level info");
   app.add_option("--access-log-per-second", flags.access_log_per_second,
-                 "Such lines a second, the next of which tells how many were left out; 0 has no bound")
+                 "Maximum number of such lines per second; the next line states how many were left out; 0 "
+                 "means no limit")
       ->needs(wanted)
       ->check(Quiet(CLI::Range(int64_t{0}, int64_t{1'000'000})))
       ->capture_default_str()
@@ -287,7 +298,7 @@ std::optional<Flags> ParseFlags(int argc, char** argv, int* exit_code) {
   Flags flags;
   CLI::App app("saccaded serves attention-augmented vision models over gRPC.", "saccaded");
   app.set_version_flag("--version", std::string("saccaded ") + SACCADE_VERSION);
-  app.set_config("--config", "", "File of flags: one name=value a line, names without the dashes");
+  app.set_config("--config", "", "File with flags, one name=value per line, without the dashes");
   app.allow_config_extras(false);
   app.option_defaults()->always_capture_default(false);
   AddServing(app, flags);

@@ -21,19 +21,21 @@ struct GrpcFlag {
 
 constexpr GrpcFlag kFlags[] = {
     {"grpc-keepalive-time", GRPC_ARG_KEEPALIVE_TIME_MS, 1, "MS", "60000",
-     "How long a connection may be silent before it is asked whether it is there"},
+     "How long a connection may be idle before the server sends a keepalive ping"},
     {"grpc-keepalive-timeout", GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 1, "MS", "20000",
-     "How long it may take to say so before it is closed"},
+     "How long the client may take to answer the ping before the connection is closed"},
     {"grpc-http2-max-pings-without-data", GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0, "N", "2",
-     "How often it is asked while there is nothing to send; 0 has no limit"},
+     "Maximum pings that the server sends without data in between; 0 means no limit"},
     {"grpc-http2-min-recv-ping-interval-without-data", GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS,
-     0, "MS", "10000", "A client that asks more often while nothing is sent does so against the rules"},
+     0, "MS", "10000",
+     "Minimum interval between a client's pings without data in between; more frequent ones are ping "
+     "strikes"},
     {"grpc-http2-max-ping-strikes", GRPC_ARG_HTTP2_MAX_PING_STRIKES, 0, "N", "2",
-     "How often it may before its connection is closed; 0 has no limit"},
+     "Maximum ping strikes before the connection is closed; 0 means no limit"},
     {"grpc-max-connection-age", GRPC_ARG_MAX_CONNECTION_AGE_MS, 1, "MS", "none",
-     "An older connection takes no more calls, so that its client connects anew"},
+     "Maximum age of a connection; an older one accepts no more calls, so that its client reconnects"},
     {"grpc-max-connection-age-grace", GRPC_ARG_MAX_CONNECTION_AGE_GRACE_MS, 0, "MS", "none",
-     "How long its calls then have before it is closed"},
+     "How long the calls of such a connection may then take before it is closed"},
 };
 
 }  // namespace
@@ -50,7 +52,7 @@ void AddGrpcFlags(CLI::App& app, std::map<std::string, int>* arguments) {
     (*arguments)[GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS] = value ? 1 : 0;
   };
   app.add_option_function<bool>("--grpc-keepalive-permit-without-calls", take,
-                                "Whether connections without calls are asked too")
+                                "Also send keepalive pings on connections without calls")
       ->default_str("false")
       ->type_name("true|false");
 }

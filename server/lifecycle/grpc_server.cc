@@ -53,7 +53,7 @@ absl::StatusOr<std::unique_ptr<GrpcServer>> GrpcServer::Start(const Options& opt
   if (server == nullptr || port <= 0) {
     return absl::AlreadyExistsError(absl::StrCat(
         "cannot listen on ", address, ": port ", options.port, " of --grpc-port is in use by another ",
-        "process, or --host is no address of this machine; --grpc-port 0 picks a free port"));
+        "process, or --host is not an address of this machine; --grpc-port 0 picks a free port"));
   }
   return std::unique_ptr<GrpcServer>(new GrpcServer(options.credentials, std::move(server), port));
 }

@@ -32,7 +32,7 @@ void Readiness::ModelsReady(bool models_ready) {
   if (models_ready) {
     Log(LogLevel::kInfo, "ready");
   } else {
-    Log(LogLevel::kWarning, "not ready any more");
+    Log(LogLevel::kWarning, "no longer ready");
   }
   Publish();
 }
@@ -46,9 +46,9 @@ void Readiness::StartDraining() {
 void Readiness::SetLive(bool live) {
   if (live_.exchange(live) == live) return;
   if (live) {
-    Log(LogLevel::kWarning, "forward passes come to their end again");
+    Log(LogLevel::kWarning, "the long forward pass has ended; liveness is SERVING");
   } else {
-    Log(LogLevel::kError, "a forward pass does not come to its end; liveness is NOT_SERVING");
+    Log(LogLevel::kError, "a forward pass exceeds --stall-seconds; liveness is NOT_SERVING");
   }
   health_->SetServingStatus(kLiveness, live);
 }

@@ -62,12 +62,12 @@ absl::StatusOr<std::unique_ptr<Telling>> Telling::Create(const Flags& flags, Met
                                                           int64_t spans) { Count(*counters, fate, spans); },
             .warn =
                 [endpoint = traces.endpoint](const std::string& why) {
-                  Log(LogLevel::kWarning, "spans are lost", {{"endpoint", endpoint}, {"why", why}});
+                  Log(LogLevel::kWarning, "spans were dropped", {{"endpoint", endpoint}, {"why", why}});
                 }},
         clock);
     watch.exporter = telling->exporter_.get();
     watch.sampler = traces.sampler;
-    Log(LogLevel::kInfo, "traces are sent",
+    Log(LogLevel::kInfo, "exporting traces",
         {{"endpoint", traces.endpoint}, {"service", traces.service_name}});
   }
   if (flags.access_log) {

@@ -9,13 +9,13 @@
 namespace saccade::server {
 namespace {
 
-constexpr char kTls[] = "--tls-cert and --tls-key are for gRPC and HTTP alike";
-constexpr char kMutualTls[] = "--tls-client-ca has clients show a certificate";
-constexpr char kTokens[] = "--token-file says who may call what";
-constexpr char kNoTraces[] = "requests are not traced";
-constexpr char kNoLibraries[] = "nothing is loaded from there";
+constexpr char kTls[] = "use --tls-cert and --tls-key, for both gRPC and HTTP";
+constexpr char kMutualTls[] = "use --tls-client-ca to require client certificates";
+constexpr char kTokens[] = "use --token-file to restrict access";
+constexpr char kNoTraces[] = "tracing is configured by OpenTelemetry's OTEL_* environment variables";
+constexpr char kNoLibraries[] = "no libraries are loaded from a folder";
 constexpr char kNoPools[] = "memory is not kept in pools of a fixed size";
-constexpr char kAlwaysThere[] = "they are always there";
+constexpr char kAlwaysThere[] = "these metrics are always enabled";
 constexpr char kNoOtherPorts[] = "there is no such port";
 
 struct TritonFlag {
@@ -30,19 +30,17 @@ constexpr bool kPassedOver = false;
 constexpr bool kRefused = true;
 
 constexpr TritonFlag kFlags[] = {
-    {"id", nullptr, kPassedOver, "the server's name is saccade"},
+    {"id", nullptr, kPassedOver, "the server's name is always saccade"},
     {"model-load-thread-count", nullptr, kPassedOver, "models are loaded one after the other"},
-    {"model-load-retry-count", "0", kPassedOver,
-     "a model that did not load is tried again when its files change"},
+    {"model-load-retry-count", "0", kPassedOver, "loading a model is retried when its files change"},
     {"model-namespacing", "false", kRefused, "models have no namespaces"},
     {"model-config-name", nullptr, kRefused, "a model has one configuration, its config.pbtxt"},
     {"allow-http", "true", kRefused, "the port is always open; bind it to 127.0.0.1 with --http-address"},
     {"reuse-http-port", "false", kRefused, "a port belongs to one daemon"},
     {"http-header-forward-pattern", nullptr, kPassedOver, "no backend reads requests' headers"},
-    {"http-thread-count", nullptr, kPassedOver,
-     "each connection has a thread; --max-http-connections bounds them"},
+    {"http-thread-count", nullptr, kPassedOver, "each connection has a thread; use --max-http-connections"},
     {"http-restricted-api", nullptr, kRefused, kTokens},
-    {"http-max-input-size", nullptr, kRefused, "--max-message-bytes bounds requests"},
+    {"http-max-input-size", nullptr, kRefused, "use --max-message-bytes"},
     {"allow-grpc", "true", kRefused, "the port is always open; bind it to 127.0.0.1 with --grpc-address"},
     {"reuse-grpc-port", "false", kRefused, "a port belongs to one daemon"},
     {"grpc-header-forward-pattern", nullptr, kPassedOver, "no backend reads requests' headers"},
@@ -68,8 +66,8 @@ constexpr TritonFlag kFlags[] = {
      "the port is always open; bind it to 127.0.0.1 with --metrics-address"},
     {"allow-gpu-metrics", "true", kPassedOver, kAlwaysThere},
     {"allow-cpu-metrics", "true", kPassedOver, kAlwaysThere},
-    {"metrics-interval-ms", nullptr, kPassedOver, "metrics are as new as their scrape"},
-    {"metrics-config", nullptr, kPassedOver, "histograms are always there, with buckets of their own"},
+    {"metrics-interval-ms", nullptr, kPassedOver, "metrics are computed at every scrape"},
+    {"metrics-config", nullptr, kPassedOver, "histograms are always enabled, with fixed buckets"},
     {"trace-config", nullptr, kPassedOver, kNoTraces},
     {"trace-file", nullptr, kPassedOver, kNoTraces},
     {"trace-level", "OFF", kPassedOver, kNoTraces},
@@ -78,19 +76,19 @@ constexpr TritonFlag kFlags[] = {
     {"trace-log-frequency", nullptr, kPassedOver, kNoTraces},
     {"cache-directory", nullptr, kPassedOver, kNoLibraries},
     {"backend-directory", nullptr, kPassedOver, kNoLibraries},
-    {"backend-config", nullptr, kPassedOver, "backends have no settings; a model's parameters have"},
+    {"backend-config", nullptr, kPassedOver, "backends have no settings; use a model's parameters"},
     {"repoagent-directory", nullptr, kPassedOver, kNoLibraries},
-    {"rate-limit", "off", kPassedOver, "'weight' in a model's parameters gives it its share of a device"},
+    {"rate-limit", "off", kPassedOver, "use 'weight' in a model's parameters for its share of a device"},
     {"rate-limit-resource", nullptr, kPassedOver,
-     "'weight' in a model's parameters gives it its share of a device"},
+     "use 'weight' in a model's parameters for its share of a device"},
     {"pinned-memory-pool-byte-size", nullptr, kPassedOver, kNoPools},
     {"cuda-memory-pool-byte-size", nullptr, kPassedOver, kNoPools},
     {"cuda-virtual-address-size", nullptr, kPassedOver, kNoPools},
-    {"min-supported-compute-capability", nullptr, kPassedOver, "a model names its GPUs in instance_group"},
-    {"enable-peer-access", nullptr, kPassedOver, "a pass is computed on one device"},
+    {"min-supported-compute-capability", nullptr, kPassedOver,
+     "GPUs are selected by a model's instance_group"},
+    {"enable-peer-access", nullptr, kPassedOver, "a forward pass uses a single device"},
     {"buffer-manager-thread-count", nullptr, kPassedOver, "tensors are copied by the threads that compute"},
-    {"host-policy", nullptr, kPassedOver,
-     "'pin' in a model's parameters keeps its instances to cores of their own"},
+    {"host-policy", nullptr, kPassedOver, "use 'pin' in a model's parameters to pin its instances to cores"},
     {"model-load-gpu-limit", nullptr, kPassedOver, "a model that does not fit fails to load"},
 };
 
@@ -104,7 +102,7 @@ void Take(const TritonFlag& flag, const std::string& value, std::vector<std::str
     throw CLI::ValidationError(
         name, absl::StrCat("is '", Shown(value), "', which is not supported by saccaded: ", flag.note));
   }
-  warnings->push_back(absl::StrCat(name, " is passed over: ", flag.note));
+  warnings->push_back(absl::StrCat(name, " is ignored: ", flag.note));
 }
 
 }  // namespace

@@ -45,26 +45,26 @@ TritonFamilies::TritonFamilies(prometheus::Registry& registry)
       cache_hit_us(registry, "nv_cache_hit_duration_per_model",
                    "Microseconds finding answers in the response cache, summed over hits."),
       cache_miss_us(registry, "nv_cache_miss_duration_per_model",
-                    "Microseconds looking for answers and keeping new ones, summed over misses.") {}
+                    "Microseconds looking for answers and storing new ones, summed over misses.") {}
 
 SaccadeFamilies::SaccadeFamilies(prometheus::Registry& registry)
-    : requests(
-          registry, "saccade_requests_total",
-          "Requests ended, by protocol and status code; model is empty where a request named none of ours."),
+    : requests(registry, "saccade_requests_total",
+               "Requests ended, by protocol and status code; model is empty for requests that named no known "
+               "model."),
       request_seconds(registry, kRequestSeconds, "From arrival to answer or failure.", SecondsBuckets()),
       stage_seconds(registry, "saccade_stage_duration_seconds", "Time a request spent in one stage.",
                     SecondsBuckets()),
       queue(registry, "saccade_queue_requests", "Requests that wait for a forward pass."),
       batch_size(registry, "saccade_batch_size", "Pictures that shared a forward pass.", BatchBuckets()),
       no_memory(registry, "saccade_batches_without_memory_total",
-                "Batches for which memory did not suffice, and that were halved."),
+                "Batches for which memory was insufficient, and which were split in halves."),
       padding(registry, "saccade_padding_ratio", "Share of a picture's bucket that is padding.",
               RatioBuckets()),
       pixels(registry, "saccade_image_pixels", "Pixels of a decoded picture.", PixelBuckets()),
       ready(registry, "saccade_model_ready", "1 if this version of the model answers requests."),
       load_seconds(registry, "saccade_model_load_duration_seconds",
                    "How long the model took to load and warm up."),
-      shed(registry, "saccade_shed_total", "Requests turned away before they cost compute, by reason."),
+      shed(registry, "saccade_shed_total", "Requests rejected before they were computed, by reason."),
       inflight_requests(registry, "saccade_inflight_requests", "Requests admitted and not answered yet."),
       inflight_bytes(registry, "saccade_inflight_bytes", "Bytes of the requests in flight."),
       inflight_pixels(
@@ -73,8 +73,8 @@ SaccadeFamilies::SaccadeFamilies(prometheus::Registry& registry)
       cache_bytes(registry, "saccade_response_cache_bytes", "Bytes that the response cache takes."),
       cache_answers(registry, "saccade_response_cache_answers", "Answers in the response cache."),
       certificate_expiry(registry, "saccade_certificate_expiry_timestamp_seconds",
-                         "When the certificate that the ports show ends, in seconds since 1970."),
-      spans_exported(registry, "saccade_trace_spans_exported_total", "Spans that a collector took."),
+                         "When the server's TLS certificate expires, in seconds since 1970."),
+      spans_exported(registry, "saccade_trace_spans_exported_total", "Spans accepted by the collector."),
       spans_dropped(registry, "saccade_trace_spans_dropped_total", "Spans that were lost, by reason."),
       build_info(registry, "saccade_build_info", "1, with the daemon's version as label.") {}
 

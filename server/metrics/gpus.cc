@@ -25,11 +25,11 @@ struct GpuMetrics::Families {
       : utilization(AddGauges(registry, "nv_gpu_utilization", "Share of time that the GPU computed.")),
         memory_total(AddGauges(registry, "nv_gpu_memory_total_bytes", "The GPU's memory.")),
         memory_used(AddGauges(registry, "nv_gpu_memory_used_bytes", "The GPU's memory in use.")),
-        power(AddGauges(registry, "nv_gpu_power_usage", "Watts that the GPU takes.")),
-        power_limit(AddGauges(registry, "nv_gpu_power_limit", "Watts that the GPU may take.")),
+        power(AddGauges(registry, "nv_gpu_power_usage", "Power usage of the GPU, in watts.")),
+        power_limit(AddGauges(registry, "nv_gpu_power_limit", "Power limit of the GPU, in watts.")),
         energy(prometheus::BuildCounter()
                    .Name("nv_energy_consumption")
-                   .Help("Joules that the GPU has taken since its driver was loaded.")
+                   .Help("Energy used by the GPU since its driver was loaded, in joules.")
                    .Register(registry)) {}
 
   GaugeFamily& utilization;

@@ -84,8 +84,8 @@ function chooseModel() {
   $("about").textContent = chosen
     ? `${chosen.architecture}${chosen.labels.length ? `, ${chosen.labels.length} classes` : ""}, ` +
       `${chosen.input_width}×${chosen.input_height}, batches of up to ${chosen.max_batch_size}` +
-      (chosen.task === "restoration" ? ". A volume that is larger than a message goes by the command: saccade restore" : "")
-    : others ? "The models that are ready take tensors: see docs/api.md."
+      (chosen.task === "restoration" ? ". For volumes larger than a message, use the command: saccade restore" : "")
+    : others ? "The models that are ready take tensors, which this page does not support; see docs/api.md."
       : "No model is ready yet.";
 }
 
@@ -296,7 +296,7 @@ let listed = null;
 takeToken(() => complain(""));
 watch($("models"), $("held"), (ready, refused) => {
   const there = ready !== null;
-  const missing = refused ? `${location.host} asks for a token` : `${location.host} does not answer; trying again`;
+  const missing = refused ? `${location.host} requires a token` : `${location.host} does not answer; trying again`;
   $("daemon").textContent = there ? `connected to ${location.host}` : missing;
   // The set of ready models may have changed.
   if (there && ready !== listed) listModels().catch((error) => complain(error.message));

@@ -44,7 +44,7 @@ function unpackLzw(bytes, most) {
       clear();
       continue;
     }
-    if (code > table.length || (before === null && code > 255)) throw new Error("its LZW codes are broken");
+    if (code > table.length || (before === null && code > 255)) throw new Error("its LZW data is invalid");
     const first = code < table.length ? table[code][0] : before[0];
     if (before !== null) {
       const longer = new Uint8Array(before.length + 1);
@@ -94,8 +94,8 @@ function addUp(view, bytes, row, rows, little) {
 async function pageOf(file, fields, little, width, height) {
   const one = (tag, otherwise) => fields.get(tag)?.[0] ?? otherwise;
   const bits = one(BITS, 1), float = one(FORMAT, 1) === 3, predictor = one(PREDICTOR, 1);
-  if (one(WIDTH) !== width || one(HEIGHT) !== height) throw new Error("its planes are of other sizes");
-  if (one(SAMPLES, 1) !== 1 || !(float ? bits === 32 : bits === 8 || bits === 16)) throw new Error("it is not plain grey");
+  if (one(WIDTH) !== width || one(HEIGHT) !== height) throw new Error("its planes differ in size from the answer");
+  if (one(SAMPLES, 1) !== 1 || !(float ? bits === 32 : bits === 8 || bits === 16)) throw new Error("its pixels are not 8-bit, 16-bit or float32 grey");
   if (predictor !== 1 && (predictor !== 2 || float)) throw new Error(`its predictor is ${predictor}`);
   const bytes = bits / 8, tiled = fields.has(TILES);
   const wide = tiled ? one(TILE_WIDTH) : width, high = tiled ? one(TILE_HEIGHT) : Math.min(one(ROWS, height), height);
@@ -103,7 +103,7 @@ async function pageOf(file, fields, little, width, height) {
   const across = Math.ceil(width / wide), down = Math.ceil(height / high);
   // Tiles may exceed the picture only by so much.
   if (!(wide > 0 && high > 0) || wide > width + 4096 || high > height + 4096 || offsets.length < across * down) {
-    throw new Error("its parts are broken");
+    throw new Error("its strips or tiles are invalid");
   }
   const plane = new Float32Array(width * height);
   for (let part = 0; part < across * down; ++part) {
@@ -111,7 +111,7 @@ async function pageOf(file, fields, little, width, height) {
     const rows = tiled ? high : Math.min(high, height - top), most = wide * rows * bytes;
     const packed = new Uint8Array(file, offsets[part], lengths[part]);
     const values = await unpack(packed, one(COMPRESSION, 1), most);
-    if (values.length < most) throw new Error("it is cut off");
+    if (values.length < most) throw new Error("it is truncated");
     // slice() copies, so that the file's bytes are not modified.
     const view = new DataView(values.slice(0, most).buffer);
     if (predictor === 2) addUp(view, bytes, wide, rows, little);
@@ -132,7 +132,7 @@ export async function planesOf(file, width, height) {
   const view = new DataView(file);
   try {
     const little = view.getUint16(0) === 0x4949;
-    if (!little && view.getUint16(0) !== 0x4d4d || view.getUint16(2, little) !== 42) throw new Error("it is no classic TIFF");
+    if (!little && view.getUint16(0) !== 0x4d4d || view.getUint16(2, little) !== 42) throw new Error("it is not a classic TIFF file");
     const planes = [];
     for (let at = view.getUint32(4, little); at !== 0 && planes.length < MOST_PAGES;) {
       const {fields, next} = fieldsOf(view, at, little);
@@ -141,6 +141,6 @@ export async function planesOf(file, width, height) {
     }
     return planes;
   } catch (error) {
-    throw new Error(error instanceof RangeError ? "it is cut off" : error.message);
+    throw new Error(error instanceof RangeError ? "it is truncated" : error.message);
   }
 }

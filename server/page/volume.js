@@ -50,7 +50,7 @@ export async function volumeOf(file, restoration) {
   try {
     before = await planesOf(await file.arrayBuffer(), shape.width, shape.height);
   } catch (error) {
-    why = `The volume as it was sent is not shown here: ${error.message}.`;
+    why = `The volume that was sent cannot be shown here: ${error.message}.`;
   }
   return {before, after: restoredPlanes(restoration), shape, range: {least, most}, why};
 }

@@ -23,7 +23,7 @@ constexpr int kMaxDepth = 8;
 
 absl::Status NotControlled() {
   return absl::FailedPreconditionError(
-      "this daemon does not load and unload models by request; it was started without "
+      "models cannot be loaded or unloaded by request; start the daemon with "
       "--model-control-mode=explicit");
 }
 
@@ -65,10 +65,9 @@ absl::Status Catalog::Scan() {
         names_[repository].insert(name);
         continue;
       }
-      return absl::AlreadyExistsError(
-          absl::StrCat("model '", absl::CHexEscape(name),
-                       "' stands in more than one --model-repository; keep one of "
-                       "them"));
+      return absl::AlreadyExistsError(absl::StrCat("model '", absl::CHexEscape(name),
+                                                   "' is in more than one --model-repository; keep one of "
+                                                   "them"));
     }
   }
   if (options_.control == ModelControl::kExplicit) {
@@ -133,8 +132,8 @@ void Catalog::Order(Job job) {
     if (orders_->closed) {
       refused = absl::UnavailableError("the daemon is shutting down");
     } else if (orders_->jobs.size() >= kMaxOrders) {
-      refused = absl::ResourceExhaustedError(
-          absl::StrCat(kMaxOrders, " orders to load or unload models wait already; try again later"));
+      refused = absl::ResourceExhaustedError(absl::StrCat(
+          kMaxOrders, " requests to load or unload models are already pending; try again later"));
     } else {
       orders_->jobs.push_back(std::move(job));
     }
@@ -205,7 +204,7 @@ absl::StatusOr<std::string> Catalog::RepositoryOf(const std::string& name) const
   if (found.empty())
     return absl::NotFoundError(absl::StrCat("the model repository holds no folder '", name, "'"));
   return absl::FailedPreconditionError(
-      absl::StrCat("model '", name, "' stands in more than one --model-repository; keep one of them"));
+      absl::StrCat("model '", name, "' is in more than one --model-repository; keep one of them"));
 }
 
 absl::Status Catalog::Apply(const std::string& repository, const std::string& name,
@@ -253,13 +252,12 @@ absl::Status Catalog::LoadParts(const ModelSettings& settings, int depth) {
   for (const EnsembleStep& step : settings.ensemble) {
     if (host_.IsHosted(step.model)) continue;
     if (depth > kMaxDepth) {
-      return absl::FailedPreconditionError(absl::StrCat("model '", settings.name,
-                                                        "': ensembles of ensembles go deeper than ",
-                                                        kMaxDepth, ", or in a circle"));
+      return absl::FailedPreconditionError(absl::StrCat(
+          "model '", settings.name, "': ensembles are nested deeper than ", kMaxDepth, ", or form a cycle"));
     }
     if (absl::Status part = LoadByName(step.model, std::nullopt, depth + 1); !part.ok()) {
       return absl::FailedPreconditionError(
-          absl::StrCat("model '", settings.name, "' needs another one: ", part.message()));
+          absl::StrCat("model '", settings.name, "' needs another model: ", part.message()));
     }
   }
   return absl::OkStatus();

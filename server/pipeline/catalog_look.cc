@@ -12,7 +12,7 @@ namespace saccade::server {
 void Catalog::Look() {
   for (const std::string& repository : options_.repositories) LookAt(repository);
   TellChanges();
-  Log(LogLevel::kDebug, "looked at the repository", {{"models", table_.Index().size()}});
+  Log(LogLevel::kDebug, "scanned the repositories", {{"models", table_.Index().size()}});
 }
 
 void Catalog::LookAt(const std::string& repository) {
@@ -21,14 +21,14 @@ void Catalog::LookAt(const std::string& repository) {
   // An unmounted volume appears as an empty or missing folder. Loaded models do not need it.
   if (!names.ok() || (names->empty() && !settling.empty())) {
     if (vanished_.insert(repository).second) {
-      Log(LogLevel::kError, "the model repository has vanished; what is loaded goes on serving",
+      Log(LogLevel::kError, "model repository cannot be read; loaded models continue to serve",
           {{"repository", repository},
            {"reason", names.ok() ? "it is empty" : std::string(names.status().message())}});
     }
     return;
   }
   if (vanished_.erase(repository) > 0)
-    Log(LogLevel::kInfo, "the model repository is back", {{"repository", repository}});
+    Log(LogLevel::kInfo, "model repository can be read again", {{"repository", repository}});
   if (options_.control == ModelControl::kExplicit) {
     for (const std::string& name : *names) {
       if (!table_.IsKnown(absl::CHexEscape(name)))
@@ -53,7 +53,7 @@ void Catalog::LookAt(const std::string& repository) {
     const auto from = applied_from_.find(name);
     if (from != applied_from_.end() && from->second != repository) {
       settling.Applied(name, seen[name]);
-      Log(LogLevel::kError, "model stands in more than one --model-repository; the first one found is served",
+      Log(LogLevel::kError, "model is in more than one --model-repository; serving the first one found",
           {{"model", absl::CHexEscape(name)}, {"repository", from->second}});
       continue;
     }
@@ -64,7 +64,8 @@ void Catalog::LookAt(const std::string& repository) {
 }
 
 void Catalog::Remove(const std::string& name) {
-  Log(LogLevel::kInfo, "model has left the repository; unloading", {{"model", absl::CHexEscape(name)}});
+  Log(LogLevel::kInfo, "model was removed from the repository; unloading it",
+      {{"model", absl::CHexEscape(name)}});
   applied_from_.erase(name);
   host_.Dismiss(absl::CHexEscape(name), /*listed=*/false, absl::InfiniteFuture(), [](const absl::Status&) {});
 }

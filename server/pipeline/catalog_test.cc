@@ -115,12 +115,12 @@ TEST_F(CatalogTest, ServesWhatThePolicyChooses) {
 TEST_F(CatalogTest, ABrokenVersionDoesNotKeepTheOthers) {
   Write("m", 1, "version_policy { all { } }");
   std::filesystem::create_directory(repository_.path() / "m" / "2");
-  EXPECT_THAT(std::string(Start(ModelControl::kNone).message()), HasSubstr("m/2: holds no weights"));
+  EXPECT_THAT(std::string(Start(ModelControl::kNone).message()), HasSubstr("m/2: has no weights"));
   EXPECT_EQ(Served("m"), 1);
   EXPECT_EQ(Line("m", 2).state, State::kUnavailable);
-  EXPECT_THAT(Line("m", 2).reason, HasSubstr("holds no weights"));
+  EXPECT_THAT(Line("m", 2).reason, HasSubstr("has no weights"));
   EXPECT_THAT(std::string(catalog_->FindReady("m", 2).status().message()),
-              HasSubstr("model 'm' version 2 is unavailable: m/2: holds no weights"));
+              HasSubstr("model 'm' version 2 is unavailable: m/2: has no weights"));
 }
 
 TEST_F(CatalogTest, PollingTakesUpANewVersionAndLetsTheOldOneGo) {

@@ -40,8 +40,8 @@ class Frames {
   absl::Status Add(const DecodedPicture& picture) {
     if (picture.sent != sent_) {
       return absl::InvalidArgumentError(absl::StrCat("it is ", picture.sent.width, " x ", picture.sent.height,
-                                                     " pixels large, frame 0 ", sent_.width, " x ",
-                                                     sent_.height, "; all frames of a clip have one size"));
+                                                     " pixels, frame 0 is ", sent_.width, " x ", sent_.height,
+                                                     "; all frames of a clip must have the same size"));
     }
     if (count_ == room_) {
       if (absl::Status grown = Reserve(Multiple(2 * std::max<int64_t>(1, room_))); !grown.ok()) return grown;
@@ -132,10 +132,10 @@ absl::Status MakeFromPictures(PredictCall& call, const models::ImageInput& input
 
 absl::Status TooLong(const Video& video, const models::ClipInput& clip) {
   return absl::InvalidArgumentError(absl::StrCat(
-      "the video is too long: at ", clip.frames_per_second, " frames a second the model sees at most ",
+      "the video is too long: at ", clip.frames_per_second, " frames per second the model takes at most ",
       clip.most_frames, " frames, ", static_cast<double>(clip.most_frames) / clip.frames_per_second,
       " seconds; the file claims ", static_cast<double>(video.claimed_frames()) / video.frames_per_second(),
-      " seconds. Cut it into parts"));
+      " seconds; split it into shorter videos"));
 }
 
 absl::Status MakeFromVideo(PredictCall& call, const models::ImageInput& input, const DecodeLimits& limits,

@@ -35,7 +35,8 @@ absl::Status KeepToCores(const std::vector<int>& cores) {
   for (const int core : cores) CPU_SET(core, &set);
   const int error = pthread_setaffinity_np(pthread_self(), sizeof(set), &set);
   if (error == 0) return absl::OkStatus();
-  return absl::ErrnoToStatus(error, absl::StrCat("cannot keep to cores ", absl::StrJoin(cores, ",")));
+  return absl::ErrnoToStatus(error,
+                             absl::StrCat("cannot bind the thread to cores ", absl::StrJoin(cores, ",")));
 }
 
 }  // namespace saccade::server

@@ -25,8 +25,8 @@ absl::StatusOr<std::unique_ptr<Engine>> LoadOurs(const ModelSettings& settings,
 absl::Status CheckProgram(const ModelSettings& settings, bool allow_executable_models) {
   if (!allow_executable_models) {
     return absl::FailedPreconditionError(
-        "backend pytorch runs the code that the model's file holds; start the daemon with "
-        "--allow-executable-models if you trust whoever can write to the model repository");
+        "backend 'pytorch' runs code from the model's file, which is not allowed; start the daemon with "
+        "--allow-executable-models if you trust everyone who can write to the model repository");
   }
   return CheckProgramSettings(settings);
 }
@@ -57,11 +57,11 @@ absl::StatusOr<std::unique_ptr<Engine>> LoadEngine(const ModelSettings& settings
         break;
     }
     return absl::UnimplementedError(absl::StrCat("backend '", NameOf(settings.backend),
-                                                 "' is not served; expected 'saccade' or 'pytorch'"));
+                                                 "' is not supported; expected 'saccade' or 'pytorch'"));
   } catch (const models::LoadError& error) {
     return absl::InvalidArgumentError(error.what());
   } catch (const std::bad_alloc&) {
-    return absl::ResourceExhaustedError("no memory left for the weights");
+    return absl::ResourceExhaustedError("out of memory while loading the weights");
   } catch (const std::exception& error) {
     return absl::InternalError(error.what());
   }

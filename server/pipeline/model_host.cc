@@ -85,7 +85,7 @@ void ModelHost::NoteFailure(const ModelSettings& settings, int64_t version, cons
       {{"model", settings.name},
        {"version", version},
        {"reason", failed.reason},
-       {"serving", serving ? "what was loaded before" : "nothing"}});
+       {"serving", serving ? "the previously loaded model" : "nothing"}});
   if (serving) return;
   auto& metrics = failed_[{settings.name, version}];
   if (metrics == nullptr) metrics = metrics_->ForModel(settings.name, version, "");
@@ -104,7 +104,7 @@ void ModelHost::DropLeftOut(const ModelEntry& entry, Model* model) {
     failed_.erase({name, line.version});
     const auto version = model->versions.find(line.version);
     if (version == model->versions.end()) continue;
-    Log(LogLevel::kInfo, "version dismissed", {{"model", name}, {"version", line.version}});
+    Log(LogLevel::kInfo, "unloading version", {{"model", name}, {"version", line.version}});
     LetGo(std::move(version->second.hosted), nullptr, false);
     model->versions.erase(version);
   }
@@ -253,8 +253,8 @@ void ModelHost::TellLate(absl::Time now) {
     Farewell* const farewell = leaving.farewell.get();
     if (farewell == nullptr || !farewell->done || farewell->deadline > now) continue;
     std::exchange(farewell->done, nullptr)(absl::DeadlineExceededError(absl::StrCat(
-        "model '", farewell->name, "' takes no requests any more, but still computes those that ",
-        "it has; its memory is freed when they are answered")));
+        "model '", farewell->name, "' no longer accepts requests, but is still computing those that ",
+        "it has accepted; its memory is freed once they are answered")));
   }
 }
 

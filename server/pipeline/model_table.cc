@@ -141,7 +141,7 @@ absl::StatusOr<int64_t> ModelTable::VersionOf(absl::string_view name, absl::stri
   const auto& labels = (*model)->second.labels;
   if (const auto label = labels.find(std::string(version)); label != labels.end()) return label->second;
   absl::Status unknown = absl::InvalidArgumentError(absl::StrCat(
-      "version: is ", Quoted(version), "; expected a positive integer, nothing for the latest",
+      "version: is ", Quoted(version), "; expected a positive integer, an empty string for the latest",
       labels.empty()
           ? ""
           : absl::StrCat(", or one of model '", name, "'s labels ", absl::StrJoin(labels, ", ", kFirst))));

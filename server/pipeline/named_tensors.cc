@@ -45,7 +45,7 @@ absl::Status CheckNames(const NamedTensors& sent, const ModelSettings& settings)
                                             "' takes ", InputsOf(settings)));
     }
     if (std::count_if(sent.tensors.begin(), sent.tensors.end(), named) > 1)
-      return Invalid("inputs", absl::StrCat(shown, " stands there more than once"));
+      return Invalid("inputs", absl::StrCat(shown, " is given more than once"));
   }
   for (const TensorSpec& spec : settings.inputs) {
     if (spec.optional || Find(sent, spec.name) != nullptr) continue;
@@ -66,12 +66,12 @@ absl::Status CheckTensor(const Tensor& tensor, const TensorSpec& spec, const Nam
   const auto fits = [](int64_t got, int64_t wanted) { return wanted < 0 || got == wanted; };
   if (!std::equal(tensor.shape.begin(), tensor.shape.end(), expected.begin(), expected.end(), fits)) {
     return Invalid(subject, absl::StrCat("the shape is ", ShapeText(tensor.shape), ", expected ",
-                                         ShapeText(expected), batched ? ", the batch in front" : ""));
+                                         ShapeText(expected), batched ? " (the batch dimension first)" : ""));
   }
   if (batched && tensor.shape[0] != sent.rows) {
-    return Invalid(subject,
-                   absl::StrCat("the batch is ", tensor.shape[0], ", that of input '", sent.tensors[0].name,
-                                "' ", sent.rows, "; a request's inputs share it"));
+    return Invalid(
+        subject, absl::StrCat("the batch is ", tensor.shape[0], ", but that of input '", sent.tensors[0].name,
+                              "' is ", sent.rows, "; all inputs of a request must have the same batch size"));
   }
   return absl::OkStatus();
 }

@@ -42,7 +42,7 @@ TEST_F(NamedTensorsTest, EveryInputOnceInAnyOrder) {
   EXPECT_EQ(Why({b_, a_}), "");
   EXPECT_EQ(Why({a_}), "inputs: 'b' is missing; model 'm' takes 'a' (FP32 [-1,3,-1]), 'b' (INT32 [-1,1])");
   EXPECT_THAT(Why({a_, b_, Sent("c\n", {2})}), HasSubstr("no input is named 'c\\n'; model 'm' takes 'a'"));
-  EXPECT_THAT(Why({a_, b_, a_}), HasSubstr("'a' stands there more than once"));
+  EXPECT_THAT(Why({a_, b_, a_}), HasSubstr("'a' is given more than once"));
 }
 
 TEST_F(NamedTensorsTest, OptionalInputsMayBeMissing) {
@@ -51,7 +51,8 @@ TEST_F(NamedTensorsTest, OptionalInputsMayBeMissing) {
   EXPECT_EQ(Why({a_, b_}), "");
   EXPECT_THAT(Why({a_}), HasSubstr("'b' is missing"));
   EXPECT_EQ(Why({b_, Sent("a", {3, 3, 5})}),
-            "input 'a': the batch is 3, that of input 'b' 2; a request's inputs share it");
+            "input 'a': the batch is 3, but that of input 'b' is 2; all inputs of a request must have "
+            "the same batch size");
   EXPECT_THAT(Why({Sent("a", {2, 4, 5}), b_}), HasSubstr("expected [-1,3,-1]"));
   const NamedTensors without = {.tensors = {b_}, .rows = 2};
   EXPECT_EQ(FindTensor(without, settings_.inputs[0]), nullptr);
@@ -62,11 +63,12 @@ TEST_F(NamedTensorsTest, OptionalInputsMayBeMissing) {
 TEST_F(NamedTensorsTest, TypesAndShapesAreTheConfigurations) {
   EXPECT_EQ(Why({a_, Sent("b", {2, 1})}), "input 'b': the datatype is FP32, expected INT32");
   EXPECT_EQ(Why({Sent("a", {2, 4, 5}), b_}),
-            "input 'a': the shape is [2,4,5], expected [-1,3,-1], the batch in front");
+            "input 'a': the shape is [2,4,5], expected [-1,3,-1] (the batch dimension first)");
   EXPECT_THAT(Why({Sent("a", {3, 5}), b_}), HasSubstr("the shape is [3,5], expected [-1,3,-1]"));
   EXPECT_THAT(Why({Sent("a", {}), b_}), HasSubstr("the shape is [], expected [-1,3,-1]"));
   EXPECT_EQ(Why({a_, Sent("b", {3, 1}, DataType::kInt32)}),
-            "input 'b': the batch is 3, that of input 'a' 2; a request's inputs share it");
+            "input 'b': the batch is 3, but that of input 'a' is 2; all inputs of a request must have "
+            "the same batch size");
 }
 
 TEST_F(NamedTensorsTest, WithoutABatchShapesAreWhole) {

@@ -42,8 +42,8 @@ absl::Status CheckFrames(const Request& request, const models::ImageInput& input
   if (input.medium != models::Medium::kClip || request.views <= input.clip.most_frames)
     return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat(std::string(request.input_name), ": the clip has ",
-                                                 request.views, " frames; the model sees at most ",
-                                                 input.clip.most_frames, ", so cut it into parts"));
+                                                 request.views, " frames; the model takes at most ",
+                                                 input.clip.most_frames, ", so split it into shorter clips"));
 }
 
 absl::Status MakeItem(PredictCall& call, const models::ImageInput& input, const DecodeLimits& limits,
@@ -56,7 +56,7 @@ absl::Status MakeItem(PredictCall& call, const models::ImageInput& input, const 
     case models::Medium::kVolume:
       return MakeVolumeItem(call, input, item);
   }
-  return absl::InternalError("a model's input is of no known kind");
+  return absl::InternalError("the kind of the model's input is unknown; this is a bug in saccaded");
 }
 
 }  // namespace

@@ -185,18 +185,17 @@ TEST_F(NetworkInputTest, SaysHowManyPicturesAreWanted) {
 }
 
 TEST_F(NetworkInputTest, PicturesOfAPairHaveOneSize) {
-  EXPECT_THAT(
-      Refusal(std::vector<Picture>{Flat(4, 5, 1), Flat(5, 4, 1)}, KeepRatio(2), 2),
-      AllOf(HasSubstr("stereo: the left picture is 4 x 5 pixels large"), HasSubstr("right one 5 x 4")));
+  EXPECT_THAT(Refusal(std::vector<Picture>{Flat(4, 5, 1), Flat(5, 4, 1)}, KeepRatio(2), 2),
+              AllOf(HasSubstr("stereo: the left picture is 4 x 5 pixels"), HasSubstr("right one 5 x 4")));
 }
 
 TEST_F(NetworkInputTest, ErrorsNameThePicture) {
   const Picture broken = EncodedPicture{.data = Shared("GIF89a")};
-  EXPECT_THAT(Refusal(std::vector<Picture>{broken}, KeepRatio()), HasSubstr("raw: not a picture"));
+  EXPECT_THAT(Refusal(std::vector<Picture>{broken}, KeepRatio()), HasSubstr("raw: not a readable picture"));
   EXPECT_THAT(Refusal(std::vector<Picture>{Flat(4, 4, 1), broken}, KeepRatio()),
-              HasSubstr("raw: picture 1: not a picture"));
+              HasSubstr("raw: picture 1: not a readable picture"));
   EXPECT_THAT(Refusal(std::vector<Picture>{Flat(4, 4, 1), broken}, KeepRatio(2), 2),
-              HasSubstr("stereo: right: not a picture"));
+              HasSubstr("stereo: right: not a readable picture"));
 }
 
 TEST_F(NetworkInputTest, TensorOfItsBucketsSizeIsNotCopied) {
@@ -322,11 +321,11 @@ TEST_F(NetworkInputTest, FramesThatWouldBeRefusedAfterwardsAreNotDecoded) {
 
 TEST_F(NetworkInputTest, ClipsAreBoundedAndOfOneSize) {
   const std::vector<Picture> seven(7, Flat(2, 2, 1));
-  EXPECT_THAT(Refusal(seven, Clips(2), 7), HasSubstr("7 frames; the model sees at most 6"));
+  EXPECT_THAT(Refusal(seven, Clips(2), 7), HasSubstr("7 frames; the model takes at most 6"));
   EXPECT_THAT(Refusal(std::vector<Picture>{Flat(2, 2, 1), Flat(3, 2, 1)}, Clips(2), 2),
-              AllOf(HasSubstr("frame 1: it is 3 x 2"), HasSubstr("frame 0 2 x 2")));
+              AllOf(HasSubstr("frame 1: it is 3 x 2"), HasSubstr("frame 0 is 2 x 2")));
   EXPECT_THAT(Refusal(std::vector<Picture>{EncodedPicture{.data = Shared("mpeg")}}, Clips(2)),
-              HasSubstr("not a video that can be read"));
+              HasSubstr("not a readable video"));
   EXPECT_THAT(Refusal(std::vector<Picture>{RawVolume{}}, Clips(2)), HasSubstr("takes clips"));
 }
 

@@ -52,13 +52,13 @@ bool IsNoMemory(const std::exception& error) {
 absl::Status PassFailure(const std::exception& error) {
   if (IsSticky(error)) {
     absl::Status lost = absl::UnavailableError(absl::StrCat(
-        "the GPU has failed and this server ends: ", models::Said(error), "; try another replica"));
+        "the GPU has failed, so this server will exit: ", models::Said(error), "; try another replica"));
     SetDeviceLost(lost);
     return lost;
   }
   if (IsNoMemory(error))
     return absl::ResourceExhaustedError(
-        "no memory left for the forward pass; send fewer items at once, or smaller ones");
+        "out of memory in the forward pass; send fewer or smaller items at once");
   return absl::InternalError(models::Said(error));
 }
 

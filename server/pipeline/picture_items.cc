@@ -60,8 +60,8 @@ absl::Status CheckPair(const Request& request, const std::vector<DecodedPicture>
   if (left == right) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat(
       std::string(request.input_name), ": ", request.size() == 1 ? "" : absl::StrCat("pair ", item, ": "),
-      "the left picture is ", left.width, " x ", left.height, " pixels large, the right one ", right.width,
-      " x ", right.height, "; both pictures of a stereo pair have to have one size"));
+      "the left picture is ", left.width, " x ", left.height, " pixels, the right one ", right.width, " x ",
+      right.height, "; both pictures of a stereo pair must have the same size"));
 }
 
 }  // namespace

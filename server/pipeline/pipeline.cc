@@ -13,7 +13,7 @@ absl::StatusOr<std::shared_ptr<ServedModel>> Pipeline::Find(const Request& reque
   auto found = rooms_.catalog->FindReady(request.model, request.version);
   if (found.ok() && (*found)->ensemble() != nullptr) {
     found = absl::InvalidArgumentError(absl::StrCat("model '", (*found)->name(),
-                                                    "' is an ensemble, which takes tensors alone; call "
+                                                    "' is an ensemble, which takes tensors only; call "
                                                     "ModelInfer of the Open Inference Protocol"));
   }
   if (!found.ok()) rooms_.metrics->RecordUnknownModel(request.protocol, found.status().code());

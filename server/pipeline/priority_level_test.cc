@@ -20,10 +20,10 @@ TEST(PriorityLevelTest, OthersAreRefusedWithTheLevelsThereAre) {
   for (const int priority : {-4, 1, -1000}) {
     const absl::Status refused = CheckPriorityLevel(priority, "m", kThreeLevels);
     EXPECT_EQ(refused.code(), absl::StatusCode::kInvalidArgument) << priority;
-    EXPECT_THAT(std::string(refused.message()), HasSubstr("model 'm', which are 1 (first) to 3"));
+    EXPECT_THAT(std::string(refused.message()), HasSubstr("model 'm', 1 (highest) to 3"));
   }
   EXPECT_THAT(std::string(CheckPriorityLevel(-4, "m", kThreeLevels).message()),
-              HasSubstr("priority: asks for level 4"));
+              HasSubstr("priority: is level 4"));
 }
 
 TEST(PriorityLevelTest, WithoutLevelsAnyPriorityIsTaken) {

@@ -36,7 +36,7 @@ class ProgramEngine final : public Engine {
     if (sent != nullptr) return CheckTensors(*sent, settings_);
     return absl::InvalidArgumentError(
         absl::StrCat(std::string(request.input_name), ": model '", settings_.name,
-                     "' takes named tensors, not pictures; call it by inference.GRPCInferenceService"));
+                     "' takes named tensors, not pictures; call it through inference.GRPCInferenceService"));
   }
 
   absl::Status Prepare(PredictCall& call, const DecodeLimits& /*limits*/, Clock* /*clock*/) const override {
@@ -87,19 +87,20 @@ absl::Status CheckProgramSettings(const ModelSettings& settings) {
                                   [](const TensorSpec& spec) { return !spec.optional; });
   if (first == settings.inputs.end())
     return Invalid(settings.inputs[0],
-                   "is optional, as all the others are; a request has at least one input");
+                   "is optional, and so are all other inputs; at least one input must be required");
   const bool texts_alone = std::all_of(first, settings.inputs.end(), [](const TensorSpec& spec) {
     return spec.optional || spec.type == DataType::kBytes;
   });
   if (texts_alone && settings.has_batch_dimension && FreeIn(first->dims) > 0) {
-    return Invalid(
-        *first,
-        "is BYTES with a free extent: with nothing but texts, the rows of a batch cannot be told apart; "
-        "fix its dims, or use max_batch_size 0");
+    return Invalid(*first,
+                   "is BYTES with a free extent: if all required inputs are BYTES, the rows of a batch "
+                   "cannot be told apart; "
+                   "fix its dims, or use max_batch_size 0");
   }
   for (const TensorSpec& spec : settings.outputs) {
     if (spec.type == DataType::kBytes && FreeIn(spec.dims) > 1)
-      return Invalid(spec, "is BYTES with several free extents, of which a program's list tells one");
+      return Invalid(spec,
+                     "is BYTES with several free extents; only one can be inferred from a program's list");
   }
   return absl::OkStatus();
 }

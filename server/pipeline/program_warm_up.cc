@@ -24,7 +24,7 @@ absl::StatusOr<int64_t> BytesOf(const std::vector<int64_t>& dims, DataType type)
   const int64_t bytes = *elements * static_cast<int64_t>(type == DataType::kBytes ? 4 : SizeOf(type));
   if (bytes <= kMostWarmUpBytes) return bytes;
   return absl::InvalidArgumentError(
-      absl::StrCat("an item is ", bytes, " bytes large, at most ", kMostWarmUpBytes));
+      absl::StrCat("an item is ", bytes, " bytes, expected at most ", kMostWarmUpBytes));
 }
 
 // An input of `rows` identical rows.

@@ -88,7 +88,8 @@ absl::Status ServedModel::LoadNetwork() {
 
 absl::Status ServedModel::CheckEnsemble() const {
   const EnsembleRunner* const runner = options_.rooms.ensembles;
-  if (runner == nullptr || !runner->check) return absl::UnimplementedError("ensembles are not served here");
+  if (runner == nullptr || !runner->check)
+    return absl::UnimplementedError("ensembles are not supported here");
   return runner->check(*ensemble_);
 }
 
@@ -167,8 +168,8 @@ void ServedModel::OpenCache() {
     Log(LogLevel::kWarning, "model configuration",
         {{"model", name()},
          {"warning", ensemble_ != nullptr
-                         ? "response_cache is passed over for ensembles; put it into their steps' models"
-                         : "response_cache is passed over: the daemon runs without --cache-config"}});
+                         ? "response_cache is ignored for ensembles; set it for the models of their steps"
+                         : "response_cache is ignored: the daemon runs without --cache-config"}});
     return;
   }
   cached_answers_ = options_.rooms.response_cache->ForModel(settings.most_cached_bytes);

@@ -96,7 +96,8 @@ TEST_F(ServedModelTest, AGpuThatIsMissingIsTheModelsError) {
   ServedModelOptions options = Options({0, 1});
   options.load_engine = [&](const ModelSettings&,
                             const EngineOptions& wanted) -> absl::StatusOr<std::unique_ptr<Engine>> {
-    if (wanted.gpu == 1) return absl::InvalidArgumentError("is to be computed on GPU 1, but there are 1");
+    if (wanted.gpu == 1)
+      return absl::InvalidArgumentError("the model needs GPU 1, but there are 1 GPUs, numbered from 0");
     return std::make_unique<MeetingEngine>(&none);
   };
   ServedModel model(std::move(options), &device_, &clock_, &metrics_);

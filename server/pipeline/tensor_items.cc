@@ -80,7 +80,7 @@ absl::Status CheckTensor(const TensorInput& tensor, const models::ImageInput& in
     case models::Medium::kVolume:
       return CheckVolumes(tensor, input);
   }
-  return absl::InternalError("a model's input is of no known kind");
+  return absl::InternalError("the kind of the model's input is unknown; this is a bug in saccaded");
 }
 
 absl::Status MakeTensorItems(PredictCall& call, const TensorInput& tensor, const models::ImageInput& input) {

@@ -194,8 +194,9 @@ TEST_F(TensorPassTest, WhatItThrowsOrGivesWronglyIsTold) {
   const Program unlucky(settings_, [](Values) -> Values { throw std::runtime_error("unlucky"); });
   EXPECT_EQ(RunTensors(unlucky, settings_, {&sent}).status(), absl::InternalError("unlucky"));
   const Program narrow(settings_, [](Values in) -> Values { return {in[0].toTensor().narrow(1, 0, 1)}; });
-  EXPECT_THAT(std::string(RunTensors(narrow, settings_, {&sent}).status().message()),
-              HasSubstr("output 'y': the program gave FP32 [1,1], the configuration says FP32 [-1,2]"));
+  EXPECT_THAT(
+      std::string(RunTensors(narrow, settings_, {&sent}).status().message()),
+      HasSubstr("output 'y': the program returned FP32 [1,1], but the configuration says FP32 [-1,2]"));
 }
 
 }  // namespace

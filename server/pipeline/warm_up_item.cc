@@ -57,7 +57,7 @@ absl::StatusOr<std::string> ReadItem(const WarmupInput& input, int64_t bytes) {
   }
   if (whole && static_cast<int64_t>(item.size()) == bytes) return item;
   return absl::InvalidArgumentError(absl::StrCat(input.file_path, ": expected exactly the ", bytes,
-                                                 " bytes of one item, as a request would have them"));
+                                                 " bytes of one item, encoded as in a request"));
 }
 
 }  // namespace

@@ -87,8 +87,9 @@ absl::StatusOr<Tensor> InputOf(const Message::InferInputTensor& input, const Byt
                                SharedInputs& shared) {
   const auto type = DataTypeOf(input.datatype());
   if (!type) {
-    return absl::InvalidArgumentError(absl::StrCat("the datatype is ", Shown(input.datatype()),
-                                                   ", expected one of the protocol's: FP32, BYTES, ..."));
+    return absl::InvalidArgumentError(
+        absl::StrCat("the datatype is ", Shown(input.datatype()),
+                     ", expected a datatype of the protocol, such as FP32 or BYTES"));
   }
   Tensor tensor{
       .name = input.name(), .type = *type, .shape = {input.shape().begin(), input.shape().end()}, .data = {}};
@@ -178,7 +179,7 @@ InferenceAnswer ToAnswer(TensorAnswer answer, absl::string_view id) {
 
 absl::Status CheckSize(const InferenceAnswer& answer, int64_t most) {
   return CheckAnswerSize(SizeOf(answer), most,
-                         "name fewer outputs, or send fewer or smaller pictures in a request");
+                         "request fewer outputs, or send fewer or smaller pictures per request");
 }
 
 void ToMessage(const ModelInterface& model, inference::ModelMetadataResponse* message) {

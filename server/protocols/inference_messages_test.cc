@@ -86,7 +86,7 @@ TEST(InferenceMessagesTest, ByteCountMustBeTheShapes) {
   message.add_raw_input_contents(std::string(191, '\0'));
   ExpectInvalid(message, "holds 191 bytes; FP32 of shape [1,3,4,4] is 192");
   ExpectInvalid(Tensor("FP32", {-1, 3, 4, 4}), "[-1,3,4,4]");
-  ExpectInvalid(Tensor("FP32", {int64_t{1} << 40, int64_t{1} << 40}), "is not one of a tensor");
+  ExpectInvalid(Tensor("FP32", {int64_t{1} << 40, int64_t{1} << 40}), "is invalid; expected dimensions");
 }
 
 TEST(InferenceMessagesTest, AnEntryForEachInput) {
@@ -136,7 +136,7 @@ TEST(InferenceMessagesTest, SharedMemoryTakesTheBytesPlace) {
   call->inputs[0].data.CopyTo(bytes.data());
   call->inputs[1].data.CopyTo(bytes.data() + 4);
   EXPECT_EQ(bytes, "abcdefgh");
-  ExpectInvalid(message, "input 'image': shared memory is off", absl::StatusCode::kUnimplemented);
+  ExpectInvalid(message, "input 'image': shared memory is disabled", absl::StatusCode::kUnimplemented);
   message.add_raw_input_contents("efgh");
   ExpectInvalid(message, "one per input that is not in shared memory, of which there is 1");
   message.clear_raw_input_contents();
@@ -196,7 +196,7 @@ TEST(InferenceMessagesTest, MoreEntriesThanAnyModelHasInputsAreRefused) {
 }
 
 TEST(InferenceMessagesTest, VersionsAndTypesAreChecked) {
-  ExpectInvalid(Tensor("FLOAT", {1}), "'FLOAT', expected one of the protocol's");
+  ExpectInvalid(Tensor("FLOAT", {1}), "'FLOAT', expected a datatype of the protocol");
   auto message = Tensor("BYTES", {1});
   message.mutable_inputs(0)->mutable_contents()->add_bytes_contents("x");
   ASSERT_TRUE(Parse(message).ok());

@@ -16,8 +16,8 @@ namespace {
 using Message = inference::ModelInferRequest;
 
 absl::Status NoMessage(absl::string_view problem) {
-  return absl::InvalidArgumentError(
-      absl::StrCat("the bytes are no inference.ModelInferRequest: ", problem, "; check the client"));
+  return absl::InvalidArgumentError(absl::StrCat(
+      "the message is not a valid inference.ModelInferRequest: ", problem, "; check the client"));
 }
 
 // Protobuf's wire format, as far as needed to separate the fields.
@@ -38,7 +38,7 @@ class Splitter {
     while (!reader_.done()) {
       const PieceReader field = reader_;
       const auto tag = Tag();
-      if (!tag) return NoMessage("a field's tag is broken");
+      if (!tag) return NoMessage("a field's tag is invalid");
       const auto is_ours = groups_ == 0 && tag->value == kRawTag;
       if (!is_ours) reader_ = field;
       if (!(is_ours ? ReadRaw() : Pass(*tag))) return NoMessage("it ends within a field");

@@ -111,7 +111,8 @@ TEST(InferenceRequest, MalformedBytesAreTheClientsMistake) {
        }) {
     const absl::Status status = Refused(bytes);
     EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << status;
-    EXPECT_THAT(std::string(status.message()), HasSubstr("no inference.ModelInferRequest")) << status;
+    EXPECT_THAT(std::string(status.message()), HasSubstr("not a valid inference.ModelInferRequest"))
+        << status;
   }
 }
 

@@ -18,7 +18,7 @@ namespace saccade::server {
 namespace {
 
 constexpr char kInstead[] =
-    "name fewer outputs, ask for binary data, or send fewer or smaller pictures in a request";
+    "request fewer outputs, ask for binary data, or send fewer or smaller pictures per request";
 
 // The text as a JSON string; nullopt if it is not UTF-8.
 std::optional<std::string> Quoted(std::string_view text) {
@@ -113,7 +113,7 @@ class ElementsWriter {
       T value;
       std::memcpy(&value, bytes.data(), sizeof(T));
       if (!AppendElement(value, to_))
-        return NotInJson(absl::StrCat("its element ", i, " is no finite number"));
+        return NotInJson(absl::StrCat("its element ", i, " is not a finite number"));
     }
     return absl::OkStatus();
   }
@@ -126,7 +126,7 @@ class ElementsWriter {
     for (size_t i = 0; i < texts->elements.size(); ++i) {
       if (absl::Status room = Next(static_cast<int64_t>(i)); !room.ok()) return room;
       const auto text = Quoted(texts->elements[i]);
-      if (!text) return NotInJson(absl::StrCat("its element ", i, " is no UTF-8"));
+      if (!text) return NotInJson(absl::StrCat("its element ", i, " is not UTF-8"));
       to_ += *text;
     }
     return absl::OkStatus();

@@ -69,13 +69,14 @@ TEST(RestAnswerTest, EveryTypeIsWrittenWhole) {
 }
 
 TEST(RestAnswerTest, WhatJsonCannotExpressIsAnError) {
-  EXPECT_THAT(DataOf(TensorOf<float>("x", DataType::kFp32, {1, NAN})),
-              HasSubstr("output 'x': its element 1 is no finite number, which JSON cannot express; ask for "
-                        "the output with"));
+  EXPECT_THAT(
+      DataOf(TensorOf<float>("x", DataType::kFp32, {1, NAN})),
+      HasSubstr("output 'x': its element 1 is not a finite number, which JSON cannot express; ask for "
+                "the output with"));
   EXPECT_THAT(DataOf(TensorOf<double>("x", DataType::kFp64, {INFINITY})), HasSubstr("element 0"));
   EXPECT_THAT(DataOf(TensorOf<uint16_t>("x", DataType::kFp16, {0})), HasSubstr("is FP16"));
   EXPECT_THAT(DataOf(TensorOf<uint16_t>("x", DataType::kBf16, {0})), HasSubstr("is BF16"));
-  EXPECT_THAT(DataOf(Texts(std::string("\1\0\0\0\xff", 5), 1)), HasSubstr("element 0 is no UTF-8"));
+  EXPECT_THAT(DataOf(Texts(std::string("\1\0\0\0\xff", 5), 1)), HasSubstr("element 0 is not UTF-8"));
 }
 
 TEST(RestAnswerTest, BinaryTensorsStandBehindTheJson) {
@@ -115,7 +116,7 @@ TEST(RestAnswerTest, WhatIsTooLargeIsNotSent) {
   const auto json = Answer({tensor}, {}, 5000);
   EXPECT_TRUE(absl::IsResourceExhausted(json.status()));
   EXPECT_THAT(std::string(json.status().message()),
-              HasSubstr("more than --max-message-bytes 5000; name fewer outputs"));
+              HasSubstr("more than --max-message-bytes 5000; request fewer outputs"));
   EXPECT_TRUE(absl::IsResourceExhausted(Answer({tensor}, binary, 4000).status()));
 }
 

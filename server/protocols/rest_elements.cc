@@ -27,7 +27,9 @@ std::string Text(const RestElement& element) {
     std::string operator()(int64_t value) const { return absl::StrCat(value); }
     std::string operator()(uint64_t value) const { return absl::StrCat(value); }
     std::string operator()(double value) const { return absl::StrCat(value); }
-    std::string operator()(absl::string_view value) const { return absl::StrCat("the text ", Shown(value)); }
+    std::string operator()(absl::string_view value) const {
+      return absl::StrCat("the string ", Shown(value));
+    }
   };
   return std::visit(Writer(), element);
 }
@@ -112,7 +114,7 @@ absl::string_view ExpectedOf(DataType type) {
     case DataType::kFp64:
       return "a number within its range";
     case DataType::kBytes:
-      return "a text; what is not UTF-8 has to be sent as binary data";
+      return "a string; send elements that are not UTF-8 as binary data";
     default:
       return "an integer within its range";
   }
@@ -127,11 +129,11 @@ absl::Status RestElements::Wrong(absl::string_view problem) const {
 absl::Status RestElements::StartArray() {
   if (!open_.empty()) ++open_.back();
   if (depth_ > 0 && open_.size() >= depth_)
-    return Wrong("is an array where others are not; all stand equally deep");
+    return Wrong("is an array, but other elements are not; all elements must be nested equally deep");
   if (open_.size() >= std::max<size_t>(shape_.size(), 1)) {
     return absl::InvalidArgumentError(
-        absl::StrCat("data: more arrays in arrays than the shape ", ShapeText(shape_),
-                     " has extents; send one flat array, or arrays as the shape says"));
+        absl::StrCat("data: is nested deeper than the shape ", ShapeText(shape_),
+                     " has extents; send one flat array, or arrays nested like the shape"));
   }
   open_.push_back(0);
   return absl::OkStatus();
@@ -143,9 +145,10 @@ absl::Status RestElements::EndArray() {
   const bool nested = depth_ > 1 || (depth_ == 0 && open_.size() > 1);
   const size_t level = open_.size() - 1;
   if (nested && level < shape_.size() && entries != shape_[level]) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "data: an array that ends before element ", count_, " has ", entries, " entries; the shape ",
-        ShapeText(shape_), " says ", shape_[level], ". Send one flat array, or arrays as the shape says"));
+    return absl::InvalidArgumentError(absl::StrCat("data: an array that ends before element ", count_,
+                                                   " has ", entries, " entries; the shape ",
+                                                   ShapeText(shape_), " says ", shape_[level],
+                                                   "; send one flat array, or arrays nested like the shape"));
   }
   open_.pop_back();
   ended_ = open_.empty();
@@ -161,8 +164,8 @@ absl::Status RestElements::AddText(absl::string_view text) {
 
 absl::Status RestElements::AddNumber(const RestElement& element) {
   if (AppendTo(type_, element, bytes_)) return absl::OkStatus();
-  return Wrong(
-      absl::StrCat("is ", Text(element), ", which is no ", NameOf(type_), "; expected ", ExpectedOf(type_)));
+  return Wrong(absl::StrCat("is ", Text(element), ", which is not a valid ", NameOf(type_), "; expected ",
+                            ExpectedOf(type_)));
 }
 
 absl::Status RestElements::Add(const RestElement& element) {
@@ -172,13 +175,14 @@ absl::Status RestElements::Add(const RestElement& element) {
   }
   if (depth_ == 0) {
     if (open_.size() > 1 && open_.size() != shape_.size()) {
-      return Wrong(absl::StrCat("stands ", open_.size(),
-                                " arrays deep; expected one flat array, or arrays as the shape ",
+      return Wrong(absl::StrCat("is nested ", open_.size(),
+                                " arrays deep; expected one flat array, or nested arrays as the shape ",
                                 ShapeText(shape_), " says"));
     }
     depth_ = open_.size();
   }
-  if (open_.size() != depth_) return Wrong("stands less deep than others; all stand equally deep");
+  if (open_.size() != depth_)
+    return Wrong("is nested less deep than others; all elements must be nested equally deep");
   const auto* text = std::get_if<absl::string_view>(&element);
   const bool is_text = text != nullptr && type_ == DataType::kBytes;
   if (absl::Status added = is_text ? AddText(*text) : AddNumber(element); !added.ok()) return added;

@@ -51,7 +51,7 @@ absl::StatusOr<HttpResponse> UpdateLog(const HttpRequest& request) {
 absl::Status TakeMember(const std::string& name, const RestValue& value, SharedRegion& region) {
   if (name == "key") {
     const auto* text = std::get_if<std::string>(&value);
-    if (text == nullptr) return Invalid(name, "expected a text");
+    if (text == nullptr) return Invalid(name, "expected a string");
     region.key = *text;
     return absl::OkStatus();
   }

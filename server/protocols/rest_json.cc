@@ -48,7 +48,7 @@ class Reader {
   bool number_float(Json::number_float_t value, const std::string& /*text*/) {
     return Value(value, "a number");
   }
-  bool string(std::string& value) { return Value(absl::string_view(value), "a text"); }
+  bool string(std::string& value) { return Value(absl::string_view(value), "a string"); }
   bool binary(Json::binary_t& /*value*/) { return Fail(absl::InternalError("JSON has no binary values")); }
 
   bool start_object(size_t /*size*/) { return Start(true); }
@@ -64,7 +64,7 @@ class Reader {
     absl::string_view what = error.what();
     what.remove_prefix(std::min(what.size(), what.find("] ") + 2));
     return Fail(absl::InvalidArgumentError(
-        absl::StrCat("the request is no JSON, at byte ", position, ": ", Shown(what))));
+        absl::StrCat("the request is not valid JSON at byte ", position, ": ", Shown(what))));
   }
 
   const absl::Status& status() const { return status_; }
@@ -173,12 +173,12 @@ bool Reader::Start(bool object) {
     case Place::kTensor:
       return StartInTensor(object);
     case Place::kData:
-      if (object) return Unexpected("numbers, texts, true or false", "an object");
+      if (object) return Unexpected("numbers, strings, true or false", "an object");
       places_.push_back(Place::kData);
       return InTensor(elements_->StartArray());
     case Place::kShape:
     case Place::kParameters:
-      return Unexpected(places_.back() == Place::kShape ? "integers" : "a text, a number, true or false",
+      return Unexpected(places_.back() == Place::kShape ? "integers" : "a string, a number, true or false",
                         object ? "an object" : "an array");
     case Place::kSkipped:
       break;
@@ -191,12 +191,12 @@ bool Reader::StartInRequest(bool object) {
   if (key_ == "inputs" || key_ == "outputs") {
     of_outputs_ = key_ == "outputs";
     bool& has = of_outputs_ ? has_outputs_ : has_inputs_;
-    if (has) return Fail(Invalid(key_, "stands twice"));
+    if (has) return Fail(Invalid(key_, "is given twice"));
     has = true;
     return Push(Place::kTensors, object, false, "an array");
   }
   if (key_ == "parameters") return Push(Place::kParameters, object, true, "an object");
-  if (key_ == "id") return Unexpected("a text", object ? "an object" : "an array");
+  if (key_ == "id") return Unexpected("a string", object ? "an object" : "an array");
   places_.push_back(Place::kSkipped);
   return true;
 }
@@ -204,11 +204,11 @@ bool Reader::StartInRequest(bool object) {
 bool Reader::StartInTensor(bool object) {
   if (key_ == "parameters") return Push(Place::kParameters, object, true, "an object");
   if (key_ == "shape") {
-    if (tensor().shape) return Fail(Invalid(Where(), "stands twice"));
+    if (tensor().shape) return Fail(Invalid(Where(), "is given twice"));
     tensor().shape.emplace();
     return Push(Place::kShape, object, false, "an array of integers");
   }
-  if (key_ == "name" || key_ == "datatype") return Unexpected("a text", object ? "an object" : "an array");
+  if (key_ == "name" || key_ == "datatype") return Unexpected("a string", object ? "an object" : "an array");
   if (key_ == "data" && !of_outputs_) {
     if (object) return Unexpected("an array", "an object");
     return StartData();
@@ -218,7 +218,7 @@ bool Reader::StartInTensor(bool object) {
 }
 
 bool Reader::StartData() {
-  if (has_data_) return Fail(Invalid(Where(), "stands twice"));
+  if (has_data_) return Fail(Invalid(Where(), "is given twice"));
   has_data_ = true;
   if (!Described().type || !Described().shape) {
     deferred_ = true;
@@ -245,7 +245,7 @@ bool Reader::EndArray() {
   if (!expected.ok()) return InTensor(expected.status());
   if (elements_->count() != *expected) {
     return Fail(Invalid(TensorName(), absl::StrCat("data: has ", elements_->count(),
-                                                   " elements; the shape says ", *expected)));
+                                                   " elements, but the shape requires ", *expected)));
   }
   tensor().data = elements_->Take();
   data_bytes_ += tensor().data->size();
@@ -279,7 +279,7 @@ bool Reader::ValueInRequest(const RestElement& value, absl::string_view kind) {
   if (key_ == "parameters") return Unexpected("an object", kind);
   if (key_ != "id") return true;
   const auto* text = std::get_if<absl::string_view>(&value);
-  if (text == nullptr) return Unexpected("a text", kind);
+  if (text == nullptr) return Unexpected("a string", kind);
   request_.id = std::string(*text);
   return true;
 }
@@ -289,9 +289,9 @@ bool Reader::ValueInTensor(const RestElement& value, absl::string_view kind) {
   if (key_ == "parameters") return Unexpected("an object", kind);
   if (key_ != "name" && key_ != "datatype") return true;
   const auto* text = std::get_if<absl::string_view>(&value);
-  if (text == nullptr) return Unexpected("a text", kind);
+  if (text == nullptr) return Unexpected("a string", kind);
   if (key_ == "name" ? tensor().name.has_value() : tensor().type.has_value()) {
-    return Fail(Invalid(Where(), "stands twice"));
+    return Fail(Invalid(Where(), "is given twice"));
   }
   if (key_ == "name") {
     tensor().name = std::string(*text);
@@ -299,14 +299,15 @@ bool Reader::ValueInTensor(const RestElement& value, absl::string_view kind) {
   }
   tensor().type = DataTypeOf(*text);
   if (tensor().type || of_outputs_) return true;
-  return Fail(Invalid(TensorName(), absl::StrCat("the datatype is ", Shown(*text),
-                                                 ", expected one of the protocol's: FP32, BYTES, ...")));
+  return Fail(
+      Invalid(TensorName(), absl::StrCat("the datatype is ", Shown(*text),
+                                         ", expected a datatype of the protocol, such as FP32 or BYTES")));
 }
 
 bool Reader::AddExtent(const RestElement& value, absl::string_view kind) {
   const auto* extent = std::get_if<uint64_t>(&value);
   if (extent == nullptr || *extent > static_cast<uint64_t>(std::numeric_limits<int64_t>::max())) {
-    return Unexpected("integers that are not negative", kind);
+    return Unexpected("non-negative integers", kind);
   }
   if (tensor().shape->size() >= kMostExtents) {
     return Fail(Invalid(Where(), absl::StrCat("has more than ", kMostExtents, " extents")));
@@ -332,7 +333,7 @@ bool Reader::AddParameter(const RestElement& value, absl::string_view kind) {
   } else if (const auto* text = std::get_if<absl::string_view>(&value)) {
     kept = std::string(*text);
   } else {
-    return Unexpected("a text, a number, true or false", kind);
+    return Unexpected("a string, a number, true or false", kind);
   }
   parameters.emplace_back(key_, std::move(kept));
   return true;

@@ -29,7 +29,7 @@ class Members {
   bool number_float(Json::number_float_t value, const std::string& /*text*/) {
     return Add("a number", value);
   }
-  bool string(std::string& value) { return Add("a text", std::move(value)); }
+  bool string(std::string& value) { return Add("a string", std::move(value)); }
   bool binary(Json::binary_t& /*value*/) { return Fail(absl::InternalError("JSON has no binary values")); }
 
   bool start_object(size_t /*size*/) {
@@ -53,7 +53,7 @@ class Members {
     absl::string_view what = error.what();
     what.remove_prefix(std::min(what.size(), what.find("] ") + 2));
     return Fail(absl::InvalidArgumentError(
-        absl::StrCat("the request is no JSON, at byte ", position, ": ", Shown(what))));
+        absl::StrCat("the request is not valid JSON at byte ", position, ": ", Shown(what))));
   }
 
   const absl::Status& status() const { return status_; }
@@ -75,7 +75,7 @@ class Members {
 
   bool Wrong(absl::string_view got) {
     if (depth_ == 0) return Fail(Invalid("request", absl::StrCat("expected an object, got ", got)));
-    const absl::string_view expected = depth_ < level_ ? "an object" : "a text, a number, true or false";
+    const absl::string_view expected = depth_ < level_ ? "an object" : "a string, a number, true or false";
     return Fail(Invalid(Shown(key_), absl::StrCat("expected ", expected, ", got ", got)));
   }
 

@@ -49,9 +49,10 @@ TEST(RestMembers, ParametersStandInAnObjectOfTheirOwn) {
 TEST(RestMembers, WhatIsWrongIsNamed) {
   EXPECT_THAT(Why(ParseMembers("[]")), HasSubstr("expected an object, got an array"));
   EXPECT_THAT(Why(ParseMembers("1")), HasSubstr("expected an object, got a number"));
-  EXPECT_THAT(Why(ParseMembers("{")), HasSubstr("no JSON"));
-  EXPECT_THAT(Why(ParseMembers("{} x")), HasSubstr("no JSON"));
-  EXPECT_THAT(Why(ParseMembers(R"({"a": {}})")), HasSubstr("'a': expected a text, a number, true or false"));
+  EXPECT_THAT(Why(ParseMembers("{")), HasSubstr("not valid JSON"));
+  EXPECT_THAT(Why(ParseMembers("{} x")), HasSubstr("not valid JSON"));
+  EXPECT_THAT(Why(ParseMembers(R"({"a": {}})")),
+              HasSubstr("'a': expected a string, a number, true or false"));
   EXPECT_THAT(Why(ParseMembers(R"({"a": [1]})")), HasSubstr("got an array"));
   EXPECT_THAT(Why(ParseMembers(R"({"a": null})")), HasSubstr("got null"));
   EXPECT_THAT(Why(ParseParameters(R"({"parameters": 1})")), HasSubstr("'parameters': expected an object"));

@@ -52,9 +52,9 @@ class Binary {
     if (bytes == nullptr)
       return absl::InvalidArgumentError(absl::StrCat(kBinarySize, ": expected a number of bytes"));
     if (!body_.json_length) {
-      return absl::InvalidArgumentError(absl::StrCat(kBinarySize, " is given, but the header ",
-                                                     kJsonLengthHeader,
-                                                     " is not, so there is no telling where they begin"));
+      return absl::InvalidArgumentError(
+          absl::StrCat(kBinarySize, " is given, but the header ", kJsonLengthHeader,
+                       " is missing, so the start of the binary data is unknown"));
     }
     if (*bytes > rest_.size()) {
       return absl::InvalidArgumentError(
@@ -205,7 +205,7 @@ absl::StatusOr<std::vector<int64_t>> ShapeOf(const TensorDescription& input, siz
                      " bytes without JSON ", problem, ". Send JSON with its shape, and ", kJsonLengthHeader));
   };
   if (open == shape.end()) return shape;
-  if (std::count(shape.begin(), shape.end(), -1) > 1) return why("do not tell its extents");
+  if (std::count(shape.begin(), shape.end(), -1) > 1) return why("do not determine its extents");
   *open = 1;
   const auto row = ElementCount(shape);
   const size_t row_bytes = row.ok() ? static_cast<size_t>(*row) * SizeOf(input.type) : 0;
@@ -233,7 +233,7 @@ BytePieces OneElement(const RestBody& body) {
 
 absl::StatusOr<RestCall> ReadRawRequest(const RestBody& body, absl::Span<const TensorDescription> inputs) {
   if (inputs.size() != 1) {
-    return Invalid(kJsonLengthHeader, absl::StrCat("0 is for models of one input, this one has ",
+    return Invalid(kJsonLengthHeader, absl::StrCat("0 requires a model with a single input; this one has ",
                                                    inputs.size(), "; send JSON that names them"));
   }
   const TensorDescription& input = inputs[0];

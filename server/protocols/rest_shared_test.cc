@@ -61,7 +61,7 @@ TEST_F(RestSharedTest, WhatDoesNotFitIsRefused) {
               HasSubstr("input 'x'"));
   EXPECT_THAT(
       Why(Read(R"("parameters":{"shared_memory_region":"r","shared_memory_byte_size":13})"), kInvalid),
-      HasSubstr("is not inside"));
+      HasSubstr("exceeds shared memory region"));
   EXPECT_THAT(Why(Read(R"("parameters":{"shared_memory_region":"q","shared_memory_byte_size":4})"),
                   absl::StatusCode::kNotFound),
               HasSubstr("input 'x'"));

@@ -24,8 +24,8 @@ int64_t Strangers(const Contents& contents, int own) {
 }
 
 absl::Status InOtherField(DataType type, absl::string_view field) {
-  return absl::InvalidArgumentError(
-      absl::StrCat("has elements in a field of contents that is not ", NameOf(type), "'s, which is ", field));
+  return absl::InvalidArgumentError(absl::StrCat("has elements in another field of contents than that of ",
+                                                 NameOf(type), ", which is ", field));
 }
 
 template <typename Field>
@@ -44,9 +44,10 @@ absl::StatusOr<BytePieces> Narrowed(const Contents& contents, const Field& field
   narrow->reserve(field.size());
   for (const auto number : field) {
     if (number < std::numeric_limits<T>::min() || number > std::numeric_limits<T>::max()) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "element ", narrow->size(), " is ", number, ", which is no ", NameOf(type), "; expected ",
-          int64_t{std::numeric_limits<T>::min()}, " to ", int64_t{std::numeric_limits<T>::max()}));
+      return absl::InvalidArgumentError(absl::StrCat("element ", narrow->size(), " is ", number,
+                                                     ", which is out of range for ", NameOf(type),
+                                                     "; expected ", int64_t{std::numeric_limits<T>::min()},
+                                                     " to ", int64_t{std::numeric_limits<T>::max()}));
     }
     narrow->push_back(static_cast<T>(number));
   }

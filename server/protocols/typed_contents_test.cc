@@ -32,13 +32,13 @@ TEST(TypedContentsTest, NarrowerOnesAreNarrowed) {
   EXPECT_EQ(Flat(BytesOf(contents, DataType::kInt16)), std::string("\x80\xff\0\0\x7f\0", 6));
   contents.add_int_contents(128);
   EXPECT_THAT(Flat(BytesOf(contents, DataType::kInt8)),
-              HasSubstr("element 3 is 128, which is no INT8; expected -128 to 127"));
+              HasSubstr("element 3 is 128, which is out of range for INT8; expected -128 to 127"));
   inference::InferTensorContents large;
   large.add_uint_contents(65536);
   EXPECT_THAT(Flat(BytesOf(large, DataType::kUint16)), HasSubstr("expected 0 to 65535"));
   inference::InferTensorContents low;
   low.add_int_contents(-32769);
-  EXPECT_THAT(Flat(BytesOf(low, DataType::kInt16)), HasSubstr("is -32769, which is no INT16"));
+  EXPECT_THAT(Flat(BytesOf(low, DataType::kInt16)), HasSubstr("is -32769, which is out of range for INT16"));
 }
 
 TEST(TypedContentsTest, TextsGetTheirLengths) {
@@ -50,10 +50,14 @@ TEST(TypedContentsTest, TextsGetTheirLengths) {
 TEST(TypedContentsTest, AnotherTypesFieldIsRefused) {
   inference::InferTensorContents contents;
   contents.add_fp64_contents(1);
-  EXPECT_THAT(Flat(BytesOf(contents, DataType::kFp32)), HasSubstr("not FP32's, which is fp32_contents"));
-  EXPECT_THAT(Flat(BytesOf(contents, DataType::kUint8)), HasSubstr("not UINT8's, which is uint_contents"));
-  EXPECT_THAT(Flat(BytesOf(contents, DataType::kInt16)), HasSubstr("not INT16's, which is int_contents"));
-  EXPECT_THAT(Flat(BytesOf(contents, DataType::kBytes)), HasSubstr("not BYTES's, which is bytes_contents"));
+  EXPECT_THAT(Flat(BytesOf(contents, DataType::kFp32)),
+              HasSubstr("than that of FP32, which is fp32_contents"));
+  EXPECT_THAT(Flat(BytesOf(contents, DataType::kUint8)),
+              HasSubstr("than that of UINT8, which is uint_contents"));
+  EXPECT_THAT(Flat(BytesOf(contents, DataType::kInt16)),
+              HasSubstr("than that of INT16, which is int_contents"));
+  EXPECT_THAT(Flat(BytesOf(contents, DataType::kBytes)),
+              HasSubstr("than that of BYTES, which is bytes_contents"));
   EXPECT_THAT(Flat(BytesOf(contents, DataType::kFp16)), HasSubstr("raw_input_contents"));
 }
 

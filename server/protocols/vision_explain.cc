@@ -46,8 +46,8 @@ absl::Status CheckExplain(const v1::Explain& message) {
                         absl::StrCat("is ", message.most_maps(), "; expected 0 to ", kMostMaps));
   }
   if (message.positions_size() > kMostPositions) {
-    return InvalidField("explain.positions",
-                        absl::StrCat("has ", message.positions_size(), " entries; at most ", kMostPositions));
+    return InvalidField("explain.positions", absl::StrCat("has ", message.positions_size(),
+                                                          " entries; expected at most ", kMostPositions));
   }
   for (int i = 0; i < message.positions_size(); ++i) {
     const v1::Position& position = message.positions(i);
@@ -67,20 +67,21 @@ absl::Status CheckExplainFits(const v1::PredictRequest& message, const models::D
   const std::vector<std::string>& layers = model.attention_layers;
   if (layers.empty()) {
     return InvalidField("explain", absl::StrCat("model '", message.model(),
-                                                "' has no attention whose maps could "
-                                                "be shown; leave it out"));
+                                                "' has no attention maps; "
+                                                "omit the field"));
   }
   if (message.explain().positions_size() > 0 && !model.attention_by_position) {
-    return InvalidField("explain.positions",
-                        absl::StrCat("are for attention that has a map for each position; that of model '",
-                                     message.model(), "' has not: leave them out"));
+    return InvalidField(
+        "explain.positions",
+        absl::StrCat("are only supported for attention with a map per position, which model '",
+                     message.model(), "' does not have; omit them"));
   }
   const std::string& asked = message.explain().layer();
   if (asked.empty() || std::find(layers.begin(), layers.end(), asked) != layers.end())
     return absl::OkStatus();
   return InvalidField("explain.layer", absl::StrCat("is '", asked.substr(0, kMostShown), "'; model '",
                                                     message.model(), "' has ", absl::StrJoin(layers, ", "),
-                                                    "; or leave it empty for the last of them"));
+                                                    "; leave it empty for the last one"));
 }
 
 models::ExplanationWish WishOf(const v1::Explain& message) {

@@ -28,7 +28,7 @@ absl::StatusOr<absl::Duration> TimeoutOf(const v1::PredictStreamRequest& message
   const bool valid = seconds >= 0 && seconds <= kMostSeconds && nanos >= 0 && nanos < kNanoseconds;
   if (valid && (seconds > 0 || nanos > 0)) return absl::Seconds(seconds) + absl::Nanoseconds(nanos);
   return InvalidField("timeout", absl::StrCat("is ", seconds, " s and ", nanos,
-                                              " ns; expected more than nothing, or leave it out"));
+                                              " ns; expected a positive duration, or omit the field"));
 }
 
 void SetItemError(const absl::Status& status, RetryJitter* jitter, v1::ItemError* message) {

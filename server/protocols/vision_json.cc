@@ -13,7 +13,7 @@ absl::StatusOr<v1::PredictRequest> PredictRequestFromJson(absl::string_view text
   const auto status = google::protobuf::util::JsonStringToMessage({text.data(), text.size()}, &request);
   if (!status.ok()) {
     const auto why = status.message();
-    return absl::InvalidArgumentError(absl::StrCat("the body is no saccade.v1.PredictRequest as JSON: ",
+    return absl::InvalidArgumentError(absl::StrCat("the body is not a saccade.v1.PredictRequest in JSON: ",
                                                    absl::string_view(why.data(), why.size())));
   }
   return request;

@@ -22,14 +22,14 @@ constexpr int64_t kMostTimings = 128;
 
 absl::Status CheckFields(const RequestFields& fields) {
   if (fields.model.empty())
-    return InvalidField("model", "is empty; name one of those that ListModels returns");
+    return InvalidField("model", "is empty; expected the name of a model, as returned by ListModels");
   if (fields.version < 0) {
     return InvalidField("version",
                         absl::StrCat("is ", fields.version, "; expected a version, or 0 for the latest"));
   }
   if (fields.request_id.size() > kMostRequestId) {
-    return InvalidField("request_id",
-                        absl::StrCat("has ", fields.request_id.size(), " bytes; at most ", kMostRequestId));
+    return InvalidField("request_id", absl::StrCat("has ", fields.request_id.size(),
+                                                   " bytes; expected at most ", kMostRequestId));
   }
   if (fields.priority < -kMaxPriority || fields.priority > kMaxPriority)
     return InvalidField("priority", absl::StrCat("is ", fields.priority, "; expected -100 to 100"));
@@ -47,14 +47,14 @@ absl::StatusOr<Picture> FromRaw(absl::string_view field, const v1::RawPicture& r
         field, absl::StrCat("is ", raw.width(), " x ", raw.height(), " pixels; both must be at least 1"));
   }
   if (raw.order() != v1::RawPicture::RGB && raw.order() != v1::RawPicture::BGR) {
-    return InvalidField(absl::StrCat(field, ".order"), "is neither RGB nor BGR; say which");
+    return InvalidField(absl::StrCat(field, ".order"), "is neither RGB nor BGR; set one of them");
   }
   // Below 3 * 2^62, which does not fit into int64_t.
   const uint64_t expected = static_cast<uint64_t>(raw.width()) * static_cast<uint64_t>(raw.height()) * 3;
   if (raw.pixels().size() != expected) {
     return InvalidField(absl::StrCat(field, ".pixels"),
                         absl::StrCat("holds ", raw.pixels().size(), " bytes; ", raw.width(), " x ",
-                                     raw.height(), " x 3 channels are ", expected));
+                                     raw.height(), " x 3 channels take ", expected));
   }
   return RawPicture{.width = raw.width(),
                     .height = raw.height(),
@@ -78,14 +78,14 @@ absl::StatusOr<Picture> FromPicture(absl::string_view field, const v1::Picture& 
 absl::StatusOr<Region> FromRegion(const v1::PredictRequest& message) {
   const v1::Region& region = message.region();
   if (message.has_clip() || message.has_volume()) {
-    return InvalidField("region",
-                        "is for pictures and stereo pairs; cut clips and volumes before they are sent");
-  }
-  if (region.x() < 0 || region.y() < 0 || region.width() < 1 || region.height() < 1) {
     return InvalidField(
         "region",
-        absl::StrCat("is ", region.width(), " x ", region.height(), " pixels from ", region.x(), ", ",
-                     region.y(), " on; its sides have to be at least 1, its corner at least 0"));
+        "is only supported for pictures and stereo pairs; cut clips and volumes before sending them");
+  }
+  if (region.x() < 0 || region.y() < 0 || region.width() < 1 || region.height() < 1) {
+    return InvalidField("region", absl::StrCat("is ", region.width(), " x ", region.height(), " pixels from ",
+                                               region.x(), ", ", region.y(),
+                                               "; expected sides of at least 1 and a corner of at least 0"));
   }
   return Region{.x = region.x(), .y = region.y(), .width = region.width(), .height = region.height()};
 }
@@ -101,7 +101,8 @@ absl::StatusOr<Pictures> FromPair(const v1::StereoPair& pair) {
 }
 
 absl::StatusOr<Pictures> FromFrames(const v1::Frames& frames) {
-  if (frames.pictures().empty()) return InvalidField("clip.frames.pictures", "is empty; a clip has frames");
+  if (frames.pictures().empty())
+    return InvalidField("clip.frames.pictures", "is empty; expected at least one frame");
   const double rate = frames.frames_per_second();
   if (!(rate >= 0 && rate <= kMaxFrameRate)) {
     return InvalidField("clip.frames.frames_per_second",

@@ -96,7 +96,7 @@ TEST(VisionMessagesTest, AMapsSizeIsBounded) {
   message.mutable_stereo_options()->mutable_size()->set_width(0);
   EXPECT_TRUE(FromMessage(message).ok());
   message.mutable_region()->set_width(1);
-  ExpectInvalid(message, "stereo_options.size", "seen the region alone");
+  ExpectInvalid(message, "stereo_options.size", "seen only the region");
 }
 
 TEST(VisionMessagesTest, AMapsSizeIsTheNetworksOrAWidthAndAHeight) {
@@ -104,10 +104,10 @@ TEST(VisionMessagesTest, AMapsSizeIsTheNetworksOrAWidthAndAHeight) {
   message.mutable_segmentation()->mutable_size()->set_network(true);
   EXPECT_TRUE(FromMessage(message).ok());
   message.mutable_segmentation()->mutable_size()->set_height(3);
-  ExpectInvalid(message, "segmentation.size", "is 0 x 3 and the network's; ask for one of them");
+  ExpectInvalid(message, "segmentation.size", "is 0 x 3 and also the network's size; set only one of them");
   message.mutable_segmentation()->mutable_size()->set_network(false);
   message.mutable_segmentation()->mutable_size()->set_width(16'385);
-  ExpectInvalid(message, "segmentation.size", "each side is 1 to 16384");
+  ExpectInvalid(message, "segmentation.size", "expected sides of 1 to 16384");
   message.mutable_segmentation()->mutable_size()->set_width(16'384);
   EXPECT_TRUE(FromMessage(message).ok());
   message.mutable_segmentation()->mutable_size()->set_height(16'384);
@@ -156,7 +156,7 @@ TEST(VisionMessagesTest, OptionsMustBeOfTheModelsTask) {
   absl::Status refused = FromMessage(message)->accepts(model);
   EXPECT_EQ(refused.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(refused.message(),
-            "stereo_options: model 'm' does detection; leave these options out, or set 'detection'");
+            "stereo_options: model 'm' is for detection; omit these options, or set 'detection'");
   message.mutable_detection()->add_classes(90);
   EXPECT_TRUE(FromMessage(message)->accepts(model).ok());
   message.mutable_detection()->add_classes(91);

@@ -34,8 +34,9 @@ absl::Status CheckFindings(absl::string_view field, const Options& options) {
   absl::Status score = CheckUnitInterval(absl::StrCat(field, ".score_threshold"), options.score_threshold());
   if (!score.ok()) return score;
   if (options.classes_size() > kMaxClasses) {
-    return InvalidField(absl::StrCat(field, ".classes"),
-                        absl::StrCat("has ", options.classes_size(), " entries; at most ", kMaxClasses));
+    return InvalidField(
+        absl::StrCat(field, ".classes"),
+        absl::StrCat("has ", options.classes_size(), " entries; expected at most ", kMaxClasses));
   }
   return CheckTopK(absl::StrCat(field, ".top_k"), options.top_k());
 }
@@ -62,12 +63,13 @@ absl::Status CheckNetworkSize(absl::string_view field, const v1::PredictRequest&
                               const v1::OutputSize& size) {
   if (size.width() != 0 || size.height() != 0) {
     return InvalidField(field, absl::StrCat("is ", size.width(), " x ", size.height(),
-                                            " and the network's; ask for one of them"));
+                                            " and also the network's size; set only one of them"));
   }
   if (!message.has_region()) return absl::OkStatus();
-  return InvalidField(field,
-                      "is the network's, which has seen the region alone; ask for a width and a height, or "
-                      "for no region");
+  return InvalidField(
+      field,
+      "is the network's size, but the network has seen only the region; set width and height, or "
+      "omit the region");
 }
 
 // Used for segmentation and stereo.
@@ -80,9 +82,8 @@ absl::Status CheckOutputSize(absl::string_view field, const v1::PredictRequest& 
   const int64_t height = options.size().height();
   const bool sides = std::min(width, height) >= 1 && std::max(width, height) <= kMostOutputSide;
   if (sides && width * height <= kMostOutputPixels) return absl::OkStatus();
-  return InvalidField(field,
-                      absl::StrCat("is ", width, " x ", height, "; each side is 1 to ", kMostOutputSide,
-                                   ", and all are at most ", kMostOutputPixels, " pixels"));
+  return InvalidField(field, absl::StrCat("is ", width, " x ", height, "; expected sides of 1 to ",
+                                          kMostOutputSide, ", and at most ", kMostOutputPixels, " pixels"));
 }
 
 // The task that the options are for; nullopt without options.
@@ -160,8 +161,8 @@ absl::Status CheckOptionsFit(const v1::PredictRequest& message, const models::De
   const std::optional<models::Task> task = TaskOf(message.options_case());
   if (task.has_value() && *task != model.task) {
     return InvalidField(FieldOf(*task),
-                        absl::StrCat("model '", message.model(), "' does ", models::TaskName(model.task),
-                                     "; leave these options out, or set '", FieldOf(model.task), "'"));
+                        absl::StrCat("model '", message.model(), "' is for ", models::TaskName(model.task),
+                                     "; omit these options, or set '", FieldOf(model.task), "'"));
   }
   if (absl::Status known = CheckKnown("detection.classes", message.detection().classes(), message, model);
       !known.ok()) {

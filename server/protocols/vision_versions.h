@@ -16,7 +16,7 @@ template <typename Message>
 absl::StatusOr<int64_t> VersionOf(const Catalog& catalog, const Message& message) {
   if (message.version_label().empty()) return message.version();
   if (message.version() != 0)
-    return InvalidField("version_label", "stands beside a version; send one of them");
+    return InvalidField("version_label", "is set together with version; set only one of them");
   return catalog.VersionOf(message.model(), message.version_label());
 }
 

@@ -40,11 +40,11 @@ absl::Status CheckShape(absl::string_view field, const v1::VolumeShape& shape, i
     if (side >= 1 && side <= kMaxVolumeSide) continue;
     return InvalidField(
         absl::StrCat(field, ".shape"),
-        absl::StrCat("is ", sides, " (depth x height x width); each side is 1 to ", kMaxVolumeSide));
+        absl::StrCat("is ", sides, " (depth x height x width); expected sides of 1 to ", kMaxVolumeSide));
   }
   const auto type = TypeOf(shape.type());
   if (!type)
-    return InvalidField(absl::StrCat(field, ".shape.type"), "is not set; say UINT8, UINT16 or FLOAT32");
+    return InvalidField(absl::StrCat(field, ".shape.type"), "is not set; expected UINT8, UINT16 or FLOAT32");
   const auto voxel = static_cast<int64_t>(BytesOf(*type));
   const int64_t expected = int64_t{shape.depth()} * shape.height() * shape.width() * voxel;
   if (bytes == expected) return absl::OkStatus();

@@ -98,8 +98,8 @@ int64_t QueueBound(const BatcherOptions& options) {
 absl::Status CheckOrderCanBeKept(const BatcherOptions& options, const ConfigCheck& check) {
   if (options.priority_levels > 1) {
     return check.Error("dynamic_batching.preserve_ordering",
-                       "is true beside priority_levels: ", options.priority_levels,
-                       "; a higher level would overtake. Expected one of the two");
+                       "is true together with priority_levels: ", options.priority_levels,
+                       ", whose higher levels would overtake; set only one of the two");
   }
   const auto delays = [](const QueuePolicy& policy) {
     return policy.timeout < absl::InfiniteDuration() &&
@@ -108,8 +108,9 @@ absl::Status CheckOrderCanBeKept(const BatcherOptions& options, const ConfigChec
   bool delay = delays(options.default_policy);
   for (const auto& [level, policy] : options.level_policies) delay = delay || delays(policy);
   if (!delay) return absl::OkStatus();
-  return check.Error("dynamic_batching.preserve_ordering",
-                     "is true beside timeout_action: DELAY, which lets others overtake; expected REJECT");
+  return check.Error(
+      "dynamic_batching.preserve_ordering",
+      "is true together with timeout_action: DELAY, which lets later requests overtake; expected REJECT");
 }
 
 }  // namespace

@@ -132,14 +132,14 @@ TEST(BatchingConfigTest, OrderIsNotKeptWhereOthersMayOvertake) {
       SettingsOf("preserve_ordering: true default_queue_policy { timeout_action: DELAY }").preserve_ordering)
       << "nothing is ever delayed without a timeout";
   EXPECT_THAT(ErrorOf("preserve_ordering: true priority_levels: 2 default_priority_level: 1"),
-              HasSubstr("preserve_ordering: is true beside priority_levels: 2"));
+              HasSubstr("preserve_ordering: is true together with priority_levels: 2"));
   const std::string delay = "{ timeout_action: DELAY default_timeout_microseconds: 5 }";
   EXPECT_THAT(ErrorOf(absl::StrCat("preserve_ordering: true default_queue_policy ", delay)),
-              HasSubstr("preserve_ordering: is true beside timeout_action: DELAY"));
+              HasSubstr("preserve_ordering: is true together with timeout_action: DELAY"));
   EXPECT_THAT(ErrorOf(absl::StrCat("preserve_ordering: true priority_levels: 1 default_priority_level: 1 "
                                    "priority_queue_policy { key: 1 value ",
                                    delay, " }")),
-              HasSubstr("preserve_ordering: is true beside timeout_action: DELAY"));
+              HasSubstr("preserve_ordering: is true together with timeout_action: DELAY"));
 }
 
 TEST(BatchingConfigTest, TimesAreBounded) {

@@ -17,51 +17,52 @@ constexpr auto kIgnored = FieldSupport::kIgnored;
 constexpr auto kRefused = FieldSupport::kRefused;
 
 constexpr ConfigField kFields[] = {
-    {"name", kWorks, "the folder's, or left out"},
+    {"name", kWorks, "the folder's name, or omitted"},
     {"platform", kWorks, "pytorch_libtorch, ensemble"},
     {"backend", kWorks, "saccade, pytorch, ensemble"},
-    {"runtime", kRefused, "the program in the version's folder is run as it is; remove it"},
+    {"runtime", kRefused, "the program in the version's folder runs unchanged; remove it"},
     {"version_policy", kWorks, "latest, all, specific"},
-    {"max_batch_size", kWorks, "1 to 1024; 0, no batch dimension, with pytorch and ensemble alone"},
-    {"input", kWorks, "backend saccade says itself what it takes: passed over there"},
+    {"max_batch_size", kWorks, "1 to 1024; 0 (no batch dimension) only with pytorch and ensemble"},
+    {"input", kWorks, "ignored with backend saccade, whose architecture defines its inputs"},
     {"input.format", kWorks, "FORMAT_NHWC and FORMAT_NCHW need three dims"},
     {"input.is_shape_tensor", kRefused, "shape tensors are TensorRT's"},
-    {"input.allow_ragged_batch", kRefused, "requests of different shapes are computed apart; remove it"},
+    {"input.allow_ragged_batch", kRefused, "requests of different shapes are computed separately; remove it"},
     {"input.optional", kWorks,
-     "of TorchScript with a default or Optional[...], and of ensembles; packages of AOTInductor refuse it"},
+     "for TorchScript inputs with a default or Optional[...], and for ensembles; refused for AOTInductor "
+     "packages"},
     {"input.is_non_linear_format_io", kRefused, "non-linear formats are TensorRT's"},
     {"output", kWorks, "as input"},
     {"output.is_shape_tensor", kRefused, "shape tensors are TensorRT's"},
     {"output.is_non_linear_format_io", kRefused, "non-linear formats are TensorRT's"},
-    {"batch_input", kRefused, "inputs made from the batch are not served"},
-    {"batch_output", kRefused, "outputs divided by the batch are not served"},
-    {"optimization", kIgnored, "saccade chooses by itself how to compute"},
+    {"batch_input", kRefused, "inputs derived from the batch are not supported"},
+    {"batch_output", kRefused, "outputs scattered by batch are not supported"},
+    {"optimization", kIgnored, "saccade selects optimizations itself"},
     {"dynamic_batching", kWorks, "docs/operations.md, Scheduling a model"},
-    {"sequence_batching", kRefused, "sequences are not served"},
+    {"sequence_batching", kRefused, "sequences are not supported"},
     {"ensemble_scheduling", kWorks, "at most 64 steps"},
     {"ensemble_scheduling.step.model_namespace", kRefused, "models have no namespaces; remove it"},
     {"ensemble_scheduling.max_inflight_requests", kIgnored,
-     "steps answer once for each request; bound the models with max_inflight_requests in their parameters"},
-    {"instance_group", kWorks, "1 to 64 instances in all, on the CPU or on GPUs"},
+     "a step answers each request once; limit the models with max_inflight_requests in their parameters"},
+    {"instance_group", kWorks, "1 to 64 instances in total, either on the CPU or on GPUs"},
     {"instance_group.kind", kWorks, "KIND_AUTO (the CPU), KIND_CPU, KIND_GPU; KIND_MODEL is refused"},
     {"instance_group.gpus", kWorks,
-     "with KIND_GPU: count instances on each; without any, on every GPU there is"},
+     "with KIND_GPU: count instances on each; without it, on every GPU of the machine"},
     {"instance_group.rate_limiter", kIgnored, "'weight' in parameters gives a model its share of a device"},
-    {"instance_group.secondary_devices", kIgnored, "there are none"},
+    {"instance_group.secondary_devices", kIgnored, "secondary devices are not supported"},
     {"instance_group.profile", kIgnored, "optimization profiles are TensorRT's"},
-    {"instance_group.passive", kIgnored, "its instances compute as the others do"},
-    {"instance_group.host_policy", kIgnored, "'pin' in parameters keeps instances to cores of their own"},
+    {"instance_group.passive", kIgnored, "passive instances compute like others"},
+    {"instance_group.host_policy", kIgnored, "use 'pin' in parameters to reserve cores for each instance"},
     {"default_model_filename", kWorks, "a plain file name"},
     {"cc_model_filenames", kIgnored, "the version's own file is used on every device"},
-    {"metric_tags", kIgnored, "metrics have the labels model and version"},
+    {"metric_tags", kIgnored, "metrics always have the labels model and version"},
     {"parameters", kWorks, "docs/operations.md and docs/models.md"},
     {"model_warmup", kWorks, "at most 64 entries"},
     {"model_operations", kRefused, "libraries of operators are not loaded"},
     {"model_transaction_policy", kWorks, "decoupled: false"},
-    {"model_transaction_policy.decoupled", kRefused, "a request has one answer; remove it"},
-    {"model_repository_agents", kRefused, "nothing is done to a model's files before they are read"},
-    {"response_cache", kWorks, "with --cache-config; passed over for ensembles, whose steps may have it"},
-    {"model_metrics", kIgnored, "histograms have buckets of their own"},
+    {"model_transaction_policy.decoupled", kRefused, "each request gets exactly one answer; remove it"},
+    {"model_repository_agents", kRefused, "model files are read without preprocessing; remove it"},
+    {"response_cache", kWorks, "with --cache-config; ignored for ensembles, whose steps may use it"},
+    {"model_metrics", kIgnored, "histograms use predefined buckets"},
 };
 
 // Returns the row with the longest path that is `path` or a parent of it.
@@ -117,10 +118,10 @@ class Walk {
 
   absl::Status Judge(const std::string& row_path, const std::string& path) {
     const ConfigField* const row = RowOf(row_path);
-    if (row == nullptr) return check_.Error(path, "is not known to saccade; remove it");
+    if (row == nullptr) return check_.Error(path, "is unknown; remove it");
     if (row->support == kRefused) return check_.Error(path, "is not supported by saccade: ", row->note);
     if (row->support == kIgnored && warned_.insert(row->path).second) {
-      warnings_.push_back(absl::StrCat(check_.Where(path), "is passed over: ", row->note));
+      warnings_.push_back(absl::StrCat(check_.Where(path), "is ignored: ", row->note));
     }
     return absl::OkStatus();
   }

@@ -79,17 +79,17 @@ TEST(ConfigFieldsTest, WhatChangesNoAnswerIsPassedOverWithAWarning) {
                  "cc_model_filenames { key: \"7.5\" value: \"b\" }\n"
                  "model_metrics { }\n"),
       testing::UnorderedElementsAre(
-          HasSubstr("m/config.pbtxt:2: optimization: is passed over: saccade chooses"),
-          HasSubstr("m/config.pbtxt:3: instance_group[0].rate_limiter: is passed over: 'weight'"),
-          HasSubstr("m/config.pbtxt:3: instance_group[0].passive: is passed over: its instances compute"),
-          HasSubstr("m/config.pbtxt:4: metric_tags: is passed over"),
-          HasSubstr("m/config.pbtxt:5: cc_model_filenames: is passed over"),
-          HasSubstr("m/config.pbtxt:6: model_metrics: is passed over")));
+          HasSubstr("m/config.pbtxt:2: optimization: is ignored: saccade selects"),
+          HasSubstr("m/config.pbtxt:3: instance_group[0].rate_limiter: is ignored: 'weight'"),
+          HasSubstr("m/config.pbtxt:3: instance_group[0].passive: is ignored: passive instances compute"),
+          HasSubstr("m/config.pbtxt:4: metric_tags: is ignored"),
+          HasSubstr("m/config.pbtxt:5: cc_model_filenames: is ignored"),
+          HasSubstr("m/config.pbtxt:6: model_metrics: is ignored")));
 }
 
 TEST(ConfigFieldsTest, AFieldWarnsOnceHoweverOftenItStands) {
   EXPECT_THAT(WarningsOf("instance_group { host_policy: \"a\" } instance_group { host_policy: \"b\" }"),
-              ElementsAre(HasSubstr("instance_group[0].host_policy: is passed over")));
+              ElementsAre(HasSubstr("instance_group[0].host_policy: is ignored")));
 }
 
 TEST(ConfigFieldsTest, WhatIsRefusedMayStandAtItsDefault) {
@@ -100,12 +100,12 @@ TEST(ConfigFieldsTest, WhatIsRefusedMayStandAtItsDefault) {
 TEST(ConfigFieldsTest, AParameterThatStandsTwiceIsTold) {
   EXPECT_THAT(WarningsOf("parameters { key: \"classes\" value { string_value: \"1\" } }\n"
                          "parameters { key: \"classes\" value { string_value: \"2\" } }\n"),
-              ElementsAre(HasSubstr("m/config.pbtxt:3: parameters['classes']: stands more than once")));
+              ElementsAre(HasSubstr("m/config.pbtxt:3: parameters['classes']: is given more than once")));
 }
 
 TEST(ConfigFieldsTest, TheArchitecturesTensorsAreItsOwn) {
   EXPECT_THAT(WarningsOf("input { name: \"x\" data_type: TYPE_FP32 dims: 1 }"),
-              ElementsAre(HasSubstr("m/config.pbtxt:2: input: input and output are passed over")));
+              ElementsAre(HasSubstr("m/config.pbtxt:2: input: input and output are ignored")));
 }
 
 }  // namespace

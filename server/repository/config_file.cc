@@ -36,14 +36,14 @@ absl::StatusOr<Backend> ReadBackend(const inference::ModelConfig& config, const 
   const std::string& platform = config.platform();
   if (!platform.empty() && platform != kPytorchPlatform && platform != kEnsemblePlatform) {
     return check.Error("platform", "is ", Quoted(platform), ", expected '", kPytorchPlatform, "', '",
-                       kEnsemblePlatform, "', or backend: \"saccade\" in place of it");
+                       kEnsemblePlatform, "', or backend: \"saccade\" instead");
   }
   for (const Backend known : {Backend::kSaccade, Backend::kPytorch, Backend::kEnsemble}) {
     if (backend == NameOf(known)) {
       const bool fits = platform.empty() || (known == Backend::kPytorch && platform == kPytorchPlatform) ||
                         (known == Backend::kEnsemble && platform == kEnsemblePlatform);
       if (fits) return known;
-      return check.Error("platform", "is '", platform, "' beside backend '", backend,
+      return check.Error("platform", "is '", platform, "', which contradicts backend '", backend,
                          "'; remove one of them");
     }
   }
@@ -118,26 +118,26 @@ absl::Status ReadForBackend(const inference::ModelConfig& config, const ConfigCh
                             ConfigFile* file) {
   ModelSettings& settings = file->settings;
   if (settings.backend != Backend::kEnsemble && config.has_ensemble_scheduling()) {
-    return check.Error("ensemble_scheduling", "stands beside backend '", NameOf(settings.backend),
+    return check.Error("ensemble_scheduling", "is set together with backend '", NameOf(settings.backend),
                        "', expected platform: \"ensemble\"");
   }
   if (settings.backend == Backend::kSaccade) {
     if (config.input_size() + config.output_size() > 0) {
       settings.warnings.push_back(
           absl::StrCat(check.Where(config.input_size() > 0 ? "input" : "output"),
-                       "input and output are passed over: the architecture says itself what it takes"));
+                       "input and output are ignored: the architecture defines them"));
     }
     settings.inputs.clear();
     settings.outputs.clear();
     if (!settings.architecture.empty()) return absl::OkStatus();
     return check.Error(MapEntryPath("parameters", "architecture"),
-                       "is missing; name the network, as in "
+                       "is missing; set the architecture, as in "
                        "parameters { key: \"architecture\" value { string_value: \"sanet\" } }");
   }
   for (const bool input : {true, false}) {
     if (!(input ? settings.inputs : settings.outputs).empty()) continue;
     return check.Error(input ? "input" : "output", "is missing; a model of backend '",
-                       NameOf(settings.backend), "' needs name, data_type and dims of each");
+                       NameOf(settings.backend), "' requires name, data_type and dims for each");
   }
   if (settings.backend == Backend::kPytorch) return absl::OkStatus();
   return ReadEnsemble(config.ensemble_scheduling(), check, &settings);
@@ -163,7 +163,8 @@ absl::StatusOr<ConfigFile> ReadSettings(const ParsedConfig& config, absl::string
   ModelSettings& settings = file.settings;
   settings.name = std::string(folder);
   for (const std::string& field : config.lines.repeated_keys())
-    settings.warnings.push_back(absl::StrCat(check.Where(field), "stands more than once; the last counts"));
+    settings.warnings.push_back(
+        absl::StrCat(check.Where(field), "is given more than once; the last one is used"));
   absl::Status status = CheckName(message, folder, check);
   if (status.ok()) status = CheckFields(message, check, &settings.warnings);
   if (!status.ok()) return status;

@@ -87,7 +87,7 @@ TEST(ConfigFileTest, AnUnknownFieldIsNamedBesideThoseThatAreKnown) {
   const std::string error = ErrorOf(absl::StrCat(kArchitecture, "  sequence_batches { }"));
   EXPECT_THAT(error, HasSubstr("m/config.pbtxt:2:"));
   EXPECT_THAT(error,
-              HasSubstr("field 'sequence_batches' is not known; remove it (known here: name, platform, "));
+              HasSubstr("field 'sequence_batches' is unknown; remove it (known fields: name, platform, "));
   EXPECT_THAT(error, HasSubstr("in 'sequence_batches { }'"));
 }
 
@@ -113,7 +113,7 @@ TEST(ConfigFileTest, NumbersAreBounded) {
   EXPECT_THAT(ErrorOf(absl::StrCat(kArchitecture, "instance_group { count: -1 }")),
               HasSubstr("instance_group[0].count: is -1"));
   EXPECT_THAT(ErrorOf(absl::StrCat(kArchitecture, "instance_group { count: 64 } instance_group { }")),
-              HasSubstr("instance_group[1].count: is 65 in all, expected 1 to 64"));
+              HasSubstr("instance_group[1].count: is 65 in total, expected 1 to 64"));
 }
 
 TEST(ConfigFileTest, InstancesOnGpus) {
@@ -141,7 +141,7 @@ TEST(ConfigFileTest, InstancesOnGpus) {
               HasSubstr("instance_group[0].gpus: is -1, expected 0 or more"));
   EXPECT_THAT(
       ErrorOf(absl::StrCat(kArchitecture, "instance_group { count: 33 kind: KIND_GPU gpus: [ 0, 1 ] }")),
-      HasSubstr("instance_group[0].count: is 66 in all, expected 1 to 64"));
+      HasSubstr("instance_group[0].count: is 66 in total, expected 1 to 64"));
   EXPECT_THAT(ErrorOf(absl::StrCat(kArchitecture,
                                    "instance_group { kind: KIND_GPU } instance_group { kind: KIND_CPU }")),
               HasSubstr("instance_group[1]: mixes GPUs and the CPU"));

@@ -23,7 +23,8 @@ struct PlacedStep {
 
 absl::Status ReadMap(const google::protobuf::Map<std::string, std::string>& message, const std::string& field,
                      const ConfigCheck& check, std::map<std::string, std::string>* map) {
-  if (message.empty()) return check.Error(field, "is missing; expected an entry for each of its tensors");
+  if (message.empty())
+    return check.Error(field, "is missing; expected an entry for each of the step's tensors");
   map->insert(message.begin(), message.end());
   for (const auto& [own, ensembles] : *map) {
     const std::string entry = MapEntryPath(field, own);
@@ -63,7 +64,7 @@ absl::Status CheckMadeOnce(const std::vector<PlacedStep>& steps, const ModelSett
       if (given.count(ensembles) == 0 && made->insert(ensembles).second) continue;
       return check.Error(
           MapEntryPath(placed.field + ".output_map", own), "makes '", ensembles, "', which ",
-          given.count(ensembles) > 0 ? "is an input of the ensemble" : "another step makes too");
+          given.count(ensembles) > 0 ? "is an input of the ensemble" : "another step makes as well");
     }
   }
   return absl::OkStatus();
@@ -91,8 +92,8 @@ absl::Status Order(std::vector<PlacedStep> steps, const ConfigCheck& check, Mode
     const auto next = std::find_if(steps.begin(), steps.end(), is_ready);
     if (next == steps.end()) {
       return check.Error(missing_at, "needs '", missing, "', which ",
-                         made.count(missing) > 0 ? "waits for this step itself: the steps go in a circle"
-                                                 : "is no input of the ensemble and made by no step");
+                         made.count(missing) > 0 ? "depends on this step: the steps form a cycle"
+                                                 : "is neither an input of the ensemble nor made by a step");
     }
     for (const auto& [own, ensembles] : next->step.outputs) there.insert(ensembles);
     settings->ensemble.push_back(std::move(next->step));
@@ -107,7 +108,7 @@ absl::Status ReadEnsemble(const inference::ModelEnsembling& ensemble, const Conf
                           ModelSettings* settings) {
   constexpr char kStep[] = "ensemble_scheduling.step";
   if (ensemble.step_size() < 1 || ensemble.step_size() > kMaxSteps) {
-    return check.Error(kStep, "stands ", ensemble.step_size(), " times, expected 1 to ", kMaxSteps);
+    return check.Error(kStep, "is given ", ensemble.step_size(), " times, expected 1 to ", kMaxSteps);
   }
   std::vector<PlacedStep> steps;
   for (int i = 0; i < ensemble.step_size(); ++i) {

@@ -60,7 +60,7 @@ absl::StatusOr<RepositoryPath> RepositoryPath::Root(const std::string& repositor
   if (!fs::is_directory(root, error)) {
     return absl::InvalidArgumentError(
         absl::StrCat("model repository '", repository,
-                     "' is not a directory; expected a folder that holds one folder a model"));
+                     "' is not a directory; expected a folder with one subfolder per model"));
   }
   return RepositoryPath(root, root, "");
 }
@@ -98,9 +98,9 @@ absl::StatusOr<fs::path> RepositoryPath::Resolve() const {
   fs::path resolved = fs::canonical(path_, error);
   if (error) return FileError(error, shown_, "open it");
   if (!IsInside(resolved, root_)) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        shown_,
-        ": a symbolic link leads out of the model repository; put the file itself there, or link inside it"));
+    return absl::InvalidArgumentError(absl::StrCat(shown_,
+                                                   ": a symbolic link leads out of the model repository; put "
+                                                   "the file into the repository, or link to a file in it"));
   }
   return resolved;
 }
@@ -121,10 +121,10 @@ absl::StatusOr<std::string> RepositoryPath::ReadText(size_t max_bytes) const {
   text.resize(static_cast<size_t>(file.gcount()));
   if (text.size() > max_bytes) {
     return absl::InvalidArgumentError(
-        absl::StrCat(shown_, ": larger than the ", max_bytes, " bytes allowed"));
+        absl::StrCat(shown_, ": is larger than the maximum of ", max_bytes, " bytes"));
   }
   if (!IsUtf8Text(text)) {
-    return absl::InvalidArgumentError(absl::StrCat(shown_, ": not UTF-8 text; save it as UTF-8"));
+    return absl::InvalidArgumentError(absl::StrCat(shown_, ": is not UTF-8 text; save it as UTF-8"));
   }
   return text;
 }

@@ -47,7 +47,7 @@ TEST(RepositoryPathTest, ReadsUpToTheBoundAndNotBeyond) {
   ASSERT_TRUE(root.ok()) << root.status();
   const RepositoryPath file = *root / "a" / "text";
   EXPECT_EQ(*file.ReadText(8), "12345678");
-  EXPECT_THAT(Message(file.ReadText(7).status()), HasSubstr("a/text: larger than the 7 bytes allowed"));
+  EXPECT_THAT(Message(file.ReadText(7).status()), HasSubstr("a/text: is larger than the maximum of 7 bytes"));
   EXPECT_EQ((*root / "b").ReadText(8).status().code(), absl::StatusCode::kNotFound);
 }
 

@@ -16,7 +16,7 @@ constexpr size_t kMaxLabels = 65'536;
 constexpr size_t kMaxLabelBytes = 256;
 
 absl::Status CheckLabel(absl::string_view label) {
-  if (label.empty()) return absl::InvalidArgumentError("is empty; every line names the class of its number");
+  if (label.empty()) return absl::InvalidArgumentError("is empty; expected a class name on every line");
   if (label.size() > kMaxLabelBytes) {
     return absl::InvalidArgumentError(
         absl::StrCat("has ", label.size(), " bytes, expected at most ", kMaxLabelBytes));
@@ -38,7 +38,7 @@ absl::StatusOr<std::vector<std::string>> ParseLabels(absl::string_view text, abs
   for (absl::string_view line : absl::StrSplit(rest, '\n')) {
     if (labels.size() == kMaxLabels) {
       return absl::InvalidArgumentError(
-          absl::StrCat(shown, ": more than the ", kMaxLabels, " labels allowed"));
+          absl::StrCat(shown, ": has more than the maximum of ", kMaxLabels, " labels"));
     }
     const absl::string_view label = absl::StripSuffix(line, "\r");
     if (absl::Status status = CheckLabel(label); !status.ok()) {

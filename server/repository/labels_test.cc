@@ -39,7 +39,7 @@ TEST(LabelsTest, LengthAndCountAreBounded) {
   std::string many;
   for (int i = 0; i < 65'536; ++i) many += "x\n";
   EXPECT_EQ(ParseLabels(many, "f")->size(), 65'536u);
-  EXPECT_THAT(ErrorOf(many + "x\n"), HasSubstr("more than the 65536 labels allowed"));
+  EXPECT_THAT(ErrorOf(many + "x\n"), HasSubstr("has more than the maximum of 65536 labels"));
 }
 
 }  // namespace

@@ -100,12 +100,13 @@ std::vector<Malformed> Corpus() {
        Config(std::string("\x7f"
                           "ELF\x02\x01\x01\0\0",
                           9)),
-       "m/config.pbtxt: not UTF-8"},
-      {"config_holds_nul", Config(std::string(kConfig) + '\0'), "m/config.pbtxt: not UTF-8"},
-      {"config_is_utf_16", Config(std::string("\xFF\xFEp\0a\0", 6)), "m/config.pbtxt: not UTF-8"},
+       "m/config.pbtxt: is not UTF-8"},
+      {"config_holds_nul", Config(std::string(kConfig) + '\0'), "m/config.pbtxt: is not UTF-8"},
+      {"config_is_utf_16", Config(std::string("\xFF\xFEp\0a\0", 6)), "m/config.pbtxt: is not UTF-8"},
       {"config_begins_with_a_mark", Config(absl::StrCat("\xEF\xBB\xBF", "max_batch_size: \"a\"")),
        "m/config.pbtxt:1"},
-      {"config_is_huge", Config(std::string(2 << 20, '#')), "m/config.pbtxt: larger than the 1048576 bytes"},
+      {"config_is_huge", Config(std::string(2 << 20, '#')),
+       "m/config.pbtxt: is larger than the maximum of 1048576 bytes"},
       {"config_is_a_long_line", Config(text), "m/config.pbtxt:1"},
       {"config_is_deep", Config([] {
          std::string deep;
@@ -119,26 +120,26 @@ std::vector<Malformed> Corpus() {
          for (int i = 0; i < 50'000; ++i) many += "input{}\n";
          return many;
        }()),
-       "input: stands more than 1024 times"},
+       "input: is given more than 1024 times"},
       {"labels_are_a_folder", Instead("labels.txt", Folder), "m/labels.txt: expected a regular file"},
       {"labels_are_a_pipe", Instead("labels.txt", Pipe), "m/labels.txt: expected a regular file"},
       {"labels_are_binary", [](const Place& place) { place.Write("labels.txt", "\xC3("); },
-       "m/labels.txt: not UTF-8"},
+       "m/labels.txt: is not UTF-8"},
       {"labels_are_huge", [](const Place& place) { place.Write("labels.txt", std::string(5 << 20, 'a')); },
-       "m/labels.txt: larger than"},
+       "m/labels.txt: is larger than"},
       {"labels_of_escapes", [](const Place& place) { place.Write("labels.txt", "a\n\x1b[31mb\n"); },
        "m/labels.txt: line 2 holds a control character"},
-      {"no_version", [](const Place& place) { fs::remove_all(place.model / "1"); }, "m: holds no version"},
-      {"version_is_a_file", Instead("1", File), "m: holds no version"},
-      {"version_is_a_pipe", Instead("1", Pipe), "m: holds no version"},
-      {"version_leads_nowhere", Instead("1", Dangling), "m: holds no version"},
-      {"version_is_a_circle", Instead("1", Circle), "m: holds no version"},
-      {"version_0", VersionNamed("0"), "m/0: not a version; expected a positive integer"},
-      {"version_below_0", VersionNamed("-1"), "m: holds no version"},
-      {"version_01", VersionNamed("01"), "m/01: not a version; expected a positive integer"},
-      {"version_1_5", VersionNamed("1.5"), "m: holds no version"},
-      {"version_beyond_int64", VersionNamed("9223372036854775808"), "not a version; expected a positive"},
-      {"version_of_many_digits", VersionNamed(digits), "not a version; expected a positive integer"},
+      {"no_version", [](const Place& place) { fs::remove_all(place.model / "1"); }, "m: has no version"},
+      {"version_is_a_file", Instead("1", File), "m: has no version"},
+      {"version_is_a_pipe", Instead("1", Pipe), "m: has no version"},
+      {"version_leads_nowhere", Instead("1", Dangling), "m: has no version"},
+      {"version_is_a_circle", Instead("1", Circle), "m: has no version"},
+      {"version_0", VersionNamed("0"), "m/0: is not a version; expected a positive integer"},
+      {"version_below_0", VersionNamed("-1"), "m: has no version"},
+      {"version_01", VersionNamed("01"), "m/01: is not a version; expected a positive integer"},
+      {"version_1_5", VersionNamed("1.5"), "m: has no version"},
+      {"version_beyond_int64", VersionNamed("9223372036854775808"), "is not a version; expected a positive"},
+      {"version_of_many_digits", VersionNamed(digits), "is not a version; expected a positive integer"},
       {"version_leads_out",
        [](const Place& place) {
          fs::rename(place.model / "1", place.outside / "1");
@@ -146,7 +147,7 @@ std::vector<Malformed> Corpus() {
        },
        "m/1: a symbolic link leads out", true},
       {"version_is_empty", [](const Place& place) { fs::remove(place.model / kWeights); },
-       "m/1: holds no weights; expected weights.safetensors", true},
+       "m/1: has no weights; expected weights.safetensors", true},
       {"weights_are_a_folder", Instead(kWeights, Folder), "weights.safetensors: expected a regular file",
        true},
       {"weights_are_a_pipe", Instead(kWeights, Pipe), "weights.safetensors: expected a regular file", true},
@@ -157,7 +158,7 @@ std::vector<Malformed> Corpus() {
          fs::remove(place.model / kWeights);
          for (int i = 0; i < 500; ++i) place.Write(absl::StrCat("1/", i, "\x1b\nOK.pt"), "w");
        },
-       "m/1: holds several weights files ('0\\x1b\\nOK.pt', '1\\x1b", true},
+       "m/1: has several weights files ('0\\x1b\\nOK.pt', '1\\x1b", true},
       {"weights_are_empty", Weights(""), "m/1/weights.safetensors: "},
       {"weights_are_half_a_length", Weights("\x01\x02\x03"), "m/1/weights.safetensors: "},
       {"weights_end_in_the_header", Weights(LengthThen(100, "{\"__metadata__\":{\"sacc")),
@@ -174,7 +175,7 @@ std::vector<Malformed> Corpus() {
          place.Write("config.pbtxt",
                      absl::StrCat(kConfig, "version_policy { specific { versions: [ 300, 301 ] } }"));
        },
-       "names versions 300, 301, but there are 1, 2, 3, 4, 5, 6, 7, 8 and 192 more"},
+       "names versions 300, 301, which do not exist; available are 1, 2, 3, 4, 5, 6, 7, 8 and 192 more"},
       {"model_is_a_pipe",
        [](const Place& place) {
          fs::remove_all(place.model);

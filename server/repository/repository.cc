@@ -29,8 +29,8 @@ bool IsNameCharacter(unsigned char c) { return absl::ascii_isalnum(c) || c == '.
 // The error for a missing config.pbtxt; `status` is the error of the model without it.
 absl::Status WithoutConfig(const RepositoryPath& path, const absl::Status& status) {
   return absl::InvalidArgumentError(absl::StrCat(
-      path.shown(), " is missing, so the architecture is not known; write it with at least ",
-      "parameters { key: \"architecture\" value { string_value: \"sanet\" } }, or the name into ",
+      path.shown(), " is missing, so the architecture is unknown; create it with at least ",
+      "parameters { key: \"architecture\" value { string_value: \"sanet\" } }, or put the name into ",
       "the safetensors file's metadata (", status.message(), ")"));
 }
 
@@ -111,12 +111,13 @@ absl::Status Choose(const RepositoryPath& model, ModelSettings* settings,
   const std::string there = NamesOfSome(Texts(present));
   if (chosen.empty()) {
     return absl::InvalidArgumentError(absl::StrCat(model.shown(), ": version_policy names versions ",
-                                                   NamesOfSome(Texts(missing)), ", but there are ", there));
+                                                   NamesOfSome(Texts(missing)),
+                                                   ", which do not exist; available are ", there));
   }
   if (!missing.empty()) {
     settings->warnings.push_back(absl::StrCat(model.shown(), ": version_policy names versions ",
                                               NamesOfSome(Texts(missing)),
-                                              ", which are not there; there are ", there));
+                                              ", which do not exist; available are ", there));
   }
   const auto is_left_out = [&](const ModelVersion& version) {
     return !std::binary_search(chosen.begin(), chosen.end(), version.version);
@@ -130,7 +131,7 @@ absl::StatusOr<ModelEntry> ReadModelFrom(const RepositoryPath& root, absl::strin
   if (absl::Status status = CheckModelName(name); !status.ok()) return status;
   const RepositoryPath folder = root / name;
   if (!folder.Exists()) {
-    return absl::NotFoundError(absl::StrCat("the model repository holds no folder '", name, "'"));
+    return absl::NotFoundError(absl::StrCat("the model repository has no folder '", name, "'"));
   }
   // Fails for a file, a FIFO, a dangling link, a link out of the repository, and an unreadable folder.
   if (const auto entries = folder.List(); !entries.ok()) return entries.status();

@@ -62,7 +62,7 @@ TEST(RepositoryTest, OneBrokenModelDoesNotHideTheOthers) {
               ElementsAre(Field(&BrokenModel::name, "bad name\\n"), Field(&BrokenModel::name, "empty")));
   EXPECT_THAT(std::string(scan->broken[0].status.message()), HasSubstr("is not a model name"));
   EXPECT_THAT(std::string(scan->broken[1].status.message()),
-              HasSubstr("empty/config.pbtxt is missing, so the architecture is not known"));
+              HasSubstr("empty/config.pbtxt is missing, so the architecture is unknown"));
 }
 
 TEST(RepositoryTest, ARepositoryThatIsNotThereIsAnError) {
@@ -89,7 +89,7 @@ TEST(RepositoryTest, WeightsAreChosenByName) {
   EXPECT_THAT(ReadModel(repository.string(), "m")->versions[0].weights_path, EndsWith("/epoch_3.pth"));
   repository.Write("m/1/epoch_4.pth", "w");
   EXPECT_THAT(VersionErrorOf(repository, "m"),
-              HasSubstr("m/1: holds several weights files ('epoch_3.pth', 'epoch_4.pth'); name one"));
+              HasSubstr("m/1: has several weights files ('epoch_3.pth', 'epoch_4.pth'); name one"));
   repository.Write("m/1/model.safetensors", "w");
   EXPECT_THAT(ReadModel(repository.string(), "m")->versions[0].weights_path, EndsWith("/model.safetensors"));
   repository.Write("m/1/weights.safetensors", "w");
@@ -99,18 +99,18 @@ TEST(RepositoryTest, WeightsAreChosenByName) {
   repository.Write("m/config.pbtxt", named + "epoch_4.pth\" } }");
   EXPECT_THAT(ReadModel(repository.string(), "m")->versions[0].weights_path, EndsWith("/epoch_4.pth"));
   repository.Write("m/config.pbtxt", named + "epoch_5.pth\" } }");
-  EXPECT_THAT(VersionErrorOf(repository, "m"), HasSubstr("m/1: holds no weights file 'epoch_5.pth'"));
+  EXPECT_THAT(VersionErrorOf(repository, "m"), HasSubstr("m/1: has no weights file 'epoch_5.pth'"));
 }
 
 TEST(RepositoryTest, VersionsArePositiveIntegers) {
   TestRepository repository;
   repository.Write("m/config.pbtxt", kConfig);
   repository.Write("m/v1/weights.pt", "w");
-  EXPECT_THAT(ErrorOf(repository, "m"), HasSubstr("m: holds no version; put the weights into m/1/"));
+  EXPECT_THAT(ErrorOf(repository, "m"), HasSubstr("m: has no version; put the weights into m/1/"));
   for (const std::string version : {"0", "01", "99999999999999999999"}) {
     repository.Write("m/" + version + "/weights.pt", "w");
     EXPECT_THAT(ErrorOf(repository, "m"),
-                HasSubstr("m/" + version + ": not a version; expected a positive integer"));
+                HasSubstr("m/" + version + ": is not a version; expected a positive integer"));
     std::filesystem::remove_all(repository.path() / "m" / version);
   }
 }
@@ -125,7 +125,7 @@ TEST(RepositoryTest, AVersionWithoutWeightsIsAnErrorOfItsOwn) {
   ASSERT_EQ(model->versions.size(), 2u);
   EXPECT_TRUE(model->versions[0].status.ok());
   EXPECT_THAT(std::string(model->versions[1].status.message()),
-              HasSubstr("m/2: holds no weights; expected weights.safetensors"));
+              HasSubstr("m/2: has no weights; expected weights.safetensors"));
 }
 
 TEST(RepositoryTest, LinksThatLeadOutAreRefused) {
@@ -145,10 +145,11 @@ TEST(RepositoryTest, FilesAreBoundedAndUtf8) {
   TestRepository repository;
   repository.Write("m/1/weights.pt", "w");
   repository.Write("m/config.pbtxt", absl::StrCat(kConfig, std::string(1 << 20, ' ')));
-  EXPECT_THAT(ErrorOf(repository, "m"), HasSubstr("m/config.pbtxt: larger than the 1048576 bytes allowed"));
+  EXPECT_THAT(ErrorOf(repository, "m"),
+              HasSubstr("m/config.pbtxt: is larger than the maximum of 1048576 bytes"));
   repository.Write("m/config.pbtxt", kConfig);
   repository.Write("m/labels.txt", "gr\xFC\xDF\n");
-  EXPECT_THAT(ErrorOf(repository, "m"), HasSubstr("m/labels.txt: not UTF-8 text"));
+  EXPECT_THAT(ErrorOf(repository, "m"), HasSubstr("m/labels.txt: is not UTF-8 text"));
 }
 
 TEST(RepositoryTest, ANamedLabelsFileMustBeThere) {
@@ -182,9 +183,10 @@ TEST(RepositoryTest, ThePolicyChoosesVersions) {
   EXPECT_THAT(Served(repository, "version_policy { specific { versions: [ 20, 1 ] } }"), ElementsAre(1, 20));
   EXPECT_THAT(Served(repository, "version_policy { specific { versions: [ 4, 1 ] } }"), ElementsAre(1));
   EXPECT_THAT(ReadModel(repository.string(), "m")->settings.warnings,
-              ElementsAre("m: version_policy names versions 4, which are not there; there are 1, 3, 20"));
+              ElementsAre("m: version_policy names versions 4, which do not exist; available are 1, 3, 20"));
   repository.Write("m/config.pbtxt", absl::StrCat(kConfig, "version_policy { specific { versions: 2 } }"));
-  EXPECT_EQ(ErrorOf(repository, "m"), "m: version_policy names versions 2, but there are 1, 3, 20");
+  EXPECT_EQ(ErrorOf(repository, "m"),
+            "m: version_policy names versions 2, which do not exist; available are 1, 3, 20");
 }
 
 // A safetensors file without tensors.

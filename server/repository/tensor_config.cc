@@ -48,8 +48,9 @@ absl::Status ReadShape(const Message& message, const std::string& field, const C
   if (!shape.empty()) status = CheckDims(shape, 1, true, reshape + ".shape", check);
   if (!status.ok()) return status;
   if (ExtentOf(shape) != ExtentOf(spec->dims)) {
-    return check.Error(reshape, "has shape ", ShapeText(shape), ", expected as many elements as dims ",
-                       ShapeText(spec->dims), ", and as many that are -1");
+    return check.Error(reshape, "has shape ", ShapeText(shape),
+                       ", expected the same number of elements as dims ", ShapeText(spec->dims),
+                       ", and as many dimensions that are -1");
   }
   spec->reshape = std::move(shape);
   return absl::OkStatus();
@@ -61,7 +62,8 @@ absl::Status ReadTensor(const Message& message, const std::string& field, const 
   spec->name = message.name();
   if (absl::Status status = CheckTensorName(spec->name, field + ".name", check); !status.ok()) return status;
   if (!names->insert(spec->name).second) {
-    return check.Error(field + ".name", "is ", Quoted(spec->name), ", as another one is");
+    return check.Error(field + ".name", "is ", Quoted(spec->name),
+                       ", which is already used; expected different names");
   }
   const auto type = ReadDataType(message.data_type(), field + ".data_type", check);
   if (!type.ok()) return type.status();
@@ -76,7 +78,7 @@ absl::Status ReadFormat(const inference::ModelInput& input, const std::string& f
   spec->format = nhwc ? TensorSpec::Format::kNhwc : TensorSpec::Format::kNchw;
   if (spec->dims.size() == 3) return absl::OkStatus();
   return check.Error(field + ".format", "is ", inference::ModelInput::Format_Name(input.format()),
-                     ", which takes 3 dims; got ", ShapeText(spec->dims));
+                     ", which requires 3 dims; got ", ShapeText(spec->dims));
 }
 
 }  // namespace
@@ -103,7 +105,7 @@ absl::Status CheckDims(const std::vector<int64_t>& dims, int64_t least, bool fre
     return check.Error(field, "holds ", dim, ", expected ", least, " or more", free ? ", or -1 for any" : "");
   }
   if (ExtentOf(dims).elements <= kMaxElements) return absl::OkStatus();
-  return check.Error(field, "is ", ShapeText(dims), ", more than the ", kMaxElements, " elements allowed");
+  return check.Error(field, "is ", ShapeText(dims), ", more than the maximum of ", kMaxElements, " elements");
 }
 
 absl::Status CheckTensorName(const std::string& name, absl::string_view field, const ConfigCheck& check) {
@@ -123,7 +125,7 @@ absl::Status CheckFileName(absl::string_view field, const std::string& name, con
 absl::Status ReadTensors(const inference::ModelConfig& config, const ConfigCheck& check,
                          ModelSettings* settings, std::vector<std::string>* label_files) {
   if (config.input_size() > kMaxTensors || config.output_size() > kMaxTensors) {
-    return check.Error(config.input_size() > kMaxTensors ? "input" : "output", "stands more than ",
+    return check.Error(config.input_size() > kMaxTensors ? "input" : "output", "is given more than ",
                        kMaxTensors, " times");
   }
   std::set<std::string> names;

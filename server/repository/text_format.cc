@@ -39,7 +39,7 @@ std::string Advise(const std::string& message) {
   for (int i = 0; type != nullptr && i < type->field_count(); ++i) {
     absl::StrAppend(&known, i > 0 ? ", " : "", type->field(i)->name());
   }
-  return absl::StrCat("field ", Quoted(quoted[3]), " is not known; remove it (known here: ", known, ")");
+  return absl::StrCat("field ", Quoted(quoted[3]), " is unknown; remove it (known fields: ", known, ")");
 }
 
 // Keeps the first error, with the line in which it occurred.
@@ -80,7 +80,7 @@ absl::StatusOr<ParsedConfig> ParseTextFormat(const std::string& text, absl::stri
   ParsedConfig parsed;
   if (!parser.ParseFromString(text, &parsed.message)) {
     if (!error.status().ok()) return error.status();
-    return absl::InvalidArgumentError(absl::StrCat(shown, ": not in protobuf's text format"));
+    return absl::InvalidArgumentError(absl::StrCat(shown, ": is not in protobuf's text format"));
   }
   parsed.lines = ConfigLines(parsed.message, locations);
   return parsed;
@@ -91,7 +91,7 @@ absl::StatusOr<ParsedConfig> ParseJson(const std::string& text, absl::string_vie
   const auto read = pb::util::JsonStringToMessage(text, &parsed.message);
   if (read.ok()) return parsed;
   return absl::InvalidArgumentError(
-      absl::StrCat(shown, ": not a model configuration in JSON: ",
+      absl::StrCat(shown, ": is not a model configuration in JSON: ",
                    Cut(absl::string_view(read.message().data(), read.message().size()))));
 }
 

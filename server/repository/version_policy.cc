@@ -54,10 +54,11 @@ absl::Status ReadVersionLabels(absl::string_view value, absl::string_view field,
     const bool is_version = absl::SimpleAtoi(parts.second, &version) && version >= 1;
     if (!IsLabel(label) || !is_version || !labels->try_emplace(std::string(label), version).second ||
         labels->size() > kMaxLabels) {
-      return check.Error(field, "holds ", Quoted(entry), ", expected at most ", kMaxLabels,
-                         " of NAME=VERSION with commas between, as in stable=3,canary=4; a name is ",
-                         "a letter and then letters, digits, '_', '-' and '.', ", kMaxLabelBytes,
-                         " at most, and stands once");
+      return check.Error(
+          field, "holds ", Quoted(entry), ", expected at most ", kMaxLabels,
+          " comma-separated entries NAME=VERSION, as in stable=3,canary=4; a name is ",
+          "unique, begins with a letter, continues with letters, digits, '_', '-' and '.', and has at most ",
+          kMaxLabelBytes, " characters");
     }
   }
   return absl::OkStatus();

@@ -48,7 +48,7 @@ absl::StatusOr<ModelVersion> ReadVersion(const RepositoryPath& folder, absl::str
   ModelVersion version;
   if (name.front() == '0' || !absl::SimpleAtoi(name, &version.version)) {
     return absl::InvalidArgumentError(absl::StrCat(
-        folder.shown(), ": not a version; expected a positive integer without leading zeros, as in 1"));
+        folder.shown(), ": is not a version; expected a positive integer without leading zeros, e.g. 1"));
   }
   if (backend == Backend::kEnsemble) return version;
   auto weights = FindWeights(folder, backend, weights_file);
@@ -78,7 +78,7 @@ absl::StatusOr<std::string> ChooseWeights(const RepositoryPath& folder, Backend 
   if (!weights_file.empty()) {
     if (holds(weights_file)) return weights_file;
     return absl::InvalidArgumentError(
-        absl::StrCat(folder.shown(), ": holds no weights file ", Quoted(weights_file),
+        absl::StrCat(folder.shown(), ": has no weights file ", Quoted(weights_file),
                      ", which config.pbtxt names; it must end in ", absl::StrJoin(names.endings, " or ")));
   }
   for (const absl::string_view name : names.preferred) {
@@ -86,12 +86,12 @@ absl::StatusOr<std::string> ChooseWeights(const RepositoryPath& folder, Backend 
   }
   if (found.size() == 1) return found.front();
   if (found.empty()) {
-    return absl::InvalidArgumentError(absl::StrCat(folder.shown(), ": holds no weights; expected ",
+    return absl::InvalidArgumentError(absl::StrCat(folder.shown(), ": has no weights; expected ",
                                                    names.preferred.front(), " or ", names.preferred.back()));
   }
   std::vector<std::string> shown;
   for (const std::string& name : found) shown.push_back(Quoted(name));
-  return absl::InvalidArgumentError(absl::StrCat(folder.shown(), ": holds several weights files (",
+  return absl::InvalidArgumentError(absl::StrCat(folder.shown(), ": has several weights files (",
                                                  NamesOfSome(shown),
                                                  "); name one in the parameter 'weights' of config.pbtxt"));
 }
@@ -110,7 +110,7 @@ absl::StatusOr<std::vector<ModelVersion>> ReadVersions(const RepositoryPath& mod
   if (versions.empty() && backend == Backend::kEnsemble) versions.push_back({.version = 1});
   if (versions.empty()) {
     return absl::InvalidArgumentError(
-        absl::StrCat(model.shown(), ": holds no version; put the weights into ", model.shown(), "/1/"));
+        absl::StrCat(model.shown(), ": has no version; put the weights into ", model.shown(), "/1/"));
   }
   std::sort(versions.begin(), versions.end(),
             [](const ModelVersion& a, const ModelVersion& b) { return a.version < b.version; });

@@ -75,7 +75,7 @@ absl::Status ReadWarmup(const inference::ModelWarmup& message, const std::string
 absl::Status ReadWarmups(const inference::ModelConfig& config, const ConfigCheck& check,
                          ModelSettings* settings) {
   if (config.model_warmup_size() > kMaxWarmups) {
-    return check.Error("model_warmup", "stands ", config.model_warmup_size(), " times, expected at most ",
+    return check.Error("model_warmup", "is given ", config.model_warmup_size(), " times, expected at most ",
                        kMaxWarmups);
   }
   for (int i = 0; i < config.model_warmup_size(); ++i) {

@@ -75,7 +75,7 @@ absl::StatusOr<Key> PrivateKey(const std::string& path, const std::string& text)
   const std::string why = Why();
   if (asked)
     return Wrong(kKeyFlag, path,
-                 "is locked with a passphrase; store the key without one, readable by this user alone");
+                 "is protected by a passphrase; store the key without one, readable only by this user");
   return Wrong(
       kKeyFlag, path,
       absl::StrCat("holds no private key (", why, "); expected PEM, with '-----BEGIN PRIVATE KEY-----'"));
@@ -83,25 +83,26 @@ absl::StatusOr<Key> PrivateKey(const std::string& path, const std::string& text)
 
 absl::StatusOr<absl::Time> TimeOf(const ASN1_TIME* time) {
   std::tm parts{};
-  if (ASN1_TIME_to_tm(time, &parts) != 1) return absl::InvalidArgumentError("has no date that can be read");
+  if (ASN1_TIME_to_tm(time, &parts) != 1) return absl::InvalidArgumentError("has an unreadable date");
   return absl::FromTM(parts, absl::UTCTimeZone());
 }
 
 absl::StatusOr<absl::Time> CheckInForce(const X509& certificate, const std::string& path, absl::Time now) {
   const auto begins = TimeOf(X509_get0_notBefore(&certificate));
   const auto expires = TimeOf(X509_get0_notAfter(&certificate));
-  if (!begins.ok() || !expires.ok()) return Wrong(kCertificateFlag, path, "has no dates that can be read");
+  if (!begins.ok() || !expires.ok()) return Wrong(kCertificateFlag, path, "has unreadable validity dates");
   const auto text = [](absl::Time time) {
     return absl::FormatTime("%Y-%m-%d %H:%M:%S UTC", time, absl::UTCTimeZone());
   };
   if (now >= *expires) {
-    return Wrong(kCertificateFlag, path,
-                 absl::StrCat("the certificate has expired on ", text(*expires), "; put a new one there"));
+    return Wrong(
+        kCertificateFlag, path,
+        absl::StrCat("the certificate expired on ", text(*expires), "; replace it with a valid one"));
   }
   if (now < *begins) {
-    return Wrong(kCertificateFlag, path,
-                 absl::StrCat("the certificate is not valid before ", text(*begins),
-                              "; is this machine's clock right?"));
+    return Wrong(
+        kCertificateFlag, path,
+        absl::StrCat("the certificate is not valid before ", text(*begins), "; check this machine's clock"));
   }
   return *expires;
 }

@@ -119,7 +119,7 @@ TEST_F(CertificateTest, TellsAKeyOfAnother) {
 }
 
 TEST_F(CertificateTest, TellsWhatIsNotInForce) {
-  EXPECT_THAT(Said(absl::Now() + absl::Hours(2)), HasSubstr("has expired on"));
+  EXPECT_THAT(Said(absl::Now() + absl::Hours(2)), HasSubstr("the certificate expired on"));
   EXPECT_THAT(Said(absl::Now() - absl::Hours(2)), HasSubstr("not valid before"));
 }
 

@@ -25,7 +25,7 @@ absl::StatusOr<std::unique_ptr<Certificates>> Certificates::Open(const Certifica
 absl::Status Certificates::Read() {
   auto read = ReadCertificate(files_, absl::Now());
   if (!read.ok()) return read.status();
-  Log(LogLevel::kInfo, "certificate read",
+  Log(LogLevel::kInfo, "certificate loaded",
       {{"file", files_.certificate}, {"expires", absl::FormatTime((*read)->expires, absl::UTCTimeZone())}});
   absl::MutexLock lock(&mutex_);
   current_ = *std::move(read);
@@ -33,7 +33,7 @@ absl::Status Certificates::Read() {
 }
 
 void Certificates::Look() {
-  watched_.LookAndRead([this] { return Read(); }, "certificate not read anew; the one in force stays");
+  watched_.LookAndRead([this] { return Read(); }, "certificate not reloaded; the current one stays in use");
 }
 
 std::shared_ptr<const Certificate> Certificates::current() const {

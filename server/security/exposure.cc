@@ -24,17 +24,17 @@ absl::Status CheckExposure(const Exposure& exposure) {
   if (open == exposure.hosts.end()) return absl::OkStatus();
   if (!exposure.asks_clients && !exposure.asks_tokens) {
     return absl::InvalidArgumentError(
-        absl::StrCat("to listen on ", *open,
-                     " lets other machines in, and nothing asks who they are: pass --host 127.0.0.1 for "
-                     "this machine alone; or --tls-cert and --tls-key, with --token-file or --tls-client-ca; "
+        absl::StrCat("listening on ", *open,
+                     " lets other machines call without authentication: pass --host 127.0.0.1 for "
+                     "this machine only; or --tls-cert and --tls-key, with --token-file or --tls-client-ca; "
                      "or --insecure if "
-                     "whoever reaches the ports may do everything"));
+                     "every client that reaches the ports may do everything"));
   }
   if (exposure.asks_tokens && !exposure.tls) {
     return absl::InvalidArgumentError(
-        absl::StrCat("to listen on ", *open,
-                     " with --token-file and without TLS sends tokens over the network for all to read: pass "
-                     "--tls-cert and --tls-key; or --host 127.0.0.1 behind a proxy that has them; or "
+        absl::StrCat("listening on ", *open,
+                     " with --token-file but without TLS sends tokens unencrypted over the network: pass "
+                     "--tls-cert and --tls-key; or --host 127.0.0.1 behind a proxy with TLS; or "
                      "--insecure if something else "
                      "protects the network"));
   }

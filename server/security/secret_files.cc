@@ -16,7 +16,7 @@ namespace {
 
 absl::Status Unreadable(absl::string_view subject, int error) {
   return absl::InvalidArgumentError(absl::StrCat(subject, " cannot be read: ", std::strerror(error),
-                                                 "; expected a file that this user may read"));
+                                                 "; expected a file readable by this user"));
 }
 
 // Reads to the end of the file, or one byte more than is allowed.
@@ -37,7 +37,7 @@ absl::StatusOr<std::string> ReadAll(int fd, absl::string_view subject) {
   if (size > kMostSecretBytes) {
     Forget(text);
     return absl::InvalidArgumentError(
-        absl::StrCat(subject, " is larger than ", kMostSecretBytes, " bytes, which no such file is"));
+        absl::StrCat(subject, " is larger than ", kMostSecretBytes, " bytes, the maximum"));
   }
   // Copied, so that a small file does not occupy a megabyte.
   std::string whole = text.substr(0, size);
@@ -53,9 +53,10 @@ absl::StatusOr<std::string> ReadSecretFile(absl::string_view flag, const std::st
   const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (fd < 0) return Unreadable(subject, errno);
   struct stat file{};
-  absl::StatusOr<std::string> text = fstat(fd, &file) == 0 && S_ISREG(file.st_mode)
-                                         ? ReadAll(fd, subject)
-                                         : absl::InvalidArgumentError(absl::StrCat(subject, " is no file"));
+  absl::StatusOr<std::string> text =
+      fstat(fd, &file) == 0 && S_ISREG(file.st_mode)
+          ? ReadAll(fd, subject)
+          : absl::InvalidArgumentError(absl::StrCat(subject, " is not a regular file"));
   close(fd);
   return text;
 }

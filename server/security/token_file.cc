@@ -41,9 +41,9 @@ std::string Problem(absl::string_view token, size_t fields, uint8_t scopes) {
                         kLongestToken);
   }
   if (!std::all_of(token.begin(), token.end(), IsTokenByte)) {
-    return "the token has other characters than letters, digits and -._~+/=";
+    return "the token has invalid characters; expected letters, digits and -._~+/=";
   }
-  if (scopes == 0) return absl::StrCat("what stands behind the token is no list of scopes; ", kForm);
+  if (scopes == 0) return absl::StrCat("the text after the token is not a list of scopes; ", kForm);
   return "";
 }
 
@@ -79,11 +79,11 @@ absl::StatusOr<std::vector<KnownToken>> ParseTokenFile(absl::string_view subject
     const auto [known, is_new] = line_of.emplace(digest, number);
     if (!is_new) {
       return absl::InvalidArgumentError(
-          absl::StrCat(subject, " line ", number, ": the token stands on line ", known->second, " already"));
+          absl::StrCat(subject, " line ", number, ": the token is a duplicate of line ", known->second));
     }
     tokens.push_back({digest, scopes});
   }
-  if (tokens.empty()) return absl::InvalidArgumentError(absl::StrCat(subject, " has no token; ", kForm));
+  if (tokens.empty()) return absl::InvalidArgumentError(absl::StrCat(subject, " contains no token; ", kForm));
   return tokens;
 }
 

@@ -29,20 +29,20 @@ TEST(TokenFileTest, ReadsTokensAndScopes) {
 }
 
 TEST(TokenFileTest, TellsTheLineAndWhatIsWrong) {
-  EXPECT_THAT(Said("# nobody\n"), HasSubstr("has no token"));
+  EXPECT_THAT(Said("# nobody\n"), HasSubstr("contains no token"));
   EXPECT_THAT(Said(absl::StrCat("\n", kToken)),
               HasSubstr("--token-file t line 2: has 1 word; expected 'TOKEN SCOPE"));
   EXPECT_THAT(Said(absl::StrCat(kToken, " predict admin")), HasSubstr("line 1: has 3 words"));
   EXPECT_THAT(Said("short predict"), HasSubstr("the token has 5 characters, expected 16 to 512"));
   EXPECT_THAT(Said(absl::StrCat(std::string(513, 'a'), " predict")), HasSubstr("513 characters"));
-  EXPECT_THAT(Said("\"0123456789abcdef\" predict"), HasSubstr("other characters"));
+  EXPECT_THAT(Said("\"0123456789abcdef\" predict"), HasSubstr("invalid characters"));
   EXPECT_THAT(Said(absl::StrCat("0123456789abcdef", std::string(1, '\0'), " predict")),
-              HasSubstr("other characters"));
+              HasSubstr("invalid characters"));
   for (const char* scopes : {"root", "predict,", ",predict", "predict,,admin", "open"}) {
-    EXPECT_THAT(Said(absl::StrCat(kToken, " ", scopes)), HasSubstr("no list of scopes")) << scopes;
+    EXPECT_THAT(Said(absl::StrCat(kToken, " ", scopes)), HasSubstr("not a list of scopes")) << scopes;
   }
   EXPECT_THAT(Said(absl::StrCat(kToken, " predict\n\n", kToken, " admin")),
-              HasSubstr("line 3: the token stands on line 1"));
+              HasSubstr("line 3: the token is a duplicate of line 1"));
 }
 
 TEST(TokenFileTest, NoMessageHoldsAToken) {

@@ -49,14 +49,14 @@ absl::Status Tokens::Read() {
   auto known = ParseTokenFile(absl::StrCat("--token-file ", path_), *text);
   Forget(*text);
   if (!known.ok()) return known.status();
-  Log(LogLevel::kInfo, "tokens read", {{"file", path_}, {"tokens", known->size()}});
+  Log(LogLevel::kInfo, "tokens loaded", {{"file", path_}, {"tokens", known->size()}});
   absl::MutexLock lock(&mutex_);
   known_ = std::make_shared<const Known>(*std::move(known));
   return absl::OkStatus();
 }
 
 void Tokens::Look() {
-  file_.LookAndRead([this] { return Read(); }, "tokens not read anew; those known before stay");
+  file_.LookAndRead([this] { return Read(); }, "tokens not reloaded; the current ones stay in use");
 }
 
 std::shared_ptr<const Tokens::Known> Tokens::known() const {
@@ -68,20 +68,20 @@ absl::Status Tokens::Check(absl::Span<const absl::string_view> authorizations,
                            std::optional<Scope> needed) const {
   if (needed == Scope::kOpen) return absl::OkStatus();
   if (authorizations.empty()) {
-    return absl::UnauthenticatedError("a token is needed; send 'authorization: Bearer TOKEN'");
+    return absl::UnauthenticatedError("a token is required; send 'authorization: Bearer TOKEN'");
   }
   const absl::string_view token = authorizations.size() == 1 ? TokenOf(authorizations[0]) : "";
   if (token.empty()) {
     return absl::UnauthenticatedError(
-        "the authorization is no token; send 'authorization: Bearer TOKEN', once");
+        "the authorization header is not a single bearer token; send 'authorization: Bearer TOKEN' exactly "
+        "once");
   }
   const uint8_t scopes = ScopesOf(*known(), token);
-  if (scopes == 0)
-    return absl::UnauthenticatedError("the token is not known here; it may have been withdrawn");
-  if (!needed) return absl::PermissionDeniedError("no token is good for this");
+  if (scopes == 0) return absl::UnauthenticatedError("the token is unknown; it may have been revoked");
+  if (!needed) return absl::PermissionDeniedError("no scope permits this call");
   if ((scopes & static_cast<uint8_t>(*needed)) == 0) {
-    return absl::PermissionDeniedError(absl::StrCat("the token has not the scope '", NameOf(*needed),
-                                                    "', which this needs; --token-file gives it"));
+    return absl::PermissionDeniedError(absl::StrCat("the token lacks the scope '", NameOf(*needed),
+                                                    "', which this call requires; add it in --token-file"));
   }
   return absl::OkStatus();
 }

@@ -41,12 +41,12 @@ bool IsForUs(const struct stat& file) {
 absl::Status CheckFile(const struct stat& file, absl::string_view key) {
   if (!S_ISREG(file.st_mode)) {
     return absl::InvalidArgumentError(
-        absl::StrCat(KeySubject(key), ": is not shared memory; make it with shm_open"));
+        absl::StrCat(KeySubject(key), ": is not a regular file; create the shared memory with shm_open"));
   }
   if (!IsForUs(file)) {
     return absl::InvalidArgumentError(
         absl::StrCat(KeySubject(key), ": belongs to user ", file.st_uid, ", and saccaded runs as ", geteuid(),
-                     "; run both as one user, or let others read and write it"));
+                     "; run both as the same user, or make it readable and writable for others"));
   }
   return absl::OkStatus();
 }
@@ -54,15 +54,15 @@ absl::Status CheckFile(const struct stat& file, absl::string_view key) {
 absl::Status FromErrno(int error, absl::string_view key) {
   if (error == ENOENT) {
     return absl::NotFoundError(
-        absl::StrCat(KeySubject(key), ": there is no such shared memory on this machine"));
+        absl::StrCat(KeySubject(key), ": this shared memory does not exist on the server's machine"));
   }
-  const char* const why = error == ELOOP ? "is a link" : std::strerror(error);
+  const char* const why = error == ELOOP ? "it is a symbolic link" : std::strerror(error);
   return absl::InvalidArgumentError(absl::StrCat(KeySubject(key), ": cannot be opened: ", why));
 }
 
 absl::Status Cut() {
   return absl::FailedPreconditionError(
-      "the shared memory is shorter than it was when it was registered; keep its size, or register it again");
+      "the shared memory is smaller than when it was registered; keep its size, or register it again");
 }
 
 }  // namespace
@@ -89,7 +89,7 @@ SharedFile::~SharedFile() {
 absl::StatusOr<uint64_t> SharedFile::Size() const {
   struct stat found{};
   if (fstat(descriptor_, &found) != 0) {
-    return absl::InternalError(absl::StrCat("shared memory cannot be looked at: ", std::strerror(errno)));
+    return absl::InternalError(absl::StrCat("cannot read the size of shared memory: ", std::strerror(errno)));
   }
   return static_cast<uint64_t>(found.st_size);
 }
@@ -98,7 +98,8 @@ absl::Status SharedFile::Read(uint64_t offset, size_t size, char* to) const {
   for (size_t done = 0; done < size;) {
     const ssize_t now = pread(descriptor_, to + done, size - done, static_cast<off_t>(offset + done));
     if (now < 0 && errno == EINTR) continue;
-    if (now < 0) return absl::InternalError(absl::StrCat("reading shared memory: ", std::strerror(errno)));
+    if (now < 0)
+      return absl::InternalError(absl::StrCat("cannot read shared memory: ", std::strerror(errno)));
     if (now == 0) return Cut();
     done += static_cast<size_t>(now);
   }
@@ -113,7 +114,8 @@ absl::Status SharedFile::Write(uint64_t offset, absl::string_view bytes) const {
   while (!bytes.empty()) {
     const ssize_t now = pwrite(descriptor_, bytes.data(), bytes.size(), static_cast<off_t>(offset));
     if (now < 0 && errno == EINTR) continue;
-    if (now < 0) return absl::InternalError(absl::StrCat("writing shared memory: ", std::strerror(errno)));
+    if (now < 0)
+      return absl::InternalError(absl::StrCat("cannot write shared memory: ", std::strerror(errno)));
     offset += static_cast<uint64_t>(now);
     bytes.remove_prefix(static_cast<size_t>(now));
   }

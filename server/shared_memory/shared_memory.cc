@@ -19,7 +19,8 @@ std::string RegionSubject(absl::string_view name) {
 bool Fits(uint64_t offset, uint64_t size, uint64_t room) { return size <= room && offset <= room - size; }
 
 absl::Status Off() {
-  return absl::UnimplementedError("shared memory is off; saccaded takes it with --allow-shared-memory");
+  return absl::UnimplementedError(
+      "shared memory is disabled; start saccaded with --allow-shared-memory to use it");
 }
 
 absl::Status CheckRegion(const SharedRegion& region) {
@@ -55,13 +56,13 @@ absl::Status SharedMemory::Register(const SharedRegion& region) {
   if (!Fits(region.offset, region.size, *size)) {
     return absl::InvalidArgumentError(
         absl::StrCat(RegionSubject(region.name), ": byte_size ", region.size, " from offset ", region.offset,
-                     " on is not inside the shared memory, which has ", *size, " bytes"));
+                     " exceeds the shared memory, which has ", *size, " bytes"));
   }
   const auto open = std::make_shared<const Open>(Open{region, *std::move(file)});
   const absl::MutexLock lock(&mutex_);
   if (regions_.size() >= options_.most_regions) {
     return absl::ResourceExhaustedError(absl::StrCat(
-        regions_.size(), " shared memory regions are registered, as many as may be; unregister some"));
+        regions_.size(), " shared memory regions are registered, the maximum; unregister one first"));
   }
   if (!regions_.emplace(region.name, open).second) {
     return absl::AlreadyExistsError(
@@ -106,9 +107,9 @@ absl::StatusOr<std::shared_ptr<const SharedMemory::Open>> SharedMemory::Opened(
     open = found->second;
   }
   if (!Fits(range.offset, range.size, open->region.size)) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "shared_memory_byte_size ", range.size, " from shared_memory_offset ", range.offset,
-        " on is not inside ", RegionSubject(range.region), ", which has ", open->region.size, " bytes"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("shared_memory_byte_size ", range.size, " from shared_memory_offset ", range.offset,
+                     " exceeds ", RegionSubject(range.region), ", which has ", open->region.size, " bytes"));
   }
   if (range.size > options_.most_tensor_bytes) {
     return absl::InvalidArgumentError(absl::StrCat("shared_memory_byte_size is ", range.size,

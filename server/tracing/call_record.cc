@@ -80,7 +80,7 @@ CallRecord::~CallRecord() {
     const absl::MutexLock lock(&mutex_);
     ended = ended_;
   }
-  if (!ended) End({.status = absl::UnknownError("nobody said how the call ended")});
+  if (!ended) End({.status = absl::UnknownError("the call was not ended; this is a bug in saccaded")});
 }
 
 void CallRecord::AddReceived(int64_t bytes) {

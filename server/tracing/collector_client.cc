@@ -70,10 +70,11 @@ struct CollectorClient::Handle {
 absl::StatusOr<std::unique_ptr<CollectorClient>> CollectorClient::Create(const TraceSettings& settings,
                                                                          const std::string& version) {
   if (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK)
-    return absl::InternalError("libcurl, which sends traces, cannot be used");
+    return absl::InternalError("cannot initialise libcurl, which is needed to send traces");
   auto handle = std::make_unique<Handle>();
   handle->curl = curl_easy_init();
-  if (handle->curl == nullptr) return absl::InternalError("libcurl, which sends traces, cannot be used");
+  if (handle->curl == nullptr)
+    return absl::InternalError("cannot initialise libcurl, which is needed to send traces");
   handle->AddHeader("Content-Type: application/x-protobuf");
   // Otherwise curl sends "Expect: 100-continue" and waits for the response.
   handle->AddHeader("Expect:");

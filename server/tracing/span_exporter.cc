@@ -98,7 +98,8 @@ void SpanExporter::Export(const std::vector<Span>& batch) {
   const auto given_up = [this] { return stop_at() <= clock_->Now(); };
   for (int attempt = 0;; ++attempt) {
     const absl::Duration left = std::min(until, stop_at()) - clock_->Now();
-    if (left <= absl::ZeroDuration()) return Lose(spans, SpanFate::kFailed, "there was no time left");
+    if (left <= absl::ZeroDuration())
+      return Lose(spans, SpanFate::kFailed, "the time limit for sending the batch has passed");
     const SendOutcome outcome = options_.send(batch, left, given_up);
     if (outcome.kind == SendOutcome::Kind::kSent) {
       const int64_t rejected = std::clamp(outcome.rejected, int64_t{0}, spans);

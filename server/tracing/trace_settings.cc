@@ -118,8 +118,8 @@ TraceSettings::Pairs ReadPairs(Reader& reader, const std::pair<const char*, std:
       // The error does not contain the text, which may hold a password.
       reader.Fail(absl::InvalidArgumentError(
           absl::StrCat(name, ": its part ", pairs.size() + 1,
-                       " is not KEY=VALUE; expected KEY=VALUE,KEY=VALUE, with what is "
-                       "special in %XX")));
+                       " is not KEY=VALUE; expected KEY=VALUE,KEY=VALUE, with special "
+                       "characters percent-encoded")));
       return pairs;
     }
     pairs.emplace_back(*key, *value);
@@ -136,7 +136,7 @@ std::string ReadEndpoint(Reader& reader) {
   const bool has_scheme = absl::ConsumePrefix(&rest, "http://") || absl::ConsumePrefix(&rest, "https://");
   if (!has_scheme || rest.empty() || rest[0] == '/' ||
       rest.find_first_of(" \t\r\n?#") != absl::string_view::npos) {
-    reader.Fail(Wrong(name, text, "http://HOST:PORT or https://HOST:PORT, with a path if there is one"));
+    reader.Fail(Wrong(name, text, "http://HOST:PORT or https://HOST:PORT, optionally with a path"));
     return "";
   }
   if (name == absl::string_view(kTraces)) return text;
@@ -168,9 +168,9 @@ Sampler ReadSampler(Reader& reader) {
 
 void ReadConnection(Reader& reader, TraceSettings& settings) {
   reader.OneOf(reader.FirstOf("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL"),
-               {"http/protobuf"}, "http/protobuf, the one protocol that traces are sent by");
+               {"http/protobuf"}, "http/protobuf, the only supported protocol for traces");
   reader.OneOf(reader.FirstOf("OTEL_EXPORTER_OTLP_TRACES_COMPRESSION", "OTEL_EXPORTER_OTLP_COMPRESSION"),
-               {"none"}, "none; traces are not compressed");
+               {"none"}, "none; compression is not supported for traces");
   settings.headers =
       ReadPairs(reader, reader.FirstOf("OTEL_EXPORTER_OTLP_TRACES_HEADERS", "OTEL_EXPORTER_OTLP_HEADERS"));
   reader.Milliseconds(reader.FirstOf("OTEL_EXPORTER_OTLP_TRACES_TIMEOUT", "OTEL_EXPORTER_OTLP_TIMEOUT"), 1,

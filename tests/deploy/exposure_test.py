@@ -81,7 +81,7 @@ def test_it_starts(name, secrets):
         process.kill()
         _, said = process.communicate(timeout=50)
     assert line.startswith("listening grpc=0.0.0.0:"), said
-    assert ("may do everything" in said) == (name not in CHART_VALUES)
+    assert ("has full access" in said) == (name not in CHART_VALUES)
 
 
 def answers(url, context=None):

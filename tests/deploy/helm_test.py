@@ -185,7 +185,7 @@ def test_what_is_open_is_said_to_be(set_ones):
     resources = render(values)
     written = config(resources)
     assert set(written) <= known_flags()
-    assert ("insecure" in written) == (len(set_ones) < 2) == ("may do everything" in notes(values))
+    assert ("insecure" in written) == (len(set_ones) < 2) == ("has full access" in notes(values))
     assert ("plain-metrics" in written) == bool(set_ones)
     flags_of = {"tls": ("tls-cert", "tls-key"), "client-ca": ("tls-client-ca",), "tokens": ("token-file",)}
     mounts = {mount["name"]: mount for mount in container(resources)["volumeMounts"]}
@@ -308,8 +308,8 @@ def test_wrong_values_are_refused(values):
 
 
 @pytest.mark.parametrize("values, said", [
-    ({"config": {"grpc-port": 9001}}, "config.grpc-port: the chart sets it"),
-    ({"config": {"insecure": False}}, "config.insecure: the chart sets it"),
+    ({"config": {"grpc-port": 9001}}, "config.grpc-port: is set by the chart"),
+    ({"config": {"insecure": False}}, "config.insecure: is set by the chart"),
     ({"models": {"claim": ""}}, "models.claim"),
     ({"autoscaling": {"targetCPUUtilizationPercentage": 0}}, "neither targetCPUUtilizationPercentage nor metrics"),
 ], ids=str)

@@ -145,8 +145,8 @@ BAD = {
     "too long a video": (
         dict(clip=lambda: clip(video=pictures.video(moving(60), 10))), ["too long", "4.8 seconds", "6 seconds"]),
     "two sizes": (
-        dict(clip=lambda: clip(moving(2) + moving(1, width=40))), ["frame 2", "40 x 37", "frame 0 37 x 37"]),
-    "no video": (dict(clip=lambda: clip(video=b"#EXTM3U\nfile:///etc/passwd")), ["not a video", "MP4"]),
+        dict(clip=lambda: clip(moving(2) + moving(1, width=40))), ["frame 2", "40 x 37", "frame 0 is 37 x 37"]),
+    "no video": (dict(clip=lambda: clip(video=b"#EXTM3U\nfile:///etc/passwd")), ["not a readable video", "MP4"]),
     "half a video": (dict(clip=lambda: clip(video=pictures.video(moving(8), 10)[:300])), ["video"]),
     "a picture": (dict(encoded=lambda: pictures.encoded(moving(1)[0])), ["encoded", "takes clips"]),
     "a broken frame": (
@@ -155,7 +155,7 @@ BAD = {
     "no frames": (dict(clip=lambda: message("saccade.v1.Clip")(frames={})), ["clip.frames.pictures"]),
     "options of another task": (
         dict(clip=lambda: clip(moving(2)), detection=lambda: message("saccade.v1.DetectionOptions")()),
-        ["does actions", "'actions'"]),
+        ["is for actions", "'actions'"]),
 }
 
 

@@ -32,7 +32,7 @@ def test_a_model_at_its_own_bound_leaves_the_others_alone(start, slow_repository
         waiting = busy.inference.model_infer.future(busy.light)
         eventually(lambda: daemon.metrics().total("saccade_inflight_requests") == 2, "both are in the daemon")
         error = refused(busy.inference.model_infer, busy.light)
-        check(error, EXHAUSTED, ["model 'slow'", "bound of 2 requests", "max_inflight_requests in its config.pbtxt"])
+        check(error, EXHAUSTED, ["model 'slow'", "limit of 2 requests", "max_inflight_requests in its config.pbtxt"])
         assert details(error)["google.rpc.ErrorInfo"].reason == "MODEL_BOUND"
         assert pushback(error) >= 1
         busy.inference.model_infer(light)
@@ -48,7 +48,7 @@ def test_a_client_that_sends_too_fast(start, repository, light):
         for _ in range(3):
             inference.model_infer(light)
         error = refused(inference.model_infer, light)
-    check(error, EXHAUSTED, ["client 'ipv4:127.0.0.1'", "0.01 requests a second", "--client-requests-per-second"])
+    check(error, EXHAUSTED, ["client 'ipv4:127.0.0.1'", "0.01 requests per second", "--client-requests-per-second"])
     assert details(error)["google.rpc.ErrorInfo"].reason == "CLIENT_RATE"
     with daemon.vision() as vision:
         jpeg = pictures.encoded(pictures.pixels(1), "JPEG")

@@ -29,7 +29,7 @@ TENSOR = bytes(4 * 3 * 56 * 56)
 
 # Request, status, and words that the error message must contain.
 PREDICT = {
-    "not an image": (dict(model="tiny", encoded=b"I am not a picture."), INVALID, ["not a picture", "JPEG"]),
+    "not an image": (dict(model="tiny", encoded=b"I am not a picture."), INVALID, ["not a readable picture", "JPEG"]),
     "truncated JPEG": (dict(model="tiny", encoded=pictures.truncated_jpeg()), INVALID, ["JPEG"]),
     "truncated PNG": (dict(model="tiny", encoded=WHOLE[: len(WHOLE) // 2]), INVALID, ["PNG"]),
     "huge PNG": (dict(model="tiny", encoded=pictures.png_claiming(60000, 60000)), INVALID, ["60000", "pixels"]),
@@ -101,7 +101,7 @@ INFER = {
         INVALID,
         ["version", "new"],
     ),
-    "bytes, not a picture": (infer_request("tiny", [1], encoded_tensor(b"nothing"), "BYTES"), INVALID, ["not a picture"]),
+    "bytes, not a picture": (infer_request("tiny", [1], encoded_tensor(b"nothing"), "BYTES"), INVALID, ["not a readable picture"]),
     "bytes, length beyond the end": (infer_request("tiny", [1], b"\xff\xff\xff\x7fabc", "BYTES"), INVALID, ["image"]),
     "bytes, fewer than the shape": (
         infer_request("tiny", [2], encoded_tensor(WHOLE), "BYTES"),

@@ -101,7 +101,7 @@ def test_failures_are_not_kept(start, tiny, root):
 
 def test_without_a_cache_the_daemon_says_so(start, tiny, root):
     daemon = start(root).await_ready()
-    assert "response_cache is passed over" in daemon.log()
+    assert "response_cache is ignored" in daemon.log()
     batch = tiny.random_batch(1, seed=1)
     infer(daemon, "cached", batch)
     infer(daemon, "cached", batch)

@@ -119,7 +119,7 @@ def test_a_fault_names_its_call(daemon, call, method):
     line = await_line(daemon, "call failed", trace_id=trace)
     assert (line["level"], line["request_id"], line["method"]) == ("error", request, method)
     assert (line["model"], line["status"]) == ("failing", "INTERNAL")
-    assert "a drill, as its option fail_at says" in line["reason"]
+    assert "failure triggered by the option fail_at" in line["reason"]
 
 
 def test_the_messages_id_goes_before_the_headers(daemon):

@@ -22,7 +22,7 @@ class Checked:
         ended = run_to_end("--check-config", f"--model-repository={root}", *flags)
         self.code, self.lines = ended.returncode, ended.stdout.splitlines()
         assert self.code in (0, 1), f"exit {self.code}:\n{ended.stderr[-3000:]}"
-        assert re.fullmatch(r"\d+ checked, \d+ not in order", self.lines[-1])
+        assert re.fullmatch(r"\d+ checked, \d+ with errors", self.lines[-1])
         # Details about tensors or options may follow on indented lines.
         for line in self.lines[:-1]:
             assert re.match(r"(OK|WARNING|ERROR) +[\w.-]+|  ", line), line
@@ -62,7 +62,7 @@ def test_the_sound_model_is_in_order(checked):
     outcome, words = checked
     assert outcome.code == 1
     assert outcome.of("sound")[0] == "OK"
-    assert outcome.lines[-1] == f"{len(words) + 1} checked, {len(words)} not in order"
+    assert outcome.lines[-1] == f"{len(words) + 1} checked, {len(words)} with errors"
 
 
 def test_weights_that_were_not_written_to_their_end(network, tmp_path):

@@ -215,7 +215,7 @@ def test_flags_that_are_passed_over_are_told(empty):
     code, out, _ = check(empty, *flags_in("passed over", empty))
     assert code == 0
     for flag, (state, note) in FLAGS.items():
-        expected = f"WARNING {name_of(flag)} is passed over: {note}\n"
+        expected = f"WARNING {name_of(flag)} is ignored: {note}\n"
         assert (expected in out) == (state == "passed over"), flag
 
 
@@ -248,8 +248,8 @@ def test_a_command_line_of_tritons_starts_it(repository, tiny, tmp_path):
     with Daemon(repository, *TRITON_COMMAND.split(), log_folder=tmp_path) as daemon:
         daemon.await_ready()
         log = daemon.log()
-        assert "--http-thread-count is passed over: each connection has a thread" in log
-        assert log.count("--backend-config is passed over") == 2
+        assert "--http-thread-count is ignored: each connection has a thread" in log
+        assert log.count("--backend-config is ignored") == 2
         assert "Z W " in log and "Z I " not in log
         # --metrics-address gives the metrics their own address.
         with pytest.raises(urllib.error.URLError):

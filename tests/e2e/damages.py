@@ -181,28 +181,28 @@ def a_number_of_thousands_of_digits(path):
 
 def a_version_of_zero(path):
     path.parent.rename(path.parents[1] / "0")
-    return ["/0: not a version"]
+    return ["/0: is not a version"]
 
 
 def a_version_with_a_zero_in_front(path):
     path.parent.rename(path.parents[1] / "01")
-    return ["/01: not a version"]
+    return ["/01: is not a version"]
 
 
 def a_version_below_zero(path):
     path.parent.rename(path.parents[1] / "-1")
-    return ["holds no version"]
+    return ["has no version"]
 
 
 def a_version_of_many_digits(path):
     path.parent.rename(path.parents[1] / ("9" * 200))
-    return ["not a version"]
+    return ["is not a version"]
 
 
 def a_version_that_is_a_file(path):
     shutil.rmtree(path.parent)
     path.parent.write_bytes(b"1")
-    return ["holds no version"]
+    return ["has no version"]
 
 
 def labels_of_bytes(path):

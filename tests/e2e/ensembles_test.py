@@ -252,9 +252,9 @@ def test_what_cannot_be_run_is_unavailable_and_says_why(start, tiny, tmp_path):
         assert_close(client.infer("chain", sent(batch)).as_numpy("logits"), tiny.logits(batch))
         reasons = {
             "nobody": "the model repository holds no folder 'nobodys_model'",
-            "above": "model 'nobody' needs another one: the model repository holds no folder 'nobodys_model'",
+            "above": "model 'nobody' needs another model: the model repository holds no folder 'nobodys_model'",
             "wrong": "ensemble 'wrong' cannot be run: step of model 'identity' that makes 'middle': input 'image' takes",
-            "wide": "its max_batch_size is 4, the ensemble's 5",
+            "wide": "the model's max_batch_size is 4, lower than the ensemble's 5",
         }
         for model, reason in reasons.items():
             assert not client.is_model_ready(model)
@@ -267,5 +267,5 @@ def test_what_cannot_be_run_is_unavailable_and_says_why(start, tiny, tmp_path):
 
 
 def test_the_typed_api_says_where_to_go(daemon):
-    with daemon.vision() as vision, pytest.raises(Exception, match="is an ensemble, which takes tensors alone"):
+    with daemon.vision() as vision, pytest.raises(Exception, match="is an ensemble, which takes tensors only"):
         vision.predict(predict_request(model="chain", encoded=pictures.encoded(pictures.pixels(1))))

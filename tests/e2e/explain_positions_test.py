@@ -180,7 +180,7 @@ def test_without_positions_the_middle_one_is_shown(vision):
         ("softmax", {"positions": positions([(0.5, 1.5)])}, "explain.positions[0]"),
         ("softmax", {"positions": positions([(0, 0), (float("nan"), 0)])}, "explain.positions[1]"),
         ("softmax", {"positions": positions([(0, 0)] * 17)}, "at most 16"),
-        ("kronecker", {}, "has not: leave them out"),
+        ("kronecker", {}, "does not have; omit them"),
     ],
 )
 def test_positions_that_are_none(vision, model, fields, words):

@@ -71,7 +71,7 @@ def test_a_bad_member_fails_alone(daemon):
         calls = [call(inference, sent, "drills") for sent in (good[0], bad, good[1])]
         for sent, answered in zip(good, (calls[0], calls[2])):
             assert answered.result().raw_output_contents[0] == sent.tobytes()
-        with pytest.raises(grpc.RpcError, match="a drill, as its option fail_at says"):
+        with pytest.raises(grpc.RpcError, match="failure triggered by the option fail_at"):
             calls[1].result()
 
 

@@ -21,7 +21,7 @@ def light(tiny):
 def test_a_level_that_the_model_does_not_have(start, tiny, light, tmp_path):
     write_model(tmp_path / "models", "tiny", tiny, **LEVELS)
     daemon = start(tmp_path / "models").await_ready()
-    words = ["priority", "model 'tiny'", "1 (first) to 3", "its default, 2"]
+    words = ["priority", "model 'tiny'", "1 (highest) to 3", "its default, 2"]
     with daemon.inference() as inference:
         for level in (0, 1, 3):
             light.parameters["priority"].uint64_param = level

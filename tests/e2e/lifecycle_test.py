@@ -112,8 +112,8 @@ def test_a_version_that_is_being_written_is_left_alone(start, root, networks):
         for part in range(0, len(data), len(data) // 4 + 1):
             file.write(data[part : part + len(data) // 4 + 1])
             file.flush()
-            looks = daemon.log().count("looked at the repository")
-            eventually(lambda: daemon.log().count("looked at the repository") > looks, "it was looked at")
+            looks = daemon.log().count("scanned the repositories")
+            eventually(lambda: daemon.log().count("scanned the repositories") > looks, "it was looked at")
             assert served_version(daemon) == 1
     eventually(lambda: served_version(daemon) == 2, "the whole version is served")
     assert "model unavailable" not in daemon.log()
@@ -122,10 +122,10 @@ def test_a_version_that_is_being_written_is_left_alone(start, root, networks):
 def test_a_repository_that_vanishes_keeps_what_is_loaded(start, root, networks):
     daemon = start(root, *POLL).await_ready()
     root.rename(root.with_name("away"))
-    eventually(lambda: "the model repository has vanished" in daemon.log(), "it was missed")
+    eventually(lambda: "model repository cannot be read" in daemon.log(), "it was missed")
     assert served_version(daemon) == 1
     root.with_name("away").rename(root)
-    eventually(lambda: "the model repository is back" in daemon.log(), "it was found again")
+    eventually(lambda: "model repository can be read again" in daemon.log(), "it was found again")
     write_version(root, 2, networks[1])
     eventually(lambda: served_version(daemon) == 2, "version 2 is served")
 
@@ -184,7 +184,7 @@ def test_a_whole_repository_is_checked_without_serving(root, networks):
     assert checked.returncode == 1
     assert re.search(r"ERROR   tiny: tiny/config.pbtxt:\d+:", checked.stdout)
     assert re.search(r"ERROR   other version 1: .*weights.safetensors", checked.stdout)
-    assert "2 not in order" in checked.stdout
+    assert "2 with errors" in checked.stdout
 
 
 def test_the_demo_repository_is_in_order():

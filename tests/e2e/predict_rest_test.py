@@ -76,7 +76,7 @@ def test_models_are_those_of_grpc(tasks_daemon):
     [
         ({"model": "nothing", "encoded": encoded(1)}, 404, ["nothing"]),
         ({"model": "detector"}, 400, ["input"]),
-        ({"model": "detector", "encoded": "AAAA"}, 400, ["encoded", "not a picture"]),
+        ({"model": "detector", "encoded": "AAAA"}, 400, ["encoded", "not a readable picture"]),
         ({"model": "detector", "encoded": "*"}, 400, ["PredictRequest", "encoded"]),
         ({"model": "detector", "picture": "AAAA"}, 400, ["PredictRequest", "picture"]),
         ({"model": "detector", "encoded": encoded(1), "detection": {"top_k": -1}}, 400, ["detection.top_k"]),

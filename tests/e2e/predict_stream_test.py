@@ -227,7 +227,7 @@ def test_a_drain_answers_what_was_taken_and_refuses_the_rest(start, tmp_path):
         stream = Stream(channel).send(volume(HANG), *[volume(number, request_id="taken") for number in range(3)])
         eventually(lambda: inflight(daemon) == 4, "all are taken")
         daemon.terminate()
-        eventually(lambda: "finishing what was accepted" in daemon.log(), "the daemon drains")
+        eventually(lambda: "finishing accepted requests" in daemon.log(), "the daemon drains")
         stream.send(volume(1, request_id="late")).end()
         hang.unlink()
         answers = list(stream.answers)

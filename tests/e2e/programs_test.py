@@ -200,7 +200,7 @@ def test_a_program_that_needs_an_input_has_none_that_is_optional(tmp_path):
     checked = run_to_end("--check-config", f"--model-repository={tmp_path}", ALLOW)
     assert checked.returncode == 1
     assert "input 'INPUT__1' is optional, but the program's argument 'b' is Tensor without a default" in checked.stdout
-    assert "'x' is optional, as all the others are" in checked.stdout
+    assert "'x' is optional, and so are all other inputs" in checked.stdout
 
 
 def at_once(calls):
@@ -297,7 +297,7 @@ def test_one_output_by_name(client):
         ),
         ([("INPUT__0", "INT32", (1, 16)), ("INPUT__1", "FP32", (1, 16))], "the datatype is FP32, expected INT32"),
         ([("INPUT__0", "INT32", (1, 16)), ("INPUT__1", "INT32", (1, 15))], "the shape is [1,15], expected [-1,16]"),
-        ([("INPUT__0", "INT32", (1, 16)), ("INPUT__1", "INT32", (2, 16))], "the batch is 2, that of input 'INPUT__0' 1"),
+        ([("INPUT__0", "INT32", (1, 16)), ("INPUT__1", "INT32", (2, 16))], "the batch is 2, but that of input 'INPUT__0' is 1"),
         ([("INPUT__0", "INT32", (9, 16)), ("INPUT__1", "INT32", (9, 16))], "9 rows; model 'ints' takes 1 to 8"),
         ([("INPUT__0", "INT32", (0, 16)), ("INPUT__1", "INT32", (0, 16))], "0 rows; model 'ints' takes 1 to 8"),
     ],
@@ -311,7 +311,7 @@ def test_wrong_inputs_are_told(client, inputs, complaint):
 def test_outputs_that_differ_from_the_configuration_are_told(client):
     error = error_of(lambda: client.infer("wrong", [sent("x", values(1, 3), "FP32")]))
     assert "StatusCode.INTERNAL" in error
-    assert "output 'y': the program gave FP64 [1,3], the configuration says FP32 [-1,-1]" in error
+    assert "output 'y': the program returned FP64 [1,3], but the configuration says FP32 [-1,-1]" in error
 
 
 def test_nothing_is_run_without_the_flag(programs, start):
@@ -333,7 +333,7 @@ def test_nothing_is_run_without_the_flag(programs, start):
         (of_add_sub("FP32").replace("OUTPUT__1", "OUTPUT__2"), "output 'OUTPUT__2' is number 2"),
         (of_add_sub("FP32") + "parameters { key: 'colour' value { string_value: 'red' } }", "parameter 'colour'"),
         (of_add_sub("INT64").replace("output { name: 'OUTPUT__0' data_type: TYPE_INT64", "output { name: 'OUTPUT__0' data_type: TYPE_FP32"),
-         "warming up with 1 rows of zeros: output 'OUTPUT__0': the program gave INT64"),
+         "warming up with 1 rows of zeros: output 'OUTPUT__0': the program returned INT64"),
     ],
 )
 def test_configurations_that_do_not_fit_are_told(tmp_path, start, config, complaint):

@@ -287,7 +287,7 @@ def test_errors_are_typed(client, saccade):
         (lambda client: client.classify("m", 7), "is a int"),
         (lambda client: client.restore("m", numpy.zeros((4, 4), numpy.uint8)), "expected .depth"),
         (lambda client: client.restore("m", numpy.zeros((0, 4, 4), numpy.uint8)), "expected .depth"),
-        (lambda client: client.restore("m", numpy.zeros((1, 4, 4), numpy.int64)), "voxels of int64"),
+        (lambda client: client.restore("m", numpy.zeros((1, 4, 4), numpy.int64)), "voxels of type int64"),
         (lambda client: client.restore("m", "no/such.tif"), "No such file"),
     ],
 )
@@ -454,11 +454,11 @@ def test_a_token_over_tls(connect, saccade, scripted, tmp_path):
             # A retry would take longer than the test may.
             connect(address, tls=wrong, retry=saccade.Retry(9, 60, 60), timeout=600).models()
     once = saccade.Retry(attempts=1)
-    for wrong, complaint in ((None, "may want TLS"), (dataclasses.replace(tls, client_certificate=None, client_key=None), "certificate of its client")):
+    for wrong, complaint in ((None, "may require TLS"), (dataclasses.replace(tls, client_certificate=None, client_key=None), "another client certificate")):
         with pytest.raises(saccade.Unavailable, match=complaint):
             connect(address, tls=wrong, retry=once).models()
     _, plain = scripted()
-    with pytest.raises(saccade.Untrusted, match="speaks no TLS"):
+    with pytest.raises(saccade.Untrusted, match="does not speak TLS"):
         connect(plain, tls=tls).models()
     # An expired certificate.
     expired = tmp_path / "expired.pem"
@@ -469,7 +469,7 @@ def test_a_token_over_tls(connect, saccade, scripted, tmp_path):
     with pytest.raises(saccade.Untrusted, match="is not trusted: certificate has expired"):
         connect(address_of_old, tls=saccade.TLS(expired, server_name="saccade.test")).models()
     for wrong, complaint in (
-        ({"client_certificate": certificate}, "belong together"),
+        ({"client_certificate": certificate}, "give both or neither"),
         ({"root_certificates": key}, "root_certificates has no certificate in PEM"),
         ({"client_certificate": certificate, "client_key": certificate}, "client_key has no private key in PEM"),
         ({"root_certificates": tmp_path / "missing.pem"}, "No such file"),
@@ -481,7 +481,7 @@ def test_a_token_over_tls(connect, saccade, scripted, tmp_path):
 def test_options_that_cannot_be(saccade):
     for named, complaint in (
         ({"address": "http://host:8001"}, "without http"),
-        ({"address": "host:8001", "token": "secret"}, "give tls"),
+        ({"address": "host:8001", "token": "secret"}, "set tls"),
         ({"address": "127.0.0.1:8001", "token": "two words"}, "visible ASCII"),
         ({"address": "127.0.0.1:8001", "token": ""}, "visible ASCII"),
         ({"address": "host:8001", "max_message_bytes": 0}, "max_message_bytes"),

@@ -158,9 +158,9 @@ def test_maps_of_another_size(vision, size):
 @pytest.mark.parametrize(
     "fields, words",
     [
-        (dict(x=100, y=0, width=51, height=10), "reaches beyond the picture, which is 150 x 110"),
-        (dict(x=0, y=2**31 - 1, width=1, height=1), "reaches beyond"),
-        (dict(x=0, y=0, width=2**31 - 1, height=1), "reaches beyond"),
+        (dict(x=100, y=0, width=51, height=10), "extends beyond the upright picture, which has 150 x 110"),
+        (dict(x=0, y=2**31 - 1, width=1, height=1), "extends beyond"),
+        (dict(x=0, y=0, width=2**31 - 1, height=1), "extends beyond"),
         (dict(x=-1, y=0, width=10, height=10), "at least 0"),
         (dict(x=0, y=0, width=0, height=10), "at least 1"),
     ],

@@ -107,7 +107,7 @@ def test_there_are_no_traces(client):
     assert refusal(client.get_trace_settings, "tiny")[0] == 503
     assert refusal(client.update_trace_settings, settings={"trace_rate": "1"})[0] == 503
     status, text = refusal(client.update_trace_settings, "tiny", {"trace_level": ["TIMESTAMPS"], "trace_rate": None})
-    assert status == 503 and "does not trace" in text
+    assert status == 503 and "trace extension is not supported" in text
 
 
 @pytest.mark.parametrize("version", ["", "1"])
@@ -174,11 +174,11 @@ def test_the_repository_by_calls(start, repository, tiny):
         assert refusal(client.load_model, "no_such_model")[0] == 404
         assert refusal(client.load_model, "tiny", config="{")[0] == 400
         for body, status, words in [
-            ('{"parameters":{"file:1/model":"eA==","config":"{}"}}', 501, "files are not taken"),
+            ('{"parameters":{"file:1/model":"eA==","config":"{}"}}', 501, "files are not accepted"),
             ('{"parameters":{"config":3}}', 400, "string of JSON"),
             ('{"parameters":{"colour":"red"}}', 400, "'colour'"),
             ('{"parameters":[]}', 400, "expected an object"),
-            ("{", 400, "no JSON"),
+            ("{", 400, "not valid JSON"),
         ]:
             got, answer = curl(daemon, "/v2/repository/models/tiny/load", "-d", body)
             assert got == status and words in json.loads(answer)["error"], answer

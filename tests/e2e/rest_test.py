@@ -170,7 +170,7 @@ def test_a_tensor_without_json(daemon, tiny):
         ("/v2/models/tiny/versions/x", [], 400, "positive integer"),
         ("/v2/models/tiny/generate", ["-d", "{}"], 404, "no such path"),
         ("/v2/models/tiny/infer", [], 405, "use POST"),
-        ("/v2/models/tiny/infer", ["-X", "POST"], 400, "no JSON"),
+        ("/v2/models/tiny/infer", ["-X", "POST"], 400, "not valid JSON"),
         ("/v2/models/tiny/infer", ["-d", "{}"], 400, "input"),
         ("/v2/models/tiny/infer", ["-d", '{"inputs":[{"name":"image","datatype":"FP32","shape":[1],"data":[1e39]}]}'],
          400, "element 0 is 1e+39"),

@@ -180,7 +180,7 @@ def test_what_is_no_stream_of_a_volume_is_refused(daemon, vision):
     check(broken(vision, [header(b"", size=0)]), INVALID, ["header.bytes", "at least 1"])
     check(broken(vision, [header(sent, "segmenter")]), INVALID, ["does segmentation", "Predict"])
     check(broken(vision, [header(sent, "nobody")]), NOT_FOUND, ["nobody"])
-    check(broken(vision, [header(b"no TIFF"), data(b"no TIFF")]), INVALID, ["volume: not a TIFF"])
+    check(broken(vision, [header(b"no TIFF"), data(b"no TIFF")]), INVALID, ["volume: not a readable TIFF"])
     huge = header(b"", size=None)
     huge.header.bytes = 16_000_001
     before = daemon.metrics().total("saccade_requests_total", model="denoiser", code="INVALID_ARGUMENT")
@@ -267,7 +267,7 @@ def test_what_is_no_volume_is_refused(vision):
     wrong.raw.voxels += b"x"
     check(refused(vision.predict, predict_request(model="denoiser", volume=wrong)), INVALID, ["volume.raw.voxels", "48"])
     coloured = message("saccade.v1.Volume")(tiff=pictures.encoded(pictures.pixels(1), "TIFF"))
-    check(refused(vision.predict, predict_request(model="denoiser", volume=coloured)), INVALID, ["not grey"])
+    check(refused(vision.predict, predict_request(model="denoiser", volume=coloured)), INVALID, ["not greyscale"])
     nan = sent.astype("float32")
     nan[0, 0, 0] = numpy.nan
     error = refused(vision.predict, predict_request(model="denoiser", volume=raw(nan)))

@@ -196,13 +196,13 @@ def test_tokens_come_and_go_while_it_runs(daemon, token_file):
     finally:
         token_file.write_text(TOKENS)
         eventually(lambda: status(PREDICT) == 200, "the tokens are back")
-    assert daemon.log().count("tokens not read anew") == 1
+    assert daemon.log().count("tokens not reloaded") == 1
 
 
 def test_no_token_stands_in_the_log(daemon):
     """Covers everything sent above, with debug lines."""
     log = daemon.log()
-    assert "tokens read" in log
+    assert "tokens loaded" in log
     for token in (PREDICT, ADMIN, METRICS, BOTH, "x" * 20, "later-0123456789"):
         assert token not in log
 
@@ -222,10 +222,10 @@ def wrong_files(authority, tmp_path_factory):
 # because starting a daemon takes a second.
 REFUSED = [
     ("--host=127.0.0.1 --grpc-address=0.0.0.0", 2, ["0.0.0.0", "--host 127.0.0.1", "--token-file", "--tls-client-ca", "--insecure"]),
-    ("--host=0.0.0.0 --token-file=TOKENS", 2, ["for all to read", "--tls-cert"]),
+    ("--host=0.0.0.0 --token-file=TOKENS", 2, ["sends tokens unencrypted over the network", "--tls-cert"]),
     ("--tls-cert=CERT --tls-key=OTHER", 1, ["--tls-key", "OTHER", "is not the key of", "CERT"]),
-    ("--tls-cert=OLD --tls-key=OLD_KEY", 1, ["--tls-cert", "OLD", "has expired on"]),
-    ("--token-file=NO_TOKENS", 1, ["--token-file", "NO_TOKENS", "line 2", "no list of scopes"]),
+    ("--tls-cert=OLD --tls-key=OLD_KEY", 1, ["--tls-cert", "OLD", "the certificate expired on"]),
+    ("--token-file=NO_TOKENS", 1, ["--token-file", "NO_TOKENS", "line 2", "not a list of scopes"]),
 ]
 
 

@@ -261,7 +261,7 @@ def test_a_class_that_the_model_lacks(vision):
         ("detector", {"stereo": pair(picture(0), picture(1))}, ["stereo"]),
         ("segmenter", {"stereo": pair(picture(0), picture(1))}, ["stereo"]),
         ("stereo", {"stereo": pair(picture(0, (96, 64)), picture(1, (96, 65)))}, ["stereo", "96 x 64", "96 x 65"]),
-        ("stereo", {"stereo": pair(picture(0), b"nothing")}, ["stereo", "right", "not a picture"]),
+        ("stereo", {"stereo": pair(picture(0), b"nothing")}, ["stereo", "right", "not a readable picture"]),
         ("stereo", {"stereo": pair(b"", picture(0))}, ["stereo", "left", "empty"]),
         ("stereo", {"stereo": message("saccade.v1.StereoPair")(left={"encoded": picture(0)})}, ["stereo.right"]),
     ],

@@ -249,7 +249,7 @@ def test_typed_contents_of_every_type_are_understood(daemon, tiny, datatype):
             assert datatype == "FP32" and len(answer.raw_output_contents) == 1
         except Exception as error:  # noqa: BLE001: grpc's errors have no public type of their own
             assert error.code().name == "INVALID_ARGUMENT"
-            expected = "picture that can be read" if datatype == "BYTES" else "BYTES"
+            expected = "not a readable picture" if datatype == "BYTES" else "BYTES"
             assert datatype != "FP32" and expected in error.details(), error.details()
 
 

@@ -15,9 +15,9 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 def main():
     parser = argparse.ArgumentParser(prog="./dev bench server", description=__doc__)
-    parser.add_argument("--seconds", type=float, default=3, help="for each candidate of each row (default 3)")
-    parser.add_argument("--rounds", type=int, default=3, help="in which candidates take turns (default 3)")
-    parser.add_argument("--part", choices=PARTS, action="append", help="only this; may be repeated")
+    parser.add_argument("--seconds", type=float, default=3, help="duration of each candidate's measurement in each row (default 3)")
+    parser.add_argument("--rounds", type=int, default=3, help="number of rounds in which the candidates take turns (default 3)")
+    parser.add_argument("--part", choices=PARTS, action="append", help="measure only this part; may be repeated")
     parser.add_argument("--markdown", type=pathlib.Path, help="the file to write")
     parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build" / "release", help=argparse.SUPPRESS)
     parser.add_argument("--peers", type=pathlib.Path, default=pathlib.Path("none"), help=argparse.SUPPRESS)

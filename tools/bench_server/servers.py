@@ -47,10 +47,10 @@ def daemon(build, repository, *flags):
     with running(command, stdout=subprocess.PIPE) as process:
         listening = LISTENING.match(process.stdout.readline())
         if not listening:
-            raise DidNotStart("saccaded did not open its ports; its log stands above")
+            raise DidNotStart("saccaded did not open its ports; see its log above")
         wait = [build / "bin" / "saccade", "status", "--url", listening[1], "--wait", str(START_SECONDS)]
         if subprocess.run(wait, stdout=subprocess.DEVNULL).returncode != 0:
-            raise DidNotStart("saccaded did not become ready; its log stands above")
+            raise DidNotStart("saccaded did not become ready; see its log above")
         yield listening[1]
 
 

@@ -127,8 +127,8 @@ def print_table(table):
 def main():
     known = rooms()
     parser = argparse.ArgumentParser(prog="./dev coverage", description=__doc__)
-    parser.add_argument("rooms", nargs="*", metavar="ROOM", help=f"of {', '.join(known)}; all of them without one")
-    parser.add_argument("--targets", action="store_true", help="print what has to be built for it, and end")
+    parser.add_argument("rooms", nargs="*", metavar="ROOM", help=f"one of {', '.join(known)}; by default all")
+    parser.add_argument("--targets", action="store_true", help="print the targets that must be built, and exit")
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     given = parser.parse_args()
     if unknown := set(given.rooms) - set(known):
@@ -147,10 +147,10 @@ def main():
     table = figures(json.loads(llvm_cov("export", measured, merged, files, "-summary-only")), names)
     unmeasured.difference_update(*(room["files"] for room in table.values()))
     if unmeasured:
-        sys.exit(f"coverage: in none of the programs that are measured, which tools/coverage lists: {sorted(unmeasured)}")
+        sys.exit(f"coverage: these sources are in none of the programs that tools/coverage lists: {sorted(unmeasured)}")
     (report / "coverage.json").write_text(json.dumps(table, indent=1))
     print_table(table)
-    print(f"what is not reached: {report.relative_to(ROOT)}/index.html; these figures: coverage.json beside it")
+    print(f"uncovered code: {report.relative_to(ROOT)}/index.html; these figures: coverage.json beside it")
     below = [name for name, room in table.items() if percent(room["branches"]) < BOUND]
     problems = [f"fewer than {BOUND} % of the branches are reached in {', '.join(below)}"] * bool(below)
     problems += ["tests failed; the figures are of what they reached"] * (not passed)

@@ -65,9 +65,9 @@ def put_under_load(daemon, models, seconds):
 def main():
     parser = argparse.ArgumentParser(prog="./dev demo", description=__doc__.split("\n")[0])
     parser.add_argument("--stay", action="store_true", help="serve until Ctrl-C")
-    parser.add_argument("--seconds", type=float, default=5, help="of load; 5")
-    parser.add_argument("--out", type=pathlib.Path, default=ROOT / "demo-out", help="folder of the answers; demo-out")
-    parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build" / "release", help="where bin/saccaded is")
+    parser.add_argument("--seconds", type=float, default=5, help="duration of the load in seconds (default 5)")
+    parser.add_argument("--out", type=pathlib.Path, default=ROOT / "demo-out", help="folder for the answers (default demo-out)")
+    parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build" / "release", help="build folder with bin/saccaded")
     parser.add_argument("--models", type=pathlib.Path, default=DEMO / "repository", help="the models to serve")
     flags = parser.parse_args()
     flags.out.mkdir(parents=True, exist_ok=True)
@@ -91,7 +91,7 @@ def main():
             except KeyboardInterrupt:
                 print()
         else:
-            print("./dev demo --stay keeps all of it until Ctrl-C.")
+            print("./dev demo --stay keeps the daemon running until Ctrl-C.")
         daemon.stop()
     print("the daemon has drained, and ended with 0")
 

@@ -23,11 +23,11 @@ STEP_SECONDS = 20
 
 def main():
     parser = argparse.ArgumentParser(prog="./dev overload", description=__doc__.split("\n")[0])
-    parser.add_argument("minutes", nargs="?", type=float, default=10, help="how long; 10")
+    parser.add_argument("minutes", nargs="?", type=float, default=10, help="duration in minutes (default 10)")
     parser.add_argument("--step-seconds", type=float, default=STEP_SECONDS,
-                        help=f"how long each rate is tried when the peak is looked for; {STEP_SECONDS}")
-    parser.add_argument("--json", type=pathlib.Path, help="a file for all that was measured")
-    parser.add_argument("--markdown", type=pathlib.Path, help="a file for the report, its plot beside it")
+                        help=f"how long each rate is tried to find the peak (default {STEP_SECONDS})")
+    parser.add_argument("--json", type=pathlib.Path, help="file for all measurements")
+    parser.add_argument("--markdown", type=pathlib.Path, help="file for the report; its plot is written beside it")
     flags = parser.parse_args()
     if flags.minutes < 0.2 or flags.step_seconds < 1:
         parser.error("expected at least 0.2 minutes, and steps of at least a second")

@@ -50,7 +50,7 @@ def play(flags, folder):
         where = stage.network + (f" ({stage.no_namespaces})" if stage.no_namespaces else "")
         print(f"{REPLICAS} replicas {where}", file=sys.stderr)
         if stage.without_proxy:
-            print("no HAProxy is installed: that way is left out (./dev setup tests)", file=sys.stderr)
+            print("HAProxy is not installed, so the way over the proxy is left out; install it with ./dev setup tests", file=sys.stderr)
         even = stage.steady(STEADY_SECONDS)
         begun = time.monotonic()
         replaced, faults = stage.replace(flags.times, lambda done: progress(done, flags.times, begun))
@@ -91,10 +91,10 @@ def play(flags, folder):
 
 def main():
     parser = argparse.ArgumentParser(prog="./dev rollout", description=__doc__.split("\n")[0])
-    parser.add_argument("times", nargs="?", type=int, default=100, help="replacements; 100")
-    parser.add_argument("--rate", type=int, default=100, help="requests a second on each way; 100")
-    parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build" / "release", help="where bin/saccaded is")
-    parser.add_argument("--markdown", type=pathlib.Path, help="a file for the report")
+    parser.add_argument("times", nargs="?", type=int, default=100, help="number of replacements (default 100)")
+    parser.add_argument("--rate", type=int, default=100, help="requests per second on each way (default 100)")
+    parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build" / "release", help="build folder with bin/saccaded")
+    parser.add_argument("--markdown", type=pathlib.Path, help="file for the report")
     flags = parser.parse_args()
     if flags.times < 1 or flags.rate < 1:
         parser.error("expected at least one replacement and one request a second")

@@ -150,7 +150,7 @@ class Load:
         while self.open and time.monotonic() < end:
             time.sleep(0.01)
         if self.open:
-            raise RuntimeError(f"{self.way.name}: {self.open} calls did not end in their time")
+            raise RuntimeError(f"{self.way.name}: {self.open} calls did not end in time")
 
     def _send(self):
         begun, number = time.monotonic(), 0

@@ -179,7 +179,7 @@ class Deployment:
         wrong = old.end(deleted)
         self.replicas.remove(old)
         if not all(one.is_set() for one in known):
-            raise RuntimeError("a way had not been told of an endpoint's end when its replica ended")
+            raise RuntimeError("a replica ended before every way had removed its endpoint")
         return wrong
 
     def kill(self):

@@ -12,7 +12,7 @@ die() { printf 'dev: %s\n' "$*" >&2; exit 1; }
 # after SECONDS (default 0: no limit) and is tried up to N times (default: once). If every try fails, the
 # script ends: it prints the whole output, and a last line that says what to do (TEXT).
 step() {
-  local limit=0 tries=1 advice='read the output above, mend what it names, and run the same command again'
+  local limit=0 tries=1 advice='read the output above, fix the reported problem, and run the same command again'
   while [[ ${1:-} == --* ]]; do
     case $1 in
       --limit) limit=$2 ;;

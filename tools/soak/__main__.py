@@ -148,12 +148,12 @@ def report(found):
 
 def main():
     parser = argparse.ArgumentParser(prog="./dev soak", description=__doc__.split("\n")[0])
-    parser.add_argument("minutes", nargs="?", type=float, default=30, help="how long; 30")
-    parser.add_argument("--json", type=pathlib.Path, help="a file for all that was measured")
-    parser.add_argument("--markdown", type=pathlib.Path, help="a file for the report, its plot beside it")
+    parser.add_argument("minutes", nargs="?", type=float, default=30, help="duration in minutes (default 30)")
+    parser.add_argument("--json", type=pathlib.Path, help="file for all measurements")
+    parser.add_argument("--markdown", type=pathlib.Path, help="file for the report; its plot is written beside it")
     flags = parser.parse_args()
     if flags.minutes < 0.5:
-        parser.error("expected at least half a minute")
+        parser.error("minutes: expected at least 0.5")
     with tempfile.TemporaryDirectory(prefix="saccade-soak-") as folder:
         found = soak(flags, pathlib.Path(folder))
     print(report(found))

@@ -43,7 +43,7 @@ class Client:
     def compare(self, way, sample, answer):
         """Compares the answer with the first one for this way and sample."""
         if self._known.setdefault((way, sample.name), answer) != answer:
-            raise Wrong(f"{way}: another answer for {sample.name}")
+            raise Wrong(f"{way}: the answer for {sample.name} differs from the first one")
 
     def typed(self, chance, sample):
         self.compare("typed", sample, samples.of_typed(self._vision.predict(sample.typed, timeout=TIMEOUT_SECONDS)))
@@ -53,7 +53,7 @@ class Client:
         bad = message("saccade.v1.PredictStreamRequest")(request=predict_request(model=sample.model, encoded=b"none"))
         answers = list(self._vision.predict_stream(iter([item, bad, item]), timeout=TIMEOUT_SECONDS))
         if [one.WhichOneof("outcome") for one in answers] != ["answer", "error", "answer"]:
-            raise Wrong(f"stream: not the answers in their order for {sample.name}")
+            raise Wrong(f"stream: wrong order of the answers for {sample.name}")
         for one in (answers[0], answers[2]):
             self.compare("typed", sample, samples.of_typed(one.answer))
 
@@ -86,7 +86,7 @@ class Client:
             if error.code() == REFUSALS[what]:
                 return
             raise Wrong(f"{what}: {error.code()}: {error.details()}") from error
-        raise Wrong(f"{what}: it was answered")
+        raise Wrong(f"{what}: it was not rejected")
 
     def refused_rest(self, chance, sample):
         body = chance.choice([b"{", b'{"model": "detector"}', b"\xff" * 100, json.dumps(

@@ -23,7 +23,7 @@ absl::StatusOr<cv::Mat> ReadMap(const AttentionMap& map) {
   const cv::Mat shades = bytes.empty() ? cv::Mat() : cv::imdecode(bytes, cv::IMREAD_UNCHANGED);
   if (shades.type() == CV_8UC1 && shades.cols == map.width && shades.rows == map.height && !shades.empty())
     return shades;
-  return absl::InternalError(absl::StrCat("the daemon's attention map '", map.name, "' is no grey PNG of ",
+  return absl::InternalError(absl::StrCat("the daemon's attention map '", map.name, "' is not a grey PNG of ",
                                           map.width, "x", map.height, " pixels"));
 }
 
@@ -49,7 +49,8 @@ absl::Status DrawAttention(absl::string_view picture, const std::optional<Region
     cv::Rect seen(0, 0, std::max(1, answer.picture_width), std::max(1, answer.picture_height));
     // The daemon rejects a region that is not within the picture.
     if (region) seen &= cv::Rect(region->x, region->y, region->width, region->height);
-    if (seen.empty()) return absl::InternalError("the daemon answered about a region beyond the picture");
+    if (seen.empty())
+      return absl::InternalError("the requested region does not overlap the picture that the daemon reports");
     const cv::Mat background = decoded.ok() ? (*decoded)(seen) : cv::Mat();
     const double scale = static_cast<double>(kTile) / std::max(seen.width, seen.height);
     const cv::Size size(std::max(24, cvRound(scale * seen.width)),
@@ -59,8 +60,9 @@ absl::Status DrawAttention(absl::string_view picture, const std::optional<Region
     const int rows = (count + columns - 1) / columns;
     const cv::Size cell(size.width + kMapMargin, size.height + kText);
     const Font font(12);
-    const std::string title = absl::StrCat("layer ", explanation.layer, ": ", count, " of ",
-                                           explanation.available, " maps, blue is least and red most");
+    const std::string title =
+        absl::StrCat("layer ", explanation.layer, ": ", count, " of ", explanation.available,
+                     " maps, blue is the minimum, red the maximum");
     cv::Mat canvas(2 * kMapMargin + kText + rows * cell.height,
                    std::max(kMapMargin + columns * cell.width, 2 * kMapMargin + kTile), CV_8UC3, kPanel);
     font.Write(canvas, font.Fit(title, canvas.cols - 2 * kMapMargin),

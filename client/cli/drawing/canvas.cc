@@ -37,8 +37,8 @@ absl::StatusOr<cv::Mat> DecodePicture(absl::string_view picture, const Answer& a
   if (decoded.empty()) return absl::InvalidArgumentError("this OpenCV cannot decode the picture");
   if (decoded.cols != answer.picture_width || decoded.rows != answer.picture_height) {
     return absl::InternalError(absl::StrCat("this OpenCV decodes the picture to ", decoded.cols, "x",
-                                            decoded.rows, "; the daemon's answer is about ",
-                                            answer.picture_width, "x", answer.picture_height));
+                                            decoded.rows, "; the daemon reports ", answer.picture_width, "x",
+                                            answer.picture_height));
   }
   return decoded;
 }

@@ -172,7 +172,7 @@ TEST(DrawAttention, DoesWithoutAPictureAndRefusesWhatIsNoMap) {
   Classification broken = Explained();
   broken.explanation->maps[1].width = 5;
   EXPECT_THAT(std::string(DrawAttention("", std::nullopt, broken, path).message()),
-              ::testing::HasSubstr("'key 1' is no grey PNG of 5x2"));
+              ::testing::HasSubstr("'key 1' is not a grey PNG of 5x2"));
   broken.explanation->maps.clear();
   EXPECT_TRUE(DrawAttention("", std::nullopt, broken, path).ok());
 }

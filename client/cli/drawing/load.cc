@@ -81,8 +81,9 @@ class LoadPlot {
       }
     }
     const int y = top_ - 12;
-    Legend({{"an answer", kAnswer}, {"none", kFailure}}, y);
-    font_.Write(canvas_, "milliseconds by the second at which the request was due", {kLeft, y}, kFaint);
+    Legend({{"answered", kAnswer}, {"failed", kFailure}}, y);
+    font_.Write(canvas_, "latency in milliseconds over the time at which the request was due", {kLeft, y},
+                kFaint);
   }
 
   void DrawStages() {

@@ -41,8 +41,8 @@ absl::StatusOr<MaskRegion> FromPicture(const MaskPicture& mask, int width, int h
   if (mask.width == 0 && mask.height == 0 && mask.png.empty()) return MaskRegion{};
   if (!LiesWithin(mask, width, height)) {
     return absl::InternalError(absl::StrCat("a mask of ", mask.width, "x", mask.height, " pixels from ",
-                                            mask.x, ",", mask.y, " on reaches beyond the picture, ", width,
-                                            "x", height));
+                                            mask.x, ",", mask.y, " is not within the picture, ", width, "x",
+                                            height));
   }
   cv::Mat pixels;
   if (mask.png.size() >= kPngHeader && BigEndian(mask.png, kPngSizeAt) == static_cast<uint32_t>(mask.width) &&
@@ -52,7 +52,7 @@ absl::StatusOr<MaskRegion> FromPicture(const MaskPicture& mask, int width, int h
   }
   if (pixels.type() != CV_8UC1 || pixels.cols != mask.width || pixels.rows != mask.height) {
     return absl::InternalError(
-        absl::StrCat("a mask is no grey PNG of ", mask.width, "x", mask.height, " pixels"));
+        absl::StrCat("a mask is not a grey PNG of ", mask.width, "x", mask.height, " pixels"));
   }
   return MaskRegion{mask.x, mask.y, mask.width, mask.height, {pixels.data, pixels.data + pixels.total()}};
 }
@@ -66,8 +66,8 @@ absl::StatusOr<std::vector<cv::Point>> PointsOf(const MaskPolygon& polygon, int 
   for (size_t i = 0; i < polygon.points.size(); i += 2) {
     const cv::Point point(polygon.points[i], polygon.points[i + 1]);
     if (point.x < 0 || point.y < 0 || point.x >= width || point.y >= height) {
-      return absl::InternalError(absl::StrCat("a mask's polygon goes through ", point.x, ",", point.y,
-                                              ", beyond the picture, ", width, "x", height));
+      return absl::InternalError(absl::StrCat("a mask's polygon has the point ", point.x, ",", point.y,
+                                              ", which is outside the picture, ", width, "x", height));
     }
     points.push_back(point);
   }

@@ -85,20 +85,20 @@ TEST(MaskPixels, RefuseWhatIsNoMaskOfThePicture) {
     item.mask_picture->y = beyond.y;
     item.mask_picture->width = beyond.width;
     item.mask_picture->height = beyond.height;
-    Refuses(item, "reaches beyond the picture, 60x40");
+    Refuses(item, "is not within the picture, 60x40");
   }
   for (const std::string& png : {std::string(), std::string("no PNG, but long enough for a header"),
                                  PngOf(Ring()), Encoded(PlainPicture(kPart.width, kPart.height))}) {
     item = AsPicture();
     item.mask_picture->png = png;
-    Refuses(item, "no grey PNG of 21x17 pixels");
+    Refuses(item, "not a grey PNG of 21x17 pixels");
   }
   item = AsPolygons();
   item.mask_polygons->polygons[0].points.pop_back();
   Refuses(item, "has 7 numbers; expected x and y in turn");
   item = AsPolygons();
   item.mask_polygons->polygons[1].points[2] = kWidth;
-  Refuses(item, "goes through 60,13, beyond the picture, 60x40");
+  Refuses(item, "has the point 60,13, which is outside the picture, 60x40");
 }
 
 }  // namespace

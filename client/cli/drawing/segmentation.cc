@@ -28,7 +28,7 @@ absl::StatusOr<cv::Mat> ReadLabels(const Segmentation& answer) {
   }
   if (labels.empty() || labels.type() != CV_8UC1 || labels.cols != answer.width ||
       labels.rows != answer.height) {
-    return absl::InternalError(absl::StrCat("the daemon's label map is no grey PNG of ", answer.width, "x",
+    return absl::InternalError(absl::StrCat("the daemon's label map is not a grey PNG of ", answer.width, "x",
                                             answer.height, " pixels"));
   }
   const cv::Size size(answer.picture_width, answer.picture_height);

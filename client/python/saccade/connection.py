@@ -30,7 +30,7 @@ class TLS:
 
     def credentials(self) -> grpc.ChannelCredentials:
         if (self.client_certificate is None) != (self.client_key is None):
-            raise ValueError("tls: client_certificate and client_key belong together; one of them is missing")
+            raise ValueError("tls: one of client_certificate and client_key is missing; give both or neither")
         return grpc.ssl_channel_credentials(
             _pem("root_certificates", self.root_certificates, b"CERTIFICATE-----"),
             _pem("client_key", self.client_key, b"PRIVATE KEY-----"),
@@ -67,7 +67,7 @@ class Connection:
 
     def __post_init__(self) -> None:
         if not self.address or "://" in self.address.replace("dns:///", ""):
-            raise ValueError(f"address: {self.address!r} is none; expected HOST:PORT, without http://")
+            raise ValueError(f"address: {self.address!r} is not valid; expected HOST:PORT, without http://")
         if self.max_message_bytes < 1:
             raise ValueError(f"max_message_bytes: is {self.max_message_bytes}; expected at least 1")
         if self.token is not None:
@@ -79,8 +79,8 @@ class Connection:
             raise ValueError(f"token: expected 1 to {_MOST_TOKEN} visible ASCII characters, without spaces")
         if self.tls is None and not self._is_local() and not self.token_without_tls:
             raise ValueError(
-                "token: would be sent readable to everybody on the way; give tls as well, or token_without_tls=True "
-                "where the network encrypts by itself"
+                "token: would be sent in clear text; set tls, or token_without_tls=True "
+                "if the network itself is encrypted"
             )
 
     def _is_local(self) -> bool:
@@ -96,14 +96,14 @@ class Connection:
             why = re.search(r"CERTIFICATE_VERIFY_FAILED: ([\w '-]+)", text)
             said = f"the certificate of {self.address} is not trusted{f': {why[1]}' if why else ''}"
         elif "Hostname Verification" in text or "not in peer certificate" in text:
-            said = f"the certificate of {self.address} is not for this name; TLS(server_name=...) says which it has"
+            said = f"the certificate of {self.address} is for another name; give that name with TLS(server_name=...)"
         elif "WRONG_VERSION_NUMBER" in text:
-            said = f"what answers at {self.address} speaks no TLS"
+            said = f"the server at {self.address} does not speak TLS"
         elif "Socket closed" in text and "last error" in text:
             # The only sign of a daemon that requires TLS or a client certificate: it closes the connection before any
             # data was exchanged.
-            wants = "TLS" if self.tls is None else "another certificate of its client"
-            return self._as(Unavailable, f"{self.address} ended the connection at once; it may want {wants}", error)
+            wants = "TLS" if self.tls is None else "another client certificate"
+            return self._as(Unavailable, f"{self.address} closed the connection at once; it may require {wants}", error)
         else:
             return error
         return self._as(Untrusted, said, error)

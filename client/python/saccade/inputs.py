@@ -53,11 +53,11 @@ def is_file(given: object) -> bool:
 def raw_picture(pixels: Pixels) -> pb.RawPicture:
     array = numpy.asarray(pixels.array)
     if array.dtype != numpy.uint8:
-        raise TypeError(f"picture: an array of {array.dtype}; expected uint8, 0 to 255")
+        raise TypeError(f"picture: is an array of {array.dtype}; expected uint8, 0 to 255")
     if array.ndim == 2:
         array = numpy.repeat(array[:, :, None], 3, axis=2)
     if array.ndim != 3 or array.shape[2] != 3:
-        raise ValueError(f"picture: an array of shape {array.shape}; expected (height, width, 3) or (height, width)")
+        raise ValueError(f"picture: is an array of shape {array.shape}; expected (height, width, 3) or (height, width)")
     height, width = array.shape[:2]
     order = pb.RawPicture.RGB if pixels.order == "RGB" else pb.RawPicture.BGR
     return pb.RawPicture(width=width, height=height, order=order, pixels=numpy.ascontiguousarray(array).tobytes())
@@ -79,7 +79,7 @@ def picture(given: Picture) -> pb.Picture:
 def clip(given: Clip, frames_per_second: float) -> pb.Clip:
     if is_file(given):
         if frames_per_second:
-            raise ValueError("frames_per_second: a video file tells its own; leave it out")
+            raise ValueError("frames_per_second: is for frames only; leave it out for a video file")
         return pb.Clip(video=encoded_bytes(given))  # type: ignore[arg-type]
     frames = [picture(frame) for frame in cast("Sequence[Picture]", given)]
     return pb.Clip(frames=pb.Frames(pictures=frames, frames_per_second=frames_per_second))
@@ -87,14 +87,14 @@ def clip(given: Clip, frames_per_second: float) -> pb.Clip:
 
 def voxel_type(name: str) -> pb.VolumeShape.Type:
     if name not in _VOXELS:
-        raise ValueError(f"volume: voxels of {name}; expected {', '.join(_VOXELS)}")
+        raise ValueError(f"volume: has voxels of type {name}; expected one of {', '.join(_VOXELS)}")
     return _VOXELS[name]
 
 
 def raw_volume(array: NDArray[Any]) -> tuple[pb.VolumeShape, memoryview]:
     """Returns the shape, and the bytes; without a copy if the array is contiguous and little-endian."""
     if array.ndim != 3 or array.size == 0:
-        raise ValueError(f"volume: an array of shape {array.shape}; expected (depth, height, width)")
+        raise ValueError(f"volume: is an array of shape {array.shape}; expected (depth, height, width)")
     kind = voxel_type(array.dtype.name)
     laid = numpy.ascontiguousarray(array.astype(array.dtype.newbyteorder("<"), copy=False))
     depth, height, width = array.shape

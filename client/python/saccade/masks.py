@@ -78,7 +78,7 @@ def runs_of(counts: str) -> list[int]:
     for at, character in enumerate(counts):
         digit = ord(character) - 48
         if not 0 <= digit < 64:
-            raise ValueError(f"mask: {character!r} at {at} is no digit of COCO's run lengths")
+            raise ValueError(f"mask: {character!r} at {at} is not a digit of COCO's run lengths")
         number |= (digit & 31) << shift
         shift += 5
         if digit & 32:
@@ -95,7 +95,7 @@ def runs_of(counts: str) -> list[int]:
 def decode(counts: str, height: int, width: int) -> NDArray[numpy.bool_]:
     runs = runs_of(counts)
     if min(runs, default=0) < 0 or sum(runs) != height * width:
-        raise ValueError(f"mask: runs of {sum(runs)} pixels; the picture has {height} x {width}")
+        raise ValueError(f"mask: the run lengths cover {sum(runs)} pixels; expected {height} x {width}")
     inside = numpy.arange(len(runs)) % 2 == 1
     # COCO's order is column by column.
     return numpy.repeat(inside, runs).reshape(width, height).T

@@ -154,7 +154,7 @@ class Exchange(Generic[A]):
     def _outcome_of_all(self) -> BaseException:
         """The final exception, after everything sent was answered or the call has ended."""
         if self._read() is not None:
-            return Internal("the daemon answered what nobody asked", grpc.StatusCode.INTERNAL)
+            return Internal("the daemon sent a response without a request", grpc.StatusCode.INTERNAL)
         if not self._exhausted or self._count > self._next_index:
             return self._early(self._next_index)
         return self._failure if self._failure is not None else StopIteration()

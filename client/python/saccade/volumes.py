@@ -96,5 +96,5 @@ class Download:
 
     def result(self) -> types.Restoration:
         if self._answer is None:
-            raise RuntimeError("restore: the daemon's stream ended well, and without an answer")
+            raise RuntimeError("restore: the daemon ended the stream without a response")
         return answers.restoration(self._answer, self._voxels)

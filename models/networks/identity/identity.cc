@@ -74,9 +74,10 @@ class Identity : public Model {
     if (first == options_.lose_device_at) {
       constexpr int32_t kIllegalAddress = 700;
       throw c10::AcceleratorError({__func__, __FILE__, __LINE__}, kIllegalAddress,
-                                  "identity: a drill, as its option lose_device_at says");
+                                  "identity: failure triggered by the option lose_device_at");
     }
-    if (first == options_.fail_at) throw std::runtime_error("identity: a drill, as its option fail_at says");
+    if (first == options_.fail_at)
+      throw std::runtime_error("identity: failure triggered by the option fail_at");
     if (first == options_.hang_at) Hang();
   }
 

@@ -47,7 +47,7 @@ std::string Hint(const SeenNames& seen, bool paper) {
   return paper ? "\nThey have no " + std::string(kTopName) +
                      ": if they come from torchvision, set the option fpn to torchvision."
                : "\nThey have " + std::string(kTopName) +
-                     ", which the paper's pyramid has alone: set the option fpn to paper.";
+                     ", which only the paper's pyramid has: set the option fpn to paper.";
 }
 
 }  // namespace

@@ -124,7 +124,7 @@ std::vector<AttentionPlace> InOrder(std::vector<AttentionPlace> places) {
 std::string AbsentNote(const std::vector<std::string>& modules) {
   std::string names;
   for (const std::string& module : modules) names += (names.empty() ? "" : ", ") + module;
-  return "the weights hold nothing for " + names + ": attention starts as the identity there";
+  return "the weights have no tensors for " + names + ": attention is the identity there";
 }
 
 }  // namespace

@@ -259,9 +259,8 @@ TEST_F(MaskRcnnTest, NotesTheAttentionThatTheWeightsLack) {
   const auto model = Make(kR50, NarrowMaskRcnn(), tensors);
   ASSERT_EQ(model->description().notes.size(), 1U);
   EXPECT_EQ(model->description().notes[0],
-            "the weights hold nothing for backbone.attention.res4, backbone.attention.fpn2: attention starts "
-            "as the "
-            "identity there");
+            "the weights have no tensors for backbone.attention.res4, backbone.attention.fpn2: attention is "
+            "the identity there");
 }
 
 TEST_F(MaskRcnnTest, AbsentAttentionIsTheIdentity) {

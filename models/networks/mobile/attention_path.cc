@@ -74,7 +74,7 @@ at::Tensor AttentionPath::operator()(const at::Tensor& x) const {
     case MobileAttention::kKroneckerQkv:
       return Kronecker(x, "qkv");
   }
-  TORCH_INTERNAL_ASSERT(false, "a module with attention of no kind");
+  TORCH_INTERNAL_ASSERT(false, "an attention module without an attention kind");
 }
 
 }  // namespace saccade::models

@@ -70,7 +70,7 @@ class Rc3d : public Model {
   TaskResult Locate(const at::Tensor& clip, int64_t frames, const Wanted& wanted) const {
     if (!AllFinite(clip)) return NotFiniteInput();
     const at::Tensor map = Map(clip, wanted);
-    if (!map.defined()) return Failure{"nobody waits for this clip any more"};
+    if (!map.defined()) return Failure{"the clip was cancelled: no client waits for its result"};
     const ProposalNumbers numbers = proposal_head_(map);
     if (!AllFinite(numbers.logits) || !AllFinite(numbers.offsets)) return NotFinite("a proposal");
     const std::vector<Segment> proposals = Propose(numbers, frames, options_);

@@ -134,7 +134,7 @@ TEST(Rc3d, TellsHowFarItIsAndStopsWhenNobodyWaits) {
     return item == 1 || share < 0.5;
   };
   const std::vector<TaskResult> results = model->Run(batch);
-  EXPECT_THAT(std::get<Failure>(results[0]).message, HasSubstr("nobody waits"));
+  EXPECT_THAT(std::get<Failure>(results[0]).message, HasSubstr("no client waits"));
   EXPECT_EQ(Values(results[1]), Values(undisturbed[1]));
   EXPECT_THAT(done, SizeIs(4));
   EXPECT_TRUE(std::is_sorted(done.begin(), done.end()));

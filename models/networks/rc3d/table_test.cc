@@ -146,12 +146,12 @@ TEST(Rc3dOptions, RefuseBadValues) {
   for (const char* places : {"", "res2", "res3,", "res3,res3", "none,res3", "res3 res4"}) {
     EXPECT_THAT(Error("attention", places),
                 AllOf(HasSubstr("ea_rc3d: option attention is"),
-                      HasSubstr("none, or with commas each at most once of res3, res4")))
+                      HasSubstr("none, or a list separated by commas, each at most once, of res3, res4")))
         << places;
   }
   for (const char* anchors : {"", "0", "2,,4", "2,513", "1.5", "2, 4"}) {
     EXPECT_THAT(Error("anchors", anchors),
-                AllOf(HasSubstr("option anchors is"), HasSubstr("1 to 64 with commas"),
+                AllOf(HasSubstr("option anchors is"), HasSubstr("1 to 64 separated by commas"),
                       HasSubstr("a whole number from 1 to 512")))
         << anchors;
   }
@@ -167,7 +167,7 @@ TEST(Rc3dOptions, RefuseBadValues) {
   EXPECT_THAT(Error("width", "0.3"), HasSubstr("a multiple of 0.125"));
   EXPECT_THAT(Error("classes", "1"), HasSubstr("option classes"));
   EXPECT_THAT(Error("clases", "3"),
-              AllOf(HasSubstr("'clases'"), HasSubstr("\n  anchors: 1 to 64 with commas")));
+              AllOf(HasSubstr("'clases'"), HasSubstr("\n  anchors: 1 to 64 separated by commas")));
 }
 
 }  // namespace

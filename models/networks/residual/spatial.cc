@@ -87,7 +87,7 @@ at::Tensor SpatialPath::Global(const at::Tensor& x) const {
 }
 
 at::Tensor SpatialPath::operator()(const at::Tensor& x) const {
-  TORCH_INTERNAL_ASSERT(relu_, "a layer before a sum, called without one");
+  TORCH_INTERNAL_ASSERT(relu_, "a layer that needs a sum was called without one");
   if (expatt_) return Explicit(x);
   if (gsa_) return Global(x);
   return (*convolution_)(x);

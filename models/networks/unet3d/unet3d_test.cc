@@ -137,7 +137,7 @@ TEST_P(UnetTest, GivesUpWhatNobodyWants) {
     return item == 1 || done < 0.3;
   };
   const std::vector<TaskResult> results = model->Run(batch);
-  EXPECT_THAT(std::get<Failure>(results.at(0)).message, HasSubstr("nobody wants"));
+  EXPECT_THAT(std::get<Failure>(results.at(0)).message, HasSubstr("no client waits"));
   EXPECT_GT(calls, 1);
   EXPECT_EQ(Restored(results.at(1)).values, Restored(sound[1]).values);
   batch.progress = [&](size_t /*item*/, double done) {

@@ -16,7 +16,7 @@ def load(recipe: Recipe, weights: pathlib.Path, attention: bool = True) -> nn.Mo
     missing, surplus = network.load_state_dict(state, strict=False)
     wrong = [name for name in missing if not name.endswith("num_batches_tracked")] + surplus
     if wrong:
-        raise ValueError(f"{weights} is not of {recipe.architecture} with these options: {', '.join(wrong)}")
+        raise ValueError(f"{weights} does not fit {recipe.architecture} with these options; missing or surplus: {', '.join(wrong)}")
     return network.eval()
 
 

@@ -70,7 +70,7 @@ uint32_t JsonReader::ReadHex4() {
 void JsonReader::ReadEscape(std::string& out) {
   static constexpr std::string_view kLetters = "\"\\/bfnrt";
   static constexpr std::string_view kMeanings = "\"\\/\b\f\n\r\t";
-  if (position_ == text_.size()) Fail("a string has no end");
+  if (position_ == text_.size()) Fail("a string is not terminated");
   const char letter = text_[position_++];
   if (letter != 'u') {
     const size_t index = kLetters.find(letter);
@@ -94,7 +94,7 @@ std::string JsonReader::ReadString() {
   Expect('"');
   std::string out;
   for (;;) {
-    if (position_ == text_.size()) Fail("a string has no end");
+    if (position_ == text_.size()) Fail("a string is not terminated");
     const char c = text_[position_++];
     if (c == '"') break;
     if (static_cast<unsigned char>(c) < 0x20) Fail("a control character in a string");
@@ -121,14 +121,14 @@ int64_t JsonReader::ReadUnsigned() {
   }
   const bool continues =
       position_ < text_.size() && std::string_view(".eE").find(text_[position_]) != std::string_view::npos;
-  if (position_ == start || continues) Fail("expected a whole number that is not negative");
+  if (position_ == start || continues) Fail("expected a non-negative integer");
   if (text_[start] == '0' && position_ - start > 1) Fail("a number begins with a zero");
   return value;
 }
 
 void JsonReader::ExpectEnd() {
   SkipSpace();
-  if (position_ != text_.size()) Fail("something follows the end");
+  if (position_ != text_.size()) Fail("unexpected data after the end");
 }
 
 }  // namespace saccade::models

@@ -33,12 +33,12 @@ std::shared_ptr<const MappedFile> MappedFile::Open(const std::string& path, int6
   const Descriptor file{open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)};
   if (file.number < 0) FailWithErrno(path, "cannot open the weights");
   struct stat status{};
-  if (fstat(file.number, &status) != 0) FailWithErrno(path, "cannot look at the weights");
+  if (fstat(file.number, &status) != 0) FailWithErrno(path, "cannot get the status of the weights");
   if (!S_ISREG(status.st_mode)) throw LoadError(path + ": is not a regular file; expected weights");
   if (status.st_size == 0) throw LoadError(path + ": is empty; expected weights");
   if (status.st_size > max_bytes) {
     throw LoadError(path + ": has " + std::to_string(status.st_size) + " bytes; at most " +
-                    std::to_string(max_bytes) + " are read");
+                    std::to_string(max_bytes) + " are allowed");
   }
   const auto size = static_cast<size_t>(status.st_size);
   void* address = mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file.number, 0);

@@ -36,7 +36,7 @@ class Machine {
     while (!Step(Next())) {
     }
     if (stack_.size() != 1 || position_ != input_.size())
-      Fail("the stream goes on after its end, or left values");
+      Fail("the stream has data after its end, or leaves values on the stack");
     return {std::move(values_), stack_.front()};
   }
 
@@ -48,7 +48,7 @@ class Machine {
   // --- Input.
 
   uint8_t Next() {
-    if (position_ == input_.size()) Fail("it ends early. The file was cut short");
+    if (position_ == input_.size()) Fail("unexpected end. The file was cut short");
     return std::to_integer<uint8_t>(input_[position_++]);
   }
 
@@ -59,7 +59,7 @@ class Machine {
   }
 
   std::string_view Take(uint64_t size) {
-    if (size > input_.size() - position_) Fail("a text reaches beyond the end. The file was cut short");
+    if (size > input_.size() - position_) Fail("a string reaches beyond the end. The file was cut short");
     const std::string_view text(reinterpret_cast<const char*>(input_.data() + position_), size);
     position_ += size;
     return text;
@@ -77,7 +77,7 @@ class Machine {
   // --- Values, stack and memo.
 
   void Push(PickleValue value) {
-    if (values_.size() == kMaxValues) Fail("it makes more than " + std::to_string(kMaxValues) + " values");
+    if (values_.size() == kMaxValues) Fail("it has more than " + std::to_string(kMaxValues) + " values");
     values_.push_back(std::move(value));
     stack_.push_back(static_cast<uint32_t>(values_.size() - 1));
   }
@@ -118,7 +118,7 @@ class Machine {
   }
 
   std::vector<uint32_t> PopToMark() {
-    if (marks_.empty() || marks_.back() > stack_.size()) Fail("there is no mark to go back to");
+    if (marks_.empty() || marks_.back() > stack_.size()) Fail("the stack has no mark");
     std::vector<uint32_t> items = PopMany(stack_.size() - marks_.back());
     marks_.pop_back();
     return items;
@@ -143,7 +143,7 @@ class Machine {
     const auto found = memo_.find(slot);
     if (found == memo_.end()) Fail("the memo has no entry " + std::to_string(slot));
     // An opcode that makes no value still grows the stack, so the same bound applies.
-    if (stack_.size() >= kMaxValues) Fail("its stack is too deep");
+    if (stack_.size() >= kMaxValues) Fail("the stack is too deep");
     stack_.push_back(found->second);
   }
 
@@ -161,8 +161,8 @@ class Machine {
     if (known || StorageType(global)) return PushText(Kind::kGlobal, global);
     std::string name(global);
     name[name.find('\n')] = '.';
-    Fail("it asks for the Python object " + Quote(name) +
-         ", which a state_dict of plain tensors does not need. Nothing of a weights file is executed here: "
+    Fail("it refers to the Python object " + Quote(name) +
+         ", which a state_dict of plain tensors does not need. Code in weights files is never executed: "
          "save "
          "model.state_dict() alone, or safetensors");
   }
@@ -224,7 +224,7 @@ class Machine {
       stack_.push_back(arguments[0]);
     } else {
       Fail("a call of " + Quote(function) + " with " + std::to_string(arguments.size()) +
-           " arguments is not known");
+           " arguments is not supported");
     }
   }
 
@@ -241,7 +241,7 @@ class Machine {
     switch (opcode) {
       case 0x80:  // PROTO
         if (const uint8_t version = Next(); version != 2) {
-          Fail("protocol " + std::to_string(version) + "; expected 2, torch.save's own choice");
+          Fail("protocol " + std::to_string(version) + "; expected 2, the default of torch.save");
         }
         break;
       case '.':
@@ -276,7 +276,7 @@ class Machine {
         break;
       default:
         if (!Container(opcode) && !Scalar(opcode))
-          Fail("opcode " + std::to_string(opcode) + " is not one that a state_dict needs");
+          Fail("opcode " + std::to_string(opcode) + " is not supported in a state_dict");
     }
     return false;
   }
@@ -364,8 +364,8 @@ class Machine {
 
 Pickle ReadPickle(Bytes pickle) {
   if (pickle.size() > kMaxPickleBytes) {
-    throw LoadError("state_dict: its description takes " + std::to_string(pickle.size()) +
-                    " bytes; at most " + std::to_string(kMaxPickleBytes) + " are allowed");
+    throw LoadError("state_dict: its pickle has " + std::to_string(pickle.size()) + " bytes; at most " +
+                    std::to_string(kMaxPickleBytes) + " are allowed");
   }
   return Machine(pickle).Run();
 }

@@ -28,8 +28,9 @@ struct Placed {
 
 std::string_view Header(Bytes file) {
   if (file.size() < kLengthBytes) {
-    throw LoadError("safetensors: the file has " + std::to_string(file.size()) +
-                    " bytes; the header's length alone takes 8. It was cut short, or is something else");
+    throw LoadError(
+        "safetensors: the file has " + std::to_string(file.size()) +
+        " bytes, expected at least 8 for the header's length. It was cut short, or is not safetensors");
   }
   uint64_t length = 0;
   for (size_t i = 0; i < kLengthBytes; ++i) length |= std::to_integer<uint64_t>(file[i]) << (8 * i);
@@ -98,7 +99,7 @@ Placed ReadTensor(JsonReader& json, const std::string& name) {
       offsets = ReadNumbers(json, name, "data_offsets", 2);
     } else {
       Fail(name,
-           "the field " + Quote(key) + " is unknown or stands twice; expected dtype, shape, data_offsets");
+           "the field " + Quote(key) + " is unknown or a duplicate; expected dtype, shape, data_offsets");
     }
   } while (json.Accept(','));
   json.Expect('}');
@@ -150,7 +151,7 @@ void CheckLayout(const std::vector<Placed>& tensors, int64_t data_bytes) {
     if (tensor->begin != expected) {
       Fail(tensor->entry.name, "its data begins at " + std::to_string(tensor->begin) +
                                    ", but the tensor before it ends at " + std::to_string(expected) +
-                                   (tensor->begin < expected ? ": they overlap" : ": there is a hole"));
+                                   (tensor->begin < expected ? ": they overlap" : ": there is a gap"));
     }
     expected = tensor->end;
   }
@@ -175,7 +176,7 @@ HeaderContents ReadHeader(Bytes file) {
   if (!json.Accept('}')) {
     do {
       const std::string name = json.ReadString();
-      if (!names.insert(name).second) Fail(name, "the header names it twice");
+      if (!names.insert(name).second) Fail(name, "it is in the header twice");
       json.Expect(':');
       if (name == "__metadata__") {
         contents.metadata = ReadMetadata(json);

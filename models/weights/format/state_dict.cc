@@ -22,10 +22,10 @@ std::string Folder(const Archive& archive) {
   std::string folder;
   for (const auto& [name, contents] : archive) {
     if (!name.ends_with(kPickle)) continue;
-    if (!folder.empty()) Fail("the archive holds two data.pkl");
+    if (!folder.empty()) Fail("the archive has two data.pkl");
     folder = name.substr(0, name.size() - kPickle.size()) + "/";
   }
-  if (folder.empty()) Fail("the archive holds no data.pkl: it is not what torch.save writes");
+  if (folder.empty()) Fail("the archive has no data.pkl; expected a file written by torch.save");
   return folder;
 }
 
@@ -33,13 +33,13 @@ void RequireLittleEndian(const Archive& archive, const std::string& folder) {
   const auto found = archive.find(folder + "byteorder");
   if (found == archive.end()) return;  // written before this record existed, hence little-endian
   const std::string_view order(reinterpret_cast<const char*>(found->second.data()), found->second.size());
-  if (order != "little") Fail("its byte order is " + Quote(order) + "; only 'little' is read");
+  if (order != "little") Fail("its byte order is " + Quote(order) + "; only 'little' is supported");
 }
 
 // Returns the dict that maps names to tensors.
 const PickleValue& FindTensors(const Pickle& pickle) {
   const PickleValue& root = pickle.at(pickle.root);
-  if (root.kind != Kind::kDict) Fail("the file does not hold a dict of tensors; save model.state_dict()");
+  if (root.kind != Kind::kDict) Fail("the file does not contain a dict of tensors; save model.state_dict()");
   for (size_t i = 0; i + 1 < root.items.size(); i += 2) {
     const PickleValue& key = pickle.at(root.items[i]);
     const PickleValue& value = pickle.at(root.items[i + 1]);
@@ -103,10 +103,10 @@ std::vector<TensorEntry> ParseStateDict(Bytes file) {
   for (size_t i = 0; i + 1 < tensors.items.size(); i += 2) {
     const PickleValue& key = pickle.at(tensors.items[i]);
     const PickleValue& value = pickle.at(tensors.items[i + 1]);
-    if (key.kind != Kind::kString || !IsUtf8(key.text)) Fail("a tensor's name is not a text");
+    if (key.kind != Kind::kString || !IsUtf8(key.text)) Fail("a tensor's name is not a UTF-8 string");
     const std::string name(key.text);
     if (value.kind != Kind::kTensor) Fail(Quote(name) + " is not a tensor; save model.state_dict() alone");
-    if (!names.insert(name).second) Fail("tensor " + Quote(name) + " stands there twice");
+    if (!names.insert(name).second) Fail("tensor " + Quote(name) + " occurs twice");
     entries.push_back(MakeEntry(name, pickle, value, archive, folder));
   }
   return entries;

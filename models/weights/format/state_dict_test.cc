@@ -187,8 +187,8 @@ TEST(StateDict, ReadsTheModelOfACheckpoint) {
 TEST(StateDict, RefusesNamesThatAreNotTexts) {
   const std::string tensor = PickledTensor("FloatStorage", "0", 6, 0, {6}, {1});
   EXPECT_THAT(Error(WithPickle("\x80\x02}" + PickledInt(1) + tensor + "s.")),
-              HasSubstr("name is not a text"));
-  EXPECT_THAT(Error(WithPickle(PickledDict({{"\xFF", tensor}}))), HasSubstr("name is not a text"));
+              HasSubstr("name is not a UTF-8 string"));
+  EXPECT_THAT(Error(WithPickle(PickledDict({{"\xFF", tensor}}))), HasSubstr("name is not a UTF-8 string"));
 }
 
 // An integer as Python's pickle writes those beyond 32 bits: the given bytes, the last with the sign.
@@ -224,7 +224,7 @@ TEST(StateDict, RefusesWhatNamesNoStorage) {
                       PickledText("cpu") + PickledInt(6) + "tQ.");
   };
   EXPECT_THAT(Error(storage("collections\nOrderedDict")), HasSubstr("expected a storage class"));
-  EXPECT_THAT(Error(storage("torch\nFloatStorage")), HasSubstr("does not hold a dict"));
+  EXPECT_THAT(Error(storage("torch\nFloatStorage")), HasSubstr("does not contain a dict"));
 }
 
 TEST(StateDict, RefusesTensorsOfManyDimensions) {
@@ -235,10 +235,10 @@ TEST(StateDict, RefusesTensorsOfManyDimensions) {
 TEST(StateDict, RefusesCallsWithOtherArguments) {
   EXPECT_THAT(Error(WithPickle("\x80\x02"
                                "ccollections\nOrderedDict\nN\x85R.")),
-              HasSubstr("with 1 arguments is not known"));
+              HasSubstr("with 1 arguments is not supported"));
   EXPECT_THAT(Error(WithPickle("\x80\x02"
                                "ctorch._utils\n_rebuild_parameter\nN\x85R.")),
-              HasSubstr("with 1 arguments is not known"));
+              HasSubstr("with 1 arguments is not supported"));
 }
 
 TEST(StateDict, RefusesPicklesWithoutBounds) {

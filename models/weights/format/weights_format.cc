@@ -13,7 +13,7 @@ std::vector<TensorEntry> ParseWeights(Bytes file) {
   if (start.starts_with(std::string_view("PK\x03\x04", 4))) return ParseStateDict(file);
   if (start.starts_with("\x80\x02")) {
     throw LoadError(
-        "the weights are a bare pickle, as torch.save wrote before PyTorch 1.6; save them anew, or as "
+        "the weights are a bare pickle, as torch.save wrote before PyTorch 1.6; save them again, or as "
         "safetensors");
   }
   return ParseSafetensors(file);

@@ -111,7 +111,7 @@ std::map<std::string, Bytes> ReadZip(Bytes file) {
     const Bytes record = Part(left, 0, record_bytes, "an entry of its directory");
     const Range entry = Locate(file, record, directory.begin);
     if (!contents.emplace(entry.name, file.subspan(entry.begin, entry.end - entry.begin)).second) {
-      FailArchive("it holds " + Quote(entry.name) + " twice");
+      FailArchive("it contains " + Quote(entry.name) + " twice");
     }
     ranges.push_back(entry);
     left = left.subspan(record_bytes);

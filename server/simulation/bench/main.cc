@@ -48,35 +48,46 @@ void Bench(const BenchFlags& flags) {
 void AddBench(CLI::App& app, BenchFlags& flags) {
   std::vector<std::string> names;
   for (const BenchSection& section : BenchSections()) names.push_back(section.name);
-  CLI::App* const bench = app.add_subcommand("bench", "Every figure of docs/benchmarks/scheduling.md");
-  bench->add_flag("--quick", flags.options.quick, "A tenth of the requests");
+  CLI::App* const bench =
+      app.add_subcommand("bench", "Measure every figure of docs/benchmarks/scheduling.md");
+  bench->add_flag("--quick", flags.options.quick, "Run only a tenth of the requests");
   bench->add_option("--only", flags.only, "Sections, e.g. bursts,grid")
       ->delimiter(',')
       ->check(CLI::IsMember(names));
-  bench->add_option("--markdown", flags.markdown, "File for the report; without it, standard output");
-  bench->add_option("--folder", flags.options.folder, "An existing folder for the plots; without it, none")
+  bench->add_option("--markdown", flags.markdown, "Write the report to this file (default: standard output)");
+  bench
+      ->add_option("--folder", flags.options.folder,
+                   "Write the plots to this existing folder (default: no plots)")
       ->check(CLI::ExistingDirectory);
   bench->final_callback([&flags] { Bench(flags); });
 }
 
 void AddCurve(CLI::App& app, CurveOptions& options) {
-  CLI::App* const curve = app.add_subcommand("curve", "One policy at several rates, or its goodput at 99 %");
-  curve->add_option("--policy", options.policy, "Whose")
+  CLI::App* const curve =
+      app.add_subcommand("curve", "Measure one policy at the given rates, or its goodput at 99 %");
+  curve->add_option("--policy", options.policy, "Batching policy")
       ->check(CLI::IsMember({"saccade", "eager", "triton", "serving"}))
       ->capture_default_str();
-  curve->add_option("--delay", options.delay_ms, "The peers' delay, in ms")->capture_default_str();
+  curve->add_option("--delay", options.delay_ms, "Queue delay of the triton and serving policies, in ms")
+      ->capture_default_str();
   curve->add_option("--instances", options.instances, "Instances of the model")->capture_default_str();
-  curve->add_option("--buckets", options.buckets, "Shapes, of one area")->capture_default_str();
-  curve->add_flag("--zipf", options.zipf, "Shapes 1 : 1/2 : 1/3 .. instead of equally often");
-  curve->add_option("--cv", options.cv, "Coefficient of variation of the gaps")->capture_default_str();
-  curve->add_option("--alpha", options.alpha_ms, "ms a batch")->capture_default_str();
-  curve->add_option("--beta", options.beta_ms, "ms a picture")->capture_default_str();
-  curve->add_option("--deadline", options.deadline_ms, "ms from arrival")->capture_default_str();
-  curve->add_option("--jitter", options.jitter, "Of a pass, as a share of it")->capture_default_str();
-  curve->add_option("--clients", options.clients, "Among whom it is to be fair")->capture_default_str();
-  curve->add_option("--requests", options.requests, "A run's")->capture_default_str();
-  curve->add_option("--seeds", options.seeds, "Runs")->capture_default_str();
-  curve->add_option("--rate", options.rates, "Requests a second, e.g. 500,1000")->delimiter(',');
+  curve->add_option("--buckets", options.buckets, "Number of shapes, all of the same area")
+      ->capture_default_str();
+  curve->add_flag("--zipf", options.zipf,
+                  "Draw the shapes with Zipf weights (1, 1/2, 1/3, ..) instead of equal ones");
+  curve->add_option("--cv", options.cv, "Coefficient of variation of the gaps between arrivals")
+      ->capture_default_str();
+  curve->add_option("--alpha", options.alpha_ms, "Time of a pass per batch, in ms")->capture_default_str();
+  curve->add_option("--beta", options.beta_ms, "Time of a pass per picture, in ms")->capture_default_str();
+  curve->add_option("--deadline", options.deadline_ms, "Deadline, in ms after the arrival")
+      ->capture_default_str();
+  curve->add_option("--jitter", options.jitter, "Standard deviation of a pass's time, relative to the time")
+      ->capture_default_str();
+  curve->add_option("--clients", options.clients, "Number of clients, for the fairness figure")
+      ->capture_default_str();
+  curve->add_option("--requests", options.requests, "Requests in each run")->capture_default_str();
+  curve->add_option("--seeds", options.seeds, "Number of runs with different seeds")->capture_default_str();
+  curve->add_option("--rate", options.rates, "Rates in requests per second, e.g. 500,1000")->delimiter(',');
   curve->final_callback([&options] { std::fputs(Curve(options).c_str(), stdout); });
 }
 
@@ -136,13 +147,13 @@ void AddSeeds(CLI::App& app, SeedFlags& flags, bool& passed) {
   std::vector<std::string> names;
   for (int i = 0; i < kFeatures; ++i) names.emplace_back(NameOf(static_cast<Feature>(i)));
   CLI::App* const seeds =
-      app.add_subcommand("seeds", "Random worlds with faults; every invariant is checked");
-  CLI::Option* const count = seeds->add_option("--seeds", flags.count, "How many")
+      app.add_subcommand("seeds", "Simulate random scenarios with faults and check every invariant");
+  CLI::Option* const count = seeds->add_option("--seeds", flags.count, "Number of seeds")
                                  ->check(CLI::PositiveNumber)
                                  ->capture_default_str();
   CLI::Option* const one =
-      seeds->add_option("--seed", flags.first, "The only one, or with --seeds the first");
-  seeds->add_option("--without", flags.without, "What to leave out")
+      seeds->add_option("--seed", flags.first, "Run this seed only, or with --seeds, the first seed");
+  seeds->add_option("--without", flags.without, "Features to leave out of the scenarios")
       ->delimiter(',')
       ->check(CLI::IsMember(names));
   seeds->final_callback([&flags, &passed, count, one] {
@@ -152,7 +163,7 @@ void AddSeeds(CLI::App& app, SeedFlags& flags, bool& passed) {
 }
 
 int Main(int argc, char** argv) {
-  CLI::App app("Simulates the daemon's batching, beside its peers' and its bounds");
+  CLI::App app("Simulates the daemon's batching, its peers' and the theoretical bounds");
   app.require_subcommand(1);
   BenchFlags bench;
   AddBench(app, bench);

@@ -96,7 +96,7 @@ metrics-port=8002
 model-repository={{ if .Values.models.demo }}/opt/saccade/demo{{ else }}{{ .Values.models.path }}{{ end }}
 {{- range $flag, $value := .Values.config }}
 {{- if has $flag (list "host" "grpc-port" "http-port" "metrics-port" "model-repository" "insecure" "tls-cert" "tls-key" "tls-client-ca" "token-file" "plain-metrics") }}
-{{- fail (printf "config.%s: the chart sets it; the repository is models.path, certificates and tokens are tls and tokens, and the Service's ports are service's" $flag) }}
+{{- fail (printf "config.%s: is set by the chart; use models.path for the repository, tls and tokens for certificates and tokens, and service for the Service's ports" $flag) }}
 {{- end }}
 {{- /* Helm passes numbers as floats; large ones would be printed with an exponent. */}}
 {{ $flag }}={{ if and (kindIs "float64" $value) (eq (floor $value) $value) }}{{ int64 $value }}{{ else }}{{ $value }}{{ end }}
