@@ -229,8 +229,8 @@ absl::StatusOr<Actions> Client::Localize(absl::string_view model, const std::vec
 VolumeSource VolumeFrom(absl::string_view bytes, std::optional<VolumeShape> raw) {
   VolumeSource source;
   source.bytes = static_cast<int64_t>(bytes.size());
-  source.read = [rest = bytes](char* to, size_t most) mutable -> absl::StatusOr<size_t> {
-    const size_t count = std::min(most, rest.size());
+  source.read = [rest = bytes](char* to, size_t max) mutable -> absl::StatusOr<size_t> {
+    const size_t count = std::min(max, rest.size());
     if (count > 0) std::memcpy(to, rest.data(), count);
     rest.remove_prefix(count);
     return count;

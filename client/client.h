@@ -67,7 +67,7 @@ struct Explain {
   // One of the model's attention_layers; empty selects the last one.
   std::string layer = "";
   // Maximum number of maps; the layer's first maps are returned. 0 selects the daemon's default.
-  int most_maps = 0;
+  int max_maps = 0;
   // Positions whose maps are returned, for models with attention_by_position. Empty selects the middle one.
   std::vector<Position> positions = {};
 };
@@ -156,9 +156,9 @@ struct RestoreOptions {
 struct VolumeSource {
   // Size of the file or of the voxels, in bytes.
   int64_t bytes = 0;
-  // Writes up to `most` of the bytes that follow those of the previous call to `to`, and returns their
+  // Writes up to `max` of the bytes that follow those of the previous call to `to`, and returns their
   // number; 0 at the end. An error ends the call to Restore, which returns it.
-  std::function<absl::StatusOr<size_t>(char* to, size_t most)> read;
+  std::function<absl::StatusOr<size_t>(char* to, size_t max)> read;
   // Shape of raw voxels, which are little-endian, plane by plane and row by row. Not set for a TIFF file.
   std::optional<VolumeShape> raw = std::nullopt;
 };

@@ -80,7 +80,7 @@ TEST(Client, AsksAboutARegionAndForAttention) {
     EXPECT_EQ(request.request.region->height, 6);
     EXPECT_TRUE(request.request.explain.has_value());
     EXPECT_EQ(request.request.explain->layer, "stage3");
-    EXPECT_EQ(request.request.explain->most_maps, 2);
+    EXPECT_EQ(request.request.explain->max_maps, 2);
     EXPECT_EQ(request.request.explain->positions.size(), 1U);
     EXPECT_EQ(request.request.explain->positions.at(0).x, 0.25F);
     EXPECT_EQ(request.request.explain->positions.at(0).y, 1);
@@ -92,7 +92,7 @@ TEST(Client, AsksAboutARegionAndForAttention) {
   const auto client = ConnectTo(daemon.url());
   const RequestOptions request{
       .region = Region{3, 4, 5, 6},
-      .explain = Explain{.layer = "stage3", .most_maps = 2, .positions = {{0.25F, 1}}}};
+      .explain = Explain{.layer = "stage3", .max_maps = 2, .positions = {{0.25F, 1}}}};
   const auto answer = client->Classify("sanet", "picture", {.request = request});
   ASSERT_TRUE(answer.ok()) << answer.status();
   ASSERT_TRUE(answer->explanation);
@@ -101,7 +101,7 @@ TEST(Client, AsksAboutARegionAndForAttention) {
   ASSERT_EQ(answer->explanation->maps.size(), 1);
   EXPECT_EQ(answer->explanation->maps[0].name, "head 0");
   EXPECT_EQ(answer->explanation->maps[0].png, "png");
-  EXPECT_EQ(answer->explanation->maps[0].least, -1);
+  EXPECT_EQ(answer->explanation->maps[0].min, -1);
 }
 
 TEST(Client, Detects) {
@@ -194,8 +194,8 @@ TEST(Client, SendsBothPicturesOfAPair) {
     answer.height = 2;
     answer.format = request.stereo.format;
     answer.map = "12345678";
-    answer.least = 1.5f;
-    answer.most = 3;
+    answer.min = 1.5f;
+    answer.max = 3;
     answer.mean = 2.25f;
     return answer;
   });
@@ -208,8 +208,8 @@ TEST(Client, SendsBothPicturesOfAPair) {
     EXPECT_EQ(answer->width, 1);
     EXPECT_EQ(answer->height, 2);
     EXPECT_EQ(answer->map, "12345678");
-    EXPECT_EQ(answer->least, 1.5f);
-    EXPECT_EQ(answer->most, 3);
+    EXPECT_EQ(answer->min, 1.5f);
+    EXPECT_EQ(answer->max, 3);
     EXPECT_EQ(answer->mean, 2.25f);
   }
 }
@@ -401,9 +401,9 @@ TEST(Client, ReadsModels) {
   model.input_height = 192;
   model.buckets = "stride:32";
   model.views = 2;
-  model.most_frames = 768;
+  model.max_frames = 768;
   model.frames_per_second = 12.5;
-  model.most_voxels = int64_t{1} << 33;
+  model.max_voxels = int64_t{1} << 33;
   model.classes = 2;
   model.labels = {"cat", "dog"};
   model.max_batch_size = 8;
@@ -430,9 +430,9 @@ TEST(Client, ReadsModels) {
     EXPECT_EQ(read.input_height, 192);
     EXPECT_EQ(read.buckets, "stride:32");
     EXPECT_EQ(read.views, 2);
-    EXPECT_EQ(read.most_frames, 768);
+    EXPECT_EQ(read.max_frames, 768);
     EXPECT_EQ(read.frames_per_second, 12.5);
-    EXPECT_EQ(read.most_voxels, int64_t{1} << 33);
+    EXPECT_EQ(read.max_voxels, int64_t{1} << 33);
     EXPECT_EQ(read.classes, 2);
     EXPECT_THAT(read.labels, ElementsAre("cat", "dog"));
     EXPECT_EQ(read.max_batch_size, 8);

@@ -12,7 +12,7 @@ namespace saccade::client {
 namespace {
 
 // Servers reject headers that are much larger.
-constexpr size_t kMostTokenBytes = 4096;
+constexpr size_t kMaxTokenBytes = 4096;
 
 absl::Status CheckTls(const TlsOptions& tls) {
   if (!tls.authorities.empty()) {
@@ -25,9 +25,9 @@ absl::Status CheckTls(const TlsOptions& tls) {
 
 absl::Status CheckToken(const ClientOptions& options, const Target& target) {
   const std::string& token = options.token;
-  if (token.size() > kMostTokenBytes) {
+  if (token.size() > kMaxTokenBytes) {
     return absl::InvalidArgumentError(
-        absl::StrCat("the token has ", token.size(), " bytes; expected ", kMostTokenBytes, " at most"));
+        absl::StrCat("the token has ", token.size(), " bytes; expected ", kMaxTokenBytes, " at most"));
   }
   const bool fits = std::all_of(token.begin(), token.end(),
                                 [](char c) { return absl::ascii_isgraph(static_cast<unsigned char>(c)); });

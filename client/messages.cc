@@ -49,7 +49,7 @@ v1::PredictRequest StartPredict(absl::string_view model, const RequestOptions& o
   }
   if (options.explain) {
     request.mutable_explain()->set_layer(options.explain->layer);
-    request.mutable_explain()->set_most_maps(options.explain->most_maps);
+    request.mutable_explain()->set_max_maps(options.explain->max_maps);
     for (const Position& position : options.explain->positions) {
       v1::Position* const added = request.mutable_explain()->add_positions();
       added->set_x(position.x);
@@ -155,8 +155,8 @@ void Read(const v1::Disparity& proto, Disparity& result) {
   result.format =
       proto.format() == v1::StereoOptions::FLOAT ? DisparityFormat::kFloat : DisparityFormat::kPng16;
   result.map = proto.map();
-  result.least = proto.least();
-  result.most = proto.most();
+  result.min = proto.min();
+  result.max = proto.max();
   result.mean = proto.mean();
 }
 
@@ -173,8 +173,8 @@ void Read(const v1::Restoration& proto, Restoration& result) {
   result.shape = {proto.shape().depth(), proto.shape().height(), proto.shape().width(),
                   FromProto(proto.shape().type())};
   result.voxels = proto.voxels();
-  result.least = proto.least();
-  result.most = proto.most();
+  result.min = proto.min();
+  result.max = proto.max();
 }
 
 v1::PredictRequest StartActions(absl::string_view model, const ActionOptions& options) {
@@ -189,7 +189,7 @@ v1::PredictRequest StartActions(absl::string_view model, const ActionOptions& op
 Explanation Read(const v1::Explanation& proto) {
   Explanation result{.layer = proto.layer(), .maps = {}, .available = proto.available()};
   for (const v1::AttentionMap& map : proto.maps())
-    result.maps.push_back({map.name(), map.width(), map.height(), map.png(), map.least(), map.most()});
+    result.maps.push_back({map.name(), map.width(), map.height(), map.png(), map.min(), map.max()});
   return result;
 }
 
@@ -385,9 +385,9 @@ Model FromProto(const v1::Model& model) {
   result.input_height = model.input_height();
   result.buckets = model.buckets();
   result.views = model.views();
-  result.most_frames = model.most_frames();
+  result.max_frames = model.max_frames();
   result.frames_per_second = model.frames_per_second();
-  result.most_voxels = model.most_voxels();
+  result.max_voxels = model.max_voxels();
   result.classes = model.classes();
   result.labels = {model.labels().begin(), model.labels().end()};
   result.attention_layers = {model.attention_layers().begin(), model.attention_layers().end()};

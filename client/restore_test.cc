@@ -27,8 +27,8 @@ Restoration Restored(VolumeShape shape, std::string voxels) {
   answer.timings.infer = absl::Seconds(7);
   answer.shape = shape;
   answer.voxels = std::move(voxels);
-  answer.least = -1.5f;
-  answer.most = 8;
+  answer.min = -1.5f;
+  answer.max = 8;
   return answer;
 }
 
@@ -80,8 +80,8 @@ TEST_F(Restore, SendsAFileAsItIsAndReadsTheAnswer) {
   EXPECT_EQ(answer->shape.width, 3);
   EXPECT_EQ(answer->shape.type, VoxelType::kUint16);
   EXPECT_EQ(answer->voxels, "abcdefghijkl");
-  EXPECT_EQ(answer->least, -1.5f);
-  EXPECT_EQ(answer->most, 8);
+  EXPECT_EQ(answer->min, -1.5f);
+  EXPECT_EQ(answer->max, 8);
 }
 
 TEST_F(Restore, SendsRawVoxelsInPartsWithTheirShape) {
@@ -165,9 +165,9 @@ TEST_F(Restore, TellsWhyTheDaemonEndedTheStreamEarly) {
   daemon_.SetRestore({.early = busy});
   VolumeSource endless;
   endless.bytes = int64_t{1} << 40;
-  endless.read = [](char* to, size_t most) -> absl::StatusOr<size_t> {
-    std::fill_n(to, most, 'x');
-    return most;
+  endless.read = [](char* to, size_t max) -> absl::StatusOr<size_t> {
+    std::fill_n(to, max, 'x');
+    return max;
   };
   const absl::Status status = ConnectTo(daemon_.url())->Restore("denoise", endless).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);

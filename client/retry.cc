@@ -9,7 +9,7 @@ namespace saccade::client {
 namespace {
 
 constexpr absl::Duration kFirst = absl::Milliseconds(100);
-constexpr absl::Duration kMost = absl::Seconds(5);
+constexpr absl::Duration kMax = absl::Seconds(5);
 // A longer wait is reported to the caller instead of slept through.
 constexpr absl::Duration kPatience = absl::Seconds(15);
 
@@ -26,7 +26,7 @@ std::optional<absl::Duration> RetryDelay(const absl::Status& status, int repeate
   const bool gone = absl::IsUnavailable(status) || absl::IsCancelled(status);
   if (!overloaded && !gone) return std::nullopt;
   thread_local std::minstd_rand random(std::random_device{}());
-  const absl::Duration backoff = std::min(kMost, kFirst * (1 << std::min(repeated, 10)));
+  const absl::Duration backoff = std::min(kMax, kFirst * (1 << std::min(repeated, 10)));
   const double share = std::uniform_real_distribution<double>(0.5, 1)(random);
   return asked.value_or(absl::ZeroDuration()) + share * backoff;
 }

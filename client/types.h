@@ -39,10 +39,10 @@ struct AttentionMap {
   std::string name;
   int width = 0;
   int height = 0;
-  // An 8-bit grey PNG: 0 is `least`, 255 is `most`.
+  // An 8-bit grey PNG: 0 is `min`, 255 is `max`.
   std::string png;
-  float least = 0;
-  float most = 0;
+  float min = 0;
+  float max = 0;
 };
 
 struct Explanation {
@@ -178,8 +178,8 @@ struct Disparity : Answer {
   DisparityFormat format = DisparityFormat::kPng16;
   // In `format`.
   std::string map;
-  float least = 0;
-  float most = 0;
+  float min = 0;
+  float max = 0;
   float mean = 0;
 };
 
@@ -222,8 +222,8 @@ struct Restoration : Answer {
   VolumeShape shape;
   // shape.Bytes() bytes: little-endian elements, plane by plane and row by row.
   std::string voxels;
-  float least = 0;
-  float most = 0;
+  float min = 0;
+  float max = 0;
 };
 
 // The result of any task.
@@ -249,10 +249,10 @@ struct Model {
   // Number of pictures in one input: 2 for stereo.
   int views = 1;
   // Maximum number of frames in a clip, and the rate at which a video is sampled; 0 for other tasks.
-  int most_frames = 0;
+  int max_frames = 0;
   double frames_per_second = 0;
   // Maximum number of voxels in a volume; 0 for other tasks.
-  int64_t most_voxels = 0;
+  int64_t max_voxels = 0;
   int64_t classes = 0;
   std::vector<std::string> labels;
   // Layers whose attention can be requested; empty if there are none.

@@ -35,7 +35,7 @@ struct MapPosition {
 struct ExplanationWish {
   // One of Description::attention_layers.
   std::string layer;
-  int64_t most_maps = 1;
+  int64_t max_maps = 1;
   // Positions for which maps are made, for layers that have maps for each position. Not empty.
   std::vector<MapPosition> positions = {MapPosition()};
 };

@@ -122,7 +122,7 @@ std::vector<Placement> PlacementsToWarm(const ImageInput& input) {
   if (input.medium == Medium::kVolume) return {filled(nominal, input.volume.depth)};
   const Size bucket = Place(input, nominal).bucket;
   if (input.medium == Medium::kClip)
-    return {filled(bucket, PlaceClip(input, nominal, std::min(kWarmFrames, input.clip.most_frames)).depth)};
+    return {filled(bucket, PlaceClip(input, nominal, std::min(kWarmFrames, input.clip.max_frames)).depth)};
   if (input.fit == Fit::kCropCentre || input.buckets.sizes.empty()) return {filled(bucket, 1)};
   std::vector<Placement> placements;
   for (const Size size : input.buckets.sizes) placements.push_back(filled(size, 1));

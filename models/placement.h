@@ -38,7 +38,7 @@ enum class Medium {
 
 struct ClipInput {
   // Maximum frames of a clip.
-  int64_t most_frames = 0;
+  int64_t max_frames = 0;
   // Clips are filled up with zero frames to a multiple of this, and the model computes over them.
   int64_t frame_multiple = 1;
   // Rate at which frames are sampled from a video.
@@ -46,7 +46,7 @@ struct ClipInput {
 };
 
 struct VolumeInput {
-  int64_t most_voxels = 0;
+  int64_t max_voxels = 0;
   // Number of planes for a warm-up.
   int64_t depth = 1;
 };

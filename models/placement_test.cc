@@ -85,11 +85,11 @@ TEST(ParseBuckets, GivesBackWhatItRead) {
 TEST(PlaceClip, FillsUpTheFrames) {
   ImageInput input;
   input.medium = Medium::kClip;
-  input.clip = {.most_frames = 768, .frame_multiple = 16, .frames_per_second = 25};
+  input.clip = {.max_frames = 768, .frame_multiple = 16, .frames_per_second = 25};
   EXPECT_EQ(PlaceClip(input, {240, 320}, 33), (Placement{{240, 320}, {224, 224}, {224, 224}, 33, 48}));
   EXPECT_EQ(PlaceClip(input, {240, 320}, 32).depth, 32);
   EXPECT_EQ(PlacementsToWarm(input).at(0).depth, 64);
-  input.clip.most_frames = 20;
+  input.clip.max_frames = 20;
   EXPECT_EQ(PlacementsToWarm(input).at(0).depth, 32);
 }
 

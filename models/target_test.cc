@@ -76,10 +76,10 @@ TEST_F(TargetTest, Sanet) {
       return std::get<Classification>(model.Run(batch).at(1)).logits;
     };
     const std::vector<float> expected = logits(*packed);
-    const auto [least, most] = std::minmax_element(expected.begin(), expected.end());
+    const auto [min, max] = std::minmax_element(expected.begin(), expected.end());
     EXPECT_THAT(logits(*plain), ::testing::Pointwise(::testing::FloatNear(1e-4F), expected));
     EXPECT_THAT(logits(*coarse),
-                ::testing::Pointwise(::testing::FloatNear(0.1F * (*most - *least)), expected));
+                ::testing::Pointwise(::testing::FloatNear(0.1F * (*max - *min)), expected));
   }
 }
 

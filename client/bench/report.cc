@@ -66,10 +66,10 @@ std::vector<std::string> Cells(const Row& row, bool with_rate) {
 
 std::string Compare(const std::string& name, const Measurement& daemon, const Measurement& bare) {
   const Latency ours = Of(daemon, kRoundTrip);
-  const Latency least = Of(bare, kRoundTrip);
+  const Latency min = Of(bare, kRoundTrip);
   return absl::StrFormat("%s, daemon against bare: p50 %+.0f us (x %.2f), p99 %+.0f us (x %.2f)", name,
-                         Microseconds(ours.p50 - least.p50), absl::FDivDuration(ours.p50, least.p50),
-                         Microseconds(ours.p99 - least.p99), absl::FDivDuration(ours.p99, least.p99));
+                         Microseconds(ours.p50 - min.p50), absl::FDivDuration(ours.p50, min.p50),
+                         Microseconds(ours.p99 - min.p99), absl::FDivDuration(ours.p99, min.p99));
 }
 
 nlohmann::ordered_json ToJson(const Latency& latency) {

@@ -55,7 +55,7 @@ void PrintLines(Console& console, const Segmentation& answer) {
 }
 
 void PrintLines(Console& console, const Disparity& answer) {
-  console.out << absl::StrFormat("  disparity %.2f to %.2f px, %.2f in the mean\n", answer.least, answer.most,
+  console.out << absl::StrFormat("  disparity %.2f to %.2f px, %.2f in the mean\n", answer.min, answer.max,
                                  answer.mean);
 }
 
@@ -84,7 +84,7 @@ void PrintLines(Console& console, const Actions& answer) {
 }
 
 void PrintLines(Console& console, const Restoration& answer) {
-  console.out << absl::StrFormat("  %s, %g to %g\n", NameOf(answer.shape), answer.least, answer.most);
+  console.out << absl::StrFormat("  %s, %g to %g\n", NameOf(answer.shape), answer.min, answer.max);
 }
 
 void PrintHeading(Console& console, const std::vector<std::string>& files, const Answer& answer) {

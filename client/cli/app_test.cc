@@ -178,20 +178,20 @@ TEST(Models, TellWhatClipsAndVolumesTheyTake) {
   clips.name = "tal";
   clips.task = "actions";
   clips.input_width = clips.input_height = 96;
-  clips.most_frames = 768;
+  clips.max_frames = 768;
   clips.frames_per_second = 12.5;
   Model volumes = TwoModels()[0];
   volumes.name = "denoise";
   volumes.task = "restoration";
-  volumes.most_voxels = int64_t{1} << 33;
+  volumes.max_voxels = int64_t{1} << 33;
   FakeDaemon daemon;
   daemon.SetModels({clips, volumes});
   EXPECT_THAT(RunWith({"models", "--url", daemon.url()}).out, HasSubstr("  768x 96x96  "));
   const auto json = nlohmann::json::parse(RunWith({"models", "--json", "--url", daemon.url()}).out);
-  EXPECT_EQ(json["models"][0]["most_frames"], 768);
+  EXPECT_EQ(json["models"][0]["max_frames"], 768);
   EXPECT_EQ(json["models"][0]["frames_per_second"], 12.5);
-  EXPECT_EQ(json["models"][0]["most_voxels"], 0);
-  EXPECT_EQ(json["models"][1]["most_voxels"], int64_t{1} << 33);
+  EXPECT_EQ(json["models"][0]["max_voxels"], 0);
+  EXPECT_EQ(json["models"][1]["max_voxels"], int64_t{1} << 33);
 }
 
 TEST(Models, AreJson) {

@@ -38,7 +38,7 @@ struct Kind {
 
 // Upper bound for all files together: they are held in memory, so that reading them is not part of the
 // measurement.
-constexpr int64_t kMostBytes = int64_t{2} << 30;
+constexpr int64_t kMaxBytes = int64_t{2} << 30;
 
 // Returns the kinds by the daemon's name of the task. `request` are the options of every request.
 std::map<std::string, Kind> Kinds(const RequestOptions& request) {
@@ -81,7 +81,7 @@ std::vector<Pictures> ReadRequests(const BenchCommand& command, const Kind& kind
     return {};
   }
   std::vector<Pictures> requests;
-  int64_t room = kMostBytes;
+  int64_t room = kMaxBytes;
   for (size_t at = 0; at < inputs->size(); ++at) {
     const std::string& input = (*inputs)[at];
     auto bytes = ReadInput(input, console.in, command.connection.max_message_bytes, "an input of the model");
@@ -91,7 +91,7 @@ std::vector<Pictures> ReadRequests(const BenchCommand& command, const Kind& kind
     }
     room -= static_cast<int64_t>(bytes->size());
     if (room < 0) {
-      Complain(console, absl::StrCat("the files up to ", input, " exceed the ", kMostBytes,
+      Complain(console, absl::StrCat("the files up to ", input, " exceed the ", kMaxBytes,
                                      " bytes that can be held in memory; name fewer files"));
       return {};
     }

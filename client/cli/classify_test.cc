@@ -83,7 +83,7 @@ TEST_F(Classify, AsksAboutARegionAndDrawsAttention) {
   ASSERT_EQ(run.exit_code, 0) << run.err;
   const auto result = nlohmann::json::parse(run.out)["results"][0];
   EXPECT_EQ(result["attention"]["layer"], "stage2");
-  EXPECT_EQ(result["attention"]["maps"][0]["most"], 2);
+  EXPECT_EQ(result["attention"]["maps"][0]["max"], 2);
   EXPECT_FALSE(ReadPng(result["attention_map"]).empty());
   EXPECT_EQ(Run({picture, "--region", "1,2,7"}).exit_code, 2);
   EXPECT_EQ(nlohmann::json::parse(Run({picture, "--region", "1,2,7,8", "--json", "--explain"})
@@ -96,7 +96,7 @@ TEST_F(Classify, AsksForTheAttentionOfPositions) {
     EXPECT_TRUE(request.request.explain.has_value());
     if (!request.request.explain) return Cat();
     const Explain& explain = *request.request.explain;
-    EXPECT_EQ(explain.most_maps, 24);
+    EXPECT_EQ(explain.max_maps, 24);
     EXPECT_EQ(explain.positions.size(), 2);
     if (explain.positions.size() != 2) return Cat();
     EXPECT_EQ(explain.positions[0].x, 0.25f);

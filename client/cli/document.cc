@@ -81,8 +81,8 @@ void AddResult(const Segmentation& answer, Json& json) {
 void AddResult(const Disparity& answer, Json& json) {
   json["disparity"] = {{"width", answer.width},
                        {"height", answer.height},
-                       {"least", Shortest(answer.least)},
-                       {"most", Shortest(answer.most)},
+                       {"min", Shortest(answer.min)},
+                       {"max", Shortest(answer.max)},
                        {"mean", Shortest(answer.mean)}};
 }
 
@@ -103,7 +103,7 @@ void AddResult(const Actions& answer, Json& json) {
 void AddResult(const Restoration& answer, Json& json) {
   json["volume"] = {{"depth", answer.shape.depth},     {"height", answer.shape.height},
                     {"width", answer.shape.width},     {"type", NameOf(answer.shape.type)},
-                    {"least", Shortest(answer.least)}, {"most", Shortest(answer.most)}};
+                    {"min", Shortest(answer.min)}, {"max", Shortest(answer.max)}};
 }
 
 Json ToJson(const Explanation& explanation) {
@@ -112,8 +112,8 @@ Json ToJson(const Explanation& explanation) {
     json["maps"].push_back({{"name", map.name},
                             {"width", map.width},
                             {"height", map.height},
-                            {"least", Shortest(map.least)},
-                            {"most", Shortest(map.most)}});
+                            {"min", Shortest(map.min)},
+                            {"max", Shortest(map.max)}});
   }
   return json;
 }

@@ -84,18 +84,18 @@ TEST(RunLoad, NeverMoreAtOnceThanAllowedAndTheirWaitCounts) {
   const LoadPlan plan{.rate = 400, .duration = absl::Milliseconds(100), .in_flight = 2};
   VirtualTime time;
   std::atomic<int> now = 0;
-  std::atomic<int> most = 0;
+  std::atomic<int> max = 0;
   const LoadResult result = RunLoad(
       plan,
       [&](size_t) {
         const int here = ++now;
-        for (int seen = most; here > seen && !most.compare_exchange_weak(seen, here);) continue;
+        for (int seen = max; here > seen && !max.compare_exchange_weak(seen, here);) continue;
         time.Advance(absl::Milliseconds(10));
         --now;
         return AnswerIn({}, {}, 1);
       },
       kNoProgress, time.clock());
-  EXPECT_LE(most, 2);
+  EXPECT_LE(max, 2);
   // Each answer takes 10 ms. About 40 are due within 0.1 s, so the last one waits for nearly all others.
   const LoadSample& last = result.samples.back();
   EXPECT_GT(last.held, absl::Milliseconds(60));

@@ -22,9 +22,9 @@ nlohmann::ordered_json ToJson(const Model& model) {
                                  {"input", {{"width", model.input_width}, {"height", model.input_height}}},
                                  {"buckets", model.buckets},
                                  {"views", model.views},
-                                 {"most_frames", model.most_frames},
+                                 {"max_frames", model.max_frames},
                                  {"frames_per_second", model.frames_per_second},
-                                 {"most_voxels", model.most_voxels},
+                                 {"max_voxels", model.max_voxels},
                                  {"classes", model.classes},
                                  {"labels", model.labels},
                                  {"attention_layers", model.attention_layers},
@@ -37,7 +37,7 @@ nlohmann::ordered_json ToJson(const Model& model) {
 
 // Returns for example "2x 1248x384" for a pair, "768x 96x96" for a clip of at most 768 frames.
 std::string InputOf(const Model& model) {
-  const int pictures = std::max(model.views, model.most_frames);
+  const int pictures = std::max(model.views, model.max_frames);
   return absl::StrCat(pictures > 1 ? absl::StrCat(pictures, "x ") : "", model.input_width, "x",
                       model.input_height);
 }

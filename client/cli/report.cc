@@ -75,7 +75,7 @@ RequestOptions RequestOf(const PicturesCommand& command) {
   RequestOptions options = RequestOf(static_cast<const InputsCommand&>(command));
   options.region = ParseRegion(command.region);
   if (command.explain) {
-    options.explain = Explain{.layer = command.explain_layer, .most_maps = command.explain_maps};
+    options.explain = Explain{.layer = command.explain_layer, .max_maps = command.explain_maps};
     for (const std::string& at : command.explain_at) {
       if (const auto position = ParsePosition(at)) options.explain->positions.push_back(*position);
     }

@@ -19,7 +19,7 @@ namespace {
 
 absl::Status WriteVolume(const Restoration& answer, bool raw, const std::string& path) {
   if (raw) return WriteFile(path, {answer.voxels});
-  const auto head = TiffHead(answer.shape, answer.least, answer.most);
+  const auto head = TiffHead(answer.shape, answer.min, answer.max);
   if (!head.ok()) return head.status();
   return WriteFile(path, {*head, answer.voxels});
 }
@@ -52,9 +52,9 @@ Outcome Ask(const RestoreCommand& command, const RestoreOptions& options, Client
   ProgressBar bar(console, path, !command.quiet);
   const auto all = static_cast<double>(source->bytes);
   source->read = [&, read = std::move(source->read), sent = int64_t{0}](
-                     char* to, size_t most) mutable -> absl::StatusOr<size_t> {
+                     char* to, size_t max) mutable -> absl::StatusOr<size_t> {
     bar.Show("sending", static_cast<double>(sent) / all);
-    const absl::StatusOr<size_t> count = read(to, most);
+    const absl::StatusOr<size_t> count = read(to, max);
     if (count.ok()) {
       sent += static_cast<int64_t>(*count);
     } else {

@@ -38,8 +38,8 @@ Restoration Restored() {
   answer.picture_height = kShape.height;
   answer.shape = kShape;
   answer.voxels = Counting();
-  answer.least = 0.5f;
-  answer.most = 104;
+  answer.min = 0.5f;
+  answer.max = 104;
   return answer;
 }
 
@@ -126,7 +126,7 @@ TEST_F(RestoreCommandTest, WritesOneJsonDocument) {
   const auto& first = json["results"][0];
   EXPECT_EQ(first["file"], good);
   EXPECT_EQ(first["volume"], nlohmann::json::parse(R"(
-      {"depth": 3, "height": 5, "width": 7, "type": "uint16", "least": 0.5, "most": 104})"));
+      {"depth": 3, "height": 5, "width": 7, "type": "uint16", "min": 0.5, "max": 104})"));
   EXPECT_EQ(first["restored"], (out_ / "good.restored.tif").string());
   EXPECT_EQ(first["plane"], (out_ / "good.restored.png").string());
   EXPECT_EQ(first["timings_ms"]["infer"], 7.0);

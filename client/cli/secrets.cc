@@ -13,17 +13,17 @@ namespace saccade::client {
 namespace {
 
 // The complete list of a machine's authorities is a quarter of that size.
-constexpr int64_t kMostPemBytes = 1 << 20;
-constexpr int64_t kMostTokenFileBytes = 64 << 10;
+constexpr int64_t kMaxPemBytes = 1 << 20;
+constexpr int64_t kMaxTokenFileBytes = 64 << 10;
 
-absl::Status ReadFile(const char* flag, const std::string& path, int64_t most, const char* expected,
+absl::Status ReadFile(const char* flag, const std::string& path, int64_t max, const char* expected,
                       Console& console, std::string& to) {
   if (path.empty()) return absl::OkStatus();
   // "./-" prevents ReadInput from reading standard input, which is for pictures.
-  auto bytes = ReadInput(path == "-" ? "./-" : path, console.in, most, expected);
+  auto bytes = ReadInput(path == "-" ? "./-" : path, console.in, max, expected);
   if (absl::IsResourceExhausted(bytes.status())) {
     return absl::InvalidArgumentError(
-        absl::StrCat(flag, " ", path, " has more than ", most, " bytes; expected ", expected));
+        absl::StrCat(flag, " ", path, " has more than ", max, " bytes; expected ", expected));
   }
   if (!bytes.ok()) {
     return absl::Status(bytes.status().code(), absl::StrCat(flag, " ", path, " ", bytes.status().message()));
@@ -44,7 +44,7 @@ void WarnOfReaders(const std::string& path, Console& console) {
 absl::Status ReadToken(const Connection& connection, Console& console, std::string& token) {
   if (!connection.token_file.empty()) {
     if (absl::Status read =
-            ReadFile("--token-file", connection.token_file, kMostTokenFileBytes, "a token", console, token);
+            ReadFile("--token-file", connection.token_file, kMaxTokenFileBytes, "a token", console, token);
         !read.ok()) {
       return read;
     }
@@ -66,14 +66,14 @@ absl::Status ReadToken(const Connection& connection, Console& console, std::stri
 absl::Status ReadSecrets(const Connection& connection, Console& console, ClientOptions& options) {
   TlsOptions tls;
   tls.server_name = connection.tls_name;
-  absl::Status read = ReadFile("--tls-ca", connection.tls_authorities, kMostPemBytes, "certificates in PEM",
+  absl::Status read = ReadFile("--tls-ca", connection.tls_authorities, kMaxPemBytes, "certificates in PEM",
                                console, tls.authorities);
   if (read.ok()) {
-    read = ReadFile("--tls-cert", connection.tls_certificate, kMostPemBytes, "a certificate in PEM", console,
+    read = ReadFile("--tls-cert", connection.tls_certificate, kMaxPemBytes, "a certificate in PEM", console,
                     tls.certificate);
   }
   if (read.ok())
-    read = ReadFile("--tls-key", connection.tls_key, kMostPemBytes, "a key in PEM", console, tls.key);
+    read = ReadFile("--tls-key", connection.tls_key, kMaxPemBytes, "a key in PEM", console, tls.key);
   if (read.ok()) read = ReadToken(connection, console, options.token);
   if (!read.ok()) return read;
   const bool wanted = connection.tls || !tls.authorities.empty() || !tls.certificate.empty() ||

@@ -44,8 +44,8 @@ Disparity Ramp(DisparityFormat format) {
   answer.picture_height = answer.height = kHeight;
   answer.format = format;
   answer.map = Map(format);
-  answer.least = 0.5f;
-  answer.most = 2.0625f;
+  answer.min = 0.5f;
+  answer.max = 2.0625f;
   answer.mean = 1.25f;
   return answer;
 }
@@ -65,7 +65,7 @@ TEST_F(Stereo, SendsPairsAndPrintsTheirDisparities) {
   daemon_.SetPredict([](const FakeRequest& request) -> absl::StatusOr<AnyAnswer> {
     EXPECT_EQ(request.right, request.picture == "a" ? "b" : "d");
     Disparity answer = Ramp(request.stereo.format);
-    if (request.picture != "a") answer.most = 99;
+    if (request.picture != "a") answer.max = 99;
     return answer;
   });
   const std::string a = File("a", "a"), b = File("b", "b"), c = File("c", "c"), d = File("d", "d");
@@ -84,7 +84,7 @@ TEST_F(Stereo, WritesOneJsonDocument) {
   EXPECT_EQ(result["file"], "-");
   EXPECT_EQ(result["right"], right);
   EXPECT_EQ(result["disparity"], nlohmann::json::parse(R"(
-      {"width": 400, "height": 100, "least": 0.5, "most": 2.0625, "mean": 1.25})"));
+      {"width": 400, "height": 100, "min": 0.5, "max": 2.0625, "mean": 1.25})"));
 }
 
 TEST_F(Stereo, KeepsTheDaemonsPngAndColoursIt) {

@@ -63,10 +63,10 @@ void PutPage(std::string& out, const std::vector<Field>& fields, int64_t next) {
   Put(out, static_cast<uint64_t>(next), 4);
 }
 
-std::string Describe(const VolumeShape& shape, float least, float most) {
+std::string Describe(const VolumeShape& shape, float min, float max) {
   std::string text = absl::StrCat("ImageJ=1.53t\nimages=", shape.depth, "\nslices=", shape.depth, "\n");
-  if (std::isfinite(least) && std::isfinite(most) && least < most) {
-    absl::StrAppendFormat(&text, "min=%.9g\nmax=%.9g\n", least, most);
+  if (std::isfinite(min) && std::isfinite(max) && min < max) {
+    absl::StrAppendFormat(&text, "min=%.9g\nmax=%.9g\n", min, max);
   }
   // The terminating zero is part of the text.
   text += '\0';
@@ -76,8 +76,8 @@ std::string Describe(const VolumeShape& shape, float least, float most) {
 
 }  // namespace
 
-absl::StatusOr<std::string> TiffHead(const VolumeShape& shape, float least, float most) {
-  const std::string description = Describe(shape, least, most);
+absl::StatusOr<std::string> TiffHead(const VolumeShape& shape, float min, float max) {
+  const std::string description = Describe(shape, min, max);
   const int64_t rational_at = kHeaderBytes;
   const int64_t description_at = rational_at + kRationalBytes;
   const int64_t pages_at = description_at + static_cast<int64_t>(description.size());

@@ -29,8 +29,8 @@ absl::StatusOr<VolumeSource> OpenVolume(const std::string& path, const std::opti
   VolumeSource source;
   source.bytes = static_cast<int64_t>(size);
   source.raw = raw;
-  source.read = [file](char* to, size_t most) -> absl::StatusOr<size_t> {
-    file->read(to, static_cast<std::streamsize>(most));
+  source.read = [file](char* to, size_t max) -> absl::StatusOr<size_t> {
+    file->read(to, static_cast<std::streamsize>(max));
     if (file->gcount() == 0) return absl::DataLossError("was truncated while it was read");
     return static_cast<size_t>(file->gcount());
   };
@@ -47,8 +47,8 @@ absl::StatusOr<VolumeShape> ParseShape(const std::string& text) {
         absl::StrCat("'", text, "' is not a shape; expected DEPTHxHEIGHTxWIDTH such as 24x512x512"));
   }
   // Assumes the largest element type.
-  const int64_t most = std::numeric_limits<int64_t>::max() / static_cast<int64_t>(sizeof(float));
-  if (int64_t{shape.height} * shape.width > most / shape.depth) {
+  const int64_t max = std::numeric_limits<int64_t>::max() / static_cast<int64_t>(sizeof(float));
+  if (int64_t{shape.height} * shape.width > max / shape.depth) {
     return absl::InvalidArgumentError(absl::StrCat("'", text, "' is too large"));
   }
   return shape;

@@ -143,8 +143,8 @@ void Write(const Disparity& answer, v1::PredictResponse& response) {
   proto->set_map(answer.map);
   proto->set_format(answer.format == DisparityFormat::kFloat ? v1::StereoOptions::FLOAT
                                                              : v1::StereoOptions::PNG_16);
-  proto->set_least(answer.least);
-  proto->set_most(answer.most);
+  proto->set_min(answer.min);
+  proto->set_max(answer.max);
   proto->set_mean(answer.mean);
 }
 
@@ -173,8 +173,8 @@ void Write(const Restoration& answer, v1::PredictResponse& response) {
                                    : answer.shape.type == VoxelType::kUint16 ? v1::VolumeShape::UINT16
                                                                              : v1::VolumeShape::FLOAT32);
   proto->set_voxels(answer.voxels);
-  proto->set_least(answer.least);
-  proto->set_most(answer.most);
+  proto->set_min(answer.min);
+  proto->set_max(answer.max);
 }
 
 }  // namespace
@@ -192,7 +192,7 @@ FakeRequest FromRequest(const v1::PredictRequest& request) {
     result.request.region = Region{region.x(), region.y(), region.width(), region.height()};
   }
   if (request.has_explain()) {
-    result.request.explain = Explain{request.explain().layer(), request.explain().most_maps(), {}};
+    result.request.explain = Explain{request.explain().layer(), request.explain().max_maps(), {}};
     for (const v1::Position& position : request.explain().positions())
       result.request.explain->positions.push_back({position.x(), position.y()});
   }
@@ -251,8 +251,8 @@ v1::PredictResponse ToResponse(const AnyAnswer& answer) {
       added.set_width(map.width);
       added.set_height(map.height);
       added.set_png(map.png);
-      added.set_least(map.least);
-      added.set_most(map.most);
+      added.set_min(map.min);
+      added.set_max(map.max);
     }
   }
   std::visit([&response](const auto& task) { Write(task, response); }, answer);
@@ -280,9 +280,9 @@ v1::Model ToProto(const Model& model) {
   result.set_input_height(model.input_height);
   result.set_buckets(model.buckets);
   result.set_views(model.views);
-  result.set_most_frames(model.most_frames);
+  result.set_max_frames(model.max_frames);
   result.set_frames_per_second(model.frames_per_second);
-  result.set_most_voxels(model.most_voxels);
+  result.set_max_voxels(model.max_voxels);
   result.set_classes(model.classes);
   for (const std::string& label : model.labels) result.add_labels(label);
   result.set_max_batch_size(model.max_batch_size);

@@ -72,17 +72,17 @@ class FakeDaemon::Services final : public v1::Vision::Service,
       grpc::ServerContext* context,
       grpc::ServerReaderWriter<v1::PredictStreamResponse, v1::PredictStreamRequest>* stream) override {
     FakeDaemon::Predict predict;
-    int most = 0;
+    int max = 0;
     absl::Status end;
     {
       absl::MutexLock lock(&state_.mutex);
       if (absl::Status failure = Failure(*context); !failure.ok()) return ToRpc(failure, context);
       predict = state_.predict;
-      most = state_.most_streamed;
+      max = state_.max_streamed;
       end = state_.stream_end;
     }
     v1::PredictStreamRequest item;
-    for (int index = 0; index < most; ++index) {
+    for (int index = 0; index < max; ++index) {
       if (!stream->Read(&item)) return grpc::Status::OK;
       FakeRequest request = FromRequest(item.request());
       if (item.has_timeout()) {
@@ -261,7 +261,7 @@ void FakeDaemon::SetRestore(FakeRestore restore) {
 
 void FakeDaemon::EndStreamsAfter(int requests, absl::Status status) {
   absl::MutexLock lock(&state_.mutex);
-  state_.most_streamed = requests;
+  state_.max_streamed = requests;
   state_.stream_end = std::move(status);
 }
 

@@ -104,7 +104,7 @@ class FakeDaemon {
     absl::Mutex mutex;
     Predict predict ABSL_GUARDED_BY(mutex);
     FakeRestore restore ABSL_GUARDED_BY(mutex);
-    int most_streamed ABSL_GUARDED_BY(mutex) = std::numeric_limits<int>::max();
+    int max_streamed ABSL_GUARDED_BY(mutex) = std::numeric_limits<int>::max();
     absl::Status stream_end ABSL_GUARDED_BY(mutex);
     std::vector<Model> models ABSL_GUARDED_BY(mutex);
     std::map<std::string, bool> health ABSL_GUARDED_BY(mutex) = {{"", true}};

@@ -144,8 +144,8 @@ void AddOperator(const Size& size, AttentionKind kind, at::ScalarType dtype, at:
        .shape = size.name(),
        .madds = Madds(size, kind) * static_cast<double>(size.batch),
        // Reads q, k and v and writes the result.
-       .least_bytes = 4 * size.elements() * (dtype == at::kFloat ? 4 : 2),
-       .least_workspace_bytes =
+       .min_bytes = 4 * size.elements() * (dtype == at::kFloat ? 4 : 2),
+       .min_workspace_bytes =
            kind == AttentionKind::kMean ? squares : 8 * static_cast<double>(size.channels) * keys,
        .make = [=] { return MakeOperator(size, kind, dtype, format); }});
 }
@@ -158,7 +158,7 @@ void AddModule(const Size& size, AttentionKind kind, at::ScalarType dtype, std::
        .shape = size.name(),
        .madds =
            static_cast<double>(size.batch) * (Madds(size, kind) + size.positions() * channels * channels),
-       .least_bytes = 3 * size.elements() * (dtype == at::kFloat ? 4 : 2),
+       .min_bytes = 3 * size.elements() * (dtype == at::kFloat ? 4 : 2),
        .make = [=] { return MakeModule(size, kind, dtype); }});
 }
 

@@ -81,12 +81,12 @@ template <typename A, typename Visit>
 void ForRuns(const AttentionProblem& p, const TileCode<A>& code, int threads, std::byte* memory,
              const Visit& visit) {
   const bool mean = p.kind == AttentionKind::kMean;
-  const int64_t most = PositionsOf(p.extent);
-  if (!mean || p.extent.valid != nullptr || AttentionTakesPairs(p, most)) {
+  const int64_t max = PositionsOf(p.extent);
+  if (!mean || p.extent.valid != nullptr || AttentionTakesPairs(p, max)) {
     AttentionPairs<A> run(p, code, threads, memory);
     visit(run);
   }
-  if (mean && !AttentionTakesPairs(p, most)) {
+  if (mean && !AttentionTakesPairs(p, max)) {
     AttentionContext<A> run(p, code, threads, memory);
     visit(run);
   }

@@ -26,10 +26,10 @@ class AttentionPairs {
         tiles_(problem, code),
         parts_(p_.out_weight == nullptr ? p_.heads : 1),
         same_keys_and_values_(AreSame(p_.k, p_.v)),
-        most_keys_(MostKeys(p_)),
-        query_tiles_(DivideUp(MostPositions(p_), kTile)),
-        row_(RoundUp(std::min(most_keys_, kKeyBlock), kRowPadding)),
-        blocks_(DivideUp(most_keys_, kKeyBlock)),
+        max_keys_(MaxKeys(p_)),
+        query_tiles_(DivideUp(MaxPositions(p_), kTile)),
+        row_(RoundUp(std::min(max_keys_, kKeyBlock), kRowPadding)),
+        blocks_(DivideUp(max_keys_, kKeyBlock)),
         slots_(p_, query_tiles_ * parts_,
                (SlotSize(p_.key_channels) + (same_keys_and_values_ ? 0 : SlotSize(p_.value_channels))) *
                    static_cast<int64_t>(sizeof(A)),
@@ -100,12 +100,12 @@ class AttentionPairs {
            AttentionKeysAlong(kind, size(2));
   }
   // Maximum number of positions of samples that are computed this way.
-  static int64_t MostPositions(const AttentionProblem& p) {
+  static int64_t MaxPositions(const AttentionProblem& p) {
     const int64_t all = PositionsOf(p.extent);
     return p.kind == AttentionKind::kMean ? std::min(all, p.key_channels / p.heads) : all;
   }
-  static int64_t MostKeys(const AttentionProblem& p) {
-    return std::min(MostPositions(p), Keys(p.kind, [&](int d) { return p.extent.size[d]; }));
+  static int64_t MaxKeys(const AttentionProblem& p) {
+    return std::min(MaxPositions(p), Keys(p.kind, [&](int d) { return p.extent.size[d]; }));
   }
 
   int64_t SlotSize(int64_t channels) const { return blocks_ * channels * row_; }
@@ -191,7 +191,7 @@ class AttentionPairs {
   const AttentionTiles<A> tiles_;
   const int64_t parts_;
   const bool same_keys_and_values_;
-  const int64_t most_keys_, query_tiles_, row_, blocks_;
+  const int64_t max_keys_, query_tiles_, row_, blocks_;
   const AttentionSlots slots_;
   size_t bytes_;
   int64_t thread_bytes_;

@@ -41,10 +41,10 @@ struct BenchCase {
   double madds = 0;
   // Minimum bytes that any implementation must read and write. A plain copy that moves as many bytes is timed
   // beside the candidates. 0: no copy.
-  double least_bytes = 0;
+  double min_bytes = 0;
   // Minimum bytes of workspace that the algorithm needs beside inputs and result; the report compares each
   // candidate's allocations with it. 0: not stated.
-  double least_workspace_bytes = 0;
+  double min_workspace_bytes = 0;
   // Makes the inputs. Called right before the case runs, and never for a case that is filtered out.
   std::function<BenchInputs()> make;
 };

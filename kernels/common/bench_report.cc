@@ -35,8 +35,8 @@ std::string RateText(double madds, double seconds) {
 }
 
 // The peak as a multiple of the workspace that the algorithm needs.
-std::string NeededText(double peak_bytes, double least) {
-  return least == 0 ? "" : Format("%.2fx", peak_bytes / least);
+std::string NeededText(double peak_bytes, double min) {
+  return min == 0 ? "" : Format("%.2fx", peak_bytes / min);
 }
 
 std::string Quoted(const std::string& text) {
@@ -55,8 +55,8 @@ void WriteJsonRow(const CaseResult& result, const CandidateResult& candidate, st
       << ", \"ratio_to_saccade\": " << Format("%.6g", candidate.ratio)
       << ", \"madds\": " << Format("%.0f", result.madds)
       << ", \"peak_bytes\": " << Format("%.0f", candidate.peak_bytes)
-      << ", \"least_workspace_bytes\": " << Format("%.0f", result.least_workspace_bytes)
-      << ", \"least_bytes\": " << Format("%.0f", result.least_bytes)
+      << ", \"least_workspace_bytes\": " << Format("%.0f", result.min_workspace_bytes)
+      << ", \"least_bytes\": " << Format("%.0f", result.min_bytes)
       << ", \"copy_time\": " << Format("%.9g", result.copy_seconds * 1e3) << "}";
 }
 
@@ -92,7 +92,7 @@ void PrintCase(const CaseResult& result, std::ostream& out) {
   out << CaseName(result) << ": " << result.rounds << " rounds";
   if (result.madds > 0) out << ", " << CountText(result.madds) << " MAdds";
   if (result.copy_seconds > 0) {
-    out << ", must move " << BytesText(result.least_bytes) << " (a copy: " << SecondsText(result.copy_seconds)
+    out << ", must move " << BytesText(result.min_bytes) << " (a copy: " << SecondsText(result.copy_seconds)
         << ")";
   }
   out << "\n";
@@ -100,7 +100,7 @@ void PrintCase(const CaseResult& result, std::ostream& out) {
     out << Format("  %-16s %10s %8s %8s GMAdd/s %10s %8s\n", candidate.name.c_str(),
                   SecondsText(candidate.seconds).c_str(), RatioText(candidate.ratio).c_str(),
                   RateText(result.madds, candidate.seconds).c_str(), BytesText(candidate.peak_bytes).c_str(),
-                  NeededText(candidate.peak_bytes, result.least_workspace_bytes).c_str());
+                  NeededText(candidate.peak_bytes, result.min_workspace_bytes).c_str());
   }
   out << std::flush;
 }
@@ -120,7 +120,7 @@ void WriteMarkdown(const BenchContext& context, const std::vector<CaseResult>& r
       out << "| " << CaseName(result) << "/" << candidate.name << " | " << SecondsText(candidate.seconds)
           << " | " << RatioText(candidate.ratio) << " | " << (result.madds > 0 ? CountText(result.madds) : "")
           << " | " << RateText(result.madds, candidate.seconds) << " | " << BytesText(candidate.peak_bytes)
-          << " | " << NeededText(candidate.peak_bytes, result.least_workspace_bytes) << " | "
+          << " | " << NeededText(candidate.peak_bytes, result.min_workspace_bytes) << " | "
           << (result.copy_seconds > 0 ? RatioText(candidate.seconds / result.copy_seconds) : "") << " |\n";
     }
   }

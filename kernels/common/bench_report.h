@@ -18,11 +18,11 @@ struct CandidateResult {
 struct CaseResult {
   std::string op, variant, shape;
   double madds = 0;
-  double least_bytes = 0;
-  double least_workspace_bytes = 0;
+  double min_bytes = 0;
+  double min_workspace_bytes = 0;
   int rounds = 0;
   std::vector<CandidateResult> candidates;
-  double copy_seconds = 0;  // time to copy least_bytes; 0: not timed
+  double copy_seconds = 0;  // time to copy min_bytes; 0: not timed
 };
 
 // Pairs of name and value for the report's head: instruction set, threads, versions.

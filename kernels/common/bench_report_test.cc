@@ -16,8 +16,8 @@ CaseResult Example() {
           .variant = "module",
           .shape = "fpn1",
           .madds = 5.28e9,
-          .least_bytes = 220e6,
-          .least_workspace_bytes = 1e6,
+          .min_bytes = 220e6,
+          .min_workspace_bytes = 1e6,
           .rounds = 9,
           .candidates = {{"eager", 0.3, 4, 55e6}, {"saccade", 0.075, 1, 2e6}},
           .copy_seconds = 0.025};
@@ -50,7 +50,7 @@ TEST(BenchReportTest, ThreeDigitsAndAUnit) {
 TEST(BenchReportTest, MarkdownHasARowPerCandidateAndASectionPerOperator) {
   CaseResult other = Example();
   other.op = "sao";
-  other.madds = other.least_workspace_bytes = other.copy_seconds = 0;
+  other.madds = other.min_workspace_bytes = other.copy_seconds = 0;
   other.candidates = {{"saccade", 0.001, 1, 0}};
   std::ostringstream out;
   WriteMarkdown({{"threads", "2"}}, {Example(), Example(), other}, out);

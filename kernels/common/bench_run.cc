@@ -20,7 +20,7 @@ using Clock = std::chrono::steady_clock;
 
 // Long enough for the clock's resolution, short enough that all turns of a round see the same machine speed.
 constexpr double kTurnSeconds = 0.01;
-constexpr int kLeastRounds = 7;
+constexpr int kMinRounds = 7;
 
 double SecondsSince(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
@@ -99,7 +99,7 @@ class Turn : public benchmark::Fixture {
 // alternate between candidates.
 int RunRounds(double seconds, TimesReporter* reporter) {
   int rounds = 0;
-  for (const auto start = Clock::now(); rounds < kLeastRounds || SecondsSince(start) < seconds; ++rounds) {
+  for (const auto start = Clock::now(); rounds < kMinRounds || SecondsSince(start) < seconds; ++rounds) {
     benchmark::RunSpecifiedBenchmarks(reporter);
   }
   benchmark::ClearRegisteredBenchmarks();
@@ -113,8 +113,8 @@ BenchOutcome RunBenchmark(const BenchCase& bench, const BenchOptions& options) {
                         bench.variant,
                         bench.shape,
                         bench.madds,
-                        bench.least_bytes,
-                        bench.least_workspace_bytes,
+                        bench.min_bytes,
+                        bench.min_workspace_bytes,
                         0,
                         {},
                         0},
@@ -127,8 +127,8 @@ BenchOutcome RunBenchmark(const BenchCase& bench, const BenchOptions& options) {
   inputs.expected = at::Tensor();
 
   std::vector<BenchCandidate> timed = inputs.candidates;
-  if (bench.least_bytes > 0) {
-    const at::Tensor from = at::ones({static_cast<int64_t>(bench.least_bytes / 2)}, at::kByte);
+  if (bench.min_bytes > 0) {
+    const at::Tensor from = at::ones({static_cast<int64_t>(bench.min_bytes / 2)}, at::kByte);
     const at::Tensor to = at::empty_like(from);
     timed.push_back({"copy", [=] { return to.copy_(from); }});
   }
@@ -147,7 +147,7 @@ BenchOutcome RunBenchmark(const BenchCase& bench, const BenchOptions& options) {
                                  has_ours ? MedianRatio(times, reporter.times("saccade")) : 0,
                                  PeakBeside(candidate)});
   }
-  if (bench.least_bytes > 0) result.copy_seconds = Median(reporter.times("copy"));
+  if (bench.min_bytes > 0) result.copy_seconds = Median(reporter.times("copy"));
   return outcome;
 }
 

@@ -21,12 +21,12 @@ constexpr int64_t kElements = 1000;
 
 at::Tensor Filled(double value) { return at::full({kElements}, value, at::kFloat); }
 
-BenchCase CaseOf(std::vector<BenchCandidate> candidates, double least_bytes = 0) {
+BenchCase CaseOf(std::vector<BenchCandidate> candidates, double min_bytes = 0) {
   BenchCase bench;
   bench.op = "op";
   bench.variant = "variant";
   bench.shape = "shape";
-  bench.least_bytes = least_bytes;
+  bench.min_bytes = min_bytes;
   bench.make = [candidates] { return BenchInputs{at::full({kElements}, 2.0, at::kDouble), candidates}; };
   return bench;
 }

@@ -31,9 +31,9 @@ namespace saccade::kernels {
 inline bool AttendFits(const AttendProblem& p) {
   const Attend run(p, nullptr);
   const int64_t matrices = p.batch * p.heads;
-  const int64_t most = run.slots > run.query_tiles * 16 ? run.slots : run.query_tiles * 16;
+  const int64_t max = run.slots > run.query_tiles * 16 ? run.slots : run.query_tiles * 16;
   return PositionsOf(p.queries) < kMaxBlocks && PositionsOf(p.keys) < kMaxBlocks &&
-         most * (p.value_channels / Attend::kMergeRows + 1) <= kMaxBlocks / (matrices < 1 ? 1 : matrices) &&
+         max * (p.value_channels / Attend::kMergeRows + 1) <= kMaxBlocks / (matrices < 1 ? 1 : matrices) &&
          Attend::Planes(p.depth) * run.query_tiles * Attend::Tiles(run.all_keys) <=
              kMaxBlocks / (matrices < 1 ? 1 : matrices);
 }

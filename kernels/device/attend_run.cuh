@@ -77,9 +77,9 @@ struct Attend {
     const int64_t key_tiles = Tiles(all_keys);
     if (p.queries.valid == nullptr) return query_tiles * Splits(query_tiles, key_tiles);
     // A sample with fewer valid queries may have more ranges, but never more than kBlocksWanted blocks.
-    const int64_t most = query_tiles * Splits(1, key_tiles);
+    const int64_t max = query_tiles * Splits(1, key_tiles);
     const int64_t wanted = query_tiles > kBlocksWanted ? query_tiles : kBlocksWanted;
-    return most < wanted ? most : wanted;
+    return max < wanted ? max : wanted;
   }
 };
 

@@ -154,9 +154,9 @@ void AddCase(const Shape& shape, const std::string& normalization, at::ScalarTyp
                                (channels_last ? ", channels-last" : ""),
                     .shape = shape.name,
                     .madds = EaCost(positions, channels, keys, values).madds,
-                    .least_bytes = 3 * positions * channels * bytes,
+                    .min_bytes = 3 * positions * channels * bytes,
                     // S, and the matrix computed from it.
-                    .least_workspace_bytes = 2 * keys * channels * 4,
+                    .min_workspace_bytes = 2 * keys * channels * 4,
                     .make = [=] { return Make(shape, normalization, dtype, channels_last); }});
 }
 

@@ -27,12 +27,12 @@ constexpr int64_t kMaxWidth = 4 * kTile;     // maximum number of positions at a
 constexpr int64_t kTileNumbers = 64 * 1024;  // maximum number of elements of a tile; fits in the L2 cache
 
 // Upper bound of SplitsOf() for this many positions or fewer.
-int64_t MostSplits(int64_t positions) {
+int64_t MaxSplits(int64_t positions) {
   return std::clamp<int64_t>(DivideUp(positions, kTile * kTilesPerSplit), 1, kMaxSplits);
 }
 
 int64_t SplitLength(int64_t positions) {
-  return std::max(RoundUp(DivideUp(positions, MostSplits(positions)), kTile), kTile);
+  return std::max(RoundUp(DivideUp(positions, MaxSplits(positions)), kTile), kTile);
 }
 
 int64_t SplitsOf(int64_t positions) {
@@ -64,7 +64,7 @@ class EaRun {
         // An odd number of cache lines, so that the rows of a tile are spread over the whole L1 cache.
         tile_row_(width_ + kRowPadding),
         splits_(p_.extent.valid == nullptr ? SplitsOf(PositionsOf(p_.extent))
-                                           : MostSplits(PositionsOf(p_.extent))) {
+                                           : MaxSplits(PositionsOf(p_.extent))) {
     Arena arena(base);
     key_weight_ = arena.Take<A>(module_ ? p_.channels * key_row_ : 0);
     max_ = arena.Take<A>(p_.batch * splits_ * key_row_);

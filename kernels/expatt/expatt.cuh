@@ -378,10 +378,10 @@ inline bool ExpattCudaFits(const ExpattProblem& p) {
   const int64_t side = p.extent.size[1] > p.extent.size[2] ? p.extent.size[1] : p.extent.size[2];
   int64_t channels = p.channels > p.out_channels ? p.channels : p.out_channels;
   if (p.map_channels > channels) channels = p.map_channels;
-  constexpr int64_t kMost = kMaxBlocks - 2 * ExpattCuda::kThreads;
-  return plane <= kMost && channels * (side + ExpattCuda::kRows) <= kMost && p.batch * channels <= kMost &&
-         p.batch * (plane / ExpattCuda::kColumns + 1) * (channels / ExpattCuda::kRows + 1) <= kMost &&
-         p.batch * (channels * side / ExpattCuda::kRows + 1) * (side / ExpattCuda::kRows + 1) <= kMost;
+  constexpr int64_t kMax = kMaxBlocks - 2 * ExpattCuda::kThreads;
+  return plane <= kMax && channels * (side + ExpattCuda::kRows) <= kMax && p.batch * channels <= kMax &&
+         p.batch * (plane / ExpattCuda::kColumns + 1) * (channels / ExpattCuda::kRows + 1) <= kMax &&
+         p.batch * (channels * side / ExpattCuda::kRows + 1) * (side / ExpattCuda::kRows + 1) <= kMax;
 }
 
 }  // namespace saccade::kernels

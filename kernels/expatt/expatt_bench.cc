@@ -107,7 +107,7 @@ void AddOperator(const std::string& kind, const BenchSize& size, at::ScalarType 
                     .shape = size.name(),
                     .madds = ExpAttMadds(size.positions(), static_cast<double>(size.channels)) *
                              static_cast<double>(size.batch),
-                    .least_bytes = 2 * size.elements() * (dtype == at::kFloat ? 4 : 2),
+                    .min_bytes = 2 * size.elements() * (dtype == at::kFloat ? 4 : 2),
                     .make = [=] { return MakeOperator(kind, size.shape(), dtype); }});
 }
 
@@ -145,7 +145,7 @@ void AddModule(const BenchSize& size, int64_t value_channels, std::vector<BenchC
                     .variant = "module, gaussian, float32, dv " + std::to_string(value_channels),
                     .shape = size.name(),
                     .madds = (ExpAttMadds(size.positions(), dv) + mixing) * static_cast<double>(size.batch),
-                    .least_bytes = 4 * size.elements() * (1 + dv / static_cast<double>(size.channels)),
+                    .min_bytes = 4 * size.elements() * (1 + dv / static_cast<double>(size.channels)),
                     .make = [=] { return MakeModule(size.shape(), value_channels); }});
 }
 

@@ -33,8 +33,8 @@ namespace {
 // channels alone.
 struct ChannelGroups {
   explicit ChannelGroups(int64_t channels) {
-    constexpr int64_t kMost = 8;
-    count = channels <= kMost ? 1 : RoundUp(DivideUp(channels, kMost), 2);
+    constexpr int64_t kMax = 8;
+    count = channels <= kMax ? 1 : RoundUp(DivideUp(channels, kMax), 2);
     size = DivideUp(channels, count);
     count = DivideUp(channels, size);
   }

@@ -165,7 +165,7 @@ void AddModule(const BenchSize& size, std::string_view content, at::ScalarType d
                                (format == at::MemoryFormat::ChannelsLast ? ", channels-last" : ""),
                     .shape = size.name(),
                     .madds = static_cast<double>(size.batch) * (products + attention),
-                    .least_bytes = 2 * size.elements() * bytes,  // reads x, writes the result
+                    .min_bytes = 2 * size.elements() * bytes,  // reads x, writes the result
                     .make = [=] { return Make(size, content, dtype, format); }});
 }
 

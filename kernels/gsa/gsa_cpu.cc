@@ -24,7 +24,7 @@ constexpr int64_t kMaxSplits = 32;
 constexpr int64_t kTasksWanted = 8;  // in a step over tiles: enough for a few threads; a function of shapes
                                      // only
 // Maximum workspace of a sample for which samples run in parallel, one per thread.
-constexpr size_t kMostOfASample = size_t{16} << 20;
+constexpr size_t kMaxOfASample = size_t{16} << 20;
 
 int64_t TilesOf(int64_t positions) { return DivideUp(positions, kTile); }
 int64_t TilesPerSplit(int64_t positions) {
@@ -64,7 +64,7 @@ class GsaRun {
         splits_(std::min(kMaxSplits, TilesOf(positions_))) {
     Arena sample(nullptr);
     LayOutSample(sample);
-    const bool side_by_side = threads > 1 && p_.batch >= threads && sample.bytes() <= kMostOfASample;
+    const bool side_by_side = threads > 1 && p_.batch >= threads && sample.bytes() <= kMaxOfASample;
     samples_at_once_ = side_by_side ? threads : 1;
     sample_bytes_ = static_cast<int64_t>(sample.bytes());
     Arena scratch(nullptr);

@@ -87,9 +87,9 @@ void AddCase(const std::string& kind, const std::vector<int64_t>& shape, at::Sca
        .shape = name.str(),
        .madds = batch * cost.madds,
        // The input is read for the averages, and once more while the result is written.
-       .least_bytes = 3 * batch * channels * rows * columns * (dtype == at::kFloat ? 4 : 2),
+       .min_bytes = 3 * batch * channels * rows * columns * (dtype == at::kFloat ? 4 : 2),
        // Averages and values.
-       .least_workspace_bytes = 2 * 4 * batch * (rows + columns) * channels,
+       .min_workspace_bytes = 2 * 4 * batch * (rows + columns) * channels,
        .make = [=] { return Make(kind, shape, dtype, channels_last); }});
 }
 

@@ -14,7 +14,7 @@ namespace {
 
 constexpr int64_t kChannelChunk = 64;         // channels per task of averaging or spreading
 constexpr int64_t kMatrixRows = 48;           // rows of a product per task
-constexpr int64_t kMostKeys = 512;            // maximum number of keys whose logits exist at once
+constexpr int64_t kMaxKeys = 512;            // maximum number of keys whose logits exist at once
 constexpr int64_t kSpreadElements = 1 << 14;  // elements per spreading task if channels are adjacent
 
 template <typename T>
@@ -102,7 +102,7 @@ struct KaoLayout {
 
   int64_t ScratchOfAttention(const TileCode<A>& code) const {
     Arena scratch(nullptr);
-    TileAttention<A>(code, std::min(row, kMostKeys), &scratch);
+    TileAttention<A>(code, std::min(row, kMaxKeys), &scratch);
     return static_cast<int64_t>(scratch.bytes());
   }
 
@@ -386,15 +386,15 @@ class KaoRun {
     const int64_t depth =
         folds ? p_.query_map_channels + (p_.query_bias != nullptr ? 1 : 0) : head_key_channels();
     Arena scratch(at_.attention.At(thread));
-    TileAttention<A> attention(code_, std::min(at_.row, kMostKeys), &scratch);
+    TileAttention<A> attention(code_, std::min(at_.row, kMaxKeys), &scratch);
     for (int64_t head = 0; head < p_.heads; ++head) {
       const A* keys = folds ? FoldedAt(sample, head) : at_.keys.At(sample, head * depth);
       const A* values = at_.values.At(sample, head * head_value_channels());
       attention.Begin(folds ? queries : queries + head * depth * kTile, count, depth,
                       out + head * head_value_channels() * kTile, head_value_channels());
-      for (int64_t key = 0; key < KeysOf(box); key += kMostKeys) {
+      for (int64_t key = 0; key < KeysOf(box); key += kMaxKeys) {
         attention.Add({keys + key, 1, at_.row}, {values + key, at_.row, 1},
-                      std::min(KeysOf(box) - key, kMostKeys));
+                      std::min(KeysOf(box) - key, kMaxKeys));
       }
       attention.End();
     }

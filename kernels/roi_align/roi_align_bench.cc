@@ -77,7 +77,7 @@ void AddCases(std::vector<BenchCase>* cases) {
                     std::to_string(head.bins),
            // Four pixels per sample.
            .madds = results * kRatio * kRatio * 4,
-           .least_bytes = 4 * (results + static_cast<double>(head.channels * head.height * head.width)),
+           .min_bytes = 4 * (results + static_cast<double>(head.channels * head.height * head.width)),
            .make = [=] { return Make(head, format); }});
     }
   }

@@ -110,7 +110,7 @@ void AddOperator(const BenchSize& size, std::vector<BenchCase>* cases) {
                     .shape = size.name(),
                     .madds = SaoCost(size.positions(), static_cast<double>(size.channels)).madds *
                              static_cast<double>(size.batch),
-                    .least_bytes = 16 * size.elements(),  // reads q, k and v, writes the result
+                    .min_bytes = 16 * size.elements(),  // reads q, k and v, writes the result
                     .make = [=] { return MakeOperator(size.shape()); }});
 }
 
@@ -126,7 +126,7 @@ void AddModule(const BenchSize& size, at::ScalarType dtype, at::MemoryFormat for
        .shape = size.name(),
        .madds = static_cast<double>(size.batch) * (SaoCost(size.positions(), channels).madds + transform),
        // Reads x for the sums and for the residual, and writes the result.
-       .least_bytes = 3 * size.elements() * (dtype == at::kFloat ? 4 : 2),
+       .min_bytes = 3 * size.elements() * (dtype == at::kFloat ? 4 : 2),
        .make = [=] { return MakeModule(size.shape(), dtype, format); }});
 }
 

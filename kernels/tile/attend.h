@@ -16,9 +16,9 @@ namespace saccade::kernels {
 template <typename A>
 class TileAttention {
  public:
-  // Handles blocks of at most `most_keys` keys. Takes its scratch memory from `arena`.
-  TileAttention(const TileCode<A>& code, int64_t most_keys, Arena* arena) : code_(code) {
-    logits_ = arena->Take<A>(most_keys * kTile);
+  // Handles blocks of at most `max_keys` keys. Takes its scratch memory from `arena`.
+  TileAttention(const TileCode<A>& code, int64_t max_keys, Arena* arena) : code_(code) {
+    logits_ = arena->Take<A>(max_keys * kTile);
     max_ = arena->Take<A>(kTile);
     sum_ = arena->Take<A>(kTile);
     factor_ = arena->Take<A>(kTile);

@@ -189,8 +189,8 @@ TEST(AttentionMapsTest, AnExplicitMapFallsOffFromTheCentre) {
   EXPECT_EQ(map.name, "centre");
   ASSERT_EQ(map.height, 5);
   ASSERT_EQ(map.width, 7);
-  const auto most = std::max_element(map.values.begin(), map.values.end());
-  EXPECT_GT(*most, 0);
+  const auto max = std::max_element(map.values.begin(), map.values.end());
+  EXPECT_GT(*max, 0);
   EXPECT_LT(map.values[2 * 7], map.values[2 * 7 + 2]);
   EXPECT_LT(map.values[2 * 7 + 2], map.values[2 * 7 + 3]);
 }

@@ -43,13 +43,13 @@ void Probe(const std::string& layer, const at::Tensor& x, const std::optional<at
            int64_t heads, int64_t maps, const std::function<HeadMaps(const at::Tensor& seen)>& start) {
   AttentionProbe* const probe = AttentionProbe::Current();
   if (probe == nullptr) return;
-  const auto most = static_cast<size_t>(heads * maps);
+  const auto max = static_cast<size_t>(heads * maps);
   for (int64_t i = 0; i < x.size(0); ++i) {
     const auto sample = static_cast<size_t>(i);
     const int64_t values = x.size(2) * x.size(3);
     if (probe->Wanted(layer, sample, 1, values) == 0) continue;
     const std::vector<MapPosition>& positions = probe->PositionsOf(sample);
-    const auto available = static_cast<int64_t>(positions.size() * most);
+    const auto available = static_cast<int64_t>(positions.size() * max);
     const auto count = static_cast<size_t>(probe->Wanted(layer, sample, available, values));
     const at::Tensor seen = Seen(x, i, valid);
     const HeadMaps make = start(seen);

@@ -20,7 +20,7 @@ constexpr int64_t kChannels = 6;
 constexpr int64_t kHeads = 2;
 
 // Positions: the corner, and row 1, column 4 in maps of 5 x 7.
-ExplanationWish Wish(int64_t most_maps = 64) { return {"place", most_maps, {{0, 0}, {0.6F, 0.3F}}}; }
+ExplanationWish Wish(int64_t max_maps = 64) { return {"place", max_maps, {{0, 0}, {0.6F, 0.3F}}}; }
 
 template <typename Ask>
 Explanation Explained(const ExplanationWish& wish, const Ask& ask) {

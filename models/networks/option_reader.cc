@@ -20,9 +20,9 @@ bool Parse(const std::string& text, T& value) {
 }
 
 template <typename T>
-std::string RangeText(const char* kind, T least, T most) {
+std::string RangeText(const char* kind, T min, T max) {
   std::ostringstream text;
-  text << kind << " from " << least << " to " << most;
+  text << kind << " from " << min << " to " << max;
   return text.str();
 }
 
@@ -35,8 +35,8 @@ std::vector<std::string> Split(const std::string& text) {
 
 // Returns "4" or "1 to 64".
 std::string CountText(OptionReader::Range count) {
-  std::string text = std::to_string(count.least);
-  return count.least == count.most ? text : text + " to " + std::to_string(count.most);
+  std::string text = std::to_string(count.min);
+  return count.min == count.max ? text : text + " to " + std::to_string(count.max);
 }
 
 }  // namespace
@@ -86,21 +86,21 @@ std::string OptionReader::Choice(const std::string& name, const std::string& oth
   return *value;
 }
 
-int64_t OptionReader::Integer(const std::string& name, int64_t otherwise, int64_t least, int64_t most) {
-  const std::string legal = RangeText("a whole number", least, most);
+int64_t OptionReader::Integer(const std::string& name, int64_t otherwise, int64_t min, int64_t max) {
+  const std::string legal = RangeText("a whole number", min, max);
   const std::string* text = Find(name, legal + " (default " + std::to_string(otherwise) + ")");
   if (text == nullptr) return otherwise;
   int64_t value = 0;
-  if (!Parse(*text, value) || value < least || value > most) Refuse(name, *text, legal);
+  if (!Parse(*text, value) || value < min || value > max) Refuse(name, *text, legal);
   return value;
 }
 
-double OptionReader::Number(const std::string& name, double otherwise, double least, double most) {
-  const std::string legal = RangeText("a number", least, most);
+double OptionReader::Number(const std::string& name, double otherwise, double min, double max) {
+  const std::string legal = RangeText("a number", min, max);
   const std::string* text = Find(name, legal + " (default " + NumberText(otherwise) + ")");
   if (text == nullptr) return otherwise;
   double value = 0;
-  if (!Parse(*text, value) || !std::isfinite(value) || value < least || value > most)
+  if (!Parse(*text, value) || !std::isfinite(value) || value < min || value > max)
     Refuse(name, *text, legal);
   return value;
 }
@@ -109,23 +109,23 @@ std::vector<int64_t> OptionReader::Integers(const std::string& name, const std::
                                             Range values, Range count) {
   const std::string preset = ListText(otherwise);
   const std::string legal = CountText(count) + " separated by commas, such as " + preset + ", each " +
-                            RangeText("a whole number", values.least, values.most);
+                            RangeText("a whole number", values.min, values.max);
   const std::string* text = Find(name, legal + " (default " + preset + ")");
   if (text == nullptr) return otherwise;
   std::vector<int64_t> numbers;
   for (const std::string& part : Split(*text)) {
     int64_t value = 0;
-    if (!Parse(part, value) || value < values.least || value > values.most) Refuse(name, *text, legal);
+    if (!Parse(part, value) || value < values.min || value > values.max) Refuse(name, *text, legal);
     numbers.push_back(value);
   }
   const auto found = static_cast<int64_t>(numbers.size());
-  if (found < count.least || found > count.most) Refuse(name, *text, legal);
+  if (found < count.min || found > count.max) Refuse(name, *text, legal);
   return numbers;
 }
 
-std::array<int64_t, 4> OptionReader::Blocks(const std::array<int64_t, 4>& otherwise, int64_t most) {
+std::array<int64_t, 4> OptionReader::Blocks(const std::array<int64_t, 4>& otherwise, int64_t max) {
   const std::vector<int64_t> counts =
-      Integers("blocks", {otherwise.begin(), otherwise.end()}, {1, most}, {4, 4});
+      Integers("blocks", {otherwise.begin(), otherwise.end()}, {1, max}, {4, 4});
   std::array<int64_t, 4> blocks{};
   std::copy(counts.begin(), counts.end(), blocks.begin());
   return blocks;

@@ -34,16 +34,16 @@ class OptionReader {
 
   std::string Choice(const std::string& name, const std::string& otherwise,
                      const std::vector<std::string>& legal);
-  int64_t Integer(const std::string& name, int64_t otherwise, int64_t least, int64_t most);
-  double Number(const std::string& name, double otherwise, double least, double most);
+  int64_t Integer(const std::string& name, int64_t otherwise, int64_t min, int64_t max);
+  double Number(const std::string& name, double otherwise, double min, double max);
   // Reads `count` integers separated by commas.
   struct Range {
-    int64_t least, most;
+    int64_t min, max;
   };
   std::vector<int64_t> Integers(const std::string& name, const std::vector<int64_t>& otherwise, Range values,
                                 Range count);
-  // Reads the option `blocks`: for each of four stages, 1 to `most`.
-  std::array<int64_t, 4> Blocks(const std::array<int64_t, 4>& otherwise, int64_t most = 64);
+  // Reads the option `blocks`: for each of four stages, 1 to `max`.
+  std::array<int64_t, 4> Blocks(const std::array<int64_t, 4>& otherwise, int64_t max = 64);
   // Reads names separated by commas, each at most once, or "none". Returns them in the order of `legal`.
   std::vector<std::string> Several(const std::string& name, const std::string& otherwise,
                                    const std::vector<std::string>& legal);

@@ -118,7 +118,7 @@ class Rc3d(nn.Module):
                  score_threshold=0.05, nms_threshold=0.4, detections=100, proposals=300, width=1.0, blocks="3,4,6,3"):
         super().__init__()
         # For the daemon, which prepares the clips; the network takes any size.
-        self.most_frames, self.size, self.frames_per_second = int(frames), int(size), float(frames_per_second)
+        self.max_frames, self.size, self.frames_per_second = int(frames), int(size), float(frames_per_second)
         self.score_threshold, self.nms_threshold = float(score_threshold), float(nms_threshold)
         self.detections, self.proposals = int(detections), int(proposals)
         lengths = [int(length) for length in str(anchors).split(",")]

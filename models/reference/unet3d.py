@@ -102,7 +102,7 @@ class RestoringUNet(EncoderDecoder):
 
         super().__init__([[1, narrow, narrow], [narrow, middle, middle], [middle, wide, middle],
                           [2 * middle, middle, narrow], [2 * narrow, narrow, narrow]], dims, (2,) * dims, attend)
-        if unknown := set(served_only) - {"tile", "most_voxels"}:  # tiling does not change results
+        if unknown := set(served_only) - {"tile", "max_voxels"}:  # tiling does not change results
             raise TypeError(f"unknown options: {', '.join(sorted(unknown))}")
         self.projection = Projection(width) if projects else None
         self.percentile = choice("normalize", normalize, ("percentile", "none")) == "percentile"

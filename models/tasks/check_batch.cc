@@ -6,7 +6,7 @@ namespace saccade::models {
 namespace {
 
 bool Fits(const Placement& placement, Size bucket) {
-  const auto within = [](int64_t side, int64_t most) { return side >= 1 && side <= most; };
+  const auto within = [](int64_t side, int64_t max) { return side >= 1 && side <= max; };
   return placement.bucket == bucket && within(placement.scaled.height, bucket.height) &&
          within(placement.scaled.width, bucket.width) && placement.sent.height >= 1 &&
          placement.sent.width >= 1;

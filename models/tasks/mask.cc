@@ -72,9 +72,9 @@ bool IsUsable(const Detection& detection, int64_t mask_side) {
   const bool finite = std::isfinite(detection.x_min) && std::isfinite(detection.y_min) &&
                       std::isfinite(detection.x_max) && std::isfinite(detection.y_max);
   // Above any picture's size, and below the point where a float no longer fits an integer.
-  const float most = std::max({std::fabs(detection.x_min), std::fabs(detection.y_min),
+  const float max = std::max({std::fabs(detection.x_min), std::fabs(detection.y_min),
                                std::fabs(detection.x_max), std::fabs(detection.y_max)});
-  return finite && most < 1e9F && mask_side > 0 &&
+  return finite && max < 1e9F && mask_side > 0 &&
          static_cast<int64_t>(detection.mask.size()) == mask_side * mask_side;
 }
 

@@ -106,13 +106,13 @@ absl::StatusOr<Admission::Ticket> Admission::Admit(const Applicant& applicant) {
 }
 
 Load* Admission::LoadOf(const Applicant& applicant) {
-  const Inflight& most = applicant.model_bounds;
-  if (most.requests == 0 && most.bytes == 0 && most.pixels == 0) return nullptr;
+  const Inflight& max = applicant.model_bounds;
+  if (max.requests == 0 && max.bytes == 0 && max.pixels == 0) return nullptr;
   auto found = models_.find(applicant.model);
   if (found == models_.end()) {
-    found = models_.try_emplace(std::string(applicant.model), applicant.model, most).first;
+    found = models_.try_emplace(std::string(applicant.model), applicant.model, max).first;
   }
-  found->second.SetMost(most);
+  found->second.SetMax(max);
   return &found->second;
 }
 

@@ -24,7 +24,7 @@ void DrainRate::Advance(absl::Time now, bool busy) {
 absl::Duration DrainRate::TimeFor(int64_t requests) const {
   if (ended_ == 0) return kUnknown;
   const double seconds = static_cast<double>(requests) * busy_seconds_ / ended_;
-  return std::clamp(absl::Seconds(seconds), kLeast, kMost);
+  return std::clamp(absl::Seconds(seconds), kMin, kMax);
 }
 
 }  // namespace saccade::server

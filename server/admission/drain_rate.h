@@ -17,11 +17,11 @@ class DrainRate {
   // Counts a request that ended, with any result.
   void Ended() { ended_ += 1; }
 
-  // Estimated time until `requests` more complete, clamped to [kLeast, kMost].
+  // Estimated time until `requests` more complete, clamped to [kMin, kMax].
   absl::Duration TimeFor(int64_t requests) const;
 
-  static constexpr absl::Duration kLeast = absl::Milliseconds(10);
-  static constexpr absl::Duration kMost = absl::Seconds(30);
+  static constexpr absl::Duration kMin = absl::Milliseconds(10);
+  static constexpr absl::Duration kMax = absl::Seconds(30);
   // Returned by TimeFor while no request has ended yet.
   static constexpr absl::Duration kUnknown = absl::Seconds(1);
 

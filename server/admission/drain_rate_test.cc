@@ -53,13 +53,13 @@ TEST_F(DrainRateTest, AHangIsSlow) {
   Work(1, absl::Milliseconds(10), absl::Seconds(2));
   now_ += absl::Minutes(2);
   rate_.Advance(now_, true);
-  EXPECT_EQ(rate_.TimeFor(50), DrainRate::kMost);
+  EXPECT_EQ(rate_.TimeFor(50), DrainRate::kMax);
 }
 
 TEST_F(DrainRateTest, StaysWithinItsBounds) {
   Work(1000, absl::Milliseconds(1), absl::Seconds(1));
-  EXPECT_EQ(rate_.TimeFor(1), DrainRate::kLeast);
-  EXPECT_EQ(rate_.TimeFor(int64_t{1} << 60), DrainRate::kMost);
+  EXPECT_EQ(rate_.TimeFor(1), DrainRate::kMin);
+  EXPECT_EQ(rate_.TimeFor(int64_t{1} << 60), DrainRate::kMax);
 }
 
 TEST_F(DrainRateTest, AClockThatGoesBackChangesNothing) {

@@ -26,22 +26,22 @@ constexpr Dimension kDimensions[] = {
 
 absl::Status Load::Check(const Inflight& more, const Inflight& own, absl::Time now) {
   for (const Dimension& dimension : kDimensions) {
-    const int64_t most = most_.*dimension.amount;
+    const int64_t max = max_.*dimension.amount;
     const int64_t wanted = more.*dimension.amount;
     const int64_t held = held_.*dimension.amount;
-    if (most == 0 || wanted == 0 || wanted <= most - held) continue;
+    if (max == 0 || wanted == 0 || wanted <= max - held) continue;
     const std::string who = model_.empty() ? "the server" : absl::StrCat("model '", model_, "'");
     const std::string bound =
         model_.empty() ? dimension.flag : absl::StrCat(dimension.parameter, " in its config.pbtxt");
-    if (wanted > most - own.*dimension.amount) {
+    if (wanted > max - own.*dimension.amount) {
       return absl::InvalidArgumentError(absl::StrCat("the request needs ", wanted, " ", dimension.name,
                                                      " in addition to the ", own.*dimension.amount,
                                                      " that it already holds, more than the maximum of ",
-                                                     most, " that ", who, " allows in total (", bound, ")"));
+                                                     max, " that ", who, " allows in total (", bound, ")"));
     }
     Advance(now);
     absl::Status refused = absl::ResourceExhaustedError(
-        absl::StrCat(who, " is at its limit of ", most, " ", dimension.name, " in flight (", bound,
+        absl::StrCat(who, " is at its limit of ", max, " ", dimension.name, " in flight (", bound,
                      "): ", held, " are in use, the request needs ", wanted, "; try again later"));
     SetShedReason(refused, model_.empty() ? dimension.reason : ShedReason::kModelBound);
     SetRetryAfter(refused, drain_.TimeFor(held_.requests));

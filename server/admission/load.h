@@ -14,10 +14,10 @@ namespace saccade::server {
 // Not thread-safe.
 class Load {
  public:
-  // `model` is empty for the server. A 0 in `most` means no bound.
-  Load(absl::string_view model, const Inflight& most) : model_(model), most_(most) {}
+  // `model` is empty for the server. A 0 in `max` means no bound.
+  Load(absl::string_view model, const Inflight& max) : model_(model), max_(max) {}
 
-  void SetMost(const Inflight& most) { most_ = most; }
+  void SetMax(const Inflight& max) { max_ = max; }
   const Inflight& held() const { return held_; }
 
   // Checks whether `more` fits in addition to what is held; `own` of that belongs to the same request.
@@ -32,7 +32,7 @@ class Load {
 
   // Empty for the server.
   const std::string model_;
-  Inflight most_;
+  Inflight max_;
   Inflight held_;
   DrainRate drain_;
 };

@@ -29,9 +29,9 @@ int64_t GatheredInTime(const Load& load, int64_t max_batch_size) {
 }  // namespace
 
 double RateMemory(const Bucket& bucket) {
-  constexpr double kLeast = 50e6;
-  constexpr double kMost = 2e9;
-  return std::clamp(3 * bucket.patience, kLeast, kMost);
+  constexpr double kMin = 50e6;
+  constexpr double kMax = 2e9;
+  return std::clamp(3 * bucket.patience, kMin, kMax);
 }
 
 int64_t SetTargets(const std::vector<Bucket*>& buckets, size_t level, double share, double instances,

@@ -8,7 +8,7 @@ namespace saccade::server {
 namespace {
 
 constexpr int64_t kMillisecond = 1'000'000;
-constexpr int64_t kMost = 8;
+constexpr int64_t kMax = 8;
 
 // Simulates a bucket with one request every `period` nanoseconds, each with the given patience.
 class BatchTargetTest : public ::testing::Test {
@@ -21,16 +21,16 @@ class BatchTargetTest : public ::testing::Test {
   // A pass over n items takes n * 10 ms, so batching gains nothing.
   static void TeachThatCompanyIsNoUse(Bucket& bucket) {
     bucket.latency.Learn(1, 10.0 * kMillisecond);
-    bucket.latency.Learn(kMost, 80.0 * kMillisecond);
+    bucket.latency.Learn(kMax, 80.0 * kMillisecond);
   }
 
   int64_t SetTargets(const std::vector<Bucket*>& buckets) {
-    return server::SetTargets(buckets, /*level=*/0, /*share=*/1, /*instances=*/1, kMost, now_);
+    return server::SetTargets(buckets, /*level=*/0, /*share=*/1, /*instances=*/1, kMax, now_);
   }
 
   const int64_t now_ = 60'000 * kMillisecond;
-  Bucket bucket_{0, kMost};
-  Bucket other_{1, kMost};
+  Bucket bucket_{0, kMax};
+  Bucket other_{1, kMax};
 };
 
 TEST_F(BatchTargetTest, NobodyWaitsWhereNothingComes) {
@@ -52,7 +52,7 @@ TEST_F(BatchTargetTest, UnderOverloadBatchesAreAsLargeAsGatherInTime) {
   EXPECT_EQ(bucket_.targets[0].size, 3) << "three come in 15 ms, and take 33 more";
   bucket_.patience = 1e9;
   SetTargets({&bucket_});
-  EXPECT_EQ(bucket_.targets[0].size, kMost);
+  EXPECT_EQ(bucket_.targets[0].size, kMax);
 }
 
 TEST_F(BatchTargetTest, WhoHardlyEverComesIsNotActive) {
@@ -69,7 +69,7 @@ TEST_F(BatchTargetTest, WhoHardlyEverComesIsNotActive) {
 // the average cost of one more item is far higher.
 TEST_F(BatchTargetTest, BatchesThatAreSlowOnlyWhenLargeAreKeptSmall) {
   bucket_.latency.Learn(4, 10.0 * kMillisecond);
-  bucket_.latency.Learn(kMost, 500.0 * kMillisecond);
+  bucket_.latency.Learn(kMax, 500.0 * kMillisecond);
   Come(bucket_, 20 * kMillisecond, 60.0 * kMillisecond);
   SetTargets({&bucket_});
   EXPECT_EQ(bucket_.targets[0].largest, 4);

@@ -21,7 +21,7 @@ constexpr double kGuessedPasses = 8;
 constexpr double kLinePasses = 2;
 // Upper bound of the ratio of measured to expected time, because a pass that hung says little about the next
 // one.
-constexpr double kMostSlowdown = 2.5;
+constexpr double kMaxSlowdown = 2.5;
 
 }  // namespace
 
@@ -48,8 +48,8 @@ void LatencyModel::Learn(int64_t size, double took) {
 
 bool LatencyModel::Doubt(double time) {
   // Maximum factor by which a machine can become faster.
-  constexpr double kMostSpeedup = 20;
-  if (mean_[1] / doubt_ > kMostSpeedup * time) return false;
+  constexpr double kMaxSpeedup = 20;
+  if (mean_[1] / doubt_ > kMaxSpeedup * time) return false;
   constexpr double kMean = 0.7;
   constexpr double kVariance = 0.5;
   doubt_ *= kMean;
@@ -64,7 +64,7 @@ void LatencyModel::Draw(int64_t size, double took) {
   const Neighbours knots = Around(size);
   // Uses the knots and not mean_: since mean_ never decreases with the size, a size that is quicker than a
   // smaller one would look wrong forever.
-  const double ratio = std::min(took * doubt_ / (knots.mean() * scale_), kMostSlowdown);
+  const double ratio = std::min(took * doubt_ / (knots.mean() * scale_), kMaxSlowdown);
   if (doubt_ < 1) {
     // The first pass after a doubt decides: undo the doubt and adopt the pass's ratio completely.
     scale_ /= std::exchange(doubt_, 1);
@@ -110,21 +110,21 @@ void LatencyModel::Extend(int64_t size, double took) {
         knot.mean = at_from + slope * static_cast<double>(knot.size - from);
     }
   };
-  const auto most = static_cast<int64_t>(mean_.size()) - 1;
+  const auto max = static_cast<int64_t>(mean_.size()) - 1;
   if (first_ == 0) {
     // Until more is known, each additional item costs as much as one of this pass, and smaller batches take
     // as long as this one.
     set(1, size, took, 0);
-    set(size, most, took, took / static_cast<double>(size));
+    set(size, max, took, took / static_cast<double>(size));
     first_ = last_ = size;
   } else if (size > last_) {
     const double last = mean_[last_] / scale_;
-    set(last_, most, last, std::max(0.0, took - last) / static_cast<double>(size - last_));
+    set(last_, max, last, std::max(0.0, took - last) / static_cast<double>(size - last_));
     last_ = size;
   } else {
     const double first = mean_[first_] / scale_;
     const double slope = std::max(0.0, first - took) / static_cast<double>(first_ - size);
-    if (first_ == last_) set(last_, most, first, slope);
+    if (first_ == last_) set(last_, max, first, slope);
     set(1, size, took, 0);
     set(size, first_ - 1, took, slope);
     first_ = size;
@@ -143,14 +143,14 @@ void LatencyModel::Fill() {
   // Make mean_ monotonic: a larger size never takes less, even if single passes suggest it.
   for (size_t size = 1; size < mean_.size(); ++size)
     mean_[size] = std::max(mean_[size] * scale_, mean_[size - 1]);
-  const auto most = static_cast<int64_t>(mean_.size()) - 1;
-  each_ = most == 1 ? mean_[1] : std::max(0.0, mean_[most] - mean_[1]) / static_cast<double>(most - 1);
+  const auto max = static_cast<int64_t>(mean_.size()) - 1;
+  each_ = max == 1 ? mean_[1] : std::max(0.0, mean_[max] - mean_[1]) / static_cast<double>(max - 1);
   fixed_ = std::max(0.0, mean_[1] - each_);
 }
 
-int64_t LatencyModel::LargestWithin(double time, int64_t most) const {
+int64_t LatencyModel::LargestWithin(double time, int64_t max) const {
   const double mean = time / margin_;
-  const auto end = mean_.begin() + most + 1;
+  const auto end = mean_.begin() + max + 1;
   return std::upper_bound(mean_.begin() + 1, end, mean) - mean_.begin() - 1;
 }
 

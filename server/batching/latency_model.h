@@ -29,8 +29,8 @@ class LatencyModel {
   // An upper bound that few passes exceed: the mean plus three standard deviations.
   double Upper(int64_t size) const { return mean_[size] * margin_; }
 
-  // The largest size up to `most` whose Upper is at most `time`; 0 if there is none.
-  int64_t LargestWithin(double time, int64_t most) const;
+  // The largest size up to `max` whose Upper is at most `time`; 0 if there is none.
+  int64_t LargestWithin(double time, int64_t max) const;
 
   // A linear fit: a pass costs about fixed() + size * each().
   double fixed() const { return fixed_; }

@@ -24,7 +24,7 @@ constexpr int64_t kRetargetEvery = kMillisecond;
 constexpr int64_t kRetargetPushes = 16;
 // Maximum number of buckets; above it, an empty one is forgotten. Priority levels are bounded as well
 // (model_queue_push.cc).
-constexpr size_t kMostBuckets = 256;
+constexpr size_t kMaxBuckets = 256;
 // How long after a batch that ran out of memory no larger batches are tried.
 constexpr int64_t kNarrowFor = 30'000 * kMillisecond;
 constexpr double kUsualWeight = 0.2;
@@ -53,7 +53,7 @@ Bucket& ModelQueue::Find(int64_t id, int64_t now) {
     Bucket* made = bucket.get();
     made->targets.resize(std::max<size_t>(1, levels_.size()));
     known_.push_back(made);
-    if (known_.size() > kMostBuckets) Forget();
+    if (known_.size() > kMaxBuckets) Forget();
     return *made;
   }
   bucket->used = std::max(bucket->used, now);
@@ -95,17 +95,17 @@ ModelQueue::Level& ModelQueue::LevelOf(int64_t priority_class) {
 
 // Forgets the level with the lowest arrival rate among those without tasks, except `kept`.
 void ModelQueue::ForgetLevel(int64_t kept, int64_t now) {
-  auto least = levels_.end();
+  auto min = levels_.end();
   double rate = 0;
   for (auto it = levels_.begin(); it != levels_.end(); ++it) {
     if (it->queued > 0 || it->priority_class == kept) continue;
     const double its = it->arrivals.At(now, kLevelMemory);
-    if (least != levels_.end() && its >= rate) continue;
-    least = it;
+    if (min != levels_.end() && its >= rate) continue;
+    min = it;
     rate = its;
   }
-  if (least == levels_.end()) return;
-  levels_.erase(least);
+  if (min == levels_.end()) return;
+  levels_.erase(min);
   for (Bucket* bucket : known_) bucket->targets.assign(levels_.size(), {});
   retarget_at_ = 0;
 }
@@ -223,17 +223,17 @@ void ModelQueue::Shed(Bucket& bucket, int64_t now, Dropped* dropped) {
 // Maximum size of the next batch. If only later levels overload the model, the batch is limited to the first
 // level's largest size: more items of later levels would delay items of the first one. REQUIRES:
 // !queue.empty().
-int64_t ModelQueue::MostTogether(const Bucket& bucket, int64_t now) const {
+int64_t ModelQueue::MaxTogether(const Bucket& bucket, int64_t now) const {
   const BatchTarget& first = TargetOf(bucket, bucket.queue.begin()->first.priority_class);
   const bool others_too_many = !first.overloaded && bucket.targets.back().overloaded;
-  const int64_t most = now < bucket.fits_until ? bucket.fits : options_.max_batch_size;
-  return std::min({bucket.queued, most, others_too_many ? first.largest : most});
+  const int64_t max = now < bucket.fits_until ? bucket.fits : options_.max_batch_size;
+  return std::min({bucket.queued, max, others_too_many ? first.largest : max});
 }
 
 // Number of items that would start now. REQUIRES: !queue.empty().
 int64_t ModelQueue::BatchSize(const Bucket& bucket, int64_t now) const {
   const auto& [place, head] = *bucket.queue.begin();
-  int64_t size = MostTogether(bucket, now);
+  int64_t size = MaxTogether(bucket, now);
   if (head.deadline != kNever)
     size = bucket.latency.LargestWithin(static_cast<double>(head.deadline - now), size);
   return std::max(size, head.task->size());
@@ -311,13 +311,13 @@ int64_t ModelQueue::DueAt(const Bucket& bucket, int64_t size, double instances, 
       {starts_by, pays_until, Saturated(oldest, absl::ToDoubleNanoseconds(options_.max_queue_delay))});
 }
 
-// Number of items, at most `most`, that would be in time in a batch of `most`.
-int64_t ModelQueue::InTime(const Bucket& bucket, int64_t most, int64_t now) {
-  const int64_t ends = Saturated(now, bucket.latency.Upper(most));
+// Number of items, at most `max`, that would be in time in a batch of `max`.
+int64_t ModelQueue::InTime(const Bucket& bucket, int64_t max, int64_t now) {
+  const int64_t ends = Saturated(now, bucket.latency.Upper(max));
   int64_t count = 0;
   for (const auto& [place, entry] : bucket.queue) {
     if (entry.deadline >= ends) count += entry.task->size();
-    if (count >= most) return most;
+    if (count >= max) return max;
   }
   return count;
 }
@@ -329,9 +329,9 @@ ModelQueue::Tasks ModelQueue::Take(Bucket& bucket, int64_t now, Dropped* dropped
   room = std::clamp<int64_t>(InTime(bucket, room, now), 1, room);
   const int64_t ends = Saturated(now, bucket.latency.Upper(room));
   const auto& preferred = options_.preferred_batch_sizes;
-  const auto most =
+  const auto max =
       std::find_if(preferred.rbegin(), preferred.rend(), [room](int64_t size) { return size <= room; });
-  if (most != preferred.rend()) room = *most;
+  if (max != preferred.rend()) room = *max;
   Tasks batch;
   int64_t taken = 0;
   for (auto it = bucket.queue.begin(); it != bucket.queue.end() && taken < room;) {

@@ -109,8 +109,8 @@ class ModelQueue {
   void Sweep(Bucket& bucket, int64_t now, Dropped* dropped);
   void Shed(Bucket& bucket, int64_t now, Dropped* dropped);
   void Forget();
-  static int64_t InTime(const Bucket& bucket, int64_t most, int64_t now);
-  int64_t MostTogether(const Bucket& bucket, int64_t now) const;
+  static int64_t InTime(const Bucket& bucket, int64_t max, int64_t now);
+  int64_t MaxTogether(const Bucket& bucket, int64_t now) const;
   int64_t BatchSize(const Bucket& bucket, int64_t now) const;
   int64_t DueAt(const Bucket& bucket, int64_t size, double instances, double others) const;
   void UpdateTargets(int64_t now, double instances);

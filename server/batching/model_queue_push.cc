@@ -21,7 +21,7 @@ constexpr int64_t kUsualPatience = 30'000 * kMillisecond;
 constexpr double kHope = 1.6;
 // Maximum number of priority levels; above it, a level without tasks is forgotten. Clients may use any number
 // of levels.
-constexpr size_t kMostLevels = 32;
+constexpr size_t kMaxLevels = 32;
 // If the estimate rejects every request, relax it after this many times the single-item latency. If the
 // estimate was right, the cost is an occasional wasted pass.
 constexpr double kDoubtAfter = 10;
@@ -53,7 +53,7 @@ void ModelQueue::Count(Bucket& bucket, const Bucket::Place& place, int64_t size,
   bucket.patience += (bucket.patience == 0 ? 1 : kPatienceWeight) * (left - bucket.patience);
   bucket.arrivals.Add(size, now, RateMemory(bucket));
   LevelOf(place.priority_class).arrivals.Add(size, now, kLevelMemory);
-  if (levels_.size() > kMostLevels) ForgetLevel(place.priority_class, now);
+  if (levels_.size() > kMaxLevels) ForgetLevel(place.priority_class, now);
   if (--retarget_after_ <= 0) retarget_at_ = 0;
 }
 
@@ -140,16 +140,16 @@ void ModelQueue::Doubt(Bucket& bucket, int64_t size, double left, int64_t now) {
 // necessary.
 absl::Status ModelQueue::CheckRoom(int64_t priority_class, int64_t size, bool take, int64_t now,
                                    Dropped* dropped) {
-  const int64_t level_most = PolicyOf(priority_class).max_queue_size;
+  const int64_t max_of_level = PolicyOf(priority_class).max_queue_size;
   const auto level_full = [&] {
-    return level_most > 0 && LevelOf(priority_class).queued + size > level_most;
+    return max_of_level > 0 && LevelOf(priority_class).queued + size > max_of_level;
   };
   const auto full = [&] { return queued_ + size > options_.max_queue_size; };
   if (level_full() || full()) SweepAll(now, dropped);
   if (level_full()) {
     const int64_t asked = options_.priority_levels > 0 ? priority_class : -priority_class;
     return absl::ResourceExhaustedError(absl::StrCat("the model's queue is full for priority ", asked, ": ",
-                                                     LevelOf(priority_class).queued, " of ", level_most,
+                                                     LevelOf(priority_class).queued, " of ", max_of_level,
                                                      " items (max_queue_size) are queued; try again later"));
   }
   while (full()) {

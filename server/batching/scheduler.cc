@@ -193,14 +193,14 @@ const Choice* Scheduler::Impl::ChooseAt(Place& place, int64_t now) {
   const std::vector<Choice>& choices = place.choices;
   if (choices.empty()) return nullptr;
   const auto less_served = [](const Choice& a, const Choice& b) { return a.had() < b.had(); };
-  const auto least = std::min_element(choices.begin(), choices.end(), less_served);
-  place.served = std::max(place.served, least->had());
-  const Choice* best = &*least;
-  const double most = least->had() + kCredit * place.longest / least->model->weight();
+  const auto min = std::min_element(choices.begin(), choices.end(), less_served);
+  place.served = std::max(place.served, min->had());
+  const Choice* best = &*min;
+  const double max = min->had() + kCredit * place.longest / min->model->weight();
   // A model with an urgent deadline goes first, within the limit.
   for (const Choice& choice : choices) {
     const bool urgent = static_cast<double>(choice.due.latest_start - now) < place.longest;
-    if (!urgent || choice.had() > most) continue;
+    if (!urgent || choice.had() > max) continue;
     const bool best_urgent = static_cast<double>(best->due.latest_start - now) < place.longest;
     if (!best_urgent || choice.due.latest_start < best->due.latest_start) best = &choice;
   }
@@ -209,7 +209,7 @@ const Choice* Scheduler::Impl::ChooseAt(Place& place, int64_t now) {
   if (HasCores(*best)) return best;
   // `best` waits for cores. Meanwhile, models that fit may run until they exceed the limit.
   for (const Choice& choice : choices) {
-    if (HasCores(choice) && choice.had() <= most) return &choice;
+    if (HasCores(choice) && choice.had() <= max) return &choice;
   }
   return nullptr;
 }

@@ -24,8 +24,8 @@ class SchedulerTest : public ::testing::Test {
   }
 
   // A pass over n items takes `fixed` + n * `each`; taught often enough that the deviation is close to zero.
-  void Teach(int64_t bucket, absl::Duration fixed, absl::Duration each, int64_t most) {
-    for (const int64_t size : {int64_t{1}, most})
+  void Teach(int64_t bucket, absl::Duration fixed, absl::Duration each, int64_t max) {
+    for (const int64_t size : {int64_t{1}, max})
       for (int i = 0; i < 1000; ++i) scheduler_.Learn(model_, bucket, size, fixed + size * each);
   }
 

@@ -71,9 +71,9 @@ TensorAnswer Referring(const std::shared_ptr<const TensorAnswer>& kept) {
 
 }  // namespace
 
-std::unique_ptr<CachedAnswers> ResponseCache::ForModel(int64_t most_bytes) {
-  const int64_t most = most_bytes == 0 ? most_bytes_ : std::min(most_bytes, most_bytes_);
-  return std::unique_ptr<CachedAnswers>(new CachedAnswers(this, most));
+std::unique_ptr<CachedAnswers> ResponseCache::ForModel(int64_t max_bytes) {
+  const int64_t max = max_bytes == 0 ? max_bytes_ : std::min(max_bytes, max_bytes_);
+  return std::unique_ptr<CachedAnswers>(new CachedAnswers(this, max));
 }
 
 int64_t ResponseCache::bytes() const {
@@ -112,14 +112,14 @@ std::optional<TensorAnswer> CachedAnswers::Find(const CacheKey& key) {
 
 void CachedAnswers::Keep(const CacheKey& key, const TensorAnswer& answer) {
   const int64_t bytes = BytesOf(answer);
-  if (bytes > most_bytes_) return;
+  if (bytes > max_bytes_) return;
   auto copy = CopyOf(answer);
   ResponseCache::Entries dropped;
   absl::MutexLock lock(&cache_.mutex_);
   // If equal requests were computed concurrently, the first answer is kept.
   if (closed_ || by_key_.count(key) > 0) return;
-  while (bytes > most_bytes_ - bytes_) cache_.Drop(order_.back(), dropped);
-  while (bytes > cache_.most_bytes_ - cache_.bytes_) {
+  while (bytes > max_bytes_ - bytes_) cache_.Drop(order_.back(), dropped);
+  while (bytes > cache_.max_bytes_ - cache_.bytes_) {
     cache_.Drop(std::prev(cache_.entries_.end()), dropped);
   }
   cache_.entries_.push_front({this, key, std::move(copy), bytes, {}});

@@ -20,16 +20,16 @@ class CachedAnswers;
 // Thread-safe.
 class ResponseCache {
  public:
-  // `most_bytes` bounds all answers together, including an estimate of the bookkeeping per entry.
-  explicit ResponseCache(int64_t most_bytes) : most_bytes_(most_bytes) {}
+  // `max_bytes` bounds all answers together, including an estimate of the bookkeeping per entry.
+  explicit ResponseCache(int64_t max_bytes) : max_bytes_(max_bytes) {}
   // REQUIRES: all CachedAnswers have been destroyed.
   ~ResponseCache() = default;
   ResponseCache(const ResponseCache&) = delete;
   ResponseCache& operator=(const ResponseCache&) = delete;
 
-  // Returns the cache of one model version, which may use up to `most_bytes` of the total; 0 means all of it.
+  // Returns the cache of one model version, which may use up to `max_bytes` of the total; 0 means all of it.
   // The ResponseCache must outlive the result.
-  std::unique_ptr<CachedAnswers> ForModel(int64_t most_bytes);
+  std::unique_ptr<CachedAnswers> ForModel(int64_t max_bytes);
 
   int64_t bytes() const;
   int64_t answers() const;
@@ -53,7 +53,7 @@ class ResponseCache {
   // the lock.
   void Drop(Entries::iterator entry, Entries& dropped) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  const int64_t most_bytes_;
+  const int64_t max_bytes_;
   mutable absl::Mutex mutex_;
   // Most recently used first.
   Entries entries_ ABSL_GUARDED_BY(mutex_);
@@ -81,10 +81,10 @@ class CachedAnswers {
 
  private:
   friend class ResponseCache;
-  CachedAnswers(ResponseCache* cache, int64_t most_bytes) : cache_(*cache), most_bytes_(most_bytes) {}
+  CachedAnswers(ResponseCache* cache, int64_t max_bytes) : cache_(*cache), max_bytes_(max_bytes) {}
 
   ResponseCache& cache_;
-  const int64_t most_bytes_;
+  const int64_t max_bytes_;
   // This version's entries, most recently used first, as in the list of the cache.
   std::list<ResponseCache::Entries::iterator> order_ ABSL_GUARDED_BY(cache_.mutex_);
   std::unordered_map<CacheKey, ResponseCache::Entries::iterator, CacheKeyHash> by_key_

@@ -29,8 +29,8 @@ void PieceReader::NextPiece() {
   }
 }
 
-std::string_view PieceReader::Next(size_t most) {
-  const std::string_view next = piece_.substr(0, most);
+std::string_view PieceReader::Next(size_t max) {
+  const std::string_view next = piece_.substr(0, max);
   piece_.remove_prefix(next.size());
   NextPiece();
   return next;

@@ -51,8 +51,8 @@ class PieceReader {
   explicit PieceReader(const BytePieces& bytes) : PieceReader(bytes.pieces()) {}
 
   bool done() const { return piece_.empty(); }
-  // Returns at most `most` bytes from the current piece and advances past them. Empty only at the end.
-  std::string_view Next(size_t most);
+  // Returns at most `max` bytes from the current piece and advances past them. Empty only at the end.
+  std::string_view Next(size_t max);
   // Appends the next `size` bytes to `to` without copying them. If fewer are left, appends those and returns
   // false.
   bool Take(size_t size, BytePieces& to);

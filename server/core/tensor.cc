@@ -30,7 +30,7 @@ constexpr std::array<TypeFacts, 14> kTypes = {{{"BOOL", 1},
                                                {"BYTES", 0},
                                                {"BF16", 2}}};
 
-constexpr int64_t kMostElements = int64_t{1} << 40;
+constexpr int64_t kMaxElements = int64_t{1} << 40;
 
 }  // namespace
 
@@ -48,7 +48,7 @@ size_t SizeOf(DataType type) { return kTypes.at(static_cast<size_t>(type)).size;
 absl::StatusOr<int64_t> ElementCount(absl::Span<const int64_t> shape) {
   int64_t elements = 1;
   for (const int64_t extent : shape) {
-    if (extent < 0 || (extent > 0 && elements > kMostElements / extent)) {
+    if (extent < 0 || (extent > 0 && elements > kMaxElements / extent)) {
       return absl::InvalidArgumentError(
           absl::StrCat("the shape ", ShapeText(shape),
                        " is invalid; expected dimensions of 0 or more and at most 2^40 elements"));

@@ -194,9 +194,9 @@ TEST(KeepRatioTest, OnlyAntialiasedPicturesAreShrunkWhileTheyAreDecoded) {
     const Written a = WriteAll(encoded, input);
     const Written b = WriteAll(raw, input);
     EXPECT_EQ(a.placement, b.placement);
-    float most = 0;
-    for (size_t i = 0; i < a.out.size(); ++i) most = std::max(most, std::abs(a.out[i] - b.out[i]));
-    return 255 * most * input.std[0];
+    float max = 0;
+    for (size_t i = 0; i < a.out.size(); ++i) max = std::max(max, std::abs(a.out[i] - b.out[i]));
+    return 255 * max * input.std[0];
   };
   EXPECT_EQ(WriteAll(encoded, KeepRatio(90, 150, true)).picture.reduction, 4);
   EXPECT_LE(difference(KeepRatio(90, 150, true)), 4);

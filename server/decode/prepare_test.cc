@@ -85,8 +85,8 @@ TEST(PrepareTest, EncodedAndRawAgree) {
   const models::ImageInput input = Plain(24, 32);
   const Prepared raw = PrepareAll(Raw(bgr, /*rgb=*/false), input);
   ASSERT_TRUE(raw.size.ok()) << raw.size.status();
-  const std::pair<const char*, double> most[] = {{".png", 0}, {".bmp", 0}, {".jpg", 3}, {".webp", 6}};
-  for (const auto& [extension, tolerance] : most) {
+  const std::pair<const char*, double> max[] = {{".png", 0}, {".bmp", 0}, {".jpg", 3}, {".webp", 6}};
+  for (const auto& [extension, tolerance] : max) {
     SCOPED_TRACE(extension);
     const Prepared encoded = PrepareAll(Encoded(Encode(extension, bgr)), input);
     ASSERT_TRUE(encoded.size.ok()) << encoded.size.status();

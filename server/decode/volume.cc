@@ -16,14 +16,14 @@ std::string SizeText(int64_t depth, int64_t height, int64_t width) {
   return absl::StrCat(depth, " x ", height, " x ", width);
 }
 
-absl::StatusOr<VolumeHeader> CheckRaw(const RawVolume& raw, int64_t most_voxels) {
+absl::StatusOr<VolumeHeader> CheckRaw(const RawVolume& raw, int64_t max_voxels) {
   const VolumeHeader header{.depth = raw.depth, .height = raw.height, .width = raw.width, .type = raw.type};
   if (raw.depth < 1 || raw.height < 1 || raw.width < 1) {
     return absl::InvalidArgumentError(
         absl::StrCat("the raw volume is ", SizeText(raw.depth, raw.height, raw.width),
                      " voxels large (depth x height x width); all sides have to be at least 1"));
   }
-  if (absl::Status fits = CheckVoxels(header, most_voxels); !fits.ok()) return fits;
+  if (absl::Status fits = CheckVoxels(header, max_voxels); !fits.ok()) return fits;
   const size_t expected = static_cast<size_t>(header.voxels()) * BytesOf(raw.type);
   if (raw.data.bytes.size() == expected) return header;
   return absl::InvalidArgumentError(absl::StrCat(
@@ -31,7 +31,7 @@ absl::StatusOr<VolumeHeader> CheckRaw(const RawVolume& raw, int64_t most_voxels)
       " voxels of ", BytesOf(raw.type), BytesOf(raw.type) == 1 ? " byte take " : " bytes take ", expected));
 }
 
-absl::StatusOr<VolumeHeader> ReadTiffHeader(std::string_view bytes, int64_t most_voxels) {
+absl::StatusOr<VolumeHeader> ReadTiffHeader(std::string_view bytes, int64_t max_voxels) {
   auto file = TiffFile::Open(bytes);
   if (!file.ok()) return file.status();
   const auto first = (*file)->Page();
@@ -47,7 +47,7 @@ absl::StatusOr<VolumeHeader> ReadTiffHeader(std::string_view bytes, int64_t most
                        first->height, "; expected pages of one size and type"));
     }
     ++header.depth;
-    if (absl::Status fits = CheckVoxels(header, most_voxels); !fits.ok()) return fits;
+    if (absl::Status fits = CheckVoxels(header, max_voxels); !fits.ok()) return fits;
     const auto more = (*file)->Next();
     if (!more.ok()) return more.status();
     if (!*more) return header;
@@ -73,24 +73,24 @@ absl::Status DecodeTiff(std::string_view bytes, const VolumeHeader& header, floa
 
 }  // namespace
 
-absl::Status CheckVoxels(const VolumeHeader& header, int64_t most_voxels) {
+absl::Status CheckVoxels(const VolumeHeader& header, int64_t max_voxels) {
   if (std::max({header.depth, header.height, header.width}) > kMaxVolumeSide) {
     return absl::InvalidArgumentError(
         absl::StrCat("the volume has ", SizeText(header.depth, header.height, header.width),
                      " voxels (depth x height x width); each dimension may be at most ", kMaxVolumeSide));
   }
   // Divides instead of multiplying, to avoid overflow.
-  if (header.depth <= most_voxels / (header.height * header.width)) return absl::OkStatus();
+  if (header.depth <= max_voxels / (header.height * header.width)) return absl::OkStatus();
   return absl::InvalidArgumentError(
       absl::StrCat("the volume has ", SizeText(header.depth, header.height, header.width),
-                   " voxels (depth x height x width) or more; at most ", most_voxels,
-                   " are accepted (the model's option most_voxels); split the volume"));
+                   " voxels (depth x height x width) or more; at most ", max_voxels,
+                   " are accepted (the model's option max_voxels); split the volume"));
 }
 
-absl::StatusOr<VolumeHeader> ReadVolumeHeader(const Picture& volume, int64_t most_voxels) {
-  if (const auto* raw = std::get_if<RawVolume>(&volume)) return CheckRaw(*raw, most_voxels);
+absl::StatusOr<VolumeHeader> ReadVolumeHeader(const Picture& volume, int64_t max_voxels) {
+  if (const auto* raw = std::get_if<RawVolume>(&volume)) return CheckRaw(*raw, max_voxels);
   if (const auto* file = std::get_if<EncodedPicture>(&volume))
-    return ReadTiffHeader(file->data.bytes, most_voxels);
+    return ReadTiffHeader(file->data.bytes, max_voxels);
   return absl::InvalidArgumentError(
       "the input is a raw picture; expected a volume, as a TIFF or as raw voxels");
 }

@@ -22,13 +22,13 @@ struct VolumeHeader {
   int64_t voxels() const { return depth * height * width; }
 };
 
-// INVALID_ARGUMENT, stating the volume's size and the limit, if there are more than `most_voxels` voxels or a
+// INVALID_ARGUMENT, stating the volume's size and the limit, if there are more than `max_voxels` voxels or a
 // dimension exceeds kMaxVolumeSide. REQUIRES: all dimensions are positive.
-absl::Status CheckVoxels(const VolumeHeader& header, int64_t most_voxels);
+absl::Status CheckVoxels(const VolumeHeader& header, int64_t max_voxels);
 
 // Reads what `volume` claims to be, without decoding it. INVALID_ARGUMENT if it is not a TIFF, if its pages
 // differ, if it is too large, or if the number of raw bytes does not match the shape. Thread-safe.
-absl::StatusOr<VolumeHeader> ReadVolumeHeader(const Picture& volume, int64_t most_voxels);
+absl::StatusOr<VolumeHeader> ReadVolumeHeader(const Picture& volume, int64_t max_voxels);
 
 // Writes all voxels, plane by plane. REQUIRES: `header` was read from `volume`, and `out` has room for
 // exactly its voxels. Slow: call it on the decode pool. INVALID_ARGUMENT if the data is damaged. Thread-safe.

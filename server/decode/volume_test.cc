@@ -115,8 +115,8 @@ void ExpectRead(const std::string& bytes, const std::vector<T>& values, int widt
   EXPECT_EQ(out, std::vector<float>(values.begin(), values.end()));
 }
 
-std::string Refusal(const std::string& bytes, int64_t most = 1 << 20) {
-  const auto header = ReadVolumeHeader(File(bytes), most);
+std::string Refusal(const std::string& bytes, int64_t max = 1 << 20) {
+  const auto header = ReadVolumeHeader(File(bytes), max);
   if (!header.ok()) {
     EXPECT_EQ(header.status().code(), absl::StatusCode::kInvalidArgument);
     return std::string(header.status().message());

@@ -16,12 +16,12 @@ static_assert(std::endian::native == std::endian::little, "voxels are sent as th
 
 template <typename T>
 std::string Rounded(const std::vector<float>& values) {
-  constexpr auto kMost = static_cast<float>(std::numeric_limits<T>::max());
+  constexpr auto kMax = static_cast<float>(std::numeric_limits<T>::max());
   std::string bytes(values.size() * sizeof(T), '\0');
   auto* to = reinterpret_cast<T*>(bytes.data());
   // A NaN has no integer: it becomes 0.
   for (const float value : values)
-    *to++ = std::isnan(value) ? T{0} : static_cast<T>(std::clamp(std::nearbyint(value), 0.0F, kMost));
+    *to++ = std::isnan(value) ? T{0} : static_cast<T>(std::clamp(std::nearbyint(value), 0.0F, kMax));
   return bytes;
 }
 

@@ -18,12 +18,12 @@ using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
-constexpr size_t kMostBody = 100'000;
+constexpr size_t kMaxBody = 100'000;
 
 std::unique_ptr<HttpServer> Serve(size_t room = size_t{1} << 30) {
   HttpServerOptions options;
   options.host = "127.0.0.1";
-  options.max_body_bytes = kMostBody;
+  options.max_body_bytes = kMaxBody;
   options.max_bodies_bytes = room;
   auto server = HttpServer::Start(
       options, {{"POST", "/echo",
@@ -173,9 +173,9 @@ TEST(BodyTest, CompressedBodiesThatAreNoneAreRefused) {
 
 TEST(BodyTest, ABombEndsAtTheBound) {
   const auto server = Serve();
-  EXPECT_THAT(Ask(*server, Coded("gzip", Encoded(ContentCoding::kGzip, std::string(kMostBody, 0)), "/size")),
+  EXPECT_THAT(Ask(*server, Coded("gzip", Encoded(ContentCoding::kGzip, std::string(kMaxBody, 0)), "/size")),
               EndsWith("\r\n\r\n100000"));
-  const std::string bomb = Encoded(ContentCoding::kGzip, std::string(kMostBody + 1, 0));
+  const std::string bomb = Encoded(ContentCoding::kGzip, std::string(kMaxBody + 1, 0));
   ASSERT_LT(bomb.size(), 2000u);
   EXPECT_THAT(Ask(*server, Coded("gzip", bomb)),
               AllOf(StartsWith("HTTP/1.1 413 "), HasSubstr("--max-message-bytes")));

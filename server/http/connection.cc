@@ -126,12 +126,12 @@ void Connection::DropHead() {
   dropped_ = 0;
 }
 
-ssize_t Connection::Fetch(size_t most) {
+ssize_t Connection::Fetch(size_t max) {
   ahead_.erase(0, dropped_);
   dropped_ = 0;
   const size_t had = ahead_.size();
-  ahead_.resize(had + most);
-  const ssize_t got = ReceiveInTime(&ahead_[had], most);
+  ahead_.resize(had + max);
+  const ssize_t got = ReceiveInTime(&ahead_[had], max);
   ahead_.resize(had + static_cast<size_t>(std::max<ssize_t>(got, 0)));
   return got;
 }

@@ -50,7 +50,7 @@ class Connection final : public HttpClient {
   // What has come and was not read yet; Fetch adds to it, with results as of Read, and Drop takes from its
   // front.
   absl::string_view Fetched() const { return absl::string_view(ahead_).substr(dropped_); }
-  ssize_t Fetch(size_t most);
+  ssize_t Fetch(size_t max);
   void Drop(size_t size);
 
   // Writes everything, or returns false on an error or when the time to write is over, which begins with the

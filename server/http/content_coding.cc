@@ -18,7 +18,7 @@ namespace {
 
 constexpr int kGzipFormat = 16;
 // What the library counts with.
-constexpr size_t kMostAtOnce = std::numeric_limits<uInt>::max();
+constexpr size_t kMaxAtOnce = std::numeric_limits<uInt>::max();
 
 int FormatOf(ContentCoding coding) { return MAX_WBITS + (coding == ContentCoding::kGzip ? kGzipFormat : 0); }
 
@@ -62,15 +62,15 @@ std::optional<ContentCoding> ContentCodingOf(absl::string_view header) {
 
 ContentCoding AcceptedCoding(absl::string_view header) {
   ContentCoding best = ContentCoding::kIdentity;
-  double most = 0;
+  double max = 0;
   for (const absl::string_view entry : absl::StrSplit(header, ',', absl::SkipWhitespace())) {
     const std::pair<absl::string_view, absl::string_view> parts =
         absl::StrSplit(entry, absl::MaxSplits(';', 1));
     const auto coding = ContentCodingOf(parts.first);
     const double weight = WeightOf(parts.second);
-    if (!coding || weight <= most) continue;
+    if (!coding || weight <= max) continue;
     best = *coding;
-    most = weight;
+    max = weight;
   }
   return best;
 }
@@ -91,7 +91,7 @@ absl::Status Decoder::Write(absl::string_view bytes, absl::FunctionRef<bool(absl
   z_stream& stream = state_->stream;
   std::array<char, size_t{64} << 10> buffer;
   stream.next_in = Bytes(bytes);
-  stream.avail_in = static_cast<uInt>(std::min(bytes.size(), kMostAtOnce));
+  stream.avail_in = static_cast<uInt>(std::min(bytes.size(), kMaxAtOnce));
   // The last piece has come when the library has room left.
   for (bool full = false; stream.avail_in > 0 || full;) {
     if (state_->at_end) {
@@ -142,8 +142,8 @@ std::string Encode(ContentCoding coding, absl::Span<const absl::string_view> pie
     } while (stream.avail_out == 0);
   };
   for (absl::string_view piece : pieces) {
-    for (; !piece.empty(); piece.remove_prefix(std::min(piece.size(), kMostAtOnce))) {
-      run(piece.substr(0, kMostAtOnce), Z_NO_FLUSH);
+    for (; !piece.empty(); piece.remove_prefix(std::min(piece.size(), kMaxAtOnce))) {
+      run(piece.substr(0, kMaxAtOnce), Z_NO_FLUSH);
     }
   }
   run("", Z_FINISH);

@@ -12,8 +12,8 @@ namespace saccade::server {
 namespace {
 
 // What stands in one call of the system, small enough for any of them.
-constexpr size_t kMostPieces = 64;
-using Vectors = std::array<iovec, kMostPieces>;
+constexpr size_t kMaxPieces = 64;
+using Vectors = std::array<iovec, kMaxPieces>;
 
 // The first of what is left, without the `skipped` bytes of the very first.
 size_t Gather(absl::Span<const absl::string_view> pieces, size_t skipped, Vectors& to) {

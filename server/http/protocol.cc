@@ -12,7 +12,7 @@ namespace saccade::server {
 namespace {
 
 // Less is not worth anybody's time.
-constexpr size_t kLeastEncoded = 256;
+constexpr size_t kMinEncoded = 256;
 
 std::vector<absl::string_view> PiecesOf(const HttpResponse& response) {
   std::vector<absl::string_view> pieces = {response.body};
@@ -31,7 +31,7 @@ size_t SizeOf(const HttpResponse& response) {
 void EncodeFor(const RequestHead& head, HttpResponse& response) {
   const auto accepted = FindHeader(head.headers, "Accept-Encoding");
   const auto coding = accepted ? AcceptedCoding(*accepted) : ContentCoding::kIdentity;
-  if (coding == ContentCoding::kIdentity || SizeOf(response) < kLeastEncoded) return;
+  if (coding == ContentCoding::kIdentity || SizeOf(response) < kMinEncoded) return;
   response.body = Encode(coding, PiecesOf(response));
   response.attached.clear();
   response.headers.emplace_back("Content-Encoding", std::string(NameOf(coding)));

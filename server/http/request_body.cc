@@ -22,8 +22,8 @@ HttpResponse CutOff() {
 
 }  // namespace
 
-HttpResponse BodyTooLarge(absl::string_view size, size_t most) {
-  return HttpError(413, absl::StrCat("the body has ", size, " bytes, more than the ", most,
+HttpResponse BodyTooLarge(absl::string_view size, size_t max) {
+  return HttpError(413, absl::StrCat("the body has ", size, " bytes, more than the ", max,
                                      " taken; --max-message-bytes sets the bound"));
 }
 
@@ -36,12 +36,12 @@ bool BodyRoom::Take(size_t bytes) {
 }
 
 bool RequestBody::Reserve(size_t size) {
-  if (size > most_) {
-    error_ = BodyTooLarge("more", most_);
+  if (size > max_) {
+    error_ = BodyTooLarge("more", max_);
     return false;
   }
   if (size <= capacity_) return true;
-  const size_t capacity = std::min(most_, std::max({size, 2 * capacity_, kFirstCapacity}));
+  const size_t capacity = std::min(max_, std::max({size, 2 * capacity_, kFirstCapacity}));
   std::unique_ptr<char[]> larger(new char[capacity]);
   if (size_ > 0) std::memcpy(larger.get(), data_.get(), size_);
   data_ = std::move(larger);

@@ -29,8 +29,8 @@ class BodyRoom {
 
 class RequestBody {
  public:
-  // `most` bounds it alone, decoded.
-  RequestBody(std::shared_ptr<BodyRoom> room, size_t most) : room_(std::move(room)), most_(most) {}
+  // `max` bounds it alone, decoded.
+  RequestBody(std::shared_ptr<BodyRoom> room, size_t max) : room_(std::move(room)), max_(max) {}
   ~RequestBody() { room_->Give(taken_); }
 
   RequestBody(const RequestBody&) = delete;
@@ -55,7 +55,7 @@ class RequestBody {
   bool Charge(size_t size);
 
   const std::shared_ptr<BodyRoom> room_;
-  const size_t most_;
+  const size_t max_;
   std::optional<Decoder> decoder_;
   std::optional<HttpResponse> error_;
   // Not filled with anything before: a client that only says that much is to come must not cost that much.
@@ -65,7 +65,7 @@ class RequestBody {
   size_t taken_ = 0;
 };
 
-// Says that `size` bytes are more than `most`.
-HttpResponse BodyTooLarge(absl::string_view size, size_t most);
+// Says that `size` bytes are more than `max`.
+HttpResponse BodyTooLarge(absl::string_view size, size_t max);
 
 }  // namespace saccade::server

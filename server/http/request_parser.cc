@@ -22,7 +22,7 @@ namespace http = boost::beast::http;
 using boost::beast::error_code;
 
 // What a browser or a client sends are ten; many small ones take far more memory than bytes on the wire.
-constexpr size_t kMostHeaders = 100;
+constexpr size_t kMaxHeaders = 100;
 
 std::string Text(boost::beast::string_view text) { return {text.data(), text.size()}; }
 
@@ -62,7 +62,7 @@ class RequestParser::Engine final : public http::basic_parser<true> {
                      error_code& error) override {
     // Trailers come after chunks, and nobody reads them.
     if (in_body_) return;
-    if (head_.headers.size() >= kMostHeaders) {
+    if (head_.headers.size() >= kMaxHeaders) {
       error = http::error::header_limit;
       return;
     }
@@ -134,7 +134,7 @@ std::optional<HttpResponse> RequestParser::ReadHead(absl::string_view bytes) {
   error_code error;
   const size_t taken = engine_->put({bytes.data(), bytes.size()}, error);
   if (error == http::error::header_limit) {
-    return HttpError(431, absl::StrCat("more than ", kMostHeaders, " headers"));
+    return HttpError(431, absl::StrCat("more than ", kMaxHeaders, " headers"));
   }
   if (error) return ParseError(error);
   if (taken != bytes.size() || !engine_->is_header_done()) {

@@ -16,7 +16,7 @@ namespace saccade::server {
 namespace {
 
 // One record of TLS.
-constexpr size_t kMostSent = size_t{16} << 10;
+constexpr size_t kMaxSent = size_t{16} << 10;
 
 // OpenSSL's own socket would block, and end the daemon with SIGPIPE where a client has gone.
 int SocketOf(BIO* bio) { return static_cast<int>(reinterpret_cast<intptr_t>(BIO_get_data(bio))); }
@@ -130,7 +130,7 @@ class Tls final : public Wire {
   }
 
   const std::unique_ptr<SSL, decltype(&SSL_free)> ssl_;
-  std::array<char, kMostSent> record_;
+  std::array<char, kMaxSent> record_;
   bool met_plain_http_ = false;
 };
 

@@ -21,9 +21,9 @@ struct Texts {
   BytePieces bytes;
 };
 
-// The indices of the `most` largest values. NaN comes last.
+// The indices of the `max` largest values. NaN comes last.
 template <typename T>
-std::vector<int64_t> Largest(const T* row, int64_t elements, int64_t most) {
+std::vector<int64_t> Largest(const T* row, int64_t elements, int64_t max) {
   std::vector<int64_t> order(elements);
   std::iota(order.begin(), order.end(), int64_t{0});
   const auto before = [row](int64_t a, int64_t b) {
@@ -33,8 +33,8 @@ std::vector<int64_t> Largest(const T* row, int64_t elements, int64_t most) {
     if (a_is_number && row[a] != row[b]) return row[a] > row[b];
     return a < b;
   };
-  std::partial_sort(order.begin(), order.begin() + most, order.end(), before);
-  order.resize(most);
+  std::partial_sort(order.begin(), order.begin() + max, order.end(), before);
+  order.resize(max);
   return order;
 }
 
@@ -43,11 +43,11 @@ Tensor ClassifyRows(const Tensor& values, int64_t rows, int64_t elements, int64_
                     const std::vector<std::string>& labels) {
   std::vector<T> numbers(rows * elements);
   values.data.CopyTo(reinterpret_cast<char*>(numbers.data()));
-  const int64_t most = std::min(classes, elements);
+  const int64_t max = std::min(classes, elements);
   auto made = std::make_shared<Texts>();
   for (int64_t row = 0; row < rows; ++row) {
     const T* const begin = numbers.data() + row * elements;
-    for (const int64_t index : Largest(begin, elements, most)) {
+    for (const int64_t index : Largest(begin, elements, max)) {
       std::string& text =
           made->texts.emplace_back(absl::StrFormat("%f:%d", static_cast<double>(begin[index]), index));
       if (index < static_cast<int64_t>(labels.size())) absl::StrAppend(&text, ":", labels[index]);
@@ -55,7 +55,7 @@ Tensor ClassifyRows(const Tensor& values, int64_t rows, int64_t elements, int64_
   }
   made->bytes = JoinBytes(std::vector<std::string_view>(made->texts.begin(), made->texts.end()));
   return {
-      .name = values.name, .type = DataType::kBytes, .shape = {rows, most}, .data = made->bytes.KeptBy(made)};
+      .name = values.name, .type = DataType::kBytes, .shape = {rows, max}, .data = made->bytes.KeptBy(made)};
 }
 
 }  // namespace

@@ -10,7 +10,7 @@
 
 namespace saccade::server {
 
-// Returns BYTES [rows, most] of "value:index" or "value:index:label", where `most` is the smaller of
+// Returns BYTES [rows, most] of "value:index" or "value:index:label", where `max` is the smaller of
 // `classes` and a row's length. The largest value comes first; among equals, the smaller index. If `batched`,
 // the first extent counts rows; otherwise the whole tensor is one row and the result is [most].
 // INVALID_ARGUMENT for types without a supported order.

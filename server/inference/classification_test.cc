@@ -61,9 +61,9 @@ TEST(ClassificationTest, NoRowsAreNoTexts) {
 
 template <typename T>
 void ExpectLargestFirst(DataType type) {
-  constexpr T kMost = std::numeric_limits<T>::max();
-  constexpr T kLeast = std::numeric_limits<T>::min();
-  const std::vector<T> values = {kLeast, 1, kMost};
+  constexpr T kMax = std::numeric_limits<T>::max();
+  constexpr T kMin = std::numeric_limits<T>::min();
+  const std::vector<T> values = {kMin, 1, kMax};
   const auto classified = Classify(Of(type, {1, 3}, values), 3, {"least", "one", "most"}, /*batched=*/true);
   ASSERT_TRUE(classified.ok()) << classified.status();
   std::vector<std::string> labels;

@@ -54,9 +54,9 @@ absl::Status CheckInput(const Tensor& input, const ModelSettings& ensemble, int6
     return Invalid(subject, absl::StrCat("is ", Found(input), ", expected ", Expected(*declared, batched)));
   }
   if (!batched) return absl::OkStatus();
-  const int64_t most = ensemble.batching.max_batch_size;
-  if (input.shape[0] < 1 || input.shape[0] > most) {
-    return Invalid(subject, absl::StrCat("the batch is ", input.shape[0], ", expected 1 to ", most,
+  const int64_t max = ensemble.batching.max_batch_size;
+  if (input.shape[0] < 1 || input.shape[0] > max) {
+    return Invalid(subject, absl::StrCat("the batch is ", input.shape[0], ", expected 1 to ", max,
                                          " (the ensemble's max_batch_size)"));
   }
   if (input.shape[0] == batch) return absl::OkStatus();

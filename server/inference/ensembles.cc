@@ -34,7 +34,7 @@ void Ensembles::Infer(const std::shared_ptr<ServedModel>& model, TensorCall call
                                         .items = 0,
                                         .done = std::move(done)});
   absl::Status status = CheckRequest(call, settings);
-  if (status.ok()) status = pending->counted.Enter(call, settings.name, settings.most_inflight);
+  if (status.ok()) status = pending->counted.Enter(call, settings.name, settings.max_inflight);
   if (!status.ok()) {
     pending->counted.End(status.code(), /*computed=*/false);
     std::move(pending->done)(std::move(status));

@@ -149,7 +149,7 @@ void Inference::InferCached(std::shared_ptr<ServedModel> model, TensorCall call,
   if (kept) {
     CountedCall counted(pipeline_->rooms(), model->metrics(), call);
     absl::Status status = CheckPriorityLevel(call.priority, model->name(), model->settings().batching);
-    if (status.ok()) status = counted.Enter(call, model->name(), model->settings().most_inflight);
+    if (status.ok()) status = counted.Enter(call, model->name(), model->settings().max_inflight);
     if (status.ok()) model->cache_metrics()->RecordHit(looked);
     counted.End(status.code(), /*computed=*/false);
     if (!status.ok()) return std::move(done)(std::move(status));

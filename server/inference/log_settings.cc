@@ -20,10 +20,10 @@ absl::Status Set(absl::string_view name, const Parameter& value, bool* to) {
 }
 
 absl::Status SetVerbose(absl::string_view name, const Parameter& value, uint32_t* to) {
-  constexpr uint32_t kMost = std::numeric_limits<uint32_t>::max();
+  constexpr uint32_t kMax = std::numeric_limits<uint32_t>::max();
   const auto* level = std::get_if<uint64_t>(&value);
-  if (level == nullptr || *level > kMost)
-    return Invalid(name, absl::StrCat("expected an integer, 0 to ", kMost));
+  if (level == nullptr || *level > kMax)
+    return Invalid(name, absl::StrCat("expected an integer, 0 to ", kMax));
   *to = static_cast<uint32_t>(*level);
   return absl::OkStatus();
 }

@@ -11,7 +11,7 @@
 namespace saccade::server {
 namespace {
 
-constexpr uint64_t kMost = std::numeric_limits<int64_t>::max();
+constexpr uint64_t kMax = std::numeric_limits<int64_t>::max();
 
 // nullopt if the value is not an integer. Negative integers become 0.
 std::optional<uint64_t> IntegerOf(const Parameter& value) {
@@ -50,7 +50,7 @@ absl::Status ApplyParameter(std::string_view name, const Parameter& value, Tenso
   const std::optional<uint64_t> number = IntegerOf(value);
   if (!number) return NotAnInteger(name);
   if (name == "timeout") {
-    if (*number > 0) call.timeout = absl::Microseconds(static_cast<int64_t>(std::min(*number, kMost)));
+    if (*number > 0) call.timeout = absl::Microseconds(static_cast<int64_t>(std::min(*number, kMax)));
     return absl::OkStatus();
   }
   // Triton's priorities count from 1, the highest, upwards; 0 is the default.
@@ -63,7 +63,7 @@ absl::Status ApplyParameter(std::string_view name, const Parameter& value, Wante
   if (name != "classification") return ApplyParameter(name, value, output.shared);
   const std::optional<uint64_t> number = IntegerOf(value);
   if (!number) return NotAnInteger(name);
-  output.classes = static_cast<int64_t>(std::min(*number, kMost));
+  output.classes = static_cast<int64_t>(std::min(*number, kMax));
   return absl::OkStatus();
 }
 

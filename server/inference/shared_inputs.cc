@@ -12,10 +12,10 @@ absl::StatusOr<BytePieces> SharedInputs::Read(const std::optional<SharedRange>& 
   if (status.ok()) status = memory_.Check(*range);
   if (!status.ok()) return status;
   // SharedMemory::Check() limits the size of each range, so this does not overflow.
-  if (range->size > memory_.most_tensor_bytes() - taken_) {
+  if (range->size > memory_.max_tensor_bytes() - taken_) {
     return absl::InvalidArgumentError(
         absl::StrCat("with this input, the request's inputs in shared memory have ", taken_ + range->size,
-                     " bytes, more than --max-message-bytes ", memory_.most_tensor_bytes()));
+                     " bytes, more than --max-message-bytes ", memory_.max_tensor_bytes()));
   }
   taken_ += range->size;
   return memory_.Read(*range);

@@ -72,26 +72,26 @@ template <typename Result, typename T, typename AppendOne>
 Values PerItem(const Answered& response, ItemsForm form, std::initializer_list<int64_t> extents,
                AppendOne append) {
   const size_t results = response->results.size();
-  size_t most = 0;
+  size_t max = 0;
   size_t all = 0;
   for (const models::TaskResult& result : response->results) {
     const size_t items = std::get<Result>(result).items.size();
-    most = std::max(most, items);
+    max = std::max(max, items);
     all += items;
   }
   const bool padded = form == ItemsForm::kPadded;
   std::vector<int64_t> shape = {static_cast<int64_t>(padded ? results : all)};
-  if (padded) shape.push_back(static_cast<int64_t>(most));
+  if (padded) shape.push_back(static_cast<int64_t>(max));
   size_t item_bytes = sizeof(T);
   for (const int64_t extent : extents) {
     shape.push_back(extent);
     item_bytes *= static_cast<size_t>(extent);
   }
   std::string bytes;
-  bytes.reserve((padded ? results * most : all) * item_bytes);
+  bytes.reserve((padded ? results * max : all) * item_bytes);
   for (size_t i = 0; i < results; ++i) {
     for (const auto& item : std::get<Result>(response->results[i]).items) append(item, i, bytes);
-    if (padded) bytes.resize((i + 1) * most * item_bytes, '\0');
+    if (padded) bytes.resize((i + 1) * max * item_bytes, '\0');
   }
   return Made(std::move(shape), std::move(bytes));
 }

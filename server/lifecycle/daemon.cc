@@ -144,14 +144,14 @@ absl::Status Daemon::OpenRooms() {
   slow_readers_ = std::make_unique<SlowReaders>(flags_.send_timeout, clock);
   vision_ = std::make_unique<VisionService>(
       VisionService::Options{.max_message_bytes = flags_.max_message_bytes,
-                             .most_stream_requests = flags_.max_stream_requests,
+                             .max_stream_requests = flags_.max_stream_requests,
                              .upload_timeout = flags_.upload_timeout,
                              .retry_jitter = retry_jitter_.get(),
                              .slow_readers = slow_readers_.get()},
       pipeline_.get(), catalog_.get(), clock);
   shared_memory_ = std::make_unique<SharedMemory>(
       SharedMemory::Options{.allowed = flags_.allow_shared_memory,
-                            .most_tensor_bytes = static_cast<uint64_t>(flags_.max_message_bytes)});
+                            .max_tensor_bytes = static_cast<uint64_t>(flags_.max_message_bytes)});
   inference_ =
       std::make_unique<Inference>(pipeline_.get(), catalog_.get(), shared_memory_.get(), ensembles_.get());
   inference_service_ = std::make_unique<InferenceService>(

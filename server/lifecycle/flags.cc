@@ -17,7 +17,7 @@ namespace saccade::server {
 namespace {
 
 constexpr int kUsageError = 2;
-constexpr int64_t kMostCacheBytes = int64_t{1} << 50;
+constexpr int64_t kMaxCacheBytes = int64_t{1} << 50;
 constexpr int64_t kMaxBytes = std::numeric_limits<int32_t>::max();
 
 // Both formats of Triton are text lines.
@@ -135,9 +135,9 @@ void AddShutdown(CLI::App& app, Flags& flags) {
 }
 
 void AddBounds(CLI::App& app, Flags& flags) {
-  const auto bound = [&app](const std::string& name, int64_t& value, int64_t most, const std::string& help) {
+  const auto bound = [&app](const std::string& name, int64_t& value, int64_t max, const std::string& help) {
     app.add_option(name, value, help)
-        ->check(Quiet(CLI::Range(int64_t{1}, most)))
+        ->check(Quiet(CLI::Range(int64_t{1}, max)))
         ->capture_default_str()
         ->type_name("N");
   };
@@ -185,11 +185,11 @@ std::string ReadCacheConfig(const std::string& text, int64_t* bytes) {
   constexpr absl::string_view kSize = "local,size=";
   int64_t size = 0;
   if (text.rfind(std::string(kSize), 0) == 0 && absl::SimpleAtoi(text.substr(kSize.size()), &size) &&
-      size >= 1 && size <= kMostCacheBytes) {
+      size >= 1 && size <= kMaxCacheBytes) {
     *bytes = size;
     return "";
   }
-  return absl::StrCat("is '", text, "', expected local,size=BYTES with 1 to ", kMostCacheBytes, " bytes");
+  return absl::StrCat("is '", text, "', expected local,size=BYTES with 1 to ", kMaxCacheBytes, " bytes");
 }
 
 void AddCache(CLI::App& app, Flags& flags) {
@@ -204,7 +204,7 @@ void AddCache(CLI::App& app, Flags& flags) {
           ->type_name("local,size=BYTES");
   app.add_option("--response-cache-byte-size", flags.response_cache_bytes,
                  "The same as --cache-config local,size=BYTES")
-      ->check(Quiet(CLI::Range(int64_t{0}, kMostCacheBytes)))
+      ->check(Quiet(CLI::Range(int64_t{0}, kMaxCacheBytes)))
       ->excludes(config)
       ->type_name("BYTES");
 }

@@ -13,7 +13,7 @@ namespace {
 struct GrpcFlag {
   const char* name;
   const char* argument;
-  int least;
+  int min;
   const char* type;
   const char* shown_default;
   const char* help;
@@ -44,7 +44,7 @@ void AddGrpcFlags(CLI::App& app, std::map<std::string, int>* arguments) {
   for (const GrpcFlag& flag : kFlags) {
     const auto take = [&flag, arguments](const int& value) { (*arguments)[flag.argument] = value; };
     app.add_option_function<int>(absl::StrCat("--", flag.name), take, flag.help)
-        ->check(CLI::Range(flag.least, std::numeric_limits<int>::max()).description(""))
+        ->check(CLI::Range(flag.min, std::numeric_limits<int>::max()).description(""))
         ->default_str(flag.shown_default)
         ->type_name(flag.type);
   }

@@ -49,14 +49,14 @@ absl::StatusOr<std::unique_ptr<Telling>> Telling::Create(const Flags& flags, Met
     telling->metrics_ = metrics->ForTraces();
     telling->exporter_ = std::make_unique<SpanExporter>(
         SpanExporter::Options{
-            .most_queued = traces.most_queued,
-            .most_in_batch = traces.most_in_batch,
+            .max_queued = traces.max_queued,
+            .max_in_batch = traces.max_in_batch,
             .delay = traces.delay,
-            .most_trying = traces.most_trying,
+            .max_trying = traces.max_trying,
             .send =
-                [client = telling->collector_.get()](const std::vector<Span>& spans, absl::Duration most,
+                [client = telling->collector_.get()](const std::vector<Span>& spans, absl::Duration max,
                                                      const std::function<bool()>& given_up) {
-                  return client->Send(spans, most, given_up);
+                  return client->Send(spans, max, given_up);
                 },
             .count = [counters = telling->metrics_.get()](SpanFate fate,
                                                           int64_t spans) { Count(*counters, fate, spans); },
@@ -78,8 +78,8 @@ absl::StatusOr<std::unique_ptr<Telling>> Telling::Create(const Flags& flags, Met
   return telling;
 }
 
-void Telling::Flush(absl::Duration most) {
-  if (exporter_ != nullptr) exporter_->Stop(most);
+void Telling::Flush(absl::Duration max) {
+  if (exporter_ != nullptr) exporter_->Stop(max);
 }
 
 }  // namespace saccade::server

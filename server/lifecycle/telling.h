@@ -25,8 +25,8 @@ class Telling {
   // Null if calls are neither traced nor logged. This object must outlive every call that it recorded.
   const CallWatch* watch() const { return watch_ ? &*watch_ : nullptr; }
 
-  // Exports the queued spans for at most `most`; later spans are dropped.
-  void Flush(absl::Duration most);
+  // Exports the queued spans for at most `max`; later spans are dropped.
+  void Flush(absl::Duration max);
 
  private:
   Telling() = default;

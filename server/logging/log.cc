@@ -18,7 +18,7 @@ namespace {
 LogFormat g_format = LogFormat::kText;
 
 // Maximum bytes of a client's request id in a log line.
-constexpr size_t kMostRequestId = 128;
+constexpr size_t kMaxRequestId = 128;
 
 thread_local const LogCall* t_call = nullptr;
 
@@ -100,7 +100,7 @@ std::string TextFields(absl::string_view message, std::initializer_list<LogField
 }
 
 LogCall Shortened(LogCall call) {
-  if (call.request_id.size() > kMostRequestId) call.request_id.resize(kMostRequestId);
+  if (call.request_id.size() > kMaxRequestId) call.request_id.resize(kMaxRequestId);
   return call;
 }
 

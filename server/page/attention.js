@@ -19,9 +19,9 @@ export const mapsOf = (answer) => Promise.all((answer.explanation?.maps ?? []).m
 export function showMaps(list, answer, maps, choose) {
   const choosable = !answer.classification && !answer.actions;
   list.replaceChildren(...maps.map((canvas, place) => {
-    const {name, least, most} = answer.explanation.maps[place];
+    const {name, min, max} = answer.explanation.maps[place];
     const button = element(choosable ? "button" : "div", {className: "map"}, canvas, element("span", {}, name),
-                           element("span", {className: "where"}, `${least.toPrecision(3)} to ${most.toPrecision(3)}`));
+                           element("span", {className: "where"}, `${min.toPrecision(3)} to ${max.toPrecision(3)}`));
     if (choosable) letChoose(list, button, place, choose);
     return element("li", {}, button);
   }));

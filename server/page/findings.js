@@ -37,14 +37,14 @@ export function findingsOf(answer) {
     }));
   }
   if (answer.restoration) {
-    const {least, most, shape} = answer.restoration;
-    return [["least", least], ["most", most]].map(([name, value]) => (
+    const {min, max, shape} = answer.restoration;
+    return [["min", min], ["max", max]].map(([name, value]) => (
       {name: `${name} value`, value: value.toPrecision(4), where: shape.type.toLowerCase()}));
   }
   if (answer.disparity) {
-    const {least, most, mean} = answer.disparity;
-    return [["least", least], ["mean", mean], ["most", most]].map(([name, value]) => (
-      {name: `${name} disparity`, value: `${value.toFixed(2)} px`, share: most > 0 ? value / most : 0}));
+    const {min, max, mean} = answer.disparity;
+    return [["min", min], ["mean", mean], ["max", max]].map(([name, value]) => (
+      {name: `${name} disparity`, value: `${value.toFixed(2)} px`, share: max > 0 ? value / max : 0}));
   }
   return [];
 }
@@ -66,13 +66,13 @@ export function summaryOf(answer) {
       from;
   }
   if (answer.restoration) {
-    const {shape, least, most} = answer.restoration;
-    return `${shape.depth} × ${shape.height} × ${shape.width} voxels, ${least.toPrecision(4)} to ` +
-      `${most.toPrecision(4)} · ${from}`;
+    const {shape, min, max} = answer.restoration;
+    return `${shape.depth} × ${shape.height} × ${shape.width} voxels, ${min.toPrecision(4)} to ` +
+      `${max.toPrecision(4)} · ${from}`;
   }
   if (answer.segmentation) return `${answer.segmentation.areas.length} classes · ${from}`;
-  const {least, most} = answer.disparity;
-  return `${least.toFixed(1)} to ${most.toFixed(1)} px of disparity · ${from}`;
+  const {min, max} = answer.disparity;
+  return `${min.toFixed(1)} to ${max.toFixed(1)} px of disparity · ${from}`;
 }
 
 // `choose(place)` is called with the index of the finding that is pressed, or null when it is released.

@@ -106,10 +106,10 @@ function labelsLayer(segmentation, chosen) {
 
 function disparityLayer(disparity) {
   const bytes = bytesOf(disparity.map), values = new Float32Array(bytes.buffer);
-  const span = disparity.most - disparity.least || 1;
+  const span = disparity.max - disparity.min || 1;
   const colours = Array.from({length: 256}, (_, i) => turbo(i / 255));
   return layer(disparity.width, disparity.height,
-               (i) => colours[Math.round(255 * Math.min(1, Math.max(0, (values[i] - disparity.least) / span)))]);
+               (i) => colours[Math.round(255 * Math.min(1, Math.max(0, (values[i] - disparity.min) / span)))]);
 }
 
 // The overlay of an answer. `chosen` is the index of the only finding to draw, or null for all.

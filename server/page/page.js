@@ -185,8 +185,8 @@ function showAnswer(sent, picture, volume, maps, answer, roundTrip) {
   showTimings($("stages"), $("timings"), answer.timings, roundTrip);
   $("scale").hidden = !answer.disparity;
   if (answer.disparity) {
-    $("scale-least").textContent = `${answer.disparity.least.toFixed(1)} px`;
-    $("scale-most").textContent = `${answer.disparity.most.toFixed(1)} px`;
+    $("scale-least").textContent = `${answer.disparity.min.toFixed(1)} px`;
+    $("scale-most").textContent = `${answer.disparity.max.toFixed(1)} px`;
   }
 }
 

@@ -17,11 +17,11 @@ export function restoredPlanes({shape, voxels}) {
     Float32Array.from({length: size}, (_, i) => read(view, (plane * size + i) * bytes)));
 }
 
-function drawPlane(canvas, values, {width, height}, {least, most}) {
+function drawPlane(canvas, values, {width, height}, {min, max}) {
   [canvas.width, canvas.height] = [width, height];
-  const context = canvas.getContext("2d"), image = context.createImageData(width, height), span = most - least || 1;
+  const context = canvas.getContext("2d"), image = context.createImageData(width, height), span = max - min || 1;
   values.forEach((value, i) => {
-    const grey = Math.round(255 * Math.min(1, Math.max(0, (value - least) / span)));
+    const grey = Math.round(255 * Math.min(1, Math.max(0, (value - min) / span)));
     image.data.set([grey, grey, grey, 255], 4 * i);
   });
   context.putImageData(image, 0, 0);
@@ -45,14 +45,14 @@ function drawPlanes() {
 // The planes of the file that was sent and of its answer. Both use the answer's range of greys; values outside of it
 // are black or white.
 export async function volumeOf(file, restoration) {
-  const {shape, least, most} = restoration;
+  const {shape, min, max} = restoration;
   let before = [], why = "";
   try {
     before = await planesOf(await file.arrayBuffer(), shape.width, shape.height);
   } catch (error) {
     why = `The volume that was sent cannot be shown here: ${error.message}.`;
   }
-  return {before, after: restoredPlanes(restoration), shape, range: {least, most}, why};
+  return {before, after: restoredPlanes(restoration), shape, range: {min, max}, why};
 }
 
 export function showVolume(volume) {

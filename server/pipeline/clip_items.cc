@@ -71,7 +71,7 @@ class Frames {
   int64_t Floats() const { return 3 * placement_.bucket.height * placement_.bucket.width; }
   int64_t Multiple(int64_t frames) const {
     return std::min(models::PlaceClip(input_, sent_, frames).depth,
-                    models::PlaceClip(input_, sent_, input_.clip.most_frames).depth);
+                    models::PlaceClip(input_, sent_, input_.clip.max_frames).depth);
   }
 
   PredictCall& call_;
@@ -133,7 +133,7 @@ absl::Status MakeFromPictures(PredictCall& call, const models::ImageInput& input
 absl::Status TooLong(const Video& video, const models::ClipInput& clip) {
   return absl::InvalidArgumentError(absl::StrCat(
       "the video is too long: at ", clip.frames_per_second, " frames per second the model takes at most ",
-      clip.most_frames, " frames, ", static_cast<double>(clip.most_frames) / clip.frames_per_second,
+      clip.max_frames, " frames, ", static_cast<double>(clip.max_frames) / clip.frames_per_second,
       " seconds; the file claims ", static_cast<double>(video.claimed_frames()) / video.frames_per_second(),
       " seconds; split it into shorter videos"));
 }
@@ -163,7 +163,7 @@ absl::Status MakeFromVideo(PredictCall& call, const models::ImageInput& input, c
     if (!picture.ok()) return AtItem(picture.status(), request, "clip", item, FrameText(frames.count()));
     // If the video's frame rate is lower than the model's, frames are repeated.
     while (source(frames.count()) == seen) {
-      if (frames.count() == clip.most_frames) return AtItem(TooLong(video, clip), request, "clip", item);
+      if (frames.count() == clip.max_frames) return AtItem(TooLong(video, clip), request, "clip", item);
       if (absl::Status added = frames.Add(*picture); !added.ok())
         return AtItem(added, request, "clip", item, FrameText(frames.count()));
     }

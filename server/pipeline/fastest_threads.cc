@@ -63,23 +63,23 @@ std::optional<double> Slowness(const PassMaker& make, int64_t max_batch_size, Cl
 
 }  // namespace
 
-absl::StatusOr<int> LoadForFastest(const LoadForThreads& load, int most, int64_t max_batch_size,
+absl::StatusOr<int> LoadForFastest(const LoadForThreads& load, int max, int64_t max_batch_size,
                                    Clock* clock) {
-  int fastest = most;
+  int fastest = max;
   int loaded = 0;
-  std::optional<double> least;
-  for (int threads = most; threads >= 1; threads /= 2) {
+  std::optional<double> min;
+  for (int threads = max; threads >= 1; threads /= 2) {
     models::UseThreads(threads);
     const auto make = load();
     if (!make.ok()) return make.status();
     loaded = threads;
-    if (most == 1) break;
+    if (max == 1) break;
     const std::optional<double> slowness = Slowness(*make, max_batch_size, clock);
     if (!slowness) break;
-    if (!least || *slowness < *least) {
-      least = slowness;
+    if (!min || *slowness < *min) {
+      min = slowness;
       fastest = threads;
-    } else if (*slowness > *least * kMuchSlower) {
+    } else if (*slowness > *min * kMuchSlower) {
       break;
     }
   }

@@ -18,11 +18,11 @@ using PassMaker = std::function<std::function<absl::Status()>(int64_t size)>;
 // the weights depends.
 using LoadForThreads = std::function<absl::StatusOr<PassMaker>()>;
 
-// Tries `most` and its successive halves, and returns the number of threads with which batches of one and
+// Tries `max` and its successive halves, and returns the number of threads with which batches of one and
 // full batches take the least time on this thread. Every parallel loop wakes the other threads and waits for
-// the last one, which costs more than it saves if a pass is short. Returns `most` if a pass is long, fails,
+// the last one, which costs more than it saves if a pass is short. Returns `max` if a pass is long, fails,
 // or cannot be made. The network is loaded for the returned number on return. Errors are those of `load`.
-absl::StatusOr<int> LoadForFastest(const LoadForThreads& load, int most, int64_t max_batch_size,
+absl::StatusOr<int> LoadForFastest(const LoadForThreads& load, int max, int64_t max_batch_size,
                                    Clock* clock);
 
 }  // namespace saccade::server

@@ -19,7 +19,7 @@ class FastestThreadsTest : public ::testing::Test {
  protected:
   ~FastestThreadsTest() override { at::set_num_threads(before_); }
 
-  int Fastest(int most, const Takes& takes, int64_t max_batch_size = 8) {
+  int Fastest(int max, const Takes& takes, int64_t max_batch_size = 8) {
     const auto make = [&](int64_t size) {
       return std::function<absl::Status()>([this, size, &takes] {
         EXPECT_EQ(at::get_num_threads(), loaded_);
@@ -33,7 +33,7 @@ class FastestThreadsTest : public ::testing::Test {
       loaded_ = at::get_num_threads();
       return make;
     };
-    const auto fastest = LoadForFastest(load, most, max_batch_size, &clock_);
+    const auto fastest = LoadForFastest(load, max, max_batch_size, &clock_);
     EXPECT_TRUE(fastest.ok()) << fastest.status();
     EXPECT_EQ(loaded_, *fastest);
     return *fastest;

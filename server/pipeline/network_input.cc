@@ -39,11 +39,11 @@ bool FitsKind(const Picture& picture, const models::ImageInput& input) {
 }
 
 absl::Status CheckFrames(const Request& request, const models::ImageInput& input) {
-  if (input.medium != models::Medium::kClip || request.views <= input.clip.most_frames)
+  if (input.medium != models::Medium::kClip || request.views <= input.clip.max_frames)
     return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat(std::string(request.input_name), ": the clip has ",
                                                  request.views, " frames; the model takes at most ",
-                                                 input.clip.most_frames, ", so split it into shorter clips"));
+                                                 input.clip.max_frames, ", so split it into shorter clips"));
 }
 
 absl::Status MakeItem(PredictCall& call, const models::ImageInput& input, const DecodeLimits& limits,

@@ -283,7 +283,7 @@ models::ImageInput Clips(int64_t side) {
   models::ImageInput input = Crop(side);
   input.medium = models::Medium::kClip;
   input.short_side = side;
-  input.clip = {.most_frames = 6, .frame_multiple = 4, .frames_per_second = 25};
+  input.clip = {.max_frames = 6, .frame_multiple = 4, .frames_per_second = 25};
   input.mean = {0, 0, 0};
   input.std = {1 / 255.0F, 1 / 255.0F, 1 / 255.0F};
   return input;
@@ -351,7 +351,7 @@ models::ImageInput Volumes() {
   input.medium = models::Medium::kVolume;
   input.fit = models::Fit::kKeepRatio;
   input.short_side = 0;
-  input.volume = {.most_voxels = 24, .depth = 4};
+  input.volume = {.max_voxels = 24, .depth = 4};
   return input;
 }
 
@@ -379,7 +379,7 @@ TEST_F(NetworkInputTest, VoxelsBecomeFloats) {
 
 TEST_F(NetworkInputTest, VolumesAreBounded) {
   EXPECT_THAT(Refusal(std::vector<Picture>{Voxels(5, 3, 4)}, Volumes()),
-              AllOf(HasSubstr("5 x 3 x 4"), HasSubstr("at most 24"), HasSubstr("most_voxels")));
+              AllOf(HasSubstr("5 x 3 x 4"), HasSubstr("at most 24"), HasSubstr("max_voxels")));
   EXPECT_THAT(Refusal(std::vector<Picture>{Flat(2, 2, 1)}, Volumes()), HasSubstr("takes volumes"));
   EXPECT_THAT(Refusal(std::vector<Picture>{Voxels(1, 1, 1)}, KeepRatio()), HasSubstr("takes one picture"));
   EXPECT_THAT(Refusal(Tensor({1, 1, 5, 3, 4}), Volumes()), HasSubstr("at most 24"));

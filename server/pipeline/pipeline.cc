@@ -25,7 +25,7 @@ absl::StatusOr<std::shared_ptr<Admission::Ticket>> Pipeline::AdmitBytes(const Re
   auto ticket = rooms_.admission->Admit({.bytes = bytes,
                                          .client = request.client,
                                          .model = model.name(),
-                                         .model_bounds = model.settings().most_inflight,
+                                         .model_bounds = model.settings().max_inflight,
                                          .nested = request.nested});
   if (!ticket.ok()) return ticket.status();
   return std::make_shared<Admission::Ticket>(*std::move(ticket));

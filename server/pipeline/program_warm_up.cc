@@ -16,15 +16,15 @@
 namespace saccade::server {
 namespace {
 
-// Size of one item. INVALID_ARGUMENT above kMostWarmUpBytes.
+// Size of one item. INVALID_ARGUMENT above kMaxWarmUpBytes.
 absl::StatusOr<int64_t> BytesOf(const std::vector<int64_t>& dims, DataType type) {
   auto elements = ElementCount(dims);
   if (!elements.ok()) return elements.status();
   // An empty text takes four bytes.
   const int64_t bytes = *elements * static_cast<int64_t>(type == DataType::kBytes ? 4 : SizeOf(type));
-  if (bytes <= kMostWarmUpBytes) return bytes;
+  if (bytes <= kMaxWarmUpBytes) return bytes;
   return absl::InvalidArgumentError(
-      absl::StrCat("an item is ", bytes, " bytes, expected at most ", kMostWarmUpBytes));
+      absl::StrCat("an item is ", bytes, " bytes, expected at most ", kMaxWarmUpBytes));
 }
 
 // An input of `rows` identical rows.
@@ -102,7 +102,7 @@ std::function<absl::Status()> ProgramPass(const models::TensorProgram& program, 
                                           int64_t rows) {
   int64_t bytes = 0;
   const std::vector<WarmupInput> zeros = ZerosFor(settings, &bytes);
-  if (zeros.empty() || (rows > 1 && rows * bytes > kMostWarmUpBytes)) return nullptr;
+  if (zeros.empty() || (rows > 1 && rows * bytes > kMaxWarmUpBytes)) return nullptr;
   auto request = MakeRequest(zeros, settings, rows);
   if (!request.ok()) return nullptr;
   return [&program, &settings, request = *std::move(request)] {
@@ -120,7 +120,7 @@ absl::Status WarmUpProgram(const models::TensorProgram& program, const ModelSett
   const std::vector<WarmupInput> zeros = ZerosFor(settings, &bytes);
   if (zeros.empty()) return absl::OkStatus();
   for (const int64_t rows : std::set<int64_t>{1, settings.batching.max_batch_size}) {
-    if (rows > 1 && rows * bytes > kMostWarmUpBytes) continue;
+    if (rows > 1 && rows * bytes > kMaxWarmUpBytes) continue;
     if (absl::Status warm = ComputeZeros(program, settings, zeros, rows, options); !warm.ok()) {
       return absl::Status(warm.code(),
                           absl::StrCat("warming up with ", rows, " rows of zeros: ", warm.message()));

@@ -172,7 +172,7 @@ void ServedModel::OpenCache() {
                          : "response_cache is ignored: the daemon runs without --cache-config"}});
     return;
   }
-  cached_answers_ = options_.rooms.response_cache->ForModel(settings.most_cached_bytes);
+  cached_answers_ = options_.rooms.response_cache->ForModel(settings.max_cached_bytes);
   cache_metrics_ = all_metrics_->ForCacheOf(name(), version());
 }
 

@@ -38,13 +38,13 @@ absl::Status CheckPictures(const TensorInput& tensor, const models::ImageInput& 
 
 absl::Status CheckClips(const TensorInput& tensor, const models::ImageInput& input) {
   const auto& shape = tensor.shape;
-  const int64_t most = input.clip.most_frames;
-  if (shape.size() == 5 && shape[1] >= 1 && shape[1] <= most && shape[2] == input.channels() &&
+  const int64_t max = input.clip.max_frames;
+  if (shape.size() == 5 && shape[1] >= 1 && shape[1] <= max && shape[2] == input.channels() &&
       shape[3] == input.height && shape[4] == input.width) {
     return absl::OkStatus();
   }
   return WrongShape(tensor, absl::StrCat("[n,frames,", input.channels(), ",", input.height, ",", input.width,
-                                         "] with 1 to ", most, " frames"));
+                                         "] with 1 to ", max, " frames"));
 }
 
 absl::Status CheckVolumes(const TensorInput& tensor, const models::ImageInput& input) {
@@ -52,7 +52,7 @@ absl::Status CheckVolumes(const TensorInput& tensor, const models::ImageInput& i
   if (shape.size() != 5 || shape[1] != 1 || shape[2] < 1 || shape[3] < 1 || shape[4] < 1)
     return WrongShape(tensor, "[n,1,d,h,w] with d, h and w at least 1");
   absl::Status fits =
-      CheckVoxels({.depth = shape[2], .height = shape[3], .width = shape[4]}, input.volume.most_voxels);
+      CheckVoxels({.depth = shape[2], .height = shape[3], .width = shape[4]}, input.volume.max_voxels);
   if (fits.ok()) return fits;
   return absl::Status(fits.code(), absl::StrCat("input 'image': ", fits.message()));
 }

@@ -12,7 +12,7 @@ namespace saccade::server {
 absl::Status MakeVolumeItem(PredictCall& call, const models::ImageInput& input, int64_t item) {
   const Request& request = call.request();
   const Picture& volume = std::get<std::vector<Picture>>(request.input)[item];
-  const auto header = ReadVolumeHeader(volume, input.volume.most_voxels);
+  const auto header = ReadVolumeHeader(volume, input.volume.max_voxels);
   if (!header.ok()) return AtItem(header.status(), request, "volume", item);
   const int64_t voxels = header->voxels();
   if (absl::Status taken = call.ticket().AddPixels(PixelsOf(2 * voxels)); !taken.ok()) return taken;

@@ -86,7 +86,7 @@ absl::Status Compute(const models::Model& model, const Warmup& warmup) {
 std::function<absl::Status()> WarmUpPass(const models::Model& model, const models::Placement& placement,
                                          int64_t size) {
   const int64_t floats = FloatsOf(model.description().input, placement);
-  if (size > 1 && size * floats * static_cast<int64_t>(sizeof(float)) > kMostWarmUpBytes) return nullptr;
+  if (size > 1 && size * floats * static_cast<int64_t>(sizeof(float)) > kMaxWarmUpBytes) return nullptr;
   const auto grey = std::make_shared<std::vector<float>>(floats, 0.0F);
   return [&model, grey, placement, count = static_cast<size_t>(size)] {
     return Forward(model, {count, absl::MakeConstSpan(*grey)}, {count, placement}).status();
@@ -105,11 +105,11 @@ absl::Status WarmUp(const models::Model& model, const WarmUpOptions& options) {
     return WarmUpBatch(model, options, placement, size);
   };
   const absl::Time start = options.clock->Now();
-  const int64_t most = settings.batching.max_batch_size;
+  const int64_t max = settings.batching.max_batch_size;
   size_t warmed = 0;
   for (const models::Placement& placement : placements) {
     absl::Status warm = batch(placement, 1);
-    if (warm.ok() && most > 1) warm = batch(placement, most);
+    if (warm.ok() && max > 1) warm = batch(placement, max);
     if (!warm.ok()) return warm;
     Log(LogLevel::kInfo, "warmed up",
         {{"model", settings.name},

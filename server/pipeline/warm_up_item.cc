@@ -22,8 +22,8 @@ void FillRandom(DataType type, std::string* item) {
   std::minstd_rand random(1);
   const auto unit = [&random] { return std::uniform_real_distribution<float>()(random); };
   const auto bit = [&random] { return static_cast<int>(random() >> 8 & 1); };
-  const auto half = [&](uint16_t least, int bits) {  // [0.5, 1), with a random mantissa
-    return [&random, least, bits] { return static_cast<uint16_t>(least | random() % (1U << bits)); };
+  const auto half = [&](uint16_t min, int bits) {  // [0.5, 1), with a random mantissa
+    return [&random, min, bits] { return static_cast<uint16_t>(min | random() % (1U << bits)); };
   };
   if (type == DataType::kBytes) return;
   if (type == DataType::kFp32) return Fill<float>(item, unit);
@@ -45,9 +45,9 @@ void FillRandom(DataType type, std::string* item) {
 absl::StatusOr<std::string> ReadItem(const WarmupInput& input, int64_t bytes) {
   std::ifstream file(input.file_path, std::ios::binary);
   // Only the file knows how long texts are.
-  const int64_t most = input.type == DataType::kBytes ? kMostWarmUpBytes : bytes;
-  std::string item(static_cast<size_t>(most), '\0');
-  file.read(item.data(), static_cast<std::streamsize>(most));
+  const int64_t max = input.type == DataType::kBytes ? kMaxWarmUpBytes : bytes;
+  std::string item(static_cast<size_t>(max), '\0');
+  file.read(item.data(), static_cast<std::streamsize>(max));
   item.resize(static_cast<size_t>(file.gcount()));
   const bool whole = file.eof() || file.peek() == std::ifstream::traits_type::eof();
   if (input.type == DataType::kBytes && whole) {

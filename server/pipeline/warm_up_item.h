@@ -11,14 +11,14 @@
 namespace saccade::server {
 
 // Larger batches are not used for warm-up: their allocations would remain even if no such batch ever arrives.
-inline constexpr int64_t kMostWarmUpBytes = int64_t{256} << 20;
+inline constexpr int64_t kMaxWarmUpBytes = int64_t{256} << 20;
 
 // The time of a first pass is normally not learned, because it includes one-time work. If it took longer than
 // this, that work is negligible.
 inline constexpr absl::Duration kLongWarmUpPass = absl::Milliseconds(500);
 
 // Makes one item of `input` of `bytes` bytes, encoded as in a request. For texts, the file determines the
-// size, up to kMostWarmUpBytes. Random data is the same on every run: floats in [0, 1) (FP16 and BF16 in
+// size, up to kMaxWarmUpBytes. Random data is the same on every run: floats in [0, 1) (FP16 and BF16 in
 // [0.5, 1)), integers and booleans 0 or 1; texts stay empty.
 absl::StatusOr<std::string> MakeWarmUpItem(const WarmupInput& input, int64_t bytes);
 

@@ -10,12 +10,12 @@
 
 namespace saccade::server {
 
-// RESOURCE_EXHAUSTED if the answer has more than `most` bytes. gRPC would also refuse to send it, but without
+// RESOURCE_EXHAUSTED if the answer has more than `max` bytes. gRPC would also refuse to send it, but without
 // advice. `instead` says what the client can ask for.
-inline absl::Status CheckAnswerSize(size_t bytes, int64_t most, absl::string_view instead) {
-  if (bytes <= static_cast<size_t>(most)) return absl::OkStatus();
+inline absl::Status CheckAnswerSize(size_t bytes, int64_t max, absl::string_view instead) {
+  if (bytes <= static_cast<size_t>(max)) return absl::OkStatus();
   return absl::ResourceExhaustedError(
-      absl::StrCat("the answer has ", bytes, " bytes, more than --max-message-bytes ", most, "; ", instead));
+      absl::StrCat("the answer has ", bytes, " bytes, more than --max-message-bytes ", max, "; ", instead));
 }
 
 }  // namespace saccade::server

@@ -18,12 +18,12 @@ namespace {
 constexpr char kDomain[] = "saccade";
 
 // Clients accept 8 KiB of trailing metadata, which may contain the message up to three times.
-constexpr size_t kMostMessage = 1500;
+constexpr size_t kMaxMessage = 1500;
 
 // Empty if there is nothing to send besides code and message.
 std::string Details(const absl::Status& status, std::optional<absl::Duration> retry) {
   google::rpc::Status message;
-  if (status.message().size() > kMostMessage) return "";
+  if (status.message().size() > kMaxMessage) return "";
   if (retry) {
     absl::Duration rest = *retry;
     google::rpc::RetryInfo info;

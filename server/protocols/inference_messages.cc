@@ -52,7 +52,7 @@ absl::Status CheckRaws(const InferenceRequest& received) {
   if (received.raw_count == 0) return absl::OkStatus();
   const auto sent =
       message.inputs_size() - std::count_if(message.inputs().begin(), message.inputs().end(), IsShared);
-  if (received.raw_count != sent || received.raw_count > InferenceRequest::kMostRaws) {
+  if (received.raw_count != sent || received.raw_count > InferenceRequest::kMaxRaws) {
     const char* const each = sent == message.inputs_size() ? "" : " that is not in shared memory";
     return Invalid("raw_input_contents",
                    absl::StrCat("has ", received.raw_count, " entries; expected one per input", each,
@@ -177,8 +177,8 @@ InferenceAnswer ToAnswer(TensorAnswer answer, absl::string_view id) {
   return message;
 }
 
-absl::Status CheckSize(const InferenceAnswer& answer, int64_t most) {
-  return CheckAnswerSize(SizeOf(answer), most,
+absl::Status CheckSize(const InferenceAnswer& answer, int64_t max) {
+  return CheckAnswerSize(SizeOf(answer), max,
                          "request fewer outputs, or send fewer or smaller pictures per request");
 }
 

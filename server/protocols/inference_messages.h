@@ -28,8 +28,8 @@ absl::StatusOr<TensorCall> FromMessage(const InferenceRequest& received, const S
 
 InferenceAnswer ToAnswer(TensorAnswer answer, absl::string_view id);
 
-// RESOURCE_EXHAUSTED, with advice for a smaller answer, if the answer has more than `most` bytes.
-absl::Status CheckSize(const InferenceAnswer& answer, int64_t most);
+// RESOURCE_EXHAUSTED, with advice for a smaller answer, if the answer has more than `max` bytes.
+absl::Status CheckSize(const InferenceAnswer& answer, int64_t max);
 
 void ToMessage(const ModelInterface& model, inference::ModelMetadataResponse* message);
 

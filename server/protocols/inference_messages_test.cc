@@ -148,7 +148,7 @@ TEST(InferenceMessagesTest, SharedMemoryTakesTheBytesPlace) {
 }
 
 TEST(InferenceMessagesTest, SharedInputsTakeNoMoreTogetherThanOneMay) {
-  SharedMemory memory({.allowed = true, .most_tensor_bytes = 10, .folder = ::testing::TempDir()});
+  SharedMemory memory({.allowed = true, .max_tensor_bytes = 10, .folder = ::testing::TempDir()});
   std::ofstream(::testing::TempDir() + "/shared_often") << std::string(20, 'x');
   ASSERT_TRUE(memory.Register({.name = "r", .key = "/shared_often", .size = 20}).ok());
   auto message = Tensor("FP32", {1});

@@ -80,7 +80,7 @@ class Splitter {
     const auto length = Varint();
     if (!length || length->bytes > kMost32) return false;
     BytePieces later;
-    const bool keep = request_.raw_count++ < InferenceRequest::kMostRaws;
+    const bool keep = request_.raw_count++ < InferenceRequest::kMaxRaws;
     return reader_.Take(length->value, keep ? request_.raws.emplace_back() : later);
   }
 

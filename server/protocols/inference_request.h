@@ -20,11 +20,11 @@ struct InferenceRequest {
   InferenceRequest& operator=(const InferenceRequest&) = delete;
 
   // More inputs than any model has. Further ones are only counted.
-  static constexpr int64_t kMostRaws = 1024;
+  static constexpr int64_t kMaxRaws = 1024;
 
   // All fields except raw_input_contents.
   inference::ModelInferRequest fields;
-  // The first kMostRaws entries of raw_input_contents, and the number of all entries.
+  // The first kMaxRaws entries of raw_input_contents, and the number of all entries.
   std::vector<BytePieces> raws;
   int64_t raw_count = 0;
   std::vector<grpc::Slice> slices;

@@ -42,10 +42,10 @@ TEST(InferenceRequest, FieldsAreParsedAndRawContentsLeftWhereTheyAre) {
   std::string raw(1000, 'r');
   raw[3] = '\x3a';  // like the field's own tag
   message.add_raw_input_contents(raw);
-  for (const size_t most : {1, 2, 7, 24, 500, 5000}) {
+  for (const size_t max : {1, 2, 7, 24, 500, 5000}) {
     InferenceRequest request;
-    ASSERT_TRUE(ReadInferenceRequest(testing::InSlices(message, most), request).ok());
-    EXPECT_TRUE(MessageDifferencer::Equals(request.fields, Example())) << most;
+    ASSERT_TRUE(ReadInferenceRequest(testing::InSlices(message, max), request).ok());
+    EXPECT_TRUE(MessageDifferencer::Equals(request.fields, Example())) << max;
     EXPECT_EQ(request.raw_count, 1);
     EXPECT_EQ(Text(request.raws.at(0)), raw);
     const std::string_view last = request.raws.at(0).pieces().back();
@@ -67,7 +67,7 @@ TEST(InferenceRequest, KeepsAsManyAsAnyModelTakes) {
   InferenceRequest many;
   ASSERT_TRUE(ReadInferenceRequest(testing::InSlices(message, 999), many).ok());
   EXPECT_EQ(many.raw_count, 2003);
-  EXPECT_EQ(many.raws.size(), static_cast<size_t>(InferenceRequest::kMostRaws));
+  EXPECT_EQ(many.raws.size(), static_cast<size_t>(InferenceRequest::kMaxRaws));
   InferenceRequest empty;
   ASSERT_TRUE(ReadInferenceRequest(grpc::ByteBuffer(), empty).ok());
   EXPECT_EQ(empty.raw_count, 0);

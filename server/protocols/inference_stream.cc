@@ -48,7 +48,7 @@ InferenceStream* InferenceStream::Start(const Server& server, grpc::CallbackServ
 }
 
 InferenceStream::InferenceStream(const Server& server, grpc::CallbackServerContext* context)
-    : OrderedStream({kMostRequests, server.max_message_bytes}, server.slow_readers, context),
+    : OrderedStream({kMaxRequests, server.max_message_bytes}, server.slow_readers, context),
       server_(server),
       errors_end_it_(WantsErrorsToEndIt(*context)) {}
 

@@ -33,7 +33,7 @@ class InferenceStream final : public OrderedStream {
     int64_t max_message_bytes;
   };
 
-  static constexpr int64_t kMostRequests = 256;
+  static constexpr int64_t kMaxRequests = 256;
 
   // For gRPC to own until the stream is over. As ever with its callbacks, calls may come before this returns.
   static InferenceStream* Start(const Server& server, grpc::CallbackServerContext* context);

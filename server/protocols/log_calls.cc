@@ -13,8 +13,8 @@
 namespace saccade::server {
 namespace {
 
-constexpr int64_t kMostLines = 10;
-constexpr size_t kMostReason = 1024;
+constexpr int64_t kMaxLines = 10;
+constexpr size_t kMaxReason = 1024;
 
 // Limits the lines of all threads together.
 class Lines {
@@ -27,7 +27,7 @@ class Lines {
       second_ = now;
       written_ = 0;
     }
-    if (written_ == kMostLines) {
+    if (written_ == kMaxLines) {
       ++left_out_;
       return false;
     }
@@ -71,7 +71,7 @@ void LogFaultOf(const absl::Status& status, const NamedCall& call, const Source&
       {{"method", call.method},
        {"model", call.model},
        {"status", absl::StatusCodeToString(status.code())},
-       {"reason", status.message().substr(0, kMostReason)},
+       {"reason", status.message().substr(0, kMaxReason)},
        {"left_out", left_out}});
 }
 

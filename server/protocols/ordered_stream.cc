@@ -117,7 +117,7 @@ OrderedStream::Action OrderedStream::NextAction() {
     return Action::kWrite;
   }
   const bool has_room =
-      static_cast<int64_t>(slots_.size()) < bounds_.most_requests && bytes_ < bounds_.most_bytes;
+      static_cast<int64_t>(slots_.size()) < bounds_.max_requests && bytes_ < bounds_.max_bytes;
   if (!stopped_ && !reading_ && !reads_ended_ && has_room) {
     reading_ = true;
     return Action::kRead;

@@ -18,15 +18,15 @@
 
 namespace saccade::server {
 
-// Beyond `most_requests` that are in flight, or computed and not sent yet, or about `most_bytes` that these
+// Beyond `max_requests` that are in flight, or computed and not sent yet, or about `max_bytes` that these
 // hold together, nothing is read until the first of them is sent, and gRPC's flow control stops the client.
 // When the client goes away, what waits is dropped.
 class OrderedStream : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>,
                       public std::enable_shared_from_this<OrderedStream> {
  public:
   struct Bounds {
-    int64_t most_requests;
-    int64_t most_bytes;
+    int64_t max_requests;
+    int64_t max_bytes;
   };
 
   void OnReadDone(bool ok) final;

@@ -66,18 +66,18 @@ TEST(GrpcStatusTest, ALongMessageLeavesNoRoomForDetails) {
 
 TEST(RetryJitterTest, SpreadsOverHalfToOneAndAHalf) {
   RetryJitter jitter(1);
-  absl::Duration least = absl::InfiniteDuration(), most = absl::ZeroDuration(), sum = absl::ZeroDuration();
+  absl::Duration min = absl::InfiniteDuration(), max = absl::ZeroDuration(), sum = absl::ZeroDuration();
   constexpr int kDraws = 100'000;
   for (int i = 0; i < kDraws; ++i) {
     const absl::Duration spread = jitter.Spread(absl::Seconds(10));
-    least = std::min(least, spread);
-    most = std::max(most, spread);
+    min = std::min(min, spread);
+    max = std::max(max, spread);
     sum += spread;
   }
-  EXPECT_GE(least, absl::Seconds(5));
-  EXPECT_LE(least, absl::Seconds(5.05));
-  EXPECT_LE(most, absl::Seconds(15));
-  EXPECT_GE(most, absl::Seconds(14.95));
+  EXPECT_GE(min, absl::Seconds(5));
+  EXPECT_LE(min, absl::Seconds(5.05));
+  EXPECT_LE(max, absl::Seconds(15));
+  EXPECT_GE(max, absl::Seconds(14.95));
   EXPECT_NEAR(absl::ToDoubleSeconds(sum / kDraws), 10, 0.1);
 }
 

@@ -60,7 +60,7 @@ bool AppendElement(bool value, std::string& to) {
 // Writes one tensor's elements, and limits the size of the whole text.
 class ElementsWriter {
  public:
-  ElementsWriter(std::string& to, size_t most) : to_(to), most_(most) {}
+  ElementsWriter(std::string& to, size_t max) : to_(to), max_(max) {}
 
   absl::Status Write(const Tensor& tensor) {
     switch (tensor.type) {
@@ -99,7 +99,7 @@ class ElementsWriter {
   // Writes the separator, and fails if the text has become too large.
   absl::Status Next(int64_t index) {
     if (index > 0) to_ += ',';
-    return CheckAnswerSize(to_.size(), static_cast<int64_t>(most_), kInstead);
+    return CheckAnswerSize(to_.size(), static_cast<int64_t>(max_), kInstead);
   }
 
   template <typename T>
@@ -133,13 +133,13 @@ class ElementsWriter {
   }
 
   std::string& to_;
-  const size_t most_;
+  const size_t max_;
 };
 
 }  // namespace
 
 absl::StatusOr<HttpResponse> ToRestAnswer(TensorAnswer answer, absl::string_view id, const RestForm& form,
-                                          int64_t most_bytes) {
+                                          int64_t max_bytes) {
   HttpResponse response;
   std::string& json = response.body;
   json = "{";
@@ -164,7 +164,7 @@ absl::StatusOr<HttpResponse> ToRestAnswer(TensorAnswer answer, absl::string_view
       continue;
     }
     json += ",\"data\":[";
-    if (absl::Status written = ElementsWriter(json, static_cast<size_t>(most_bytes)).Write(tensor);
+    if (absl::Status written = ElementsWriter(json, static_cast<size_t>(max_bytes)).Write(tensor);
         !written.ok()) {
       return absl::Status(written.code(),
                           absl::StrCat("output ", Shown(tensor.name), ": ", written.message()));
@@ -172,7 +172,7 @@ absl::StatusOr<HttpResponse> ToRestAnswer(TensorAnswer answer, absl::string_view
     json += "]}";
   }
   json += "]}";
-  if (absl::Status fits = CheckAnswerSize(json.size() + attached, most_bytes, kInstead); !fits.ok())
+  if (absl::Status fits = CheckAnswerSize(json.size() + attached, max_bytes, kInstead); !fits.ok())
     return fits;
   if (!response.attached.empty()) {
     response.content_type = "application/octet-stream";

@@ -31,8 +31,8 @@ Tensor Texts(const std::string& bytes, int64_t count) {
 }
 
 absl::StatusOr<HttpResponse> Answer(std::vector<Tensor> outputs, const RestForm& form = {},
-                                    int64_t most = 1'000'000) {
-  return ToRestAnswer({.model = "m", .version = 3, .outputs = std::move(outputs)}, "7", form, most);
+                                    int64_t max = 1'000'000) {
+  return ToRestAnswer({.model = "m", .version = 3, .outputs = std::move(outputs)}, "7", form, max);
 }
 
 std::string DataOf(Tensor tensor) {

@@ -186,9 +186,9 @@ absl::Status RestElements::Add(const RestElement& element) {
   const auto* text = std::get_if<absl::string_view>(&element);
   const bool is_text = text != nullptr && type_ == DataType::kBytes;
   if (absl::Status added = is_text ? AddText(*text) : AddNumber(element); !added.ok()) return added;
-  if (bytes_.size() > most_) {
+  if (bytes_.size() > max_) {
     return absl::InvalidArgumentError(
-        absl::StrCat("data: its first ", count_ + 1, " elements take more than the ", most_,
+        absl::StrCat("data: its first ", count_ + 1, " elements take more than the ", max_,
                      " bytes that are left of --max-message-bytes; send fewer, or binary data"));
   }
   ++open_.back();

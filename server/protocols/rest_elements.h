@@ -21,9 +21,9 @@ using RestElement = std::variant<std::nullptr_t, bool, int64_t, uint64_t, double
 // Accepts "data" as a flat array of all elements, or as arrays nested like the shape.
 class RestElements {
  public:
-  // `most` is the maximum size of all elements in bytes.
-  RestElements(DataType type, std::vector<int64_t> shape, size_t most)
-      : type_(type), shape_(std::move(shape)), most_(most) {}
+  // `max` is the maximum size of all elements in bytes.
+  RestElements(DataType type, std::vector<int64_t> shape, size_t max)
+      : type_(type), shape_(std::move(shape)), max_(max) {}
 
   // INVALID_ARGUMENT says which element is wrong and why.
   absl::Status StartArray();
@@ -45,7 +45,7 @@ class RestElements {
 
   const DataType type_;
   const std::vector<int64_t> shape_;
-  const size_t most_;
+  const size_t max_;
   std::string bytes_;
   int64_t count_ = 0;
   // The number of entries of each open array, the outermost first.

@@ -14,10 +14,10 @@ namespace {
 using Json = nlohmann::json;
 
 // Limits above what any request needs, and small enough for memory.
-constexpr size_t kMostDepth = 40;
-constexpr size_t kMostTensors = 1024;
-constexpr size_t kMostParameters = 256;
-constexpr size_t kMostExtents = 32;
+constexpr size_t kMaxDepth = 40;
+constexpr size_t kMaxTensors = 1024;
+constexpr size_t kMaxParameters = 256;
+constexpr size_t kMaxExtents = 32;
 
 enum class Place {
   kRequest,
@@ -39,7 +39,7 @@ class Reader {
  public:
   // `known` is the result of an earlier pass over the same text, needed for inputs whose data precede their
   // type or shape.
-  Reader(size_t most_bytes, const RestJson* known) : most_bytes_(most_bytes), known_(known) {}
+  Reader(size_t max_bytes, const RestJson* known) : max_bytes_(max_bytes), known_(known) {}
 
   bool null() { return Value(nullptr, "null"); }
   bool boolean(bool value) { return Value(value, "true or false"); }
@@ -107,7 +107,7 @@ class Reader {
   bool AddExtent(const RestElement& value, absl::string_view kind);
   bool AddParameter(const RestElement& value, absl::string_view kind);
 
-  const size_t most_bytes_;
+  const size_t max_bytes_;
   const RestJson* const known_;
   RestJson request_;
   absl::Status status_;
@@ -154,17 +154,17 @@ bool Reader::Push(Place place, bool object, bool expected_object, absl::string_v
 }
 
 bool Reader::Start(bool object) {
-  if (places_.size() >= kMostDepth) {
+  if (places_.size() >= kMaxDepth) {
     return Fail(
-        absl::InvalidArgumentError(absl::StrCat("the request nests deeper than ", kMostDepth, " levels")));
+        absl::InvalidArgumentError(absl::StrCat("the request nests deeper than ", kMaxDepth, " levels")));
   }
   if (places_.empty()) return Push(Place::kRequest, object, true, "an object with \"inputs\"");
   switch (places_.back()) {
     case Place::kRequest:
       return StartInRequest(object);
     case Place::kTensors:
-      if (tensors().size() >= kMostTensors) {
-        return Fail(Invalid(Where(), absl::StrCat("has more than ", kMostTensors, " entries")));
+      if (tensors().size() >= kMaxTensors) {
+        return Fail(Invalid(Where(), absl::StrCat("has more than ", kMaxTensors, " entries")));
       }
       if (!Push(Place::kTensor, object, true, "an object with \"name\"")) return false;
       tensors().emplace_back();
@@ -225,7 +225,7 @@ bool Reader::StartData() {
     places_.push_back(Place::kSkipped);
     return true;
   }
-  elements_.emplace(*Described().type, *Described().shape, most_bytes_ - data_bytes_);
+  elements_.emplace(*Described().type, *Described().shape, max_bytes_ - data_bytes_);
   places_.push_back(Place::kData);
   return InTensor(elements_->StartArray());
 }
@@ -309,8 +309,8 @@ bool Reader::AddExtent(const RestElement& value, absl::string_view kind) {
   if (extent == nullptr || *extent > static_cast<uint64_t>(std::numeric_limits<int64_t>::max())) {
     return Unexpected("non-negative integers", kind);
   }
-  if (tensor().shape->size() >= kMostExtents) {
-    return Fail(Invalid(Where(), absl::StrCat("has more than ", kMostExtents, " extents")));
+  if (tensor().shape->size() >= kMaxExtents) {
+    return Fail(Invalid(Where(), absl::StrCat("has more than ", kMaxExtents, " extents")));
   }
   tensor().shape->push_back(static_cast<int64_t>(*extent));
   return true;
@@ -318,8 +318,8 @@ bool Reader::AddExtent(const RestElement& value, absl::string_view kind) {
 
 bool Reader::AddParameter(const RestElement& value, absl::string_view kind) {
   RestParameters& parameters = places_.size() > 2 ? tensor().parameters : request_.parameters;
-  if (parameters.size() >= kMostParameters) {
-    return Fail(Invalid("parameters", absl::StrCat("has more than ", kMostParameters, " entries")));
+  if (parameters.size() >= kMaxParameters) {
+    return Fail(Invalid("parameters", absl::StrCat("has more than ", kMaxParameters, " entries")));
   }
   RestValue kept;
   if (const auto* flag = std::get_if<bool>(&value)) {
@@ -339,9 +339,9 @@ bool Reader::AddParameter(const RestElement& value, absl::string_view kind) {
   return true;
 }
 
-absl::StatusOr<RestJson> Read(absl::string_view text, size_t most_bytes, const RestJson* known,
+absl::StatusOr<RestJson> Read(absl::string_view text, size_t max_bytes, const RestJson* known,
                               bool* deferred) {
-  Reader reader(most_bytes, known);
+  Reader reader(max_bytes, known);
   Json::sax_parse(text.begin(), text.end(), &reader);
   if (!reader.status().ok()) return reader.status();
   *deferred = reader.deferred();
@@ -350,12 +350,12 @@ absl::StatusOr<RestJson> Read(absl::string_view text, size_t most_bytes, const R
 
 }  // namespace
 
-absl::StatusOr<RestJson> ParseRestJson(absl::string_view text, size_t most_bytes) {
+absl::StatusOr<RestJson> ParseRestJson(absl::string_view text, size_t max_bytes) {
   bool deferred = false;
-  auto request = Read(text, most_bytes, nullptr, &deferred);
+  auto request = Read(text, max_bytes, nullptr, &deferred);
   // Some clients write "data" before the datatype or the shape. After the first pass these are known.
   if (!request.ok() || !deferred) return request;
-  return Read(text, most_bytes, &*request, &deferred);
+  return Read(text, max_bytes, &*request, &deferred);
 }
 
 }  // namespace saccade::server

@@ -33,8 +33,8 @@ struct RestJson {
   std::vector<RestTensor> outputs;
 };
 
-// INVALID_ARGUMENT says where the error is and what was expected. Unknown members are ignored. `most_bytes`
+// INVALID_ARGUMENT says where the error is and what was expected. Unknown members are ignored. `max_bytes`
 // is the maximum size of the elements of all inputs together.
-absl::StatusOr<RestJson> ParseRestJson(absl::string_view text, size_t most_bytes);
+absl::StatusOr<RestJson> ParseRestJson(absl::string_view text, size_t max_bytes);
 
 }  // namespace saccade::server

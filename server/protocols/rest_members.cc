@@ -14,7 +14,7 @@ namespace {
 using Json = nlohmann::json;
 
 // Above the number of all settings, and small enough for memory.
-constexpr size_t kMostMembers = 256;
+constexpr size_t kMaxMembers = 256;
 
 // Receives the parser's events in the order of the text. Each callback returns whether to continue. Keeps
 // members at a nesting depth of `level` objects, the inner one being "parameters".
@@ -82,8 +82,8 @@ class Members {
   bool Add(absl::string_view kind, std::optional<RestValue> value) {
     if (skipped_ > 0 || IsPassedOver()) return true;
     if (depth_ < level_ || !value) return Wrong(kind);
-    if (members_.size() >= kMostMembers) {
-      return Fail(Invalid("request", absl::StrCat("has more than ", kMostMembers, " members")));
+    if (members_.size() >= kMaxMembers) {
+      return Fail(Invalid("request", absl::StrCat("has more than ", kMaxMembers, " members")));
     }
     members_.emplace_back(key_, *std::move(value));
     return true;

@@ -168,10 +168,10 @@ bool RestForm::BinaryOf(const std::string& output) const {
 }
 
 absl::StatusOr<RestCall> ReadRestRequest(const RestBody& body, const SharedMemory& shared_memory,
-                                         size_t most_bytes) {
+                                         size_t max_bytes) {
   const auto json_bytes = JsonBytes(body);
   if (!json_bytes.ok()) return json_bytes.status();
-  auto request = ParseRestJson(body.bytes.substr(0, *json_bytes), most_bytes);
+  auto request = ParseRestJson(body.bytes.substr(0, *json_bytes), max_bytes);
   if (!request.ok()) return request.status();
   RestCall read;
   read.call.id = std::move(request->id);

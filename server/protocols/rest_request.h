@@ -42,9 +42,9 @@ struct RestBody {
 
 // INVALID_ARGUMENT names the tensor or parameter, UNIMPLEMENTED what is not supported; other errors are those
 // of SharedInputs::Read. The caller sets model, version, client and cancellation. Tensors in binary data are
-// not copied; those in shared memory are. `most_bytes` is the maximum size of the elements in JSON.
+// not copied; those in shared memory are. `max_bytes` is the maximum size of the elements in JSON.
 absl::StatusOr<RestCall> ReadRestRequest(const RestBody& body, const SharedMemory& shared_memory,
-                                         size_t most_bytes);
+                                         size_t max_bytes);
 
 // True if the body consists of one tensor's bytes, without JSON.
 absl::StatusOr<bool> IsRawBody(const RestBody& body);

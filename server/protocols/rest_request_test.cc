@@ -14,17 +14,17 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-constexpr size_t kMost = 100'000;
+constexpr size_t kMax = 100'000;
 const SharedMemory kNoSharing({});
 
 absl::StatusOr<RestCall> Read(const std::string& json) {
-  return ReadRestRequest({.bytes = json, .owner = nullptr, .json_length = std::nullopt}, kNoSharing, kMost);
+  return ReadRestRequest({.bytes = json, .owner = nullptr, .json_length = std::nullopt}, kNoSharing, kMax);
 }
 
 absl::StatusOr<RestCall> ReadBinary(const std::string& json, const std::string& binary) {
   const auto body = std::make_shared<const std::string>(json + binary);
   const std::string length = absl::StrCat(json.size());
-  return ReadRestRequest({.bytes = *body, .owner = body, .json_length = length}, kNoSharing, kMost);
+  return ReadRestRequest({.bytes = *body, .owner = body, .json_length = length}, kNoSharing, kMax);
 }
 
 template <typename T>
@@ -289,7 +289,7 @@ TEST(RestRequestTest, BinaryDataHaveToFit) {
   EXPECT_THAT(Why(Read(four)), HasSubstr("the header Inference-Header-Content-Length is not"));
   for (const char* length : {"", "-1", "x", "1000", "99999999999999999999"}) {
     EXPECT_THAT(
-        Why(ReadRestRequest({.bytes = "{}", .owner = nullptr, .json_length = length}, kNoSharing, kMost)),
+        Why(ReadRestRequest({.bytes = "{}", .owner = nullptr, .json_length = length}, kNoSharing, kMax)),
         HasSubstr("expected a number up to the body's 2 bytes"))
         << length;
   }

@@ -13,7 +13,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-constexpr size_t kMost = 1000;
+constexpr size_t kMax = 1000;
 
 class RestSharedTest : public ::testing::Test {
  protected:
@@ -25,7 +25,7 @@ class RestSharedTest : public ::testing::Test {
   absl::StatusOr<RestCall> Read(const std::string& members, const std::string& more = "") {
     const std::string json =
         absl::StrCat(R"({"inputs":[{"name":"x","datatype":"FP32","shape":[1],)", members, "}", more, "]}");
-    return ReadRestRequest({.bytes = json, .owner = nullptr, .json_length = std::nullopt}, memory_, kMost);
+    return ReadRestRequest({.bytes = json, .owner = nullptr, .json_length = std::nullopt}, memory_, kMax);
   }
 
   std::string Why(const absl::StatusOr<RestCall>& read, absl::StatusCode code) {
@@ -34,7 +34,7 @@ class RestSharedTest : public ::testing::Test {
     return std::string(read.status().message());
   }
 
-  SharedMemory memory_{{.allowed = true, .most_tensor_bytes = 10, .folder = ::testing::TempDir()}};
+  SharedMemory memory_{{.allowed = true, .max_tensor_bytes = 10, .folder = ::testing::TempDir()}};
 };
 
 constexpr char kRange[] =
@@ -75,7 +75,7 @@ TEST_F(RestSharedTest, OutputsAreWhereTheyWereWanted) {
   const std::string json = R"({"inputs":[],"outputs":[{"name":"y","parameters":{"binary_data":false,
     "shared_memory_region":"r","shared_memory_byte_size":8,"shared_memory_offset":4}}]})";
   const auto read =
-      ReadRestRequest({.bytes = json, .owner = nullptr, .json_length = std::nullopt}, memory_, kMost);
+      ReadRestRequest({.bytes = json, .owner = nullptr, .json_length = std::nullopt}, memory_, kMax);
   ASSERT_TRUE(read.ok()) << read.status();
   ASSERT_TRUE(read->call.outputs.at(0).shared);
   EXPECT_EQ(read->call.outputs[0].shared->offset, 4u);
@@ -86,7 +86,7 @@ TEST_F(RestSharedTest, OutputsAreWhereTheyWereWanted) {
                                                  .shape = {2},
                                                  .data = {},
                                                  .shared = SharedRange{"r", 4, 8}}}},
-                                   "", read->form, kMost);
+                                   "", read->form, kMax);
   ASSERT_TRUE(answer.ok()) << answer.status();
   // Like Triton's response: its client would expect binary data if there were parameters.
   EXPECT_EQ(nlohmann::json::parse(answer->body)["outputs"],
@@ -98,7 +98,7 @@ TEST_F(RestSharedTest, AClassifiedOutputIsNotShared) {
   const std::string json = R"({"inputs":[],"outputs":[{"name":"y","parameters":{"classification":2,
     "shared_memory_region":"r","shared_memory_byte_size":8}}]})";
   const auto read =
-      ReadRestRequest({.bytes = json, .owner = nullptr, .json_length = std::nullopt}, memory_, kMost);
+      ReadRestRequest({.bytes = json, .owner = nullptr, .json_length = std::nullopt}, memory_, kMax);
   EXPECT_THAT(Why(read, kInvalid), HasSubstr("has both shared_memory_region and classification"));
 }
 

@@ -40,14 +40,14 @@ RestoreStream::RestoreStream(const Call& call) : call_(call) {
     const absl::MutexLock lock(&upload_->mutex);
     upload_->stream = this;
   }
-  const absl::Duration most_upload = call.most_upload;
-  const absl::Duration left = call.arrival + most_upload - Clock::Real()->Now();
-  alarm_.Set(absl::ToChronoTime(absl::Now() + left), [upload = upload_, most_upload](bool expired) {
+  const absl::Duration max_upload = call.max_upload;
+  const absl::Duration left = call.arrival + max_upload - Clock::Real()->Now();
+  alarm_.Set(absl::ToChronoTime(absl::Now() + left), [upload = upload_, max_upload](bool expired) {
     const absl::MutexLock lock(&upload->mutex);
     if (!expired || upload->stream == nullptr) return;
     std::exchange(upload->stream, nullptr)
         ->End(absl::DeadlineExceededError(absl::StrCat("the volume did not come within ",
-                                                       absl::FormatDuration(most_upload),
+                                                       absl::FormatDuration(max_upload),
                                                        " (--upload-timeout-seconds)")));
   });
   StartRead(&part_);

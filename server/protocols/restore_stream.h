@@ -35,7 +35,7 @@ class RestoreStream final : public grpc::ServerBidiReactor<v1::RestoreRequest, v
     RetryJitter* retry_jitter;
     absl::Time arrival;
     // A volume that has not come by then is given up: it holds room that others could use.
-    absl::Duration most_upload;
+    absl::Duration max_upload;
     // Null if nobody wants to know.
     std::shared_ptr<CallRecord> record;
   };

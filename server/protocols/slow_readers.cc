@@ -11,7 +11,7 @@ SlowReaders::~SlowReaders() {
 
 void SlowReaders::Watch(grpc_call* call) {
   grpc_call_ref(call);
-  const absl::Time by = clock_->Now() + most_;
+  const absl::Time by = clock_->Now() + max_;
   absl::MutexLock lock(&mutex_);
   sent_by_.emplace(call, by);
 }

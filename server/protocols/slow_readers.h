@@ -14,8 +14,8 @@ namespace saccade::server {
 // Thread-safe.
 class SlowReaders {
  public:
-  // `most` is the time that sending an answer may take.
-  SlowReaders(absl::Duration most, Clock* clock) : most_(most), clock_(clock) {}
+  // `max` is the time that sending an answer may take.
+  SlowReaders(absl::Duration max, Clock* clock) : max_(max), clock_(clock) {}
   ~SlowReaders();
 
   // Call before the answer is sent.
@@ -27,7 +27,7 @@ class SlowReaders {
   void Sweep();
 
  private:
-  const absl::Duration most_;
+  const absl::Duration max_;
   Clock* const clock_;
   absl::Mutex mutex_;
   // Calls and their deadlines. Each call is referenced, so that it exists while Sweep() cancels it without

@@ -14,17 +14,17 @@
 namespace saccade::server {
 namespace {
 
-constexpr int kMostMaps = 64;
+constexpr int kMaxMaps = 64;
 constexpr int kDefaultMaps = 16;
-constexpr int kMostPositions = 16;
+constexpr int kMaxPositions = 16;
 // Maximum length of a client's text in an error.
-constexpr size_t kMostShown = 100;
+constexpr size_t kMaxShown = 100;
 
 absl::Status SetMap(const models::AttentionMap& map, v1::AttentionMap* message) {
-  const auto [least, most] = std::minmax_element(map.values.begin(), map.values.end());
-  const float range = *most - *least;
+  const auto [min, max] = std::minmax_element(map.values.begin(), map.values.end());
+  const float range = *max - *min;
   std::vector<uint8_t> grey(map.values.size());
-  std::transform(map.values.begin(), map.values.end(), grey.begin(), [&, low = *least](float value) {
+  std::transform(map.values.begin(), map.values.end(), grey.begin(), [&, low = *min](float value) {
     return static_cast<uint8_t>(range > 0 ? std::lround(255 * ((value - low) / range)) : 0);
   });
   auto png = GreyPng(grey.data(), map.height, map.width);
@@ -33,21 +33,21 @@ absl::Status SetMap(const models::AttentionMap& map, v1::AttentionMap* message) 
   message->set_width(static_cast<int32_t>(map.width));
   message->set_height(static_cast<int32_t>(map.height));
   message->set_png(*std::move(png));
-  message->set_least(*least);
-  message->set_most(*most);
+  message->set_min(*min);
+  message->set_max(*max);
   return absl::OkStatus();
 }
 
 }  // namespace
 
 absl::Status CheckExplain(const v1::Explain& message) {
-  if (message.most_maps() < 0 || message.most_maps() > kMostMaps) {
-    return InvalidField("explain.most_maps",
-                        absl::StrCat("is ", message.most_maps(), "; expected 0 to ", kMostMaps));
+  if (message.max_maps() < 0 || message.max_maps() > kMaxMaps) {
+    return InvalidField("explain.max_maps",
+                        absl::StrCat("is ", message.max_maps(), "; expected 0 to ", kMaxMaps));
   }
-  if (message.positions_size() > kMostPositions) {
+  if (message.positions_size() > kMaxPositions) {
     return InvalidField("explain.positions", absl::StrCat("has ", message.positions_size(),
-                                                          " entries; expected at most ", kMostPositions));
+                                                          " entries; expected at most ", kMaxPositions));
   }
   for (int i = 0; i < message.positions_size(); ++i) {
     const v1::Position& position = message.positions(i);
@@ -79,14 +79,14 @@ absl::Status CheckExplainFits(const v1::PredictRequest& message, const models::D
   const std::string& asked = message.explain().layer();
   if (asked.empty() || std::find(layers.begin(), layers.end(), asked) != layers.end())
     return absl::OkStatus();
-  return InvalidField("explain.layer", absl::StrCat("is '", asked.substr(0, kMostShown), "'; model '",
+  return InvalidField("explain.layer", absl::StrCat("is '", asked.substr(0, kMaxShown), "'; model '",
                                                     message.model(), "' has ", absl::StrJoin(layers, ", "),
                                                     "; leave it empty for the last one"));
 }
 
 models::ExplanationWish WishOf(const v1::Explain& message) {
   models::ExplanationWish wish{.layer = message.layer(),
-                               .most_maps = message.most_maps() == 0 ? kDefaultMaps : message.most_maps()};
+                               .max_maps = message.max_maps() == 0 ? kDefaultMaps : message.max_maps()};
   if (message.positions().empty()) return wish;
   wish.positions.clear();
   for (const v1::Position& position : message.positions())

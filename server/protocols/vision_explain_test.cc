@@ -49,13 +49,13 @@ TEST(VisionExplainTest, OnlyTheModelsOwnLayers) {
 TEST(VisionExplainTest, AsManyMapsAsAskedForWithinBounds) {
   v1::Explain message;
   EXPECT_TRUE(CheckExplain(message).ok());
-  EXPECT_EQ(WishOf(message).most_maps, 16);
-  message.set_most_maps(64);
+  EXPECT_EQ(WishOf(message).max_maps, 16);
+  message.set_max_maps(64);
   EXPECT_TRUE(CheckExplain(message).ok());
-  EXPECT_EQ(WishOf(message).most_maps, 64);
+  EXPECT_EQ(WishOf(message).max_maps, 64);
   for (const int wrong : {-1, 65}) {
-    message.set_most_maps(wrong);
-    EXPECT_EQ(BadFieldOf(CheckExplain(message)), "explain.most_maps");
+    message.set_max_maps(wrong);
+    EXPECT_EQ(BadFieldOf(CheckExplain(message)), "explain.max_maps");
   }
 }
 
@@ -95,13 +95,13 @@ TEST(VisionExplainTest, MapsAreGreyFromTheLeastToTheMost) {
   ASSERT_EQ(message.maps_size(), 2);
   const v1::AttentionMap& ramp = message.maps(0);
   EXPECT_EQ(ramp.name(), "ramp");
-  EXPECT_EQ(ramp.least(), -1);
-  EXPECT_EQ(ramp.most(), 1);
+  EXPECT_EQ(ramp.min(), -1);
+  EXPECT_EQ(ramp.max(), 1);
   const uint8_t grey[] = {0, 128, 255};
   EXPECT_EQ(ramp.png(), *GreyPng(grey, 1, 3));
   EXPECT_EQ(message.maps(1).width(), 1);
   EXPECT_EQ(message.maps(1).height(), 2);
-  EXPECT_EQ(message.maps(1).least(), message.maps(1).most());
+  EXPECT_EQ(message.maps(1).min(), message.maps(1).max());
 }
 
 }  // namespace

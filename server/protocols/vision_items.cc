@@ -16,7 +16,7 @@ namespace saccade::server {
 namespace {
 
 // Limits of google.protobuf.Duration: its seconds, and the nanoseconds in a second.
-constexpr int64_t kMostSeconds = 315'576'000'000;
+constexpr int64_t kMaxSeconds = 315'576'000'000;
 constexpr int32_t kNanoseconds = 1'000'000'000;
 
 }  // namespace
@@ -25,7 +25,7 @@ absl::StatusOr<absl::Duration> TimeoutOf(const v1::PredictStreamRequest& message
   if (!message.has_timeout()) return absl::InfiniteDuration();
   const int64_t seconds = message.timeout().seconds();
   const int32_t nanos = message.timeout().nanos();
-  const bool valid = seconds >= 0 && seconds <= kMostSeconds && nanos >= 0 && nanos < kNanoseconds;
+  const bool valid = seconds >= 0 && seconds <= kMaxSeconds && nanos >= 0 && nanos < kNanoseconds;
   if (valid && (seconds > 0 || nanos > 0)) return absl::Seconds(seconds) + absl::Nanoseconds(nanos);
   return InvalidField("timeout", absl::StrCat("is ", seconds, " s and ", nanos,
                                               " ns; expected a positive duration, or omit the field"));

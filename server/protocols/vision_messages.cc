@@ -18,7 +18,7 @@ namespace {
 constexpr int kMaxPriority = 100;
 constexpr double kMaxFrameRate = 1000;
 // Upper bound of the size of Timings: five durations and their tags.
-constexpr int64_t kMostTimings = 128;
+constexpr int64_t kMaxTimings = 128;
 
 absl::Status CheckFields(const RequestFields& fields) {
   if (fields.model.empty())
@@ -27,9 +27,9 @@ absl::Status CheckFields(const RequestFields& fields) {
     return InvalidField("version",
                         absl::StrCat("is ", fields.version, "; expected a version, or 0 for the latest"));
   }
-  if (fields.request_id.size() > kMostRequestId) {
+  if (fields.request_id.size() > kMaxRequestId) {
     return InvalidField("request_id", absl::StrCat("has ", fields.request_id.size(),
-                                                   " bytes; expected at most ", kMostRequestId));
+                                                   " bytes; expected at most ", kMaxRequestId));
   }
   if (fields.priority < -kMaxPriority || fields.priority > kMaxPriority)
     return InvalidField("priority", absl::StrCat("is ", fields.priority, "; expected -100 to 100"));
@@ -247,10 +247,10 @@ absl::Status ToMessage(const Response& response, const v1::PredictRequest& reque
   return SetResult(response, request, message);
 }
 
-absl::Status SetAnswer(const Response& response, const v1::PredictRequest& request, int64_t most,
+absl::Status SetAnswer(const Response& response, const v1::PredictRequest& request, int64_t max,
                        v1::PredictResponse* message, int64_t around) {
   if (absl::Status made = ToMessage(response, request, message); !made.ok()) return made;
-  return CheckSize(*message, most, around + kMostTimings);
+  return CheckSize(*message, max, around + kMaxTimings);
 }
 
 void ToMessage(const ModelSnapshot& snapshot, v1::Model* message) {
@@ -281,9 +281,9 @@ void ToMessage(const ModelSnapshot& snapshot, v1::Model* message) {
   message->set_input_height(static_cast<int32_t>(description.input.height));
   message->set_classes(description.classes);
   message->set_views(static_cast<int32_t>(description.input.views));
-  message->set_most_frames(static_cast<int32_t>(description.input.clip.most_frames));
+  message->set_max_frames(static_cast<int32_t>(description.input.clip.max_frames));
   message->set_frames_per_second(description.input.clip.frames_per_second);
-  message->set_most_voxels(description.input.volume.most_voxels);
+  message->set_max_voxels(description.input.volume.max_voxels);
   const bool sized = description.input.medium != models::Medium::kPictures;
   if (description.input.fit == models::Fit::kKeepRatio && !sized) {
     message->set_buckets(models::AsText(description.input.buckets));

@@ -17,7 +17,7 @@
 namespace saccade::server {
 
 // Maximum length of a request's id.
-inline constexpr size_t kMostRequestId = 128;
+inline constexpr size_t kMaxRequestId = 128;
 
 // Fields that every request has, whatever its input.
 struct RequestFields {
@@ -39,9 +39,9 @@ absl::StatusOr<Request> FromMessage(const v1::PredictRequest& message);
 absl::Status ToMessage(const Response& response, const v1::PredictRequest& request,
                        v1::PredictResponse* message);
 
-// Sets the answer as ToMessage() does, and its timings. RESOURCE_EXHAUSTED if it has more than `most` bytes
+// Sets the answer as ToMessage() does, and its timings. RESOURCE_EXHAUSTED if it has more than `max` bytes
 // together with `around`, the size of the message around it. REQUIRES: as ToMessage().
-absl::Status SetAnswer(const Response& response, const v1::PredictRequest& request, int64_t most,
+absl::Status SetAnswer(const Response& response, const v1::PredictRequest& request, int64_t max,
                        v1::PredictResponse* message, int64_t around = 0);
 
 // Sets all of the answer except its result and its timings. REQUIRES: the request was not a tensor.

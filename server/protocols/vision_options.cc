@@ -14,8 +14,8 @@ namespace {
 
 constexpr int kMaxTopK = 100'000;
 constexpr int kMaxClasses = 10'000;
-constexpr int64_t kMostOutputSide = 16'384;
-constexpr int64_t kMostOutputPixels = int64_t{64} << 20;
+constexpr int64_t kMaxOutputSide = 16'384;
+constexpr int64_t kMaxOutputPixels = int64_t{64} << 20;
 
 absl::Status CheckTopK(absl::string_view field, int top_k) {
   if (top_k >= 0 && top_k <= kMaxTopK) return absl::OkStatus();
@@ -80,10 +80,10 @@ absl::Status CheckOutputSize(absl::string_view field, const v1::PredictRequest& 
   if (options.size().network()) return CheckNetworkSize(field, message, options.size());
   const int64_t width = options.size().width();
   const int64_t height = options.size().height();
-  const bool sides = std::min(width, height) >= 1 && std::max(width, height) <= kMostOutputSide;
-  if (sides && width * height <= kMostOutputPixels) return absl::OkStatus();
+  const bool sides = std::min(width, height) >= 1 && std::max(width, height) <= kMaxOutputSide;
+  if (sides && width * height <= kMaxOutputPixels) return absl::OkStatus();
   return InvalidField(field, absl::StrCat("is ", width, " x ", height, "; expected sides of 1 to ",
-                                          kMostOutputSide, ", and at most ", kMostOutputPixels, " pixels"));
+                                          kMaxOutputSide, ", and at most ", kMaxOutputPixels, " pixels"));
 }
 
 // The task that the options are for; nullopt without options.

@@ -184,9 +184,9 @@ absl::Status SetDisparity(const models::Disparity& result, const Part& part, con
   message->set_height(static_cast<int32_t>(shown.height));
   message->set_map(*std::move(map));
   message->set_format(format);
-  const auto [least, most] = std::minmax_element(result.values.begin(), result.values.end());
-  message->set_least(*least);
-  message->set_most(*most);
+  const auto [min, max] = std::minmax_element(result.values.begin(), result.values.end());
+  message->set_min(*min);
+  message->set_max(*max);
   const double sum = std::accumulate(result.values.begin(), result.values.end(), 0.0);
   message->set_mean(static_cast<float>(sum / static_cast<double>(result.values.size())));
   return absl::OkStatus();
@@ -223,9 +223,9 @@ void SetRestoration(const models::Restoration& result, VoxelType type, v1::Resto
   shape->set_height(static_cast<int32_t>(result.height));
   shape->set_width(static_cast<int32_t>(result.width));
   shape->set_type(TypeOf(type));
-  const auto [least, most] = std::minmax_element(result.values.begin(), result.values.end());
-  message->set_least(*least);
-  message->set_most(*most);
+  const auto [min, max] = std::minmax_element(result.values.begin(), result.values.end());
+  message->set_min(*min);
+  message->set_max(*max);
 }
 
 absl::Status SetResult(const Response& response, const v1::PredictRequest& request,
@@ -260,11 +260,11 @@ absl::Status SetResult(const Response& response, const v1::PredictRequest& reque
                       message->mutable_disparity());
 }
 
-absl::Status CheckSize(const v1::PredictResponse& message, int64_t most, int64_t around) {
+absl::Status CheckSize(const v1::PredictResponse& message, int64_t max, int64_t around) {
   absl::string_view instead;
-  if (message.explanation().ByteSizeLong() > static_cast<size_t>(most) / 2) {
-    return CheckAnswerSize(message.ByteSizeLong() + static_cast<size_t>(around), most,
-                           "ask for fewer maps: explain.most_maps");
+  if (message.explanation().ByteSizeLong() > static_cast<size_t>(max) / 2) {
+    return CheckAnswerSize(message.ByteSizeLong() + static_cast<size_t>(around), max,
+                           "ask for fewer maps: explain.max_maps");
   }
   switch (message.result_case()) {
     case v1::PredictResponse::kClassification:
@@ -290,7 +290,7 @@ absl::Status CheckSize(const v1::PredictResponse& message, int64_t most, int64_t
     case v1::PredictResponse::RESULT_NOT_SET:
       break;
   }
-  return CheckAnswerSize(message.ByteSizeLong() + static_cast<size_t>(around), most, instead);
+  return CheckAnswerSize(message.ByteSizeLong() + static_cast<size_t>(around), max, instead);
 }
 
 }  // namespace saccade::server

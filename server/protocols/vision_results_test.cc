@@ -251,7 +251,7 @@ TEST(VisionResultsTest, WhatARegionShowsLiesInItsPlaceOnTheWholePicture) {
   const v1::Disparity whole = Answer(disparity, stereo, request, sent).disparity();
   EXPECT_EQ(whole.width(), 4);
   EXPECT_EQ(whole.map().size(), 4u * 2 * sizeof(float));
-  EXPECT_EQ(whole.most(), 4);
+  EXPECT_EQ(whole.max(), 4);
 }
 
 TEST(VisionResultsTest, DisparityHasItsMapAndItsRange) {
@@ -263,8 +263,8 @@ TEST(VisionResultsTest, DisparityHasItsMapAndItsRange) {
   EXPECT_EQ(message.disparity().height(), 1);
   EXPECT_EQ(message.disparity().format(), v1::StereoOptions::PNG_16);
   EXPECT_EQ(message.disparity().map(), *DisparityPng(result));
-  EXPECT_EQ(message.disparity().least(), 1);
-  EXPECT_EQ(message.disparity().most(), 7);
+  EXPECT_EQ(message.disparity().min(), 1);
+  EXPECT_EQ(message.disparity().max(), 7);
   EXPECT_EQ(message.disparity().mean(), 3.25F);
   request.mutable_stereo_options()->set_format(v1::StereoOptions::FLOAT);
   EXPECT_EQ(Answer(result, model, request).disparity().map(), *DisparityFloats(result));
@@ -306,8 +306,8 @@ TEST(VisionResultsTest, ARestorationHasTheTypeThatWasSentOrIsAskedFor) {
   EXPECT_EQ(bytes.shape().height(), 2);
   EXPECT_EQ(bytes.shape().width(), 2);
   EXPECT_EQ(bytes.voxels(), std::string("\x01\x03\xFF\x00", 4));
-  EXPECT_EQ(bytes.least(), -1);
-  EXPECT_EQ(bytes.most(), 300);
+  EXPECT_EQ(bytes.min(), -1);
+  EXPECT_EQ(bytes.max(), 300);
   request.mutable_restoration()->set_type(v1::VolumeShape::FLOAT32);
   EXPECT_EQ(Answer(result, model, request, {.voxels = VoxelType::kUint8}).restoration().voxels().size(), 16u);
 }
@@ -351,7 +351,7 @@ TEST(VisionResultsTest, EachTaskHasItsWayToASmallerAnswer) {
                 m.mutable_classification();
                 m.mutable_explanation()->add_maps()->set_png("abcd");
               }),
-              HasSubstr("explain.most_maps"))
+              HasSubstr("explain.max_maps"))
       << "what takes most of it";
 }
 

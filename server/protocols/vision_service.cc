@@ -88,7 +88,7 @@ grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* VisionService::Pred
                               .slow_readers = options_.slow_readers,
                               .retry_jitter = options_.retry_jitter,
                               .max_message_bytes = options_.max_message_bytes,
-                              .most_requests = options_.most_stream_requests},
+                              .max_requests = options_.max_stream_requests},
                              context);
 }
 
@@ -100,7 +100,7 @@ grpc::ServerBidiReactor<v1::RestoreRequest, v1::RestoreResponse>* VisionService:
        .context = context,
        .retry_jitter = options_.retry_jitter,
        .arrival = arrival,
-       .most_upload = options_.upload_timeout,
+       .max_upload = options_.upload_timeout,
        .record = RecordOf(pipeline_->rooms().watch, *context, "saccade.v1.Vision/Restore", arrival)});
 }
 

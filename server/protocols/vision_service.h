@@ -31,7 +31,7 @@ class VisionService final : public RawVisionService {
     // Larger answers become errors that say so.
     int64_t max_message_bytes;
     // Of one PredictStream that may be in flight.
-    int64_t most_stream_requests;
+    int64_t max_stream_requests;
     // How long a streamed volume may take to come.
     absl::Duration upload_timeout;
     // Of the hints to those who are refused.

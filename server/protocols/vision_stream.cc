@@ -34,7 +34,7 @@ VisionStream* VisionStream::Start(const Server& server, grpc::CallbackServerCont
 }
 
 VisionStream::VisionStream(const Server& server, grpc::CallbackServerContext* context)
-    : OrderedStream({server.most_requests, server.max_message_bytes}, server.slow_readers, context),
+    : OrderedStream({server.max_requests, server.max_message_bytes}, server.slow_readers, context),
       server_(server) {}
 
 void VisionStream::Take(const std::shared_ptr<Slot>& slot) {
@@ -88,7 +88,7 @@ void VisionStream::Answer(const std::shared_ptr<Slot>& slot, const v1::PredictRe
                           CallRecord* record) {
   message.set_index(slot->index);
   // A longer one was refused for being so.
-  if (request.request_id().size() <= kMostRequestId) message.set_request_id(request.request_id());
+  if (request.request_id().size() <= kMaxRequestId) message.set_request_id(request.request_id());
   if (!outcome.ok()) SetItemError(outcome.status(), server_.retry_jitter, message.mutable_error());
   EndRecord(record, outcome.status(), [&message] { return message.ByteSizeLong(); });
   LogFault(outcome.status(),

@@ -31,7 +31,7 @@ class VisionStream final : public OrderedStream {
     RetryJitter* retry_jitter;
     // Of one answer; and about what requests and answers of the stream may hold together.
     int64_t max_message_bytes;
-    int64_t most_requests;
+    int64_t max_requests;
   };
 
   // For gRPC to own until the stream is over. As ever with its callbacks, calls may come before this returns.

@@ -16,17 +16,17 @@ namespace saccade::server {
 
 // Quotes text of a configuration for an error: escaped, and truncated if it is long.
 inline std::string Quoted(absl::string_view text) {
-  constexpr size_t kMostShown = 128;
-  return absl::StrCat("'", absl::CHexEscape(text.substr(0, kMostShown)),
-                      text.size() > kMostShown ? "..." : "", "'");
+  constexpr size_t kMaxShown = 128;
+  return absl::StrCat("'", absl::CHexEscape(text.substr(0, kMaxShown)),
+                      text.size() > kMaxShown ? "..." : "", "'");
 }
 
 // Joins the names of a list; after the first eight, "and 3 more" replaces the rest.
 inline std::string NamesOfSome(const std::vector<std::string>& names) {
-  constexpr size_t kMostNamed = 8;
-  if (names.size() <= kMostNamed) return absl::StrJoin(names, ", ");
-  return absl::StrCat(absl::StrJoin(names.begin(), names.begin() + kMostNamed, ", "), " and ",
-                      names.size() - kMostNamed, " more");
+  constexpr size_t kMaxNamed = 8;
+  if (names.size() <= kMaxNamed) return absl::StrJoin(names, ", ");
+  return absl::StrCat(absl::StrJoin(names.begin(), names.begin() + kMaxNamed, ", "), " and ",
+                      names.size() - kMaxNamed, " more");
 }
 
 class ConfigCheck {
@@ -46,9 +46,9 @@ class ConfigCheck {
     return absl::InvalidArgumentError(absl::StrCat(Where(field), parts...));
   }
 
-  absl::Status Range(absl::string_view field, uint64_t value, uint64_t least, uint64_t most) const {
-    if (value >= least && value <= most) return absl::OkStatus();
-    return Error(field, "is ", value, ", expected ", least, " to ", most);
+  absl::Status Range(absl::string_view field, uint64_t value, uint64_t min, uint64_t max) const {
+    if (value >= min && value <= max) return absl::OkStatus();
+    return Error(field, "is ", value, ", expected ", min, " to ", max);
   }
 
   const ConfigLines& lines() const { return *lines_; }

@@ -162,10 +162,10 @@ TEST(ConfigFileTest, TheDaemonsOwnParametersAreNotTheArchitectures) {
   EXPECT_EQ(settings.batching.weight, 2.5);
   EXPECT_EQ(settings.batching.threads, 3);
   EXPECT_TRUE(settings.pin);
-  EXPECT_EQ(settings.most_inflight.requests, 10);
-  EXPECT_EQ(settings.most_inflight.bytes, 1'000'000);
-  EXPECT_EQ(settings.most_inflight.pixels, 5'000'000'000);
-  EXPECT_EQ(settings.most_cached_bytes, 4096);
+  EXPECT_EQ(settings.max_inflight.requests, 10);
+  EXPECT_EQ(settings.max_inflight.bytes, 1'000'000);
+  EXPECT_EQ(settings.max_inflight.pixels, 5'000'000'000);
+  EXPECT_EQ(settings.max_cached_bytes, 4096);
   EXPECT_THAT(settings.options, ElementsAre(Pair("classes", "19")));
 
   const auto none = Parse(absl::StrCat(kArchitecture, Parameter("pin", "false")));
@@ -173,7 +173,7 @@ TEST(ConfigFileTest, TheDaemonsOwnParametersAreNotTheArchitectures) {
   EXPECT_EQ(none->settings.batching.weight, 1);
   EXPECT_EQ(none->settings.batching.threads, 0) << "the daemon's flag";
   EXPECT_FALSE(none->settings.pin);
-  EXPECT_EQ(none->settings.most_inflight.requests, 0) << "only the server's bound";
+  EXPECT_EQ(none->settings.max_inflight.requests, 0) << "only the server's bound";
 }
 
 TEST(ConfigFileTest, TheDaemonsOwnParametersAreChecked) {

@@ -12,7 +12,7 @@ namespace pb = google::protobuf;
 
 // Maximum number of elements of a list of scalars that are recorded; for others, LineOf returns the line of
 // the list.
-constexpr int kMostElements = 256;
+constexpr int kMaxElements = 256;
 
 std::string KeyOf(const pb::Message& entry) {
   const pb::FieldDescriptor* key = entry.GetDescriptor()->map_key();
@@ -51,7 +51,7 @@ void ConfigLines::Walk(const pb::Message& message, const pb::TextFormat::ParseIn
       continue;
     }
     const int size = reflection->FieldSize(message, field);
-    for (int j = 0; j < (is_message ? size : std::min(size, kMostElements)); ++j) {
+    for (int j = 0; j < (is_message ? size : std::min(size, kMaxElements)); ++j) {
       const int line = locations.GetLocation(field, j).line + 1;
       if (j == 0) Add(path, line, false);
       std::string element = absl::StrCat(path, "[", j, "]");

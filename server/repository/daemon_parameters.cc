@@ -11,20 +11,20 @@ namespace saccade::server {
 namespace {
 
 // Beyond these limits a model's share would be negligible, and would get lost in rounding.
-constexpr double kLeastWeight = 0.001;
-constexpr double kMostWeight = 1000;
-constexpr int64_t kMostThreads = 1024;
+constexpr double kMinWeight = 0.001;
+constexpr double kMaxWeight = 1000;
+constexpr int64_t kMaxThreads = 1024;
 
 absl::Status Wrong(const std::string& key, const std::string& value, absl::string_view expected,
                    const ConfigCheck& check) {
   return check.Error(MapEntryPath("parameters", key), "is ", Quoted(value), ", expected ", expected);
 }
 
-absl::StatusOr<int64_t> Number(const std::string& key, const std::string& value, int64_t most,
+absl::StatusOr<int64_t> Number(const std::string& key, const std::string& value, int64_t max,
                                const ConfigCheck& check) {
   int64_t number = 0;
-  if (absl::SimpleAtoi(value, &number) && number >= 1 && number <= most) return number;
-  return Wrong(key, value, absl::StrCat("a whole number from 1 to ", most), check);
+  if (absl::SimpleAtoi(value, &number) && number >= 1 && number <= max) return number;
+  return Wrong(key, value, absl::StrCat("a whole number from 1 to ", max), check);
 }
 
 }  // namespace
@@ -34,8 +34,8 @@ absl::StatusOr<bool> ReadDaemonParameter(const std::string& key, const std::stri
   if (key == "weight") {
     double weight = 0;
     // The negation also rejects NaN.
-    if (!absl::SimpleAtod(value, &weight) || !(weight >= kLeastWeight && weight <= kMostWeight)) {
-      return Wrong(key, value, absl::StrCat("a number from ", kLeastWeight, " to ", kMostWeight), check);
+    if (!absl::SimpleAtod(value, &weight) || !(weight >= kMinWeight && weight <= kMaxWeight)) {
+      return Wrong(key, value, absl::StrCat("a number from ", kMinWeight, " to ", kMaxWeight), check);
     }
     settings->batching.weight = weight;
     return true;
@@ -46,7 +46,7 @@ absl::StatusOr<bool> ReadDaemonParameter(const std::string& key, const std::stri
     return true;
   }
   if (key == "threads") {
-    const auto threads = Number(key, value, kMostThreads, check);
+    const auto threads = Number(key, value, kMaxThreads, check);
     if (!threads.ok()) return threads.status();
     settings->batching.threads = static_cast<int>(*threads);
     return true;
@@ -63,10 +63,10 @@ absl::StatusOr<bool> ReadDaemonParameter(const std::string& key, const std::stri
     return true;
   }
   int64_t* bound = nullptr;
-  if (key == "max_inflight_requests") bound = &settings->most_inflight.requests;
-  if (key == "max_inflight_bytes") bound = &settings->most_inflight.bytes;
-  if (key == "max_inflight_pixels") bound = &settings->most_inflight.pixels;
-  if (key == "max_cache_bytes") bound = &settings->most_cached_bytes;
+  if (key == "max_inflight_requests") bound = &settings->max_inflight.requests;
+  if (key == "max_inflight_bytes") bound = &settings->max_inflight.bytes;
+  if (key == "max_inflight_pixels") bound = &settings->max_inflight.pixels;
+  if (key == "max_cache_bytes") bound = &settings->max_cached_bytes;
   if (bound == nullptr) return false;
   const auto number = Number(key, value, std::numeric_limits<int64_t>::max() / 2, check);
   if (!number.ok()) return number.status();

@@ -23,7 +23,7 @@ namespace fs = std::filesystem;
 
 constexpr char kConfig[] = "parameters { key: \"architecture\" value { string_value: \"sanet\" } }\n";
 constexpr char kWeights[] = "1/weights.safetensors";
-constexpr size_t kMostWords = 1000;
+constexpr size_t kMaxWords = 1000;
 
 // The model's folder, and a folder outside of the repository.
 struct Place {
@@ -232,7 +232,7 @@ TEST_P(MalformedFoldersTest, IsToldAndHidesNoOther) {
   }
   EXPECT_EQ(scan->models.back().settings.name, "sound");
   EXPECT_THAT(error, testing::HasSubstr(GetParam().words));
-  EXPECT_LT(error.size(), kMostWords) << error;
+  EXPECT_LT(error.size(), kMaxWords) << error;
   EXPECT_THAT(error, testing::Not(testing::HasSubstr("\n"))) << "one line is one model";
   // The same folder is also read when the repository is polled.
   StampModel(repository_.string(), "m").IgnoreError();

@@ -113,7 +113,7 @@ struct ModelSettings {
   // Whether answers may be reused for equal requests.
   bool response_cache = false;
   // Maximum bytes of the response cache that the model may use; 0 means all of it.
-  int64_t most_cached_bytes = 0;
+  int64_t max_cached_bytes = 0;
   // Number of instances that compute concurrently, 1 to 64; with kEveryGpu, per GPU.
   int instances = 1;
   // The GPU of each instance, `instances` elements; empty if they compute on the CPU.
@@ -130,7 +130,7 @@ struct ModelSettings {
   // How detections or actions share tensors.
   ItemsForm items = ItemsForm::kPadded;
   // Bounds on what is in flight for this model; 0 means only the server's bounds apply.
-  Inflight most_inflight = {};
+  Inflight max_inflight = {};
 
   // Sentences for the log about settings that are ignored.
   std::vector<std::string> warnings = {};

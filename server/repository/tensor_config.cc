@@ -94,15 +94,15 @@ absl::StatusOr<DataType> ReadDataType(inference::DataType type, absl::string_vie
   return check.Error(field, "is missing; expected TYPE_FP32, TYPE_UINT8, TYPE_STRING or another TYPE_");
 }
 
-absl::Status CheckDims(const std::vector<int64_t>& dims, int64_t least, bool free, absl::string_view field,
+absl::Status CheckDims(const std::vector<int64_t>& dims, int64_t min, bool free, absl::string_view field,
                        const ConfigCheck& check) {
   if (dims.empty()) return check.Error(field, "is missing; expected the shape without the batch dimension");
   if (dims.size() > kMaxDimensions) {
     return check.Error(field, "has ", dims.size(), " dimensions, expected at most ", kMaxDimensions);
   }
   for (const int64_t dim : dims) {
-    if (dim >= least || (free && dim == -1)) continue;
-    return check.Error(field, "holds ", dim, ", expected ", least, " or more", free ? ", or -1 for any" : "");
+    if (dim >= min || (free && dim == -1)) continue;
+    return check.Error(field, "holds ", dim, ", expected ", min, " or more", free ? ", or -1 for any" : "");
   }
   if (ExtentOf(dims).elements <= kMaxElements) return absl::OkStatus();
   return check.Error(field, "is ", ShapeText(dims), ", more than the maximum of ", kMaxElements, " elements");

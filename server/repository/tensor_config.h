@@ -18,8 +18,8 @@ namespace saccade::server {
 absl::StatusOr<DataType> ReadDataType(inference::DataType type, absl::string_view field,
                                       const ConfigCheck& check);
 
-// Checks that there are 1 to 16 dimensions, each at least `least`. With `free`, -1 is allowed too.
-absl::Status CheckDims(const std::vector<int64_t>& dims, int64_t least, bool free, absl::string_view field,
+// Checks that there are 1 to 16 dimensions, each at least `min`. With `free`, -1 is allowed too.
+absl::Status CheckDims(const std::vector<int64_t>& dims, int64_t min, bool free, absl::string_view field,
                        const ConfigCheck& check);
 
 // Checks that the name has 1 to 256 printable ASCII characters.

@@ -20,13 +20,13 @@ namespace {
 namespace pb = google::protobuf;
 
 // Maximum length of a message from protobuf in an error; such messages quote whole names and numbers.
-constexpr size_t kMostShown = 256;
+constexpr size_t kMaxShown = 256;
 
 std::string Cut(absl::string_view text) {
   // Unescape quotes: protobuf's message uses them itself.
   const std::string shown =
-      absl::StrReplaceAll(absl::CHexEscape(text.substr(0, kMostShown)), {{"\\\"", "\""}, {"\\'", "'"}});
-  return absl::StrCat(shown, text.size() > kMostShown ? "..." : "");
+      absl::StrReplaceAll(absl::CHexEscape(text.substr(0, kMaxShown)), {{"\\\"", "\""}, {"\\'", "'"}});
+  return absl::StrCat(shown, text.size() > kMaxShown ? "..." : "");
 }
 
 // Turns "Message type "inference.X" has no field named "y"." into advice; only truncates other messages.

@@ -17,7 +17,7 @@ namespace {
 constexpr char kCertificateFlag[] = "--tls-cert";
 constexpr char kKeyFlag[] = "--tls-key";
 constexpr char kClientCaFlag[] = "--tls-client-ca";
-constexpr size_t kMostCertificates = 1000;
+constexpr size_t kMaxCertificates = 1000;
 
 struct Free {
   void operator()(BIO* bio) const { BIO_free(bio); }
@@ -49,8 +49,8 @@ absl::StatusOr<std::vector<Cert>> ReadChain(absl::string_view flag, const std::s
   ERR_clear_error();
   while (X509* const one = PEM_read_bio_X509(bio.get(), nullptr, nullptr, nullptr)) {
     all.emplace_back(one);
-    if (all.size() > kMostCertificates)
-      return Wrong(flag, path, absl::StrCat("holds more than ", kMostCertificates, " certificates"));
+    if (all.size() > kMaxCertificates)
+      return Wrong(flag, path, absl::StrCat("holds more than ", kMaxCertificates, " certificates"));
   }
   const bool ended = ERR_GET_REASON(ERR_peek_last_error()) == PEM_R_NO_START_LINE;
   if (!ended) return Wrong(flag, path, absl::StrCat("a certificate in it cannot be read: ", Why()));

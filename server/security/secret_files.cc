@@ -21,7 +21,7 @@ absl::Status Unreadable(absl::string_view subject, int error) {
 
 // Reads to the end of the file, or one byte more than is allowed.
 absl::StatusOr<std::string> ReadAll(int fd, absl::string_view subject) {
-  std::string text(kMostSecretBytes + 1, '\0');
+  std::string text(kMaxSecretBytes + 1, '\0');
   size_t size = 0;
   while (size < text.size()) {
     const ssize_t got = read(fd, &text[size], text.size() - size);
@@ -34,10 +34,10 @@ absl::StatusOr<std::string> ReadAll(int fd, absl::string_view subject) {
     if (got == 0) break;
     size += static_cast<size_t>(got);
   }
-  if (size > kMostSecretBytes) {
+  if (size > kMaxSecretBytes) {
     Forget(text);
     return absl::InvalidArgumentError(
-        absl::StrCat(subject, " is larger than ", kMostSecretBytes, " bytes, the maximum"));
+        absl::StrCat(subject, " is larger than ", kMaxSecretBytes, " bytes, the maximum"));
   }
   // Copied, so that a small file does not occupy a megabyte.
   std::string whole = text.substr(0, size);

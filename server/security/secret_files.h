@@ -13,9 +13,9 @@
 
 namespace saccade::server {
 
-inline constexpr size_t kMostSecretBytes = size_t{1} << 20;
+inline constexpr size_t kMaxSecretBytes = size_t{1} << 20;
 
-// Reads a regular file of at most kMostSecretBytes. An error states `flag`, the path and the problem.
+// Reads a regular file of at most kMaxSecretBytes. An error states `flag`, the path and the problem.
 absl::StatusOr<std::string> ReadSecretFile(absl::string_view flag, const std::string& path);
 
 // Overwrites the bytes of `secret` and clears it.

@@ -40,9 +40,9 @@ TEST_F(SecretFilesTest, TellsWhatCannotBeRead) {
   EXPECT_THAT(said(Path("nowhere")), HasSubstr("--flag " + Path("nowhere")));
   EXPECT_THAT(said(Path("nowhere")), HasSubstr("No such file"));
   EXPECT_THAT(said(folder_.string()), HasSubstr("is not a regular file"));
-  EXPECT_THAT(said(Write("large", std::string(kMostSecretBytes + 1, 'x'))),
+  EXPECT_THAT(said(Write("large", std::string(kMaxSecretBytes + 1, 'x'))),
               HasSubstr("larger than 1048576 bytes"));
-  EXPECT_TRUE(ReadSecretFile("--flag", Write("full", std::string(kMostSecretBytes, 'x'))).ok());
+  EXPECT_TRUE(ReadSecretFile("--flag", Write("full", std::string(kMaxSecretBytes, 'x'))).ok());
   ASSERT_EQ(mkfifo(Path("pipe").c_str(), 0600), 0);
   EXPECT_THAT(said(Path("pipe")), HasSubstr("is not a regular file"));
 }

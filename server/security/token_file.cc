@@ -71,9 +71,9 @@ absl::StatusOr<std::vector<KnownToken>> ParseTokenFile(absl::string_view subject
     const std::string problem = Problem(fields[0], fields.size(), scopes);
     if (!problem.empty())
       return absl::InvalidArgumentError(absl::StrCat(subject, " line ", number, ": ", problem));
-    if (tokens.size() == kMostTokens) {
+    if (tokens.size() == kMaxTokens) {
       return absl::InvalidArgumentError(
-          absl::StrCat(subject, " line ", number, ": more than ", kMostTokens, " tokens"));
+          absl::StrCat(subject, " line ", number, ": more than ", kMaxTokens, " tokens"));
     }
     const TokenDigest digest = DigestOf(fields[0]);
     const auto [known, is_new] = line_of.emplace(digest, number);

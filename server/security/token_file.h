@@ -24,7 +24,7 @@ struct KnownToken {
   uint8_t scopes = 0;
 };
 
-inline constexpr size_t kMostTokens = 1000;
+inline constexpr size_t kMaxTokens = 1000;
 inline constexpr size_t kShortestToken = 16;
 inline constexpr size_t kLongestToken = 512;
 

@@ -54,8 +54,8 @@ TEST(TokenFileTest, NoMessageHoldsAToken) {
 
 TEST(TokenFileTest, ThereAreNotMoreThanSoMany) {
   std::string text;
-  for (size_t i = 0; i < kMostTokens; ++i) absl::StrAppend(&text, "0123456789abcdef", i, " predict\n");
-  EXPECT_THAT(ParseTokenFile("t", text).value(), SizeIs(kMostTokens));
+  for (size_t i = 0; i < kMaxTokens; ++i) absl::StrAppend(&text, "0123456789abcdef", i, " predict\n");
+  EXPECT_THAT(ParseTokenFile("t", text).value(), SizeIs(kMaxTokens));
   absl::StrAppend(&text, kToken, " predict\n");
   EXPECT_THAT(Said(text), HasSubstr("line 1001: more than 1000 tokens"));
 }

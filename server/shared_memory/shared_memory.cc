@@ -60,7 +60,7 @@ absl::Status SharedMemory::Register(const SharedRegion& region) {
   }
   const auto open = std::make_shared<const Open>(Open{region, *std::move(file)});
   const absl::MutexLock lock(&mutex_);
-  if (regions_.size() >= options_.most_regions) {
+  if (regions_.size() >= options_.max_regions) {
     return absl::ResourceExhaustedError(absl::StrCat(
         regions_.size(), " shared memory regions are registered, the maximum; unregister one first"));
   }
@@ -111,10 +111,10 @@ absl::StatusOr<std::shared_ptr<const SharedMemory::Open>> SharedMemory::Opened(
         absl::StrCat("shared_memory_byte_size ", range.size, " from shared_memory_offset ", range.offset,
                      " exceeds ", RegionSubject(range.region), ", which has ", open->region.size, " bytes"));
   }
-  if (range.size > options_.most_tensor_bytes) {
+  if (range.size > options_.max_tensor_bytes) {
     return absl::InvalidArgumentError(absl::StrCat("shared_memory_byte_size is ", range.size,
                                                    ", more than --max-message-bytes ",
-                                                   options_.most_tensor_bytes));
+                                                   options_.max_tensor_bytes));
   }
   return open;
 }

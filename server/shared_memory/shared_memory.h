@@ -38,9 +38,9 @@ class SharedMemory {
     // If false, clients cannot register or use shared memory.
     bool allowed = false;
     // Maximum size of one tensor; the same bound as for a tensor in a message.
-    uint64_t most_tensor_bytes = uint64_t{64} << 20;
+    uint64_t max_tensor_bytes = uint64_t{64} << 20;
     // Maximum number of regions. Each keeps a file descriptor open.
-    size_t most_regions = 256;
+    size_t max_regions = 256;
     // Folder of the files that the keys name.
     std::string folder = "/dev/shm";
   };
@@ -51,7 +51,7 @@ class SharedMemory {
   SharedMemory& operator=(const SharedMemory&) = delete;
 
   bool allowed() const { return options_.allowed; }
-  uint64_t most_tensor_bytes() const { return options_.most_tensor_bytes; }
+  uint64_t max_tensor_bytes() const { return options_.max_tensor_bytes; }
 
   // UNIMPLEMENTED unless allowed. INVALID_ARGUMENT if the name or size is invalid, or if the key is not a
   // plain name, or the file is not a regular file, is shorter than the region, or is not accessible to the

@@ -14,7 +14,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr uint64_t kMost = std::numeric_limits<uint64_t>::max();
+constexpr uint64_t kMax = std::numeric_limits<uint64_t>::max();
 
 class SharedMemoryTest : public ::testing::Test {
  protected:
@@ -24,7 +24,7 @@ class SharedMemoryTest : public ::testing::Test {
     fs::remove_all(folder_);
     fs::create_directories(folder_);
     Put("frames", "0123456789");
-    options_ = {.allowed = true, .most_tensor_bytes = 8, .most_regions = 3, .folder = folder_};
+    options_ = {.allowed = true, .max_tensor_bytes = 8, .max_regions = 3, .folder = folder_};
   }
 
   void Put(const std::string& name, const std::string& bytes) const {
@@ -116,7 +116,7 @@ TEST_F(SharedMemoryTest, WhatItsOwnerKeepsToHimselfIsRefused) {
 TEST_F(SharedMemoryTest, RangesOutsideAreRefused) {
   SharedMemory memory(options_);
   for (const auto& [offset, size] : std::vector<std::pair<uint64_t, uint64_t>>{
-           {0, 0}, {0, 11}, {10, 1}, {11, 1}, {1, kMost}, {kMost, 1}, {kMost, kMost}, {5, kMost - 4}}) {
+           {0, 0}, {0, 11}, {10, 1}, {11, 1}, {1, kMax}, {kMax, 1}, {kMax, kMax}, {5, kMax - 4}}) {
     EXPECT_EQ(CodeOf(memory.Register({.name = "r", .key = "frames", .offset = offset, .size = size})),
               absl::StatusCode::kInvalidArgument)
         << offset << " " << size;
@@ -124,14 +124,14 @@ TEST_F(SharedMemoryTest, RangesOutsideAreRefused) {
   ASSERT_TRUE(memory.Register({.name = "r", .key = "frames", .offset = 4, .size = 4}).ok());
   ASSERT_TRUE(memory.Register({.name = "all", .key = "frames", .size = 10}).ok());
   for (const auto& [offset, size] :
-       std::vector<std::pair<uint64_t, uint64_t>>{{0, 5}, {4, 1}, {1, kMost}, {kMost, 1}, {kMost - 1, 3}}) {
+       std::vector<std::pair<uint64_t, uint64_t>>{{0, 5}, {4, 1}, {1, kMax}, {kMax, 1}, {kMax - 1, 3}}) {
     EXPECT_EQ(CodeOf(memory.Check({.region = "r", .offset = offset, .size = size})),
               absl::StatusCode::kInvalidArgument)
         << offset << " " << size;
   }
   EXPECT_EQ(memory.Check({.region = "r", .offset = 4, .size = 0}), absl::OkStatus());
   EXPECT_EQ(CodeOf(memory.Read({.region = "all", .size = 9}).status()), absl::StatusCode::kInvalidArgument)
-      << "above most_tensor_bytes";
+      << "above max_tensor_bytes";
   EXPECT_EQ(CodeOf(memory.Write({.region = "r", .size = 2}, BytePieces(std::string_view("123")))),
             absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(CodeOf(memory.Check({.region = "other", .size = 1})), absl::StatusCode::kNotFound);

@@ -14,8 +14,8 @@ double ServeAllRate(const LatencyModel& latency, int instances, int buckets, Ins
   const double share = 1 + static_cast<double>(buckets) / instances;
   const double batch = (due / share - alpha) / beta;
   if (batch <= 0) return 0;
-  const auto most = static_cast<double>(max_batch_size);
-  if (batch > most) return instances * most / (alpha + beta * most);
+  const auto max = static_cast<double>(max_batch_size);
+  if (batch > max) return instances * max / (alpha + beta * max);
   return instances / beta * (1 - alpha * share / due);
 }
 
@@ -38,11 +38,11 @@ double OverloadGoodput(const LatencyModel& latency, int instances, double rate, 
 // consecutive requests, and the dropped ones lie between two batches: to drop the first member of a batch
 // instead of a later one is never worse.
 int64_t FewestMissed(const LatencyModel& latency, const std::vector<Instant>& arrivals, Instant deadline,
-                     int64_t max_batch_size, int64_t most) {
+                     int64_t max_batch_size, int64_t max) {
   constexpr double kNotPossible = std::numeric_limits<double>::infinity();
   const auto n = static_cast<int64_t>(arrivals.size());
   const int64_t rows = max_batch_size + 1;
-  const int64_t columns = most + 1;
+  const int64_t columns = max + 1;
   // A ring of rows: row j only reaches the next max_batch_size rows.
   std::vector<double> finish(static_cast<size_t>(rows * columns), kNotPossible);
   finish[0] = 0;

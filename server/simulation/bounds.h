@@ -21,10 +21,10 @@ double ServeAllRate(const LatencyModel& latency, int instances, int buckets, Ins
 double OverloadGoodput(const LatencyModel& latency, int instances, double rate, Instant deadline,
                        int64_t max_batch_size);
 
-// The fewest requests that a single instance which knows all arrivals beforehand has to drop, at most `most`;
-// `most` + 1 if more are needed. `arrivals` ascend, and each request is due `deadline` after its arrival. One
+// The fewest requests that a single instance which knows all arrivals beforehand has to drop, at most `max`;
+// `max` + 1 if more are needed. `arrivals` ascend, and each request is due `deadline` after its arrival. One
 // bucket.
 int64_t FewestMissed(const LatencyModel& latency, const std::vector<Instant>& arrivals, Instant deadline,
-                     int64_t max_batch_size, int64_t most);
+                     int64_t max_batch_size, int64_t max);
 
 }  // namespace saccade::server::simulation

@@ -22,7 +22,7 @@ bool AccessLog::Take(int64_t* left_out) {
     second_ = now;
     written_ = 0;
   }
-  if (most_per_second_ > 0 && written_ >= most_per_second_) {
+  if (max_per_second_ > 0 && written_ >= max_per_second_) {
     ++left_out_;
     return false;
   }

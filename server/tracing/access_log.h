@@ -14,9 +14,9 @@ namespace saccade::server {
 // Thread-safe.
 class AccessLog {
  public:
-  // Writes at most `most_per_second` lines; 0 means no limit. The next line states how many were left out.
+  // Writes at most `max_per_second` lines; 0 means no limit. The next line states how many were left out.
   // `clock` must outlive this object.
-  AccessLog(int64_t most_per_second, Clock* clock) : most_per_second_(most_per_second), clock_(clock) {}
+  AccessLog(int64_t max_per_second, Clock* clock) : max_per_second_(max_per_second), clock_(clock) {}
 
   void Tell(const CallFacts& call) ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -24,7 +24,7 @@ class AccessLog {
   bool Take(int64_t* left_out) ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
-  const int64_t most_per_second_;
+  const int64_t max_per_second_;
   Clock* const clock_;
   absl::Mutex mutex_;
   absl::Time second_ ABSL_GUARDED_BY(mutex_) = absl::InfinitePast();

@@ -10,12 +10,12 @@ namespace saccade::server {
 namespace {
 
 constexpr std::string_view kStep = "step";
-constexpr size_t kMostId = 128;
+constexpr size_t kMaxId = 128;
 // Upper bound of the attributes of a call's own span.
-constexpr size_t kMostAttributes = 10;
+constexpr size_t kMaxAttributes = 10;
 
 std::string Shortened(std::string text) {
-  if (text.size() > kMostId) text.resize(kMostId);
+  if (text.size() > kMaxId) text.resize(kMaxId);
   return text;
 }
 
@@ -125,7 +125,7 @@ void CallRecord::AddPass(const std::vector<CallRecord*>& members, const PassFact
                          {attribute::kModelVersion, member->version_}};
     }
     exporter = member->readers_.exporter;
-    if (span.links.size() < Span::kMostLinks) {
+    if (span.links.size() < Span::kMaxLinks) {
       span.links.push_back({member->context_.trace, own});
     } else {
       ++span.links_left_out;
@@ -188,7 +188,7 @@ Span CallRecord::MakeOwnSpan(absl::Time ended) const {
   Span span = NewSpan(origin_.name(), origin_.arrival, ended);
   span.id = context_.span;
   span.parent = parent_;
-  span.attributes.reserve(kMostAttributes);
+  span.attributes.reserve(kMaxAttributes);
   if (!model_.empty()) span.attributes.push_back({attribute::kModelName, model_});
   if (version_ != 0) span.attributes.push_back({attribute::kModelVersion, version_});
   if (whole_ != nullptr) return span;

@@ -151,7 +151,7 @@ TEST_F(CallRecordTest, ABatchLinksAllOfItsMembersUpToABound) {
   const CallWatch watch = Traces();
   std::vector<std::shared_ptr<CallRecord>> calls;
   std::vector<CallRecord*> members;
-  for (size_t i = 0; i < Span::kMostLinks + 2; ++i) {
+  for (size_t i = 0; i < Span::kMaxLinks + 2; ++i) {
     calls.push_back(Begin(watch));
     members.push_back(calls.back().get());
   }
@@ -159,7 +159,7 @@ TEST_F(CallRecordTest, ABatchLinksAllOfItsMembersUpToABound) {
   for (const auto& call : calls) call->End({});
   const Span& batch = Sent()[0];
   EXPECT_EQ(batch.name, "batch");
-  EXPECT_EQ(batch.links.size(), Span::kMostLinks);
+  EXPECT_EQ(batch.links.size(), Span::kMaxLinks);
   EXPECT_EQ(batch.links_left_out, 2U);
   EXPECT_EQ(std::get<int64_t>(AttributesOf(batch).at(attribute::kBatchSize)), 200);
 }

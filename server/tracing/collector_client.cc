@@ -13,14 +13,14 @@
 namespace saccade::server {
 namespace {
 
-constexpr size_t kMostAnswer = size_t{64} << 10;
-constexpr absl::Duration kMostWait = absl::Hours(1);
+constexpr size_t kMaxAnswer = size_t{64} << 10;
+constexpr absl::Duration kMaxWait = absl::Hours(1);
 
 size_t TakeAnswer(char* data, size_t one, size_t count, void* into) {
   auto& answer = *static_cast<std::string*>(into);
   const size_t bytes = one * count;
   // The rest of a longer response is ignored; the transfer continues.
-  answer.append(data, std::min(bytes, kMostAnswer - answer.size()));
+  answer.append(data, std::min(bytes, kMaxAnswer - answer.size()));
   return bytes;
 }
 
@@ -115,12 +115,12 @@ CollectorClient::CollectorClient(const TraceSettings& settings, const std::strin
 
 CollectorClient::~CollectorClient() = default;
 
-SendOutcome CollectorClient::Send(const std::vector<Span>& spans, absl::Duration most,
+SendOutcome CollectorClient::Send(const std::vector<Span>& spans, absl::Duration max,
                                   const std::function<bool()>& given_up) {
   const std::string body = ToOtlp(spans, resource_, version_);
   std::string answer;
   CURL* const curl = handle_->curl;
-  const auto milliseconds = std::max<int64_t>(1, absl::ToInt64Milliseconds(std::min(most, timeout_)));
+  const auto milliseconds = std::max<int64_t>(1, absl::ToInt64Milliseconds(std::min(max, timeout_)));
   curl_easy_setopt(curl, CURLOPT_POSTFIELDS, body.data());
   curl_easy_setopt(curl, CURLOPT_POSTFIELDSIZE_LARGE, static_cast<curl_off_t>(body.size()));
   curl_easy_setopt(curl, CURLOPT_TIMEOUT_MS, static_cast<long>(milliseconds));  // NOLINT(google-runtime-int)
@@ -144,7 +144,7 @@ SendOutcome CollectorClient::Send(const std::vector<Span>& spans, absl::Duration
   outcome.kind = SendOutcome::Kind::kTryAgain;
   curl_off_t wait = 0;
   if (curl_easy_getinfo(curl, CURLINFO_RETRY_AFTER, &wait) == CURLE_OK && wait > 0)
-    outcome.wait = std::min(absl::Seconds(wait), kMostWait);
+    outcome.wait = std::min(absl::Seconds(wait), kMaxWait);
   return outcome;
 }
 

@@ -16,7 +16,7 @@ using OtlpStatus = otlp::trace::v1::Status;
 using otlp::common::v1::AnyValue;
 using otlp::common::v1::KeyValue;
 
-constexpr size_t kMostText = 1024;
+constexpr size_t kMaxText = 1024;
 constexpr char kReplacement[] = "\xef\xbf\xbd";
 // Upper bound of the bytes of most spans, with their attributes.
 constexpr size_t kUsualSpan = 400;
@@ -45,9 +45,9 @@ size_t CharacterBytes(std::string_view text) {
 }
 
 // Returns `text` itself if it is ASCII, which is the usual case; otherwise a cleaned copy in `clean`. At most
-// kMostText bytes of it are used.
+// kMaxText bytes of it are used.
 std::string_view Utf8(std::string_view text, std::string& clean) {
-  text = text.substr(0, kMostText);
+  text = text.substr(0, kMaxText);
   if (std::all_of(text.begin(), text.end(), [](char c) { return static_cast<signed char>(c) >= 0; }))
     return text;
   clean.clear();

@@ -24,7 +24,7 @@ struct SpanLink {
 };
 
 struct Span {
-  static constexpr size_t kMostLinks = 128;
+  static constexpr size_t kMaxLinks = 128;
 
   enum class Kind { kInternal, kServer };
 
@@ -38,7 +38,7 @@ struct Span {
   absl::Time started = {};
   absl::Time ended = {};
   std::vector<Attribute> attributes = {};
-  // At most kMostLinks links, and the number of further ones.
+  // At most kMaxLinks links, and the number of further ones.
   std::vector<SpanLink> links = {};
   uint32_t links_left_out = 0;
   bool failed = false;

@@ -31,7 +31,7 @@ void SpanExporter::Push(std::vector<Span> spans) {
   const auto count = static_cast<int64_t>(spans.size());
   {
     const absl::MutexLock lock(&mutex_);
-    if (!is_stopping() && queued_ + count <= options_.most_queued) {
+    if (!is_stopping() && queued_ + count <= options_.max_queued) {
       queue_.push_back(std::move(spans));
       queued_ += count;
       return;
@@ -40,15 +40,15 @@ void SpanExporter::Push(std::vector<Span> spans) {
   options_.count(SpanFate::kQueueFull, count);
 }
 
-void SpanExporter::Stop(absl::Duration most) {
+void SpanExporter::Stop(absl::Duration max) {
   {
     const absl::MutexLock lock(&mutex_);
-    if (!is_stopping()) stop_at_ = clock_->Now() + most;
+    if (!is_stopping()) stop_at_ = clock_->Now() + max;
   }
   if (thread_.joinable()) thread_.join();
 }
 
-bool SpanExporter::IsDue() const { return is_stopping() || queued_ >= options_.most_in_batch; }
+bool SpanExporter::IsDue() const { return is_stopping() || queued_ >= options_.max_in_batch; }
 
 absl::Time SpanExporter::stop_at() {
   const absl::MutexLock lock(&mutex_);
@@ -57,7 +57,7 @@ absl::Time SpanExporter::stop_at() {
 
 std::vector<std::vector<Span>> SpanExporter::Take() {
   std::vector<std::vector<Span>> taken;
-  for (int64_t room = options_.most_in_batch; room > 0 && !queue_.empty();) {
+  for (int64_t room = options_.max_in_batch; room > 0 && !queue_.empty();) {
     std::vector<Span>& first = queue_.front();
     const int64_t count = std::min(room, static_cast<int64_t>(first.size()));
     room -= count;
@@ -94,7 +94,7 @@ void SpanExporter::Run() {
 
 void SpanExporter::Export(const std::vector<Span>& batch) {
   const auto spans = static_cast<int64_t>(batch.size());
-  const absl::Time until = clock_->Now() + options_.most_trying;
+  const absl::Time until = clock_->Now() + options_.max_trying;
   const auto given_up = [this] { return stop_at() <= clock_->Now(); };
   for (int attempt = 0;; ++attempt) {
     const absl::Duration left = std::min(until, stop_at()) - clock_->Now();

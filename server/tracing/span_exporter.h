@@ -41,15 +41,15 @@ class SpanExporter {
  public:
   struct Options {
     // Maximum number of spans in the queue.
-    int64_t most_queued = 2048;
-    // Maximum number of spans in a batch, at most most_queued.
-    int64_t most_in_batch = 512;
+    int64_t max_queued = 2048;
+    // Maximum number of spans in a batch, at most max_queued.
+    int64_t max_in_batch = 512;
     // The longest time that spans wait for a batch to fill.
     absl::Duration delay = absl::Seconds(5);
     // The longest time that sending a batch is retried.
-    absl::Duration most_trying = absl::Seconds(30);
-    // Sends one batch. Blocks until that is done, `most` has passed, or `given_up` returns true.
-    std::function<SendOutcome(const std::vector<Span>& spans, absl::Duration most,
+    absl::Duration max_trying = absl::Seconds(30);
+    // Sends one batch. Blocks until that is done, `max` has passed, or `given_up` returns true.
+    std::function<SendOutcome(const std::vector<Span>& spans, absl::Duration max,
                               const std::function<bool()>& given_up)>
         send = nullptr;
     // Counts spans. Called on any thread; must not block.
@@ -58,7 +58,7 @@ class SpanExporter {
     std::function<void(const std::string& why)> warn = nullptr;
   };
 
-  // `clock` must outlive this object. REQUIRES: 1 <= most_in_batch <= most_queued.
+  // `clock` must outlive this object. REQUIRES: 1 <= max_in_batch <= max_queued.
   SpanExporter(Options options, Clock* clock);
   // Calls Stop() with a duration of zero if it was not called.
   ~SpanExporter();
@@ -68,9 +68,9 @@ class SpanExporter {
   // Thread-safe. If there is not enough room for all of them, all are dropped.
   void Push(std::vector<Span> spans) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Sends the queued spans, each batch once, for at most `most`, and joins the thread. Spans pushed
+  // Sends the queued spans, each batch once, for at most `max`, and joins the thread. Spans pushed
   // afterwards are dropped.
-  void Stop(absl::Duration most) ABSL_LOCKS_EXCLUDED(mutex_);
+  void Stop(absl::Duration max) ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
   void Run();

@@ -47,8 +47,8 @@ class Collector {
     const absl::MutexLock lock(&mutex_, absl::Condition(&came));
     return batches_;
   }
-  int64_t AwaitFate(SpanFate fate, int64_t least) {
-    const auto came = [&]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) { return fates_[fate] >= least; };
+  int64_t AwaitFate(SpanFate fate, int64_t min) {
+    const auto came = [&]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) { return fates_[fate] >= min; };
     const absl::MutexLock lock(&mutex_, absl::Condition(&came));
     return fates_[fate];
   }
@@ -93,13 +93,13 @@ TEST_F(SpanExporterTest, WaitsForCompanyOnlySoLong) {
 }
 
 TEST_F(SpanExporterTest, SendsAFullBatchAtOnce) {
-  SpanExporter& exporter = Start({.most_queued = 8, .most_in_batch = 4});
+  SpanExporter& exporter = Start({.max_queued = 8, .max_in_batch = 4});
   exporter.Push(Spans(4));
   EXPECT_THAT(collector_.AwaitBatches(1), ElementsAre(4));
 }
 
 TEST_F(SpanExporterTest, WhatIsTooMuchForABatchGoesInSeveral) {
-  SpanExporter& exporter = Start({.most_queued = 8, .most_in_batch = 3});
+  SpanExporter& exporter = Start({.max_queued = 8, .max_in_batch = 3});
   exporter.Push(Spans(8));
   EXPECT_THAT(collector_.AwaitBatches(2), ElementsAre(3, 3));
   // Exported spans leave room in the queue, and the remaining ones fill a batch.
@@ -109,7 +109,7 @@ TEST_F(SpanExporterTest, WhatIsTooMuchForABatchGoesInSeveral) {
 }
 
 TEST_F(SpanExporterTest, DropsAndCountsWhatFindsNoRoom) {
-  SpanExporter& exporter = Start({.most_queued = 4, .most_in_batch = 4});
+  SpanExporter& exporter = Start({.max_queued = 4, .max_in_batch = 4});
   exporter.Push(Spans(3));
   // Two spans do not fit, so none of them is kept.
   exporter.Push(Spans(2));
@@ -120,7 +120,7 @@ TEST_F(SpanExporterTest, DropsAndCountsWhatFindsNoRoom) {
 
 TEST_F(SpanExporterTest, TriesAgainLater) {
   collector_.Answers({{.kind = Kind::kTryAgain, .why = "down"}, {.kind = Kind::kTryAgain, .why = "down"}});
-  SpanExporter& exporter = Start({.most_in_batch = 1});
+  SpanExporter& exporter = Start({.max_in_batch = 1});
   exporter.Push(Spans(1));
   collector_.AwaitBatches(1);
   clock_.AwaitWaiters(1);
@@ -134,7 +134,7 @@ TEST_F(SpanExporterTest, TriesAgainLater) {
 
 TEST_F(SpanExporterTest, WaitsAsLongAsTheCollectorAsks) {
   collector_.Answers({{.kind = Kind::kTryAgain, .wait = absl::Seconds(20), .why = "busy"}});
-  SpanExporter& exporter = Start({.most_in_batch = 1});
+  SpanExporter& exporter = Start({.max_in_batch = 1});
   exporter.Push(Spans(1));
   collector_.AwaitBatches(1);
   clock_.AwaitWaiters(1);
@@ -147,7 +147,7 @@ TEST_F(SpanExporterTest, WaitsAsLongAsTheCollectorAsks) {
 
 TEST_F(SpanExporterTest, GivesUpABatchInTheEndAndSaysSo) {
   collector_.Answers({{.kind = Kind::kTryAgain, .wait = absl::Hours(1), .why = "busy"}});
-  SpanExporter& exporter = Start({.most_in_batch = 1});
+  SpanExporter& exporter = Start({.max_in_batch = 1});
   exporter.Push(Spans(1));
   EXPECT_EQ(collector_.AwaitFate(SpanFate::kFailed, 1), 1);
   exporter.Push(Spans(1));
@@ -157,7 +157,7 @@ TEST_F(SpanExporterTest, GivesUpABatchInTheEndAndSaysSo) {
 
 TEST_F(SpanExporterTest, WhatIsRefusedIsNotTriedAgain) {
   collector_.Answers({{.kind = Kind::kRefused, .why = "no"}, {.kind = Kind::kRefused, .why = "no"}});
-  SpanExporter& exporter = Start({.most_in_batch = 2});
+  SpanExporter& exporter = Start({.max_in_batch = 2});
   exporter.Push(Spans(2));
   EXPECT_EQ(collector_.AwaitFate(SpanFate::kFailed, 2), 2);
   exporter.Push(Spans(2));
@@ -169,14 +169,14 @@ TEST_F(SpanExporterTest, WhatIsRefusedIsNotTriedAgain) {
 
 TEST_F(SpanExporterTest, CountsWhatTheCollectorRejected) {
   collector_.Answers({{.kind = Kind::kSent, .rejected = 2, .why = "odd ones"}});
-  SpanExporter& exporter = Start({.most_in_batch = 3});
+  SpanExporter& exporter = Start({.max_in_batch = 3});
   exporter.Push(Spans(3));
   EXPECT_EQ(collector_.AwaitFate(SpanFate::kRejected, 2), 2);
   EXPECT_EQ(collector_.fate(SpanFate::kExported), 1);
 }
 
 TEST_F(SpanExporterTest, StopSendsWhatWaits) {
-  SpanExporter& exporter = Start({.most_queued = 8, .most_in_batch = 4});
+  SpanExporter& exporter = Start({.max_queued = 8, .max_in_batch = 4});
   exporter.Push(Spans(3));
   exporter.Push(Spans(3));
   exporter.Stop(absl::Seconds(1));
@@ -188,7 +188,7 @@ TEST_F(SpanExporterTest, StopSendsWhatWaits) {
 TEST_F(SpanExporterTest, StopDoesNotWaitForACollectorThatIsDown) {
   const SendOutcome down{.kind = Kind::kTryAgain, .why = "down"};
   collector_.Answers({down, down, down, down});
-  SpanExporter& exporter = Start({.most_queued = 4, .most_in_batch = 2});
+  SpanExporter& exporter = Start({.max_queued = 4, .max_in_batch = 2});
   exporter.Push(Spans(2));
   collector_.AwaitBatches(1);
   clock_.AwaitWaiters(1);

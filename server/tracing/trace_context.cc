@@ -19,12 +19,12 @@ constexpr size_t kLength = 55;
 constexpr uint64_t kSampled = 1;
 constexpr uint64_t kForbiddenVersion = 0xff;
 
-constexpr size_t kMostStateBytes = 512;
-constexpr size_t kMostStateMembers = 32;
-constexpr size_t kMostKeyBytes = 256;
-constexpr size_t kMostTenantBytes = 241;
-constexpr size_t kMostSystemBytes = 14;
-constexpr size_t kMostValueBytes = 256;
+constexpr size_t kMaxStateBytes = 512;
+constexpr size_t kMaxStateMembers = 32;
+constexpr size_t kMaxKeyBytes = 256;
+constexpr size_t kMaxTenantBytes = 241;
+constexpr size_t kMaxSystemBytes = 14;
+constexpr size_t kMaxValueBytes = 256;
 
 // Upper-case digits are invalid here.
 std::optional<uint64_t> ReadHex(absl::string_view digits) {
@@ -60,25 +60,25 @@ std::optional<SpanContext> ReadTraceparent(absl::string_view text) {
 bool IsLower(char c) { return c >= 'a' && c <= 'z'; }
 bool IsDigit(char c) { return c >= '0' && c <= '9'; }
 
-bool IsKeyPart(absl::string_view part, size_t most, bool may_begin_with_digit) {
+bool IsKeyPart(absl::string_view part, size_t max, bool may_begin_with_digit) {
   const auto is_inside = [](char c) {
     return IsLower(c) || IsDigit(c) || c == '_' || c == '-' || c == '*' || c == '/';
   };
-  return !part.empty() && part.size() <= most &&
+  return !part.empty() && part.size() <= max &&
          (IsLower(part[0]) || (may_begin_with_digit && IsDigit(part[0]))) &&
          std::all_of(part.begin(), part.end(), is_inside);
 }
 
 bool IsKey(absl::string_view key) {
   const size_t at = key.find('@');
-  if (at == absl::string_view::npos) return IsKeyPart(key, kMostKeyBytes, /*may_begin_with_digit=*/false);
-  return IsKeyPart(key.substr(0, at), kMostTenantBytes, /*may_begin_with_digit=*/true) &&
-         IsKeyPart(key.substr(at + 1), kMostSystemBytes, /*may_begin_with_digit=*/false);
+  if (at == absl::string_view::npos) return IsKeyPart(key, kMaxKeyBytes, /*may_begin_with_digit=*/false);
+  return IsKeyPart(key.substr(0, at), kMaxTenantBytes, /*may_begin_with_digit=*/true) &&
+         IsKeyPart(key.substr(at + 1), kMaxSystemBytes, /*may_begin_with_digit=*/false);
 }
 
 bool IsValue(absl::string_view value) {
   const auto is_inside = [](char c) { return c >= ' ' && c <= '~' && c != ',' && c != '='; };
-  return !value.empty() && value.size() <= kMostValueBytes && value.back() != ' ' &&
+  return !value.empty() && value.size() <= kMaxValueBytes && value.back() != ' ' &&
          std::all_of(value.begin(), value.end(), is_inside);
 }
 
@@ -98,7 +98,7 @@ std::string ReadTracestate(absl::Span<const absl::string_view> headers) {
       if (!IsKey(key) || !IsValue(member.substr(equals + 1))) return "";
       if (std::find(keys.begin(), keys.end(), key) != keys.end()) return "";
       bytes += member.size() + 1;
-      if (members.size() == kMostStateMembers || bytes > kMostStateBytes + 1) return "";
+      if (members.size() == kMaxStateMembers || bytes > kMaxStateBytes + 1) return "";
       members.push_back(member);
       keys.push_back(key);
     }

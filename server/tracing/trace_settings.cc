@@ -16,8 +16,8 @@
 namespace saccade::server {
 namespace {
 
-constexpr int64_t kMostMilliseconds = 3'600'000;
-constexpr int64_t kMostSpans = 1'000'000;
+constexpr int64_t kMaxMilliseconds = 3'600'000;
+constexpr int64_t kMaxSpans = 1'000'000;
 
 absl::Status Wrong(absl::string_view name, absl::string_view value, absl::string_view expected) {
   return absl::InvalidArgumentError(absl::StrCat(name, " is '", value, "'; expected ", expected));
@@ -50,25 +50,25 @@ class Reader {
     return text == "true";
   }
 
-  void Number(const std::pair<const char*, std::string>& variable, int64_t least, int64_t most,
+  void Number(const std::pair<const char*, std::string>& variable, int64_t min, int64_t max,
               int64_t* number) {
     const auto& [name, text] = variable;
     if (text.empty()) return;
     int64_t read = 0;
-    if (absl::SimpleAtoi(text, &read) && read >= least && read <= most) {
+    if (absl::SimpleAtoi(text, &read) && read >= min && read <= max) {
       *number = read;
     } else {
-      Fail(Wrong(name, text, absl::StrCat("a whole number from ", least, " to ", most)));
+      Fail(Wrong(name, text, absl::StrCat("a whole number from ", min, " to ", max)));
     }
   }
-  void Number(const char* name, int64_t least, int64_t most, int64_t* number) {
-    Number({name, Text(name)}, least, most, number);
+  void Number(const char* name, int64_t min, int64_t max, int64_t* number) {
+    Number({name, Text(name)}, min, max, number);
   }
 
-  void Milliseconds(const std::pair<const char*, std::string>& variable, int64_t least,
+  void Milliseconds(const std::pair<const char*, std::string>& variable, int64_t min,
                     absl::Duration* duration) {
     int64_t milliseconds = absl::ToInt64Milliseconds(*duration);
-    Number(variable, least, kMostMilliseconds, &milliseconds);
+    Number(variable, min, kMaxMilliseconds, &milliseconds);
     *duration = absl::Milliseconds(milliseconds);
   }
 
@@ -201,11 +201,11 @@ void ReadBatches(Reader& reader, TraceSettings& settings) {
   constexpr char kBatch[] = "OTEL_BSP_MAX_EXPORT_BATCH_SIZE";
   constexpr char kDelay[] = "OTEL_BSP_SCHEDULE_DELAY";
   constexpr char kTrying[] = "OTEL_BSP_EXPORT_TIMEOUT";
-  reader.Number("OTEL_BSP_MAX_QUEUE_SIZE", 1, kMostSpans, &settings.most_queued);
-  settings.most_in_batch = std::min(settings.most_in_batch, settings.most_queued);
-  reader.Number(kBatch, 1, settings.most_queued, &settings.most_in_batch);
+  reader.Number("OTEL_BSP_MAX_QUEUE_SIZE", 1, kMaxSpans, &settings.max_queued);
+  settings.max_in_batch = std::min(settings.max_in_batch, settings.max_queued);
+  reader.Number(kBatch, 1, settings.max_queued, &settings.max_in_batch);
   reader.Milliseconds({kDelay, reader.Text(kDelay)}, 1, &settings.delay);
-  reader.Milliseconds({kTrying, reader.Text(kTrying)}, 1, &settings.most_trying);
+  reader.Milliseconds({kTrying, reader.Text(kTrying)}, 1, &settings.max_trying);
 }
 
 }  // namespace

@@ -31,10 +31,10 @@ struct TraceSettings {
   Pairs resource;
   std::string service_name = "saccaded";
   Sampler sampler;
-  int64_t most_queued = 2048;
-  int64_t most_in_batch = 512;
+  int64_t max_queued = 2048;
+  int64_t max_in_batch = 512;
   absl::Duration delay = absl::Seconds(5);
-  absl::Duration most_trying = absl::Seconds(30);
+  absl::Duration max_trying = absl::Seconds(30);
 };
 
 // The value of a variable; nullopt if it is not set.

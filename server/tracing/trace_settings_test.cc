@@ -131,8 +131,8 @@ TEST(TraceSettings, WhatIsForTracesGoesFirst) {
 TEST(TraceSettings, ABatchIsNoLargerThanTheQueue) {
   const TraceSettings settings =
       ReadGood({{"OTEL_BSP_MAX_QUEUE_SIZE", "10"}, {"OTEL_BSP_SCHEDULE_DELAY", "200"}});
-  EXPECT_EQ(settings.most_queued, 10);
-  EXPECT_EQ(settings.most_in_batch, 10);
+  EXPECT_EQ(settings.max_queued, 10);
+  EXPECT_EQ(settings.max_in_batch, 10);
   EXPECT_EQ(settings.delay, absl::Milliseconds(200));
 }
 

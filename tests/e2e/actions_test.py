@@ -137,7 +137,7 @@ def test_actions_are_filtered(vision):
 
 def test_the_model_says_what_it_takes(vision):
     model = vision.get_model(get_model_request("localizer"))
-    assert (model.task, model.most_frames, model.frames_per_second, model.most_voxels) == ("actions", 48, 10, 0)
+    assert (model.task, model.max_frames, model.frames_per_second, model.max_voxels) == ("actions", 48, 10, 0)
 
 
 BAD = {

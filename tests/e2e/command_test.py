@@ -87,15 +87,15 @@ def test_attention_of_positions(picture, tmp_path):
     with Daemon(tmp_path / "models", "--warm-up-seconds=0", log_folder=tmp_path) as daemon:
         with daemon.await_ready().vision() as vision:
             places = [{"x": 0, "y": 1}, {"x": 0.5, "y": 0.25}]
-            wish = message("saccade.v1.Explain")(positions=places, most_maps=1)
+            wish = message("saccade.v1.Explain")(positions=places, max_maps=1)
             request = predict_request(model="positions", encoded=picture.read_bytes(), explain=wish)
             expected = vision.predict(request).explanation
         result = saccade(daemon, "classify", "positions", picture, "--explain", "--explain-at", "0,1", "--explain-at",
                          "0.5,0.25", "--explain-maps", "1", "--probability-threshold", "0.99", "-o", tmp_path / "out")
     told = result["attention"]
     assert (told["layer"], told["available"]) == (expected.layer, expected.available)
-    assert [(map_["name"], numpy.float32(map_["most"])) for map_ in told["maps"]] == [
-        (map_.name, numpy.float32(map_.most)) for map_ in expected.maps
+    assert [(map_["name"], numpy.float32(map_["max"])) for map_ in told["maps"]] == [
+        (map_.name, numpy.float32(map_.max)) for map_ in expected.maps
     ]
     assert len(told["maps"]) == 1 < told["available"]
     assert result["classes"] == [], "an untrained network is certain of nothing"

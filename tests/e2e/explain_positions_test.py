@@ -75,7 +75,7 @@ def cells(x):
 
 def explained(vision, model, size, layer, **fields):
     encoded = pictures.encoded(pictures.pixels(3, *size))
-    wish = explain(layer, **{"positions": positions(CHOSEN), "most_maps": 64, **fields})
+    wish = explain(layer, **{"positions": positions(CHOSEN), "max_maps": 64, **fields})
     return vision.predict(predict_request(model=model, encoded=encoded, explain=wish)).explanation
 
 

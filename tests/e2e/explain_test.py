@@ -67,9 +67,9 @@ def explain(layer="", **fields):
     return message("saccade.v1.Explain")(layer=layer, **fields)
 
 
-def ask(vision, model, seed=1, size=WIDE, layer="", most_maps=64):
+def ask(vision, model, seed=1, size=WIDE, layer="", max_maps=64):
     encoded = pictures.encoded(pictures.pixels(seed, *size))
-    return vision.predict(predict_request(model=model, encoded=encoded, explain=explain(layer, most_maps=most_maps)))
+    return vision.predict(predict_request(model=model, encoded=encoded, explain=explain(layer, max_maps=max_maps)))
 
 
 def layers_of(vision, model):
@@ -80,8 +80,8 @@ def values(map_):
     """The map's values [height, width], converted back from grey."""
     grey = numpy.asarray(Image.open(io.BytesIO(map_.png)))
     assert grey.dtype == numpy.uint8 and grey.shape == (map_.height, map_.width)
-    assert grey.min() == 0 and (grey.max() == 255 or map_.least == map_.most)
-    return map_.least + grey / 255 * (map_.most - map_.least)
+    assert grey.min() == 0 and (grey.max() == 255 or map_.min == map_.max)
+    return map_.min + grey / 255 * (map_.max - map_.min)
 
 
 def assert_map(map_, expected):
@@ -89,7 +89,7 @@ def assert_map(map_, expected):
     assert found.shape == expected.shape
     bound = STEP * (expected.max() - expected.min()) + 1e-4 * abs(expected).max()
     assert abs(found - expected).max() <= bound
-    assert map_.most == pytest.approx(expected.max(), rel=1e-3)
+    assert map_.max == pytest.approx(expected.max(), rel=1e-3)
 
 
 def imagenet(seed, size):
@@ -166,7 +166,7 @@ def test_kronecker_attentions_rows_and_columns(vision, networks, model):
     cropped = (picture[4:60, 4:60].transpose(2, 0, 1).astype(numpy.float32) / 255 - MEAN) / STD
     batch = torch.from_numpy(cropped).unsqueeze(0)
     for layer in {layers[0], layers[-1]}:
-        answer = vision.predict(predict_request(model=model, encoded=sent, explain=explain(layer, most_maps=64)))
+        answer = vision.predict(predict_request(model=model, encoded=sent, explain=explain(layer, max_maps=64)))
         assert answer.explanation.layer == layer
         x = input_of(network, layer, lambda: network(batch))
         assert_kronecker(answer.explanation, network.get_submodule(layer), x)
@@ -195,7 +195,7 @@ def test_pairs_and_clips(vision):
     frames = message("saccade.v1.Frames")(pictures=[one(seed) for seed in range(8)], frames_per_second=10)
     clip = message("saccade.v1.Clip")(frames=frames)
     for layer in ("", "attention.res3"):
-        answer = vision.predict(predict_request(model="clips", clip=clip, explain=explain(layer, most_maps=2)))
+        answer = vision.predict(predict_request(model="clips", clip=clip, explain=explain(layer, max_maps=2)))
         assert answer.explanation.layer == (layer or "attention.res4")
         assert len(answer.explanation.maps) == 2
         assert values(answer.explanation.maps[1]).sum() == pytest.approx(1, abs=0.05)
@@ -219,9 +219,9 @@ def test_a_layer_that_is_none_is_refused_with_those_that_are(vision):
         assert error.value.code() == grpc.StatusCode.INVALID_ARGUMENT
         assert words in error.value.details()
     with pytest.raises(grpc.RpcError) as error:
-        ask(vision, "detector", most_maps=65)
+        ask(vision, "detector", max_maps=65)
     assert error.value.code() == grpc.StatusCode.INVALID_ARGUMENT
-    assert "explain.most_maps" in error.value.details()
+    assert "explain.max_maps" in error.value.details()
 
 
 def test_who_does_not_ask_gets_none(vision):
@@ -229,10 +229,10 @@ def test_who_does_not_ask_gets_none(vision):
     assert not vision.predict(predict_request(model="detector", encoded=encoded)).HasField("explanation")
     asked = vision.predict(predict_request(model="detector", encoded=encoded, explain=explain()))
     assert len(asked.explanation.maps) == 16
-    few = vision.predict(predict_request(model="detector", encoded=encoded, explain=explain(most_maps=1)))
+    few = vision.predict(predict_request(model="detector", encoded=encoded, explain=explain(max_maps=1)))
     first, *others = few.explanation.maps
     assert not others and first.name == "key 0" and few.explanation.available == asked.explanation.available
-    assert abs(values(first) - values(asked.explanation.maps[0])).max() <= 2 * STEP * first.most
+    assert abs(values(first) - values(asked.explanation.maps[0])).max() <= 2 * STEP * first.max
 
 
 def test_neither_maps_nor_answers_depend_on_the_batch_around(daemon, vision):

@@ -133,7 +133,7 @@ def test_disparities(client, saccade):
     answer = client.stereo("stereo", pixels(6), pictures.encoded(pixels(7)))
     assert isinstance(answer, saccade.Disparity)
     assert answer.disparity.shape == (SIZE[1], SIZE[0]) and answer.disparity.std() > 0
-    assert (answer.least, answer.most) == (answer.disparity.min(), answer.disparity.max())
+    assert (answer.min, answer.max) == (answer.disparity.min(), answer.disparity.max())
 
 
 def test_actions_of_frames_and_videos(client, saccade, tmp_path):
@@ -188,12 +188,12 @@ def test_a_region_is_a_picture_of_its_own(client, saccade):
 def test_what_attention_looked_at(client, saccade):
     told = client.model("detector")
     assert told.attention_layers and not told.attention_by_position
-    answer = client.detect("detector", pixels(1), explain=saccade.Explain(most_maps=2))
+    answer = client.detect("detector", pixels(1), explain=saccade.Explain(max_maps=2))
     explained = answer.explanation
     assert explained.layer == told.attention_layers[-1] and len(explained.maps) == 2 <= explained.available
     for one in explained.maps:
         assert one.name and numpy.asarray(Image.open(io.BytesIO(one.png))).shape == (one.height, one.width)
-        assert one.least <= one.most
+        assert one.min <= one.max
     first = saccade.Explain(layer=told.attention_layers[0])
     assert client.detect("detector", pixels(1), explain=first).explanation.layer == told.attention_layers[0]
     assert client.detect("detector", pixels(1)).explanation is None
@@ -220,8 +220,8 @@ def test_volumes(client, saccade, dtype, tmp_path):
     answer = client.restore("denoiser", volume, progress=told.append)
     assert isinstance(answer, saccade.Restoration)
     assert answer.volume.shape == volume.shape and answer.volume.dtype == volume.dtype
-    # Integers are rounded and clipped; least and most are from the network's output.
-    for told_of, found in ((answer.least, answer.volume.min()), (answer.most, answer.volume.max())):
+    # Integers are rounded and clipped; min and max are from the network's output.
+    for told_of, found in ((answer.min, answer.volume.min()), (answer.max, answer.volume.max())):
         assert found == (told_of if dtype == "float32" else numpy.clip(round(told_of), 0, numpy.iinfo(dtype).max))
     assert told == sorted(told) and all(0 <= done <= 1 for done in told)
     path = tmp_path / "volume.tif"

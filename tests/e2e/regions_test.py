@@ -118,7 +118,7 @@ def test_a_disparity_is_the_whole_pictures(vision):
     assert steps.shape == SIZE[::-1]
     assert (steps[ROWS, COLUMNS] == png(alone.map)).all()
     assert (steps == 0).sum() == steps.size - 96 * 64
-    assert (seen.least, seen.most, seen.mean) == (alone.least, alone.most, alone.mean)
+    assert (seen.min, seen.max, seen.mean) == (alone.min, alone.max, alone.mean)
     floats = vision.predict(
         predict_request(model="stereo", stereo=whole_pair, region=region(), stereo_options=options("Stereo", format=FLOAT))
     ).disparity

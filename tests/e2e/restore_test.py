@@ -117,7 +117,7 @@ def test_answers_are_those_of_the_network_in_pytorch(vision, restorers, model, s
     found = voxels(answer)
     assert found.shape == (sides if model == "denoiser" else (1, *sides[1:]))
     assert_close(found - 400, wanted.reshape(found.shape) - 400)
-    assert (answer.least, answer.most) == (found.min(), found.max())
+    assert (answer.min, answer.max) == (found.min(), found.max())
 
 
 @pytest.mark.parametrize("kind", TYPES)
@@ -140,7 +140,7 @@ def test_a_stream_gives_what_one_message_gives(daemon, vision):
     before = daemon.metrics()
     progress, answer, received, count = streamed(vision, [header(sent), *parts(sent.tobytes())])
     assert received == single.voxels and count == 2
-    assert answer.restoration.shape == single.shape and answer.restoration.least == single.least
+    assert answer.restoration.shape == single.shape and answer.restoration.min == single.min
     assert answer.model == "denoiser" and answer.picture_width == 160
     assert progress == sorted(progress) and all(0 <= done <= 1 for done in progress)
     after = daemon.metrics()
@@ -255,7 +255,7 @@ def test_tensors_and_files_give_the_same(daemon, vision):
 
 def test_the_model_says_what_it_takes(vision):
     model = vision.get_model(get_model_request("denoiser"))
-    assert (model.task, model.most_voxels, model.most_frames) == ("restoration", 128 << 20, 0)
+    assert (model.task, model.max_voxels, model.max_frames) == ("restoration", 128 << 20, 0)
 
 
 def test_what_is_no_volume_is_refused(vision):

@@ -206,7 +206,7 @@ def test_disparities_have_the_pictures_size(vision, size):
     assert (found.width, found.height, found.format) == (width, height, FLOAT)
     values = floats(found.map, width, height)
     assert values.min() >= 0 and values.std() > 0
-    assert (found.least, found.most) == (values.min(), values.max())
+    assert (found.min, found.max) == (values.min(), values.max())
     assert found.mean == pytest.approx(values.mean(), rel=1e-5)
     png = stereo(vision, sent).disparity
     assert png.format == PNG_16

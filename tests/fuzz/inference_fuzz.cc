@@ -28,7 +28,7 @@ absl::StatusOr<int64_t> VersionOf(absl::string_view /*model*/, absl::string_view
 // Checks that the fields parsed by hand and those left to protobuf are what protobuf parses.
 void CheckAgrees(const server::InferenceRequest& received, inference::ModelInferRequest expected) {
   Check(received.raw_count == expected.raw_input_contents_size(), "raw contents are counted");
-  Check(std::min(received.raw_count, server::InferenceRequest::kMostRaws) ==
+  Check(std::min(received.raw_count, server::InferenceRequest::kMaxRaws) ==
             static_cast<int64_t>(received.raws.size()),
         "raw contents are kept");
   for (size_t i = 0; i < received.raws.size(); ++i) {
@@ -67,9 +67,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size == 0) return 0;
   const std::string bytes(saccade::fuzz::AsText(data + 1, size - 1));
   saccade::server::InferenceRequest received;
-  const size_t most = std::max<size_t>(1, data[0]);
+  const size_t max = std::max<size_t>(1, data[0]);
   const absl::Status read =
-      saccade::server::ReadInferenceRequest(saccade::server::testing::InSlices(bytes, most), received);
+      saccade::server::ReadInferenceRequest(saccade::server::testing::InSlices(bytes, max), received);
   inference::ModelInferRequest expected;
   Check(read.ok() == expected.ParseFromString(bytes), "a message is what protobuf takes");
   if (!read.ok()) {

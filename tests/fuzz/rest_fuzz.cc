@@ -21,7 +21,7 @@ namespace saccade::fuzz {
 namespace {
 
 // Maximum size of a body, of the elements in its JSON, and of a response, in bytes.
-constexpr size_t kMost = 1 << 16;
+constexpr size_t kMax = 1 << 16;
 
 const server::SharedMemory kNoSharing({});
 
@@ -67,7 +67,7 @@ class Body {
     const absl::Status written =
         decoder_->Write(bytes, [this](absl::string_view decoded) { return Append(decoded); });
     if (!written.ok()) CheckRefusal(written);
-    return written.ok() && bytes_.size() <= kMost;
+    return written.ok() && bytes_.size() <= kMax;
   }
 
   bool is_whole() const { return !decoder_ || decoder_->Finish().ok(); }
@@ -77,7 +77,7 @@ class Body {
   bool Append(absl::string_view bytes) {
     Check(bytes.size() <= size_t{1} << 20, "what is decoded comes in bounded pieces");
     bytes_.append(bytes.data(), bytes.size());
-    return bytes_.size() <= kMost;
+    return bytes_.size() <= kMax;
   }
 
   std::optional<server::Decoder> decoder_;
@@ -112,9 +112,9 @@ void CheckCall(const server::RestCall& read) {
     for (const std::string_view piece : input.data.pieces()) Touch(piece);
     elements += input.data.size();
   }
-  Check(elements <= 2 * kMost, "what JSON says takes no more than it may, nor do the bytes behind it");
+  Check(elements <= 2 * kMax, "what JSON says takes no more than it may, nor do the bytes behind it");
   server::TensorAnswer answer{.model = "m", .version = 1, .outputs = read.call.inputs};
-  const auto told = server::ToRestAnswer(std::move(answer), read.call.id, read.form, kMost);
+  const auto told = server::ToRestAnswer(std::move(answer), read.call.id, read.form, kMax);
   if (!told.ok()) {
     Check(absl::IsInvalidArgument(told.status()) || absl::IsResourceExhausted(told.status()),
           "what JSON cannot express, or is too large, is refused");
@@ -122,7 +122,7 @@ void CheckCall(const server::RestCall& read) {
   }
   size_t size = told->body.size();
   for (const server::BytePieces& attached : told->attached) size += attached.size();
-  Check(size <= kMost, "an answer is no larger than it may be");
+  Check(size <= kMax, "an answer is no larger than it may be");
 }
 
 void CheckRequest(const server::RestBody& body) {
@@ -139,7 +139,7 @@ void CheckRequest(const server::RestBody& body) {
     }
     return;
   }
-  const auto read = server::ReadRestRequest(body, kNoSharing, kMost);
+  const auto read = server::ReadRestRequest(body, kNoSharing, kMax);
   if (read.ok()) {
     CheckCall(*read);
   } else {
@@ -161,7 +161,7 @@ void CheckMembers(absl::string_view text) {
 
 void CheckBody(const server::RequestHead& head, std::string bytes) {
   CheckMembers(bytes);
-  const auto json = server::ParseRestJson(bytes, kMost);
+  const auto json = server::ParseRestJson(bytes, kMax);
   if (!json.ok()) CheckRefusal(json.status());
   const auto kept = std::make_shared<const std::string>(std::move(bytes));
   CheckRequest({.bytes = *kept,

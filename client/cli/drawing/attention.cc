@@ -76,7 +76,7 @@ absl::Status DrawAttention(absl::string_view picture, const std::optional<Region
       Tile(*shades, background, size).copyTo(canvas(cv::Rect(at, size)));
       const int y = at.y + size.height + 4 + font.height();
       font.Write(canvas, font.Fit(map.name, size.width), {at.x, y}, kLight);
-      font.Write(canvas, font.Fit(absl::StrFormat("%.3g to %.3g", map.least, map.most), size.width),
+      font.Write(canvas, font.Fit(absl::StrFormat("%.3g to %.3g", map.min, map.max), size.width),
                  {at.x, y + font.height() + 5}, kLight);
     }
     return canvas;

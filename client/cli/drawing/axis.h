@@ -6,9 +6,9 @@
 
 namespace saccade::client {
 
-// Calls `tick` with the position and the label of each tick between `least` and `most`. Ticks are multiples
+// Calls `tick` with the position and the label of each tick between `min` and `max`. Ticks are multiples
 // of 1, 2 or 5 times a power of ten, chosen so that there are about `count`. REQUIRES: least < most.
-void ForTicks(double least, double most, int count,
+void ForTicks(double min, double max, int count,
               const std::function<void(double at, const std::string& text)>& tick);
 
 }  // namespace saccade::client

@@ -11,8 +11,8 @@ namespace saccade::client {
 namespace {
 
 struct Range {
-  float least = 0;
-  float most = 1;
+  float min = 0;
+  float max = 1;
 };
 
 // Returns the range of the finite values, never empty.
@@ -20,11 +20,11 @@ Range RangeOf(const std::vector<float>& values) {
   Range range{INFINITY, -INFINITY};
   for (const float value : values) {
     if (!std::isfinite(value)) continue;
-    range.least = std::min(range.least, value);
-    range.most = std::max(range.most, value);
+    range.min = std::min(range.min, value);
+    range.max = std::max(range.max, value);
   }
-  if (range.least > range.most) return {};
-  range.most = std::max(range.most, range.least + 1.0f / 256);
+  if (range.min > range.max) return {};
+  range.max = std::max(range.max, range.min + 1.0f / 256);
   return range;
 }
 
@@ -39,7 +39,7 @@ cv::Mat ColorsOf(int width, int height, const std::vector<float>& values, const 
   cv::Mat missing(height, width, CV_8UC1, cv::Scalar(0));
   for (size_t i = 0; i < values.size(); ++i) {
     const bool known = std::isfinite(values[i]);
-    const float share = known ? (values[i] - range.least) / (range.most - range.least) : 0;
+    const float share = known ? (values[i] - range.min) / (range.max - range.min) : 0;
     shades.data[i] = static_cast<uchar>(std::lround(255 * share));
     missing.data[i] = known ? 0 : 255;
   }
@@ -63,9 +63,9 @@ cv::Mat AddScale(const cv::Mat& map, const Range& range) {
 
   const int line = std::max(1, row / 20);
   const int y = bar.y + bar.height + row / 3 + font.height();
-  ForTicks(range.least, range.most, std::max(2, bar.width / (4 * row)),
+  ForTicks(range.min, range.max, std::max(2, bar.width / (4 * row)),
            [&](double at, const std::string& text) {
-             const int x = left + cvRound((at - range.least) / (range.most - range.least) * (bar.width - 1));
+             const int x = left + cvRound((at - range.min) / (range.max - range.min) * (bar.width - 1));
              cv::line(canvas, {x, bar.y + bar.height}, {x, bar.y + bar.height + row / 6}, kLight, line);
              font.Write(canvas, text, {x - font.WidthOf(text) / 2, y}, kLight);
            });

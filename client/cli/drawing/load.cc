@@ -30,14 +30,14 @@ const cv::Scalar kFailure(80, 80, 235);
 const cv::Scalar kShares[] = {{235, 190, 90}, {170, 130, 60}, {110, 85, 45}};
 
 double MaxLatency(const LoadDrawing& load) {
-  double most = 0;
-  for (const LoadDrawing::Point& point : load.points) most = std::max(most, point.milliseconds);
-  return most > 0 && std::isfinite(most) ? most : 1;
+  double max = 0;
+  for (const LoadDrawing::Point& point : load.points) max = std::max(max, point.milliseconds);
+  return max > 0 && std::isfinite(max) ? max : 1;
 }
 
 class LoadPlot {
  public:
-  explicit LoadPlot(const LoadDrawing& load) : load_(load), font_(13), most_(1.05 * MaxLatency(load)) {
+  explicit LoadPlot(const LoadDrawing& load) : load_(load), font_(13), max_(1.05 * MaxLatency(load)) {
     for (const LoadDrawing::Point& point : load.points) seconds_ = std::max(seconds_, point.seconds);
     for (const LoadDrawing::Stage& stage : load.stages) longest_ = std::max(longest_, stage.p99);
     const int stages = static_cast<int>(load.stages.size());
@@ -54,15 +54,15 @@ class LoadPlot {
   }
 
  private:
-  static int XOf(double value, double most) {
-    return kLeft + cvRound(std::clamp(value / most, 0.0, 1.0) * (kRight - kLeft));
+  static int XOf(double value, double max) {
+    return kLeft + cvRound(std::clamp(value / max, 0.0, 1.0) * (kRight - kLeft));
   }
   int YOf(double milliseconds) const {
-    return top_ + kHeight - cvRound(std::clamp(milliseconds / most_, 0.0, 1.0) * kHeight);
+    return top_ + kHeight - cvRound(std::clamp(milliseconds / max_, 0.0, 1.0) * kHeight);
   }
 
   void DrawPoints() {
-    ForTicks(0, most_, 6, [&](double at, const std::string& text) {
+    ForTicks(0, max_, 6, [&](double at, const std::string& text) {
       cv::line(canvas_, {kLeft, YOf(at)}, {kRight, YOf(at)}, kGrid, 1);
       font_.Write(canvas_, text, {kLeft - 10 - font_.WidthOf(text), YOf(at) + font_.height() / 2}, kFaint);
     });
@@ -125,7 +125,7 @@ class LoadPlot {
 
   const LoadDrawing& load_;
   const Font font_;
-  const double most_;
+  const double max_;
   double seconds_ = 1e-3;
   double longest_ = 1e-3;
   const int top_ = 90;

@@ -26,7 +26,7 @@ class _Facts(TypedDict):
 
 def _explanation(message: pb.Explanation) -> types.Explanation:
     maps = tuple(
-        types.AttentionMap(one.name, one.width, one.height, one.png, one.least, one.most) for one in message.maps
+        types.AttentionMap(one.name, one.width, one.height, one.png, one.min, one.max) for one in message.maps
     )
     return types.Explanation(message.layer, maps, message.available)
 
@@ -93,7 +93,7 @@ def disparity(message: pb.PredictResponse) -> types.Disparity:
     found = message.disparity
     values = numpy.frombuffer(found.map, "<f4").reshape(found.height, found.width)
     return types.Disparity(
-        **_facts(message), disparity=values, least=found.least, most=found.most, mean=found.mean
+        **_facts(message), disparity=values, min=found.min, max=found.max, mean=found.mean
     )
 
 
@@ -114,7 +114,7 @@ def restoration(message: pb.PredictResponse, voxels: Any) -> types.Restoration:
     found = message.restoration
     shape = found.shape
     values = numpy.frombuffer(voxels, _VOXELS[shape.type]).reshape(shape.depth, shape.height, shape.width)
-    return types.Restoration(**_facts(message), volume=values, least=found.least, most=found.most)
+    return types.Restoration(**_facts(message), volume=values, min=found.min, max=found.max)
 
 
 def model(message: pb.Model) -> types.Model:
@@ -135,9 +135,9 @@ def model(message: pb.Model) -> types.Model:
         load_seconds=message.load_duration.ToTimedelta().total_seconds(),
         buckets=message.buckets,
         views=message.views,
-        most_frames=message.most_frames,
+        max_frames=message.max_frames,
         frames_per_second=message.frames_per_second,
-        most_voxels=message.most_voxels,
+        max_voxels=message.max_voxels,
         attention_layers=tuple(message.attention_layers),
         attention_by_position=message.attention_by_position,
     )

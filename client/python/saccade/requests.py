@@ -31,16 +31,16 @@ class Region:
 @dataclasses.dataclass(frozen=True, eq=False)
 class Explain:
     """Requests attention maps. `layer` is one of Model.attention_layers; empty selects the last one. At most
-    `most_maps` maps are returned; 0 stands for 16. `positions` are for layers that have a map per position
+    `max_maps` maps are returned; 0 stands for 16. `positions` are for layers that have a map per position
     (Model.attention_by_position): x and y from 0 to 1 across and down the network's input."""
 
     layer: str = ""
-    most_maps: int = 0
+    max_maps: int = 0
     positions: Iterable[tuple[float, float]] = ()
 
     def message(self) -> pb.Explain:
         positions = [pb.Position(x=x, y=y) for x, y in self.positions]
-        return pb.Explain(layer=self.layer, most_maps=self.most_maps, positions=positions)
+        return pb.Explain(layer=self.layer, max_maps=self.max_maps, positions=positions)
 
 
 def _size(asked: Size) -> pb.OutputSize | None:

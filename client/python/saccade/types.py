@@ -29,10 +29,10 @@ class AttentionMap:
     name: str
     width: int
     height: int
-    # An 8-bit grey PNG: 0 is `least`, 255 is `most`.
+    # An 8-bit grey PNG: 0 is `min`, 255 is `max`.
     png: bytes
-    least: float
-    most: float
+    min: float
+    max: float
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -143,8 +143,8 @@ class Disparity(Answer):
     # [height, width]: how many pixels further left the same point lies in the right picture; NaN where there is no
     # value.
     disparity: NDArray[numpy.float32]
-    least: float
-    most: float
+    min: float
+    max: float
     mean: float
 
 
@@ -174,8 +174,8 @@ class Actions(Answer):
 class Restoration(Answer):
     # [depth, height, width], in the units of the volume as it was sent; a projection has one plane.
     volume: NDArray[numpy.uint8] | NDArray[numpy.uint16] | NDArray[numpy.float32]
-    least: float
-    most: float
+    min: float
+    max: float
 
 
 class ModelState(enum.Enum):
@@ -209,9 +209,9 @@ class Model:
     # Number of pictures in one input: 2 for stereo.
     views: int
     # Upper bounds of clips and volumes, and the rate at which videos are sampled; 0 for other tasks.
-    most_frames: int
+    max_frames: int
     frames_per_second: float
-    most_voxels: int
+    max_voxels: int
     # Layers whose attention can be requested, in the order in which they are computed; and whether their maps are for
     # chosen positions.
     attention_layers: tuple[str, ...]

@@ -11,7 +11,7 @@ Description DescribeIdentity(const std::string& architecture, const Options& opt
   description.architecture = architecture;
   description.task = Task::kRestoration;
   description.input.medium = Medium::kVolume;
-  description.input.volume = {.most_voxels = parsed.most_voxels, .depth = 1};
+  description.input.volume = {.max_voxels = parsed.max_voxels, .depth = 1};
   description.input.fit = Fit::kKeepRatio;
   description.input.height = 1;
   description.input.width = 1;

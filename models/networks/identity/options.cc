@@ -50,7 +50,7 @@ IdentityOptions ParseIdentityOptions(const std::string& architecture, const Opti
   parsed.no_room_above = reader.Integer("no_room_above", parsed.no_room_above, 0, 1000);
   parsed.hang_seconds = reader.Number("hang_seconds", parsed.hang_seconds, 0, 86400);
   parsed.hang_file = reader.Text("hang_file", "", "the path of a file");
-  parsed.most_voxels = reader.Integer("most_voxels", parsed.most_voxels, 1, int64_t{1} << 31);
+  parsed.max_voxels = reader.Integer("max_voxels", parsed.max_voxels, 1, int64_t{1} << 31);
   reader.RefuseOthers();
   return parsed;
 }
@@ -65,7 +65,7 @@ Options AsText(const IdentityOptions& options) {
           {"no_room_above", std::to_string(options.no_room_above)},
           {"hang_seconds", NumberText(options.hang_seconds)},
           {"hang_file", options.hang_file},
-          {"most_voxels", std::to_string(options.most_voxels)}};
+          {"max_voxels", std::to_string(options.max_voxels)}};
 }
 
 }  // namespace saccade::models

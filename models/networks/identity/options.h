@@ -26,7 +26,7 @@ struct IdentityOptions {
   std::optional<float> lose_device_at;
   double hang_seconds = 60;
   std::string hang_file;
-  int64_t most_voxels = int64_t{128} << 20;  // most_voxels=1..2^31: larger volumes are rejected
+  int64_t max_voxels = int64_t{128} << 20;  // max_voxels=1..2^31: larger volumes are rejected
 
   std::chrono::nanoseconds Delay(int64_t items) const;
   std::chrono::nanoseconds MaxHang() const;

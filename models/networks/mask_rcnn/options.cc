@@ -33,9 +33,9 @@ void CheckWidth(const std::string& architecture, double width) {
 
 // The stem halves a side twice and must leave at least one position.
 void CheckBuckets(const std::string& architecture, const Buckets& buckets) {
-  constexpr int64_t kLeast = 4;
-  bool fits = !buckets.sizes.empty() || buckets.stride >= kLeast;
-  for (const Size size : buckets.sizes) fits = fits && size.height >= kLeast && size.width >= kLeast;
+  constexpr int64_t kMin = 4;
+  bool fits = !buckets.sizes.empty() || buckets.stride >= kMin;
+  for (const Size size : buckets.sizes) fits = fits && size.height >= kMin && size.width >= kMin;
   if (!fits) RefuseOption(architecture, "buckets", AsText(buckets), "a stride, or sides, of at least 4");
 }
 

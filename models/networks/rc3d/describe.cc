@@ -12,7 +12,7 @@ Description DescribeRc3d(const std::string& architecture, const Options& options
   description.task = Task::kActions;
   ImageInput& input = description.input;
   input.medium = Medium::kClip;
-  input.clip = {.most_frames = parsed.frames,
+  input.clip = {.max_frames = parsed.frames,
                 .frame_multiple = kRc3dStride,
                 .frames_per_second = parsed.frames_per_second};
   input.height = input.width = parsed.size;

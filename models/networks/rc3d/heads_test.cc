@@ -33,11 +33,11 @@ double Overlap(const Exact& a, const Exact& b) {
 }
 
 // Returns the best, best first, without those that overlap a better one of their label too much.
-std::vector<Exact> BestExactly(std::vector<Exact> all, double threshold, size_t most) {
+std::vector<Exact> BestExactly(std::vector<Exact> all, double threshold, size_t max) {
   std::stable_sort(all.begin(), all.end(), [](const Exact& a, const Exact& b) { return a.score > b.score; });
   std::vector<Exact> best;
   for (const Exact& one : all) {
-    if (best.size() == most) break;
+    if (best.size() == max) break;
     const bool again = std::any_of(best.begin(), best.end(), [&](const Exact& better) {
       return better.label == one.label && Overlap(one, better) > threshold;
     });

@@ -21,13 +21,13 @@ at::Tensor ByStep(const at::Tensor& numbers) {
   return Fetched(numbers).squeeze(0).flatten(1).transpose(0, 1).contiguous();
 }
 
-// Returns the `most` best, best first; equal scores keep their order.
-Scored Best(const Scored& all, size_t most) {
+// Returns the `max` best, best first; equal scores keep their order.
+Scored Best(const Scored& all, size_t max) {
   std::vector<size_t> order(all.segments.size());
   std::iota(order.begin(), order.end(), size_t{0});
   std::stable_sort(order.begin(), order.end(),
                    [&](size_t a, size_t b) { return all.scores[a] > all.scores[b]; });
-  order.resize(std::min(order.size(), most));
+  order.resize(std::min(order.size(), max));
   Scored best;
   for (const size_t i : order) best.Add(all.segments[i], all.scores[i], all.labels[i]);
   return best;
@@ -54,7 +54,7 @@ std::vector<Segment> Propose(const ProposalNumbers& numbers, int64_t frames, con
       const Segment segment =
           Clipped(Moved(Anchor(step, steps_long), offsets, kProposalSegmentWeights), frames);
       // Ranks by logits, as large ones would be equal as probabilities.
-      if (segment.length() >= kLeastFrames) candidates.Add(segment, *logit, 0);
+      if (segment.length() >= kMinFrames) candidates.Add(segment, *logit, 0);
       ++logit;
       offsets += 2;
     }

@@ -34,9 +34,9 @@ void Scored::Add(const Segment& segment, float score, int64_t label) {
   labels.push_back(label);
 }
 
-Scored Suppressed(const Scored& all, double threshold, int64_t most) {
+Scored Suppressed(const Scored& all, double threshold, int64_t max) {
   const at::Tensor kept = kernels::batched_nms(Boxes(all.segments), Copied(all.scores, at::kFloat),
-                                               Copied(all.labels, at::kLong), threshold, most);
+                                               Copied(all.labels, at::kLong), threshold, max);
   Scored best;
   const auto* index = kept.const_data_ptr<int64_t>();
   for (int64_t i = 0; i < kept.numel(); ++i) {

@@ -17,8 +17,8 @@ struct Scored {
   void Add(const Segment& segment, float score, int64_t label);
 };
 
-// Returns at most `most` segments by descending score, equal ones in order, without those whose overlap
+// Returns at most `max` segments by descending score, equal ones in order, without those whose overlap
 // (intersection over union) with a better one of their label is above `threshold`. REQUIRES: finite numbers.
-Scored Suppressed(const Scored& all, double threshold, int64_t most);
+Scored Suppressed(const Scored& all, double threshold, int64_t max);
 
 }  // namespace saccade::models

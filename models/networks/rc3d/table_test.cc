@@ -104,7 +104,7 @@ TEST(Rc3dDescription, TakesClips) {
   EXPECT_EQ(description.classes, 21);
   EXPECT_EQ(description.parameters, CountWith({}).AllParameters());
   EXPECT_EQ(description.input.medium, Medium::kClip);
-  EXPECT_EQ(description.input.clip.most_frames, 768);
+  EXPECT_EQ(description.input.clip.max_frames, 768);
   EXPECT_EQ(description.input.clip.frames_per_second, 25);
   EXPECT_EQ(description.input.short_side, 128);
   EXPECT_EQ(PlaceClip(description.input, {240, 320}, 100),

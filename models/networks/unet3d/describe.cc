@@ -11,7 +11,7 @@ Description DescribeUnet(const std::string& architecture, const Options& options
   description.architecture = architecture;
   description.task = Task::kRestoration;
   description.input.medium = Medium::kVolume;
-  description.input.volume = {.most_voxels = parsed.most_voxels, .depth = UnetNominalDepth(parsed)};
+  description.input.volume = {.max_voxels = parsed.max_voxels, .depth = UnetNominalDepth(parsed)};
   description.input.fit = Fit::kKeepRatio;
   description.input.height = kUnetNominalSide;
   description.input.width = kUnetNominalSide;

@@ -25,7 +25,7 @@ UnetOptions ParseUnetOptions(const std::string& architecture, const Options& opt
   parsed.residual = ReadFlag(reader, "residual", parsed.residual);
   parsed.width = reader.Number("width", parsed.width, 0.25, 4);
   parsed.tile = reader.Integer("tile", parsed.tile, 0, 4096);
-  parsed.most_voxels = reader.Integer("most_voxels", parsed.most_voxels, 4096, int64_t{1} << 31);
+  parsed.max_voxels = reader.Integer("max_voxels", parsed.max_voxels, 4096, int64_t{1} << 31);
   reader.RefuseOthers();
   return parsed;
 }
@@ -39,7 +39,7 @@ Options AsText(const UnetOptions& options) {
           {"residual", Flag(options.residual)},
           {"width", NumberText(options.width)},
           {"tile", std::to_string(options.tile)},
-          {"most_voxels", std::to_string(options.most_voxels)}};
+          {"max_voxels", std::to_string(options.max_voxels)}};
 }
 
 }  // namespace saccade::models

@@ -22,7 +22,7 @@ struct UnetOptions {
   // tile=0..4096: maximum side of a tile computed at once, in positions of the current map; odd values are
   // rounded up to even, and 0 means the whole map. It bounds memory, and changes results only by rounding.
   int64_t tile = 96;
-  int64_t most_voxels = int64_t{128} << 20;  // most_voxels=4096..2^31: larger volumes are rejected
+  int64_t max_voxels = int64_t{128} << 20;  // max_voxels=4096..2^31: larger volumes are rejected
 };
 
 // Parses the options of unet3d_sao_denoise and unet3d_sao_project. Throws a LoadError that lists the legal

@@ -101,16 +101,16 @@ TEST(UnetOptions, AreRead) {
                                                           {"residual", "false"},
                                                           {"width", "0.5"},
                                                           {"tile", "0"},
-                                                          {"most_voxels", "5000"}});
+                                                          {"max_voxels", "5000"}});
   EXPECT_FALSE(options.attention || options.learned || options.global_term || options.percentile ||
                options.residual || options.projects);
   EXPECT_EQ(options.heads, 4);
   EXPECT_EQ(options.tile, 0);
-  EXPECT_EQ(ParseUnetOptions(kDenoise, AsText(options)).most_voxels, 5000);
+  EXPECT_EQ(ParseUnetOptions(kDenoise, AsText(options)).max_voxels, 5000);
   EXPECT_EQ(AsText(options).at("width"), "0.5");
   EXPECT_TRUE(ParseUnetOptions(kProject, {}).projects);
   // The paper's largest volumes must be accepted.
-  EXPECT_GE(ParseUnetOptions(kDenoise, {}).most_voxels, int64_t{95} * 1024 * 1024);
+  EXPECT_GE(ParseUnetOptions(kDenoise, {}).max_voxels, int64_t{95} * 1024 * 1024);
 }
 
 // Returns the error's text, or "" if there is none.
@@ -130,7 +130,7 @@ TEST(UnetOptions, RefuseBadValues) {
   EXPECT_THAT(Error({{"residual", "1"}}), HasSubstr("true or false"));
   EXPECT_THAT(Error({{"width", "5"}}), HasSubstr("a number from 0.25 to 4"));
   EXPECT_THAT(Error({{"tile", "-1"}}), HasSubstr("a whole number from 0 to 4096"));
-  EXPECT_THAT(Error({{"most_voxels", "1"}}), HasSubstr("a whole number from 4096 to"));
+  EXPECT_THAT(Error({{"max_voxels", "1"}}), HasSubstr("a whole number from 4096 to"));
   EXPECT_THAT(Error({{"classes", "21"}}), AllOf(HasSubstr("'classes'"), HasSubstr("\n  normalize: ")));
 }
 
@@ -139,7 +139,7 @@ TEST(UnetDescription, TakesVolumes) {
   EXPECT_EQ(description.task, Task::kRestoration);
   EXPECT_EQ(description.input.medium, Medium::kVolume);
   EXPECT_EQ(description.input.channels(), 1);
-  EXPECT_EQ(description.input.volume.most_voxels, int64_t{128} << 20);
+  EXPECT_EQ(description.input.volume.max_voxels, int64_t{128} << 20);
   EXPECT_EQ(description.parameters, 395'586);
   const std::vector<Placement> warm = PlacementsToWarm(description.input);
   ASSERT_EQ(warm.size(), 1U);

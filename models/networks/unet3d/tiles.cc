@@ -27,9 +27,9 @@ Part Part::Over(const Sides& step) const {
 Tiling::Tiling(const Sides& sides, const Sides& longest, int64_t multiple) : sides_(sides) {
   for (size_t axis = 0; axis < 3; ++axis) {
     const int64_t side = sides[axis];
-    const int64_t most = longest[axis] == 0 ? side : DivideUp(longest[axis], multiple) * multiple;
+    const int64_t max = longest[axis] == 0 ? side : DivideUp(longest[axis], multiple) * multiple;
     // Uses as few cores as possible, of about the same length.
-    const int64_t even = DivideUp(side, DivideUp(side, most));
+    const int64_t even = DivideUp(side, DivideUp(side, max));
     core_[axis] = std::min(side, DivideUp(even, multiple) * multiple);
     counts_[axis] = DivideUp(side, core_[axis]);
   }

@@ -16,7 +16,7 @@ namespace {
 
 constexpr double kLow = 2;
 constexpr double kHigh = 99.8;
-constexpr double kLeastRange = 1e-20;
+constexpr double kMinRange = 1e-20;
 
 // Maps floats to unsigned numbers in the same order.
 uint32_t Key(float value) {
@@ -90,7 +90,7 @@ Units PercentileUnits(const at::Tensor& volume) {
     const auto below = static_cast<double>(ranked[2 * i]);
     return below + (places[i] - std::floor(places[i])) * (static_cast<double>(ranked[2 * i + 1]) - below);
   };
-  return {.offset = between(0), .scale = between(1) - between(0) + kLeastRange};
+  return {.offset = between(0), .scale = between(1) - between(0) + kMinRange};
 }
 
 at::Tensor Normalised(const at::Tensor& volume, const Units& units, const Sides& sides) {

@@ -61,13 +61,13 @@ std::map<std::string, std::string> ReadMetadata(JsonReader& json) {
   return metadata;
 }
 
-std::vector<int64_t> ReadNumbers(JsonReader& json, const std::string& name, const char* what, size_t most) {
+std::vector<int64_t> ReadNumbers(JsonReader& json, const std::string& name, const char* what, size_t max) {
   std::vector<int64_t> numbers;
   json.Expect('[');
   if (json.Accept(']')) return numbers;
   do {
-    if (numbers.size() == most)
-      Fail(name, std::string(what) + " has more than " + std::to_string(most) + " numbers");
+    if (numbers.size() == max)
+      Fail(name, std::string(what) + " has more than " + std::to_string(max) + " numbers");
     numbers.push_back(json.ReadUnsigned());
   } while (json.Accept(','));
   json.Expect(']');

@@ -11,17 +11,17 @@
 
 namespace saccade::server::testing {
 
-// `bytes` in slices of at most `most` bytes.
-inline grpc::ByteBuffer InSlices(const std::string& bytes, size_t most) {
+// `bytes` in slices of at most `max` bytes.
+inline grpc::ByteBuffer InSlices(const std::string& bytes, size_t max) {
   std::vector<grpc::Slice> slices;
-  for (size_t begin = 0; begin < bytes.size(); begin += most) {
-    slices.emplace_back(bytes.data() + begin, std::min(most, bytes.size() - begin));
+  for (size_t begin = 0; begin < bytes.size(); begin += max) {
+    slices.emplace_back(bytes.data() + begin, std::min(max, bytes.size() - begin));
   }
   return {slices.data(), slices.size()};
 }
 
-inline grpc::ByteBuffer InSlices(const google::protobuf::MessageLite& message, size_t most) {
-  return InSlices(message.SerializeAsString(), most);
+inline grpc::ByteBuffer InSlices(const google::protobuf::MessageLite& message, size_t max) {
+  return InSlices(message.SerializeAsString(), max);
 }
 
 inline std::string Joined(const grpc::ByteBuffer& buffer) {

@@ -21,15 +21,15 @@ Simulation::Options OptionsOf(const Experiment& experiment, double rate, int see
 // The largest rate at which `sustained` is true, by bisection, to a thousandth of the device's limit.
 double LargestRate(const Experiment& experiment, const std::function<bool(double)>& sustained) {
   double largest = 0;
-  double least = 0;
+  double min = 0;
   for (const ModelOptions& model : experiment.models) {
     largest += model.instances * 1e9 / static_cast<double>(model.latency.beta);
   }
   for (int step = 0; step < 11; ++step) {
-    const double rate = (least + largest) / 2;
-    (sustained(rate) ? least : largest) = rate;
+    const double rate = (min + largest) / 2;
+    (sustained(rate) ? min : largest) = rate;
   }
-  return least;
+  return min;
 }
 
 }  // namespace

@@ -15,7 +15,7 @@ constexpr Instant kProbeAfter = 2;
 constexpr double kMisled = 0.2;
 constexpr double kEstimated = 0.95;
 
-constexpr size_t kMostViolations = 5;
+constexpr size_t kMaxViolations = 5;
 // A request without a deadline is ordered as if it were due this long after its arrival.
 constexpr Instant kUsualPatience = 30 * kSecond;
 // A pass that has run for longer no longer counts for the cores it holds.
@@ -36,7 +36,7 @@ Invariants::Invariants(const Scenario& scenario, const SchedulerPolicy* policy)
 
 template <typename... Parts>
 void Invariants::Violated(Instant now, const Parts&... parts) {
-  if (violations_.size() >= kMostViolations) return;
+  if (violations_.size() >= kMaxViolations) return;
   violations_.push_back(absl::StrCat("at ", ToMilliseconds(now), " ms: ", parts...));
 }
 
@@ -80,9 +80,9 @@ void Invariants::OnTaken(const SimTask& task, Instant now) {
   bucket.pictures += task.size();
   model.pictures += task.size();
   const int64_t of_class = model.classes[ClassOf(task)] += task.size();
-  const int64_t most_of_class = PolicyOf(task).max_queue_size;
-  if (scenario_.plain_order && most_of_class > 0 && of_class > most_of_class)
-    Violated(now, of_class, " pictures of class ", ClassOf(task), " wait, of at most ", most_of_class);
+  const int64_t max_of_class = PolicyOf(task).max_queue_size;
+  if (scenario_.plain_order && max_of_class > 0 && of_class > max_of_class)
+    Violated(now, of_class, " pictures of class ", ClassOf(task), " wait, of at most ", max_of_class);
   const BatcherOptions& options = scenario_.batchers[task.model()];
   if (model.pictures > options.max_queue_size)
     Violated(now, model.pictures, " pictures wait, of at most ", options.max_queue_size);
@@ -172,7 +172,7 @@ void Invariants::CheckMembers(const Policy::Batch& batch, Instant now) {
   const int64_t bucket = batch.tasks.front()->bucket();
   // Without misleading faults, no estimate is below the time of the fastest pass.
   const double trusted = scenario_.faults.misleads() ? kMisled : kEstimated - 3 * scenario_.jitter;
-  const auto least = static_cast<Instant>(
+  const auto min = static_cast<Instant>(
       static_cast<double>(scenario_.models[batch.model].Latency(bucket, pictures)) * trusted);
   const auto [last_pass, known] = std::pair(models_[batch.model].buckets.at(bucket).last_pass,
                                             models_[batch.model].buckets.at(bucket).known);
@@ -183,11 +183,11 @@ void Invariants::CheckMembers(const Policy::Batch& batch, Instant now) {
     if (sim_task.model() != batch.model) Violated(now, "a batch with another model's request");
     if (task->cancelled()) Violated(now, "request ", sim_task.id(), " was cancelled, and is computed");
     // The scheduler may occasionally probe whether passes still take as long as estimated.
-    if (known && deadline != kNever && now + least > deadline + kTolerance &&
-        now - last_pass < kProbeAfter * least)
+    if (known && deadline != kNever && now + min > deadline + kTolerance &&
+        now - last_pass < kProbeAfter * min)
       Violated(now, "request ", sim_task.id(),
                " starts although it cannot end in time: ", ToMilliseconds(deadline - now),
-               " ms are left of at least ", ToMilliseconds(least), ", ", ToMilliseconds(now - last_pass),
+               " ms are left of at least ", ToMilliseconds(min), ", ", ToMilliseconds(now - last_pass),
                " ms after the last pass");
     if (scenario_.plain_order && TimedOut(sim_task, now))
       Violated(now, "request ", sim_task.id(), " has timed out, and is computed");
@@ -288,8 +288,8 @@ void Invariants::CheckEnd(int64_t requests, const Simulation::Mistakes& mistakes
   Instant longest = 0;
   for (size_t i = scenario_.healing_streams_from; i < scenario_.streams.size(); ++i) {
     const StreamOptions& stream = scenario_.streams[i];
-    const auto most = static_cast<double>(scenario_.batchers[stream.model].max_batch_size);
-    const Instant pass = scenario_.models[stream.model].latency(most) * 13 / 10;
+    const auto max = static_cast<double>(scenario_.batchers[stream.model].max_batch_size);
+    const Instant pass = scenario_.models[stream.model].latency(max) * 13 / 10;
     longest = std::max(longest, stream.deadline + pass);
   }
   if (last_finish_ > scenario_.drain_at + longest)

@@ -122,25 +122,25 @@ DeviceFaults DrawFaults(Random& random, const Features& features, Instant span) 
 // can do.
 void AddHealing(Scenario& scenario) {
   Instant longest = 0;
-  double least_rate = 1e12;
+  double min_rate = 1e12;
   const auto models = static_cast<double>(scenario.models.size());
   for (size_t i = 0; i < scenario.models.size(); ++i) {
     const LatencyModel& latency = scenario.models[i].latency;
     longest = std::max(
         longest, latency(static_cast<double>(std::min<int64_t>(8, scenario.batchers[i].max_batch_size))));
-    least_rate = std::min(least_rate, 0.2 / models * 1e9 / static_cast<double>(latency(1)));
+    min_rate = std::min(min_rate, 0.2 / models * 1e9 / static_cast<double>(latency(1)));
   }
   scenario.healing_streams_from = scenario.streams.size();
   for (size_t i = 0; i < scenario.models.size(); ++i) {
     StreamOptions stream;
     stream.model = static_cast<int>(i);
     stream.from = scenario.healed_at;
-    stream.rate = least_rate;
+    stream.rate = min_rate;
     stream.buckets.assign(scenario.models[i].shapes.size(), 1);
     stream.deadline = 4 * scenario.models[i].latency(1) + 2 * longest;
     scenario.streams.push_back(stream);
   }
-  scenario.drain_at = scenario.healed_at + static_cast<Instant>(200 / least_rate * 1e9);
+  scenario.drain_at = scenario.healed_at + static_cast<Instant>(200 / min_rate * 1e9);
 }
 
 }  // namespace
@@ -153,12 +153,12 @@ const char* NameOf(Feature feature) {
 }
 
 bool Scenario::AlwaysFits() const {
-  std::map<int, int> most;
+  std::map<int, int> max;
   for (size_t i = 0; i < models.size(); ++i) {
     for (int instance = 0; instance < models[i].instances; ++instance)
-      most[models[i].PlaceOf(instance)] += batchers[i].threads;
+      max[models[i].PlaceOf(instance)] += batchers[i].threads;
   }
-  return std::all_of(most.begin(), most.end(),
+  return std::all_of(max.begin(), max.end(),
                      [&](const auto& place) { return place.second <= scheduler.cores; });
 }
 
@@ -166,15 +166,15 @@ Scenario DrawScenario(uint64_t seed, const Features& features) {
   Random random(seed);
   Scenario scenario;
   const int64_t models = OneOf<int64_t>(random, {1, 1, 2, 3});
-  int most_cores = 0;
+  int max_cores = 0;
   for (int64_t i = 0; i < models; ++i) {
     scenario.models.push_back(DrawModel(random));
     scenario.batchers.push_back(DrawBatcher(random, features));
-    most_cores += scenario.models.back().instances * scenario.batchers.back().threads;
+    max_cores += scenario.models.back().instances * scenario.batchers.back().threads;
   }
   const auto few = static_cast<int>(1 + random.Below(4));
   const bool shared = random.Chance(0.4) && features.has(Feature::kSharedCores);
-  scenario.scheduler.cores = shared ? few : most_cores;
+  scenario.scheduler.cores = shared ? few : max_cores;
   scenario.admission.max_inflight_requests = OneOf<int64_t>(random, {4, 64, 1024, 1024});
   const double jitter = OneOf(random, {0.0, 0.0, 0.1});
   if (features.has(Feature::kJitter)) scenario.jitter = jitter;
