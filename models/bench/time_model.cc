@@ -15,8 +15,8 @@
 #include <string>
 
 #include "kernels/common/cpu_isa.h"
-#include "models/model.h"
-#include "models/registry.h"
+#include "models/api/model.h"
+#include "models/api/registry.h"
 #include "models/tools/batch_file.h"
 #include "models/tools/option_arguments.h"
 #include "models/tools/process_memory.h"

@@ -26,7 +26,7 @@ class Detector(nn.Module):
         return [picture[part] for picture in found for part in ("boxes", "scores", "labels", "masks")]
 
 
-class Localizer(nn.Module):
+class ActionFinder(nn.Module):
     """Returns segments, scores and classes, clip by clip."""
 
     def __init__(self, network: nn.Module):
@@ -78,7 +78,7 @@ class Case:
             settle(network, [small])
             nn.init.normal_(network.tpn.cls_logits.weight, 0, 0.05)
             nn.init.normal_(network.head.cls_score.weight, 0, 0.2)
-            return network, Localizer(network).eval()
+            return network, ActionFinder(network).eval()
         if not self.architecture.startswith("ea_mask_rcnn"):
             settle(network, [small])
             return network, network

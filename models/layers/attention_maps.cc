@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "kernels/expatt/expatt.h"
-#include "models/attention_probe.h"
+#include "models/api/attention_probe.h"
 #include "models/layers/attention_samples.h"
 
 namespace saccade::models {

@@ -8,7 +8,7 @@
 #include <numeric>
 #include <string>
 
-#include "models/attention_probe.h"
+#include "models/api/attention_probe.h"
 #include "models/layers/efficient_attention.h"
 
 namespace saccade::models {

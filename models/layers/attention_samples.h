@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "models/attention_probe.h"
+#include "models/api/attention_probe.h"
 
 namespace saccade::models {
 

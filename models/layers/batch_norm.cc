@@ -2,7 +2,7 @@
 
 #include <ATen/ops/isfinite.h>
 
-#include "models/error.h"
+#include "models/api/error.h"
 
 namespace saccade::models {
 Affine FoldBatchNorm(const TensorMap& tensors, const std::string& prefix, double epsilon) {

@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <string_view>
 
-#include "models/layers/device.h"
+#include "models/device/transfer.h"
 #include "models/layers/onednn_operator.h"
 
 namespace saccade::models {

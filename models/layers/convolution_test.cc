@@ -8,7 +8,7 @@
 #include <ATen/ops/zeros.h>
 #include <gtest/gtest.h>
 
-#include "models/error.h"
+#include "models/api/error.h"
 #include "models/testing/random_weights.h"
 
 namespace saccade::models {

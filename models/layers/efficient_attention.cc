@@ -3,8 +3,8 @@
 #include <utility>
 
 #include "kernels/efficient_attention/efficient_attention.h"
+#include "models/device/transfer.h"
 #include "models/layers/attention_maps.h"
-#include "models/layers/device.h"
 
 namespace saccade::models {
 
@@ -29,9 +29,9 @@ EfficientAttention::EfficientAttention(const TensorMap& tensors, const std::stri
 
 at::Tensor EfficientAttention::operator()(const at::Tensor& x, const std::optional<at::Tensor>& valid) const {
   ProbeEfficientAttention(name_, x, key_.weight, key_.bias, normalization_, valid);
-  return kernels::efficient_attention_module(x, key_.weight, query_.weight, value_.weight, key_.bias,
-                                             query_.bias, value_.bias, out_weight_, out_bias_, heads_,
-                                             normalization_, /*residual=*/true, valid);
+  const kernels::EaWeights weights{key_.weight, query_.weight, value_.weight, key_.bias,
+                                   query_.bias, value_.bias,   out_weight_,   out_bias_};
+  return kernels::efficient_attention_module(x, weights, heads_, normalization_, /*residual=*/true, valid);
 }
 
 std::string AbsentNote(const std::string& module) {

@@ -3,9 +3,9 @@
 #include <utility>
 
 #include "kernels/expatt/expatt.h"
-#include "models/error.h"
+#include "models/api/error.h"
+#include "models/device/transfer.h"
 #include "models/layers/attention_maps.h"
-#include "models/layers/device.h"
 
 namespace saccade::models {
 

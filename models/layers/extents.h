@@ -6,8 +6,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "models/api/placement.h"
 #include "models/layers/window.h"
-#include "models/placement.h"
 
 namespace saccade::models {
 

@@ -10,7 +10,7 @@
 #include <functional>
 #include <vector>
 
-#include "models/attention_probe.h"
+#include "models/api/attention_probe.h"
 #include "models/layers/attention_samples.h"
 
 namespace saccade::models {

@@ -9,7 +9,7 @@
 
 #include "kernels/attention/attention.h"
 #include "kernels/gsa/gsa.h"
-#include "models/attention_probe.h"
+#include "models/api/attention_probe.h"
 
 namespace saccade::models {
 namespace {
@@ -120,8 +120,9 @@ TEST(PositionMapsTest, GlobalSelfAttentionAnswersByWhatIsShown) {
   const auto project = [&](const at::Tensor& weight) { return at::einsum("kc,bcxy->bkxy", {weight, x}); };
   for (const std::string content : {"global", "axial", "none"}) {
     const bool keyed = content != "none";
-    const at::Tensor out = kernels::gsa(project(query), keyed ? std::optional(project(key)) : std::nullopt, x,
-                                        kHeads, columns, rows, std::nullopt, std::nullopt, content)[0];
+    const at::Tensor out = kernels::gsa(
+        project(query), keyed ? std::optional(project(key)) : std::nullopt, x,
+        {.heads = kHeads, .column_embedding = columns, .row_embedding = rows, .content = content})[0];
     const Explanation shown = Explained(Wish(), [&] {
       ProbeGlobal("place", x,
                   {.content = content,

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "models/layers/device.h"
+#include "models/device/transfer.h"
 #include "models/layers/onednn_operator.h"
 
 namespace saccade::models {

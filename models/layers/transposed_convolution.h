@@ -4,8 +4,8 @@
 
 #include <ATen/core/Tensor.h>
 
+#include "models/api/target.h"
 #include "models/layers/batch_norm.h"
-#include "models/target.h"
 
 namespace saccade::models {
 

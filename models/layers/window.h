@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "models/placement.h"
+#include "models/api/placement.h"
 
 namespace saccade::models {
 

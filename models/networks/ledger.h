@@ -7,10 +7,13 @@
 #include <string>
 #include <vector>
 
-#include "models/counts.h"
+#include "models/api/counts.h"
 #include "models/weights/tensor_spec.h"
 
 namespace saccade::models {
+
+// A map's positions along each dimension: height and width, or frames or depth, height and width.
+using Sides = std::vector<int64_t>;
 
 struct ConvolutionShape {
   int64_t inputs = 0;

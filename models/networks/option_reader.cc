@@ -5,7 +5,7 @@
 #include <cmath>
 #include <sstream>
 
-#include "models/error.h"
+#include "models/api/error.h"
 #include "models/weights/format/tensor_entry.h"
 
 namespace saccade::models {
@@ -50,6 +50,14 @@ std::string ListText(std::span<const int64_t> numbers) {
   return text;
 }
 
+std::string NamesText(const std::vector<std::string>& names) {
+  std::string text;
+  for (const std::string& name : names) text += (text.empty() ? "" : ",") + name;
+  return text.empty() ? "none" : text;
+}
+
+std::string FlagText(bool flag) { return flag ? "true" : "false"; }
+
 std::string NumberText(double number) {
   std::ostringstream text;
   text << number;
@@ -69,6 +77,17 @@ void CheckHeads(const std::string& architecture, int64_t heads, int64_t key_chan
                    " and " + std::to_string(value_channels));
 }
 
+void CheckMultiple(const std::string& architecture, const std::string& option, int64_t value,
+                   int64_t multiple) {
+  if (value % multiple == 0) return;
+  RefuseOption(architecture, option, std::to_string(value), "a multiple of " + std::to_string(multiple));
+}
+
+void CheckWidth(const std::string& architecture, double width) {
+  if (width * 8 != std::floor(width * 8))
+    RefuseOption(architecture, "width", NumberText(width), "a multiple of 0.125 up to 1");
+}
+
 const std::string* OptionReader::Find(const std::string& name, const std::string& legal) {
   names_.push_back(name);
   legal_ += "\n  " + name + ": " + legal;
@@ -86,6 +105,10 @@ std::string OptionReader::Choice(const std::string& name, const std::string& oth
   return *value;
 }
 
+bool OptionReader::Flag(const std::string& name, bool otherwise) {
+  return Choice(name, FlagText(otherwise), {"true", "false"}) == "true";
+}
+
 int64_t OptionReader::Integer(const std::string& name, int64_t otherwise, int64_t min, int64_t max) {
   const std::string legal = RangeText("a whole number", min, max);
   const std::string* text = Find(name, legal + " (default " + std::to_string(otherwise) + ")");
@@ -100,8 +123,16 @@ double OptionReader::Number(const std::string& name, double otherwise, double mi
   const std::string* text = Find(name, legal + " (default " + NumberText(otherwise) + ")");
   if (text == nullptr) return otherwise;
   double value = 0;
-  if (!Parse(*text, value) || !std::isfinite(value) || value < min || value > max)
-    Refuse(name, *text, legal);
+  if (!Parse(*text, value) || !std::isfinite(value) || value < min || value > max) Refuse(name, *text, legal);
+  return value;
+}
+
+std::optional<float> OptionReader::NonZero(const std::string& name) {
+  const std::string legal = "none, or a finite number other than 0";
+  const std::string text = Text(name, "none", legal);
+  if (text == "none") return std::nullopt;
+  float value = 0;
+  if (!Parse(text, value) || !std::isfinite(value) || value == 0) Refuse(name, text, legal);
   return value;
 }
 
@@ -129,6 +160,10 @@ std::array<int64_t, 4> OptionReader::Blocks(const std::array<int64_t, 4>& otherw
   std::array<int64_t, 4> blocks{};
   std::copy(counts.begin(), counts.end(), blocks.begin());
   return blocks;
+}
+
+int64_t OptionReader::PowerOfTwoHeads(int64_t otherwise) {
+  return std::stoll(Choice("heads", std::to_string(otherwise), {"1", "2", "4", "8"}));
 }
 
 std::vector<std::string> OptionReader::Several(const std::string& name, const std::string& otherwise,

@@ -3,16 +3,21 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
-#include "models/options.h"
+#include "models/api/options.h"
 
 namespace saccade::models {
 
 // Returns "3,4,6,3" for {3, 4, 6, 3}.
 std::string ListText(std::span<const int64_t> numbers);
+// Returns "res3,res4" for {"res3", "res4"}, and "none" if there are no names, as OptionReader::Several reads.
+std::string NamesText(const std::vector<std::string>& names);
+// Returns "true" or "false".
+std::string FlagText(bool flag);
 // Returns text such as "0.125" or "1e-05".
 std::string NumberText(double number);
 
@@ -22,6 +27,11 @@ std::string NumberText(double number);
 
 // Throws LoadError unless an attention module's heads divide its key and value channels evenly.
 void CheckHeads(const std::string& architecture, int64_t heads, int64_t key_channels, int64_t value_channels);
+// Throws LoadError unless the option's value is a multiple of `multiple`.
+void CheckMultiple(const std::string& architecture, const std::string& option, int64_t value,
+                   int64_t multiple);
+// Throws LoadError unless `width` is a multiple of 0.125, which keeps all channels multiples of 8.
+void CheckWidth(const std::string& architecture, double width);
 
 // Each function reads one option and returns its value, or `otherwise` if it is not set. It throws a
 // LoadError that names the legal values. After the last one, RefuseOthers() throws if there are options that
@@ -34,8 +44,11 @@ class OptionReader {
 
   std::string Choice(const std::string& name, const std::string& otherwise,
                      const std::vector<std::string>& legal);
+  bool Flag(const std::string& name, bool otherwise);
   int64_t Integer(const std::string& name, int64_t otherwise, int64_t min, int64_t max);
   double Number(const std::string& name, double otherwise, double min, double max);
+  // Reads "none" as nullopt, or any finite number except 0.
+  std::optional<float> NonZero(const std::string& name);
   // Reads `count` integers separated by commas.
   struct Range {
     int64_t min, max;
@@ -44,6 +57,8 @@ class OptionReader {
                                 Range count);
   // Reads the option `blocks`: for each of four stages, 1 to `max`.
   std::array<int64_t, 4> Blocks(const std::array<int64_t, 4>& otherwise, int64_t max = 64);
+  // Reads the option `heads` of attention whose kernels take 1, 2, 4 or 8.
+  int64_t PowerOfTwoHeads(int64_t otherwise);
   // Reads names separated by commas, each at most once, or "none". Returns them in the order of `legal`.
   std::vector<std::string> Several(const std::string& name, const std::string& otherwise,
                                    const std::vector<std::string>& legal);

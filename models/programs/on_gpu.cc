@@ -6,7 +6,7 @@
 
 #include <utility>
 
-#include "models/gpu_stream.h"
+#include "models/device/gpu_stream.h"
 
 namespace saccade::models {
 namespace {

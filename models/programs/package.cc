@@ -12,7 +12,7 @@
 #include <unordered_map>
 #include <utility>
 
-#include "models/error.h"
+#include "models/api/error.h"
 #include "models/programs/positions.h"
 #include "models/programs/said.h"
 #include "models/programs/values.h"

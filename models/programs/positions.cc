@@ -6,7 +6,7 @@
 #include <optional>
 #include <string_view>
 
-#include "models/error.h"
+#include "models/api/error.h"
 
 namespace saccade::models {
 namespace {

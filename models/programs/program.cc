@@ -7,7 +7,7 @@
 #include <string_view>
 #include <utility>
 
-#include "models/error.h"
+#include "models/api/error.h"
 #include "models/programs/on_gpu.h"
 #include "models/programs/package.h"
 #include "models/programs/program_options.h"

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "models/options.h"
+#include "models/api/options.h"
 #include "models/programs/signature.h"
 
 namespace saccade::models {

@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "models/error.h"
+#include "models/api/error.h"
 #include "models/weights/format/tensor_entry.h"
 
 namespace saccade::models {

@@ -1,7 +1,7 @@
 // The parameters of Triton's PyTorch backend that have a meaning here.
 #pragma once
 
-#include "models/options.h"
+#include "models/api/options.h"
 
 namespace saccade::models {
 

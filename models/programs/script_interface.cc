@@ -9,7 +9,7 @@
 #include <stdexcept>
 #include <utility>
 
-#include "models/error.h"
+#include "models/api/error.h"
 #include "models/programs/positions.h"
 
 namespace saccade::models {

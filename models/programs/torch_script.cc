@@ -12,7 +12,7 @@
 #include <optional>
 #include <utility>
 
-#include "models/error.h"
+#include "models/api/error.h"
 #include "models/programs/program_options.h"
 #include "models/programs/said.h"
 #include "models/programs/script_interface.h"

@@ -1,5 +1,5 @@
 #include "gmock/gmock.h"
-#include "models/error.h"
+#include "models/api/error.h"
 #include "models/programs/said.h"
 #include "models/programs/testing/scripts.h"
 #include "models/weights/format/tensor_entry.h"

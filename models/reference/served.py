@@ -62,7 +62,7 @@ def grown(buckets: str, height: int, width: int) -> tuple[int, int]:
 
 
 def place(height: int, width: int, short_side: int = 0, long_side: int = 0, buckets: str = "stride:1") -> list[int]:
-    """Returns a row of `placements`, as in models/placement.h for Fit::kKeepRatio; with short_side 0 pictures are only
+    """Returns a row of `placements`, as in models/api/placement.h for Fit::kKeepRatio; with short_side 0 pictures are only
     scaled down to long_side. The arithmetic is that of torchvision's GeneralizedRCNNTransform."""
     to_short = short_side / min(height, width) if short_side else 1.0
     factor = min(to_short, long_side / max(height, width)) if long_side else to_short

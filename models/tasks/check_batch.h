@@ -1,8 +1,8 @@
 // Checks that the Run() of every model makes first.
 #pragma once
 
-#include "models/description.h"
-#include "models/model.h"
+#include "models/api/description.h"
+#include "models/api/model.h"
 
 namespace saccade::models {
 

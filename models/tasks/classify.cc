@@ -2,7 +2,7 @@
 
 #include <c10/core/InferenceMode.h>
 
-#include "models/layers/device.h"
+#include "models/device/transfer.h"
 #include "models/tasks/check_batch.h"
 #include "models/tasks/finite.h"
 

@@ -3,9 +3,9 @@
 
 #include <vector>
 
-#include "models/description.h"
-#include "models/layers/recorded.h"
-#include "models/model.h"
+#include "models/api/description.h"
+#include "models/api/model.h"
+#include "models/device/recorded.h"
 #include "models/tasks/result.h"
 
 namespace saccade::models {

@@ -6,9 +6,9 @@
 #include <functional>
 #include <vector>
 
-#include "models/description.h"
+#include "models/api/description.h"
+#include "models/api/model.h"
 #include "models/layers/extents.h"
-#include "models/model.h"
 #include "models/tasks/result.h"
 
 namespace saccade::models {

@@ -3,7 +3,7 @@
 #include <ATen/ops/upsample_bilinear2d.h>
 #include <c10/core/InferenceMode.h>
 
-#include "models/attention_probe.h"
+#include "models/api/attention_probe.h"
 #include "models/tasks/check_batch.h"
 #include "models/tasks/finite.h"
 

@@ -6,8 +6,8 @@
 #include <functional>
 #include <vector>
 
-#include "models/description.h"
-#include "models/model.h"
+#include "models/api/description.h"
+#include "models/api/model.h"
 #include "models/tasks/result.h"
 
 namespace saccade::models {

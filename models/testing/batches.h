@@ -5,7 +5,7 @@
 
 #include <utility>
 
-#include "models/model.h"
+#include "models/api/model.h"
 
 namespace saccade::models::testing {
 

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "models/model.h"
+#include "models/api/model.h"
 
 namespace saccade::models {
 

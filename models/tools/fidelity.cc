@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "models/registry.h"
+#include "models/api/registry.h"
 
 namespace saccade::models {
 namespace {

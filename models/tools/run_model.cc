@@ -20,8 +20,8 @@
 #include <type_traits>
 #include <vector>
 
-#include "models/model.h"
-#include "models/registry.h"
+#include "models/api/model.h"
+#include "models/api/registry.h"
 #include "models/tasks/mask.h"
 #include "models/testing/random_weights.h"
 #include "models/tools/batch_file.h"

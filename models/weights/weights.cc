@@ -11,7 +11,7 @@
 #include <set>
 #include <string_view>
 
-#include "models/error.h"
+#include "models/api/error.h"
 #include "models/weights/format/mapped_file.h"
 #include "models/weights/format/tensor_entry.h"
 #include "models/weights/format/weights_format.h"

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "models/target.h"
+#include "models/api/target.h"
 #include "models/weights/tensor_spec.h"
 
 namespace saccade::models {

@@ -10,7 +10,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "models/error.h"
+#include "models/api/error.h"
 #include "models/testing/random_weights.h"
 #include "models/weights/format/testing/files.h"
 

@@ -50,7 +50,7 @@ Written WriteAll(const Picture& picture, const models::ImageInput& input) {
   EXPECT_TRUE(header.ok()) << header.status();
   auto decoded = DecodePicture(picture, *header, input);
   EXPECT_TRUE(decoded.ok()) << decoded.status();
-  const models::Placement placement = models::Place(input, decoded->sent);
+  const models::Placement placement = models::PlacementOf(input, decoded->sent);
   std::vector<float> out(3 * placement.bucket.height * placement.bucket.width, std::nanf(""));
   const absl::Status written = WriteInput(*decoded, input, placement, absl::MakeSpan(out));
   EXPECT_TRUE(written.ok()) << written;
@@ -220,7 +220,7 @@ TEST(KeepRatioTest, PlacementOfAnotherPictureIsTheCallersFault) {
   const cv::Mat noise = Noise(30, 20);
   const auto decoded = DecodePicture(Raw(noise), *ReadHeader(Raw(noise), {}), input);
   ASSERT_TRUE(decoded.ok()) << decoded.status();
-  const models::Placement other = models::Place(input, {20, 31});
+  const models::Placement other = models::PlacementOf(input, {20, 31});
   std::vector<float> out(3 * other.bucket.height * other.bucket.width);
   EXPECT_EQ(WriteInput(*decoded, input, other, absl::MakeSpan(out)).code(), absl::StatusCode::kInternal);
 }

@@ -23,8 +23,8 @@ models::Size ScaledToShortSide(models::Size sent, int64_t side) {
 // possible values.
 int64_t NeededSide(const PictureHeader& header, const models::ImageInput& input) {
   if (input.fit == models::Fit::kCropCentre) return input.short_side;
-  const models::Size stored = models::Place(input, {header.height, header.width}).scaled;
-  const models::Size turned = models::Place(input, {header.width, header.height}).scaled;
+  const models::Size stored = models::PlacementOf(input, {header.height, header.width}).scaled;
+  const models::Size turned = models::PlacementOf(input, {header.width, header.height}).scaled;
   return std::max(std::min(stored.height, stored.width), std::min(turned.height, turned.width));
 }
 

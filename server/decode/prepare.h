@@ -1,5 +1,5 @@
 // Turns a picture as sent into network input, with the arithmetic of torchvision, in three steps: read the
-// header, decode the pixels, and write the input once the placement (models::Place) is known.
+// header, decode the pixels, and write the input once the placement (models::PlacementOf) is known.
 #pragma once
 
 #include <memory>
@@ -8,7 +8,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "models/placement.h"
+#include "models/api/placement.h"
 #include "server/core/request.h"
 #include "server/decode/picture_header.h"
 #include "server/decode/resample.h"
@@ -52,9 +52,9 @@ absl::StatusOr<DecodedPicture> DecodePicture(const Picture& picture, const Pictu
 // out the centre, like torchvision's Resize and CenterCrop but without rounding to 8 bits in between.
 // Fit::kKeepRatio scales to the placement's scaled size, at the top left; the rest of the bucket is zero.
 //
-// REQUIRES: `placement` is models::Place(input, picture.sent), and `out` has exactly the bucket's number of
-// floats; INTERNAL otherwise. Uses memory for one row, whatever the picture's shape. Thread-safe; does not
-// throw. RESOURCE_EXHAUSTED if out of memory.
+// REQUIRES: `placement` is models::PlacementOf(input, picture.sent), and `out` has exactly the bucket's
+// number of floats; INTERNAL otherwise. Uses memory for one row, whatever the picture's shape. Thread-safe;
+// does not throw. RESOURCE_EXHAUSTED if out of memory.
 absl::Status WriteInput(const DecodedPicture& picture, const models::ImageInput& input,
                         const models::Placement& placement, absl::Span<float> out);
 

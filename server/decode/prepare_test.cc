@@ -46,7 +46,7 @@ absl::StatusOr<models::Size> PrepareInto(const Picture& picture, const models::I
   if (!header.ok()) return header.status();
   const auto decoded = DecodePicture(picture, *header, input);
   if (!decoded.ok()) return decoded.status();
-  const absl::Status written = WriteInput(*decoded, input, models::Place(input, decoded->sent), out);
+  const absl::Status written = WriteInput(*decoded, input, models::PlacementOf(input, decoded->sent), out);
   if (!written.ok()) return written;
   return decoded->sent;
 }
@@ -211,7 +211,8 @@ TEST(PrepareTest, ARegionIsWhatItWouldBeAlone) {
     EXPECT_EQ(decoded->sent, (models::Size{70, 90}));
     EXPECT_EQ(decoded->whole, (models::Size{120, 200}));
     std::vector<float> out(expected.out.size());
-    ASSERT_TRUE(WriteInput(*decoded, input, models::Place(input, decoded->sent), absl::MakeSpan(out)).ok());
+    ASSERT_TRUE(
+        WriteInput(*decoded, input, models::PlacementOf(input, decoded->sent), absl::MakeSpan(out)).ok());
     EXPECT_EQ(Compare(out, expected.out).max, 0);
   }
   const Picture picture = Raw(bgr, /*rgb=*/false);

@@ -19,7 +19,7 @@ absl::Status DecodeOnce(const Picture& picture, const models::ImageInput& input,
   if (!header.ok()) return header.status();
   const auto decoded = DecodePicture(picture, *header, input);
   if (!decoded.ok()) return decoded.status();
-  return WriteInput(*decoded, input, models::Place(input, decoded->sent), absl::MakeSpan(out));
+  return WriteInput(*decoded, input, models::PlacementOf(input, decoded->sent), absl::MakeSpan(out));
 }
 
 int Run(const std::string& path, int side, absl::Duration duration) {

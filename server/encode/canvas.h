@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "models/placement.h"
+#include "models/api/placement.h"
 
 namespace saccade::server {
 

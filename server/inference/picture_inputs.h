@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "models/description.h"
+#include "models/api/description.h"
 #include "server/core/request.h"
 #include "server/core/tensor_call.h"
 

@@ -5,7 +5,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "models/description.h"
+#include "models/api/description.h"
 #include "server/core/items_form.h"
 #include "server/core/tensor_call.h"
 #include "server/inference/task_tensors.h"

@@ -2,8 +2,8 @@
 #pragma once
 
 #include "absl/status/status.h"
-#include "models/attention_probe.h"
-#include "models/description.h"
+#include "models/api/attention_probe.h"
+#include "models/api/description.h"
 #include "saccade/v1/vision.pb.h"
 
 namespace saccade::server {

@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "absl/status/status.h"
-#include "models/placement.h"
+#include "models/api/placement.h"
 #include "models/tasks/mask.h"
 #include "saccade/v1/vision.pb.h"
 

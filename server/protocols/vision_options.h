@@ -2,7 +2,7 @@
 #pragma once
 
 #include "absl/status/status.h"
-#include "models/description.h"
+#include "models/api/description.h"
 #include "saccade/v1/vision.pb.h"
 
 namespace saccade::server {

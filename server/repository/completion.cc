@@ -9,7 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
-#include "models/error.h"
+#include "models/api/error.h"
 #include "models/weights/format/mapped_file.h"
 #include "models/weights/format/safetensors.h"
 #include "server/repository/versions.h"

@@ -8,7 +8,7 @@ import pictures
 from harness import Daemon
 from messages import get_model_request, infer_request, message, predict_request
 from refusals import INVALID, check, refused
-from tiny_models import tiny_localizer, tiny_segmenter, write_model
+from tiny_models import tiny_actions, tiny_segmenter, write_model
 
 MEAN = numpy.array([0.485, 0.456, 0.406], numpy.float32)[:, None, None]
 STD = numpy.array([0.229, 0.224, 0.225], numpy.float32)[:, None, None]
@@ -17,7 +17,7 @@ FRAMES = 40
 
 @pytest.fixture(scope="module")
 def localizer():
-    return tiny_localizer()
+    return tiny_actions()
 
 
 @pytest.fixture(scope="module")

@@ -13,7 +13,7 @@ import pictures
 from harness import Daemon
 from messages import get_model_request, message, predict_request
 from models.reference.kronecker_attention import averages
-from tiny_models import MEAN, STD, TinyTask, tiny_detector, tiny_localizer, tiny_segmenter, tiny_stereo, write_model
+from tiny_models import MEAN, STD, TinyTask, tiny_detector, tiny_actions, tiny_segmenter, tiny_stereo, write_model
 
 # PNGs have 255 steps from the minimum to the maximum; float32 differs by 1e-4 of the maximum.
 STEP = 0.5 / 255 + 1e-4
@@ -35,7 +35,7 @@ MODELS = {
     "detector": tiny_detector,
     "segmenter": tiny_segmenter,
     "stereo": tiny_stereo,
-    "clips": tiny_localizer,
+    "clips": tiny_actions,
     "kv": lambda: tiny_kanet("kanet_kv"),
     "qkv": lambda: tiny_kanet("kanet_qkv"),
     "expatt": tiny_expatt,

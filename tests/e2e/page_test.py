@@ -16,7 +16,7 @@ from playwright.sync_api import expect, sync_playwright
 import pictures
 from harness import DEADLINE_SECONDS, DEMO_REPOSITORY, ROOT, Daemon
 from messages import message, predict_request, stub
-from tiny_models import tiny_localizer, tiny_restorer, tiny_stereo, write_model
+from tiny_models import tiny_actions, tiny_restorer, tiny_stereo, write_model
 
 DEMO = ROOT / "models" / "demo"
 SCENE = DEMO / "scenes" / "0.png"
@@ -54,7 +54,7 @@ def repository(tmp_path_factory):
         shutil.copytree(DEMO_REPOSITORY / name, root / name)
     write_model(root, "matcher", tiny_stereo(), max_batch_size=4)
     write_model(root, "volumes", tiny_restorer(), max_batch_size=1)
-    write_model(root, "clips", tiny_localizer(), max_batch_size=1)
+    write_model(root, "clips", tiny_actions(), max_batch_size=1)
     return root
 
 

@@ -21,7 +21,7 @@ import pictures
 from harness import DEADLINE_SECONDS, ROOT, Daemon, eventually
 from tiny_models import (
     tiny_detector,
-    tiny_localizer,
+    tiny_actions,
     tiny_restorer,
     tiny_segmenter,
     tiny_stereo,
@@ -39,7 +39,7 @@ def daemon(tiny, tmp_path_factory):
         "detector": tiny_detector(),
         "segmenter": tiny_segmenter(),
         "stereo": tiny_stereo(),
-        "localizer": tiny_localizer(),
+        "localizer": tiny_actions(),
         "denoiser": tiny_restorer(),
         # Many small tiles make it slow enough to be cancelled.
         "slow": tiny_restorer(tile="8"),

@@ -112,7 +112,7 @@ def smooth_volumes(count, channels, depth, height, width, seed):
     return smooth + 0.2 * torch.randn(count, channels, depth, height, width, generator=generator)
 
 
-def tiny_localizer():
+def tiny_actions():
     """Actions of three classes in clips of at most 48 frames of 32 pixels, at ten frames per second."""
     sizes = {"width": "0.25", "blocks": "1,1,1,1", "size": "32", "frames": "48", "anchors": "1,2,4"}
     amounts = {"frames_per_second": "10", "score_threshold": "0.05", "detections": "8", "proposals": "50"}

@@ -1,8 +1,8 @@
 // Fuzzes config.pbtxt, and the architectures' handling of its options.
 #include <string>
 
-#include "models/error.h"
-#include "models/registry.h"
+#include "models/api/error.h"
+#include "models/api/registry.h"
 #include "server/repository/config_file.h"
 #include "server/repository/files.h"
 #include "tests/fuzz/harness.h"

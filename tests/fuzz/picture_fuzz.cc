@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "absl/types/span.h"
-#include "models/placement.h"
+#include "models/api/placement.h"
 #include "server/decode/prepare.h"
 #include "tests/fuzz/harness.h"
 
@@ -39,7 +39,7 @@ void Prepare(const server::Picture& picture, const server::PictureHeader& header
   }
   const models::Size sent = decoded->sent;
   fuzz::Check(sent.height * sent.width == header.pixels(), "a picture is as large as its header says");
-  const models::Placement placement = models::Place(input, sent);
+  const models::Placement placement = models::PlacementOf(input, sent);
   std::vector<float> out(static_cast<size_t>(3 * placement.bucket.height * placement.bucket.width));
   fuzz::Check(server::WriteInput(*decoded, input, placement, absl::MakeSpan(out)).ok(),
               "what was decoded can be scaled");

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "models/description.h"
+#include "models/api/description.h"
 #include "server/core/request.h"
 #include "tests/fuzz/harness.h"
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "models/error.h"
+#include "models/api/error.h"
 #include "models/weights/format/tensor_entry.h"
 #include "tests/fuzz/harness.h"
 

@@ -6,12 +6,12 @@
 #include <string>
 #include <vector>
 
-#include "models/model.h"
-#include "models/target.h"
+#include "models/api/model.h"
+#include "models/api/target.h"
 
 namespace saccade::models {
 
-// As Load() in models/registry.h; `architecture` is deeplabv2_kao_kv or deeplabv2_kao_qkv.
+// As Load() in models/api/registry.h; `architecture` is deeplabv2_kao_kv or deeplabv2_kao_qkv.
 std::unique_ptr<Model> LoadDeepLab(const std::string& architecture, const Options& options,
                                    const std::string& weights_path, const std::vector<std::string>& labels,
                                    const Target& target = {});

@@ -4,12 +4,13 @@
 #include <string>
 #include <vector>
 
-#include "models/counts.h"
-#include "models/description.h"
+#include "models/api/counts.h"
+#include "models/api/description.h"
 
 namespace saccade::models {
 
-// As Describe() and Count() in models/registry.h; `architecture` is deeplabv2_kao_kv or deeplabv2_kao_qkv.
+// As Describe() and Count() in models/api/registry.h; `architecture` is deeplabv2_kao_kv or
+// deeplabv2_kao_qkv.
 Description DescribeDeepLab(const std::string& architecture, const Options& options,
                             const std::vector<std::string>& labels);
 Counts CountDeepLab(const std::string& architecture, const Options& options);

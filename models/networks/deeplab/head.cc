@@ -1,8 +1,8 @@
 #include "models/networks/deeplab/head.h"
 
 #include "kernels/kao/kao.h"
+#include "models/device/transfer.h"
 #include "models/layers/attention_maps.h"
-#include "models/layers/device.h"
 #include "models/layers/position_maps.h"
 #include "models/networks/deeplab/table.h"
 

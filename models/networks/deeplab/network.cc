@@ -3,7 +3,7 @@
 #include <utility>
 #include <vector>
 
-#include "models/layers/device.h"
+#include "models/device/transfer.h"
 #include "models/networks/deeplab/table.h"
 
 namespace saccade::models {

@@ -3,8 +3,8 @@
 
 #include <variant>
 
-#include "models/layers/recorded.h"
-#include "models/model.h"
+#include "models/api/model.h"
+#include "models/device/recorded.h"
 #include "models/networks/deeplab/head.h"
 #include "models/networks/deeplab/options.h"
 #include "models/networks/resnet/resnet.h"

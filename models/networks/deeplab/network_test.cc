@@ -12,7 +12,7 @@
 #include <filesystem>
 #include <limits>
 
-#include "models/error.h"
+#include "models/api/error.h"
 #include "models/networks/deeplab/deeplab.h"
 #include "models/networks/deeplab/table.h"
 #include "models/testing/random_weights.h"

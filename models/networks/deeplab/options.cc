@@ -1,6 +1,6 @@
 #include "models/networks/deeplab/options.h"
 
-#include "models/error.h"
+#include "models/api/error.h"
 #include "models/networks/option_reader.h"
 
 namespace saccade::models {
@@ -27,7 +27,7 @@ DeepLabOptions ParseDeepLabOptions(const std::string& architecture, const Option
   parsed.long_side = reader.Integer("long_side", parsed.long_side, 64, 8192);
   const std::string buckets =
       reader.Text("buckets", AsText(parsed.buckets), "stride:N or sizes as 512x384,384x512");
-  parsed.exact = reader.Choice("exact", "true", {"true", "false"}) == "true";
+  parsed.exact = reader.Flag("exact", parsed.exact);
   parsed.width = reader.Number("width", parsed.width, 0.125, 2);
   parsed.blocks = reader.Blocks(parsed.blocks);
   parsed.epsilon = reader.Number("batch_norm_epsilon", parsed.epsilon, 1e-9, 0.1);
@@ -48,7 +48,7 @@ Options AsText(const DeepLabOptions& options) {
           {"heads", std::to_string(options.heads)},
           {"long_side", std::to_string(options.long_side)},
           {"buckets", AsText(options.buckets)},
-          {"exact", options.exact ? "true" : "false"},
+          {"exact", FlagText(options.exact)},
           {"width", NumberText(options.width)},
           {"blocks", ListText(options.blocks)},
           {"batch_norm_epsilon", NumberText(options.epsilon)}};

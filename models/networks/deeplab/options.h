@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <string>
 
-#include "models/options.h"
-#include "models/placement.h"
+#include "models/api/options.h"
+#include "models/api/placement.h"
 
 namespace saccade::models {
 

@@ -20,10 +20,10 @@
 // softmax.
 #pragma once
 
+#include "models/api/placement.h"
 #include "models/networks/deeplab/options.h"
 #include "models/networks/ledger.h"
 #include "models/networks/resnet/table.h"
-#include "models/placement.h"
 
 namespace saccade::models {
 

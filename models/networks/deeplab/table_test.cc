@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "models/error.h"
+#include "models/api/error.h"
 #include "models/networks/deeplab/describe.h"
 
 namespace saccade::models {
@@ -77,10 +77,10 @@ TEST(DeepLabDescription, SaysWhatGoesInAndOut) {
   // A blue value of 104.008 maps to 0, and a step of 1 in 0..255 to 1.
   EXPECT_FLOAT_EQ(description.input.mean[0] * 255, 104.008F);
   EXPECT_FLOAT_EQ(1 / (255 * description.input.std[1]), 1);
-  const Placement kept = Place(description.input, {321, 500});
+  const Placement kept = PlacementOf(description.input, {321, 500});
   EXPECT_EQ(kept.scaled, (Size{321, 500}));
   EXPECT_EQ(kept.bucket, (Size{352, 512}));
-  EXPECT_EQ(Place(description.input, {1536, 2048}).bucket, (Size{768, 1024}));
+  EXPECT_EQ(PlacementOf(description.input, {1536, 2048}).bucket, (Size{768, 1024}));
 }
 
 TEST(DeepLabOptions, AreRead) {

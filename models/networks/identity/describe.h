@@ -4,12 +4,12 @@
 #include <string>
 #include <vector>
 
-#include "models/counts.h"
-#include "models/description.h"
+#include "models/api/counts.h"
+#include "models/api/description.h"
 
 namespace saccade::models {
 
-// As Describe() and Count() in models/registry.h.
+// As Describe() and Count() in models/api/registry.h.
 Description DescribeIdentity(const std::string& architecture, const Options& options,
                              const std::vector<std::string>& labels);
 Counts CountIdentity(const std::string& architecture, const Options& options);

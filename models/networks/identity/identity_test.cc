@@ -9,8 +9,8 @@
 #include <chrono>
 #include <limits>
 
-#include "models/error.h"
-#include "models/registry.h"
+#include "models/api/error.h"
+#include "models/api/registry.h"
 
 namespace saccade::models {
 namespace {
@@ -20,7 +20,7 @@ using ::testing::HasSubstr;
 std::unique_ptr<Model> Make(const Options& options) { return Load("identity", options, "no such file"); }
 
 Batch BatchOf(const at::Tensor& volumes) {
-  const Placement whole = PlaceVolume({volumes.size(3), volumes.size(4)}, volumes.size(2));
+  const Placement whole = PlacementOfVolume({volumes.size(3), volumes.size(4)}, volumes.size(2));
   return {volumes, std::vector<Placement>(static_cast<size_t>(volumes.size(0)), whole)};
 }
 

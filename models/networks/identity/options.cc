@@ -1,6 +1,5 @@
 #include "models/networks/identity/options.h"
 
-#include <charconv>
 #include <cmath>
 #include <string>
 
@@ -9,26 +8,11 @@
 namespace saccade::models {
 namespace {
 
-constexpr char kNone[] = "none";
-
 std::chrono::nanoseconds Milliseconds(double count) {
   return std::chrono::nanoseconds(std::llround(count * 1e6));
 }
 
-std::optional<float> Trigger(OptionReader& reader, const std::string& architecture, const std::string& name) {
-  // 0 is not legal: warm-up items are all zeros, so the warm-up would fail or hang.
-  const std::string legal = "none, or a finite number other than 0";
-  const std::string text = reader.Text(name, kNone, legal);
-  if (text == kNone) return std::nullopt;
-  float value = 0;
-  const char* end = text.data() + text.size();
-  const auto [stopped, error] = std::from_chars(text.data(), end, value);
-  if (error != std::errc() || stopped != end || !std::isfinite(value) || value == 0)
-    RefuseOption(architecture, name, text, legal);
-  return value;
-}
-
-std::string AsText(const std::optional<float>& trigger) { return trigger ? NumberText(*trigger) : kNone; }
+std::string AsText(const std::optional<float>& trigger) { return trigger ? NumberText(*trigger) : "none"; }
 
 }  // namespace
 
@@ -44,9 +28,10 @@ IdentityOptions ParseIdentityOptions(const std::string& architecture, const Opti
   parsed.delay_ms = reader.Number("delay_ms", parsed.delay_ms, 0, 60000);
   parsed.delay_ms_per_item = reader.Number("delay_ms_per_item", parsed.delay_ms_per_item, 0, 60000);
   parsed.busy = reader.Choice("delay", "sleep", {"sleep", "busy"}) == "busy";
-  parsed.fail_at = Trigger(reader, architecture, "fail_at");
-  parsed.hang_at = Trigger(reader, architecture, "hang_at");
-  parsed.lose_device_at = Trigger(reader, architecture, "lose_device_at");
+  // 0 is not legal: warm-up items are all zeros, so the warm-up would fail or hang.
+  parsed.fail_at = reader.NonZero("fail_at");
+  parsed.hang_at = reader.NonZero("hang_at");
+  parsed.lose_device_at = reader.NonZero("lose_device_at");
   parsed.no_room_above = reader.Integer("no_room_above", parsed.no_room_above, 0, 1000);
   parsed.hang_seconds = reader.Number("hang_seconds", parsed.hang_seconds, 0, 86400);
   parsed.hang_file = reader.Text("hang_file", "", "the path of a file");

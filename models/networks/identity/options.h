@@ -6,7 +6,7 @@
 #include <optional>
 #include <string>
 
-#include "models/options.h"
+#include "models/api/options.h"
 
 namespace saccade::models {
 

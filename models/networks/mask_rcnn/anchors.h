@@ -5,9 +5,9 @@
 #include <array>
 #include <cstdint>
 
+#include "models/api/placement.h"
 #include "models/networks/mask_rcnn/box.h"
 #include "models/networks/mask_rcnn/table.h"
-#include "models/placement.h"
 
 namespace saccade::models {
 

@@ -4,7 +4,7 @@
 #include <ATen/ops/softmax.h>
 
 #include "kernels/nms/nms.h"
-#include "models/layers/device.h"
+#include "models/device/transfer.h"
 #include "models/networks/mask_rcnn/tensors.h"
 
 namespace saccade::models {

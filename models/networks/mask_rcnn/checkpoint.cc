@@ -3,7 +3,7 @@
 #include <array>
 #include <string_view>
 
-#include "models/error.h"
+#include "models/api/error.h"
 
 namespace saccade::models {
 namespace {

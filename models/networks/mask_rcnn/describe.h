@@ -4,12 +4,12 @@
 #include <string>
 #include <vector>
 
-#include "models/counts.h"
-#include "models/description.h"
+#include "models/api/counts.h"
+#include "models/api/description.h"
 
 namespace saccade::models {
 
-// As Describe() and Count() in models/registry.h, for ea_mask_rcnn_r50, _r101 and _x101.
+// As Describe() and Count() in models/api/registry.h, for ea_mask_rcnn_r50, _r101 and _x101.
 Description DescribeMaskRcnn(const std::string& architecture, const Options& options,
                              const std::vector<std::string>& labels);
 Counts CountMaskRcnn(const std::string& architecture, const Options& options);

@@ -6,7 +6,7 @@
 #include <optional>
 #include <string_view>
 
-#include "models/layers/device.h"
+#include "models/device/transfer.h"
 #include "models/layers/onednn_operator.h"
 
 namespace saccade::models {

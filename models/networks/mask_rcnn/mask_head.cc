@@ -10,7 +10,7 @@
 #include <algorithm>
 #include <array>
 
-#include "models/layers/device.h"
+#include "models/device/transfer.h"
 
 namespace saccade::models {
 namespace {

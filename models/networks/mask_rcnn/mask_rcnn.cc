@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "models/layers/recorded.h"
+#include "models/device/recorded.h"
 #include "models/networks/mask_rcnn/box_head.h"
 #include "models/networks/mask_rcnn/checkpoint.h"
 #include "models/networks/mask_rcnn/describe.h"

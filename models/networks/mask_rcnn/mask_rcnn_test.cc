@@ -12,7 +12,7 @@
 #include <filesystem>
 #include <limits>
 
-#include "models/error.h"
+#include "models/api/error.h"
 #include "models/networks/mask_rcnn/checkpoint.h"
 #include "models/networks/mask_rcnn/testing/networks.h"
 #include "models/testing/random_weights.h"

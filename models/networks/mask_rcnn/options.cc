@@ -1,7 +1,6 @@
 #include "models/networks/mask_rcnn/options.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include "models/networks/option_reader.h"
 
@@ -11,24 +10,10 @@ namespace {
 constexpr const char* kPlaceNames[kAttentionPlaces] = {"res3", "res4", "fpn1", "fpn2",
                                                        "fpn3", "fpn4", "fpn5"};
 
-template <typename Values, typename Text>
-std::string Join(const Values& values, const Text& text) {
-  std::string joined;
-  for (const auto& value : values) {
-    if (!joined.empty()) joined += ',';
-    joined += text(value);
-  }
-  return joined;
-}
-
-// Keeps all channels multiples of 8, and ResNeXt's groups, whose width is fixed, whole.
-void CheckWidth(const std::string& architecture, double width) {
-  const double eighths = width * 8;
-  const bool power = eighths == 1 || eighths == 2 || eighths == 4 || eighths == 8;
-  if (eighths != std::floor(eighths) || (IsResnext(architecture) && !power)) {
-    RefuseOption(architecture, "width", NumberText(width),
-                 IsResnext(architecture) ? "0.125, 0.25, 0.5 or 1" : "a multiple of 0.125 up to 1");
-  }
+// ResNeXt's groups have a fixed width, so that only these keep them whole.
+void CheckResnextWidth(const std::string& architecture, double width) {
+  if (width != 0.125 && width != 0.25 && width != 0.5 && width != 1)
+    RefuseOption(architecture, "width", NumberText(width), "0.125, 0.25, 0.5 or 1");
 }
 
 // The stem halves a side twice and must leave at least one position.
@@ -77,18 +62,20 @@ MaskRcnnOptions ParseMaskRcnnOptions(const std::string& architecture, const Opti
   parsed.detections = reader.Integer("detections", parsed.detections, 1, 1000);
   parsed.proposals = reader.Integer("proposals", parsed.proposals, 1, 10'000);
   parsed.batch_norm_epsilon = reader.Number("batch_norm_epsilon", parsed.batch_norm_epsilon, 0, 0.1);
-  parsed.exact = reader.Choice("exact", "false", {"true", "false"}) == "true";
+  parsed.exact = reader.Flag("exact", parsed.exact);
   parsed.width = reader.Number("width", parsed.width, 0.125, 1);
-  CheckWidth(architecture, parsed.width);
+  IsResnext(architecture) ? CheckResnextWidth(architecture, parsed.width)
+                          : CheckWidth(architecture, parsed.width);
   parsed.blocks = reader.Blocks(parsed.blocks);
   reader.RefuseOthers();
   return parsed;
 }
 
 Options AsText(const MaskRcnnOptions& options) {
-  const std::string places = Join(options.attention, PlaceName);
+  std::vector<std::string> places;
+  for (const AttentionPlace place : options.attention) places.emplace_back(PlaceName(place));
   return {{"fpn", options.paper_pyramid ? "paper" : "torchvision"},
-          {"attention", places.empty() ? "none" : places},
+          {"attention", NamesText(places)},
           {"normalization", options.softmax ? "softmax" : "scaling"},
           {"heads", std::to_string(options.heads)},
           {"key_channels", std::to_string(options.key_channels)},
@@ -102,7 +89,7 @@ Options AsText(const MaskRcnnOptions& options) {
           {"detections", std::to_string(options.detections)},
           {"proposals", std::to_string(options.proposals)},
           {"batch_norm_epsilon", NumberText(options.batch_norm_epsilon)},
-          {"exact", options.exact ? "true" : "false"},
+          {"exact", FlagText(options.exact)},
           {"width", NumberText(options.width)},
           {"blocks", ListText(options.blocks)}};
 }

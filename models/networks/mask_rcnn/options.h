@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "models/options.h"
-#include "models/placement.h"
+#include "models/api/options.h"
+#include "models/api/placement.h"
 
 namespace saccade::models {
 

@@ -7,7 +7,7 @@
 #include <algorithm>
 
 #include "kernels/nms/nms.h"
-#include "models/layers/device.h"
+#include "models/device/transfer.h"
 #include "models/networks/mask_rcnn/anchors.h"
 #include "models/networks/mask_rcnn/tensors.h"
 

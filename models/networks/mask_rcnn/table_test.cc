@@ -7,7 +7,7 @@
 #include <set>
 #include <stdexcept>
 
-#include "models/error.h"
+#include "models/api/error.h"
 #include "models/networks/mask_rcnn/describe.h"
 
 namespace saccade::models {
@@ -106,7 +106,7 @@ TEST(MaskRcnnDescription, SaysWhatGoesIn) {
   EXPECT_EQ(description.architecture, kR50);
   EXPECT_EQ(description.task, Task::kDetection);
   EXPECT_EQ(description.classes, 91);
-  const Placement placement = Place(description.input, {480, 640});
+  const Placement placement = PlacementOf(description.input, {480, 640});
   EXPECT_EQ(placement.scaled, (Size{600, 800}));
   EXPECT_EQ(placement.bucket, (Size{600, 992}));
   EXPECT_FALSE(description.input.antialias);

@@ -1,18 +1,16 @@
-// Converts vectors of boxes and numbers to tensors, and back.
+// Converts vectors of boxes to tensors, and back.
 #pragma once
 
 #include <ATen/core/Tensor.h>
 
-#include <cstdint>
 #include <vector>
 
 #include "models/networks/mask_rcnn/box.h"
+#include "models/networks/tensors.h"
 
 namespace saccade::models {
 
-// Returns a copy of shape [N], or [N, 4] for boxes.
-at::Tensor AsTensor(const std::vector<float>& values);
-at::Tensor AsTensor(const std::vector<int64_t>& values);
+// Returns a copy of shape [N, 4].
 at::Tensor AsTensor(const std::vector<Box>& boxes);
 
 // `boxes` is a contiguous float32 [N, 4].

@@ -5,9 +5,9 @@
 #include "kernels/attention/attention.h"
 #include "kernels/kao/kao.h"
 #include "kernels/sao/sao.h"
+#include "models/device/transfer.h"
 #include "models/layers/attention_maps.h"
 #include "models/layers/batch_norm.h"
-#include "models/layers/device.h"
 #include "models/layers/position_maps.h"
 #include "models/networks/mobile/layers.h"
 

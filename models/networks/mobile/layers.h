@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "models/counts.h"
+#include "models/api/counts.h"
 #include "models/networks/mobile/table.h"
 
 namespace saccade::models {

@@ -4,7 +4,7 @@
 #include <string_view>
 #include <utility>
 
-#include "models/layers/recorded.h"
+#include "models/device/recorded.h"
 #include "models/networks/mobile/describe.h"
 #include "models/networks/mobile/layers.h"
 #include "models/networks/mobile/modules.h"

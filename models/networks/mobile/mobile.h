@@ -7,12 +7,12 @@
 #include <string>
 #include <vector>
 
-#include "models/model.h"
-#include "models/target.h"
+#include "models/api/model.h"
+#include "models/api/target.h"
 
 namespace saccade::models {
 
-// As Load() in models/registry.h, for sanet, attnnet, attnnet_pool, attnnet_1n, kanet_kv, kanet_qkv,
+// As Load() in models/api/registry.h, for sanet, attnnet, attnnet_pool, attnnet_1n, kanet_kv, kanet_qkv,
 // mobilenetv2, mobilenetv2_sao, mobilenetv2_kao and expatt_mobilenetv2. MobileNetV2's weights may have
 // torchvision's names.
 std::unique_ptr<Model> LoadMobile(const std::string& architecture, const Options& options,

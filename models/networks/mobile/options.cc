@@ -4,7 +4,7 @@
 #include <utility>
 #include <vector>
 
-#include "models/error.h"
+#include "models/api/error.h"
 #include "models/networks/explicit_maps.h"
 #include "models/networks/option_reader.h"
 
@@ -16,7 +16,7 @@ using Attention = MobileAttention;
 // An architecture's names of attention kinds; the first is its default.
 using Choices = std::vector<std::pair<std::string, Attention>>;
 
-struct Architecture {
+struct Variant {
   const char* name;
   Choices choices;
   int64_t heads;
@@ -25,9 +25,9 @@ struct Architecture {
   bool plain_without_attention;
 };
 
-const std::array<Architecture, 10>& Architectures() {
+const std::array<Variant, 10>& Variants() {
   // Only SANet's paper states the number of heads.
-  static const std::array<Architecture, 10> all = {{
+  static const std::array<Variant, 10> all = {{
       {"attnnet", {{"on", Attention::kSoftmax}}, 1, false, true, true},
       {"attnnet_1n", {{"on", Attention::kOverN}}, 1, false, true, true},
       {"attnnet_pool", {{"on", Attention::kPool}}, 1, false, true, true},
@@ -49,20 +49,20 @@ const std::array<Architecture, 10>& Architectures() {
   return all;
 }
 
-const Architecture& Find(const std::string& name) {
-  for (const Architecture& architecture : Architectures()) {
-    if (name == architecture.name) return architecture;
+const Variant& VariantOf(const std::string& name) {
+  for (const Variant& variant : Variants()) {
+    if (name == variant.name) return variant;
   }
   throw LoadError(name + " is not a mobile network; this is a bug in saccade");
 }
 
-Attention ReadAttention(const Architecture& architecture, OptionReader& reader) {
-  if (architecture.choices.empty()) return Attention::kNone;
+Attention ReadAttention(const Variant& variant, OptionReader& reader) {
+  if (variant.choices.empty()) return Attention::kNone;
   std::vector<std::string> names;
-  for (const auto& [name, attention] : architecture.choices) names.push_back(name);
+  for (const auto& [name, attention] : variant.choices) names.push_back(name);
   names.emplace_back("none");
   const std::string chosen = reader.Choice("attention", names.front(), names);
-  for (const auto& [name, attention] : architecture.choices) {
+  for (const auto& [name, attention] : variant.choices) {
     if (name == chosen) return attention;
   }
   return Attention::kNone;
@@ -70,31 +70,30 @@ Attention ReadAttention(const Architecture& architecture, OptionReader& reader) 
 
 bool IsExpAtt(const std::string& name) { return name == "expatt_mobilenetv2"; }
 
-bool HasSiamese(const Architecture& architecture) {
-  return !architecture.choices.empty() && architecture.choices.front().second == Attention::kSiamese;
+bool HasSiamese(const Variant& variant) {
+  return !variant.choices.empty() && variant.choices.front().second == Attention::kSiamese;
 }
 
 }  // namespace
 
 MobileOptions ParseMobileOptions(const std::string& name, const Options& options) {
-  const Architecture& architecture = Find(name);
+  const Variant& variant = VariantOf(name);
   OptionReader reader(name, options);
   MobileOptions parsed;
-  parsed.keeps_input = !architecture.mobilenet;
-  parsed.attention_skip = architecture.attention_skip;
-  parsed.plain_without_attention = architecture.plain_without_attention;
-  parsed.attention = ReadAttention(architecture, reader);
-  if (HasSiamese(architecture)) {
+  parsed.keeps_input = !variant.mobilenet;
+  parsed.attention_skip = variant.attention_skip;
+  parsed.plain_without_attention = variant.plain_without_attention;
+  parsed.attention = ReadAttention(variant, reader);
+  if (HasSiamese(variant)) {
     parsed.learned = reader.Choice("similarity", "learned", {"learned", "ones"}) == "learned";
-    parsed.global_term = reader.Choice("global_term", "true", {"true", "false"}) == "true";
+    parsed.global_term = reader.Flag("global_term", parsed.global_term);
   }
   if (IsExpAtt(name)) {
     const std::string map = reader.Choice("map", "gaussian", ExplicitMaps());
     if (reader.Choice("attention", "expatt", {"expatt", "none"}) == "expatt") parsed.map = map;
   }
-  if (!architecture.choices.empty()) {
-    parsed.heads =
-        std::stoll(reader.Choice("heads", std::to_string(architecture.heads), {"1", "2", "4", "8"}));
+  if (!variant.choices.empty()) {
+    parsed.heads = reader.PowerOfTwoHeads(variant.heads);
   }
   parsed.classes = reader.Integer("classes", parsed.classes, 1, 100'000);
   parsed.width = reader.Number("width", parsed.width, 0.1, 4);
@@ -104,7 +103,7 @@ MobileOptions ParseMobileOptions(const std::string& name, const Options& options
 }
 
 Options AsText(const std::string& name, const MobileOptions& options) {
-  const Architecture& architecture = Find(name);
+  const Variant& variant = VariantOf(name);
   Options text = {{"classes", std::to_string(options.classes)},
                   {"width", NumberText(options.width)},
                   {"input_size", std::to_string(options.input_size)}};
@@ -112,15 +111,15 @@ Options AsText(const std::string& name, const MobileOptions& options) {
     text["attention"] = options.map.empty() ? "none" : "expatt";
     if (!options.map.empty()) text["map"] = options.map;
   }
-  if (architecture.choices.empty()) return text;
+  if (variant.choices.empty()) return text;
   text["attention"] = "none";
-  for (const auto& [word, attention] : architecture.choices) {
+  for (const auto& [word, attention] : variant.choices) {
     if (attention == options.attention) text["attention"] = word;
   }
   text["heads"] = std::to_string(options.heads);
-  if (HasSiamese(architecture)) {
+  if (HasSiamese(variant)) {
     text["similarity"] = options.learned ? "learned" : "ones";
-    text["global_term"] = options.global_term ? "true" : "false";
+    text["global_term"] = FlagText(options.global_term);
   }
   return text;
 }

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "models/error.h"
+#include "models/api/error.h"
 #include "models/networks/mobile/layers.h"
 #include "models/networks/mobile/parameters.h"
 #include "models/networks/width.h"

@@ -1,6 +1,5 @@
 #include "models/networks/psmnet/options.h"
 
-#include "models/error.h"
 #include "models/networks/option_reader.h"
 #include "models/networks/width.h"
 
@@ -9,26 +8,13 @@ namespace {
 
 constexpr int64_t kChannels = 32;
 
-void CheckMultiple(const std::string& architecture, const std::string& option, int64_t value) {
-  if (value % kPsmnetStride == 0) return;
-  throw LoadError(architecture + ": option " + option + " holds " + std::to_string(value) +
-                  "; expected multiples of " + std::to_string(kPsmnetStride) +
-                  ", which the hourglasses can halve and double again");
-}
-
+// The hourglasses halve all sides and double them again.
 void CheckStereoBuckets(const std::string& architecture, const Buckets& buckets) {
-  if (buckets.sizes.empty()) CheckMultiple(architecture, "buckets", buckets.stride);
+  if (buckets.sizes.empty()) CheckMultiple(architecture, "buckets", buckets.stride, kPsmnetStride);
   for (const Size size : buckets.sizes) {
-    CheckMultiple(architecture, "buckets", size.height);
-    CheckMultiple(architecture, "buckets", size.width);
+    CheckMultiple(architecture, "buckets", size.height, kPsmnetStride);
+    CheckMultiple(architecture, "buckets", size.width, kPsmnetStride);
   }
-}
-
-void CheckHeads(const std::string& architecture, const PsmnetOptions& options) {
-  if (options.key_channels % options.heads == 0 && options.value_channels % options.heads == 0) return;
-  throw LoadError(architecture + ": option heads is '" + std::to_string(options.heads) +
-                  "'; expected a divisor of key_channels (" + std::to_string(options.key_channels) +
-                  ") and of value_channels (" + std::to_string(options.value_channels) + ")");
 }
 
 }  // namespace
@@ -48,11 +34,11 @@ PsmnetOptions ParsePsmnetOptions(const std::string& architecture, const Options&
   parsed.long_side = reader.Integer("long_side", parsed.long_side, 64, 4096);
   parsed.buckets = ParseBuckets(
       architecture, reader.Text("buckets", AsText(parsed.buckets), "stride:N, or sizes as 544x960,384x1248"));
-  parsed.exact = reader.Choice("exact", "true", {"true", "false"}) == "true";
+  parsed.exact = reader.Flag("exact", parsed.exact);
   reader.RefuseOthers();
-  CheckMultiple(architecture, "max_disparity", parsed.max_disparity);
+  CheckMultiple(architecture, "max_disparity", parsed.max_disparity, kPsmnetStride);
   CheckStereoBuckets(architecture, parsed.buckets);
-  CheckHeads(architecture, parsed);
+  CheckHeads(architecture, parsed.heads, parsed.key_channels, parsed.value_channels);
   return parsed;
 }
 
@@ -66,7 +52,7 @@ Options AsText(const PsmnetOptions& options) {
           {"width", NumberText(options.width)},
           {"long_side", std::to_string(options.long_side)},
           {"buckets", AsText(options.buckets)},
-          {"exact", options.exact ? "true" : "false"}};
+          {"exact", FlagText(options.exact)}};
 }
 
 }  // namespace saccade::models

@@ -6,9 +6,9 @@
 #include <algorithm>
 #include <optional>
 
-#include "models/layers/device.h"
+#include "models/device/recorded.h"
+#include "models/device/transfer.h"
 #include "models/layers/efficient_attention.h"
-#include "models/layers/recorded.h"
 #include "models/networks/psmnet/cost_volume.h"
 #include "models/networks/psmnet/describe.h"
 #include "models/networks/psmnet/features.h"

@@ -5,12 +5,12 @@
 #include <string>
 #include <vector>
 
-#include "models/model.h"
-#include "models/target.h"
+#include "models/api/model.h"
+#include "models/api/target.h"
 
 namespace saccade::models {
 
-// As Load() in models/registry.h. If the weights have no tensors for attention, it is left out and noted.
+// As Load() in models/api/registry.h. If the weights have no tensors for attention, it is left out and noted.
 std::unique_ptr<Model> LoadPsmnet(const std::string& architecture, const Options& options,
                                   const std::string& weights_path, const std::vector<std::string>& labels,
                                   const Target& target = {});

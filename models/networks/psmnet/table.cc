@@ -15,8 +15,6 @@ struct Stage {
 constexpr std::array<Stage, kPsmnetStages> kStages = {
     {{1, 3, 1, 1}, {2, 16, 2, 1}, {4, 3, 1, 1}, {4, 3, 1, 2}}};
 
-using Sides = std::vector<int64_t>;
-
 // Divides the sides, which must be multiples of `divisor`.
 Sides Divided(Sides sides, int64_t divisor) {
   for (int64_t& side : sides) side /= divisor;

@@ -5,7 +5,7 @@
 
 #include <set>
 
-#include "models/error.h"
+#include "models/api/error.h"
 #include "models/networks/psmnet/describe.h"
 
 namespace saccade::models {
@@ -133,7 +133,7 @@ TEST(PsmnetDescription, TakesPairs) {
   EXPECT_EQ(description.task, Task::kStereo);
   EXPECT_EQ(description.input.views, 2);
   EXPECT_EQ(description.parameters, 5'226'880);
-  const Placement nominal = Place(description.input, kPsmnetNominal);
+  const Placement nominal = PlacementOf(description.input, kPsmnetNominal);
   EXPECT_EQ(nominal.scaled, kPsmnetNominal);
   EXPECT_EQ(nominal.bucket, (Size{544, 960}));
 }

@@ -3,7 +3,7 @@
 #include <ATen/ops/mean.h>
 #include <ATen/ops/softmax.h>
 
-#include "models/layers/device.h"
+#include "models/device/transfer.h"
 #include "models/networks/rc3d/suppression.h"
 #include "models/networks/rc3d/table.h"
 

@@ -1,38 +1,12 @@
 #include "models/networks/rc3d/options.h"
 
-#include <cmath>
-
 #include "models/networks/option_reader.h"
 
 namespace saccade::models {
-namespace {
-
-std::string PlacesText(const std::vector<std::string>& places) {
-  std::string text;
-  for (const std::string& place : places) {
-    if (!text.empty()) text += ",";
-    text += place;
-  }
-  return text.empty() ? "none" : text;
-}
-
-void CheckMultiple(const std::string& architecture, const std::string& option, int64_t value) {
-  if (value % kRc3dStride == 0) return;
-  RefuseOption(architecture, option, std::to_string(value), "a multiple of " + std::to_string(kRc3dStride));
-}
-
-// Keeps all channels multiples of 8.
-void CheckWidth(const std::string& architecture, double width) {
-  if (width * 8 != std::floor(width * 8))
-    RefuseOption(architecture, "width", NumberText(width), "a multiple of 0.125 up to 1");
-}
-
-}  // namespace
-
 Rc3dOptions ParseRc3dOptions(const std::string& architecture, const Options& options) {
   OptionReader reader(architecture, options);
   Rc3dOptions parsed;
-  parsed.attention = reader.Several("attention", PlacesText(parsed.attention), parsed.attention);
+  parsed.attention = reader.Several("attention", NamesText(parsed.attention), parsed.attention);
   parsed.normalization = reader.Choice("normalization", parsed.normalization, {"softmax", "scaling"});
   parsed.heads = reader.Integer("heads", parsed.heads, 1, 64);
   parsed.key_channels = reader.Integer("key_channels", parsed.key_channels, 1, 1024);
@@ -40,9 +14,9 @@ Rc3dOptions ParseRc3dOptions(const std::string& architecture, const Options& opt
   CheckHeads(architecture, parsed.heads, parsed.key_channels, parsed.value_channels);
   parsed.classes = reader.Integer("classes", parsed.classes, 2, 10'000);
   parsed.frames = reader.Integer("frames", parsed.frames, kRc3dStride, 4096);
-  CheckMultiple(architecture, "frames", parsed.frames);
+  CheckMultiple(architecture, "frames", parsed.frames, kRc3dStride);
   parsed.size = reader.Integer("size", parsed.size, 2 * kRc3dStride, 512);
-  CheckMultiple(architecture, "size", parsed.size);
+  CheckMultiple(architecture, "size", parsed.size, kRc3dStride);
   parsed.frames_per_second = reader.Number("frames_per_second", parsed.frames_per_second, 1, 240);
   parsed.anchors = reader.Integers("anchors", parsed.anchors, {1, 512}, {1, 64});
   parsed.score_threshold = reader.Number("score_threshold", parsed.score_threshold, 0, 1);
@@ -57,7 +31,7 @@ Rc3dOptions ParseRc3dOptions(const std::string& architecture, const Options& opt
 }
 
 Options AsText(const Rc3dOptions& options) {
-  return {{"attention", PlacesText(options.attention)},
+  return {{"attention", NamesText(options.attention)},
           {"normalization", options.normalization},
           {"heads", std::to_string(options.heads)},
           {"key_channels", std::to_string(options.key_channels)},

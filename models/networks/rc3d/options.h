@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "models/options.h"
+#include "models/api/options.h"
 
 namespace saccade::models {
 

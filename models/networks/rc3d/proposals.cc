@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "models/layers/device.h"
+#include "models/device/transfer.h"
 #include "models/networks/rc3d/suppression.h"
 #include "models/networks/rc3d/table.h"
 

@@ -8,8 +8,8 @@
 #include <optional>
 #include <utility>
 
-#include "models/attention_probe.h"
-#include "models/layers/device.h"
+#include "models/api/attention_probe.h"
+#include "models/device/transfer.h"
 #include "models/layers/efficient_attention.h"
 #include "models/networks/rc3d/action_head.h"
 #include "models/networks/rc3d/describe.h"

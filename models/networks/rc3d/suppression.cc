@@ -2,19 +2,11 @@
 
 #include <ATen/ops/empty.h>
 
-#include <algorithm>
-
 #include "kernels/nms/nms.h"
+#include "models/networks/tensors.h"
 
 namespace saccade::models {
 namespace {
-
-template <typename T>
-at::Tensor Copied(const std::vector<T>& values, at::ScalarType type) {
-  const at::Tensor tensor = at::empty({static_cast<int64_t>(values.size())}, type);
-  std::copy(values.begin(), values.end(), tensor.mutable_data_ptr<T>());
-  return tensor;
-}
 
 // Represents segments as boxes of equal height.
 at::Tensor Boxes(const std::vector<Segment>& segments) {
@@ -35,8 +27,8 @@ void Scored::Add(const Segment& segment, float score, int64_t label) {
 }
 
 Scored Suppressed(const Scored& all, double threshold, int64_t max) {
-  const at::Tensor kept = kernels::batched_nms(Boxes(all.segments), Copied(all.scores, at::kFloat),
-                                               Copied(all.labels, at::kLong), threshold, max);
+  const at::Tensor kept =
+      kernels::batched_nms(Boxes(all.segments), AsTensor(all.scores), AsTensor(all.labels), threshold, max);
   Scored best;
   const auto* index = kept.const_data_ptr<int64_t>();
   for (int64_t i = 0; i < kept.numel(); ++i) {

@@ -7,7 +7,7 @@
 #include <set>
 #include <stdexcept>
 
-#include "models/error.h"
+#include "models/api/error.h"
 #include "models/networks/rc3d/describe.h"
 
 namespace saccade::models {
@@ -107,7 +107,7 @@ TEST(Rc3dDescription, TakesClips) {
   EXPECT_EQ(description.input.clip.max_frames, 768);
   EXPECT_EQ(description.input.clip.frames_per_second, 25);
   EXPECT_EQ(description.input.short_side, 128);
-  EXPECT_EQ(PlaceClip(description.input, {240, 320}, 100),
+  EXPECT_EQ(PlacementOfClip(description.input, {240, 320}, 100),
             (Placement{{240, 320}, {112, 112}, {112, 112}, 100, 112}));
 }
 

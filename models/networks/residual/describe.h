@@ -4,12 +4,12 @@
 #include <string>
 #include <vector>
 
-#include "models/counts.h"
-#include "models/description.h"
+#include "models/api/counts.h"
+#include "models/api/description.h"
 
 namespace saccade::models {
 
-// As Describe() and Count() in models/registry.h.
+// As Describe() and Count() in models/api/registry.h.
 Description DescribeResidual(const std::string& architecture, const Options& options,
                              const std::vector<std::string>& labels);
 Counts CountResidual(const std::string& architecture, const Options& options);

@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "models/error.h"
+#include "models/api/error.h"
 #include "models/networks/explicit_maps.h"
 #include "models/networks/option_reader.h"
 
@@ -48,7 +48,7 @@ ResidualOptions ParseResidualOptions(const std::string& architecture, const Opti
     parsed.cifar = reader.Choice("form", "imagenet", {"imagenet", "cifar"}) == "cifar";
   } else {
     parsed.content = reader.Choice("content", "global", {"global", "axial", "none"});
-    parsed.heads = std::stoll(reader.Choice("heads", "8", {"1", "2", "4", "8"}));
+    parsed.heads = reader.PowerOfTwoHeads(parsed.heads);
   }
   // ExpAtt's paper has attention in the last three stages, and on CIFAR in all four; GSA's in all.
   const std::string groups = reader.Choice("groups", expatt && !parsed.cifar ? "2-4" : "1-4", kGroups);

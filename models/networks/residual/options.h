@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <string>
 
-#include "models/options.h"
+#include "models/api/options.h"
 
 namespace saccade::models {
 

@@ -5,7 +5,7 @@
 #include <optional>
 #include <utility>
 
-#include "models/layers/recorded.h"
+#include "models/device/recorded.h"
 #include "models/networks/residual/describe.h"
 #include "models/networks/residual/spatial.h"
 #include "models/networks/residual/table.h"

@@ -6,13 +6,13 @@
 #include <string>
 #include <vector>
 
-#include "models/model.h"
-#include "models/target.h"
+#include "models/api/model.h"
+#include "models/api/target.h"
 
 namespace saccade::models {
 
-// As Load() in models/registry.h, for expatt_resnet34, 50, 101 and 152, and gsa_resnet38, 50 and 101. With
-// attention=none their parameters are those of torchvision's ResNets.
+// As Load() in models/api/registry.h, for expatt_resnet34, 50, 101 and 152, and gsa_resnet38, 50 and 101.
+// With attention=none their parameters are those of torchvision's ResNets.
 std::unique_ptr<Model> LoadResidual(const std::string& architecture, const Options& options,
                                     const std::string& weights_path, const std::vector<std::string>& labels,
                                     const Target& target = {});

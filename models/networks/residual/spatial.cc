@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "kernels/gsa/gsa.h"
+#include "models/device/transfer.h"
 #include "models/layers/batch_norm.h"
-#include "models/layers/device.h"
 #include "models/layers/position_maps.h"
 
 namespace saccade::models {
@@ -78,10 +78,18 @@ at::Tensor SpatialPath::Global(const at::Tensor& x) const {
                .column_embedding = gsa_->column_embedding,
                .row_embedding = gsa_->row_embedding,
                .heads = heads_});
-  at::Tensor y =
-      kernels::gsa_module(x, gsa_->query_weight, gsa_->key_weight, gsa_->value_weight, std::nullopt,
-                          std::nullopt, std::nullopt, heads_, gsa_->column_embedding, gsa_->row_embedding,
-                          gsa_->middle_scale, gsa_->middle_shift, gsa_->scale, gsa_->shift, content_);
+  at::Tensor y = kernels::gsa_module(x,
+                                     {.query_weight = gsa_->query_weight,
+                                      .key_weight = gsa_->key_weight,
+                                      .value_weight = gsa_->value_weight,
+                                      .scale = gsa_->scale,
+                                      .shift = gsa_->shift},
+                                     {.heads = heads_,
+                                      .column_embedding = gsa_->column_embedding,
+                                      .row_embedding = gsa_->row_embedding,
+                                      .middle_scale = gsa_->middle_scale,
+                                      .middle_shift = gsa_->middle_shift,
+                                      .content = content_});
   if (layer_.stride > 1) y = at::avg_pool2d(y, layer_.stride, layer_.stride, 0, /*ceil_mode=*/true);
   return relu_ ? y.relu_() : y;
 }

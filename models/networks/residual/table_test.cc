@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "models/error.h"
+#include "models/api/error.h"
 #include "models/networks/residual/describe.h"
 
 namespace saccade::models {

@@ -5,7 +5,7 @@
 
 #include <utility>
 
-#include "models/layers/device.h"
+#include "models/device/transfer.h"
 
 namespace saccade::models {
 

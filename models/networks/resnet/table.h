@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
+#include "models/api/placement.h"
 #include "models/layers/window.h"
 #include "models/networks/ledger.h"
-#include "models/placement.h"
 
 namespace saccade::models {
 
@@ -54,10 +54,8 @@ Window PoolWindow(const ResnetTable& table);
 // Returns the blocks of stage 0 to 3.
 std::vector<Bottleneck> StageBlocks(const ResnetTable& table, int stage, const std::string& prefix);
 
-// A map's positions along each dimension: height and width, or frames, height and width. A network for clips
-// has kernels with as many dimensions, and its stem's convolution keeps all frames; otherwise the two are the
-// same.
-using Sides = std::vector<int64_t>;
+// A network for clips has kernels with as many dimensions as its maps, and its stem's convolution keeps all
+// frames; otherwise it is the same as one for pictures.
 inline Sides SidesOf(Size size) { return {size.height, size.width}; }
 
 inline constexpr int64_t kStemDepthStride = 1;

@@ -9,7 +9,7 @@
 #include <ATen/ops/zeros.h>
 
 #include "kernels/common/parallel.h"
-#include "models/layers/device.h"
+#include "models/device/transfer.h"
 #include "models/networks/unet3d/maps.h"
 
 namespace saccade::models {
@@ -40,7 +40,7 @@ void AddLine(const float* x, const float* rows, int64_t positions, int64_t chann
 
 // On the CPU: sums each line, then the lines in order, so that the result does not depend on the threads.
 at::Tensor Summed(const at::Tensor& x, const at::Tensor& rows, int64_t heads) {
-  const Sides sides = SidesOf(x);
+  const VolumeSides sides = SidesOf(x);
   const int64_t channels = x.size(1);
   const at::Tensor lines = at::zeros({sides[0] * sides[1], 1 + heads, channels}, at::kDouble);
   const auto* features = x.const_data_ptr<float>();
@@ -106,7 +106,7 @@ AttendedOutput::AttendedOutput(const TensorMap& tensors, const std::string& atte
                 ConvolutionOptions{.target = target_});
 }
 
-AttendedOutput::Pass::Pass(const AttendedOutput& output, const Sides& sides)
+AttendedOutput::Pass::Pass(const AttendedOutput& output, const VolumeSides& sides)
     : output_(output),
       positions_(Positions(sides)),
       kept_(at::empty({1 + output.heads(), sides[0], sides[1], sides[2]},

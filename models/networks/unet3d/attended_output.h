@@ -28,7 +28,7 @@ class AttendedOutput {
   // Computes the result of one map, part by part.
   class Pass {
    public:
-    Pass(const AttendedOutput& output, const Sides& sides);
+    Pass(const AttendedOutput& output, const VolumeSides& sides);
 
     // Adds the part `core` of the map. x holds its features at `within`, channels-last.
     void Add(const at::Tensor& x, const Part& within, const Part& core);

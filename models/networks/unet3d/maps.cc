@@ -5,13 +5,13 @@
 #include <ATen/ops/max_pool3d.h>
 #include <ATen/ops/upsample_nearest3d.h>
 
-#include "models/layers/device.h"
+#include "models/device/transfer.h"
 
 namespace saccade::models {
 
-Sides SidesOf(const at::Tensor& map) { return {map.size(-3), map.size(-2), map.size(-1)}; }
+VolumeSides SidesOf(const at::Tensor& map) { return {map.size(-3), map.size(-2), map.size(-1)}; }
 
-at::Tensor NewMap(int64_t channels, const Sides& sides, const Target& target) {
+at::Tensor NewMap(int64_t channels, const VolumeSides& sides, const Target& target) {
   return at::empty({1, channels, sides[0], sides[1], sides[2]},
                    at::TensorOptions(TypeOf(target))
                        .device(DeviceOf(target))
@@ -31,7 +31,7 @@ at::Tensor TakenPart(const at::Tensor& map, const Part& part, const Target& targ
   return NewMap(map.size(1), part.size, target).copy_(View(map, part));
 }
 
-at::Tensor Pooled(const at::Tensor& map, const Sides& step) { return at::max_pool3d(map, step, step); }
+at::Tensor Pooled(const at::Tensor& map, const VolumeSides& step) { return at::max_pool3d(map, step, step); }
 
 at::Tensor Joined(const at::Tensor& skip, const at::Tensor& coarse) {
   return at::cat({skip, at::upsample_nearest3d(coarse, SidesOf(skip))}, 1);

@@ -4,15 +4,15 @@
 
 #include <ATen/core/Tensor.h>
 
+#include "models/api/target.h"
 #include "models/networks/unet3d/tiles.h"
-#include "models/target.h"
 
 namespace saccade::models {
 
-Sides SidesOf(const at::Tensor& map);
+VolumeSides SidesOf(const at::Tensor& map);
 
 // Allocates an uninitialised map of the target's type, on the target.
-at::Tensor NewMap(int64_t channels, const Sides& sides, const Target& target);
+at::Tensor NewMap(int64_t channels, const VolumeSides& sides, const Target& target);
 
 // Returns a view of the part.
 at::Tensor View(const at::Tensor& map, const Part& part);
@@ -21,7 +21,7 @@ at::Tensor View(const at::Tensor& map, const Part& part);
 at::Tensor TakenPart(const at::Tensor& map, const Part& part, const Target& target);
 
 // Max pooling over `step` positions.
-at::Tensor Pooled(const at::Tensor& map, const Sides& step);
+at::Tensor Pooled(const at::Tensor& map, const VolumeSides& step);
 
 // Concatenates the channels of `skip` and of `coarse`, which is upsampled (nearest) to the same size.
 at::Tensor Joined(const at::Tensor& skip, const at::Tensor& coarse);

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "kernels/common/parallel.h"
-#include "models/layers/device.h"
+#include "models/device/transfer.h"
 #include "models/networks/unet3d/maps.h"
 
 namespace saccade::models {
@@ -36,7 +36,7 @@ float Average(const float* logits, const float* values, int64_t depth, int64_t s
 
 // Returns the averages of all columns of [1, 1, D, h, w], as [1, 1, 1, h, w].
 at::Tensor Averages(const at::Tensor& logits, const at::Tensor& values) {
-  const Sides sides = SidesOf(logits);
+  const VolumeSides sides = SidesOf(logits);
   const int64_t columns = sides[1] * sides[2];
   at::Tensor plane = at::empty({1, 1, 1, sides[1], sides[2]}, at::kFloat);
   const at::Tensor dense_logits = logits.contiguous();
@@ -59,7 +59,7 @@ Projection::Projection(const UnetOptions& options, const TensorMap& tensors)
       blocks_(MakeBlocks(ProjectingUnet(options), tensors)),
       output_(BiasedConvolution(tensors, ProjectingUnet(options).prefix + "output", {})) {}
 
-Tiling Projection::Cut(const Sides& sides) const { return {sides, {0, tile_, tile_}, kUnetMultiple}; }
+Tiling Projection::Cut(const VolumeSides& sides) const { return {sides, {0, tile_, tile_}, kUnetMultiple}; }
 
 at::Tensor Projection::Weigh(const at::Tensor& window) const {
   std::vector<at::Tensor> skips;
@@ -78,7 +78,7 @@ at::Tensor Projection::Weigh(const at::Tensor& window) const {
 }
 
 at::Tensor Projection::operator()(const at::Tensor& volume, Progress& progress) const {
-  const Sides sides = SidesOf(volume);
+  const VolumeSides sides = SidesOf(volume);
   const Tiling tiling = Cut(sides);
   at::Tensor plane = at::empty({1, 1, 1, sides[1], sides[2]}, at::kFloat);
   for (int64_t i = 0; i < tiling.count(); ++i) {
@@ -92,7 +92,7 @@ at::Tensor Projection::operator()(const at::Tensor& volume, Progress& progress) 
   return plane;
 }
 
-double Projection::WorkOf(const Sides& window) const {
+double Projection::WorkOf(const VolumeSides& window) const {
   double work = 0;
   for (size_t i = 0; i < blocks_.size(); ++i) {
     Part map{.begin = {}, .size = window};
@@ -102,7 +102,7 @@ double Projection::WorkOf(const Sides& window) const {
   return work;
 }
 
-double Projection::Work(const Sides& sides) const {
+double Projection::Work(const VolumeSides& sides) const {
   const Tiling tiling = Cut(sides);
   return static_cast<double>(tiling.count()) * WorkOf(tiling.Around(tiling.Core(0), kProjectionHalo).size);
 }

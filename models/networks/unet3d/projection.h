@@ -23,16 +23,16 @@ class Projection {
   at::Tensor operator()(const at::Tensor& volume, Progress& progress) const;
 
   // Total work that a call adds to its Progress, for a volume with these sides.
-  double Work(const Sides& sides) const;
+  double Work(const VolumeSides& sides) const;
 
  private:
-  Tiling Cut(const Sides& sides) const;
-  double WorkOf(const Sides& window) const;
+  Tiling Cut(const VolumeSides& sides) const;
+  double WorkOf(const VolumeSides& window) const;
   // Returns the network's output, one value for each position of a window [1, 1, D, h, w].
   at::Tensor Weigh(const at::Tensor& window) const;
 
   Target target_;
-  Sides step_;
+  VolumeSides step_;
   int64_t tile_;
   std::vector<ConvolutionBlock> blocks_;  // as in EncoderDecoder
   Convolution output_;

@@ -1,7 +1,7 @@
 #include "models/networks/unet3d/siamese.h"
 
 #include "kernels/sao/sao.h"
-#include "models/layers/device.h"
+#include "models/device/transfer.h"
 #include "models/networks/unet3d/maps.h"
 
 namespace saccade::models {

@@ -5,7 +5,7 @@
 
 #include <set>
 
-#include "models/error.h"
+#include "models/api/error.h"
 #include "models/networks/unet3d/describe.h"
 
 namespace saccade::models {
@@ -143,7 +143,7 @@ TEST(UnetDescription, TakesVolumes) {
   EXPECT_EQ(description.parameters, 395'586);
   const std::vector<Placement> warm = PlacementsToWarm(description.input);
   ASSERT_EQ(warm.size(), 1U);
-  EXPECT_EQ(warm[0], PlaceVolume({64, 64}, 50));
+  EXPECT_EQ(warm[0], PlacementOfVolume({64, 64}, 50));
   EXPECT_EQ(DescribeUnet(kDenoise, {}, {}).input.volume.depth, 16);
 }
 

@@ -15,7 +15,7 @@ Part Part::From(const Part& outer) const {
   return part;
 }
 
-Part Part::Over(const Sides& step) const {
+Part Part::Over(const VolumeSides& step) const {
   Part part = *this;
   for (size_t axis = 0; axis < 3; ++axis) {
     part.begin[axis] /= step[axis];
@@ -24,7 +24,7 @@ Part Part::Over(const Sides& step) const {
   return part;
 }
 
-Tiling::Tiling(const Sides& sides, const Sides& longest, int64_t multiple) : sides_(sides) {
+Tiling::Tiling(const VolumeSides& sides, const VolumeSides& longest, int64_t multiple) : sides_(sides) {
   for (size_t axis = 0; axis < 3; ++axis) {
     const int64_t side = sides[axis];
     const int64_t max = longest[axis] == 0 ? side : DivideUp(longest[axis], multiple) * multiple;
@@ -55,8 +55,8 @@ Part Tiling::Around(const Part& core, int64_t halo) const {
 
 int64_t Tiling::Computed(int64_t halo) const { return count() * Positions(WindowSize(halo)); }
 
-Sides Tiling::WindowSize(int64_t halo) const {
-  Sides size;
+VolumeSides Tiling::WindowSize(int64_t halo) const {
+  VolumeSides size;
   for (size_t axis = 0; axis < 3; ++axis) size[axis] = std::min(core_[axis] + 2 * halo, sides_[axis]);
   return size;
 }

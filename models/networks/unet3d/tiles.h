@@ -7,20 +7,20 @@
 namespace saccade::models {
 
 // Sizes or positions along depth, height and width.
-using Sides = std::array<int64_t, 3>;
+using VolumeSides = std::array<int64_t, 3>;
 
-inline int64_t Positions(const Sides& sides) { return sides[0] * sides[1] * sides[2]; }
+inline int64_t Positions(const VolumeSides& sides) { return sides[0] * sides[1] * sides[2]; }
 
 // A box within a map.
 struct Part {
-  Sides begin = {};
-  Sides size = {};
+  VolumeSides begin = {};
+  VolumeSides size = {};
 
   // Returns the same part relative to `outer`, which contains it.
   Part From(const Part& outer) const;
   // Returns the same part in a map with one position for each `step`. REQUIRES: begin and size are multiples
   // of `step`.
-  Part Over(const Sides& step) const;
+  Part Over(const VolumeSides& step) const;
 
   friend bool operator==(const Part&, const Part&) = default;
 };
@@ -32,7 +32,7 @@ class Tiling {
  public:
   // Makes cores of at most `longest` along each axis, 0 meaning the whole side. Cores and windows begin at
   // multiples of `multiple`. REQUIRES: sides are multiples of it, or not longer than `longest`.
-  Tiling(const Sides& sides, const Sides& longest, int64_t multiple);
+  Tiling(const VolumeSides& sides, const VolumeSides& longest, int64_t multiple);
 
   int64_t count() const { return Positions(counts_); }
   Part Core(int64_t index) const;
@@ -43,9 +43,9 @@ class Tiling {
   int64_t Computed(int64_t halo) const;
 
  private:
-  Sides WindowSize(int64_t halo) const;
+  VolumeSides WindowSize(int64_t halo) const;
 
-  Sides sides_, core_, counts_;
+  VolumeSides sides_, core_, counts_;
 };
 
 }  // namespace saccade::models

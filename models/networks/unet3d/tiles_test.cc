@@ -9,10 +9,10 @@ namespace {
 
 // Checks that every position lies in one core, and that windows contain their cores, extend by the halo or to
 // the edge, and have one size.
-void ExpectCover(const Sides& sides, const Sides& longest, int64_t multiple, int64_t halo) {
+void ExpectCover(const VolumeSides& sides, const VolumeSides& longest, int64_t multiple, int64_t halo) {
   const Tiling tiling(sides, longest, multiple);
   std::vector<int> seen(static_cast<size_t>(Positions(sides)));
-  const Sides window_size = tiling.Around(tiling.Core(0), halo).size;
+  const VolumeSides window_size = tiling.Around(tiling.Core(0), halo).size;
   for (int64_t i = 0; i < tiling.count(); ++i) {
     const Part core = tiling.Core(i);
     const Part window = tiling.Around(core, halo);
@@ -42,7 +42,7 @@ void ExpectCover(const Sides& sides, const Sides& longest, int64_t multiple, int
 }
 
 TEST(Tiling, CoversEveryPositionOnce) {
-  for (const Sides& sides : {Sides{4, 4, 4}, {8, 44, 52}, {12, 36, 100}, {20, 8, 4}}) {
+  for (const VolumeSides& sides : {VolumeSides{4, 4, 4}, {8, 44, 52}, {12, 36, 100}, {20, 8, 4}}) {
     for (const int64_t longest : {0, 2, 5, 8, 16, 33, 4096}) {
       for (const int64_t halo : {2, 4}) ExpectCover(sides, {longest, longest, longest}, 2, halo);
       ExpectCover(sides, {0, longest, longest}, 4, 12);
@@ -55,7 +55,7 @@ TEST(Tiling, CoversEveryPositionOnce) {
 TEST(Tiling, CutsEvenly) {
   const Tiling tiling({52, 800, 800}, {96, 96, 96}, 2);
   EXPECT_EQ(tiling.count(), 81);
-  EXPECT_EQ(tiling.Core(0).size, (Sides{52, 90, 90}));
+  EXPECT_EQ(tiling.Core(0).size, (VolumeSides{52, 90, 90}));
   EXPECT_EQ(tiling.Core(80), (Part{.begin = {0, 720, 720}, .size = {52, 80, 80}}));
   EXPECT_EQ(tiling.Around(tiling.Core(80), 2), (Part{.begin = {0, 706, 706}, .size = {52, 94, 94}}));
 }
@@ -63,7 +63,7 @@ TEST(Tiling, CutsEvenly) {
 // The last decoder needs the first encoder's result again: its window must lie within the wider one, at least
 // two positions from the wider one's cut edges.
 TEST(Tiling, WiderWindowsHoldNarrowerOnes) {
-  const Sides sides = {20, 34, 50};
+  const VolumeSides sides = {20, 34, 50};
   for (const int64_t longest : {2, 4, 6, 10, 16}) {
     const Tiling tiling(sides, {longest, longest, longest}, 2);
     for (int64_t i = 0; i < tiling.count(); ++i) {

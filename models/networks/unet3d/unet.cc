@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "models/layers/device.h"
+#include "models/device/transfer.h"
 #include "models/networks/unet3d/maps.h"
 
 namespace saccade::models {
@@ -32,9 +32,11 @@ Unet::Unet(const UnetOptions& options, const TensorMap& tensors)
       decoder_attention_(Attention(tensors, RestoringUnet(options), kDecoder1, options)),
       output_(tensors, options.attention ? "decoder.0.attention" : "", "output", options) {}
 
-Tiling Unet::Cut(const Sides& sides) const { return {sides, tile_, /*multiple=*/2}; }
+Tiling Unet::Cut(const VolumeSides& sides) const { return {sides, tile_, /*multiple=*/2}; }
 
-Sides Unet::Halved(const Sides& sides) const { return Part{.begin = {}, .size = sides}.Over(step_).size; }
+VolumeSides Unet::Halved(const VolumeSides& sides) const {
+  return Part{.begin = {}, .size = sides}.Over(step_).size;
+}
 
 at::Tensor Unet::First(const at::Tensor& volume, Progress& progress) const {
   const ConvolutionBlock& encode = blocks_[kEncoder0];
@@ -52,7 +54,7 @@ at::Tensor Unet::First(const at::Tensor& volume, Progress& progress) const {
 
 Unet::Encoded Unet::Second(const at::Tensor& half, Progress& progress) const {
   const ConvolutionBlock& encode = blocks_[kEncoder1];
-  const Sides sides = SidesOf(half);
+  const VolumeSides sides = SidesOf(half);
   const Tiling tiling = Cut(sides);
   Encoded encoded{.skip = NewMap(encode.outputs(), sides, target_),
                   .pooled = NewMap(encode.outputs(), Halved(sides), target_)};
@@ -115,8 +117,8 @@ at::Tensor Unet::operator()(const at::Tensor& volume, Progress& progress) const 
   return Last(volume, Decoded(std::move(encoded), progress), progress);
 }
 
-double Unet::Work(const Sides& sides) const {
-  const Sides half = Halved(sides);
+double Unet::Work(const VolumeSides& sides) const {
+  const VolumeSides half = Halved(sides);
   const auto work = [&](size_t block, int64_t positions) {
     return blocks_[block].work() * static_cast<double>(positions);
   };

@@ -28,12 +28,12 @@ class Unet {
   at::Tensor operator()(const at::Tensor& volume, Progress& progress) const;
 
   // Total work that a call adds to its Progress, for a volume with these sides.
-  double Work(const Sides& sides) const;
+  double Work(const VolumeSides& sides) const;
 
  private:
   // Returns the tiling of a map with these sides.
-  Tiling Cut(const Sides& sides) const;
-  Sides Halved(const Sides& sides) const;
+  Tiling Cut(const VolumeSides& sides) const;
+  VolumeSides Halved(const VolumeSides& sides) const;
 
   // The stages, in order of execution. Maps passed by value are released as soon as they are read.
   at::Tensor First(const at::Tensor& volume, Progress& progress) const;
@@ -46,7 +46,7 @@ class Unet {
   at::Tensor Last(const at::Tensor& volume, const at::Tensor& half, Progress& progress) const;
 
   Target target_;
-  Sides step_, tile_;
+  VolumeSides step_, tile_;
   std::vector<ConvolutionBlock> blocks_;  // in the order of EncoderDecoder::blocks
   std::optional<SiameseModule> bottom_attention_, decoder_attention_;
   AttendedOutput output_;

@@ -31,12 +31,12 @@ class UnetModel : public Model {
 
  private:
   at::Tensor Restored(const at::Tensor& volume, const Progress::Report& report) const {
-    const Sides sent = SidesOf(volume);
-    const Sides padded = {options_.projects ? sent[0] : UnetSide(sent[0]), UnetSide(sent[1]),
-                          UnetSide(sent[2])};
+    const VolumeSides sent = SidesOf(volume);
+    const VolumeSides padded = {options_.projects ? sent[0] : UnetSide(sent[0]), UnetSide(sent[1]),
+                                UnetSide(sent[2])};
     const Units units = options_.percentile ? PercentileUnits(volume) : Units{};
     at::Tensor input = Normalised(volume, units, padded);
-    const Sides flat = {options_.projects ? 1 : padded[0], padded[1], padded[2]};
+    const VolumeSides flat = {options_.projects ? 1 : padded[0], padded[1], padded[2]};
     Progress progress(report, unet_.Work(flat) + (projection_ ? projection_->Work(padded) : 0));
     if (projection_) input = (*projection_)(input, progress);
     at::Tensor answer = unet_(input, progress);

@@ -5,12 +5,12 @@
 #include <string>
 #include <vector>
 
-#include "models/model.h"
-#include "models/target.h"
+#include "models/api/model.h"
+#include "models/api/target.h"
 
 namespace saccade::models {
 
-// As Load() in models/registry.h, for unet3d_sao_denoise and unet3d_sao_project.
+// As Load() in models/api/registry.h, for unet3d_sao_denoise and unet3d_sao_project.
 std::unique_ptr<Model> LoadUnet(const std::string& architecture, const Options& options,
                                 const std::string& weights_path, const std::vector<std::string>& labels,
                                 const Target& target = {});

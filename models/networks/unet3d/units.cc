@@ -93,7 +93,7 @@ Units PercentileUnits(const at::Tensor& volume) {
   return {.offset = between(0), .scale = between(1) - between(0) + kMinRange};
 }
 
-at::Tensor Normalised(const at::Tensor& volume, const Units& units, const Sides& sides) {
+at::Tensor Normalised(const at::Tensor& volume, const Units& units, const VolumeSides& sides) {
   const int64_t depth = volume.size(0);
   const int64_t height = volume.size(1);
   const int64_t width = volume.size(2);

@@ -21,7 +21,7 @@ Units PercentileUnits(const at::Tensor& volume);
 // Converts a contiguous [D, H, W] to network input, [1, 1, D, H, W] of size `sides`; the last value along
 // each axis is repeated as padding. Computes in float64, as a volume's values may differ little and be far
 // from zero.
-at::Tensor Normalised(const at::Tensor& volume, const Units& units, const Sides& sides);
+at::Tensor Normalised(const at::Tensor& volume, const Units& units, const VolumeSides& sides);
 
 // The inverse conversion, in place.
 void ToUnits(at::Tensor& values, const Units& units);

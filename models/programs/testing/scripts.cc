@@ -11,7 +11,7 @@
 #include <stdexcept>
 #include <thread>
 
-#include "models/error.h"
+#include "models/api/error.h"
 
 namespace saccade::models::testing {
 

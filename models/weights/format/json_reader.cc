@@ -1,6 +1,6 @@
 #include "models/weights/format/json_reader.h"
 
-#include "models/error.h"
+#include "models/api/error.h"
 #include "models/weights/format/tensor_entry.h"
 
 namespace saccade::models {

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "models/error.h"
+#include "models/api/error.h"
 
 namespace saccade::models {
 namespace {

@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <system_error>
 
-#include "models/error.h"
+#include "models/api/error.h"
 
 namespace saccade::models {
 namespace {

@@ -3,7 +3,7 @@
 #include <optional>
 #include <unordered_map>
 
-#include "models/error.h"
+#include "models/api/error.h"
 
 namespace saccade::models {
 namespace {

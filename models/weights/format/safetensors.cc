@@ -7,7 +7,7 @@
 #include <optional>
 #include <set>
 
-#include "models/error.h"
+#include "models/api/error.h"
 #include "models/weights/format/json_reader.h"
 
 namespace saccade::models {
@@ -116,7 +116,7 @@ std::vector<int64_t> ContiguousStrides(const std::vector<int64_t>& shape) {
 }
 
 // Sets the entry's data if its offsets lie within the file's data and match its shape.
-void Place(Placed& tensor, Bytes data) {
+void PlacementOf(Placed& tensor, Bytes data) {
   const std::string& name = tensor.entry.name;
   const std::string offsets = ShapeText(std::array{tensor.begin, tensor.end});
   if (tensor.begin > tensor.end) Fail(name, "data_offsets " + offsets + " end before they begin");
@@ -182,7 +182,7 @@ HeaderContents ReadHeader(Bytes file) {
         contents.metadata = ReadMetadata(json);
       } else {
         contents.tensors.push_back(ReadTensor(json, name));
-        Place(contents.tensors.back(), data);
+        PlacementOf(contents.tensors.back(), data);
       }
     } while (json.Accept(','));
     json.Expect('}');

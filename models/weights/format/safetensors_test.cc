@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "models/error.h"
+#include "models/api/error.h"
 #include "models/weights/format/testing/files.h"
 
 namespace saccade::models {

@@ -4,7 +4,7 @@
 #include <set>
 #include <string>
 
-#include "models/error.h"
+#include "models/api/error.h"
 #include "models/weights/format/pickle.h"
 #include "models/weights/format/zip_reader.h"
 

@@ -2,7 +2,7 @@
 
 #include <string_view>
 
-#include "models/error.h"
+#include "models/api/error.h"
 #include "models/weights/format/safetensors.h"
 #include "models/weights/format/state_dict.h"
 

@@ -9,7 +9,7 @@
 #include <fstream>
 #include <random>
 
-#include "models/error.h"
+#include "models/api/error.h"
 #include "models/weights/format/mapped_file.h"
 #include "models/weights/format/testing/files.h"
 

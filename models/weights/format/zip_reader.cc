@@ -4,7 +4,7 @@
 #include <utility>
 #include <vector>
 
-#include "models/error.h"
+#include "models/api/error.h"
 
 namespace saccade::models {
 namespace {

@@ -6,8 +6,8 @@
 #include <filesystem>
 #include <string>
 
+#include "models/api/registry.h"
 #include "models/networks/psmnet/table.h"
-#include "models/registry.h"
 #include "models/testing/random_weights.h"
 
 namespace saccade::models::testing {

@@ -3,7 +3,7 @@
 
 #include <memory>
 
-#include "models/model.h"
+#include "models/api/model.h"
 
 namespace saccade::models::testing {
 

@@ -3,8 +3,8 @@
 
 #include <memory>
 
-#include "models/model.h"
-#include "models/target.h"
+#include "models/api/model.h"
+#include "models/api/target.h"
 #include "models/weights/weights.h"
 
 namespace saccade::models::testing {

@@ -29,7 +29,7 @@ std::unique_ptr<Model> MakeUnet(const std::string& architecture, const Options& 
 }
 
 Batch Volumes(int64_t count, int64_t depth, int64_t height, int64_t width) {
-  const Placement placement = PlaceVolume({height, width}, depth);
+  const Placement placement = PlacementOfVolume({height, width}, depth);
   return {at::rand({count, 1, depth, height, width}).mul_(200).add_(100),
           std::vector<Placement>(static_cast<size_t>(count), placement)};
 }

@@ -4,8 +4,8 @@
 #include <memory>
 #include <string>
 
-#include "models/model.h"
-#include "models/target.h"
+#include "models/api/model.h"
+#include "models/api/target.h"
 
 namespace saccade::models::testing {
 

@@ -5,7 +5,7 @@
 
 #include <vector>
 
-#include "models/target.h"
+#include "models/api/target.h"
 
 namespace saccade::models {
 

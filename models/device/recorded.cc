@@ -1,10 +1,10 @@
-#include "models/layers/recorded.h"
+#include "models/device/recorded.h"
 
 #include <utility>
 
 #include "kernels/common/cuda_graph.h"
-#include "models/attention_probe.h"
-#include "models/layers/device.h"
+#include "models/api/attention_probe.h"
+#include "models/device/transfer.h"
 
 namespace saccade::models {
 namespace {

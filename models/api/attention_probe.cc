@@ -1,4 +1,4 @@
-#include "models/attention_probe.h"
+#include "models/api/attention_probe.h"
 
 #include <algorithm>
 #include <utility>

@@ -10,8 +10,8 @@
 #include <mutex>
 #include <vector>
 
+#include "models/api/target.h"
 #include "models/layers/feature_map.h"
-#include "models/target.h"
 
 namespace saccade::models {
 

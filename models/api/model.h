@@ -6,8 +6,8 @@
 #include <functional>
 #include <vector>
 
-#include "models/description.h"
-#include "models/placement.h"
+#include "models/api/description.h"
+#include "models/api/placement.h"
 #include "models/tasks/result.h"
 
 namespace saccade::models {

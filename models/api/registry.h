@@ -1,5 +1,5 @@
 // All architectures that the daemon knows, by name. Does not include LibTorch; include model.h to use the
-// result of Load(). All functions may be called from any thread, and throw LoadError (models/error.h).
+// result of Load(). All functions may be called from any thread, and throw LoadError (models/api/error.h).
 #pragma once
 
 #include <memory>
@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "models/counts.h"
-#include "models/description.h"
-#include "models/options.h"
+#include "models/api/counts.h"
+#include "models/api/description.h"
+#include "models/api/options.h"
 
 namespace saccade::models {
 

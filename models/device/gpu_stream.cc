@@ -1,4 +1,4 @@
-#include "models/gpu_stream.h"
+#include "models/device/gpu_stream.h"
 
 #include <c10/core/impl/VirtualGuardImpl.h>
 #include <c10/util/Exception.h>
@@ -7,7 +7,7 @@
 #include <string>
 
 #include "kernels/common/cuda_plugin.h"
-#include "models/error.h"
+#include "models/api/error.h"
 
 namespace saccade::models {
 namespace {

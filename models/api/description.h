@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "models/options.h"
-#include "models/placement.h"
+#include "models/api/options.h"
+#include "models/api/placement.h"
 
 namespace saccade::models {
 
@@ -24,7 +24,7 @@ struct Description {
   int64_t classes = 0;
   std::vector<std::string> labels;  // empty, or one per class
   Options options;                  // every option of the architecture, defaults filled in
-  // Layers whose attention maps can be requested (models/attention_probe.h), in order of execution.
+  // Layers whose attention maps can be requested (models/api/attention_probe.h), in order of execution.
   std::vector<std::string> attention_layers;
   // Whether those maps are made for chosen positions (ExplanationWish::positions).
   bool attention_by_position = false;

@@ -1,6 +1,6 @@
 // Tests the GPU's code path on the CPU: ATen's operators instead of packed ones, and passes replayed from a
 // recording.
-#include "models/target.h"
+#include "models/api/target.h"
 
 #include <ATen/Context.h>
 #include <ATen/ops/randn.h>
@@ -17,8 +17,9 @@
 #include <utility>
 #include <vector>
 
-#include "models/error.h"
-#include "models/model.h"
+#include "models/api/error.h"
+#include "models/api/model.h"
+#include "models/api/registry.h"
 #include "models/networks/deeplab/deeplab.h"
 #include "models/networks/deeplab/table.h"
 #include "models/networks/mask_rcnn/mask_rcnn.h"
@@ -27,7 +28,6 @@
 #include "models/networks/mobile/parameters.h"
 #include "models/networks/psmnet/psmnet.h"
 #include "models/networks/psmnet/table.h"
-#include "models/registry.h"
 #include "models/testing/random_weights.h"
 
 namespace saccade::models {
@@ -78,8 +78,7 @@ TEST_F(TargetTest, Sanet) {
     const std::vector<float> expected = logits(*packed);
     const auto [min, max] = std::minmax_element(expected.begin(), expected.end());
     EXPECT_THAT(logits(*plain), ::testing::Pointwise(::testing::FloatNear(1e-4F), expected));
-    EXPECT_THAT(logits(*coarse),
-                ::testing::Pointwise(::testing::FloatNear(0.1F * (*max - *min)), expected));
+    EXPECT_THAT(logits(*coarse), ::testing::Pointwise(::testing::FloatNear(0.1F * (*max - *min)), expected));
   }
 }
 

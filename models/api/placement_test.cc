@@ -1,9 +1,9 @@
-#include "models/placement.h"
+#include "models/api/placement.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "models/error.h"
+#include "models/api/error.h"
 
 namespace saccade::models {
 namespace {
@@ -37,37 +37,37 @@ std::vector<Size> WarmBuckets(const ImageInput& input) {
 // ...).
 TEST(Place, ScalesAsTorchvisionDoes) {
   const ImageInput input = Detector("stride:32");
-  EXPECT_EQ(Place(input, {480, 640}), (Placement{{480, 640}, {800, 1066}, {800, 1088}}));
-  EXPECT_EQ(Place(input, {427, 640}).scaled, (Size{800, 1199}));
-  EXPECT_EQ(Place(input, {640, 428}).scaled, (Size{1196, 800}));
-  EXPECT_EQ(Place(input, {100, 500}).scaled, (Size{266, 1333}));
-  EXPECT_EQ(Place(input, {3000, 4000}).scaled, (Size{800, 1066}));
-  EXPECT_EQ(Place(input, {1, 8000}).scaled, (Size{1, 1333}));
+  EXPECT_EQ(PlacementOf(input, {480, 640}), (Placement{{480, 640}, {800, 1066}, {800, 1088}}));
+  EXPECT_EQ(PlacementOf(input, {427, 640}).scaled, (Size{800, 1199}));
+  EXPECT_EQ(PlacementOf(input, {640, 428}).scaled, (Size{1196, 800}));
+  EXPECT_EQ(PlacementOf(input, {100, 500}).scaled, (Size{266, 1333}));
+  EXPECT_EQ(PlacementOf(input, {3000, 4000}).scaled, (Size{800, 1066}));
+  EXPECT_EQ(PlacementOf(input, {1, 8000}).scaled, (Size{1, 1333}));
 }
 
 TEST(Place, LeavesSmallPicturesAsTheyAre) {
   ImageInput input = Detector("stride:16");
   input.short_side = 0;
   input.long_side = 1000;
-  EXPECT_EQ(Place(input, {321, 500}), (Placement{{321, 500}, {321, 500}, {336, 512}}));
-  EXPECT_EQ(Place(input, {2000, 500}).scaled, (Size{1000, 250}));
-  EXPECT_EQ(Place(input, {1, 1}).bucket, (Size{16, 16}));
+  EXPECT_EQ(PlacementOf(input, {321, 500}), (Placement{{321, 500}, {321, 500}, {336, 512}}));
+  EXPECT_EQ(PlacementOf(input, {2000, 500}).scaled, (Size{1000, 250}));
+  EXPECT_EQ(PlacementOf(input, {1, 1}).bucket, (Size{16, 16}));
 }
 
 TEST(Place, TakesTheSmallestBucketOrScalesDown) {
   const ImageInput input = Detector("1088x1088,800x1088,1344x1344");
-  EXPECT_EQ(Place(input, {480, 640}).bucket, (Size{800, 1088}));
-  EXPECT_EQ(Place(input, {640, 480}).bucket, (Size{1088, 1088}));
-  EXPECT_EQ(Place(input, {400, 700}).bucket, (Size{1344, 1344}));
+  EXPECT_EQ(PlacementOf(input, {480, 640}).bucket, (Size{800, 1088}));
+  EXPECT_EQ(PlacementOf(input, {640, 480}).bucket, (Size{1088, 1088}));
+  EXPECT_EQ(PlacementOf(input, {400, 700}).bucket, (Size{1344, 1344}));
   const ImageInput small = Detector("320x320,200x640");
   // 800 x 1066 is scaled down by 0.3, the largest scale that fits a bucket.
-  EXPECT_EQ(Place(small, {480, 640}), (Placement{{480, 640}, {240, 320}, {320, 320}}));
-  EXPECT_EQ(Place(small, {100, 500}).bucket, (Size{200, 640}));
+  EXPECT_EQ(PlacementOf(small, {480, 640}), (Placement{{480, 640}, {240, 320}, {320, 320}}));
+  EXPECT_EQ(PlacementOf(small, {100, 500}).bucket, (Size{200, 640}));
 }
 
 TEST(Place, CropsToTheOneSize) {
   const ImageInput input;
-  EXPECT_EQ(Place(input, {480, 640}), (Placement{{480, 640}, {224, 224}, {224, 224}}));
+  EXPECT_EQ(PlacementOf(input, {480, 640}), (Placement{{480, 640}, {224, 224}, {224, 224}}));
   EXPECT_THAT(WarmBuckets(input), ElementsAre(Size{224, 224}));
 }
 
@@ -82,19 +82,19 @@ TEST(ParseBuckets, GivesBackWhatItRead) {
   }
 }
 
-TEST(PlaceClip, FillsUpTheFrames) {
+TEST(PlacementOfClip, FillsUpTheFrames) {
   ImageInput input;
   input.medium = Medium::kClip;
   input.clip = {.max_frames = 768, .frame_multiple = 16, .frames_per_second = 25};
-  EXPECT_EQ(PlaceClip(input, {240, 320}, 33), (Placement{{240, 320}, {224, 224}, {224, 224}, 33, 48}));
-  EXPECT_EQ(PlaceClip(input, {240, 320}, 32).depth, 32);
+  EXPECT_EQ(PlacementOfClip(input, {240, 320}, 33), (Placement{{240, 320}, {224, 224}, {224, 224}, 33, 48}));
+  EXPECT_EQ(PlacementOfClip(input, {240, 320}, 32).depth, 32);
   EXPECT_EQ(PlacementsToWarm(input).at(0).depth, 64);
   input.clip.max_frames = 20;
   EXPECT_EQ(PlacementsToWarm(input).at(0).depth, 32);
 }
 
-TEST(PlaceVolume, LeavesItAsItIs) {
-  EXPECT_EQ(PlaceVolume({30, 40}, 7), (Placement{{30, 40}, {30, 40}, {30, 40}, 7, 7}));
+TEST(PlacementOfVolume, LeavesItAsItIs) {
+  EXPECT_EQ(PlacementOfVolume({30, 40}, 7), (Placement{{30, 40}, {30, 40}, {30, 40}, 7, 7}));
 }
 
 TEST(ParseBuckets, RefusesTheRest) {

@@ -1,4 +1,4 @@
-#include "models/use_threads.h"
+#include "models/device/use_threads.h"
 
 #include <ATen/Parallel.h>
 

@@ -1,9 +1,9 @@
-#include "models/target.h"
+#include "models/api/target.h"
 
 #include <array>
 #include <utility>
 
-#include "models/error.h"
+#include "models/api/error.h"
 #include "models/weights/format/tensor_entry.h"
 
 namespace saccade::models {

@@ -1,4 +1,4 @@
-#include "models/on_gpu.h"
+#include "models/device/on_gpu.h"
 
 #include <ATen/Context.h>
 #include <c10/core/StreamGuard.h>
@@ -8,8 +8,8 @@
 #include <string>
 #include <utility>
 
-#include "models/error.h"
-#include "models/gpu_stream.h"
+#include "models/api/error.h"
+#include "models/device/gpu_stream.h"
 
 namespace saccade::models {
 namespace {

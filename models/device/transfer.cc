@@ -1,4 +1,4 @@
-#include "models/layers/device.h"
+#include "models/device/transfer.h"
 
 namespace saccade::models {
 

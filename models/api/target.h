@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "models/options.h"
+#include "models/api/options.h"
 
 namespace saccade::models {
 

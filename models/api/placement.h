@@ -99,13 +99,13 @@ struct Placement {
 
 // Places a picture. REQUIRES: both sides of `sent` are at least 1. With kKeepRatio no side of `scaled` is
 // below 1, and the arithmetic matches torchvision's detection transform to the pixel.
-Placement Place(const ImageInput& input, Size sent);
+Placement PlacementOf(const ImageInput& input, Size sent);
 
 // Places a clip of `frames` frames, each of size `sent`.
-Placement PlaceClip(const ImageInput& input, Size sent, int64_t frames);
+Placement PlacementOfClip(const ImageInput& input, Size sent, int64_t frames);
 
 // Places a volume of `planes` planes, which is neither scaled nor padded.
-Placement PlaceVolume(Size sent, int64_t planes);
+Placement PlacementOfVolume(Size sent, int64_t planes);
 
 // Short side to which classifiers' pictures are scaled before the centre is cut out: 256 for 224, as is
 // usual, and the same ratio for other sizes.

@@ -1,4 +1,4 @@
-#include "models/placement.h"
+#include "models/api/placement.h"
 
 #include <algorithm>
 #include <charconv>
@@ -6,7 +6,7 @@
 #include <optional>
 #include <string_view>
 
-#include "models/error.h"
+#include "models/api/error.h"
 #include "models/weights/format/tensor_entry.h"
 
 namespace saccade::models {
@@ -87,7 +87,7 @@ std::optional<Size> ParseSize(std::string_view text) {
 
 }  // namespace
 
-Placement Place(const ImageInput& input, Size sent) {
+Placement PlacementOf(const ImageInput& input, Size sent) {
   if (input.fit == Fit::kCropCentre) {
     const Size whole{input.height, input.width};
     return {sent, whole, whole};
@@ -105,24 +105,25 @@ int64_t CropShortSide(int64_t input_size) {
   return static_cast<int64_t>(std::lround(static_cast<double>(input_size) * 256 / 224));
 }
 
-Placement PlaceClip(const ImageInput& input, Size sent, int64_t frames) {
-  Placement placement = Place(input, sent);
+Placement PlacementOfClip(const ImageInput& input, Size sent, int64_t frames) {
+  Placement placement = PlacementOf(input, sent);
   const int64_t multiple = input.clip.frame_multiple;
   placement.sent_depth = frames;
   placement.depth = (frames + multiple - 1) / multiple * multiple;
   return placement;
 }
 
-Placement PlaceVolume(Size sent, int64_t planes) { return {sent, sent, sent, planes, planes}; }
+Placement PlacementOfVolume(Size sent, int64_t planes) { return {sent, sent, sent, planes, planes}; }
 
 std::vector<Placement> PlacementsToWarm(const ImageInput& input) {
   constexpr int64_t kWarmFrames = 64;
   const auto filled = [](Size size, int64_t depth) { return Placement{size, size, size, depth, depth}; };
   const Size nominal = {input.height, input.width};
   if (input.medium == Medium::kVolume) return {filled(nominal, input.volume.depth)};
-  const Size bucket = Place(input, nominal).bucket;
+  const Size bucket = PlacementOf(input, nominal).bucket;
   if (input.medium == Medium::kClip)
-    return {filled(bucket, PlaceClip(input, nominal, std::min(kWarmFrames, input.clip.max_frames)).depth)};
+    return {
+        filled(bucket, PlacementOfClip(input, nominal, std::min(kWarmFrames, input.clip.max_frames)).depth)};
   if (input.fit == Fit::kCropCentre || input.buckets.sizes.empty()) return {filled(bucket, 1)};
   std::vector<Placement> placements;
   for (const Size size : input.buckets.sizes) placements.push_back(filled(size, 1));

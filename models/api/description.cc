@@ -1,4 +1,4 @@
-#include "models/description.h"
+#include "models/api/description.h"
 
 namespace saccade::models {
 
