@@ -1,13 +1,14 @@
 #include "server/inference/absent_extensions.h"
 
 #include "absl/strings/str_cat.h"
-#include "server/inference/errors.h"
+#include "server/core/errors.h"
 
 namespace saccade::server {
 
-absl::Status NoTraces() {
+absl::Status TraceExtensionUnsupported() {
   return absl::UnavailableError(
-      "the trace extension is not supported; tracing is configured by OTEL_* environment variables");
+      "the trace extension is not supported; saccaded exports spans by OpenTelemetry, to the collector that "
+      "OTEL_EXPORTER_OTLP_ENDPOINT in its environment names");
 }
 
 absl::Status CudaRegionStatus(absl::string_view name) {

@@ -6,8 +6,9 @@
 
 namespace saccade::server {
 
-// UNAVAILABLE, like a Triton server that was built without tracing.
-absl::Status NoTraces();
+// UNAVAILABLE, the code of a Triton server that was built without tracing. Traces of saccaded are configured by
+// OpenTelemetry's environment variables (server/tracing/trace_settings.h), and not by clients.
+absl::Status TraceExtensionUnsupported();
 
 // The status of CUDA shared memory regions, none of which can exist: OK if `name` is empty (all regions, an
 // empty list), otherwise NOT_FOUND. Unregistering succeeds without effect, on which clients that clean up at

@@ -9,8 +9,8 @@
 #include "server/inference/program_tensors.h"
 #include "server/inference/shared_outputs.h"
 #include "server/inference/task_outputs.h"
-#include "server/pipeline/counted_call.h"
-#include "server/pipeline/priority_level.h"
+#include "server/engine/counted_call.h"
+#include "server/engine/priority_level.h"
 #include "server/tracing/call_record.h"
 
 namespace saccade::server {

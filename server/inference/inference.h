@@ -8,10 +8,10 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "server/core/tensor_call.h"
-#include "server/inference/ensembles.h"
-#include "server/inference/model_interface.h"
-#include "server/pipeline/catalog.h"
-#include "server/pipeline/pipeline.h"
+#include "server/ensembles/ensembles.h"
+#include "server/core/model_interface.h"
+#include "server/catalog/catalog.h"
+#include "server/engine/pipeline.h"
 #include "server/shared_memory/shared_memory.h"
 
 namespace saccade::server {

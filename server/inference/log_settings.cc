@@ -4,7 +4,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "server/inference/errors.h"
+#include "server/core/errors.h"
 
 namespace saccade::server {
 namespace {

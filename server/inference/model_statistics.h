@@ -9,7 +9,7 @@
 #include "absl/strings/string_view.h"
 #include "server/metrics/cache_metrics.h"
 #include "server/metrics/model_usage.h"
-#include "server/pipeline/catalog.h"
+#include "server/catalog/catalog.h"
 
 namespace saccade::server {
 

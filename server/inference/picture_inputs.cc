@@ -8,7 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "server/core/bytes_elements.h"
-#include "server/inference/errors.h"
+#include "server/core/errors.h"
 
 namespace saccade::server {
 namespace {

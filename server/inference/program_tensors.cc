@@ -5,8 +5,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "server/inference/classification.h"
-#include "server/inference/errors.h"
+#include "server/core/classification.h"
+#include "server/core/errors.h"
 
 namespace saccade::server {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
-#include "server/inference/errors.h"
+#include "server/core/errors.h"
 
 namespace saccade::server {
 namespace {

@@ -8,7 +8,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "server/inference/parameters.h"
-#include "server/pipeline/catalog.h"
+#include "server/catalog/catalog.h"
 
 namespace saccade::server {
 

@@ -1,7 +1,7 @@
 #include "server/inference/shared_inputs.h"
 
 #include "absl/strings/str_cat.h"
-#include "server/inference/errors.h"
+#include "server/core/errors.h"
 #include "server/inference/parameters.h"
 
 namespace saccade::server {

@@ -7,8 +7,8 @@
 #include "absl/container/inlined_vector.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "server/inference/classification.h"
-#include "server/inference/errors.h"
+#include "server/core/classification.h"
+#include "server/core/errors.h"
 
 namespace saccade::server {
 namespace {

@@ -9,7 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
-#include "server/inference/errors.h"
+#include "server/core/errors.h"
 #include "server/inference/picture_inputs.h"
 
 namespace saccade::server {

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "server/pipeline/served_model.h"
+#include "server/catalog/served_model.h"
 #include "server/repository/repository.h"
 
 namespace saccade::server {
@@ -18,13 +18,16 @@ class Checker {
     const auto scan = ScanRepository(repository, {.complete = flags_.complete_configurations});
     if (!scan.ok()) return Report(repository, scan.status(), "");
     for (const ModelEntry& model : scan->models) Check(repository, model);
-    for (const BrokenModel& broken : scan->broken) Report(broken.name, broken.status, "");
+    for (const BrokenModel& broken : scan->broken) {
+      const absl::Status unique = CheckUnique(broken.name, repository);
+      Report(broken.name, unique.ok() ? broken.status : unique, "");
+    }
   }
 
   absl::Status Outcome() const {
     out_ << checked_ << " checked, " << wrong_ << " with errors" << std::endl;
     if (wrong_ == 0) return absl::OkStatus();
-    return absl::FailedPreconditionError(absl::StrCat(wrong_, " models have errors"));
+    return absl::FailedPreconditionError(absl::StrCat(wrong_, " of ", checked_, " checks failed"));
   }
 
  private:
@@ -32,12 +35,8 @@ class Checker {
     const ModelSettings& settings = model.settings;
     for (const std::string& warning : settings.warnings)
       out_ << "WARNING " << settings.name << ": " << warning << std::endl;
-    const auto [other, is_new] = found_in_.emplace(settings.name, repository);
-    if (!is_new) {
-      const std::string both =
-          absl::StrCat("is in both ", other->second, " and ", repository, "; keep only one of them");
-      Report(settings.name, absl::AlreadyExistsError(both), "");
-    }
+    if (absl::Status unique = CheckUnique(settings.name, repository); !unique.ok())
+      return Report(settings.name, unique, "");
     for (const ModelVersion& version : model.versions) {
       Report(absl::StrCat(settings.name, " version ", version.version),
              ServedModel::Check(settings, version, flags_.allow_executable_models),
@@ -45,6 +44,15 @@ class Checker {
     }
   }
 
+  // ALREADY_EXISTS if another repository has a model of this name, so that the daemon would not start.
+  absl::Status CheckUnique(const std::string& name, const std::string& repository) {
+    const auto [other, is_new] = repository_of_.emplace(name, repository);
+    if (is_new) return absl::OkStatus();
+    return absl::AlreadyExistsError(
+        absl::StrCat("is in both ", other->second, " and ", repository, "; keep only one of them"));
+  }
+
+  // Writes the line of one check.
   void Report(const std::string& what, const absl::Status& status, const std::string& kind) {
     ++checked_;
     if (status.ok()) {
@@ -57,7 +65,9 @@ class Checker {
 
   const Flags& flags_;
   std::ostream& out_;
-  std::map<std::string, std::string> found_in_;
+  // The first repository that has a model of this name.
+  std::map<std::string, std::string> repository_of_;
+  // Numbers of lines that begin with OK or ERROR, and with ERROR.
   int checked_ = 0;
   int wrong_ = 0;
 };

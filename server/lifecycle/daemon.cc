@@ -15,15 +15,16 @@
 #include "server/decode/decode_pool.h"
 #include "server/http/http_server.h"
 #include "server/inference/inference.h"
+#include "server/lifecycle/drain.h"
 #include "server/lifecycle/grpc_credentials.h"
 #include "server/lifecycle/http_guard.h"
+#include "server/lifecycle/observability.h"
 #include "server/lifecycle/signals.h"
-#include "server/lifecycle/telling.h"
 #include "server/logging/log.h"
 #include "server/metrics/metrics.h"
 #include "server/page/page.h"
-#include "server/pipeline/catalog.h"
-#include "server/pipeline/pipeline.h"
+#include "server/catalog/catalog.h"
+#include "server/engine/pipeline.h"
 #include "server/protocols/inference_service.h"
 #include "server/protocols/live_load.h"
 #include "server/protocols/rest_service.h"
@@ -40,17 +41,14 @@ namespace {
 
 // How often the main thread checks for failed loading and hung instances.
 constexpr absl::Duration kTick = absl::Milliseconds(250);
-// How long new calls are still answered with UNAVAILABLE after draining: while it shuts down, gRPC itself
-// answers CANCELLED, on which clients do not try another server.
-constexpr absl::Duration kLatecomers = absl::Milliseconds(500);
 // Time to send the last answers after everything is computed; streams that watch the health are then
 // cancelled.
-constexpr absl::Duration kLastWrites = absl::Seconds(1);
+constexpr absl::Duration kStopGrace = absl::Seconds(1);
 // Time to export the last spans, bounded because a collector may not respond.
-constexpr absl::Duration kLastSpans = absl::Seconds(2);
+constexpr absl::Duration kFlushTimeout = absl::Seconds(2);
 
-// Called before any tensor exists. Opens nothing on a machine without a GPU.
-void OpenGpuSide() {
+// Called before any tensor exists. On a machine without a GPU, this only logs why the CPU is used.
+void LoadGpuOperators() {
   const kernels::CudaPlugin& cuda = kernels::LoadCudaPlugin();
   if (cuda.loaded) {
     Log(LogLevel::kInfo, "CUDA operators loaded", {{"devices", cuda.devices}});
@@ -67,7 +65,7 @@ Daemon::~Daemon() { Stop(); }
 
 absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Start(const Flags& flags) {
   std::unique_ptr<Daemon> daemon(new Daemon(flags));
-  OpenGpuSide();
+  LoadGpuOperators();
   if (absl::Status secrets = daemon->OpenSecrets(); !secrets.ok()) return secrets;
   if (absl::Status rooms = daemon->OpenRooms(); !rooms.ok()) return rooms;
   if (absl::Status ports = daemon->OpenPorts(); !ports.ok()) return ports;
@@ -93,17 +91,17 @@ absl::Status Daemon::OpenSecrets() {
   return absl::OkStatus();
 }
 
-void Daemon::LookAtSecrets() {
-  if (certificates_ != nullptr) certificates_->Look();
-  if (tokens_ != nullptr) tokens_->Look();
+void Daemon::ReloadChangedSecrets() {
+  if (certificates_ != nullptr) certificates_->ReloadIfChanged();
+  if (tokens_ != nullptr) tokens_->ReloadIfChanged();
 }
 
 absl::Status Daemon::OpenRooms() {
   Clock* const clock = Clock::Real();
   metrics_ = std::make_unique<Metrics>(SACCADE_VERSION);
-  auto telling = Telling::Create(flags_, metrics_.get(), clock);
-  if (!telling.ok()) return telling.status();
-  telling_ = *std::move(telling);
+  auto observability = Observability::Create(flags_, metrics_.get(), clock);
+  if (!observability.ok()) return observability.status();
+  observability_ = *std::move(observability);
   auto admission = Admission::Create(flags_.admission, clock);
   if (!admission.ok()) return admission.status();
   admission_ = *std::move(admission);
@@ -139,7 +137,7 @@ absl::Status Daemon::OpenRooms() {
                                                          .admission = admission_.get(),
                                                          .decode_pool = decode_pool_.get(),
                                                          .decode_limits = flags_.decode,
-                                                         .watch = telling_->watch()});
+                                                         .watch = observability_->watch()});
   retry_jitter_ = std::make_unique<RetryJitter>(std::random_device()());
   slow_readers_ = std::make_unique<SlowReaders>(flags_.send_timeout, clock);
   vision_ = std::make_unique<VisionService>(
@@ -274,13 +272,25 @@ void Daemon::StartLoading() {
 
 absl::Status Daemon::Run() {
   if (absl::Status end = AwaitEnd(); !end.ok()) return end;
-  if (absl::Status drained = Drain(); !drained.ok()) {
+  absl::Status drained = Drain({.lame_duck = flags_.lame_duck, .timeout = flags_.drain_timeout}, readiness_,
+                               *admission_, *Clock::Real(), AwaitSignal);
+  if (!drained.ok()) {
     // The process exits without further cleanup.
-    telling_->Flush(kLastSpans);
+    observability_->Flush(kFlushTimeout);
     return drained;
   }
   Stop();
   return absl::OkStatus();
+}
+
+void Daemon::UpdateLiveness() {
+  const bool live = catalog_->BusyFor() < flags_.stall_after;
+  if (!readiness_.SetLive(live)) return;
+  if (live) {
+    Log(LogLevel::kWarning, "the long forward pass has ended; liveness is SERVING");
+  } else {
+    Log(LogLevel::kError, "a forward pass exceeds --stall-seconds; liveness is NOT_SERVING");
+  }
 }
 
 absl::Status Daemon::AwaitEnd() {
@@ -299,44 +309,25 @@ absl::Status Daemon::AwaitEnd() {
                        "' has failed and cannot be used by this process any more; the process exits and must "
                        "be restarted (see the log for the CUDA error)"));
     }
-    readiness_.SetLive(catalog_->BusyFor() < flags_.stall_after);
+    UpdateLiveness();
     catalog_->Sweep();
     slow_readers_->Sweep();
     Clock::WakeOverdue();
-    LookAtSecrets();
+    ReloadChangedSecrets();
   }
-  return absl::OkStatus();
-}
-
-absl::Status Daemon::Drain() {
-  Log(LogLevel::kInfo, "draining: reporting NOT_SERVING, still accepting requests",
-      {{"for", flags_.lame_duck}});
-  readiness_.StartDraining();
-  // A second signal skips the delay.
-  AwaitSignal(flags_.lame_duck);
-  admission_->StartDraining();
-  const int64_t inflight = admission_->inflight().requests;
-  Log(LogLevel::kInfo, "draining: finishing accepted requests", {{"requests", inflight}});
-  if (!admission_->AwaitIdle(Clock::Real()->Now() + flags_.drain_timeout)) {
-    return absl::DeadlineExceededError(absl::StrCat(admission_->inflight().requests,
-                                                    " accepted requests did not finish within "
-                                                    "--drain-timeout-seconds"));
-  }
-  AwaitSignal(kLatecomers);
-  Log(LogLevel::kInfo, "drained: every accepted request was answered");
   return absl::OkStatus();
 }
 
 void Daemon::Stop() {
   // Stops the sources of calls first, then what answers them, then what counts them.
   if (admission_ != nullptr) admission_->StartDraining();
-  if (grpc_ != nullptr) grpc_->Stop(kLastWrites);
+  if (grpc_ != nullptr) grpc_->Stop(kStopGrace);
   if (http_ != nullptr) http_->Stop();
   if (metrics_ != nullptr) metrics_->SetScrapeHook(nullptr);
   if (metrics_http_ != nullptr) metrics_http_->Stop();
   decode_pool_.reset();
   if (catalog_ != nullptr) catalog_->Close();
-  if (telling_ != nullptr) telling_->Flush(kLastSpans);
+  if (observability_ != nullptr) observability_->Flush(kFlushTimeout);
 }
 
 }  // namespace saccade::server

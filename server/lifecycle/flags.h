@@ -9,10 +9,10 @@
 
 #include "absl/time/time.h"
 #include "server/admission/admission.h"
+#include "server/catalog/model_control.h"
 #include "server/decode/picture_header.h"
 #include "server/lifecycle/security_flags.h"
 #include "server/logging/log.h"
-#include "server/pipeline/catalog.h"
 
 namespace saccade::server {
 

@@ -9,7 +9,7 @@
 #include "absl/status/statusor.h"
 #include "server/core/clock.h"
 #include "server/inference/inference.h"
-#include "server/pipeline/pipeline.h"
+#include "server/engine/pipeline.h"
 #include "server/protocols/raw_inference_service.h"
 #include "server/protocols/retry_jitter.h"
 #include "server/protocols/slow_readers.h"

@@ -2,8 +2,8 @@
 #pragma once
 
 #include "server/http/http_server.h"
-#include "server/pipeline/catalog.h"
-#include "server/pipeline/pipeline.h"
+#include "server/catalog/catalog.h"
+#include "server/engine/pipeline.h"
 
 namespace saccade::server {
 

@@ -5,7 +5,7 @@
 #include "absl/strings/string_view.h"
 #include "inference/model_config.pb.h"
 #include "server/inference/inference.h"
-#include "server/pipeline/catalog.h"
+#include "server/catalog/catalog.h"
 #include "server/repository/model_settings.h"
 
 namespace saccade::server {

@@ -10,7 +10,7 @@
 #include "gtest/gtest.h"
 #include "server/core/retry_hint.h"
 #include "server/core/shed_reason.h"
-#include "server/inference/errors.h"
+#include "server/core/errors.h"
 #include "server/protocols/grpc_status.h"
 #include "server/protocols/peer.h"
 #include "server/protocols/retry_jitter.h"

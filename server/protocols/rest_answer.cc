@@ -11,7 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "server/core/bytes_elements.h"
-#include "server/inference/errors.h"
+#include "server/core/errors.h"
 #include "server/protocols/answer_size.h"
 
 namespace saccade::server {

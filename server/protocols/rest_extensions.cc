@@ -7,7 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "server/inference/absent_extensions.h"
-#include "server/inference/errors.h"
+#include "server/core/errors.h"
 #include "server/inference/log_settings.h"
 #include "server/inference/model_statistics.h"
 #include "server/protocols/log_calls.h"
@@ -114,7 +114,8 @@ std::vector<HttpRoute> RestExtensions::ModelRoutes() const {
 }
 
 std::vector<HttpRoute> RestExtensions::LogAndTraceRoutes() const {
-  const auto traces = Answering(rooms_.retry_jitter, [](const HttpRequest&) -> Answer { return NoTraces(); });
+  const auto traces = Answering(
+      rooms_.retry_jitter, [](const HttpRequest&) -> Answer { return TraceExtensionUnsupported(); });
   std::vector<HttpRoute> routes = {{"GET", "/v2/logging", [](const HttpRequest&) { return TellLog(); }},
                                    {"POST", "/v2/logging", Answering(rooms_.retry_jitter, UpdateLog)}};
   for (const char* method : {"GET", "POST"}) {

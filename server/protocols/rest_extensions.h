@@ -7,7 +7,7 @@
 #include "absl/status/statusor.h"
 #include "server/http/http_server.h"
 #include "server/inference/inference.h"
-#include "server/pipeline/catalog.h"
+#include "server/catalog/catalog.h"
 #include "server/protocols/retry_jitter.h"
 #include "server/shared_memory/shared_memory.h"
 

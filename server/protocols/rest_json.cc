@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "absl/strings/str_cat.h"
-#include "server/inference/errors.h"
+#include "server/core/errors.h"
 #include "server/protocols/rest_elements.h"
 
 namespace saccade::server {

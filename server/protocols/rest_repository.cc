@@ -6,7 +6,7 @@
 
 #include "absl/functional/function_ref.h"
 #include "absl/strings/str_cat.h"
-#include "server/inference/errors.h"
+#include "server/core/errors.h"
 #include "server/inference/repository_orders.h"
 #include "server/protocols/log_calls.h"
 #include "server/protocols/rest_members.h"

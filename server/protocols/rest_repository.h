@@ -5,7 +5,7 @@
 
 #include "absl/status/statusor.h"
 #include "server/http/http_server.h"
-#include "server/pipeline/catalog.h"
+#include "server/catalog/catalog.h"
 #include "server/protocols/retry_jitter.h"
 
 namespace saccade::server {

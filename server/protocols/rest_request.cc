@@ -7,7 +7,7 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "server/inference/errors.h"
+#include "server/core/errors.h"
 #include "server/inference/parameters.h"
 #include "server/inference/shared_inputs.h"
 #include "server/protocols/rest_json.h"

@@ -18,7 +18,7 @@
 #include "server/admission/admission.h"
 #include "server/core/cancellation.h"
 #include "server/core/request.h"
-#include "server/pipeline/pipeline.h"
+#include "server/engine/pipeline.h"
 #include "server/protocols/retry_jitter.h"
 
 namespace saccade::server {

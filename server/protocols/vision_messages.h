@@ -12,7 +12,7 @@
 #include "google/protobuf/duration.pb.h"
 #include "saccade/v1/vision.pb.h"
 #include "server/core/request.h"
-#include "server/pipeline/served_model.h"
+#include "server/catalog/served_model.h"
 
 namespace saccade::server {
 

@@ -6,7 +6,7 @@
 
 #include "absl/status/statusor.h"
 #include "server/http/http_server.h"
-#include "server/pipeline/pipeline.h"
+#include "server/engine/pipeline.h"
 #include "server/protocols/retry_jitter.h"
 #include "server/protocols/vision_service.h"
 

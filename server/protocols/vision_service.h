@@ -11,8 +11,8 @@
 #include "saccade/v1/vision.grpc.pb.h"
 #include "server/core/cancellation.h"
 #include "server/core/clock.h"
-#include "server/pipeline/catalog.h"
-#include "server/pipeline/pipeline.h"
+#include "server/catalog/catalog.h"
+#include "server/engine/pipeline.h"
 #include "server/protocols/retry_jitter.h"
 #include "server/protocols/slow_readers.h"
 

@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "absl/status/statusor.h"
-#include "server/pipeline/catalog.h"
+#include "server/catalog/catalog.h"
 #include "server/protocols/vision_errors.h"
 #include "server/protocols/vision_messages.h"
 

@@ -1,0 +1,185 @@
+// Manages the repositories' models while the daemon runs: loads, finds, replaces and unloads them.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/functional/any_invocable.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "server/core/clock.h"
+#include "server/metrics/metrics.h"
+#include "server/catalog/model_control.h"
+#include "server/catalog/model_host.h"
+#include "server/catalog/model_table.h"
+#include "server/catalog/served_model.h"
+#include "server/repository/settling.h"
+
+namespace saccade::server {
+
+struct CatalogOptions {
+  std::vector<std::string> repositories;
+  ModelControl control = ModelControl::kNone;
+  // How often the repositories are scanned. With kPoll, a change is applied once two successive scans have
+  // seen it unchanged.
+  absl::Duration poll_interval = absl::Seconds(15);
+  // kExplicit: models to load at start; "*" stands for all.
+  std::vector<std::string> load_at_start = {};
+  // ReadOptions::complete.
+  bool complete_configurations = true;
+  // How long Unload() waits for requests in flight before it fails with DEADLINE_EXCEEDED.
+  absl::Duration unload_timeout = absl::Seconds(30);
+  int64_t default_max_queue_size = 256;
+  // Cores used by one forward pass; 0 divides the machine's cores by the number of the model's instances.
+  int threads_per_instance = 0;
+  // Time limit of a model's warm-up after the smallest and the largest batch of each bucket.
+  absl::Duration warm_up = absl::Seconds(5);
+  // Whether programs, which run code from the model repository, may be loaded.
+  bool allow_executable_models = false;
+  // Number of GPUs.
+  int gpus = 0;
+  // Further dependencies of the models. All must outlive the catalog.
+  ServedModelRooms rooms = {};
+};
+
+// Thread-safe. One thread of its own reads the repositories and loads and unloads models, one at a time;
+// requests never wait for it. A model that is replaced serves until its successor is ready, and continues to
+// serve if loading the successor fails.
+class Catalog {
+ public:
+  // Called on the catalog's thread; must not block for long.
+  struct Events {
+    // Whether any version of the model serves. Called when that changes, and once for each model at start.
+    std::function<void(const std::string& model, bool ready)> model_changed = nullptr;
+    // Called once, after all models to be loaded at start have been tried, with the first failure or OK.
+    std::function<void(const absl::Status& first_failure)> loaded = nullptr;
+  };
+  // Called on the catalog's thread; on the caller's if the load or unload is rejected at once; or on the
+  // thread that calls Close().
+  using Done = absl::AnyInvocable<void(absl::Status) &&>;
+
+  Catalog(CatalogOptions options, Clock* clock, Metrics* metrics);
+  // Calls Close().
+  ~Catalog();
+
+  // Lists the models in the repositories. Blocks on the file system. Fails only if a repository cannot be
+  // read, if two of them hold a model of the same name, or if `load_at_start` names an unknown model. Call
+  // once.
+  absl::Status Scan();
+
+  // Starts to load the models and returns. Call once, after Scan().
+  void Start(Events events);
+
+  // Reads the model again, with `config_json` instead of its config.pbtxt if given, and loads what has
+  // changed. For an ensemble, first loads those of its models that are not loaded. `done` is called with OK
+  // once the model serves. Errors include FAILED_PRECONDITION if the control mode is not kExplicit or the
+  // model could not be loaded, and RESOURCE_EXHAUSTED if too many loads and unloads are pending.
+  void Load(const std::string& name, std::optional<std::string> config_json, Done done);
+
+  // Hides the model from new requests at once. `done` is called with OK once earlier requests are answered
+  // and the model's memory is freed, or with DEADLINE_EXCEEDED after unload_timeout, in which case it is
+  // freed later. `with_dependents` also unloads an ensemble's models unless another loaded ensemble uses
+  // them.
+  void Unload(const std::string& name, bool with_dependents, Done done);
+
+  // See ModelTable.
+  absl::StatusOr<std::shared_ptr<ServedModel>> FindReady(absl::string_view name, int64_t version) const {
+    return table_.FindReady(name, version);
+  }
+  absl::StatusOr<ModelSnapshot> Describe(absl::string_view name, int64_t version) const {
+    return table_.Describe(name, version);
+  }
+  absl::StatusOr<int64_t> VersionOf(absl::string_view name, absl::string_view version) const {
+    return table_.VersionOf(name, version);
+  }
+  std::vector<ModelSnapshot> List() const { return table_.List(); }
+  std::vector<IndexEntry> Index() const { return table_.Index(); }
+
+  // The first model that should have been loaded at start and is not served, or OK. Models that were unloaded
+  // since are ignored. An empty repository is ready.
+  absl::Status CheckAllReady() const { return table_.CheckRequired(); }
+
+  // How long the longest-running forward pass has been running.
+  absl::Duration BusyFor() const { return host_.BusyFor(); }
+  // The name of a model whose device no longer responds; empty if there is none.
+  std::string LostModel() const { return host_.LostModel(); }
+
+  // Calls Device::Sweep() of the CPU and GPU devices.
+  void Sweep() { host_.Sweep(); }
+
+  // Rejects further loads and unloads, computes what is queued and stops all instances. Blocks until a load
+  // in progress has ended. Idempotent.
+  void Close();
+
+ private:
+  // The reason why a model that was never requested is not served.
+  static constexpr char kNotLoaded[] = "not loaded";
+
+  // A task for the catalog's thread. `cancelled` is OK, or the error because of which it must not run.
+  using Job = absl::AnyInvocable<void(absl::Status cancelled) &&>;
+
+  // Wakes the thread. Shared, because models' handles, which set `released`, may outlive the catalog.
+  struct Orders {
+    absl::Mutex mutex;
+    std::deque<Job> jobs ABSL_GUARDED_BY(mutex);
+    bool closed ABSL_GUARDED_BY(mutex) = false;
+    // Set when the last handle of a dismissed model was dropped.
+    bool released ABSL_GUARDED_BY(mutex) = false;
+  };
+
+  ModelHost::Options HostOptions() const;
+  bool closed() const;
+  void Order(Job job);
+  bool IsWanted(const std::string& name) const;
+
+  // The functions below run on the catalog's thread.
+  void Run();
+  void LoadAtStart();
+  absl::StatusOr<std::string> RepositoryOf(const std::string& name) const;
+  // `depth` is the number of ensembles around the model.
+  absl::Status Apply(const std::string& repository, const std::string& name,
+                     const std::optional<std::string>& config_json, ModelHost::Progress progress, int depth);
+  absl::Status LoadByName(const std::string& name, const std::optional<std::string>& config_json, int depth);
+  absl::Status LoadParts(const ModelSettings& settings, int depth);
+  void DoUnload(const std::string& name, bool with_dependents, Done done);
+  std::vector<std::string> WithDependents(const std::string& name) const;
+  void Look();
+  void LookAt(const std::string& repository);
+  void Remove(const std::string& name);
+  void TellChanges();
+
+  const CatalogOptions options_;
+  Clock* const clock_;
+  const std::shared_ptr<Orders> orders_ = std::make_shared<Orders>();
+  ModelTable table_;
+  ModelHost host_;
+  Events events_;
+  std::thread thread_;
+
+  // The names in each repository at the last scan.
+  std::map<std::string, std::set<std::string>> names_;
+  // What was applied of each repository.
+  std::map<std::string, Settling> settling_;
+  // By model, the repository from which it was last applied.
+  std::map<std::string, std::string> applied_from_;
+  // Models loaded with a configuration from a request, which the files do not reflect.
+  std::set<std::string> overridden_;
+  // Repositories that can no longer be read.
+  std::set<std::string> vanished_;
+  // By model, the value last passed to model_changed.
+  std::map<std::string, bool> told_;
+};
+
+}  // namespace saccade::server

@@ -1,0 +1,73 @@
+// The catalog's scans of its repositories for models that were changed, added or removed.
+#include <string>
+#include <vector>
+
+#include "absl/strings/escaping.h"
+#include "server/logging/log.h"
+#include "server/catalog/catalog.h"
+#include "server/repository/stamps.h"
+
+namespace saccade::server {
+
+void Catalog::Look() {
+  for (const std::string& repository : options_.repositories) LookAt(repository);
+  TellChanges();
+  Log(LogLevel::kDebug, "scanned the repositories", {{"models", table_.Index().size()}});
+}
+
+void Catalog::LookAt(const std::string& repository) {
+  const auto names = ListModels(repository);
+  Settling& settling = settling_[repository];
+  // An unmounted volume appears as an empty or missing folder. Loaded models do not need it.
+  if (!names.ok() || (names->empty() && !settling.empty())) {
+    if (vanished_.insert(repository).second) {
+      Log(LogLevel::kError, "model repository cannot be read; loaded models continue to serve",
+          {{"repository", repository},
+           {"reason", names.ok() ? "it is empty" : std::string(names.status().message())}});
+    }
+    return;
+  }
+  if (vanished_.erase(repository) > 0)
+    Log(LogLevel::kInfo, "model repository can be read again", {{"repository", repository}});
+  if (options_.control == ModelControl::kExplicit) {
+    for (const std::string& name : *names) {
+      if (!table_.IsKnown(absl::CHexEscape(name)))
+        table_.SetModel(absl::CHexEscape(name), ModelSnapshot::State::kUnavailable, kNotLoaded);
+    }
+    return;
+  }
+  Settling::Stamps seen;
+  for (const std::string& name : *names) {
+    const auto stamp = StampModel(repository, name);
+    // A name that is not a valid model name, or cannot be read, has an empty stamp until that changes.
+    seen[name] = stamp.ok() ? *stamp : ModelStamp();
+  }
+  const std::vector<std::string> changed = settling.Look(seen);
+  for (size_t i = 0; i < changed.size() && !closed(); ++i) {
+    const std::string& name = changed[i];
+    if (seen.count(name) == 0) {
+      settling.Forget(name);
+      Remove(name);
+      continue;
+    }
+    const auto from = applied_from_.find(name);
+    if (from != applied_from_.end() && from->second != repository) {
+      settling.Applied(name, seen[name]);
+      Log(LogLevel::kError, "model is in more than one --model-repository; serving the first one found",
+          {{"model", absl::CHexEscape(name)}, {"repository", from->second}});
+      continue;
+    }
+    settling.Applied(name, seen[name]);
+    // The failure is logged and in the index.
+    Apply(repository, name, std::nullopt, {i + 1, changed.size()}, 0).IgnoreError();
+  }
+}
+
+void Catalog::Remove(const std::string& name) {
+  Log(LogLevel::kInfo, "model was removed from the repository; unloading it",
+      {{"model", absl::CHexEscape(name)}});
+  applied_from_.erase(name);
+  host_.Dismiss(absl::CHexEscape(name), /*listed=*/false, absl::InfiniteFuture(), [](const absl::Status&) {});
+}
+
+}  // namespace saccade::server

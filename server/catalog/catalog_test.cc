@@ -1,0 +1,325 @@
+#include "server/catalog/catalog.h"
+
+#include <filesystem>
+#include <thread>
+
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/notification.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "server/core/fake_clock.h"
+#include "server/repository/test_repository.h"
+
+namespace saccade::server {
+namespace {
+
+using ::testing::HasSubstr;
+using State = ModelSnapshot::State;
+
+constexpr char kIdentity[] =
+    "max_batch_size: 2 parameters { key: \"architecture\" value { string_value: \"identity\" } }\n";
+
+// A status passed to a callback.
+struct Told {
+  absl::Notification ended;
+  absl::Status status;
+
+  Catalog::Done Done() {
+    return [this](absl::Status told) {
+      status = std::move(told);
+      ended.Notify();
+    };
+  }
+  const absl::Status& Await() {
+    ended.WaitForNotification();
+    return status;
+  }
+};
+
+class CatalogTest : public testing::Test {
+ protected:
+  void Write(absl::string_view model, int version, absl::string_view config = "") const {
+    repository_.Write(absl::StrCat(model, "/config.pbtxt"), absl::StrCat(kIdentity, config));
+    repository_.Write(absl::StrCat(model, "/", version, "/weights.safetensors"), "");
+  }
+
+  // Starts the catalog and returns the first failure of the initial load.
+  absl::Status Start(ModelControl control, std::vector<std::string> load_at_start = {}) {
+    catalog_.emplace(CatalogOptions{.repositories = {repository_.string()},
+                                    .control = control,
+                                    .load_at_start = std::move(load_at_start)},
+                     &clock_, &metrics_);
+    if (absl::Status scan = catalog_->Scan(); !scan.ok()) return scan;
+    Told loaded;
+    catalog_->Start({.loaded = [&](const absl::Status& first_failure) { loaded.Done()(first_failure); }});
+    return loaded.Await();
+  }
+
+  // Advances the clock until the catalog has seen the change that the test is about.
+  template <typename Condition>
+  void Eventually(const Condition& condition) {
+    const absl::Time end = absl::Now() + absl::Seconds(60);
+    while (!condition()) {
+      ASSERT_LT(absl::Now(), end) << "it did not happen";
+      clock_.Advance(absl::Seconds(15));
+      std::this_thread::yield();
+    }
+  }
+
+  // The same without advancing the clock, for what must not wait for a scan or would run into a timeout.
+  template <typename Condition>
+  static void Soon(const Condition& condition) {
+    const absl::Time end = absl::Now() + absl::Seconds(60);
+    while (!condition()) {
+      ASSERT_LT(absl::Now(), end) << "it did not happen";
+      std::this_thread::yield();
+    }
+  }
+
+  int64_t Served(absl::string_view model, int64_t version = 0) const {
+    const auto found = catalog_->FindReady(model, version);
+    return found.ok() ? (*found)->version() : 0;
+  }
+  IndexEntry Line(const std::string& model, int64_t version) const {
+    for (const IndexEntry& line : catalog_->Index())
+      if (line.name == model && line.version == version) return line;
+    return {};
+  }
+  absl::Status Load(const std::string& name, std::optional<std::string> config = std::nullopt) {
+    Told told;
+    catalog_->Load(name, std::move(config), told.Done());
+    return told.Await();
+  }
+  absl::Status Unload(const std::string& name) {
+    Told told;
+    catalog_->Unload(name, false, told.Done());
+    return told.Await();
+  }
+
+  TestRepository repository_;
+  FakeClock clock_;
+  Metrics metrics_{"test"};
+  std::optional<Catalog> catalog_;
+};
+
+TEST_F(CatalogTest, ServesWhatThePolicyChooses) {
+  Write("m", 1);
+  Write("m", 3, "version_policy { all { } }");
+  ASSERT_TRUE(Start(ModelControl::kNone).ok());
+  EXPECT_EQ(Served("m"), 3);
+  EXPECT_EQ(Served("m", 1), 1);
+  EXPECT_THAT(std::string(catalog_->FindReady("m", 2).status().message()),
+              HasSubstr("has no version 2 here; it serves version 1, 3"));
+}
+
+TEST_F(CatalogTest, ABrokenVersionDoesNotKeepTheOthers) {
+  Write("m", 1, "version_policy { all { } }");
+  std::filesystem::create_directory(repository_.path() / "m" / "2");
+  EXPECT_THAT(std::string(Start(ModelControl::kNone).message()), HasSubstr("m/2: has no weights"));
+  EXPECT_EQ(Served("m"), 1);
+  EXPECT_EQ(Line("m", 2).state, State::kUnavailable);
+  EXPECT_THAT(Line("m", 2).reason, HasSubstr("has no weights"));
+  EXPECT_THAT(std::string(catalog_->FindReady("m", 2).status().message()),
+              HasSubstr("model 'm' version 2 is unavailable: m/2: has no weights"));
+}
+
+TEST_F(CatalogTest, PollingTakesUpANewVersionAndLetsTheOldOneGo) {
+  Write("m", 1);
+  ASSERT_TRUE(Start(ModelControl::kPoll).ok());
+  EXPECT_EQ(Served("m"), 1);
+  Write("m", 2);
+  Eventually([&] { return Served("m") == 2; });
+  Eventually([&] { return catalog_->Index().size() == 1; });
+  EXPECT_EQ(catalog_->FindReady("m", 1).status().code(), absl::StatusCode::kNotFound);
+}
+
+TEST_F(CatalogTest, WhatFailsToLoadLeavesTheOldVersionServing) {
+  Write("m", 1);
+  ASSERT_TRUE(Start(ModelControl::kPoll).ok());
+  std::filesystem::create_directory(repository_.path() / "m" / "2");
+  Eventually([&] { return Line("m", 2).state == State::kUnavailable && !Line("m", 2).reason.empty(); });
+  EXPECT_EQ(Served("m"), 1);
+  EXPECT_EQ(Line("m", 1).state, State::kReady);
+  repository_.Write("m/config.pbtxt", "nonsense");
+  Eventually([&] { return !Line("m", 1).reason.empty(); });
+  EXPECT_THAT(Line("m", 1).reason, HasSubstr("m/config.pbtxt:1:"));
+  EXPECT_EQ(Line("m", 1).state, State::kReady);
+  Write("m", 2);
+  Eventually([&] { return Served("m") == 2; });
+  EXPECT_EQ(Line("m", 2).reason, "");
+}
+
+TEST_F(CatalogTest, AChangedConfigurationReloads) {
+  Write("m", 1);
+  ASSERT_TRUE(Start(ModelControl::kPoll).ok());
+  EXPECT_EQ((*catalog_->FindReady("m", 0))->settings().options.count("delay_ms"), 0u);
+  Write("m", 1, "parameters { key: \"delay_ms\" value { string_value: \"1\" } }");
+  Eventually([&] { return (*catalog_->FindReady("m", 0))->settings().options.count("delay_ms") == 1; });
+}
+
+TEST_F(CatalogTest, PollingTakesUpNewModelsAndLetsThoseGoThatLeave) {
+  Write("m", 1);
+  ASSERT_TRUE(Start(ModelControl::kPoll).ok());
+  Write("n", 1);
+  Eventually([&] { return Served("n") == 1; });
+  std::filesystem::remove_all(repository_.path() / "m");
+  Eventually([&] { return catalog_->FindReady("m", 0).status().code() == absl::StatusCode::kNotFound; });
+  EXPECT_EQ(Served("n"), 1);
+}
+
+TEST_F(CatalogTest, AVanishedRepositoryKeepsWhatIsLoaded) {
+  Write("m", 1);
+  ASSERT_TRUE(Start(ModelControl::kPoll).ok());
+  const std::filesystem::path away = repository_.string() + ".away";
+  std::filesystem::rename(repository_.path(), away);
+  for (int looks = 0; looks < 20; ++looks) {
+    clock_.Advance(absl::Seconds(15));
+    std::this_thread::yield();
+    ASSERT_EQ(Served("m"), 1);
+  }
+  std::filesystem::rename(away, repository_.path());
+  Write("m", 2);
+  Eventually([&] { return Served("m") == 2; });
+}
+
+TEST_F(CatalogTest, OnRequestWhatIsNamedIsLoaded) {
+  Write("m", 1);
+  Write("n", 1);
+  ASSERT_TRUE(Start(ModelControl::kExplicit, {"m"}).ok());
+  EXPECT_EQ(Served("m"), 1);
+  EXPECT_EQ(Line("n", 0).reason, "not loaded");
+  EXPECT_TRUE(catalog_->CheckAllReady().ok()) << "n was not asked for";
+  ASSERT_TRUE(Load("n").ok());
+  EXPECT_EQ(Served("n"), 1);
+  ASSERT_TRUE(Unload("m").ok());
+  EXPECT_EQ(catalog_->FindReady("m", 0).status().code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(Line("m", 1).reason, "unloaded");
+  EXPECT_TRUE(catalog_->CheckAllReady().ok()) << "it was unloaded on request";
+  ASSERT_TRUE(Load("m").ok());
+  EXPECT_EQ(Served("m"), 1);
+}
+
+TEST_F(CatalogTest, AStarLoadsAll) {
+  Write("m", 1);
+  Write("n", 1);
+  ASSERT_TRUE(Start(ModelControl::kExplicit, {"*"}).ok());
+  EXPECT_EQ(Served("m") + Served("n"), 2);
+}
+
+TEST_F(CatalogTest, AModelThatIsNotThereCannotBeLoadedAtStart) {
+  EXPECT_THAT(std::string(Start(ModelControl::kExplicit, {"m"}).message()),
+              HasSubstr("--load-model names 'm'"));
+}
+
+TEST_F(CatalogTest, OrdersAreChecked) {
+  Write("m", 1);
+  ASSERT_TRUE(Start(ModelControl::kExplicit).ok());
+  EXPECT_EQ(Load("../m").code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(Unload("m/1").code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(Load("nowhere").code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(Unload("nowhere").code(), absl::StatusCode::kNotFound);
+}
+
+TEST_F(CatalogTest, OrdersNeedTheModeForThem) {
+  Write("m", 1);
+  ASSERT_TRUE(Start(ModelControl::kNone).ok());
+  EXPECT_EQ(Load("m").code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(Unload("m").code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(Served("m"), 1);
+}
+
+TEST_F(CatalogTest, ARequestsConfigurationHoldsUntilTheNextLoad) {
+  Write("m", 1);
+  ASSERT_TRUE(Start(ModelControl::kExplicit, {"m"}).ok());
+  const auto size = [&] { return (*catalog_->FindReady("m", 0))->max_batch_size(); };
+  const auto before = (*catalog_->FindReady("m", 0)).get();
+  ASSERT_TRUE(Load("m").ok());
+  EXPECT_EQ((*catalog_->FindReady("m", 0)).get(), before) << "nothing has changed";
+  ASSERT_TRUE(
+      Load("m", R"({"max_batch_size": 5, "parameters": {"architecture": {"string_value": "identity"}}})")
+          .ok());
+  EXPECT_EQ(size(), 5);
+  EXPECT_EQ(Load("m", "{}").code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(size(), 5) << "what fails to load changes nothing";
+  ASSERT_TRUE(Load("m").ok());
+  EXPECT_EQ(size(), 2);
+}
+
+TEST_F(CatalogTest, UnloadingWaitsForWhoUsesTheModel) {
+  Write("m", 1);
+  ASSERT_TRUE(Start(ModelControl::kExplicit, {"m"}).ok());
+  auto user = *catalog_->FindReady("m", 0);
+  Told told;
+  catalog_->Unload("m", false, told.Done());
+  Soon([&] { return catalog_->FindReady("m", 0).status().code() == absl::StatusCode::kUnavailable; });
+  EXPECT_TRUE(user->CheckReady().ok()) << "who has found it may use it";
+  user.reset();
+  EXPECT_TRUE(told.Await().ok()) << told.status;
+}
+
+TEST_F(CatalogTest, UnloadingWaitsNoLongerThanItsTimeout) {
+  Write("m", 1);
+  ASSERT_TRUE(Start(ModelControl::kExplicit, {"m"}).ok());
+  auto user = *catalog_->FindReady("m", 0);
+  Told told;
+  catalog_->Unload("m", false, told.Done());
+  Eventually([&] { return told.ended.HasBeenNotified(); });
+  EXPECT_EQ(told.Await().code(), absl::StatusCode::kDeadlineExceeded);
+  EXPECT_EQ(Line("m", 1).state, State::kUnloading);
+  user.reset();
+  Eventually([&] { return Line("m", 1).state == State::kUnavailable; });
+}
+
+TEST_F(CatalogTest, AnUnloadThatStillWaitsAtTheEndIsAnswered) {
+  Write("m", 1);
+  ASSERT_TRUE(Start(ModelControl::kExplicit, {"m"}).ok());
+  const auto user = *catalog_->FindReady("m", 0);
+  Told told;
+  catalog_->Unload("m", false, told.Done());
+  Soon([&] { return Line("m", 1).state == State::kUnloading; });
+  catalog_->Close();
+  ASSERT_TRUE(told.ended.HasBeenNotified());
+  EXPECT_EQ(told.status.code(), absl::StatusCode::kUnavailable);
+}
+
+TEST_F(CatalogTest, LabelsNameVersions) {
+  Write("m", 1);
+  Write("m", 2,
+        "version_policy { all { } } "
+        "parameters { key: \"version_labels\" value { string_value: \"stable=1,canary=2\" } }");
+  ASSERT_TRUE(Start(ModelControl::kNone).ok());
+  EXPECT_EQ(*catalog_->VersionOf("m", ""), 0);
+  EXPECT_EQ(*catalog_->VersionOf("m", "2"), 2);
+  for (const char* odd : {" 2", "2 ", "+2", "02", "0", "-1", "2.0", "99999999999999999999"}) {
+    EXPECT_EQ(catalog_->VersionOf("m", odd).status().code(), absl::StatusCode::kInvalidArgument) << odd;
+  }
+  EXPECT_EQ(*catalog_->VersionOf("m", "stable"), 1);
+  EXPECT_THAT(std::string(catalog_->VersionOf("m", "best").status().message()),
+              HasSubstr("one of model 'm's labels canary, stable"));
+  EXPECT_EQ(catalog_->VersionOf("n", "stable").status().code(), absl::StatusCode::kNotFound);
+}
+
+TEST_F(CatalogTest, AWarmUpOfTheConfigurationIsComputed) {
+  const auto warmup = [](absl::string_view dims) {
+    return absl::StrCat(
+        "model_warmup { name: \"w\" count: 2 inputs { key: \"image\" value { data_type: TYPE_FP32 ",
+        "dims: ", dims, " random_data: true } } }");
+  };
+  Write("m", 1, warmup("[ 1, 2, 3, 4 ]"));
+  ASSERT_TRUE(Start(ModelControl::kPoll).ok());
+  EXPECT_EQ(Served("m"), 1);
+  Write("n", 1, warmup("[ 3, 4 ]"));
+  Eventually([&] { return !Line("n", 1).reason.empty(); });
+  EXPECT_THAT(Line("n", 1).reason, HasSubstr("model_warmup 'w': input 'image': the shape is [1,3,4]"));
+}
+
+TEST_F(CatalogTest, ReadinessIsToldByModel) {
+  Write("m", 1);
+  std::filesystem::create_directory(repository_.path() / "n");
+  repository_.Write("n/config.pbtxt", kIdentity);
+  EXPECT_FALSE(Start(ModelControl::kNone).ok());
+  EXPECT_THAT(std::string(catalog_->CheckAllReady().message()), HasSubstr("model 'n' is unavailable"));
+}
+
+}  // namespace
+}  // namespace saccade::server

@@ -1,0 +1,92 @@
+#include "server/catalog/fastest_threads.h"
+
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <set>
+
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "models/device/use_threads.h"
+
+namespace saccade::server {
+namespace {
+
+// If a pass over one item takes longer than this, the cost of waking threads is negligible.
+constexpr absl::Duration kLong = absl::Milliseconds(20);
+// The largest batch size that is tried.
+constexpr int64_t kFull = 8;
+// The pause between two passes, as between two requests, so that the other threads go to sleep.
+constexpr absl::Duration kPause = absl::Milliseconds(3);
+// Once a number of threads is slower than the best by this factor, smaller numbers are not tried.
+constexpr double kMuchSlower = 1.5;
+
+// The median of five passes after the first, which allocates and chooses algorithms. Infinite if one of them
+// takes longer than `at_most`, or the first longer than ten times that; no further pass is then computed.
+absl::StatusOr<absl::Duration> MedianOf(const std::function<absl::Status()>& pass, absl::Duration at_most,
+                                        Clock* clock) {
+  const auto time = [&]() -> absl::StatusOr<absl::Duration> {
+    const absl::Time start = clock->Now();
+    if (absl::Status ran = pass(); !ran.ok()) return ran;
+    return clock->Now() - start;
+  };
+  // The first pass may take far longer than the later ones.
+  auto first = time();
+  if (!first.ok()) return first.status();
+  if (*first > 10 * at_most) return absl::InfiniteDuration();
+  std::array<absl::Duration, 5> took;
+  for (absl::Duration& each : took) {
+    absl::SleepFor(kPause);
+    const auto again = time();
+    if (!again.ok()) return again.status();
+    if (*again > at_most) return absl::InfiniteDuration();
+    each = *again;
+  }
+  std::nth_element(took.begin(), took.begin() + took.size() / 2, took.end());
+  return took[took.size() / 2];
+}
+
+// The product of the times of a batch of one and a full batch, so that a relative change of either counts the
+// same. nullopt if a pass takes too long, fails or cannot be made.
+std::optional<double> Slowness(const PassMaker& make, int64_t max_batch_size, Clock* clock) {
+  const int64_t full = std::min(kFull, max_batch_size);
+  double product = 1;
+  for (const int64_t size : std::set<int64_t>{1, full}) {
+    const std::function<absl::Status()> pass = make(size);
+    if (pass == nullptr) return std::nullopt;
+    const auto took = MedianOf(pass, kLong * size, clock);
+    if (!took.ok() || *took == absl::InfiniteDuration()) return std::nullopt;
+    product *= absl::ToDoubleSeconds(*took);
+  }
+  return product;
+}
+
+}  // namespace
+
+absl::StatusOr<int> LoadForFastest(const LoadForThreads& load, int max, int64_t max_batch_size,
+                                   Clock* clock) {
+  int fastest = max;
+  int loaded = 0;
+  std::optional<double> min;
+  for (int threads = max; threads >= 1; threads /= 2) {
+    models::UseThreads(threads);
+    const auto make = load();
+    if (!make.ok()) return make.status();
+    loaded = threads;
+    if (max == 1) break;
+    const std::optional<double> slowness = Slowness(*make, max_batch_size, clock);
+    if (!slowness) break;
+    if (!min || *slowness < *min) {
+      min = slowness;
+      fastest = threads;
+    } else if (*slowness > *min * kMuchSlower) {
+      break;
+    }
+  }
+  models::UseThreads(fastest);
+  if (loaded == fastest) return fastest;
+  if (const auto make = load(); !make.ok()) return make.status();
+  return fastest;
+}
+
+}  // namespace saccade::server

@@ -1,0 +1,301 @@
+#include "server/catalog/model_host.h"
+
+#include <algorithm>
+#include <thread>
+
+#include "absl/strings/str_cat.h"
+#include "server/core/free_memory.h"
+#include "server/logging/log.h"
+
+namespace saccade::server {
+namespace {
+
+using State = ModelSnapshot::State;
+
+constexpr char kUnloaded[] = "unloaded";
+// Two streams per GPU: the second uses what the first leaves idle.
+constexpr int kStreamsOfGpu = 2;
+
+int Cores() { return std::max(1, static_cast<int>(std::thread::hardware_concurrency())); }
+
+int ThreadsPerInstance(int asked, int instances) {
+  return asked > 0 ? asked : std::max(1, Cores() / instances);
+}
+
+ModelSnapshot Newcomer(const ModelSettings& settings, int64_t version) {
+  ModelSnapshot snapshot;
+  snapshot.name = settings.name;
+  snapshot.version = version;
+  snapshot.max_batch_size = static_cast<int>(settings.batching.max_batch_size);
+  snapshot.description.architecture = settings.architecture;
+  return snapshot;
+}
+
+}  // namespace
+
+ModelHost::ModelHost(Options options, ModelTable* table, Clock* clock, Metrics* metrics)
+    : options_(std::move(options)),
+      table_(table),
+      clock_(clock),
+      metrics_(metrics),
+      cores_({.cores = Cores()}, clock),
+      gpus_({.cores = kStreamsOfGpu}, clock) {}
+
+ModelHost::~ModelHost() { Close(); }
+
+absl::Status ModelHost::Apply(ModelEntry entry, const ModelStamp& stamp, bool all_anew, Progress progress) {
+  const ModelSettings& settings = entry.settings;
+  for (const std::string& warning : settings.warnings)
+    Log(LogLevel::kWarning, "model configuration", {{"model", settings.name}, {"warning", warning}});
+  Model& model = hosted_[settings.name];
+  model.parts.clear();
+  for (const EnsembleStep& step : settings.ensemble) model.parts.push_back(step.model);
+  // Clears an earlier error of the model as a whole.
+  table_->SetModel(settings.name, State::kLoading, "");
+  for (const ModelVersion& version : entry.versions) table_->SetVersion(Newcomer(settings, version.version));
+  table_->SetLabels(settings.name, settings.version_labels);
+  absl::Status first;
+  // The highest version is loaded first, because requests without a version use it.
+  for (auto version = entry.versions.rbegin(); version != entry.versions.rend(); ++version) {
+    if (options_.closed()) return absl::CancelledError("the daemon is shutting down");
+    const auto present = model.versions.find(version->version);
+    const auto files = stamp.versions.find(version->version);
+    const bool same = !all_anew && present != model.versions.end() &&
+                      present->second.shared_stamp == stamp.shared &&
+                      present->second.stamp == (files == stamp.versions.end() ? "" : files->second);
+    if (same) continue;
+    const absl::Status loaded = LoadVersion(settings, *version, stamp, progress, &model);
+    if (loaded.ok()) continue;
+    NoteFailure(settings, version->version, loaded, present != model.versions.end());
+    first.Update(
+        absl::FailedPreconditionError(absl::StrCat("model '", settings.name, "': ", loaded.message())));
+  }
+  if (first.ok()) DropLeftOut(entry, &model);
+  if (model.versions.empty()) hosted_.erase(settings.name);
+  return first;
+}
+
+void ModelHost::NoteFailure(const ModelSettings& settings, int64_t version, const absl::Status& why,
+                            bool serving) {
+  ModelSnapshot failed = Newcomer(settings, version);
+  failed.state = State::kUnavailable;
+  failed.reason = std::string(why.message());
+  table_->SetVersion(failed);
+  Log(LogLevel::kError, "model unavailable",
+      {{"model", settings.name},
+       {"version", version},
+       {"reason", failed.reason},
+       {"serving", serving ? "the previously loaded model" : "nothing"}});
+  if (serving) return;
+  auto& metrics = failed_[{settings.name, version}];
+  if (metrics == nullptr) metrics = metrics_->ForModel(settings.name, version, "");
+  metrics->SetReady(false);
+}
+
+void ModelHost::DropLeftOut(const ModelEntry& entry, Model* model) {
+  const std::string& name = entry.settings.name;
+  const auto is_named = [&](int64_t number) {
+    return std::any_of(entry.versions.begin(), entry.versions.end(),
+                       [&](const ModelVersion& version) { return version.version == number; });
+  };
+  for (const IndexEntry& line : table_->Index()) {
+    if (line.name != name || line.version == 0 || is_named(line.version)) continue;
+    table_->EraseVersion(name, line.version);
+    failed_.erase({name, line.version});
+    const auto version = model->versions.find(line.version);
+    if (version == model->versions.end()) continue;
+    Log(LogLevel::kInfo, "unloading version", {{"model", name}, {"version", line.version}});
+    LetGo(std::move(version->second.hosted), nullptr, false);
+    model->versions.erase(version);
+  }
+}
+
+absl::Status ModelHost::LoadVersion(const ModelSettings& settings, const ModelVersion& version,
+                                    const ModelStamp& stamp, Progress progress, Model* model) {
+  if (!version.status.ok()) return version.status;
+  Log(LogLevel::kInfo, "loading model",
+      {{"model", settings.name},
+       {"version", version.version},
+       {"progress", absl::StrCat(progress.number, " of ", progress.of)}});
+  ServedModelOptions options = OptionsOf(settings, version, model);
+  const auto before = model->versions.find(version.version);
+  options.takes_over = before != model->versions.end();
+  Device* const device = settings.gpus.empty() ? &cores_ : &gpus_;
+  auto served = std::make_unique<ServedModel>(std::move(options), device, clock_, metrics_);
+  if (absl::Status loaded = served->Load(); !loaded.ok()) return loaded;
+  const ModelSnapshot snapshot = served->Snapshot();
+  for (const std::string& note : snapshot.description.notes) {
+    Log(LogLevel::kWarning, "model note",
+        {{"model", snapshot.name}, {"version", snapshot.version}, {"note", note}});
+  }
+  auto hosted = std::make_shared<HostedModel>(std::move(served), options_.released);
+  {
+    absl::MutexLock lock(&mutex_);
+    all_.push_back(hosted);
+  }
+  failed_.erase({settings.name, version.version});
+  table_->Serve(settings.name, version.version, hosted->handle());
+  if (before != model->versions.end()) {
+    before->second.hosted->model()->HandOver();
+    LetGo(std::move(before->second.hosted), nullptr, false);
+  }
+  const auto files = stamp.versions.find(version.version);
+  model->versions[version.version] = {std::move(hosted), files == stamp.versions.end() ? "" : files->second,
+                                      stamp.shared};
+  Log(LogLevel::kInfo, "model ready",
+      {{"model", snapshot.name},
+       {"version", snapshot.version},
+       {"architecture", snapshot.description.architecture},
+       {"load_duration", snapshot.load_duration}});
+  return absl::OkStatus();
+}
+
+ServedModelOptions ModelHost::OptionsOf(const ModelSettings& configured, const ModelVersion& version,
+                                        Model* model) {
+  ServedModelOptions options;
+  options.settings = configured;
+  PlaceOnEveryGpu(options_.gpus, &options.settings);
+  const ModelSettings& settings = options.settings;
+  options.rooms = options_.rooms;
+  const int asked = settings.batching.threads > 0 ? settings.batching.threads : options_.threads_per_instance;
+  options.threads_per_instance = ThreadsPerInstance(asked, settings.instances);
+  options.fewer_threads = asked == 0 && options_.warm_up > absl::ZeroDuration();
+  if (settings.pin) {
+    // A successor reuses the cores of its predecessor if they suffice.
+    const int wanted = settings.instances * options.threads_per_instance;
+    if (model->cores.second < wanted) {
+      model->cores = {next_core_, wanted};
+      next_core_ += wanted;
+    }
+    options.first_core = model->cores.first;
+  }
+  options.default_max_queue_size =
+      std::max<int64_t>(options_.default_max_queue_size, settings.batching.max_batch_size);
+  options.warm_up = options_.warm_up;
+  options.allow_executable_models = options_.allow_executable_models;
+  options.version = version;
+  return options;
+}
+
+std::vector<std::string> ModelHost::Hosted() const {
+  std::vector<std::string> names;
+  for (const auto& [name, model] : hosted_) names.push_back(name);
+  return names;
+}
+
+std::vector<std::string> ModelHost::PartsOf(const std::string& name) const {
+  const auto model = hosted_.find(name);
+  return model == hosted_.end() ? std::vector<std::string>() : model->second.parts;
+}
+
+void ModelHost::Dismiss(const std::string& name, bool listed, absl::Time deadline, Done done) {
+  auto farewell = std::make_shared<Farewell>(Farewell{name, deadline, std::move(done), 0});
+  const auto model = hosted_.find(name);
+  std::map<int64_t, Version> versions;
+  if (model != hosted_.end()) {
+    versions.swap(model->second.versions);
+    hosted_.erase(model);
+  }
+  for (const IndexEntry& line : table_->Index()) {
+    if (line.name != name || line.version == 0) continue;
+    failed_.erase({name, line.version});
+    if (!listed) continue;
+    const bool serves = versions.count(line.version) > 0;
+    table_->Withdraw(name, line.version, serves ? State::kUnloading : State::kUnavailable,
+                     serves ? "" : kUnloaded);
+  }
+  if (!listed) table_->EraseModel(name);
+  for (auto& [number, version] : versions) LetGo(std::move(version.hosted), farewell, listed);
+  if (farewell->left == 0) std::exchange(farewell->done, nullptr)(absl::OkStatus());
+}
+
+void ModelHost::LetGo(std::shared_ptr<HostedModel> hosted, std::shared_ptr<Farewell> farewell, bool listed) {
+  if (farewell != nullptr) ++farewell->left;
+  HostedModel* const left = hosted.get();
+  leaving_.push_back({std::move(hosted), std::move(farewell), listed});
+  left->LetGo();
+}
+
+void ModelHost::FreeUnused() {
+  std::vector<Leaving> unused;
+  for (auto it = leaving_.begin(); it != leaving_.end();) {
+    if (it->hosted->unused()) {
+      unused.push_back(std::move(*it));
+      it = leaving_.erase(it);
+    } else {
+      ++it;
+    }
+  }
+  for (Leaving& left : unused) Free(std::move(left));
+}
+
+void ModelHost::Free(Leaving left) {
+  ServedModel* const model = left.hosted->model();
+  const std::string name = model->name();
+  const int64_t version = model->version();
+  model->Close();
+  {
+    absl::MutexLock lock(&mutex_);
+    all_.erase(std::remove(all_.begin(), all_.end(), left.hosted), all_.end());
+  }
+  left.hosted.reset();
+  ReturnFreeMemory();
+  // Unless it was loaded again in the meantime.
+  if (left.listed && !IsHosted(name)) table_->Withdraw(name, version, State::kUnavailable, kUnloaded);
+  Log(LogLevel::kInfo, "model freed", {{"model", name}, {"version", version}});
+  Farewell* const farewell = left.farewell.get();
+  if (farewell == nullptr || --farewell->left > 0 || !farewell->done) return;
+  std::exchange(farewell->done, nullptr)(absl::OkStatus());
+}
+
+void ModelHost::TellLate(absl::Time now) {
+  for (const Leaving& leaving : leaving_) {
+    Farewell* const farewell = leaving.farewell.get();
+    if (farewell == nullptr || !farewell->done || farewell->deadline > now) continue;
+    std::exchange(farewell->done, nullptr)(absl::DeadlineExceededError(absl::StrCat(
+        "model '", farewell->name, "' no longer accepts requests, but is still computing those that ",
+        "it has accepted; its memory is freed once they are answered")));
+  }
+}
+
+absl::Time ModelHost::NextDeadline() const {
+  absl::Time next = absl::InfiniteFuture();
+  for (const Leaving& leaving : leaving_) {
+    if (leaving.farewell != nullptr && leaving.farewell->done)
+      next = std::min(next, leaving.farewell->deadline);
+  }
+  return next;
+}
+
+std::vector<std::shared_ptr<HostedModel>> ModelHost::All() const {
+  absl::MutexLock lock(&mutex_);
+  return all_;
+}
+
+absl::Duration ModelHost::BusyFor() const {
+  absl::Duration longest = absl::ZeroDuration();
+  for (const auto& hosted : All()) longest = std::max(longest, hosted->model()->BusyFor());
+  return longest;
+}
+
+std::string ModelHost::LostModel() const {
+  for (const auto& hosted : All()) {
+    if (hosted->model()->device_lost()) return hosted->model()->name();
+  }
+  return "";
+}
+
+void ModelHost::Sweep() {
+  cores_.Sweep();
+  gpus_.Sweep();
+}
+
+void ModelHost::Close() {
+  for (const auto& hosted : All()) hosted->model()->Close();
+  for (const Leaving& leaving : leaving_) {
+    if (leaving.farewell == nullptr || !leaving.farewell->done) continue;
+    std::exchange(leaving.farewell->done, nullptr)(absl::UnavailableError("the daemon is shutting down"));
+  }
+}
+
+}  // namespace saccade::server

@@ -1,0 +1,141 @@
+// Creates served models from a repository's entries, adds them to the table, and removes them again.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/functional/any_invocable.h"
+#include "absl/status/status.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "server/batching/device.h"
+#include "server/core/clock.h"
+#include "server/metrics/metrics.h"
+#include "server/catalog/hosted_model.h"
+#include "server/catalog/model_table.h"
+#include "server/repository/repository.h"
+#include "server/repository/stamps.h"
+
+namespace saccade::server {
+
+// Not thread-safe, except for the functions marked "any thread".
+class ModelHost {
+ public:
+  struct Options {
+    int64_t default_max_queue_size = 256;
+    int threads_per_instance = 0;
+    absl::Duration warm_up;
+    bool allow_executable_models = false;
+    // Number of GPUs.
+    int gpus = 0;
+    ServedModelRooms rooms = {};
+    // Called on any thread when a dismissed model may be freed; possibly after the host was destroyed.
+    std::function<void()> released;
+    // Checked between two versions: if it returns true, loading stops.
+    std::function<bool()> closed;
+  };
+  // Position for the log: "2 of 5".
+  struct Progress {
+    size_t number = 1;
+    size_t of = 1;
+  };
+  using Done = absl::AnyInvocable<void(absl::Status) &&>;
+
+  // All pointers must outlive the host.
+  ModelHost(Options options, ModelTable* table, Clock* clock, Metrics* metrics);
+  // Calls Close().
+  ~ModelHost();
+
+  // Makes `entry` the served state of its model. Versions whose files are new or have changed are loaded
+  // while the old ones serve, and replace them once they are ready. Versions that `entry` does not name are
+  // dismissed only if all others could be loaded. `all_anew` treats every file as changed. Blocks. Returns
+  // the first failure.
+  absl::Status Apply(ModelEntry entry, const ModelStamp& stamp, bool all_anew, Progress progress);
+
+  bool IsHosted(const std::string& name) const { return hosted_.count(name) > 0; }
+  std::vector<std::string> Hosted() const;
+  // The models that its steps name; empty unless it is an ensemble.
+  std::vector<std::string> PartsOf(const std::string& name) const;
+
+  // Hides the model from new requests. `done` is called with OK once earlier requests are answered and the
+  // memory is freed, or with DEADLINE_EXCEEDED at the deadline. If `listed`, it stays in the table as
+  // unloaded.
+  void Dismiss(const std::string& name, bool listed, absl::Time deadline, Done done);
+
+  // Frees dismissed models that are no longer used.
+  void FreeUnused();
+  // Calls `done` of the dismissals whose deadline has passed.
+  void TellLate(absl::Time now);
+  // The earliest deadline of a pending dismissal; InfiniteFuture if there is none.
+  absl::Time NextDeadline() const;
+
+  // Any thread. How long the longest-running forward pass has been running.
+  absl::Duration BusyFor() const ABSL_LOCKS_EXCLUDED(mutex_);
+  // Any thread. The name of a model whose device is lost; empty if there is none.
+  std::string LostModel() const ABSL_LOCKS_EXCLUDED(mutex_);
+  // Any thread. Calls Device::Sweep() of both devices.
+  void Sweep();
+  // Computes what is queued and stops every instance. Idempotent.
+  void Close();
+
+ private:
+  struct Version {
+    std::shared_ptr<HostedModel> hosted;
+    // The stamps of the files it was loaded from.
+    std::string stamp;
+    std::string shared_stamp;
+  };
+  struct Model {
+    std::map<int64_t, Version> versions;
+    std::vector<std::string> parts;
+    // Cores of pinned instances: the first core, and their number.
+    std::pair<int, int> cores = {0, 0};
+  };
+  // A dismissal that waits until all versions of the model are freed.
+  struct Farewell {
+    std::string name;
+    absl::Time deadline;
+    // Null once it was called.
+    Done done;
+    size_t left = 0;
+  };
+  struct Leaving {
+    std::shared_ptr<HostedModel> hosted;
+    std::shared_ptr<Farewell> farewell;
+    bool listed = false;
+  };
+
+  absl::Status LoadVersion(const ModelSettings& settings, const ModelVersion& version,
+                           const ModelStamp& stamp, Progress progress, Model* model);
+  ServedModelOptions OptionsOf(const ModelSettings& configured, const ModelVersion& version, Model* model);
+  void LetGo(std::shared_ptr<HostedModel> hosted, std::shared_ptr<Farewell> farewell, bool listed);
+  void NoteFailure(const ModelSettings& settings, int64_t version, const absl::Status& why, bool serving);
+  void Free(Leaving left);
+  void DropLeftOut(const ModelEntry& entry, Model* model);
+  std::vector<std::shared_ptr<HostedModel>> All() const ABSL_LOCKS_EXCLUDED(mutex_);
+
+  const Options options_;
+  ModelTable* const table_;
+  Clock* const clock_;
+  Metrics* const metrics_;
+  mutable absl::Mutex mutex_;
+  // Declared before the models, which they must outlive.
+  Device cores_;
+  Device gpus_;
+  std::map<std::string, Model> hosted_;
+  std::vector<Leaving> leaving_;
+  // Metrics, marked not ready, of versions that failed to load while no older load of them served.
+  std::map<std::pair<std::string, int64_t>, std::unique_ptr<ModelMetrics>> failed_;
+  // The first core not assigned to a pinned instance.
+  int next_core_ = 0;
+  // All models that serve or have been dismissed but not freed.
+  std::vector<std::shared_ptr<HostedModel>> all_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace saccade::server

@@ -1,0 +1,240 @@
+#include "server/catalog/model_table.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/escaping.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "server/core/bad_field.h"
+
+namespace saccade::server {
+namespace {
+
+using State = ModelSnapshot::State;
+
+constexpr auto kFirst = [](std::string* out, const auto& entry) { absl::StrAppend(out, entry.first); };
+
+// Escapes and shortens a client's name for use in an error.
+std::string Quoted(absl::string_view name) {
+  return absl::StrCat("'", absl::CHexEscape(name.substr(0, 128)), "'");
+}
+
+// Accepts only digits without a leading zero, as the daemon writes versions, so that each number has one
+// form.
+bool ReadNumber(absl::string_view text, int64_t* number) {
+  return std::all_of(text.begin(), text.end(), [](unsigned char c) { return absl::ascii_isdigit(c); }) &&
+         absl::SimpleAtoi(text, number) && text[0] != '0';
+}
+
+absl::Status NotReady(absl::string_view name, const std::string& version, State state,
+                      const std::string& reason) {
+  switch (state) {
+    case State::kLoading:
+      return absl::UnavailableError(absl::StrCat("model '", name, "' is still loading; try again"));
+    case State::kUnloading:
+      return absl::UnavailableError(absl::StrCat("model '", name, "'", version, " is being unloaded"));
+    case State::kReady:
+    case State::kUnavailable:
+      break;
+  }
+  return absl::UnavailableError(absl::StrCat("model '", name, "'", version, " is unavailable: ", reason));
+}
+
+}  // namespace
+
+absl::StatusOr<ModelTable::Models::const_iterator> ModelTable::Find(absl::string_view name) const {
+  const auto found = models_.find(name);
+  if (found != models_.end()) return found;
+  std::string known = absl::StrJoin(models_, ", ", kFirst);
+  if (known.size() > 1024) known = absl::StrCat(known.substr(0, 1024), " ...");
+  return absl::NotFoundError(absl::StrCat("no model ", Quoted(name), "; this daemon has: ",
+                                          known.empty() ? "none (its repository is empty)" : known));
+}
+
+absl::StatusOr<const ModelTable::Version*> ModelTable::Choose(const std::string& name, const Model& model,
+                                                              int64_t version) {
+  if (model.versions.empty()) return nullptr;
+  if (version == 0) {
+    for (auto it = model.versions.rbegin(); it != model.versions.rend(); ++it)
+      if (it->second.serving != nullptr) return &it->second;
+    return &model.versions.rbegin()->second;
+  }
+  const auto found = model.versions.find(version);
+  if (found != model.versions.end()) return &found->second;
+  return absl::NotFoundError(absl::StrCat("model '", name, "' has no version ", version,
+                                          " here; it serves version ",
+                                          absl::StrJoin(model.versions, ", ", kFirst)));
+}
+
+ModelSnapshot ModelTable::SnapshotOf(const std::string& name, const Model& model, const Version* version) {
+  if (version == nullptr) {
+    ModelSnapshot snapshot;
+    snapshot.name = name;
+    snapshot.state = model.state;
+    snapshot.reason = model.reason;
+    return snapshot;
+  }
+  if (version->serving == nullptr) return version->snapshot;
+  ModelSnapshot snapshot = version->serving->Snapshot();
+  snapshot.reason = version->snapshot.reason;
+  return snapshot;
+}
+
+absl::StatusOr<ModelTable::Handle> ModelTable::FindReady(absl::string_view name, int64_t version) const {
+  absl::ReaderMutexLock lock(&mutex_);
+  const auto model = Find(name);
+  if (!model.ok()) return model.status();
+  const auto chosen = Choose((*model)->first, (*model)->second, version);
+  if (!chosen.ok()) return chosen.status();
+  if (*chosen == nullptr) return NotReady(name, "", (*model)->second.state, (*model)->second.reason);
+  if ((*chosen)->serving == nullptr) {
+    const ModelSnapshot& snapshot = (*chosen)->snapshot;
+    return NotReady(name, absl::StrCat(" version ", snapshot.version), snapshot.state, snapshot.reason);
+  }
+  if (absl::Status ready = (*chosen)->serving->CheckReady(); !ready.ok()) return ready;
+  return (*chosen)->serving;
+}
+
+absl::StatusOr<ModelSnapshot> ModelTable::Describe(absl::string_view name, int64_t version) const {
+  absl::ReaderMutexLock lock(&mutex_);
+  const auto model = Find(name);
+  if (!model.ok()) return model.status();
+  const auto chosen = Choose((*model)->first, (*model)->second, version);
+  if (!chosen.ok()) return chosen.status();
+  return SnapshotOf((*model)->first, (*model)->second, *chosen);
+}
+
+std::vector<ModelSnapshot> ModelTable::List() const {
+  absl::ReaderMutexLock lock(&mutex_);
+  std::vector<ModelSnapshot> list;
+  for (const auto& [name, model] : models_) {
+    if (model.versions.empty()) list.push_back(SnapshotOf(name, model, nullptr));
+    for (const auto& [number, version] : model.versions) list.push_back(SnapshotOf(name, model, &version));
+  }
+  return list;
+}
+
+std::vector<IndexEntry> ModelTable::Index() const {
+  absl::ReaderMutexLock lock(&mutex_);
+  std::vector<IndexEntry> index;
+  for (const auto& [name, model] : models_) {
+    if (model.versions.empty()) index.push_back({name, 0, model.state, model.reason});
+    for (const auto& [number, version] : model.versions) {
+      const bool serves = version.serving != nullptr;
+      index.push_back(
+          {name, number, serves ? State::kReady : version.snapshot.state, version.snapshot.reason});
+    }
+  }
+  return index;
+}
+
+absl::StatusOr<int64_t> ModelTable::VersionOf(absl::string_view name, absl::string_view version) const {
+  int64_t number = 0;
+  if (version.empty()) return number;
+  if (ReadNumber(version, &number)) return number;
+  absl::ReaderMutexLock lock(&mutex_);
+  const auto model = Find(name);
+  if (!model.ok()) return model.status();
+  const auto& labels = (*model)->second.labels;
+  if (const auto label = labels.find(std::string(version)); label != labels.end()) return label->second;
+  absl::Status unknown = absl::InvalidArgumentError(absl::StrCat(
+      "version: is ", Quoted(version), "; expected a positive integer, an empty string for the latest",
+      labels.empty()
+          ? ""
+          : absl::StrCat(", or one of model '", name, "'s labels ", absl::StrJoin(labels, ", ", kFirst))));
+  SetBadField(unknown, "version");
+  return unknown;
+}
+
+bool ModelTable::IsKnown(absl::string_view name) const {
+  absl::ReaderMutexLock lock(&mutex_);
+  return models_.find(name) != models_.end();
+}
+
+absl::Status ModelTable::CheckRequired() const {
+  absl::ReaderMutexLock lock(&mutex_);
+  for (const auto& [name, model] : models_) {
+    if (!model.required) continue;
+    const auto chosen = Choose(name, model, 0);
+    if (*chosen != nullptr && (*chosen)->serving != nullptr) continue;
+    const ModelSnapshot snapshot = SnapshotOf(name, model, *chosen);
+    return absl::UnavailableError(absl::StrCat("model '", name, "' is ",
+                                               snapshot.state == State::kLoading
+                                                   ? "still loading"
+                                                   : absl::StrCat("unavailable: ", snapshot.reason)));
+  }
+  return absl::OkStatus();
+}
+
+void ModelTable::Require(const std::string& name) {
+  absl::MutexLock lock(&mutex_);
+  models_[name].required = true;
+}
+
+void ModelTable::SetModel(const std::string& name, State state, std::string reason) {
+  absl::MutexLock lock(&mutex_);
+  Model& model = models_[name];
+  model.state = state;
+  // For a version that is served, this is why a newer load of it failed.
+  for (auto& [number, version] : model.versions) version.snapshot.reason = reason;
+  model.reason = std::move(reason);
+}
+
+void ModelTable::SetLabels(const std::string& name, std::map<std::string, int64_t> labels) {
+  absl::MutexLock lock(&mutex_);
+  models_[name].labels = std::move(labels);
+}
+
+void ModelTable::SetVersion(const ModelSnapshot& snapshot) {
+  absl::MutexLock lock(&mutex_);
+  models_[snapshot.name].versions[snapshot.version].snapshot = snapshot;
+}
+
+void ModelTable::Serve(const std::string& name, int64_t version, Handle model) {
+  absl::MutexLock lock(&mutex_);
+  Version& entry = models_[name].versions[version];
+  // The previous handle is destroyed after the lock is released, and may be the last one.
+  entry.serving.swap(model);
+  entry.snapshot = ModelSnapshot();
+  entry.snapshot.name = name;
+  entry.snapshot.version = version;
+}
+
+void ModelTable::Withdraw(const std::string& name, int64_t version, State state, std::string reason) {
+  Handle gone;
+  absl::MutexLock lock(&mutex_);
+  Model& model = models_[name];
+  model.required = false;
+  Version& entry = model.versions[version];
+  entry.serving.swap(gone);
+  entry.snapshot = ModelSnapshot();
+  entry.snapshot.name = name;
+  entry.snapshot.version = version;
+  entry.snapshot.state = state;
+  entry.snapshot.reason = std::move(reason);
+}
+
+void ModelTable::EraseVersion(const std::string& name, int64_t version) {
+  Handle gone;
+  absl::MutexLock lock(&mutex_);
+  const auto model = models_.find(name);
+  if (model == models_.end()) return;
+  const auto entry = model->second.versions.find(version);
+  if (entry == model->second.versions.end()) return;
+  entry->second.serving.swap(gone);
+  model->second.versions.erase(entry);
+}
+
+void ModelTable::EraseModel(const std::string& name) {
+  Model gone;
+  absl::MutexLock lock(&mutex_);
+  const auto model = models_.find(name);
+  if (model == models_.end()) return;
+  std::swap(model->second, gone);
+  models_.erase(model);
+}
+
+}  // namespace saccade::server

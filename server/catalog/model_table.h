@@ -1,0 +1,98 @@
+// The models, their versions, and the served model behind each version. Every request looks its model up
+// here.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/synchronization/mutex.h"
+#include "server/catalog/served_model.h"
+
+namespace saccade::server {
+
+// An entry of the repository index.
+struct IndexEntry {
+  std::string name;
+  // 0 if no version is known, because the folder is broken or was never read.
+  int64_t version = 0;
+  ModelSnapshot::State state = ModelSnapshot::State::kUnavailable;
+  // Why the version is not served; for one that is served, why a newer load of it failed.
+  std::string reason;
+};
+
+// Thread-safe; calls do not block for long. Requests read the table; only the catalog's thread writes it.
+class ModelTable {
+ public:
+  using Handle = std::shared_ptr<ServedModel>;
+
+  // Finds the requested version, or for 0 the highest that is ready. NOT_FOUND lists what exists; UNAVAILABLE
+  // gives the reason why it is not ready.
+  absl::StatusOr<Handle> FindReady(absl::string_view name, int64_t version) const;
+
+  // Describes a version in any state. A model without versions is described as version 0. NOT_FOUND as above.
+  absl::StatusOr<ModelSnapshot> Describe(absl::string_view name, int64_t version) const;
+
+  // Ordered by name and version.
+  std::vector<ModelSnapshot> List() const;
+  std::vector<IndexEntry> Index() const;
+
+  // Parses a request's version: empty (0), decimal digits, or a label of the model. INVALID_ARGUMENT lists
+  // the labels. NOT_FOUND as above, unless the version is numeric.
+  absl::StatusOr<int64_t> VersionOf(absl::string_view name, absl::string_view version) const;
+
+  bool IsKnown(absl::string_view name) const;
+
+  // UNAVAILABLE for the first required model without a served version, or OK.
+  absl::Status CheckRequired() const;
+
+  // Marks a model that must be served before the daemon is ready.
+  void Require(const std::string& name);
+  // Sets the state that the model reports while it has no version.
+  void SetModel(const std::string& name, ModelSnapshot::State state, std::string reason);
+  void SetLabels(const std::string& name, std::map<std::string, int64_t> labels);
+  // Adds or replaces the description of a version. If the version is served, it continues to be, and only
+  // `snapshot.reason` takes effect.
+  void SetVersion(const ModelSnapshot& snapshot);
+  // From now on `model` serves the version.
+  void Serve(const std::string& name, int64_t version, Handle model);
+  // Stops serving the version, which stays listed with this state and reason.
+  void Withdraw(const std::string& name, int64_t version, ModelSnapshot::State state, std::string reason);
+  void EraseVersion(const std::string& name, int64_t version);
+  void EraseModel(const std::string& name);
+
+ private:
+  struct Version {
+    // Null if the version is not served; `snapshot` then describes it.
+    Handle serving;
+    ModelSnapshot snapshot;
+  };
+  struct Model {
+    std::map<int64_t, Version> versions;
+    std::map<std::string, int64_t> labels;
+    // Used while there is no version.
+    ModelSnapshot::State state = ModelSnapshot::State::kLoading;
+    std::string reason;
+    bool required = false;
+  };
+  using Models = std::map<std::string, Model, std::less<>>;
+
+  absl::StatusOr<Models::const_iterator> Find(absl::string_view name) const
+      ABSL_SHARED_LOCKS_REQUIRED(mutex_);
+  // Chooses the requested version, or for 0 the highest that is served, or else the highest. Null if the
+  // model has no version.
+  static absl::StatusOr<const Version*> Choose(const std::string& name, const Model& model, int64_t version);
+  static ModelSnapshot SnapshotOf(const std::string& name, const Model& model, const Version* version);
+
+  mutable absl::Mutex mutex_;
+  Models models_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace saccade::server

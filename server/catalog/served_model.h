@@ -1,0 +1,184 @@
+// One version of a model while it is served: its weights, queue, instance threads and state.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "absl/types/span.h"
+#include "models/api/description.h"
+#include "server/batching/batcher.h"
+#include "server/cache/response_cache.h"
+#include "server/core/clock.h"
+#include "server/metrics/metrics.h"
+#include "server/engine/answer_order.h"
+#include "server/engine/engine.h"
+#include "server/ensembles/ensemble_plan.h"
+#include "server/engine/predict_call.h"
+#include "server/repository/repository.h"
+
+namespace saccade::server {
+
+// Further dependencies. All may be null, and must outlive the model.
+struct ServedModelRooms {
+  // Holds the answers of models that configure response_cache.
+  ResponseCache* response_cache = nullptr;
+  const EnsembleRunner* ensembles = nullptr;
+};
+
+struct ServedModelOptions {
+  ModelSettings settings;
+  ModelVersion version;
+  // Used where the model's own configuration sets none.
+  int64_t default_max_queue_size = 256;
+  // Cores used by one forward pass.
+  int threads_per_instance = 1;
+  // Use fewer threads if that makes passes faster.
+  bool fewer_threads = false;
+  // For pinned instances: the first core of the first instance, as an index into the cores available.
+  int first_core = 0;
+  // Time limit of the warm-up after the smallest and the largest batch of each bucket.
+  absl::Duration warm_up = absl::Seconds(5);
+  // Another ServedModel serves this version until this one is ready. If loading fails, the version's metrics
+  // stay unchanged.
+  bool takes_over = false;
+  ServedModelRooms rooms = {};
+  // Whether the model may be a program, which runs code from the model repository.
+  bool allow_executable_models = false;
+  // Loads an engine; called once for the CPU or for each GPU.
+  std::function<absl::StatusOr<std::unique_ptr<Engine>>(const ModelSettings&, const EngineOptions&)>
+      load_engine = LoadEngine;
+};
+
+// What clients can see of a model.
+struct ModelSnapshot {
+  enum class State { kLoading, kReady, kUnloading, kUnavailable };
+  std::string name;
+  int64_t version = 0;
+  State state = State::kLoading;
+  // Why the model is unavailable; for one that serves, why a newer load of it failed.
+  std::string reason;
+  int max_batch_size = 0;
+  int64_t queued = 0;
+  absl::Duration load_duration;
+  // Complete only when ready; before that, and for ensembles, only the architecture is set.
+  models::Description description;
+  bool ensemble = false;
+};
+
+// Thread-safe.
+class ServedModel {
+ public:
+  // All pointers must outlive the model. It is computed on `device`. Loads nothing yet.
+  ServedModel(ServedModelOptions options, Device* device, Clock* clock, Metrics* metrics);
+  // Calls Close().
+  ~ServedModel();
+
+  // Reads the weights, warms up and starts the instances. Blocks until that is done. Called once. On error
+  // the model stays UNAVAILABLE with the reason.
+  absl::Status Load();
+
+  // Checks, without computing, whether Load() would succeed: the weights exist, are valid, and fit the
+  // configuration. Of a model for GPUs, only the configuration is checked; of an ensemble, nothing. Blocks.
+  static absl::Status Check(const ModelSettings& settings, const ModelVersion& version,
+                            bool allow_executable_models);
+
+  const ModelSettings& settings() const { return options_.settings; }
+  const std::string& name() const { return options_.settings.name; }
+  int64_t version() const { return options_.version.version; }
+  ModelSnapshot Snapshot() const;
+
+  // OK once ready; UNAVAILABLE with the reason otherwise.
+  absl::Status CheckReady() const;
+
+  // Null unless the model is an ensemble, which has no queue and no description.
+  const std::shared_ptr<const Ensemble>& ensemble() const { return ensemble_; }
+
+  // The functions below REQUIRE that CheckReady() returned OK once.
+  const models::Description& description() const;
+  const Engine& engine() const { return *engines_.begin()->second; }
+  int max_batch_size() const { return static_cast<int>(options_.settings.batching.max_batch_size); }
+  ModelMetrics* metrics() const { return metrics_.get(); }
+  // Null unless answers leave in the order of their requests.
+  AnswerOrder* answer_order() const { return answer_order_.get(); }
+  // Null unless answers are cached.
+  const std::shared_ptr<CachedAnswers>& cached_answers() const { return cached_answers_; }
+  const std::shared_ptr<CacheMetrics>& cache_metrics() const { return cache_metrics_; }
+  // Like Batcher::Submit. A batch that takes less time than waking an instance's thread is computed before
+  // this returns.
+  absl::Status Submit(std::unique_ptr<BatchTask>& share);
+  // Like Batcher::Consider.
+  absl::Status Consider(const BatchTask::Traits& traits, absl::Span<const int64_t> buckets) const {
+    return batcher_->Consider(traits, buckets);
+  }
+
+  // The longest time since a running forward pass began or last reported progress; zero if none runs.
+  absl::Duration BusyFor() const;
+
+  // True if a pass has found its device lost (server/engine/device_lost.h).
+  bool device_lost() const { return device_lost_; }
+
+  // Another ServedModel serves this version from now on, and owns its metrics: Close() leaves them unchanged.
+  void HandOver() { handed_over_ = true; }
+
+  // Stops accepting shares, computes what is queued and joins the instances. Idempotent.
+  void Close();
+
+ private:
+  absl::Status LoadNetwork();
+  absl::StatusOr<std::unique_ptr<Engine>> LoadEngineAt(int place) const;
+  absl::Status CheckEnsemble() const;
+  absl::Status LoadWeights();
+  absl::Status LoadOnCpu();
+  absl::Status MakeBatcher();
+  absl::Status WarmUp();
+  void OpenCache();
+  void StartInstances();
+  void RunInstance(int index);
+  // `next` is the `tiny` argument of Batcher::Finished.
+  void Compute(int instance, std::vector<std::unique_ptr<BatchTask>> batch, std::optional<TinyBatch>* next);
+  void KeepToOwnCores(int index) const;
+  void SetState(ModelSnapshot::State state, std::string reason);
+
+  const ServedModelOptions options_;
+  Device* const device_;
+  Clock* const clock_;
+  Metrics* const all_metrics_;
+  const std::unique_ptr<AnswerOrder> answer_order_;
+  const std::shared_ptr<const Ensemble> ensemble_;
+
+  // The device of each instance: GPU indices, or a single index for the CPU.
+  const Places places_;
+  // By device. Like the members below, written by Load() before the state becomes READY, and constant
+  // afterwards. All engines hold the same model.
+  std::map<int, std::unique_ptr<Engine>> engines_;
+  // Threads used by one forward pass.
+  int threads_ = 1;
+  std::unique_ptr<ModelMetrics> metrics_;
+  std::shared_ptr<CachedAnswers> cached_answers_;
+  std::shared_ptr<CacheMetrics> cache_metrics_;
+  std::unique_ptr<Batcher> batcher_;
+  // By instance: when its forward pass began or last reported progress, in nanoseconds since the epoch; 0
+  // while idle.
+  std::unique_ptr<std::atomic<int64_t>[]> busy_since_;
+
+  std::atomic<bool> handed_over_{false};
+  std::atomic<bool> device_lost_{false};
+
+  mutable absl::Mutex mutex_;
+  ModelSnapshot::State state_ ABSL_GUARDED_BY(mutex_) = ModelSnapshot::State::kLoading;
+  std::string reason_ ABSL_GUARDED_BY(mutex_);
+  absl::Duration load_duration_ ABSL_GUARDED_BY(mutex_);
+  std::vector<std::thread> instances_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace saccade::server

@@ -1,0 +1,125 @@
+#include "server/catalog/served_model.h"
+
+#include <barrier>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "server/engine/testing.h"
+
+namespace saccade::server {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Pair;
+
+// Answers once every engine of its test is computing.
+class MeetingEngine final : public Engine {
+ public:
+  explicit MeetingEngine(std::barrier<>* all) : all_(all) { description_.architecture = "meeting"; }
+
+  const models::Description& description() const override { return description_; }
+  const char* items_name() const override { return "pictures"; }
+  absl::Status Check(const Request& /*request*/) const override { return absl::OkStatus(); }
+  absl::Status Prepare(PredictCall& /*call*/, const DecodeLimits& /*limits*/,
+                       Clock* /*clock*/) const override {
+    return absl::OkStatus();
+  }
+  std::function<absl::Status()> WarmUpPass(int64_t /*size*/) const override { return nullptr; }
+  absl::Status WarmUp(const WarmUpOptions& options) const override {
+    for (int i = 0; i < 100; ++i) options.learn(0, 1, absl::Seconds(1));
+    return absl::OkStatus();
+  }
+  PassEnd Compute(std::vector<std::unique_ptr<BatchTask>> batch, Clock* clock, ModelMetrics* /*metrics*/,
+                  const std::function<void()>& /*advanced*/) const override {
+    all_->arrive_and_wait();
+    for (auto& task : batch) {
+      auto& share = static_cast<CallShare&>(*task);
+      std::vector<models::TaskResult> results(share.size(), models::Classification{.logits = {1}});
+      share.Answer(std::move(results), {.batch_size = 1, .started = clock->Now(), .ended = clock->Now()});
+    }
+    return {.whole = true};
+  }
+
+ private:
+  models::Description description_;
+  std::barrier<>* const all_;
+};
+
+class ServedModelTest : public CallTest {
+ protected:
+  ServedModelOptions Options(std::vector<int> gpus) {
+    ServedModelOptions options;
+    options.settings.name = "m";
+    options.settings.batching.max_batch_size = 1;
+    options.settings.instances = static_cast<int>(gpus.size());
+    options.settings.gpus = std::move(gpus);
+    options.version.version = 3;
+    return options;
+  }
+
+  Device device_{{.cores = 1}, &clock_};
+};
+
+TEST_F(ServedModelTest, EachGpuHasAnEngineAndAllOfThemCompute) {
+  std::barrier both(2);
+  std::map<int, int> instances;
+  ServedModelOptions options = Options({4, 4, 7});
+  options.load_engine = [&](const ModelSettings&, const EngineOptions& wanted) {
+    instances[wanted.gpu.value()] = wanted.instances;
+    return std::make_unique<MeetingEngine>(&both);
+  };
+  ServedModel model(std::move(options), &device_, &clock_, &metrics_);
+  ASSERT_TRUE(model.Load().ok());
+  EXPECT_THAT(instances, ElementsAre(Pair(4, 2), Pair(7, 1)));
+  const auto second = std::make_shared<Outcome>();
+  for (const auto& outcome : {outcome_, second}) {
+    auto shares = ShareOut(Call({32}, outcome));
+    ASSERT_TRUE(model.Submit(shares[0]).ok());
+  }
+  // A single engine would wait for the other one for ever. Two instances on the first GPU cannot run at once,
+  // because that device has a single core.
+  model.Close();
+  for (const auto& outcome : {outcome_, second}) {
+    ASSERT_EQ(outcome->answers, 1);
+    EXPECT_TRUE(outcome->status().ok()) << outcome->status();
+  }
+}
+
+TEST_F(ServedModelTest, AGpuThatIsMissingIsTheModelsError) {
+  std::barrier none(1);
+  ServedModelOptions options = Options({0, 1});
+  options.load_engine = [&](const ModelSettings&,
+                            const EngineOptions& wanted) -> absl::StatusOr<std::unique_ptr<Engine>> {
+    if (wanted.gpu == 1)
+      return absl::InvalidArgumentError("the model needs GPU 1, but there are 1 GPUs, numbered from 0");
+    return std::make_unique<MeetingEngine>(&none);
+  };
+  ServedModel model(std::move(options), &device_, &clock_, &metrics_);
+  EXPECT_THAT(std::string(model.Load().message()), HasSubstr("GPU 1"));
+  EXPECT_EQ(model.CheckReady().code(), absl::StatusCode::kUnavailable);
+}
+
+// There is neither a GPU nor a file.
+TEST_F(ServedModelTest, OfAModelForGpusTheConfigurationAloneIsChecked) {
+  ModelSettings settings = Options({0, kEveryGpu}).settings;
+  settings.architecture = "identity";
+  EXPECT_TRUE(ServedModel::Check(settings, {}, false).ok()) << ServedModel::Check(settings, {}, false);
+  settings.architecture = "unheard-of";
+  EXPECT_THAT(std::string(ServedModel::Check(settings, {}, false).message()), HasSubstr("unheard-of"));
+  settings.backend = Backend::kPytorch;
+  settings.architecture.clear();
+  settings.inputs = {{.name = "x", .dims = {4}}};
+  settings.outputs = {{.name = "y", .dims = {4}}};
+  EXPECT_THAT(std::string(ServedModel::Check(settings, {}, false).message()),
+              HasSubstr("--allow-executable-models"));
+  EXPECT_TRUE(ServedModel::Check(settings, {}, true).ok()) << ServedModel::Check(settings, {}, true);
+}
+
+}  // namespace
+}  // namespace saccade::server

@@ -1,0 +1,113 @@
+#include "server/core/classification.h"
+
+#include <algorithm>
+#include <cstring>
+#include <memory>
+#include <numeric>
+#include <string_view>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "server/core/bytes_elements.h"
+#include "server/core/errors.h"
+
+namespace saccade::server {
+namespace {
+
+// Texts, and the pieces that refer to them.
+struct Texts {
+  std::vector<std::string> texts;
+  BytePieces bytes;
+};
+
+// The indices of the `max` largest values. NaN comes last.
+template <typename T>
+std::vector<int64_t> Largest(const T* row, int64_t elements, int64_t max) {
+  std::vector<int64_t> order(elements);
+  std::iota(order.begin(), order.end(), int64_t{0});
+  const auto before = [row](int64_t a, int64_t b) {
+    const bool a_is_number = row[a] == row[a];
+    const bool b_is_number = row[b] == row[b];
+    if (a_is_number != b_is_number) return a_is_number;
+    if (a_is_number && row[a] != row[b]) return row[a] > row[b];
+    return a < b;
+  };
+  std::partial_sort(order.begin(), order.begin() + max, order.end(), before);
+  order.resize(max);
+  return order;
+}
+
+template <typename T>
+Tensor ClassifyRows(const Tensor& values, int64_t rows, int64_t elements, int64_t classes,
+                    const std::vector<std::string>& labels) {
+  std::vector<T> numbers(rows * elements);
+  values.data.CopyTo(reinterpret_cast<char*>(numbers.data()));
+  const int64_t max = std::min(classes, elements);
+  auto made = std::make_shared<Texts>();
+  for (int64_t row = 0; row < rows; ++row) {
+    const T* const begin = numbers.data() + row * elements;
+    for (const int64_t index : Largest(begin, elements, max)) {
+      std::string& text =
+          made->texts.emplace_back(absl::StrFormat("%f:%d", static_cast<double>(begin[index]), index));
+      if (index < static_cast<int64_t>(labels.size())) absl::StrAppend(&text, ":", labels[index]);
+    }
+  }
+  made->bytes = JoinBytes(std::vector<std::string_view>(made->texts.begin(), made->texts.end()));
+  return {
+      .name = values.name, .type = DataType::kBytes, .shape = {rows, max}, .data = made->bytes.KeptBy(made)};
+}
+
+}  // namespace
+
+absl::StatusOr<Tensor> Classify(const Tensor& values, int64_t classes, const std::vector<std::string>& labels,
+                                bool batched) {
+  const auto count = ElementCount(values.shape);
+  if (!count.ok()) return count.status();
+  const int64_t rows = batched && !values.shape.empty() ? values.shape[0] : 1;
+  const int64_t elements = rows == 0 ? 0 : *count / rows;
+  absl::StatusOr<Tensor> classified;
+  const auto of = [&](auto type) {
+    return ClassifyRows<decltype(type)>(values, rows, elements, classes, labels);
+  };
+  switch (values.type) {
+    case DataType::kFp32:
+      classified = of(float());
+      break;
+    case DataType::kFp64:
+      classified = of(double());
+      break;
+    case DataType::kUint8:
+      classified = of(uint8_t());
+      break;
+    case DataType::kUint16:
+      classified = of(uint16_t());
+      break;
+    case DataType::kUint32:
+      classified = of(uint32_t());
+      break;
+    case DataType::kUint64:
+      classified = of(uint64_t());
+      break;
+    case DataType::kInt8:
+      classified = of(int8_t());
+      break;
+    case DataType::kInt16:
+      classified = of(int16_t());
+      break;
+    case DataType::kInt32:
+      classified = of(int32_t());
+      break;
+    case DataType::kInt64:
+      classified = of(int64_t());
+      break;
+    default:
+      return Invalid(absl::StrCat("output ", Shown(values.name)),
+                     absl::StrCat("the parameter 'classification' is not supported for ", NameOf(values.type),
+                                  "; expected integers, FP32 or FP64; omit the parameter"));
+  }
+  if (!batched) classified->shape = {classified->shape[1]};
+  return classified;
+}
+
+}  // namespace saccade::server

@@ -1,0 +1,98 @@
+#include "server/core/classification.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <limits>
+
+#include "server/core/bytes_elements.h"
+
+namespace saccade::server {
+namespace {
+
+using ::testing::ElementsAre;
+
+template <typename T>
+Tensor Of(DataType type, std::vector<int64_t> shape, const std::vector<T>& values) {
+  return {.name = "scores",
+          .type = type,
+          .shape = std::move(shape),
+          .data = BytePieces({reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T)})};
+}
+
+std::vector<std::string> Texts(const Tensor& tensor) {
+  const auto split = SplitBytes(tensor.data, *ElementCount(tensor.shape));
+  EXPECT_TRUE(split.ok()) << split.status();
+  return {split->elements.begin(), split->elements.end()};
+}
+
+TEST(ClassificationTest, OfEachRowTheLargest) {
+  const std::vector<float> values = {0.25F, 3, -1, 7, 7, 0};
+  const auto classified = Classify(Of(DataType::kFp32, {2, 3}, values), 2, {"cat", "dog"}, /*batched=*/true);
+  ASSERT_TRUE(classified.ok()) << classified.status();
+  EXPECT_EQ(classified->type, DataType::kBytes);
+  EXPECT_THAT(classified->shape, ElementsAre(2, 2));
+  EXPECT_THAT(Texts(*classified),
+              ElementsAre("3.000000:1:dog", "0.250000:0:cat", "7.000000:0:cat", "7.000000:1:dog"));
+}
+
+TEST(ClassificationTest, NoMoreThanThereAre) {
+  const std::vector<int64_t> values = {-5, 9};
+  const auto classified =
+      Classify(Of(DataType::kInt64, {2}, values), int64_t{1} << 60, {}, /*batched=*/false);
+  ASSERT_TRUE(classified.ok()) << classified.status();
+  EXPECT_THAT(classified->shape, ElementsAre(2));
+  EXPECT_THAT(Texts(*classified), ElementsAre("9.000000:1", "-5.000000:0"));
+}
+
+TEST(ClassificationTest, WhatIsNoNumberComesLast) {
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  const std::vector<double> values = {nan, 1, nan, 2};
+  const auto classified = Classify(Of(DataType::kFp64, {1, 4}, values), 4, {}, /*batched=*/true);
+  ASSERT_TRUE(classified.ok()) << classified.status();
+  EXPECT_THAT(Texts(*classified), ElementsAre("2.000000:3", "1.000000:1", "nan:0", "nan:2"));
+}
+
+TEST(ClassificationTest, NoRowsAreNoTexts) {
+  const auto classified = Classify(Of<float>(DataType::kFp32, {0, 3}, {}), 2, {}, /*batched=*/true);
+  ASSERT_TRUE(classified.ok()) << classified.status();
+  EXPECT_EQ(*ElementCount(classified->shape), 0);
+}
+
+template <typename T>
+void ExpectLargestFirst(DataType type) {
+  constexpr T kMax = std::numeric_limits<T>::max();
+  constexpr T kMin = std::numeric_limits<T>::min();
+  const std::vector<T> values = {kMin, 1, kMax};
+  const auto classified = Classify(Of(type, {1, 3}, values), 3, {"least", "one", "most"}, /*batched=*/true);
+  ASSERT_TRUE(classified.ok()) << classified.status();
+  std::vector<std::string> labels;
+  for (const std::string& text : Texts(*classified)) labels.push_back(text.substr(text.rfind(':') + 1));
+  EXPECT_THAT(labels, ElementsAre("most", "one", "least")) << NameOf(type);
+}
+
+TEST(ClassificationTest, IntegersOfEveryTypeAreInTheirOrder) {
+  ExpectLargestFirst<uint8_t>(DataType::kUint8);
+  ExpectLargestFirst<uint16_t>(DataType::kUint16);
+  ExpectLargestFirst<uint32_t>(DataType::kUint32);
+  ExpectLargestFirst<uint64_t>(DataType::kUint64);
+  ExpectLargestFirst<int8_t>(DataType::kInt8);
+  ExpectLargestFirst<int16_t>(DataType::kInt16);
+  ExpectLargestFirst<int32_t>(DataType::kInt32);
+}
+
+TEST(ClassificationTest, ASingleNumberIsOneRow) {
+  const std::vector<float> values = {4};
+  const auto classified = Classify(Of(DataType::kFp32, {}, values), 3, {}, /*batched=*/true);
+  ASSERT_TRUE(classified.ok()) << classified.status();
+  EXPECT_THAT(Texts(*classified), ElementsAre("4.000000:0"));
+}
+
+TEST(ClassificationTest, TypesWithoutAnOrderAreRefused) {
+  const std::vector<uint16_t> values = {1};
+  EXPECT_EQ(Classify(Of(DataType::kFp16, {1, 1}, values), 1, {}, true).status().code(),
+            absl::StatusCode::kInvalidArgument);
+}
+
+}  // namespace
+}  // namespace saccade::server

@@ -1,0 +1,52 @@
+#include "server/engine/answer_order.h"
+
+#include <utility>
+
+namespace saccade::server {
+
+AnswerOrder::Place::Place(Place&& other) noexcept
+    : order_(std::exchange(other.order_, nullptr)), number_(other.number_) {}
+
+void AnswerOrder::Place::Answer(Leave leave) {
+  std::exchange(order_, nullptr)->End(number_, std::move(leave));
+}
+
+void AnswerOrder::Place::Skip() {
+  if (order_ != nullptr) std::exchange(order_, nullptr)->End(number_, nullptr);
+}
+
+AnswerOrder::Place AnswerOrder::Enter() {
+  absl::MutexLock lock(&mutex_);
+  slots_.emplace_back();
+  return Place(this, first_ + static_cast<int64_t>(slots_.size()) - 1);
+}
+
+void AnswerOrder::End(int64_t number, Leave leave) {
+  {
+    absl::MutexLock lock(&mutex_);
+    Slot& slot = slots_[static_cast<size_t>(number - first_)];
+    slot.ended = true;
+    slot.leave = std::move(leave);
+    if (leaving_) return;
+    leaving_ = true;
+  }
+  // Without the lock, because the callback may call Enter(), and destroying it may free much.
+  for (Leave next; TakeFirst(next);) {
+    if (next) std::move(next)();
+    next = nullptr;
+  }
+}
+
+bool AnswerOrder::TakeFirst(Leave& leave) {
+  absl::MutexLock lock(&mutex_);
+  if (slots_.empty() || !slots_.front().ended) {
+    leaving_ = false;
+    return false;
+  }
+  leave = std::move(slots_.front().leave);
+  slots_.pop_front();
+  ++first_;
+  return true;
+}
+
+}  // namespace saccade::server

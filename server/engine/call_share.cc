@@ -1,0 +1,73 @@
+#include "server/engine/call_share.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace saccade::server {
+namespace {
+
+struct Group {
+  int64_t bucket = 0;
+  std::vector<size_t> items;
+};
+
+BatchTask::Traits TraitsOf(const PredictCall& call, const std::vector<size_t>& items) {
+  BatchTask::Traits traits = call.traits();
+  traits.size = static_cast<int64_t>(items.size());
+  traits.bucket = BucketId(call.items()[items[0]].placement);
+  return traits;
+}
+
+BatchTask::Traits TraitsOfTensors(const PredictCall& call) {
+  BatchTask::Traits traits = call.traits();
+  traits.bucket = call.bucket();
+  return traits;
+}
+
+}  // namespace
+
+CallShare::CallShare(std::shared_ptr<PredictCall> call, std::vector<size_t> items)
+    : BatchTask(TraitsOf(*call, items)), call_(std::move(call)), items_(std::move(items)) {}
+
+CallShare::CallShare(std::shared_ptr<PredictCall> call)
+    : BatchTask(TraitsOfTensors(*call)), call_(std::move(call)) {}
+
+CallShare::~CallShare() {
+  if (call_ == nullptr) return;
+  Reject(
+      absl::InternalError("a part of the request was dropped without an answer; this is a bug in saccaded"));
+}
+
+void CallShare::Answer(ShareAnswer answer, const ForwardPass& pass) {
+  std::exchange(call_, nullptr)->EndShare(items_, std::move(answer), pass);
+}
+
+void CallShare::FailComputed(absl::Status why) {
+  std::exchange(call_, nullptr)->FailShare(std::move(why), /*computed=*/true);
+}
+
+void CallShare::Reject(absl::Status why) {
+  std::exchange(call_, nullptr)->FailShare(std::move(why), /*computed=*/false);
+}
+
+std::vector<std::unique_ptr<BatchTask>> ShareOut(std::shared_ptr<PredictCall> call) {
+  std::vector<std::unique_ptr<BatchTask>> shares;
+  if (std::holds_alternative<NamedTensors>(call->request().input)) {
+    call->ExpectShares(1);
+    shares.push_back(std::make_unique<CallShare>(std::move(call)));
+    return shares;
+  }
+  std::vector<Group> groups;
+  for (size_t i = 0; i < call->items().size(); ++i) {
+    const int64_t bucket = BucketId(call->items()[i].placement);
+    const auto same = [bucket](const Group& group) { return group.bucket == bucket; };
+    auto found = std::find_if(groups.begin(), groups.end(), same);
+    if (found == groups.end()) found = groups.insert(groups.end(), Group{bucket, {}});
+    found->items.push_back(i);
+  }
+  call->ExpectShares(static_cast<int>(groups.size()));
+  for (Group& group : groups) shares.push_back(std::make_unique<CallShare>(call, std::move(group.items)));
+  return shares;
+}
+
+}  // namespace saccade::server

@@ -1,0 +1,60 @@
+// The items of a call that are in one bucket: the unit that is queued, and from which a forward pass is
+// composed.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "models/tasks/result.h"
+#include "server/batching/batch_task.h"
+#include "server/engine/item.h"
+#include "server/engine/predict_call.h"
+
+namespace saccade::server {
+
+// Not thread-safe; owned by one thread at a time.
+class CallShare final : public BatchTask {
+ public:
+  // `items` are indices into the call's items, all of the same bucket.
+  CallShare(std::shared_ptr<PredictCall> call, std::vector<size_t> items);
+  // The only share of a call with named tensors.
+  explicit CallShare(std::shared_ptr<PredictCall> call);
+  // Fails its call with INTERNAL if the share was not ended.
+  ~CallShare() override;
+
+  // The share's i-th item, 0 <= i < size().
+  const Item& item(int64_t i) const { return call_->items()[items_[i]]; }
+
+  // REQUIRES: the call has named tensors.
+  const NamedTensors& tensors() const { return std::get<NamedTensors>(call_->request().input); }
+
+  // The call's record; null if the call is not recorded.
+  CallRecord* record() const { return call_->request().record.get(); }
+
+  // The attention maps that the call asks for; nullopt if none.
+  const std::optional<models::ExplanationWish>& explain() const { return call_->request().explain; }
+  void Explain(models::Explanation explanation) { call_->Explain(std::move(explanation)); }
+
+  // Reports progress of the share's i-th item, from 0 to 1. Returns false if the answer is no longer needed.
+  bool Advance(int64_t i, double done) const { return call_->Advance(items_[i], done); }
+
+  // Each share is ended once, by one of these.
+  void Answer(ShareAnswer answer, const ForwardPass& pass);
+  void FailComputed(absl::Status why);
+  void Reject(absl::Status why) override;
+
+ private:
+  // Null once the share has ended.
+  std::shared_ptr<PredictCall> call_;
+  const std::vector<size_t> items_;
+};
+
+// Splits the call into one share per bucket, in the order of their first items. A call with named tensors has
+// one share. REQUIRES: the call has at least one item, or named tensors.
+std::vector<std::unique_ptr<BatchTask>> ShareOut(std::shared_ptr<PredictCall> call);
+
+}  // namespace saccade::server

@@ -1,0 +1,193 @@
+#include "server/engine/clip_items.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "server/batching/batch_task.h"
+#include "server/decode/prepare.h"
+#include "server/decode/video.h"
+#include "server/engine/item_room.h"
+
+namespace saccade::server {
+namespace {
+
+// Consecutive frames, [3, height, width] each, in a buffer that grows as needed.
+class Frames {
+ public:
+  Frames(PredictCall& call, const models::ImageInput& input, models::Size sent)
+      : call_(call), input_(input), sent_(sent), placement_(models::PlacementOfClip(input, sent, 1)) {}
+
+  // Makes the buffer hold at least `frames` frames.
+  absl::Status Reserve(int64_t frames) {
+    if (frames <= room_) return absl::OkStatus();
+    if (absl::Status taken = call_.ticket().AddPixels(PixelsOf((frames - room_) * Floats())); !taken.ok())
+      return taken;
+    auto larger = Allocate(frames * Floats());
+    if (!larger.ok()) return larger.status();
+    if (count_ > 0) std::memcpy(larger->get(), values_.get(), count_ * Floats() * sizeof(float));
+    values_ = *std::move(larger);
+    room_ = frames;
+    return absl::OkStatus();
+  }
+
+  absl::Status Add(const DecodedPicture& picture) {
+    if (picture.sent != sent_) {
+      return absl::InvalidArgumentError(absl::StrCat("it is ", picture.sent.width, " x ", picture.sent.height,
+                                                     " pixels, frame 0 is ", sent_.width, " x ", sent_.height,
+                                                     "; all frames of a clip must have the same size"));
+    }
+    if (count_ == room_) {
+      if (absl::Status grown = Reserve(Multiple(2 * std::max<int64_t>(1, room_))); !grown.ok()) return grown;
+    }
+    const absl::Span<float> out(values_.get() + count_ * Floats(), Floats());
+    absl::Status written = WriteInput(picture, input_, placement_, out);
+    if (written.ok()) ++count_;
+    return written;
+  }
+
+  // Adds the item. The remaining frames are zero.
+  absl::Status Finish(double frames_per_second) {
+    const models::Placement placement = models::PlacementOfClip(input_, sent_, count_);
+    if (absl::Status room = Reserve(placement.depth); !room.ok()) return room;
+    std::fill_n(values_.get() + count_ * Floats(), (placement.depth - count_) * Floats(), 0.0F);
+    const absl::Span<const float> pixels(values_.get(), placement.depth * Floats());
+    call_.AddItem({placement, pixels, std::move(values_)});
+    call_.AddSent({.width = static_cast<int>(sent_.width),
+                   .height = static_cast<int>(sent_.height),
+                   .frames_per_second = frames_per_second});
+    return absl::OkStatus();
+  }
+
+  int64_t count() const { return count_; }
+
+ private:
+  int64_t Floats() const { return 3 * placement_.bucket.height * placement_.bucket.width; }
+  int64_t Multiple(int64_t frames) const {
+    return std::min(models::PlacementOfClip(input_, sent_, frames).depth,
+                    models::PlacementOfClip(input_, sent_, input_.clip.max_frames).depth);
+  }
+
+  PredictCall& call_;
+  const models::ImageInput& input_;
+  const models::Size sent_;
+  const models::Placement placement_;  // of one frame
+  std::unique_ptr<float[]> values_;
+  int64_t room_ = 0;
+  int64_t count_ = 0;
+};
+
+std::string FrameText(int64_t frame) { return absl::StrCat("frame ", frame, ": "); }
+
+// Asks whether a clip whose first frame has this header would be accepted. Its orientation, which is only
+// known after decoding, may put it in either of two buckets.
+absl::Status ConsiderClip(const PredictCall& call, const models::ImageInput& input,
+                          const PictureHeader& header) {
+  const auto bucket = [&](models::Size sent) {
+    return BucketId(models::PlacementOfClip(input, sent, call.request().views));
+  };
+  return call.Consider({bucket({header.height, header.width}), bucket({header.width, header.height})});
+}
+
+absl::Status MakeFromPictures(PredictCall& call, const models::ImageInput& input, const DecodeLimits& limits,
+                              Clock* clock, int64_t item) {
+  const Request& request = call.request();
+  const auto& pictures = std::get<std::vector<Picture>>(request.input);
+  std::unique_ptr<Frames> frames;
+  // Frames are decoded one at a time, so only the largest is charged.
+  int64_t charged = 0;
+  for (int64_t frame = 0; frame < request.views; ++frame) {
+    if (absl::Status alive = CheckAlive(call.traits(), clock->Now()); !alive.ok()) return alive;
+    const Picture& picture = pictures[item * request.views + frame];
+    const auto header = ReadHeader(picture, limits);
+    if (!header.ok()) return AtItem(header.status(), request, "clip", item, FrameText(frame));
+    if (item == 0 && frame == 0) {
+      if (absl::Status worth = ConsiderClip(call, input, *header); !worth.ok()) return worth;
+    }
+    if (header->pixels() > charged) {
+      absl::Status taken = call.ticket().AddPixels(header->pixels() - charged);
+      if (!taken.ok()) return taken;
+      charged = header->pixels();
+    }
+    auto decoded = DecodePicture(picture, *header, input);
+    if (!decoded.ok()) return AtItem(decoded.status(), request, "clip", item, FrameText(frame));
+    if (frames == nullptr) {
+      frames = std::make_unique<Frames>(call, input, decoded->sent);
+      const int64_t depth = models::PlacementOfClip(input, decoded->sent, request.views).depth;
+      if (absl::Status room = frames->Reserve(depth); !room.ok()) return room;
+    }
+    if (absl::Status added = frames->Add(*decoded); !added.ok())
+      return AtItem(added, request, "clip", item, FrameText(frame));
+  }
+  const double rate =
+      request.frames_per_second > 0 ? request.frames_per_second : input.clip.frames_per_second;
+  return frames->Finish(rate);
+}
+
+absl::Status TooLong(const Video& video, const models::ClipInput& clip) {
+  return absl::InvalidArgumentError(absl::StrCat(
+      "the video is too long: at ", clip.frames_per_second, " frames per second the model takes at most ",
+      clip.max_frames, " frames, ", static_cast<double>(clip.max_frames) / clip.frames_per_second,
+      " seconds; the file claims ", static_cast<double>(video.claimed_frames()) / video.frames_per_second(),
+      " seconds; split it into shorter videos"));
+}
+
+absl::Status MakeFromVideo(PredictCall& call, const models::ImageInput& input, const DecodeLimits& limits,
+                           Clock* clock, int64_t item, std::string_view bytes) {
+  const Request& request = call.request();
+  const models::ClipInput& clip = input.clip;
+  auto opened = Video::Open(bytes, limits);
+  if (!opened.ok()) return AtItem(opened.status(), request, "clip", item);
+  Video& video = **opened;
+  const models::Size size = video.size();
+  // The file is copied, and one frame is decoded.
+  const int64_t pixels = static_cast<int64_t>(bytes.size()) / 3 + size.height * size.width;
+  if (absl::Status taken = call.ticket().AddPixels(pixels); !taken.ok()) return taken;
+  const double step = video.frames_per_second() / clip.frames_per_second;
+  const auto source = [step](int64_t frame) {
+    // A position within a rounding error before a frame counts as that frame.
+    return static_cast<int64_t>(std::floor(static_cast<double>(frame) * step + 1e-6));
+  };
+  Frames frames(call, input, size);
+  int64_t seen = 0;  // number of the file's frames so far
+  for (; video.Skip(); ++seen) {
+    if (absl::Status alive = CheckAlive(call.traits(), clock->Now()); !alive.ok()) return alive;
+    if (source(frames.count()) != seen) continue;
+    auto picture = video.Last();
+    if (!picture.ok()) return AtItem(picture.status(), request, "clip", item, FrameText(frames.count()));
+    // If the video's frame rate is lower than the model's, frames are repeated.
+    while (source(frames.count()) == seen) {
+      if (frames.count() == clip.max_frames) return AtItem(TooLong(video, clip), request, "clip", item);
+      if (absl::Status added = frames.Add(*picture); !added.ok())
+        return AtItem(added, request, "clip", item, FrameText(frames.count()));
+    }
+  }
+  if (seen == 0) {
+    return AtItem(absl::InvalidArgumentError("no frame of the video can be decoded; try H.264 in MP4"),
+                  request, "clip", item);
+  }
+  return frames.Finish(clip.frames_per_second);
+}
+
+}  // namespace
+
+absl::Status MakeClipItem(PredictCall& call, const models::ImageInput& input, const DecodeLimits& limits,
+                          Clock* clock, int64_t item) {
+  const Request& request = call.request();
+  if (request.views == 1) {
+    const Picture& only = std::get<std::vector<Picture>>(request.input)[item];
+    const auto* file = std::get_if<EncodedPicture>(&only);
+    // A single picture is a clip of one frame. Anything else is read as a video, and errors say so.
+    if (file != nullptr && !ReadPictureHeader(file->data.bytes, limits).ok())
+      return MakeFromVideo(call, input, limits, clock, item, file->data.bytes);
+  }
+  return MakeFromPictures(call, input, limits, clock, item);
+}
+
+}  // namespace saccade::server

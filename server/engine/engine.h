@@ -1,0 +1,91 @@
+// The engine that computes a served model's batches: one of our networks, or a user's program. The rest of a
+// request's path is the same for both.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "models/api/description.h"
+#include "server/batching/batch_task.h"
+#include "server/core/clock.h"
+#include "server/core/request.h"
+#include "server/decode/picture_header.h"
+#include "server/metrics/metrics.h"
+#include "server/engine/pass_end.h"
+#include "server/engine/predict_call.h"
+#include "server/repository/repository.h"
+
+namespace saccade::server {
+
+// Thread-safe.
+class Engine {
+ public:
+  struct WarmUpOptions {
+    Clock* clock;
+    // Time limit for batches other than the smallest and the largest of each bucket.
+    absl::Duration at_most;
+    // Called with the time of a pass. The first pass of a kind is only reported if it was long
+    // (kLongWarmUpPass).
+    std::function<void(int64_t bucket, int64_t batch_size, absl::Duration took)> learn;
+  };
+
+  Engine() = default;
+  Engine(const Engine&) = delete;
+  Engine& operator=(const Engine&) = delete;
+  virtual ~Engine() = default;
+
+  virtual const models::Description& description() const = 0;
+
+  // What errors call a request's items: "pictures", "rows".
+  virtual const char* items_name() const = 0;
+
+  // Checks that cost nothing. INVALID_ARGUMENT describes the problem in terms of the client's request.
+  virtual absl::Status Check(const Request& request) const = 0;
+
+  // Converts the call's input to what Compute() takes, and charges the call's ticket for it. Expensive unless
+  // IsReady(request); then run it on the decode pool. REQUIRES: Check() returned OK. On error the caller must
+  // still refuse the call.
+  virtual absl::Status Prepare(PredictCall& call, const DecodeLimits& limits, Clock* clock) const = 0;
+
+  // A function that computes a pass over `size` items of the warm-up's first bucket and may be called
+  // repeatedly. Null if only requests determine the items' shape, or if the batch is too large. Must not
+  // outlive the engine.
+  virtual std::function<absl::Status()> WarmUpPass(int64_t size) const = 0;
+
+  // Computes batches like those of requests. Blocks, and computes on this thread.
+  virtual absl::Status WarmUp(const WarmUpOptions& options) const = 0;
+
+  // Ends every share of the batch, like ComputeShares. `advanced` is called when a long pass makes progress.
+  // REQUIRES: every task is a CallShare, all of one bucket.
+  virtual PassEnd Compute(std::vector<std::unique_ptr<BatchTask>> batch, Clock* clock, ModelMetrics* metrics,
+                          const std::function<void()>& advanced) const = 0;
+};
+
+struct EngineOptions {
+  ModelVersion version;
+  // Whether programs, which run code from the model repository, may be loaded.
+  bool allow_executable_models = false;
+  // The GPU to compute on; nullopt for the CPU.
+  std::optional<int> gpu = std::nullopt;
+  // The number of passes that may run at the same time.
+  int instances = 1;
+};
+
+// Reads the weights or the program. Blocks; called on one thread. INVALID_ARGUMENT for invalid files or
+// configurations, FAILED_PRECONDITION for a program that is not allowed, RESOURCE_EXHAUSTED if memory is
+// insufficient. `settings` must outlive the engine.
+absl::StatusOr<std::unique_ptr<Engine>> LoadEngine(const ModelSettings& settings,
+                                                   const EngineOptions& options);
+
+// The errors of LoadEngine() that follow from the configuration alone. REQUIRES: the model is not an
+// ensemble.
+absl::Status CheckEngine(const ModelSettings& settings, bool allow_executable_models);
+
+}  // namespace saccade::server

@@ -1,0 +1,33 @@
+#include "server/engine/item_room.h"
+
+#include <new>
+
+#include "absl/strings/cord.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "server/core/shed_reason.h"
+
+namespace saccade::server {
+
+absl::StatusOr<std::unique_ptr<float[]>> Allocate(int64_t floats) {
+  std::unique_ptr<float[]> room(new (std::nothrow) float[floats]);
+  if (room != nullptr) return room;
+  absl::Status refused = absl::ResourceExhaustedError(
+      "out of memory for the network's input; try again later or send a smaller one");
+  SetShedReason(refused, ShedReason::kPixels);
+  return refused;
+}
+
+absl::Status AtItem(const absl::Status& status, const Request& request, const char* kind, int64_t item,
+                    const std::string& part) {
+  std::string where = absl::StrCat(std::string(request.input_name), ": ");
+  if (request.size() > 1) absl::StrAppend(&where, kind, " ", item, ": ");
+  absl::Status placed(status.code(), absl::StrCat(where, part, status.message()));
+  // Exhausted memory counts as pixels, unless the status already carries a reason.
+  if (absl::IsResourceExhausted(status)) SetShedReason(placed, ShedReason::kPixels);
+  status.ForEachPayload(
+      [&placed](absl::string_view type, const absl::Cord& payload) { placed.SetPayload(type, payload); });
+  return placed;
+}
+
+}  // namespace saccade::server

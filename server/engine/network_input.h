@@ -1,0 +1,28 @@
+// Converts a request's input to items: checks it against the model's input, and decodes or pads it.
+#pragma once
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "models/api/placement.h"
+#include "server/core/clock.h"
+#include "server/core/request.h"
+#include "server/decode/picture_header.h"
+#include "server/engine/predict_call.h"
+
+namespace saccade::server {
+
+// Checks that cost nothing. INVALID_ARGUMENT if the input is of another kind (picture, stereo pair, clip,
+// volume) than the model's, and for tensors as CheckTensor.
+absl::Status CheckInput(const Request& request, const std::string& model, const models::ImageInput& input);
+
+// True if the client's bytes are the network's input, except for padding.
+bool IsReady(const Request& request);
+
+// Adds the items to the call, and charges its ticket for them. Expensive unless IsReady(request); then run it
+// on the decode pool. REQUIRES: CheckInput() returned OK. Errors of reading and decoding begin with the
+// input's name; others are those of AddPixels and CheckAlive. On error the caller must still refuse the call.
+absl::Status MakeItems(PredictCall& call, const models::ImageInput& input, const DecodeLimits& limits,
+                       Clock* clock);
+
+}  // namespace saccade::server

@@ -1,0 +1,69 @@
+#include "server/engine/picture_engine.h"
+
+#include <functional>
+#include <utility>
+
+#include "server/engine/forward.h"
+#include "server/engine/network_input.h"
+#include "server/engine/warm_up.h"
+
+namespace saccade::server {
+namespace {
+
+class PictureEngine final : public Engine {
+ public:
+  PictureEngine(std::unique_ptr<models::Model> model, const ModelSettings& settings)
+      : model_(std::move(model)), settings_(settings) {}
+
+  const models::Description& description() const override { return model_->description(); }
+
+  const char* items_name() const override {
+    switch (input().medium) {
+      case models::Medium::kClip:
+        return "clips";
+      case models::Medium::kVolume:
+        return "volumes";
+      case models::Medium::kPictures:
+        break;
+    }
+    return input().views == 2 ? "stereo pairs" : "pictures";
+  }
+
+  absl::Status Check(const Request& request) const override {
+    return CheckInput(request, settings_.name, input());
+  }
+
+  absl::Status Prepare(PredictCall& call, const DecodeLimits& limits, Clock* clock) const override {
+    return MakeItems(call, input(), limits, clock);
+  }
+
+  std::function<absl::Status()> WarmUpPass(int64_t size) const override {
+    return server::WarmUpPass(*model_, models::PlacementsToWarm(input()).front(), size);
+  }
+
+  absl::Status WarmUp(const WarmUpOptions& options) const override {
+    return server::WarmUp(
+        *model_,
+        {.settings = &settings_, .clock = options.clock, .at_most = options.at_most, .learn = options.learn});
+  }
+
+  PassEnd Compute(std::vector<std::unique_ptr<BatchTask>> batch, Clock* clock, ModelMetrics* metrics,
+                  const std::function<void()>& advanced) const override {
+    return ComputeBatch(*model_, std::move(batch), clock, metrics, advanced);
+  }
+
+ private:
+  const models::ImageInput& input() const { return model_->description().input; }
+
+  const std::unique_ptr<models::Model> model_;
+  const ModelSettings& settings_;
+};
+
+}  // namespace
+
+std::unique_ptr<Engine> MakePictureEngine(std::unique_ptr<models::Model> model,
+                                          const ModelSettings& settings) {
+  return std::make_unique<PictureEngine>(std::move(model), settings);
+}
+
+}  // namespace saccade::server

@@ -1,0 +1,138 @@
+#include "server/engine/pipeline.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "server/engine/call_share.h"
+#include "server/engine/engine.h"
+#include "server/engine/network_input.h"
+#include "server/engine/priority_level.h"
+
+namespace saccade::server {
+absl::StatusOr<std::shared_ptr<ServedModel>> Pipeline::Find(const Request& request) {
+  auto found = rooms_.catalog->FindReady(request.model, request.version);
+  if (found.ok() && (*found)->ensemble() != nullptr) {
+    found = absl::InvalidArgumentError(absl::StrCat("model '", (*found)->name(),
+                                                    "' is an ensemble, which takes tensors only; call "
+                                                    "ModelInfer of the Open Inference Protocol"));
+  }
+  if (!found.ok()) rooms_.metrics->RecordUnknownModel(request.protocol, found.status().code());
+  return found;
+}
+
+absl::StatusOr<std::shared_ptr<Admission::Ticket>> Pipeline::AdmitBytes(const Request& request, int64_t bytes,
+                                                                        const ServedModel& model) {
+  auto ticket = rooms_.admission->Admit({.bytes = bytes,
+                                         .client = request.client,
+                                         .model = model.name(),
+                                         .model_bounds = model.settings().max_inflight,
+                                         .nested = request.nested});
+  if (!ticket.ok()) return ticket.status();
+  return std::make_shared<Admission::Ticket>(*std::move(ticket));
+}
+
+absl::StatusOr<std::shared_ptr<Admission::Ticket>> Pipeline::Admit(const Request& request, int64_t bytes) {
+  auto model = Find(request);
+  if (!model.ok()) return model.status();
+  absl::Status status = request.accepts ? request.accepts((*model)->description()) : absl::OkStatus();
+  if (status.ok()) {
+    status = CheckAlive(
+        {.arrival = request.arrival, .deadline = request.deadline, .cancellation = request.cancellation},
+        rooms_.clock->Now());
+  }
+  if (status.ok()) {
+    auto ticket = AdmitBytes(request, bytes, **model);
+    if (ticket.ok()) return ticket;
+    status = ticket.status();
+  }
+  // Counted like a call that arrived with its input.
+  PredictCall(request, [](const absl::StatusOr<Response>&) {}, ServerOf(*model)).Refuse(status);
+  return status;
+}
+
+void Pipeline::Predict(Request request, PredictDone done, std::shared_ptr<Admission::Ticket> ticket) {
+  auto found = Find(request);
+  if (!found.ok()) {
+    std::move(done)(found.status());
+    return;
+  }
+  const std::shared_ptr<ServedModel> model = *std::move(found);
+  const int64_t bytes = request.bytes();
+  auto call = std::make_shared<PredictCall>(std::move(request), std::move(done), ServerOf(model));
+  if (absl::Status status = Check(*call, *model); !status.ok()) {
+    call->Refuse(status);
+    return;
+  }
+  if (ticket == nullptr) {
+    auto admitted = AdmitBytes(call->request(), bytes, *model);
+    if (!admitted.ok()) {
+      call->Refuse(admitted.status());
+      return;
+    }
+    ticket = *std::move(admitted);
+  }
+  call->UseTicket(std::move(ticket));
+  if (AnswerOrder* order = model->answer_order(); order != nullptr) call->KeepOrder(order->Enter());
+  if (IsReady(call->request())) {
+    Prepare(*model, std::move(call));
+    return;
+  }
+  absl::Status scheduled =
+      rooms_.decode_pool->Schedule([this, model, call]() mutable { Prepare(*model, std::move(call)); });
+  if (!scheduled.ok()) call->Refuse(scheduled);
+}
+
+PredictCall::Server Pipeline::ServerOf(const std::shared_ptr<ServedModel>& model) const {
+  return {
+      .version = model->version(),
+      .description = &model->description(),
+      .metrics = model->metrics(),
+      .all_metrics = rooms_.metrics,
+      .clock = rooms_.clock,
+      .model = model,
+      .consider = [served = model.get()](const BatchTask::Traits& traits, absl::Span<const int64_t> buckets) {
+        return served->Consider(traits, buckets);
+      }};
+}
+
+// Checks that cost nothing.
+absl::Status Pipeline::Check(const PredictCall& call, const ServedModel& model) const {
+  const Request& request = call.request();
+  if (absl::Status input = model.engine().Check(request); !input.ok()) return input;
+  if (request.accepts != nullptr) {
+    if (absl::Status accepted = request.accepts(model.description()); !accepted.ok()) return accepted;
+  }
+  const int64_t size = request.size();
+  if (size < 1 || size > model.max_batch_size()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the request holds ", size, " ", model.engine().items_name(), "; model '", model.name(),
+                     "' takes 1 to ", model.max_batch_size(), " (its max_batch_size)"));
+  }
+  absl::Status level = CheckPriorityLevel(request.priority, model.name(), model.settings().batching);
+  if (!level.ok()) return level;
+  return CheckAlive(call.traits(), rooms_.clock->Now());
+}
+
+void Pipeline::Prepare(ServedModel& model, std::shared_ptr<PredictCall> call) {
+  absl::Status made = model.engine().Prepare(*call, rooms_.decode_limits, rooms_.clock);
+  if (!made.ok()) {
+    call->Refuse(made);
+    return;
+  }
+  call->MarkPrepared();
+  for (std::unique_ptr<BatchTask>& share : ShareOut(std::move(call))) {
+    if (absl::Status submitted = model.Submit(share); !submitted.ok()) share->Reject(submitted);
+  }
+}
+
+void Pipeline::RefreshGauges() {
+  const Inflight inflight = rooms_.admission->inflight();
+  rooms_.metrics->SetInflight(inflight.requests, inflight.bytes, inflight.pixels);
+  for (const ModelSnapshot& snapshot : rooms_.catalog->List()) {
+    if (auto model = rooms_.catalog->FindReady(snapshot.name, snapshot.version); model.ok()) {
+      (*model)->metrics()->SetPending(snapshot.queued);
+    }
+  }
+}
+
+}  // namespace saccade::server

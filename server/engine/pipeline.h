@@ -1,0 +1,72 @@
+// Takes a request through admission, decode pool, batcher and instance to its answer.
+#pragma once
+
+#include <memory>
+#include <string_view>
+#include <utility>
+
+#include "server/admission/admission.h"
+#include "server/core/clock.h"
+#include "server/core/request.h"
+#include "server/decode/decode_pool.h"
+#include "server/decode/picture_header.h"
+#include "server/metrics/metrics.h"
+#include "server/catalog/catalog.h"
+#include "server/engine/predict_call.h"
+
+namespace saccade::server {
+
+class CallWatch;
+
+// Thread-safe.
+class Pipeline {
+ public:
+  // All pointers must outlive the pipeline and every call in it.
+  struct Rooms {
+    Clock* clock;
+    Metrics* metrics;
+    Catalog* catalog;
+    Admission* admission;
+    DecodePool* decode_pool;
+    DecodeLimits decode_limits;
+    // Null if no calls are sampled or logged.
+    const CallWatch* watch = nullptr;
+  };
+
+  explicit Pipeline(const Rooms& rooms) : rooms_(rooms) {}
+
+  // Does not wait, but may compute a short batch on this thread (ServedModel::Submit). `done` is called
+  // exactly once, on any thread, possibly on this one before Predict() returns. The memory that `request`
+  // refers to must stay valid until then.
+  // until then.
+  void Predict(Request request, PredictDone done) { Predict(std::move(request), std::move(done), nullptr); }
+  // The same for a request that Admit() has admitted before its input arrived. The call shares the ticket.
+  void Predict(Request request, PredictDone done, std::shared_ptr<Admission::Ticket> ticket);
+
+  // Admits a request whose input, of `bytes` bytes, is still to arrive: checks that its model is ready and
+  // accepts it, and that it is within admission's bounds. The ticket holds what was admitted. Rejected
+  // requests are counted.
+  absl::StatusOr<std::shared_ptr<Admission::Ticket>> Admit(const Request& request, int64_t bytes);
+
+  // Counts a request that could not be parsed.
+  void CountMalformed(std::string_view protocol, absl::StatusCode code) {
+    rooms_.metrics->RecordUnknownModel(protocol, code);
+  }
+
+  const Rooms& rooms() const { return rooms_; }
+
+  // Updates the gauges that are computed on demand. Called by the metrics' scrape hook.
+  void RefreshGauges();
+
+ private:
+  absl::StatusOr<std::shared_ptr<ServedModel>> Find(const Request& request);
+  absl::StatusOr<std::shared_ptr<Admission::Ticket>> AdmitBytes(const Request& request, int64_t bytes,
+                                                                const ServedModel& model);
+  PredictCall::Server ServerOf(const std::shared_ptr<ServedModel>& model) const;
+  absl::Status Check(const PredictCall& call, const ServedModel& model) const;
+  void Prepare(ServedModel& model, std::shared_ptr<PredictCall> call);
+
+  const Rooms rooms_;
+};
+
+}  // namespace saccade::server

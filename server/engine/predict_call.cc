@@ -1,0 +1,197 @@
+#include "server/engine/predict_call.h"
+
+#include <algorithm>
+
+#include "server/tracing/call_record.h"
+
+namespace saccade::server {
+namespace {
+
+// Smaller answers fit into the connection's windows and buffers even if the client does not read.
+constexpr int64_t kLargeAnswer = 64 << 10;
+
+const models::Failure* FirstFailure(const std::vector<models::TaskResult>& results) {
+  for (const models::TaskResult& result : results) {
+    if (const auto* failure = std::get_if<models::Failure>(&result)) return failure;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+PredictCall::PredictCall(Request request, PredictDone done, const Server& server)
+    : request_(std::move(request)), server_(server), done_(std::move(done)) {
+  if (request_.record != nullptr) request_.record->SetVersion(server_.version);
+}
+
+PredictCall::~PredictCall() {
+  if (finished_) return;
+  Refuse(absl::InternalError("the request was dropped without an answer; this is a bug in saccaded"));
+}
+
+BatchTask::Traits PredictCall::traits() const {
+  return {.size = request_.size(),
+          .priority = request_.priority,
+          .arrival = request_.arrival,
+          .deadline = request_.deadline,
+          .timeout = request_.timeout,
+          .cancellation = request_.cancellation};
+}
+
+void PredictCall::MarkPrepared() {
+  prepared_ = server_.clock->Now();
+  if (request_.record != nullptr) request_.record->Prepared(prepared_, was_worked_on());
+}
+
+void PredictCall::ExpectShares(int count) {
+  absl::MutexLock lock(&mutex_);
+  outstanding_ = count;
+  results_.resize(items_.size());
+}
+
+bool PredictCall::Advance(size_t item, double done) const {
+  if (request_.progress) {
+    request_.progress((static_cast<double>(item) + done) / static_cast<double>(request_.size()));
+  }
+  return CheckAlive(traits(), server_.clock->Now()).ok();
+}
+
+void PredictCall::Explain(models::Explanation explanation) {
+  absl::MutexLock lock(&mutex_);
+  explanation_ = std::move(explanation);
+}
+
+void PredictCall::EndShare(const std::vector<size_t>& items, ShareAnswer answer, const ForwardPass& pass) {
+  auto* const results = std::get_if<std::vector<models::TaskResult>>(&answer);
+  if (const models::Failure* failure = results == nullptr ? nullptr : FirstFailure(*results)) {
+    // A model that was told to stop also reports a failure.
+    absl::Status alive = CheckAlive(traits(), server_.clock->Now());
+    FailShare(alive.ok() ? absl::InternalError(failure->message) : std::move(alive), /*computed=*/true);
+    return;
+  }
+  bool last = false;
+  {
+    absl::MutexLock lock(&mutex_);
+    if (results == nullptr) {
+      outputs_ = std::get<std::vector<Tensor>>(std::move(answer));
+    } else {
+      for (size_t i = 0; i < items.size(); ++i) results_[items[i]] = std::move((*results)[i]);
+    }
+    passes_ = {std::max(passes_.batch_size, pass.batch_size), std::min(passes_.started, pass.started),
+               std::max(passes_.ended, pass.ended)};
+    last = EndOne();
+  }
+  if (last) AnswerShares();
+}
+
+void PredictCall::FailShare(absl::Status why, bool computed) {
+  bool last = false;
+  {
+    absl::MutexLock lock(&mutex_);
+    if (!failure_) failure_ = ShareFailure{std::move(why), computed};
+    last = EndOne();
+  }
+  if (last) {
+    AnswerShares();
+  } else if (request_.cancellation != nullptr) {
+    // The call has failed, so its other shares need not be computed.
+    request_.cancellation->Cancel();
+  }
+}
+
+bool PredictCall::EndOne() { return --outstanding_ == 0; }
+
+// Runs on the thread of the last share; no other thread uses the call any more.
+void PredictCall::AnswerShares() {
+  std::optional<ShareFailure> failure;
+  std::vector<models::TaskResult> results;
+  std::vector<Tensor> outputs;
+  std::optional<models::Explanation> explanation;
+  ForwardPass passes;
+  {
+    absl::MutexLock lock(&mutex_);
+    failure = std::move(failure_);
+    results = std::move(results_);
+    outputs = std::move(outputs_);
+    explanation = std::move(explanation_);
+    passes = passes_;
+  }
+  if (failure && !failure->computed) {
+    Refuse(std::move(failure->why));
+    return;
+  }
+  if (failure) {
+    Finish(std::move(failure->why), /*computed=*/true);
+    return;
+  }
+  Response response;
+  response.model = request_.model;
+  response.version = server_.version;
+  response.description = server_.description;
+  response.results = std::move(results);
+  response.outputs = std::move(outputs);
+  response.explanation = std::move(explanation);
+  response.sent = sent_;
+  response.batch_size = passes.batch_size;
+  response.timings = {.decode = was_worked_on() ? prepared_ - request_.arrival : absl::ZeroDuration(),
+                      .queue = passes.started - prepared_,
+                      .infer = passes.ended - passes.started};
+  Answer(std::move(response), passes);
+}
+
+void PredictCall::Answer(Response response, const ForwardPass& passes) {
+  answer_bytes_ = response.bytes();
+  const absl::Status encoded = request_.encode ? request_.encode(response) : absl::OkStatus();
+  if (!encoded.ok()) {
+    Finish(encoded, /*computed=*/true);
+    return;
+  }
+  response.timings.encode = server_.clock->Now() - passes.ended;
+  Finish(std::move(response), /*computed=*/true);
+}
+
+void PredictCall::Refuse(absl::Status why) {
+  if (const auto reason = ShedReasonOf(why)) {
+    server_.all_metrics->RecordShed(*reason);
+    SetShedReason(why, *reason);
+  }
+  Finish(std::move(why), /*computed=*/false);
+}
+
+void PredictCall::Finish(absl::StatusOr<Response> outcome, bool computed) {
+  finished_ = true;
+  if (!place_ || !computed) {
+    Leave(std::move(outcome), computed);
+    place_.reset();
+    return;
+  }
+  // The items are not needed while the answer waits for its turn.
+  items_.clear();
+  place_->Answer([call = shared_from_this(), outcome = std::move(outcome)]() mutable {
+    call->Leave(std::move(outcome), /*computed=*/true);
+  });
+}
+
+void PredictCall::Leave(absl::StatusOr<Response> outcome, bool computed) {
+  const absl::Time ended = server_.clock->Now();
+  const absl::Duration total = ended - request_.arrival;
+  if (outcome.ok()) {
+    outcome->timings.total = total;
+    if (answer_bytes_ >= kLargeAnswer) {
+      outcome->room = std::make_shared<Admission::Ticket>(ticket_->ForAnswer(answer_bytes_));
+    }
+  }
+  // Counted before it is answered, so that a client that has the answer finds it in the metrics.
+  server_.metrics->RecordRequest(
+      {.protocol = request_.protocol,
+       .code = outcome.status().code(),
+       .computed = computed,
+       .pictures = request_.size(),
+       .timings = outcome.ok() ? outcome->timings : Timings{.total = total},
+       .ended = ended,
+       .sizes = sent_,
+       .sampled = request_.record == nullptr ? SampledSpan{} : request_.record->sampled_span()});
+  std::move(done_)(std::move(outcome));
+}
+
+}  // namespace saccade::server

@@ -1,0 +1,156 @@
+// A request on its way through the server: admitted, decoded, split by bucket, computed, and answered exactly
+// once.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/functional/any_invocable.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "absl/types/span.h"
+#include "server/admission/admission.h"
+#include "server/batching/batch_task.h"
+#include "server/core/clock.h"
+#include "server/core/request.h"
+#include "server/metrics/metrics.h"
+#include "server/engine/answer_order.h"
+#include "server/engine/item.h"
+
+namespace saccade::server {
+
+// Called exactly once, on the thread that ended the request; must not block.
+using PredictDone = absl::AnyInvocable<void(absl::StatusOr<Response>) &&>;
+
+// A share's part of a forward pass: a result for each of its items, or a program's outputs.
+using ShareAnswer = std::variant<std::vector<models::TaskResult>, std::vector<Tensor>>;
+
+// A forward pass that computed items of a call.
+struct ForwardPass {
+  // Items of all calls in the batch.
+  int64_t batch_size = 0;
+  absl::Time started;
+  absl::Time ended;
+};
+
+// Not thread-safe, and owned by one stage at a time, until ExpectShares(). Afterwards it is owned by its
+// shares (CallShare), which end on any threads; what they read of it no longer changes.
+class PredictCall : public std::enable_shared_from_this<PredictCall> {
+ public:
+  // What serves the call. All pointers must outlive the call; `model` can be used to ensure that.
+  struct Server {
+    int64_t version;
+    const models::Description* description;
+    ModelMetrics* metrics;
+    Metrics* all_metrics;
+    Clock* clock;
+    // Destroyed with the call; keeps alive what computes it.
+    std::shared_ptr<const void> model = nullptr;
+    // Batcher::Consider of the model; null accepts everything.
+    std::function<absl::Status(const BatchTask::Traits& traits, absl::Span<const int64_t> buckets)> consider =
+        nullptr;
+  };
+
+  PredictCall(Request request, PredictDone done, const Server& server);
+  // Answers with INTERNAL if the call was not answered, so that a bug does not leave the client waiting.
+  ~PredictCall();
+  PredictCall(const PredictCall&) = delete;
+  PredictCall& operator=(const PredictCall&) = delete;
+
+  const Request& request() const { return request_; }
+  // Traits of all the call's items together, without a bucket.
+  BatchTask::Traits traits() const;
+
+  // Held until the call is destroyed, so that draining waits until all answers are out.
+  Admission::Ticket& ticket() { return *ticket_; }
+  // Replaces the ticket with a shared one.
+  void UseTicket(std::shared_ptr<Admission::Ticket> ticket) { ticket_ = std::move(ticket); }
+
+  // Makes the answer leave at this place in the model's order. REQUIRES: the call is owned by shared
+  // pointers. Errors from before it was computed leave at once.
+  void KeepOrder(AnswerOrder::Place place) { place_.emplace(std::move(place)); }
+
+  // Asks whether an item that belongs in one of `buckets` would be accepted, before work is spent on it.
+  absl::Status Consider(absl::Span<const int64_t> buckets) const {
+    return server_.consider ? server_.consider(traits(), buckets) : absl::OkStatus();
+  }
+
+  // Adds an item, in the request's order.
+  void AddItem(Item item) { items_.push_back(std::move(item)); }
+  // Called once per item in the same order, except for tensors.
+  void AddSent(const SentItem& sent) { sent_.push_back(sent); }
+  const std::vector<Item>& items() const { return items_; }
+  // For a request with named tensors, which has no items: calls with equal buckets may share a batch.
+  void UseBucket(int64_t bucket) { bucket_ = bucket; }
+  int64_t bucket() const { return bucket_; }
+  // Marks the end of decoding or of a tensor's checks. From here on the call waits for an instance.
+  void MarkPrepared();
+
+  // Ends the call with an error before it was computed. Counted as shed (ShedReasonOf) unless the request
+  // itself is invalid. REQUIRES: ExpectShares() was not called.
+  void Refuse(absl::Status why);
+
+  // Sets the number of shares, at least one. The call is answered when all have ended: with all results, or
+  // with the first failure. The first failure cancels the shares that are still queued. Called once.
+  void ExpectShares(int count);
+
+  // Thread-safe. Reports the progress of an item, from 0 to 1. Returns false if the call was cancelled or is
+  // late.
+  bool Advance(size_t item, double done) const;
+
+  // Thread-safe. Sets the explanation of the call's only item. Called before its share ends.
+  void Explain(models::Explanation explanation) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Thread-safe. Each share is ended once, by one of these two. `items` are the indices of the items in
+  // `answer`. One failed picture fails its whole request, and no other.
+  void EndShare(const std::vector<size_t>& items, ShareAnswer answer, const ForwardPass& pass)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  // `computed`: the forward pass was tried. If false, the call is ended like Refuse().
+  void FailShare(absl::Status why, bool computed) ABSL_LOCKS_EXCLUDED(mutex_);
+
+ private:
+  struct ShareFailure {
+    absl::Status why;
+    bool computed = false;
+  };
+
+  // True if the server decoded or copied the input.
+  bool was_worked_on() const { return !items_.empty() && items_[0].owned != nullptr; }
+  bool EndOne() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void AnswerShares() ABSL_LOCKS_EXCLUDED(mutex_);
+  void Answer(Response response, const ForwardPass& passes);
+  void Finish(absl::StatusOr<Response> outcome, bool computed);
+  void Leave(absl::StatusOr<Response> outcome, bool computed);
+
+  const Request request_;
+  const Server server_;
+  PredictDone done_;
+  std::shared_ptr<Admission::Ticket> ticket_ = std::make_shared<Admission::Ticket>();
+  std::optional<AnswerOrder::Place> place_;
+  std::vector<Item> items_;
+  std::vector<SentItem> sent_;
+  int64_t bucket_ = 0;
+  absl::Time prepared_ = absl::InfinitePast();
+  bool finished_ = false;
+  // Size of the answer before it was encoded.
+  int64_t answer_bytes_ = 0;
+
+  absl::Mutex mutex_;
+  int outstanding_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::vector<models::TaskResult> results_ ABSL_GUARDED_BY(mutex_);
+  std::vector<Tensor> outputs_ ABSL_GUARDED_BY(mutex_);
+  std::optional<models::Explanation> explanation_ ABSL_GUARDED_BY(mutex_);
+  // The call's passes combined: the start of the first, the end of the last, and the largest batch.
+  ForwardPass passes_ ABSL_GUARDED_BY(mutex_) = {0, absl::InfiniteFuture(), absl::InfinitePast()};
+  std::optional<ShareFailure> failure_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace saccade::server

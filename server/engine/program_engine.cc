@@ -1,0 +1,113 @@
+#include "server/engine/program_engine.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "server/engine/named_tensors.h"
+#include "server/engine/passes.h"
+#include "server/engine/program_warm_up.h"
+#include "server/engine/tensor_pass.h"
+
+namespace saccade::server {
+namespace {
+
+models::Description Describe(const models::TensorProgram& program, const ModelSettings& settings) {
+  models::Description description;
+  description.architecture = "program";
+  description.task = models::Task::kTensors;
+  description.labels = settings.labels;
+  description.options = {settings.options.begin(), settings.options.end()};
+  description.notes = program.notes();
+  return description;
+}
+
+class ProgramEngine final : public Engine {
+ public:
+  ProgramEngine(std::unique_ptr<models::TensorProgram> program, const ModelSettings& settings)
+      : program_(std::move(program)), settings_(settings), description_(Describe(*program_, settings)) {}
+
+  const models::Description& description() const override { return description_; }
+  const char* items_name() const override { return "rows"; }
+
+  absl::Status Check(const Request& request) const override {
+    const auto* sent = std::get_if<NamedTensors>(&request.input);
+    if (sent != nullptr) return CheckTensors(*sent, settings_);
+    return absl::InvalidArgumentError(
+        absl::StrCat(std::string(request.input_name), ": model '", settings_.name,
+                     "' takes named tensors, not pictures; call it through inference.GRPCInferenceService"));
+  }
+
+  absl::Status Prepare(PredictCall& call, const DecodeLimits& /*limits*/, Clock* /*clock*/) const override {
+    call.UseBucket(BucketOf(std::get<NamedTensors>(call.request().input), settings_));
+    return absl::OkStatus();
+  }
+
+  std::function<absl::Status()> WarmUpPass(int64_t size) const override {
+    return ProgramPass(*program_, settings_, size);
+  }
+
+  absl::Status WarmUp(const WarmUpOptions& options) const override {
+    return WarmUpProgram(*program_, settings_, options);
+  }
+
+  PassEnd Compute(std::vector<std::unique_ptr<BatchTask>> batch, Clock* clock, ModelMetrics* metrics,
+                  const std::function<void()>& /*advanced*/) const override {
+    return ComputeShares(SharesOf(std::move(batch)), clock, metrics,
+                         [this](const Shares& shares) { return RunShares(shares); });
+  }
+
+ private:
+  absl::StatusOr<std::vector<ShareAnswer>> RunShares(const Shares& shares) const {
+    std::vector<const NamedTensors*> requests;
+    requests.reserve(shares.size());
+    for (const auto& share : shares) requests.push_back(&share->tensors());
+    auto outputs = RunTensors(*program_, settings_, requests);
+    if (!outputs.ok()) return outputs.status();
+    return std::vector<ShareAnswer>(std::make_move_iterator(outputs->begin()),
+                                    std::make_move_iterator(outputs->end()));
+  }
+
+  const std::unique_ptr<models::TensorProgram> program_;
+  const ModelSettings& settings_;
+  const models::Description description_;
+};
+
+absl::Status Invalid(const TensorSpec& spec, absl::string_view problem) {
+  return absl::InvalidArgumentError(absl::StrCat("'", spec.name, "' ", problem));
+}
+
+int64_t FreeIn(const std::vector<int64_t>& dims) { return std::count(dims.begin(), dims.end(), -1); }
+
+}  // namespace
+
+absl::Status CheckProgramSettings(const ModelSettings& settings) {
+  const auto first = std::find_if(settings.inputs.begin(), settings.inputs.end(),
+                                  [](const TensorSpec& spec) { return !spec.optional; });
+  if (first == settings.inputs.end())
+    return Invalid(settings.inputs[0],
+                   "is optional, and so are all other inputs; at least one input must be required");
+  const bool texts_alone = std::all_of(first, settings.inputs.end(), [](const TensorSpec& spec) {
+    return spec.optional || spec.type == DataType::kBytes;
+  });
+  if (texts_alone && settings.has_batch_dimension && FreeIn(first->dims) > 0) {
+    return Invalid(*first,
+                   "is BYTES with a free extent: if all required inputs are BYTES, the rows of a batch "
+                   "cannot be told apart; "
+                   "fix its dims, or use max_batch_size 0");
+  }
+  for (const TensorSpec& spec : settings.outputs) {
+    if (spec.type == DataType::kBytes && FreeIn(spec.dims) > 1)
+      return Invalid(spec,
+                     "is BYTES with several free extents; only one can be inferred from a program's list");
+  }
+  return absl::OkStatus();
+}
+
+std::unique_ptr<Engine> MakeProgramEngine(std::unique_ptr<models::TensorProgram> program,
+                                          const ModelSettings& settings) {
+  return std::make_unique<ProgramEngine>(std::move(program), settings);
+}
+
+}  // namespace saccade::server

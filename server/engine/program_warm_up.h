@@ -1,0 +1,24 @@
+// The warm-up of a program: passes that are computed before it is ready.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+
+#include "absl/status/status.h"
+#include "models/programs/program.h"
+#include "server/engine/engine.h"
+
+namespace saccade::server {
+
+// A function that computes a batch of `rows` rows of zeros and may be called repeatedly. Null if the
+// configuration leaves extents to requests, or if a batch of several rows exceeds 256 MiB. Must not outlive
+// `program` and `settings`.
+std::function<absl::Status()> ProgramPass(const models::TensorProgram& program, const ModelSettings& settings,
+                                          int64_t rows);
+
+// Computes the configuration's model_warmup; then, if all extents are fixed, batches of zeros: one of size
+// one and a full one, unless that exceeds 256 MiB. Returns the error of the first pass that fails.
+absl::Status WarmUpProgram(const models::TensorProgram& program, const ModelSettings& settings,
+                           const Engine::WarmUpOptions& options);
+
+}  // namespace saccade::server

@@ -1,0 +1,16 @@
+// Makes items from volumes: their voxels as floats, unscaled.
+#pragma once
+
+#include <cstdint>
+
+#include "absl/status/status.h"
+#include "models/api/placement.h"
+#include "server/engine/predict_call.h"
+
+namespace saccade::server {
+
+// Adds the request's item of index `item`. Charges for its floats and for an answer of the same size before
+// either is allocated.
+absl::Status MakeVolumeItem(PredictCall& call, const models::ImageInput& input, int64_t item);
+
+}  // namespace saccade::server

@@ -1,0 +1,34 @@
+// Checks that an ensemble's steps exist and that their tensors match.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "server/core/model_interface.h"
+#include "server/ensembles/ensemble_plan.h"
+
+namespace saccade::server {
+
+// The model of a step.
+struct StepModel {
+  ModelInterface interface;
+  // Set if the model is an ensemble itself; its steps are then checked too.
+  std::shared_ptr<const Ensemble> ensemble = nullptr;
+};
+
+// NOT_FOUND or UNAVAILABLE if the model does not exist or is not ready.
+using FindStep = std::function<absl::StatusOr<StepModel>(const std::string& model, int64_t version)>;
+
+// Returns OK, or why the ensemble cannot be run: a model that is not ready, a tensor of the wrong name, type
+// or shape, a max_batch_size that is too large for a step, or a cycle of ensembles. An extent of -1 on either
+// side matches any extent.
+absl::Status CheckEnsemble(const Ensemble& ensemble, const FindStep& find);
+
+// The ensemble's own interface as its configuration declares it, with the batch dimension.
+ModelInterface InterfaceOf(const Ensemble& ensemble);
+
+}  // namespace saccade::server

@@ -1,0 +1,207 @@
+#include "server/ensembles/ensemble_run.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/cord.h"
+#include "absl/strings/str_cat.h"
+#include "server/core/bad_field.h"
+#include "server/tracing/call_record.h"
+
+namespace saccade::server {
+namespace {
+
+// Keeps the payloads of `why`, except the field, which is one of the step's request.
+absl::Status Named(const absl::Status& why, const std::string& step) {
+  const auto code = absl::IsNotFound(why) ? absl::StatusCode::kUnavailable : why.code();
+  absl::Status named(code, absl::StrCat(step, ": ", why.message()));
+  why.ForEachPayload([&](absl::string_view type, const absl::Cord& payload) {
+    if (type != kBadFieldPayload) named.SetPayload(type, payload);
+  });
+  return named;
+}
+
+}  // namespace
+
+void EnsembleRun::Start(Rooms rooms, TensorCall call, TensorDone done) {
+  const std::shared_ptr<EnsembleRun> run(new EnsembleRun(std::move(rooms), std::move(call), std::move(done)));
+  {
+    absl::MutexLock lock(&run->mutex_);
+    run->FindNeeded();
+    run->BringInputs();
+  }
+  run->Advance();
+}
+
+EnsembleRun::EnsembleRun(Rooms rooms, TensorCall call, TensorDone done)
+    : rooms_(std::move(rooms)),
+      plan_(*rooms_.plan),
+      call_(std::move(call)),
+      done_(std::move(done)),
+      cancellation_(std::make_shared<Cancellation>(call_.cancellation)),
+      slots_(plan_.tensors.size()),
+      steps_(plan_.steps.size()) {}
+
+bool EnsembleRun::Wants(const std::string& output) const {
+  const auto named = [&output](const WantedOutput& wanted) { return wanted.name == output; };
+  return call_.outputs.empty() || std::any_of(call_.outputs.begin(), call_.outputs.end(), named);
+}
+
+void EnsembleRun::FindNeeded() {
+  for (const size_t output : plan_.outputs)
+    slots_[output].takers += Wants(plan_.tensors[output].name) ? 1 : 0;
+  // Steps that use a step's outputs come after it in the plan.
+  for (size_t i = plan_.steps.size(); i-- > 0;) {
+    const EnsemblePlan::Step& step = plan_.steps[i];
+    const auto is_taken = [this](const EnsemblePlan::Port& port) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+      return slots_[port.tensor].takers > 0;
+    };
+    steps_[i].needed = std::any_of(step.outputs.begin(), step.outputs.end(), is_taken);
+    if (!steps_[i].needed) continue;
+    for (const EnsemblePlan::Port& port : step.inputs) {
+      ++slots_[port.tensor].takers;
+      if (plan_.tensors[port.tensor].maker) ++steps_[i].missing;
+    }
+  }
+}
+
+void EnsembleRun::BringInputs() {
+  for (Tensor& input : std::exchange(call_.inputs, {})) {
+    const auto named = [&](size_t number) { return plan_.tensors[number].name == input.name; };
+    const auto found = std::find_if(plan_.inputs.begin(), plan_.inputs.end(), named);
+    if (slots_[*found].takers > 0) slots_[*found].tensor = std::move(input);
+  }
+  for (size_t i = 0; i < steps_.size(); ++i) {
+    if (steps_[i].needed && steps_[i].missing == 0) ready_.push_back(i);
+  }
+}
+
+void EnsembleRun::Advance() {
+  mutex_.Lock();
+  if (advancing_) {
+    mutex_.Unlock();
+    return;
+  }
+  advancing_ = true;
+  while (!ready_.empty()) {
+    const size_t step = ready_.front();
+    ready_.erase(ready_.begin());
+    TensorCall call = CallOf(step);
+    ++running_;
+    mutex_.Unlock();
+    const std::shared_ptr<CallRecord> record = call.record;
+    rooms_.infer(std::move(call),
+                 [run = shared_from_this(), step, record](absl::StatusOr<TensorAnswer> answer) {
+                   if (record != nullptr) record->End({.status = answer.status()});
+                   run->Ended(step, std::move(answer));
+                 });
+    mutex_.Lock();
+  }
+  advancing_ = false;
+  // Several threads come here after the last steps: only the first of them finishes the run.
+  const bool finished = running_ == 0 && !std::exchange(finished_, true);
+  mutex_.Unlock();
+  if (finished) Finish();
+}
+
+TensorCall EnsembleRun::CallOf(size_t step) {
+  const EnsemblePlan::Step& described = plan_.steps[step];
+  TensorCall call;
+  static_cast<CallHead&>(call) = call_;
+  call.model = described.model;
+  call.version = described.version;
+  call.arrival = rooms_.clock->Now();
+  call.cancellation = std::make_shared<Cancellation>(cancellation_);
+  call.nested = true;
+  if (call.record != nullptr) {
+    call.record = call.record->Step(call.arrival);
+    call.record->Describe(call);
+  }
+  for (const EnsemblePlan::Port& port : described.inputs) {
+    // An optional input that the request left out.
+    if (!slots_[port.tensor].tensor) continue;
+    call.inputs.push_back(Take(port.tensor, port.name));
+  }
+  for (const EnsemblePlan::Port& port : described.outputs) {
+    if (slots_[port.tensor].takers > 0) call.outputs.push_back({.name = port.name});
+  }
+  return call;
+}
+
+Tensor EnsembleRun::Take(size_t tensor, const std::string& name) {
+  Slot& slot = slots_[tensor];
+  Tensor taken;
+  if (--slot.takers == 0) {
+    taken = *std::exchange(slot.tensor, std::nullopt);
+  } else {
+    taken = *slot.tensor;
+  }
+  taken.name = name;
+  return taken;
+}
+
+void EnsembleRun::Ended(size_t step, absl::StatusOr<TensorAnswer> answer) {
+  {
+    absl::MutexLock lock(&mutex_);
+    --running_;
+    if (failure_.ok()) {
+      const absl::Status kept = answer.ok() ? Keep(step, *std::move(answer)) : answer.status();
+      if (!kept.ok()) {
+        failure_ = Named(kept, NameOf(plan_, step));
+        cancellation_->Cancel();
+        ready_.clear();
+      }
+    }
+  }
+  Advance();
+}
+
+absl::Status EnsembleRun::Keep(size_t step, TensorAnswer answer) {
+  timings_.decode += answer.timings.decode;
+  timings_.queue += answer.timings.queue;
+  timings_.infer += answer.timings.infer;
+  timings_.encode += answer.timings.encode;
+  for (const EnsemblePlan::Port& port : plan_.steps[step].outputs) {
+    Slot& slot = slots_[port.tensor];
+    if (slot.takers == 0) continue;
+    const auto named = [&port](const Tensor& tensor) { return tensor.name == port.name; };
+    const auto found = std::find_if(answer.outputs.begin(), answer.outputs.end(), named);
+    if (found == answer.outputs.end()) {
+      return absl::InternalError(absl::StrCat("the model did not answer with its output '", port.name, "'"));
+    }
+    slot.tensor = std::move(*found);
+    slot.room = answer.room;
+    for (const size_t taker : plan_.tensors[port.tensor].takers) {
+      StepState& state = steps_[taker];
+      if (state.needed && --state.missing == 0) ready_.push_back(taker);
+    }
+  }
+  return absl::OkStatus();
+}
+
+void EnsembleRun::Finish() {
+  absl::StatusOr<TensorAnswer> outcome;
+  {
+    absl::MutexLock lock(&mutex_);
+    if (failure_.ok()) {
+      TensorAnswer answer;
+      answer.timings = timings_;
+      auto rooms = std::make_shared<std::vector<std::shared_ptr<const void>>>();
+      for (const size_t output : plan_.outputs) {
+        const std::string& name = plan_.tensors[output].name;
+        if (!Wants(name)) continue;
+        answer.outputs.push_back(Take(output, name));
+        rooms->push_back(slots_[output].room);
+      }
+      answer.room = std::move(rooms);
+      outcome = std::move(answer);
+    } else {
+      outcome = failure_;
+    }
+    // Releases the tensors that were not taken because of a failure.
+    slots_.clear();
+  }
+  std::move(done_)(std::move(outcome));
+}
+
+}  // namespace saccade::server
