@@ -37,7 +37,7 @@ constexpr ConfigField kFields[] = {
     {"batch_input", kRefused, "inputs derived from the batch are not supported"},
     {"batch_output", kRefused, "outputs scattered by batch are not supported"},
     {"optimization", kIgnored, "saccade selects optimizations itself"},
-    {"dynamic_batching", kWorks, "docs/operations.md, Scheduling a model"},
+    {"dynamic_batching", kWorks, "docs/operations.md, Schedule a model"},
     {"sequence_batching", kRefused, "sequences are not supported"},
     {"ensemble_scheduling", kWorks, "at most 64 steps"},
     {"ensemble_scheduling.step.model_namespace", kRefused, "models have no namespaces; remove it"},

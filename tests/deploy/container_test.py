@@ -30,7 +30,7 @@ COLLECTED = {
 OPENED_LATER = {"libsaccade_torch_stand_in.so"}
 
 
-# Maximum uncompressed size. operations.md states the actual figure.
+# Maximum uncompressed size. deploying.md states the actual figure.
 MOST_BYTES = 1_500_000_000
 
 # The image is Debian 12, and package names differ between releases.
@@ -223,7 +223,7 @@ def test_the_image_is_small(runtime):
     together = sum(parts.values())
     assert together < MOST_BYTES, parts
     # The documentation states the computed size, within 5 %, because packages are updated.
-    (said,) = re.findall(r"comes to ([0-9.]+) GB", (ROOT / "docs" / "operations.md").read_text())
+    (said,) = re.findall(r"comes to ([0-9.]+) GB", (ROOT / "docs" / "deploying.md").read_text())
     assert together / 1e9 == pytest.approx(float(said), rel=0.05)
 
 

@@ -308,7 +308,7 @@ def test_the_only_place_to_write_to_is_bounded(resources):
 def test_memory_is_enough_for_what_may_be_in_flight(resources):
     number, unit = re.fullmatch(r"(\d+)(Mi|Gi)", container(resources)["resources"]["limits"]["memory"]).groups()
     limit = int(number) << {"Mi": 20, "Gi": 30}[unit]
-    held = int(flags(resources)["max-inflight-bytes"]) + 3 * int(flags(resources)["max-inflight-pixels"])
+    held = int(flags(resources)["max-inflight-bytes"]) + int(flags(resources)["max-decoded-bytes"])
     assert limit >= 1.3 * held
 
 
@@ -333,8 +333,8 @@ def test_every_flag_is_known_to_the_daemon(resources):
 
 
 def traces_variables():
-    """The variables that docs/operations.md lists for the daemon."""
-    table = (ROOT / "docs" / "operations.md").read_text().partition("**Traces.**")[2]
+    """The variables that docs/observability.md lists for the daemon."""
+    table = (ROOT / "docs" / "observability.md").read_text().partition("## Traces")[2]
     return set(re.findall(r"OTEL_[A-Z_]*[A-Z]", table))
 
 

@@ -116,10 +116,10 @@ def test_every_familys_labels_are_in_the_table(daemon, asked):
 
 
 def documented():
-    """The numbers of series per daemon and per model version that docs/operations.md states."""
-    page = (pathlib.Path(ROOT) / "docs" / "operations.md").read_text()
-    return (int(re.search(r"\| the daemon \| (\d+):", page)[1]),
-            int(re.search(r"\| each version of a model that is loaded \| (\d+):", page)[1]))
+    """The numbers of series per daemon and per model version that docs/reference/metrics.md states."""
+    page = (pathlib.Path(ROOT) / "docs" / "reference" / "metrics.md").read_text()
+    return tuple(int(re.search(rf"^\| {of} \| (\d+) \|$", page, re.M)[1])
+                 for of in ("the daemon", "each version of a model"))
 
 
 def test_there_are_as_many_as_is_documented(daemon, asked):

@@ -1,0 +1,19 @@
+"""Writes docs/reference: the daemon's flags, metrics and limits, as the built program and its sources have them.
+
+Called by ./dev docs, which has built everything. tests/e2e/reference_test.py fails if the committed pages differ."""
+
+import pathlib
+import tempfile
+
+from tools.reference.pages import FOLDER, pages
+
+
+def main():
+    with tempfile.TemporaryDirectory() as folder:
+        for name, text in pages(pathlib.Path(folder)).items():
+            (FOLDER / name).write_text(text)
+            print(f"wrote {FOLDER.name}/{name}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,102 @@
+"""docs/reference/flags.md: the flags of saccaded, as the program lists them, with the ranges that it enforces."""
+
+import dataclasses
+import re
+
+from harness import run_to_end
+from tools.reference.table import document, table
+
+# Headings, and the flags under them, as patterns of whole names. A flag without a heading of its own comes last.
+SECTIONS = (
+    ("Which models are served",
+     "model-.*|load-model|repository-.*|exit-on-error|strict-.*|disable-.*|allow-executable-models|check-config|"
+     "warm-up-.*|unload-.*"),
+    ("Where the daemon listens", "host|(grpc|http|metrics)-(address|port)|page|max-http-connections"),
+    ("Who may call", "tls-.*|token-file|plain-metrics|insecure|allow-shared-memory"),
+    ("How much one request may send", "max-(message|picture|stream)-.*|upload-.*|send-.*"),
+    ("How much may be in the daemon", "max-(inflight|decoded|queue)-.*|decode-queue|client-.*"),
+    ("Cores", "threads-.*|decode-threads"),
+    ("Cached answers", "cache-config|response-cache-.*"),
+    ("Shutdown and hung passes", "lame-.*|drain-.*|stall-.*"),
+    ("Logs", "log-.*|access-log.*"),
+    ("gRPC connections", "grpc-(keepalive|http2|max)-.*"),
+    ("Other flags", ".*"),
+)
+NUMBERS = {"N", "S", "MS", "PORT", "R", "BYTES"}
+RANGE = re.compile(r"not in range \[?(\S+) (?:to|-) ([^\]\s]+)")
+
+INTRODUCTION = """
+Every flag of `saccaded`, with its default and the values that it accepts. The guide is
+[operations.md](../operations.md).
+
+    saccaded --grpc-port=8001            # on the command line
+    SACCADED_GRPC_PORT=8001 saccaded     # in the environment: SACCADED_, then the name in capitals, with _ for -
+    saccaded --config saccaded.conf      # in a file, one grpc-port=8001 per line
+
+If a flag is given in several of these places, the first one in this list wins. A flag without a value is switched on
+by its name (`--page=false` and the like are switched off by their value). Values: `S` seconds, `MS` milliseconds, `R` a
+number per second. The flags of `tritonserver` that the daemon also understands have
+[a table of their own](../compatibility.md#command-line).
+"""
+
+
+def shown(number):
+    return f"{int(number):,}" if number == int(number) else str(number)
+
+
+@dataclasses.dataclass
+class Flag:
+    names: list
+    value: str
+    default: str
+    needs: str
+    excludes: str
+    meaning: str
+
+    @property
+    def name(self):
+        return self.names[0].removeprefix("--")
+
+    def range(self):
+        """The values that the daemon accepts, from its error for one that it does not; "" if any are accepted."""
+        if self.value not in NUMBERS:
+            return ""
+        error = run_to_end(f"{self.names[0]}=-1").stderr
+        found = RANGE.search(error)
+        assert found, f"{self.names[0]} accepts -1, or the error states no range: {error}"
+        low, high = map(float, found.groups())
+        # The largest value of an integer type is not a limit that anybody set.
+        return f"from {shown(low)}" if high > 1e18 else f"{shown(low)} to {shown(high)}"
+
+    def row(self):
+        names = ", ".join(f"`{name}`" for name in self.names)
+        default = self.default
+        if self.value == "true|false":
+            default = {"1": "true", "0": "false"}.get(default, default)
+        elif default.isdigit() and self.value != "PORT":
+            default = f"{int(default):,}"
+        notes = "".join(f". {what} {', '.join(f'`{one}`' for one in flags.split(','))}"
+                        for what, flags in (("Needs", self.needs), ("Not together with", self.excludes)) if flags)
+        return [names, f"`{self.value}`" if self.value else "", default, self.range(), self.meaning + notes]
+
+
+def parse(lines):
+    """The flags in the output of --flag-table, a line each."""
+    flags = []
+    for line in lines.splitlines():
+        names, value, *rest = line.split("\t")
+        # CLI11 adds the validator's name after a colon.
+        flags.append(Flag(names.split(","), value.partition(":")[0], *rest))
+    return flags
+
+
+def page():
+    left, sections = parse(run_to_end("--flag-table").stdout), []
+    assert left, "saccaded --flag-table prints nothing"
+    for heading, pattern in SECTIONS:
+        here = [flag for flag in left if re.fullmatch(pattern, flag.name)]
+        left = [flag for flag in left if flag not in here]
+        if here:
+            rows = [flag.row() for flag in here]
+            sections.append((heading, table(["flag", "value", "default", "accepted", "meaning"], rows)))
+    return document("Flags", INTRODUCTION, sections)
