@@ -26,7 +26,7 @@ LABELS = {
     **dict.fromkeys((f"process_{name}" for name in ("cpu_seconds_total", "resident_memory_bytes", "virtual_memory_bytes",
                                                     "start_time_seconds", "open_fds", "max_fds")), NONE),
     "saccade_build_info": {"version"},
-    **dict.fromkeys((f"saccade_inflight_{what}" for what in ("requests", "bytes", "pixels")), NONE),
+    **dict.fromkeys((f"saccade_inflight_{what}" for what in ("requests", "bytes", "decoded_bytes")), NONE),
     "saccade_shed_total": {"reason"},
     **dict.fromkeys(("nv_inference_request_success", "nv_inference_count", "nv_inference_exec_count"), VERSION),
     "nv_inference_request_failure": VERSION | {"reason"},

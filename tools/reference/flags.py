@@ -9,8 +9,8 @@ from tools.reference.table import document, table
 # Headings, and the flags under them, as patterns of whole names. A flag without a heading of its own comes last.
 SECTIONS = (
     ("Which models are served",
-     "model-.*|load-model|repository-.*|exit-on-error|strict-.*|disable-.*|allow-executable-models|check-config|"
-     "warm-up-.*|unload-.*"),
+     "model-.*|load-model|repository-.*|exit-on-error|strict-.*|disable-.*|allow-(executable-models|drills)|"
+     "check-config|warm-up-.*|unload-.*"),
     ("Where the daemon listens", "host|(grpc|http|metrics)-(address|port)|page|max-http-connections"),
     ("Who may call", "tls-.*|token-file|plain-metrics|insecure|allow-shared-memory"),
     ("How much one request may send", "max-(message|picture|stream)-.*|upload-.*|send-.*"),

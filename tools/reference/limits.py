@@ -35,8 +35,8 @@ LIMITS = {
         ("grpc_server.cc", "kMaxStreamsPerConnection", COUNT, "Calls at once on one connection",
          "the client waits with more"),
         ("grpc_server.cc", "kHandshakeMs", "ms", "TLS and HTTP/2 handshakes", "the connection is closed"),
-        ("inference_stream.h", "kMaxRequests", COUNT, "Requests of one ModelStreamInfer that were read and not answered",
-         "the daemon reads no further until answers were sent"),
+        ("inference_stream.h", "kMaxRequests", COUNT,
+         "Requests of one ModelStreamInfer that were read and not answered", "the daemon reads no further until answers were sent"),
         ("inference_request.h", "kMaxRaws", COUNT, "`raw_input_contents` of a request", "INVALID_ARGUMENT"),
     ],
     "What a request may ask": [
@@ -45,7 +45,8 @@ LIMITS = {
         ("vision_messages.cc", "kMaxFrameRate", COUNT, "Frames per second of a clip", "INVALID_ARGUMENT"),
         ("vision_options.cc", "kMaxTopK", COUNT, "`top_k`", "INVALID_ARGUMENT"),
         ("vision_options.cc", "kMaxClasses", COUNT, "Classes that a request names", "INVALID_ARGUMENT"),
-        ("vision_options.cc", "kMaxOutputSide", COUNT, "Width or height of a requested output size", "INVALID_ARGUMENT"),
+        ("vision_options.cc", "kMaxOutputSide", COUNT, "Width or height of a requested output size",
+         "INVALID_ARGUMENT"),
         ("vision_options.cc", "kMaxOutputPixels", COUNT, "Pixels of a requested output size", "INVALID_ARGUMENT"),
         ("vision_explain.cc", "kMaxMaps", COUNT, "Attention maps of an answer", "INVALID_ARGUMENT"),
         ("vision_explain.cc", "kMaxPositions", COUNT, "Positions whose attention is asked for", "INVALID_ARGUMENT"),
@@ -80,7 +81,8 @@ LIMITS = {
         ("token_file.h", "kMaxTokens", COUNT, "Tokens in `--token-file`", "the file is rejected"),
         ("token_file.h", "kMinTokenBytes", BYTES, "A token, at least", "the file is rejected"),
         ("token_file.h", "kMaxTokenBytes", BYTES, "A token, at most", "the file is rejected"),
-        ("secret_files.h", "kMaxSecretBytes", BYTES, "A file with a certificate, a key or tokens", "the file is rejected"),
+        ("secret_files.h", "kMaxSecretBytes", BYTES, "A file with a certificate, a key or tokens",
+         "the file is rejected"),
     ],
 }
 
