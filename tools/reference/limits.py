@@ -36,7 +36,8 @@ LIMITS = {
          "the client waits with more"),
         ("grpc_server.cc", "kHandshakeMs", "ms", "TLS and HTTP/2 handshakes", "the connection is closed"),
         ("inference_stream.h", "kMaxRequests", COUNT,
-         "Requests of one ModelStreamInfer that were read and not answered", "the daemon reads no further until answers were sent"),
+         "Requests of one ModelStreamInfer that were read and not answered",
+         "the daemon reads no further until answers were sent"),
         ("inference_request.h", "kMaxRaws", COUNT, "`raw_input_contents` of a request", "INVALID_ARGUMENT"),
     ],
     "What a request may ask": [
