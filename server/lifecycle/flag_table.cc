@@ -25,12 +25,12 @@ std::string FlagTable(const CLI::App& app) {
     if (option->get_lnames().empty() || option->get_group().empty()) continue;
     // A flag without a value has a type all the same.
     const std::string type = option->get_items_expected_max() == 0 ? "" : option->get_type_name();
-    absl::StrAppend(&lines,
-                    absl::StrJoin({absl::StrJoin(option->get_lnames(), ",", AppendName), type,
-                                   option->get_default_str(), Names(option->get_needs()),
-                                   Names(option->get_excludes()), option->get_description()},
-                                  "\t"),
-                    "\n");
+    absl::StrAppend(
+        &lines,
+        absl::StrJoin({absl::StrJoin(option->get_lnames(), ",", AppendName), type, option->get_default_str(),
+                       Names(option->get_needs()), Names(option->get_excludes()), option->get_description()},
+                      "\t"),
+        "\n");
   }
   return lines;
 }
