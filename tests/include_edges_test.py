@@ -49,7 +49,8 @@ ROOMS = {
     "models": "models kernels std torch",
     "proto": "",
     "server": "server std absl",
-    "server/core": "server/core models/tasks/result.h models/api/attention_probe.h models/api/description.h std absl",
+    "server/core": "server/core models/tasks/result.h models/api/attention_probe.h models/api/data_type.h "
+    "models/api/description.h std absl",
     "server/batching": "server/core server/batching std absl",
     "server/simulation": "server/core server/batching server/admission server/simulation std absl",
     "server/simulation/bench/main.cc": "server/simulation std absl cli",
@@ -66,22 +67,30 @@ ROOMS = {
     "server/http": "server/core server/http std absl boost zlib json openssl",
     "server/page": "server/core server/http server/page std absl",
     "server/shared_memory": "server/core server/shared_memory std absl",
-    "server/engine": "server models std absl torch",
-    "server/catalog": "server models std absl",
+    # The life of a call. It knows models by its own interface, ReadyModel.
+    "server/engine": "server/core server/admission server/batching server/decode server/logging server/metrics "
+    "server/repository server/tracing server/engine models std absl torch",
+    # The life of a model.
+    "server/catalog": "server/core server/batching server/cache server/logging server/metrics server/repository "
+    "server/engine server/ensembles server/catalog models std absl",
     # Passes are timed on LibTorch's threads.
-    "server/catalog/fastest_threads_test.cc": "server std absl torch gtest",
-    "server/ensembles": "server std absl",
+    "server/catalog/fastest_threads_test.cc": "server/core server/catalog std absl torch",
+    # Finds and computes the models of steps through functions.
+    "server/ensembles": "server/core server/repository server/tracing server/engine server/ensembles std absl",
     # Code that needs LibTorch is behind the pipeline's headers.
     "server/inference": "server models std absl",
     "server/protocols": "server models std absl grpc protobuf json",
     "server/lifecycle": "server kernels/common/cuda_plugin.h std absl grpc protobuf cli",
-    "client": "client std absl grpc protobuf json openssl",
-    "client/cli": "client std absl json cli",
-    "client/bench": "client std absl grpc protobuf json cli",
+    "client/cpp": "client/cpp std absl grpc protobuf openssl",
+    "client/load": "client/cpp client/load std absl grpc protobuf",
     # Only the command draws on pictures and counts parameters; the library below it does neither.
-    "client/cli/drawing": "client std absl opencv",
-    "client/cli/classify_test.cc": "client std absl json cli",
-    "client/cli/params.cc": "client models std absl json cli",
+    "client/cli/drawing": "client/cpp client/cli/drawing std absl opencv",
+    "client/cli/output": "client/cpp client/cli/drawing client/cli/output std absl json",
+    "client/cli/input": "client/cpp client/cli/output client/cli/input client/cli/testing std absl",
+    "client/cli/testing": "client/cpp client/cli std absl",
+    "client/cli/commands": "client/cpp client/load client/cli std absl json cli",
+    "client/cli/commands/params.cc": "client/cli models std absl json",
+    "client/bench": "client/cpp client/load client/bench client/cli/output std absl grpc protobuf json cli",
     "tests/fuzz": "tests/fuzz server models std absl protobuf",
 }
 
@@ -203,16 +212,16 @@ def test_nothing_forbidden_is_reached_through_others():
         ("server/batching/batcher.cc", "#include <ATen/ATen.h>", "server/batching may not include ATen/ATen.h"),
         ("server/http/x.cc", '#include "prometheus/registry.h"', "server/http may not include prometheus"),
         ("server/protocols/x.cc", "#include <torch/torch.h>", "server/protocols may not include torch/torch.h"),
-        ("client/client.cc", '#include "server/core/request.h"', "client may not include server/core/request.h"),
-        ("client/client.cc", '#include "models/layers.h"', "client may not include models/layers.h"),
-        ("client/client.cc", '#include "types.h"', "name it from the repository's root"),
+        ("client/cpp/client.cc", '#include "server/core/request.h"', "client/cpp may not include server/core/request.h"),
+        ("client/cpp/client.cc", '#include "models/layers.h"', "client/cpp may not include models/layers.h"),
+        ("client/cpp/client.cc", '#include "types.h"', "name it from the repository's root"),
         ("server/core/x.cc", "#include <folly/FBString.h>", "give it a group in the table"),
         ("server/core/x.cc", "#include <gtest/gtest.h>", "server/core may not include gtest"),
         ("elsewhere/x.cc", "#include <vector>", "lies in no room"),
     ],
 )
 def test_a_planted_include_is_found(path, line, complaint):
-    files = {"models/layers.h": "", "server/core/request.h": "", "client/types.h": "", path: f"// why\n{line}\n"}
+    files = {"models/layers.h": "", "server/core/request.h": "", "client/cpp/types.h": "", path: f"// why\n{line}\n"}
     problems = direct_violations(files)
     assert len(problems) == 1 and complaint in problems[0], problems
 
@@ -236,6 +245,6 @@ def test_what_is_allowed_passes():
         "server/core/request.h": '#include <sys/stat.h>\n#include "absl/time/time.h"\n',
         "server/core/request_test.cc": '#include <gtest/gtest.h>\n#include "server/core/request.h"\n',
         "server/protocols/vision.cc": '#include "saccade/v1/vision.grpc.pb.h"\n#include "saccade/v1/vision.pb.h"\n',
-        "client/cli/params.cc": '#include "models/layers.h"\n',
+        "client/cli/commands/params.cc": '#include "models/layers.h"\n',
     }
     assert direct_violations(files) == []

@@ -18,8 +18,6 @@ using State = ModelSnapshot::State;
 
 // Maximum number of pending loads and unloads. Each holds a name and at most a configuration.
 constexpr size_t kMaxOrders = 64;
-// Maximum nesting depth of ensembles.
-constexpr int kMaxDepth = 8;
 
 absl::Status NotControlled() {
   return absl::FailedPreconditionError(
@@ -30,23 +28,23 @@ absl::Status NotControlled() {
 }  // namespace
 
 Catalog::Catalog(CatalogOptions options, Clock* clock, Metrics* metrics)
-    : options_(std::move(options)), clock_(clock), host_(HostOptions(), &table_, clock, metrics) {}
+    : options_(std::move(options)), clock_(clock), host_(&options_, HostHooks(), &table_, clock, metrics) {}
 
 Catalog::~Catalog() { Close(); }
 
-ModelHost::Options Catalog::HostOptions() const {
-  return {.default_max_queue_size = options_.default_max_queue_size,
-          .threads_per_instance = options_.threads_per_instance,
-          .warm_up = options_.warm_up,
-          .allow_executable_models = options_.allow_executable_models,
-          .gpus = options_.gpus,
-          .rooms = options_.rooms,
-          .released =
-              [orders = orders_] {
-                absl::MutexLock lock(&orders->mutex);
-                orders->released = true;
-              },
-          .closed = [this] { return closed(); }};
+ModelHost::Hooks Catalog::HostHooks() {
+  ModelHost::Hooks hooks;
+  hooks.released = [orders = orders_] {
+    absl::MutexLock lock(&orders->mutex);
+    orders->released = true;
+  };
+  hooks.closed = [this] { return closed(); };
+  if (options_.check_ensemble) {
+    hooks.check_ensemble = [this](const Ensemble& ensemble) {
+      return options_.check_ensemble(ensemble, *this);
+    };
+  }
+  return hooks;
 }
 
 bool Catalog::closed() const {
@@ -193,113 +191,6 @@ void Catalog::LoadAtStart() {
   if (events_.loaded && !closed()) events_.loaded(first);
 }
 
-absl::StatusOr<std::string> Catalog::RepositoryOf(const std::string& name) const {
-  std::vector<std::string> found;
-  for (const std::string& repository : options_.repositories) {
-    const auto names = ListModels(repository);
-    if (!names.ok()) continue;
-    if (std::find(names->begin(), names->end(), name) != names->end()) found.push_back(repository);
-  }
-  if (found.size() == 1) return found[0];
-  if (found.empty())
-    return absl::NotFoundError(absl::StrCat("the model repository holds no folder '", name, "'"));
-  return absl::FailedPreconditionError(
-      absl::StrCat("model '", name, "' is in more than one --model-repository; keep one of them"));
-}
-
-absl::Status Catalog::Apply(const std::string& repository, const std::string& name,
-                            const std::optional<std::string>& config_json, ModelHost::Progress progress,
-                            int depth) {
-  // Taken before the model is read: later changes are found by the next scan.
-  const auto stamp = StampModel(repository, name);
-  if (stamp.ok()) settling_[repository].Applied(name, *stamp);
-  applied_from_[name] = repository;
-  auto entry =
-      ReadModel(repository, name, {.complete = options_.complete_configurations, .config_json = config_json});
-  if (!entry.ok()) {
-    const std::string shown = absl::CHexEscape(name);
-    const std::string reason(entry.status().message());
-    table_.SetModel(shown, State::kUnavailable, reason);
-    Log(LogLevel::kError, "model unavailable", {{"model", shown}, {"reason", reason}});
-    return absl::FailedPreconditionError(absl::StrCat("model '", shown, "': ", reason));
-  }
-  absl::Status parts = LoadParts(entry->settings, depth);
-  if (!parts.ok()) {
-    table_.SetModel(name, State::kUnavailable, std::string(parts.message()));
-    Log(LogLevel::kError, "model unavailable", {{"model", name}, {"reason", std::string(parts.message())}});
-    return parts;
-  }
-  // A configuration from a request applies until the model is loaded without one.
-  const bool anew = config_json.has_value() || overridden_.count(name) > 0;
-  absl::Status applied = host_.Apply(*std::move(entry), stamp.ok() ? *stamp : ModelStamp(), anew, progress);
-  if (config_json) {
-    overridden_.insert(name);
-  } else if (applied.ok()) {
-    overridden_.erase(name);
-  }
-  return applied;
-}
-
-absl::Status Catalog::LoadByName(const std::string& name, const std::optional<std::string>& config_json,
-                                 int depth) {
-  const auto repository = RepositoryOf(name);
-  if (!repository.ok()) return repository.status();
-  return Apply(*repository, name, config_json, {}, depth);
-}
-
-// Loads the models of an ensemble's steps before the ensemble itself.
-absl::Status Catalog::LoadParts(const ModelSettings& settings, int depth) {
-  for (const EnsembleStep& step : settings.ensemble) {
-    if (host_.IsHosted(step.model)) continue;
-    if (depth > kMaxDepth) {
-      return absl::FailedPreconditionError(absl::StrCat(
-          "model '", settings.name, "': ensembles are nested deeper than ", kMaxDepth, ", or form a cycle"));
-    }
-    if (absl::Status part = LoadByName(step.model, std::nullopt, depth + 1); !part.ok()) {
-      return absl::FailedPreconditionError(
-          absl::StrCat("model '", settings.name, "' needs another model: ", part.message()));
-    }
-  }
-  return absl::OkStatus();
-}
-
-std::vector<std::string> Catalog::WithDependents(const std::string& name) const {
-  std::vector<std::string> all = {name};
-  for (const std::string& part : host_.PartsOf(name)) {
-    bool needed = false;
-    for (const std::string& other : host_.Hosted()) {
-      const std::vector<std::string> parts = host_.PartsOf(other);
-      needed |= other != name && std::find(parts.begin(), parts.end(), part) != parts.end();
-    }
-    if (!needed && std::find(all.begin(), all.end(), part) == all.end()) all.push_back(part);
-  }
-  return all;
-}
-
-void Catalog::DoUnload(const std::string& name, bool with_dependents, Done done) {
-  if (!table_.IsKnown(name)) {
-    return std::move(done)(absl::NotFoundError(absl::StrCat("no model '", name, "' is loaded")));
-  }
-  // Calls `done` once all of the models have been dismissed.
-  struct Together {
-    Done done;
-    absl::Status first;
-    size_t left;
-  };
-  const std::vector<std::string> names =
-      with_dependents ? WithDependents(name) : std::vector<std::string>{name};
-  auto together = std::make_shared<Together>(Together{std::move(done), absl::OkStatus(), names.size()});
-  const absl::Time deadline = clock_->Now() + options_.unload_timeout;
-  for (const std::string& one : names) {
-    overridden_.erase(one);
-    Log(LogLevel::kInfo, "unloading model", {{"model", one}});
-    host_.Dismiss(one, /*listed=*/true, deadline, [together](absl::Status status) {
-      together->first.Update(status);
-      if (--together->left == 0) std::move(together->done)(together->first);
-    });
-  }
-}
-
 void Catalog::TellChanges() {
   if (!events_.model_changed) return;
   std::map<std::string, bool> now;
@@ -312,6 +203,14 @@ void Catalog::TellChanges() {
     if (told == told_.end() || told->second != ready) events_.model_changed(name, ready);
   }
   told_ = std::move(now);
+}
+
+void Catalog::RefreshGauges() {
+  for (const ModelSnapshot& snapshot : List()) {
+    if (auto model = FindReady(snapshot.name, snapshot.version); model.ok()) {
+      (*model)->metrics()->SetPending(snapshot.queued);
+    }
+  }
 }
 
 void Catalog::Close() {

@@ -1,4 +1,5 @@
-// Manages the repositories' models while the daemon runs: loads, finds, replaces and unloads them.
+// Decides when models are loaded, replaced and unloaded: at start, when their files change, or on request. A
+// ModelHost does it, a ModelTable tells which versions serve, and a ServedModel is one version at work.
 #pragma once
 
 #include <cstdint>
@@ -19,45 +20,21 @@
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
-#include "server/core/clock.h"
-#include "server/metrics/metrics.h"
-#include "server/catalog/model_control.h"
+#include "server/catalog/catalog_options.h"
 #include "server/catalog/model_host.h"
 #include "server/catalog/model_table.h"
 #include "server/catalog/served_model.h"
+#include "server/core/clock.h"
+#include "server/engine/ready_model.h"
+#include "server/metrics/metrics.h"
 #include "server/repository/settling.h"
 
 namespace saccade::server {
 
-struct CatalogOptions {
-  std::vector<std::string> repositories;
-  ModelControl control = ModelControl::kNone;
-  // How often the repositories are scanned. With kPoll, a change is applied once two successive scans have
-  // seen it unchanged.
-  absl::Duration poll_interval = absl::Seconds(15);
-  // kExplicit: models to load at start; "*" stands for all.
-  std::vector<std::string> load_at_start = {};
-  // ReadOptions::complete.
-  bool complete_configurations = true;
-  // How long Unload() waits for requests in flight before it fails with DEADLINE_EXCEEDED.
-  absl::Duration unload_timeout = absl::Seconds(30);
-  int64_t default_max_queue_size = 256;
-  // Cores used by one forward pass; 0 divides the machine's cores by the number of the model's instances.
-  int threads_per_instance = 0;
-  // Time limit of a model's warm-up after the smallest and the largest batch of each bucket.
-  absl::Duration warm_up = absl::Seconds(5);
-  // Whether programs, which run code from the model repository, may be loaded.
-  bool allow_executable_models = false;
-  // Number of GPUs.
-  int gpus = 0;
-  // Further dependencies of the models. All must outlive the catalog.
-  ServedModelRooms rooms = {};
-};
-
 // Thread-safe. One thread of its own reads the repositories and loads and unloads models, one at a time;
 // requests never wait for it. A model that is replaced serves until its successor is ready, and continues to
 // serve if loading the successor fails.
-class Catalog {
+class Catalog final : public ModelFinder {
  public:
   // Called on the catalog's thread; must not block for long.
   struct Events {
@@ -72,7 +49,7 @@ class Catalog {
 
   Catalog(CatalogOptions options, Clock* clock, Metrics* metrics);
   // Calls Close().
-  ~Catalog();
+  ~Catalog() override;
 
   // Lists the models in the repositories. Blocks on the file system. Fails only if a repository cannot be
   // read, if two of them hold a model of the same name, or if `load_at_start` names an unknown model. Call
@@ -98,6 +75,10 @@ class Catalog {
   absl::StatusOr<std::shared_ptr<ServedModel>> FindReady(absl::string_view name, int64_t version) const {
     return table_.FindReady(name, version);
   }
+  absl::StatusOr<std::shared_ptr<ReadyModel>> FindModel(absl::string_view name,
+                                                        int64_t version) const override {
+    return table_.FindReady(name, version);
+  }
   absl::StatusOr<ModelSnapshot> Describe(absl::string_view name, int64_t version) const {
     return table_.Describe(name, version);
   }
@@ -116,7 +97,10 @@ class Catalog {
   // The name of a model whose device no longer responds; empty if there is none.
   std::string LostModel() const { return host_.LostModel(); }
 
-  // Calls Device::Sweep() of the CPU and GPU devices.
+  // Updates the models' gauges of what is queued. Called by the metrics' scrape hook.
+  void RefreshGauges();
+
+  // Calls DeviceGroup::Sweep() of the CPU and GPU devices.
   void Sweep() { host_.Sweep(); }
 
   // Rejects further loads and unloads, computes what is queued and stops all instances. Blocks until a load
@@ -139,7 +123,7 @@ class Catalog {
     bool released ABSL_GUARDED_BY(mutex) = false;
   };
 
-  ModelHost::Options HostOptions() const;
+  ModelHost::Hooks HostHooks();
   bool closed() const;
   void Order(Job job);
   bool IsWanted(const std::string& name) const;

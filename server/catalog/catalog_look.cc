@@ -3,8 +3,8 @@
 #include <vector>
 
 #include "absl/strings/escaping.h"
-#include "server/logging/log.h"
 #include "server/catalog/catalog.h"
+#include "server/logging/log.h"
 #include "server/repository/stamps.h"
 
 namespace saccade::server {

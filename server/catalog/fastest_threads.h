@@ -22,7 +22,6 @@ using LoadForThreads = std::function<absl::StatusOr<PassMaker>()>;
 // full batches take the least time on this thread. Every parallel loop wakes the other threads and waits for
 // the last one, which costs more than it saves if a pass is short. Returns `max` if a pass is long, fails,
 // or cannot be made. The network is loaded for the returned number on return. Errors are those of `load`.
-absl::StatusOr<int> LoadForFastest(const LoadForThreads& load, int max, int64_t max_batch_size,
-                                   Clock* clock);
+absl::StatusOr<int> LoadForFastest(const LoadForThreads& load, int max, int64_t max_batch_size, Clock* clock);
 
 }  // namespace saccade::server

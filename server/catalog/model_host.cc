@@ -33,8 +33,10 @@ ModelSnapshot Newcomer(const ModelSettings& settings, int64_t version) {
 
 }  // namespace
 
-ModelHost::ModelHost(Options options, ModelTable* table, Clock* clock, Metrics* metrics)
-    : options_(std::move(options)),
+ModelHost::ModelHost(const CatalogOptions* options, Hooks hooks, ModelTable* table, Clock* clock,
+                     Metrics* metrics)
+    : options_(*options),
+      hooks_(std::move(hooks)),
       table_(table),
       clock_(clock),
       metrics_(metrics),
@@ -57,7 +59,7 @@ absl::Status ModelHost::Apply(ModelEntry entry, const ModelStamp& stamp, bool al
   absl::Status first;
   // The highest version is loaded first, because requests without a version use it.
   for (auto version = entry.versions.rbegin(); version != entry.versions.rend(); ++version) {
-    if (options_.closed()) return absl::CancelledError("the daemon is shutting down");
+    if (hooks_.closed()) return absl::CancelledError("the daemon is shutting down");
     const auto present = model.versions.find(version->version);
     const auto files = stamp.versions.find(version->version);
     const bool same = !all_anew && present != model.versions.end() &&
@@ -105,7 +107,7 @@ void ModelHost::DropLeftOut(const ModelEntry& entry, Model* model) {
     const auto version = model->versions.find(line.version);
     if (version == model->versions.end()) continue;
     Log(LogLevel::kInfo, "unloading version", {{"model", name}, {"version", line.version}});
-    LetGo(std::move(version->second.hosted), nullptr, false);
+    LetGo(std::move(version->second.loaded), nullptr, false);
     model->versions.erase(version);
   }
 }
@@ -120,27 +122,23 @@ absl::Status ModelHost::LoadVersion(const ModelSettings& settings, const ModelVe
   ServedModelOptions options = OptionsOf(settings, version, model);
   const auto before = model->versions.find(version.version);
   options.takes_over = before != model->versions.end();
-  Device* const device = settings.gpus.empty() ? &cores_ : &gpus_;
-  auto served = std::make_unique<ServedModel>(std::move(options), device, clock_, metrics_);
+  DeviceGroup* const devices = settings.gpus.empty() ? &cores_ : &gpus_;
+  auto served = std::make_unique<ServedModel>(std::move(options), devices, clock_, metrics_);
   if (absl::Status loaded = served->Load(); !loaded.ok()) return loaded;
   const ModelSnapshot snapshot = served->Snapshot();
   for (const std::string& note : snapshot.description.notes) {
     Log(LogLevel::kWarning, "model note",
         {{"model", snapshot.name}, {"version", snapshot.version}, {"note", note}});
   }
-  auto hosted = std::make_shared<HostedModel>(std::move(served), options_.released);
-  {
-    absl::MutexLock lock(&mutex_);
-    all_.push_back(hosted);
-  }
+  std::shared_ptr<Loaded> loaded = Hold(std::move(served));
   failed_.erase({settings.name, version.version});
-  table_->Serve(settings.name, version.version, hosted->handle());
+  table_->Serve(settings.name, version.version, loaded->handle);
   if (before != model->versions.end()) {
-    before->second.hosted->model()->HandOver();
-    LetGo(std::move(before->second.hosted), nullptr, false);
+    before->second.loaded->model->HandOver();
+    LetGo(std::move(before->second.loaded), nullptr, false);
   }
   const auto files = stamp.versions.find(version.version);
-  model->versions[version.version] = {std::move(hosted), files == stamp.versions.end() ? "" : files->second,
+  model->versions[version.version] = {std::move(loaded), files == stamp.versions.end() ? "" : files->second,
                                       stamp.shared};
   Log(LogLevel::kInfo, "model ready",
       {{"model", snapshot.name},
@@ -156,7 +154,7 @@ ServedModelOptions ModelHost::OptionsOf(const ModelSettings& configured, const M
   options.settings = configured;
   PlaceOnEveryGpu(options_.gpus, &options.settings);
   const ModelSettings& settings = options.settings;
-  options.rooms = options_.rooms;
+  options.deps = {.response_cache = options_.response_cache, .check_ensemble = hooks_.check_ensemble};
   const int asked = settings.batching.threads > 0 ? settings.batching.threads : options_.threads_per_instance;
   options.threads_per_instance = ThreadsPerInstance(asked, settings.instances);
   options.fewer_threads = asked == 0 && options_.warm_up > absl::ZeroDuration();
@@ -172,7 +170,7 @@ ServedModelOptions ModelHost::OptionsOf(const ModelSettings& configured, const M
   options.default_max_queue_size =
       std::max<int64_t>(options_.default_max_queue_size, settings.batching.max_batch_size);
   options.warm_up = options_.warm_up;
-  options.allow_executable_models = options_.allow_executable_models;
+  options.permissions = options_.permissions;
   options.version = version;
   return options;
 }
@@ -205,21 +203,35 @@ void ModelHost::Dismiss(const std::string& name, bool listed, absl::Time deadlin
                      serves ? "" : kUnloaded);
   }
   if (!listed) table_->EraseModel(name);
-  for (auto& [number, version] : versions) LetGo(std::move(version.hosted), farewell, listed);
+  for (auto& [number, version] : versions) LetGo(std::move(version.loaded), farewell, listed);
   if (farewell->left == 0) std::exchange(farewell->done, nullptr)(absl::OkStatus());
 }
 
-void ModelHost::LetGo(std::shared_ptr<HostedModel> hosted, std::shared_ptr<Farewell> farewell, bool listed) {
+std::shared_ptr<ModelHost::Loaded> ModelHost::Hold(std::unique_ptr<ServedModel> model) {
+  auto loaded = std::make_shared<Loaded>();
+  loaded->unused = std::make_shared<std::atomic<bool>>(false);
+  loaded->handle = std::shared_ptr<ServedModel>(
+      model.get(), [unused = loaded->unused, released = hooks_.released](ServedModel*) {
+        unused->store(true);
+        released();
+      });
+  loaded->model = std::move(model);
+  absl::MutexLock lock(&mutex_);
+  all_.push_back(loaded);
+  return loaded;
+}
+
+void ModelHost::LetGo(std::shared_ptr<Loaded> loaded, std::shared_ptr<Farewell> farewell, bool listed) {
   if (farewell != nullptr) ++farewell->left;
-  HostedModel* const left = hosted.get();
-  leaving_.push_back({std::move(hosted), std::move(farewell), listed});
-  left->LetGo();
+  Loaded* const left = loaded.get();
+  leaving_.push_back({std::move(loaded), std::move(farewell), listed});
+  left->handle.reset();
 }
 
 void ModelHost::FreeUnused() {
   std::vector<Leaving> unused;
   for (auto it = leaving_.begin(); it != leaving_.end();) {
-    if (it->hosted->unused()) {
+    if (it->loaded->unused->load()) {
       unused.push_back(std::move(*it));
       it = leaving_.erase(it);
     } else {
@@ -230,15 +242,15 @@ void ModelHost::FreeUnused() {
 }
 
 void ModelHost::Free(Leaving left) {
-  ServedModel* const model = left.hosted->model();
+  ServedModel* const model = left.loaded->model.get();
   const std::string name = model->name();
   const int64_t version = model->version();
   model->Close();
   {
     absl::MutexLock lock(&mutex_);
-    all_.erase(std::remove(all_.begin(), all_.end(), left.hosted), all_.end());
+    all_.erase(std::remove(all_.begin(), all_.end(), left.loaded), all_.end());
   }
-  left.hosted.reset();
+  left.loaded.reset();
   ReturnFreeMemory();
   // Unless it was loaded again in the meantime.
   if (left.listed && !IsHosted(name)) table_->Withdraw(name, version, State::kUnavailable, kUnloaded);
@@ -267,20 +279,20 @@ absl::Time ModelHost::NextDeadline() const {
   return next;
 }
 
-std::vector<std::shared_ptr<HostedModel>> ModelHost::All() const {
+std::vector<std::shared_ptr<ModelHost::Loaded>> ModelHost::All() const {
   absl::MutexLock lock(&mutex_);
   return all_;
 }
 
 absl::Duration ModelHost::BusyFor() const {
   absl::Duration longest = absl::ZeroDuration();
-  for (const auto& hosted : All()) longest = std::max(longest, hosted->model()->BusyFor());
+  for (const auto& loaded : All()) longest = std::max(longest, loaded->model->BusyFor());
   return longest;
 }
 
 std::string ModelHost::LostModel() const {
-  for (const auto& hosted : All()) {
-    if (hosted->model()->device_lost()) return hosted->model()->name();
+  for (const auto& loaded : All()) {
+    if (loaded->model->device_lost()) return loaded->model->name();
   }
   return "";
 }
@@ -291,7 +303,7 @@ void ModelHost::Sweep() {
 }
 
 void ModelHost::Close() {
-  for (const auto& hosted : All()) hosted->model()->Close();
+  for (const auto& loaded : All()) loaded->model->Close();
   for (const Leaving& leaving : leaving_) {
     if (leaving.farewell == nullptr || !leaving.farewell->done) continue;
     std::exchange(leaving.farewell->done, nullptr)(absl::UnavailableError("the daemon is shutting down"));

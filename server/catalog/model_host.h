@@ -1,6 +1,8 @@
-// Creates served models from a repository's entries, adds them to the table, and removes them again.
+// Owns the served models: loads the versions of a repository's entries, enters them in the ModelTable, where
+// requests find them, replaces and frees them. The Catalog decides when.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -14,11 +16,12 @@
 #include "absl/status/status.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
-#include "server/batching/device.h"
+#include "server/batching/device_group.h"
+#include "server/catalog/catalog_options.h"
+#include "server/catalog/model_table.h"
+#include "server/catalog/served_model.h"
 #include "server/core/clock.h"
 #include "server/metrics/metrics.h"
-#include "server/catalog/hosted_model.h"
-#include "server/catalog/model_table.h"
 #include "server/repository/repository.h"
 #include "server/repository/stamps.h"
 
@@ -27,18 +30,13 @@ namespace saccade::server {
 // Not thread-safe, except for the functions marked "any thread".
 class ModelHost {
  public:
-  struct Options {
-    int64_t default_max_queue_size = 256;
-    int threads_per_instance = 0;
-    absl::Duration warm_up;
-    bool allow_executable_models = false;
-    // Number of GPUs.
-    int gpus = 0;
-    ServedModelRooms rooms = {};
+  struct Hooks {
     // Called on any thread when a dismissed model may be freed; possibly after the host was destroyed.
     std::function<void()> released;
     // Checked between two versions: if it returns true, loading stops.
     std::function<bool()> closed;
+    // ServedModelDeps::check_ensemble.
+    std::function<absl::Status(const Ensemble&)> check_ensemble = nullptr;
   };
   // Position for the log: "2 of 5".
   struct Progress {
@@ -48,7 +46,7 @@ class ModelHost {
   using Done = absl::AnyInvocable<void(absl::Status) &&>;
 
   // All pointers must outlive the host.
-  ModelHost(Options options, ModelTable* table, Clock* clock, Metrics* metrics);
+  ModelHost(const CatalogOptions* options, Hooks hooks, ModelTable* table, Clock* clock, Metrics* metrics);
   // Calls Close().
   ~ModelHost();
 
@@ -79,14 +77,24 @@ class ModelHost {
   absl::Duration BusyFor() const ABSL_LOCKS_EXCLUDED(mutex_);
   // Any thread. The name of a model whose device is lost; empty if there is none.
   std::string LostModel() const ABSL_LOCKS_EXCLUDED(mutex_);
-  // Any thread. Calls Device::Sweep() of both devices.
+  // Any thread. Calls DeviceGroup::Sweep() of the cores and of the GPUs.
   void Sweep();
   // Computes what is queued and stops every instance. Idempotent.
   void Close();
 
  private:
+  // A served model, and whether it is still in use. Requests hold handles, which do not own the model:
+  // whichever thread drops the last one, the model is destroyed on the catalog's thread and never on one of
+  // its own threads.
+  struct Loaded {
+    std::unique_ptr<ServedModel> model;
+    // Given to requests; null once the model is dismissed.
+    std::shared_ptr<ServedModel> handle;
+    // Set when the last handle was dropped, on any thread.
+    std::shared_ptr<std::atomic<bool>> unused;
+  };
   struct Version {
-    std::shared_ptr<HostedModel> hosted;
+    std::shared_ptr<Loaded> loaded;
     // The stamps of the files it was loaded from.
     std::string stamp;
     std::string shared_stamp;
@@ -106,7 +114,7 @@ class ModelHost {
     size_t left = 0;
   };
   struct Leaving {
-    std::shared_ptr<HostedModel> hosted;
+    std::shared_ptr<Loaded> loaded;
     std::shared_ptr<Farewell> farewell;
     bool listed = false;
   };
@@ -114,20 +122,22 @@ class ModelHost {
   absl::Status LoadVersion(const ModelSettings& settings, const ModelVersion& version,
                            const ModelStamp& stamp, Progress progress, Model* model);
   ServedModelOptions OptionsOf(const ModelSettings& configured, const ModelVersion& version, Model* model);
-  void LetGo(std::shared_ptr<HostedModel> hosted, std::shared_ptr<Farewell> farewell, bool listed);
+  std::shared_ptr<Loaded> Hold(std::unique_ptr<ServedModel> model) ABSL_LOCKS_EXCLUDED(mutex_);
+  void LetGo(std::shared_ptr<Loaded> loaded, std::shared_ptr<Farewell> farewell, bool listed);
   void NoteFailure(const ModelSettings& settings, int64_t version, const absl::Status& why, bool serving);
   void Free(Leaving left);
   void DropLeftOut(const ModelEntry& entry, Model* model);
-  std::vector<std::shared_ptr<HostedModel>> All() const ABSL_LOCKS_EXCLUDED(mutex_);
+  std::vector<std::shared_ptr<Loaded>> All() const ABSL_LOCKS_EXCLUDED(mutex_);
 
-  const Options options_;
+  const CatalogOptions& options_;
+  const Hooks hooks_;
   ModelTable* const table_;
   Clock* const clock_;
   Metrics* const metrics_;
   mutable absl::Mutex mutex_;
   // Declared before the models, which they must outlive.
-  Device cores_;
-  Device gpus_;
+  DeviceGroup cores_;
+  DeviceGroup gpus_;
   std::map<std::string, Model> hosted_;
   std::vector<Leaving> leaving_;
   // Metrics, marked not ready, of versions that failed to load while no older load of them served.
@@ -135,7 +145,7 @@ class ModelHost {
   // The first core not assigned to a pinned instance.
   int next_core_ = 0;
   // All models that serve or have been dismissed but not freed.
-  std::vector<std::shared_ptr<HostedModel>> all_ ABSL_GUARDED_BY(mutex_);
+  std::vector<std::shared_ptr<Loaded>> all_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace saccade::server

@@ -1,5 +1,5 @@
-// The models, their versions, and the served model behind each version. Every request looks its model up
-// here.
+// Which models and versions there are, and the ServedModel behind each that serves: every request looks its
+// model up here. The ModelHost, which owns the models, writes the table as the Catalog has it load them.
 #pragma once
 
 #include <cstdint>

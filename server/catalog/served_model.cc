@@ -9,33 +9,33 @@
 
 #include "absl/strings/str_cat.h"
 #include "models/device/use_threads.h"
-#include "server/logging/log.h"
 #include "server/catalog/cores.h"
 #include "server/catalog/fastest_threads.h"
+#include "server/logging/log.h"
 
 namespace saccade::server {
 namespace {
 
 // How long a thread that submitted a request continues to compute tiny batches of other requests.
-constexpr absl::Duration kLent = absl::Milliseconds(1);
+constexpr absl::Duration kMaxLentTime = absl::Milliseconds(1);
 
-Places PlacesOf(const ModelSettings& settings) {
-  return settings.gpus.empty() ? Places(settings.instances) : settings.gpus;
+Devices DevicesOf(const ModelSettings& settings) {
+  return settings.gpus.empty() ? Devices(settings.instances) : settings.gpus;
 }
 
 }  // namespace
 
-ServedModel::ServedModel(ServedModelOptions options, Device* device, Clock* clock, Metrics* metrics)
+ServedModel::ServedModel(ServedModelOptions options, DeviceGroup* group, Clock* clock, Metrics* metrics)
     : options_(std::move(options)),
-      device_(device),
+      group_(group),
       clock_(clock),
       all_metrics_(metrics),
       answer_order_(options_.settings.preserve_ordering ? std::make_unique<AnswerOrder>() : nullptr),
       ensemble_(options_.settings.backend == Backend::kEnsemble
                     ? std::make_shared<const Ensemble>(options_.settings, options_.version.version)
                     : nullptr),
-      places_(PlacesOf(options_.settings)),
-      busy_since_(std::make_unique<std::atomic<int64_t>[]>(places_.size())) {}
+      devices_(DevicesOf(options_.settings)),
+      busy_since_(std::make_unique<std::atomic<int64_t>[]>(devices_.size())) {}
 
 ServedModel::~ServedModel() { Close(); }
 
@@ -65,40 +65,38 @@ absl::Status ServedModel::Load() {
 }
 
 absl::Status ServedModel::Check(const ModelSettings& settings, const ModelVersion& version,
-                                bool allow_executable_models) {
+                                const ModelPermissions& permissions) {
   if (!version.status.ok()) return version.status;
   // Whether its steps fit can only be checked with their models loaded.
   if (settings.backend == Backend::kEnsemble) return absl::OkStatus();
   // The machine that checks need not have a GPU.
-  if (!settings.gpus.empty()) return CheckEngine(settings, allow_executable_models);
+  if (!settings.gpus.empty()) return CheckEngine(settings, permissions);
   ServedModelOptions options;
   options.settings = settings;
   options.version = version;
-  options.allow_executable_models = allow_executable_models;
+  options.permissions = permissions;
   ServedModel model(std::move(options), nullptr, Clock::Real(), nullptr);
   return model.LoadWeights();
 }
 
 absl::Status ServedModel::LoadNetwork() {
   absl::Status status = LoadWeights();
-  if (status.ok()) status = MakeBatcher();
+  if (status.ok()) status = MakeQueue();
   if (status.ok()) status = WarmUp();
   return status;
 }
 
 absl::Status ServedModel::CheckEnsemble() const {
-  const EnsembleRunner* const runner = options_.rooms.ensembles;
-  if (runner == nullptr || !runner->check)
-    return absl::UnimplementedError("ensembles are not supported here");
-  return runner->check(*ensemble_);
+  if (!options_.deps.check_ensemble) return absl::UnimplementedError("ensembles are not supported here");
+  return options_.deps.check_ensemble(*ensemble_);
 }
 
-absl::StatusOr<std::unique_ptr<Engine>> ServedModel::LoadEngineAt(int place) const {
+absl::StatusOr<std::unique_ptr<Engine>> ServedModel::LoadEngineFor(int device) const {
   EngineOptions options;
   options.version = options_.version;
-  options.allow_executable_models = options_.allow_executable_models;
-  if (!options_.settings.gpus.empty()) options.gpu = place;
-  options.instances = static_cast<int>(std::count(places_.begin(), places_.end(), place));
+  options.permissions = options_.permissions;
+  if (!options_.settings.gpus.empty()) options.gpu = device;
+  options.instances = static_cast<int>(std::count(devices_.begin(), devices_.end(), device));
   return options_.load_engine(options_.settings, options);
 }
 
@@ -106,8 +104,8 @@ absl::Status ServedModel::LoadWeights() {
   threads_ = options_.threads_per_instance;
   if (options_.settings.gpus.empty()) return LoadOnCpu();
   models::UseThreads(threads_);
-  for (const int gpu : std::set<int>(places_.begin(), places_.end())) {
-    auto engine = LoadEngineAt(gpu);
+  for (const int gpu : std::set<int>(devices_.begin(), devices_.end())) {
+    auto engine = LoadEngineFor(gpu);
     if (!engine.ok()) return engine.status();
     engines_[gpu] = *std::move(engine);
   }
@@ -117,9 +115,9 @@ absl::Status ServedModel::LoadWeights() {
 absl::Status ServedModel::LoadOnCpu() {
   const auto load = [this]() -> absl::StatusOr<PassMaker> {
     engines_.clear();
-    auto engine = LoadEngineAt(places_[0]);
+    auto engine = LoadEngineFor(devices_[0]);
     if (!engine.ok()) return engine.status();
-    Engine* const loaded = (engines_[places_[0]] = *std::move(engine)).get();
+    Engine* const loaded = (engines_[devices_[0]] = *std::move(engine)).get();
     return [loaded](int64_t size) { return loaded->WarmUpPass(size); };
   };
   if (!options_.fewer_threads) {
@@ -137,14 +135,14 @@ absl::Status ServedModel::LoadOnCpu() {
   return absl::OkStatus();
 }
 
-absl::Status ServedModel::MakeBatcher() {
+absl::Status ServedModel::MakeQueue() {
   const ModelSettings& settings = options_.settings;
   BatcherOptions batching = settings.batching;
   if (batching.max_queue_size == 0) batching.max_queue_size = options_.default_max_queue_size;
   batching.threads = settings.gpus.empty() ? threads_ : 1;
-  auto batcher = Batcher::Create(batching, places_, device_);
-  if (!batcher.ok()) return batcher.status();
-  batcher_ = *std::move(batcher);
+  auto queue = DeviceModel<CallShare>::Create(batching, devices_, group_);
+  if (!queue.ok()) return queue.status();
+  queue_ = *std::move(queue);
   return absl::OkStatus();
 }
 
@@ -153,9 +151,9 @@ absl::Status ServedModel::WarmUp() {
   const Engine::WarmUpOptions options = {.clock = clock_,
                                          .at_most = options_.warm_up / static_cast<int64_t>(engines_.size()),
                                          .learn = [this](int64_t bucket, int64_t size, absl::Duration took) {
-                                           batcher_->Learn(bucket, size, took);
+                                           queue_->Learn(bucket, size, took);
                                          }};
-  for (const auto& [place, engine] : engines_) {
+  for (const auto& [device, engine] : engines_) {
     if (absl::Status warm = engine->WarmUp(options); !warm.ok()) return warm;
   }
   return absl::OkStatus();
@@ -164,7 +162,7 @@ absl::Status ServedModel::WarmUp() {
 void ServedModel::OpenCache() {
   const ModelSettings& settings = options_.settings;
   if (!settings.response_cache) return;
-  if (ensemble_ != nullptr || options_.rooms.response_cache == nullptr) {
+  if (ensemble_ != nullptr || options_.deps.response_cache == nullptr) {
     Log(LogLevel::kWarning, "model configuration",
         {{"model", name()},
          {"warning", ensemble_ != nullptr
@@ -172,13 +170,13 @@ void ServedModel::OpenCache() {
                          : "response_cache is ignored: the daemon runs without --cache-config"}});
     return;
   }
-  cached_answers_ = options_.rooms.response_cache->ForModel(settings.max_cached_bytes);
+  cached_answers_ = options_.deps.response_cache->ForModel(settings.max_cached_bytes);
   cache_metrics_ = all_metrics_->ForCacheOf(name(), version());
 }
 
 void ServedModel::StartInstances() {
   absl::MutexLock lock(&mutex_);
-  for (size_t i = 0; i < places_.size(); ++i) {
+  for (size_t i = 0; i < devices_.size(); ++i) {
     instances_.emplace_back([this, i] { RunInstance(static_cast<int>(i)); });
   }
 }
@@ -197,14 +195,13 @@ void ServedModel::RunInstance(int index) {
   if (options_.settings.pin) KeepToOwnCores(index);
   models::UseThreads(threads_);
   while (true) {
-    std::vector<std::unique_ptr<BatchTask>> batch = batcher_->Take(index);
+    Shares batch = queue_->Take(index);
     if (batch.empty()) return;
     Compute(index, std::move(batch), nullptr);
   }
 }
 
-void ServedModel::Compute(int instance, std::vector<std::unique_ptr<BatchTask>> batch,
-                          std::optional<TinyBatch>* next) {
+void ServedModel::Compute(int instance, Shares batch, std::optional<TinyBatch<CallShare>>* next) {
   // A pass that reports progress does not count as hung, however long it takes.
   const auto advanced = [this, instance] {
     busy_since_[instance].store(absl::ToUnixNanos(clock_->Now()), std::memory_order_relaxed);
@@ -215,25 +212,25 @@ void ServedModel::Compute(int instance, std::vector<std::unique_ptr<BatchTask>> 
   const bool batch_was_cut = batch.size() != handed_out;
   const int64_t bucket = batch.empty() ? 0 : batch[0]->bucket();
   const PassEnd end =
-      engines_.at(places_[instance])->Compute(std::move(batch), clock_, metrics_.get(), advanced);
+      engines_.at(devices_[instance])->Compute(std::move(batch), clock_, metrics_.get(), advanced);
   busy_since_[instance].store(0, std::memory_order_relaxed);
   if (end.device_lost) device_lost_ = true;
   if (end.no_room_for > 0) {
     metrics_->RecordNoMemory();
-    batcher_->NoRoomFor(bucket, end.no_room_for);
+    queue_->ReduceBatches(bucket, end.no_room_for);
   }
-  batcher_->Finished(instance, end.whole && !batch_was_cut, next);
+  queue_->Finished(instance, end.whole && !batch_was_cut, next);
 }
 
-absl::Status ServedModel::Submit(std::unique_ptr<BatchTask>& share) {
+absl::Status ServedModel::Submit(std::unique_ptr<CallShare>& share) {
   // Passes on GPUs or on pinned cores only run on their instances' threads.
-  if (!options_.settings.gpus.empty() || options_.settings.pin) return batcher_->Submit(share);
-  std::optional<TinyBatch> tiny;
-  absl::Status taken = batcher_->Submit(share, &tiny);
+  if (!options_.settings.gpus.empty() || options_.settings.pin) return queue_->Submit(share);
+  std::optional<TinyBatch<CallShare>> tiny;
+  absl::Status taken = queue_->Submit(share, &tiny);
   if (!tiny) return taken;
-  const absl::Time lent_until = clock_->Now() + kLent;
+  const absl::Time lent_until = clock_->Now() + kMaxLentTime;
   while (tiny) {
-    std::optional<TinyBatch> next;
+    std::optional<TinyBatch<CallShare>> next;
     Compute(tiny->instance, std::move(tiny->tasks), clock_->Now() < lent_until ? &next : nullptr);
     tiny = std::move(next);
   }
@@ -256,7 +253,7 @@ ModelSnapshot ServedModel::Snapshot() const {
   if (snapshot.ensemble) snapshot.description.architecture = NameOf(Backend::kEnsemble);
   if (state_ == ModelSnapshot::State::kReady && !snapshot.ensemble) {
     snapshot.description = description();
-    snapshot.queued = batcher_->queued();
+    snapshot.queued = queue_->queued();
   }
   return snapshot;
 }
@@ -278,7 +275,7 @@ absl::Status ServedModel::CheckReady() const {
 
 absl::Duration ServedModel::BusyFor() const {
   absl::Duration longest = absl::ZeroDuration();
-  for (size_t i = 0; i < places_.size(); ++i) {
+  for (size_t i = 0; i < devices_.size(); ++i) {
     const int64_t since = busy_since_[i].load(std::memory_order_relaxed);
     if (since != 0) longest = std::max(longest, clock_->Now() - absl::FromUnixNanos(since));
   }
@@ -293,16 +290,19 @@ void ServedModel::SetState(ModelSnapshot::State state, std::string reason) {
 
 void ServedModel::Close() {
   std::vector<std::thread> instances;
+  bool was_ready = false;
   {
     absl::MutexLock lock(&mutex_);
     instances.swap(instances_);
-    if (state_ == ModelSnapshot::State::kReady) {
+    was_ready = state_ == ModelSnapshot::State::kReady;
+    if (was_ready) {
       state_ = ModelSnapshot::State::kUnavailable;
       reason_ = "the daemon is shutting down";
     }
   }
-  if (instances.empty()) return;
-  batcher_->Close();
+  // An ensemble is ready without instances.
+  if (!was_ready) return;
+  if (queue_ != nullptr) queue_->Close();
   for (std::thread& instance : instances) instance.join();
   if (cached_answers_ != nullptr) cached_answers_->Close();
   if (!handed_over_) metrics_->SetReady(false);

@@ -1,4 +1,5 @@
-// One version of a model while it is served: its weights, queue, instance threads and state.
+// One version of a model at work: its engines, queue, instance threads and state. It knows of no other
+// version: the ModelHost owns and replaces it, the ModelTable hands it to requests.
 #pragma once
 
 #include <atomic>
@@ -16,23 +17,25 @@
 #include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "models/api/description.h"
-#include "server/batching/batcher.h"
+#include "server/batching/device_model.h"
 #include "server/cache/response_cache.h"
 #include "server/core/clock.h"
-#include "server/metrics/metrics.h"
 #include "server/engine/answer_order.h"
 #include "server/engine/engine.h"
+#include "server/engine/model_permissions.h"
+#include "server/engine/ready_model.h"
 #include "server/ensembles/ensemble_plan.h"
-#include "server/engine/predict_call.h"
+#include "server/metrics/metrics.h"
 #include "server/repository/repository.h"
 
 namespace saccade::server {
 
 // Further dependencies. All may be null, and must outlive the model.
-struct ServedModelRooms {
+struct ServedModelDeps {
   // Holds the answers of models that configure response_cache.
   ResponseCache* response_cache = nullptr;
-  const EnsembleRunner* ensembles = nullptr;
+  // Checks, before an ensemble is ready, that its steps can be run.
+  std::function<absl::Status(const Ensemble&)> check_ensemble = nullptr;
 };
 
 struct ServedModelOptions {
@@ -51,9 +54,8 @@ struct ServedModelOptions {
   // Another ServedModel serves this version until this one is ready. If loading fails, the version's metrics
   // stay unchanged.
   bool takes_over = false;
-  ServedModelRooms rooms = {};
-  // Whether the model may be a program, which runs code from the model repository.
-  bool allow_executable_models = false;
+  ServedModelDeps deps = {};
+  ModelPermissions permissions = {};
   // Loads an engine; called once for the CPU or for each GPU.
   std::function<absl::StatusOr<std::unique_ptr<Engine>>(const ModelSettings&, const EngineOptions&)>
       load_engine = LoadEngine;
@@ -76,12 +78,12 @@ struct ModelSnapshot {
 };
 
 // Thread-safe.
-class ServedModel {
+class ServedModel final : public ReadyModel {
  public:
-  // All pointers must outlive the model. It is computed on `device`. Loads nothing yet.
-  ServedModel(ServedModelOptions options, Device* device, Clock* clock, Metrics* metrics);
+  // All pointers must outlive the model. It is computed on `group`. Loads nothing yet.
+  ServedModel(ServedModelOptions options, DeviceGroup* group, Clock* clock, Metrics* metrics);
   // Calls Close().
-  ~ServedModel();
+  ~ServedModel() override;
 
   // Reads the weights, warms up and starts the instances. Blocks until that is done. Called once. On error
   // the model stays UNAVAILABLE with the reason.
@@ -90,11 +92,10 @@ class ServedModel {
   // Checks, without computing, whether Load() would succeed: the weights exist, are valid, and fit the
   // configuration. Of a model for GPUs, only the configuration is checked; of an ensemble, nothing. Blocks.
   static absl::Status Check(const ModelSettings& settings, const ModelVersion& version,
-                            bool allow_executable_models);
+                            const ModelPermissions& permissions);
 
-  const ModelSettings& settings() const { return options_.settings; }
-  const std::string& name() const { return options_.settings.name; }
-  int64_t version() const { return options_.version.version; }
+  const ModelSettings& settings() const override { return options_.settings; }
+  int64_t version() const override { return options_.version.version; }
   ModelSnapshot Snapshot() const;
 
   // OK once ready; UNAVAILABLE with the reason otherwise.
@@ -104,21 +105,19 @@ class ServedModel {
   const std::shared_ptr<const Ensemble>& ensemble() const { return ensemble_; }
 
   // The functions below REQUIRE that CheckReady() returned OK once.
-  const models::Description& description() const;
-  const Engine& engine() const { return *engines_.begin()->second; }
-  int max_batch_size() const { return static_cast<int>(options_.settings.batching.max_batch_size); }
-  ModelMetrics* metrics() const { return metrics_.get(); }
-  // Null unless answers leave in the order of their requests.
-  AnswerOrder* answer_order() const { return answer_order_.get(); }
+  const models::Description& description() const override;
+  const Engine& engine() const override { return *engines_.begin()->second; }
+  ModelMetrics* metrics() const override { return metrics_.get(); }
+  AnswerOrder* answer_order() const override { return answer_order_.get(); }
   // Null unless answers are cached.
   const std::shared_ptr<CachedAnswers>& cached_answers() const { return cached_answers_; }
   const std::shared_ptr<CacheMetrics>& cache_metrics() const { return cache_metrics_; }
-  // Like Batcher::Submit. A batch that takes less time than waking an instance's thread is computed before
+  // Like DeviceModel::Submit. A batch that takes less time than waking an instance's thread is computed before
   // this returns.
-  absl::Status Submit(std::unique_ptr<BatchTask>& share);
-  // Like Batcher::Consider.
-  absl::Status Consider(const BatchTask::Traits& traits, absl::Span<const int64_t> buckets) const {
-    return batcher_->Consider(traits, buckets);
+  absl::Status Submit(std::unique_ptr<CallShare>& share) override;
+  // Like DeviceModel::Consider.
+  absl::Status Consider(const BatchTask::Traits& traits, absl::Span<const int64_t> buckets) const override {
+    return queue_->Consider(traits, buckets);
   }
 
   // The longest time since a running forward pass began or last reported progress; zero if none runs.
@@ -135,29 +134,29 @@ class ServedModel {
 
  private:
   absl::Status LoadNetwork();
-  absl::StatusOr<std::unique_ptr<Engine>> LoadEngineAt(int place) const;
+  absl::StatusOr<std::unique_ptr<Engine>> LoadEngineFor(int device) const;
   absl::Status CheckEnsemble() const;
   absl::Status LoadWeights();
   absl::Status LoadOnCpu();
-  absl::Status MakeBatcher();
+  absl::Status MakeQueue();
   absl::Status WarmUp();
   void OpenCache();
   void StartInstances();
   void RunInstance(int index);
-  // `next` is the `tiny` argument of Batcher::Finished.
-  void Compute(int instance, std::vector<std::unique_ptr<BatchTask>> batch, std::optional<TinyBatch>* next);
+  // `next` is the `tiny` argument of DeviceModel::Finished.
+  void Compute(int instance, Shares batch, std::optional<TinyBatch<CallShare>>* next);
   void KeepToOwnCores(int index) const;
   void SetState(ModelSnapshot::State state, std::string reason);
 
   const ServedModelOptions options_;
-  Device* const device_;
+  DeviceGroup* const group_;
   Clock* const clock_;
   Metrics* const all_metrics_;
   const std::unique_ptr<AnswerOrder> answer_order_;
   const std::shared_ptr<const Ensemble> ensemble_;
 
   // The device of each instance: GPU indices, or a single index for the CPU.
-  const Places places_;
+  const Devices devices_;
   // By device. Like the members below, written by Load() before the state becomes READY, and constant
   // afterwards. All engines hold the same model.
   std::map<int, std::unique_ptr<Engine>> engines_;
@@ -166,7 +165,7 @@ class ServedModel {
   std::unique_ptr<ModelMetrics> metrics_;
   std::shared_ptr<CachedAnswers> cached_answers_;
   std::shared_ptr<CacheMetrics> cache_metrics_;
-  std::unique_ptr<Batcher> batcher_;
+  std::unique_ptr<DeviceModel<CallShare>> queue_;
   // By instance: when its forward pass began or last reported progress, in nanoseconds since the epoch; 0
   // while idle.
   std::unique_ptr<std::atomic<int64_t>[]> busy_since_;

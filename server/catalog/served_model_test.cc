@@ -15,6 +15,7 @@ namespace saccade::server {
 namespace {
 
 using ::testing::ElementsAre;
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::Pair;
 
@@ -35,13 +36,12 @@ class MeetingEngine final : public Engine {
     for (int i = 0; i < 100; ++i) options.learn(0, 1, absl::Seconds(1));
     return absl::OkStatus();
   }
-  PassEnd Compute(std::vector<std::unique_ptr<BatchTask>> batch, Clock* clock, ModelMetrics* /*metrics*/,
+  PassEnd Compute(Shares batch, Clock* clock, ModelMetrics* /*metrics*/,
                   const std::function<void()>& /*advanced*/) const override {
     all_->arrive_and_wait();
-    for (auto& task : batch) {
-      auto& share = static_cast<CallShare&>(*task);
-      std::vector<models::TaskResult> results(share.size(), models::Classification{.logits = {1}});
-      share.Answer(std::move(results), {.batch_size = 1, .started = clock->Now(), .ended = clock->Now()});
+    for (auto& share : batch) {
+      std::vector<models::TaskResult> results(share->size(), models::Classification{.logits = {1}});
+      share->Answer(std::move(results), {.batch_size = 1, .started = clock->Now(), .ended = clock->Now()});
     }
     return {.whole = true};
   }
@@ -63,7 +63,7 @@ class ServedModelTest : public CallTest {
     return options;
   }
 
-  Device device_{{.cores = 1}, &clock_};
+  DeviceGroup devices_{{.cores = 1}, &clock_};
 };
 
 TEST_F(ServedModelTest, EachGpuHasAnEngineAndAllOfThemCompute) {
@@ -74,7 +74,7 @@ TEST_F(ServedModelTest, EachGpuHasAnEngineAndAllOfThemCompute) {
     instances[wanted.gpu.value()] = wanted.instances;
     return std::make_unique<MeetingEngine>(&both);
   };
-  ServedModel model(std::move(options), &device_, &clock_, &metrics_);
+  ServedModel model(std::move(options), &devices_, &clock_, &metrics_);
   ASSERT_TRUE(model.Load().ok());
   EXPECT_THAT(instances, ElementsAre(Pair(4, 2), Pair(7, 1)));
   const auto second = std::make_shared<Outcome>();
@@ -100,25 +100,58 @@ TEST_F(ServedModelTest, AGpuThatIsMissingIsTheModelsError) {
       return absl::InvalidArgumentError("the model needs GPU 1, but there are 1 GPUs, numbered from 0");
     return std::make_unique<MeetingEngine>(&none);
   };
-  ServedModel model(std::move(options), &device_, &clock_, &metrics_);
+  ServedModel model(std::move(options), &devices_, &clock_, &metrics_);
   EXPECT_THAT(std::string(model.Load().message()), HasSubstr("GPU 1"));
   EXPECT_EQ(model.CheckReady().code(), absl::StatusCode::kUnavailable);
+}
+
+// An ensemble has no instances, but it is ready while it is served.
+TEST_F(ServedModelTest, TheReadyGaugeOfAnEnsembleFollowsItsState) {
+  const auto gauge = [this] {
+    const std::string metrics = metrics_.Exposition();
+    const size_t at = metrics.find("saccade_model_ready{");
+    return metrics.substr(at, metrics.find('\n', at) - at);
+  };
+  ServedModelOptions options = Options({});
+  options.settings.backend = Backend::kEnsemble;
+  options.deps.check_ensemble = [](const Ensemble&) { return absl::OkStatus(); };
+  ServedModel model(options, &devices_, &clock_, &metrics_);
+  ASSERT_TRUE(model.Load().ok());
+  EXPECT_THAT(gauge(), EndsWith("} 1"));
+  model.Close();
+  EXPECT_THAT(gauge(), EndsWith("} 0"));
+  EXPECT_EQ(model.CheckReady().code(), absl::StatusCode::kUnavailable);
+  model.Close();
+  EXPECT_THAT(gauge(), EndsWith("} 0"));
+  // The gauge belongs to the version's next model once that has taken over.
+  ServedModel next(options, &devices_, &clock_, &metrics_);
+  ASSERT_TRUE(next.Load().ok());
+  ServedModel last(options, &devices_, &clock_, &metrics_);
+  ASSERT_TRUE(last.Load().ok());
+  next.HandOver();
+  next.Close();
+  EXPECT_THAT(gauge(), EndsWith("} 1"));
 }
 
 // There is neither a GPU nor a file.
 TEST_F(ServedModelTest, OfAModelForGpusTheConfigurationAloneIsChecked) {
   ModelSettings settings = Options({0, kEveryGpu}).settings;
   settings.architecture = "identity";
-  EXPECT_TRUE(ServedModel::Check(settings, {}, false).ok()) << ServedModel::Check(settings, {}, false);
+  EXPECT_TRUE(ServedModel::Check(settings, {}, {}).ok()) << ServedModel::Check(settings, {}, {});
+  settings.options = {{"hang_at", "5"}};
+  EXPECT_THAT(std::string(ServedModel::Check(settings, {}, {}).message()), HasSubstr("--allow-drills"));
+  EXPECT_TRUE(ServedModel::Check(settings, {}, {.drills = true}).ok());
+  settings.options.clear();
   settings.architecture = "unheard-of";
-  EXPECT_THAT(std::string(ServedModel::Check(settings, {}, false).message()), HasSubstr("unheard-of"));
+  EXPECT_THAT(std::string(ServedModel::Check(settings, {}, {}).message()), HasSubstr("unheard-of"));
   settings.backend = Backend::kPytorch;
   settings.architecture.clear();
   settings.inputs = {{.name = "x", .dims = {4}}};
   settings.outputs = {{.name = "y", .dims = {4}}};
-  EXPECT_THAT(std::string(ServedModel::Check(settings, {}, false).message()),
+  EXPECT_THAT(std::string(ServedModel::Check(settings, {}, {}).message()),
               HasSubstr("--allow-executable-models"));
-  EXPECT_TRUE(ServedModel::Check(settings, {}, true).ok()) << ServedModel::Check(settings, {}, true);
+  EXPECT_TRUE(ServedModel::Check(settings, {}, {.executable = true}).ok())
+      << ServedModel::Check(settings, {}, {.executable = true});
 }
 
 }  // namespace

@@ -24,6 +24,8 @@
 
 namespace saccade::server {
 
+class AnswerCharge;
+
 // A view of bytes that `owner` keeps alive (usually a gRPC message). Never copied.
 struct SharedBytes {
   std::shared_ptr<const void> owner;
@@ -150,9 +152,9 @@ struct Response {
   Timings timings;
   // Number of items in the forward pass. If the request used several passes, that of the largest.
   int64_t batch_size = 0;
-  // Keeps the bytes of a large answer counted as in flight. The sender holds it until the answer is sent,
-  // because some clients never read.
-  std::shared_ptr<const void> room = nullptr;
+  // Keeps the bytes of a large answer counted as in flight; null for a small one. The sender holds it until
+  // the answer is sent, because some clients never read.
+  std::shared_ptr<const AnswerCharge> charge = nullptr;
 
   // Size of the results and of the explanation, in bytes.
   int64_t bytes() const;

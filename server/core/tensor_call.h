@@ -18,6 +18,8 @@
 
 namespace saccade::server {
 
+class AnswerCharge;
+
 struct WantedOutput {
   std::string name;
   // If positive, return the `classes` largest values of each row as text with labels; 0 returns the tensor
@@ -39,8 +41,8 @@ struct TensorAnswer {
   int64_t version = 0;
   // In the model's order.
   std::vector<Tensor> outputs;
-  // Like Response::room.
-  std::shared_ptr<const void> room = nullptr;
+  // Like Response::charge.
+  std::shared_ptr<const AnswerCharge> charge = nullptr;
   // Zero if nothing was computed.
   Timings timings = {};
 };

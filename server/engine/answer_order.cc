@@ -4,21 +4,21 @@
 
 namespace saccade::server {
 
-AnswerOrder::Place::Place(Place&& other) noexcept
+AnswerOrder::Turn::Turn(Turn&& other) noexcept
     : order_(std::exchange(other.order_, nullptr)), number_(other.number_) {}
 
-void AnswerOrder::Place::Answer(Leave leave) {
+void AnswerOrder::Turn::Answer(Leave leave) {
   std::exchange(order_, nullptr)->End(number_, std::move(leave));
 }
 
-void AnswerOrder::Place::Skip() {
+void AnswerOrder::Turn::Skip() {
   if (order_ != nullptr) std::exchange(order_, nullptr)->End(number_, nullptr);
 }
 
-AnswerOrder::Place AnswerOrder::Enter() {
+AnswerOrder::Turn AnswerOrder::Enter() {
   absl::MutexLock lock(&mutex_);
   slots_.emplace_back();
-  return Place(this, first_ + static_cast<int64_t>(slots_.size()) - 1);
+  return Turn(this, first_ + static_cast<int64_t>(slots_.size()) - 1);
 }
 
 void AnswerOrder::End(int64_t number, Leave leave) {

@@ -18,44 +18,44 @@ class AnswerOrder {
  public:
   using Leave = absl::AnyInvocable<void() &&>;
 
-  // A request's place in the order. It is ended once, by Answer() or Skip(); the destructor calls Skip() if
+  // A request's turn in the order. It is ended once, by Answer() or Skip(); the destructor calls Skip() if
   // neither was called. Not thread-safe itself, but may be passed between threads. Must not outlive its
   // order.
-  class Place {
+  class Turn {
    public:
-    Place(Place&& other) noexcept;
-    Place& operator=(Place&&) = delete;
-    ~Place() { Skip(); }
+    Turn(Turn&& other) noexcept;
+    Turn& operator=(Turn&&) = delete;
+    ~Turn() { Skip(); }
 
-    // Calls `leave` once all earlier places have ended, and then releases the answers held behind it. The
+    // Calls `leave` once all earlier turns have ended, and then releases the answers held behind it. The
     // calls run on this thread or on that of another Answer() or Skip(), never two at the same time. `leave`
     // must not block.
     void Answer(Leave leave);
-    // Gives up the place; later answers no longer wait for it.
+    // Gives up the turn; later answers no longer wait for it.
     void Skip();
 
    private:
     friend class AnswerOrder;
-    Place(AnswerOrder* order, int64_t number) : order_(order), number_(number) {}
+    Turn(AnswerOrder* order, int64_t number) : order_(order), number_(number) {}
 
-    // Null once the place has ended.
+    // Null once the turn has ended.
     AnswerOrder* order_;
     int64_t number_;
   };
 
   AnswerOrder() = default;
-  // REQUIRES: every place has ended, and the calls that ended them have returned.
+  // REQUIRES: every turn has ended, and the calls that ended them have returned.
   ~AnswerOrder() = default;
   AnswerOrder(const AnswerOrder&) = delete;
   AnswerOrder& operator=(const AnswerOrder&) = delete;
 
-  // Takes the place behind all earlier ones.
-  Place Enter() ABSL_LOCKS_EXCLUDED(mutex_);
+  // Takes the turn behind all earlier ones.
+  Turn Enter() ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
   struct Slot {
     bool ended = false;
-    // Null if the place was skipped.
+    // Null if the turn was skipped.
     Leave leave = nullptr;
   };
 
@@ -65,7 +65,7 @@ class AnswerOrder {
   bool TakeFirst(Leave& leave) ABSL_LOCKS_EXCLUDED(mutex_);
 
   absl::Mutex mutex_;
-  // Slots of the places that have not left yet. The front slot has the number first_.
+  // Slots of the turns that have not left yet. The front slot has the number first_.
   std::deque<Slot> slots_ ABSL_GUARDED_BY(mutex_);
   int64_t first_ ABSL_GUARDED_BY(mutex_) = 0;
   // True while a thread is releasing answers.

@@ -19,8 +19,8 @@ using ::testing::IsEmpty;
 
 class AnswerOrderTest : public ::testing::Test {
  protected:
-  void Answer(AnswerOrder::Place& place, int number) {
-    place.Answer([this, number] { left_.push_back(number); });
+  void Answer(AnswerOrder::Turn& turn, int number) {
+    turn.Answer([this, number] { left_.push_back(number); });
   }
 
   AnswerOrder order_;
@@ -66,10 +66,10 @@ TEST_F(AnswerOrderTest, APlaceThatIsDroppedIsSkipped) {
   auto second = order_.Enter();
   Answer(second, 2);
   {
-    const AnswerOrder::Place moved = std::move(first);
+    const AnswerOrder::Turn moved = std::move(first);
     EXPECT_THAT(left_, IsEmpty());
   }
-  EXPECT_THAT(left_, ElementsAre(2)) << "once, as the place that was moved from holds none";
+  EXPECT_THAT(left_, ElementsAre(2)) << "once, as the turn that was moved from holds none";
 }
 
 TEST_F(AnswerOrderTest, WhatLeavesMayEnterAgain) {
@@ -107,7 +107,7 @@ TEST_F(AnswerOrderTest, OrderHoldsOverManyThreads) {
   for (unsigned seed = 1; seed <= kThreads; ++seed) {
     threads.emplace_back([&, seed] {
       std::mt19937 random(seed);
-      std::vector<std::pair<int, AnswerOrder::Place>> mine;
+      std::vector<std::pair<int, AnswerOrder::Turn>> mine;
       for (int i = 0; i < kEach; ++i) {
         {
           absl::MutexLock lock(&entering);
@@ -115,12 +115,12 @@ TEST_F(AnswerOrderTest, OrderHoldsOverManyThreads) {
           ++entered;
         }
         if (random() % 3 != 0) continue;
-        for (auto& [number, place] : mine) {
+        for (auto& [number, turn] : mine) {
           if (random() % 4 == 0) {
             ++skipped;
-            place.Skip();
+            turn.Skip();
           } else {
-            place.Answer([this, &answered, number = number] {
+            turn.Answer([this, &answered, number = number] {
               left_.push_back(number);
               ++answered;
             });

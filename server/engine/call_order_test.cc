@@ -15,7 +15,7 @@ using ::testing::HasSubstr;
 class CallOrderTest : public CallTest {
  protected:
   // The only share of a call that has the next place in the order.
-  std::unique_ptr<BatchTask> Share(const std::shared_ptr<Outcome>& outcome) {
+  std::unique_ptr<CallShare> Share(const std::shared_ptr<Outcome>& outcome) {
     auto call = Call({32}, outcome);
     call->KeepOrder(order_.Enter());
     auto ticket = admission_->Admit({.bytes = 1});
@@ -33,12 +33,12 @@ class CallOrderTest : public CallTest {
 TEST_F(CallOrderTest, AnAnswerIsHeldWithItsTicketAndItsWaitCounts) {
   auto slow = Share(first_);
   auto fast = Share(second_);
-  Answer(AsShare(fast), Pass(1, 0, 10));
+  Answer(*fast, Pass(1, 0, 10));
   fast.reset();
   EXPECT_EQ(second_->answers, 0);
   EXPECT_EQ(admission_->inflight().requests, 2) << "a drain waits for it";
   clock_.Advance(absl::Milliseconds(40));
-  Answer(AsShare(slow), Pass(1, 0, 40));
+  Answer(*slow, Pass(1, 0, 40));
   EXPECT_EQ(first_->answers, 1);
   ASSERT_EQ(second_->answers, 1);
   ASSERT_TRUE(second_->status().ok()) << second_->status();
@@ -50,9 +50,9 @@ TEST_F(CallOrderTest, AnAnswerIsHeldWithItsTicketAndItsWaitCounts) {
 TEST_F(CallOrderTest, AFailedPassKeepsItsPlace) {
   auto slow = Share(first_);
   auto failed = Share(second_);
-  AsShare(failed).FailComputed(absl::InternalError("broken"));
+  failed->FailComputed(absl::InternalError("broken"));
   EXPECT_EQ(second_->answers, 0);
-  Answer(AsShare(slow), Pass(1, 0, 1));
+  Answer(*slow, Pass(1, 0, 1));
   EXPECT_EQ(second_->status(), absl::InternalError("broken"));
 }
 
@@ -63,7 +63,7 @@ TEST_F(CallOrderTest, ARefusalLeavesAtOnceAndNobodyWaitsForIt) {
   EXPECT_EQ(second_->answers, 1) << "before the first";
   const auto third = std::make_shared<Outcome>();
   auto fast = Share(third);
-  Answer(AsShare(fast), Pass(1, 0, 1));
+  Answer(*fast, Pass(1, 0, 1));
   EXPECT_EQ(third->answers, 0);
   slow->Reject(absl::CancelledError("gone"));
   EXPECT_EQ(third->answers, 1);
@@ -73,7 +73,7 @@ TEST_F(CallOrderTest, ARefusalLeavesAtOnceAndNobodyWaitsForIt) {
 TEST_F(CallOrderTest, ADroppedCallHoldsNobody) {
   auto dropped = Share(first_);
   auto fast = Share(second_);
-  Answer(AsShare(fast), Pass(1, 0, 1));
+  Answer(*fast, Pass(1, 0, 1));
   dropped.reset();
   EXPECT_EQ(first_->status().code(), absl::StatusCode::kInternal);
   EXPECT_EQ(second_->answers, 1);

@@ -50,8 +50,8 @@ void CallShare::Reject(absl::Status why) {
   std::exchange(call_, nullptr)->FailShare(std::move(why), /*computed=*/false);
 }
 
-std::vector<std::unique_ptr<BatchTask>> ShareOut(std::shared_ptr<PredictCall> call) {
-  std::vector<std::unique_ptr<BatchTask>> shares;
+Shares ShareOut(std::shared_ptr<PredictCall> call) {
+  Shares shares;
   if (std::holds_alternative<NamedTensors>(call->request().input)) {
     call->ExpectShares(1);
     shares.push_back(std::make_unique<CallShare>(std::move(call)));

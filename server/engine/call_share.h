@@ -53,8 +53,10 @@ class CallShare final : public BatchTask {
   const std::vector<size_t> items_;
 };
 
+using Shares = std::vector<std::unique_ptr<CallShare>>;
+
 // Splits the call into one share per bucket, in the order of their first items. A call with named tensors has
 // one share. REQUIRES: the call has at least one item, or named tensors.
-std::vector<std::unique_ptr<BatchTask>> ShareOut(std::shared_ptr<PredictCall> call);
+Shares ShareOut(std::shared_ptr<PredictCall> call);
 
 }  // namespace saccade::server

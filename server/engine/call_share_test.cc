@@ -9,7 +9,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "server/batching/batcher.h"
+#include "server/batching/device_model.h"
 #include "server/engine/testing.h"
 
 namespace saccade::server {
@@ -19,6 +19,8 @@ using ::testing::HasSubstr;
 
 using CallShareTest = CallTest;
 
+models::Placement InBucket(models::Size size, int64_t depth = 1) { return {size, size, size, depth, depth}; }
+
 TEST_F(CallShareTest, OneShareForEachBucket) {
   const auto call = Call({64, 32, 64, 96, 32, 64}, outcome_);
   const auto shares = ShareOut(call);
@@ -26,22 +28,22 @@ TEST_F(CallShareTest, OneShareForEachBucket) {
   EXPECT_EQ(shares[0]->size(), 3);
   EXPECT_EQ(shares[1]->size(), 2);
   EXPECT_EQ(shares[2]->size(), 1);
-  EXPECT_EQ(shares[0]->bucket(), BucketId(Bucket({64, 64})));
+  EXPECT_EQ(shares[0]->bucket(), BucketId(InBucket({64, 64})));
   EXPECT_NE(shares[0]->bucket(), shares[1]->bucket());
-  EXPECT_EQ(&AsShare(shares[1]).item(1), &call->items()[4]);
+  EXPECT_EQ(&shares[1]->item(1), &call->items()[4]);
   EXPECT_EQ(shares[2]->deadline(), call->request().deadline);
 }
 
 TEST_F(CallShareTest, BucketsOfOneAreaAreTwo) {
-  EXPECT_NE(BucketId(Bucket({32, 64})), BucketId(Bucket({64, 32})));
-  EXPECT_NE(BucketId(Bucket({32, 64}, 2)), BucketId(Bucket({32, 64}, 3)));
+  EXPECT_NE(BucketId(InBucket({32, 64})), BucketId(InBucket({64, 32})));
+  EXPECT_NE(BucketId(InBucket({32, 64}, 2)), BucketId(InBucket({32, 64}, 3)));
 }
 
 TEST_F(CallShareTest, LastShareAnswersInTheRequestsOrder) {
   auto shares = ShareOut(Call({64, 32, 64}, outcome_));
-  Answer(AsShare(shares[1]), Pass(5, 10, 30));
+  Answer(*shares[1], Pass(5, 10, 30));
   EXPECT_EQ(outcome_->answers, 0);
-  Answer(AsShare(shares[0]), Pass(2, 20, 70));
+  Answer(*shares[0], Pass(2, 20, 70));
   ASSERT_EQ(outcome_->answers, 1);
   ASSERT_TRUE(outcome_->status().ok()) << outcome_->status();
   const Response& response = **outcome_->last;
@@ -64,7 +66,7 @@ TEST_F(CallShareTest, MakingTheAnswerIsPartOfItsTime) {
   const ForwardPass pass = Pass(1, 10, 20);
   // Other shares of its batch were answered first.
   clock_.Advance(absl::Milliseconds(25));
-  Answer(AsShare(shares[0]), pass);
+  Answer(*shares[0], pass);
   ASSERT_EQ(outcome_->answers, 1);
   ASSERT_TRUE(outcome_->status().ok()) << outcome_->status();
   const Timings& timings = (*outcome_->last)->timings;
@@ -81,7 +83,7 @@ TEST_F(CallShareTest, MakingTheAnswerIsPartOfItsTime) {
 TEST_F(CallShareTest, AnAnswerThatCannotBeMadeFailsItsRequest) {
   const auto encode = [](Response&) { return absl::ResourceExhaustedError("too large"); };
   const auto shares = ShareOut(Call({32}, outcome_, nullptr, encode));
-  Answer(AsShare(shares[0]), Pass(1, 1, 2));
+  Answer(*shares[0], Pass(1, 1, 2));
   ASSERT_EQ(outcome_->answers, 1);
   EXPECT_EQ(outcome_->status(), absl::ResourceExhaustedError("too large"));
   EXPECT_THAT(metrics_.Exposition(), HasSubstr("code=\"RESOURCE_EXHAUSTED\""));
@@ -90,11 +92,11 @@ TEST_F(CallShareTest, AnAnswerThatCannotBeMadeFailsItsRequest) {
 TEST_F(CallShareTest, FirstFailureWinsAndCancelsTheRest) {
   const auto cancellation = std::make_shared<Cancellation>();
   auto shares = ShareOut(Call({32, 64, 96}, outcome_, cancellation));
-  AsShare(shares[0]).FailComputed(absl::InternalError("first"));
+  shares[0]->FailComputed(absl::InternalError("first"));
   EXPECT_EQ(outcome_->answers, 0) << "two shares are still out";
   EXPECT_TRUE(shares[1]->cancelled());
   shares[1]->Reject(absl::CancelledError("second"));
-  Answer(AsShare(shares[2]), Pass(1, 1, 2));
+  Answer(*shares[2], Pass(1, 1, 2));
   ASSERT_EQ(outcome_->answers, 1);
   EXPECT_EQ(outcome_->status(), absl::InternalError("first"));
   EXPECT_THAT(metrics_.Exposition(), HasSubstr("reason=\"BACKEND\",version=\"3\"} 1"));
@@ -110,16 +112,15 @@ TEST_F(CallShareTest, RejectedSharesAreOneShedRequest) {
 
 TEST_F(CallShareTest, FailedPictureFailsItsRequest) {
   auto shares = ShareOut(Call({32, 64}, outcome_));
-  AsShare(shares[0]).Answer(std::vector<models::TaskResult>{models::Failure{"no finite number"}},
-                            Pass(1, 1, 2));
-  Answer(AsShare(shares[1]), Pass(1, 1, 2));
+  shares[0]->Answer(std::vector<models::TaskResult>{models::Failure{"no finite number"}}, Pass(1, 1, 2));
+  Answer(*shares[1], Pass(1, 1, 2));
   ASSERT_EQ(outcome_->answers, 1);
   EXPECT_EQ(outcome_->status(), absl::InternalError("no finite number"));
 }
 
 TEST_F(CallShareTest, DroppedShareFailsItsRequest) {
   auto shares = ShareOut(Call({32, 64}, outcome_));
-  Answer(AsShare(shares[0]), Pass(1, 1, 2));
+  Answer(*shares[0], Pass(1, 1, 2));
   shares.clear();
   ASSERT_EQ(outcome_->answers, 1);
   EXPECT_EQ(outcome_->status().code(), absl::StatusCode::kInternal);
@@ -137,34 +138,35 @@ TEST_F(CallShareTest, TicketIsHeldUntilTheLastShareIsGone) {
   auto call = Call({32, 64}, outcome_);
   call->ticket() = *(*admission)->Admit({.bytes = 10});
   auto shares = ShareOut(std::move(call));
-  Answer(AsShare(shares[0]), Pass(1, 1, 2));
+  Answer(*shares[0], Pass(1, 1, 2));
   shares[0].reset();
   EXPECT_EQ((*admission)->inflight().requests, 1);
-  Answer(AsShare(shares[1]), Pass(1, 1, 2));
+  Answer(*shares[1], Pass(1, 1, 2));
   EXPECT_EQ((*admission)->inflight().requests, 0);
 }
 
-// Runs calls through a batcher, with instances that answer, fail and drop, and clients that cancel.
+// Runs calls through a model's queue, with instances that answer, fail and drop, and clients that cancel.
 TEST_F(CallShareTest, EveryCallIsAnsweredOnceUnderManyThreads) {
   constexpr int kSubmitters = 3;
   constexpr int kEach = 500;
   constexpr int kInstances = 3;
-  Device device({.cores = kInstances}, &clock_);
-  auto created = Batcher::Create({.max_batch_size = 4, .max_queue_size = 24}, Places(kInstances), &device);
+  DeviceGroup devices({.cores = kInstances}, &clock_);
+  auto created = DeviceModel<CallShare>::Create({.max_batch_size = 4, .max_queue_size = 24},
+                                                Devices(kInstances), &devices);
   ASSERT_TRUE(created.ok());
-  Batcher& batcher = **created;
+  DeviceModel<CallShare>& model = **created;
   std::vector<std::thread> instances;
   for (int instance = 0; instance < kInstances; ++instance) {
-    instances.emplace_back([&batcher, this, instance] {
+    instances.emplace_back([&model, this, instance] {
       std::mt19937 random(static_cast<unsigned>(instance));
-      for (auto batch = batcher.Take(instance); !batch.empty(); batch = batcher.Take(instance)) {
-        for (auto& task : batch) {
+      for (auto batch = model.Take(instance); !batch.empty(); batch = model.Take(instance)) {
+        for (auto& share : batch) {
           const unsigned fate = random() % 16;
-          if (fate == 0) AsShare(task).FailComputed(absl::InternalError("failed"));
-          if (fate > 1) Answer(AsShare(task), Pass(1, 1, 2));
-          task.reset();
+          if (fate == 0) share->FailComputed(absl::InternalError("failed"));
+          if (fate > 1) Answer(*share, Pass(1, 1, 2));
+          share.reset();
         }
-        batcher.Finished(instance, /*learn=*/true);
+        model.Finished(instance, /*learn=*/true);
       }
     });
   }
@@ -179,14 +181,14 @@ TEST_F(CallShareTest, EveryCallIsAnsweredOnceUnderManyThreads) {
         std::vector<int64_t> sides(1 + random() % 4);
         for (int64_t& side : sides) side = 32 * (1 + static_cast<int64_t>(random() % 3));
         for (auto& share : ShareOut(Call(sides, outcome, cancellation))) {
-          if (absl::Status taken = batcher.Submit(share); !taken.ok()) share->Reject(taken);
+          if (absl::Status taken = model.Submit(share); !taken.ok()) share->Reject(taken);
         }
         if (random() % 8 == 0) cancellation->Cancel();
       }
     });
   }
   for (auto& thread : submitters) thread.join();
-  batcher.Close();
+  model.Close();
   for (auto& thread : instances) thread.join();
   int ok = 0;
   for (const auto& mine : outcomes) {

@@ -27,7 +27,7 @@ class Frames {
   // Makes the buffer hold at least `frames` frames.
   absl::Status Reserve(int64_t frames) {
     if (frames <= room_) return absl::OkStatus();
-    if (absl::Status taken = call_.ticket().AddPixels(PixelsOf((frames - room_) * Floats())); !taken.ok())
+    if (absl::Status taken = call_.ticket().AddDecodedBytes(FloatBytes((frames - room_) * Floats())); !taken.ok())
       return taken;
     auto larger = Allocate(frames * Floats());
     if (!larger.ok()) return larger.status();
@@ -110,10 +110,10 @@ absl::Status MakeFromPictures(PredictCall& call, const models::ImageInput& input
     if (item == 0 && frame == 0) {
       if (absl::Status worth = ConsiderClip(call, input, *header); !worth.ok()) return worth;
     }
-    if (header->pixels() > charged) {
-      absl::Status taken = call.ticket().AddPixels(header->pixels() - charged);
+    if (const int64_t bytes = PictureBytes(header->pixels()); bytes > charged) {
+      absl::Status taken = call.ticket().AddDecodedBytes(bytes - charged);
       if (!taken.ok()) return taken;
-      charged = header->pixels();
+      charged = bytes;
     }
     auto decoded = DecodePicture(picture, *header, input);
     if (!decoded.ok()) return AtItem(decoded.status(), request, "clip", item, FrameText(frame));
@@ -147,8 +147,8 @@ absl::Status MakeFromVideo(PredictCall& call, const models::ImageInput& input, c
   Video& video = **opened;
   const models::Size size = video.size();
   // The file is copied, and one frame is decoded.
-  const int64_t pixels = static_cast<int64_t>(bytes.size()) / 3 + size.height * size.width;
-  if (absl::Status taken = call.ticket().AddPixels(pixels); !taken.ok()) return taken;
+  const int64_t copied = static_cast<int64_t>(bytes.size()) + PictureBytes(size.height * size.width);
+  if (absl::Status taken = call.ticket().AddDecodedBytes(copied); !taken.ok()) return taken;
   const double step = video.frames_per_second() / clip.frames_per_second;
   const auto source = [step](int64_t frame) {
     // A position within a rounding error before a frame counts as that frame.

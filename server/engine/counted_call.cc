@@ -8,8 +8,8 @@
 
 namespace saccade::server {
 
-CountedCall::CountedCall(const Pipeline::Rooms& rooms, ModelMetrics* metrics, const TensorCall& call)
-    : rooms_(rooms),
+CountedCall::CountedCall(const Pipeline::Deps& deps, ModelMetrics* metrics, const TensorCall& call)
+    : deps_(deps),
       metrics_(metrics),
       protocol_(call.protocol),
       arrival_(call.arrival),
@@ -19,7 +19,7 @@ absl::Status CountedCall::Enter(const TensorCall& call, absl::string_view model,
                                 const Inflight& model_bounds) {
   absl::Status status = Admit(call, model, model_bounds);
   if (const auto reason = ShedReasonOf(status); reason && !status.ok()) {
-    rooms_.metrics->RecordShed(*reason);
+    deps_.metrics->RecordShed(*reason);
     SetShedReason(status, *reason);
   }
   return status;
@@ -29,22 +29,22 @@ absl::Status CountedCall::Admit(const TensorCall& call, absl::string_view model,
                                 const Inflight& model_bounds) {
   absl::Status alive =
       CheckAlive({.arrival = call.arrival, .deadline = call.deadline, .cancellation = call.cancellation},
-                 rooms_.clock->Now());
+                 deps_.clock->Now());
   if (!alive.ok()) return alive;
   int64_t bytes = 0;
   for (const Tensor& input : call.inputs) bytes += static_cast<int64_t>(input.data.size());
-  auto ticket = rooms_.admission->Admit({.bytes = bytes,
-                                         .client = call.client,
-                                         .model = model,
-                                         .model_bounds = model_bounds,
-                                         .nested = call.nested});
+  auto ticket = deps_.admission->Admit({.bytes = bytes,
+                                        .client = call.client,
+                                        .model = model,
+                                        .model_bounds = model_bounds,
+                                        .nested = call.nested});
   if (!ticket.ok()) return ticket.status();
   ticket_ = *std::move(ticket);
   return absl::OkStatus();
 }
 
 void CountedCall::End(absl::StatusCode code, bool computed, int64_t items, const Timings& timings) {
-  const absl::Time ended = rooms_.clock->Now();
+  const absl::Time ended = deps_.clock->Now();
   Timings counted = timings;
   counted.total = ended - arrival_;
   metrics_->RecordRequest({.protocol = protocol_,

@@ -15,8 +15,8 @@ namespace saccade::server {
 // Not thread-safe. Holds its admission ticket until it is destroyed.
 class CountedCall {
  public:
-  // The objects that `rooms` and `metrics` point to, and the call's protocol name, must outlive this object.
-  CountedCall(const Pipeline::Rooms& rooms, ModelMetrics* metrics, const TensorCall& call);
+  // The objects that `deps` and `metrics` point to, and the call's protocol name, must outlive this object.
+  CountedCall(const Pipeline::Deps& deps, ModelMetrics* metrics, const TensorCall& call);
 
   // Admits the call. Fails with DEADLINE_EXCEEDED or CANCELLED if the call has expired or was cancelled, or
   // with an error of Admission::Admit; errors are counted as shed and carry the shed reason. `model` and
@@ -30,7 +30,7 @@ class CountedCall {
  private:
   absl::Status Admit(const TensorCall& call, absl::string_view model, const Inflight& model_bounds);
 
-  const Pipeline::Rooms rooms_;
+  const Pipeline::Deps deps_;
   ModelMetrics* const metrics_;
   const std::string_view protocol_;
   const absl::Time arrival_;

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "models/api/error.h"
 #include "models/api/registry.h"
 #include "models/programs/program.h"
@@ -15,15 +16,26 @@
 namespace saccade::server {
 namespace {
 
-absl::StatusOr<std::unique_ptr<Engine>> LoadOurs(const ModelSettings& settings,
-                                                 const EngineOptions& options) {
-  return MakePictureEngine(models::Load(settings.architecture, settings.options, options.version.weights_path,
-                                        settings.labels, options.gpu),
-                           settings);
+// FAILED_PRECONDITION if the model fails on purpose and may not.
+absl::Status CheckDrills(const models::Description& description, const ModelPermissions& permissions) {
+  if (description.drills.empty() || permissions.drills) return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrCat(
+      "option ", absl::StrJoin(description.drills, " and option "), " of '", description.architecture,
+      "' makes requests fail on purpose, which is not allowed; remove it, or start the daemon "
+      "with --allow-drills to test how clients handle failures"));
 }
 
-absl::Status CheckProgram(const ModelSettings& settings, bool allow_executable_models) {
-  if (!allow_executable_models) {
+absl::StatusOr<std::unique_ptr<Engine>> LoadOurs(const ModelSettings& settings,
+                                                 const EngineOptions& options) {
+  auto model = models::Load(settings.architecture, settings.options, options.version.weights_path,
+                            settings.labels, options.gpu);
+  if (absl::Status allowed = CheckDrills(model->description(), options.permissions); !allowed.ok())
+    return allowed;
+  return MakePictureEngine(std::move(model), settings);
+}
+
+absl::Status CheckProgram(const ModelSettings& settings, const ModelPermissions& permissions) {
+  if (!permissions.executable) {
     return absl::FailedPreconditionError(
         "backend 'pytorch' runs code from the model's file, which is not allowed; start the daemon with "
         "--allow-executable-models if you trust everyone who can write to the model repository");
@@ -33,8 +45,7 @@ absl::Status CheckProgram(const ModelSettings& settings, bool allow_executable_m
 
 absl::StatusOr<std::unique_ptr<Engine>> LoadProgram(const ModelSettings& settings,
                                                     const EngineOptions& options) {
-  if (absl::Status served = CheckProgram(settings, options.allow_executable_models); !served.ok())
-    return served;
+  if (absl::Status served = CheckProgram(settings, options.permissions); !served.ok()) return served;
   return MakeProgramEngine(
       models::LoadProgram(options.version.weights_path, {.signature = SignatureOf(settings),
                                                          .gpu = options.gpu,
@@ -67,11 +78,11 @@ absl::StatusOr<std::unique_ptr<Engine>> LoadEngine(const ModelSettings& settings
   }
 }
 
-absl::Status CheckEngine(const ModelSettings& settings, bool allow_executable_models) {
-  if (settings.backend == Backend::kPytorch) return CheckProgram(settings, allow_executable_models);
+absl::Status CheckEngine(const ModelSettings& settings, const ModelPermissions& permissions) {
+  if (settings.backend == Backend::kPytorch) return CheckProgram(settings, permissions);
   try {
-    models::Describe(settings.architecture, settings.options, settings.labels);
-    return absl::OkStatus();
+    return CheckDrills(models::Describe(settings.architecture, settings.options, settings.labels),
+                       permissions);
   } catch (const models::LoadError& error) {
     return absl::InvalidArgumentError(error.what());
   }

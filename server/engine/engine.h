@@ -13,13 +13,14 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "models/api/description.h"
-#include "server/batching/batch_task.h"
 #include "server/core/clock.h"
 #include "server/core/request.h"
 #include "server/decode/picture_header.h"
-#include "server/metrics/metrics.h"
+#include "server/engine/call_share.h"
+#include "server/engine/model_permissions.h"
 #include "server/engine/pass_end.h"
 #include "server/engine/predict_call.h"
+#include "server/metrics/metrics.h"
 #include "server/repository/repository.h"
 
 namespace saccade::server {
@@ -63,15 +64,14 @@ class Engine {
   virtual absl::Status WarmUp(const WarmUpOptions& options) const = 0;
 
   // Ends every share of the batch, like ComputeShares. `advanced` is called when a long pass makes progress.
-  // REQUIRES: every task is a CallShare, all of one bucket.
-  virtual PassEnd Compute(std::vector<std::unique_ptr<BatchTask>> batch, Clock* clock, ModelMetrics* metrics,
+  // REQUIRES: all shares are of one bucket.
+  virtual PassEnd Compute(Shares batch, Clock* clock, ModelMetrics* metrics,
                           const std::function<void()>& advanced) const = 0;
 };
 
 struct EngineOptions {
   ModelVersion version;
-  // Whether programs, which run code from the model repository, may be loaded.
-  bool allow_executable_models = false;
+  ModelPermissions permissions = {};
   // The GPU to compute on; nullopt for the CPU.
   std::optional<int> gpu = std::nullopt;
   // The number of passes that may run at the same time.
@@ -79,13 +79,13 @@ struct EngineOptions {
 };
 
 // Reads the weights or the program. Blocks; called on one thread. INVALID_ARGUMENT for invalid files or
-// configurations, FAILED_PRECONDITION for a program that is not allowed, RESOURCE_EXHAUSTED if memory is
+// configurations, FAILED_PRECONDITION if `permissions` forbid the model, RESOURCE_EXHAUSTED if memory is
 // insufficient. `settings` must outlive the engine.
 absl::StatusOr<std::unique_ptr<Engine>> LoadEngine(const ModelSettings& settings,
                                                    const EngineOptions& options);
 
 // The errors of LoadEngine() that follow from the configuration alone. REQUIRES: the model is not an
 // ensemble.
-absl::Status CheckEngine(const ModelSettings& settings, bool allow_executable_models);
+absl::Status CheckEngine(const ModelSettings& settings, const ModelPermissions& permissions);
 
 }  // namespace saccade::server

@@ -153,9 +153,9 @@ absl::StatusOr<std::vector<models::TaskResult>> Forward(
   }
 }
 
-PassEnd ComputeBatch(const models::Model& model, std::vector<std::unique_ptr<BatchTask>> batch, Clock* clock,
+PassEnd ComputeBatch(const models::Model& model, Shares batch, Clock* clock,
                      ModelMetrics* metrics, const std::function<void()>& advanced) {
-  return ComputeShares(SharesOf(std::move(batch)), clock, metrics,
+  return ComputeShares(std::move(batch), clock, metrics,
                        [&](const Shares& shares) { return RunShares(model, shares, metrics, advanced); });
 }
 

@@ -7,11 +7,11 @@
 
 #include "absl/status/statusor.h"
 #include "models/api/model.h"
-#include "server/batching/batch_task.h"
 #include "server/core/byte_pieces.h"
 #include "server/core/clock.h"
-#include "server/metrics/metrics.h"
+#include "server/engine/call_share.h"
 #include "server/engine/pass_end.h"
+#include "server/metrics/metrics.h"
 
 namespace saccade::server {
 
@@ -25,8 +25,8 @@ absl::StatusOr<std::vector<models::TaskResult>> Forward(
     std::function<bool(size_t item, double done)> progress = nullptr);
 
 // Ends every share of the batch, like ComputeShares. `advanced` is called when a long pass makes progress.
-// REQUIRES: every task is a CallShare, all of one bucket.
-PassEnd ComputeBatch(const models::Model& model, std::vector<std::unique_ptr<BatchTask>> batch, Clock* clock,
+// REQUIRES: all shares are of one bucket.
+PassEnd ComputeBatch(const models::Model& model, Shares batch, Clock* clock,
                      ModelMetrics* metrics, const std::function<void()>& advanced);
 
 }  // namespace saccade::server

@@ -14,6 +14,7 @@
 
 #include "absl/time/clock.h"
 #include "server/engine/call_share.h"
+#include "server/engine/fake_model.h"
 
 namespace saccade::server {
 namespace {
@@ -70,7 +71,7 @@ class EchoModel final : public models::Model {
 class ForwardTest : public testing::Test {
  protected:
   // A share of a request with one picture per value; the pictures are contiguous.
-  std::unique_ptr<BatchTask> Share(const std::vector<float>& values,
+  std::unique_ptr<CallShare> Share(const std::vector<float>& values,
                                    std::optional<absl::StatusOr<Response>>* outcome,
                                    std::shared_ptr<Cancellation> cancellation = nullptr) {
     auto pixels = std::make_shared<std::vector<float>>();
@@ -85,18 +86,17 @@ class ForwardTest : public testing::Test {
                                 .data = BytePieces(bytes, pixels)};
     auto call = std::make_shared<PredictCall>(
         std::move(request), [outcome](absl::StatusOr<Response> answer) { *outcome = std::move(answer); },
-        PredictCall::Server{.version = 1,
-                            .description = &model_.description(),
-                            .metrics = model_metrics_.get(),
-                            .all_metrics = &metrics_,
-                            .clock = Clock::Real()});
+        PredictCall::Deps{
+            .model = std::make_shared<FakeModel>(1, &model_.description(), model_metrics_.get()),
+            .metrics = &metrics_,
+            .clock = Clock::Real()});
     for (size_t i = 0; i < values.size(); ++i)
       call->AddItem({kPlacement, absl::MakeConstSpan(*pixels).subspan(6 * i, 6)});
     call->MarkPrepared();
     return std::move(ShareOut(std::move(call)).at(0));
   }
 
-  PassEnd Compute(std::vector<std::unique_ptr<BatchTask>> batch) {
+  PassEnd Compute(Shares batch) {
     return ComputeBatch(model_, std::move(batch), Clock::Real(), model_metrics_.get(),
                         [this] { ++advances_; });
   }
@@ -114,7 +114,7 @@ class ForwardTest : public testing::Test {
 
 TEST_F(ForwardTest, EachRequestGetsItsOwnResults) {
   std::optional<absl::StatusOr<Response>> one, two;
-  std::vector<std::unique_ptr<BatchTask>> batch;
+  Shares batch;
   batch.push_back(Share({1}, &one));
   batch.push_back(Share({2, 3}, &two));
   Compute(std::move(batch));
@@ -128,7 +128,7 @@ TEST_F(ForwardTest, EachRequestGetsItsOwnResults) {
 
 TEST_F(ForwardTest, ThrowingMemberFailsAlone) {
   std::optional<absl::StatusOr<Response>> good, bad;
-  std::vector<std::unique_ptr<BatchTask>> batch;
+  Shares batch;
   batch.push_back(Share({13}, &bad));
   batch.push_back(Share({4}, &good));
   Compute(std::move(batch));
@@ -141,7 +141,7 @@ TEST_F(ForwardTest, ThrowingMemberFailsAlone) {
 
 TEST_F(ForwardTest, ABatchWithoutMemoryIsHalved) {
   std::array<std::optional<absl::StatusOr<Response>>, 5> outcomes;
-  std::vector<std::unique_ptr<BatchTask>> batch;
+  Shares batch;
   for (size_t i = 0; i < 5; ++i) batch.push_back(Share({static_cast<float>(i + 1)}, &outcomes[i]));
   model_.room = 2;
   const PassEnd end = Compute(std::move(batch));
@@ -154,7 +154,7 @@ TEST_F(ForwardTest, ABatchWithoutMemoryIsHalved) {
 
 TEST_F(ForwardTest, WhatAloneIsTooLargeIsToldSo) {
   std::optional<absl::StatusOr<Response>> good, bad;
-  std::vector<std::unique_ptr<BatchTask>> batch;
+  Shares batch;
   batch.push_back(Share({1, 2, 3}, &bad));
   batch.push_back(Share({4}, &good));
   model_.room = 2;
@@ -166,7 +166,7 @@ TEST_F(ForwardTest, WhatAloneIsTooLargeIsToldSo) {
 
 TEST_F(ForwardTest, NothingIsTriedOnALostDevice) {
   std::optional<absl::StatusOr<Response>> one, two;
-  std::vector<std::unique_ptr<BatchTask>> batch;
+  Shares batch;
   batch.push_back(Share({4}, &one));
   batch.push_back(Share({17}, &two));
   const PassEnd end = Compute(std::move(batch));
@@ -181,7 +181,7 @@ TEST_F(ForwardTest, NothingIsTriedOnALostDevice) {
 
 TEST_F(ForwardTest, FailedPictureFailsItsRequestAlone) {
   std::optional<absl::StatusOr<Response>> good, bad;
-  std::vector<std::unique_ptr<BatchTask>> batch;
+  Shares batch;
   batch.push_back(Share({1, 7}, &bad));
   batch.push_back(Share({4}, &good));
   Compute(std::move(batch));
@@ -192,9 +192,9 @@ TEST_F(ForwardTest, FailedPictureFailsItsRequestAlone) {
 
 TEST_F(ForwardTest, LoneRequestIsNotCopied) {
   std::optional<absl::StatusOr<Response>> outcome;
-  std::vector<std::unique_ptr<BatchTask>> batch;
+  Shares batch;
   batch.push_back(Share({5, 6}, &outcome));
-  const void* const pixels = static_cast<CallShare*>(batch[0].get())->item(0).pixels.pieces()[0].data();
+  const void* const pixels = batch[0]->item(0).pixels.pieces()[0].data();
   Compute(std::move(batch));
   EXPECT_EQ(model_.last_data, pixels);
   EXPECT_EQ(Logit(outcome, 1), 6);
@@ -202,7 +202,7 @@ TEST_F(ForwardTest, LoneRequestIsNotCopied) {
 
 TEST_F(ForwardTest, PlacementsAndPaddingGoWithThePictures) {
   std::optional<absl::StatusOr<Response>> one, two;
-  std::vector<std::unique_ptr<BatchTask>> batch;
+  Shares batch;
   batch.push_back(Share({1, 2}, &one));
   batch.push_back(Share({3}, &two));
   Compute(std::move(batch));
@@ -215,7 +215,7 @@ TEST_F(ForwardTest, PlacementsAndPaddingGoWithThePictures) {
 TEST_F(ForwardTest, ProgressReachesEachRequestUntilItIsCancelled) {
   std::optional<absl::StatusOr<Response>> one, two;
   const auto cancellation = std::make_shared<Cancellation>();
-  std::vector<std::unique_ptr<BatchTask>> batch;
+  Shares batch;
   batch.push_back(Share({1, 2}, &one));
   batch.push_back(Share({7}, &two, cancellation));
   cancellation->Cancel();

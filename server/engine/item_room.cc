@@ -14,7 +14,7 @@ absl::StatusOr<std::unique_ptr<float[]>> Allocate(int64_t floats) {
   if (room != nullptr) return room;
   absl::Status refused = absl::ResourceExhaustedError(
       "out of memory for the network's input; try again later or send a smaller one");
-  SetShedReason(refused, ShedReason::kPixels);
+  SetShedReason(refused, ShedReason::kDecodedBytes);
   return refused;
 }
 
@@ -23,8 +23,8 @@ absl::Status AtItem(const absl::Status& status, const Request& request, const ch
   std::string where = absl::StrCat(std::string(request.input_name), ": ");
   if (request.size() > 1) absl::StrAppend(&where, kind, " ", item, ": ");
   absl::Status placed(status.code(), absl::StrCat(where, part, status.message()));
-  // Exhausted memory counts as pixels, unless the status already carries a reason.
-  if (absl::IsResourceExhausted(status)) SetShedReason(placed, ShedReason::kPixels);
+  // Exhausted memory counts as decoded bytes, unless the status already carries a reason.
+  if (absl::IsResourceExhausted(status)) SetShedReason(placed, ShedReason::kDecodedBytes);
   status.ForEachPayload(
       [&placed](absl::string_view type, const absl::Cord& payload) { placed.SetPayload(type, payload); });
   return placed;

@@ -12,9 +12,10 @@
 
 namespace saccade::server {
 
-// Admission counts pixels of three bytes. The number of such pixels that take the memory of `floats` floats,
-// rounded up: three floats are four pixels.
-constexpr int64_t PixelsOf(int64_t floats) { return (4 * floats + 2) / 3; }
+// What is charged as decoded bytes for a picture of three channels.
+constexpr int64_t PictureBytes(int64_t pixels) { return 3 * pixels; }
+// What is charged as decoded bytes for the floats of a network's input.
+constexpr int64_t FloatBytes(int64_t floats) { return floats * static_cast<int64_t>(sizeof(float)); }
 
 // Allocates `floats` uninitialised floats. RESOURCE_EXHAUSTED if memory is insufficient.
 absl::StatusOr<std::unique_ptr<float[]>> Allocate(int64_t floats);

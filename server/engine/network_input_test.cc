@@ -13,6 +13,7 @@
 #include "server/core/fake_clock.h"
 #include "server/core/retry_hint.h"
 #include "server/core/shed_reason.h"
+#include "server/engine/fake_model.h"
 
 namespace saccade::server {
 namespace {
@@ -84,12 +85,10 @@ class NetworkInputTest : public ::testing::Test {
     request.cancellation = cancellation_;
     auto call = std::make_unique<PredictCall>(
         std::move(request), [](const absl::StatusOr<Response>&) {},
-        PredictCall::Server{.version = 1,
-                            .description = &description_,
-                            .metrics = model_metrics_.get(),
-                            .all_metrics = &metrics_,
-                            .clock = &clock_,
-                            .consider = consider_});
+        PredictCall::Deps{
+            .model = std::make_shared<FakeModel>(1, &description_, model_metrics_.get(), consider_),
+            .metrics = &metrics_,
+            .clock = &clock_});
     call->ticket() = *admission_->Admit({.bytes = 0});
     return call;
   }
@@ -108,11 +107,11 @@ class NetworkInputTest : public ::testing::Test {
 
   FakeClock clock_;
   // Used by calls made after it is set.
-  std::function<absl::Status(const BatchTask::Traits&, absl::Span<const int64_t>)> consider_;
+  FakeModel::ConsiderFunction consider_;
   models::Description description_;
   Metrics metrics_{"test"};
   std::unique_ptr<ModelMetrics> model_metrics_ = metrics_.ForModel("m", 1, "stereo");
-  std::unique_ptr<Admission> admission_ = *Admission::Create({.max_inflight_pixels = 1000}, Clock::Real());
+  std::unique_ptr<Admission> admission_ = *Admission::Create({.max_decoded_bytes = 3000}, Clock::Real());
   std::shared_ptr<Cancellation> cancellation_ = std::make_shared<Cancellation>();
 };
 
@@ -131,15 +130,15 @@ TEST_F(NetworkInputTest, EachPictureGoesToItsOwnBucket) {
   EXPECT_EQ(pixels[5], 0) << "padding";
 }
 
-TEST_F(NetworkInputTest, PixelsAndTheNetworksInputAreCharged) {
+TEST_F(NetworkInputTest, DecodedPicturesAndTheNetworksInputAreCharged) {
   const auto call = Call(std::vector<Picture>{Flat(5, 3, 1)});
   ASSERT_TRUE(Make(*call, KeepRatio()).ok());
-  EXPECT_EQ(admission_->inflight().pixels, 5 * 3 + 4 * (4 * 8));
+  EXPECT_EQ(admission_->inflight().decoded_bytes, 3 * (5 * 3) + 4 * 3 * (4 * 8));
   // 12 x 16 pixels, whose network input would be four times as much.
   const auto second = Call(std::vector<Picture>{Flat(16, 12, 1)});
   const absl::Status refused = Make(*second, KeepRatio());
   EXPECT_EQ(refused.code(), absl::StatusCode::kResourceExhausted);
-  EXPECT_EQ(ShedReasonOf(refused), ShedReason::kPixels);
+  EXPECT_EQ(ShedReasonOf(refused), ShedReason::kDecodedBytes);
   EXPECT_TRUE(RetryAfter(refused).has_value()) << "the hint survives the words around it";
 }
 
@@ -156,7 +155,7 @@ TEST_F(NetworkInputTest, WhatWouldBeRefusedAfterwardsIsNotDecoded) {
   EXPECT_EQ(Make(*call, KeepRatio()).code(), absl::StatusCode::kResourceExhausted);
   EXPECT_THAT(asked, ElementsAre(id({3, 7}), id({7, 3})));
   EXPECT_TRUE(call->items().empty());
-  EXPECT_EQ(admission_->inflight().pixels, 0);
+  EXPECT_EQ(admission_->inflight().decoded_bytes, 0);
 
   call = Call(std::vector<Picture>{Flat(4, 4, 1)});
   EXPECT_FALSE(Make(*call, KeepRatio()).ok());
@@ -206,7 +205,7 @@ TEST_F(NetworkInputTest, TensorOfItsBucketsSizeIsNotCopied) {
   ASSERT_EQ(call->items().size(), 2u);
   const char* const bytes = std::get<TensorInput>(call->request().input).data.pieces()[0].data();
   EXPECT_EQ(call->items()[1].pixels.pieces()[0].data(), bytes + 96 * sizeof(float));
-  EXPECT_EQ(admission_->inflight().pixels, 0);
+  EXPECT_EQ(admission_->inflight().decoded_bytes, 0);
 }
 
 TEST_F(NetworkInputTest, OtherTensorsArePadded) {
@@ -215,7 +214,7 @@ TEST_F(NetworkInputTest, OtherTensorsArePadded) {
   EXPECT_TRUE(IsReady(call->request()));
   ASSERT_TRUE(Make(*call, KeepRatio()).ok());
   // Two items, each 4 x 4.
-  EXPECT_EQ(admission_->inflight().pixels, 2 * 4 * 16);
+  EXPECT_EQ(admission_->inflight().decoded_bytes, 2 * 4 * 3 * 16);
   ASSERT_EQ(call->items().size(), 2u);
   for (int64_t n = 0; n < 2; ++n) {
     const Item& item = call->items()[n];
@@ -303,7 +302,7 @@ TEST_F(NetworkInputTest, FramesFollowEachOtherAndAreFilledUp) {
     EXPECT_FLOAT_EQ(pixels[i], frame < 3 ? static_cast<float>(frame + 1) : 0.0F);
   }
   // The buffer for four frames of 2 x 2, and one decoded frame.
-  EXPECT_EQ(admission_->inflight().pixels, 4 * 4 * 4 + 4);
+  EXPECT_EQ(admission_->inflight().decoded_bytes, 4 * 4 * 3 * 4 + 3 * 4);
 }
 
 TEST_F(NetworkInputTest, FramesThatWouldBeRefusedAfterwardsAreNotDecoded) {
@@ -316,7 +315,7 @@ TEST_F(NetworkInputTest, FramesThatWouldBeRefusedAfterwardsAreNotDecoded) {
   const auto call = Call(std::vector<Picture>(3, Flat(2, 2, 1)), /*views=*/3);
   EXPECT_EQ(Make(*call, Clips(2)).code(), absl::StatusCode::kResourceExhausted);
   EXPECT_EQ(asked, 1);
-  EXPECT_EQ(admission_->inflight().pixels, 0);
+  EXPECT_EQ(admission_->inflight().decoded_bytes, 0);
 }
 
 TEST_F(NetworkInputTest, ClipsAreBoundedAndOfOneSize) {
@@ -331,7 +330,7 @@ TEST_F(NetworkInputTest, ClipsAreBoundedAndOfOneSize) {
 
 TEST_F(NetworkInputTest, AFrameLargerThanTheFirstIsChargedBeforeItIsDecoded) {
   EXPECT_THAT(Refusal(std::vector<Picture>{Flat(2, 2, 1), Flat(33, 32, 1)}, Clips(2), 2),
-              HasSubstr("--max-inflight-pixels"));
+              HasSubstr("--max-decoded-bytes"));
 }
 
 TEST_F(NetworkInputTest, TensorsOfClipsAreFilledUp) {
@@ -374,7 +373,7 @@ TEST_F(NetworkInputTest, VoxelsBecomeFloats) {
   EXPECT_EQ(item.placement, models::PlacementOfVolume({3, 4}, 2));
   const std::vector<float> pixels = PixelsOf(item, Volumes());
   for (size_t i = 0; i < 24; ++i) EXPECT_EQ(pixels[i], static_cast<float>(i));
-  EXPECT_EQ(admission_->inflight().pixels, 64) << "four bytes each for input and answer, in threes";
+  EXPECT_EQ(admission_->inflight().decoded_bytes, 2 * 4 * 24) << "input and answer";
 }
 
 TEST_F(NetworkInputTest, VolumesAreBounded) {
@@ -391,7 +390,7 @@ TEST_F(NetworkInputTest, CancelledCallIsNotDecoded) {
   const auto call = Call(std::vector<Picture>{Flat(4, 4, 1)});
   cancellation_->Cancel();
   EXPECT_EQ(Make(*call, KeepRatio()).code(), absl::StatusCode::kCancelled);
-  EXPECT_EQ(admission_->inflight().pixels, 0);
+  EXPECT_EQ(admission_->inflight().decoded_bytes, 0);
 }
 
 }  // namespace

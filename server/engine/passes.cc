@@ -9,14 +9,6 @@
 #include "server/tracing/call_record.h"
 
 namespace saccade::server {
-
-Shares SharesOf(std::vector<std::unique_ptr<BatchTask>> batch) {
-  Shares shares;
-  shares.reserve(batch.size());
-  for (auto& task : batch) shares.emplace_back(static_cast<CallShare*>(task.release()));
-  return shares;
-}
-
 namespace {
 
 int64_t SizeOf(const Shares& shares) {

@@ -2,24 +2,18 @@
 #pragma once
 
 #include <functional>
-#include <memory>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "server/core/clock.h"
-#include "server/metrics/metrics.h"
 #include "server/engine/call_share.h"
 #include "server/engine/pass_end.h"
+#include "server/metrics/metrics.h"
 
 namespace saccade::server {
 
-using Shares = std::vector<std::unique_ptr<CallShare>>;
-
 // Runs one forward pass over all shares and returns each one's answer, in their order.
 using RunPass = std::function<absl::StatusOr<std::vector<ShareAnswer>>(const Shares&)>;
-
-// REQUIRES: every task is a CallShare.
-Shares SharesOf(std::vector<std::unique_ptr<BatchTask>> batch);
 
 // Ends every share. If the pass fails, each share is computed alone, so that only the bad one fails; if
 // memory was insufficient, the batch is split in halves; if the device is lost, nothing is retried.

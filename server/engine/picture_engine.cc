@@ -42,12 +42,10 @@ class PictureEngine final : public Engine {
   }
 
   absl::Status WarmUp(const WarmUpOptions& options) const override {
-    return server::WarmUp(
-        *model_,
-        {.settings = &settings_, .clock = options.clock, .at_most = options.at_most, .learn = options.learn});
+    return WarmUpNetwork(*model_, settings_, options);
   }
 
-  PassEnd Compute(std::vector<std::unique_ptr<BatchTask>> batch, Clock* clock, ModelMetrics* metrics,
+  PassEnd Compute(Shares batch, Clock* clock, ModelMetrics* metrics,
                   const std::function<void()>& advanced) const override {
     return ComputeBatch(*model_, std::move(batch), clock, metrics, advanced);
   }

@@ -9,24 +9,25 @@
 #include "server/engine/priority_level.h"
 
 namespace saccade::server {
-absl::StatusOr<std::shared_ptr<ServedModel>> Pipeline::Find(const Request& request) {
-  auto found = rooms_.catalog->FindReady(request.model, request.version);
-  if (found.ok() && (*found)->ensemble() != nullptr) {
+
+absl::StatusOr<std::shared_ptr<ReadyModel>> Pipeline::Find(const Request& request) {
+  auto found = deps_.models->FindModel(request.model, request.version);
+  if (found.ok() && (*found)->is_ensemble()) {
     found = absl::InvalidArgumentError(absl::StrCat("model '", (*found)->name(),
                                                     "' is an ensemble, which takes tensors only; call "
                                                     "ModelInfer of the Open Inference Protocol"));
   }
-  if (!found.ok()) rooms_.metrics->RecordUnknownModel(request.protocol, found.status().code());
+  if (!found.ok()) deps_.metrics->RecordUnknownModel(request.protocol, found.status().code());
   return found;
 }
 
 absl::StatusOr<std::shared_ptr<Admission::Ticket>> Pipeline::AdmitBytes(const Request& request, int64_t bytes,
-                                                                        const ServedModel& model) {
-  auto ticket = rooms_.admission->Admit({.bytes = bytes,
-                                         .client = request.client,
-                                         .model = model.name(),
-                                         .model_bounds = model.settings().max_inflight,
-                                         .nested = request.nested});
+                                                                        const ReadyModel& model) {
+  auto ticket = deps_.admission->Admit({.bytes = bytes,
+                                        .client = request.client,
+                                        .model = model.name(),
+                                        .model_bounds = model.settings().max_inflight,
+                                        .nested = request.nested});
   if (!ticket.ok()) return ticket.status();
   return std::make_shared<Admission::Ticket>(*std::move(ticket));
 }
@@ -38,7 +39,7 @@ absl::StatusOr<std::shared_ptr<Admission::Ticket>> Pipeline::Admit(const Request
   if (status.ok()) {
     status = CheckAlive(
         {.arrival = request.arrival, .deadline = request.deadline, .cancellation = request.cancellation},
-        rooms_.clock->Now());
+        deps_.clock->Now());
   }
   if (status.ok()) {
     auto ticket = AdmitBytes(request, bytes, **model);
@@ -46,7 +47,7 @@ absl::StatusOr<std::shared_ptr<Admission::Ticket>> Pipeline::Admit(const Request
     status = ticket.status();
   }
   // Counted like a call that arrived with its input.
-  PredictCall(request, [](const absl::StatusOr<Response>&) {}, ServerOf(*model)).Refuse(status);
+  PredictCall(request, [](const absl::StatusOr<Response>&) {}, DepsOfCall(*model)).Refuse(status);
   return status;
 }
 
@@ -56,9 +57,9 @@ void Pipeline::Predict(Request request, PredictDone done, std::shared_ptr<Admiss
     std::move(done)(found.status());
     return;
   }
-  const std::shared_ptr<ServedModel> model = *std::move(found);
+  const std::shared_ptr<ReadyModel> model = *std::move(found);
   const int64_t bytes = request.bytes();
-  auto call = std::make_shared<PredictCall>(std::move(request), std::move(done), ServerOf(model));
+  auto call = std::make_shared<PredictCall>(std::move(request), std::move(done), DepsOfCall(model));
   if (absl::Status status = Check(*call, *model); !status.ok()) {
     call->Refuse(status);
     return;
@@ -78,25 +79,16 @@ void Pipeline::Predict(Request request, PredictDone done, std::shared_ptr<Admiss
     return;
   }
   absl::Status scheduled =
-      rooms_.decode_pool->Schedule([this, model, call]() mutable { Prepare(*model, std::move(call)); });
+      deps_.decode_pool->Schedule([this, model, call]() mutable { Prepare(*model, std::move(call)); });
   if (!scheduled.ok()) call->Refuse(scheduled);
 }
 
-PredictCall::Server Pipeline::ServerOf(const std::shared_ptr<ServedModel>& model) const {
-  return {
-      .version = model->version(),
-      .description = &model->description(),
-      .metrics = model->metrics(),
-      .all_metrics = rooms_.metrics,
-      .clock = rooms_.clock,
-      .model = model,
-      .consider = [served = model.get()](const BatchTask::Traits& traits, absl::Span<const int64_t> buckets) {
-        return served->Consider(traits, buckets);
-      }};
+PredictCall::Deps Pipeline::DepsOfCall(std::shared_ptr<const ReadyModel> model) const {
+  return {.model = std::move(model), .metrics = deps_.metrics, .clock = deps_.clock};
 }
 
 // Checks that cost nothing.
-absl::Status Pipeline::Check(const PredictCall& call, const ServedModel& model) const {
+absl::Status Pipeline::Check(const PredictCall& call, const ReadyModel& model) const {
   const Request& request = call.request();
   if (absl::Status input = model.engine().Check(request); !input.ok()) return input;
   if (request.accepts != nullptr) {
@@ -110,29 +102,24 @@ absl::Status Pipeline::Check(const PredictCall& call, const ServedModel& model) 
   }
   absl::Status level = CheckPriorityLevel(request.priority, model.name(), model.settings().batching);
   if (!level.ok()) return level;
-  return CheckAlive(call.traits(), rooms_.clock->Now());
+  return CheckAlive(call.traits(), deps_.clock->Now());
 }
 
-void Pipeline::Prepare(ServedModel& model, std::shared_ptr<PredictCall> call) {
-  absl::Status made = model.engine().Prepare(*call, rooms_.decode_limits, rooms_.clock);
+void Pipeline::Prepare(ReadyModel& model, std::shared_ptr<PredictCall> call) {
+  absl::Status made = model.engine().Prepare(*call, deps_.decode_limits, deps_.clock);
   if (!made.ok()) {
     call->Refuse(made);
     return;
   }
   call->MarkPrepared();
-  for (std::unique_ptr<BatchTask>& share : ShareOut(std::move(call))) {
+  for (std::unique_ptr<CallShare>& share : ShareOut(std::move(call))) {
     if (absl::Status submitted = model.Submit(share); !submitted.ok()) share->Reject(submitted);
   }
 }
 
 void Pipeline::RefreshGauges() {
-  const Inflight inflight = rooms_.admission->inflight();
-  rooms_.metrics->SetInflight(inflight.requests, inflight.bytes, inflight.pixels);
-  for (const ModelSnapshot& snapshot : rooms_.catalog->List()) {
-    if (auto model = rooms_.catalog->FindReady(snapshot.name, snapshot.version); model.ok()) {
-      (*model)->metrics()->SetPending(snapshot.queued);
-    }
-  }
+  const Inflight inflight = deps_.admission->inflight();
+  deps_.metrics->SetInflight(inflight.requests, inflight.bytes, inflight.decoded_bytes);
 }
 
 }  // namespace saccade::server

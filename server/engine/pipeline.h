@@ -10,9 +10,9 @@
 #include "server/core/request.h"
 #include "server/decode/decode_pool.h"
 #include "server/decode/picture_header.h"
-#include "server/metrics/metrics.h"
-#include "server/catalog/catalog.h"
 #include "server/engine/predict_call.h"
+#include "server/engine/ready_model.h"
+#include "server/metrics/metrics.h"
 
 namespace saccade::server {
 
@@ -22,10 +22,10 @@ class CallWatch;
 class Pipeline {
  public:
   // All pointers must outlive the pipeline and every call in it.
-  struct Rooms {
+  struct Deps {
     Clock* clock;
     Metrics* metrics;
-    Catalog* catalog;
+    const ModelFinder* models;
     Admission* admission;
     DecodePool* decode_pool;
     DecodeLimits decode_limits;
@@ -33,12 +33,11 @@ class Pipeline {
     const CallWatch* watch = nullptr;
   };
 
-  explicit Pipeline(const Rooms& rooms) : rooms_(rooms) {}
+  explicit Pipeline(const Deps& deps) : deps_(deps) {}
 
-  // Does not wait, but may compute a short batch on this thread (ServedModel::Submit). `done` is called
+  // Does not wait, but may compute a short batch on this thread (ReadyModel::Submit). `done` is called
   // exactly once, on any thread, possibly on this one before Predict() returns. The memory that `request`
   // refers to must stay valid until then.
-  // until then.
   void Predict(Request request, PredictDone done) { Predict(std::move(request), std::move(done), nullptr); }
   // The same for a request that Admit() has admitted before its input arrived. The call shares the ticket.
   void Predict(Request request, PredictDone done, std::shared_ptr<Admission::Ticket> ticket);
@@ -50,23 +49,23 @@ class Pipeline {
 
   // Counts a request that could not be parsed.
   void CountMalformed(std::string_view protocol, absl::StatusCode code) {
-    rooms_.metrics->RecordUnknownModel(protocol, code);
+    deps_.metrics->RecordUnknownModel(protocol, code);
   }
 
-  const Rooms& rooms() const { return rooms_; }
+  const Deps& deps() const { return deps_; }
 
-  // Updates the gauges that are computed on demand. Called by the metrics' scrape hook.
+  // Updates the gauges of what is in flight. Called by the metrics' scrape hook.
   void RefreshGauges();
 
  private:
-  absl::StatusOr<std::shared_ptr<ServedModel>> Find(const Request& request);
+  absl::StatusOr<std::shared_ptr<ReadyModel>> Find(const Request& request);
   absl::StatusOr<std::shared_ptr<Admission::Ticket>> AdmitBytes(const Request& request, int64_t bytes,
-                                                                const ServedModel& model);
-  PredictCall::Server ServerOf(const std::shared_ptr<ServedModel>& model) const;
-  absl::Status Check(const PredictCall& call, const ServedModel& model) const;
-  void Prepare(ServedModel& model, std::shared_ptr<PredictCall> call);
+                                                                const ReadyModel& model);
+  PredictCall::Deps DepsOfCall(std::shared_ptr<const ReadyModel> model) const;
+  absl::Status Check(const PredictCall& call, const ReadyModel& model) const;
+  void Prepare(ReadyModel& model, std::shared_ptr<PredictCall> call);
 
-  const Rooms rooms_;
+  const Deps deps_;
 };
 
 }  // namespace saccade::server

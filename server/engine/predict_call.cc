@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "server/engine/answer_charge.h"
 #include "server/tracing/call_record.h"
 
 namespace saccade::server {
@@ -19,9 +20,9 @@ const models::Failure* FirstFailure(const std::vector<models::TaskResult>& resul
 
 }  // namespace
 
-PredictCall::PredictCall(Request request, PredictDone done, const Server& server)
-    : request_(std::move(request)), server_(server), done_(std::move(done)) {
-  if (request_.record != nullptr) request_.record->SetVersion(server_.version);
+PredictCall::PredictCall(Request request, PredictDone done, Deps deps)
+    : request_(std::move(request)), deps_(std::move(deps)), done_(std::move(done)) {
+  if (request_.record != nullptr) request_.record->SetVersion(deps_.model->version());
 }
 
 PredictCall::~PredictCall() {
@@ -39,7 +40,7 @@ BatchTask::Traits PredictCall::traits() const {
 }
 
 void PredictCall::MarkPrepared() {
-  prepared_ = server_.clock->Now();
+  prepared_ = deps_.clock->Now();
   if (request_.record != nullptr) request_.record->Prepared(prepared_, was_worked_on());
 }
 
@@ -53,7 +54,7 @@ bool PredictCall::Advance(size_t item, double done) const {
   if (request_.progress) {
     request_.progress((static_cast<double>(item) + done) / static_cast<double>(request_.size()));
   }
-  return CheckAlive(traits(), server_.clock->Now()).ok();
+  return CheckAlive(traits(), deps_.clock->Now()).ok();
 }
 
 void PredictCall::Explain(models::Explanation explanation) {
@@ -65,7 +66,7 @@ void PredictCall::EndShare(const std::vector<size_t>& items, ShareAnswer answer,
   auto* const results = std::get_if<std::vector<models::TaskResult>>(&answer);
   if (const models::Failure* failure = results == nullptr ? nullptr : FirstFailure(*results)) {
     // A model that was told to stop also reports a failure.
-    absl::Status alive = CheckAlive(traits(), server_.clock->Now());
+    absl::Status alive = CheckAlive(traits(), deps_.clock->Now());
     FailShare(alive.ok() ? absl::InternalError(failure->message) : std::move(alive), /*computed=*/true);
     return;
   }
@@ -126,8 +127,8 @@ void PredictCall::AnswerShares() {
   }
   Response response;
   response.model = request_.model;
-  response.version = server_.version;
-  response.description = server_.description;
+  response.version = deps_.model->version();
+  response.description = &deps_.model->description();
   response.results = std::move(results);
   response.outputs = std::move(outputs);
   response.explanation = std::move(explanation);
@@ -146,13 +147,13 @@ void PredictCall::Answer(Response response, const ForwardPass& passes) {
     Finish(encoded, /*computed=*/true);
     return;
   }
-  response.timings.encode = server_.clock->Now() - passes.ended;
+  response.timings.encode = deps_.clock->Now() - passes.ended;
   Finish(std::move(response), /*computed=*/true);
 }
 
 void PredictCall::Refuse(absl::Status why) {
   if (const auto reason = ShedReasonOf(why)) {
-    server_.all_metrics->RecordShed(*reason);
+    deps_.metrics->RecordShed(*reason);
     SetShedReason(why, *reason);
   }
   Finish(std::move(why), /*computed=*/false);
@@ -160,29 +161,29 @@ void PredictCall::Refuse(absl::Status why) {
 
 void PredictCall::Finish(absl::StatusOr<Response> outcome, bool computed) {
   finished_ = true;
-  if (!place_ || !computed) {
+  if (!turn_ || !computed) {
     Leave(std::move(outcome), computed);
-    place_.reset();
+    turn_.reset();
     return;
   }
   // The items are not needed while the answer waits for its turn.
   items_.clear();
-  place_->Answer([call = shared_from_this(), outcome = std::move(outcome)]() mutable {
+  turn_->Answer([call = shared_from_this(), outcome = std::move(outcome)]() mutable {
     call->Leave(std::move(outcome), /*computed=*/true);
   });
 }
 
 void PredictCall::Leave(absl::StatusOr<Response> outcome, bool computed) {
-  const absl::Time ended = server_.clock->Now();
+  const absl::Time ended = deps_.clock->Now();
   const absl::Duration total = ended - request_.arrival;
   if (outcome.ok()) {
     outcome->timings.total = total;
     if (answer_bytes_ >= kLargeAnswer) {
-      outcome->room = std::make_shared<Admission::Ticket>(ticket_->ForAnswer(answer_bytes_));
+      outcome->charge = std::make_shared<AnswerCharge>(ticket_->ForAnswer(answer_bytes_));
     }
   }
   // Counted before it is answered, so that a client that has the answer finds it in the metrics.
-  server_.metrics->RecordRequest(
+  deps_.model->metrics()->RecordRequest(
       {.protocol = request_.protocol,
        .code = outcome.status().code(),
        .computed = computed,

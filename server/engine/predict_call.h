@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -21,9 +20,10 @@
 #include "server/batching/batch_task.h"
 #include "server/core/clock.h"
 #include "server/core/request.h"
-#include "server/metrics/metrics.h"
 #include "server/engine/answer_order.h"
 #include "server/engine/item.h"
+#include "server/engine/ready_model.h"
+#include "server/metrics/metrics.h"
 
 namespace saccade::server {
 
@@ -45,21 +45,15 @@ struct ForwardPass {
 // shares (CallShare), which end on any threads; what they read of it no longer changes.
 class PredictCall : public std::enable_shared_from_this<PredictCall> {
  public:
-  // What serves the call. All pointers must outlive the call; `model` can be used to ensure that.
-  struct Server {
-    int64_t version;
-    const models::Description* description;
-    ModelMetrics* metrics;
-    Metrics* all_metrics;
+  // The pointers must outlive the call.
+  struct Deps {
+    // Computes the call, and is held until the call is destroyed.
+    std::shared_ptr<const ReadyModel> model;
+    Metrics* metrics;
     Clock* clock;
-    // Destroyed with the call; keeps alive what computes it.
-    std::shared_ptr<const void> model = nullptr;
-    // Batcher::Consider of the model; null accepts everything.
-    std::function<absl::Status(const BatchTask::Traits& traits, absl::Span<const int64_t> buckets)> consider =
-        nullptr;
   };
 
-  PredictCall(Request request, PredictDone done, const Server& server);
+  PredictCall(Request request, PredictDone done, Deps deps);
   // Answers with INTERNAL if the call was not answered, so that a bug does not leave the client waiting.
   ~PredictCall();
   PredictCall(const PredictCall&) = delete;
@@ -74,13 +68,13 @@ class PredictCall : public std::enable_shared_from_this<PredictCall> {
   // Replaces the ticket with a shared one.
   void UseTicket(std::shared_ptr<Admission::Ticket> ticket) { ticket_ = std::move(ticket); }
 
-  // Makes the answer leave at this place in the model's order. REQUIRES: the call is owned by shared
+  // Makes the answer leave at this turn in the model's order. REQUIRES: the call is owned by shared
   // pointers. Errors from before it was computed leave at once.
-  void KeepOrder(AnswerOrder::Place place) { place_.emplace(std::move(place)); }
+  void KeepOrder(AnswerOrder::Turn turn) { turn_.emplace(std::move(turn)); }
 
   // Asks whether an item that belongs in one of `buckets` would be accepted, before work is spent on it.
   absl::Status Consider(absl::Span<const int64_t> buckets) const {
-    return server_.consider ? server_.consider(traits(), buckets) : absl::OkStatus();
+    return deps_.model->Consider(traits(), buckets);
   }
 
   // Adds an item, in the request's order.
@@ -131,10 +125,10 @@ class PredictCall : public std::enable_shared_from_this<PredictCall> {
   void Leave(absl::StatusOr<Response> outcome, bool computed);
 
   const Request request_;
-  const Server server_;
+  const Deps deps_;
   PredictDone done_;
   std::shared_ptr<Admission::Ticket> ticket_ = std::make_shared<Admission::Ticket>();
-  std::optional<AnswerOrder::Place> place_;
+  std::optional<AnswerOrder::Turn> turn_;
   std::vector<Item> items_;
   std::vector<SentItem> sent_;
   int64_t bucket_ = 0;

@@ -52,9 +52,9 @@ class ProgramEngine final : public Engine {
     return WarmUpProgram(*program_, settings_, options);
   }
 
-  PassEnd Compute(std::vector<std::unique_ptr<BatchTask>> batch, Clock* clock, ModelMetrics* metrics,
+  PassEnd Compute(Shares batch, Clock* clock, ModelMetrics* metrics,
                   const std::function<void()>& /*advanced*/) const override {
-    return ComputeShares(SharesOf(std::move(batch)), clock, metrics,
+    return ComputeShares(std::move(batch), clock, metrics,
                          [this](const Shares& shares) { return RunShares(shares); });
   }
 

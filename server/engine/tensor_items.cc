@@ -90,7 +90,7 @@ absl::Status MakeTensorItems(PredictCall& call, const TensorInput& tensor, const
   PieceReader reader(tensor.data);
   for (int64_t i = 0; i < tensor.shape[0]; ++i) {
     if (padded != floats || input.medium == models::Medium::kVolume) {
-      if (absl::Status taken = call.ticket().AddPixels(PixelsOf(padded)); !taken.ok()) return taken;
+      if (absl::Status taken = call.ticket().AddDecodedBytes(FloatBytes(padded)); !taken.ok()) return taken;
     }
     Item item{.placement = placement, .pixels = {}};
     reader.Take(floats * sizeof(float), item.pixels);

@@ -27,46 +27,11 @@ namespace {
 using Requests = std::vector<const NamedTensors*>;
 using Value = models::TensorProgram::Value;
 
-models::ValueType ValueTypeOf(DataType type) {
-  using models::ValueType;
-  switch (type) {
-    case DataType::kBool:
-      return ValueType::kBool;
-    case DataType::kUint8:
-      return ValueType::kUint8;
-    case DataType::kUint16:
-      return ValueType::kUint16;
-    case DataType::kUint32:
-      return ValueType::kUint32;
-    case DataType::kUint64:
-      return ValueType::kUint64;
-    case DataType::kInt8:
-      return ValueType::kInt8;
-    case DataType::kInt16:
-      return ValueType::kInt16;
-    case DataType::kInt32:
-      return ValueType::kInt32;
-    case DataType::kInt64:
-      return ValueType::kInt64;
-    case DataType::kFp16:
-      return ValueType::kFp16;
-    case DataType::kFp32:
-      return ValueType::kFp32;
-    case DataType::kFp64:
-      return ValueType::kFp64;
-    case DataType::kBf16:
-      return ValueType::kBf16;
-    case DataType::kBytes:
-      break;
-  }
-  return ValueType::kBytes;
-}
-
 std::vector<models::TensorSignature> SignaturesOf(const std::vector<TensorSpec>& specs) {
   std::vector<models::TensorSignature> signatures;
   for (const TensorSpec& spec : specs) {
     signatures.push_back({.name = spec.name,
-                          .type = ValueTypeOf(spec.type),
+                          .type = spec.type,
                           .dims = spec.reshape.value_or(spec.dims),
                           .optional = spec.optional});
   }
@@ -113,7 +78,7 @@ Value GatherTexts(const Requests& requests, const TensorSpec& spec) {
 }
 
 Value Gather(const Requests& requests, const TensorSpec& spec, const std::vector<int64_t>& shape) {
-  const c10::ScalarType type = models::ScalarTypeOf(ValueTypeOf(spec.type));
+  const c10::ScalarType type = models::ScalarTypeOf(spec.type);
   const Tensor& first = TensorOf(*requests[0], spec);
   if (requests.size() == 1 && first.data.pieces().size() == 1) {
     const char* const data = first.data.pieces()[0].data();

@@ -11,6 +11,7 @@
 #include "gtest/gtest.h"
 #include "server/core/fake_clock.h"
 #include "server/engine/call_share.h"
+#include "server/engine/fake_model.h"
 
 namespace saccade::server {
 
@@ -21,10 +22,6 @@ struct Outcome {
 
   absl::Status status() const { return last.value().status(); }
 };
-
-inline models::Placement Bucket(models::Size size, int64_t depth = 1) {
-  return {size, size, size, depth, depth};
-}
 
 class CallTest : public ::testing::Test {
  protected:
@@ -44,12 +41,8 @@ class CallTest : public ::testing::Test {
       outcome->last = std::move(answer);
       ++outcome->answers;
     };
-    auto call = std::make_shared<PredictCall>(std::move(request), done,
-                                              PredictCall::Server{.version = 3,
-                                                                  .description = &description_,
-                                                                  .metrics = model_metrics_.get(),
-                                                                  .all_metrics = &metrics_,
-                                                                  .clock = &clock_});
+    auto call = std::make_shared<PredictCall>(
+        std::move(request), done, PredictCall::Deps{.model = model_, .metrics = &metrics_, .clock = &clock_});
     for (const int64_t side : sides) {
       call->AddItem({.placement = {.sent = {1, 1}, .scaled = {1, 1}, .bucket = {side, side}},
                      .pixels = {},
@@ -58,8 +51,6 @@ class CallTest : public ::testing::Test {
     call->MarkPrepared();
     return call;
   }
-
-  static CallShare& AsShare(const std::unique_ptr<BatchTask>& task) { return static_cast<CallShare&>(*task); }
 
   // Answers like a network that returns the side of its bucket for every item.
   static void Answer(CallShare& share, const ForwardPass& pass) {
@@ -86,6 +77,8 @@ class CallTest : public ::testing::Test {
   models::Description description_;
   Metrics metrics_{"test"};
   std::unique_ptr<ModelMetrics> model_metrics_ = metrics_.ForModel("m", 3, "classification");
+  const std::shared_ptr<FakeModel> model_ =
+      std::make_shared<FakeModel>(3, &description_, model_metrics_.get());
   const std::shared_ptr<Outcome> outcome_ = std::make_shared<Outcome>();
 };
 

@@ -15,13 +15,14 @@ absl::Status MakeVolumeItem(PredictCall& call, const models::ImageInput& input, 
   const auto header = ReadVolumeHeader(volume, input.volume.max_voxels);
   if (!header.ok()) return AtItem(header.status(), request, "volume", item);
   const int64_t voxels = header->voxels();
-  if (absl::Status taken = call.ticket().AddPixels(PixelsOf(2 * voxels)); !taken.ok()) return taken;
+  if (absl::Status taken = call.ticket().AddDecodedBytes(FloatBytes(2 * voxels)); !taken.ok()) return taken;
   auto room = Allocate(voxels);
   if (!room.ok()) return room.status();
   const absl::Span<float> values(room->get(), voxels);
   if (absl::Status written = WriteVolume(volume, *header, values); !written.ok())
     return AtItem(written, request, "volume", item);
-  const models::Placement placement = models::PlacementOfVolume({header->height, header->width}, header->depth);
+  const models::Placement placement =
+      models::PlacementOfVolume({header->height, header->width}, header->depth);
   call.AddItem({placement, absl::Span<const float>(values), *std::move(room)});
   call.AddSent({.width = static_cast<int>(header->width),
                 .height = static_cast<int>(header->height),

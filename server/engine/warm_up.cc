@@ -10,11 +10,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
-#include "server/logging/log.h"
 #include "server/engine/forward.h"
 #include "server/engine/item.h"
 #include "server/engine/tensor_items.h"
 #include "server/engine/warm_up_item.h"
+#include "server/logging/log.h"
 
 namespace saccade::server {
 namespace {
@@ -23,7 +23,7 @@ int64_t FloatsOf(const models::ImageInput& input, const models::Placement& place
   return input.channels() * placement.depth * placement.bucket.height * placement.bucket.width;
 }
 
-absl::Status WarmUpBatch(const models::Model& model, const WarmUpOptions& options,
+absl::Status WarmUpBatch(const models::Model& model, const Engine::WarmUpOptions& options,
                          const models::Placement& placement, int64_t size) {
   const models::Size bucket = placement.bucket;
   const std::function<absl::Status()> pass = WarmUpPass(model, placement, size);
@@ -93,8 +93,8 @@ std::function<absl::Status()> WarmUpPass(const models::Model& model, const model
   };
 }
 
-absl::Status WarmUp(const models::Model& model, const WarmUpOptions& options) {
-  const ModelSettings& settings = *options.settings;
+absl::Status WarmUpNetwork(const models::Model& model, const ModelSettings& settings,
+                           const Engine::WarmUpOptions& options) {
   const models::ImageInput& input = model.description().input;
   for (const Warmup& warmup : settings.warmups) {
     if (absl::Status warm = Compute(model, warmup); !warm.ok())

@@ -173,6 +173,13 @@ absl::Status CheckEnsemble(const Ensemble& ensemble, const FindStep& find) {
   return Check(find).Run(ensemble);
 }
 
+absl::Status CheckRunnable(const Ensemble& ensemble, const FindStep& find) {
+  const absl::Status fits = CheckEnsemble(ensemble, find);
+  if (fits.ok()) return fits;
+  return absl::UnavailableError(
+      absl::StrCat("ensemble '", ensemble.settings.name, "' cannot be run: ", fits.message()));
+}
+
 ModelInterface InterfaceOf(const Ensemble& ensemble) {
   const ModelSettings& settings = ensemble.settings;
   ModelInterface interface{

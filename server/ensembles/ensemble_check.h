@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -16,6 +17,8 @@ namespace saccade::server {
 // The model of a step.
 struct StepModel {
   ModelInterface interface;
+  // The labels of the model's classes, as configured.
+  std::vector<std::string> labels = {};
   // Set if the model is an ensemble itself; its steps are then checked too.
   std::shared_ptr<const Ensemble> ensemble = nullptr;
 };
@@ -27,6 +30,9 @@ using FindStep = std::function<absl::StatusOr<StepModel>(const std::string& mode
 // or shape, a max_batch_size that is too large for a step, or a cycle of ensembles. An extent of -1 on either
 // side matches any extent.
 absl::Status CheckEnsemble(const Ensemble& ensemble, const FindStep& find);
+
+// The same as an error for clients: UNAVAILABLE, with the ensemble's name and the reason.
+absl::Status CheckRunnable(const Ensemble& ensemble, const FindStep& find);
 
 // The ensemble's own interface as its configuration declares it, with the batch dimension.
 ModelInterface InterfaceOf(const Ensemble& ensemble);

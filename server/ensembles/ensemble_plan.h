@@ -3,13 +3,11 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "absl/status/status.h"
 #include "server/repository/model_settings.h"
 
 namespace saccade::server {
@@ -54,12 +52,6 @@ struct Ensemble {
   const ModelSettings settings;
   const int64_t version;
   const EnsemblePlan plan;
-};
-
-// Checks whether an ensemble can be run: OK, or UNAVAILABLE with the reason. `check` must be set before any
-// model is loaded, and is then called from any thread.
-struct EnsembleRunner {
-  std::function<absl::Status(const Ensemble&)> check = nullptr;
 };
 
 // How errors name a step: "step of model 'm' that makes 'x'". Each tensor is made by one step, so this is

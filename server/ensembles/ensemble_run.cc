@@ -6,6 +6,7 @@
 #include "absl/strings/cord.h"
 #include "absl/strings/str_cat.h"
 #include "server/core/bad_field.h"
+#include "server/engine/answer_charge.h"
 #include "server/tracing/call_record.h"
 
 namespace saccade::server {
@@ -23,8 +24,8 @@ absl::Status Named(const absl::Status& why, const std::string& step) {
 
 }  // namespace
 
-void EnsembleRun::Start(Rooms rooms, TensorCall call, TensorDone done) {
-  const std::shared_ptr<EnsembleRun> run(new EnsembleRun(std::move(rooms), std::move(call), std::move(done)));
+void EnsembleRun::Start(Deps deps, TensorCall call, TensorDone done) {
+  const std::shared_ptr<EnsembleRun> run(new EnsembleRun(std::move(deps), std::move(call), std::move(done)));
   {
     absl::MutexLock lock(&run->mutex_);
     run->FindNeeded();
@@ -33,9 +34,9 @@ void EnsembleRun::Start(Rooms rooms, TensorCall call, TensorDone done) {
   run->Advance();
 }
 
-EnsembleRun::EnsembleRun(Rooms rooms, TensorCall call, TensorDone done)
-    : rooms_(std::move(rooms)),
-      plan_(*rooms_.plan),
+EnsembleRun::EnsembleRun(Deps deps, TensorCall call, TensorDone done)
+    : deps_(std::move(deps)),
+      plan_(*deps_.plan),
       call_(std::move(call)),
       done_(std::move(done)),
       cancellation_(std::make_shared<Cancellation>(call_.cancellation)),
@@ -90,11 +91,11 @@ void EnsembleRun::Advance() {
     ++running_;
     mutex_.Unlock();
     const std::shared_ptr<CallRecord> record = call.record;
-    rooms_.infer(std::move(call),
-                 [run = shared_from_this(), step, record](absl::StatusOr<TensorAnswer> answer) {
-                   if (record != nullptr) record->End({.status = answer.status()});
-                   run->Ended(step, std::move(answer));
-                 });
+    deps_.infer(std::move(call),
+                [run = shared_from_this(), step, record](absl::StatusOr<TensorAnswer> answer) {
+                  if (record != nullptr) record->End({.status = answer.status()});
+                  run->Ended(step, std::move(answer));
+                });
     mutex_.Lock();
   }
   advancing_ = false;
@@ -110,7 +111,7 @@ TensorCall EnsembleRun::CallOf(size_t step) {
   static_cast<CallHead&>(call) = call_;
   call.model = described.model;
   call.version = described.version;
-  call.arrival = rooms_.clock->Now();
+  call.arrival = deps_.clock->Now();
   call.cancellation = std::make_shared<Cancellation>(cancellation_);
   call.nested = true;
   if (call.record != nullptr) {
@@ -170,7 +171,7 @@ absl::Status EnsembleRun::Keep(size_t step, TensorAnswer answer) {
       return absl::InternalError(absl::StrCat("the model did not answer with its output '", port.name, "'"));
     }
     slot.tensor = std::move(*found);
-    slot.room = answer.room;
+    slot.charge = answer.charge;
     for (const size_t taker : plan_.tensors[port.tensor].takers) {
       StepState& state = steps_[taker];
       if (state.needed && --state.missing == 0) ready_.push_back(taker);
@@ -186,14 +187,14 @@ void EnsembleRun::Finish() {
     if (failure_.ok()) {
       TensorAnswer answer;
       answer.timings = timings_;
-      auto rooms = std::make_shared<std::vector<std::shared_ptr<const void>>>();
+      std::vector<std::shared_ptr<const AnswerCharge>> charges;
       for (const size_t output : plan_.outputs) {
         const std::string& name = plan_.tensors[output].name;
         if (!Wants(name)) continue;
         answer.outputs.push_back(Take(output, name));
-        rooms->push_back(slots_[output].room);
+        charges.push_back(slots_[output].charge);
       }
-      answer.room = std::move(rooms);
+      answer.charge = std::make_shared<AnswerCharge>(std::move(charges));
       outcome = std::move(answer);
     } else {
       outcome = failure_;

@@ -27,7 +27,7 @@ using InferStep = std::function<void(TensorCall, TensorDone)>;
 class EnsembleRun : public std::enable_shared_from_this<EnsembleRun> {
  public:
   // The plan, the clock and what `infer` refers to must outlive the run.
-  struct Rooms {
+  struct Deps {
     const EnsemblePlan* plan;
     InferStep infer;
     Clock* clock;
@@ -40,7 +40,7 @@ class EnsembleRun : public std::enable_shared_from_this<EnsembleRun> {
   // The first step that fails ends the run: steps that have not started are skipped, running ones are
   // cancelled. The answer is that step's error, prefixed with the step's name; NOT_FOUND becomes UNAVAILABLE,
   // because the model existed when the ensemble was checked.
-  static void Start(Rooms rooms, TensorCall call, TensorDone done);
+  static void Start(Deps deps, TensorCall call, TensorDone done);
 
  private:
   // A tensor, held while it is still needed.
@@ -48,15 +48,15 @@ class EnsembleRun : public std::enable_shared_from_this<EnsembleRun> {
     // How many more times it is taken, by steps and by the answer.
     int takers = 0;
     std::optional<Tensor> tensor;
-    // TensorAnswer::room of the step's answer.
-    std::shared_ptr<const void> room = nullptr;
+    // TensorAnswer::charge of the step's answer.
+    std::shared_ptr<const AnswerCharge> charge = nullptr;
   };
   struct StepState {
     bool needed = false;
     int missing = 0;
   };
 
-  EnsembleRun(Rooms rooms, TensorCall call, TensorDone done);
+  EnsembleRun(Deps deps, TensorCall call, TensorDone done);
 
   void FindNeeded() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void BringInputs() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -71,7 +71,7 @@ class EnsembleRun : public std::enable_shared_from_this<EnsembleRun> {
   bool Wants(const std::string& output) const;
   void Finish() ABSL_LOCKS_EXCLUDED(mutex_);
 
-  const Rooms rooms_;
+  const Deps deps_;
   const EnsemblePlan& plan_;
   // Without its inputs.
   TensorCall call_;

@@ -13,6 +13,7 @@
 #include "server/core/bad_field.h"
 #include "server/core/fake_clock.h"
 #include "server/core/shed_reason.h"
+#include "server/engine/answer_charge.h"
 #include "server/ensembles/ensemble_testing.h"
 
 namespace saccade::server {
@@ -232,22 +233,22 @@ TEST_F(EnsembleRunTest, TensorsAreLetGoWithTheirLastTaker) {
   EXPECT_EQ(answers_, 1);
 }
 
-TEST_F(EnsembleRunTest, TheAnswerHoldsTheRoomOfItsTensors) {
+TEST_F(EnsembleRunTest, TheAnswerHoldsTheChargesOfItsTensors) {
   Start(Chain(), {Text("in", "1")});
-  std::weak_ptr<const void> rooms[2];
+  std::weak_ptr<const AnswerCharge> charges[2];
   for (int i = 0; i < 2; ++i) {
     Started step = TakeStarted(i == 0 ? "a" : "b");
     TensorAnswer answer = Compute(step.call);
-    const auto room = std::make_shared<const int>(i);
-    rooms[i] = room;
-    answer.room = room;
+    const auto charge = std::make_shared<const AnswerCharge>(Admission::Ticket());
+    charges[i] = charge;
+    answer.charge = charge;
     std::move(step.done)(std::move(answer));
   }
   ASSERT_TRUE(answer_.ok()) << answer_.status();
-  EXPECT_TRUE(rooms[0].expired()) << "nobody has its tensor";
-  EXPECT_FALSE(rooms[1].expired());
+  EXPECT_TRUE(charges[0].expired()) << "nobody has its tensor";
+  EXPECT_FALSE(charges[1].expired());
   answer_ = absl::InternalError("sent");
-  EXPECT_TRUE(rooms[1].expired());
+  EXPECT_TRUE(charges[1].expired());
 }
 
 TEST_F(EnsembleRunTest, AFailureCancelsTheRestAndNamesItsStep) {

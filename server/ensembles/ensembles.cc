@@ -3,36 +3,39 @@
 #include <algorithm>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "server/core/classification.h"
-#include "server/ensembles/ensemble_request.h"
 #include "server/engine/counted_call.h"
+#include "server/ensembles/ensemble_request.h"
 
 namespace saccade::server {
 
 // A call whose steps are running.
 struct Ensembles::Pending {
-  // Keeps the model alive while its steps run.
-  std::shared_ptr<ServedModel> model;
+  // Held while the steps run.
+  std::shared_ptr<const ReadyModel> model;
+  std::shared_ptr<const Ensemble> ensemble;
   CountedCall counted;
   std::vector<WantedOutput> wanted;
   int64_t items = 0;
   TensorDone done;
 };
 
-void Ensembles::Infer(const std::shared_ptr<ServedModel>& model, TensorCall call, TensorDone done) const {
-  if (absl::Status ready = CheckReady(*model->ensemble()); !ready.ok()) {
+void Ensembles::Infer(std::shared_ptr<const ReadyModel> model, std::shared_ptr<const Ensemble> ensemble,
+                      TensorCall call, TensorDone done) const {
+  if (absl::Status ready = CheckReady(*ensemble); !ready.ok()) {
     pipeline_->CountMalformed(call.protocol, ready.code());
     std::move(done)(std::move(ready));
     return;
   }
-  const ModelSettings& settings = model->settings();
-  auto pending =
-      std::make_unique<Pending>(Pending{.model = model,
-                                        .counted = CountedCall(pipeline_->rooms(), model->metrics(), call),
-                                        .wanted = call.outputs,
-                                        .items = 0,
-                                        .done = std::move(done)});
+  const ModelSettings& settings = ensemble->settings;
+  const EnsembleRun::Deps deps{.plan = &ensemble->plan, .infer = infer_, .clock = pipeline_->deps().clock};
+  CountedCall counted(pipeline_->deps(), model->metrics(), call);
+  auto pending = std::make_unique<Pending>(Pending{.model = std::move(model),
+                                                   .ensemble = std::move(ensemble),
+                                                   .counted = std::move(counted),
+                                                   .wanted = call.outputs,
+                                                   .items = 0,
+                                                   .done = std::move(done)});
   absl::Status status = CheckRequest(call, settings);
   if (status.ok()) status = pending->counted.Enter(call, settings.name, settings.max_inflight);
   if (!status.ok()) {
@@ -41,9 +44,7 @@ void Ensembles::Infer(const std::shared_ptr<ServedModel>& model, TensorCall call
     return;
   }
   pending->items = ItemsOf(call, settings);
-  const EnsembleRun::Rooms rooms{
-      .plan = &model->ensemble()->plan, .infer = infer_, .clock = pipeline_->rooms().clock};
-  EnsembleRun::Start(rooms, std::move(call),
+  EnsembleRun::Start(deps, std::move(call),
                      [this, kept = std::move(pending)](absl::StatusOr<TensorAnswer> outcome) mutable {
                        if (outcome.ok()) outcome = ToAnswer(*std::move(outcome), *kept);
                        // If a step was rejected, the call counts as rejected; if a step failed, as failed.
@@ -57,15 +58,8 @@ void Ensembles::Infer(const std::shared_ptr<ServedModel>& model, TensorCall call
                      });
 }
 
-absl::Status Ensembles::CheckReady(const Ensemble& ensemble) const {
-  const absl::Status fits = CheckEnsemble(ensemble, find_);
-  if (fits.ok()) return fits;
-  return absl::UnavailableError(
-      absl::StrCat("ensemble '", ensemble.settings.name, "' cannot be run: ", fits.message()));
-}
-
 absl::StatusOr<TensorAnswer> Ensembles::ToAnswer(TensorAnswer answer, const Pending& pending) const {
-  const Ensemble& ensemble = *pending.model->ensemble();
+  const Ensemble& ensemble = *pending.ensemble;
   const ModelSettings& settings = ensemble.settings;
   answer.model = ensemble.settings.name;
   answer.version = ensemble.version;
@@ -93,11 +87,11 @@ std::vector<std::string> Ensembles::LabelsOf(const Ensemble& ensemble, const std
     if (!settings.outputs[i].labels.empty()) return settings.outputs[i].labels;
     if (!settings.labels.empty()) return settings.labels;
     const EnsemblePlan::Step& step = plan.steps[*plan.tensors[plan.outputs[i]].maker];
-    const auto model = catalog_->FindReady(step.model, step.version);
+    const auto model = find_(step.model, step.version);
     if (!model.ok()) break;
-    if ((*model)->ensemble() == nullptr) return (*model)->settings().labels;
+    if (model->ensemble == nullptr) return model->labels;
     for (const EnsemblePlan::Port& port : step.outputs) {
-      if (port.tensor == plan.outputs[i]) return LabelsOf(*(*model)->ensemble(), port.name);
+      if (port.tensor == plan.outputs[i]) return LabelsOf(*model->ensemble, port.name);
     }
   }
   return {};

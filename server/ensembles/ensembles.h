@@ -1,4 +1,5 @@
-// Calls of ensembles: checked, admitted once, run step by step, and counted like calls of a model.
+// Calls of ensembles: checked, admitted once, run step by step, and counted like calls of a model. The models
+// of the steps are found and computed by functions, so that this does not depend on the catalog.
 #pragma once
 
 #include <memory>
@@ -7,27 +8,28 @@
 
 #include "absl/status/status.h"
 #include "server/core/tensor_call.h"
+#include "server/engine/pipeline.h"
+#include "server/engine/ready_model.h"
 #include "server/ensembles/ensemble_check.h"
 #include "server/ensembles/ensemble_run.h"
-#include "server/catalog/catalog.h"
-#include "server/engine/pipeline.h"
 
 namespace saccade::server {
 
 // Thread-safe.
 class Ensembles {
  public:
-  // The arguments, and what they refer to, must outlive this object and every call. `find` describes models,
-  // `infer` computes with them.
-  Ensembles(Pipeline* pipeline, const Catalog* catalog, FindStep find, InferStep infer)
-      : pipeline_(pipeline), catalog_(catalog), find_(std::move(find)), infer_(std::move(infer)) {}
+  // `pipeline`, and what the functions refer to, must outlive this object and every call. `find` describes
+  // models, `infer` computes with them.
+  Ensembles(Pipeline* pipeline, FindStep find, InferStep infer)
+      : pipeline_(pipeline), find_(std::move(find)), infer_(std::move(infer)) {}
 
-  // Like Inference::Infer, for a call of `model`. Steps are calls of their own: they count towards the bounds
-  // of their models, but towards the server's only as part of this call. REQUIRES: `model` is an ensemble.
-  void Infer(const std::shared_ptr<ServedModel>& model, TensorCall call, TensorDone done) const;
+  // Like Inference::Infer, for a call of `model`, which is `ensemble`. Steps are calls of their own: they
+  // count towards the bounds of their models, but towards the server's only as part of this call.
+  void Infer(std::shared_ptr<const ReadyModel> model, std::shared_ptr<const Ensemble> ensemble,
+             TensorCall call, TensorDone done) const;
 
   // UNAVAILABLE with the reason unless all steps can be run.
-  absl::Status CheckReady(const Ensemble& ensemble) const;
+  absl::Status CheckReady(const Ensemble& ensemble) const { return CheckRunnable(ensemble, find_); }
 
  private:
   struct Pending;
@@ -37,7 +39,6 @@ class Ensembles {
   std::vector<std::string> LabelsOf(const Ensemble& ensemble, const std::string& output) const;
 
   Pipeline* const pipeline_;
-  const Catalog* const catalog_;
   const FindStep find_;
   const InferStep infer_;
 };

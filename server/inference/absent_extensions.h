@@ -6,8 +6,8 @@
 
 namespace saccade::server {
 
-// UNAVAILABLE, the code of a Triton server that was built without tracing. Traces of saccaded are configured by
-// OpenTelemetry's environment variables (server/tracing/trace_settings.h), and not by clients.
+// UNAVAILABLE, the code of a Triton server that was built without tracing. Traces of saccaded are configured
+// by OpenTelemetry's environment variables (server/tracing/trace_settings.h), and not by clients.
 absl::Status TraceExtensionUnsupported();
 
 // The status of CUDA shared memory regions, none of which can exist: OK if `name` is empty (all regions, an

@@ -5,12 +5,12 @@
 #include <utility>
 
 #include "server/cache/cache_key.h"
+#include "server/engine/counted_call.h"
+#include "server/engine/priority_level.h"
 #include "server/inference/picture_inputs.h"
 #include "server/inference/program_tensors.h"
 #include "server/inference/shared_outputs.h"
 #include "server/inference/task_outputs.h"
-#include "server/engine/counted_call.h"
-#include "server/engine/priority_level.h"
 #include "server/tracing/call_record.h"
 
 namespace saccade::server {
@@ -24,7 +24,7 @@ struct Pending {
   TensorCall call;
   TensorDone done;
   std::shared_ptr<ServedModel> model;
-  // The answer of the pass, filled in by MakeAnswer(); room and timings are added by ToAnswer().
+  // The answer of the pass, filled in by MakeAnswer(); charge and timings are added by ToAnswer().
   TensorAnswer answer = {};
 
   const ModelSettings& settings() const { return model->settings(); }
@@ -48,7 +48,7 @@ absl::Status MakeAnswer(Response& response, Pending& pending) {
 
 absl::StatusOr<TensorAnswer> ToAnswer(const absl::StatusOr<Response>& outcome, Pending& pending) {
   if (!outcome.ok()) return outcome.status();
-  pending.answer.room = outcome->room;
+  pending.answer.charge = outcome->charge;
   pending.answer.timings = outcome->timings;
   return std::move(pending.answer);
 }
@@ -104,20 +104,29 @@ ModelInterface InterfaceOfModel(const ServedModel& model) {
           .max_batch_size = model.max_batch_size()};
 }
 
+// Finds the models of ensembles' steps.
+FindStep StepsIn(const Catalog* catalog) {
+  return [catalog](const std::string& name, int64_t version) -> absl::StatusOr<StepModel> {
+    auto model = catalog->FindReady(name, version);
+    if (!model.ok()) return model.status();
+    return StepModel{.interface = InterfaceOfModel(**model),
+                     .labels = (*model)->settings().labels,
+                     .ensemble = (*model)->ensemble()};
+  };
+}
+
 }  // namespace
 
-Inference::Inference(Pipeline* pipeline, const Catalog* catalog, const SharedMemory* shared_memory,
-                     EnsembleRunner* ensembles)
+absl::Status CheckSteps(const Ensemble& ensemble, const Catalog& catalog) {
+  return CheckRunnable(ensemble, StepsIn(&catalog));
+}
+
+Inference::Inference(Pipeline* pipeline, const Catalog* catalog, const SharedMemory* shared_memory)
     : pipeline_(pipeline),
       catalog_(catalog),
       shared_memory_(shared_memory),
-      ensembles_(
-          pipeline, catalog,
-          [this](const std::string& model, int64_t version) { return FindStepModel(model, version); },
-          [this](TensorCall call, TensorDone done) { Infer(std::move(call), std::move(done)); }) {
-  if (ensembles != nullptr)
-    ensembles->check = [this](const Ensemble& ensemble) { return ensembles_.CheckReady(ensemble); };
-}
+      ensembles_(pipeline, StepsIn(catalog),
+                 [this](TensorCall call, TensorDone done) { Infer(std::move(call), std::move(done)); }) {}
 
 void Inference::Infer(TensorCall call, TensorDone done) {
   auto model = catalog_->FindReady(call.model, call.version);
@@ -133,7 +142,9 @@ void Inference::Infer(TensorCall call, TensorDone done) {
     }
     done = Sharing(shared_memory_, call.outputs, std::move(done));
   }
-  if ((*model)->ensemble() != nullptr) return ensembles_.Infer(*model, std::move(call), std::move(done));
+  if (const auto ensemble = (*model)->ensemble(); ensemble != nullptr) {
+    return ensembles_.Infer(*std::move(model), ensemble, std::move(call), std::move(done));
+  }
   if ((*model)->cached_answers() != nullptr) {
     return InferCached(*std::move(model), std::move(call), std::move(done));
   }
@@ -141,13 +152,13 @@ void Inference::Infer(TensorCall call, TensorDone done) {
 }
 
 void Inference::InferCached(std::shared_ptr<ServedModel> model, TensorCall call, TensorDone done) {
-  Clock* const clock = pipeline_->rooms().clock;
+  Clock* const clock = pipeline_->deps().clock;
   const absl::Time start = clock->Now();
   const CacheKey key = CacheKeyOf(call);
   std::optional<TensorAnswer> kept = model->cached_answers()->Find(key);
   const absl::Duration looked = clock->Now() - start;
   if (kept) {
-    CountedCall counted(pipeline_->rooms(), model->metrics(), call);
+    CountedCall counted(pipeline_->deps(), model->metrics(), call);
     absl::Status status = CheckPriorityLevel(call.priority, model->name(), model->settings().batching);
     if (status.ok()) status = counted.Enter(call, model->name(), model->settings().max_inflight);
     if (status.ok()) model->cache_metrics()->RecordHit(looked);
@@ -206,12 +217,6 @@ absl::StatusOr<ModelInterface> Inference::Describe(absl::string_view model, int6
   auto found = FindReady(model, version);
   if (!found.ok()) return found.status();
   return InterfaceOfModel(**found);
-}
-
-absl::StatusOr<StepModel> Inference::FindStepModel(const std::string& model, int64_t version) const {
-  auto found = catalog_->FindReady(model, version);
-  if (!found.ok()) return found.status();
-  return StepModel{.interface = InterfaceOfModel(**found), .ensemble = (*found)->ensemble()};
 }
 
 }  // namespace saccade::server

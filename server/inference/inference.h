@@ -7,22 +7,23 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "server/core/tensor_call.h"
-#include "server/ensembles/ensembles.h"
-#include "server/core/model_interface.h"
 #include "server/catalog/catalog.h"
+#include "server/core/model_interface.h"
+#include "server/core/tensor_call.h"
 #include "server/engine/pipeline.h"
+#include "server/ensembles/ensembles.h"
 #include "server/shared_memory/shared_memory.h"
 
 namespace saccade::server {
 
+// Checks that the models of the catalog can run the ensemble's steps; an EnsembleChecker.
+absl::Status CheckSteps(const Ensemble& ensemble, const Catalog& catalog);
+
 // Thread-safe.
 class Inference {
  public:
-  // All pointers must outlive this object and every call. If `ensembles` is not null, its `check` is set;
-  // until then no ensemble can be loaded.
-  Inference(Pipeline* pipeline, const Catalog* catalog, const SharedMemory* shared_memory,
-            EnsembleRunner* ensembles = nullptr);
+  // All pointers must outlive this object and every call.
+  Inference(Pipeline* pipeline, const Catalog* catalog, const SharedMemory* shared_memory);
   Inference(const Inference&) = delete;
   Inference& operator=(const Inference&) = delete;
 
@@ -49,7 +50,6 @@ class Inference {
   void InferCached(std::shared_ptr<ServedModel> model, TensorCall call, TensorDone done);
   // Finds a ready model; for an ensemble, the models of its steps must be ready too.
   absl::StatusOr<std::shared_ptr<ServedModel>> FindReady(absl::string_view model, int64_t version) const;
-  absl::StatusOr<StepModel> FindStepModel(const std::string& model, int64_t version) const;
 
   Pipeline* const pipeline_;
   const Catalog* const catalog_;

@@ -7,9 +7,9 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "server/catalog/catalog.h"
 #include "server/metrics/cache_metrics.h"
 #include "server/metrics/model_usage.h"
-#include "server/catalog/catalog.h"
 
 namespace saccade::server {
 

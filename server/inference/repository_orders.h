@@ -7,8 +7,8 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "server/inference/parameters.h"
 #include "server/catalog/catalog.h"
+#include "server/inference/parameters.h"
 
 namespace saccade::server {
 

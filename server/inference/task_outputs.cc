@@ -18,23 +18,23 @@ struct Output {
   DataType type;
   // -1 if it depends on the request.
   absl::InlinedVector<int64_t, 5> shape;
-  absl::StatusOr<Values> (*make)(const Answered&, ItemsForm);
+  absl::StatusOr<Values> (*make)(const HeldResponse&, ItemsForm);
   // Whether it is returned if the request names no outputs.
   bool unasked = true;
 };
 
-template <Values (*kMake)(const Answered&)>
-absl::StatusOr<Values> Always(const Answered& response, ItemsForm /*form*/) {
+template <Values (*kMake)(const HeldResponse&)>
+absl::StatusOr<Values> Always(const HeldResponse& response, ItemsForm /*form*/) {
   return kMake(response);
 }
 
-template <absl::StatusOr<Values> (*kMake)(const Answered&)>
-absl::StatusOr<Values> OfOneSize(const Answered& response, ItemsForm /*form*/) {
+template <absl::StatusOr<Values> (*kMake)(const HeldResponse&)>
+absl::StatusOr<Values> OfOneSize(const HeldResponse& response, ItemsForm /*form*/) {
   return kMake(response);
 }
 
-template <Values (*kMake)(const Answered&, ItemsForm)>
-absl::StatusOr<Values> Items(const Answered& response, ItemsForm form) {
+template <Values (*kMake)(const HeldResponse&, ItemsForm)>
+absl::StatusOr<Values> Items(const HeldResponse& response, ItemsForm form) {
   return kMake(response, form);
 }
 
@@ -101,7 +101,7 @@ const WantedOutput* Find(const Output& output, const std::vector<WantedOutput>& 
   return found == wanted.end() ? nullptr : &*found;
 }
 
-absl::StatusOr<Tensor> Make(const Output& output, const Answered& response, ItemsForm form) {
+absl::StatusOr<Tensor> Make(const Output& output, const HeldResponse& response, ItemsForm form) {
   absl::StatusOr<Values> values = output.make(response, form);
   if (!values.ok()) return values.status();
   return Tensor{.name = output.name,
@@ -125,7 +125,7 @@ absl::Status CheckOutputs(const std::vector<WantedOutput>& wanted, const models:
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::vector<Tensor>> MakeOutputs(const Answered& response,
+absl::StatusOr<std::vector<Tensor>> MakeOutputs(const HeldResponse& response,
                                                 const std::vector<WantedOutput>& wanted, ItemsForm form) {
   const models::Description& model = *response->description;
   std::vector<Tensor> tensors;

@@ -19,7 +19,7 @@ absl::Status CheckOutputs(const std::vector<WantedOutput>& wanted, const models:
 // Makes the wanted outputs, or the default ones if `wanted` is empty. INVALID_ARGUMENT if pictures of
 // different sizes would have to share a tensor. REQUIRES: CheckOutputs() accepted `wanted`, and the
 // response's model still exists.
-absl::StatusOr<std::vector<Tensor>> MakeOutputs(const Answered& response,
+absl::StatusOr<std::vector<Tensor>> MakeOutputs(const HeldResponse& response,
                                                 const std::vector<WantedOutput>& wanted, ItemsForm form);
 
 std::vector<TensorDescription> DescribeOutputs(const models::Description& model, ItemsForm form);

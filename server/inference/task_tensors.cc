@@ -41,7 +41,7 @@ void Refer(const std::vector<T>& values, BytePieces& data) {
 
 // [n, ...] with one row of `T` per result.
 template <typename Result, typename T>
-Values Rows(const Answered& response, std::vector<T> Result::* values) {
+Values Rows(const HeldResponse& response, std::vector<T> Result::* values) {
   Values tensor{.data = BytePieces({}, response)};
   const auto& first = std::get<Result>(response->results.at(0)).*values;
   tensor.shape = {static_cast<int64_t>(response->results.size()), static_cast<int64_t>(first.size())};
@@ -53,7 +53,7 @@ Values Rows(const Answered& response, std::vector<T> Result::* values) {
 
 // The number of items of each result; in flat form, the index of each result's first item, and the total.
 template <typename Result>
-Values Counts(const Answered& response, ItemsForm form) {
+Values Counts(const HeldResponse& response, ItemsForm form) {
   std::string bytes;
   int64_t before = 0;
   if (form == ItemsForm::kFlat) Append(&before, 1, bytes);
@@ -69,7 +69,7 @@ Values Counts(const Answered& response, ItemsForm form) {
 // [items, extents...], written by `append`, which gets an item, the index of its result, and the bytes to
 // append to.
 template <typename Result, typename T, typename AppendOne>
-Values PerItem(const Answered& response, ItemsForm form, std::initializer_list<int64_t> extents,
+Values PerItem(const HeldResponse& response, ItemsForm form, std::initializer_list<int64_t> extents,
                AppendOne append) {
   const size_t results = response->results.size();
   size_t max = 0;
@@ -97,14 +97,14 @@ Values PerItem(const Answered& response, ItemsForm form, std::initializer_list<i
 }
 
 template <typename Result>
-Values ScoresOf(const Answered& response, ItemsForm form) {
+Values ScoresOf(const HeldResponse& response, ItemsForm form) {
   return PerItem<Result, float>(response, form, {}, [](const auto& item, size_t, std::string& bytes) {
     Append(&item.score, 1, bytes);
   });
 }
 
 template <typename Result>
-Values LabelsOf(const Answered& response, ItemsForm form) {
+Values LabelsOf(const HeldResponse& response, ItemsForm form) {
   return PerItem<Result, int64_t>(response, form, {}, [](const auto& item, size_t, std::string& bytes) {
     Append(&item.label, 1, bytes);
   });
@@ -118,7 +118,7 @@ double FrameRate(const Response& response, size_t item) {
 
 // [n, height, width] of maps that must have the same size. `advice` is appended to the error.
 template <typename Result, typename T>
-absl::StatusOr<Values> Maps(const Answered& response, std::vector<T> Result::* values,
+absl::StatusOr<Values> Maps(const HeldResponse& response, std::vector<T> Result::* values,
                             absl::string_view output, absl::string_view advice) {
   const auto& first = std::get<Result>(response->results.at(0));
   Values tensor{.data = BytePieces({}, response)};
@@ -139,13 +139,13 @@ absl::StatusOr<Values> Maps(const Answered& response, std::vector<T> Result::* v
 
 }  // namespace
 
-Values Logits(const Answered& response) { return Rows(response, &models::Classification::logits); }
+Values Logits(const HeldResponse& response) { return Rows(response, &models::Classification::logits); }
 
-Values DetectionCounts(const Answered& response, ItemsForm form) {
+Values DetectionCounts(const HeldResponse& response, ItemsForm form) {
   return Counts<models::Detections>(response, form);
 }
 
-Values Boxes(const Answered& response, ItemsForm form) {
+Values Boxes(const HeldResponse& response, ItemsForm form) {
   return PerItem<models::Detections, float>(
       response, form, {4}, [](const models::Detection& item, size_t, std::string& bytes) {
         const float box[] = {item.x_min, item.y_min, item.x_max, item.y_max};
@@ -153,26 +153,26 @@ Values Boxes(const Answered& response, ItemsForm form) {
       });
 }
 
-Values Scores(const Answered& response, ItemsForm form) {
+Values Scores(const HeldResponse& response, ItemsForm form) {
   return ScoresOf<models::Detections>(response, form);
 }
 
-Values Labels(const Answered& response, ItemsForm form) {
+Values Labels(const HeldResponse& response, ItemsForm form) {
   return LabelsOf<models::Detections>(response, form);
 }
 
-Values Masks(const Answered& response, ItemsForm form) {
+Values Masks(const HeldResponse& response, ItemsForm form) {
   const int64_t side = std::get<models::Detections>(response->results.at(0)).mask_side;
   return PerItem<models::Detections, float>(
       response, form, {side, side},
       [](const models::Detection& item, size_t, std::string& bytes) { Append(item.mask, bytes); });
 }
 
-Values ActionCounts(const Answered& response, ItemsForm form) {
+Values ActionCounts(const HeldResponse& response, ItemsForm form) {
   return Counts<models::Actions>(response, form);
 }
 
-Values ActionSegments(const Answered& response, ItemsForm form) {
+Values ActionSegments(const HeldResponse& response, ItemsForm form) {
   return PerItem<models::Actions, float>(
       response, form, {2}, [&](const models::Action& item, size_t clip, std::string& bytes) {
         const double rate = FrameRate(*response, clip);
@@ -181,15 +181,15 @@ Values ActionSegments(const Answered& response, ItemsForm form) {
       });
 }
 
-Values ActionScores(const Answered& response, ItemsForm form) {
+Values ActionScores(const HeldResponse& response, ItemsForm form) {
   return ScoresOf<models::Actions>(response, form);
 }
 
-Values ActionLabels(const Answered& response, ItemsForm form) {
+Values ActionLabels(const HeldResponse& response, ItemsForm form) {
   return LabelsOf<models::Actions>(response, form);
 }
 
-absl::StatusOr<Values> RestoredVolumes(const Answered& response) {
+absl::StatusOr<Values> RestoredVolumes(const HeldResponse& response) {
   const auto& first = std::get<models::Restoration>(response->results.at(0));
   Values tensor{.data = BytePieces({}, response)};
   tensor.shape = {static_cast<int64_t>(response->results.size()), first.depth, first.height, first.width};
@@ -205,14 +205,14 @@ absl::StatusOr<Values> RestoredVolumes(const Answered& response) {
   return tensor;
 }
 
-absl::StatusOr<Values> LabelMaps(const Answered& response) {
+absl::StatusOr<Values> LabelMaps(const HeldResponse& response) {
   return Maps(response, &models::Segmentation::labels, "label_map", ", or ask for 'areas' alone");
 }
 
-absl::StatusOr<Values> DisparityMaps(const Answered& response) {
+absl::StatusOr<Values> DisparityMaps(const HeldResponse& response) {
   return Maps(response, &models::Disparity::values, "disparity", "");
 }
 
-Values Areas(const Answered& response) { return Rows(response, &models::Segmentation::areas); }
+Values Areas(const HeldResponse& response) { return Rows(response, &models::Segmentation::areas); }
 
 }  // namespace saccade::server

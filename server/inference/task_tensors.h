@@ -12,7 +12,7 @@
 
 namespace saccade::server {
 
-using Answered = std::shared_ptr<const Response>;
+using HeldResponse = std::shared_ptr<const Response>;
 
 struct Values {
   std::vector<int64_t> shape = {};
@@ -23,29 +23,29 @@ struct Values {
 // Each function REQUIRES at least one result, all of its task. The first extent is the number of items in the
 // request, unless stated otherwise.
 
-Values Logits(const Answered& response);  // FP32 [n, classes]
+Values Logits(const HeldResponse& response);  // FP32 [n, classes]
 
 // Padded form: the second extent is the largest count of any picture of the request, which may be 0; shorter
 // lists are filled with zeros. Flat form: the first two extents are merged into one without padding.
-Values DetectionCounts(const Answered& response, ItemsForm form);  // INT64 [n], or splits [n + 1]
-Values Boxes(const Answered& response, ItemsForm form);            // FP32 [n, most, 4]
-Values Scores(const Answered& response, ItemsForm form);           // FP32 [n, most]
-Values Labels(const Answered& response, ItemsForm form);           // INT64 [n, most]
-Values Masks(const Answered& response, ItemsForm form);            // FP32 [n, most, side, side]
+Values DetectionCounts(const HeldResponse& response, ItemsForm form);  // INT64 [n], or splits [n + 1]
+Values Boxes(const HeldResponse& response, ItemsForm form);            // FP32 [n, most, 4]
+Values Scores(const HeldResponse& response, ItemsForm form);           // FP32 [n, most]
+Values Labels(const HeldResponse& response, ItemsForm form);           // INT64 [n, most]
+Values Masks(const HeldResponse& response, ItemsForm form);            // FP32 [n, most, side, side]
 
 // INVALID_ARGUMENT if the pictures differ in size.
-absl::StatusOr<Values> LabelMaps(const Answered& response);      // UINT8 [n, height, width]
-absl::StatusOr<Values> DisparityMaps(const Answered& response);  // FP32 [n, height, width]
+absl::StatusOr<Values> LabelMaps(const HeldResponse& response);      // UINT8 [n, height, width]
+absl::StatusOr<Values> DisparityMaps(const HeldResponse& response);  // FP32 [n, height, width]
 
 // In the same forms as detections. Segments are [start, end] in seconds.
-Values ActionCounts(const Answered& response, ItemsForm form);    // INT64 [n], or splits [n + 1]
-Values ActionSegments(const Answered& response, ItemsForm form);  // FP32 [n, most, 2]
-Values ActionScores(const Answered& response, ItemsForm form);    // FP32 [n, most]
-Values ActionLabels(const Answered& response, ItemsForm form);    // INT64 [n, most]
+Values ActionCounts(const HeldResponse& response, ItemsForm form);    // INT64 [n], or splits [n + 1]
+Values ActionSegments(const HeldResponse& response, ItemsForm form);  // FP32 [n, most, 2]
+Values ActionScores(const HeldResponse& response, ItemsForm form);    // FP32 [n, most]
+Values ActionLabels(const HeldResponse& response, ItemsForm form);    // INT64 [n, most]
 
 // INVALID_ARGUMENT if the volumes differ in size.
-absl::StatusOr<Values> RestoredVolumes(const Answered& response);  // FP32 [n, depth, height, width]
+absl::StatusOr<Values> RestoredVolumes(const HeldResponse& response);  // FP32 [n, depth, height, width]
 
-Values Areas(const Answered& response);  // INT64 [n, classes]
+Values Areas(const HeldResponse& response);  // INT64 [n, classes]
 
 }  // namespace saccade::server

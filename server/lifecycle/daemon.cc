@@ -11,8 +11,10 @@
 #include "kernels/common/cuda_plugin.h"
 #include "server/admission/admission.h"
 #include "server/cache/response_cache.h"
+#include "server/catalog/catalog.h"
 #include "server/core/clock.h"
 #include "server/decode/decode_pool.h"
+#include "server/engine/pipeline.h"
 #include "server/http/http_server.h"
 #include "server/inference/inference.h"
 #include "server/lifecycle/drain.h"
@@ -23,8 +25,6 @@
 #include "server/logging/log.h"
 #include "server/metrics/metrics.h"
 #include "server/page/page.h"
-#include "server/catalog/catalog.h"
-#include "server/engine/pipeline.h"
 #include "server/protocols/inference_service.h"
 #include "server/protocols/live_load.h"
 #include "server/protocols/rest_service.h"
@@ -67,7 +67,7 @@ absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Start(const Flags& flags) {
   std::unique_ptr<Daemon> daemon(new Daemon(flags));
   LoadGpuOperators();
   if (absl::Status secrets = daemon->OpenSecrets(); !secrets.ok()) return secrets;
-  if (absl::Status rooms = daemon->OpenRooms(); !rooms.ok()) return rooms;
+  if (absl::Status created = daemon->CreateComponents(); !created.ok()) return created;
   if (absl::Status ports = daemon->OpenPorts(); !ports.ok()) return ports;
   std::printf("listening grpc=%s:%d http=%s:%d metrics=%s:%d\n", GrpcHost(flags).c_str(),
               daemon->grpc_->port(), HttpHost(flags).c_str(), daemon->http_->port(),
@@ -96,7 +96,7 @@ void Daemon::ReloadChangedSecrets() {
   if (tokens_ != nullptr) tokens_->ReloadIfChanged();
 }
 
-absl::Status Daemon::OpenRooms() {
+absl::Status Daemon::CreateComponents() {
   Clock* const clock = Clock::Real();
   metrics_ = std::make_unique<Metrics>(SACCADE_VERSION);
   auto observability = Observability::Create(flags_, metrics_.get(), clock);
@@ -107,21 +107,21 @@ absl::Status Daemon::OpenRooms() {
   admission_ = *std::move(admission);
   if (flags_.response_cache_bytes > 0)
     response_cache_ = std::make_unique<ResponseCache>(flags_.response_cache_bytes);
-  ensembles_ = std::make_unique<EnsembleRunner>();
-  catalog_ = std::make_unique<Catalog>(
-      CatalogOptions{.repositories = flags_.model_repositories,
-                     .control = flags_.model_control,
-                     .poll_interval = flags_.repository_poll,
-                     .load_at_start = flags_.load_models,
-                     .complete_configurations = flags_.complete_configurations,
-                     .unload_timeout = flags_.unload_timeout,
-                     .default_max_queue_size = flags_.max_queue_size,
-                     .threads_per_instance = flags_.threads_per_instance,
-                     .warm_up = flags_.warm_up,
-                     .allow_executable_models = flags_.allow_executable_models,
-                     .gpus = kernels::LoadCudaPlugin().devices,
-                     .rooms = {.response_cache = response_cache_.get(), .ensembles = ensembles_.get()}},
-      clock, metrics_.get());
+  catalog_ =
+      std::make_unique<Catalog>(CatalogOptions{.repositories = flags_.model_repositories,
+                                               .control = flags_.model_control,
+                                               .poll_interval = flags_.repository_poll,
+                                               .load_at_start = flags_.load_models,
+                                               .complete_configurations = flags_.complete_configurations,
+                                               .unload_timeout = flags_.unload_timeout,
+                                               .default_max_queue_size = flags_.max_queue_size,
+                                               .threads_per_instance = flags_.threads_per_instance,
+                                               .warm_up = flags_.warm_up,
+                                               .permissions = flags_.permissions,
+                                               .gpus = kernels::LoadCudaPlugin().devices,
+                                               .response_cache = response_cache_.get(),
+                                               .check_ensemble = CheckSteps},
+                                clock, metrics_.get());
   if (absl::Status scan = catalog_->Scan(); !scan.ok()) return scan;
   auto pool =
       DecodePool::Create({.threads = flags_.decode_threads,
@@ -131,13 +131,13 @@ absl::Status Daemon::OpenRooms() {
                           }});
   if (!pool.ok()) return pool.status();
   decode_pool_ = *std::move(pool);
-  pipeline_ = std::make_unique<Pipeline>(Pipeline::Rooms{.clock = clock,
-                                                         .metrics = metrics_.get(),
-                                                         .catalog = catalog_.get(),
-                                                         .admission = admission_.get(),
-                                                         .decode_pool = decode_pool_.get(),
-                                                         .decode_limits = flags_.decode,
-                                                         .watch = observability_->watch()});
+  pipeline_ = std::make_unique<Pipeline>(Pipeline::Deps{.clock = clock,
+                                                        .metrics = metrics_.get(),
+                                                        .models = catalog_.get(),
+                                                        .admission = admission_.get(),
+                                                        .decode_pool = decode_pool_.get(),
+                                                        .decode_limits = flags_.decode,
+                                                        .watch = observability_->watch()});
   retry_jitter_ = std::make_unique<RetryJitter>(std::random_device()());
   slow_readers_ = std::make_unique<SlowReaders>(flags_.send_timeout, clock);
   vision_ = std::make_unique<VisionService>(
@@ -150,32 +150,32 @@ absl::Status Daemon::OpenRooms() {
   shared_memory_ = std::make_unique<SharedMemory>(
       SharedMemory::Options{.allowed = flags_.allow_shared_memory,
                             .max_tensor_bytes = static_cast<uint64_t>(flags_.max_message_bytes)});
-  inference_ =
-      std::make_unique<Inference>(pipeline_.get(), catalog_.get(), shared_memory_.get(), ensembles_.get());
+  inference_ = std::make_unique<Inference>(pipeline_.get(), catalog_.get(), shared_memory_.get());
   inference_service_ = std::make_unique<InferenceService>(
       InferenceService::Options{.server_version = SACCADE_VERSION,
                                 .max_message_bytes = flags_.max_message_bytes,
                                 .retry_jitter = retry_jitter_.get(),
                                 .slow_readers = slow_readers_.get(),
                                 .ready = [this] { return readiness_.ready(); }},
-      InferenceService::Rooms{.inference = inference_.get(),
-                              .pipeline = pipeline_.get(),
-                              .catalog = catalog_.get(),
-                              .shared_memory = shared_memory_.get(),
-                              .clock = clock});
+      InferenceService::Deps{.inference = inference_.get(),
+                             .pipeline = pipeline_.get(),
+                             .catalog = catalog_.get(),
+                             .shared_memory = shared_memory_.get(),
+                             .clock = clock});
   rest_ = std::make_unique<RestService>(RestService::Options{.server_version = SACCADE_VERSION,
                                                              .max_message_bytes = flags_.max_message_bytes,
                                                              .retry_jitter = retry_jitter_.get(),
                                                              .live = [this] { return readiness_.live(); },
                                                              .ready = [this] { return readiness_.ready(); }},
-                                        RestService::Rooms{.inference = inference_.get(),
-                                                           .pipeline = pipeline_.get(),
-                                                           .catalog = catalog_.get(),
-                                                           .shared_memory = shared_memory_.get(),
-                                                           .clock = clock});
+                                        RestService::Deps{.inference = inference_.get(),
+                                                          .pipeline = pipeline_.get(),
+                                                          .catalog = catalog_.get(),
+                                                          .shared_memory = shared_memory_.get(),
+                                                          .clock = clock});
   vision_rest_ = std::make_unique<VisionRest>(vision_.get(), pipeline_.get(), retry_jitter_.get());
   metrics_->SetScrapeHook([this] {
     pipeline_->RefreshGauges();
+    catalog_->RefreshGauges();
     if (certificates_ != nullptr) metrics_->SetCertificateExpiry(certificates_->current()->expires);
     if (response_cache_ != nullptr) metrics_->SetCached(response_cache_->bytes(), response_cache_->answers());
   });

@@ -17,7 +17,6 @@ class Admission;
 class Catalog;
 class Certificates;
 class DecodePool;
-struct EnsembleRunner;
 class HttpServer;
 struct HttpRoute;
 struct HttpServerOptions;
@@ -30,7 +29,7 @@ class RestService;
 class RetryJitter;
 class SharedMemory;
 class SlowReaders;
-class Telling;
+class Observability;
 class Tokens;
 class VisionRest;
 class VisionService;
@@ -53,16 +52,17 @@ class Daemon {
   explicit Daemon(const Flags& flags);
 
   absl::Status OpenSecrets();
-  void LookAtSecrets();
-  absl::Status OpenRooms();
+  // Reads certificates and tokens again if their files have changed.
+  void ReloadChangedSecrets();
+  absl::Status CreateComponents();
   // Sets TLS and the token guard, as far as there are certificates and tokens.
   void Protect(HttpServerOptions& options);
   absl::Status OpenPorts();
   std::vector<HttpRoute> HttpRoutes();
   std::vector<HttpRoute> MetricsRoutes();
   void StartLoading();
+  void UpdateLiveness();
   absl::Status AwaitEnd();
-  absl::Status Drain();
   void Stop();
 
   const Flags flags_;
@@ -72,11 +72,10 @@ class Daemon {
   std::unique_ptr<Certificates> certificates_;
   std::unique_ptr<Tokens> tokens_;
   std::unique_ptr<Metrics> metrics_;
-  std::unique_ptr<Telling> telling_;
+  std::unique_ptr<Observability> observability_;
   std::unique_ptr<Admission> admission_;
   // Null if no answers are cached.
   std::unique_ptr<ResponseCache> response_cache_;
-  std::unique_ptr<EnsembleRunner> ensembles_;
   std::unique_ptr<Catalog> catalog_;
   std::unique_ptr<DecodePool> decode_pool_;
   std::unique_ptr<Pipeline> pipeline_;

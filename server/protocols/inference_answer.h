@@ -12,13 +12,15 @@
 
 namespace saccade::server {
 
+class AnswerCharge;
+
 struct InferenceAnswer {
   // All fields except raw_output_contents.
   inference::ModelInferResponse fields = {};
   // raw_output_contents, one entry per output.
   std::vector<BytePieces> raws = {};
-  // See Response::room.
-  std::shared_ptr<const void> room = nullptr;
+  // See Response::charge.
+  std::shared_ptr<const AnswerCharge> charge = nullptr;
   // Keeps alive what `raws` may refer to in addition to their own owners.
   std::shared_ptr<const void> source = nullptr;
 };

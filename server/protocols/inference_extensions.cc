@@ -56,7 +56,7 @@ void ToMessage(const SharedRegion& region, inference::SystemSharedMemoryStatusRe
 grpc::ServerUnaryReactor* InferenceService::ModelConfig(grpc::CallbackServerContext* context,
                                                         const inference::ModelConfigRequest* request,
                                                         inference::ModelConfigResponse* response) {
-  const auto config = ConfigOf(*rooms_.catalog, *rooms_.inference, request->name(), request->version());
+  const auto config = ConfigOf(*deps_.catalog, *deps_.inference, request->name(), request->version());
   if (config.ok()) *response->mutable_config() = *config;
   return FinishNow(context, ToGrpcStatus(config.status()));
 }
@@ -64,7 +64,7 @@ grpc::ServerUnaryReactor* InferenceService::ModelConfig(grpc::CallbackServerCont
 grpc::ServerUnaryReactor* InferenceService::ModelStatistics(grpc::CallbackServerContext* context,
                                                             const inference::ModelStatisticsRequest* request,
                                                             inference::ModelStatisticsResponse* response) {
-  const auto statistics = StatisticsOf(*rooms_.catalog, request->name(), request->version());
+  const auto statistics = StatisticsOf(*deps_.catalog, request->name(), request->version());
   if (statistics.ok()) ToMessage(*statistics, response);
   return FinishNow(context, ToGrpcStatus(statistics.status()));
 }
@@ -72,7 +72,7 @@ grpc::ServerUnaryReactor* InferenceService::ModelStatistics(grpc::CallbackServer
 grpc::ServerUnaryReactor* InferenceService::SystemSharedMemoryStatus(
     grpc::CallbackServerContext* context, const inference::SystemSharedMemoryStatusRequest* request,
     inference::SystemSharedMemoryStatusResponse* response) {
-  const auto regions = rooms_.shared_memory->Status(request->name());
+  const auto regions = deps_.shared_memory->Status(request->name());
   if (regions.ok()) {
     for (const SharedRegion& region : *regions) ToMessage(region, response);
   }
@@ -82,7 +82,7 @@ grpc::ServerUnaryReactor* InferenceService::SystemSharedMemoryStatus(
 grpc::ServerUnaryReactor* InferenceService::SystemSharedMemoryRegister(
     grpc::CallbackServerContext* context, const inference::SystemSharedMemoryRegisterRequest* request,
     inference::SystemSharedMemoryRegisterResponse* /*response*/) {
-  return FinishNow(context, ToGrpcStatus(rooms_.shared_memory->Register({.name = request->name(),
+  return FinishNow(context, ToGrpcStatus(deps_.shared_memory->Register({.name = request->name(),
                                                                          .key = request->key(),
                                                                          .offset = request->offset(),
                                                                          .size = request->byte_size()})));
@@ -91,7 +91,7 @@ grpc::ServerUnaryReactor* InferenceService::SystemSharedMemoryRegister(
 grpc::ServerUnaryReactor* InferenceService::SystemSharedMemoryUnregister(
     grpc::CallbackServerContext* context, const inference::SystemSharedMemoryUnregisterRequest* request,
     inference::SystemSharedMemoryUnregisterResponse* /*response*/) {
-  rooms_.shared_memory->Unregister(request->name());
+  deps_.shared_memory->Unregister(request->name());
   return FinishNow(context, grpc::Status::OK);
 }
 
@@ -116,7 +116,7 @@ grpc::ServerUnaryReactor* InferenceService::CudaSharedMemoryUnregister(
 grpc::ServerUnaryReactor* InferenceService::TraceSetting(grpc::CallbackServerContext* context,
                                                          const inference::TraceSettingRequest* /*request*/,
                                                          inference::TraceSettingResponse* /*response*/) {
-  return FinishNow(context, ToGrpcStatus(NoTraces()));
+  return FinishNow(context, ToGrpcStatus(TraceExtensionUnsupported()));
 }
 
 grpc::ServerUnaryReactor* InferenceService::LogSettings(grpc::CallbackServerContext* context,

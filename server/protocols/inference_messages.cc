@@ -173,7 +173,7 @@ InferenceAnswer ToAnswer(TensorAnswer answer, absl::string_view id) {
     if (tensor.shared) ToParameters(*tensor.shared, *output->mutable_parameters());
     message.raws.push_back(std::move(tensor.data));
   }
-  message.room = std::move(answer.room);
+  message.charge = std::move(answer.charge);
   return message;
 }
 

@@ -50,7 +50,7 @@ grpc::ServerUnaryReactor* InferenceService::RepositoryIndex(grpc::CallbackServer
   if (absl::Status named = CheckRepository(request->repository_name()); !named.ok()) {
     return FinishNow(context, ToGrpcStatus(named));
   }
-  for (IndexEntry& entry : IndexOf(*rooms_.catalog, request->ready())) {
+  for (IndexEntry& entry : IndexOf(*deps_.catalog, request->ready())) {
     auto* model = response->add_models();
     model->set_name(std::move(entry.name));
     if (entry.version != 0) model->set_version(absl::StrCat(entry.version));
@@ -69,7 +69,7 @@ grpc::ServerUnaryReactor* InferenceService::RepositoryModelLoad(
   if (!named.ok()) return FinishNow(context, ToGrpcStatus(named));
   grpc::ServerUnaryReactor* const reactor = context->DefaultReactor();
   const LogCallScope scope(LogCallOf(*context));
-  rooms_.catalog->Load(request->model_name(), *std::move(config),
+  deps_.catalog->Load(request->model_name(), *std::move(config),
                        [reactor](const absl::Status& status) { reactor->Finish(ToGrpcStatus(status)); });
   return reactor;
 }
@@ -83,7 +83,7 @@ grpc::ServerUnaryReactor* InferenceService::RepositoryModelUnload(
   if (!named.ok()) return FinishNow(context, ToGrpcStatus(named));
   grpc::ServerUnaryReactor* const reactor = context->DefaultReactor();
   const LogCallScope scope(LogCallOf(*context));
-  rooms_.catalog->Unload(request->model_name(), *with_dependents,
+  deps_.catalog->Unload(request->model_name(), *with_dependents,
                          [reactor](const absl::Status& status) { reactor->Finish(ToGrpcStatus(status)); });
   return reactor;
 }

@@ -75,7 +75,7 @@ class InferenceCall final : public PredictReactor {
   absl::Status Write(absl::StatusOr<TensorAnswer> outcome, grpc::CallbackServerContext* context,
                      SlowReaders* readers) {
     if (!outcome.ok()) return outcome.status();
-    Sends(context, readers, outcome->room);
+    Sends(context, readers, outcome->charge);
     InferenceAnswer answer = ToAnswer(*std::move(outcome), request_.fields.id());
     if (absl::Status fits = CheckSize(answer, max_message_bytes_); !fits.ok()) return fits;
     *response_ = ToBytes(std::move(answer));
@@ -107,12 +107,12 @@ grpc::ServerUnaryReactor* InferenceService::ServerReady(grpc::CallbackServerCont
 grpc::ServerUnaryReactor* InferenceService::ModelReady(grpc::CallbackServerContext* context,
                                                        const inference::ModelReadyRequest* request,
                                                        inference::ModelReadyResponse* response) {
-  const auto version = rooms_.inference->VersionOf(request->name(), request->version());
+  const auto version = deps_.inference->VersionOf(request->name(), request->version());
   // An unknown model has no labels either.
   if (!version.ok() && !absl::IsNotFound(version.status())) {
     return FinishNow(context, ToGrpcStatus(version.status()));
   }
-  response->set_ready(version.ok() && rooms_.inference->CheckReady(request->name(), *version).ok());
+  response->set_ready(version.ok() && deps_.inference->CheckReady(request->name(), *version).ok());
   return FinishNow(context, grpc::Status::OK);
 }
 
@@ -121,7 +121,7 @@ grpc::ServerUnaryReactor* InferenceService::ServerMetadata(
     inference::ServerMetadataResponse* response) {
   response->set_name("saccade");
   response->set_version(options_.server_version);
-  for (std::string& extension : Extensions(*rooms_.shared_memory)) {
+  for (std::string& extension : Extensions(*deps_.shared_memory)) {
     response->add_extensions(std::move(extension));
   }
   return FinishNow(context, grpc::Status::OK);
@@ -130,7 +130,7 @@ grpc::ServerUnaryReactor* InferenceService::ServerMetadata(
 grpc::ServerUnaryReactor* InferenceService::ModelMetadata(grpc::CallbackServerContext* context,
                                                           const inference::ModelMetadataRequest* request,
                                                           inference::ModelMetadataResponse* response) {
-  auto model = Describe(*rooms_.inference, request->name(), request->version());
+  auto model = Describe(*deps_.inference, request->name(), request->version());
   if (model.ok()) ToMessage(*model, response);
   return FinishNow(context, ToGrpcStatus(model.status()));
 }
@@ -138,20 +138,20 @@ grpc::ServerUnaryReactor* InferenceService::ModelMetadata(grpc::CallbackServerCo
 grpc::ServerUnaryReactor* InferenceService::ModelInfer(grpc::CallbackServerContext* context,
                                                        const grpc::ByteBuffer* request,
                                                        grpc::ByteBuffer* response) {
-  const absl::Time arrival = rooms_.clock->Now();
-  if (!request->Valid()) return new EmptyCall(rooms_.pipeline, rooms_.clock, DeadlineOf(*context));
+  const absl::Time arrival = deps_.clock->Now();
+  if (!request->Valid()) return new EmptyCall(deps_.pipeline, deps_.clock, DeadlineOf(*context));
   auto call = std::make_unique<InferenceCall>(response, options_.max_message_bytes);
-  const auto record = RecordOf(rooms_.pipeline->rooms().watch, *context, kModelInfer, arrival);
+  const auto record = RecordOf(deps_.pipeline->deps().watch, *context, kModelInfer, arrival);
   if (record != nullptr) record->AddReceived(static_cast<int64_t>(request->Length()));
   const absl::Status received = ReadInferenceRequest(*request, call->request());
   const auto version_of = [this](absl::string_view model, absl::string_view version) {
-    return rooms_.inference->VersionOf(model, version);
+    return deps_.inference->VersionOf(model, version);
   };
-  auto parsed = received.ok() ? FromMessage(call->request(), *rooms_.shared_memory, version_of, arrival,
+  auto parsed = received.ok() ? FromMessage(call->request(), *deps_.shared_memory, version_of, arrival,
                                             DeadlineOf(*context))
                               : absl::StatusOr<TensorCall>(received);
   if (!parsed.ok()) {
-    rooms_.pipeline->CountMalformed("oip", parsed.status().code());
+    deps_.pipeline->CountMalformed("oip", parsed.status().code());
     EndRecord(record.get(), parsed.status(), [] { return 0; });
     return FinishNow(context, ToGrpcStatus(parsed.status()));
   }
@@ -160,7 +160,7 @@ grpc::ServerUnaryReactor* InferenceService::ModelInfer(grpc::CallbackServerConte
   parsed->client = ClientOfPeer(context->peer());
   parsed->cancellation = call->cancellation();
   InferenceCall* const reactor = call.release();
-  rooms_.inference->Infer(
+  deps_.inference->Infer(
       *std::move(parsed), [this, reactor, context, response, record](absl::StatusOr<TensorAnswer> answer) {
         const absl::Status written = reactor->Write(std::move(answer), context, options_.slow_readers);
         EndRecord(record.get(), written, [&] { return written.ok() ? response->Length() : 0; });
@@ -172,10 +172,10 @@ grpc::ServerUnaryReactor* InferenceService::ModelInfer(grpc::CallbackServerConte
 
 grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* InferenceService::ModelStreamInfer(
     grpc::CallbackServerContext* context) {
-  return InferenceStream::Start({.inference = rooms_.inference,
-                                 .pipeline = rooms_.pipeline,
-                                 .shared_memory = rooms_.shared_memory,
-                                 .clock = rooms_.clock,
+  return InferenceStream::Start({.inference = deps_.inference,
+                                 .pipeline = deps_.pipeline,
+                                 .shared_memory = deps_.shared_memory,
+                                 .clock = deps_.clock,
                                  .slow_readers = options_.slow_readers,
                                  .max_message_bytes = options_.max_message_bytes},
                                 context);

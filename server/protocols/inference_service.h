@@ -8,8 +8,8 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "server/core/clock.h"
-#include "server/inference/inference.h"
 #include "server/engine/pipeline.h"
+#include "server/inference/inference.h"
 #include "server/protocols/raw_inference_service.h"
 #include "server/protocols/retry_jitter.h"
 #include "server/protocols/slow_readers.h"
@@ -32,7 +32,7 @@ class InferenceService final : public RawInferenceService {
   };
 
   // Everything must outlive the service.
-  struct Rooms {
+  struct Deps {
     Inference* inference;
     Pipeline* pipeline;
     Catalog* catalog;
@@ -40,7 +40,7 @@ class InferenceService final : public RawInferenceService {
     Clock* clock;
   };
 
-  InferenceService(Options options, const Rooms& rooms) : options_(std::move(options)), rooms_(rooms) {}
+  InferenceService(Options options, const Deps& deps) : options_(std::move(options)), deps_(deps) {}
 
   grpc::ServerUnaryReactor* ServerLive(grpc::CallbackServerContext* context,
                                        const inference::ServerLiveRequest* request,
@@ -124,7 +124,7 @@ class InferenceService final : public RawInferenceService {
 
  private:
   const Options options_;
-  const Rooms rooms_;
+  const Deps deps_;
 };
 
 }  // namespace saccade::server

@@ -54,7 +54,7 @@ InferenceStream::InferenceStream(const Server& server, grpc::CallbackServerConte
 
 void InferenceStream::Take(const std::shared_ptr<Slot>& slot) {
   const absl::Time arrival = server_.clock->Now();
-  const auto record = RecordOf(server_.pipeline->rooms().watch, *context(), kMethod, arrival);
+  const auto record = RecordOf(server_.pipeline->deps().watch, *context(), kMethod, arrival);
   if (record != nullptr) record->AddReceived(static_cast<int64_t>(slot->received.Length()));
   const auto request = std::make_shared<InferenceRequest>();
   slot->request = request;
@@ -92,7 +92,7 @@ absl::StatusOr<InferenceAnswer> InferenceStream::ToFinalAnswer(
 void InferenceStream::Answer(const std::shared_ptr<Slot>& slot,
                              const std::shared_ptr<InferenceRequest>& request,
                              absl::StatusOr<TensorAnswer> outcome, CallRecord* record) {
-  std::shared_ptr<const void> room = outcome.ok() ? outcome->room : nullptr;
+  std::shared_ptr<const AnswerCharge> charge = outcome.ok() ? outcome->charge : nullptr;
   auto answer = ToFinalAnswer(request, std::move(outcome));
   const absl::Status status = answer.status();
   const grpc::ByteBuffer bytes =
@@ -102,7 +102,7 @@ void InferenceStream::Answer(const std::shared_ptr<Slot>& slot,
   LogFault(status, {.method = kMethod, .model = asked.model_name(), .id = asked.id(), .record = record},
            *context());
   if (!status.ok() && errors_end_it_) Stop(ToGrpcStatus(status));
-  Send(slot, bytes, std::move(room));
+  Send(slot, bytes, std::move(charge));
 }
 
 }  // namespace saccade::server

@@ -8,8 +8,8 @@
 
 #include "absl/status/statusor.h"
 #include "server/core/clock.h"
-#include "server/inference/inference.h"
 #include "server/engine/pipeline.h"
+#include "server/inference/inference.h"
 #include "server/protocols/inference_answer.h"
 #include "server/protocols/inference_request.h"
 #include "server/protocols/ordered_stream.h"

@@ -50,10 +50,10 @@ HttpResponse Answer(const Catalog& catalog, const Pipeline& pipeline) {
   // Cannot fail for all models.
   for (const ModelStatistics& model : *statistics)
     models.push_back(ToJson(model, queued[{model.model, model.version}]));
-  const Inflight held = pipeline.rooms().admission->inflight();
+  const Inflight held = pipeline.deps().admission->inflight();
   const Json answer = {
-      {"time", absl::ToDoubleSeconds(pipeline.rooms().clock->Now() - absl::UnixEpoch())},
-      {"inflight", {{"requests", held.requests}, {"bytes", held.bytes}, {"pixels", held.pixels}}},
+      {"time", absl::ToDoubleSeconds(pipeline.deps().clock->Now() - absl::UnixEpoch())},
+      {"inflight", {{"requests", held.requests}, {"bytes", held.bytes}, {"decoded_bytes", held.decoded_bytes}}},
       {"models", std::move(models)}};
   HttpResponse response;
   response.body = answer.dump(-1, ' ', false, Json::error_handler_t::replace);

@@ -1,9 +1,9 @@
 // The models' current load: GET /v1/load.
 #pragma once
 
-#include "server/http/http_server.h"
 #include "server/catalog/catalog.h"
 #include "server/engine/pipeline.h"
+#include "server/http/http_server.h"
 
 namespace saccade::server {
 

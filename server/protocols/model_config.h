@@ -4,8 +4,8 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "inference/model_config.pb.h"
-#include "server/inference/inference.h"
 #include "server/catalog/catalog.h"
+#include "server/inference/inference.h"
 #include "server/repository/model_settings.h"
 
 namespace saccade::server {

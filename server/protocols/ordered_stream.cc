@@ -42,7 +42,7 @@ void OrderedStream::OnReadDone(bool ok) {
 }
 
 void OrderedStream::Send(const std::shared_ptr<Slot>& slot, const grpc::ByteBuffer& answer,
-                         std::shared_ptr<const void> room) {
+                         std::shared_ptr<const AnswerCharge> charge) {
   {
     const absl::MutexLock lock(&mutex_);
     --pending_;
@@ -51,7 +51,7 @@ void OrderedStream::Send(const std::shared_ptr<Slot>& slot, const grpc::ByteBuff
     const auto size = static_cast<int64_t>(answer.Length());
     slot->bytes += size;
     bytes_ += size;
-    slot->room = std::move(room);
+    slot->charge = std::move(charge);
     slot->answer = answer;
   }
   Proceed();
@@ -113,7 +113,7 @@ OrderedStream::Action OrderedStream::NextAction() {
   if (!stopped_ && !writing_ && !slots_.empty() && slots_.front()->answer) {
     writing_ = true;
     sending_.Swap(&*slots_.front()->answer);
-    watched_ = slots_.front()->room != nullptr;
+    watched_ = slots_.front()->charge != nullptr;
     return Action::kWrite;
   }
   const bool has_room =

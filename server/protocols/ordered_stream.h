@@ -18,6 +18,8 @@
 
 namespace saccade::server {
 
+class AnswerCharge;
+
 // Beyond `max_requests` that are in flight, or computed and not sent yet, or about `max_bytes` that these
 // hold together, nothing is read until the first of them is sent, and gRPC's flow control stops the client.
 // When the client goes away, what waits is dropped.
@@ -50,7 +52,7 @@ class OrderedStream : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::Byt
     // The rest is the stream's mutex's.
     int64_t bytes = 0;
     // As Response has it, until the answer is sent.
-    std::shared_ptr<const void> room = nullptr;
+    std::shared_ptr<const AnswerCharge> charge = nullptr;
     std::optional<grpc::ByteBuffer> answer = std::nullopt;
   };
 
@@ -64,9 +66,9 @@ class OrderedStream : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::Byt
 
   // A request has come; Send is to follow, once. One call at a time, in the order of the requests.
   virtual void Take(const std::shared_ptr<Slot>& slot) = 0;
-  // `room`, if there is one, is kept until the answer is sent.
+  // `charge`, if there is one, is kept until the answer is sent.
   void Send(const std::shared_ptr<Slot>& slot, const grpc::ByteBuffer& answer,
-            std::shared_ptr<const void> room);
+            std::shared_ptr<const AnswerCharge> charge);
   // Nothing more is read or written; once all that was taken is answered, `status` ends the stream.
   void Stop(const grpc::Status& status) ABSL_LOCKS_EXCLUDED(mutex_);
 

@@ -16,6 +16,8 @@
 
 namespace saccade::server {
 
+class AnswerCharge;
+
 // Owned by gRPC from the moment it is returned to it; deletes itself when the call is over. The request and
 // response messages live until Finish, so the pipeline may point into them.
 class PredictReactor : public grpc::ServerUnaryReactor {
@@ -23,11 +25,12 @@ class PredictReactor : public grpc::ServerUnaryReactor {
   // Raised when the client goes away or its deadline passes; the pipeline then answers soon, for nobody.
   std::shared_ptr<Cancellation> cancellation() const { return cancellation_; }
 
-  // The answer is about to be sent, and may take as long as `readers` allows, which outlives this. `room`, if
-  // there is one, is kept until it is.
-  void Sends(grpc::CallbackServerContext* context, SlowReaders* readers, std::shared_ptr<const void> room) {
-    if (room == nullptr) return;
-    room_ = std::move(room);
+  // The answer is about to be sent, and may take as long as `readers` allows, which outlives this. `charge`,
+  // if there is one, is kept until it is.
+  void Sends(grpc::CallbackServerContext* context, SlowReaders* readers,
+             std::shared_ptr<const AnswerCharge> charge) {
+    if (charge == nullptr) return;
+    charge_ = std::move(charge);
     readers_ = readers;
     call_ = context->c_call();
     readers_->Watch(call_);
@@ -45,7 +48,7 @@ class PredictReactor : public grpc::ServerUnaryReactor {
   bool InternalInlineable() override { return true; }
 
   const std::shared_ptr<Cancellation> cancellation_ = std::make_shared<Cancellation>();
-  std::shared_ptr<const void> room_;
+  std::shared_ptr<const AnswerCharge> charge_;
   SlowReaders* readers_ = nullptr;
   grpc_call* call_ = nullptr;
 };

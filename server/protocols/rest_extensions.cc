@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "server/inference/absent_extensions.h"
 #include "server/core/errors.h"
+#include "server/inference/absent_extensions.h"
 #include "server/inference/log_settings.h"
 #include "server/inference/model_statistics.h"
 #include "server/protocols/log_calls.h"
@@ -66,14 +66,14 @@ absl::Status TakeMember(const std::string& name, const RestValue& value, SharedR
 
 RestExtensions::Answer RestExtensions::Config(const HttpRequest& request) const {
   const auto config =
-      ConfigOf(*rooms_.catalog, *rooms_.inference, ValueIn(request, "model"), ValueIn(request, "version"));
+      ConfigOf(*deps_.catalog, *deps_.inference, ValueIn(request, "model"), ValueIn(request, "version"));
   if (!config.ok()) return config.status();
   return Told(ToJson(*config));
 }
 
 RestExtensions::Answer RestExtensions::Statistics(const HttpRequest& request) const {
   const auto statistics =
-      StatisticsOf(*rooms_.catalog, ValueIn(request, "model"), ValueIn(request, "version"));
+      StatisticsOf(*deps_.catalog, ValueIn(request, "model"), ValueIn(request, "version"));
   if (!statistics.ok()) return statistics.status();
   inference::ModelStatisticsResponse message;
   ToMessage(*statistics, &message);
@@ -81,7 +81,7 @@ RestExtensions::Answer RestExtensions::Statistics(const HttpRequest& request) co
 }
 
 RestExtensions::Answer RestExtensions::RegionStatus(const HttpRequest& request) const {
-  const auto regions = rooms_.shared_memory->Status(ValueIn(request, "region"));
+  const auto regions = deps_.shared_memory->Status(ValueIn(request, "region"));
   if (!regions.ok()) return regions.status();
   Json list = Json::array();
   for (const SharedRegion& region : *regions) {
@@ -99,25 +99,25 @@ RestExtensions::Answer RestExtensions::Register(const HttpRequest& request) cons
   for (const auto& [name, value] : *members) {
     if (absl::Status taken = TakeMember(name, value, region); !taken.ok()) return taken;
   }
-  return DoneOr(rooms_.shared_memory->Register(region));
+  return DoneOr(deps_.shared_memory->Register(region));
 }
 
 std::vector<HttpRoute> RestExtensions::ModelRoutes() const {
   const auto statistics =
-      Answering(rooms_.retry_jitter, [this](const HttpRequest& request) { return Statistics(request); });
+      Answering(deps_.retry_jitter, [this](const HttpRequest& request) { return Statistics(request); });
   std::vector<HttpRoute> routes = ForVersions("GET", "/stats", statistics);
   routes.push_back({"GET", "/v2/models/stats", statistics});
   const auto config =
-      Answering(rooms_.retry_jitter, [this](const HttpRequest& request) { return Config(request); });
+      Answering(deps_.retry_jitter, [this](const HttpRequest& request) { return Config(request); });
   for (HttpRoute& route : ForVersions("GET", "/config", config)) routes.push_back(std::move(route));
   return routes;
 }
 
 std::vector<HttpRoute> RestExtensions::LogAndTraceRoutes() const {
-  const auto traces = Answering(
-      rooms_.retry_jitter, [](const HttpRequest&) -> Answer { return TraceExtensionUnsupported(); });
+  const auto traces =
+      Answering(deps_.retry_jitter, [](const HttpRequest&) -> Answer { return TraceExtensionUnsupported(); });
   std::vector<HttpRoute> routes = {{"GET", "/v2/logging", [](const HttpRequest&) { return TellLog(); }},
-                                   {"POST", "/v2/logging", Answering(rooms_.retry_jitter, UpdateLog)}};
+                                   {"POST", "/v2/logging", Answering(deps_.retry_jitter, UpdateLog)}};
   for (const char* method : {"GET", "POST"}) {
     for (const char* path : {"/v2/trace/setting", "/v2/models/{model}/trace/setting"}) {
       routes.push_back({method, path, traces});
@@ -127,10 +127,10 @@ std::vector<HttpRoute> RestExtensions::LogAndTraceRoutes() const {
 }
 
 std::vector<HttpRoute> RestExtensions::SharedMemoryRoutes() const {
-  const auto answering = [this](auto handle) { return Answering(rooms_.retry_jitter, handle); };
+  const auto answering = [this](auto handle) { return Answering(deps_.retry_jitter, handle); };
   const auto status = answering([this](const HttpRequest& request) { return RegionStatus(request); });
   const auto unregister = answering([this](const HttpRequest& request) -> Answer {
-    rooms_.shared_memory->Unregister(ValueIn(request, "region"));
+    deps_.shared_memory->Unregister(ValueIn(request, "region"));
     return Done();
   });
   const auto cuda_status = answering([](const HttpRequest& request) -> Answer {

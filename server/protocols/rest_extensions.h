@@ -5,9 +5,9 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "server/catalog/catalog.h"
 #include "server/http/http_server.h"
 #include "server/inference/inference.h"
-#include "server/catalog/catalog.h"
 #include "server/protocols/retry_jitter.h"
 #include "server/shared_memory/shared_memory.h"
 
@@ -17,14 +17,14 @@ namespace saccade::server {
 class RestExtensions {
  public:
   // All must outlive this object.
-  struct Rooms {
+  struct Deps {
     const Inference* inference;
     const Catalog* catalog;
     SharedMemory* shared_memory;
     RetryJitter* retry_jitter;
   };
 
-  explicit RestExtensions(const Rooms& rooms) : rooms_(rooms) {}
+  explicit RestExtensions(const Deps& deps) : deps_(deps) {}
 
   // This object must outlive the routes' server.
   std::vector<HttpRoute> Routes() const;
@@ -41,7 +41,7 @@ class RestExtensions {
   Answer RegionStatus(const HttpRequest& request) const;
   Answer Register(const HttpRequest& request) const;
 
-  const Rooms rooms_;
+  const Deps deps_;
 };
 
 }  // namespace saccade::server

@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "server/http/http_server.h"
 #include "server/catalog/catalog.h"
+#include "server/http/http_server.h"
 #include "server/protocols/retry_jitter.h"
 
 namespace saccade::server {

@@ -47,15 +47,15 @@ Json ToJson(const std::vector<TensorDescription>& tensors) {
 }  // namespace
 
 absl::StatusOr<ModelInterface> RestService::Describe(const HttpRequest& request) const {
-  const auto version = VersionIn(request, *rooms_.inference);
+  const auto version = VersionIn(request, *deps_.inference);
   if (!version.ok()) return version.status();
-  return rooms_.inference->Describe(request.path_values.at("model"), *version);
+  return deps_.inference->Describe(request.path_values.at("model"), *version);
 }
 
 HttpResponse RestService::ServerMetadata() const {
   // Extensions() has those of both transports; this one is HTTP's own.
   Json extensions = Json::array({"binary_tensor_data"});
-  for (std::string& name : Extensions(*rooms_.shared_memory)) extensions.push_back(std::move(name));
+  for (std::string& name : Extensions(*deps_.shared_memory)) extensions.push_back(std::move(name));
   return ToResponse(
       {{"name", "saccade"}, {"version", options_.server_version}, {"extensions", std::move(extensions)}});
 }
@@ -77,7 +77,7 @@ HttpResponse RestService::ModelReady(const HttpRequest& request) const {
 }
 
 absl::StatusOr<RestCall> RestService::Read(const HttpRequest& request, absl::Time arrival) const {
-  const auto version = VersionIn(request, *rooms_.inference);
+  const auto version = VersionIn(request, *deps_.inference);
   if (!version.ok()) return version.status();
   const RestBody body{
       .bytes = request.body, .owner = request.body_owner, .json_length = request.Header(kJsonLengthHeader)};
@@ -87,7 +87,7 @@ absl::StatusOr<RestCall> RestService::Read(const HttpRequest& request, absl::Tim
   if (!model.ok()) return model.status();
   auto read =
       *is_raw ? ReadRawRequest(body, model->inputs)
-              : ReadRestRequest(body, *rooms_.shared_memory, static_cast<size_t>(options_.max_message_bytes));
+              : ReadRestRequest(body, *deps_.shared_memory, static_cast<size_t>(options_.max_message_bytes));
   if (!read.ok()) return read.status();
   read->call.model = request.path_values.at("model");
   read->call.version = *version;
@@ -101,7 +101,7 @@ absl::StatusOr<TensorAnswer> RestService::Await(TensorCall call, HttpClient& cli
   const auto cancellation = std::make_shared<Cancellation>();
   call.cancellation = cancellation;
   absl::StatusOr<TensorAnswer> outcome = absl::UnknownError("not answered yet");
-  rooms_.inference->Infer(std::move(call), [&outcome, &client](absl::StatusOr<TensorAnswer> answer) {
+  deps_.inference->Infer(std::move(call), [&outcome, &client](absl::StatusOr<TensorAnswer> answer) {
     outcome = std::move(answer);
     // Done() must be last: afterwards this frame may be gone.
     client.Done();
@@ -114,7 +114,7 @@ absl::StatusOr<HttpResponse> RestService::TryInfer(const HttpRequest& request, a
                                                    const std::shared_ptr<CallRecord>& record) const {
   auto read = Read(request, arrival);
   if (!read.ok()) {
-    rooms_.pipeline->CountMalformed(kProtocol, read.status().code());
+    deps_.pipeline->CountMalformed(kProtocol, read.status().code());
     return read.status();
   }
   const std::string id = read->call.id;
@@ -130,10 +130,10 @@ absl::StatusOr<HttpResponse> RestService::TryInfer(const HttpRequest& request, a
 }
 
 HttpResponse RestService::Infer(const HttpRequest& request) const {
-  const absl::Time arrival = rooms_.clock->Now();
+  const absl::Time arrival = deps_.clock->Now();
   const bool names_version = request.path_values.count("version") > 0;
   const auto record = RecordOf(
-      rooms_.pipeline->rooms().watch, request,
+      deps_.pipeline->deps().watch, request,
       names_version ? "/v2/models/{model}/versions/{version}/infer" : "/v2/models/{model}/infer", arrival);
   auto response = TryInfer(request, arrival, record);
   HttpResponse answer =

@@ -9,11 +9,11 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "server/catalog/catalog.h"
 #include "server/core/clock.h"
+#include "server/engine/pipeline.h"
 #include "server/http/http_server.h"
 #include "server/inference/inference.h"
-#include "server/catalog/catalog.h"
-#include "server/engine/pipeline.h"
 #include "server/protocols/rest_extensions.h"
 #include "server/protocols/rest_repository.h"
 #include "server/protocols/rest_request.h"
@@ -37,7 +37,7 @@ class RestService {
   };
 
   // All must outlive the service.
-  struct Rooms {
+  struct Deps {
     Inference* inference;
     Pipeline* pipeline;
     Catalog* catalog;
@@ -45,14 +45,14 @@ class RestService {
     Clock* clock;
   };
 
-  RestService(Options options, const Rooms& rooms)
+  RestService(Options options, const Deps& deps)
       : options_(std::move(options)),
-        rooms_(rooms),
-        extensions_({.inference = rooms.inference,
-                     .catalog = rooms.catalog,
-                     .shared_memory = rooms.shared_memory,
+        deps_(deps),
+        extensions_({.inference = deps.inference,
+                     .catalog = deps.catalog,
+                     .shared_memory = deps.shared_memory,
                      .retry_jitter = options_.retry_jitter}),
-        repository_(rooms.catalog, options_.retry_jitter) {}
+        repository_(deps.catalog, options_.retry_jitter) {}
 
   // The service must outlive the routes' server.
   std::vector<HttpRoute> Routes();
@@ -71,7 +71,7 @@ class RestService {
                                         const std::shared_ptr<CallRecord>& record) const;
 
   const Options options_;
-  const Rooms rooms_;
+  const Deps deps_;
   const RestExtensions extensions_;
   const RestRepository repository_;
 };

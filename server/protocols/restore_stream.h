@@ -16,6 +16,7 @@
 #include "absl/time/time.h"
 #include "saccade/v1/vision.pb.h"
 #include "server/admission/admission.h"
+#include "server/catalog/catalog.h"
 #include "server/core/cancellation.h"
 #include "server/core/request.h"
 #include "server/engine/pipeline.h"
@@ -31,6 +32,7 @@ class RestoreStream final : public grpc::ServerBidiReactor<v1::RestoreRequest, v
   struct Call {
     // They must outlive it.
     Pipeline* pipeline;
+    const Catalog* catalog;
     grpc::CallbackServerContext* context;
     RetryJitter* retry_jitter;
     absl::Time arrival;

@@ -9,8 +9,8 @@
 
 #include "absl/synchronization/blocking_counter.h"
 #include "absl/synchronization/notification.h"
-#include "server/core/clock.h"
 #include "server/catalog/catalog.h"
+#include "server/core/clock.h"
 #include "server/engine/pipeline.h"
 #include "server/protocols/inference_messages.h"
 #include "server/protocols/testing/byte_buffers.h"
@@ -110,20 +110,18 @@ class TensorCopies : public ::testing::Test {
 
   TestRepository repository_;
   Metrics metrics_{"test"};
-  EnsembleRunner ensembles_;
-  Catalog catalog_{{.repositories = {repository_.string()}, .rooms = {.ensembles = &ensembles_}},
-                   Clock::Real(),
-                   &metrics_};
+  Catalog catalog_{
+      {.repositories = {repository_.string()}, .check_ensemble = CheckSteps}, Clock::Real(), &metrics_};
   std::unique_ptr<Admission> admission_ = *Admission::Create({}, Clock::Real());
   std::unique_ptr<DecodePool> decode_pool_ = *DecodePool::Create({.threads = 1});
   Pipeline pipeline_{{.clock = Clock::Real(),
                       .metrics = &metrics_,
-                      .catalog = &catalog_,
+                      .models = &catalog_,
                       .admission = admission_.get(),
                       .decode_pool = decode_pool_.get(),
                       .decode_limits = {}}};
   SharedMemory shared_memory_{{}};
-  Inference inference_{&pipeline_, &catalog_, &shared_memory_, &ensembles_};
+  Inference inference_{&pipeline_, &catalog_, &shared_memory_};
 };
 
 TEST_F(TensorCopies, TheCounterCounts) {

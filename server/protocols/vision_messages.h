@@ -11,8 +11,8 @@
 #include "absl/time/time.h"
 #include "google/protobuf/duration.pb.h"
 #include "saccade/v1/vision.pb.h"
-#include "server/core/request.h"
 #include "server/catalog/served_model.h"
+#include "server/core/request.h"
 
 namespace saccade::server {
 

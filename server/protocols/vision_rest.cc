@@ -31,13 +31,13 @@ bool IsJson(const HttpRequest& request) {
           type[sizeof(kJson) - 1] == ' ');
 }
 
-// `room` is held until the response has been sent.
-HttpResponse ToResponse(std::string json, std::shared_ptr<const void> room) {
+// `charge` is held until the response has been sent.
+HttpResponse ToResponse(std::string json, std::shared_ptr<const AnswerCharge> charge) {
   struct Held {
     std::string json;
-    std::shared_ptr<const void> room;
+    std::shared_ptr<const AnswerCharge> charge;
   };
-  auto held = std::make_shared<Held>(Held{.json = std::move(json), .room = std::move(room)});
+  auto held = std::make_shared<Held>(Held{.json = std::move(json), .charge = std::move(charge)});
   HttpResponse response;
   response.attached.emplace_back(std::string_view(held->json), held);
   return response;
@@ -54,21 +54,22 @@ absl::StatusOr<HttpResponse> VisionRest::TryPredict(const HttpRequest& request, 
   }
   v1::PredictResponse answer;
   absl::Status status;
-  std::shared_ptr<const void> room;
+  std::shared_ptr<const AnswerCharge> charge;
   const auto cancellation = std::make_shared<Cancellation>();
-  vision_->Run(*message,
-               {.protocol = kProtocol,
-                .client = ClientOfAddress(request.client->Address()),
-                .arrival = arrival,
-                .cancellation = cancellation,
-                .record = record},
-               &answer,
-               [&status, &room, &request](const absl::Status& outcome, std::shared_ptr<const void> held) {
-                 status = outcome;
-                 room = std::move(held);
-                 // Done() must be last: afterwards this frame may be gone.
-                 request.client->Done();
-               });
+  vision_->Run(
+      *message,
+      {.protocol = kProtocol,
+       .client = ClientOfAddress(request.client->Address()),
+       .arrival = arrival,
+       .cancellation = cancellation,
+       .record = record},
+      &answer,
+      [&status, &charge, &request](const absl::Status& outcome, std::shared_ptr<const AnswerCharge> held) {
+        status = outcome;
+        charge = std::move(held);
+        // Done() must be last: afterwards this frame may be gone.
+        request.client->Done();
+      });
   request.client->AwaitDone([&cancellation] { cancellation->Cancel(); });
   LogFault(status,
            {.method = kRoute, .model = message->model(), .id = message->request_id(), .record = record.get()},
@@ -76,15 +77,15 @@ absl::StatusOr<HttpResponse> VisionRest::TryPredict(const HttpRequest& request, 
   if (!status.ok()) return status;
   auto json = ToProtobufJson(answer);
   if (!json.ok()) return json.status();
-  return ToResponse(*std::move(json), std::move(room));
+  return ToResponse(*std::move(json), std::move(charge));
 }
 
 HttpResponse VisionRest::Predict(const HttpRequest& request) const {
   if (!IsJson(request)) {
     return HttpError(415, "Content-Type is not application/json; send a saccade.v1.PredictRequest as JSON");
   }
-  const absl::Time arrival = pipeline_->rooms().clock->Now();
-  const auto record = RecordOf(pipeline_->rooms().watch, request, kRoute, arrival);
+  const absl::Time arrival = pipeline_->deps().clock->Now();
+  const auto record = RecordOf(pipeline_->deps().watch, request, kRoute, arrival);
   auto response = TryPredict(request, arrival, record);
   HttpResponse answer = response.ok() ? *std::move(response) : ToHttp(response.status(), retry_jitter_);
   EndRecord(record.get(), response.status(), answer);

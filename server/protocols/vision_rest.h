@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "server/http/http_server.h"
 #include "server/engine/pipeline.h"
+#include "server/http/http_server.h"
 #include "server/protocols/retry_jitter.h"
 #include "server/protocols/vision_service.h"
 

@@ -24,7 +24,7 @@ grpc::ServerUnaryReactor* VisionService::Predict(grpc::CallbackServerContext* co
                                                  v1::PredictResponse* response) {
   auto* reactor = new PredictReactor;
   const absl::Time arrival = clock_->Now();
-  auto record = RecordOf(pipeline_->rooms().watch, *context, kPredict, arrival);
+  auto record = RecordOf(pipeline_->deps().watch, *context, kPredict, arrival);
   if (record != nullptr) record->AddReceived(static_cast<int64_t>(request->ByteSizeLong()));
   Run(*request,
       {.protocol = "grpc",
@@ -35,7 +35,7 @@ grpc::ServerUnaryReactor* VisionService::Predict(grpc::CallbackServerContext* co
        .record = record},
       response,
       [this, reactor, context, request, response, record](const absl::Status& status,
-                                                          std::shared_ptr<const void> room) {
+                                                          std::shared_ptr<const AnswerCharge> charge) {
         EndRecord(record.get(), status, [response] { return response->ByteSizeLong(); });
         LogFault(status,
                  {.method = kPredict,
@@ -43,7 +43,7 @@ grpc::ServerUnaryReactor* VisionService::Predict(grpc::CallbackServerContext* co
                   .id = request->request_id(),
                   .record = record.get()},
                  *context);
-        reactor->Sends(context, options_.slow_readers, std::move(room));
+        reactor->Sends(context, options_.slow_readers, std::move(charge));
         reactor->Finish(ToGrpcStatus(status, options_.retry_jitter, context));
       });
   return reactor;
@@ -70,7 +70,7 @@ void VisionService::Run(const v1::PredictRequest& request, Caller caller, v1::Pr
   pipeline_->Predict(*std::move(parsed),
                      [response, answered = std::move(answered)](const absl::StatusOr<Response>& answer) {
                        if (answer.ok()) SetTimings(answer->timings, response);
-                       answered(answer.status(), answer.ok() ? answer->room : nullptr);
+                       answered(answer.status(), answer.ok() ? answer->charge : nullptr);
                      });
 }
 
@@ -97,11 +97,12 @@ grpc::ServerBidiReactor<v1::RestoreRequest, v1::RestoreResponse>* VisionService:
   const absl::Time arrival = clock_->Now();
   return new RestoreStream(
       {.pipeline = pipeline_,
+       .catalog = catalog_,
        .context = context,
        .retry_jitter = options_.retry_jitter,
        .arrival = arrival,
        .max_upload = options_.upload_timeout,
-       .record = RecordOf(pipeline_->rooms().watch, *context, "saccade.v1.Vision/Restore", arrival)});
+       .record = RecordOf(pipeline_->deps().watch, *context, "saccade.v1.Vision/Restore", arrival)});
 }
 
 grpc::ServerUnaryReactor* VisionService::ListModels(grpc::CallbackServerContext* context,

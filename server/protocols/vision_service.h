@@ -9,9 +9,9 @@
 
 #include "absl/time/time.h"
 #include "saccade/v1/vision.grpc.pb.h"
+#include "server/catalog/catalog.h"
 #include "server/core/cancellation.h"
 #include "server/core/clock.h"
-#include "server/catalog/catalog.h"
 #include "server/engine/pipeline.h"
 #include "server/protocols/retry_jitter.h"
 #include "server/protocols/slow_readers.h"
@@ -50,8 +50,9 @@ class VisionService final : public RawVisionService {
     // Null if nobody wants to know; who calls ends it.
     std::shared_ptr<CallRecord> record = nullptr;
   };
-  // `room`, if there is one, is to be kept until the answer is sent.
-  using Answered = std::function<void(const absl::Status& status, std::shared_ptr<const void> room)>;
+  // `charge`, if there is one, is to be kept until the answer is sent.
+  using Answered =
+      std::function<void(const absl::Status& status, std::shared_ptr<const AnswerCharge> charge)>;
 
   // Everything must outlive the service.
   VisionService(const Options& options, Pipeline* pipeline, const Catalog* catalog, Clock* clock)

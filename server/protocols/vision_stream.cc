@@ -41,7 +41,7 @@ void VisionStream::Take(const std::shared_ptr<Slot>& slot) {
   // Its pictures are pointed into until it is computed.
   const auto message = std::make_shared<v1::PredictStreamRequest>();
   const absl::Time arrival = server_.clock->Now();
-  const auto record = RecordOf(server_.pipeline->rooms().watch, *context(), kMethod, arrival);
+  const auto record = RecordOf(server_.pipeline->deps().watch, *context(), kMethod, arrival);
   if (record != nullptr) record->AddReceived(static_cast<int64_t>(slot->received.Length()));
   auto request = ReadRequest(*slot, *message, arrival);
   if (!request.ok()) {
@@ -94,7 +94,7 @@ void VisionStream::Answer(const std::shared_ptr<Slot>& slot, const v1::PredictRe
   LogFault(outcome.status(),
            {.method = kMethod, .model = request.model(), .id = request.request_id(), .record = record},
            *context());
-  Send(slot, Serialised(message), outcome.ok() ? outcome->room : nullptr);
+  Send(slot, Serialised(message), outcome.ok() ? outcome->charge : nullptr);
 }
 
 }  // namespace saccade::server

@@ -1,0 +1,130 @@
+// The catalog's loads and unloads of single models, with the models of an ensemble's steps.
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+#include "server/catalog/catalog.h"
+#include "server/logging/log.h"
+#include "server/repository/repository.h"
+#include "server/repository/stamps.h"
+
+namespace saccade::server {
+namespace {
+
+// Maximum nesting depth of ensembles.
+constexpr int kMaxDepth = 8;
+
+}  // namespace
+
+absl::StatusOr<std::string> Catalog::RepositoryOf(const std::string& name) const {
+  std::vector<std::string> found;
+  for (const std::string& repository : options_.repositories) {
+    const auto names = ListModels(repository);
+    if (!names.ok()) continue;
+    if (std::find(names->begin(), names->end(), name) != names->end()) found.push_back(repository);
+  }
+  if (found.size() == 1) return found[0];
+  if (found.empty())
+    return absl::NotFoundError(absl::StrCat("the model repository holds no folder '", name, "'"));
+  return absl::FailedPreconditionError(
+      absl::StrCat("model '", name, "' is in more than one --model-repository; keep one of them"));
+}
+
+absl::Status Catalog::Apply(const std::string& repository, const std::string& name,
+                            const std::optional<std::string>& config_json, ModelHost::Progress progress,
+                            int depth) {
+  // Taken before the model is read: later changes are found by the next scan.
+  const auto stamp = StampModel(repository, name);
+  if (stamp.ok()) settling_[repository].Applied(name, *stamp);
+  applied_from_[name] = repository;
+  auto entry =
+      ReadModel(repository, name, {.complete = options_.complete_configurations, .config_json = config_json});
+  if (!entry.ok()) {
+    const std::string shown = absl::CHexEscape(name);
+    const std::string reason(entry.status().message());
+    table_.SetModel(shown, ModelSnapshot::State::kUnavailable, reason);
+    Log(LogLevel::kError, "model unavailable", {{"model", shown}, {"reason", reason}});
+    return absl::FailedPreconditionError(absl::StrCat("model '", shown, "': ", reason));
+  }
+  absl::Status parts = LoadParts(entry->settings, depth);
+  if (!parts.ok()) {
+    table_.SetModel(name, ModelSnapshot::State::kUnavailable, std::string(parts.message()));
+    Log(LogLevel::kError, "model unavailable", {{"model", name}, {"reason", std::string(parts.message())}});
+    return parts;
+  }
+  // A configuration from a request applies until the model is loaded without one.
+  const bool anew = config_json.has_value() || overridden_.count(name) > 0;
+  absl::Status applied = host_.Apply(*std::move(entry), stamp.ok() ? *stamp : ModelStamp(), anew, progress);
+  if (config_json) {
+    overridden_.insert(name);
+  } else if (applied.ok()) {
+    overridden_.erase(name);
+  }
+  return applied;
+}
+
+absl::Status Catalog::LoadByName(const std::string& name, const std::optional<std::string>& config_json,
+                                 int depth) {
+  const auto repository = RepositoryOf(name);
+  if (!repository.ok()) return repository.status();
+  return Apply(*repository, name, config_json, {}, depth);
+}
+
+// Loads the models of an ensemble's steps before the ensemble itself.
+absl::Status Catalog::LoadParts(const ModelSettings& settings, int depth) {
+  for (const EnsembleStep& step : settings.ensemble) {
+    if (host_.IsHosted(step.model)) continue;
+    if (depth > kMaxDepth) {
+      return absl::FailedPreconditionError(absl::StrCat(
+          "model '", settings.name, "': ensembles are nested deeper than ", kMaxDepth, ", or form a cycle"));
+    }
+    if (absl::Status part = LoadByName(step.model, std::nullopt, depth + 1); !part.ok()) {
+      return absl::FailedPreconditionError(
+          absl::StrCat("model '", settings.name, "' needs another model: ", part.message()));
+    }
+  }
+  return absl::OkStatus();
+}
+
+std::vector<std::string> Catalog::WithDependents(const std::string& name) const {
+  std::vector<std::string> all = {name};
+  for (const std::string& part : host_.PartsOf(name)) {
+    bool needed = false;
+    for (const std::string& other : host_.Hosted()) {
+      const std::vector<std::string> parts = host_.PartsOf(other);
+      needed |= other != name && std::find(parts.begin(), parts.end(), part) != parts.end();
+    }
+    if (!needed && std::find(all.begin(), all.end(), part) == all.end()) all.push_back(part);
+  }
+  return all;
+}
+
+void Catalog::DoUnload(const std::string& name, bool with_dependents, Done done) {
+  if (!table_.IsKnown(name)) {
+    return std::move(done)(absl::NotFoundError(absl::StrCat("no model '", name, "' is loaded")));
+  }
+  // Calls `done` once all of the models have been dismissed.
+  struct Together {
+    Done done;
+    absl::Status first;
+    size_t left;
+  };
+  const std::vector<std::string> names =
+      with_dependents ? WithDependents(name) : std::vector<std::string>{name};
+  auto together = std::make_shared<Together>(Together{std::move(done), absl::OkStatus(), names.size()});
+  const absl::Time deadline = clock_->Now() + options_.unload_timeout;
+  for (const std::string& one : names) {
+    overridden_.erase(one);
+    Log(LogLevel::kInfo, "unloading model", {{"model", one}});
+    host_.Dismiss(one, /*listed=*/true, deadline, [together](absl::Status status) {
+      together->first.Update(status);
+      if (--together->left == 0) std::move(together->done)(together->first);
+    });
+  }
+}
+
+}  // namespace saccade::server

@@ -1,0 +1,51 @@
+// Options of the catalog and of the models that it loads.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "server/catalog/model_control.h"
+#include "server/engine/model_permissions.h"
+
+namespace saccade::server {
+
+class Catalog;
+class ResponseCache;
+struct Ensemble;
+
+// Checks an ensemble before it serves: OK, or UNAVAILABLE with the reason why the catalog's models cannot run
+// its steps. Called on the catalog's thread.
+using EnsembleChecker = std::function<absl::Status(const Ensemble& ensemble, const Catalog& catalog)>;
+
+struct CatalogOptions {
+  std::vector<std::string> repositories;
+  ModelControl control = ModelControl::kNone;
+  // How often the repositories are scanned. With kPoll, a change is applied once two successive scans have
+  // seen it unchanged.
+  absl::Duration poll_interval = absl::Seconds(15);
+  // kExplicit: models to load at start; "*" stands for all.
+  std::vector<std::string> load_at_start = {};
+  // ReadOptions::complete.
+  bool complete_configurations = true;
+  // How long Unload() waits for requests in flight before it fails with DEADLINE_EXCEEDED.
+  absl::Duration unload_timeout = absl::Seconds(30);
+  // Used where a model's own configuration sets none.
+  int64_t default_max_queue_size = 256;
+  // Cores used by one forward pass; 0 divides the machine's cores by the number of the model's instances.
+  int threads_per_instance = 0;
+  // Time limit of a model's warm-up after the smallest and the largest batch of each bucket.
+  absl::Duration warm_up = absl::Seconds(5);
+  ModelPermissions permissions = {};
+  // Number of GPUs.
+  int gpus = 0;
+  // Holds the answers of models that configure response_cache; may be null. Must outlive the catalog.
+  ResponseCache* response_cache = nullptr;
+  // Without it, ensembles cannot be loaded.
+  EnsembleChecker check_ensemble = nullptr;
+};
+
+}  // namespace saccade::server

@@ -1,0 +1,25 @@
+// The memory of a large answer, counted by admission as in flight until the answer is sent.
+#pragma once
+
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "server/admission/admission.h"
+
+namespace saccade::server {
+
+// Immutable. Whatever sends the answer shares it, and destroys it on any thread once the answer is sent,
+// because some clients never read. The admission must outlive it.
+class AnswerCharge {
+ public:
+  explicit AnswerCharge(Admission::Ticket ticket) : ticket_(std::move(ticket)) {}
+  // For an answer that is put together from others. `parts` may contain null.
+  explicit AnswerCharge(std::vector<std::shared_ptr<const AnswerCharge>> parts) : parts_(std::move(parts)) {}
+
+ private:
+  const Admission::Ticket ticket_;
+  const std::vector<std::shared_ptr<const AnswerCharge>> parts_;
+};
+
+}  // namespace saccade::server

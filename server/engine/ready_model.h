@@ -1,0 +1,64 @@
+// A model as a call sees it. The models themselves, and how they are loaded and replaced, are in
+// server/catalog.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "models/api/description.h"
+#include "server/batching/batch_task.h"
+#include "server/engine/answer_order.h"
+#include "server/metrics/metrics.h"
+#include "server/repository/model_settings.h"
+
+namespace saccade::server {
+
+class CallShare;
+class Engine;
+
+// One version of a model that was ready when it was found. Thread-safe.
+class ReadyModel {
+ public:
+  ReadyModel() = default;
+  ReadyModel(const ReadyModel&) = delete;
+  ReadyModel& operator=(const ReadyModel&) = delete;
+  virtual ~ReadyModel() = default;
+
+  virtual const ModelSettings& settings() const = 0;
+  virtual int64_t version() const = 0;
+  virtual ModelMetrics* metrics() const = 0;
+
+  // The functions below REQUIRE that the model is not an ensemble.
+  virtual const models::Description& description() const = 0;
+  virtual const Engine& engine() const = 0;
+  // Null unless answers leave in the order of their requests.
+  virtual AnswerOrder* answer_order() const = 0;
+  // Returns the error with which Submit() would reject an item with these traits that belongs in one of
+  // `buckets`; OK if it might be accepted. Does not block.
+  virtual absl::Status Consider(const BatchTask::Traits& traits, absl::Span<const int64_t> buckets) const = 0;
+  // Queues the share, and takes it only if it returns OK. Does not wait, but may compute a short batch on
+  // this thread.
+  virtual absl::Status Submit(std::unique_ptr<CallShare>& share) = 0;
+
+  const std::string& name() const { return settings().name; }
+  bool is_ensemble() const { return settings().backend == Backend::kEnsemble; }
+  int max_batch_size() const { return static_cast<int>(settings().batching.max_batch_size); }
+};
+
+// Thread-safe.
+class ModelFinder {
+ public:
+  virtual ~ModelFinder() = default;
+
+  // Finds the requested version, or for 0 the highest that is ready. NOT_FOUND if there is none of that name;
+  // UNAVAILABLE if it is not ready. The model is not freed while the caller holds it.
+  virtual absl::StatusOr<std::shared_ptr<ReadyModel>> FindModel(absl::string_view name,
+                                                                int64_t version) const = 0;
+};
+
+}  // namespace saccade::server
