@@ -84,7 +84,7 @@ absl::Status RestoreStream::TakeHeader(const v1::RestoreHeader& header) {
   if (header_) return InvalidField("header", "came twice; after it, every part is 'data'");
   auto request =
       FromFields({header.model(), header.version(), header.request_id(), header.priority()}, "grpc");
-  const auto version = VersionOf(*call_.pipeline->rooms().catalog, header);
+  const auto version = VersionOf(*call_.catalog, header);
   absl::Status status = request.status();
   if (status.ok()) status = version.status();
   if (status.ok()) status = CheckOptions(header.restoration());
