@@ -9,7 +9,7 @@ namespace {
 
 // The share of `held` that counts for the server.
 Inflight OfServer(const Inflight& held, bool nested) {
-  return nested ? Inflight{.pixels = held.pixels} : held;
+  return nested ? Inflight{.decoded_bytes = held.decoded_bytes} : held;
 }
 
 }  // namespace
@@ -31,11 +31,11 @@ Admission::Ticket& Admission::Ticket::operator=(Ticket&& other) noexcept {
   return *this;
 }
 
-absl::Status Admission::Ticket::AddPixels(int64_t pixels) {
+absl::Status Admission::Ticket::AddDecodedBytes(int64_t bytes) {
   if (admission_ == nullptr)
-    return absl::FailedPreconditionError("pixels added to a ticket that holds no request");
-  if (absl::Status added = admission_->AddPixels(pixels, *this); !added.ok()) return added;
-  held_.pixels += pixels;
+    return absl::FailedPreconditionError("decoded bytes added to a ticket that holds no request");
+  if (absl::Status added = admission_->AddDecodedBytes(bytes, *this); !added.ok()) return added;
+  held_.decoded_bytes += bytes;
   return absl::OkStatus();
 }
 
@@ -57,7 +57,7 @@ absl::StatusOr<std::unique_ptr<Admission>> Admission::Create(const AdmissionOpti
   const std::pair<const char*, int64_t> bounds[] = {
       {"--max-inflight-requests", options.max_inflight_requests},
       {"--max-inflight-bytes", options.max_inflight_bytes},
-      {"--max-inflight-pixels", options.max_inflight_pixels},
+      {"--max-decoded-bytes", options.max_decoded_bytes},
   };
   for (const auto& [flag, value] : bounds) {
     if (value < 1) {
@@ -81,7 +81,7 @@ Admission::Admission(const AdmissionOptions& options, Clock* clock)
     : clock_(clock),
       server_("", {.requests = options.max_inflight_requests,
                    .bytes = options.max_inflight_bytes,
-                   .pixels = options.max_inflight_pixels}),
+                   .decoded_bytes = options.max_decoded_bytes}),
       clients_(options.clients) {}
 
 absl::StatusOr<Admission::Ticket> Admission::Admit(const Applicant& applicant) {
@@ -107,7 +107,7 @@ absl::StatusOr<Admission::Ticket> Admission::Admit(const Applicant& applicant) {
 
 Load* Admission::LoadOf(const Applicant& applicant) {
   const Inflight& max = applicant.model_bounds;
-  if (max.requests == 0 && max.bytes == 0 && max.pixels == 0) return nullptr;
+  if (max.requests == 0 && max.bytes == 0 && max.decoded_bytes == 0) return nullptr;
   auto found = models_.find(applicant.model);
   if (found == models_.end()) {
     found = models_.try_emplace(std::string(applicant.model), applicant.model, max).first;
@@ -145,12 +145,12 @@ Inflight Admission::inflight() const {
   return server_.held();
 }
 
-absl::Status Admission::AddPixels(int64_t pixels, const Ticket& ticket) {
-  if (pixels < 0)
-    return absl::InvalidArgumentError(absl::StrCat("a picture cannot hold ", pixels, " pixels"));
+absl::Status Admission::AddDecodedBytes(int64_t bytes, const Ticket& ticket) {
+  if (bytes < 0)
+    return absl::InvalidArgumentError(absl::StrCat("a decoded picture cannot hold ", bytes, " bytes"));
   const absl::Time now = clock_->Now();
   absl::MutexLock lock(&mutex_);
-  return Take({.pixels = pixels}, ticket, now);
+  return Take({.decoded_bytes = bytes}, ticket, now);
 }
 
 void Admission::Hold(const Inflight& held, Load* model) {

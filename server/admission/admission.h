@@ -29,9 +29,9 @@ struct AdmissionOptions {
   // until the request is answered, and large answers until they are sent.
   int64_t max_inflight_bytes = int64_t{1} << 30;
 
-  // --max-inflight-pixels. A decoded pixel takes at least three bytes, and a small file can contain many.
-  // Each pixel of a network input (bucket size times views) counts as four, because it is held in float32.
-  int64_t max_inflight_pixels = int64_t{256} << 20;
+  // --max-decoded-bytes. Counts decoded pictures, three bytes per pixel, because a small file can contain
+  // many pixels, and the network inputs made of them, four bytes per float.
+  int64_t max_decoded_bytes = int64_t{768} << 20;
 
   ClientRateOptions clients = {};
 };
@@ -47,7 +47,7 @@ struct Applicant {
   Inflight model_bounds = {};
   // True for a part of a request that is already admitted and holds its ticket at least as long. The server
   // then does not count the request and its bytes again, admits it even while draining, and applies no rate
-  // limit. Its pixels count.
+  // limit. Its decoded bytes count.
   bool nested = false;
 };
 
@@ -64,10 +64,11 @@ class Admission {
     Ticket& operator=(Ticket&& other) noexcept;
     ~Ticket() { Release(); }
 
-    // Charges the pixels, once the sizes of the pictures are known. Never blocks. RESOURCE_EXHAUSTED if too
-    // many are in flight, INVALID_ARGUMENT if they exceed the bound regardless of other requests; on error
-    // nothing is added, and what the ticket holds stays held. FAILED_PRECONDITION for an empty ticket.
-    absl::Status AddPixels(int64_t pixels);
+    // Charges memory for decoded pictures or network inputs, once their sizes are known and before it is
+    // allocated. Never blocks. RESOURCE_EXHAUSTED if too much is in flight, INVALID_ARGUMENT if it exceeds
+    // the bound regardless of other requests; on error nothing is added, and what the ticket holds stays
+    // held. FAILED_PRECONDITION for an empty ticket.
+    absl::Status AddDecodedBytes(int64_t bytes);
 
     // Returns a ticket for an answer of `bytes`, which may outlive the request's ticket. The answer already
     // exists, so its bytes count even beyond the bound; later requests are then rejected.
@@ -104,7 +105,7 @@ class Admission {
   absl::StatusOr<Ticket> Admit(const Applicant& applicant) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Rejects all later requests except nested ones. Requests in flight keep their tickets and may still add
-  // pixels. Idempotent.
+  // decoded bytes. Idempotent.
   void StartDraining() ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Blocks until no request is in flight or `deadline` has passed; returns true in the first case. Call
@@ -121,7 +122,7 @@ class Admission {
   // Charges `more` to the server and the model, for the request that `ticket` belongs to.
   absl::Status Take(const Inflight& more, const Ticket& ticket, absl::Time now)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  absl::Status AddPixels(int64_t pixels, const Ticket& ticket) ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status AddDecodedBytes(int64_t bytes, const Ticket& ticket) ABSL_LOCKS_EXCLUDED(mutex_);
   void Hold(const Inflight& held, Load* model) ABSL_LOCKS_EXCLUDED(mutex_);
   void Return(const Ticket& ticket) ABSL_LOCKS_EXCLUDED(mutex_);
 

@@ -26,22 +26,22 @@ std::unique_ptr<Admission> MakeAdmission(const AdmissionOptions& options, Clock*
 }
 
 constexpr AdmissionOptions kSmall{
-    .max_inflight_requests = 3, .max_inflight_bytes = 100, .max_inflight_pixels = 50};
-constexpr Inflight kModelBounds{.requests = 2, .bytes = 60, .pixels = 20};
+    .max_inflight_requests = 3, .max_inflight_bytes = 100, .max_decoded_bytes = 50};
+constexpr Inflight kModelBounds{.requests = 2, .bytes = 60, .decoded_bytes = 20};
 
-void ExpectInflight(const Admission& admission, int64_t requests, int64_t bytes, int64_t pixels) {
+void ExpectInflight(const Admission& admission, int64_t requests, int64_t bytes, int64_t decoded_bytes) {
   const Inflight inflight = admission.inflight();
   EXPECT_EQ(inflight.requests, requests);
   EXPECT_EQ(inflight.bytes, bytes);
-  EXPECT_EQ(inflight.pixels, pixels);
+  EXPECT_EQ(inflight.decoded_bytes, decoded_bytes);
 }
 
 TEST(AdmissionTest, RefusesBoundsBelowOneByTheirFlag) {
   AdmissionOptions options = kSmall;
-  options.max_inflight_pixels = 0;
+  options.max_decoded_bytes = 0;
   const auto admission = Admission::Create(options, Clock::Real());
   EXPECT_EQ(admission.status().code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_THAT(std::string(admission.status().message()), HasSubstr("--max-inflight-pixels is 0"));
+  EXPECT_THAT(std::string(admission.status().message()), HasSubstr("--max-decoded-bytes is 0"));
 }
 
 TEST(AdmissionTest, BoundsRequests) {
@@ -86,10 +86,11 @@ TEST(AdmissionTest, WhatCanNeverFitIsNotWorthTryingAgain) {
   EXPECT_EQ(admission->Admit({.bytes = 101}).status().code(), absl::StatusCode::kInvalidArgument);
   auto ticket = admission->Admit({.bytes = 1});
   ASSERT_TRUE(ticket.ok());
-  EXPECT_EQ(ticket->AddPixels(51).code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_TRUE(ticket->AddPixels(30).ok());
-  EXPECT_EQ(ticket->AddPixels(21).code(), absl::StatusCode::kInvalidArgument) << "together they never fit";
-  EXPECT_TRUE(ticket->AddPixels(20).ok());
+  EXPECT_EQ(ticket->AddDecodedBytes(51).code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_TRUE(ticket->AddDecodedBytes(30).ok());
+  EXPECT_EQ(ticket->AddDecodedBytes(21).code(), absl::StatusCode::kInvalidArgument)
+      << "together they never fit";
+  EXPECT_TRUE(ticket->AddDecodedBytes(20).ok());
   ExpectInflight(*admission, 1, 1, 50);
 }
 
@@ -122,13 +123,14 @@ TEST(AdmissionTest, PixelsCountToTheModelsBoundToo) {
   const Applicant of_m{.model = "m", .model_bounds = kModelBounds};
   auto first = admission->Admit(of_m);
   auto second = admission->Admit(of_m);
-  ASSERT_TRUE(first.ok() && second.ok() && first->AddPixels(15).ok());
-  const absl::Status refused = second->AddPixels(6);
+  ASSERT_TRUE(first.ok() && second.ok() && first->AddDecodedBytes(15).ok());
+  const absl::Status refused = second->AddDecodedBytes(6);
   EXPECT_EQ(refused.code(), absl::StatusCode::kResourceExhausted);
-  EXPECT_THAT(std::string(refused.message()), HasSubstr("max_inflight_pixels in its config.pbtxt"));
-  EXPECT_EQ(first->AddPixels(6).code(), absl::StatusCode::kInvalidArgument) << "together they never fit";
+  EXPECT_THAT(std::string(refused.message()), HasSubstr("max_decoded_bytes in its config.pbtxt"));
+  EXPECT_EQ(first->AddDecodedBytes(6).code(), absl::StatusCode::kInvalidArgument)
+      << "together they never fit";
   first->Release();
-  EXPECT_TRUE(second->AddPixels(20).ok());
+  EXPECT_TRUE(second->AddDecodedBytes(20).ok());
   ExpectInflight(*admission, 1, 0, 20);
 }
 
@@ -149,9 +151,9 @@ TEST(AdmissionTest, APartOfWhatIsInCountsToItsModelAlone) {
   EXPECT_EQ(ShedReasonOf(admission->Admit(part).status()), ShedReason::kModelBound);
   ExpectInflight(*admission, 1, 90, 0);
 
-  EXPECT_TRUE(first->AddPixels(20).ok());
+  EXPECT_TRUE(first->AddDecodedBytes(20).ok());
   ExpectInflight(*admission, 1, 90, 20);
-  EXPECT_EQ(ShedReasonOf(second->AddPixels(1)), ShedReason::kModelBound);
+  EXPECT_EQ(ShedReasonOf(second->AddDecodedBytes(1)), ShedReason::kModelBound);
   {
     const Admission::Ticket answer = first->ForAnswer(5);
     ExpectInflight(*admission, 1, 95, 20);
@@ -184,8 +186,8 @@ TEST(AdmissionTest, RefusalsSayWhyAndWhenToComeAgain) {
   EXPECT_EQ(ShedReasonOf(bytes), ShedReason::kRequests) << "the first bound that is reached";
   tickets.pop_back();
   EXPECT_EQ(ShedReasonOf(admission->Admit({.bytes = 99}).status()), ShedReason::kBytes);
-  ASSERT_TRUE(tickets[0].AddPixels(50).ok());
-  EXPECT_EQ(ShedReasonOf(tickets[1].AddPixels(1)), ShedReason::kPixels);
+  ASSERT_TRUE(tickets[0].AddDecodedBytes(50).ok());
+  EXPECT_EQ(ShedReasonOf(tickets[1].AddDecodedBytes(1)), ShedReason::kDecodedBytes);
 }
 
 TEST(AdmissionTest, AClientThatSendsTooFastIsRefusedAndOthersAreNot) {
@@ -219,17 +221,17 @@ TEST(AdmissionTest, NegativeAmountsAreRefused) {
   EXPECT_EQ(admission->Admit({.bytes = -1}).status().code(), absl::StatusCode::kInvalidArgument);
   auto ticket = admission->Admit({.bytes = 0});
   ASSERT_TRUE(ticket.ok());
-  EXPECT_EQ(ticket->AddPixels(-1).code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(ticket->AddDecodedBytes(-1).code(), absl::StatusCode::kInvalidArgument);
   ExpectInflight(*admission, 1, 0, 0);
 }
 
 TEST(AdmissionTest, HugeAmountsDoNotOverflow) {
   auto admission = MakeAdmission(kSmall);
   auto ticket = admission->Admit({.bytes = 99});
-  ASSERT_TRUE(ticket.ok() && ticket->AddPixels(49).ok());
+  ASSERT_TRUE(ticket.ok() && ticket->AddDecodedBytes(49).ok());
   constexpr int64_t kHuge = std::numeric_limits<int64_t>::max();
   EXPECT_FALSE(admission->Admit({.bytes = kHuge}).ok());
-  EXPECT_FALSE(ticket->AddPixels(kHuge).ok());
+  EXPECT_FALSE(ticket->AddDecodedBytes(kHuge).ok());
   ExpectInflight(*admission, 1, 99, 49);
 }
 
@@ -237,22 +239,22 @@ TEST(AdmissionTest, BoundsPixelsAcrossTickets) {
   auto admission = MakeAdmission(kSmall);
   auto first = admission->Admit({.bytes = 1});
   auto second = admission->Admit({.bytes = 1});
-  ASSERT_TRUE(first.ok() && second.ok() && first->AddPixels(40).ok());
-  const absl::Status refused = second->AddPixels(11);
+  ASSERT_TRUE(first.ok() && second.ok() && first->AddDecodedBytes(40).ok());
+  const absl::Status refused = second->AddDecodedBytes(11);
   EXPECT_EQ(refused.code(), absl::StatusCode::kResourceExhausted);
-  EXPECT_THAT(std::string(refused.message()), HasSubstr("--max-inflight-pixels"));
+  EXPECT_THAT(std::string(refused.message()), HasSubstr("--max-decoded-bytes"));
   first->Release();
-  EXPECT_TRUE(second->AddPixels(11).ok());
+  EXPECT_TRUE(second->AddDecodedBytes(11).ok());
   ExpectInflight(*admission, 1, 1, 11);
 }
 
 TEST(AdmissionTest, TicketGivesBackOnceHoweverItIsMoved) {
   auto admission = MakeAdmission(kSmall);
   Admission::Ticket kept;
-  EXPECT_EQ(kept.AddPixels(1).code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(kept.AddDecodedBytes(1).code(), absl::StatusCode::kFailedPrecondition);
   {
     auto ticket = admission->Admit({.bytes = 10});
-    ASSERT_TRUE(ticket.ok() && ticket->AddPixels(5).ok());
+    ASSERT_TRUE(ticket.ok() && ticket->AddDecodedBytes(5).ok());
     Admission::Ticket moved = *std::move(ticket);
     kept = std::move(moved);
   }
@@ -282,16 +284,16 @@ TEST(AdmissionTest, AnAnswerOfAModelWithoutBoundsCountsToTheServerAlone) {
 TEST(AdmissionTest, AModelMayBoundAnyOneOfThem) {
   auto admission = MakeAdmission(kSmall);
   const Applicant by_bytes{.bytes = 10, .model = "bytes", .model_bounds = {.bytes = 15}};
-  const Applicant by_pixels{.model = "pixels", .model_bounds = {.pixels = 7}};
+  const Applicant by_pixels{.model = "pixels", .model_bounds = {.decoded_bytes = 7}};
   auto first = admission->Admit(by_bytes);
   ASSERT_TRUE(first.ok()) << first.status();
   EXPECT_EQ(ShedReasonOf(admission->Admit(by_bytes).status()), ShedReason::kModelBound);
   auto second = admission->Admit(by_pixels);
   auto third = admission->Admit(by_pixels);
   ASSERT_TRUE(second.ok() && third.ok());
-  EXPECT_TRUE(second->AddPixels(7).ok());
-  EXPECT_EQ(ShedReasonOf(third->AddPixels(1)), ShedReason::kModelBound);
-  EXPECT_TRUE(first->AddPixels(8).ok()) << "it has no bound of them";
+  EXPECT_TRUE(second->AddDecodedBytes(7).ok());
+  EXPECT_EQ(ShedReasonOf(third->AddDecodedBytes(1)), ShedReason::kModelBound);
+  EXPECT_TRUE(first->AddDecodedBytes(8).ok()) << "it has no bound of them";
 }
 
 TEST(AdmissionTest, DrainingRefusesTheNewAndKeepsTheOld) {
@@ -301,7 +303,7 @@ TEST(AdmissionTest, DrainingRefusesTheNewAndKeepsTheOld) {
   admission->StartDraining();
   admission->StartDraining();
   EXPECT_EQ(admission->Admit({.bytes = 1}).status().code(), absl::StatusCode::kUnavailable);
-  EXPECT_TRUE(ticket->AddPixels(1).ok()) << "what was accepted is finished";
+  EXPECT_TRUE(ticket->AddDecodedBytes(1).ok()) << "what was accepted is finished";
 }
 
 TEST(AdmissionTest, AwaitIdleWakesWithTheLastTicket) {
@@ -349,13 +351,13 @@ TEST(AdmissionTest, CreditsReturnToZeroUnderManyThreads) {
                                   .model = "m",
                                   .model_bounds = random() % 2 == 0 ? kModelBounds : Inflight()};
         if (auto ticket = admission->Admit(applicant); ticket.ok()) {
-          ticket->AddPixels(random() % 30).IgnoreError();
+          ticket->AddDecodedBytes(random() % 30).IgnoreError();
           held.push_back(*std::move(ticket));
         }
         const Inflight now = admission->inflight();
         EXPECT_LE(now.requests, kSmall.max_inflight_requests);
         EXPECT_LE(now.bytes, kSmall.max_inflight_bytes);
-        EXPECT_LE(now.pixels, kSmall.max_inflight_pixels);
+        EXPECT_LE(now.decoded_bytes, kSmall.max_decoded_bytes);
         EXPECT_GE(now.requests, static_cast<int64_t>(held.size()));
         if (random() % 2 == 0) held.clear();
       }

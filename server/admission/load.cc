@@ -19,7 +19,8 @@ constexpr Dimension kDimensions[] = {
     {"requests", &Inflight::requests, "--max-inflight-requests", "max_inflight_requests",
      ShedReason::kRequests},
     {"bytes", &Inflight::bytes, "--max-inflight-bytes", "max_inflight_bytes", ShedReason::kBytes},
-    {"pixels", &Inflight::pixels, "--max-inflight-pixels", "max_inflight_pixels", ShedReason::kPixels},
+    {"decoded bytes", &Inflight::decoded_bytes, "--max-decoded-bytes", "max_decoded_bytes",
+     ShedReason::kDecodedBytes},
 };
 
 }  // namespace
@@ -36,8 +37,8 @@ absl::Status Load::Check(const Inflight& more, const Inflight& own, absl::Time n
     if (wanted > max - own.*dimension.amount) {
       return absl::InvalidArgumentError(absl::StrCat("the request needs ", wanted, " ", dimension.name,
                                                      " in addition to the ", own.*dimension.amount,
-                                                     " that it already holds, more than the maximum of ",
-                                                     max, " that ", who, " allows in total (", bound, ")"));
+                                                     " that it already holds, more than the maximum of ", max,
+                                                     " that ", who, " allows in total (", bound, ")"));
     }
     Advance(now);
     absl::Status refused = absl::ResourceExhaustedError(
@@ -54,7 +55,7 @@ void Load::Add(const Inflight& more, absl::Time now) {
   Advance(now);
   held_.requests += more.requests;
   held_.bytes += more.bytes;
-  held_.pixels += more.pixels;
+  held_.decoded_bytes += more.decoded_bytes;
 }
 
 void Load::Return(const Inflight& held, absl::Time now) {
@@ -62,7 +63,7 @@ void Load::Return(const Inflight& held, absl::Time now) {
   if (held.requests > 0) drain_.Ended();
   held_.requests -= held.requests;
   held_.bytes -= held.bytes;
-  held_.pixels -= held.pixels;
+  held_.decoded_bytes -= held.decoded_bytes;
 }
 
 }  // namespace saccade::server

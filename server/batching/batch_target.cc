@@ -8,35 +8,37 @@ namespace {
 
 // Load divided by capacity above which a level counts as overloaded, so that only requests that the next
 // batch can take are accepted. Above 1, because apparent overload is often a burst that the queue absorbs.
-constexpr double kOverload = 1.25;
-constexpr double kActiveShare = 0.02;
+constexpr double kMinOverload = 1.25;
+// Minimum share of the load of an active bucket.
+constexpr double kMinActiveShare = 0.02;
 
-struct Load {
+struct BucketLoad {
   Bucket* bucket = nullptr;
+  // Items per nanosecond.
   double rate = 0;
 };
 
 // The largest batch that can gather and be computed within the bucket's patience.
-int64_t GatheredInTime(const Load& load, int64_t max_batch_size) {
+int64_t GatheredInTime(const BucketLoad& load, int64_t max_batch_size) {
   const LatencyModel& latency = load.bucket->latency;
   int64_t size = 1;
   while (size < max_batch_size &&
-         latency.Upper(size + 1) + static_cast<double>(size + 1) / load.rate <= load.bucket->patience)
+         latency.Upper(size + 1) + Nanos(static_cast<double>(size + 1) / load.rate) <= load.bucket->patience)
     ++size;
   return size;
 }
 
 }  // namespace
 
-double RateMemory(const Bucket& bucket) {
-  constexpr double kMin = 50e6;
-  constexpr double kMax = 2e9;
+Nanos RateMemory(const Bucket& bucket) {
+  constexpr Nanos kMin = 50 * kMillisecond;
+  constexpr Nanos kMax = 2 * kSecond;
   return std::clamp(3 * bucket.patience, kMin, kMax);
 }
 
 int64_t SetTargets(const std::vector<Bucket*>& buckets, size_t level, double share, double instances,
-                   int64_t max_batch_size, int64_t now) {
-  std::vector<Load> loads;
+                   int64_t max_batch_size, NanoTime now) {
+  std::vector<BucketLoad> loads;
   loads.reserve(buckets.size());
   double total = 0;
   for (Bucket* bucket : buckets) {
@@ -46,30 +48,30 @@ int64_t SetTargets(const std::vector<Bucket*>& buckets, size_t level, double sha
   int64_t active = 0;
   double computing = 0;
   double starting = 0;
-  for (const Load& load : loads) {
-    if (load.rate > kActiveShare * total) ++active;
-    computing += load.rate * load.bucket->latency.each();
-    starting += std::sqrt(load.rate * load.bucket->latency.fixed());
+  for (const BucketLoad& load : loads) {
+    if (load.rate > kMinActiveShare * total) ++active;
+    computing += load.rate * load.bucket->latency.each().count();
+    starting += std::sqrt(load.rate * load.bucket->latency.fixed().count());
   }
   const double others = static_cast<double>(active) / instances;
   double needed = 0;
-  for (const Load& load : loads) {
+  for (const BucketLoad& load : loads) {
     const LatencyModel& latency = load.bucket->latency;
     const int64_t within = latency.LargestWithin(load.bucket->patience / (1 + others), max_batch_size);
     const int64_t largest = std::max<int64_t>(1, within);
     load.bucket->targets[level].largest = largest;
-    needed += load.rate * latency.Upper(largest) / static_cast<double>(largest);
+    needed += load.rate * latency.Upper(largest).count() / static_cast<double>(largest);
   }
   const double spare = instances - computing;
   const bool saturated = needed > instances || spare <= 0;
-  for (const Load& load : loads) {
+  for (const BucketLoad& load : loads) {
     BatchTarget& target = load.bucket->targets[level];
-    target.overloaded = load.rate > 0 && needed > kOverload * instances;
+    target.overloaded = load.rate > 0 && needed > kMinOverload * instances;
     if (saturated && load.rate > 0) {
       target.size = std::max(target.largest, GatheredInTime(load, max_batch_size));
     } else {
       const double size =
-          std::sqrt(load.rate * load.bucket->latency.fixed()) * starting / std::max(spare, 1e-9);
+          std::sqrt(load.rate * load.bucket->latency.fixed().count()) * starting / std::max(spare, 1e-9);
       target.size =
           static_cast<int64_t>(std::clamp(std::ceil(size), 1.0, static_cast<double>(target.largest)));
     }

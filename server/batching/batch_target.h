@@ -6,16 +6,17 @@
 #include <vector>
 
 #include "server/batching/bucket.h"
+#include "server/batching/nanos.h"
 
 namespace saccade::server {
 
-// Time constant of the bucket's arrival rate, in nanoseconds.
-double RateMemory(const Bucket& bucket);
+// Time constant of the bucket's arrival rate.
+Nanos RateMemory(const Bucket& bucket);
 
 // Sets the target of a priority level in every bucket. `share`, 0 to 1, is the share of the load that this
 // level and the levels before it have. `instances` is the number of passes that run concurrently, possibly a
 // fraction. Returns the number of active buckets: those with more than a fiftieth of the load.
 int64_t SetTargets(const std::vector<Bucket*>& buckets, size_t level, double share, double instances,
-                   int64_t max_batch_size, int64_t now);
+                   int64_t max_batch_size, NanoTime now);
 
 }  // namespace saccade::server

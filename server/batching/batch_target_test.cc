@@ -7,35 +7,34 @@
 namespace saccade::server {
 namespace {
 
-constexpr int64_t kMillisecond = 1'000'000;
 constexpr int64_t kMax = 8;
 
-// Simulates a bucket with one request every `period` nanoseconds, each with the given patience.
+// Simulates a bucket with one request every `period`, each with the given patience.
 class BatchTargetTest : public ::testing::Test {
  protected:
-  void Come(Bucket& bucket, int64_t period, double patience) {
+  void Come(Bucket& bucket, Nanos period, Nanos patience) {
     bucket.patience = patience;
-    for (int64_t time = 0; time < now_; time += period) bucket.arrivals.Add(1, time, RateMemory(bucket));
+    for (NanoTime time; time < now_; time += period) bucket.arrivals.Add(1, time, RateMemory(bucket));
   }
 
   // A pass over n items takes n * 10 ms, so batching gains nothing.
   static void TeachThatCompanyIsNoUse(Bucket& bucket) {
-    bucket.latency.Learn(1, 10.0 * kMillisecond);
-    bucket.latency.Learn(kMax, 80.0 * kMillisecond);
+    bucket.latency.Learn(1, 10 * kMillisecond);
+    bucket.latency.Learn(kMax, 80 * kMillisecond);
   }
 
   int64_t SetTargets(const std::vector<Bucket*>& buckets) {
     return server::SetTargets(buckets, /*level=*/0, /*share=*/1, /*instances=*/1, kMax, now_);
   }
 
-  const int64_t now_ = 60'000 * kMillisecond;
+  const NanoTime now_ = NanoTime() + 60 * kSecond;
   Bucket bucket_{0, kMax};
   Bucket other_{1, kMax};
 };
 
 TEST_F(BatchTargetTest, NobodyWaitsWhereNothingComes) {
   TeachThatCompanyIsNoUse(bucket_);
-  bucket_.patience = 1e9;
+  bucket_.patience = kSecond;
   SetTargets({&bucket_});
   EXPECT_EQ(bucket_.targets[0].size, 1);
   EXPECT_FALSE(bucket_.targets[0].overloaded);
@@ -44,33 +43,33 @@ TEST_F(BatchTargetTest, NobodyWaitsWhereNothingComes) {
 // 200 items per second arrive; at most 100 can be computed.
 TEST_F(BatchTargetTest, UnderOverloadBatchesAreAsLargeAsGatherInTime) {
   TeachThatCompanyIsNoUse(bucket_);
-  Come(bucket_, 5 * kMillisecond, 60.0 * kMillisecond);
+  Come(bucket_, 5 * kMillisecond, 60 * kMillisecond);
   EXPECT_EQ(SetTargets({&bucket_}), 1);
   EXPECT_TRUE(bucket_.targets[0].overloaded);
   EXPECT_EQ(bucket_.targets[0].largest, 2)
       << "one that has just missed a batch waits for it, and then for its own";
   EXPECT_EQ(bucket_.targets[0].size, 3) << "three come in 15 ms, and take 33 more";
-  bucket_.patience = 1e9;
+  bucket_.patience = kSecond;
   SetTargets({&bucket_});
   EXPECT_EQ(bucket_.targets[0].size, kMax);
 }
 
 TEST_F(BatchTargetTest, WhoHardlyEverComesIsNotActive) {
   for (Bucket* bucket : {&bucket_, &other_}) TeachThatCompanyIsNoUse(*bucket);
-  Come(bucket_, 5 * kMillisecond, 1e9);
+  Come(bucket_, 5 * kMillisecond, kSecond);
   EXPECT_EQ(SetTargets({&bucket_, &other_}), 1);
   EXPECT_FALSE(other_.targets[0].overloaded) << "nothing comes to it";
   EXPECT_EQ(other_.targets[0].size, 1);
-  Come(other_, 10 * kMillisecond, 1e9);
+  Come(other_, 10 * kMillisecond, kSecond);
   EXPECT_EQ(SetTargets({&bucket_, &other_}), 2);
 }
 
 // A pass takes 10 ms up to four items, and half a second for eight. Batches of four carry the load, although
 // the average cost of one more item is far higher.
 TEST_F(BatchTargetTest, BatchesThatAreSlowOnlyWhenLargeAreKeptSmall) {
-  bucket_.latency.Learn(4, 10.0 * kMillisecond);
-  bucket_.latency.Learn(kMax, 500.0 * kMillisecond);
-  Come(bucket_, 20 * kMillisecond, 60.0 * kMillisecond);
+  bucket_.latency.Learn(4, 10 * kMillisecond);
+  bucket_.latency.Learn(kMax, 500 * kMillisecond);
+  Come(bucket_, 20 * kMillisecond, 60 * kMillisecond);
   SetTargets({&bucket_});
   EXPECT_EQ(bucket_.targets[0].largest, 4);
   EXPECT_EQ(bucket_.targets[0].size, 4);

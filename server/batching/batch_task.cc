@@ -18,13 +18,4 @@ absl::Status CheckAlive(const BatchTask::Traits& task, absl::Time now) {
   return absl::OkStatus();
 }
 
-void DropDead(std::vector<std::unique_ptr<BatchTask>>& tasks, absl::Time now) {
-  std::erase_if(tasks, [now](const std::unique_ptr<BatchTask>& task) {
-    absl::Status alive = CheckAlive(task->traits(), now);
-    if (alive.ok()) return false;
-    task->Reject(std::move(alive));
-    return true;
-  });
-}
-
 }  // namespace saccade::server

@@ -1,4 +1,4 @@
-// The unit that the batcher queues: the part of a request that goes into one forward pass.
+// The unit that is queued: the part of a request that goes into one forward pass.
 #pragma once
 
 #include <cstdint>
@@ -12,15 +12,15 @@
 
 namespace saccade::server {
 
-// A task queued by Batcher::Submit is either returned by Batcher::Take (or as a TinyBatch), or Reject is
-// called on it once, after which it is destroyed. Exactly one of the two happens.
+// A task queued by DeviceModel::Submit is either returned by DeviceModel::Take (or as a TinyBatch), or Reject
+// is called on it once, after which it is destroyed. Exactly one of the two happens.
 class BatchTask {
  public:
-  // Everything that the batcher needs to know; constant during the life of the task.
+  // Everything that the scheduler needs to know; constant during the life of the task.
   struct Traits {
     // Number of items. They stay in one batch.
     int64_t size = 1;
-    // Only tasks with the same bucket number share a batch. The batcher does not interpret the number.
+    // Only tasks with the same bucket number share a batch. The scheduler does not interpret the number.
     int64_t bucket = 0;
     // Higher values go first. With priority levels, level n is -n, and 0 selects the default level.
     int priority = 0;
@@ -51,9 +51,9 @@ class BatchTask {
   absl::Duration timeout() const { return traits_.timeout; }
   bool cancelled() const { return traits_.cancelled(); }
 
-  // Fails the request with `why`. Called at most once, without any lock of the batcher held, on the thread
-  // that detected the reason (in Submit, Consider, Take, Finished, Close, Sweep, DropDead or a destructor).
-  // Must not block.
+  // Fails the request with `why`. Called at most once, without any lock of the DeviceGroup held, on the
+  // thread that detected the reason (in Submit, Consider, Take, Finished, Close, Sweep, DropDead or a
+  // destructor). Must not block.
   virtual void Reject(absl::Status why) = 0;
 
  private:
@@ -65,6 +65,14 @@ absl::Status CheckAlive(const BatchTask::Traits& task, absl::Time now);
 
 // Rejects and removes tasks that were cancelled or are past their deadline; keeps the order of the others.
 // For a final check directly before the forward pass. Not thread-safe with regard to `tasks`.
-void DropDead(std::vector<std::unique_ptr<BatchTask>>& tasks, absl::Time now);
+template <typename Task>
+void DropDead(std::vector<std::unique_ptr<Task>>& tasks, absl::Time now) {
+  std::erase_if(tasks, [now](const std::unique_ptr<Task>& task) {
+    absl::Status alive = CheckAlive(task->traits(), now);
+    if (alive.ok()) return false;
+    task->Reject(std::move(alive));
+    return true;
+  });
+}
 
 }  // namespace saccade::server

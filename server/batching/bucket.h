@@ -11,11 +11,9 @@
 #include "server/batching/arrival_rate.h"
 #include "server/batching/batch_task.h"
 #include "server/batching/latency_model.h"
+#include "server/batching/nanos.h"
 
 namespace saccade::server {
-
-// Times are in nanoseconds since the epoch. kNever means no limit.
-inline constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
 
 // Batch sizes needed for the load of a priority level together with all levels before it.
 struct BatchTarget {
@@ -33,26 +31,26 @@ class Bucket {
  public:
   // Position in the queue. Tasks are ordered by higher priority, earlier deadline, earlier arrival, earlier
   // Push.
-  struct Place {
+  struct Position {
     // The negated priority, or kDelayedClass if the task's queue timeout has passed.
     int64_t priority_class = 0;
-    int64_t deadline = kNever;
-    int64_t arrival = 0;
+    NanoTime deadline = NanoTime::Never();
+    NanoTime arrival;
     int64_t pushed = 0;
-    auto operator<=>(const Place&) const = default;
+    auto operator<=>(const Position&) const = default;
   };
   static constexpr int64_t kDelayedClass = std::numeric_limits<int64_t>::max();
 
   struct Entry {
     std::unique_ptr<BatchTask> task;
-    // The request's own deadline; kNever if it set none. Place::deadline is always finite.
-    int64_t deadline = kNever;
-    // Time at which the queue timeout passes; kNever for no limit.
-    int64_t timeout = kNever;
-    // Estimated cost for the device when the task was queued, in nanoseconds.
-    double cost = 0;
+    // The request's own deadline; Never() if it set none. Position::deadline is always finite.
+    NanoTime deadline = NanoTime::Never();
+    // Time at which the queue timeout passes; Never() for no limit.
+    NanoTime timeout = NanoTime::Never();
+    // Estimated device time of the task when it was queued.
+    Nanos cost;
   };
-  using Queue = absl::btree_map<Place, Entry>;
+  using Queue = absl::btree_map<Position, Entry>;
 
   Bucket(int64_t number, int64_t max_batch_size) : id(number), latency(max_batch_size) {}
 
@@ -60,25 +58,25 @@ class Bucket {
   Queue queue;
   // Number of items in `queue`.
   int64_t queued = 0;
-  // Sum of Entry::cost over `queue`, in nanoseconds of one instance's time.
-  double backlog = 0;
+  // Sum of Entry::cost over `queue`, as time of one instance.
+  Nanos backlog;
   LatencyModel latency;
   ArrivalRate arrivals;
-  // Running average of the time from Push to the deadline, in nanoseconds.
-  double patience = 0;
+  // Running average of the time from Push to the deadline.
+  Nanos patience;
   // By index of the model's priority levels.
   std::vector<BatchTarget> targets = std::vector<BatchTarget>(1);
   // Running average of the batch size.
   double usual = 1;
   // After a pass ran out of memory: maximum batch size, valid until `fits_until`.
   int64_t fits = 0;
-  int64_t fits_until = 0;
+  NanoTime fits_until;
   // Last time the whole queue was checked for cancelled and late tasks.
-  int64_t swept = 0;
+  NanoTime swept;
   // Time of the last finished pass. Each relaxation of the estimate (ModelQueue::Doubt) moves it forward.
-  int64_t learned = 0;
+  NanoTime learned;
   // Last use. If there are too many buckets, the least recently used empty one is removed.
-  int64_t used = 0;
+  NanoTime used;
 };
 
 }  // namespace saccade::server

@@ -64,7 +64,7 @@ TEST_F(ConsiderTest, WhatIsRefusedCountsAsCome) {
   ASSERT_TRUE(Push({.deadline = deadline()}).ok());
   ASSERT_TRUE(Push({.deadline = deadline()}).ok());
   // Two passes are queued. At first the request is accepted, because one of them may still be dropped
-  // (kHope).
+  // (kMaxOverrun).
   EXPECT_EQ(Consider({.deadline = deadline()}), absl::OkStatus());
   for (int i = 0; i < 1000; ++i) {
     now_ += absl::Microseconds(10);

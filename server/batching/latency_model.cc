@@ -9,11 +9,11 @@ namespace {
 
 // Weight of the newest pass after many passes: the estimate follows a change of the machine's speed within
 // about ten passes.
-constexpr double kWeight = 0.12;
+constexpr double kMinPassWeight = 0.12;
 // Share of a pass's deviation that is attributed to all sizes; the rest is attributed to its own size.
 // Constant, so that a slow spell leaves no trace when it is over.
-constexpr double kCommon = 0.75;
-constexpr double kVarianceWeight = 1.0 / 64;
+constexpr double kCommonShare = 0.75;
+constexpr double kMinVarianceWeight = 1.0 / 64;
 // Initial guess of the relative standard deviation, which counts as this many passes.
 constexpr double kGuessedDeviation = 0.03;
 constexpr double kGuessedPasses = 8;
@@ -37,7 +37,7 @@ LatencyModel::LatencyModel(int64_t max_size)
   knots_.push_back({.size = max_size});
 }
 
-void LatencyModel::Learn(int64_t size, double took) {
+void LatencyModel::Learn(int64_t size, Nanos took) {
   if (first_ != 0 && size >= first_ && size <= last_) {
     Draw(size, took);
   } else {
@@ -46,21 +46,21 @@ void LatencyModel::Learn(int64_t size, double took) {
   Fill();
 }
 
-bool LatencyModel::Doubt(double time) {
+bool LatencyModel::Doubt(Nanos time) {
   // Maximum factor by which a machine can become faster.
   constexpr double kMaxSpeedup = 20;
   if (mean_[1] / doubt_ > kMaxSpeedup * time) return false;
-  constexpr double kMean = 0.7;
-  constexpr double kVariance = 0.5;
-  doubt_ *= kMean;
-  scale_ *= kMean;
-  relative_variance_ *= kVariance;
+  constexpr double kMeanFactor = 0.7;
+  constexpr double kVarianceFactor = 0.5;
+  doubt_ *= kMeanFactor;
+  scale_ *= kMeanFactor;
+  relative_variance_ *= kVarianceFactor;
   margin_ = 1 + 3 * std::sqrt(relative_variance_);
   Fill();
   return true;
 }
 
-void LatencyModel::Draw(int64_t size, double took) {
+void LatencyModel::Draw(int64_t size, Nanos took) {
   const Neighbours knots = Around(size);
   // Uses the knots and not mean_: since mean_ never decreases with the size, a size that is quicker than a
   // smaller one would look wrong forever.
@@ -73,13 +73,13 @@ void LatencyModel::Draw(int64_t size, double took) {
   }
   const double off = ratio - 1;
   const double bounded = std::clamp(off, -1.0, 1.0);
-  const double variance_weight = std::max(kVarianceWeight, 1 / (kGuessedPasses + ++passes_));
+  const double variance_weight = std::max(kMinVarianceWeight, 1 / (kGuessedPasses + ++passes_));
   relative_variance_ += variance_weight * (bounded * bounded - relative_variance_);
   margin_ = 1 + 3 * std::sqrt(relative_variance_);
   knots.above->passes += knots.nearness;
   if (knots.above != knots.below) knots.below->passes += 1 - knots.nearness;
   const double passes = knots.above->passes * knots.nearness + knots.below->passes * (1 - knots.nearness);
-  Move(knots, 1 + std::max(kWeight, 1 / (kLinePasses + passes)) * off);
+  Move(knots, 1 + std::max(kMinPassWeight, 1 / (kLinePasses + passes)) * off);
 }
 
 LatencyModel::Neighbours LatencyModel::Around(int64_t size) {
@@ -93,18 +93,19 @@ LatencyModel::Neighbours LatencyModel::Around(int64_t size) {
 // Increases and decreases are split in the same way; otherwise scale_ and the knots would drift apart, and
 // with them the estimates of other sizes.
 void LatencyModel::Move(const Neighbours& knots, double factor) {
-  scale_ *= std::pow(factor, kCommon);
-  knots.above->mean *= std::pow(factor, (1 - kCommon) * knots.nearness);
-  if (knots.above != knots.below) knots.below->mean *= std::pow(factor, (1 - kCommon) * (1 - knots.nearness));
+  scale_ *= std::pow(factor, kCommonShare);
+  knots.above->mean *= std::pow(factor, (1 - kCommonShare) * knots.nearness);
+  if (knots.above != knots.below)
+    knots.below->mean *= std::pow(factor, (1 - kCommonShare) * (1 - knots.nearness));
 }
 
 // Handles a pass outside of [first_, last_]. It says nothing about the doubted sizes, so all doubts are
 // undone.
-void LatencyModel::Extend(int64_t size, double took) {
+void LatencyModel::Extend(int64_t size, Nanos took) {
   scale_ /= std::exchange(doubt_, 1);
   Fill();
   took /= scale_;
-  const auto set = [this](int64_t from, int64_t to, double at_from, double slope) {
+  const auto set = [this](int64_t from, int64_t to, Nanos at_from, Nanos slope) {
     for (Knot& knot : knots_) {
       if (knot.size >= from && knot.size <= to)
         knot.mean = at_from + slope * static_cast<double>(knot.size - from);
@@ -114,18 +115,18 @@ void LatencyModel::Extend(int64_t size, double took) {
   if (first_ == 0) {
     // Until more is known, each additional item costs as much as one of this pass, and smaller batches take
     // as long as this one.
-    set(1, size, took, 0);
+    set(1, size, took, Nanos());
     set(size, max, took, took / static_cast<double>(size));
     first_ = last_ = size;
   } else if (size > last_) {
-    const double last = mean_[last_] / scale_;
-    set(last_, max, last, std::max(0.0, took - last) / static_cast<double>(size - last_));
+    const Nanos last = mean_[last_] / scale_;
+    set(last_, max, last, std::max(Nanos(), took - last) / static_cast<double>(size - last_));
     last_ = size;
   } else {
-    const double first = mean_[first_] / scale_;
-    const double slope = std::max(0.0, first - took) / static_cast<double>(first_ - size);
+    const Nanos first = mean_[first_] / scale_;
+    const Nanos slope = std::max(Nanos(), first - took) / static_cast<double>(first_ - size);
     if (first_ == last_) set(last_, max, first, slope);
-    set(1, size, took, 0);
+    set(1, size, took, Nanos());
     set(size, first_ - 1, took, slope);
     first_ = size;
   }
@@ -135,7 +136,7 @@ void LatencyModel::Fill() {
   for (size_t i = 0; i + 1 < knots_.size(); ++i) {
     const Knot& low = knots_[i];
     const Knot& high = knots_[i + 1];
-    const double step = (high.mean - low.mean) / static_cast<double>(high.size - low.size);
+    const Nanos step = (high.mean - low.mean) / static_cast<double>(high.size - low.size);
     for (int64_t size = low.size; size < high.size; ++size)
       mean_[size] = low.mean + step * static_cast<double>(size - low.size);
   }
@@ -144,12 +145,12 @@ void LatencyModel::Fill() {
   for (size_t size = 1; size < mean_.size(); ++size)
     mean_[size] = std::max(mean_[size] * scale_, mean_[size - 1]);
   const auto max = static_cast<int64_t>(mean_.size()) - 1;
-  each_ = max == 1 ? mean_[1] : std::max(0.0, mean_[max] - mean_[1]) / static_cast<double>(max - 1);
-  fixed_ = std::max(0.0, mean_[1] - each_);
+  each_ = max == 1 ? mean_[1] : std::max(Nanos(), mean_[max] - mean_[1]) / static_cast<double>(max - 1);
+  fixed_ = std::max(Nanos(), mean_[1] - each_);
 }
 
-int64_t LatencyModel::LargestWithin(double time, int64_t max) const {
-  const double mean = time / margin_;
+int64_t LatencyModel::LargestWithin(Nanos time, int64_t max) const {
+  const Nanos mean = time / margin_;
   const auto end = mean_.begin() + max + 1;
   return std::upper_bound(mean_.begin() + 1, end, mean) - mean_.begin() - 1;
 }

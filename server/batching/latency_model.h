@@ -5,41 +5,43 @@
 #include <cstdint>
 #include <vector>
 
+#include "server/batching/nanos.h"
+
 namespace saccade::server {
 
 // A piecewise linear function through a few sizes, the knots. Each pass moves the knots next to its size, so
-// it also informs neighbouring sizes, and a single quick pass does not make its size look cheap. Times are in
-// nanoseconds. Not thread-safe.
+// it also informs neighbouring sizes, and a single quick pass does not make its size look cheap.
+// Not thread-safe.
 class LatencyModel {
  public:
   explicit LatencyModel(int64_t max_size);
 
   // Records that a pass over `size` items took `took`. REQUIRES: 1 <= size <= max_size, took > 0.
-  void Learn(int64_t size, double took);
+  void Learn(int64_t size, Nanos took);
 
   // Lowers the estimate a little. Called when requests with `time` left are rejected because of the estimate
   // and no pass has corrected it for a while; otherwise a slow spell would reject requests forever. Returns
   // false and does nothing if the estimate before any doubt is far above `time`.
-  bool Doubt(double time);
+  bool Doubt(Nanos time);
 
   bool known() const { return first_ > 0; }
 
   // 0 while no pass is known.
-  double Mean(int64_t size) const { return mean_[size]; }
+  Nanos Mean(int64_t size) const { return mean_[size]; }
   // An upper bound that few passes exceed: the mean plus three standard deviations.
-  double Upper(int64_t size) const { return mean_[size] * margin_; }
+  Nanos Upper(int64_t size) const { return mean_[size] * margin_; }
 
   // The largest size up to `max` whose Upper is at most `time`; 0 if there is none.
-  int64_t LargestWithin(double time, int64_t max) const;
+  int64_t LargestWithin(Nanos time, int64_t max) const;
 
   // A linear fit: a pass costs about fixed() + size * each().
-  double fixed() const { return fixed_; }
-  double each() const { return each_; }
+  Nanos fixed() const { return fixed_; }
+  Nanos each() const { return each_; }
 
  private:
   struct Knot {
     int64_t size = 0;
-    double mean = 0;
+    Nanos mean = {};
     // Number of measured passes, weighted by how near they were.
     double passes = 0;
   };
@@ -51,15 +53,15 @@ class LatencyModel {
     Knot* above = nullptr;
     double nearness = 1;
 
-    double mean() const { return below->mean + nearness * (above->mean - below->mean); }
+    Nanos mean() const { return below->mean + nearness * (above->mean - below->mean); }
   };
 
   Neighbours Around(int64_t size);
   // Multiplies the estimate for the size between `knots` by about `factor`; most of the change applies to all
   // sizes.
   void Move(const Neighbours& knots, double factor);
-  void Draw(int64_t size, double took);
-  void Extend(int64_t size, double took);
+  void Draw(int64_t size, Nanos took);
+  void Extend(int64_t size, Nanos took);
   void Fill();
 
   // Ascending, from size 1 to the maximum size.
@@ -67,7 +69,7 @@ class LatencyModel {
   // Current speed of the machine relative to the knots: one factor for all sizes.
   double scale_ = 1;
   // Mean time by size, including `scale_`; never decreases with the size.
-  std::vector<double> mean_;
+  std::vector<Nanos> mean_;
   // The smallest and the largest size of a measured pass; 0 if there was none.
   int64_t first_ = 0;
   int64_t last_ = 0;
@@ -78,8 +80,8 @@ class LatencyModel {
   double margin_;
   // Product of all factors by which Doubt() lowered the estimate since the last pass.
   double doubt_ = 1;
-  double fixed_ = 0;
-  double each_ = 0;
+  Nanos fixed_;
+  Nanos each_;
 };
 
 }  // namespace saccade::server

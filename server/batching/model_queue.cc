@@ -7,45 +7,45 @@
 
 #include "absl/strings/str_cat.h"
 #include "server/batching/batch_target.h"
-#include "server/batching/queue_time.h"
 
 namespace saccade::server {
 namespace {
 
 // A bucket is crowded if its queue exceeds the target's largest batch by this factor. This does not depend on
 // the arrival rate, which reacts slowly to bursts.
-constexpr double kCrowd = 1.25;
+constexpr double kMinCrowding = 1.25;
 // Maximum waiting time for more items, as a fraction of the latency of the batch that is waited for.
-constexpr double kLongestWait = 0.25;
+constexpr double kMaxWaitShare = 0.25;
 // Interval at which a whole queue is checked for cancelled tasks; in between, only its head is checked.
-constexpr int64_t kSweepEvery = 5 * kMillisecond;
+constexpr Nanos kSweepEvery = 5 * kMillisecond;
 // Interval at which batch targets are recomputed, in time and in pushes.
-constexpr int64_t kRetargetEvery = kMillisecond;
+constexpr Nanos kRetargetEvery = kMillisecond;
 constexpr int64_t kRetargetPushes = 16;
 // Maximum number of buckets; above it, an empty one is forgotten. Priority levels are bounded as well
 // (model_queue_push.cc).
 constexpr size_t kMaxBuckets = 256;
 // How long after a batch that ran out of memory no larger batches are tried.
-constexpr int64_t kNarrowFor = 30'000 * kMillisecond;
+constexpr Nanos kReduceFor = 30 * kSecond;
+// Weight of the newest batch in Bucket::usual.
 constexpr double kUsualWeight = 0.2;
 
 }  // namespace
 
 ModelQueue::ModelQueue(const BatcherOptions& options) : options_(options) {}
 
-void ModelQueue::Learn(int64_t bucket, int64_t size, std::optional<double> took, int64_t now) {
+void ModelQueue::Learn(int64_t bucket, int64_t size, std::optional<Nanos> took, NanoTime now) {
   Bucket& known = Find(bucket, now);
   known.learned = now;
-  if (took && *took > 0) known.latency.Learn(size, *took);
+  if (took && *took > Nanos()) known.latency.Learn(size, *took);
 }
 
-void ModelQueue::NoRoomFor(int64_t bucket, int64_t size, int64_t now) {
-  Bucket& narrow = Find(bucket, now);
-  narrow.fits = std::max<int64_t>(1, size / 2);
-  narrow.fits_until = now + kNarrowFor;
+void ModelQueue::ReduceBatches(int64_t bucket, int64_t size, NanoTime now) {
+  Bucket& reduced = Find(bucket, now);
+  reduced.fits = std::max<int64_t>(1, size / 2);
+  reduced.fits_until = now + kReduceFor;
 }
 
-Bucket& ModelQueue::Find(int64_t id, int64_t now) {
+Bucket& ModelQueue::Find(int64_t id, NanoTime now) {
   std::unique_ptr<Bucket>& bucket = buckets_[id];
   if (bucket == nullptr) {
     bucket = std::make_unique<Bucket>(id, options_.max_batch_size);
@@ -88,13 +88,13 @@ ModelQueue::Level& ModelQueue::LevelOf(int64_t priority_class) {
   if (at == levels_.end() || at->priority_class != priority_class) {
     at = levels_.insert(at, {.priority_class = priority_class});
     for (Bucket* bucket : known_) bucket->targets.assign(levels_.size(), {});
-    retarget_at_ = 0;
+    retarget_at_ = NanoTime();
   }
   return *at;
 }
 
 // Forgets the level with the lowest arrival rate among those without tasks, except `kept`.
-void ModelQueue::ForgetLevel(int64_t kept, int64_t now) {
+void ModelQueue::ForgetLevel(int64_t kept, NanoTime now) {
   auto min = levels_.end();
   double rate = 0;
   for (auto it = levels_.begin(); it != levels_.end(); ++it) {
@@ -107,7 +107,7 @@ void ModelQueue::ForgetLevel(int64_t kept, int64_t now) {
   if (min == levels_.end()) return;
   levels_.erase(min);
   for (Bucket* bucket : known_) bucket->targets.assign(levels_.size(), {});
-  retarget_at_ = 0;
+  retarget_at_ = NanoTime();
 }
 
 const BatchTarget& ModelQueue::TargetOf(const Bucket& bucket, int64_t priority_class) const {
@@ -116,48 +116,48 @@ const BatchTarget& ModelQueue::TargetOf(const Bucket& bucket, int64_t priority_c
   return bucket.targets[level];
 }
 
-void ModelQueue::Add(Bucket& bucket, const Bucket::Place& place, Bucket::Entry entry) {
+void ModelQueue::Add(Bucket& bucket, const Bucket::Position& position, Bucket::Entry entry) {
   const int64_t size = entry.task->size();
   if (bucket.queue.empty()) waiting_.push_back(&bucket);
   bucket.queued += size;
   bucket.backlog += entry.cost;
   queued_ += size;
   backlog_ += entry.cost;
-  Level& level = LevelOf(place.priority_class);
+  Level& level = LevelOf(position.priority_class);
   level.queued += size;
   level.backlog += entry.cost;
-  bucket.queue.emplace_hint(bucket.queue.end(), place, std::move(entry));
+  bucket.queue.emplace_hint(bucket.queue.end(), position, std::move(entry));
 }
 
 std::unique_ptr<BatchTask> ModelQueue::Remove(Bucket& bucket, Bucket::Queue::iterator& it) {
   const int64_t size = it->second.task->size();
   Level& level = LevelOf(it->first.priority_class);
   bucket.queued -= size;
-  bucket.backlog = bucket.queued == 0 ? 0 : bucket.backlog - it->second.cost;
+  bucket.backlog = bucket.queued == 0 ? Nanos() : bucket.backlog - it->second.cost;
   queued_ -= size;
   level.queued -= size;
   // Avoids accumulated rounding errors: without tasks the sum is exactly 0.
-  backlog_ = queued_ == 0 ? 0 : backlog_ - it->second.cost;
-  level.backlog = level.queued == 0 ? 0 : level.backlog - it->second.cost;
+  backlog_ = queued_ == 0 ? Nanos() : backlog_ - it->second.cost;
+  level.backlog = level.queued == 0 ? Nanos() : level.backlog - it->second.cost;
   std::unique_ptr<BatchTask> task = std::move(it->second.task);
   it = bucket.queue.erase(it);
   if (bucket.queue.empty()) waiting_.erase(std::find(waiting_.begin(), waiting_.end(), &bucket));
   return task;
 }
 
-bool ModelQueue::KeepWaiting(Bucket& bucket, Bucket::Queue::iterator& it, int64_t now, Dropped* dropped) {
+bool ModelQueue::KeepWaiting(Bucket& bucket, Bucket::Queue::iterator& it, NanoTime now, Dropped* dropped) {
   const Bucket::Entry& entry = it->second;
   const bool timed_out = now >= entry.timeout;
   if (!timed_out && now < entry.deadline && !entry.task->cancelled()) return true;
-  const Bucket::Place place = it->first;
+  const Bucket::Position position = it->first;
   // Deadlines were truncated to nanoseconds, so check a nanosecond later.
-  absl::Status why = CheckAlive(entry.task->traits(), absl::FromUnixNanos(now + 1));
-  if (why.ok() && PolicyOf(place.priority_class).timeout_action == QueuePolicy::TimeoutAction::kDelay) {
+  absl::Status why = CheckAlive(entry.task->traits(), (now + Nanos(1)).ToTime());
+  if (why.ok() && PolicyOf(position.priority_class).timeout_action == QueuePolicy::TimeoutAction::kDelay) {
     Bucket::Entry delayed = std::move(it->second);
-    delayed.timeout = kNever;
-    Bucket::Place last = place;
+    delayed.timeout = NanoTime::Never();
+    Bucket::Position last = position;
     last.priority_class = Bucket::kDelayedClass;
-    Level& level = LevelOf(place.priority_class);
+    Level& level = LevelOf(position.priority_class);
     level.queued -= delayed.task->size();
     level.backlog -= delayed.cost;
     Level& behind = LevelOf(last.priority_class);
@@ -165,27 +165,27 @@ bool ModelQueue::KeepWaiting(Bucket& bucket, Bucket::Queue::iterator& it, int64_
     behind.backlog += delayed.cost;
     bucket.queue.erase(it);
     bucket.queue.emplace(last, std::move(delayed));
-    // Places are unique, so the next entry is the first one after `place`.
-    it = bucket.queue.upper_bound(place);
+    // Positions are unique, so the next entry is the first one after `position`.
+    it = bucket.queue.upper_bound(position);
   } else {
     if (why.ok()) {
-      why = absl::DeadlineExceededError(absl::StrCat(
-          "the request has waited ", absl::FormatDuration(absl::Nanoseconds(now - place.arrival)),
-          " for an instance, longer than its queue timeout of ",
-          absl::FormatDuration(absl::Nanoseconds(entry.timeout - place.arrival))));
+      why = absl::DeadlineExceededError(
+          absl::StrCat("the request has waited ", absl::FormatDuration(ToDuration(now - position.arrival)),
+                       " for an instance, longer than its queue timeout of ",
+                       absl::FormatDuration(ToDuration(entry.timeout - position.arrival))));
     }
     dropped->push_back({Remove(bucket, it), std::move(why)});
   }
   return false;
 }
 
-void ModelQueue::Sweep(Bucket& bucket, int64_t now, Dropped* dropped) {
+void ModelQueue::Sweep(Bucket& bucket, NanoTime now, Dropped* dropped) {
   bucket.swept = now;
   for (auto it = bucket.queue.begin(); it != bucket.queue.end();) {
     if (!KeepWaiting(bucket, it, now, dropped)) continue;
-    const double alone = bucket.latency.Upper(it->second.task->size());
-    const int64_t deadline = it->second.deadline;
-    if (deadline == kNever || alone <= static_cast<double>(deadline - now)) {
+    const Nanos alone = bucket.latency.Upper(it->second.task->size());
+    const NanoTime deadline = it->second.deadline;
+    if (deadline == NanoTime::Never() || alone <= deadline - now) {
       ++it;
       continue;
     }
@@ -193,7 +193,15 @@ void ModelQueue::Sweep(Bucket& bucket, int64_t now, Dropped* dropped) {
   }
 }
 
-void ModelQueue::SweepAll(int64_t now, Dropped* dropped) {
+// The error for a request that has `left` until its deadline for a pass that takes `takes`.
+absl::Status ModelQueue::TooLate(Nanos takes, Nanos left) {
+  return absl::DeadlineExceededError(
+      absl::StrCat("the request cannot be answered in time: a forward pass takes about ",
+                   absl::FormatDuration(ToDuration(takes)), ", and ", absl::FormatDuration(ToDuration(left)),
+                   " are left before its deadline; use a later deadline"));
+}
+
+void ModelQueue::SweepAll(NanoTime now, Dropped* dropped) {
   if (now < swept_ + kMillisecond) return;
   swept_ = now;
   for (size_t i = waiting_.size(); i-- > 0;) Sweep(*waiting_[i], now, dropped);
@@ -201,21 +209,22 @@ void ModelQueue::SweepAll(int64_t now, Dropped* dropped) {
 
 // Drops tasks at the head that would be late in a batch of the size that the load requires. Smaller batches
 // would be in time for them, but would make more and more of the later tasks late.
-void ModelQueue::Shed(Bucket& bucket, int64_t now, Dropped* dropped) {
+void ModelQueue::Shed(Bucket& bucket, NanoTime now, Dropped* dropped) {
   while (!bucket.queue.empty()) {
     auto head = bucket.queue.begin();
     if (!KeepWaiting(bucket, head, now, dropped)) continue;
-    if (head->second.deadline == kNever) return;
+    if (head->second.deadline == NanoTime::Never()) return;
     const BatchTarget& target = TargetOf(bucket, head->first.priority_class);
     // The queue's length counts only for the last level, because tasks of later levels are no reason to drop
     // a task.
-    const bool crowded = &target == &bucket.targets.back() &&
-                         static_cast<double>(bucket.queued) > kCrowd * static_cast<double>(target.largest);
+    const bool crowded =
+        &target == &bucket.targets.back() &&
+        static_cast<double>(bucket.queued) > kMinCrowding * static_cast<double>(target.largest);
     const int64_t needed = crowded ? std::max(target.size, target.largest) : target.size;
     const int64_t size = std::max(std::min(bucket.queued, needed), head->second.task->size());
-    const double takes = bucket.latency.Upper(size);
-    const int64_t left = head->second.deadline - now;
-    if (takes <= static_cast<double>(left)) return;
+    const Nanos takes = bucket.latency.Upper(size);
+    const Nanos left = head->second.deadline - now;
+    if (takes <= left) return;
     dropped->push_back({Remove(bucket, head), TooLate(takes, left)});
   }
 }
@@ -223,7 +232,7 @@ void ModelQueue::Shed(Bucket& bucket, int64_t now, Dropped* dropped) {
 // Maximum size of the next batch. If only later levels overload the model, the batch is limited to the first
 // level's largest size: more items of later levels would delay items of the first one. REQUIRES:
 // !queue.empty().
-int64_t ModelQueue::MaxTogether(const Bucket& bucket, int64_t now) const {
+int64_t ModelQueue::MaxTogether(const Bucket& bucket, NanoTime now) const {
   const BatchTarget& first = TargetOf(bucket, bucket.queue.begin()->first.priority_class);
   const bool others_too_many = !first.overloaded && bucket.targets.back().overloaded;
   const int64_t max = now < bucket.fits_until ? bucket.fits : options_.max_batch_size;
@@ -231,15 +240,14 @@ int64_t ModelQueue::MaxTogether(const Bucket& bucket, int64_t now) const {
 }
 
 // Number of items that would start now. REQUIRES: !queue.empty().
-int64_t ModelQueue::BatchSize(const Bucket& bucket, int64_t now) const {
-  const auto& [place, head] = *bucket.queue.begin();
+int64_t ModelQueue::BatchSize(const Bucket& bucket, NanoTime now) const {
+  const auto& [position, head] = *bucket.queue.begin();
   int64_t size = MaxTogether(bucket, now);
-  if (head.deadline != kNever)
-    size = bucket.latency.LargestWithin(static_cast<double>(head.deadline - now), size);
+  if (head.deadline != NanoTime::Never()) size = bucket.latency.LargestWithin(head.deadline - now, size);
   return std::max(size, head.task->size());
 }
 
-void ModelQueue::UpdateTargets(int64_t now, double instances) {
+void ModelQueue::UpdateTargets(NanoTime now, double instances) {
   if (now < retarget_at_) return;
   retarget_at_ = now + kRetargetEvery;
   retarget_after_ = kRetargetPushes;
@@ -253,10 +261,10 @@ void ModelQueue::UpdateTargets(int64_t now, double instances) {
   }
 }
 
-bool ModelQueue::FindDue(int64_t now, double instances, bool at_once, Due* due, int64_t* wake_at,
+bool ModelQueue::FindDue(NanoTime now, double instances, bool at_once, Due* due, NanoTime* wake_at,
                          Dropped* dropped) {
   UpdateTargets(now, instances);
-  double passes = 0;
+  Nanos passes;
   for (size_t i = waiting_.size(); i-- > 0;) {
     Bucket& bucket = *waiting_[i];
     if (now >= bucket.swept + kSweepEvery) Sweep(bucket, now, dropped);
@@ -266,14 +274,15 @@ bool ModelQueue::FindDue(int64_t now, double instances, bool at_once, Due* due, 
   bool found = false;
   for (Bucket* bucket : waiting_) {
     const int64_t size = BatchSize(*bucket, now);
-    const double cost = bucket->latency.Mean(size);
-    const int64_t due_at = at_once ? 0 : DueAt(*bucket, size, instances, (passes - cost) / instances);
+    const Nanos cost = bucket->latency.Mean(size);
+    const NanoTime due_at =
+        at_once ? NanoTime() : DueAt(*bucket, size, instances, (passes - cost) / instances);
     if (due_at > now) {
       *wake_at = std::min(*wake_at, due_at);
       continue;
     }
-    const Bucket::Place& head = bucket->queue.begin()->first;
-    const int64_t latest_start = head.deadline - static_cast<int64_t>(cost);
+    const Bucket::Position& head = bucket->queue.begin()->first;
+    const NanoTime latest_start = head.deadline - cost;
     if (found &&
         std::pair(due->priority_class, due->latest_start) <= std::pair(head.priority_class, latest_start))
       continue;
@@ -283,51 +292,50 @@ bool ModelQueue::FindDue(int64_t now, double instances, bool at_once, Due* due, 
   return found;
 }
 
-// Returns when a batch is due whose size would be `size` now; 0 means at once. `others` is the time, in
-// nanoseconds, for which other buckets' batches would keep the instances busy.
-int64_t ModelQueue::DueAt(const Bucket& bucket, int64_t size, double instances, double others) const {
-  const Bucket::Place& head = bucket.queue.begin()->first;
+// Returns when a batch is due whose size would be `size` now; the epoch means at once. `others` is the time
+// for which other buckets' batches would keep the instances busy.
+NanoTime ModelQueue::DueAt(const Bucket& bucket, int64_t size, double instances, Nanos others) const {
+  const Bucket::Position& head = bucket.queue.begin()->first;
   const int64_t target = TargetOf(bucket, head.priority_class).size;
   const bool enough =
       bucket.queued >= target || size < std::min(bucket.queued, options_.max_batch_size) ||
       (!options_.preferred_batch_sizes.empty() && bucket.queued >= options_.preferred_batch_sizes.back());
-  if (enough || options_.max_queue_delay == absl::ZeroDuration()) return 0;
+  if (enough || options_.max_queue_delay == absl::ZeroDuration()) return NanoTime();
   // If active buckets outnumber the instances, there is always another batch to compute, and waiting takes
   // long.
-  if (static_cast<double>(active_) > instances) return 0;
+  if (static_cast<double>(active_) > instances) return NanoTime();
   const LatencyModel& latency = bucket.latency;
   const int64_t larger = std::min(size + 1, options_.max_batch_size);
   // All queued items, fewer than the target, would go into one batch, and tasks behind the head may have
   // earlier deadlines or arrivals.
-  int64_t earliest = kNever;
-  int64_t oldest = kNever;
-  for (const auto& [place, entry] : bucket.queue) {
-    earliest = std::min(earliest, place.deadline);
-    oldest = std::min(oldest, place.arrival);
+  NanoTime earliest = NanoTime::Never();
+  NanoTime oldest = NanoTime::Never();
+  for (const auto& [position, entry] : bucket.queue) {
+    earliest = std::min(earliest, position.deadline);
+    oldest = std::min(oldest, position.arrival);
   }
-  const int64_t starts_by = earliest - static_cast<int64_t>(latency.Upper(larger) + others);
-  const int64_t pays_until = head.arrival + static_cast<int64_t>(kLongestWait * latency.Upper(target));
-  return std::min(
-      {starts_by, pays_until, Saturated(oldest, absl::ToDoubleNanoseconds(options_.max_queue_delay))});
+  const NanoTime starts_by = earliest - (latency.Upper(larger) + others);
+  const NanoTime pays_until = head.arrival + kMaxWaitShare * latency.Upper(target);
+  return std::min({starts_by, pays_until, oldest + Nanos(options_.max_queue_delay)});
 }
 
 // Number of items, at most `max`, that would be in time in a batch of `max`.
-int64_t ModelQueue::InTime(const Bucket& bucket, int64_t max, int64_t now) {
-  const int64_t ends = Saturated(now, bucket.latency.Upper(max));
+int64_t ModelQueue::InTime(const Bucket& bucket, int64_t max, NanoTime now) {
+  const NanoTime ends = now + bucket.latency.Upper(max);
   int64_t count = 0;
-  for (const auto& [place, entry] : bucket.queue) {
+  for (const auto& [position, entry] : bucket.queue) {
     if (entry.deadline >= ends) count += entry.task->size();
     if (count >= max) return max;
   }
   return count;
 }
 
-ModelQueue::Tasks ModelQueue::Take(Bucket& bucket, int64_t now, Dropped* dropped) {
+ModelQueue::Tasks ModelQueue::Take(Bucket& bucket, NanoTime now, Dropped* dropped) {
   // Tasks of later priorities may have earlier deadlines. Those that would be late in the batch that the head
   // allows are left out, and if there are many, the batch shrinks to the number of the others.
   int64_t room = BatchSize(bucket, now);
   room = std::clamp<int64_t>(InTime(bucket, room, now), 1, room);
-  const int64_t ends = Saturated(now, bucket.latency.Upper(room));
+  const NanoTime ends = now + bucket.latency.Upper(room);
   const auto& preferred = options_.preferred_batch_sizes;
   const auto max =
       std::find_if(preferred.rbegin(), preferred.rend(), [room](int64_t size) { return size <= room; });

@@ -14,11 +14,12 @@
 #include "server/batching/batch_task.h"
 #include "server/batching/batcher_options.h"
 #include "server/batching/bucket.h"
+#include "server/batching/nanos.h"
 #include "server/batching/scheduler.h"
 
 namespace saccade::server {
 
-// Times are in nanoseconds since the epoch. Not thread-safe.
+// Not thread-safe.
 class ModelQueue {
  public:
   using Tasks = std::vector<std::unique_ptr<BatchTask>>;
@@ -29,7 +30,7 @@ class ModelQueue {
     Bucket* bucket = nullptr;
     int64_t priority_class = 0;
     // Latest start at which the first member meets its deadline.
-    int64_t latest_start = kNever;
+    NanoTime latest_start = NanoTime::Never();
   };
 
   explicit ModelQueue(const BatcherOptions& options);
@@ -41,79 +42,80 @@ class ModelQueue {
   size_t levels() const { return levels_.size(); }
 
   // Records the end of a pass; `took` is nullopt if it was not an ordinary pass.
-  void Learn(int64_t bucket, int64_t size, std::optional<double> took, int64_t now);
+  void Learn(int64_t bucket, int64_t size, std::optional<Nanos> took, NanoTime now);
 
-  // See Scheduler::NoRoomFor.
-  void NoRoomFor(int64_t bucket, int64_t size, int64_t now);
+  // See Scheduler::ReduceBatches.
+  void ReduceBatches(int64_t bucket, int64_t size, NanoTime now);
 
-  // See Scheduler::Push. `ahead` is the time, in nanoseconds, that the instances still need for running
-  // passes. `instances` is the number of passes of this model that run concurrently, possibly a fraction.
-  absl::Status Push(std::unique_ptr<BatchTask>& task, int64_t now, double ahead, double instances,
+  // See Scheduler::Push. `ahead` is the time that the instances still need for running passes. `instances` is
+  // the number of passes of this model that run concurrently, possibly a fraction.
+  absl::Status Push(std::unique_ptr<BatchTask>& task, NanoTime now, Nanos ahead, double instances,
                     Dropped* dropped);
 
   // See Scheduler::Consider; `ahead` and `instances` as for Push.
-  absl::Status Consider(const BatchTask::Traits& traits, absl::Span<const int64_t> buckets, int64_t now,
-                        double ahead, double instances, Dropped* dropped);
+  absl::Status Consider(const BatchTask::Traits& traits, absl::Span<const int64_t> buckets, NanoTime now,
+                        Nanos ahead, double instances, Dropped* dropped);
 
   // Stores the due batch that goes first in `*due` and returns true; returns false if none is due. Lowers
   // `*wake_at` to the time at which another batch may be due. With `at_once` no batch waits for more items.
   // Drops tasks that can no longer be in time.
-  bool FindDue(int64_t now, double instances, bool at_once, Due* due, int64_t* wake_at, Dropped* dropped);
+  bool FindDue(NanoTime now, double instances, bool at_once, Due* due, NanoTime* wake_at, Dropped* dropped);
 
   // Removes and returns the next batch of a bucket that FindDue found. Empty only if its tasks were cancelled
   // in between.
-  Tasks Take(Bucket& bucket, int64_t now, Dropped* dropped);
+  Tasks Take(Bucket& bucket, NanoTime now, Dropped* dropped);
 
   Tasks TakeAll();
 
   // Drops tasks that are cancelled or can no longer be in time, unless that was done within the last
   // millisecond.
-  void SweepAll(int64_t now, Dropped* dropped);
+  void SweepAll(NanoTime now, Dropped* dropped);
 
  private:
-  // A priority class: its queued items, their cost in nanoseconds, and its arrival rate.
+  // A priority class: its queued items, their cost as time of one instance, and its arrival rate.
   struct Level {
     int64_t priority_class = 0;
     int64_t queued = 0;
-    double backlog = 0;
+    Nanos backlog = {};
     ArrivalRate arrivals = {};
   };
 
-  // Time constant of a level's arrival rate, in nanoseconds.
-  static constexpr double kLevelMemory = 500e6;
+  // Time constant of a level's arrival rate.
+  static constexpr Nanos kLevelMemory = 500 * kMillisecond;
 
-  Bucket& Find(int64_t id, int64_t now);
+  Bucket& Find(int64_t id, NanoTime now);
   const QueuePolicy& PolicyOf(int64_t priority_class) const;
   Level& LevelOf(int64_t priority_class);
-  void ForgetLevel(int64_t kept, int64_t now);
+  void ForgetLevel(int64_t kept, NanoTime now);
   const BatchTarget& TargetOf(const Bucket& bucket, int64_t priority_class) const;
   int64_t ClassOf(int priority) const;
-  void Doubt(Bucket& bucket, int64_t size, double left, int64_t now);
+  void Doubt(Bucket& bucket, int64_t size, Nanos left, NanoTime now);
   // Returns where a task with these traits would be queued, and its entry without the task.
-  std::pair<Bucket::Place, Bucket::Entry> PlaceOf(const BatchTask::Traits& traits);
-  void Count(Bucket& bucket, const Bucket::Place& place, int64_t size, int64_t now);
-  absl::Status CheckRoom(int64_t priority_class, int64_t size, bool take, int64_t now, Dropped* dropped);
+  std::pair<Bucket::Position, Bucket::Entry> PositionOf(const BatchTask::Traits& traits);
+  void Count(Bucket& bucket, const Bucket::Position& position, int64_t size, NanoTime now);
+  absl::Status CheckRoom(int64_t priority_class, int64_t size, bool take, NanoTime now, Dropped* dropped);
   Bucket* LastBehind(int64_t priority_class) const;
   void Evict(Bucket& bucket, Dropped* dropped);
-  double WorkAhead(const Bucket::Place& place) const;
-  absl::Status CheckInTime(int64_t size, const Bucket& bucket, const Bucket::Place& place, int64_t now,
-                           double ahead, double instances) const;
-  absl::Status CheckKnownInTime(absl::Span<const int64_t> buckets, const Bucket::Place& place, int64_t now,
-                                double ahead, double instances) const;
+  Nanos WorkAhead(const Bucket::Position& position) const;
+  static absl::Status TooLate(Nanos takes, Nanos left);
+  absl::Status CheckInTime(int64_t size, const Bucket& bucket, const Bucket::Position& position, NanoTime now,
+                           Nanos ahead, double instances) const;
+  absl::Status CheckKnownInTime(absl::Span<const int64_t> buckets, const Bucket::Position& position,
+                                NanoTime now, Nanos ahead, double instances) const;
 
-  void Add(Bucket& bucket, const Bucket::Place& place, Bucket::Entry entry);
+  void Add(Bucket& bucket, const Bucket::Position& position, Bucket::Entry entry);
   // `it` is advanced to the next entry.
   std::unique_ptr<BatchTask> Remove(Bucket& bucket, Bucket::Queue::iterator& it);
   // Returns whether the entry may still be computed. If not, drops or delays it and advances `it`.
-  bool KeepWaiting(Bucket& bucket, Bucket::Queue::iterator& it, int64_t now, Dropped* dropped);
-  void Sweep(Bucket& bucket, int64_t now, Dropped* dropped);
-  void Shed(Bucket& bucket, int64_t now, Dropped* dropped);
+  bool KeepWaiting(Bucket& bucket, Bucket::Queue::iterator& it, NanoTime now, Dropped* dropped);
+  void Sweep(Bucket& bucket, NanoTime now, Dropped* dropped);
+  void Shed(Bucket& bucket, NanoTime now, Dropped* dropped);
   void Forget();
-  static int64_t InTime(const Bucket& bucket, int64_t max, int64_t now);
-  int64_t MaxTogether(const Bucket& bucket, int64_t now) const;
-  int64_t BatchSize(const Bucket& bucket, int64_t now) const;
-  int64_t DueAt(const Bucket& bucket, int64_t size, double instances, double others) const;
-  void UpdateTargets(int64_t now, double instances);
+  static int64_t InTime(const Bucket& bucket, int64_t max, NanoTime now);
+  int64_t MaxTogether(const Bucket& bucket, NanoTime now) const;
+  int64_t BatchSize(const Bucket& bucket, NanoTime now) const;
+  NanoTime DueAt(const Bucket& bucket, int64_t size, double instances, Nanos others) const;
+  void UpdateTargets(NanoTime now, double instances);
 
   const BatcherOptions options_;
   absl::flat_hash_map<int64_t, std::unique_ptr<Bucket>> buckets_;
@@ -123,14 +125,14 @@ class ModelQueue {
   // Ordered by priority class; the first goes first.
   std::vector<Level> levels_;
   int64_t queued_ = 0;
-  // Sum of Entry::cost over all queued tasks, in nanoseconds of one instance's time.
-  double backlog_ = 0;
+  // Sum of Entry::cost over all queued tasks, as time of one instance.
+  Nanos backlog_;
   int64_t pushed_ = 0;
   int64_t active_ = 0;
   // Time, and number of further pushes, after which the batch targets are computed again.
-  int64_t retarget_at_ = 0;
+  NanoTime retarget_at_;
   int64_t retarget_after_ = 0;
-  int64_t swept_ = 0;
+  NanoTime swept_;
 };
 
 }  // namespace saccade::server

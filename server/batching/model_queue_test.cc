@@ -7,16 +7,18 @@
 namespace saccade::server {
 namespace {
 
+constexpr NanoTime kStart = NanoTime() + kSecond;
+
 class ModelQueueTest : public ::testing::Test {
  protected:
-  absl::Status Push(int priority, int64_t now) {
-    Watched watched = MakeTask({.priority = priority, .arrival = absl::FromUnixNanos(now)});
-    return queue_.Push(watched.task, now, /*ahead=*/0, /*instances=*/1, &dropped_);
+  absl::Status Push(int priority, NanoTime now) {
+    Watched watched = MakeTask({.priority = priority, .arrival = now.ToTime()});
+    return queue_.Push(watched.task, now, /*ahead=*/Nanos(), /*instances=*/1, &dropped_);
   }
 
-  ModelQueue::Tasks TakeDue(int64_t now) {
+  ModelQueue::Tasks TakeDue(NanoTime now) {
     ModelQueue::Due due;
-    int64_t wake_at = kNever;
+    NanoTime wake_at = NanoTime::Never();
     if (!queue_.FindDue(now, /*instances=*/1, /*at_once=*/true, &due, &wake_at, &dropped_)) return {};
     return queue_.Take(*due.bucket, now, &dropped_);
   }
@@ -27,17 +29,17 @@ class ModelQueueTest : public ::testing::Test {
 
 TEST_F(ModelQueueTest, PrioritiesThatNobodyUsesAnyMoreAreForgotten) {
   for (int i = 0; i < 1000; ++i) {
-    ASSERT_TRUE(Push(/*priority=*/i, /*now=*/1000 + i).ok());
-    ASSERT_EQ(TakeDue(1000 + i).size(), 1u);
+    ASSERT_TRUE(Push(/*priority=*/i, kStart + Nanos(i)).ok());
+    ASSERT_EQ(TakeDue(kStart + Nanos(i)).size(), 1u);
   }
   EXPECT_LE(queue_.levels(), 40u);
 }
 
 TEST_F(ModelQueueTest, PrioritiesThatWaitAreNot) {
-  for (int i = 0; i < 200; ++i) ASSERT_TRUE(Push(i, 1000).ok());
+  for (int i = 0; i < 200; ++i) ASSERT_TRUE(Push(i, kStart).ok());
   EXPECT_EQ(queue_.levels(), 200u);
   for (int i = 200; i-- > 0;) {
-    const auto batch = TakeDue(2000);
+    const auto batch = TakeDue(kStart + kMicrosecond);
     ASSERT_EQ(batch.size(), 1u);
     EXPECT_EQ(batch[0]->priority(), i) << "the highest goes first";
   }
@@ -47,25 +49,24 @@ TEST_F(ModelQueueTest, PrioritiesThatWaitAreNot) {
 TEST(ModelQueueRoomTest, BatchesStaySmallForAWhileAfterMemoryWasShort) {
   ModelQueue queue({.max_batch_size = 8, .max_queue_size = 1000});
   ModelQueue::Dropped dropped;
-  const auto batch_at = [&](int64_t now) {
+  const auto batch_at = [&](NanoTime now) {
     for (int i = 0; i < 20; ++i) {
-      Watched watched = MakeTask({.arrival = absl::FromUnixNanos(now)});
-      EXPECT_TRUE(queue.Push(watched.task, now, /*ahead=*/0, /*instances=*/1, &dropped).ok());
+      Watched watched = MakeTask({.arrival = now.ToTime()});
+      EXPECT_TRUE(queue.Push(watched.task, now, /*ahead=*/Nanos(), /*instances=*/1, &dropped).ok());
     }
     ModelQueue::Due due;
-    int64_t wake_at = kNever;
+    NanoTime wake_at = NanoTime::Never();
     EXPECT_TRUE(queue.FindDue(now, /*instances=*/1, /*at_once=*/true, &due, &wake_at, &dropped));
     const size_t size = queue.Take(*due.bucket, now, &dropped).size();
     queue.TakeAll();
     return size;
   };
-  constexpr int64_t kSecond = 1'000'000'000;
-  EXPECT_EQ(batch_at(kSecond), 8u);
-  queue.NoRoomFor(0, 6, kSecond);
-  EXPECT_EQ(batch_at(2 * kSecond), 3u);
-  queue.NoRoomFor(0, 1, 2 * kSecond);
-  EXPECT_EQ(batch_at(3 * kSecond), 1u);
-  EXPECT_EQ(batch_at(60 * kSecond), 8u);
+  EXPECT_EQ(batch_at(kStart), 8u);
+  queue.ReduceBatches(0, 6, kStart);
+  EXPECT_EQ(batch_at(kStart + kSecond), 3u);
+  queue.ReduceBatches(0, 1, kStart + kSecond);
+  EXPECT_EQ(batch_at(kStart + 2 * kSecond), 1u);
+  EXPECT_EQ(batch_at(kStart + 60 * kSecond), 8u);
 }
 
 // Clients choose the sizes of pictures and thereby the buckets, so what is known of a bucket must not be kept
@@ -73,19 +74,20 @@ TEST(ModelQueueRoomTest, BatchesStaySmallForAWhileAfterMemoryWasShort) {
 TEST(ModelQueueBucketsTest, BucketsThatNobodyUsesAnyMoreAreForgotten) {
   ModelQueue queue({.max_batch_size = 1, .max_queue_size = 10'000});
   ModelQueue::Dropped dropped;
-  int64_t now = 1'000'000'000;
+  NanoTime now = kStart;
+  const auto tick = [&] { return now += Nanos(1); };
   const auto push = [&](int64_t bucket, absl::Duration left) {
-    ++now;
-    const absl::Time arrival = absl::FromUnixNanos(now);
+    tick();
+    const absl::Time arrival = now.ToTime();
     Watched watched = MakeTask({.bucket = bucket, .arrival = arrival, .deadline = arrival + left});
-    return queue.Push(watched.task, now, /*ahead=*/0, /*instances=*/1, &dropped);
+    return queue.Push(watched.task, now, /*ahead=*/Nanos(), /*instances=*/1, &dropped);
   };
   // Passes of these buckets take a second; bucket -1 has a queued task.
-  for (const int64_t bucket : {-1, 0, 1}) queue.Learn(bucket, 1, 1e9, now++);
+  for (const int64_t bucket : {-1, 0, 1}) queue.Learn(bucket, 1, kSecond, tick());
   ASSERT_TRUE(push(-1, absl::Hours(1)).ok());
   EXPECT_TRUE(absl::IsDeadlineExceeded(push(0, absl::Milliseconds(900))));
   for (int64_t bucket = 2; bucket < 400; ++bucket) {
-    queue.Learn(bucket, 1, 1e6, now++);
+    queue.Learn(bucket, 1, kMillisecond, tick());
     if (bucket % 50 != 0) continue;
     ASSERT_TRUE(absl::IsDeadlineExceeded(push(1, absl::Milliseconds(900)))) << bucket;
   }
@@ -99,11 +101,11 @@ class CompanyTest : public ::testing::Test {
   std::unique_ptr<ModelQueue> Busy(const BatcherOptions& options) {
     auto queue = std::make_unique<ModelQueue>(options);
     for (int i = 0; i < 50; ++i) {
-      queue->Learn(0, 1, 20e6, now_);
-      queue->Learn(0, 8, 24e6, now_);
+      queue->Learn(0, 1, 20 * kMillisecond, now_);
+      queue->Learn(0, 8, 24 * kMillisecond, now_);
     }
     for (int i = 0; i < 1000; ++i) {
-      now_ += 2'500'000;
+      now_ += 2.5 * kMillisecond;
       Push(*queue);
       queue->TakeAll();
     }
@@ -111,19 +113,19 @@ class CompanyTest : public ::testing::Test {
   }
 
   void Push(ModelQueue& queue) {
-    Watched watched = MakeTask({.arrival = absl::FromUnixNanos(now_)});
-    EXPECT_TRUE(queue.Push(watched.task, now_, /*ahead=*/0, /*instances=*/1, &dropped_).ok());
+    Watched watched = MakeTask({.arrival = now_.ToTime()});
+    EXPECT_TRUE(queue.Push(watched.task, now_, /*ahead=*/Nanos(), /*instances=*/1, &dropped_).ok());
   }
 
   // Whether a batch is due without waiting for more items.
   bool Due(ModelQueue& queue) {
     ModelQueue::Due due;
-    wake_at_ = kNever;
+    wake_at_ = NanoTime::Never();
     return queue.FindDue(now_, /*instances=*/1, /*at_once=*/false, &due, &wake_at_, &dropped_);
   }
 
-  int64_t now_ = 1'000'000'000;
-  int64_t wake_at_ = kNever;
+  NanoTime now_ = kStart;
+  NanoTime wake_at_ = NanoTime::Never();
   ModelQueue::Dropped dropped_;
 };
 
@@ -132,7 +134,7 @@ TEST_F(CompanyTest, IsWaitedForWhereItPays) {
   Push(*queue);
   EXPECT_FALSE(Due(*queue));
   EXPECT_GT(wake_at_, now_);
-  EXPECT_LT(wake_at_, now_ + 24'000'000) << "not for longer than a pass takes";
+  EXPECT_LT(wake_at_, now_ + 24 * kMillisecond) << "not for longer than a pass takes";
   now_ = wake_at_;
   EXPECT_TRUE(Due(*queue));
 }

@@ -25,7 +25,7 @@ struct SchedulerOptions {
 
 // The device of each of a model's instances, by number: all the cores are one device, each GPU is one.
 // Instances on several devices take from the same queue; the models on a device share it by their weights.
-using Places = std::vector<int>;
+using Devices = std::vector<int>;
 
 // Not thread-safe.
 class Scheduler {
@@ -52,9 +52,9 @@ class Scheduler {
   Scheduler(const Scheduler&) = delete;
   Scheduler& operator=(const Scheduler&) = delete;
 
-  // Adds a model with idle instances, numbered like `places`. REQUIRES: CheckOptions(options).ok(),
-  // !places.empty().
-  ModelId AddModel(const BatcherOptions& options, const Places& places);
+  // Adds a model with idle instances, numbered like `devices`. REQUIRES: CheckOptions(options).ok(),
+  // !devices.empty().
+  ModelId AddModel(const BatcherOptions& options, const Devices& devices);
 
   // Returns the queued tasks, in no particular order. REQUIRES: none of its instances computes.
   std::vector<std::unique_ptr<BatchTask>> RemoveModel(ModelId model);
@@ -97,7 +97,7 @@ class Scheduler {
 
   // Reports that a pass over `size` items of a bucket ran out of memory. For a while batches have at most
   // half as many.
-  void NoRoomFor(ModelId model, int64_t bucket, int64_t size, absl::Time now);
+  void ReduceBatches(ModelId model, int64_t bucket, int64_t size, absl::Time now);
 
   // The time at which Next may return a batch even if nothing else happens.
   absl::Time wake_at() const;

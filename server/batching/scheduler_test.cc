@@ -20,7 +20,7 @@ using TimeoutAction = QueuePolicy::TimeoutAction;
 class SchedulerTest : public ::testing::Test {
  protected:
   void Make(const BatcherOptions& options, int instances = 1) {
-    model_ = scheduler_.AddModel(options, Places(instances));
+    model_ = scheduler_.AddModel(options, Devices(instances));
   }
 
   // A pass over n items takes `fixed` + n * `each`; taught often enough that the deviation is close to zero.

@@ -112,8 +112,8 @@ class ServedModel final : public ReadyModel {
   // Null unless answers are cached.
   const std::shared_ptr<CachedAnswers>& cached_answers() const { return cached_answers_; }
   const std::shared_ptr<CacheMetrics>& cache_metrics() const { return cache_metrics_; }
-  // Like DeviceModel::Submit. A batch that takes less time than waking an instance's thread is computed before
-  // this returns.
+  // Like DeviceModel::Submit. A batch that takes less time than waking an instance's thread is computed
+  // before this returns.
   absl::Status Submit(std::unique_ptr<CallShare>& share) override;
   // Like DeviceModel::Consider.
   absl::Status Consider(const BatchTask::Traits& traits, absl::Span<const int64_t> buckets) const override {

@@ -11,7 +11,7 @@ namespace saccade::server {
 enum class ShedReason {
   kRequests,
   kBytes,
-  kPixels,
+  kDecodedBytes,
   kQueueFull,
   kDeadline,
   kCancelled,

@@ -27,7 +27,8 @@ class Frames {
   // Makes the buffer hold at least `frames` frames.
   absl::Status Reserve(int64_t frames) {
     if (frames <= room_) return absl::OkStatus();
-    if (absl::Status taken = call_.ticket().AddDecodedBytes(FloatBytes((frames - room_) * Floats())); !taken.ok())
+    if (absl::Status taken = call_.ticket().AddDecodedBytes(FloatBytes((frames - room_) * Floats()));
+        !taken.ok())
       return taken;
     auto larger = Allocate(frames * Floats());
     if (!larger.ok()) return larger.status();

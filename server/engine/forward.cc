@@ -153,8 +153,8 @@ absl::StatusOr<std::vector<models::TaskResult>> Forward(
   }
 }
 
-PassEnd ComputeBatch(const models::Model& model, Shares batch, Clock* clock,
-                     ModelMetrics* metrics, const std::function<void()>& advanced) {
+PassEnd ComputeBatch(const models::Model& model, Shares batch, Clock* clock, ModelMetrics* metrics,
+                     const std::function<void()>& advanced) {
   return ComputeShares(std::move(batch), clock, metrics,
                        [&](const Shares& shares) { return RunShares(model, shares, metrics, advanced); });
 }

@@ -26,7 +26,7 @@ absl::StatusOr<std::vector<models::TaskResult>> Forward(
 
 // Ends every share of the batch, like ComputeShares. `advanced` is called when a long pass makes progress.
 // REQUIRES: all shares are of one bucket.
-PassEnd ComputeBatch(const models::Model& model, Shares batch, Clock* clock,
-                     ModelMetrics* metrics, const std::function<void()>& advanced);
+PassEnd ComputeBatch(const models::Model& model, Shares batch, Clock* clock, ModelMetrics* metrics,
+                     const std::function<void()>& advanced);
 
 }  // namespace saccade::server

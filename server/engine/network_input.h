@@ -21,7 +21,8 @@ bool IsReady(const Request& request);
 
 // Adds the items to the call, and charges its ticket for them. Expensive unless IsReady(request); then run it
 // on the decode pool. REQUIRES: CheckInput() returned OK. Errors of reading and decoding begin with the
-// input's name; others are those of AddDecodedBytes and CheckAlive. On error the caller must still refuse the call.
+// input's name; others are those of AddDecodedBytes and CheckAlive. On error the caller must still refuse the
+// call.
 absl::Status MakeItems(PredictCall& call, const models::ImageInput& input, const DecodeLimits& limits,
                        Clock* clock);
 

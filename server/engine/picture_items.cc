@@ -46,7 +46,8 @@ absl::StatusOr<std::vector<DecodedPicture>> DecodeViews(PredictCall& call, const
     if (item == 0 && view == 0) {
       if (absl::Status worth = ConsiderItem(call, input, *header); !worth.ok()) return worth;
     }
-    if (absl::Status taken = call.ticket().AddDecodedBytes(PictureBytes(header->pixels())); !taken.ok()) return taken;
+    if (absl::Status taken = call.ticket().AddDecodedBytes(PictureBytes(header->pixels())); !taken.ok())
+      return taken;
     auto decoded = DecodePicture(picture, *header, input, request.region);
     if (!decoded.ok()) return AtPicture(decoded.status(), request, item, view);
     views.push_back(*std::move(decoded));
@@ -74,7 +75,8 @@ absl::Status MakePictureItem(PredictCall& call, const models::ImageInput& input,
   const models::Size sent = views->front().sent;
   const models::Placement placement = models::PlacementOf(input, sent);
   const int64_t floats = 3 * placement.bucket.height * placement.bucket.width;
-  if (absl::Status taken = call.ticket().AddDecodedBytes(FloatBytes(input.views * floats)); !taken.ok()) return taken;
+  if (absl::Status taken = call.ticket().AddDecodedBytes(FloatBytes(input.views * floats)); !taken.ok())
+    return taken;
   auto room = Allocate(input.views * floats);
   if (!room.ok()) return room.status();
   const absl::Span<float> pixels(room->get(), input.views * floats);

@@ -67,9 +67,8 @@ SaccadeFamilies::SaccadeFamilies(prometheus::Registry& registry)
       shed(registry, "saccade_shed_total", "Requests rejected before they were computed, by reason."),
       inflight_requests(registry, "saccade_inflight_requests", "Requests admitted and not answered yet."),
       inflight_bytes(registry, "saccade_inflight_bytes", "Bytes of the requests in flight."),
-      inflight_pixels(
-          registry, "saccade_inflight_pixels",
-          "Decoded pixels of the requests in flight, and four for each pixel of a network's input."),
+      inflight_decoded_bytes(registry, "saccade_inflight_decoded_bytes",
+                             "Bytes of the decoded pictures and network inputs of the requests in flight."),
       cache_bytes(registry, "saccade_response_cache_bytes", "Bytes that the response cache takes."),
       cache_answers(registry, "saccade_response_cache_answers", "Answers in the response cache."),
       certificate_expiry(registry, "saccade_certificate_expiry_timestamp_seconds",

@@ -51,7 +51,7 @@ struct SaccadeFamilies {
   SeriesPool<prometheus::Counter> shed;
   SeriesPool<prometheus::Gauge> inflight_requests;
   SeriesPool<prometheus::Gauge> inflight_bytes;
-  SeriesPool<prometheus::Gauge> inflight_pixels;
+  SeriesPool<prometheus::Gauge> inflight_decoded_bytes;
   SeriesPool<prometheus::Gauge> cache_bytes;
   SeriesPool<prometheus::Gauge> cache_answers;
   SeriesPool<prometheus::Gauge> certificate_expiry;

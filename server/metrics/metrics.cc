@@ -26,7 +26,7 @@ struct Metrics::Impl {
         unknown_model(&families.ours.requests, {{"model", ""}, {"version", ""}, {"task", ""}}),
         inflight_requests(families.ours.inflight_requests.Get({})),
         inflight_bytes(families.ours.inflight_bytes.Get({})),
-        inflight_pixels(families.ours.inflight_pixels.Get({})),
+        inflight_decoded_bytes(families.ours.inflight_decoded_bytes.Get({})),
         build_info(families.ours.build_info.Get({{"version", std::string(daemon_version)}})) {
     build_info->Set(1);
     for (int i = 0; i < kShedReasons; ++i) {
@@ -43,7 +43,7 @@ struct Metrics::Impl {
   std::vector<Counter> shed;  // by ShedReason
   Gauge inflight_requests;
   Gauge inflight_bytes;
-  Gauge inflight_pixels;
+  Gauge inflight_decoded_bytes;
   Gauge build_info;
   absl::Mutex cache_mutex;
   std::optional<Gauge> cache_bytes ABSL_GUARDED_BY(cache_mutex);
@@ -92,10 +92,10 @@ void Metrics::RecordUnknownModel(std::string_view protocol, absl::StatusCode cod
 
 void Metrics::RecordShed(ShedReason reason) { impl_->shed[static_cast<size_t>(reason)]->Increment(); }
 
-void Metrics::SetInflight(int64_t requests, int64_t bytes, int64_t pixels) {
+void Metrics::SetInflight(int64_t requests, int64_t bytes, int64_t decoded_bytes) {
   impl_->inflight_requests->Set(static_cast<double>(requests));
   impl_->inflight_bytes->Set(static_cast<double>(bytes));
-  impl_->inflight_pixels->Set(static_cast<double>(pixels));
+  impl_->inflight_decoded_bytes->Set(static_cast<double>(decoded_bytes));
 }
 
 void Metrics::SetScrapeHook(std::function<void()> hook) {

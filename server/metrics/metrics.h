@@ -100,8 +100,8 @@ class Metrics {
 
   void RecordShed(ShedReason reason);
 
-  // The requests between admission and answer, and the bytes and pixels that admission holds for them.
-  void SetInflight(int64_t requests, int64_t bytes, int64_t pixels);
+  // The requests between admission and answer, and what admission holds for them.
+  void SetInflight(int64_t requests, int64_t bytes, int64_t decoded_bytes);
 
   // The response cache's size. The series are created by the first call.
   void SetCached(int64_t bytes, int64_t answers);

@@ -149,7 +149,7 @@ TEST(MetricsTest, GaugesTellTheLastValue) {
   EXPECT_EQ(Value(text, "saccade_model_load_duration_seconds{model=\"m\",version=\"1\"}"), 1.5);
   EXPECT_EQ(Value(text, "saccade_inflight_requests"), 2);
   EXPECT_EQ(Value(text, "saccade_inflight_bytes"), 3000);
-  EXPECT_EQ(Value(text, "saccade_inflight_pixels"), 4000);
+  EXPECT_EQ(Value(text, "saccade_inflight_decoded_bytes"), 4000);
   EXPECT_EQ(Value(text, "saccade_build_info{version=\"0.1.0\"}"), 1);
 }
 
@@ -161,7 +161,7 @@ TEST(MetricsTest, EveryShedReasonHasASeries) {
   const std::string text = metrics.Exposition();
   EXPECT_EQ(Value(text, "saccade_shed_total{reason=\"queue_full\"}"), 1);
   EXPECT_EQ(Value(text, "saccade_shed_total{reason=\"draining\"}"), 2);
-  for (const char* reason : {"requests", "bytes", "pixels", "deadline", "cancelled", "model_bound",
+  for (const char* reason : {"requests", "bytes", "decoded_bytes", "deadline", "cancelled", "model_bound",
                              "client_rate", "predicted_late"}) {
     EXPECT_EQ(Value(text, std::string("saccade_shed_total{reason=\"") + reason + "\"}"), 0);
   }

@@ -83,9 +83,10 @@ function show(answers, table, held) {
     });
     return row(key, rates(find(before, key), model, seconds), history);
   }));
-  const {requests, bytes, pixels} = now.inflight;
-  held.textContent = `In the daemon: ${requests} requests, ${(bytes / 2 ** 20).toFixed(1)} MiB, ` +
-    `${(pixels / 1e6).toFixed(1)} million pixels. Rates and times are those of the last ${WINDOW} seconds.`;
+  const {requests, bytes, decoded_bytes: decoded} = now.inflight;
+  const mebibytes = (count) => `${(count / 2 ** 20).toFixed(1)} MiB`;
+  held.textContent = `In the daemon: ${requests} requests, ${mebibytes(bytes)} received, ` +
+    `${mebibytes(decoded)} decoded. Rates and times are those of the last ${WINDOW} seconds.`;
 }
 
 // Runs as long as the page is open. Calls `told` with the ready models as one text, or null if the daemon does not

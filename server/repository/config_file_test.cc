@@ -155,7 +155,7 @@ TEST(ConfigFileTest, TheDaemonsOwnParametersAreNotTheArchitectures) {
   const auto config = Parse(absl::StrCat(kArchitecture, Parameter("weight", "2.5"), Parameter("threads", "3"),
                                          Parameter("pin", "true"), Parameter("max_inflight_requests", "10"),
                                          Parameter("max_inflight_bytes", "1000000"),
-                                         Parameter("max_inflight_pixels", "5000000000"),
+                                         Parameter("max_decoded_bytes", "5000000000"),
                                          Parameter("max_cache_bytes", "4096"), Parameter("classes", "19")));
   ASSERT_TRUE(config.ok()) << config.status();
   const ModelSettings& settings = config->settings;
@@ -164,7 +164,7 @@ TEST(ConfigFileTest, TheDaemonsOwnParametersAreNotTheArchitectures) {
   EXPECT_TRUE(settings.pin);
   EXPECT_EQ(settings.max_inflight.requests, 10);
   EXPECT_EQ(settings.max_inflight.bytes, 1'000'000);
-  EXPECT_EQ(settings.max_inflight.pixels, 5'000'000'000);
+  EXPECT_EQ(settings.max_inflight.decoded_bytes, 5'000'000'000);
   EXPECT_EQ(settings.max_cached_bytes, 4096);
   EXPECT_THAT(settings.options, ElementsAre(Pair("classes", "19")));
 
@@ -191,7 +191,7 @@ TEST(ConfigFileTest, TheDaemonsOwnParametersAreChecked) {
   EXPECT_THAT(error("pin", "yes"),
               HasSubstr("m/config.pbtxt:2: parameters['pin']: is 'yes', expected 'true' or 'false'"));
   for (const char* key :
-       {"max_inflight_requests", "max_inflight_bytes", "max_inflight_pixels", "max_cache_bytes"}) {
+       {"max_inflight_requests", "max_inflight_bytes", "max_decoded_bytes", "max_cache_bytes"}) {
     EXPECT_THAT(error(key, "0"),
                 HasSubstr(absl::StrCat("parameters['", key, "']: is '0', expected a whole")));
   }

@@ -65,7 +65,7 @@ absl::StatusOr<bool> ReadDaemonParameter(const std::string& key, const std::stri
   int64_t* bound = nullptr;
   if (key == "max_inflight_requests") bound = &settings->max_inflight.requests;
   if (key == "max_inflight_bytes") bound = &settings->max_inflight.bytes;
-  if (key == "max_inflight_pixels") bound = &settings->max_inflight.pixels;
+  if (key == "max_decoded_bytes") bound = &settings->max_inflight.decoded_bytes;
   if (key == "max_cache_bytes") bound = &settings->max_cached_bytes;
   if (bound == nullptr) return false;
   const auto number = Number(key, value, std::numeric_limits<int64_t>::max() / 2, check);

@@ -17,7 +17,7 @@ namespace saccade::server {
 //   items                       padded or flat: how detections and actions share tensors
 //   max_inflight_requests       bounds on what is in flight for the model
 //   max_inflight_bytes
-//   max_inflight_pixels
+//   max_decoded_bytes
 //   max_cache_bytes             bound on the response cache that the model may use
 //   version_labels              names for versions, "stable=3,canary=4"
 absl::StatusOr<bool> ReadDaemonParameter(const std::string& key, const std::string& value,

@@ -10,16 +10,16 @@
 namespace saccade::server::simulation {
 namespace {
 
-constexpr LatencyModel kLatency = {.alpha = 5 * kMillisecond, .beta = kMillisecond / 2};
+constexpr LinearLatency kLatency = {.alpha = 5 * kMillisecond, .beta = kMillisecond / 2};
 
 // The earliest end if exactly these requests are served in order, over all ways to cut them into batches;
 // kNever if some request is always late.
-Instant EarliestEnd(const std::vector<Instant>& arrivals, Instant deadline, int64_t max_batch_size) {
+Nanos EarliestEnd(const std::vector<Nanos>& arrivals, Nanos deadline, int64_t max_batch_size) {
   const auto n = static_cast<int>(arrivals.size());
-  if (n == 0) return 0;
-  Instant best = kNever;
+  if (n == 0) return {};
+  Nanos best = kNever;
   for (uint32_t cuts = 0; cuts < 1u << (n - 1); ++cuts) {
-    Instant idle = 0;
+    Nanos idle;
     bool in_time = true;
     for (int from = 0, to = 1; from < n; from = to++) {
       while (to < n && !(cuts >> (to - 1) & 1)) ++to;
@@ -32,11 +32,11 @@ Instant EarliestEnd(const std::vector<Instant>& arrivals, Instant deadline, int6
 }
 
 // Tries every subset of the requests.
-int64_t FewestMissedByTrying(const std::vector<Instant>& arrivals, Instant deadline, int64_t max_batch_size) {
+int64_t FewestMissedByTrying(const std::vector<Nanos>& arrivals, Nanos deadline, int64_t max_batch_size) {
   const auto n = static_cast<int>(arrivals.size());
   int64_t fewest = n;
   for (uint32_t served = 0; served < 1u << n; ++served) {
-    std::vector<Instant> some;
+    std::vector<Nanos> some;
     for (int i = 0; i < n; ++i) {
       if (served >> i & 1) some.push_back(arrivals[i]);
     }
@@ -51,10 +51,10 @@ TEST(BoundsTest, HindsightIsTheBestOfAllSchedules) {
   for (uint64_t seed = 1; seed <= 60; ++seed) {
     Stream stream({.rate = 400.0 + 40 * static_cast<double>(seed % 10), .cv = seed % 2 == 0 ? 2.0 : 1.0},
                   seed);
-    std::vector<Instant> arrivals;
+    std::vector<Nanos> arrivals;
     for (int i = 0; i < 9; ++i) arrivals.push_back(stream.Next().at);
     const int64_t max_batch_size = 1 + static_cast<int64_t>(seed % 4);
-    const Instant deadline = static_cast<Instant>(7 + seed % 5) * kMillisecond;
+    const Nanos deadline = static_cast<double>(7 + seed % 5) * kMillisecond;
     const int64_t expected = FewestMissedByTrying(arrivals, deadline, max_batch_size);
     missed += static_cast<int>(expected);
     EXPECT_EQ(FewestMissed(kLatency, arrivals, deadline, max_batch_size, 9), expected) << "seed " << seed;
@@ -63,13 +63,13 @@ TEST(BoundsTest, HindsightIsTheBestOfAllSchedules) {
 }
 
 TEST(BoundsTest, HindsightStopsCountingAtTheMost) {
-  const std::vector<Instant> together(10, kMillisecond);
+  const std::vector<Nanos> together(10, kMillisecond);
   EXPECT_EQ(FewestMissed(kLatency, together, 6 * kMillisecond, 2, 20), 8);
   EXPECT_EQ(FewestMissed(kLatency, together, 6 * kMillisecond, 2, 3), 4);
 }
 
 TEST(BoundsTest, HindsightIsIdleBetweenRequestsFarApart) {
-  EXPECT_EQ(FewestMissed(kLatency, {0, kSecond, 2 * kSecond}, 6 * kMillisecond, 8, 3), 0);
+  EXPECT_EQ(FewestMissed(kLatency, {Nanos(), kSecond, 2 * kSecond}, 6 * kMillisecond, 8, 3), 0);
 }
 
 // The cycle serves K batches of size b on N instances at rate G. A request waits for at most one cycle and
@@ -77,7 +77,7 @@ TEST(BoundsTest, HindsightIsIdleBetweenRequestsFarApart) {
 TEST(BoundsTest, TheServeAllRateFillsItsDeadline) {
   for (const int instances : {1, 2, 4}) {
     for (const int buckets : {1, 4}) {
-      const Instant deadline = 100 * kMillisecond;
+      const Nanos deadline = 100 * kMillisecond;
       const double rate = ServeAllRate(kLatency, instances, buckets, deadline, 1000);
       ASSERT_GT(rate, 0);
       const double share = 1 + static_cast<double>(buckets) / instances;

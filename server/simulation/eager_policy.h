@@ -7,9 +7,9 @@
 #include <map>
 #include <vector>
 
-#include "server/simulation/device.h"
 #include "server/simulation/idle_instances.h"
 #include "server/simulation/policy.h"
+#include "server/simulation/sim_devices.h"
 
 namespace saccade::server::simulation {
 

@@ -16,30 +16,30 @@ size_t StepOf(uint64_t value) {
 }
 
 // The largest value that falls into a step.
-Instant TopOf(size_t step) {
-  if (step < (size_t{2} << kBits)) return static_cast<Instant>(step);
+Nanos TopOf(size_t step) {
+  if (step < (size_t{2} << kBits)) return Nanos(static_cast<double>(step));
   const size_t exponent = (step >> kBits) - 1;
   const uint64_t first = step - (exponent << kBits);
-  return static_cast<Instant>(((first + 1) << exponent) - 1);
+  return Nanos(static_cast<double>(((first + 1) << exponent) - 1));
 }
 
 }  // namespace
 
-void Histogram::Add(Instant span) {
-  const size_t step = StepOf(static_cast<uint64_t>(std::max<Instant>(span, 0)));
+void Histogram::Add(Nanos span) {
+  const size_t step = StepOf(static_cast<uint64_t>(std::max(span, Nanos()).count()));
   if (step >= counts_.size()) counts_.resize(step + 1);
   ++counts_[step];
   ++count_;
 }
 
-Instant Histogram::Percentile(double q) const {
+Nanos Histogram::Percentile(double q) const {
   const auto wanted = std::max<int64_t>(1, static_cast<int64_t>(std::ceil(q * static_cast<double>(count_))));
   int64_t seen = 0;
   for (size_t step = 0; step < counts_.size(); ++step) {
     seen += counts_[step];
     if (seen >= wanted) return TopOf(step);
   }
-  return 0;
+  return {};
 }
 
 }  // namespace saccade::server::simulation

@@ -4,17 +4,17 @@
 #include <cstdint>
 #include <vector>
 
-#include "server/simulation/instant.h"
+#include "server/simulation/virtual_time.h"
 
 namespace saccade::server::simulation {
 
 class Histogram {
  public:
-  void Add(Instant span);
+  void Add(Nanos span);
 
   // The q-quantile: the smallest duration that a share of at least `q` does not exceed. 0 if the histogram is
   // empty.
-  Instant Percentile(double q) const;
+  Nanos Percentile(double q) const;
 
   int64_t count() const { return count_; }
 

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "server/simulation/device.h"
+#include "server/simulation/sim_devices.h"
 
 namespace saccade::server::simulation {
 

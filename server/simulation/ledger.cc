@@ -23,18 +23,19 @@ double Tally::Share(Outcome outcome) const {
   return stayed == 0 ? 0 : static_cast<double>((*this)[outcome]) / static_cast<double>(stayed);
 }
 
-void Ledger::Count(const Entry& entry, Outcome outcome, Instant now) {
+void Ledger::Count(const Entry& entry, Outcome outcome, Nanos now) {
   if (entry.arrival < options_.from || entry.arrival >= options_.to) return;
   all_.Add(outcome);
   At(by_stream_, entry.stream).Add(outcome);
   At(by_bucket_, entry.bucket).Add(outcome);
   At(by_client_, entry.client).Add(outcome);
-  if (options_.slot > 0) At(by_slot_, (entry.arrival - options_.from) / options_.slot).Add(outcome);
+  if (options_.slot > Nanos())
+    At(by_slot_, static_cast<size_t>((entry.arrival - options_.from) / options_.slot)).Add(outcome);
   if (outcome == Outcome::kInTime || outcome == Outcome::kLate) latency_.Add(now - entry.arrival);
 }
 
 double Ledger::goodput() const {
-  return static_cast<double>(all_[Outcome::kInTime]) * 1e9 / static_cast<double>(options_.to - options_.from);
+  return static_cast<double>(all_[Outcome::kInTime]) * 1e9 / (options_.to - options_.from).count();
 }
 
 double Ledger::fairness() const {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "server/simulation/histogram.h"
-#include "server/simulation/instant.h"
+#include "server/simulation/virtual_time.h"
 
 namespace saccade::server::simulation {
 
@@ -41,23 +41,23 @@ class Ledger {
  public:
   struct Options {
     // Only requests that arrive in [from, to) are counted.
-    Instant from = 0;
-    Instant to = kNever;
+    Nanos from = {};
+    Nanos to = kNever;
     // Length of the slots of by_slot(); 0 for no slots.
-    Instant slot = 0;
+    Nanos slot = {};
   };
 
   struct Entry {
     int stream = 0;
     int bucket = 0;
     int client = 0;
-    Instant arrival = 0;
-    Instant deadline = kNever;
+    Nanos arrival = {};
+    Nanos deadline = kNever;
   };
 
   explicit Ledger(const Options& options) : options_(options) {}
 
-  void Count(const Entry& entry, Outcome outcome, Instant now);
+  void Count(const Entry& entry, Outcome outcome, Nanos now);
 
   const Tally& all() const { return all_; }
   // Tallies by index. Each vector ends at the highest index counted so far.

@@ -13,18 +13,18 @@ class Observer {
   virtual ~Observer() = default;
 
   // OnArrival is called before the request is offered to the policy, OnTaken or OnRefused afterwards.
-  virtual void OnArrival(const SimTask& /*task*/, Instant /*now*/) {}
-  virtual void OnTaken(const SimTask& /*task*/, Instant /*now*/) {}
-  virtual void OnRefused(const SimTask& /*task*/, const absl::Status& /*why*/, Instant /*now*/) {}
+  virtual void OnArrival(const SimTask& /*task*/, Nanos /*now*/) {}
+  virtual void OnTaken(const SimTask& /*task*/, Nanos /*now*/) {}
+  virtual void OnRefused(const SimTask& /*task*/, const absl::Status& /*why*/, Nanos /*now*/) {}
 
-  virtual void OnStart(const Policy::Batch& /*batch*/, Instant /*now*/) {}
-  virtual void OnFinish(int /*model*/, int /*instance*/, Instant /*now*/) {}
+  virtual void OnStart(const Policy::Batch& /*batch*/, Nanos /*now*/) {}
+  virtual void OnFinish(int /*model*/, int /*instance*/, Nanos /*now*/) {}
 
   // Called once for every request.
-  virtual void OnEnd(const SimTask& /*task*/, Outcome /*outcome*/, Instant /*now*/) {}
+  virtual void OnEnd(const SimTask& /*task*/, Outcome /*outcome*/, Nanos /*now*/) {}
 
   // The policy has no further batch at `now`, and asked to be called again at `wake`.
-  virtual void OnSettled(Instant /*now*/, Instant /*wake*/) {}
+  virtual void OnSettled(Nanos /*now*/, Nanos /*wake*/) {}
 };
 
 }  // namespace saccade::server::simulation

@@ -15,7 +15,7 @@ using ::testing::IsEmpty;
 
 const std::vector<ModelOptions> kOneModel = {ModelOptions{.shapes = EqualAreas(4)}};
 
-absl::Time Ms(int64_t ms) { return ToTime(ms * kMillisecond); }
+absl::Time Ms(int64_t ms) { return ToTime(static_cast<double>(ms) * kMillisecond); }
 
 absl::Status Push(Policy& policy, int64_t ms, int64_t bucket, absl::Time deadline = absl::InfiniteFuture()) {
   std::unique_ptr<BatchTask> task =

@@ -6,21 +6,21 @@ namespace saccade::server::simulation {
 
 SchedulerPolicy::SchedulerPolicy(const SchedulerOptions& options, const std::vector<BatcherOptions>& batchers,
                                  const std::vector<ModelOptions>& models)
-    : batchers_(batchers), devices_(models), scheduler_(options), ids_(models.size()) {
+    : batchers_(batchers), models_(models), scheduler_(options), ids_(models.size()) {
   for (size_t model = 0; model < models.size(); ++model) Load(static_cast<int>(model));
 }
 
 void SchedulerPolicy::Load(int model) {
-  const ModelOptions& device = devices_[model];
-  const Places places = device.places.empty() ? Places(device.instances) : device.places;
-  const Scheduler::ModelId id = scheduler_.AddModel(batchers_[model], places);
+  const ModelOptions& options = models_[model];
+  const Devices devices = options.devices.empty() ? Devices(options.instances) : options.devices;
+  const Scheduler::ModelId id = scheduler_.AddModel(batchers_[model], devices);
   ids_[model] = id;
-  if (static_cast<size_t>(id) >= models_.size()) models_.resize(id + 1);
-  models_[id] = model;
-  for (size_t bucket = 0; bucket < device.shapes.size(); ++bucket) {
+  if (static_cast<size_t>(id) >= by_id_.size()) by_id_.resize(id + 1);
+  by_id_[id] = model;
+  for (size_t bucket = 0; bucket < options.shapes.size(); ++bucket) {
     const auto number = static_cast<int64_t>(bucket);
     for (const int64_t size : {int64_t{1}, batchers_[model].max_batch_size}) {
-      scheduler_.Learn(id, number, size, absl::Nanoseconds(device.Latency(number, size)));
+      scheduler_.Learn(id, number, size, ToDuration(options.Latency(number, size)));
     }
   }
 }
@@ -42,7 +42,7 @@ std::optional<Policy::Batch> SchedulerPolicy::Next(absl::Time now) {
   std::optional<Scheduler::Batch> batch = scheduler_.Next(now, &dropped_);
   RejectDropped();
   if (!batch) return std::nullopt;
-  return Batch{.model = models_[batch->model], .instance = batch->instance, .tasks = std::move(batch->tasks)};
+  return Batch{.model = by_id_[batch->model], .instance = batch->instance, .tasks = std::move(batch->tasks)};
 }
 
 void SchedulerPolicy::Finished(int model, int instance, absl::Time now, bool learn) {

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "server/batching/scheduler.h"
-#include "server/simulation/device.h"
 #include "server/simulation/policy.h"
+#include "server/simulation/sim_devices.h"
 
 namespace saccade::server::simulation {
 
@@ -34,11 +34,11 @@ class SchedulerPolicy final : public Policy {
   void RejectDropped();
 
   const std::vector<BatcherOptions> batchers_;
-  const std::vector<ModelOptions> devices_;
+  const std::vector<ModelOptions> models_;
   Scheduler scheduler_;
   std::vector<Scheduler::ModelId> ids_;
   // The index of the model with this scheduler id.
-  std::vector<int> models_;
+  std::vector<int> by_id_;
   std::vector<Scheduler::Dropped> dropped_;
 };
 

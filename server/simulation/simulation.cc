@@ -9,11 +9,11 @@ namespace saccade::server::simulation {
 namespace {
 
 // If wake_at() is not in the future although there was no batch, the policy is asked again after this time.
-constexpr Instant kImpatience = 10 * kMicrosecond;
+constexpr Nanos kAskAgainAfter = 10 * kMicrosecond;
 
 }  // namespace
 
-Simulation::Simulation(const Options& options, Device* device, std::unique_ptr<Policy> policy,
+Simulation::Simulation(const Options& options, SimDevices* device, std::unique_ptr<Policy> policy,
                        Admission* admission, Observer* observer)
     : options_(options),
       device_(device),
@@ -28,7 +28,7 @@ Simulation::Simulation(const Options& options, Device* device, std::unique_ptr<P
   }
 }
 
-void Simulation::SetTime(Instant now) {
+void Simulation::SetTime(Nanos now) {
   now_ = now;
   if (options_.clock != nullptr) options_.clock->Set(now);
 }
@@ -41,21 +41,21 @@ Simulation::~Simulation() {
   }
 }
 
-void Simulation::At(Instant when, std::function<void(Instant)> what) {
+void Simulation::At(Nanos when, std::function<void(Nanos)> what) {
   actions_.push_back(std::move(what));
   Schedule(when, Kind::kAction, static_cast<uint32_t>(actions_.size() - 1));
 }
 
-void Simulation::Schedule(Instant at, Kind kind, uint32_t index) {
+void Simulation::Schedule(Nanos at, Kind kind, uint32_t index) {
   events_.push_back({.at = at, .number = scheduled_++, .kind = kind, .index = index});
   std::push_heap(events_.begin(), events_.end(), Later());
 }
 
-Instant Simulation::WakeAt() {
-  const Instant wake = ToInstant(policy_->wake_at());
+Nanos Simulation::WakeAt() {
+  const Nanos wake = ToNanos(policy_->wake_at());
   if (wake > now_) return wake;
   ++mistakes_.woke_in_vain;
-  return now_ + kImpatience;
+  return now_ + kAskAgainAfter;
 }
 
 void Simulation::Run() {
@@ -63,11 +63,11 @@ void Simulation::Run() {
     next_arrivals_[stream] = streams_[stream].Next();
     Schedule(next_arrivals_[stream].at, Kind::kArrival, stream);
   }
-  const Instant end = options_.until + options_.patience;
+  const Nanos end = options_.until + options_.patience;
   while (true) {
-    const Instant wake = WakeAt();
+    const Nanos wake = WakeAt();
     if (observer_ != nullptr) observer_->OnSettled(now_, wake);
-    const Instant next = events_.empty() ? kNever : events_.front().at;
+    const Nanos next = events_.empty() ? kNever : events_.front().at;
     if (std::min(next, wake) > end) break;
     if (next <= wake) {
       std::pop_heap(events_.begin(), events_.end(), Later());
@@ -84,7 +84,7 @@ void Simulation::Run() {
 }
 
 void Simulation::Handle(const Event& event) {
-  Trace(static_cast<uint64_t>(event.at) * 4 + static_cast<uint64_t>(event.kind));
+  Trace(static_cast<uint64_t>(event.at.count()) * 4 + static_cast<uint64_t>(event.kind));
   switch (event.kind) {
     case Kind::kArrival:
       Arrive(event.index);
@@ -116,14 +116,14 @@ void Simulation::Submit(const StreamOptions& stream, const Arrival& arrival, uin
                                .bucket = arrival.bucket,
                                .client = arrival.client,
                                .arrival = now_,
-                               .deadline = stream.deadline == kNever ? kNever : now_ + stream.deadline};
+                               .deadline = now_ + stream.deadline};
   BatchTask::Traits traits;
   traits.size = arrival.size;
   traits.bucket = arrival.bucket;
   traits.priority = stream.priority;
   traits.arrival = ToTime(now_);
   traits.deadline = ToTime(entry.deadline);
-  if (stream.timeout != kNever) traits.timeout = absl::Nanoseconds(stream.timeout);
+  traits.timeout = ToDuration(stream.timeout);
   if (arrival.cancel_at != kNever) {
     auto cancellation = std::make_shared<Cancellation>();
     if (free_cancellations_.empty()) {
@@ -173,8 +173,8 @@ void Simulation::AskForBatches() {
 void Simulation::Start(Policy::Batch batch) {
   if (observer_ != nullptr) observer_->OnStart(batch, now_);
   ++batches_;
-  const Device::Pass pass = device_->Compute(batch.model, batch.tasks, now_);
-  Trace(static_cast<uint64_t>(pass.took));
+  const SimDevices::Pass pass = device_->Compute(batch.model, batch.tasks, now_);
+  Trace(static_cast<uint64_t>(pass.took.count()));
   for (const auto& task : batch.tasks) Trace(static_cast<uint64_t>(AsSimTask(task).id()));
   if (free_running_.empty()) {
     free_running_.push_back(static_cast<uint32_t>(running_.size()));
@@ -193,8 +193,8 @@ void Simulation::Start(Policy::Batch batch) {
 void Simulation::Finish(uint32_t pass) {
   Running done = std::move(running_[pass]);
   free_running_.push_back(pass);
-  const Instant from = std::max(done.began, options_.ledger.from);
-  busy_[done.model] += std::max<Instant>(0, std::min(now_, options_.ledger.to) - from);
+  const Nanos from = std::max(done.began, options_.ledger.from);
+  busy_[done.model] += std::max(Nanos(), std::min(now_, options_.ledger.to) - from);
   computed_ += static_cast<int64_t>(done.tasks.size());
   for (const auto& task : done.tasks) {
     SimTask& sim_task = AsSimTask(task);

@@ -10,10 +10,10 @@
 
 #include "server/admission/admission.h"
 #include "server/core/cancellation.h"
-#include "server/simulation/device.h"
 #include "server/simulation/ledger.h"
 #include "server/simulation/observer.h"
 #include "server/simulation/policy.h"
+#include "server/simulation/sim_devices.h"
 #include "server/simulation/sim_task.h"
 #include "server/simulation/virtual_clock.h"
 #include "server/simulation/workload.h"
@@ -25,13 +25,13 @@ class Simulation final : private SimTask::Watcher {
   struct Options {
     std::vector<StreamOptions> streams;
     // No requests arrive from this time on. The run continues until the accepted ones have ended.
-    Instant until = 10 * kSecond;
+    Nanos until = 10 * kSecond;
     uint64_t seed = 1;
     Ledger::Options ledger = {};
     // If not null, kept at the simulation's time.
     VirtualClock* clock = nullptr;
     // The run ends at the latest this long after `until`.
-    Instant patience = 600 * kSecond;
+    Nanos patience = 600 * kSecond;
   };
 
   // Errors of the policy itself. All are zero for a correct policy.
@@ -48,12 +48,12 @@ class Simulation final : private SimTask::Watcher {
 
   // `policy` must have been created for the device's models. `device`, `admission` and `observer` must
   // outlive the simulation; `admission` and `observer` may be null.
-  Simulation(const Options& options, Device* device, std::unique_ptr<Policy> policy,
+  Simulation(const Options& options, SimDevices* device, std::unique_ptr<Policy> policy,
              Admission* admission = nullptr, Observer* observer = nullptr);
   ~Simulation() override;
 
   // Calls `what` at time `when`, unless the run ends before. May be called from within an action.
-  void At(Instant when, std::function<void(Instant)> what);
+  void At(Nanos when, std::function<void(Nanos)> what);
 
   // Runs the simulation to its end. May be called once.
   void Run();
@@ -68,12 +68,12 @@ class Simulation final : private SimTask::Watcher {
   // How often Policy::Next() was called.
   int64_t asked() const { return asked_; }
   // The total time that the model's instances computed within the ledger's span.
-  Instant busy(int model) const { return busy_[model]; }
+  Nanos busy(int model) const { return busy_[model]; }
 
  private:
   enum class Kind : uint32_t { kArrival, kFinish, kCancel, kAction };
   struct Event {
-    Instant at;
+    Nanos at;
     // Breaks ties in the order of scheduling.
     uint64_t number;
     Kind kind;
@@ -87,13 +87,13 @@ class Simulation final : private SimTask::Watcher {
   struct Running {
     int model = 0;
     int instance = 0;
-    Instant began = 0;
+    Nanos began = {};
     bool ok = true;
     std::vector<std::unique_ptr<BatchTask>> tasks;
   };
 
-  void SetTime(Instant now);
-  void Schedule(Instant at, Kind kind, uint32_t index);
+  void SetTime(Nanos now);
+  void Schedule(Nanos at, Kind kind, uint32_t index);
   void Handle(const Event& event);
   void Arrive(uint32_t stream);
   void Submit(const StreamOptions& stream, const Arrival& arrival, uint32_t index);
@@ -103,13 +103,13 @@ class Simulation final : private SimTask::Watcher {
   void End(SimTask& task, Outcome outcome);
   void Trace(uint64_t what);
   // The policy's wake_at(), moved into the future if necessary.
-  Instant WakeAt();
+  Nanos WakeAt();
 
   void OnRejected(SimTask& task, const absl::Status& why) override;
   void OnLost(const SimTask& task) override;
 
   const Options options_;
-  Device* const device_;
+  SimDevices* const device_;
   std::unique_ptr<Policy> policy_;
   Admission* const admission_;
   Observer* const observer_;
@@ -117,7 +117,7 @@ class Simulation final : private SimTask::Watcher {
   // A heap ordered by Later.
   std::vector<Event> events_;
   uint64_t scheduled_ = 0;
-  Instant now_ = 0;
+  Nanos now_ = {};
 
   std::vector<Stream> streams_;
   std::vector<Arrival> next_arrivals_;
@@ -126,7 +126,7 @@ class Simulation final : private SimTask::Watcher {
   std::vector<std::shared_ptr<Cancellation>> cancellations_;
   std::vector<uint32_t> free_cancellations_;
   // A deque, because an action may add another while it runs.
-  std::deque<std::function<void(Instant)>> actions_;
+  std::deque<std::function<void(Nanos)>> actions_;
 
   Ledger ledger_;
   Mistakes mistakes_;
@@ -136,7 +136,7 @@ class Simulation final : private SimTask::Watcher {
   int64_t computed_ = 0;
   int64_t asked_ = 0;
   int64_t alive_ = 0;
-  std::vector<Instant> busy_;
+  std::vector<Nanos> busy_;
 };
 
 }  // namespace saccade::server::simulation

@@ -20,7 +20,7 @@ Simulation::Options Mixed(uint64_t seed) {
 }
 
 uint64_t TraceOf(uint64_t seed) {
-  Device device(kModels, 0.1, seed);
+  SimDevices device(kModels, 0.1, seed);
   Simulation simulation(Mixed(seed), &device, std::make_unique<EagerPolicy>(8, kModels));
   simulation.Run();
   return simulation.trace_hash();
@@ -32,7 +32,7 @@ TEST(SimulationTest, ASeedIsARun) {
 }
 
 TEST(SimulationTest, EveryRequestIsCountedOnce) {
-  Device device(kModels, 0.1, 1);
+  SimDevices device(kModels, 0.1, 1);
   Simulation simulation(Mixed(1), &device, std::make_unique<EagerPolicy>(8, kModels));
   simulation.Run();
   EXPECT_EQ(simulation.mistakes().total(), 0);
@@ -53,11 +53,11 @@ TEST(SimulationTest, EveryRequestIsCountedOnce) {
 TEST(SimulationTest, AnInstanceComputesOneBatchAfterTheOther) {
   // Ten requests at once, in batches of up to four.
   const std::vector<ModelOptions> models = {ModelOptions{.latency = {.beta = kMillisecond}}};
-  Device device(models, 0, 1);
+  SimDevices device(models, 0, 1);
   Simulation simulation({.streams = {{.rate = 1e9, .cv = 0}},
-                         .until = 10,
+                         .until = Nanos(10),
                          .seed = 1,
-                         .ledger = {.from = 0, .to = kSecond, .slot = 0}},
+                         .ledger = {.from = {}, .to = kSecond, .slot = {}}},
                         &device, std::make_unique<TritonPolicy>(TritonOptions{.max_batch_size = 4}, models));
   simulation.Run();
   EXPECT_EQ(simulation.requests(), 10);
@@ -68,12 +68,12 @@ TEST(SimulationTest, AnInstanceComputesOneBatchAfterTheOther) {
 }
 
 TEST(SimulationTest, PaddedBatchesCostWhatTheyAre) {
-  Device device(kModels, 0, 1);
+  SimDevices device(kModels, 0, 1);
   Simulation simulation(
       {.streams = {{.rate = 1e9, .cv = 0, .buckets = {1, 0}}, {.rate = 1e9, .cv = 0, .buckets = {0, 1}}},
-       .until = 1,
+       .until = Nanos(1),
        .seed = 1,
-       .ledger = {.from = 0, .to = kSecond, .slot = 0}},
+       .ledger = {.from = {}, .to = kSecond, .slot = {}}},
       &device,
       std::make_unique<ServingPolicy>(ServingOptions{.max_batch_size = 2, .batch_timeout = absl::Seconds(1)},
                                       kModels));
@@ -103,7 +103,7 @@ class Forgetful final : public Policy {
 };
 
 TEST(SimulationTest, WhatIsForgottenIsFound) {
-  Device device(kModels, 0, 1);
+  SimDevices device(kModels, 0, 1);
   Simulation simulation({.streams = {{.rate = 1000, .cv = 0}}, .until = 10 * kMillisecond, .seed = 1},
                         &device, std::make_unique<Forgetful>());
   simulation.Run();

@@ -8,9 +8,9 @@
 #include <deque>
 #include <vector>
 
-#include "server/simulation/device.h"
 #include "server/simulation/idle_instances.h"
 #include "server/simulation/policy.h"
+#include "server/simulation/sim_devices.h"
 
 namespace saccade::server::simulation {
 

@@ -2,13 +2,13 @@
 #pragma once
 
 #include "server/core/clock.h"
-#include "server/simulation/instant.h"
+#include "server/simulation/virtual_time.h"
 
 namespace saccade::server::simulation {
 
 class VirtualClock final : public Clock {
  public:
-  void Set(Instant now) { now_ = now; }
+  void Set(Nanos now) { now_ = now; }
 
   absl::Time Now() override { return ToTime(now_); }
   bool AwaitUntil(absl::Mutex* /*mu*/, const absl::Condition& condition, absl::Time /*deadline*/) override {
@@ -16,7 +16,7 @@ class VirtualClock final : public Clock {
   }
 
  private:
-  Instant now_ = 0;
+  Nanos now_ = {};
 };
 
 }  // namespace saccade::server::simulation

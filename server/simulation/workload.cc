@@ -6,7 +6,7 @@
 namespace saccade::server::simulation {
 namespace {
 
-double Seconds(Instant span) { return static_cast<double>(span) * 1e-9; }
+double Seconds(Nanos span) { return span.count() * 1e-9; }
 
 }  // namespace
 
@@ -35,7 +35,7 @@ Arrival Stream::Next() {
   const double gap = options_.cv == 0 ? 1 : gaps_.Gamma(options_.cv);
   seconds_ += gap / RateAt(seconds_);
   Arrival arrival;
-  arrival.at = static_cast<Instant>(seconds_ * 1e9);
+  arrival.at = FromSeconds(seconds_);
   arrival.bucket = bucket_(requests_);
   if (options_.clients > 1) {
     arrival.client = static_cast<int>(requests_.Below(options_.clients));
@@ -43,8 +43,9 @@ Arrival Stream::Next() {
   arrival.client += options_.first_client;
   arrival.size = 1 + size_(requests_);
   if (options_.cancelled > 0 && requests_.Chance(options_.cancelled)) {
-    const Instant patience = options_.deadline == kNever ? kSecond : 2 * options_.deadline;
-    arrival.cancel_at = arrival.at + requests_.Below(patience);
+    const Nanos patience = options_.deadline == kNever ? kSecond : 2 * options_.deadline;
+    arrival.cancel_at =
+        arrival.at + Nanos(static_cast<double>(requests_.Below(static_cast<int64_t>(patience.count()))));
   }
   return arrival;
 }

@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "server/simulation/instant.h"
 #include "server/simulation/random.h"
+#include "server/simulation/virtual_time.h"
 
 namespace saccade::server::simulation {
 
@@ -14,8 +14,8 @@ struct StreamOptions {
   int model = 0;
 
   // Requests arrive in [from, to).
-  Instant from = 0;
-  Instant to = kNever;
+  Nanos from = {};
+  Nanos to = kNever;
 
   // Requests per second.
   double rate = 100;
@@ -24,12 +24,12 @@ struct StreamOptions {
 
   // The rate is multiplied by day_factor^sin(2 pi t / day_length).
   double day_factor = 1;
-  Instant day_length = 60 * kSecond;
+  Nanos day_length = 60 * kSecond;
 
   // The rate is multiplied by step_factor in [step_from, step_to).
   double step_factor = 1;
-  Instant step_from = 0;
-  Instant step_to = 0;
+  Nanos step_from = {};
+  Nanos step_to = {};
 
   // Drawn for each request: a bucket by weight, one of `clients` equally likely clients, and a size by weight
   // (the first weight is that of size 1).
@@ -40,19 +40,19 @@ struct StreamOptions {
 
   int priority = 0;
   // Counted from the arrival. kNever for no deadline.
-  Instant deadline = 100 * kMillisecond;
-  Instant timeout = kNever;
+  Nanos deadline = 100 * kMillisecond;
+  Nanos timeout = kNever;
   // The share of requests that are cancelled, at a time drawn uniformly from arrival to twice the deadline.
   double cancelled = 0;
 };
 
 struct Arrival {
-  Instant at = 0;
+  Nanos at = {};
   int bucket = 0;
   int client = 0;
   int64_t size = 1;
   // kNever if the request is not cancelled.
-  Instant cancel_at = kNever;
+  Nanos cancel_at = kNever;
 };
 
 // A renewal process. Two streams that differ only in their rate have the same gaps, scaled, and the same

@@ -136,6 +136,6 @@ def test_load_is_what_the_metrics_count(tasks_daemon):
     assert bounds == sorted(bounds)
     for stage in ("request", "infer"):
         assert after["seconds"][stage] > before["seconds"][stage]
-    assert body["inflight"] == {"requests": 0, "bytes": 0, "pixels": 0}
+    assert body["inflight"] == {"requests": 0, "bytes": 0, "decoded_bytes": 0}
     counted = metrics.total("saccade_requests_total", protocol="http", **labels)
     assert counted >= 4

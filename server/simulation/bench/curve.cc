@@ -15,8 +15,8 @@ PolicyFactory PolicyOf(const CurveOptions& options) {
 }
 
 Experiment ExperimentOf(const CurveOptions& options) {
-  const LatencyModel latency = {.alpha = FromMilliseconds(options.alpha_ms),
-                                .beta = FromMilliseconds(options.beta_ms)};
+  const LinearLatency latency = {.alpha = FromMilliseconds(options.alpha_ms),
+                                 .beta = FromMilliseconds(options.beta_ms)};
   Experiment experiment;
   experiment.models = {
       {.instances = options.instances, .latency = latency, .shapes = EqualAreas(options.buckets)}};

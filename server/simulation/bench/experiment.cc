@@ -14,7 +14,7 @@ Simulation::Options OptionsOf(const Experiment& experiment, double rate, int see
   for (StreamOptions& stream : options.streams) stream.rate *= rate;
   options.until = experiment.until(rate);
   options.seed = static_cast<uint64_t>(seed);
-  options.ledger = {.from = experiment.warm_up(), .to = options.until, .slot = 0};
+  options.ledger = {.from = experiment.warm_up(), .to = options.until, .slot = {}};
   return options;
 }
 
@@ -23,7 +23,7 @@ double LargestRate(const Experiment& experiment, const std::function<bool(double
   double largest = 0;
   double min = 0;
   for (const ModelOptions& model : experiment.models) {
-    largest += model.instances * 1e9 / static_cast<double>(model.latency.beta);
+    largest += model.instances * 1e9 / model.latency.beta.count();
   }
   for (int step = 0; step < 11; ++step) {
     const double rate = (min + largest) / 2;
@@ -34,14 +34,14 @@ double LargestRate(const Experiment& experiment, const std::function<bool(double
 
 }  // namespace
 
-Instant Experiment::warm_up() const {
-  Instant longest = 0;
+Nanos Experiment::warm_up() const {
+  Nanos longest;
   for (const StreamOptions& stream : streams) longest = std::max(longest, stream.deadline);
   return 10 * longest;
 }
 
-Instant Experiment::until(double rate) const {
-  const auto span = static_cast<Instant>(static_cast<double>(requests) / rate * 1e9);
+Nanos Experiment::until(double rate) const {
+  const Nanos span = FromSeconds(static_cast<double>(requests) / rate);
   return warm_up() + std::max(span, at_least);
 }
 
@@ -55,18 +55,18 @@ Figures Measure(const Experiment& experiment, const PolicyFactory& policy, doubl
   figures.streams.resize(experiment.streams.size());
   figures.busy.resize(experiment.models.size());
   for (int seed = 1; seed <= experiment.seeds; ++seed) {
-    Device device(experiment.models, experiment.jitter, static_cast<uint64_t>(seed));
+    SimDevices device(experiment.models, experiment.jitter, static_cast<uint64_t>(seed));
     Simulation simulation(OptionsOf(experiment, rate, seed), &device, policy(experiment.models));
     simulation.Run();
     const Ledger& ledger = simulation.ledger();
     figures.tally.Add(ledger.all());
     for (size_t i = 0; i < ledger.by_stream().size(); ++i) figures.streams[i].Add(ledger.by_stream()[i]);
     for (size_t i = 0; i < figures.busy.size(); ++i) {
-      figures.busy[i] += static_cast<double>(simulation.busy(static_cast<int>(i)));
+      figures.busy[i] += simulation.busy(static_cast<int>(i)).count();
     }
     figures.goodput += ledger.goodput() / experiment.seeds;
     figures.fairness += ledger.fairness() / experiment.seeds;
-    figures.p50 += ledger.latency().Percentile(0.5) / experiment.seeds;
+    figures.p50 += (ledger.latency().Percentile(0.5) / experiment.seeds).Whole();
     figures.mistakes += simulation.mistakes().total();
   }
   double busy = 0;
@@ -85,11 +85,11 @@ double HindsightGoodput(const Experiment& experiment, double in_time) {
   const auto sustained = [&](double rate) {
     StreamOptions options = experiment.streams.front();
     options.rate *= rate;
-    std::vector<std::vector<Instant>> runs;
+    std::vector<std::vector<Nanos>> runs;
     int64_t requests = 0;
     for (int seed = 1; seed <= experiment.seeds; ++seed) {
       Stream stream(options, StreamSeed(static_cast<uint64_t>(seed), 0));
-      std::vector<Instant>& arrivals = runs.emplace_back();
+      std::vector<Nanos>& arrivals = runs.emplace_back();
       for (Arrival next = stream.Next(); next.at < experiment.until(rate); next = stream.Next()) {
         if (next.at >= experiment.warm_up()) arrivals.push_back(next.at);
       }

@@ -23,12 +23,12 @@ struct Experiment {
   double jitter = 0;
   // Requests in a run; more if these would take less than `at_least`.
   int64_t requests = 20'000;
-  Instant at_least = 5 * kSecond;
+  Nanos at_least = 5 * kSecond;
   int seeds = 2;
 
   // Requests that arrive before this time are not counted, because the policy still learns.
-  Instant warm_up() const;
-  Instant until(double rate) const;
+  Nanos warm_up() const;
+  Nanos until(double rate) const;
 };
 
 // Figures over the runs of all seeds.
@@ -41,7 +41,7 @@ struct Figures {
   // Requests in time, per second.
   double goodput = 0;
   double fairness = 0;
-  Instant p50 = 0;
+  Nanos p50 = {};
   int64_t mistakes = 0;
 
   // The share of the computed requests that were late.

@@ -16,7 +16,7 @@ constexpr int kBuckets[] = {1, 4, 8, 32};
 
 // 100 ms, or 400 ms where one pass per bucket does not fit into 100 ms.
 double DeadlineMs(int instances, int buckets) {
-  const LatencyModel latency = {.beta = FromMilliseconds(kBetaMs)};
+  const LinearLatency latency = {.beta = FromMilliseconds(kBetaMs)};
   const bool fits = ServeAllRate(latency, instances, buckets, 100 * kMillisecond, kMaxBatchSize) > 0;
   return fits ? 100 : 400;
 }

@@ -9,8 +9,8 @@ namespace {
 
 void AddLowLoad(const BenchOptions& options, Report& report, int instances, int buckets) {
   const Experiment experiment = BasicExperiment(options, 0.5, 100, instances, buckets);
-  const Instant alone = experiment.models.front().Latency(0, 1);
-  const double rate = 0.1 * instances * 1e9 / static_cast<double>(alone);
+  const Nanos alone = experiment.models.front().Latency(0, 1);
+  const double rate = 0.1 * instances * 1e9 / alone.count();
   const Figures figures = Measure(experiment, SaccadePolicy(), rate);
   report.AtMost(absl::StrCat("a tenth busy, N=", instances, ", K=", buckets, ": p50"),
                 ToMilliseconds(figures.p50), 1.05 * ToMilliseconds(alone) + 0.2, 2, " ms");
@@ -24,7 +24,7 @@ void AddOverload(const BenchOptions& options, Report& report, int instances, int
   StreamOptions& stream = experiment.streams.front();
   stream.cv = cv;
   stream.clients = 20;
-  const LatencyModel latency = experiment.models.front().latency;
+  const LinearLatency latency = experiment.models.front().latency;
   const double rate = factor * ServeAllRate(latency, instances, buckets, stream.deadline, kMaxBatchSize);
   // Each bucket's batch fills at the bucket's own rate, as if each bucket had an equal part of the instances.
   const double bound = buckets * OverloadGoodput(latency, 1, rate / buckets, stream.deadline, kMaxBatchSize) *

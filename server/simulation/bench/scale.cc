@@ -27,9 +27,9 @@ Pace Run(const Experiment& experiment, double load, int64_t requests) {
   Simulation::Options options;
   options.streams = experiment.streams;
   for (StreamOptions& stream : options.streams) stream.rate *= load * capacity;
-  options.until = static_cast<Instant>(static_cast<double>(requests) / (load * capacity) * 1e9);
-  options.ledger = {.from = 0, .to = options.until, .slot = 0};
-  Device device(experiment.models, 0.1, 1);
+  options.until = FromSeconds(static_cast<double>(requests) / (load * capacity));
+  options.ledger = {.from = {}, .to = options.until, .slot = {}};
+  SimDevices device(experiment.models, 0.1, 1);
   Simulation simulation(options, &device, SaccadePolicy()(experiment.models));
   const double began = CpuSeconds();
   simulation.Run();

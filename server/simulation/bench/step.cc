@@ -7,15 +7,15 @@
 namespace saccade::server::simulation {
 namespace {
 
-constexpr Instant kDeadline = 100 * kMillisecond;
-constexpr Instant kEnd = 7 * kSecond;
-constexpr Instant kSlot = kDeadline / 4;
-constexpr Instant kAfter = 2 * kSecond;
+constexpr Nanos kDeadline = 100 * kMillisecond;
+constexpr Nanos kEnd = 7 * kSecond;
+constexpr Nanos kSlot = kDeadline / 4;
+constexpr Nanos kAfter = 2 * kSecond;
 
 // How long after the burst's end requests are again served as before, in deadlines: the end of the last slot
 // of which less than 99 % were in time.
 double Forgotten(const PolicyFactory& policy, const Experiment& experiment, double rate, int seeds) {
-  std::vector<Tally> slots(kAfter / kSlot);
+  std::vector<Tally> slots(static_cast<size_t>(kAfter / kSlot));
   for (int seed = 1; seed <= seeds; ++seed) {
     Simulation::Options options;
     options.streams = experiment.streams;
@@ -27,7 +27,7 @@ double Forgotten(const PolicyFactory& policy, const Experiment& experiment, doub
     options.until = kEnd + kAfter;
     options.seed = static_cast<uint64_t>(seed);
     options.ledger = {.from = kEnd, .to = options.until, .slot = kSlot};
-    Device device(experiment.models, experiment.jitter, options.seed);
+    SimDevices device(experiment.models, experiment.jitter, options.seed);
     Simulation simulation(options, &device, policy(experiment.models));
     simulation.Run();
     const auto& by_slot = simulation.ledger().by_slot();
@@ -37,7 +37,7 @@ double Forgotten(const PolicyFactory& policy, const Experiment& experiment, doub
   for (size_t i = 0; i < slots.size(); ++i) {
     if (slots[i].Share(Outcome::kInTime) < 0.99) last = i + 1;
   }
-  return static_cast<double>(last) * static_cast<double>(kSlot) / static_cast<double>(kDeadline);
+  return static_cast<double>(last) * kSlot / kDeadline;
 }
 
 }  // namespace

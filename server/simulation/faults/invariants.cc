@@ -8,7 +8,7 @@ namespace saccade::server::simulation {
 namespace {
 
 // An estimate is stale if its bucket had no pass for this many times the estimated time of a pass.
-constexpr Instant kProbeAfter = 2;
+constexpr int kProbeAfter = 2;
 // Lower bounds of the scheduler's estimates, as shares of the true times. Faults that slow passes down lower
 // the bound: a slow pass raises the estimate of its batch size, and the correction afterwards lowers those of
 // other sizes.
@@ -17,11 +17,11 @@ constexpr double kEstimated = 0.95;
 
 constexpr size_t kMaxViolations = 5;
 // A request without a deadline is ordered as if it were due this long after its arrival.
-constexpr Instant kUsualPatience = 30 * kSecond;
+constexpr Nanos kUsualPatience = 30 * kSecond;
 // A pass that has run for longer no longer counts for the cores it holds.
-constexpr Instant kLongPass = kSecond;
+constexpr Nanos kLongPass = kSecond;
 // Tolerance for estimated times, which are rounded to nanoseconds in several places.
-constexpr Instant kTolerance = kMicrosecond;
+constexpr Nanos kTolerance = kMicrosecond;
 
 }  // namespace
 
@@ -35,7 +35,7 @@ Invariants::Invariants(const Scenario& scenario, const SchedulerPolicy* policy)
 }
 
 template <typename... Parts>
-void Invariants::Violated(Instant now, const Parts&... parts) {
+void Invariants::Violated(Nanos now, const Parts&... parts) {
   if (violations_.size() >= kMaxViolations) return;
   violations_.push_back(absl::StrCat("at ", ToMilliseconds(now), " ms: ", parts...));
 }
@@ -52,7 +52,7 @@ const QueuePolicy& Invariants::PolicyOf(const SimTask& task) const {
   return found == options.level_policies.end() ? options.default_policy : found->second;
 }
 
-Invariants::Place Invariants::PlaceOf(const SimTask& task) const {
+Invariants::Position Invariants::PositionOf(const SimTask& task) const {
   const Ledger::Entry& entry = task.entry();
   return {.priority_class = ClassOf(task),
           .deadline = entry.deadline == kNever ? entry.arrival + kUsualPatience : entry.deadline,
@@ -61,22 +61,22 @@ Invariants::Place Invariants::PlaceOf(const SimTask& task) const {
           .task = &task};
 }
 
-bool Invariants::TimedOut(const SimTask& task, Instant now) const {
+bool Invariants::TimedOut(const SimTask& task, Nanos now) const {
   const QueuePolicy& policy = PolicyOf(task);
   absl::Duration timeout = policy.timeout;
   if (policy.allow_timeout_override) timeout = std::min(timeout, task.timeout());
   return ToTime(now) - task.arrival() >= timeout;
 }
 
-bool Invariants::Alive(const SimTask& task, Instant now) const {
+bool Invariants::Alive(const SimTask& task, Nanos now) const {
   return !task.cancelled() && now < task.entry().deadline && !TimedOut(task, now);
 }
 
-void Invariants::OnTaken(const SimTask& task, Instant now) {
+void Invariants::OnTaken(const SimTask& task, Nanos now) {
   Model& model = models_[task.model()];
   if (model.closed) Violated(now, "request ", task.id(), " was taken by a closed model");
   Bucket& bucket = model.buckets[task.bucket()];
-  bucket.waiting.insert(PlaceOf(task));
+  bucket.waiting.insert(PositionOf(task));
   bucket.pictures += task.size();
   model.pictures += task.size();
   const int64_t of_class = model.classes[ClassOf(task)] += task.size();
@@ -88,7 +88,7 @@ void Invariants::OnTaken(const SimTask& task, Instant now) {
     Violated(now, model.pictures, " pictures wait, of at most ", options.max_queue_size);
 }
 
-void Invariants::OnRefused(const SimTask& task, const absl::Status& why, Instant now) {
+void Invariants::OnRefused(const SimTask& task, const absl::Status& why, Nanos now) {
   const Model& model = models_[task.model()];
   const bool draining = now >= scenario_.drain_at;
   if (now >= scenario_.healed_at && !draining) last_refusal_ = why.ToString();
@@ -114,13 +114,13 @@ void Invariants::OnRefused(const SimTask& task, const absl::Status& why, Instant
 void Invariants::Forget(const SimTask& task) {
   Model& model = models_[task.model()];
   Bucket& bucket = model.buckets[task.bucket()];
-  if (bucket.waiting.erase(PlaceOf(task)) == 0) return;
+  if (bucket.waiting.erase(PositionOf(task)) == 0) return;
   bucket.pictures -= task.size();
   model.pictures -= task.size();
   model.classes[ClassOf(task)] -= task.size();
 }
 
-void Invariants::OnStart(const Policy::Batch& batch, Instant now) {
+void Invariants::OnStart(const Policy::Batch& batch, Nanos now) {
   CheckInstance(batch, now);
   if (batch.tasks.empty()) {
     Violated(now, "an empty batch");
@@ -131,7 +131,7 @@ void Invariants::OnStart(const Policy::Batch& batch, Instant now) {
   if (scenario_.plain_order) CheckOrder(batch, now);
 }
 
-void Invariants::CheckInstance(const Policy::Batch& batch, Instant now) {
+void Invariants::CheckInstance(const Policy::Batch& batch, Nanos now) {
   Model& model = models_[batch.model];
   const auto instances = static_cast<int>(model.began.size());
   if (batch.instance < 0 || batch.instance >= instances) {
@@ -143,17 +143,17 @@ void Invariants::CheckInstance(const Policy::Batch& batch, Instant now) {
   CheckCores(batch, now);
   model.began[batch.instance] = now;
   ++model.computing;
-  ++computing_[scenario_.models[batch.model].PlaceOf(batch.instance)];
+  ++computing_[scenario_.models[batch.model].DeviceOf(batch.instance)];
 }
 
-void Invariants::CheckCores(const Policy::Batch& batch, Instant now) {
-  const int place = scenario_.models[batch.model].PlaceOf(batch.instance);
+void Invariants::CheckCores(const Policy::Batch& batch, Nanos now) {
+  const int device = scenario_.models[batch.model].DeviceOf(batch.instance);
   int held = 0;
   for (size_t i = 0; i < models_.size(); ++i) {
     for (size_t instance = 0; instance < models_[i].began.size(); ++instance) {
-      const Instant began = models_[i].began[instance];
+      const Nanos began = models_[i].began[instance];
       if (began == kNever || now - began >= kLongPass) continue;
-      if (scenario_.models[i].PlaceOf(static_cast<int>(instance)) == place)
+      if (scenario_.models[i].DeviceOf(static_cast<int>(instance)) == device)
         held += scenario_.batchers[i].threads;
     }
   }
@@ -163,7 +163,7 @@ void Invariants::CheckCores(const Policy::Batch& batch, Instant now) {
     Violated(now, "passes hold ", held, " of ", cores, " cores, and one more of ", threads, " began");
 }
 
-void Invariants::CheckMembers(const Policy::Batch& batch, Instant now) {
+void Invariants::CheckMembers(const Policy::Batch& batch, Nanos now) {
   int64_t pictures = 0;
   for (const auto& task : batch.tasks) pictures += task->size();
   const BatcherOptions& options = scenario_.batchers[batch.model];
@@ -172,13 +172,12 @@ void Invariants::CheckMembers(const Policy::Batch& batch, Instant now) {
   const int64_t bucket = batch.tasks.front()->bucket();
   // Without misleading faults, no estimate is below the time of the fastest pass.
   const double trusted = scenario_.faults.misleads() ? kMisled : kEstimated - 3 * scenario_.jitter;
-  const auto min = static_cast<Instant>(
-      static_cast<double>(scenario_.models[batch.model].Latency(bucket, pictures)) * trusted);
+  const Nanos min = (scenario_.models[batch.model].Latency(bucket, pictures) * trusted).Whole();
   const auto [last_pass, known] = std::pair(models_[batch.model].buckets.at(bucket).last_pass,
                                             models_[batch.model].buckets.at(bucket).known);
   for (const auto& task : batch.tasks) {
     const SimTask& sim_task = AsSimTask(task);
-    const Instant deadline = sim_task.entry().deadline;
+    const Nanos deadline = sim_task.entry().deadline;
     if (task->bucket() != bucket) Violated(now, "a batch of several buckets");
     if (sim_task.model() != batch.model) Violated(now, "a batch with another model's request");
     if (task->cancelled()) Violated(now, "request ", sim_task.id(), " was cancelled, and is computed");
@@ -196,30 +195,30 @@ void Invariants::CheckMembers(const Policy::Batch& batch, Instant now) {
   }
 }
 
-void Invariants::CheckOrder(const Policy::Batch& batch, Instant now) {
+void Invariants::CheckOrder(const Policy::Batch& batch, Nanos now) {
   const SimTask& first = AsSimTask(batch.tasks.front());
-  const Place place = PlaceOf(first);
+  const Position position = PositionOf(first);
   for (size_t i = 1; i < batch.tasks.size(); ++i) {
-    if (PlaceOf(AsSimTask(batch.tasks[i])) < PlaceOf(AsSimTask(batch.tasks[i - 1])))
+    if (PositionOf(AsSimTask(batch.tasks[i])) < PositionOf(AsSimTask(batch.tasks[i - 1])))
       Violated(now, "a batch out of order");
   }
   // Dead requests are not passed over either: they leave the queue first.
   const auto& waiting = models_[batch.model].buckets[first.bucket()].waiting;
-  for (auto it = waiting.begin(); it != waiting.end() && *it < place; ++it) {
+  for (auto it = waiting.begin(); it != waiting.end() && *it < position; ++it) {
     if (!Alive(*it->task, now)) continue;
     Violated(now, "request ", first.id(), " starts before ", it->id, ", which goes first");
     return;
   }
 }
 
-void Invariants::OnFinish(int model, int instance, Instant now) {
+void Invariants::OnFinish(int model, int instance, Nanos now) {
   models_[model].began[instance] = kNever;
   --models_[model].computing;
-  --computing_[scenario_.models[model].PlaceOf(instance)];
+  --computing_[scenario_.models[model].DeviceOf(instance)];
   last_finish_ = now;
 }
 
-void Invariants::OnEnd(const SimTask& task, Outcome outcome, Instant now) {
+void Invariants::OnEnd(const SimTask& task, Outcome outcome, Nanos now) {
   Forget(task);
   if (outcome == Outcome::kInTime || outcome == Outcome::kLate) {
     Bucket& bucket = models_[task.model()].buckets.at(task.bucket());
@@ -228,12 +227,12 @@ void Invariants::OnEnd(const SimTask& task, Outcome outcome, Instant now) {
   }
   ++ended_;
   const bool healing = static_cast<size_t>(task.entry().stream) >= scenario_.healing_streams_from;
-  const Instant half = scenario_.healed_at + (scenario_.drain_at - scenario_.healed_at) / 2;
+  const Nanos half = scenario_.healed_at + ((scenario_.drain_at - scenario_.healed_at) / 2).Whole();
   if (healing && task.entry().arrival >= half && task.entry().arrival < scenario_.drain_at)
     healed_.Add(outcome);
 }
 
-void Invariants::OnSettled(Instant now, Instant wake) {
+void Invariants::OnSettled(Nanos now, Nanos wake) {
   for (size_t i = 0; i < models_.size(); ++i) {
     const Model& model = models_[i];
     if (policy_->queued(static_cast<int>(i)) != model.pictures)
@@ -245,37 +244,37 @@ void Invariants::OnSettled(Instant now, Instant wake) {
 
 // True if an instance of the model is idle and the cores that it needs are free.
 bool Invariants::CouldBegin(int index) const {
-  const std::vector<Instant>& began = models_[index].began;
+  const std::vector<Nanos>& began = models_[index].began;
   for (size_t instance = 0; instance < began.size(); ++instance) {
     if (began[instance] != kNever) continue;
-    const auto computing = computing_.find(scenario_.models[index].PlaceOf(static_cast<int>(instance)));
+    const auto computing = computing_.find(scenario_.models[index].DeviceOf(static_cast<int>(instance)));
     if (always_fits_ || computing == computing_.end() || computing->second == 0) return true;
   }
   return false;
 }
 
 // REQUIRES: CouldBegin(index).
-void Invariants::CheckWaiting(int index, Instant now, Instant wake) {
+void Invariants::CheckWaiting(int index, Nanos now, Nanos wake) {
   const BatcherOptions& options = scenario_.batchers[index];
   const Model& model = models_[index];
   for (const Bucket& bucket : model.buckets) {
     int64_t pictures = 0;
-    for (const Place& place : bucket.waiting) {
-      if (!Alive(*place.task, now)) continue;
-      pictures += place.task->size();
-      if (model.closed || ToTime(now) - place.task->arrival() >= options.max_queue_delay) {
-        Violated(now, "request ", place.id, " is due, and an instance idle");
+    for (const Position& position : bucket.waiting) {
+      if (!Alive(*position.task, now)) continue;
+      pictures += position.task->size();
+      if (model.closed || ToTime(now) - position.task->arrival() >= options.max_queue_delay) {
+        Violated(now, "request ", position.id, " is due, and an instance idle");
         return;
       }
-      if (wake > place.deadline)
-        Violated(now, "request ", place.id, " is forgotten until after its deadline");
+      if (wake > position.deadline)
+        Violated(now, "request ", position.id, " is forgotten until after its deadline");
     }
     if (pictures >= options.max_batch_size) Violated(now, "a full batch waits, and an instance is idle");
   }
 }
 
 void Invariants::CheckEnd(int64_t requests, const Simulation::Mistakes& mistakes, const Inflight& inflight) {
-  const Instant end = scenario_.drain_at;
+  const Nanos end = scenario_.drain_at;
   if (mistakes.total() > 0)
     Violated(end, mistakes.lost, " requests were lost, ", mistakes.ended_twice, " ended twice, ",
              mistakes.stuck, " never ended; woken in vain ", mistakes.woke_in_vain, " times");
@@ -285,11 +284,11 @@ void Invariants::CheckEnd(int64_t requests, const Simulation::Mistakes& mistakes
   if (healed_.Share(Outcome::kInTime) < 0.5)
     Violated(end, "only ", healed_[Outcome::kInTime], " of ", healed_.total(),
              " were in time when all had healed; the last refusal: ", last_refusal_);
-  Instant longest = 0;
+  Nanos longest = {};
   for (size_t i = scenario_.healing_streams_from; i < scenario_.streams.size(); ++i) {
     const StreamOptions& stream = scenario_.streams[i];
     const auto max = static_cast<double>(scenario_.batchers[stream.model].max_batch_size);
-    const Instant pass = scenario_.models[stream.model].latency(max) * 13 / 10;
+    const Nanos pass = scenario_.models[stream.model].latency(max) * 1.3;
     longest = std::max(longest, stream.deadline + pass);
   }
   if (last_finish_ > scenario_.drain_at + longest)

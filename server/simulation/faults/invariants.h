@@ -36,32 +36,32 @@ class Invariants final : public Observer {
   // Descriptions of the first few violations.
   const std::vector<std::string>& violations() const { return violations_; }
 
-  void OnTaken(const SimTask& task, Instant now) override;
-  void OnRefused(const SimTask& task, const absl::Status& why, Instant now) override;
-  void OnStart(const Policy::Batch& batch, Instant now) override;
-  void OnFinish(int model, int instance, Instant now) override;
-  void OnEnd(const SimTask& task, Outcome outcome, Instant now) override;
-  void OnSettled(Instant now, Instant wake) override;
+  void OnTaken(const SimTask& task, Nanos now) override;
+  void OnRefused(const SimTask& task, const absl::Status& why, Nanos now) override;
+  void OnStart(const Policy::Batch& batch, Nanos now) override;
+  void OnFinish(int model, int instance, Nanos now) override;
+  void OnEnd(const SimTask& task, Outcome outcome, Nanos now) override;
+  void OnSettled(Nanos now, Nanos wake) override;
 
  private:
   // The sort key of a request in its bucket.
-  struct Place {
+  struct Position {
     int64_t priority_class = 0;
-    Instant deadline = 0;
-    Instant arrival = 0;
+    Nanos deadline = {};
+    Nanos arrival = {};
     int64_t id = 0;
     const SimTask* task = nullptr;
 
-    bool operator<(const Place& other) const {
+    bool operator<(const Position& other) const {
       return std::tie(priority_class, deadline, arrival, id) <
              std::tie(other.priority_class, other.deadline, other.arrival, other.id);
     }
   };
   struct Bucket {
-    absl::btree_set<Place> waiting;
+    absl::btree_set<Position> waiting;
     int64_t pictures = 0;
     // When a pass of this bucket last succeeded.
-    Instant last_pass = 0;
+    Nanos last_pass = {};
     // True if a pass of this bucket has succeeded since the model was loaded.
     bool known = false;
   };
@@ -71,27 +71,27 @@ class Invariants final : public Observer {
     // Waiting pictures by priority class.
     absl::btree_map<int64_t, int64_t> classes;
     // By instance: when its pass began, kNever if idle.
-    std::vector<Instant> began;
+    std::vector<Nanos> began;
     int computing = 0;
     bool closed = false;
   };
 
   template <typename... Parts>
-  void Violated(Instant now, const Parts&... parts);
+  void Violated(Nanos now, const Parts&... parts);
 
   const QueuePolicy& PolicyOf(const SimTask& task) const;
   int64_t ClassOf(const SimTask& task) const;
-  Place PlaceOf(const SimTask& task) const;
-  bool TimedOut(const SimTask& task, Instant now) const;
-  bool Alive(const SimTask& task, Instant now) const;
+  Position PositionOf(const SimTask& task) const;
+  bool TimedOut(const SimTask& task, Nanos now) const;
+  bool Alive(const SimTask& task, Nanos now) const;
   void Forget(const SimTask& task);
 
-  void CheckInstance(const Policy::Batch& batch, Instant now);
-  void CheckMembers(const Policy::Batch& batch, Instant now);
-  void CheckOrder(const Policy::Batch& batch, Instant now);
-  void CheckCores(const Policy::Batch& batch, Instant now);
+  void CheckInstance(const Policy::Batch& batch, Nanos now);
+  void CheckMembers(const Policy::Batch& batch, Nanos now);
+  void CheckOrder(const Policy::Batch& batch, Nanos now);
+  void CheckCores(const Policy::Batch& batch, Nanos now);
   bool CouldBegin(int index) const;
-  void CheckWaiting(int model, Instant now, Instant wake);
+  void CheckWaiting(int model, Nanos now, Nanos wake);
 
   const Scenario& scenario_;
   const SchedulerPolicy* const policy_;
@@ -100,7 +100,7 @@ class Invariants final : public Observer {
   // Running passes by device.
   std::map<int, int> computing_;
   int64_t ended_ = 0;
-  Instant last_finish_ = 0;
+  Nanos last_finish_ = {};
   // Outcomes of the second half of the requests that arrive after the faults have ended.
   Tally healed_;
   std::string last_refusal_;

@@ -36,26 +36,26 @@ class InvariantsTest : public ::testing::Test, public SimTask::Watcher {
     return *invariants_;
   }
 
-  std::unique_ptr<BatchTask> Make(int bucket, Instant deadline, int priority = 0) {
+  std::unique_ptr<BatchTask> Make(int bucket, Nanos deadline, int priority = 0) {
     const Ledger::Entry entry = {.bucket = bucket, .deadline = deadline};
     BatchTask::Traits traits;
     traits.bucket = bucket;
     traits.priority = priority;
-    traits.arrival = ToTime(0);
+    traits.arrival = ToTime({});
     traits.deadline = ToTime(deadline);
     traits.cancellation = cancellation_;
     SimTask::Watcher* const watcher = this;
     return std::make_unique<SimTask>(std::move(traits), next_id_++, 0, entry, watcher);
   }
 
-  std::unique_ptr<BatchTask> Taken(int bucket = 0, Instant deadline = kSecond, int priority = 0) {
+  std::unique_ptr<BatchTask> Taken(int bucket = 0, Nanos deadline = kSecond, int priority = 0) {
     auto task = Make(bucket, deadline, priority);
-    invariants().OnTaken(AsSimTask(task), 0);
+    invariants().OnTaken(AsSimTask(task), {});
     return task;
   }
 
   template <typename... Tasks>
-  void Start(int instance, Instant now, Tasks... tasks) {
+  void Start(int instance, Nanos now, Tasks... tasks) {
     Policy::Batch& batch = started_.emplace_back();
     batch.instance = instance;
     (batch.tasks.push_back(std::move(tasks)), ...);
@@ -77,21 +77,21 @@ class InvariantsTest : public ::testing::Test, public SimTask::Watcher {
 TEST_F(InvariantsTest, ASoundBatchIsSound) {
   auto first = Taken();
   auto second = Taken();
-  Start(0, 0, std::move(first), std::move(second));
-  invariants().OnSettled(0, kNever);
+  Start(0, {}, std::move(first), std::move(second));
+  invariants().OnSettled({}, kNever);
   EXPECT_THAT(violations(), IsEmpty());
 }
 
 TEST_F(InvariantsTest, OneBatchAnInstance) {
-  Start(0, 0, Taken());
-  Start(0, 0, Taken());
+  Start(0, {}, Taken());
+  Start(0, {}, Taken());
   EXPECT_THAT(violations(), ElementsAre(HasSubstr("instance 0 has a batch already")));
 }
 
 TEST_F(InvariantsTest, OneBucketABatch) {
   auto first = Taken(0);
   auto second = Taken(1);
-  Start(0, 0, std::move(first), std::move(second));
+  Start(0, {}, std::move(first), std::move(second));
   EXPECT_THAT(violations(), ElementsAre(HasSubstr("several buckets")));
 }
 
@@ -99,46 +99,46 @@ TEST_F(InvariantsTest, NotMoreThanTheLargestBatch) {
   auto first = Taken();
   auto second = Taken();
   auto third = Taken();
-  Start(0, 0, std::move(first), std::move(second), std::move(third));
+  Start(0, {}, std::move(first), std::move(second), std::move(third));
   EXPECT_THAT(violations(), ElementsAre(HasSubstr("a batch of 3, of at most 2")));
 }
 
 TEST_F(InvariantsTest, NothingCancelledIsComputed) {
   auto task = Taken();
   cancellation_->Cancel();
-  Start(0, 0, std::move(task));
+  Start(0, {}, std::move(task));
   EXPECT_THAT(violations(), ElementsAre(HasSubstr("was cancelled")));
 }
 
 TEST_F(InvariantsTest, NothingStartsThatCannotEndInTime) {
   const auto well = Taken();
-  invariants().OnEnd(AsSimTask(well), Outcome::kInTime, 0);
-  Start(0, 0, Taken(0, 5250 * kMicrosecond));
+  invariants().OnEnd(AsSimTask(well), Outcome::kInTime, {});
+  Start(0, {}, Taken(0, 5250 * kMicrosecond));
   EXPECT_THAT(violations(), IsEmpty());
-  Start(1, 0, Taken(0, 4900 * kMicrosecond));
+  Start(1, {}, Taken(0, 4900 * kMicrosecond));
   EXPECT_THAT(violations(), ElementsAre(HasSubstr("cannot end in time")));
 }
 
 TEST_F(InvariantsTest, WhatIsNotKnownYetMayBeTried) {
-  Start(0, 0, Taken(0, 4900 * kMicrosecond));
+  Start(0, {}, Taken(0, 4900 * kMicrosecond));
   EXPECT_THAT(violations(), IsEmpty());
 }
 
 TEST_F(InvariantsTest, EarlierDeadlinesGoFirst) {
   auto earlier = Taken(0, kSecond);
-  Start(0, 0, Taken(0, 2 * kSecond));
+  Start(0, {}, Taken(0, 2 * kSecond));
   EXPECT_THAT(violations(), ElementsAre(HasSubstr("which goes first")));
 }
 
 TEST_F(InvariantsTest, HigherPrioritiesGoFirst) {
   auto higher = Taken(0, 2 * kSecond, 1);
-  Start(0, 0, Taken(0, kSecond, 0));
+  Start(0, {}, Taken(0, kSecond, 0));
   EXPECT_THAT(violations(), ElementsAre(HasSubstr("which goes first")));
 }
 
 TEST_F(InvariantsTest, AnotherBucketMayGoFirst) {
   auto earlier = Taken(1, kSecond);
-  Start(0, 0, Taken(0, 2 * kSecond));
+  Start(0, {}, Taken(0, 2 * kSecond));
   EXPECT_THAT(violations(), IsEmpty());
 }
 
@@ -159,7 +159,7 @@ TEST_F(InvariantsTest, AClassHasItsBound) {
 
 TEST_F(InvariantsTest, PassesHaveTheirCores) {
   scenario_.scheduler.cores = 1;
-  Start(0, 0, Taken());
+  Start(0, {}, Taken());
   Start(1, kMillisecond, Taken());
   EXPECT_THAT(violations(), ElementsAre(HasSubstr("passes hold 1 of 1 cores")));
 }
@@ -167,7 +167,7 @@ TEST_F(InvariantsTest, PassesHaveTheirCores) {
 TEST_F(InvariantsTest, NothingIsDueBesideAnIdleInstance) {
   scenario_.batchers.front().max_queue_delay = absl::Milliseconds(1);
   auto task = Taken();
-  invariants().OnSettled(kMillisecond - 1, kMillisecond);
+  invariants().OnSettled(kMillisecond - Nanos(1), kMillisecond);
   // The policy was never given the task.
   EXPECT_THAT(violations(), ElementsAre(HasSubstr("are said to wait")));
   invariants().OnSettled(kMillisecond, 2 * kMillisecond);
@@ -177,7 +177,7 @@ TEST_F(InvariantsTest, NothingIsDueBesideAnIdleInstance) {
 
 TEST_F(InvariantsTest, NobodyIsForgottenUntilAfterItsDeadline) {
   auto task = Taken();
-  invariants().OnSettled(0, kNever);
+  invariants().OnSettled({}, kNever);
   EXPECT_THAT(violations(), ElementsAre(HasSubstr("said to wait"), HasSubstr("forgotten")));
 }
 
@@ -189,14 +189,14 @@ TEST_F(InvariantsTest, AClosedModelTakesNothing) {
 
 TEST_F(InvariantsTest, AnOpenOneIsNotUnavailable) {
   const auto task = Make(0, kSecond);
-  invariants().OnRefused(AsSimTask(task), absl::UnavailableError("gone"), 0);
-  invariants().OnRefused(AsSimTask(task), absl::ResourceExhaustedError("full"), 0);
+  invariants().OnRefused(AsSimTask(task), absl::UnavailableError("gone"), {});
+  invariants().OnRefused(AsSimTask(task), absl::ResourceExhaustedError("full"), {});
   EXPECT_THAT(violations(), ElementsAre(HasSubstr("refused while open")));
 }
 
 TEST_F(InvariantsTest, TheDrainLetsNothingNewBegin) {
-  scenario_.drain_at = -1;
-  Start(0, 0, Taken());
+  scenario_.drain_at = Nanos(-1);
+  Start(0, {}, Taken());
   EXPECT_THAT(violations(), ElementsAre(HasSubstr("came during the drain")));
 }
 

@@ -11,9 +11,9 @@ namespace saccade::server::simulation {
 namespace {
 
 // How often to check whether a model that is to be reloaded is idle.
-constexpr Instant kReloadEvery = 10 * kMillisecond;
+constexpr Nanos kReloadEvery = 10 * kMillisecond;
 // How long requests continue to arrive after the drain has begun.
-constexpr Instant kAfterDrain = 100 * kMillisecond;
+constexpr Nanos kAfterDrain = 100 * kMillisecond;
 
 class SeedRun {
  public:
@@ -35,13 +35,13 @@ class SeedRun {
 
   SeedResult Run() {
     for (const Reload& reload : scenario_.reloads) {
-      simulation_->At(reload.at, [this, reload](Instant now) {
+      simulation_->At(reload.at, [this, reload](Nanos now) {
         policy_->Close(reload.model);
         invariants_->Closed(reload.model);
         ReloadWhenIdle(reload.model, now);
       });
     }
-    simulation_->At(scenario_.drain_at, [this](Instant) {
+    simulation_->At(scenario_.drain_at, [this](Nanos) {
       admission_->StartDraining();
       for (size_t i = 0; i < scenario_.models.size(); ++i) {
         policy_->Close(static_cast<int>(i));
@@ -57,17 +57,17 @@ class SeedRun {
   }
 
  private:
-  void ReloadWhenIdle(int model, Instant now) {
+  void ReloadWhenIdle(int model, Nanos now) {
     if (invariants_->Idle(model)) {
       policy_->Reload(model);
       invariants_->Reopened(model);
       return;
     }
-    simulation_->At(now + kReloadEvery, [this, model](Instant later) { ReloadWhenIdle(model, later); });
+    simulation_->At(now + kReloadEvery, [this, model](Nanos later) { ReloadWhenIdle(model, later); });
   }
 
   const Scenario scenario_;
-  FaultyDevice device_;
+  FaultyDevices device_;
   VirtualClock clock_;
   const std::unique_ptr<Admission> admission_;
   std::unique_ptr<Invariants> invariants_;

@@ -77,8 +77,8 @@ StreamOptions DrawStream(Random& random, const Features& features, const Scenari
   const BatcherOptions& batcher = scenario.batchers[model];
   StreamOptions stream;
   stream.model = model;
-  const auto full = static_cast<double>(device.latency(static_cast<double>(batcher.max_batch_size)));
-  const double capacity = device.instances * static_cast<double>(batcher.max_batch_size) * 1e9 / full;
+  const Nanos full = device.latency(static_cast<double>(batcher.max_batch_size));
+  const double capacity = device.instances * static_cast<double>(batcher.max_batch_size) * 1e9 / full.count();
   stream.rate = capacity * Between(random, 0.1, 4);
   const double cv = OneOf(random, {0.0, 1.0, 1.0, 2.0, 4.0, 8.0});
   stream.cv = features.has(Feature::kBursts) ? cv : 1;
@@ -90,29 +90,29 @@ StreamOptions DrawStream(Random& random, const Features& features, const Scenari
   const int levels = batcher.priority_levels;
   const auto priority = static_cast<int>(levels > 0 ? -random.Below(levels + 1) : random.Below(3) - 1);
   if (features.has(Feature::kPriorities)) stream.priority = priority;
-  const auto alone = static_cast<double>(device.latency(1));
-  const auto deadline = static_cast<Instant>(alone * Between(random, 1.1, 30));
+  const Nanos alone = device.latency(1);
+  const Nanos deadline = (alone * Between(random, 1.1, 30)).Whole();
   stream.deadline = OneOf(random, {deadline, deadline, deadline, deadline, kNever, kMicrosecond});
-  const Instant timeout = FromMilliseconds(Between(random, 20, 200));
+  const Nanos timeout = FromMilliseconds(Between(random, 20, 200));
   if (random.Chance(0.3) && features.has(Feature::kTimeouts)) stream.timeout = timeout;
   const double cancelled = OneOf(random, {0.0, 0.0, 0.1, 0.9});
   if (features.has(Feature::kCancellations)) stream.cancelled = cancelled;
   return stream;
 }
 
-DeviceFaults DrawFaults(Random& random, const Features& features, Instant span) {
+DeviceFaults DrawFaults(Random& random, const Features& features, Nanos span) {
   DeviceFaults faults;
   faults.heals_at = span;
   const double error = OneOf(random, {0.0, 0.01, 0.2});
   const double slow = OneOf(random, {0.0, 0.01, 0.2});
   const double hang = OneOf(random, {0.0, 0.0, 0.005});
-  faults.hang_length = static_cast<Instant>(Between(random, 0.1, 5) * static_cast<double>(kSecond));
+  faults.hang_length = (Between(random, 0.1, 5) * kSecond).Whole();
   const bool spell = random.Chance(0.2);
-  faults.slow_from = static_cast<Instant>(random.Uniform() * static_cast<double>(span));
+  faults.slow_from = (random.Uniform() * span).Whole();
   if (features.has(Feature::kErrors)) faults.error = error;
   if (features.has(Feature::kSlowPasses)) {
     faults.slow = slow;
-    faults.slow_to = spell ? span : 0;
+    faults.slow_to = spell ? span : Nanos();
   }
   if (features.has(Feature::kHangs)) faults.hang = hang;
   return faults;
@@ -121,14 +121,14 @@ DeviceFaults DrawFaults(Random& random, const Features& features, Instant span) 
 // Adds one steady stream per model with ample deadlines. Together they take a fifth of what a single instance
 // can do.
 void AddHealing(Scenario& scenario) {
-  Instant longest = 0;
+  Nanos longest;
   double min_rate = 1e12;
   const auto models = static_cast<double>(scenario.models.size());
   for (size_t i = 0; i < scenario.models.size(); ++i) {
-    const LatencyModel& latency = scenario.models[i].latency;
+    const LinearLatency& latency = scenario.models[i].latency;
     longest = std::max(
         longest, latency(static_cast<double>(std::min<int64_t>(8, scenario.batchers[i].max_batch_size))));
-    min_rate = std::min(min_rate, 0.2 / models * 1e9 / static_cast<double>(latency(1)));
+    min_rate = std::min(min_rate, 0.2 / models * 1e9 / latency(1).count());
   }
   scenario.healing_streams_from = scenario.streams.size();
   for (size_t i = 0; i < scenario.models.size(); ++i) {
@@ -140,7 +140,7 @@ void AddHealing(Scenario& scenario) {
     stream.deadline = 4 * scenario.models[i].latency(1) + 2 * longest;
     scenario.streams.push_back(stream);
   }
-  scenario.drain_at = scenario.healed_at + static_cast<Instant>(200 / min_rate * 1e9);
+  scenario.drain_at = scenario.healed_at + FromSeconds(200 / min_rate);
 }
 
 }  // namespace
@@ -148,7 +148,7 @@ void AddHealing(Scenario& scenario) {
 const char* NameOf(Feature feature) {
   constexpr const char* kNames[kFeatures] = {
       "errors", "slow-passes", "hangs",    "reloads",   "cancellations", "jitter", "sizes",
-      "bursts", "priorities",  "timeouts", "preferred", "shared-cores",  "places"};
+      "bursts", "priorities",  "timeouts", "preferred", "shared-cores",  "devices"};
   return kNames[static_cast<size_t>(feature)];
 }
 
@@ -156,10 +156,10 @@ bool Scenario::AlwaysFits() const {
   std::map<int, int> max;
   for (size_t i = 0; i < models.size(); ++i) {
     for (int instance = 0; instance < models[i].instances; ++instance)
-      max[models[i].PlaceOf(instance)] += batchers[i].threads;
+      max[models[i].DeviceOf(instance)] += batchers[i].threads;
   }
   return std::all_of(max.begin(), max.end(),
-                     [&](const auto& place) { return place.second <= scheduler.cores; });
+                     [&](const auto& device) { return device.second <= scheduler.cores; });
 }
 
 Scenario DrawScenario(uint64_t seed, const Features& features) {
@@ -187,13 +187,13 @@ Scenario DrawScenario(uint64_t seed, const Features& features) {
     }
   }
   // Long enough for some thousands of requests.
-  const auto span = static_cast<Instant>(std::clamp(5000 / rate, 0.05, 10.0) * static_cast<double>(kSecond));
+  const Nanos span = (std::clamp(5000 / rate, 0.05, 10.0) * kSecond).Whole();
   for (StreamOptions& stream : scenario.streams) {
     stream.to = span;
     if (random.Chance(0.3) && features.has(Feature::kBursts)) {
       stream.step_factor = 5;
-      stream.step_from = span / 4;
-      stream.step_to = span / 2;
+      stream.step_from = (span / 4).Whole();
+      stream.step_to = (span / 2).Whole();
     }
     scenario.plain_order = scenario.plain_order && stream.sizes.size() == 1;
   }
@@ -208,18 +208,17 @@ Scenario DrawScenario(uint64_t seed, const Features& features) {
   }
   scenario.faults = DrawFaults(random, features, span);
   for (int64_t i = 0; i < models; ++i) {
-    const Reload reload = {static_cast<int>(i),
-                           static_cast<Instant>(random.Uniform() * static_cast<double>(span))};
+    const Reload reload = {static_cast<int>(i), (random.Uniform() * span).Whole()};
     if (random.Chance(0.2) && features.has(Feature::kReloads)) scenario.reloads.push_back(reload);
   }
   // By then the longest pass of the faulty period has ended, and so have the requests that waited for it.
   scenario.healed_at = span + scenario.faults.hang_length + 10 * kSecond;
   AddHealing(scenario);
-  const int64_t places = OneOf<int64_t>(random, {1, 1, 2, 3});
+  const int64_t devices = OneOf<int64_t>(random, {1, 1, 2, 3});
   for (ModelOptions& model : scenario.models) {
     std::vector<int> drawn;
-    for (int i = 0; i < model.instances; ++i) drawn.push_back(static_cast<int>(random.Below(places)));
-    if (features.has(Feature::kPlaces)) model.places = drawn;
+    for (int i = 0; i < model.instances; ++i) drawn.push_back(static_cast<int>(random.Below(devices)));
+    if (features.has(Feature::kDevices)) model.devices = drawn;
   }
   return scenario;
 }

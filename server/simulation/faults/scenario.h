@@ -7,8 +7,8 @@
 
 #include "server/admission/admission.h"
 #include "server/batching/scheduler.h"
-#include "server/simulation/device.h"
-#include "server/simulation/faults/faulty_device.h"
+#include "server/simulation/faults/faulty_devices.h"
+#include "server/simulation/sim_devices.h"
 #include "server/simulation/workload.h"
 
 namespace saccade::server::simulation {
@@ -28,7 +28,7 @@ enum class Feature : uint32_t {
   kTimeouts,
   kPreferred,
   kSharedCores,
-  kPlaces,
+  kDevices,
 };
 inline constexpr int kFeatures = 13;
 
@@ -45,7 +45,7 @@ class Features {
 
 struct Reload {
   int model = 0;
-  Instant at = 0;
+  Nanos at = {};
 };
 
 struct Scenario {
@@ -64,8 +64,8 @@ struct Scenario {
   // policy delays timed-out requests.
   bool plain_order = true;
   // Requests that arrive in the second half of [healed_at, drain_at) are expected to be served.
-  Instant healed_at = 0;
-  Instant drain_at = 0;
+  Nanos healed_at = {};
+  Nanos drain_at = {};
 
   bool AlwaysFits() const;
 };

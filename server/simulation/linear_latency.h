@@ -5,20 +5,18 @@
 #include <cstdint>
 #include <vector>
 
-#include "server/simulation/instant.h"
+#include "server/simulation/virtual_time.h"
 
 namespace saccade::server::simulation {
 
-struct LatencyModel {
-  Instant alpha = 5 * kMillisecond;
-  Instant beta = kMillisecond / 4;
+struct LinearLatency {
+  Nanos alpha = 5 * kMillisecond;
+  Nanos beta = kMillisecond / 4;
 
-  Instant operator()(double pictures) const {
-    return alpha + static_cast<Instant>(static_cast<double>(beta) * pictures);
-  }
+  Nanos operator()(double pictures) const { return alpha + (beta * pictures).Whole(); }
 };
 
-// A bucket's size. LatencyModel::beta is the time of one item of area 1.
+// A bucket's size. LinearLatency::beta is the time of one item of area 1.
 struct Shape {
   double height = 1;
   double width = 1;

@@ -1,11 +1,11 @@
-#include "server/simulation/device.h"
+#include "server/simulation/sim_devices.h"
 
 #include <algorithm>
 
 namespace saccade::server::simulation {
 
-Device::Pass Device::Compute(int model, const std::vector<std::unique_ptr<BatchTask>>& tasks,
-                             Instant /*now*/) {
+SimDevices::Pass SimDevices::Compute(int model, const std::vector<std::unique_ptr<BatchTask>>& tasks,
+                                     Nanos /*now*/) {
   const ModelOptions& options = models_[model];
   int64_t pictures = 0;
   Shape shape = {0, 0};
@@ -13,9 +13,9 @@ Device::Pass Device::Compute(int model, const std::vector<std::unique_ptr<BatchT
     pictures += task->size();
     shape = Hull(shape, options.shapes[task->bucket()]);
   }
-  auto took = static_cast<double>(options.latency(static_cast<double>(pictures) * shape.area()));
+  Nanos took = options.latency(static_cast<double>(pictures) * shape.area());
   if (jitter_ > 0) took *= 1 + jitter_ * std::clamp(random_.Normal(), -3.0, 3.0);
-  return {.took = std::max<Instant>(1, static_cast<Instant>(took)), .ok = true};
+  return {.took = std::max(Nanos(1), took.Whole()), .ok = true};
 }
 
 }  // namespace saccade::server::simulation

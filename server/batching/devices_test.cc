@@ -14,7 +14,7 @@ namespace {
 using absl::Milliseconds;
 
 // Passes on several GPUs with one core each; models may have instances on several of them.
-class PlacesTest : public ::testing::Test {
+class DevicesTest : public ::testing::Test {
  protected:
   void Push(Scheduler::ModelId model, int tasks) {
     for (int i = 0; i < tasks; ++i) {
@@ -53,7 +53,7 @@ class PlacesTest : public ::testing::Test {
   std::vector<Scheduler::Dropped> dropped_;
 };
 
-TEST_F(PlacesTest, AModelOnTwoGpusComputesOnBoth) {
+TEST_F(DevicesTest, AModelOnTwoGpusComputesOnBoth) {
   const auto model = scheduler_.AddModel({.max_batch_size = 1}, {0, 0, 1, 1});
   Push(model, 4);
   const auto begun = Begin();
@@ -63,7 +63,7 @@ TEST_F(PlacesTest, AModelOnTwoGpusComputesOnBoth) {
   EXPECT_EQ(Begin().size(), 2u);
 }
 
-TEST_F(PlacesTest, OneGpuThatIsBusyHoldsUpNobodyOnAnother) {
+TEST_F(DevicesTest, OneGpuThatIsBusyHoldsUpNobodyOnAnother) {
   const auto first = scheduler_.AddModel({.max_batch_size = 1}, {0});
   const auto second = scheduler_.AddModel({.max_batch_size = 1}, {1});
   const auto third = scheduler_.AddModel({.max_batch_size = 1}, {0});
@@ -79,7 +79,7 @@ TEST_F(PlacesTest, OneGpuThatIsBusyHoldsUpNobodyOnAnother) {
   EXPECT_EQ(begun[0].model, second);
 }
 
-TEST_F(PlacesTest, AModelOnBothGpusSharesEachWithWhoIsThere) {
+TEST_F(DevicesTest, AModelOnBothGpusSharesEachWithWhoIsThere) {
   const auto both = scheduler_.AddModel({.max_batch_size = 1}, {0, 1});
   const auto heavy = scheduler_.AddModel({.max_batch_size = 1, .weight = 3}, {1});
   for (const auto model : {both, heavy}) scheduler_.Learn(model, 0, 1, Milliseconds(10));
@@ -90,7 +90,7 @@ TEST_F(PlacesTest, AModelOnBothGpusSharesEachWithWhoIsThere) {
 }
 
 // A model that was alone on its GPU for long owes nothing to a model that is added there.
-TEST_F(PlacesTest, WhoComesAnewHasItsShareOfEachGpuAtOnce) {
+TEST_F(DevicesTest, WhoComesAnewHasItsShareOfEachGpuAtOnce) {
   const auto first = scheduler_.AddModel({.max_batch_size = 1}, {0});
   scheduler_.Learn(first, 0, 1, Milliseconds(10));
   Saturate({{first, 1}}, 1000);
@@ -103,7 +103,7 @@ TEST_F(PlacesTest, WhoComesAnewHasItsShareOfEachGpuAtOnce) {
 }
 
 // `both` always computes on the first GPU and is idle on the second; that earns it no credit on the second.
-TEST_F(PlacesTest, WhoHadLittleToDoForLongStarvesNobodyThen) {
+TEST_F(DevicesTest, WhoHadLittleToDoForLongStarvesNobodyThen) {
   const auto both = scheduler_.AddModel({.max_batch_size = 1}, {0, 1});
   const auto other = scheduler_.AddModel({.max_batch_size = 1}, {1});
   for (const auto model : {both, other}) scheduler_.Learn(model, 0, 1, Milliseconds(10));
@@ -129,7 +129,7 @@ TEST_F(PlacesTest, WhoHadLittleToDoForLongStarvesNobodyThen) {
   EXPECT_NEAR(passes.at(other)[0], 50, 6);
 }
 
-TEST_F(PlacesTest, ALongPassGivesUpTheCoresOfItsOwnGpu) {
+TEST_F(DevicesTest, ALongPassGivesUpTheCoresOfItsOwnGpu) {
   const auto slow = scheduler_.AddModel({.max_batch_size = 1}, {0, 1});
   const auto quick = scheduler_.AddModel({.max_batch_size = 1}, {1});
   Push(slow, 2);
@@ -147,7 +147,7 @@ TEST_F(PlacesTest, ALongPassGivesUpTheCoresOfItsOwnGpu) {
   EXPECT_EQ(Begin().size(), 2u) << "one on each, as before";
 }
 
-TEST_F(PlacesTest, WhatAModelHeldIsFreeWhenItIsGone) {
+TEST_F(DevicesTest, WhatAModelHeldIsFreeWhenItIsGone) {
   const auto gone = scheduler_.AddModel({.max_batch_size = 1}, {0, 1});
   const auto stays = scheduler_.AddModel({.max_batch_size = 1}, {0, 1});
   Push(gone, 2);
@@ -158,10 +158,10 @@ TEST_F(PlacesTest, WhatAModelHeldIsFreeWhenItIsGone) {
   EXPECT_EQ(Begin().size(), 2u);
 }
 
-TEST_F(PlacesTest, TwoGpusAreTakenForWhatTheyCanDoTogether) {
-  const auto let_in = [this](int cores, const Places& places) {
+TEST_F(DevicesTest, TwoGpusAreTakenForWhatTheyCanDoTogether) {
+  const auto let_in = [this](int cores, const Devices& devices) {
     Scheduler scheduler({.cores = cores});
-    const auto model = scheduler.AddModel({.max_batch_size = 1}, places);
+    const auto model = scheduler.AddModel({.max_batch_size = 1}, devices);
     for (int i = 0; i < 1000; ++i) scheduler.Learn(model, 0, 1, Milliseconds(10));
     int taken = 0;
     for (int i = 0; i < 200; ++i) {

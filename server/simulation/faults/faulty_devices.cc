@@ -1,10 +1,10 @@
-#include "server/simulation/faults/faulty_device.h"
+#include "server/simulation/faults/faulty_devices.h"
 
 namespace saccade::server::simulation {
 
-Device::Pass FaultyDevice::Compute(int model, const std::vector<std::unique_ptr<BatchTask>>& tasks,
-                                   Instant now) {
-  Pass pass = Device::Compute(model, tasks, now);
+SimDevices::Pass FaultyDevices::Compute(int model, const std::vector<std::unique_ptr<BatchTask>>& tasks,
+                                        Nanos now) {
+  Pass pass = SimDevices::Compute(model, tasks, now);
   if (now >= faults_.heals_at) return pass;
   if (random().Chance(faults_.error)) pass.ok = false;
   const bool in_slow_spell = now >= faults_.slow_from && now < faults_.slow_to;

@@ -1,4 +1,4 @@
-#include "server/simulation/latency_model.h"
+#include "server/simulation/linear_latency.h"
 
 #include <cmath>
 

@@ -1,4 +1,4 @@
-#include "server/batching/batcher.h"
+#include "server/batching/device_model.h"
 
 #include <atomic>
 #include <memory>
@@ -16,43 +16,44 @@
 namespace saccade::server {
 namespace {
 
-using Batch = std::vector<std::unique_ptr<BatchTask>>;
+using Model = DeviceModel<BatchTask>;
+using Batch = Model::Tasks;
 
-class BatcherTest : public ::testing::Test {
+class DeviceModelTest : public ::testing::Test {
  protected:
   // No thread is in Take() yet, but the instances are idle: the first tasks are assigned to them, later ones
   // are queued.
-  void MakeBatcher(const BatcherOptions& options, int instances = 1) {
-    auto batcher = Batcher::Create(options, Places(instances), &device_);
-    ASSERT_TRUE(batcher.ok()) << batcher.status();
-    batcher_ = *std::move(batcher);
+  void MakeModel(const BatcherOptions& options, int instances = 1) {
+    auto model = Model::Create(options, Devices(instances), &devices_);
+    ASSERT_TRUE(model.ok()) << model.status();
+    model_ = *std::move(model);
   }
 
   // Submits a task that must be accepted; returns its Fate.
   std::shared_ptr<Fate> Submit(BatchTask::Traits traits = {}) {
     traits.arrival = clock_.Now();
     auto [task, fate] = MakeTask(std::move(traits));
-    const absl::Status taken = batcher_->Submit(task);
+    const absl::Status taken = model_->Submit(task);
     EXPECT_TRUE(taken.ok()) << taken;
     return fate;
   }
 
   // Finishes the instance's last batch and returns its next one.
   Batch Next(int instance = 0) {
-    batcher_->Finished(instance, /*learn=*/false);
-    return batcher_->Take(instance);
+    model_->Finished(instance, /*learn=*/false);
+    return model_->Take(instance);
   }
 
   FakeClock clock_;
-  Device device_{{.cores = 4}, &clock_};
-  std::unique_ptr<Batcher> batcher_;
+  DeviceGroup devices_{{.cores = 4}, &clock_};
+  std::unique_ptr<Model> model_;
 };
 
 // Calls Take() on a thread of its own; Join() returns the result.
 class Taker {
  public:
-  explicit Taker(Batcher* batcher, int instance = 0)
-      : thread_([this, batcher, instance] { batch_ = batcher->Take(instance); }) {}
+  explicit Taker(Model* model, int instance = 0)
+      : thread_([this, model, instance] { batch_ = model->Take(instance); }) {}
   ~Taker() {
     if (thread_.joinable()) thread_.join();
   }
@@ -66,14 +67,14 @@ class Taker {
   std::thread thread_;
 };
 
-TEST_F(BatcherTest, BadOptionsAreAnError) {
-  EXPECT_EQ(Batcher::Create({.max_batch_size = 0}, {0}, &device_).status().code(),
+TEST_F(DeviceModelTest, BadOptionsAreAnError) {
+  EXPECT_EQ(Model::Create({.max_batch_size = 0}, {0}, &devices_).status().code(),
             absl::StatusCode::kInvalidArgument);
 }
 
-TEST_F(BatcherTest, IdleInstanceTakesWorkAtOnce) {
-  MakeBatcher({});
-  Taker taker(batcher_.get());
+TEST_F(DeviceModelTest, IdleInstanceTakesWorkAtOnce) {
+  MakeModel({});
+  Taker taker(model_.get());
   clock_.AwaitWaiters(1);
   const auto fate = Submit();
   // The clock was never advanced.
@@ -82,30 +83,56 @@ TEST_F(BatcherTest, IdleInstanceTakesWorkAtOnce) {
   EXPECT_EQ(FateOf(batch[0]), fate);
 }
 
-TEST_F(BatcherTest, BatchFormsBehindABusyInstance) {
-  MakeBatcher({.max_batch_size = 3});
+TEST_F(DeviceModelTest, BatchFormsBehindABusyInstance) {
+  MakeModel({.max_batch_size = 3});
   for (int i = 0; i < 6; ++i) Submit();
-  EXPECT_EQ(batcher_->Take(0).size(), 1u);
-  EXPECT_EQ(batcher_->queued(), 5);
+  EXPECT_EQ(model_->Take(0).size(), 1u);
+  EXPECT_EQ(model_->queued(), 5);
   EXPECT_EQ(Next().size(), 3u);
   EXPECT_EQ(Next().size(), 2u);
-  EXPECT_EQ(batcher_->queued(), 0);
+  EXPECT_EQ(model_->queued(), 0);
+}
+
+// What was submitted comes back as its own type, whichever way it takes.
+TEST_F(DeviceModelTest, TasksKeepTheirType) {
+  auto model = *DeviceModel<RecordingTask>::Create({.max_batch_size = 1}, {0}, &devices_);
+  const auto fate = std::make_shared<Fate>();
+  const auto make = [&] {
+    return std::make_unique<RecordingTask>(fate, BatchTask::Traits{.arrival = clock_.Now()});
+  };
+  std::unique_ptr<RecordingTask> task = make();
+  ASSERT_TRUE(model->Submit(task).ok());
+  EXPECT_EQ(task, nullptr);
+  EXPECT_EQ(model->Take(0).at(0)->fate(), fate);
+  model->Finished(0, /*learn=*/false);
+  model->Learn(0, 1, absl::Microseconds(5));
+  task = make();
+  std::optional<TinyBatch<RecordingTask>> tiny;
+  ASSERT_TRUE(model->Submit(task, &tiny).ok());
+  ASSERT_TRUE(tiny.has_value());
+  EXPECT_EQ(tiny->tasks.at(0)->fate(), fate);
+  model->Finished(tiny->instance, /*learn=*/false);
+  model->Close();
+  task = make();
+  EXPECT_FALSE(model->Submit(task).ok());
+  ASSERT_NE(task, nullptr) << "it is still the caller's";
+  EXPECT_EQ(task->fate()->rejections, 0);
 }
 
 // If a pass over four items takes little longer than over one, and requests arrive fast, an idle instance
 // waits.
-TEST_F(BatcherTest, WaitsForCompanyThatPaysUntilTheDelay) {
-  MakeBatcher({.max_batch_size = 8, .max_queue_delay = absl::Milliseconds(10)});
-  batcher_->Learn(0, 1, absl::Milliseconds(20));
-  batcher_->Learn(0, 8, absl::Milliseconds(27));
+TEST_F(DeviceModelTest, WaitsForCompanyThatPaysUntilTheDelay) {
+  MakeModel({.max_batch_size = 8, .max_queue_delay = absl::Milliseconds(10)});
+  model_->Learn(0, 1, absl::Milliseconds(20));
+  model_->Learn(0, 8, absl::Milliseconds(27));
   for (int i = 0; i < 600; ++i) {
     Submit();
     clock_.Advance(absl::Milliseconds(5));
     if (i % 4 == 0) Next();
   }
-  while (batcher_->queued() > 0) Next();
-  batcher_->Finished(0, false);
-  Taker taker(batcher_.get());
+  while (model_->queued() > 0) Next();
+  model_->Finished(0, false);
+  Taker taker(model_.get());
   clock_.AwaitWaiters(1);
   Submit();
   clock_.Advance(absl::Milliseconds(6));
@@ -114,38 +141,38 @@ TEST_F(BatcherTest, WaitsForCompanyThatPaysUntilTheDelay) {
   EXPECT_EQ(taker.Join().size(), 2u);
 }
 
-TEST_F(BatcherTest, CloseEndsEveryWait) {
-  MakeBatcher({}, 3);
-  Taker a(batcher_.get(), 0);
-  Taker b(batcher_.get(), 1);
-  Taker c(batcher_.get(), 2);
+TEST_F(DeviceModelTest, CloseEndsEveryWait) {
+  MakeModel({}, 3);
+  Taker a(model_.get(), 0);
+  Taker b(model_.get(), 1);
+  Taker c(model_.get(), 2);
   clock_.AwaitWaiters(3);
-  batcher_->Close();
+  model_->Close();
   EXPECT_TRUE(a.Join().empty());
   EXPECT_TRUE(b.Join().empty());
   EXPECT_TRUE(c.Join().empty());
 }
 
-TEST_F(BatcherTest, CloseHandsOutWhatIsQueued) {
-  MakeBatcher({.max_batch_size = 2});
+TEST_F(DeviceModelTest, CloseHandsOutWhatIsQueued) {
+  MakeModel({.max_batch_size = 2});
   for (int i = 0; i < 4; ++i) Submit();
-  batcher_->Close();
-  batcher_->Close();
-  EXPECT_EQ(batcher_->Take(0).size(), 1u);
+  model_->Close();
+  model_->Close();
+  EXPECT_EQ(model_->Take(0).size(), 1u);
   EXPECT_EQ(Next().size(), 2u);
   EXPECT_EQ(Next().size(), 1u);
   EXPECT_TRUE(Next().empty());
   auto [task, fate] = MakeTask({});
-  EXPECT_EQ(batcher_->Submit(task).code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(model_->Submit(task).code(), absl::StatusCode::kUnavailable);
   EXPECT_NE(task, nullptr);
   EXPECT_EQ(fate->rejections, 0);
 }
 
-TEST_F(BatcherTest, DestructorRejectsWhatIsLeft) {
-  MakeBatcher({.max_batch_size = 1});
+TEST_F(DeviceModelTest, DestructorRejectsWhatIsLeft) {
+  MakeModel({.max_batch_size = 1});
   const auto handed_out = Submit();
   const auto queued = Submit();
-  batcher_.reset();
+  model_.reset();
   for (const auto& fate : {handed_out, queued}) {
     EXPECT_EQ(fate->rejections, 1);
     EXPECT_EQ(fate->why.code(), absl::StatusCode::kUnavailable);
@@ -155,42 +182,42 @@ TEST_F(BatcherTest, DestructorRejectsWhatIsLeft) {
 // Submits another task when it is rejected, like a client that retries.
 class Meddler final : public BatchTask {
  public:
-  Meddler(Batcher* batcher, Traits traits) : BatchTask(std::move(traits)), batcher_(batcher) {}
+  Meddler(Model* model, Traits traits) : BatchTask(std::move(traits)), model_(model) {}
   void Reject(absl::Status) override {
     Traits again = traits();
     again.deadline = absl::InfiniteFuture();
     std::unique_ptr<BatchTask> task = MakeTask(again).task;
-    EXPECT_TRUE(batcher_->Submit(task).ok());
+    EXPECT_TRUE(model_->Submit(task).ok());
   }
 
  private:
-  Batcher* const batcher_;
+  Model* const model_;
 };
 
-TEST_F(BatcherTest, RejectMayCallTheBatcher) {
-  MakeBatcher({.max_batch_size = 2});
+TEST_F(DeviceModelTest, RejectMayCallTheModel) {
+  MakeModel({.max_batch_size = 2});
   Submit();
   for (int i = 0; i < 2; ++i) {
     std::unique_ptr<BatchTask> task = std::make_unique<Meddler>(
-        batcher_.get(),
+        model_.get(),
         BatchTask::Traits{.arrival = clock_.Now(), .deadline = clock_.Now() + absl::Seconds(1)});
-    ASSERT_TRUE(batcher_->Submit(task).ok());
+    ASSERT_TRUE(model_->Submit(task).ok());
   }
-  EXPECT_EQ(batcher_->Take(0).size(), 1u);
+  EXPECT_EQ(model_->Take(0).size(), 1u);
   clock_.Advance(absl::Seconds(1));
-  EXPECT_EQ(Next().size() + batcher_->queued(), 2u) << "what the rejected ones submitted";
+  EXPECT_EQ(Next().size() + model_->queued(), 2u) << "what the rejected ones submitted";
 }
 
-TEST_F(BatcherTest, CancelStormRunsNoneOfTheCancelled) {
-  MakeBatcher({.max_batch_size = 8, .max_queue_size = 1000});
+TEST_F(DeviceModelTest, CancelStormRunsNoneOfTheCancelled) {
+  MakeModel({.max_batch_size = 8, .max_queue_size = 1000});
   Submit();
   std::vector<std::shared_ptr<Fate>> fates;
   for (int i = 0; i < 1000; ++i) fates.push_back(Submit());
   for (int i = 0; i < 1000; ++i) {
     if (i % 10 != 0) fates[i]->cancellation.Cancel();
   }
-  batcher_->Close();
-  EXPECT_EQ(batcher_->Take(0).size(), 1u);
+  model_->Close();
+  EXPECT_EQ(model_->Take(0).size(), 1u);
   int taken = 0;
   for (Batch batch = Next(); !batch.empty(); batch = Next()) {
     for (const auto& task : batch) EXPECT_FALSE(FateOf(task)->cancellation.cancelled());
@@ -202,10 +229,10 @@ TEST_F(BatcherTest, CancelStormRunsNoneOfTheCancelled) {
   EXPECT_EQ(rejected, 900);
 }
 
-TEST_F(BatcherTest, EachSubmitWakesAnIdleInstance) {
-  MakeBatcher({.max_batch_size = 1}, 4);
+TEST_F(DeviceModelTest, EachSubmitWakesAnIdleInstance) {
+  MakeModel({.max_batch_size = 1}, 4);
   std::vector<std::unique_ptr<Taker>> takers;
-  for (int i = 0; i < 4; ++i) takers.push_back(std::make_unique<Taker>(batcher_.get(), i));
+  for (int i = 0; i < 4; ++i) takers.push_back(std::make_unique<Taker>(model_.get(), i));
   clock_.AwaitWaiters(4);
   std::set<std::shared_ptr<Fate>> submitted;
   for (int i = 0; i < 4; ++i) submitted.insert(Submit());
@@ -218,54 +245,54 @@ TEST_F(BatcherTest, EachSubmitWakesAnIdleInstance) {
   EXPECT_EQ(taken, submitted);
 }
 
-TEST_F(BatcherTest, ATinyBatchIsForWhoBringsIt) {
-  MakeBatcher({.max_batch_size = 1});
-  batcher_->Learn(0, 1, absl::Microseconds(5));
-  std::optional<TinyBatch> tiny;
+TEST_F(DeviceModelTest, ATinyBatchIsForWhoBringsIt) {
+  MakeModel({.max_batch_size = 1});
+  model_->Learn(0, 1, absl::Microseconds(5));
+  std::optional<TinyBatch<BatchTask>> tiny;
   std::unique_ptr<BatchTask> first = MakeTask({.arrival = clock_.Now()}).task;
   std::unique_ptr<BatchTask> second = MakeTask({.arrival = clock_.Now()}).task;
-  ASSERT_TRUE(batcher_->Submit(first, &tiny).ok());
+  ASSERT_TRUE(model_->Submit(first, &tiny).ok());
   ASSERT_TRUE(tiny.has_value());
   EXPECT_EQ(tiny->tasks.size(), 1u);
-  std::optional<TinyBatch> none;
-  ASSERT_TRUE(batcher_->Submit(second, &none).ok());
+  std::optional<TinyBatch<BatchTask>> none;
+  ASSERT_TRUE(model_->Submit(second, &none).ok());
   EXPECT_FALSE(none.has_value()) << "its instance computes the first";
   EXPECT_EQ(Next(tiny->instance).size(), 1u) << "which its own thread takes";
 }
 
-TEST_F(BatcherTest, WhoComputedATinyBatchGoesOnWithTheNext) {
-  MakeBatcher({.max_batch_size = 4});
-  for (int size = 1; size <= 4; ++size) batcher_->Learn(0, size, absl::Microseconds(50 * size));
-  std::optional<TinyBatch> tiny;
+TEST_F(DeviceModelTest, WhoComputedATinyBatchGoesOnWithTheNext) {
+  MakeModel({.max_batch_size = 4});
+  for (int size = 1; size <= 4; ++size) model_->Learn(0, size, absl::Microseconds(50 * size));
+  std::optional<TinyBatch<BatchTask>> tiny;
   std::vector<std::unique_ptr<BatchTask>> tasks;
   for (int i = 0; i < 7; ++i) tasks.push_back(MakeTask({.arrival = clock_.Now()}).task);
-  ASSERT_TRUE(batcher_->Submit(tasks[0], &tiny).ok());
+  ASSERT_TRUE(model_->Submit(tasks[0], &tiny).ok());
   ASSERT_TRUE(tiny.has_value());
-  std::optional<TinyBatch> none;
-  for (size_t i = 1; i < tasks.size(); ++i) ASSERT_TRUE(batcher_->Submit(tasks[i], &none).ok());
+  std::optional<TinyBatch<BatchTask>> none;
+  for (size_t i = 1; i < tasks.size(); ++i) ASSERT_TRUE(model_->Submit(tasks[i], &none).ok());
   EXPECT_FALSE(none.has_value()) << "its instance computes the first";
-  std::optional<TinyBatch> next;
-  batcher_->Finished(tiny->instance, false, &next);
+  std::optional<TinyBatch<BatchTask>> next;
+  model_->Finished(tiny->instance, false, &next);
   ASSERT_TRUE(next.has_value()) << "four take longer than one alone may, but less than four hand-offs";
   EXPECT_EQ(next->tasks.size(), 4u);
-  batcher_->Finished(next->instance, false);
-  EXPECT_EQ(batcher_->Take(0).size(), 2u) << "what its thread takes, as nobody else does";
+  model_->Finished(next->instance, false);
+  EXPECT_EQ(model_->Take(0).size(), 2u) << "what its thread takes, as nobody else does";
 }
 
-TEST_F(BatcherTest, ALongerBatchIsForTheInstancesThread) {
-  MakeBatcher({.max_batch_size = 1});
-  batcher_->Learn(0, 1, absl::Milliseconds(5));
-  std::optional<TinyBatch> tiny;
+TEST_F(DeviceModelTest, ALongerBatchIsForTheInstancesThread) {
+  MakeModel({.max_batch_size = 1});
+  model_->Learn(0, 1, absl::Milliseconds(5));
+  std::optional<TinyBatch<BatchTask>> tiny;
   std::unique_ptr<BatchTask> task = MakeTask({.arrival = clock_.Now()}).task;
-  ASSERT_TRUE(batcher_->Submit(task, &tiny).ok());
+  ASSERT_TRUE(model_->Submit(task, &tiny).ok());
   EXPECT_FALSE(tiny.has_value());
-  EXPECT_EQ(batcher_->Take(0).size(), 1u);
+  EXPECT_EQ(model_->Take(0).size(), 1u);
 }
 
-TEST_F(BatcherTest, AnotherModelsThreadIsWokenForItsOwnWork) {
-  Device narrow({.cores = 1}, &clock_);
-  auto a = *Batcher::Create({.max_batch_size = 1}, {0}, &narrow);
-  auto b = *Batcher::Create({.max_batch_size = 1}, {0}, &narrow);
+TEST_F(DeviceModelTest, AnotherModelsThreadIsWokenForItsOwnWork) {
+  DeviceGroup narrow({.cores = 1}, &clock_);
+  auto a = *Model::Create({.max_batch_size = 1}, {0}, &narrow);
+  auto b = *Model::Create({.max_batch_size = 1}, {0}, &narrow);
   std::unique_ptr<BatchTask> first = MakeTask({}).task;
   std::unique_ptr<BatchTask> second = MakeTask({}).task;
   ASSERT_TRUE(a->Submit(first).ok());
@@ -277,52 +304,52 @@ TEST_F(BatcherTest, AnotherModelsThreadIsWokenForItsOwnWork) {
   EXPECT_EQ(taker.Join().size(), 1u);
 }
 
-TEST_F(BatcherTest, ABatchOfWhichNothingIsKnownIsForTheInstancesThread) {
-  MakeBatcher({.max_batch_size = 1});
-  std::optional<TinyBatch> tiny;
+TEST_F(DeviceModelTest, ABatchOfWhichNothingIsKnownIsForTheInstancesThread) {
+  MakeModel({.max_batch_size = 1});
+  std::optional<TinyBatch<BatchTask>> tiny;
   std::unique_ptr<BatchTask> task = MakeTask({.arrival = clock_.Now()}).task;
-  ASSERT_TRUE(batcher_->Submit(task, &tiny).ok());
+  ASSERT_TRUE(model_->Submit(task, &tiny).ok());
   EXPECT_FALSE(tiny.has_value());
-  EXPECT_EQ(batcher_->Take(0).size(), 1u);
+  EXPECT_EQ(model_->Take(0).size(), 1u);
 }
 
 // A hanging pass releases its cores after a second. Submitting the tiny batch is the first call that notices
 // it.
-TEST_F(BatcherTest, WhoBringsATinyBatchHandsOthersToTheirThreads) {
-  auto hanging = *Batcher::Create({.max_batch_size = 1, .threads = 4}, {0}, &device_);
-  auto waiting = *Batcher::Create({.max_batch_size = 1, .threads = 2}, {0}, &device_);
-  MakeBatcher({.max_batch_size = 1});
-  batcher_->Learn(0, 1, absl::Microseconds(5));
-  for (Batcher* batcher : {hanging.get(), waiting.get()}) {
+TEST_F(DeviceModelTest, WhoBringsATinyBatchHandsOthersToTheirThreads) {
+  auto hanging = *Model::Create({.max_batch_size = 1, .threads = 4}, {0}, &devices_);
+  auto waiting = *Model::Create({.max_batch_size = 1, .threads = 2}, {0}, &devices_);
+  MakeModel({.max_batch_size = 1});
+  model_->Learn(0, 1, absl::Microseconds(5));
+  for (Model* model : {hanging.get(), waiting.get()}) {
     std::unique_ptr<BatchTask> task = MakeTask({.arrival = clock_.Now()}).task;
-    ASSERT_TRUE(batcher->Submit(task).ok());
+    ASSERT_TRUE(model->Submit(task).ok());
   }
   EXPECT_EQ(hanging->Take(0).size(), 1u);
   EXPECT_EQ(waiting->queued(), 1);
   clock_.Advance(absl::Seconds(1));
-  std::optional<TinyBatch> tiny;
+  std::optional<TinyBatch<BatchTask>> tiny;
   std::unique_ptr<BatchTask> task = MakeTask({.arrival = clock_.Now()}).task;
-  ASSERT_TRUE(batcher_->Submit(task, &tiny).ok());
+  ASSERT_TRUE(model_->Submit(task, &tiny).ok());
   EXPECT_TRUE(tiny.has_value());
   EXPECT_EQ(waiting->Take(0).size(), 1u);
 }
 
-TEST_F(BatcherTest, AModelThatGoesLeavesOthersTheirBatches) {
-  MakeBatcher({.max_batch_size = 1});
-  auto other = *Batcher::Create({.max_batch_size = 1}, {0}, &device_);
+TEST_F(DeviceModelTest, AModelThatGoesLeavesOthersTheirBatches) {
+  MakeModel({.max_batch_size = 1});
+  auto other = *Model::Create({.max_batch_size = 1}, {0}, &devices_);
   const auto mine = Submit();
   auto [task, fate] = MakeTask({.arrival = clock_.Now()});
   ASSERT_TRUE(other->Submit(task).ok());
-  batcher_.reset();
+  model_.reset();
   EXPECT_EQ(mine->rejections, 1);
   EXPECT_EQ(fate->rejections, 0);
   EXPECT_EQ(other->Take(0).size(), 1u);
 }
 
-TEST_F(BatcherTest, AClosedModelWaitsForTheCoresThatItsLastRequestsNeed) {
-  Device narrow({.cores = 1}, &clock_);
-  auto a = *Batcher::Create({.max_batch_size = 1}, {0}, &narrow);
-  auto b = *Batcher::Create({.max_batch_size = 1}, {0}, &narrow);
+TEST_F(DeviceModelTest, AClosedModelWaitsForTheCoresThatItsLastRequestsNeed) {
+  DeviceGroup narrow({.cores = 1}, &clock_);
+  auto a = *Model::Create({.max_batch_size = 1}, {0}, &narrow);
+  auto b = *Model::Create({.max_batch_size = 1}, {0}, &narrow);
   std::unique_ptr<BatchTask> first = MakeTask({.arrival = clock_.Now()}).task;
   std::unique_ptr<BatchTask> second = MakeTask({.arrival = clock_.Now()}).task;
   ASSERT_TRUE(a->Submit(first).ok());
@@ -341,22 +368,22 @@ TEST_F(BatcherTest, AClosedModelWaitsForTheCoresThatItsLastRequestsNeed) {
   EXPECT_TRUE(b->Take(0).empty());
 }
 
-TEST_F(BatcherTest, MemoryThatWasShortKeepsBatchesSmall) {
-  MakeBatcher({.max_batch_size = 8});
+TEST_F(DeviceModelTest, MemoryThatWasShortKeepsBatchesSmall) {
+  MakeModel({.max_batch_size = 8});
   for (int i = 0; i < 9; ++i) Submit();
-  EXPECT_EQ(batcher_->Take(0).size(), 1u);
-  batcher_->NoRoomFor(0, 8);
+  EXPECT_EQ(model_->Take(0).size(), 1u);
+  model_->ReduceBatches(0, 8);
   EXPECT_EQ(Next().size(), 4u);
 }
 
-TEST_F(BatcherTest, ASweepAnswersThoseWhoWaitBehindAPassThatHangs) {
-  MakeBatcher({.max_batch_size = 1});
+TEST_F(DeviceModelTest, ASweepAnswersThoseWhoWaitBehindAPassThatHangs) {
+  MakeModel({.max_batch_size = 1});
   Submit();
-  EXPECT_EQ(batcher_->Take(0).size(), 1u);
+  EXPECT_EQ(model_->Take(0).size(), 1u);
   const auto late = Submit({.deadline = clock_.Now() + absl::Seconds(1)});
   const auto patient = Submit();
   clock_.Advance(absl::Seconds(1));
-  device_.Sweep();
+  devices_.Sweep();
   EXPECT_EQ(late->rejections, 1);
   EXPECT_TRUE(absl::IsDeadlineExceeded(late->why));
   EXPECT_EQ(patient->rejections, 0);
@@ -364,8 +391,8 @@ TEST_F(BatcherTest, ASweepAnswersThoseWhoWaitBehindAPassThatHangs) {
 
 // Runs submitters, cancellers, a moving clock and instances concurrently; at the end every task has had
 // exactly one outcome.
-TEST_F(BatcherTest, EveryTaskHasOneFateUnderManyThreads) {
-  MakeBatcher({.max_batch_size = 4, .max_queue_size = 32, .max_queue_delay = absl::Milliseconds(2)}, 3);
+TEST_F(DeviceModelTest, EveryTaskHasOneFateUnderManyThreads) {
+  MakeModel({.max_batch_size = 4, .max_queue_size = 32, .max_queue_delay = absl::Milliseconds(2)}, 3);
   constexpr int kSubmitters = 3;
   constexpr int kEach = 2000;
   std::vector<std::shared_ptr<Fate>> fates[kSubmitters];
@@ -374,7 +401,7 @@ TEST_F(BatcherTest, EveryTaskHasOneFateUnderManyThreads) {
   std::vector<std::thread> instances;
   for (int i = 0; i < 3; ++i) {
     instances.emplace_back([&, i] {
-      for (Batch batch = batcher_->Take(i); !batch.empty(); batch = Next(i)) {
+      for (Batch batch = model_->Take(i); !batch.empty(); batch = Next(i)) {
         for (const auto& task : batch) {
           EXPECT_EQ(FateOf(task)->rejections, 0);
           EXPECT_EQ(task->bucket(), batch[0]->bucket());
@@ -394,7 +421,7 @@ TEST_F(BatcherTest, EveryTaskHasOneFateUnderManyThreads) {
                                       .priority = static_cast<int>(random() % 2),
                                       .arrival = now,
                                       .deadline = now + absl::Milliseconds(random() % 10)});
-        if (batcher_->Submit(task).ok()) {
+        if (model_->Submit(task).ok()) {
           fates[s].push_back(fate);
         } else {
           ++refused;
@@ -405,7 +432,7 @@ TEST_F(BatcherTest, EveryTaskHasOneFateUnderManyThreads) {
     });
   }
   for (auto& thread : submitters) thread.join();
-  batcher_->Close();
+  model_->Close();
   for (auto& thread : instances) thread.join();
   int rejected = 0;
   for (const auto& mine : fates) {

@@ -1,4 +1,4 @@
-// The simulated device: instances with a latency model and noise.
+// The simulated devices: instances with a latency model and noise.
 #pragma once
 
 #include <cstdint>
@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "server/batching/batch_task.h"
-#include "server/simulation/latency_model.h"
+#include "server/simulation/linear_latency.h"
 #include "server/simulation/random.h"
 
 namespace saccade::server::simulation {
@@ -14,35 +14,35 @@ namespace saccade::server::simulation {
 struct ModelOptions {
   int instances = 1;
   // The device of each instance. Empty: all instances share device 0.
-  std::vector<int> places = {};
-  LatencyModel latency = {};
+  std::vector<int> devices = {};
+  LinearLatency latency = {};
   // One shape per bucket.
   std::vector<Shape> shapes = {Shape{}};
 
-  int PlaceOf(int instance) const { return places.empty() ? 0 : places[instance]; }
+  int DeviceOf(int instance) const { return devices.empty() ? 0 : devices[instance]; }
 
   // Noise-free time of a batch of `pictures` items. REQUIRES: `bucket` has a shape.
-  Instant Latency(int64_t bucket, int64_t pictures) const {
+  Nanos Latency(int64_t bucket, int64_t pictures) const {
     return latency(static_cast<double>(pictures) * shapes[bucket].area());
   }
 };
 
-class Device {
+class SimDevices {
  public:
   struct Pass {
-    Instant took = 0;
+    Nanos took = {};
     bool ok = true;
   };
 
   // A pass's time is multiplied by 1 + jitter * X, where X is a standard normal variable clamped to +-3.
-  Device(std::vector<ModelOptions> models, double jitter, uint64_t seed)
+  SimDevices(std::vector<ModelOptions> models, double jitter, uint64_t seed)
       : models_(std::move(models)), jitter_(jitter), random_(seed) {}
-  virtual ~Device() = default;
-  Device(const Device&) = delete;
-  Device& operator=(const Device&) = delete;
+  virtual ~SimDevices() = default;
+  SimDevices(const SimDevices&) = delete;
+  SimDevices& operator=(const SimDevices&) = delete;
 
   // A batch with items of several buckets is padded to the smallest shape that holds all of them.
-  virtual Pass Compute(int model, const std::vector<std::unique_ptr<BatchTask>>& tasks, Instant now);
+  virtual Pass Compute(int model, const std::vector<std::unique_ptr<BatchTask>>& tasks, Nanos now);
 
   const std::vector<ModelOptions>& models() const { return models_; }
 

@@ -1,0 +1,120 @@
+// The queue between a model's decoded requests and its instances: a thread-safe handle on one model of a
+// DeviceGroup. scheduler.h defines the order of requests and the size of batches.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "absl/types/span.h"
+#include "server/batching/batch_task.h"
+#include "server/batching/batcher_options.h"
+#include "server/batching/device_group.h"
+
+namespace saccade::server {
+
+// The part of DeviceModel that does not depend on the type of the tasks. Thread-safe. Calls BatchTask::Reject
+// without holding a lock.
+class ModelHandle {
+ public:
+  ModelHandle(const ModelHandle&) = delete;
+  ModelHandle& operator=(const ModelHandle&) = delete;
+
+  // Records the measured time of a pass over `size` items of a bucket, before there are requests.
+  void Learn(int64_t bucket, int64_t size, absl::Duration took);
+
+  // Returns the error that Submit would return for an item of such a task that belongs in one of `buckets`
+  // (see Scheduler::Consider). Never blocks.
+  absl::Status Consider(const BatchTask::Traits& traits, absl::Span<const int64_t> buckets);
+
+  // Reports that a pass over `size` items of a bucket ran out of memory. Batches are smaller for a while.
+  void ReduceBatches(int64_t bucket, int64_t size);
+
+  // Ends submission. Queued tasks are still handed out, without waiting for more. Idempotent, does not block.
+  void Close();
+
+  // Number of queued items, over all buckets.
+  int64_t queued() const;
+
+ protected:
+  using Tasks = std::vector<std::unique_ptr<BatchTask>>;
+
+  // REQUIRES: CheckOptions(options).ok().
+  ModelHandle(DeviceGroup* group, const BatcherOptions& options, const Devices& devices);
+  ~ModelHandle();
+
+  // See DeviceModel.
+  absl::Status Submit(std::unique_ptr<BatchTask>& task, std::optional<TinyBatch<BatchTask>>* tiny);
+  Tasks Take(int instance);
+  void Finished(int instance, bool learn, std::optional<TinyBatch<BatchTask>>* tiny);
+
+ private:
+  DeviceGroup* const group_;
+  const Scheduler::ModelId model_;
+};
+
+// A model whose tasks are of type `Task`, a subclass of BatchTask. The destructor removes the model from its
+// devices: it rejects queued tasks with UNAVAILABLE. REQUIRES for the destructor: no other thread is in a
+// call, and no instance computes.
+template <typename Task>
+class DeviceModel : public ModelHandle {
+  static_assert(std::is_base_of_v<BatchTask, Task>);
+
+ public:
+  using Tasks = std::vector<std::unique_ptr<Task>>;
+
+  // Adds a model with one instance per element of `devices`. INVALID_ARGUMENT for invalid options. `group`
+  // must outlive the result.
+  static absl::StatusOr<std::unique_ptr<DeviceModel>> Create(const BatcherOptions& options,
+                                                             const Devices& devices, DeviceGroup* group) {
+    if (absl::Status sound = CheckOptions(options); !sound.ok()) return sound;
+    return std::unique_ptr<DeviceModel>(new DeviceModel(group, options, devices));
+  }
+
+  // Queues the task; never blocks. Takes ownership only if OK; otherwise `task` is unchanged, Reject was not
+  // called on it, and the caller must answer the request. Errors are those of Scheduler::Push.
+  // If `*tiny` is set on return, which may happen on error too, the caller must compute that batch now on
+  // behalf of its instance and then call Finished. If `tiny` is null, all batches go to the instances'
+  // threads.
+  absl::Status Submit(std::unique_ptr<Task>& task, std::optional<TinyBatch<Task>>* tiny = nullptr) {
+    std::unique_ptr<BatchTask> queued = std::move(task);
+    std::optional<TinyBatch<BatchTask>> found;
+    absl::Status taken = ModelHandle::Submit(queued, tiny == nullptr ? nullptr : &found);
+    task.reset(static_cast<Task*>(queued.release()));
+    if (found) tiny->emplace(TinyBatch<Task>{found->instance, Typed(std::move(found->tasks))});
+    return taken;
+  }
+
+  // Called by the thread of an idle instance. Blocks until there is a batch for it: 1 to max_batch_size items
+  // of one bucket. An empty result means that the model is closed and drained, and that the thread may end.
+  // Tasks found to be cancelled or late are rejected on this thread.
+  Tasks Take(int instance) { return Typed(ModelHandle::Take(instance)); }
+
+  // Marks the instance as idle after it answered its batch. `learn` is true if it computed the whole batch in
+  // one ordinary pass, whose time may be learned. `tiny` as for Submit: the thread that computed one tiny
+  // batch continues with the next, without waking another thread.
+  void Finished(int instance, bool learn, std::optional<TinyBatch<Task>>* tiny = nullptr) {
+    std::optional<TinyBatch<BatchTask>> found;
+    ModelHandle::Finished(instance, learn, tiny == nullptr ? nullptr : &found);
+    if (found) tiny->emplace(TinyBatch<Task>{found->instance, Typed(std::move(found->tasks))});
+  }
+
+ private:
+  using ModelHandle::ModelHandle;
+
+  // All tasks of the model came from Submit, so they are of type Task.
+  static Tasks Typed(ModelHandle::Tasks tasks) {
+    Tasks typed;
+    typed.reserve(tasks.size());
+    for (auto& task : tasks) typed.emplace_back(static_cast<Task*>(task.release()));
+    return typed;
+  }
+};
+
+}  // namespace saccade::server
