@@ -205,6 +205,9 @@ def test_what_attention_looked_at(open_page, shots, look):
 
 def test_a_keyboard_is_enough(open_page):
     page = open_page()
+    # Makes Playwright intercept the file dialog from here on. expect_file_chooser() does the same, but does not wait until
+    # Chromium has begun, so that a key pressed at once could open a dialog that nobody sees.
+    page.on("filechooser", lambda chooser: None)
     page.keyboard.press("Tab")
     expect(page.locator("#model")).to_be_focused()
     page.keyboard.type("detector")
