@@ -39,7 +39,7 @@ class Checker {
       return Report(settings.name, unique, "");
     for (const ModelVersion& version : model.versions) {
       Report(absl::StrCat(settings.name, " version ", version.version),
-             ServedModel::Check(settings, version, flags_.allow_executable_models),
+             ServedModel::Check(settings, version, flags_.permissions),
              settings.backend == Backend::kSaccade ? settings.architecture : NameOf(settings.backend));
     }
   }

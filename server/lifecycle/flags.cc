@@ -5,10 +5,10 @@
 #include <limits>
 #include <map>
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_replace.h"
+#include "server/lifecycle/flag_sources.h"
+#include "server/lifecycle/flag_table.h"
 #include "server/lifecycle/grpc_flags.h"
 #include "server/lifecycle/triton_flags.h"
 #include "server/security/exposure.h"
@@ -35,6 +35,16 @@ const std::map<std::string, ModelControl> kControls = {
 
 // Removes the validator's description, which the help text already contains.
 CLI::Validator Quiet(CLI::Validator validator) { return validator.description(""); }
+
+// Unlike CLI::Range, rejects what is not a number at all.
+CLI::Validator Between(double min, double max) {
+  const auto check = [min, max](const std::string& text) -> std::string {
+    double value = 0;
+    if (absl::SimpleAtod(text, &value) && value >= min && value <= max) return "";
+    return absl::StrCat("Value ", text, " not in range ", min, " to ", max);
+  };
+  return CLI::Validator(check, "");
+}
 
 void AddServing(CLI::App& app, Flags& flags) {
   app.add_option(
@@ -67,7 +77,7 @@ void AddServing(CLI::App& app, Flags& flags) {
       ->capture_default_str()
       ->type_name("true|false");
   app.add_flag(
-      "--allow-executable-models", flags.allow_executable_models,
+      "--allow-executable-models", flags.permissions.executable,
       "Also load TorchScript (model.pt) and AOTInductor (model.pt2) models, which run code of their own");
 }
 
@@ -86,7 +96,7 @@ void AddModels(CLI::App& app, Flags& flags) {
          "--repository-poll-secs",
          [&flags](const double& seconds) { flags.repository_poll = absl::Seconds(seconds); },
          "How often the repository is scanned; a change is applied once two scans have seen it")
-      ->check(Quiet(CLI::Range(0.01, 86400.0)))
+      ->check(Between(0.01, 86400))
       ->type_name("S")
       ->default_str("15");
   app.add_option(
@@ -113,6 +123,9 @@ void AddModels(CLI::App& app, Flags& flags) {
 }
 
 void AddTrust(CLI::App& app, Flags& flags) {
+  app.add_flag("--allow-drills", flags.permissions.drills,
+               "Also load models that fail on purpose: 'identity' with fail_at, hang_at, lose_device_at or "
+               "no_room_above");
   app.add_flag("--allow-shared-memory", flags.allow_shared_memory,
                "Let clients on this machine register files in /dev/shm for tensors");
 }
@@ -120,7 +133,7 @@ void AddTrust(CLI::App& app, Flags& flags) {
 void AddSeconds(CLI::App& app, const std::string& name, absl::Duration& value, const std::string& help) {
   app.add_option_function<double>(
          name, [&value](const double& seconds) { value = absl::Seconds(seconds); }, help)
-      ->check(Quiet(CLI::Range(0.0, 86400.0)))
+      ->check(Between(0, 86400))
       ->type_name("S")
       ->default_str(absl::StrCat(absl::ToDoubleSeconds(value)));
 }
@@ -161,12 +174,12 @@ void AddBounds(CLI::App& app, Flags& flags) {
         "Maximum requests that are accepted and not yet answered");
   bound("--max-inflight-bytes", flags.admission.max_inflight_bytes, kAny,
         "Maximum bytes of such requests, and of large answers that clients have not read yet");
-  bound("--max-inflight-pixels", flags.admission.max_inflight_pixels, kAny,
-        "Maximum decoded pixels of such requests");
+  bound("--max-decoded-bytes", flags.admission.max_decoded_bytes, kAny,
+        "Maximum bytes of decoded pictures and network inputs of such requests");
   CLI::Option* const rate =
       app.add_option("--client-requests-per-second", flags.admission.clients.requests_per_second,
                      "Maximum rate of one client, by its address; 0 means no limit")
-          ->check(Quiet(CLI::Range(0.0, 1e6)))
+          ->check(Between(0, 1e6))
           ->capture_default_str()
           ->type_name("R");
   app.add_option("--client-burst", flags.admission.clients.burst,
@@ -257,8 +270,8 @@ void CheckSecurity(Flags& flags) {
   if (!security.plain_metrics) hosts.push_back(MetricsHost(flags));
   const absl::Status exposed = CheckExposure({.hosts = std::move(hosts),
                                               .tls = !security.tls.certificate.empty(),
-                                              .asks_clients = !security.tls.client_ca.empty(),
-                                              .asks_tokens = !security.token_file.empty()});
+                                              .requires_client_certificate = !security.tls.client_ca.empty(),
+                                              .requires_token = !security.token_file.empty()});
   if (exposed.ok()) return;
   if (!security.insecure) throw CLI::ValidationError("--host", std::string(exposed.message()));
   flags.warnings.push_back(security.token_file.empty()
@@ -276,16 +289,6 @@ void AddAccessLog(CLI::App& app, Flags& flags) {
       ->check(Quiet(CLI::Range(int64_t{0}, int64_t{1'000'000})))
       ->capture_default_str()
       ->type_name("N");
-}
-
-// The environment variable of --grpc-port is SACCADED_GRPC_PORT.
-void NameEnvironment(CLI::App& app) {
-  for (CLI::Option* option : app.get_options()) {
-    const auto& names = option->get_lnames();
-    if (names.empty() || names[0] == "help" || names[0] == "version") continue;
-    option->envname(
-        absl::StrCat("SACCADED_", absl::AsciiStrToUpper(absl::StrReplaceAll(names[0], {{"-", "_"}}))));
-  }
 }
 
 }  // namespace
@@ -313,9 +316,15 @@ std::optional<Flags> ParseFlags(int argc, char** argv, int* exit_code) {
   AddAccessLog(app, flags);
   AddGrpcFlags(app, &flags.grpc_arguments);
   AddTritonFlags(app, &flags.warnings);
-  NameEnvironment(app);
+  SetFlagSources(app);
+  // For ./dev docs.
+  const auto print_table = [&app] {
+    std::cout << FlagTable(app);
+    throw CLI::Success();
+  };
+  app.add_flag_callback("--flag-table", print_table)->group("");
   try {
-    app.parse(argc, argv);
+    app.parse(SplitWords(argc, argv));
     // Checked here, because a required option would hide errors about unknown flags.
     if (flags.model_repositories.empty()) throw CLI::RequiredError("--model-repository DIR");
     if (!flags.check_config) CheckSecurity(flags);

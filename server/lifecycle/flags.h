@@ -11,6 +11,7 @@
 #include "server/admission/admission.h"
 #include "server/catalog/model_control.h"
 #include "server/decode/picture_header.h"
+#include "server/engine/model_permissions.h"
 #include "server/lifecycle/security_flags.h"
 #include "server/logging/log.h"
 
@@ -51,8 +52,7 @@ struct Flags {
   // Exit with code 1 if a model does not load, instead of serving the others.
   bool exit_on_error = true;
 
-  // Load TorchScript and AOTInductor models, which run any code that they contain.
-  bool allow_executable_models = false;
+  ModelPermissions permissions;
 
   // After SIGTERM, how long requests are still accepted, so that load balancers see NOT_SERVING first.
   absl::Duration lame_duck = absl::Seconds(5);

@@ -1,56 +1,83 @@
 #include "server/lifecycle/readiness.h"
 
+#include <algorithm>
+#include <iterator>
+
 #include "server/logging/log.h"
 
 namespace saccade::server {
 namespace {
 
 constexpr char kLiveness[] = "liveness";
+// "" stands for the whole daemon.
+constexpr const char* kServices[] = {"", "saccade.v1.Vision", "inference.GRPCInferenceService"};
+
+// A model may have the name of a service; the service's status then takes precedence.
+bool IsServiceName(const std::string& model) {
+  return model == kLiveness ||
+         std::find(std::begin(kServices), std::end(kServices), model) != std::end(kServices);
+}
 
 }  // namespace
 
 void Readiness::Attach(grpc::HealthCheckServiceInterface* health) {
+  absl::MutexLock lock(&mutex_);
   health_ = health;
-  health_->SetServingStatus(kLiveness, true);
-  Publish();
+  health_->SetServingStatus(kLiveness, live_);
+  PublishServices();
 }
 
-void Readiness::Publish() {
-  for (const char* service : {"", "saccade.v1.Vision", "inference.GRPCInferenceService"}) {
-    health_->SetServingStatus(service, ready());
-  }
+bool Readiness::ready() const {
+  absl::MutexLock lock(&mutex_);
+  return models_ready_ && !draining_;
 }
 
-void Readiness::ModelChanged(const std::string& model, bool model_ready) {
-  // A model may have the name of a service; the service's status then takes precedence.
-  if (model == kLiveness || model == "saccade.v1.Vision" || model == "inference.GRPCInferenceService") return;
-  health_->SetServingStatus(model, model_ready && !draining_);
+bool Readiness::live() const {
+  absl::MutexLock lock(&mutex_);
+  return live_;
 }
 
-void Readiness::ModelsReady(bool models_ready) {
-  if (models_ready_.exchange(models_ready) == models_ready) return;
-  if (models_ready) {
+void Readiness::PublishServices() {
+  for (const char* service : kServices) health_->SetServingStatus(service, models_ready_ && !draining_);
+}
+
+void Readiness::PublishModel(const std::string& model, bool ready) {
+  health_->SetServingStatus(model, ready && !draining_);
+}
+
+void Readiness::ModelChanged(const std::string& model, bool ready) {
+  if (IsServiceName(model)) return;
+  absl::MutexLock lock(&mutex_);
+  models_[model] = ready;
+  PublishModel(model, ready);
+}
+
+void Readiness::ModelsReady(bool ready) {
+  absl::MutexLock lock(&mutex_);
+  if (models_ready_ == ready) return;
+  models_ready_ = ready;
+  PublishServices();
+  if (draining_) return;
+  if (ready) {
     Log(LogLevel::kInfo, "ready");
   } else {
     Log(LogLevel::kWarning, "no longer ready");
   }
-  Publish();
 }
 
 void Readiness::StartDraining() {
+  absl::MutexLock lock(&mutex_);
   draining_ = true;
-  health_->SetServingStatus(false);
-  health_->SetServingStatus(kLiveness, live_);
+  PublishServices();
+  for (const auto& [model, ready] : models_) PublishModel(model, ready);
 }
 
-void Readiness::SetLive(bool live) {
-  if (live_.exchange(live) == live) return;
-  if (live) {
-    Log(LogLevel::kWarning, "the long forward pass has ended; liveness is SERVING");
-  } else {
-    Log(LogLevel::kError, "a forward pass exceeds --stall-seconds; liveness is NOT_SERVING");
-  }
+bool Readiness::SetLive(bool live) {
+  absl::MutexLock lock(&mutex_);
+  if (live_ == live) return false;
+  live_ = live;
   health_->SetServingStatus(kLiveness, live);
+  return true;
 }
 
 }  // namespace saccade::server

@@ -29,54 +29,59 @@ using Cert = std::unique_ptr<X509, Free>;
 using Key = std::unique_ptr<EVP_PKEY, Free>;
 
 // Returns the reason of OpenSSL's last error and clears its error queue.
-std::string Why() {
+std::string LastError() {
   const unsigned long code = ERR_peek_last_error();
   ERR_clear_error();
   const char* const reason = code == 0 ? nullptr : ERR_reason_error_string(code);
   return reason == nullptr ? "unknown" : reason;
 }
 
-absl::Status Wrong(absl::string_view flag, const std::string& path, absl::string_view what) {
+absl::Status FileError(absl::string_view flag, const std::string& path, absl::string_view what) {
   return absl::InvalidArgumentError(absl::StrCat(flag, " ", path, ": ", what));
 }
 
 Bio Open(const std::string& text) { return Bio(BIO_new_mem_buf(text.data(), static_cast<int>(text.size()))); }
 
+// Passphrase callback of OpenSSL, which would otherwise prompt on the daemon's terminal and block. Enters none,
+// and sets the bool at `needed`.
+int NoPassphrase(char* /*to*/, int /*size*/, int /*writing*/, void* needed) {
+  *static_cast<bool*>(needed) = true;
+  return 0;
+}
+
 absl::StatusOr<std::vector<Cert>> ReadChain(absl::string_view flag, const std::string& path,
                                             const std::string& text) {
   const Bio bio = Open(text);
   std::vector<Cert> all;
+  bool encrypted = false;
   ERR_clear_error();
-  while (X509* const one = PEM_read_bio_X509(bio.get(), nullptr, nullptr, nullptr)) {
+  while (X509* const one = PEM_read_bio_X509(bio.get(), nullptr, &NoPassphrase, &encrypted)) {
     all.emplace_back(one);
     if (all.size() > kMaxCertificates)
-      return Wrong(flag, path, absl::StrCat("holds more than ", kMaxCertificates, " certificates"));
+      return FileError(flag, path, absl::StrCat("holds more than ", kMaxCertificates, " certificates"));
+  }
+  if (encrypted) {
+    ERR_clear_error();
+    return FileError(flag, path, "holds an encrypted certificate; expected PEM without a passphrase");
   }
   const bool ended = ERR_GET_REASON(ERR_peek_last_error()) == PEM_R_NO_START_LINE;
-  if (!ended) return Wrong(flag, path, absl::StrCat("a certificate in it cannot be read: ", Why()));
+  if (!ended) return FileError(flag, path, absl::StrCat("a certificate in it cannot be read: ", LastError()));
   ERR_clear_error();
   if (all.empty())
-    return Wrong(flag, path, "holds no certificate; expected PEM, with '-----BEGIN CERTIFICATE-----'");
+    return FileError(flag, path, "holds no certificate; expected PEM, with '-----BEGIN CERTIFICATE-----'");
   return all;
-}
-
-// Refuses to enter a passphrase, because a daemon has no user to type one, and records in `asked` that it was
-// needed.
-int NoPassphrase(char* /*to*/, int /*size*/, int /*writing*/, void* asked) {
-  *static_cast<bool*>(asked) = true;
-  return 0;
 }
 
 absl::StatusOr<Key> PrivateKey(const std::string& path, const std::string& text) {
   const Bio bio = Open(text);
-  bool asked = false;
-  Key key(PEM_read_bio_PrivateKey(bio.get(), nullptr, &NoPassphrase, &asked));
+  bool encrypted = false;
+  Key key(PEM_read_bio_PrivateKey(bio.get(), nullptr, &NoPassphrase, &encrypted));
   if (key != nullptr) return key;
-  const std::string why = Why();
-  if (asked)
-    return Wrong(kKeyFlag, path,
-                 "is protected by a passphrase; store the key without one, readable only by this user");
-  return Wrong(
+  const std::string why = LastError();
+  if (encrypted)
+    return FileError(kKeyFlag, path,
+                     "is protected by a passphrase; store the key without one, readable only by this user");
+  return FileError(
       kKeyFlag, path,
       absl::StrCat("holds no private key (", why, "); expected PEM, with '-----BEGIN PRIVATE KEY-----'"));
 }
@@ -90,17 +95,18 @@ absl::StatusOr<absl::Time> TimeOf(const ASN1_TIME* time) {
 absl::StatusOr<absl::Time> CheckInForce(const X509& certificate, const std::string& path, absl::Time now) {
   const auto begins = TimeOf(X509_get0_notBefore(&certificate));
   const auto expires = TimeOf(X509_get0_notAfter(&certificate));
-  if (!begins.ok() || !expires.ok()) return Wrong(kCertificateFlag, path, "has unreadable validity dates");
+  if (!begins.ok() || !expires.ok())
+    return FileError(kCertificateFlag, path, "has unreadable validity dates");
   const auto text = [](absl::Time time) {
     return absl::FormatTime("%Y-%m-%d %H:%M:%S UTC", time, absl::UTCTimeZone());
   };
   if (now >= *expires) {
-    return Wrong(
+    return FileError(
         kCertificateFlag, path,
         absl::StrCat("the certificate expired on ", text(*expires), "; replace it with a valid one"));
   }
   if (now < *begins) {
-    return Wrong(
+    return FileError(
         kCertificateFlag, path,
         absl::StrCat("the certificate is not valid before ", text(*begins), "; check this machine's clock"));
   }
@@ -111,7 +117,7 @@ absl::StatusOr<absl::Time> CheckInForce(const X509& certificate, const std::stri
 absl::StatusOr<std::shared_ptr<SSL_CTX>> NewContext() {
   std::shared_ptr<SSL_CTX> context(SSL_CTX_new(TLS_server_method()), &SSL_CTX_free);
   if (context == nullptr || SSL_CTX_set_min_proto_version(context.get(), TLS1_2_VERSION) != 1) {
-    return absl::ResourceExhaustedError(absl::StrCat("cannot set up TLS: ", Why()));
+    return absl::ResourceExhaustedError(absl::StrCat("cannot set up TLS: ", LastError()));
   }
   SSL_CTX_set_options(context.get(),
                       SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION | SSL_OP_CIPHER_SERVER_PREFERENCE);
@@ -128,33 +134,34 @@ absl::Status UsePair(SSL_CTX& context, const CertificateFiles& files, const std:
                      EVP_PKEY& key) {
   if (X509_check_private_key(chain[0].get(), &key) != 1) {
     ERR_clear_error();
-    return Wrong(kKeyFlag, files.key,
-                 absl::StrCat("is not the key of the first certificate in ", kCertificateFlag, " ",
-                              files.certificate));
+    return FileError(kKeyFlag, files.key,
+                     absl::StrCat("is not the key of the first certificate in ", kCertificateFlag, " ",
+                                  files.certificate));
   }
   if (SSL_CTX_use_certificate(&context, chain[0].get()) != 1) {
-    return Wrong(kCertificateFlag, files.certificate,
-                 absl::StrCat("the certificate cannot be used: ", Why()));
+    return FileError(kCertificateFlag, files.certificate,
+                     absl::StrCat("the certificate cannot be used: ", LastError()));
   }
   for (size_t i = 1; i < chain.size(); ++i) {
     if (SSL_CTX_add1_chain_cert(&context, chain[i].get()) != 1) {
-      return Wrong(kCertificateFlag, files.certificate,
-                   absl::StrCat("certificate ", i + 1, " in it cannot be used: ", Why()));
+      return FileError(kCertificateFlag, files.certificate,
+                       absl::StrCat("certificate ", i + 1, " in it cannot be used: ", LastError()));
     }
   }
   if (SSL_CTX_use_PrivateKey(&context, &key) != 1) {
-    return Wrong(kKeyFlag, files.key, absl::StrCat("the key cannot be used: ", Why()));
+    return FileError(kKeyFlag, files.key, absl::StrCat("the key cannot be used: ", LastError()));
   }
   return absl::OkStatus();
 }
 
-absl::Status AskClients(SSL_CTX& context, const std::string& path, const std::string& text) {
+absl::Status RequireClientCertificates(SSL_CTX& context, const std::string& path, const std::string& text) {
   const auto roots = ReadChain(kClientCaFlag, path, text);
   if (!roots.ok()) return roots.status();
   for (const Cert& root : *roots) {
     if (X509_STORE_add_cert(SSL_CTX_get_cert_store(&context), root.get()) != 1 ||
         SSL_CTX_add_client_CA(&context, root.get()) != 1) {
-      return Wrong(kClientCaFlag, path, absl::StrCat("a certificate in it cannot be used: ", Why()));
+      return FileError(kClientCaFlag, path,
+                       absl::StrCat("a certificate in it cannot be used: ", LastError()));
     }
   }
   SSL_CTX_set_verify(&context, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, nullptr);
@@ -176,7 +183,7 @@ absl::Status ReadAll(const CertificateFiles& files, Certificate& to) {
 
 }  // namespace
 
-Certificate::~Certificate() { Forget(key); }
+Certificate::~Certificate() { Wipe(key); }
 
 absl::StatusOr<std::shared_ptr<const Certificate>> ReadCertificate(const CertificateFiles& files,
                                                                    absl::Time now) {
@@ -194,8 +201,9 @@ absl::StatusOr<std::shared_ptr<const Certificate>> ReadCertificate(const Certifi
   made->context = *std::move(context);
   if (absl::Status used = UsePair(*made->context, files, *chain, **key); !used.ok()) return used;
   if (!files.client_ca.empty()) {
-    if (absl::Status asked = AskClients(*made->context, files.client_ca, made->client_ca); !asked.ok())
-      return asked;
+    if (absl::Status required = RequireClientCertificates(*made->context, files.client_ca, made->client_ca);
+        !required.ok())
+      return required;
   }
   return made;
 }

@@ -112,6 +112,22 @@ TEST_F(CertificateTest, TellsWhatIsNoKey) {
   EXPECT_THAT(Said(), HasSubstr("passphrase"));
 }
 
+// OpenSSL decrypts any PEM block with this header. By default it asks for the passphrase on the terminal, which
+// would block the daemon, also when it reloads the file while serving.
+TEST_F(CertificateTest, AnEncryptedCertificateIsRefusedWithoutAPrompt) {
+  constexpr char kBegin[] = "-----BEGIN CERTIFICATE-----\n";
+  std::string encrypted = pair_.certificate;
+  ASSERT_EQ(encrypted.rfind(kBegin, 0), 0U);
+  encrypted.insert(sizeof(kBegin) - 1,
+                   "Proc-Type: 4,ENCRYPTED\nDEK-Info: AES-128-CBC,00112233445566778899AABBCCDDEEFF\n\n");
+  Write("cert.pem", encrypted);
+  EXPECT_THAT(Said(), AllOf(HasSubstr("--tls-cert " + Path("cert.pem")), HasSubstr("without a passphrase")));
+  Write("cert.pem", pair_.certificate);
+  files_.client_ca = Path("ca.pem");
+  Write("ca.pem", encrypted);
+  EXPECT_THAT(Said(), AllOf(HasSubstr("--tls-client-ca"), HasSubstr("without a passphrase")));
+}
+
 TEST_F(CertificateTest, TellsAKeyOfAnother) {
   Write("key.pem", MakePair("elsewhere").key);
   EXPECT_THAT(Said(), AllOf(HasSubstr("--tls-key " + Path("key.pem")), HasSubstr("is not the key of"),
@@ -133,9 +149,10 @@ TEST_F(CertificateTest, TellsWhatIsNoClientCa) {
 
 TEST_F(CertificateTest, AChangedPairIsTakenOnceItFits) {
   const auto certificates = Certificates::Open(files_).value();
+  // A change counts once two calls have seen it.
   const auto look = [&certificates] {
-    certificates->Look();
-    certificates->Look();
+    certificates->ReloadIfChanged();
+    certificates->ReloadIfChanged();
     return certificates->current();
   };
   const auto first = look();
@@ -148,6 +165,41 @@ TEST_F(CertificateTest, AChangedPairIsTakenOnceItFits) {
   EXPECT_EQ(look()->certificate, next.certificate);
   Write(MakePair("gone", absl::Seconds(-1)));
   EXPECT_EQ(look()->certificate, next.certificate) << "what has expired already helps nobody";
+}
+
+// Whatever becomes of the files while the daemon runs, the certificate in use stays in use.
+TEST_F(CertificateTest, BrokenFilesLeaveTheCertificateInUse) {
+  files_.client_ca = Path("ca.pem");
+  Write("ca.pem", pair_.certificate);
+  const auto certificates = Certificates::Open(files_).value();
+  const auto first = certificates->current();
+  const std::vector<std::pair<const char*, std::string>> broken = {
+      {"empty", ""},
+      {"no PEM", std::string(100, '\0')},
+      {"truncated", pair_.certificate.substr(0, 100)},
+      {"too large", std::string((size_t{1} << 20) + 1, 'x')},
+      {"no certificate inside", "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"},
+  };
+  for (const char* file : {"cert.pem", "key.pem", "ca.pem"}) {
+    for (const auto& [what, text] : broken) {
+      Write(file, text);
+      for (int i = 0; i < 3; ++i) certificates->ReloadIfChanged();
+      EXPECT_EQ(certificates->current(), first) << file << ": " << what;
+    }
+    std::filesystem::remove(Path(file));
+    for (int i = 0; i < 3; ++i) certificates->ReloadIfChanged();
+    EXPECT_EQ(certificates->current(), first) << file << " is missing";
+    std::filesystem::create_directory(Path(file));
+    for (int i = 0; i < 3; ++i) certificates->ReloadIfChanged();
+    EXPECT_EQ(certificates->current(), first) << file << " is a folder";
+    std::filesystem::remove(Path(file));
+    Write(pair_);
+    Write("ca.pem", pair_.certificate);
+  }
+  const Pair next = MakePair("next");
+  Write(next);
+  for (int i = 0; i < 3; ++i) certificates->ReloadIfChanged();
+  EXPECT_EQ(certificates->current()->certificate, next.certificate) << "a sound pair is used again";
 }
 
 }  // namespace

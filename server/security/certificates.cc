@@ -32,8 +32,8 @@ absl::Status Certificates::Read() {
   return absl::OkStatus();
 }
 
-void Certificates::Look() {
-  watched_.LookAndRead([this] { return Read(); }, "certificate not reloaded; the current one stays in use");
+void Certificates::ReloadIfChanged() {
+  watched_.ReadIfChanged([this] { return Read(); }, "certificate not reloaded; the current one stays in use");
 }
 
 std::shared_ptr<const Certificate> Certificates::current() const {

@@ -20,7 +20,7 @@ class Certificates {
 
   // Reloads the files if they have changed. If they do not fit together, logs that once and keeps the current
   // certificate. Call it periodically, from one thread.
-  void Look();
+  void ReloadIfChanged();
 
   // The certificate for new connections; never null. Thread-safe.
   std::shared_ptr<const Certificate> current() const;

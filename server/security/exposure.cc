@@ -22,7 +22,7 @@ bool IsLoopback(const std::string& host) {
 absl::Status CheckExposure(const Exposure& exposure) {
   const auto open = std::find_if_not(exposure.hosts.begin(), exposure.hosts.end(), IsLoopback);
   if (open == exposure.hosts.end()) return absl::OkStatus();
-  if (!exposure.asks_clients && !exposure.asks_tokens) {
+  if (!exposure.requires_client_certificate && !exposure.requires_token) {
     return absl::InvalidArgumentError(
         absl::StrCat("listening on ", *open,
                      " lets other machines call without authentication: pass --host 127.0.0.1 for "
@@ -30,7 +30,7 @@ absl::Status CheckExposure(const Exposure& exposure) {
                      "or --insecure if "
                      "every client that reaches the ports may do everything"));
   }
-  if (exposure.asks_tokens && !exposure.tls) {
+  if (exposure.requires_token && !exposure.tls) {
     return absl::InvalidArgumentError(
         absl::StrCat("listening on ", *open,
                      " with --token-file but without TLS sends tokens unencrypted over the network: pass "

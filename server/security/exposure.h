@@ -12,8 +12,8 @@ struct Exposure {
   // Addresses on which the daemon listens, without that of the metrics port if --plain-metrics is set.
   std::vector<std::string> hosts;
   bool tls = false;
-  bool asks_clients = false;
-  bool asks_tokens = false;
+  bool requires_client_certificate = false;
+  bool requires_token = false;
 };
 
 // Whether only programs on this machine can reach `host`.

@@ -19,7 +19,7 @@ TEST(ExposureTest, KnowsLoopback) {
 
 TEST(ExposureTest, ThisMachineAloneNeedsNothing) {
   EXPECT_TRUE(CheckExposure({.hosts = {"127.0.0.1", "::1"}}).ok());
-  EXPECT_TRUE(CheckExposure({.hosts = {"127.0.0.1"}, .asks_tokens = true}).ok());
+  EXPECT_TRUE(CheckExposure({.hosts = {"127.0.0.1"}, .requires_token = true}).ok());
 }
 
 TEST(ExposureTest, OtherMachinesHaveToShowWhoTheyAre) {
@@ -29,12 +29,12 @@ TEST(ExposureTest, OtherMachinesHaveToShowWhoTheyAre) {
     EXPECT_THAT(std::string(open.message()), HasSubstr(said));
   }
   EXPECT_FALSE(CheckExposure({.hosts = {"0.0.0.0"}, .tls = true}).ok());
-  EXPECT_TRUE(CheckExposure({.hosts = {"0.0.0.0"}, .tls = true, .asks_clients = true}).ok());
-  EXPECT_TRUE(CheckExposure({.hosts = {"0.0.0.0"}, .tls = true, .asks_tokens = true}).ok());
+  EXPECT_TRUE(CheckExposure({.hosts = {"0.0.0.0"}, .tls = true, .requires_client_certificate = true}).ok());
+  EXPECT_TRUE(CheckExposure({.hosts = {"0.0.0.0"}, .tls = true, .requires_token = true}).ok());
 }
 
 TEST(ExposureTest, TokensDoNotTravelInTheClear) {
-  const absl::Status open = CheckExposure({.hosts = {"0.0.0.0"}, .asks_tokens = true});
+  const absl::Status open = CheckExposure({.hosts = {"0.0.0.0"}, .requires_token = true});
   EXPECT_THAT(std::string(open.message()), HasSubstr("--tls-cert"));
 }
 

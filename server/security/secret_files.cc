@@ -28,20 +28,20 @@ absl::StatusOr<std::string> ReadAll(int fd, absl::string_view subject) {
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) {
       const int error = errno;
-      Forget(text);
+      Wipe(text);
       return Unreadable(subject, error);
     }
     if (got == 0) break;
     size += static_cast<size_t>(got);
   }
   if (size > kMaxSecretBytes) {
-    Forget(text);
+    Wipe(text);
     return absl::InvalidArgumentError(
         absl::StrCat(subject, " is larger than ", kMaxSecretBytes, " bytes, the maximum"));
   }
   // Copied, so that a small file does not occupy a megabyte.
   std::string whole = text.substr(0, size);
-  Forget(text);
+  Wipe(text);
   return whole;
 }
 
@@ -61,13 +61,12 @@ absl::StatusOr<std::string> ReadSecretFile(absl::string_view flag, const std::st
   return text;
 }
 
-void Forget(std::string& secret) {
+void Wipe(std::string& secret) {
   OPENSSL_cleanse(secret.data(), secret.size());
   secret.clear();
 }
 
-SecretFiles::SecretFiles(std::vector<std::string> paths)
-    : paths_(std::move(paths)), taken_(Stamps()), seen_(taken_) {}
+SecretFiles::SecretFiles(std::vector<std::string> paths) : paths_(std::move(paths)), change_(Stamps()) {}
 
 std::vector<SecretFiles::Stamp> SecretFiles::Stamps() const {
   std::vector<Stamp> stamps;
@@ -75,7 +74,7 @@ std::vector<SecretFiles::Stamp> SecretFiles::Stamps() const {
     Stamp& stamp = stamps.emplace_back();
     struct stat file{};
     if (stat(path.c_str(), &file) != 0) continue;
-    stamp = {.there = true,
+    stamp = {.exists = true,
              .device = file.st_dev,
              .inode = file.st_ino,
              .size = file.st_size,
@@ -85,22 +84,17 @@ std::vector<SecretFiles::Stamp> SecretFiles::Stamps() const {
   return stamps;
 }
 
-bool SecretFiles::Look() {
-  std::vector<Stamp> now = Stamps();
-  const bool rests = now == seen_;
-  seen_ = std::move(now);
-  return rests && seen_ != taken_;
-}
+bool SecretFiles::HaveChanged() { return change_.Look(Stamps()); }
 
-void SecretFiles::LookAndRead(absl::FunctionRef<absl::Status()> read, absl::string_view complaint) {
-  if (!Look()) return;
+void SecretFiles::ReadIfChanged(absl::FunctionRef<absl::Status()> read, absl::string_view message) {
+  if (!HaveChanged()) return;
   const absl::Status done = read();
   if (done.ok()) {
-    Taken();
+    MarkRead();
     problem_.clear();
   } else if (problem_ != done.message()) {
     problem_ = std::string(done.message());
-    Log(LogLevel::kWarning, complaint, {{"reason", problem_}});
+    Log(LogLevel::kWarning, message, {{"reason", problem_}});
   }
 }
 

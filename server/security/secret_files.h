@@ -10,6 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "server/core/settled_change.h"
 
 namespace saccade::server {
 
@@ -19,7 +20,7 @@ inline constexpr size_t kMaxSecretBytes = size_t{1} << 20;
 absl::StatusOr<std::string> ReadSecretFile(absl::string_view flag, const std::string& path);
 
 // Overwrites the bytes of `secret` and clears it.
-void Forget(std::string& secret);
+void Wipe(std::string& secret);
 
 // Detects changes of files by inode, size and times. Links are followed, so the replacement of a Kubernetes
 // Secret is detected. Not thread-safe.
@@ -28,23 +29,22 @@ class SecretFiles {
   // Treats the current state of the files as read, so construct it before reading them.
   explicit SecretFiles(std::vector<std::string> paths);
 
-  // Returns true if the files differ from those last marked with Taken() and have not changed since the
-  // previous call, so that files that are still being written are left alone. If one of several files is
-  // written later, a later call detects it.
-  bool Look();
-  // Marks the state seen by the last Look() as read. Until then, Look() keeps returning true.
-  void Taken() { taken_ = seen_; }
+  // Returns true if the files differ from those last marked with MarkRead() and have not changed since the
+  // previous call (SettledChange). If one of several files is written later, a later call detects it.
+  bool HaveChanged();
+  // Marks the state seen by the last HaveChanged() as read. Until then, HaveChanged() keeps returning true.
+  void MarkRead() { change_.UseFound(); }
 
-  // Calls Look(), and `read` if the files have changed. If `read` fails, logs `complaint` with the reason,
-  // once per reason, and does not mark the files as read, because one of several may still be written.
-  void LookAndRead(absl::FunctionRef<absl::Status()> read, absl::string_view complaint);
+  // Calls `read` if HaveChanged(). If `read` fails, logs `message` with the reason, once per reason, and does
+  // not mark the files as read, because one of several may still be written.
+  void ReadIfChanged(absl::FunctionRef<absl::Status()> read, absl::string_view message);
 
  private:
   struct Stamp {
     // Seconds and nanoseconds.
     using Time = std::pair<int64_t, int64_t>;
 
-    bool there = false;
+    bool exists = false;
     uint64_t device = 0;
     uint64_t inode = 0;
     int64_t size = 0;
@@ -57,8 +57,8 @@ class SecretFiles {
   std::vector<Stamp> Stamps() const;
 
   const std::vector<std::string> paths_;
-  std::vector<Stamp> taken_;
-  std::vector<Stamp> seen_;
+  // The state in use is the one that was read.
+  SettledChange<std::vector<Stamp>> change_;
   // The last reason that was logged.
   std::string problem_;
 };

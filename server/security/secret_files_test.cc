@@ -49,18 +49,18 @@ TEST_F(SecretFilesTest, TellsWhatCannotBeRead) {
 
 TEST_F(SecretFilesTest, AChangeCountsOnceItRests) {
   SecretFiles files({Write("a", "one"), Path("b")});
-  EXPECT_FALSE(files.Look());
+  EXPECT_FALSE(files.HaveChanged());
   Write("a", "longer");
-  EXPECT_FALSE(files.Look()) << "seen once alone";
-  EXPECT_TRUE(files.Look());
-  EXPECT_TRUE(files.Look()) << "not taken yet";
-  files.Taken();
-  EXPECT_FALSE(files.Look());
+  EXPECT_FALSE(files.HaveChanged()) << "seen once alone";
+  EXPECT_TRUE(files.HaveChanged());
+  EXPECT_TRUE(files.HaveChanged()) << "not taken yet";
+  files.MarkRead();
+  EXPECT_FALSE(files.HaveChanged());
   Write("b", "new");
-  EXPECT_FALSE(files.Look());
+  EXPECT_FALSE(files.HaveChanged());
   Write("b", "newer");
-  EXPECT_FALSE(files.Look()) << "still being written";
-  EXPECT_TRUE(files.Look());
+  EXPECT_FALSE(files.HaveChanged()) << "still being written";
+  EXPECT_TRUE(files.HaveChanged());
 }
 
 TEST_F(SecretFilesTest, ALinkThatLeadsElsewhereIsAChange) {
@@ -68,8 +68,52 @@ TEST_F(SecretFilesTest, ALinkThatLeadsElsewhereIsAChange) {
   SecretFiles files({Path("link")});
   std::filesystem::create_symlink(Write("second", "same"), folder_ / "next");
   std::filesystem::rename(folder_ / "next", folder_ / "link");
-  EXPECT_FALSE(files.Look());
-  EXPECT_TRUE(files.Look());
+  EXPECT_FALSE(files.HaveChanged());
+  EXPECT_TRUE(files.HaveChanged());
+}
+
+TEST_F(SecretFilesTest, AFailedReadIsRepeatedUntilItSucceeds) {
+  SecretFiles files({Write("a", "one")});
+  int reads = 0;
+  absl::Status result = absl::InvalidArgumentError("broken");
+  const auto look = [&] {
+    files.ReadIfChanged(
+        [&] {
+          ++reads;
+          return result;
+        },
+        "not reloaded");
+    return reads;
+  };
+  EXPECT_EQ(look(), 0) << "unchanged";
+  Write("a", "longer");
+  EXPECT_EQ(look(), 0) << "may still be written";
+  EXPECT_EQ(look(), 1);
+  EXPECT_EQ(look(), 2) << "another file that it depends on may have been completed";
+  result = absl::OkStatus();
+  EXPECT_EQ(look(), 3);
+  EXPECT_EQ(look(), 3) << "read";
+}
+
+TEST_F(SecretFilesTest, AFileThatVanishesAndReturnsUnchangedIsReadAgainAtMostOnce) {
+  SecretFiles files({Write("a", "one")});
+  std::filesystem::rename(Path("a"), Path("b"));
+  EXPECT_FALSE(files.HaveChanged());
+  EXPECT_TRUE(files.HaveChanged());
+  std::filesystem::rename(Path("b"), Path("a"));
+  files.HaveChanged();
+  const bool changed = files.HaveChanged();
+  if (changed) files.MarkRead();
+  EXPECT_FALSE(files.HaveChanged());
+}
+
+TEST_F(SecretFilesTest, WipingLeavesAnEmptyString) {
+  std::string secret = "a secret that is longer than the string's own buffer";
+  const char* const bytes = secret.data();
+  Wipe(secret);
+  EXPECT_TRUE(secret.empty());
+  EXPECT_EQ(secret.data(), bytes) << "reallocating would leave the secret in freed memory";
+  Wipe(secret);
 }
 
 }  // namespace

@@ -36,9 +36,9 @@ uint8_t ScopesOf(absl::string_view names) {
 // swapped, that would log a token.
 std::string Problem(absl::string_view token, size_t fields, uint8_t scopes) {
   if (fields != 2) return absl::StrCat("has ", fields, fields == 1 ? " word; " : " words; ", kForm);
-  if (token.size() < kShortestToken || token.size() > kLongestToken) {
-    return absl::StrCat("the token has ", token.size(), " characters, expected ", kShortestToken, " to ",
-                        kLongestToken);
+  if (token.size() < kMinTokenBytes || token.size() > kMaxTokenBytes) {
+    return absl::StrCat("the token has ", token.size(), " characters, expected ", kMinTokenBytes, " to ",
+                        kMaxTokenBytes);
   }
   if (!std::all_of(token.begin(), token.end(), IsTokenByte)) {
     return "the token has invalid characters; expected letters, digits and -._~+/=";

@@ -25,8 +25,8 @@ struct KnownToken {
 };
 
 inline constexpr size_t kMaxTokens = 1000;
-inline constexpr size_t kShortestToken = 16;
-inline constexpr size_t kLongestToken = 512;
+inline constexpr size_t kMinTokenBytes = 16;
+inline constexpr size_t kMaxTokenBytes = 512;
 
 // Each line is "TOKEN SCOPE[,SCOPE...]"; empty lines and lines that begin with # are skipped. An error begins
 // with `subject` and the line number, and never quotes the file.

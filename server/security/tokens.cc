@@ -20,7 +20,7 @@ absl::string_view TokenOf(absl::string_view authorization) {
   const absl::string_view rest = authorization.substr(kScheme.size());
   if (rest.empty() || rest[0] != ' ') return "";
   const absl::string_view token = absl::StripAsciiWhitespace(rest);
-  return token.size() > kLongestToken ? "" : token;
+  return token.size() > kMaxTokenBytes ? "" : token;
 }
 
 // Returns the scopes of the token, or 0 if it is unknown. Compares all tokens completely, to take constant
@@ -47,7 +47,7 @@ absl::Status Tokens::Read() {
   auto text = ReadSecretFile("--token-file", path_);
   if (!text.ok()) return text.status();
   auto known = ParseTokenFile(absl::StrCat("--token-file ", path_), *text);
-  Forget(*text);
+  Wipe(*text);
   if (!known.ok()) return known.status();
   Log(LogLevel::kInfo, "tokens loaded", {{"file", path_}, {"tokens", known->size()}});
   absl::MutexLock lock(&mutex_);
@@ -55,8 +55,8 @@ absl::Status Tokens::Read() {
   return absl::OkStatus();
 }
 
-void Tokens::Look() {
-  file_.LookAndRead([this] { return Read(); }, "tokens not reloaded; the current ones stay in use");
+void Tokens::ReloadIfChanged() {
+  file_.ReadIfChanged([this] { return Read(); }, "tokens not reloaded; the current ones stay in use");
 }
 
 std::shared_ptr<const Tokens::Known> Tokens::known() const {

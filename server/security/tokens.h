@@ -25,7 +25,7 @@ class Tokens {
 
   // Reloads the file if it has changed. If it is invalid, logs that once and keeps the current tokens. Call
   // it periodically, from one thread.
-  void Look();
+  void ReloadIfChanged();
 
   // Checks a call that has the given authorization headers and requires the scope `needed`; nullopt rejects
   // every call. UNAUTHENTICATED unless there is exactly one header, with a known token; PERMISSION_DENIED if

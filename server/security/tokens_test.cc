@@ -3,8 +3,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <cstdio>
 #include <fstream>
+#include <thread>
+#include <vector>
 
 namespace saccade::server {
 namespace {
@@ -26,9 +29,9 @@ class TokensTest : public testing::Test {
   ~TokensTest() override { std::remove(path_.c_str()); }
 
   void Write(const std::string& text) const { std::ofstream(path_) << text; }
-  void LookTwice() const {
-    tokens_->Look();
-    tokens_->Look();
+  void ReloadTwice() const {
+    tokens_->ReloadIfChanged();
+    tokens_->ReloadIfChanged();
   }
   absl::StatusCode Code(absl::string_view authorization,
                         std::optional<Scope> needed = Scope::kPredict) const {
@@ -76,21 +79,51 @@ TEST_F(TokensTest, WhatIsOpenNeedsNone) { EXPECT_TRUE(tokens_->Check({}, Scope::
 
 TEST_F(TokensTest, AChangedFileIsTaken) {
   Write(absl::StrCat(kAdmin, " predict\n"));
-  LookTwice();
+  ReloadTwice();
   EXPECT_EQ(WithToken(kUser), absl::StatusCode::kUnauthenticated);
   EXPECT_EQ(WithToken(kAdmin, Scope::kAdmin), absl::StatusCode::kPermissionDenied);
 }
 
 TEST_F(TokensTest, AWrongOneLeavesWhatWas) {
   Write("not a list of tokens");
-  LookTwice();
+  ReloadTwice();
   EXPECT_EQ(WithToken(kUser), absl::StatusCode::kOk);
   std::remove(path_.c_str());
-  LookTwice();
+  ReloadTwice();
   EXPECT_EQ(WithToken(kUser), absl::StatusCode::kOk);
   Write(absl::StrCat(kAdmin, " admin\n"));
-  LookTwice();
+  ReloadTwice();
   EXPECT_EQ(WithToken(kUser), absl::StatusCode::kUnauthenticated);
+}
+
+TEST_F(TokensTest, BrokenFilesLeaveTheTokensInUse) {
+  const std::string good = absl::StrCat(kUser, " predict\n");
+  for (const std::string& broken :
+       {std::string(), std::string(kMaxSecretBytes + 1, 'x'), std::string(50, '\0'), good + good,
+        good + "short predict\n", absl::StrCat(kUser, " root\n")}) {
+    Write(broken);
+    ReloadTwice();
+    EXPECT_EQ(WithToken(kUser), absl::StatusCode::kOk) << broken.substr(0, 100);
+  }
+}
+
+// A token is either the old file's or the new one's, never neither.
+TEST_F(TokensTest, CallsAreCheckedWhileTheFileIsReloaded) {
+  std::atomic<bool> stop = false;
+  std::atomic<int> refused = 0;
+  std::vector<std::thread> callers;
+  for (int i = 0; i < 2; ++i) {
+    callers.emplace_back([&] {
+      while (!stop) refused += WithToken(kUser) == absl::StatusCode::kOk ? 0 : 1;
+    });
+  }
+  for (int i = 0; i < 50; ++i) {
+    Write(absl::StrCat(kUser, " predict\n# ", std::string(static_cast<size_t>(i), '.'), "\n"));
+    ReloadTwice();
+  }
+  stop = true;
+  for (std::thread& caller : callers) caller.join();
+  EXPECT_EQ(refused, 0);
 }
 
 TEST(TokensOpenTest, AFileThatIsNotThereIsTold) {

@@ -1,4 +1,4 @@
-#include "server/lifecycle/telling.h"
+#include "server/lifecycle/observability.h"
 
 #include <cstdlib>
 #include <string>
@@ -36,49 +36,48 @@ void Count(TraceMetrics& metrics, SpanFate fate, int64_t spans) {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Telling>> Telling::Create(const Flags& flags, Metrics* metrics, Clock* clock) {
+absl::StatusOr<std::unique_ptr<Observability>> Observability::Create(const Flags& flags, Metrics* metrics,
+                                                                     Clock* clock) {
   auto settings = ReadTraceSettings(Variable);
   if (!settings.ok()) return settings.status();
-  std::unique_ptr<Telling> telling(new Telling);
+  std::unique_ptr<Observability> observability(new Observability);
   CallWatch::Options watch{.clock = clock};
   if (settings->has_value()) {
     const TraceSettings& traces = **settings;
     auto collector = CollectorClient::Create(traces, SACCADE_VERSION);
     if (!collector.ok()) return collector.status();
-    telling->collector_ = *std::move(collector);
-    telling->metrics_ = metrics->ForTraces();
-    telling->exporter_ = std::make_unique<SpanExporter>(
+    observability->collector_ = *std::move(collector);
+    observability->metrics_ = metrics->ForTraces();
+    observability->exporter_ = std::make_unique<SpanExporter>(
         SpanExporter::Options{
             .max_queued = traces.max_queued,
             .max_in_batch = traces.max_in_batch,
             .delay = traces.delay,
             .max_trying = traces.max_trying,
-            .send =
-                [client = telling->collector_.get()](const std::vector<Span>& spans, absl::Duration max,
-                                                     const std::function<bool()>& given_up) {
-                  return client->Send(spans, max, given_up);
-                },
-            .count = [counters = telling->metrics_.get()](SpanFate fate,
-                                                          int64_t spans) { Count(*counters, fate, spans); },
+            .send = [client = observability->collector_.get()](
+                        const std::vector<Span>& spans, absl::Duration max,
+                        const std::function<bool()>& given_up) { return client->Send(spans, max, given_up); },
+            .count = [counters = observability->metrics_.get()](
+                         SpanFate fate, int64_t spans) { Count(*counters, fate, spans); },
             .warn =
                 [endpoint = traces.endpoint](const std::string& why) {
                   Log(LogLevel::kWarning, "spans were dropped", {{"endpoint", endpoint}, {"why", why}});
                 }},
         clock);
-    watch.exporter = telling->exporter_.get();
+    watch.exporter = observability->exporter_.get();
     watch.sampler = traces.sampler;
     Log(LogLevel::kInfo, "exporting traces",
         {{"endpoint", traces.endpoint}, {"service", traces.service_name}});
   }
   if (flags.access_log) {
-    telling->access_log_ = std::make_unique<AccessLog>(flags.access_log_per_second, clock);
-    watch.tell = [log = telling->access_log_.get()](const CallFacts& call) { log->Tell(call); };
+    observability->access_log_ = std::make_unique<AccessLog>(flags.access_log_per_second, clock);
+    watch.tell = [log = observability->access_log_.get()](const CallFacts& call) { log->Tell(call); };
   }
-  if (watch.exporter != nullptr || watch.tell != nullptr) telling->watch_.emplace(std::move(watch));
-  return telling;
+  if (watch.exporter != nullptr || watch.tell != nullptr) observability->watch_.emplace(std::move(watch));
+  return observability;
 }
 
-void Telling::Flush(absl::Duration max) {
+void Observability::Flush(absl::Duration max) {
   if (exporter_ != nullptr) exporter_->Stop(max);
 }
 

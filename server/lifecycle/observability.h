@@ -16,11 +16,12 @@
 
 namespace saccade::server {
 
-class Telling {
+class Observability {
  public:
   // Configured by the flags and the environment. Errors can be printed as they are. `metrics` and `clock`
   // must outlive this object.
-  static absl::StatusOr<std::unique_ptr<Telling>> Create(const Flags& flags, Metrics* metrics, Clock* clock);
+  static absl::StatusOr<std::unique_ptr<Observability>> Create(const Flags& flags, Metrics* metrics,
+                                                               Clock* clock);
 
   // Null if calls are neither traced nor logged. This object must outlive every call that it recorded.
   const CallWatch* watch() const { return watch_ ? &*watch_ : nullptr; }
@@ -29,7 +30,7 @@ class Telling {
   void Flush(absl::Duration max);
 
  private:
-  Telling() = default;
+  Observability() = default;
 
   std::unique_ptr<TraceMetrics> metrics_;
   std::unique_ptr<CollectorClient> collector_;

@@ -1,0 +1,131 @@
+// Flags of gRPC's transport and of tritonserver.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <CLI/CLI.hpp>
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "server/lifecycle/grpc_flags.h"
+#include "server/lifecycle/triton_flags.h"
+
+namespace saccade::server {
+namespace {
+
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+using testing::Pair;
+using testing::SizeIs;
+
+// Parses one command line of a fresh program, in which only these flags exist.
+class Program {
+ public:
+  Program() {
+    AddGrpcFlags(app_, &arguments_);
+    AddTritonFlags(app_, &warnings_);
+  }
+
+  // Returns the error, or "".
+  std::string Parse(std::vector<std::string> words) {
+    // CLI11 takes the words in reverse order.
+    std::reverse(words.begin(), words.end());
+    try {
+      app_.parse(words);
+      return "";
+    } catch (const CLI::ParseError& error) {
+      return error.what();
+    }
+  }
+
+  const std::map<std::string, int>& arguments() const { return arguments_; }
+  const std::vector<std::string>& warnings() const { return warnings_; }
+  std::string Help() const { return app_.help(); }
+
+ private:
+  CLI::App app_;
+  std::map<std::string, int> arguments_;
+  std::vector<std::string> warnings_;
+};
+
+TEST(GrpcFlagsTest, WithoutFlagsGrpcsDefaultsHold) {
+  Program program;
+  EXPECT_EQ(program.Parse({}), "");
+  EXPECT_THAT(program.arguments(), IsEmpty());
+}
+
+TEST(GrpcFlagsTest, ValuesGetGrpcsNames) {
+  Program program;
+  EXPECT_EQ(
+      program.Parse({"--grpc-keepalive-time=1", "--grpc-http2-max-pings-without-data=0",
+                     "--grpc-max-connection-age=2147483647", "--grpc-keepalive-permit-without-calls=true"}),
+      "");
+  EXPECT_THAT(program.arguments(),
+              testing::UnorderedElementsAre(Pair("grpc.keepalive_time_ms", 1),
+                                            Pair("grpc.http2.max_pings_without_data", 0),
+                                            Pair("grpc.max_connection_age_ms", 2147483647),
+                                            Pair("grpc.keepalive_permit_without_calls", 1)));
+}
+
+TEST(GrpcFlagsTest, ValuesHaveBounds) {
+  for (const char* wrong :
+       {"--grpc-keepalive-time=0", "--grpc-keepalive-timeout=0", "--grpc-keepalive-time=2147483648",
+        "--grpc-max-connection-age=0", "--grpc-max-connection-age-grace=-1",
+        "--grpc-http2-max-ping-strikes=-1", "--grpc-http2-min-recv-ping-interval-without-data=1.5",
+        "--grpc-keepalive-permit-without-calls=often"}) {
+    Program program;
+    const std::string flag = std::string(wrong).substr(0, std::string(wrong).find('='));
+    EXPECT_THAT(program.Parse({wrong}), HasSubstr(flag)) << wrong;
+    EXPECT_THAT(program.arguments(), IsEmpty()) << wrong;
+  }
+}
+
+TEST(TritonFlagsTest, TheValueWithoutEffectIsSilent) {
+  Program program;
+  EXPECT_EQ(program.Parse({"--allow-http=true", "--log-file", "", "--trace-level=OFF", "--grpc-use-ssl=false"}),
+            "");
+  EXPECT_THAT(program.warnings(), IsEmpty());
+}
+
+TEST(TritonFlagsTest, FlagsWithoutEffectForClientsAreIgnoredWithAWarning) {
+  Program program;
+  EXPECT_EQ(program.Parse({"--id=a", "--backend-config=tensorflow,version=2", "--backend-config=b,c=d"}), "");
+  EXPECT_THAT(program.warnings(),
+              ElementsAre(HasSubstr("--id is ignored: "), HasSubstr("--backend-config is ignored: "),
+                          HasSubstr("--backend-config is ignored: ")));
+}
+
+TEST(TritonFlagsTest, FlagsThatClientsWouldMissAreRejectedWithAdvice) {
+  Program program;
+  EXPECT_THAT(program.Parse({"--http-restricted-api=infer:a=b"}),
+              AllOf(HasSubstr("--http-restricted-api"), HasSubstr("is 'infer:a=b'"),
+                    HasSubstr("not supported by saccaded"), HasSubstr("use --token-file")));
+}
+
+// A value is quoted in an error, which goes to a terminal and into logs.
+TEST(TritonFlagsTest, QuotedValuesAreEscapedAndShortened) {
+  Program program;
+  const std::string error = program.Parse({"--log-file=\x1b[31m\n" + std::string(1000, 'x')});
+  EXPECT_THAT(error, AllOf(Not(HasSubstr("\x1b")), Not(HasSubstr("\n")), HasSubstr("\\n")));
+  EXPECT_LT(error.size(), 300U);
+}
+
+TEST(TritonFlagsTest, TracingIsDescribedAsItIs) {
+  Program program;
+  EXPECT_EQ(program.Parse({"--trace-config=triton,file=trace.json", "--trace-level=TIMESTAMPS"}), "");
+  ASSERT_THAT(program.warnings(), SizeIs(2));
+  EXPECT_THAT(program.warnings()[0],
+              AllOf(HasSubstr("OpenTelemetry"), HasSubstr("OTEL_EXPORTER_OTLP_ENDPOINT")));
+}
+
+TEST(TritonFlagsTest, HelpDoesNotShowThem) {
+  const Program program;
+  EXPECT_THAT(program.Help(), AllOf(HasSubstr("--grpc-keepalive-time"), Not(HasSubstr("--trace-config"))));
+}
+
+}  // namespace
+}  // namespace saccade::server
