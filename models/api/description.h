@@ -29,6 +29,9 @@ struct Description {
   // Whether those maps are made for chosen positions (ExplanationWish::positions).
   bool attention_by_position = false;
   int64_t parameters = 0;  // all learned parameters, biases and batch norms included
+  // Names of the options that are set and make requests fail on purpose, to test how a client or an operator
+  // handles failures. Empty for networks.
+  std::vector<std::string> drills;
   // Findings at load that the model's owner should know, one sentence each, to be logged.
   std::vector<std::string> notes;
 };

@@ -24,7 +24,7 @@ def daemon(tmp_path_factory):
     """Without traces and without an access log; log lines must identify the call even so."""
     root = tmp_path_factory.mktemp("models")
     write_model(root, "failing", Identity(fail_at="13"), max_batch_size=4)
-    flags = ("--model-control-mode=explicit", "--load-model=failing", "--log-format=json")
+    flags = ("--model-control-mode=explicit", "--load-model=failing", "--log-format=json", "--allow-drills")
     with Daemon(root, *flags, log_folder=tmp_path_factory.mktemp("log")) as running:
         yield running.await_ready()
 

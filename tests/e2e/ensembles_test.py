@@ -81,7 +81,7 @@ def daemon(tiny, tmp_path_factory):
     root = tmp_path_factory.mktemp("ensembles")
     write_repository(root, tiny)
     # Only one request at a time: the steps of an ensemble count as part of it.
-    flags = ["--max-inflight-requests=1"]
+    flags = ["--max-inflight-requests=1", "--allow-drills"]
     with Daemon(root, *flags, log_folder=tmp_path_factory.mktemp("log")) as running:
         yield running.await_ready()
 
@@ -246,7 +246,7 @@ def test_what_cannot_be_run_is_unavailable_and_says_why(start, tiny, tmp_path):
     write_ensemble(root, "above", [VOLUME], [LOGITS], [step("nobody", {"volume": "volume"}, {"logits": "logits"})])
     write_ensemble(root, "wrong", [tensor("volume", [3])], [LOGITS], through("identity"))
     write_ensemble(root, "wide", [VOLUME], [LOGITS], through("identity"), max_batch_size=5)
-    daemon = start(root, "--exit-on-error=false", "--strict-readiness=false").await_ready()
+    daemon = start(root, "--exit-on-error=false", "--strict-readiness=false", "--allow-drills").await_ready()
     with triton.InferenceServerClient(daemon.grpc_address) as client:
         batch = volumes(tiny, 1)
         assert_close(client.infer("chain", sent(batch)).as_numpy("logits"), tiny.logits(batch))

@@ -37,7 +37,7 @@ def serve(start, tmp_path):
 
     def serve_identity(options, *flags, **config):
         write_model(tmp_path / "models", "served", Identity(**options), **config)
-        return start(tmp_path / "models", *flags).await_ready()
+        return start(tmp_path / "models", "--allow-drills", *flags).await_ready()
 
     return serve_identity
 
@@ -349,7 +349,7 @@ def test_one_of_two_instances_hangs(serve):
 def test_another_model_goes_on_while_one_hangs(start, tmp_path):
     write_model(tmp_path / "models", "served", Identity(hang_at=HANG, hang_seconds=4), max_batch_size=1)
     write_model(tmp_path / "models", "other", Identity(), max_batch_size=1)
-    daemon = start(tmp_path / "models", "--stall-seconds=1").await_ready()
+    daemon = start(tmp_path / "models", "--stall-seconds=1", "--allow-drills").await_ready()
     with daemon.inference() as inference:
         hanging = hang(daemon, inference.model_infer)
         for i in range(50):

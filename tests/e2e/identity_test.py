@@ -5,7 +5,7 @@ import numpy
 import pytest
 import tritonclient.http as triton
 
-from harness import Daemon, eventually
+from harness import Daemon, eventually, run_to_end
 from messages import infer_request, message, predict_request
 from tiny_models import Identity, write_model
 
@@ -19,7 +19,7 @@ def daemon(tmp_path_factory):
     drills = Identity(fail_at="13", hang_at="99", hang_seconds="4")
     write_model(root, "drills", drills, max_batch_size=4, max_queue_delay_microseconds=300_000)
     log = tmp_path_factory.mktemp("log")
-    with Daemon(root, f"--stall-seconds={STALL_SECONDS}", log_folder=log) as running:
+    with Daemon(root, f"--stall-seconds={STALL_SECONDS}", "--allow-drills", log_folder=log) as running:
         yield running.await_ready()
 
 
@@ -83,3 +83,11 @@ def test_an_instance_that_hangs_is_noticed(daemon):
         # The hang is limited: the pass ends, and the daemon recovers.
         assert hanging.result().outputs[0].name == "restored"
     eventually(lambda: daemon.get("/v2/health/live")[0] == 200, "the daemon was alive again")
+
+
+def test_a_drill_needs_the_flag(tmp_path):
+    write_model(tmp_path, "drill", Identity(lose_device_at="7"), max_batch_size=1)
+    ports = [f"--{name}-port=0" for name in ("grpc", "http", "metrics")]
+    ended = run_to_end("--host=127.0.0.1", f"--model-repository={tmp_path}", *ports)
+    assert ended.returncode == 1
+    assert "option lose_device_at" in ended.stderr and "start the daemon with --allow-drills" in ended.stderr

@@ -149,7 +149,8 @@ def test_a_clock_that_jumps(start, tmp_path, jumping_clock):
     drill = Identity(hang_at=HANG, hang_seconds=1)
     write_model(tmp_path / "models", "served", drill, max_batch_size=4, max_queue_delay_microseconds=400_000)
     polling = ("--model-control-mode=poll", "--repository-poll-secs=0.2")
-    daemon = start(tmp_path / "models", "--stall-seconds=20", *polling, environment=environment).await_ready()
+    flags = ("--stall-seconds=20", "--allow-drills", *polling)
+    daemon = start(tmp_path / "models", *flags, environment=environment).await_ready()
     with daemon.inference() as inference:
         busy = inference.model_infer.future(request(HANG), timeout=DEADLINE_SECONDS)
         eventually(lambda: inflight(daemon) == 1, "it was begun")

@@ -22,7 +22,7 @@ def volumes(tmp_path_factory):
     """The identity model, one volume per pass; the pass hangs for a while if a volume begins with HANG."""
     root = tmp_path_factory.mktemp("identity")
     write_model(root, "identity", Identity(hang_at=str(HANG), hang_seconds="4"), max_batch_size=1)
-    flags = (f"--max-stream-requests={BOUND}", "--max-message-bytes=4000000")
+    flags = (f"--max-stream-requests={BOUND}", "--max-message-bytes=4000000", "--allow-drills")
     with Daemon(root, *flags, log_folder=tmp_path_factory.mktemp("log")) as running:
         yield running.await_ready()
 
@@ -205,7 +205,7 @@ def test_a_model_that_is_full_tells_when_to_come_again(start, tmp_path):
         tmp_path, "identity", Identity(hang_at=str(HANG), hang_seconds="1"), max_batch_size=1,
         default_queue_policy="{ max_queue_size: 1 }",
     )
-    daemon = start(tmp_path).await_ready()
+    daemon = start(tmp_path, "--allow-drills").await_ready()
     with daemon.channel() as channel:
         stream = Stream(channel).send(volume(HANG))
         eventually(lambda: inflight(daemon) == 1, "the first is computed")
@@ -222,7 +222,8 @@ def test_a_drain_answers_what_was_taken_and_refuses_the_rest(start, tmp_path):
     hang.touch()
     models = tmp_path / "models"
     write_model(models, "identity", Identity(hang_at=str(HANG), hang_file=str(hang)), max_batch_size=1)
-    daemon = start(models, "--lame-duck-seconds=0", "--drain-timeout-seconds=60").await_ready()
+    flags = ("--lame-duck-seconds=0", "--drain-timeout-seconds=60", "--allow-drills")
+    daemon = start(models, *flags).await_ready()
     with daemon.channel() as channel:
         stream = Stream(channel).send(volume(HANG), *[volume(number, request_id="taken") for number in range(3)])
         eventually(lambda: inflight(daemon) == 4, "all are taken")

@@ -102,12 +102,12 @@ def test_there_is_no_cuda_shared_memory(client):
     assert refusal(client.register_cuda_shared_memory, "region", b"\0" * 64, 0, 8)[0] == 501
 
 
-def test_there_are_no_traces(client):
+def test_trace_settings_are_not_supported(client):
     assert refusal(client.get_trace_settings)[0] == 503
     assert refusal(client.get_trace_settings, "tiny")[0] == 503
     assert refusal(client.update_trace_settings, settings={"trace_rate": "1"})[0] == 503
     status, text = refusal(client.update_trace_settings, "tiny", {"trace_level": ["TIMESTAMPS"], "trace_rate": None})
-    assert status == 503 and "trace extension is not supported" in text
+    assert status == 503 and "trace extension is not supported" in text and "OTEL_EXPORTER_OTLP_ENDPOINT" in text
 
 
 @pytest.mark.parametrize("version", ["", "1"])

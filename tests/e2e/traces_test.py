@@ -56,7 +56,7 @@ def daemon(root, collector, tmp_path_factory):
             OTEL_RESOURCE_ATTRIBUTES="deployment.environment=test%20one",
             OTEL_EXPORTER_OTLP_HEADERS="api-key=s3cret",
         )
-        flags = ("--access-log", "--log-format=json")
+        flags = ("--access-log", "--log-format=json", "--allow-drills")
         with Daemon(root, *flags, log_folder=tmp_path_factory.mktemp("log")) as running:
             yield running.await_ready()
 
@@ -265,7 +265,7 @@ def test_what_is_sampled_is_sent_before_the_daemon_ends(root, start, monkeypatch
         # The spans are exported before this delay has passed.
         environment(monkeypatch, collector.url, OTEL_BSP_SCHEDULE_DELAY="60000", OTEL_TRACES_SAMPLER=sampler,
                     OTEL_TRACES_SAMPLER_ARG=argument)
-        daemon = start(root, "--lame-duck-seconds=0").await_ready()
+        daemon = start(root, "--lame-duck-seconds=0", "--allow-drills").await_ready()
         parents = {flags: new_parent(flags) for flags in sampled}
         for _, _, traceparent in parents.values():
             infer(daemon, traceparent=traceparent)
@@ -285,7 +285,7 @@ def test_a_collector_that_is_down_costs_spans_alone(root, start, monkeypatch):
         closed.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{closed.getsockname()[1]}"
         environment(monkeypatch, url, OTEL_BSP_EXPORT_TIMEOUT="200")
-        daemon = start(root, "--lame-duck-seconds=0").await_ready()
+        daemon = start(root, "--lame-duck-seconds=0", "--allow-drills").await_ready()
         assert infer(daemon).raw_output_contents[0] == VALUES.tobytes()
         eventually(lambda: dropped(daemon, "export_failed") >= 5, "the spans were counted as dropped")
         assert "spans were dropped" in daemon.log()
@@ -297,7 +297,7 @@ def test_a_collector_that_hangs_costs_spans_alone(root, start, monkeypatch):
     with Collector() as collector:
         collector.open.clear()
         environment(monkeypatch, collector.url, OTEL_BSP_MAX_QUEUE_SIZE="8")
-        daemon = start(root, "--lame-duck-seconds=0").await_ready()
+        daemon = start(root, "--lame-duck-seconds=0", "--allow-drills").await_ready()
 
         def loses_some():
             infer(daemon)
@@ -312,7 +312,7 @@ def test_a_collector_that_hangs_costs_spans_alone(root, start, monkeypatch):
 def test_a_busy_collector_is_asked_again(root, start, monkeypatch):
     with Collector(statuses=[503]) as collector:
         environment(monkeypatch, collector.url)
-        daemon = start(root).await_ready()
+        daemon = start(root, "--allow-drills").await_ready()
         trace, _, traceparent = new_parent()
         infer(daemon, traceparent=traceparent)
         await_spans(collector, trace, ["inference.GRPCInferenceService/ModelInfer", *STAGES])

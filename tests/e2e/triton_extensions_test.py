@@ -61,7 +61,7 @@ def test_there_is_no_cuda_shared_memory(client):
     assert refusal(client.register_cuda_shared_memory, "region", b"\0" * 64, 0, 8)[0] == "UNIMPLEMENTED"
 
 
-def test_there_are_no_traces(client):
+def test_trace_settings_are_not_supported(client):
     assert refusal(client.get_trace_settings)[0] == "UNAVAILABLE"
     assert refusal(client.update_trace_settings, settings={"trace_rate": "1"})[0] == "UNAVAILABLE"
     assert "trace" not in client.get_server_metadata().extensions
@@ -149,7 +149,7 @@ def test_statistics_agree_with_the_metrics(start, tmp_path):
     """A mixed load: batches, rejections, failures of the model, cancelled and timed-out calls."""
     write_model(tmp_path / "models", "served", Identity(fail_at=str(FAIL)), max_batch_size=4,
                 max_queue_delay_microseconds=2_000)
-    daemon = start(tmp_path / "models").await_ready()
+    daemon = start(tmp_path / "models", "--allow-drills").await_ready()
 
     def request(first, items=1):
         sent = numpy.zeros((items, 1, 1, 1, 64), numpy.float32)

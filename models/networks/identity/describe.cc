@@ -18,6 +18,7 @@ Description DescribeIdentity(const std::string& architecture, const Options& opt
   description.input.short_side = 0;
   description.labels = labels;
   description.options = AsText(parsed);
+  description.drills = parsed.Drills();
   return description;
 }
 

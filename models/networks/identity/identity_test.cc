@@ -94,6 +94,15 @@ TEST(Identity, DescribesItself) {
   EXPECT_TRUE(Count("identity", {}).layers.empty());
 }
 
+TEST(Identity, NamesItsDrills) {
+  EXPECT_TRUE(
+      Describe("identity", {{"delay_ms", "5"}, {"delay", "busy"}, {"hang_seconds", "1"}}).drills.empty())
+      << "a delay is what a network's pass takes, and a hang's length alone changes nothing";
+  const Options all = {{"no_room_above", "3"}, {"lose_device_at", "4"}, {"hang_at", "5"}, {"fail_at", "6"}};
+  EXPECT_EQ(Describe("identity", all).drills,
+            (std::vector<std::string>{"fail_at", "hang_at", "lose_device_at", "no_room_above"}));
+}
+
 TEST(Identity, RefusesWhatWouldNotDo) {
   EXPECT_THAT(Refused({{"delay_ms", "-1"}}),
               HasSubstr("delay_ms is '-1'; expected a number from 0 to 60000"));

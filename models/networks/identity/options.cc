@@ -22,6 +22,15 @@ std::chrono::nanoseconds IdentityOptions::Delay(int64_t items) const {
 
 std::chrono::nanoseconds IdentityOptions::MaxHang() const { return Milliseconds(1e3 * hang_seconds); }
 
+std::vector<std::string> IdentityOptions::Drills() const {
+  std::vector<std::string> drills;
+  if (fail_at) drills.emplace_back("fail_at");
+  if (hang_at) drills.emplace_back("hang_at");
+  if (lose_device_at) drills.emplace_back("lose_device_at");
+  if (no_room_above > 0) drills.emplace_back("no_room_above");
+  return drills;
+}
+
 IdentityOptions ParseIdentityOptions(const std::string& architecture, const Options& options) {
   OptionReader reader(architecture, options);
   IdentityOptions parsed;

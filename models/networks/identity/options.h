@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "models/api/options.h"
 
@@ -30,6 +31,8 @@ struct IdentityOptions {
 
   std::chrono::nanoseconds Delay(int64_t items) const;
   std::chrono::nanoseconds MaxHang() const;
+  // Names of the failure drills that are on.
+  std::vector<std::string> Drills() const;
 };
 
 // Throws a LoadError that lists the legal names or values.
