@@ -60,7 +60,7 @@ absl::Status FromErrno(int error, absl::string_view key) {
   return absl::InvalidArgumentError(absl::StrCat(KeySubject(key), ": cannot be opened: ", why));
 }
 
-absl::Status Cut() {
+absl::Status Truncated() {
   return absl::FailedPreconditionError(
       "the shared memory is smaller than when it was registered; keep its size, or register it again");
 }
@@ -100,7 +100,7 @@ absl::Status SharedFile::Read(uint64_t offset, size_t size, char* to) const {
     if (now < 0 && errno == EINTR) continue;
     if (now < 0)
       return absl::InternalError(absl::StrCat("cannot read shared memory: ", std::strerror(errno)));
-    if (now == 0) return Cut();
+    if (now == 0) return Truncated();
     done += static_cast<size_t>(now);
   }
   return absl::OkStatus();
@@ -110,7 +110,7 @@ absl::Status SharedFile::Write(uint64_t offset, absl::string_view bytes) const {
   // pwrite would extend a file that was truncated.
   const auto size = Size();
   if (!size.ok()) return size.status();
-  if (offset + bytes.size() > *size) return Cut();
+  if (bytes.size() > *size || offset > *size - bytes.size()) return Truncated();
   while (!bytes.empty()) {
     const ssize_t now = pwrite(descriptor_, bytes.data(), bytes.size(), static_cast<off_t>(offset));
     if (now < 0 && errno == EINTR) continue;

@@ -8,6 +8,8 @@
 #include <fstream>
 #include <iterator>
 #include <limits>
+#include <thread>
+#include <vector>
 
 namespace saccade::server {
 namespace {
@@ -171,6 +173,77 @@ TEST_F(SharedMemoryTest, RegionsHaveNamesOfTheirOwnAndAreBounded) {
   EXPECT_EQ(CodeOf(memory.Status("b").status()), absl::StatusCode::kNotFound);
   memory.Unregister("");
   EXPECT_TRUE(memory.Status("")->empty());
+}
+
+TEST_F(SharedMemoryTest, ACallThatUsesARegionCanFinishAfterItIsUnregistered) {
+  SharedMemory memory(options_);
+  ASSERT_TRUE(memory.Register({.name = "r", .key = "frames", .size = 8}).ok());
+  const auto read = memory.Read({.region = "r", .size = 8});
+  memory.Unregister("r");
+  fs::remove(folder_ / "frames");
+  EXPECT_EQ(Text(*read), "01234567");
+  EXPECT_EQ(CodeOf(memory.Check({.region = "r", .size = 1})), absl::StatusCode::kNotFound);
+}
+
+// A region is the file that was registered, whatever file has its name later.
+TEST_F(SharedMemoryTest, AFileThatReplacesTheRegisteredOneIsNotRead) {
+  SharedMemory memory(options_);
+  ASSERT_TRUE(memory.Register({.name = "r", .key = "frames", .size = 8}).ok());
+  fs::remove(folder_ / "frames");
+  Put("frames", "xxxxxxxxxx");
+  EXPECT_EQ(Text(*memory.Read({.region = "r", .size = 8})), "01234567");
+}
+
+TEST_F(SharedMemoryTest, AFileThatGrowsKeepsTheRegionsSize) {
+  SharedMemory memory(options_);
+  ASSERT_TRUE(memory.Register({.name = "r", .key = "frames", .offset = 8, .size = 2}).ok());
+  fs::resize_file(folder_ / "frames", 100);
+  EXPECT_EQ(CodeOf(memory.Check({.region = "r", .size = 3})), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(Text(*memory.Read({.region = "r", .size = 2})), "89");
+}
+
+TEST_F(SharedMemoryTest, EmptyRangesAreReadAndWritten) {
+  SharedMemory memory(options_);
+  ASSERT_TRUE(memory.Register({.name = "r", .key = "frames", .size = 8}).ok());
+  EXPECT_EQ(memory.Read({.region = "r", .offset = 8, .size = 0})->size(), 0U);
+  EXPECT_EQ(memory.Write({.region = "r", .size = 0}, BytePieces()), absl::OkStatus());
+  EXPECT_EQ(Content("frames"), "0123456789");
+}
+
+// Names come from clients and are quoted in errors.
+TEST_F(SharedMemoryTest, QuotedNamesAreEscapedAndShortened) {
+  SharedMemory memory(options_);
+  for (const std::string& name : {std::string("\x1b[31m\n"), std::string(10'000, 'n')}) {
+    const std::string message(memory.Check({.region = name, .size = 1}).message());
+    EXPECT_EQ(message.find('\x1b'), std::string::npos);
+    EXPECT_EQ(message.find('\n'), std::string::npos);
+    EXPECT_LT(message.size(), 400U);
+  }
+  EXPECT_EQ(CodeOf(memory.Register({.name = std::string(257, 'n'), .key = "frames", .size = 1})),
+            absl::StatusCode::kInvalidArgument);
+  EXPECT_TRUE(memory.Register({.name = std::string(256, 'n'), .key = "frames", .size = 1}).ok());
+}
+
+TEST_F(SharedMemoryTest, ManyThreads) {
+  SharedMemory memory(options_);
+  ASSERT_TRUE(memory.Register({.name = "kept", .key = "frames", .size = 8}).ok());
+  std::vector<std::thread> threads;
+  for (int thread = 0; thread < 4; ++thread) {
+    threads.emplace_back([&memory, thread] {
+      const std::string own = "own" + std::to_string(thread % 2);
+      for (int i = 0; i < 200; ++i) {
+        // Another thread may have registered the name, or the last free region.
+        const absl::Status registered = memory.Register({.name = own, .key = "frames", .size = 4});
+        EXPECT_TRUE(registered.ok() || absl::IsAlreadyExists(registered)) << registered;
+        const auto read = memory.Read({.region = own, .size = 4});
+        EXPECT_TRUE(read.ok() ? Text(*read) == "0123" : absl::IsNotFound(read.status())) << read.status();
+        EXPECT_EQ(Text(*memory.Read({.region = "kept", .size = 8})), "01234567");
+        memory.Unregister(own);
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(memory.Status("")->size(), 1U);
 }
 
 }  // namespace
