@@ -2,6 +2,7 @@
 #include "models/api/error.h"
 #include "models/api/registry.h"
 #include "models/api/target.h"
+#include "models/api/text.h"
 #include "models/networks/deeplab/describe.h"
 #include "models/networks/identity/describe.h"
 #include "models/networks/mask_rcnn/describe.h"
@@ -10,7 +11,6 @@
 #include "models/networks/rc3d/describe.h"
 #include "models/networks/residual/describe.h"
 #include "models/networks/unet3d/describe.h"
-#include "models/weights/format/tensor_entry.h"
 
 namespace saccade::models {
 namespace {
@@ -54,12 +54,11 @@ void CheckLabels(const Description& description) {
 }  // namespace
 
 Network NetworkOf(const std::string& name) {
-  std::string known;
   for (const Architecture& architecture : kArchitectures) {
     if (name == architecture.name) return architecture.network;
-    known += (known.empty() ? "" : ", ") + std::string(architecture.name);
   }
-  throw LoadError("unknown architecture " + Quote(name) + "; the architectures are: " + known);
+  throw LoadError("unknown architecture " + Quote(name) +
+                  "; the architectures are: " + Joined(Architectures(), ", "));
 }
 
 std::vector<std::string> Architectures() {

@@ -7,7 +7,7 @@ namespace saccade::models {
 namespace {
 
 // Maximum values in the maps of one sample: 32 MiB of floats.
-constexpr int64_t kMaxValues = int64_t{8} << 20;
+constexpr int64_t kMaxValuesPerSample = int64_t{8} << 20;
 
 thread_local AttentionProbe* current = nullptr;
 
@@ -30,7 +30,7 @@ int64_t AttentionProbe::Wanted(const std::string& layer, size_t sample, int64_t 
                                int64_t values) const {
   const size_t item = first_ + sample;
   if (item >= wishes_.size() || !wishes_[item] || wishes_[item]->layer != layer) return 0;
-  const int64_t fitting = std::max<int64_t>(1, kMaxValues / std::max<int64_t>(1, values));
+  const int64_t fitting = std::max<int64_t>(1, kMaxValuesPerSample / std::max<int64_t>(1, values));
   return std::min({wishes_[item]->max_maps, available, fitting});
 }
 

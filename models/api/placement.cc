@@ -7,7 +7,7 @@
 #include <string_view>
 
 #include "models/api/error.h"
-#include "models/weights/format/tensor_entry.h"
+#include "models/api/text.h"
 
 namespace saccade::models {
 namespace {
@@ -107,9 +107,8 @@ int64_t CropShortSide(int64_t input_size) {
 
 Placement PlacementOfClip(const ImageInput& input, Size sent, int64_t frames) {
   Placement placement = PlacementOf(input, sent);
-  const int64_t multiple = input.clip.frame_multiple;
   placement.sent_depth = frames;
-  placement.depth = (frames + multiple - 1) / multiple * multiple;
+  placement.depth = RoundUp(frames, input.clip.frame_multiple);
   return placement;
 }
 

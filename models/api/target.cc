@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "models/api/error.h"
-#include "models/weights/format/tensor_entry.h"
+#include "models/api/text.h"
 
 namespace saccade::models {
 namespace {

@@ -6,7 +6,7 @@
 #include <sstream>
 
 #include "models/api/error.h"
-#include "models/weights/format/tensor_entry.h"
+#include "models/api/text.h"
 
 namespace saccade::models {
 namespace {
@@ -51,9 +51,7 @@ std::string ListText(std::span<const int64_t> numbers) {
 }
 
 std::string NamesText(const std::vector<std::string>& names) {
-  std::string text;
-  for (const std::string& name : names) text += (text.empty() ? "" : ",") + name;
-  return text.empty() ? "none" : text;
+  return names.empty() ? "none" : Joined(names, ",");
 }
 
 std::string FlagText(bool flag) { return flag ? "true" : "false"; }
@@ -97,8 +95,7 @@ const std::string* OptionReader::Find(const std::string& name, const std::string
 
 std::string OptionReader::Choice(const std::string& name, const std::string& otherwise,
                                  const std::vector<std::string>& legal) {
-  std::string text;
-  for (const std::string& choice : legal) text += (text.empty() ? "" : " or ") + choice;
+  const std::string text = Joined(legal, " or ");
   const std::string* value = Find(name, text + " (default " + otherwise + ")");
   if (value == nullptr) return otherwise;
   if (std::find(legal.begin(), legal.end(), *value) == legal.end()) Refuse(name, *value, text);
@@ -168,8 +165,8 @@ int64_t OptionReader::PowerOfTwoHeads(int64_t otherwise) {
 
 std::vector<std::string> OptionReader::Several(const std::string& name, const std::string& otherwise,
                                                const std::vector<std::string>& legal) {
-  std::string rule = "none, or a list separated by commas, each at most once, of ";
-  for (size_t i = 0; i < legal.size(); ++i) rule += (i == 0 ? "" : ", ") + legal[i];
+  const std::string rule =
+      "none, or a list separated by commas, each at most once, of " + Joined(legal, ", ");
   const std::string* given = Find(name, rule + " (default " + otherwise + ")");
   const std::string& text = given == nullptr ? otherwise : *given;
   if (text == "none") return {};

@@ -8,10 +8,10 @@
 #include <utility>
 
 #include "models/api/error.h"
+#include "models/programs/error_text.h"
 #include "models/programs/on_gpu.h"
 #include "models/programs/package.h"
 #include "models/programs/program_options.h"
-#include "models/programs/said.h"
 #include "models/programs/torch_script.h"
 
 namespace saccade::models {
@@ -47,9 +47,9 @@ std::unique_ptr<TensorProgram> LoadProgram(const std::string& path, ProgramOptio
     const int gpu = *options.gpu;
     return LoadProgramOnGpu(gpu, [&] { return Load(path, std::move(options)); });
   } catch (const LoadError& error) {
-    throw LoadError(Said(error));
+    throw LoadError(ErrorText(error));
   } catch (const std::exception& error) {
-    throw LoadError("cannot load the program: " + Said(error));
+    throw LoadError("cannot load the program: " + ErrorText(error));
   }
 }
 

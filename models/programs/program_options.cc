@@ -6,16 +6,16 @@
 #include <string_view>
 
 #include "models/api/error.h"
-#include "models/weights/format/tensor_entry.h"
+#include "models/api/text.h"
 
 namespace saccade::models {
 namespace {
 
-constexpr std::array<std::string_view, 2> kHeeded = {"DISABLE_OPTIMIZED_EXECUTION", "INFERENCE_MODE"};
+constexpr std::array<std::string_view, 2> kUsedParameters = {"DISABLE_OPTIMIZED_EXECUTION", "INFERENCE_MODE"};
 
 // These change how Triton computes, but not the results. Here weights are always shared, the thread count is
 // --threads-per-instance, and nothing is fused.
-constexpr std::array<std::string_view, 8> kWithoutEffect = {
+constexpr std::array<std::string_view, 8> kIgnoredParameters = {
     "DISABLE_CUDNN",       "ENABLE_CACHE_CLEANING", "ENABLE_JIT_EXECUTOR",   "ENABLE_JIT_PROFILING",
     "ENABLE_TENSOR_FUSER", "ENABLE_WEIGHT_SHARING", "INTER_OP_THREAD_COUNT", "INTRA_OP_THREAD_COUNT"};
 
@@ -32,7 +32,7 @@ void Append(const Names& names, std::string* to) {
   }
 }
 
-bool Truth(const Options& options, const std::string& name, bool otherwise) {
+bool FlagOf(const Options& options, const std::string& name, bool otherwise) {
   const auto found = options.find(name);
   return found == options.end() ? otherwise : found->second == "true";
 }
@@ -41,11 +41,11 @@ bool Truth(const Options& options, const std::string& name, bool otherwise) {
 
 void CheckProgramOptions(const Options& options) {
   for (const auto& [name, value] : options) {
-    if (Among(kWithoutEffect, name)) continue;
-    if (!Among(kHeeded, name)) {
+    if (Among(kIgnoredParameters, name)) continue;
+    if (!Among(kUsedParameters, name)) {
       std::string legal;
-      Append(kHeeded, &legal);
-      Append(kWithoutEffect, &legal);
+      Append(kUsedParameters, &legal);
+      Append(kIgnoredParameters, &legal);
       throw LoadError("parameter " + Quote(name) + " is unknown to backend pytorch; expected one of " +
                       legal);
     }
@@ -54,10 +54,10 @@ void CheckProgramOptions(const Options& options) {
   }
 }
 
-bool InferenceMode(const Options& options) { return Truth(options, "INFERENCE_MODE", true); }
+bool InferenceMode(const Options& options) { return FlagOf(options, "INFERENCE_MODE", true); }
 
 bool OptimizedExecution(const Options& options) {
-  return !Truth(options, "DISABLE_OPTIMIZED_EXECUTION", false);
+  return !FlagOf(options, "DISABLE_OPTIMIZED_EXECUTION", false);
 }
 
 }  // namespace saccade::models

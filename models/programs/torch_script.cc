@@ -13,8 +13,8 @@
 #include <utility>
 
 #include "models/api/error.h"
+#include "models/programs/error_text.h"
 #include "models/programs/program_options.h"
-#include "models/programs/said.h"
 #include "models/programs/script_interface.h"
 #include "models/programs/values.h"
 
@@ -39,19 +39,19 @@ Module Read(const std::string& path, std::optional<int> gpu) {
   try {
     return torch::jit::load(path, device);
   } catch (const std::exception& error) {
-    const std::string said = Said(error);
+    const std::string text = ErrorText(error);
     std::string hint;
-    if (said.find("constants.pkl") != std::string::npos) {
+    if (text.find("constants.pkl") != std::string::npos) {
       hint =
           ". Expected a TorchScript archive written by torch.jit.save, not weights alone (torch.save) or an "
           "exported "
           "program (.pt2)";
-    } else if (said.find("Unknown builtin op") != std::string::npos) {
+    } else if (text.find("Unknown builtin op") != std::string::npos) {
       hint =
           ". The daemon has PyTorch's own operators and torch.ops.saccade; operators of torchvision or other "
           "libraries are not available";
     }
-    throw LoadError("cannot load the program as TorchScript: " + said + hint);
+    throw LoadError("cannot load the program as TorchScript: " + text + hint);
   }
 }
 

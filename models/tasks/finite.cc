@@ -12,10 +12,10 @@ bool AllFinite(const at::Tensor& values) {
 
 bool AllFinite(std::span<const float> values) {
   // Tests the exponent's bits, so that the loop vectorises.
-  constexpr uint32_t kExponent = 0x7F800000;
+  constexpr uint32_t kExponentBits = 0x7F800000;
   uint32_t bad = 0;
   for (const float value : values) {
-    bad |= (std::bit_cast<uint32_t>(value) & kExponent) == kExponent ? 1U : 0U;
+    bad |= (std::bit_cast<uint32_t>(value) & kExponentBits) == kExponentBits ? 1U : 0U;
   }
   return bad == 0;
 }

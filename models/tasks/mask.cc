@@ -10,7 +10,7 @@ namespace {
 
 // The mask gets a border of zeros of this width, and the box grows in proportion, so that edges fade as in
 // training.
-constexpr int64_t kBorder = 1;
+constexpr int64_t kBorderWidth = 1;
 
 // One interpolation step along one axis of the bordered mask: source positions `low` and `high`, weighted.
 // Positions outside the bordered mask repeat its last one.
@@ -28,7 +28,8 @@ struct Span {
 
 // Computes in float32 and truncates towards zero, as torchvision does.
 Span GrownSpan(float low, float high, int64_t side) {
-  const auto scale = static_cast<float>(static_cast<double>(side + 2 * kBorder) / static_cast<double>(side));
+  const auto scale =
+      static_cast<float>(static_cast<double>(side + 2 * kBorderWidth) / static_cast<double>(side));
   const float half = (high - low) * 0.5F * scale;
   const float centre = (high + low) * 0.5F;
   const auto begin = static_cast<int64_t>(centre - half);
@@ -46,7 +47,7 @@ Span Visible(Span span, int64_t limit) {
 // Bilinear interpolation, corners not aligned, from a bordered mask of `side` to the visible part of the
 // span.
 std::vector<Sample> Samples(Span span, Span visible, int64_t side) {
-  const int64_t bordered = side + 2 * kBorder;
+  const int64_t bordered = side + 2 * kBorderWidth;
   const float scale = static_cast<float>(bordered) / static_cast<float>(span.size);
   std::vector<Sample> samples(static_cast<size_t>(visible.size));
   for (int64_t i = 0; i < visible.size; ++i) {
@@ -60,10 +61,10 @@ std::vector<Sample> Samples(Span span, Span visible, int64_t side) {
 }
 
 std::vector<float> Bordered(const std::vector<float>& mask, int64_t side) {
-  const int64_t bordered = side + 2 * kBorder;
+  const int64_t bordered = side + 2 * kBorderWidth;
   std::vector<float> result(static_cast<size_t>(bordered * bordered));
   for (int64_t y = 0; y < side; ++y) {
-    std::copy_n(mask.begin() + y * side, side, result.begin() + (y + kBorder) * bordered + kBorder);
+    std::copy_n(mask.begin() + y * side, side, result.begin() + (y + kBorderWidth) * bordered + kBorderWidth);
   }
   return result;
 }
@@ -73,7 +74,7 @@ bool IsUsable(const Detection& detection, int64_t mask_side) {
                       std::isfinite(detection.x_max) && std::isfinite(detection.y_max);
   // Above any picture's size, and below the point where a float no longer fits an integer.
   const float max = std::max({std::fabs(detection.x_min), std::fabs(detection.y_min),
-                               std::fabs(detection.x_max), std::fabs(detection.y_max)});
+                              std::fabs(detection.x_max), std::fabs(detection.y_max)});
   return finite && max < 1e9F && mask_side > 0 &&
          static_cast<int64_t>(detection.mask.size()) == mask_side * mask_side;
 }
@@ -102,10 +103,10 @@ class Runs {
   bool one_ = false;
 };
 
-constexpr int64_t kColumns = 16;
+constexpr int64_t kColumnsAtOnce = 16;
 
-// Marks the pixels at or above the threshold in up to kColumns columns of the region, column by column. The
-// region is stored row by row, and one column at a time would load every cache line once per column.
+// Marks the pixels at or above the threshold in up to kColumnsAtOnce columns of the region, column by column.
+// The region is stored row by row, and one column at a time would load every cache line once per column.
 void Threshold(const MaskRegion& region, int64_t first, int64_t columns, float threshold,
                std::vector<uint8_t>& set) {
   for (int64_t y = 0; y < region.height; ++y) {
@@ -126,7 +127,7 @@ MaskRegion PasteMask(const Detection& detection, int64_t mask_side, int64_t heig
   const Span seen_columns = Visible(columns, width);
   if (seen_rows.size <= 0 || seen_columns.size <= 0) return {};
 
-  const int64_t bordered = mask_side + 2 * kBorder;
+  const int64_t bordered = mask_side + 2 * kBorderWidth;
   const std::vector<float> mask = Bordered(detection.mask, mask_side);
   const std::vector<Sample> ys = Samples(rows, seen_rows, mask_side);
   const std::vector<Sample> xs = Samples(columns, seen_columns, mask_side);
@@ -155,9 +156,9 @@ std::vector<uint32_t> EncodeRle(const MaskRegion& region, int64_t height, int64_
   const int64_t above = region.y;
   const int64_t below = height - region.y - region.height;
   runs.Add(false, region.x * height);
-  std::vector<uint8_t> set(static_cast<size_t>(kColumns * region.height));
-  for (int64_t first = 0; first < region.width; first += kColumns) {
-    const int64_t columns = std::min(kColumns, region.width - first);
+  std::vector<uint8_t> set(static_cast<size_t>(kColumnsAtOnce * region.height));
+  for (int64_t first = 0; first < region.width; first += kColumnsAtOnce) {
+    const int64_t columns = std::min(kColumnsAtOnce, region.width - first);
     Threshold(region, first, columns, threshold, set);
     for (int64_t x = 0; x < columns; ++x) {
       runs.Add(false, above);
@@ -177,20 +178,20 @@ std::vector<uint32_t> EncodeRle(const MaskRegion& region, int64_t height, int64_
 // Each count except the first three is stored as its difference to the count two before it, with five bits
 // per character, lowest first. Bit 5 means that more characters follow; bit 4 of the last one is the sign.
 std::string CocoText(const std::vector<uint32_t>& counts) {
-  constexpr int64_t kBits = 5;
-  constexpr int64_t kDigit = (1 << kBits) - 1;
-  constexpr int64_t kSign = 1 << (kBits - 1);
-  constexpr int64_t kMore = 1 << kBits;
+  constexpr int64_t kBitsPerCharacter = 5;
+  constexpr int64_t kDigitMask = (1 << kBitsPerCharacter) - 1;
+  constexpr int64_t kSignBit = 1 << (kBitsPerCharacter - 1);
+  constexpr int64_t kContinuationBit = 1 << kBitsPerCharacter;
   constexpr char kFirstCharacter = '0';
   std::string text;
   for (size_t i = 0; i < counts.size(); ++i) {
     int64_t value = counts[i];
     if (i > 2) value -= counts[i - 2];
     for (bool more = true; more;) {
-      const int64_t digit = value & kDigit;
-      value >>= kBits;
-      more = value != ((digit & kSign) != 0 ? -1 : 0);
-      text += static_cast<char>(kFirstCharacter + digit + (more ? kMore : 0));
+      const int64_t digit = value & kDigitMask;
+      value >>= kBitsPerCharacter;
+      more = value != ((digit & kSignBit) != 0 ? -1 : 0);
+      text += static_cast<char>(kFirstCharacter + digit + (more ? kContinuationBit : 0));
     }
   }
   return text;

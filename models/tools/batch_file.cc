@@ -5,6 +5,7 @@
 #include <cstring>
 #include <stdexcept>
 
+#include "models/api/text.h"
 #include "models/weights/format/mapped_file.h"
 #include "models/weights/format/safetensors.h"
 

@@ -26,8 +26,8 @@ struct Published {
 };
 
 const std::vector<Published>& Rows() {
-  constexpr auto kWeightsOnly = "";
-  constexpr auto kWidths = "of its patches; the paper gives no widths";
+  constexpr auto kNoRemark = "";
+  constexpr auto kNoWidths = "of its patches; the paper gives no widths";
   static const std::vector<Published> rows = {
       {"sanet",
        {},
@@ -37,12 +37,12 @@ const std::vector<Published>& Rows() {
        false,
        1,
        "the paper's rules give 289.9 M; where its 288 M comes from is not known"},
-      {"sanet", {{"similarity", "ones"}}, "SANet w/o params", 3'448'448, -1, false, 1, kWeightsOnly},
-      {"attnnet", {}, "AttnNet", 3.44e6, 365e6, false, 1, kWeightsOnly},
-      {"attnnet_pool", {}, "AttnNet+Pool", 3.44e6, 300e6, false, 1, kWeightsOnly},
+      {"sanet", {{"similarity", "ones"}}, "SANet w/o params", 3'448'448, -1, false, 1, kNoRemark},
+      {"attnnet", {}, "AttnNet", 3.44e6, 365e6, false, 1, kNoRemark},
+      {"attnnet_pool", {}, "AttnNet+Pool", 3.44e6, 300e6, false, 1, kNoRemark},
       {"attnnet_1n", {}, "AttnNet 1/N", 3.44e6, 312e6, false, 1, "one head, as its count implies"},
-      {"kanet_kv", {}, "KANet KV", 3.44e6, 288e6, false, 1, kWeightsOnly},
-      {"kanet_qkv", {}, "KANet QKV", 3.44e6, 281e6, false, 1, kWeightsOnly},
+      {"kanet_kv", {}, "KANet KV", 3.44e6, 288e6, false, 1, kNoRemark},
+      {"kanet_qkv", {}, "KANet QKV", 3.44e6, 281e6, false, 1, kNoRemark},
       {"kanet_kv",
        {{"attention", "none"}},
        "KANet w/o KAO",
@@ -51,8 +51,8 @@ const std::vector<Published>& Rows() {
        false,
        1,
        "the paper does not say which modules it has instead; here MobileNetV2's"},
-      {"mobilenetv2", {}, "MobileNetV2", 3.47e6, 300e6, false, 1, kWeightsOnly},
-      {"mobilenetv2_kao", {}, "MobileNetV2+KAO", 3.46e6, 298e6, false, 1, kWeightsOnly},
+      {"mobilenetv2", {}, "MobileNetV2", 3.47e6, 300e6, false, 1, kNoRemark},
+      {"mobilenetv2_kao", {}, "MobileNetV2+KAO", 3.46e6, 298e6, false, 1, kNoRemark},
       {"mobilenetv2_sao",
        {},
        "MobileNetV2+SAO",
@@ -61,8 +61,8 @@ const std::vector<Published>& Rows() {
        false,
        1,
        "the paper rounds up, or attends elsewhere: it does not say where"},
-      {"expatt_resnet34", {}, "ExpAtt-ResNet34", 17.3e6, 3.1e9, true, 1, kWeightsOnly},
-      {"expatt_resnet50", {}, "ExpAtt-ResNet50", 24.5e6, 4.0e9, true, 1, kWeightsOnly},
+      {"expatt_resnet34", {}, "ExpAtt-ResNet34", 17.3e6, 3.1e9, true, 1, kNoRemark},
+      {"expatt_resnet50", {}, "ExpAtt-ResNet50", 24.5e6, 4.0e9, true, 1, kNoRemark},
       {"expatt_resnet101",
        {},
        "ExpAtt-ResNet101",
@@ -71,7 +71,7 @@ const std::vector<Published>& Rows() {
        true,
        1,
        "convolutions and transforms alone; the paper's tool counts more"},
-      {"expatt_resnet152", {}, "ExpAtt-ResNet152", 57.6e6, 11.1e9, true, 1, kWeightsOnly},
+      {"expatt_resnet152", {}, "ExpAtt-ResNet152", 57.6e6, 11.1e9, true, 1, kNoRemark},
       {"expatt_resnet50",
        {{"form", "cifar"}, {"classes", "100"}},
        "ExpAtt-ResNet50, CIFAR-100",
@@ -88,9 +88,9 @@ const std::vector<Published>& Rows() {
        true,
        1,
        "cut off, not rounded; 1000 classes, though its data set has 200"},
-      {"gsa_resnet38", {}, "GSA-ResNet-38", 14.2e6, 5.9e9, true, 2, kWeightsOnly},
-      {"gsa_resnet50", {}, "GSA-ResNet-50", 18.1e6, 7.2e9, true, 2, kWeightsOnly},
-      {"gsa_resnet101", {}, "GSA-ResNet-101", 30.4e6, 12.2e9, true, 2, kWeightsOnly},
+      {"gsa_resnet38", {}, "GSA-ResNet-38", 14.2e6, 5.9e9, true, 2, kNoRemark},
+      {"gsa_resnet50", {}, "GSA-ResNet-50", 18.1e6, 7.2e9, true, 2, kNoRemark},
+      {"gsa_resnet101", {}, "GSA-ResNet-101", 30.4e6, 12.2e9, true, 2, kNoRemark},
       {"gsa_resnet50",
        {{"content", "axial"}},
        "axial, content and position",
@@ -98,8 +98,8 @@ const std::vector<Published>& Rows() {
        7.3e9,
        true,
        2,
-       kWeightsOnly},
-      {"gsa_resnet50", {{"content", "none"}}, "axial, position alone", 16.8e6, 6.4e9, true, 2, kWeightsOnly},
+       kNoRemark},
+      {"gsa_resnet50", {{"content", "none"}}, "axial, position alone", 16.8e6, 6.4e9, true, 2, kNoRemark},
       {"deeplabv2_kao_kv",
        {{"head", "aspp"}},
        "DeepLabV2",
@@ -112,9 +112,9 @@ const std::vector<Published>& Rows() {
       {"ea_psmnet", {}, "EA-PSMNet", 5'226'880, -1, true, 1, "not in the paper: 2,112 for the attention"},
       {"ea_rc3d", {{"attention", "none"}}, "R-C3D", -1, -1, true, 1, "not in the paper; for 768 frames"},
       {"ea_rc3d", {}, "EA R-C3D", -1, -1, true, 1, "not in the paper: 395,136 for the attention"},
-      {"unet3d_sao_denoise", {}, "U-Net+SAO, denoising", -1, -1, true, 1, kWidths},
-      {"unet3d_sao_denoise", {{"attention", "none"}}, "U-Net, denoising", -1, -1, true, 1, kWidths},
-      {"unet3d_sao_project", {}, "U-Net+SAO, projection", -1, -1, true, 1, kWidths},
+      {"unet3d_sao_denoise", {}, "U-Net+SAO, denoising", -1, -1, true, 1, kNoWidths},
+      {"unet3d_sao_denoise", {{"attention", "none"}}, "U-Net, denoising", -1, -1, true, 1, kNoWidths},
+      {"unet3d_sao_project", {}, "U-Net+SAO, projection", -1, -1, true, 1, kNoWidths},
   };
   return rows;
 }

@@ -12,6 +12,7 @@
 #include <string_view>
 
 #include "models/api/error.h"
+#include "models/api/text.h"
 #include "models/weights/format/mapped_file.h"
 #include "models/weights/format/tensor_entry.h"
 #include "models/weights/format/weights_format.h"
@@ -21,7 +22,7 @@ namespace {
 
 // More than any network here needs, and less than a machine's memory.
 constexpr int64_t kMaxFileBytes = int64_t{8} << 30;
-constexpr size_t kNamesPerList = 20;
+constexpr size_t kMaxNamesListed = 20;
 
 std::optional<at::ScalarType> FloatingType(ElementType type) {
   switch (type) {
@@ -79,9 +80,9 @@ class Complaints {
     std::string text;
     for (const auto& [kind, tensors] : lists_) {
       text += "\n  " + kind + " (" + std::to_string(tensors.size()) + "):";
-      for (size_t i = 0; i < std::min(tensors.size(), kNamesPerList); ++i) text += "\n    " + tensors[i];
-      if (tensors.size() > kNamesPerList) {
-        text += "\n    and " + std::to_string(tensors.size() - kNamesPerList) + " more";
+      for (size_t i = 0; i < std::min(tensors.size(), kMaxNamesListed); ++i) text += "\n    " + tensors[i];
+      if (tensors.size() > kMaxNamesListed) {
+        text += "\n    and " + std::to_string(tensors.size() - kMaxNamesListed) + " more";
       }
     }
     return text;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "models/api/error.h"
+#include "models/api/text.h"
 #include "models/weights/format/tensor_entry.h"
 #include "tests/fuzz/harness.h"
 

@@ -29,12 +29,12 @@ void AskForTooMuch() { at::empty({int64_t{1} << 56}, at::kByte).zero_(); }
 // Copies a volume and checks that it is finite, in pieces that fit into a core's cache, so that memory is
 // read once.
 TaskResult GiveBack(std::span<const float> volume, const at::Tensor& shape_of) {
-  constexpr size_t kPiece = 4096;
+  constexpr size_t kPieceValues = 4096;
   Restoration result{
       .depth = shape_of.size(2), .height = shape_of.size(3), .width = shape_of.size(4), .values = {}};
   result.values.reserve(volume.size());
-  for (size_t begin = 0; begin < volume.size(); begin += kPiece) {
-    const auto piece = volume.subspan(begin, std::min(kPiece, volume.size() - begin));
+  for (size_t begin = 0; begin < volume.size(); begin += kPieceValues) {
+    const auto piece = volume.subspan(begin, std::min(kPieceValues, volume.size() - begin));
     if (!AllFinite(piece)) return NotFiniteInput();
     result.values.insert(result.values.end(), piece.begin(), piece.end());
   }

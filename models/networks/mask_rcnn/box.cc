@@ -1,19 +1,18 @@
 #include "models/networks/mask_rcnn/box.h"
 
 #include <algorithm>
-#include <cmath>
+
+#include "models/networks/growth.h"
 
 namespace saccade::models {
 
 Box Moved(const Box& box, const float* deltas, const BoxWeights& weights) {
-  // Larger growth is an artefact and would overflow.
-  static const auto kMaxGrowth = static_cast<float>(std::log(1000.0 / 16));
   const float width = box.x_max - box.x_min;
   const float height = box.y_max - box.y_min;
   const float x = deltas[0] / weights[0] * width + (box.x_min + 0.5F * width);
   const float y = deltas[1] / weights[1] * height + (box.y_min + 0.5F * height);
-  const float half_width = 0.5F * (std::exp(std::min(deltas[2] / weights[2], kMaxGrowth)) * width);
-  const float half_height = 0.5F * (std::exp(std::min(deltas[3] / weights[3], kMaxGrowth)) * height);
+  const float half_width = 0.5F * (Growth(deltas[2] / weights[2]) * width);
+  const float half_height = 0.5F * (Growth(deltas[3] / weights[3]) * height);
   return {x - half_width, y - half_height, x + half_width, y + half_height};
 }
 

@@ -10,8 +10,8 @@
 namespace saccade::models {
 namespace {
 
-constexpr auto kHead = "roi_heads.box_head.";
-constexpr auto kPredictor = "roi_heads.box_predictor.";
+constexpr auto kHeadPrefix = "roi_heads.box_head.";
+constexpr auto kPredictorPrefix = "roi_heads.box_predictor.";
 constexpr float kMinDetectionSide = 1e-2F;
 
 const at::Tensor& Weight(const TensorMap& tensors, const std::string& name) {
@@ -28,8 +28,8 @@ at::Tensor PositionFirst(const at::Tensor& weight, int64_t channels) {
 }
 
 Linear MakeNumbers(const TensorMap& tensors) {
-  const std::string scores = std::string(kPredictor) + "cls_score";
-  const std::string deltas = std::string(kPredictor) + "bbox_pred";
+  const std::string scores = std::string(kPredictorPrefix) + "cls_score";
+  const std::string deltas = std::string(kPredictorPrefix) + "bbox_pred";
   const auto both = [](const at::Tensor& a, const at::Tensor& b) {
     return at::cat({a.to(at::kFloat), b.to(at::kFloat)});
   };
@@ -41,10 +41,10 @@ Linear MakeNumbers(const TensorMap& tensors) {
 
 BoxHead::BoxHead(const MaskRcnnTable& table, const TensorMap& tensors)
     : classes_(table.options.classes),
-      first_(PositionFirst(Weight(tensors, std::string(kHead) + "fc6"), table.channels),
-             Bias(tensors, std::string(kHead) + "fc6"), Activation::kRelu, tensors.target),
-      second_(Weight(tensors, std::string(kHead) + "fc7"), Bias(tensors, std::string(kHead) + "fc7"),
-              Activation::kRelu, tensors.target),
+      first_(PositionFirst(Weight(tensors, std::string(kHeadPrefix) + "fc6"), table.channels),
+             Bias(tensors, std::string(kHeadPrefix) + "fc6"), Activation::kRelu, tensors.target),
+      second_(Weight(tensors, std::string(kHeadPrefix) + "fc7"),
+              Bias(tensors, std::string(kHeadPrefix) + "fc7"), Activation::kRelu, tensors.target),
       numbers_(MakeNumbers(tensors)) {}
 
 BoxNumbers BoxHead::operator()(const at::Tensor& regions) const {

@@ -15,10 +15,10 @@
 namespace saccade::models {
 namespace {
 
-constexpr auto kUpscale = "roi_heads.mask_predictor.conv5_mask";
-constexpr auto kLogits = "roi_heads.mask_predictor.mask_fcn_logits";
-constexpr int64_t kFactor = 2;
-constexpr int64_t kDrawnSide = kFactor * kMaskSide;
+constexpr auto kUpscaleName = "roi_heads.mask_predictor.conv5_mask";
+constexpr auto kLogitsName = "roi_heads.mask_predictor.mask_fcn_logits";
+constexpr int64_t kMaskUpscaling = 2;
+constexpr int64_t kUpscaledMaskSide = kMaskUpscaling * kMaskSide;
 
 // Regions computed at once: intermediate maps stay in the cache, and few shapes need packed weights.
 constexpr int64_t kRegionsAtOnce = 16;
@@ -27,9 +27,9 @@ constexpr int64_t kRegionsAtOnce = 16;
 // therefore a 1x1 convolution to four times the channels. The weight is [inputs, outputs, 2, 2]; outputs are
 // ordered by block row, then block column.
 Convolution MakeUpscale(const TensorMap& tensors) {
-  const at::Tensor weight = tensors.at(std::string(kUpscale) + ".weight").to(at::kFloat);
-  const at::Tensor bias = tensors.at(std::string(kUpscale) + ".bias").to(at::kDouble);
-  const int64_t blocks = kFactor * kFactor;
+  const at::Tensor weight = tensors.at(std::string(kUpscaleName) + ".weight").to(at::kFloat);
+  const at::Tensor bias = tensors.at(std::string(kUpscaleName) + ".bias").to(at::kDouble);
+  const int64_t blocks = kMaskUpscaling * kMaskUpscaling;
   const at::Tensor flat =
       weight.permute({2, 3, 1, 0}).reshape({blocks * weight.size(1), weight.size(0), 1, 1});
   return {flat,
@@ -62,21 +62,21 @@ at::Tensor DrawOnGpu(const at::Tensor& blocks, const at::Tensor& weights, const 
   const at::Tensor positions = blocks.view({count, -1, weights.size(1)});
   return at::bmm(positions, weight.unsqueeze(2))
       .add(biases.index_select(0, label).view({count, 1, 1}))
-      .view({count, kMaskSide, kMaskSide, kFactor, kFactor})
+      .view({count, kMaskSide, kMaskSide, kMaskUpscaling, kMaskUpscaling})
       .permute({0, 1, 3, 2, 4})
-      .reshape({count, kDrawnSide, kDrawnSide});
+      .reshape({count, kUpscaledMaskSide, kUpscaledMaskSide});
 }
 
 }  // namespace
 
 MaskHead::MaskHead(const TensorMap& tensors) : upscale_(MakeUpscale(tensors)) {
-  for (int64_t layer = 0; layer < kMaskLayers; ++layer) {
+  for (int64_t layer = 0; layer < kMaskConvolutions; ++layer) {
     layers_.push_back(BiasedConvolution(tensors, "roi_heads.mask_head." + std::to_string(layer) + ".0",
                                         {.activation = Activation::kRelu}));
   }
-  const at::Tensor weight = tensors.at(std::string(kLogits) + ".weight");
+  const at::Tensor weight = tensors.at(std::string(kLogitsName) + ".weight");
   logits_weight_ = Owned(weight.view({weight.size(0), weight.size(1)}), tensors.target);
-  logits_bias_ = Owned(tensors.at(std::string(kLogits) + ".bias"), tensors.target);
+  logits_bias_ = Owned(tensors.at(std::string(kLogitsName) + ".bias"), tensors.target);
 }
 
 at::Tensor MaskHead::operator()(const at::Tensor& regions, const std::vector<int64_t>& labels) const {
@@ -98,24 +98,25 @@ at::Tensor MaskHead::Some(const at::Tensor& regions, const int64_t* labels) cons
 
 at::Tensor MaskHead::Draw(const at::Tensor& blocks, const int64_t* labels) const {
   const int64_t channels = logits_weight_.size(1);
-  const at::Tensor masks = at::empty({blocks.size(0), kDrawnSide, kDrawnSide}, at::kFloat);
+  const at::Tensor masks = at::empty({blocks.size(0), kUpscaledMaskSide, kUpscaledMaskSide}, at::kFloat);
   const float* from = blocks.const_data_ptr<float>();
   const float* weights = logits_weight_.const_data_ptr<float>();
   const float* biases = logits_bias_.const_data_ptr<float>();
   auto* to = masks.mutable_data_ptr<float>();
   const auto draw_rows = [&](int64_t begin, int64_t end) {
     for (int64_t row = begin; row < end; ++row) {
-      const int64_t label = labels[row / kDrawnSide];
-      const int64_t source_row = row / kFactor;
-      for (int64_t column = 0; column < kDrawnSide; ++column) {
-        const int64_t position = source_row * kMaskSide + column / kFactor;
-        const int64_t block = position * kFactor * kFactor + row % kFactor * kFactor + column % kFactor;
-        to[row * kDrawnSide + column] =
+      const int64_t label = labels[row / kUpscaledMaskSide];
+      const int64_t source_row = row / kMaskUpscaling;
+      for (int64_t column = 0; column < kUpscaledMaskSide; ++column) {
+        const int64_t position = source_row * kMaskSide + column / kMaskUpscaling;
+        const int64_t block = position * kMaskUpscaling * kMaskUpscaling +
+                              row % kMaskUpscaling * kMaskUpscaling + column % kMaskUpscaling;
+        to[row * kUpscaledMaskSide + column] =
             Dot(from + block * channels, weights + label * channels, channels) + biases[label];
       }
     }
   };
-  at::parallel_for(0, blocks.size(0) * kDrawnSide, kMaskSide, draw_rows);
+  at::parallel_for(0, blocks.size(0) * kUpscaledMaskSide, kMaskSide, draw_rows);
   return masks;
 }
 

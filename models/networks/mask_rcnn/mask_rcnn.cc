@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "models/api/text.h"
 #include "models/device/recorded.h"
 #include "models/networks/mask_rcnn/box_head.h"
 #include "models/networks/mask_rcnn/checkpoint.h"
@@ -122,9 +123,7 @@ std::vector<AttentionPlace> InOrder(std::vector<AttentionPlace> places) {
 }
 
 std::string AbsentNote(const std::vector<std::string>& modules) {
-  std::string names;
-  for (const std::string& module : modules) names += (names.empty() ? "" : ", ") + module;
-  return "the weights have no tensors for " + names + ": attention is the identity there";
+  return "the weights have no tensors for " + Joined(modules, ", ") + ": attention is the identity there";
 }
 
 }  // namespace

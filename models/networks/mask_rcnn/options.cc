@@ -18,9 +18,9 @@ void CheckResnextWidth(const std::string& architecture, double width) {
 
 // The stem halves a side twice and must leave at least one position.
 void CheckBuckets(const std::string& architecture, const Buckets& buckets) {
-  constexpr int64_t kMin = 4;
-  bool fits = !buckets.sizes.empty() || buckets.stride >= kMin;
-  for (const Size size : buckets.sizes) fits = fits && size.height >= kMin && size.width >= kMin;
+  constexpr int64_t kMinSide = 4;
+  bool fits = !buckets.sizes.empty() || buckets.stride >= kMinSide;
+  for (const Size size : buckets.sizes) fits = fits && size.height >= kMinSide && size.width >= kMinSide;
   if (!fits) RefuseOption(architecture, "buckets", AsText(buckets), "a stride, or sides, of at least 4");
 }
 

@@ -51,7 +51,7 @@ void Gather(const LevelProposals& level, int index, const Placement& placement,
     const int64_t position = candidate / kAspectRatios;
     const int64_t ratio = candidate % kAspectRatios;
     const float* deltas =
-        numbers.const_data_ptr<float>() + position * kProposalNumbers + kAspectRatios + 4 * ratio;
+        numbers.const_data_ptr<float>() + position * kProposalOutputs + kAspectRatios + 4 * ratio;
     const Box anchor = anchors.At(position / usable.width, position % usable.width, ratio);
     const Box box = Clipped(Moved(anchor, deltas, kProposalWeights), placement.scaled);
     if (!IsAtLeast(box, kMinProposalSide)) continue;

@@ -14,14 +14,14 @@
 namespace saccade::models {
 
 // Outputs per position of a level: kAspectRatios objectness logits, then four box deltas for each anchor.
-inline constexpr int64_t kProposalNumbers = kAspectRatios * 5;
+inline constexpr int64_t kProposalOutputs = kAspectRatios * 5;
 
 // The RPN's convolutions, shared by all levels. Immutable and thread-safe.
 class ProposalHead {
  public:
   explicit ProposalHead(const TensorMap& tensors);
 
-  // Returns [B, kProposalNumbers, H, W].
+  // Returns [B, kProposalOutputs, H, W].
   at::Tensor operator()(const at::Tensor& level) const;
 
  private:
@@ -29,12 +29,12 @@ class ProposalHead {
   Convolution numbers_;  // computes torchvision's two outputs together
 };
 
-// Returns the head's output for use on the CPU: float32 [B, H, W, kProposalNumbers], contiguous.
+// Returns the head's output for use on the CPU: float32 [B, H, W, kProposalOutputs], contiguous.
 at::Tensor ByPosition(const at::Tensor& numbers);
 
 // The head's output for one picture on one level.
 struct LevelProposals {
-  at::Tensor numbers;  // float32 [H, W, kProposalNumbers], contiguous and finite
+  at::Tensor numbers;  // float32 [H, W, kProposalOutputs], contiguous and finite
   Size extent;         // the valid part of the level
 };
 

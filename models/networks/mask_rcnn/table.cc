@@ -88,7 +88,7 @@ class Recorder {
   void MaskHead() {
     const Size pooled{table_.options.detections * kMaskSide, kMaskSide};
     const Size drawn{2 * pooled.height, 2 * pooled.width};
-    for (int64_t layer = 0; layer < kMaskLayers; ++layer) {
+    for (int64_t layer = 0; layer < kMaskConvolutions; ++layer) {
       Biased("roi_heads.mask_head." + std::to_string(layer) + ".0", table_.channels, table_.channels, 3,
              pooled);
     }

@@ -30,9 +30,9 @@
 namespace saccade::models {
 
 inline constexpr int64_t kAspectRatios = 3;
-inline constexpr int64_t kBoxSide = 7;     // side of a region pooled for the box head...
-inline constexpr int64_t kMaskSide = 14;   // ...and for the mask head, which doubles it
-inline constexpr int64_t kMaskLayers = 4;  // 3x3 convolutions before the mask is upscaled
+inline constexpr int64_t kBoxSide = 7;           // side of a region pooled for the box head...
+inline constexpr int64_t kMaskSide = 14;         // ...and for the mask head, which doubles it
+inline constexpr int64_t kMaskConvolutions = 4;  // 3x3 convolutions before the mask is upscaled
 
 struct MaskRcnnTable {
   MaskRcnnOptions options;

@@ -16,13 +16,13 @@ namespace {
 
 // Returns our name for a parameter of torchvision's MobileNetV2, or else `name` itself.
 std::string KnownName(const std::string& name) {
-  constexpr int kLast = 18;
+  constexpr int kHeadIndex = 18;
   if (name.starts_with("classifier.1.")) return "classifier." + name.substr(13);
-  constexpr std::string_view kFeatures = "features.";
-  if (!name.starts_with(kFeatures)) return name;
+  constexpr std::string_view kFeaturesPrefix = "features.";
+  if (!name.starts_with(kFeaturesPrefix)) return name;
   int index = 0;
   const char* const end = name.data() + name.size();
-  const auto [after, error] = std::from_chars(name.data() + kFeatures.size(), end, index);
+  const auto [after, error] = std::from_chars(name.data() + kFeaturesPrefix.size(), end, index);
   if (error != std::errc() || after == end || *after != '.') return name;
   std::string rest(after + 1, end);
   const auto layer = [&](const std::string& beginning, const char* known) {
@@ -30,7 +30,7 @@ std::string KnownName(const std::string& name) {
     rest = known + rest.substr(beginning.size());
     return true;
   };
-  if (index == 0 || index == kLast) {
+  if (index == 0 || index == kHeadIndex) {
     layer("0.", "conv.") || layer("1.", "bn.");
     return (index == 0 ? "stem." : "head.") + rest;
   }

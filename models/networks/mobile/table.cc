@@ -8,8 +8,8 @@
 namespace saccade::models {
 namespace {
 
-constexpr int64_t kStem = 32;
-constexpr int64_t kHead = 1280;
+constexpr int64_t kStemChannels = 32;
+constexpr int64_t kHeadChannels = 1280;
 constexpr TableRow kRows[] = {
     // attention, r, c, n, s
     {false, 1, 16, 1, 1}, {false, 6, 24, 2, 2}, {false, 6, 32, 2, 2}, {true, 6, 32, 1, 1},
@@ -34,7 +34,7 @@ int64_t Attended(const Block& block, const MobileOptions& options) {
 }  // namespace
 
 MobilePlan MakeMobilePlan(const MobileOptions& options) {
-  MobilePlan plan{options, Scaled(kStem, options.width), {}, Scaled(kHead, options.width)};
+  MobilePlan plan{options, Scaled(kStemChannels, options.width), {}, Scaled(kHeadChannels, options.width)};
   int64_t channels = plan.stem;
   int64_t size = Strided(options.input_size, 2);
   for (const TableRow& row : kRows) {

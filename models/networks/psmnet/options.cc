@@ -6,7 +6,7 @@
 namespace saccade::models {
 namespace {
 
-constexpr int64_t kChannels = 32;
+constexpr int64_t kFeatureChannels = 32;
 
 // The hourglasses halve all sides and double them again.
 void CheckStereoBuckets(const std::string& architecture, const Buckets& buckets) {
@@ -19,7 +19,7 @@ void CheckStereoBuckets(const std::string& architecture, const Buckets& buckets)
 
 }  // namespace
 
-int64_t PsmnetOptions::channels() const { return Scaled(kChannels, width); }
+int64_t PsmnetOptions::channels() const { return Scaled(kFeatureChannels, width); }
 
 PsmnetOptions ParsePsmnetOptions(const std::string& architecture, const Options& options) {
   OptionReader reader(architecture, options);

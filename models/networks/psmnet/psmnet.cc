@@ -20,7 +20,7 @@
 namespace saccade::models {
 namespace {
 
-constexpr int64_t kScale = 4;  // pictures to features
+constexpr int64_t kFeatureStride = 4;  // pictures to features
 
 Convolution Cube(const TensorMap& tensors, const std::string& name, Activation activation) {
   return NormedConvolution(tensors, name + ".0", name + ".1", {.activation = activation});
@@ -36,8 +36,8 @@ class Psmnet : public Model {
                Cube(weights.tensors, "dres0.2", Activation::kRelu),
                Cube(weights.tensors, "dres1.0", Activation::kRelu)},
         entry_residual_(Cube(weights.tensors, "dres1.2", Activation::kNone)) {
-    for (const char* name : kHourglasses) hourglasses_.emplace_back(weights.tensors, name);
-    for (const char* name : kHeads) heads_.emplace_back(weights.tensors, name);
+    for (const char* name : kHourglassNames) hourglasses_.emplace_back(weights.tensors, name);
+    for (const char* name : kCostHeadNames) heads_.emplace_back(weights.tensors, name);
     if (options.attention && weights.absent.empty()) {
       attention_.emplace(weights.tensors, kPsmnetAttention, options.heads, options.normalization);
     }
@@ -67,8 +67,8 @@ class Psmnet : public Model {
   }
 
   FeatureMap Match(const FeatureMap& pair) const {
-    const Extents quarter = pair.extents.After({.stride = kScale});
-    return {RegressDisparity(Costs(Entry(pair.values), quarter), kScale), pair.extents};
+    const Extents quarter = pair.extents.After({.stride = kFeatureStride});
+    return {RegressDisparity(Costs(Entry(pair.values), quarter), kFeatureStride), pair.extents};
   }
 
   // Returns the first volume. To save memory, at most one volume of 2 C channels exists, together with its
@@ -76,7 +76,7 @@ class Psmnet : public Model {
   at::Tensor Entry(const at::Tensor& pair) const {
     at::Tensor features = features_(pair);
     at::Tensor volume = ConcatenationVolume(features.narrow(0, 0, 1), features.narrow(0, 1, 1),
-                                            options_.max_disparity / kScale);
+                                            options_.max_disparity / kFeatureStride);
     features.reset();
     volume = entry_[0](volume);
     volume = entry_[1](volume);

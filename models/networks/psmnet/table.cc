@@ -125,13 +125,13 @@ Ledger RecordPsmnet(const PsmnetOptions& options) {
   RecordNormed("dres0.2", Cube(channels, channels), volume, ledger);
   RecordNormed("dres1.0", Cube(channels, channels), volume, ledger);
   RecordNormed("dres1.2", Cube(channels, channels), volume, ledger);
-  for (const char* hourglass : kHourglasses) RecordHourglass(hourglass, channels, volume, ledger);
+  for (const char* hourglass : kHourglassNames) RecordHourglass(hourglass, channels, volume, ledger);
   if (options.attention) {
     ledger.EfficientAttention(
         kPsmnetAttention, channels, options.key_channels, options.value_channels, options.reprojected(),
         Divided({options.max_disparity, kPsmnetNominal.height, kPsmnetNominal.width}, 4));
   }
-  for (const std::string head : kHeads) {
+  for (const std::string head : kCostHeadNames) {
     RecordNormed(head + ".0", Cube(channels, channels), volume, ledger);
     ledger.Convolution(head + ".2", Cube(channels, 1), volume);
   }

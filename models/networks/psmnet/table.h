@@ -32,8 +32,8 @@ std::vector<PsmnetBlock> PsmnetBlocks(const PsmnetOptions& options, int stage);
 // the squares are cut to it, and the branch holds the map's mean.
 inline constexpr std::array<int64_t, 4> kPyramidPools = {64, 32, 16, 8};
 
-inline constexpr std::array<const char*, 3> kHourglasses = {"dres2", "dres3", "dres4"};
-inline constexpr std::array<const char*, 3> kHeads = {"classif1", "classif2", "classif3"};
+inline constexpr std::array<const char*, 3> kHourglassNames = {"dres2", "dres3", "dres4"};
+inline constexpr std::array<const char*, 3> kCostHeadNames = {"classif1", "classif2", "classif3"};
 
 inline constexpr const char* kPsmnetAttention = "attention";
 

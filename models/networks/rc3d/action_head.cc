@@ -33,7 +33,7 @@ Actions FindActions(const ActionNumbers& numbers, const std::vector<Segment>& pr
       const bool background = label == 0;
       if (background || *score <= threshold) continue;
       const Segment segment = Clipped(Moved(proposal, offsets, kActionSegmentWeights), frames);
-      if (segment.length() >= kMinFrames) all.Add(segment, *score, label);
+      if (segment.length() >= kMinSegmentFrames) all.Add(segment, *score, label);
     }
   }
   const Scored best = Suppressed(all, options.nms_threshold, options.detections);

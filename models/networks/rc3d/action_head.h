@@ -31,8 +31,8 @@ class ActionHead {
 };
 
 // Returns the best actions in a clip of `frames` frames, best first: moves and clips the proposals, keeps
-// those whose score is above the threshold and that are at least kMinFrames long, and suppresses those that
-// overlap a better one of their class. REQUIRES: finite numbers.
+// those whose score is above the threshold and that are at least kMinSegmentFrames long, and suppresses those
+// that overlap a better one of their class. REQUIRES: finite numbers.
 Actions FindActions(const ActionNumbers& numbers, const std::vector<Segment>& proposals, int64_t frames,
                     const Rc3dOptions& options);
 

@@ -14,7 +14,7 @@ namespace {
 
 constexpr double kMaxOverlap = 0.7;
 // Maximum number of candidates for suppression, whose time grows with the square of it.
-constexpr size_t kCandidates = 2000;
+constexpr size_t kMaxCandidates = 2000;
 
 // [1, C, T, 1, 1] to [T, C].
 at::Tensor ByStep(const at::Tensor& numbers) {
@@ -54,12 +54,12 @@ std::vector<Segment> Propose(const ProposalNumbers& numbers, int64_t frames, con
       const Segment segment =
           Clipped(Moved(Anchor(step, steps_long), offsets, kProposalSegmentWeights), frames);
       // Ranks by logits, as large ones would be equal as probabilities.
-      if (segment.length() >= kMinFrames) candidates.Add(segment, *logit, 0);
+      if (segment.length() >= kMinSegmentFrames) candidates.Add(segment, *logit, 0);
       ++logit;
       offsets += 2;
     }
   }
-  return Suppressed(Best(candidates, kCandidates), kMaxOverlap, options.proposals).segments;
+  return Suppressed(Best(candidates, kMaxCandidates), kMaxOverlap, options.proposals).segments;
 }
 
 }  // namespace saccade::models

@@ -33,8 +33,8 @@ class TemporalProposalHead {
 };
 
 // Returns the best segments of a clip of `frames` frames, best first, at most options.proposals: moves and
-// clips the anchors, drops those shorter than kMinFrames, and suppresses those that overlap a better one by
-// more than 0.7. REQUIRES: finite numbers.
+// clips the anchors, drops those shorter than kMinSegmentFrames, and suppresses those that overlap a better
+// one by more than 0.7. REQUIRES: finite numbers.
 std::vector<Segment> Propose(const ProposalNumbers& numbers, int64_t frames, const Rc3dOptions& options);
 
 }  // namespace saccade::models

@@ -37,14 +37,15 @@ at::Tensor PooledSteps(const at::Tensor& map) {
   const Span height{0, map.size(3)};
   const Span width{0, map.size(4)};
   std::vector<at::Tensor> bins;
-  for (int64_t row = 0; row < kBins[1]; ++row) {
-    for (int64_t column = 0; column < kBins[2]; ++column) {
-      const Span tall = height.Bin(row, kBins[1]);
-      const Span wide = width.Bin(column, kBins[2]);
+  for (int64_t row = 0; row < kRegionBins[1]; ++row) {
+    for (int64_t column = 0; column < kRegionBins[2]; ++column) {
+      const Span tall = height.Bin(row, kRegionBins[1]);
+      const Span wide = width.Bin(column, kRegionBins[2]);
       bins.push_back(map[0].narrow(2, tall.first, tall.count).narrow(3, wide.first, wide.count).amax({2, 3}));
     }
   }
-  return at::stack(bins).permute({2, 0, 1}).contiguous().view({map.size(2), kBins[1], kBins[2], map.size(1)});
+  return at::stack(bins).permute({2, 0, 1}).contiguous().view(
+      {map.size(2), kRegionBins[1], kRegionBins[2], map.size(1)});
 }
 
 }  // namespace
@@ -52,13 +53,13 @@ at::Tensor PooledSteps(const at::Tensor& map) {
 at::Tensor PoolSegments(const at::Tensor& map, const std::vector<Segment>& segments) {
   const at::Tensor steps = PooledSteps(map);
   const at::Tensor pooled = at::empty(
-      {static_cast<int64_t>(segments.size()), kBins[0], steps.size(1), steps.size(2), steps.size(3)},
+      {static_cast<int64_t>(segments.size()), kRegionBins[0], steps.size(1), steps.size(2), steps.size(3)},
       steps.options());
   for (size_t i = 0; i < segments.size(); ++i) {
     const Span covered = StepsOf(segments[i], map.size(2));
     const at::Tensor own = pooled[static_cast<int64_t>(i)];
-    for (int64_t index = 0; index < kBins[0]; ++index) {
-      const Span bin = covered.Bin(index, kBins[0]);
+    for (int64_t index = 0; index < kRegionBins[0]; ++index) {
+      const Span bin = covered.Bin(index, kRegionBins[0]);
       at::Tensor out = own[index];
       at::amax_out(out, steps.narrow(0, bin.first, bin.count), 0);
     }

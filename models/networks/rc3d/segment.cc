@@ -1,8 +1,8 @@
 #include "models/networks/rc3d/segment.h"
 
 #include <algorithm>
-#include <cmath>
 
+#include "models/networks/growth.h"
 #include "models/networks/rc3d/table.h"
 
 namespace saccade::models {
@@ -15,11 +15,9 @@ Segment Anchor(int64_t step, int64_t steps_long) {
 }
 
 Segment Moved(const Segment& segment, const float* offsets, const SegmentWeights& weights) {
-  // As in the detectors, larger growth is an artefact and would overflow.
-  static const auto kMaxGrowth = static_cast<float>(std::log(1000.0 / 16));
   const float length = segment.length();
   const float centre = offsets[0] / weights[0] * length + (segment.start + 0.5F * length);
-  const float half = 0.5F * (std::exp(std::min(offsets[1] / weights[1], kMaxGrowth)) * length);
+  const float half = 0.5F * (Growth(offsets[1] / weights[1]) * length);
   return {centre - half, centre + half};
 }
 

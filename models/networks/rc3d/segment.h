@@ -21,7 +21,7 @@ inline constexpr SegmentWeights kProposalSegmentWeights = {1, 1};
 inline constexpr SegmentWeights kActionSegmentWeights = {10, 5};
 
 // Segments shorter than this after clipping are dropped.
-inline constexpr float kMinFrames = 1;
+inline constexpr float kMinSegmentFrames = 1;
 
 // Returns the anchor of `steps_long` steps around the middle of a step of kStepFrames frames.
 Segment Anchor(int64_t step, int64_t steps_long);

@@ -56,7 +56,7 @@ Ledger RecordRc3d(const Rc3dOptions& options) {
 
   // Every proposal is pooled to its own bins. They are counted as one map, concatenated along time: a stride
   // of 2 halves it as it halves each of them.
-  Sides regions(kBins.begin(), kBins.end());
+  Sides regions(kRegionBins.begin(), kRegionBins.end());
   regions.front() *= options.proposals;
   RecordStage(backbone, kClipStages, "", regions, ledger);
   const int64_t features = backbone.Channels(kClipStages);

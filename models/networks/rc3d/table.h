@@ -4,9 +4,9 @@
 //
 // A clip [3, F, H, W] becomes a map of F / 8 steps by H / 16 by W / 16: a ResNet with 3-D kernels whose stem
 // keeps all frames, up to layer3. At each step, one anchor of each length is scored and moved (tpn.*). For
-// each proposal, its steps of the map are pooled to kBins, go through layer4, and are classified (head.*). F
-// is a multiple of 16; clips are filled up with zero frames, which the network computes like all others, but
-// no proposals or actions are returned in them.
+// each proposal, its steps of the map are pooled to kRegionBins, go through layer4, and are classified
+// (head.*). F is a multiple of 16; clips are filled up with zero frames, which the network computes like all
+// others, but no proposals or actions are returned in them.
 #pragma once
 
 #include <array>
@@ -23,7 +23,7 @@ namespace saccade::models {
 inline constexpr int64_t kStepFrames = 8;
 
 // Bins to which a proposal's steps are pooled: time, height and width.
-inline constexpr std::array<int64_t, 3> kBins = {4, 2, 2};
+inline constexpr std::array<int64_t, 3> kRegionBins = {4, 2, 2};
 
 inline constexpr auto kProposalConvolution = "tpn.conv";  // 3x3x3, ReLU, then the maximum over each step
 inline constexpr auto kProposalLogits = "tpn.cls_logits";

@@ -7,8 +7,9 @@ namespace {
 
 // Fits the published parameter counts: about a tenth in bottlenecks, a quarter in basic blocks.
 int64_t Attended(const ResidualOptions& options, int group) {
-  constexpr int64_t kBottleneck[] = {8, 16, 24, 56};
-  return options.basic ? Scaled(64 << group, options.width) / 4 : Scaled(kBottleneck[group], options.width);
+  constexpr int64_t kBottleneckChannels[] = {8, 16, 24, 56};
+  return options.basic ? Scaled(64 << group, options.width) / 4
+                       : Scaled(kBottleneckChannels[group], options.width);
 }
 
 SpatialLayer MakeSpatial(const ResidualOptions& options, int group, SpatialLayer layer) {

@@ -12,7 +12,7 @@ namespace {
 enum : size_t { kEncoder0, kEncoder1, kBottom, kDecoder1, kDecoder0 };
 
 // Reach of two convolutions; even, so that windows can be pooled.
-constexpr int64_t kHalo = 2;
+constexpr int64_t kConvolutionHalo = 2;
 
 std::optional<SiameseModule> Attention(const TensorMap& tensors, const EncoderDecoder& network, size_t block,
                                        const UnetOptions& options) {
@@ -44,7 +44,7 @@ at::Tensor Unet::First(const at::Tensor& volume, Progress& progress) const {
   at::Tensor half = NewMap(encode.outputs(), Halved(SidesOf(volume)), target_);
   for (int64_t i = 0; i < tiling.count(); ++i) {
     const Part core = tiling.Core(i);
-    const Part window = tiling.Around(core, kHalo);
+    const Part window = tiling.Around(core, kConvolutionHalo);
     const at::Tensor x = encode(TakenPart(volume, window, target_));
     View(half, core.Over(step_)).copy_(Pooled(View(x, core.From(window)), step_));
     progress.Add(encode.work() * static_cast<double>(Positions(window.size)));
@@ -60,7 +60,7 @@ Unet::Encoded Unet::Second(const at::Tensor& half, Progress& progress) const {
                   .pooled = NewMap(encode.outputs(), Halved(sides), target_)};
   for (int64_t i = 0; i < tiling.count(); ++i) {
     const Part core = tiling.Core(i);
-    const Part window = tiling.Around(core, kHalo);
+    const Part window = tiling.Around(core, kConvolutionHalo);
     const at::Tensor x = View(encode(TakenPart(half, window, target_)), core.From(window));
     View(encoded.skip, core).copy_(x);
     View(encoded.pooled, core.Over(step_)).copy_(Pooled(x, step_));
@@ -83,7 +83,7 @@ at::Tensor Unet::Decoded(Encoded encoded, Progress& progress) const {
   at::Tensor half = NewMap(decode.outputs(), SidesOf(encoded.skip), target_);
   for (int64_t i = 0; i < tiling.count(); ++i) {
     const Part core = tiling.Core(i);
-    const Part window = tiling.Around(core, kHalo);
+    const Part window = tiling.Around(core, kConvolutionHalo);
     const at::Tensor x = decode(Joined(View(encoded.skip, window), View(encoded.pooled, window.Over(step_))));
     View(half, core).copy_(View(x, core.From(window)));
     progress.Add(decode.work() * static_cast<double>(Positions(window.size)));
@@ -99,8 +99,8 @@ at::Tensor Unet::Last(const at::Tensor& volume, const at::Tensor& half, Progress
   AttendedOutput::Pass pass(output_, SidesOf(volume));
   for (int64_t i = 0; i < tiling.count(); ++i) {
     const Part core = tiling.Core(i);
-    const Part window = tiling.Around(core, kHalo);
-    const Part wider = tiling.Around(core, 2 * kHalo);
+    const Part window = tiling.Around(core, kConvolutionHalo);
+    const Part wider = tiling.Around(core, 2 * kConvolutionHalo);
     at::Tensor skip = encode(TakenPart(volume, wider, target_));
     at::Tensor joined = Joined(View(skip, window.From(wider)), View(half, window.Over(step_)));
     skip.reset();
@@ -122,9 +122,10 @@ double Unet::Work(const VolumeSides& sides) const {
   const auto work = [&](size_t block, int64_t positions) {
     return blocks_[block].work() * static_cast<double>(positions);
   };
-  return work(kEncoder0, Cut(sides).Computed(kHalo) + Cut(sides).Computed(2 * kHalo)) +
-         work(kEncoder1, Cut(half).Computed(kHalo)) + work(kBottom, Positions(Halved(half))) +
-         work(kDecoder1, Cut(half).Computed(kHalo)) + work(kDecoder0, Cut(sides).Computed(kHalo));
+  return work(kEncoder0, Cut(sides).Computed(kConvolutionHalo) + Cut(sides).Computed(2 * kConvolutionHalo)) +
+         work(kEncoder1, Cut(half).Computed(kConvolutionHalo)) + work(kBottom, Positions(Halved(half))) +
+         work(kDecoder1, Cut(half).Computed(kConvolutionHalo)) +
+         work(kDecoder0, Cut(sides).Computed(kConvolutionHalo));
 }
 
 }  // namespace saccade::models

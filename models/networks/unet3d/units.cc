@@ -14,8 +14,8 @@
 namespace saccade::models {
 namespace {
 
-constexpr double kLow = 2;
-constexpr double kHigh = 99.8;
+constexpr double kLowPercentile = 2;
+constexpr double kHighPercentile = 99.8;
 constexpr double kMinRange = 1e-20;
 
 // Maps floats to unsigned numbers in the same order.
@@ -80,7 +80,7 @@ Units PercentileUnits(const at::Tensor& volume) {
   std::array<double, 2> places{};
   std::vector<int64_t> ranks;
   for (size_t i = 0; i < places.size(); ++i) {
-    places[i] = (i == 0 ? kLow : kHigh) / 100 * static_cast<double>(count - 1);
+    places[i] = (i == 0 ? kLowPercentile : kHighPercentile) / 100 * static_cast<double>(count - 1);
     const auto rank = static_cast<int64_t>(places[i]);
     ranks.push_back(rank);
     ranks.push_back(std::min(rank + 1, count - 1));

@@ -1,6 +1,7 @@
 #include "models/weights/format/json_reader.h"
 
 #include "models/api/error.h"
+#include "models/api/text.h"
 #include "models/weights/format/tensor_entry.h"
 
 namespace saccade::models {
@@ -68,14 +69,14 @@ uint32_t JsonReader::ReadHex4() {
 }
 
 void JsonReader::ReadEscape(std::string& out) {
-  static constexpr std::string_view kLetters = "\"\\/bfnrt";
-  static constexpr std::string_view kMeanings = "\"\\/\b\f\n\r\t";
+  static constexpr std::string_view kEscapeLetters = "\"\\/bfnrt";
+  static constexpr std::string_view kEscapedCharacters = "\"\\/\b\f\n\r\t";
   if (position_ == text_.size()) Fail("a string is not terminated");
   const char letter = text_[position_++];
   if (letter != 'u') {
-    const size_t index = kLetters.find(letter);
+    const size_t index = kEscapeLetters.find(letter);
     if (index == std::string_view::npos) Fail("unknown escape " + Quote(std::string_view(&letter, 1)));
-    out += kMeanings[index];
+    out += kEscapedCharacters[index];
     return;
   }
   uint32_t code = ReadHex4();

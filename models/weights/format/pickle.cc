@@ -4,6 +4,7 @@
 #include <unordered_map>
 
 #include "models/api/error.h"
+#include "models/api/text.h"
 
 namespace saccade::models {
 namespace {
@@ -12,7 +13,6 @@ using Kind = PickleValue::Kind;
 
 constexpr size_t kMaxPickleBytes = size_t{64} << 20;
 constexpr size_t kMaxValues = 2'000'000;
-constexpr size_t kMaxDimensions = 16;
 
 constexpr std::string_view kOrderedDict = "collections\nOrderedDict";
 constexpr std::string_view kRebuildTensor = "torch._utils\n_rebuild_tensor_v2";

@@ -8,13 +8,13 @@
 #include <set>
 
 #include "models/api/error.h"
+#include "models/api/text.h"
 #include "models/weights/format/json_reader.h"
 
 namespace saccade::models {
 namespace {
 
 constexpr size_t kLengthBytes = 8;
-constexpr size_t kMaxShape = 16;
 
 struct Placed {
   TensorEntry entry;
@@ -94,7 +94,7 @@ Placed ReadTensor(JsonReader& json, const std::string& name) {
     if (key == "dtype" && !type) {
       type = TypeNamed(name, json.ReadString());
     } else if (key == "shape" && !shape) {
-      shape = ReadNumbers(json, name, "shape", kMaxShape);
+      shape = ReadNumbers(json, name, "shape", kMaxDimensions);
     } else if (key == "data_offsets" && !offsets) {
       offsets = ReadNumbers(json, name, "data_offsets", 2);
     } else {

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "models/api/error.h"
+#include "models/api/text.h"
 #include "models/weights/format/pickle.h"
 #include "models/weights/format/zip_reader.h"
 

@@ -40,6 +40,9 @@ struct ElementTypeInfo {
 std::span<const ElementTypeInfo> ElementTypes();
 const ElementTypeInfo& Info(ElementType type);
 
+// Maximum number of dimensions of a tensor in a file.
+inline constexpr size_t kMaxDimensions = 16;
+
 // A tensor in a file. Every element that shape and strides reach lies within the file's bytes, which the
 // entry does not own. `data` may have any alignment.
 struct TensorEntry {
@@ -53,11 +56,7 @@ struct TensorEntry {
 // Computes the product of a shape. Returns false if a dimension is negative or the product overflows.
 bool Product(std::span<const int64_t> shape, int64_t& product);
 
-// Makes text from a file safe for a message: quoted, shortened, and free of control characters.
-std::string Quote(std::string_view text);
+// Returns "[2, 3]" for {2, 3}.
 std::string ShapeText(std::span<const int64_t> shape);
-
-// Returns whether `text` is well-formed UTF-8 (no overlong forms, no surrogates).
-bool IsUtf8(std::string_view text);
 
 }  // namespace saccade::models

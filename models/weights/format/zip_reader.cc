@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "models/api/error.h"
+#include "models/api/text.h"
 
 namespace saccade::models {
 namespace {

@@ -7,6 +7,6 @@
 namespace saccade::models {
 
 // Returns the text as UTF-8 without the C++ stack, truncated if it is long.
-std::string Said(const std::exception& error);
+std::string ErrorText(const std::exception& error);
 
 }  // namespace saccade::models
