@@ -27,11 +27,11 @@ class FileBelowEnvironment : public CLI::ConfigTOML {
   explicit FileBelowEnvironment(const CLI::App* app) : app_(app) {}
 
   std::vector<CLI::ConfigItem> from_config(std::istream& input) const override {
-    std::vector<CLI::ConfigItem> items = CLI::ConfigTOML::from_config(input);
-    std::erase_if(items, [this](const CLI::ConfigItem& item) {
+    std::vector<CLI::ConfigItem> lines = CLI::ConfigTOML::from_config(input);
+    std::erase_if(lines, [this](const CLI::ConfigItem& item) {
       return item.parents.empty() && IsSetInEnvironment(app_->get_option_no_throw("--" + item.name));
     });
-    return items;
+    return lines;
   }
 
  private:

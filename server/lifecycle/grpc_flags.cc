@@ -19,7 +19,7 @@ struct GrpcFlag {
   const char* help;
 };
 
-constexpr GrpcFlag kFlags[] = {
+constexpr GrpcFlag kGrpcFlags[] = {
     {"grpc-keepalive-time", GRPC_ARG_KEEPALIVE_TIME_MS, 1, "MS", "60000",
      "How long a connection may be idle before the server sends a keepalive ping"},
     {"grpc-keepalive-timeout", GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 1, "MS", "20000",
@@ -41,7 +41,7 @@ constexpr GrpcFlag kFlags[] = {
 }  // namespace
 
 void AddGrpcFlags(CLI::App& app, std::map<std::string, int>* arguments) {
-  for (const GrpcFlag& flag : kFlags) {
+  for (const GrpcFlag& flag : kGrpcFlags) {
     const auto take = [&flag, arguments](const int& value) { (*arguments)[flag.argument] = value; };
     app.add_option_function<int>(absl::StrCat("--", flag.name), take, flag.help)
         ->check(CLI::Range(flag.min, std::numeric_limits<int>::max()).description(""))

@@ -86,8 +86,9 @@ TEST(GrpcFlagsTest, ValuesHaveBounds) {
 
 TEST(TritonFlagsTest, TheValueWithoutEffectIsSilent) {
   Program program;
-  EXPECT_EQ(program.Parse({"--allow-http=true", "--log-file", "", "--trace-level=OFF", "--grpc-use-ssl=false"}),
-            "");
+  EXPECT_EQ(
+      program.Parse({"--allow-http=true", "--log-file", "", "--trace-level=OFF", "--grpc-use-ssl=false"}),
+      "");
   EXPECT_THAT(program.warnings(), IsEmpty());
 }
 

@@ -32,7 +32,7 @@ struct TritonFlag {
 constexpr auto kIgnored = TritonFlag::kIgnored;
 constexpr auto kRejected = TritonFlag::kRejected;
 
-constexpr TritonFlag kFlags[] = {
+constexpr TritonFlag kTritonFlags[] = {
     {"id", nullptr, kIgnored, "the server's name is always saccade"},
     {"model-load-thread-count", nullptr, kIgnored, "models are loaded one after the other"},
     {"model-load-retry-count", "0", kIgnored, "loading a model is retried when its files change"},
@@ -110,7 +110,7 @@ void CheckValue(const TritonFlag& flag, const std::string& value, std::vector<st
 }  // namespace
 
 void AddTritonFlags(CLI::App& app, std::vector<std::string>* warnings) {
-  for (const TritonFlag& flag : kFlags) {
+  for (const TritonFlag& flag : kTritonFlags) {
     const auto take = [&flag, warnings](const std::vector<std::string>& values) {
       for (const std::string& value : values) CheckValue(flag, value, warnings);
     };

@@ -42,8 +42,8 @@ absl::Status FileError(absl::string_view flag, const std::string& path, absl::st
 
 Bio Open(const std::string& text) { return Bio(BIO_new_mem_buf(text.data(), static_cast<int>(text.size()))); }
 
-// Passphrase callback of OpenSSL, which would otherwise prompt on the daemon's terminal and block. Enters none,
-// and sets the bool at `needed`.
+// Passphrase callback of OpenSSL, which would otherwise prompt on the daemon's terminal and block. Enters
+// none, and sets the bool at `needed`.
 int NoPassphrase(char* /*to*/, int /*size*/, int /*writing*/, void* needed) {
   *static_cast<bool*>(needed) = true;
   return 0;

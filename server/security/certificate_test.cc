@@ -112,8 +112,8 @@ TEST_F(CertificateTest, TellsWhatIsNoKey) {
   EXPECT_THAT(Said(), HasSubstr("passphrase"));
 }
 
-// OpenSSL decrypts any PEM block with this header. By default it asks for the passphrase on the terminal, which
-// would block the daemon, also when it reloads the file while serving.
+// OpenSSL decrypts any PEM block with this header. By default it asks for the passphrase on the terminal,
+// which would block the daemon, also when it reloads the file while serving.
 TEST_F(CertificateTest, AnEncryptedCertificateIsRefusedWithoutAPrompt) {
   constexpr char kBegin[] = "-----BEGIN CERTIFICATE-----\n";
   std::string encrypted = pair_.certificate;
