@@ -67,12 +67,13 @@ def test_twins_have_the_defaults_and_parameters_of_the_table(name):
 
 
 def sections():
-    """The sections of docs/models.md that describe architectures: (title, architectures, {option: default cell})."""
+    """The sections of docs/models.md that describe architectures: (title, architectures, {option: default cell}). Their
+    tables of options have the second column "default"."""
     found = []
     for section in re.split(r"^## ", (ROOT / "docs" / "models.md").read_text(), flags=re.MULTILINE)[1:]:
-        before, _, rest = section.partition("\n| option | default |")
+        before, *tables = re.split(r"^\| \w+ \| default \|.*\n\|[-|]+\n", section, flags=re.MULTILINE)
         names = [name for name in re.findall(r"`(\w+)`", before) if name in TABLE]
-        rows = [row.split("|")[1:3] for row in rest.split("\n\n")[0].splitlines()[2:]]
+        rows = [row.split("|")[1:3] for table in tables for row in table.split("\n\n")[0].splitlines()]
         if rows:
             found.append((section.splitlines()[0], names, options_of(rows)))
     return found
@@ -105,6 +106,12 @@ def states(cell, value):
 
 def test_every_architecture_is_documented_once():
     assert sorted(name for _, names, _ in SECTIONS for name in names) == sorted(TABLE)
+
+
+def test_the_overview_has_every_number_of_parameters():
+    overview = (ROOT / "docs" / "models.md").read_text().partition("| architecture | ")[2].split("\n\n")[0]
+    documented = {int(number.replace(",", "")) for number in re.findall(r"\d+(?:,\d{3})+", overview)}
+    assert documented == {row["parameters"] for row in TABLE.values()} - {TABLE[IDENTITY]["parameters"]}
 
 
 @pytest.mark.parametrize("title, names, options", SECTIONS, ids=[title for title, _, _ in SECTIONS])
