@@ -61,7 +61,7 @@ ROOMS = {
     "server/repository": "server/core server/batching/batcher_options.h server/repository models std absl protobuf",
     "server/metrics": "server/core server/metrics std absl prometheus",
     # The access log writes log lines.
-    "server/tracing": "server/core server/logging server/tracing std absl curl protobuf",
+    "server/tracing": "server/core server/logging server/tracing models/api/text.h std absl curl protobuf",
     "server/cache": "server/core server/cache std absl openssl",
     "server/security": "server/core server/logging server/security std absl openssl",
     "server/http": "server/core server/http std absl boost zlib json openssl",

@@ -3,12 +3,12 @@
 
 #include <gtest/gtest.h>
 
-#include "client/bench/closed_loop.h"
+#include "client/load/unary_calls.h"
 
 namespace saccade::client {
 namespace {
 
-TEST(BareProcess, ServesInAnotherProcessUntilItIsLetGo) {
+TEST(BareProcess, ServesInAnotherProcessUntilItIsDestroyed) {
   const std::string answer = "\x0a\x05sanet";
   std::string url;
   {

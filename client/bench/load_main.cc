@@ -10,9 +10,10 @@
 #include <nlohmann/json.hpp>
 
 #include "absl/base/internal/endian.h"
-#include "client/bench/call_outcomes.h"
 #include "client/bench/echo_server.h"
-#include "client/bench/infer_load.h"
+#include "client/load/infer_calls.h"
+#include "client/load/load.h"
+#include "client/load/outcomes.h"
 
 namespace saccade::client {
 namespace {
@@ -81,61 +82,66 @@ double ProcessorSeconds() {
   return seconds(used.ru_utime) + seconds(used.ru_stime);
 }
 
-nlohmann::json CountOutcomes(InferLoad& load, const LoadFlags& flags) {
-  const absl::Duration deadline = absl::Milliseconds(flags.deadline_ms);
-  CallOutcomes outcomes(flags.clients, deadline);
-  const double before = ProcessorSeconds();
-  const InferLoadResult result = load.Open({.duration = absl::Seconds(flags.seconds),
-                                            .rate = flags.rate,
-                                            .seed = flags.seed,
-                                            .deadline = deadline,
-                                            .ended = [&](const EndedCall& call) { outcomes.Count(call); }});
-  const double used = ProcessorSeconds() - before;
-  const CallOutcomes::Totals totals = outcomes.Sum();
-  const auto count = [&](CallOutcome outcome) { return totals.counts[static_cast<size_t>(outcome)]; };
+nlohmann::json ToJson(const FailureCounts& failures) {
+  nlohmann::json json = nlohmann::json::object();
+  for (const auto& [code, failure] : failures) json[code] = {failure.calls, failure.first_message};
+  return json;
+}
+
+nlohmann::json OutcomesJson(const LoadResult& result, const LoadFlags& flags, double processor_seconds) {
+  const LoadOutcomes outcomes = CountOutcomes(result, flags.clients, absl::Milliseconds(flags.deadline_ms));
+  const auto count = [&](CallOutcome outcome) { return outcomes.counts[static_cast<size_t>(outcome)]; };
   return {{"elapsed_s", absl::ToDoubleSeconds(result.elapsed)},
-          {"sent", result.sent},
+          {"sent", result.samples.size()},
           {"in_time", count(CallOutcome::kInTime)},
           {"late", count(CallOutcome::kLate)},
           {"refused", count(CallOutcome::kRefused)},
           {"failed", count(CallOutcome::kFailed)},
-          {"refused_by_reason", totals.refused},
-          {"failed_by_code", totals.failed},
-          {"in_time_by_client", totals.clients},
-          {"seconds", totals.seconds},
-          {"answers_ms", ToJson(totals.answers)},
-          {"refusals_ms", ToJson(totals.refusals)},
-          {"behind_ms", ToJson(totals.behind)},
-          {"processor_s", used}};
+          {"refused_by_reason", outcomes.refused},
+          {"failed_by_code", ToJson(outcomes.failed)},
+          {"in_time_by_client", outcomes.in_time_by_connection},
+          {"seconds", outcomes.seconds},
+          {"answers_ms", ToJson(outcomes.answers)},
+          {"refusals_ms", ToJson(outcomes.refusals)},
+          {"behind_ms", ToJson(outcomes.held)},
+          {"processor_s", processor_seconds}};
 }
 
-int RunLoad(LoadFlags flags) {
-  if (flags.deadline_ms > 0 && flags.rate <= 0) {
+nlohmann::json LatenciesJson(const LoadResult& result) {
+  nlohmann::json latencies = nlohmann::json::array();
+  for (const LoadSample& sample : result.samples) {
+    if (sample.status.ok()) latencies.push_back(absl::ToInt64Nanoseconds(sample.latency()) / 1000);
+  }
+  const size_t failed = result.samples.size() - latencies.size();
+  return {{"elapsed_s", absl::ToDoubleSeconds(result.elapsed)},
+          {"failed", failed},
+          {"failure", result.FirstFailure().ToString()},
+          {"latencies_us", std::move(latencies)}};
+}
+
+int SendLoad(LoadFlags flags) {
+  const bool has_deadline = flags.deadline_ms > 0;
+  if (has_deadline && flags.rate <= 0) {
     std::cerr << "--deadline-ms needs --rate: in a closed loop calls have no due time\n";
     return 2;
   }
   if (!FillInput(flags, flags.input)) return 2;
-  InferLoad load(flags.url, InferRequest(flags.input), flags.clients);
-  if (absl::Status status = load.Connect(); !status.ok()) {
+  const std::string request = InferRequest(flags.input);
+  InferCalls calls(flags.url, request, flags.clients);
+  if (absl::Status status = WarmUp(flags.clients, calls.starter()); !status.ok()) {
     std::cerr << flags.url << ": " << status << '\n';
     return 1;
   }
-  if (flags.deadline_ms > 0) {
-    std::cout << CountOutcomes(load, flags) << std::endl;
-    return 0;
-  }
-  const absl::Duration duration = absl::Seconds(flags.seconds);
-  const InferLoadResult result =
-      flags.rate > 0 ? load.Open({.duration = duration, .rate = flags.rate, .seed = flags.seed})
-                     : load.Closed(duration);
-  nlohmann::json latencies = nlohmann::json::array();
-  for (const absl::Duration latency : result.latencies) {
-    latencies.push_back(absl::ToInt64Nanoseconds(latency) / 1000);
-  }
-  std::cout << nlohmann::json{{"elapsed_s", absl::ToDoubleSeconds(result.elapsed)},
-                              {"failed", result.failed},
-                              {"failure", result.failure.ToString()},
-                              {"latencies_us", std::move(latencies)}}
+  const double before = ProcessorSeconds();
+  const LoadResult result =
+      RunLoad({.rate = flags.rate,
+               .duration = absl::Seconds(flags.seconds),
+               .connections = flags.clients,
+               .seed = flags.seed,
+               .stop_after_failure = true},
+              has_deadline ? calls.starter(absl::Milliseconds(flags.deadline_ms)) : calls.starter());
+  const double processor_seconds = ProcessorSeconds() - before;
+  std::cout << (has_deadline ? OutcomesJson(result, flags, processor_seconds) : LatenciesJson(result))
             << std::endl;
   return 0;
 }
@@ -164,7 +170,7 @@ int Run(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : 2;
   }
-  return echo->parsed() ? ServeEcho() : RunLoad(std::move(flags));
+  return echo->parsed() ? ServeEcho() : SendLoad(std::move(flags));
 }
 
 }  // namespace

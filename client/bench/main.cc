@@ -6,7 +6,7 @@
 #include "client/bench/bare_process.h"
 #include "client/bench/overhead.h"
 #include "client/bench/report.h"
-#include "client/cli/failure.h"
+#include "client/cli/output/failure.h"
 
 namespace saccade::client {
 namespace {

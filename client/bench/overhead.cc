@@ -1,6 +1,12 @@
 #include "client/bench/overhead.h"
 
+#include <algorithm>
 #include <array>
+#include <iterator>
+#include <memory>
+#include <utility>
+
+#include "client/load/unary_calls.h"
 
 namespace saccade::client {
 namespace {
@@ -8,22 +14,33 @@ namespace {
 // Small, so that the transport dominates the measurement.
 constexpr int kPictureSide = 8;
 
+// One of the four closed loops that take turns.
 struct Turn {
-  ClosedLoop loop;
-  Measurement* measurement;
+  std::unique_ptr<UnaryCalls> calls;
+  LoadResult* total;
 };
 
-absl::Status TakeTurns(std::array<Turn, 4>& turns, absl::Duration duration, int rounds) {
-  Measurement warm_up;
-  for (Turn& turn : turns) {
-    const absl::Status status = turn.loop.Run(duration / rounds, warm_up);
+// Runs one round and adds it to `total`. Returns the status of a failed call, if any.
+absl::Status RunRound(UnaryCalls& calls, int clients, absl::Duration duration, LoadResult& total) {
+  LoadResult round =
+      RunLoad({.duration = duration, .connections = clients, .stop_after_failure = true}, calls.starter());
+  const absl::Status failure = round.FirstFailure();
+  total.elapsed += round.elapsed;
+  std::move(round.samples.begin(), round.samples.end(), std::back_inserter(total.samples));
+  return failure;
+}
+
+absl::Status TakeTurns(std::array<Turn, 4>& turns, int clients, absl::Duration duration, int rounds) {
+  LoadResult warm_up;
+  for (const Turn& turn : turns) {
+    const absl::Status status = RunRound(*turn.calls, clients, duration / rounds, warm_up);
     if (!status.ok()) return status;
   }
   for (int round = 0; round < rounds; ++round) {
     for (size_t i = 0; i < turns.size(); ++i) {
       // The order rotates, because the first and the last find the machine in different states.
-      Turn& turn = turns[(i + round) % turns.size()];
-      const absl::Status status = turn.loop.Run(duration / rounds, *turn.measurement);
+      const Turn& turn = turns[(i + round) % turns.size()];
+      const absl::Status status = RunRound(*turn.calls, clients, duration / rounds, *turn.total);
       if (!status.ok()) return status;
     }
   }
@@ -47,12 +64,15 @@ absl::StatusOr<std::vector<Overhead>> MeasureOverhead(const OverheadOptions& opt
   for (const int clients : options.concurrency) {
     Overhead result;
     result.clients = clients;
-    std::array<Turn, 4> turns = {
-        Turn{{*bare, Method::kPredict, request, clients}, &result.bare_predict},
-        Turn{{options.url, Method::kPredict, request, clients}, &result.daemon_predict},
-        Turn{{*bare, Method::kServerLive, "", clients}, &result.bare_live},
-        Turn{{options.url, Method::kServerLive, "", clients}, &result.daemon_live}};
-    const absl::Status status = TakeTurns(turns, absl::Seconds(options.duration_seconds), options.rounds);
+    const auto calls = [&](const std::string& url, Method method) {
+      return std::make_unique<UnaryCalls>(url, method, method == Method::kPredict ? request : "", clients);
+    };
+    std::array<Turn, 4> turns = {Turn{calls(*bare, Method::kPredict), &result.bare_predict},
+                                 Turn{calls(options.url, Method::kPredict), &result.daemon_predict},
+                                 Turn{calls(*bare, Method::kServerLive), &result.bare_live},
+                                 Turn{calls(options.url, Method::kServerLive), &result.daemon_live}};
+    const absl::Status status =
+        TakeTurns(turns, clients, absl::Seconds(options.duration_seconds), options.rounds);
     if (!status.ok()) return status;
     results.push_back(std::move(result));
   }

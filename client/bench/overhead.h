@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "client/bench/closed_loop.h"
+#include "client/load/load.h"
 
 namespace saccade::client {
 
@@ -21,13 +21,13 @@ struct OverheadOptions {
   int rounds = 10;
 };
 
-// Results for one number of clients.
+// Results for one number of clients. The samples and the elapsed time of all rounds are added up.
 struct Overhead {
   int clients = 0;
-  Measurement bare_predict;
-  Measurement daemon_predict;
-  Measurement bare_live;
-  Measurement daemon_live;
+  LoadResult bare_predict;
+  LoadResult daemon_predict;
+  LoadResult bare_live;
+  LoadResult daemon_live;
 };
 
 // Starts a bare server with these responses and returns its HOST:PORT. The server outlives the measurement.

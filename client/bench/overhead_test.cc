@@ -9,7 +9,8 @@
 
 #include "client/bench/bare_server.h"
 #include "client/bench/report.h"
-#include "client/testing/fake_daemon.h"
+#include "client/cpp/testing/fake_daemon.h"
+#include "client/load/unary_calls.h"
 
 namespace saccade::client {
 namespace {
@@ -42,7 +43,7 @@ class MeasureOverheadTest : public ::testing::Test {
   std::unique_ptr<BareServer> bare_;
 };
 
-TEST_F(MeasureOverheadTest, DrivesBothServersAndReadsTheDaemonsAccount) {
+TEST_F(MeasureOverheadTest, MeasuresBothServersAndReadsTheTimings) {
   FakeDaemon daemon;
   daemon.SetPredict(AnswerWithTimings());
   const OverheadOptions options{
@@ -53,11 +54,11 @@ TEST_F(MeasureOverheadTest, DrivesBothServersAndReadsTheDaemonsAccount) {
   ASSERT_TRUE(results.ok()) << results.status();
   ASSERT_EQ(results->size(), 2u);
   for (const Overhead& result : *results) {
-    for (const Measurement* measurement :
+    for (const LoadResult* load :
          {&result.bare_predict, &result.daemon_predict, &result.bare_live, &result.daemon_live}) {
       // Each client makes at least one call per round, however slow the machine.
-      EXPECT_GE(measurement->samples.size(), static_cast<size_t>(2 * result.clients));
-      EXPECT_GE(measurement->elapsed, absl::Seconds(0.02));
+      EXPECT_GE(load->samples.size(), static_cast<size_t>(2 * result.clients));
+      EXPECT_GE(load->elapsed, absl::Seconds(0.02));
     }
     EXPECT_EQ(result.daemon_predict.samples[0].timings.infer, absl::Microseconds(300));
     EXPECT_EQ(result.daemon_live.samples[0].timings.infer, absl::ZeroDuration());
@@ -74,7 +75,7 @@ TEST_F(MeasureOverheadTest, DrivesBothServersAndReadsTheDaemonsAccount) {
   EXPECT_THAT(out.str(), HasSubstr("3 clients, closed loop"));
 }
 
-TEST_F(MeasureOverheadTest, PassesOnWhatTheDaemonRefuses) {
+TEST_F(MeasureOverheadTest, ReturnsTheDaemonsError) {
   FakeDaemon daemon;
   daemon.SetPredict(AnswerWithTimings());
   const auto results = Measure({.url = daemon.url(), .model = "nonesuch"});

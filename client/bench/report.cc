@@ -4,30 +4,30 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "client/bench/latency.h"
-#include "client/cli/json.h"
-#include "client/cli/table.h"
+#include "client/cli/output/json.h"
+#include "client/cli/output/table.h"
+#include "client/load/latency.h"
 
 namespace saccade::client {
 namespace {
 
-using Part = std::function<absl::Duration(const Sample&)>;
+using Part = std::function<absl::Duration(const LoadSample&)>;
 
-Latency Of(const Measurement& measurement, const Part& part) {
+Latency Of(const LoadResult& load, const Part& part) {
   std::vector<absl::Duration> durations;
-  durations.reserve(measurement.samples.size());
-  for (const Sample& sample : measurement.samples) durations.push_back(part(sample));
+  durations.reserve(load.samples.size());
+  for (const LoadSample& sample : load.samples) durations.push_back(part(sample));
   return Summarise(std::move(durations));
 }
 
 struct Row {
   std::string key;
   std::string title;
-  const Measurement* measurement;
+  const LoadResult* load;
   Part part;
 };
 
-const Part kRoundTrip = [](const Sample& sample) { return sample.latency; };
+const Part kRoundTrip = [](const LoadSample& sample) { return sample.latency(); };
 
 std::vector<Row> Calls(const Overhead& result) {
   return {{"bare_predict", "bare gRPC, Predict", &result.bare_predict, kRoundTrip},
@@ -38,33 +38,34 @@ std::vector<Row> Calls(const Overhead& result) {
 
 // The daemon's measurements of Predict, and the round trip without the forward pass.
 std::vector<Row> Stages(const Overhead& result) {
-  const Measurement* daemon = &result.daemon_predict;
-  return {{"decode", "  decode", daemon, [](const Sample& s) { return s.timings.decode; }},
-          {"queue", "  queue", daemon, [](const Sample& s) { return s.timings.queue; }},
-          {"infer", "  infer", daemon, [](const Sample& s) { return s.timings.infer; }},
-          {"encode", "  encode", daemon, [](const Sample& s) { return s.timings.encode; }},
-          {"daemon_total", "  total in the daemon", daemon, [](const Sample& s) { return s.timings.total; }},
-          {"daemon_total_less_infer", "  total less infer", daemon,
-           [](const Sample& s) { return s.timings.total - s.timings.infer; }},
-          {"round_trip_less_infer", "  round trip less infer", daemon,
-           [](const Sample& s) { return s.latency - s.timings.infer; }}};
+  const LoadResult* daemon = &result.daemon_predict;
+  return {
+      {"decode", "  decode", daemon, [](const LoadSample& s) { return s.timings.decode; }},
+      {"queue", "  queue", daemon, [](const LoadSample& s) { return s.timings.queue; }},
+      {"infer", "  infer", daemon, [](const LoadSample& s) { return s.timings.infer; }},
+      {"encode", "  encode", daemon, [](const LoadSample& s) { return s.timings.encode; }},
+      {"daemon_total", "  total in the daemon", daemon, [](const LoadSample& s) { return s.timings.total; }},
+      {"daemon_total_less_infer", "  total less infer", daemon,
+       [](const LoadSample& s) { return s.timings.total - s.timings.infer; }},
+      {"round_trip_less_infer", "  round trip less infer", daemon,
+       [](const LoadSample& s) { return s.latency() - s.timings.infer; }}};
 }
 
 double Microseconds(absl::Duration duration) { return absl::ToDoubleMicroseconds(duration); }
 
-double Rate(const Measurement& measurement) {
-  return static_cast<double>(measurement.samples.size()) / absl::ToDoubleSeconds(measurement.elapsed);
+double Rate(const LoadResult& load) {
+  return static_cast<double>(load.samples.size()) / absl::ToDoubleSeconds(load.elapsed);
 }
 
 std::vector<std::string> Cells(const Row& row, bool with_rate) {
-  const Latency latency = Of(*row.measurement, row.part);
+  const Latency latency = Of(*row.load, row.part);
   const auto cell = [](absl::Duration duration) { return absl::StrFormat("%.0f", Microseconds(duration)); };
-  return {row.title,         with_rate ? absl::StrFormat("%.0f", Rate(*row.measurement)) : "",
+  return {row.title,         with_rate ? absl::StrFormat("%.0f", Rate(*row.load)) : "",
           cell(latency.p50), cell(latency.p90),
           cell(latency.p99), cell(latency.mean)};
 }
 
-std::string Compare(const std::string& name, const Measurement& daemon, const Measurement& bare) {
+std::string Compare(const std::string& name, const LoadResult& daemon, const LoadResult& bare) {
   const Latency ours = Of(daemon, kRoundTrip);
   const Latency min = Of(bare, kRoundTrip);
   return absl::StrFormat("%s, daemon against bare: p50 %+.0f us (x %.2f), p99 %+.0f us (x %.2f)", name,
@@ -108,11 +109,11 @@ std::string ReportJson(const OverheadOptions& options, const std::vector<Overhea
   for (const Overhead& result : results) {
     nlohmann::ordered_json json = {{"clients", result.clients}};
     for (const Row& row : Calls(result)) {
-      json[row.key] = ToJson(Of(*row.measurement, row.part));
-      json[row.key]["calls"] = row.measurement->samples.size();
-      json[row.key]["calls_per_s"] = Rate(*row.measurement);
+      json[row.key] = ToJson(Of(*row.load, row.part));
+      json[row.key]["calls"] = row.load->samples.size();
+      json[row.key]["calls_per_s"] = Rate(*row.load);
     }
-    for (const Row& row : Stages(result)) json["stages"][row.key] = ToJson(Of(*row.measurement, row.part));
+    for (const Row& row : Stages(result)) json["stages"][row.key] = ToJson(Of(*row.load, row.part));
     document["results"].push_back(std::move(json));
   }
   return Dump(document);

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "client/bench/overhead.h"
-#include "client/cli/console.h"
+#include "client/cli/output/console.h"
 
 namespace saccade::client {
 

@@ -22,7 +22,7 @@ def run(*arguments):
 def example(tmp_path_factory):
     prefix, build = tmp_path_factory.mktemp("prefix"), tmp_path_factory.mktemp("build")
     run("cmake", "--install", BUILD, "--component", "client", "--prefix", prefix)
-    run("cmake", "-S", ROOT / "client/example", "-B", build, "-G", "Ninja", f"-DCMAKE_PREFIX_PATH={prefix}")
+    run("cmake", "-S", ROOT / "client/cpp/example", "-B", build, "-G", "Ninja", f"-DCMAKE_PREFIX_PATH={prefix}")
     run("cmake", "--build", build)
     headers = {path.name for path in prefix.rglob("*.h")}
     assert "client.h" in headers and not any("pb" in name for name in headers)

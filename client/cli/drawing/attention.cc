@@ -13,10 +13,10 @@ namespace saccade::client {
 namespace {
 
 constexpr double kMapTint = 0.6;
-constexpr int kColumns = 4;
-constexpr int kTile = 320;  // longer side of a drawn map
+constexpr int kMaxColumns = 4;
+constexpr int kMapSide = 320;  // longer side of a drawn map
 constexpr int kMapMargin = 12;
-constexpr int kText = 44;  // two lines
+constexpr int kTextHeight = 44;  // two lines
 
 absl::StatusOr<cv::Mat> ReadMap(const AttentionMap& map) {
   const cv::Mat bytes(1, static_cast<int>(map.png.size()), CV_8UC1, const_cast<char*>(map.png.data()));
@@ -52,19 +52,19 @@ absl::Status DrawAttention(absl::string_view picture, const std::optional<Region
     if (seen.empty())
       return absl::InternalError("the requested region does not overlap the picture that the daemon reports");
     const cv::Mat background = decoded.ok() ? (*decoded)(seen) : cv::Mat();
-    const double scale = static_cast<double>(kTile) / std::max(seen.width, seen.height);
+    const double scale = static_cast<double>(kMapSide) / std::max(seen.width, seen.height);
     const cv::Size size(std::max(24, cvRound(scale * seen.width)),
                         std::max(24, cvRound(scale * seen.height)));
     const int count = static_cast<int>(explanation.maps.size());
-    const int columns = std::clamp(count, 1, kColumns);
+    const int columns = std::clamp(count, 1, kMaxColumns);
     const int rows = (count + columns - 1) / columns;
-    const cv::Size cell(size.width + kMapMargin, size.height + kText);
+    const cv::Size cell(size.width + kMapMargin, size.height + kTextHeight);
     const Font font(12);
     const std::string title =
         absl::StrCat("layer ", explanation.layer, ": ", count, " of ", explanation.available,
                      " maps, blue is the minimum, red the maximum");
-    cv::Mat canvas(2 * kMapMargin + kText + rows * cell.height,
-                   std::max(kMapMargin + columns * cell.width, 2 * kMapMargin + kTile), CV_8UC3, kPanel);
+    cv::Mat canvas(2 * kMapMargin + kTextHeight + rows * cell.height,
+                   std::max(kMapMargin + columns * cell.width, 2 * kMapMargin + kMapSide), CV_8UC3, kPanel);
     font.Write(canvas, font.Fit(title, canvas.cols - 2 * kMapMargin),
                {kMapMargin, kMapMargin + font.height()}, kLight);
     for (int i = 0; i < count; ++i) {
@@ -72,7 +72,7 @@ absl::Status DrawAttention(absl::string_view picture, const std::optional<Region
       const auto shades = ReadMap(map);
       if (!shades.ok()) return shades.status();
       const cv::Point at(kMapMargin + i % columns * cell.width,
-                         kMapMargin + kText + i / columns * cell.height);
+                         kMapMargin + kTextHeight + i / columns * cell.height);
       Tile(*shades, background, size).copyTo(canvas(cv::Rect(at, size)));
       const int y = at.y + size.height + 4 + font.height();
       font.Write(canvas, font.Fit(map.name, size.width), {at.x, y}, kLight);

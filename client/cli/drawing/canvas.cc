@@ -10,14 +10,14 @@ namespace saccade::client {
 namespace {
 
 // Narrower pictures are enlarged to this width, up to this height.
-constexpr int kMinWidth = 360;
+constexpr int kMinCanvasWidth = 360;
 constexpr int kMaxEnlargedHeight = 1440;
 constexpr int kFont = cv::FONT_HERSHEY_DUPLEX;
 // Height of the font's capitals at scale 1, in pixels.
-constexpr double kCapitals = 21;
+constexpr double kCapitalHeight = 21;
 
 // Longer texts do not fit into any drawing, and measuring them takes long.
-constexpr size_t kMaxText = 200;
+constexpr size_t kMaxTextLength = 200;
 
 std::string Ascii(const std::string& text) {
   std::string result;
@@ -44,19 +44,21 @@ absl::StatusOr<cv::Mat> DecodePicture(absl::string_view picture, const Answer& a
 }
 
 double Enlargement(cv::Size size) {
-  return std::max(1.0, std::min(static_cast<double>(kMinWidth) / size.width,
+  return std::max(1.0, std::min(static_cast<double>(kMinCanvasWidth) / size.width,
                                 static_cast<double>(kMaxEnlargedHeight) / size.height));
 }
 
 cv::Mat AddPanel(const cv::Mat& picture, int height) {
   cv::Mat result;
-  cv::copyMakeBorder(picture, result, 0, height, 0, std::max(0, kMinWidth - picture.cols),
+  cv::copyMakeBorder(picture, result, 0, height, 0, std::max(0, kMinCanvasWidth - picture.cols),
                      cv::BORDER_CONSTANT, kPanel);
   return result;
 }
 
 Font::Font(double height)
-    : height_(cvRound(height)), scale_(height / kCapitals), thickness_(std::max(1, cvRound(height / 12))) {}
+    : height_(cvRound(height)),
+      scale_(height / kCapitalHeight),
+      thickness_(std::max(1, cvRound(height / 12))) {}
 
 int Font::WidthOf(const std::string& text) const {
   int baseline = 0;
@@ -64,7 +66,7 @@ int Font::WidthOf(const std::string& text) const {
 }
 
 std::string Font::Fit(const std::string& text, int width) const {
-  std::string fitting = Ascii(text.substr(0, kMaxText));
+  std::string fitting = Ascii(text.substr(0, kMaxTextLength));
   if (WidthOf(fitting) <= width) return fitting;
   while (!fitting.empty() && WidthOf(fitting + "...") > width) fitting.pop_back();
   return fitting + "...";

@@ -8,7 +8,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "client/types.h"
+#include "client/cpp/types.h"
 
 namespace saccade::client {
 

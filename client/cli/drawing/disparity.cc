@@ -63,12 +63,11 @@ cv::Mat AddScale(const cv::Mat& map, const Range& range) {
 
   const int line = std::max(1, row / 20);
   const int y = bar.y + bar.height + row / 3 + font.height();
-  ForTicks(range.min, range.max, std::max(2, bar.width / (4 * row)),
-           [&](double at, const std::string& text) {
-             const int x = left + cvRound((at - range.min) / (range.max - range.min) * (bar.width - 1));
-             cv::line(canvas, {x, bar.y + bar.height}, {x, bar.y + bar.height + row / 6}, kLight, line);
-             font.Write(canvas, text, {x - font.WidthOf(text) / 2, y}, kLight);
-           });
+  ForTicks(range.min, range.max, std::max(2, bar.width / (4 * row)), [&](double at, const std::string& text) {
+    const int x = left + cvRound((at - range.min) / (range.max - range.min) * (bar.width - 1));
+    cv::line(canvas, {x, bar.y + bar.height}, {x, bar.y + bar.height + row / 6}, kLight, line);
+    font.Write(canvas, text, {x - font.WidthOf(text) / 2, y}, kLight);
+  });
   font.Write(canvas, unit, {right + row, bar.y + (bar.height + font.height()) / 2}, kLight);
   return canvas;
 }

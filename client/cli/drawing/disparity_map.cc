@@ -15,7 +15,7 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little, "floats come little-endian");
 
-constexpr float kSteps = 256;
+constexpr float kStepsPerPixel = 256;
 
 absl::Status NotAsSaid(const Disparity& answer, const char* expected) {
   return absl::InternalError(absl::StrCat("the daemon's disparity map is not ", expected, " of ",
@@ -32,7 +32,7 @@ absl::StatusOr<std::vector<float>> FromPng(const Disparity& answer) {
     }
     std::vector<float> values(steps.total());
     std::transform(steps.begin<uint16_t>(), steps.end<uint16_t>(), values.begin(), [](uint16_t step) {
-      return step == 0 ? std::numeric_limits<float>::quiet_NaN() : static_cast<float>(step) / kSteps;
+      return step == 0 ? std::numeric_limits<float>::quiet_NaN() : static_cast<float>(step) / kStepsPerPixel;
     });
     return values;
   } catch (const cv::Exception& error) {
@@ -57,7 +57,7 @@ absl::StatusOr<std::string> DisparityPng(int width, int height, const std::vecto
     cv::Mat steps(height, width, CV_16UC1);
     std::transform(values.begin(), values.end(), steps.begin<uint16_t>(), [](float value) {
       if (std::isnan(value)) return uint16_t{0};
-      return static_cast<uint16_t>(std::lround(std::clamp(value * kSteps, 1.0f, 65535.0f)));
+      return static_cast<uint16_t>(std::lround(std::clamp(value * kStepsPerPixel, 1.0f, 65535.0f)));
     });
     std::vector<uint8_t> bytes;
     if (!cv::imencode(".png", steps, bytes)) return absl::InternalError("OpenCV could not encode a PNG");

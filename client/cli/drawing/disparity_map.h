@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "client/types.h"
+#include "client/cpp/types.h"
 
 namespace saccade::client {
 

@@ -11,7 +11,7 @@
 #include "client/cli/drawing/outline.h"
 #include "client/cli/drawing/palette.h"
 #include "client/cli/drawing/testing.h"
-#include "client/testing/encode_mask.h"
+#include "client/cpp/testing/encode_mask.h"
 
 namespace saccade::client {
 namespace {
@@ -21,7 +21,7 @@ std::string TemporaryPng() {
   return std::filesystem::path(::testing::TempDir()) / (std::string(test->name()) + ".png");
 }
 
-TEST(VocColor, IsPascalVocs) {
+TEST(VocColor, MatchesPascalVoc) {
   EXPECT_EQ(VocColor(0), cv::Vec3b(0, 0, 0));
   EXPECT_EQ(VocColor(1), cv::Vec3b(0, 0, 128));
   EXPECT_EQ(VocColor(8), cv::Vec3b(0, 0, 64));
@@ -56,7 +56,7 @@ TEST(Outline, IsThatOfTheLargestPart) {
   EXPECT_TRUE(OutlineOf({20, 30, "no mask", 0}).empty());
 }
 
-TEST(DisparityPng, KeepsZeroForWhatHasNoValue) {
+TEST(DisparityPng, WritesZeroForMissingValues) {
   const auto bytes = DisparityPng(4, 1, {NAN, 0, 1.5f, 1000});
   ASSERT_TRUE(bytes.ok()) << bytes.status();
   const cv::Mat png = cv::imdecode(std::vector<uint8_t>(bytes->begin(), bytes->end()), cv::IMREAD_UNCHANGED);
@@ -90,7 +90,7 @@ TEST(DrawDisparity, TakesMapsWithoutARange) {
 }
 
 // A hundred detections all over a small picture, at its corners and beyond them.
-TEST(DrawDetections, FindsRoomForEveryTag) {
+TEST(DrawDetections, PlacesEveryTag) {
   Detections answer;
   answer.picture_width = 90;
   answer.picture_height = 70;
@@ -117,7 +117,7 @@ TEST(DrawSegmentation, CutsALongLegendShort) {
 }
 
 // Pixels outside the requested region, 255 in the label map, are drawn without a tint.
-TEST(DrawSegmentation, LeavesWhatIsBeyondTheRegionAsItIs) {
+TEST(DrawSegmentation, DoesNotColorOutsideTheRegion) {
   cv::Mat labels(300, 400, CV_8UC1, cv::Scalar(255));
   labels(cv::Rect(100, 100, 100, 100)) = 1;
   Segmentation answer;
@@ -166,7 +166,7 @@ TEST(DrawAttention, OfARegionShowsTheRegion) {
   EXPECT_GT(drawn.at<cv::Vec3b>(300, 200)[1], 100);
 }
 
-TEST(DrawAttention, DoesWithoutAPictureAndRefusesWhatIsNoMap) {
+TEST(DrawAttention, WorksWithoutAPictureAndRejectsInvalidMaps) {
   const std::string path = ::testing::TempDir() + "attention_alone.png";
   EXPECT_TRUE(DrawAttention("a video", std::nullopt, Explained(), path).ok());
   Classification broken = Explained();
@@ -177,7 +177,7 @@ TEST(DrawAttention, DoesWithoutAPictureAndRefusesWhatIsNoMap) {
   EXPECT_TRUE(DrawAttention("", std::nullopt, broken, path).ok());
 }
 
-TEST(DecodePicture, StandsPicturesUp) {
+TEST(DecodePicture, AppliesTheOrientation) {
   const std::string jpeg = Encoded(PlainPicture(40, 20), ".jpg");
   const std::string exif(
       "\xff\xe1\0\x22"

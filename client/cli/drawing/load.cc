@@ -17,17 +17,17 @@ namespace {
 
 constexpr int kWidth = 1200;
 constexpr int kPlotMargin = 24;
-constexpr int kHeight = 360;  // height of the upper plot
-constexpr int kLane = 34;
+constexpr int kPlotHeight = 360;  // height of the upper plot
+constexpr int kLaneHeight = 34;
 constexpr int kLeft = 120;
 constexpr int kRight = kWidth - 90;
 
-const cv::Scalar kGrid(74, 66, 61);
-const cv::Scalar kFaint(160, 150, 145);
-const cv::Scalar kAnswer(235, 190, 90);
-const cv::Scalar kFailure(80, 80, 235);
+const cv::Scalar kGridColor(74, 66, 61);
+const cv::Scalar kFaintText(160, 150, 145);
+const cv::Scalar kAnswerColor(235, 190, 90);
+const cv::Scalar kFailureColor(80, 80, 235);
 // P50, p90, p99.
-const cv::Scalar kShares[] = {{235, 190, 90}, {170, 130, 60}, {110, 85, 45}};
+const cv::Scalar kPercentileColors[] = {{235, 190, 90}, {170, 130, 60}, {110, 85, 45}};
 
 double MaxLatency(const LoadDrawing& load) {
   double max = 0;
@@ -39,10 +39,10 @@ class LoadPlot {
  public:
   explicit LoadPlot(const LoadDrawing& load) : load_(load), font_(13), max_(1.05 * MaxLatency(load)) {
     for (const LoadDrawing::Point& point : load.points) seconds_ = std::max(seconds_, point.seconds);
-    for (const LoadDrawing::Stage& stage : load.stages) longest_ = std::max(longest_, stage.p99);
+    for (const LoadDrawing::Stage& stage : load.stages) max_p99_ = std::max(max_p99_, stage.p99);
     const int stages = static_cast<int>(load.stages.size());
-    lanes_top_ = top_ + kHeight + 90;
-    canvas_ = cv::Mat(lanes_top_ + stages * kLane + 60, kWidth, CV_8UC3, kPanel);
+    lanes_top_ = top_ + kPlotHeight + 90;
+    canvas_ = cv::Mat(lanes_top_ + stages * kLaneHeight + 60, kWidth, CV_8UC3, kPanel);
   }
 
   cv::Mat Draw() {
@@ -58,55 +58,58 @@ class LoadPlot {
     return kLeft + cvRound(std::clamp(value / max, 0.0, 1.0) * (kRight - kLeft));
   }
   int YOf(double milliseconds) const {
-    return top_ + kHeight - cvRound(std::clamp(milliseconds / max_, 0.0, 1.0) * kHeight);
+    return top_ + kPlotHeight - cvRound(std::clamp(milliseconds / max_, 0.0, 1.0) * kPlotHeight);
   }
 
   void DrawPoints() {
     ForTicks(0, max_, 6, [&](double at, const std::string& text) {
-      cv::line(canvas_, {kLeft, YOf(at)}, {kRight, YOf(at)}, kGrid, 1);
-      font_.Write(canvas_, text, {kLeft - 10 - font_.WidthOf(text), YOf(at) + font_.height() / 2}, kFaint);
+      cv::line(canvas_, {kLeft, YOf(at)}, {kRight, YOf(at)}, kGridColor, 1);
+      font_.Write(canvas_, text, {kLeft - 10 - font_.WidthOf(text), YOf(at) + font_.height() / 2},
+                  kFaintText);
     });
-    const int bottom = top_ + kHeight;
+    const int bottom = top_ + kPlotHeight;
     ForTicks(0, seconds_, 10, [&](double at, const std::string& text) {
       const int x = XOf(at, seconds_);
-      cv::line(canvas_, {x, top_}, {x, bottom + 5}, kGrid, 1);
-      font_.Write(canvas_, text, {x - font_.WidthOf(text) / 2, bottom + 12 + font_.height()}, kFaint);
+      cv::line(canvas_, {x, top_}, {x, bottom + 5}, kGridColor, 1);
+      font_.Write(canvas_, text, {x - font_.WidthOf(text) / 2, bottom + 12 + font_.height()}, kFaintText);
     });
     // Failures are drawn above the answered requests.
     for (const bool answered : {true, false}) {
       for (const LoadDrawing::Point& point : load_.points) {
         if (point.answered != answered) continue;
         cv::circle(canvas_, {XOf(point.seconds, seconds_), YOf(point.milliseconds)}, 2,
-                   answered ? kAnswer : kFailure, cv::FILLED, cv::LINE_AA);
+                   answered ? kAnswerColor : kFailureColor, cv::FILLED, cv::LINE_AA);
       }
     }
     const int y = top_ - 12;
-    Legend({{"answered", kAnswer}, {"failed", kFailure}}, y);
+    Legend({{"answered", kAnswerColor}, {"failed", kFailureColor}}, y);
     font_.Write(canvas_, "latency in milliseconds over the time at which the request was due", {kLeft, y},
-                kFaint);
+                kFaintText);
   }
 
   void DrawStages() {
     const int y = lanes_top_ - 12;
-    Legend({{"p50", kShares[0]}, {"p90", kShares[1]}, {"p99", kShares[2]}}, y);
-    font_.Write(canvas_, "milliseconds by stage", {kLeft, y}, kFaint);
-    const int bottom = lanes_top_ + static_cast<int>(load_.stages.size()) * kLane;
-    ForTicks(0, longest_, 10, [&](double at, const std::string& text) {
-      const int x = XOf(at, longest_);
-      cv::line(canvas_, {x, lanes_top_}, {x, bottom + 5}, kGrid, 1);
-      font_.Write(canvas_, text, {x - font_.WidthOf(text) / 2, bottom + 12 + font_.height()}, kFaint);
+    Legend({{"p50", kPercentileColors[0]}, {"p90", kPercentileColors[1]}, {"p99", kPercentileColors[2]}}, y);
+    font_.Write(canvas_, "milliseconds by stage", {kLeft, y}, kFaintText);
+    const int bottom = lanes_top_ + static_cast<int>(load_.stages.size()) * kLaneHeight;
+    ForTicks(0, max_p99_, 10, [&](double at, const std::string& text) {
+      const int x = XOf(at, max_p99_);
+      cv::line(canvas_, {x, lanes_top_}, {x, bottom + 5}, kGridColor, 1);
+      font_.Write(canvas_, text, {x - font_.WidthOf(text) / 2, bottom + 12 + font_.height()}, kFaintText);
     });
     for (size_t i = 0; i < load_.stages.size(); ++i) {
       const LoadDrawing::Stage& stage = load_.stages[i];
-      const int top = lanes_top_ + static_cast<int>(i) * kLane;
-      const int base = top + (kLane + font_.height()) / 2;
+      const int top = lanes_top_ + static_cast<int>(i) * kLaneHeight;
+      const int base = top + (kLaneHeight + font_.height()) / 2;
       font_.Write(canvas_, font_.Fit(stage.name, kLeft - 2 * kPlotMargin), {kPlotMargin, base}, kLight);
       const double shares[] = {stage.p50, stage.p90, stage.p99};
       for (int share = 2; share >= 0; --share) {
-        const int to = std::max(kLeft + 1, XOf(shares[share], longest_));
-        cv::rectangle(canvas_, cv::Rect(kLeft, top + 5, to - kLeft, kLane - 10), kShares[share], cv::FILLED);
+        const int to = std::max(kLeft + 1, XOf(shares[share], max_p99_));
+        cv::rectangle(canvas_, cv::Rect(kLeft, top + 5, to - kLeft, kLaneHeight - 10),
+                      kPercentileColors[share], cv::FILLED);
       }
-      font_.Write(canvas_, absl::StrFormat("%.1f", stage.p99), {XOf(stage.p99, longest_) + 8, base}, kFaint);
+      font_.Write(canvas_, absl::StrFormat("%.1f", stage.p99), {XOf(stage.p99, max_p99_) + 8, base},
+                  kFaintText);
     }
   }
 
@@ -115,7 +118,7 @@ class LoadPlot {
     int x = kRight;
     for (size_t i = entries.size(); i-- > 0;) {
       x -= font_.WidthOf(entries[i].first);
-      font_.Write(canvas_, entries[i].first, {x, y}, kFaint);
+      font_.Write(canvas_, entries[i].first, {x, y}, kFaintText);
       x -= 20;
       cv::rectangle(canvas_, cv::Rect(x, y - font_.height(), 12, font_.height()), entries[i].second,
                     cv::FILLED);
@@ -127,7 +130,7 @@ class LoadPlot {
   const Font font_;
   const double max_;
   double seconds_ = 1e-3;
-  double longest_ = 1e-3;
+  double max_p99_ = 1e-3;
   const int top_ = 90;
   int lanes_top_ = 0;
   cv::Mat canvas_;

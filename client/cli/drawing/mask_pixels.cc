@@ -15,8 +15,8 @@ namespace saccade::client {
 namespace {
 
 // Offset of width and height in a PNG's first chunk.
-constexpr size_t kPngSizeAt = 16;
-constexpr size_t kPngHeader = 24;
+constexpr size_t kPngSizeOffset = 16;
+constexpr size_t kPngHeaderBytes = 24;
 
 absl::StatusOr<MaskRegion> FromRuns(const RleMask& mask, int width, int height) {
   if (mask.width != width || mask.height != height) {
@@ -45,8 +45,9 @@ absl::StatusOr<MaskRegion> FromPicture(const MaskPicture& mask, int width, int h
                                             height));
   }
   cv::Mat pixels;
-  if (mask.png.size() >= kPngHeader && BigEndian(mask.png, kPngSizeAt) == static_cast<uint32_t>(mask.width) &&
-      BigEndian(mask.png, kPngSizeAt + 4) == static_cast<uint32_t>(mask.height)) {
+  if (mask.png.size() >= kPngHeaderBytes &&
+      BigEndian(mask.png, kPngSizeOffset) == static_cast<uint32_t>(mask.width) &&
+      BigEndian(mask.png, kPngSizeOffset + 4) == static_cast<uint32_t>(mask.height)) {
     const cv::Mat bytes(1, static_cast<int>(mask.png.size()), CV_8UC1, const_cast<char*>(mask.png.data()));
     pixels = cv::imdecode(bytes, cv::IMREAD_UNCHANGED);
   }

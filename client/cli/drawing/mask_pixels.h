@@ -2,8 +2,8 @@
 #pragma once
 
 #include "absl/status/statusor.h"
-#include "client/rle.h"
-#include "client/types.h"
+#include "client/cpp/rle.h"
+#include "client/cpp/types.h"
 
 namespace saccade::client {
 

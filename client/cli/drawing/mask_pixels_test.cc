@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "client/cli/drawing/testing.h"
-#include "client/testing/encode_mask.h"
+#include "client/cpp/testing/encode_mask.h"
 
 namespace saccade::client {
 namespace {
@@ -57,7 +57,7 @@ TEST(MaskPixels, AreTheSameInEveryForm) {
   }
 }
 
-TEST(MaskPixels, AreNoneOfAMaskWithoutPixels) {
+TEST(MaskPixels, AreEmptyForAMaskWithoutPixels) {
   Detection picture, polygons;
   picture.mask_picture.emplace();
   polygons.mask_polygons.emplace();
@@ -74,7 +74,7 @@ void Refuses(const Detection& item, const std::string& words) {
   EXPECT_THAT(std::string(region.status().message()), HasSubstr(words));
 }
 
-TEST(MaskPixels, RefuseWhatIsNoMaskOfThePicture) {
+TEST(MaskPixels, RejectMasksThatDoNotFitThePicture) {
   Detection item = AsRuns();
   item.mask->width = kWidth - 1;
   Refuses(item, "expected the picture's size");

@@ -4,7 +4,7 @@
 #include <opencv2/core.hpp>
 #include <opencv2/imgproc.hpp>
 
-#include "client/rle.h"
+#include "client/cpp/rle.h"
 
 namespace saccade::client {
 

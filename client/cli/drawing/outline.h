@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "client/types.h"
+#include "client/cpp/types.h"
 
 namespace saccade::client {
 

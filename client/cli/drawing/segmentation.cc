@@ -14,9 +14,9 @@ namespace saccade::client {
 namespace {
 
 constexpr double kTint = 0.6;
-constexpr int kMaxEntries = 40;
+constexpr int kMaxLegendEntries = 40;
 // Label of pixels outside the requested region; no model has that many classes.
-constexpr int kBeyond = 255;
+constexpr int kOutsideRegion = 255;
 
 // Decodes the label map and resizes it to the picture's size if another size was requested.
 absl::StatusOr<cv::Mat> ReadLabels(const Segmentation& answer) {
@@ -63,8 +63,9 @@ struct Entry {
 std::vector<Entry> LegendOf(const Segmentation& answer) {
   std::vector<Entry> entries;
   for (const ClassArea& area : answer.areas) {
-    if (static_cast<int>(entries.size()) == kMaxEntries) {
-      entries.back() = {kPanel, absl::StrCat("and ", answer.areas.size() - kMaxEntries + 1, " more"), ""};
+    if (static_cast<int>(entries.size()) == kMaxLegendEntries) {
+      entries.back() = {kPanel, absl::StrCat("and ", answer.areas.size() - kMaxLegendEntries + 1, " more"),
+                        ""};
       break;
     }
     const cv::Vec3b color = VocColor(static_cast<uint8_t>(area.class_index));
@@ -117,7 +118,7 @@ cv::Mat Draw(const cv::Mat& picture, const cv::Mat& labels, const Segmentation& 
   cv::Mat blended;
   cv::addWeighted(large_picture, 1 - kTint, colors, kTint, 0, blended);
   colors.copyTo(blended, BordersOf(large_labels));
-  large_picture.copyTo(blended, large_labels == kBeyond);
+  large_picture.copyTo(blended, large_labels == kOutsideRegion);
   return AddLegend(blended, answer);
 }
 

@@ -16,13 +16,13 @@ namespace saccade::client {
 namespace {
 
 constexpr int kWidth = 1200;
-constexpr const char* kUnit = "seconds";
-constexpr int kLane = 40;
+constexpr const char* kAxisTitle = "seconds";
+constexpr int kLaneHeight = 40;
 constexpr int kMargin = 20;
-constexpr int kAxis = 48;
+constexpr int kAxisHeight = 48;
 // More lanes would make the picture too large to read.
 constexpr size_t kMaxLanes = 30;
-constexpr int kWidestTitle = 260;
+constexpr int kMaxTitleWidth = 260;
 
 const cv::Scalar kTrack(48, 42, 39);
 const cv::Scalar kGrid(74, 66, 61);
@@ -67,22 +67,22 @@ double SecondsOf(const Actions& answer) {
 class Drawing {
  public:
   explicit Drawing(const Actions& answer)
-      : lanes_(LanesOf(answer)), seconds_(SecondsOf(answer)), font_(kLane * 0.36) {
+      : lanes_(LanesOf(answer)), seconds_(SecondsOf(answer)), font_(kLaneHeight * 0.36) {
     // The axis's title, and half of the label at its beginning.
-    int titles = font_.WidthOf(kUnit) + font_.WidthOf("0.00") / 2;
+    int titles = font_.WidthOf(kAxisTitle) + font_.WidthOf("0.00") / 2;
     for (Lane& lane : lanes_) {
-      lane.title = font_.Fit(lane.title, kWidestTitle);
+      lane.title = font_.Fit(lane.title, kMaxTitleWidth);
       titles = std::max(titles, font_.WidthOf(lane.title));
     }
     left_ = 2 * kMargin + titles;
     right_ = kWidth - 2 * kMargin;
-    bottom_ = kMargin + static_cast<int>(lanes_.size()) * kLane;
-    canvas_ = cv::Mat(bottom_ + kAxis, kWidth, CV_8UC3, kPanel);
+    bottom_ = kMargin + static_cast<int>(lanes_.size()) * kLaneHeight;
+    canvas_ = cv::Mat(bottom_ + kAxisHeight, kWidth, CV_8UC3, kPanel);
   }
 
   cv::Mat Draw() {
     for (size_t i = 0; i < lanes_.size(); ++i) {
-      const cv::Rect track(left_, TopOf(i) + 3, right_ - left_, kLane - 6);
+      const cv::Rect track(left_, TopOf(i) + 3, right_ - left_, kLaneHeight - 6);
       cv::rectangle(canvas_, track, kTrack, cv::FILLED);
     }
     DrawAxis();
@@ -91,7 +91,7 @@ class Drawing {
   }
 
  private:
-  static int TopOf(size_t lane) { return kMargin + static_cast<int>(lane) * kLane; }
+  static int TopOf(size_t lane) { return kMargin + static_cast<int>(lane) * kLaneHeight; }
 
   // The comparison maps NaN to the beginning.
   int XOf(double seconds) const {
@@ -106,17 +106,17 @@ class Drawing {
       cv::line(canvas_, {x, kMargin}, {x, bottom_ + 5}, kGrid, 1);
       font_.Write(canvas_, text, {x - font_.WidthOf(text) / 2, y}, kLight);
     });
-    font_.Write(canvas_, kUnit, {kMargin, y}, kLight);
+    font_.Write(canvas_, kAxisTitle, {kMargin, y}, kLight);
   }
 
   // The best actions are drawn last, above the others, but their scores are placed first.
   void DrawLane(const Lane& lane, int top) {
-    const int base = top + (kLane + font_.height()) / 2;
+    const int base = top + (kLaneHeight + font_.height()) / 2;
     font_.Write(canvas_, lane.title, {kMargin, base}, kLight);
     std::vector<cv::Rect> bars;
     for (const Action& action : lane.actions) {
       const int from = XOf(action.start_seconds);
-      bars.emplace_back(from, top + 5, std::max(3, XOf(action.end_seconds) - from), kLane - 10);
+      bars.emplace_back(from, top + 5, std::max(3, XOf(action.end_seconds) - from), kLaneHeight - 10);
     }
     for (size_t i = bars.size(); i-- > 0;) {
       cv::rectangle(canvas_, bars[i], lane.color, cv::FILLED);

@@ -16,7 +16,7 @@ namespace {
 static_assert(std::endian::native == std::endian::little, "voxels come little-endian");
 
 // Fraction of the voxels that is clipped at each end.
-constexpr double kLeftOut = 0.001;
+constexpr double kClippedFraction = 0.001;
 
 template <typename Element>
 std::vector<float> ReadPlane(const char* bytes, size_t count) {
@@ -57,7 +57,8 @@ cv::Mat Draw(const Restoration& answer) {
   std::copy_if(values.begin(), values.end(), std::back_inserter(numbers),
                [](float value) { return std::isfinite(value); });
   if (numbers.empty()) return shades;
-  const double black = Percentile(numbers, kLeftOut), white = Percentile(numbers, 1 - kLeftOut);
+  const double black = Percentile(numbers, kClippedFraction),
+               white = Percentile(numbers, 1 - kClippedFraction);
   // A plane with a single value is drawn black.
   const double range = white > black ? white - black : 1;
   std::transform(values.begin(), values.end(), shades.begin<uchar>(), [&](float value) {

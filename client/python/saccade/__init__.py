@@ -19,7 +19,7 @@ from saccade.errors import (
 )
 from saccade.inputs import Pixels
 from saccade.masks import Mask, MaskForm, MaskPicture, MaskPolygon, MaskPolygons
-from saccade.requests import Classify, Detect, Explain, Localize, Region, Request, Segment, Stereo
+from saccade.requests import Classify, Detect, Explain, FindActions, Region, Request, Segment, Stereo
 from saccade.retry import Retry
 from saccade.streams import StreamItem
 from saccade.types import (
@@ -61,9 +61,9 @@ __all__ = [
     "Disparity",
     "Explain",
     "Explanation",
+    "FindActions",
     "Internal",
     "InvalidArgument",
-    "Localize",
     "Mask",
     "MaskForm",
     "MaskPicture",

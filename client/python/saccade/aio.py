@@ -56,7 +56,7 @@ class AsyncClient(Options):
     detect = asks(requests.Detect, ask)
     segment = asks(requests.Segment, ask)
     stereo = asks(requests.Stereo, ask)
-    actions = asks(requests.Localize, ask)
+    actions = asks(requests.FindActions, ask)
 
     async def stream(
         self,

@@ -52,7 +52,7 @@ class Client(Options):
     detect = asks(requests.Detect, ask)
     segment = asks(requests.Segment, ask)
     stereo = asks(requests.Stereo, ask)
-    actions = asks(requests.Localize, ask)
+    actions = asks(requests.FindActions, ask)
 
     def stream(
         self, requests: Iterable[Request[A]], *, in_flight: int = 32, timeout: float | None = None

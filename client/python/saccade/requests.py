@@ -199,8 +199,9 @@ class Stereo(PictureRequest[types.Disparity]):
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Localize(Request[types.Actions]):
-    """Returns the actions in a video file, or in frames taken at `frames_per_second` (0: the model's own rate)."""
+class FindActions(Request[types.Actions]):
+    """Returns the actions in a video file, or in frames taken at `frames_per_second` (0: the model's own rate). The
+    class is not named `Actions`, because that is its answer."""
 
     model: str
     clip: inputs.Clip

@@ -22,11 +22,11 @@ class Retry:
 
     attempts: int = 4
     first_pause: float = 0.1
-    longest_pause: float = 5.0
+    max_pause: float = 5.0
 
     def __post_init__(self) -> None:
-        if self.attempts < 1 or not 0 < self.first_pause <= self.longest_pause:
-            raise ValueError(f"{self}: expected attempts >= 1 and 0 < first_pause <= longest_pause")
+        if self.attempts < 1 or not 0 < self.first_pause <= self.max_pause:
+            raise ValueError(f"{self}: expected attempts >= 1 and 0 < first_pause <= max_pause")
 
 
 class Attempts:
@@ -53,7 +53,7 @@ class Attempts:
         if given_up or not passes or self._failed >= self._retry.attempts:
             raise error
         # The daemon's hint is randomised already; our own pause must be, so that clients do not retry in step.
-        doubled = min(self._retry.longest_pause, self._retry.first_pause * 2 ** (self._failed - 1))
+        doubled = min(self._retry.max_pause, self._retry.first_pause * 2 ** (self._failed - 1))
         pause = error.retry_after if error.retry_after is not None else doubled * random.uniform(0.5, 1.5)
         left = self.time_left()
         if left is not None and pause >= left:

@@ -1,0 +1,291 @@
+#include "client/cli/commands/app.h"
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <functional>
+#include <utility>
+
+#include "absl/strings/numbers.h"
+#include "client/cli/commands/actions.h"
+#include "client/cli/commands/bench.h"
+#include "client/cli/commands/classify.h"
+#include "client/cli/commands/detect.h"
+#include "client/cli/commands/flags.h"
+#include "client/cli/commands/models.h"
+#include "client/cli/commands/params.h"
+#include "client/cli/commands/restore.h"
+#include "client/cli/commands/segment.h"
+#include "client/cli/commands/status.h"
+#include "client/cli/commands/stereo.h"
+#include "client/cli/input/volume_file.h"
+#include "client/cli/output/failure.h"
+#include "client/cli/output/names.h"
+
+namespace saccade::client {
+namespace {
+
+constexpr char kFooter[] =
+    "Results are printed on standard output, everything else on standard error.\n"
+    "Exit codes: 0 ok, 1 failure, 2 usage, 64 + gRPC code if the daemon returned an error (67 invalid "
+    "argument,\n"
+    "68 deadline exceeded, 69 not found, 72 overloaded, 78 no daemon or not serving).";
+
+void AddMasks(CLI::App* command, DetectCommand& options) {
+  CLI::Option* const form = command
+                                ->add_option_function<std::string>(
+                                    "--masks",
+                                    [&options](const std::string& wanted) {
+                                      options.no_masks = wanted == "none";
+                                      options.mask_form = wanted == "png"        ? MaskForm::kPng
+                                                          : wanted == "polygons" ? MaskForm::kPolygons
+                                                                                 : MaskForm::kRle;
+                                    },
+                                    "Form of the masks in --json: rle: COCO's run lengths; png: a "
+                                    "grey picture of the mask's "
+                                    "part; polygons; none: boxes only")
+                                ->check(CLI::IsMember({"rle", "png", "polygons", "none"}))
+                                ->default_str("rle");
+  command
+      ->add_option("--mask-threshold", options.mask_threshold,
+                   "Minimum probability for a pixel to be in the mask, 0 to 1")
+      ->check(CLI::Range(0.0, 1.0));
+  command->add_flag("--no-masks", options.no_masks, "The same as --masks none")
+      ->excludes("--mask-threshold")
+      ->excludes(form);
+}
+
+void AddClassify(CLI::App& app, ClassifyCommand& options, Console& console) {
+  CLI::App* command = app.add_subcommand("classify", "Send pictures and print their most probable classes");
+  AddPictures(command, options, "PICTURE", "Folder for overlays, one PNG per picture");
+  AddRegion(command, options);
+  AddExplain(command, options);
+  command->add_option("--top-k", options.top_k, "Number of classes to print, most probable first")
+      ->check(CLI::Range(1, 1000))
+      ->capture_default_str();
+  command
+      ->add_option("--probability-threshold", options.probability_threshold,
+                   "Omit classes with a lower probability")
+      ->check(CLI::Range(0.0, 1.0));
+  AddAnswerFormat(command, options.format, console);
+}
+
+void AddDetect(CLI::App& app, DetectCommand& options, Console& console) {
+  CLI::App* command = app.add_subcommand("detect", "Send pictures and print the objects found on them");
+  AddPictures(command, options, "PICTURE", "Folder for overlays with masks and boxes, one PNG per picture");
+  AddRegion(command, options);
+  AddExplain(command, options);
+  AddChoice(command, options, "picture");
+  AddMasks(command, options);
+  AddAnswerFormat(command, options.format, console,
+                  {{"coco", Format::kCoco}, {"roboflow", Format::kRoboflow}},
+                  "; coco: COCO's array of results; roboflow: the input of supervision");
+}
+
+void AddSegment(CLI::App& app, SegmentCommand& options, Console& console) {
+  CLI::App* command =
+      app.add_subcommand("segment", "Send pictures and print how much of them each class covers");
+  AddPictures(command, options, "PICTURE", "Folder for overlays and label maps, two PNGs per picture");
+  AddOutputSize(command, options.size, "label map");
+  AddRegion(command, options);
+  AddExplain(command, options);
+  AddAnswerFormat(command, options.format, console);
+}
+
+void AddStereo(CLI::App& app, StereoCommand& options, Console& console) {
+  CLI::App* command = app.add_subcommand("stereo", "Send rectified pairs and print their disparities");
+  AddPictures(command, options, "LEFT_RIGHT",
+              "Folder for disparities, coloured and as KITTI's 16-bit PNG, two PNGs per pair");
+  AddOutputSize(command, options.size, "disparities");
+  AddRegion(command, options);
+  AddExplain(command, options);
+  command->add_flag("--pfm", options.pfm, "Also write a PFM file with the exact disparities to --output");
+  AddAnswerFormat(command, options.format, console);
+}
+
+void AddActions(CLI::App& app, ActionsCommand& options, Console& console) {
+  CLI::App* command = app.add_subcommand("actions", "Send clips and print the actions found in them");
+  AddPictures(
+      command, options, "CLIP", "Folder for timelines, one PNG per clip",
+      "MP4, MOV, Matroska, WebM or AVI files, or folders of them; - reads standard input; with --frames "
+      "pictures");
+  AddExplain(command, options);
+  CLI::Option* frames = command->add_flag("--frames", options.frames,
+                                          "The pictures are one clip's frames in the order given; or "
+                                          "folders, each with a clip's frames, by name");
+  command
+      ->add_option("--fps", options.frames_per_second, "Frame rate of the frames; by default the model's own")
+      ->check(CLI::Range(0.001, 10000.0))
+      ->needs(frames);
+  AddChoice(command, options, "clip");
+  AddAnswerFormat(command, options.format, console);
+}
+
+CLI::Option* AddVoxelType(CLI::App* command, const std::string& name, const std::string& description,
+                          const std::function<void(VoxelType)>& take) {
+  return command
+      ->add_option_function<std::string>(
+          name,
+          [take](const std::string& wanted) {
+            for (const VoxelType type : {VoxelType::kUint8, VoxelType::kUint16, VoxelType::kFloat32}) {
+              if (NameOf(type) == wanted) take(type);
+            }
+          },
+          description)
+      ->check(CLI::IsMember(
+          {NameOf(VoxelType::kUint8), NameOf(VoxelType::kUint16), NameOf(VoxelType::kFloat32)}));
+}
+
+void AddRestore(CLI::App& app, RestoreCommand& options, Console& console) {
+  CLI::App* command = app.add_subcommand("restore", "Send volumes and write the restored volumes");
+  AddInputs(command, options, "VOLUME",
+            "TIFF files with one grey page per plane, or folders of them; with --shape raw voxels");
+  AddOutput(command, options,
+            "Folder for the restored volumes, as TIFF files, and a PNG of the middle plane of each")
+      ->required();
+  // --shape and --type write to the same VolumeShape and may come in any order.
+  CLI::Option* shape = command->add_option_function<std::string>(
+      "--shape",
+      [&options](const std::string& text) {
+        const auto parsed = ParseShape(text);
+        if (!parsed.ok()) throw CLI::ValidationError("--shape", std::string(parsed.status().message()));
+        const VoxelType type = options.shape ? options.shape->type : parsed->type;
+        options.shape = *parsed;
+        options.shape->type = type;
+      },
+      "DEPTHxHEIGHTxWIDTH of raw voxels: little-endian, plane by plane and row by row");
+  CLI::Option* type = AddVoxelType(command, "--type", "Type of the raw voxels", [&options](VoxelType wanted) {
+    if (!options.shape) options.shape.emplace();
+    options.shape->type = wanted;
+  });
+  shape->needs(type);
+  type->needs(shape);
+  AddVoxelType(
+      command, "--output-type",
+      "Type of the restored voxels; by default that of the volume sent. Integers are rounded and clipped",
+      [&options](VoxelType wanted) { options.output_type = wanted; });
+  command->add_flag("--raw", options.raw,
+                    "Write only the voxels instead of a TIFF file, which is limited to 4 GiB");
+  AddAnswerFormat(command, options.format, console);
+}
+
+void AddBench(CLI::App& app, BenchCommand& options, Console& console) {
+  CLI::App* command = app.add_subcommand("bench", "Send files for a while and print latencies by stage");
+  AddInputs(
+      command, options, "FILE",
+      "Input files of the model, folders of them, or a quoted pattern; sent in turn, for stereo models left "
+      "and right");
+  command
+      ->add_option("--rate", options.rate,
+                   "Requests per second, sent at random times independent of the responses; without it "
+                   "each request is sent when the previous one was answered")
+      ->check(CLI::Range(0.001, 1e6));
+  command->add_option("--seconds", options.seconds, "Duration of the load")
+      ->check(CLI::Range(0.1, 86400.0))
+      ->capture_default_str();
+  command->add_option("--concurrency", options.concurrency, "Maximum number of requests in flight")
+      ->check(CLI::Range(1, 1024))
+      ->capture_default_str();
+  command->add_option("--seed", options.seed, "Seed of the random times")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  command->add_option("--plot", options.plot, "PNG file for a plot of latencies over time and by stage");
+  AddFormat(command, options.format, console);
+}
+
+void AddModels(CLI::App& app, ModelsCommand& options, Console& console) {
+  CLI::App* command = app.add_subcommand("models", "List the models of a daemon, ready or not");
+  AddConnection(command, options.connection);
+  AddFormat(command, options.format, console);
+}
+
+double WatchSeconds(const std::vector<std::string>& given) {
+  double seconds = 2;
+  if (!given.empty() && !given[0].empty() && given[0] != "{}" &&
+      (!absl::SimpleAtod(given[0], &seconds) || !(seconds >= 0.01 && seconds <= 86400))) {
+    throw CLI::ValidationError("--watch",
+                               given[0] + " is not a valid interval; expected 0.01 to 86400 seconds");
+  }
+  return seconds;
+}
+
+void AddStatus(CLI::App& app, StatusCommand& options, Console& console) {
+  CLI::App* command = app.add_subcommand(
+      "status",
+      "Print whether a daemon is live and ready, and its models' statistics; exit code 0 only if ready");
+  command->add_option("--wait", options.wait_seconds, "Seconds to wait until it is ready")
+      ->check(CLI::Range(0.0, 86400.0));
+  command
+      ->add_option_function<std::vector<std::string>>(
+          "--watch",
+          [&options](const std::vector<std::string>& given) { options.watch_seconds = WatchSeconds(given); },
+          "Print again every SECONDS, by default 2, with the statistics since the last time; until Ctrl-C")
+      ->expected(0, 1)
+      ->type_name("SECONDS");
+  AddConnection(command, options.connection);
+  AddFormat(command, options.format, console);
+}
+
+void AddParams(CLI::App& app, ParamsCommand& options, Console& console) {
+  CLI::App* command =
+      app.add_subcommand("params", "Count a network's parameters and multiply-adds; needs no daemon");
+  command->add_option("ARCHITECTURE", options.architecture, "E.g. sanet; an unknown one lists them all")
+      ->required();
+  command->add_option("--option", options.options, "KEY=VALUE of the architecture; may be repeated")
+      ->expected(1)
+      ->take_all();
+  command->add_flag("--layers", options.layers,
+                    "Print every layer in the order of execution, not only the sums");
+  AddFormat(command, options.format, console);
+}
+
+}  // namespace
+
+int RunApp(std::vector<std::string> arguments, Console& console) {
+  CLI::App app("Sends pictures, clips and volumes to a Saccade daemon.", "saccade");
+  app.set_version_flag("--version", std::string("saccade ") + SACCADE_VERSION);
+  app.require_subcommand(0, 1);
+  app.footer(kFooter);
+  ClassifyCommand classify;
+  DetectCommand detect;
+  SegmentCommand segment;
+  StereoCommand stereo;
+  ActionsCommand actions;
+  RestoreCommand restore;
+  BenchCommand bench;
+  ModelsCommand models;
+  StatusCommand status;
+  ParamsCommand params;
+  AddClassify(app, classify, console);
+  AddDetect(app, detect, console);
+  AddSegment(app, segment, console);
+  AddStereo(app, stereo, console);
+  AddActions(app, actions, console);
+  AddRestore(app, restore, console);
+  AddBench(app, bench, console);
+  AddModels(app, models, console);
+  AddStatus(app, status, console);
+  AddParams(app, params, console);
+
+  std::reverse(arguments.begin(), arguments.end());
+  try {
+    app.parse(arguments);
+  } catch (const CLI::ParseError& error) {
+    if (app.exit(error, console.out, console.err) != 0) return kExitUsage;
+    return Flush(console) ? kExitOk : kExitFailure;
+  }
+  // Not left to CLI11, which would report a missing command when a flag is misspelt.
+  if (app.got_subcommand("classify")) return RunClassify(classify, console);
+  if (app.got_subcommand("detect")) return RunDetect(detect, console);
+  if (app.got_subcommand("segment")) return RunSegment(segment, console);
+  if (app.got_subcommand("stereo")) return RunStereo(stereo, console);
+  if (app.got_subcommand("actions")) return RunActions(actions, console);
+  if (app.got_subcommand("restore")) return RunRestore(restore, console);
+  if (app.got_subcommand("bench")) return RunBench(bench, console);
+  if (app.got_subcommand("models")) return RunModels(models, console);
+  if (app.got_subcommand("status")) return RunStatus(status, console);
+  if (app.got_subcommand("params")) return RunParams(params, console);
+  console.err << app.help();
+  return kExitUsage;
+}
+
+}  // namespace saccade::client

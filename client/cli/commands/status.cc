@@ -1,0 +1,119 @@
+#include "client/cli/commands/status.h"
+
+#include <map>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "client/cli/commands/connect.h"
+#include "client/cli/output/failure.h"
+#include "client/cli/output/status_text.h"
+
+namespace saccade::client {
+namespace {
+
+// Terminal codes that move the cursor to the upper left corner and clear the screen.
+constexpr char kClearScreen[] = "\033[H\033[J";
+
+// A service that the health service does not know (yet) is kUnknown, not an error.
+absl::StatusOr<Health> HealthOf(Client& client, absl::string_view service) {
+  auto health = client.CheckHealth(service);
+  if (absl::IsNotFound(health.status())) return Health::kUnknown;
+  return health;
+}
+
+// A daemon without statistics still has a status.
+absl::Status AddStatistics(Client& client, DaemonStatus& status) {
+  auto statistics = client.GetStatistics();
+  if (absl::IsUnimplemented(statistics.status())) return absl::OkStatus();
+  if (!statistics.ok()) return statistics.status();
+  std::map<std::pair<std::string, int64_t>, ModelStatistics*> known;
+  for (ModelStatistics& one : *statistics) known[{one.model, one.version}] = &one;
+  for (ModelStatus& item : status.models) {
+    const auto found = known.find({item.model.name, item.model.version});
+    if (found != known.end()) item.done = std::move(*found->second);
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<DaemonStatus> Ask(Client& client) {
+  DaemonStatus result;
+  const auto live = client.ServerLive();
+  if (!live.ok()) return live.status();
+  const auto ready = client.ServerReady();
+  if (!ready.ok()) return ready.status();
+  auto server = client.GetServerMetadata();
+  if (!server.ok()) return server.status();
+  const auto health = HealthOf(client, "");
+  if (!health.ok()) return health.status();
+  auto models = client.ListModels();
+  if (!models.ok()) return models.status();
+  result.live = *live;
+  result.ready = *ready && *health == Health::kServing;
+  result.server = *std::move(server);
+  result.health = *health;
+  for (Model& model : *models) {
+    const auto model_health = HealthOf(client, model.name);
+    if (!model_health.ok()) return model_health.status();
+    result.models.push_back({std::move(model), *model_health});
+  }
+  if (absl::Status added = AddStatistics(client, result); !added.ok()) return added;
+  return result;
+}
+
+void Show(const StatusCommand& command, const DaemonStatus& status, Console& console) {
+  if (command.format == Format::kJson) {
+    console.out << StatusJson(command.connection.url, status, command.watch_seconds > 0);
+  } else {
+    PrintStatus(console, command.connection.url, status);
+  }
+}
+
+// Prints the status until the output is closed: first the statistics since the models were loaded, then those
+// since the previous round. If the daemon cannot be reached, prints that and tries again.
+int Watch(const StatusCommand& command, Client& client, DaemonStatus first, absl::Time then,
+          Console& console) {
+  const bool in_place = console.terminal && command.format == Format::kText;
+  if (in_place) console.out << kClearScreen;
+  Show(command, first, console);
+  DaemonStatus before = std::move(first);
+  while (Flush(console)) {
+    absl::SleepFor(absl::Seconds(command.watch_seconds));
+    const absl::Time now = absl::Now();
+    auto status = Ask(client);
+    if (in_place) console.out << kClearScreen;
+    if (status.ok()) {
+      // Separates the blocks if they do not replace each other.
+      if (!in_place && command.format == Format::kText) console.out << '\n';
+      Show(command, Since(before, *status, now - then), console);
+      before = *std::move(status);
+      then = now;
+    } else if (in_place) {
+      console.out << Printable(TextOf(status.status(), command.connection.url).what) << '\n';
+    } else {
+      ComplainOf(console, command.connection, status.status());
+    }
+  }
+  return kExitFailure;
+}
+
+}  // namespace
+
+int RunStatus(const StatusCommand& command, Console& console) {
+  const auto client = ConnectOrComplain(console, command.connection);
+  if (client == nullptr) return kExitUsage;
+  if (command.wait_seconds > 0) {
+    const absl::Status waited = client->WaitUntilServing("", absl::Seconds(command.wait_seconds));
+    if (!waited.ok()) {
+      Complain(console, waited.message());
+      return ExitCodeOf(waited);
+    }
+  }
+  const absl::Time then = absl::Now();
+  const auto status = Ask(*client);
+  if (!status.ok()) return ComplainOf(console, command.connection, status.status());
+  if (command.watch_seconds > 0) return Watch(command, *client, *status, then, console);
+  Show(command, *status, console);
+  return Flush(console) && status->ready ? kExitOk : kExitFailure;
+}
+
+}  // namespace saccade::client
