@@ -13,8 +13,8 @@
 #include <utility>
 
 #include "models/api/error.h"
+#include "models/programs/error_text.h"
 #include "models/programs/positions.h"
-#include "models/programs/said.h"
 #include "models/programs/values.h"
 
 namespace saccade::models {
@@ -42,7 +42,7 @@ Metadata ReadMetadata(const std::string& path) {
   try {
     return AOTIModelPackageLoader::load_metadata_from_package(path, kModel);
   } catch (const std::exception& error) {
-    throw LoadError("the program is not an AOTInductor package: " + Said(error) +
+    throw LoadError("the program is not an AOTInductor package: " + ErrorText(error) +
                     ". An exported program (torch.export.save) must be compiled first with "
                     "torch._inductor.aoti_compile_and_package");
   }
@@ -50,13 +50,13 @@ Metadata ReadMetadata(const std::string& path) {
 
 // Without this check, an unsupported instruction would end the process.
 void CheckProcessor(const Metadata& metadata) {
-  constexpr std::array<std::pair<const char*, const char*>, 4> kKnown = {
+  constexpr std::array<std::pair<const char*, const char*>, 4> kInstructionSets = {
       {{"AVX2", "avx2"}, {"AVX512", "avx512_f"}, {"AVX512_VNNI", "avx512_vnni"}, {"AMX_TILE", "amx_tile"}}};
   const auto compiled_for = metadata.find("AOTI_CPU_ISA");
   if (compiled_for == metadata.end()) return;
   const std::string sets = " " + compiled_for->second + " ";
   const auto has = at::cpu::get_cpu_capabilities();
-  for (const auto& [set, capability] : kKnown) {
+  for (const auto& [set, capability] : kInstructionSets) {
     if (sets.find(std::string(" ") + set + " ") == std::string::npos) continue;
     const auto found = has.find(capability);
     if (found != has.end() && found->second.isBool() && found->second.toBool()) continue;
@@ -91,7 +91,7 @@ void RefuseOptional(const std::vector<TensorSignature>& inputs) {
 
 void RefuseTexts(const std::vector<TensorSignature>& tensors) {
   for (const TensorSignature& tensor : tensors) {
-    if (tensor.type == ValueType::kBytes)
+    if (tensor.type == DataType::kBytes)
       throw LoadError("'" + tensor.name + "' is BYTES; AOTInductor packages support only numeric tensors");
   }
 }
@@ -136,7 +136,7 @@ class Package : public TensorProgram {
       throw std::runtime_error(
           "the package failed, or was not compiled for these shapes; its message is on the "
           "daemon's standard error: " +
-          Said(error));
+          ErrorText(error));
     }
   }
 

@@ -44,11 +44,11 @@ std::string Text(const c10::FunctionSchema& forward) {
 void CheckType(const TensorSignature& input, const c10::Argument& argument) {
   const bool texts = IsListOf(*argument.type(), c10::TypeKind::StringType);
   const bool tensor = IsTensorType(*argument.type());
-  if (input.type == ValueType::kBytes ? texts : tensor) return;
-  const std::string where = "input '" + input.name + "' is " + ValueTypeName(input.type) +
+  if (input.type == DataType::kBytes ? texts : tensor) return;
+  const std::string where = "input '" + input.name + "' is " + NameOf(input.type) +
                             ", but the program's argument '" + argument.name() + "' is " +
                             argument.type()->repr_str();
-  if (input.type == ValueType::kBytes) throw LoadError(where + "; expected List[str] for BYTES");
+  if (input.type == DataType::kBytes) throw LoadError(where + "; expected List[str] for BYTES");
   throw LoadError(where + (texts ? "; the configuration's type must be TYPE_STRING"
                                  : "; only tensors and List[str] are supported"));
 }
@@ -84,7 +84,7 @@ void ScriptInterface::ReadArguments(const c10::FunctionSchema& forward) {
   if (arguments.size() == 1 && IsDictOfTensors(*arguments[0].type())) {
     takes_dict_ = true;
     for (const TensorSignature& input : signature_.inputs) {
-      if (input.type == ValueType::kBytes)
+      if (input.type == DataType::kBytes)
         throw LoadError("input '" + input.name + "' is BYTES, but the program takes a Dict[str, Tensor]");
     }
     return;
@@ -165,7 +165,7 @@ std::vector<Value> ScriptInterface::ByKey(const Value& dict) const {
 std::vector<Value> ScriptInterface::Outputs(const Value& returned) const {
   if (returned.isGenericDict()) return ByKey(returned);
   std::vector<Value> elements;
-  const bool texts = returned.isList() && signature_.outputs[0].type == ValueType::kBytes;
+  const bool texts = returned.isList() && signature_.outputs[0].type == DataType::kBytes;
   if (returned.isTuple()) {
     const auto& tuple = returned.toTupleRef().elements();
     elements.assign(tuple.begin(), tuple.end());

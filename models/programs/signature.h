@@ -6,32 +6,13 @@
 #include <string>
 #include <vector>
 
+#include "models/api/data_type.h"
+
 namespace saccade::models {
-
-// Element types by the names of the Open Inference Protocol; kBytes are strings of any length.
-enum class ValueType {
-  kBool,
-  kUint8,
-  kUint16,
-  kUint32,
-  kUint64,
-  kInt8,
-  kInt16,
-  kInt32,
-  kInt64,
-  kFp16,
-  kBf16,
-  kFp32,
-  kFp64,
-  kBytes,
-};
-
-// Returns "BOOL", "UINT8", ... "BYTES".
-const char* ValueTypeName(ValueType type);
 
 struct TensorSignature {
   std::string name;
-  ValueType type = ValueType::kFp32;
+  DataType type = DataType::kFp32;
   // Dimensions without the batch; -1 allows any size.
   std::vector<int64_t> dims = {};
   // For an input: whether it may be missing.

@@ -1,8 +1,8 @@
 #include "gmock/gmock.h"
 #include "models/api/error.h"
-#include "models/programs/said.h"
+#include "models/api/text.h"
+#include "models/programs/error_text.h"
 #include "models/programs/testing/scripts.h"
-#include "models/weights/format/tensor_entry.h"
 
 namespace saccade::models {
 namespace {
@@ -13,9 +13,9 @@ using ::testing::HasSubstr;
 using testing::Ints;
 using testing::ScriptTest;
 
-constexpr auto kFp32 = ValueType::kFp32;
-constexpr auto kInt32 = ValueType::kInt32;
-constexpr auto kBytes = ValueType::kBytes;
+constexpr auto kFp32 = DataType::kFp32;
+constexpr auto kInt32 = DataType::kInt32;
+constexpr auto kBytes = DataType::kBytes;
 
 constexpr const char* kAddSub = R"(
 def forward(self, a, b):
@@ -151,8 +151,8 @@ TEST_F(TorchScriptTest, EveryTypeComesBackAsItWas) {
                               {.inputs = {{"x", element, {-1}}}, .outputs = {{"y", element, {-1}}}});
     const at::Tensor sent = Ints({{0, 1, 1, 0}}).squeeze(0).to(scalar);
     const at::Tensor got = program->Run({sent})[0].toTensor();
-    EXPECT_EQ(got.scalar_type(), scalar) << ValueTypeName(element);
-    EXPECT_TRUE(got.to(at::kInt).equal(Ints({{0, 1, 1, 0}}).squeeze(0))) << ValueTypeName(element);
+    EXPECT_EQ(got.scalar_type(), scalar) << NameOf(element);
+    EXPECT_TRUE(got.to(at::kInt).equal(Ints({{0, 1, 1, 0}}).squeeze(0))) << NameOf(element);
   }
 }
 
@@ -211,10 +211,10 @@ TEST_F(TorchScriptTest, WhatItSaysIsCutAndUtf8) {
   const auto program =
       Load("def forward(self, x):\n    assert x.sum() > 9, \"." + umlauts + "\"\n    return x\n",
            {.inputs = {{"x", kFp32, {1}}}, .outputs = {{"y", kFp32, {1}}}});
-  const std::string why = Said(std::runtime_error(WhyRunFails(*program, {Floats({{3}}).squeeze(0)})));
+  const std::string why = ErrorText(std::runtime_error(WhyRunFails(*program, {Floats({{3}}).squeeze(0)})));
   EXPECT_LT(why.size(), 2100);
   EXPECT_TRUE(IsUtf8(why));
-  EXPECT_EQ(Said(std::runtime_error("no \xe9 here\n")), "no ? here");
+  EXPECT_EQ(ErrorText(std::runtime_error("no \xe9 here\n")), "no ? here");
 }
 
 TEST_F(TorchScriptTest, ArgumentsAndInputsThatDoNotMeetAreTold) {

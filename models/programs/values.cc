@@ -14,23 +14,23 @@ namespace {
 
 using Value = TensorProgram::Value;
 
-constexpr std::array<std::pair<ValueType, c10::ScalarType>, 13> kTypes = {{
-    {ValueType::kBool, c10::ScalarType::Bool},
-    {ValueType::kUint8, c10::ScalarType::Byte},
-    {ValueType::kUint16, c10::ScalarType::UInt16},
-    {ValueType::kUint32, c10::ScalarType::UInt32},
-    {ValueType::kUint64, c10::ScalarType::UInt64},
-    {ValueType::kInt8, c10::ScalarType::Char},
-    {ValueType::kInt16, c10::ScalarType::Short},
-    {ValueType::kInt32, c10::ScalarType::Int},
-    {ValueType::kInt64, c10::ScalarType::Long},
-    {ValueType::kFp16, c10::ScalarType::Half},
-    {ValueType::kBf16, c10::ScalarType::BFloat16},
-    {ValueType::kFp32, c10::ScalarType::Float},
-    {ValueType::kFp64, c10::ScalarType::Double},
+constexpr std::array<std::pair<DataType, c10::ScalarType>, 13> kTypes = {{
+    {DataType::kBool, c10::ScalarType::Bool},
+    {DataType::kUint8, c10::ScalarType::Byte},
+    {DataType::kUint16, c10::ScalarType::UInt16},
+    {DataType::kUint32, c10::ScalarType::UInt32},
+    {DataType::kUint64, c10::ScalarType::UInt64},
+    {DataType::kInt8, c10::ScalarType::Char},
+    {DataType::kInt16, c10::ScalarType::Short},
+    {DataType::kInt32, c10::ScalarType::Int},
+    {DataType::kInt64, c10::ScalarType::Long},
+    {DataType::kFp16, c10::ScalarType::Half},
+    {DataType::kBf16, c10::ScalarType::BFloat16},
+    {DataType::kFp32, c10::ScalarType::Float},
+    {DataType::kFp64, c10::ScalarType::Double},
 }};
 
-std::optional<ValueType> ValueTypeOf(c10::ScalarType type) {
+std::optional<DataType> DataTypeOf(c10::ScalarType type) {
   for (const auto& [element, scalar] : kTypes) {
     if (scalar == type) return element;
   }
@@ -38,8 +38,8 @@ std::optional<ValueType> ValueTypeOf(c10::ScalarType type) {
 }
 
 std::string Describe(const at::Tensor& tensor) {
-  const std::optional<ValueType> type = ValueTypeOf(tensor.scalar_type());
-  std::string text = type ? ValueTypeName(*type) : c10::toString(tensor.scalar_type());
+  const std::optional<DataType> type = DataTypeOf(tensor.scalar_type());
+  std::string text = type ? NameOf(*type) : c10::toString(tensor.scalar_type());
   text += " [";
   for (int64_t i = 0; i < tensor.dim(); ++i) {
     if (i > 0) text += ',';
@@ -90,7 +90,7 @@ Value CheckTexts(const TensorSignature& expected, int64_t rows, Value value) {
 
 }  // namespace
 
-c10::ScalarType ScalarTypeOf(ValueType type) {
+c10::ScalarType ScalarTypeOf(DataType type) {
   for (const auto& [element, scalar] : kTypes) {
     if (element == type) return scalar;
   }
@@ -116,7 +116,7 @@ std::vector<Value> CheckOutputs(const Signature& signature, int64_t rows, std::v
   for (size_t i = 0; i < signature.outputs.size(); ++i) {
     const TensorSignature& expected = signature.outputs[i];
     Value& value = outputs[i];
-    if (expected.type == ValueType::kBytes) {
+    if (expected.type == DataType::kBytes) {
       value = CheckTexts(expected, rows, std::move(value));
       continue;
     }

@@ -10,7 +10,7 @@
 namespace saccade::models {
 
 // Returns LibTorch's element type. REQUIRES: not kBytes.
-c10::ScalarType ScalarTypeOf(ValueType type);
+c10::ScalarType ScalarTypeOf(DataType type);
 
 // Returns the number of rows in the batch; -1 if the signature has no batch. REQUIRES: `inputs` match the
 // signature.

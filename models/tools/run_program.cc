@@ -10,6 +10,7 @@
 #include <exception>
 #include <fstream>
 #include <iterator>
+#include <optional>
 #include <sstream>
 #include <stdexcept>
 #include <string>
@@ -29,10 +30,8 @@ struct Arguments {
   Signature signature = {};
 };
 
-ValueType TypeNamed(const std::string& name) {
-  for (int type = 0; type <= static_cast<int>(ValueType::kBytes); ++type) {
-    if (name == ValueTypeName(static_cast<ValueType>(type))) return static_cast<ValueType>(type);
-  }
+DataType TypeNamed(const std::string& name) {
+  if (const std::optional<DataType> type = DataTypeOf(name)) return *type;
   throw std::runtime_error(name + " is not a type");
 }
 

@@ -11,34 +11,16 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "models/api/data_type.h"
 #include "server/core/byte_pieces.h"
 
 namespace saccade::server {
 
-enum class DataType {
-  kBool,
-  kUint8,
-  kUint16,
-  kUint32,
-  kUint64,
-  kInt8,
-  kInt16,
-  kInt32,
-  kInt64,
-  kFp16,
-  kFp32,
-  kFp64,
-  // Elements of variable length, each preceded by its length in 4 bytes, little-endian.
-  kBytes,
-  kBf16,
-};
-
-// The name that the Open Inference Protocol uses: "BOOL", "FP32", "BYTES".
-absl::string_view NameOf(DataType type);
-std::optional<DataType> DataTypeOf(absl::string_view name);
-
-// Bytes per element; 0 for BYTES.
-size_t SizeOf(DataType type);
+// NameOf(type) and SizeOf(type) come with it.
+using models::DataType;
+inline std::optional<DataType> DataTypeOf(absl::string_view name) {
+  return models::DataTypeOf({name.data(), name.size()});
+}
 
 // A range of bytes in a shared memory region that the client registered.
 struct SharedRange {

@@ -10,7 +10,7 @@ TEST(TensorTest, EveryTypeHasItsName) {
     const auto type = static_cast<DataType>(i);
     EXPECT_EQ(DataTypeOf(NameOf(type)), type);
   }
-  EXPECT_EQ(NameOf(DataType::kBf16), "BF16");
+  EXPECT_STREQ(NameOf(DataType::kBf16), "BF16");
   EXPECT_EQ(SizeOf(DataType::kBf16), 2u);
   EXPECT_EQ(SizeOf(DataType::kBytes), 0u);
   EXPECT_FALSE(DataTypeOf("fp32"));

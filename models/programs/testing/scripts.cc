@@ -27,15 +27,15 @@ at::Tensor Floats(const std::vector<std::vector<double>>& rows) {
 
 at::Tensor Ints(const std::vector<std::vector<double>>& rows) { return Floats(rows).to(at::kInt); }
 
-std::vector<std::pair<ValueType, c10::ScalarType>> AllTypes() {
+std::vector<std::pair<DataType, c10::ScalarType>> AllTypes() {
   using c10::ScalarType;
-  return {{ValueType::kBool, ScalarType::Bool},     {ValueType::kUint8, ScalarType::Byte},
-          {ValueType::kUint16, ScalarType::UInt16}, {ValueType::kUint32, ScalarType::UInt32},
-          {ValueType::kUint64, ScalarType::UInt64}, {ValueType::kInt8, ScalarType::Char},
-          {ValueType::kInt16, ScalarType::Short},   {ValueType::kInt32, ScalarType::Int},
-          {ValueType::kInt64, ScalarType::Long},    {ValueType::kFp16, ScalarType::Half},
-          {ValueType::kBf16, ScalarType::BFloat16}, {ValueType::kFp32, ScalarType::Float},
-          {ValueType::kFp64, ScalarType::Double}};
+  return {{DataType::kBool, ScalarType::Bool},     {DataType::kUint8, ScalarType::Byte},
+          {DataType::kUint16, ScalarType::UInt16}, {DataType::kUint32, ScalarType::UInt32},
+          {DataType::kUint64, ScalarType::UInt64}, {DataType::kInt8, ScalarType::Char},
+          {DataType::kInt16, ScalarType::Short},   {DataType::kInt32, ScalarType::Int},
+          {DataType::kInt64, ScalarType::Long},    {DataType::kFp16, ScalarType::Half},
+          {DataType::kBf16, ScalarType::BFloat16}, {DataType::kFp32, ScalarType::Float},
+          {DataType::kFp64, ScalarType::Double}};
 }
 
 std::string Contents(const std::string& path) {

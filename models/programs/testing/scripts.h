@@ -18,7 +18,7 @@ at::Tensor Floats(const std::vector<std::vector<double>>& rows);
 at::Tensor Ints(const std::vector<std::vector<double>>& rows);
 
 // All types except kBytes.
-std::vector<std::pair<ValueType, c10::ScalarType>> AllTypes();
+std::vector<std::pair<DataType, c10::ScalarType>> AllTypes();
 
 std::string Contents(const std::string& path);
 // Copies a file to `name` in the same folder; returns the copy's path.
