@@ -1,34 +1,31 @@
 #include "server/repository/settling.h"
 
+#include <algorithm>
+#include <iterator>
+
 namespace saccade::server {
 
+void Settling::Applied(const std::string& model, const ModelStamp& stamp) {
+  models_.try_emplace(model, std::nullopt).first->second.Use(stamp);
+}
+
 std::vector<std::string> Settling::Look(const Stamps& seen) {
-  std::set<std::string> names;
-  for (const auto& [name, stamp] : applied_) names.insert(name);
-  for (const auto& [name, stamp] : seen) names.insert(name);
+  for (const auto& [name, stamp] : seen) models_.try_emplace(name, std::nullopt);
   std::vector<std::string> settled;
-  for (const std::string& name : names) {
-    const auto applied = applied_.find(name);
+  for (auto model = models_.begin(); model != models_.end();) {
+    auto& [name, change] = *model;
     const auto found = seen.find(name);
     const bool is_there = found != seen.end();
-    if (is_there && applied != applied_.end() && applied->second == found->second) {
-      changing_.erase(name);
-      continue;
-    }
-    const std::optional<ModelStamp> now = is_there ? std::optional(found->second) : std::nullopt;
-    const auto before = changing_.find(name);
-    if (before != changing_.end() && before->second == now) {
-      settled.push_back(name);
-    } else {
-      changing_[name] = now;
-    }
+    if (change.Look(is_there ? std::optional(found->second) : std::nullopt)) settled.push_back(name);
+    // A model that disappeared before it was applied begins anew if it comes back.
+    model = is_there || change.in_use() ? std::next(model) : models_.erase(model);
   }
   return settled;
 }
 
-void Settling::Forget(const std::string& model) {
-  applied_.erase(model);
-  changing_.erase(model);
+bool Settling::empty() const {
+  return std::none_of(models_.begin(), models_.end(),
+                      [](const auto& model) { return model.second.in_use().has_value(); });
 }
 
 }  // namespace saccade::server
