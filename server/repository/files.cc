@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdint>
 #include <fstream>
 #include <system_error>
 #include <utility>
@@ -10,6 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "models/api/text.h"
 
 namespace saccade::server {
 namespace fs = std::filesystem;
@@ -23,32 +23,7 @@ bool IsInside(const fs::path& path, const fs::path& root) {
   return std::mismatch(root.begin(), root.end(), path.begin(), path.end()).first == root.end();
 }
 
-// Length in bytes of the character at `p`; 0 if it is malformed or NUL.
-size_t CharacterLength(const unsigned char* p, size_t left) {
-  if (p[0] < 0x80) return p[0] != 0 ? 1 : 0;
-  const size_t length = p[0] >= 0xF0 ? 4 : p[0] >= 0xE0 ? 3 : p[0] >= 0xC2 ? 2 : 0;
-  if (length == 0 || length > left) return 0;
-  uint32_t code = p[0] & (0xFF >> (length + 1));
-  for (size_t i = 1; i < length; ++i) {
-    if ((p[i] & 0xC0) != 0x80) return 0;
-    code = code << 6 | (p[i] & 0x3F);
-  }
-  constexpr uint32_t kSmallest[] = {0, 0, 0x80, 0x800, 0x10000};
-  const bool surrogate = code >= 0xD800 && code <= 0xDFFF;
-  return code >= kSmallest[length] && code <= 0x10FFFF && !surrogate ? length : 0;
-}
-
 }  // namespace
-
-bool IsUtf8Text(absl::string_view text) {
-  const auto* p = reinterpret_cast<const unsigned char*>(text.data());
-  for (size_t i = 0; i < text.size();) {
-    const size_t length = CharacterLength(p + i, text.size() - i);
-    if (length == 0) return false;
-    i += length;
-  }
-  return true;
-}
 
 RepositoryPath::RepositoryPath(fs::path root, fs::path path, std::string shown)
     : root_(std::move(root)), path_(std::move(path)), shown_(std::move(shown)) {}
@@ -123,7 +98,8 @@ absl::StatusOr<std::string> RepositoryPath::ReadText(size_t max_bytes) const {
     return absl::InvalidArgumentError(
         absl::StrCat(shown_, ": is larger than the maximum of ", max_bytes, " bytes"));
   }
-  if (!IsUtf8Text(text)) {
+  // NUL is a UTF-8 character, but not one of a text file.
+  if (!models::IsUtf8(text) || text.find('\0') != std::string::npos) {
     return absl::InvalidArgumentError(absl::StrCat(shown_, ": is not UTF-8 text; save it as UTF-8"));
   }
   return text;

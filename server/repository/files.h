@@ -37,7 +37,7 @@ class RepositoryPath {
   // The path without symbolic links; an error if it leads out of the repository.
   absl::StatusOr<std::filesystem::path> Resolve() const;
 
-  // Reads a regular file. An error if it has more than `max_bytes` or is not UTF-8. Blocks on the file
+  // Reads a regular file. An error if it has more than `max_bytes`, holds NUL, or is not UTF-8. Blocks on the file
   // system.
   absl::StatusOr<std::string> ReadText(size_t max_bytes) const;
 
@@ -48,8 +48,5 @@ class RepositoryPath {
   std::filesystem::path path_;
   std::string shown_;
 };
-
-// True for well-formed UTF-8 without NUL: no overlong forms, no surrogates, nothing beyond U+10FFFF.
-bool IsUtf8Text(absl::string_view text);
 
 }  // namespace saccade::server

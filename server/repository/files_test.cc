@@ -13,23 +13,6 @@ using ::testing::HasSubstr;
 
 std::string Message(const absl::Status& status) { return std::string(status.message()); }
 
-TEST(Utf8Test, TakesWhatIsWellFormed) {
-  for (const char* text :
-       {"", "plain", "gr\xC3\xBC\xC3\x9F", "\xE4\xBA\xBA", "\xF0\x9F\x90\xB1", "\xF4\x8F\xBF\xBF"}) {
-    EXPECT_TRUE(IsUtf8Text(text)) << text;
-  }
-}
-
-TEST(Utf8Test, RefusesWhatIsNot) {
-  // Latin-1, truncated, overlong (twice), surrogate, beyond U+10FFFF, a five-byte form, a stray continuation
-  // byte.
-  for (const char* text : {"gr\xFC\xDF", "\xE4\xBA", "\xC0\xAF", "\xE0\x80\xAF", "\xED\xA0\x80",
-                           "\xF4\x90\x80\x80", "\xF8\x88\x80\x80\x80", "\x80"}) {
-    EXPECT_FALSE(IsUtf8Text(text)) << testing::PrintToString(text);
-  }
-  EXPECT_FALSE(IsUtf8Text(absl::string_view("a\0b", 3)));
-}
-
 TEST(RepositoryPathTest, RefusesWhatIsNoFolder) {
   TestRepository repository;
   repository.Write("file", "text");

@@ -1,156 +1,98 @@
 #include "server/tracing/otlp_messages.h"
 
+#include <google/protobuf/arena.h>
+
 #include <algorithm>
 
 #include "absl/time/time.h"
+#include "models/api/text.h"
 #include "opentelemetry/proto/collector/trace/v1/trace_service.pb.h"
-#include "server/tracing/message_writer.h"
 
 namespace saccade::server {
 namespace {
 
 namespace otlp = opentelemetry::proto;
 using OtlpSpan = otlp::trace::v1::Span;
-using OtlpLink = OtlpSpan::Link;
 using OtlpStatus = otlp::trace::v1::Status;
-using otlp::common::v1::AnyValue;
+using otlp::collector::trace::v1::ExportTraceServiceRequest;
 using otlp::common::v1::KeyValue;
 
 constexpr size_t kMaxText = 1024;
 constexpr char kReplacement[] = "\xef\xbf\xbd";
-// Upper bound of the bytes of most spans, with their attributes.
-constexpr size_t kUsualSpan = 400;
+constexpr size_t kArenaBlock = 256 * 1024;
 // Bits of Span.flags.
 constexpr uint32_t kSampled = 1;
 constexpr uint32_t kKnowsWhetherRemote = 1U << 8;
 constexpr uint32_t kIsRemote = 1U << 9;
 
-// The number of bytes of the first UTF-8 character; 0 if it is invalid.
-size_t CharacterBytes(std::string_view text) {
-  const auto byte = [&text](size_t i) { return static_cast<unsigned char>(text[i]); };
-  const auto follows = [&](size_t i) { return i < text.size() && (byte(i) & 0xc0) == 0x80; };
-  if (byte(0) < 0x80) return 1;
-  if (byte(0) >= 0xc2 && byte(0) < 0xe0) return follows(1) ? 2 : 0;
-  if (byte(0) >= 0xe0 && byte(0) < 0xf0) {
-    const bool overlong = byte(0) == 0xe0 && text.size() > 1 && byte(1) < 0xa0;
-    const bool surrogate = byte(0) == 0xed && text.size() > 1 && byte(1) >= 0xa0;
-    return follows(1) && follows(2) && !overlong && !surrogate ? 3 : 0;
-  }
-  if (byte(0) >= 0xf0 && byte(0) < 0xf5) {
-    const bool overlong = byte(0) == 0xf0 && text.size() > 1 && byte(1) < 0x90;
-    const bool beyond = byte(0) == 0xf4 && text.size() > 1 && byte(1) >= 0x90;
-    return follows(1) && follows(2) && follows(3) && !overlong && !beyond ? 4 : 0;
-  }
-  return 0;
-}
-
-// Returns `text` itself if it is ASCII, which is the usual case; otherwise a cleaned copy in `clean`. At most
-// kMaxText bytes of it are used.
-std::string_view Utf8(std::string_view text, std::string& clean) {
+// Returns at most the first kMaxText bytes, with invalid UTF-8 replaced.
+std::string Utf8(std::string_view text) {
   text = text.substr(0, kMaxText);
-  if (std::all_of(text.begin(), text.end(), [](char c) { return static_cast<signed char>(c) >= 0; }))
-    return text;
-  clean.clear();
+  if (models::IsUtf8(text)) return std::string(text);
+  std::string clean;
   while (!text.empty()) {
-    const size_t bytes = CharacterBytes(text);
-    if (bytes == 0) {
-      clean += kReplacement;
-    } else {
-      clean += text.substr(0, bytes);
-    }
+    const size_t bytes = models::Utf8CharacterBytes(text);
+    clean += bytes == 0 ? kReplacement : text.substr(0, bytes);
     text.remove_prefix(std::max<size_t>(bytes, 1));
   }
   return clean;
 }
 
-void AddText(MessageWriter& to, int field, std::string_view text) {
-  std::string clean;
-  to.AddBytes(field, Utf8(text, clean));
-}
-
-void AddTextAttribute(MessageWriter& to, int field, std::string_view name, std::string_view value) {
-  const auto attribute = to.Begin(field);
-  AddText(to, KeyValue::kKeyFieldNumber, name);
-  const auto any = to.Begin(KeyValue::kValueFieldNumber);
-  AddText(to, AnyValue::kStringValueFieldNumber, value);
-  to.End(any);
-  to.End(attribute);
-}
-
-void AddAttribute(MessageWriter& to, const Attribute& from) {
+void SetAttribute(const Attribute& from, KeyValue* to) {
+  to->set_key(from.name.data(), from.name.size());
   if (const auto* text = std::get_if<std::string>(&from.value)) {
-    AddTextAttribute(to, OtlpSpan::kAttributesFieldNumber, from.name, *text);
-    return;
+    to->mutable_value()->set_string_value(Utf8(*text));
+  } else {
+    to->mutable_value()->set_int_value(std::get<int64_t>(from.value));
   }
-  const auto attribute = to.Begin(OtlpSpan::kAttributesFieldNumber);
-  AddText(to, KeyValue::kKeyFieldNumber, from.name);
-  const auto any = to.Begin(KeyValue::kValueFieldNumber);
-  to.AddVarint(AnyValue::kIntValueFieldNumber, static_cast<uint64_t>(std::get<int64_t>(from.value)));
-  to.End(any);
-  to.End(attribute);
 }
 
-void AddId(MessageWriter& to, int field, TraceId id) { to.AddBytes(field, ToBytes(id)); }
-
-void AddId(MessageWriter& to, int field, SpanId id) { to.AddBytes(field, ToBytes(id)); }
-
-void AddLink(MessageWriter& to, const SpanLink& from) {
-  const auto link = to.Begin(OtlpSpan::kLinksFieldNumber);
-  AddId(to, OtlpLink::kTraceIdFieldNumber, from.trace);
-  AddId(to, OtlpLink::kSpanIdFieldNumber, from.span);
-  to.AddFixed32(OtlpLink::kFlagsFieldNumber, kSampled | kKnowsWhetherRemote);
-  to.End(link);
+void SetLink(const SpanLink& from, OtlpSpan::Link* to) {
+  to->set_trace_id(ToBytes(from.trace));
+  to->set_span_id(ToBytes(from.span));
+  to->set_flags(kSampled | kKnowsWhetherRemote);
 }
 
-void AddSpan(MessageWriter& to, const Span& from) {
-  const auto span = to.Begin(otlp::trace::v1::ScopeSpans::kSpansFieldNumber);
-  AddId(to, OtlpSpan::kTraceIdFieldNumber, from.trace);
-  AddId(to, OtlpSpan::kSpanIdFieldNumber, from.id);
-  if (!from.state.empty()) to.AddBytes(OtlpSpan::kTraceStateFieldNumber, from.state);
-  if (from.parent != 0) AddId(to, OtlpSpan::kParentSpanIdFieldNumber, from.parent);
-  to.AddFixed32(OtlpSpan::kFlagsFieldNumber,
-                kSampled | kKnowsWhetherRemote | (from.parent_is_remote ? kIsRemote : 0));
-  AddText(to, OtlpSpan::kNameFieldNumber, from.name);
-  to.AddVarint(OtlpSpan::kKindFieldNumber,
-               from.kind == Span::Kind::kServer ? OtlpSpan::SPAN_KIND_SERVER : OtlpSpan::SPAN_KIND_INTERNAL);
-  to.AddFixed64(OtlpSpan::kStartTimeUnixNanoFieldNumber,
-                static_cast<uint64_t>(absl::ToUnixNanos(from.started)));
-  to.AddFixed64(OtlpSpan::kEndTimeUnixNanoFieldNumber, static_cast<uint64_t>(absl::ToUnixNanos(from.ended)));
-  for (const Attribute& attribute : from.attributes) AddAttribute(to, attribute);
-  for (const SpanLink& link : from.links) AddLink(to, link);
-  if (from.links_left_out != 0) to.AddVarint(OtlpSpan::kDroppedLinksCountFieldNumber, from.links_left_out);
+void SetSpan(const Span& from, OtlpSpan* to) {
+  to->set_trace_id(ToBytes(from.trace));
+  to->set_span_id(ToBytes(from.id));
+  to->set_trace_state(from.state);
+  if (from.parent != 0) to->set_parent_span_id(ToBytes(from.parent));
+  to->set_flags(kSampled | kKnowsWhetherRemote | (from.parent_is_remote ? kIsRemote : 0));
+  to->set_name(Utf8(from.name));
+  to->set_kind(from.kind == Span::Kind::kServer ? OtlpSpan::SPAN_KIND_SERVER : OtlpSpan::SPAN_KIND_INTERNAL);
+  to->set_start_time_unix_nano(static_cast<uint64_t>(absl::ToUnixNanos(from.started)));
+  to->set_end_time_unix_nano(static_cast<uint64_t>(absl::ToUnixNanos(from.ended)));
+  for (const Attribute& attribute : from.attributes) SetAttribute(attribute, to->add_attributes());
+  for (const SpanLink& link : from.links) SetLink(link, to->add_links());
+  to->set_dropped_links_count(from.links_left_out);
   if (from.failed) {
-    const auto status = to.Begin(OtlpSpan::kStatusFieldNumber);
-    to.AddVarint(OtlpStatus::kCodeFieldNumber, OtlpStatus::STATUS_CODE_ERROR);
-    AddText(to, OtlpStatus::kMessageFieldNumber, from.message);
-    to.End(status);
+    to->mutable_status()->set_code(OtlpStatus::STATUS_CODE_ERROR);
+    to->mutable_status()->set_message(Utf8(from.message));
   }
-  to.End(span);
 }
 
 }  // namespace
 
 std::string ToOtlp(const std::vector<Span>& spans, const ResourceAttributes& resource,
                    std::string_view version) {
-  std::string bytes;
-  bytes.reserve((spans.size() + 1) * kUsualSpan);
-  MessageWriter to(bytes);
-  const auto ours =
-      to.Begin(otlp::collector::trace::v1::ExportTraceServiceRequest::kResourceSpansFieldNumber);
-  const auto whose = to.Begin(otlp::trace::v1::ResourceSpans::kResourceFieldNumber);
+  // An export has some thousand nested messages: the arena allocates them together.
+  google::protobuf::ArenaOptions options;
+  options.start_block_size = kArenaBlock;
+  options.max_block_size = kArenaBlock;
+  google::protobuf::Arena arena(options);
+  auto* request = google::protobuf::Arena::CreateMessage<ExportTraceServiceRequest>(&arena);
+  auto* ours = request->add_resource_spans();
   for (const auto& [name, value] : resource) {
-    AddTextAttribute(to, otlp::resource::v1::Resource::kAttributesFieldNumber, name, value);
+    KeyValue* attribute = ours->mutable_resource()->add_attributes();
+    attribute->set_key(Utf8(name));
+    attribute->mutable_value()->set_string_value(Utf8(value));
   }
-  to.End(whose);
-  const auto in_scope = to.Begin(otlp::trace::v1::ResourceSpans::kScopeSpansFieldNumber);
-  const auto scope = to.Begin(otlp::trace::v1::ScopeSpans::kScopeFieldNumber);
-  to.AddBytes(otlp::common::v1::InstrumentationScope::kNameFieldNumber, "saccaded");
-  to.AddBytes(otlp::common::v1::InstrumentationScope::kVersionFieldNumber, version);
-  to.End(scope);
-  for (const Span& span : spans) AddSpan(to, span);
-  to.End(in_scope);
-  to.End(ours);
-  return bytes;
+  auto* scope = ours->add_scope_spans();
+  scope->mutable_scope()->set_name("saccaded");
+  scope->mutable_scope()->set_version(std::string(version));
+  for (const Span& span : spans) SetSpan(span, scope->add_spans());
+  return request->SerializeAsString();
 }
 
 OtlpAnswer ReadOtlpAnswer(const std::string& body) {
