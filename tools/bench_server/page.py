@@ -4,6 +4,8 @@ import datetime
 import pathlib
 import subprocess
 
+from tools.markdown import table
+
 
 class Page:
     def __init__(self):
@@ -33,18 +35,13 @@ class Page:
                  f"Written by that command on {datetime.date.today()}, commit {commit.stdout.strip()}, on {machine()}.",
                  "Candidates take turns in rounds; clients, servers and models share the machine. Latencies are in",
                  "microseconds, of every call; `against` is a multiple of the candidate it names.", "",
-                 "## What was to be reached", "", *markdown(["", "asked", "measured", "reached"], self.goals), ""]
+                 "## What was to be reached", "", table(["", "asked", "measured", "reached"], self.goals), ""]
         for title, head, rows, note in self.parts:
             if head is None:
                 lines += [title, ""]
             else:
-                lines += [f"## {title}", "", *([note, ""] if note else []), *markdown(head, rows), ""]
+                lines += [f"## {title}", "", *([note, ""] if note else []), table(head, rows), ""]
         return "\n".join(lines)
-
-
-def markdown(head, rows):
-    lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
-    return lines + ["| " + " | ".join(row) + " |" for row in rows]
 
 
 def machine():

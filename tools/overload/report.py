@@ -1,5 +1,6 @@
 """Reports the results of an overload as text and a plot, and lists missed bounds."""
 
+from tools.markdown import table
 from tools.overload.play import CLIENTS, DEADLINE_MS, MODEL, TIMES
 from tools.soak.measure import draw, slope
 
@@ -114,17 +115,14 @@ class Found:
             f"an open loop gets in time at the best of {len(played.steps)} rates around what {CLIENTS} clients get who wait for "
             f"their answers ({played.closed:.1f} a second): the mean of before the overload and after it, the last two columns.",
             "",
-            "| calls a second | " + " | ".join(f"{step.rate:.0f}" for step in steps) + " |",
-            "|---|" + "---|" * len(steps),
-            "| in time | " + " | ".join(f"{step.goodput:.1f}" for step in steps) + " |",
+            table(["calls a second", *(f"{step.rate:.0f}" for step in steps)],
+                  [["in time", *(f"{step.goodput:.1f}" for step in steps)]]),
             "",
             *((f"The machine was not quiet: what it serves at its best changed by {played.drift:.0%} meanwhile.", "")
               if played.drift > MOST_DRIFT else ()),
             f"{TIMES} times the peak, {played.rate:.0f} calls a second, for {played.minutes:g} minutes:",
             "",
-            "| | |",
-            "|---|---|",
-            *(f"| {name} | {words} |" for name, words in self.rows()),
+            table(("", ""), self.rows()),
         ])
 
     def plot(self, path):

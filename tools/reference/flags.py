@@ -4,7 +4,8 @@ import dataclasses
 import re
 
 from harness import run_to_end
-from tools.reference.table import document, table
+from tools.markdown import table
+from tools.reference.document import document
 
 # Headings, and the flags under them, as patterns of whole names. A flag without a heading of its own comes last.
 SECTIONS = (

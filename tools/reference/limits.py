@@ -4,7 +4,8 @@ import pathlib
 import re
 
 from harness import ROOT
-from tools.reference.table import document, table
+from tools.markdown import table
+from tools.reference.document import document
 
 FOLDERS = ("server", "models")
 BYTES, SECONDS, COUNT = "bytes", "seconds", ""

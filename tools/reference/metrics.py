@@ -12,7 +12,8 @@ import urllib.request
 from certificates import Authority
 from exposition import HELP, parse
 from harness import DEADLINE_SECONDS, Daemon, eventually
-from tools.reference.table import document, table
+from tools.markdown import table
+from tools.reference.document import document
 
 CONFIG = 'backend: "saccade"\nparameters { key: "architecture" value { string_value: "identity" } }\n'
 # safetensors without tensors: the length of an empty header, and the header.

@@ -11,6 +11,7 @@ import sys
 import tempfile
 import time
 
+from tools.markdown import table
 from tools.rollout.play import REPLICAS, Stage
 from tools.rollout.replicas import Times
 
@@ -21,13 +22,6 @@ MOST_SPREAD = 0.1
 
 def milliseconds(seconds):
     return f"{1000 * seconds:.1f} ms"
-
-
-def table(head, rows):
-    widths = [max(len(str(row[column])) for row in [head, *rows]) for column in range(len(head))]
-    lines = ["| " + " | ".join(str(cell).ljust(width) for cell, width in zip(row, widths)) + " |" for row in (head, *rows)]
-    lines.insert(1, "|" + "|".join("-" * (width + 2) for width in widths) + "|")
-    return "\n".join(lines)
 
 
 def lost(tally):
@@ -75,6 +69,7 @@ def play(flags, folder):
             [(one.way.name, one.sent, len(one.failed), one.wrong, milliseconds(one.percentile(0.5)),
               milliseconds(one.percentile(0.99)), milliseconds(max(one.took)), f"{steady.spread:.1%}")
              for one, steady in zip(replaced, even)],
+            aligned=True,
         ),
         "\n".join(f"- {one.way.name}: {lost(one)}" for one in replaced if one.failed),
         "**One replica killed** with SIGKILL, its endpoint announced "
@@ -84,6 +79,7 @@ def play(flags, folder):
             [(one.way.name, one.sent, open_calls, len(one.failed),
               milliseconds(max(call.sent - when for call in one.failed)) if one.failed else "", lost(one))
              for one, open_calls in zip(killed, holding)],
+            aligned=True,
         ),
     ]
     return [part for part in parts if part], faults

@@ -17,6 +17,7 @@ import threading
 import time
 
 from harness import Daemon
+from tools.markdown import table
 from tools.soak.load import Load
 from tools.soak.measure import Looks, plot, slope
 from tools.soak.samples import DEMO, ROOT
@@ -132,17 +133,15 @@ def report(found):
     rows = []
     for title, name in (("resident memory, MiB", "resident_mib"), ("threads", "threads"), ("descriptors", "descriptors")):
         values, (steep, share, _) = [getattr(one, name) for one in settled], found["growth"][name]
-        rows.append(f"| {title} | {min(values):.4g} | {sum(values) / len(values):.4g} | {max(values):.4g} | {steep:+.2f} | "
-                    f"{share:+.2%} |")
+        rows.append((title, f"{min(values):.4g}", f"{sum(values) / len(values):.4g}", f"{max(values):.4g}", f"{steep:+.2f}",
+                     f"{share:+.2%}"))
     return "\n".join([
         f"{found['minutes']:g} minutes, {found['reloads']} model versions replaced, {total} requests ({asked}); wrong or "
         f"failed: {wrong}.",
         "",
         f"After the first {found['settled_after_seconds'] / 60:.1f} minutes:",
         "",
-        "| | least | mean | most | slope an hour | over the time |",
-        "|---|---|---|---|---|---|",
-        *rows,
+        table(("", "least", "mean", "most", "slope an hour", "over the time"), rows),
     ])
 
 
