@@ -58,7 +58,7 @@ inline constexpr Nanos kMicrosecond{1e3};
 inline constexpr Nanos kMillisecond{1e6};
 inline constexpr Nanos kSecond{1e9};
 
-// Rounded down to whole nanoseconds. Infinite spans stay infinite.
+// Rounded toward zero, to whole nanoseconds. Infinite spans stay infinite.
 inline absl::Duration ToDuration(Nanos span) {
   return span == Nanos::Infinite() ? absl::InfiniteDuration()
                                    : absl::Nanoseconds(static_cast<int64_t>(span.count()));
