@@ -186,7 +186,7 @@ TORCH_LIBRARY_FRAGMENT(saccade, m) {
 TORCH_LIBRARY_IMPL(saccade, Autograd, m) {
   m.impl("attention", AttentionAutograd);
   m.impl("attention_1n", Attention1nAutograd);
-  m.impl("attention_module", AttentionModuleArguments<ModuleAutograd>);
+  m.impl("attention_module", AttentionModuleAs<ModuleAutograd>);
 }
 
 }  // namespace saccade::kernels

@@ -50,33 +50,12 @@ class AttentionContext {
 
   void Run(const Parallel& parallel) {
     if (from_input_) LayOutWeights();
-    if (slots_.whole_samples) {
-      parallel.run(p_.batch, 1, [this](int64_t b, int64_t end, int t) {
-        Scratch scratch = ScratchOf(t);
-        for (; b < end; ++b) {
-          for (int64_t i = 0; i < splits_; ++i) Reduce(b, t, i, &scratch);
-          for (int64_t i = 0; i < MergeTasks(); ++i) Merge(b, t, i, &scratch);
-          for (int64_t i = 0; i < CombineTasks(); ++i) Combine(b, t, i, &scratch);
-          for (int64_t i = 0; i < query_tiles_; ++i) Answer(b, t, i, &scratch);
-        }
-      });
-      return;
-    }
-    for (int64_t first = 0; first < p_.batch; first += slots_.count) {
-      const int64_t samples = std::min(slots_.count, p_.batch - first);
-      const auto each = [&](int64_t tasks,
-                            void (AttentionContext::*step)(int64_t, int64_t, int64_t, Scratch*)) {
-        if (tasks == 0) return;
-        parallel.run(samples * tasks, 1, [=, this](int64_t i, int64_t end, int t) {
-          Scratch scratch = ScratchOf(t);
-          for (; i < end; ++i) (this->*step)(first + i / tasks, i / tasks, i % tasks, &scratch);
-        });
-      };
-      each(splits_, &AttentionContext::Reduce);
-      each(MergeTasks(), &AttentionContext::Merge);
-      each(CombineTasks(), &AttentionContext::Combine);
-      each(query_tiles_, &AttentionContext::Answer);
-    }
+    const AttentionStep<AttentionContext, Scratch> steps[] = {{splits_, &AttentionContext::Reduce},
+                                                              {MergeTasks(), &AttentionContext::Merge},
+                                                              {CombineTasks(), &AttentionContext::Combine},
+                                                              {query_tiles_, &AttentionContext::Answer}};
+    RunAttentionSteps(this, steps, p_.batch, slots_, parallel,
+                      [this](int thread) { return ScratchOf(thread); });
   }
 
  private:
@@ -170,7 +149,7 @@ class AttentionContext {
   void AddInput(int64_t sample, const ValidBox& box, int64_t begin, int64_t count, A* sums, bool add,
                 Scratch* scratch) {
     A* rows = scratch->rows;
-    LoadPositions(code_, p_.k.map, p_.dtype, sample, box, 0, p_.k.channels, begin, count, rows, input_row_);
+    LoadPositions(code_, p_.k.map, p_.dtype, {sample, box, 0, p_.k.channels, begin, count}, rows, input_row_);
     if (input_channels_ > p_.k.channels) {
       for (int64_t i = 0; i < count; ++i) rows[i * input_row_ + p_.k.channels] = A{1};
     }
@@ -181,14 +160,14 @@ class AttentionContext {
   // sums += V K^T, head by head
   void AddPairs(int64_t sample, const ValidBox& box, int64_t begin, int64_t count, A* sums, bool add,
                 Scratch* scratch) {
+    const MapBlock keys{sample, box, 0, p_.key_channels, begin, count};
     if (p_.k.weight == nullptr) {
-      LoadPositions(code_, p_.k.map, p_.dtype, sample, box, 0, p_.key_channels, begin, count, scratch->rows,
-                    keys_row_);
+      LoadPositions(code_, p_.k.map, p_.dtype, keys, scratch->rows, keys_row_);
     } else {
-      tiles_.Load(p_.k, sample, box, 0, p_.key_channels, begin, count, scratch->tiles, scratch->keys, kTile);
+      tiles_.Load(p_.k, keys, scratch->tiles, scratch->keys, kTile);
       code_.transpose(scratch->keys, p_.key_channels, count, kTile, scratch->rows, keys_row_);
     }
-    tiles_.Load(p_.v, sample, box, 0, p_.value_channels, begin, count, scratch->tiles, scratch->values,
+    tiles_.Load(p_.v, {sample, box, 0, p_.value_channels, begin, count}, scratch->tiles, scratch->values,
                 kTile);
     for (int64_t h = 0; h < p_.heads; ++h) {
       code_.product(head_values_, head_keys_, count, {scratch->values + h * head_values_ * kTile, kTile, 1},
@@ -242,14 +221,14 @@ class AttentionContext {
     const int64_t begin = tile * kTile;
     const int64_t count = std::min(kTile, box.positions() - begin);
     if (count <= 0 || AttentionTakesPairs(p_, box.positions())) return;
-    tiles_.Load(p_.q, sample, box, 0, p_.key_channels, begin, count, scratch->tiles, scratch->keys, kTile);
+    tiles_.Load(p_.q, {sample, box, 0, p_.key_channels, begin, count}, scratch->tiles, scratch->keys, kTile);
     for (int64_t h = 0; h < p_.heads; ++h) {
       code_.product(head_values_, count, head_keys_,
                     {ContextAt(slot) + h * head_values_ * head_row_, head_row_, 1},
                     scratch->keys + h * head_keys_ * kTile, kTile, scratch->values + h * head_values_ * kTile,
                     kTile, false);
     }
-    tiles_.Store(sample, box, 0, p_.value_channels, begin, count, scratch->tiles, scratch->values);
+    tiles_.Store({sample, box, 0, p_.value_channels, begin, count}, scratch->tiles, scratch->values);
   }
 
   const AttentionProblem& p_;

@@ -5,6 +5,7 @@
 
 #include "kernels/attention/attention_context.h"
 #include "kernels/attention/attention_pairs.h"
+#include "kernels/common/dtype_dispatch.h"
 
 namespace saccade::kernels {
 namespace {
@@ -81,12 +82,12 @@ template <typename A, typename Visit>
 void ForRuns(const AttentionProblem& p, const TileCode<A>& code, int threads, std::byte* memory,
              const Visit& visit) {
   const bool mean = p.kind == AttentionKind::kMean;
-  const int64_t max = PositionsOf(p.extent);
-  if (!mean || p.extent.valid != nullptr || AttentionTakesPairs(p, max)) {
+  const int64_t max_positions = PositionsOf(p.extent);
+  if (!mean || p.extent.valid != nullptr || AttentionTakesPairs(p, max_positions)) {
     AttentionPairs<A> run(p, code, threads, memory);
     visit(run);
   }
-  if (mean && !AttentionTakesPairs(p, max)) {
+  if (mean && !AttentionTakesPairs(p, max_positions)) {
     AttentionContext<A> run(p, code, threads, memory);
     visit(run);
   }
@@ -117,17 +118,16 @@ void Run(const AttentionProblem& problem, CpuIsa isa, const Parallel& parallel, 
 }  // namespace
 
 size_t AttentionCpuWorkspaceBytes(const AttentionProblem& problem, int threads) {
-  return IsDouble(problem.dtype) ? WorkspaceBytes<double>(problem, threads)
-                                 : WorkspaceBytes<float>(problem, threads);
+  size_t bytes = 0;
+  WithAccumulateType(problem.dtype,
+                     [&]<typename A>(A /*zero*/) { bytes = WorkspaceBytes<A>(problem, threads); });
+  return bytes;
 }
 
 void RunAttentionCpu(const AttentionProblem& problem, CpuIsa isa, const Parallel& parallel,
                      std::byte* workspace) {
-  if (IsDouble(problem.dtype)) {
-    Run<double>(problem, isa, parallel, workspace);
-  } else {
-    Run<float>(problem, isa, parallel, workspace);
-  }
+  WithAccumulateType(problem.dtype,
+                     [&]<typename A>(A /*zero*/) { Run<A>(problem, isa, parallel, workspace); });
 }
 
 }  // namespace saccade::kernels

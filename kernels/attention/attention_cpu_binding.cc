@@ -10,10 +10,7 @@ namespace {
 at::Tensor Run(const char* op, const char* argument, const AttentionCall& call) {
   CheckOnCpu(op, argument, call.q, call.valid);
   if (call.out.numel() == 0) return call.out;
-  RunWithWorkspace([&](int threads) { return AttentionCpuWorkspaceBytes(call.problem, threads); },
-                   [&](const Parallel& parallel, std::byte* workspace) {
-                     RunAttentionCpu(call.problem, BestCpuIsa(), parallel, workspace);
-                   });
+  RunCpuCode<AttentionCpuWorkspaceBytes, RunAttentionCpu>(call.problem);
   return call.out;
 }
 
@@ -36,15 +33,15 @@ at::Tensor ModuleCpu(const at::Tensor& x, AttentionKind kind, const AttentionWei
   constexpr auto kOp = "attention_module";
   const AttentionCall call = BindAttentionModule(x, kind, weights, heads, logit_scale, residual, valid);
   const AttentionWeights& w = call.weights;
-  CheckFinite(kOp, "query_weight", w.query_weight);
-  CheckFinite(kOp, "key_weight", w.key_weight);
-  CheckFinite(kOp, "value_weight", w.value_weight);
-  CheckFinite(kOp, "query_bias", w.query_bias);
-  CheckFinite(kOp, "key_bias", w.key_bias);
-  CheckFinite(kOp, "value_bias", w.value_bias);
-  CheckFinite(kOp, "out_weight", w.out_weight);
-  CheckFinite(kOp, "scale", w.scale);
-  CheckFinite(kOp, "shift", w.shift);
+  CheckFinite(kOp, {{"query_weight", w.query_weight},
+                    {"key_weight", w.key_weight},
+                    {"value_weight", w.value_weight},
+                    {"query_bias", w.query_bias},
+                    {"key_bias", w.key_bias},
+                    {"value_bias", w.value_bias},
+                    {"out_weight", w.out_weight},
+                    {"scale", w.scale},
+                    {"shift", w.shift}});
   return Run(kOp, "x", call);
 }
 
@@ -53,7 +50,7 @@ at::Tensor ModuleCpu(const at::Tensor& x, AttentionKind kind, const AttentionWei
 TORCH_LIBRARY_IMPL(saccade, CPU, m) {
   m.impl("attention", AttentionCpu);
   m.impl("attention_1n", Attention1nCpu);
-  m.impl("attention_module", AttentionModuleArguments<ModuleCpu>);
+  m.impl("attention_module", AttentionModuleAs<ModuleCpu>);
 }
 
 }  // namespace saccade::kernels

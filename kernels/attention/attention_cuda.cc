@@ -1,12 +1,11 @@
 // The CUDA side of the binding. Part of the plugin, and registered when the plugin is opened.
-#include <ATen/ops/empty.h>
 #include <c10/cuda/CUDAGuard.h>
-#include <c10/cuda/CUDAStream.h>
 #include <c10/util/Exception.h>
 #include <torch/library.h>
 
 #include "kernels/attention/attention_binding.h"
 #include "kernels/attention/attention_cuda.h"
+#include "kernels/common/cuda_run.h"
 
 namespace saccade::kernels {
 namespace {
@@ -17,12 +16,9 @@ at::Tensor Run(const char* op, const AttentionCall& call) {
   TORCH_CHECK(floats >= 0, op,
               ": expected at most 2^31 positions per sample and 2^31 blocks of work on CUDA, got ",
               call.out.sizes());
-  // The caching allocator orders reuse on this stream, so the memory may be released while the kernels still
-  // run.
-  const at::Tensor workspace = at::empty({floats}, call.out.options().dtype(at::kFloat));
-  const char* error = LaunchAttentionCuda(call.problem, workspace.mutable_data_ptr<float>(),
-                                          c10::cuda::getCurrentCUDAStream().stream());
-  TORCH_CHECK(error == nullptr, op, ": CUDA kernel launch failed: ", error);
+  LaunchWithWorkspace(op, call.out, floats, [&](float* workspace, void* stream) {
+    return LaunchAttentionCuda(call.problem, workspace, stream);
+  });
   return call.out;
 }
 
@@ -59,7 +55,7 @@ at::Tensor ModuleOnCuda(const at::Tensor& x, AttentionKind kind, const Attention
 TORCH_LIBRARY_IMPL(saccade, CUDA, m) {
   m.impl("attention", AttentionOnCuda);
   m.impl("attention_1n", Attention1nOnCuda);
-  m.impl("attention_module", AttentionModuleArguments<ModuleOnCuda>);
+  m.impl("attention_module", AttentionModuleAs<ModuleOnCuda>);
 }
 
 }  // namespace saccade::kernels

@@ -41,18 +41,17 @@ using AttentionModuleRun = at::Tensor(const at::Tensor& x, AttentionKind kind,
                                       const AttentionWeights& weights, int64_t heads, double logit_scale,
                                       bool residual, const OptionalTensor& valid);
 template <AttentionModuleRun* kRun>
-at::Tensor AttentionModuleArguments(const at::Tensor& x, std::string_view kind,
-                                    const OptionalTensor& query_weight, const OptionalTensor& key_weight,
-                                    const OptionalTensor& value_weight, const OptionalTensor& query_bias,
-                                    const OptionalTensor& key_bias, const OptionalTensor& value_bias,
-                                    const OptionalTensor& out_weight, const OptionalTensor& scale,
-                                    const OptionalTensor& shift, int64_t heads, double logit_scale,
-                                    bool residual, const OptionalTensor& valid) {
+at::Tensor AttentionModuleAs(const at::Tensor& x, std::string_view kind, const OptionalTensor& query_weight,
+                             const OptionalTensor& key_weight, const OptionalTensor& value_weight,
+                             const OptionalTensor& query_bias, const OptionalTensor& key_bias,
+                             const OptionalTensor& value_bias, const OptionalTensor& out_weight,
+                             const OptionalTensor& scale, const OptionalTensor& shift, int64_t heads,
+                             double logit_scale, bool residual, const OptionalTensor& valid) {
   return kRun(
       x, AttentionKindOf(kind),
       {query_weight, key_weight, value_weight, query_bias, key_bias, value_bias, out_weight, scale, shift},
       heads, logit_scale, residual, valid);
 }
-using AttentionModuleSchema = decltype(AttentionModuleArguments<nullptr>);
+using AttentionModuleSchema = decltype(AttentionModuleAs<nullptr>);
 
 }  // namespace saccade::kernels

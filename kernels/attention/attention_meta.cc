@@ -29,7 +29,7 @@ at::Tensor ModuleMeta(const at::Tensor& x, AttentionKind kind, const AttentionWe
 TORCH_LIBRARY_IMPL(saccade, Meta, m) {
   m.impl("attention", AttentionMeta);
   m.impl("attention_1n", Attention1nMeta);
-  m.impl("attention_module", AttentionModuleArguments<ModuleMeta>);
+  m.impl("attention_module", AttentionModuleAs<ModuleMeta>);
 }
 
 }  // namespace saccade::kernels

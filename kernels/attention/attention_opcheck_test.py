@@ -1,19 +1,11 @@
 """Tests of the operators from Python: torch.library.opcheck, gradients, and an independent composition."""
 
-import os
-import pathlib
-
 import pytest
 import torch
 
-LIBRARY = pathlib.Path(os.environ["SACCADE_BUILD_DIR"]) / "lib" / "libsaccade_kernels.so"
-torch.ops.load_library(LIBRARY)
-OPS = torch.ops.saccade
+from kernels.common.opcheck import OPS, SAMPLES, inputs_of, random
+
 KINDS = ("softmax", "pool", "1n")
-
-
-def random(*shape, dtype=torch.float64, grad=False):
-    return (torch.randn(*shape, dtype=torch.float64) + 0.2).to(dtype).requires_grad_(grad)
 
 
 def pooled(x):
@@ -48,23 +40,9 @@ def call(kind, q, k, v, heads=1, scale=0.5, valid=None):
     return OPS.attention(q, k, v, heads, scale, kind == "pool", valid)
 
 
-SAMPLES = {
-    "picture": ((2, 4, 3, 5), None),
-    "padded": ((2, 4, 3, 5), [[3, 5], [2, 3]]),
-    "line": ((1, 4, 7), None),
-    "volume": ((2, 4, 2, 2, 3), [[2, 2, 3], [1, 2, 2]]),
-}
-
-
-def sample_of(name, grad=False):
-    shape, valid = SAMPLES[name]
-    valid = None if valid is None else torch.tensor(valid)
-    return [random(*shape, grad=grad) for _ in range(3)], valid
-
-
 @pytest.mark.parametrize("sample,kind", list(zip(SAMPLES, ("softmax", "pool", "1n", "pool"))))
 def test_opcheck(sample, kind):
-    (q, k, v), valid = sample_of(sample)
+    (q, k, v), valid = inputs_of(SAMPLES[sample])
     torch.library.opcheck(OPS.attention.default, (q, k, v, 2, 0.5, kind == "pool", valid))
     torch.library.opcheck(OPS.attention_1n.default, (q, k, v, 2, valid))
     torch.library.opcheck(OPS.attention_module.default, (q, kind, *weights(4, 6, 2), 2, 1.0, True, valid))
@@ -73,7 +51,7 @@ def test_opcheck(sample, kind):
 
 # Slow: each check traces forward and backward with symbolic shapes, which takes seconds.
 def test_opcheck_with_gradients():
-    (q, k, v), valid = sample_of("padded", grad=True)
+    (q, k, v), valid = inputs_of(SAMPLES["padded"], grad=True)
     torch.library.opcheck(OPS.attention.default, (q, k, v, 2, 0.5, True, valid))
     torch.library.opcheck(OPS.attention_module.default,
                           (q, "softmax", *weights(4, 6, 2, grad=True), 2, 1.0, True, valid))
@@ -90,7 +68,7 @@ def test_opcheck_channels_last(dtype):
 @pytest.mark.parametrize("sample", SAMPLES)
 @pytest.mark.parametrize("kind", KINDS)
 def test_gradients(sample, kind):
-    inputs, valid = sample_of(sample, grad=True)
+    inputs, valid = inputs_of(SAMPLES[sample], grad=True)
     assert torch.autograd.gradcheck(lambda *t: call(kind, *t, 2, 0.5, valid), inputs)
     assert torch.autograd.gradcheck(lambda *t: OPS.attention_module(t[0], kind, *t[1:], 2, 1.0, True, valid),
                                     (inputs[0], *weights(4, 2, 2, grad=True)))

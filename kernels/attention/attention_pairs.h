@@ -49,28 +49,10 @@ class AttentionPairs {
 
   void Run(const Parallel& parallel) {
     std::fill_n(query_scale_, p_.key_channels, static_cast<A>(p_.logit_scale));
-    if (slots_.whole_samples) {
-      parallel.run(p_.batch, 1, [this](int64_t b, int64_t end, int t) {
-        Scratch scratch = ScratchOf(t);
-        for (; b < end; ++b) {
-          for (int64_t block = 0; block < blocks_; ++block) Prepare(b, t, block, &scratch);
-          for (int64_t i = 0; i < query_tiles_ * parts_; ++i) Answer(b, t, i, &scratch);
-        }
-      });
-      return;
-    }
-    for (int64_t first = 0; first < p_.batch; first += slots_.count) {
-      const int64_t samples = std::min(slots_.count, p_.batch - first);
-      const auto each = [&](int64_t tasks,
-                            void (AttentionPairs::*step)(int64_t, int64_t, int64_t, Scratch*)) {
-        parallel.run(samples * tasks, 1, [=, this](int64_t i, int64_t end, int t) {
-          Scratch scratch = ScratchOf(t);
-          for (; i < end; ++i) (this->*step)(first + i / tasks, i / tasks, i % tasks, &scratch);
-        });
-      };
-      each(blocks_, &AttentionPairs::Prepare);
-      each(query_tiles_ * parts_, &AttentionPairs::Answer);
-    }
+    const AttentionStep<AttentionPairs, Scratch> steps[] = {{blocks_, &AttentionPairs::Prepare},
+                                                            {query_tiles_ * parts_, &AttentionPairs::Answer}};
+    RunAttentionSteps(this, steps, p_.batch, slots_, parallel,
+                      [this](int thread) { return ScratchOf(thread); });
   }
 
  private:
@@ -127,7 +109,7 @@ class AttentionPairs {
     for (int64_t begin = block * kKeyBlock; begin < last; begin += kTile) {
       const int64_t count = std::min(kTile, last - begin);
       const auto load = [&](const AttentionInput& input, int64_t channels, A* to) {
-        tiles_.LoadKeys(input, sample, box, channels, begin, count, scratch->tiles,
+        tiles_.LoadKeys(input, {sample, box, 0, channels, begin, count}, scratch->tiles,
                         BlockAt(to, slot, block, channels) + begin % kKeyBlock, row_);
       };
       load(p_.k, p_.key_channels, keys_);
@@ -148,7 +130,7 @@ class AttentionPairs {
     const int64_t part = task % parts_;
     const int64_t key_channels = p_.key_channels / parts_;
     const int64_t value_channels = p_.value_channels / parts_;
-    tiles_.Load(p_.q, sample, box, part * key_channels, key_channels, begin, count, scratch->tiles,
+    tiles_.Load(p_.q, {sample, box, part * key_channels, key_channels, begin, count}, scratch->tiles,
                 scratch->queries, kTile);
     if (p_.logit_scale != 1) {
       code_.affine(scratch->queries, key_channels, count, kTile, query_scale_, nullptr, nullptr);
@@ -159,7 +141,7 @@ class AttentionPairs {
                  scratch->queries + h * (key_channels / part_heads) * kTile,
                  scratch->answers + h * (value_channels / part_heads) * kTile, scratch);
     }
-    tiles_.Store(sample, box, part * value_channels, value_channels, begin, count, scratch->tiles,
+    tiles_.Store({sample, box, part * value_channels, value_channels, begin, count}, scratch->tiles,
                  scratch->answers);
   }
 

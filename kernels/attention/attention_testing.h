@@ -12,6 +12,7 @@
 
 #include "kernels/attention/attention_problem.h"
 #include "kernels/common/bfloat16.h"
+#include "kernels/common/test_map.h"
 #include "kernels/common/testing_below_tensors.h"
 
 namespace saccade::kernels {
@@ -194,20 +195,9 @@ class AttentionTestCase {
 
   // Returns the relative L2 distance of the result from the formulas.
   double Error() const {
-    double difference = 0;
-    double norm = 0;
-    for (int64_t b = 0; b < config_.batch; ++b) {
-      const std::vector<double> expected = Expected(b);
-      for (int64_t c = 0; c < out_channels_; ++c) {
-        for (int64_t n = 0; n < positions_; ++n) {
-          const double want = expected[c * positions_ + n];
-          const double got = Value(out_, out_channels_, b, c, n);
-          difference += (got - want) * (got - want);
-          norm += want * want;
-        }
-      }
-    }
-    return norm == 0 ? std::sqrt(difference) : std::sqrt(difference / norm);
+    return RelativeDistance(
+        [this](int64_t b, int64_t c, int64_t n) { return Value(out_, out_channels_, b, c, n); },
+        config_.batch, out_channels_, positions_, [this](int64_t b) { return Expected(b); });
   }
 
   std::vector<T>& out() { return out_; }

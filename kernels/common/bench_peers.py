@@ -17,6 +17,7 @@ import sys
 import time
 
 import torch
+from gpu_check import captured
 from torch.nn.functional import scaled_dot_product_attention as sdpa
 
 TURN_SECONDS = 0.01
@@ -181,16 +182,6 @@ def seconds_of(run, times, device):
     if device == "cuda":
         torch.cuda.synchronize()
     return (time.perf_counter() - start) / times
-
-
-def captured(run):
-    for _ in range(3):
-        run()
-    torch.cuda.synchronize()
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        run()
-    return graph.replay
 
 
 def interleaved(candidates, seconds, device):

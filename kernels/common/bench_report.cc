@@ -55,8 +55,8 @@ void WriteJsonRow(const CaseResult& result, const CandidateResult& candidate, st
       << ", \"ratio_to_saccade\": " << Format("%.6g", candidate.ratio)
       << ", \"madds\": " << Format("%.0f", result.madds)
       << ", \"peak_bytes\": " << Format("%.0f", candidate.peak_bytes)
-      << ", \"least_workspace_bytes\": " << Format("%.0f", result.min_workspace_bytes)
-      << ", \"least_bytes\": " << Format("%.0f", result.min_bytes)
+      << ", \"min_workspace_bytes\": " << Format("%.0f", result.min_workspace_bytes)
+      << ", \"min_bytes\": " << Format("%.0f", result.min_bytes)
       << ", \"copy_time\": " << Format("%.9g", result.copy_seconds * 1e3) << "}";
 }
 

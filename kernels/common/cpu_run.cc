@@ -11,6 +11,10 @@ void CheckOnCpu(const char* op, const char* argument, const at::Tensor& map, con
   CheckValidExtents(op, valid, map);
 }
 
+void CheckFinite(const char* op, std::initializer_list<NamedWeights> all) {
+  for (const NamedWeights& each : all) CheckFinite(op, each.name, each.weights);
+}
+
 void RunWithWorkspace(const std::function<size_t(int threads)>& bytes,
                       const std::function<void(const Parallel& parallel, std::byte* workspace)>& run) {
   const Parallel parallel = TorchParallel();

@@ -109,9 +109,9 @@ std::vector<Accumulate<T>> TestWeights(std::mt19937& random, int64_t count, doub
 }
 
 // Returns the relative L2 distance of a result from `expected(sample)`, which returns [channels][positions]
-// in float64 with zeros in the padding.
-template <typename T, typename Expected>
-double RelativeDistance(const TestMap<T>& result, int64_t batch, int64_t channels, int64_t positions,
+// in float64 with zeros in the padding. result(sample, channel, position) returns a value, as a TestMap does.
+template <typename Result, typename Expected>
+double RelativeDistance(const Result& result, int64_t batch, int64_t channels, int64_t positions,
                         const Expected& expected) {
   double difference = 0;
   double norm = 0;

@@ -31,9 +31,10 @@ namespace saccade::kernels {
 inline bool AttendFits(const AttendProblem& p) {
   const Attend run(p, nullptr);
   const int64_t matrices = p.batch * p.heads;
-  const int64_t max = run.slots > run.query_tiles * 16 ? run.slots : run.query_tiles * 16;
+  const int64_t max_tiles = run.slots > run.query_tiles * 16 ? run.slots : run.query_tiles * 16;
   return PositionsOf(p.queries) < kMaxBlocks && PositionsOf(p.keys) < kMaxBlocks &&
-         max * (p.value_channels / Attend::kMergeRows + 1) <= kMaxBlocks / (matrices < 1 ? 1 : matrices) &&
+         max_tiles * (p.value_channels / Attend::kMergeRows + 1) <=
+             kMaxBlocks / (matrices < 1 ? 1 : matrices) &&
          Attend::Planes(p.depth) * run.query_tiles * Attend::Tiles(run.all_keys) <=
              kMaxBlocks / (matrices < 1 ? 1 : matrices);
 }
@@ -41,7 +42,7 @@ inline bool AttendFits(const AttendProblem& p) {
 inline bool LogitsThroughWorkspace(const AttendProblem& p) {
   const int64_t queries = PositionsOf(p.queries);
   const int64_t keys = PositionsOf(p.keys);
-  return p.logits.data == nullptr && p.value_channels > Attend::kValueTiles * kTile &&
+  return p.logits.data == nullptr && p.value_channels > Attend::kMaxValueTiles * kTile &&
          queries * keys <= (queries + keys) * p.depth;
 }
 
@@ -120,7 +121,7 @@ void RunAttend(AttendProblem p, float* workspace, const Launch& launch) {
   run.planes = planes;
   run.plane_stride = LogitFloats(p);
   const auto kernel = p.value_channels <= kTile ? AttendKernel<T, 1, kTensorCores>
-                                                : AttendKernel<T, Attend::kValueTiles, kTensorCores>;
+                                                : AttendKernel<T, Attend::kMaxValueTiles, kTensorCores>;
   launch(kernel, p.batch * p.heads * run.slots * run.value_chunks, kBlockThreads, run);
   if (run.slots > run.query_tiles) {
     const int64_t few = (p.value_channels + Attend::kMergeRows - 1) / Attend::kMergeRows;

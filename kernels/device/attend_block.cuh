@@ -102,8 +102,8 @@ struct KeyWalk {
   }
 
   __device__ static int Tiles(int count) { return (count + kTile - 1) / kTile; }
-  __device__ static KeyTile Tile(int first, int end, int max, KeyStep step, bool fresh) {
-    return {first, end - first < max ? end - first : max, step, fresh};
+  __device__ static KeyTile Tile(int first, int end, int max_count, KeyStep step, bool fresh) {
+    return {first, end - first < max_count ? end - first : max_count, step, fresh};
   }
 
   int keys;

@@ -2,22 +2,37 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <limits>
 #include <random>
 
 #include "kernels/device/attend.cuh"
 #include "kernels/device/attend_testing.h"
+#include "kernels/device/emulated_test.h"
 
 namespace saccade::kernels {
 namespace {
 
-template <typename T, bool kTensorCores = sizeof(T) == 2>
-void RunEmulated(AttendTestCase<T>& test, uint64_t seed) {
-  const AttendProblem problem = test.Problem();
-  ASSERT_TRUE(AttendFits(problem));
-  std::vector<float> workspace(AttendWorkspaceFloats(problem), std::numeric_limits<float>::quiet_NaN());
-  RunAttend<T, kTensorCores>(problem, workspace.data(), EmulatedLaunch{seed});
-}
+struct AttendKernels {
+  using Config = AttendTestConfig;
+  template <typename T>
+  using Case = AttendTestCase<T>;
+
+  static bool Fits(const AttendProblem& problem) { return AttendFits(problem); }
+  static int64_t Floats(const AttendProblem& problem) { return AttendWorkspaceFloats(problem); }
+  template <typename T>
+  static void Run(const AttendProblem& problem, float* workspace, const EmulatedLaunch& launch) {
+    RunAttend<T>(problem, workspace, launch);
+  }
+};
+using AttendEmulated = EmulatedTest<AttendKernels>;
+
+// The code path of chips before sm_80.
+struct KernelsWithoutTensorCores : AttendKernels {
+  template <typename T>
+  static void Run(const AttendProblem& problem, float* workspace, const EmulatedLaunch& launch) {
+    RunAttend<T, /*kTensorCores=*/false>(problem, workspace, launch);
+  }
+};
+using AttendWithoutTensorCores = EmulatedTest<KernelsWithoutTensorCores>;
 
 std::vector<AttendTestConfig> Configs() {
   return {
@@ -131,43 +146,14 @@ std::vector<AttendTestConfig> Configs() {
   };
 }
 
-class AttendEmulated : public testing::TestWithParam<AttendTestConfig> {};
-
-TEST_P(AttendEmulated, MatchesTheFormulasInFloat32) {
-  AttendTestCase<float> test(GetParam(), 1);
-  RunEmulated(test, 1);
-  EXPECT_LE(test.Error(), 1e-6);
-}
-
-TEST_P(AttendEmulated, MatchesTheFormulasInBFloat16) {
-  AttendTestCase<DeviceBFloat16> test(GetParam(), 2);
-  RunEmulated(test, 1);
-  EXPECT_LE(test.Error(), 1e-2);
-}
-
-TEST_P(AttendEmulated, MatchesTheFormulasInFloat16) {
-  AttendTestCase<DeviceHalf> test(GetParam(), 3);
-  RunEmulated(test, 1);
-  EXPECT_LE(test.Error(), 2e-3);
-}
-
-// The code path of chips before sm_80.
-TEST_P(AttendEmulated, MatchesTheFormulasWithoutTensorCores) {
-  AttendTestCase<DeviceBFloat16> test(GetParam(), 4);
-  RunEmulated<DeviceBFloat16, false>(test, 1);
-  EXPECT_LE(test.Error(), 1e-2);
-}
-
-// A missing barrier makes the result depend on the order in which threads run.
-TEST_P(AttendEmulated, DoesNotDependOnTheOrderOfThreads) {
-  AttendTestCase<DeviceHalf> first(GetParam(), 5);
-  RunEmulated(first, 1);
-  AttendTestCase<DeviceHalf> again(GetParam(), 5);
-  RunEmulated(again, 2);
-  EXPECT_TRUE(first.SameResult(again));
-}
+TEST_P(AttendEmulated, MatchesTheFormulasInFloat32) { MatchesTheFormulas<float>(); }
+TEST_P(AttendEmulated, MatchesTheFormulasInBFloat16) { MatchesTheFormulas<DeviceBFloat16>(); }
+TEST_P(AttendEmulated, MatchesTheFormulasInFloat16) { MatchesTheFormulas<DeviceHalf>(); }
+TEST_P(AttendEmulated, DoesNotDependOnTheOrderOfThreads) { DoesNotDependOnTheOrderOfThreads<DeviceHalf>(); }
+TEST_P(AttendWithoutTensorCores, MatchesTheFormulasInBFloat16) { MatchesTheFormulas<DeviceBFloat16>(); }
 
 INSTANTIATE_TEST_SUITE_P(Configs, AttendEmulated, testing::ValuesIn(Configs()));
+INSTANTIATE_TEST_SUITE_P(Configs, AttendWithoutTensorCores, testing::ValuesIn(Configs()));
 
 // Returns a random valid configuration.
 AttendTestConfig RandomConfig(std::mt19937& random) {
@@ -208,11 +194,11 @@ TEST(AttendEmulatedTest, RandomProblems) {
   for (unsigned i = 0; i < 60; ++i) {
     const AttendTestConfig config = RandomConfig(random);
     AttendTestCase<float> exact(config, i);
-    RunEmulated(exact, i);
-    EXPECT_LE(exact.Error(), 1e-6) << config;
+    RunEmulated<AttendKernels, float>(exact.Problem(), i);
+    EXPECT_LE(exact.Error(), kMaxEmulatedError<float>) << config;
     AttendTestCase<DeviceHalf> half(config, i);
-    RunEmulated(half, i);
-    EXPECT_LE(half.Error(), 2e-3) << config;
+    RunEmulated<AttendKernels, DeviceHalf>(half.Problem(), i);
+    EXPECT_LE(half.Error(), kMaxEmulatedError<DeviceHalf>) << config;
   }
 }
 
@@ -234,7 +220,7 @@ TEST(AttendEmulatedTest, APaddedSampleHasTheBitsItHasAlone) {
       config.layout[0] = 'w';
     }
     AttendTestCase<float> padded(config, 9);
-    RunEmulated(padded, 1);
+    RunEmulated<AttendKernels, float>(padded.Problem(), 1);
     AttendTestCase<float> alone(config, 9);
     AttendProblem problem = alone.Problem();
     problem.batch = 1;
@@ -248,8 +234,7 @@ TEST(AttendEmulatedTest, APaddedSampleHasTheBitsItHasAlone) {
       rows->data = static_cast<const float*>(rows->data) + rows->batch_stride;
     }
     problem.out.data = static_cast<float*>(problem.out.data) + problem.out.batch_stride;
-    std::vector<float> workspace(AttendWorkspaceFloats(problem), std::numeric_limits<float>::quiet_NaN());
-    RunAttend<float>(problem, workspace.data(), EmulatedLaunch{3});
+    RunEmulated<AttendKernels, float>(problem, 3);
     int compared = 0;
     for (size_t i = problem.out.batch_stride; i < alone.out().size(); ++i) {
       if (std::isnan(alone.out()[i])) continue;
@@ -282,10 +267,10 @@ TEST(AttendEmulatedTest, ProductsAlone) {
     config.softmax = false;
     AttendTestCase<float> exact(config, 1, /*product=*/true);
     RunProduct<float>(exact.Problem(), EmulatedLaunch{1});
-    EXPECT_LE(exact.Error(), 1e-6) << config;
+    EXPECT_LE(exact.Error(), kMaxEmulatedError<float>) << config;
     AttendTestCase<DeviceBFloat16> half(config, 2, /*product=*/true);
     RunProduct<DeviceBFloat16>(half.Problem(), EmulatedLaunch{2});
-    EXPECT_LE(half.Error(), 1e-2) << config;
+    EXPECT_LE(half.Error(), kMaxEmulatedError<DeviceBFloat16>) << config;
   }
 }
 

@@ -52,7 +52,7 @@ struct AttendPlace {
   __device__ float* Slot(const Attend& run) const {
     return run.partial == nullptr ? nullptr : run.partial + (matrix * run.slots + slot) * run.PartialFloats();
   }
-  __device__ int FirstChannel() const { return chunk * Attend::kValueTiles * kTile; }
+  __device__ int FirstChannel() const { return chunk * Attend::kMaxValueTiles * kTile; }
   int chunk, slot, matrix, sample, head;
 };
 

@@ -10,16 +10,16 @@ namespace saccade::kernels {
 template <typename T>
 __global__ void __launch_bounds__(kBlockThreads) AttendMergeKernel(Attend run) {
   const AttendProblem& p = run.p;
-  constexpr int kFew = Attend::kMergeRows;
-  const int64_t row_blocks = run.out_adjacent ? 1 : kTile / kFew;
+  constexpr int kMergeRows = Attend::kMergeRows;
+  const int64_t row_blocks = run.out_adjacent ? 1 : kTile / kMergeRows;
   const int64_t channel_blocks =
-      run.out_adjacent ? (p.value_channels + kFew - 1) / kFew : Attend::Tiles(p.value_channels);
+      run.out_adjacent ? (p.value_channels + kMergeRows - 1) / kMergeRows : Attend::Tiles(p.value_channels);
   int64_t block = blockIdx.x;
   const int thread = static_cast<int>(threadIdx.x);
-  const int row =
-      static_cast<int>(block % row_blocks) * kFew + (run.out_adjacent ? thread % kTile : thread / kTile);
+  const int row = static_cast<int>(block % row_blocks) * kMergeRows +
+                  (run.out_adjacent ? thread % kTile : thread / kTile);
   block /= row_blocks;
-  const int64_t channel = block % channel_blocks * (run.out_adjacent ? kFew : kTile) +
+  const int64_t channel = block % channel_blocks * (run.out_adjacent ? kMergeRows : kTile) +
                           (run.out_adjacent ? thread / kTile : thread % kTile);
   block /= channel_blocks;
   const int64_t tile = block % run.query_tiles;

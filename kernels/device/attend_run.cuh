@@ -9,7 +9,7 @@ namespace saccade::kernels {
 
 // A problem with its derived sizes; the argument of the attention kernels.
 struct Attend {
-  static constexpr int kValueTiles = 4;  // maximum per block, 64 channels each
+  static constexpr int kMaxValueTiles = 4;  // maximum per block, 64 channels each
   static constexpr int64_t kBlocksWanted = 128;
   static constexpr int kMergeRows = 4;  // a block of the merge kernel handles 4 x 64 results
 
@@ -23,7 +23,7 @@ struct Attend {
     all_keys = PositionsOf(p.keys);
     query_tiles = Tiles(all_queries);
     slots = Slots();
-    value_chunks = (p.value_channels + kValueTiles * kTile - 1) / (kValueTiles * kTile);
+    value_chunks = (p.value_channels + kMaxValueTiles * kTile - 1) / (kMaxValueTiles * kTile);
     out_adjacent = PositionsAdjacent(p.out);
   }
 
@@ -77,9 +77,9 @@ struct Attend {
     const int64_t key_tiles = Tiles(all_keys);
     if (p.queries.valid == nullptr) return query_tiles * Splits(query_tiles, key_tiles);
     // A sample with fewer valid queries may have more ranges, but never more than kBlocksWanted blocks.
-    const int64_t max = query_tiles * Splits(1, key_tiles);
+    const int64_t max_slots = query_tiles * Splits(1, key_tiles);
     const int64_t wanted = query_tiles > kBlocksWanted ? query_tiles : kBlocksWanted;
-    return max < wanted ? max : wanted;
+    return max_slots < wanted ? max_slots : wanted;
   }
 };
 

@@ -214,6 +214,7 @@ class AttendTestCase {
   }
 
   const std::vector<T>& out() const { return out_.values(); }
+  // True if the bits are equal, also of a result in float32, which out() does not hold.
   bool SameResult(const AttendTestCase& other) const { return out_.SameBitsAs(other.out_); }
 
  private:

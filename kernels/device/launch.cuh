@@ -1,5 +1,6 @@
 // How a plan launches its kernels: launch(kernel, blocks, threads, run), where `run` is the kernel's only
-// argument. The same plan runs on a CUDA stream and, in the tests, in the emulator.
+// argument; or launch(kernel, grid.x, grid.y, threads, dynamic shared bytes, run). The same plan runs on a
+// CUDA stream and, in the tests, in the emulator.
 #pragma once
 
 #include "kernels/common/device.h"
@@ -15,7 +16,18 @@ struct StreamLaunch {
   void operator()(void (*kernel)(Run), int64_t blocks, int threads, const Run& run) const {
     if (blocks > 0) kernel<<<static_cast<unsigned>(blocks), threads, 0, stream>>>(run);
   }
+  template <typename Run>
+  void operator()(void (*kernel)(Run), unsigned x, unsigned y, int threads, size_t shared,
+                  const Run& run) const {
+    kernel<<<dim3(x, y), threads, shared, stream>>>(run);
+  }
 };
+
+// Returns null, or CUDA's message if a launch failed.
+inline const char* LaunchError() {
+  const cudaError_t error = cudaGetLastError();
+  return error == cudaSuccess ? nullptr : cudaGetErrorString(error);
+}
 
 // Calls run() with a zero of the maps' element type. Returns null, or a message if CUDA reports an error.
 template <typename Run>
@@ -24,8 +36,7 @@ const char* LaunchAs(Dtype dtype, const Run& run) {
   if (dtype == Dtype::kFloat32) run(float());
   if (dtype == Dtype::kFloat16) run(DeviceHalf());
   if (dtype == Dtype::kBFloat16) run(DeviceBFloat16());
-  const cudaError_t error = cudaGetLastError();
-  return error == cudaSuccess ? nullptr : cudaGetErrorString(error);
+  return LaunchError();
 }
 
 #else
@@ -34,10 +45,14 @@ struct EmulatedLaunch {
   uint64_t seed = 1;
   template <typename Run>
   void operator()(void (*kernel)(Run), int64_t blocks, int threads, const Run& run) const {
-    if (blocks <= 0) return;
-    emulator::Launch({.grid = dim3(static_cast<unsigned>(blocks)),
+    if (blocks > 0) (*this)(kernel, static_cast<unsigned>(blocks), 1, threads, 0, run);
+  }
+  template <typename Run>
+  void operator()(void (*kernel)(Run), unsigned x, unsigned y, int threads, size_t shared,
+                  const Run& run) const {
+    emulator::Launch({.grid = dim3(x, y),
                       .block = dim3(static_cast<unsigned>(threads)),
-                      .shared_bytes = 0,
+                      .shared_bytes = shared,
                       .seed = seed},
                      [&] { kernel(run); });
   }

@@ -26,7 +26,7 @@ auto EaOp() {
 auto EaModuleOp() {
   static const auto op = c10::Dispatcher::singleton()
                              .findSchemaOrThrow("saccade::efficient_attention_module", "")
-                             .typed<decltype(efficient_attention_module)>();
+                             .typed<EaModuleSchema>();
   return op;
 }
 
@@ -58,21 +58,21 @@ at::Tensor EaAutograd(const at::Tensor& q, const at::Tensor& k, const at::Tensor
   return EaOp().call(q, k, v, heads, normalization, valid);
 }
 
-at::Tensor EaModuleAutograd(const at::Tensor& x, const at::Tensor& key_weight, const at::Tensor& query_weight,
-                            const at::Tensor& value_weight, const OptionalTensor& key_bias,
-                            const OptionalTensor& query_bias, const OptionalTensor& value_bias,
-                            const OptionalTensor& out_weight, const OptionalTensor& out_bias, int64_t heads,
+at::Tensor CallModule(const at::Tensor& x, const EaWeights& w, int64_t heads, std::string_view normalization,
+                      bool residual, const OptionalTensor& valid) {
+  return EaModuleOp().call(x, w.key_weight, w.query_weight, w.value_weight, w.key_bias, w.query_bias,
+                           w.value_bias, w.out_weight, w.out_bias, heads, normalization, residual, valid);
+}
+
+at::Tensor EaModuleAutograd(const at::Tensor& x, const EaWeights& w, int64_t heads,
                             std::string_view normalization, bool residual, const OptionalTensor& valid) {
-  if (NeedsDerivative({x, key_weight, query_weight, value_weight, TensorOrNone(key_bias),
-                       TensorOrNone(query_bias), TensorOrNone(value_bias), TensorOrNone(out_weight),
-                       TensorOrNone(out_bias)})) {
-    return EaModuleReference(
-        x, {key_weight, query_weight, value_weight, key_bias, query_bias, value_bias, out_weight, out_bias},
-        heads, normalization, residual, valid);
+  if (NeedsDerivative({x, w.key_weight, w.query_weight, w.value_weight, TensorOrNone(w.key_bias),
+                       TensorOrNone(w.query_bias), TensorOrNone(w.value_bias), TensorOrNone(w.out_weight),
+                       TensorOrNone(w.out_bias)})) {
+    return EaModuleReference(x, w, heads, normalization, residual, valid);
   }
   const at::AutoDispatchBelowADInplaceOrView below_autograd;
-  return EaModuleOp().call(x, key_weight, query_weight, value_weight, key_bias, query_bias, value_bias,
-                           out_weight, out_bias, heads, normalization, residual, valid);
+  return CallModule(x, w, heads, normalization, residual, valid);
 }
 
 at::Tensor EaMeta(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, int64_t heads,
@@ -81,13 +81,8 @@ at::Tensor EaMeta(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
   return ResultLike(q, v.sym_size(1));
 }
 
-at::Tensor EaModuleMeta(const at::Tensor& x, const at::Tensor& key_weight, const at::Tensor& query_weight,
-                        const at::Tensor& value_weight, const OptionalTensor& key_bias,
-                        const OptionalTensor& query_bias, const OptionalTensor& value_bias,
-                        const OptionalTensor& out_weight, const OptionalTensor& out_bias, int64_t heads,
+at::Tensor EaModuleMeta(const at::Tensor& x, const EaWeights& weights, int64_t heads,
                         std::string_view normalization, bool residual, const OptionalTensor& valid) {
-  const EaWeights weights{key_weight, query_weight, value_weight, key_bias,
-                          query_bias, value_bias,   out_weight,   out_bias};
   CheckEaModule(x, weights, heads, normalization, residual, valid);
   return ResultLike(x, EaOutChannels(weights));
 }
@@ -105,7 +100,7 @@ void CheckEa(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, int6
 }
 
 c10::SymInt EaOutChannels(const EaWeights& weights) {
-  return weights.out.has_value() ? weights.out->sym_size(0) : weights.value.sym_size(0);
+  return weights.out_weight.has_value() ? weights.out_weight->sym_size(0) : weights.value_weight.sym_size(0);
 }
 
 void CheckEaModule(const at::Tensor& x, const EaWeights& weights, int64_t heads,
@@ -113,21 +108,21 @@ void CheckEaModule(const at::Tensor& x, const EaWeights& weights, int64_t heads,
   CheckInputMap(kAttentionModule, "x", x, 1);
   TORCH_CHECK(heads >= 1, kAttentionModule, ": argument 'heads' should be at least 1, got ", heads);
   const c10::SymInt channels = x.sym_size(1);
-  const c10::SymInt key_channels = RowsOf("key_weight", weights.key);
-  const c10::SymInt value_channels = RowsOf("value_weight", weights.value);
+  const c10::SymInt key_channels = RowsOf("key_weight", weights.key_weight);
+  const c10::SymInt value_channels = RowsOf("value_weight", weights.value_weight);
   CheckGroups(kAttentionModule, "key_weight", key_channels, heads);
   CheckGroups(kAttentionModule, "value_weight", value_channels, heads);
-  CheckMatrix(kAttentionModule, "key_weight", weights.key, x, key_channels, channels);
-  CheckMatrix(kAttentionModule, "query_weight", weights.query, x, key_channels, channels);
-  CheckMatrix(kAttentionModule, "value_weight", weights.value, x, value_channels, channels);
+  CheckMatrix(kAttentionModule, "key_weight", weights.key_weight, x, key_channels, channels);
+  CheckMatrix(kAttentionModule, "query_weight", weights.query_weight, x, key_channels, channels);
+  CheckMatrix(kAttentionModule, "value_weight", weights.value_weight, x, value_channels, channels);
   CheckBias("key_bias", weights.key_bias, x, key_channels);
   CheckBias("query_bias", weights.query_bias, x, key_channels);
   CheckBias("value_bias", weights.value_bias, x, value_channels);
-  if (weights.out.has_value()) {
-    CheckMatrix(kAttentionModule, "out_weight", *weights.out, x, RowsOf("out_weight", *weights.out),
-                value_channels);
+  if (weights.out_weight.has_value()) {
+    CheckMatrix(kAttentionModule, "out_weight", *weights.out_weight, x,
+                RowsOf("out_weight", *weights.out_weight), value_channels);
   }
-  TORCH_CHECK(weights.out.has_value() || !weights.out_bias.has_value(), kAttentionModule,
+  TORCH_CHECK(weights.out_weight.has_value() || !weights.out_bias.has_value(), kAttentionModule,
               ": argument 'out_bias' should be given only together with 'out_weight', got only the bias");
   const c10::SymInt out_channels = EaOutChannels(weights);
   TORCH_CHECK(out_channels >= 1, kAttentionModule,
@@ -145,15 +140,10 @@ at::Tensor efficient_attention(const at::Tensor& q, const at::Tensor& k, const a
   return EaOp().call(q, k, v, heads, normalization, valid);
 }
 
-at::Tensor efficient_attention_module(const at::Tensor& x, const at::Tensor& key_weight,
-                                      const at::Tensor& query_weight, const at::Tensor& value_weight,
-                                      const OptionalTensor& key_bias, const OptionalTensor& query_bias,
-                                      const OptionalTensor& value_bias, const OptionalTensor& out_weight,
-                                      const OptionalTensor& out_bias, int64_t heads,
+at::Tensor efficient_attention_module(const at::Tensor& x, const EaWeights& weights, int64_t heads,
                                       std::string_view normalization, bool residual,
                                       const OptionalTensor& valid) {
-  return EaModuleOp().call(x, key_weight, query_weight, value_weight, key_bias, query_bias, value_bias,
-                           out_weight, out_bias, heads, normalization, residual, valid);
+  return CallModule(x, weights, heads, normalization, residual, valid);
 }
 
 TORCH_LIBRARY_FRAGMENT(saccade, m) {
@@ -169,12 +159,12 @@ TORCH_LIBRARY_FRAGMENT(saccade, m) {
 
 TORCH_LIBRARY_IMPL(saccade, Autograd, m) {
   m.impl("efficient_attention", EaAutograd);
-  m.impl("efficient_attention_module", EaModuleAutograd);
+  m.impl("efficient_attention_module", EaModuleAs<EaModuleAutograd>);
 }
 
 TORCH_LIBRARY_IMPL(saccade, Meta, m) {
   m.impl("efficient_attention", EaMeta);
-  m.impl("efficient_attention_module", EaModuleMeta);
+  m.impl("efficient_attention_module", EaModuleAs<EaModuleMeta>);
 }
 
 }  // namespace saccade::kernels

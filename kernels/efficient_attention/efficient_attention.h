@@ -42,13 +42,12 @@ at::Tensor efficient_attention(const at::Tensor& q, const at::Tensor& k, const a
 // A batch norm after the last convolution must be folded into out_weight and out_bias by the caller. The
 // residual requires that the result has as many channels as x. Weights are float32 or of x's dtype; float32
 // avoids a conversion in every call.
-at::Tensor efficient_attention_module(const at::Tensor& x, const at::Tensor& key_weight,
-                                      const at::Tensor& query_weight, const at::Tensor& value_weight,
-                                      const std::optional<at::Tensor>& key_bias,
-                                      const std::optional<at::Tensor>& query_bias,
-                                      const std::optional<at::Tensor>& value_bias,
-                                      const std::optional<at::Tensor>& out_weight,
-                                      const std::optional<at::Tensor>& out_bias, int64_t heads = 1,
+struct EaWeights {
+  at::Tensor key_weight, query_weight, value_weight;
+  std::optional<at::Tensor> key_bias, query_bias, value_bias;
+  std::optional<at::Tensor> out_weight, out_bias;
+};
+at::Tensor efficient_attention_module(const at::Tensor& x, const EaWeights& weights, int64_t heads = 1,
                                       std::string_view normalization = "softmax", bool residual = true,
                                       const std::optional<at::Tensor>& valid = std::nullopt);
 

@@ -73,9 +73,12 @@ at::Tensor TwoSdpaModule(const Inputs& in) {
   return Reprojected(in, attend(query, each(unit), values).squeeze(1).transpose(1, 2));
 }
 
+EaWeights WeightsOf(const Inputs& in) {
+  return {in.key, in.query, in.value, in.key_bias, in.query_bias, in.value_bias, in.out, in.out_bias};
+}
+
 at::Tensor Saccade(const Inputs& in) {
-  return efficient_attention_module(in.x, in.key, in.query, in.value, in.key_bias, in.query_bias,
-                                    in.value_bias, in.out, in.out_bias, 1, in.normalization, true);
+  return efficient_attention_module(in.x, WeightsOf(in), 1, in.normalization, true);
 }
 
 struct Shape {
@@ -105,18 +108,12 @@ BenchInputs Make(const Shape& shape, const std::string& normalization, at::Scala
                      bias(channels),
                      normalization};
   const auto wide = [](const at::Tensor& t) { return t.to(at::kDouble); };
-  const OptionalTensor key_bias = wide(in.key_bias), query_bias = wide(in.query_bias),
-                       value_bias = wide(in.value_bias), out = wide(in.out), out_bias = wide(in.out_bias);
-  const at::Tensor key = wide(in.key), query = wide(in.query), value = wide(in.value);
+  const EaWeights exact{wide(in.key),        wide(in.query),      wide(in.value), wide(in.key_bias),
+                        wide(in.query_bias), wide(in.value_bias), wide(in.out),   wide(in.out_bias)};
   BenchInputs inputs;
-  inputs.expected =
-      EaModuleReference(wide(in.x), {key, query, value, key_bias, query_bias, value_bias, out, out_bias}, 1,
-                        normalization, true, {});
-  const auto reference = [in, normalization] {
-    const OptionalTensor kb = in.key_bias, qb = in.query_bias, vb = in.value_bias, o = in.out,
-                         ob = in.out_bias;
-    return EaModuleReference(in.x, {in.key, in.query, in.value, kb, qb, vb, o, ob}, 1, normalization, true,
-                             {});
+  inputs.expected = EaModuleReference(wide(in.x), exact, 1, normalization, true, {});
+  const auto reference = [in] {
+    return EaModuleReference(in.x, WeightsOf(in), 1, in.normalization, true, {});
   };
   inputs.candidates = {{"eager", [in] { return EagerModule(in); }},
                        {"reference", reference},

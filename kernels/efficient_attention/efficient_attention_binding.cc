@@ -48,18 +48,18 @@ EaCall BindEaModule(const at::Tensor& x, const EaWeights& weights, int64_t heads
   CheckEaModule(x, weights, heads, normalization, residual, valid);
   EaCall call = Bind(x, EaOutChannels(weights).expect_int(), heads, normalization, valid);
   EfficientAttentionProblem& problem = call.problem;
-  problem.key_channels = weights.key.size(0);
-  problem.value_channels = weights.value.size(0);
+  problem.key_channels = weights.key_weight.size(0);
+  problem.value_channels = weights.value_weight.size(0);
   problem.channels = x.size(1);
   problem.x = MapOf(x);
   problem.residual = residual;
-  problem.key_weight = Keep(weights.key, x, call);
-  problem.query_weight = Keep(weights.query, x, call);
-  problem.value_weight = Keep(weights.value, x, call);
+  problem.key_weight = Keep(weights.key_weight, x, call);
+  problem.query_weight = Keep(weights.query_weight, x, call);
+  problem.value_weight = Keep(weights.value_weight, x, call);
   problem.key_bias = Keep(weights.key_bias, x, call);
   problem.query_bias = Keep(weights.query_bias, x, call);
   problem.value_bias = Keep(weights.value_bias, x, call);
-  problem.out_weight = Keep(weights.out, x, call);
+  problem.out_weight = Keep(weights.out_weight, x, call);
   problem.out_bias = Keep(weights.out_bias, x, call);
   return call;
 }

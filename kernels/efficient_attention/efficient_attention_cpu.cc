@@ -18,17 +18,17 @@ namespace saccade::kernels {
 namespace {
 
 constexpr int64_t kMaxSplits = 16;
-constexpr int64_t kTilesPerSplit = 3;        // minimum; keeps merging of splits cheap
-constexpr int64_t kMergedRows = 128;         // rows of S or M per task
-constexpr int64_t kValueRows = 12;           // value rows per task
-constexpr int64_t kSmallMatrix = 64 * 128;   // up to so many elements of S, one thread combines a sample
-constexpr int64_t kOutRows = 64;             // result rows in scratch at a time, which then stay in the cache
-constexpr int64_t kMaxWidth = 4 * kTile;     // maximum number of positions at a time
-constexpr int64_t kTileNumbers = 64 * 1024;  // maximum number of elements of a tile; fits in the L2 cache
+constexpr int64_t kMinTilesPerSplit = 3;          // keeps merging of splits cheap
+constexpr int64_t kMergedRows = 128;              // rows of S or M per task
+constexpr int64_t kValueRows = 12;                // value rows per task
+constexpr int64_t kMaxSerialElements = 64 * 128;  // up to so many elements of S, one thread combines a sample
+constexpr int64_t kOutRows = 64;          // result rows in scratch at a time, which then stay in the cache
+constexpr int64_t kMaxWidth = 4 * kTile;  // maximum number of positions at a time
+constexpr int64_t kMaxTileElements = 64 * 1024;  // maximum number of elements of a tile; fits in the L2 cache
 
 // Upper bound of SplitsOf() for this many positions or fewer.
 int64_t MaxSplits(int64_t positions) {
-  return std::clamp<int64_t>(DivideUp(positions, kTile * kTilesPerSplit), 1, kMaxSplits);
+  return std::clamp<int64_t>(DivideUp(positions, kTile * kMinTilesPerSplit), 1, kMaxSplits);
 }
 
 int64_t SplitLength(int64_t positions) {
@@ -43,7 +43,7 @@ int64_t SplitsOf(int64_t positions) {
 // memory and short accesses are slow; but not more than the cache holds, and few enough to distribute work
 // over the threads.
 int64_t WidthOf(int64_t channels, int64_t positions) {
-  const int64_t cached = kTileNumbers / channels / kTile * kTile;
+  const int64_t cached = kMaxTileElements / channels / kTile * kTile;
   const int64_t shared = RoundUp(DivideUp(positions, 8), kTile);
   return std::clamp(std::min(cached, shared), kTile, kMaxWidth);
 }
@@ -115,7 +115,7 @@ class EaRun {
   void LoadKeys(int64_t sample, const ValidBox& box, int64_t begin, int64_t count, const A* x,
                 A* keys) const {
     if (!module_) {
-      LoadPositions(code_, p_.k, p_.dtype, sample, box, 0, p_.key_channels, begin, count, keys, key_row_);
+      LoadPositions(code_, p_.k, p_.dtype, {sample, box, 0, p_.key_channels, begin, count}, keys, key_row_);
       return;
     }
     code_.product(count, p_.key_channels, p_.channels, {x, 1, tile_row_}, key_weight_, key_row_, keys,
@@ -144,7 +144,7 @@ class EaRun {
     A* rescale = rescale_ + thread * key_row_;
     for (int64_t begin = split * length; begin < last; begin += width) {
       const int64_t count = std::min(width, last - begin);
-      LoadTile(code_, GatheredMap(), p_.dtype, sample, box, 0, gathered_, begin, count, x, tile_row_);
+      LoadTile(code_, GatheredMap(), p_.dtype, {sample, box, 0, gathered_, begin, count}, x, tile_row_);
       LoadKeys(sample, box, begin, count, x, keys);
       if (!p_.softmax) {
         code_.add_column_sums(keys, count, p_.key_channels, key_row_, sum);
@@ -170,7 +170,7 @@ class EaRun {
                           {&EaRun::ValueRows, weights ? p_.heads * DivideUp(HeadValues(), kValueRows) : 0},
                           {&EaRun::MatrixRows,
                            weights && p_.out_weight != nullptr ? DivideUp(p_.out_channels, kMergedRows) : 0}};
-    if (gathered_ * p_.key_channels <= kSmallMatrix) {
+    if (gathered_ * p_.key_channels <= kMaxSerialElements) {
       parallel.run(p_.batch, 1, [&](int64_t sample, int64_t end, int) {
         for (; sample < end; ++sample) {
           for (const Step& step : steps) {
@@ -282,14 +282,14 @@ class EaRun {
     A* x = XOf(thread);
     A* queries = SmallOf(thread);
     if (module_) {
-      LoadTile(code_, p_.x, p_.dtype, sample, box, 0, p_.channels, begin, count, x, tile_row_);
+      LoadTile(code_, p_.x, p_.dtype, {sample, box, 0, p_.channels, begin, count}, x, tile_row_);
       code_.product(p_.key_channels, count, p_.channels, {Weights(p_.query_weight), p_.channels, 1}, x,
                     tile_row_, queries, tile_row_, false);
       if (p_.query_bias != nullptr) {
         code_.affine(queries, p_.key_channels, count, tile_row_, nullptr, Weights(p_.query_bias), nullptr);
       }
     } else {
-      LoadTile(code_, p_.q, p_.dtype, sample, box, 0, p_.key_channels, begin, count, queries, tile_row_);
+      LoadTile(code_, p_.q, p_.dtype, {sample, box, 0, p_.key_channels, begin, count}, queries, tile_row_);
     }
     for (int64_t head = 0; p_.softmax && head < p_.heads; ++head) {
       code_.softmax(queries + head * HeadKeys() * tile_row_, HeadKeys(), count, tile_row_);
@@ -301,25 +301,28 @@ class EaRun {
       const int64_t keys = p_.key_channels / groups;
       const int64_t rows = p_.out_channels / groups;
       const A* matrix = matrix_ + sample * p_.out_channels * key_row_ + group * (rows * key_row_ + keys);
-      WriteRows(sample, box, begin, count, group * rows, rows, matrix, queries + group * keys * tile_row_,
+      WriteRows({sample, box, group * rows, rows, begin, count}, matrix, queries + group * keys * tile_row_,
                 keys, x, thread);
     }
   }
 
-  void WriteRows(int64_t sample, const ValidBox& box, int64_t begin, int64_t count, int64_t first,
-                 int64_t rows, const A* matrix, const A* queries, int64_t keys, const A* x,
+  // Writes a block of the result: matrix (block.channels x keys) times queries, then bias and residual.
+  void WriteRows(const MapBlock& block, const A* matrix, const A* queries, int64_t keys, const A* x,
                  int thread) const {
     A* out = out_ + thread * std::min(p_.out_channels, kOutRows) * tile_row_;
     const A* bias = Weights(p_.out_bias);
-    for (int64_t at = 0; at < rows; at += kOutRows) {
-      const int64_t block = std::min(kOutRows, rows - at);
-      code_.product(block, count, keys, {matrix + at * key_row_, key_row_, 1}, queries, tile_row_, out,
-                    tile_row_, false);
+    for (int64_t at = 0; at < block.channels; at += kOutRows) {
+      MapBlock rows = block;
+      rows.channel += at;
+      rows.channels = std::min(kOutRows, block.channels - at);
+      code_.product(rows.channels, rows.count, keys, {matrix + at * key_row_, key_row_, 1}, queries,
+                    tile_row_, out, tile_row_, false);
       if (bias != nullptr || p_.residual) {
-        code_.affine(out, block, count, tile_row_, nullptr, bias == nullptr ? nullptr : bias + first + at,
-                     p_.residual ? x + (first + at) * tile_row_ : nullptr);
+        code_.affine(out, rows.channels, rows.count, tile_row_, nullptr,
+                     bias == nullptr ? nullptr : bias + rows.channel,
+                     p_.residual ? x + rows.channel * tile_row_ : nullptr);
       }
-      StoreTile(code_, out, p_.out, p_.dtype, sample, box, first + at, block, begin, count, tile_row_);
+      StoreTile(code_, out, p_.out, p_.dtype, rows, tile_row_);
     }
   }
 

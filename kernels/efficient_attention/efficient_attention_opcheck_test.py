@@ -1,20 +1,11 @@
 """Tests of the operator from Python: torch.library.opcheck, gradients, and an independent composition."""
 
-import os
-import pathlib
-
 import pytest
 import torch
 
-LIBRARY = pathlib.Path(os.environ["SACCADE_BUILD_DIR"]) / "lib" / "libsaccade_kernels.so"
-torch.ops.load_library(LIBRARY)
-OPS = torch.ops.saccade
+from kernels.common.opcheck import OPS, SAMPLES, inputs_of, random
 
 MODES = ("softmax", "scaling")
-
-
-def random(*shape, dtype=torch.float64, grad=False):
-    return (torch.randn(*shape, dtype=torch.float64) + 0.2).to(dtype).requires_grad_(grad)
 
 
 def weights_of(channels, keys, values, dtype=torch.float64, grad=False):
@@ -43,30 +34,17 @@ def by_modules(x, key, query, value, key_bias, query_bias, value_bias, out, out_
     return conv(attended, out[:, :, None, None], out_bias) + x
 
 
-SAMPLES = {
-    "picture": ((2, 4, 3, 5), None),
-    "padded": ((2, 4, 3, 5), [[3, 5], [2, 3]]),
-    "line": ((1, 4, 7), None),
-    "clip": ((2, 4, 2, 2, 3), [[2, 2, 3], [1, 2, 2]]),
-}
-
-
-def sample_of(name, count=1, grad=False):
-    shape, valid = SAMPLES[name]
-    return [random(*shape, grad=grad) for _ in range(count)], None if valid is None else torch.tensor(valid)
-
-
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("sample", SAMPLES)
 def test_opcheck(sample, mode):
-    (q, k, v), valid = sample_of(sample, 3)
+    (q, k, v), valid = inputs_of(SAMPLES[sample])
     torch.library.opcheck(OPS.efficient_attention.default, (q, k, v, 2, mode, valid))
     torch.library.opcheck(OPS.efficient_attention_module.default, (q, *weights_of(4, 6, 2), 2, mode, True, valid))
 
 
 # Slow: each check traces forward and backward with symbolic shapes, which takes seconds.
 def test_opcheck_with_gradients():
-    (x,), valid = sample_of("padded", grad=True)
+    (x,), valid = inputs_of(SAMPLES["padded"], count=1, grad=True)
     torch.library.opcheck(OPS.efficient_attention.default, (x, x, x, 2, "softmax", valid))
     torch.library.opcheck(OPS.efficient_attention_module.default,
                           (x, *weights_of(4, 2, 2, grad=True), 2, "softmax", True, valid))
@@ -75,7 +53,7 @@ def test_opcheck_with_gradients():
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("sample", SAMPLES)
 def test_gradients(sample, mode):
-    (q, k, v), valid = sample_of(sample, 3, grad=True)
+    (q, k, v), valid = inputs_of(SAMPLES[sample], grad=True)
     assert torch.autograd.gradcheck(lambda *t: OPS.efficient_attention(*t, 2, mode, valid), (q, k, v))
     assert torch.autograd.gradcheck(lambda *t: OPS.efficient_attention_module(*t, 2, mode, True, valid),
                                     (q, *weights_of(4, 6, 2, grad=True)))

@@ -74,10 +74,11 @@ at::Tensor EaModuleReference(const at::Tensor& x, const EaWeights& weights, int6
     // The bias also adds to the padding, so mask again.
     return SplitEaHeads(mask.defined() ? y * mask.squeeze(1) : y, heads);
   };
-  at::Tensor out = Attend(project(weights.query, weights.query_bias), project(weights.key, weights.key_bias),
-                          project(weights.value, weights.value_bias), normalization, mask)
-                       .flatten(1, 2);
-  if (weights.out.has_value()) out = Project(out, *weights.out, weights.out_bias);
+  at::Tensor out =
+      Attend(project(weights.query_weight, weights.query_bias), project(weights.key_weight, weights.key_bias),
+             project(weights.value_weight, weights.value_bias), normalization, mask)
+          .flatten(1, 2);
+  if (weights.out_weight.has_value()) out = Project(out, *weights.out_weight, weights.out_bias);
   if (residual) out = out + input;
   return CastAndMask(out, x, valid);
 }

@@ -49,7 +49,7 @@ struct Weights {
     }
     return other;
   }
-  EaWeights Refs() const { return {key, query, value, key_bias, query_bias, value_bias, out, out_bias}; }
+  EaWeights Arguments() const { return {key, query, value, key_bias, query_bias, value_bias, out, out_bias}; }
 
   at::Tensor key, query, value;
   OptionalTensor key_bias, query_bias, value_bias, out, out_bias;
@@ -57,8 +57,7 @@ struct Weights {
 
 at::Tensor Module(const at::Tensor& x, const Weights& w, int64_t heads, const std::string& normalization,
                   bool residual, const OptionalTensor& valid = {}) {
-  return efficient_attention_module(x, w.key, w.query, w.value, w.key_bias, w.query_bias, w.value_bias, w.out,
-                                    w.out_bias, heads, normalization, residual, valid);
+  return efficient_attention_module(x, w.Arguments(), heads, normalization, residual, valid);
 }
 
 // The formulas written directly in ATen operators, every step in the maps' own type.
@@ -137,7 +136,7 @@ TEST_P(EaTypes, ModuleMatchesTheReference) {
     const at::Tensor x = RandomMap(c.shape, GetParam(), c.memory);
     const Weights exact = weights.To(at::kDouble);
     const at::Tensor expected =
-        EaModuleReference(x.to(at::kDouble), exact.Refs(), c.heads, c.normalization, c.residual, {});
+        EaModuleReference(x.to(at::kDouble), exact.Arguments(), c.heads, c.normalization, c.residual, {});
     const at::Tensor composed = ComposedModule(x, weights, c.heads, c.normalization, c.residual);
     const at::Tensor got = Module(x, weights, c.heads, c.normalization, c.residual);
     EXPECT_EQ(got.scalar_type(), GetParam());
@@ -239,7 +238,8 @@ TEST_P(EaSizes, PaddingLeavesNoTrace) {
       at::Tensor beside = got.clone();
       crop(beside).zero_();
       EXPECT_EQ(beside.abs().max().item<double>(), 0);
-      const at::Tensor reference = EaModuleReference(padded, weights.Refs(), 2, normalization, true, valid);
+      const at::Tensor reference =
+          EaModuleReference(padded, weights.Arguments(), 2, normalization, true, valid);
       EXPECT_LE(RelativeError(got, reference.to(at::kDouble)), 1e-5);
     }
   }

@@ -9,18 +9,8 @@ int64_t ExpattCudaWorkspaceFloats(const ExpattProblem& problem) {
 
 const char* LaunchExpattCuda(const ExpattProblem& problem, float* workspace, void* stream) {
   const StreamLaunch launch{static_cast<cudaStream_t>(stream)};
-  switch (problem.dtype) {
-    case Dtype::kFloat16:
-      RunExpattCuda<DeviceHalf>(problem, workspace, launch);
-      break;
-    case Dtype::kBFloat16:
-      RunExpattCuda<DeviceBFloat16>(problem, workspace, launch);
-      break;
-    default:
-      RunExpattCuda<float>(problem, workspace, launch);
-  }
-  const cudaError_t error = cudaGetLastError();
-  return error == cudaSuccess ? nullptr : cudaGetErrorString(error);
+  return LaunchAs(problem.dtype,
+                  [&](auto zero) { RunExpattCuda<decltype(zero)>(problem, workspace, launch); });
 }
 
 }  // namespace saccade::kernels

@@ -378,10 +378,11 @@ inline bool ExpattCudaFits(const ExpattProblem& p) {
   const int64_t side = p.extent.size[1] > p.extent.size[2] ? p.extent.size[1] : p.extent.size[2];
   int64_t channels = p.channels > p.out_channels ? p.channels : p.out_channels;
   if (p.map_channels > channels) channels = p.map_channels;
-  constexpr int64_t kMax = kMaxBlocks - 2 * ExpattCuda::kThreads;
-  return plane <= kMax && channels * (side + ExpattCuda::kRows) <= kMax && p.batch * channels <= kMax &&
-         p.batch * (plane / ExpattCuda::kColumns + 1) * (channels / ExpattCuda::kRows + 1) <= kMax &&
-         p.batch * (channels * side / ExpattCuda::kRows + 1) * (side / ExpattCuda::kRows + 1) <= kMax;
+  constexpr int64_t kMaxCount = kMaxBlocks - 2 * ExpattCuda::kThreads;
+  return plane <= kMaxCount && channels * (side + ExpattCuda::kRows) <= kMaxCount &&
+         p.batch * channels <= kMaxCount &&
+         p.batch * (plane / ExpattCuda::kColumns + 1) * (channels / ExpattCuda::kRows + 1) <= kMaxCount &&
+         p.batch * (channels * side / ExpattCuda::kRows + 1) * (side / ExpattCuda::kRows + 1) <= kMaxCount;
 }
 
 }  // namespace saccade::kernels

@@ -33,8 +33,8 @@ namespace {
 // channels alone.
 struct ChannelGroups {
   explicit ChannelGroups(int64_t channels) {
-    constexpr int64_t kMax = 8;
-    count = channels <= kMax ? 1 : RoundUp(DivideUp(channels, kMax), 2);
+    constexpr int64_t kMaxGroupSize = 8;
+    count = channels <= kMaxGroupSize ? 1 : RoundUp(DivideUp(channels, kMaxGroupSize), 2);
     size = DivideUp(channels, count);
     count = DivideUp(channels, size);
   }
@@ -73,7 +73,7 @@ class ExpattRun {
     thread_tile_ = (from + to) * kTile;
     Arena one_thread(nullptr);
     LinesAt(&one_thread);
-    const auto for_mean = static_cast<int64_t>(sizeof(A)) * groups_.size * (kMeanRow + 1);
+    const auto for_mean = static_cast<int64_t>(sizeof(A)) * groups_.size * (kMeanPositions + 1);
     thread_scratch_ =
         p_.kind == ExpattKind::kConstant ? RoundUp(for_mean, 64) : static_cast<int64_t>(one_thread.bytes());
     scratch_ = arena.Take<std::byte>(threads * thread_scratch_);
@@ -104,15 +104,15 @@ class ExpattRun {
   static constexpr int64_t kProductGain = 32;
   static constexpr int64_t kCostOfFrequencies = 8;
   // Number of positions that are summed or written at a time for kConstant.
-  static constexpr int64_t kMeanRow = 256;
+  static constexpr int64_t kMeanPositions = 256;
 
   bool IsCheap() const { return IsSeparable(p_.kind) || p_.kind == ExpattKind::kConstant; }
 
   template <typename Work>
   void RunTasks(const Parallel& parallel, int64_t tasks, int64_t cost, const Work& work) const {
     // Minimum cost of a thread's range of tasks; below it, another thread does not pay off.
-    constexpr int64_t kGrain = 16 * 1024;
-    parallel.run(p_.batch * tasks, DivideUp(kGrain, std::max<int64_t>(cost, 1)),
+    constexpr int64_t kGrainCost = 16 * 1024;
+    parallel.run(p_.batch * tasks, DivideUp(kGrainCost, std::max<int64_t>(cost, 1)),
                  [&](int64_t i, int64_t end, int thread) {
                    for (; i < end; ++i) work(i / tasks, i % tasks, thread);
                  });
@@ -157,11 +157,12 @@ class ExpattRun {
 
   void Load(const Place<FeatureMap>& from, int64_t channel, int64_t channels, int64_t begin, int64_t count,
             A* tile, int64_t row) const {
-    LoadTile(code_, from.map, from.dtype, from.sample, from.box, channel, channels, begin, count, tile, row);
+    LoadTile(code_, from.map, from.dtype, {from.sample, from.box, channel, channels, begin, count}, tile,
+             row);
   }
   void Store(const A* tile, int64_t row, const Place<OutputMap>& to, int64_t channel, int64_t channels,
              int64_t begin, int64_t count) const {
-    StoreTile(code_, tile, to.map, to.dtype, to.sample, to.box, channel, channels, begin, count, row);
+    StoreTile(code_, tile, to.map, to.dtype, {to.sample, to.box, channel, channels, begin, count}, row);
   }
 
   // Computes one tile of a 1x1 convolution.
@@ -227,25 +228,26 @@ class ExpattRun {
   void SpreadMeans(const Place<FeatureMap>& from, const Place<OutputMap>& to, int64_t channel,
                    int64_t channels, const A* bias, int thread) const {
     A* tile = reinterpret_cast<A*>(scratch_ + thread * thread_scratch_);
-    A* means = tile + channels * kMeanRow;
+    A* means = tile + channels * kMeanPositions;
     const int64_t positions = from.box.positions();
     const auto for_tiles = [&](const auto& visit) {
-      for (int64_t begin = 0; begin < positions; begin += kMeanRow) {
-        visit(begin, std::min(kMeanRow, positions - begin));
+      for (int64_t begin = 0; begin < positions; begin += kMeanPositions) {
+        visit(begin, std::min(kMeanPositions, positions - begin));
       }
     };
     std::fill_n(means, channels, A{0});
     for_tiles([&](int64_t begin, int64_t count) {
-      Load(from, channel, channels, begin, count, tile, kMeanRow);
-      code_.add_row_sums(tile, channels, count, kMeanRow, means);
+      Load(from, channel, channels, begin, count, tile, kMeanPositions);
+      code_.add_row_sums(tile, channels, count, kMeanPositions, means);
     });
     for (int64_t c = 0; c < channels; ++c) {
       const A mean = means[c] / static_cast<A>(positions);
-      std::fill_n(tile + c * kMeanRow, std::min(kMeanRow, positions),
+      std::fill_n(tile + c * kMeanPositions, std::min(kMeanPositions, positions),
                   bias == nullptr ? mean : mean + bias[c]);
     }
-    for_tiles(
-        [&](int64_t begin, int64_t count) { Store(tile, kMeanRow, to, channel, channels, begin, count); });
+    for_tiles([&](int64_t begin, int64_t count) {
+      Store(tile, kMeanPositions, to, channel, channels, begin, count);
+    });
   }
 
   const ExpattProblem& p_;

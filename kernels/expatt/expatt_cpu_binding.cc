@@ -1,24 +1,18 @@
 #include <torch/library.h>
 
 #include "kernels/common/cpu_run.h"
+#include "kernels/common/dtype_dispatch.h"
 #include "kernels/expatt/expatt_binding.h"
 #include "kernels/expatt/expatt_cpu.h"
-#include "kernels/tile/tile.h"
 
 namespace saccade::kernels {
 namespace {
 
-template <typename A>
-void RunAs(const ExpattCall& call) {
-  RunWithWorkspace([&](int threads) { return ExpattCpuWorkspaceBytes<A>(call.problem, threads); },
-                   [&](const Parallel& parallel, std::byte* workspace) {
-                     RunExpattCpu<A>(call.problem, BestCpuIsa(), parallel, workspace);
-                   });
-}
-
 at::Tensor Run(const ExpattCall& call) {
   if (call.out.numel() == 0) return call.out;
-  IsDouble(call.problem.dtype) ? RunAs<double>(call) : RunAs<float>(call);
+  WithAccumulateType(call.problem.dtype, [&]<typename A>(A /*zero*/) {
+    RunCpuCode<ExpattCpuWorkspaceBytes<A>, RunExpattCpu<A>>(call.problem);
+  });
   return call.out;
 }
 
@@ -41,10 +35,10 @@ at::Tensor ExpattModuleCpu(const at::Tensor& x, const at::Tensor& value_weight,
   const ExpattWeights weights{value_weight, value_bias, out_weight, out_bias};
   const ExpattKind known = CheckExpattModule(x, weights, kind, sigma, valid);
   CheckOnCpu(kOp, "x", x, valid);
-  CheckFinite(kOp, "value_weight", value_weight);
-  CheckFinite(kOp, "value_bias", value_bias);
-  CheckFinite(kOp, "out_weight", out_weight);
-  CheckFinite(kOp, "out_bias", out_bias);
+  CheckFinite(kOp, {{"value_weight", value_weight},
+                    {"value_bias", value_bias},
+                    {"out_weight", out_weight},
+                    {"out_bias", out_bias}});
   return Run(BindExpattModule(x, weights, known, sigma, valid));
 }
 

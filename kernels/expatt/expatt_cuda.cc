@@ -1,12 +1,11 @@
 // The CUDA side of the binding. Part of the plugin, and registered when the plugin is opened.
 #include "kernels/expatt/expatt_cuda.h"
 
-#include <ATen/ops/empty.h>
 #include <c10/cuda/CUDAGuard.h>
-#include <c10/cuda/CUDAStream.h>
 #include <c10/util/Exception.h>
 #include <torch/library.h>
 
+#include "kernels/common/cuda_run.h"
 #include "kernels/expatt/expatt_binding.h"
 
 namespace saccade::kernels {
@@ -18,12 +17,9 @@ at::Tensor Run(const char* op, const ExpattCall& call) {
   TORCH_CHECK(floats >= 0, op,
               ": expected fewer than 2^31 positions and blocks of work on CUDA, got a result of shape ",
               call.out.sizes());
-  // The caching allocator orders reuse on this stream, so the memory may be released while the kernels still
-  // run.
-  const at::Tensor workspace = at::empty({floats}, call.out.options().dtype(at::kFloat));
-  const char* error = LaunchExpattCuda(call.problem, workspace.mutable_data_ptr<float>(),
-                                       c10::cuda::getCurrentCUDAStream().stream());
-  TORCH_CHECK(error == nullptr, op, ": CUDA kernel launch failed: ", error);
+  LaunchWithWorkspace(op, call.out, floats, [&](float* workspace, void* stream) {
+    return LaunchExpattCuda(call.problem, workspace, stream);
+  });
   return call.out;
 }
 

@@ -2,55 +2,34 @@
 #include <gtest/gtest.h>
 
 #include <limits>
-#include <vector>
 
+#include "kernels/device/emulated_test.h"
 #include "kernels/expatt/expatt.cuh"
 #include "kernels/expatt/expatt_testing.h"
 
 namespace saccade::kernels {
 namespace {
 
-template <typename T>
-void RunEmulated(ExpattTestCase<T>& test, uint64_t seed, const float* sigma = nullptr) {
-  ExpattProblem problem = test.Problem();
-  if (sigma != nullptr) {
-    problem.device_sigma = sigma;
-    problem.sigma = std::numeric_limits<double>::quiet_NaN();
+struct ExpattKernels {
+  using Config = ExpattTestConfig;
+  template <typename T>
+  using Case = ExpattTestCase<T>;
+
+  static bool Fits(const ExpattProblem& problem) { return ExpattCudaFits(problem); }
+  static int64_t Floats(const ExpattProblem& problem) {
+    return ExpattCuda(problem, nullptr).FloatsOfWorkspace();
   }
-  ASSERT_TRUE(ExpattCudaFits(problem));
-  std::vector<float> workspace(ExpattCuda(problem, nullptr).FloatsOfWorkspace(),
-                               std::numeric_limits<float>::quiet_NaN());
-  RunExpattCuda<T>(problem, workspace.data(), EmulatedLaunch{seed});
-}
+  template <typename T>
+  static void Run(const ExpattProblem& problem, float* workspace, const EmulatedLaunch& launch) {
+    RunExpattCuda<T>(problem, workspace, launch);
+  }
+};
+using ExpattEmulated = EmulatedTest<ExpattKernels>;
 
-class ExpattEmulated : public testing::TestWithParam<ExpattTestConfig> {};
-
-TEST_P(ExpattEmulated, MatchesTheFormulasInFloat32) {
-  ExpattTestCase<float> test(GetParam(), 1);
-  RunEmulated(test, 1);
-  EXPECT_LE(test.Error(), 1e-6);
-}
-
-TEST_P(ExpattEmulated, MatchesTheFormulasInBFloat16) {
-  ExpattTestCase<DeviceBFloat16> test(GetParam(), 2);
-  RunEmulated(test, 1);
-  EXPECT_LE(test.Error(), 1e-2);
-}
-
-TEST_P(ExpattEmulated, MatchesTheFormulasInFloat16) {
-  ExpattTestCase<DeviceHalf> test(GetParam(), 3);
-  RunEmulated(test, 1);
-  EXPECT_LE(test.Error(), 2e-3);
-}
-
-// A missing barrier makes the result depend on the order in which threads run.
-TEST_P(ExpattEmulated, DoesNotDependOnTheOrderOfThreads) {
-  ExpattTestCase<float> first(GetParam(), 4);
-  RunEmulated(first, 1);
-  ExpattTestCase<float> again(GetParam(), 4);
-  RunEmulated(again, 2);
-  EXPECT_TRUE(SameBits(first.out(), again.out()));
-}
+TEST_P(ExpattEmulated, MatchesTheFormulasInFloat32) { MatchesTheFormulas<float>(); }
+TEST_P(ExpattEmulated, MatchesTheFormulasInBFloat16) { MatchesTheFormulas<DeviceBFloat16>(); }
+TEST_P(ExpattEmulated, MatchesTheFormulasInFloat16) { MatchesTheFormulas<DeviceHalf>(); }
+TEST_P(ExpattEmulated, DoesNotDependOnTheOrderOfThreads) { DoesNotDependOnTheOrderOfThreads<float>(); }
 
 INSTANTIATE_TEST_SUITE_P(Configs, ExpattEmulated, testing::ValuesIn(ExpattTestConfigs()));
 
@@ -59,8 +38,11 @@ TEST(ExpattEmulatedTest, ReadsSigmaOnTheDevice) {
   for (const ExpattKind kind : {ExpattKind::kGaussian, ExpattKind::kExponentialEuclidean}) {
     ExpattTestCase<float> test({.kind = kind, .sigma = 0.25}, 5);
     const float sigma = 0.25f;
-    RunEmulated(test, 1, &sigma);
-    EXPECT_LE(test.Error(), 1e-6);
+    ExpattProblem problem = test.Problem();
+    problem.device_sigma = &sigma;
+    problem.sigma = std::numeric_limits<double>::quiet_NaN();
+    RunEmulated<ExpattKernels, float>(problem, 1);
+    EXPECT_LE(test.Error(), kMaxEmulatedError<float>);
   }
 }
 
@@ -75,8 +57,8 @@ TEST(ExpattEmulatedTest, ManyBlocks) {
                                 .width = 70,
                                 .valid = {5, 70, 3, 66}},
                                6);
-    RunEmulated(test, 1);
-    EXPECT_LE(test.Error(), 1e-6);
+    RunEmulated<ExpattKernels, float>(test.Problem(), 1);
+    EXPECT_LE(test.Error(), kMaxEmulatedError<float>);
   }
 }
 

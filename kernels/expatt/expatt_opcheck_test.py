@@ -1,25 +1,18 @@
 """Tests of the operator from Python: torch.library.opcheck, gradients, and an independent composition."""
 
 import math
-import os
-import pathlib
 
 import pytest
 import torch
 
-LIBRARY = pathlib.Path(os.environ["SACCADE_BUILD_DIR"]) / "lib" / "libsaccade_kernels.so"
-torch.ops.load_library(LIBRARY)
-OPS = torch.ops.saccade
+from kernels.common.opcheck import OPS, random
+
 # The tests make thousands of tiny calls, for which threads only add overhead.
 torch.set_num_threads(1)
 
 KINDS = ("constant", "linear", "cosine", "gaussian", "exponential_euclidean", "exponential_manhattan")
 LEARNED = KINDS[3:]
 VALID = torch.tensor([[3, 5], [2, 3]])
-
-
-def random(*shape, dtype=torch.float64, grad=False):
-    return (torch.randn(*shape, dtype=torch.float64) + 0.2).to(dtype).requires_grad_(grad)
 
 
 def radius(value=0.6, dtype=torch.float64, grad=False):

@@ -166,8 +166,8 @@ void MakeGaussian(int64_t height, int64_t width, double sigma, ExpattTables<A>* 
 template <typename A>
 void MakeManhattan(int64_t height, int64_t width, double sigma, ExpattTables<A>* tables) {
   // On shorter lines the recursion's steps are too short to pay off.
-  constexpr int64_t kShortLine = 20;
-  if (std::max(height, width) > kShortLine) {
+  constexpr int64_t kMaxShortLine = 20;
+  if (std::max(height, width) > kMaxShortLine) {
     tables->method = ExpattMethod::kRecursion;
     tables->y_loss = static_cast<A>(-std::expm1(-1 / (static_cast<double>(height) * sigma)));
     tables->x_loss = static_cast<A>(-std::expm1(-1 / (static_cast<double>(width) * sigma)));

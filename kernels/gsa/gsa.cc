@@ -18,13 +18,13 @@ constexpr auto kGsaModule = "gsa_module";
 
 auto GsaOp() {
   static const auto op =
-      c10::Dispatcher::singleton().findSchemaOrThrow("saccade::gsa", "").typed<decltype(gsa)>();
+      c10::Dispatcher::singleton().findSchemaOrThrow("saccade::gsa", "").typed<GsaSchema>();
   return op;
 }
 
 auto GsaModuleOp() {
   static const auto op =
-      c10::Dispatcher::singleton().findSchemaOrThrow("saccade::gsa_module", "").typed<decltype(gsa_module)>();
+      c10::Dispatcher::singleton().findSchemaOrThrow("saccade::gsa_module", "").typed<GsaModuleSchema>();
   return op;
 }
 
@@ -88,61 +88,52 @@ void CheckBias(const char* argument, const OptionalTensor& bias, const at::Tenso
   if (bias.has_value()) CheckVector(kGsaModule, argument, *bias, x, size);
 }
 
-at::Tensor GsaAutograd(const at::Tensor& q, const OptionalTensor& k, const at::Tensor& v, int64_t heads,
-                       const OptionalTensor& column_embedding, const OptionalTensor& row_embedding,
-                       const OptionalTensor& middle_scale, const OptionalTensor& middle_shift,
-                       std::string_view content, const OptionalTensor& valid) {
-  if (NeedsDerivative({q, TensorOrNone(k), v, TensorOrNone(column_embedding), TensorOrNone(row_embedding),
-                       TensorOrNone(middle_scale), TensorOrNone(middle_shift)})) {
-    return GsaReference(q, k, v,
-                        {heads, column_embedding, row_embedding, middle_scale, middle_shift, content}, valid);
-  }
-  const at::AutoDispatchBelowADInplaceOrView below_autograd;
-  return GsaOp().call(q, k, v, heads, column_embedding, row_embedding, middle_scale, middle_shift, content,
-                      valid);
+at::Tensor CallGsa(const at::Tensor& q, const OptionalTensor& k, const at::Tensor& v, const GsaAttention& a,
+                   const OptionalTensor& valid) {
+  return GsaOp().call(q, k, v, a.heads, a.column_embedding, a.row_embedding, a.middle_scale, a.middle_shift,
+                      a.content, valid);
 }
 
-at::Tensor GsaModuleAutograd(const at::Tensor& x, const at::Tensor& query_weight,
-                             const OptionalTensor& key_weight, const at::Tensor& value_weight,
-                             const OptionalTensor& query_bias, const OptionalTensor& key_bias,
-                             const OptionalTensor& value_bias, int64_t heads,
-                             const OptionalTensor& column_embedding, const OptionalTensor& row_embedding,
-                             const OptionalTensor& middle_scale, const OptionalTensor& middle_shift,
-                             const OptionalTensor& scale, const OptionalTensor& shift,
-                             std::string_view content, const OptionalTensor& valid) {
-  if (NeedsDerivative({x, query_weight, TensorOrNone(key_weight), value_weight, TensorOrNone(query_bias),
-                       TensorOrNone(key_bias), TensorOrNone(value_bias), TensorOrNone(column_embedding),
-                       TensorOrNone(row_embedding), TensorOrNone(middle_scale), TensorOrNone(middle_shift),
-                       TensorOrNone(scale), TensorOrNone(shift)})) {
-    return GsaModuleReference(
-        x, {query_weight, key_weight, value_weight, query_bias, key_bias, value_bias, scale, shift},
-        {heads, column_embedding, row_embedding, middle_scale, middle_shift, content}, valid);
-  }
-  const at::AutoDispatchBelowADInplaceOrView below_autograd;
-  return GsaModuleOp().call(x, query_weight, key_weight, value_weight, query_bias, key_bias, value_bias,
-                            heads, column_embedding, row_embedding, middle_scale, middle_shift, scale, shift,
-                            content, valid);
+at::Tensor CallModule(const at::Tensor& x, const GsaWeights& w, const GsaAttention& a,
+                      const OptionalTensor& valid) {
+  return GsaModuleOp().call(x, w.query_weight, w.key_weight, w.value_weight, w.query_bias, w.key_bias,
+                            w.value_bias, a.heads, a.column_embedding, a.row_embedding, a.middle_scale,
+                            a.middle_shift, w.scale, w.shift, a.content, valid);
 }
 
-at::Tensor GsaMeta(const at::Tensor& q, const OptionalTensor& k, const at::Tensor& v, int64_t heads,
-                   const OptionalTensor& column_embedding, const OptionalTensor& row_embedding,
-                   const OptionalTensor& middle_scale, const OptionalTensor& middle_shift,
-                   std::string_view content, const OptionalTensor& valid) {
-  CheckGsa(q, k, v, {heads, column_embedding, row_embedding, middle_scale, middle_shift, content}, valid);
+at::Tensor GsaAutograd(const at::Tensor& q, const OptionalTensor& k, const at::Tensor& v,
+                       const GsaAttention& a, const OptionalTensor& valid) {
+  if (NeedsDerivative({q, TensorOrNone(k), v, TensorOrNone(a.column_embedding), TensorOrNone(a.row_embedding),
+                       TensorOrNone(a.middle_scale), TensorOrNone(a.middle_shift)})) {
+    return GsaReference(q, k, v, a, valid);
+  }
+  const at::AutoDispatchBelowADInplaceOrView below_autograd;
+  return CallGsa(q, k, v, a, valid);
+}
+
+at::Tensor GsaModuleAutograd(const at::Tensor& x, const GsaWeights& w, const GsaAttention& a,
+                             const OptionalTensor& valid) {
+  if (NeedsDerivative({x, w.query_weight, TensorOrNone(w.key_weight), w.value_weight,
+                       TensorOrNone(w.query_bias), TensorOrNone(w.key_bias), TensorOrNone(w.value_bias),
+                       TensorOrNone(a.column_embedding), TensorOrNone(a.row_embedding),
+                       TensorOrNone(a.middle_scale), TensorOrNone(a.middle_shift), TensorOrNone(w.scale),
+                       TensorOrNone(w.shift)})) {
+    return GsaModuleReference(x, w, a, valid);
+  }
+  const at::AutoDispatchBelowADInplaceOrView below_autograd;
+  return CallModule(x, w, a, valid);
+}
+
+at::Tensor GsaMeta(const at::Tensor& q, const OptionalTensor& k, const at::Tensor& v,
+                   const GsaAttention& attention, const OptionalTensor& valid) {
+  CheckGsa(q, k, v, attention, valid);
   return ResultLike(q, v.sym_size(1));
 }
 
-at::Tensor GsaModuleMeta(const at::Tensor& x, const at::Tensor& query_weight,
-                         const OptionalTensor& key_weight, const at::Tensor& value_weight,
-                         const OptionalTensor& query_bias, const OptionalTensor& key_bias,
-                         const OptionalTensor& value_bias, int64_t heads,
-                         const OptionalTensor& column_embedding, const OptionalTensor& row_embedding,
-                         const OptionalTensor& middle_scale, const OptionalTensor& middle_shift,
-                         const OptionalTensor& scale, const OptionalTensor& shift, std::string_view content,
+at::Tensor GsaModuleMeta(const at::Tensor& x, const GsaWeights& weights, const GsaAttention& attention,
                          const OptionalTensor& valid) {
-  CheckGsaModule(x, {query_weight, key_weight, value_weight, query_bias, key_bias, value_bias, scale, shift},
-                 {heads, column_embedding, row_embedding, middle_scale, middle_shift, content}, valid);
-  return ResultLike(x, value_weight.sym_size(0));
+  CheckGsaModule(x, weights, attention, valid);
+  return ResultLike(x, weights.value_weight.sym_size(0));
 }
 
 }  // namespace
@@ -170,42 +161,33 @@ void CheckGsaModule(const at::Tensor& x, const GsaWeights& weights, const GsaAtt
   CheckPicture(kGsaModule, "x", x, 1);
   TORCH_CHECK(attention.heads >= 1, kGsaModule, ": argument 'heads' should be at least 1, got ",
               attention.heads);
-  CheckGroups("query_weight", weights.query, attention.heads);
-  CheckGroups("value_weight", weights.value, attention.heads);
+  CheckGroups("query_weight", weights.query_weight, attention.heads);
+  CheckGroups("value_weight", weights.value_weight, attention.heads);
   const c10::SymInt channels = x.sym_size(1);
-  const c10::SymInt key_channels = weights.query.sym_size(0);
-  const c10::SymInt value_channels = weights.value.sym_size(0);
-  CheckMatrix(kGsaModule, "query_weight", weights.query, x, key_channels, channels);
-  if (weights.key.has_value()) CheckMatrix(kGsaModule, "key_weight", *weights.key, x, key_channels, channels);
-  CheckMatrix(kGsaModule, "value_weight", weights.value, x, value_channels, channels);
+  const c10::SymInt key_channels = weights.query_weight.sym_size(0);
+  const c10::SymInt value_channels = weights.value_weight.sym_size(0);
+  CheckMatrix(kGsaModule, "query_weight", weights.query_weight, x, key_channels, channels);
+  if (weights.key_weight.has_value())
+    CheckMatrix(kGsaModule, "key_weight", *weights.key_weight, x, key_channels, channels);
+  CheckMatrix(kGsaModule, "value_weight", weights.value_weight, x, value_channels, channels);
   CheckBias("query_bias", weights.query_bias, x, key_channels);
   CheckBias("key_bias", weights.key_bias, x, key_channels);
   CheckBias("value_bias", weights.value_bias, x, value_channels);
   CheckAttention(kGsaModule, x, attention, key_channels, value_channels);
-  TORCH_CHECK(weights.key.has_value() || attention.content == "none", kGsaModule,
+  TORCH_CHECK(weights.key_weight.has_value() || attention.content == "none", kGsaModule,
               ": argument 'key_weight' should be given with content = ", attention.content, ", got none");
   CheckPair(kGsaModule, "scale", weights.scale, "shift", weights.shift, x, value_channels);
   CheckValid(kGsaModule, valid, x);
 }
 
-at::Tensor gsa(const at::Tensor& q, const OptionalTensor& k, const at::Tensor& v, int64_t heads,
-               const OptionalTensor& column_embedding, const OptionalTensor& row_embedding,
-               const OptionalTensor& middle_scale, const OptionalTensor& middle_shift,
-               std::string_view content, const OptionalTensor& valid) {
-  return GsaOp().call(q, k, v, heads, column_embedding, row_embedding, middle_scale, middle_shift, content,
-                      valid);
+at::Tensor gsa(const at::Tensor& q, const OptionalTensor& k, const at::Tensor& v,
+               const GsaAttention& attention, const OptionalTensor& valid) {
+  return CallGsa(q, k, v, attention, valid);
 }
 
-at::Tensor gsa_module(const at::Tensor& x, const at::Tensor& query_weight, const OptionalTensor& key_weight,
-                      const at::Tensor& value_weight, const OptionalTensor& query_bias,
-                      const OptionalTensor& key_bias, const OptionalTensor& value_bias, int64_t heads,
-                      const OptionalTensor& column_embedding, const OptionalTensor& row_embedding,
-                      const OptionalTensor& middle_scale, const OptionalTensor& middle_shift,
-                      const OptionalTensor& scale, const OptionalTensor& shift, std::string_view content,
+at::Tensor gsa_module(const at::Tensor& x, const GsaWeights& weights, const GsaAttention& attention,
                       const OptionalTensor& valid) {
-  return GsaModuleOp().call(x, query_weight, key_weight, value_weight, query_bias, key_bias, value_bias,
-                            heads, column_embedding, row_embedding, middle_scale, middle_shift, scale, shift,
-                            content, valid);
+  return CallModule(x, weights, attention, valid);
 }
 
 TORCH_LIBRARY_FRAGMENT(saccade, m) {
@@ -223,13 +205,13 @@ TORCH_LIBRARY_FRAGMENT(saccade, m) {
 }
 
 TORCH_LIBRARY_IMPL(saccade, Autograd, m) {
-  m.impl("gsa", GsaAutograd);
-  m.impl("gsa_module", GsaModuleAutograd);
+  m.impl("gsa", GsaAs<GsaAutograd>);
+  m.impl("gsa_module", GsaModuleAs<GsaModuleAutograd>);
 }
 
 TORCH_LIBRARY_IMPL(saccade, Meta, m) {
-  m.impl("gsa", GsaMeta);
-  m.impl("gsa_module", GsaModuleMeta);
+  m.impl("gsa", GsaAs<GsaMeta>);
+  m.impl("gsa_module", GsaModuleAs<GsaModuleMeta>);
 }
 
 }  // namespace saccade::kernels

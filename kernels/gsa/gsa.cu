@@ -9,18 +9,7 @@ int64_t GsaCudaWorkspaceFloats(const GsaProblem& problem) {
 
 const char* LaunchGsaCuda(const GsaProblem& problem, float* workspace, void* stream) {
   const StreamLaunch launch{static_cast<cudaStream_t>(stream)};
-  switch (problem.dtype) {
-    case Dtype::kFloat16:
-      RunGsaCuda<DeviceHalf>(problem, workspace, launch);
-      break;
-    case Dtype::kBFloat16:
-      RunGsaCuda<DeviceBFloat16>(problem, workspace, launch);
-      break;
-    default:
-      RunGsaCuda<float>(problem, workspace, launch);
-  }
-  const cudaError_t error = cudaGetLastError();
-  return error == cudaSuccess ? nullptr : cudaGetErrorString(error);
+  return LaunchAs(problem.dtype, [&](auto zero) { RunGsaCuda<decltype(zero)>(problem, workspace, launch); });
 }
 
 }  // namespace saccade::kernels

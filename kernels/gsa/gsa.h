@@ -36,12 +36,14 @@ namespace saccade::kernels {
 //   valid    int64 [B, 2] on q's device: the valid extent of each sample. Positions outside are neither read
 //            nor attended to, and are zero in the result. Extents outside the tensor are errors on the CPU;
 //            on CUDA they are clamped, because checking would require synchronisation.
-at::Tensor gsa(const at::Tensor& q, const std::optional<at::Tensor>& k, const at::Tensor& v, int64_t heads,
-               const std::optional<at::Tensor>& column_embedding = std::nullopt,
-               const std::optional<at::Tensor>& row_embedding = std::nullopt,
-               const std::optional<at::Tensor>& middle_scale = std::nullopt,
-               const std::optional<at::Tensor>& middle_shift = std::nullopt,
-               std::string_view content = "global", const std::optional<at::Tensor>& valid = std::nullopt);
+struct GsaAttention {
+  int64_t heads = 1;
+  std::optional<at::Tensor> column_embedding = std::nullopt, row_embedding = std::nullopt;
+  std::optional<at::Tensor> middle_scale = std::nullopt, middle_shift = std::nullopt;
+  std::string_view content = "global";  // not owned
+};
+at::Tensor gsa(const at::Tensor& q, const std::optional<at::Tensor>& k, const at::Tensor& v,
+               const GsaAttention& attention, const std::optional<at::Tensor>& valid = std::nullopt);
 
 // The whole module: q, k and v are 1x1 convolutions of x, and y = scale * GSA + shift, which is the folded
 // batch norm that follows. There is no residual and no output projection.
@@ -50,15 +52,14 @@ at::Tensor gsa(const at::Tensor& q, const std::optional<at::Tensor>& k, const at
 //   value_weight              [C_out, C], bias [C_out]
 //   scale, shift              [C_out], both or neither
 // Weights are float32 or of x's dtype; float32 avoids a conversion in every call.
-at::Tensor gsa_module(const at::Tensor& x, const at::Tensor& query_weight,
-                      const std::optional<at::Tensor>& key_weight, const at::Tensor& value_weight,
-                      const std::optional<at::Tensor>& query_bias, const std::optional<at::Tensor>& key_bias,
-                      const std::optional<at::Tensor>& value_bias, int64_t heads,
-                      const std::optional<at::Tensor>& column_embedding,
-                      const std::optional<at::Tensor>& row_embedding,
-                      const std::optional<at::Tensor>& middle_scale,
-                      const std::optional<at::Tensor>& middle_shift, const std::optional<at::Tensor>& scale,
-                      const std::optional<at::Tensor>& shift, std::string_view content = "global",
+struct GsaWeights {
+  at::Tensor query_weight;
+  std::optional<at::Tensor> key_weight;
+  at::Tensor value_weight;
+  std::optional<at::Tensor> query_bias = std::nullopt, key_bias = std::nullopt, value_bias = std::nullopt;
+  std::optional<at::Tensor> scale = std::nullopt, shift = std::nullopt;
+};
+at::Tensor gsa_module(const at::Tensor& x, const GsaWeights& weights, const GsaAttention& attention,
                       const std::optional<at::Tensor>& valid = std::nullopt);
 
 }  // namespace saccade::kernels

@@ -143,9 +143,9 @@ BenchInputs Make(const BenchSize& size, std::string_view content, at::ScalarType
                        {"reference", [=] { return reference(in); }},
                        {"eager, strided", [=] { return StridedModule(in, global); }},
                        {"saccade", [=] {
-                          return gsa_module(in.x, in.query, in.key, in.value, none, none, none, kHeads,
-                                            in.column, in.row, in.middle_scale, in.middle_shift, in.scale,
-                                            in.shift, content);
+                          return gsa_module(
+                              in.x, {in.query, in.key, in.value, none, none, none, in.scale, in.shift},
+                              {kHeads, in.column, in.row, in.middle_scale, in.middle_shift, content});
                         }}};
   return inputs;
 }

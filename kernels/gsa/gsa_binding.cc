@@ -55,14 +55,14 @@ GsaCall BindGsa(const at::Tensor& q, const OptionalTensor& k, const at::Tensor& 
 GsaCall BindGsaModule(const at::Tensor& x, const GsaWeights& weights, const GsaAttention& attention,
                       const OptionalTensor& valid) {
   CheckGsaModule(x, weights, attention, valid);
-  GsaCall call = Bind(x, weights.query.size(0), weights.value.size(0), attention, valid);
+  GsaCall call = Bind(x, weights.query_weight.size(0), weights.value_weight.size(0), attention, valid);
   GsaProblem& problem = call.problem;
   problem.channels = x.size(1);
   problem.x = MapOf(x);
-  problem.query_weight = Keep(weights.query, x, call);
+  problem.query_weight = Keep(weights.query_weight, x, call);
   problem.query_bias = Keep(weights.query_bias, x, call);
-  if (problem.content != GsaContent::kNone) problem.key_weight = Keep(weights.key, x, call);
-  problem.value_weight = Keep(weights.value, x, call);
+  if (problem.content != GsaContent::kNone) problem.key_weight = Keep(weights.key_weight, x, call);
+  problem.value_weight = Keep(weights.value_weight, x, call);
   problem.value_bias = Keep(weights.value_bias, x, call);
   problem.scale = Keep(weights.scale, x, call);
   problem.shift = Keep(weights.shift, x, call);

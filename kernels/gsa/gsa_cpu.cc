@@ -24,7 +24,7 @@ constexpr int64_t kMaxSplits = 32;
 constexpr int64_t kTasksWanted = 8;  // in a step over tiles: enough for a few threads; a function of shapes
                                      // only
 // Maximum workspace of a sample for which samples run in parallel, one per thread.
-constexpr size_t kMaxOfASample = size_t{16} << 20;
+constexpr size_t kMaxParallelSampleBytes = size_t{16} << 20;
 
 int64_t TilesOf(int64_t positions) { return DivideUp(positions, kTile); }
 int64_t TilesPerSplit(int64_t positions) {
@@ -64,7 +64,7 @@ class GsaRun {
         splits_(std::min(kMaxSplits, TilesOf(positions_))) {
     Arena sample(nullptr);
     LayOutSample(sample);
-    const bool side_by_side = threads > 1 && p_.batch >= threads && sample.bytes() <= kMaxOfASample;
+    const bool side_by_side = threads > 1 && p_.batch >= threads && sample.bytes() <= kMaxParallelSampleBytes;
     samples_at_once_ = side_by_side ? threads : 1;
     sample_bytes_ = static_cast<int64_t>(sample.bytes());
     Arena scratch(nullptr);
@@ -211,18 +211,17 @@ class GsaRun {
     });
   }
 
-  // Computes some channels of q, k or v for one tile of positions, projected from the tile of x or loaded as
-  // given.
-  void Fill(const FeatureMap& map, const void* weight, const void* bias, int64_t sample, const ValidBox& box,
-            int64_t channel, int64_t channels, int64_t begin, int64_t count, const A* x, A* to,
-            int64_t row) const {
+  // Computes a block of q, k or v, projected from the tile of x or loaded as given.
+  void Fill(const FeatureMap& map, const void* weight, const void* bias, const MapBlock& block, const A* x,
+            A* to, int64_t row) const {
     if (!IsModule(p_)) {
-      LoadTile(code_, map, p_.dtype, sample, box, channel, channels, begin, count, to, row);
+      LoadTile(code_, map, p_.dtype, block, to, row);
       return;
     }
-    code_.product(channels, count, p_.channels, {Weights(weight) + channel * p_.channels, p_.channels, 1}, x,
-                  kTile, to, row, false);
-    if (bias != nullptr) code_.affine(to, channels, count, row, nullptr, Weights(bias) + channel, nullptr);
+    code_.product(block.channels, block.count, p_.channels,
+                  {Weights(weight) + block.channel * p_.channels, p_.channels, 1}, x, kTile, to, row, false);
+    if (bias == nullptr) return;
+    code_.affine(to, block.channels, block.count, row, nullptr, Weights(bias) + block.channel, nullptr);
   }
 
   void Gather(int64_t sample, const ValidBox& box, const Sample& s, int64_t split, const Heads& heads,
@@ -235,20 +234,19 @@ class GsaRun {
     const int64_t value = heads.begin * value_channels_;
     for (int64_t begin = first; begin < last; begin += kTile) {
       const int64_t count = std::min(kTile, last - begin);
-      if (IsModule(p_)) LoadTile(code_, p_.x, p_.dtype, sample, box, 0, p_.channels, begin, count, t.x);
-      Fill(p_.q, p_.query_weight, p_.query_bias, sample, box, key, keys, begin, count, t.x,
-           s.q + key * row_ + begin, row_);
-      Fill(p_.v, p_.value_weight, p_.value_bias, sample, box, value, heads.count() * value_channels_, begin,
-           count, t.x, s.v[0] + value * row_ + begin, row_);
+      const MapBlock key_block{sample, box, key, keys, begin, count};
+      const MapBlock value_block{sample, box, value, heads.count() * value_channels_, begin, count};
+      if (IsModule(p_)) LoadTile(code_, p_.x, p_.dtype, {sample, box, 0, p_.channels, begin, count}, t.x);
+      Fill(p_.q, p_.query_weight, p_.query_bias, key_block, t.x, s.q + key * row_ + begin, row_);
+      Fill(p_.v, p_.value_weight, p_.value_bias, value_block, t.x, s.v[0] + value * row_ + begin, row_);
       if (p_.content == GsaContent::kAxial) {
-        Fill(p_.k, p_.key_weight, nullptr, sample, box, key, keys, begin, count, t.x,
-             s.k + key * row_ + begin, row_);
+        Fill(p_.k, p_.key_weight, nullptr, key_block, t.x, s.k + key * row_ + begin, row_);
       } else if (p_.content == GsaContent::kGlobal) {
         if (IsModule(p_)) {
-          Fill(p_.k, p_.key_weight, nullptr, sample, box, key, keys, begin, count, t.x, t.keys, kTile);
+          Fill(p_.k, p_.key_weight, nullptr, key_block, t.x, t.keys, kTile);
           code_.transpose(t.keys, keys, count, kTile, t.turned, group_row_);
         } else {
-          LoadPositions(code_, p_.k, p_.dtype, sample, box, key, keys, begin, count, t.turned, group_row_);
+          LoadPositions(code_, p_.k, p_.dtype, key_block, t.turned, group_row_);
         }
         AddContext(s, split, heads, begin, count, begin == first, t);
       }
@@ -357,7 +355,7 @@ class GsaRun {
       code_.affine(tile, channels, count, row_, Weights(p_.scale) + channel, Weights(p_.shift) + channel,
                    nullptr);
     }
-    StoreTile(code_, tile, p_.out, p_.dtype, sample, box, channel, channels, begin, count, row_);
+    StoreTile(code_, tile, p_.out, p_.dtype, {sample, box, channel, channels, begin, count}, row_);
   }
 
   const GsaProblem& p_;

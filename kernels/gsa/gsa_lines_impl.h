@@ -7,7 +7,7 @@
 namespace saccade::kernels::SACCADE_ISA {
 
 // Number of sums kept in registers at a time.
-inline constexpr int kSums = 8;
+inline constexpr int kSumsAtOnce = 8;
 
 // Handles the last `left` <= kCount items of ForBlocks.
 template <int kCount, typename Run>
@@ -21,12 +21,12 @@ inline void ForLast(int64_t first, int64_t left, const Run& run) {
   }
 }
 
-// Calls run.template operator()<count>(first) over [0, total): kSums at a time, then the rest.
+// Calls run.template operator()<count>(first) over [0, total): kSumsAtOnce at a time, then the rest.
 template <typename Run>
 inline void ForBlocks(int64_t total, const Run& run) {
   int64_t first = 0;
-  for (; first + kSums <= total; first += kSums) run.template operator()<kSums>(first);
-  ForLast<kSums - 1>(first, total - first, run);
+  for (; first + kSumsAtOnce <= total; first += kSumsAtOnce) run.template operator()<kSumsAtOnce>(first);
+  ForLast<kSumsAtOnce - 1>(first, total - first, run);
 }
 
 template <int kCount, bool kKeys, typename A>
@@ -80,12 +80,13 @@ inline void WeighPart(int64_t length, int64_t channels, const A* scores, const A
 template <typename A>
 void WeighLines(int64_t length, int64_t channels, const A* scores, const A* values, A* out) {
   // Sums are split into parts, because one long sum would have a larger rounding error.
-  constexpr int64_t kPart = 32;
+  constexpr int64_t kPartLength = 32;
   for (int64_t line = 0; line < kLines; line += kLanes<A>) {
     ForBlocks(channels, [&]<int kCount>(int64_t v) {
-      for (int64_t i = 0; i < length; i += kPart) {
-        WeighPart<kCount>(length - i < kPart ? length - i : kPart, channels, scores + i * kLines + line,
-                          values + (i * channels + v) * kLines + line, out + v * kLines + line, i == 0);
+      for (int64_t i = 0; i < length; i += kPartLength) {
+        WeighPart<kCount>(length - i < kPartLength ? length - i : kPartLength, channels,
+                          scores + i * kLines + line, values + (i * channels + v) * kLines + line,
+                          out + v * kLines + line, i == 0);
       }
     });
   }

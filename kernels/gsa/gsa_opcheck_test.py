@@ -1,18 +1,9 @@
 """Tests of the operator from Python: torch.library.opcheck, gradients, and an independent composition."""
 
-import os
-import pathlib
-
 import pytest
 import torch
 
-LIBRARY = pathlib.Path(os.environ["SACCADE_BUILD_DIR"]) / "lib" / "libsaccade_kernels.so"
-torch.ops.load_library(LIBRARY)
-OPS = torch.ops.saccade
-
-
-def random(*shape, dtype=torch.float64, grad=False):
-    return (torch.randn(*shape, dtype=torch.float64) + 0.2).to(dtype).requires_grad_(grad)
+from kernels.common.opcheck import OPS, random
 
 
 def reindexed(embedding, size):

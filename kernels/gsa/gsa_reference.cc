@@ -18,8 +18,8 @@ at::Tensor SplitGsaHeads(const at::Tensor& x, int64_t heads) { return x.unflatte
 // Masks the logits of padding with a finite number: a softmax over padding alone must not be NaN, because its
 // gradients would be NaN even though the result is discarded.
 at::Tensor WithoutPadding(const at::Tensor& logits, const at::Tensor& mask) {
-  constexpr double kNever = std::numeric_limits<float>::lowest();
-  return at::where(mask, logits, at::scalar_tensor(kNever, logits.options()));
+  constexpr double kLowest = std::numeric_limits<float>::lowest();
+  return at::where(mask, logits, at::scalar_tensor(kLowest, logits.options()));
 }
 
 // Equation 4. The mask is [B, 1, H, W], or undefined.
@@ -110,10 +110,10 @@ at::Tensor GsaModuleReference(const at::Tensor& x, const GsaWeights& weights, co
                               const OptionalTensor& valid) {
   CheckGsaModule(x, weights, attention, valid);
   const at::Tensor input = Masked(x.to(AccumulateType(x.scalar_type())), valid);
-  const at::Tensor q = Masked(Project(input, weights.query, weights.query_bias), valid);
+  const at::Tensor q = Masked(Project(input, weights.query_weight, weights.query_bias), valid);
   const at::Tensor k =
-      weights.key.has_value() ? Project(input, *weights.key, weights.key_bias) : at::Tensor();
-  const at::Tensor v = Masked(Project(input, weights.value, weights.value_bias), valid);
+      weights.key_weight.has_value() ? Project(input, *weights.key_weight, weights.key_bias) : at::Tensor();
+  const at::Tensor v = Masked(Project(input, weights.value_weight, weights.value_bias), valid);
   return MaskedLike(PerChannel(Attention(q, k, v, attention, valid), weights.scale, weights.shift), x, valid);
 }
 

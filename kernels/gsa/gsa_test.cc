@@ -104,8 +104,8 @@ struct Weights {
 };
 
 at::Tensor Served(const at::Tensor& x, const Weights& w, const Case& c, const OptionalTensor& valid = {}) {
-  return gsa_module(x, w.query, w.key, w.value, w.query_bias, w.key_bias, w.value_bias, c.heads, w.column,
-                    w.row, w.middle_scale, w.middle_shift, w.scale, w.shift, c.content, valid);
+  return gsa_module(x, {w.query, w.key, w.value, w.query_bias, w.key_bias, w.value_bias, w.scale, w.shift},
+                    {c.heads, w.column, w.row, w.middle_scale, w.middle_shift, c.content}, valid);
 }
 
 at::Tensor Reference(const at::Tensor& x, const Weights& w, const Case& c) {
@@ -184,7 +184,8 @@ TEST_P(GsaTypes, OperatorMatchesTheReference) {
         *wide(q), wide(k), *wide(v),
         {c.heads, exact.column, exact.row, exact.middle_scale, exact.middle_shift, c.content}, {});
     const at::Tensor composed = Composed(q, k, v, w, c);
-    const at::Tensor got = gsa(q, k, v, c.heads, w.column, w.row, w.middle_scale, w.middle_shift, c.content);
+    const at::Tensor got =
+        gsa(q, k, v, {c.heads, w.column, w.row, w.middle_scale, w.middle_shift, c.content});
     EXPECT_LE(RelativeError(got, expected), AllowedError(GetParam(), RelativeError(composed, expected)));
   }
 }
@@ -208,7 +209,7 @@ TEST(GsaTest, RowAttentionIsEquation2) {
   const at::Tensor q = RandomTensor({1, 3, 1, kWidth}, at::kDouble);
   const at::Tensor v = RandomTensor({1, 2, 1, kWidth}, at::kDouble);
   const at::Tensor r = RandomTensor({2 * kWidth - 1, 3}, at::kDouble);
-  const at::Tensor got = gsa(q, {}, v, 1, {}, r, {}, {}, "none");
+  const at::Tensor got = gsa(q, {}, v, {.row_embedding = r, .content = "none"});
   at::Tensor expected = at::zeros({1, 2, 1, kWidth}, at::kDouble);
   for (int64_t b = 0; b < kWidth; ++b) {
     for (int64_t delta = -b; b + delta < kWidth; ++delta) {
@@ -229,7 +230,7 @@ TEST(GsaTest, TheModuleIsTheOperatorOnProjections) {
   };
   const at::Tensor bare =
       gsa(project(w.query, w.query_bias), project(*w.key, w.key_bias), project(w.value, w.value_bias),
-          c.heads, w.column, w.row, w.middle_scale, w.middle_shift);
+          {c.heads, w.column, w.row, w.middle_scale, w.middle_shift});
   const at::Tensor got = Served(x, w, c);
   EXPECT_LE(RelativeError(got, bare * per_channel(*w.scale) + per_channel(*w.shift)), 1e-13);
   // Stored as a 1x1 convolution.
@@ -352,7 +353,7 @@ TEST(GsaTest, AnEmptyBatchGivesAnEmptyResult) {
   const Case c = Served8(0, 16, 4, 5, "global");
   EXPECT_EQ(Served(at::zeros(c.shape), Weights(c, at::kFloat), c).sizes(), c.shape);
   const at::Tensor none = at::zeros({2, 8, 0, 5});
-  EXPECT_EQ(gsa(none, none, none, 2).numel(), 0);
+  EXPECT_EQ(gsa(none, none, none, {.heads = 2}).numel(), 0);
 }
 
 TEST(GsaTest, InputsThatRequireGradTakeTheReference) {
@@ -369,7 +370,7 @@ TEST(GsaTest, ErrorsNameTheArgumentWhatWasExpectedAndWhatCame) {
   const at::Tensor x = at::zeros({2, 8, 4, 5});
   const auto bare = [&](const at::Tensor& k, const at::Tensor& v, const OptionalTensor& column,
                         const OptionalTensor& row, const char* content = "global", int64_t heads = 2) {
-    return ErrorOf([&] { gsa(x, k, v, heads, column, row, {}, {}, content); });
+    return ErrorOf([&] { gsa(x, k, v, {heads, column, row, {}, {}, content}); });
   };
   const at::Tensor column = at::zeros({7, 4});
   const at::Tensor row = at::zeros({9, 4});
@@ -397,22 +398,22 @@ TEST(GsaTest, ErrorsNameTheArgumentWhatWasExpectedAndWhatCame) {
   EXPECT_THAT(bare(x, x, column, {}, "axial"), HasSubstr("got only column_embedding"));
   EXPECT_THAT(bare(x, x, column, row, "local"),
               HasSubstr("argument 'content' should be global, axial or none, got 'local'"));
-  EXPECT_THAT(ErrorOf([&] { gsa(x, {}, x, 2, column, row); }), HasSubstr("argument 'k' should be given"));
-  EXPECT_THAT(ErrorOf([&] { gsa(x, x, x, 2, column, {}, at::zeros({8}), at::zeros({8})); }),
+  EXPECT_THAT(ErrorOf([&] { gsa(x, {}, x, {2, column, row}); }), HasSubstr("argument 'k' should be given"));
+  EXPECT_THAT(ErrorOf([&] { gsa(x, x, x, {2, column, {}, at::zeros({8}), at::zeros({8})}); }),
               HasSubstr("argument 'middle_scale' should be given only with both column_embedding and "
                         "row_embedding"));
   EXPECT_THAT(
-      ErrorOf([&] { gsa(x, x, x, 2, column, row, {}, at::zeros({8})); }),
+      ErrorOf([&] { gsa(x, x, x, {2, column, row, {}, at::zeros({8})}); }),
       HasSubstr(
           "'middle_scale' and 'middle_shift' should be given both or neither, got only 'middle_shift'"));
-  EXPECT_THAT(ErrorOf([&] { gsa(x[0], x[0], x[0], 2); }), HasSubstr("argument 'q' should"));
+  EXPECT_THAT(ErrorOf([&] { gsa(x[0], x[0], x[0], {.heads = 2}); }), HasSubstr("argument 'q' should"));
   const at::Tensor volume = x.unsqueeze(2);
-  EXPECT_THAT(ErrorOf([&] { gsa(volume, volume, volume, 2); }),
+  EXPECT_THAT(ErrorOf([&] { gsa(volume, volume, volume, {.heads = 2}); }),
               HasSubstr("should be [B, C, H, W], got [2, 8, 1, 4, 5]"));
   const at::Tensor half = x.to(at::kHalf);
-  EXPECT_THAT(ErrorOf([&] { gsa(half, half, half, 2); }), HasSubstr("or float64, got float16"));
+  EXPECT_THAT(ErrorOf([&] { gsa(half, half, half, {.heads = 2}); }), HasSubstr("or float64, got float16"));
   const at::Tensor far = at::tensor({4, 5, 4, 6}, at::kLong).view({2, 2});
-  EXPECT_THAT(ErrorOf([&] { gsa(x, x, x, 2, column, row, {}, {}, "global", far); }),
+  EXPECT_THAT(ErrorOf([&] { gsa(x, x, x, {2, column, row}, far); }),
               HasSubstr("argument 'valid' at [1, 1] should lie in 0..5, got 6"));
 }
 

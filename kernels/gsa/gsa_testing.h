@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "kernels/common/bfloat16.h"
+#include "kernels/common/test_map.h"
 #include "kernels/common/testing_below_tensors.h"
 #include "kernels/gsa/gsa_problem.h"
 
@@ -157,20 +158,9 @@ class GsaTestCase {
 
   // Returns the relative L2 distance of the result from the formulas.
   double Error() const {
-    double difference = 0;
-    double norm = 0;
-    for (int64_t b = 0; b < config_.batch; ++b) {
-      const std::vector<double> expected = Expected(b);
-      for (int64_t c = 0; c < values_; ++c) {
-        for (int64_t n = 0; n < height_ * width_; ++n) {
-          const double want = expected[c * height_ * width_ + n];
-          const double got = Wide(out_[At(values_, b, c, n)]);
-          difference += (got - want) * (got - want);
-          norm += want * want;
-        }
-      }
-    }
-    return norm == 0 ? std::sqrt(difference) : std::sqrt(difference / norm);
+    return RelativeDistance(
+        [this](int64_t b, int64_t c, int64_t n) { return Wide(out_[At(values_, b, c, n)]); }, config_.batch,
+        values_, height_ * width_, [this](int64_t b) { return Expected(b); });
   }
 
   std::vector<T>& out() { return out_; }

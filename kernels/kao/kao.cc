@@ -51,7 +51,7 @@ auto KaoOp() {
 
 auto KaoModuleOp() {
   static const auto op =
-      c10::Dispatcher::singleton().findSchemaOrThrow("saccade::kao_module", "").typed<decltype(kao_module)>();
+      c10::Dispatcher::singleton().findSchemaOrThrow("saccade::kao_module", "").typed<KaoModuleSchema>();
   return op;
 }
 
@@ -63,16 +63,22 @@ at::Tensor KaoAutograd(KaoKind kind, const KaoArguments& a) {
   return op.call(a.q, a.k, a.v, a.heads, a.coefficient_scale, a.valid);
 }
 
+at::Tensor CallModule(const KaoModuleArguments& a) {
+  const KaoWeights& w = a.weights;
+  return KaoModuleOp().call(a.x, a.kind, w.query_weight, w.key_weight, w.value_weight, w.query_bias,
+                            w.value_bias, w.coefficient_scale, w.scale, w.shift, a.heads, a.residual,
+                            a.valid);
+}
+
 at::Tensor KaoModuleAutograd(const KaoModuleArguments& a) {
-  if (NeedsDerivative({a.x, TensorOrNone(a.query_weight), TensorOrNone(a.key_weight),
-                       TensorOrNone(a.value_weight), TensorOrNone(a.query_bias), TensorOrNone(a.value_bias),
-                       TensorOrNone(a.coefficient_scale), TensorOrNone(a.scale), TensorOrNone(a.shift)})) {
+  const KaoWeights& w = a.weights;
+  if (NeedsDerivative({a.x, TensorOrNone(w.query_weight), TensorOrNone(w.key_weight),
+                       TensorOrNone(w.value_weight), TensorOrNone(w.query_bias), TensorOrNone(w.value_bias),
+                       TensorOrNone(w.coefficient_scale), TensorOrNone(w.scale), TensorOrNone(w.shift)})) {
     return KaoModuleReference(a);
   }
   const at::AutoDispatchBelowADInplaceOrView below_autograd;
-  return KaoModuleOp().call(a.x, a.kind, a.query_weight, a.key_weight, a.value_weight, a.query_bias,
-                            a.value_bias, a.coefficient_scale, a.scale, a.shift, a.heads, a.residual,
-                            a.valid);
+  return CallModule(a);
 }
 
 // Result shapes without data, for torch.compile, fake tensors and export.
@@ -103,12 +109,14 @@ void CheckKao(KaoKind kind, const KaoArguments& a) {
 
 c10::SymInt KeyChannels(const KaoModuleArguments& a) {
   // If one of the two is the identity, Ck = C.
-  if (a.query_weight.has_value() && a.key_weight.has_value()) return RowsOf("query_weight", *a.query_weight);
+  if (a.weights.query_weight.has_value() && a.weights.key_weight.has_value())
+    return RowsOf("query_weight", *a.weights.query_weight);
   return a.x.sym_size(1);
 }
 
 c10::SymInt ValueChannels(const KaoModuleArguments& a) {
-  return a.value_weight.has_value() ? RowsOf("value_weight", *a.value_weight) : a.x.sym_size(1);
+  return a.weights.value_weight.has_value() ? RowsOf("value_weight", *a.weights.value_weight)
+                                            : a.x.sym_size(1);
 }
 
 KaoKind CheckKaoModule(const KaoModuleArguments& a) {
@@ -118,8 +126,8 @@ KaoKind CheckKaoModule(const KaoModuleArguments& a) {
   const c10::SymInt channels = a.x.sym_size(1);
   const c10::SymInt key_channels = KeyChannels(a);
   const c10::SymInt value_channels = ValueChannels(a);
-  CheckGroups(a, "query_weight", a.query_weight, key_channels);
-  CheckGroups(a, "value_weight", a.value_weight, value_channels);
+  CheckGroups(a, "query_weight", a.weights.query_weight, key_channels);
+  CheckGroups(a, "value_weight", a.weights.value_weight, value_channels);
   const auto check_matrix = [&](const char* argument, const OptionalTensor& weights,
                                 const c10::SymInt& rows) {
     if (weights.has_value()) CheckMatrix(kKaoModule, argument, *weights, a.x, rows, channels);
@@ -128,14 +136,14 @@ KaoKind CheckKaoModule(const KaoModuleArguments& a) {
                                 const c10::SymInt& size) {
     if (weights.has_value()) CheckVector(kKaoModule, argument, *weights, a.x, size);
   };
-  check_matrix("query_weight", a.query_weight, key_channels);
-  check_matrix("key_weight", a.key_weight, key_channels);
-  check_matrix("value_weight", a.value_weight, value_channels);
-  check_vector("query_bias", a.query_bias, key_channels);
-  check_vector("value_bias", a.value_bias, value_channels);
-  check_vector("coefficient_scale", a.coefficient_scale, a.heads);
-  check_vector("scale", a.scale, value_channels);
-  check_vector("shift", a.shift, value_channels);
+  check_matrix("query_weight", a.weights.query_weight, key_channels);
+  check_matrix("key_weight", a.weights.key_weight, key_channels);
+  check_matrix("value_weight", a.weights.value_weight, value_channels);
+  check_vector("query_bias", a.weights.query_bias, key_channels);
+  check_vector("value_bias", a.weights.value_bias, value_channels);
+  check_vector("coefficient_scale", a.weights.coefficient_scale, a.heads);
+  check_vector("scale", a.weights.scale, value_channels);
+  check_vector("shift", a.weights.shift, value_channels);
   TORCH_CHECK(!a.residual || value_channels == channels, kKaoModule,
               ": argument 'residual' should be false if 'value_weight' gives ", value_channels,
               " channels for an input of ", channels, ", got true");
@@ -153,14 +161,9 @@ at::Tensor kao_qkv(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v
   return KaoOp<KaoKind::kAverageQueries>().call(q, k, v, heads, coefficient_scale, valid);
 }
 
-at::Tensor kao_module(const at::Tensor& x, std::string_view kind, const OptionalTensor& query_weight,
-                      const OptionalTensor& key_weight, const OptionalTensor& value_weight,
-                      const OptionalTensor& query_bias, const OptionalTensor& value_bias,
-                      const OptionalTensor& coefficient_scale, const OptionalTensor& scale,
-                      const OptionalTensor& shift, int64_t heads, bool residual,
-                      const OptionalTensor& valid) {
-  return KaoModuleOp().call(x, kind, query_weight, key_weight, value_weight, query_bias, value_bias,
-                            coefficient_scale, scale, shift, heads, residual, valid);
+at::Tensor kao_module(const at::Tensor& x, std::string_view kind, const KaoWeights& weights, int64_t heads,
+                      bool residual, const OptionalTensor& valid) {
+  return CallModule({x, kind, weights, heads, residual, valid});
 }
 
 TORCH_LIBRARY_FRAGMENT(saccade, m) {

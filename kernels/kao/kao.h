@@ -59,15 +59,15 @@ at::Tensor kao_qkv(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v
 //   heads                     number of groups of Ck and of Cv
 // Matrices may also be [.., C, 1, 1] as a convolution stores them. Weights are float32 or of x's dtype;
 // float32 avoids a conversion in every call.
-at::Tensor kao_module(const at::Tensor& x, std::string_view kind,
-                      const std::optional<at::Tensor>& query_weight = std::nullopt,
-                      const std::optional<at::Tensor>& key_weight = std::nullopt,
-                      const std::optional<at::Tensor>& value_weight = std::nullopt,
-                      const std::optional<at::Tensor>& query_bias = std::nullopt,
-                      const std::optional<at::Tensor>& value_bias = std::nullopt,
-                      const std::optional<at::Tensor>& coefficient_scale = std::nullopt,
-                      const std::optional<at::Tensor>& scale = std::nullopt,
-                      const std::optional<at::Tensor>& shift = std::nullopt, int64_t heads = 1,
-                      bool residual = true, const std::optional<at::Tensor>& valid = std::nullopt);
+struct KaoWeights {
+  std::optional<at::Tensor> query_weight = std::nullopt, key_weight = std::nullopt;
+  std::optional<at::Tensor> value_weight = std::nullopt;
+  std::optional<at::Tensor> query_bias = std::nullopt, value_bias = std::nullopt;
+  std::optional<at::Tensor> coefficient_scale = std::nullopt;
+  std::optional<at::Tensor> scale = std::nullopt, shift = std::nullopt;
+};
+at::Tensor kao_module(const at::Tensor& x, std::string_view kind, const KaoWeights& weights,
+                      int64_t heads = 1, bool residual = true,
+                      const std::optional<at::Tensor>& valid = std::nullopt);
 
 }  // namespace saccade::kernels

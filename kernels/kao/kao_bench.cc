@@ -60,16 +60,14 @@ BenchInputs Make(const std::string& kind, const std::vector<int64_t>& shape, at:
                                                                          : at::MemoryFormat::Contiguous),
                      (at::randn({channels, channels}) / std::sqrt(static_cast<double>(channels))).to(dtype)};
   const auto reference = [](const Inputs& of) {
-    const OptionalTensor none;
-    const OptionalTensor value_weight = of.value_weight;
-    return KaoModuleReference(
-        {of.x, of.kind, none, none, value_weight, none, none, none, none, none, 1, true, none});
+    return KaoModuleReference({of.x, of.kind, {.value_weight = of.value_weight}, 1, true, {}});
   };
   BenchInputs inputs;
   inputs.expected = reference({kind, in.x.to(at::kDouble), in.value_weight.to(at::kDouble)});
-  inputs.candidates = {{"eager", [in] { return Eager(in); }},
-                       {"reference", [in, reference] { return reference(in); }},
-                       {"saccade", [in] { return kao_module(in.x, in.kind, {}, {}, in.value_weight); }}};
+  inputs.candidates = {
+      {"eager", [in] { return Eager(in); }},
+      {"reference", [in, reference] { return reference(in); }},
+      {"saccade", [in] { return kao_module(in.x, in.kind, {.value_weight = in.value_weight}); }}};
   if (dtype == at::kFloat) inputs.candidates.push_back({"sdpa", [in] { return Sdpa(in); }});
   return inputs;
 }

@@ -38,10 +38,7 @@ const void* Keep(KaoCall* call, const OptionalTensor& weights, const at::Tensor&
 at::Tensor RunOnCpu(const char* op, const char* argument, const at::Tensor& map, const KaoCall& call) {
   CheckOnCpu(op, argument, map, call.valid);
   if (call.out.numel() == 0) return call.out;
-  RunWithWorkspace([&](int threads) { return KaoCpuWorkspaceBytes(call.problem, threads); },
-                   [&](const Parallel& parallel, std::byte* workspace) {
-                     RunKaoCpu(call.problem, BestCpuIsa(), parallel, workspace);
-                   });
+  RunCpuCode<KaoCpuWorkspaceBytes, RunKaoCpu>(call.problem);
   return call.out;
 }
 
@@ -52,19 +49,18 @@ at::Tensor KaoCpu(KaoKind kind, const KaoArguments& a) {
 }
 
 at::Tensor KaoModuleCpu(const KaoModuleArguments& a) {
+  constexpr auto kOp = "kao_module";
   const KaoCall call = BindKaoModule(a);
-  const auto check = [](const char* argument, const OptionalTensor& weights) {
-    CheckFinite("kao_module", argument, weights);
-  };
-  check("query_weight", a.query_weight);
-  check("key_weight", a.key_weight);
-  check("value_weight", a.value_weight);
-  check("query_bias", a.query_bias);
-  check("value_bias", a.value_bias);
-  check("coefficient_scale", a.coefficient_scale);
-  check("scale", a.scale);
-  check("shift", a.shift);
-  return RunOnCpu("kao_module", "x", a.x, call);
+  const KaoWeights& w = a.weights;
+  CheckFinite(kOp, {{"query_weight", w.query_weight},
+                    {"key_weight", w.key_weight},
+                    {"value_weight", w.value_weight},
+                    {"query_bias", w.query_bias},
+                    {"value_bias", w.value_bias},
+                    {"coefficient_scale", w.coefficient_scale},
+                    {"scale", w.scale},
+                    {"shift", w.shift}});
+  return RunOnCpu(kOp, "x", a.x, call);
 }
 
 }  // namespace
@@ -81,14 +77,14 @@ KaoCall BindKaoModule(const KaoModuleArguments& a) {
   KaoCall call = Bind(kind, a.x, a.x, a.x, ValueChannels(a).guard_int(__FILE__, __LINE__), a.heads, a.valid);
   KaoProblem& problem = call.problem;
   problem.key_channels = KeyChannels(a).guard_int(__FILE__, __LINE__);
-  problem.query_weight = Keep(&call, a.query_weight, a.x);
-  problem.key_weight = Keep(&call, a.key_weight, a.x);
-  problem.value_weight = Keep(&call, a.value_weight, a.x);
-  problem.query_bias = Keep(&call, a.query_bias, a.x);
-  problem.value_bias = Keep(&call, a.value_bias, a.x);
-  problem.coefficient_scale = Keep(&call, a.coefficient_scale, a.x);
-  problem.scale = Keep(&call, a.scale, a.x);
-  problem.shift = Keep(&call, a.shift, a.x);
+  problem.query_weight = Keep(&call, a.weights.query_weight, a.x);
+  problem.key_weight = Keep(&call, a.weights.key_weight, a.x);
+  problem.value_weight = Keep(&call, a.weights.value_weight, a.x);
+  problem.query_bias = Keep(&call, a.weights.query_bias, a.x);
+  problem.value_bias = Keep(&call, a.weights.value_bias, a.x);
+  problem.coefficient_scale = Keep(&call, a.weights.coefficient_scale, a.x);
+  problem.scale = Keep(&call, a.weights.scale, a.x);
+  problem.shift = Keep(&call, a.weights.shift, a.x);
   problem.residual = a.residual;
   return call;
 }

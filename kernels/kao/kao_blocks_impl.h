@@ -19,12 +19,13 @@ inline T* EndOf(const KaoBlock<T>& x) {
 // if memory before `end` allows, because reading a part is many times slower.
 template <bool kAdjacent, typename T>
 inline Vec<Accumulate<T>> LoadLanes(const T* from, int64_t stride, int64_t count, const T* end) {
-  constexpr int64_t kAll = kLanes<Accumulate<T>>;
+  constexpr int64_t kVectorLanes = kLanes<Accumulate<T>>;
   if constexpr (kAdjacent) {
-    return from + kAll <= end ? Load(from) : LoadPart(from, count < kAll ? count : kAll);
+    return from + kVectorLanes <= end ? Load(from)
+                                      : LoadPart(from, count < kVectorLanes ? count : kVectorLanes);
   } else {
-    T lanes[kAll] = {};
-    for (int64_t i = 0; i < count && i < kAll; ++i) lanes[i] = from[i * stride];
+    T lanes[kVectorLanes] = {};
+    for (int64_t i = 0; i < count && i < kVectorLanes; ++i) lanes[i] = from[i * stride];
     return Load(static_cast<const T*>(lanes));
   }
 }
@@ -32,8 +33,8 @@ inline Vec<Accumulate<T>> LoadLanes(const T* from, int64_t stride, int64_t count
 // Stores at least `count` lanes contiguously, and all of them if memory before `end` allows.
 template <typename T>
 inline void StoreLanes(T* to, Vec<Accumulate<T>> v, int64_t count, const T* end) {
-  constexpr int64_t kAll = kLanes<Accumulate<T>>;
-  to + kAll <= end ? Store(to, v) : StorePart(to, v, count < kAll ? count : kAll);
+  constexpr int64_t kVectorLanes = kLanes<Accumulate<T>>;
+  to + kVectorLanes <= end ? Store(to, v) : StorePart(to, v, count < kVectorLanes ? count : kVectorLanes);
 }
 
 // Returns v with all lanes from `count` on set to zero.
@@ -44,9 +45,9 @@ inline Vec<A> FirstLanes(Vec<A> v, int64_t count) {
   return (Vec<A>)((Bits<A>)v & (index < static_cast<std::remove_cvref_t<decltype(index[0])>>(count)));
 }
 
-// Long sums are split into sums of kRun terms, so that rounding errors grow with the number of runs instead
-// of the image size.
-inline constexpr int64_t kRun = 8;
+// Long sums are split into sums of kRunLength terms, so that rounding errors grow with the number of runs
+// instead of the image size.
+inline constexpr int64_t kRunLength = 8;
 
 // Number of vectors of columns that are summed in registers at once.
 inline constexpr int kColumnVectors = 4;
@@ -58,9 +59,9 @@ inline void SumColumns(const KaoBlock<const T>& x, const T* data, int64_t count,
                        A* rows) {
   constexpr int64_t kLast = (kVectors - 1) * kLanes<A>;
   Vec<A> sums[kVectors] = {};
-  for (int64_t begin = 0; begin < x.rows; begin += kRun) {
+  for (int64_t begin = 0; begin < x.rows; begin += kRunLength) {
     Vec<A> run[kVectors] = {};
-    for (int64_t r = begin; r < x.rows && r < begin + kRun; ++r) {
+    for (int64_t r = begin; r < x.rows && r < begin + kRunLength; ++r) {
       const T* at = data + r * x.row_stride;
       Vec<A> values[kVectors];
       for (int v = 0; v < kVectors; ++v) {
@@ -120,9 +121,9 @@ inline constexpr int kRowsAtOnce = 4;
 template <int kRows, int kVectors, typename T, typename A = Accumulate<T>>
 inline void SumRows(const KaoBlock<const T>& x, int64_t first, int64_t channel, const T* end, A* means,
                     int64_t row) {
-  for (int64_t begin = 0; begin < x.columns; begin += kRun) {
+  for (int64_t begin = 0; begin < x.columns; begin += kRunLength) {
     Vec<A> across[kRows][kVectors] = {};
-    for (int64_t j = begin; j < x.columns && j < begin + kRun; ++j) {
+    for (int64_t j = begin; j < x.columns && j < begin + kRunLength; ++j) {
       const T* at = x.data + first * x.row_stride + j * x.column_stride + channel;
       for (int v = 0; v < kVectors; ++v) {
         Vec<A> down{};

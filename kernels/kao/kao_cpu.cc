@@ -4,6 +4,7 @@
 #include <type_traits>
 
 #include "kernels/common/arena.h"
+#include "kernels/common/dtype_dispatch.h"
 #include "kernels/common/valid_box.h"
 #include "kernels/kao/kao_blocks.h"
 #include "kernels/tile/attend.h"
@@ -14,7 +15,7 @@ namespace {
 
 constexpr int64_t kChannelChunk = 64;         // channels per task of averaging or spreading
 constexpr int64_t kMatrixRows = 48;           // rows of a product per task
-constexpr int64_t kMaxKeys = 512;            // maximum number of keys whose logits exist at once
+constexpr int64_t kMaxKeys = 512;             // maximum number of keys whose logits exist at once
 constexpr int64_t kSpreadElements = 1 << 14;  // elements per spreading task if channels are adjacent
 
 template <typename T>
@@ -152,14 +153,14 @@ class KaoRun {
         {&KaoRun::Fold, FoldTasks()},
         {&KaoRun::Attend, DivideUp(QueriesOf(PositionsOf(p_.extent), KaoRows(p_) + KaoColumns(p_)), kTile)},
         {&KaoRun::Spread, SpreadTasks()}};
-    // Up to kAloneElements a sample is not split, and a thread's range has at least kGrainElements, because
-    // more tasks would cost more than they gain. Up to kCachedElements a sample stays in the L2 cache: if
-    // there are enough samples, a thread runs all steps of a sample one after the other.
-    constexpr int64_t kAloneElements = 32 * 1024;
+    // Up to kMaxWholeElements a sample is not split, and a thread's range has at least kGrainElements,
+    // because more tasks would cost more than they gain. Up to kMaxCachedElements a sample stays in the L2
+    // cache: if there are enough samples, a thread runs all steps of a sample one after the other.
+    constexpr int64_t kMaxWholeElements = 32 * 1024;
     constexpr int64_t kGrainElements = 16 * 1024;
-    constexpr int64_t kCachedElements = 128 * 1024;
+    constexpr int64_t kMaxCachedElements = 128 * 1024;
     const int64_t elements = p_.value_channels * PositionsOf(p_.extent);
-    if (elements <= kAloneElements || (elements <= kCachedElements && p_.batch >= parallel.threads)) {
+    if (elements <= kMaxWholeElements || (elements <= kMaxCachedElements && p_.batch >= parallel.threads)) {
       parallel.run(p_.batch, DivideUp(kGrainElements, elements),
                    [&](int64_t sample, int64_t end, int thread) {
                      for (; sample < end; ++sample) {
@@ -350,13 +351,13 @@ class KaoRun {
   void AttendMap(int64_t sample, const ValidBox& box, int64_t begin, int64_t count, int thread) {
     A* tile = at_.map_tile.At(thread);
     A* out = at_.out_tile.At(thread);
-    LoadTile(code_, p_.q, p_.dtype, sample, box, 0, p_.query_map_channels, begin, count, tile);
+    LoadTile(code_, p_.q, p_.dtype, {sample, box, 0, p_.query_map_channels, begin, count}, tile);
     AttendHeads(sample, box, Queries(box, count, thread), count, out, thread);
     if (p_.scale != nullptr || at_.has_shift || p_.residual) {
       code_.affine(out, p_.value_channels, count, kTile, Weights(p_.scale), at_.shift,
                    p_.residual ? tile : nullptr);
     }
-    StoreTile(code_, out, p_.out, p_.dtype, sample, box, 0, p_.value_channels, begin, count);
+    StoreTile(code_, out, p_.out, p_.dtype, {sample, box, 0, p_.value_channels, begin, count});
   }
 
   // Returns the queries of the tile of the map. Folded keys use the map itself, with a channel of ones for
@@ -476,28 +477,20 @@ class KaoRun {
   const KaoLayout<A> at_;
 };
 
-// Calls visit(KaoRun<T>), where T is the element type of the problem's dtype.
-template <typename Visit>
-void AsStored(const KaoProblem& p, CpuIsa isa, int threads, std::byte* workspace, const Visit& visit) {
-  if (p.dtype == Dtype::kFloat64) {
-    visit(KaoRun<double>(p, isa, threads, workspace));
-  } else if (p.dtype == Dtype::kBFloat16) {
-    visit(KaoRun<BFloat16>(p, isa, threads, workspace));
-  } else {
-    visit(KaoRun<float>(p, isa, threads, workspace));
-  }
-}
-
 }  // namespace
 
 size_t KaoCpuWorkspaceBytes(const KaoProblem& problem, int threads) {
   size_t bytes = 0;
-  AsStored(problem, CpuIsa::kPortable, threads, nullptr, [&](auto&& run) { bytes = run.bytes(); });
+  WithStoredType(problem.dtype, [&]<typename T>(T /*zero*/) {
+    bytes = KaoRun<T>(problem, CpuIsa::kPortable, threads, nullptr).bytes();
+  });
   return bytes;
 }
 
 void RunKaoCpu(const KaoProblem& problem, CpuIsa isa, const Parallel& parallel, std::byte* workspace) {
-  AsStored(problem, isa, parallel.threads, workspace, [&](auto&& run) { run.Run(parallel); });
+  WithStoredType(problem.dtype, [&]<typename T>(T /*zero*/) {
+    KaoRun<T>(problem, isa, parallel.threads, workspace).Run(parallel);
+  });
 }
 
 }  // namespace saccade::kernels

@@ -27,29 +27,29 @@ class KaoCpu : public testing::TestWithParam<std::tuple<KaoTestConfig, CpuIsa>> 
 };
 
 TEST_P(KaoCpu, MatchesTheFormulasInFloat32) {
-  KaoTestCase<float> test(config(), Dtype::kFloat32, 1);
+  KaoTestCase<float> test(config(), 1);
   RunCpu(test, isa(), 2);
   EXPECT_LE(test.Error(), 1e-6);
 }
 
 TEST_P(KaoCpu, MatchesTheFormulasInBFloat16) {
-  KaoTestCase<BFloat16> test(config(), Dtype::kBFloat16, 2);
+  KaoTestCase<BFloat16> test(config(), 2);
   RunCpu(test, isa(), 2);
   EXPECT_LE(test.Error(), 1e-2);
 }
 
 TEST_P(KaoCpu, DoesNotDependOnTheNumberOfThreads) {
-  KaoTestCase<float> first(config(), Dtype::kFloat32, 4);
+  KaoTestCase<float> first(config(), 4);
   RunCpu(first, isa(), 1);
   for (const int threads : {2, 3, 7}) {
-    KaoTestCase<float> again(config(), Dtype::kFloat32, 4);
+    KaoTestCase<float> again(config(), 4);
     RunCpu(again, isa(), threads);
     EXPECT_TRUE(SameBits(first.out(), again.out())) << threads << " threads";
   }
 }
 
 TEST_P(KaoCpu, ASampleDoesNotDependOnItsBatchOrPadding) {
-  KaoTestCase<float> test(config(), Dtype::kFloat32, 5);
+  KaoTestCase<float> test(config(), 5);
   RunCpu(test, isa(), 2);
   for (int64_t b = 0; b < config().batch; ++b) {
     KaoTestCase<float> alone = test.Alone(b);
@@ -93,7 +93,7 @@ INSTANTIATE_TEST_SUITE_P(Large, KaoCpu,
 class KaoCpuFloat64 : public testing::TestWithParam<KaoTestConfig> {};
 
 TEST_P(KaoCpuFloat64, MatchesTheFormulas) {
-  KaoTestCase<double> test(GetParam(), Dtype::kFloat64, 3);
+  KaoTestCase<double> test(GetParam(), 3);
   RunCpu(test, CpuIsa::kPortable, 2);
   EXPECT_LE(test.Error(), 1e-12);
 }

@@ -1,12 +1,11 @@
 // The CUDA side of the binding. Part of the plugin, and registered when the plugin is opened.
 #include "kernels/kao/kao_cuda.h"
 
-#include <ATen/ops/empty.h>
 #include <c10/cuda/CUDAGuard.h>
-#include <c10/cuda/CUDAStream.h>
 #include <c10/util/Exception.h>
 #include <torch/library.h>
 
+#include "kernels/common/cuda_run.h"
 #include "kernels/kao/kao_binding.h"
 
 namespace saccade::kernels {
@@ -17,12 +16,9 @@ at::Tensor RunOnCuda(const char* op, const KaoCall& call) {
   const int64_t floats = KaoCudaWorkspaceFloats(call.problem);
   TORCH_CHECK(floats >= 0, op, ": expected at most 2^31 blocks of work on CUDA, got a result of shape ",
               call.out.sizes());
-  // The caching allocator orders reuse on this stream, so the memory may be released while the kernels still
-  // run.
-  const at::Tensor workspace = at::empty({floats}, call.out.options().dtype(at::kFloat));
-  const char* error = LaunchKaoCuda(call.problem, workspace.mutable_data_ptr<float>(),
-                                    c10::cuda::getCurrentCUDAStream().stream());
-  TORCH_CHECK(error == nullptr, op, ": CUDA kernel launch failed: ", error);
+  LaunchWithWorkspace(op, call.out, floats, [&](float* workspace, void* stream) {
+    return LaunchKaoCuda(call.problem, workspace, stream);
+  });
   return call.out;
 }
 

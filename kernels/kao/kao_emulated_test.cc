@@ -1,60 +1,39 @@
 // Compares the CUDA kernels of kao.cuh, compiled by g++ and run on the CPU, with the formulas in float64.
 #include <gtest/gtest.h>
 
-#include <limits>
-#include <vector>
-
+#include "kernels/device/emulated_test.h"
 #include "kernels/kao/kao.cuh"
 #include "kernels/kao/kao_testing.h"
 
 namespace saccade::kernels {
 namespace {
 
-template <typename T>
-void RunEmulated(KaoTestCase<T>& test, uint64_t seed) {
-  const KaoProblem problem = test.Problem();
-  ASSERT_TRUE(KaoCudaFits(problem));
-  std::vector<float> workspace(KaoCuda(problem, nullptr).FloatsOfWorkspace(),
-                               std::numeric_limits<float>::quiet_NaN());
-  RunKaoCuda<T>(problem, workspace.data(), EmulatedLaunch{seed});
-}
+struct KaoKernels {
+  using Config = KaoTestConfig;
+  template <typename T>
+  using Case = KaoTestCase<T>;
 
-class KaoEmulated : public testing::TestWithParam<KaoTestConfig> {};
+  static bool Fits(const KaoProblem& problem) { return KaoCudaFits(problem); }
+  static int64_t Floats(const KaoProblem& problem) { return KaoCuda(problem, nullptr).FloatsOfWorkspace(); }
+  template <typename T>
+  static void Run(const KaoProblem& problem, float* workspace, const EmulatedLaunch& launch) {
+    RunKaoCuda<T>(problem, workspace, launch);
+  }
+};
+using KaoEmulated = EmulatedTest<KaoKernels>;
 
-TEST_P(KaoEmulated, MatchesTheFormulasInFloat32) {
-  KaoTestCase<float> test(GetParam(), Dtype::kFloat32, 1);
-  RunEmulated(test, 1);
-  EXPECT_LE(test.Error(), 1e-6);
-}
-
-TEST_P(KaoEmulated, MatchesTheFormulasInBFloat16) {
-  KaoTestCase<DeviceBFloat16> test(GetParam(), Dtype::kBFloat16, 2);
-  RunEmulated(test, 1);
-  EXPECT_LE(test.Error(), 1e-2);
-}
-
-TEST_P(KaoEmulated, MatchesTheFormulasInFloat16) {
-  KaoTestCase<DeviceHalf> test(GetParam(), Dtype::kFloat16, 3);
-  RunEmulated(test, 1);
-  EXPECT_LE(test.Error(), 2e-3);
-}
-
-// A missing barrier makes the result depend on the order in which threads run.
-TEST_P(KaoEmulated, DoesNotDependOnTheOrderOfThreads) {
-  KaoTestCase<float> first(GetParam(), Dtype::kFloat32, 4);
-  RunEmulated(first, 1);
-  KaoTestCase<float> again(GetParam(), Dtype::kFloat32, 4);
-  RunEmulated(again, 2);
-  EXPECT_TRUE(SameBits(first.out(), again.out()));
-}
+TEST_P(KaoEmulated, MatchesTheFormulasInFloat32) { MatchesTheFormulas<float>(); }
+TEST_P(KaoEmulated, MatchesTheFormulasInBFloat16) { MatchesTheFormulas<DeviceBFloat16>(); }
+TEST_P(KaoEmulated, MatchesTheFormulasInFloat16) { MatchesTheFormulas<DeviceHalf>(); }
+TEST_P(KaoEmulated, DoesNotDependOnTheOrderOfThreads) { DoesNotDependOnTheOrderOfThreads<float>(); }
 
 TEST_P(KaoEmulated, ASampleDoesNotDependOnItsBatchOrPadding) {
-  KaoTestCase<float> test(GetParam(), Dtype::kFloat32, 5);
-  RunEmulated(test, 1);
+  KaoTestCase<float> test(GetParam(), 5);
+  Run(test);
   for (int64_t b = 0; b < GetParam().batch; ++b) {
     KaoTestCase<float> alone = test.Alone(b);
     if (alone.positions() == 0) continue;
-    RunEmulated(alone, 1);
+    Run(alone);
     EXPECT_TRUE(test.Holds(alone, b)) << "sample " << b;
   }
 }

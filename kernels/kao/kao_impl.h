@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "kernels/common/binding.h"
+#include "kernels/kao/kao.h"
 #include "kernels/kao/kao_problem.h"
 
 namespace saccade::kernels {
@@ -23,14 +24,7 @@ struct KaoArguments {
 struct KaoModuleArguments {
   const at::Tensor& x;
   std::string_view kind;
-  const OptionalTensor& query_weight;
-  const OptionalTensor& key_weight;
-  const OptionalTensor& value_weight;
-  const OptionalTensor& query_bias;
-  const OptionalTensor& value_bias;
-  const OptionalTensor& coefficient_scale;
-  const OptionalTensor& scale;
-  const OptionalTensor& shift;
+  const KaoWeights& weights;
   int64_t heads;
   bool residual;
   const OptionalTensor& valid;
@@ -51,9 +45,11 @@ at::Tensor KaoModuleAs(const at::Tensor& x, std::string_view kind, const Optiona
                        const OptionalTensor& coefficient_scale, const OptionalTensor& scale,
                        const OptionalTensor& shift, int64_t heads, bool residual,
                        const OptionalTensor& valid) {
-  return kRun({x, kind, query_weight, key_weight, value_weight, query_bias, value_bias, coefficient_scale,
-               scale, shift, heads, residual, valid});
+  const KaoWeights weights{query_weight, key_weight,        value_weight, query_bias,
+                           value_bias,   coefficient_scale, scale,        shift};
+  return kRun({x, kind, weights, heads, residual, valid});
 }
+using KaoModuleSchema = decltype(KaoModuleAs<nullptr>);
 
 const char* KaoName(KaoKind kind);
 

@@ -1,20 +1,12 @@
 """Tests of the operator from Python: torch.library.opcheck, gradients, and an independent composition."""
 
-import os
-import pathlib
-
 import pytest
 import torch
 
-LIBRARY = pathlib.Path(os.environ["SACCADE_BUILD_DIR"]) / "lib" / "libsaccade_kernels.so"
-torch.ops.load_library(LIBRARY)
-OPS = torch.ops.saccade
+from kernels.common.opcheck import OPS, inputs_of, random
+
 PLAIN = {"kv": OPS.kao_kv, "qkv": OPS.kao_qkv}
 KINDS = pytest.mark.parametrize("kind", PLAIN)
-
-
-def random(*shape, dtype=torch.float64, grad=False):
-    return (torch.randn(*shape, dtype=torch.float64) + 0.2).to(dtype).requires_grad_(grad)
 
 
 def averages(x):
@@ -42,16 +34,10 @@ def module_weights(channels, keys, values, heads, dtype=torch.float64, grad=Fals
 SAMPLES = {"whole": ((2, 4, 3, 5), None), "padded": ((2, 4, 3, 5), [[3, 5], [2, 3]]), "line": ((1, 4, 1, 6), None)}
 
 
-def sample_of(name, grad=False):
-    shape, valid = SAMPLES[name]
-    valid = None if valid is None else torch.tensor(valid)
-    return [random(*shape, grad=grad) for _ in range(3)], valid
-
-
 @KINDS
 @pytest.mark.parametrize("sample", SAMPLES)
 def test_opcheck(kind, sample):
-    (q, k, v), valid = sample_of(sample)
+    (q, k, v), valid = inputs_of(SAMPLES[sample])
     torch.library.opcheck(PLAIN[kind].default, (q, k, v, 2, random(2), valid))
     torch.library.opcheck(PLAIN[kind].default, (q, q, v))
     torch.library.opcheck(OPS.kao_module.default, (q, kind, *module_weights(4, 6, 2, 2), 2, False, valid))
@@ -61,7 +47,7 @@ def test_opcheck(kind, sample):
 # Slow: each check traces forward and backward with symbolic shapes, which takes seconds. Checks the bare operator of
 # one kind and the module of the other.
 def test_opcheck_with_gradients():
-    (q, k, v), valid = sample_of("padded", grad=True)
+    (q, k, v), valid = inputs_of(SAMPLES["padded"], grad=True)
     torch.library.opcheck(OPS.kao_qkv.default, (q, k, v, 2, random(2, grad=True), valid))
     torch.library.opcheck(OPS.kao_module.default, (q, "kv", *module_weights(4, 6, 4, 2, grad=True), 2, True, valid))
 
@@ -78,7 +64,7 @@ def test_opcheck_channels_last(kind, dtype):
 @KINDS
 @pytest.mark.parametrize("sample", SAMPLES)
 def test_gradients(kind, sample):
-    (q, k, v), valid = sample_of(sample, grad=True)
+    (q, k, v), valid = inputs_of(SAMPLES[sample], grad=True)
     assert torch.autograd.gradcheck(lambda *t: PLAIN[kind](*t[:3], 2, t[3], valid), (q, k, v, random(2, grad=True)))
     weights = module_weights(4, 6, 4, 2, grad=True)
     assert torch.autograd.gradcheck(lambda x, *t: OPS.kao_module(x, kind, *t, 2, True, valid), (q, *weights))

@@ -87,16 +87,16 @@ at::Tensor KaoModuleReference(const KaoModuleArguments& a) {
   const auto accumulate = AccumulateType(a.x.scalar_type());
   const at::Tensor x = Masked(a.x.to(accumulate), a.valid);
   const at::Tensor averages = Averages(x, a.valid);
-  const at::Tensor keys = Transformed(averages, a.key_weight, {});
-  const at::Tensor values = Transformed(averages, a.value_weight, a.value_bias);
+  const at::Tensor keys = Transformed(averages, a.weights.key_weight, {});
+  const at::Tensor values = Transformed(averages, a.weights.value_weight, a.weights.value_bias);
   const at::Tensor mask = a.valid.has_value() ? AveragesMask(x, *a.valid) : at::Tensor();
-  const at::Tensor queries =
-      Transformed(kind == KaoKind::kMapQueries ? x.flatten(2) : averages, a.query_weight, a.query_bias);
-  at::Tensor out = Attend(queries, keys, values, a.heads, a.coefficient_scale, mask);
+  const at::Tensor queries = Transformed(kind == KaoKind::kMapQueries ? x.flatten(2) : averages,
+                                         a.weights.query_weight, a.weights.query_bias);
+  at::Tensor out = Attend(queries, keys, values, a.heads, a.weights.coefficient_scale, mask);
   out = kind == KaoKind::kMapQueries ? AsMap(out, x) : OuterSum(out, x);
   const auto per_channel = [&](const at::Tensor& t) { return t.to(accumulate).view_symint({-1, 1, 1}); };
-  if (a.scale.has_value()) out = out * per_channel(*a.scale);
-  if (a.shift.has_value()) out = out + per_channel(*a.shift);
+  if (a.weights.scale.has_value()) out = out * per_channel(*a.weights.scale);
+  if (a.weights.shift.has_value()) out = out + per_channel(*a.weights.shift);
   if (a.residual) out = out + x;
   return MaskedLike(out, a.x, a.valid);
 }

@@ -40,6 +40,10 @@ struct Weights {
     }
     return other;
   }
+  KaoWeights Arguments() const {
+    return {query, key, value, query_bias, value_bias, coefficients, scale, shift};
+  }
+
   OptionalTensor query = std::nullopt;
   OptionalTensor key = std::nullopt;
   OptionalTensor value = std::nullopt;
@@ -52,26 +56,13 @@ struct Weights {
 
 at::Tensor Module(const at::Tensor& x, std::string_view kind, const Weights& w, int64_t heads, bool residual,
                   const OptionalTensor& valid = {}) {
-  return kao_module(x, kind, w.query, w.key, w.value, w.query_bias, w.value_bias, w.coefficients, w.scale,
-                    w.shift, heads, residual, valid);
+  return kao_module(x, kind, w.Arguments(), heads, residual, valid);
 }
 
 at::Tensor Exact(const at::Tensor& x, std::string_view kind, const Weights& weights, int64_t heads,
                  bool residual) {
   const Weights w = weights.To(at::kDouble);
-  return KaoModuleReference({x.to(at::kDouble),
-                             kind,
-                             w.query,
-                             w.key,
-                             w.value,
-                             w.query_bias,
-                             w.value_bias,
-                             w.coefficients,
-                             w.scale,
-                             w.shift,
-                             heads,
-                             residual,
-                             {}});
+  return KaoModuleReference({x.to(at::kDouble), kind, w.Arguments(), heads, residual, {}});
 }
 
 // The formulas written directly in ATen operators, every step in the input's own type.
@@ -367,13 +358,14 @@ TEST(KaoTest, ASampleWithoutPositionsIsZero) {
 TEST(KaoTest, AnEmptyBatchGivesAnEmptyResult) {
   const at::Tensor none = at::zeros({0, 8, 4, 5});
   EXPECT_EQ(kao_kv(none, none, none).sizes(), none.sizes());
-  EXPECT_EQ(kao_module(none, "qkv").sizes(), none.sizes());
-  EXPECT_EQ(kao_module(at::zeros({2, 8, 0, 5}), "kv").numel(), 0);
+  EXPECT_EQ(kao_module(none, "qkv", {}).sizes(), none.sizes());
+  EXPECT_EQ(kao_module(at::zeros({2, 8, 0, 5}), "kv", {}).numel(), 0);
 }
 
 TEST(KaoTest, InputsThatRequireGradTakeTheReference) {
   const at::Tensor x = RandomTensor({1, 4, 3, 3}, at::kDouble).requires_grad_();
-  for (const auto& y : {kao_kv(x, x, x, 2), kao_qkv(x, x, x, 2), kao_module(x, "kv"), kao_module(x, "qkv")}) {
+  for (const auto& y :
+       {kao_kv(x, x, x, 2), kao_qkv(x, x, x, 2), kao_module(x, "kv", {}), kao_module(x, "qkv", {})}) {
     ASSERT_TRUE(y.requires_grad());
     y.sum().backward();
     EXPECT_EQ(x.grad().sizes(), x.sizes());

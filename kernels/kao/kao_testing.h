@@ -11,6 +11,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "kernels/common/test_map.h"
 #include "kernels/common/testing_below_tensors.h"
 #include "kernels/kao/kao_problem.h"
 
@@ -123,8 +124,7 @@ class KaoTestCase {
   using A = std::conditional_t<std::is_same_v<T, double>, double, float>;
   using Matrix = std::vector<std::vector<double>>;  // [channel][position or average]
 
-  KaoTestCase(const KaoTestConfig& config, Dtype dtype, unsigned seed)
-      : config_(config), dtype_(dtype), random_(seed) {
+  KaoTestCase(const KaoTestConfig& config, unsigned seed) : config_(config), random_(seed) {
     const int64_t channels = config.channels;
     const double narrow = std::sqrt(static_cast<double>(channels));
     q_ = RandomMap(channels);
@@ -151,7 +151,7 @@ class KaoTestCase {
     p.kind = config_.kind;
     p.batch = config_.batch;
     p.heads = config_.heads;
-    p.dtype = dtype_;
+    p.dtype = kDtypeOf<T>;
     p.extent = ExtentOf(config_.extent, config_.valid);
     p.query_map_channels = config_.channels;
     p.value_map_channels = config_.module ? config_.channels : config_.value_channels;
@@ -387,7 +387,6 @@ class KaoTestCase {
   }
 
   KaoTestConfig config_;
-  Dtype dtype_;
   std::mt19937 random_;
   std::vector<T> q_, k_, v_, out_;
   std::vector<A> query_weight_, key_weight_, value_weight_, query_bias_, value_bias_, coefficient_scale_,

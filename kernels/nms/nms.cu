@@ -1,3 +1,4 @@
+#include "kernels/device/launch.cuh"
 #include "kernels/nms/nms.cuh"
 #include "kernels/nms/nms_cuda.h"
 
@@ -9,17 +10,13 @@ int64_t NmsCudaMaskWords(const NmsProblem& problem) {
 
 const char* LaunchNmsCuda(const NmsProblem& problem, bool float64, const int64_t* order, uint64_t* mask,
                           void* stream) {
-  const auto launch = [stream](auto* kernel, unsigned x, unsigned y, int threads, size_t shared,
-                               const NmsCuda& run) {
-    kernel<<<dim3(x, y), threads, shared, static_cast<cudaStream_t>(stream)>>>(run);
-  };
+  const StreamLaunch launch{static_cast<cudaStream_t>(stream)};
   if (float64) {
     RunNmsCuda<double>(problem, order, mask, launch);
   } else {
     RunNmsCuda<float>(problem, order, mask, launch);
   }
-  const cudaError_t error = cudaGetLastError();
-  return error == cudaSuccess ? nullptr : cudaGetErrorString(error);
+  return LaunchError();
 }
 
 }  // namespace saccade::kernels

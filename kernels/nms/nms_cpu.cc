@@ -83,8 +83,8 @@ class NmsRun {
     bytes_ = arena.bytes();
     limit_.threshold = RoundedDown<A>(p_.iou_threshold);
     // The margin is far above rounding errors; for tiny thresholds a relative margin would not be.
-    constexpr A kMargin = std::is_same_v<A, float> ? A(1e-5) : A(1e-13);
-    if (limit_.threshold >= A(1e-30)) limit_.surely_below = limit_.threshold * (1 - kMargin);
+    constexpr A kRelativeMargin = std::is_same_v<A, float> ? A(1e-5) : A(1e-13);
+    if (limit_.threshold >= A(1e-30)) limit_.surely_below = limit_.threshold * (1 - kRelativeMargin);
   }
 
   size_t bytes() const { return bytes_; }
@@ -95,15 +95,15 @@ class NmsRun {
     order_ = RadixSort(by_score_[0], by_score_[1], p_.count);
     const int64_t segments = Cut();
     // All threads work together on each large class; the other classes are distributed over the threads.
-    constexpr int64_t kLarge = 2048;
-    const int64_t grain = std::max<int64_t>(1, kLarge * segments / std::max<int64_t>(p_.count, 1));
+    constexpr int64_t kMinLargeClass = 2048;
+    const int64_t grain = std::max<int64_t>(1, kMinLargeClass * segments / std::max<int64_t>(p_.count, 1));
     parallel.run(segments, grain, [&](int64_t s, int64_t end, int) {
       for (; s < end; ++s) {
-        if (segments_[s].count < kLarge) Suppress(segments_[s], nullptr);
+        if (segments_[s].count < kMinLargeClass) Suppress(segments_[s], nullptr);
       }
     });
     for (int64_t s = 0; s < segments; ++s) {
-      if (segments_[s].count >= kLarge) Suppress(segments_[s], &parallel);
+      if (segments_[s].count >= kMinLargeClass) Suppress(segments_[s], &parallel);
     }
     Write();
   }
@@ -158,14 +158,14 @@ class NmsRun {
   // compares the remaining boxes with each other. Kept boxes move to the front. No class keeps more boxes
   // than the result has room for.
   void Suppress(const Segment& segment, const Parallel* parallel) {
-    constexpr int64_t kBlock = 512;
+    constexpr int64_t kBlockBoxes = 512;
     constexpr int64_t kGrainPairs = 128 * 1024;
     Gather(segment);
     const NmsBoxes<A> boxes = boxes_.From(segment.place);
     const bool shared = parallel != nullptr && parallel->threads > 1;
     int64_t kept = 0;
-    for (int64_t first = 0; first < segment.count; first += kBlock) {
-      const int64_t last = std::min(first + kBlock, segment.count);
+    for (int64_t first = 0; first < segment.count; first += kBlockBoxes) {
+      const int64_t last = std::min(first + kBlockBoxes, segment.count);
       const int64_t before = shared ? kept : 0;
       if (shared) {
         parallel->run(

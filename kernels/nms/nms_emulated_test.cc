@@ -1,6 +1,7 @@
 // Compares the CUDA kernels of nms.cuh, compiled by g++ and run on the CPU, with the definition.
 #include <gtest/gtest.h>
 
+#include "kernels/device/launch.cuh"
 #include "kernels/nms/nms.cuh"
 #include "kernels/nms/nms_testing.h"
 
@@ -12,14 +13,7 @@ void RunEmulated(NmsTestCase<A>& test, uint64_t seed) {
   const NmsProblem problem = test.Problem();
   const std::vector<int64_t> order = test.Order();
   std::vector<uint64_t> mask(NmsCuda(problem, nullptr, nullptr).WordsOfMask(), ~uint64_t{0});
-  RunNmsCuda<A>(problem, order.data(), mask.data(),
-                [&](auto* kernel, unsigned x, unsigned y, int threads, size_t shared, const NmsCuda& run) {
-                  emulator::Launch({.grid = dim3(x, y),
-                                    .block = dim3(static_cast<unsigned>(threads)),
-                                    .shared_bytes = shared,
-                                    .seed = seed},
-                                   [&] { kernel(run); });
-                });
+  RunNmsCuda<A>(problem, order.data(), mask.data(), EmulatedLaunch{seed});
 }
 
 class NmsEmulated : public testing::TestWithParam<NmsTestConfig> {};

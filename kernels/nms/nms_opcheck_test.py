@@ -1,15 +1,10 @@
 """Tests of non-maximum suppression from Python: against torchvision, and torch.library.opcheck."""
 
-import os
-import pathlib
-
 import pytest
 import torch
 import torchvision
 
-LIBRARY = pathlib.Path(os.environ["SACCADE_BUILD_DIR"]) / "lib" / "libsaccade_kernels.so"
-torch.ops.load_library(LIBRARY)
-OPS = torch.ops.saccade
+from kernels.common.opcheck import OPS
 
 
 def boxes_and_scores(count, size=400.0, seed=0, dtype=torch.float32, steps=None):

@@ -22,17 +22,17 @@ auto Find(const char* name) {
 }
 
 auto RoiAlignOp() {
-  static const auto op = Find<decltype(roi_align)>("saccade::roi_align");
+  static const auto op = Find<RoiAlignAs::Schema>("saccade::roi_align");
   return op;
 }
 
 auto RoiAlignPyramidOp() {
-  static const auto op = Find<decltype(roi_align_pyramid)>("saccade::roi_align_pyramid");
+  static const auto op = Find<RoiAlignPyramidAs::Schema>("saccade::roi_align_pyramid");
   return op;
 }
 
 auto RoiAlign3dOp() {
-  static const auto op = Find<decltype(roi_align_3d)>("saccade::roi_align_3d");
+  static const auto op = Find<RoiAlign3dAs::Schema>("saccade::roi_align_3d");
   return op;
 }
 
@@ -43,66 +43,23 @@ bool AnyNeedsDerivative(const std::vector<at::Tensor>& levels) {
   return false;
 }
 
-// Runs the reference if a derivative may be needed, otherwise the operator. `make` converts the arguments to
-// RoiAlignArguments, and `op` is the operator.
-template <typename Make, typename Op, typename... Arguments>
-at::Tensor Autograd(const Make& make, const Op& op, const Arguments&... arguments) {
-  if (const RoiAlignArguments call = make(arguments...); AnyNeedsDerivative(call.levels)) {
-    return RoiAlignReference(call);
+// Runs the reference if a derivative may be needed, otherwise the operator that kOp returns.
+template <auto kConvert, auto kOp>
+struct Autograd;
+template <typename... Arguments, RoiAlignArguments (*kConvert)(Arguments...), auto kOp>
+struct Autograd<kConvert, kOp> {
+  static at::Tensor Run(Arguments... arguments) {
+    if (const RoiAlignArguments call = kConvert(arguments...); AnyNeedsDerivative(call.levels)) {
+      return RoiAlignReference(call);
+    }
+    const at::AutoDispatchBelowADInplaceOrView below_autograd;
+    return kOp().call(arguments...);
   }
-  const at::AutoDispatchBelowADInplaceOrView below_autograd;
-  return op.call(arguments...);
-}
-
-at::Tensor RoiAlignAutograd(const at::Tensor& features, const at::Tensor& rois, double spatial_scale,
-                            int64_t pooled_height, int64_t pooled_width, int64_t sampling_ratio, bool aligned,
-                            const OptionalTensor& valid) {
-  return Autograd(RoiAlignCall, RoiAlignOp(), features, rois, spatial_scale, pooled_height, pooled_width,
-                  sampling_ratio, aligned, valid);
-}
-
-at::Tensor RoiAlignPyramidAutograd(at::TensorList levels, const at::Tensor& boxes,
-                                   at::ArrayRef<double> spatial_scales, int64_t pooled_height,
-                                   int64_t pooled_width, int64_t sampling_ratio, bool aligned,
-                                   int64_t canonical_scale, int64_t canonical_level,
-                                   const OptionalTensor& valid) {
-  return Autograd(RoiAlignPyramidCall, RoiAlignPyramidOp(), levels, boxes, spatial_scales, pooled_height,
-                  pooled_width, sampling_ratio, aligned, canonical_scale, canonical_level, valid);
-}
-
-at::Tensor RoiAlign3dAutograd(const at::Tensor& features, const at::Tensor& rois, double temporal_scale,
-                              int64_t pooled_length, int64_t pooled_height, int64_t pooled_width,
-                              int64_t sampling_ratio, bool aligned, const OptionalTensor& valid) {
-  return Autograd(RoiAlign3dCall, RoiAlign3dOp(), features, rois, temporal_scale, pooled_length,
-                  pooled_height, pooled_width, sampling_ratio, aligned, valid);
-}
+};
 
 at::Tensor Meta(const RoiAlignArguments& call) {
   CheckRoiAlign(call);
   return RoiAlignResult(call);
-}
-
-at::Tensor RoiAlignMeta(const at::Tensor& features, const at::Tensor& rois, double spatial_scale,
-                        int64_t pooled_height, int64_t pooled_width, int64_t sampling_ratio, bool aligned,
-                        const OptionalTensor& valid) {
-  return Meta(RoiAlignCall(features, rois, spatial_scale, pooled_height, pooled_width, sampling_ratio,
-                           aligned, valid));
-}
-
-at::Tensor RoiAlignPyramidMeta(at::TensorList levels, const at::Tensor& boxes,
-                               at::ArrayRef<double> spatial_scales, int64_t pooled_height,
-                               int64_t pooled_width, int64_t sampling_ratio, bool aligned,
-                               int64_t canonical_scale, int64_t canonical_level,
-                               const OptionalTensor& valid) {
-  return Meta(RoiAlignPyramidCall(levels, boxes, spatial_scales, pooled_height, pooled_width, sampling_ratio,
-                                  aligned, canonical_scale, canonical_level, valid));
-}
-
-at::Tensor RoiAlign3dMeta(const at::Tensor& features, const at::Tensor& rois, double temporal_scale,
-                          int64_t pooled_length, int64_t pooled_height, int64_t pooled_width,
-                          int64_t sampling_ratio, bool aligned, const OptionalTensor& valid) {
-  return Meta(RoiAlign3dCall(features, rois, temporal_scale, pooled_length, pooled_height, pooled_width,
-                             sampling_ratio, aligned, valid));
 }
 
 void CheckLevels(const RoiAlignArguments& call) {
@@ -225,12 +182,12 @@ at::Tensor roi_align(const at::Tensor& features, const at::Tensor& rois, double 
                            aligned, valid);
 }
 
-at::Tensor roi_align_pyramid(at::TensorList levels, const at::Tensor& boxes,
-                             at::ArrayRef<double> spatial_scales, int64_t pooled_height, int64_t pooled_width,
-                             int64_t sampling_ratio, bool aligned, int64_t canonical_scale,
-                             int64_t canonical_level, const OptionalTensor& valid) {
-  return RoiAlignPyramidOp().call(levels, boxes, spatial_scales, pooled_height, pooled_width, sampling_ratio,
-                                  aligned, canonical_scale, canonical_level, valid);
+at::Tensor roi_align_pyramid(const RoiAlignPyramid& pyramid, const at::Tensor& boxes, int64_t pooled_height,
+                             int64_t pooled_width, int64_t sampling_ratio, bool aligned,
+                             const OptionalTensor& valid) {
+  return RoiAlignPyramidOp().call(pyramid.levels, boxes, pyramid.spatial_scales, pooled_height, pooled_width,
+                                  sampling_ratio, aligned, pyramid.canonical_scale, pyramid.canonical_level,
+                                  valid);
 }
 
 at::Tensor roi_align_3d(const at::Tensor& features, const at::Tensor& rois, double temporal_scale,
@@ -255,15 +212,15 @@ TORCH_LIBRARY_FRAGMENT(saccade, m) {
 }
 
 TORCH_LIBRARY_IMPL(saccade, Autograd, m) {
-  m.impl("roi_align", RoiAlignAutograd);
-  m.impl("roi_align_pyramid", RoiAlignPyramidAutograd);
-  m.impl("roi_align_3d", RoiAlign3dAutograd);
+  m.impl("roi_align", Autograd<RoiAlignCall, RoiAlignOp>::Run);
+  m.impl("roi_align_pyramid", Autograd<RoiAlignPyramidCall, RoiAlignPyramidOp>::Run);
+  m.impl("roi_align_3d", Autograd<RoiAlign3dCall, RoiAlign3dOp>::Run);
 }
 
 TORCH_LIBRARY_IMPL(saccade, Meta, m) {
-  m.impl("roi_align", RoiAlignMeta);
-  m.impl("roi_align_pyramid", RoiAlignPyramidMeta);
-  m.impl("roi_align_3d", RoiAlign3dMeta);
+  m.impl("roi_align", RoiAlignAs::Run<Meta>);
+  m.impl("roi_align_pyramid", RoiAlignPyramidAs::Run<Meta>);
+  m.impl("roi_align_3d", RoiAlign3dAs::Run<Meta>);
 }
 
 }  // namespace saccade::kernels

@@ -32,6 +32,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <vector>
 
 namespace saccade::kernels {
 
@@ -48,10 +49,14 @@ at::Tensor roi_align(const at::Tensor& features, const at::Tensor& rois, double 
 // levels, scales must halve from each to the next. A box with a negative area has no level and gives zeros.
 //   boxes   [K, 5], like rois above
 //   valid   int64 [levels, B, 2]
-at::Tensor roi_align_pyramid(at::TensorList levels, const at::Tensor& boxes,
-                             at::ArrayRef<double> spatial_scales, int64_t pooled_height, int64_t pooled_width,
-                             int64_t sampling_ratio = -1, bool aligned = false, int64_t canonical_scale = 224,
-                             int64_t canonical_level = 4,
+struct RoiAlignPyramid {
+  std::vector<at::Tensor> levels;
+  std::vector<double> spatial_scales;
+  int64_t canonical_scale = 224;
+  int64_t canonical_level = 4;
+};
+at::Tensor roi_align_pyramid(const RoiAlignPyramid& pyramid, const at::Tensor& boxes, int64_t pooled_height,
+                             int64_t pooled_width, int64_t sampling_ratio = -1, bool aligned = false,
                              const std::optional<at::Tensor>& valid = std::nullopt);
 
 // Segments of a video's map (R-C3D): features [B, C, T, H, W], rois [K, 3] as (sample, t1, t2); returns [K,

@@ -12,9 +12,9 @@ namespace saccade::kernels::SACCADE_ISA {
 // Some of the pixels that a bin depends on, in the order of the axes.
 template <typename A>
 struct Taps {
-  static constexpr int kMax = 64;
-  int64_t offset[kMax];
-  A weight[kMax];
+  static constexpr int kCapacity = 64;
+  int64_t offset[kCapacity];
+  A weight[kCapacity];
   int count = 0;
 };
 
@@ -28,7 +28,7 @@ inline void ForTaps(const RoiTaps<A> axes[kMaxSpatialDims], const int64_t bin[kM
       const int64_t row = axes[0].offset[i] + axes[1].offset[j];
       const A row_weight = axes[0].weight[i] * axes[1].weight[j];
       for (int32_t k = axes[2].begin[bin[2]]; k < axes[2].begin[bin[2] + 1]; ++k) {
-        if (taps->count == Taps<A>::kMax) {
+        if (taps->count == Taps<A>::kCapacity) {
           visit();
           taps->count = 0;
         }

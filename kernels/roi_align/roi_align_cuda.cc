@@ -26,35 +26,12 @@ at::Tensor Run(const RoiAlignArguments& call) {
   return bound.out;
 }
 
-at::Tensor RoiAlignOnCuda(const at::Tensor& features, const at::Tensor& rois, double spatial_scale,
-                          int64_t pooled_height, int64_t pooled_width, int64_t sampling_ratio, bool aligned,
-                          const OptionalTensor& valid) {
-  return Run(RoiAlignCall(features, rois, spatial_scale, pooled_height, pooled_width, sampling_ratio, aligned,
-                          valid));
-}
-
-at::Tensor RoiAlignPyramidOnCuda(at::TensorList levels, const at::Tensor& boxes,
-                                 at::ArrayRef<double> spatial_scales, int64_t pooled_height,
-                                 int64_t pooled_width, int64_t sampling_ratio, bool aligned,
-                                 int64_t canonical_scale, int64_t canonical_level,
-                                 const OptionalTensor& valid) {
-  return Run(RoiAlignPyramidCall(levels, boxes, spatial_scales, pooled_height, pooled_width, sampling_ratio,
-                                 aligned, canonical_scale, canonical_level, valid));
-}
-
-at::Tensor RoiAlign3dOnCuda(const at::Tensor& features, const at::Tensor& rois, double temporal_scale,
-                            int64_t pooled_length, int64_t pooled_height, int64_t pooled_width,
-                            int64_t sampling_ratio, bool aligned, const OptionalTensor& valid) {
-  return Run(RoiAlign3dCall(features, rois, temporal_scale, pooled_length, pooled_height, pooled_width,
-                            sampling_ratio, aligned, valid));
-}
-
 }  // namespace
 
 TORCH_LIBRARY_IMPL(saccade, CUDA, m) {
-  m.impl("roi_align", RoiAlignOnCuda);
-  m.impl("roi_align_pyramid", RoiAlignPyramidOnCuda);
-  m.impl("roi_align_3d", RoiAlign3dOnCuda);
+  m.impl("roi_align", RoiAlignAs::Run<Run>);
+  m.impl("roi_align_pyramid", RoiAlignPyramidAs::Run<Run>);
+  m.impl("roi_align_3d", RoiAlign3dAs::Run<Run>);
 }
 
 }  // namespace saccade::kernels

@@ -32,6 +32,7 @@ struct RoiAlignArguments {
   OptionalTensor ValidOf(size_t level) const;
 };
 
+// Convert each call's arguments, which the dispatcher gives one by one as in the call's schema.
 RoiAlignArguments RoiAlignCall(const at::Tensor& features, const at::Tensor& rois, double spatial_scale,
                                int64_t pooled_height, int64_t pooled_width, int64_t sampling_ratio,
                                bool aligned, const OptionalTensor& valid);
@@ -43,6 +44,23 @@ RoiAlignArguments RoiAlignPyramidCall(at::TensorList levels, const at::Tensor& b
 RoiAlignArguments RoiAlign3dCall(const at::Tensor& features, const at::Tensor& rois, double temporal_scale,
                                  int64_t pooled_length, int64_t pooled_height, int64_t pooled_width,
                                  int64_t sampling_ratio, bool aligned, const OptionalTensor& valid);
+
+// The signature of a call's schema, taken from the function above that converts its arguments.
+template <auto kConvert>
+struct RoiAlignSignature;
+template <typename... Arguments, RoiAlignArguments (*kConvert)(Arguments...)>
+struct RoiAlignSignature<kConvert> {
+  using Schema = at::Tensor(Arguments...);
+
+  // A function of that signature which runs kRun, to be registered for a dispatch key.
+  template <at::Tensor (*kRun)(const RoiAlignArguments&)>
+  static at::Tensor Run(Arguments... arguments) {
+    return kRun(kConvert(arguments...));
+  }
+};
+using RoiAlignAs = RoiAlignSignature<RoiAlignCall>;
+using RoiAlignPyramidAs = RoiAlignSignature<RoiAlignPyramidCall>;
+using RoiAlign3dAs = RoiAlignSignature<RoiAlign3dCall>;
 
 // Throws c10::Error unless the arguments fit each other. Does not read tensor values.
 void CheckRoiAlign(const RoiAlignArguments& call);

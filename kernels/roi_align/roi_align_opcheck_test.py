@@ -1,16 +1,11 @@
 """Tests of RoIAlign from Python: against torchvision, torch.library.opcheck and gradients."""
 
-import os
-import pathlib
-
 import pytest
 import torch
 import torchvision
 from torchvision.ops.poolers import LevelMapper
 
-LIBRARY = pathlib.Path(os.environ["SACCADE_BUILD_DIR"]) / "lib" / "libsaccade_kernels.so"
-torch.ops.load_library(LIBRARY)
-OPS = torch.ops.saccade
+from kernels.common.opcheck import OPS
 
 CHANNELS_LAST = torch.channels_last
 

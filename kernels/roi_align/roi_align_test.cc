@@ -147,7 +147,7 @@ TEST(RoiAlignTest, APaddedMapIsTheCroppedMap) {
         EXPECT_TRUE(SameBits(roi_align(padded, rois, 0.5, 5, 9, ratio, true, valid),
                              roi_align(map, rois, 0.5, 5, 9, ratio, true)));
         EXPECT_TRUE(
-            SameBits(roi_align_pyramid({padded}, rois, {0.5}, 5, 9, ratio, true, 224, 4, valid.unsqueeze(0)),
+            SameBits(roi_align_pyramid({{padded}, {0.5}}, rois, 5, 9, ratio, true, valid.unsqueeze(0)),
                      roi_align(map, rois, 0.5, 5, 9, ratio, true)));
       }
     }
@@ -173,7 +173,7 @@ TEST(RoiAlignTest, APyramidIsItsLevels) {
   // At a canonical scale at which every level gets some of them.
   const auto call = RoiAlignPyramidCall(levels, boxes, scales, 7, 7, 2, false, 112, 4, {});
   const at::Tensor level_of = RoiLevels(call);
-  const at::Tensor got = roi_align_pyramid(levels, boxes, scales, 7, 7, 2, false, 112, 4);
+  const at::Tensor got = roi_align_pyramid({levels, scales, 112, 4}, boxes, 7, 7, 2);
   for (int64_t l = 0; l < 3; ++l) {
     const at::Tensor of_level = level_of.eq(l).nonzero().squeeze(1);
     ASSERT_GT(of_level.numel(), 0);
@@ -186,13 +186,13 @@ TEST(RoiAlignTest, APyramidIsItsLevels) {
 TEST(RoiAlignTest, ABoxOfNegativeAreaHasNoLevel) {
   const std::vector<at::Tensor> levels = {at::full({1, 2, 8, 8}, 1.0), at::full({1, 2, 4, 4}, 1.0)};
   const at::Tensor boxes = at::tensor({0.0f, 20.0f, 1.0f, 1.0f, 20.0f}).view({1, 5});
-  EXPECT_EQ(roi_align_pyramid(levels, boxes, {0.25, 0.125}, 2, 2).abs().max().item<float>(), 0);
+  EXPECT_EQ(roi_align_pyramid({levels, {0.25, 0.125}}, boxes, 2, 2).abs().max().item<float>(), 0);
 }
 
 TEST(RoiAlignTest, NothingGivesNothing) {
   const at::Tensor map = at::zeros({1, 3, 4, 5});
   EXPECT_EQ(roi_align(map, at::zeros({0, 5}), 1, 7, 6).sizes(), at::IntArrayRef({0, 3, 7, 6}));
-  EXPECT_EQ(roi_align_pyramid({map}, at::zeros({0, 5}), {1}, 7, 6).sizes(), at::IntArrayRef({0, 3, 7, 6}));
+  EXPECT_EQ(roi_align_pyramid({{map}, {1}}, at::zeros({0, 5}), 7, 6).sizes(), at::IntArrayRef({0, 3, 7, 6}));
   EXPECT_EQ(roi_align_3d(map.unsqueeze(2), at::zeros({0, 3}), 1, 2, 7, 6).sizes(),
             at::IntArrayRef({0, 3, 2, 7, 6}));
   EXPECT_EQ(roi_align(at::zeros({1, 3, 0, 5}), at::zeros({2, 5}), 1, 2, 2).abs().max().item<float>(), 0);
@@ -241,12 +241,11 @@ TEST(RoiAlignTest, ErrorsNameTheArgumentWhatWasExpectedAndWhatCame) {
               HasSubstr("argument 'valid' at [1, 1] should lie in 0..9, got 10"));
   EXPECT_THAT(ErrorOf([&] { roi_align(map, rois, -1, 2, 2); }),
               HasSubstr("the scale argument should be positive, got -1"));
-  EXPECT_THAT(ErrorOf([&] { roi_align_pyramid({map, map}, rois, {0.5, 0.125}, 2, 2); }),
+  EXPECT_THAT(ErrorOf([&] { roi_align_pyramid({{map, map}, {0.5, 0.125}}, rois, 2, 2); }),
               HasSubstr("argument 'spatial_scales' should halve from each level to the next"));
-  EXPECT_THAT(ErrorOf([&] { roi_align_pyramid({map}, rois, {0.5, 0.25}, 2, 2); }),
+  EXPECT_THAT(ErrorOf([&] { roi_align_pyramid({{map}, {0.5, 0.25}}, rois, 2, 2); }),
               HasSubstr("argument 'spatial_scales' should have one scale for each of 1 levels, got 2"));
-  EXPECT_THAT(ErrorOf([&] { roi_align_pyramid({}, rois, {}, 2, 2); }),
-              HasSubstr("should be 1 to 8 maps, got 0"));
+  EXPECT_THAT(ErrorOf([&] { roi_align_pyramid({}, rois, 2, 2); }), HasSubstr("should be 1 to 8 maps, got 0"));
   EXPECT_THAT(ErrorOf([&] { roi_align_3d(map, rois, 1, 2, 2, 2); }),
               HasSubstr("roi_align_3d: argument 'features' should have 5 dimensions, got [2, 3, 8, 9]"));
 }

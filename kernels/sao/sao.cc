@@ -26,7 +26,7 @@ auto SaoOp() {
 
 auto SaoModuleOp() {
   static const auto op =
-      c10::Dispatcher::singleton().findSchemaOrThrow("saccade::sao_module", "").typed<decltype(sao_module)>();
+      c10::Dispatcher::singleton().findSchemaOrThrow("saccade::sao_module", "").typed<SaoModuleSchema>();
   return op;
 }
 
@@ -39,18 +39,20 @@ at::Tensor SaoAutograd(const at::Tensor& q, const at::Tensor& k, const at::Tenso
   return SaoOp().call(q, k, v, w, heads, global_term, valid);
 }
 
-at::Tensor SaoModuleAutograd(const at::Tensor& x, const at::Tensor& value_weight, const OptionalTensor& w,
-                             const at::Tensor& scale, const at::Tensor& shift, int64_t heads,
-                             bool global_term, bool residual, const OptionalTensor& valid,
-                             const OptionalTensor& query_weight, const OptionalTensor& key_weight) {
-  if (NeedsDerivative({x, value_weight, TensorOrNone(w), scale, shift, TensorOrNone(query_weight),
-                       TensorOrNone(key_weight)})) {
-    return SaoModuleReference(x, value_weight, w, scale, shift, heads, global_term, residual, valid,
-                              query_weight, key_weight);
+at::Tensor CallModule(const at::Tensor& x, const SaoWeights& weights, int64_t heads, bool global_term,
+                      bool residual, const OptionalTensor& valid) {
+  return SaoModuleOp().call(x, weights.value_weight, weights.w, weights.scale, weights.shift, heads,
+                            global_term, residual, valid, weights.query_weight, weights.key_weight);
+}
+
+at::Tensor SaoModuleAutograd(const at::Tensor& x, const SaoWeights& weights, int64_t heads, bool global_term,
+                             bool residual, const OptionalTensor& valid) {
+  if (NeedsDerivative({x, weights.value_weight, TensorOrNone(weights.w), weights.scale, weights.shift,
+                       TensorOrNone(weights.query_weight), TensorOrNone(weights.key_weight)})) {
+    return SaoModuleReference(x, weights, heads, global_term, residual, valid);
   }
   const at::AutoDispatchBelowADInplaceOrView below_autograd;
-  return SaoModuleOp().call(x, value_weight, w, scale, shift, heads, global_term, residual, valid,
-                            query_weight, key_weight);
+  return CallModule(x, weights, heads, global_term, residual, valid);
 }
 
 }  // namespace
@@ -62,18 +64,19 @@ void CheckSao(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, con
   CheckSameMap("sao", "v", v, q, q.sym_size(1));
 }
 
-void CheckSaoModule(const at::Tensor& x, const at::Tensor& value_weight, const OptionalTensor& w,
-                    const at::Tensor& scale, const at::Tensor& shift, int64_t heads,
-                    const OptionalTensor& valid, const OptionalTensor& query_weight,
-                    const OptionalTensor& key_weight) {
+void CheckSaoModule(const at::Tensor& x, const SaoWeights& weights, int64_t heads,
+                    const OptionalTensor& valid) {
   constexpr auto kOp = "sao_module";
-  CheckInput(kOp, "x", x, heads, w, valid);
+  CheckInput(kOp, "x", x, heads, weights.w, valid);
   const c10::SymInt channels = x.sym_size(1);
-  CheckMatrix(kOp, "value_weight", value_weight, x, channels, channels);
-  CheckVector(kOp, "scale", scale, x, channels);
-  CheckVector(kOp, "shift", shift, x, channels);
-  if (query_weight.has_value()) CheckMatrix(kOp, "query_weight", *query_weight, x, channels, channels);
-  if (key_weight.has_value()) CheckMatrix(kOp, "key_weight", *key_weight, x, channels, channels);
+  CheckMatrix(kOp, "value_weight", weights.value_weight, x, channels, channels);
+  CheckVector(kOp, "scale", weights.scale, x, channels);
+  CheckVector(kOp, "shift", weights.shift, x, channels);
+  const auto check_transform = [&](const char* argument, const OptionalTensor& weight) {
+    if (weight.has_value()) CheckMatrix(kOp, argument, *weight, x, channels, channels);
+  };
+  check_transform("query_weight", weights.query_weight);
+  check_transform("key_weight", weights.key_weight);
 }
 
 at::Tensor sao(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const OptionalTensor& w,
@@ -81,12 +84,9 @@ at::Tensor sao(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, co
   return SaoOp().call(q, k, v, w, heads, global_term, valid);
 }
 
-at::Tensor sao_module(const at::Tensor& x, const at::Tensor& value_weight, const OptionalTensor& w,
-                      const at::Tensor& scale, const at::Tensor& shift, int64_t heads, bool global_term,
-                      bool residual, const OptionalTensor& valid, const OptionalTensor& query_weight,
-                      const OptionalTensor& key_weight) {
-  return SaoModuleOp().call(x, value_weight, w, scale, shift, heads, global_term, residual, valid,
-                            query_weight, key_weight);
+at::Tensor sao_module(const at::Tensor& x, const SaoWeights& weights, int64_t heads, bool global_term,
+                      bool residual, const OptionalTensor& valid) {
+  return CallModule(x, weights, heads, global_term, residual, valid);
 }
 
 TORCH_LIBRARY_FRAGMENT(saccade, m) {
@@ -101,7 +101,7 @@ TORCH_LIBRARY_FRAGMENT(saccade, m) {
 
 TORCH_LIBRARY_IMPL(saccade, Autograd, m) {
   m.impl("sao", SaoAutograd);
-  m.impl("sao_module", SaoModuleAutograd);
+  m.impl("sao_module", SaoModuleAs<SaoModuleAutograd>);
 }
 
 }  // namespace saccade::kernels

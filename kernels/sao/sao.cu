@@ -1,3 +1,4 @@
+#include "kernels/device/launch.cuh"
 #include "kernels/sao/sao.cuh"
 #include "kernels/sao/sao_cuda.h"
 
@@ -7,24 +8,9 @@ int64_t SaoCudaWorkspaceFloats(const SaoProblem& problem) {
   return SaoCudaFits(problem) ? SaoCuda(problem, nullptr).FloatsOfWorkspace() : -1;
 }
 
-const char* LaunchSaoCuda(const SaoProblem& problem, SaoCudaDtype dtype, float* workspace, void* stream) {
-  const auto launch = [stream](auto* kernel, unsigned x, unsigned y, int threads, size_t shared,
-                               const SaoCuda& run) {
-    kernel<<<dim3(x, y), threads, shared, static_cast<cudaStream_t>(stream)>>>(run);
-  };
-  switch (dtype) {
-    case SaoCudaDtype::kFloat32:
-      RunSaoCuda<float>(problem, workspace, launch);
-      break;
-    case SaoCudaDtype::kFloat16:
-      RunSaoCuda<DeviceHalf>(problem, workspace, launch);
-      break;
-    case SaoCudaDtype::kBFloat16:
-      RunSaoCuda<DeviceBFloat16>(problem, workspace, launch);
-      break;
-  }
-  const cudaError_t error = cudaGetLastError();
-  return error == cudaSuccess ? nullptr : cudaGetErrorString(error);
+const char* LaunchSaoCuda(const SaoProblem& problem, Dtype dtype, float* workspace, void* stream) {
+  const StreamLaunch launch{static_cast<cudaStream_t>(stream)};
+  return LaunchAs(dtype, [&](auto zero) { RunSaoCuda<decltype(zero)>(problem, workspace, launch); });
 }
 
 }  // namespace saccade::kernels

@@ -263,9 +263,9 @@ __global__ void __launch_bounds__(SaoCuda::kThreads) SaoApplyKernel(SaoCuda run)
 
 // The shared memory that every device offers by default limits heads and channels.
 inline bool SaoCudaFits(const SaoProblem& p) {
-  constexpr int64_t kFloats = 40 * 1024 / 4;
-  return p.heads * SaoCuda::kTile <= kFloats && 2 * p.channels <= kFloats && p.batch <= 65535 &&
-         p.positions <= 0x7fffffff;
+  constexpr int64_t kMaxSharedFloats = 40 * 1024 / 4;
+  return p.heads * SaoCuda::kTile <= kMaxSharedFloats && 2 * p.channels <= kMaxSharedFloats &&
+         p.batch <= 65535 && p.positions <= 0x7fffffff;
 }
 
 // Calls launch(kernel, grid.x, grid.y, threads, dynamic shared bytes, run) for each kernel in order.

@@ -42,11 +42,14 @@ at::Tensor sao(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
 //                 [C, C], or missing if Q or K is x itself: Q = query_weight x. Q and K are never stored: w
 //                 reduces each head's part of the matrix to one vector.
 // Weights are float32 or of x's dtype; float32 avoids a conversion in every call.
-at::Tensor sao_module(const at::Tensor& x, const at::Tensor& value_weight, const std::optional<at::Tensor>& w,
-                      const at::Tensor& scale, const at::Tensor& shift, int64_t heads = 4,
+struct SaoWeights {
+  at::Tensor value_weight;
+  std::optional<at::Tensor> w;
+  at::Tensor scale, shift;
+  std::optional<at::Tensor> query_weight = std::nullopt, key_weight = std::nullopt;
+};
+at::Tensor sao_module(const at::Tensor& x, const SaoWeights& weights, int64_t heads = 4,
                       bool global_term = true, bool residual = true,
-                      const std::optional<at::Tensor>& valid = std::nullopt,
-                      const std::optional<at::Tensor>& query_weight = std::nullopt,
-                      const std::optional<at::Tensor>& key_weight = std::nullopt);
+                      const std::optional<at::Tensor>& valid = std::nullopt);
 
 }  // namespace saccade::kernels

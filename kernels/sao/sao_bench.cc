@@ -70,7 +70,7 @@ BenchInputs MakeModule(at::IntArrayRef shape, at::ScalarType dtype, at::MemoryFo
                      weights({channels}, 1), weights({channels}, static_cast<double>(shape[2] * shape[3])),
                      weights({channels}, 1)};
   const auto reference = [](const Inputs& of) {
-    return SaoModuleReference(of.x, of.value_weight, of.w, of.scale, of.shift, kHeads, true, true, {});
+    return SaoModuleReference(of.x, {of.value_weight, of.w, of.scale, of.shift}, kHeads, true, true, {});
   };
   BenchInputs inputs;
   inputs.expected =
@@ -79,7 +79,7 @@ BenchInputs MakeModule(at::IntArrayRef shape, at::ScalarType dtype, at::MemoryFo
       {"eager", [=] { return EagerModule(in); }},
       {"reference", [=] { return reference(in); }},
       {"eager, folded", [=] { return FoldedModule(in); }},
-      {"saccade", [=] { return sao_module(in.x, in.value_weight, in.w, in.scale, in.shift, kHeads); }}};
+      {"saccade", [=] { return sao_module(in.x, {in.value_weight, in.w, in.scale, in.shift}, kHeads); }}};
   return inputs;
 }
 

@@ -75,25 +75,23 @@ SaoCall BindSao(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, c
   return Bind(q, k, v, w, heads, global_term, valid);
 }
 
-SaoCall BindSaoModule(const at::Tensor& x, const at::Tensor& value_weight, const OptionalTensor& w,
-                      const at::Tensor& scale, const at::Tensor& shift, int64_t heads, bool global_term,
-                      bool residual, const OptionalTensor& valid, const OptionalTensor& query_weight,
-                      const OptionalTensor& key_weight) {
-  CheckSaoModule(x, value_weight, w, scale, shift, heads, valid, query_weight, key_weight);
-  SaoCall call = Bind(x, x, x, w, heads, global_term, valid);
-  call.value_weight = Prepared(value_weight, x);
-  call.scale = Prepared(scale, x);
-  call.shift = Prepared(shift, x);
+SaoCall BindSaoModule(const at::Tensor& x, const SaoWeights& weights, int64_t heads, bool global_term,
+                      bool residual, const OptionalTensor& valid) {
+  CheckSaoModule(x, weights, heads, valid);
+  SaoCall call = Bind(x, x, x, weights.w, heads, global_term, valid);
+  call.value_weight = Prepared(weights.value_weight, x);
+  call.scale = Prepared(weights.scale, x);
+  call.shift = Prepared(weights.shift, x);
   call.problem.value_weight = call.value_weight.const_data_ptr();
   call.problem.scale = call.scale.const_data_ptr();
   call.problem.shift = call.shift.const_data_ptr();
   call.problem.residual = residual;
-  if (query_weight.has_value()) {
-    call.query_scores = FoldedScores(*query_weight, call.w, heads, x);
+  if (weights.query_weight.has_value()) {
+    call.query_scores = FoldedScores(*weights.query_weight, call.w, heads, x);
     call.problem.query_scores = call.query_scores.const_data_ptr();
   }
-  if (key_weight.has_value()) {
-    call.key_scores = FoldedScores(*key_weight, call.w, heads, x);
+  if (weights.key_weight.has_value()) {
+    call.key_scores = FoldedScores(*weights.key_weight, call.w, heads, x);
     call.problem.key_scores = call.key_scores.const_data_ptr();
   }
   return call;

@@ -19,9 +19,7 @@ struct SaoCall {
 // accumulation type.
 SaoCall BindSao(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const OptionalTensor& w,
                 int64_t heads, bool global_term, const OptionalTensor& valid);
-SaoCall BindSaoModule(const at::Tensor& x, const at::Tensor& value_weight, const OptionalTensor& w,
-                      const at::Tensor& scale, const at::Tensor& shift, int64_t heads, bool global_term,
-                      bool residual, const OptionalTensor& valid, const OptionalTensor& query_weight,
-                      const OptionalTensor& key_weight);
+SaoCall BindSaoModule(const at::Tensor& x, const SaoWeights& weights, int64_t heads, bool global_term,
+                      bool residual, const OptionalTensor& valid);
 
 }  // namespace saccade::kernels

@@ -114,25 +114,26 @@ inline void MomentsAlongChannels(const SaoBlock<const T>& x, int64_t begin, int6
 }
 
 // AVX-512 has 32 registers, the other sets have 16.
-inline constexpr int kTile = SACCADE_VECTOR_BYTES == 64 ? 4 : 2;
+inline constexpr int kMomentVectors = SACCADE_VECTOR_BYTES == 64 ? 4 : 2;
 
 template <int kRows, typename T, typename A = Accumulate<T>>
 void MomentsOfRows(const SaoBlock<const T>& x, const A* rows, int64_t row, A* moments, int64_t moments_row) {
   int64_t c = 0;
   if (x.positions_adjacent) {
-    for (; c + kTile <= x.channels; c += kTile) {
-      MomentsAlongPositions<kTile, kRows>(x, c, rows, row, moments, moments_row);
+    for (; c + kMomentVectors <= x.channels; c += kMomentVectors) {
+      MomentsAlongPositions<kMomentVectors, kRows>(x, c, rows, row, moments, moments_row);
     }
     for (; c < x.channels; ++c) MomentsAlongPositions<1, kRows>(x, c, rows, row, moments, moments_row);
     return;
   }
   // Short runs keep the positions in the L1 cache, and limit the rounding error of long sums.
-  constexpr int64_t kRun = 64;
-  constexpr int64_t kWide = kTile * kLanes<A>;
-  for (int64_t begin = 0; begin < x.positions; begin += kRun) {
-    const int64_t end = begin + kRun < x.positions ? begin + kRun : x.positions;
+  constexpr int64_t kRunLength = 64;
+  constexpr int64_t kWide = kMomentVectors * kLanes<A>;
+  for (int64_t begin = 0; begin < x.positions; begin += kRunLength) {
+    const int64_t end = begin + kRunLength < x.positions ? begin + kRunLength : x.positions;
     for (c = 0; c + kWide <= x.channels; c += kWide) {
-      MomentsAlongChannels<kTile, kRows>(x, begin, end, c, kLanes<A>, rows, row, moments, moments_row);
+      MomentsAlongChannels<kMomentVectors, kRows>(x, begin, end, c, kLanes<A>, rows, row, moments,
+                                                  moments_row);
     }
     ForLanes<A>(x.channels - c, [&](int64_t at, int64_t lanes) {
       MomentsAlongChannels<1, kRows>(x, begin, end, c + at, lanes, rows, row, moments, moments_row);

@@ -1,21 +1,14 @@
 // The CUDA side of the binding. Part of the plugin, and registered when the plugin is opened.
-#include <ATen/ops/empty.h>
 #include <c10/cuda/CUDAGuard.h>
-#include <c10/cuda/CUDAStream.h>
 #include <c10/util/Exception.h>
 #include <torch/library.h>
 
+#include "kernels/common/cuda_run.h"
 #include "kernels/sao/sao_binding.h"
 #include "kernels/sao/sao_cuda.h"
 
 namespace saccade::kernels {
 namespace {
-
-SaoCudaDtype DtypeOf(const at::Tensor& x) {
-  return x.scalar_type() == at::kHalf       ? SaoCudaDtype::kFloat16
-         : x.scalar_type() == at::kBFloat16 ? SaoCudaDtype::kBFloat16
-                                            : SaoCudaDtype::kFloat32;
-}
 
 at::Tensor Run(const char* op, const SaoCall& call) {
   if (call.out.numel() == 0) return call.out;
@@ -23,12 +16,9 @@ at::Tensor Run(const char* op, const SaoCall& call) {
   TORCH_CHECK(floats >= 0, op,
               ": expected at most 160 heads, 5120 channels and a batch of 65535 on CUDA, got ",
               call.problem.heads, " heads and ", call.q.sizes());
-  // The caching allocator orders reuse on this stream, so the memory may be released while the kernels still
-  // run.
-  const at::Tensor workspace = at::empty({floats}, call.out.options().dtype(at::kFloat));
-  const char* error = LaunchSaoCuda(call.problem, DtypeOf(call.q), workspace.mutable_data_ptr<float>(),
-                                    c10::cuda::getCurrentCUDAStream().stream());
-  TORCH_CHECK(error == nullptr, op, ": CUDA kernel launch failed: ", error);
+  LaunchWithWorkspace(op, call.out, floats, [&](float* workspace, void* stream) {
+    return LaunchSaoCuda(call.problem, DtypeOf(call.q), workspace, stream);
+  });
   return call.out;
 }
 
@@ -40,24 +30,20 @@ at::Tensor SaoOnCuda(const at::Tensor& q, const at::Tensor& k, const at::Tensor&
   return Run("sao", BindSao(q, k, v, w, heads, global_term, valid));
 }
 
-at::Tensor SaoModuleOnCuda(const at::Tensor& x, const at::Tensor& value_weight, const OptionalTensor& w,
-                           const at::Tensor& scale, const at::Tensor& shift, int64_t heads, bool global_term,
-                           bool residual, const OptionalTensor& valid, const OptionalTensor& query_weight,
-                           const OptionalTensor& key_weight) {
+at::Tensor SaoModuleOnCuda(const at::Tensor& x, const SaoWeights& weights, int64_t heads, bool global_term,
+                           bool residual, const OptionalTensor& valid) {
   const c10::cuda::CUDAGuard device(x.device());
   if (x.scalar_type() == at::kDouble) {
-    return SaoModuleReference(x, value_weight, w, scale, shift, heads, global_term, residual, valid,
-                              query_weight, key_weight);
+    return SaoModuleReference(x, weights, heads, global_term, residual, valid);
   }
-  return Run("sao_module", BindSaoModule(x, value_weight, w, scale, shift, heads, global_term, residual,
-                                         valid, query_weight, key_weight));
+  return Run("sao_module", BindSaoModule(x, weights, heads, global_term, residual, valid));
 }
 
 }  // namespace
 
 TORCH_LIBRARY_IMPL(saccade, CUDA, m) {
   m.impl("sao", SaoOnCuda);
-  m.impl("sao_module", SaoModuleOnCuda);
+  m.impl("sao_module", SaoModuleAs<SaoModuleOnCuda>);
 }
 
 }  // namespace saccade::kernels

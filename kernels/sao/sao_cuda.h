@@ -8,14 +8,12 @@
 
 namespace saccade::kernels {
 
-enum class SaoCudaDtype { kFloat32, kFloat16, kBFloat16 };
-
 // Returns the size in floats of the device memory that the launch needs, or -1 if the problem has more heads,
 // channels, positions or samples than the kernels support.
 int64_t SaoCudaWorkspaceFloats(const SaoProblem& problem);
 
 // Enqueues the kernels on `stream` (a cudaStream_t) without blocking. Returns null, or CUDA's error message.
 // All pointers are to device memory. Does not allocate or synchronise, so that the call can be captured.
-const char* LaunchSaoCuda(const SaoProblem& problem, SaoCudaDtype dtype, float* workspace, void* stream);
+const char* LaunchSaoCuda(const SaoProblem& problem, Dtype dtype, float* workspace, void* stream);
 
 }  // namespace saccade::kernels

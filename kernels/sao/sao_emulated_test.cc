@@ -3,55 +3,30 @@
 
 #include <gtest/gtest.h>
 
+#include "kernels/device/emulated_test.h"
 #include "kernels/sao/sao_testing.h"
 
 namespace saccade::kernels {
 namespace {
 
-template <typename T>
-void RunEmulated(SaoTestCase<T>& test, uint64_t seed) {
-  const SaoProblem problem = test.Problem();
-  ASSERT_TRUE(SaoCudaFits(problem));
-  std::vector<float> workspace(SaoCuda(problem, nullptr).FloatsOfWorkspace(),
-                               std::numeric_limits<float>::quiet_NaN());
-  RunSaoCuda<T>(problem, workspace.data(),
-                [&](auto* kernel, unsigned x, unsigned y, int threads, size_t shared, const SaoCuda& run) {
-                  emulator::Launch({.grid = dim3(x, y),
-                                    .block = dim3(static_cast<unsigned>(threads)),
-                                    .shared_bytes = shared,
-                                    .seed = seed},
-                                   [&] { kernel(run); });
-                });
-}
+struct SaoKernels {
+  using Config = SaoTestConfig;
+  template <typename T>
+  using Case = SaoTestCase<T>;
 
-class SaoEmulated : public testing::TestWithParam<SaoTestConfig> {};
+  static bool Fits(const SaoProblem& problem) { return SaoCudaFits(problem); }
+  static int64_t Floats(const SaoProblem& problem) { return SaoCuda(problem, nullptr).FloatsOfWorkspace(); }
+  template <typename T>
+  static void Run(const SaoProblem& problem, float* workspace, const EmulatedLaunch& launch) {
+    RunSaoCuda<T>(problem, workspace, launch);
+  }
+};
+using SaoEmulated = EmulatedTest<SaoKernels>;
 
-TEST_P(SaoEmulated, MatchesTheFormulasInFloat32) {
-  SaoTestCase<float> test(GetParam(), 1);
-  RunEmulated(test, 1);
-  EXPECT_LE(test.Error(), 1e-6);
-}
-
-TEST_P(SaoEmulated, MatchesTheFormulasInBFloat16) {
-  SaoTestCase<DeviceBFloat16> test(GetParam(), 2);
-  RunEmulated(test, 1);
-  EXPECT_LE(test.Error(), 1e-2);
-}
-
-TEST_P(SaoEmulated, MatchesTheFormulasInFloat16) {
-  SaoTestCase<DeviceHalf> test(GetParam(), 3);
-  RunEmulated(test, 1);
-  EXPECT_LE(test.Error(), 2e-3);
-}
-
-// A missing barrier makes the result depend on the order in which threads run.
-TEST_P(SaoEmulated, DoesNotDependOnTheOrderOfThreads) {
-  SaoTestCase<float> first(GetParam(), 4);
-  RunEmulated(first, 1);
-  SaoTestCase<float> again(GetParam(), 4);
-  RunEmulated(again, 2);
-  EXPECT_TRUE(SameBits(first.out(), again.out()));
-}
+TEST_P(SaoEmulated, MatchesTheFormulasInFloat32) { MatchesTheFormulas<float>(); }
+TEST_P(SaoEmulated, MatchesTheFormulasInBFloat16) { MatchesTheFormulas<DeviceBFloat16>(); }
+TEST_P(SaoEmulated, MatchesTheFormulasInFloat16) { MatchesTheFormulas<DeviceHalf>(); }
+TEST_P(SaoEmulated, DoesNotDependOnTheOrderOfThreads) { DoesNotDependOnTheOrderOfThreads<float>(); }
 
 INSTANTIATE_TEST_SUITE_P(Configs, SaoEmulated, testing::ValuesIn(SaoTestConfigs()));
 
@@ -59,8 +34,8 @@ TEST(SaoEmulatedTest, ManySplits) {
   // More tiles than splits, so that each block processes several tiles.
   SaoTestCase<float> test({.channels = 2, .heads = 2, .extent = {91, 91}}, 5);
   ASSERT_GT(test.positions(), SaoCuda::kTile * SaoCuda::kMaxSplits);
-  RunEmulated(test, 1);
-  EXPECT_LE(test.Error(), 1e-6);
+  RunEmulated<SaoKernels, float>(test.Problem(), 1);
+  EXPECT_LE(test.Error(), kMaxEmulatedError<float>);
 }
 
 }  // namespace

@@ -12,11 +12,9 @@ at::Tensor SaoMeta(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v
   return ResultLike(q, q.sym_size(1));
 }
 
-at::Tensor SaoModuleMeta(const at::Tensor& x, const at::Tensor& value_weight, const OptionalTensor& w,
-                         const at::Tensor& scale, const at::Tensor& shift, int64_t heads,
-                         bool /*global_term*/, bool /*residual*/, const OptionalTensor& valid,
-                         const OptionalTensor& query_weight, const OptionalTensor& key_weight) {
-  CheckSaoModule(x, value_weight, w, scale, shift, heads, valid, query_weight, key_weight);
+at::Tensor SaoModuleMeta(const at::Tensor& x, const SaoWeights& weights, int64_t heads, bool /*global_term*/,
+                         bool /*residual*/, const OptionalTensor& valid) {
+  CheckSaoModule(x, weights, heads, valid);
   return ResultLike(x, x.sym_size(1));
 }
 
@@ -24,7 +22,7 @@ at::Tensor SaoModuleMeta(const at::Tensor& x, const at::Tensor& value_weight, co
 
 TORCH_LIBRARY_IMPL(saccade, Meta, m) {
   m.impl("sao", SaoMeta);
-  m.impl("sao_module", SaoModuleMeta);
+  m.impl("sao_module", SaoModuleAs<SaoModuleMeta>);
 }
 
 }  // namespace saccade::kernels

@@ -1,18 +1,9 @@
 """Tests of the operator from Python: torch.library.opcheck, gradients, and an independent composition."""
 
-import os
-import pathlib
-
 import pytest
 import torch
 
-LIBRARY = pathlib.Path(os.environ["SACCADE_BUILD_DIR"]) / "lib" / "libsaccade_kernels.so"
-torch.ops.load_library(LIBRARY)
-OPS = torch.ops.saccade
-
-
-def random(*shape, dtype=torch.float64, grad=False):
-    return (torch.randn(*shape, dtype=torch.float64) + 0.2).to(dtype).requires_grad_(grad)
+from kernels.common.opcheck import OPS, SAMPLES, inputs_of, random
 
 
 def by_einsum(q, k, v, w, heads, global_term):
@@ -36,23 +27,9 @@ def module_weights(channels, dtype=torch.float64, grad=False):
                  for shape in ((channels, channels), (channels,), (channels,), (channels,)))
 
 
-SAMPLES = {
-    "picture": ((2, 4, 3, 5), None),
-    "padded": ((2, 4, 3, 5), [[3, 5], [2, 3]]),
-    "line": ((1, 4, 7), None),
-    "volume": ((2, 4, 2, 2, 3), [[2, 2, 3], [1, 2, 2]]),
-}
-
-
-def sample_of(name, grad=False):
-    shape, valid = SAMPLES[name]
-    valid = None if valid is None else torch.tensor(valid)
-    return [random(*shape, grad=grad) for _ in range(3)], valid
-
-
 @pytest.mark.parametrize("sample", SAMPLES)
 def test_opcheck(sample):
-    (q, k, v), valid = sample_of(sample)
+    (q, k, v), valid = inputs_of(SAMPLES[sample])
     torch.library.opcheck(OPS.sao.default, (q, k, v, random(4), 2, True, valid))
     torch.library.opcheck(OPS.sao.default, (q, q, v))
     value_weight, w, scale, shift = module_weights(4)
@@ -63,7 +40,7 @@ def test_opcheck(sample):
 
 # Slow: each check traces forward and backward with symbolic shapes, which takes seconds.
 def test_opcheck_with_gradients():
-    (q, k, v), valid = sample_of("padded", grad=True)
+    (q, k, v), valid = inputs_of(SAMPLES["padded"], grad=True)
     torch.library.opcheck(OPS.sao.default, (q, k, v, random(4, grad=True), 2, True, valid))
     torch.library.opcheck(OPS.sao_module.default, (q, *module_weights(4, grad=True), 4, True, True, valid))
 
@@ -79,7 +56,7 @@ def test_opcheck_channels_last(dtype):
 @pytest.mark.parametrize("sample", SAMPLES)
 @pytest.mark.parametrize("global_term", [False, True])
 def test_gradients(sample, global_term):
-    (q, k, v), valid = sample_of(sample, grad=True)
+    (q, k, v), valid = inputs_of(SAMPLES[sample], grad=True)
     w = random(4, grad=True)
     assert torch.autograd.gradcheck(lambda *t: OPS.sao(*t, 2, global_term, valid), (q, k, v, w))
     assert torch.autograd.gradcheck(lambda *t: OPS.sao_module(*t, 4, global_term, True, valid),

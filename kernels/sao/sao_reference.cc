@@ -50,23 +50,23 @@ at::Tensor SaoReference(const at::Tensor& q, const at::Tensor& k, const at::Tens
       .contiguous(q.suggest_memory_format());
 }
 
-at::Tensor SaoModuleReference(const at::Tensor& x, const at::Tensor& value_weight, const OptionalTensor& w,
-                              const at::Tensor& scale, const at::Tensor& shift, int64_t heads,
-                              bool global_term, bool residual, const OptionalTensor& valid,
-                              const OptionalTensor& query_weight, const OptionalTensor& key_weight) {
-  CheckSaoModule(x, value_weight, w, scale, shift, heads, valid, query_weight, key_weight);
+at::Tensor SaoModuleReference(const at::Tensor& x, const SaoWeights& weights, int64_t heads, bool global_term,
+                              bool residual, const OptionalTensor& valid) {
+  CheckSaoModule(x, weights, heads, valid);
   const auto accumulate = AccumulateType(x.scalar_type());
   const at::Tensor input = Masked(x.to(accumulate), valid);
   const at::Tensor flat = input.flatten(2);
-  const at::Tensor values = at::matmul(value_weight.to(accumulate).flatten(1), flat);
+  const at::Tensor values = at::matmul(weights.value_weight.to(accumulate).flatten(1), flat);
   const auto transformed = [&](const OptionalTensor& weight) {
     return SplitSaoHeads(weight.has_value() ? at::matmul(weight->to(accumulate).flatten(1), flat) : input,
                          heads);
   };
-  const at::Tensor sums = SumForm(transformed(query_weight), transformed(key_weight),
-                                  SplitSaoHeads(values, heads), HeadWeights(w, input, heads), global_term)
-                              .flatten(1, 2);
-  at::Tensor out = sums * scale.to(accumulate).unsqueeze(1) + shift.to(accumulate).unsqueeze(1);
+  const at::Tensor sums =
+      SumForm(transformed(weights.query_weight), transformed(weights.key_weight),
+              SplitSaoHeads(values, heads), HeadWeights(weights.w, input, heads), global_term)
+          .flatten(1, 2);
+  at::Tensor out =
+      sums * weights.scale.to(accumulate).unsqueeze(1) + weights.shift.to(accumulate).unsqueeze(1);
   if (residual) out = out + flat;
   return Masked(out.view_symint(x.sym_sizes()).to(x.scalar_type()), valid)
       .contiguous(x.suggest_memory_format());

@@ -36,6 +36,8 @@ struct Weights {
     for (at::Tensor* t : {&other.value, &other.w, &other.scale, &other.shift}) *t = t->to(dtype);
     return other;
   }
+  SaoWeights Arguments() const { return {value, w, scale, shift}; }
+
   at::Tensor value, w, scale, shift;
 };
 
@@ -103,11 +105,10 @@ TEST_P(SaoTypes, ModuleMatchesTheReference) {
     const Weights weights(c.shape[1], c.positions, GetParam());
     const at::Tensor x = RandomMap(c.shape, GetParam(), c.memory);
     const Weights exact = weights.To(at::kDouble);
-    const at::Tensor expected = SaoModuleReference(x.to(at::kDouble), exact.value, exact.w, exact.scale,
-                                                   exact.shift, c.heads, c.global_term, c.residual, {});
+    const at::Tensor expected =
+        SaoModuleReference(x.to(at::kDouble), exact.Arguments(), c.heads, c.global_term, c.residual, {});
     const at::Tensor composed = ComposedModule(x, weights, c.heads, c.global_term, c.residual);
-    const at::Tensor got = sao_module(x, weights.value, weights.w, weights.scale, weights.shift, c.heads,
-                                      c.global_term, c.residual);
+    const at::Tensor got = sao_module(x, weights.Arguments(), c.heads, c.global_term, c.residual);
     EXPECT_EQ(got.scalar_type(), GetParam());
     EXPECT_LE(RelativeError(got, expected), AllowedError(GetParam(), RelativeError(composed, expected)));
   }
@@ -150,11 +151,12 @@ TEST(SaoTest, TheModuleIsTheOperatorTimesPositions) {
   const auto per_channel = [](const at::Tensor& t) { return t.view({-1, 1, 1}); };
   const at::Tensor expected =
       sao(x, x, v, weights.w, 3) * 54 * per_channel(weights.scale) + per_channel(weights.shift) + x;
-  const at::Tensor got = sao_module(x, weights.value, weights.w, weights.scale, weights.shift, 3);
+  const at::Tensor got = sao_module(x, weights.Arguments(), 3);
   EXPECT_LE(RelativeError(got, expected), 1e-13);
   // Stored as a 1x1 convolution.
-  EXPECT_TRUE(SameBits(
-      got, sao_module(x, weights.value.view({12, 12, 1, 1}), weights.w, weights.scale, weights.shift, 3)));
+  SaoWeights convolution = weights.Arguments();
+  convolution.value_weight = weights.value.view({12, 12, 1, 1});
+  EXPECT_TRUE(SameBits(got, sao_module(x, convolution, 3)));
 }
 
 TEST(SaoTest, NoWeightsMeansOnes) {
@@ -166,8 +168,7 @@ TEST(SaoTest, NarrowInputsTakeFloat32Weights) {
   const Weights weights(16, 48, at::kBFloat16);
   const Weights wide = weights.To(at::kFloat);
   const at::Tensor x = RandomTensor({1, 16, 6, 8}, at::kBFloat16);
-  EXPECT_TRUE(SameBits(sao_module(x, weights.value, weights.w, weights.scale, weights.shift),
-                       sao_module(x, wide.value, wide.w, wide.scale, wide.shift)));
+  EXPECT_TRUE(SameBits(sao_module(x, weights.Arguments()), sao_module(x, wide.Arguments())));
 }
 
 class SaoSizes : public testing::TestWithParam<std::vector<int64_t>> {};
@@ -176,9 +177,7 @@ TEST_P(SaoSizes, ASampleDoesNotDependOnItsBatchOrTheThreads) {
   const auto& shape = GetParam();
   const Weights weights(shape[1], shape[2] * shape[3], at::kFloat);
   const at::Tensor x = RandomTensor(shape, at::kFloat);
-  const auto run = [&](const at::Tensor& input) {
-    return sao_module(input, weights.value, weights.w, weights.scale, weights.shift);
-  };
+  const auto run = [&](const at::Tensor& input) { return sao_module(input, weights.Arguments()); };
   const int threads = at::get_num_threads();
   const at::Tensor whole = run(x);
   for (const int count : {1, 2, 3}) {
@@ -202,7 +201,7 @@ TEST_P(SaoSizes, PaddingLeavesNoTrace) {
     crop(padded).copy_(x);
     const at::Tensor valid = at::tensor({shape[2], shape[3]}, at::kLong).expand({shape[0], 2});
     const auto run = [&](const at::Tensor& input, const OptionalTensor& extent) {
-      return sao_module(input, weights.value, weights.w, weights.scale, weights.shift, 4, true, true, extent);
+      return sao_module(input, weights.Arguments(), 4, true, true, extent);
     };
     const at::Tensor got = run(padded, valid);
     EXPECT_TRUE(SameBits(crop(got), run(x, {})));
@@ -223,7 +222,7 @@ TEST(SaoTest, AnEmptyBatchGivesAnEmptyResult) {
   const at::Tensor none = at::zeros({0, 8, 4, 5});
   const Weights weights(8, 20, at::kFloat);
   EXPECT_EQ(sao(none, none, none).sizes(), none.sizes());
-  EXPECT_EQ(sao_module(none, weights.value, {}, weights.scale, weights.shift).sizes(), none.sizes());
+  EXPECT_EQ(sao_module(none, {weights.value, {}, weights.scale, weights.shift}).sizes(), none.sizes());
   EXPECT_EQ(sao(at::zeros({2, 8, 0, 5}), at::zeros({2, 8, 0, 5}), at::zeros({2, 8, 0, 5})).numel(), 0);
 }
 
@@ -239,7 +238,7 @@ TEST(SaoTest, ErrorsNameTheArgumentWhatWasExpectedAndWhatCame) {
   const at::Tensor x = at::zeros({2, 8, 4, 5});
   const Weights weights(8, 20, at::kFloat);
   const auto module = [&](const at::Tensor& value, const at::Tensor& scale, const OptionalTensor& valid) {
-    return ErrorOf([&] { sao_module(x, value, weights.w, scale, weights.shift, 4, true, true, valid); });
+    return ErrorOf([&] { sao_module(x, {value, weights.w, scale, weights.shift}, 4, true, true, valid); });
   };
   EXPECT_THAT(ErrorOf([&] { sao(x, x.narrow(0, 0, 1), x); }),
               HasSubstr("sao: argument 'k' should have shape [2, 8, 4, 5], got [1, 8, 4, 5]"));
@@ -269,6 +268,31 @@ TEST(SaoTest, ErrorsNameTheArgumentWhatWasExpectedAndWhatCame) {
               HasSubstr("argument 'valid' should have shape [2, 2], got [2, 3]"));
   EXPECT_THAT(module(weights.value, weights.scale, at::tensor({4, 5, 4, 6}, at::kLong).view({2, 2})),
               HasSubstr("argument 'valid' at [1, 1] should lie in 0..5, got 6"));
+}
+
+TEST(SaoTest, WeightsThatAreNotFiniteAreErrors) {
+  const at::Tensor x = at::zeros({2, 8, 4, 5});
+  const Weights weights(8, 20, at::kFloat);
+  const at::Tensor infinite = at::full({8, 8}, std::numeric_limits<double>::infinity());
+  const auto module = [&](const auto& change) {
+    SaoWeights changed = weights.Arguments();
+    change(changed);
+    return ErrorOf([&] { sao_module(x, changed); });
+  };
+  EXPECT_THAT(module([&](SaoWeights& t) { t.w = infinite[0]; }),
+              HasSubstr("sao_module: argument 'w' should be finite"));
+  EXPECT_THAT(module([&](SaoWeights& t) { t.value_weight = infinite; }),
+              HasSubstr("argument 'value_weight' should be finite"));
+  EXPECT_THAT(module([&](SaoWeights& t) { t.query_weight = infinite; }),
+              HasSubstr("argument 'query_weight' should be finite"));
+  EXPECT_THAT(module([&](SaoWeights& t) { t.key_weight = infinite; }),
+              HasSubstr("argument 'key_weight' should be finite"));
+  // Finite weights are no error even if their product with w, which the kernel uses, overflows.
+  EXPECT_EQ(module([&](SaoWeights& t) {
+              t.w = at::full({8}, 1e30);
+              t.query_weight = t.key_weight = at::full({8, 8}, 1e30);
+            }),
+            "");
 }
 
 TEST(CudaPluginTest, SaysWhyItIsNotLoaded) {

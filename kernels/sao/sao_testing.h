@@ -8,6 +8,7 @@
 #include <random>
 #include <vector>
 
+#include "kernels/common/test_map.h"
 #include "kernels/common/testing_below_tensors.h"
 #include "kernels/sao/sao_problem.h"
 
@@ -124,20 +125,11 @@ class SaoTestCase {
 
   // Returns the relative L2 distance of the result from the formulas.
   double Error() const {
-    double difference = 0;
-    double norm = 0;
-    for (int64_t b = 0; b < config_.batch; ++b) {
-      const std::vector<double> expected = Expected(b);
-      for (int64_t c = 0; c < config_.channels; ++c) {
-        for (int64_t n = 0; n < positions_; ++n) {
-          const double want = expected[c * positions_ + n];
-          const double got = static_cast<double>(static_cast<A>(out_[At(b, c, n)]));
-          difference += (got - want) * (got - want);
-          norm += want * want;
-        }
-      }
-    }
-    return norm == 0 ? std::sqrt(difference) : std::sqrt(difference / norm);
+    return RelativeDistance(
+        [this](int64_t b, int64_t c, int64_t n) {
+          return static_cast<double>(static_cast<A>(out_[At(b, c, n)]));
+        },
+        config_.batch, config_.channels, positions_, [this](int64_t b) { return Expected(b); });
   }
 
   std::vector<T>& out() { return out_; }

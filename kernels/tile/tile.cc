@@ -28,22 +28,21 @@ bool IsFlat(const Map& map, const ValidBox& box) {
 
 // Calls visit(strip, offset from begin, length) for each stretch of evenly spaced positions.
 template <typename StripType, typename Map, typename Visit>
-void ForStrips(const Map& map, Dtype dtype, int64_t sample, const ValidBox& box, int64_t channel,
-               int64_t begin, int64_t count, const Visit& visit) {
-  const int64_t at = sample * map.batch_stride + channel * map.channel_stride;
+void ForStrips(const Map& map, Dtype dtype, const MapBlock& block, const Visit& visit) {
+  const int64_t at = block.sample * map.batch_stride + block.channel * map.channel_stride;
   StripType strip{nullptr, dtype, map.channel_stride, map.spatial_stride[2]};
-  if (IsFlat(map, box)) {
-    strip.data = Advance(map.data, dtype, at + begin * map.spatial_stride[2]);
-    visit(strip, int64_t{0}, count);
+  if (IsFlat(map, block.box)) {
+    strip.data = Advance(map.data, dtype, at + block.begin * map.spatial_stride[2]);
+    visit(strip, int64_t{0}, block.count);
     return;
   }
-  box.ForRows(begin, begin + count,
-              [&](int64_t plane, int64_t row, int64_t column, int64_t offset, int64_t length) {
-                strip.data = Advance(map.data, dtype,
-                                     at + plane * map.spatial_stride[0] + row * map.spatial_stride[1] +
-                                         column * map.spatial_stride[2]);
-                visit(strip, offset, length);
-              });
+  block.box.ForRows(block.begin, block.begin + block.count,
+                    [&](int64_t plane, int64_t row, int64_t column, int64_t offset, int64_t length) {
+                      strip.data = Advance(map.data, dtype,
+                                           at + plane * map.spatial_stride[0] + row * map.spatial_stride[1] +
+                                               column * map.spatial_stride[2]);
+                      visit(strip, offset, length);
+                    });
 }
 
 }  // namespace
@@ -63,47 +62,39 @@ const TileCode<double>& TileCodeFor<double>(CpuIsa /*isa*/) {
 }
 
 template <typename A>
-void LoadTile(const TileCode<A>& code, const FeatureMap& map, Dtype dtype, int64_t sample,
-              const ValidBox& box, int64_t channel, int64_t channels, int64_t begin, int64_t count, A* tile,
+void LoadTile(const TileCode<A>& code, const FeatureMap& map, Dtype dtype, const MapBlock& block, A* tile,
               int64_t row) {
-  ForStrips<Strip>(map, dtype, sample, box, channel, begin, count,
-                   [&](const Strip& strip, int64_t offset, int64_t length) {
-                     code.load(strip, channels, length, tile + offset, row);
-                   });
+  ForStrips<Strip>(map, dtype, block, [&](const Strip& strip, int64_t offset, int64_t length) {
+    code.load(strip, block.channels, length, tile + offset, row);
+  });
 }
 
 template <typename A>
-void LoadPositions(const TileCode<A>& code, const FeatureMap& map, Dtype dtype, int64_t sample,
-                   const ValidBox& box, int64_t channel, int64_t channels, int64_t begin, int64_t count,
+void LoadPositions(const TileCode<A>& code, const FeatureMap& map, Dtype dtype, const MapBlock& block,
                    A* matrix, int64_t row) {
-  ForStrips<Strip>(map, dtype, sample, box, channel, begin, count,
-                   [&](const Strip& strip, int64_t offset, int64_t length) {
-                     code.load_transposed(strip, channels, length, matrix + offset * row, row);
-                   });
+  ForStrips<Strip>(map, dtype, block, [&](const Strip& strip, int64_t offset, int64_t length) {
+    code.load_transposed(strip, block.channels, length, matrix + offset * row, row);
+  });
 }
 
 template <typename A>
-void StoreTile(const TileCode<A>& code, const A* tile, const OutputMap& map, Dtype dtype, int64_t sample,
-               const ValidBox& box, int64_t channel, int64_t channels, int64_t begin, int64_t count,
-               int64_t row) {
-  ForStrips<OutputStrip>(map, dtype, sample, box, channel, begin, count,
-                         [&](const OutputStrip& strip, int64_t offset, int64_t length) {
-                           code.store(tile + offset, row, channels, length, strip);
-                         });
+void StoreTile(const TileCode<A>& code, const A* tile, const OutputMap& map, Dtype dtype,
+               const MapBlock& block, int64_t row) {
+  ForStrips<OutputStrip>(map, dtype, block, [&](const OutputStrip& strip, int64_t offset, int64_t length) {
+    code.store(tile + offset, row, block.channels, length, strip);
+  });
 }
 
-template void LoadTile(const TileCode<float>&, const FeatureMap&, Dtype, int64_t, const ValidBox&, int64_t,
-                       int64_t, int64_t, int64_t, float*, int64_t);
-template void LoadTile(const TileCode<double>&, const FeatureMap&, Dtype, int64_t, const ValidBox&, int64_t,
-                       int64_t, int64_t, int64_t, double*, int64_t);
-template void LoadPositions(const TileCode<float>&, const FeatureMap&, Dtype, int64_t, const ValidBox&,
-                            int64_t, int64_t, int64_t, int64_t, float*, int64_t);
-template void LoadPositions(const TileCode<double>&, const FeatureMap&, Dtype, int64_t, const ValidBox&,
-                            int64_t, int64_t, int64_t, int64_t, double*, int64_t);
-template void StoreTile(const TileCode<float>&, const float*, const OutputMap&, Dtype, int64_t,
-                        const ValidBox&, int64_t, int64_t, int64_t, int64_t, int64_t);
-template void StoreTile(const TileCode<double>&, const double*, const OutputMap&, Dtype, int64_t,
-                        const ValidBox&, int64_t, int64_t, int64_t, int64_t, int64_t);
+template void LoadTile(const TileCode<float>&, const FeatureMap&, Dtype, const MapBlock&, float*, int64_t);
+template void LoadTile(const TileCode<double>&, const FeatureMap&, Dtype, const MapBlock&, double*, int64_t);
+template void LoadPositions(const TileCode<float>&, const FeatureMap&, Dtype, const MapBlock&, float*,
+                            int64_t);
+template void LoadPositions(const TileCode<double>&, const FeatureMap&, Dtype, const MapBlock&, double*,
+                            int64_t);
+template void StoreTile(const TileCode<float>&, const float*, const OutputMap&, Dtype, const MapBlock&,
+                        int64_t);
+template void StoreTile(const TileCode<double>&, const double*, const OutputMap&, Dtype, const MapBlock&,
+                        int64_t);
 
 void ZeroPadding(const OutputMap& map, Dtype dtype, int64_t sample, const Extent& extent, const ValidBox& box,
                  int64_t channels) {

@@ -86,20 +86,28 @@ struct TileCode {
 template <typename A>
 const TileCode<A>& TileCodeFor(CpuIsa isa);
 
-// Load or store the valid positions numbered [begin, begin + count) of one sample, channels [channel, channel
-// + channels), as a tile or as a matrix whose rows are positions. Nothing outside the box is accessed.
+// A part of one sample's map: channels [channel, channel + channels) at the valid positions numbered [begin,
+// begin + count). `box` holds the sample's valid positions and must outlive the block.
+struct MapBlock {
+  int64_t sample;
+  const ValidBox& box;
+  int64_t channel;
+  int64_t channels;
+  int64_t begin;
+  int64_t count;
+};
+
+// Load or store a block, as a tile or as a matrix whose rows are positions. Nothing outside the box is
+// accessed.
 template <typename A>
-void LoadTile(const TileCode<A>& code, const FeatureMap& map, Dtype dtype, int64_t sample,
-              const ValidBox& box, int64_t channel, int64_t channels, int64_t begin, int64_t count, A* tile,
+void LoadTile(const TileCode<A>& code, const FeatureMap& map, Dtype dtype, const MapBlock& block, A* tile,
               int64_t row = kTile);
 template <typename A>
-void LoadPositions(const TileCode<A>& code, const FeatureMap& map, Dtype dtype, int64_t sample,
-                   const ValidBox& box, int64_t channel, int64_t channels, int64_t begin, int64_t count,
+void LoadPositions(const TileCode<A>& code, const FeatureMap& map, Dtype dtype, const MapBlock& block,
                    A* matrix, int64_t row);
 template <typename A>
-void StoreTile(const TileCode<A>& code, const A* tile, const OutputMap& map, Dtype dtype, int64_t sample,
-               const ValidBox& box, int64_t channel, int64_t channels, int64_t begin, int64_t count,
-               int64_t row = kTile);
+void StoreTile(const TileCode<A>& code, const A* tile, const OutputMap& map, Dtype dtype,
+               const MapBlock& block, int64_t row = kTile);
 
 // Writes zeros outside the box, for one sample of an output with `channels` channels.
 void ZeroPadding(const OutputMap& map, Dtype dtype, int64_t sample, const Extent& extent, const ValidBox& box,

@@ -236,11 +236,12 @@ TEST(TileTest, ABoxIsReadAndItsPaddingZeroed) {
     const auto& code = TileCodeFor<float>(BestCpuIsa());
     const int64_t begin = 3, count = box.positions() - 4;
     std::vector<float> tile(channels * kTile, 0), matrix(count * 16, 0);
-    LoadTile(code, view, Dtype::kFloat32, sample, box, 0, channels, begin, count, tile.data());
-    LoadPositions(code, view, Dtype::kFloat32, sample, box, 0, channels, begin, count, matrix.data(), 16);
+    const MapBlock block{sample, box, 0, channels, begin, count};
+    LoadTile(code, view, Dtype::kFloat32, block, tile.data());
+    LoadPositions(code, view, Dtype::kFloat32, block, matrix.data(), 16);
     std::vector<float> out(map.size(), kNan);
     const OutputMap out_view{out.data(), channels * positions, positions, {20, 5, 1}};
-    StoreTile(code, tile.data(), out_view, Dtype::kFloat32, sample, box, 0, channels, begin, count);
+    StoreTile(code, tile.data(), out_view, Dtype::kFloat32, block);
     ZeroPadding(out_view, Dtype::kFloat32, sample, extent, box, channels);
     for (int64_t c = 0; c < channels; ++c) {
       for (int64_t i = 0; i < count; ++i) {

@@ -81,9 +81,14 @@ at::Tensor AttentionHead::Attend(const at::Tensor& x, const at::Tensor& valid) c
                   .coefficient_scale = coefficient_scale_,
                   .heads = heads_},
                  valid);
-  return kernels::kao_module(x, kind_, weights_.query_weight, weights_.key_weight, weights_.value_weight,
-                             weights_.query_bias, weights_.value_bias, coefficient_scale_, std::nullopt,
-                             std::nullopt, heads_, /*residual=*/true, valid);
+  return kernels::kao_module(x, kind_,
+                             {.query_weight = weights_.query_weight,
+                              .key_weight = weights_.key_weight,
+                              .value_weight = weights_.value_weight,
+                              .query_bias = weights_.query_bias,
+                              .value_bias = weights_.value_bias,
+                              .coefficient_scale = coefficient_scale_},
+                             heads_, /*residual=*/true, valid);
 }
 
 at::Tensor AttentionHead::operator()(const FeatureMap& x) const {

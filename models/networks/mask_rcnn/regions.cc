@@ -11,15 +11,15 @@
 namespace saccade::models {
 namespace {
 
-constexpr std::array<double, 4> kScales = {1.0 / 4, 1.0 / 8, 1.0 / 16, 1.0 / 32};
-constexpr int64_t kSamples = 2;  // per bin and axis
+constexpr std::array<double, 4> kLevelScales = {1.0 / 4, 1.0 / 8, 1.0 / 16, 1.0 / 32};
+constexpr int64_t kSamplesPerAxis = 2;  // per bin and axis
 
 }  // namespace
 
 RegionFeatures FeaturesOf(const std::vector<FeatureMap>& levels, int64_t picture, bool exact) {
   RegionFeatures features;
   std::vector<at::Tensor> valid;
-  for (size_t level = 0; level < kScales.size(); ++level) {
+  for (size_t level = 0; level < kLevelScales.size(); ++level) {
     features.levels.push_back(levels[level].values.narrow(0, picture, 1));
     valid.push_back(Extents({levels[level].extents[picture]}).AsValid(levels[level].values.device()));
   }
@@ -30,9 +30,10 @@ RegionFeatures FeaturesOf(const std::vector<FeatureMap>& levels, int64_t picture
 at::Tensor Pool(const RegionFeatures& features, const at::Tensor& boxes, int64_t side) {
   const at::Tensor first_sample = at::zeros({boxes.size(0), 1}, boxes.options());
   const at::Tensor regions = at::cat({first_sample, boxes}, 1).to(features.levels.front().device());
-  return kernels::roi_align_pyramid(features.levels, regions, kScales, side, side, kSamples,
-                                    /*aligned=*/false, /*canonical_scale=*/224,
-                                    /*canonical_level=*/4, features.valid)
+  const kernels::RoiAlignPyramid pyramid{.levels = features.levels,
+                                         .spatial_scales = {kLevelScales.begin(), kLevelScales.end()}};
+  return kernels::roi_align_pyramid(pyramid, regions, side, side, kSamplesPerAxis, /*aligned=*/false,
+                                    features.valid)
       .contiguous(at::MemoryFormat::ChannelsLast);
 }
 

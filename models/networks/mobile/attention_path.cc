@@ -51,8 +51,9 @@ at::Tensor AttentionPath::Regular(const at::Tensor& x, const char* kind) const {
 
 at::Tensor AttentionPath::Kronecker(const at::Tensor& x, const char* kind) const {
   ProbeKronecker(name_, x, {.kind = kind, .coefficient_scale = coefficient_scale_, .heads = options_.heads});
-  return kernels::kao_module(x, kind, std::nullopt, std::nullopt, value_weight_, std::nullopt, std::nullopt,
-                             coefficient_scale_, std::nullopt, std::nullopt, options_.heads, skip_);
+  return kernels::kao_module(x, kind,
+                             {.value_weight = value_weight_, .coefficient_scale = coefficient_scale_},
+                             options_.heads, skip_);
 }
 
 at::Tensor AttentionPath::operator()(const at::Tensor& x) const {
@@ -61,8 +62,8 @@ at::Tensor AttentionPath::operator()(const at::Tensor& x) const {
       break;
     case MobileAttention::kSiamese:
       ProbeSiamese(name_, x, w_, options_.heads);
-      return kernels::sao_module(x, value_weight_, w_, *scale_, *shift_, options_.heads, options_.global_term,
-                                 skip_, std::nullopt);
+      return kernels::sao_module(x, {value_weight_, w_, *scale_, *shift_}, options_.heads,
+                                 options_.global_term, skip_);
     case MobileAttention::kSoftmax:
       return Regular(x, "softmax");
     case MobileAttention::kPool:

@@ -20,9 +20,14 @@ at::Tensor SiameseModule::operator()(const at::Tensor& x) const {
   // The kernel does not divide its sums by the number of positions.
   const auto positions = static_cast<double>(Positions(SidesOf(x)));
   const auto sent = [&](const at::Tensor& values) { return values.to(at::kFloat).to(x.device()); };
-  return kernels::sao_module(x, weights_.value, weights_.w, sent(weights_.norm.scale.div(positions)),
-                             sent(weights_.norm.shift), weights_.heads, weights_.global_term,
-                             /*residual=*/true, std::nullopt, weights_.query, weights_.key);
+  return kernels::sao_module(x,
+                             {.value_weight = weights_.value,
+                              .w = weights_.w,
+                              .scale = sent(weights_.norm.scale.div(positions)),
+                              .shift = sent(weights_.norm.shift),
+                              .query_weight = weights_.query,
+                              .key_weight = weights_.key},
+                             weights_.heads, weights_.global_term, /*residual=*/true);
 }
 
 }  // namespace saccade::models
