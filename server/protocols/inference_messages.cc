@@ -80,7 +80,7 @@ absl::StatusOr<BytePieces> BytesOf(const Message::InferInputTensor& input, DataT
                                    const BytePieces* raw, SharedInputs& shared) {
   if (IsShared(input)) return ReadShared(input, shared);
   if (raw != nullptr) return *raw;
-  return BytesOf(input.contents(), type);
+  return server::BytesOf(input.contents(), type);
 }
 
 absl::StatusOr<Tensor> InputOf(const Message::InferInputTensor& input, const BytePieces* raw,
