@@ -17,7 +17,8 @@ class SettledChange {
   // Records the state that was found. Returns true if it differs from the state in use and is the one that
   // the previous call recorded; also in later calls, until a state is in use that equals it.
   bool Look(State found) {
-    const bool settled = found_ == found;
+    // Compared as values: two std::optional, which State may be, would compare by whether they hold one.
+    const bool settled = found_.has_value() && *found_ == found;
     found_ = std::move(found);
     return settled && *found_ != in_use_;
   }

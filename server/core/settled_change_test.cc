@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <optional>
 #include <string>
 
 namespace saccade::server {
@@ -40,6 +41,13 @@ TEST(SettledChangeTest, NothingIsUsedBeforeTheFirstLook) {
   EXPECT_FALSE(change.Look("b"));
   EXPECT_FALSE(change.Look("a"));
   EXPECT_TRUE(change.Look("a"));
+}
+
+TEST(SettledChangeTest, AStateMayBeAnAbsence) {
+  SettledChange<std::optional<std::string>> change("a");
+  EXPECT_FALSE(change.Look(std::nullopt));
+  EXPECT_TRUE(change.Look(std::nullopt));
+  EXPECT_FALSE(change.Look("a"));
 }
 
 }  // namespace

@@ -209,7 +209,7 @@ TEST(RestRequestTest, WhatIsNoRequestIsRefused) {
       {R"({"id":{}})", "id: expected a string, got an object"},
       {R"({"id":[]})", "id: expected a string, got an array"},
       {R"({"parameters":1})", "parameters: expected an object, got a number"},
-      {R"({"outputs":[{"name":"y","shape":[-1]}]})", "output 'y': shape: expected integers"},
+      {R"({"outputs":[{"name":"y","shape":[-1]}]})", "output 'y': shape: expected non-negative integers"},
       {R"({"outputs":[{}]})", "output number 1: has no \"name\""},
       {R"({"outputs":[{"name":"y","parameters":{"binary_data":"yes"}}]})",
        "output 'y': parameter binary_data: expected true"},
@@ -286,7 +286,7 @@ TEST(RestRequestTest, BinaryDataHaveToFit) {
               HasSubstr("expected a number of bytes"));
   EXPECT_THAT(Why(ReadBinary(input(R"("data":[1,2,3,4],"parameters":{"binary_data_size":4})"), "abcd")),
               HasSubstr("has both data and binary_data_size"));
-  EXPECT_THAT(Why(Read(four)), HasSubstr("the header Inference-Header-Content-Length is not"));
+  EXPECT_THAT(Why(Read(four)), HasSubstr("the header Inference-Header-Content-Length is missing"));
   for (const char* length : {"", "-1", "x", "1000", "99999999999999999999"}) {
     EXPECT_THAT(
         Why(ReadRestRequest({.bytes = "{}", .owner = nullptr, .json_length = length}, kNoSharing, kMax)),
