@@ -284,7 +284,7 @@ TEST(RepositoryTest, ARequestsConfigurationStandsForTheFile) {
   EXPECT_EQ(model->settings.batching.max_batch_size, 3);
   model = ReadModel(repository.string(), "m", {.config_json = R"({"max_batch_size": "many"})"});
   EXPECT_THAT(std::string(model.status().message()),
-              HasSubstr("the request's configuration: not a model configuration in JSON"));
+              HasSubstr("the request's configuration: is not a model configuration in JSON"));
   model = ReadModel(
       repository.string(), "m",
       {.config_json =
