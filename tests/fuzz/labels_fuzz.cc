@@ -2,15 +2,16 @@
 #include "server/repository/labels.h"
 
 #include <string>
+#include <string_view>
 
-#include "server/repository/files.h"
+#include "models/api/text.h"
 #include "tests/fuzz/harness.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using saccade::fuzz::Check;
-  const absl::string_view text(reinterpret_cast<const char*>(data), size);
-  if (!saccade::server::IsUtf8Text(text)) return 0;
-  const auto labels = saccade::server::ParseLabels(text, "labels.txt");
+  const std::string_view text(reinterpret_cast<const char*>(data), size);
+  if (!saccade::models::IsUtf8(text)) return 0;
+  const auto labels = saccade::server::ParseLabels({text.data(), text.size()}, "labels.txt");
   if (!labels.ok()) {
     Check(labels.status().message().substr(0, 10) == "labels.txt", "an error begins with the file's name");
     return 0;
