@@ -83,9 +83,9 @@ grpc::ServerUnaryReactor* InferenceService::SystemSharedMemoryRegister(
     grpc::CallbackServerContext* context, const inference::SystemSharedMemoryRegisterRequest* request,
     inference::SystemSharedMemoryRegisterResponse* /*response*/) {
   return FinishNow(context, ToGrpcStatus(deps_.shared_memory->Register({.name = request->name(),
-                                                                         .key = request->key(),
-                                                                         .offset = request->offset(),
-                                                                         .size = request->byte_size()})));
+                                                                        .key = request->key(),
+                                                                        .offset = request->offset(),
+                                                                        .size = request->byte_size()})));
 }
 
 grpc::ServerUnaryReactor* InferenceService::SystemSharedMemoryUnregister(

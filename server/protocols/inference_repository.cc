@@ -70,7 +70,7 @@ grpc::ServerUnaryReactor* InferenceService::RepositoryModelLoad(
   grpc::ServerUnaryReactor* const reactor = context->DefaultReactor();
   const LogCallScope scope(LogCallOf(*context));
   deps_.catalog->Load(request->model_name(), *std::move(config),
-                       [reactor](const absl::Status& status) { reactor->Finish(ToGrpcStatus(status)); });
+                      [reactor](const absl::Status& status) { reactor->Finish(ToGrpcStatus(status)); });
   return reactor;
 }
 
@@ -84,7 +84,7 @@ grpc::ServerUnaryReactor* InferenceService::RepositoryModelUnload(
   grpc::ServerUnaryReactor* const reactor = context->DefaultReactor();
   const LogCallScope scope(LogCallOf(*context));
   deps_.catalog->Unload(request->model_name(), *with_dependents,
-                         [reactor](const absl::Status& status) { reactor->Finish(ToGrpcStatus(status)); });
+                        [reactor](const absl::Status& status) { reactor->Finish(ToGrpcStatus(status)); });
   return reactor;
 }
 

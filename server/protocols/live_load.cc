@@ -53,7 +53,8 @@ HttpResponse Answer(const Catalog& catalog, const Pipeline& pipeline) {
   const Inflight held = pipeline.deps().admission->inflight();
   const Json answer = {
       {"time", absl::ToDoubleSeconds(pipeline.deps().clock->Now() - absl::UnixEpoch())},
-      {"inflight", {{"requests", held.requests}, {"bytes", held.bytes}, {"decoded_bytes", held.decoded_bytes}}},
+      {"inflight",
+       {{"requests", held.requests}, {"bytes", held.bytes}, {"decoded_bytes", held.decoded_bytes}}},
       {"models", std::move(models)}};
   HttpResponse response;
   response.body = answer.dump(-1, ' ', false, Json::error_handler_t::replace);

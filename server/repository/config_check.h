@@ -17,8 +17,8 @@ namespace saccade::server {
 // Quotes text of a configuration for an error: escaped, and truncated if it is long.
 inline std::string Quoted(absl::string_view text) {
   constexpr size_t kMaxShown = 128;
-  return absl::StrCat("'", absl::CHexEscape(text.substr(0, kMaxShown)),
-                      text.size() > kMaxShown ? "..." : "", "'");
+  return absl::StrCat("'", absl::CHexEscape(text.substr(0, kMaxShown)), text.size() > kMaxShown ? "..." : "",
+                      "'");
 }
 
 // Joins the names of a list; after the first eight, "and 3 more" replaces the rest.

@@ -37,8 +37,8 @@ class RepositoryPath {
   // The path without symbolic links; an error if it leads out of the repository.
   absl::StatusOr<std::filesystem::path> Resolve() const;
 
-  // Reads a regular file. An error if it has more than `max_bytes`, holds NUL, or is not UTF-8. Blocks on the file
-  // system.
+  // Reads a regular file. An error if it has more than `max_bytes`, holds NUL, or is not UTF-8. Blocks on the
+  // file system.
   absl::StatusOr<std::string> ReadText(size_t max_bytes) const;
 
  private:

@@ -23,8 +23,7 @@ class CollectorClient {
   ~CollectorClient();
 
   // See SpanExporter::Options::send.
-  SendOutcome Send(const std::vector<Span>& spans, absl::Duration max,
-                   const std::function<bool()>& given_up);
+  SendOutcome Send(const std::vector<Span>& spans, absl::Duration max, const std::function<bool()>& given_up);
 
  private:
   struct Handle;
