@@ -148,7 +148,8 @@ TEST_F(SegmentTest, APictureThatIsNotFiniteFailsAlone) {
   scores_[1][0][0][2] = kNan;  // in padding, which must be ignored
   batch_.pixels[2][0][3][0] = kNan;
   const std::vector<TaskResult> results = Run();
-  EXPECT_THAT(std::get<Failure>(results[0]).message, HasSubstr("segmenter gave a score that is not finite"));
+  EXPECT_THAT(std::get<Failure>(results[0]).message,
+              HasSubstr("segmenter computed a score that is not finite"));
   EXPECT_EQ(std::get<Segmentation>(results[1]).labels, std::get<Segmentation>(clean[1]).labels);
   EXPECT_THAT(std::get<Failure>(results[2]).message, HasSubstr("the input holds a value"));
 }

@@ -76,7 +76,8 @@ TEST(MatchStereo, APairThatIsNotFiniteFailsAlone) {
   const std::vector<TaskResult> results = MatchStereo(Pairs(), batch, network);
   EXPECT_THAT(std::get<Disparity>(results[0]).values, Each(1.0F));
   EXPECT_THAT(std::get<Failure>(results[1]).message, HasSubstr("the input holds"));
-  EXPECT_THAT(std::get<Failure>(results[2]).message, HasSubstr("pairs gave a disparity that is not finite"));
+  EXPECT_THAT(std::get<Failure>(results[2]).message,
+              HasSubstr("pairs computed a disparity that is not finite"));
 }
 
 TEST(MatchStereo, RefusesOtherBatches) {
