@@ -46,7 +46,7 @@ def in_words(result):
     if "areas" in result:
         return ", ".join(f"{one['label']} {100 * one['fraction']:.0f}%" for one in result["areas"][:4])
     if "disparity" in result:
-        return "{least:.1f} to {most:.1f} px, {mean:.1f} in the mean".format(**result["disparity"])
+        return "{min:.1f} to {max:.1f} px, {mean:.1f} in the mean".format(**result["disparity"])
     if "actions" in result:
         return ", ".join(f"{one['label']} at {one['start_seconds']:.1f} s" for one in result["actions"][:3]) or "nothing"
     return "{depth}x{height}x{width} {type}".format(**result["volume"])
