@@ -26,13 +26,13 @@ class Load {
 
   LoadResult Run(const LoadProgress& progress) {
     std::thread arrivals;
-    if (open()) {
+    if (is_open_loop()) {
       arrivals = std::thread([this] { SendWhenDue(); });
     } else {
       StartConnections();
     }
     while (!AwaitEnd(progress)) continue;
-    if (open()) arrivals.join();
+    if (is_open_loop()) arrivals.join();
     const absl::MutexLock lock(&mutex_);
     std::sort(samples_.begin(), samples_.end(),
               [](const LoadSample& one, const LoadSample& other) { return one.due < other.due; });
@@ -40,10 +40,10 @@ class Load {
   }
 
  private:
-  bool open() const { return plan_.rate > 0; }
+  bool is_open_loop() const { return plan_.rate > 0; }
 
-  // Blocks until the load has ended, or for kProgressInterval if there is progress to report. Returns whether
-  // the load has ended.
+  // Blocks until the load has ended, or for kProgressInterval if `progress` is set. Returns whether the
+  // load has ended.
   bool AwaitEnd(const LoadProgress& progress) {
     const auto ended = [this]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
       return in_flight_ == 0 && arrived_ == due_.size();
@@ -78,7 +78,7 @@ class Load {
       {
         const absl::MutexLock lock(&mutex_);
         ++arrived_;
-        // End() starts the call when another one has ended.
+        // At the limit: End() starts this call when another ends.
         if (in_flight_ >= plan_.max_in_flight) continue;
         ++in_flight_;
         number = next_++;
@@ -91,7 +91,7 @@ class Load {
 
   void Start(size_t number, int connection) {
     const absl::Time sent = clock_.now();
-    const LoadCall call{number, connection, open() ? begin_ + due_[number] : sent};
+    const LoadCall call{number, connection, is_open_loop() ? begin_ + due_[number] : sent};
     start_(call, [this, call, sent](CallResult result) { End(call, sent, std::move(result)); });
   }
 
@@ -110,15 +110,16 @@ class Load {
                           .timings = result.timings,
                           .batch_size = result.batch_size});
       last_end_ = std::max(last_end_, now);
-      const bool goes_on =
-          open() ? next_ < arrived_ : now < begin_ + plan_.duration && !(failed && plan_.stop_after_failure);
+      const bool goes_on = is_open_loop()
+                               ? next_ < arrived_
+                               : now < begin_ + plan_.duration && !(failed && plan_.stop_after_failure);
       if (!goes_on) {
         --in_flight_;
         return;
       }
       number = next_++;
     }
-    Start(number, open() ? ConnectionOf(number) : call.connection);
+    Start(number, is_open_loop() ? ConnectionOf(number) : call.connection);
   }
 
   const LoadPlan plan_;

@@ -1,4 +1,4 @@
-// Copies between maps in memory and tiles; part of tile_impl.h.
+// Copies strided strips of feature maps to and from tiles; part of tile_impl.h.
 #pragma once
 
 #include <utility>
@@ -61,7 +61,8 @@ void Transpose(const A* from, int64_t rows, int64_t columns, int64_t from_row, A
   TransposeFrom(from, rows, columns, from_row, to, to_row);
 }
 
-// The reverse: to[i * to_row + c] = from[c * from_row + i], converting to T.
+// The same transposition from tile to map, to[i * to_row + c] = from[c * from_row + i]; converts each entry
+// from A to T.
 template <typename T, typename A = Accumulate<T>>
 void TransposeTo(const A* from, int64_t rows, int64_t columns, int64_t from_row, T* to, int64_t to_row) {
   constexpr int64_t kSide = kLanes<A>;
@@ -111,7 +112,7 @@ void Gather(const T* from, int64_t outer, int64_t outer_stride, int64_t inner, i
   }
 }
 
-// Calls run() with a pointer of the map's element type.
+// Casts `data` to a pointer to the map's element type and calls run() with it.
 template <typename A, typename Void, typename Run>
 inline void AsStored(Void* data, Dtype dtype, const Run& run) {
   constexpr bool kConst = std::is_const_v<Void>;

@@ -7,7 +7,8 @@
 namespace saccade::server {
 namespace {
 
-// The share of `held` that counts for the server.
+// Returns what counts for the server. A nested request counts only its decoded bytes; the outer request's
+// ticket holds the rest.
 Inflight OfServer(const Inflight& held, bool nested) {
   return nested ? Inflight{.decoded_bytes = held.decoded_bytes} : held;
 }
@@ -43,7 +44,8 @@ Admission::Ticket Admission::Ticket::ForAnswer(int64_t bytes) const {
   if (admission_ == nullptr) return {};
   const Inflight held = {.bytes = bytes};
   admission_->Hold(held, model_);
-  // The answer of a nested request counts for the server too, because no other ticket includes it.
+  // The answer of a nested request counts for the server too, because the outer request's ticket does
+  // not include it.
   return {admission_, model_, held, /*nested=*/false};
 }
 
@@ -99,7 +101,8 @@ absl::StatusOr<Admission::Ticket> Admission::Admit(const Applicant& applicant) {
     if (absl::Status rate = clients_.Take(applicant.client, now); !rate.ok()) return rate;
   }
   Load* const model = LoadOf(applicant);
-  // Not attached to `this` yet: its destructor would lock `mutex_` again.
+  // Not attached to `this`: if Take() fails, the destructor of an attached ticket would lock `mutex_`, which
+  // is held here.
   Ticket ticket(nullptr, model, {}, applicant.nested);
   if (absl::Status taken = Take(wanted, ticket, now); !taken.ok()) return taken;
   return Ticket(this, model, wanted, applicant.nested);
@@ -146,8 +149,7 @@ Inflight Admission::inflight() const {
 }
 
 absl::Status Admission::AddDecodedBytes(int64_t bytes, const Ticket& ticket) {
-  if (bytes < 0)
-    return absl::InvalidArgumentError(absl::StrCat("a decoded picture cannot hold ", bytes, " bytes"));
+  if (bytes < 0) return absl::InvalidArgumentError(absl::StrCat("cannot add ", bytes, " decoded bytes"));
   const absl::Time now = clock_->Now();
   absl::MutexLock lock(&mutex_);
   return Take({.decoded_bytes = bytes}, ticket, now);

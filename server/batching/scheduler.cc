@@ -31,15 +31,16 @@ Scheduler::ModelId Scheduler::AddModel(const BatcherOptions& options, const Devi
   // Reversed, because Start() takes idle instances from the back: instance 0 computes first.
   for (size_t i = devices.size(); i-- > 0;) {
     Impl::Device* const device = &impl_->devices[devices[i]];
-    auto on = std::find_if(model.devices.begin(), model.devices.end(),
-                           [&](const auto& known) { return known->device == device; });
-    if (on == model.devices.end()) {
-      on = model.devices.insert(on, std::make_unique<Impl::ModelOnDevice>(Impl::ModelOnDevice{
-                                        .model = &model, .device = device, .used = device->served}));
+    auto on_device = std::find_if(model.devices.begin(), model.devices.end(),
+                                  [&](const auto& known) { return known->device == device; });
+    if (on_device == model.devices.end()) {
+      on_device =
+          model.devices.insert(on_device, std::make_unique<Impl::ModelOnDevice>(Impl::ModelOnDevice{
+                                              .model = &model, .device = device, .used = device->served}));
     }
-    ++(*on)->instances;
-    (*on)->idle.push_back(static_cast<int>(i));
-    model.instances[i].on = on->get();
+    ++(*on_device)->instances;
+    (*on_device)->idle.push_back(static_cast<int>(i));
+    model.instances[i].on_device = on_device->get();
   }
   return id;
 }
@@ -48,7 +49,7 @@ std::vector<std::unique_ptr<BatchTask>> Scheduler::RemoveModel(ModelId id) {
   Impl::Model& model = *impl_->models.at(id);
   std::vector<std::unique_ptr<BatchTask>> left = model.queue.TakeAll();
   // Instances whose batch was handed out but never fetched.
-  for (Impl::Instance& instance : model.instances) impl_->Release(instance);
+  for (Impl::Instance& instance : model.instances) impl_->ReleaseCores(instance);
   model.idle = model.instances.size();
   impl_->Track(model);
   impl_->models[id] = nullptr;
@@ -68,13 +69,14 @@ absl::Status Scheduler::Push(ModelId id, std::unique_ptr<BatchTask>& task, absl:
   const NanoTime time(now);
   // Idle models do not accumulate credit: limit it to kMaxCreditPasses behind the device's current level.
   if (model.queue.empty()) {
-    for (const auto& on : model.devices) {
-      const Impl::Device& device = *on->device;
-      on->used = std::max(on->used, device.served - Impl::kMaxCreditPasses * device.longest / model.weight());
+    for (const auto& on_device : model.devices) {
+      const Impl::Device& device = *on_device->device;
+      on_device->used =
+          std::max(on_device->used, device.served - Impl::kMaxCreditPasses * device.longest / model.weight());
     }
   }
   absl::Status taken =
-      model.queue.Push(task, time, Impl::Ahead(model, time), impl_->Instances(model), dropped);
+      model.queue.Push(task, time, Impl::ExpectedWait(model, time), impl_->UsableInstances(model), dropped);
   impl_->Track(model);
   return taken;
 }
@@ -85,8 +87,8 @@ absl::Status Scheduler::Consider(ModelId id, const BatchTask::Traits& traits,
   Impl::Model& model = *impl_->models.at(id);
   if (model.closed) return Closed();
   const NanoTime time(now);
-  absl::Status said =
-      model.queue.Consider(traits, buckets, time, Impl::Ahead(model, time), impl_->Instances(model), dropped);
+  absl::Status said = model.queue.Consider(traits, buckets, time, Impl::ExpectedWait(model, time),
+                                           impl_->UsableInstances(model), dropped);
   // A full queue was swept.
   impl_->Track(model);
   return said;
@@ -114,14 +116,14 @@ void Scheduler::Sweep(absl::Time now, std::vector<Dropped>* dropped) {
 void Scheduler::Finished(ModelId id, int index, absl::Time now, bool learn) {
   Impl::Model& model = *impl_->models.at(id);
   Impl::Instance& instance = model.instances.at(index);
-  Impl::ModelOnDevice& on = *instance.on;
+  Impl::ModelOnDevice& on_device = *instance.on_device;
   const NanoTime time(now);
   const Nanos took = time - instance.started;
   model.queue.Learn(instance.bucket, instance.size, learn ? std::optional(took) : std::nullopt, time);
-  on.used += (took - instance.charged) * model.threads() / model.weight();
+  on_device.used += (took - instance.charged) * model.threads() / model.weight();
   model.ends -= instance.started.SinceEpoch() + instance.charged;
-  impl_->Release(instance);
-  on.idle.push_back(index);
+  impl_->ReleaseCores(instance);
+  on_device.idle.push_back(index);
   if (++model.idle == model.instances.size()) model.ends = Nanos();
   impl_->Track(model);
 }

@@ -5,8 +5,8 @@
 namespace saccade::server {
 namespace {
 
-// A pass that runs longer than this no longer keeps others off the cores: the operating system shares them
-// from then on.
+// After this time a pass no longer reserves cores; others may start, and the operating system shares the
+// cores.
 constexpr Nanos kMaxHold = kSecond;
 }  // namespace
 
@@ -21,10 +21,11 @@ void Scheduler::Impl::Track(Model& model) {
       wanting.erase(at);
     }
   }
-  if (model.active == model.Rests()) {
-    model.active = !model.active;
-    for (const auto& on : model.devices) {
-      Device& device = *on->device;
+  const bool active = !model.Rests();
+  if (model.active != active) {
+    model.active = active;
+    for (const auto& on_device : model.devices) {
+      Device& device = *on_device->device;
       device.active_models += model.active ? 1 : -1;
       device.active_weight += model.active ? model.weight() : -model.weight();
       // Avoids accumulated rounding errors.
@@ -33,38 +34,40 @@ void Scheduler::Impl::Track(Model& model) {
   }
 }
 
-double Scheduler::Impl::Instances(const Model& model) const {
+double Scheduler::Impl::UsableInstances(const Model& model) const {
   const double fit = std::max(1.0, options.cores / model.threads());
   double instances = 0;
-  for (const auto& on : model.devices) {
-    const double weights = on->device->active_weight + (model.active ? 0 : model.weight());
-    instances += std::min<double>(on->instances, fit * model.weight() / weights);
+  for (const auto& on_device : model.devices) {
+    const double weights = on_device->device->active_weight + (model.active ? 0 : model.weight());
+    instances += std::min<double>(on_device->instances, fit * model.weight() / weights);
   }
+  // Callers divide by the result, which a small weight would bring close to 0.
   return std::max(0.05, instances);
 }
 
-Nanos Scheduler::Impl::Ahead(const Model& model, NanoTime now) {
+Nanos Scheduler::Impl::ExpectedWait(const Model& model, NanoTime now) {
   if (model.idle > 0) return {};
   const auto busy = static_cast<double>(model.instances.size());
-  // With n busy instances, the first one ends after 2 / (n + 1) of the mean remaining time, on average.
+  // With n busy instances, the first one ends after 2 / (n + 1) of the mean remaining time, on average, if
+  // the remaining times are spread evenly from 0 to twice their mean.
   return std::max(Nanos(), model.ends / busy - now.SinceEpoch()) * 2 / (busy + 1);
 }
 
-void Scheduler::Impl::Release(Instance& instance) {
+void Scheduler::Impl::ReleaseCores(Instance& instance) {
   if (!instance.holds_cores) return;
   instance.holds_cores = false;
-  instance.on->device->held -= instance.on->model->threads();
+  instance.on_device->device->held -= instance.on_device->model->threads();
   holders.erase({instance.started, &instance});
 }
 
-void Scheduler::Impl::FreeLongPasses(NanoTime now) {
+void Scheduler::Impl::ReleaseCoresOfLongPasses(NanoTime now) {
   while (!holders.empty()) {
     const auto [started, instance] = *holders.begin();
     if (now - started < kMaxHold) {
       next_wake = std::min(next_wake, started + kMaxHold);
       return;
     }
-    Release(*instance);
+    ReleaseCores(*instance);
   }
 }
 
@@ -75,9 +78,9 @@ void Scheduler::Impl::FindContended() {
     device.wanting_models = 0;
   }
   for (const Model* model : wanting) {
-    for (const auto& on : model->devices) {
-      if (on->idle.empty()) continue;
-      Device& device = *on->device;
+    for (const auto& on_device : model->devices) {
+      if (on_device->idle.empty()) continue;
+      Device& device = *on_device->device;
       device.wanted_cores += model->threads();
       ++device.wanting_models;
       device.contended = device.wanting_models > 1 && device.wanted_cores > options.cores;
@@ -90,17 +93,20 @@ void Scheduler::Impl::FindCandidates(NanoTime now, std::vector<Dropped>* dropped
   for (auto& [number, device] : devices) device.candidates.clear();
   for (size_t i = 0; i < wanting.size();) {
     Model& model = *wanting[i];
+    // No batch waits for more items if the model is closed, or if every device with an idle instance has work
+    // for other models.
     const bool at_once =
-        model.closed || std::all_of(model.devices.begin(), model.devices.end(),
-                                    [](const auto& on) { return on->idle.empty() || on->device->contended; });
+        model.closed || std::all_of(model.devices.begin(), model.devices.end(), [](const auto& on_device) {
+          return on_device->idle.empty() || on_device->device->contended;
+        });
     ModelQueue::Due due;
-    const bool found = model.queue.FindDue(now, Instances(model), at_once, &due, &next_wake, dropped);
-    // If all its tasks were dropped, it is no longer in `wanting`.
+    const bool found = model.queue.FindDue(now, UsableInstances(model), at_once, &due, &next_wake, dropped);
+    // Track() removes the model from `wanting` if all its tasks were dropped; wanting[i] is then the next.
     Track(model);
     if (model.wants) ++i;
     if (!found) continue;
-    for (const auto& on : model.devices) {
-      if (!on->idle.empty()) on->device->candidates.push_back({on.get(), due});
+    for (const auto& on_device : model.devices) {
+      if (!on_device->idle.empty()) on_device->device->candidates.push_back({on_device.get(), due});
     }
   }
 }
@@ -112,21 +118,21 @@ const Scheduler::Impl::Candidate* Scheduler::Impl::ChooseAt(Device& device, Nano
   const auto min = std::min_element(candidates.begin(), candidates.end(), less_used);
   device.served = std::max(device.served, min->used());
   const Candidate* best = &*min;
-  const Nanos max = min->used() + kMaxCreditPasses * device.longest / min->model().weight();
-  // A model with an urgent deadline goes first, within the limit.
+  const Nanos limit = min->used() + kMaxCreditPasses * device.longest / min->model().weight();
+  // A model with an urgent deadline goes first, as long as its use is at most `limit`.
   const auto urgent = [&](const Candidate& candidate) {
     return candidate.due.latest_start - now < device.longest;
   };
   for (const Candidate& candidate : candidates) {
-    if (!urgent(candidate) || candidate.used() > max) continue;
+    if (!urgent(candidate) || candidate.used() > limit) continue;
     if (!urgent(*best) || candidate.due.latest_start < best->due.latest_start) best = &candidate;
   }
   if (HasCores(*best)) return best;
-  FreeLongPasses(now);
+  ReleaseCoresOfLongPasses(now);
   if (HasCores(*best)) return best;
-  // `best` waits for cores. Meanwhile, models that fit may run until they exceed the limit.
+  // `best` waits for cores. Meanwhile, models that fit may run as long as their use is at most `limit`.
   for (const Candidate& candidate : candidates) {
-    if (HasCores(candidate) && candidate.used() <= max) return &candidate;
+    if (HasCores(candidate) && candidate.used() <= limit) return &candidate;
   }
   return nullptr;
 }
@@ -139,7 +145,7 @@ std::optional<Scheduler::Impl::Candidate> Scheduler::Impl::Choose(NanoTime now,
   const Candidate* chosen = nullptr;
   for (auto& [number, device] : devices) {
     const Candidate* const candidate = ChooseAt(device, now);
-    if (candidate != nullptr && (chosen == nullptr || device.held < chosen->on->device->held))
+    if (candidate != nullptr && (chosen == nullptr || device.held < chosen->on_device->device->held))
       chosen = candidate;
   }
   return chosen == nullptr ? std::nullopt : std::optional(*chosen);
@@ -147,17 +153,17 @@ std::optional<Scheduler::Impl::Candidate> Scheduler::Impl::Choose(NanoTime now,
 
 Scheduler::Batch Scheduler::Impl::Start(const Candidate& candidate, ModelQueue::Tasks tasks, NanoTime now) {
   Model& model = candidate.model();
-  ModelOnDevice& on = *candidate.on;
-  Device& device = *on.device;
-  const int index = on.idle.back();
-  on.idle.pop_back();
+  ModelOnDevice& on_device = *candidate.on_device;
+  Device& device = *on_device.device;
+  const int index = on_device.idle.back();
+  on_device.idle.pop_back();
   --model.idle;
   int64_t size = 0;
   for (const auto& task : tasks) size += task->size();
   const Nanos cost = candidate.due.bucket->latency.Mean(size);
   Instance& instance = model.instances[index];
-  instance = {&on, true, now, candidate.due.bucket->id, size, cost};
-  on.used += cost * model.threads() / model.weight();
+  instance = {&on_device, true, now, candidate.due.bucket->id, size, cost};
+  on_device.used += cost * model.threads() / model.weight();
   model.ends += now.SinceEpoch() + cost;
   device.held += model.threads();
   holders.insert({now, &instance});

@@ -22,7 +22,7 @@ struct Scheduler::Impl {
   struct ModelOnDevice;
 
   struct Instance {
-    ModelOnDevice* on = nullptr;
+    ModelOnDevice* on_device = nullptr;
     bool holds_cores = false;
     NanoTime started;
     int64_t bucket = 0;
@@ -68,11 +68,11 @@ struct Scheduler::Impl {
 
   // A model with a due batch and an idle instance on a device.
   struct Candidate {
-    ModelOnDevice* on = nullptr;
+    ModelOnDevice* on_device = nullptr;
     ModelQueue::Due due = {};
 
-    Model& model() const { return *on->model; }
-    Nanos used() const { return on->used; }
+    Model& model() const { return *on_device->model; }
+    Nanos used() const { return on_device->used; }
   };
 
   struct Device {
@@ -109,15 +109,15 @@ struct Scheduler::Impl {
   void Track(Model& model);
   // Number of the model's instances that can compute concurrently, given the other models' load; possibly a
   // fraction.
-  double Instances(const Model& model) const;
+  double UsableInstances(const Model& model) const;
   // Expected time until one of the model's instances is idle.
-  static Nanos Ahead(const Model& model, NanoTime now);
+  static Nanos ExpectedWait(const Model& model, NanoTime now);
   // Gives the instance's cores back, if it still holds them.
-  void Release(Instance& instance);
+  void ReleaseCores(Instance& instance);
   // Releases the cores of passes that have run longer than kMaxHold.
-  void FreeLongPasses(NanoTime now);
+  void ReleaseCoresOfLongPasses(NanoTime now);
   bool HasCores(const Candidate& candidate) const {
-    const double held = candidate.on->device->held;
+    const double held = candidate.on_device->device->held;
     return held == 0 || held + candidate.model().threads() <= options.cores;
   }
   void FindContended();

@@ -17,7 +17,7 @@ using State = ModelSnapshot::State;
 
 constexpr auto kFirst = [](std::string* out, const auto& entry) { absl::StrAppend(out, entry.first); };
 
-// Escapes and shortens a client's name for use in an error.
+// Escapes and shortens a name that a client sent, for use in an error.
 std::string Quoted(absl::string_view name) {
   return absl::StrCat("'", absl::CHexEscape(name.substr(0, 128)), "'");
 }
@@ -140,11 +140,11 @@ absl::StatusOr<int64_t> ModelTable::VersionOf(absl::string_view name, absl::stri
   if (!model.ok()) return model.status();
   const auto& labels = (*model)->second.labels;
   if (const auto label = labels.find(std::string(version)); label != labels.end()) return label->second;
-  absl::Status unknown = absl::InvalidArgumentError(absl::StrCat(
-      "version: is ", Quoted(version), "; expected a positive integer, an empty string for the latest",
-      labels.empty()
-          ? ""
-          : absl::StrCat(", or one of model '", name, "'s labels ", absl::StrJoin(labels, ", ", kFirst))));
+  absl::Status unknown = absl::InvalidArgumentError(
+      absl::StrCat("version: is ", Quoted(version), "; expected a positive integer",
+                   labels.empty() ? " or an empty string for the latest"
+                                  : absl::StrCat(", an empty string for the latest, or one of model '", name,
+                                                 "'s labels ", absl::StrJoin(labels, ", ", kFirst))));
   SetBadField(unknown, "version");
   return unknown;
 }
@@ -178,7 +178,7 @@ void ModelTable::SetModel(const std::string& name, State state, std::string reas
   absl::MutexLock lock(&mutex_);
   Model& model = models_[name];
   model.state = state;
-  // For a version that is served, this is why a newer load of it failed.
+  // While a version is served, its reason says why a newer load of it failed.
   for (auto& [number, version] : model.versions) version.snapshot.reason = reason;
   model.reason = std::move(reason);
 }
@@ -196,7 +196,7 @@ void ModelTable::SetVersion(const ModelSnapshot& snapshot) {
 void ModelTable::Serve(const std::string& name, int64_t version, Handle model) {
   absl::MutexLock lock(&mutex_);
   Version& entry = models_[name].versions[version];
-  // The previous handle is destroyed after the lock is released, and may be the last one.
+  // The previous reference is released after the lock. If it is the last one, the model is destroyed then.
   entry.serving.swap(model);
   entry.snapshot = ModelSnapshot();
   entry.snapshot.name = name;
@@ -204,6 +204,7 @@ void ModelTable::Serve(const std::string& name, int64_t version, Handle model) {
 }
 
 void ModelTable::Withdraw(const std::string& name, int64_t version, State state, std::string reason) {
+  // Released after the lock. If it is the last reference, the model is destroyed then.
   Handle gone;
   absl::MutexLock lock(&mutex_);
   Model& model = models_[name];
@@ -218,6 +219,7 @@ void ModelTable::Withdraw(const std::string& name, int64_t version, State state,
 }
 
 void ModelTable::EraseVersion(const std::string& name, int64_t version) {
+  // Released after the lock. If it is the last reference, the model is destroyed then.
   Handle gone;
   absl::MutexLock lock(&mutex_);
   const auto model = models_.find(name);
@@ -229,6 +231,7 @@ void ModelTable::EraseVersion(const std::string& name, int64_t version) {
 }
 
 void ModelTable::EraseModel(const std::string& name) {
+  // Released after the lock. If it has the last reference to a version, that is destroyed then.
   Model gone;
   absl::MutexLock lock(&mutex_);
   const auto model = models_.find(name);

@@ -26,7 +26,7 @@ inline void SetUpOpenCv() {
 // Returns the result of `work`, or its exception as a status. `what` is the subject of the message ("the
 // picture").
 template <typename Work>
-auto Answered(const char* what, const Work& work) -> decltype(work()) {
+auto CatchExceptions(const char* what, const Work& work) -> decltype(work()) {
   const auto out_of_memory = [what] {
     return absl::ResourceExhaustedError(
         absl::StrCat("out of memory while decoding ", what, "; try again later or send a smaller one"));

@@ -13,13 +13,14 @@
 namespace saccade::server {
 namespace {
 
-// Size of the whole picture before its centre is cut out, rounded as torchvision.transforms.Resize does.
+// Size to which the whole picture is scaled before the centre crop, rounded as torchvision.transforms.Resize
+// does.
 models::Size ScaledToShortSide(models::Size sent, int64_t side) {
   if (sent.width <= sent.height) return {side * sent.height / sent.width, side};
   return {side, side * sent.width / sent.height};
 }
 
-// Shorter side of the scaled picture. The orientation is not known yet, so this is the larger of the two
+// Shorter side of the scaled picture. The EXIF orientation is not known yet, so this is the larger of the two
 // possible values.
 int64_t NeededSide(const PictureHeader& header, const models::ImageInput& input) {
   if (input.fit == models::Fit::kCropCentre) return input.short_side;
@@ -37,7 +38,8 @@ int Reduction(const PictureHeader& header, const models::ImageInput& input) {
   for (int factor : {8, 4, 2}) {
     const int64_t width = (header.width + factor - 1) / factor;
     const int64_t height = (header.height + factor - 1) / factor;
-    // Decode() recognises a rotation by swapped sides, so shrinking must not make different sides equal.
+    // Decode() detects a rotation by comparing width and height, so they must still differ after shrinking if
+    // they did before.
     if (side / factor >= needed && (width != height || header.width == header.height)) return factor;
   }
   return 1;
@@ -61,7 +63,7 @@ absl::Status Damaged(const PictureHeader& header, size_t bytes) {
                                                  " picture is damaged: its header "
                                                  "claims ",
                                                  header.width, " x ", header.height, " pixels, but its ",
-                                                 bytes, " bytes do not decode to them"));
+                                                 bytes, " bytes do not decode to a picture of that size"));
 }
 
 absl::StatusOr<DecodedPicture> Decode(std::string_view bytes, const PictureHeader& header, int factor) {
@@ -114,7 +116,7 @@ DecodedPicture Wrap(const RawPicture& raw) {
   return picture;
 }
 
-// Reduces `picture` to `region`. REQUIRES: it was not shrunk during decoding.
+// Crops `picture` to `region`. REQUIRES: it was not shrunk during decoding.
 absl::Status Cut(const Region& region, DecodedPicture& picture) {
   const models::Size whole = picture.whole;
   // Subtracts instead of adding, to avoid overflow.
@@ -182,7 +184,7 @@ absl::StatusOr<DecodedPicture> DecodePicture(const Picture& picture, const Pictu
     decoded = Wrap(*raw);
   } else {
     SetUpOpenCv();
-    decoded = Answered("the picture", [&] {
+    decoded = CatchExceptions("the picture", [&] {
       return Decode(std::get<EncodedPicture>(picture).data.bytes, header,
                     region ? 1 : Reduction(header, input));
     });
@@ -200,12 +202,12 @@ absl::Status WriteInput(const DecodedPicture& picture, const models::ImageInput&
   if (static_cast<int64_t>(out.size()) != 3 * bucket.height * bucket.width ||
       placement.sent != picture.sent || placement.scaled.height > bucket.height ||
       placement.scaled.width > bucket.width) {
-    return absl::InternalError(absl::StrCat("the output buffer holds ", out.size(),
-                                            " floats, which does not fit a picture of ", picture.sent.width,
-                                            " x ", picture.sent.height, " in a bucket of ", bucket.width,
-                                            " x ", bucket.height));
+    return absl::InternalError(absl::StrCat("the output buffer of ", out.size(),
+                                            " floats or the placement does not match the picture of ",
+                                            picture.sent.width, " x ", picture.sent.height,
+                                            " in a bucket of ", bucket.width, " x ", bucket.height));
   }
-  return Answered("the picture", [&] {
+  return CatchExceptions("the picture", [&] {
     Write(picture, input, placement, out.data());
     return absl::OkStatus();
   });

@@ -96,7 +96,7 @@ class OpenCvVideo final : public Video {
   }
 
   absl::StatusOr<DecodedPicture> Last() override {
-    return Answered("a frame of the video", [&]() -> absl::StatusOr<DecodedPicture> {
+    return CatchExceptions("a frame of the video", [&]() -> absl::StatusOr<DecodedPicture> {
       cv::Mat frame;
       if (!capture_.retrieve(frame) || frame.empty() || frame.type() != CV_8UC3)
         return absl::InvalidArgumentError("a frame of the video cannot be decoded");
@@ -141,7 +141,7 @@ absl::StatusOr<std::unique_ptr<Video>> Video::Open(std::string_view bytes, const
                      " bytes long; accepted formats are MP4, MOV, Matroska, WebM and AVI"));
   }
   SetUpOpenCv();
-  return Answered("the video", [&]() -> absl::StatusOr<std::unique_ptr<Video>> {
+  return CatchExceptions("the video", [&]() -> absl::StatusOr<std::unique_ptr<Video>> {
     auto video = std::make_unique<OpenCvVideo>(bytes);
     if (absl::Status started = video->Start(bytes, limits); !started.ok()) return started;
     return video;

@@ -12,8 +12,10 @@
 namespace saccade::server {
 namespace {
 
-// Keeps the payloads of `why`, except the field, which is one of the step's request.
-absl::Status Named(const absl::Status& why, const std::string& step) {
+// Keeps the payloads of `why` except the bad field: it names a field of the step's request, not of the
+// client's.
+absl::Status WithStepName(const absl::Status& why, const std::string& step) {
+  // The model existed when the ensemble was checked.
   const auto code = absl::IsNotFound(why) ? absl::StatusCode::kUnavailable : why.code();
   absl::Status named(code, absl::StrCat(step, ": ", why.message()));
   why.ForEachPayload([&](absl::string_view type, const absl::Cord& payload) {
@@ -44,8 +46,8 @@ EnsembleRun::EnsembleRun(Deps deps, TensorCall call, TensorDone done)
       steps_(plan_.steps.size()) {}
 
 bool EnsembleRun::Wants(const std::string& output) const {
-  const auto named = [&output](const WantedOutput& wanted) { return wanted.name == output; };
-  return call_.outputs.empty() || std::any_of(call_.outputs.begin(), call_.outputs.end(), named);
+  const auto has_name = [&output](const WantedOutput& wanted) { return wanted.name == output; };
+  return call_.outputs.empty() || std::any_of(call_.outputs.begin(), call_.outputs.end(), has_name);
 }
 
 void EnsembleRun::FindNeeded() {
@@ -61,19 +63,20 @@ void EnsembleRun::FindNeeded() {
     if (!steps_[i].needed) continue;
     for (const EnsemblePlan::Port& port : step.inputs) {
       ++slots_[port.tensor].takers;
-      if (plan_.tensors[port.tensor].maker) ++steps_[i].missing;
+      if (plan_.tensors[port.tensor].maker) ++steps_[i].missing_inputs;
     }
   }
 }
 
 void EnsembleRun::BringInputs() {
   for (Tensor& input : std::exchange(call_.inputs, {})) {
-    const auto named = [&](size_t number) { return plan_.tensors[number].name == input.name; };
-    const auto found = std::find_if(plan_.inputs.begin(), plan_.inputs.end(), named);
+    const auto has_name = [&](size_t number) { return plan_.tensors[number].name == input.name; };
+    const auto found = std::find_if(plan_.inputs.begin(), plan_.inputs.end(), has_name);
+    // CheckRequest() accepted the names, so the input was found.
     if (slots_[*found].takers > 0) slots_[*found].tensor = std::move(input);
   }
   for (size_t i = 0; i < steps_.size(); ++i) {
-    if (steps_[i].needed && steps_[i].missing == 0) ready_.push_back(i);
+    if (steps_[i].needed && steps_[i].missing_inputs == 0) ready_.push_back(i);
   }
 }
 
@@ -148,7 +151,7 @@ void EnsembleRun::Ended(size_t step, absl::StatusOr<TensorAnswer> answer) {
     if (failure_.ok()) {
       const absl::Status kept = answer.ok() ? Keep(step, *std::move(answer)) : answer.status();
       if (!kept.ok()) {
-        failure_ = Named(kept, NameOf(plan_, step));
+        failure_ = WithStepName(kept, NameOf(plan_, step));
         cancellation_->Cancel();
         ready_.clear();
       }
@@ -165,8 +168,8 @@ absl::Status EnsembleRun::Keep(size_t step, TensorAnswer answer) {
   for (const EnsemblePlan::Port& port : plan_.steps[step].outputs) {
     Slot& slot = slots_[port.tensor];
     if (slot.takers == 0) continue;
-    const auto named = [&port](const Tensor& tensor) { return tensor.name == port.name; };
-    const auto found = std::find_if(answer.outputs.begin(), answer.outputs.end(), named);
+    const auto has_name = [&port](const Tensor& tensor) { return tensor.name == port.name; };
+    const auto found = std::find_if(answer.outputs.begin(), answer.outputs.end(), has_name);
     if (found == answer.outputs.end()) {
       return absl::InternalError(absl::StrCat("the model did not answer with its output '", port.name, "'"));
     }
@@ -174,7 +177,7 @@ absl::Status EnsembleRun::Keep(size_t step, TensorAnswer answer) {
     slot.charge = answer.charge;
     for (const size_t taker : plan_.tensors[port.tensor].takers) {
       StepState& state = steps_[taker];
-      if (state.needed && --state.missing == 0) ready_.push_back(taker);
+      if (state.needed && --state.missing_inputs == 0) ready_.push_back(taker);
     }
   }
   return absl::OkStatus();

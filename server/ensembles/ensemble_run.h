@@ -53,7 +53,7 @@ class EnsembleRun : public std::enable_shared_from_this<EnsembleRun> {
   };
   struct StepState {
     bool needed = false;
-    int missing = 0;
+    int missing_inputs = 0;
   };
 
   EnsembleRun(Deps deps, TensorCall call, TensorDone done);

@@ -60,15 +60,15 @@ std::string CallOrigin::name() const {
   return name += method;
 }
 
-CallRecord::CallRecord(const Readers& readers, CallOrigin origin, SpanContext context, SpanId parent)
-    : readers_(readers),
+CallRecord::CallRecord(const Sinks& sinks, CallOrigin origin, SpanContext context, SpanId parent)
+    : sinks_(sinks),
       origin_(std::move(origin)),
       context_(std::move(context)),
       parent_(parent),
       id_(Shortened(origin_.request_id)) {}
 
 CallRecord::CallRecord(const std::shared_ptr<CallRecord>& whole, absl::Time arrival)
-    : readers_(whole->readers_),
+    : sinks_(whole->sinks_),
       origin_({.method = kStep, .client = {}, .request_id = {}, .arrival = arrival}),
       context_(Within(whole->context_)),
       parent_(whole->context_.span),
@@ -124,7 +124,7 @@ void CallRecord::AddPass(const std::vector<CallRecord*>& members, const PassFact
       span.attributes = {{attribute::kModelName, member->model_},
                          {attribute::kModelVersion, member->version_}};
     }
-    exporter = member->readers_.exporter;
+    exporter = member->sinks_.exporter;
     if (span.links.size() < Span::kMaxLinks) {
       span.links.push_back({member->context_.trace, own});
     } else {
@@ -146,7 +146,7 @@ void CallRecord::AddPass(const std::vector<CallRecord*>& members, const PassFact
 }
 
 void CallRecord::End(CallEnd end) {
-  const absl::Time now = readers_.clock->Now();
+  const absl::Time now = sinks_.clock->Now();
   std::vector<Span> spans;
   CallFacts facts;
   {
@@ -155,13 +155,13 @@ void CallRecord::End(CallEnd end) {
     ended_ = true;
     end_ = std::move(end);
     if (is_sampled()) spans = MakeSpans(now);
-    if (whole_ != nullptr || readers_.tell != nullptr) facts = MakeFacts(now);
+    if (whole_ != nullptr || sinks_.access_log != nullptr) facts = MakeFacts(now);
   }
-  if (is_sampled()) readers_.exporter->Push(std::move(spans));
+  if (is_sampled()) sinks_.exporter->Push(std::move(spans));
   if (whole_ != nullptr) {
     whole_->AddStep(facts);
-  } else if (readers_.tell != nullptr) {
-    (*readers_.tell)(facts);
+  } else if (sinks_.access_log != nullptr) {
+    (*sinks_.access_log)(facts);
   }
 }
 

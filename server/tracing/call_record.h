@@ -81,17 +81,17 @@ struct PassFacts {
 // Thread-safe.
 class CallRecord : public std::enable_shared_from_this<CallRecord> {
  public:
-  struct Readers {
+  struct Sinks {
     Clock* clock = nullptr;
     // Null if the call is not sampled.
     SpanExporter* exporter = nullptr;
     // Null if there is no access log.
-    const std::function<void(const CallFacts&)>* tell = nullptr;
+    const std::function<void(const CallFacts&)>* access_log = nullptr;
   };
 
   // `context` is the span context of the call itself, and `parent` the client's span, 0 if there is none. If
-  // the call is not sampled, `context` may be empty. What `readers` points to must outlive the record.
-  CallRecord(const Readers& readers, CallOrigin origin, SpanContext context, SpanId parent);
+  // the call is not sampled, `context` may be empty. What `sinks` points to must outlive the record.
+  CallRecord(const Sinks& sinks, CallOrigin origin, SpanContext context, SpanId parent);
   // Ends a call that was not ended as UNKNOWN.
   ~CallRecord();
 
@@ -130,7 +130,7 @@ class CallRecord : public std::enable_shared_from_this<CallRecord> {
     SpanLink batch = {};
   };
 
-  bool is_sampled() const { return readers_.exporter != nullptr; }
+  bool is_sampled() const { return sinks_.exporter != nullptr; }
   Span NewSpan(std::string_view name, absl::Time from, absl::Time to) const;
   // The spans of the call and of its stages.
   std::vector<Span> MakeSpans(absl::Time ended) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -139,7 +139,7 @@ class CallRecord : public std::enable_shared_from_this<CallRecord> {
   CallFacts MakeFacts(absl::Time ended) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void AddStep(const CallFacts& step) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  const Readers readers_;
+  const Sinks sinks_;
   const CallOrigin origin_;
   const SpanContext context_;
   const SpanId parent_;

@@ -17,17 +17,17 @@ std::shared_ptr<CallRecord> CallWatch::Begin(Headers traceparents, Headers trace
     context.trace = NewTraceId();
   }
   context.sampled = options_.exporter != nullptr && options_.sampler.Samples(context.trace, parent);
-  if (!context.sampled && options_.tell == nullptr) return nullptr;
+  if (!context.sampled && options_.access_log == nullptr) return nullptr;
   if (context.sampled) {
     context.span = NewSpanId();
   } else if (!parent) {
-    // The trace would never be exported.
+    // A trace id made here is dropped: its trace is never exported, so the access log should not name it.
     context.trace = TraceId();
   }
   return std::make_shared<CallRecord>(
-      CallRecord::Readers{.clock = options_.clock,
-                          .exporter = context.sampled ? options_.exporter : nullptr,
-                          .tell = options_.tell == nullptr ? nullptr : &options_.tell},
+      CallRecord::Sinks{.clock = options_.clock,
+                        .exporter = context.sampled ? options_.exporter : nullptr,
+                        .access_log = options_.access_log == nullptr ? nullptr : &options_.access_log},
       origin(), std::move(context), parent ? parent->span : 0);
 }
 

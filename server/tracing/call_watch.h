@@ -23,7 +23,7 @@ class CallWatch {
     Clock* clock = nullptr;
     SpanExporter* exporter = nullptr;
     Sampler sampler = {};
-    std::function<void(const CallFacts&)> tell = nullptr;
+    std::function<void(const CallFacts&)> access_log = nullptr;
   };
   using Headers = absl::Span<const absl::string_view>;
 

@@ -22,7 +22,7 @@ namespace {
 
 constexpr int64_t kFeatureStride = 4;  // pictures to features
 
-Convolution Cube(const TensorMap& tensors, const std::string& name, Activation activation) {
+Convolution NormedConvolution3d(const TensorMap& tensors, const std::string& name, Activation activation) {
   return NormedConvolution(tensors, name + ".0", name + ".1", {.activation = activation});
 }
 
@@ -32,12 +32,13 @@ class Psmnet : public Model {
       : description_(std::move(description)),
         options_(options),
         features_(options, weights.tensors),
-        entry_{Cube(weights.tensors, "dres0.0", Activation::kRelu),
-               Cube(weights.tensors, "dres0.2", Activation::kRelu),
-               Cube(weights.tensors, "dres1.0", Activation::kRelu)},
-        entry_residual_(Cube(weights.tensors, "dres1.2", Activation::kNone)) {
+        entry_{NormedConvolution3d(weights.tensors, "dres0.0", Activation::kRelu),
+               NormedConvolution3d(weights.tensors, "dres0.2", Activation::kRelu),
+               NormedConvolution3d(weights.tensors, "dres1.0", Activation::kRelu)},
+        entry_residual_(NormedConvolution3d(weights.tensors, "dres1.2", Activation::kNone)) {
     for (const char* name : kHourglassNames) hourglasses_.emplace_back(weights.tensors, name);
     for (const char* name : kCostHeadNames) heads_.emplace_back(weights.tensors, name);
+    // Only the attention can be absent from the weights.
     if (options.attention && weights.absent.empty()) {
       attention_.emplace(weights.tensors, kPsmnetAttention, options.heads, options.normalization);
     }
@@ -54,16 +55,17 @@ class Psmnet : public Model {
   }
 
  private:
-  // `valid` is the part of the pair [2, 3, H, W] that is picture, rounded up to a size that the network can
-  // take.
+  // `valid` is the size of the pair [2, 3, H, W] without its padding, rounded up to a multiple that the
+  // network takes.
   at::Tensor Disparities(const at::Tensor& pair, Size valid) const {
     TORCH_CHECK(pair.size(2) % kPsmnetStride == 0 && pair.size(3) % kPsmnetStride == 0,
                 description_.architecture, ": expected a bucket with sides that are multiples of ",
                 kPsmnetStride, ", got ", pair.size(2), " x ", pair.size(3));
     // Pairs are computed one by one, so cutting off the padding gives the same result as zeroing it, with
     // less work.
-    const at::Tensor seen = options_.exact ? pair.narrow(2, 0, valid.height).narrow(3, 0, valid.width) : pair;
-    return Fetched((*pass_)(seen, Extents({valid, valid})).front().values);
+    const at::Tensor input =
+        options_.exact ? pair.narrow(2, 0, valid.height).narrow(3, 0, valid.width) : pair;
+    return Fetched((*pass_)(input, Extents({valid, valid})).front().values);
   }
 
   FeatureMap Match(const FeatureMap& pair) const {
@@ -71,8 +73,8 @@ class Psmnet : public Model {
     return {RegressDisparity(Costs(Entry(pair.values), quarter), kFeatureStride), pair.extents};
   }
 
-  // Returns the first volume. To save memory, at most one volume of 2 C channels exists, together with its
-  // successor alone.
+  // Returns the first volume. To save memory, the volume of 2 C channels exists once; beside it only the
+  // first convolution's output.
   at::Tensor Entry(const at::Tensor& pair) const {
     at::Tensor features = features_(pair);
     at::Tensor volume = ConcatenationVolume(features.narrow(0, 0, 1), features.narrow(0, 1, 1),
@@ -84,7 +86,7 @@ class Psmnet : public Model {
     return entry_residual_.AddedTo(std::move(volume), middle);
   }
 
-  // Returns the last hourglass's costs, to which those of the others are added.
+  // Returns the sum of the costs of all three hourglasses.
   at::Tensor Costs(at::Tensor entry, const Extents& picture) const {
     Hourglass::Maps first = hourglasses_[0](entry, {}, {});
     first.output.add_(entry);
@@ -103,7 +105,8 @@ class Psmnet : public Model {
     return costs.add_(heads_[2](last));
   }
 
-  // Applies attention to the part of the volume that is picture; the first extent is its size within H x W.
+  // Applies attention to the part of the volume that is picture. picture[0] is that part's height and width
+  // in the volume.
   at::Tensor Attended(const at::Tensor& volume, const Extents& picture) const {
     if (!picture.kept_on_device() && picture[0] == Size{volume.size(3), volume.size(4)})
       return (*attention_)(volume);
