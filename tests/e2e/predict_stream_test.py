@@ -222,7 +222,8 @@ def test_a_drain_answers_what_was_taken_and_refuses_the_rest(start, tmp_path):
     hang.touch()
     models = tmp_path / "models"
     write_model(models, "identity", Identity(hang_at=str(HANG), hang_file=str(hang)), max_batch_size=1)
-    flags = ("--lame-duck-seconds=0", "--drain-timeout-seconds=60", "--allow-drills")
+    # One thread that prepares the volumes: with two, the second volume could be computed before the first one hangs.
+    flags = ("--lame-duck-seconds=0", "--drain-timeout-seconds=60", "--allow-drills", "--decode-threads=1")
     daemon = start(models, *flags).await_ready()
     with daemon.channel() as channel:
         stream = Stream(channel).send(volume(HANG), *[volume(number, request_id="taken") for number in range(3)])
