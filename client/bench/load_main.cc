@@ -119,7 +119,8 @@ nlohmann::json LatenciesJson(const LoadResult& result) {
           {"latencies_us", std::move(latencies)}};
 }
 
-int SendLoad(LoadFlags flags) {
+// Completes `flags.input`.
+int SendLoad(LoadFlags& flags) {
   const bool has_deadline = flags.deadline_ms > 0;
   if (has_deadline && flags.rate <= 0) {
     std::cerr << "--deadline-ms needs --rate: in a closed loop calls have no due time\n";
@@ -170,7 +171,7 @@ int Run(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : 2;
   }
-  return echo->parsed() ? ServeEcho() : SendLoad(std::move(flags));
+  return echo->parsed() ? ServeEcho() : SendLoad(flags);
 }
 
 }  // namespace
