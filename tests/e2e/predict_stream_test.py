@@ -19,10 +19,11 @@ BOUND = 6
 
 @pytest.fixture(scope="module")
 def volumes(tmp_path_factory):
-    """The identity model, one volume per pass; the pass hangs for a while if a volume begins with HANG."""
+    """The identity model, one volume per pass; the pass hangs for a while if a volume begins with HANG. One thread prepares
+    the volumes: with two, a volume could be computed before the one that was sent before it, and hangs."""
     root = tmp_path_factory.mktemp("identity")
     write_model(root, "identity", Identity(hang_at=str(HANG), hang_seconds="4"), max_batch_size=1)
-    flags = (f"--max-stream-requests={BOUND}", "--max-message-bytes=4000000", "--allow-drills")
+    flags = (f"--max-stream-requests={BOUND}", "--max-message-bytes=4000000", "--allow-drills", "--decode-threads=1")
     with Daemon(root, *flags, log_folder=tmp_path_factory.mktemp("log")) as running:
         yield running.await_ready()
 
