@@ -35,7 +35,7 @@ function(saccade_precompiled name)
       target_link_libraries(saccade_precompiled_${kind} PRIVATE GTest::gmock GTest::gtest)
     endif()
     saccade_target_defaults(saccade_precompiled_${kind})
-    target_precompile_headers(saccade_precompiled_${kind} PRIVATE ${PROJECT_SOURCE_DIR}/cmake/precompiled/${kind}.h)
+    target_precompile_headers(saccade_precompiled_${kind} PRIVATE <cmake/precompiled/${kind}.h>)
   endforeach()
 endfunction()
 

@@ -18,9 +18,13 @@ set(CMAKE_CXX_FLAGS_RELEASE "-O2 -DNDEBUG")
 
 find_program(SACCADE_CCACHE ccache)
 if(SACCADE_CCACHE)
-  # Settings that ccache requires for precompiled headers; it compares the headers by content.
-  set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros ${SACCADE_CCACHE})
-  set(CMAKE_CUDA_COMPILER_LAUNCHER ${SACCADE_CCACHE})
+  # The sloppiness is what ccache requires for precompiled headers; it compares the headers by content. Paths below the
+  # checkout are hashed relative to it, so that a second clone finds what the first one compiled. Its debug information
+  # then names the first clone's folder.
+  set(SACCADE_CCACHE_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros
+    CCACHE_BASEDIR=${PROJECT_SOURCE_DIR} CCACHE_NOHASHDIR=1 CCACHE_MAXSIZE=10G ${SACCADE_CCACHE})
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${SACCADE_CCACHE_LAUNCHER})
+  set(CMAKE_CUDA_COMPILER_LAUNCHER ${SACCADE_CCACHE_LAUNCHER})
 endif()
 
 if(SACCADE_COVERAGE)
@@ -194,5 +198,5 @@ function(saccade_python_test name file)
     COMMAND ${SACCADE_PYTHON} -m pytest -q -p no:cacheprovider ${CMAKE_CURRENT_SOURCE_DIR}/${file} ${ARG_ARGS}
     WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
   set_tests_properties(${name} PROPERTIES LABELS "${ARG_LABELS}" TIMEOUT ${ARG_TIMEOUT}
-    ENVIRONMENT "GOMP_SPINCOUNT=1000;GRPC_ENABLE_FORK_SUPPORT=0;SACCADE_BUILD_DIR=${PROJECT_BINARY_DIR};PYTHONPATH=${PROJECT_SOURCE_DIR};PYTHONDONTWRITEBYTECODE=1;${ARG_ENV}")
+    ENVIRONMENT "GOMP_SPINCOUNT=1000;GRPC_ENABLE_FORK_SUPPORT=0;SACCADE_BUILD_DIR=${PROJECT_BINARY_DIR};PYTHONPATH=${PROJECT_SOURCE_DIR};PYTHONDONTWRITEBYTECODE=1;PYTEST_DISABLE_PLUGIN_AUTOLOAD=1;${ARG_ENV}")
 endfunction()

@@ -7,6 +7,8 @@ find_package(prometheus-cpp CONFIG REQUIRED)
 find_package(spdlog CONFIG REQUIRED)
 find_package(OpenCV REQUIRED COMPONENTS core imgproc imgcodecs videoio)
 find_package(TIFF REQUIRED)
+find_package(PkgConfig REQUIRED)
+pkg_check_modules(FFMPEG REQUIRED IMPORTED_TARGET libavformat libavcodec libswscale libavutil)
 # gRPC links OpenSSL too.
 find_package(OpenSSL REQUIRED COMPONENTS Crypto SSL)
 find_package(nlohmann_json CONFIG REQUIRED)
@@ -19,14 +21,10 @@ file(MAKE_DIRECTORY ${SACCADE_PROTOBUF_SHADOW})
 list(GET Protobuf_INCLUDE_DIRS 0 SACCADE_PROTOBUF_INCLUDE)
 file(CREATE_LINK ${SACCADE_PROTOBUF_INCLUDE}/google ${SACCADE_PROTOBUF_SHADOW}/google SYMBOLIC)
 
-# The system's Abseil and gRPC are built without ThreadSanitizer, which therefore cannot see their locks and
-# queues.
+# The system's Abseil is built without ThreadSanitizer, which therefore cannot see its locks.
 if(SACCADE_SANITIZE STREQUAL "thread")
   add_library(saccade_tsan_absl_mutex OBJECT cmake/tsan/absl_mutex.cc)
   target_link_libraries(saccade_tsan_absl_mutex PUBLIC absl::synchronization ${CMAKE_DL_LIBS})
-  add_library(saccade_tsan_grpc OBJECT cmake/tsan/grpc.cc)
-  target_link_libraries(saccade_tsan_grpc PUBLIC gRPC::grpc++ ${CMAKE_DL_LIBS})
-  foreach(told saccade_tsan_absl_mutex saccade_tsan_grpc)
-    target_include_directories(${told} PRIVATE ${PROJECT_SOURCE_DIR})
-  endforeach()
+  target_include_directories(saccade_tsan_absl_mutex PRIVATE ${PROJECT_SOURCE_DIR})
+  add_library(saccade_tsan_options OBJECT cmake/tsan/options.cc)
 endif()

@@ -3,7 +3,6 @@
 
 #include "server/lifecycle/check_config.h"
 #include "server/lifecycle/daemon.h"
-#include "server/lifecycle/descriptors.h"
 #include "server/lifecycle/environment.h"
 #include "server/lifecycle/flags.h"
 #include "server/lifecycle/signals.h"
@@ -20,7 +19,6 @@ int main(int argc, char** argv) {
   StartLogging(*flags);
   if (flags->check_config) return CheckConfig(*flags, std::cout).ok() ? EXIT_SUCCESS : EXIT_FAILURE;
   BlockSignals();
-  PrepareForTooManyFiles();
   auto daemon = Daemon::Start(*flags);
   if (!daemon.ok()) {
     Log(LogLevel::kError, "saccaded cannot start", {{"reason", daemon.status().message()}});

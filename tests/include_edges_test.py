@@ -20,14 +20,16 @@ GROUPS = {
     "torch": r"(ATen|c10|torch)/.*",
     "cuda": r"(cuda\w*|cooperative_groups|mma)(\.h|/.*)|(cub|cutlass)/.*",
     "absl": r"absl/.*",
-    "grpc": r"(grpc|grpcpp|grpc\+\+)/.*|.*\.grpc\.pb\.h",
+    "grpc": r"(grpc|grpcpp|grpc\+\+)/(?!.*\.pb\.h).*|.*\.grpc\.pb\.h",
     "protobuf": r"google/(protobuf|rpc)/.*|(?!.*\.grpc\.pb\.h).*\.pb\.h",
     "opencv": r"opencv2/.*",
+    "ffmpeg": r"lib(avcodec|avformat|avutil|swscale)/.*",
     "prometheus": r"prometheus/.*",
     "boost": r"boost/.*",
     "zlib": r"zlib\.h",
     "curl": r"curl/.*",
     "openssl": r"openssl/.*",
+    "nghttp2": r"nghttp2/.*",
     "tiff": r"tiffio\.h",
     "spdlog": r"(spdlog|fmt)/.*",
     "json": r"nlohmann/.*",
@@ -53,9 +55,12 @@ ROOMS = {
     "models/api/description.h std absl",
     "server/batching": "server/core server/batching std absl",
     "server/simulation": "server/core server/batching server/admission server/simulation std absl",
+    # The front's clients and services on virtual time.
+    "server/simulation/front": "server/core server/admission server/net server/http server/grpc server/simulation "
+    "std absl nghttp2",
     "server/simulation/bench/main.cc": "server/simulation std absl cli",
     "server/admission": "server/core server/admission std absl",
-    "server/decode": "server/core server/decode models/api/placement.h std absl opencv tiff sanitizer",
+    "server/decode": "server/core server/decode models/api/placement.h std absl opencv ffmpeg tiff zlib sanitizer",
     "server/encode": "server/core server/encode models/api/placement.h models/tasks/mask.h models/tasks/result.h std absl opencv",
     "server/logging": "server/core server/logging std absl spdlog json",
     "server/repository": "server/core server/batching/batcher_options.h server/repository models std absl protobuf",
@@ -64,8 +69,14 @@ ROOMS = {
     "server/tracing": "server/core server/logging server/tracing models/api/text.h std absl curl protobuf",
     "server/cache": "server/core server/cache std absl openssl",
     "server/security": "server/core server/logging server/security std absl openssl",
-    "server/http": "server/core server/http std absl boost zlib json openssl",
-    "server/page": "server/core server/http server/page std absl",
+    # The front: bytes and connections, then HTTP, then gRPC. None of them knows what is served.
+    "server/net": "server/core server/logging server/net std absl openssl",
+    "server/http": "server/core server/net server/http std absl boost zlib json nghttp2",
+    "server/grpc": "server/core server/net server/http server/grpc std absl protobuf zlib",
+    # gRPC's own server on the same services, to compare answers with, and its client.
+    "server/grpc/grpc_client_test.cc": "server std absl protobuf grpc",
+    "server/grpc/testing": "server/core server/net server/http server/grpc std absl protobuf grpc zlib",
+    "server/page": "server/core server/net server/http server/page std absl",
     "server/shared_memory": "server/core server/shared_memory std absl",
     # The life of a call. It knows models by its own interface, ReadyModel.
     "server/engine": "server/core server/admission server/batching server/decode server/logging server/metrics "
@@ -79,8 +90,8 @@ ROOMS = {
     "server/ensembles": "server/core server/repository server/tracing server/engine server/ensembles std absl",
     # Code that needs LibTorch is behind the pipeline's headers.
     "server/inference": "server models std absl",
-    "server/protocols": "server models std absl grpc protobuf json",
-    "server/lifecycle": "server kernels/common/cuda_plugin.h std absl grpc protobuf cli",
+    "server/protocols": "server models std absl protobuf json",
+    "server/lifecycle": "server kernels/common/cuda_plugin.h std absl protobuf cli",
     "client/cpp": "client/cpp std absl grpc protobuf openssl",
     "client/load": "client/cpp client/load std absl grpc protobuf",
     # Only the command draws on pictures and counts parameters; the library below it does neither.
@@ -105,7 +116,11 @@ UNREACHABLE = {
     "server/tracing": "torch grpc opencv prometheus boost",
     "server/cache": "torch grpc protobuf opencv prometheus boost",
     "server/security": "torch grpc protobuf opencv prometheus boost",
-    "server/http": "torch grpc protobuf opencv",
+    "server/net": "torch grpc protobuf opencv prometheus boost",
+    "server/http": "torch grpc protobuf opencv prometheus",
+    "server/grpc": "torch grpc opencv prometheus boost",
+    "server/protocols": "grpc",
+    "server/lifecycle": "grpc",
     "server/page": "torch grpc protobuf opencv prometheus boost",
     "server/metrics": "torch grpc protobuf opencv boost",
     "client": "torch opencv prometheus boost",
@@ -244,7 +259,8 @@ def test_what_is_allowed_passes():
         "models/layers.h": '#include "kernels/sao/sao.h"\n',
         "server/core/request.h": '#include <sys/stat.h>\n#include "absl/time/time.h"\n',
         "server/core/request_test.cc": '#include <gtest/gtest.h>\n#include "server/core/request.h"\n',
-        "server/protocols/vision.cc": '#include "saccade/v1/vision.grpc.pb.h"\n#include "saccade/v1/vision.pb.h"\n',
+        "server/protocols/vision.cc": '#include "saccade/v1/vision.pb.h"\n',
+        "client/cpp/vision.cc": '#include "saccade/v1/vision.grpc.pb.h"\n#include "saccade/v1/vision.pb.h"\n',
         "client/cli/commands/params.cc": '#include "models/layers.h"\n',
     }
     assert direct_violations(files) == []

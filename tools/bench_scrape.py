@@ -23,7 +23,8 @@ sys.path.insert(0, str(ROOT / "tests" / "e2e"))
 from collector import Collector, environment  # noqa: E402
 from harness import Daemon  # noqa: E402
 from tiny_models import Identity, write_model  # noqa: E402
-from tools.bench_server.page import machine, markdown  # noqa: E402
+from tools.bench_server.page import machine  # noqa: E402
+from tools.markdown import table  # noqa: E402
 
 TEXT = "text/plain;version=0.0.4"
 OPEN_METRICS = "application/openmetrics-text;version=1.0.0"
@@ -113,7 +114,7 @@ def main():
             f"{arguments.models} models are", "loaded and have had requests, all of them sampled, and one client asks on "
             "one connection, on the same machine, each way in", "turn. The times are from its request to the whole answer; the last column is what of it the daemon computed, which other "
             "work on", f"the machine changes least. Running when it was made: {os.getloadavg()[0]:.1f} threads.",
-            "", *markdown(HEAD, rows), ""]))
+            "", table(HEAD, rows), ""]))
 
 
 if __name__ == "__main__":

@@ -15,6 +15,7 @@ sys.path.insert(0, str(ROOT / "tests" / "e2e"))
 
 from harness import Daemon, die_with_parent  # noqa: E402
 from tiny_models import Identity, write_model  # noqa: E402
+from tools.processor import spent  # noqa: E402
 
 # A collector that discards everything, so that the other core is left to the clients.
 SINK = """
@@ -41,21 +42,15 @@ def start(build, repository, folder, port, share):
     return Daemon(repository, log_folder=folder, environment=traces if share is not None else {}).await_ready()
 
 
-def spent(daemon):
-    """Processor time in seconds of all threads, including those that have ended."""
-    fields = pathlib.Path(f"/proc/{daemon.process.pid}/stat").read_text().rsplit(")", 1)[1].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-
 def load(generator, daemon, seconds):
     """Returns (the daemon's microseconds per call, calls per second)."""
-    before = spent(daemon)
+    before = spent(daemon.process.pid)
     ran = subprocess.run([generator, "load", "--url", daemon.grpc_address, "--model", "identity", "--shape", "1,1,1,8,8",
                           "--clients", "8", "--seconds", str(seconds)], capture_output=True, text=True, check=True)
     found = json.loads(ran.stdout)
     calls = len(found["latencies_us"])
     assert calls and not found["failed"], found["failure"]
-    return (spent(daemon) - before) / calls * 1e6, calls / found["elapsed_s"]
+    return (spent(daemon.process.pid) - before) / calls * 1e6, calls / found["elapsed_s"]
 
 
 def main():

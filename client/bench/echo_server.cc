@@ -15,8 +15,14 @@ class Echo final : public Inference::WithRawCallbackMethod_ModelInfer<Inference:
  public:
   grpc::ServerUnaryReactor* ModelInfer(grpc::CallbackServerContext* context, const grpc::ByteBuffer* request,
                                        grpc::ByteBuffer* response) override {
-    *response = *request;
     grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+    // A client that closed its connection too early has sent no message. gRPC aborts if it has to send such a
+    // one.
+    if (!request->Valid()) {
+      reactor->Finish(grpc::Status(grpc::StatusCode::INVALID_ARGUMENT, "the request has no message"));
+      return reactor;
+    }
+    *response = *request;
     reactor->Finish(grpc::Status::OK);
     return reactor;
   }

@@ -1,5 +1,6 @@
-// saccade_bench_load: a load for servers of the Open Inference Protocol, or the echo server that they are
-// compared with. tools/bench_server and tools/overload read its output, which is JSON.
+// saccade_bench_load: a load for servers of the Open Inference Protocol, the echo server that they are
+// compared with, and the load's request for other clients. tools/bench_server and tools/overload read the
+// load's output, which is JSON.
 #include <sys/resource.h>
 
 #include <CLI/CLI.hpp>
@@ -119,6 +120,24 @@ nlohmann::json LatenciesJson(const LoadResult& result) {
           {"latencies_us", std::move(latencies)}};
 }
 
+// Completes `flags.input`. Writes the request as a gRPC message: one byte that says that it is not
+// compressed, its length in four bytes, and the request.
+int WriteRequest(LoadFlags& flags) {
+  if (!FillInput(flags, flags.input)) return 2;
+  const std::string request = InferRequest(flags.input);
+  std::string head(5, '\0');
+  absl::big_endian::Store32(&head[1], static_cast<uint32_t>(request.size()));
+  std::cout << head << request << std::flush;
+  return 0;
+}
+
+void AddInputOptions(CLI::App& command, LoadFlags& flags) {
+  command.add_option("--model", flags.input.model)->required();
+  command.add_option("--shape", flags.input.shape, "Shape of the FP32 tensor to send, e.g. 1,1,1,8,8")
+      ->delimiter(',');
+  command.add_option("--file", flags.file, "File to send instead, as the only element of a BYTES tensor");
+}
+
 // Completes `flags.input`.
 int SendLoad(LoadFlags& flags) {
   const bool has_deadline = flags.deadline_ms > 0;
@@ -152,12 +171,11 @@ int Run(int argc, char** argv) {
   CLI::App app("A load for servers of the Open Inference Protocol, and the echo server to compare them with");
   app.require_subcommand(1);
   CLI::App* echo = app.add_subcommand("echo", "Serves and prints its address; ends when standard input ends");
+  CLI::App* request = app.add_subcommand("request", "Writes the load's request, framed as a gRPC message");
+  AddInputOptions(*request, flags);
   CLI::App* load = app.add_subcommand("load", "Sends one request repeatedly; prints latencies as JSON");
   load->add_option("--url", flags.url, "HOST:PORT")->required();
-  load->add_option("--model", flags.input.model)->required();
-  load->add_option("--shape", flags.input.shape, "Shape of the FP32 tensor to send, e.g. 1,1,1,8,8")
-      ->delimiter(',');
-  load->add_option("--file", flags.file, "File to send instead, as the only element of a BYTES tensor");
+  AddInputOptions(*load, flags);
   load->add_option("--clients", flags.clients, "Number of connections")->check(CLI::Range(1, 1024));
   load->add_option("--seconds", flags.seconds)->check(CLI::Range(0.01, 3600.0));
   load->add_option("--rate", flags.rate, "Calls per second, at random times; 0 is a closed loop");
@@ -171,7 +189,8 @@ int Run(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : 2;
   }
-  return echo->parsed() ? ServeEcho() : SendLoad(flags);
+  if (echo->parsed()) return ServeEcho();
+  return request->parsed() ? WriteRequest(flags) : SendLoad(flags);
 }
 
 }  // namespace

@@ -3,7 +3,11 @@
 
 namespace saccade::models {
 
-// Affects only the calling thread; calls from other threads, before or after, do not change it.
+// Affects only the calling thread; calls from other threads, before or after, do not change it. Costs next to
+// nothing if the thread uses so many already.
 void UseThreads(int threads);
+
+// The number of cores for forward passes of this thread.
+int UsedThreads();
 
 }  // namespace saccade::models

@@ -1,33 +1,20 @@
 #include "server/admission/admission.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 
 namespace saccade::server {
-namespace {
-
-// Returns what counts for the server. A nested request counts only its decoded bytes; the outer request's
-// ticket holds the rest.
-Inflight OfServer(const Inflight& held, bool nested) {
-  return nested ? Inflight{.decoded_bytes = held.decoded_bytes} : held;
-}
-
-}  // namespace
 
 Admission::Ticket::Ticket(Ticket&& other) noexcept
-    : admission_(std::exchange(other.admission_, nullptr)),
-      model_(std::exchange(other.model_, nullptr)),
-      held_(std::exchange(other.held_, {})),
-      nested_(other.nested_) {}
+    : admission_(std::exchange(other.admission_, nullptr)), held_(std::exchange(other.held_, {})) {}
 
 Admission::Ticket& Admission::Ticket::operator=(Ticket&& other) noexcept {
   if (this != &other) {
     Release();
     admission_ = std::exchange(other.admission_, nullptr);
-    model_ = std::exchange(other.model_, nullptr);
     held_ = std::exchange(other.held_, {});
-    nested_ = other.nested_;
   }
   return *this;
 }
@@ -35,23 +22,32 @@ Admission::Ticket& Admission::Ticket::operator=(Ticket&& other) noexcept {
 absl::Status Admission::Ticket::AddDecodedBytes(int64_t bytes) {
   if (admission_ == nullptr)
     return absl::FailedPreconditionError("decoded bytes added to a ticket that holds no request");
-  if (absl::Status added = admission_->AddDecodedBytes(bytes, *this); !added.ok()) return added;
-  held_.decoded_bytes += bytes;
+  if (absl::Status added = admission_->AddDecodedBytes(bytes, held_); !added.ok()) return added;
+  held_.of_server.decoded_bytes += bytes;
+  held_.of_model.decoded_bytes += bytes;
   return absl::OkStatus();
 }
 
 Admission::Ticket Admission::Ticket::ForAnswer(int64_t bytes) const {
   if (admission_ == nullptr) return {};
-  const Inflight held = {.bytes = bytes};
-  admission_->Hold(held, model_);
   // The answer of a nested request counts for the server too, because the outer request's ticket does
   // not include it.
-  return {admission_, model_, held, /*nested=*/false};
+  Holding answer = {.of_server = {.bytes = bytes},
+                    .client = held_.client,
+                    .model = held_.model,
+                    .of_model = {.bytes = bytes}};
+  admission_->AddAnswer(answer);
+  return Ticket(admission_, std::move(answer));
+}
+
+void Admission::Ticket::ReturnServerBytes() {
+  if (admission_ == nullptr) return;
+  admission_->Return(held_.client, std::exchange(held_.of_server.bytes, 0));
 }
 
 void Admission::Ticket::Release() {
   if (admission_ == nullptr) return;
-  admission_->Return(*this);
+  admission_->Return(held_);
   admission_ = nullptr;
 }
 
@@ -59,6 +55,7 @@ absl::StatusOr<std::unique_ptr<Admission>> Admission::Create(const AdmissionOpti
   const std::pair<const char*, int64_t> bounds[] = {
       {"--max-inflight-requests", options.max_inflight_requests},
       {"--max-inflight-bytes", options.max_inflight_bytes},
+      {"--max-message-bytes", options.max_message_bytes},
       {"--max-decoded-bytes", options.max_decoded_bytes},
   };
   for (const auto& [flag, value] : bounds) {
@@ -84,28 +81,46 @@ Admission::Admission(const AdmissionOptions& options, Clock* clock)
       server_("", {.requests = options.max_inflight_requests,
                    .bytes = options.max_inflight_bytes,
                    .decoded_bytes = options.max_decoded_bytes}),
-      clients_(options.clients) {}
+      client_rates_(options.clients),
+      client_bytes_(options.max_inflight_bytes, options.max_message_bytes) {}
 
 absl::StatusOr<Admission::Ticket> Admission::Admit(const Applicant& applicant) {
   if (applicant.bytes < 0) {
     return absl::InvalidArgumentError(absl::StrCat("a request cannot hold ", applicant.bytes, " bytes"));
   }
-  const Inflight wanted = {.requests = 1, .bytes = applicant.bytes};
+  // A charge may be larger than the input, because it covers the whole message.
+  const int64_t charged = std::clamp(applicant.charged_bytes, int64_t{0}, applicant.bytes);
   const absl::Time now = clock_->Now();
   absl::MutexLock lock(&mutex_);
   if (draining_ && !applicant.nested) {
     return absl::UnavailableError(
         "the server is shutting down and accepts no more requests; try another replica");
   }
+  Holding wanted = {.client = std::string(applicant.client),
+                    .model = LoadOf(applicant),
+                    .of_model = {.requests = 1, .bytes = applicant.bytes}};
+  Holding own = {.client = wanted.client};
   if (!applicant.nested) {
-    if (absl::Status rate = clients_.Take(applicant.client, now); !rate.ok()) return rate;
+    if (absl::Status rate = client_rates_.Take(applicant.client, now); !rate.ok()) return rate;
+    wanted.of_server = {.requests = 1, .bytes = applicant.bytes - charged};
+    own.of_server.bytes = charged;
   }
-  Load* const model = LoadOf(applicant);
-  // Not attached to `this`: if Take() fails, the destructor of an attached ticket would lock `mutex_`, which
-  // is held here.
-  Ticket ticket(nullptr, model, {}, applicant.nested);
-  if (absl::Status taken = Take(wanted, ticket, now); !taken.ok()) return taken;
-  return Ticket(this, model, wanted, applicant.nested);
+  if (absl::Status fits = Check(wanted, own, now); !fits.ok()) return fits;
+  Add(wanted, now);
+  return Ticket(this, std::move(wanted));
+}
+
+absl::StatusOr<ByteCharge> Admission::Charge(absl::string_view client, int64_t bytes) {
+  if (bytes < 0) return absl::InvalidArgumentError(absl::StrCat("cannot charge ", bytes, " bytes"));
+  const Inflight more = {.bytes = bytes};
+  const absl::Time now = clock_->Now();
+  absl::MutexLock lock(&mutex_);
+  if (absl::Status fits = server_.Check(more, {}, now); !fits.ok()) return fits;
+  if (absl::Status fits = client_bytes_.Check(client, bytes, 0, server_.TimeToRetry(now)); !fits.ok())
+    return fits;
+  server_.Add(more, now);
+  client_bytes_.Add(client, bytes);
+  return Issue(this, client, bytes);
 }
 
 Load* Admission::LoadOf(const Applicant& applicant) {
@@ -119,22 +134,31 @@ Load* Admission::LoadOf(const Applicant& applicant) {
   return &found->second;
 }
 
-absl::Status Admission::Take(const Inflight& more, const Ticket& ticket, absl::Time now) {
-  const Inflight of_server = OfServer(more, ticket.nested_);
-  absl::Status fits = server_.Check(of_server, OfServer(ticket.held_, ticket.nested_), now);
-  if (!fits.ok()) return fits;
-  if (Load* const model = ticket.model_; model != nullptr) {
-    fits = model->Check(more, ticket.held_, now);
+absl::Status Admission::Check(const Holding& more, const Holding& own, absl::Time now) {
+  if (absl::Status fits = server_.Check(more.of_server, own.of_server, now); !fits.ok()) return fits;
+  if (more.of_server.bytes > 0) {
+    absl::Status fits =
+        client_bytes_.Check(more.client, more.of_server.bytes, own.of_server.bytes, server_.TimeToRetry(now));
     if (!fits.ok()) return fits;
-    model->Add(more, now);
   }
-  server_.Add(of_server, now);
-  return absl::OkStatus();
+  if (more.model == nullptr) return absl::OkStatus();
+  return more.model->Check(more.of_model, own.of_model, now);
+}
+
+void Admission::Add(const Holding& more, absl::Time now) {
+  server_.Add(more.of_server, now);
+  client_bytes_.Add(more.client, more.of_server.bytes);
+  if (more.model != nullptr) more.model->Add(more.of_model, now);
 }
 
 void Admission::StartDraining() {
   absl::MutexLock lock(&mutex_);
   draining_ = true;
+}
+
+bool Admission::draining() const {
+  absl::MutexLock lock(&mutex_);
+  return draining_;
 }
 
 bool Admission::AwaitIdle(absl::Time deadline) {
@@ -148,25 +172,36 @@ Inflight Admission::inflight() const {
   return server_.held();
 }
 
-absl::Status Admission::AddDecodedBytes(int64_t bytes, const Ticket& ticket) {
+absl::Status Admission::AddDecodedBytes(int64_t bytes, const Holding& own) {
   if (bytes < 0) return absl::InvalidArgumentError(absl::StrCat("cannot add ", bytes, " decoded bytes"));
+  const Inflight decoded = {.decoded_bytes = bytes};
+  const Holding more = {.of_server = decoded, .model = own.model, .of_model = decoded};
   const absl::Time now = clock_->Now();
   absl::MutexLock lock(&mutex_);
-  return Take({.decoded_bytes = bytes}, ticket, now);
+  absl::Status fits = Check(more, own, now);
+  if (fits.ok()) Add(more, now);
+  return fits;
 }
 
-void Admission::Hold(const Inflight& held, Load* model) {
+void Admission::AddAnswer(const Holding& answer) {
   const absl::Time now = clock_->Now();
   absl::MutexLock lock(&mutex_);
-  server_.Add(held, now);
-  if (model != nullptr) model->Add(held, now);
+  Add(answer, now);
 }
 
-void Admission::Return(const Ticket& ticket) {
+void Admission::Return(const Holding& held) {
   const absl::Time now = clock_->Now();
   absl::MutexLock lock(&mutex_);
-  server_.Return(OfServer(ticket.held_, ticket.nested_), now);
-  if (ticket.model_ != nullptr) ticket.model_->Return(ticket.held_, now);
+  server_.Return(held.of_server, now);
+  client_bytes_.Return(held.client, held.of_server.bytes);
+  if (held.model != nullptr) held.model->Return(held.of_model, now);
+}
+
+void Admission::Return(absl::string_view client, int64_t bytes) {
+  const absl::Time now = clock_->Now();
+  absl::MutexLock lock(&mutex_);
+  server_.Return({.bytes = bytes}, now);
+  client_bytes_.Return(client, bytes);
 }
 
 }  // namespace saccade::server

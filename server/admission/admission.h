@@ -1,11 +1,12 @@
 // Admission control: bounds the work in flight, of the server and of each model, and each client's request
-// rate.
+// rate and share of the memory.
 #pragma once
 
 #include <cstdint>
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
@@ -13,8 +14,10 @@
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+#include "server/admission/client_bytes.h"
 #include "server/admission/client_rates.h"
 #include "server/admission/load.h"
+#include "server/core/byte_ledger.h"
 #include "server/core/clock.h"
 #include "server/core/inflight.h"
 
@@ -25,9 +28,14 @@ struct AdmissionOptions {
   // requests.
   int64_t max_inflight_requests = 1024;
 
-  // --max-inflight-bytes. Counts inputs as received (encoded pictures and tensors), which stay in memory
-  // until the request is answered, and large answers until they are sent.
+  // --max-inflight-bytes. Counts messages from their first byte, inputs as received (encoded pictures and
+  // tensors), which stay in memory until the request is answered, and large answers until they are sent. One
+  // client may hold half of it, see max_message_bytes.
   int64_t max_inflight_bytes = int64_t{1} << 30;
+
+  // --max-message-bytes. If it is more than half of max_inflight_bytes, one client may hold this much, so
+  // that every allowed message can be received.
+  int64_t max_message_bytes = int64_t{64} << 20;
 
   // --max-decoded-bytes. Counts decoded pictures, three bytes per pixel, because a small file can contain
   // many pixels, and the network inputs made of them, four bytes per float.
@@ -40,7 +48,10 @@ struct AdmissionOptions {
 struct Applicant {
   // Size of the request as received.
   int64_t bytes = 0;
-  // Key of the client for the rate limit.
+  // Bytes that were charged to the server by Admission::Charge(), and stay charged at least as long as the
+  // ticket is held. Of `bytes`, only the rest counts for the server and the client; all count for the model.
+  int64_t charged_bytes = 0;
+  // Key of the client for its limits.
   absl::string_view client = {};
   // Model of the repository, with the model's own bounds; 0 means that only the server's bound applies.
   absl::string_view model = {};
@@ -52,7 +63,18 @@ struct Applicant {
 };
 
 // Thread-safe.
-class Admission {
+class Admission final : public ByteLedger {
+  // What a request, an answer or a charge holds.
+  struct Holding {
+    // Share of the server's bounds. What a nested request's outer ticket or a charge holds is not included.
+    Inflight of_server = {};
+    // The client whose share `of_server.bytes` count to; empty for none.
+    std::string client = {};
+    // Null for a model without bounds of its own.
+    Load* model = nullptr;
+    Inflight of_model = {};
+  };
+
  public:
   // What an admitted request holds; the destructor gives it back. Not thread-safe, but may be moved between
   // threads. Must not outlive the Admission that issued it.
@@ -74,44 +96,53 @@ class Admission {
     // exists, so its bytes count even beyond the bound; later requests are then rejected.
     Ticket ForAnswer(int64_t bytes) const;
 
+    // Gives the server's and the client's bytes back before the rest, for an input that has been admitted and
+    // is charged (Admission::Charge) as it arrives. The model's stay held.
+    void ReturnServerBytes();
+
     // Gives everything back now.
     void Release();
 
    private:
     friend class Admission;
-    Ticket(Admission* admission, Load* model, const Inflight& held, bool nested)
-        : admission_(admission), model_(model), held_(held), nested_(nested) {}
+    Ticket(Admission* admission, Holding held) : admission_(admission), held_(std::move(held)) {}
 
     Admission* admission_ = nullptr;
-    // Null for a model without bounds of its own.
-    Load* model_ = nullptr;
-    Inflight held_;
-    bool nested_ = false;
+    Holding held_;
   };
 
   // INVALID_ARGUMENT names the flag whose value is out of range. `clock` is the only source of time and must
   // outlive the result.
   static absl::StatusOr<std::unique_ptr<Admission>> Create(const AdmissionOptions& options, Clock* clock);
 
-  // REQUIRES: all tickets have been released.
-  ~Admission() = default;
+  // REQUIRES: all tickets and charges have been released.
+  ~Admission() override = default;
 
   // Admits or rejects a request immediately; never blocks. Errors:
   //   UNAVAILABLE         StartDraining was called
-  //   RESOURCE_EXHAUSTED  a bound is reached, or the client sends too fast; the message names the bound and
-  //                       its flag, the payloads the reason (ShedReasonOf) and when to retry (RetryAfter)
+  //   RESOURCE_EXHAUSTED  a bound is reached, or the client sends too fast or holds its share of the bytes;
+  //                       the message names the bound and its flag, the payloads the reason (ShedReasonOf)
+  //                       and when to retry (RetryAfter)
   //   INVALID_ARGUMENT    the request alone exceeds a bound, so that retrying is pointless
   // A request that a bound rejects still counts towards its client's rate.
   absl::StatusOr<Ticket> Admit(const Applicant& applicant) ABSL_LOCKS_EXCLUDED(mutex_);
 
+  // Charges bytes to the server and to the client's share of them, within --max-inflight-bytes. Errors as
+  // Admit() has them for bytes; a client's rate does not matter. See ByteLedger.
+  absl::StatusOr<ByteCharge> Charge(absl::string_view client, int64_t bytes) override
+      ABSL_LOCKS_EXCLUDED(mutex_);
+
   // Rejects all later requests except nested ones. Requests in flight keep their tickets and may still add
-  // decoded bytes. Idempotent.
+  // decoded bytes. Charges are still made, because health checks are answered to the end. Idempotent.
   void StartDraining() ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Blocks until no request is in flight or `deadline` has passed; returns true in the first case. Call
-  // StartDraining first.
+  bool draining() const ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Blocks until no request is in flight or `deadline` has passed; returns true in the first case. Charges of
+  // connections without a request are not waited for. Call StartDraining first.
   bool AwaitIdle(absl::Time deadline) ABSL_LOCKS_EXCLUDED(mutex_);
 
+  // `bytes` includes the charges.
   Inflight inflight() const ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
@@ -119,19 +150,22 @@ class Admission {
 
   // Returns null if the model has no bounds of its own.
   Load* LoadOf(const Applicant& applicant) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Charges `more` to the server and the model, for the request that `ticket` belongs to.
-  absl::Status Take(const Inflight& more, const Ticket& ticket, absl::Time now)
+  // Checks whether `more` fits in addition to `own`, which the same request holds already.
+  absl::Status Check(const Holding& more, const Holding& own, absl::Time now)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  absl::Status AddDecodedBytes(int64_t bytes, const Ticket& ticket) ABSL_LOCKS_EXCLUDED(mutex_);
-  void Hold(const Inflight& held, Load* model) ABSL_LOCKS_EXCLUDED(mutex_);
-  void Return(const Ticket& ticket) ABSL_LOCKS_EXCLUDED(mutex_);
+  void Add(const Holding& more, absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status AddDecodedBytes(int64_t bytes, const Holding& own) ABSL_LOCKS_EXCLUDED(mutex_);
+  void AddAnswer(const Holding& answer) ABSL_LOCKS_EXCLUDED(mutex_);
+  void Return(const Holding& held) ABSL_LOCKS_EXCLUDED(mutex_);
+  void Return(absl::string_view client, int64_t bytes) override ABSL_LOCKS_EXCLUDED(mutex_);
 
   Clock* const clock_;
   mutable absl::Mutex mutex_;
   Load server_ ABSL_GUARDED_BY(mutex_);
   // Models that have bounds of their own. Entries are never removed, because tickets point to them.
   std::map<std::string, Load, std::less<>> models_ ABSL_GUARDED_BY(mutex_);
-  ClientRates clients_ ABSL_GUARDED_BY(mutex_);
+  ClientRates client_rates_ ABSL_GUARDED_BY(mutex_);
+  ClientBytes client_bytes_ ABSL_GUARDED_BY(mutex_);
   bool draining_ ABSL_GUARDED_BY(mutex_) = false;
 };
 

@@ -40,15 +40,19 @@ absl::Status Load::Check(const Inflight& more, const Inflight& own, absl::Time n
                                                      " that it already holds, more than the maximum of ", max,
                                                      " that ", who, " allows in total (", bound, ")"));
     }
-    Advance(now);
     absl::Status refused = absl::ResourceExhaustedError(
         absl::StrCat(who, " is at its limit of ", max, " ", dimension.name, " in flight (", bound,
                      "): ", held, " are in use, the request needs ", wanted, "; try again later"));
     SetShedReason(refused, model_.empty() ? dimension.reason : ShedReason::kModelBound);
-    SetRetryAfter(refused, drain_.TimeFor(held_.requests));
+    SetRetryAfter(refused, TimeToRetry(now));
     return refused;
   }
   return absl::OkStatus();
+}
+
+absl::Duration Load::TimeToRetry(absl::Time now) {
+  Advance(now);
+  return drain_.TimeFor(held_.requests);
 }
 
 void Load::Add(const Inflight& more, absl::Time now) {

@@ -24,6 +24,9 @@ class Load {
   // RESOURCE_EXHAUSTED states when to retry; INVALID_ARGUMENT means that waiting cannot help.
   absl::Status Check(const Inflight& more, const Inflight& own, absl::Time now);
 
+  // When a rejected request may try again, estimated from the rate at which requests end.
+  absl::Duration TimeToRetry(absl::Time now);
+
   void Add(const Inflight& more, absl::Time now);
   void Return(const Inflight& held, absl::Time now);
 

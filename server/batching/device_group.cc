@@ -1,6 +1,8 @@
 #include "server/batching/device_group.h"
 
 #include <algorithm>
+#include <cstddef>
+#include <utility>
 
 namespace saccade::server {
 namespace {
@@ -19,11 +21,24 @@ bool IsTiny(const Scheduler::Batch& batch) {
 
 }  // namespace
 
+DeviceGroup::DeviceGroup(const SchedulerOptions& options, Clock* clock)
+    : clock_(clock), scheduler_(options), timer_([this] { RunTimer(); }) {}
+
+DeviceGroup::~DeviceGroup() {
+  {
+    absl::MutexLock lock(&mutex_);
+    ending_ = true;
+  }
+  timer_signal_.Set();
+  timer_.join();
+}
+
 void DeviceGroup::Sweep() {
   Dropped dropped;
   {
     absl::MutexLock lock(&mutex_);
     scheduler_.Sweep(clock_->Now(), &dropped);
+    EndDrained();
   }
   RejectAll(std::move(dropped));
 }
@@ -32,28 +47,8 @@ void DeviceGroup::RejectAll(Dropped dropped) {
   for (auto& [task, why] : dropped) task->Reject(std::move(why));
 }
 
-bool DeviceGroup::AwaitBatch(Scheduler::ModelId model, int instance, Tasks* batch, Dropped* dropped) {
-  const auto mine = [&] {
-    mutex_.AssertHeld();
-    return handed_out_.find({model, instance});
-  };
-  const auto drained = [&] {
-    mutex_.AssertHeld();
-    return scheduler_.closed(model) && scheduler_.queued(model) == 0;
-  };
-  const absl::Time wake_at = scheduler_.wake_at();
-  // Must not call `clock_`, which evaluates this condition.
-  const auto changed = [&] {
-    mutex_.AssertHeld();
-    return mine() != handed_out_.end() || scheduler_.wake_at() != wake_at || drained();
-  };
-  clock_->AwaitUntil(&mutex_, absl::Condition(&changed), wake_at);
-  if (mine() == handed_out_.end()) HandOut(dropped);
-  const auto found = mine();
-  if (found == handed_out_.end()) return drained();
-  *batch = std::move(found->second);
-  handed_out_.erase(found);
-  return false;
+bool DeviceGroup::IsDrained(Scheduler::ModelId model) const {
+  return scheduler_.closed(model) && scheduler_.queued(model) == 0;
 }
 
 void DeviceGroup::HandOut(Dropped* dropped, Scheduler::ModelId model,
@@ -63,8 +58,41 @@ void DeviceGroup::HandOut(Dropped* dropped, Scheduler::ModelId model,
     if (here) {
       tiny->emplace(TinyBatch<BatchTask>{batch->instance, std::move(batch->tasks)});
     } else {
-      handed_out_[{batch->model, batch->instance}] = std::move(batch->tasks);
+      Instance& instance = *instances_.at(batch->model)[static_cast<size_t>(batch->instance)];
+      instance.batch = std::move(batch->tasks);
+      instance.signal.Set();
     }
+  }
+  EndDrained();
+  if (scheduler_.wake_at() < timer_at_) {
+    timer_at_ = scheduler_.wake_at();
+    timer_signal_.Set();
+  }
+}
+
+void DeviceGroup::EndDrained() {
+  for (size_t i = 0; i < closing_.size();) {
+    if (!IsDrained(closing_[i])) {
+      ++i;
+      continue;
+    }
+    for (const auto& instance : instances_.at(closing_[i])) instance->signal.Set();
+    closing_.erase(closing_.begin() + static_cast<std::ptrdiff_t>(i));
+  }
+}
+
+void DeviceGroup::RunTimer() {
+  for (;;) {
+    Dropped dropped;
+    absl::Time next;
+    {
+      absl::MutexLock lock(&mutex_);
+      if (ending_) return;
+      if (clock_->Now() >= scheduler_.wake_at()) HandOut(&dropped);
+      next = timer_at_ = scheduler_.wake_at();
+    }
+    RejectAll(std::move(dropped));
+    timer_signal_.AwaitUntil(clock_, next);
   }
 }
 

@@ -1,16 +1,18 @@
 // The devices that share one Scheduler: all the cores, or all the GPUs.
 #pragma once
 
-#include <map>
 #include <memory>
 #include <optional>
-#include <utility>
+#include <thread>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_map.h"
 #include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
 #include "server/batching/batch_task.h"
 #include "server/batching/scheduler.h"
+#include "server/batching/signal.h"
 #include "server/core/clock.h"
 
 namespace saccade::server {
@@ -24,11 +26,14 @@ struct TinyBatch {
 };
 
 // A Scheduler behind a lock, for threads. Models are added and used through DeviceModel. Thread-safe; calls
-// BatchTask::Reject without holding the lock.
+// BatchTask::Reject without holding the lock. Threads that wait cost the others nothing: each batch wakes the
+// thread of its instance alone, and one thread waits for what becomes due with time.
 class DeviceGroup {
  public:
   // `clock` must outlive this object.
-  DeviceGroup(const SchedulerOptions& options, Clock* clock) : clock_(clock), scheduler_(options) {}
+  DeviceGroup(const SchedulerOptions& options, Clock* clock);
+  // REQUIRES: all models were removed.
+  ~DeviceGroup();
   DeviceGroup(const DeviceGroup&) = delete;
   DeviceGroup& operator=(const DeviceGroup&) = delete;
 
@@ -41,21 +46,38 @@ class DeviceGroup {
   using Tasks = std::vector<std::unique_ptr<BatchTask>>;
   using Dropped = std::vector<Scheduler::Dropped>;
 
+  struct Instance {
+    // What its thread has not fetched yet; guarded by the group's mutex.
+    Tasks batch;
+    // Set when there is a batch, and when the model is closed and drained.
+    Signal signal;
+  };
+  // They do not move while their model exists.
+  using Instances = std::vector<std::unique_ptr<Instance>>;
+
   static void RejectAll(Dropped dropped);
-  // Blocks until the instance has a batch, the model is closed and drained, or scheduler_.wake_at() has
-  // changed or passed. Stores the batch, if any. Returns true if the model is closed and drained.
-  bool AwaitBatch(Scheduler::ModelId model, int instance, Tasks* batch, Dropped* dropped)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Whether the model is closed and all its batches were handed out.
+  bool IsDrained(Scheduler::ModelId model) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Assigns due batches to their instances' threads. If `tiny` is not null, the first tiny batch of `model`
   // is stored there instead.
   void HandOut(Dropped* dropped, Scheduler::ModelId model = -1,
                std::optional<TinyBatch<BatchTask>>* tiny = nullptr) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Wakes the threads of drained models.
+  void EndDrained() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // What the timer's thread does: hands out what becomes due with time.
+  void RunTimer() ABSL_LOCKS_EXCLUDED(mutex_);
 
   Clock* const clock_;
   mutable absl::Mutex mutex_;
   Scheduler scheduler_ ABSL_GUARDED_BY(mutex_);
-  // Batches that their instances' threads have not fetched yet, by model and instance.
-  std::map<std::pair<Scheduler::ModelId, int>, Tasks> handed_out_ ABSL_GUARDED_BY(mutex_);
+  absl::flat_hash_map<Scheduler::ModelId, Instances> instances_ ABSL_GUARDED_BY(mutex_);
+  // Closed models whose threads were not told yet that they are drained.
+  std::vector<Scheduler::ModelId> closing_ ABSL_GUARDED_BY(mutex_);
+  // When the timer's thread wakes by itself.
+  absl::Time timer_at_ ABSL_GUARDED_BY(mutex_) = absl::InfinitePast();
+  bool ending_ ABSL_GUARDED_BY(mutex_) = false;
+  Signal timer_signal_;
+  std::thread timer_;
 };
 
 }  // namespace saccade::server

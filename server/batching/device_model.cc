@@ -1,11 +1,18 @@
 #include "server/batching/device_model.h"
 
+#include <algorithm>
+#include <cstddef>
+
 namespace saccade::server {
 
 ModelHandle::ModelHandle(DeviceGroup* group, const BatcherOptions& options, const Devices& devices)
     : group_(group), model_([&] {
+        DeviceGroup::Instances instances(devices.size());
+        for (auto& instance : instances) instance = std::make_unique<DeviceGroup::Instance>();
         absl::MutexLock lock(&group->mutex_);
-        return group->scheduler_.AddModel(options, devices);
+        const Scheduler::ModelId model = group->scheduler_.AddModel(options, devices);
+        group->instances_.emplace(model, std::move(instances));
+        return model;
       }()) {}
 
 ModelHandle::~ModelHandle() {
@@ -13,13 +20,14 @@ ModelHandle::~ModelHandle() {
   {
     absl::MutexLock lock(&group_->mutex_);
     left = group_->scheduler_.RemoveModel(model_);
-    // Batches that were assigned to an instance whose thread never fetched them.
-    auto& handed_out = group_->handed_out_;
-    auto it = handed_out.lower_bound({model_, 0});
-    while (it != handed_out.end() && it->first.first == model_) {
-      for (auto& task : it->second) left.push_back(std::move(task));
-      it = handed_out.erase(it);
+    const auto instances = group_->instances_.find(model_);
+    // Batches whose instances' threads never fetched them.
+    for (const auto& instance : instances->second) {
+      for (auto& task : instance->batch) left.push_back(std::move(task));
     }
+    group_->instances_.erase(instances);
+    auto& closing = group_->closing_;
+    closing.erase(std::remove(closing.begin(), closing.end(), model_), closing.end());
   }
   for (auto& task : left)
     task->Reject(absl::UnavailableError("the model was unloaded before the request could run"));
@@ -49,6 +57,7 @@ absl::Status ModelHandle::Consider(const BatchTask::Traits& traits, absl::Span<c
   {
     absl::MutexLock lock(&group_->mutex_);
     said = group_->scheduler_.Consider(model_, traits, buckets, group_->clock_->Now(), &dropped);
+    group_->EndDrained();
   }
   DeviceGroup::RejectAll(std::move(dropped));
   return said;
@@ -56,15 +65,14 @@ absl::Status ModelHandle::Consider(const BatchTask::Traits& traits, absl::Span<c
 
 ModelHandle::Tasks ModelHandle::Take(int instance) {
   for (;;) {
-    DeviceGroup::Dropped dropped;
-    Tasks batch;
-    bool drained = false;
+    DeviceGroup::Instance* mine = nullptr;
     {
       absl::MutexLock lock(&group_->mutex_);
-      drained = group_->AwaitBatch(model_, instance, &batch, &dropped);
+      mine = group_->instances_.at(model_)[static_cast<size_t>(instance)].get();
+      Tasks batch = std::exchange(mine->batch, {});
+      if (!batch.empty() || group_->IsDrained(model_)) return batch;
     }
-    DeviceGroup::RejectAll(std::move(dropped));
-    if (!batch.empty() || drained) return batch;
+    mine->signal.AwaitUntil(group_->clock_, absl::InfiniteFuture());
   }
 }
 
@@ -87,6 +95,7 @@ void ModelHandle::Close() {
   DeviceGroup::Dropped dropped;
   {
     absl::MutexLock lock(&group_->mutex_);
+    if (!group_->scheduler_.closed(model_)) group_->closing_.push_back(model_);
     group_->scheduler_.Close(model_);
     group_->HandOut(&dropped);
   }

@@ -1,6 +1,9 @@
 #include "server/batching/device_model.h"
 
+#include <algorithm>
 #include <atomic>
+#include <ctime>
+#include <iostream>
 #include <memory>
 #include <optional>
 #include <random>
@@ -44,6 +47,12 @@ class DeviceModelTest : public ::testing::Test {
     return model_->Take(instance);
   }
 
+  // Blocks until so many instances' threads wait.
+  void AwaitThreads(int count) {
+    constexpr int kTimer = 1;
+    clock_.AwaitWaiters(count + kTimer);
+  }
+
   FakeClock clock_;
   DeviceGroup devices_{{.cores = 4}, &clock_};
   std::unique_ptr<Model> model_;
@@ -75,7 +84,7 @@ TEST_F(DeviceModelTest, BadOptionsAreAnError) {
 TEST_F(DeviceModelTest, IdleInstanceTakesWorkAtOnce) {
   MakeModel({});
   Taker taker(model_.get());
-  clock_.AwaitWaiters(1);
+  AwaitThreads(1);
   const auto fate = Submit();
   // The clock was never advanced.
   const Batch batch = taker.Join();
@@ -133,7 +142,7 @@ TEST_F(DeviceModelTest, WaitsForCompanyThatPaysUntilTheDelay) {
   while (model_->queued() > 0) Next();
   model_->Finished(0, false);
   Taker taker(model_.get());
-  clock_.AwaitWaiters(1);
+  AwaitThreads(1);
   Submit();
   clock_.Advance(absl::Milliseconds(6));
   Submit();
@@ -146,7 +155,7 @@ TEST_F(DeviceModelTest, CloseEndsEveryWait) {
   Taker a(model_.get(), 0);
   Taker b(model_.get(), 1);
   Taker c(model_.get(), 2);
-  clock_.AwaitWaiters(3);
+  AwaitThreads(3);
   model_->Close();
   EXPECT_TRUE(a.Join().empty());
   EXPECT_TRUE(b.Join().empty());
@@ -233,7 +242,7 @@ TEST_F(DeviceModelTest, EachSubmitWakesAnIdleInstance) {
   MakeModel({.max_batch_size = 1}, 4);
   std::vector<std::unique_ptr<Taker>> takers;
   for (int i = 0; i < 4; ++i) takers.push_back(std::make_unique<Taker>(model_.get(), i));
-  clock_.AwaitWaiters(4);
+  AwaitThreads(4);
   std::set<std::shared_ptr<Fate>> submitted;
   for (int i = 0; i < 4; ++i) submitted.insert(Submit());
   std::set<std::shared_ptr<Fate>> taken;
@@ -356,7 +365,7 @@ TEST_F(DeviceModelTest, AClosedModelWaitsForTheCoresThatItsLastRequestsNeed) {
   EXPECT_EQ(a->Take(0).size(), 1u);
   {
     Taker taker(b.get());
-    clock_.AwaitWaiters(1);
+    clock_.AwaitWaiters(3);  // and the timers of both groups
     ASSERT_TRUE(b->Submit(second).ok());
     b->Close();
     clock_.Advance(absl::Milliseconds(500));
@@ -387,6 +396,58 @@ TEST_F(DeviceModelTest, ASweepAnswersThoseWhoWaitBehindAPassThatHangs) {
   EXPECT_EQ(late->rejections, 1);
   EXPECT_TRUE(absl::IsDeadlineExceeded(late->why));
   EXPECT_EQ(patient->rejections, 0);
+}
+
+TEST_F(DeviceModelTest, AClosedModelsThreadsEndWhenItsLastTaskIsDropped) {
+  MakeModel({.max_batch_size = 1, .threads = 4}, 2);
+  Submit();
+  EXPECT_EQ(model_->Take(0).size(), 1u);
+  // The only cores are taken, so the second instance's thread waits.
+  const auto last = Submit();
+  Taker taker(model_.get(), 1);
+  AwaitThreads(1);
+  model_->Close();
+  last->cancellation.Cancel();
+  model_->Finished(0, /*learn=*/false);
+  EXPECT_TRUE(taker.Join().empty());
+  EXPECT_EQ(last->rejections, 1);
+}
+
+// What a request costs must not grow with the models that have none.
+TEST(DeviceGroupCostTest, IdleModelsCostNothing) {
+  const auto processor_time = [](int idle_models) {
+    FakeClock clock;
+    DeviceGroup devices({.cores = 4}, &clock);
+    std::vector<std::unique_ptr<Model>> idle;
+    std::vector<std::thread> threads;
+    for (int i = 0; i < idle_models; ++i) {
+      idle.push_back(*Model::Create({.max_batch_size = 1}, {0}, &devices));
+      threads.emplace_back([model = idle.back().get()] { model->Take(0); });
+    }
+    clock.AwaitWaiters(idle_models + 1);
+    auto busy = *Model::Create({.max_batch_size = 1}, {0}, &devices);
+    const std::clock_t begin = std::clock();
+    for (int i = 0; i < 5000; ++i) {
+      std::unique_ptr<BatchTask> task = MakeTask({.arrival = clock.Now()}).task;
+      EXPECT_TRUE(busy->Submit(task).ok());
+      EXPECT_EQ(busy->Take(0).size(), 1u);
+      busy->Finished(0, /*learn=*/false);
+    }
+    const std::clock_t took = std::clock() - begin;
+    for (const auto& model : idle) model->Close();
+    for (auto& thread : threads) thread.join();
+    return static_cast<double>(took) / CLOCKS_PER_SEC;
+  };
+  // The least of some runs: the machine may be busy.
+  double none = 1e9;
+  double many = 1e9;
+  for (int run = 0; run < 3; ++run) {
+    none = std::min(none, processor_time(0));
+    many = std::min(many, processor_time(200));
+  }
+  std::cout << "5,000 requests: " << 1e3 * none << " ms without idle models, " << 1e3 * many
+            << " ms beside 200\n";
+  EXPECT_LT(many, 2 * none);
 }
 
 // Runs submitters, cancellers, a moving clock and instances concurrently; at the end every task has had

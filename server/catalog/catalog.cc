@@ -38,7 +38,7 @@ ModelHost::Hooks Catalog::HostHooks() {
     absl::MutexLock lock(&orders->mutex);
     orders->released = true;
   };
-  hooks.closed = [this] { return closed(); };
+  hooks.closed = [this] { return refusing(); };
   if (options_.check_ensemble) {
     hooks.check_ensemble = [this](const Ensemble& ensemble) {
       return options_.check_ensemble(ensemble, *this);
@@ -47,9 +47,9 @@ ModelHost::Hooks Catalog::HostHooks() {
   return hooks;
 }
 
-bool Catalog::closed() const {
+bool Catalog::refusing() const {
   absl::MutexLock lock(&orders_->mutex);
-  return orders_->closed;
+  return orders_->refusing;
 }
 
 absl::Status Catalog::Scan() {
@@ -127,7 +127,7 @@ void Catalog::Order(Job job) {
   absl::Status refused;
   {
     absl::MutexLock lock(&orders_->mutex);
-    if (orders_->closed) {
+    if (orders_->refusing) {
       refused = absl::UnavailableError("the daemon is shutting down");
     } else if (orders_->jobs.size() >= kMaxOrders) {
       refused = absl::ResourceExhaustedError(absl::StrCat(
@@ -161,11 +161,11 @@ void Catalog::Run() {
     }
     host_.FreeUnused();
     for (Job& job : jobs) {
-      std::move(job)(closed() ? absl::UnavailableError("the daemon is shutting down") : absl::OkStatus());
+      std::move(job)(refusing() ? absl::UnavailableError("the daemon is shutting down") : absl::OkStatus());
       TellChanges();
     }
-    if (looks && clock_->Now() >= next_look && !closed()) {
-      Look();
+    if (looks && clock_->Now() >= next_look) {
+      if (!refusing()) Look();
       next_look = clock_->Now() + options_.poll_interval;
     }
     host_.TellLate(clock_->Now());
@@ -181,14 +181,14 @@ void Catalog::LoadAtStart() {
   }
   std::sort(wanted.begin(), wanted.end());
   for (size_t i = 0; i < wanted.size(); ++i) {
-    if (closed()) return;
+    if (refusing()) return;
     const auto& [name, repository] = wanted[i];
     // Already loaded as part of an ensemble.
     if (host_.IsHosted(name)) continue;
     first.Update(Apply(repository, name, std::nullopt, {i + 1, wanted.size()}, 0));
     TellChanges();
   }
-  if (events_.loaded && !closed()) events_.loaded(first);
+  if (events_.loaded && !refusing()) events_.loaded(first);
 }
 
 void Catalog::TellChanges() {
@@ -213,14 +213,22 @@ void Catalog::RefreshGauges() {
   }
 }
 
-void Catalog::Close() {
+void Catalog::RefuseLoads() {
   std::deque<Job> left;
   {
     absl::MutexLock lock(&orders_->mutex);
-    orders_->closed = true;
+    orders_->refusing = true;
     left.swap(orders_->jobs);
   }
   for (Job& job : left) std::move(job)(absl::UnavailableError("the daemon is shutting down"));
+}
+
+void Catalog::Close() {
+  RefuseLoads();
+  {
+    absl::MutexLock lock(&orders_->mutex);
+    orders_->closed = true;
+  }
   if (thread_.joinable()) thread_.join();
   host_.Close();
 }

@@ -103,8 +103,12 @@ class Catalog final : public ModelFinder {
   // Calls DeviceGroup::Sweep() of the CPU and GPU devices.
   void Sweep() { host_.Sweep(); }
 
-  // Rejects further loads and unloads, computes what is queued and stops all instances. Blocks until a load
-  // in progress has ended. Idempotent.
+  // Rejects pending and further loads and unloads, and gives up a load in progress at its next step. Unloads
+  // in progress are completed, and models that serve go on serving. Does not block. Idempotent.
+  void RefuseLoads();
+
+  // Calls RefuseLoads(), computes what is queued and stops all instances. Blocks until a load in progress has
+  // ended. Idempotent.
   void Close();
 
  private:
@@ -118,13 +122,16 @@ class Catalog final : public ModelFinder {
   struct Orders {
     absl::Mutex mutex;
     std::deque<Job> jobs ABSL_GUARDED_BY(mutex);
+    // Set by RefuseLoads(): no job is accepted or run.
+    bool refusing ABSL_GUARDED_BY(mutex) = false;
+    // Ends the thread.
     bool closed ABSL_GUARDED_BY(mutex) = false;
     // Set when the last handle of a dismissed model was dropped.
     bool released ABSL_GUARDED_BY(mutex) = false;
   };
 
   ModelHost::Hooks HostHooks();
-  bool closed() const;
+  bool refusing() const;
   void Order(Job job);
   bool IsWanted(const std::string& name) const;
 

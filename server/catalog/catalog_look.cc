@@ -43,7 +43,7 @@ void Catalog::LookAt(const std::string& repository) {
     seen[name] = stamp.ok() ? *stamp : ModelStamp();
   }
   const std::vector<std::string> changed = settling.Look(seen);
-  for (size_t i = 0; i < changed.size() && !closed(); ++i) {
+  for (size_t i = 0; i < changed.size() && !refusing(); ++i) {
     const std::string& name = changed[i];
     if (seen.count(name) == 0) {
       settling.Forget(name);

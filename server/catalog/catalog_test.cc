@@ -282,6 +282,23 @@ TEST_F(CatalogTest, AnUnloadThatStillWaitsAtTheEndIsAnswered) {
   EXPECT_EQ(told.status.code(), absl::StatusCode::kUnavailable);
 }
 
+TEST_F(CatalogTest, BeforeTheEndLoadsAreRefusedAndUnloadsAreCompleted) {
+  Write("m", 1);
+  Write("n", 1);
+  ASSERT_TRUE(Start(ModelControl::kExplicit, {"m", "n"}).ok());
+  auto user = *catalog_->FindReady("m", 0);
+  Told told;
+  catalog_->Unload("m", false, told.Done());
+  Soon([&] { return Line("m", 1).state == State::kUnloading; });
+  catalog_->RefuseLoads();
+  EXPECT_EQ(Load("m").code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(Unload("n").code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(Served("n"), 1) << "it serves until the end";
+  EXPECT_FALSE(told.ended.HasBeenNotified());
+  user.reset();
+  EXPECT_TRUE(told.Await().ok()) << told.status;
+}
+
 TEST_F(CatalogTest, LabelsNameVersions) {
   Write("m", 1);
   Write("m", 2,

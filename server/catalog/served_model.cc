@@ -228,6 +228,8 @@ absl::Status ServedModel::Submit(std::unique_ptr<CallShare>& share) {
   std::optional<TinyBatch<CallShare>> tiny;
   absl::Status taken = queue_->Submit(share, &tiny);
   if (!tiny) return taken;
+  // This thread may have computed for another model, or for none.
+  models::UseThreads(threads_);
   const absl::Time lent_until = clock_->Now() + kMaxLentTime;
   while (tiny) {
     std::optional<TinyBatch<CallShare>> next;

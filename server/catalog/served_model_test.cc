@@ -4,11 +4,13 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "models/device/use_threads.h"
 #include "server/engine/testing.h"
 
 namespace saccade::server {
@@ -19,11 +21,9 @@ using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::Pair;
 
-// Answers once every engine of its test is computing.
-class MeetingEngine final : public Engine {
+// Answers every item with the same result. Derived classes say what the warm-up learns and what a pass does.
+class AnsweringEngine : public Engine {
  public:
-  explicit MeetingEngine(std::barrier<>* all) : all_(all) { description_.architecture = "meeting"; }
-
   const models::Description& description() const override { return description_; }
   const char* items_name() const override { return "pictures"; }
   absl::Status Check(const Request& /*request*/) const override { return absl::OkStatus(); }
@@ -32,13 +32,9 @@ class MeetingEngine final : public Engine {
     return absl::OkStatus();
   }
   std::function<absl::Status()> WarmUpPass(int64_t /*size*/) const override { return nullptr; }
-  absl::Status WarmUp(const WarmUpOptions& options) const override {
-    for (int i = 0; i < 100; ++i) options.learn(0, 1, absl::Seconds(1));
-    return absl::OkStatus();
-  }
   PassEnd Compute(Shares batch, Clock* clock, ModelMetrics* /*metrics*/,
                   const std::function<void()>& /*advanced*/) const override {
-    all_->arrive_and_wait();
+    Pass();
     for (auto& share : batch) {
       std::vector<models::TaskResult> results(share->size(), models::Classification{.logits = {1}});
       share->Answer(std::move(results), {.batch_size = 1, .started = clock->Now(), .ended = clock->Now()});
@@ -47,8 +43,44 @@ class MeetingEngine final : public Engine {
   }
 
  private:
-  models::Description description_;
+  virtual void Pass() const = 0;
+
+  const models::Description description_;
+};
+
+// Answers once every engine of its test is computing.
+class MeetingEngine final : public AnsweringEngine {
+ public:
+  explicit MeetingEngine(std::barrier<>* all) : all_(all) {}
+
+  absl::Status WarmUp(const WarmUpOptions& options) const override {
+    for (int i = 0; i < 100; ++i) options.learn(0, 1, absl::Seconds(1));
+    return absl::OkStatus();
+  }
+
+ private:
+  void Pass() const override { all_->arrive_and_wait(); }
+
   std::barrier<>* const all_;
+};
+
+constexpr int64_t kSide = 32;
+
+// Learns that its passes are short, and notes with how many threads they are computed.
+class ShortEngine final : public AnsweringEngine {
+ public:
+  explicit ShortEngine(std::vector<int>* threads) : threads_(threads) {}
+
+  absl::Status WarmUp(const WarmUpOptions& options) const override {
+    options.learn(BucketId({.sent = {1, 1}, .scaled = {1, 1}, .bucket = {kSide, kSide}}), 1,
+                  absl::Microseconds(5));
+    return absl::OkStatus();
+  }
+
+ private:
+  void Pass() const override { threads_->push_back(models::UsedThreads()); }
+
+  std::vector<int>* const threads_;
 };
 
 class ServedModelTest : public CallTest {
@@ -89,6 +121,28 @@ TEST_F(ServedModelTest, EachGpuHasAnEngineAndAllOfThemCompute) {
     ASSERT_EQ(outcome->answers, 1);
     EXPECT_TRUE(outcome->status().ok()) << outcome->status();
   }
+}
+
+// A thread of the network brings the request and computes it.
+TEST_F(ServedModelTest, AShortPassUsesTheThreadsOfItsModel) {
+  std::vector<int> threads;
+  ServedModelOptions options = Options({});
+  options.settings.instances = 1;
+  options.threads_per_instance = 3;
+  options.load_engine = [&](const ModelSettings&, const EngineOptions&) {
+    return std::make_unique<ShortEngine>(&threads);
+  };
+  ServedModel model(std::move(options), &devices_, &clock_, &metrics_);
+  ASSERT_TRUE(model.Load().ok());
+  // What another thread asks for last is what a new thread begins with.
+  std::thread([] { models::UseThreads(2); }).join();
+  std::thread([&] {
+    auto shares = ShareOut(Call({kSide}, outcome_));
+    ASSERT_TRUE(model.Submit(shares[0]).ok());
+    ASSERT_EQ(outcome_->answers, 1) << "it was computed here";
+  }).join();
+  EXPECT_THAT(threads, ElementsAre(3));
+  model.Close();
 }
 
 TEST_F(ServedModelTest, AGpuThatIsMissingIsTheModelsError) {

@@ -18,7 +18,7 @@ struct CallHead {
   std::string model;
   // 0 selects the highest version that is ready.
   int64_t version = 0;
-  // Key for the per-client rate limit, e.g. the peer's address without its port.
+  // Key for the per-client limits, e.g. the peer's address without its port.
   std::string client;
   std::string id;
   // Higher values are scheduled first. For a model with priority levels, level n is -n and 0 is the default
@@ -31,6 +31,9 @@ struct CallHead {
   // override its queue timeout.
   absl::Duration timeout = absl::InfiniteDuration();
   std::shared_ptr<Cancellation> cancellation;
+  // Bytes of the request's input that the network front has charged to the server (ByteLedger) and holds as
+  // long as the input. Admission does not charge them to the server again.
+  int64_t charged_bytes = 0;
   // True for a step of an ensemble. Admission has already admitted the ensemble's request as a whole.
   bool nested = false;
   // Label for the metrics, e.g. "grpc", "oip".

@@ -7,9 +7,9 @@ namespace saccade::server {
 
 struct Inflight {
   int64_t requests = 0;
-  // Of inputs as received, and of large answers until they are sent.
+  // Bytes of messages that are being received, inputs as received, and large answers until they are sent.
   int64_t bytes = 0;
-  // Of decoded pictures and network inputs.
+  // Bytes of decoded pictures and network inputs.
   int64_t decoded_bytes = 0;
 };
 

@@ -1,4 +1,4 @@
-// Threads that decode pictures, so that neither gRPC's threads nor the instances' have to.
+// Threads that decode pictures, so that neither the network's threads nor the instances' have to.
 #pragma once
 
 #include <cstdint>

@@ -1,3 +1,6 @@
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
 #include "server/decode/picture_bytes.h"
 #include "server/decode/picture_formats.h"
 
@@ -8,6 +11,14 @@ constexpr uint32_t kStartOfPicture = 0xD8;
 constexpr uint32_t kEndOfPicture = 0xD9;
 constexpr uint32_t kStartOfScan = 0xDA;
 constexpr uint32_t kTemporary = 0x01;
+
+// A decoder goes over all blocks of the picture in every scan, even if the scan is a few bytes long. 1 Gi
+// pixels are 16 scans of the largest picture that is accepted by default, and 100 scans of 10 million pixels.
+// Encoders write about ten scans.
+constexpr int64_t kMaxScannedPixels = int64_t{1} << 30;
+// Bounds the scans of small pictures, since each scan also has a cost of its own. Encoders that search for
+// the best division into scans stay below 100.
+constexpr int64_t kMaxScans = 500;
 
 bool IsRestart(uint32_t marker) { return marker >= 0xD0 && marker <= 0xD7; }
 
@@ -35,6 +46,14 @@ absl::StatusOr<PictureHeader> ReadFrame(const PictureBytes& bytes, size_t at, ui
   return header;
 }
 
+absl::Status CheckScans(const PictureHeader& header, int64_t scans) {
+  const int64_t max_scans = std::min(kMaxScans, std::max<int64_t>(1, kMaxScannedPixels / header.pixels()));
+  if (scans <= max_scans) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("the JPEG picture has more than ", max_scans, " scans; a picture of ", header.width, " x ",
+                   header.height, " pixels may have at most that many, so save it again as baseline JPEG"));
+}
+
 // Returns the position of the FF of the first marker that does not belong to the scan around `at`.
 size_t SkipScan(const PictureBytes& bytes, size_t at) {
   for (;; at += 2) {
@@ -52,7 +71,7 @@ size_t SkipScan(const PictureBytes& bytes, size_t at) {
 absl::StatusOr<PictureHeader> ReadJpegHeader(std::string_view encoded) {
   const PictureBytes bytes(encoded);
   PictureHeader header;
-  bool scanned = false;
+  int64_t scans = 0;
   size_t at = 2;
   for (;;) {
     // Decoders skip bytes between segments, and any number of FF bytes may precede a marker.
@@ -78,11 +97,11 @@ absl::StatusOr<PictureHeader> ReadJpegHeader(std::string_view encoded) {
     at += length;
     if (marker == kStartOfScan) {
       if (header.width == 0) return Broken("JPEG", "its pixels come before its frame header");
-      scanned = true;
+      if (absl::Status few = CheckScans(header, ++scans); !few.ok()) return few;
       at = SkipScan(bytes, at);
     }
   }
-  if (!scanned) return Broken("JPEG", "it holds no pixels");
+  if (scans == 0) return Broken("JPEG", "it holds no pixels");
   return header;
 }
 

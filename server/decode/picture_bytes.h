@@ -21,6 +21,8 @@ class PictureBytes {
   bool tag(size_t at, std::string_view tag) const {
     return has(at, tag.size()) && bytes_.substr(at, tag.size()) == tag;
   }
+  // REQUIRES: has(at, count).
+  std::string_view part(size_t at, size_t count) const { return bytes_.substr(at, count); }
   // Position of the first `byte` at or after `at`, or size() if there is none.
   size_t find(char byte, size_t at) const {
     const size_t found = bytes_.find(byte, at);

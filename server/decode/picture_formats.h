@@ -1,6 +1,7 @@
 // One header reader per picture format; see ReadPictureHeader.
 #pragma once
 
+#include <string>
 #include <string_view>
 
 #include "absl/status/statusor.h"
@@ -14,7 +15,10 @@ absl::StatusOr<PictureHeader> ReadJpegHeader(std::string_view bytes);
 absl::StatusOr<PictureHeader> ReadPngHeader(std::string_view bytes);
 absl::StatusOr<PictureHeader> ReadWebpHeader(std::string_view bytes);
 absl::StatusOr<PictureHeader> ReadBmpHeader(std::string_view bytes);
-// Reads the first page with libtiff, which allocates at most as much as the file is long.
-absl::StatusOr<PictureHeader> ReadTiffHeader(std::string_view bytes);
+// Reads the first page with libtiff, after its tags were checked.
+absl::StatusOr<PictureHeader> ReadTiffHeader(std::string_view bytes, const DecodeLimits& limits);
+
+// Returns the PNG without the chunks that its pixels do not need. REQUIRES: ReadPngHeader accepted the bytes.
+std::string WithoutExtraChunks(std::string_view png);
 
 }  // namespace saccade::server

@@ -52,12 +52,12 @@ bool IsTiff(const PictureBytes& bytes) {
          bytes.tag(0, "MM\0+"sv);
 }
 
-absl::StatusOr<PictureHeader> ReadAnyHeader(std::string_view encoded) {
+absl::StatusOr<PictureHeader> ReadAnyHeader(std::string_view encoded, const DecodeLimits& limits) {
   const PictureBytes bytes(encoded);
   if (bytes.tag(0, "\xFF\xD8\xFF")) return ReadJpegHeader(encoded);
   if (bytes.tag(0, "\x89PNG\r\n\x1A\n")) return ReadPngHeader(encoded);
   if (bytes.tag(0, "RIFF") && bytes.tag(8, "WEBP")) return ReadWebpHeader(encoded);
-  if (IsTiff(bytes)) return ReadTiffHeader(encoded);
+  if (IsTiff(bytes)) return ReadTiffHeader(encoded, limits);
   if (bytes.tag(0, "BM")) return ReadBmpHeader(encoded);
   return absl::InvalidArgumentError(absl::StrCat("not a readable picture: ", DescribeOther(bytes, encoded),
                                                  ", ", encoded.size(), " bytes long; ", kAccepted));
@@ -96,7 +96,7 @@ absl::StatusOr<PictureHeader> ReadPictureHeader(std::string_view bytes, const De
     return absl::InvalidArgumentError(absl::StrCat("the picture has ", bytes.size(), " bytes; at most ",
                                                    limits.max_bytes, " are accepted"));
   }
-  absl::StatusOr<PictureHeader> header = ReadAnyHeader(bytes);
+  absl::StatusOr<PictureHeader> header = ReadAnyHeader(bytes, limits);
   if (!header.ok()) return header;
   if (absl::Status fits = CheckPixels(header->width, header->height, limits); !fits.ok()) return fits;
   return header;

@@ -14,7 +14,7 @@ struct DecodeLimits {
   // what cameras produce.
   int64_t max_pixels = int64_t{64} << 20;
 
-  // Maximum bytes of one encoded or raw picture. gRPC's message size already bounds what a client can send.
+  // Maximum bytes of one encoded or raw picture. --max-message-bytes already bounds what a client can send.
   int64_t max_bytes = int64_t{64} << 20;
 };
 
@@ -27,6 +27,8 @@ struct PictureHeader {
   // As stored; an EXIF orientation may swap them.
   int64_t width = 0;
   int64_t height = 0;
+  // Bytes of the file that decoding copies.
+  int64_t copied_bytes = 0;
 
   int64_t pixels() const { return width * height; }
 };

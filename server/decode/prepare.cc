@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "server/core/bad_field.h"
 #include "server/decode/opencv.h"
+#include "server/decode/picture_formats.h"
 #include "server/decode/tiff_picture.h"
 
 namespace saccade::server {
@@ -66,11 +67,20 @@ absl::Status Damaged(const PictureHeader& header, size_t bytes) {
                                                  bytes, " bytes do not decode to a picture of that size"));
 }
 
-absl::StatusOr<DecodedPicture> Decode(std::string_view bytes, const PictureHeader& header, int factor) {
+cv::Mat DecodeWithOpenCv(std::string_view bytes, int factor) {
   // OpenCV reads from the buffer and does not write to it, but its interface is not const-correct.
   const cv::Mat encoded(1, static_cast<int>(bytes.size()), CV_8UC1, const_cast<char*>(bytes.data()));
-  absl::StatusOr<cv::Mat> decoded =
-      header.format == PictureFormat::kTiff ? DecodeTiff(bytes) : cv::imdecode(encoded, ReadMode(factor));
+  return cv::imdecode(encoded, ReadMode(factor));
+}
+
+absl::StatusOr<cv::Mat> DecodeFile(std::string_view bytes, const PictureHeader& header, int factor) {
+  if (header.format == PictureFormat::kTiff) return DecodeTiff(bytes);
+  if (header.copied_bytes > 0) return DecodeWithOpenCv(WithoutExtraChunks(bytes), factor);
+  return DecodeWithOpenCv(bytes, factor);
+}
+
+absl::StatusOr<DecodedPicture> Decode(std::string_view bytes, const PictureHeader& header, int factor) {
+  absl::StatusOr<cv::Mat> decoded = DecodeFile(bytes, header, factor);
   if (!decoded.ok()) return decoded.status();
   const auto mat = std::make_shared<const cv::Mat>(*std::move(decoded));
   if (mat->empty() || mat->type() != CV_8UC3) return Damaged(header, bytes.size());

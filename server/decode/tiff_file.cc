@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "server/decode/tiff_directory.h"
 #include "server/decode/voxels.h"
 
 namespace saccade::server {
@@ -19,8 +20,52 @@ namespace {
 // libtiff allocates what a file claims. This bounds a single allocation, e.g. for a strip or a tile.
 constexpr int64_t kMaxAllocation = int64_t{256} << 20;
 
-absl::Status Broken(const std::string& why) {
+// Samples of one pixel. Those beyond colour and transparency are decoded, but not used.
+constexpr int kMaxSamples = 8;
+
+// A whole tile is decoded even if the picture shows little of it. A tile may have this many pixels, or
+// kMaxTileShare times as many as its picture.
+constexpr int64_t kMaxTilePixels = int64_t{1} << 20;
+constexpr int64_t kMaxTileShare = 4;
+
+absl::Status BrokenTiff(const std::string& why) {
   return absl::InvalidArgumentError(absl::StrCat("the TIFF cannot be read: ", why));
+}
+
+// The compressions whose decoders take no more memory and time than the pixels suggest.
+absl::Status CheckCompression(TIFF* tiff) {
+  uint16_t compression = COMPRESSION_NONE;
+  TIFFGetFieldDefaulted(tiff, TIFFTAG_COMPRESSION, &compression);
+  switch (compression) {
+    case COMPRESSION_NONE:
+    case COMPRESSION_CCITTRLE:
+    case COMPRESSION_CCITTFAX3:
+    case COMPRESSION_CCITTFAX4:
+    case COMPRESSION_LZW:
+    case COMPRESSION_JPEG:
+    case COMPRESSION_ADOBE_DEFLATE:
+    case COMPRESSION_DEFLATE:
+    case COMPRESSION_PACKBITS:
+    case COMPRESSION_ZSTD:
+      return absl::OkStatus();
+    default:
+      return BrokenTiff(
+          absl::StrCat("its compression is number ", compression,
+                       "; accepted are none, CCITT, LZW, JPEG, Deflate, PackBits and Zstandard, so "
+                       "save it again with one of these"));
+  }
+}
+
+absl::Status CheckTile(TIFF* tiff, int64_t page_pixels) {
+  if (!TIFFIsTiled(tiff)) return absl::OkStatus();
+  uint32_t width = 0, height = 0;
+  TIFFGetField(tiff, TIFFTAG_TILEWIDTH, &width);
+  TIFFGetField(tiff, TIFFTAG_TILELENGTH, &height);
+  const int64_t max_pixels = std::max(kMaxTilePixels, kMaxTileShare * page_pixels);
+  if (width >= 1 && height >= 1 && int64_t{width} <= max_pixels / height) return absl::OkStatus();
+  return BrokenTiff(absl::StrCat("its tiles are ", width, " x ", height, " pixels large; at most ",
+                                 max_pixels, " pixels are accepted for a page of ", page_pixels,
+                                 ", so save it again with smaller tiles or with strips"));
 }
 
 absl::StatusOr<VoxelType> TypeOf(uint16_t bits, uint16_t format) {
@@ -31,8 +76,8 @@ absl::StatusOr<VoxelType> TypeOf(uint16_t bits, uint16_t format) {
   if (format == SAMPLEFORMAT_INT) kind = "signed integers";
   if (format == SAMPLEFORMAT_IEEEFP) kind = "floating point";
   if (format > SAMPLEFORMAT_IEEEFP) kind = "untyped or complex numbers";
-  return Broken(absl::StrCat("its samples are ", kind, " of ", bits,
-                             " bits; accepted are unsigned integers of 8 or 16 bits and float32"));
+  return BrokenTiff(absl::StrCat("its samples are ", kind, " of ", bits,
+                                 " bits; accepted are unsigned integers of 8 or 16 bits and float32"));
 }
 
 }  // namespace
@@ -97,7 +142,8 @@ TiffFile::TiffFile(std::unique_ptr<Source> source) : source_(std::move(source)) 
 
 TiffFile::~TiffFile() = default;
 
-absl::StatusOr<std::unique_ptr<TiffFile>> TiffFile::Open(std::string_view bytes) {
+absl::StatusOr<std::unique_ptr<TiffFile>> TiffFile::Open(std::string_view bytes, int64_t max_pages) {
+  if (absl::Status tags = CheckTiffTags(bytes, max_pages); !tags.ok()) return tags;
   auto source = std::make_unique<Source>();
   source->bytes = bytes;
   TIFFOpenOptions* const options = TIFFOpenOptionsAlloc();
@@ -118,7 +164,7 @@ absl::StatusOr<std::unique_ptr<TiffFile>> TiffFile::Open(std::string_view bytes)
 }
 
 absl::Status TiffFile::Damaged() const {
-  return Broken(source_->error.empty() ? "it is damaged" : source_->error);
+  return BrokenTiff(source_->error.empty() ? "it is damaged" : source_->error);
 }
 
 absl::StatusOr<TiffPage> TiffFile::Page() {
@@ -127,35 +173,57 @@ absl::StatusOr<TiffPage> TiffFile::Page() {
   uint16_t bits = 1, samples = 1, format = SAMPLEFORMAT_UINT, photometric = PHOTOMETRIC_MINISBLACK;
   if (TIFFGetField(tiff, TIFFTAG_IMAGEWIDTH, &width) != 1 ||
       TIFFGetField(tiff, TIFFTAG_IMAGELENGTH, &height) != 1 || width < 1 || height < 1) {
-    return Broken("a page gives no width or no height");
+    return BrokenTiff("a page gives no width or no height");
   }
   TIFFGetFieldDefaulted(tiff, TIFFTAG_BITSPERSAMPLE, &bits);
   TIFFGetFieldDefaulted(tiff, TIFFTAG_SAMPLESPERPIXEL, &samples);
   TIFFGetFieldDefaulted(tiff, TIFFTAG_SAMPLEFORMAT, &format);
   TIFFGetField(tiff, TIFFTAG_PHOTOMETRIC, &photometric);
   if (samples != 1 || photometric != PHOTOMETRIC_MINISBLACK) {
-    return Broken("a page is not greyscale; expected one sample per pixel, with black at 0");
+    return BrokenTiff("a page is not greyscale; expected one sample per pixel, with black at 0");
   }
   auto type = TypeOf(bits, format);
   if (!type.ok()) return type.status();
+  if (absl::Status known = CheckCompression(tiff); !known.ok()) return known;
+  if (absl::Status tile = CheckTile(tiff, int64_t{width} * height); !tile.ok()) return tile;
   return TiffPage{.width = width, .height = height, .type = *type};
 }
 
 absl::StatusOr<TiffPicture> TiffFile::Picture() {
   TIFF* const tiff = source_->tiff;
   uint32_t width = 0, height = 0;
-  uint16_t orientation = ORIENTATION_TOPLEFT;
+  uint16_t orientation = ORIENTATION_TOPLEFT, samples = 1;
   if (TIFFGetField(tiff, TIFFTAG_IMAGEWIDTH, &width) != 1 ||
       TIFFGetField(tiff, TIFFTAG_IMAGELENGTH, &height) != 1 || width < 1 || height < 1) {
-    return Broken("it gives no width or no height");
+    return BrokenTiff("it gives no width or no height");
   }
   TIFFGetFieldDefaulted(tiff, TIFFTAG_ORIENTATION, &orientation);
   if (orientation < ORIENTATION_TOPLEFT || orientation > ORIENTATION_LEFTBOT)
     orientation = ORIENTATION_TOPLEFT;
+  if (absl::Status known = CheckCompression(tiff); !known.ok()) return known;
+  TIFFGetFieldDefaulted(tiff, TIFFTAG_SAMPLESPERPIXEL, &samples);
+  if (samples > kMaxSamples) {
+    return BrokenTiff(absl::StrCat("it has ", samples, " samples for each pixel; at most ", kMaxSamples,
+                                   " are accepted, so save it as grey or colour"));
+  }
+  if (absl::Status tile = CheckTile(tiff, int64_t{width} * height); !tile.ok()) return tile;
   char why[1024] = "";
   if (TIFFRGBAImageOK(tiff, why) != 1)
-    return Broken(absl::StrCat("its pixels cannot be converted to RGB (", why, ")"));
+    return BrokenTiff(absl::StrCat("its pixels cannot be converted to RGB (", why, ")"));
   return TiffPicture{.width = width, .height = height, .orientation = orientation};
+}
+
+int64_t TiffFile::StoredPixels() const {
+  TIFF* const tiff = source_->tiff;
+  uint32_t width = 0, height = 0;
+  if (TIFFIsTiled(tiff)) {
+    TIFFGetField(tiff, TIFFTAG_TILEWIDTH, &width);
+    TIFFGetField(tiff, TIFFTAG_TILELENGTH, &height);
+    return int64_t{width} * height * TIFFNumberOfTiles(tiff);
+  }
+  TIFFGetField(tiff, TIFFTAG_IMAGEWIDTH, &width);
+  TIFFGetField(tiff, TIFFTAG_IMAGELENGTH, &height);
+  return int64_t{width} * height;
 }
 
 absl::Status TiffFile::ReadPicture(const TiffPicture& picture, uint32_t* out) {
@@ -189,7 +257,7 @@ absl::Status TiffFile::ReadStrips(const TiffPage& page, float* out) {
   const int64_t rows = std::clamp<int64_t>(rows_a_strip, 1, page.height);
   const size_t row_bytes = static_cast<size_t>(page.width) * BytesOf(page.type);
   if (static_cast<int64_t>(row_bytes) > kMaxAllocation / rows)
-    return Broken("one of its strips is too large");
+    return BrokenTiff("one of its strips is too large");
   std::vector<char> strip(row_bytes * rows);
   for (int64_t row = 0; row < page.height; row += rows) {
     const int64_t here = std::min(rows, page.height - row);
@@ -210,7 +278,7 @@ absl::Status TiffFile::ReadTiles(const TiffPage& page, float* out) {
   const tmsize_t size = TIFFTileSize(tiff);
   if (width < 1 || height < 1 || size < 1 || size > kMaxAllocation ||
       static_cast<size_t>(size) != size_t{width} * height * bytes) {
-    return Broken("the size of its tiles is invalid");
+    return BrokenTiff("the size of its tiles is invalid");
   }
   std::vector<char> tile(static_cast<size_t>(size));
   for (int64_t y = 0; y < page.height; y += height) {

@@ -1,6 +1,7 @@
 // Reads a TIFF in memory with libtiff: page by page as planes of voxels, or its first page as a picture.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -27,18 +28,23 @@ struct TiffPicture {
   int orientation = 1;
 };
 
+// Maximum of StoredPixels() of all pages together, if `pixels` may be shown. Tiles reach beyond a page at two
+// sides, so twice as many are accepted, and always some for small pages.
+constexpr int64_t MaxStoredPixels(int64_t pixels) { return std::max(2 * pixels, int64_t{16} << 20); }
+
 // Not thread-safe; different files may be read concurrently.
 class TiffFile {
  public:
-  // `bytes` must outlive the result. INVALID_ARGUMENT if they are not a TIFF, RESOURCE_EXHAUSTED if out of
-  // memory.
-  static absl::StatusOr<std::unique_ptr<TiffFile>> Open(std::string_view bytes);
+  // Opens a file of which at most `max_pages` pages will be read. `bytes` must outlive the result.
+  // INVALID_ARGUMENT if they are not a TIFF or have more tags than CheckTiffTags accepts, RESOURCE_EXHAUSTED
+  // if out of memory.
+  static absl::StatusOr<std::unique_ptr<TiffFile>> Open(std::string_view bytes, int64_t max_pages);
   ~TiffFile();
   TiffFile(const TiffFile&) = delete;
   TiffFile& operator=(const TiffFile&) = delete;
 
-  // Describes the current page, initially the first. INVALID_ARGUMENT if it is not greyscale or its sample
-  // type is not a VoxelType.
+  // Describes the current page, initially the first. INVALID_ARGUMENT if it is not greyscale, if its sample
+  // type is not a VoxelType, or if its compression or the size of its tiles is not accepted.
   absl::StatusOr<TiffPage> Page();
   // Advances to the next page; false if there is none. INVALID_ARGUMENT if the file is damaged.
   absl::StatusOr<bool> Next();
@@ -48,8 +54,12 @@ class TiffFile {
   absl::Status Read(const TiffPage& page, float* out);
 
   // Describes the current page as a picture of any colour type: grey, palette, RGB, CMYK, YCbCr, of 1 to 16
-  // bits. INVALID_ARGUMENT, with libtiff's reason, if libtiff cannot convert it to RGBA.
+  // bits. INVALID_ARGUMENT, with libtiff's reason, if libtiff cannot convert it to RGBA, or if its
+  // compression, its number of samples or the size of its tiles is not accepted.
   absl::StatusOr<TiffPicture> Picture();
+  // Number of pixels that decoding the current page produces: those of its tiles reach beyond the page.
+  // REQUIRES: Page() or Picture() accepted the page.
+  int64_t StoredPixels() const;
   // Writes the picture's pixels, as stored, to `out`, which has room for all of them: 4 bytes each, red,
   // green, blue and alpha. INVALID_ARGUMENT if the page is damaged.
   absl::Status ReadPicture(const TiffPicture& picture, uint32_t* out);

@@ -3,6 +3,7 @@
 #include <array>
 #include <bit>
 
+#include "absl/strings/str_cat.h"
 #include "server/decode/picture_formats.h"
 #include "server/decode/tiff_file.h"
 
@@ -34,16 +35,23 @@ void TurnUpright(cv::Mat& picture, int orientation) {
 
 }  // namespace
 
-absl::StatusOr<PictureHeader> ReadTiffHeader(std::string_view encoded) {
-  auto file = TiffFile::Open(encoded);
+absl::StatusOr<PictureHeader> ReadTiffHeader(std::string_view encoded, const DecodeLimits& limits) {
+  auto file = TiffFile::Open(encoded, /*max_pages=*/1);
   if (!file.ok()) return file.status();
   auto picture = (*file)->Picture();
   if (!picture.ok()) return picture.status();
+  if (absl::Status fits = CheckPixels(picture->width, picture->height, limits); !fits.ok()) return fits;
+  if (const int64_t stored = (*file)->StoredPixels(); stored > MaxStoredPixels(limits.max_pixels)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the TIFF cannot be read: its tiles have ", stored, " pixels together; at most ",
+                     MaxStoredPixels(limits.max_pixels),
+                     " are accepted, so save it again with smaller tiles or with strips"));
+  }
   return PictureHeader{.format = PictureFormat::kTiff, .width = picture->width, .height = picture->height};
 }
 
 absl::StatusOr<cv::Mat> DecodeTiff(std::string_view bytes) {
-  auto file = TiffFile::Open(bytes);
+  auto file = TiffFile::Open(bytes, /*max_pages=*/1);
   if (!file.ok()) return file.status();
   auto picture = (*file)->Picture();
   if (!picture.ok()) return picture.status();

@@ -1,4 +1,4 @@
-// Reads a video file frame by frame with OpenCV.
+// Reads a video file frame by frame with FFmpeg.
 #pragma once
 
 #include <cstdint>
@@ -16,9 +16,9 @@ bool IsVideo(std::string_view bytes);
 // Not thread-safe; different videos may be read concurrently. Each uses one core.
 class Video {
  public:
-  // Copies `bytes` to an anonymous in-memory file, because OpenCV reads only files. Does not throw.
-  // INVALID_ARGUMENT if the format is not one of the above, if it cannot be decoded, or if frames exceed
-  // `limits`; RESOURCE_EXHAUSTED if out of memory.
+  // Reads the header; `bytes` must outlive the result. Decodes nothing, and does not throw. INVALID_ARGUMENT
+  // if the format or the codec is not accepted, if the file cannot be decoded, if its tables claim more than
+  // it holds, or if its frames exceed `limits`; RESOURCE_EXHAUSTED if out of memory.
   static absl::StatusOr<std::unique_ptr<Video>> Open(std::string_view bytes, const DecodeLimits& limits);
 
   virtual ~Video() = default;
@@ -26,11 +26,16 @@ class Video {
   // As the file claims. The rate is positive; the count is 0 if the file does not state it.
   virtual double frames_per_second() const = 0;
   virtual int64_t claimed_frames() const = 0;
+  // Size of the upright frames: as the file claims, and once Skip() returned true as they are.
   virtual models::Size size() const = 0;
+  // Maximum bytes of the frames that the decoder holds at once. Skip() may raise it at the first frame of a
+  // format with more bytes for each pixel.
+  virtual int64_t memory_bytes() const = 0;
 
-  // Advances to the next frame; false at the end of the video.
+  // Decodes the next frame; false at the end of the video, and at a frame that is damaged or larger than the
+  // file's header claims.
   virtual bool Skip() = 0;
-  // Decodes the frame to which Skip() advanced. The result is valid until the next call of Skip() or Last().
+  // Converts the frame to which Skip() advanced. The result is valid until the next call of Skip() or Last().
   virtual absl::StatusOr<DecodedPicture> Last() = 0;
 };
 

@@ -11,11 +11,15 @@
 #include <opencv2/videoio.hpp>
 #include <random>
 #include <string>
+#include <vector>
 
 #include "server/decode/picture_fixtures.h"
 
 #ifdef SACCADE_ASAN
 #include <sanitizer/lsan_interface.h>
+
+// The encoder leaks. OpenCV writes this test's videos with it; nothing else here uses it.
+extern "C" const char* __lsan_default_suppressions() { return "leak:libx265"; }
 #endif
 
 namespace saccade::server {
@@ -67,6 +71,74 @@ TEST(VideoTest, RefusesWhatItDoesNotKnow) {
   EXPECT_THAT(std::string(large.status().message()), HasSubstr("at most 100 pixels"));
 }
 
+struct Encoding {
+  const char* extension;
+  const char* fourcc;
+};
+
+// A moving picture, as a file that OpenCV writes; "" if it cannot write such files.
+std::string MakeMovie(const Encoding& encoding, int width, int height, int frames) {
+  const std::string path = testing::TempDir() + "video_test_" + std::to_string(getpid()) + encoding.extension;
+  const char* const code = encoding.fourcc;
+  cv::VideoWriter writer(path, cv::CAP_FFMPEG, cv::VideoWriter::fourcc(code[0], code[1], code[2], code[3]),
+                         25, cv::Size(width, height));
+  if (!writer.isOpened()) return "";
+  const cv::Mat wide = SmoothPicture(width + 4 * frames, height);
+  for (int i = 0; i < frames; ++i) writer.write(wide.colRange(4 * i, 4 * i + width).clone());
+  writer.release();
+  std::ifstream file(path, std::ios::binary);
+  std::string bytes((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+  std::remove(path.c_str());
+  return bytes;
+}
+
+// The frames that OpenCV's own reader finds.
+std::vector<cv::Mat> FramesOfOpenCv(const std::string& bytes, double& rate) {
+  const std::string path = testing::TempDir() + "video_test_" + std::to_string(getpid()) + ".movie";
+  std::ofstream(path, std::ios::binary) << bytes;
+  std::vector<cv::Mat> frames;
+  cv::VideoCapture capture(path, cv::CAP_FFMPEG);
+  rate = capture.get(cv::CAP_PROP_FPS);
+  for (cv::Mat frame; capture.read(frame);) frames.push_back(frame.clone());
+  std::remove(path.c_str());
+  return frames;
+}
+
+// Sides that are no whole blocks too.
+TEST(VideoTest, FramesAreThoseOfOpenCv) {
+  int written = 0;
+  for (const Encoding& encoding :
+       {Encoding{".avi", "MJPG"}, Encoding{".mp4", "mp4v"}, Encoding{".mp4", "avc1"},
+        Encoding{".mov", "mp4v"}, Encoding{".mkv", "mp4v"}, Encoding{".mkv", "FFV1"},
+        Encoding{".mkv", "VP80"}, Encoding{".mkv", "VP90"}, Encoding{".avi", "XVID"},
+        Encoding{".mp4", "hvc1"}}) {
+    for (const cv::Size size : {cv::Size(160, 96), cv::Size(102, 58)}) {
+      SCOPED_TRACE(std::string(encoding.extension) + " " + encoding.fourcc + " " +
+                   std::to_string(size.width));
+      const std::string bytes = MakeMovie(encoding, size.width, size.height, 12);
+      if (bytes.empty()) continue;
+      ++written;
+      double rate = 0;
+      const std::vector<cv::Mat> expected = FramesOfOpenCv(bytes, rate);
+      auto video = Video::Open(bytes, {});
+      ASSERT_TRUE(video.ok()) << video.status();
+      EXPECT_DOUBLE_EQ((*video)->frames_per_second(), rate);
+      EXPECT_EQ((*video)->size(), (models::Size{size.height, size.width}));
+      for (const cv::Mat& frame : expected) {
+        ASSERT_TRUE((*video)->Skip());
+        const auto shown = (*video)->Last();
+        ASSERT_TRUE(shown.ok()) << shown.status();
+        const cv::Mat pixels(size, CV_8UC3, const_cast<uint8_t*>(shown->pixels.data),
+                             shown->pixels.row_bytes);
+        EXPECT_EQ(cv::norm(pixels, frame, cv::NORM_INF), 0);
+      }
+      EXPECT_EQ(expected.size(), 12u);
+      EXPECT_FALSE((*video)->Skip());
+    }
+  }
+  EXPECT_GE(written, 6) << "OpenCV writes too few formats here for this test to mean anything";
+}
+
 // A DASH manifest disguised as an MP4; FFmpeg would open the file that it names.
 std::string Manifest(const std::string& beginning, const std::string& named) {
   return beginning +
@@ -90,14 +162,11 @@ TEST(VideoTest, NoOtherFileIsRead) {
   const std::string manifest = Manifest("<!--ftypjp2 -->\n", path);
   EXPECT_FALSE(IsVideo(manifest));
   EXPECT_EQ(Video::Open(manifest, {}).status().code(), absl::StatusCode::kInvalidArgument);
-  // FFmpeg, with the restricted formats, does not open it as a video either.
+  EXPECT_EQ(Video::Open("RIFF....AVI " + manifest, {}).status().code(), absl::StatusCode::kInvalidArgument);
+  // FFmpeg opens it as a video if it may choose the format.
   const std::string plain = testing::TempDir() + "video_test_" + std::to_string(getpid()) + ".mpd";
   std::ofstream(plain, std::ios::binary) << manifest;
-  EXPECT_FALSE(IsOpenedByFfmpeg(plain));
-  const std::string options = getenv("OPENCV_FFMPEG_CAPTURE_OPTIONS");
-  unsetenv("OPENCV_FFMPEG_CAPTURE_OPTIONS");
   EXPECT_TRUE(IsOpenedByFfmpeg(plain)) << "this test tests nothing";
-  setenv("OPENCV_FFMPEG_CAPTURE_OPTIONS", options.c_str(), 1);
   std::remove(plain.c_str());
   std::remove(path.c_str());
 }

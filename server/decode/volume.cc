@@ -32,8 +32,9 @@ absl::StatusOr<VolumeHeader> CheckRaw(const RawVolume& raw, int64_t max_voxels) 
 }
 
 absl::StatusOr<VolumeHeader> ReadTiffHeader(std::string_view bytes, int64_t max_voxels) {
-  auto file = TiffFile::Open(bytes);
+  auto file = TiffFile::Open(bytes, kMaxVolumeSide);
   if (!file.ok()) return file.status();
+  int64_t stored = 0;
   const auto first = (*file)->Page();
   if (!first.ok()) return first.status();
   VolumeHeader header{.depth = 0, .height = first->height, .width = first->width, .type = first->type};
@@ -48,6 +49,12 @@ absl::StatusOr<VolumeHeader> ReadTiffHeader(std::string_view bytes, int64_t max_
     }
     ++header.depth;
     if (absl::Status fits = CheckVoxels(header, max_voxels); !fits.ok()) return fits;
+    stored += (*file)->StoredPixels();
+    if (stored > MaxStoredPixels(max_voxels)) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "the tiles of the TIFF have ", stored, " voxels up to page ", header.depth - 1, "; at most ",
+          MaxStoredPixels(max_voxels), " are accepted, so save it again with smaller tiles or with strips"));
+    }
     const auto more = (*file)->Next();
     if (!more.ok()) return more.status();
     if (!*more) return header;
@@ -55,7 +62,7 @@ absl::StatusOr<VolumeHeader> ReadTiffHeader(std::string_view bytes, int64_t max_
 }
 
 absl::Status DecodeTiff(std::string_view bytes, const VolumeHeader& header, float* out) {
-  auto file = TiffFile::Open(bytes);
+  auto file = TiffFile::Open(bytes, header.depth);
   if (!file.ok()) return file.status();
   const TiffPage page{.width = header.width, .height = header.height, .type = header.type};
   for (int64_t plane = 0; plane < header.depth; ++plane) {

@@ -1,5 +1,8 @@
+#include <utility>
+
 #include "server/decode/picture_bytes.h"
 #include "server/decode/picture_formats.h"
+#include "server/decode/webp_lossless.h"
 
 namespace saccade::server {
 namespace {
@@ -20,7 +23,11 @@ absl::StatusOr<PictureHeader> ReadPixels(const PictureBytes& bytes, size_t at, s
   if (lossless) {
     if (bytes.u8(at) != 0x2F) return Broken("WebP", "its lossless data lacks its signature");
     if (bytes.u8(at + 4) >> 5 != 0) return Broken("WebP", "its lossless data is of an unknown version");
-    return Lossless(bytes.little32(at + 1));
+    const PictureHeader header = Lossless(bytes.little32(at + 1));
+    constexpr size_t kLosslessHeader = 5;
+    const std::string_view data = bytes.part(at + kLosslessHeader, length - kLosslessHeader);
+    if (absl::Status few = CheckWebpBlocks(data, header.width, header.height); !few.ok()) return few;
+    return header;
   }
   if ((bytes.u8(at) & 1) != 0 || !bytes.tag(at + 3, "\x9D\x01\x2A")) {
     return Broken("WebP", "its lossy data does not start with a key frame");
@@ -31,6 +38,13 @@ absl::StatusOr<PictureHeader> ReadPixels(const PictureBytes& bytes, size_t at, s
   if (header.width == 0 || header.height == 0)
     return Broken("WebP", "its header gives no width or no height");
   return header;
+}
+
+// Reads the chunk with the transparency; `at` is the position of its data.
+absl::Status CheckAlpha(const PictureBytes& bytes, size_t at, size_t length, const PictureHeader& canvas) {
+  constexpr uint32_t kCompression = 3;
+  if (length < 1 || (bytes.u8(at) & kCompression) == 0) return absl::OkStatus();
+  return CheckWebpBlocks(bytes.part(at + 1, length - 1), canvas.width, canvas.height);
 }
 
 }  // namespace
@@ -44,6 +58,7 @@ absl::StatusOr<PictureHeader> ReadWebpHeader(std::string_view encoded) {
   if (all.tag(128, "DICM")) return Broken("WebP", "it is marked as DICOM too");
   const PictureBytes bytes(encoded.substr(0, end));
   PictureHeader canvas;
+  bool transparent = false;
   for (size_t at = kChunkFrame + 4; bytes.has(at, kChunkFrame);) {
     const size_t data = at + kChunkFrame;
     const size_t length = bytes.little32(at + 4);
@@ -61,6 +76,10 @@ absl::StatusOr<PictureHeader> ReadWebpHeader(std::string_view encoded) {
         return Broken("WebP", "it is an animation; send a single picture");
       canvas.width = bytes.little24(data + 4) + 1;
       canvas.height = bytes.little24(data + 7) + 1;
+    }
+    if (bytes.tag(at, "ALPH")) {
+      if (std::exchange(transparent, true)) return Broken("WebP", "it has two chunks of transparency (ALPH)");
+      if (absl::Status few = CheckAlpha(bytes, data, length, canvas); !few.ok()) return few;
     }
     at = data + length + length % 2;
   }

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstring>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <variant>
@@ -111,7 +112,7 @@ absl::Status MakeFromPictures(PredictCall& call, const models::ImageInput& input
     if (item == 0 && frame == 0) {
       if (absl::Status worth = ConsiderClip(call, input, *header); !worth.ok()) return worth;
     }
-    if (const int64_t bytes = PictureBytes(header->pixels()); bytes > charged) {
+    if (const int64_t bytes = PictureBytes(header->pixels()) + header->copied_bytes; bytes > charged) {
       absl::Status taken = call.ticket().AddDecodedBytes(bytes - charged);
       if (!taken.ok()) return taken;
       charged = bytes;
@@ -147,33 +148,41 @@ absl::Status MakeFromVideo(PredictCall& call, const models::ImageInput& input, c
   if (!opened.ok()) return AtItem(opened.status(), request, "clip", item);
   Video& video = **opened;
   const models::Size size = video.size();
-  // The file is copied, and one frame is decoded.
-  const int64_t copied = static_cast<int64_t>(bytes.size()) + PictureBytes(size.height * size.width);
-  if (absl::Status taken = call.ticket().AddDecodedBytes(copied); !taken.ok()) return taken;
+  // FFmpeg keeps an index of the file and some frames, and one frame is converted.
+  int64_t held = video.memory_bytes();
+  const int64_t rest = static_cast<int64_t>(bytes.size()) + PictureBytes(size.height * size.width);
+  if (absl::Status taken = call.ticket().AddDecodedBytes(held + rest); !taken.ok()) return taken;
   const double step = video.frames_per_second() / clip.frames_per_second;
   const auto source = [step](int64_t frame) {
     // A position within a rounding error before a frame counts as that frame.
     return static_cast<int64_t>(std::floor(static_cast<double>(frame) * step + 1e-6));
   };
-  Frames frames(call, input, size);
+  std::optional<Frames> frames;
   int64_t seen = 0;  // number of the file's frames so far
   for (; video.Skip(); ++seen) {
     if (absl::Status alive = CheckAlive(call.traits(), clock->Now()); !alive.ok()) return alive;
-    if (source(frames.count()) != seen) continue;
+    if (const int64_t more = video.memory_bytes() - held; more > 0) {
+      if (absl::Status taken = call.ticket().AddDecodedBytes(more); !taken.ok()) return taken;
+      held += more;
+    }
+    if (!frames) frames.emplace(call, input, video.size());
+    if (source(frames->count()) != seen) continue;
     auto picture = video.Last();
-    if (!picture.ok()) return AtItem(picture.status(), request, "clip", item, FrameText(frames.count()));
+    if (!picture.ok()) return AtItem(picture.status(), request, "clip", item, FrameText(frames->count()));
     // If the video's frame rate is lower than the model's, frames are repeated.
-    while (source(frames.count()) == seen) {
-      if (frames.count() == clip.max_frames) return AtItem(TooLong(video, clip), request, "clip", item);
-      if (absl::Status added = frames.Add(*picture); !added.ok())
-        return AtItem(added, request, "clip", item, FrameText(frames.count()));
+    while (source(frames->count()) == seen) {
+      if (frames->count() == clip.max_frames) return AtItem(TooLong(video, clip), request, "clip", item);
+      if (absl::Status added = frames->Add(*picture); !added.ok())
+        return AtItem(added, request, "clip", item, FrameText(frames->count()));
     }
   }
-  if (seen == 0) {
-    return AtItem(absl::InvalidArgumentError("no frame of the video can be decoded; try H.264 in MP4"),
+  if (!frames) {
+    return AtItem(absl::InvalidArgumentError(
+                      absl::StrCat("no frame of the video can be decoded as ", size.width, " x ", size.height,
+                                   " pixels, the size that its header gives; try H.264 in MP4")),
                   request, "clip", item);
   }
-  return frames.Finish(clip.frames_per_second);
+  return frames->Finish(clip.frames_per_second);
 }
 
 }  // namespace

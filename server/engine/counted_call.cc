@@ -34,6 +34,7 @@ absl::Status CountedCall::Admit(const TensorCall& call, absl::string_view model,
   int64_t bytes = 0;
   for (const Tensor& input : call.inputs) bytes += static_cast<int64_t>(input.data.size());
   auto ticket = deps_.admission->Admit({.bytes = bytes,
+                                        .charged_bytes = call.charged_bytes,
                                         .client = call.client,
                                         .model = model,
                                         .model_bounds = model_bounds,

@@ -46,8 +46,8 @@ absl::StatusOr<std::vector<DecodedPicture>> DecodeViews(PredictCall& call, const
     if (item == 0 && view == 0) {
       if (absl::Status worth = ConsiderItem(call, input, *header); !worth.ok()) return worth;
     }
-    if (absl::Status taken = call.ticket().AddDecodedBytes(PictureBytes(header->pixels())); !taken.ok())
-      return taken;
+    const int64_t bytes = PictureBytes(header->pixels()) + header->copied_bytes;
+    if (absl::Status taken = call.ticket().AddDecodedBytes(bytes); !taken.ok()) return taken;
     auto decoded = DecodePicture(picture, *header, input, request.region);
     if (!decoded.ok()) return AtPicture(decoded.status(), request, item, view);
     views.push_back(*std::move(decoded));

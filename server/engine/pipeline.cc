@@ -24,6 +24,7 @@ absl::StatusOr<std::shared_ptr<ReadyModel>> Pipeline::Find(const Request& reques
 absl::StatusOr<std::shared_ptr<Admission::Ticket>> Pipeline::AdmitBytes(const Request& request, int64_t bytes,
                                                                         const ReadyModel& model) {
   auto ticket = deps_.admission->Admit({.bytes = bytes,
+                                        .charged_bytes = request.charged_bytes,
                                         .client = request.client,
                                         .model = model.name(),
                                         .model_bounds = model.settings().max_inflight,

@@ -17,7 +17,7 @@ namespace saccade::server {
 namespace {
 
 constexpr int kGzipFormat = 16;
-// What the library counts with.
+// The library's counters have this type.
 constexpr size_t kMaxAtOnce = std::numeric_limits<uInt>::max();
 
 int FormatOf(ContentCoding coding) { return MAX_WBITS + (coding == ContentCoding::kGzip ? kGzipFormat : 0); }
@@ -26,7 +26,7 @@ Bytef* Bytes(absl::string_view bytes) {
   return const_cast<Bytef*>(reinterpret_cast<const Bytef*>(bytes.data()));
 }
 
-// "gzip;q=0.5": the weight, 1 if it is not said, 0 if it is no number.
+// The weight in "gzip;q=0.5". 1 if there is none, 0 if it is no number.
 double WeightOf(absl::string_view parameters) {
   parameters = absl::StripAsciiWhitespace(parameters);
   if (parameters.empty()) return 1;
@@ -77,7 +77,7 @@ ContentCoding AcceptedCoding(absl::string_view header) {
 
 struct Decoder::State {
   z_stream stream{};
-  // A body of gzip may be several files in a row.
+  // The end of a compressed file was reached. In gzip another may follow.
   bool at_end = false;
 };
 
@@ -92,7 +92,7 @@ absl::Status Decoder::Write(absl::string_view bytes, absl::FunctionRef<bool(absl
   std::array<char, size_t{64} << 10> buffer;
   stream.next_in = Bytes(bytes);
   stream.avail_in = static_cast<uInt>(std::min(bytes.size(), kMaxAtOnce));
-  // The last piece has come when the library has room left.
+  // The library has more output as long as it fills the buffer.
   for (bool full = false; stream.avail_in > 0 || full;) {
     if (state_->at_end) {
       if (coding_ != ContentCoding::kGzip)

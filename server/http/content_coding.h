@@ -1,4 +1,4 @@
-// gzip and deflate, as bodies come and go in them.
+// Compresses and decompresses the bodies of requests and responses with gzip and deflate.
 #pragma once
 
 #include <cstddef>
@@ -18,23 +18,23 @@ enum class ContentCoding { kIdentity, kGzip, kDeflate };
 
 absl::string_view NameOf(ContentCoding coding);
 
-// Of a Content-Encoding; nothing if the coding is not known, or there are several.
+// The coding that a Content-Encoding names. Nullopt if it is not known, or if there are several.
 std::optional<ContentCoding> ContentCodingOf(absl::string_view header);
 
-// What an Accept-Encoding likes best of what there is; of equals what it names first.
+// The coding with the highest weight in an Accept-Encoding; of equal weights the first.
 ContentCoding AcceptedCoding(absl::string_view header);
 
 // Decodes a body that comes in pieces.
 class Decoder {
  public:
-  // `coding` is not identity.
+  // REQUIRES: `coding` is not identity.
   explicit Decoder(ContentCoding coding);
   ~Decoder();
   Decoder(const Decoder&) = delete;
   Decoder& operator=(const Decoder&) = delete;
 
-  // Hands what `bytes` hold to `decoded`, a bounded piece at a time, as long as it returns true.
-  // INVALID_ARGUMENT if they are not of the coding.
+  // Decodes `bytes` and hands the result to `decoded` in bounded pieces, as long as it returns true.
+  // INVALID_ARGUMENT if the bytes are not of the coding.
   absl::Status Write(absl::string_view bytes, absl::FunctionRef<bool(absl::string_view)> decoded);
 
   // INVALID_ARGUMENT if the body was cut off.
@@ -47,7 +47,7 @@ class Decoder {
   std::unique_ptr<State> state_;
 };
 
-// All pieces as one body, fast rather than small.
+// Encodes all pieces as one body. Prefers speed to size.
 std::string Encode(ContentCoding coding, absl::Span<const absl::string_view> pieces);
 
 }  // namespace saccade::server

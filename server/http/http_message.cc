@@ -1,28 +1,22 @@
 #include "server/http/http_message.h"
 
-#include <algorithm>
 #include <nlohmann/json.hpp>
-
-#include "absl/strings/match.h"
+#include <utility>
 
 namespace saccade::server {
 
-std::optional<absl::string_view> FindHeader(const HttpHeaders& headers, absl::string_view name) {
-  const auto found = std::find_if(headers.begin(), headers.end(), [name](const auto& header) {
-    return absl::EqualsIgnoreCase(header.first, name);
-  });
-  if (found == headers.end()) return std::nullopt;
-  return found->second;
+std::optional<absl::string_view> HttpRequest::Header(absl::string_view name) const {
+  return FindHeader(headers, name);
 }
 
-std::optional<absl::string_view> HttpRequest::Header(absl::string_view name) const {
-  if (headers == nullptr) return std::nullopt;
-  return FindHeader(*headers, name);
+HttpHandler Responding(std::function<HttpResponse(const HttpRequest&)> handle) {
+  return [handle = std::move(handle)](const std::shared_ptr<const HttpRequest>& request,
+                                      const HttpReply& reply) { reply(handle(*request)); };
 }
 
 HttpResponse HttpError(int status, absl::string_view message) {
   const nlohmann::json body = {{"error", std::string(message)}};
-  // What is not UTF-8 is replaced: a client may have sent it.
+  // The message may quote bytes of a client.
   return {status, "application/json", body.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace)};
 }
 
@@ -50,6 +44,8 @@ absl::string_view HttpReason(int status) {
       return "Unsupported Media Type";
     case 417:
       return "Expectation Failed";
+    case 421:
+      return "Misdirected Request";
     case 429:
       return "Too Many Requests";
     case 431:

@@ -1,56 +1,37 @@
-// An HTTP request as handlers see it, and what they answer.
+// An HTTP request as route handlers see it, and their response.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
-#include "absl/functional/function_ref.h"
 #include "absl/strings/string_view.h"
 #include "server/core/byte_pieces.h"
+#include "server/core/cancellation.h"
+#include "server/http/http_headers.h"
 
 namespace saccade::server {
 
-// In the order in which they came or go.
-using HttpHeaders = std::vector<std::pair<std::string, std::string>>;
-
-// Names are compared without case; of several of the same name it is the first.
-std::optional<absl::string_view> FindHeader(const HttpHeaders& headers, absl::string_view name);
-
-// The client of a request, to be asked by its handler alone, but for Done.
-class HttpClient {
- public:
-  virtual ~HttpClient() = default;
-
-  // Its address without the port: "127.0.0.1", "::1"; empty if unknown.
-  virtual std::string Address() const = 0;
-
-  // Blocks until Done. Calls `gone`, once, if the client closes its connection meanwhile, and goes on
-  // waiting. Whoever only ends its own direction counts as gone.
-  virtual void AwaitDone(absl::FunctionRef<void()> gone) = 0;
-
-  // Ends AwaitDone, also one that comes later; once for each, from any thread.
-  virtual void Done() = 0;
-};
-
-// Valid during the handler's call alone, but for its body.
+// Valid as long as somebody holds it.
 struct HttpRequest {
-  absl::string_view method;
+  std::string method;
   // Without the query, as it was sent.
-  absl::string_view path;
-  // What stands behind '?', as it was sent.
-  absl::string_view query;
-  // Without the codings that it was sent in, chunks and compression. `body_owner` keeps it alive beyond the
-  // call.
+  std::string path;
+  // What follows '?', as it was sent.
+  std::string query;
+  HttpHeaders headers;
+  // Decompressed. `body_owner` keeps it, and what the front charged for it, alive beyond the request.
   absl::string_view body;
   std::shared_ptr<const void> body_owner;
-  const HttpHeaders* headers = nullptr;
-  // What stands in the path for each {name} of the route; decoded, never empty.
+  // The decoded text for each {name} of the route; never empty.
   std::map<std::string, std::string> path_values;
-  HttpClient* client = nullptr;
+  // The key of the client for limits: "ipv4:10.0.0.7", "ipv6:[::1]".
+  std::string client;
+  // Raised when the client has gone; never null for requests that came over the network.
+  std::shared_ptr<Cancellation> cancellation;
 
   std::optional<absl::string_view> Header(absl::string_view name) const;
 };
@@ -59,16 +40,37 @@ struct HttpResponse {
   int status = 200;
   std::string content_type = "application/json";
   std::string body = {};
-  // Stand behind `body`. They are not copied on their way out, unless the client takes them compressed.
+  // Follow `body`. They are sent without copying, unless the client takes them compressed.
   std::vector<BytePieces> attached = {};
-  // Beside those that say how the body is sent. Neither names nor values hold line ends.
+  // Sent beside those that describe the body. Neither names nor values contain line ends.
   HttpHeaders headers = {};
 };
 
-// {"error": message} with `status`; `message` may hold any bytes.
+// Sends the response. Call it exactly once, on any thread. Dropped if the client has gone.
+using HttpReply = std::function<void(HttpResponse response)>;
+
+// Called on an event loop's thread, or on the work pool's if the route may block. An exception becomes a 500
+// that does not tell its text.
+using HttpHandler = std::function<void(std::shared_ptr<const HttpRequest> request, HttpReply reply)>;
+
+// A handler that responds with `handle`'s result.
+HttpHandler Responding(std::function<HttpResponse(const HttpRequest&)> handle);
+
+struct HttpRoute {
+  // "GET" (which also answers HEAD) or "POST".
+  std::string method;
+  // Begins with '/'; a segment {name} takes any text but an empty one. Of two routes that fit a path, the one
+  // whose fixed segments come first is taken.
+  std::string path;
+  HttpHandler handler;
+  // Handlers that block or compute for long run on the work pool.
+  bool may_block = false;
+};
+
+// {"error": message} with `status`. Bytes of `message` that are not UTF-8 are replaced.
 HttpResponse HttpError(int status, absl::string_view message);
 
-// "Not Found" of 404; empty if nobody ever named the status.
+// "Not Found" for 404; empty for unknown statuses.
 absl::string_view HttpReason(int status);
 
 }  // namespace saccade::server

@@ -1,23 +1,30 @@
 #include "server/http/request_body.h"
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
 #include <utility>
 
+#include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 
 namespace saccade::server {
 namespace {
 
-// Chunk sizes, extensions and trailers have to come within so many bytes.
-constexpr size_t kFetch = size_t{64} << 10;
-constexpr size_t kFirstCapacity = size_t{64} << 10;
-constexpr size_t kCharge = size_t{64} << 10;
+// Bodies of unknown length are charged in steps, which double from this.
+constexpr size_t kFirstStep = size_t{64} << 10;
+// Compressed bytes that are decoded at once. They become at most about a thousand times larger.
+constexpr size_t kDecodeStep = 256;
+// The same where the time does not matter.
+constexpr size_t kLargeDecodeStep = size_t{16} << 10;
 
-HttpResponse CutOff() {
-  if (errno == ETIMEDOUT) return HttpError(408, "the body did not come to its end in time");
-  return HttpError(400, "the body ended before its end");
+HttpResponse ToHttp(const HttpService::Options& options, const absl::Status& status) {
+  if (options.to_http) return options.to_http(status);
+  HttpResponse response = HttpError(503, status.message());
+  response.headers = {{"Retry-After", "1"}};
+  return response;
+}
+
+RequestBody::Refused NotOfTheCoding(const absl::Status& status) {
+  return {HttpError(400, status.message()), std::nullopt};
 }
 
 }  // namespace
@@ -27,110 +34,78 @@ HttpResponse BodyTooLarge(absl::string_view size, size_t max) {
                                      " taken; --max-message-bytes sets the bound"));
 }
 
-bool BodyRoom::Take(size_t bytes) {
-  size_t left = left_;
-  do {
-    if (bytes > left) return false;
-  } while (!left_.compare_exchange_weak(left, left - bytes));
-  return true;
+RequestBody::RequestBody(const HttpService::Options* options, const std::string& client, ContentCoding coding)
+    : options_(*options),
+      is_coded_(coding != ContentCoding::kIdentity),
+      received_(options->ledger, client),
+      decoded_(options->ledger, client) {
+  if (is_coded_) decoder_.emplace(coding);
 }
 
-bool RequestBody::Reserve(size_t size) {
-  if (size > max_) {
-    error_ = BodyTooLarge("more", max_);
-    return false;
+std::optional<RequestBody::Refused> RequestBody::Announce(uint64_t length) {
+  if (length > options_.max_body_bytes) {
+    return Refused{BodyTooLarge(absl::StrCat(length), options_.max_body_bytes), Refusal::kBodyTooLarge};
   }
-  if (size <= capacity_) return true;
-  const size_t capacity = std::min(max_, std::max({size, 2 * capacity_, kFirstCapacity}));
-  std::unique_ptr<char[]> larger(new char[capacity]);
-  if (size_ > 0) std::memcpy(larger.get(), data_.get(), size_);
-  data_ = std::move(larger);
-  capacity_ = capacity;
-  return true;
+  return Reserve(received_, length);
 }
 
-// Room is taken as the bytes come: who only says that many will must not keep others out.
-bool RequestBody::Charge(size_t size) {
-  if (size <= taken_) return true;
-  const size_t more = std::max(size - taken_, kCharge);
-  if (!room_->Take(more)) {
-    error_ = HttpError(503, "the bodies of other requests fill the room for them; try again");
-    error_->headers = {{"Retry-After", "1"}};
-    return false;
-  }
-  taken_ += more;
-  return true;
-}
-
-bool RequestBody::Append(absl::string_view bytes) {
-  if (!Reserve(size_ + bytes.size()) || !Charge(size_ + bytes.size())) return false;
-  std::memcpy(data_.get() + size_, bytes.data(), bytes.size());
-  size_ += bytes.size();
-  return true;
-}
-
-bool RequestBody::Decode(absl::string_view bytes) {
-  if (!decoder_) return Append(bytes);
-  const absl::Status written =
-      decoder_->Write(bytes, [this](absl::string_view decoded) { return Append(decoded); });
-  if (!written.ok()) error_ = HttpError(400, std::string(written.message()));
-  return !error_;
-}
-
-std::optional<HttpResponse> RequestBody::Read(Connection& connection, RequestParser& parser,
-                                              ContentCoding coding) {
-  if (coding != ContentCoding::kIdentity) decoder_.emplace(coding);
-  const RequestHead& head = parser.head();
-  const size_t length = head.content_length.value_or(0);
-  auto error = head.chunked ? ReadChunks(connection, parser)
-                            : (decoder_ ? ReadCoded(connection, length) : ReadPlain(connection, length));
-  if (error) return error;
-  if (decoder_ && head.has_body()) {
-    if (const absl::Status whole = decoder_->Finish(); !whole.ok())
-      return HttpError(400, std::string(whole.message()));
-  }
+std::optional<RequestBody::Refused> RequestBody::Append(absl::string_view bytes) {
+  if (auto refused = Grow(received_, received_.size() + bytes.size())) return refused;
+  received_.Append(bytes);
   return std::nullopt;
 }
 
-std::optional<HttpResponse> RequestBody::ReadPlain(Connection& connection, size_t length) {
-  if (length == 0) return std::nullopt;
-  if (!Reserve(length)) return error_;
-  while (size_ < length) {
-    const ssize_t got = connection.Read(data_.get() + size_, length - size_);
-    if (got <= 0) return CutOff();
-    size_ += static_cast<size_t>(got);
-    if (!Charge(size_)) return error_;
+std::optional<RequestBody::Refused> RequestBody::Expand() {
+  if (received_.size() < received_.capacity() || received_.size() == options_.max_body_bytes) {
+    return std::nullopt;
   }
+  return Grow(received_, received_.size() + 1);
+}
+
+uint64_t RequestBody::allowed() const {
+  return received_.capacity() < options_.max_body_bytes ? received_.capacity()
+                                                        : uint64_t{options_.max_body_bytes} + 1;
+}
+
+std::optional<RequestBody::Refused> RequestBody::Decode(size_t max_decoded) {
+  if (decoded()) return std::nullopt;
+  const size_t end = decoded_.size() + std::min(max_decoded, options_.max_body_bytes);
+  const size_t step = max_decoded < options_.max_body_bytes ? kDecodeStep : kLargeDecodeStep;
+  std::optional<Refused> refused;
+  while (position_ < received_.size() && decoded_.size() <= end) {
+    const absl::string_view bytes = received_.bytes().substr(position_, step);
+    position_ += bytes.size();
+    const absl::Status written = decoder_->Write(bytes, [&](absl::string_view decoded) {
+      refused = Grow(decoded_, decoded_.size() + decoded.size());
+      if (refused) return false;
+      decoded_.Append(decoded);
+      return true;
+    });
+    if (!written.ok()) return NotOfTheCoding(written);
+    if (refused) return refused;
+  }
+  if (position_ < received_.size()) return std::nullopt;
+  if (const absl::Status complete = decoder_->Finish(); !complete.ok()) return NotOfTheCoding(complete);
+  decoder_.reset();
+  received_.Clear();
   return std::nullopt;
 }
 
-std::optional<HttpResponse> RequestBody::ReadCoded(Connection& connection, size_t length) {
-  while (length > 0) {
-    if (connection.Fetched().empty() && connection.Fetch(std::min(length, kFetch)) <= 0) return CutOff();
-    const absl::string_view bytes = connection.Fetched().substr(0, length);
-    if (!Decode(bytes)) return error_;
-    length -= bytes.size();
-    connection.Drop(bytes.size());
+// Makes the capacity suffice for `size` bytes, and for more if they are all used then.
+std::optional<RequestBody::Refused> RequestBody::Grow(ChargedBuffer& buffer, size_t size) {
+  const size_t max = options_.max_body_bytes;
+  if (size > max) {
+    const bool bomb = &buffer == &decoded_;
+    return Refused{BodyTooLarge("more", max), bomb ? Refusal::kDecompressedTooLarge : Refusal::kBodyTooLarge};
   }
-  return std::nullopt;
+  if (size <= buffer.capacity()) return std::nullopt;
+  return Reserve(buffer, std::min(max, std::max({size, 2 * buffer.capacity(), kFirstStep})));
 }
 
-std::optional<HttpResponse> RequestBody::ReadChunks(Connection& connection, RequestParser& parser) {
-  while (!parser.body_done()) {
-    size_t taken = 0;
-    if (!connection.Fetched().empty()) {
-      auto malformed = parser.ReadChunks(
-          connection.Fetched(), [this](absl::string_view bytes) { return Decode(bytes); }, &taken);
-      if (malformed) return malformed;
-      if (error_) return error_;
-      connection.Drop(taken);
-    }
-    if (taken > 0) continue;
-    if (connection.Fetched().size() >= kFetch)
-      return HttpError(400, "a chunk's head or the trailers have no end");
-    if (connection.Fetch(kFetch) <= 0) return CutOff();
-  }
-  return std::nullopt;
+std::optional<RequestBody::Refused> RequestBody::Reserve(ChargedBuffer& buffer, size_t capacity) {
+  const absl::Status reserved = buffer.Reserve(capacity);
+  if (reserved.ok()) return std::nullopt;
+  return Refused{ToHttp(options_, reserved), Refusal::kBytes};
 }
 
 }  // namespace saccade::server

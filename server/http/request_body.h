@@ -1,71 +1,64 @@
-// Reads a request's body into memory, whichever way it comes, and never more than there is room for.
+// Collects the body of a request in memory, and decodes it.
 #pragma once
 
-#include <atomic>
 #include <cstddef>
-#include <memory>
+#include <cstdint>
 #include <optional>
-#include <utility>
+#include <string>
 
 #include "absl/strings/string_view.h"
-#include "server/http/connection.h"
+#include "server/http/charged_buffer.h"
 #include "server/http/content_coding.h"
-#include "server/http/request_parser.h"
+#include "server/http/http_message.h"
+#include "server/http/http_service.h"
+#include "server/net/refusal.h"
 
 namespace saccade::server {
 
-// What all bodies in memory may take together. Thread-safe.
-class BodyRoom {
- public:
-  explicit BodyRoom(size_t bytes) : left_(bytes) {}
-
-  // False, and takes nothing, if there is not so much.
-  bool Take(size_t bytes);
-  void Give(size_t bytes) { left_ += bytes; }
-
- private:
-  std::atomic<size_t> left_;
-};
-
+// Not thread-safe; may be moved on between threads.
 class RequestBody {
  public:
-  // `max` bounds it alone, decoded.
-  RequestBody(std::shared_ptr<BodyRoom> room, size_t max) : room_(std::move(room)), max_(max) {}
-  ~RequestBody() { room_->Give(taken_); }
+  struct Refused {
+    HttpResponse response;
+    // Nullopt if the client has sent bytes that are not of the coding.
+    std::optional<Refusal> reason;
+  };
 
-  RequestBody(const RequestBody&) = delete;
-  RequestBody& operator=(const RequestBody&) = delete;
+  // `options` must outlive the body's reading and decoding. `client` as in ByteLedger.
+  RequestBody(const HttpService::Options* options, const std::string& client, ContentCoding coding);
 
-  // Reads and decodes it. The error that answers a body that is malformed, too large, too slow, or cut off:
-  // after one, what the client sends next is no request. REQUIRES: called once, with the head that `parser`
-  // has read.
-  std::optional<HttpResponse> Read(Connection& connection, RequestParser& parser, ContentCoding coding);
+  // Charges a body of an announced length.
+  std::optional<Refused> Announce(uint64_t length);
+  // Takes bytes of the body. If their number was not announced, they are charged here.
+  std::optional<Refused> Append(absl::string_view bytes);
+  // Charges more room, if all of it is used: as much again as there was.
+  std::optional<Refused> Expand();
+  // How many bytes of the body may come, counted from its beginning: as many as are charged, and one more at
+  // the bound, to notice bodies that are too large.
+  uint64_t allowed() const;
 
-  absl::string_view bytes() const { return {data_.get(), size_}; }
+  // Decodes the body, which is complete, until about `max_decoded` more bytes are decoded. Whether all are:
+  // decoded().
+  std::optional<Refused> Decode(size_t max_decoded);
+  bool decoded() const { return !decoder_; }
+
+  // The decoded body. REQUIRES: decoded().
+  absl::string_view bytes() const { return is_coded_ ? decoded_.bytes() : received_.bytes(); }
 
  private:
-  std::optional<HttpResponse> ReadPlain(Connection& connection, size_t length);
-  std::optional<HttpResponse> ReadCoded(Connection& connection, size_t length);
-  std::optional<HttpResponse> ReadChunks(Connection& connection, RequestParser& parser);
+  std::optional<Refused> Grow(ChargedBuffer& buffer, size_t size);
+  std::optional<Refused> Reserve(ChargedBuffer& buffer, size_t capacity);
 
-  // Each returns whether there is more to come; if not, error_ says why.
-  bool Decode(absl::string_view bytes);
-  bool Append(absl::string_view bytes);
-  bool Reserve(size_t size);
-  bool Charge(size_t size);
-
-  const std::shared_ptr<BodyRoom> room_;
-  const size_t max_;
+  const HttpService::Options& options_;
+  const bool is_coded_;
+  ChargedBuffer received_;
+  ChargedBuffer decoded_;
   std::optional<Decoder> decoder_;
-  std::optional<HttpResponse> error_;
-  // Not filled with anything before: a client that only says that much is to come must not cost that much.
-  std::unique_ptr<char[]> data_;
-  size_t size_ = 0;
-  size_t capacity_ = 0;
-  size_t taken_ = 0;
+  // How much of received_ is decoded.
+  size_t position_ = 0;
 };
 
-// Says that `size` bytes are more than `max`.
+// The response to a body of `size` bytes, which are more than `max`.
 HttpResponse BodyTooLarge(absl::string_view size, size_t max);
 
 }  // namespace saccade::server

@@ -1,61 +1,61 @@
-// Reads the bytes of one HTTP/1.1 request. The library that parses stays behind it; it does no I/O.
+// Reads the bytes of one HTTP/1.1 request. Hides the library that parses; does no I/O.
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
 #include <memory>
 #include <optional>
-#include <string>
 
 #include "absl/functional/function_ref.h"
 #include "absl/strings/string_view.h"
+#include "server/http/exchange.h"
+#include "server/http/http_limits.h"
 #include "server/http/http_message.h"
 
 namespace saccade::server {
 
-struct RequestHead {
-  std::string method;
-  // As sent; never empty.
-  std::string path;
-  std::string query;
-  HttpHeaders headers;
-  // Nothing if it does not say, or comes in chunks.
-  std::optional<uint64_t> content_length;
-  bool chunked = false;
-  // Whether the client wants the connection to stay.
-  bool keep_alive = false;
-
-  bool has_body() const { return chunked || content_length.value_or(0) > 0; }
-};
-
-// Of one request, by one thread.
+// Parses one request. Not thread-safe.
 class RequestParser {
  public:
-  RequestParser();
+  explicit RequestParser(const HttpLimits& limits);
   ~RequestParser();
 
   RequestParser(const RequestParser&) = delete;
   RequestParser& operator=(const RequestParser&) = delete;
 
-  // `bytes` reaches to the empty line that ends the headers, and no further. The error that answers what is
-  // no request, or one whose length is doubtful: that is how requests are smuggled past a proxy.
+  // `bytes` reaches to the empty line that ends the head, and no further. Returns the response for bytes that
+  // are no request, and for requests whose length or host is ambiguous: by such, requests are smuggled past a
+  // proxy.
   std::optional<HttpResponse> ReadHead(absl::string_view bytes);
 
-  // REQUIRES: ReadHead gave no error.
+  // REQUIRES for the following: ReadHead() returned no error.
   const RequestHead& head() const { return head_; }
+  // Whether the body comes in chunks.
+  bool chunked() const { return chunked_; }
+  // Whether the client wants the connection to stay open.
+  bool keep_alive() const { return keep_alive_; }
+  // False for HTTP/1.0.
+  bool is_http11() const { return is_http11_; }
 
-  // Takes from the front of `bytes` what it understands of a chunked body, up to its end, and hands on what
-  // is inside as long as `body` returns true. Sets how much was taken; nothing means that more bytes are
-  // needed. The error that answers what is no chunk. REQUIRES: the head says chunked, and !body_done().
+  // Parses bytes of a chunked body. Hands the content to `body`, which returns how many bytes it takes; if it
+  // takes fewer than it gets, parsing stops. Sets `taken` to the number of bytes of the front of `bytes` that
+  // are done with; the others must be given again, with more after them. Returns the response for bytes that
+  // are not chunks. REQUIRES: chunked(), and !body_done().
   std::optional<HttpResponse> ReadChunks(absl::string_view bytes,
-                                         absl::FunctionRef<bool(absl::string_view)> body, size_t* taken);
+                                         absl::FunctionRef<size_t(absl::string_view)> body, size_t* taken);
 
   bool body_done() const;
 
  private:
   class Engine;
 
+  std::optional<HttpResponse> CheckHead();
+  std::optional<HttpResponse> CheckSize() const;
+
+  const HttpLimits& limits_;
   RequestHead head_;
+  bool chunked_ = false;
+  bool keep_alive_ = false;
+  bool is_http11_ = false;
   std::unique_ptr<Engine> engine_;
 };
 

@@ -1,7 +1,7 @@
 #include "server/http/routes.h"
 
 #include <algorithm>
-#include <exception>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/ascii.h"
@@ -27,7 +27,7 @@ int HexDigit(char c) {
   return c <= '9' ? c - '0' : absl::ascii_tolower(static_cast<unsigned char>(c)) - 'a' + 10;
 }
 
-// Nothing if a '%' does not begin a byte.
+// Nullopt if a '%' is not followed by two hexadecimal digits.
 std::optional<std::string> PercentDecoded(absl::string_view text) {
   std::string decoded;
   for (size_t i = 0; i < text.size(); ++i) {
@@ -60,7 +60,7 @@ bool Matches(const std::vector<std::string>& route, const std::vector<std::strin
   return true;
 }
 
-// Words go before names, so that no name hides them.
+// Fixed segments are tried before {name}s, which would fit as well.
 bool TriedBefore(const std::vector<std::string>& one, const std::vector<std::string>& other) {
   return std::lexicographical_compare(one.begin(), one.end(), other.begin(), other.end(),
                                       [](const std::string& a, const std::string& b) {
@@ -71,7 +71,7 @@ bool TriedBefore(const std::vector<std::string>& one, const std::vector<std::str
 
 }  // namespace
 
-std::string HandledMethod(const std::string& method) { return method == "HEAD" ? "GET" : method; }
+absl::string_view HandledMethod(absl::string_view method) { return method == "HEAD" ? "GET" : method; }
 
 absl::StatusOr<Routes> Routes::Create(std::vector<HttpRoute> routes) {
   Routes made;
@@ -83,7 +83,7 @@ absl::StatusOr<Routes> Routes::Create(std::vector<HttpRoute> routes) {
     auto path = std::find_if(made.paths_.begin(), made.paths_.end(),
                              [&route](const Path& known) { return known.text == route.path; });
     if (path == made.paths_.end()) path = made.paths_.insert(path, {route.path, SegmentsOf(route.path), {}});
-    if (!path->handlers.emplace(route.method, std::move(route.handler)).second) {
+    if (!path->actions.emplace(route.method, Action{std::move(route.handler), route.may_block}).second) {
       return absl::InvalidArgumentError(
           absl::StrCat("the route ", route.method, " ", route.path, " stands twice"));
     }
@@ -99,45 +99,40 @@ HttpResponse Routes::NoSuchPath(absl::string_view path) const {
                                      absl::StrJoin(paths_, ", ", text)));
 }
 
-std::variant<Routes::Match, HttpResponse> Routes::Find(const RequestHead& head) const {
-  if (head.path.empty() || head.path[0] != '/') return NoSuchPath(head.path);
-  std::vector<std::string> segments = SegmentsOf(head.path);
+// Also the response to OPTIONS.
+HttpResponse Routes::NoSuchMethod(const Path& known, absl::string_view method, absl::string_view path) {
+  const std::string allowed = absl::StrCat(absl::StrJoin(known.actions, ", ", kKey),
+                                           known.actions.count("GET") > 0 ? ", HEAD" : "", ", OPTIONS");
+  HttpResponse response{200, "text/plain"};
+  if (method != "OPTIONS") {
+    response = HttpError(405, absl::StrCat(path.substr(0, kShownPathBytes), " does not take ",
+                                           method.substr(0, kShownPathBytes), "; use ",
+                                           absl::StrJoin(known.actions, " or ", kKey)));
+  }
+  response.headers = {{"Allow", allowed}};
+  return response;
+}
+
+std::variant<Routes::Match, HttpResponse> Routes::Find(absl::string_view method,
+                                                       absl::string_view path) const {
+  if (path.empty() || path[0] != '/') return NoSuchPath(path);
+  std::vector<std::string> segments = SegmentsOf(path);
   for (std::string& segment : segments) {
     auto decoded = PercentDecoded(segment);
     if (!decoded) return HttpError(400, "a '%' in the path is not followed by two hexadecimal digits");
     segment = *std::move(decoded);
   }
   Match match;
-  const auto path = std::find_if(paths_.begin(), paths_.end(), [&](const Path& known) {
-    return Matches(known.segments, segments, match.path_values);
+  const auto known = std::find_if(paths_.begin(), paths_.end(), [&](const Path& candidate) {
+    return Matches(candidate.segments, segments, match.path_values);
   });
-  if (path == paths_.end()) return NoSuchPath(head.path);
-  if (const auto handler = path->handlers.find(HandledMethod(head.method)); handler != path->handlers.end()) {
-    match.handler = &handler->second;
-    match.route = path->text;
-    return match;
-  }
-  const std::string allowed = absl::StrCat(absl::StrJoin(path->handlers, ", ", kKey),
-                                           path->handlers.count("GET") > 0 ? ", HEAD" : "", ", OPTIONS");
-  HttpResponse answer{200, "text/plain"};
-  if (head.method != "OPTIONS") {
-    answer = HttpError(405, absl::StrCat(head.path.substr(0, kShownPathBytes), " does not take ",
-                                         head.method.substr(0, kShownPathBytes), "; use ",
-                                         absl::StrJoin(path->handlers, " or ", kKey)));
-  }
-  answer.headers = {{"Allow", allowed}};
-  return answer;
-}
-
-HttpResponse Handle(const HttpHandler& handler, const HttpRequest& request) {
-  try {
-    return handler(request);
-  } catch (const std::exception&) {
-    // Its text is about the daemon's inside, which is nobody's business here.
-    return HttpError(500, "internal error");
-  } catch (...) {
-    return HttpError(500, "internal error");
-  }
+  if (known == paths_.end()) return NoSuchPath(path);
+  const auto action = known->actions.find(std::string(HandledMethod(method)));
+  if (action == known->actions.end()) return NoSuchMethod(*known, method, path);
+  match.handler = &action->second.handler;
+  match.may_block = action->second.may_block;
+  match.route = known->text;
+  return match;
 }
 
 }  // namespace saccade::server

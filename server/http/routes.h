@@ -1,15 +1,14 @@
-// Which handler answers a request, and which requests are refused before their body is read.
+// Finds the handler of a request.
 #pragma once
 
 #include <map>
-#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "server/http/http_server.h"
-#include "server/http/request_parser.h"
+#include "absl/strings/string_view.h"
+#include "server/http/http_message.h"
 
 namespace saccade::server {
 
@@ -18,36 +17,41 @@ class Routes {
  public:
   struct Match {
     const HttpHandler* handler = nullptr;
-    // As the HttpRoute has it.
+    bool may_block = false;
+    // HttpRoute::path.
     absl::string_view route;
+    // The decoded text for each {name} of the route.
     std::map<std::string, std::string> path_values;
   };
 
-  // INVALID_ARGUMENT for a route that cannot be served, or two of the same.
+  // INVALID_ARGUMENT for a route that cannot be served, or two that are equal.
   static absl::StatusOr<Routes> Create(std::vector<HttpRoute> routes);
 
-  // The handler, or what answers instead of one: errors, and OPTIONS. The match points into these routes.
-  std::variant<Match, HttpResponse> Find(const RequestHead& head) const;
+  // The handler, or the response to a request without one: an error, or the response to OPTIONS. `path` is
+  // without the query, as it was sent. The match points into these routes.
+  std::variant<Match, HttpResponse> Find(absl::string_view method, absl::string_view path) const;
 
  private:
+  struct Action {
+    HttpHandler handler;
+    bool may_block = false;
+  };
   struct Path {
     std::string text;
     std::vector<std::string> segments;
     // By method.
-    std::map<std::string, HttpHandler> handlers;
+    std::map<std::string, Action> actions;
   };
 
   Routes() = default;
   HttpResponse NoSuchPath(absl::string_view path) const;
+  static HttpResponse NoSuchMethod(const Path& known, absl::string_view method, absl::string_view path);
 
   // In the order in which they are tried.
   std::vector<Path> paths_;
 };
 
-// HEAD is answered as GET is; the body stays away later.
-std::string HandledMethod(const std::string& method);
-
-// Runs the handler; an exception becomes a 500.
-HttpResponse Handle(const HttpHandler& handler, const HttpRequest& request);
+// HEAD is handled as GET; its response is sent without the body.
+absl::string_view HandledMethod(absl::string_view method);
 
 }  // namespace saccade::server

@@ -1,7 +1,5 @@
 #include "server/http/routes.h"
 
-#include <stdexcept>
-
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -13,44 +11,34 @@ using ::testing::HasSubstr;
 using ::testing::Pair;
 
 HttpHandler Named(const std::string& name) {
-  return [name](const HttpRequest&) { return HttpResponse{200, "text/plain", name}; };
+  return Responding([name](const HttpRequest&) { return HttpResponse{200, "text/plain", name}; });
 }
 
 Routes TestRoutes() {
   return *Routes::Create({{"GET", "/hello", Named("hello")},
                           {"POST", "/echo", Named("echo")},
-                          {"GET", "/models/{model}", Named("model")},
+                          {"GET", "/models/{model}", Named("model"), true},
                           {"GET", "/models/stats", Named("stats")},
                           {"POST", "/models/{model}/versions/{version}/infer", Named("infer")}});
 }
 
-RequestHead Head(const std::string& method, const std::string& path) {
-  RequestHead head;
-  head.method = method;
-  head.path = path;
-  return head;
-}
-
 HttpResponse Refusal(const std::string& method, const std::string& path) {
   const Routes routes = TestRoutes();
-  auto found = routes.Find(Head(method, path));
+  auto found = routes.Find(method, path);
   if (!std::holds_alternative<HttpResponse>(found)) return {};
   return std::get<HttpResponse>(std::move(found));
 }
 
-// Who answers, and with what of the path.
+// The name of the handler, and the values it gets from the path.
 std::pair<std::string, std::map<std::string, std::string>> Found(const std::string& method,
                                                                  const std::string& path) {
   const Routes routes = TestRoutes();
-  auto found = routes.Find(Head(method, path));
+  auto found = routes.Find(method, path);
   if (!std::holds_alternative<Routes::Match>(found)) return {};
   const auto& match = std::get<Routes::Match>(found);
-  return {(*match.handler)({}).body, match.path_values};
-}
-
-TEST(HttpErrorTest, AnyBytesBecomeJson) {
-  EXPECT_EQ(HttpError(400, "say \"no\"\n").body, R"({"error":"say \"no\"\n"})");
-  EXPECT_EQ(HttpError(400, "\xFF").body, "{\"error\":\"\xEF\xBF\xBD\"}");
+  std::string name;
+  (*match.handler)(std::make_shared<HttpRequest>(), [&](HttpResponse response) { name = response.body; });
+  return {name, match.path_values};
 }
 
 TEST(RoutesTest, NamesInThePathAreTheHandlers) {
@@ -62,7 +50,15 @@ TEST(RoutesTest, NamesInThePathAreTheHandlers) {
               ElementsAre(Pair("model", "tiny"), Pair("version", "3")));
 }
 
-TEST(RoutesTest, WordsGoBeforeNames) { EXPECT_EQ(Found("GET", "/models/stats").first, "stats"); }
+TEST(RoutesTest, FixedSegmentsGoBeforeNames) { EXPECT_EQ(Found("GET", "/models/stats").first, "stats"); }
+
+TEST(RoutesTest, AMatchSaysItsRouteAndWhetherItBlocks) {
+  const Routes routes = TestRoutes();
+  const auto model = std::get<Routes::Match>(routes.Find("GET", "/models/tiny"));
+  EXPECT_EQ(model.route, "/models/{model}");
+  EXPECT_TRUE(model.may_block);
+  EXPECT_FALSE(std::get<Routes::Match>(routes.Find("GET", "/hello")).may_block);
+}
 
 TEST(RoutesTest, WhatIsNotAPathIsRefused) {
   for (const char* path :
@@ -74,7 +70,7 @@ TEST(RoutesTest, WhatIsNotAPathIsRefused) {
   }
 }
 
-TEST(RoutesTest, AnUnknownPathIsToldTheKnownOnes) {
+TEST(RoutesTest, TheErrorForAnUnknownPathListsTheKnownOnes) {
   const HttpResponse refusal = Refusal("GET", "/nowhere");
   EXPECT_EQ(refusal.status, 404);
   EXPECT_THAT(refusal.body, HasSubstr("no such path: /nowhere; there are /echo, /hello, /models/stats, "));
@@ -90,13 +86,6 @@ TEST(RoutesTest, MethodsAreChecked) {
   const HttpResponse options = Refusal("OPTIONS", "/hello");
   EXPECT_EQ(options.status, 200);
   EXPECT_THAT(options.headers, ElementsAre(Pair("Allow", "GET, HEAD, OPTIONS")));
-}
-
-TEST(RoutesTest, AnExceptionIsA500WithoutItsText) {
-  const HttpResponse response =
-      Handle([](const HttpRequest&) -> HttpResponse { throw std::runtime_error("the inside"); }, {});
-  EXPECT_EQ(response.status, 500);
-  EXPECT_EQ(response.body, R"({"error":"internal error"})");
 }
 
 TEST(RoutesTest, RoutesAreChecked) {

@@ -4,9 +4,13 @@
 
 #include "absl/strings/str_cat.h"
 #include "server/core/errors.h"
+#include "server/core/json_text.h"
 
 namespace saccade::server {
 namespace {
+
+// As for a config.pbtxt.
+constexpr size_t kMaxConfigBytes = size_t{1} << 20;
 
 std::string Named(std::string_view name) {
   return absl::StrCat("parameter ", Shown({name.data(), name.size()}));
@@ -53,6 +57,13 @@ absl::StatusOr<std::optional<std::string>> LoadConfigOf(const NamedParameters& p
     if (text == nullptr || text->empty()) {
       return Invalid("parameter config", "expected the configuration as a string of JSON");
     }
+    if (text->size() > kMaxConfigBytes) {
+      return Invalid("parameter config", absl::StrCat("has ", text->size(), " bytes, more than the ",
+                                                      kMaxConfigBytes, " that a configuration may have"));
+    }
+    if (const absl::Status values = CheckJsonValues(MaxJsonValuesIn({text->data(), text->size()}));
+        !values.ok())
+      return Invalid("parameter config", values.message());
     config = std::string(*text);
   }
   return config;

@@ -18,7 +18,8 @@ absl::string_view NameOf(ModelSnapshot::State state);
 std::vector<IndexEntry> IndexOf(const Catalog& catalog, bool ready_alone);
 
 // From the parameters of a load: the configuration that replaces config.pbtxt, if given. INVALID_ARGUMENT for
-// unknown parameters and values that are not text; UNIMPLEMENTED for files.
+// unknown parameters, values that are not text, and a configuration that is too large; UNIMPLEMENTED for
+// files.
 absl::StatusOr<std::optional<std::string>> LoadConfigOf(const NamedParameters& parameters);
 
 // From the parameters of an unload: whether to unload an ensemble's models too. Errors as above.

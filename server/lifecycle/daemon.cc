@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <iterator>
 #include <random>
+#include <thread>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -15,11 +16,9 @@
 #include "server/core/clock.h"
 #include "server/decode/decode_pool.h"
 #include "server/engine/pipeline.h"
-#include "server/http/http_server.h"
 #include "server/inference/inference.h"
-#include "server/lifecycle/drain.h"
-#include "server/lifecycle/grpc_credentials.h"
-#include "server/lifecycle/http_guard.h"
+#include "server/lifecycle/descriptors.h"
+#include "server/lifecycle/environment.h"
 #include "server/lifecycle/observability.h"
 #include "server/lifecycle/signals.h"
 #include "server/logging/log.h"
@@ -27,9 +26,9 @@
 #include "server/page/page.h"
 #include "server/protocols/inference_service.h"
 #include "server/protocols/live_load.h"
+#include "server/protocols/rest_openapi.h"
 #include "server/protocols/rest_service.h"
 #include "server/protocols/retry_jitter.h"
-#include "server/protocols/slow_readers.h"
 #include "server/protocols/vision_rest.h"
 #include "server/protocols/vision_service.h"
 #include "server/security/certificates.h"
@@ -41,9 +40,11 @@ namespace {
 
 // How often the main thread checks for failed loading and hung instances.
 constexpr absl::Duration kTick = absl::Milliseconds(250);
-// Time to send the last answers after everything is computed; streams that watch the health are then
-// cancelled.
-constexpr absl::Duration kStopGrace = absl::Seconds(1);
+// How long requests whose clients have gone may take to notice it, when the daemon ends without a drain.
+constexpr absl::Duration kCancelTimeout = absl::Seconds(2);
+// Threads for HTTP requests that block or take long.
+constexpr int kMinWorkThreads = 2;
+constexpr int kMaxWorkThreads = 8;
 // Time to export the last spans, bounded because a collector may not respond.
 constexpr absl::Duration kFlushTimeout = absl::Seconds(2);
 
@@ -65,13 +66,14 @@ Daemon::~Daemon() { Stop(); }
 
 absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Start(const Flags& flags) {
   std::unique_ptr<Daemon> daemon(new Daemon(flags));
+  LogSpinning();
   LoadGpuOperators();
   if (absl::Status secrets = daemon->OpenSecrets(); !secrets.ok()) return secrets;
   if (absl::Status created = daemon->CreateComponents(); !created.ok()) return created;
   if (absl::Status ports = daemon->OpenPorts(); !ports.ok()) return ports;
   std::printf("listening grpc=%s:%d http=%s:%d metrics=%s:%d\n", GrpcHost(flags).c_str(),
-              daemon->grpc_->port(), HttpHost(flags).c_str(), daemon->http_->port(),
-              MetricsHost(flags).c_str(), daemon->metrics_http_->port());
+              daemon->front_->grpc_port(), HttpHost(flags).c_str(), daemon->front_->http_port(),
+              MetricsHost(flags).c_str(), daemon->front_->metrics_port());
   std::fflush(stdout);
   daemon->StartLoading();
   return daemon;
@@ -105,6 +107,7 @@ absl::Status Daemon::CreateComponents() {
   auto admission = Admission::Create(flags_.admission, clock);
   if (!admission.ok()) return admission.status();
   admission_ = *std::move(admission);
+  if (absl::Status front = CreateFront(); !front.ok()) return front;
   if (flags_.response_cache_bytes > 0)
     response_cache_ = std::make_unique<ResponseCache>(flags_.response_cache_bytes);
   catalog_ =
@@ -138,14 +141,48 @@ absl::Status Daemon::CreateComponents() {
                                                         .decode_pool = decode_pool_.get(),
                                                         .decode_limits = flags_.decode,
                                                         .watch = observability_->watch()});
+  CreateServices();
+  metrics_->SetScrapeHook([this] { RefreshGauges(); });
+  return absl::OkStatus();
+}
+
+absl::Status Daemon::CreateFront() {
   retry_jitter_ = std::make_unique<RetryJitter>(std::random_device()());
-  slow_readers_ = std::make_unique<SlowReaders>(flags_.send_timeout, clock);
+  const int cores = static_cast<int>(std::thread::hardware_concurrency());
+  Front::Options options;
+  options.grpc = {GrpcHost(flags_), flags_.grpc_port};
+  options.http = {HttpHost(flags_), flags_.http_port};
+  options.metrics = {MetricsHost(flags_), flags_.metrics_port};
+  options.plain_metrics = flags_.security.plain_metrics;
+  options.network_threads = NetworkThreads(flags_.front, cores);
+  options.work_threads = std::clamp(cores, kMinWorkThreads, kMaxWorkThreads);
+  options.connections.max_connections = MaxConnections(flags_.front, RaiseFileLimit());
+  options.connections.max_per_address = static_cast<size_t>(flags_.front.max_connections_per_address);
+  options.limits = flags_.front.limits;
+  options.origins.allowed_hosts = flags_.front.allowed_hosts;
+  options.max_message_bytes = flags_.max_message_bytes;
+  auto front = Front::Create(std::move(options), {.certificates = certificates_.get(),
+                                                  .tokens = tokens_.get(),
+                                                  .ledger = admission_.get(),
+                                                  .metrics = metrics_.get(),
+                                                  .retry_jitter = retry_jitter_.get(),
+                                                  .clock = Clock::Real()});
+  if (!front.ok()) return front.status();
+  front_ = *std::move(front);
+  readiness_.Attach([health = &front_->health()](const std::string& service, bool serving) {
+    health->Set(service, serving);
+  });
+  return absl::OkStatus();
+}
+
+void Daemon::CreateServices() {
+  Clock* const clock = Clock::Real();
   vision_ = std::make_unique<VisionService>(
       VisionService::Options{.max_message_bytes = flags_.max_message_bytes,
                              .max_stream_requests = flags_.max_stream_requests,
                              .upload_timeout = flags_.upload_timeout,
-                             .retry_jitter = retry_jitter_.get(),
-                             .slow_readers = slow_readers_.get()},
+                             .min_upload_bytes_per_second = flags_.front.limits.min_bytes_per_second,
+                             .retry_jitter = retry_jitter_.get()},
       pipeline_.get(), catalog_.get(), clock);
   shared_memory_ = std::make_unique<SharedMemory>(
       SharedMemory::Options{.allowed = flags_.allow_shared_memory,
@@ -155,7 +192,6 @@ absl::Status Daemon::CreateComponents() {
       InferenceService::Options{.server_version = SACCADE_VERSION,
                                 .max_message_bytes = flags_.max_message_bytes,
                                 .retry_jitter = retry_jitter_.get(),
-                                .slow_readers = slow_readers_.get(),
                                 .ready = [this] { return readiness_.ready(); }},
       InferenceService::Deps{.inference = inference_.get(),
                              .pipeline = pipeline_.get(),
@@ -165,6 +201,7 @@ absl::Status Daemon::CreateComponents() {
   rest_ = std::make_unique<RestService>(RestService::Options{.server_version = SACCADE_VERSION,
                                                              .max_message_bytes = flags_.max_message_bytes,
                                                              .retry_jitter = retry_jitter_.get(),
+                                                             .pool = front_->pool(),
                                                              .live = [this] { return readiness_.live(); },
                                                              .ready = [this] { return readiness_.ready(); }},
                                         RestService::Deps{.inference = inference_.get(),
@@ -172,14 +209,20 @@ absl::Status Daemon::CreateComponents() {
                                                           .catalog = catalog_.get(),
                                                           .shared_memory = shared_memory_.get(),
                                                           .clock = clock});
-  vision_rest_ = std::make_unique<VisionRest>(vision_.get(), pipeline_.get(), retry_jitter_.get());
-  metrics_->SetScrapeHook([this] {
-    pipeline_->RefreshGauges();
-    catalog_->RefreshGauges();
-    if (certificates_ != nullptr) metrics_->SetCertificateExpiry(certificates_->current()->expires);
-    if (response_cache_ != nullptr) metrics_->SetCached(response_cache_->bytes(), response_cache_->answers());
-  });
-  return absl::OkStatus();
+  vision_rest_ =
+      std::make_unique<VisionRest>(VisionRest::Options{.pipeline = pipeline_.get(),
+                                                       .catalog = catalog_.get(),
+                                                       .retry_jitter = retry_jitter_.get(),
+                                                       .pool = front_->pool(),
+                                                       .max_message_bytes = flags_.max_message_bytes});
+}
+
+void Daemon::RefreshGauges() {
+  pipeline_->RefreshGauges();
+  catalog_->RefreshGauges();
+  front_->RefreshMetrics();
+  if (certificates_ != nullptr) metrics_->SetCertificateExpiry(certificates_->current()->expires);
+  if (response_cache_ != nullptr) metrics_->SetCached(response_cache_->bytes(), response_cache_->answers());
 }
 
 std::vector<HttpRoute> Daemon::HttpRoutes() {
@@ -200,53 +243,21 @@ std::vector<HttpRoute> Daemon::HttpRoutes() {
 std::vector<HttpRoute> Daemon::MetricsRoutes() {
   std::vector<HttpRoute> routes = rest_->Routes();
   std::erase_if(routes, [](const HttpRoute& route) { return !absl::StartsWith(route.path, "/v2/health/"); });
-  routes.push_back({"GET", "/metrics", [this](const HttpRequest& request) {
-                      const ExpositionFormat format = AcceptedFormat(request.Header("Accept"));
-                      return HttpResponse{.content_type = std::string(ContentTypeOf(format)),
-                                          .body = metrics_->Exposition(format)};
-                    }});
+  const auto metrics = [this](const HttpRequest& request) {
+    const ExpositionFormat format = AcceptedFormat(request.Header("Accept"));
+    return HttpResponse{.content_type = std::string(ContentTypeOf(format)),
+                        .body = metrics_->Exposition(format)};
+  };
+  routes.push_back({.method = "GET", .path = "/metrics", .handler = Responding(metrics), .may_block = true});
   return routes;
 }
 
-void Daemon::Protect(HttpServerOptions& options) {
-  if (certificates_ != nullptr) options.tls = [this] { return certificates_->current()->context; };
-  if (tokens_ != nullptr) options.guard = TokenGuard(tokens_.get());
-}
-
 absl::Status Daemon::OpenPorts() {
-  auto grpc = GrpcServer::Start({.host = GrpcHost(flags_),
-                                 .port = flags_.grpc_port,
-                                 .max_message_bytes = flags_.max_message_bytes,
-                                 .credentials = GrpcCredentials(certificates_.get(), tokens_.get()),
-                                 .arguments = flags_.grpc_arguments},
-                                {vision_.get(), inference_service_.get()});
-  if (!grpc.ok()) return grpc.status();
-  grpc_ = *std::move(grpc);
-  readiness_.Attach(grpc_->health());
-
-  HttpServerOptions options;
-  Protect(options);
-  options.host = HttpHost(flags_);
-  options.port = flags_.http_port;
-  options.max_connections = flags_.max_http_connections;
-  options.max_body_bytes = static_cast<size_t>(flags_.max_message_bytes);
-  // Bodies are admitted only after they were read, so they have a limit of their own; at least one always
-  // fits.
-  options.max_bodies_bytes =
-      static_cast<size_t>(std::max(flags_.admission.max_inflight_bytes, flags_.max_message_bytes));
-  auto http = HttpServer::Start(options, HttpRoutes());
-  if (!http.ok()) return http.status();
-  http_ = *std::move(http);
-
-  options = HttpServerOptions();
-  if (!flags_.security.plain_metrics) Protect(options);
-  options.host = MetricsHost(flags_);
-  options.port_flag = "--metrics-port";
-  options.port = flags_.metrics_port;
-  auto metrics_http = HttpServer::Start(options, MetricsRoutes());
-  if (!metrics_http.ok()) return metrics_http.status();
-  metrics_http_ = *std::move(metrics_http);
-  return absl::OkStatus();
+  Front::Services services = {
+      .methods = vision_->Methods(), .routes = HttpRoutes(), .metrics_routes = MetricsRoutes()};
+  for (CallMethod& method : inference_service_->Methods()) services.methods.push_back(std::move(method));
+  services.routes.push_back(OpenApiRoute(services.routes, services.metrics_routes, SACCADE_VERSION));
+  return front_->Open(std::move(services));
 }
 
 void Daemon::StartLoading() {
@@ -272,15 +283,29 @@ void Daemon::StartLoading() {
 
 absl::Status Daemon::Run() {
   if (absl::Status end = AwaitEnd(); !end.ok()) return end;
-  absl::Status drained = Drain({.lame_duck = flags_.lame_duck, .timeout = flags_.drain_timeout}, readiness_,
-                               *admission_, *Clock::Real(), AwaitSignal);
-  if (!drained.ok()) {
-    // The process exits without further cleanup.
-    observability_->Flush(kFlushTimeout);
-    return drained;
-  }
-  Stop();
-  return absl::OkStatus();
+  absl::Status drained = Drain({.lame_duck = flags_.lame_duck, .timeout = flags_.drain_timeout},
+                               HooksOfDrain(), *Clock::Real(), AwaitSignal);
+  // If it failed, the process exits without further cleanup.
+  if (!drained.ok()) observability_->Flush(kFlushTimeout);
+  return drained;
+}
+
+DrainHooks Daemon::HooksOfDrain() {
+  DrainHooks hooks;
+  hooks.report_not_ready = [this] { readiness_.StartDraining(); };
+  hooks.refuse_loads = [this] { catalog_->RefuseLoads(); };
+  hooks.go_away = [this] { front_->GoAway(DrainOptions().go_away - DrainOptions().go_away_margin); };
+  hooks.refuse_requests = [this] {
+    admission_->StartDraining();
+    vision_->EndUploads();
+  };
+  hooks.end_unfinished = [this] { front_->EndUnfinished(); };
+  hooks.close = [this] { Stop(); };
+  hooks.count = [this](DrainFacts& facts) {
+    facts.accepted = admission_->inflight().requests;
+    facts.open_requests = front_->open_requests();
+  };
+  return hooks;
 }
 
 void Daemon::UpdateLiveness() {
@@ -311,7 +336,7 @@ absl::Status Daemon::AwaitEnd() {
     }
     UpdateLiveness();
     catalog_->Sweep();
-    slow_readers_->Sweep();
+    vision_->Sweep();
     Clock::WakeOverdue();
     ReloadChangedSecrets();
   }
@@ -321,13 +346,13 @@ absl::Status Daemon::AwaitEnd() {
 void Daemon::Stop() {
   // Stops the sources of calls first, then what answers them, then what counts them.
   if (admission_ != nullptr) admission_->StartDraining();
-  if (grpc_ != nullptr) grpc_->Stop(kStopGrace);
-  if (http_ != nullptr) http_->Stop();
-  if (metrics_ != nullptr) metrics_->SetScrapeHook(nullptr);
-  if (metrics_http_ != nullptr) metrics_http_->Stop();
+  if (front_ != nullptr) front_->ClosePorts();
+  if (admission_ != nullptr) admission_->AwaitIdle(Clock::Real()->Now() + kCancelTimeout);
   decode_pool_.reset();
   if (catalog_ != nullptr) catalog_->Close();
   if (observability_ != nullptr) observability_->Flush(kFlushTimeout);
+  if (metrics_ != nullptr) metrics_->SetScrapeHook(nullptr);
+  if (front_ != nullptr) front_->Stop();
 }
 
 }  // namespace saccade::server

@@ -7,8 +7,9 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "server/lifecycle/drain.h"
 #include "server/lifecycle/flags.h"
-#include "server/lifecycle/grpc_server.h"
+#include "server/lifecycle/front.h"
 #include "server/lifecycle/readiness.h"
 
 namespace saccade::server {
@@ -17,9 +18,6 @@ class Admission;
 class Catalog;
 class Certificates;
 class DecodePool;
-class HttpServer;
-struct HttpRoute;
-struct HttpServerOptions;
 class Inference;
 class InferenceService;
 class Metrics;
@@ -28,7 +26,6 @@ class ResponseCache;
 class RestService;
 class RetryJitter;
 class SharedMemory;
-class SlowReaders;
 class Observability;
 class Tokens;
 class VisionRest;
@@ -42,8 +39,7 @@ class Daemon {
   static absl::StatusOr<std::unique_ptr<Daemon>> Start(const Flags& flags);
   ~Daemon();
 
-  // Serves until SIGTERM or SIGINT, then drains: reports NOT_SERVING, continues for the lame-duck delay,
-  // rejects new requests, and finishes the accepted ones. Returns OK if no request was lost;
+  // Serves until SIGTERM or SIGINT, then drains (drain.h). Returns OK if no request was lost;
   // DEADLINE_EXCEEDED if draining took too long, in which case forward passes may still be running; an error
   // if a model failed to load under --exit-on-error, or if a GPU is lost.
   absl::Status Run();
@@ -55,14 +51,17 @@ class Daemon {
   // Reads certificates and tokens again if their files have changed.
   void ReloadChangedSecrets();
   absl::Status CreateComponents();
-  // Sets TLS and the token guard, as far as there are certificates and tokens.
-  void Protect(HttpServerOptions& options);
+  absl::Status CreateFront();
+  void CreateServices();
+  void RefreshGauges();
   absl::Status OpenPorts();
   std::vector<HttpRoute> HttpRoutes();
   std::vector<HttpRoute> MetricsRoutes();
   void StartLoading();
   void UpdateLiveness();
   absl::Status AwaitEnd();
+  DrainHooks HooksOfDrain();
+  // Closes and ends everything. May be called again.
   void Stop();
 
   const Flags flags_;
@@ -74,22 +73,19 @@ class Daemon {
   std::unique_ptr<Metrics> metrics_;
   std::unique_ptr<Observability> observability_;
   std::unique_ptr<Admission> admission_;
+  std::unique_ptr<RetryJitter> retry_jitter_;
+  std::unique_ptr<Front> front_;
   // Null if no answers are cached.
   std::unique_ptr<ResponseCache> response_cache_;
   std::unique_ptr<Catalog> catalog_;
   std::unique_ptr<DecodePool> decode_pool_;
   std::unique_ptr<Pipeline> pipeline_;
-  std::unique_ptr<RetryJitter> retry_jitter_;
-  std::unique_ptr<SlowReaders> slow_readers_;
   std::unique_ptr<VisionService> vision_;
   std::unique_ptr<SharedMemory> shared_memory_;
   std::unique_ptr<Inference> inference_;
   std::unique_ptr<InferenceService> inference_service_;
   std::unique_ptr<RestService> rest_;
   std::unique_ptr<VisionRest> vision_rest_;
-  std::unique_ptr<GrpcServer> grpc_;
-  std::unique_ptr<HttpServer> http_;
-  std::unique_ptr<HttpServer> metrics_http_;
   // True once all models to be loaded at start were tried. Used by the catalog's thread.
   bool loaded_ = false;
   std::atomic<bool> loading_failed_{false};

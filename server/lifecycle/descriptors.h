@@ -1,12 +1,12 @@
-// Handles the exhaustion of file descriptors.
+// The process's limit of open files.
 #pragma once
+
+#include <cstdint>
 
 namespace saccade::server {
 
-// Raises the process's soft limit of descriptors to its hard limit, and keeps one descriptor in reserve.
-// While none are left, connections to gRPC's port are accepted with the reserve and closed at once; otherwise
-// gRPC would stop accepting connections for good after the first failure. Call once, before any port is
-// opened.
-void PrepareForTooManyFiles();
+// Raises the soft limit of open files to the hard limit, and returns the limit that then holds. On failure
+// the limit stays unchanged.
+uint64_t RaiseFileLimit();
 
 }  // namespace saccade::server

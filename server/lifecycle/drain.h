@@ -1,29 +1,105 @@
-// Ends serving without losing an accepted request.
+// Ends serving without losing an accepted request: a state machine, and the function that drives it.
 #pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
+#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
-#include "server/admission/admission.h"
 #include "server/core/clock.h"
-#include "server/lifecycle/readiness.h"
 
 namespace saccade::server {
 
-struct DrainOptions {
-  // How long requests are still accepted, so that load balancers see NOT_SERVING first.
-  absl::Duration lame_duck;
-  // How long accepted requests may then take to finish.
-  absl::Duration timeout;
+enum class DrainState {
+  kServing,
+  // The health is NOT_SERVING.
+  kNotReady,
+  // Requests are still accepted, so that load balancers see NOT_SERVING first.
+  kLameDuck,
+  // Loads of models are refused, and clients were told to send new requests elsewhere (HTTP/2's GOAWAY).
+  // Requests that they sent before they heard of it are still accepted.
+  kRefusing,
+  // Requests are refused; those that were accepted are computed, and their responses are sent.
+  kFinishing,
+  // No accepted request is left. The ports are closed and the models are stopped.
+  kClosing,
+  kDone,
+  // Something took longer than --drain-timeout-seconds.
+  kTimedOut,
 };
 
-// In this order: reports NOT_SERVING, continues to serve for `lame_duck`, rejects new requests, waits for the
-// accepted ones, and lets the listeners reject late requests for a moment, because gRPC answers CANCELLED
-// while it shuts down, on which clients do not try another server.
-//
-// `await_signal` blocks for the given time or until another signal arrives, which skips the rest of that
-// wait. Blocks. Called once. DEADLINE_EXCEEDED if requests are unanswered after `timeout`.
-absl::Status Drain(const DrainOptions& options, Readiness& readiness, Admission& admission, Clock& clock,
+// "serving", "not_ready", ...
+absl::string_view NameOf(DrainState state);
+
+struct DrainOptions {
+  // How long requests are still accepted.
+  absl::Duration lame_duck = absl::ZeroDuration();
+  // How long accepted requests may then take to finish, including the sending of their responses.
+  absl::Duration timeout = absl::ZeroDuration();
+  // How long requests are accepted that clients sent before they heard of GOAWAY: some round trips.
+  absl::Duration go_away = absl::Milliseconds(750);
+  // Connections take no new requests so much earlier, because a request that a connection has taken must not
+  // be refused by admission.
+  absl::Duration go_away_margin = absl::Milliseconds(250);
+  // How long clients may continue to send requests that are not complete when requests are refused, at most
+  // half of `timeout`. Those that complete are answered with UNAVAILABLE; the others are ended.
+  absl::Duration upload_grace = absl::Seconds(1);
+  // Minimum time for kClosing.
+  absl::Duration closing = absl::Seconds(5);
+};
+
+// The facts that a drain depends on, at one point in time.
+struct DrainFacts {
+  absl::Time now = absl::InfinitePast();
+  // SIGTERM or SIGINT came; `hurry`: a second time, which ends kLameDuck.
+  bool ends = false;
+  bool hurry = false;
+  // Requests that admission has accepted and that are not answered.
+  int64_t accepted = 0;
+  // Requests of the gRPC and HTTP ports that are not completely received and answered; includes `accepted`.
+  size_t open_requests = 0;
+  // The ports are closed and the models are stopped.
+  bool closed = false;
+};
+
+struct DrainPosition {
+  DrainState state = DrainState::kServing;
+  // When the state was entered.
+  absl::Time since = absl::InfinitePast();
+  // When the drain times out. Set from kFinishing on.
+  absl::Time deadline = absl::InfiniteFuture();
+};
+
+// The state that follows, or the same position if the facts do not end its state. Makes one transition at
+// most.
+DrainPosition NextPosition(const DrainOptions& options, const DrainPosition& position,
+                           const DrainFacts& facts);
+
+// What a drain does and asks. Called on the draining thread, except for `close`. Only `close` may block.
+struct DrainHooks {
+  // On entering kNotReady.
+  std::function<void()> report_not_ready;
+  // On entering kRefusing, in this order.
+  std::function<void()> refuse_loads;
+  std::function<void()> go_away;
+  // On entering kFinishing.
+  std::function<void()> refuse_requests;
+  // In kFinishing, repeatedly: ends requests whose clients have not sent them completely. Called when no
+  // accepted request is left.
+  std::function<void()> end_unfinished;
+  // On entering kClosing, on a thread of its own. If it blocks for too long, the thread is left behind.
+  std::function<void()> close;
+  // Sets `accepted` and `open_requests`. Not called any more when `close` may have begun.
+  std::function<void(DrainFacts&)> count;
+};
+
+// Drains from kServing to the end. `await_signal` blocks for the given time or until another signal arrives.
+// Blocks. Returns OK if every accepted request was answered, and everything is closed; DEADLINE_EXCEEDED
+// otherwise, in which case forward passes or `close` may still be running.
+absl::Status Drain(const DrainOptions& options, const DrainHooks& hooks, Clock& clock,
                    absl::FunctionRef<bool(absl::Duration)> await_signal);
 
 }  // namespace saccade::server

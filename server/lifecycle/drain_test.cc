@@ -3,13 +3,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <functional>
-#include <optional>
+#include <string>
 #include <thread>
 #include <vector>
 
+#include "absl/synchronization/notification.h"
 #include "server/core/fake_clock.h"
-#include "server/lifecycle/testing.h"
 
 namespace saccade::server {
 namespace {
@@ -17,107 +18,250 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-constexpr absl::Duration kLameDuck = absl::Seconds(5);
-constexpr absl::Duration kTimeout = absl::Seconds(25);
-// How long late requests are rejected after the last answer.
-constexpr absl::Duration kGrace = absl::Milliseconds(500);
+constexpr absl::Duration kTick = absl::Nanoseconds(1);
+const absl::Time kStart = absl::UnixEpoch() + absl::Hours(1);
 
+constexpr DrainOptions kOptions = {.lame_duck = absl::Seconds(5), .timeout = absl::Seconds(25)};
+
+// The position after one transition from `state`, which was entered at kStart.
+DrainPosition After(DrainState state, DrainFacts facts, absl::Duration spent,
+                    absl::Time deadline = absl::InfiniteFuture()) {
+  facts.now = kStart + spent;
+  return NextPosition(kOptions, {state, kStart, deadline}, facts);
+}
+
+TEST(DrainStateTest, ServesUntilTheSignal) {
+  EXPECT_EQ(After(DrainState::kServing, {}, absl::Hours(1)).state, DrainState::kServing);
+  const DrainPosition next = After(DrainState::kServing, {.ends = true}, absl::Seconds(3));
+  EXPECT_EQ(next.state, DrainState::kNotReady);
+  EXPECT_EQ(next.since, kStart + absl::Seconds(3));
+  EXPECT_EQ(next.deadline, absl::InfiniteFuture());
+}
+
+TEST(DrainStateTest, TheLameDuckTimeFollowsTheReport) {
+  EXPECT_EQ(After(DrainState::kNotReady, {.ends = true}, absl::ZeroDuration()).state, DrainState::kLameDuck);
+}
+
+TEST(DrainStateTest, TheLameDuckTimeLastsUntilItsEndOrASecondSignal) {
+  const DrainFacts busy = {.ends = true, .accepted = 3, .open_requests = 4};
+  EXPECT_EQ(After(DrainState::kLameDuck, busy, kOptions.lame_duck - kTick).state, DrainState::kLameDuck);
+  EXPECT_EQ(After(DrainState::kLameDuck, busy, kOptions.lame_duck).state, DrainState::kRefusing);
+  EXPECT_EQ(After(DrainState::kLameDuck, {.ends = true, .hurry = true}, kTick).state, DrainState::kRefusing);
+}
+
+TEST(DrainStateTest, RequestsOnTheirWayAreAcceptedAfterGoAway) {
+  EXPECT_EQ(After(DrainState::kRefusing, {.hurry = true}, kOptions.go_away - kTick).state,
+            DrainState::kRefusing);
+  const DrainPosition next = After(DrainState::kRefusing, {}, kOptions.go_away);
+  EXPECT_EQ(next.state, DrainState::kFinishing);
+  EXPECT_EQ(next.deadline, kStart + kOptions.go_away + kOptions.timeout);
+}
+
+TEST(DrainStateTest, FinishingLastsUntilEverythingIsAnsweredAndSent) {
+  const absl::Time deadline = kStart + kOptions.timeout;
+  const absl::Duration early = absl::Seconds(1);
+  EXPECT_EQ(After(DrainState::kFinishing, {.accepted = 1, .open_requests = 1}, early, deadline).state,
+            DrainState::kFinishing);
+  EXPECT_EQ(After(DrainState::kFinishing, {.accepted = 0, .open_requests = 1}, early, deadline).state,
+            DrainState::kFinishing)
+      << "its answer is computed, not sent";
+  EXPECT_EQ(After(DrainState::kFinishing, {.accepted = 1, .open_requests = 0}, early, deadline).state,
+            DrainState::kFinishing)
+      << "its client has gone, but it is still computed";
+  const DrainPosition next = After(DrainState::kFinishing, {}, early, deadline);
+  EXPECT_EQ(next.state, DrainState::kClosing);
+  EXPECT_EQ(next.deadline, deadline);
+}
+
+TEST(DrainStateTest, FinishingTimesOut) {
+  const absl::Time deadline = kStart + kOptions.timeout;
+  const DrainFacts busy = {.open_requests = 1};
+  EXPECT_EQ(After(DrainState::kFinishing, busy, kOptions.timeout - kTick, deadline).state,
+            DrainState::kFinishing);
+  EXPECT_EQ(After(DrainState::kFinishing, busy, kOptions.timeout, deadline).state, DrainState::kTimedOut);
+  EXPECT_EQ(After(DrainState::kFinishing, {}, kOptions.timeout, deadline).state, DrainState::kClosing)
+      << "finished at the last moment";
+}
+
+TEST(DrainStateTest, ClosingHasTimeOfItsOwn) {
+  const absl::Time deadline = kStart + kOptions.timeout;
+  const DrainPosition late = After(DrainState::kFinishing, {}, kOptions.timeout - kTick, deadline);
+  EXPECT_EQ(late.deadline, kStart + kOptions.timeout - kTick + kOptions.closing);
+}
+
+TEST(DrainStateTest, ClosingEndsOrTimesOut) {
+  const absl::Time deadline = kStart + kOptions.closing;
+  EXPECT_EQ(After(DrainState::kClosing, {}, kOptions.closing - kTick, deadline).state, DrainState::kClosing);
+  EXPECT_EQ(After(DrainState::kClosing, {.closed = true}, absl::ZeroDuration(), deadline).state,
+            DrainState::kDone);
+  EXPECT_EQ(After(DrainState::kClosing, {}, kOptions.closing, deadline).state, DrainState::kTimedOut);
+  EXPECT_EQ(After(DrainState::kClosing, {.closed = true}, kOptions.closing, deadline).state,
+            DrainState::kDone);
+}
+
+TEST(DrainStateTest, TheEndsAreFinal) {
+  for (const DrainState end : {DrainState::kDone, DrainState::kTimedOut}) {
+    const DrainPosition next =
+        After(end, {.ends = true, .hurry = true, .closed = true}, absl::Hours(1), kStart);
+    EXPECT_EQ(next.state, end);
+    EXPECT_EQ(next.since, kStart);
+  }
+}
+
+TEST(DrainStateTest, EveryStateHasAName) {
+  EXPECT_EQ(NameOf(DrainState::kServing), "serving");
+  EXPECT_EQ(NameOf(DrainState::kLameDuck), "lame_duck");
+  EXPECT_EQ(NameOf(DrainState::kTimedOut), "timed_out");
+}
+
+// A daemon as its drain sees it, on virtual time.
 class DrainTest : public testing::Test {
  protected:
-  DrainTest() {
-    readiness_.Attach(&health_);
-    readiness_.ModelsReady(true);
+  DrainHooks Hooks() {
+    const auto step = [this](const char* what) { return [this, what] { steps_.push_back(what); }; };
+    DrainHooks hooks;
+    hooks.report_not_ready = step("not ready");
+    hooks.refuse_loads = step("refuse loads");
+    hooks.go_away = step("go away");
+    hooks.refuse_requests = step("refuse requests");
+    hooks.end_unfinished = [this] { ++ended_; };
+    hooks.close = [this] {
+      closing_ = true;
+      close_();
+    };
+    hooks.count = [this](DrainFacts& facts) {
+      EXPECT_FALSE(closing_) << "what is counted may be gone";
+      facts.accepted = accepted_;
+      facts.open_requests = open_;
+    };
+    return hooks;
   }
 
-  absl::StatusOr<Admission::Ticket> Admit() { return admission_->Admit({.bytes = 1, .client = "c"}); }
-
-  // Drains; `during` is called in each wait for a signal.
-  absl::Status Run(const std::function<void()>& during) {
-    return Drain({.lame_duck = kLameDuck, .timeout = kTimeout}, readiness_, *admission_, clock_,
-                 [&](absl::Duration wait) {
-                   waits_.push_back(wait);
-                   during();
-                   clock_.Advance(wait);
-                   return false;
-                 });
+  // Drains; `during` is called with the time since the signal at each wait, and returns whether another
+  // signal has come.
+  absl::Status Run(const std::function<bool(absl::Duration)>& during) {
+    return Drain(kOptions, Hooks(), clock_, [&](absl::Duration wait) {
+      const bool hurry = during(clock_.Now() - kStart);
+      if (hurry) return true;
+      if (steps_.size() == 4 && accepted_ == 0 && open_ == 0) {
+        // The closing thread runs; time stands still until it has ended.
+        std::this_thread::yield();
+      } else {
+        clock_.Advance(wait);
+      }
+      return false;
+    });
   }
 
-  FakeClock clock_;
-  FakeHealth health_;
-  Readiness readiness_;
-  std::unique_ptr<Admission> admission_ = Admission::Create({}, &clock_).value();
-  // How long Drain() waited for a signal, in order.
-  std::vector<absl::Duration> waits_;
+  FakeClock clock_{kStart};
+  std::vector<std::string> steps_;
+  // How often unfinished requests were ended.
+  int ended_ = 0;
+  std::atomic<bool> closing_ = false;
+  int64_t accepted_ = 0;
+  size_t open_ = 0;
+  std::function<void()> close_ = [this] { closed_at_ = clock_.Now() - kStart; };
+  absl::Duration closed_at_ = absl::InfiniteDuration();
 };
 
-TEST_F(DrainTest, AnIdleDaemonReportsFirstThenRejectsThenEnds) {
-  std::vector<bool> admitted;
-  EXPECT_TRUE(Run([&] {
-                EXPECT_FALSE(readiness_.ready()) << "load balancers stop before requests are rejected";
-                EXPECT_TRUE(readiness_.live());
-                admitted.push_back(Admit().ok());
-              }).ok());
-  EXPECT_THAT(waits_, ElementsAre(kLameDuck, kGrace));
-  EXPECT_THAT(admitted, ElementsAre(true, false)) << "accepted in the lame-duck time, rejected after it";
-}
-
-TEST_F(DrainTest, LateRequestsAreToldToTryAnotherServer) {
-  absl::StatusCode code = absl::StatusCode::kOk;
-  EXPECT_TRUE(Run([&] { code = Admit().status().code(); }).ok());
-  EXPECT_EQ(code, absl::StatusCode::kUnavailable);
-}
-
-TEST_F(DrainTest, AcceptedRequestsAreFinished) {
-  std::optional<Admission::Ticket> early = Admit().value();
-  std::optional<Admission::Ticket> late;
-  std::thread finisher;
-  bool finished = false;
-  EXPECT_TRUE(Run([&] {
-                if (waits_.size() == 1) {
-                  late = Admit().value();
-                  finisher = std::thread([&] {
-                    clock_.AwaitWaiters(1);
-                    early.reset();
-                    finished = true;
-                    late.reset();
-                  });
-                } else {
-                  finisher.join();
-                  EXPECT_TRUE(finished) << "the drain continues only when the last request is answered";
+TEST_F(DrainTest, AnIdleDaemonTakesEveryStepInOrder) {
+  EXPECT_TRUE(Run([&](absl::Duration spent) {
+                if (spent == absl::ZeroDuration()) {
+                  EXPECT_THAT(steps_, ElementsAre("not ready")) << "load balancers see it first";
+                } else if (spent == kOptions.lame_duck) {
+                  EXPECT_THAT(steps_, ElementsAre("not ready", "refuse loads", "go away"));
                 }
+                return false;
               }).ok());
+  EXPECT_THAT(steps_, ElementsAre("not ready", "refuse loads", "go away", "refuse requests"));
+  EXPECT_GE(closed_at_, kOptions.lame_duck + kOptions.go_away);
+  EXPECT_EQ(ended_, 0) << "nothing was unfinished";
+}
+
+TEST_F(DrainTest, ASecondSignalEndsTheLameDuckTimeAlone) {
+  int signals = 0;
+  EXPECT_TRUE(Run([&](absl::Duration spent) {
+                if (spent > absl::ZeroDuration()) return false;
+                return ++signals == 1;
+              }).ok());
+  EXPECT_GE(closed_at_, kOptions.go_away) << "requests on their way are still waited for";
+  EXPECT_LT(closed_at_, kOptions.lame_duck);
+}
+
+TEST_F(DrainTest, WaitsForAnswersToBeSent) {
+  accepted_ = 2;
+  open_ = 3;
+  const absl::Duration computed = absl::Seconds(10);
+  const absl::Duration sent = absl::Seconds(12);
+  EXPECT_TRUE(Run([&](absl::Duration spent) {
+                if (spent >= computed) {
+                  accepted_ = 0;
+                  open_ = 1;
+                } else {
+                  EXPECT_EQ(ended_, 0) << "a stream with accepted requests is not ended";
+                }
+                if (spent >= sent) open_ = 0;
+                return false;
+              }).ok());
+  EXPECT_GE(closed_at_, sent);
+}
+
+TEST_F(DrainTest, UnfinishedUploadsAreEndedAndLoseNothing) {
+  open_ = 1;
+  absl::Duration first = absl::InfiniteDuration();
+  EXPECT_TRUE(Run([&](absl::Duration spent) {
+                if (ended_ == 1) first = spent;
+                if (ended_ == 3) open_ = 0;
+                return false;
+              }).ok());
+  const absl::Duration refused = kOptions.lame_duck + kOptions.go_away;
+  EXPECT_GE(first, refused + kOptions.upload_grace) << "they had time to complete";
+  EXPECT_LT(first, refused + kOptions.upload_grace + absl::Seconds(1));
+  EXPECT_EQ(ended_, 3) << "it is tried until none is left";
 }
 
 TEST_F(DrainTest, ARequestThatTakesTooLongIsAnError) {
-  const auto stuck = Admit();
-  ASSERT_TRUE(stuck.ok());
-  std::thread time([&] {
-    clock_.AwaitWaiters(1);
-    clock_.Advance(kTimeout - absl::Nanoseconds(1));
-    EXPECT_THAT(waits_, ElementsAre(kLameDuck)) << "still waiting";
-    clock_.Advance(absl::Nanoseconds(1));
+  accepted_ = 1;
+  open_ = 2;
+  absl::Duration last;
+  const absl::Status drained = Run([&](absl::Duration spent) {
+    last = spent;
+    return false;
   });
-  const absl::Status drained = Run([] {});
-  time.join();
   EXPECT_EQ(drained.code(), absl::StatusCode::kDeadlineExceeded);
-  EXPECT_THAT(std::string(drained.message()),
-              HasSubstr("1 accepted requests did not finish within --drain-timeout-seconds"));
-  EXPECT_THAT(waits_, ElementsAre(kLameDuck)) << "there is nothing left to wait for";
+  EXPECT_THAT(
+      std::string(drained.message()),
+      HasSubstr("1 accepted requests did not finish within --drain-timeout-seconds (state finishing; 2 "
+                "requests are not completely answered)"));
+  EXPECT_LT(last, kOptions.lame_duck + kOptions.go_away + kOptions.timeout);
+  EXPECT_EQ(closed_at_, absl::InfiniteDuration()) << "what still computes is not closed under it";
 }
 
-TEST_F(DrainTest, WithoutALameDuckTimeTheOrderIsTheSame) {
-  std::vector<absl::Duration> waits;
-  std::vector<bool> admitted;
-  const auto await_signal = [&](absl::Duration wait) {
-    waits.push_back(wait);
-    admitted.push_back(Admit().ok());
-    return true;
+TEST_F(DrainTest, AnEndThatHangsIsAnError) {
+  // Shared with the thread that is left behind.
+  static absl::Notification release;
+  static absl::Notification left;
+  close_ = [] {
+    release.WaitForNotification();
+    left.Notify();
   };
-  EXPECT_TRUE(Drain({.lame_duck = absl::ZeroDuration(), .timeout = absl::ZeroDuration()}, readiness_,
-                    *admission_, clock_, await_signal)
-                  .ok());
-  EXPECT_THAT(waits, ElementsAre(absl::ZeroDuration(), kGrace));
-  EXPECT_THAT(admitted, ElementsAre(true, false));
+  const absl::Status drained = Drain(
+      kOptions,
+      [&] {
+        DrainHooks hooks = Hooks();
+        hooks.close = close_;
+        return hooks;
+      }(),
+      clock_,
+      [&](absl::Duration wait) {
+        clock_.Advance(wait);
+        return false;
+      });
+  EXPECT_EQ(drained.code(), absl::StatusCode::kDeadlineExceeded);
+  EXPECT_THAT(std::string(drained.message()),
+              HasSubstr("every accepted request was answered, but the models and ports could not be closed"));
+  release.Notify();
+  left.WaitForNotification();
 }
 
 }  // namespace

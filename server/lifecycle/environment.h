@@ -4,8 +4,9 @@
 namespace saccade::server {
 
 // Sets the defaults; variables that the user has set are kept.
-// - OpenMP's threads sleep soon instead of spinning for milliseconds. Where cores are shared (a container's
-//   CPU limit, another model's instances), a spinning thread keeps the thread that it waits for from running.
+// - OpenMP's threads spin for about two wake-ups (spinning.h) instead of milliseconds. Where cores are shared
+//   (a container's CPU limit, another model's instances), a spinning thread keeps the thread that it waits
+//   for from running.
 // - tcmalloc does not print a line for every block of a gigabyte; cost volumes are that large.
 // - OpenCV does not print errors in videos; the client gets them.
 // - AOTInductor's packages check their inputs. Otherwise a wrong configuration causes reads beyond a tensor's
@@ -15,5 +16,8 @@ namespace saccade::server {
 // libgomp and tcmalloc read their variables before main(), so the process re-executes itself once after
 // setting them. Call first in main(), before any thread exists.
 void SetLibraryDefaults(char** argv);
+
+// Logs how long the threads spin and why, unless the user has set it.
+void LogSpinning();
 
 }  // namespace saccade::server

@@ -67,7 +67,7 @@ void AddServing(CLI::App& app, Flags& flags) {
         ->type_name("PORT");
   };
   port("--grpc-port", flags.grpc_port, "Port for gRPC; 0 picks a free port");
-  port("--http-port", flags.http_port, "Port for REST and health over HTTP; 0 picks a free port");
+  port("--http-port", flags.http_port, "Port for REST, health over HTTP, and gRPC-web; 0 picks a free port");
   port("--metrics-port", flags.metrics_port, "Port for Prometheus metrics; 0 picks a free port");
   app.add_option("--page", flags.page, "Serve the web page at / of the HTTP port")
       ->capture_default_str()
@@ -159,21 +159,16 @@ void AddBounds(CLI::App& app, Flags& flags) {
         "Maximum size of a message, over gRPC and HTTP");
   bound("--max-stream-requests", flags.max_stream_requests, 10'000,
         "Maximum unanswered requests of one PredictStream");
-  app.add_option("--max-http-connections", flags.max_http_connections, "Maximum connections to --http-port")
-      ->check(Quiet(CLI::Range(1, 10'000)))
-      ->capture_default_str()
-      ->type_name("N");
   AddSeconds(app, "--upload-timeout-seconds", flags.upload_timeout,
              "How long a client may take to stream a volume");
-  AddSeconds(app, "--send-timeout-seconds", flags.send_timeout,
-             "How long a client may take to read a large answer");
   bound("--max-picture-bytes", flags.decode.max_bytes, kMaxBytes, "Maximum size of an encoded picture");
   bound("--max-picture-pixels", flags.decode.max_pixels, int64_t{1} << 30,
         "Maximum pixels of a picture, checked in its header");
   bound("--max-inflight-requests", flags.admission.max_inflight_requests, kAny,
         "Maximum requests that are accepted and not yet answered");
   bound("--max-inflight-bytes", flags.admission.max_inflight_bytes, kAny,
-        "Maximum bytes of such requests, and of large answers that clients have not read yet");
+        "Maximum bytes of messages that are being received, of such requests, and of large answers that "
+        "clients have not read yet; one client may hold half of it");
   bound("--max-decoded-bytes", flags.admission.max_decoded_bytes, kAny,
         "Maximum bytes of decoded pictures and network inputs of such requests");
   CLI::Option* const rate =
@@ -314,7 +309,8 @@ std::optional<Flags> ParseFlags(int argc, char** argv, int* exit_code) {
   AddMachine(app, flags);
   AddLogLevels(app, flags);
   AddAccessLog(app, flags);
-  AddGrpcFlags(app, &flags.grpc_arguments);
+  AddFrontFlags(app, &flags.front);
+  AddGrpcFlags(app, &flags.front.limits);
   AddTritonFlags(app, &flags.warnings);
   SetFlagSources(app);
   // For ./dev docs.
@@ -328,6 +324,7 @@ std::optional<Flags> ParseFlags(int argc, char** argv, int* exit_code) {
     // Checked here, because a required option would hide errors about unknown flags.
     if (flags.model_repositories.empty()) throw CLI::RequiredError("--model-repository DIR");
     if (!flags.check_config) CheckSecurity(flags);
+    flags.admission.max_message_bytes = flags.max_message_bytes;
   } catch (const CLI::ParseError& error) {
     *exit_code = app.exit(error) == 0 ? 0 : kUsageError;
     return std::nullopt;

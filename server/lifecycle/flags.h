@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -12,6 +11,7 @@
 #include "server/catalog/model_control.h"
 #include "server/decode/picture_header.h"
 #include "server/engine/model_permissions.h"
+#include "server/lifecycle/front_flags.h"
 #include "server/lifecycle/security_flags.h"
 #include "server/logging/log.h"
 
@@ -29,10 +29,8 @@ struct Flags {
   int grpc_port = 8001;
   int http_port = 8000;
   int metrics_port = 8002;
-  // Channel arguments by gRPC's names, which override the daemon's own settings.
-  std::map<std::string, int> grpc_arguments;
-  // Maximum number of open connections. Each has a thread.
-  int max_http_connections = 512;
+  // The network front's threads, connections and limits.
+  FrontFlags front;
   // Serve the page at / of the HTTP port, and the route with the live load that it shows.
   bool page = true;
 
@@ -64,13 +62,11 @@ struct Flags {
   // How long a client may take to stream a volume. Its admission ticket is held from the start.
   absl::Duration upload_timeout = absl::Seconds(600);
 
-  // How long sending an answer may take; an answer that the client does not read holds memory.
-  absl::Duration send_timeout = absl::Seconds(60);
-
   int64_t max_message_bytes = int64_t{64} << 20;
   // Maximum number of requests of a PredictStream that were read and not yet answered.
   int64_t max_stream_requests = 64;
   DecodeLimits decode;
+  // Its max_message_bytes is the flag above.
   AdmissionOptions admission;
   // Maximum number of pictures that wait for an instance, per model. A model's own max_queue_size takes
   // precedence.

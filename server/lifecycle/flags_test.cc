@@ -83,7 +83,13 @@ TEST_F(FlagsTest, Defaults) {
   EXPECT_EQ(flags.grpc_port, 8001);
   EXPECT_EQ(flags.http_port, 8000);
   EXPECT_EQ(flags.metrics_port, 8002);
-  EXPECT_EQ(flags.max_http_connections, 512);
+  EXPECT_EQ(flags.front.network_threads, 0);
+  EXPECT_EQ(flags.front.max_connections, 0);
+  EXPECT_EQ(flags.front.max_connections_per_address, 4096);
+  EXPECT_THAT(flags.front.allowed_hosts, ElementsAre("*"));
+  EXPECT_EQ(flags.front.limits.max_streams, 256);
+  EXPECT_EQ(flags.front.limits.keepalive_time, absl::Seconds(60));
+  EXPECT_EQ(flags.front.limits.max_connection_age, absl::InfiniteDuration());
   EXPECT_TRUE(flags.page);
   EXPECT_EQ(flags.model_control, ModelControl::kNone);
   EXPECT_EQ(flags.repository_poll, absl::Seconds(15));
@@ -101,7 +107,6 @@ TEST_F(FlagsTest, Defaults) {
   EXPECT_EQ(flags.drain_timeout, absl::Seconds(25));
   EXPECT_EQ(flags.stall_after, absl::Seconds(120));
   EXPECT_EQ(flags.upload_timeout, absl::Seconds(600));
-  EXPECT_EQ(flags.send_timeout, absl::Seconds(60));
   EXPECT_EQ(flags.max_message_bytes, 64 << 20);
   EXPECT_EQ(flags.max_stream_requests, 64);
   EXPECT_EQ(flags.max_queue_size, 256);
@@ -114,7 +119,6 @@ TEST_F(FlagsTest, Defaults) {
   EXPECT_EQ(flags.log_format, LogFormat::kText);
   EXPECT_EQ(flags.log_level, LogLevel::kInfo);
   EXPECT_FALSE(flags.access_log);
-  EXPECT_THAT(flags.grpc_arguments, IsEmpty());
   EXPECT_THAT(flags.warnings, IsEmpty());
 }
 
@@ -134,7 +138,21 @@ const Number kNumbers[] = {
     {"grpc-port", 0, 65535, [](const Flags& f) -> double { return f.grpc_port; }},
     {"http-port", 0, 65535, [](const Flags& f) -> double { return f.http_port; }},
     {"metrics-port", 0, 65535, [](const Flags& f) -> double { return f.metrics_port; }},
-    {"max-http-connections", 1, 10'000, [](const Flags& f) -> double { return f.max_http_connections; }},
+    {"network-threads", 0, 64, [](const Flags& f) -> double { return f.front.network_threads; }},
+    {"max-connections", 0, 1'000'000, [](const Flags& f) -> double { return f.front.max_connections; }},
+    {"max-connections-per-address", 1, 1'000'000,
+     [](const Flags& f) -> double { return f.front.max_connections_per_address; }},
+    {"max-streams-per-connection", 1, 100'000,
+     [](const Flags& f) -> double { return f.front.limits.max_streams; }},
+    {"max-resets-per-second", 1, 1'000'000,
+     [](const Flags& f) -> double { return f.front.limits.max_resets_per_second; }},
+    {"max-head-bytes", 1024, 1 << 20, [](const Flags& f) -> double { return f.front.limits.max_head_bytes; }},
+    {"head-timeout-seconds", 0.1, kDay,
+     [](const Flags& f) { return absl::ToDoubleSeconds(f.front.limits.head_timeout); }},
+    {"idle-timeout-seconds", 0.1, kDay,
+     [](const Flags& f) { return absl::ToDoubleSeconds(f.front.limits.idle_timeout); }},
+    {"min-transfer-rate", 1, 1 << 30,
+     [](const Flags& f) -> double { return f.front.limits.min_bytes_per_second; }},
     {"repository-poll-secs", 0.01, kDay,
      [](const Flags& f) { return absl::ToDoubleSeconds(f.repository_poll); }},
     {"unload-timeout-seconds", 0, kDay,
@@ -146,7 +164,6 @@ const Number kNumbers[] = {
     {"stall-seconds", 0, kDay, [](const Flags& f) { return absl::ToDoubleSeconds(f.stall_after); }},
     {"upload-timeout-seconds", 0, kDay,
      [](const Flags& f) { return absl::ToDoubleSeconds(f.upload_timeout); }},
-    {"send-timeout-seconds", 0, kDay, [](const Flags& f) { return absl::ToDoubleSeconds(f.send_timeout); }},
     {"max-message-bytes", 1, kInt32, [](const Flags& f) -> double { return f.max_message_bytes; }},
     {"max-stream-requests", 1, 10'000, [](const Flags& f) -> double { return f.max_stream_requests; }},
     {"max-picture-bytes", 1, kInt32, [](const Flags& f) -> double { return f.decode.max_bytes; }},
@@ -271,6 +288,42 @@ TEST_F(FlagsTest, SomeFlagsNeedOthers) {
   EXPECT_THAT(Error({"--tls-cert=c"}), HasSubstr("--tls-key"));
   EXPECT_THAT(Error({"--tls-key=k"}), HasSubstr("--tls-cert"));
   EXPECT_THAT(Error({"--tls-client-ca=c"}), HasSubstr("--tls-cert"));
+}
+
+TEST_F(FlagsTest, AdmissionKnowsTheLargestMessage) {
+  EXPECT_EQ(Good({"--max-message-bytes=1000"}).admission.max_message_bytes, 1000);
+}
+
+TEST_F(FlagsTest, AllowedHostsAreNames) {
+  EXPECT_THAT(Good({"--allowed-hosts=Models.example.org", "--allowed-hosts=localhost"}).front.allowed_hosts,
+              ElementsAre("models.example.org", "localhost"));
+  for (const char* wrong : {"", "http://example.org", "a,b", "a b"}) {
+    EXPECT_THAT(Error({absl::StrCat("--allowed-hosts=", wrong)}),
+                AllOf(HasSubstr("--allowed-hosts"), HasSubstr("expected a host name")))
+        << wrong;
+  }
+}
+
+TEST_F(FlagsTest, NetworkThreadsFollowTheCores) {
+  FrontFlags flags;
+  EXPECT_EQ(NetworkThreads(flags, 1), 1);
+  EXPECT_EQ(NetworkThreads(flags, 2), 2);
+  EXPECT_EQ(NetworkThreads(flags, 12), 3);
+  EXPECT_EQ(NetworkThreads(flags, 256), 4);
+  flags.network_threads = 8;
+  EXPECT_EQ(NetworkThreads(flags, 4), 4) << "more than the cores would only wait for each other";
+  EXPECT_EQ(NetworkThreads(flags, 16), 8);
+  EXPECT_EQ(NetworkThreads(flags, 0), 1) << "the number of cores may be unknown";
+}
+
+TEST_F(FlagsTest, ConnectionsFollowTheLimitOfOpenFiles) {
+  FrontFlags flags;
+  EXPECT_EQ(MaxConnections(flags, 1024), 512U);
+  EXPECT_EQ(MaxConnections(flags, 1 << 20), 16384U);
+  EXPECT_EQ(MaxConnections(flags, UINT64_MAX), 16384U) << "there is no limit";
+  EXPECT_EQ(MaxConnections(flags, 100), 64U);
+  flags.max_connections = 20'000;
+  EXPECT_EQ(MaxConnections(flags, 1024), 20'000U);
 }
 
 TEST_F(FlagsTest, AddressesFallBackToTheMoreGeneralOne) {

@@ -1,8 +1,7 @@
-// Flags of gRPC's transport, under Triton's names.
+// Flags of HTTP/2 connections, under Triton's names.
 #pragma once
 
-#include <map>
-#include <string>
+#include "server/http/http_limits.h"
 
 namespace CLI {
 class App;
@@ -10,7 +9,8 @@ class App;
 
 namespace saccade::server {
 
-// Adds the flags to `app`. Given flags are stored in `arguments` under gRPC's names; it must outlive parsing.
-void AddGrpcFlags(CLI::App& app, std::map<std::string, int>* arguments);
+// Adds the flags to `app`. They hold for all ports, whatever is spoken there. `limits` must outlive parsing;
+// the defaults are its values.
+void AddGrpcFlags(CLI::App& app, HttpLimits* limits);
 
 }  // namespace saccade::server

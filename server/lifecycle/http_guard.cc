@@ -14,7 +14,7 @@ namespace {
 constexpr char kRealm[] = "Bearer realm=\"saccade\"";
 
 // The response defined by RFC 6750.
-HttpResponse Refusal(const absl::Status& status, bool sent, std::optional<Scope> needed) {
+HttpResponse ChallengeFor(const absl::Status& status, bool sent, std::optional<Scope> needed) {
   const bool unknown = absl::IsUnauthenticated(status);
   HttpResponse response = HttpError(unknown ? 401 : 403, status.message());
   std::string challenge = kRealm;
@@ -37,7 +37,7 @@ HttpGuard TokenGuard(const Tokens* tokens) {
     const auto needed = ScopeOfRoute(method, route);
     const absl::Status allowed = tokens->Check(authorizations, needed);
     if (allowed.ok()) return std::nullopt;
-    return Refusal(allowed, !authorizations.empty(), needed);
+    return ChallengeFor(allowed, !authorizations.empty(), needed);
   };
 }
 

@@ -1,7 +1,7 @@
 // Token checks over HTTP.
 #pragma once
 
-#include "server/http/http_server.h"
+#include "server/http/http_service.h"
 #include "server/security/tokens.h"
 
 namespace saccade::server {

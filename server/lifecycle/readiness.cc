@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <utility>
 
 #include "server/logging/log.h"
 
@@ -20,10 +21,10 @@ bool IsServiceName(const std::string& model) {
 
 }  // namespace
 
-void Readiness::Attach(grpc::HealthCheckServiceInterface* health) {
+void Readiness::Attach(Publish publish) {
   absl::MutexLock lock(&mutex_);
-  health_ = health;
-  health_->SetServingStatus(kLiveness, live_);
+  publish_ = std::move(publish);
+  publish_(kLiveness, live_);
   PublishServices();
 }
 
@@ -38,12 +39,10 @@ bool Readiness::live() const {
 }
 
 void Readiness::PublishServices() {
-  for (const char* service : kServices) health_->SetServingStatus(service, models_ready_ && !draining_);
+  for (const char* service : kServices) publish_(service, models_ready_ && !draining_);
 }
 
-void Readiness::PublishModel(const std::string& model, bool ready) {
-  health_->SetServingStatus(model, ready && !draining_);
-}
+void Readiness::PublishModel(const std::string& model, bool ready) { publish_(model, ready && !draining_); }
 
 void Readiness::ModelChanged(const std::string& model, bool ready) {
   if (IsServiceName(model)) return;
@@ -76,7 +75,7 @@ bool Readiness::SetLive(bool live) {
   absl::MutexLock lock(&mutex_);
   if (live_ == live) return false;
   live_ = live;
-  health_->SetServingStatus(kLiveness, live);
+  publish_(kLiveness, live);
   return true;
 }
 

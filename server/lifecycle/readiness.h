@@ -1,8 +1,7 @@
 // The daemon's readiness and liveness, shared by gRPC's health service, HTTP and the other protocols.
 #pragma once
 
-#include <grpcpp/health_check_service_interface.h>
-
+#include <functional>
 #include <string>
 #include <unordered_map>
 
@@ -17,9 +16,12 @@ namespace saccade::server {
 // reports: once StartDraining() has returned, nothing but "liveness" is SERVING any more.
 class Readiness {
  public:
-  // Publishes the state to the running server's health service from now on. Call once, before any function
-  // below. `health` must outlive this object's use.
-  void Attach(grpc::HealthCheckServiceInterface* health);
+  // Publishes the state of a service to gRPC's health service; must not block.
+  using Publish = std::function<void(const std::string& service, bool serving)>;
+
+  // Publishes the state from now on. Call once, before any function below. `publish` must be callable as long
+  // as this object is used.
+  void Attach(Publish publish);
 
   bool ready() const;
   bool live() const;
@@ -38,7 +40,7 @@ class Readiness {
   void PublishModel(const std::string& model, bool ready) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   mutable absl::Mutex mutex_;
-  grpc::HealthCheckServiceInterface* health_ ABSL_GUARDED_BY(mutex_) = nullptr;
+  Publish publish_ ABSL_GUARDED_BY(mutex_);
   // Whether each known model is ready.
   std::unordered_map<std::string, bool> models_ ABSL_GUARDED_BY(mutex_);
   bool models_ready_ ABSL_GUARDED_BY(mutex_) = false;

@@ -18,7 +18,7 @@ using testing::UnorderedElementsAre;
 
 class ReadinessTest : public testing::Test {
  protected:
-  ReadinessTest() { readiness_.Attach(&health_); }
+  ReadinessTest() { readiness_.Attach(health_.publish()); }
 
   FakeHealth health_;
   Readiness readiness_;
@@ -100,7 +100,7 @@ TEST_F(ReadinessTest, NoOrderOfThreadsBringsHealthBack) {
   for (int round = 0; round < 300; ++round) {
     FakeHealth health;
     Readiness readiness;
-    readiness.Attach(&health);
+    readiness.Attach(health.publish());
     std::thread catalog([&] {
       for (int i = 0; i < 5; ++i) {
         readiness.ModelChanged("m", true);

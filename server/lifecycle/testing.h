@@ -1,27 +1,26 @@
 // A health service for tests, in memory.
 #pragma once
 
-#include <grpcpp/health_check_service_interface.h>
-
 #include <map>
 #include <mutex>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "server/lifecycle/readiness.h"
+
 namespace saccade::server {
 
 // Thread-safe. Other threads get a chance to run at every report, so that races show.
-class FakeHealth final : public grpc::HealthCheckServiceInterface {
+class FakeHealth {
  public:
-  void SetServingStatus(const std::string& service, bool serving) override {
+  void Set(const std::string& service, bool serving) {
     std::this_thread::yield();
     const std::lock_guard lock(mutex_);
     reports_[service].push_back(serving);
   }
-  void SetServingStatus(bool serving) override {
-    const std::lock_guard lock(mutex_);
-    for (auto& [service, reports] : reports_) reports.push_back(serving);
+  Readiness::Publish publish() {
+    return [this](const std::string& service, bool serving) { Set(service, serving); };
   }
 
   // The last report of each service.

@@ -1,10 +1,9 @@
-// Flags of gRPC's transport and of tritonserver.
+// Flags of HTTP/2 connections and of tritonserver.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <CLI/CLI.hpp>
 
-#include <map>
 #include <string>
 #include <vector>
 
@@ -19,14 +18,13 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
-using testing::Pair;
 using testing::SizeIs;
 
 // Parses one command line of a fresh program, in which only these flags exist.
 class Program {
  public:
   Program() {
-    AddGrpcFlags(app_, &arguments_);
+    AddGrpcFlags(app_, &limits_);
     AddTritonFlags(app_, &warnings_);
   }
 
@@ -42,46 +40,65 @@ class Program {
     }
   }
 
-  const std::map<std::string, int>& arguments() const { return arguments_; }
+  const HttpLimits& limits() const { return limits_; }
   const std::vector<std::string>& warnings() const { return warnings_; }
   std::string Help() const { return app_.help(); }
 
  private:
   CLI::App app_;
-  std::map<std::string, int> arguments_;
+  HttpLimits limits_;
   std::vector<std::string> warnings_;
 };
 
-TEST(GrpcFlagsTest, WithoutFlagsGrpcsDefaultsHold) {
+TEST(GrpcFlagsTest, WithoutFlagsTheDefaultsHold) {
   Program program;
   EXPECT_EQ(program.Parse({}), "");
-  EXPECT_THAT(program.arguments(), IsEmpty());
+  EXPECT_EQ(program.limits().keepalive_time, absl::Seconds(60));
+  EXPECT_EQ(program.limits().keepalive_timeout, absl::Seconds(20));
+  EXPECT_FALSE(program.limits().keepalive_without_calls);
+  EXPECT_EQ(program.limits().max_connection_age, absl::InfiniteDuration());
+  EXPECT_EQ(program.limits().max_connection_age_grace, absl::InfiniteDuration());
 }
 
-TEST(GrpcFlagsTest, ValuesGetGrpcsNames) {
+TEST(GrpcFlagsTest, ValuesAreMilliseconds) {
   Program program;
-  EXPECT_EQ(
-      program.Parse({"--grpc-keepalive-time=1", "--grpc-http2-max-pings-without-data=0",
-                     "--grpc-max-connection-age=2147483647", "--grpc-keepalive-permit-without-calls=true"}),
-      "");
-  EXPECT_THAT(program.arguments(),
-              testing::UnorderedElementsAre(Pair("grpc.keepalive_time_ms", 1),
-                                            Pair("grpc.http2.max_pings_without_data", 0),
-                                            Pair("grpc.max_connection_age_ms", 2147483647),
-                                            Pair("grpc.keepalive_permit_without_calls", 1)));
+  EXPECT_EQ(program.Parse({"--grpc-keepalive-time=1", "--grpc-keepalive-timeout=2000",
+                           "--grpc-max-connection-age=2147483647", "--grpc-max-connection-age-grace=0",
+                           "--grpc-keepalive-permit-without-calls=true"}),
+            "");
+  EXPECT_EQ(program.limits().keepalive_time, absl::Milliseconds(1));
+  EXPECT_EQ(program.limits().keepalive_timeout, absl::Seconds(2));
+  EXPECT_EQ(program.limits().max_connection_age, absl::Milliseconds(2147483647));
+  EXPECT_EQ(program.limits().max_connection_age_grace, absl::ZeroDuration());
+  EXPECT_TRUE(program.limits().keepalive_without_calls);
 }
 
 TEST(GrpcFlagsTest, ValuesHaveBounds) {
   for (const char* wrong :
        {"--grpc-keepalive-time=0", "--grpc-keepalive-timeout=0", "--grpc-keepalive-time=2147483648",
-        "--grpc-max-connection-age=0", "--grpc-max-connection-age-grace=-1",
-        "--grpc-http2-max-ping-strikes=-1", "--grpc-http2-min-recv-ping-interval-without-data=1.5",
+        "--grpc-max-connection-age=0", "--grpc-max-connection-age-grace=-1", "--grpc-keepalive-time=1.5",
         "--grpc-keepalive-permit-without-calls=often"}) {
     Program program;
     const std::string flag = std::string(wrong).substr(0, std::string(wrong).find('='));
     EXPECT_THAT(program.Parse({wrong}), HasSubstr(flag)) << wrong;
-    EXPECT_THAT(program.arguments(), IsEmpty()) << wrong;
+    EXPECT_EQ(program.limits().keepalive_time, absl::Seconds(60)) << wrong;
   }
+}
+
+TEST(TritonFlagsTest, PingStrikesAreOneRateForAllControlFrames) {
+  Program program;
+  EXPECT_EQ(program.Parse({"--grpc-http2-max-pings-without-data=0"}), "");
+  EXPECT_THAT(program.warnings(), IsEmpty()) << "that is what the server does";
+  EXPECT_EQ(program.Parse({"--grpc-http2-max-pings-without-data=2", "--grpc-http2-max-ping-strikes=2",
+                           "--grpc-http2-min-recv-ping-interval-without-data=300000"}),
+            "");
+  EXPECT_THAT(program.warnings(),
+              ElementsAre(AllOf(HasSubstr("--grpc-http2-max-pings-without-data is ignored: "),
+                                HasSubstr("--grpc-keepalive-time")),
+                          HasSubstr("--grpc-http2-min-recv-ping-interval-without-data is ignored: "),
+                          AllOf(HasSubstr("--grpc-http2-max-ping-strikes is ignored: "),
+                                HasSubstr("100 pings in a second"))));
+  EXPECT_EQ(HttpLimits().max_control_frames_per_second, 100) << "the note names it";
 }
 
 TEST(TritonFlagsTest, TheValueWithoutEffectIsSilent) {

@@ -16,6 +16,9 @@ constexpr char kTraces[] = "spans are exported by OpenTelemetry; set OTEL_EXPORT
 constexpr char kNoPlugins[] = "no libraries are loaded from a folder";
 constexpr char kNoPools[] = "memory is not kept in pools of a fixed size";
 constexpr char kAlwaysEnabled[] = "these metrics are always enabled";
+constexpr char kAlwaysOpen[] =
+    "both ports are always open and serve both protocols; bind them to 127.0.0.1 with --host";
+constexpr char kPings[] = "a client may send 100 pings in a second before its connection is closed";
 constexpr char kNoOtherPorts[] = "there is no such port";
 
 struct TritonFlag {
@@ -38,13 +41,13 @@ constexpr TritonFlag kTritonFlags[] = {
     {"model-load-retry-count", "0", kIgnored, "loading a model is retried when its files change"},
     {"model-namespacing", "false", kRejected, "models have no namespaces"},
     {"model-config-name", nullptr, kRejected, "a model has one configuration, its config.pbtxt"},
-    {"allow-http", "true", kRejected, "the port is always open; bind it to 127.0.0.1 with --http-address"},
+    {"allow-http", "true", kRejected, kAlwaysOpen},
     {"reuse-http-port", "false", kRejected, "a port belongs to one daemon"},
     {"http-header-forward-pattern", nullptr, kIgnored, "no backend reads requests' headers"},
-    {"http-thread-count", nullptr, kIgnored, "each connection has a thread; use --max-http-connections"},
+    {"http-thread-count", nullptr, kIgnored, "all ports share their threads; use --network-threads"},
     {"http-restricted-api", nullptr, kRejected, kTokens},
     {"http-max-input-size", nullptr, kRejected, "use --max-message-bytes"},
-    {"allow-grpc", "true", kRejected, "the port is always open; bind it to 127.0.0.1 with --grpc-address"},
+    {"allow-grpc", "true", kRejected, kAlwaysOpen},
     {"reuse-grpc-port", "false", kRejected, "a port belongs to one daemon"},
     {"grpc-header-forward-pattern", nullptr, kIgnored, "no backend reads requests' headers"},
     {"grpc-infer-allocation-pool-size", nullptr, kIgnored, kNoPools},
@@ -56,6 +59,10 @@ constexpr TritonFlag kTritonFlags[] = {
     {"grpc-root-cert", nullptr, kRejected, kMutualTls},
     {"grpc-infer-response-compression-level", "none", kIgnored, "answers over gRPC are not compressed"},
     {"grpc-restricted-protocol", nullptr, kRejected, kTokens},
+    {"grpc-http2-max-pings-without-data", "0", kIgnored,
+     "the server sends one ping per --grpc-keepalive-time, whatever else is sent"},
+    {"grpc-http2-min-recv-ping-interval-without-data", nullptr, kIgnored, kPings},
+    {"grpc-http2-max-ping-strikes", nullptr, kIgnored, kPings},
     {"log-file", "", kRejected, "logs go to stderr"},
     {"allow-sagemaker", "false", kRejected, kNoOtherPorts},
     {"sagemaker-port", nullptr, kIgnored, kNoOtherPorts},

@@ -66,7 +66,9 @@ SaccadeFamilies::SaccadeFamilies(prometheus::Registry& registry)
                    "How long the model took to load and warm up."),
       shed(registry, "saccade_shed_total", "Requests rejected before they were computed, by reason."),
       inflight_requests(registry, "saccade_inflight_requests", "Requests admitted and not answered yet."),
-      inflight_bytes(registry, "saccade_inflight_bytes", "Bytes of the requests in flight."),
+      inflight_bytes(registry, "saccade_inflight_bytes",
+                     "Bytes of messages that are being received, of the requests in flight, and of large "
+                     "answers that are being sent."),
       inflight_decoded_bytes(registry, "saccade_inflight_decoded_bytes",
                              "Bytes of the decoded pictures and network inputs of the requests in flight."),
       cache_bytes(registry, "saccade_response_cache_bytes", "Bytes that the response cache takes."),
@@ -75,6 +77,11 @@ SaccadeFamilies::SaccadeFamilies(prometheus::Registry& registry)
                          "When the server's TLS certificate expires, in seconds since 1970."),
       spans_exported(registry, "saccade_trace_spans_exported_total", "Spans accepted by the collector."),
       spans_dropped(registry, "saccade_trace_spans_dropped_total", "Spans that were lost, by reason."),
+      front_refusals(registry, "saccade_front_refusals_total",
+                     "Connections and requests that the network front refused or ended, by reason."),
+      front_connections(registry, "saccade_front_connections", "Open connections, by port."),
+      front_open_requests(registry, "saccade_front_requests_open",
+                          "Requests over gRPC and HTTP that are not completely received and answered."),
       build_info(registry, "saccade_build_info", "1, with the daemon's version as label.") {}
 
 }  // namespace saccade::server

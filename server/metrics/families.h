@@ -57,6 +57,9 @@ struct SaccadeFamilies {
   SeriesPool<prometheus::Gauge> certificate_expiry;
   SeriesPool<prometheus::Counter> spans_exported;
   SeriesPool<prometheus::Counter> spans_dropped;
+  SeriesPool<prometheus::Counter> front_refusals;
+  SeriesPool<prometheus::Gauge> front_connections;
+  SeriesPool<prometheus::Gauge> front_open_requests;
   SeriesPool<prometheus::Gauge> build_info;
 };
 

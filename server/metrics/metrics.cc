@@ -69,6 +69,11 @@ std::unique_ptr<TraceMetrics> Metrics::ForTraces() {
   return std::unique_ptr<TraceMetrics>(new TraceMetrics(&impl_->families));
 }
 
+std::unique_ptr<FrontMetrics> Metrics::ForFront(const std::vector<std::string_view>& reasons,
+                                                const std::vector<std::string_view>& ports) {
+  return std::unique_ptr<FrontMetrics>(new FrontMetrics(&impl_->families, reasons, ports));
+}
+
 void Metrics::SetCached(int64_t bytes, int64_t answers) {
   absl::MutexLock lock(&impl_->cache_mutex);
   if (!impl_->cache_bytes) {

@@ -18,6 +18,7 @@
 #include "server/core/trace_id.h"
 #include "server/metrics/cache_metrics.h"
 #include "server/metrics/exposition_format.h"
+#include "server/metrics/front_metrics.h"
 #include "server/metrics/model_usage.h"
 #include "server/metrics/trace_metrics.h"
 
@@ -94,6 +95,10 @@ class Metrics {
 
   // The series are created by the first call.
   std::unique_ptr<TraceMetrics> ForTraces();
+
+  // `reasons` and `ports` are the values of the labels `reason` and `port`.
+  std::unique_ptr<FrontMetrics> ForFront(const std::vector<std::string_view>& reasons,
+                                         const std::vector<std::string_view>& ports);
 
   // Counts a request that did not name a known model, with empty model, version and task.
   void RecordUnknownModel(std::string_view protocol, absl::StatusCode code);

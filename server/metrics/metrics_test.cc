@@ -342,6 +342,25 @@ TEST(MetricsTest, TheCacheCountsUnderTritonsNames) {
   EXPECT_THAT(metrics.Exposition(), Not(HasSubstr("nv_cache")));
 }
 
+TEST(MetricsTest, TheFrontIsCountedByReasonAndPort) {
+  Metrics metrics("0.1.0");
+  EXPECT_THAT(metrics.Exposition(), Not(HasSubstr("saccade_front")));
+  auto front = metrics.ForFront({"resets", "streams"}, {"grpc", "http"});
+  front->RecordRefusal(1);
+  front->RecordRefusal(1);
+  front->SetConnections(0, 7);
+  front->SetConnections(1, 2);
+  front->SetOpenRequests(3);
+  const std::string text = metrics.Exposition();
+  EXPECT_EQ(Value(text, "saccade_front_refusals_total{reason=\"resets\"}"), 0) << "shown from the start";
+  EXPECT_EQ(Value(text, "saccade_front_refusals_total{reason=\"streams\"}"), 2);
+  EXPECT_EQ(Value(text, "saccade_front_connections{port=\"grpc\"}"), 7);
+  EXPECT_EQ(Value(text, "saccade_front_connections{port=\"http\"}"), 2);
+  EXPECT_EQ(Value(text, "saccade_front_requests_open"), 3);
+  front.reset();
+  EXPECT_THAT(metrics.Exposition(), Not(HasSubstr("saccade_front")));
+}
+
 TEST(MetricsTest, ManyThreadsLoseNothing) {
   Metrics metrics("0.1.0");
   const auto model = metrics.ForModel("m", 1, "classify");

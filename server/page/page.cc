@@ -16,18 +16,17 @@ constexpr char kPolicy[] =
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
 HttpRoute File(std::string path, std::string type, std::string_view text) {
-  return {"GET", std::move(path), [type = std::move(type), text](const HttpRequest&) {
+  return {"GET", std::move(path), Responding([type = std::move(type), text](const HttpRequest&) {
             HttpResponse response;
             response.content_type = type;
             // Embedded in the binary, so it needs no owner.
             response.attached.emplace_back(text);
             response.headers = {{"Content-Security-Policy", kPolicy},
-                                {"X-Content-Type-Options", "nosniff"},
                                 {"Referrer-Policy", "no-referrer"},
                                 // The daemon may be replaced by another version.
                                 {"Cache-Control", "no-cache"}};
             return response;
-          }};
+          })};
 }
 
 }  // namespace
@@ -42,6 +41,7 @@ std::vector<HttpRoute> PageRoutes() {
           File("/findings.js", kScript, page::kFindingsJs),
           File("/load.js", kScript, page::kLoadJs),
           File("/overlay.js", kScript, page::kOverlayJs),
+          File("/request.js", kScript, page::kRequestJs),
           File("/tiff.js", kScript, page::kTiffJs),
           File("/token.js", kScript, page::kTokenJs),
           File("/volume.js", kScript, page::kVolumeJs),

@@ -5,6 +5,7 @@ import {draw, layerOf, release, turbo} from "./overlay.js";
 import {chooseAction, listenToClip, showClip} from "./clip.js";
 import {showFindings, showTimings, summaryOf} from "./findings.js";
 import {watch} from "./load.js";
+import {requestOf} from "./request.js";
 import {ask as send, takeToken} from "./token.js";
 import {listenToPlanes, showVolume, volumeOf} from "./volume.js";
 
@@ -89,39 +90,6 @@ function chooseModel() {
       : "No model is ready yet.";
 }
 
-function base64Of(file) {
-  return new Promise((resolve, reject) => {
-    const reader = new FileReader();
-    reader.onload = () => resolve(reader.result.slice(reader.result.indexOf(",") + 1));
-    reader.onerror = () => reject(new Error(`${file.name} cannot be read: ${reader.error?.message}`));
-    reader.readAsDataURL(file);
-  });
-}
-
-async function requestOf(chosen, sent) {
-  const encoded = await Promise.all(sent.map(base64Of));
-  const request = {model: chosen.name};
-  if (chosen.task === "stereo") {
-    request.stereo = {left: {encoded: encoded[0]}, right: {encoded: encoded[1]}};
-    request.stereo_options = {format: "FLOAT"};
-  } else if (chosen.task === "actions") {
-    const frames = sent[0].type.startsWith("image/");
-    request.clip = frames ? {frames: {pictures: encoded.map((one) => ({encoded: one}))}} : {video: encoded[0]};
-    request.actions = {score_threshold: Number($("score").value)};
-  } else if (chosen.task === "restoration") {
-    request.volume = {tiff: encoded[0]};
-  } else {
-    request.encoded = encoded[0];
-  }
-  if (chosen.task === "classification") request.classification = {top_k: Number($("top").value) || 5};
-  if (chosen.task === "segmentation") request.segmentation = {format: "RAW"};
-  if (chosen.task === "detection") {
-    request.detection = {score_threshold: Number($("score").value), mask_threshold: Number($("mask").value)};
-  }
-  if ($("attention").value) request.explain = {layer: $("attention").value};
-  return request;
-}
-
 // Browsers support fewer formats than the daemon. If the picture cannot be decoded, the answer is drawn on grey.
 async function pictureOf(file, answer) {
   try {
@@ -199,10 +167,9 @@ async function ask() {
   canvas.classList.add("waiting");
   complain("");
   try {
-    const body = JSON.stringify(await requestOf(chosen, sent));
+    const {path, type, body} = await requestOf(chosen, sent);
     const started = performance.now();
-    const response = await send("/v1/predict", {
-      method: "POST", headers: {"Content-Type": "application/json"}, body, signal: mine.signal});
+    const response = await send(path, {method: "POST", headers: {"Content-Type": type}, body, signal: mine.signal});
     const answer = await response.json();
     const roundTrip = performance.now() - started;
     if (!response.ok) throw new Error(answer.error);

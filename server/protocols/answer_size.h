@@ -10,8 +10,8 @@
 
 namespace saccade::server {
 
-// RESOURCE_EXHAUSTED if the answer has more than `max` bytes. gRPC would also refuse to send it, but without
-// advice. `instead` says what the client can ask for.
+// RESOURCE_EXHAUSTED if the answer has more than `max` bytes. The front would also refuse to send it, but
+// without this advice. `instead` says what the client can ask for.
 inline absl::Status CheckAnswerSize(size_t bytes, int64_t max, absl::string_view instead) {
   if (bytes <= static_cast<size_t>(max)) return absl::OkStatus();
   return absl::ResourceExhaustedError(

@@ -1,14 +1,12 @@
 // Headers, or gRPC metadata, that identify a call.
 #pragma once
 
-#include <grpcpp/server_context.h>
-
 #include <string>
 
 #include "absl/container/inlined_vector.h"
 #include "absl/strings/match.h"
 #include "absl/strings/string_view.h"
-#include "server/http/http_message.h"
+#include "server/http/http_headers.h"
 
 namespace saccade::server {
 
@@ -19,14 +17,7 @@ inline constexpr char kRequestId[] = "x-request-id";
 // Usually one value or none.
 using HeaderValues = absl::InlinedVector<absl::string_view, 2>;
 
-inline HeaderValues ValuesOf(const grpc::CallbackServerContext& context, const char* name) {
-  HeaderValues values;
-  const auto [begin, end] = context.client_metadata().equal_range(name);
-  for (auto entry = begin; entry != end; ++entry)
-    values.emplace_back(entry->second.data(), entry->second.size());
-  return values;
-}
-
+// gRPC's metadata have the same type.
 inline HeaderValues ValuesOf(const HttpHeaders& headers, absl::string_view name) {
   HeaderValues values;
   for (const auto& [header, value] : headers) {

@@ -50,25 +50,16 @@ std::string Details(const absl::Status& status, std::optional<absl::Duration> re
   return message.SerializeAsString();
 }
 
-// Both libraries use the same numbers for the canonical codes.
-grpc::Status WithDetails(const absl::Status& status, std::optional<absl::Duration> retry) {
-  return {static_cast<grpc::StatusCode>(status.code()), std::string(status.message()),
-          Details(status, retry)};
-}
-
 }  // namespace
 
-grpc::Status ToGrpcStatus(const absl::Status& status) {
-  if (status.ok()) return grpc::Status::OK;
-  return WithDetails(status, std::nullopt);
-}
-
-grpc::Status ToGrpcStatus(const absl::Status& status, RetryJitter* jitter, grpc::ServerContextBase* context) {
-  const auto hint = status.ok() ? std::nullopt : RetryAfter(status);
-  if (!hint) return ToGrpcStatus(status);
+CallEnd ToCallEnd(const absl::Status& status, RetryJitter* jitter) {
+  if (status.ok()) return {};
+  const auto hint = jitter == nullptr ? std::nullopt : RetryAfter(status);
+  if (!hint) return {.status = status, .details = Details(status, std::nullopt)};
   const absl::Duration retry = jitter->Spread(*hint);
-  context->AddTrailingMetadata("grpc-retry-pushback-ms", absl::StrCat(absl::ToInt64Milliseconds(retry)));
-  return WithDetails(status, retry);
+  return {.status = status,
+          .details = Details(status, retry),
+          .trailers = {{"grpc-retry-pushback-ms", absl::StrCat(absl::ToInt64Milliseconds(retry))}}};
 }
 
 }  // namespace saccade::server

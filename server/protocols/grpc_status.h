@@ -1,21 +1,16 @@
-// Converts absl::Status to gRPC's: code, message, google.rpc details, and the retry hint.
+// Converts absl::Status to the end of a gRPC call: code, message, google.rpc details, and the retry hint.
 #pragma once
 
-#include <grpcpp/server_context.h>
-#include <grpcpp/support/status.h>
-
 #include "absl/status/status.h"
+#include "server/grpc/call.h"
 #include "server/protocols/retry_jitter.h"
 
 namespace saccade::server {
 
-// For errors without a retry hint. The payloads of `status` are sent as a google.rpc.Status in
-// grpc-status-details-bin: ErrorInfo for a rejection's reason (ShedReason), BadRequest for an invalid field.
-grpc::Status ToGrpcStatus(const absl::Status& status);
-
-// Also sends a rejection's retry hint (RetryAfter), spread by `jitter`: as RetryInfo, and as trailing
-// metadata grpc-retry-pushback-ms, which gRPC's own retries follow. Call once, before `context`'s call is
-// finished.
-grpc::Status ToGrpcStatus(const absl::Status& status, RetryJitter* jitter, grpc::ServerContextBase* context);
+// The payloads of `status` are sent as a google.rpc.Status in grpc-status-details-bin: ErrorInfo for a
+// rejection's reason (ShedReason), BadRequest for an invalid field. A rejection's retry hint (RetryAfter) is
+// spread by `jitter` and sent as RetryInfo, and as the trailer grpc-retry-pushback-ms, which gRPC's own
+// retries follow. Without `jitter`, the hint is not sent.
+CallEnd ToCallEnd(const absl::Status& status, RetryJitter* jitter = nullptr);
 
 }  // namespace saccade::server

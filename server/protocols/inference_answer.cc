@@ -1,7 +1,6 @@
 #include "server/protocols/inference_answer.h"
 
 #include <google/protobuf/io/coded_stream.h>
-#include <grpcpp/support/slice.h>
 
 #include <cstdint>
 #include <cstring>
@@ -17,7 +16,7 @@ using google::protobuf::io::CodedOutputStream;
 // The tag of a bytes field: wire type 2.
 constexpr uint32_t kTag = inference::ModelInferResponse::kRawOutputContentsFieldNumber << 3 | 2;
 
-// Smaller pieces are copied, because that is cheaper than a slice of their own.
+// Smaller pieces are copied, because that is cheaper than a piece of their own.
 constexpr size_t kReferredFrom = 4096;
 
 // The tag of the answer in a stream's message.
@@ -40,9 +39,18 @@ size_t CopiedSize(const InferenceAnswer& answer) {
   return size;
 }
 
+// What the bytes of a serialised answer refer to.
+struct Written {
+  InferenceAnswer answer;
+  std::unique_ptr<uint8_t[]> copied;
+};
+
 class Writer {
  public:
-  explicit Writer(size_t copied) : copied_(copied), at_(begin()) {}
+  Writer(const std::shared_ptr<Written>& written, size_t copied) : bytes_(std::string_view(), written) {
+    written->copied = std::make_unique_for_overwrite<uint8_t[]>(copied);
+    at_ = flushed_ = written->copied.get();
+  }
 
   void Write(const inference::ModelInferResponse& fields) {
     at_ = fields.SerializeWithCachedSizesToArray(at_);
@@ -53,7 +61,7 @@ class Writer {
     at_ = CodedOutputStream::WriteVarint64ToArray(size, at_);
   }
 
-  void Write(const BytePieces& raw, const std::shared_ptr<const InferenceAnswer>& owner) {
+  void Write(const BytePieces& raw) {
     WriteHead(kTag, raw.size());
     for (const std::string_view piece : raw.pieces()) {
       if (piece.size() < kReferredFrom) {
@@ -61,46 +69,36 @@ class Writer {
         at_ += piece.size();
       } else {
         Flush();
-        slices_.push_back(Referring(piece, owner));
+        bytes_.Add(piece);
       }
     }
   }
 
-  grpc::ByteBuffer Finish() {
+  BytePieces Finish() {
     Flush();
-    return {slices_.data(), slices_.size()};
+    return std::move(bytes_);
   }
 
  private:
-  uint8_t* begin() const { return const_cast<uint8_t*>(copied_.begin()); }
-
-  // Adds a slice with what was written since the last call.
+  // Adds what was copied since the last call.
   void Flush() {
-    const auto end = static_cast<size_t>(at_ - begin());
-    if (end > flushed_) slices_.push_back(copied_.sub(flushed_, end));
-    flushed_ = end;
+    bytes_.Add({reinterpret_cast<const char*>(flushed_), static_cast<size_t>(at_ - flushed_)});
+    flushed_ = at_;
   }
 
-  static grpc::Slice Referring(std::string_view piece, const std::shared_ptr<const InferenceAnswer>& owner) {
-    using Owner = std::shared_ptr<const InferenceAnswer>;
-    // gRPC does not write to the slice.
-    return {const_cast<char*>(piece.data()), piece.size(),
-            [](void* kept) { delete static_cast<Owner*>(kept); }, new Owner(owner)};
-  }
-
-  const grpc::Slice copied_;
+  BytePieces bytes_;
   uint8_t* at_;
-  size_t flushed_ = 0;
-  std::vector<grpc::Slice> slices_;
+  uint8_t* flushed_;
 };
 
-grpc::ByteBuffer Write(InferenceAnswer answer, bool streamed) {
-  const auto kept = std::make_shared<const InferenceAnswer>(std::move(answer));
-  const size_t size = SizeOf(*kept);
-  Writer writer(CopiedSize(*kept) + (streamed ? HeadSize(kStreamTag, size) : 0));
+BytePieces Write(InferenceAnswer answer, bool streamed) {
+  const auto written = std::make_shared<Written>(Written{.answer = std::move(answer), .copied = nullptr});
+  const InferenceAnswer& kept = written->answer;
+  const size_t size = SizeOf(kept);
+  Writer writer(written, CopiedSize(kept) + (streamed ? HeadSize(kStreamTag, size) : 0));
   if (streamed) writer.WriteHead(kStreamTag, size);
-  writer.Write(kept->fields);
-  for (const BytePieces& raw : kept->raws) writer.Write(raw, kept);
+  writer.Write(kept.fields);
+  for (const BytePieces& raw : kept.raws) writer.Write(raw);
   return writer.Finish();
 }
 
@@ -112,8 +110,8 @@ size_t SizeOf(const InferenceAnswer& answer) {
   return size;
 }
 
-grpc::ByteBuffer ToBytes(InferenceAnswer answer) { return Write(std::move(answer), /*streamed=*/false); }
+BytePieces ToBytes(InferenceAnswer answer) { return Write(std::move(answer), /*streamed=*/false); }
 
-grpc::ByteBuffer ToStreamBytes(InferenceAnswer answer) { return Write(std::move(answer), /*streamed=*/true); }
+BytePieces ToStreamBytes(InferenceAnswer answer) { return Write(std::move(answer), /*streamed=*/true); }
 
 }  // namespace saccade::server

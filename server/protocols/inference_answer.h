@@ -1,8 +1,6 @@
 // A ModelInferResponse that refers to the results' bytes instead of copying them.
 #pragma once
 
-#include <grpcpp/support/byte_buffer.h>
-
 #include <cstddef>
 #include <memory>
 #include <vector>
@@ -28,11 +26,11 @@ struct InferenceAnswer {
 // Size of the serialised message.
 size_t SizeOf(const InferenceAnswer& answer);
 
-// Serialises the message. Small parts are copied together; large ones are referred to, and kept alive until
-// they are sent.
-grpc::ByteBuffer ToBytes(InferenceAnswer answer);
+// Serialises the message. Small parts are copied together; large ones are referred to. The result's owner
+// keeps them alive, and the answer's charge.
+BytePieces ToBytes(InferenceAnswer answer);
 
 // The same, wrapped in a ModelStreamInferResponse.
-grpc::ByteBuffer ToStreamBytes(InferenceAnswer answer);
+BytePieces ToStreamBytes(InferenceAnswer answer);
 
 }  // namespace saccade::server

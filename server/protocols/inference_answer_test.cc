@@ -6,7 +6,7 @@
 #include <string>
 
 #include "server/core/request.h"
-#include "server/protocols/testing/byte_buffers.h"
+#include "server/protocols/testing/pieces.h"
 
 namespace saccade::server {
 namespace {
@@ -51,13 +51,10 @@ TEST(InferenceAnswer, ReferredToUntilItIsSent) {
   const std::weak_ptr<const Response> alive = response;
   const void* const values = Values(*response).data();
   {
-    grpc::ByteBuffer bytes = ToBytes(AnswerOf(std::move(response)));
-    std::vector<grpc::Slice> slices;
-    ASSERT_TRUE(bytes.Dump(&slices).ok());
-    ASSERT_EQ(slices.size(), 3u);
-    EXPECT_EQ(static_cast<const void*>(slices[1].begin()), values);
-    EXPECT_EQ(slices[1].size(), 400000u);
-    bytes.Clear();
+    const BytePieces bytes = ToBytes(AnswerOf(std::move(response)));
+    ASSERT_EQ(bytes.pieces().size(), 3u);
+    EXPECT_EQ(static_cast<const void*>(bytes.pieces()[1].data()), values);
+    EXPECT_EQ(bytes.pieces()[1].size(), 400000u);
     EXPECT_FALSE(alive.expired());
   }
   EXPECT_TRUE(alive.expired());

@@ -4,11 +4,10 @@
 #include "server/inference/absent_extensions.h"
 #include "server/inference/log_settings.h"
 #include "server/inference/model_statistics.h"
-#include "server/protocols/grpc_status.h"
 #include "server/protocols/inference_service.h"
 #include "server/protocols/log_calls.h"
+#include "server/protocols/message_methods.h"
 #include "server/protocols/model_config.h"
-#include "server/protocols/predict_reactor.h"
 #include "server/protocols/statistics_messages.h"
 
 namespace saccade::server {
@@ -53,79 +52,94 @@ void ToMessage(const SharedRegion& region, inference::SystemSharedMemoryStatusRe
 
 }  // namespace
 
-grpc::ServerUnaryReactor* InferenceService::ModelConfig(grpc::CallbackServerContext* context,
-                                                        const inference::ModelConfigRequest* request,
-                                                        inference::ModelConfigResponse* response) {
-  const auto config = ConfigOf(*deps_.catalog, *deps_.inference, request->name(), request->version());
-  if (config.ok()) *response->mutable_config() = *config;
-  return FinishNow(context, ToGrpcStatus(config.status()));
+void InferenceService::AddModelFacts(CallMethods& methods) {
+  using inference::ModelConfigRequest, inference::ModelConfigResponse;
+  using inference::ModelStatisticsRequest, inference::ModelStatisticsResponse;
+  methods.push_back(AnsweredMethod<ModelConfigRequest, ModelConfigResponse>(
+      InferencePath("ModelConfig"),
+      [this](const CallStart&, const ModelConfigRequest& request, ModelConfigResponse* response) {
+        const auto config = ConfigOf(*deps_.catalog, *deps_.inference, request.name(), request.version());
+        if (config.ok()) *response->mutable_config() = *config;
+        return config.status();
+      }));
+  methods.push_back(AnsweredMethod<ModelStatisticsRequest, ModelStatisticsResponse>(
+      InferencePath("ModelStatistics"),
+      [this](const CallStart&, const ModelStatisticsRequest& request, ModelStatisticsResponse* response) {
+        const auto statistics = StatisticsOf(*deps_.catalog, request.name(), request.version());
+        if (statistics.ok()) ToMessage(*statistics, response);
+        return statistics.status();
+      }));
 }
 
-grpc::ServerUnaryReactor* InferenceService::ModelStatistics(grpc::CallbackServerContext* context,
-                                                            const inference::ModelStatisticsRequest* request,
-                                                            inference::ModelStatisticsResponse* response) {
-  const auto statistics = StatisticsOf(*deps_.catalog, request->name(), request->version());
-  if (statistics.ok()) ToMessage(*statistics, response);
-  return FinishNow(context, ToGrpcStatus(statistics.status()));
+void InferenceService::AddSystemSharedMemory(CallMethods& methods) {
+  using RegisterRequest = inference::SystemSharedMemoryRegisterRequest;
+  using RegisterResponse = inference::SystemSharedMemoryRegisterResponse;
+  using StatusRequest = inference::SystemSharedMemoryStatusRequest;
+  using StatusResponse = inference::SystemSharedMemoryStatusResponse;
+  using UnregisterRequest = inference::SystemSharedMemoryUnregisterRequest;
+  using UnregisterResponse = inference::SystemSharedMemoryUnregisterResponse;
+  methods.push_back(AnsweredMethod<StatusRequest, StatusResponse>(
+      InferencePath("SystemSharedMemoryStatus"),
+      [this](const CallStart&, const StatusRequest& request, StatusResponse* response) {
+        const auto regions = deps_.shared_memory->Status(request.name());
+        if (!regions.ok()) return regions.status();
+        for (const SharedRegion& region : *regions) ToMessage(region, response);
+        return absl::OkStatus();
+      }));
+  methods.push_back(AnsweredMethod<RegisterRequest, RegisterResponse>(
+      InferencePath("SystemSharedMemoryRegister"),
+      [this](const CallStart&, const RegisterRequest& request, RegisterResponse*) {
+        return deps_.shared_memory->Register({.name = request.name(),
+                                              .key = request.key(),
+                                              .offset = request.offset(),
+                                              .size = request.byte_size()});
+      }));
+  methods.push_back(AnsweredMethod<UnregisterRequest, UnregisterResponse>(
+      InferencePath("SystemSharedMemoryUnregister"),
+      [this](const CallStart&, const UnregisterRequest& request, UnregisterResponse*) {
+        deps_.shared_memory->Unregister(request.name());
+        return absl::OkStatus();
+      }));
 }
 
-grpc::ServerUnaryReactor* InferenceService::SystemSharedMemoryStatus(
-    grpc::CallbackServerContext* context, const inference::SystemSharedMemoryStatusRequest* request,
-    inference::SystemSharedMemoryStatusResponse* response) {
-  const auto regions = deps_.shared_memory->Status(request->name());
-  if (regions.ok()) {
-    for (const SharedRegion& region : *regions) ToMessage(region, response);
-  }
-  return FinishNow(context, ToGrpcStatus(regions.status()));
+// There are no regions on GPUs: registering is UNIMPLEMENTED, the status is empty, and unregistering does
+// nothing, because clients unregister all regions before they begin.
+void InferenceService::AddCudaSharedMemory(CallMethods& methods) {
+  using RegisterRequest = inference::CudaSharedMemoryRegisterRequest;
+  using RegisterResponse = inference::CudaSharedMemoryRegisterResponse;
+  using StatusRequest = inference::CudaSharedMemoryStatusRequest;
+  using StatusResponse = inference::CudaSharedMemoryStatusResponse;
+  using UnregisterRequest = inference::CudaSharedMemoryUnregisterRequest;
+  using UnregisterResponse = inference::CudaSharedMemoryUnregisterResponse;
+  methods.push_back(AnsweredMethod<StatusRequest, StatusResponse>(
+      InferencePath("CudaSharedMemoryStatus"),
+      [](const CallStart&, const StatusRequest& request, StatusResponse*) {
+        return CudaRegionStatus(request.name());
+      }));
+  methods.push_back(AnsweredMethod<RegisterRequest, RegisterResponse>(
+      InferencePath("CudaSharedMemoryRegister"),
+      [](const CallStart&, const RegisterRequest&, RegisterResponse*) { return NoCudaRegions(); }));
+  methods.push_back(AnsweredMethod<UnregisterRequest, UnregisterResponse>(
+      InferencePath("CudaSharedMemoryUnregister"),
+      [](const CallStart&, const UnregisterRequest&, UnregisterResponse*) { return absl::OkStatus(); }));
 }
 
-grpc::ServerUnaryReactor* InferenceService::SystemSharedMemoryRegister(
-    grpc::CallbackServerContext* context, const inference::SystemSharedMemoryRegisterRequest* request,
-    inference::SystemSharedMemoryRegisterResponse* /*response*/) {
-  return FinishNow(context, ToGrpcStatus(deps_.shared_memory->Register({.name = request->name(),
-                                                                        .key = request->key(),
-                                                                        .offset = request->offset(),
-                                                                        .size = request->byte_size()})));
-}
-
-grpc::ServerUnaryReactor* InferenceService::SystemSharedMemoryUnregister(
-    grpc::CallbackServerContext* context, const inference::SystemSharedMemoryUnregisterRequest* request,
-    inference::SystemSharedMemoryUnregisterResponse* /*response*/) {
-  deps_.shared_memory->Unregister(request->name());
-  return FinishNow(context, grpc::Status::OK);
-}
-
-grpc::ServerUnaryReactor* InferenceService::CudaSharedMemoryStatus(
-    grpc::CallbackServerContext* context, const inference::CudaSharedMemoryStatusRequest* request,
-    inference::CudaSharedMemoryStatusResponse* /*response*/) {
-  return FinishNow(context, ToGrpcStatus(CudaRegionStatus(request->name())));
-}
-
-grpc::ServerUnaryReactor* InferenceService::CudaSharedMemoryRegister(
-    grpc::CallbackServerContext* context, const inference::CudaSharedMemoryRegisterRequest* /*request*/,
-    inference::CudaSharedMemoryRegisterResponse* /*response*/) {
-  return FinishNow(context, ToGrpcStatus(NoCudaRegions()));
-}
-
-grpc::ServerUnaryReactor* InferenceService::CudaSharedMemoryUnregister(
-    grpc::CallbackServerContext* context, const inference::CudaSharedMemoryUnregisterRequest* /*request*/,
-    inference::CudaSharedMemoryUnregisterResponse* /*response*/) {
-  return FinishNow(context, grpc::Status::OK);
-}
-
-grpc::ServerUnaryReactor* InferenceService::TraceSetting(grpc::CallbackServerContext* context,
-                                                         const inference::TraceSettingRequest* /*request*/,
-                                                         inference::TraceSettingResponse* /*response*/) {
-  return FinishNow(context, ToGrpcStatus(TraceExtensionUnsupported()));
-}
-
-grpc::ServerUnaryReactor* InferenceService::LogSettings(grpc::CallbackServerContext* context,
-                                                        const inference::LogSettingsRequest* request,
-                                                        inference::LogSettingsResponse* response) {
-  const LogCallScope scope(LogCallOf(*context));
-  const absl::Status changed = ChangeLog(ChangesOf(*request));
-  if (changed.ok()) ToMessage(DescribeLog(), response);
-  return FinishNow(context, ToGrpcStatus(changed));
+void InferenceService::AddSettings(CallMethods& methods) {
+  using inference::LogSettingsRequest, inference::LogSettingsResponse;
+  using inference::TraceSettingRequest, inference::TraceSettingResponse;
+  // UNAVAILABLE, as in a Triton that was built without tracing.
+  methods.push_back(AnsweredMethod<TraceSettingRequest, TraceSettingResponse>(
+      InferencePath("TraceSetting"), [](const CallStart&, const TraceSettingRequest&, TraceSettingResponse*) {
+        return TraceExtensionUnsupported();
+      }));
+  methods.push_back(AnsweredMethod<LogSettingsRequest, LogSettingsResponse>(
+      InferencePath("LogSettings"),
+      [](const CallStart& start, const LogSettingsRequest& request, LogSettingsResponse* response) {
+        const LogCallScope scope(LogCallOf(start.metadata));
+        const absl::Status changed = ChangeLog(ChangesOf(request));
+        if (changed.ok()) ToMessage(DescribeLog(), response);
+        return changed;
+      }));
 }
 
 }  // namespace saccade::server

@@ -6,7 +6,7 @@
 #include <fstream>
 
 #include "absl/strings/str_cat.h"
-#include "server/protocols/testing/byte_buffers.h"
+#include "server/protocols/testing/pieces.h"
 
 namespace saccade::server {
 namespace {
@@ -38,7 +38,7 @@ struct Parsed {
 Parsed Parse(const inference::ModelInferRequest& message) {
   // The slices are so small that hardly any value is in one piece.
   auto received = std::make_unique<InferenceRequest>();
-  EXPECT_TRUE(ReadInferenceRequest(testing::InSlices(message, 5), *received).ok());
+  EXPECT_TRUE(ReadInferenceRequest(testing::InPieces(message, 5), *received).ok());
   auto request = FromMessage(*received, kNoSharing, VersionOf, kArrival, absl::InfiniteFuture());
   return {std::move(received), std::move(request)};
 }
@@ -64,13 +64,14 @@ TEST(InferenceMessagesTest, RawFloatsAreNotCopied) {
   auto message = Tensor("FP32", {2, 3, 4, 4});
   message.add_raw_input_contents(std::string(2 * 48 * 4, '\0'));
   InferenceRequest received;
-  ASSERT_TRUE(ReadInferenceRequest(testing::InSlices(message, 64), received).ok());
+  ASSERT_TRUE(ReadInferenceRequest(testing::InPieces(message, 64), received).ok());
   const auto request = FromMessage(received, kNoSharing, VersionOf, kArrival, absl::InfiniteFuture());
   ASSERT_TRUE(request.ok()) << request.status();
   const BytePieces& data = request->inputs[0].data;
   EXPECT_EQ(data.size(), 384u);
   const std::string_view last = data.pieces().back();
-  EXPECT_EQ(static_cast<const void*>(last.data() + last.size()), received.slices.back().end());
+  const std::string_view end = received.received.pieces().back();
+  EXPECT_EQ(static_cast<const void*>(last.data() + last.size()), end.data() + end.size());
 }
 
 TEST(InferenceMessagesTest, TypedFloatsServeToo) {
@@ -129,7 +130,7 @@ TEST(InferenceMessagesTest, SharedMemoryTakesTheBytesPlace) {
   // For the other input only.
   message.add_raw_input_contents("efgh");
   InferenceRequest received;
-  ASSERT_TRUE(ReadInferenceRequest(testing::InSlices(message, 5), received).ok());
+  ASSERT_TRUE(ReadInferenceRequest(testing::InPieces(message, 5), received).ok());
   const auto call = FromMessage(received, memory, VersionOf, kArrival, absl::InfiniteFuture());
   ASSERT_TRUE(call.ok()) << call.status();
   std::string bytes(8, ' ');
@@ -157,7 +158,7 @@ TEST(InferenceMessagesTest, SharedInputsTakeNoMoreTogetherThanOneMay) {
   parameters["shared_memory_byte_size"].set_int64_param(4);
   const auto read = [&memory](const inference::ModelInferRequest& request) {
     InferenceRequest received;
-    EXPECT_TRUE(ReadInferenceRequest(testing::InSlices(request, 5), received).ok());
+    EXPECT_TRUE(ReadInferenceRequest(testing::InPieces(request, 5), received).ok());
     return FromMessage(received, memory, VersionOf, kArrival, absl::InfiniteFuture()).status();
   };
   *message.add_inputs() = message.inputs(0);

@@ -4,11 +4,12 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "server/grpc/serialize_message.h"
 #include "server/inference/repository_orders.h"
 #include "server/protocols/grpc_status.h"
 #include "server/protocols/inference_service.h"
 #include "server/protocols/log_calls.h"
-#include "server/protocols/predict_reactor.h"
+#include "server/protocols/message_methods.h"
 
 namespace saccade::server {
 namespace {
@@ -42,50 +43,59 @@ NamedParameters ParametersOf(const Values& values) {
   return parameters;
 }
 
+// Answers the call when the order was carried out.
+template <typename Response>
+std::function<void(const absl::Status&)> Answering(std::shared_ptr<UnaryCall> call) {
+  return [call = std::move(call)](const absl::Status& status) {
+    if (status.ok()) {
+      call->Respond(SerializeMessage(Response()));
+    } else {
+      call->Fail(ToCallEnd(status));
+    }
+  };
+}
+
 }  // namespace
 
-grpc::ServerUnaryReactor* InferenceService::RepositoryIndex(grpc::CallbackServerContext* context,
-                                                            const inference::RepositoryIndexRequest* request,
-                                                            inference::RepositoryIndexResponse* response) {
-  if (absl::Status named = CheckRepository(request->repository_name()); !named.ok()) {
-    return FinishNow(context, ToGrpcStatus(named));
-  }
-  for (IndexEntry& entry : IndexOf(*deps_.catalog, request->ready())) {
-    auto* model = response->add_models();
-    model->set_name(std::move(entry.name));
-    if (entry.version != 0) model->set_version(absl::StrCat(entry.version));
-    model->set_state(std::string(NameOf(entry.state)));
-    model->set_reason(std::move(entry.reason));
-  }
-  return FinishNow(context, grpc::Status::OK);
-}
-
-grpc::ServerUnaryReactor* InferenceService::RepositoryModelLoad(
-    grpc::CallbackServerContext* context, const inference::RepositoryModelLoadRequest* request,
-    inference::RepositoryModelLoadResponse* /*response*/) {
-  absl::Status named = CheckRepository(request->repository_name());
-  auto config = LoadConfigOf(ParametersOf(request->parameters()));
-  if (named.ok()) named = config.status();
-  if (!named.ok()) return FinishNow(context, ToGrpcStatus(named));
-  grpc::ServerUnaryReactor* const reactor = context->DefaultReactor();
-  const LogCallScope scope(LogCallOf(*context));
-  deps_.catalog->Load(request->model_name(), *std::move(config),
-                      [reactor](const absl::Status& status) { reactor->Finish(ToGrpcStatus(status)); });
-  return reactor;
-}
-
-grpc::ServerUnaryReactor* InferenceService::RepositoryModelUnload(
-    grpc::CallbackServerContext* context, const inference::RepositoryModelUnloadRequest* request,
-    inference::RepositoryModelUnloadResponse* /*response*/) {
-  absl::Status named = CheckRepository(request->repository_name());
-  const auto with_dependents = UnloadsDependents(ParametersOf(request->parameters()));
-  if (named.ok()) named = with_dependents.status();
-  if (!named.ok()) return FinishNow(context, ToGrpcStatus(named));
-  grpc::ServerUnaryReactor* const reactor = context->DefaultReactor();
-  const LogCallScope scope(LogCallOf(*context));
-  deps_.catalog->Unload(request->model_name(), *with_dependents,
-                        [reactor](const absl::Status& status) { reactor->Finish(ToGrpcStatus(status)); });
-  return reactor;
+void InferenceService::AddRepository(CallMethods& methods) {
+  using inference::RepositoryIndexRequest, inference::RepositoryIndexResponse;
+  using inference::RepositoryModelLoadRequest, inference::RepositoryModelLoadResponse;
+  using inference::RepositoryModelUnloadRequest, inference::RepositoryModelUnloadResponse;
+  methods.push_back(AnsweredMethod<RepositoryIndexRequest, RepositoryIndexResponse>(
+      InferencePath("RepositoryIndex"),
+      [this](const CallStart&, const RepositoryIndexRequest& request, RepositoryIndexResponse* response) {
+        if (absl::Status named = CheckRepository(request.repository_name()); !named.ok()) return named;
+        for (IndexEntry& entry : IndexOf(*deps_.catalog, request.ready())) {
+          auto* model = response->add_models();
+          model->set_name(std::move(entry.name));
+          if (entry.version != 0) model->set_version(absl::StrCat(entry.version));
+          model->set_state(std::string(NameOf(entry.state)));
+          model->set_reason(std::move(entry.reason));
+        }
+        return absl::OkStatus();
+      }));
+  methods.push_back(ParsedMethod<RepositoryModelLoadRequest>(
+      InferencePath("RepositoryModelLoad"),
+      [this](std::shared_ptr<UnaryCall> call, const RepositoryModelLoadRequest& request) {
+        absl::Status named = CheckRepository(request.repository_name());
+        auto config = LoadConfigOf(ParametersOf(request.parameters()));
+        if (named.ok()) named = config.status();
+        if (!named.ok()) return call->Fail(ToCallEnd(named));
+        const LogCallScope scope(LogCallOf(call->start().metadata));
+        deps_.catalog->Load(request.model_name(), *std::move(config),
+                            Answering<RepositoryModelLoadResponse>(std::move(call)));
+      }));
+  methods.push_back(ParsedMethod<RepositoryModelUnloadRequest>(
+      InferencePath("RepositoryModelUnload"),
+      [this](std::shared_ptr<UnaryCall> call, const RepositoryModelUnloadRequest& request) {
+        absl::Status named = CheckRepository(request.repository_name());
+        const auto with_dependents = UnloadsDependents(ParametersOf(request.parameters()));
+        if (named.ok()) named = with_dependents.status();
+        if (!named.ok()) return call->Fail(ToCallEnd(named));
+        const LogCallScope scope(LogCallOf(call->start().metadata));
+        deps_.catalog->Unload(request.model_name(), *with_dependents,
+                              Answering<RepositoryModelUnloadResponse>(std::move(call)));
+      }));
 }
 
 }  // namespace saccade::server

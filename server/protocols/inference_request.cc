@@ -1,7 +1,5 @@
 #include "server/protocols/inference_request.h"
 
-#include <google/protobuf/io/zero_copy_stream.h>
-
 #include <algorithm>
 #include <limits>
 #include <optional>
@@ -9,6 +7,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "server/protocols/message_bytes.h"
+#include "server/protocols/message_size.h"
 
 namespace saccade::server {
 namespace {
@@ -31,11 +31,15 @@ constexpr size_t kMost32 = 5;
 // Splits a message's bytes into raw_input_contents and all other fields, in order.
 class Splitter {
  public:
-  Splitter(const std::vector<std::string_view>& pieces, InferenceRequest& request)
-      : reader_(pieces), request_(request) {}
+  // Splits `request.received`.
+  explicit Splitter(InferenceRequest& request) : reader_(request.received), request_(request) {}
 
   absl::Status Split() {
+    // No valid request has so many. Reading all of them could take seconds.
+    int64_t fields = 0;
     while (!reader_.done()) {
+      if (++fields > kMaxNestedMessages)
+        return NoMessage(absl::StrCat("it has more than ", kMaxNestedMessages, " fields"));
       const PieceReader field = reader_;
       const auto tag = Tag();
       if (!tag) return NoMessage("a field's tag is invalid");
@@ -129,57 +133,16 @@ class Splitter {
   int64_t groups_ = 0;
 };
 
-// Presents pieces to protobuf's parser.
-class PiecesStream final : public google::protobuf::io::ZeroCopyInputStream {
- public:
-  explicit PiecesStream(const BytePieces& bytes) : pieces_(bytes.pieces()) {}
-
-  bool Next(const void** data, int* size) override {
-    if (next_ == pieces_.size()) return false;
-    const std::string_view piece = pieces_[next_++].substr(from_);
-    from_ = 0;
-    *data = piece.data();
-    *size = static_cast<int>(piece.size());
-    read_ += *size;
-    return true;
-  }
-
-  void BackUp(int count) override {
-    --next_;
-    from_ = pieces_[next_].size() - static_cast<size_t>(count);
-    read_ -= count;
-  }
-
-  bool Skip(int count) override {
-    const void* data = nullptr;
-    int size = 0;
-    while (count > 0 && Next(&data, &size)) count -= size;
-    if (count < 0) BackUp(-count);
-    return count <= 0;
-  }
-
-  int64_t ByteCount() const override { return read_; }
-
- private:
-  const absl::Span<const std::string_view> pieces_;
-  size_t next_ = 0;
-  size_t from_ = 0;  // offset in the next piece
-  int64_t read_ = 0;
-};
-
 }  // namespace
 
-absl::Status ReadInferenceRequest(const grpc::ByteBuffer& bytes, InferenceRequest& request) {
-  if (bytes.Valid() && !bytes.Dump(&request.slices).ok()) return NoMessage("it cannot be decompressed");
-  std::vector<std::string_view> pieces;
-  pieces.reserve(request.slices.size());
-  for (const grpc::Slice& slice : request.slices) {
-    pieces.emplace_back(reinterpret_cast<const char*>(slice.begin()), slice.size());
-  }
-  Splitter splitter(pieces, request);
+absl::Status ReadInferenceRequest(BytePieces bytes, InferenceRequest& request, ByteLedger* ledger,
+                                  absl::string_view client) {
+  request.received = std::move(bytes);
+  Splitter splitter(request);
   if (absl::Status split = splitter.Split(); !split.ok()) return split;
-  PiecesStream stream(splitter.rest());
-  if (!request.fields.ParseFromZeroCopyStream(&stream)) return NoMessage("its fields cannot be parsed");
+  auto charge = ParseMessage(splitter.rest(), &request.fields, ledger, client);
+  if (!charge.ok()) return charge.status();
+  request.charge = *std::move(charge);
   return absl::OkStatus();
 }
 

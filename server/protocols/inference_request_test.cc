@@ -7,7 +7,7 @@
 #include <random>
 #include <string>
 
-#include "server/protocols/testing/byte_buffers.h"
+#include "server/protocols/testing/pieces.h"
 
 namespace saccade::server {
 namespace {
@@ -34,7 +34,7 @@ std::string Text(const BytePieces& bytes) {
 
 absl::Status Refused(const std::string& bytes) {
   InferenceRequest request;
-  return ReadInferenceRequest(testing::InSlices(bytes, 3), request);
+  return ReadInferenceRequest(testing::InPieces(bytes, 3), request);
 }
 
 TEST(InferenceRequest, FieldsAreParsedAndRawContentsLeftWhereTheyAre) {
@@ -44,12 +44,13 @@ TEST(InferenceRequest, FieldsAreParsedAndRawContentsLeftWhereTheyAre) {
   message.add_raw_input_contents(raw);
   for (const size_t max : {1, 2, 7, 24, 500, 5000}) {
     InferenceRequest request;
-    ASSERT_TRUE(ReadInferenceRequest(testing::InSlices(message, max), request).ok());
+    ASSERT_TRUE(ReadInferenceRequest(testing::InPieces(message, max), request).ok());
     EXPECT_TRUE(MessageDifferencer::Equals(request.fields, Example())) << max;
     EXPECT_EQ(request.raw_count, 1);
     EXPECT_EQ(Text(request.raws.at(0)), raw);
     const std::string_view last = request.raws.at(0).pieces().back();
-    EXPECT_EQ(static_cast<const void*>(last.data() + last.size()), request.slices.back().end());
+    const std::string_view received = request.received.pieces().back();
+    EXPECT_EQ(static_cast<const void*>(last.data() + last.size()), received.data() + received.size());
   }
 }
 
@@ -57,7 +58,7 @@ TEST(InferenceRequest, KeepsAsManyAsAnyModelTakes) {
   inference::ModelInferRequest message = Example();
   for (const char* raw : {"first", "second", ""}) message.add_raw_input_contents(raw);
   InferenceRequest request;
-  ASSERT_TRUE(ReadInferenceRequest(testing::InSlices(message, 9), request).ok());
+  ASSERT_TRUE(ReadInferenceRequest(testing::InPieces(message, 9), request).ok());
   EXPECT_EQ(request.raw_count, 3);
   ASSERT_EQ(request.raws.size(), 3u);
   EXPECT_EQ(Text(request.raws[0]), "first");
@@ -65,11 +66,11 @@ TEST(InferenceRequest, KeepsAsManyAsAnyModelTakes) {
   EXPECT_EQ(Text(request.raws[2]), "");
   for (int i = 0; i < 2000; ++i) message.add_raw_input_contents("");
   InferenceRequest many;
-  ASSERT_TRUE(ReadInferenceRequest(testing::InSlices(message, 999), many).ok());
+  ASSERT_TRUE(ReadInferenceRequest(testing::InPieces(message, 999), many).ok());
   EXPECT_EQ(many.raw_count, 2003);
   EXPECT_EQ(many.raws.size(), static_cast<size_t>(InferenceRequest::kMaxRaws));
   InferenceRequest empty;
-  ASSERT_TRUE(ReadInferenceRequest(grpc::ByteBuffer(), empty).ok());
+  ASSERT_TRUE(ReadInferenceRequest(BytePieces(), empty).ok());
   EXPECT_EQ(empty.raw_count, 0);
 }
 
@@ -84,7 +85,7 @@ TEST(InferenceRequest, UnknownFieldsArePassedOver) {
   inference::ModelInferRequest message = Example();
   message.add_raw_input_contents("raw");
   InferenceRequest request;
-  const auto bytes = testing::InSlices(unknown + message.SerializeAsString(), 2);
+  const auto bytes = testing::InPieces(unknown + message.SerializeAsString(), 2);
   const absl::Status read = ReadInferenceRequest(bytes, request);
   ASSERT_TRUE(read.ok()) << read;
   EXPECT_EQ(request.raw_count, 1);
@@ -117,6 +118,17 @@ TEST(InferenceRequest, MalformedBytesAreTheClientsMistake) {
 }
 
 // Any bytes give the same result as protobuf's own parser.
+TEST(InferenceRequest, FieldsWithoutEndAreRefusedEarly) {
+  // Empty inputs, and empty raw contents.
+  for (const char tag : {'\x2a', '\x3a'}) {
+    std::string bytes;
+    for (int i = 0; i < 70'000; ++i) bytes += {tag, '\0'};
+    const absl::Status refused = Refused(bytes);
+    EXPECT_EQ(refused.code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_THAT(refused.message(), HasSubstr("more than 65536 fields"));
+  }
+}
+
 TEST(InferenceRequest, AgreesWithProtobufOnRandomDamage) {
   std::mt19937 random(1);
   inference::ModelInferRequest message = Example();
@@ -130,7 +142,7 @@ TEST(InferenceRequest, AgreesWithProtobufOnRandomDamage) {
     }
     if (i % 4 == 0) bytes.resize(random() % bytes.size());
     InferenceRequest request;
-    const bool is_read = ReadInferenceRequest(testing::InSlices(bytes, 1 + random() % 20), request).ok();
+    const bool is_read = ReadInferenceRequest(testing::InPieces(bytes, 1 + random() % 20), request).ok();
     inference::ModelInferRequest expected;
     ASSERT_EQ(is_read, expected.ParseFromString(bytes)) << i;
     if (!is_read) continue;

@@ -65,7 +65,11 @@ HttpResponse Answer(const Catalog& catalog, const Pipeline& pipeline) {
 }  // namespace
 
 HttpRoute LiveLoadRoute(const Catalog* catalog, const Pipeline* pipeline) {
-  return {"GET", "/v1/load", [catalog, pipeline](const HttpRequest&) { return Answer(*catalog, *pipeline); }};
+  return {
+      .method = "GET",
+      .path = "/v1/load",
+      .handler = Responding([catalog, pipeline](const HttpRequest&) { return Answer(*catalog, *pipeline); }),
+      .may_block = true};
 }
 
 }  // namespace saccade::server

@@ -3,7 +3,7 @@
 
 #include "server/catalog/catalog.h"
 #include "server/engine/pipeline.h"
-#include "server/http/http_server.h"
+#include "server/http/http_message.h"
 
 namespace saccade::server {
 

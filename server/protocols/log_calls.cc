@@ -43,26 +43,26 @@ class Lines {
   int64_t left_out_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
-template <typename Source>
-LogCall CallOf(const Source& source) {
-  LogCall call{.request_id = FirstOf(ValuesOf(source, kRequestId)), .trace_id = {}};
-  if (const auto context = ReadTraceContext(ValuesOf(source, kTraceparent), {})) {
+bool IsFault(const absl::Status& status) {
+  return absl::IsInternal(status) || absl::IsUnknown(status) || absl::IsDataLoss(status);
+}
+
+}  // namespace
+
+LogCall LogCallOf(const HttpHeaders& headers) {
+  LogCall call{.request_id = FirstOf(ValuesOf(headers, kRequestId)), .trace_id = {}};
+  if (const auto context = ReadTraceContext(ValuesOf(headers, kTraceparent), {})) {
     call.trace_id = ToHex(context->trace);
   }
   return call;
 }
 
-bool IsFault(const absl::Status& status) {
-  return absl::IsInternal(status) || absl::IsUnknown(status) || absl::IsDataLoss(status);
-}
-
-template <typename Source>
-void LogFaultOf(const absl::Status& status, const NamedCall& call, const Source& source) {
+void LogFault(const absl::Status& status, const NamedCall& call, const HttpHeaders& headers) {
   if (!IsFault(status)) return;
   static Lines lines;
   int64_t left_out = 0;
   if (!lines.Take(&left_out)) return;
-  LogCall names = LogCallOf(source);
+  LogCall names = LogCallOf(headers);
   if (!call.id.empty()) names.request_id = std::string(call.id);
   if (call.record != nullptr && call.record->trace() != TraceId())
     names.trace_id = ToHex(call.record->trace());
@@ -73,22 +73,6 @@ void LogFaultOf(const absl::Status& status, const NamedCall& call, const Source&
        {"status", absl::StatusCodeToString(status.code())},
        {"reason", status.message().substr(0, kMaxReason)},
        {"left_out", left_out}});
-}
-
-}  // namespace
-
-LogCall LogCallOf(const grpc::CallbackServerContext& context) { return CallOf(context); }
-
-LogCall LogCallOf(const HttpRequest& request) {
-  return request.headers == nullptr ? LogCall() : CallOf(*request.headers);
-}
-
-void LogFault(const absl::Status& status, const NamedCall& call, const grpc::CallbackServerContext& context) {
-  LogFaultOf(status, call, context);
-}
-
-void LogFault(const absl::Status& status, const NamedCall& call, const HttpRequest& request) {
-  LogFaultOf(status, call, request);
 }
 
 }  // namespace saccade::server

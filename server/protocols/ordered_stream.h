@@ -1,40 +1,34 @@
 // A stream of many requests, each answered once, in the order in which they came.
 #pragma once
 
-#include <grpcpp/server_context.h>
-#include <grpcpp/support/byte_buffer.h>
-#include <grpcpp/support/server_callback.h>
-
 #include <cstdint>
 #include <deque>
 #include <memory>
 #include <optional>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
 #include "absl/synchronization/mutex.h"
-#include "absl/time/time.h"
+#include "server/core/byte_pieces.h"
 #include "server/core/cancellation.h"
-#include "server/protocols/slow_readers.h"
+#include "server/protocols/driven_call.h"
 
 namespace saccade::server {
 
-class AnswerCharge;
-
-// Beyond `max_requests` that are in flight, or computed and not sent yet, or about `max_bytes` that these
-// hold together, nothing is read until the first of them is sent, and gRPC's flow control stops the client.
-// When the client goes away, what waits is dropped.
-class OrderedStream : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>,
-                      public std::enable_shared_from_this<OrderedStream> {
+// While `max_requests` requests have no answer that was sent, or these hold about `max_bytes` together, no
+// further message is read, and flow control stops the client. If the client goes away, answers that were not
+// sent are dropped.
+class OrderedStream : public DrivenCall {
  public:
   struct Bounds {
     int64_t max_requests;
     int64_t max_bytes;
   };
 
-  void OnReadDone(bool ok) final;
-  void OnWriteDone(bool ok) final;
+  void OnMessage(BytePieces message) final;
+  void OnHalfClose() final;
+  void OnSent(bool ok) final;
   void OnCancel() final;
-  void OnDone() final { self_.reset(); }
 
  protected:
   // A request until its answer is sent.
@@ -43,75 +37,46 @@ class OrderedStream : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::Byt
     int64_t index = 0;
     // Cancelled when the stream stops.
     const std::shared_ptr<Cancellation> cancellation = std::make_shared<Cancellation>();
-    grpc::ByteBuffer received = {};
-    // Lives until the answer is sent, which may point into it.
-    std::shared_ptr<const void> request = nullptr;
 
    private:
     friend class OrderedStream;
-    // The rest is the stream's mutex's.
+    // Guarded by the stream's mutex. The size of the request, then that of the answer.
     int64_t bytes = 0;
-    // As Response has it, until the answer is sent.
-    std::shared_ptr<const AnswerCharge> charge = nullptr;
-    std::optional<grpc::ByteBuffer> answer = std::nullopt;
+    std::optional<BytePieces> answer = std::nullopt;
   };
 
-  // `slow_readers` must outlive it.
-  OrderedStream(Bounds bounds, SlowReaders* slow_readers, grpc::CallbackServerContext* context);
+  explicit OrderedStream(Bounds bounds) : bounds_(bounds) {}
 
-  // The first call, of a stream that a shared pointer owns; it lives until gRPC is done with it, and longer
-  // as long as somebody has shared_from_this(). As ever with gRPC's callbacks, calls may come before this
-  // returns.
-  void Begin();
-
-  // A request has come; Send is to follow, once. One call at a time, in the order of the requests.
-  virtual void Take(const std::shared_ptr<Slot>& slot) = 0;
-  // `charge`, if there is one, is kept until the answer is sent.
-  void Send(const std::shared_ptr<Slot>& slot, const grpc::ByteBuffer& answer,
-            std::shared_ptr<const AnswerCharge> charge);
-  // Nothing more is read or written; once all that was taken is answered, `status` ends the stream.
-  void Stop(const grpc::Status& status) ABSL_LOCKS_EXCLUDED(mutex_);
-
-  grpc::CallbackServerContext* context() const { return context_; }
-  // The client's.
-  absl::Time deadline() const { return deadline_; }
+  // A request has come; Send() has to be called once for it, on any thread. One call at a time, in the order
+  // of the requests. The request counts with its size until it is answered.
+  virtual void Take(const std::shared_ptr<Slot>& slot, BytePieces message) = 0;
+  // The answer's owner is released when it was sent, or cannot be. Whatever it keeps of the request counts as
+  // part of the answer if `keeps_request` is true.
+  void Send(const std::shared_ptr<Slot>& slot, BytePieces answer, bool keeps_request = false)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  // Nothing more is read or sent. When all requests that were taken are answered, `end` ends the stream.
+  void Stop(CallEnd end) ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
-  enum class Action { kNone, kWrite, kRead, kFinish };
-
-  // Does what can be done next, until there is nothing. Of several threads that come here, one does it.
-  void Proceed() ABSL_LOCKS_EXCLUDED(mutex_);
-  Action NextAction() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void Do(Action action) ABSL_LOCKS_EXCLUDED(mutex_);
+  Action NextAction() final ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool HasRoom() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const Bounds bounds_;
-  SlowReaders* const slow_readers_;
-  grpc::CallbackServerContext* const context_;
-  const absl::Time deadline_;
-  std::shared_ptr<OrderedStream> self_;
-
-  // Of the read and the write under way; each is one at a time.
-  grpc::ByteBuffer received_;
-  grpc::ByteBuffer sending_;
-  // Of the reads alone, which come one after the other.
+  // Network thread only; one message comes at a time.
   int64_t next_index_ = 0;
 
-  absl::Mutex mutex_;
-  // In the order of the requests. The first stays until it is sent.
+  // In the order of the requests, without the one whose answer is being sent.
   std::deque<std::shared_ptr<Slot>> slots_ ABSL_GUARDED_BY(mutex_);
-  // Those that were not answered yet, wherever they are.
+  // Number of requests for which Send() was not called yet, also of those that were dropped.
   int64_t pending_ ABSL_GUARDED_BY(mutex_) = 0;
-  // Of the slots' requests and answers.
+  // Of the requests and answers in `slots_`, and of the answer that is being sent.
   int64_t bytes_ ABSL_GUARDED_BY(mutex_) = 0;
-  // Whether slow_readers watches the write under way.
-  bool watched_ ABSL_GUARDED_BY(mutex_) = false;
-  bool acting_ ABSL_GUARDED_BY(mutex_) = false;
+  int64_t sending_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
   bool reading_ ABSL_GUARDED_BY(mutex_) = false;
-  bool writing_ ABSL_GUARDED_BY(mutex_) = false;
+  bool sending_ ABSL_GUARDED_BY(mutex_) = false;
   bool reads_ended_ ABSL_GUARDED_BY(mutex_) = false;
-  bool stopped_ ABSL_GUARDED_BY(mutex_) = false;
-  bool ended_ ABSL_GUARDED_BY(mutex_) = false;
-  grpc::Status status_ ABSL_GUARDED_BY(mutex_) = grpc::Status::OK;
+  // Set by Stop().
+  std::optional<CallEnd> stopped_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace saccade::server

@@ -1,4 +1,4 @@
-// Tests of rejected calls: their status on the wire, and the client they are attributed to.
+// Tests of rejected calls: how they end on the wire.
 #include <cstdint>
 #include <set>
 #include <string>
@@ -12,33 +12,32 @@
 #include "server/core/retry_hint.h"
 #include "server/core/shed_reason.h"
 #include "server/protocols/grpc_status.h"
-#include "server/protocols/peer.h"
 #include "server/protocols/retry_jitter.h"
 #include "server/protocols/vision_errors.h"
 
 namespace saccade::server {
 namespace {
 
-google::rpc::Status DetailsOf(const grpc::Status& status) {
+google::rpc::Status DetailsOf(const CallEnd& end) {
   google::rpc::Status details;
-  EXPECT_TRUE(details.ParseFromString(status.error_details()));
-  EXPECT_EQ(details.code(), status.error_code());
-  EXPECT_EQ(details.message(), status.error_message());
+  EXPECT_TRUE(details.ParseFromString(end.details));
+  EXPECT_EQ(details.code(), static_cast<int>(end.status.code()));
+  EXPECT_EQ(details.message(), end.status.message());
   return details;
 }
 
-TEST(GrpcStatusTest, AnOrdinaryErrorIsCodeAndMessage) {
-  EXPECT_TRUE(ToGrpcStatus(absl::OkStatus()).ok());
-  const grpc::Status status = ToGrpcStatus(absl::NotFoundError("no model 'x'"));
-  EXPECT_EQ(status.error_code(), grpc::StatusCode::NOT_FOUND);
-  EXPECT_EQ(status.error_message(), "no model 'x'");
-  EXPECT_EQ(status.error_details(), "");
+TEST(CallEndTest, AnOrdinaryErrorIsCodeAndMessage) {
+  EXPECT_TRUE(ToCallEnd(absl::OkStatus()).status.ok());
+  const CallEnd end = ToCallEnd(absl::NotFoundError("no model 'x'"));
+  EXPECT_EQ(end.status, absl::NotFoundError("no model 'x'"));
+  EXPECT_EQ(end.details, "");
+  EXPECT_TRUE(end.trailers.empty());
 }
 
-TEST(GrpcStatusTest, ARefusalTellsItsReasonToPrograms) {
+TEST(CallEndTest, ARefusalTellsItsReasonToPrograms) {
   absl::Status refused = absl::ResourceExhaustedError("full");
   SetShedReason(refused, ShedReason::kModelBound);
-  const google::rpc::Status details = DetailsOf(ToGrpcStatus(refused));
+  const google::rpc::Status details = DetailsOf(ToCallEnd(refused));
   ASSERT_EQ(details.details_size(), 1);
   google::rpc::ErrorInfo info;
   ASSERT_TRUE(details.details(0).UnpackTo(&info));
@@ -46,9 +45,9 @@ TEST(GrpcStatusTest, ARefusalTellsItsReasonToPrograms) {
   EXPECT_EQ(info.domain(), "saccade");
 }
 
-TEST(GrpcStatusTest, AWrongFieldIsNamed) {
+TEST(CallEndTest, AWrongFieldIsNamed) {
   for (const absl::Status& error : {InvalidField("priority", "is 101"), Invalid("priority", "is 101")}) {
-    const google::rpc::Status details = DetailsOf(ToGrpcStatus(error));
+    const google::rpc::Status details = DetailsOf(ToCallEnd(error));
     ASSERT_EQ(details.details_size(), 1);
     google::rpc::BadRequest request;
     ASSERT_TRUE(details.details(0).UnpackTo(&request));
@@ -58,10 +57,28 @@ TEST(GrpcStatusTest, AWrongFieldIsNamed) {
   }
 }
 
-TEST(GrpcStatusTest, ALongMessageLeavesNoRoomForDetails) {
-  const grpc::Status status = ToGrpcStatus(InvalidField("outputs", std::string(3000, 'x')));
-  EXPECT_EQ(status.error_message().size(), 3009u);
-  EXPECT_EQ(status.error_details(), "");
+TEST(CallEndTest, ALongMessageLeavesNoRoomForDetails) {
+  const CallEnd end = ToCallEnd(InvalidField("outputs", std::string(3000, 'x')));
+  EXPECT_EQ(end.status.message().size(), 3009u);
+  EXPECT_EQ(end.details, "");
+}
+
+TEST(CallEndTest, ARetryHintIsSentTwice) {
+  absl::Status refused = absl::ResourceExhaustedError("full");
+  SetRetryAfter(refused, absl::Seconds(10));
+  EXPECT_TRUE(ToCallEnd(refused).trailers.empty()) << "without jitter, clients would all return at once";
+  RetryJitter jitter(1);
+  const CallEnd end = ToCallEnd(refused, &jitter);
+  ASSERT_EQ(end.trailers.size(), 1u);
+  EXPECT_EQ(end.trailers[0].first, "grpc-retry-pushback-ms");
+  const google::rpc::Status details = DetailsOf(end);
+  ASSERT_EQ(details.details_size(), 1);
+  google::rpc::RetryInfo info;
+  ASSERT_TRUE(details.details(0).UnpackTo(&info));
+  const int64_t ms = info.retry_delay().seconds() * 1000 + info.retry_delay().nanos() / 1'000'000;
+  EXPECT_EQ(end.trailers[0].second, absl::StrCat(ms));
+  EXPECT_GE(ms, 5000);
+  EXPECT_LE(ms, 15000);
 }
 
 TEST(RetryJitterTest, SpreadsOverHalfToOneAndAHalf) {
@@ -98,22 +115,6 @@ TEST(RetryJitterTest, ASeedGivesItsSequence) {
 TEST(RetryJitterTest, NobodyIsToldToComeAtOnce) {
   RetryJitter jitter(1);
   for (int i = 0; i < 100; ++i) EXPECT_EQ(jitter.Spread(absl::Microseconds(1)), absl::Milliseconds(1));
-}
-
-TEST(PeerTest, AClientIsItsAddress) {
-  EXPECT_EQ(ClientOfPeer("ipv4:10.0.0.7:51234"), "ipv4:10.0.0.7");
-  EXPECT_EQ(ClientOfPeer("ipv6:%5B2001:db8::1%5D:51234"), "ipv6:[2001:db8::1]");
-  EXPECT_EQ(ClientOfPeer("ipv6:[::1]:51234"), "ipv6:[::1]");
-  EXPECT_EQ(ClientOfPeer("unix:/run/saccade.sock"), "unix:/run/saccade.sock");
-  EXPECT_EQ(ClientOfPeer("unix:"), "unix:");
-  EXPECT_EQ(ClientOfPeer(""), "");
-}
-
-// A client has the same rate over HTTP as over gRPC.
-TEST(PeerTest, AClientIsTheSameOverBothProtocols) {
-  EXPECT_EQ(ClientOfAddress("127.0.0.1"), ClientOfPeer("ipv4:127.0.0.1:1"));
-  EXPECT_EQ(ClientOfAddress("::1"), ClientOfPeer("ipv6:%5B::1%5D:2"));
-  EXPECT_EQ(ClientOfAddress(""), "");
 }
 
 }  // namespace

@@ -122,6 +122,14 @@ absl::string_view ExpectedOf(DataType type) {
 
 }  // namespace
 
+RestElements::RestElements(DataType type, std::vector<int64_t> shape, size_t max, size_t reserved)
+    : type_(type),
+      shape_(std::move(shape)),
+      max_(max),
+      expected_(ElementCount(shape_).value_or(std::numeric_limits<int64_t>::max())) {
+  bytes_.reserve(reserved);
+}
+
 absl::Status RestElements::Wrong(absl::string_view problem) const {
   return absl::InvalidArgumentError(absl::StrCat("data: element ", count_, " ", problem));
 }
@@ -168,6 +176,18 @@ absl::Status RestElements::AddNumber(const RestElement& element) {
                             ExpectedOf(type_)));
 }
 
+absl::Status RestElements::Keep(const RestElement& element) {
+  const auto* text = std::get_if<absl::string_view>(&element);
+  const bool is_text = text != nullptr && type_ == DataType::kBytes;
+  const size_t size = is_text ? sizeof(uint32_t) + text->size() : SizeOf(type_);
+  if (bytes_.size() + size > max_) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("data: its first ", count_ + 1, " elements take more than the ", max_,
+                     " bytes that are left of --max-message-bytes; send fewer, or binary data"));
+  }
+  return is_text ? AddText(*text) : AddNumber(element);
+}
+
 absl::Status RestElements::Add(const RestElement& element) {
   if (type_ == DataType::kFp16 || type_ == DataType::kBf16) {
     return absl::InvalidArgumentError(
@@ -183,13 +203,8 @@ absl::Status RestElements::Add(const RestElement& element) {
   }
   if (open_.size() != depth_)
     return Wrong("is nested less deep than others; all elements must be nested equally deep");
-  const auto* text = std::get_if<absl::string_view>(&element);
-  const bool is_text = text != nullptr && type_ == DataType::kBytes;
-  if (absl::Status added = is_text ? AddText(*text) : AddNumber(element); !added.ok()) return added;
-  if (bytes_.size() > max_) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("data: its first ", count_ + 1, " elements take more than the ", max_,
-                     " bytes that are left of --max-message-bytes; send fewer, or binary data"));
+  if (count_ < expected_) {
+    if (absl::Status kept = Keep(element); !kept.ok()) return kept;
   }
   ++open_.back();
   ++count_;

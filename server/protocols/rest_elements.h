@@ -21,9 +21,8 @@ using RestElement = std::variant<std::nullptr_t, bool, int64_t, uint64_t, double
 // Accepts "data" as a flat array of all elements, or as arrays nested like the shape.
 class RestElements {
  public:
-  // `max` is the maximum size of all elements in bytes.
-  RestElements(DataType type, std::vector<int64_t> shape, size_t max)
-      : type_(type), shape_(std::move(shape)), max_(max) {}
+  // `max` is the maximum size of all elements in bytes. `reserved` bytes are allocated at once.
+  RestElements(DataType type, std::vector<int64_t> shape, size_t max, size_t reserved = 0);
 
   // INVALID_ARGUMENT says which element is wrong and why.
   absl::Status StartArray();
@@ -33,12 +32,14 @@ class RestElements {
   // True if the outermost array has ended.
   bool done() const { return ended_; }
 
+  // Those beyond what the shape says are counted and not kept.
   int64_t count() const { return count_; }
 
   // The elements in the tensor's layout. REQUIRES: done().
   BytePieces Take();
 
  private:
+  absl::Status Keep(const RestElement& element);
   absl::Status AddNumber(const RestElement& element);
   absl::Status AddText(absl::string_view text);
   absl::Status Wrong(absl::string_view problem) const;
@@ -46,6 +47,8 @@ class RestElements {
   const DataType type_;
   const std::vector<int64_t> shape_;
   const size_t max_;
+  // What the shape says.
+  const int64_t expected_;
   std::string bytes_;
   int64_t count_ = 0;
   // The number of entries of each open array, the outermost first.

@@ -43,7 +43,7 @@ HttpResponse TellLog() {
 absl::StatusOr<HttpResponse> UpdateLog(const HttpRequest& request) {
   const auto members = ParseMembers(request.body);
   if (!members.ok()) return members.status();
-  const LogCallScope scope(LogCallOf(request));
+  const LogCallScope scope(LogCallOf(request.headers));
   if (absl::Status changed = ChangeLog(Named(*members)); !changed.ok()) return changed;
   return TellLog();
 }
@@ -116,8 +116,9 @@ std::vector<HttpRoute> RestExtensions::ModelRoutes() const {
 std::vector<HttpRoute> RestExtensions::LogAndTraceRoutes() const {
   const auto traces =
       Answering(deps_.retry_jitter, [](const HttpRequest&) -> Answer { return TraceExtensionUnsupported(); });
-  std::vector<HttpRoute> routes = {{"GET", "/v2/logging", [](const HttpRequest&) { return TellLog(); }},
-                                   {"POST", "/v2/logging", Answering(deps_.retry_jitter, UpdateLog)}};
+  std::vector<HttpRoute> routes = {
+      {"GET", "/v2/logging", Responding([](const HttpRequest&) { return TellLog(); })},
+      {"POST", "/v2/logging", Answering(deps_.retry_jitter, UpdateLog)}};
   for (const char* method : {"GET", "POST"}) {
     for (const char* path : {"/v2/trace/setting", "/v2/models/{model}/trace/setting"}) {
       routes.push_back({method, path, traces});
@@ -159,6 +160,8 @@ std::vector<HttpRoute> RestExtensions::Routes() const {
   for (const auto& routes : {ModelRoutes(), LogAndTraceRoutes(), SharedMemoryRoutes()}) {
     all.insert(all.end(), routes.begin(), routes.end());
   }
+  // Statistics and configurations of many models are long; regions are opened and mapped.
+  for (HttpRoute& route : all) route.may_block = true;
   return all;
 }
 

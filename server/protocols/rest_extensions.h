@@ -6,14 +6,14 @@
 
 #include "absl/status/statusor.h"
 #include "server/catalog/catalog.h"
-#include "server/http/http_server.h"
+#include "server/http/http_message.h"
 #include "server/inference/inference.h"
 #include "server/protocols/retry_jitter.h"
 #include "server/shared_memory/shared_memory.h"
 
 namespace saccade::server {
 
-// Thread-safe; calls do not block for long.
+// Thread-safe. All routes run on the work pool.
 class RestExtensions {
  public:
   // All must outlive this object.

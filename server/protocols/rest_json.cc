@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "server/core/errors.h"
+#include "server/core/json_text.h"
 #include "server/protocols/rest_elements.h"
 
 namespace saccade::server {
@@ -18,6 +19,17 @@ constexpr size_t kMaxDepth = 40;
 constexpr size_t kMaxTensors = 1024;
 constexpr size_t kMaxParameters = 256;
 constexpr size_t kMaxExtents = 32;
+// Of the request and all its tensors.
+constexpr size_t kMaxAllParameters = 8192;
+// Events of the parser between two looks at the cancellation.
+constexpr size_t kEventsPerLook = 4096;
+// Memory that a string takes, as a multiple of its length: the parser's buffer, which doubles, and the copy
+// that is kept, which may double too.
+constexpr size_t kStringFactor = 6;
+// Memory that a string takes beside that.
+constexpr size_t kStringBytes = 12;
+// The parser keeps what it read since the last value in a buffer, which doubles.
+constexpr size_t kStructureFactor = 3;
 
 enum class Place {
   kRequest,
@@ -26,7 +38,9 @@ enum class Place {
   kTensor,
   kShape,
   kData,
-  // An ignored value, or data that precede their type or shape.
+  // Data that precede their type or shape.
+  kDeferred,
+  // An ignored value.
   kSkipped,
 };
 
@@ -37,9 +51,10 @@ absl::Status Expected(const std::string& where, absl::string_view what, absl::st
 // Receives the parser's events in the order of the text. Each callback returns whether to continue.
 class Reader {
  public:
-  // `known` is the result of an earlier pass over the same text, needed for inputs whose data precede their
-  // type or shape.
-  Reader(size_t max_bytes, const RestJson* known) : max_bytes_(max_bytes), known_(known) {}
+  // `known` is the result of an earlier pass over the same text of `text_bytes` bytes, needed for inputs
+  // whose data precede their type or shape.
+  Reader(size_t text_bytes, const RestLimits& limits, const RestJson* known)
+      : text_bytes_(text_bytes), limits_(limits), known_(known) {}
 
   bool null() { return Value(nullptr, "null"); }
   bool boolean(bool value) { return Value(value, "true or false"); }
@@ -56,6 +71,7 @@ class Reader {
   bool start_array(size_t /*size*/) { return Start(false); }
   bool end_array() { return EndArray(); }
   bool key(std::string& name) {
+    if (Skips()) return Skip();
     key_ = name;
     return true;
   }
@@ -94,6 +110,14 @@ class Reader {
   std::string TensorName();
   std::string Where();
 
+  // Whether an ignored value is being read.
+  bool Skips() const { return !places_.empty() && places_.back() == Place::kSkipped; }
+  // Counts a value or name that is ignored.
+  bool Skip();
+  // Looks whether the client has gone, now and then.
+  bool Look();
+  absl::Status Charge(size_t bytes);
+
   bool Start(bool object);
   bool Push(Place place, bool object, bool expected_object, absl::string_view what);
   bool StartInRequest(bool object);
@@ -107,7 +131,8 @@ class Reader {
   bool AddExtent(const RestElement& value, absl::string_view kind);
   bool AddParameter(const RestElement& value, absl::string_view kind);
 
-  const size_t max_bytes_;
+  const size_t text_bytes_;
+  const RestLimits& limits_;
   const RestJson* const known_;
   RestJson request_;
   absl::Status status_;
@@ -121,6 +146,9 @@ class Reader {
   bool has_data_ = false;
   // Size of the elements of all inputs.
   size_t data_bytes_ = 0;
+  size_t events_ = 0;
+  size_t skipped_ = 0;
+  size_t all_parameters_ = 0;
   std::optional<RestElements> elements_;
 };
 
@@ -147,6 +175,26 @@ std::string Reader::Where() {
   }
 }
 
+bool Reader::Skip() {
+  if (++skipped_ <= kMaxJsonValues) return Look();
+  return Fail(absl::InvalidArgumentError(
+      absl::StrCat("the request's members that are not of the protocol have more than ", kMaxJsonValues,
+                   " values; send only what the protocol names")));
+}
+
+bool Reader::Look() {
+  if (limits_.cancellation == nullptr || ++events_ % kEventsPerLook != 0) return true;
+  return !limits_.cancellation->cancelled() || Fail(absl::CancelledError("the client has gone"));
+}
+
+absl::Status Reader::Charge(size_t bytes) {
+  if (limits_.ledger == nullptr) return absl::OkStatus();
+  auto charge = limits_.ledger->Charge(limits_.client, static_cast<int64_t>(bytes));
+  if (!charge.ok()) return charge.status();
+  request_.charges.push_back(*std::move(charge));
+  return absl::OkStatus();
+}
+
 bool Reader::Push(Place place, bool object, bool expected_object, absl::string_view what) {
   if (object != expected_object) return Unexpected(what, object ? "an object" : "an array");
   places_.push_back(place);
@@ -154,6 +202,7 @@ bool Reader::Push(Place place, bool object, bool expected_object, absl::string_v
 }
 
 bool Reader::Start(bool object) {
+  if (!Look()) return false;
   if (places_.size() >= kMaxDepth) {
     return Fail(
         absl::InvalidArgumentError(absl::StrCat("the request nests deeper than ", kMaxDepth, " levels")));
@@ -180,11 +229,15 @@ bool Reader::Start(bool object) {
     case Place::kParameters:
       return Unexpected(places_.back() == Place::kShape ? "integers" : "a string, a number, true or false",
                         object ? "an object" : "an array");
+    case Place::kDeferred:
+      if (object) return Unexpected("numbers, strings, true or false", "an object");
+      places_.push_back(Place::kDeferred);
+      return true;
     case Place::kSkipped:
       break;
   }
   places_.push_back(Place::kSkipped);
-  return true;
+  return Skip();
 }
 
 bool Reader::StartInRequest(bool object) {
@@ -222,10 +275,19 @@ bool Reader::StartData() {
   has_data_ = true;
   if (!Described().type || !Described().shape) {
     deferred_ = true;
-    places_.push_back(Place::kSkipped);
+    places_.push_back(Place::kDeferred);
     return true;
   }
-  elements_.emplace(*Described().type, *Described().shape, max_bytes_ - data_bytes_);
+  const DataType type = *Described().type;
+  const std::vector<int64_t>& shape = *Described().shape;
+  const size_t left = limits_.max_bytes - data_bytes_;
+  // Each element has at least a character, and one beside it. Strings are charged already, by their length.
+  const size_t in_text = text_bytes_ / 2 * SizeOf(type);
+  const auto count = ElementCount(shape);
+  const size_t in_shape = count.ok() ? static_cast<size_t>(*count) * SizeOf(type) : in_text;
+  const size_t room = std::min({left, in_text, in_shape});
+  if (absl::Status charged = Charge(room); !charged.ok()) return Fail(std::move(charged));
+  elements_.emplace(type, shape, left, room);
   places_.push_back(Place::kData);
   return InTensor(elements_->StartArray());
 }
@@ -254,6 +316,7 @@ bool Reader::EndArray() {
 }
 
 bool Reader::Value(const RestElement& value, absl::string_view kind) {
+  if (!Look()) return false;
   if (places_.empty()) return Unexpected("an object with \"inputs\"", kind);
   switch (places_.back()) {
     case Place::kRequest:
@@ -268,16 +331,18 @@ bool Reader::Value(const RestElement& value, absl::string_view kind) {
       return AddParameter(value, kind);
     case Place::kData:
       return InTensor(elements_->Add(value));
+    case Place::kDeferred:
+      return true;
     case Place::kSkipped:
       break;
   }
-  return true;
+  return Skip();
 }
 
 bool Reader::ValueInRequest(const RestElement& value, absl::string_view kind) {
   if (key_ == "inputs" || key_ == "outputs") return Unexpected("an array", kind);
   if (key_ == "parameters") return Unexpected("an object", kind);
-  if (key_ != "id") return true;
+  if (key_ != "id") return Skip();
   const auto* text = std::get_if<absl::string_view>(&value);
   if (text == nullptr) return Unexpected("a string", kind);
   request_.id = std::string(*text);
@@ -287,7 +352,7 @@ bool Reader::ValueInRequest(const RestElement& value, absl::string_view kind) {
 bool Reader::ValueInTensor(const RestElement& value, absl::string_view kind) {
   if (key_ == "shape" || (key_ == "data" && !of_outputs_)) return Unexpected("an array", kind);
   if (key_ == "parameters") return Unexpected("an object", kind);
-  if (key_ != "name" && key_ != "datatype") return true;
+  if (key_ != "name" && key_ != "datatype") return Skip();
   const auto* text = std::get_if<absl::string_view>(&value);
   if (text == nullptr) return Unexpected("a string", kind);
   if (key_ == "name" ? tensor().name.has_value() : tensor().type.has_value()) {
@@ -321,6 +386,10 @@ bool Reader::AddParameter(const RestElement& value, absl::string_view kind) {
   if (parameters.size() >= kMaxParameters) {
     return Fail(Invalid("parameters", absl::StrCat("has more than ", kMaxParameters, " entries")));
   }
+  if (++all_parameters_ > kMaxAllParameters) {
+    return Fail(
+        Invalid("parameters", absl::StrCat("there are more than ", kMaxAllParameters, " of all tensors")));
+  }
   RestValue kept;
   if (const auto* flag = std::get_if<bool>(&value)) {
     kept = *flag;
@@ -339,23 +408,38 @@ bool Reader::AddParameter(const RestElement& value, absl::string_view kind) {
   return true;
 }
 
-absl::StatusOr<RestJson> Read(absl::string_view text, size_t max_bytes, const RestJson* known,
+absl::StatusOr<RestJson> Read(absl::string_view text, const RestLimits& limits, const RestJson* known,
                               bool* deferred) {
-  Reader reader(max_bytes, known);
+  Reader reader(text.size(), limits, known);
   Json::sax_parse(text.begin(), text.end(), &reader);
   if (!reader.status().ok()) return reader.status();
   *deferred = reader.deferred();
   return reader.Take();
 }
 
+absl::StatusOr<ByteCharge> ChargeText(const JsonExtent& extent, const RestLimits& limits) {
+  if (limits.ledger == nullptr) return ByteCharge();
+  const size_t bytes = kStringFactor * extent.string_bytes + kStringBytes * extent.strings +
+                       kStructureFactor * extent.structure_bytes;
+  return limits.ledger->Charge(limits.client, static_cast<int64_t>(bytes));
+}
+
 }  // namespace
 
-absl::StatusOr<RestJson> ParseRestJson(absl::string_view text, size_t max_bytes) {
+absl::StatusOr<RestJson> ParseRestJson(absl::string_view text, const RestLimits& limits) {
+  const auto extent = MeasureJson(text);
+  if (!extent.ok()) return extent.status();
+  auto charge = ChargeText(*extent, limits);
+  if (!charge.ok()) return charge.status();
   bool deferred = false;
-  auto request = Read(text, max_bytes, nullptr, &deferred);
+  auto request = Read(text, limits, nullptr, &deferred);
   // Some clients write "data" before the datatype or the shape. After the first pass these are known.
-  if (!request.ok() || !deferred) return request;
-  return Read(text, max_bytes, &*request, &deferred);
+  if (request.ok() && deferred) {
+    const RestJson known = *std::move(request);
+    request = Read(text, limits, &known, &deferred);
+  }
+  if (request.ok()) request->charges.push_back(*std::move(charge));
+  return request;
 }
 
 }  // namespace saccade::server

@@ -10,7 +10,9 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "server/core/byte_ledger.h"
 #include "server/core/byte_pieces.h"
+#include "server/core/cancellation.h"
 #include "server/core/tensor.h"
 #include "server/protocols/rest_value.h"
 
@@ -31,10 +33,24 @@ struct RestJson {
   RestParameters parameters;
   std::vector<RestTensor> inputs;
   std::vector<RestTensor> outputs;
+  // For the memory of all this; has to be kept as long.
+  std::vector<ByteCharge> charges;
 };
 
-// INVALID_ARGUMENT says where the error is and what was expected. Unknown members are ignored. `max_bytes`
-// is the maximum size of the elements of all inputs together.
-absl::StatusOr<RestJson> ParseRestJson(absl::string_view text, size_t max_bytes);
+// What parsing a request may use.
+struct RestLimits {
+  // Maximum size of the elements of all inputs together.
+  size_t max_bytes = 0;
+  // Where memory is charged to `client` before it is allocated. Null: nothing is charged.
+  ByteLedger* ledger = nullptr;
+  absl::string_view client = {};
+  // Parsing ends soon after it is raised. May be null.
+  const Cancellation* cancellation = nullptr;
+};
+
+// INVALID_ARGUMENT says where the error is and what was expected; CANCELLED if `limits.cancellation` is
+// raised; else the errors of the ledger. Unknown members are ignored, unless they have more than
+// kMaxJsonValues values.
+absl::StatusOr<RestJson> ParseRestJson(absl::string_view text, const RestLimits& limits);
 
 }  // namespace saccade::server

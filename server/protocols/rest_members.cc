@@ -15,6 +15,8 @@ using Json = nlohmann::json;
 
 // Above the number of all settings, and small enough for memory.
 constexpr size_t kMaxMembers = 256;
+// A model's configuration, which may have 1 MiB, is the largest setting. As text it may be longer.
+constexpr size_t kMaxSettingsBytes = size_t{4} << 20;
 
 // Receives the parser's events in the order of the text. Each callback returns whether to continue. Keeps
 // members at a nesting depth of `level` objects, the inner one being "parameters".
@@ -100,6 +102,10 @@ class Members {
 
 absl::StatusOr<RestParameters> Parse(absl::string_view text, size_t level) {
   if (text.empty()) return RestParameters();
+  if (text.size() > kMaxSettingsBytes) {
+    return Invalid("request", absl::StrCat("has ", text.size(), " bytes, more than the ", kMaxSettingsBytes,
+                                           " that are allowed here; send settings only"));
+  }
   Members members(level);
   Json::sax_parse(text.begin(), text.end(), &members);
   if (!members.status().ok()) return members.status();

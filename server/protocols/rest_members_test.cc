@@ -66,6 +66,8 @@ TEST(RestMembers, TheyAreBounded) {
   EXPECT_THAT(Why(ParseMembers(many + "}")), HasSubstr("more than 256 members"));
   const std::string deep = absl::StrCat("{\"a\":", std::string(100'000, '['), std::string(100'000, ']'), "}");
   EXPECT_THAT(*ParseParameters(deep), IsEmpty());
+  const std::string long_text = "{\"config\":\"" + std::string(4 << 20, 'x') + "\"}";
+  EXPECT_THAT(Why(ParseParameters(long_text)), HasSubstr("more than the 4194304 that are allowed"));
 }
 
 }  // namespace

@@ -18,16 +18,16 @@ absl::StatusOr<int64_t> VersionIn(const HttpRequest& request, const Inference& i
 
 HttpHandler Answering(RetryJitter* jitter,
                       std::function<absl::StatusOr<HttpResponse>(const HttpRequest&)> handle) {
-  return [jitter, handle = std::move(handle)](const HttpRequest& request) {
+  return Responding([jitter, handle = std::move(handle)](const HttpRequest& request) {
     auto response = handle(request);
     return response.ok() ? *std::move(response) : ToHttp(response.status(), jitter);
-  };
+  });
 }
 
 std::vector<HttpRoute> ForVersions(const std::string& method, const std::string& tail,
-                                   const HttpHandler& handler) {
-  return {{method, absl::StrCat("/v2/models/{model}", tail), handler},
-          {method, absl::StrCat("/v2/models/{model}/versions/{version}", tail), handler}};
+                                   const HttpHandler& handler, bool may_block) {
+  return {{method, absl::StrCat("/v2/models/{model}", tail), handler, may_block},
+          {method, absl::StrCat("/v2/models/{model}/versions/{version}", tail), handler, may_block}};
 }
 
 }  // namespace saccade::server

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "server/http/http_server.h"
+#include "server/http/http_message.h"
 #include "server/inference/inference.h"
 #include "server/protocols/retry_jitter.h"
 
@@ -24,6 +24,6 @@ HttpHandler Answering(RetryJitter* jitter,
 
 // Routes for a model's default version and for a version in the path, each followed by `tail`.
 std::vector<HttpRoute> ForVersions(const std::string& method, const std::string& tail,
-                                   const HttpHandler& handler);
+                                   const HttpHandler& handler, bool may_block = false);
 
 }  // namespace saccade::server

@@ -4,11 +4,11 @@
 #include <string>
 #include <utility>
 
-#include "absl/functional/function_ref.h"
 #include "absl/strings/str_cat.h"
 #include "server/core/errors.h"
 #include "server/inference/repository_orders.h"
 #include "server/protocols/log_calls.h"
+#include "server/protocols/rest_error.h"
 #include "server/protocols/rest_members.h"
 #include "server/protocols/rest_paths.h"
 
@@ -31,19 +31,6 @@ absl::StatusOr<bool> WantsReadyAlone(const HttpRequest& request) {
   return ready_alone;
 }
 
-// Blocks until what `begin` has started is done.
-absl::StatusOr<HttpResponse> Await(HttpClient& client, absl::FunctionRef<void(Catalog::Done)> begin) {
-  absl::Status outcome = absl::UnknownError("not done yet");
-  begin([&outcome, &client](absl::Status status) {
-    outcome = std::move(status);
-    // Done() must be last: afterwards this frame may be gone.
-    client.Done();
-  });
-  client.AwaitDone([] {});
-  if (!outcome.ok()) return outcome;
-  return HttpResponse();
-}
-
 }  // namespace
 
 absl::StatusOr<HttpResponse> RestRepository::Index(const HttpRequest& request) const {
@@ -61,36 +48,42 @@ absl::StatusOr<HttpResponse> RestRepository::Index(const HttpRequest& request) c
   return HttpResponse{200, "application/json", index.dump(-1, ' ', false, Json::error_handler_t::replace)};
 }
 
-absl::StatusOr<HttpResponse> RestRepository::Load(const HttpRequest& request) const {
-  const auto parameters = ParseParameters(request.body);
-  if (!parameters.ok()) return parameters.status();
-  auto config = LoadConfigOf(Named(*parameters));
-  if (!config.ok()) return config.status();
-  const LogCallScope scope(LogCallOf(request));
-  return Await(*request.client, [&](Catalog::Done done) {
-    catalog_->Load(ValueIn(request, "model"), *std::move(config), std::move(done));
-  });
+void RestRepository::Reply(const absl::Status& status, const HttpReply& reply) const {
+  reply(status.ok() ? HttpResponse() : ToHttp(status, retry_jitter_));
 }
 
-absl::StatusOr<HttpResponse> RestRepository::Unload(const HttpRequest& request) const {
+void RestRepository::Load(const HttpRequest& request, HttpReply reply) const {
   const auto parameters = ParseParameters(request.body);
-  if (!parameters.ok()) return parameters.status();
+  if (!parameters.ok()) return Reply(parameters.status(), reply);
+  auto config = LoadConfigOf(Named(*parameters));
+  if (!config.ok()) return Reply(config.status(), reply);
+  const LogCallScope scope(LogCallOf(request.headers));
+  catalog_->Load(ValueIn(request, "model"), *std::move(config),
+                 [this, reply = std::move(reply)](const absl::Status& status) { Reply(status, reply); });
+}
+
+void RestRepository::Unload(const HttpRequest& request, HttpReply reply) const {
+  const auto parameters = ParseParameters(request.body);
+  if (!parameters.ok()) return Reply(parameters.status(), reply);
   const auto with_dependents = UnloadsDependents(Named(*parameters));
-  if (!with_dependents.ok()) return with_dependents.status();
-  const LogCallScope scope(LogCallOf(request));
-  return Await(*request.client, [&](Catalog::Done done) {
-    catalog_->Unload(ValueIn(request, "model"), *with_dependents, std::move(done));
-  });
+  if (!with_dependents.ok()) return Reply(with_dependents.status(), reply);
+  const LogCallScope scope(LogCallOf(request.headers));
+  catalog_->Unload(ValueIn(request, "model"), *with_dependents,
+                   [this, reply = std::move(reply)](const absl::Status& status) { Reply(status, reply); });
 }
 
 std::vector<HttpRoute> RestRepository::Routes() const {
-  const auto answering = [this](auto handle) {
-    return Answering(retry_jitter_,
-                     [this, handle](const HttpRequest& request) { return (this->*handle)(request); });
+  const auto control = [this](auto handle) -> HttpHandler {
+    return [this, handle](const std::shared_ptr<const HttpRequest>& request, HttpReply reply) {
+      (this->*handle)(*request, std::move(reply));
+    };
   };
-  return {{"POST", "/v2/repository/index", answering(&RestRepository::Index)},
-          {"POST", "/v2/repository/models/{model}/load", answering(&RestRepository::Load)},
-          {"POST", "/v2/repository/models/{model}/unload", answering(&RestRepository::Unload)}};
+  const auto index = Answering(retry_jitter_, [this](const HttpRequest& request) { return Index(request); });
+  // A configuration in a load may be long.
+  return {{"POST", "/v2/repository/index", index, /*may_block=*/true},
+          {"POST", "/v2/repository/models/{model}/load", control(&RestRepository::Load), /*may_block=*/true},
+          {"POST", "/v2/repository/models/{model}/unload", control(&RestRepository::Unload),
+           /*may_block=*/true}};
 }
 
 }  // namespace saccade::server

@@ -62,14 +62,17 @@ class Binary {
     }
     const BytePieces taken({rest_.data(), static_cast<size_t>(*bytes)}, body_.owner);
     rest_.remove_prefix(*bytes);
+    taken_ += *bytes;
     return taken;
   }
 
+  size_t taken() const { return taken_; }
   size_t left() const { return rest_.size(); }
 
  private:
   const RestBody& body_;
   absl::string_view rest_;
+  size_t taken_ = 0;
 };
 
 // Reads an input in shared memory.
@@ -124,6 +127,7 @@ absl::Status ReadInputs(RestJson& request, Binary binary, SharedInputs shared, T
     if (!tensor.ok()) return About(NameOfTensor("input", request.inputs[i], i), tensor.status());
     call.inputs.push_back(*std::move(tensor));
   }
+  call.charged_bytes = static_cast<int64_t>(binary.taken());
   if (binary.left() == 0) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat(
       "the body has ", binary.left(), " bytes more than the JSON and the inputs' ", kBinarySize, " say"));
@@ -150,6 +154,13 @@ absl::Status ReadOutputs(const RestJson& request, TensorCall& call, RestForm& fo
   return absl::OkStatus();
 }
 
+// Size of the elements in JSON.
+size_t DataBytes(const RestJson& request) {
+  size_t bytes = 0;
+  for (const RestTensor& input : request.inputs) bytes += input.data ? input.data->size() : 0;
+  return bytes;
+}
+
 // The number of the body's bytes that are JSON.
 absl::StatusOr<size_t> JsonBytes(const RestBody& body) {
   if (!body.json_length) return body.bytes.size();
@@ -168,18 +179,22 @@ bool RestForm::BinaryOf(const std::string& output) const {
 }
 
 absl::StatusOr<RestCall> ReadRestRequest(const RestBody& body, const SharedMemory& shared_memory,
-                                         size_t max_bytes) {
+                                         const RestLimits& limits) {
   const auto json_bytes = JsonBytes(body);
   if (!json_bytes.ok()) return json_bytes.status();
-  auto request = ParseRestJson(body.bytes.substr(0, *json_bytes), max_bytes);
+  auto request = ParseRestJson(body.bytes.substr(0, *json_bytes), limits);
   if (!request.ok()) return request.status();
   RestCall read;
+  read.charges = std::move(request->charges);
   read.call.id = std::move(request->id);
+  // Taken before the inputs take their data.
+  const size_t charged = limits.ledger != nullptr ? DataBytes(*request) : 0;
   const auto binary = FlagOf(request->parameters, kBinaryOutput);
   if (!binary.ok()) return binary.status();
   read.form.binary_by_default = binary->value_or(false);
   absl::Status status =
       ReadInputs(*request, Binary(body, *json_bytes), SharedInputs(shared_memory), read.call);
+  read.call.charged_bytes += static_cast<int64_t>(charged);
   if (status.ok()) status = ReadOutputs(*request, read.call, read.form);
   if (status.ok()) status = ApplyAll(request->parameters, read.call);
   if (!status.ok()) return status;
@@ -253,6 +268,7 @@ absl::StatusOr<RestCall> ReadRawRequest(const RestBody& body, absl::Span<const T
   }
   RestCall read;
   read.call.inputs.push_back(std::move(tensor));
+  read.call.charged_bytes = static_cast<int64_t>(body.bytes.size());
   read.form.binary_by_default = true;
   return read;
 }

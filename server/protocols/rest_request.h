@@ -6,11 +6,13 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "server/core/tensor_call.h"
+#include "server/protocols/rest_json.h"
 #include "server/shared_memory/shared_memory.h"
 
 namespace saccade::server {
@@ -28,6 +30,9 @@ struct RestForm {
 };
 
 struct RestCall {
+  // For the memory of the elements in JSON; have to be kept as long as the call. Declared before it, so that
+  // it is freed first.
+  std::vector<ByteCharge> charges;
   TensorCall call;
   RestForm form;
 };
@@ -41,10 +46,12 @@ struct RestBody {
 };
 
 // INVALID_ARGUMENT names the tensor or parameter, UNIMPLEMENTED what is not supported; other errors are those
-// of SharedInputs::Read. The caller sets model, version, client and cancellation. Tensors in binary data are
-// not copied; those in shared memory are. `max_bytes` is the maximum size of the elements in JSON.
+// of SharedInputs::Read. The caller sets model, version and cancellation, and what CallScope::Describe()
+// sets. Tensors in binary data are not copied. Elements in JSON and tensors in shared memory are copied. The
+// first two are the call's charged_bytes: the front has charged the body, and the elements are charged to
+// `limits.ledger`.
 absl::StatusOr<RestCall> ReadRestRequest(const RestBody& body, const SharedMemory& shared_memory,
-                                         size_t max_bytes);
+                                         const RestLimits& limits);
 
 // True if the body consists of one tensor's bytes, without JSON.
 absl::StatusOr<bool> IsRawBody(const RestBody& body);

@@ -18,13 +18,15 @@ constexpr size_t kMax = 100'000;
 const SharedMemory kNoSharing({});
 
 absl::StatusOr<RestCall> Read(const std::string& json) {
-  return ReadRestRequest({.bytes = json, .owner = nullptr, .json_length = std::nullopt}, kNoSharing, kMax);
+  return ReadRestRequest({.bytes = json, .owner = nullptr, .json_length = std::nullopt}, kNoSharing,
+                         {.max_bytes = kMax});
 }
 
 absl::StatusOr<RestCall> ReadBinary(const std::string& json, const std::string& binary) {
   const auto body = std::make_shared<const std::string>(json + binary);
   const std::string length = absl::StrCat(json.size());
-  return ReadRestRequest({.bytes = *body, .owner = body, .json_length = length}, kNoSharing, kMax);
+  return ReadRestRequest({.bytes = *body, .owner = body, .json_length = length}, kNoSharing,
+                         {.max_bytes = kMax});
 }
 
 template <typename T>
@@ -288,9 +290,9 @@ TEST(RestRequestTest, BinaryDataHaveToFit) {
               HasSubstr("has both data and binary_data_size"));
   EXPECT_THAT(Why(Read(four)), HasSubstr("the header Inference-Header-Content-Length is missing"));
   for (const char* length : {"", "-1", "x", "1000", "99999999999999999999"}) {
-    EXPECT_THAT(
-        Why(ReadRestRequest({.bytes = "{}", .owner = nullptr, .json_length = length}, kNoSharing, kMax)),
-        HasSubstr("expected a number up to the body's 2 bytes"))
+    EXPECT_THAT(Why(ReadRestRequest({.bytes = "{}", .owner = nullptr, .json_length = length}, kNoSharing,
+                                    {.max_bytes = kMax})),
+                HasSubstr("expected a number up to the body's 2 bytes"))
         << length;
   }
 }
@@ -319,6 +321,19 @@ TEST(RestRequestTest, TextsOfAnyKindAreSurvived) {
   }
 }
 
+TEST(RestRequestTest, BinaryTensorsAreChargedWithTheBody) {
+  const auto mixed = ReadBinary(
+      R"({"inputs":[{"name":"x","datatype":"UINT8","shape":[4],"parameters":{"binary_data_size":4}},)"
+      R"({"name":"y","datatype":"FP32","shape":[2],"data":[1,2]}]})",
+      "abcd");
+  ASSERT_TRUE(mixed.ok()) << mixed.status();
+  // The elements of 'y' are a copy beside the body.
+  EXPECT_EQ(mixed->call.charged_bytes, 4);
+  const auto json = Read(R"({"inputs":[{"name":"y","datatype":"FP32","shape":[2],"data":[1,2]}]})");
+  ASSERT_TRUE(json.ok()) << json.status();
+  EXPECT_EQ(json->call.charged_bytes, 0);
+}
+
 absl::StatusOr<RestCall> ReadRaw(const std::string& bytes, DataType type, std::vector<int64_t> shape) {
   const auto kept = std::make_shared<const std::string>(bytes);
   const RestBody body{.bytes = *kept, .owner = kept, .json_length = "0"};
@@ -332,6 +347,7 @@ TEST(RestRequestTest, ABodyWithoutJsonIsTheOnlyInput) {
   EXPECT_THAT(picture->call.inputs[0].shape, ElementsAre(1));
   EXPECT_EQ(BytesOf(picture->call.inputs[0]), std::string("\4\0\0\0JPEG", 8));
   EXPECT_TRUE(picture->form.BinaryOf("y"));
+  EXPECT_EQ(picture->call.charged_bytes, 4);
   const auto rows = ReadRaw(std::string(24, 'x'), DataType::kFp32, {-1, 3});
   ASSERT_TRUE(rows.ok()) << rows.status();
   EXPECT_THAT(rows->call.inputs[0].shape, ElementsAre(2, 3));

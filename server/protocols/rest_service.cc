@@ -1,19 +1,18 @@
 #include "server/protocols/rest_service.h"
 
+#include <iterator>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "server/core/cancellation.h"
 #include "server/inference/extensions.h"
-#include "server/protocols/call_records.h"
-#include "server/protocols/log_calls.h"
-#include "server/protocols/peer.h"
+#include "server/protocols/call_scope.h"
 #include "server/protocols/rest_answer.h"
 #include "server/protocols/rest_error.h"
+#include "server/protocols/rest_media.h"
 #include "server/protocols/rest_paths.h"
-#include "server/protocols/rest_request.h"
+#include "server/protocols/rest_reply.h"
 
 namespace saccade::server {
 namespace {
@@ -44,7 +43,28 @@ Json ToJson(const std::vector<TensorDescription>& tensors) {
   return described;
 }
 
+// The bytes of the outputs that are written as JSON.
+int64_t TextBytes(const TensorAnswer& answer, const RestForm& form) {
+  int64_t bytes = 0;
+  for (const Tensor& output : answer.outputs) {
+    if (!output.shared && !form.BinaryOf(output.name)) bytes += static_cast<int64_t>(output.data.size());
+  }
+  return bytes;
+}
+
 }  // namespace
+
+// An inference until it is answered. The tensors may point into the request.
+struct RestService::InferCall {
+  std::shared_ptr<const HttpRequest> request;
+  HttpReply reply;
+  // Refers to the request.
+  CallScope scope;
+  // For tensors that were read from JSON.
+  std::vector<ByteCharge> charges = {};
+  std::string id = {};
+  RestForm form = {};
+};
 
 absl::StatusOr<ModelInterface> RestService::Describe(const HttpRequest& request) const {
   const auto version = VersionIn(request, *deps_.inference);
@@ -76,7 +96,7 @@ HttpResponse RestService::ModelReady(const HttpRequest& request) const {
   return Health(true, "");
 }
 
-absl::StatusOr<RestCall> RestService::Read(const HttpRequest& request, absl::Time arrival) const {
+absl::StatusOr<RestCall> RestService::Read(const HttpRequest& request) const {
   const auto version = VersionIn(request, *deps_.inference);
   if (!version.ok()) return version.status();
   const RestBody body{
@@ -85,78 +105,85 @@ absl::StatusOr<RestCall> RestService::Read(const HttpRequest& request, absl::Tim
   if (!is_raw.ok()) return is_raw.status();
   const auto model = *is_raw ? Describe(request) : ModelInterface();
   if (!model.ok()) return model.status();
-  auto read =
-      *is_raw ? ReadRawRequest(body, model->inputs)
-              : ReadRestRequest(body, *deps_.shared_memory, static_cast<size_t>(options_.max_message_bytes));
+  auto read = *is_raw ? ReadRawRequest(body, model->inputs)
+                      : ReadRestRequest(body, *deps_.shared_memory,
+                                        {.max_bytes = static_cast<size_t>(options_.max_message_bytes),
+                                         .ledger = deps_.pipeline->deps().admission,
+                                         .client = request.client,
+                                         .cancellation = request.cancellation.get()});
   if (!read.ok()) return read.status();
   read->call.model = request.path_values.at("model");
   read->call.version = *version;
-  read->call.client = ClientOfAddress(request.client->Address());
-  read->call.arrival = arrival;
+  read->call.cancellation = request.cancellation;
   read->call.protocol = kProtocol;
   return read;
 }
 
-absl::StatusOr<TensorAnswer> RestService::Await(TensorCall call, HttpClient& client) const {
-  const auto cancellation = std::make_shared<Cancellation>();
-  call.cancellation = cancellation;
-  absl::StatusOr<TensorAnswer> outcome = absl::UnknownError("not answered yet");
-  deps_.inference->Infer(std::move(call), [&outcome, &client](absl::StatusOr<TensorAnswer> answer) {
-    outcome = std::move(answer);
-    // Done() must be last: afterwards this frame may be gone.
-    client.Done();
-  });
-  client.AwaitDone([&cancellation] { cancellation->Cancel(); });
-  return outcome;
+HttpResponse RestService::Write(const InferCall& call, absl::StatusOr<TensorAnswer> outcome) const {
+  std::shared_ptr<const AnswerCharge> charge = outcome.ok() ? std::move(outcome->charge) : nullptr;
+  auto made = outcome.ok() ? ToRestAnswer(*std::move(outcome), call.id, call.form, options_.max_message_bytes)
+                           : absl::StatusOr<HttpResponse>(outcome.status());
+  HttpResponse response = made.ok() ? *std::move(made) : ToHttp(made.status(), options_.retry_jitter);
+  KeepUntilSent(std::move(charge), response);
+  call.scope.End(made.status(), response, ValueIn(*call.request, "model"), call.id);
+  return response;
 }
 
-absl::StatusOr<HttpResponse> RestService::TryInfer(const HttpRequest& request, absl::Time arrival,
-                                                   const std::shared_ptr<CallRecord>& record) const {
-  auto read = Read(request, arrival);
+void RestService::Answer(const std::shared_ptr<const InferCall>& call,
+                         absl::StatusOr<TensorAnswer> outcome) const {
+  const int64_t text = outcome.ok() ? TextBytes(*outcome, call->form) : 0;
+  ReplyWith(
+      options_.pool, text,
+      [this, call, outcome = std::move(outcome)]() mutable { return Write(*call, std::move(outcome)); },
+      call->reply);
+}
+
+void RestService::Infer(std::shared_ptr<const HttpRequest> request, const HttpReply& reply) const {
+  const HttpRequest& sent = *request;
+  const char* const route = sent.path_values.count("version") > 0
+                                ? "/v2/models/{model}/versions/{version}/infer"
+                                : "/v2/models/{model}/infer";
+  auto call = std::make_shared<InferCall>(
+      InferCall{.request = std::move(request),
+                .reply = reply,
+                .scope = CallScope(deps_.pipeline->deps().watch, sent, route, deps_.clock->Now())});
+  auto read = Read(sent);
   if (!read.ok()) {
     deps_.pipeline->CountMalformed(kProtocol, read.status().code());
-    return read.status();
+    return Answer(call, read.status());
   }
-  const std::string id = read->call.id;
-  if (record != nullptr) record->Describe(read->call);
-  read->call.record = record;
-  auto answer = Await(std::move(read->call), *request.client);
-  LogFault(
-      answer.status(),
-      {.method = request.path, .model = request.path_values.at("model"), .id = id, .record = record.get()},
-      request);
-  if (!answer.ok()) return answer.status();
-  return ToRestAnswer(*std::move(answer), id, read->form, options_.max_message_bytes);
-}
-
-HttpResponse RestService::Infer(const HttpRequest& request) const {
-  const absl::Time arrival = deps_.clock->Now();
-  const bool names_version = request.path_values.count("version") > 0;
-  const auto record = RecordOf(
-      deps_.pipeline->deps().watch, request,
-      names_version ? "/v2/models/{model}/versions/{version}/infer" : "/v2/models/{model}/infer", arrival);
-  auto response = TryInfer(request, arrival, record);
-  HttpResponse answer =
-      response.ok() ? *std::move(response) : ToHttp(response.status(), options_.retry_jitter);
-  EndRecord(record.get(), response.status(), answer);
-  return answer;
+  call->id = read->call.id;
+  call->form = std::move(read->form);
+  call->charges = std::move(read->charges);
+  call->scope.Describe(read->call);
+  deps_.inference->Infer(std::move(read->call), [this, call](absl::StatusOr<TensorAnswer> outcome) {
+    Answer(call, std::move(outcome));
+  });
 }
 
 std::vector<HttpRoute> RestService::Routes() {
   std::vector<HttpRoute> routes = {
-      {"GET", "/v2", [this](const HttpRequest&) { return ServerMetadata(); }},
+      {"GET", "/v2", Responding([this](const HttpRequest&) { return ServerMetadata(); })},
       {"GET", "/v2/health/live",
-       [this](const HttpRequest&) { return Health(options_.live(), "a forward pass hangs"); }},
+       Responding([this](const HttpRequest&) { return Health(options_.live(), "a forward pass hangs"); })},
       {"GET", "/v2/health/ready",
-       [this](const HttpRequest&) { return Health(options_.ready(), "loading or draining"); }}};
-  const auto add = [&routes](const std::vector<HttpRoute>& more) {
-    routes.insert(routes.end(), more.begin(), more.end());
+       Responding([this](const HttpRequest&) { return Health(options_.ready(), "loading or draining"); })}};
+  const auto add = [&routes](std::vector<HttpRoute> more) {
+    std::move(more.begin(), more.end(), std::back_inserter(routes));
   };
-  add(ForVersions("GET", "", [this](const HttpRequest& request) { return ModelMetadata(request); }));
-  add(ForVersions("GET", "/ready", [this](const HttpRequest& request) { return ModelReady(request); }));
-  add(ForVersions("POST", "/infer", [this](const HttpRequest& request) { return Infer(request); }));
+  add(ForVersions("GET", "",
+                  Responding([this](const HttpRequest& request) { return ModelMetadata(request); })));
+  add(ForVersions("GET", "/ready",
+                  Responding([this](const HttpRequest& request) { return ModelReady(request); })));
+  add(ForVersions("POST", "/infer",
+                  [this](std::shared_ptr<const HttpRequest> request, const HttpReply& reply) {
+                    Infer(std::move(request), reply);
+                  }));
   add(extensions_.Routes());
   add(repository_.Routes());
+  for (HttpRoute& route : routes) {
+    if (route.method == "POST") route.handler = TakingJsonOrBinary(std::move(route.handler));
+  }
   return routes;
 }
 

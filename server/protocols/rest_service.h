@@ -12,8 +12,9 @@
 #include "server/catalog/catalog.h"
 #include "server/core/clock.h"
 #include "server/engine/pipeline.h"
-#include "server/http/http_server.h"
+#include "server/http/http_message.h"
 #include "server/inference/inference.h"
+#include "server/net/work_pool.h"
 #include "server/protocols/rest_extensions.h"
 #include "server/protocols/rest_repository.h"
 #include "server/protocols/rest_request.h"
@@ -22,7 +23,7 @@
 
 namespace saccade::server {
 
-// Thread-safe. Inferences block the connection's thread until they are answered.
+// Thread-safe. No route blocks; those that may take long run on the server's work pool.
 class RestService {
  public:
   struct Options {
@@ -31,6 +32,8 @@ class RestService {
     int64_t max_message_bytes = 0;
     // Spreads the retry hints of rejections.
     RetryJitter* retry_jitter = nullptr;
+    // Where long answers are written as JSON; null writes them on the thread that has computed them.
+    WorkPool* pool = nullptr;
     // Whether the daemon is live and ready. Called on any thread.
     std::function<bool()> live;
     std::function<bool()> ready;
@@ -58,17 +61,18 @@ class RestService {
   std::vector<HttpRoute> Routes();
 
  private:
+  struct InferCall;
+
   HttpResponse ServerMetadata() const;
   HttpResponse ModelMetadata(const HttpRequest& request) const;
   HttpResponse ModelReady(const HttpRequest& request) const;
-  HttpResponse Infer(const HttpRequest& request) const;
+  void Infer(std::shared_ptr<const HttpRequest> request, const HttpReply& reply) const;
 
   absl::StatusOr<ModelInterface> Describe(const HttpRequest& request) const;
-  absl::StatusOr<RestCall> Read(const HttpRequest& request, absl::Time arrival) const;
-  // Waits for the answer. Cancels the call if the client disconnects.
-  absl::StatusOr<TensorAnswer> Await(TensorCall call, HttpClient& client) const;
-  absl::StatusOr<HttpResponse> TryInfer(const HttpRequest& request, absl::Time arrival,
-                                        const std::shared_ptr<CallRecord>& record) const;
+  absl::StatusOr<RestCall> Read(const HttpRequest& request) const;
+  // Sends the answer and ends the call's record.
+  void Answer(const std::shared_ptr<const InferCall>& call, absl::StatusOr<TensorAnswer> outcome) const;
+  HttpResponse Write(const InferCall& call, absl::StatusOr<TensorAnswer> outcome) const;
 
   const Options options_;
   const Deps deps_;

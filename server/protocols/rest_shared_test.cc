@@ -25,7 +25,8 @@ class RestSharedTest : public ::testing::Test {
   absl::StatusOr<RestCall> Read(const std::string& members, const std::string& more = "") {
     const std::string json =
         absl::StrCat(R"({"inputs":[{"name":"x","datatype":"FP32","shape":[1],)", members, "}", more, "]}");
-    return ReadRestRequest({.bytes = json, .owner = nullptr, .json_length = std::nullopt}, memory_, kMax);
+    return ReadRestRequest({.bytes = json, .owner = nullptr, .json_length = std::nullopt}, memory_,
+                           {.max_bytes = kMax});
   }
 
   std::string Why(const absl::StatusOr<RestCall>& read, absl::StatusCode code) {
@@ -74,8 +75,8 @@ TEST_F(RestSharedTest, WhatDoesNotFitIsRefused) {
 TEST_F(RestSharedTest, OutputsAreWhereTheyWereWanted) {
   const std::string json = R"({"inputs":[],"outputs":[{"name":"y","parameters":{"binary_data":false,
     "shared_memory_region":"r","shared_memory_byte_size":8,"shared_memory_offset":4}}]})";
-  const auto read =
-      ReadRestRequest({.bytes = json, .owner = nullptr, .json_length = std::nullopt}, memory_, kMax);
+  const auto read = ReadRestRequest({.bytes = json, .owner = nullptr, .json_length = std::nullopt}, memory_,
+                                    {.max_bytes = kMax});
   ASSERT_TRUE(read.ok()) << read.status();
   ASSERT_TRUE(read->call.outputs.at(0).shared);
   EXPECT_EQ(read->call.outputs[0].shared->offset, 4u);
@@ -97,8 +98,8 @@ TEST_F(RestSharedTest, OutputsAreWhereTheyWereWanted) {
 TEST_F(RestSharedTest, AClassifiedOutputIsNotShared) {
   const std::string json = R"({"inputs":[],"outputs":[{"name":"y","parameters":{"classification":2,
     "shared_memory_region":"r","shared_memory_byte_size":8}}]})";
-  const auto read =
-      ReadRestRequest({.bytes = json, .owner = nullptr, .json_length = std::nullopt}, memory_, kMax);
+  const auto read = ReadRestRequest({.bytes = json, .owner = nullptr, .json_length = std::nullopt}, memory_,
+                                    {.max_bytes = kMax});
   EXPECT_THAT(Why(read, kInvalid), HasSubstr("has both shared_memory_region and classification"));
 }
 

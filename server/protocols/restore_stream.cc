@@ -7,14 +7,10 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
-#include "server/core/clock.h"
 #include "server/encode/volume.h"
-#include "server/protocols/call_records.h"
 #include "server/protocols/grpc_status.h"
-#include "server/protocols/log_calls.h"
-#include "server/protocols/peer.h"
-#include "server/protocols/predict_reactor.h"
+#include "server/protocols/message_bytes.h"
+#include "server/protocols/restore_parts.h"
 #include "server/protocols/vision_errors.h"
 #include "server/protocols/vision_messages.h"
 #include "server/protocols/vision_options.h"
@@ -25,7 +21,7 @@
 namespace saccade::server {
 namespace {
 
-constexpr size_t kPartBytes = size_t{1} << 20;
+constexpr char kMethod[] = "saccade.v1.Vision/Restore";
 
 absl::Status ForRestoration(const models::Description& model, const std::string& name) {
   if (model.task == models::Task::kRestoration) return absl::OkStatus();
@@ -35,127 +31,181 @@ absl::Status ForRestoration(const models::Description& model, const std::string&
 
 }  // namespace
 
-RestoreStream::RestoreStream(const Call& call) : call_(call) {
+void RestoreStream::OnArrival() {
+  scope_.emplace(server_.pipeline->deps().watch, start(), kMethod);
+  volume_.emplace(server_.pipeline->deps().admission, scope_->client());
+  server_.uploads->Add(std::static_pointer_cast<RestoreStream>(shared_from_this()));
+}
+
+void RestoreStream::OnMessage(BytePieces message) {
+  if (!IsUploading()) return;
+  absl::Status taken = LatenessAt(server_.clock->Now());
+  if (taken.ok()) taken = TakePart(message);
+  if (!taken.ok()) {
+    EndUpload(taken);
+    return;
+  }
   {
-    const absl::MutexLock lock(&upload_->mutex);
-    upload_->stream = this;
+    const absl::MutexLock lock(&mutex_);
+    reading_ = false;
   }
-  const absl::Duration max_upload = call.max_upload;
-  const absl::Duration left = call.arrival + max_upload - Clock::Real()->Now();
-  alarm_.Set(absl::ToChronoTime(absl::Now() + left), [upload = upload_, max_upload](bool expired) {
-    const absl::MutexLock lock(&upload->mutex);
-    if (!expired || upload->stream == nullptr) return;
-    std::exchange(upload->stream, nullptr)
-        ->End(absl::DeadlineExceededError(absl::StrCat("the volume did not come within ",
-                                                       absl::FormatDuration(max_upload),
-                                                       " (--upload-timeout-seconds)")));
-  });
-  StartRead(&part_);
+  Proceed();
 }
 
-RestoreStream::~RestoreStream() { EndUpload(); }
-
-bool RestoreStream::EndUpload() {
-  alarm_.Cancel();
-  const absl::MutexLock lock(&upload_->mutex);
-  return std::exchange(upload_->stream, nullptr) != nullptr;
+void RestoreStream::OnHalfClose() {
+  if (const absl::Status complete = CheckComplete(); !complete.ok()) {
+    EndUpload(complete);
+    return;
+  }
+  // Otherwise the call was ended meanwhile.
+  if (!StopUploading()) return;
+  if (const absl::Status started = Start(); !started.ok()) End(started);
 }
 
-void RestoreStream::OnReadDone(bool ok) {
-  absl::Status taken;
+void RestoreStream::OnCancel() {
+  cancellation_->Cancel();
+  DropAnswer();
+  EndUpload(absl::CancelledError("the client cancelled the call, or its deadline has passed"));
+  Proceed();
+}
+
+void RestoreStream::OnSent(bool ok) {
   if (!ok) {
-    taken = Start();
-    if (taken.ok()) return;  // Answer ends the call, or the alarm has.
-  } else if (part_.part_case() == v1::RestoreRequest::kHeader) {
-    taken = TakeHeader(part_.header());
-  } else if (part_.part_case() == v1::RestoreRequest::kData) {
-    taken = TakeData(part_.data());
-  } else {
-    taken = InvalidField("part", "is missing; the first is 'header', the others are 'data'");
+    cancellation_->Cancel();
+    DropAnswer();
   }
-  if (taken.ok()) {
-    StartRead(&part_);
-  } else {
-    End(taken);
+  {
+    const absl::MutexLock lock(&mutex_);
+    sending_ = false;
   }
+  Proceed();
 }
 
-absl::Status RestoreStream::TakeHeader(const v1::RestoreHeader& header) {
-  if (header_) return InvalidField("header", "came twice; after it, every part is 'data'");
+bool RestoreStream::IsUploading() {
+  const absl::MutexLock lock(&mutex_);
+  return uploading_;
+}
+
+bool RestoreStream::StopUploading() {
+  server_.uploads->Remove(this);
+  const absl::MutexLock lock(&mutex_);
+  return std::exchange(uploading_, false);
+}
+
+void RestoreStream::EndUpload(const absl::Status& why) {
+  if (StopUploading()) End(why);
+}
+
+void RestoreStream::EndIfLate(absl::Time now) {
+  if (const absl::Status late = LatenessAt(now); !late.ok()) EndUpload(late);
+}
+
+absl::Status RestoreStream::LatenessAt(absl::Time now) {
+  const absl::Duration taken = now - scope_->arrival();
+  if (taken >= server_.max_upload) {
+    return absl::DeadlineExceededError(absl::StrCat("the volume did not come within ",
+                                                    absl::FormatDuration(server_.max_upload),
+                                                    " (--upload-timeout-seconds)"));
+  }
+  const absl::MutexLock lock(&mutex_);
+  const double expected =
+      absl::ToDoubleSeconds(taken - server_.grace) * static_cast<double>(server_.min_bytes_per_second);
+  if (static_cast<double>(received_) >= expected) return absl::OkStatus();
+  return absl::DeadlineExceededError(
+      absl::StrCat("the volume comes too slowly: ", received_, " bytes in ", absl::FormatDuration(taken),
+                   "; expected at least ", server_.min_bytes_per_second, " bytes per second after the first ",
+                   absl::FormatDuration(server_.grace), "; send all parts without pauses"));
+}
+
+absl::Status RestoreStream::TakePart(const BytePieces& message) {
+  v1::RestoreRequest part;
+  const auto charge = ParseMessage(message, &part, server_.pipeline->deps().admission, scope_->client());
+  if (!charge.ok()) return charge.status();
+  if (part.part_case() == v1::RestoreRequest::kHeader) return TakeHeader(part.header());
+  if (part.part_case() == v1::RestoreRequest::kData) return TakeData(part.data());
+  return InvalidField("part", "is missing; the first is 'header', the others are 'data'");
+}
+
+absl::StatusOr<Request> RestoreStream::ReadHeader(const v1::RestoreHeader& header) {
   auto request =
       FromFields({header.model(), header.version(), header.request_id(), header.priority()}, "grpc");
-  const auto version = VersionOf(*call_.catalog, header);
-  absl::Status status = request.status();
-  if (status.ok()) status = version.status();
-  if (status.ok()) status = CheckOptions(header.restoration());
+  if (!request.ok()) return request;
+  const auto version = VersionOf(*server_.catalog, header);
+  if (!version.ok()) return version.status();
+  absl::Status status = CheckOptions(header.restoration());
   if (status.ok() && header.bytes() < 1)
     status = InvalidField("header.bytes", absl::StrCat("is ", header.bytes(), "; expected at least 1"));
   if (status.ok() && header.has_raw()) status = CheckShape("header.raw", header.raw(), header.bytes());
-  if (!status.ok()) {
-    call_.pipeline->CountMalformed("grpc", status.code());
-    return status;
-  }
+  if (!status.ok()) return status;
   request->version = *version;
-  request->client = ClientOfPeer(call_.context->peer());
-  request->arrival = call_.arrival;
-  request->deadline = DeadlineOf(*call_.context);
   request->cancellation = cancellation_;
   request->input_name = "volume";
   request->medium = models::Medium::kVolume;
   request->accepts = [name = header.model()](const models::Description& model) {
     return ForRestoration(model, name);
   };
-  request->record = call_.record;
-  if (call_.record != nullptr) call_.record->Describe(*request);
-  auto ticket = call_.pipeline->Admit(*request, header.bytes());
+  scope_->Describe(*request);
+  return request;
+}
+
+absl::Status RestoreStream::TakeHeader(const v1::RestoreHeader& header) {
+  if (header_) return InvalidField("header", "came twice; after it, every part is 'data'");
+  {
+    const absl::MutexLock lock(&mutex_);
+    model_ = header.model();
+    id_ = header.request_id();
+  }
+  auto request = ReadHeader(header);
+  if (!request.ok()) {
+    server_.pipeline->CountMalformed("grpc", request.status().code());
+    return request.status();
+  }
+  auto ticket = server_.pipeline->Admit(*request, header.bytes());
   if (!ticket.ok()) return ticket.status();
   ticket_ = *std::move(ticket);
-  try {
-    volume_.reserve(static_cast<size_t>(header.bytes()));
-  } catch (const std::bad_alloc&) {
-    return absl::ResourceExhaustedError("out of memory for the volume; try again later");
-  }
+  // An announced volume holds no memory yet; `volume_` charges what has come.
+  ticket_->ReturnServerBytes();
+  volume_->Announce(static_cast<size_t>(header.bytes()));
   request_ = *std::move(request);
   header_ = header;
   return absl::OkStatus();
 }
 
-absl::Status RestoreStream::TakeData(const std::string& data) {
+absl::Status RestoreStream::TakeData(std::string_view data) {
   if (!header_) return InvalidField("part", "is 'data'; the first has to be 'header'");
-  const auto expected = static_cast<size_t>(header_->bytes());
-  if (data.size() > expected - volume_.size()) {
-    return InvalidField(
-        "data", absl::StrCat("there are more than the ", expected, " bytes that the header announced"));
-  }
-  volume_ += data;
-  if (call_.record != nullptr) call_.record->AddReceived(static_cast<int64_t>(data.size()));
+  if (absl::Status taken = volume_->Append(data); !taken.ok()) return taken;
+  scope_->AddReceived(data.size());
+  const absl::MutexLock lock(&mutex_);
+  received_ += static_cast<int64_t>(data.size());
   return absl::OkStatus();
+}
+
+absl::Status RestoreStream::CheckComplete() const {
+  if (!header_) return InvalidField("part", "is missing; the first has to be 'header'");
+  const size_t size = volume_->bytes().size();
+  if (size == volume_->announced()) return absl::OkStatus();
+  return InvalidField("data", absl::StrCat(size, " bytes came; the header announced ", volume_->announced()));
 }
 
 // All parts have come.
 absl::Status RestoreStream::Start() {
-  // The alarm has ended the call already.
-  if (!EndUpload()) return absl::OkStatus();
-  if (cancellation_->cancelled()) return absl::CancelledError("the client cancelled the call");
-  if (!header_) return InvalidField("part", "is missing; the first has to be 'header'");
-  if (static_cast<int64_t>(volume_.size()) != header_->bytes()) {
-    return InvalidField("data",
-                        absl::StrCat(volume_.size(), " bytes came; the header announced ", header_->bytes()));
-  }
   std::vector<Picture> volume;
+  const std::string_view bytes = volume_->bytes();
   if (header_->has_raw()) {
-    auto raw = FromRawVolume("header.raw", header_->raw(), volume_);
+    auto raw = FromRawVolume("header.raw", header_->raw(), {bytes.data(), bytes.size()});
     if (!raw.ok()) return raw.status();
     volume.emplace_back(*std::move(raw));
   } else {
-    volume.emplace_back(EncodedPicture{.data = {.owner = nullptr, .bytes = volume_}});
+    volume.emplace_back(EncodedPicture{.data = {.owner = nullptr, .bytes = bytes}});
   }
   Request request = *std::exchange(request_, std::nullopt);
   request.input = std::move(volume);
   request.progress = [this](double done) { TellProgress(done); };
   request.encode = [this](const Response& response) { return MakeAnswer(response); };
-  call_.pipeline->Predict(
-      std::move(request), [this](const absl::StatusOr<Response>& outcome) { Answer(outcome); }, ticket_);
+  server_.pipeline->Predict(
+      std::move(request),
+      [this, keep = shared_from_this()](const absl::StatusOr<Response>& outcome) { Answer(outcome); },
+      ticket_);
   return absl::OkStatus();
 }
 
@@ -164,7 +214,7 @@ void RestoreStream::TellProgress(double done) {
     const absl::MutexLock lock(&mutex_);
     progress_ = done;
   }
-  Pump();
+  Proceed();
 }
 
 absl::Status RestoreStream::MakeAnswer(const Response& response) {
@@ -175,7 +225,7 @@ absl::Status RestoreStream::MakeAnswer(const Response& response) {
   try {
     auto voxels = VoxelBytes(result, type);
     if (!voxels.ok()) return voxels.status();
-    made_voxels_ = *std::move(voxels);
+    made_voxels_ = std::make_shared<std::string>(*std::move(voxels));
   } catch (const std::bad_alloc&) {
     return absl::ResourceExhaustedError("out of memory for the answer; try again later");
   }
@@ -183,14 +233,16 @@ absl::Status RestoreStream::MakeAnswer(const Response& response) {
 }
 
 void RestoreStream::Answer(const absl::StatusOr<Response>& outcome) {
+  // The volume is not needed while the answer is sent, which takes as long as the client reads.
+  volume_->Release();
   if (outcome.ok()) {
     SetTimings(outcome->timings, &made_);
     const absl::MutexLock lock(&mutex_);
-    answer_ = std::move(made_);
-    voxels_ = std::move(made_voxels_);
+    if (!is_gone_) {
+      answer_ = std::move(made_);
+      voxels_ = KeptVoxels(std::exchange(made_voxels_, nullptr), outcome->charge);
+    }
   }
-  // The answer goes out as slowly as the client reads; what it sent is not needed for that.
-  std::string().swap(volume_);
   End(outcome.status());
 }
 
@@ -199,63 +251,45 @@ void RestoreStream::End(const absl::Status& status) {
     const absl::MutexLock lock(&mutex_);
     end_ = status;
   }
-  Pump();
+  Proceed();
 }
 
-void RestoreStream::OnWriteDone(bool ok) {
-  {
-    const absl::MutexLock lock(&mutex_);
-    writing_ = false;
-    if (!ok) {
-      // The client is gone: nothing of the answer would reach it. The pipeline still holds this, until
-      // Answer.
-      cancellation_->Cancel();
-      answer_.reset();
-      sent_ = voxels_.size();
-      progress_.reset();
+void RestoreStream::DropAnswer() {
+  std::shared_ptr<const std::string> voxels;
+  const absl::MutexLock lock(&mutex_);
+  is_gone_ = true;
+  answer_.reset();
+  progress_.reset();
+  voxels.swap(voxels_);
+}
+
+RestoreStream::Action RestoreStream::NextAction() {
+  if (!sending_ && !is_gone_) {
+    if (auto part = NextPart()) {
+      sending_ = true;
+      return *std::move(part);
     }
   }
-  Pump();
+  if (uploading_ && !reading_) {
+    reading_ = true;
+    return ReadMessage();
+  }
+  const bool has_more = answer_ || (voxels_ != nullptr && sent_ < voxels_->size());
+  if (!end_ || has_more) return {};
+  scope_->End(*end_, sent_, model_, id_);
+  return ToCallEnd(*end_, server_.retry_jitter);
 }
 
-// Writes what is next, or ends the call. The last is done without the lock: it may be the end of this.
-void RestoreStream::Pump() {
-  absl::Status end;
-  size_t sent = 0;
-  {
-    const absl::MutexLock lock(&mutex_);
-    if (writing_ || ended_ || WriteNext() || !end_) return;
-    ended_ = true;
-    end = *end_;
-    sent = sent_;
+// nullopt if there is nothing to send now.
+std::optional<BytePieces> RestoreStream::NextPart() {
+  if (answer_) return AnswerPart(*std::exchange(answer_, std::nullopt));
+  if (voxels_ != nullptr && sent_ < voxels_->size()) {
+    const size_t from = sent_;
+    sent_ = std::min(voxels_->size(), sent_ + kMaxPartBytes);
+    return VoxelsPart(voxels_, from, sent_ - from);
   }
-  EndRecord(call_.record.get(), end, [sent] { return sent; });
-  NamedCall named{.method = "saccade.v1.Vision/Restore", .record = call_.record.get()};
-  if (header_) {
-    named.model = header_->model();
-    named.id = header_->request_id();
-  }
-  LogFault(end, named, *call_.context);
-  Finish(ToGrpcStatus(end, call_.retry_jitter, call_.context));
-}
-
-// False if nothing is left.
-bool RestoreStream::WriteNext() {
-  writing_part_.Clear();
-  if (answer_) {
-    *writing_part_.mutable_answer() = *std::exchange(answer_, std::nullopt);
-  } else if (sent_ < voxels_.size()) {
-    const size_t count = std::min(kPartBytes, voxels_.size() - sent_);
-    writing_part_.set_voxels(voxels_.data() + sent_, count);
-    sent_ += count;
-  } else if (progress_ && !end_) {
-    writing_part_.mutable_progress()->set_done(*std::exchange(progress_, std::nullopt));
-  } else {
-    return false;
-  }
-  writing_ = true;
-  StartWrite(&writing_part_);
-  return true;
+  if (progress_ && !end_) return ProgressPart(*std::exchange(progress_, std::nullopt));
+  return std::nullopt;
 }
 
 }  // namespace saccade::server

@@ -8,35 +8,29 @@
 #include <vector>
 
 #include "absl/synchronization/blocking_counter.h"
-#include "absl/synchronization/notification.h"
-#include "server/catalog/catalog.h"
-#include "server/core/clock.h"
-#include "server/engine/pipeline.h"
 #include "server/protocols/inference_messages.h"
-#include "server/protocols/testing/byte_buffers.h"
 #include "server/protocols/testing/counted_copies.h"
-#include "server/repository/test_repository.h"
+#include "server/protocols/testing/model_pipeline.h"
+#include "server/protocols/testing/pieces.h"
 
 namespace saccade::server {
 namespace {
 
 constexpr size_t kFloats = 64 * 1024;
 constexpr size_t kBytes = kFloats * sizeof(float);
-// The approximate size of gRPC's slices of a large message.
-constexpr size_t kSlice = 16 * 1024;
+// A size of pieces of a large message.
+constexpr size_t kPiece = 16 * 1024;
 
 // The last piece of a request may be too small to be counted.
 constexpr size_t kUncounted = testing::kCountedFrom;
 
-class TensorCopies : public ::testing::Test {
+class TensorCopies : public testing::ModelPipelineTest {
  protected:
+  TensorCopies() : ModelPipelineTest({}, CheckSteps) {}
+
   void SetUp() override {
     // A full batch is computed at once, without waiting for the delay.
-    repository_.Write("identity/config.pbtxt", R"(
-      backend: "saccade" max_batch_size: 4
-      dynamic_batching { max_queue_delay_microseconds: 1000000 }
-      parameters { key: "architecture" value { string_value: "identity" } })");
-    repository_.Write("identity/1/weights.safetensors", "");
+    WriteIdentity(/*max_batch_size=*/4, "dynamic_batching { max_queue_delay_microseconds: 1000000 }");
     // The same input for two steps, whose results are the answer.
     repository_.Write("both/config.pbtxt", R"(
       platform: "ensemble" max_batch_size: 4
@@ -48,20 +42,11 @@ class TensorCopies : public ::testing::Test {
           input_map { key: "image" value: "image" } output_map { key: "restored" value: "a" } },
         { model_name: "identity" model_version: -1
           input_map { key: "image" value: "image" } output_map { key: "restored" value: "b" } } ] })");
-    ASSERT_TRUE(catalog_.Scan().ok());
-    absl::Notification ended;
-    absl::Status loaded;
-    catalog_.Start({.model_changed = nullptr, .loaded = [&](const absl::Status& first_failure) {
-                      loaded = first_failure;
-                      ended.Notify();
-                    }});
-    ended.WaitForNotification();
-    ASSERT_TRUE(loaded.ok()) << loaded;
+    LoadModels();
   }
-  void TearDown() override { catalog_.Close(); }
 
-  // A request for `items` volumes as gRPC delivers it.
-  static grpc::ByteBuffer Sent(int64_t items, size_t slice, const char* model = "identity") {
+  // A request for `items` volumes as the network delivers it.
+  static BytePieces Sent(int64_t items, size_t piece, const char* model = "identity") {
     inference::ModelInferRequest message;
     message.set_model_name(model);
     auto* input = message.add_inputs();
@@ -73,13 +58,14 @@ class TensorCopies : public ::testing::Test {
     std::vector<float> values(items * kFloats);
     for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i % 1000);
     message.add_raw_input_contents(values.data(), values.size() * sizeof(float));
-    return testing::InSlices(message, slice);
+    return testing::InPieces(message, piece);
   }
 
-  // The bytes copied between gRPC's two ends for concurrent calls, each of which is answered with its input.
-  size_t CopiedBy(const std::vector<grpc::ByteBuffer>& sent) {
+  // The bytes copied between receiving and sending for concurrent calls, each of which is answered with its
+  // input.
+  size_t CopiedBy(const std::vector<BytePieces>& sent) {
     std::vector<InferenceRequest> received(sent.size());
-    std::vector<grpc::ByteBuffer> answers(sent.size());
+    std::vector<BytePieces> answers(sent.size());
     absl::BlockingCounter running(static_cast<int>(sent.size()));
     const size_t before = testing::CopiedBytes();
     for (size_t i = 0; i < sent.size(); ++i) {
@@ -108,18 +94,6 @@ class TensorCopies : public ::testing::Test {
     return copied;
   }
 
-  TestRepository repository_;
-  Metrics metrics_{"test"};
-  Catalog catalog_{
-      {.repositories = {repository_.string()}, .check_ensemble = CheckSteps}, Clock::Real(), &metrics_};
-  std::unique_ptr<Admission> admission_ = *Admission::Create({}, Clock::Real());
-  std::unique_ptr<DecodePool> decode_pool_ = *DecodePool::Create({.threads = 1});
-  Pipeline pipeline_{{.clock = Clock::Real(),
-                      .metrics = &metrics_,
-                      .models = &catalog_,
-                      .admission = admission_.get(),
-                      .decode_pool = decode_pool_.get(),
-                      .decode_limits = {}}};
   SharedMemory shared_memory_{{}};
   Inference inference_{&pipeline_, &catalog_, &shared_memory_};
 };
@@ -133,27 +107,27 @@ TEST_F(TensorCopies, TheCounterCounts) {
   EXPECT_EQ(to, from);
 }
 
-TEST_F(TensorCopies, InSlicesOnceIntoTheBatch) {
+TEST_F(TensorCopies, InPiecesOnceIntoTheBatch) {
   // And once by the identity.
-  EXPECT_NEAR(CopiedBy({Sent(4, kSlice)}), 2 * 4 * kBytes, kUncounted);
+  EXPECT_NEAR(CopiedBy({Sent(4, kPiece)}), 2 * 4 * kBytes, kUncounted);
 }
 
 TEST_F(TensorCopies, OfSeveralCallsOnceIntoTheirBatch) {
-  EXPECT_NEAR(CopiedBy({Sent(1, kSlice), Sent(2, kSlice), Sent(1, kSlice)}), 2 * 4 * kBytes, 3 * kUncounted);
+  EXPECT_NEAR(CopiedBy({Sent(1, kPiece), Sent(2, kPiece), Sent(1, kPiece)}), 2 * 4 * kBytes, 3 * kUncounted);
 }
 
 TEST_F(TensorCopies, AnEnsembleAddsNoneToThoseOfItsSteps) {
-  EXPECT_NEAR(CopiedBy({Sent(4, kSlice, "both")}), 2 * 2 * 4 * kBytes, 2 * kUncounted);
+  EXPECT_NEAR(CopiedBy({Sent(4, kPiece, "both")}), 2 * 2 * 4 * kBytes, 2 * kUncounted);
 }
 
 TEST_F(TensorCopies, WholeAndAlignedNotAtAll) {
   // The model's name precedes the values; one of four lengths aligns them.
   size_t uncopied = 0;
   for (const char* padding : {"", "x", "xx", "xxx"}) {
-    const std::string message = testing::Joined(Sent(4, kSlice));
+    const std::string message = testing::Joined(Sent(4, kPiece));
     // The request's id is field 3.
     const std::string id = std::string("\x1a") + static_cast<char>(std::strlen(padding)) + padding;
-    const size_t copied = CopiedBy({testing::InSlices(id + message, 1 << 30)});
+    const size_t copied = CopiedBy({testing::InPieces(id + message, 1 << 30)});
     EXPECT_TRUE(copied == 4 * kBytes || copied == 2 * 4 * kBytes) << copied;
     if (copied == 4 * kBytes) ++uncopied;
   }

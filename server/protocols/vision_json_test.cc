@@ -12,12 +12,13 @@ TEST(VisionJsonTest, ReadsARequestByEitherName) {
   for (const char* text :
        {R"({"model":"m","encoded":"AAH/","detection":{"score_threshold":0.5,"masks":"NONE"}})",
         R"({"model":"m","encoded":"AAH/","detection":{"scoreThreshold":0.5,"masks":2}})"}) {
-    const auto request = PredictRequestFromJson(text);
-    ASSERT_TRUE(request.ok()) << request.status();
-    EXPECT_EQ(request->model(), "m");
-    EXPECT_EQ(request->encoded(), std::string("\0\1\xff", 3));
-    EXPECT_EQ(request->detection().score_threshold(), 0.5F);
-    EXPECT_EQ(request->detection().masks(), v1::DetectionOptions::NONE);
+    v1::PredictRequest request;
+    const auto read = PredictRequestFromJson(text, &request);
+    ASSERT_TRUE(read.ok()) << read.status();
+    EXPECT_EQ(request.model(), "m");
+    EXPECT_EQ(request.encoded(), std::string("\0\1\xff", 3));
+    EXPECT_EQ(request.detection().score_threshold(), 0.5F);
+    EXPECT_EQ(request.detection().masks(), v1::DetectionOptions::NONE);
   }
 }
 
@@ -34,10 +35,11 @@ TEST(VisionJsonTest, RefusesWhatIsNoRequest) {
             "\xff"
             R"("})",
             "JSON"}}) {
-    const auto request = PredictRequestFromJson(text);
-    ASSERT_FALSE(request.ok()) << text.substr(0, 60);
-    EXPECT_EQ(request.status().code(), absl::StatusCode::kInvalidArgument);
-    EXPECT_THAT(std::string(request.status().message()), HasSubstr(word));
+    v1::PredictRequest request;
+    const auto read = PredictRequestFromJson(text, &request);
+    ASSERT_FALSE(read.ok()) << text.substr(0, 60);
+    EXPECT_EQ(read.status().code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_THAT(std::string(read.status().message()), HasSubstr(word));
   }
 }
 

@@ -1,106 +1,178 @@
 #include "server/protocols/vision_rest.h"
 
-#include <memory>
 #include <string>
 #include <utility>
 
-#include "absl/status/status.h"
-#include "absl/strings/match.h"
 #include "absl/strings/string_view.h"
-#include "server/core/cancellation.h"
-#include "server/protocols/call_records.h"
-#include "server/protocols/log_calls.h"
-#include "server/protocols/peer.h"
+#include "server/core/byte_ledger.h"
+#include "server/protocols/call_scope.h"
 #include "server/protocols/rest_error.h"
+#include "server/protocols/rest_media.h"
+#include "server/protocols/rest_paths.h"
+#include "server/protocols/rest_query.h"
+#include "server/protocols/rest_reply.h"
 #include "server/protocols/vision_json.h"
+#include "server/protocols/vision_messages.h"
+#include "server/protocols/vision_versions.h"
 
 namespace saccade::server {
 namespace {
 
 // The protocol's name in the metrics.
 constexpr char kProtocol[] = "http";
-constexpr char kRoute[] = "/v1/predict";
-constexpr char kJson[] = "application/json";
+constexpr char kPredictJson[] = "/v1/predict";
+constexpr char kPredictFile[] = "/v1/predict/{model}";
 
-// Requiring this type prevents requests from other sites' pages, for which browsers would first send a CORS
-// preflight.
-bool IsJson(const HttpRequest& request) {
-  const absl::string_view type = request.Header("Content-Type").value_or("");
-  return absl::StartsWithIgnoreCase(type, kJson) &&
-         (type.size() == sizeof(kJson) - 1 || type[sizeof(kJson) - 1] == ';' ||
-          type[sizeof(kJson) - 1] == ' ');
-}
-
-// `charge` is held until the response has been sent.
-HttpResponse ToResponse(std::string json, std::shared_ptr<const AnswerCharge> charge) {
-  struct Held {
-    std::string json;
-    std::shared_ptr<const AnswerCharge> charge;
-  };
-  auto held = std::make_shared<Held>(Held{.json = std::move(json), .charge = std::move(charge)});
-  HttpResponse response;
-  response.attached.emplace_back(std::string_view(held->json), held);
-  return response;
+// Makes the input an empty file of the kind that the model takes.
+void SetEmptyFile(models::Medium medium, v1::PredictRequest& message) {
+  switch (medium) {
+    case models::Medium::kPictures:
+      message.mutable_encoded();
+      break;
+    case models::Medium::kClip:
+      message.mutable_clip()->mutable_video();
+      break;
+    case models::Medium::kVolume:
+      message.mutable_volume()->mutable_tiff();
+      break;
+  }
 }
 
 }  // namespace
 
-absl::StatusOr<HttpResponse> VisionRest::TryPredict(const HttpRequest& request, absl::Time arrival,
-                                                    const std::shared_ptr<CallRecord>& record) const {
-  const auto message = PredictRequestFromJson(request.body);
-  if (!message.ok()) {
-    pipeline_->CountMalformed(kProtocol, message.status().code());
-    return message.status();
-  }
-  v1::PredictResponse answer;
-  absl::Status status;
-  std::shared_ptr<const AnswerCharge> charge;
-  const auto cancellation = std::make_shared<Cancellation>();
-  vision_->Run(
-      *message,
-      {.protocol = kProtocol,
-       .client = ClientOfAddress(request.client->Address()),
-       .arrival = arrival,
-       .cancellation = cancellation,
-       .record = record},
-      &answer,
-      [&status, &charge, &request](const absl::Status& outcome, std::shared_ptr<const AnswerCharge> held) {
-        status = outcome;
-        charge = std::move(held);
-        // Done() must be last: afterwards this frame may be gone.
-        request.client->Done();
-      });
-  request.client->AwaitDone([&cancellation] { cancellation->Cancel(); });
-  LogFault(status,
-           {.method = kRoute, .model = message->model(), .id = message->request_id(), .record = record.get()},
-           request);
-  if (!status.ok()) return status;
-  auto json = ToProtobufJson(answer);
-  if (!json.ok()) return json.status();
-  return ToResponse(*std::move(json), std::move(charge));
+// A prediction until it is answered. The input points into the message or the request.
+struct VisionRest::Call {
+  std::shared_ptr<const HttpRequest> request;
+  HttpReply reply;
+  // Refers to the request.
+  CallScope scope;
+  // For the message, if it was read from JSON. Declared before it, so that the message is freed first.
+  ByteCharge charge = {};
+  v1::PredictRequest message = {};
+  v1::PredictResponse answer = {};
+};
+
+std::shared_ptr<VisionRest::Call> VisionRest::Begin(std::shared_ptr<const HttpRequest> request,
+                                                    const char* route, const HttpReply& reply) const {
+  const Pipeline::Deps& deps = options_.pipeline->deps();
+  const HttpRequest& sent = *request;
+  return std::make_shared<Call>(Call{.request = std::move(request),
+                                     .reply = reply,
+                                     .scope = CallScope(deps.watch, sent, route, deps.clock->Now())});
 }
 
-HttpResponse VisionRest::Predict(const HttpRequest& request) const {
-  if (!IsJson(request)) {
-    return HttpError(415, "Content-Type is not application/json; send a saccade.v1.PredictRequest as JSON");
+absl::StatusOr<Request> VisionRest::ReadJson(Call& call) const {
+  auto charge = PredictRequestFromJson(call.request->body, &call.message, options_.pipeline->deps().admission,
+                                       call.request->client);
+  if (!charge.ok()) return charge.status();
+  call.charge = *std::move(charge);
+  auto request = RequestOf(*options_.catalog, call.message);
+  if (request.ok()) request->charged_bytes = call.charge.bytes();
+  return request;
+}
+
+absl::StatusOr<Request> VisionRest::ReadFile(Call& call) const {
+  auto parameters = ParseQuery(call.request->query);
+  if (!parameters.ok()) return parameters.status();
+  call.message.set_model(ValueIn(*call.request, "model"));
+  if (absl::Status common = TakeCommonParameters(*parameters, &call.message); !common.ok()) return common;
+  const auto version = VersionOf(*options_.catalog, call.message);
+  if (!version.ok()) return version.status();
+  const auto model = options_.catalog->FindReady(call.message.model(), *version);
+  if (!model.ok()) return model.status();
+  // An ensemble has no description; the pipeline refuses it.
+  models::Description none;
+  none.task = models::Task::kTensors;
+  const models::Description& description = (*model)->ensemble() != nullptr ? none : (*model)->description();
+  if (absl::Status set = SetOptions(*parameters, description.task, &call.message); !set.ok()) return set;
+  SetEmptyFile(description.input.medium, call.message);
+  auto request = RequestOf(*options_.catalog, call.message);
+  if (!request.ok()) return request.status();
+  const absl::string_view body = call.request->body;
+  request->input = std::vector<Picture>{
+      EncodedPicture{.data = {.owner = call.request->body_owner, .bytes = {body.data(), body.size()}}}};
+  request->input_name = "body";
+  request->charged_bytes = static_cast<int64_t>(body.size());
+  return request;
+}
+
+HttpResponse VisionRest::Write(const Call& call, const absl::Status& status,
+                               std::shared_ptr<const AnswerCharge> charge) const {
+  auto json = status.ok() ? ToProtobufJson(call.answer) : absl::StatusOr<std::string>(status);
+  HttpResponse response;
+  if (json.ok()) {
+    response.body = *std::move(json);
+    KeepUntilSent(std::move(charge), response);
+  } else {
+    response = ToHttp(json.status(), options_.retry_jitter);
   }
-  const absl::Time arrival = pipeline_->deps().clock->Now();
-  const auto record = RecordOf(pipeline_->deps().watch, request, kRoute, arrival);
-  auto response = TryPredict(request, arrival, record);
-  HttpResponse answer = response.ok() ? *std::move(response) : ToHttp(response.status(), retry_jitter_);
-  EndRecord(record.get(), response.status(), answer);
-  return answer;
+  call.scope.End(json.status(), response, call.message.model(), call.message.request_id());
+  return response;
+}
+
+void VisionRest::Answer(const std::shared_ptr<const Call>& call, const absl::Status& status,
+                        std::shared_ptr<const AnswerCharge> charge) const {
+  const int64_t bytes = status.ok() ? static_cast<int64_t>(call->answer.ByteSizeLong()) : 0;
+  ReplyWith(
+      options_.pool, bytes,
+      [this, call, status, charge = std::move(charge)] { return Write(*call, status, charge); }, call->reply);
+}
+
+void VisionRest::Predict(const std::shared_ptr<Call>& call, absl::StatusOr<Request> request) {
+  if (!request.ok()) {
+    options_.pipeline->CountMalformed(kProtocol, request.status().code());
+    return Answer(call, request.status(), nullptr);
+  }
+  request->protocol = kProtocol;
+  request->cancellation = call->request->cancellation;
+  call->scope.Describe(*request);
+  // Refers to the call, which the callback below keeps.
+  request->encode = [this, call = call.get()](const Response& made) {
+    return SetAnswer(made, call->message, options_.max_message_bytes, &call->answer);
+  };
+  options_.pipeline->Predict(*std::move(request), [this, call](const absl::StatusOr<Response>& outcome) {
+    if (outcome.ok()) SetTimings(outcome->timings, &call->answer);
+    Answer(call, outcome.status(), outcome.ok() ? outcome->charge : nullptr);
+  });
+}
+
+void VisionRest::PredictJson(std::shared_ptr<const HttpRequest> request, const HttpReply& reply) {
+  if (MediaTypeOf(*request) != "application/json") {
+    return reply(
+        HttpError(415,
+                  "Content-Type is not application/json; send a saccade.v1.PredictRequest as JSON, or "
+                  "a file to /v1/predict/MODEL"));
+  }
+  const auto call = Begin(std::move(request), kPredictJson, reply);
+  Predict(call, ReadJson(*call));
+}
+
+void VisionRest::PredictFile(std::shared_ptr<const HttpRequest> request, const HttpReply& reply) {
+  if (auto refusal = CheckMediaType(*request, kFileTypes)) return reply(*std::move(refusal));
+  const auto call = Begin(std::move(request), kPredictFile, reply);
+  Predict(call, ReadFile(*call));
 }
 
 HttpResponse VisionRest::Models() const {
-  auto json = ToProtobufJson(vision_->Models());
-  if (!json.ok()) return ToHttp(json.status(), retry_jitter_);
-  return ToResponse(*std::move(json), nullptr);
+  v1::ListModelsResponse models;
+  for (const ModelSnapshot& model : options_.catalog->List()) ToMessage(model, models.add_models());
+  auto json = ToProtobufJson(models);
+  if (!json.ok()) return ToHttp(json.status(), options_.retry_jitter);
+  HttpResponse response;
+  response.body = *std::move(json);
+  return response;
 }
 
 std::vector<HttpRoute> VisionRest::Routes() {
-  return {{"GET", "/v1/models", [this](const HttpRequest&) { return Models(); }},
-          {"POST", "/v1/predict", [this](const HttpRequest& request) { return Predict(request); }}};
+  const auto predict = [this](auto function) -> HttpHandler {
+    return [this, function](std::shared_ptr<const HttpRequest> request, const HttpReply& reply) {
+      (this->*function)(std::move(request), reply);
+    };
+  };
+  return {
+      {"GET", "/v1/models", Responding([this](const HttpRequest&) { return Models(); }), /*may_block=*/true},
+      {"POST", kPredictJson, predict(&VisionRest::PredictJson)},
+      {"POST", kPredictFile, predict(&VisionRest::PredictFile)}};
 }
 
 }  // namespace saccade::server

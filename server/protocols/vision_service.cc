@@ -1,12 +1,14 @@
 #include "server/protocols/vision_service.h"
 
+#include <string>
 #include <utility>
 
-#include "server/protocols/call_records.h"
+#include "absl/strings/str_cat.h"
+#include "saccade/v1/vision.pb.h"
+#include "server/grpc/serialize_message.h"
+#include "server/protocols/call_scope.h"
 #include "server/protocols/grpc_status.h"
-#include "server/protocols/log_calls.h"
-#include "server/protocols/peer.h"
-#include "server/protocols/predict_reactor.h"
+#include "server/protocols/message_methods.h"
 #include "server/protocols/restore_stream.h"
 #include "server/protocols/vision_messages.h"
 #include "server/protocols/vision_stream.h"
@@ -17,108 +19,115 @@ namespace {
 
 constexpr char kPredict[] = "saccade.v1.Vision/Predict";
 
+std::string PathOf(const char* method) { return absl::StrCat("/saccade.v1.Vision/", method); }
+
 }  // namespace
 
-grpc::ServerUnaryReactor* VisionService::Predict(grpc::CallbackServerContext* context,
-                                                 const v1::PredictRequest* request,
-                                                 v1::PredictResponse* response) {
-  auto* reactor = new PredictReactor;
-  const absl::Time arrival = clock_->Now();
-  auto record = RecordOf(pipeline_->deps().watch, *context, kPredict, arrival);
-  if (record != nullptr) record->AddReceived(static_cast<int64_t>(request->ByteSizeLong()));
-  Run(*request,
-      {.protocol = "grpc",
-       .client = ClientOfPeer(context->peer()),
-       .arrival = arrival,
-       .deadline = DeadlineOf(*context),
-       .cancellation = reactor->cancellation(),
-       .record = record},
-      response,
-      [this, reactor, context, request, response, record](const absl::Status& status,
-                                                          std::shared_ptr<const AnswerCharge> charge) {
-        EndRecord(record.get(), status, [response] { return response->ByteSizeLong(); });
-        LogFault(status,
-                 {.method = kPredict,
-                  .model = request->model(),
-                  .id = request->request_id(),
-                  .record = record.get()},
-                 *context);
-        reactor->Sends(context, options_.slow_readers, std::move(charge));
-        reactor->Finish(ToGrpcStatus(status, options_.retry_jitter, context));
-      });
-  return reactor;
+// The request's pictures point into the message.
+struct VisionService::Prediction {
+  std::shared_ptr<UnaryCall> call;
+  // Refers to the call.
+  CallScope scope;
+  // Its owner holds what the front charged for the message; `parse_charge` is for what parsing took beyond
+  // that.
+  BytePieces received;
+  ByteCharge parse_charge = {};
+  v1::PredictRequest message = {};
+  v1::PredictResponse answer = {};
+
+  void Fail(const absl::Status& status, RetryJitter* jitter) const {
+    scope.End(status, 0, message.model(), message.request_id());
+    call->Fail(ToCallEnd(status, jitter));
+  }
+
+  void Answer(std::shared_ptr<const AnswerCharge> charge) const {
+    BytePieces bytes = SerializeMessage(answer, std::move(charge));
+    scope.End(absl::OkStatus(), bytes.size(), message.model(), message.request_id());
+    call->Respond(std::move(bytes));
+  }
+};
+
+std::vector<CallMethod> VisionService::Methods() {
+  using v1::GetModelRequest, v1::ListModelsRequest, v1::ListModelsResponse;
+  return {
+      UnaryMethod(
+          PathOf("Predict"), "saccade.v1.PredictRequest",
+          [this](std::shared_ptr<UnaryCall> call, BytePieces received) {
+            Predict(std::move(call), std::move(received));
+          },
+          [this](absl::StatusCode code) { pipeline_->CountMalformed("grpc", code); }),
+      {.path = PathOf("PredictStream"), .make = [this] { return PredictStream(); }},
+      {.path = PathOf("Restore"), .make = [this] { return Restore(); }},
+      AnsweredMethod<ListModelsRequest, ListModelsResponse>(
+          PathOf("ListModels"),
+          [this](const CallStart&, const ListModelsRequest&, ListModelsResponse* response) {
+            for (const ModelSnapshot& model : catalog_->List()) ToMessage(model, response->add_models());
+            return absl::OkStatus();
+          }),
+      AnsweredMethod<GetModelRequest, v1::Model>(
+          PathOf("GetModel"), [this](const CallStart&, const GetModelRequest& request, v1::Model* response) {
+            const auto version = VersionOf(*catalog_, request);
+            if (!version.ok()) return version.status();
+            const auto model = catalog_->Describe(request.model(), *version);
+            if (model.ok()) ToMessage(*model, response);
+            return model.status();
+          })};
 }
 
-void VisionService::Run(const v1::PredictRequest& request, Caller caller, v1::PredictResponse* response,
-                        Answered answered) {
-  auto parsed = RequestOf(*catalog_, request);
-  if (!parsed.ok()) {
-    pipeline_->CountMalformed(caller.protocol, parsed.status().code());
-    answered(parsed.status(), nullptr);
+void VisionService::Predict(std::shared_ptr<UnaryCall> call, BytePieces received) {
+  const CallScope scope(pipeline_->deps().watch, call->start(), kPredict);
+  scope.AddReceived(received.size());
+  const auto predict = std::make_shared<Prediction>(
+      Prediction{.call = std::move(call), .scope = scope, .received = std::move(received)});
+  auto charge =
+      ParseMessage(predict->received, &predict->message, pipeline_->deps().admission, scope.client());
+  if (charge.ok()) predict->parse_charge = *std::move(charge);
+  auto request =
+      charge.ok() ? RequestOf(*catalog_, predict->message) : absl::StatusOr<Request>(charge.status());
+  if (!request.ok()) {
+    pipeline_->CountMalformed("grpc", request.status().code());
+    predict->Fail(request.status(), options_.retry_jitter);
     return;
   }
-  parsed->protocol = caller.protocol;
-  parsed->client = std::move(caller.client);
-  parsed->arrival = caller.arrival;
-  parsed->deadline = caller.deadline;
-  parsed->cancellation = std::move(caller.cancellation);
-  parsed->encode = [this, &request, response](const Response& made) {
-    return SetAnswer(made, request, options_.max_message_bytes, response);
+  request->protocol = "grpc";
+  request->charged_bytes = static_cast<int64_t>(predict->received.size());
+  request->cancellation = predict->call->cancellation();
+  scope.Describe(*request);
+  // Refers to the call, which the callback below keeps.
+  request->encode = [this, call = predict.get()](const Response& made) {
+    return SetAnswer(made, call->message, options_.max_message_bytes, &call->answer);
   };
-  if (caller.record != nullptr) caller.record->Describe(*parsed);
-  parsed->record = std::move(caller.record);
-  pipeline_->Predict(*std::move(parsed),
-                     [response, answered = std::move(answered)](const absl::StatusOr<Response>& answer) {
-                       if (answer.ok()) SetTimings(answer->timings, response);
-                       answered(answer.status(), answer.ok() ? answer->charge : nullptr);
-                     });
+  pipeline_->Predict(*std::move(request), [this, predict](const absl::StatusOr<Response>& outcome) {
+    if (!outcome.ok()) return predict->Fail(outcome.status(), options_.retry_jitter);
+    SetTimings(outcome->timings, &predict->answer);
+    predict->Answer(outcome->charge);
+  });
 }
 
-v1::ListModelsResponse VisionService::Models() const {
-  v1::ListModelsResponse response;
-  for (const ModelSnapshot& model : catalog_->List()) ToMessage(model, response.add_models());
-  return response;
+std::shared_ptr<CallHandler> VisionService::PredictStream() {
+  return std::make_shared<VisionStream>(VisionStream::Server{.pipeline = pipeline_,
+                                                             .catalog = catalog_,
+                                                             .clock = clock_,
+                                                             .retry_jitter = options_.retry_jitter,
+                                                             .max_message_bytes = options_.max_message_bytes,
+                                                             .max_requests = options_.max_stream_requests});
 }
 
-grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* VisionService::PredictStream(
-    grpc::CallbackServerContext* context) {
-  return VisionStream::Start({.pipeline = pipeline_,
-                              .catalog = catalog_,
-                              .clock = clock_,
-                              .slow_readers = options_.slow_readers,
-                              .retry_jitter = options_.retry_jitter,
-                              .max_message_bytes = options_.max_message_bytes,
-                              .max_requests = options_.max_stream_requests},
-                             context);
+std::shared_ptr<CallHandler> VisionService::Restore() {
+  return std::make_shared<RestoreStream>(
+      RestoreStream::Server{.pipeline = pipeline_,
+                            .catalog = catalog_,
+                            .clock = clock_,
+                            .retry_jitter = options_.retry_jitter,
+                            .uploads = &uploads_,
+                            .max_upload = options_.upload_timeout,
+                            .min_bytes_per_second = options_.min_upload_bytes_per_second,
+                            .grace = options_.upload_grace});
 }
 
-grpc::ServerBidiReactor<v1::RestoreRequest, v1::RestoreResponse>* VisionService::Restore(
-    grpc::CallbackServerContext* context) {
-  const absl::Time arrival = clock_->Now();
-  return new RestoreStream(
-      {.pipeline = pipeline_,
-       .catalog = catalog_,
-       .context = context,
-       .retry_jitter = options_.retry_jitter,
-       .arrival = arrival,
-       .max_upload = options_.upload_timeout,
-       .record = RecordOf(pipeline_->deps().watch, *context, "saccade.v1.Vision/Restore", arrival)});
-}
-
-grpc::ServerUnaryReactor* VisionService::ListModels(grpc::CallbackServerContext* context,
-                                                    const v1::ListModelsRequest* /*request*/,
-                                                    v1::ListModelsResponse* response) {
-  *response = Models();
-  return FinishNow(context, grpc::Status::OK);
-}
-
-grpc::ServerUnaryReactor* VisionService::GetModel(grpc::CallbackServerContext* context,
-                                                  const v1::GetModelRequest* request, v1::Model* response) {
-  const auto version = VersionOf(*catalog_, *request);
-  if (!version.ok()) return FinishNow(context, ToGrpcStatus(version.status()));
-  auto model = catalog_->Describe(request->model(), *version);
-  if (model.ok()) ToMessage(*model, response);
-  return FinishNow(context, ToGrpcStatus(model.status()));
+void VisionService::EndUploads() {
+  uploads_.EndAll(absl::UnavailableError(
+      "the server is shutting down and does not wait for the rest of the volume; try another replica"));
 }
 
 }  // namespace saccade::server

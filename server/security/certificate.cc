@@ -113,6 +113,22 @@ absl::StatusOr<absl::Time> CheckInForce(const X509& certificate, const std::stri
   return *expires;
 }
 
+// The protocols of ALPN, each after its length, the preferred one first.
+constexpr unsigned char kProtocols[] = {2, 'h', '2', 8, 'h', 't', 't', 'p', '/', '1', '.', '1'};
+
+// OpenSSL's ALPN callback. Clients that offer no protocol of ours are served all the same: the first bytes
+// tell what they speak.
+int SelectProtocol(SSL* /*connection*/, const unsigned char** chosen, unsigned char* chosen_size,
+                   const unsigned char* offered, unsigned int offered_size, void* /*argument*/) {
+  unsigned char* found = nullptr;
+  if (SSL_select_next_proto(&found, chosen_size, kProtocols, sizeof(kProtocols), offered, offered_size) !=
+      OPENSSL_NPN_NEGOTIATED) {
+    return SSL_TLSEXT_ERR_NOACK;
+  }
+  *chosen = found;
+  return SSL_TLSEXT_ERR_OK;
+}
+
 // A context for TLS 1.2 and later, without features that HTTP does not need.
 absl::StatusOr<std::shared_ptr<SSL_CTX>> NewContext() {
   std::shared_ptr<SSL_CTX> context(SSL_CTX_new(TLS_server_method()), &SSL_CTX_free);
@@ -125,6 +141,7 @@ absl::StatusOr<std::shared_ptr<SSL_CTX>> NewContext() {
                                       SSL_MODE_RELEASE_BUFFERS);
   // Sessions are resumed by tickets, so a cache of them would only use memory.
   SSL_CTX_set_session_cache_mode(context.get(), SSL_SESS_CACHE_OFF);
+  SSL_CTX_set_alpn_select_cb(context.get(), &SelectProtocol, nullptr);
   constexpr unsigned char kName[] = "saccaded";
   SSL_CTX_set_session_id_context(context.get(), kName, sizeof(kName) - 1);
   return context;

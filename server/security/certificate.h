@@ -24,11 +24,12 @@ struct CertificateFiles {
 struct Certificate {
   ~Certificate();
 
-  // The contents of the files, as gRPC needs them.
+  // The contents of the files.
   std::string certificate;
   std::string key;
   std::string client_ca;
-  // The same for OpenSSL, with TLS 1.2 or later.
+  // The same for OpenSSL, with TLS 1.2 or later. By ALPN, it agrees on "h2" if the client offers it, else on
+  // "http/1.1"; on no protocol, without an error, if the client offers neither.
   std::shared_ptr<ssl_ctx_st> context;
   absl::Time expires;
 };

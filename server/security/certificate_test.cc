@@ -5,10 +5,15 @@
 #include <openssl/ec.h>
 #include <openssl/evp.h>
 #include <openssl/pem.h>
+#include <openssl/ssl.h>
 #include <openssl/x509.h>
 
 #include <filesystem>
 #include <fstream>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
 
 #include "absl/time/clock.h"
 #include "server/security/certificates.h"
@@ -89,6 +94,61 @@ TEST_F(CertificateTest, APairIsRead) {
   EXPECT_EQ((*read)->key, pair_.key);
   EXPECT_NE((*read)->context, nullptr);
   EXPECT_GT((*read)->expires, absl::Now() + absl::Minutes(59));
+}
+
+// A handshake in memory with a client that offers these protocols. Returns what was agreed on: a protocol, ""
+// for none, or nullopt if the handshake failed.
+std::optional<std::string> Agreed(SSL_CTX* server_context, const std::vector<std::string>& offered,
+                                  int client_version = TLS1_3_VERSION) {
+  std::string wire;
+  for (const std::string& protocol : offered)
+    wire += std::string(1, static_cast<char>(protocol.size())) + protocol;
+  const std::unique_ptr<SSL_CTX, void (*)(SSL_CTX*)> client_context(SSL_CTX_new(TLS_client_method()),
+                                                                    &SSL_CTX_free);
+  SSL_CTX_set_security_level(client_context.get(), 0);
+  SSL_CTX_set_max_proto_version(client_context.get(), client_version);
+  const std::unique_ptr<SSL, void (*)(SSL*)> client(SSL_new(client_context.get()), &SSL_free);
+  const std::unique_ptr<SSL, void (*)(SSL*)> server(SSL_new(server_context), &SSL_free);
+  BIO* client_end = nullptr;
+  BIO* server_end = nullptr;
+  BIO_new_bio_pair(&client_end, 0, &server_end, 0);
+  SSL_set_bio(client.get(), client_end, client_end);
+  SSL_set_bio(server.get(), server_end, server_end);
+  SSL_set_connect_state(client.get());
+  SSL_set_accept_state(server.get());
+  if (!wire.empty()) {
+    SSL_set_alpn_protos(client.get(), reinterpret_cast<const unsigned char*>(wire.data()),
+                        static_cast<unsigned int>(wire.size()));
+  }
+  for (int round = 0; round < 20; ++round) {
+    const bool connected = SSL_do_handshake(client.get()) == 1;
+    const bool accepted = SSL_do_handshake(server.get()) == 1;
+    if (!connected || !accepted) continue;
+    const unsigned char* data = nullptr;
+    unsigned int size = 0;
+    SSL_get0_alpn_selected(client.get(), &data, &size);
+    return std::string(reinterpret_cast<const char*>(data), size);
+  }
+  return std::nullopt;
+}
+
+TEST_F(CertificateTest, AgreesOnAVersionOfHttp) {
+  const auto read = ReadCertificate(files_, absl::Now());
+  ASSERT_TRUE(read.ok()) << read.status();
+  SSL_CTX* const context = (*read)->context.get();
+  EXPECT_EQ(Agreed(context, {"h2"}), "h2");
+  EXPECT_EQ(Agreed(context, {"http/1.1", "h2"}), "h2") << "the server's order counts";
+  EXPECT_EQ(Agreed(context, {"http/1.1"}), "http/1.1");
+  EXPECT_EQ(Agreed(context, {"grpc-exp", "h2"}), "h2");
+  EXPECT_EQ(Agreed(context, {}), "") << "a client without ALPN is served too";
+  EXPECT_EQ(Agreed(context, {"spdy/3"}), "") << "a client with other protocols is not turned away";
+}
+
+TEST_F(CertificateTest, OldVersionsOfTlsAreRefused) {
+  const auto read = ReadCertificate(files_, absl::Now());
+  ASSERT_TRUE(read.ok()) << read.status();
+  EXPECT_EQ(Agreed((*read)->context.get(), {"h2"}, TLS1_2_VERSION), "h2");
+  EXPECT_EQ(Agreed((*read)->context.get(), {"h2"}, TLS1_1_VERSION), std::nullopt);
 }
 
 TEST_F(CertificateTest, TellsFlagAndFileOfWhatIsMissing) {

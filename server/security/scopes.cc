@@ -15,6 +15,8 @@ constexpr Call kCalls[] = {
     // Health probes send no token, and the schemas are public.
     {"grpc.health.v1.Health", "Check", Scope::kOpen},
     {"grpc.health.v1.Health", "Watch", Scope::kOpen},
+    // Lists the models' names.
+    {"grpc.health.v1.Health", "List", Scope::kPredict},
     {"grpc.reflection.v1.ServerReflection", "ServerReflectionInfo", Scope::kOpen},
     {"grpc.reflection.v1alpha.ServerReflection", "ServerReflectionInfo", Scope::kOpen},
     {"saccade.v1.Vision", "Predict", Scope::kPredict},
@@ -59,6 +61,7 @@ constexpr Route kRoutes[] = {
     {"GET", "/page.js", Scope::kOpen},
     {"GET", "/attention.js", Scope::kOpen},
     {"GET", "/clip.js", Scope::kOpen},
+    {"GET", "/request.js", Scope::kOpen},
     {"GET", "/tiff.js", Scope::kOpen},
     {"GET", "/token.js", Scope::kOpen},
     {"GET", "/volume.js", Scope::kOpen},
@@ -66,9 +69,12 @@ constexpr Route kRoutes[] = {
     {"GET", "/load.js", Scope::kOpen},
     {"GET", "/overlay.js", Scope::kOpen},
     {"GET", "/icon.svg", Scope::kOpen},
+    // Like gRPC's reflection, it has no data.
+    {"GET", "/openapi.json", Scope::kOpen},
     {"GET", "/v1/load", Scope::kPredict},
     {"GET", "/v1/models", Scope::kPredict},
     {"POST", "/v1/predict", Scope::kPredict},
+    {"POST", "/v1/predict/{model}", Scope::kPredict},
     {"GET", "/v2", Scope::kPredict},
     {"GET", "/v2/models/{model}", Scope::kPredict},
     {"GET", "/v2/models/{model}/versions/{version}", Scope::kPredict},

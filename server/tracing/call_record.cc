@@ -145,7 +145,7 @@ void CallRecord::AddPass(const std::vector<CallRecord*>& members, const PassFact
   exporter->Push(std::move(spans));
 }
 
-void CallRecord::End(CallEnd end) {
+void CallRecord::End(CallOutcome end) {
   const absl::Time now = sinks_.clock->Now();
   std::vector<Span> spans;
   CallFacts facts;

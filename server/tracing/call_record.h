@@ -42,7 +42,7 @@ struct CallOrigin {
 };
 
 // How a call ended.
-struct CallEnd {
+struct CallOutcome {
   absl::Status status = {};
   // Size of the answer.
   int64_t bytes = 0;
@@ -53,7 +53,7 @@ struct CallEnd {
 // The facts about a whole call that the access log needs.
 struct CallFacts {
   CallOrigin origin = {};
-  CallEnd end = {};
+  CallOutcome end = {};
   std::string request_id = {};
   int64_t received_bytes = 0;
   // Zero if the call belongs to no trace.
@@ -120,7 +120,7 @@ class CallRecord : public std::enable_shared_from_this<CallRecord> {
   }
 
   // Ends the call when there is an answer. Later calls have no effect.
-  void End(CallEnd end) ABSL_LOCKS_EXCLUDED(mutex_);
+  void End(CallOutcome end) ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
   struct Pass {
@@ -158,7 +158,7 @@ class CallRecord : public std::enable_shared_from_this<CallRecord> {
   // Sums over all steps.
   CallFacts steps_ ABSL_GUARDED_BY(mutex_);
   bool ended_ ABSL_GUARDED_BY(mutex_) = false;
-  CallEnd end_ ABSL_GUARDED_BY(mutex_);
+  CallOutcome end_ ABSL_GUARDED_BY(mutex_);
 
   CallRecord(const std::shared_ptr<CallRecord>& whole, absl::Time arrival);
 };

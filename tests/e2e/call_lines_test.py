@@ -111,7 +111,7 @@ def rest_infer(daemon, headers):
     (predict, "saccade.v1.Vision/Predict"),
     (predict_stream, "saccade.v1.Vision/PredictStream"),
     (restore, "saccade.v1.Vision/Restore"),
-    (rest_infer, "/v2/models/failing/infer"),
+    (rest_infer, "/v2/models/{model}/infer"),
 ])
 def test_a_fault_names_its_call(daemon, call, method):
     request, trace, headers = named()

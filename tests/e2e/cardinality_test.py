@@ -28,6 +28,9 @@ LABELS = {
     "saccade_build_info": {"version"},
     **dict.fromkeys((f"saccade_inflight_{what}" for what in ("requests", "bytes", "decoded_bytes")), NONE),
     "saccade_shed_total": {"reason"},
+    "saccade_front_refusals_total": {"reason"},
+    "saccade_front_connections": {"port"},
+    "saccade_front_requests_open": NONE,
     **dict.fromkeys(("nv_inference_request_success", "nv_inference_count", "nv_inference_exec_count"), VERSION),
     "nv_inference_request_failure": VERSION | {"reason"},
     **dict.fromkeys((f"nv_inference_{stage}_duration_us" for stage in

@@ -248,7 +248,7 @@ def test_a_command_line_of_tritons_starts_it(repository, tiny, tmp_path):
     with Daemon(repository, *TRITON_COMMAND.split(), log_folder=tmp_path) as daemon:
         daemon.await_ready()
         log = daemon.log()
-        assert "--http-thread-count is ignored: each connection has a thread" in log
+        assert "--http-thread-count is ignored: all ports share their threads" in log
         assert log.count("--backend-config is ignored") == 2
         assert "Z W " in log and "Z I " not in log
         # --metrics-address gives the metrics their own address.

@@ -78,8 +78,10 @@ def test_a_drain_under_load_loses_nothing(start, repository):
         client.join()
         assert client.answered >= 10
         assert client.refusal.code() == grpc.StatusCode.UNAVAILABLE, client.refusal.details()
-        # The error comes from the daemon, or from gRPC because the port is closed; never from a connection that broke
+        # The error comes from the daemon, or from gRPC because it could not connect; never from a connection that broke
         # during a request.
+        if client.refusal.details().startswith("failed to connect"):
+            continue
         for lost in ("Socket closed", "reset by peer", "Broken pipe"):
             assert lost not in client.refusal.details()
 

@@ -1,9 +1,9 @@
 """Tests request storms, floods, stalled clients and failing instances: other clients are served, and every call is
 counted."""
 
+import collections
 import contextlib
 import os
-import socket
 import threading
 import time
 
@@ -12,10 +12,11 @@ import numpy
 import pytest
 
 from harness import DEADLINE_SECONDS, eventually, open_loop
+from http2_frames import message
 from messages import Inference, infer_request
 from refusals import pushback
 from tiny_models import Identity, write_model
-from wire import Call, flood
+from wire import STREAM, Call, flood
 
 OK = grpc.StatusCode.OK
 CANCELLED = grpc.StatusCode.CANCELLED
@@ -140,16 +141,24 @@ def test_a_storm_of_cancellations_amid_the_passes(serve):
             assert all(call.code() in (OK, CANCELLED) for call in own)
     await_idle(daemon)
     metrics = daemon.metrics()
-    # Items computed before their clients cancelled, and hardly any after.
-    assert metrics.total("nv_inference_count") <= 40 + 4 * (stormed / 0.005 + 2)
+    # Items computed before their clients cancelled, and hardly any after. gRPC's own threads send the cancellations, some
+    # after cancel() has returned.
+    sending = 0.1
+    assert metrics.total("nv_inference_count") <= 40 + 4 * ((stormed + sending) / 0.005 + 2)
     ended = metrics.total("nv_inference_request_success") + metrics.total("nv_inference_request_failure")
     assert 40 <= ended <= 400
 
 
-def never_read(stack, daemon, message):
+def never_read(stack, daemon, request):
     """A client whose response does not fit the flow-control window, and which never reads nor extends the window."""
-    connection = socket.create_connection(("127.0.0.1", daemon.grpc_port), timeout=DEADLINE_SECONDS)
-    Call(stack.enter_context(connection), MODEL_INFER, timeout="60S").send(message)
+    call = stack.enter_context(Call(daemon.grpc_port, MODEL_INFER, timeout="60S"))
+    # The daemon may refuse the message before it has come.
+    call.upload(STREAM, message(request))
+
+
+def of_the_ledger(daemon):
+    """Messages that were refused before they were read."""
+    return daemon.metrics().total("saccade_front_refusals_total", reason="bytes")
 
 
 def test_clients_that_stop_reading_hold_up_nobody(serve):
@@ -177,11 +186,12 @@ def test_answers_that_nobody_reads_are_bounded(serve):
         for sent in range(1, 21):
             never_read(stack, daemon, large)
             eventually(
-                lambda: daemon.metrics().total("nv_inference_count") + failures(daemon, "REJECTED") == sent,
+                lambda: (daemon.metrics().total("nv_inference_count") + failures(daemon, "REJECTED")
+                         + of_the_ledger(daemon) == sent),
                 "it was computed or refused",
             )
-        # Memory for five responses of 8 MB and their inputs; the other requests are rejected.
-        assert 2 <= daemon.metrics().total("nv_inference_count") <= 5
+        # One client may hold half of the bytes: an input, and the answers of earlier calls. The others are rejected.
+        assert 1 <= daemon.metrics().total("nv_inference_count") <= 5
         assert daemon.resident_bytes() - resident < ANSWERS_ROOM
     with daemon.inference() as inference:
         await_idle(daemon)
@@ -189,7 +199,7 @@ def test_answers_that_nobody_reads_are_bounded(serve):
 
 
 def test_who_does_not_read_loses_the_answer(serve):
-    daemon = serve({}, "--send-timeout-seconds=1", max_batch_size=1)
+    daemon = serve({}, max_batch_size=1)
     with contextlib.ExitStack() as stack:
         never_read(stack, daemon, request(1, 1, 1, 2, 1000, 1000).SerializeToString())
         eventually(lambda: daemon.metrics().total("nv_inference_count") == 1, "it was computed")
@@ -202,8 +212,7 @@ def test_a_flood_of_deadlines_of_a_microsecond(serve):
     small = request().SerializeToString()
 
     def connect_and_flood():
-        with socket.create_connection(("127.0.0.1", daemon.grpc_port), timeout=DEADLINE_SECONDS) as connection:
-            flood(connection, MODEL_INFER, "1u", small, 100)
+        flood(daemon.grpc_port, MODEL_INFER, "1u", small, 100)
 
     with daemon.inference() as inference:
         # gRPC rounds deadlines up to milliseconds; after this request the daemon knows that a pass takes longer.
@@ -233,6 +242,16 @@ def test_a_flood_of_deadlines_of_a_microsecond(serve):
     assert daemon.metrics().total("nv_inference_count") == 2
 
 
+def answered_per_second(at_once, seconds, send):
+    """The rate at which the daemon answers while `at_once` calls are always under way."""
+    begun, sent, answered = time.monotonic(), collections.deque(), 0
+    while time.monotonic() - begun < seconds:
+        while len(sent) < at_once:
+            sent.append(send(answered + len(sent)))
+        answered += sent.popleft().code() == OK
+    return answered / seconds
+
+
 def test_ten_times_what_can_be_served(serve):
     delay, batch, deadline = 0.03, 2, 0.2
     # A minute with SACCADE_LONG=1; `./dev overload` takes ten, without sanitizers.
@@ -250,6 +269,8 @@ def test_ten_times_what_can_be_served(serve):
         for early in open_loop(10 * served, 0.5, send):
             assert early.code() in (OK, EXHAUSTED, LATE)
         await_idle(daemon)
+        peak = min(served, answered_per_second(3 * batch, 2, send))
+        await_idle(daemon)
         resident = daemon.resident_bytes()
         computed = daemon.metrics().total("nv_inference_count")
         codes = []
@@ -261,7 +282,7 @@ def test_ten_times_what_can_be_served(serve):
         await_idle(daemon)
         computed = daemon.metrics().total("nv_inference_count") - computed
     good, refused, late = codes.count(OK), codes.count(EXHAUSTED), codes.count(LATE)
-    figures = f"sent {len(codes)}: ok {good}, refused {refused}, late {late}, computed {computed}"
+    figures = f"sent {len(codes)}: ok {good}, refused {refused}, late {late}, computed {computed}, peak {peak:.0f}/s"
     print(figures)
     assert good + refused + late == len(codes), figures
     assert len(codes) >= 5 * served * seconds, f"the client was too slow for an overload; {figures}"
@@ -271,7 +292,7 @@ def test_ten_times_what_can_be_served(serve):
     ended = metrics.total("saccade_request_duration_seconds_count")
     assert metrics.total("saccade_request_duration_seconds_bucket", le="0.5") == ended, f"kept waiting; {figures}"
     # ./dev overload requires 95 % of the peak; here the client shares the two cores and the time is short.
-    assert good >= 0.85 * served * seconds, figures
+    assert good >= 0.85 * peak * seconds, figures
     assert computed <= 1.2 * good, f"computed for nobody; {figures}"
     grown = daemon.resident_bytes() - resident
     print(f"resident memory {grown / 1e6:+.1f} MB")

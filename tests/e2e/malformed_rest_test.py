@@ -211,7 +211,6 @@ START = f"POST {PATH} HTTP/1.1\r\nHost: a\r\n".encode()
 RAW = {
     "no version": b"POST " + PATH.encode() + b"\r\n\r\n",
     "another protocol": b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + bytes(200),
-    "HTTP/2": b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
     "a method with bytes": b"P\xffST / HTTP/1.1\r\n\r\n",
     "a length below zero": START + b"Content-Length: -1\r\n\r\n",
     "a length of many digits": START + b"Content-Length: " + b"9" * 40 + b"\r\n\r\n",

@@ -1,7 +1,5 @@
 """Tests deadlines, cancelled calls and full queues: unnecessary work is not computed, and is counted."""
 
-import socket
-
 import grpc
 import pytest
 
@@ -81,10 +79,9 @@ def test_a_deadline_that_is_past_before_the_message_is_there(start, repository, 
     daemon = start(repository).await_ready()
     batch = tiny.random_batch(1, seed=0)
     request = infer_request("tiny", batch.shape, batch.tobytes())
-    with socket.create_connection(("127.0.0.1", daemon.grpc_port), timeout=30) as connection:
-        call = Call(connection, "/inference.GRPCInferenceService/ModelInfer", timeout="1n")
-        call.await_end()
-        call.send(request.SerializeToString())
+    with Call(daemon.grpc_port, "/inference.GRPCInferenceService/ModelInfer", timeout="1n") as call:
+        call.await_over()
+        call.ask(request.SerializeToString())
         with daemon.inference() as inference:
             inference.model_infer(request)
     assert daemon.metrics().total("nv_inference_exec_count") == 1

@@ -473,7 +473,8 @@ def test_the_browser_is_told_to_take_nothing_from_elsewhere(daemon):
     for path, kind in (("/", "text/html"), ("/page.css", "text/css"), ("/page.js", "text/javascript"),
                        ("/load.js", "text/javascript"), ("/overlay.js", "text/javascript"),
                        ("/findings.js", "text/javascript"), ("/clip.js", "text/javascript"), ("/attention.js", "text/javascript"),
-                       ("/volume.js", "text/javascript"), ("/tiff.js", "text/javascript"), ("/icon.svg", "image/svg+xml")):
+                       ("/volume.js", "text/javascript"), ("/tiff.js", "text/javascript"),
+                       ("/request.js", "text/javascript"), ("/icon.svg", "image/svg+xml")):
         status, headers, body = daemon.get(path)
         assert status == 200 and headers["Content-Type"].startswith(kind) and len(body) > 100
         assert "://" not in body.replace("http://www.w3.org/2000/svg", "")

@@ -178,6 +178,10 @@ def test_a_tensor_without_json(daemon, tiny):
          400, "picture"),
         ("/v2/models/tiny/infer", ["-d", '{"parameters":{"sequence_id":3}}'], 501, "sequences"),
         ("/v2/models/tiny/infer", ["-d", "x", "-H", "Content-Encoding: br"], 415, "gzip"),
+        ("/v2/models/tiny/infer", ["-d", "{}", "-H", "Content-Type: text/plain"], 415, "application/octet-stream"),
+        ("/v2/repository/index", ["-d", "{}", "-H", "Content-Type: text/plain"], 415, "application/json"),
+        # A browser's form; curl's own is JSON that calls itself one.
+        ("/v2/repository/index", ["-d", "{}", "-H", "Sec-Fetch-Site: same-origin"], 415, "application/json"),
         ("/v2/models/tiny/infer", ["-d", "no gzip", "-H", "Content-Encoding: gzip"], 400, "not gzip"),
     ],
 )

@@ -188,18 +188,24 @@ def test_what_is_no_stream_of_a_volume_is_refused(daemon, vision):
     assert daemon.metrics().total("saccade_requests_total", model="denoiser", code="INVALID_ARGUMENT") == before + 1
 
 
-def test_what_waits_for_its_bytes_holds_room(vision):
+def test_a_volume_holds_room_as_it_comes(vision):
     sent = volume(60, 360, 360)
-    first_is_in, second_is_done = threading.Event(), threading.Event()
+    announced, is_silent, goes_on, second_is_done = (threading.Event() for _ in range(4))
 
     def slowly():
         yield header(sent)
-        first_is_in.set()
+        announced.set()
+        is_silent.wait()
+        yield from parts(sent.tobytes())[:-1]
+        goes_on.set()
         second_is_done.wait()
 
     call = vision.restore(slowly(), timeout=60)
-    first_is_in.wait()
-    eventually(lambda: "in flight" in broken(vision, [header(sent)]).details(), "the announced bytes are held")
+    announced.wait()
+    assert "announced" in broken(vision, [header(sent)]).details(), "what has not come holds no room"
+    is_silent.set()
+    goes_on.wait()
+    eventually(lambda: "in flight" in broken(vision, [header(sent)]).details(), "the bytes that came are held")
     check(broken(vision, [header(sent)]), EXHAUSTED, ["--max-inflight-bytes"])
     call.cancel()
     second_is_done.set()

@@ -1,5 +1,5 @@
 // Fuzzes a ModelInferRequest as received, including the pictures in it. The first byte of the input is the
-// size of the slices.
+// size of the pieces.
 #include <algorithm>
 #include <string>
 
@@ -9,7 +9,7 @@
 #include "server/inference/task_outputs.h"
 #include "server/protocols/inference_messages.h"
 #include "server/protocols/inference_request.h"
-#include "server/protocols/testing/byte_buffers.h"
+#include "server/protocols/testing/pieces.h"
 #include "server/shared_memory/shared_memory.h"
 #include "tests/fuzz/requests.h"
 
@@ -69,7 +69,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   saccade::server::InferenceRequest received;
   const size_t max = std::max<size_t>(1, data[0]);
   const absl::Status read =
-      saccade::server::ReadInferenceRequest(saccade::server::testing::InSlices(bytes, max), received);
+      saccade::server::ReadInferenceRequest(saccade::server::testing::InPieces(bytes, max), received);
   inference::ModelInferRequest expected;
   Check(read.ok() == expected.ParseFromString(bytes), "a message is what protobuf takes");
   if (!read.ok()) {

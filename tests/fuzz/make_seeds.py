@@ -32,6 +32,50 @@ def write(harness, name, data):
     (folder / name).write_bytes(data if isinstance(data, bytes) else data.encode())
 
 
+def frame(kind, flags, stream, payload):
+    return struct.pack(">I", len(payload))[1:] + bytes([kind, flags]) + struct.pack(">I", stream) + payload
+
+
+def literal(fields):
+    """Fields in HPACK, neither indexed nor compressed."""
+    return b"".join(b"\0" + bytes([len(name)]) + name.encode() + bytes([len(value)]) + value.encode()
+                    for name, value in fields)
+
+
+def front():
+    """Whole connections: the size of the pieces, how the client reads, then the bytes."""
+    preface = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + frame(4, 0, 0, b"")
+    head = lambda path, kind: literal([(":method", "POST"), (":scheme", "http"), (":path", path), ("te", "trailers"),
+                                       (":authority", "localhost"), ("content-type", kind)])
+    message = b"\0" + struct.pack(">I", 5) + b"hello"
+    zipped = gzip.compress(b"hello" * 9, mtime=0)
+    calls = {
+        "unary": ("/echo.Echo/Unary", message),
+        "stream": ("/echo.Echo/Stream", message * 3),
+        "unknown": ("/echo.Echo/None", message),
+        "cut_off": ("/echo.Echo/Unary", message[:7]),
+        "too_long": ("/echo.Echo/Unary", b"\0\xff\xff\xff\xff"),
+        "compressed": ("/echo.Echo/Unary", b"\1" + struct.pack(">I", len(zipped)) + zipped),
+    }
+    for name, (path, body) in calls.items():
+        for step, reading in ((255, 0), (3, 1)):
+            block = head(path, "application/grpc")
+            write("front", f"{name}_{step}", bytes([step, reading]) + preface + frame(1, 4, 1, block)
+                  + frame(0, 1, 1, body) + frame(8, 0, 1, struct.pack(">I", 9)) + frame(6, 0, 0, b"12345678"))
+    for name, kind, body in (("web", "application/grpc-web", message), ("web_text", "application/grpc-web-text", b"AAAAAAVoZWxsbw==")):
+        write("front", name, b"\xff\0" + f"POST /echo.Echo/Unary HTTP/1.1\r\nHost: localhost\r\nContent-Type: {kind}\r\n"
+              f"Content-Length: {len(body)}\r\n\r\n".encode() + body)
+    http1 = {
+        "get": b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\nGET /no HTTP/1.0\r\n\r\n",
+        "post": b"POST /x HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\n\r\nhello",
+        "chunked": b"POST /x HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n",
+        "gzip": b"POST /x HTTP/1.1\r\nHost: a\r\nContent-Encoding: gzip\r\nContent-Length: %d\r\n\r\n" % len(zipped) + zipped,
+        "expect": b"POST /x HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 1\r\n\r\nx",
+    }
+    for name, data in http1.items():
+        write("front", name, b"\x07\0" + data)
+
+
 def weights():
     torch.manual_seed(1)
     every_type = {
@@ -300,7 +344,7 @@ def vision_requests():
 
 if __name__ == "__main__":
     shutil.rmtree(SEEDS, ignore_errors=True)
-    for make in (weights, configs, encoded_pictures, volumes, inference_requests, http_requests, vision_requests):
+    for make in (weights, configs, encoded_pictures, volumes, inference_requests, http_requests, vision_requests, front):
         make()
     files = [path for path in SEEDS.rglob("*") if path.is_file()]
     print(f"{len(files)} seeds, {sum(path.stat().st_size for path in files)} bytes, the largest "

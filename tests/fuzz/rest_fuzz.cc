@@ -32,7 +32,8 @@ void CheckError(const server::HttpResponse& error) {
 
 const server::Routes& SomeRoutes() {
   static const server::Routes routes = [] {
-    const server::HttpHandler none = [](const server::HttpRequest&) { return server::HttpResponse(); };
+    const server::HttpHandler none =
+        server::Responding([](const server::HttpRequest&) { return server::HttpResponse(); });
     auto made = server::Routes::Create({{"GET", "/v2/models/stats", none},
                                         {"GET", "/v2/models/{model}", none},
                                         {"POST", "/v2/models/{model}/versions/{version}/infer", none},
@@ -44,7 +45,7 @@ const server::Routes& SomeRoutes() {
 }
 
 void CheckPath(const server::RequestHead& head) {
-  const auto found = SomeRoutes().Find(head);
+  const auto found = SomeRoutes().Find(head.method, head.path);
   if (const auto* answer = std::get_if<server::HttpResponse>(&found)) {
     Check(answer->status == 200 || answer->status >= 400, "a path is served, or refused");
     return;
@@ -54,7 +55,7 @@ void CheckPath(const server::RequestHead& head) {
   for (const auto& [name, value] : match.path_values) Check(!value.empty(), "no part of a path is empty");
 }
 
-// Collects the decoded body, like server/http/request_body.cc.
+// Collects the decoded body, like server/http/http_call.cc.
 class Body {
  public:
   explicit Body(server::ContentCoding coding) {
@@ -92,7 +93,8 @@ bool ReadChunks(server::RequestParser& parser, absl::string_view rest, size_t st
     if (shown == 0) return false;
     size_t taken = 0;
     const auto malformed = parser.ReadChunks(
-        rest.substr(0, shown), [&](absl::string_view bytes) { return goes_on = body.Add(bytes); }, &taken);
+        rest.substr(0, shown),
+        [&](absl::string_view bytes) { return (goes_on = body.Add(bytes)) ? bytes.size() : 0; }, &taken);
     if (malformed) CheckError(*malformed);
     if (malformed || !goes_on) return false;
     Check(taken <= shown, "no more is taken than is there");
@@ -139,7 +141,7 @@ void CheckRequest(const server::RestBody& body) {
     }
     return;
   }
-  const auto read = server::ReadRestRequest(body, kNoSharing, kMax);
+  const auto read = server::ReadRestRequest(body, kNoSharing, {.max_bytes = kMax});
   if (read.ok()) {
     CheckCall(*read);
   } else {
@@ -161,7 +163,7 @@ void CheckMembers(absl::string_view text) {
 
 void CheckBody(const server::RequestHead& head, std::string bytes) {
   CheckMembers(bytes);
-  const auto json = server::ParseRestJson(bytes, kMax);
+  const auto json = server::ParseRestJson(bytes, {.max_bytes = kMax});
   if (!json.ok()) CheckRefusal(json.status());
   const auto kept = std::make_shared<const std::string>(std::move(bytes));
   CheckRequest({.bytes = *kept,
@@ -172,7 +174,8 @@ void CheckBody(const server::RequestHead& head, std::string bytes) {
 void ReadRequest(absl::string_view bytes, size_t step) {
   const size_t end = bytes.find("\r\n\r\n");
   if (end == absl::string_view::npos) return;
-  server::RequestParser parser;
+  const server::HttpLimits limits;
+  server::RequestParser parser(limits);
   if (const auto malformed = parser.ReadHead(bytes.substr(0, end + 4))) return CheckError(*malformed);
   const server::RequestHead& head = parser.head();
   Check(!head.path.empty(), "a path is never empty");
@@ -182,7 +185,7 @@ void ReadRequest(absl::string_view bytes, size_t step) {
       server::ContentCodingOf(server::FindHeader(head.headers, "Content-Encoding").value_or("identity"));
   Body body(coding.value_or(server::ContentCoding::kIdentity));
   absl::string_view rest = bytes.substr(end + 4);
-  if (head.chunked) {
+  if (parser.chunked()) {
     if (!ReadChunks(parser, rest, step, body)) return;
   } else {
     if (head.content_length.value_or(0) > rest.size()) return;

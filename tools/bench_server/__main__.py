@@ -5,9 +5,10 @@ import pathlib
 import sys
 import tempfile
 
+from tools.bench_server.bench import Bench
 from tools.bench_server.load import Load
 from tools.bench_server.page import Page
-from tools.bench_server.parts import PARTS, Bench
+from tools.bench_server.parts import PARTS
 from tools.bench_server.servers import Peers
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]

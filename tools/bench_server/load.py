@@ -5,22 +5,31 @@ import json
 import math
 import subprocess
 
+from tools.processor import spent
+
 
 class LoadFailed(Exception):
     pass
 
 
+class Sums:
+    """A dataclass whose fields are sums over the turns of one candidate."""
+
+    def add(self, other):
+        for field in dataclasses.fields(self):
+            setattr(self, field.name, getattr(self, field.name) + getattr(other, field.name))
+
+
 @dataclasses.dataclass
-class Measurement:
+class Measurement(Sums):
     """Measurement of one candidate over all its turns. Every latency is kept, so nothing is rounded to histogram
     buckets."""
 
     latencies: list = dataclasses.field(default_factory=list)  # microseconds
     seconds: float = 0
-
-    def add(self, other):
-        self.latencies += other.latencies
-        self.seconds += other.seconds
+    # Calls answered, including those that open the connections, and the server's processor time for them.
+    answered: int = 0
+    processor_seconds: float = 0
 
     @property
     def rate(self):
@@ -38,6 +47,11 @@ class Measurement:
     def p99(self):
         return self.percentile(0.99)
 
+    @property
+    def processor(self):
+        """The server's processor time for each call, in microseconds."""
+        return 1e6 * self.processor_seconds / self.answered
+
 
 class Load:
     def __init__(self, program):
@@ -53,16 +67,39 @@ class Load:
         told = json.loads(ran.stdout)
         if told["failed"]:
             raise LoadFailed(f"{model} at {url}: {told['failed']} calls failed: {told['failure']}")
-        return Measurement(told["latencies_us"], told["elapsed_s"])
+        latencies = told["latencies_us"]
+        # Each client opens its connection with one more call.
+        return Measurement(latencies, told["elapsed_s"], len(latencies) + clients)
+
+    def write_request(self, path, model, shape):
+        """Writes the same request for other clients, framed as a gRPC message. Returns `path`."""
+        command = [self.program, "request", "--model", model, "--shape", ",".join(map(str, shape))]
+        path.write_bytes(subprocess.run(command, capture_output=True, check=True).stdout)
+        return path
+
+
+def with_processor(server, load):
+    """Returns a candidate for take_turns: `load`, a function of a number of seconds that returns a measurement, to which
+    the processor time of `server` is added."""
+    def turn(seconds):
+        before = spent(server.process)
+        measured = load(seconds)
+        measured.processor_seconds = spent(server.process) - before
+        return measured
+    return turn
 
 
 def take_turns(candidates, seconds, rounds):
     """Measures each of `candidates`, functions of a number of seconds, for `seconds` in a number of rounds, so that
     other activity on the machine affects all of them alike. The order rotates."""
-    measured = {name: Measurement() for name in candidates}
+    measured = {}
     names = list(candidates)
     for round_number in range(rounds):
         shift = round_number % len(names)
         for name in names[shift:] + names[:shift]:
-            measured[name].add(candidates[name](seconds / rounds))
-    return measured
+            turn = candidates[name](seconds / rounds)
+            if name in measured:
+                measured[name].add(turn)
+            else:
+                measured[name] = turn
+    return {name: measured[name] for name in names}

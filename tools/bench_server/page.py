@@ -34,7 +34,9 @@ class Page:
         lines = ["# The running daemon", "", f"    {command}", "",
                  f"Written by that command on {datetime.date.today()}, commit {commit.stdout.strip()}, on {machine()}.",
                  "Candidates take turns in rounds; clients, servers and models share the machine. Latencies are in",
-                 "microseconds, of every call; `against` is a multiple of the candidate it names.", "",
+                 "microseconds, of every call; `CPU a call` is the server's processor time, with that of processes which it",
+                 "started, divided by the calls that it answered, in microseconds; `against` is a multiple of the",
+                 "candidate it names.", "",
                  "## What was to be reached", "", table(["", "asked", "measured", "reached"], self.goals), ""]
         for title, head, rows, note in self.parts:
             if head is None:

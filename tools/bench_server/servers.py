@@ -8,6 +8,7 @@ import socket
 import subprocess
 import tempfile
 import time
+import typing
 
 LISTENING = re.compile(r"^listening grpc=(\S+) ")
 START_SECONDS = 60
@@ -15,6 +16,13 @@ START_SECONDS = 60
 
 class DidNotStart(Exception):
     pass
+
+
+class Server(typing.NamedTuple):
+    """A running server: HOST:PORT of its gRPC port, and the number of its process."""
+
+    url: str
+    process: int
 
 
 @contextlib.contextmanager
@@ -33,15 +41,15 @@ def running(command, **options):
 
 @contextlib.contextmanager
 def echo(build):
-    """Runs the bare gRPC callback server; yields its HOST:PORT."""
+    """Runs the bare gRPC callback server; yields it."""
     command = [build / "bin" / "saccade_bench_load", "echo"]
     with running(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
-        yield process.stdout.readline().strip()
+        yield Server(process.stdout.readline().strip(), process.pid)
 
 
 @contextlib.contextmanager
 def daemon(build, repository, *flags):
-    """Runs saccaded on free ports; yields its gRPC HOST:PORT once it is ready."""
+    """Runs saccaded on free ports; yields it once it is ready."""
     command = [build / "bin" / "saccaded", "--model-repository", repository, "--host", "127.0.0.1", "--grpc-port", 0,
                "--http-port", 0, "--metrics-port", 0, "--lame-duck-seconds", 0, "--log-level", "warning", *flags]
     with running(command, stdout=subprocess.PIPE) as process:
@@ -51,7 +59,7 @@ def daemon(build, repository, *flags):
         wait = [build / "bin" / "saccade", "status", "--url", listening[1], "--wait", str(START_SECONDS)]
         if subprocess.run(wait, stdout=subprocess.DEVNULL).returncode != 0:
             raise DidNotStart("saccaded did not become ready; see its log above")
-        yield listening[1]
+        yield Server(listening[1], process.pid)
 
 
 def free_port():
@@ -94,7 +102,7 @@ class Peers:
 
     @contextlib.contextmanager
     def serve(self, repository):
-        """Runs Triton on a port of its own; yields its gRPC HOST:PORT."""
+        """Runs Triton on a port of its own; yields it."""
         version = self.packages.parent.name.removeprefix("python")
         stub = self.triton / "python_backend_stubs" / version / "triton_python_backend_stub"
         python_backend = self.triton / "backends" / "python" / stub.name
@@ -111,7 +119,7 @@ class Peers:
                     if process.poll() is not None or time.monotonic() > end:
                         raise DidNotStart("Triton did not start: " + pathlib.Path(log.name).read_text()[-2000:])
                     time.sleep(0.1)
-                yield f"127.0.0.1:{grpc}"
+                yield Server(f"127.0.0.1:{grpc}", process.pid)
 
     def perf_analyzer(self, url, model, shape, clients, seconds):
         """Returns perf_analyzer's (calls per second, p50 and p99 in microseconds)."""

@@ -1,14 +1,12 @@
 """Samples the daemon's memory and processor time periodically."""
 
 import dataclasses
-import os
 import pathlib
 import re
 import time
 
+from tools.processor import processor_seconds
 from tools.soak import measure
-
-TICKS = os.sysconf("SC_CLK_TCK")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -16,7 +14,7 @@ class Look:
     seconds: float
     resident_mib: float
     # Processor time in seconds since the start: of the instance threads, of the decoding threads, and of all others,
-    # which are gRPC's.
+    # which are mostly those of the connections and of the calls.
     computing: float
     decoding: float
     calling: float
@@ -24,13 +22,6 @@ class Look:
     @property
     def used(self):
         return self.computing + self.decoding + self.calling
-
-
-def processor_seconds(stat):
-    """Processor time of a process or thread, given its line in /proc. The name in it is in parentheses and may contain
-    some."""
-    fields = stat.rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / TICKS
 
 
 def look(process, begun):

@@ -9,12 +9,12 @@ import shutil
 import sys
 
 from harness import Daemon
-from tools.overload.load import Loads
+from tools.overload.load import LoadFailed, Loads
 from tools.overload.looks import Looks
 from tools.soak.samples import DEMO
 
 # A pass takes some twenty milliseconds on one core. That is long compared with a rejection, so ten times the capacity
-# is only some hundred calls per second, which cost the load generator and gRPC little of the other core.
+# is only some hundred calls per second, which cost the load generator and the connections little of the other core.
 MODEL = "detector"
 PICTURE = DEMO / "scenes" / "0.png"
 CLIENTS = 8
@@ -123,6 +123,9 @@ def play(minutes, step_seconds, look_seconds, folder):
         best = max(played.steps, key=lambda step: step.goodput)
         seeds = itertools.count(len(STEPS))
         played.before = measure(loads, best.rate, 2 * step_seconds, next(seeds))
+        if not played.before.goodput:
+            raise LoadFailed(f"at {best.rate:.1f} calls a second none was answered within its deadline of {DEADLINE_MS} ms; "
+                             "other programs leave too little of the processor: end them, and measure again")
 
         played.rate = TIMES * played.before.goodput
         say(f"overload: {played.rate:.0f} a second for {minutes:g} minutes")

@@ -7,7 +7,7 @@ from tools.soak.measure import draw, slope
 LEAST_GOODPUT = 0.95
 # Maximum share of late responses among all responses.
 MOST_LATE = 0.01
-# Share of the time that is ignored for memory: threads, the allocator's pools and gRPC's buffers grow in it.
+# Share of the time that is ignored for memory: threads, the allocator's pools and the connections' buffers grow in it.
 SETTLED = 0.2
 # Maximum growth of the memory over the measured time, as a share of its mean; the same as in a soak.
 MOST_GROWTH = 0.02

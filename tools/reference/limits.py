@@ -13,29 +13,47 @@ BYTES, SECONDS, COUNT = "bytes", "seconds", ""
 # Heading: (file, constant or member, unit, what it bounds, what happens above it). Files are named without their
 # folders.
 LIMITS = {
+    "Connections": [
+        ("port.h", "handshake_timeout", SECONDS, "TLS handshake", "the connection is closed"),
+        ("http_limits.h", "max_head_fields", COUNT, "Headers of a request", "431"),
+        ("http_limits.h", "max_continuations", COUNT, "CONTINUATION frames of one HTTP/2 head",
+         "the connection is closed"),
+        ("http_limits.h", "max_control_frames_per_second", COUNT,
+         "SETTINGS, PING, PRIORITY, unknown and empty DATA frames a second", "the connection is closed"),
+        ("http_limits.h", "max_window_updates_per_second", COUNT, "WINDOW_UPDATE frames a second",
+         "the connection is closed"),
+        ("http_limits.h", "transfer_grace", SECONDS,
+         "Time that a body over HTTP and every answer have beside what `--min-transfer-rate` gives them",
+         "408, or the connection is closed"),
+    ],
     "Requests over HTTP": [
-        ("http_server.h", "max_head_bytes", BYTES, "Request line and headers together", "431"),
-        ("request_parser.cc", "kMaxHeaders", COUNT, "Headers of a request", "431"),
-        ("http_server.h", "handshake_timeout", SECONDS, "TLS handshake", "the connection is closed"),
-        ("http_server.h", "read_timeout", SECONDS, "Arrival of a request, from its first byte to its last; large ones "
-         "have longer, see the rate below", "408"),
-        ("http_server.h", "write_timeout", SECONDS, "Sending of an answer; large ones have longer, see the rate below",
-         "the connection is closed"),
-        ("http_server.h", "min_bytes_per_second", BYTES, "Rate per second, for which large requests and answers have "
-         "time", "the connection is closed"),
-        ("http_server.h", "idle_timeout", SECONDS, "Silence between two requests on a connection",
-         "the connection is closed"),
-        ("http_server.h", "max_requests_per_connection", COUNT, "Requests on one connection",
-         "the connection is closed after the answer, so that clients spread again behind a balancer"),
         ("rest_json.cc", "kMaxDepth", COUNT, "Nesting of JSON", "400"),
         ("rest_json.cc", "kMaxTensors", COUNT, "Tensors of a request in JSON", "400"),
         ("rest_json.cc", "kMaxParameters", COUNT, "Parameters of a request or tensor in JSON", "400"),
+        ("rest_json.cc", "kMaxAllParameters", COUNT, "Parameters of a request and all its tensors in JSON", "400"),
         ("rest_json.cc", "kMaxExtents", COUNT, "Dimensions of a tensor in JSON", "400"),
+        ("json_text.h", "kMaxJsonValues", COUNT,
+         "Values and names in the JSON of a prediction or a configuration, and in members that the protocol does not have",
+         "400"),
+        ("json_text.h", "kMaxJsonNumber", COUNT, "Characters of a number in an inference request's JSON", "400"),
+        ("rest_members.cc", "kMaxSettingsBytes", BYTES, "JSON of settings, of shared memory and of the model repository",
+         "400"),
+        ("repository_orders.cc", "kMaxConfigBytes", BYTES, "A model's configuration in a request, also over gRPC", "400"),
     ],
     "Requests over gRPC": [
-        ("grpc_server.cc", "kMaxStreamsPerConnection", COUNT, "Calls at once on one connection",
-         "the client waits with more"),
-        ("grpc_server.cc", "kHandshakeMs", "ms", "TLS and HTTP/2 handshakes", "the connection is closed"),
+        ("grpc_handler.h", "message_grace", SECONDS,
+         "Time that a message has beside what `--min-transfer-rate` gives it", "the call ends"),
+        ("grpc_handler.h", "max_compression_ratio", COUNT,
+         "Size of a compressed message, as a multiple of what was sent, beyond the next line", "RESOURCE_EXHAUSTED"),
+        ("grpc_handler.h", "max_growth_bytes", BYTES, "Size that every compressed message may grow to",
+         "RESOURCE_EXHAUSTED"),
+        ("message_size.h", "kMaxNestedMessages", COUNT, "Messages within a message: inputs, parameters, pictures",
+         "INVALID_ARGUMENT"),
+        ("message_size.h", "kMaxStrings", COUNT, "Strings and unknown fields of a message", "INVALID_ARGUMENT"),
+        ("message_size.h", "kMaxFields", COUNT, "Fields of a message, elements that are not packed included",
+         "INVALID_ARGUMENT"),
+        ("message_bytes.h", "kMaxUnchargedBytes", BYTES, "Memory of a parsed request that brings no input",
+         "INVALID_ARGUMENT"),
         ("inference_stream.h", "kMaxRequests", COUNT,
          "Requests of one ModelStreamInfer that were read and not answered",
          "the daemon reads no further until answers were sent"),
@@ -55,6 +73,24 @@ LIMITS = {
         ("volume.h", "kMaxVolumeSide", COUNT, "Depth, height or width of a volume", "INVALID_ARGUMENT"),
         ("tiff_file.cc", "kMaxAllocation", BYTES, "One allocation of the TIFF library, such as a strip or a tile",
          "INVALID_ARGUMENT"),
+    ],
+    "Pictures and videos": [
+        ("jpeg_header.cc", "kMaxScans", COUNT, "Scans of a JPEG", "INVALID_ARGUMENT"),
+        ("jpeg_header.cc", "kMaxScannedPixels", COUNT, "Scans of a JPEG, times its pixels; one scan always may be",
+         "INVALID_ARGUMENT"),
+        ("png_header.cc", "kMaxExifBytes", BYTES, "EXIF data of a PNG", "they are passed over"),
+        ("webp_lossless.cc", "kMaxBlocks", COUNT, "Blocks with codes of their own in a lossless WebP",
+         "INVALID_ARGUMENT"),
+        ("tiff_directory.cc", "kMaxTags", COUNT, "Tags of a page of a TIFF", "INVALID_ARGUMENT"),
+        ("tiff_directory.cc", "kMaxTagKinds", COUNT, "Different tags of a TIFF", "INVALID_ARGUMENT"),
+        ("tiff_directory.cc", "kMaxTagBytes", BYTES,
+         "Data of a page's tags, without the positions of strips and tiles", "INVALID_ARGUMENT"),
+        ("tiff_file.cc", "kMaxSamples", COUNT, "Samples of a TIFF's pixel", "INVALID_ARGUMENT"),
+        ("tiff_file.cc", "kMaxTilePixels", COUNT, "Pixels of a TIFF's tile, if they are over four times the page's",
+         "INVALID_ARGUMENT"),
+        ("mp4_samples.cc", "kMaxSamples", COUNT, "Frames and pieces of sound of an MP4 or MOV", "INVALID_ARGUMENT"),
+        ("ffmpeg_video.cc", "kMaxStreams", COUNT, "Streams of a video file", "INVALID_ARGUMENT"),
+        ("ffmpeg_video.cc", "kMaxScansOfFrame", COUNT, "Scans of a frame of Motion JPEG", "the video ends there"),
     ],
     "Model repositories": [
         ("repository.cc", "kMaxModelNameBytes", BYTES, "A model's name", "the model is not loaded"),
@@ -92,7 +128,7 @@ INTRODUCTION = """
 Bounds that no flag changes. Those that flags set, with their defaults, are in
 [flags.md](flags.md#how-much-one-request-may-send). The values are read from the sources.
 
-For example, a request over HTTP with more than 100 headers gets 431.
+For example, a request with more than 128 headers gets 431.
 """
 
 
@@ -120,7 +156,7 @@ def shown(value, unit):
         for name, size in (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)):
             if value >= size and value % size == 0:
                 return f"{value // size:,} {name}"
-    return f"{value:,} {unit}".rstrip()
+    return f"{value:,} {'second' if (value, unit) == (1, SECONDS) else unit}".rstrip()
 
 
 def page():

@@ -24,9 +24,7 @@ RETRIES = {
         "name": [{}],
         "retryPolicy": {
             "maxAttempts": 4, "initialBackoff": "0.02s", "maxBackoff": "0.2s", "backoffMultiplier": 2,
-            # gRPC's server ends calls that arrive between its GOAWAY and its end with CANCELLED. Calls cancelled by the
-            # caller are not retried, whatever is listed here.
-            "retryableStatusCodes": ["UNAVAILABLE", "CANCELLED"],
+            "retryableStatusCodes": ["UNAVAILABLE"],
         },
     }],
 }
@@ -49,9 +47,11 @@ class Ended:
 class Clients:
     """Several channels to one target, and the number of their open calls."""
 
-    def __init__(self, target, config, retries=False):
-        options = {"grpc.use_local_subchannel_pool": 1, "grpc.enable_retries": int(retries),
-                   "grpc.service_config": json.dumps(config), "grpc.service_config_disable_resolution": 1, **HURRIED}
+    def __init__(self, target, config):
+        # By gRPC's default, a call without a retry policy is repeated only if it was not sent, or if a GOAWAY says that the
+        # server has not begun it.
+        options = {"grpc.use_local_subchannel_pool": 1, "grpc.service_config": json.dumps(config),
+                   "grpc.service_config_disable_resolution": 1, **HURRIED}
         self._channels = [grpc.insecure_channel(target, list(options.items())) for _ in range(CHANNELS)]
         self._stubs = [Inference(channel).model_infer for channel in self._channels]
         self._lock = threading.Lock()
@@ -88,16 +88,15 @@ class Clients:
 class Way:
     """A way for clients to find the replicas; `tell` is called with the current endpoints."""
 
-    def __init__(self, name, target, config, retries=False, loses=False, tell=lambda endpoints: None):
-        """`loses`: a rolling update may lose requests on this way."""
-        self.name, self.retries, self.loses, self.tell = name, retries, loses, tell
-        self.clients = Clients(target, config, retries)
+    def __init__(self, name, target, config, retries=False, tell=lambda endpoints: None):
+        self.name, self.retries, self.tell = name, retries, tell
+        self.clients = Clients(target, config)
 
 
 class ListWay:
     """The clients have a list of addresses: they open new channels for each new list."""
 
-    retries = loses = False
+    retries = False
 
     def __init__(self, name):
         self.name, self.clients = name, None
@@ -108,7 +107,7 @@ class ListWay:
             old.retire()
 
 
-def ways(proxy, names, port, heedless):
+def ways(proxy, names, port):
     """Returns all ways; those over a proxy only if one is installed."""
     target = f"dns://{names.at}/{NAME}:{port}"
 
@@ -119,9 +118,9 @@ def ways(proxy, names, port, heedless):
         ListWay("list of addresses, round_robin"),
         Way("dns, round_robin, health", target, HEALTH, tell=tell_names),
         Way("dns, round_robin, retries", target, RETRIES, retries=True),
+        # Learns of a drain only by GOAWAY, after which it resolves the name again.
+        Way("dns, round_robin alone", target, ROUND_ROBIN, tell=tell_names),
     ]
-    if heedless:
-        made.append(Way("dns, round_robin alone", target, ROUND_ROBIN, loses=True, tell=tell_names))
     if proxy is not None:
         made.insert(0, Way("HAProxy, HTTP/2", proxy.target, {}, tell=proxy.tell))
     return made

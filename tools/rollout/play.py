@@ -52,9 +52,8 @@ class Tally:
 class Stage:
     """The complete set-up under load. Use it as a context manager."""
 
-    def __init__(self, program, folder, rate, times=replicas.Times(), delay_ms=5, heedless=False):
-        """`heedless`: also runs clients that ignore drains and do not retry, for comparison."""
-        self._program, self._folder, self._rate, self._heedless = program, pathlib.Path(folder), rate, heedless
+    def __init__(self, program, folder, rate, times=replicas.Times(), delay_ms=5):
+        self._program, self._folder, self._rate = program, pathlib.Path(folder), rate
         self._times, self._delay_ms = times, delay_ms
         self._stack = contextlib.ExitStack()
         self.without_proxy = proxy.program() is None
@@ -71,7 +70,7 @@ class Stage:
                 place = net.place()
                 self.proxy = stack.enter_context(
                     proxy.Proxy(place, network.free_port("0.0.0.0"), self._folder))
-            ways = load.ways(self.proxy, names, port, self._heedless)
+            ways = load.ways(self.proxy, names, port)
             announcers = [
                 stack.enter_context(replicas.Announcer(way, self._times.pre_stop * self._times.spread_by, seed))
                 for seed, way in enumerate(ways)

@@ -30,7 +30,7 @@ SETTLED = 1 / 3
 # Maximum growth of the memory over the measured time, as a share of its mean; the same as in reload_soak_test.
 MOST_GROWTH = 0.02
 # Maximum growth of the mean number of descriptors and of threads from the first half to the second. Connections open
-# and close, each with a descriptor and, for HTTP, a thread.
+# and close, each with a descriptor.
 MOST_MORE = 2
 
 

@@ -1,5 +1,7 @@
 #include "models/networks/deeplab/head.h"
 
+#include <ATen/ops/cat.h>
+
 #include "kernels/kao/kao.h"
 #include "models/device/transfer.h"
 #include "models/layers/attention_maps.h"
@@ -30,10 +32,19 @@ AsppHead::AsppHead(const TensorMap& tensors) {
   }
 }
 
-at::Tensor AsppHead::operator()(const FeatureMap& x) const {
-  at::Tensor scores = convolutions_.front()(x.values);
-  for (size_t i = 1; i < convolutions_.size(); ++i) scores = convolutions_[i].AddedTo(scores, x.values);
+at::Tensor AsppHead::Scores(const at::Tensor& x) const {
+  at::Tensor scores = convolutions_.front()(x);
+  for (size_t i = 1; i < convolutions_.size(); ++i) scores = convolutions_[i].AddedTo(scores, x);
   return scores;
+}
+
+// On the CPU, one picture at a time: without AVX-512, oneDNN computes these convolutions in an order that
+// depends on the number of pictures, and an answer must not depend on the batch around it.
+at::Tensor AsppHead::operator()(const FeatureMap& x) const {
+  if (!x.values.is_cpu() || x.values.size(0) == 1) return Scores(x.values);
+  std::vector<at::Tensor> scores;
+  for (int64_t i = 0; i < x.values.size(0); ++i) scores.push_back(Scores(x.values.narrow(0, i, 1)));
+  return at::cat(scores);
 }
 
 AttentionHead::AttentionHead(const DeepLabOptions& options, const TensorMap& tensors)

@@ -26,6 +26,8 @@ class AsppHead {
   at::Tensor operator()(const FeatureMap& x) const;
 
  private:
+  at::Tensor Scores(const at::Tensor& x) const;
+
   std::vector<Convolution> convolutions_;
 };
 

@@ -1,0 +1,86 @@
+#include "server/decode/mp4_samples.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+
+#include "absl/strings/str_cat.h"
+#include "server/decode/picture_bytes.h"
+
+namespace saccade::server {
+namespace {
+
+// A sample of 16-bit sound has two bytes; frames of videos have many more.
+constexpr uint64_t kMinSampleBytes = 2;
+// FFmpeg's index takes 24 bytes for each sample, so this is 96 MiB. A minute of uncompressed sound and video
+// has about 3 million.
+constexpr uint64_t kMaxSamples = uint64_t{4} << 20;
+
+constexpr size_t kBoxHeader = 8;
+
+// The number of samples that a table claims whose type is at `at`; 0 if it is no table.
+uint64_t ClaimedSamples(const PictureBytes& bytes, size_t at) {
+  if (bytes.tag(at, "stsz") || bytes.tag(at, "stz2")) return bytes.big32(at + 12);
+  if (bytes.tag(at, "trun")) return bytes.big32(at + 8);
+  return 0;
+}
+
+// Whether the size field before a type can be that of a box that ends before `end`. 0 means the rest of the
+// file, and 1 a longer field.
+bool IsBox(const PictureBytes& bytes, size_t type, size_t end) {
+  const uint32_t size = bytes.big32(type - 4);
+  return size <= 1 || (size >= kBoxHeader && size <= end - (type - 4));
+}
+
+class SampleCounter {
+ public:
+  explicit SampleCounter(std::string_view bytes)
+      : bytes_(bytes), max_samples_(std::min<uint64_t>(kMaxSamples, bytes.size() / kMinSampleBytes)) {}
+
+  // Goes over the outermost boxes. Only those of the data (mdat) cannot hold tables.
+  absl::Status Count() {
+    for (size_t at = 0; bytes_.has(at, kBoxHeader);) {
+      uint64_t size = bytes_.big32(at);
+      if (size == 1) size = uint64_t{bytes_.big32(at + 8)} << 32 | bytes_.big32(at + 12);
+      if (size < kBoxHeader || size > bytes_.size() - at) size = bytes_.size() - at;
+      if (!bytes_.tag(at + 4, "mdat")) {
+        if (absl::Status few = CountIn(at + kBoxHeader, at + size); !few.ok()) return few;
+      }
+      at += size;
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  // Looks for tables at every position, because FFmpeg reads them inside of many kinds of boxes.
+  absl::Status CountIn(size_t begin, size_t end) {
+    for (size_t at = begin; at + 4 <= end; ++at) {
+      const uint32_t first = bytes_.u8(at);
+      if ((first != 's' && first != 't' && first != 'c') || !IsBox(bytes_, at, end)) continue;
+      if (bytes_.tag(at, "cmov")) {
+        return absl::InvalidArgumentError(
+            "the video cannot be read: its header is compressed (cmov), which is not accepted; write it "
+            "again "
+            "as MP4");
+      }
+      samples_ += ClaimedSamples(bytes_, at);
+      if (samples_ > max_samples_) {
+        return absl::InvalidArgumentError(absl::StrCat("the video cannot be read: its tables claim ",
+                                                       samples_, " samples or more; at most ", max_samples_,
+                                                       " are accepted in a file of ", bytes_.size(),
+                                                       " bytes, so split it or write it again"));
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  const PictureBytes bytes_;
+  const uint64_t max_samples_;
+  uint64_t samples_ = 0;
+};
+
+}  // namespace
+
+absl::Status CheckMp4Samples(std::string_view bytes) { return SampleCounter(bytes).Count(); }
+
+}  // namespace saccade::server

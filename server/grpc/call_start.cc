@@ -1,0 +1,74 @@
+#include "server/grpc/call_start.h"
+
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+#include "server/grpc/metadata.h"
+#include "server/http/client_key.h"
+#include "server/http/http_headers.h"
+
+namespace saccade::server {
+namespace {
+
+// Fields that are the transport's, not the caller's.
+bool IsTransports(absl::string_view name) {
+  return name == "content-type" || name == "te" || name == "grpc-timeout" || name == "grpc-encoding" ||
+         name == "grpc-accept-encoding" || name == "content-length" || name == "host" ||
+         name == "connection" || name == "transfer-encoding";
+}
+
+absl::Status AddBinary(absl::string_view name, absl::string_view value, Metadata& metadata) {
+  // HTTP lets a proxy join the values of a field; base64 has no comma.
+  for (const absl::string_view text : absl::StrSplit(value, ',')) {
+    auto bytes = DecodeBinary(absl::StripAsciiWhitespace(text));
+    if (!bytes) {
+      return absl::InternalError(
+          absl::StrCat("the metadata ", name, " is not base64, which names that end with ", "-bin require"));
+    }
+    metadata.emplace_back(std::string(name), *std::move(bytes));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<CallStart> ReadCallStart(const RequestHead& head, const Peer& peer, absl::Time arrival) {
+  CallStart start{.method = head.path,
+                  .client = ClientKey(peer),
+                  .metadata = {},
+                  .arrival = arrival,
+                  .deadline = absl::InfiniteFuture()};
+  start.metadata.reserve(head.headers.size());
+  for (const auto& [name, value] : head.headers) {
+    if (IsTransports(name)) continue;
+    if (!IsBinaryName(name)) {
+      start.metadata.emplace_back(name, value);
+    } else if (absl::Status added = AddBinary(name, value, start.metadata); !added.ok()) {
+      return added;
+    }
+  }
+  if (const auto timeout = FindHeader(head.headers, "grpc-timeout")) {
+    const auto duration = ParseTimeout(*timeout);
+    if (!duration) {
+      return absl::InternalError(absl::StrCat("grpc-timeout is '", *timeout,
+                                              "', expected up to 8 digits and one ",
+                                              "of the units H, M, S, m, u, n"));
+    }
+    start.deadline = arrival + *duration;
+  }
+  return start;
+}
+
+absl::StatusOr<MessageEncoding> ReadMessageEncoding(const RequestHead& head) {
+  const auto name = FindHeader(head.headers, "grpc-encoding");
+  if (!name) return MessageEncoding::kIdentity;
+  const auto encoding = MessageEncodingOf(*name);
+  if (encoding) return *encoding;
+  return absl::UnimplementedError(
+      absl::StrCat("the grpc-encoding '", *name, "' is not supported; expected one of ", kAcceptedEncodings));
+}
+
+}  // namespace saccade::server

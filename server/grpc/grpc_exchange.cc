@@ -1,0 +1,366 @@
+#include "server/grpc/grpc_exchange.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
+
+namespace saccade::server {
+namespace {
+
+// The client's window is extended when at least so many bytes of it were used: in fewer steps.
+constexpr uint64_t kWindowStep = Exchange::kFirstBodyBytes / 2;
+// A timer that runs so much too late shows that the process did not run; bytes may wait in the socket.
+constexpr absl::Duration kStall = absl::Milliseconds(200);
+
+MessageReader::Options ReaderOptions(const GrpcCall::Setup& setup) {
+  return {.encoding = setup.encoding,
+          .bounds = {.max_message_bytes = setup.options->max_message_bytes,
+                     .max_ratio = setup.options->max_compression_ratio,
+                     .max_growth_bytes = setup.options->max_growth_bytes},
+          .account = {setup.options->ledger, setup.start.client}};
+}
+
+absl::Status TooSlow(const MessageReader& reader, absl::Duration took, int64_t min_bytes_per_second) {
+  return absl::DeadlineExceededError(absl::StrCat("a message came too slowly: ", reader.received(), " of ",
+                                                  reader.received() + reader.missing(), " bytes in ",
+                                                  absl::FormatDuration(took), "; at least ",
+                                                  min_bytes_per_second, " bytes a second are expected"));
+}
+
+}  // namespace
+
+GrpcCall::GrpcCall(Setup setup, Exchange* exchange)
+    : setup_(std::move(setup)),
+      loop_(&exchange->loop()),
+      exchange_(exchange),
+      reader_(ReaderOptions(setup_)),
+      response_(setup_.form),
+      body_ended_(!exchange->head().has_body),
+      upload_timer_(&loop_->timers(), [this] { OnUploadDue(); }),
+      deadline_timer_(&loop_->timers(), [this] { OnDeadline(); }) {
+  if (body_ended_) reader_.End();
+}
+
+void GrpcCall::Begin(std::shared_ptr<CallHandler> handler) {
+  self_ = shared_from_this();
+  handler_ = std::move(handler);
+  deadline_timer_.Set(setup_.start.deadline);
+  WatchUpload();
+  busy_ = true;
+  Tell([this](CallHandler& told) { told.OnStart(this); });
+  busy_ = false;
+  Pump();
+}
+
+template <typename Action>
+void GrpcCall::Run(Action action) {
+  // An action must not overtake an earlier one that another thread has posted.
+  if (!loop_->IsCurrent() || posted_actions_.load() > 0) {
+    posted_actions_.fetch_add(1);
+    loop_->Post([self = shared_from_this(), action = std::move(action)]() mutable {
+      self->posted_actions_.fetch_sub(1);
+      self->busy_ = true;
+      action(*self);
+      self->busy_ = false;
+      self->Pump();
+    });
+    return;
+  }
+  // Within a callback of the handler: Pump() goes on after it.
+  if (busy_) {
+    action(*this);
+    return;
+  }
+  busy_ = true;
+  const bool due = action(*this);
+  busy_ = false;
+  if (std::exchange(pump_due_, false) || due) PostPump();
+}
+
+void GrpcCall::Read() {
+  Run([](GrpcCall& call) { return call.DoRead(); });
+}
+
+void GrpcCall::Send(BytePieces message) {
+  Run([message = std::move(message)](GrpcCall& call) mutable { return call.DoSend(std::move(message)); });
+}
+
+void GrpcCall::Finish(CallEnd end) {
+  Run([end = std::move(end)](GrpcCall& call) { return call.DoFinish(end); });
+}
+
+void GrpcCall::SendAndFinish(BytePieces message, CallEnd end) {
+  Run([message = std::move(message), end = std::move(end)](GrpcCall& call) mutable {
+    call.DoSend(std::move(message));
+    return call.DoFinish(end);
+  });
+}
+
+bool GrpcCall::DoRead() {
+  read_pending_ = true;
+  if (!open()) return false;
+  reader_.Want();
+  AllowBody();
+  WatchUpload();
+  return true;
+}
+
+bool GrpcCall::DoSend(BytePieces message) {
+  send_pending_ = true;
+  if (!open()) return true;
+  if (message.size() > static_cast<uint64_t>(options().max_message_bytes)) {
+    Fail(absl::ResourceExhaustedError(absl::StrCat(
+        "the response has ", message.size(), " bytes, more than the ", options().max_message_bytes,
+        " of --max-message-bytes; ask for less, or start the server with a larger bound")));
+    return true;
+  }
+  const absl::Status sent =
+      response_.SendMessage(exchange_, std::move(message), {options().ledger, setup_.start.client});
+  if (!sent.ok()) Fail({sent, Refusal::kBytes});
+  return !sent.ok();
+}
+
+bool GrpcCall::DoFinish(const CallEnd& end) {
+  finished_ = true;
+  StopReading();
+  if (open()) {
+    ended_ = true;
+    response_.SendEnd(exchange_, end);
+  }
+  return exchange_ == nullptr;
+}
+
+void GrpcCall::OnBody(absl::string_view bytes) {
+  received_ += bytes.size();
+  if (!open()) return;
+  if (setup_.form == GrpcForm::kWebText) {
+    std::string decoded;
+    if (text_.Decode(bytes, decoded)) {
+      reader_.Add(decoded);
+    } else {
+      Fail({absl::InternalError("the body is not base64, as application/grpc-web-text says"),
+            Refusal::kMalformed});
+    }
+  } else {
+    reader_.Add(bytes);
+  }
+  if (open()) {
+    AllowBody();
+    WatchUpload();
+  }
+  Pump();
+}
+
+void GrpcCall::OnBodyEnd() {
+  body_ended_ = true;
+  if (!open()) return;
+  reader_.End();
+  if (!text_.complete()) {
+    Fail({absl::InternalError("the body's base64 ends within a group of four"), Refusal::kMalformed});
+  } else {
+    WatchUpload();
+  }
+  Pump();
+}
+
+void GrpcCall::OnOver() {
+  exchange_ = nullptr;
+  StopReading();
+  if (!finished_ && !ended_) cancel_due_ = true;
+  Pump();
+}
+
+// The message that was asked for may come, and as much beyond it as at the beginning.
+void GrpcCall::AllowBody() {
+  if (body_ended_) return;
+  uint64_t missing = reader_.begun() ? reader_.missing() : 0;
+  if (setup_.form == GrpcForm::kWebText) missing = (missing + 2) / 3 * 4;
+  constexpr uint64_t kBeyond = Exchange::kFirstBodyBytes;
+  // What follows the message of a method with one is only the half-close.
+  const uint64_t beyond = setup_.one_message ? 0 : kBeyond - std::min<uint64_t>(reader_.ahead(), kBeyond);
+  const uint64_t total = received_ + missing + beyond;
+  const bool is_needed = received_ + missing > allowed_;
+  if (!is_needed && total < allowed_ + kWindowStep) return;
+  allowed_ = total;
+  exchange_->AllowBody(allowed_);
+}
+
+void GrpcCall::WatchUpload() {
+  Upload expected = Upload::kNothing;
+  if (!body_ended_ && reader_.begun()) {
+    expected = Upload::kMessage;
+  } else if (!body_ended_ && setup_.one_message) {
+    expected = Upload::kSomething;
+  }
+  if (expected == upload_) return;
+  upload_ = expected;
+  switch (expected) {
+    case Upload::kNothing:
+      upload_timer_.Cancel();
+      break;
+    case Upload::kMessage:
+      message_begin_ = loop_->Now();
+      SetUploadTimer(message_begin_ + options().message_grace);
+      break;
+    case Upload::kSomething:
+      SetUploadTimer(loop_->Now() + options().silence_timeout);
+      break;
+  }
+}
+
+void GrpcCall::SetUploadTimer(absl::Time due) {
+  upload_due_ = due;
+  upload_timer_.Set(due);
+}
+
+void GrpcCall::OnUploadDue() {
+  // The client is not to blame for it: it gets the grace once more.
+  const absl::Duration late = loop_->Now() - upload_due_;
+  if (late > kStall) {
+    message_begin_ += late;
+    SetUploadTimer(loop_->Now() + options().message_grace);
+    return;
+  }
+  if (upload_ == Upload::kMessage) {
+    // The bytes that have come since the timer was set may give the client more time.
+    const absl::Time due = message_begin_ + options().message_grace +
+                           absl::Seconds(1) * (static_cast<double>(reader_.received()) /
+                                               static_cast<double>(options().min_bytes_per_second));
+    if (due > loop_->Now()) {
+      SetUploadTimer(due);
+      return;
+    }
+    Fail({TooSlow(reader_, loop_->Now() - message_begin_, options().min_bytes_per_second),
+          Refusal::kStalledUpload});
+  } else {
+    Fail({absl::DeadlineExceededError(absl::StrCat("the call's message and its end did not come within ",
+                                                   absl::FormatDuration(options().silence_timeout),
+                                                   "; send both at once")),
+          Refusal::kStalledUpload});
+  }
+  Pump();
+}
+
+void GrpcCall::OnDeadline() {
+  if (!open() || finished_) return;
+  if (exchange_->unsent() > 0) {
+    // The end would have to wait for the client to read; it has given up by now.
+    ended_ = true;
+    cancel_due_ = true;
+    cancel_code_ = absl::StatusCode::kDeadlineExceeded;
+    StopReading();
+    exchange_->Reset(ExchangeError::kCancelled);
+  } else {
+    Fail(absl::DeadlineExceededError("Deadline Exceeded"));
+  }
+  Pump();
+}
+
+void GrpcCall::Fail(const MessageFailure& failure) {
+  if (options().refusals != nullptr) options().refusals->Count(failure.refusal);
+  Fail(failure.status);
+}
+
+void GrpcCall::Fail(const absl::Status& status) {
+  if (!open()) return;
+  ended_ = true;
+  cancel_due_ = !finished_;
+  cancel_code_ = status.code();
+  StopReading();
+  response_.SendEnd(exchange_, options().to_end != nullptr ? options().to_end(status) : CallEnd{status});
+}
+
+void GrpcCall::StopReading() {
+  reader_.Clear();
+  upload_ = Upload::kNothing;
+  upload_timer_.Cancel();
+  deadline_timer_.Cancel();
+}
+
+void GrpcCall::PostPump() {
+  loop_->Post([self = shared_from_this()] { self->Pump(); });
+}
+
+void GrpcCall::Pump() {
+  if (busy_) {
+    pump_due_ = true;
+    return;
+  }
+  const std::shared_ptr<GrpcCall> self = shared_from_this();
+  busy_ = true;
+  while (Step()) {
+  }
+  busy_ = false;
+  pump_due_ = false;
+}
+
+bool GrpcCall::Step() {
+  if (handler_ == nullptr) return false;
+  if (finished_) {
+    if (exchange_ == nullptr) Done();
+    return false;
+  }
+  if (std::exchange(cancel_due_, false)) {
+    Tell([](CallHandler& handler) { handler.OnCancel(); });
+    return true;
+  }
+  const bool is_open = open();
+  if (send_pending_ && (!is_open || exchange_->unsent() == 0)) {
+    send_pending_ = false;
+    Tell([is_open](CallHandler& handler) { handler.OnSent(is_open); });
+    return true;
+  }
+  return is_open && (read_pending_ || reader_.failed()) && StepRead();
+}
+
+bool GrpcCall::StepRead() {
+  switch (reader_.Advance()) {
+    case MessageReader::State::kWaiting:
+      return false;
+    case MessageReader::State::kWorking:
+      if (!std::exchange(work_posted_, true)) {
+        loop_->Post([self = shared_from_this()] {
+          self->work_posted_ = false;
+          self->Pump();
+        });
+      }
+      return false;
+    case MessageReader::State::kMessage:
+      read_pending_ = false;
+      Tell([message = reader_.TakeMessage()](CallHandler& handler) mutable {
+        handler.OnMessage(std::move(message));
+      });
+      return true;
+    case MessageReader::State::kEnd:
+      read_pending_ = false;
+      Tell([](CallHandler& handler) { handler.OnHalfClose(); });
+      return true;
+    case MessageReader::State::kFailed:
+      Fail(MessageFailure(reader_.failure()));
+      return true;
+  }
+  return false;
+}
+
+template <typename Action>
+void GrpcCall::Tell(Action action) {
+  try {
+    action(*handler_);
+  } catch (...) {
+    Fail(absl::InternalError("the server failed to handle the call because of an error of its own"));
+  }
+}
+
+void GrpcCall::Done() {
+  const std::shared_ptr<CallHandler> handler = std::move(handler_);
+  try {
+    handler->OnDone();
+  } catch (...) {
+    // The call has ended already.
+  }
+  self_.reset();
+}
+
+}  // namespace saccade::server

@@ -1,0 +1,138 @@
+// One gRPC call over one exchange.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "server/grpc/call.h"
+#include "server/grpc/grpc_handler.h"
+#include "server/grpc/grpc_response.h"
+#include "server/grpc/grpc_web.h"
+#include "server/grpc/message_encoding.h"
+#include "server/grpc/message_reader.h"
+#include "server/http/exchange.h"
+#include "server/net/loop.h"
+#include "server/net/timer.h"
+
+namespace saccade::server {
+
+// Lives until the handler has finished the call and the exchange is over, by a reference to itself. Call's
+// functions are thread-safe: on other threads than the loop's they are posted. All else is the loop's.
+//
+// The handler is called from Pump() alone, which looks at the call's state until nothing is due any more. So
+// what a handler does within a callback takes effect at once, and leads to the next callback when the first
+// has returned.
+class GrpcCall final : public Call, public std::enable_shared_from_this<GrpcCall> {
+ public:
+  struct Setup {
+    std::shared_ptr<const GrpcHandler::Options> options;
+    CallStart start;
+    GrpcForm form = GrpcForm::kGrpc;
+    MessageEncoding encoding = MessageEncoding::kIdentity;
+    bool one_message = false;
+  };
+
+  GrpcCall(Setup setup, Exchange* exchange);
+
+  // Starts the call. The object then keeps itself alive.
+  void Begin(std::shared_ptr<CallHandler> handler);
+
+  // Call.
+  const CallStart& start() const override { return setup_.start; }
+  void Read() override;
+  void Send(BytePieces message) override;
+  void Finish(CallEnd end) override;
+  void SendAndFinish(BytePieces message, CallEnd end) override;
+  absl::StatusCode cancel_code() const override { return cancel_code_; }
+
+  // The exchange's events, see ExchangeReceiver.
+  void OnBody(absl::string_view bytes);
+  void OnBodyEnd();
+  void OnWritten() { Pump(); }
+  void OnOver();
+
+ private:
+  // What the client is expected to send, and by when.
+  enum class Upload { kNothing, kMessage, kSomething };
+
+  // Runs `action` now if this is the loop's thread and no earlier action waits for it, else later there. The
+  // action returns whether the handler has to be called because of it.
+  template <typename Action>
+  void Run(Action action);
+  void Pump();
+  void PostPump();
+  // Does one thing that is due. False if there is none.
+  bool Step();
+  bool StepRead();
+  // Calls the handler; the call fails if that throws.
+  template <typename Action>
+  void Tell(Action action);
+  void Done();
+
+  bool DoRead();
+  bool DoSend(BytePieces message);
+  bool DoFinish(const CallEnd& end);
+
+  // Ends the call for the client, and cancels it for the handler.
+  void Fail(const absl::Status& status);
+  void Fail(const MessageFailure& failure);
+  // Stops what waits for the client.
+  void StopReading();
+
+  void AllowBody();
+  void WatchUpload();
+  void SetUploadTimer(absl::Time due);
+  void OnUploadDue();
+  void OnDeadline();
+
+  bool open() const { return exchange_ != nullptr && !ended_; }
+  const GrpcHandler::Options& options() const { return *setup_.options; }
+
+  const Setup setup_;
+  Loop* const loop_;
+  // Null once the exchange is over.
+  Exchange* exchange_;
+  // Null once the call is over.
+  std::shared_ptr<CallHandler> handler_;
+  std::shared_ptr<GrpcCall> self_;
+
+  MessageReader reader_;
+  Base64Decoder text_;
+  GrpcResponse response_;
+
+  // Bytes of the body that have come, and that the client may send.
+  uint64_t received_ = 0;
+  uint64_t allowed_ = Exchange::kFirstBodyBytes;
+  bool body_ended_ = false;
+
+  // Actions that were posted to the loop and have not begun.
+  std::atomic<int> posted_actions_ = 0;
+  bool read_pending_ = false;
+  bool send_pending_ = false;
+  bool cancel_due_ = false;
+  absl::StatusCode cancel_code_ = absl::StatusCode::kCancelled;
+  // Finish() was called.
+  bool finished_ = false;
+  // The response's end was given to the exchange.
+  bool ended_ = false;
+
+  // Pump() or a function of Call runs, which must not be entered again.
+  bool busy_ = false;
+  // Pump() was called meanwhile.
+  bool pump_due_ = false;
+  // Another step of decompression was posted.
+  bool work_posted_ = false;
+
+  Upload upload_ = Upload::kNothing;
+  absl::Time message_begin_;
+  // For when the timer is set.
+  absl::Time upload_due_;
+  Timer upload_timer_;
+  Timer deadline_timer_;
+};
+
+}  // namespace saccade::server

@@ -1,0 +1,161 @@
+#include "server/grpc/reflection.h"
+
+#include <google/protobuf/descriptor.h>
+#include <google/protobuf/descriptor.pb.h>
+
+#include <memory>
+#include <set>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "grpc/reflection/v1/reflection.pb.h"
+#include "grpc/reflection/v1alpha/reflection.pb.h"
+#include "server/grpc/serialize_message.h"
+#include "server/grpc/small_messages.h"
+
+namespace saccade::server {
+namespace {
+
+using google::protobuf::Descriptor;
+using google::protobuf::DescriptorPool;
+using google::protobuf::FieldDescriptor;
+using google::protobuf::FileDescriptor;
+using grpc::reflection::v1::ServerReflectionRequest;
+using grpc::reflection::v1::ServerReflectionResponse;
+
+using Services = std::shared_ptr<const std::vector<std::string>>;
+
+// The files that were sent on one stream: none is sent twice.
+using SentFiles = std::set<const FileDescriptor*>;
+
+void AddError(const absl::Status& status, ServerReflectionResponse& response) {
+  response.mutable_error_response()->set_error_code(static_cast<int>(status.code()));
+  response.mutable_error_response()->set_error_message(std::string(status.message()));
+}
+
+void AddNotFound(absl::string_view what, absl::string_view name, ServerReflectionResponse& response) {
+  AddError(absl::NotFoundError(absl::StrCat("this server knows no ", what, " '", name, "'")), response);
+}
+
+void AddFileAndDependencies(const FileDescriptor* file, SentFiles& sent, ServerReflectionResponse& response) {
+  if (!sent.insert(file).second) return;
+  google::protobuf::FileDescriptorProto message;
+  file->CopyTo(&message);
+  response.mutable_file_descriptor_response()->add_file_descriptor_proto(message.SerializeAsString());
+  for (int i = 0; i < file->dependency_count(); ++i)
+    AddFileAndDependencies(file->dependency(i), sent, response);
+}
+
+void AddFile(const FileDescriptor* file, SentFiles& sent, ServerReflectionResponse& response) {
+  // The answer is of this kind also if all files were sent before.
+  response.mutable_file_descriptor_response();
+  AddFileAndDependencies(file, sent, response);
+}
+
+void AddExtensionNumbers(const DescriptorPool& pool, const std::string& type,
+                         ServerReflectionResponse& response) {
+  const Descriptor* const message = pool.FindMessageTypeByName(type);
+  if (message == nullptr) return AddNotFound("message type", type, response);
+  std::vector<const FieldDescriptor*> extensions;
+  pool.FindAllExtensions(message, &extensions);
+  auto* const numbers = response.mutable_all_extension_numbers_response();
+  numbers->set_base_type_name(type);
+  for (const FieldDescriptor* extension : extensions) numbers->add_extension_number(extension->number());
+}
+
+void AddAnswer(const ServerReflectionRequest& request, const std::vector<std::string>& services,
+               SentFiles& sent, ServerReflectionResponse& response) {
+  const DescriptorPool& pool = *DescriptorPool::generated_pool();
+  switch (request.message_request_case()) {
+    case ServerReflectionRequest::kListServices:
+      for (const std::string& service : services) {
+        response.mutable_list_services_response()->add_service()->set_name(service);
+      }
+      return;
+    case ServerReflectionRequest::kFileByFilename: {
+      const FileDescriptor* const file = pool.FindFileByName(request.file_by_filename());
+      if (file == nullptr) return AddNotFound("file", request.file_by_filename(), response);
+      return AddFile(file, sent, response);
+    }
+    case ServerReflectionRequest::kFileContainingSymbol: {
+      const FileDescriptor* const file = pool.FindFileContainingSymbol(request.file_containing_symbol());
+      if (file == nullptr) return AddNotFound("symbol", request.file_containing_symbol(), response);
+      return AddFile(file, sent, response);
+    }
+    case ServerReflectionRequest::kFileContainingExtension: {
+      const auto& wanted = request.file_containing_extension();
+      const Descriptor* const type = pool.FindMessageTypeByName(wanted.containing_type());
+      const FieldDescriptor* const field =
+          type == nullptr ? nullptr : pool.FindExtensionByNumber(type, wanted.extension_number());
+      if (field == nullptr) return AddNotFound("extension of", wanted.containing_type(), response);
+      return AddFile(field->file(), sent, response);
+    }
+    case ServerReflectionRequest::kAllExtensionNumbersOfType:
+      return AddExtensionNumbers(pool, request.all_extension_numbers_of_type(), response);
+    case ServerReflectionRequest::MESSAGE_REQUEST_NOT_SET:
+      break;
+  }
+  AddError(absl::InvalidArgumentError("the request asks for nothing; set one of message_request's fields"),
+           response);
+}
+
+// Answers one request at a time: the next is read when the answer was written. Both versions' messages have
+// the same fields.
+class ReflectionStream final : public CallHandler {
+ public:
+  explicit ReflectionStream(Services services) : services_(std::move(services)) {}
+
+  void OnStart(Call* call) override {
+    call_ = call;
+    call_->Read();
+  }
+
+  void OnMessage(BytePieces message) override {
+    ServerReflectionRequest request;
+    if (!ParseSmallMessage(message, request)) {
+      call_->Finish({absl::InvalidArgumentError("the request is no ServerReflectionRequest")});
+      return;
+    }
+    ServerReflectionResponse response;
+    AddAnswer(request, *services_, sent_, response);
+    response.set_valid_host(request.host());
+    *response.mutable_original_request() = std::move(request);
+    call_->Send(SerializeMessage(response));
+  }
+
+  void OnHalfClose() override { call_->Finish({absl::OkStatus()}); }
+
+  void OnSent(bool ok) override {
+    if (ok) call_->Read();
+  }
+
+  void OnCancel() override { call_->Finish({absl::CancelledError("the client has ended the call")}); }
+
+  void OnDone() override {}
+
+ private:
+  const Services services_;
+  Call* call_ = nullptr;
+  SentFiles sent_;
+};
+
+}  // namespace
+
+std::vector<CallMethod> ReflectionMethods(std::vector<std::string> services) {
+  // Naming a message links the file's descriptor into the program.
+  const std::string versions[] = {
+      std::string(grpc::reflection::v1::ServerReflectionRequest::descriptor()->file()->package()),
+      std::string(grpc::reflection::v1alpha::ServerReflectionRequest::descriptor()->file()->package())};
+  for (const std::string& version : versions) services.push_back(version + ".ServerReflection");
+  const auto shared = std::make_shared<const std::vector<std::string>>(std::move(services));
+  std::vector<CallMethod> methods;
+  for (const std::string& version : versions) {
+    methods.push_back({.path = absl::StrCat("/", version, ".ServerReflection/ServerReflectionInfo"),
+                       .make = [shared] { return std::make_shared<ReflectionStream>(shared); }});
+  }
+  return methods;
+}
+
+}  // namespace saccade::server

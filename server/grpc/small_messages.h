@@ -1,0 +1,22 @@
+// Requests of the services in this folder.
+#pragma once
+
+#include <google/protobuf/message_lite.h>
+
+#include <cstddef>
+#include <string>
+
+#include "server/core/byte_pieces.h"
+
+namespace saccade::server {
+
+// False if the bytes are no such message, or more than a request of these services may have.
+inline bool ParseSmallMessage(const BytePieces& bytes, google::protobuf::MessageLite& message) {
+  constexpr size_t kMaxBytes = size_t{64} << 10;
+  if (bytes.size() > kMaxBytes) return false;
+  std::string whole(bytes.size(), '\0');
+  bytes.CopyTo(whole.data());
+  return message.ParseFromString(whole);
+}
+
+}  // namespace saccade::server

@@ -1,0 +1,123 @@
+#include "server/grpc/unary.h"
+
+#include <atomic>
+#include <optional>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+namespace saccade::server {
+namespace {
+
+struct UnaryParts {
+  std::string message;
+  UnaryFunction function;
+  std::function<void(absl::StatusCode)> no_message;
+};
+
+// What the function of a method gets.
+class PendingCall final : public UnaryCall {
+ public:
+  PendingCall(Call* call, std::shared_ptr<Cancellation> cancellation)
+      : call_(call), cancellation_(std::move(cancellation)) {}
+  ~PendingCall() override {
+    if (!answered_.exchange(true)) {
+      call_->Finish({absl::InternalError("the server dropped the call because of an error of its own")});
+    }
+  }
+
+  const CallStart& start() const override { return call_->start(); }
+  const std::shared_ptr<Cancellation>& cancellation() const override { return cancellation_; }
+
+  void Respond(BytePieces response) override {
+    if (!answered_.exchange(true)) call_->SendAndFinish(std::move(response), {absl::OkStatus()});
+  }
+  void Fail(CallEnd end) override {
+    if (!answered_.exchange(true)) call_->Finish(std::move(end));
+  }
+
+ private:
+  Call* const call_;
+  const std::shared_ptr<Cancellation> cancellation_;
+  std::atomic<bool> answered_ = false;
+};
+
+class UnaryHandler final : public CallHandler {
+ public:
+  explicit UnaryHandler(std::shared_ptr<const UnaryParts> parts) : parts_(std::move(parts)) {}
+
+  void OnStart(Call* call) override {
+    call_ = call;
+    call_->Read();
+  }
+
+  void OnMessage(BytePieces message) override {
+    if (message_) {
+      Refuse(absl::InvalidArgumentError(
+          absl::StrCat("the call brought more than one ", parts_->message, "; send one and then close")));
+      return;
+    }
+    message_ = std::move(message);
+    call_->Read();
+  }
+
+  void OnHalfClose() override {
+    if (!message_) {
+      TellNoMessage(absl::StatusCode::kInvalidArgument);
+      Refuse(absl::InvalidArgumentError(absl::StrCat("the call brought no ", parts_->message)));
+      return;
+    }
+    is_running_ = true;
+    const auto pending = std::make_shared<PendingCall>(call_, cancellation_);
+    BytePieces message = *std::exchange(message_, std::nullopt);
+    try {
+      parts_->function(pending, std::move(message));
+    } catch (...) {
+      pending->Fail(
+          {absl::InternalError("the server failed to handle the call because of an error of its own")});
+    }
+  }
+
+  void OnSent(bool /*ok*/) override {}
+
+  void OnCancel() override {
+    cancellation_->Cancel();
+    // Otherwise the function answers.
+    if (is_running_) return;
+    const absl::StatusCode code = call_->cancel_code();
+    if (!message_) TellNoMessage(code);
+    Refuse(absl::Status(code, "the call ended before its request was complete"));
+  }
+
+  void OnDone() override {}
+
+ private:
+  void TellNoMessage(absl::StatusCode code) const {
+    if (parts_->no_message != nullptr) parts_->no_message(code);
+  }
+
+  void Refuse(const absl::Status& status) {
+    message_.reset();
+    call_->Finish({status});
+  }
+
+  const std::shared_ptr<const UnaryParts> parts_;
+  const std::shared_ptr<Cancellation> cancellation_ = std::make_shared<Cancellation>();
+  Call* call_ = nullptr;
+  std::optional<BytePieces> message_;
+  // The function was called.
+  bool is_running_ = false;
+};
+
+}  // namespace
+
+CallMethod UnaryMethod(std::string path, std::string message, UnaryFunction function,
+                       std::function<void(absl::StatusCode)> no_message) {
+  auto parts = std::make_shared<const UnaryParts>(
+      UnaryParts{std::move(message), std::move(function), std::move(no_message)});
+  return {.path = std::move(path),
+          .make = [parts] { return std::make_shared<UnaryHandler>(parts); },
+          .one_message = true};
+}
+
+}  // namespace saccade::server

@@ -1,0 +1,165 @@
+// Bounds on the number, the size and the rate of what an HTTP/2 client sends.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <ostream>
+#include <string>
+
+#include "server/http/testing/http2_fixture.h"
+
+namespace saccade::server {
+namespace {
+
+using ::testing::Contains;
+using ::testing::SizeIs;
+
+TEST_F(Http2SessionTest, StreamsAreBoundedBeforeSettingsAreAcknowledged) {
+  limits_.max_streams = 8;
+  Open();
+  pipe_->TakeOutput();
+  std::string bytes;
+  for (uint32_t i = 0; i < 20; ++i) bytes += Get(2 * i + 1, "/wait");
+  pipe_->Send(bytes);
+  EXPECT_EQ(handler_.facts.begun, 8);
+  const auto resets = OfType(Answers(), kRstStream);
+  ASSERT_THAT(resets, SizeIs(12));
+  for (const Frame& reset : resets) EXPECT_EQ(NumberAt(reset.payload, 0, 4), kRefusedStream);
+}
+
+TEST_F(Http2SessionTest, OpeningRefusedStreamsForeverEndsTheConnection) {
+  limits_.max_streams = 8;
+  Open();
+  pipe_->TakeOutput();
+  std::string bytes;
+  for (uint32_t i = 0; i < 2000; ++i) bytes += Get(2 * i + 1, "/wait");
+  pipe_->Send(bytes);
+  EXPECT_EQ(handler_.facts.begun, 8);
+  EXPECT_THAT(GoawayCodes(Answers()), Contains(kEnhanceYourCalm));
+  EXPECT_TRUE(pipe_->lost());
+  EXPECT_EQ(handler_.facts.lost, 8);
+}
+
+TEST_F(Http2SessionTest, RapidResetsEndTheConnection) {
+  Open();
+  std::string bytes;
+  for (uint32_t i = 0; i < 1000; ++i) bytes += Get(2 * i + 1, "/wait") + ResetFrame(2 * i + 1, kCancel);
+  pipe_->Send(bytes);
+  EXPECT_THAT(GoawayCodes(Answers()), Contains(kEnhanceYourCalm));
+  EXPECT_TRUE(pipe_->lost());
+  EXPECT_LE(handler_.facts.begun, limits_.max_resets_per_second + 2);
+  EXPECT_EQ(refusals_.Of(Refusal::kResets), 1);
+}
+
+TEST_F(Http2SessionTest, ResetsAtAPoliteRateAreFine) {
+  Open();
+  for (uint32_t i = 0; i < 1000; ++i) {
+    pipe_->Send(Get(2 * i + 1, "/wait") + ResetFrame(2 * i + 1, kCancel));
+    loop_.Advance(absl::Seconds(1.0) / limits_.max_resets_per_second);
+  }
+  EXPECT_FALSE(pipe_->lost());
+  EXPECT_EQ(handler_.facts.begun, 1000);
+}
+
+TEST_F(Http2SessionTest, ResetsThatTheClientProvokesCountAsItsOwn) {
+  Open();
+  std::string bytes;
+  for (uint32_t i = 0; i < 1000; ++i) bytes += Get(2 * i + 1, "/wait") + WindowFrame(2 * i + 1, 0x7fffffff);
+  pipe_->Send(bytes);
+  EXPECT_THAT(GoawayCodes(Answers()), Contains(kEnhanceYourCalm));
+  EXPECT_TRUE(pipe_->lost());
+  EXPECT_LE(handler_.facts.begun, limits_.max_resets_per_second + 2);
+  EXPECT_EQ(refusals_.Of(Refusal::kResets), 1);
+}
+
+struct Flood {
+  const char* name;
+  std::string frame;
+};
+std::ostream& operator<<(std::ostream& out, const Flood& flood) { return out << flood.name; }
+
+class FloodTest : public Http2SessionTest, public ::testing::WithParamInterface<Flood> {};
+
+TEST_P(FloodTest, EndsTheConnection) {
+  Open();
+  pipe_->Send(Post(1, "/wait"));
+  std::string bytes;
+  for (int i = 0; i < 50000; ++i) bytes += GetParam().frame;
+  pipe_->Send(bytes);
+  EXPECT_THAT(GoawayCodes(Answers()), Contains(kEnhanceYourCalm));
+  EXPECT_TRUE(pipe_->lost());
+  EXPECT_EQ(refusals_.Of(Refusal::kControlFrames), 1);
+  EXPECT_EQ(handler_.facts.lost, 1);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Frames, FloodTest,
+    ::testing::Values(Flood{"Ping", BytesOf({kPing, 0, 0, kPong})}, Flood{"Settings", SettingsFrame()},
+                      Flood{"Priority", BytesOf({kPriority, 0, 1, std::string(5, '\1')})},
+                      Flood{"EmptyData", DataFrame(1, "", false)}, Flood{"Window", WindowFrame(0, 1)}),
+    [](const auto& flood) { return std::string(flood.param.name); });
+
+TEST_F(Http2SessionTest, ManyContinuationsEndTheConnection) {
+  Open();
+  const std::string block = HeaderBlock(GetFields());
+  std::string bytes = BytesOf({kHeaders, kEndStream, 1, block});
+  for (int i = 0; i < 1000; ++i) bytes += BytesOf({kContinuation, 0, 1, ""});
+  pipe_->Send(bytes);
+  EXPECT_TRUE(pipe_->lost());
+  EXPECT_EQ(handler_.facts.begun, 0);
+  EXPECT_THAT(GoawayCodes(Answers()), Contains(kEnhanceYourCalm));
+  EXPECT_EQ(refusals_.Of(Refusal::kContinuations), 1);
+}
+
+TEST_F(Http2SessionTest, ErrorsThatNghttp2AnswersAreCounted) {
+  Open();
+  pipe_->Send(BytesOf({kHeaders, kEndHeaders | kEndStream, 1, std::string(20, '\xff')}));
+  EXPECT_TRUE(pipe_->lost());
+  EXPECT_EQ(refusals_.Of(Refusal::kMalformed), 1);
+}
+
+TEST_F(Http2SessionTest, ALargeHeadIsAnswered431) {
+  Open();
+  // Frames above 16 KiB are allowed from here on.
+  pipe_->Send(BytesOf({kSettings, kAck, 0, ""}));
+  pipe_->TakeOutput();
+  pipe_->Send(HeadersFrame(1, With(GetFields(), {{"x", std::string(20000, 'a')}}), kEndHeaders | kEndStream));
+  const auto data = OfType(Answers(), kData);
+  ASSERT_THAT(data, SizeIs(1));
+  EXPECT_THAT(data[0].payload, ::testing::HasSubstr("16384 bytes"));
+  EXPECT_EQ(handler_.facts.begun, 0);
+  EXPECT_FALSE(pipe_->lost());
+}
+
+TEST_F(Http2SessionTest, AHeadThatGrowsByReferencesIsBounded) {
+  Open();
+  pipe_->TakeOutput();
+  // One field of 3,000 bytes goes into the table; each further byte refers to it.
+  const std::string name = "x";
+  const std::string value(3000, 'a');
+  const std::string indexed = "\x40" + HpackLength(name.size()) + name + HpackLength(value.size()) + value;
+  pipe_->Send(
+      BytesOf({kHeaders, kEndHeaders | kEndStream, 1,
+               HeaderBlock(GetFields()) + indexed + std::string(8000, static_cast<char>(0x80 | 62))}));
+  EXPECT_THAT(GoawayCodes(Answers()), SizeIs(1));
+  EXPECT_TRUE(pipe_->lost());
+  EXPECT_EQ(handler_.facts.begun, 0);
+}
+
+TEST_F(Http2SessionTest, OutputIsBoundedWhileTheClientDoesNotRead) {
+  Open();
+  pipe_->Send(WindowFrame(0, 1 << 30) + SettingsFrame(Setting(4, 1 << 30)));
+  pipe_->TakeOutput();
+  pipe_->LimitRoom(0);
+  pipe_->Send(Post(1, "/large"));
+  for (int i = 0; i < 256; ++i) pipe_->Send(DataFrame(1, std::string(16384, 'x'), false));
+  pipe_->Send(DataFrame(1, "", true));
+  EXPECT_LE(pipe_->output().size(), Transport::kHighWater + (64 << 10));
+  pipe_->GiveRoom(size_t{1} << 40);
+  size_t received = 0;
+  for (const Frame& frame : OfType(Answers(), kData)) received += frame.payload.size();
+  EXPECT_EQ(received, 256 * 16384U);
+  EXPECT_EQ(handler_.facts.answered, 1);
+}
+
+}  // namespace
+}  // namespace saccade::server

@@ -1,0 +1,196 @@
+#include "server/http/http_call.h"
+
+#include <exception>
+#include <limits>
+#include <string>
+#include <utility>
+#include <variant>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "server/http/client_key.h"
+
+namespace saccade::server {
+namespace {
+
+constexpr size_t kShownMethodBytes = 20;
+
+// The rest of a request whose body is complete: it is decoded and handled, on the loop or on the pool.
+struct Work {
+  std::shared_ptr<const HttpServiceCore> core;
+  HttpHandler handler;
+  std::shared_ptr<RequestBody> body;
+  std::shared_ptr<HttpRequest> request;
+  HttpReply reply;
+
+  // Decodes what is left of the body, then calls the handler.
+  void Run() {
+    // The client is gone, so nobody waits for the response.
+    if (request->cancellation->cancelled()) return;
+    try {
+      if (body != nullptr && !body->decoded()) {
+        if (auto refused = body->Decode(std::numeric_limits<size_t>::max())) {
+          if (refused->reason) core->Count(*refused->reason);
+          return reply(std::move(refused->response));
+        }
+      }
+      if (body != nullptr) request->body = body->bytes();
+      handler(request, reply);
+    } catch (const std::exception&) {
+      // The text of an exception may tell what clients should not know.
+      reply(HttpError(500, "internal error"));
+    } catch (...) {
+      reply(HttpError(500, "internal error"));
+    }
+  }
+};
+
+}  // namespace
+
+HttpCall::HttpCall(std::shared_ptr<const HttpServiceCore> core, Exchange* exchange)
+    : core_(std::move(core)),
+      exchange_(exchange),
+      path_(std::make_shared<ReplyPath>(&exchange->loop(), this)),
+      begin_(exchange->loop().Now()) {}
+
+void HttpCall::Begin() {
+  if (auto refusal = CheckHead()) return Respond(*std::move(refusal));
+  if (auto refusal = CheckBody()) return Respond(*std::move(refusal));
+  if (exchange_->head().has_body) BeginBody();
+}
+
+std::optional<HttpResponse> HttpCall::CheckHead() {
+  const RequestHead& head = exchange_->head();
+  const HttpService::Options& options = core_->options;
+  if (auto refusal = CheckOrigin(options.origins, head, exchange_->peer())) {
+    core_->Count(Refusal::kHost);
+    return refusal;
+  }
+  auto found = core_->routes.Find(head.method, head.path);
+  if (std::holds_alternative<HttpResponse>(found)) return std::get<HttpResponse>(std::move(found));
+  match_ = std::get<Routes::Match>(std::move(found));
+  if (!options.guard) return std::nullopt;
+  auto refusal = options.guard(HandledMethod(head.method), match_.route, head.headers);
+  if (refusal && refusal->status == 401) core_->Count(Refusal::kUnauthenticated);
+  return refusal;
+}
+
+std::optional<HttpResponse> HttpCall::CheckBody() {
+  const RequestHead& head = exchange_->head();
+  const auto named = FindHeader(head.headers, "content-encoding");
+  const auto coding = named ? ContentCodingOf(*named) : ContentCoding::kIdentity;
+  if (!coding) {
+    return HttpError(415, "this Content-Encoding is not known; send gzip, deflate, or the body as it is");
+  }
+  coding_ = *coding;
+  if (head.content_length.value_or(0) > 0) return CheckMethod();
+  return std::nullopt;
+}
+
+// The response to a body of a method that has none.
+std::optional<HttpResponse> HttpCall::CheckMethod() const {
+  const std::string& method = exchange_->head().method;
+  if (method == "POST") return std::nullopt;
+  return HttpError(400, absl::StrCat(method.substr(0, kShownMethodBytes), " takes no body"));
+}
+
+void HttpCall::BeginBody() {
+  body_ = std::make_shared<RequestBody>(&core_->options, ClientKey(exchange_->peer()), coding_);
+  if (const auto length = exchange_->head().content_length) {
+    if (auto refused = body_->Announce(*length)) return Refuse(*std::move(refused));
+    exchange_->AllowBody(*length);
+  }
+  body_timer_.emplace(&exchange_->loop().timers(), [this] { ExpectBody(); });
+  ExpectBody();
+}
+
+// Ends the request if its body comes too slowly; else looks again when it would be.
+void HttpCall::ExpectBody() {
+  const HttpService::Options& options = core_->options;
+  const absl::Time due =
+      begin_ + options.body_grace +
+      absl::Seconds(static_cast<double>(received_) / static_cast<double>(options.min_bytes_per_second));
+  if (exchange_->loop().Now() < due) return body_timer_->Set(due);
+  core_->Count(Refusal::kStalledUpload);
+  Respond(HttpError(408, "the body did not come to its end in time"));
+}
+
+void HttpCall::OnBody(absl::string_view bytes) {
+  if (responded_) return;
+  // A body whose length is not announced may be empty, so it is not refused before it comes.
+  if (auto refusal = CheckMethod()) return Respond(*std::move(refusal));
+  received_ += bytes.size();
+  if (auto refused = body_->Append(bytes)) return Refuse(*std::move(refused));
+  if (exchange_->head().content_length) return;
+  if (auto refused = body_->Expand()) return Refuse(*std::move(refused));
+  exchange_->AllowBody(body_->allowed());
+}
+
+void HttpCall::OnBodyEnd() {
+  if (responded_) return;
+  if (body_timer_) body_timer_->Cancel();
+  if (body_ != nullptr) {
+    if (auto refused = body_->Decode(core_->options.max_bytes_on_loop)) return Refuse(*std::move(refused));
+  }
+  Handle();
+}
+
+std::shared_ptr<HttpRequest> HttpCall::MakeRequest() {
+  const RequestHead& head = exchange_->head();
+  auto request = std::make_shared<HttpRequest>();
+  request->method = head.method;
+  request->path = head.path;
+  request->query = head.query;
+  request->headers = head.headers;
+  request->body_owner = body_;
+  request->path_values = std::move(match_.path_values);
+  request->client = ClientKey(exchange_->peer());
+  request->cancellation = cancellation_;
+  return request;
+}
+
+void HttpCall::Handle() {
+  const HttpService::Options& options = core_->options;
+  const auto accepted = FindHeader(exchange_->head().headers, "accept-encoding");
+  const ContentCoding coding = accepted ? AcceptedCoding(*accepted) : ContentCoding::kIdentity;
+  Work work{core_, *match_.handler, body_, MakeRequest(),
+            MakeReply(path_, {coding, options.max_bytes_on_loop, options.pool})};
+  const bool large =
+      body_ != nullptr && (!body_->decoded() || body_->bytes().size() > options.max_bytes_on_loop);
+  if (!match_.may_block && !large) return work.Run();
+  const HttpReply reply = work.reply;
+  if (options.pool->Submit([work = std::move(work)]() mutable { work.Run(); })) return;
+  HttpResponse busy = HttpError(503, "all threads for such requests are busy; try again");
+  busy.headers = {{"Retry-After", "1"}};
+  reply(std::move(busy));
+}
+
+void HttpCall::Refuse(RequestBody::Refused refused) {
+  if (refused.reason) core_->Count(*refused.reason);
+  Respond(std::move(refused.response));
+}
+
+void HttpCall::Respond(HttpResponse response) {
+  if (responded_) return;
+  responded_ = true;
+  body_timer_.reset();
+  body_.reset();
+  const auto kept = std::make_shared<const HttpResponse>(std::move(response));
+  BytePieces body("", kept);
+  for (const absl::string_view piece : BodyPieces(*kept)) body.Add({piece.data(), piece.size()});
+  HttpHeaders headers;
+  for (const auto& [name, value] : kept->headers) headers.emplace_back(absl::AsciiStrToLower(name), value);
+  headers.emplace_back("content-type", kept->content_type);
+  headers.emplace_back("content-length", absl::StrCat(body.size()));
+  headers.emplace_back("x-content-type-options", "nosniff");
+  exchange_->SendHead(kept->status, std::move(headers));
+  if (exchange_->head().method != "HEAD" && body.size() > 0) exchange_->SendBody(std::move(body));
+  exchange_->End({});
+}
+
+void HttpCall::OnOver(bool answered) {
+  path_->Cut();
+  if (!answered) cancellation_->Cancel();
+}
+
+}  // namespace saccade::server

@@ -1,0 +1,67 @@
+// One request to an HttpService, from its head to the end of its response.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "server/core/cancellation.h"
+#include "server/http/exchange.h"
+#include "server/http/http_reply.h"
+#include "server/http/http_service.h"
+#include "server/http/request_body.h"
+#include "server/http/routes.h"
+#include "server/net/timer.h"
+
+namespace saccade::server {
+
+struct HttpServiceCore {
+  HttpService::Options options;
+  Routes routes;
+
+  void Count(Refusal reason) const {
+    if (options.refusals != nullptr) options.refusals->Count(reason);
+  }
+};
+
+// Loop's thread only.
+class HttpCall final : public ExchangeReceiver, public Responder {
+ public:
+  HttpCall(std::shared_ptr<const HttpServiceCore> core, Exchange* exchange);
+
+  // Responds if the request is refused before its body is read.
+  void Begin();
+
+  void OnBody(absl::string_view bytes) override;
+  void OnBodyEnd() override;
+  void OnWritten() override {}
+  void OnOver(bool answered) override;
+  void Respond(HttpResponse response) override;
+
+ private:
+  void Refuse(RequestBody::Refused refused);
+
+  // The response for a request that may not be made, or whose body is not read. Otherwise sets match_.
+  std::optional<HttpResponse> CheckHead();
+  std::optional<HttpResponse> CheckBody();
+  std::optional<HttpResponse> CheckMethod() const;
+  void BeginBody();
+  void ExpectBody();
+  std::shared_ptr<HttpRequest> MakeRequest();
+  void Handle();
+
+  const std::shared_ptr<const HttpServiceCore> core_;
+  Exchange* const exchange_;
+  const std::shared_ptr<ReplyPath> path_;
+  const std::shared_ptr<Cancellation> cancellation_ = std::make_shared<Cancellation>();
+  Routes::Match match_;
+  ContentCoding coding_ = ContentCoding::kIdentity;
+  std::shared_ptr<RequestBody> body_;
+  uint64_t received_ = 0;
+  absl::Time begin_;
+  bool responded_ = false;
+  // Set while a body is expected.
+  std::optional<Timer> body_timer_;
+};
+
+}  // namespace saccade::server

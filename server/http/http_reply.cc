@@ -1,0 +1,104 @@
+#include "server/http/http_reply.h"
+
+#include <atomic>
+#include <exception>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace saccade::server {
+namespace {
+
+// Smaller bodies are not worth compressing.
+constexpr size_t kMinEncoded = 256;
+
+size_t SizeOf(const HttpResponse& response) {
+  size_t size = 0;
+  for (const absl::string_view piece : BodyPieces(response)) size += piece.size();
+  return size;
+}
+
+// Leaves the response as it is if there is no memory to compress it.
+void EncodeBody(ContentCoding coding, HttpResponse& response) {
+  std::string encoded;
+  try {
+    encoded = Encode(coding, BodyPieces(response));
+  } catch (const std::exception&) {
+    return;
+  }
+  response.body = std::move(encoded);
+  response.attached.clear();
+  response.headers.emplace_back("content-encoding", std::string(NameOf(coding)));
+  response.headers.emplace_back("vary", "Accept-Encoding");
+}
+
+class Reply {
+ public:
+  Reply(std::shared_ptr<ReplyPath> path, const ReplyCoding& coding)
+      : path_(std::move(path)), coding_(coding) {}
+  ~Reply() { Send(HttpError(500, "internal error")); }
+
+  Reply(const Reply&) = delete;
+  Reply& operator=(const Reply&) = delete;
+
+  void Send(HttpResponse response) {
+    if (sent_.exchange(true)) return;
+    const size_t size = SizeOf(response);
+    if (coding_.coding == ContentCoding::kIdentity || size < kMinEncoded) {
+      return ReplyPath::Deliver(path_, std::move(response));
+    }
+    if (size <= coding_.max_bytes_here) {
+      EncodeBody(coding_.coding, response);
+      return ReplyPath::Deliver(path_, std::move(response));
+    }
+    // The pool destroys tasks that it has no room for.
+    const auto kept = std::make_shared<HttpResponse>(std::move(response));
+    const bool submitted = coding_.pool->Submit([kept, path = path_, coding = coding_.coding] {
+      EncodeBody(coding, *kept);
+      ReplyPath::Deliver(path, std::move(*kept));
+    });
+    if (!submitted) ReplyPath::Deliver(path_, std::move(*kept));
+  }
+
+ private:
+  const std::shared_ptr<ReplyPath> path_;
+  const ReplyCoding coding_;
+  std::atomic<bool> sent_{false};
+};
+
+}  // namespace
+
+void ReplyPath::Deliver(const std::shared_ptr<ReplyPath>& path, HttpResponse response) {
+  {
+    absl::MutexLock lock(&path->mutex_);
+    if (path->loop_ == nullptr) return;
+    if (!path->loop_->IsCurrent()) {
+      path->loop_->Post([path, response = std::move(response)]() mutable {
+        if (path->responder_ != nullptr) path->responder_->Respond(std::move(response));
+      });
+      return;
+    }
+  }
+  path->responder_->Respond(std::move(response));
+}
+
+void ReplyPath::Cut() {
+  absl::MutexLock lock(&mutex_);
+  loop_ = nullptr;
+  responder_ = nullptr;
+}
+
+HttpReply MakeReply(std::shared_ptr<ReplyPath> path, const ReplyCoding& coding) {
+  const auto reply = std::make_shared<Reply>(std::move(path), coding);
+  return [reply](HttpResponse response) { reply->Send(std::move(response)); };
+}
+
+std::vector<absl::string_view> BodyPieces(const HttpResponse& response) {
+  std::vector<absl::string_view> pieces = {response.body};
+  for (const BytePieces& attached : response.attached) {
+    for (const std::string_view piece : attached.pieces()) pieces.emplace_back(piece.data(), piece.size());
+  }
+  return pieces;
+}
+
+}  // namespace saccade::server

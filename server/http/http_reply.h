@@ -1,0 +1,55 @@
+// Carries a handler's response from any thread to its request, if the client still waits for it.
+#pragma once
+
+#include <memory>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "server/http/content_coding.h"
+#include "server/http/http_message.h"
+#include "server/net/loop.h"
+#include "server/net/work_pool.h"
+
+namespace saccade::server {
+
+// Sends the response to the client. Implemented by the call, on its loop's thread.
+class Responder {
+ public:
+  virtual ~Responder() = default;
+  virtual void Respond(HttpResponse response) = 0;
+};
+
+// The way from replies to a responder. Thread-safe but for Cut().
+class ReplyPath {
+ public:
+  // `loop` and `responder` must stay until Cut().
+  ReplyPath(Loop* loop, Responder* responder) : loop_(loop), responder_(responder) {}
+
+  // Calls Respond() on the loop's thread, from within if this is the loop's thread. Does nothing after Cut().
+  static void Deliver(const std::shared_ptr<ReplyPath>& path, HttpResponse response);
+  // Loop's thread only.
+  void Cut() ABSL_LOCKS_EXCLUDED(mutex_);
+
+ private:
+  absl::Mutex mutex_;
+  Loop* loop_ ABSL_GUARDED_BY(mutex_);
+  // Loop's thread only.
+  Responder* responder_;
+};
+
+// What follows from the request for how its response is encoded.
+struct ReplyCoding {
+  ContentCoding coding = ContentCoding::kIdentity;
+  // Larger responses are compressed on the pool.
+  size_t max_bytes_here = 0;
+  WorkPool* pool = nullptr;
+};
+
+// The reply to one request. Its first call counts; later ones do nothing. If all copies are destroyed without
+// a call, the response is a 500.
+HttpReply MakeReply(std::shared_ptr<ReplyPath> path, const ReplyCoding& coding);
+
+// The pieces of the response's body, in order. They point into `response`.
+std::vector<absl::string_view> BodyPieces(const HttpResponse& response);
+
+}  // namespace saccade::server

@@ -1,0 +1,66 @@
+// Routes with request and response bodies in memory, over exchanges.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "server/core/byte_ledger.h"
+#include "server/http/exchange.h"
+#include "server/http/http_message.h"
+#include "server/http/origin_policy.h"
+#include "server/net/work_pool.h"
+
+namespace saccade::server {
+
+// Called before a request's body is read, with the route's method and path and the request's headers. Returns
+// the response for a client that may not make the request.
+using HttpGuard = std::function<std::optional<HttpResponse>(absl::string_view method, absl::string_view route,
+                                                            const HttpHeaders& headers)>;
+
+// The options and routes (http_call.h).
+struct HttpServiceCore;
+
+class HttpService final : public ExchangeHandler {
+ public:
+  struct Options {
+    // A body, once decompressed, has at most so many bytes.
+    size_t max_body_bytes = size_t{64} << 20;
+    // Bodies that are larger are handled on the work pool, because parsing them takes long.
+    size_t max_bytes_on_loop = size_t{256} << 10;
+    // A body must arrive at this rate, measured after the grace; else it is answered 408.
+    int64_t min_bytes_per_second = 256 << 10;
+    absl::Duration body_grace = absl::Seconds(10);
+    // Null: every client may have everything.
+    HttpGuard guard;
+    // Which hosts and origins may ask (browsers).
+    OriginPolicy origins;
+    // Bodies are charged here before they are read. Null: not charged.
+    ByteLedger* ledger = nullptr;
+    // Must outlive the service and its exchanges. REQUIRES: not null.
+    WorkPool* pool = nullptr;
+    // May be null.
+    RefusalCounter* refusals = nullptr;
+    // Turns a refusal by the ledger into a response (rest_error.h).
+    std::function<HttpResponse(const absl::Status&)> to_http;
+  };
+
+  // INVALID_ARGUMENT for a route that cannot be served, or two that are equal.
+  static absl::StatusOr<std::unique_ptr<HttpService>> Create(Options options, std::vector<HttpRoute> routes);
+
+  std::unique_ptr<ExchangeReceiver> Begin(Exchange* exchange) override;
+
+ private:
+  explicit HttpService(std::shared_ptr<const HttpServiceCore> core) : core_(std::move(core)) {}
+
+  // Shared with requests that are still handled on the work pool when the service is destroyed.
+  const std::shared_ptr<const HttpServiceCore> core_;
+};
+
+}  // namespace saccade::server

@@ -1,0 +1,492 @@
+#include "server/http/http_service.h"
+
+#include <stdexcept>
+#include <string>
+#include <thread>
+
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "server/http/testing/frames.h"
+#include "server/http/testing/test_service.h"
+
+namespace saccade::server {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::EndsWith;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::StartsWith;
+
+std::vector<HttpRoute> TestRoutes() {
+  return {
+      {"GET", "/v2/health/live", Text([](const HttpRequest&) { return "live"; })},
+      {"GET", "/empty", Responding([](const HttpRequest&) { return HttpResponse{503, "text/plain", ""}; })},
+      {"GET", "/large", Text([](const HttpRequest&) { return std::string(8 << 20, 'x'); })},
+      {"GET", "/throw",
+       Responding([](const HttpRequest&) -> HttpResponse { throw std::runtime_error("secret"); })},
+      {"POST", "/echo", Text([](const HttpRequest& r) { return std::string(r.body); })}};
+}
+
+class HttpServiceTest : public ::testing::Test {
+ protected:
+  HttpServiceTest() { service_.options.max_body_bytes = 1000; }
+
+  std::string Ask(const std::string& request) { return service_.Ask(request); }
+
+  TestService service_{TestRoutes()};
+};
+
+TEST_F(HttpServiceTest, AnswersWithTypeAndLength) {
+  EXPECT_EQ(Ask(Get("/v2/health/live?verbose=1")),
+            "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 4\r\n"
+            "X-Content-Type-Options: nosniff\r\n\r\nlive");
+}
+
+TEST_F(HttpServiceTest, OneConnectionCarriesManyRequests) {
+  const auto connection = service_.Connect();
+  const std::string two = service_.Ask(*connection, Get("/v2/health/live") + Post("/echo", "hello"));
+  EXPECT_THAT(two, AllOf(HasSubstr("\r\n\r\nliveHTTP/1.1 200 OK\r\n"), EndsWith("hello")));
+  EXPECT_THAT(service_.Ask(*connection, Get("/v2/health/live")), EndsWith("live"));
+}
+
+TEST_F(HttpServiceTest, ErrorsAreJson) {
+  const std::string unknown = Ask(Get("/nowhere"));
+  EXPECT_THAT(unknown, StartsWith("HTTP/1.1 404 "));
+  EXPECT_THAT(unknown, HasSubstr("Content-Type: application/json\r\n"));
+  EXPECT_THAT(unknown, HasSubstr("X-Content-Type-Options: nosniff\r\n"));
+  EXPECT_THAT(unknown, HasSubstr(R"({"error":"no such path: /nowhere; there are /echo, /empty, )"));
+  EXPECT_THAT(Ask("DELETE /echo HTTP/1.1\r\nHost: test\r\n\r\n"), StartsWith("HTTP/1.1 405 "));
+  const std::string nonsense = Ask("\x16\x03\x01 not http\r\n\r\n");
+  EXPECT_THAT(nonsense, StartsWith("HTTP/1.1 400 "));
+  EXPECT_THAT(nonsense, HasSubstr("X-Content-Type-Options: nosniff\r\n"));
+  EXPECT_THAT(nonsense, EndsWith(R"({"error":"not a well-formed HTTP/1.1 request: bad method"})"));
+  const std::string nowhere = Ask(Get("?query"));
+  EXPECT_THAT(nowhere, StartsWith("HTTP/1.1 400 "));
+  EXPECT_THAT(nowhere, HasSubstr("it names no path"));
+}
+
+TEST_F(HttpServiceTest, AnExceptionIsA500WithoutItsText) {
+  const std::string thrown = Ask(Get("/throw"));
+  EXPECT_THAT(thrown, StartsWith("HTTP/1.1 500 "));
+  EXPECT_THAT(thrown, EndsWith(R"({"error":"internal error"})"));
+}
+
+TEST_F(HttpServiceTest, AnEmptyAnswerStaysEmpty) {
+  EXPECT_THAT(Ask(Get("/empty")), AllOf(StartsWith("HTTP/1.1 503 "), EndsWith("\r\n\r\n")));
+}
+
+TEST_F(HttpServiceTest, HeadHasNoBody) {
+  EXPECT_THAT(Ask("HEAD /v2/health/live HTTP/1.1\r\nHost: test\r\n\r\n"),
+              AllOf(StartsWith("HTTP/1.1 200 "), HasSubstr("Content-Length: 4\r\n"), EndsWith("\r\n\r\n")));
+}
+
+TEST_F(HttpServiceTest, ALargeAnswerArrivesWhole) {
+  const std::string answer = Ask(Get("/large"));
+  EXPECT_EQ(answer.size() - answer.find("\r\n\r\n") - 4, size_t{8} << 20);
+}
+
+TEST_F(HttpServiceTest, RangesAreIgnored) {
+  EXPECT_THAT(Ask(Get("/v2/health/live", "Range: bytes=0-0,1-1,0-0\r\n")),
+              AllOf(StartsWith("HTTP/1.1 200 "), EndsWith("\r\n\r\nlive")));
+}
+
+TEST_F(HttpServiceTest, AFormArrivesAsItWasSent) {
+  for (const char* type : {"multipart/form-data; boundary=b", "application/x-www-form-urlencoded"}) {
+    EXPECT_THAT(Ask(Post("/echo", "--b a=1&b=2", absl::StrCat("Content-Type: ", type, "\r\n"))),
+                EndsWith("\r\n\r\n--b a=1&b=2"));
+  }
+}
+
+TEST_F(HttpServiceTest, ABodyOverTheBoundIs413AndIsNotTakenForARequest) {
+  EXPECT_THAT(Ask(Post("/echo", std::string(1000, 'x'))), StartsWith("HTTP/1.1 200 "));
+  const std::string hidden = Get("/v2/health/live");
+  const std::string answer = Ask(Post("/echo", hidden + std::string(1001 - hidden.size(), 'x')));
+  EXPECT_THAT(answer, StartsWith("HTTP/1.1 413 "));
+  EXPECT_THAT(answer, HasSubstr("the body has 1001 bytes, more than the 1000 taken"));
+  EXPECT_THAT(answer, Not(HasSubstr("HTTP/1.1 200 ")));
+  EXPECT_EQ(service_.refusals.Of(Refusal::kBodyTooLarge), 1);
+}
+
+TEST_F(HttpServiceTest, ABodyThatIsRefusedIsNotAskedFor) {
+  const std::string expect = "Host: a\r\nExpect: 100-continue\r\n";
+  const std::string answer =
+      Ask(absl::StrCat("POST /echo HTTP/1.1\r\n", expect, "Content-Length: 1001\r\n\r\n"));
+  EXPECT_THAT(answer, StartsWith("HTTP/1.1 413 "));
+  EXPECT_THAT(answer, HasSubstr("more than the 1000 taken"));
+  const auto taken = service_.Connect();
+  EXPECT_THAT(
+      service_.Ask(*taken, absl::StrCat("POST /echo HTTP/1.1\r\n", expect, "Content-Length: 2\r\n\r\n")),
+      StartsWith("HTTP/1.1 100 "));
+  EXPECT_THAT(service_.Ask(*taken, "ok"), EndsWith("ok"));
+}
+
+TEST_F(HttpServiceTest, ABodyOfAGetIsRefused) {
+  const std::string chunked = "GET /empty HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n";
+  EXPECT_THAT(Ask("GET /empty HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\n\r\n"),
+              AllOf(StartsWith("HTTP/1.1 400 "), HasSubstr("GET takes no body")));
+  EXPECT_THAT(Ask(chunked + "1\r\nx\r\n0\r\n\r\n"),
+              AllOf(StartsWith("HTTP/1.1 400 "), HasSubstr("GET takes no body")));
+  EXPECT_THAT(Ask(chunked + "0\r\n\r\n"), StartsWith("HTTP/1.1 503 ")) << "an empty one is none";
+}
+
+TEST_F(HttpServiceTest, AnErrorBeforeABodyThatDoesNotComeKeepsTheConnection) {
+  EXPECT_THAT(Ask(Get("/nowhere") + Post("/echo", "hello")),
+              AllOf(StartsWith("HTTP/1.1 404 "), EndsWith("hello")));
+}
+
+TEST_F(HttpServiceTest, OptionsSayWhatAPathTakes) {
+  EXPECT_THAT(Ask("OPTIONS /echo HTTP/1.1\r\nHost: a\r\n\r\n"),
+              AllOf(StartsWith("HTTP/1.1 200 "), HasSubstr("\r\nAllow: POST, OPTIONS\r\n")));
+}
+
+TEST_F(HttpServiceTest, ForeignPagesAreRefusedBeforeAnythingElse) {
+  service_.options.guard = [](absl::string_view, absl::string_view, const HttpHeaders&) {
+    ADD_FAILURE();
+    return std::optional<HttpResponse>();
+  };
+  const std::string answer =
+      Ask("POST /echo HTTP/1.1\r\nHost: a\r\nOrigin: http://evil\r\nContent-Length: 5\r\n\r\n");
+  EXPECT_THAT(answer, StartsWith("HTTP/1.1 403 "));
+  EXPECT_THAT(Ask(Get("/nowhere", "Sec-Fetch-Site: cross-site\r\n")), StartsWith("HTTP/1.1 403 "));
+  EXPECT_EQ(service_.refusals.Of(Refusal::kHost), 2);
+}
+
+TEST_F(HttpServiceTest, NamesThatAreNotServedAreRefused) {
+  service_.options.origins.allowed_hosts = {"other"};
+  EXPECT_THAT(Ask(Get("/v2/health/live")), StartsWith("HTTP/1.1 421 Misdirected Request\r\n"));
+}
+
+TEST(HttpGuardTest, AnswersBeforeTheBodyHasCome) {
+  TestService service({{"POST", "/echo/{name}",
+                        Text([](const HttpRequest& r) { return absl::StrCat(r.client, " ", r.body); })}});
+  int asked = 0;
+  service.options.guard = [&asked](absl::string_view method, absl::string_view route,
+                                   const HttpHeaders& headers) -> std::optional<HttpResponse> {
+    ++asked;
+    EXPECT_EQ(method, "POST");
+    EXPECT_EQ(route, "/echo/{name}");
+    if (FindHeader(headers, "Authorization") == "Bearer t") return std::nullopt;
+    return HttpError(401, "who are you?");
+  };
+  const auto refused = service.Connect();
+  const std::string answer =
+      service.Ask(*refused, "POST /echo/a HTTP/1.1\r\nHost: a\r\nContent-Length: 1000\r\n\r\nonly this");
+  EXPECT_THAT(answer, StartsWith("HTTP/1.1 401 Unauthorized\r\n"));
+  EXPECT_THAT(answer, EndsWith("who are you?\"}"));
+  EXPECT_TRUE(refused->closed()) << "the rest of the body is no request";
+  EXPECT_THAT(service.Ask(Post("/echo/a", "ok", "Authorization: Bearer t\r\n")),
+              EndsWith("\r\n\r\nipv4:127.0.0.1 ok"));
+  EXPECT_EQ(asked, 2);
+  EXPECT_EQ(service.refusals.Of(Refusal::kUnauthenticated), 1);
+}
+
+TEST(HttpGuardTest, HeadIsAskedForAsGet) {
+  TestService service(TestRoutes());
+  service.options.guard = [](absl::string_view method, absl::string_view, const HttpHeaders&) {
+    return std::optional<HttpResponse>(HttpError(403, method));
+  };
+  EXPECT_THAT(service.Ask("HEAD /empty HTTP/1.1\r\nHost: a\r\n\r\n"),
+              HasSubstr("\r\nContent-Length: 15\r\n"));
+  EXPECT_THAT(service.Ask(Get("/empty")), EndsWith("{\"error\":\"GET\"}"));
+}
+
+// Paths that do not exist are told without asking who wants them: there is nothing to protect.
+TEST(HttpGuardTest, IsNotAskedForPathsThatDoNotExist) {
+  TestService service(TestRoutes());
+  service.options.guard = [](absl::string_view, absl::string_view, const HttpHeaders&) {
+    ADD_FAILURE();
+    return std::optional<HttpResponse>();
+  };
+  EXPECT_THAT(service.Ask(Get("/nowhere")), StartsWith("HTTP/1.1 404 "));
+}
+
+TEST(HttpServiceRequestTest, APathIsTakenToPiecesForItsHandler) {
+  TestService service({{"GET", "/v2/models/{model}", Text([](const HttpRequest& r) {
+                          return absl::StrCat(r.path_values.at("model"), "|", r.query, "|",
+                                              r.Header("X-tEsT").value_or(""), "|", r.client);
+                        })}});
+  EXPECT_THAT(service.Ask(Get("/v2/models/a%2Fb?c=d", "x-test: e\r\n")),
+              EndsWith("\r\n\r\na/b|c=d|e|ipv4:127.0.0.1"));
+  EXPECT_THAT(service.Ask(Get("http://host:1/v2/models/a")), EndsWith("\r\n\r\na|||ipv4:127.0.0.1"));
+  const auto six = service.Connect({"2001:db8::1", false, false});
+  EXPECT_THAT(service.Ask(*six, Get("/v2/models/a")), EndsWith("|ipv6:[2001:db8::1]"));
+}
+
+TEST(HttpServiceResponseTest, HeadersOfTheAnswerAndItsPiecesArrive) {
+  const auto owner = std::make_shared<const std::string>(size_t{3} << 20, 'y');
+  TestService service({{"GET", "/pieces", Responding([&](const HttpRequest&) {
+                          HttpResponse response{200, "text/plain", "head "};
+                          for (int i = 0; i < 100; ++i) response.attached.emplace_back("ab");
+                          response.attached.emplace_back(*owner, owner);
+                          response.headers = {{"Inference-Header-Content-Length", "5"}};
+                          return response;
+                        })}});
+  const std::string answer = service.Ask(Get("/pieces"));
+  EXPECT_THAT(answer.substr(0, 300), HasSubstr("\r\nInference-Header-Content-Length: 5\r\n"));
+  const std::string body = answer.substr(answer.find("\r\n\r\n") + 4);
+  EXPECT_EQ(body.substr(0, 9), "head abab");
+  EXPECT_EQ(body.size(), 5 + 200 + owner->size());
+  EXPECT_EQ(owner.use_count(), 1) << "the pieces are released when they are written";
+}
+
+TEST(HttpServiceResponseTest, LargeAnswersAreCompressedOnThePool) {
+  TestService service(TestRoutes());
+  absl::Notification go;
+  const auto connection = service.Connect();
+  ASSERT_TRUE(service.pool.Submit([&go] { go.WaitForNotification(); }));
+  connection->Send(Get("/large", "Accept-Encoding: gzip\r\n"));
+  EXPECT_EQ(connection->TakeOutput(), "");
+  go.Notify();
+  service.FinishWork();
+  const std::string answer = connection->TakeOutput();
+  EXPECT_THAT(answer.substr(0, 300),
+              AllOf(HasSubstr("\r\nContent-Encoding: gzip\r\n"), HasSubstr("\r\nVary: Accept-Encoding\r\n")));
+  EXPECT_LT(answer.size(), 100'000u);
+}
+
+// A test's handle on requests whose replies come later.
+struct Held {
+  std::shared_ptr<const HttpRequest> request;
+  HttpReply reply;
+  HttpHandler handler() {
+    return [this](std::shared_ptr<const HttpRequest> held, HttpReply later) {
+      request = std::move(held);
+      reply = std::move(later);
+    };
+  }
+};
+
+TEST(HttpReplyTest, MayComeFromAnotherThread) {
+  Held held;
+  TestService service({{"POST", "/wait", held.handler()}});
+  const auto connection = service.Connect();
+  for (int i = 0; i < 3; ++i) {
+    connection->Send(Post("/wait", "body"));
+    EXPECT_EQ(connection->TakeOutput(), "");
+    EXPECT_EQ(held.request->body, "body");
+    std::thread([&] { held.reply({200, "text/plain", "done"}); }).join();
+    service.loop.RunUntilIdle();
+    EXPECT_THAT(connection->TakeOutput(), EndsWith("\r\n\r\ndone"));
+    held.reply({200, "text/plain", "once more"});
+    service.loop.RunUntilIdle();
+    EXPECT_EQ(connection->TakeOutput(), "") << "only the first call counts";
+  }
+}
+
+TEST(HttpReplyTest, IsDroppedIfTheClientHasGone) {
+  Held held;
+  BoundedLedger ledger(1000);
+  TestService service({{"POST", "/wait", held.handler()}});
+  service.options.ledger = &ledger;
+  auto connection = service.Connect();
+  connection->Send(Post("/wait", "body"));
+  EXPECT_FALSE(held.request->cancellation->cancelled());
+  connection->EndSending();
+  EXPECT_TRUE(held.request->cancellation->cancelled());
+  connection.reset();
+  EXPECT_EQ(held.request->body, "body") << "it stays while the request is held";
+  EXPECT_EQ(ledger.charged(), 4);
+  held.reply({});
+  std::thread([&] { held.reply({}); }).join();
+  held = {};
+  EXPECT_EQ(ledger.charged(), 0);
+  service.loop.RunUntilIdle();
+}
+
+TEST(HttpReplyTest, IsDroppedIfTheClientGoesWhileItIsOnItsWay) {
+  Held held;
+  TestService service({{"GET", "/wait", held.handler()}});
+  auto connection = service.Connect();
+  connection->Send(Get("/wait"));
+  std::thread([&] { held.reply({}); }).join();
+  connection.reset();
+  service.loop.RunUntilIdle();
+  EXPECT_TRUE(held.request->cancellation->cancelled());
+}
+
+TEST(HttpReplyTest, AHandlerThatForgetsItsReplyAnswers500) {
+  TestService service({{"GET", "/forget", [](std::shared_ptr<const HttpRequest>, HttpReply) {}}});
+  EXPECT_THAT(service.Ask(Get("/forget")), StartsWith("HTTP/1.1 500 "));
+}
+
+TEST(HttpReplyTest, AnExceptionAfterTheReplyChangesNothing) {
+  TestService service(
+      {{"GET", "/late", [](const std::shared_ptr<const HttpRequest>&, const HttpReply& reply) {
+          reply({200, "text/plain", "done"});
+          throw std::runtime_error("late");
+        }}});
+  EXPECT_THAT(service.Ask(Get("/late")), EndsWith("done"));
+}
+
+TEST(HttpReplyTest, AnAnsweredRequestIsNotCancelled) {
+  Held held;
+  TestService service({{"GET", "/wait", held.handler()}});
+  const auto connection = service.Connect();
+  connection->Send(Get("/wait"));
+  held.reply({});
+  service.loop.RunUntilIdle();
+  connection->Break();
+  EXPECT_FALSE(held.request->cancellation->cancelled());
+}
+
+TEST(HttpReplyTest, ADrainIsNoClientThatGoes) {
+  Held held;
+  TestService service({{"GET", "/wait", held.handler()}});
+  const auto connection = service.Connect();
+  connection->Send(Get("/wait"));
+  connection->session()->Drain(absl::ZeroDuration());
+  service.loop.RunUntilIdle();
+  EXPECT_FALSE(held.request->cancellation->cancelled());
+  held.reply({200, "text/plain", "done"});
+  service.loop.RunUntilIdle();
+  EXPECT_THAT(connection->TakeOutput(), AllOf(HasSubstr("Connection: close\r\n"), EndsWith("done")));
+  EXPECT_TRUE(connection->closed());
+}
+
+class WorkTest : public ::testing::Test {
+ protected:
+  // The thread that handled the last request.
+  std::thread::id ran_on_;
+  HttpHandler handler_ = Text([this](const HttpRequest&) {
+    ran_on_ = std::this_thread::get_id();
+    return "done";
+  });
+  TestService service_{{{"GET", "/blocks", handler_, true}, {"POST", "/quick", handler_}}};
+};
+
+TEST_F(WorkTest, WhatMayBlockRunsOnThePool) {
+  EXPECT_THAT(service_.Ask(Get("/blocks")), EndsWith("done"));
+  EXPECT_NE(ran_on_, std::this_thread::get_id());
+  EXPECT_THAT(service_.Ask(Post("/quick", "small")), EndsWith("done"));
+  EXPECT_EQ(ran_on_, std::this_thread::get_id());
+}
+
+TEST_F(WorkTest, LargeBodiesAreHandledOnThePool) {
+  service_.options.max_bytes_on_loop = 1000;
+  EXPECT_THAT(service_.Ask(Post("/quick", std::string(1000, 'x'))), EndsWith("done"));
+  EXPECT_EQ(ran_on_, std::this_thread::get_id());
+  EXPECT_THAT(service_.Ask(Post("/quick", std::string(1001, 'x'))), EndsWith("done"));
+  EXPECT_NE(ran_on_, std::this_thread::get_id());
+}
+
+TEST_F(WorkTest, AFullPoolAnswers503) {
+  WorkPool full(0, 0);
+  service_.options.pool = &full;
+  EXPECT_THAT(service_.Ask(Get("/blocks")),
+              AllOf(StartsWith("HTTP/1.1 503 "), HasSubstr("\r\nRetry-After: 1\r\n"), HasSubstr("threads")));
+  EXPECT_THAT(service_.Ask(Post("/quick", "small")), EndsWith("done"));
+}
+
+TEST_F(WorkTest, WhatNobodyWaitsForIsNotRun) {
+  absl::Notification go;
+  ASSERT_TRUE(service_.pool.Submit([&go] { go.WaitForNotification(); }));
+  const auto connection = service_.Connect();
+  connection->Send(Get("/blocks"));
+  connection->Break();
+  go.Notify();
+  service_.FinishWork();
+  EXPECT_EQ(ran_on_, std::thread::id());
+}
+
+// The same routes over HTTP/2.
+class Http2ServiceTest : public HttpServiceTest {
+ protected:
+  void SetUp() override {
+    connection_ = service_.Connect();
+    connection_->Send(std::string(kPreface) + SettingsFrame());
+    connection_->TakeOutput();
+  }
+
+  // The frames that answer; those of the connection are left out.
+  std::vector<Frame> AskFrames(const std::string& frames) {
+    std::vector<Frame> answer;
+    for (Frame& frame : FramesIn(service_.Ask(*connection_, frames))) {
+      if (frame.stream != 0 && frame.type != kWindowUpdate) answer.push_back(std::move(frame));
+    }
+    return answer;
+  }
+
+  std::unique_ptr<SessionPipe> connection_;
+};
+
+// HPACK's indices of ":status: 200" and ":status: 400".
+constexpr char kOk = '\x88';
+constexpr char kBadRequest = '\x8c';
+
+TEST_F(Http2ServiceTest, AnswersARequest) {
+  const auto answer = AskFrames(Get(1, "/v2/health/live"));
+  ASSERT_EQ(answer.size(), 2u);
+  EXPECT_EQ(answer[0].type, kHeaders);
+  EXPECT_EQ(answer[0].payload[0], kOk);
+  EXPECT_EQ(answer[1].payload, "live");
+  EXPECT_EQ(answer[1].flags & kEndStream, kEndStream);
+}
+
+TEST_F(Http2ServiceTest, TakesABody) {
+  const auto answer =
+      AskFrames(Post(1, "/echo") + DataFrame(1, "hello ", false) + DataFrame(1, "world", true));
+  ASSERT_EQ(answer.size(), 2u);
+  EXPECT_EQ(answer[1].payload, "hello world");
+}
+
+TEST_F(Http2ServiceTest, HeadHasNoBody) {
+  Fields head = GetFields("/v2/health/live");
+  head[0].second = "HEAD";
+  const auto answer = AskFrames(HeadersFrame(1, head, kEndHeaders | kEndStream));
+  ASSERT_EQ(answer.size(), 1u);
+  EXPECT_EQ(answer[0].flags & kEndStream, kEndStream);
+}
+
+TEST_F(Http2ServiceTest, AGetMayEndWithAnEmptyFrame) {
+  const auto answer =
+      AskFrames(HeadersFrame(1, GetFields("/v2/health/live"), kEndHeaders) + DataFrame(1, "", true));
+  ASSERT_EQ(answer.size(), 2u);
+  EXPECT_EQ(answer[1].payload, "live");
+  const auto refused =
+      AskFrames(HeadersFrame(3, GetFields("/v2/health/live"), kEndHeaders) + DataFrame(3, "x", true));
+  ASSERT_GE(refused.size(), 1u);
+  EXPECT_EQ(refused[0].payload[0], kBadRequest);
+}
+
+TEST_F(Http2ServiceTest, ABodyOverTheBoundIsRefused) {
+  const auto answer = AskFrames(Post(1, "/echo") + DataFrame(1, std::string(1001, 'x'), true));
+  ASSERT_GE(answer.size(), 2u);
+  EXPECT_THAT(answer[1].payload, HasSubstr("more than the 1000 taken"));
+}
+
+TEST(Http2ReplyTest, AResetCancelsTheRequest) {
+  Held held;
+  TestService service({{"POST", "/wait", held.handler()}});
+  const auto connection = service.Connect();
+  connection->Send(std::string(kPreface) + SettingsFrame() + Post(1, "/wait") + DataFrame(1, "body", true));
+  ASSERT_EQ(connection->session()->open_requests(), 1u);
+  EXPECT_FALSE(held.request->cancellation->cancelled());
+  connection->Send(ResetFrame(1, kCancel));
+  EXPECT_TRUE(held.request->cancellation->cancelled());
+  held.reply({});
+  service.loop.RunUntilIdle();
+  EXPECT_EQ(connection->session()->open_requests(), 0u);
+}
+
+TEST(HttpServiceCreateTest, RoutesThatCannotBeServedAreAnError) {
+  std::vector<HttpRoute> routes = TestRoutes();
+  routes.push_back({"POST", "no slash", routes[0].handler});
+  WorkPool pool(1, 1);
+  HttpService::Options options;
+  options.pool = &pool;
+  EXPECT_EQ(HttpService::Create(options, std::move(routes)).status().code(),
+            absl::StatusCode::kInvalidArgument);
+}
+
+TEST(HttpServiceCreateTest, ErrorsOfTheLedgerAreTheDaemons) {
+  BoundedLedger ledger(1);
+  TestService service(TestRoutes());
+  service.options.ledger = &ledger;
+  service.options.to_http = [](const absl::Status& status) { return HttpError(429, status.message()); };
+  EXPECT_THAT(service.Ask(Post("/echo", "hello")), StartsWith("HTTP/1.1 429 "));
+}
+
+}  // namespace
+}  // namespace saccade::server

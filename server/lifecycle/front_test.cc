@@ -1,0 +1,186 @@
+#include "server/lifecycle/front.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <fstream>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "server/admission/admission.h"
+#include "server/metrics/metrics.h"
+#include "server/net/testing/net_client.h"
+#include "server/protocols/retry_jitter.h"
+#include "server/security/tokens.h"
+
+namespace saccade::server {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::Not;
+
+constexpr char kToken[] = "user-0123456789abcdef";
+
+// A GET of `path`, after whose response the connection is closed.
+std::string Get(const std::string& path, const std::string& fields = "") {
+  return absl::StrCat("GET ", path, " HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n", fields, "\r\n");
+}
+
+// A gRPC-web call with an empty message.
+std::string Call(const std::string& path) {
+  return absl::StrCat("POST ", path,
+                      " HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
+                      "Content-Type: application/grpc-web+proto\r\nContent-Length: 5\r\n\r\n",
+                      std::string(5, '\0'));
+}
+constexpr char kHealth[] = "/grpc.health.v1.Health/Check";
+
+std::string Exchanged(int port, const std::string& request) {
+  const NetClient client(port);
+  EXPECT_TRUE(client.connected());
+  EXPECT_TRUE(client.Send(request));
+  return client.ReadToEnd();
+}
+
+class FrontTest : public testing::Test {
+ protected:
+  ~FrontTest() override {
+    if (front_ != nullptr) front_->Stop();
+  }
+
+  // Opens all ports, with two routes.
+  absl::Status Open(const Tokens* tokens = nullptr, bool plain_metrics = false, int http_port = 0) {
+    Front::Options options;
+    options.grpc.host = options.http.host = options.metrics.host = "127.0.0.1";
+    options.http.port = http_port;
+    options.plain_metrics = plain_metrics;
+    front_ = Front::Create(options, {.tokens = tokens,
+                                     .ledger = admission_.get(),
+                                     .metrics = &metrics_,
+                                     .retry_jitter = &jitter_,
+                                     .clock = Clock::Real()})
+                 .value();
+    front_->health().Set("", true);
+    Front::Services services;
+    services.routes.push_back({"GET", "/v2", Says("the routes")});
+    services.routes.push_back({"POST", "/v2/models/{model}/infer", Says("an answer")});
+    services.metrics_routes.push_back({"GET", "/metrics", Says("the metrics")});
+    return front_->Open(std::move(services));
+  }
+
+  static HttpHandler Says(const std::string& text) {
+    return Responding([text](const HttpRequest&) { return HttpResponse{.body = text}; });
+  }
+
+  Metrics metrics_{"0"};
+  RetryJitter jitter_{1};
+  std::unique_ptr<Admission> admission_ = Admission::Create({}, Clock::Real()).value();
+  std::unique_ptr<Front> front_;
+};
+
+TEST_F(FrontTest, TheGrpcAndHttpPortsServeTheSame) {
+  ASSERT_TRUE(Open().ok());
+  for (const int port : {front_->grpc_port(), front_->http_port()}) {
+    EXPECT_THAT(Exchanged(port, Get("/v2")), AllOf(HasSubstr("200"), HasSubstr("the routes")));
+    EXPECT_THAT(Exchanged(port, Call(kHealth)), AllOf(HasSubstr("200"), HasSubstr("grpc-status: 0\r\n")));
+    EXPECT_THAT(Exchanged(port, Call("/no.Service/Call")), HasSubstr("grpc-status: 12"));
+    EXPECT_THAT(Exchanged(port, Get("/metrics")), HasSubstr("404"));
+  }
+}
+
+TEST_F(FrontTest, TheMetricsPortServesMetricsAndHealth) {
+  ASSERT_TRUE(Open().ok());
+  EXPECT_THAT(Exchanged(front_->metrics_port(), Get("/metrics")), HasSubstr("the metrics"));
+  EXPECT_THAT(Exchanged(front_->metrics_port(), Call(kHealth)), HasSubstr("grpc-status: 0\r\n"));
+  EXPECT_THAT(Exchanged(front_->metrics_port(), Get("/v2")), HasSubstr("404"));
+}
+
+TEST_F(FrontTest, TokensAreNeededForBothProtocols) {
+  const std::string path = testing::TempDir() + "/front_test_tokens";
+  std::ofstream(path) << kToken << " predict\n";
+  const auto tokens = Tokens::Open(path).value();
+  std::remove(path.c_str());
+  ASSERT_TRUE(Open(tokens.get()).ok());
+  EXPECT_THAT(Exchanged(front_->http_port(), Get("/v2")), HasSubstr("401"));
+  EXPECT_THAT(
+      Exchanged(front_->http_port(), Get("/v2", absl::StrCat("Authorization: Bearer ", kToken, "\r\n"))),
+      HasSubstr("the routes"));
+  EXPECT_THAT(Exchanged(front_->grpc_port(), Call("/saccade.v1.Vision/Predict")),
+              HasSubstr("grpc-status: 16"));
+  EXPECT_THAT(Exchanged(front_->grpc_port(), Call(kHealth)), HasSubstr("grpc-status: 0\r\n"))
+      << "probes send none";
+  EXPECT_THAT(Exchanged(front_->metrics_port(), Get("/metrics")), HasSubstr("401"));
+  EXPECT_THAT(metrics_.Exposition(), HasSubstr("saccade_front_refusals_total{reason=\"unauthenticated\"} 3"));
+}
+
+TEST_F(FrontTest, PlainMetricsNeedNoToken) {
+  const std::string path = testing::TempDir() + "/front_test_plain_tokens";
+  std::ofstream(path) << kToken << " predict\n";
+  const auto tokens = Tokens::Open(path).value();
+  std::remove(path.c_str());
+  ASSERT_TRUE(Open(tokens.get(), /*plain_metrics=*/true).ok());
+  EXPECT_THAT(Exchanged(front_->metrics_port(), Get("/metrics")), HasSubstr("the metrics"));
+  EXPECT_THAT(Exchanged(front_->http_port(), Get("/v2")), HasSubstr("401"));
+}
+
+TEST_F(FrontTest, APortInUseIsNamedByItsFlag) {
+  ASSERT_TRUE(Open().ok());
+  const auto first = std::move(front_);
+  const absl::Status second = Open(nullptr, false, first->http_port());
+  EXPECT_EQ(second.code(), absl::StatusCode::kAlreadyExists);
+  EXPECT_THAT(std::string(second.message()), HasSubstr("--http-port"));
+}
+
+// Another port may serve a scrape while the last one is opened.
+TEST_F(FrontTest, AScrapeBeforeAllPortsAreOpenCountsNothing) {
+  const absl::StatusOr<std::unique_ptr<Front>> none = Front::Create(
+      {},
+      {.ledger = admission_.get(), .metrics = &metrics_, .retry_jitter = &jitter_, .clock = Clock::Real()});
+  ASSERT_TRUE(none.ok());
+  (*none)->RefreshMetrics();
+  EXPECT_THAT(metrics_.Exposition(), Not(HasSubstr("saccade_front_connections{port=\"http\"} 1")));
+}
+
+TEST_F(FrontTest, MetricsShowWhatIsOpen) {
+  ASSERT_TRUE(Open().ok());
+  const NetClient upload(front_->http_port());
+  ASSERT_TRUE(
+      upload.Send("POST /v2/models/m/infer HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\n12"));
+  while (front_->open_requests() == 0) {
+  }
+  front_->RefreshMetrics();
+  const std::string text = metrics_.Exposition();
+  EXPECT_THAT(text, HasSubstr("saccade_front_connections{port=\"http\"} 1"));
+  EXPECT_THAT(text, HasSubstr("saccade_front_connections{port=\"grpc\"} 0"));
+  EXPECT_THAT(text, HasSubstr("saccade_front_requests_open 1"));
+}
+
+TEST_F(FrontTest, ADrainAnswersWhatIsCompleteAndEndsWhatIsNot) {
+  ASSERT_TRUE(Open().ok());
+  const NetClient idle(front_->http_port());
+  const NetClient upload(front_->http_port());
+  const NetClient late(front_->http_port());
+  const std::string head = "POST /v2/models/m/infer HTTP/1.1\r\nHost: localhost\r\nContent-Length: 4\r\n\r\n";
+  ASSERT_TRUE(upload.Send(head + "12"));
+  ASSERT_TRUE(late.Send(head + "12"));
+  while (front_->open_requests() < 2) {
+  }
+  front_->GoAway(absl::ZeroDuration());
+  EXPECT_EQ(idle.ReadToEnd(), "") << "idle connections are closed";
+  ASSERT_TRUE(late.Send("34"));
+  EXPECT_THAT(late.ReadToEnd(), HasSubstr("an answer"));
+  EXPECT_EQ(front_->open_requests(), 1U);
+  front_->EndUnfinished();
+  EXPECT_THAT(upload.ReadToEnd(), Not(HasSubstr("200")));
+  EXPECT_EQ(front_->open_requests(), 0U);
+  EXPECT_THAT(Exchanged(front_->metrics_port(), Get("/metrics")), HasSubstr("the metrics"))
+      << "the metrics port stays";
+  EXPECT_EQ(admission_->inflight().bytes, 0);
+}
+
+}  // namespace
+}  // namespace saccade::server

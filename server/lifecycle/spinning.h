@@ -1,0 +1,31 @@
+// How long OpenMP's threads wait for each other by spinning before they sleep, measured on this machine.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "absl/time/time.h"
+
+namespace saccade::server {
+
+// What waiting costs.
+struct WaitingCosts {
+  // From the call that wakes a sleeping thread until the thread runs.
+  absl::Duration wake_up;
+  // One round of libgomp's loop that waits.
+  absl::Duration round;
+};
+
+// Takes about ten milliseconds and a second thread. Returns nullopt if this process may run on one core only,
+// where no thread waits for another, or if no thread can be made.
+std::optional<WaitingCosts> MeasureWaiting();
+
+// The number of rounds that last as long as two wake-ups: then spinning and sleeping together cost at most a
+// half more than the better of both. At least 1,000, and at most what lasts 100 microseconds, because on a
+// busy machine a wake-up looks longer than it is.
+int SpinRounds(const WaitingCosts& costs);
+
+// The costs as a text of one line, which passes them over the restart that libgomp needs to see its variable.
+std::string ToText(const WaitingCosts& costs);
+
+}  // namespace saccade::server

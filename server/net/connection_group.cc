@@ -1,0 +1,93 @@
+#include "server/net/connection_group.h"
+
+#include <iterator>
+#include <utility>
+
+#include "absl/cleanup/cleanup.h"
+#include "server/net/connection.h"
+
+namespace saccade::server {
+namespace {
+
+// What one connection reads at once, so that it does not keep the others waiting.
+constexpr size_t kBuffer = size_t{256} << 10;
+
+}  // namespace
+
+ConnectionGroup::ConnectionGroup(EventLoop* loop, std::shared_ptr<const PortOptions> options)
+    : loop_(loop), options_(std::move(options)), buffer_(kBuffer) {}
+
+ConnectionGroup::~ConnectionGroup() = default;
+
+void ConnectionGroup::Add(ClientSocket socket) {
+  const absl::Cleanup forget = [this] { Forget(); };
+  if (closing_) return;
+  List& list = ListOf(Rank::kNew);
+  list.push_back(std::make_unique<Connection>(this, std::move(socket)));
+  Connection& added = *list.back();
+  added.entry() = {Rank::kNew, false, loop_->Now(), std::prev(list.end())};
+  // Counted once more for the connection itself.
+  Announce();
+  added.Start();
+}
+
+Connection* ConnectionGroup::FindIdle() {
+  if (closing_) return nullptr;
+  const List& fresh = ListOf(Rank::kNew);
+  const List& idle = ListOf(Rank::kIdle);
+  const bool overdue =
+      !fresh.empty() && loop_->Now() - fresh.front()->entry().begun >= options_->first_request_time;
+  if (overdue || (idle.empty() && !fresh.empty())) return fresh.front().get();
+  return idle.empty() ? nullptr : idle.front().get();
+}
+
+size_t ConnectionGroup::open_requests() const {
+  size_t sum = 0;
+  for (const List& list : lists_) {
+    for (const auto& connection : list) sum += connection->open_requests();
+  }
+  return sum;
+}
+
+void ConnectionGroup::Drain(absl::Duration grace) {
+  drain_grace_ = grace;
+  for (Connection* const connection : All()) connection->Drain(grace);
+}
+
+void ConnectionGroup::Close(absl::AnyInvocable<void() &&> done) {
+  closing_ = true;
+  done_ = std::move(done);
+  Announce();
+  for (const List& list : lists_) {
+    for (const auto& connection : list) connection->Abort();
+  }
+  Forget();
+}
+
+void ConnectionGroup::Forget() {
+  // Nothing of this object is used after `done_`, whose caller may destroy it.
+  if (size_.fetch_sub(1, std::memory_order_relaxed) == 1 && closing_) std::exchange(done_, nullptr)();
+}
+
+void ConnectionGroup::SetRank(Connection* connection, Rank rank) {
+  Entry& entry = connection->entry();
+  if (entry.rank == rank) return;
+  List& to = ListOf(rank);
+  to.splice(to.end(), ListOf(entry.rank), entry.position);
+  entry.rank = rank;
+}
+
+void ConnectionGroup::Remove(Connection* connection) {
+  ListOf(connection->entry().rank).erase(connection->entry().position);
+  Forget();
+}
+
+std::vector<Connection*> ConnectionGroup::All() const {
+  std::vector<Connection*> all;
+  for (const List& list : lists_) {
+    for (const auto& connection : list) all.push_back(connection.get());
+  }
+  return all;
+}
+
+}  // namespace saccade::server

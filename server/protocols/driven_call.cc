@@ -1,0 +1,40 @@
+#include "server/protocols/driven_call.h"
+
+#include <utility>
+
+namespace saccade::server {
+
+void DrivenCall::OnStart(Call* call) {
+  call_ = call;
+  OnArrival();
+  Proceed();
+}
+
+void DrivenCall::Proceed() {
+  // After Finish(), the server may drop its reference at any time.
+  const std::shared_ptr<DrivenCall> keep = shared_from_this();
+  const absl::MutexLock lock(&mutex_);
+  if (finished_) return;
+  Action action = NextAction();
+  while (!std::holds_alternative<std::monostate>(action)) {
+    if (auto* const end = std::get_if<CallEnd>(&action)) {
+      finished_ = true;
+      call_->Finish(std::move(*end));
+      return;
+    }
+    Action next = NextAction();
+    if (auto* const message = std::get_if<BytePieces>(&action)) {
+      if (auto* const end = std::get_if<CallEnd>(&next)) {
+        finished_ = true;
+        call_->SendAndFinish(std::move(*message), std::move(*end));
+        return;
+      }
+      call_->Send(std::move(*message));
+    } else {
+      call_->Read();
+    }
+    action = std::move(next);
+  }
+}
+
+}  // namespace saccade::server

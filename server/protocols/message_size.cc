@@ -1,0 +1,141 @@
+#include "server/protocols/message_size.h"
+
+#include <google/protobuf/io/coded_stream.h>
+#include <google/protobuf/wire_format_lite.h>
+
+#include "absl/strings/str_cat.h"
+#include "server/protocols/pieces_stream.h"
+
+namespace saccade::server {
+namespace {
+
+using google::protobuf::Descriptor;
+using google::protobuf::FieldDescriptor;
+using google::protobuf::internal::WireFormatLite;
+
+// Protobuf's parser refuses deeper messages.
+constexpr int kMaxDepth = 100;
+
+// What objects take beside their contents: a message of our protocols or a map's entry, a string, an unknown
+// field. Measured by the test.
+constexpr int64_t kMessageBytes = 192;
+constexpr int64_t kStringBytes = 48;
+constexpr int64_t kUnknownBytes = 48;
+// Repeated fields grow by doubling.
+constexpr int64_t kSpareFactor = 2;
+
+class Estimate {
+ public:
+  explicit Estimate(google::protobuf::io::CodedInputStream* stream) : stream_(stream) {}
+
+  // Reads a message up to the stream's limit. False at the first error.
+  bool Add(const Descriptor* type, int depth) {
+    // The number of open groups. Only unknown fields are groups, and what they contain is unknown too.
+    int64_t groups = 0;
+    while (const uint32_t tag = stream_->ReadTag()) {
+      const auto wire = WireFormatLite::GetTagWireType(tag);
+      const FieldDescriptor* const field =
+          groups > 0 ? nullptr : type->FindFieldByNumber(WireFormatLite::GetTagFieldNumber(tag));
+      if (wire == WireFormatLite::WIRETYPE_START_GROUP) ++groups;
+      if (wire == WireFormatLite::WIRETYPE_END_GROUP) --groups;
+      if (!AddField(field, wire, depth)) return false;
+    }
+    return stream_->ConsumedEntireMessage();
+  }
+
+  int64_t bytes() const { return bytes_; }
+
+  // INVALID_ARGUMENT if there are more of something than may be.
+  absl::Status CheckCounts(const Descriptor& type) const {
+    if (messages_ > kMaxNestedMessages) return TooMany(type, kMaxNestedMessages, "messages");
+    if (strings_ > kMaxStrings) return TooMany(type, kMaxStrings, "strings and unknown fields");
+    if (fields_ > kMaxFields) return TooMany(type, kMaxFields, "fields");
+    return absl::OkStatus();
+  }
+
+ private:
+  bool AddField(const FieldDescriptor* field, WireFormatLite::WireType wire, int depth) {
+    uint64_t number = 0;
+    uint32_t number32 = 0;
+    if (++fields_ > kMaxFields) return false;
+    if (field == nullptr && ++strings_ > kMaxStrings) return false;
+    bytes_ += field == nullptr ? kUnknownBytes : kSpareFactor * int64_t{sizeof(number)};
+    switch (wire) {
+      case WireFormatLite::WIRETYPE_VARINT:
+        return stream_->ReadVarint64(&number);
+      case WireFormatLite::WIRETYPE_FIXED64:
+        return stream_->ReadLittleEndian64(&number);
+      case WireFormatLite::WIRETYPE_FIXED32:
+        return stream_->ReadLittleEndian32(&number32);
+      case WireFormatLite::WIRETYPE_LENGTH_DELIMITED:
+        return stream_->ReadVarint32(&number32) && AddBytes(field, number32, depth);
+      default:
+        // The beginning or the end of a group.
+        return true;
+    }
+  }
+
+  bool AddBytes(const FieldDescriptor* field, uint32_t length, int depth) {
+    const int64_t size = length;
+    if (field != nullptr && field->cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE) {
+      bytes_ += kMessageBytes;
+      if (++messages_ > kMaxNestedMessages || depth == kMaxDepth) return false;
+      const auto limit = stream_->PushLimit(static_cast<int>(length));
+      const bool is_read = Add(field->message_type(), depth + 1);
+      stream_->PopLimit(limit);
+      return is_read;
+    }
+    // Only numbers are packed. A number that cannot be is an unknown field here.
+    if (field != nullptr && field->is_packable()) {
+      bytes_ += size * PackedFactor(*field);
+    } else {
+      bytes_ += kStringBytes + kUnknownBytes + size;
+      if (field != nullptr && ++strings_ > kMaxStrings) return false;
+    }
+    return stream_->Skip(static_cast<int>(length));
+  }
+
+  static absl::Status TooMany(const Descriptor& type, int64_t max, absl::string_view what) {
+    return absl::InvalidArgumentError(absl::StrCat("the ", type.full_name(), " contains more than ", max, " ",
+                                                   what,
+                                                   "; send fewer inputs, parameters, elements or pictures"));
+  }
+
+  // How much larger numbers may be in memory than in a packed field.
+  static int64_t PackedFactor(const FieldDescriptor& field) {
+    switch (field.type()) {
+      case FieldDescriptor::TYPE_INT64:
+      case FieldDescriptor::TYPE_UINT64:
+      case FieldDescriptor::TYPE_SINT64:
+        return kSpareFactor * 8;
+      case FieldDescriptor::TYPE_INT32:
+      case FieldDescriptor::TYPE_UINT32:
+      case FieldDescriptor::TYPE_SINT32:
+      case FieldDescriptor::TYPE_ENUM:
+        return kSpareFactor * 4;
+      default:
+        // Of fixed size, or one byte each.
+        return 1;
+    }
+  }
+
+  google::protobuf::io::CodedInputStream* const stream_;
+  int64_t bytes_ = 0;
+  int64_t messages_ = 0;
+  // Strings and unknown fields.
+  int64_t strings_ = 0;
+  int64_t fields_ = 0;
+};
+
+}  // namespace
+
+absl::StatusOr<int64_t> ParsedSize(const BytePieces& bytes, const Descriptor& type) {
+  PiecesStream pieces(bytes);
+  google::protobuf::io::CodedInputStream stream(&pieces);
+  Estimate estimate(&stream);
+  estimate.Add(&type, 0);
+  if (absl::Status counts = estimate.CheckCounts(type); !counts.ok()) return counts;
+  return kMessageBytes + estimate.bytes();
+}
+
+}  // namespace saccade::server

@@ -1,0 +1,29 @@
+// How much memory a message takes once it is parsed.
+#pragma once
+
+#include <google/protobuf/descriptor.h>
+
+#include <cstdint>
+
+#include "absl/status/statusor.h"
+#include "server/core/byte_pieces.h"
+
+namespace saccade::server {
+
+// Maximum number of messages within a message, map entries included. No valid request has so many, and each
+// takes far more memory than the two bytes that it may have on the wire.
+inline constexpr int64_t kMaxNestedMessages = 1 << 16;
+
+// Maximum number of strings and of unknown fields within a message. Each takes an object of its own.
+inline constexpr int64_t kMaxStrings = 1 << 18;
+
+// Maximum number of fields of any kind within a message. A packed field is one, so only the elements of
+// tensors that a client does not pack may be so many. It bounds the time to read a message.
+inline constexpr int64_t kMaxFields = 1 << 22;
+
+// An upper estimate of the memory in bytes that protobuf's parser takes for `bytes`, a message of `type`;
+// what is no valid message is estimated as far as it is read. INVALID_ARGUMENT if one of the bounds above is
+// exceeded.
+absl::StatusOr<int64_t> ParsedSize(const BytePieces& bytes, const google::protobuf::Descriptor& type);
+
+}  // namespace saccade::server

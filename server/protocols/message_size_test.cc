@@ -1,0 +1,151 @@
+#include "server/protocols/message_size.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <random>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "inference/grpc_service.pb.h"
+#include "saccade/v1/vision.pb.h"
+#include "server/admission/admission.h"
+#include "server/protocols/message_bytes.h"
+#include "server/protocols/testing/pieces.h"
+
+namespace saccade::server {
+namespace {
+
+using ::testing::HasSubstr;
+using testing::InPieces;
+
+// `count` times `part`.
+std::string Repeated(const std::string& part, int count) {
+  std::string bytes;
+  bytes.reserve(part.size() * static_cast<size_t>(count));
+  for (int i = 0; i < count; ++i) bytes += part;
+  return bytes;
+}
+
+// Parses `bytes` and expects that the estimate is not below what protobuf says that it uses.
+template <typename Message>
+void ExpectEnough(const std::string& bytes, const std::string& what) {
+  Message message;
+  ASSERT_TRUE(message.ParseFromString(bytes)) << what;
+  const auto size = ParsedSize(InPieces(bytes, 1000), *Message::descriptor());
+  ASSERT_TRUE(size.ok()) << what;
+  EXPECT_GE(*size, static_cast<int64_t>(message.SpaceUsedLong())) << what;
+}
+
+TEST(MessageSizeTest, IsEnoughForWhatGrowsMost) {
+  using Request = inference::ModelInferRequest;
+  constexpr int kMany = 20000;
+  ExpectEnough<Request>(Repeated(std::string("\x2a\x00", 2), kMany), "empty inputs");
+  ExpectEnough<Request>(Repeated(std::string("\x32\x00", 2), kMany), "empty outputs");
+  ExpectEnough<Request>(Repeated(std::string("\x3a\x00", 2), kMany), "empty raw inputs");
+  ExpectEnough<Request>(Repeated("\xa0\x06\x01", kMany), "unknown numbers");
+  ExpectEnough<Request>(Repeated(std::string("\xa2\x06\x00", 3), kMany), "unknown strings");
+  ExpectEnough<Request>(Repeated("\xa3\x06\xa4\x06", kMany), "unknown groups");
+  Request parameters, contents;
+  for (int i = 0; i < kMany; ++i) (*parameters.mutable_parameters())[absl::StrCat(i)].set_bool_param(true);
+  ExpectEnough<Request>(parameters.SerializeAsString(), "parameters");
+  auto* values = contents.add_inputs()->mutable_contents();
+  for (int i = 0; i < kMany; ++i) {
+    values->add_int64_contents(1);
+    values->add_int_contents(1);
+    values->add_bool_contents(true);
+    values->add_fp32_contents(1);
+    values->add_bytes_contents("");
+  }
+  ExpectEnough<Request>(contents.SerializeAsString(), "typed contents");
+  v1::PredictRequest frames;
+  for (int i = 0; i < kMany; ++i) frames.mutable_clip()->mutable_frames()->add_pictures()->set_encoded("x");
+  ExpectEnough<v1::PredictRequest>(frames.SerializeAsString(), "frames");
+}
+
+TEST(MessageSizeTest, IsNotFarAboveAnOrdinaryMessage) {
+  v1::PredictRequest message;
+  message.set_model("a model");
+  message.set_encoded(std::string(100'000, 'x'));
+  const std::string bytes = message.SerializeAsString();
+  const auto size = ParsedSize(InPieces(bytes, 30'000), *v1::PredictRequest::descriptor());
+  ASSERT_TRUE(size.ok());
+  EXPECT_LT(*size, static_cast<int64_t>(bytes.size()) + 1000);
+}
+
+// What an unknown group contains must not end the estimate early.
+TEST(MessageSizeTest, AGroupDoesNotHideWhatFollows) {
+  const std::string group("\xa3\x06\x2a\x02\xff\xff\xa4\x06");
+  ExpectEnough<inference::ModelInferRequest>(group + Repeated(std::string("\x2a\x00", 2), 20000),
+                                             "inputs after a group");
+}
+
+TEST(MessageSizeTest, AgreesWithTheParserOnRandomDamage) {
+  std::mt19937 random(1);
+  inference::ModelInferRequest whole;
+  for (int i = 0; i < 30; ++i) {
+    auto* input = whole.add_inputs();
+    input->set_name("image");
+    input->add_shape(i);
+    (*whole.mutable_parameters())[absl::StrCat(i)].set_int64_param(i);
+  }
+  const std::string bytes = whole.SerializeAsString();
+  int good = 0;
+  for (int i = 0; i < 20000; ++i) {
+    std::string damaged = bytes;
+    for (int changes = 1 + i % 4; changes > 0; --changes) {
+      damaged[random() % damaged.size()] = static_cast<char>(random());
+    }
+    inference::ModelInferRequest message;
+    if (!message.ParseFromString(damaged)) continue;
+    ++good;
+    const auto size = ParsedSize(InPieces(damaged, 100), *inference::ModelInferRequest::descriptor());
+    ASSERT_TRUE(size.ok()) << i;
+    ASSERT_GE(*size, static_cast<int64_t>(message.SpaceUsedLong())) << i;
+  }
+  EXPECT_GT(good, 1000);
+}
+
+TEST(MessageSizeTest, TooManyMessagesAreRefused) {
+  const std::string most = Repeated(std::string("\x2a\x00", 2), kMaxNestedMessages);
+  const auto* const type = inference::ModelInferRequest::descriptor();
+  EXPECT_TRUE(ParsedSize(InPieces(most, 1 << 20), *type).ok());
+  const auto refused = ParsedSize(InPieces(most + std::string("\x2a\x00", 2), 1 << 20), *type);
+  EXPECT_EQ(refused.status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(refused.status().message()),
+              HasSubstr("inference.ModelInferRequest contains more"));
+}
+
+TEST(ParseMessageTest, WhatParsingTakesIsCharged) {
+  const auto admission = *Admission::Create({}, Clock::Real());
+  const auto charged = [&admission] { return admission->inflight().bytes; };
+  const std::string bytes = Repeated(std::string("\x2a\x00", 2), 10000);
+  inference::ModelInferRequest message;
+  {
+    const auto charge = ParseMessage(InPieces(bytes, 1000), &message, admission.get(), "ipv4:10.0.0.7");
+    ASSERT_TRUE(charge.ok());
+    EXPECT_EQ(message.inputs_size(), 10000);
+    EXPECT_GE(charged() + 2 * static_cast<int64_t>(bytes.size()),
+              static_cast<int64_t>(message.SpaceUsedLong()));
+  }
+  EXPECT_EQ(charged(), 0);
+  inference::ModelInferRequest ordinary;
+  ordinary.set_id(std::string(1000, 'x'));
+  inference::ModelInferRequest parsed;
+  const auto charge = ParseMessage(InPieces(ordinary, 1000), &parsed, admission.get(), "ipv4:10.0.0.7");
+  ASSERT_TRUE(charge.ok());
+  EXPECT_EQ(charged(), 0) << "it takes about its own size";
+}
+
+TEST(ParseMessageTest, ARefusedChargeIsNotParsed) {
+  const auto admission =
+      *Admission::Create({.max_inflight_bytes = 1 << 20, .max_message_bytes = 1000}, Clock::Real());
+  inference::ModelInferRequest message;
+  const auto charge = ParseMessage(InPieces(Repeated(std::string("\x2a\x00", 2), 10000), 1000), &message,
+                                   admission.get(), "ipv4:10.0.0.7");
+  EXPECT_FALSE(charge.ok());
+  EXPECT_EQ(message.inputs_size(), 0);
+}
+
+}  // namespace
+}  // namespace saccade::server

@@ -1,0 +1,24 @@
+// Sends responses that are made from results.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "absl/functional/any_invocable.h"
+#include "server/http/http_message.h"
+#include "server/net/work_pool.h"
+
+namespace saccade::server {
+
+// Results that are larger than this are converted to text on the work pool.
+inline constexpr int64_t kMaxTextHere = 16 << 10;
+
+// Sends the response that `make` returns, exactly once. `make` converts `bytes` bytes to text. If they are
+// more than kMaxTextHere, it runs on `pool`, because this thread may be one that computes forward passes or
+// serves other connections; it runs here if `pool` is null or has too many tasks. An exception becomes a 500.
+void ReplyWith(WorkPool* pool, int64_t bytes, absl::AnyInvocable<HttpResponse() &&> make, HttpReply reply);
+
+// Keeps `kept`, which may be null, until the response has been sent.
+void KeepUntilSent(std::shared_ptr<const void> kept, HttpResponse& response);
+
+}  // namespace saccade::server

@@ -1,0 +1,200 @@
+"""Tests attacks on the daemon's ports, those of front_attackers.py: each runs for a moment against a daemon that other clients
+use meanwhile. SACCADE_ATTACK_SECONDS=10 makes every attack last that long."""
+
+import contextlib
+import json
+import os
+import pathlib
+import re
+import statistics
+import subprocess
+import sys
+import threading
+import time
+import typing
+
+import numpy
+import pytest
+from grpc_health.v1 import health_pb2, health_pb2_grpc
+
+import front_attackers
+import http2_frames
+from harness import SERVING, Daemon, eventually
+from messages import Inference, infer_request
+from tiny_models import Identity, write_model
+
+SECONDS = float(os.environ.get("SACCADE_ATTACK_SECONDS", 0.5))
+# For attacks that a time limit ends. The tests set the limits to a second.
+SLOW_SECONDS = max(SECONDS, 1.5)
+MIB = 1 << 20
+ROOM = 128 * MIB
+# A client's part of the bytes is half of them. One message of 60 MiB fits in, a second does not.
+FLAGS = (f"--max-inflight-bytes={128 * MIB}", "--head-timeout-seconds=1", "--idle-timeout-seconds=300",
+         "--lame-duck-seconds=0", "--warm-up-seconds=0")
+
+# What a call may take beyond twice its usual time: attackers and daemon share two cores, on which other tests may run.
+SLACK_SECONDS = 0.05
+# A client that sends less than this must not use more than this part of a core. Below it, ticks of the clock are too
+# coarse to judge.
+SLOW_RATE, CHEAP_CORES, COARSE_SECONDS = 100_000, 0.1, 0.06
+
+SHAPE = (1, 1, 1, 1, 4)
+VOLUME = numpy.arange(4, dtype=numpy.float32).tobytes()
+
+
+@pytest.fixture(scope="module")
+def daemon(tmp_path_factory):
+    root = tmp_path_factory.mktemp("attacked")
+    write_model(root, "served", Identity(), max_batch_size=4)
+    with Daemon(root, *FLAGS, log_folder=tmp_path_factory.mktemp("log")) as running:
+        yield running.await_ready()
+
+
+class Cost(typing.NamedTuple):
+    median: float
+    cores: float
+    seconds: float
+    calls: int
+
+
+def processor_seconds(daemon):
+    fields = pathlib.Path(f"/proc/{daemon.process.pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+class Innocent:
+    """A client that asks for health and for an inference, some twenty times a second, and opens a connection to another port now
+    and then. Every call must succeed."""
+
+    def __init__(self, daemon, channel):
+        self._daemon = daemon
+        self._health = health_pb2_grpc.HealthStub(channel)
+        self._infer = Inference(channel).model_infer
+        self._request = infer_request("served", SHAPE, VOLUME)
+        self._pause = threading.Event()
+
+    def _ask(self):
+        assert self._health.Check(health_pb2.HealthCheckRequest(), timeout=5).status == SERVING
+        assert self._infer(self._request, timeout=5).raw_output_contents[0] == VOLUME
+
+    def work(self, lasts):
+        """Asks while `lasts()`, at least ten times; returns what it cost."""
+        took, begun, before = [], time.monotonic(), processor_seconds(self._daemon)
+        while lasts() or len(took) < 10:
+            if len(took) % 10 == 5:
+                assert self._daemon.get("/v2/health/ready")[0] == 200
+                assert self._daemon.get("/v2/health/live", self._daemon.metrics_port)[0] == 200
+            start = time.monotonic()
+            self._ask()
+            took.append(time.monotonic() - start)
+            self._pause.wait(0.03)
+        seconds = time.monotonic() - begun
+        return Cost(statistics.median(took), (processor_seconds(self._daemon) - before) / seconds, seconds, len(took))
+
+
+@pytest.fixture(scope="module")
+def innocent(daemon):
+    with daemon.channel() as channel:
+        yield Innocent(daemon, channel)
+
+
+class Rest(typing.NamedTuple):
+    cost: Cost
+    resident: int
+
+
+@pytest.fixture(scope="module")
+def rest(daemon, innocent):
+    """What the innocent client costs alone, and the memory of the daemon before any attack."""
+    innocent.work(lambda: False)
+    end = time.monotonic() + 1
+    cost = innocent.work(lambda: time.monotonic() < end)
+    return Rest(cost, daemon.resident_bytes())
+
+
+def forget_peak(daemon):
+    pathlib.Path(f"/proc/{daemon.process.pid}/clear_refs").write_text("5")
+
+
+def peak_bytes(daemon):
+    status = pathlib.Path(f"/proc/{daemon.process.pid}/status").read_text()
+    return int(re.search(r"VmHWM:\s+(\d+) kB", status)[1]) * 1024
+
+
+@contextlib.contextmanager
+def attacked(daemon, name, seconds):
+    """Runs an attack beside the block."""
+    ports = map(str, (daemon.grpc_port, daemon.http_port, daemon.metrics_port))
+    command = [sys.executable, front_attackers.__file__, name, str(seconds), *ports]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    try:
+        yield process
+    finally:
+        if process.poll() is None:
+            process.kill()
+        process.wait()
+        process.stdout.close()
+
+
+def refusals(daemon, reasons):
+    metrics = daemon.metrics()
+    return sum(metrics.total("saccade_front_refusals_total", reason=reason) for reason in reasons.split())
+
+
+def told(daemon):
+    return {dict(labels)["reason"]: value for (name, labels), value in daemon.metrics().items()
+            if name == "saccade_front_refusals_total" and value}
+
+
+@pytest.mark.parametrize("attack, reasons", front_attackers.ATTACKS.items(), ids=lambda given: getattr(given, "__name__", ""))
+def test_an_attack_costs_little(daemon, innocent, rest, attack, reasons):
+    seconds = SLOW_SECONDS if attack in front_attackers.SLOW else SECONDS
+    before = refusals(daemon, reasons or "")
+    forget_peak(daemon)
+    with attacked(daemon, attack.__name__, seconds) as process:
+        cost = innocent.work(lambda: process.poll() is None)
+        report = json.loads(process.stdout.read())
+    assert daemon.process.poll() is None, daemon.log()
+    assert report["rounds"] > 0
+    assert peak_bytes(daemon) - rest.resident < ROOM, f"{(peak_bytes(daemon) - rest.resident) / MIB:.0f} MiB"
+    assert cost.median < 2 * rest.cost.median + SLACK_SECONDS
+    extra_seconds = (cost.cores - rest.cost.cores) * cost.seconds
+    if report["sent"] / report["seconds"] < SLOW_RATE:
+        dear_seconds = front_attackers.DEAR.get(attack, 0) * report["rounds"]
+        assert extra_seconds < max(COARSE_SECONDS, CHEAP_CORES * cost.seconds, dear_seconds), f"{extra_seconds} s for {report}"
+    if reasons:
+        assert refusals(daemon, reasons) > before, f"expected {reasons}, counted were {told(daemon)}"
+    eventually(lambda: daemon.metrics().total("saccade_inflight_bytes") == 0, "nothing is held for the attacker")
+
+
+def test_nothing_is_left_of_them(daemon, innocent, rest):
+    """Last in the file. Connections and requests of all attacks are gone, and so is their memory."""
+    innocent.work(lambda: False)
+    eventually(lambda: daemon.metrics().total("saccade_inflight_requests") == 0, "no request is left")
+    # Those of the innocent client, its HTTP requests, and the daemon's own.
+    eventually(lambda: daemon.open_files() < 100, "their connections are closed")
+    assert daemon.resident_bytes() - rest.resident < ROOM
+    assert daemon.get("/v2/health/ready")[0] == 200
+
+
+def test_headers_that_ended_grpcs_server(start, tmp_path):
+    """Where there are tokens, each header of a call without one is looked at."""
+    (tmp_path / "tokens").write_text("predict-0123456789abcdef predict\n")
+    write_model(tmp_path / "models", "served", Identity(), max_batch_size=4)
+    guarded = start(tmp_path / "models", f"--token-file={tmp_path / 'tokens'}", "--warm-up-seconds=0").await_ready()
+    for field in front_attackers.ODD_FIELDS:
+        for path in (front_attackers.CHECK, front_attackers.MODEL_INFER, "/no.Service/Nothing"):
+            with http2_frames.Connection(guarded.grpc_port) as connection:
+                connection.send(http2_frames.open_grpc(1, path, [field]), http2_frames.data(1, http2_frames.message(b"")))
+                # A head that is malformed ends the stream; every other one is answered.
+                fields, _ = connection.answer(1)
+                open_to_all = path == front_attackers.CHECK
+                assert "reset" in fields or fields[":status"] != "200" or (fields["grpc-status"] == "16") != open_to_all, field
+        assert guarded.process.poll() is None, f"it ended at {field}: {guarded.log()[-2000:]}"
+
+
+def test_every_reason_is_a_series_from_the_start(daemon):
+    reasons = {dict(labels)["reason"] for name, labels in daemon.metrics() if name == "saccade_front_refusals_total"}
+    header = (pathlib.Path(__file__).resolve().parents[2] / "server" / "net" / "refusal.h").read_text()
+    named = re.findall(r"^  k([A-Z]\w+),", header, re.MULTILINE)
+    assert reasons == {re.sub(r"(?<!^)([A-Z])", r"_\1", name).lower() for name in named}

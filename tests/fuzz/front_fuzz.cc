@@ -1,0 +1,130 @@
+// Fuzzes a connection: HTTP/1.1, HTTP/2, gRPC and gRPC-web, with services behind it, on virtual time. The
+// first byte of the input is the size of the pieces, the second chooses how much of the output the client
+// reads.
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "server/admission/admission.h"
+#include "server/core/fake_clock.h"
+#include "server/grpc/grpc_handler.h"
+#include "server/grpc/unary.h"
+#include "server/http/http_service.h"
+#include "server/http/http_session.h"
+#include "server/net/testing/session_pipe.h"
+#include "tests/fuzz/harness.h"
+
+namespace saccade::fuzz {
+namespace {
+
+constexpr int64_t kLedgerBytes = 1 << 20;
+
+int begun = 0;
+int done = 0;
+
+// Echoes messages until the client sends no more.
+class Echo final : public server::CallHandler {
+ public:
+  Echo() { ++begun; }
+  void OnStart(server::Call* call) override {
+    call_ = call;
+    call->Read();
+  }
+  void OnMessage(server::BytePieces message) override { call_->Send(std::move(message)); }
+  void OnHalfClose() override { End(absl::OkStatus()); }
+  void OnSent(bool ok) override {
+    if (ok) {
+      call_->Read();
+    } else {
+      End(absl::CancelledError("the client is gone"));
+    }
+  }
+  void OnCancel() override { End(absl::CancelledError("cancelled")); }
+  void OnDone() override { ++done; }
+
+ private:
+  void End(absl::Status status) {
+    if (std::exchange(ended_, true)) return;
+    call_->Finish({std::move(status)});
+  }
+
+  server::Call* call_ = nullptr;
+  bool ended_ = false;
+};
+
+// Chooses by the content type, like the daemon.
+class Dispatcher final : public server::ExchangeHandler {
+ public:
+  Dispatcher(server::ByteLedger* ledger, server::Clock* clock, server::WorkPool* pool) {
+    server::GrpcHandler::Options grpc;
+    grpc.max_message_bytes = kLedgerBytes / 4;
+    grpc.ledger = ledger;
+    grpc.clock = clock;
+    std::vector<server::CallMethod> methods = {
+        server::UnaryMethod("/echo.Echo/Unary", "echo.Text",
+                            [](const std::shared_ptr<server::UnaryCall>& call, server::BytePieces request) {
+                              call->Respond(std::move(request));
+                            }),
+        {"/echo.Echo/Stream", [] { return std::make_shared<Echo>(); }}};
+    grpc_ = std::make_unique<server::GrpcHandler>(std::move(grpc), std::move(methods));
+    server::HttpService::Options http;
+    http.max_body_bytes = kLedgerBytes / 4;
+    http.max_bytes_on_loop = kLedgerBytes;
+    http.ledger = ledger;
+    http.pool = pool;
+    http.to_http = [](const absl::Status& status) {
+      return server::HttpError(429, absl::string_view(status.message()));
+    };
+    const auto echo = server::Responding([](const server::HttpRequest& request) {
+      return server::HttpResponse{.body = std::string(request.body)};
+    });
+    http_ = *server::HttpService::Create(std::move(http), {{"GET", "/", echo}, {"POST", "/{name}", echo}});
+  }
+
+  std::unique_ptr<server::ExchangeReceiver> Begin(server::Exchange* exchange) override {
+    return server::IsGrpc(exchange->head()) ? grpc_->Begin(exchange) : http_->Begin(exchange);
+  }
+
+ private:
+  std::unique_ptr<server::GrpcHandler> grpc_;
+  std::unique_ptr<server::HttpService> http_;
+};
+
+void Serve(std::string_view bytes, size_t step, uint8_t reading) {
+  server::ManualLoop loop;
+  server::FakeClock clock;
+  const auto admission = server::Admission::Create(
+      {.max_inflight_bytes = kLedgerBytes, .max_message_bytes = kLedgerBytes / 4}, &clock);
+  Check(admission.ok(), "the options are sound");
+  server::WorkPool pool(1, 1);
+  Dispatcher dispatcher(admission->get(), &clock, &pool);
+  const server::HttpLimits limits;
+  {
+    server::SessionPipe pipe(&loop);
+    pipe.Open(server::MakeHttpSession(&pipe, &dispatcher, &limits, nullptr));
+    if (reading % 2 == 1) pipe.LimitRoom(reading);
+    for (; !bytes.empty() && !pipe.lost(); bytes.remove_prefix(std::min(step, bytes.size()))) {
+      pipe.Send(bytes.substr(0, step));
+      Check((*admission)->inflight().bytes <= kLedgerBytes, "the ledger is within its bound");
+      if (!pipe.lost()) {
+        Check(pipe.output().size() <= server::Transport::kHighWater + kLedgerBytes, "the output is bounded");
+      }
+    }
+    if (!pipe.lost() && reading % 4 < 2) pipe.EndSending();
+    loop.Advance(absl::Minutes(1));
+    Touch(pipe.TakeOutput());
+  }
+  loop.Advance(absl::Minutes(1));
+  Check((*admission)->inflight().bytes == 0, "the ledger is empty when the client has gone");
+  Check(begun == done, "every call ends once");
+}
+
+}  // namespace
+}  // namespace saccade::fuzz
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  if (size < 2) return 0;
+  saccade::fuzz::Serve(saccade::fuzz::AsText(data + 2, size - 2), std::max<size_t>(1, data[0]), data[1]);
+  return 0;
+}
