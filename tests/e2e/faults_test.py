@@ -421,19 +421,14 @@ def test_sigterm_amid_an_open_loop_loses_nothing(serve):
         codes = [one.code() for one in sent]
         answered, refused = codes.count(OK), codes.count(UNAVAILABLE)
         print(f"sent {len(sent)}: ok {answered}, unavailable {refused}")
-        # gRPC answers calls that arrive while the port closes with CANCELLED, before the daemon's code sees them. They
-        # were not accepted: other calls had been rejected long before. Each channel can have one or two such calls.
-        between = [i for i, code in enumerate(codes) if code == CANCELLED]
-        assert answered + refused + len(between) == len(sent), set(codes)
-        assert len(between) <= 8 and all(i > codes.index(UNAVAILABLE) for i in between), between
+        assert answered + refused == len(sent), set(codes)
         assert answered >= 150 and refused >= 1
         for i, (one, code) in enumerate(zip(sent, codes)):
             if code == OK:
                 assert one.result().raw_output_contents[0] == volume(100 + i).tobytes()
-                continue
-            if code == CANCELLED:
-                continue
-            # The error comes from the daemon, or from gRPC because the port is closed; never from a broken connection.
-            for lost in ("Socket closed", "reset by peer", "Broken pipe"):
-                assert lost not in one.details()
+            # A connection that the client opens while the port closes is no broken call: nothing was sent on it.
+            elif not one.details().startswith("failed to connect"):
+                # The daemon's own words, never a broken connection.
+                for lost in ("Socket closed", "reset by peer", "Broken pipe"):
+                    assert lost not in one.details()
     assert "every accepted request was answered" in daemon.log()

@@ -58,13 +58,21 @@ def newcomer_is_served(daemon):
         assert status == 200
 
 
+def is_ready(daemon):
+    try:
+        return daemon.get("/v2/health/ready")[0] == 200
+    except OSError:
+        return False
+
+
 def test_a_full_disk_under_its_output_stops_nothing(start, root):
     ports = [str(free_port("127.0.0.1")) for _ in range(3)]
     full = ("sh", "-c", 'exec "$@" >/dev/full 2>/dev/full', "sh")
     daemon = start(root, "--log-level=debug", "--lame-duck-seconds=0", ports=ports, under=full)
     daemon.grpc_port, daemon.http_port, daemon.metrics_port = map(int, ports)
+    # Its log does not tell that the ports are open and the model is loaded.
+    eventually(lambda: is_ready(daemon), "the model was loaded")
     with daemon.inference() as inference:
-        inference.model_infer(request(), timeout=DEADLINE_SECONDS, wait_for_ready=True)
         serves(inference)
         with pytest.raises(grpc.RpcError, match="INVALID_ARGUMENT"):
             inference.model_infer(infer_request("served", SHAPE, b"short"))
