@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "absl/status/status.h"
+
 namespace saccade::server {
 
 void DrivenCall::OnStart(Call* call) {
@@ -15,6 +17,17 @@ void DrivenCall::Proceed() {
   const std::shared_ptr<DrivenCall> keep = shared_from_this();
   const absl::MutexLock lock(&mutex_);
   if (finished_) return;
+  try {
+    Act();
+  } catch (...) {
+    // Without an end the call would never be freed.
+    if (!std::exchange(finished_, true)) {
+      call_->Finish({absl::InternalError("the server failed to handle the call because of an error of its own")});
+    }
+  }
+}
+
+void DrivenCall::Act() {
   Action action = NextAction();
   while (!std::holds_alternative<std::monostate>(action)) {
     if (auto* const end = std::get_if<CallEnd>(&action)) {
