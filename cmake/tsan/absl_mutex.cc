@@ -1,10 +1,11 @@
-// Reports the operations of absl::Mutex to ThreadSanitizer. The distributions' Abseil is built without
+// Reports the operations of absl::Mutex and absl::Notification to ThreadSanitizer. The distributions' Abseil is built without
 // instrumentation, so its locks are invisible and everything they guard looks like a race. In a program of
 // the tsan preset these definitions take precedence over the shared library's; each reports its operation and
 // calls the original.
 #include <sanitizer/tsan_interface.h>
 
 #include "absl/synchronization/mutex.h"
+#include "absl/synchronization/notification.h"
 #include "cmake/tsan/real.h"
 
 extern "C" {
@@ -118,6 +119,27 @@ bool Condition::Eval() const {
   const bool holds = real(this);
   AnnotateIgnoreReadsEnd(__FILE__, __LINE__);
   return holds;
+}
+
+// A wait that finds the notification given takes no lock.
+void Notification::Notify() {
+  REAL(void (*)(Notification*), "_ZN", "12Notification6NotifyEv");
+  __tsan_release(this);
+  real(this);
+}
+
+void Notification::WaitForNotification() const {
+  REAL(void (*)(const Notification*), "_ZNK", "12Notification19WaitForNotificationEv");
+  real(this);
+  __tsan_acquire(const_cast<Notification*>(this));
+}
+
+bool Notification::WaitForNotificationWithTimeout(Duration timeout) const {
+  REAL(bool (*)(const Notification*, Duration), "_ZNK",
+       "12Notification30WaitForNotificationWithTimeoutENS0_8DurationE");
+  const bool notified = real(this, timeout);
+  if (notified) __tsan_acquire(const_cast<Notification*>(this));
+  return notified;
 }
 
 ABSL_NAMESPACE_END
