@@ -1,7 +1,7 @@
-// Reports the operations of absl::Mutex and absl::Notification to ThreadSanitizer. The distributions' Abseil is built without
-// instrumentation, so its locks are invisible and everything they guard looks like a race. In a program of
-// the tsan preset these definitions take precedence over the shared library's; each reports its operation and
-// calls the original.
+// Reports the operations of absl::Mutex and absl::Notification to ThreadSanitizer. The distributions' Abseil
+// is built without instrumentation, so its locks are invisible and everything they guard looks like a race.
+// In a program of the tsan preset these definitions take precedence over the shared library's; each reports
+// its operation and calls the original.
 #include <sanitizer/tsan_interface.h>
 
 #include "absl/synchronization/mutex.h"

@@ -22,7 +22,8 @@ void DrivenCall::Proceed() {
   } catch (...) {
     // Without an end the call would never be freed.
     if (!std::exchange(finished_, true)) {
-      call_->Finish({absl::InternalError("the server failed to handle the call because of an error of its own")});
+      call_->Finish(
+          {absl::InternalError("the server failed to handle the call because of an error of its own")});
     }
   }
 }

@@ -30,8 +30,8 @@ class DrivenCall : public CallHandler, public std::enable_shared_from_this<Drive
   // CallEnd. Must respect the conditions of Call: one pending read and one pending send at most.
   virtual Action NextAction() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) = 0;
 
-  // Does what can be done until there is nothing. Call after each change of the state. If NextAction() throws,
-  // the call ends with INTERNAL. REQUIRES: OnStart() was called.
+  // Does what can be done until there is nothing. Call after each change of the state. If NextAction()
+  // throws, the call ends with INTERNAL. REQUIRES: OnStart() was called.
   void Proceed() ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Valid until the CallEnd was returned.
