@@ -40,8 +40,6 @@ absl::string_view NameOf(Refusal refusal) {
       return "host";
     case Refusal::kUnauthenticated:
       return "unauthenticated";
-    case Refusal::kDraining:
-      return "draining";
   }
   return "unknown";
 }

@@ -26,9 +26,8 @@ enum class Refusal {
   kMalformed,             // bytes that are not the protocol's
   kHost,                  // a Host that is not served, or a foreign Origin
   kUnauthenticated,       // no valid token
-  kDraining,              // came after the drain began
 };
-inline constexpr size_t kRefusals = static_cast<size_t>(Refusal::kDraining) + 1;
+inline constexpr size_t kRefusals = static_cast<size_t>(Refusal::kUnauthenticated) + 1;
 
 // "connections", "connections_of_address", ...
 absl::string_view NameOf(Refusal refusal);

@@ -12,6 +12,8 @@ import kubernetes_validate
 import pytest
 import yaml
 
+from drain_time import beside_the_flags
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 KUSTOMIZE = ROOT / "deploy" / "kustomize"
 KUBECTL = pathlib.Path(sys.executable).parent / "kubectl"
@@ -205,7 +207,7 @@ def test_there_is_time_to_drain(resources):
     assert command[0] == "sleep"
     needed = int(command[1]) + sum(
         int(flags(resources)[name]) for name in ("lame-duck-seconds", "drain-timeout-seconds")
-    )
+    ) + beside_the_flags()
     assert pod(resources)["spec"]["terminationGracePeriodSeconds"] > needed
 
 

@@ -8,6 +8,7 @@ import pytest
 import yaml
 
 from deploy_test import KUBERNETES_VERSIONS, KUSTOMIZE, ROOT, known_flags, kustomize, only
+from drain_time import beside_the_flags
 
 FOLDER = ROOT / "deploy" / "kserve"
 
@@ -174,7 +175,7 @@ def test_it_is_the_bases_container():
 
 def test_there_is_time_to_drain():
     needed = int(container()["lifecycle"]["preStop"]["exec"]["command"][1]) + sum(
-        int(flags()[name]) for name in ("lame-duck-seconds", "drain-timeout-seconds"))
+        int(flags()[name]) for name in ("lame-duck-seconds", "drain-timeout-seconds")) + beside_the_flags()
     for service in services():
         assert service["spec"]["predictor"]["terminationGracePeriodSeconds"] > needed
 

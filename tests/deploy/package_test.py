@@ -8,6 +8,7 @@ import subprocess
 
 import pytest
 
+from drain_time import beside_the_flags
 from image_size import ROOT, output
 
 
@@ -71,6 +72,6 @@ def test_the_unit_gives_a_drain_its_time_and_takes_every_right_that_is_not_used(
     assert os.path.lexists(package[1] / program.lstrip("/")) and (package[1] / flag.removeprefix("--config=/")).exists()
     shown = output(package[1] / "usr/bin/saccaded", "--help")
     drain = sum(int(re.search(rf"--{name}\S* S=(\d+)", shown)[1]) for name in ("lame-duck-seconds", "drain-timeout-seconds"))
-    assert int(service["TimeoutStopSec"]) > drain
+    assert int(service["TimeoutStopSec"]) > drain + beside_the_flags()
     assert service["User"] == "saccade" and service["CapabilityBoundingSet"] == "" and service["NoNewPrivileges"] == "yes"
     assert (package[1] / "lib/systemd/system/saccade.service").read_text() == (ROOT / "deploy/systemd/saccade.service").read_text()
