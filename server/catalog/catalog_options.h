@@ -35,7 +35,9 @@ struct CatalogOptions {
   absl::Duration unload_timeout = absl::Seconds(30);
   // Used where a model's own configuration sets none.
   int64_t default_max_queue_size = 256;
-  // Cores used by one forward pass; 0 divides the machine's cores by the number of the model's instances.
+  // Cores that forward passes may keep busy, all models together. At least 1.
+  int cores = 1;
+  // Cores used by one forward pass; 0 divides `cores` by the number of the model's instances.
   int threads_per_instance = 0;
   // Time limit of a model's warm-up after the smallest and the largest batch of each bucket.
   absl::Duration warm_up = absl::Seconds(5);

@@ -47,7 +47,8 @@ class CatalogTest : public testing::Test {
   absl::Status Start(ModelControl control, std::vector<std::string> load_at_start = {}) {
     catalog_.emplace(CatalogOptions{.repositories = {repository_.string()},
                                     .control = control,
-                                    .load_at_start = std::move(load_at_start)},
+                                    .load_at_start = std::move(load_at_start),
+                                    .cores = 2},
                      &clock_, &metrics_);
     if (absl::Status scan = catalog_->Scan(); !scan.ok()) return scan;
     Told loaded;

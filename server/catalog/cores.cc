@@ -11,17 +11,6 @@
 
 namespace saccade::server {
 
-std::vector<int> AllowedCores() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  std::vector<int> cores;
-  if (sched_getaffinity(0, sizeof(set), &set) != 0) return cores;
-  for (int core = 0; core < CPU_SETSIZE; ++core) {
-    if (CPU_ISSET(core, &set)) cores.push_back(core);
-  }
-  return cores;
-}
-
 std::vector<int> CoresFrom(const std::vector<int>& allowed, int first, int count) {
   const auto size = static_cast<int>(allowed.size());
   std::vector<int> cores;

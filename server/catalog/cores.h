@@ -7,9 +7,6 @@
 
 namespace saccade::server {
 
-// The cores that this thread may run on, ascending.
-std::vector<int> AllowedCores();
-
 // `count` cores of `allowed`, from index `first` on, wrapping around. No core is listed twice, so at most
 // allowed.size() cores are returned. REQUIRES: allowed is not empty; first >= 0, count > 0.
 std::vector<int> CoresFrom(const std::vector<int>& allowed, int first, int count);

@@ -5,6 +5,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "server/core/usable_cores.h"
 
 namespace saccade::server {
 namespace {
@@ -21,18 +22,18 @@ TEST(CoresTest, OneAfterTheOtherAndRound) {
 }
 
 TEST(CoresTest, AThreadAndWhatItStartsKeepToTheirCores) {
-  const std::vector<int> all = AllowedCores();
+  const std::vector<int> all = AllowedProcessors();
   ASSERT_FALSE(all.empty());
   std::vector<int> own, started;
   std::thread pinned([&] {
     EXPECT_TRUE(KeepToCores({all.back()}).ok());
-    own = AllowedCores();
-    std::thread([&] { started = AllowedCores(); }).join();
+    own = AllowedProcessors();
+    std::thread([&] { started = AllowedProcessors(); }).join();
   });
   pinned.join();
   EXPECT_THAT(own, ElementsAre(all.back()));
   EXPECT_EQ(started, own);
-  EXPECT_EQ(AllowedCores(), all) << "others are left alone";
+  EXPECT_EQ(AllowedProcessors(), all) << "others are left alone";
 }
 
 TEST(CoresTest, CoresThatAreNotThereAreAnError) { EXPECT_FALSE(KeepToCores({}).ok()); }

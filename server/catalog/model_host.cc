@@ -1,7 +1,6 @@
 #include "server/catalog/model_host.h"
 
 #include <algorithm>
-#include <thread>
 
 #include "absl/strings/str_cat.h"
 #include "server/core/free_memory.h"
@@ -16,10 +15,8 @@ constexpr char kUnloaded[] = "unloaded";
 // Two streams per GPU: the second uses what the first leaves idle.
 constexpr int kStreamsOfGpu = 2;
 
-int Cores() { return std::max(1, static_cast<int>(std::thread::hardware_concurrency())); }
-
-int ThreadsPerInstance(int asked, int instances) {
-  return asked > 0 ? asked : std::max(1, Cores() / instances);
+int ThreadsPerInstance(int asked, int cores, int instances) {
+  return asked > 0 ? asked : std::max(1, cores / instances);
 }
 
 ModelSnapshot Newcomer(const ModelSettings& settings, int64_t version) {
@@ -40,7 +37,7 @@ ModelHost::ModelHost(const CatalogOptions* options, Hooks hooks, ModelTable* tab
       table_(table),
       clock_(clock),
       metrics_(metrics),
-      cores_({.cores = Cores()}, clock),
+      cores_({.cores = options->cores}, clock),
       gpus_({.cores = kStreamsOfGpu}, clock) {}
 
 ModelHost::~ModelHost() { Close(); }
@@ -156,7 +153,7 @@ ServedModelOptions ModelHost::OptionsOf(const ModelSettings& configured, const M
   const ModelSettings& settings = options.settings;
   options.deps = {.response_cache = options_.response_cache, .check_ensemble = hooks_.check_ensemble};
   const int asked = settings.batching.threads > 0 ? settings.batching.threads : options_.threads_per_instance;
-  options.threads_per_instance = ThreadsPerInstance(asked, settings.instances);
+  options.threads_per_instance = ThreadsPerInstance(asked, options_.cores, settings.instances);
   options.fewer_threads = asked == 0 && options_.warm_up > absl::ZeroDuration();
   if (settings.pin) {
     // A successor reuses the cores of its predecessor if they suffice.

@@ -11,6 +11,7 @@
 #include "models/device/use_threads.h"
 #include "server/catalog/cores.h"
 #include "server/catalog/fastest_threads.h"
+#include "server/core/usable_cores.h"
 #include "server/logging/log.h"
 
 namespace saccade::server {
@@ -183,7 +184,8 @@ void ServedModel::StartInstances() {
 
 void ServedModel::KeepToOwnCores(int index) const {
   const int threads = options_.threads_per_instance;
-  const std::vector<int> cores = CoresFrom(AllowedCores(), options_.first_core + index * threads, threads);
+  const std::vector<int> cores =
+      CoresFrom(AllowedProcessors(), options_.first_core + index * threads, threads);
   if (absl::Status kept = KeepToCores(cores); !kept.ok()) {
     Log(LogLevel::kWarning, "instance not pinned",
         {{"model", name()}, {"instance", index}, {"reason", std::string(kept.message())}});

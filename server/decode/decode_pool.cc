@@ -12,16 +12,14 @@
 namespace saccade::server {
 
 absl::StatusOr<std::unique_ptr<DecodePool>> DecodePool::Create(DecodePoolOptions options) {
-  if (options.threads < 0) {
+  if (options.threads < 1) {
     return absl::InvalidArgumentError(
-        absl::StrCat("threads is ", options.threads, "; it has to be positive, or 0 for one per core"));
+        absl::StrCat("threads is ", options.threads, "; it has to be at least 1"));
   }
   if (options.max_pending < 1) {
     return absl::InvalidArgumentError(
         absl::StrCat("max_pending is ", options.max_pending, "; it has to be at least 1"));
   }
-  if (options.threads == 0)
-    options.threads = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
   std::unique_ptr<DecodePool> pool(new DecodePool(std::move(options)));
   if (absl::Status started = pool->Start(); !started.ok()) return started;
   return pool;

@@ -19,8 +19,8 @@
 namespace saccade::server {
 
 struct DecodePoolOptions {
-  // Number of threads; each decodes one picture at a time on one core. 0 means one per core of the machine.
-  int threads = 0;
+  // Number of threads; each decodes one picture at a time on one core.
+  int threads = 1;
 
   // Maximum number of tasks waiting for a thread. Each holds an encoded picture in memory, and a task that
   // would wait past its deadline is better rejected at once.

@@ -14,6 +14,7 @@
 #include "server/cache/response_cache.h"
 #include "server/catalog/catalog.h"
 #include "server/core/clock.h"
+#include "server/core/usable_cores.h"
 #include "server/decode/decode_pool.h"
 #include "server/engine/pipeline.h"
 #include "server/inference/inference.h"
@@ -58,9 +59,19 @@ void LoadGpuOperators() {
   }
 }
 
+int CoresOf(const Flags& flags) {
+  const CoreLimits limits = ReadCoreLimits(AllowedProcessors());
+  const int cores = flags.cores > 0 ? flags.cores : UsableCores(limits);
+  Log(LogLevel::kInfo, "cores",
+      {{"used", cores},
+       {"allowed", limits.allowed},
+       {"quota", limits.quota ? absl::StrCat(*limits.quota) : std::string("none")}});
+  return cores;
+}
+
 }  // namespace
 
-Daemon::Daemon(const Flags& flags) : flags_(flags) {}
+Daemon::Daemon(const Flags& flags) : flags_(flags), cores_(CoresOf(flags)) {}
 
 Daemon::~Daemon() { Stop(); }
 
@@ -118,6 +129,7 @@ absl::Status Daemon::CreateComponents() {
                                                .complete_configurations = flags_.complete_configurations,
                                                .unload_timeout = flags_.unload_timeout,
                                                .default_max_queue_size = flags_.max_queue_size,
+                                               .cores = cores_,
                                                .threads_per_instance = flags_.threads_per_instance,
                                                .warm_up = flags_.warm_up,
                                                .permissions = flags_.permissions,
@@ -127,7 +139,7 @@ absl::Status Daemon::CreateComponents() {
                                 clock, metrics_.get());
   if (absl::Status scan = catalog_->Scan(); !scan.ok()) return scan;
   auto pool =
-      DecodePool::Create({.threads = flags_.decode_threads,
+      DecodePool::Create({.threads = flags_.decode_threads > 0 ? flags_.decode_threads : cores_,
                           .max_pending = flags_.decode_queue,
                           .on_exception = [](const std::string& what) {
                             Log(LogLevel::kError, "a decode task threw an exception", {{"what", what}});
@@ -148,14 +160,13 @@ absl::Status Daemon::CreateComponents() {
 
 absl::Status Daemon::CreateFront() {
   retry_jitter_ = std::make_unique<RetryJitter>(std::random_device()());
-  const int cores = static_cast<int>(std::thread::hardware_concurrency());
   Front::Options options;
   options.grpc = {GrpcHost(flags_), flags_.grpc_port};
   options.http = {HttpHost(flags_), flags_.http_port};
   options.metrics = {MetricsHost(flags_), flags_.metrics_port};
   options.plain_metrics = flags_.security.plain_metrics;
-  options.network_threads = NetworkThreads(flags_.front, cores);
-  options.work_threads = std::clamp(cores, kMinWorkThreads, kMaxWorkThreads);
+  options.network_threads = NetworkThreads(flags_.front, cores_);
+  options.work_threads = std::clamp(cores_, kMinWorkThreads, kMaxWorkThreads);
   options.connections.max_connections = MaxConnections(flags_.front, RaiseFileLimit());
   options.connections.max_per_address = static_cast<size_t>(flags_.front.max_connections_per_address);
   options.limits = flags_.front.limits;

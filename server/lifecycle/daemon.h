@@ -65,6 +65,8 @@ class Daemon {
   void Stop();
 
   const Flags flags_;
+  // Cores that the daemon keeps busy.
+  const int cores_;
   Readiness readiness_;
   // In order of construction; each may refer to earlier ones.
   // Null without TLS, and without tokens.

@@ -218,6 +218,12 @@ void AddCache(CLI::App& app, Flags& flags) {
 }
 
 void AddMachine(CLI::App& app, Flags& flags) {
+  app.add_option("--cores", flags.cores,
+                 "Cores that the daemon keeps busy; 0 means those that its affinity and its control group "
+                 "allow, with the threads of a core counted once")
+      ->check(Quiet(CLI::Range(0, 1024)))
+      ->capture_default_str()
+      ->type_name("N");
   app.add_option("--decode-threads", flags.decode_threads,
                  "Threads that decode pictures; 0 means one per core")
       ->check(Quiet(CLI::Range(0, 1024)))

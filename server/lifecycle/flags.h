@@ -75,10 +75,12 @@ struct Flags {
   // Memory for cached answers, over all models that enable the cache; 0 disables it.
   int64_t response_cache_bytes = 0;
 
+  // Cores that the daemon keeps busy; 0 uses what its affinity and its control group allow.
+  int cores = 0;
   // 0 uses one thread per core.
   int decode_threads = 0;
   int64_t decode_queue = 256;
-  // Cores used by one forward pass; 0 divides the machine's cores by the number of the model's instances.
+  // Cores used by one forward pass; 0 divides the cores by the number of the model's instances.
   int threads_per_instance = 0;
 
   // Let clients on this machine register shared memory.

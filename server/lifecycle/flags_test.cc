@@ -112,6 +112,7 @@ TEST_F(FlagsTest, Defaults) {
   EXPECT_EQ(flags.max_queue_size, 256);
   EXPECT_EQ(flags.decode_queue, 256);
   EXPECT_EQ(flags.decode_threads, 0);
+  EXPECT_EQ(flags.cores, 0);
   EXPECT_EQ(flags.threads_per_instance, 0);
   EXPECT_EQ(flags.response_cache_bytes, 0);
   EXPECT_EQ(flags.admission.max_inflight_requests, 1024);
@@ -178,6 +179,7 @@ const Number kNumbers[] = {
     {"decode-queue", 1, kAny, [](const Flags& f) -> double { return f.decode_queue; }},
     {"response-cache-byte-size", 0, 1LL << 50,
      [](const Flags& f) -> double { return f.response_cache_bytes; }},
+    {"cores", 0, 1024, [](const Flags& f) -> double { return f.cores; }},
     {"decode-threads", 0, 1024, [](const Flags& f) -> double { return f.decode_threads; }},
     {"threads-per-instance", 0, 1024, [](const Flags& f) -> double { return f.threads_per_instance; }},
 };

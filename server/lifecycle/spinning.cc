@@ -1,7 +1,6 @@
 #include "server/lifecycle/spinning.h"
 
 #include <linux/futex.h>
-#include <sched.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -15,6 +14,7 @@
 #include <vector>
 
 #include "absl/strings/str_format.h"
+#include "server/core/usable_cores.h"
 
 namespace saccade::server {
 namespace {
@@ -113,16 +113,10 @@ absl::Duration MeasureWakeUp() {
   return took[took.size() / 4];
 }
 
-int UsableCores() {
-  cpu_set_t cores;
-  if (sched_getaffinity(0, sizeof(cores), &cores) != 0) return 1;
-  return CPU_COUNT(&cores);
-}
-
 }  // namespace
 
 std::optional<WaitingCosts> MeasureWaiting() {
-  if (UsableCores() < 2) return std::nullopt;
+  if (UsableCores(ReadCoreLimits(AllowedProcessors())) < 2) return std::nullopt;
   try {
     return WaitingCosts{.wake_up = MeasureWakeUp(), .round = MeasureRound()};
   } catch (const std::system_error&) {

@@ -16,7 +16,7 @@ struct WaitingCosts {
   absl::Duration round;
 };
 
-// Takes about ten milliseconds and a second thread. Returns nullopt if this process may run on one core only,
+// Takes about ten milliseconds and a second thread. Returns nullopt if this process may use one core only,
 // where no thread waits for another, or if no thread can be made.
 std::optional<WaitingCosts> MeasureWaiting();
 

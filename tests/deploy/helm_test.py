@@ -252,7 +252,7 @@ def test_only_those_who_may_come_in():
 ])
 def test_traces_are_let_out_to_where_they_are_sent(endpoint, port):
     resources = render({"traces": {"endpoint": endpoint, "settings": {"OTEL_TRACES_SAMPLER_ARG": 0.1}, "to": FROM}})
-    variables = {entry["name"]: entry.get("value") for entry in container(resources)["env"]}
+    variables = {entry["name"]: entry.get("value") for entry in container(resources).get("env", [])}
     assert variables["OTEL_EXPORTER_OTLP_ENDPOINT"] == endpoint and variables["OTEL_TRACES_SAMPLER_ARG"] == "0.1"
     assert {name for name in variables if name.startswith("OTEL_")} <= traces_variables()
     out = let_out(only(resources, "NetworkPolicy")["spec"])
@@ -264,7 +264,7 @@ def test_without_traces_nothing_is_let_out():
     resources = render()
     assert "Egress" in only(resources, "NetworkPolicy")["spec"]["policyTypes"]
     assert not let_out(only(resources, "NetworkPolicy")["spec"])
-    assert not [entry for entry in container(resources)["env"] if entry["name"].startswith("OTEL_")]
+    assert not [entry for entry in container(resources).get("env", []) if entry["name"].startswith("OTEL_")]
     anywhere = render({"traces": {"endpoint": "http://collector:4318"}, "networkPolicy": {"dns": []}})
     assert set(let_out(only(anywhere, "NetworkPolicy")["spec"]).values()) == {None}
 

@@ -85,7 +85,7 @@ def write_model(root, name, more=""):
 
 def fake_driver(folder):
     """Makes a folder in which the daemon finds the tests' fake of NVML, in place of the driver's library."""
-    (library,) = pathlib.Path(os.environ["SACCADE_BUILD_DIR"]).rglob("libsaccade_fake_nvml.so")
+    (library,) = pathlib.Path(os.environ["SACCADE_BUILD_DIR"]).resolve().rglob("libsaccade_fake_nvml.so")
     folder.mkdir()
     (folder / "libnvidia-ml.so.1").symlink_to(library)
     return folder
