@@ -31,7 +31,7 @@ class Http2Session final : public Session, public Http2Streams {
   void OnWritable() override { Pump(); }
   void OnLost() override;
   void Drain(absl::Duration grace) override;
-  bool IsIdle() const override { return streams_.empty(); }
+  bool IsIdle() const override { return streams_.size() == (awaits_head() ? 1 : 0); }
   size_t open_requests() const override { return streams_.size(); }
 
   Loop& loop() override { return transport_->loop(); }
@@ -68,6 +68,8 @@ class Http2Session final : public Session, public Http2Streams {
   };
 
   bool ignores_client() const { return state_ == State::kTerminating || state_ == State::kEnded; }
+  // A request's head has begun and is not complete. Trailers belong to a stream with a receiver.
+  bool awaits_head() const { return head_stream_ != nullptr && head_stream_->receiver() == nullptr; }
   bool IsFull() const { return streams_.size() >= static_cast<size_t>(limits_.max_streams); }
   Http2Stream* Find(int32_t id);
   void BeginExchange(Http2Stream& stream);

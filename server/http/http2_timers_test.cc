@@ -20,6 +20,28 @@ TEST_F(Http2SessionTest, AHeadThatNeverEndsTimesOut) {
   EXPECT_EQ(refusals_.Of(Refusal::kHeadTimeout), 1);
 }
 
+// A connection that is not idle makes no room for others.
+TEST_F(Http2SessionTest, AHeadThatIsNotCompleteLeavesTheConnectionIdle) {
+  Open();
+  const std::string block = HeaderBlock(GetFields("/wait"));
+  pipe_->Send(BytesOf({kHeaders, kEndStream, 1, block.substr(0, 9)}));
+  EXPECT_TRUE(pipe_->session()->IsIdle());
+  pipe_->Send(BytesOf({kContinuation, kEndHeaders, 1, block.substr(9)}));
+  EXPECT_FALSE(pipe_->session()->IsIdle());
+  pipe_->Send(BytesOf({kHeaders, kEndStream, 3, block.substr(0, 9)}));
+  EXPECT_FALSE(pipe_->session()->IsIdle()) << "the first request is not answered";
+  pipe_->Send(BytesOf({kContinuation, kEndHeaders, 3, block.substr(9)}) + ResetFrame(1, kCancel) +
+              ResetFrame(3, kCancel));
+  EXPECT_TRUE(pipe_->session()->IsIdle());
+}
+
+TEST_F(Http2SessionTest, TrailersThatAreNotCompleteBelongToARequest) {
+  Open();
+  pipe_->Send(Post(1, "/wait"));
+  pipe_->Send(BytesOf({kHeaders, kEndStream, 1, HeaderBlock({{"a", "b"}})}));
+  EXPECT_FALSE(pipe_->session()->IsIdle());
+}
+
 TEST_F(Http2SessionTest, AHeadThatComesSlowlyInOneFrameTimesOut) {
   Open();
   const std::string request = Get(1);
