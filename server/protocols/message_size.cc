@@ -114,7 +114,7 @@ class Estimate {
       case FieldDescriptor::TYPE_ENUM:
         return kSpareFactor * 4;
       default:
-        // Of fixed size, or one byte each.
+        // The values have a fixed size, or one byte each.
         return 1;
     }
   }

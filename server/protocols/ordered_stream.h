@@ -69,7 +69,7 @@ class OrderedStream : public DrivenCall {
   std::deque<std::shared_ptr<Slot>> slots_ ABSL_GUARDED_BY(mutex_);
   // Number of requests for which Send() was not called yet, also of those that were dropped.
   int64_t pending_ ABSL_GUARDED_BY(mutex_) = 0;
-  // Of the requests and answers in `slots_`, and of the answer that is being sent.
+  // Sizes of the requests and answers in `slots_`, and of the answer that is being sent.
   int64_t bytes_ ABSL_GUARDED_BY(mutex_) = 0;
   int64_t sending_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
   bool reading_ ABSL_GUARDED_BY(mutex_) = false;

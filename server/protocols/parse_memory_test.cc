@@ -30,7 +30,7 @@ using testing::PeakMemory;
 
 constexpr size_t kMiB = size_t{1} << 20;
 constexpr size_t kMaxMessage = 64 * kMiB;
-// What is not charged: the request's own structures, an error's text.
+// Memory that is not charged: the request's own structures, an error's text.
 constexpr int64_t kSlack = 128 << 10;
 constexpr char kClient[] = "ipv4:10.0.0.7";
 

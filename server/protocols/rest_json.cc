@@ -19,7 +19,7 @@ constexpr size_t kMaxDepth = 40;
 constexpr size_t kMaxTensors = 1024;
 constexpr size_t kMaxParameters = 256;
 constexpr size_t kMaxExtents = 32;
-// Of the request and all its tensors.
+// Parameters of the request and of all its tensors together.
 constexpr size_t kMaxAllParameters = 8192;
 // Events of the parser between two looks at the cancellation.
 constexpr size_t kEventsPerLook = 4096;

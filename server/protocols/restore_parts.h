@@ -12,7 +12,7 @@ namespace saccade::server {
 
 class AnswerCharge;
 
-// Of voxels.
+// The most bytes of voxels in one part.
 inline constexpr size_t kMaxPartBytes = size_t{1} << 20;
 
 BytePieces ProgressPart(double done);

@@ -99,7 +99,7 @@ class RestoreStream final : public DrivenCall {
 
   bool uploading_ ABSL_GUARDED_BY(mutex_) = true;
   int64_t received_ ABSL_GUARDED_BY(mutex_) = 0;
-  // Of the header, for the log.
+  // What the header said, for the log.
   std::string model_ ABSL_GUARDED_BY(mutex_);
   std::string id_ ABSL_GUARDED_BY(mutex_);
   bool reading_ ABSL_GUARDED_BY(mutex_) = false;

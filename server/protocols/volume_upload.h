@@ -47,7 +47,7 @@ class VolumeUpload {
   char* memory_ = nullptr;
   size_t size_ = 0;
   size_t capacity_ = 0;
-  // Of `capacity_` bytes together.
+  // Together they cover `capacity_` bytes.
   std::vector<ByteCharge> charges_;
 };
 

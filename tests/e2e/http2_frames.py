@@ -30,7 +30,7 @@ class Frame(typing.NamedTuple):
     flags: int
     stream: int
     payload: bytes
-    # Of HEADERS that were received.
+    # The fields of a HEADERS frame that was received.
     fields: dict = {}
 
     @property

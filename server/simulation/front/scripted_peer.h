@@ -31,7 +31,7 @@ inline constexpr int kBehaviours = 8;
 // One call, as the client sees it.
 struct PeerCall {
   bool streaming = false;
-  // What was sent: the echo must be the same.
+  // The bytes that the peer sent, which the echo must equal.
   std::string sent;
   std::string received;
   bool ended = false;
