@@ -19,7 +19,7 @@ set(CMAKE_CXX_FLAGS_RELEASE "-O2 -DNDEBUG")
 find_program(SACCADE_CCACHE ccache)
 if(SACCADE_CCACHE)
   # The sloppiness is what ccache requires for precompiled headers; it compares the headers by content. Paths below the
-  # checkout are hashed relative to it, so that a second clone finds what the first one compiled. Its debug information
+  # checkout are hashed relative to it, so that a second clone finds a part of what the first one compiled. Its debug information
   # then names the first clone's folder.
   set(SACCADE_CCACHE_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros
     CCACHE_BASEDIR=${PROJECT_SOURCE_DIR} CCACHE_NOHASHDIR=1 CCACHE_MAXSIZE=10G ${SACCADE_CCACHE})
