@@ -16,6 +16,15 @@ CpuIsa BestCpuIsa() {
 #endif
 }
 
+bool MultipliesBFloat16() {
+#if defined(__x86_64__)
+  static const bool multiplies = BestCpuIsa() == CpuIsa::kAvx512 && __builtin_cpu_supports("avx512bf16") != 0;
+  return multiplies;
+#else
+  return false;
+#endif
+}
+
 std::string_view CpuIsaName(CpuIsa isa) {
   switch (isa) {
     case CpuIsa::kAvx512:

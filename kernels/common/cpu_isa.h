@@ -14,4 +14,8 @@ CpuIsa BestCpuIsa();
 // Returns "portable", "avx2" or "avx512". torch.ops.saccade.cpu_isa() returns the name of the set in use.
 std::string_view CpuIsaName(CpuIsa isa);
 
+// Whether this processor multiplies bfloat16 itself (AVX-512 BF16), so that it is faster than float32.
+// Constant within a process; thread-safe.
+bool MultipliesBFloat16();
+
 }  // namespace saccade::kernels

@@ -58,11 +58,7 @@ std::unique_ptr<Model> Load(const std::string& architecture, const Options& opti
   try {
     if (gpu)
       return LoadOnGpu(target, [&] { return Make(architecture, options, weights_path, labels, target); });
-    if (target.precision != Precision::kFloat32) {
-      throw LoadError(std::string("precision is ") + PrecisionName(target.precision) +
-                      ", which needs a GPU; expected fp32 on the CPU. Remove the option, or give "
-                      "the model an instance_group of KIND_GPU");
-    }
+    CheckCpuPrecision(target.precision);
     return Make(architecture, options, weights_path, labels, target);
   } catch (const LoadError&) {
     throw;

@@ -25,8 +25,8 @@ Description Describe(const std::string& architecture, const Options& options,
 
 // Reads and checks the weights (safetensors or a PyTorch state_dict, distinguished by content), and folds and
 // packs them for the CPU or for the given GPU. Blocks while reading the file, which may be replaced or
-// removed afterwards. Besides its own options, every architecture has `precision`: fp32, and on a GPU also
-// tf32, bf16 and fp16.
+// removed afterwards. Besides its own options, every architecture has `precision`: fp32 or bf16, and on a GPU
+// also tf32 and fp16 (models/api/target.h).
 std::unique_ptr<Model> Load(const std::string& architecture, const Options& options,
                             const std::string& weights_path, const std::vector<std::string>& labels = {},
                             std::optional<int> gpu = std::nullopt);

@@ -3,6 +3,7 @@
 #include <array>
 #include <utility>
 
+#include "kernels/common/cpu_isa.h"
 #include "models/api/error.h"
 #include "models/api/text.h"
 
@@ -14,6 +15,15 @@ constexpr std::array<std::pair<Precision, const char*>, 4> kNames = {{{Precision
                                                                       {Precision::kBFloat16, "bf16"},
                                                                       {Precision::kFloat16, "fp16"}}};
 
+constexpr char kAuto[] = "auto";
+
+Precision Parse(const std::string& name) {
+  for (const auto& [precision, known] : kNames) {
+    if (name == known) return precision;
+  }
+  throw LoadError("the option precision is " + Quote(name) + ", expected auto, fp32, tf32, bf16 or fp16");
+}
+
 }  // namespace
 
 const char* PrecisionName(Precision precision) {
@@ -23,21 +33,40 @@ const char* PrecisionName(Precision precision) {
   return "";
 }
 
-Precision ParsePrecision(const std::string& name) {
-  for (const auto& [precision, known] : kNames) {
-    if (name == known) return precision;
-  }
-  throw LoadError("the option precision is " + Quote(name) + ", expected fp32, tf32, bf16 or fp16");
-}
-
 Precision PrecisionOf(const Options& options) {
   const auto found = options.find("precision");
-  return found == options.end() ? Precision::kFloat32 : ParsePrecision(found->second);
+  if (found == options.end() || found->second == kAuto) return Precision::kFloat32;
+  return Parse(found->second);
+}
+
+bool IsPrecisionAuto(const Options& options) {
+  const auto found = options.find("precision");
+  return found != options.end() && found->second == kAuto;
+}
+
+Options WithPrecision(Options options, Precision precision) {
+  options["precision"] = PrecisionName(precision);
+  return options;
 }
 
 Options WithoutPrecision(Options options) {
   options.erase("precision");
   return options;
+}
+
+void CheckCpuPrecision(Precision precision) { CheckCpuPrecision(precision, kernels::MultipliesBFloat16()); }
+
+void CheckCpuPrecision(Precision precision, bool multiplies_bfloat16) {
+  if (precision == Precision::kFloat32) return;
+  const std::string name = PrecisionName(precision);
+  if (precision != Precision::kBFloat16) {
+    throw LoadError("precision is " + name + ", which needs a GPU; expected fp32, bf16 or auto on the CPU. " +
+                    "Change the option, or give the model an instance_group of KIND_GPU");
+  }
+  if (multiplies_bfloat16) return;
+  throw LoadError("precision is bf16, but this processor has no instructions for it (avx512_bf16), without " +
+                  std::string("which it is slower than fp32; set precision to fp32, or to auto, which ") +
+                  "chooses bf16 only where it is faster");
 }
 
 }  // namespace saccade::models

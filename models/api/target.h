@@ -11,12 +11,18 @@ enum class Precision { kFloat32, kTf32, kBFloat16, kFloat16 };
 
 // Returns "fp32", "tf32", "bf16" or "fp16".
 const char* PrecisionName(Precision precision);
-// The inverse of PrecisionName(). Throws a LoadError that lists the legal names.
-Precision ParsePrecision(const std::string& name);
-
-// Value of the option `precision`, which every architecture has; kFloat32 if it is not given.
+// Value of the option `precision`, which every architecture has; kFloat32 if it is not given or "auto".
+// Throws a LoadError that lists the legal values.
 Precision PrecisionOf(const Options& options);
+// Whether the option is "auto": who loads the network measures which precision to load it with.
+bool IsPrecisionAuto(const Options& options);
+Options WithPrecision(Options options, Precision precision);
 Options WithoutPrecision(Options options);
+
+// Throws a LoadError if a processor cannot compute in `precision`. `multiplies_bfloat16` says whether it does
+// that itself; by default it is the processor of this machine.
+void CheckCpuPrecision(Precision precision);
+void CheckCpuPrecision(Precision precision, bool multiplies_bfloat16);
 
 // What a network is loaded for.
 struct Target {
@@ -27,9 +33,12 @@ struct Target {
   bool replay_on_cpu = false;
 
   bool on_gpu() const { return gpu >= 0; }
-  // Whether convolutions use oneDNN with packed weights. All others use ATen's operators, which run on both
-  // the CPU and the GPU; on the CPU only tests do so.
-  bool packed() const { return !on_gpu() && precision == Precision::kFloat32; }
+  // Whether convolutions use oneDNN with packed weights, as they do wherever the CPU serves. All others use
+  // ATen's operators, which run on both the CPU and the GPU; on the CPU only tests do so.
+  bool packed() const {
+    return !on_gpu() && !replay_on_cpu &&
+           (precision == Precision::kFloat32 || precision == Precision::kBFloat16);
+  }
 };
 
 }  // namespace saccade::models

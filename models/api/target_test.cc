@@ -196,12 +196,28 @@ std::string Error(const Options& options, std::optional<int> gpu) {
   }
 }
 
-TEST(PrecisionTest, OnlyAGpuHasAChoice) {
+TEST(PrecisionTest, UnknownValuesAreRefused) {
   EXPECT_THAT(Error({{"precision", "int4"}}, std::nullopt),
-              AllOf(HasSubstr("int4"), HasSubstr("fp32, tf32, bf16 or fp16")));
-  EXPECT_THAT(Error({{"precision", "bf16"}}, std::nullopt), AllOf(HasSubstr("bf16"), HasSubstr("KIND_GPU")));
+              AllOf(HasSubstr("int4"), HasSubstr("auto, fp32, tf32, bf16 or fp16")));
   EXPECT_THAT(Error({{"precision", "fp32"}}, std::nullopt), HasSubstr("/nonexistent"));
+  EXPECT_THAT(Error({{"precision", "auto"}}, std::nullopt), HasSubstr("/nonexistent"));
   EXPECT_THAT(Error({}, 1000), HasSubstr("GPU 1000, but"));
+}
+
+TEST(PrecisionTest, OnlyAGpuHasTf32AndFp16) {
+  EXPECT_THAT(Error({{"precision", "tf32"}}, std::nullopt), AllOf(HasSubstr("tf32"), HasSubstr("KIND_GPU")));
+  EXPECT_THAT(Error({{"precision", "fp16"}}, std::nullopt), AllOf(HasSubstr("fp16"), HasSubstr("KIND_GPU")));
+}
+
+TEST(PrecisionTest, BFloat16NeedsAProcessorThatMultipliesIt) {
+  EXPECT_NO_THROW(CheckCpuPrecision(Precision::kFloat32, /*multiplies_bfloat16=*/false));
+  EXPECT_NO_THROW(CheckCpuPrecision(Precision::kBFloat16, /*multiplies_bfloat16=*/true));
+  try {
+    CheckCpuPrecision(Precision::kBFloat16, /*multiplies_bfloat16=*/false);
+    FAIL();
+  } catch (const LoadError& error) {
+    EXPECT_THAT(error.what(), AllOf(HasSubstr("avx512_bf16"), HasSubstr("fp32"), HasSubstr("auto")));
+  }
 }
 
 }  // namespace

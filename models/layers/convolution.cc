@@ -72,14 +72,15 @@ Convolution::Convolution(const at::Tensor& weight, const Affine& affine, const C
     : activation_(options.activation),
       bias_(affine.shift.to(at::kFloat).contiguous()),
       geometry_(GeometryOf(weight, options)) {
-  const at::Tensor folded = Folded(weight, affine.scale).contiguous(ChannelsLast(weight.dim() - 2));
   const Target& target = options.target;
+  const at::Tensor folded =
+      Folded(weight, affine.scale).to(TypeOf(target)).contiguous(ChannelsLast(weight.dim() - 2));
+  bias_ = bias_.to(TypeOf(target)).to(DeviceOf(target));
   if (target.packed()) {
     packed_ = std::make_shared<PackedWeight>(folded, geometry_);
     return;
   }
-  weight_ = folded.to(TypeOf(target)).to(DeviceOf(target));
-  bias_ = bias_.to(TypeOf(target)).to(DeviceOf(target));
+  weight_ = folded.to(DeviceOf(target));
 }
 
 // The convolution without its activation.

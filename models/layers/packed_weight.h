@@ -25,7 +25,7 @@ class PackedWeight {
     int64_t groups = 1;
   };
 
-  // `weight` is float32 and dense in channels-last; it is released after the first packing.
+  // `weight` is float32 or bfloat16, and dense in channels-last; it is released after the first packing.
   PackedWeight(at::Tensor weight, Geometry geometry)
       : geometry_(std::move(geometry)), plain_(std::move(weight)) {}
 

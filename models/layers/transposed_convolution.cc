@@ -37,7 +37,8 @@ TransposedConvolution::TransposedConvolution(const at::Tensor& weight, const Aff
     weight_ = folded.to(TypeOf(target)).to(DeviceOf(target));
     return;
   }
-  weight_ = reorder.call(folded.contiguous(), kOnes, kOnes, kTwos, kOnes, /*groups=*/1, std::nullopt);
+  weight_ = reorder.call(folded.to(TypeOf(target)).contiguous(), kOnes, kOnes, kTwos, kOnes, /*groups=*/1,
+                         std::nullopt);
 }
 
 at::Tensor TransposedConvolution::operator()(const at::Tensor& x) const {

@@ -28,7 +28,7 @@ Linear::Linear(const at::Tensor& weight, const at::Tensor& bias, Activation acti
     return;
   }
   static const auto reorder = OneDnnOperator<LinearReorder>("mkldnn::_reorder_linear_weight");
-  weight_ = reorder.call(weight.to(at::kFloat).contiguous(), std::nullopt);
+  weight_ = reorder.call(weight.to(TypeOf(target)).contiguous(), std::nullopt);
 }
 
 at::Tensor Linear::operator()(const at::Tensor& x) const {

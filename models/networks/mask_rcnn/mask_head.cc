@@ -69,7 +69,8 @@ at::Tensor DrawOnGpu(const at::Tensor& blocks, const at::Tensor& weights, const 
 
 }  // namespace
 
-MaskHead::MaskHead(const TensorMap& tensors) : upscale_(MakeUpscale(tensors)) {
+MaskHead::MaskHead(const TensorMap& tensors)
+    : here_(tensors.target.packed()), upscale_(MakeUpscale(tensors)) {
   for (int64_t layer = 0; layer < kMaskConvolutions; ++layer) {
     layers_.push_back(BiasedConvolution(tensors, "roi_heads.mask_head." + std::to_string(layer) + ".0",
                                         {.activation = Activation::kRelu}));
@@ -92,8 +93,8 @@ at::Tensor MaskHead::Some(const at::Tensor& regions, const int64_t* labels) cons
   at::Tensor x = regions;
   for (const Convolution& layer : layers_) x = layer(x);
   const at::Tensor blocks = upscale_(x).permute({0, 2, 3, 1}).contiguous();  // [K, 14, 14, 2 * 2 * C]
-  const bool here = blocks.is_cpu() && blocks.scalar_type() == at::kFloat;
-  return here ? Draw(blocks, labels) : DrawOnGpu(blocks, logits_weight_, logits_bias_, labels);
+  return here_ ? Draw(blocks.to(at::kFloat), labels)
+               : DrawOnGpu(blocks, logits_weight_, logits_bias_, labels);
 }
 
 at::Tensor MaskHead::Draw(const at::Tensor& blocks, const int64_t* labels) const {

@@ -25,6 +25,7 @@ class MaskHead {
   at::Tensor Some(const at::Tensor& regions, const int64_t* labels) const;
   at::Tensor Draw(const at::Tensor& blocks, const int64_t* labels) const;
 
+  bool here_;  // whether masks are drawn by Draw(), or by ATen's operators
   std::vector<Convolution> layers_;
   Convolution upscale_;       // to 4 * C channels: the transposed convolution's block of each position
   at::Tensor logits_weight_;  // [classes, C]

@@ -10,10 +10,10 @@ namespace saccade::models {
 namespace {
 
 // Writes one line of one plane.
-void WriteLine(const float* left, const float* right, int64_t channels, int64_t width, int64_t disparity,
-               float* out) {
+template <typename T>
+void WriteLine(const T* left, const T* right, int64_t channels, int64_t width, int64_t disparity, T* out) {
   const int64_t beyond = std::min(disparity, width);
-  std::fill_n(out, beyond * 2 * channels, 0.0F);
+  std::fill_n(out, beyond * 2 * channels, T(0));
   out += beyond * 2 * channels;
   for (int64_t x = beyond; x < width; ++x) {
     out = std::copy_n(left + x * channels, channels, out);
@@ -38,21 +38,18 @@ at::Tensor Composed(const at::Tensor& left, const at::Tensor& right, int64_t pla
   return volume;
 }
 
-}  // namespace
-
-at::Tensor ConcatenationVolume(const at::Tensor& left, const at::Tensor& right, int64_t planes) {
-  if (!left.is_cpu() || left.scalar_type() != at::kFloat) return Composed(left, right, planes);
+template <typename T>
+at::Tensor Written(const at::Tensor& left, const at::Tensor& right, int64_t planes) {
   const int64_t channels = left.size(1);
   const int64_t height = left.size(2);
   const int64_t width = left.size(3);
   const at::Tensor from_left = left.contiguous(at::MemoryFormat::ChannelsLast);
   const at::Tensor from_right = right.contiguous(at::MemoryFormat::ChannelsLast);
-  const at::Tensor volume =
-      at::empty({1, 2 * channels, planes, height, width},
-                at::TensorOptions(at::kFloat).memory_format(at::MemoryFormat::ChannelsLast3d));
-  const auto* l = from_left.const_data_ptr<float>();
-  const auto* r = from_right.const_data_ptr<float>();
-  auto* out = volume.mutable_data_ptr<float>();
+  const at::Tensor volume = at::empty({1, 2 * channels, planes, height, width},
+                                      left.options().memory_format(at::MemoryFormat::ChannelsLast3d));
+  const auto* l = from_left.const_data_ptr<T>();
+  const auto* r = from_right.const_data_ptr<T>();
+  auto* out = volume.mutable_data_ptr<T>();
   kernels::TorchParallel().run(planes * height, 16, [&](int64_t begin, int64_t end, int /*thread*/) {
     for (int64_t line = begin; line < end; ++line) {
       const int64_t from = line % height * width * channels;
@@ -60,6 +57,14 @@ at::Tensor ConcatenationVolume(const at::Tensor& left, const at::Tensor& right, 
     }
   });
   return volume;
+}
+
+}  // namespace
+
+at::Tensor ConcatenationVolume(const at::Tensor& left, const at::Tensor& right, int64_t planes) {
+  if (left.is_cpu() && left.scalar_type() == at::kFloat) return Written<float>(left, right, planes);
+  if (left.is_cpu() && left.scalar_type() == at::kBFloat16) return Written<at::BFloat16>(left, right, planes);
+  return Composed(left, right, planes);
 }
 
 }  // namespace saccade::models

@@ -138,8 +138,11 @@ at::Tensor Composed(const at::Tensor& costs, int64_t factor) {
 }  // namespace
 
 at::Tensor RegressDisparity(const at::Tensor& costs, int64_t factor) {
-  if (!costs.is_cpu() || costs.scalar_type() != at::kFloat) return Composed(costs, factor);
-  const Lines lines(costs, factor);
+  const bool here =
+      costs.is_cpu() && (costs.scalar_type() == at::kFloat || costs.scalar_type() == at::kBFloat16);
+  if (!here) return Composed(costs, factor);
+  const at::Tensor exact = costs.to(at::kFloat);
+  const Lines lines(exact, factor);
   const at::Tensor disparity = at::empty({lines.height(), lines.width()}, at::kFloat);
   auto* out = disparity.mutable_data_ptr<float>();
   kernels::TorchParallel().run(lines.height(), 4, [&](int64_t begin, int64_t end, int /*thread*/) {

@@ -14,12 +14,17 @@
 namespace saccade::models {
 namespace {
 
+// float64 selects ATen's operators, as a GPU does.
+class ConcatenationVolumeTest : public ::testing::TestWithParam<at::ScalarType> {};
+INSTANTIATE_TEST_SUITE_P(Types, ConcatenationVolumeTest,
+                         ::testing::Values(at::kFloat, at::kBFloat16, at::kDouble));
+
 // Compares with the definition, element by element.
-TEST(ConcatenationVolume, HoldsBothPictures) {
+TEST_P(ConcatenationVolumeTest, HoldsBothPictures) {
   constexpr int64_t kChannels = 3;
   constexpr int64_t kPlanes = 7;  // some disparities exceed the width
-  const at::Tensor left = at::randn({1, kChannels, 4, 5});
-  const at::Tensor right = at::randn({1, kChannels, 4, 5});
+  const at::Tensor left = at::randn({1, kChannels, 4, 5}).to(GetParam());
+  const at::Tensor right = at::randn({1, kChannels, 4, 5}).to(GetParam());
   const at::Tensor volume = ConcatenationVolume(left, right, kPlanes);
   ASSERT_EQ(volume.sizes(), (std::vector<int64_t>{1, 2 * kChannels, kPlanes, 4, 5}));
   EXPECT_TRUE(volume.is_contiguous(at::MemoryFormat::ChannelsLast3d));
@@ -53,12 +58,16 @@ TEST(RegressDisparity, AgreesWithTheEnlargedVolume) {
     // Includes spreads that select a single disparity, far from zero, where exponentials would overflow.
     for (const double spread : {0.1, 3.0, 60.0}) {
       const at::Tensor costs = at::randn(shape).mul(spread).add(200);
-      const at::Tensor got = RegressDisparity(costs, 4);
-      const at::Tensor expected = Expected(costs, 4);
-      ASSERT_EQ(got.sizes(), expected.sizes());
-      const double worst = got.sub(expected).abs().max().item<double>();
-      EXPECT_LT(worst, 1e-5 * 4 * static_cast<double>(shape[0]) * std::max(1.0, spread));
-      EXPECT_GE(got.min().item<double>(), 0);
+      // float64 selects ATen's operators, as a GPU does.
+      for (const at::ScalarType type : {at::kFloat, at::kBFloat16, at::kDouble}) {
+        const at::Tensor given = costs.to(type);
+        const at::Tensor got = RegressDisparity(given, 4);
+        const at::Tensor expected = Expected(given, 4);
+        ASSERT_EQ(got.sizes(), expected.sizes());
+        const double worst = got.sub(expected).abs().max().item<double>();
+        EXPECT_LT(worst, 1e-5 * 4 * static_cast<double>(shape[0]) * std::max(1.0, spread)) << type;
+        EXPECT_GE(got.min().item<double>(), 0);
+      }
     }
   }
 }
