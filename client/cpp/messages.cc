@@ -392,6 +392,8 @@ Model FromProto(const v1::Model& model) {
   result.labels = {model.labels().begin(), model.labels().end()};
   result.attention_layers = {model.attention_layers().begin(), model.attention_layers().end()};
   result.attention_by_position = model.attention_by_position();
+  result.precision = model.precision();
+  result.precision_reason = model.precision_reason();
   result.max_batch_size = model.max_batch_size();
   result.queued = model.queued();
   result.load_duration = FromProto(model.load_duration());

@@ -259,6 +259,9 @@ struct Model {
   std::vector<std::string> attention_layers;
   // True if their maps are for chosen positions (Explain::positions).
   bool attention_by_position = false;
+  // In which the network is computed ("fp32", "bf16"), and why; empty for programs and ensembles.
+  std::string precision;
+  std::string precision_reason;
   int max_batch_size = 0;
   // Number of requests that currently wait for an instance.
   int64_t queued = 0;

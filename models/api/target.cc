@@ -54,7 +54,9 @@ Options WithoutPrecision(Options options) {
   return options;
 }
 
-void CheckCpuPrecision(Precision precision) { CheckCpuPrecision(precision, kernels::MultipliesBFloat16()); }
+bool CpuMultipliesBFloat16() { return kernels::MultipliesBFloat16(); }
+
+void CheckCpuPrecision(Precision precision) { CheckCpuPrecision(precision, CpuMultipliesBFloat16()); }
 
 void CheckCpuPrecision(Precision precision, bool multiplies_bfloat16) {
   if (precision == Precision::kFloat32) return;

@@ -19,8 +19,9 @@ bool IsPrecisionAuto(const Options& options);
 Options WithPrecision(Options options, Precision precision);
 Options WithoutPrecision(Options options);
 
-// Throws a LoadError if a processor cannot compute in `precision`. `multiplies_bfloat16` says whether it does
-// that itself; by default it is the processor of this machine.
+// Whether this machine's processor multiplies bfloat16 itself, so that it is faster than float32.
+bool CpuMultipliesBFloat16();
+// Throws a LoadError if a processor cannot compute in `precision`; by default it is this machine's.
 void CheckCpuPrecision(Precision precision);
 void CheckCpuPrecision(Precision precision, bool multiplies_bfloat16);
 

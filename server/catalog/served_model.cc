@@ -46,6 +46,7 @@ absl::Status ServedModel::Load() {
   std::string_view task = ensemble_ != nullptr ? NameOf(Backend::kEnsemble) : "";
   if (!engines_.empty()) task = models::TaskName(description().task);
   metrics_ = all_metrics_->ForModel(name(), version(), task);
+  if (precision_) metrics_->SetPrecision(models::PrecisionName(precision_->precision));
   if (status.ok()) OpenCache();
   if (status.ok() && ensemble_ == nullptr) StartInstances();
   const absl::Duration took = clock_->Now() - start;
@@ -81,10 +82,27 @@ absl::Status ServedModel::Check(const ModelSettings& settings, const ModelVersio
 }
 
 absl::Status ServedModel::LoadNetwork() {
-  absl::Status status = LoadWeights();
+  absl::Status status = ChooseItsPrecision();
+  if (status.ok()) status = LoadWeights();
   if (status.ok()) status = MakeQueue();
   if (status.ok()) status = WarmUp();
   return status;
+}
+
+absl::Status ServedModel::ChooseItsPrecision() {
+  const ModelSettings& settings = options_.settings;
+  if (settings.backend != Backend::kSaccade) return absl::OkStatus();
+  models::UseThreads(options_.threads_per_instance);
+  auto choice = ChoosePrecision(settings, EngineOptionsFor(devices_[0]), clock_);
+  if (!choice.ok()) return choice.status();
+  precision_ = *std::move(choice);
+  if (!models::IsPrecisionAuto(settings.options)) return absl::OkStatus();
+  Log(LogLevel::kInfo, "precision chosen",
+      {{"model", name()},
+       {"version", version()},
+       {"precision", models::PrecisionName(precision_->precision)},
+       {"reason", precision_->reason}});
+  return absl::OkStatus();
 }
 
 absl::Status ServedModel::CheckEnsemble() const {
@@ -92,13 +110,14 @@ absl::Status ServedModel::CheckEnsemble() const {
   return options_.deps.check_ensemble(*ensemble_);
 }
 
-absl::StatusOr<std::unique_ptr<Engine>> ServedModel::LoadEngineFor(int device) const {
+EngineOptions ServedModel::EngineOptionsFor(int device) const {
   EngineOptions options;
   options.version = options_.version;
   options.permissions = options_.permissions;
   if (!options_.settings.gpus.empty()) options.gpu = device;
   options.instances = static_cast<int>(std::count(devices_.begin(), devices_.end(), device));
-  return options_.load_engine(options_.settings, options);
+  if (precision_) options.precision = precision_->precision;
+  return options;
 }
 
 absl::Status ServedModel::LoadWeights() {
@@ -106,7 +125,7 @@ absl::Status ServedModel::LoadWeights() {
   if (options_.settings.gpus.empty()) return LoadOnCpu();
   models::UseThreads(threads_);
   for (const int gpu : std::set<int>(devices_.begin(), devices_.end())) {
-    auto engine = LoadEngineFor(gpu);
+    auto engine = options_.load_engine(options_.settings, EngineOptionsFor(gpu));
     if (!engine.ok()) return engine.status();
     engines_[gpu] = *std::move(engine);
   }
@@ -116,7 +135,7 @@ absl::Status ServedModel::LoadWeights() {
 absl::Status ServedModel::LoadOnCpu() {
   const auto load = [this]() -> absl::StatusOr<PassMaker> {
     engines_.clear();
-    auto engine = LoadEngineFor(devices_[0]);
+    auto engine = options_.load_engine(options_.settings, EngineOptionsFor(devices_[0]));
     if (!engine.ok()) return engine.status();
     Engine* const loaded = (engines_[devices_[0]] = *std::move(engine)).get();
     return [loaded](int64_t size) { return loaded->WarmUpPass(size); };
@@ -258,6 +277,10 @@ ModelSnapshot ServedModel::Snapshot() const {
   if (state_ == ModelSnapshot::State::kReady && !snapshot.ensemble) {
     snapshot.description = description();
     snapshot.queued = queue_->queued();
+    if (precision_) {
+      snapshot.precision = models::PrecisionName(precision_->precision);
+      snapshot.precision_reason = precision_->reason;
+    }
   }
   return snapshot;
 }

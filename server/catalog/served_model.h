@@ -6,6 +6,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -23,6 +24,7 @@
 #include "server/engine/answer_order.h"
 #include "server/engine/engine.h"
 #include "server/engine/model_permissions.h"
+#include "server/engine/precision_choice.h"
 #include "server/engine/ready_model.h"
 #include "server/ensembles/ensemble_plan.h"
 #include "server/metrics/metrics.h"
@@ -72,6 +74,9 @@ struct ModelSnapshot {
   int max_batch_size = 0;
   int64_t queued = 0;
   absl::Duration load_duration;
+  // For our own networks that are ready: "fp32" and so on, and why it is that.
+  std::string precision;
+  std::string precision_reason;
   // Complete only when ready; before that, and for ensembles, only the architecture is set.
   models::Description description;
   bool ensemble = false;
@@ -134,7 +139,8 @@ class ServedModel final : public ReadyModel {
 
  private:
   absl::Status LoadNetwork();
-  absl::StatusOr<std::unique_ptr<Engine>> LoadEngineFor(int device) const;
+  absl::Status ChooseItsPrecision();
+  EngineOptions EngineOptionsFor(int device) const;
   absl::Status CheckEnsemble() const;
   absl::Status LoadWeights();
   absl::Status LoadOnCpu();
@@ -162,6 +168,8 @@ class ServedModel final : public ReadyModel {
   std::map<int, std::unique_ptr<Engine>> engines_;
   // Threads used by one forward pass.
   int threads_ = 1;
+  // For our own networks.
+  std::optional<PrecisionChoice> precision_;
   std::unique_ptr<ModelMetrics> metrics_;
   std::shared_ptr<CachedAnswers> cached_answers_;
   std::shared_ptr<CacheMetrics> cache_metrics_;

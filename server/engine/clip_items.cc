@@ -22,14 +22,13 @@ namespace {
 // Consecutive frames, [3, height, width] each, in a buffer that grows as needed.
 class Frames {
  public:
-  Frames(PredictCall& call, const models::ImageInput& input, models::Size sent)
-      : call_(call), input_(input), sent_(sent), placement_(models::PlacementOfClip(input, sent, 1)) {}
+  Frames(ItemSink& sink, const models::ImageInput& input, models::Size sent)
+      : sink_(sink), input_(input), sent_(sent), placement_(models::PlacementOfClip(input, sent, 1)) {}
 
   // Makes the buffer hold at least `frames` frames.
   absl::Status Reserve(int64_t frames) {
     if (frames <= room_) return absl::OkStatus();
-    if (absl::Status taken = call_.ticket().AddDecodedBytes(FloatBytes((frames - room_) * Floats()));
-        !taken.ok())
+    if (absl::Status taken = sink_.AddDecodedBytes(FloatBytes((frames - room_) * Floats())); !taken.ok())
       return taken;
     auto larger = Allocate(frames * Floats());
     if (!larger.ok()) return larger.status();
@@ -60,8 +59,8 @@ class Frames {
     if (absl::Status room = Reserve(placement.depth); !room.ok()) return room;
     std::fill_n(values_.get() + count_ * Floats(), (placement.depth - count_) * Floats(), 0.0F);
     const absl::Span<const float> pixels(values_.get(), placement.depth * Floats());
-    call_.AddItem({placement, pixels, std::move(values_)});
-    call_.AddSent({.width = static_cast<int>(sent_.width),
+    sink_.AddItem({placement, pixels, std::move(values_)});
+    sink_.AddSent({.width = static_cast<int>(sent_.width),
                    .height = static_cast<int>(sent_.height),
                    .frames_per_second = frames_per_second});
     return absl::OkStatus();
@@ -76,7 +75,7 @@ class Frames {
                     models::PlacementOfClip(input_, sent_, input_.clip.max_frames).depth);
   }
 
-  PredictCall& call_;
+  ItemSink& sink_;
   const models::ImageInput& input_;
   const models::Size sent_;
   const models::Placement placement_;  // of one frame
@@ -89,38 +88,38 @@ std::string FrameText(int64_t frame) { return absl::StrCat("frame ", frame, ": "
 
 // Asks whether a clip whose first frame has this header would be accepted. Its orientation, which is only
 // known after decoding, may put it in either of two buckets.
-absl::Status ConsiderClip(const PredictCall& call, const models::ImageInput& input,
+absl::Status ConsiderClip(const ItemSink& sink, const models::ImageInput& input,
                           const PictureHeader& header) {
   const auto bucket = [&](models::Size sent) {
-    return BucketId(models::PlacementOfClip(input, sent, call.request().views));
+    return BucketId(models::PlacementOfClip(input, sent, sink.request().views));
   };
-  return call.Consider({bucket({header.height, header.width}), bucket({header.width, header.height})});
+  return sink.Consider({bucket({header.height, header.width}), bucket({header.width, header.height})});
 }
 
-absl::Status MakeFromPictures(PredictCall& call, const models::ImageInput& input, const DecodeLimits& limits,
+absl::Status MakeFromPictures(ItemSink& sink, const models::ImageInput& input, const DecodeLimits& limits,
                               Clock* clock, int64_t item) {
-  const Request& request = call.request();
+  const Request& request = sink.request();
   const auto& pictures = std::get<std::vector<Picture>>(request.input);
   std::unique_ptr<Frames> frames;
   // Frames are decoded one at a time, so only the largest is charged.
   int64_t charged = 0;
   for (int64_t frame = 0; frame < request.views; ++frame) {
-    if (absl::Status alive = CheckAlive(call.traits(), clock->Now()); !alive.ok()) return alive;
+    if (absl::Status alive = CheckAlive(sink.traits(), clock->Now()); !alive.ok()) return alive;
     const Picture& picture = pictures[item * request.views + frame];
     const auto header = ReadHeader(picture, limits);
     if (!header.ok()) return AtItem(header.status(), request, "clip", item, FrameText(frame));
     if (item == 0 && frame == 0) {
-      if (absl::Status worth = ConsiderClip(call, input, *header); !worth.ok()) return worth;
+      if (absl::Status worth = ConsiderClip(sink, input, *header); !worth.ok()) return worth;
     }
     if (const int64_t bytes = PictureBytes(header->pixels()) + header->copied_bytes; bytes > charged) {
-      absl::Status taken = call.ticket().AddDecodedBytes(bytes - charged);
+      absl::Status taken = sink.AddDecodedBytes(bytes - charged);
       if (!taken.ok()) return taken;
       charged = bytes;
     }
     auto decoded = DecodePicture(picture, *header, input);
     if (!decoded.ok()) return AtItem(decoded.status(), request, "clip", item, FrameText(frame));
     if (frames == nullptr) {
-      frames = std::make_unique<Frames>(call, input, decoded->sent);
+      frames = std::make_unique<Frames>(sink, input, decoded->sent);
       const int64_t depth = models::PlacementOfClip(input, decoded->sent, request.views).depth;
       if (absl::Status room = frames->Reserve(depth); !room.ok()) return room;
     }
@@ -140,9 +139,9 @@ absl::Status TooLong(const Video& video, const models::ClipInput& clip) {
       " seconds; split it into shorter videos"));
 }
 
-absl::Status MakeFromVideo(PredictCall& call, const models::ImageInput& input, const DecodeLimits& limits,
+absl::Status MakeFromVideo(ItemSink& sink, const models::ImageInput& input, const DecodeLimits& limits,
                            Clock* clock, int64_t item, std::string_view bytes) {
-  const Request& request = call.request();
+  const Request& request = sink.request();
   const models::ClipInput& clip = input.clip;
   auto opened = Video::Open(bytes, limits);
   if (!opened.ok()) return AtItem(opened.status(), request, "clip", item);
@@ -151,7 +150,7 @@ absl::Status MakeFromVideo(PredictCall& call, const models::ImageInput& input, c
   // FFmpeg keeps an index of the file and some frames, and one frame is converted.
   int64_t held = video.memory_bytes();
   const int64_t rest = static_cast<int64_t>(bytes.size()) + PictureBytes(size.height * size.width);
-  if (absl::Status taken = call.ticket().AddDecodedBytes(held + rest); !taken.ok()) return taken;
+  if (absl::Status taken = sink.AddDecodedBytes(held + rest); !taken.ok()) return taken;
   const double step = video.frames_per_second() / clip.frames_per_second;
   const auto source = [step](int64_t frame) {
     // A position within a rounding error before a frame counts as that frame.
@@ -160,12 +159,12 @@ absl::Status MakeFromVideo(PredictCall& call, const models::ImageInput& input, c
   std::optional<Frames> frames;
   int64_t seen = 0;  // number of the file's frames so far
   for (; video.Skip(); ++seen) {
-    if (absl::Status alive = CheckAlive(call.traits(), clock->Now()); !alive.ok()) return alive;
+    if (absl::Status alive = CheckAlive(sink.traits(), clock->Now()); !alive.ok()) return alive;
     if (const int64_t more = video.memory_bytes() - held; more > 0) {
-      if (absl::Status taken = call.ticket().AddDecodedBytes(more); !taken.ok()) return taken;
+      if (absl::Status taken = sink.AddDecodedBytes(more); !taken.ok()) return taken;
       held += more;
     }
-    if (!frames) frames.emplace(call, input, video.size());
+    if (!frames) frames.emplace(sink, input, video.size());
     if (source(frames->count()) != seen) continue;
     auto picture = video.Last();
     if (!picture.ok()) return AtItem(picture.status(), request, "clip", item, FrameText(frames->count()));
@@ -187,17 +186,17 @@ absl::Status MakeFromVideo(PredictCall& call, const models::ImageInput& input, c
 
 }  // namespace
 
-absl::Status MakeClipItem(PredictCall& call, const models::ImageInput& input, const DecodeLimits& limits,
+absl::Status MakeClipItem(ItemSink& sink, const models::ImageInput& input, const DecodeLimits& limits,
                           Clock* clock, int64_t item) {
-  const Request& request = call.request();
+  const Request& request = sink.request();
   if (request.views == 1) {
     const Picture& only = std::get<std::vector<Picture>>(request.input)[item];
     const auto* file = std::get_if<EncodedPicture>(&only);
     // A single picture is a clip of one frame. Anything else is read as a video, and errors say so.
     if (file != nullptr && !ReadPictureHeader(file->data.bytes, limits).ok())
-      return MakeFromVideo(call, input, limits, clock, item, file->data.bytes);
+      return MakeFromVideo(sink, input, limits, clock, item, file->data.bytes);
   }
-  return MakeFromPictures(call, input, limits, clock, item);
+  return MakeFromPictures(sink, input, limits, clock, item);
 }
 
 }  // namespace saccade::server

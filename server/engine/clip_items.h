@@ -7,14 +7,14 @@
 #include "models/api/placement.h"
 #include "server/core/clock.h"
 #include "server/decode/picture_header.h"
-#include "server/engine/predict_call.h"
+#include "server/engine/item_sink.h"
 
 namespace saccade::server {
 
 // Adds the request's item of index `item`. Frame k of a video is the one visible k /
 // input.clip.frames_per_second after its start. Frames added to reach the required multiple are zero. Charges
 // the ticket as the clip grows, and regularly checks that the call is alive.
-absl::Status MakeClipItem(PredictCall& call, const models::ImageInput& input, const DecodeLimits& limits,
+absl::Status MakeClipItem(ItemSink& sink, const models::ImageInput& input, const DecodeLimits& limits,
                           Clock* clock, int64_t item);
 
 }  // namespace saccade::server

@@ -27,8 +27,10 @@ absl::Status CheckDrills(const models::Description& description, const ModelPerm
 
 absl::StatusOr<std::unique_ptr<Engine>> LoadOurs(const ModelSettings& settings,
                                                  const EngineOptions& options) {
-  auto model = models::Load(settings.architecture, settings.options, options.version.weights_path,
-                            settings.labels, options.gpu);
+  const models::Options network =
+      options.precision ? models::WithPrecision(settings.options, *options.precision) : settings.options;
+  auto model = models::Load(settings.architecture, network, options.version.weights_path, settings.labels,
+                            options.gpu);
   if (absl::Status allowed = CheckDrills(model->description(), options.permissions); !allowed.ok())
     return allowed;
   return MakePictureEngine(std::move(model), settings);

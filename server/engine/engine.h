@@ -13,6 +13,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "models/api/description.h"
+#include "models/api/target.h"
 #include "server/core/clock.h"
 #include "server/core/request.h"
 #include "server/decode/picture_header.h"
@@ -76,6 +77,8 @@ struct EngineOptions {
   std::optional<int> gpu = std::nullopt;
   // The number of passes that may run at the same time.
   int instances = 1;
+  // In place of the option `precision` of our own networks.
+  std::optional<models::Precision> precision = std::nullopt;
 };
 
 // Reads the weights or the program. Blocks; called on one thread. INVALID_ARGUMENT for invalid files or

@@ -8,7 +8,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "server/engine/predict_call.h"
+#include "server/core/request.h"
 
 namespace saccade::server {
 

@@ -8,7 +8,7 @@
 #include "server/core/clock.h"
 #include "server/core/request.h"
 #include "server/decode/picture_header.h"
-#include "server/engine/predict_call.h"
+#include "server/engine/item_sink.h"
 
 namespace saccade::server {
 
@@ -22,8 +22,8 @@ bool IsReady(const Request& request);
 // Adds the items to the call, and charges its ticket for them. Expensive unless IsReady(request); then run it
 // on the decode pool. REQUIRES: CheckInput() returned OK. Errors of reading and decoding begin with the
 // input's name; others are those of AddDecodedBytes and CheckAlive. On error the caller must still refuse the
-// call.
-absl::Status MakeItems(PredictCall& call, const models::ImageInput& input, const DecodeLimits& limits,
+// sink.
+absl::Status MakeItems(ItemSink& sink, const models::ImageInput& input, const DecodeLimits& limits,
                        Clock* clock);
 
 }  // namespace saccade::server

@@ -14,6 +14,7 @@
 #include "server/core/retry_hint.h"
 #include "server/core/shed_reason.h"
 #include "server/engine/fake_model.h"
+#include "server/engine/predict_call.h"
 
 namespace saccade::server {
 namespace {

@@ -21,22 +21,22 @@ absl::Status AtPicture(const absl::Status& status, const Request& request, int64
 
 // Asks whether an item whose first picture has this header would be accepted. The orientation, which is only
 // known after decoding, may put it in either of two buckets.
-absl::Status ConsiderItem(const PredictCall& call, const models::ImageInput& input,
+absl::Status ConsiderItem(const ItemSink& sink, const models::ImageInput& input,
                           const PictureHeader& header) {
-  const std::optional<Region>& region = call.request().region;
+  const std::optional<Region>& region = sink.request().region;
   const models::Size stored = {header.height, header.width};
   const models::Size sent = region ? models::Size{region->height, region->width} : stored;
   const int64_t upright = BucketId(models::PlacementOf(input, sent));
-  if (region) return call.Consider({upright});
+  if (region) return sink.Consider({upright});
   const int64_t turned = BucketId(models::PlacementOf(input, {sent.width, sent.height}));
-  if (upright == turned) return call.Consider({upright});
-  return call.Consider({upright, turned});
+  if (upright == turned) return sink.Consider({upright});
+  return sink.Consider({upright, turned});
 }
 
 // Decodes the pictures of one item.
-absl::StatusOr<std::vector<DecodedPicture>> DecodeViews(PredictCall& call, const models::ImageInput& input,
+absl::StatusOr<std::vector<DecodedPicture>> DecodeViews(ItemSink& sink, const models::ImageInput& input,
                                                         const DecodeLimits& limits, int64_t item) {
-  const Request& request = call.request();
+  const Request& request = sink.request();
   const auto& pictures = std::get<std::vector<Picture>>(request.input);
   std::vector<DecodedPicture> views;
   for (int64_t view = 0; view < input.views; ++view) {
@@ -44,10 +44,10 @@ absl::StatusOr<std::vector<DecodedPicture>> DecodeViews(PredictCall& call, const
     const auto header = ReadHeader(picture, limits);
     if (!header.ok()) return AtPicture(header.status(), request, item, view);
     if (item == 0 && view == 0) {
-      if (absl::Status worth = ConsiderItem(call, input, *header); !worth.ok()) return worth;
+      if (absl::Status worth = ConsiderItem(sink, input, *header); !worth.ok()) return worth;
     }
     const int64_t bytes = PictureBytes(header->pixels()) + header->copied_bytes;
-    if (absl::Status taken = call.ticket().AddDecodedBytes(bytes); !taken.ok()) return taken;
+    if (absl::Status taken = sink.AddDecodedBytes(bytes); !taken.ok()) return taken;
     auto decoded = DecodePicture(picture, *header, input, request.region);
     if (!decoded.ok()) return AtPicture(decoded.status(), request, item, view);
     views.push_back(*std::move(decoded));
@@ -67,30 +67,29 @@ absl::Status CheckPair(const Request& request, const std::vector<DecodedPicture>
 
 }  // namespace
 
-absl::Status MakePictureItem(PredictCall& call, const models::ImageInput& input, const DecodeLimits& limits,
+absl::Status MakePictureItem(ItemSink& sink, const models::ImageInput& input, const DecodeLimits& limits,
                              int64_t item) {
-  auto views = DecodeViews(call, input, limits, item);
+  auto views = DecodeViews(sink, input, limits, item);
   if (!views.ok()) return views.status();
-  if (absl::Status pair = CheckPair(call.request(), *views, item); !pair.ok()) return pair;
+  if (absl::Status pair = CheckPair(sink.request(), *views, item); !pair.ok()) return pair;
   const models::Size sent = views->front().sent;
   const models::Placement placement = models::PlacementOf(input, sent);
   const int64_t floats = 3 * placement.bucket.height * placement.bucket.width;
-  if (absl::Status taken = call.ticket().AddDecodedBytes(FloatBytes(input.views * floats)); !taken.ok())
-    return taken;
+  if (absl::Status taken = sink.AddDecodedBytes(FloatBytes(input.views * floats)); !taken.ok()) return taken;
   auto room = Allocate(input.views * floats);
   if (!room.ok()) return room.status();
   const absl::Span<float> pixels(room->get(), input.views * floats);
   for (int64_t view = 0; view < input.views; ++view) {
     absl::Status written =
         WriteInput((*views)[view], input, placement, pixels.subspan(view * floats, floats));
-    if (!written.ok()) return AtPicture(written, call.request(), item, view);
+    if (!written.ok()) return AtPicture(written, sink.request(), item, view);
   }
-  call.AddItem({placement, absl::Span<const float>(pixels), *std::move(room)});
+  sink.AddItem({placement, absl::Span<const float>(pixels), *std::move(room)});
   const models::Size whole = views->front().whole;
-  call.AddSent({.width = static_cast<int>(whole.width),
+  sink.AddSent({.width = static_cast<int>(whole.width),
                 .height = static_cast<int>(whole.height),
                 .scaled = placement.scaled,
-                .region = call.request().region});
+                .region = sink.request().region});
   return absl::OkStatus();
 }
 

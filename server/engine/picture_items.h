@@ -6,13 +6,13 @@
 #include "absl/status/status.h"
 #include "models/api/placement.h"
 #include "server/decode/picture_header.h"
-#include "server/engine/predict_call.h"
+#include "server/engine/item_sink.h"
 
 namespace saccade::server {
 
 // Adds the request's item of index `item`. Charges for every picture before it is decoded, and for the
 // network's input before it is allocated.
-absl::Status MakePictureItem(PredictCall& call, const models::ImageInput& input, const DecodeLimits& limits,
+absl::Status MakePictureItem(ItemSink& sink, const models::ImageInput& input, const DecodeLimits& limits,
                              int64_t item);
 
 }  // namespace saccade::server

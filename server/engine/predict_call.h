@@ -22,6 +22,7 @@
 #include "server/core/request.h"
 #include "server/engine/answer_order.h"
 #include "server/engine/item.h"
+#include "server/engine/item_sink.h"
 #include "server/engine/ready_model.h"
 #include "server/metrics/metrics.h"
 
@@ -43,7 +44,7 @@ struct ForwardPass {
 
 // Not thread-safe, and owned by one stage at a time, until ExpectShares(). Afterwards it is owned by its
 // shares (CallShare), which end on any threads; what they read of it no longer changes.
-class PredictCall : public std::enable_shared_from_this<PredictCall> {
+class PredictCall final : public ItemSink, public std::enable_shared_from_this<PredictCall> {
  public:
   // The pointers must outlive the call.
   struct Deps {
@@ -59,9 +60,8 @@ class PredictCall : public std::enable_shared_from_this<PredictCall> {
   PredictCall(const PredictCall&) = delete;
   PredictCall& operator=(const PredictCall&) = delete;
 
-  const Request& request() const { return request_; }
-  // Traits of all the call's items together, without a bucket.
-  BatchTask::Traits traits() const;
+  const Request& request() const override { return request_; }
+  BatchTask::Traits traits() const override;
 
   // Held until the call is destroyed, so that draining waits until all answers are out.
   Admission::Ticket& ticket() { return *ticket_; }
@@ -72,15 +72,13 @@ class PredictCall : public std::enable_shared_from_this<PredictCall> {
   // pointers. Errors from before it was computed leave at once.
   void KeepOrder(AnswerOrder::Turn turn) { turn_.emplace(std::move(turn)); }
 
-  // Asks whether an item that belongs in one of `buckets` would be accepted, before work is spent on it.
-  absl::Status Consider(absl::Span<const int64_t> buckets) const {
+  absl::Status Consider(absl::Span<const int64_t> buckets) const override {
     return deps_.model->Consider(traits(), buckets);
   }
 
-  // Adds an item, in the request's order.
-  void AddItem(Item item) { items_.push_back(std::move(item)); }
-  // Called once per item in the same order, except for tensors.
-  void AddSent(const SentItem& sent) { sent_.push_back(sent); }
+  absl::Status AddDecodedBytes(int64_t bytes) override { return ticket_->AddDecodedBytes(bytes); }
+  void AddItem(Item item) override { items_.push_back(std::move(item)); }
+  void AddSent(const SentItem& sent) override { sent_.push_back(sent); }
   const std::vector<Item>& items() const { return items_; }
   // For a request with named tensors, which has no items: calls with equal buckets may share a batch.
   void UseBucket(int64_t bucket) { bucket_ = bucket; }

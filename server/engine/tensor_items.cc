@@ -83,18 +83,18 @@ absl::Status CheckTensor(const TensorInput& tensor, const models::ImageInput& in
   return absl::InternalError("the kind of the model's input is unknown; this is a bug in saccaded");
 }
 
-absl::Status MakeTensorItems(PredictCall& call, const TensorInput& tensor, const models::ImageInput& input) {
+absl::Status MakeTensorItems(ItemSink& sink, const TensorInput& tensor, const models::ImageInput& input) {
   const models::Placement placement = PlaceTensor(input, tensor.shape);
   const int64_t floats = placement.sent_depth * input.channels() * Area(placement.scaled);
   const int64_t padded = placement.depth * input.channels() * Area(placement.bucket);
   PieceReader reader(tensor.data);
   for (int64_t i = 0; i < tensor.shape[0]; ++i) {
     if (padded != floats || input.medium == models::Medium::kVolume) {
-      if (absl::Status taken = call.ticket().AddDecodedBytes(FloatBytes(padded)); !taken.ok()) return taken;
+      if (absl::Status taken = sink.AddDecodedBytes(FloatBytes(padded)); !taken.ok()) return taken;
     }
     Item item{.placement = placement, .pixels = {}};
     reader.Take(floats * sizeof(float), item.pixels);
-    call.AddItem(std::move(item));
+    sink.AddItem(std::move(item));
   }
   return absl::OkStatus();
 }

@@ -7,7 +7,7 @@
 #include "absl/status/status.h"
 #include "models/api/placement.h"
 #include "server/core/request.h"
-#include "server/engine/predict_call.h"
+#include "server/engine/item_sink.h"
 
 namespace saccade::server {
 
@@ -22,6 +22,6 @@ absl::Status CheckTensor(const TensorInput& tensor, const models::ImageInput& in
 // Adds the tensor's items, which refer to the client's own bytes and are padded when they are copied into the
 // batch. Charges for their padded size, and for volumes' answers, which are as large. REQUIRES: CheckTensor()
 // returned OK.
-absl::Status MakeTensorItems(PredictCall& call, const TensorInput& tensor, const models::ImageInput& input);
+absl::Status MakeTensorItems(ItemSink& sink, const TensorInput& tensor, const models::ImageInput& input);
 
 }  // namespace saccade::server

@@ -9,13 +9,13 @@
 
 namespace saccade::server {
 
-absl::Status MakeVolumeItem(PredictCall& call, const models::ImageInput& input, int64_t item) {
-  const Request& request = call.request();
+absl::Status MakeVolumeItem(ItemSink& sink, const models::ImageInput& input, int64_t item) {
+  const Request& request = sink.request();
   const Picture& volume = std::get<std::vector<Picture>>(request.input)[item];
   const auto header = ReadVolumeHeader(volume, input.volume.max_voxels);
   if (!header.ok()) return AtItem(header.status(), request, "volume", item);
   const int64_t voxels = header->voxels();
-  if (absl::Status taken = call.ticket().AddDecodedBytes(FloatBytes(2 * voxels)); !taken.ok()) return taken;
+  if (absl::Status taken = sink.AddDecodedBytes(FloatBytes(2 * voxels)); !taken.ok()) return taken;
   auto room = Allocate(voxels);
   if (!room.ok()) return room.status();
   const absl::Span<float> values(room->get(), voxels);
@@ -23,8 +23,8 @@ absl::Status MakeVolumeItem(PredictCall& call, const models::ImageInput& input, 
     return AtItem(written, request, "volume", item);
   const models::Placement placement =
       models::PlacementOfVolume({header->height, header->width}, header->depth);
-  call.AddItem({placement, absl::Span<const float>(values), *std::move(room)});
-  call.AddSent({.width = static_cast<int>(header->width),
+  sink.AddItem({placement, absl::Span<const float>(values), *std::move(room)});
+  sink.AddSent({.width = static_cast<int>(header->width),
                 .height = static_cast<int>(header->height),
                 .voxels = header->type});
   return absl::OkStatus();

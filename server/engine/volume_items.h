@@ -5,12 +5,12 @@
 
 #include "absl/status/status.h"
 #include "models/api/placement.h"
-#include "server/engine/predict_call.h"
+#include "server/engine/item_sink.h"
 
 namespace saccade::server {
 
 // Adds the request's item of index `item`. Charges for its floats and for an answer of the same size before
 // either is allocated.
-absl::Status MakeVolumeItem(PredictCall& call, const models::ImageInput& input, int64_t item);
+absl::Status MakeVolumeItem(ItemSink& sink, const models::ImageInput& input, int64_t item);
 
 }  // namespace saccade::server

@@ -64,6 +64,8 @@ SaccadeFamilies::SaccadeFamilies(prometheus::Registry& registry)
       ready(registry, "saccade_model_ready", "1 if this version of the model answers requests."),
       load_seconds(registry, "saccade_model_load_duration_seconds",
                    "How long the model took to load and warm up."),
+      precision(registry, "saccade_model_precision_info",
+                "1, with the precision in which this version of the model is computed as label."),
       shed(registry, "saccade_shed_total", "Requests rejected before they were computed, by reason."),
       inflight_requests(registry, "saccade_inflight_requests", "Requests admitted and not answered yet."),
       inflight_bytes(registry, "saccade_inflight_bytes",

@@ -48,6 +48,7 @@ struct SaccadeFamilies {
   SeriesPool<prometheus::Histogram> pixels;
   SeriesPool<prometheus::Gauge> ready;
   SeriesPool<prometheus::Gauge> load_seconds;
+  SeriesPool<prometheus::Gauge> precision;
   SeriesPool<prometheus::Counter> shed;
   SeriesPool<prometheus::Gauge> inflight_requests;
   SeriesPool<prometheus::Gauge> inflight_bytes;

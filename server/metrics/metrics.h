@@ -64,6 +64,8 @@ class ModelMetrics {
   void SetPending(int64_t requests);
   void SetReady(bool ready);
   void SetLoadDuration(absl::Duration duration);
+  // The name of the precision in which the model is computed. Called at most once.
+  void SetPrecision(std::string_view precision);
 
   // What was recorded so far through all handles of this version.
   ModelUsage Usage() const;

@@ -53,7 +53,9 @@ void RequestCounters::Increment(std::string_view protocol, absl::StatusCode code
 
 ModelMetrics::Series::Series(Families* families, const prometheus::Labels& model,
                              const prometheus::Labels& with_task)
-    : usage(families->usage.Get(model.at("model"), model.at("version"))),
+    : precisions(&families->ours.precision),
+      labels(model),
+      usage(families->usage.Get(model.at("model"), model.at("version"))),
       request_exemplars(families->request_exemplars.Get(with_task)),
       success(families->triton.success.Get(model)),
       failure(GetAll(families->triton.failure, model, "reason", kFailureReasonNames)),
@@ -140,6 +142,12 @@ void ModelMetrics::SetReady(bool ready) { series_->ready->Set(ready ? 1 : 0); }
 void ModelMetrics::SetLoadDuration(absl::Duration duration) {
   series_->load_secs->Set(Seconds(duration));
   series_->load_seconds->Set(Seconds(duration));
+}
+
+void ModelMetrics::SetPrecision(std::string_view precision) {
+  Series& s = *series_;
+  s.precision.emplace(s.precisions->Get(With(s.labels, "precision", std::string(precision))));
+  (*s.precision)->Set(1);
 }
 
 ModelUsage ModelMetrics::Usage() const {

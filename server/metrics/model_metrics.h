@@ -4,6 +4,7 @@
 #include <array>
 #include <atomic>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -49,6 +50,8 @@ enum class Stage { kDecode, kQueue, kInfer, kEncode };
 struct ModelMetrics::Series {
   Series(Families* families, const prometheus::Labels& model, const prometheus::Labels& with_task);
 
+  SeriesPool<prometheus::Gauge>* const precisions;
+  const prometheus::Labels labels;
   // Usage that is not a metric.
   const std::shared_ptr<UsageDetails> usage;
   const std::shared_ptr<Exemplars> request_exemplars;
@@ -78,6 +81,8 @@ struct ModelMetrics::Series {
   Share<prometheus::Histogram> pixels;
   Share<prometheus::Gauge> ready;
   Share<prometheus::Gauge> load_seconds;
+  // Unset until it is known, and for models that have none.
+  std::optional<Share<prometheus::Gauge>> precision;
 };
 
 }  // namespace saccade::server

@@ -291,6 +291,8 @@ void ToMessage(const ModelSnapshot& snapshot, v1::Model* message) {
   for (const std::string& label : description.labels) message->add_labels(label);
   for (const std::string& layer : description.attention_layers) message->add_attention_layers(layer);
   message->set_attention_by_position(description.attention_by_position);
+  message->set_precision(snapshot.precision);
+  message->set_precision_reason(snapshot.precision_reason);
 }
 
 }  // namespace saccade::server

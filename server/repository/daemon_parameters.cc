@@ -51,6 +51,13 @@ absl::StatusOr<bool> ReadDaemonParameter(const std::string& key, const std::stri
     settings->batching.threads = static_cast<int>(*threads);
     return true;
   }
+  if (key == "max_precision_loss") {
+    double loss = 0;
+    if (!absl::SimpleAtod(value, &loss) || !(loss >= 0 && loss <= 1))
+      return Wrong(key, value, "a number from 0 to 1, e.g. 0.005 for 0.5 %", check);
+    settings->max_precision_loss = loss;
+    return true;
+  }
   if (key == "items") {
     if (value != "padded" && value != "flat") return Wrong(key, value, "'padded' or 'flat'", check);
     settings->items = value == "flat" ? ItemsForm::kFlat : ItemsForm::kPadded;

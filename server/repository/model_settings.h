@@ -129,6 +129,12 @@ struct ModelSettings {
   bool preserve_ordering = false;
   // How detections or actions share tensors.
   ItemsForm items = ItemsForm::kPadded;
+  // Files that stand for what the model will be sent, sorted: pictures, videos or volumes; for stereo, left
+  // and right alternate.
+  std::vector<std::string> samples = {};
+  // With the option `precision` set to auto: how much of the answers to the samples bfloat16 may change, 0
+  // to 1.
+  double max_precision_loss = 0.005;
   // Bounds on what is in flight for this model; 0 means only the server's bounds apply.
   Inflight max_inflight = {};
 

@@ -92,6 +92,30 @@ absl::Status FindWarmupFiles(const RepositoryPath& model, ModelSettings* setting
   return absl::OkStatus();
 }
 
+// More samples would only make the model's start longer.
+constexpr size_t kMaxSamples = 64;
+
+// Lists the files of the folder samples, if there is one, without hidden ones.
+absl::Status FindSamples(const RepositoryPath& model, ModelSettings* settings) {
+  const RepositoryPath folder = model / "samples";
+  if (!folder.Exists()) return absl::OkStatus();
+  const auto entries = folder.List();
+  if (!entries.ok()) return entries.status();
+  for (const DirectoryEntry& entry : *entries) {
+    if (entry.is_directory || entry.name.front() == '.') continue;
+    const auto resolved = (folder / entry.name).Resolve();
+    if (!resolved.ok()) return resolved.status();
+    settings->samples.push_back(resolved->string());
+  }
+  std::sort(settings->samples.begin(), settings->samples.end());
+  if (settings->samples.size() > kMaxSamples) {
+    settings->warnings.push_back(absl::StrCat(folder.shown(), ": has ", settings->samples.size(),
+                                              " files, of which the first ", kMaxSamples, " are used"));
+    settings->samples.resize(kMaxSamples);
+  }
+  return absl::OkStatus();
+}
+
 std::vector<std::string> Texts(const std::vector<int64_t>& versions) {
   std::vector<std::string> texts;
   for (const int64_t version : versions) texts.push_back(absl::StrCat(version));
@@ -139,6 +163,7 @@ absl::StatusOr<ModelEntry> ReadModelFrom(const RepositoryPath& root, absl::strin
   if (!config.ok()) return config.status();
   absl::Status status = ReadAllLabels(folder, &*config);
   if (status.ok()) status = FindWarmupFiles(folder, &config->settings);
+  if (status.ok()) status = FindSamples(folder, &config->settings);
   if (!status.ok()) return status;
   auto versions = ReadVersions(folder, config->settings.backend, config->weights_file);
   if (!versions.ok()) return versions.status();

@@ -59,7 +59,7 @@ absl::StatusOr<ModelStamp> StampModel(const std::string& repository, absl::strin
     int64_t version = 0;
     if (!entry.is_directory) {
       StampFile(folder / entry.name, &stamp.shared);
-    } else if (entry.name == "warmup") {
+    } else if (entry.name == "warmup" || entry.name == "samples") {
       StampFolder(folder / entry.name, 1, &stamp.shared);
     } else if (std::all_of(entry.name.begin(), entry.name.end(), absl::ascii_isdigit) &&
                absl::SimpleAtoi(entry.name, &version)) {

@@ -28,6 +28,8 @@ nlohmann::ordered_json ToJson(const Model& model) {
                                  {"classes", model.classes},
                                  {"labels", model.labels},
                                  {"attention_layers", model.attention_layers},
+                                 {"precision", model.precision},
+                                 {"precision_reason", model.precision_reason},
                                  {"max_batch_size", model.max_batch_size},
                                  {"queued", model.queued},
                                  {"load_ms", Milliseconds(model.load_duration)}};
@@ -43,11 +45,15 @@ std::string InputOf(const Model& model) {
 }
 
 void PrintModels(Console& console, const std::vector<Model>& models) {
+  const bool lower = std::any_of(models.begin(), models.end(), [](const Model& model) {
+    return !model.precision.empty() && model.precision != "fp32";
+  });
   std::vector<std::vector<std::string>> rows;
   for (const Model& model : models) {
     rows.push_back({model.name, absl::StrCat(model.version), StateName(model.state), model.task,
                     model.architecture, InputOf(model), absl::StrCat(model.classes),
-                    absl::StrCat(model.max_batch_size), absl::StrCat(model.queued), model.buckets});
+                    absl::StrCat(model.max_batch_size), absl::StrCat(model.queued),
+                    lower ? model.precision : "", model.buckets});
   }
   const bool many_sizes =
       std::any_of(models.begin(), models.end(), [](const Model& model) { return !model.buckets.empty(); });
@@ -61,6 +67,7 @@ void PrintModels(Console& console, const std::vector<Model>& models) {
               {"CLASSES", true},
               {"BATCH", true},
               {"QUEUED", true},
+              {lower ? "PRECISION" : ""},
               {many_sizes ? "BUCKETS" : ""}},
              rows);
   for (const Model& model : models) {

@@ -285,6 +285,8 @@ v1::Model ToProto(const Model& model) {
   result.set_max_voxels(model.max_voxels);
   result.set_classes(model.classes);
   for (const std::string& label : model.labels) result.add_labels(label);
+  result.set_precision(model.precision);
+  result.set_precision_reason(model.precision_reason);
   result.set_max_batch_size(model.max_batch_size);
   result.set_queued(model.queued);
   ToProto(model.load_duration, result.mutable_load_duration());

@@ -140,6 +140,8 @@ def model(message: pb.Model) -> types.Model:
         max_voxels=message.max_voxels,
         attention_layers=tuple(message.attention_layers),
         attention_by_position=message.attention_by_position,
+        precision=message.precision,
+        precision_reason=message.precision_reason,
     )
 
 

@@ -216,3 +216,6 @@ class Model:
     # chosen positions.
     attention_layers: tuple[str, ...]
     attention_by_position: bool
+    # In which the network is computed ("fp32", "bf16"), and why; empty for programs and ensembles.
+    precision: str
+    precision_reason: str

@@ -1,0 +1,153 @@
+#include "models/tasks/disagreement.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+namespace saccade::models {
+namespace {
+
+std::vector<double> Probabilities(const std::vector<float>& logits) {
+  const auto peak = static_cast<double>(*std::max_element(logits.begin(), logits.end()));
+  std::vector<double> values;
+  double total = 0;
+  for (const float logit : logits) total += values.emplace_back(std::exp(static_cast<double>(logit) - peak));
+  for (double& value : values) value /= total;
+  return values;
+}
+
+double Between(const Classification& expected, const Classification& got) {
+  if (expected.logits.size() != got.logits.size()) return 1;
+  if (expected.logits.empty()) return 0;
+  const std::vector<double> p = Probabilities(expected.logits);
+  const std::vector<double> q = Probabilities(got.logits);
+  double distance = 0;
+  for (size_t i = 0; i < p.size(); ++i) distance += std::abs(p[i] - q[i]);
+  return distance / 2;
+}
+
+double Length(float a_start, float a_end, float b_start, float b_end) {
+  return std::max(0.0, static_cast<double>(std::min(a_end, b_end)) - std::max(a_start, b_start));
+}
+
+double Ratio(double both, double either) { return either > 0 ? both / either : 0; }
+
+// Masks are probabilities on a grid over the box. Empty ones are the same.
+double MaskIou(const std::vector<float>& a, const std::vector<float>& b) {
+  if (a.size() != b.size()) return 0;
+  int64_t both = 0;
+  int64_t either = 0;
+  for (size_t i = 0; i < a.size(); ++i) {
+    const bool in_a = a[i] >= 0.5F;
+    const bool in_b = b[i] >= 0.5F;
+    both += in_a && in_b ? 1 : 0;
+    either += in_a || in_b ? 1 : 0;
+  }
+  return either == 0 ? 1 : Ratio(static_cast<double>(both), static_cast<double>(either));
+}
+
+double Iou(const Detection& a, const Detection& b) {
+  const auto area = [](const Detection& box) {
+    return static_cast<double>(box.x_max - box.x_min) * static_cast<double>(box.y_max - box.y_min);
+  };
+  const double both = Length(a.x_min, a.x_max, b.x_min, b.x_max) * Length(a.y_min, a.y_max, b.y_min, b.y_max);
+  return std::min(Ratio(both, area(a) + area(b) - both), MaskIou(a.mask, b.mask));
+}
+
+double Iou(const Action& a, const Action& b) {
+  const double both = Length(a.start, a.end, b.start, b.end);
+  return Ratio(both, static_cast<double>(a.end - a.start) + static_cast<double>(b.end - b.start) - both);
+}
+
+// The share of the thresholds 0.5, 0.55, ... 0.95 that an IoU reaches.
+double ThresholdsReached(double iou) {
+  constexpr int kThresholds = 10;
+  // Rounding must not move an IoU of exactly a threshold below it.
+  const double steps = std::floor((iou - 0.5) / 0.05 + 1e-9) + 1;
+  return std::clamp(steps, 0.0, static_cast<double>(kThresholds)) / kThresholds;
+}
+
+// Matches each finding, best score first, with the free one of the same class that it overlaps most.
+template <typename Finding>
+double Between(const std::vector<Finding>& expected, const std::vector<Finding>& got) {
+  double scores = 0;
+  for (const Finding& one : expected) scores += static_cast<double>(one.score);
+  for (const Finding& one : got) scores += static_cast<double>(one.score);
+  std::vector<bool> taken(got.size());
+  double agreed = 0;
+  for (const Finding& one : expected) {
+    double best_iou = 0;
+    size_t best = got.size();
+    for (size_t i = 0; i < got.size(); ++i) {
+      if (taken[i] || got[i].label != one.label) continue;
+      if (const double iou = Iou(one, got[i]); iou > best_iou) {
+        best_iou = iou;
+        best = i;
+      }
+    }
+    const double reached = ThresholdsReached(best_iou);
+    if (best == got.size() || reached == 0) continue;
+    taken[best] = true;
+    agreed += 2 * reached * static_cast<double>(std::min(one.score, got[best].score));
+  }
+  return scores > 0 ? 1 - agreed / scores : 0;
+}
+
+// The share of the elements for which `differ` holds.
+template <typename T>
+double Share(const std::vector<T>& expected, const std::vector<T>& got,
+             const std::function<bool(T a, T b)>& differ) {
+  if (expected.size() != got.size()) return 1;
+  if (expected.empty()) return 0;
+  int64_t count = 0;
+  for (size_t i = 0; i < expected.size(); ++i) count += differ(expected[i], got[i]) ? 1 : 0;
+  return static_cast<double>(count) / static_cast<double>(expected.size());
+}
+
+double Between(const Detections& expected, const Detections& got) {
+  return Between(expected.items, got.items);
+}
+double Between(const Actions& expected, const Actions& got) { return Between(expected.items, got.items); }
+
+double Between(const Segmentation& expected, const Segmentation& got) {
+  return Share<uint8_t>(expected.labels, got.labels, [](uint8_t a, uint8_t b) { return a != b; });
+}
+
+double Between(const Disparity& expected, const Disparity& got) {
+  return Share<float>(expected.values, got.values, [](float a, float b) { return std::abs(a - b) > 1; });
+}
+
+double Between(const Restoration& expected, const Restoration& got) {
+  if (expected.values.size() != got.values.size()) return 1;
+  double sum = 0;
+  double squares = 0;
+  double off = 0;
+  for (size_t i = 0; i < expected.values.size(); ++i) {
+    const auto value = static_cast<double>(expected.values[i]);
+    const double difference = value - static_cast<double>(got.values[i]);
+    sum += value;
+    squares += value * value;
+    off += difference * difference;
+  }
+  if (off == 0) return 0;
+  const double spread = squares - sum * sum / static_cast<double>(expected.values.size());
+  return spread > 0 ? std::min(1.0, std::sqrt(off / spread)) : 1;
+}
+
+double Between(const Failure& /*expected*/, const Failure& /*got*/) { return 0; }
+
+}  // namespace
+
+double Disagreement(const TaskResult& expected, const TaskResult& got) {
+  return std::visit(
+      [&](const auto& one) {
+        const auto* other = std::get_if<std::decay_t<decltype(one)>>(&got);
+        return other == nullptr ? 1.0 : Between(one, *other);
+      },
+      expected);
+}
+
+}  // namespace saccade::models

@@ -1,0 +1,20 @@
+// How much two results for the same item differ, in the task's own terms: what a lower precision costs where
+// nobody knows the right answer.
+#pragma once
+
+#include "models/tasks/result.h"
+
+namespace saccade::models {
+
+// Returns 0 for results that mean the same, and at most 1:
+//   classification  total variation distance of the classes' probabilities
+//   detection       1 - the share of the scores that both results agree on. Boxes are matched by class, as
+//   and actions     COCO and ActivityNet do; a match counts by the share of their ten IoU thresholds, 0.5 to
+//                   0.95, that it reaches (with masks, the lower one of both IoUs)
+//   segmentation    share of pixels with another class
+//   stereo          share of pixels whose disparity differs by more than 1
+//   restoration     RMS of the difference, relative to the standard deviation of `expected`
+// 1 if one of them is a Failure or they are of different tasks or sizes; 0 if both are Failures.
+double Disagreement(const TaskResult& expected, const TaskResult& got);
+
+}  // namespace saccade::models

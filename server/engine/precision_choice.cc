@@ -1,0 +1,143 @@
+#include "server/engine/precision_choice.h"
+
+#include <algorithm>
+#include <array>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/types/span.h"
+#include "models/api/error.h"
+#include "models/api/model.h"
+#include "models/api/registry.h"
+#include "models/tasks/disagreement.h"
+#include "server/engine/forward.h"
+#include "server/engine/samples.h"
+
+namespace saccade::server {
+namespace {
+
+// Passes that are timed, after one that chooses algorithms. With long passes fewer are timed.
+constexpr int kTimedPasses = 7;
+constexpr absl::Duration kTimeLimit = absl::Seconds(3);
+
+using Results = std::vector<models::TaskResult>;
+
+absl::StatusOr<Results> RunOn(const models::Model& model, const Item& item) {
+  return Forward(model, {item.pixels}, {item.placement});
+}
+
+absl::Duration Median(std::vector<absl::Duration> times) {
+  std::nth_element(times.begin(), times.begin() + static_cast<int64_t>(times.size() / 2), times.end());
+  return times[times.size() / 2];
+}
+
+std::string Percent(double share) { return absl::StrFormat("%.2g %%", 100 * share); }
+std::string Milliseconds(absl::Duration time) {
+  return absl::StrFormat("%.1f ms", absl::ToDoubleMilliseconds(time));
+}
+
+// Both candidates, and what was measured so far.
+class Comparison {
+ public:
+  Comparison(std::unique_ptr<models::Model> exact, std::unique_ptr<models::Model> coarse, Clock* clock)
+      : exact_(std::move(exact)), coarse_(std::move(coarse)), clock_(clock) {}
+
+  const models::ImageInput& input() const { return exact_->description().input; }
+  int count() const { return count_; }
+  double loss() const { return loss_ / count_; }
+
+  absl::Status Add(const Item& item) {
+    const auto expected = RunOn(*exact_, item);
+    if (!expected.ok()) return expected.status();
+    const auto got = RunOn(*coarse_, item);
+    if (!got.ok()) return got.status();
+    loss_ += models::Disagreement(expected->front(), got->front());
+    ++count_;
+    return absl::OkStatus();
+  }
+
+  // Medians of passes over the item in float32 and bfloat16, which take turns.
+  absl::StatusOr<std::array<absl::Duration, 2>> Time(const Item& item) const {
+    const std::array<const models::Model*, 2> candidates = {exact_.get(), coarse_.get()};
+    std::array<std::vector<absl::Duration>, 2> times;
+    const absl::Time end = clock_->Now() + kTimeLimit;
+    for (int pass = 0; pass < kTimedPasses && (pass == 0 || clock_->Now() < end); ++pass) {
+      for (size_t i = 0; i < candidates.size(); ++i) {
+        const absl::Time start = clock_->Now();
+        if (auto ran = RunOn(*candidates[i], item); !ran.ok()) return ran.status();
+        times[i].push_back(clock_->Now() - start);
+      }
+    }
+    return std::array<absl::Duration, 2>{Median(std::move(times[0])), Median(std::move(times[1]))};
+  }
+
+ private:
+  const std::unique_ptr<models::Model> exact_, coarse_;
+  Clock* const clock_;
+  double loss_ = 0;
+  int count_ = 0;
+};
+
+PrecisionChoice Exact(std::string reason) { return {models::Precision::kFloat32, std::move(reason)}; }
+
+PrecisionChoice Measure(Comparison& comparison, const ModelSettings& settings, Clock* clock) {
+  const absl::Span<const std::string> files = settings.samples;
+  const auto views = static_cast<size_t>(comparison.input().views);
+  Item first;
+  for (size_t i = 0; i + views <= files.size(); i += views) {
+    auto item = ReadSample(files.subspan(i, views), comparison.input(), clock);
+    absl::Status added = item.ok() ? comparison.Add(*item) : item.status();
+    if (!added.ok()) return Exact(absl::StrCat("a sample cannot be computed: ", added.message()));
+    if (i == 0) first = *std::move(item);
+  }
+  if (comparison.count() == 0) return Exact("the folder samples has a left picture without a right one");
+  const std::string changes = absl::StrCat("bf16 changes ", Percent(comparison.loss()), " of the answers to ",
+                                           comparison.count(), " samples");
+  if (comparison.loss() > settings.max_precision_loss) {
+    return Exact(absl::StrCat(changes, ", more than max_precision_loss allows, ",
+                              Percent(settings.max_precision_loss)));
+  }
+  const auto times = comparison.Time(first);
+  if (!times.ok()) return Exact(std::string(times.status().message()));
+  const auto [exact, coarse] = *times;
+  if (coarse >= exact) {
+    return Exact(
+        absl::StrCat("bf16 is not faster: ", Milliseconds(coarse), ", fp32 takes ", Milliseconds(exact)));
+  }
+  return {models::Precision::kBFloat16,
+          absl::StrCat(changes, ", and takes ", Milliseconds(coarse), " instead of ", Milliseconds(exact))};
+}
+
+}  // namespace
+
+absl::StatusOr<PrecisionChoice> ChoosePrecision(const ModelSettings& settings, const EngineOptions& options,
+                                                Clock* clock) {
+  const auto set = settings.options.find("precision");
+  if (set == settings.options.end()) return Exact("the configuration sets none");
+  if (!models::IsPrecisionAuto(settings.options)) {
+    try {
+      return PrecisionChoice{models::PrecisionOf(settings.options), "set in the configuration"};
+    } catch (const models::LoadError& error) {
+      return absl::InvalidArgumentError(error.what());
+    }
+  }
+  if (!options.gpu && !models::CpuMultipliesBFloat16())
+    return Exact("this processor has no instructions for bf16 (avx512_bf16)");
+  if (settings.samples.empty())
+    return Exact("there is nothing to measure with: the model has no folder samples");
+  const auto load = [&](models::Precision precision) {
+    return models::Load(settings.architecture, models::WithPrecision(settings.options, precision),
+                        options.version.weights_path, settings.labels, options.gpu);
+  };
+  try {
+    Comparison comparison(load(models::Precision::kFloat32), load(models::Precision::kBFloat16), clock);
+    return Measure(comparison, settings, clock);
+  } catch (const std::exception& error) {
+    return absl::InvalidArgumentError(error.what());
+  }
+}
+
+}  // namespace saccade::server
