@@ -111,7 +111,7 @@ void Run(const AttentionProblem& problem, CpuIsa isa, const Parallel& parallel, 
   FoldedValues<A> values(problem, code, &arena);
   values.Run(parallel);
   const AttentionProblem folded = values.Problem();
-  ForRuns<A>(folded, code, parallel.threads, workspace + arena.bytes(),
+  ForRuns<A>(folded, TileCodeFor<A>(isa, problem.dtype), parallel.threads, workspace + arena.bytes(),
              [&](auto& run) { run.Run(parallel); });
 }
 

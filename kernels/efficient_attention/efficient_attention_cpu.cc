@@ -53,7 +53,7 @@ class EaRun {
  public:
   EaRun(const EfficientAttentionProblem& problem, CpuIsa isa, int threads, std::byte* base)
       : p_(problem),
-        code_(TileCodeFor<A>(isa)),
+        code_(TileCodeFor<A>(isa, p_.dtype)),
         module_(IsModule(problem)),
         gathered_(module_ ? p_.channels : p_.value_channels),
         // If a head does not end at a padded column, the padding written after it overlaps the next head.

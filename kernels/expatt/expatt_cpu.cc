@@ -57,7 +57,7 @@ class ExpattRun {
   ExpattRun(const ExpattProblem& problem, CpuIsa isa, int threads, std::byte* base)
       : p_(problem),
         isa_(isa),
-        code_(TileCodeFor<A>(isa)),
+        code_(TileCodeFor<A>(isa, p_.dtype)),
         groups_(p_.map_channels),
         plane_(RoundUp(PositionsOf(p_.extent), kRowPadding)) {
     Arena arena(base);

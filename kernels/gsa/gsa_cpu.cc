@@ -48,7 +48,7 @@ class GsaRun {
  public:
   GsaRun(const GsaProblem& problem, CpuIsa isa, int threads, std::byte* base)
       : p_(problem),
-        code_(TileCodeFor<A>(isa)),
+        code_(TileCodeFor<A>(isa, p_.dtype)),
         lines_(GsaLineCodeFor<A>(isa)),
         axes_(AxesOf(problem)),
         key_channels_(p_.key_channels / p_.heads),

@@ -139,7 +139,7 @@ class KaoRun {
 
   KaoRun(const KaoProblem& problem, CpuIsa isa, int threads, std::byte* base)
       : p_(problem),
-        code_(TileCodeFor<A>(isa)),
+        code_(TileCodeFor<A>(isa, p_.dtype)),
         blocks_(BlockCodeFor<T>(isa)),
         at_(problem, code_, threads, base) {}
 

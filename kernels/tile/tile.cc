@@ -48,16 +48,18 @@ void ForStrips(const Map& map, Dtype dtype, const MapBlock& block, const Visit& 
 }  // namespace
 
 template <>
-const TileCode<float>& TileCodeFor<float>([[maybe_unused]] CpuIsa isa) {
+const TileCode<float>& TileCodeFor<float>([[maybe_unused]] CpuIsa isa, [[maybe_unused]] Dtype dtype) {
 #if defined(__x86_64__)
   if (isa == CpuIsa::kAvx2) return Avx2TileCode();
+  if (isa == CpuIsa::kAvx512 && dtype == Dtype::kBFloat16 && MultipliesBFloat16())
+    return Avx512BFloat16TileCode();
   if (isa == CpuIsa::kAvx512) return Avx512TileCode();
 #endif
   return PortableTileCode();
 }
 
 template <>
-const TileCode<double>& TileCodeFor<double>(CpuIsa /*isa*/) {
+const TileCode<double>& TileCodeFor<double>(CpuIsa /*isa*/, Dtype /*dtype*/) {
   return DoubleTileCode();
 }
 

@@ -81,10 +81,11 @@ struct TileCode {
   void (*add_column_sums)(const A* x, int64_t rows, int64_t columns, int64_t row, A* sums);
 };
 
-// Returns the loops for `isa`, which this processor must support. For double, always returns the portable
-// loops: double is for checking only.
+// Returns the loops for `isa`, which this processor must support, and for maps of `dtype`: products of
+// bfloat16 maps round both operands to bfloat16 where the processor multiplies it itself (with
+// CpuIsa::kAvx512). For double, always returns the portable loops: double is for checking only.
 template <typename A>
-const TileCode<A>& TileCodeFor(CpuIsa isa);
+const TileCode<A>& TileCodeFor(CpuIsa isa, Dtype dtype = Dtype::kFloat32);
 
 // A part of one sample's map: channels [channel, channel + channels) at the valid positions numbered [begin,
 // begin + count). `box` holds the sample's valid positions and must outlive the block.

@@ -49,7 +49,8 @@ void ExpectNear(const std::vector<A>& got, const std::vector<double>& expected, 
 template <typename A>
 class TileCodeTest {
  public:
-  explicit TileCodeTest(CpuIsa isa) : code_(TileCodeFor<A>(isa)) {}
+  explicit TileCodeTest(CpuIsa isa, Dtype dtype = Dtype::kFloat32)
+      : code_(TileCodeFor<A>(isa, dtype)), rounds_(dtype == Dtype::kBFloat16) {}
 
   void Products() {
     for (int round = 0; round < 60; ++round) {
@@ -59,8 +60,8 @@ class TileCodeTest {
       const bool accumulate = round % 3 == 0;
       const int64_t a_stride = (adjacent_rows ? m : k) + random_.Pick(0, 5);
       const int64_t b_row = RoundUp(n, kRowPadding), c_row = b_row + 16;
-      const auto a = random_.Values(std::max<int64_t>(a_stride * (adjacent_rows ? k : m), 1));
-      const auto b = random_.Values(std::max<int64_t>(k, 1) * b_row);
+      const auto a = Operand(std::max<int64_t>(a_stride * (adjacent_rows ? k : m), 1));
+      const auto b = Operand(std::max<int64_t>(k, 1) * b_row);
       auto c = random_.Values(std::max<int64_t>(m, 1) * c_row);
       const MatrixView<A> view =
           adjacent_rows ? MatrixView<A>{a.data(), 1, a_stride} : MatrixView<A>{a.data(), a_stride, 1};
@@ -155,6 +156,16 @@ class TileCodeTest {
   }
 
  private:
+  // Values that rounding to bfloat16 does not change, if that is what the products do: the rest of their
+  // arithmetic must then be as exact as float32's.
+  std::vector<A> Operand(int64_t count) {
+    std::vector<A> values = random_.Values(count);
+    for (A& value : values) {
+      if (rounds_) value = static_cast<A>(static_cast<float>(BFloat16(static_cast<float>(value))));
+    }
+    return values;
+  }
+
   static double Bound() { return std::is_same_v<A, float> ? 5e-7 : 1e-14; }
 
   static std::vector<A> Entries(const std::vector<A>& x, int64_t rows, int64_t columns, int64_t row) {
@@ -190,17 +201,41 @@ class TileCodeTest {
   }
 
   const TileCode<A>& code_;
+  const bool rounds_;
   Random<A> random_;
 };
 
 class TileOnIsa : public testing::TestWithParam<CpuIsa> {};
 
 TEST_P(TileOnIsa, Products) { TileCodeTest<float>(GetParam()).Products(); }
+TEST_P(TileOnIsa, ProductsOfBFloat16) { TileCodeTest<float>(GetParam(), Dtype::kBFloat16).Products(); }
 TEST_P(TileOnIsa, Softmaxes) { TileCodeTest<float>(GetParam()).Softmaxes(); }
 TEST_P(TileOnIsa, RowsAndColumns) { TileCodeTest<float>(GetParam()).RowsAndColumns(); }
 TEST_P(TileOnIsa, StripsOfFloat32) { TileCodeTest<float>(GetParam()).Strips<float>(Dtype::kFloat32); }
 TEST_P(TileOnIsa, StripsOfBFloat16) { TileCodeTest<float>(GetParam()).Strips<BFloat16>(Dtype::kBFloat16); }
 INSTANTIATE_TEST_SUITE_P(Isa, TileOnIsa, testing::ValuesIn(InstructionSets()));
+
+// Each operand is rounded once, to the nearest: 1 + 2^-9 becomes 1.
+TEST(TileTest, ProductsOfBFloat16RoundTheirOperands) {
+  if (!MultipliesBFloat16()) GTEST_SKIP() << "this processor does not multiply bfloat16 itself";
+  std::vector<float> a(3, 1 + 0x1p-9F), b(3 * kRowPadding, 2), c(kRowPadding, kNan);
+  const auto& code = TileCodeFor<float>(BestCpuIsa(), Dtype::kBFloat16);
+  code.product(1, 16, 3, {a.data(), 3, 1}, b.data(), kRowPadding, c.data(), kRowPadding, false);
+  EXPECT_EQ(c[0], 6);
+  const auto& exact = TileCodeFor<float>(BestCpuIsa());
+  exact.product(1, 16, 3, {a.data(), 3, 1}, b.data(), kRowPadding, c.data(), kRowPadding, false);
+  EXPECT_EQ(c[0], 6 * (1 + 0x1p-9F));
+}
+
+// What is not finite stays so.
+TEST(TileTest, ProductsOfBFloat16KeepWhatIsNotFinite) {
+  const auto& code = TileCodeFor<float>(BestCpuIsa(), Dtype::kBFloat16);
+  for (const float bad : {kNan, std::numeric_limits<float>::infinity()}) {
+    std::vector<float> a = {1, bad, 1}, b(3 * kRowPadding, 2), c(kRowPadding, 0);
+    code.product(1, 16, 3, {a.data(), 3, 1}, b.data(), kRowPadding, c.data(), kRowPadding, false);
+    EXPECT_FALSE(std::isfinite(c[0])) << bad;
+  }
+}
 
 TEST(TileTest, Float64) {
   TileCodeTest<double> test(CpuIsa::kPortable);

@@ -1,21 +1,26 @@
-"""Times served networks beside their PyTorch twins: eager, torch.compile with frozen weights, and OpenVINO.
+"""Times served networks beside their PyTorch twins: eager, torch.compile with frozen weights, and OpenVINO; in float32
+and, on a processor that multiplies it, in bfloat16.
 
 usage: bench_models.py --build DIR [--filter TEXT] [--threads N] [--seconds S] [--without NAME]... [--json FILE]
                        [--markdown FILE] [--list]
 
-All candidates compute the same batch with the same weights; before timing, each result is compared with eager's. The
-candidates of a case take turns, round after round, so that other load on the machine affects all of them. Prints
-medians, and their ratios to ours. If a peer cannot run a network, its cell says so. "without attention" is also ours:
-the same network with its attention left out.
+All candidates compute the same batch with the same weights. Before timing, each result in float32 is compared with
+eager's; one in bfloat16 has to have the same shape and be finite (models/reference/precision_test.py measures how far
+off ours are). The candidates of a case take turns, round after round, so that other load on the machine affects all of
+them. Prints medians, and their ratios to ours in the same precision. If a peer cannot run a network, its cell says so.
+"without attention" is also ours: the same network with its attention left out. OpenMP's threads spin as the daemon would
+have them do.
 """
 
 import argparse
 import contextlib
+import copy
 import dataclasses
 import json
 import os
 import pathlib
 import platform
+import re
 import statistics
 import subprocess
 import sys
@@ -30,16 +35,39 @@ from torch import nn
 from models.bench.twins import CASES, Case, prepared
 from models.reference import build
 
-PEERS = ("eager", "torch.compile", "openvino")
+PEERS = ("eager", "torch.compile", "openvino", "torch.compile bf16", "openvino bf16")
 OFF = "without attention"
+OURS, COARSE = "saccade", "saccade bf16"
 MIN_ROUNDS, MAX_ROUNDS = 3, 15
+# After a pass, PyTorch's threads spin for about ten milliseconds.
+PAUSE_SECONDS = 0.03
+# Shorter passes are computed twice in a row, and the second is timed.
+SHORT_MILLISECONDS = 200
+
+
+def multiplies_bfloat16() -> bool:
+    return "avx512_bf16" in pathlib.Path("/proc/cpuinfo").read_text()
+
+
+def rounds_of_spinning(build: pathlib.Path) -> str:
+    """Returns how long the daemon lets OpenMP's threads spin on this machine, which it measures when it starts."""
+    if "GOMP_SPINCOUNT" in os.environ:
+        return os.environ["GOMP_SPINCOUNT"]
+    with tempfile.TemporaryDirectory() as empty:
+        command = [build / "bin" / "saccaded", "--model-repository", empty, "--host", "127.0.0.1", "--log-format", "text",
+                   *(flag for port in ("grpc", "http", "metrics") for flag in (f"--{port}-port", "0"))]
+        with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as daemon:
+            found = (re.search(r"spin before they sleep rounds=(\d+)", line) for line in daemon.stderr)
+            rounds = next(filter(None, found))[1]
+            daemon.terminate()
+    return rounds
 
 
 class Served:
     """Our side: a process that runs a pass on request."""
 
     def __init__(self, build: pathlib.Path, architecture: str, options: dict, network: nn.Module, pixels: torch.Tensor,
-                 threads: int):
+                 threads: int, spinning: str = "1000"):
         self.folder = tempfile.TemporaryDirectory()
         weights, batch = (str(pathlib.Path(self.folder.name) / name) for name in ("weights", "input"))
         state = {name: tensor.contiguous().clone() for name, tensor in network.state_dict().items()}
@@ -51,7 +79,7 @@ class Served:
         command = [build / "bin" / "saccade_time_model", architecture, weights, batch, str(threads),
                    *(f"{name}={value}" for name, value in options.items())]
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-                                        env={**os.environ, "GOMP_SPINCOUNT": "1000"})
+                                        env={**os.environ, "GOMP_SPINCOUNT": spinning})
         loaded, milliseconds, peak, self.isa = self.process.stdout.readline().split()
         assert loaded == "loaded"
         self.load_seconds, self.peak_bytes = float(milliseconds) / 1000, int(peak)
@@ -75,15 +103,20 @@ def compiled(twin: nn.Module, pixels: torch.Tensor):
     return torch.compile(twin)
 
 
-def in_openvino(twin: nn.Module, pixels: torch.Tensor, threads: int):
+def compiled_bfloat16(twin: nn.Module, pixels: torch.Tensor):
+    coarse = compiled(copy.deepcopy(twin).bfloat16(), pixels)
+    return lambda x: coarse(x.bfloat16())
+
+
+def in_openvino(twin: nn.Module, pixels: torch.Tensor, threads: int, precision: str):
     import openvino
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         converted = openvino.convert_model(torch.jit.trace(twin, pixels, check_trace=False), example_input=pixels,
                                            input=list(pixels.shape))
-    # Single precision for all candidates: on some processors OpenVINO's default is bfloat16.
-    settings = {"INFERENCE_PRECISION_HINT": "f32", "PERFORMANCE_HINT": "LATENCY", "INFERENCE_NUM_THREADS": threads}
+    # On processors that multiply bfloat16, bf16 is OpenVINO's default.
+    settings = {"INFERENCE_PRECISION_HINT": precision, "PERFORMANCE_HINT": "LATENCY", "INFERENCE_NUM_THREADS": threads}
     request = openvino.compile_model(converted, "CPU", settings).create_infer_request()
 
     def run(x: torch.Tensor):
@@ -101,10 +134,23 @@ def require_agreement(name: str, got: torch.Tensor, expected: torch.Tensor):
         raise RuntimeError(f"{name} differs from eager by {error:.1e}")
 
 
+def require_numbers(name: str, got: torch.Tensor, expected: torch.Tensor):
+    """In bfloat16 a detector may find another number of objects."""
+    if got.shape[1:] != expected.shape[1:] or not got.isfinite().all():
+        raise RuntimeError(f"{name} answered {list(got.shape)}, eager {list(expected.shape)}, or what is not finite")
+
+
 def milliseconds(run) -> float:
     start = time.perf_counter()
     run()
     return 1000 * (time.perf_counter() - start)
+
+
+def undisturbed(run) -> float:
+    """The time of a pass that neither the threads nor the caches of the candidate before it disturb."""
+    time.sleep(PAUSE_SECONDS)
+    took = run()
+    return run() if took < SHORT_MILLISECONDS else took
 
 
 @dataclasses.dataclass
@@ -113,6 +159,7 @@ class Row:
     shape: str
     rounds: int
     ours: float
+    coarse: float | None  # in bfloat16
     peers: dict  # each peer's median, or the reason why there is none
     load_seconds: float
     peak_ratio: float
@@ -133,32 +180,38 @@ def time_case(case: Case, batch: int, sides: tuple, arguments) -> tuple[Row, str
     pixels = prepared(case, batch, sides)
     candidates, remarks = {}, {}
     expected = compared(twin(pixels))
-    for name in PEERS:
-        if name in arguments.without:
+    makers = {
+        "eager": lambda: twin,
+        "torch.compile": lambda: compiled(twin, pixels),
+        "openvino": lambda: in_openvino(twin, pixels, arguments.threads, "f32"),
+        "torch.compile bf16": lambda: compiled_bfloat16(twin, pixels),
+        "openvino bf16": lambda: in_openvino(twin, pixels, arguments.threads, "bf16"),
+    }
+    for name in columns(arguments):
+        if name not in makers:
             continue
+        require = require_numbers if name.endswith(" bf16") else require_agreement
         try:
-            if name == "eager":
-                candidate = twin
-            elif name == "torch.compile":
-                candidate = compiled(twin, pixels)
-            else:
-                candidate = in_openvino(twin, pixels, arguments.threads)
+            candidate = makers[name]()
             for _ in range(2):  # the first call may still compile or allocate
-                require_agreement(name, compared(candidate(pixels)), expected)
+                require(name, compared(candidate(pixels)), expected)
             candidates[name] = lambda candidate=candidate: milliseconds(lambda: candidate(pixels))
         except Exception as error:  # a peer's own limits are reported, and do not end the run
             remarks[name] = f"{type(error).__name__}: {str(error).strip().splitlines()[0][:100]}"
             print(f"  {name}: {remarks[name]}", file=sys.stderr)
     with contextlib.ExitStack() as processes:
         def serve(options: dict, state: nn.Module) -> Served:
-            served = Served(arguments.build, case.architecture, options, state, pixels, arguments.threads)
+            served = Served(arguments.build, case.architecture, options, state, pixels, arguments.threads,
+                            arguments.spinning)
             processes.callback(served.close)
             served.run()
             return served
 
         options = case.options(sides)
         served = serve(options, network)
-        candidates = {"saccade": served.run, **candidates}
+        candidates = {OURS: served.run, **candidates}
+        if arguments.bfloat16:
+            candidates[COARSE] = serve({**options, "precision": "bf16"}, network).run
         if case.attention_off:
             off = {**options, **case.attention_off}
             plain = build(case.architecture, **off)
@@ -166,32 +219,43 @@ def time_case(case: Case, batch: int, sides: tuple, arguments) -> tuple[Row, str
             candidates[OFF] = serve(off, plain).run
         times: dict[str, list] = {name: [] for name in candidates}
         start = time.perf_counter()
-        while (done := len(times["saccade"])) < MIN_ROUNDS or (done < MAX_ROUNDS
+        while (done := len(times[OURS])) < MIN_ROUNDS or (done < MAX_ROUNDS
                                                                 and time.perf_counter() - start < arguments.seconds):
             for name, run in candidates.items():
-                times[name].append(run())
+                times[name].append(undisturbed(run))
     medians = {name: statistics.median(values) for name, values in times.items()}
     peers = {name: medians.get(name, remarks.get(name)) for name in columns(arguments)}
-    row = Row(case.name, shape_text(batch, sides), done, medians["saccade"], peers, served.load_seconds,
+    row = Row(case.name, shape_text(batch, sides), done, medians[OURS], medians.get(COARSE), peers, served.load_seconds,
               served.peak_bytes / served.weight_bytes)
     return row, served.isa
 
 
 def columns(arguments) -> list[str]:
-    return [name for name in (*PEERS, OFF) if name not in arguments.without]
+    return [name for name in (*PEERS, OFF)
+            if name not in arguments.without and (arguments.bfloat16 or not name.endswith(" bf16"))]
 
 
-def cell(value, ours: float) -> str:
-    return f"{value:.0f} ms, {value / ours:.2f}x" if isinstance(value, float) else "cannot" if value else "-"
+def shown(value: float) -> str:
+    return f"{value:.1f} ms" if value < 100 else f"{value:.0f} ms"
+
+
+def cell(value, ours: float | None) -> str:
+    if not isinstance(value, float):
+        return "cannot" if value else "-"
+    return f"{shown(value)}, {value / ours:.2f}x" if ours else shown(value)
 
 
 def table(rows: list[Row], peers: list[str]) -> str:
-    lines = ["| network | batch | saccade | " + " | ".join(peers) + " | load | peak / weights |",
-             "|---|---|---|" + "---|" * (len(peers) + 2)]
+    exact, coarse = ([name for name in peers if name.endswith(" bf16") == lower] for lower in (False, True))
+    names = ["network", "batch", OURS, *exact, *([COARSE, *coarse] if any(row.coarse for row in rows) else []), "load",
+             "peak / weights"]
+    lines = ["| " + " | ".join(names) + " |", "|" + "---|" * len(names)]
     for row in rows:
-        cells = [cell(row.peers.get(name), row.ours) for name in peers]
-        lines.append(f"| {row.case} | {row.shape} | {row.ours:.0f} ms | " + " | ".join(cells) +
-                     f" | {row.load_seconds:.1f} s | {row.peak_ratio:.2f} |")
+        cells = [row.case, row.shape, shown(row.ours), *(cell(row.peers.get(name), row.ours) for name in exact)]
+        if COARSE in names:
+            ours = f"{shown(row.coarse)}, {row.coarse / row.ours:.2f} of fp32" if row.coarse else "-"
+            cells += [ours, *(cell(row.peers.get(name), row.coarse) for name in coarse)]
+        lines.append("| " + " | ".join([*cells, f"{row.load_seconds:.1f} s", f"{row.peak_ratio:.2f}"]) + " |")
     return "\n".join(lines)
 
 
@@ -213,8 +277,9 @@ def heading(isa: str, arguments) -> str:
     if "openvino" not in arguments.without:
         import openvino
         versions += f", OpenVINO {openvino.__version__.split('-')[0]}"
-    return (f"{processor()}, {arguments.threads} threads, kernels for {isa}, float32; {versions}. Medians of "
-            f"{MIN_ROUNDS} to {MAX_ROUNDS} rounds, candidates in turns. \"1.70x\": it takes 1.7 times as long as ours.\n")
+    return (f"{processor()}{' with bfloat16' if multiplies_bfloat16() else ''}, {arguments.threads} threads that spin for "
+            f"{arguments.spinning} rounds, kernels for {isa}; {versions}. Medians of {MIN_ROUNDS} to {MAX_ROUNDS} rounds, "
+            "candidates in turns. \"1.70x\": it takes 1.7 times as long as ours in the same precision.\n")
 
 
 def kept(path: pathlib.Path | None, chosen: list) -> list[Row]:
@@ -233,12 +298,14 @@ def main():
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--seconds", type=float, default=40,
                         help=f"time limit for the rounds of a case; there are {MIN_ROUNDS} to {MAX_ROUNDS}")
-    parser.add_argument("--without", action="append", default=[], choices=PEERS)
+    parser.add_argument("--without", action="append", default=[], choices=(*PEERS, "bf16"),
+                        help="leaves a peer out, or all of bfloat16")
     parser.add_argument("--json", type=pathlib.Path, help="result file; keeps its rows of other cases")
     parser.add_argument("--markdown", type=pathlib.Path)
     parser.add_argument("--list", action="store_true")
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
+    arguments.bfloat16 = multiplies_bfloat16() and "bf16" not in arguments.without
     cases = [(case, batch, sides) for case in CASES for sides in case.sizes for batch in case.batches]
     order = {(case.name, shape_text(batch, sides)): index for index, (case, batch, sides) in enumerate(cases)}
     chosen = [(case, batch, sides) for case, batch, sides in cases
@@ -247,6 +314,7 @@ def main():
         for case, batch, sides in chosen:
             print(f"{case.name}/{shape_text(batch, sides)}")
         return 0 if chosen else f"no case contains '{arguments.filter}'"
+    arguments.spinning = rounds_of_spinning(arguments.build)
     rows, isa = kept(arguments.json, chosen), ""
     peers = columns(arguments)
     with torch.no_grad():

@@ -62,38 +62,45 @@ double Iou(const Action& a, const Action& b) {
   return Ratio(both, static_cast<double>(a.end - a.start) + static_cast<double>(b.end - b.start) - both);
 }
 
-// The share of the thresholds 0.5, 0.55, ... 0.95 that an IoU reaches.
-double ThresholdsReached(double iou) {
-  constexpr int kThresholds = 10;
-  // Rounding must not move an IoU of exactly a threshold below it.
-  const double steps = std::floor((iou - 0.5) / 0.05 + 1e-9) + 1;
-  return std::clamp(steps, 0.0, static_cast<double>(kThresholds)) / kThresholds;
-}
+// What counts as the same finding, and which findings are certain enough to be counted. A counterpart may be
+// less certain, so that a score that crosses a bound by rounding is no loss.
+constexpr double kSameIou = 0.5;
+constexpr float kCertain = 0.5F;
+constexpr float kKnown = 0.25F;
 
-// Matches each finding, best score first, with the free one of the same class that it overlaps most.
+// How many of the certain findings of `here` have no counterpart in `there`. Each takes the free one of its
+// class that it overlaps most, best score first.
 template <typename Finding>
-double Between(const std::vector<Finding>& expected, const std::vector<Finding>& got) {
-  double scores = 0;
-  for (const Finding& one : expected) scores += static_cast<double>(one.score);
-  for (const Finding& one : got) scores += static_cast<double>(one.score);
-  std::vector<bool> taken(got.size());
-  double agreed = 0;
-  for (const Finding& one : expected) {
-    double best_iou = 0;
-    size_t best = got.size();
-    for (size_t i = 0; i < got.size(); ++i) {
-      if (taken[i] || got[i].label != one.label) continue;
-      if (const double iou = Iou(one, got[i]); iou > best_iou) {
+int64_t Lost(const std::vector<Finding>& here, const std::vector<Finding>& there) {
+  std::vector<bool> taken(there.size());
+  int64_t lost = 0;
+  for (const Finding& one : here) {
+    if (one.score < kCertain) continue;
+    double best_iou = kSameIou;
+    size_t best = there.size();
+    for (size_t i = 0; i < there.size(); ++i) {
+      if (taken[i] || there[i].label != one.label || there[i].score < kKnown) continue;
+      if (const double iou = Iou(one, there[i]); iou >= best_iou) {
         best_iou = iou;
         best = i;
       }
     }
-    const double reached = ThresholdsReached(best_iou);
-    if (best == got.size() || reached == 0) continue;
-    taken[best] = true;
-    agreed += 2 * reached * static_cast<double>(std::min(one.score, got[best].score));
+    if (best == there.size()) {
+      ++lost;
+    } else {
+      taken[best] = true;
+    }
   }
-  return scores > 0 ? 1 - agreed / scores : 0;
+  return lost;
+}
+
+template <typename Finding>
+double Between(const std::vector<Finding>& expected, const std::vector<Finding>& got) {
+  const auto is_certain = [](const Finding& one) { return one.score >= kCertain; };
+  const auto certain = std::count_if(expected.begin(), expected.end(), is_certain) +
+                       std::count_if(got.begin(), got.end(), is_certain);
+  const int64_t lost = Lost(expected, got) + Lost(got, expected);
+  return Ratio(static_cast<double>(lost), static_cast<double>(certain));
 }
 
 // The share of the elements for which `differ` holds.

@@ -32,32 +32,37 @@ TEST(DisagreementTest, ClassesDifferByTheirProbabilities) {
 }
 
 TEST(DisagreementTest, DetectionsAreMatchedByClassAndOverlap) {
-  const Detections expected{.items = {Box(0, 10, 0.8F, 1), Box(100, 10, 0.2F, 2)}};
-  EXPECT_NEAR(Disagreement(expected, expected), 0, 1e-9);
-  // In another order, and slightly moved: an IoU of 0.96 reaches all thresholds.
-  EXPECT_NEAR(Disagreement(expected, Detections{.items = {Box(100, 10, 0.2F, 2), Box(0.2F, 10, 0.8F, 1)}}), 0,
-              1e-6);
-  // An IoU of 0.6 / 1.4 is none.
-  EXPECT_NEAR(
-      Disagreement(Detections{.items = {Box(0, 10, 0.5F, 1)}}, Detections{.items = {Box(4, 10, 0.5F, 1)}}), 1,
-      1e-9);
-  // An IoU of 8 / 12 reaches four of the ten thresholds: 0.5, 0.55, 0.6 and 0.65.
-  EXPECT_NEAR(
-      Disagreement(Detections{.items = {Box(0, 10, 0.5F, 1)}}, Detections{.items = {Box(2, 10, 0.5F, 1)}}),
-      0.6, 1e-9);
-  // The lost box has a fifth of one side's scores: 2 * 0.8 of 1.8 agree.
-  EXPECT_NEAR(Disagreement(expected, Detections{.items = {Box(0, 10, 0.8F, 1)}}), 1 - 1.6 / 1.8, 1e-6);
-  EXPECT_NEAR(Disagreement(expected, Detections{.items = {Box(0, 10, 0.8F, 3), Box(100, 10, 0.2F, 2)}}), 0.8,
-              1e-6);
-  EXPECT_NEAR(Disagreement(Detections{}, Detections{}), 0, 0);
-  EXPECT_NEAR(Disagreement(Detections{}, expected), 1, 1e-9);
+  const Detections expected{.items = {Box(0, 10, 0.8F, 1), Box(100, 10, 0.6F, 2)}};
+  EXPECT_EQ(Disagreement(expected, expected), 0);
+  // In another order, moved, and with other scores.
+  EXPECT_EQ(Disagreement(expected, Detections{.items = {Box(100, 10, 0.9F, 2), Box(2, 10, 0.55F, 1)}}), 0);
+  // An IoU of 6 / 14 is none.
+  EXPECT_EQ(
+      Disagreement(Detections{.items = {Box(0, 10, 0.5F, 1)}}, Detections{.items = {Box(4, 10, 0.5F, 1)}}),
+      1);
+  // One of the three certain ones of both sides has no counterpart.
+  EXPECT_NEAR(Disagreement(expected, Detections{.items = {Box(0, 10, 0.8F, 1)}}), 1.0 / 3, 1e-9);
+  // Another class: both sides have one that the other lacks.
+  EXPECT_NEAR(Disagreement(expected, Detections{.items = {Box(0, 10, 0.8F, 3), Box(100, 10, 0.6F, 2)}}), 0.5,
+              1e-9);
+  EXPECT_EQ(Disagreement(Detections{}, Detections{}), 0);
+  EXPECT_EQ(Disagreement(Detections{}, expected), 1);
+}
+
+TEST(DisagreementTest, AScoreThatCrossesTheBoundIsNoLoss) {
+  const auto of = [](float score) { return Detections{.items = {Box(0, 10, score, 1)}}; };
+  EXPECT_EQ(Disagreement(of(0.501F), of(0.499F)), 0);
+  EXPECT_EQ(Disagreement(of(0.499F), of(0.501F)), 0);
+  EXPECT_EQ(Disagreement(of(0.6F), of(0.2F)), 1);
+  // What neither is certain of does not count.
+  EXPECT_EQ(Disagreement(of(0.4F), Detections{}), 0);
 }
 
 TEST(DisagreementTest, AMaskMustMatchToo) {
   const Detections whole{.items = {Box(0, 10, 1, 1, {1, 1, 1, 1})}};
-  const Detections half{.items = {Box(0, 10, 1, 1, {1, 1, 0, 0})}};
-  EXPECT_NEAR(Disagreement(whole, whole), 0, 1e-9);
-  EXPECT_NEAR(Disagreement(whole, half), 0.9, 1e-9);  // an IoU of 0.5 reaches one threshold
+  EXPECT_EQ(Disagreement(whole, Detections{.items = {Box(0, 10, 1, 1, {1, 1, 0.4F, 0.6F})}}), 0);
+  EXPECT_EQ(Disagreement(whole, Detections{.items = {Box(0, 10, 1, 1, {1, 0, 0, 0})}}), 1);
+  EXPECT_EQ(Disagreement(whole, Detections{.items = {Box(0, 10, 1, 1, {1, 1})}}), 1);
 }
 
 TEST(DisagreementTest, EachBoxIsMatchedOnce) {
@@ -69,9 +74,8 @@ TEST(DisagreementTest, EachBoxIsMatchedOnce) {
 
 TEST(DisagreementTest, ActionsOverlapInTime) {
   const auto at = [](float start) { return Actions{.items = {{start, start + 10, 0.9F, 1}}, .frames = 100}; };
-  EXPECT_NEAR(Disagreement(at(0), at(0.1F)), 0, 1e-6);
-  EXPECT_NEAR(Disagreement(at(0), at(2)), 0.6, 1e-6);
-  EXPECT_NEAR(Disagreement(at(0), at(20)), 1, 1e-6);
+  EXPECT_EQ(Disagreement(at(0), at(3)), 0);  // an IoU of 7 / 13
+  EXPECT_EQ(Disagreement(at(0), at(4)), 1);  // an IoU of 6 / 14
 }
 
 TEST(DisagreementTest, PixelsAreCounted) {

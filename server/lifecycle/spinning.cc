@@ -25,9 +25,9 @@ constexpr int kWakeUps = 32;
 // Long enough for an idle core to halt, as between the loops of a network.
 constexpr std::chrono::microseconds kSleep(200);
 constexpr int kRounds = 20'000;
-constexpr double kWakeUpsToSpin = 2;
+constexpr double kWakeUpsToSpin = 10;
 constexpr int kMinRounds = 1'000;
-constexpr absl::Duration kMaxSpinning = absl::Microseconds(100);
+constexpr absl::Duration kMaxSpinning = absl::Microseconds(250);
 
 // libgomp's loop: it looks at the value and gives the core's other hardware thread a moment.
 void SpinWhileZero(const std::atomic<int>& value, int rounds) {

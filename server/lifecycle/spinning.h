@@ -20,9 +20,10 @@ struct WaitingCosts {
 // where no thread waits for another, or if no thread can be made.
 std::optional<WaitingCosts> MeasureWaiting();
 
-// The number of rounds that last as long as two wake-ups: then spinning and sleeping together cost at most a
-// half more than the better of both. At least 1,000, and at most what lasts 100 microseconds, because on a
-// busy machine a wake-up looks longer than it is.
+// The number of rounds that last as long as ten wake-ups. One or two would do if threads waited for nothing
+// but to be woken. But they also wait until the longest of their parts is done, and a thread that did sleep
+// may be woken on the core of the one that woke it: both then share it for milliseconds. At least 1,000, and
+// at most what lasts 250 microseconds, because on a busy machine a wake-up looks longer than it is.
 int SpinRounds(const WaitingCosts& costs);
 
 // The costs as a text of one line, which passes them over the restart that libgomp needs to see its variable.

@@ -8,15 +8,15 @@
 namespace saccade::server {
 namespace {
 
-TEST(SpinningTest, ThreadsSpinForTwoWakeUps) {
-  EXPECT_EQ(SpinRounds({.wake_up = absl::Microseconds(35), .round = absl::Nanoseconds(10)}), 7'000);
-  EXPECT_EQ(SpinRounds({.wake_up = absl::Microseconds(30), .round = absl::Nanoseconds(25)}), 2'400);
+TEST(SpinningTest, ThreadsSpinForTenWakeUps) {
+  EXPECT_EQ(SpinRounds({.wake_up = absl::Microseconds(15), .round = absl::Nanoseconds(10)}), 15'000);
+  EXPECT_EQ(SpinRounds({.wake_up = absl::Microseconds(20), .round = absl::Nanoseconds(25)}), 8'000);
 }
 
 TEST(SpinningTest, ThereIsALeastAndAMost) {
   EXPECT_EQ(SpinRounds({.wake_up = absl::Microseconds(1), .round = absl::Nanoseconds(50)}), 1'000);
-  EXPECT_EQ(SpinRounds({.wake_up = absl::Milliseconds(20), .round = absl::Nanoseconds(10)}), 10'000);
-  EXPECT_EQ(SpinRounds({.wake_up = absl::Microseconds(1), .round = absl::ZeroDuration()}), 2'000);
+  EXPECT_EQ(SpinRounds({.wake_up = absl::Milliseconds(20), .round = absl::Nanoseconds(10)}), 25'000);
+  EXPECT_EQ(SpinRounds({.wake_up = absl::Microseconds(1), .round = absl::ZeroDuration()}), 10'000);
 }
 
 TEST(SpinningTest, MeasuresWhatIsPossible) {

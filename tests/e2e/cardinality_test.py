@@ -42,6 +42,7 @@ LABELS = {
     **dict.fromkeys((f"saccade_{name}" for name in
                      ("queue_requests", "batch_size", "batches_without_memory_total", "padding_ratio", "image_pixels",
                       "model_ready", "model_load_duration_seconds")), VERSION),
+    "saccade_model_precision_info": VERSION | {"precision"},
     **dict.fromkeys((f"nv_cache_{name}_per_model" for name in
                      ("num_hits", "num_misses", "hit_duration", "miss_duration")), VERSION),
     **dict.fromkeys((f"saccade_response_cache_{what}" for what in ("bytes", "answers")), NONE),

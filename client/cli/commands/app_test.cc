@@ -194,6 +194,21 @@ TEST(Models, ShowTheLimitsOfClipsAndVolumes) {
   EXPECT_EQ(json["models"][1]["max_voxels"], int64_t{1} << 33);
 }
 
+TEST(Models, ShowThePrecisionIfOneIsLower) {
+  FakeDaemon daemon;
+  std::vector<Model> models = TwoModels();
+  models[0].precision = "bf16";
+  models[0].precision_reason = "set in the configuration";
+  models[1].precision = "fp32";
+  daemon.SetModels(models);
+  const std::string out = RunWith({"models", "--url", daemon.url()}).out;
+  EXPECT_THAT(out, HasSubstr("PRECISION"));
+  EXPECT_THAT(out, HasSubstr("3  bf16"));
+  const auto json = nlohmann::json::parse(RunWith({"models", "--json", "--url", daemon.url()}).out);
+  EXPECT_EQ(json["models"][0]["precision"], "bf16");
+  EXPECT_EQ(json["models"][0]["precision_reason"], "set in the configuration");
+}
+
 TEST(Models, AreJson) {
   FakeDaemon daemon;
   daemon.SetModels(TwoModels());

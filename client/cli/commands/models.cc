@@ -45,31 +45,31 @@ std::string InputOf(const Model& model) {
 }
 
 void PrintModels(Console& console, const std::vector<Model>& models) {
-  const bool lower = std::any_of(models.begin(), models.end(), [](const Model& model) {
-    return !model.precision.empty() && model.precision != "fp32";
-  });
+  const auto any = [&](const auto& is_so) { return std::any_of(models.begin(), models.end(), is_so); };
+  const bool lower =
+      any([](const Model& model) { return !model.precision.empty() && model.precision != "fp32"; });
+  const bool many_sizes = any([](const Model& model) { return !model.buckets.empty(); });
+  std::vector<Column> columns = {{"NAME"},          {"VERSION", true}, {"STATE"},
+                                 {"TASK"},          {"ARCHITECTURE"},  {"INPUT", true},
+                                 {"CLASSES", true}, {"BATCH", true},   {"QUEUED", true}};
+  if (lower) columns.push_back({"PRECISION"});
+  if (many_sizes) columns.push_back({"BUCKETS"});
   std::vector<std::vector<std::string>> rows;
   for (const Model& model : models) {
-    rows.push_back({model.name, absl::StrCat(model.version), StateName(model.state), model.task,
-                    model.architecture, InputOf(model), absl::StrCat(model.classes),
-                    absl::StrCat(model.max_batch_size), absl::StrCat(model.queued),
-                    lower ? model.precision : "", model.buckets});
+    std::vector<std::string>& row = rows.emplace_back();
+    row = {model.name,
+           absl::StrCat(model.version),
+           StateName(model.state),
+           model.task,
+           model.architecture,
+           InputOf(model),
+           absl::StrCat(model.classes),
+           absl::StrCat(model.max_batch_size),
+           absl::StrCat(model.queued)};
+    if (lower) row.push_back(model.precision);
+    if (many_sizes) row.push_back(model.buckets);
   }
-  const bool many_sizes =
-      std::any_of(models.begin(), models.end(), [](const Model& model) { return !model.buckets.empty(); });
-  PrintTable(console,
-             {{"NAME"},
-              {"VERSION", true},
-              {"STATE"},
-              {"TASK"},
-              {"ARCHITECTURE"},
-              {"INPUT", true},
-              {"CLASSES", true},
-              {"BATCH", true},
-              {"QUEUED", true},
-              {lower ? "PRECISION" : ""},
-              {many_sizes ? "BUCKETS" : ""}},
-             rows);
+  PrintTable(console, columns, rows);
   for (const Model& model : models) {
     if (model.reason.empty()) continue;
     console.out << Printable(absl::StrCat(model.name, " ", model.version, ": ", model.reason)) << '\n';
