@@ -17,6 +17,7 @@
 #include "kernels/common/cpu_isa.h"
 #include "models/api/model.h"
 #include "models/api/registry.h"
+#include "models/device/own_cores.h"
 #include "models/tools/batch_file.h"
 #include "models/tools/option_arguments.h"
 #include "models/tools/process_memory.h"
@@ -56,7 +57,11 @@ void Serve(int argc, char** argv) {
   while (std::getline(std::cin, command)) {
     if (command != "run") throw std::runtime_error("expected 'run', got '" + command + "'");
     const Stopwatch running;
-    const std::vector<TaskResult> results = model->Run(batch);
+    std::vector<TaskResult> results;
+    {
+      const OwnCores own;
+      results = model->Run(batch);
+    }
     const double took = running.Milliseconds();
     RequireAnswers(results);
     std::cout << took << std::endl;

@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "models/api/attention_probe.h"
+#include "models/device/own_cores.h"
 #include "server/engine/pass_failure.h"
 #include "server/engine/passes.h"
 
@@ -143,6 +144,7 @@ absl::StatusOr<std::vector<models::TaskResult>> Forward(
   try {
     at::Tensor pixels = Gather(items, placements, ShapeOf(input, placements[0], count));
     if (input.medium == models::Medium::kClip) pixels = pixels.transpose(1, 2);
+    const models::OwnCores own;
     auto results = model.Run(
         {.pixels = std::move(pixels), .placements = std::move(placements), .progress = std::move(progress)});
     if (results.size() != count)
