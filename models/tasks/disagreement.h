@@ -8,9 +8,9 @@ namespace saccade::models {
 
 // Returns 0 for results that mean the same, and at most 1:
 //   classification  total variation distance of the classes' probabilities
-//   detection       share of the certain findings (a score of 0.5 or more) that the other result lacks. It has
-//   and actions     one if the class is the same, the score at least 0.25, and the IoU at least 0.5 (with masks,
-//                   the lower one of both IoUs)
+//   detection       share of the certain findings (a score of 0.5 or more) that the other result lacks. It
+//   and actions     has one if the class is the same, the score at least 0.25, and the IoU at least 0.5
+//                   (with masks, the lower one of both IoUs)
 //   segmentation    share of pixels with another class
 //   stereo          share of pixels whose disparity differs by more than 1
 //   restoration     RMS of the difference, relative to the standard deviation of `expected`
