@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 
@@ -192,7 +193,7 @@ class AttentionTiles {
         const A value = from[c * kTile + j];
         A& largest = tile[c * row + j];
         // A NaN stays NaN, as in ATen's maximum.
-        largest = value > largest || value != value ? value : largest;
+        largest = value > largest || std::isnan(value) ? value : largest;
       }
     }
   }

@@ -25,7 +25,7 @@ void WithStoredType(Dtype dtype, const Run& run) {
 // Calls run(zero), where zero has the type in which maps of `dtype` are computed: float or double.
 template <typename Run>
 void WithAccumulateType(Dtype dtype, const Run& run) {
-  if (IsDouble(dtype)) {
+  if (IsDouble(dtype)) {  // NOLINT(bugprone-branch-clone): the branches differ in their type
     run(double());
   } else {
     run(float());
