@@ -28,6 +28,16 @@ __m512i Pairs(__m512 first, __m512 second) {
   return _mm512_or_si512(_mm512_cvtepu16_epi32(low), _mm512_slli_epi32(_mm512_cvtepu16_epi32(high), 16));
 }
 
+// The same pair in all lanes.
+__m512bh Spread(uint32_t pair) {
+  __m512i all = _mm512_set1_epi32(static_cast<int>(pair));
+#ifdef __clang__
+  // Clang 16 crashes when it folds the load into a vector of bfloat16.
+  asm("" : "+v"(all));
+#endif
+  return reinterpret_cast<__m512bh>(all);
+}
+
 // Converts `depth` rows of up to kVectors vectors of b; to[pair][vector][lane].
 void ConvertColumns(const float* b, int64_t b_row, int64_t depth, int64_t vectors, uint32_t* to) {
   for (int64_t i = 0; i < depth; i += 2) {
@@ -83,8 +93,7 @@ void RegisterProduct(int64_t pairs, const uint32_t* a, int64_t row, int64_t pair
       values[v] = reinterpret_cast<__m512bh>(_mm512_load_si512(b + (p * kVectors + v) * kLanes));
     }
     for (int r = 0; r < kCount; ++r) {
-      const auto factor =
-          reinterpret_cast<__m512bh>(_mm512_set1_epi32(static_cast<int>(a[r * row + p * pair])));
+      const __m512bh factor = Spread(a[r * row + p * pair]);
       for (int v = 0; v < kWide; ++v) sums[r][v] = _mm512_dpbf16_ps(sums[r][v], factor, values[v]);
     }
   }
