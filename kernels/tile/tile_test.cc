@@ -227,7 +227,7 @@ TEST(TileTest, ProductsOfBFloat16RoundTheirOperands) {
   EXPECT_EQ(c[0], 6 * (1 + 0x1p-9F));
 }
 
-// What is not finite stays so.
+// A NaN or an infinity in an operand reaches the result.
 TEST(TileTest, ProductsOfBFloat16KeepWhatIsNotFinite) {
   const auto& code = TileCodeFor<float>(BestCpuIsa(), Dtype::kBFloat16);
   for (const float bad : {kNan, std::numeric_limits<float>::infinity()}) {

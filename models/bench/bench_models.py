@@ -34,6 +34,7 @@ from torch import nn
 
 from models.bench.twins import CASES, Case, prepared
 from models.reference import build
+from models.reference.served import multiplies_bfloat16
 
 PEERS = ("eager", "torch.compile", "openvino", "torch.compile bf16", "openvino bf16")
 OFF = "without attention"
@@ -43,10 +44,6 @@ MIN_ROUNDS, MAX_ROUNDS = 3, 15
 PAUSE_SECONDS = 0.03
 # Shorter passes are computed twice in a row, and the second is timed.
 SHORT_MILLISECONDS = 200
-
-
-def multiplies_bfloat16() -> bool:
-    return "avx512_bf16" in pathlib.Path("/proc/cpuinfo").read_text()
 
 
 def rounds_of_spinning(build: pathlib.Path) -> str:

@@ -19,6 +19,7 @@ import tempfile
 
 import torch
 
+from models.reference.served import multiplies_bfloat16
 from models.reference.training import evaluation, export
 from models.reference.training.daemon import serving
 from models.reference.training.recipes import RECIPES, Recipe
@@ -54,10 +55,6 @@ def in_bfloat16(folder: pathlib.Path) -> pathlib.Path:
     for config in copy.glob("*/config.pbtxt"):
         config.write_text(config.read_text() + 'parameters { key: "precision" value { string_value: "bf16" } }\n')
     return copy
-
-
-def multiplies_bfloat16() -> bool:
-    return "avx512_bf16" in pathlib.Path("/proc/cpuinfo").read_text()
 
 
 def rows(recipe: Recipe, daemon, coarse) -> tuple[list[str], list[str]]:

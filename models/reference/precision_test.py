@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from models.bench.twins import Case
-from models.reference.served import run_model, save, served, smooth_noise
+from models.reference.served import multiplies_bfloat16, run_model, save, served, smooth_noise
 
 NARROW = {"width": 0.25, "classes": 10}
 # One of each family, at a size that takes less than a second.
@@ -30,10 +30,6 @@ CASES = [
 COUNT = 5
 # A part of the result with one number for each class, pixel or voxel, whose error can be measured.
 VALUES = ("logits", "disparity", "restored")
-
-
-def multiplies_bfloat16() -> bool:
-    return "avx512_bf16" in pathlib.Path("/proc/cpuinfo").read_text()
 
 
 needs_bfloat16 = pytest.mark.skipif(not multiplies_bfloat16(), reason="this processor does not multiply bfloat16 itself")

@@ -11,6 +11,11 @@ from torch import nn
 RUN_MODEL = pathlib.Path(os.environ.get("SACCADE_BUILD_DIR", "build/release")) / "tests" / "saccade_run_model"
 
 
+def multiplies_bfloat16() -> bool:
+    """Whether this machine's processor does so itself, without which the CPU does not serve in bf16."""
+    return "avx512_bf16" in pathlib.Path("/proc/cpuinfo").read_text()
+
+
 def save(network: nn.Module, path: pathlib.Path) -> pathlib.Path:
     """Writes the state_dict as safetensors. Tensors that share memory are written twice."""
     save_file({name: tensor.contiguous().clone() for name, tensor in network.state_dict().items()}, str(path))

@@ -13,7 +13,7 @@ namespace saccade::server {
 
 // Adds the request's item of index `item`. Frame k of a video is the one visible k /
 // input.clip.frames_per_second after its start. Frames added to reach the required multiple are zero. Charges
-// the ticket as the clip grows, and regularly checks that the call is alive.
+// the sink as the clip grows, and regularly checks that the request is alive.
 absl::Status MakeClipItem(ItemSink& sink, const models::ImageInput& input, const DecodeLimits& limits,
                           Clock* clock, int64_t item);
 

@@ -19,10 +19,10 @@ absl::Status CheckInput(const Request& request, const std::string& model, const 
 // True if the client's bytes are the network's input, except for padding.
 bool IsReady(const Request& request);
 
-// Adds the items to the call, and charges its ticket for them. Expensive unless IsReady(request); then run it
-// on the decode pool. REQUIRES: CheckInput() returned OK. Errors of reading and decoding begin with the
-// input's name; others are those of AddDecodedBytes and CheckAlive. On error the caller must still refuse the
-// sink.
+// Adds the items to the sink, and charges it for them. Expensive unless IsReady(request); then run it on the
+// decode pool. REQUIRES: CheckInput() returned OK. Errors of reading and decoding begin with the input's
+// name; others are those of AddDecodedBytes and CheckAlive. On error the caller must still refuse the
+// request.
 absl::Status MakeItems(ItemSink& sink, const models::ImageInput& input, const DecodeLimits& limits,
                        Clock* clock);
 

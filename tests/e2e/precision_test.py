@@ -1,13 +1,13 @@
 """Tests the precision in which the daemon computes a model: the one that is configured, or with `auto` the one that the
 model's samples speak for, told in the log, the model's description and a metric."""
 
-import pathlib
 import shutil
 
 import pytest
 
 from harness import ROOT, run_to_end
 from messages import message
+from models.reference.served import multiplies_bfloat16
 
 DEMO = ROOT / "models" / "demo"
 SAMPLES = {
@@ -19,10 +19,6 @@ SAMPLES = {
 }
 # Any answer may change: what is chosen then depends on the processor and the speed alone.
 ANY_LOSS = {"precision": "auto", "max_precision_loss": "1"}
-
-
-def multiplies_bfloat16():
-    return "avx512_bf16" in pathlib.Path("/proc/cpuinfo").read_text()
 
 
 needs_bfloat16 = pytest.mark.skipif(not multiplies_bfloat16(), reason="this processor does not multiply bfloat16 itself")
