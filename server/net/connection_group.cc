@@ -20,14 +20,15 @@ ConnectionGroup::ConnectionGroup(EventLoop* loop, std::shared_ptr<const PortOpti
 ConnectionGroup::~ConnectionGroup() = default;
 
 void ConnectionGroup::Add(ClientSocket socket) {
-  const absl::Cleanup forget = [this] { Forget(); };
+  absl::Cleanup forget = [this] { Forget(); };
   if (closing_) return;
   List& list = ListOf(Rank::kNew);
   list.push_back(std::make_unique<Connection>(this, std::move(socket)));
+  // What was counted for the announcement counts for the connection from here, so that the port never sees
+  // one too many.
+  std::move(forget).Cancel();
   Connection& added = *list.back();
   added.entry() = {Rank::kNew, false, loop_->Now(), std::prev(list.end())};
-  // Counted once more for the connection itself.
-  Announce();
   added.Start();
 }
 
