@@ -51,15 +51,20 @@ std::vector<std::unique_ptr<BatchTask>> Scheduler::RemoveModel(ModelId id) {
   // Instances whose batch was handed out but never fetched.
   for (Impl::Instance& instance : model.instances) impl_->ReleaseCores(instance);
   model.idle = model.instances.size();
-  impl_->Track(model);
-  impl_->models[id] = nullptr;
+  impl_->Remove(model);
   return left;
 }
 
-void Scheduler::Close(ModelId model) { impl_->models.at(model)->closed = true; }
+void Scheduler::Close(ModelId id) {
+  Impl::Model& model = *impl_->models.at(id);
+  model.closed = true;
+  impl_->Track(model);
+}
 
-void Scheduler::Learn(ModelId model, int64_t bucket, int64_t size, absl::Duration took) {
-  impl_->models.at(model)->queue.Learn(bucket, size, Nanos(took), NanoTime());
+void Scheduler::Learn(ModelId id, int64_t bucket, int64_t size, absl::Duration took) {
+  Impl::Model& model = *impl_->models.at(id);
+  model.queue.Learn(bucket, size, Nanos(took), NanoTime());
+  impl_->Track(model);
 }
 
 absl::Status Scheduler::Push(ModelId id, std::unique_ptr<BatchTask>& task, absl::Time now,
@@ -71,8 +76,8 @@ absl::Status Scheduler::Push(ModelId id, std::unique_ptr<BatchTask>& task, absl:
   if (model.queue.empty()) {
     for (const auto& on_device : model.devices) {
       const Impl::Device& device = *on_device->device;
-      on_device->used =
-          std::max(on_device->used, device.served - Impl::kMaxCreditPasses * device.longest / model.weight());
+      const Nanos least = device.served - Impl::kMaxCreditPasses * device.longest / model.weight();
+      if (on_device->used < least) Impl::Use(*on_device, least);
     }
   }
   absl::Status taken =
@@ -96,18 +101,19 @@ absl::Status Scheduler::Consider(ModelId id, const BatchTask::Traits& traits,
 
 std::optional<Scheduler::Batch> Scheduler::Next(absl::Time now, std::vector<Dropped>* dropped) {
   const NanoTime time(now);
-  while (const auto chosen = impl_->Choose(time, dropped)) {
-    ModelQueue::Tasks tasks = chosen->model().queue.Take(*chosen->due.bucket, time, dropped);
+  while (Impl::ModelOnDevice* const chosen = impl_->Choose(time, dropped)) {
+    Impl::Model& model = *chosen->model;
+    ModelQueue::Tasks tasks = model.queue.Take(*model.look.due.bucket, time, dropped);
     if (!tasks.empty()) return impl_->Start(*chosen, std::move(tasks), time);
     // All its tasks were cancelled in the meantime.
-    impl_->Track(chosen->model());
+    impl_->Track(model);
   }
   return std::nullopt;
 }
 
 void Scheduler::Sweep(absl::Time now, std::vector<Dropped>* dropped) {
   for (const auto& model : impl_->models) {
-    if (model == nullptr || model->idle > 0) continue;
+    if (model == nullptr || model->queue.empty()) continue;
     model->queue.SweepAll(NanoTime(now), dropped);
     impl_->Track(*model);
   }
@@ -120,7 +126,7 @@ void Scheduler::Finished(ModelId id, int index, absl::Time now, bool learn) {
   const NanoTime time(now);
   const Nanos took = time - instance.started;
   model.queue.Learn(instance.bucket, instance.size, learn ? std::optional(took) : std::nullopt, time);
-  on_device.used += (took - instance.charged) * model.threads() / model.weight();
+  Impl::Use(on_device, on_device.used + (took - instance.charged) * model.threads() / model.weight());
   model.ends -= instance.started.SinceEpoch() + instance.charged;
   impl_->ReleaseCores(instance);
   on_device.idle.push_back(index);
@@ -128,8 +134,10 @@ void Scheduler::Finished(ModelId id, int index, absl::Time now, bool learn) {
   impl_->Track(model);
 }
 
-void Scheduler::ReduceBatches(ModelId model, int64_t bucket, int64_t size, absl::Time now) {
-  impl_->models.at(model)->queue.ReduceBatches(bucket, size, NanoTime(now));
+void Scheduler::ReduceBatches(ModelId id, int64_t bucket, int64_t size, absl::Time now) {
+  Impl::Model& model = *impl_->models.at(id);
+  model.queue.ReduceBatches(bucket, size, NanoTime(now));
+  impl_->Track(model);
 }
 
 absl::Time Scheduler::wake_at() const { return impl_->next_wake.ToTime(); }

@@ -88,8 +88,9 @@ class Scheduler {
   // can no longer be in time are added to `dropped`.
   std::optional<Batch> Next(absl::Time now, std::vector<Dropped>* dropped);
 
-  // Drops tasks that are cancelled or can no longer be in time, of models whose instances all compute,
-  // because Next checks only the others. Call it periodically.
+  // Drops tasks that are cancelled or can no longer be in time, of all models: Next checks them only when it
+  // starts a batch of their model, or when it last looked at the model some milliseconds ago. Call it
+  // periodically.
   void Sweep(absl::Time now, std::vector<Dropped>* dropped);
 
   // Marks the instance as idle. `learn` is true if its pass was an ordinary one, whose time may be learned.

@@ -1,6 +1,7 @@
 #include "server/batching/scheduler_impl.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace saccade::server {
 namespace {
@@ -8,19 +9,18 @@ namespace {
 // After this time a pass no longer reserves cores; others may start, and the operating system shares the
 // cores.
 constexpr Nanos kMaxHold = kSecond;
+// Age at which a look at a model is taken anew although nothing happened to the model, because its tasks may
+// have become late.
+constexpr Nanos kLookEvery = 5 * kMillisecond;
+
 }  // namespace
 
 void Scheduler::Impl::Track(Model& model) {
-  if (model.wants != model.Wants()) {
-    model.wants = !model.wants;
-    const auto at = std::lower_bound(wanting.begin(), wanting.end(), model.id,
-                                     [](const Model* other, ModelId id) { return other->id < id; });
-    if (model.wants) {
-      wanting.insert(at, &model);
-    } else {
-      wanting.erase(at);
-    }
-  }
+  TrackIndices(model);
+  if (model.Wants()) LookLater(model);
+}
+
+void Scheduler::Impl::TrackIndices(Model& model) {
   const bool active = !model.Rests();
   if (model.active != active) {
     model.active = active;
@@ -32,6 +32,112 @@ void Scheduler::Impl::Track(Model& model) {
       if (device.active_models == 0) device.active_weight = 0;
     }
   }
+  for (const auto& on_device : model.devices) TrackOffer(*on_device);
+  if (!model.Wants()) ForgetLook(model);
+}
+
+void Scheduler::Impl::TrackOffer(ModelOnDevice& on_device) {
+  const bool offers = !on_device.model->queue.empty() && !on_device.idle.empty();
+  if (offers == (on_device.offer >= 0)) return;
+  Device& device = *on_device.device;
+  const double threads = on_device.model->threads();
+  if (offers) {
+    on_device.offer = static_cast<int>(device.offers.size());
+    device.offers.push_back(
+        {.on_device = &on_device, .used = on_device.used, .threads = threads, .model = on_device.model->id});
+    device.wanted_cores += threads;
+    MarkDue(on_device, on_device.model->look);
+  } else {
+    Offer& gone = device.offers[static_cast<size_t>(on_device.offer)];
+    if (gone.due) --device.due;
+    gone = device.offers.back();
+    gone.on_device->offer = on_device.offer;
+    device.offers.pop_back();
+    on_device.offer = -1;
+    device.wanted_cores -= threads;
+  }
+  Contend(device);
+}
+
+void Scheduler::Impl::MarkDue(ModelOnDevice& on_device, const Look& look) {
+  if (on_device.offer < 0) return;
+  Device& device = *on_device.device;
+  Offer& offer = device.offers[static_cast<size_t>(on_device.offer)];
+  if (offer.due != look.found) device.due += look.found ? 1 : -1;
+  offer.due = look.found;
+  offer.latest_start = look.due.latest_start;
+}
+
+void Scheduler::Impl::Contend(Device& device) {
+  const bool contended = device.offers.size() > 1 && device.held + device.wanted_cores > options.cores;
+  if (contended == device.contended) return;
+  device.contended = contended;
+  if (!contended) return;
+  // Those that wait for more items need not wait any more.
+  for (const Offer& offer : device.offers) {
+    if (!offer.due) LookLater(*offer.on_device->model);
+  }
+}
+
+void Scheduler::Impl::Use(ModelOnDevice& on_device, Nanos used) {
+  on_device.used = used;
+  if (on_device.offer >= 0) on_device.device->offers[static_cast<size_t>(on_device.offer)].used = used;
+}
+
+void Scheduler::Impl::LookLater(Model& model) {
+  if (model.changed) return;
+  model.changed = true;
+  changed.push_back(&model);
+}
+
+void Scheduler::Impl::ForgetLook(Model& model) {
+  if (model.look.due_at != NanoTime::Never()) waiting.erase({model.look.due_at, model.id});
+  model.look = {};
+  if (!model.looked) return;
+  looked.erase(*model.looked);
+  model.looked.reset();
+}
+
+void Scheduler::Impl::LookNow(Model& model, NanoTime now, std::vector<Dropped>* dropped) {
+  if (model.look.due_at != NanoTime::Never()) waiting.erase({model.look.due_at, model.id});
+  // No batch waits for more items if the model is closed, or if every device with an idle instance has work
+  // for other models.
+  const bool at_once =
+      model.closed || std::all_of(model.devices.begin(), model.devices.end(), [](const auto& on_device) {
+        return on_device->idle.empty() || on_device->device->contended;
+      });
+  model.look = {.taken = now};
+  Look& look = model.look;
+  look.found = model.queue.FindDue(now, UsableInstances(model), at_once, &look.due, &look.due_at, dropped);
+  if (look.found) look.due_at = NanoTime::Never();
+  if (look.due_at != NanoTime::Never()) waiting.insert({look.due_at, model.id});
+  if (model.looked) {
+    looked.splice(looked.end(), looked, *model.looked);
+  } else {
+    model.looked = looked.insert(looked.end(), &model);
+  }
+  for (const auto& on_device : model.devices) MarkDue(*on_device, look);
+  // All its tasks may have been dropped.
+  TrackIndices(model);
+}
+
+void Scheduler::Impl::LookAround(NanoTime now, std::vector<Dropped>* dropped) {
+  while (!waiting.empty() && waiting.begin()->first <= now)
+    LookNow(*models[waiting.begin()->second], now, dropped);
+  while (!looked.empty() && now - looked.front()->look.taken >= kLookEvery)
+    LookNow(*looked.front(), now, dropped);
+  while (!changed.empty()) {
+    Model& model = *changed.back();
+    changed.pop_back();
+    model.changed = false;
+    if (model.Wants()) LookNow(model, now, dropped);
+  }
+}
+
+void Scheduler::Impl::Remove(Model& model) {
+  TrackIndices(model);
+  changed.erase(std::remove(changed.begin(), changed.end(), &model), changed.end());
+  models[model.id] = nullptr;
 }
 
 double Scheduler::Impl::UsableInstances(const Model& model) const {
@@ -56,8 +162,10 @@ Nanos Scheduler::Impl::ExpectedWait(const Model& model, NanoTime now) {
 void Scheduler::Impl::ReleaseCores(Instance& instance) {
   if (!instance.holds_cores) return;
   instance.holds_cores = false;
-  instance.on_device->device->held -= instance.on_device->model->threads();
+  Device& device = *instance.on_device->device;
+  device.held -= instance.on_device->model->threads();
   holders.erase({instance.started, &instance});
+  Contend(device);
 }
 
 void Scheduler::Impl::ReleaseCoresOfLongPasses(NanoTime now) {
@@ -71,103 +179,78 @@ void Scheduler::Impl::ReleaseCoresOfLongPasses(NanoTime now) {
   }
 }
 
-void Scheduler::Impl::FindContended() {
-  for (auto& [number, device] : devices) {
-    device.contended = false;
-    device.wanted_cores = device.held;
-    device.wanting_models = 0;
-  }
-  for (const Model* model : wanting) {
-    for (const auto& on_device : model->devices) {
-      if (on_device->idle.empty()) continue;
-      Device& device = *on_device->device;
-      device.wanted_cores += model->threads();
-      ++device.wanting_models;
-      device.contended = device.wanting_models > 1 && device.wanted_cores > options.cores;
-    }
-  }
-}
-
-void Scheduler::Impl::FindCandidates(NanoTime now, std::vector<Dropped>* dropped) {
-  FindContended();
-  for (auto& [number, device] : devices) device.candidates.clear();
-  for (size_t i = 0; i < wanting.size();) {
-    Model& model = *wanting[i];
-    // No batch waits for more items if the model is closed, or if every device with an idle instance has work
-    // for other models.
-    const bool at_once =
-        model.closed || std::all_of(model.devices.begin(), model.devices.end(), [](const auto& on_device) {
-          return on_device->idle.empty() || on_device->device->contended;
-        });
-    ModelQueue::Due due;
-    const bool found = model.queue.FindDue(now, UsableInstances(model), at_once, &due, &next_wake, dropped);
-    // Track() removes the model from `wanting` if all its tasks were dropped; wanting[i] is then the next.
-    Track(model);
-    if (model.wants) ++i;
-    if (!found) continue;
-    for (const auto& on_device : model.devices) {
-      if (!on_device->idle.empty()) on_device->device->candidates.push_back({on_device.get(), due});
-    }
-  }
-}
-
-const Scheduler::Impl::Candidate* Scheduler::Impl::ChooseAt(Device& device, NanoTime now) {
-  const std::vector<Candidate>& candidates = device.candidates;
-  if (candidates.empty()) return nullptr;
-  const auto less_used = [](const Candidate& a, const Candidate& b) { return a.used() < b.used(); };
-  const auto min = std::min_element(candidates.begin(), candidates.end(), less_used);
-  device.served = std::max(device.served, min->used());
-  const Candidate* best = &*min;
-  const Nanos limit = min->used() + kMaxCreditPasses * device.longest / min->model().weight();
-  // A model with an urgent deadline goes first, as long as its use is at most `limit`.
-  const auto urgent = [&](const Candidate& candidate) {
-    return candidate.due.latest_start - now < device.longest;
+const Scheduler::Impl::Offer* Scheduler::Impl::ChooseAt(Device& device, NanoTime now) {
+  if (device.due == 0) return nullptr;
+  // No order of the models matters but what they used.
+  const auto before = [](const Offer& a, const Offer& b) {
+    return std::pair(a.used, a.model) < std::pair(b.used, b.model);
   };
-  for (const Candidate& candidate : candidates) {
-    if (!urgent(candidate) || candidate.used() > limit) continue;
-    if (!urgent(*best) || candidate.due.latest_start < best->due.latest_start) best = &candidate;
+  const Offer* min = nullptr;
+  for (const Offer& offer : device.offers) {
+    if (offer.due && (min == nullptr || before(offer, *min))) min = &offer;
   }
-  if (HasCores(*best)) return best;
+  device.served = std::max(device.served, min->used);
+  // A model with an urgent deadline goes first, as long as its use is at most `limit`.
+  const Nanos limit = min->used + kMaxCreditPasses * device.longest / min->on_device->model->weight();
+  const auto urgent = [&](const Offer& offer) { return offer.latest_start - now < device.longest; };
+  const Offer* best = min;
+  for (const Offer& offer : device.offers) {
+    if (!offer.due || !urgent(offer) || offer.used > limit) continue;
+    if (!urgent(*best) ||
+        std::pair(offer.latest_start, offer.model) < std::pair(best->latest_start, best->model))
+      best = &offer;
+  }
+  if (HasCores(device, *best)) return best;
   ReleaseCoresOfLongPasses(now);
-  if (HasCores(*best)) return best;
+  if (HasCores(device, *best)) return best;
   // `best` waits for cores. Meanwhile, models that fit may run as long as their use is at most `limit`.
-  for (const Candidate& candidate : candidates) {
-    if (HasCores(candidate) && candidate.used() <= limit) return &candidate;
+  if (device.held >= options.cores) return nullptr;
+  const Offer* fitting = nullptr;
+  for (const Offer& offer : device.offers) {
+    if (!offer.due || !HasCores(device, offer) || offer.used > limit) continue;
+    if (fitting == nullptr || before(offer, *fitting)) fitting = &offer;
   }
-  return nullptr;
+  return fitting;
 }
 
-std::optional<Scheduler::Impl::Candidate> Scheduler::Impl::Choose(NanoTime now,
-                                                                  std::vector<Dropped>* dropped) {
-  next_wake = NanoTime::Never();
-  FindCandidates(now, dropped);
-  // A model that could start on several devices starts on the one with the fewest held cores.
-  const Candidate* chosen = nullptr;
-  for (auto& [number, device] : devices) {
-    const Candidate* const candidate = ChooseAt(device, now);
-    if (candidate != nullptr && (chosen == nullptr || device.held < chosen->on_device->device->held))
-      chosen = candidate;
+Scheduler::Impl::ModelOnDevice* Scheduler::Impl::Choose(NanoTime now, std::vector<Dropped>* dropped) {
+  for (;;) {
+    LookAround(now, dropped);
+    next_wake = waiting.empty() ? NanoTime::Never() : waiting.begin()->first;
+    // A model that could start on several devices starts on the one with the fewest held cores.
+    const Offer* chosen = nullptr;
+    for (auto& [number, device] : devices) {
+      const Offer* const offer = ChooseAt(device, now);
+      if (offer != nullptr && (chosen == nullptr || device.held < chosen->on_device->device->held))
+        chosen = offer;
+    }
+    if (chosen == nullptr) return nullptr;
+    ModelOnDevice* const on_device = chosen->on_device;
+    Model& model = *on_device->model;
+    // Its tasks may have become late since the last look.
+    if (model.look.taken != now) LookNow(model, now, dropped);
+    if (model.look.found) return on_device;
   }
-  return chosen == nullptr ? std::nullopt : std::optional(*chosen);
 }
 
-Scheduler::Batch Scheduler::Impl::Start(const Candidate& candidate, ModelQueue::Tasks tasks, NanoTime now) {
-  Model& model = candidate.model();
-  ModelOnDevice& on_device = *candidate.on_device;
+Scheduler::Batch Scheduler::Impl::Start(ModelOnDevice& on_device, ModelQueue::Tasks tasks, NanoTime now) {
+  Model& model = *on_device.model;
   Device& device = *on_device.device;
   const int index = on_device.idle.back();
   on_device.idle.pop_back();
   --model.idle;
   int64_t size = 0;
   for (const auto& task : tasks) size += task->size();
-  const Nanos cost = candidate.due.bucket->latency.Mean(size);
+  const Bucket& bucket = *model.look.due.bucket;
+  const Nanos cost = bucket.latency.Mean(size);
   Instance& instance = model.instances[index];
-  instance = {&on_device, true, now, candidate.due.bucket->id, size, cost};
-  on_device.used += cost * model.threads() / model.weight();
+  instance = {&on_device, true, now, bucket.id, size, cost};
+  Use(on_device, on_device.used + cost * model.threads() / model.weight());
   model.ends += now.SinceEpoch() + cost;
   device.held += model.threads();
   holders.insert({now, &instance});
   device.longest = std::max(device.longest * 0.99, cost);
+  Contend(device);
   Track(model);
   return {model.id, index, std::move(tasks), ToDuration(cost)};
 }

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <list>
 #include <map>
 #include <memory>
 #include <optional>
@@ -39,6 +40,19 @@ struct Scheduler::Impl {
     std::vector<int> idle = {};
     // Time of one core that was used, divided by the model's weight.
     Nanos used = {};
+    // Its index in Device::offers; -1 if the model could not start a pass here.
+    int offer = -1;
+  };
+
+  // What is known of a model's next batch. It stays true until something happens to the model, except that
+  // tasks become late; so a look has an age.
+  struct Look {
+    // True if a batch is due.
+    bool found = false;
+    ModelQueue::Due due = {};
+    // When a batch will be due, if none is.
+    NanoTime due_at = NanoTime::Never();
+    NanoTime taken;
   };
 
   struct Model {
@@ -61,18 +75,27 @@ struct Scheduler::Impl {
     bool closed = false;
     // Sum over its running passes of their expected ends, each as the span since the epoch.
     Nanos ends;
-    // Wants() and !Rests() as the scheduler's indices have them (Impl::Track).
-    bool wants = false;
+    // !Rests() as the devices' sums have it (Impl::Track).
     bool active = false;
+    Look look;
+    // True if it is in `changed`.
+    bool changed = false;
+    // Its place in `looked`, while it wants to start a batch.
+    std::optional<std::list<Model*>::iterator> looked;
   };
 
-  // A model with a due batch and an idle instance on a device.
-  struct Candidate {
+  // A model that has tasks and an idle instance on a device. Kept in one array, because each choice reads all
+  // offers on a device.
+  struct Offer {
     ModelOnDevice* on_device = nullptr;
-    ModelQueue::Due due = {};
-
-    Model& model() const { return *on_device->model; }
-    Nanos used() const { return on_device->used; }
+    // ModelOnDevice::used.
+    Nanos used = {};
+    // Look::due.latest_start; meaningless unless `due`.
+    NanoTime latest_start = {};
+    double threads = 1;
+    Scheduler::ModelId model = 0;
+    // Look::found.
+    bool due = false;
   };
 
   struct Device {
@@ -85,15 +108,14 @@ struct Scheduler::Impl {
     Nanos served;
     // Longest recent pass.
     Nanos longest;
-    // While a batch is chosen: the number of models that could start one here, and the cores held or needed
-    // for one pass of each.
-    int wanting_models = 0;
+    // In no particular order.
+    std::vector<Offer> offers = {};
+    // Sum of Offer::threads, and number of offers that are due.
     double wanted_cores = 0;
+    int due = 0;
     // True if several models together need more cores, with one pass each, than there are. Then no batch
     // waits for more items, because there is always another one to compute.
     bool contended = false;
-    // Candidates for the next batch, while one is chosen.
-    std::vector<Candidate> candidates = {};
   };
 
   // A running pass that holds cores, by its start. Instances do not move while their model exists.
@@ -105,7 +127,8 @@ struct Scheduler::Impl {
 
   explicit Impl(const SchedulerOptions& scheduler_options) : options(scheduler_options) {}
 
-  // Updates the indices after the model's queue or instances have changed.
+  // Updates the indices after the model's queue or instances have changed, and looks at it anew before the
+  // next choice. Every change of a model ends with a call of it.
   void Track(Model& model);
   // Number of the model's instances that can compute concurrently, given the other models' load; possibly a
   // fraction.
@@ -116,27 +139,49 @@ struct Scheduler::Impl {
   void ReleaseCores(Instance& instance);
   // Releases the cores of passes that have run longer than kMaxHold.
   void ReleaseCoresOfLongPasses(NanoTime now);
-  bool HasCores(const Candidate& candidate) const {
-    const double held = candidate.on_device->device->held;
-    return held == 0 || held + candidate.model().threads() <= options.cores;
-  }
-  void FindContended();
-  // Collects for each device the models with a due batch and an idle instance there.
-  void FindCandidates(NanoTime now, std::vector<Dropped>* dropped);
-  // Returns the model that starts next on `device`, or null if none may start.
-  const Candidate* ChooseAt(Device& device, NanoTime now);
-  std::optional<Candidate> Choose(NanoTime now, std::vector<Dropped>* dropped);
-  Batch Start(const Candidate& candidate, ModelQueue::Tasks tasks, NanoTime now);
+  // Changes ModelOnDevice::used.
+  static void Use(ModelOnDevice& on_device, Nanos used);
+  // Returns the batch that starts next, after a fresh look at its model, or null if none may start. Sets
+  // `next_wake`.
+  ModelOnDevice* Choose(NanoTime now, std::vector<Dropped>* dropped);
+  Batch Start(ModelOnDevice& on_device, ModelQueue::Tasks tasks, NanoTime now);
+  // Removes a model that rests.
+  void Remove(Model& model);
 
+ private:
+  bool HasCores(const Device& device, const Offer& offer) const {
+    return device.held == 0 || device.held + offer.threads <= options.cores;
+  }
+  void TrackIndices(Model& model);
+  void TrackOffer(ModelOnDevice& on_device);
+  static void MarkDue(ModelOnDevice& on_device, const Look& look);
+  // Updates Device::contended.
+  void Contend(Device& device);
+  // A look at the model before the next choice.
+  void LookLater(Model& model);
+  void LookNow(Model& model, NanoTime now, std::vector<Dropped>* dropped);
+  // Looks at the models that changed, whose batch is due now, or that nobody looked at for long.
+  void LookAround(NanoTime now, std::vector<Dropped>* dropped);
+  void ForgetLook(Model& model);
+  // Returns the offer that starts next on `device`, or null if none may start.
+  const Offer* ChooseAt(Device& device, NanoTime now);
+
+ public:
   const SchedulerOptions options;
   // By id; null for a removed model.
   std::vector<std::unique_ptr<Model>> models;
-  // The models that want to start a batch, in the order of their ids.
-  std::vector<Model*> wanting;
   std::map<int, Device> devices;
   // The longest-running first.
   absl::btree_set<Holder> holders;
   NanoTime next_wake = NanoTime::Never();
+
+ private:
+  // Models to look at before the next choice.
+  std::vector<Model*> changed;
+  // Models without a due batch, by Look::due_at.
+  absl::btree_set<std::pair<NanoTime, Scheduler::ModelId>> waiting;
+  // The models that want to start a batch, the one with the oldest look first.
+  std::list<Model*> looked;
 };
 
 }  // namespace saccade::server
