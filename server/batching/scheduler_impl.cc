@@ -181,6 +181,8 @@ void Scheduler::Impl::ReleaseCoresOfLongPasses(NanoTime now) {
 
 const Scheduler::Impl::Offer* Scheduler::Impl::ChooseAt(Device& device, NanoTime now) {
   if (device.due == 0) return nullptr;
+  if (device.held >= options.cores) ReleaseCoresOfLongPasses(now);
+  if (device.held >= options.cores) return nullptr;
   // No order of the models matters but what they used.
   const auto before = [](const Offer& a, const Offer& b) {
     return std::pair(a.used, a.model) < std::pair(b.used, b.model);
@@ -204,7 +206,6 @@ const Scheduler::Impl::Offer* Scheduler::Impl::ChooseAt(Device& device, NanoTime
   ReleaseCoresOfLongPasses(now);
   if (HasCores(device, *best)) return best;
   // `best` waits for cores. Meanwhile, models that fit may run as long as their use is at most `limit`.
-  if (device.held >= options.cores) return nullptr;
   const Offer* fitting = nullptr;
   for (const Offer& offer : device.offers) {
     if (!offer.due || !HasCores(device, offer) || offer.used > limit) continue;

@@ -165,7 +165,9 @@ bool Scenario::AlwaysFits() const {
 Scenario DrawScenario(uint64_t seed, const Features& features) {
   Random random(seed);
   Scenario scenario;
-  const int64_t models = OneOf<int64_t>(random, {1, 1, 2, 3});
+  const auto few_models = OneOf<int64_t>(random, {1, 1, 2, 3});
+  const auto many_models = OneOf<int64_t>(random, {10, 50, 200});
+  const int64_t models = random.Chance(0.02) ? many_models : few_models;
   int max_cores = 0;
   for (int64_t i = 0; i < models; ++i) {
     scenario.models.push_back(DrawModel(random));
