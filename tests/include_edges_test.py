@@ -58,6 +58,7 @@ ROOMS = {
     # The front's clients and services on virtual time.
     "server/simulation/front": "server/core server/admission server/net server/http server/grpc server/simulation "
     "std absl nghttp2",
+    "server/batching/bench/main.cc": "server/batching std absl cli",
     "server/simulation/bench/main.cc": "server/simulation std absl cli",
     "server/admission": "server/core server/admission std absl",
     "server/decode": "server/core server/decode models/api/placement.h std absl opencv ffmpeg tiff zlib sanitizer",

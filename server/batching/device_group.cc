@@ -43,6 +43,11 @@ void DeviceGroup::Sweep() {
   RejectAll(std::move(dropped));
 }
 
+absl::Duration DeviceGroup::TakeDemand() {
+  absl::MutexLock lock(&mutex_);
+  return scheduler_.TakeDemand();
+}
+
 void DeviceGroup::RejectAll(Dropped dropped) {
   for (auto& [task, why] : dropped) task->Reject(std::move(why));
 }

@@ -41,6 +41,9 @@ class DeviceGroup {
   // periodically.
   void Sweep() ABSL_LOCKS_EXCLUDED(mutex_);
 
+  // See Scheduler::TakeDemand.
+  absl::Duration TakeDemand() ABSL_LOCKS_EXCLUDED(mutex_);
+
  private:
   friend class ModelHandle;
   using Tasks = std::vector<std::unique_ptr<BatchTask>>;

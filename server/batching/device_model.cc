@@ -102,6 +102,11 @@ void ModelHandle::Close() {
   DeviceGroup::RejectAll(std::move(dropped));
 }
 
+absl::Duration ModelHandle::TakeDemand() {
+  absl::MutexLock lock(&group_->mutex_);
+  return group_->scheduler_.TakeDemand(model_);
+}
+
 int64_t ModelHandle::queued() const {
   absl::MutexLock lock(&group_->mutex_);
   return group_->scheduler_.queued(model_);

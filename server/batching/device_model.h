@@ -39,6 +39,9 @@ class ModelHandle {
   // Ends submission. Queued tasks are still handed out, without waiting for more. Idempotent, does not block.
   void Close();
 
+  // See Scheduler::TakeDemand.
+  absl::Duration TakeDemand();
+
   // Number of queued items, over all buckets.
   int64_t queued() const;
 

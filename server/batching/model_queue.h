@@ -67,6 +67,10 @@ class ModelQueue {
 
   Tasks TakeAll();
 
+  // Returns the time of one instance that the items need which have arrived since the last call, rejected
+  // ones included, in batches as large as the load allows. Items whose latency is unknown need nothing.
+  Nanos TakeDemand() { return std::exchange(demand_, Nanos()); }
+
   // Drops tasks that are cancelled or can no longer be in time, unless that was done within the last
   // millisecond.
   void SweepAll(NanoTime now, Dropped* dropped);
@@ -125,6 +129,8 @@ class ModelQueue {
   // Ordered by priority class; the first goes first.
   std::vector<Level> levels_;
   int64_t queued_ = 0;
+  // See TakeDemand.
+  Nanos demand_;
   // Sum of Entry::cost over all queued tasks, as time of one instance.
   Nanos backlog_;
   int64_t pushed_ = 0;

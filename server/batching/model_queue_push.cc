@@ -54,6 +54,8 @@ void ModelQueue::Count(Bucket& bucket, const Bucket::Position& position, int64_t
   LevelOf(position.priority_class).arrivals.Add(size, now, kLevelMemory);
   if (levels_.size() > kMaxLevels) ForgetLevel(position.priority_class, now);
   if (--retarget_after_ <= 0) retarget_at_ = NanoTime();
+  const int64_t shared = std::max(size, TargetOf(bucket, position.priority_class).largest);
+  demand_ += static_cast<double>(size) * bucket.latency.Mean(shared) / static_cast<double>(shared);
 }
 
 absl::Status ModelQueue::Push(std::unique_ptr<BatchTask>& task, NanoTime now, Nanos ahead, double instances,

@@ -82,6 +82,7 @@ absl::Status Scheduler::Push(ModelId id, std::unique_ptr<BatchTask>& task, absl:
   }
   absl::Status taken =
       model.queue.Push(task, time, Impl::ExpectedWait(model, time), impl_->UsableInstances(model), dropped);
+  impl_->CountDemand(model);
   impl_->Track(model);
   return taken;
 }
@@ -94,6 +95,7 @@ absl::Status Scheduler::Consider(ModelId id, const BatchTask::Traits& traits,
   const NanoTime time(now);
   absl::Status said = model.queue.Consider(traits, buckets, time, Impl::ExpectedWait(model, time),
                                            impl_->UsableInstances(model), dropped);
+  impl_->CountDemand(model);
   // A full queue was swept.
   impl_->Track(model);
   return said;
@@ -139,6 +141,12 @@ void Scheduler::ReduceBatches(ModelId id, int64_t bucket, int64_t size, absl::Ti
   model.queue.ReduceBatches(bucket, size, NanoTime(now));
   impl_->Track(model);
 }
+
+absl::Duration Scheduler::TakeDemand(ModelId model) {
+  return ToDuration(std::exchange(impl_->models.at(model)->demand, Nanos()));
+}
+
+absl::Duration Scheduler::TakeDemand() { return ToDuration(std::exchange(impl_->demand, Nanos())); }
 
 absl::Time Scheduler::wake_at() const { return impl_->next_wake.ToTime(); }
 

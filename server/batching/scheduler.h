@@ -103,6 +103,12 @@ class Scheduler {
   // The time at which Next may return a batch even if nothing else happens.
   absl::Time wake_at() const;
 
+  // Returns the time of one instance that the requests need which were pushed or considered since the last
+  // call, rejected ones included: what is asked for, however little of it can be done.
+  absl::Duration TakeDemand(ModelId model);
+  // The same of all models, as time in which all devices compute for them.
+  absl::Duration TakeDemand();
+
   // Number of queued items.
   int64_t queued(ModelId model) const;
   bool closed(ModelId model) const;

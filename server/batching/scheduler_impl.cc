@@ -159,6 +159,12 @@ Nanos Scheduler::Impl::ExpectedWait(const Model& model, NanoTime now) {
   return std::max(Nanos(), model.ends / busy - now.SinceEpoch()) * 2 / (busy + 1);
 }
 
+void Scheduler::Impl::CountDemand(Model& model) {
+  const Nanos newest = model.queue.TakeDemand();
+  model.demand += newest;
+  demand += newest * std::min(1.0, model.threads() / options.cores) / static_cast<double>(devices.size());
+}
+
 void Scheduler::Impl::ReleaseCores(Instance& instance) {
   if (!instance.holds_cores) return;
   instance.holds_cores = false;

@@ -75,6 +75,8 @@ struct Scheduler::Impl {
     bool closed = false;
     // Sum over its running passes of their expected ends, each as the span since the epoch.
     Nanos ends;
+    // What Scheduler::TakeDemand will return.
+    Nanos demand = {};
     // !Rests() as the devices' sums have it (Impl::Track).
     bool active = false;
     Look look;
@@ -135,6 +137,8 @@ struct Scheduler::Impl {
   double UsableInstances(const Model& model) const;
   // Expected time until one of the model's instances is idle.
   static Nanos ExpectedWait(const Model& model, NanoTime now);
+  // Counts what the model's newest requests need.
+  void CountDemand(Model& model);
   // Gives the instance's cores back, if it still holds them.
   void ReleaseCores(Instance& instance);
   // Releases the cores of passes that have run longer than kMaxHold.
@@ -174,6 +178,8 @@ struct Scheduler::Impl {
   // The longest-running first.
   absl::btree_set<Holder> holders;
   NanoTime next_wake = NanoTime::Never();
+  // What Scheduler::TakeDemand will return.
+  Nanos demand = {};
 
  private:
   // Models to look at before the next choice.

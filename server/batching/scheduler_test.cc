@@ -417,6 +417,37 @@ TEST_F(SchedulerTest, ASmallModelUsesTheCoresThatAWideOneWaitsFor) {
   EXPECT_EQ(next->model, wide);
 }
 
+TEST_F(SchedulerTest, DemandCountsWhatIsRejectedToo) {
+  const auto model = scheduler_.AddModel({.max_batch_size = 1, .max_queue_size = 2}, {0, 0});
+  scheduler_.Learn(model, 0, 1, Milliseconds(10));
+  for (int i = 0; i < 100; ++i) {
+    std::unique_ptr<BatchTask> task = MakeTask({.arrival = now_}).task;
+    EXPECT_EQ(scheduler_.Push(model, task, now_, &dropped_).ok(), i < 2) << i;
+  }
+  EXPECT_NEAR(absl::ToDoubleMilliseconds(scheduler_.TakeDemand(model)), 1000, 1) << "of one instance";
+  EXPECT_EQ(scheduler_.TakeDemand(model), absl::ZeroDuration()) << "it was taken";
+  // Another model needs the core for as long again.
+  const auto other = scheduler_.AddModel({.max_batch_size = 1}, {0});
+  scheduler_.Learn(other, 0, 1, Milliseconds(20));
+  for (int i = 0; i < 50; ++i) {
+    std::unique_ptr<BatchTask> task = MakeTask({.arrival = now_}).task;
+    EXPECT_TRUE(scheduler_.Push(other, task, now_, &dropped_).ok());
+  }
+  EXPECT_NEAR(absl::ToDoubleMilliseconds(scheduler_.TakeDemand()), 2000, 2) << "of the one core";
+}
+
+TEST_F(SchedulerTest, DemandOfConsideredRequestsIsCountedOnce) {
+  const auto model = scheduler_.AddModel({.max_batch_size = 1, .max_queue_size = 2}, {0});
+  scheduler_.Learn(model, 0, 1, Milliseconds(10));
+  for (int i = 0; i < 10; ++i) {
+    std::unique_ptr<BatchTask> task = MakeTask({.arrival = now_}).task;
+    const std::vector<int64_t> buckets = {0};
+    if (!scheduler_.Consider(model, task->traits(), buckets, now_, &dropped_).ok()) continue;
+    EXPECT_TRUE(scheduler_.Push(model, task, now_, &dropped_).ok());
+  }
+  EXPECT_NEAR(absl::ToDoubleMilliseconds(scheduler_.TakeDemand(model)), 100, 1);
+}
+
 // What a request costs may grow a little with the models that have requests, because the choice compares
 // them, but not with a look at each of their queues.
 TEST(SchedulerCostTest, ModelsWithRequestsCostLittle) {

@@ -209,8 +209,10 @@ void Catalog::RefreshGauges() {
   for (const ModelSnapshot& snapshot : List()) {
     if (auto model = FindReady(snapshot.name, snapshot.version); model.ok()) {
       (*model)->metrics()->SetPending(snapshot.queued);
+      (*model)->CountDemand();
     }
   }
+  host_.CountDemand();
 }
 
 void Catalog::RefuseLoads() {

@@ -299,6 +299,8 @@ void ModelHost::Sweep() {
   gpus_.Sweep();
 }
 
+void ModelHost::CountDemand() { metrics_->AddDemand(cores_.TakeDemand(), gpus_.TakeDemand()); }
+
 void ModelHost::Close() {
   for (const auto& loaded : All()) loaded->model->Close();
   for (const Leaving& leaving : leaving_) {

@@ -79,6 +79,8 @@ class ModelHost {
   std::string LostModel() const ABSL_LOCKS_EXCLUDED(mutex_);
   // Any thread. Calls DeviceGroup::Sweep() of the cores and of the GPUs.
   void Sweep();
+  // Any thread. Adds to the metrics what the requests of all models have asked for since the last call.
+  void CountDemand();
   // Computes what is queued and stops every instance. Idempotent.
   void Close();
 

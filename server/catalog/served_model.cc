@@ -195,6 +195,7 @@ void ServedModel::OpenCache() {
 }
 
 void ServedModel::StartInstances() {
+  metrics_->SetInstances(static_cast<int64_t>(devices_.size()));
   absl::MutexLock lock(&mutex_);
   for (size_t i = 0; i < devices_.size(); ++i) {
     instances_.emplace_back([this, i] { RunInstance(static_cast<int>(i)); });
@@ -298,6 +299,10 @@ absl::Status ServedModel::CheckReady() const {
   }
   return absl::UnavailableError(
       absl::StrCat("model '", name(), "' version ", version(), " is unavailable: ", reason_));
+}
+
+void ServedModel::CountDemand() {
+  if (queue_ != nullptr) metrics_->AddDemand(queue_->TakeDemand());
 }
 
 absl::Duration ServedModel::BusyFor() const {

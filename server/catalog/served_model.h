@@ -125,6 +125,9 @@ class ServedModel final : public ReadyModel {
     return queue_->Consider(traits, buckets);
   }
 
+  // Adds to the metrics what the requests have asked for since the last call.
+  void CountDemand();
+
   // The longest time since a running forward pass began or last reported progress; zero if none runs.
   absl::Duration BusyFor() const;
 

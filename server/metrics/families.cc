@@ -66,6 +66,15 @@ SaccadeFamilies::SaccadeFamilies(prometheus::Registry& registry)
                    "How long the model took to load and warm up."),
       precision(registry, "saccade_model_precision_info",
                 "1, with the precision in which this version of the model is computed as label."),
+      instances(registry, "saccade_model_instances",
+                "Instances of the model, each of which runs one pass at a time."),
+      model_demand(registry, "saccade_model_demand_seconds_total",
+                   "Time of one instance that the requests which arrived need, rejected ones included. Its "
+                   "rate is the number of instances that would be enough."),
+      demand(
+          registry, "saccade_demand_seconds_total",
+          "Time of all devices of a kind that the requests of all models need, rejected ones included. Its "
+          "rate is the share of this daemon that is asked for; above 1 it cannot be answered."),
       shed(registry, "saccade_shed_total", "Requests rejected before they were computed, by reason."),
       inflight_requests(registry, "saccade_inflight_requests", "Requests admitted and not answered yet."),
       inflight_bytes(registry, "saccade_inflight_bytes",

@@ -49,6 +49,9 @@ struct SaccadeFamilies {
   SeriesPool<prometheus::Gauge> ready;
   SeriesPool<prometheus::Gauge> load_seconds;
   SeriesPool<prometheus::Gauge> precision;
+  SeriesPool<prometheus::Gauge> instances;
+  SeriesPool<prometheus::Counter> model_demand;
+  SeriesPool<prometheus::Counter> demand;
   SeriesPool<prometheus::Counter> shed;
   SeriesPool<prometheus::Gauge> inflight_requests;
   SeriesPool<prometheus::Gauge> inflight_bytes;

@@ -24,6 +24,8 @@ struct Metrics::Impl {
         gpus(registry, Nvml::Open()),
         families(registry),
         unknown_model(&families.ours.requests, {{"model", ""}, {"version", ""}, {"task", ""}}),
+        demand_of_cores(families.ours.demand.Get({{"devices", "cores"}})),
+        demand_of_gpus(families.ours.demand.Get({{"devices", "gpus"}})),
         inflight_requests(families.ours.inflight_requests.Get({})),
         inflight_bytes(families.ours.inflight_bytes.Get({})),
         inflight_decoded_bytes(families.ours.inflight_decoded_bytes.Get({})),
@@ -41,6 +43,8 @@ struct Metrics::Impl {
   Families families;
   RequestCounters unknown_model;
   std::vector<Counter> shed;  // by ShedReason
+  Counter demand_of_cores;
+  Counter demand_of_gpus;
   Gauge inflight_requests;
   Gauge inflight_bytes;
   Gauge inflight_decoded_bytes;
@@ -96,6 +100,11 @@ void Metrics::RecordUnknownModel(std::string_view protocol, absl::StatusCode cod
 }
 
 void Metrics::RecordShed(ShedReason reason) { impl_->shed[static_cast<size_t>(reason)]->Increment(); }
+
+void Metrics::AddDemand(absl::Duration of_cores, absl::Duration of_gpus) {
+  impl_->demand_of_cores->Increment(absl::ToDoubleSeconds(of_cores));
+  impl_->demand_of_gpus->Increment(absl::ToDoubleSeconds(of_gpus));
+}
 
 void Metrics::SetInflight(int64_t requests, int64_t bytes, int64_t decoded_bytes) {
   impl_->inflight_requests->Set(static_cast<double>(requests));

@@ -62,6 +62,9 @@ class ModelMetrics {
   void RecordNoMemory();
   // Number of accepted requests that wait for a forward pass.
   void SetPending(int64_t requests);
+  void SetInstances(int64_t instances);
+  // Time of one instance that newly arrived requests need.
+  void AddDemand(absl::Duration time);
   void SetReady(bool ready);
   void SetLoadDuration(absl::Duration duration);
   // The name of the precision in which the model is computed. Called at most once.
@@ -106,6 +109,9 @@ class Metrics {
   void RecordUnknownModel(std::string_view protocol, absl::StatusCode code);
 
   void RecordShed(ShedReason reason);
+
+  // Time that newly arrived requests need of all cores or of all GPUs.
+  void AddDemand(absl::Duration of_cores, absl::Duration of_gpus);
 
   // The requests between admission and answer, and what admission holds for them.
   void SetInflight(int64_t requests, int64_t bytes, int64_t decoded_bytes);

@@ -76,6 +76,8 @@ ModelMetrics::Series::Series(Families* families, const prometheus::Labels& model
       no_memory(families->ours.no_memory.Get(model)),
       padding(families->ours.padding.Get(model)),
       pixels(families->ours.pixels.Get(model)),
+      instances(families->ours.instances.Get(model)),
+      demand(families->ours.model_demand.Get(model)),
       ready(families->ours.ready.Get(model)),
       load_seconds(families->ours.load_seconds.Get(model)) {}
 
@@ -136,6 +138,12 @@ void ModelMetrics::SetPending(int64_t requests) {
   series_->pending->Set(static_cast<double>(requests));
   series_->queue->Set(static_cast<double>(requests));
 }
+
+void ModelMetrics::SetInstances(int64_t instances) {
+  series_->instances->Set(static_cast<double>(instances));
+}
+
+void ModelMetrics::AddDemand(absl::Duration time) { series_->demand->Increment(Seconds(time)); }
 
 void ModelMetrics::SetReady(bool ready) { series_->ready->Set(ready ? 1 : 0); }
 

@@ -79,6 +79,8 @@ struct ModelMetrics::Series {
   Share<prometheus::Counter> no_memory;
   Share<prometheus::Histogram> padding;
   Share<prometheus::Histogram> pixels;
+  Share<prometheus::Gauge> instances;
+  Share<prometheus::Counter> demand;
   Share<prometheus::Gauge> ready;
   Share<prometheus::Gauge> load_seconds;
   // Unset until it is known, and for models that have none.

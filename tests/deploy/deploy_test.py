@@ -19,7 +19,7 @@ KUSTOMIZE = ROOT / "deploy" / "kustomize"
 KUBECTL = pathlib.Path(sys.executable).parent / "kubectl"
 # The oldest release that has all features used here, and the newest one that the schemas cover.
 KUBERNETES_VERSIONS = ("1.30", kubernetes_validate.latest_version())
-COMPONENTS = ("queue-autoscaling", "traces")
+COMPONENTS = ("demand-autoscaling", "traces")
 TREES = ("base", "overlays/demo", *(f"base with {name}" for name in COMPONENTS))
 
 # Kubernetes has no schema for custom resources: this is the part of ServiceMonitor's that is used.
@@ -96,10 +96,12 @@ def test_every_component_is_built():
     assert {folder.name for folder in (KUSTOMIZE / "components").iterdir()} == set(COMPONENTS)
 
 
-def test_queue_autoscaling_follows_the_queue_alone(tmp_path_factory):
-    built = with_component("queue-autoscaling", tmp_path_factory)
+def test_demand_autoscaling_follows_the_demand_alone(tmp_path_factory):
+    built = with_component("demand-autoscaling", tmp_path_factory)
     metrics = only(built, "HorizontalPodAutoscaler")["spec"]["metrics"]
-    assert [metric["type"] for metric in metrics] == ["Pods"]
+    rules = (KUSTOMIZE / "components/demand-autoscaling/kustomization.yaml").read_text()
+    assert [metric["type"] for metric in metrics] == ["Pods", "Pods"]
+    assert [metric["pods"]["metric"]["name"] for metric in metrics] == re.findall(r"name: {as: (\w+)}", rules)
 
 
 def of_kind(resources, kind):

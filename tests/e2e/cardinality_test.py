@@ -28,6 +28,7 @@ LABELS = {
     "saccade_build_info": {"version"},
     **dict.fromkeys((f"saccade_inflight_{what}" for what in ("requests", "bytes", "decoded_bytes")), NONE),
     "saccade_shed_total": {"reason"},
+    "saccade_demand_seconds_total": {"devices"},
     "saccade_front_refusals_total": {"reason"},
     "saccade_front_connections": {"port"},
     "saccade_front_requests_open": NONE,
@@ -41,7 +42,8 @@ LABELS = {
     "saccade_stage_duration_seconds": TASK | {"stage"},
     **dict.fromkeys((f"saccade_{name}" for name in
                      ("queue_requests", "batch_size", "batches_without_memory_total", "padding_ratio", "image_pixels",
-                      "model_ready", "model_load_duration_seconds")), VERSION),
+                      "model_ready", "model_load_duration_seconds", "model_instances",
+                      "model_demand_seconds_total")), VERSION),
     "saccade_model_precision_info": VERSION | {"precision"},
     **dict.fromkeys((f"nv_cache_{name}_per_model" for name in
                      ("num_hits", "num_misses", "hit_duration", "miss_duration")), VERSION),

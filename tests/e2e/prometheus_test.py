@@ -167,11 +167,13 @@ def test_what_dashboards_ask(prometheus, loaded):
     assert by_model('saccade_requests_total{code="NOT_FOUND"}')
 
 
-def test_the_autoscalers_query(prometheus, loaded):
-    """The query of deploy/kustomize/components/queue-autoscaling."""
+def test_the_autoscalers_queries(prometheus, loaded):
+    """The queries of deploy/kustomize/components/demand-autoscaling."""
     root = pathlib.Path(__file__).resolve().parents[2]
-    rule = (root / "deploy/kustomize/components/queue-autoscaling/kustomization.yaml").read_text()
-    query = re.search(r"metricsQuery: >-\n((?:#  .*\n)+)", rule)[1].replace("#", "")
-    query = query.replace("<<.LabelMatchers>>", 'job="saccade"').replace("<<.GroupBy>>", "job").replace("[1m]", "[10m]")
-    ((_, seconds),) = prometheus.query(" ".join(query.split())).items()
-    assert 0 <= seconds < DEADLINE_SECONDS
+    rules = (root / "deploy/kustomize/components/demand-autoscaling/kustomization.yaml").read_text()
+    queries = re.findall(r"metricsQuery: >-\n((?:#       .*\n)+)", rules)
+    assert len(queries) == 2
+    for query in queries:
+        query = query.replace("#", "").replace("<<.LabelMatchers>>", 'job="saccade"').replace("<<.GroupBy>>", "job")
+        ((_, share),) = prometheus.query(" ".join(query.replace("[1m]", "[10m]").split())).items()
+        assert 0 < share < 100
