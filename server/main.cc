@@ -12,10 +12,11 @@
 int main(int argc, char** argv) {
   using namespace saccade::server;  // NOLINT(google-build-using-namespace): nothing but this daemon is in
                                     // here.
-  SetLibraryDefaults(argv);
   int exit_code = 0;
   const auto flags = ParseFlags(argc, argv, &exit_code);
   if (!flags) return exit_code;
+  // Measures how long threads should spin, which help and wrong flags do not need.
+  SetLibraryDefaults(argv);
   StartLogging(*flags);
   if (flags->check_config) return CheckConfig(*flags, std::cout).ok() ? EXIT_SUCCESS : EXIT_FAILURE;
   BlockSignals();

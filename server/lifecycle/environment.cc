@@ -41,7 +41,6 @@ void LogSpinning() {
 
 void SetLibraryDefaults(char** argv) {
   bool changed = SetDefault("TCMALLOC_LARGE_ALLOC_REPORT_THRESHOLD", "0");
-  changed |= SetDefault("OPENCV_FFMPEG_LOGLEVEL", "-8");
   changed |= SetDefault("AOTI_RUNTIME_CHECK_INPUTS", "1");
   if (getenv("OMP_WAIT_POLICY") == nullptr && getenv("GOMP_SPINCOUNT") == nullptr) {
     SetSpinning();
