@@ -59,6 +59,10 @@ enum class Fit {
   kKeepRatio,
 };
 
+// The filter that scales a picture. kBicubic is torchvision's and Pillow's (a = -0.5), for antialiased
+// scaling only; its result is limited to a pixel's values.
+enum class Interpolation { kBilinear, kBicubic };
+
 // How a decoded 8-bit picture becomes the network's input: scaled, cropped or padded, then (value / 255 -
 // mean) / std in each channel.
 struct ImageInput {
@@ -76,6 +80,10 @@ struct ImageInput {
   // If true, downscaling averages over the source pixels of each target pixel; if false, it is bilinear
   // between the nearest pixels, as torchvision's detectors are trained.
   bool antialias = true;
+  Interpolation interpolation = Interpolation::kBilinear;
+  // Whether a JPEG may be shrunk while it is decoded, which is faster and changes the input a little. Only
+  // large JPEGs are shrunk, and none without antialias.
+  bool reduced_jpeg = true;
   Buckets buckets = {};  // only for kKeepRatio
   std::array<float, 3> mean = {0.485F, 0.456F, 0.406F};
   std::array<float, 3> std = {0.229F, 0.224F, 0.225F};

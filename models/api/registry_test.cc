@@ -74,7 +74,7 @@ TEST_F(RegistryTest, ListsTheArchitecturesIfThereIsNoneOfTheName) {
   } catch (const LoadError& error) {
     EXPECT_THAT(error.what(),
                 AllOf(HasSubstr("unknown architecture 'sannet'; the architectures are: attnnet, "),
-                      HasSubstr("mobilenetv2_sao, sanet")));
+                      HasSubstr("resnet50, sanet")));
   }
 }
 

@@ -151,6 +151,26 @@ std::vector<int64_t> OptionReader::Integers(const std::string& name, const std::
   return numbers;
 }
 
+std::array<float, 3> OptionReader::Channels(const std::string& name, const std::array<float, 3>& otherwise,
+                                            double min, double max) {
+  const std::string preset =
+      NumberText(otherwise[0]) + "," + NumberText(otherwise[1]) + "," + NumberText(otherwise[2]);
+  const std::string legal = "3 numbers separated by commas, one for each channel of pixels from 0 to 1, " +
+                            RangeText("each", min, max);
+  const std::string* text = Find(name, legal + " (default " + preset + ")");
+  if (text == nullptr) return otherwise;
+  const std::vector<std::string> parts = Split(*text);
+  std::array<float, 3> values{};
+  if (parts.size() != values.size()) Refuse(name, *text, legal);
+  for (size_t i = 0; i < values.size(); ++i) {
+    double value = 0;
+    // The comparison is false for NaN too.
+    if (!Parse(parts[i], value) || !(value >= min && value <= max)) Refuse(name, *text, legal);
+    values[i] = static_cast<float>(value);
+  }
+  return values;
+}
+
 std::array<int64_t, 4> OptionReader::Blocks(const std::array<int64_t, 4>& otherwise, int64_t max) {
   const std::vector<int64_t> counts =
       Integers("blocks", {otherwise.begin(), otherwise.end()}, {1, max}, {4, 4});

@@ -47,6 +47,9 @@ class OptionReader {
   bool Flag(const std::string& name, bool otherwise);
   int64_t Integer(const std::string& name, int64_t otherwise, int64_t min, int64_t max);
   double Number(const std::string& name, double otherwise, double min, double max);
+  // Reads one number for each channel of a picture, separated by commas.
+  std::array<float, 3> Channels(const std::string& name, const std::array<float, 3>& otherwise, double min,
+                                double max);
   // Reads "none" as nullopt, or any finite number except 0.
   std::optional<float> NonZero(const std::string& name);
   // Reads `count` integers separated by commas.

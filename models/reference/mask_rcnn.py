@@ -194,3 +194,8 @@ def r101(blocks="3,4,23,3", **options) -> EaMaskRcnn:
 def x101(blocks="3,4,23,3", **options) -> EaMaskRcnn:
     """ResNeXt-101 (32x4d)."""
     return EaMaskRcnn(blocks, resnext=True, **options)
+
+
+def torchvisions(blocks="3,4,6,3", fpn="torchvision", attention="none", batch_norm_epsilon=0.0, **options) -> EaMaskRcnn:
+    """torchvision's maskrcnn_resnet50_fpn as its published weights want it."""
+    return EaMaskRcnn(blocks, fpn=fpn, attention=attention, batch_norm_epsilon=batch_norm_epsilon, **options)

@@ -106,8 +106,10 @@ class MobileNetwork(nn.Module):
     """`base` is the module for rows without attention. In rows with attention, `attention(channels, stride)` makes the
     attention of an AttnModule; if it is None, `instead` is the module."""
 
-    def __init__(self, base, instead, attention=None, classes=1000, width=1.0, input_size=224):
+    def __init__(self, base, instead, attention=None, classes=1000, width=1.0, input_size=224, resize_size=None,
+                 interpolation=None, mean=None, std=None, reduced_jpeg=None):
         super().__init__()
+        del resize_size, interpolation, mean, std, reduced_jpeg  # how the daemon prepares pictures
         width = float(width)
         self.input_size = int(input_size)  # for preparing pictures; the network takes any size
 
@@ -202,6 +204,11 @@ def expatt_mobilenetv2(attention="expatt", map="gaussian", width=1.0, **sizes) -
 
 def mobilenetv2(**sizes) -> MobileNetwork:
     return MobileNetwork(InvertedResidual, InvertedResidual, **sizes)
+
+
+def mobilenet_v2(crop_size=224, **sizes) -> MobileNetwork:
+    """torchvision's MobileNetV2, with this module's names."""
+    return mobilenetv2(input_size=crop_size, **sizes)
 
 
 def mobilenetv2_sao(attention="sao", similarity="learned", global_term=True, heads=4, **sizes) -> MobileNetwork:

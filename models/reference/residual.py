@@ -92,8 +92,9 @@ class ResidualClassifier(nn.Module):
     `groups`, or is None."""
 
     def __init__(self, attend, blocks, basic: bool = False, groups: str = "1-4", cifar: bool = False, classes=1000,
-                 width=1.0, input_size=224):
+                 width=1.0, input_size=224, resize_size=None, interpolation=None, mean=None, std=None, reduced_jpeg=None):
         super().__init__()
+        del resize_size, interpolation, mean, std, reduced_jpeg  # how the daemon prepares pictures
         blocks = [int(count) for count in blocks.split(",")]
         first = int(choice("groups", groups, GROUPS)[0])
         width, self.input_size = float(width), int(input_size)
@@ -140,6 +141,11 @@ def expatt(default_blocks: str, basic: bool = False, *, attention="expatt", map=
     return ResidualClassifier(attend if attends else None, blocks or default_blocks, basic,
                               groups or ("1-4" if cifar else "2-4"), cifar, width=width,
                               input_size=input_size or (32 if cifar else 224), **sizes)
+
+
+def plain(default_blocks: str, basic: bool = False, *, blocks=None, crop_size=224, **sizes) -> ResidualClassifier:
+    """torchvision's ResNets."""
+    return ResidualClassifier(None, blocks or default_blocks, basic, input_size=crop_size, **sizes)
 
 
 def gsa(default_blocks: str, *, attention="gsa", content="global", heads=8, groups="1-4", blocks=None,

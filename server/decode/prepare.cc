@@ -33,7 +33,7 @@ int64_t NeededSide(const PictureHeader& header, const models::ImageInput& input)
 // Factor (1, 2, 4 or 8) by which a JPEG can be shrunk during decoding. The result stays at least twice as
 // large as needed, which keeps the difference to a full decode below the tests' tolerance.
 int Reduction(const PictureHeader& header, const models::ImageInput& input) {
-  if (header.format != PictureFormat::kJpeg || !input.antialias) return 1;
+  if (header.format != PictureFormat::kJpeg || !input.antialias || !input.reduced_jpeg) return 1;
   const int64_t needed = 2 * NeededSide(header, input);
   const int64_t side = std::min(header.width, header.height);
   for (int factor : {8, 4, 2}) {
@@ -158,6 +158,7 @@ void Write(const DecodedPicture& picture, const models::ImageInput& input, const
     // `scale` was computed for the picture as sent; convert it to the shrunk picture.
     axis->scale /= picture.reduction;
     axis->antialias = input.antialias;
+    axis->cubic = input.interpolation == models::Interpolation::kBicubic;
   }
   ChannelMap channels;
   for (int c = 0; c < 3; ++c) {

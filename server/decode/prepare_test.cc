@@ -262,6 +262,33 @@ TEST(PrepareTest, ReducedDecodingStaysClose) {
   }
 }
 
+TEST(PrepareTest, AJpegIsReducedOnlyIfTheModelAllowsIt) {
+  const std::string jpeg = Encode(".jpg", SmoothPicture(1203, 802), {cv::IMWRITE_JPEG_QUALITY, 90});
+  const cv::Mat decoded = cv::imdecode(std::vector<char>(jpeg.begin(), jpeg.end()), cv::IMREAD_COLOR);
+  models::ImageInput input = Plain(48, 48);
+  const Prepared whole = PrepareAll(Raw(decoded, /*rgb=*/false), input);
+  EXPECT_NE(PrepareAll(Encoded(jpeg), input).out, whole.out);
+  input.reduced_jpeg = false;
+  EXPECT_EQ(PrepareAll(Encoded(jpeg), input).out, whole.out);
+}
+
+TEST(PrepareTest, BicubicIsSharperAndStaysWithinThePixels) {
+  cv::Mat edge(64, 64, CV_8UC3, cv::Scalar(0, 0, 0));
+  edge.colRange(32, 64).setTo(cv::Scalar(255, 255, 255));
+  models::ImageInput input = Plain(128, 128);
+  const auto steps = [&] {
+    const Prepared prepared = PrepareAll(Raw(edge, /*rgb=*/true), input);
+    float steepest = 0;
+    for (int x = 1; x < 128; ++x) steepest = std::max(steepest, prepared.out[x] - prepared.out[x - 1]);
+    EXPECT_EQ(*std::min_element(prepared.out.begin(), prepared.out.end()), 0);
+    EXPECT_NEAR(*std::max_element(prepared.out.begin(), prepared.out.end()), 255, 1e-3);
+    return steepest;
+  };
+  const float bilinear = steps();
+  input.interpolation = models::Interpolation::kBicubic;
+  EXPECT_GT(steps(), bilinear + 10);
+}
+
 TEST(PrepareTest, ReducedPicturesKeepTheirTrueSizeWhenTurned) {
   const std::string jpeg = WithSegment(Encode(".jpg", SmoothPicture(601, 403)), '\xE1', ExifOrientation(8));
   const Prepared prepared = PrepareAll(Encoded(jpeg), Plain(32, 32));

@@ -19,10 +19,22 @@ struct Taps {
   std::vector<float> weights;
 };
 
+// Keys' cubic with a = -0.5, as in Pillow and in torchvision's antialiased bicubic scaling.
+double Cubic(double distance) {
+  constexpr double kA = -0.5;
+  const double x = std::abs(distance);
+  if (x < 1) return ((kA + 2) * x - (kA + 3)) * x * x + 1;
+  if (x < 2) return ((x - 5) * x + 8) * x * kA - 4 * kA;
+  return 0;
+}
+
+double Triangle(double distance) { return std::max(0.0, 1.0 - std::abs(distance)); }
+
 Taps MakeTaps(const Axis& axis, int64_t source) {
-  // Shrinking widens the triangle, so that every source sample contributes. A support of 1 is plain linear
-  // interpolation.
-  const double support = axis.antialias ? std::max(axis.scale, 1.0) : 1.0;
+  // Shrinking widens the filter, so that every source sample contributes. A triangle of width 1 is plain
+  // linear interpolation.
+  const double stretch = axis.antialias ? std::max(axis.scale, 1.0) : 1.0;
+  const double support = axis.cubic ? 2 * stretch : stretch;
   Taps taps;
   for (int64_t i = axis.offset; i < axis.offset + axis.length; ++i) {
     Taps::Window window{.first = i < 0 ? 0 : source, .count = 0, .weights = taps.weights.size()};
@@ -35,8 +47,8 @@ Taps MakeTaps(const Axis& axis, int64_t source) {
       window.count = end - window.first;
       double sum = 0;
       for (int64_t j = window.first; j < end; ++j) {
-        const double distance = (static_cast<double>(j) + 0.5 - centre) / support;
-        const double weight = std::max(0.0, 1.0 - std::abs(distance));
+        const double distance = (static_cast<double>(j) + 0.5 - centre) / stretch;
+        const double weight = axis.cubic ? Cubic(distance) : Triangle(distance);
         taps.weights.push_back(static_cast<float>(weight));
         sum += weight;
       }
@@ -75,6 +87,18 @@ void ScaleRow(const uint8_t* row, const Taps& taps, float* scaled) {
 
 void AddScaled(const float* row, float weight, size_t length, float* out) {
   for (size_t i = 0; i < length; ++i) out[i] += weight * row[i];
+}
+
+// Limits the output to what pixels of 0 and 255 give, because a cubic overshoots at edges.
+void Limit(const ChannelMap& channels, size_t length, size_t height, const Planes& out) {
+  for (size_t c = 0; c < 3; ++c) {
+    const float black = channels.bias[c];
+    const float white = channels.bias[c] + 255 * channels.gain[c];
+    for (size_t i = 0; i < height; ++i) {
+      float* const row = out.data + c * out.plane + i * out.row;
+      for (size_t k = 0; k < length; ++k) row[k] = std::clamp(row[k], black, white);
+    }
+  }
 }
 
 }  // namespace
@@ -120,6 +144,7 @@ void Resample(const SourcePixels& source, const Axis& x, const Axis& y, const Ch
       }
     }
   }
+  if (x.cubic) Limit(channels, length, height, out);
 }
 
 }  // namespace saccade::server

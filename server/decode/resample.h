@@ -1,6 +1,6 @@
-// Scales, crops and normalises in one pass, with the triangle filter of Pillow and of torchvision's
-// antialias=True, or with plain bilinear interpolation. OpenCV has no such filter: its INTER_LINEAR aliases
-// when shrinking, and its INTER_AREA is a box filter.
+// Scales, crops and normalises in one pass, with the triangle or the cubic filter of Pillow and of
+// torchvision's antialias=True, or with plain bilinear interpolation. OpenCV has no such filter: its
+// INTER_LINEAR aliases when shrinking, and its INTER_AREA is a box filter.
 #pragma once
 
 #include <array>
@@ -30,6 +30,8 @@ struct Axis {
   // If true, shrinking averages over all source samples that become one output sample. If false, a sample is
   // interpolated between its two nearest, as in torch's interpolate(mode="bilinear", align_corners=False).
   bool antialias = true;
+  // If true, the filter is a cubic of four samples (a = -0.5) instead of the triangle. REQUIRES: antialias.
+  bool cubic = false;
 };
 
 // The centre `length` samples of a side scaled from `source` to `resized` samples, rounded as in torchvision.
@@ -49,9 +51,10 @@ struct Planes {
   size_t plane = 0;
 };
 
-// Writes [3, y.length, x.length] to `out` and leaves the gaps between its rows untouched. Reads only the
-// source pixels that the output depends on. Memory use is one row and the filter's weights, independent of
-// the size of the whole scaled picture. Throws only std::bad_alloc.
+// Writes [3, y.length, x.length] to `out` and leaves the gaps between its rows untouched. A cubic's result is
+// limited to what pixels of 0 and 255 give. REQUIRES: x.cubic == y.cubic, and with it every gain is positive.
+// Reads only the source pixels that the output depends on. Memory use is one row and the filter's weights,
+// independent of the size of the whole scaled picture. Throws only std::bad_alloc.
 void Resample(const SourcePixels& source, const Axis& x, const Axis& y, const ChannelMap& channels,
               const Planes& out);
 

@@ -50,10 +50,12 @@ float Mean(const std::vector<float>& values) {
 
 // The expected values are from torchvision 0.26, for the same picture as a float tensor:
 //   n = (F.center_crop(F.resize(t, [short], antialias=True), [height, width]) / 255 - mean) / std
+// and for a cubic with interpolation=BICUBIC and clamp(0, 255) after the resize,
 // with values at (c, y, x) = (0, 0, 0), (1, h/2, w/2), (2, h-1, w-1), (0, 3, w-2), (1, h-2, 1), and the mean.
 struct Case {
   int64_t width, height, resized_width, resized_height, crop_width, crop_height;
   std::array<float, 6> expected;
+  bool cubic = false;
 };
 
 class ResampleTest : public ::testing::TestWithParam<Case> {};
@@ -64,8 +66,10 @@ TEST_P(ResampleTest, AgreesWithTorchvision) {
   const int64_t w = c.crop_width;
   const int64_t h = c.crop_height;
   std::vector<float> out(3 * w * h);
-  Resample(picture.pixels, CentreOf(c.width, c.resized_width, w), CentreOf(c.height, c.resized_height, h),
-           ImageNet(), Dense(out, w, h));
+  Axis columns = CentreOf(c.width, c.resized_width, w);
+  Axis rows = CentreOf(c.height, c.resized_height, h);
+  columns.cubic = rows.cubic = c.cubic;
+  Resample(picture.pixels, columns, rows, ImageNet(), Dense(out, w, h));
   const auto at = [&](int64_t channel, int64_t y, int64_t x) { return out[(channel * h + y) * w + x]; };
   EXPECT_NEAR(at(0, 0, 0), c.expected[0], 1e-4);
   EXPECT_NEAR(at(1, h / 2, w / 2), c.expected[1], 1e-4);
@@ -97,7 +101,23 @@ INSTANTIATE_TEST_SUITE_P(
                            9,
                            12,
                            12,
-                           {-2.1179F, -0.23909F, -1.80444F, 0.55653F, -2.03571F, -0.35798F}}));  // padded
+                           {-2.1179F, -0.23909F, -1.80444F, 0.55653F, -2.03571F, -0.35798F}},  // padded
+                      Case{97,
+                           61,
+                           38,
+                           24,
+                           20,
+                           16,
+                           {-0.40793F, -0.27829F, 0.21519F, -0.12615F, 0.26688F, 0.23673F},
+                           /*cubic=*/true},
+                      Case{23,
+                           31,
+                           40,
+                           53,
+                           32,
+                           32,
+                           {-0.91947F, -0.43781F, 0.15556F, 1.09027F, 0.72649F, 0.22607F},
+                           /*cubic=*/true}));
 
 TEST(ResampleTest, SameSizeIsACopyInTheOrderAskedFor) {
   const Picture picture = MakePicture(5, 4);

@@ -37,9 +37,15 @@ bool MaskRcnnOptions::Attends(AttentionPlace place) const {
 MaskRcnnOptions ParseMaskRcnnOptions(const std::string& architecture, const Options& options) {
   OptionReader reader(architecture, options);
   MaskRcnnOptions parsed;
-  if (architecture != "ea_mask_rcnn_r50") parsed.blocks = {3, 4, 23, 3};
+  if (architecture == "maskrcnn_resnet50_fpn") {
+    parsed.paper_pyramid = false;
+    parsed.attention = {};
+    parsed.batch_norm_epsilon = 0;
+  } else if (architecture != "ea_mask_rcnn_r50") {
+    parsed.blocks = {3, 4, 23, 3};
+  }
   const Options preset = AsText(parsed);
-  parsed.paper_pyramid = reader.Choice("fpn", "paper", {"paper", "torchvision"}) == "paper";
+  parsed.paper_pyramid = reader.Choice("fpn", preset.at("fpn"), {"paper", "torchvision"}) == "paper";
   const std::vector<std::string> names(std::begin(kPlaceNames), std::end(kPlaceNames));
   parsed.attention.clear();
   for (const std::string& name : reader.Several("attention", preset.at("attention"), names)) {

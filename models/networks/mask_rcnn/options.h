@@ -45,7 +45,8 @@ struct MaskRcnnOptions {
   bool Attends(AttentionPlace place) const;
 };
 
-// Parses the options of ea_mask_rcnn_r50, _r101 and _x101, whose default blocks differ. Throws a LoadError
+// Parses the options of ea_mask_rcnn_r50, _r101 and _x101, whose default blocks differ, and of torchvision's
+// maskrcnn_resnet50_fpn, whose defaults are those of its published weights. Throws a LoadError
 // that lists the legal names or values.
 MaskRcnnOptions ParseMaskRcnnOptions(const std::string& architecture, const Options& options);
 

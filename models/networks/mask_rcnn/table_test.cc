@@ -65,6 +65,15 @@ TEST(MaskRcnnCounts, PlainParametersAreTorchvisions) {
   EXPECT_EQ(DescribeMaskRcnn(kR50, kPlain, {}).parameters, 44'454'513);
 }
 
+TEST(MaskRcnnCounts, OfTorchvisionsNameAreTorchvisions) {
+  const Description description = DescribeMaskRcnn("maskrcnn_resnet50_fpn", {}, {});
+  EXPECT_EQ(description.parameters, 44'454'513);
+  EXPECT_EQ(description.options.at("attention"), "none");
+  EXPECT_EQ(description.options.at("fpn"), "torchvision");
+  // Its published weights were frozen with 0.
+  EXPECT_EQ(description.options.at("batch_norm_epsilon"), "0");
+}
+
 TEST(MaskRcnnTable, NamesEveryTensorOnce) {
   for (const char* architecture : {kR50, "ea_mask_rcnn_r101", "ea_mask_rcnn_x101"}) {
     for (const char* fpn : {"paper", "torchvision"}) {

@@ -9,8 +9,7 @@ Description DescribeMobile(const std::string& architecture, const Options& optio
   const MobileOptions parsed = ParseMobileOptions(architecture, options);
   Description description;
   description.architecture = architecture;
-  description.input.height = description.input.width = parsed.input_size;
-  description.input.short_side = CropShortSide(parsed.input_size);
+  description.input = parsed.pictures;
   description.classes = parsed.classes;
   description.labels = labels;
   description.options = AsText(architecture, parsed);

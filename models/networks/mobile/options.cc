@@ -7,6 +7,7 @@
 #include "models/api/error.h"
 #include "models/networks/explicit_maps.h"
 #include "models/networks/option_reader.h"
+#include "models/networks/picture_options.h"
 
 namespace saccade::models {
 namespace {
@@ -25,15 +26,16 @@ struct Variant {
   bool plain_without_attention;
 };
 
-const std::array<Variant, 10>& Variants() {
+const std::array<Variant, 11>& Variants() {
   // Only SANet's paper states the number of heads.
-  static const std::array<Variant, 10> all = {{
+  static const std::array<Variant, 11> all = {{
       {"attnnet", {{"on", Attention::kSoftmax}}, 1, false, true, true},
       {"attnnet_1n", {{"on", Attention::kOverN}}, 1, false, true, true},
       {"attnnet_pool", {{"on", Attention::kPool}}, 1, false, true, true},
       {"expatt_mobilenetv2", {}, 1, true, false, true},
       {"kanet_kv", {{"kao", Attention::kKroneckerKv}}, 1, false, true, true},
       {"kanet_qkv", {{"kao", Attention::kKroneckerQkv}}, 1, false, true, true},
+      {"mobilenet_v2", {}, 1, true, false, true},
       {"mobilenetv2", {}, 1, true, false, true},
       // KANet's paper uses "AttnModules as described in Section 3.5", which have no skip around the
       // attention.
@@ -70,6 +72,11 @@ Attention ReadAttention(const Variant& variant, OptionReader& reader) {
 
 bool IsExpAtt(const std::string& name) { return name == "expatt_mobilenetv2"; }
 
+PictureDefaults PicturesOf(const std::string& name) {
+  if (name == "mobilenet_v2") return TorchvisionPictures(232);
+  return {};
+}
+
 bool HasSiamese(const Variant& variant) {
   return !variant.choices.empty() && variant.choices.front().second == Attention::kSiamese;
 }
@@ -97,16 +104,16 @@ MobileOptions ParseMobileOptions(const std::string& name, const Options& options
   }
   parsed.classes = reader.Integer("classes", parsed.classes, 1, 100'000);
   parsed.width = reader.Number("width", parsed.width, 0.1, 4);
-  parsed.input_size = reader.Integer("input_size", parsed.input_size, 32, 1024);
+  parsed.pictures = ReadPictureOptions(reader, PicturesOf(name));
+  parsed.input_size = parsed.pictures.height;
   reader.RefuseOthers();
   return parsed;
 }
 
 Options AsText(const std::string& name, const MobileOptions& options) {
   const Variant& variant = VariantOf(name);
-  Options text = {{"classes", std::to_string(options.classes)},
-                  {"width", NumberText(options.width)},
-                  {"input_size", std::to_string(options.input_size)}};
+  Options text = {{"classes", std::to_string(options.classes)}, {"width", NumberText(options.width)}};
+  AddPictureOptions(options.pictures, PicturesOf(name), text);
   if (IsExpAtt(name)) {
     text["attention"] = options.map.empty() ? "none" : "expatt";
     if (!options.map.empty()) text["map"] = options.map;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "models/api/error.h"
+#include "models/networks/mobile/describe.h"
 #include "models/networks/mobile/layers.h"
 #include "models/networks/mobile/parameters.h"
 #include "models/networks/width.h"
@@ -123,6 +124,16 @@ std::string Error(const Options& options) {
   } catch (const LoadError& error) {
     return error.what();
   }
+}
+
+// torchvision states this number of parameters for its weights; 232 is the size of weights="DEFAULT".
+TEST(MobileDescription, OfTorchvisionsNameIsTorchvisions) {
+  const Description description = DescribeMobile("mobilenet_v2", {}, {});
+  EXPECT_EQ(description.parameters, 3'504'872);
+  EXPECT_EQ(description.input.short_side, 232);
+  EXPECT_EQ(description.input.height, 224);
+  EXPECT_FALSE(description.input.reduced_jpeg);
+  EXPECT_EQ(DescribeMobile("mobilenetv2", {}, {}).input.short_side, 256);
 }
 
 TEST(MobileOptions, RefuseUnknownNamesAndListTheLegalOnes) {

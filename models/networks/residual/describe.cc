@@ -9,9 +9,7 @@ Description DescribeResidual(const std::string& architecture, const Options& opt
   const ResidualOptions parsed = ParseResidualOptions(architecture, options);
   Description description;
   description.architecture = architecture;
-  description.input.height = description.input.width = parsed.input_size;
-  // CIFAR's pictures are used whole.
-  description.input.short_side = parsed.cifar ? parsed.input_size : CropShortSide(parsed.input_size);
+  description.input = parsed.pictures;
   description.classes = parsed.classes;
   description.labels = labels;
   description.options = AsText(architecture, parsed);

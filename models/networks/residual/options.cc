@@ -5,6 +5,7 @@
 #include "models/api/error.h"
 #include "models/networks/explicit_maps.h"
 #include "models/networks/option_reader.h"
+#include "models/networks/picture_options.h"
 
 namespace saccade::models {
 namespace {
@@ -15,7 +16,8 @@ struct Depth {
   std::array<int64_t, 4> blocks;
 };
 
-constexpr std::array<Depth, 5> kDepths = {{{"resnet34", true, {3, 4, 6, 3}},
+constexpr std::array<Depth, 6> kDepths = {{{"resnet18", true, {2, 2, 2, 2}},
+                                           {"resnet34", true, {3, 4, 6, 3}},
                                            {"resnet38", false, {2, 3, 5, 2}},
                                            {"resnet50", false, {3, 4, 6, 3}},
                                            {"resnet101", false, {3, 4, 23, 3}},
@@ -32,14 +34,21 @@ const Depth& DepthOf(const std::string& architecture) {
 
 bool IsExpAtt(const std::string& architecture) { return architecture.starts_with("expatt_"); }
 
-}  // namespace
+bool IsTorchvisions(const std::string& architecture) { return architecture.starts_with("resnet"); }
 
-ResidualOptions ParseResidualOptions(const std::string& architecture, const Options& options) {
-  const Depth& depth = DepthOf(architecture);
+PictureDefaults PicturesOf(const std::string& architecture, bool cifar) {
+  if (IsTorchvisions(architecture)) {
+    // torchvision has no second weights of the small ones.
+    const bool small = architecture == "resnet18" || architecture == "resnet34";
+    return TorchvisionPictures(small ? 256 : 232);
+  }
+  // CIFAR's pictures are used whole.
+  if (cifar) return {.size = 32, .resize_for_224 = 224};
+  return {};
+}
+
+void ReadAttention(const std::string& architecture, OptionReader& reader, ResidualOptions& parsed) {
   const bool expatt = IsExpAtt(architecture);
-  OptionReader reader(architecture, options);
-  ResidualOptions parsed;
-  parsed.basic = depth.basic;
   const std::string own = expatt ? "expatt" : "gsa";
   const Spatial kind = expatt ? Spatial::kExpAtt : Spatial::kGsa;
   parsed.attention = reader.Choice("attention", own, {own, "none"}) == own ? kind : Spatial::kConvolution;
@@ -53,24 +62,35 @@ ResidualOptions ParseResidualOptions(const std::string& architecture, const Opti
   // ExpAtt's paper has attention in the last three stages, and on CIFAR in all four; GSA's in all.
   const std::string groups = reader.Choice("groups", expatt && !parsed.cifar ? "2-4" : "1-4", kGroups);
   parsed.first_group = groups.front() - '0';
+}
+
+}  // namespace
+
+ResidualOptions ParseResidualOptions(const std::string& architecture, const Options& options) {
+  const Depth& depth = DepthOf(architecture);
+  OptionReader reader(architecture, options);
+  ResidualOptions parsed;
+  parsed.basic = depth.basic;
+  if (!IsTorchvisions(architecture)) ReadAttention(architecture, reader, parsed);
   parsed.blocks = reader.Blocks(depth.blocks, 100);
   parsed.classes = reader.Integer("classes", parsed.classes, 1, 100'000);
   parsed.width = reader.Number("width", parsed.width, 0.1, 4);
-  parsed.input_size = reader.Integer("input_size", parsed.cifar ? 32 : 224, 32, 1024);
+  parsed.pictures = ReadPictureOptions(reader, PicturesOf(architecture, parsed.cifar));
+  parsed.input_size = parsed.pictures.height;
   reader.RefuseOthers();
   return parsed;
 }
 
 Options AsText(const std::string& architecture, const ResidualOptions& options) {
-  const bool expatt = IsExpAtt(architecture);
-  Options text = {{"attention", options.attention == Spatial::kConvolution ? "none"
-                                : expatt                                   ? "expatt"
-                                                                           : "gsa"},
-                  {"groups", kGroups.at(static_cast<size_t>(options.first_group - 1))},
-                  {"blocks", ListText(options.blocks)},
+  Options text = {{"blocks", ListText(options.blocks)},
                   {"classes", std::to_string(options.classes)},
-                  {"width", NumberText(options.width)},
-                  {"input_size", std::to_string(options.input_size)}};
+                  {"width", NumberText(options.width)}};
+  AddPictureOptions(options.pictures, PicturesOf(architecture, options.cifar), text);
+  if (IsTorchvisions(architecture)) return text;
+  const bool expatt = IsExpAtt(architecture);
+  const bool plain = options.attention == Spatial::kConvolution;
+  text["attention"] = plain ? "none" : expatt ? "expatt" : "gsa";
+  text["groups"] = kGroups.at(static_cast<size_t>(options.first_group - 1));
   if (expatt) {
     text["map"] = options.map;
     text["form"] = options.cifar ? "cifar" : "imagenet";

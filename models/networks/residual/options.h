@@ -6,6 +6,7 @@
 #include <string>
 
 #include "models/api/options.h"
+#include "models/api/placement.h"
 
 namespace saccade::models {
 
@@ -25,10 +26,13 @@ struct ResidualOptions {
   std::array<int64_t, 4> blocks = {3, 4, 6, 3};  // blocks=a,b,c,d
   int64_t classes = 1000;                        // classes=1..100000
   double width = 1;                              // width=0.1..4: multiplies all channels
-  int64_t input_size = 224;                      // input_size=32..1024
+  // Side of the network's input: input_size=32..1024, or crop_size for torchvision's names.
+  int64_t input_size = 224;
+  ImageInput pictures = {};  // see models/networks/picture_options.h
 };
 
-// Parses the options of expatt_resnet34, 50, 101 and 152, and gsa_resnet38, 50 and 101. Throws a LoadError
+// Parses the options of expatt_resnet34, 50, 101 and 152, of gsa_resnet38, 50 and 101, and of torchvision's
+// resnet18, 34, 50, 101 and 152, which have no attention and no options for it. Throws a LoadError
 // that lists the legal names or values.
 ResidualOptions ParseResidualOptions(const std::string& architecture, const Options& options);
 

@@ -3,8 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cmath>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "models/api/error.h"
@@ -55,6 +57,47 @@ TEST(ResidualCounts, WithoutAttentionAreTorchvisions) {
   EXPECT_EQ(Parameters("expatt_resnet152", none), 60'192'808);
 }
 
+// torchvision states these numbers for its weights.
+TEST(ResidualCounts, OfTorchvisionsNamesAreTorchvisions) {
+  EXPECT_EQ(Parameters("resnet18"), 11'689'512);
+  EXPECT_EQ(Parameters("resnet34"), 21'797'672);
+  EXPECT_EQ(Parameters("resnet50"), 25'557'032);
+  EXPECT_EQ(Parameters("resnet101"), 44'549'160);
+  EXPECT_EQ(Parameters("resnet152"), 60'192'808);
+}
+
+// The sizes of each network's weights="DEFAULT".
+TEST(ResidualDescription, OfTorchvisionsNamesHasTheirPreprocessing) {
+  for (const auto& [name, resize] : {std::pair{"resnet18", 256},
+                                     {"resnet34", 256},
+                                     {"resnet50", 232},
+                                     {"resnet101", 232},
+                                     {"resnet152", 232}}) {
+    const ImageInput input = DescribeResidual(name, {}, {}).input;
+    EXPECT_EQ(input.short_side, resize) << name;
+    EXPECT_EQ(input.height, 224) << name;
+    EXPECT_FALSE(input.reduced_jpeg) << name;
+  }
+  EXPECT_EQ(DescribeResidual("resnet50", {{"crop_size", "448"}}, {}).input.short_side, 464);
+  const ImageInput paper = DescribeResidual("expatt_resnet50", {}, {}).input;
+  EXPECT_EQ(paper.short_side, 256);
+  EXPECT_TRUE(paper.reduced_jpeg);
+  EXPECT_EQ(DescribeResidual("expatt_resnet50", {{"form", "cifar"}}, {}).input.short_side, 32);
+}
+
+TEST(ResidualDescription, SaysHowPicturesArePrepared) {
+  const Options options = {{"resize_size", "300"},  {"crop_size", "280"}, {"interpolation", "bicubic"},
+                           {"mean", "0.5,0.4,0.3"}, {"std", "0.1,0.2,1"}, {"reduced_jpeg", "true"}};
+  const Description description = DescribeResidual("resnet18", options, {});
+  EXPECT_EQ(description.input.short_side, 300);
+  EXPECT_EQ(description.input.width, 280);
+  EXPECT_EQ(description.input.interpolation, Interpolation::kBicubic);
+  EXPECT_EQ(description.input.mean, (std::array<float, 3>{0.5F, 0.4F, 0.3F}));
+  EXPECT_EQ(description.input.std, (std::array<float, 3>{0.1F, 0.2F, 1}));
+  EXPECT_TRUE(description.input.reduced_jpeg);
+  for (const auto& [name, value] : options) EXPECT_EQ(description.options.at(name), value) << name;
+}
+
 TEST(ResidualOptions, AreReadAndRefused) {
   const ResidualOptions options =
       ParseResidualOptions("gsa_resnet50", {{"groups", "3-4"}, {"content", "axial"}, {"blocks", "1,2,1,1"}});
@@ -72,6 +115,13 @@ TEST(ResidualOptions, AreReadAndRefused) {
   };
   EXPECT_THAT(error({{"map", "round"}}), HasSubstr("exponential_manhattan"));
   EXPECT_THAT(error({{"content", "global"}}), HasSubstr("'content'"));
+  EXPECT_THAT(error({{"crop_size", "224"}}), HasSubstr("input_size"));
+  for (const char* mean :
+       {"", "0.5", "0.5,0.5", "0.5,0.5,0.5,0.5", "0.5,0.5,x", "0.5,0.5,nan", "123.675,116.28,103.53"})
+    EXPECT_THAT(error({{"mean", mean}}), HasSubstr("of pixels from 0 to 1")) << mean;
+  EXPECT_THAT(error({{"std", "0,1,1"}}), HasSubstr("from 0.001 to 1"));
+  EXPECT_THAT(error({{"interpolation", "lanczos"}}), HasSubstr("bilinear"));
+  EXPECT_THAT(error({{"resize_size", "31"}}), HasSubstr("32 to 4096"));
   for (const char* blocks : {"", "1", "1,2,3", "1,2,3,0", "1,2,3,4,5", "1,2,3,x"}) {
     EXPECT_THAT(error({{"blocks", blocks}}), HasSubstr("blocks")) << blocks;
   }
