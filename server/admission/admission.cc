@@ -45,6 +45,10 @@ void Admission::Ticket::ReturnServerBytes() {
   admission_->Return(held_.client, std::exchange(held_.of_server.bytes, 0));
 }
 
+void Admission::Ticket::ReturnRequest() {
+  if (admission_ != nullptr && !held_.answering) admission_->ReturnRequest(held_);
+}
+
 void Admission::Ticket::Release() {
   if (admission_ == nullptr) return;
   admission_->Return(held_);
@@ -163,7 +167,8 @@ bool Admission::draining() const {
 
 bool Admission::AwaitIdle(absl::Time deadline) {
   absl::MutexLock lock(&mutex_);
-  auto idle = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return server_.held().requests == 0; };
+  auto idle = [this]()
+                  ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return server_.held().requests + answering_ == 0; };
   return clock_->AwaitUntil(&mutex_, absl::Condition(&idle), deadline);
 }
 
@@ -195,6 +200,20 @@ void Admission::Return(const Holding& held) {
   server_.Return(held.of_server, now);
   client_bytes_.Return(held.client, held.of_server.bytes);
   if (held.model != nullptr) held.model->Return(held.of_model, now);
+  if (held.answering) --answering_;
+}
+
+void Admission::ReturnRequest(Holding& held) {
+  const absl::Time now = clock_->Now();
+  const auto take = [](Inflight& amounts) {
+    return Inflight{.requests = std::exchange(amounts.requests, 0),
+                    .decoded_bytes = std::exchange(amounts.decoded_bytes, 0)};
+  };
+  absl::MutexLock lock(&mutex_);
+  server_.Return(take(held.of_server), now);
+  if (held.model != nullptr) held.model->Return(take(held.of_model), now);
+  held.answering = true;
+  ++answering_;
 }
 
 void Admission::Return(absl::string_view client, int64_t bytes) {

@@ -73,6 +73,8 @@ class Admission final : public ByteLedger {
     // Null for a model without bounds of its own.
     Load* model = nullptr;
     Inflight of_model = {};
+    // Whether the request was given back, and its answer is on its way.
+    bool answering = false;
   };
 
  public:
@@ -99,6 +101,11 @@ class Admission final : public ByteLedger {
     // Gives the server's and the client's bytes back before the rest, for an input that has been admitted and
     // is charged (Admission::Charge) as it arrives. The model's stay held.
     void ReturnServerBytes();
+
+    // Gives the request and its decoded bytes back before the rest, just before the request is answered: a
+    // client that sends its next request once it has the answer must not be rejected because of this one.
+    // AwaitIdle() still waits for the ticket. REQUIRES: the decoded pictures were freed.
+    void ReturnRequest();
 
     // Gives everything back now.
     void Release();
@@ -138,8 +145,8 @@ class Admission final : public ByteLedger {
 
   bool draining() const ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Blocks until no request is in flight or `deadline` has passed; returns true in the first case. Charges of
-  // connections without a request are not waited for. Call StartDraining first.
+  // Blocks until no ticket of a request is held or `deadline` has passed; returns true in the first case.
+  // Charges of connections without a request are not waited for. Call StartDraining first.
   bool AwaitIdle(absl::Time deadline) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // `bytes` includes the charges.
@@ -157,6 +164,7 @@ class Admission final : public ByteLedger {
   absl::Status AddDecodedBytes(int64_t bytes, const Holding& own) ABSL_LOCKS_EXCLUDED(mutex_);
   void AddAnswer(const Holding& answer) ABSL_LOCKS_EXCLUDED(mutex_);
   void Return(const Holding& held) ABSL_LOCKS_EXCLUDED(mutex_);
+  void ReturnRequest(Holding& held) ABSL_LOCKS_EXCLUDED(mutex_);
   void Return(absl::string_view client, int64_t bytes) override ABSL_LOCKS_EXCLUDED(mutex_);
 
   Clock* const clock_;
@@ -167,6 +175,8 @@ class Admission final : public ByteLedger {
   ClientRates client_rates_ ABSL_GUARDED_BY(mutex_);
   ClientBytes client_bytes_ ABSL_GUARDED_BY(mutex_);
   bool draining_ ABSL_GUARDED_BY(mutex_) = false;
+  // Tickets whose request was given back before they were released.
+  int64_t answering_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace saccade::server

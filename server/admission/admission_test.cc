@@ -322,6 +322,29 @@ TEST(AdmissionTest, AwaitIdleWakesWithTheLastTicket) {
   EXPECT_TRUE(idle);
 }
 
+TEST(AdmissionTest, AReturnedRequestMakesRoomWhileItsTicketIsHeld) {
+  auto admission = MakeAdmission(kSmall);
+  const auto admit = [&] {
+    return admission->Admit(
+        {.bytes = 30, .model = "m", .model_bounds = {.requests = 1, .decoded_bytes = 20}});
+  };
+  auto ticket = admit();
+  ASSERT_TRUE(ticket.ok() && ticket->AddDecodedBytes(20).ok());
+  EXPECT_FALSE(admit().ok());
+  ticket->ReturnRequest();
+  ticket->ReturnRequest();
+  ExpectInflight(*admission, 0, 30, 0);
+  {
+    auto next = admit();
+    ASSERT_TRUE(next.ok()) << next.status();
+    EXPECT_TRUE(next->AddDecodedBytes(20).ok());
+  }
+  EXPECT_FALSE(admission->AwaitIdle(absl::InfinitePast())) << "its answer is on its way";
+  ticket->Release();
+  EXPECT_TRUE(admission->AwaitIdle(absl::InfinitePast()));
+  ExpectInflight(*admission, 0, 0, 0);
+}
+
 TEST(AdmissionTest, AwaitIdleGivesUpAtItsDeadline) {
   FakeClock clock;
   auto admission = MakeAdmission(kSmall, &clock);

@@ -145,6 +145,27 @@ TEST_F(CallShareTest, TicketIsHeldUntilTheLastShareIsGone) {
   EXPECT_EQ((*admission)->inflight().requests, 0);
 }
 
+// A client that sends its next request with the answer in hand is not rejected because of this one.
+TEST_F(CallShareTest, RequestIsGivenBackBeforeItIsAnswered) {
+  auto admission = Admission::Create({.max_inflight_requests = 1, .max_decoded_bytes = 10}, &clock_);
+  ASSERT_TRUE(admission.ok());
+  for (const bool computed : {true, false}) {
+    const auto outcome = std::make_shared<Outcome>();
+    auto call = Call({32}, outcome);
+    call->ticket() = *(*admission)->Admit({.bytes = 1});
+    ASSERT_TRUE(call->AddDecodedBytes(10).ok());
+    bool admitted = false;
+    outcome->when_answered = [&] {
+      auto next = (*admission)->Admit({.bytes = 1});
+      admitted = next.ok() && next->AddDecodedBytes(10).ok();
+    };
+    auto shares = ShareOut(std::move(call));
+    computed ? Answer(*shares[0], Pass(1, 1, 2)) : shares[0]->Reject(absl::DeadlineExceededError("late"));
+    EXPECT_EQ(outcome->answers, 1);
+    EXPECT_TRUE(admitted);
+  }
+}
+
 // Runs calls through a model's queue, with instances that answer, fail and drop, and clients that cancel.
 TEST_F(CallShareTest, EveryCallIsAnsweredOnceUnderManyThreads) {
   constexpr int kSubmitters = 3;

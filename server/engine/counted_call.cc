@@ -45,6 +45,7 @@ absl::Status CountedCall::Admit(const TensorCall& call, absl::string_view model,
 }
 
 void CountedCall::End(absl::StatusCode code, bool computed, int64_t items, const Timings& timings) {
+  ticket_.ReturnRequest();
   const absl::Time ended = deps_.clock->Now();
   Timings counted = timings;
   counted.total = ended - arrival_;

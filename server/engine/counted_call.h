@@ -12,7 +12,8 @@
 
 namespace saccade::server {
 
-// Not thread-safe. Holds its admission ticket until it is destroyed.
+// Not thread-safe. Holds its admission ticket until it is destroyed, but no longer counts as a request in
+// flight once End() was called.
 class CountedCall {
  public:
   // The objects that `deps` and `metrics` point to, and the call's protocol name, must outlive this object.

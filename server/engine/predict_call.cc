@@ -182,6 +182,8 @@ void PredictCall::Leave(absl::StatusOr<Response> outcome, bool computed) {
       outcome->charge = std::make_shared<AnswerCharge>(ticket_->ForAnswer(answer_bytes_));
     }
   }
+  items_.clear();
+  ticket_->ReturnRequest();
   // Counted before it is answered, so that a client that has the answer finds it in the metrics.
   deps_.model->metrics()->RecordRequest(
       {.protocol = request_.protocol,

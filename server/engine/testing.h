@@ -19,6 +19,8 @@ namespace saccade::server {
 struct Outcome {
   std::atomic<int> answers{0};
   std::optional<absl::StatusOr<Response>> last;
+  // Called with each answer; may be null.
+  std::function<void()> when_answered;
 
   absl::Status status() const { return last.value().status(); }
 };
@@ -40,6 +42,7 @@ class CallTest : public ::testing::Test {
     const auto done = [outcome](absl::StatusOr<Response> answer) {
       outcome->last = std::move(answer);
       ++outcome->answers;
+      if (outcome->when_answered) outcome->when_answered();
     };
     auto call = std::make_shared<PredictCall>(
         std::move(request), done, PredictCall::Deps{.model = model_, .metrics = &metrics_, .clock = &clock_});

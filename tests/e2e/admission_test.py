@@ -1,5 +1,6 @@
 """Tests which requests are rejected at admission, and the errors and retry hints they get."""
 
+import concurrent.futures
 import subprocess
 
 import pytest
@@ -7,7 +8,7 @@ import pytest
 import pictures
 from busy import HEAVY, Busy
 from harness import binary, eventually, run_to_end
-from messages import Inference, infer_request, message, predict_request
+from messages import Inference, Vision, infer_request, message, predict_request
 from refusals import EXHAUSTED, INVALID, check, details, pushback, refused
 from tiny_models import write_model
 
@@ -40,6 +41,28 @@ def test_a_model_at_its_own_bound_leaves_the_others_alone(start, slow_repository
         busy.heavy.result()
         waiting.result()
         busy.inference.model_infer(busy.light)
+
+
+def test_clients_that_wait_for_each_answer_are_never_too_many(start, repository, tiny):
+    """Each worker sends its next request as soon as it has the answer, when the daemon may still be busy with the last."""
+    workers, each = 4, 150
+    daemon = start(repository, f"--max-inflight-requests={workers}").await_ready()
+    picture = pictures.encoded(pictures.pixels(1), "JPEG")
+    batch = tiny.random_batch(1, seed=0)
+
+    def work(number):
+        with daemon.channel() as channel:
+            vision, inference = Vision(channel), Inference(channel)
+            for at in range(each):
+                if (at + number) % 2:
+                    vision.predict(predict_request(model="tiny", encoded=picture))
+                else:
+                    inference.model_infer(infer_request("tiny", batch.shape, batch.tobytes()))
+
+    with concurrent.futures.ThreadPoolExecutor(workers) as pool:
+        for future in [pool.submit(work, number) for number in range(workers)]:
+            future.result()
+    assert daemon.metrics().total("saccade_shed_total") == 0
 
 
 def test_a_client_that_sends_too_fast(start, repository, light):
