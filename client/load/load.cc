@@ -68,7 +68,7 @@ class Load {
       in_flight_ = plan_.connections;
       next_ = static_cast<size_t>(plan_.connections);
     }
-    for (int i = 0; i < plan_.connections; ++i) Start(static_cast<size_t>(i), i);
+    for (int i = 0; i < plan_.connections; ++i) Start(static_cast<size_t>(i), i, /*waited=*/false);
   }
 
   void SendWhenDue() {
@@ -83,20 +83,21 @@ class Load {
         ++in_flight_;
         number = next_++;
       }
-      Start(number, ConnectionOf(number));
+      Start(number, ConnectionOf(number), /*waited=*/false);
     }
   }
 
   int ConnectionOf(size_t number) const { return static_cast<int>(number % plan_.connections); }
 
-  void Start(size_t number, int connection) {
+  void Start(size_t number, int connection, bool waited) {
     const absl::Time sent = clock_.now();
     const LoadCall call{number, connection, is_open_loop() ? begin_ + due_[number] : sent};
-    start_(call, [this, call, sent](CallResult result) { End(call, sent, std::move(result)); });
+    start_(call,
+           [this, call, sent, waited](CallResult result) { End(call, sent, waited, std::move(result)); });
   }
 
   // Records the call. Starts another one in its place, if one is due.
-  void End(const LoadCall& call, absl::Time sent, CallResult result) {
+  void End(const LoadCall& call, absl::Time sent, bool waited, CallResult result) {
     const absl::Time now = clock_.now();
     const bool failed = !result.status.ok();
     size_t number = 0;
@@ -106,6 +107,7 @@ class Load {
                           .due = call.due - begin_,
                           .sent = sent - begin_,
                           .ended = now - begin_,
+                          .waited = waited,
                           .status = std::move(result.status),
                           .timings = result.timings,
                           .batch_size = result.batch_size});
@@ -119,7 +121,7 @@ class Load {
       }
       number = next_++;
     }
-    Start(number, is_open_loop() ? ConnectionOf(number) : call.connection);
+    Start(number, is_open_loop() ? ConnectionOf(number) : call.connection, /*waited=*/is_open_loop());
   }
 
   const LoadPlan plan_;

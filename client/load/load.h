@@ -61,6 +61,9 @@ struct LoadSample {
   absl::Duration due;
   absl::Duration sent;
   absl::Duration ended;
+  // Open loop: whether it waited because max_in_flight calls were in flight. A call that did not wait and was
+  // sent late is due to this program, which was not woken in time.
+  bool waited = false;
   absl::Status status;
   Timings timings = {};
   int batch_size = 0;

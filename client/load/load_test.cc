@@ -97,7 +97,23 @@ TEST(RunLoad, AnOpenLoopSendsLateWhatExceedsItsBound) {
   // Each answer takes 10 ms. About 40 are due within 0.1 s, so the last one waits for nearly all others.
   const LoadSample& last = result.samples.back();
   EXPECT_GT(last.held(), absl::Milliseconds(60));
+  EXPECT_TRUE(last.waited);
+  EXPECT_FALSE(result.samples.front().waited);
   EXPECT_GE(last.latency(), last.held() + absl::Milliseconds(10));
+}
+
+TEST(RunLoad, ASenderThatWakesLateIsNotTheServersFault) {
+  VirtualTime time;
+  LoadClock late = time.clock();
+  late.sleep_until = [&, sleep = late.sleep_until](absl::Time due) { sleep(due + absl::Milliseconds(5)); };
+  const LoadResult result = RunLoad(
+      {.rate = 100, .duration = absl::Milliseconds(200), .max_in_flight = 1},
+      [](const LoadCall&, const CallDone& done) { done({}); }, nullptr, late);
+  ASSERT_FALSE(result.samples.empty());
+  for (const LoadSample& sample : result.samples) {
+    EXPECT_GE(sample.held(), absl::Milliseconds(1));
+    EXPECT_FALSE(sample.waited);
+  }
 }
 
 TEST(RunLoad, AnOpenLoopWithoutABoundWaitsForNoResponse) {

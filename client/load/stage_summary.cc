@@ -16,7 +16,7 @@ StageSummary SummariseStages(const LoadResult& result) {
   summary.requests = result.samples.size();
   summary.elapsed = result.elapsed;
   LoadStage latency{"latency", "from when the request was due to its answer", {}};
-  LoadStage held{"held", "all connections busy", {}};
+  LoadStage held{"held", "between when it was due and when it was sent", {}};
   LoadStage network{"network", "transport, and message handling on both sides", {}};
   LoadStage decode{"decode", "decoding the input", {}};
   LoadStage queue{"queue", "waiting for a batch and an instance", {}};
@@ -25,7 +25,7 @@ StageSummary SummariseStages(const LoadResult& result) {
   LoadStage rest{"rest", "the daemon's remaining time", {}};
   double batches = 0;
   for (const LoadSample& sample : result.samples) {
-    if (sample.held() > absl::Milliseconds(1)) ++summary.held;
+    if (sample.held() > absl::Milliseconds(1)) ++(sample.waited ? summary.held : summary.woken_late);
     if (!sample.status.ok()) {
       CountFailure(sample.status, summary.failures);
       continue;

@@ -34,8 +34,10 @@ struct StageSummary {
   // Number of responses by batch size.
   std::map<int, size_t> batch_sizes;
   double mean_batch_size = 0;
-  // Number of calls sent more than a millisecond after they were due.
+  // Number of calls sent more than a millisecond after they were due: because too many were in flight, and
+  // because this program was not woken in time.
   size_t held = 0;
+  size_t woken_late = 0;
 };
 
 StageSummary SummariseStages(const LoadResult& result);

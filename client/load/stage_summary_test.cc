@@ -16,6 +16,7 @@ TEST(SummariseStages, SplitsTheLatency) {
     LoadSample sample{.due = {},
                       .sent = absl::Milliseconds(i == 0 ? 5 : 0),
                       .ended = absl::Milliseconds(30),
+                      .waited = true,
                       .status = absl::OkStatus()};
     sample.timings.decode = absl::Milliseconds(2);
     sample.timings.queue = absl::Milliseconds(3);
@@ -29,14 +30,19 @@ TEST(SummariseStages, SplitsTheLatency) {
                             .sent = {},
                             .ended = absl::Milliseconds(1),
                             .status = absl::ResourceExhaustedError("the queue is full")});
+  result.samples.push_back({.due = {},
+                            .sent = absl::Milliseconds(2),
+                            .ended = absl::Milliseconds(3),
+                            .status = absl::ResourceExhaustedError("the queue is full")});
   const StageSummary summary = SummariseStages(result);
-  EXPECT_EQ(summary.requests, 4);
+  EXPECT_EQ(summary.requests, 5);
   EXPECT_EQ(summary.answers, 3);
   EXPECT_DOUBLE_EQ(summary.per_second, 1.5);
   EXPECT_EQ(summary.held, 1);
+  EXPECT_EQ(summary.woken_late, 1);
   EXPECT_DOUBLE_EQ(summary.mean_batch_size, 3);
   EXPECT_THAT(summary.batch_sizes, ElementsAre(Pair(1, 1), Pair(4, 2)));
-  EXPECT_THAT(summary.failures, ElementsAre(Pair("RESOURCE_EXHAUSTED", FieldsAre(1, "the queue is full"))));
+  EXPECT_THAT(summary.failures, ElementsAre(Pair("RESOURCE_EXHAUSTED", FieldsAre(2, "the queue is full"))));
   ASSERT_EQ(summary.stages.size(), 8);
   EXPECT_EQ(summary.stages[0].name, "latency");
   for (size_t i = 0; i < 3; ++i) {

@@ -18,6 +18,7 @@
 #include "client/cli/input/inputs.h"
 #include "client/cli/output/failure.h"
 #include "client/cli/output/json.h"
+#include "client/cli/output/names.h"
 #include "client/cli/output/progress_bar.h"
 #include "client/cli/output/table.h"
 #include "client/load/blocking_calls.h"
@@ -68,8 +69,20 @@ std::map<std::string, Kind> Kinds(const RequestOptions& request) {
   return kinds;
 }
 
+// One request's files, and the name of the first for errors.
+struct BenchRequest {
+  std::string name;
+  Pictures files;
+};
+
+// Whether a file is left out, and the run goes on without it. A name that does not exist is rather a typing
+// error.
+bool IsLeftOut(const absl::Status& unread) {
+  return !absl::IsNotFound(unread) && !absl::IsFailedPrecondition(unread);
+}
+
 // Returns the requests, each with as many files as the task takes; empty after printing an error.
-std::vector<Pictures> ReadRequests(const BenchCommand& command, const Kind& kind, Console& console) {
+std::vector<BenchRequest> ReadRequests(const BenchCommand& command, const Kind& kind, Console& console) {
   const auto inputs = ExpandInputs(command.inputs, *kind.files_are);
   if (!inputs.ok()) {
     Complain(console, inputs.status().message());
@@ -82,29 +95,42 @@ std::vector<Pictures> ReadRequests(const BenchCommand& command, const Kind& kind
                      inputs->size()));
     return {};
   }
-  std::vector<Pictures> requests;
+  std::vector<BenchRequest> requests;
   int64_t room = kMaxFilesBytes;
-  for (size_t at = 0; at < inputs->size(); ++at) {
-    const std::string& input = (*inputs)[at];
-    auto bytes = ReadInput(input, console.in, command.connection.max_message_bytes, "an input of the model");
-    if (!bytes.ok()) {
-      Complain(console, absl::StrCat(input, " ", bytes.status().message()));
-      return {};
+  for (size_t at = 0; at < inputs->size(); at += kind.files) {
+    BenchRequest request{.name = (*inputs)[at], .files = {}};
+    for (size_t file = at; file < at + kind.files; ++file) {
+      const std::string& input = (*inputs)[file];
+      auto bytes =
+          ReadInput(input, console.in, command.connection.max_message_bytes, "an input of the model");
+      if (!bytes.ok()) {
+        const bool left_out = IsLeftOut(bytes.status());
+        Complain(console, absl::StrCat(input, " ", bytes.status().message(), left_out ? "; left out" : ""));
+        if (!left_out) return {};
+        break;
+      }
+      room -= static_cast<int64_t>(bytes->size());
+      if (room < 0) {
+        Complain(console, absl::StrCat("the files up to ", input, " exceed the ", kMaxFilesBytes,
+                                       " bytes that can be held in memory; name fewer files"));
+        return {};
+      }
+      request.files.push_back(*std::move(bytes));
     }
-    room -= static_cast<int64_t>(bytes->size());
-    if (room < 0) {
-      Complain(console, absl::StrCat("the files up to ", input, " exceed the ", kMaxFilesBytes,
-                                     " bytes that can be held in memory; name fewer files"));
-      return {};
-    }
-    if (at % kind.files == 0) requests.emplace_back();
-    requests.back().push_back(*std::move(bytes));
+    if (request.files.size() == kind.files) requests.push_back(std::move(request));
   }
+  if (requests.empty()) Complain(console, "no file can be sent; name files that the model takes");
   return requests;
 }
 
-CallResult ResultOf(const absl::StatusOr<AnyAnswer>& answer) {
-  if (!answer.ok()) return {.status = answer.status()};
+// Names the file in the error of a call whose input is at fault.
+absl::Status WithFile(const absl::Status& status, const std::string& file) {
+  if (!absl::IsInvalidArgument(status)) return status;
+  return {status.code(), absl::StrCat(file, ": ", status.message())};
+}
+
+CallResult ResultOf(const absl::StatusOr<AnyAnswer>& answer, const BenchRequest& request) {
+  if (!answer.ok()) return {.status = WithFile(answer.status(), request.name)};
   const auto& common = std::visit([](const auto& any) -> const Answer& { return any; }, *answer);
   return {.status = absl::OkStatus(), .timings = common.timings, .batch_size = common.batch_size};
 }
@@ -145,9 +171,14 @@ void PrintText(const BenchCommand& command, const StageSummary& summary, Console
   if (command.rate > 0 && summary.held * 100 > summary.requests) {
     console.out << absl::StrFormat(
         "%s requests were sent late, because %d were in flight: the daemon is slower than that, or "
-        "--concurrency is "
-        "too small\n",
+        "--concurrency is too small\n",
         WithThousands(static_cast<int64_t>(summary.held)), command.concurrency);
+  }
+  if (command.rate > 0 && summary.woken_late * 100 > summary.requests) {
+    console.out << absl::StrFormat(
+        "%s requests were sent late, because this machine did not run saccade in time: it is busy; the "
+        "daemon did not cause that\n",
+        WithThousands(static_cast<int64_t>(summary.woken_late)));
   }
 }
 
@@ -161,6 +192,7 @@ void PrintJson(const BenchCommand& command, const StageSummary& summary, Console
                                      {"elapsed_ms", Milliseconds(summary.elapsed)},
                                      {"answers_per_second", summary.per_second},
                                      {"sent_late", summary.held},
+                                     {"woken_late", summary.woken_late},
                                      {"mean_batch_size", summary.mean_batch_size}};
   for (const LoadStage& stage : summary.stages) {
     const Latency& latency = stage.latency;
@@ -204,6 +236,12 @@ int RunBench(const BenchCommand& command, Console& console) {
   if (client == nullptr) return kExitUsage;
   const auto model = client->GetModel(command.model, command.version);
   if (!model.ok()) return ComplainOf(console, command.connection, model.status());
+  if (model->state != ModelState::kReady) {
+    Complain(console, absl::StrCat("model '", command.model, "' is ", StateName(model->state),
+                                   model->reason.empty() ? "" : absl::StrCat(": ", model->reason),
+                                   "; only a ready model can be measured (saccade status shows when it is)"));
+    return kExitFailure;
+  }
   const auto kinds = Kinds(RequestOf(command));
   const auto kind = kinds.find(model->task);
   if (kind == kinds.end()) {
@@ -212,12 +250,13 @@ int RunBench(const BenchCommand& command, Console& console) {
                           ", which this program does not support; update it to the daemon's version"));
     return kExitFailure;
   }
-  const std::vector<Pictures> requests = ReadRequests(command, kind->second, console);
+  const std::vector<BenchRequest> requests = ReadRequests(command, kind->second, console);
   if (requests.empty()) return kExitUsage;
 
   ProgressBar bar(console, command.model, !command.quiet);
   BlockingCalls calls(command.concurrency, [&](size_t number) {
-    return ResultOf(kind->second.ask(*client, command.model, requests[number % requests.size()]));
+    const BenchRequest& request = requests[number % requests.size()];
+    return ResultOf(kind->second.ask(*client, command.model, request.files), request);
   });
   const LoadResult result = RunLoad({.rate = command.rate,
                                      .duration = absl::Seconds(command.seconds),

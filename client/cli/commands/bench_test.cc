@@ -135,6 +135,50 @@ TEST_F(Bench, DrawsAPlot) {
   EXPECT_EQ(Run({File("cat.png", "cat"), "--plot", folder_ / "no" / "plot.png"}).exit_code, 1);
 }
 
+TEST_F(Bench, LeavesOutFilesThatCannotBeSent) {
+  const std::string empty = File("empty.png", "");
+  const RunResult run = Run({File("cat.png", "cat"), empty});
+  EXPECT_EQ(run.exit_code, 0);
+  EXPECT_THAT(run.err, HasSubstr(empty + " is empty; expected an input of the model; left out"));
+  EXPECT_THAT(run.out, HasSubstr("answers of"));
+  const RunResult none = Run({empty});
+  EXPECT_EQ(none.exit_code, 2);
+  EXPECT_THAT(none.err, HasSubstr("no file can be sent"));
+  ServeTask("stereo");
+  std::atomic<int> others = 0;
+  daemon_.SetPredict([&](const FakeRequest& request) -> absl::StatusOr<AnyAnswer> {
+    if (request.picture != "left" || request.right != "right") ++others;
+    return Disparity();
+  });
+  const std::string left = File("left.png", "left");
+  EXPECT_EQ(Run({left, empty, left, File("right.png", "right")}).exit_code, 0);
+  EXPECT_EQ(others, 0) << "a pair with an empty file is left out as a whole";
+}
+
+TEST_F(Bench, NamesTheFileThatTheDaemonRejects) {
+  daemon_.SetPredict([](const FakeRequest& request) -> absl::StatusOr<AnyAnswer> {
+    if (request.picture == "dog") return absl::InvalidArgumentError("no picture");
+    return Classification();
+  });
+  const std::string dog = File("dog.png", "dog");
+  EXPECT_THAT(Run({File("cat.png", "cat"), dog}).out, HasSubstr("the first: " + dog + ": no picture"));
+  EXPECT_THAT(Run({dog}).err, HasSubstr(dog + ": no picture"));
+}
+
+TEST_F(Bench, SaysThatAModelIsNotReady) {
+  Model model;
+  model.name = "net";
+  model.state = ModelState::kLoading;
+  daemon_.SetModels({model});
+  const RunResult loading = Run({File("cat.png", "cat")});
+  EXPECT_EQ(loading.exit_code, 1);
+  EXPECT_THAT(loading.err, HasSubstr("model 'net' is loading; only a ready model can be measured"));
+  model.state = ModelState::kUnavailable;
+  model.reason = "no weights";
+  daemon_.SetModels({model});
+  EXPECT_THAT(Run({File("cat.png", "cat")}).err, HasSubstr("model 'net' is unavailable: no weights; only"));
+}
+
 TEST_F(Bench, ReportsErrors) {
   EXPECT_THAT(Run({folder_ / "missing.png"}).err, HasSubstr("missing.png"));
   ServeTask("tensors");
