@@ -99,7 +99,7 @@ class ResidualClassifier(nn.Module):
         first = int(choice("groups", groups, GROUPS)[0])
         width, self.input_size = float(width), int(input_size)
         channels = scaled(64, width)
-        self.conv1 = nn.Conv2d(3, channels, 3 if cifar else 7, 1 if cifar else 2, padding=1 if cifar else 3, bias=False)
+        self.conv1 = nn.Conv2d(3, channels, 7, 1 if cifar else 2, padding=3, bias=False)
         self.bn1 = nn.BatchNorm2d(channels)
         self.maxpool = nn.Identity() if cifar else nn.MaxPool2d(3, 2, 1)
         side = self.input_size if cifar else ((self.input_size - 1) // 2) // 2 + 1

@@ -21,7 +21,7 @@ struct ResidualOptions {
   int64_t first_group = 1;                    // groups=1-4|2-4|3-4|4: first residual group with attention
   std::string map = "gaussian";               // map=..., only ExpAtt: see kernels/expatt
   std::string content = "global";             // content=global|axial|none, only GSA
-  bool cifar = false;  // form=imagenet|cifar: cifar has a 3x3 stem and no pooling after it
+  bool cifar = false;  // form=imagenet|cifar: cifar has a stem of stride 1 and no pooling after it
   int64_t heads = 8;   // heads=1|2|4|8, only GSA
   std::array<int64_t, 4> blocks = {3, 4, 6, 3};  // blocks=a,b,c,d
   int64_t classes = 1000;                        // classes=1..100000

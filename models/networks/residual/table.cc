@@ -141,8 +141,8 @@ ResidualBlock MakeBlock(const ResidualOptions& options, int group, int64_t index
 }  // namespace
 
 Window ResidualStemWindow(const ResidualOptions& options) {
-  if (options.cifar) return {.kernel = 3, .padding = 1};
-  return {.kernel = 7, .stride = 2, .padding = 3};
+  // CIFAR's pictures are small: the paper changes the stride "to one" and keeps the kernel.
+  return {.kernel = 7, .stride = options.cifar ? 1 : 2, .padding = 3};
 }
 
 ResidualPlan MakeResidualPlan(const ResidualOptions& options) {
