@@ -127,6 +127,12 @@ ExpattKind CheckExpattModule(const at::Tensor& x, const ExpattWeights& weights, 
 }
 
 void CheckSigma(const char* op, ExpattKind kind, double sigma) {
+  if (kind == ExpattKind::kGaussian) {
+    // The formula squares it, and training does not keep it from crossing zero.
+    TORCH_CHECK(std::isfinite(sigma) && sigma != 0, op,
+                ": argument 'sigma' should be finite and not zero, got ", sigma);
+    return;
+  }
   const bool looked_at = IsSeparable(kind) || kind == ExpattKind::kExponentialEuclidean;
   TORCH_CHECK(!looked_at || (std::isfinite(sigma) && sigma > 0), op,
               ": argument 'sigma' should be finite and positive, got ", sigma);

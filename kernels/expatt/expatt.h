@@ -29,8 +29,9 @@ namespace saccade::kernels {
 //          equations 7 to 12. Distances are in units of H and W; for linear and cosine, in units of the
 //          image's diagonal.
 //   sigma  a tensor without dimensions on v's device, float32 or of v's dtype: the learned radius, finite and
-//          positive. CUDA does not check it, because that would require synchronisation; other values
-//          propagate to the result. Ignored by constant, linear and cosine.
+//          positive; for gaussian, which squares it, not zero. CUDA does not check it, because that would
+//          require synchronisation; other values propagate to the result. Ignored by constant, linear and
+//          cosine.
 //   valid  int64 [B, 2] on v's device: the valid height and width of each sample, which replace H and W in
 //          all formulas. Positions outside are not read, and are zero in the result. Extents outside the
 //          tensor are errors on the CPU and clamped on CUDA.

@@ -23,7 +23,7 @@ ExpattKind CheckExpatt(const at::Tensor& v, std::string_view kind, const at::Ten
                        const OptionalTensor& valid);
 ExpattKind CheckExpattModule(const at::Tensor& x, const ExpattWeights& weights, std::string_view kind,
                              double sigma, const OptionalTensor& valid);
-// Throws c10::Error unless sigma is finite and positive, or the kind ignores it.
+// Throws c10::Error unless sigma is finite and positive (for gaussian: not zero), or the kind ignores it.
 void CheckSigma(const char* op, ExpattKind kind, double sigma);
 
 // Compositions of ATen operators that follow the formulas directly and build the whole map: differentiable,

@@ -60,8 +60,7 @@ struct ExpattTables {
 // Returns the tables from a process-wide cache, building them if necessary. If all tables of one type exceed
 // kExpattTablesBytes, the least recently used are evicted (they stay alive while a caller holds them); larger
 // tables are not cached. Thread-safe; concurrent calls for the same new tables may each build them. Not for
-// kConstant, which needs no tables. REQUIRES: height, width >= 1; sigma finite and positive if the kind uses
-// it.
+// kConstant, which needs no tables. REQUIRES: height, width >= 1; sigma as CheckSigma() demands.
 template <typename A>
 std::shared_ptr<const ExpattTables<A>> ExpattTablesFor(ExpattKind kind, int64_t height, int64_t width,
                                                        double sigma);

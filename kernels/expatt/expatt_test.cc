@@ -290,6 +290,12 @@ TEST(ExpattTest, AnEmptyBatchGivesAnEmptyResult) {
   EXPECT_EQ(expatt(at::zeros({2, 8, 0, 5}), "cosine", Sigma(0.75)).numel(), 0);
 }
 
+// The paper's equation 10 divides by 2 sigma^2, so that sigma's sign does not matter.
+TEST(ExpattTest, TheGaussianMapSquaresItsRadius) {
+  const at::Tensor v = RandomTensor({1, 4, 6, 5}, at::kFloat);
+  EXPECT_TRUE(SameBits(expatt(v, "gaussian", Sigma(-0.3)), expatt(v, "gaussian", Sigma(0.3))));
+}
+
 TEST(ExpattTest, InputsThatRequireGradTakeTheReference) {
   const at::Tensor v = RandomTensor({1, 4, 3, 3}, at::kDouble).requires_grad_();
   const at::Tensor sigma = Sigma(0.5, at::kDouble).requires_grad_();
@@ -322,7 +328,10 @@ TEST(ExpattTest, ErrorsNameTheArgumentWhatWasExpectedAndWhatCame) {
   EXPECT_THAT(op(v, "gaussian", Sigma(1, at::kDouble)),
               HasSubstr("argument 'sigma' should be float32, got float64"));
   EXPECT_THAT(op(v, "gaussian", Sigma(0)),
-              HasSubstr("expatt: argument 'sigma' should be finite and positive, got 0"));
+              HasSubstr("expatt: argument 'sigma' should be finite and not zero, got 0"));
+  EXPECT_THAT(op(v, "gaussian", Sigma(std::nan(""))), HasSubstr("should be finite and not zero, got nan"));
+  EXPECT_THAT(op(v, "exponential_euclidean", Sigma(-1)),
+              HasSubstr("argument 'sigma' should be finite and positive, got -1"));
   EXPECT_THAT(op(v, "exponential_manhattan", Sigma(std::nan(""))),
               HasSubstr("argument 'sigma' should be finite and positive, got nan"));
   EXPECT_EQ(op(v, "cosine", Sigma(std::nan(""))), "");
@@ -337,8 +346,8 @@ TEST(ExpattTest, ErrorsNameTheArgumentWhatWasExpectedAndWhatCame) {
               HasSubstr("argument 'out_weight' should have shape [5, 3], got [5, 4]"));
   EXPECT_THAT(module(at::zeros({3, 8}), at::zeros({5, 3}), at::zeros({3}), 1),
               HasSubstr("argument 'out_bias' should have shape [5], got [3]"));
-  EXPECT_THAT(module(at::zeros({3, 8}), {}, {}, -1),
-              HasSubstr("expatt_module: argument 'sigma' should be finite and positive, got -1"));
+  EXPECT_THAT(module(at::zeros({3, 8}), {}, {}, 0),
+              HasSubstr("expatt_module: argument 'sigma' should be finite and not zero, got 0"));
   EXPECT_THAT(module(at::zeros({3, 8}).fill_(std::nan("")), {}, {}, 1),
               HasSubstr("argument 'value_weight' should be finite"));
 }

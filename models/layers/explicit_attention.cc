@@ -1,21 +1,34 @@
 #include "models/layers/explicit_attention.h"
 
+#include <cmath>
 #include <utility>
 
 #include "kernels/expatt/expatt.h"
 #include "models/api/error.h"
 #include "models/device/transfer.h"
 #include "models/layers/attention_maps.h"
+#include "models/layers/explicit_maps.h"
 
 namespace saccade::models {
 
+namespace {
+
+double Radius(const TensorMap& tensors, const std::string& name, const std::string& map) {
+  const auto sigma = tensors.at(name).to(at::kDouble).item<double>();
+  // The Gaussian map squares its radius, so that training may turn the sign.
+  const bool squared = map == "gaussian";
+  if (std::isfinite(sigma) && (squared ? sigma != 0 : sigma > 0)) return sigma;
+  throw LoadError(name + " is " + std::to_string(sigma) + ", expected a " +
+                  (squared ? "radius other than zero" : "positive radius") +
+                  "; the training may have diverged");
+}
+
+}  // namespace
+
 ExplicitAttention::ExplicitAttention(const TensorMap& tensors, const std::string& name, const Affine& affine,
                                      std::string map)
-    : name_(name), map_(std::move(map)), sigma_(tensors.at(name + ".sigma").to(at::kDouble).item<double>()) {
-  if (!(sigma_ > 0)) {
-    throw LoadError(name + ".sigma is " + std::to_string(sigma_) +
-                    ", expected a positive radius; the training may have diverged");
-  }
+    : name_(name), map_(std::move(map)) {
+  if (HasRadius(map_)) sigma_ = Radius(tensors, name + ".sigma", map_);
   // The map's rows sum to one, so the affine map behind it can be folded into the output weights.
   const at::Tensor out = tensors.at(name + ".out.weight").flatten(1).to(at::kDouble);
   value_weight_ = Owned(tensors.at(name + ".value.weight").flatten(1), tensors.target);

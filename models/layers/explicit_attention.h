@@ -14,8 +14,9 @@ namespace saccade::models {
 // Immutable and thread-safe.
 class ExplicitAttention {
  public:
-  // Loads NAME.value.weight, NAME.out.weight and NAME.sigma; `affine` is applied to the result, and `map` is
-  // the kind of kernels/expatt. Throws LoadError if sigma is not positive.
+  // Loads NAME.value.weight, NAME.out.weight and, if the map has a radius, NAME.sigma; `affine` is applied to
+  // the result, and `map` is the kind of kernels/expatt. Throws LoadError if sigma is not positive (gaussian:
+  // if it is zero).
   ExplicitAttention(const TensorMap& tensors, const std::string& name, const Affine& affine, std::string map);
 
   // x is [B, C, H, W]; the result has the attention's output channels.
@@ -24,7 +25,7 @@ class ExplicitAttention {
  private:
   std::string name_, map_;
   at::Tensor value_weight_, out_weight_, shift_;
-  double sigma_;
+  double sigma_ = 1;  // unused by maps without a radius
 };
 
 // Returns the part of a batch norm's affine map that belongs to `count` channels from `first`.

@@ -5,6 +5,7 @@ import math
 import torch
 from torch import nn
 
+WITH_RADIUS = ("gaussian", "exponential_euclidean", "exponential_manhattan")
 MAPS = ("gaussian", "constant", "linear", "cosine", "exponential_euclidean", "exponential_manhattan")
 
 
@@ -41,12 +42,13 @@ class ExpAttConv(nn.Module):
         self.conv = nn.Conv2d(inputs, outputs - attended, kernel, stride, padding=kernel // 2, bias=False)
         self.value = nn.Conv2d(inputs, attended, 1, bias=False)
         self.out = nn.Conv2d(attended, attended, 1, bias=False)
-        self.sigma = nn.Parameter(torch.tensor(0.75))
+        self.sigma = nn.Parameter(torch.tensor(0.75)) if kind in WITH_RADIUS else None
         # Padding is not counted, so that a batch norm after the pooling commutes with it.
         self.pool = nn.AvgPool2d(3, stride, padding=1, count_include_pad=False) if stride > 1 else nn.Identity()
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         value = self.value(x)
-        attention = explicit_map(self.kind, *x.shape[2:], self.sigma)
+        radius = self.value.weight.new_ones(()) if self.sigma is None else self.sigma
+        attention = explicit_map(self.kind, *x.shape[2:], radius)
         attended = torch.einsum("pq,bcq->bcp", attention, value.flatten(2)).view_as(value)
         return torch.cat([self.conv(x), self.pool(self.out(attended))], dim=1)

@@ -9,7 +9,7 @@ import torchvision
 
 from models.reference import build
 from models.reference.explicit_attention import MAPS, explicit_map
-from models.reference.served import relative_error, save, served, settle, smooth_pictures
+from models.reference.served import relative_error, run_model, save, served, settle, smooth_pictures
 
 NARROW = {"width": 0.25, "classes": 10, "input_size": 64, "blocks": "1,2,1,1"}
 
@@ -65,6 +65,53 @@ def test_the_deep_ones_agree(tmp_path: pathlib.Path, architecture: str):
 @pytest.mark.parametrize("kind", MAPS)
 def test_maps_agree(tmp_path: pathlib.Path, kind: str):
     check(tmp_path, "expatt_resnet50", {**NARROW, "map": kind})
+
+
+def radii(state: dict) -> list[str]:
+    return [name for name in state if name.endswith("sigma")]
+
+
+@pytest.mark.parametrize("architecture, layers", [("expatt_resnet50", 4), ("expatt_mobilenetv2", 16)])
+def test_maps_without_a_radius_load_with_and_without_one(tmp_path: pathlib.Path, architecture: str, layers: int):
+    """The paper's equations 7 to 9 have no sigma. Files of older versions have one for every map."""
+    options = {**NARROW, "map": "linear"} if architecture == "expatt_resnet50" else {
+        "width": 0.25, "classes": 10, "input_size": 64, "map": "linear"}
+    network = trained(build(architecture, **options), 64)
+    state = network.state_dict()
+    assert not radii(state)
+    older = radii(build(architecture, **{**options, "map": "gaussian"}).state_dict())
+    assert len(older) == layers
+    batch = pictures(1, 64, torch.Generator().manual_seed(3))
+    answers = []
+    for name, more in (("new", {}), ("old", {radius: torch.tensor(-1.0) for radius in older})):
+        torch.save({**state, **more}, tmp_path / name)
+        answers.append(served(tmp_path, architecture, tmp_path / name, batch, [[64] * 6], options)[0]["logits"])
+    assert torch.equal(*answers)
+
+
+def test_a_negative_gaussian_radius_is_taken(tmp_path: pathlib.Path):
+    """Equation 10 divides by 2 sigma^2, so training may end with either sign."""
+    network = trained(build("expatt_resnet50", **NARROW), 64)
+    with torch.no_grad():
+        network.layer2[0].conv2.sigma.neg_()
+    assert network.layer2[0].conv2.sigma < 0
+    batch = pictures(1, 64, torch.Generator().manual_seed(3))
+    got = served(tmp_path, "expatt_resnet50", save(network, tmp_path / "weights"), batch, [[64] * 6], NARROW)[0]["logits"]
+    with torch.inference_mode():
+        assert relative_error(got, network.double()(batch.double())[0]) < 1e-4
+
+
+@pytest.mark.parametrize("kind, radius, expected", [("gaussian", 0.0, "a radius other than zero"),
+                                                    ("exponential_euclidean", -0.5, "a positive radius")])
+def test_radii_that_make_no_map_are_refused(tmp_path: pathlib.Path, kind: str, radius: float, expected: str):
+    options = {**NARROW, "map": kind}
+    network = build("expatt_resnet50", **options)
+    with torch.no_grad():
+        network.layer2[0].conv2.sigma.fill_(radius)
+    ran = run_model(tmp_path, "expatt_resnet50", save(network, tmp_path / "weights"), torch.zeros(1, 3, 64, 64),
+                    [[64] * 6], options)
+    assert ran.returncode == 1
+    assert "layer2.0.conv2.sigma" in ran.stderr and expected in ran.stderr
 
 
 @pytest.mark.parametrize("architecture, options", [

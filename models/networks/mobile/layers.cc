@@ -1,5 +1,7 @@
 #include "models/networks/mobile/layers.h"
 
+#include "models/layers/explicit_maps.h"
+
 namespace saccade::models {
 namespace {
 
@@ -13,7 +15,8 @@ void AddBlock(const Block& block, const MobileOptions& options, std::vector<Laye
                       .inputs = block.inputs,
                       .outputs = block.expanded(),
                       .size = block.size,
-                      .attended = block.attended});
+                      .attended = block.attended,
+                      .radius = block.attended > 0 && HasRadius(options.map)});
   }
   layers.push_back({.name = block.name + ".depthwise",
                     .inputs = block.filtered(),
@@ -110,7 +113,7 @@ LayerCount CountLayer(const LayerSpec& layer) {
   weights += layer.attended * layer.attended;
   LayerCount count{layer.name, Operation(layer),   layer.kind == Kind::kAttention, weights,
                    0,          positions * weights};
-  if (layer.attended > 0) count.parameters += 1;  // sigma
+  if (layer.radius) count.parameters += 1;
   if (layer.kind == Kind::kAttention) {
     if (layer.learned) count.parameters += layer.outputs;
     count.madds = AttentionMadds(layer.attention, layer.size, layer.outputs);

@@ -21,6 +21,7 @@ struct LayerSpec {
   int64_t groups = 1;
   int64_t size = 1;      // side of its output in pixels
   int64_t attended = 0;  // kConvolution: number of outputs computed by explicit attention
+  bool radius = false;   // whether that attention's map has one: NAME.sigma
   // Only for kAttention:
   MobileAttention attention = MobileAttention::kNone;
   int64_t heads = 1;

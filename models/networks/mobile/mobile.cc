@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "models/device/recorded.h"
+#include "models/layers/explicit_maps.h"
 #include "models/networks/mobile/describe.h"
 #include "models/networks/mobile/layers.h"
 #include "models/networks/mobile/modules.h"
@@ -93,13 +94,21 @@ class MobileNetwork : public Model {
   Recorded logits_;
 };
 
+// Weights trained with older versions have a radius, which was not used, for every kind of map.
+std::vector<std::string> UnusedRadiiOf(const MobilePlan& plan) {
+  std::vector<std::string> names;
+  if (plan.options.map.empty() || HasRadius(plan.options.map)) return names;
+  for (const Block& block : plan.blocks) names.push_back(ExpandName(block) + ".sigma");
+  return names;
+}
+
 }  // namespace
 
 std::unique_ptr<Model> LoadMobile(const std::string& architecture, const Options& options,
                                   const std::string& weights_path, const std::vector<std::string>& labels,
                                   const Target& target) {
   const MobilePlan plan = MakeMobilePlan(ParseMobileOptions(architecture, options));
-  const WeightNames names{.rename = KnownName};
+  const WeightNames names{.rename = KnownName, .unused = UnusedRadiiOf(plan)};
   TensorMap tensors = LoadWeights(weights_path, MobileParameters(plan), names).tensors;
   tensors.target = target;
   Description description = DescribeMobile(architecture, options, labels);

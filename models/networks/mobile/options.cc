@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "models/api/error.h"
-#include "models/networks/explicit_maps.h"
+#include "models/layers/explicit_maps.h"
 #include "models/networks/option_reader.h"
 #include "models/networks/picture_options.h"
 

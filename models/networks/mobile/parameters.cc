@@ -24,8 +24,8 @@ std::vector<TensorSpec> MobileParameters(const MobilePlan& plan) {
       if (layer.attended > 0) {
         specs.push_back({prefix + "value.weight", {layer.attended, layer.inputs, 1, 1}});
         specs.push_back({prefix + "out.weight", {layer.attended, layer.attended, 1, 1}});
-        specs.push_back({prefix + "sigma", {}});
       }
+      if (layer.radius) specs.push_back({prefix + "sigma", {}});
     }
     const bool coefficients = layer.kind == Kind::kAttention && NormsCoefficients(layer.attention);
     for (const char* part : {"weight", "bias", "running_mean", "running_var"}) {

@@ -1,5 +1,6 @@
 #include "models/networks/residual/table.h"
 
+#include "models/layers/explicit_maps.h"
 #include "models/networks/width.h"
 
 namespace saccade::models {
@@ -21,7 +22,7 @@ SpatialLayer MakeSpatial(const ResidualOptions& options, int group, SpatialLayer
 
 std::vector<int64_t> Square(int64_t side) { return {side, side}; }
 
-void RecordExpAtt(const SpatialLayer& layer, Ledger& ledger) {
+void RecordExpAtt(const SpatialLayer& layer, const std::string& map, Ledger& ledger) {
   ledger.Convolution(layer.name + ".conv",
                      {.inputs = layer.inputs,
                       .outputs = layer.outputs - layer.attended,
@@ -30,16 +31,17 @@ void RecordExpAtt(const SpatialLayer& layer, Ledger& ledger) {
                      Square(layer.side_after()));
   const int64_t positions = layer.side * layer.side;
   const int64_t weights = layer.attended * (layer.inputs + layer.attended);
+  std::vector<TensorSpec> tensors = {{layer.name + ".value.weight", {layer.attended, layer.inputs, 1, 1}},
+                                     {layer.name + ".out.weight", {layer.attended, layer.attended, 1, 1}}};
+  if (HasRadius(map)) tensors.push_back({RadiusName(layer), {}});
   std::string operation = "explicitly modelled attention, " + std::to_string(layer.inputs);
   operation += " to " + std::to_string(layer.attended) + ", " + ExtentText(Square(layer.side));
   ledger.Add({.name = layer.name,
               .operation = operation,
               .attention = true,
-              .parameters = weights + 1,
+              .parameters = weights + (HasRadius(map) ? 1 : 0),
               .madds = positions * weights},
-             {{layer.name + ".value.weight", {layer.attended, layer.inputs, 1, 1}},
-              {layer.name + ".out.weight", {layer.attended, layer.attended, 1, 1}},
-              {layer.name + ".sigma", {}}});
+             tensors);
 }
 
 void RecordGsa(const SpatialLayer& layer, const ResidualOptions& options, Ledger& ledger) {
@@ -80,7 +82,7 @@ void RecordSpatial(const SpatialLayer& layer, const ResidualOptions& options, Le
           Square(layer.side_after()));
       break;
     case Spatial::kExpAtt:
-      RecordExpAtt(layer, ledger);
+      RecordExpAtt(layer, options.map, ledger);
       break;
     case Spatial::kGsa:
       RecordGsa(layer, options, ledger);

@@ -54,6 +54,9 @@ struct ResidualPlan {
 
 ResidualPlan MakeResidualPlan(const ResidualOptions& options);
 
+// Name of the radius of ExpAtt's map.
+inline std::string RadiusName(const SpatialLayer& layer) { return layer.name + ".sigma"; }
+
 Window ResidualStemWindow(const ResidualOptions& options);
 inline constexpr Window kResidualPool{.kernel = 3, .stride = 2, .padding = 1};
 

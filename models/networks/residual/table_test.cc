@@ -50,6 +50,15 @@ TEST(ResidualCounts, OnCifarHaveAFirstConvolutionOfStrideOne) {
   EXPECT_NEAR(Billions("expatt_resnet50", plain), 1.306, 5e-4);
 }
 
+// The paper's equations 7 to 12: only the Gaussian and the two exponential maps have a sigma.
+TEST(ResidualCounts, CountARadiusOnlyForMapsThatHaveOne) {
+  const int64_t attended = 4 + 6 + 3;
+  for (const char* map : {"exponential_euclidean", "exponential_manhattan"})
+    EXPECT_EQ(Parameters("expatt_resnet50", {{"map", map}}), 24'522'357) << map;
+  for (const char* map : {"constant", "linear", "cosine"})
+    EXPECT_EQ(Parameters("expatt_resnet50", {{"map", map}}), 24'522'357 - attended) << map;
+}
+
 TEST(ResidualCounts, OfGlobalSelfAttentionArePublished) {
   EXPECT_EQ(Parameters("gsa_resnet38"), 14'202'728);
   EXPECT_EQ(Parameters("gsa_resnet50"), 18'052'856);
