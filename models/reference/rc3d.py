@@ -1,10 +1,10 @@
 """EA R-C3D: R-C3D ("R-C3D: Region Convolutional 3D Network for Temporal Activity Detection") on a 3-D ResNet-50, with
-efficient attention after res3 and res4 ("Efficient Attention: Attention with Linear Complexities").
+efficient attention after res3 and res4 ("Efficient Attention: Attention with Linear Complexities"). Its tables 2 and 9
+say "after the x-th ResBlock group": res3 and res4 are torchvision's layer3 and layer4. Layer4 computes proposals, so
+attention after res4 mixes the positions of one proposal's region.
 
 The paper gives no more details. The rest follows R-C3D's usual port to PyTorch, except for the proposal network, which
-follows R-C3D's paper: one 3x3x3 convolution, then the maximum over each step. Stages are counted with the stem as res1:
-res3 and res4 are torchvision's layer2 and layer3, and layer4 computes proposals. Names of the backbone are
-torchvision's.
+follows R-C3D's paper: one 3x3x3 convolution, then the maximum over each step. Names of the backbone are torchvision's.
 """
 
 import math
@@ -20,7 +20,7 @@ from models.reference.options import choice
 STRIDE = 16  # frames, height and width must be multiples of this
 STEP = 8  # frames per step of the map
 BINS = (4, 2, 2)  # bins to which a proposal's steps are pooled
-PLACES = ("res3", "res4")
+PLACES = ("res1", "res2", "res3", "res4")
 CANDIDATES, MAX_OVERLAP = 2000, 0.7  # maximum number before suppression of proposals, and maximum overlap after it
 LEAST_FRAMES = 1.0
 MAX_GROWTH = math.log(1000 / 16)
@@ -113,7 +113,7 @@ class Rc3d(nn.Module):
     """Finds actions in normalised clips [B, 3, F, H, W]: {"segments" [K, 2] in frames, "scores", "labels"} for each
     clip, best first. F is a multiple of 16. `frames` has each clip's own length; the frames after it are zero."""
 
-    def __init__(self, attention=",".join(PLACES), normalization="softmax", heads=1, key_channels=64, value_channels=64,
+    def __init__(self, attention="res3,res4", normalization="softmax", heads=1, key_channels=64, value_channels=64,
                  classes=21, frames=768, size=112, frames_per_second=25, anchors="2,4,5,6,8,9,10,12,14,16",
                  score_threshold=0.05, nms_threshold=0.4, detections=100, proposals=300, width=1.0, blocks="3,4,6,3"):
         super().__init__()
@@ -132,12 +132,12 @@ class Rc3d(nn.Module):
             middle = channels << stage
             setattr(self, f"layer{stage + 1}", residual_stage(inputs, middle, int(count), 1 if stage == 0 else 2))
             inputs = 4 * middle
-        widths = {"res3": 8 * channels, "res4": 16 * channels}
+        widths = {place: 4 * channels << stage for stage, place in enumerate(PLACES)}
         places = [] if attention == "none" else [choice("attention", place, PLACES) for place in attention.split(",")]
         self.attention = nn.ModuleDict({
             place: EfficientAttention(widths[place], int(key_channels), int(value_channels), int(heads), normalization,
                                       dimensions=3) for place in places})
-        self.tpn = ProposalHead(widths["res4"], len(lengths))
+        self.tpn = ProposalHead(widths["res3"], len(lengths))
         self.head = ActionHead(inputs, int(classes))
         for module in self.modules():
             if isinstance(module, nn.Conv3d) and module.bias is None:
@@ -148,9 +148,14 @@ class Rc3d(nn.Module):
 
     def features(self, clips: torch.Tensor) -> torch.Tensor:
         """Returns [B, C, F / 8, H / 16, W / 16]."""
-        x = self.layer1(self.maxpool(self.bn1(self.conv1(clips)).relu()))
-        x = self.attend("res3", self.layer2(x))
-        return self.attend("res4", self.layer3(x))
+        x = self.maxpool(self.bn1(self.conv1(clips)).relu())
+        x = self.attend("res1", self.layer1(x))
+        x = self.attend("res2", self.layer2(x))
+        return self.attend("res3", self.layer3(x))
+
+    def regions(self, features: torch.Tensor, proposals: torch.Tensor) -> torch.Tensor:
+        """Returns what the head judges of one clip's proposals [K, 2], [K, C, ...]; features are [C, T, H, W]."""
+        return self.attend("res4", self.layer4(pool_segments(features, proposals)))
 
     def anchors(self, steps: int) -> torch.Tensor:
         """Returns [steps, anchors, 2], centred on the middle of each step."""
@@ -170,7 +175,7 @@ class Rc3d(nn.Module):
     def find(self, features: torch.Tensor, proposals: torch.Tensor, frames: int) -> dict[str, torch.Tensor]:
         """Returns the actions among one clip's proposals [K, 2]; features are [C, T, H, W]."""
         if len(proposals):
-            logits, offsets = self.head(self.layer4(pool_segments(features, proposals)))
+            logits, offsets = self.head(self.regions(features, proposals))
         else:
             logits, offsets = (self.head.cls_score.weight.new_zeros(0, self.head.cls_score.out_features, *more)
                                for more in ((), (2,)))

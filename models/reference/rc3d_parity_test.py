@@ -90,6 +90,7 @@ def expect_agreement(folder: pathlib.Path, options: dict, sent: list[int], frame
     {"attention": "none"},
     {"attention": "res3"},
     {"attention": "res4", "normalization": "scaling"},
+    {"attention": "res1,res2"},
     {"heads": 4, "key_channels": 16, "value_channels": 32},
     {"anchors": "2", "proposals": 20},
     {"score_threshold": 0.1, "nms_threshold": 0.7, "detections": 5, "proposals": 12},
@@ -103,7 +104,8 @@ def test_actions_agree(tmp_path: pathlib.Path, options: dict):
 @pytest.mark.parametrize("sent,frames", [([16], 16), ([1, 9], 16), ([64], 64)], ids=["least", "still", "longest"])
 def test_actions_agree_at_other_lengths(tmp_path: pathlib.Path, sent: list[int], frames: int):
     options = {**SHALLOW, "score_threshold": 0.02}
-    network = trained(options, frames)
+    # Clips of 16 frames may have a single proposal, which has no spread.
+    network = trained(options, max(frames, 48))
     weights = save(network, tmp_path / "weights")
     clips = padded(sent, frames, 64, torch.Generator().manual_seed(3))
     with torch.inference_mode():
@@ -172,7 +174,21 @@ def test_fresh_attention_changes_nothing():
                            if not name.startswith("attention.")})
     clips = padded([16], 16, 64, torch.Generator().manual_seed(3))
     with torch.inference_mode():
-        assert torch.equal(network.features(clips), plain.features(clips))
+        features = network.features(clips)
+        assert torch.equal(features, plain.features(clips))
+        proposals = torch.tensor([[0.0, 16.0], [3.0, 12.0]])
+        assert torch.equal(network.regions(features[0], proposals), plain.regions(features[0], proposals))
+
+
+def test_attention_after_res4_sees_one_region(shallow):
+    """EA's table 2: "after the x-th ResBlock group". The fourth computes proposals, each alone."""
+    network, _ = shallow
+    with torch.inference_mode():
+        features = network.features(padded([48], 48, 64, torch.Generator().manual_seed(3)))[0]
+        proposals = torch.tensor([[0.0, 24.0], [16.0, 48.0]])
+        assert network.attention["res4"].query.in_channels == network.layer4[-1].conv3.out_channels
+        together = network.regions(features, proposals)
+        torch.testing.assert_close(together[:1], network.regions(features, proposals[:1]))
 
 
 def test_parameters():
@@ -180,12 +196,12 @@ def test_parameters():
         return sum(parameter.numel() for parameter in build("ea_rc3d", **options).parameters())
 
     assert count(attention="none") == 60_499_741
-    assert count() == 60_499_741 + 395_136
+    assert count() == 60_499_741 + 789_888
 
 
 def test_reference_refuses_what_it_does_not_know():
-    with pytest.raises(ValueError, match="res3, res4"):
-        build("ea_rc3d", **{**SHALLOW, "attention": "res2"})
+    with pytest.raises(ValueError, match="res1, res2, res3, res4"):
+        build("ea_rc3d", **{**SHALLOW, "attention": "res5"})
     with pytest.raises(ValueError, match="heads"):
         build("ea_rc3d", **{**SHALLOW, "heads": 3})
     with pytest.raises(ValueError, match="multiple of 16"):

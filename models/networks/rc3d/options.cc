@@ -3,10 +3,12 @@
 #include "models/networks/option_reader.h"
 
 namespace saccade::models {
+
 Rc3dOptions ParseRc3dOptions(const std::string& architecture, const Options& options) {
   OptionReader reader(architecture, options);
   Rc3dOptions parsed;
-  parsed.attention = reader.Several("attention", NamesText(parsed.attention), parsed.attention);
+  parsed.attention =
+      reader.Several("attention", NamesText(parsed.attention), {"res1", "res2", "res3", "res4"});
   parsed.normalization = reader.Choice("normalization", parsed.normalization, {"softmax", "scaling"});
   parsed.heads = reader.Integer("heads", parsed.heads, 1, 64);
   parsed.key_channels = reader.Integer("key_channels", parsed.key_channels, 1, 1024);

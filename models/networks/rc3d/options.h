@@ -15,8 +15,8 @@ namespace saccade::models {
 inline constexpr int64_t kRc3dStride = 16;
 
 struct Rc3dOptions {
-  // attention=none, or places separated by commas: the stages after which efficient attention is applied,
-  // counted as in the network's paper. res3 is torchvision's layer2, and res4 its layer3.
+  // attention=none, or places of res1 to res4 separated by commas: efficient attention after "the x-th
+  // ResBlock group". resN is torchvision's layerN.
   std::vector<std::string> attention = {"res3", "res4"};
   std::string normalization = "softmax";  // normalization=softmax|scaling
   int64_t heads = 1;                      // heads=1..64: must divide key_channels and value_channels

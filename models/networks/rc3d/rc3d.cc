@@ -27,6 +27,9 @@ namespace {
 constexpr double kStemShare = 0.3;
 constexpr std::array<double, 3> kStageShares = {0.6, 0.75, 0.85};
 
+// The stage that computes proposals.
+constexpr int kRegionStage = kStageShares.size();
+
 // Clips are computed one by one. One clip's maps are large enough to keep all cores busy, memory is that of
 // one clip, and a clip's result cannot depend on the others.
 class Rc3d : public Model {
@@ -37,7 +40,7 @@ class Rc3d : public Model {
         target_(tensors.target),
         proposal_head_(Taken(tensors, "tpn.")),
         action_head_(Taken(tensors, "head.")) {
-    for (int stage = 0; stage < static_cast<int>(kStageShares.size()); ++stage) {
+    for (int stage = 0; stage <= kRegionStage; ++stage) {
       const std::string name = AttentionBehind(options, stage);
       if (!name.empty() && tensors.contains(name + ".query.weight"))
         attention_.try_emplace(stage, tensors, name, options.heads, options.normalization);
@@ -76,8 +79,7 @@ class Rc3d : public Model {
     const std::vector<Segment> proposals = Propose(numbers, frames, options_);
     if (proposals.empty()) return Actions{.items = {}, .frames = frames};
 
-    const ActionNumbers actions =
-        action_head_(backbone_->Stage(3, {PoolSegments(map, proposals), {}}).values);
+    const ActionNumbers actions = action_head_(Regions(map, proposals));
     if (!AllFinite(actions.scores) || !AllFinite(actions.offsets)) return NotFinite("a score or a segment");
     return FindActions(actions, proposals, frames, options_);
   }
@@ -88,11 +90,22 @@ class Rc3d : public Model {
     if (!wanted(kStemShare)) return {};
     for (int stage = 0; stage < static_cast<int>(kStageShares.size()); ++stage) {
       x = backbone_->Stage(stage, std::move(x));
-      if (const auto found = attention_.find(stage); found != attention_.end())
-        x.values = found->second(x.values);
+      x.values = Attended(stage, std::move(x.values));
       if (!wanted(kStageShares.at(static_cast<size_t>(stage)))) return {};
     }
     return x.values;
+  }
+
+  // Returns the proposals' features, [proposals, C, ...].
+  at::Tensor Regions(const at::Tensor& map, const std::vector<Segment>& proposals) const {
+    // The samples are proposals here, and not items of the batch, so that no probe may see them.
+    const AttentionProbe::Scope unseen(nullptr);
+    return Attended(kRegionStage, backbone_->Stage(kRegionStage, {PoolSegments(map, proposals), {}}).values);
+  }
+
+  at::Tensor Attended(int stage, at::Tensor x) const {
+    const auto found = attention_.find(stage);
+    return found == attention_.end() ? std::move(x) : found->second(x);
   }
 
   TaskResult NotFinite(const std::string& output) const {
@@ -117,7 +130,7 @@ std::unique_ptr<Model> LoadRc3d(const std::string& architecture, const Options& 
   LoadedWeights weights = LoadWeights(weights_path, RecordRc3d(parsed).tensors());
   weights.tensors.target = target;
   Description description = DescribeRc3d(architecture, options, labels);
-  for (int stage = 0; stage < static_cast<int>(kStageShares.size()); ++stage) {
+  for (int stage = 0; stage < kRegionStage; ++stage) {
     const std::string name = AttentionBehind(parsed, stage);
     if (!name.empty() && weights.tensors.contains(name + ".query.weight"))
       description.attention_layers.push_back(name);

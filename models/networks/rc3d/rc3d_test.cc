@@ -7,6 +7,7 @@
 #include <limits>
 #include <thread>
 
+#include "models/api/attention_probe.h"
 #include "models/networks/rc3d/testing/models.h"
 
 namespace saccade::models {
@@ -120,8 +121,21 @@ TEST(Rc3d, WeightsWithoutAttentionAnswerAsWithoutIt) {
   const Batch batch = Clips({30}, 32, 32);
   const auto identity = MakeRc3d(NarrowRc3d(), Rc3dTensors(plain));
   EXPECT_THAT(identity->description().notes, ElementsAre(HasSubstr("res3"), HasSubstr("res4")));
+  EXPECT_THAT(identity->description().attention_layers, IsEmpty());
   EXPECT_EQ(Values(identity->Run(batch)[0]), Values(without->Run(batch)[0]));
   EXPECT_NE(Values(MakeRc3d(NarrowRc3d())->Run(batch)[0]), Values(without->Run(batch)[0]));
+}
+
+// Res4's samples are proposals, so its maps would be told as those of other clips.
+TEST(Rc3d, MapsAreOfTheClipAndNotOfItsProposals) {
+  const auto model = MakeRc3d(NarrowRc3d());
+  EXPECT_THAT(model->description().attention_layers, ElementsAre("attention.res3"));
+  AttentionProbe probe(
+      {ExplanationWish{.layer = "attention.res3"}, ExplanationWish{.layer = "attention.res4"}});
+  const AttentionProbe::Scope scope(&probe);
+  model->Run(Clips({32, 32}, 32, 32));
+  EXPECT_TRUE(probe.TakeOut(0).has_value());
+  EXPECT_FALSE(probe.TakeOut(1).has_value());
 }
 
 TEST(Rc3d, TellsHowFarItIsAndStopsWhenNobodyWaits) {

@@ -25,11 +25,18 @@ void RecordProposals(const Rc3dOptions& options, const ResnetTable& backbone, co
   biased(kProposalOffsets, channels, 2 * anchors, 1, steps);
 }
 
+// Records the attention after a stage, if there is one.
+void RecordAttention(const Rc3dOptions& options, int stage, const Sides& map, Ledger& ledger) {
+  const std::string attention = AttentionBehind(options, stage);
+  if (attention.empty()) return;
+  ledger.EfficientAttention(attention, Rc3dBackbone(options).Channels(stage), options.key_channels,
+                            options.value_channels, /*reprojected=*/true, map);
+}
+
 }  // namespace
 
 std::string AttentionBehind(const Rc3dOptions& options, int stage) {
-  // The paper counts the stem as res1.
-  const std::string place = "res" + std::to_string(stage + 2);
+  const std::string place = "res" + std::to_string(stage + 1);
   const auto& places = options.attention;
   return std::find(places.begin(), places.end(), place) == places.end() ? "" : "attention." + place;
 }
@@ -47,10 +54,7 @@ Ledger RecordRc3d(const Rc3dOptions& options) {
   Sides map = RecordStem(backbone, "", Sides{options.frames, options.size, options.size}, ledger);
   for (int stage = 0; stage < kClipStages; ++stage) {
     map = RecordStage(backbone, stage, "", map, ledger);
-    const std::string attention = AttentionBehind(options, stage);
-    if (attention.empty()) continue;
-    ledger.EfficientAttention(attention, backbone.Channels(stage), options.key_channels,
-                              options.value_channels, /*reprojected=*/true, map);
+    RecordAttention(options, stage, map, ledger);
   }
   RecordProposals(options, backbone, map, ledger);
 
@@ -58,7 +62,7 @@ Ledger RecordRc3d(const Rc3dOptions& options) {
   // of 2 halves it as it halves each of them.
   Sides regions(kRegionBins.begin(), kRegionBins.end());
   regions.front() *= options.proposals;
-  RecordStage(backbone, kClipStages, "", regions, ledger);
+  RecordAttention(options, kClipStages, RecordStage(backbone, kClipStages, "", regions, ledger), ledger);
   const int64_t features = backbone.Channels(kClipStages);
   ledger.Linear(kHeadLogits, features, options.classes, options.proposals);
   ledger.Linear(kHeadOffsets, features, 2 * options.classes, options.proposals);

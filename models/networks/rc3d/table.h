@@ -2,11 +2,14 @@
 // ResNet-50, with the attention that "Efficient Attention" adds after res3 and res4. Does not include
 // LibTorch.
 //
+// That paper's "res{x}" is the place "after the x-th ResBlock group" (tables 2 and 9): torchvision's layerX.
+//
 // A clip [3, F, H, W] becomes a map of F / 8 steps by H / 16 by W / 16: a ResNet with 3-D kernels whose stem
 // keeps all frames, up to layer3. At each step, one anchor of each length is scored and moved (tpn.*). For
 // each proposal, its steps of the map are pooled to kRegionBins, go through layer4, and are classified
-// (head.*). F is a multiple of 16; clips are filled up with zero frames, which the network computes like all
-// others, but no proposals or actions are returned in them.
+// (head.*). So attention after res4 mixes the positions of one proposal's region, and not those of the clip.
+// F is a multiple of 16; clips are filled up with zero frames, which the network computes like all others,
+// but no proposals or actions are returned in them.
 #pragma once
 
 #include <array>
@@ -32,7 +35,7 @@ inline constexpr auto kHeadLogits = "head.cls_score";
 inline constexpr auto kHeadOffsets = "head.segment_pred";
 
 // Returns the name of the attention module after a stage, if the options include it: "attention.res3" for
-// stage 1 and "attention.res4" for stage 2; otherwise "".
+// stage 2, which is layer3; otherwise "".
 std::string AttentionBehind(const Rc3dOptions& options, int stage);
 
 // Returns the backbone's table. Stages 0 to 2 compute the clip, and stage 3 the proposals.

@@ -48,8 +48,9 @@ TEST(Rc3dCounts, ParametersByHand) {
   EXPECT_EQ(plain.AllParameters(), 60'499'741);
 
   const Counts attentive = CountWith({});
-  EXPECT_EQ(attentive.AttentionParameters(), 4 * 64 * (512 + 1024));
-  EXPECT_EQ(attentive.AllParameters() - plain.AllParameters(), 4 * 64 * 1536 + 2 * 3 * 64 + 1536);
+  EXPECT_EQ(attentive.AttentionParameters(), 4 * 64 * (1024 + 2048));
+  EXPECT_EQ(attentive.AllParameters() - plain.AllParameters(), 4 * 64 * 3072 + 2 * 3 * 64 + 3072);
+  EXPECT_EQ(attentive.AllParameters(), 61'289'629);
 }
 
 TEST(Rc3dCounts, MultiplyAddsByHand) {
@@ -68,16 +69,18 @@ TEST(Rc3dCounts, MultiplyAddsByHand) {
   EXPECT_EQ(Row(counts, "head.segment_pred").madds, 300 * 2048 * 42);
 }
 
-TEST(Rc3dCounts, Attention) {
+// "res{x} and fpn{x} indicate inserting attention modules after the x-th ResBlock group or FPN level x".
+TEST(Rc3dCounts, AttentionAfterTheThirdAndFourthResBlockGroup) {
   const Counts counts = CountWith({});
   for (const auto& [name, positions, channels] :
-       {std::tuple{"attention.res3", int64_t{192} * 14 * 14, 512}, {"attention.res4", 96 * 7 * 7, 1024}}) {
+       {std::tuple{"attention.res3", int64_t{96} * 7 * 7, 1024}, {"attention.res4", 300 * 2, 2048}}) {
     const LayerCount& row = Row(counts, name);
     EXPECT_EQ(row.madds, positions * (4 * 64 * channels + 2 * 64 * 64)) << name;
     EXPECT_EQ(row.attention_bytes, 4 * (positions * (4 * 64 + 2 * channels) + 64 * 64)) << name;
   }
   EXPECT_EQ(CountWith({{"attention", "none"}}).AttentionMadds(), 0);
-  EXPECT_EQ(CountWith({{"attention", "res4"}}).AttentionParameters(), 4 * 64 * 1024);
+  EXPECT_EQ(CountWith({{"attention", "res4"}}).AttentionParameters(), 4 * 64 * 2048);
+  EXPECT_EQ(CountWith({{"attention", "res1,res2"}}).AttentionParameters(), 4 * 64 * (256 + 512));
 }
 
 TEST(Rc3dTable, NamesEveryTensorOnce) {
@@ -92,7 +95,8 @@ TEST(Rc3dTable, NamesEveryTensorOnce) {
   EXPECT_EQ(shapes["layer2.0.conv2.weight"], (Shape{128, 128, 3, 3, 3}));
   EXPECT_EQ(shapes["layer4.0.downsample.0.weight"], (Shape{2048, 1024, 1, 1, 1}));
   EXPECT_EQ(shapes["layer3.5.bn3.running_var"], (Shape{1024}));
-  EXPECT_EQ(shapes["attention.res3.out.weight"], (Shape{512, 64, 1, 1, 1}));
+  EXPECT_EQ(shapes["attention.res3.out.weight"], (Shape{1024, 64, 1, 1, 1}));
+  EXPECT_EQ(shapes["attention.res4.out.weight"], (Shape{2048, 64, 1, 1, 1}));
   EXPECT_EQ(shapes["tpn.conv.bias"], (Shape{512}));
   EXPECT_EQ(shapes["tpn.segment_pred.weight"], (Shape{20, 512, 1, 1, 1}));
   EXPECT_EQ(shapes["head.segment_pred.weight"], (Shape{42, 2048}));
@@ -120,8 +124,8 @@ TEST(Rc3dOptions, AreReadAndWritten) {
                         {"blocks", "1,2,3,4"},
                         {"frames_per_second", "12.5"}};
   const Rc3dOptions options = ParseRc3dOptions("ea_rc3d", text);
-  EXPECT_EQ(AttentionBehind(options, 1), "");
-  EXPECT_EQ(AttentionBehind(options, 2), "attention.res4");
+  EXPECT_EQ(AttentionBehind(options, 2), "");
+  EXPECT_EQ(AttentionBehind(options, 3), "attention.res4");
   EXPECT_EQ(options.anchors, (std::vector<int64_t>{3, 1, 7}));
   EXPECT_EQ(options.blocks, (std::array<int64_t, 4>{1, 2, 3, 4}));
   EXPECT_EQ(Rc3dBackbone(options).StemChannels(), 16);
@@ -143,10 +147,11 @@ std::string Error(const std::string& name, const std::string& value) {
 }
 
 TEST(Rc3dOptions, RefuseBadValues) {
-  for (const char* places : {"", "res2", "res3,", "res3,res3", "none,res3", "res3 res4"}) {
-    EXPECT_THAT(Error("attention", places),
-                AllOf(HasSubstr("ea_rc3d: option attention is"),
-                      HasSubstr("none, or a list separated by commas, each at most once, of res3, res4")))
+  for (const char* places : {"", "res5", "res3,", "res3,res3", "none,res3", "res3 res4"}) {
+    EXPECT_THAT(
+        Error("attention", places),
+        AllOf(HasSubstr("ea_rc3d: option attention is"),
+              HasSubstr("none, or a list separated by commas, each at most once, of res1, res2, res3, res4")))
         << places;
   }
   for (const char* anchors : {"", "0", "2,,4", "2,513", "1.5", "2, 4"}) {
