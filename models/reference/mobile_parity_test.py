@@ -119,6 +119,15 @@ def test_state_dicts_as_people_save_them(tmp_path: pathlib.Path, wrap):
     assert relative_error(logits(tmp_path, tmp_path / "weights", batch, NARROW), expected) < 1e-4
 
 
+def test_state_dicts_of_pytorch_before_1_6(tmp_path: pathlib.Path):
+    network = trained(NARROW)
+    torch.save({"state_dict": network.state_dict(), "epoch": 3}, tmp_path / "weights", _use_new_zipfile_serialization=False)
+    batch = pictures(2, 64, torch.Generator().manual_seed(3))
+    with torch.inference_mode():
+        expected = network.double()(batch.double())
+    assert relative_error(logits(tmp_path, tmp_path / "weights", batch, NARROW), expected) < 1e-4
+
+
 def test_the_demo_model_knows_its_pictures(tmp_path: pathlib.Path):
     demo = pathlib.Path(__file__).parents[1] / "demo"
     model = demo / "repository" / "sanet_shapes"

@@ -9,7 +9,7 @@ from torch import nn
 from torch.nn import functional
 
 from models.reference.efficient_attention import EfficientAttention
-from models.reference.options import choice
+from models.reference.options import choice, flag
 
 STRIDE = 16  # height, width and maximum disparity must be multiples of this
 # channels as multiples of the narrowest, blocks, stride, dilation
@@ -60,8 +60,9 @@ class Pool(nn.Module):
 
 
 class Features(nn.Module):
-    def __init__(self, channels: int):
+    def __init__(self, channels: int, align_corners: bool):
         super().__init__()
+        self.align_corners = align_corners
         layers = [convbn(3, channels, 3, 2), nn.ReLU()]
         layers += [convbn(channels, channels, 3), nn.ReLU(), convbn(channels, channels, 3), nn.ReLU()]
         self.firstconv = nn.Sequential(*layers)
@@ -80,7 +81,8 @@ class Features(nn.Module):
     def forward(self, picture: torch.Tensor) -> torch.Tensor:
         fine = self.layer2(self.layer1(self.firstconv(picture)))
         deep = self.layer4(self.layer3(fine))
-        pooled = [functional.interpolate(branch(deep), size=deep.shape[2:], mode="bilinear", align_corners=True)
+        pooled = [functional.interpolate(branch(deep), size=deep.shape[2:], mode="bilinear",
+                                         align_corners=self.align_corners)
                   for branch in (self.branch4, self.branch3, self.branch2, self.branch1)]
         return self.lastconv(torch.cat([fine, deep, *pooled], dim=1))
 
@@ -118,10 +120,11 @@ def concatenation_volume(left: torch.Tensor, right: torch.Tensor, planes: int) -
     return volume
 
 
-def regress(costs: torch.Tensor, max_disparity: int, height: int, width: int) -> torch.Tensor:
+def regress(costs: torch.Tensor, max_disparity: int, height: int, width: int, align_corners: bool) -> torch.Tensor:
     """Returns disparities [B, height, width] from costs [B, 1, D, H, W]; the largest cost is the likeliest
     disparity."""
-    costs = functional.interpolate(costs, size=(max_disparity, height, width), mode="trilinear", align_corners=True)
+    costs = functional.interpolate(costs, size=(max_disparity, height, width), mode="trilinear",
+                                   align_corners=align_corners)
     disparities = torch.arange(max_disparity, dtype=costs.dtype, device=costs.device)
     return torch.einsum("bdhw,d->bhw", costs.squeeze(1).softmax(dim=1), disparities)
 
@@ -132,7 +135,8 @@ class PsmNet(nn.Module):
     has PSMNet's 5,224,768 parameters."""
 
     def __init__(self, attention="ea", max_disparity=192, key_channels=16, value_channels=32, heads=1,
-                 normalization="softmax", width=1.0, long_side=1280, buckets=f"stride:{STRIDE}", exact=True):
+                 normalization="softmax", align_corners=True, width=1.0, long_side=1280, buckets=f"stride:{STRIDE}",
+                 exact=True):
         super().__init__()
         # For the daemon, which prepares the pairs; the network takes any size.
         self.long_side, self.buckets, self.exact = int(long_side), buckets, exact
@@ -140,7 +144,9 @@ class PsmNet(nn.Module):
         self.max_disparity = int(max_disparity)
         if self.max_disparity % STRIDE:
             raise ValueError(f"option max_disparity is {max_disparity}; it must be a multiple of {STRIDE}")
-        self.feature_extraction = Features(channels)
+        # PSMNet's code leaves this unset, which was true before PyTorch 0.4 and is false since; its authors advise true.
+        self.align_corners = flag(align_corners)
+        self.feature_extraction = Features(channels, self.align_corners)
         self.dres0 = nn.Sequential(convbn_3d(2 * channels, channels), nn.ReLU(),
                                    convbn_3d(channels, channels), nn.ReLU())
         self.dres1 = nn.Sequential(convbn_3d(channels, channels), nn.ReLU(), convbn_3d(channels, channels))
@@ -191,5 +197,5 @@ class PsmNet(nn.Module):
             all_costs.append(costs)
         if not self.training:
             all_costs = all_costs[-1:]
-        disparities = [regress(each, self.max_disparity, height, width) for each in all_costs]
+        disparities = [regress(each, self.max_disparity, height, width, self.align_corners) for each in all_costs]
         return disparities if self.training else disparities[0]

@@ -100,6 +100,9 @@ def weights():
         out = io.BytesIO()
         torch.save(value, out)
         write("state_dict", name, out.getvalue())
+        stream = io.BytesIO()
+        torch.save(value, stream, _use_new_zipfile_serialization=False)
+        write("state_dict", f"stream_{name}", stream.getvalue())
         with zipfile.ZipFile(out) as archive:
             (pickle,) = [entry for entry in archive.namelist() if entry.endswith("data.pkl")]
             write("pickle", name, archive.read(pickle))

@@ -36,7 +36,8 @@ at::Tensor PsmnetResidual::operator()(at::Tensor x) const {
   return second_.AddedTo(std::move(x), middle);
 }
 
-PsmnetFeatures::PsmnetFeatures(const PsmnetOptions& options, const TensorMap& tensors) {
+PsmnetFeatures::PsmnetFeatures(const PsmnetOptions& options, const TensorMap& tensors)
+    : align_corners_(options.align_corners) {
   constexpr Activation kRelu = Activation::kRelu;
   for (int layer = 0; layer < 3; ++layer) {
     first_.push_back(Normed(tensors, kPrefix + "firstconv." + std::to_string(2 * layer),
@@ -58,7 +59,7 @@ at::Tensor PsmnetFeatures::Pooled(const at::Tensor& map, size_t branch) const {
   const int64_t pool = kPyramidPools.at(branch);
   const std::vector<int64_t> window = {std::min(pool, map.size(2)), std::min(pool, map.size(3))};
   const at::Tensor means = branches_[branch](at::avg_pool2d(map, window, window));
-  return at::upsample_bilinear2d(means, map.sizes().slice(2), /*align_corners=*/true);
+  return at::upsample_bilinear2d(means, map.sizes().slice(2), align_corners_);
 }
 
 at::Tensor PsmnetFeatures::operator()(at::Tensor pictures) const {

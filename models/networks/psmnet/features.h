@@ -39,6 +39,7 @@ class PsmnetFeatures {
   // Returns the map's means over the branch's squares, convolved and upsampled to the map's size.
   at::Tensor Pooled(const at::Tensor& map, size_t branch) const;
 
+  bool align_corners_;
   std::vector<Convolution> first_;
   std::vector<std::vector<PsmnetResidual>> stages_;
   std::vector<Convolution> branches_;

@@ -30,6 +30,7 @@ PsmnetOptions ParsePsmnetOptions(const std::string& architecture, const Options&
   parsed.value_channels = reader.Integer("value_channels", parsed.value_channels, 1, 512);
   parsed.heads = reader.Integer("heads", parsed.heads, 1, 64);
   parsed.normalization = reader.Choice("normalization", parsed.normalization, {"softmax", "scaling"});
+  parsed.align_corners = reader.Flag("align_corners", parsed.align_corners);
   parsed.width = reader.Number("width", parsed.width, 0.25, 4);
   parsed.long_side = reader.Integer("long_side", parsed.long_side, 64, 4096);
   parsed.buckets = ParseBuckets(
@@ -49,6 +50,7 @@ Options AsText(const PsmnetOptions& options) {
           {"value_channels", std::to_string(options.value_channels)},
           {"heads", std::to_string(options.heads)},
           {"normalization", options.normalization},
+          {"align_corners", FlagText(options.align_corners)},
           {"width", NumberText(options.width)},
           {"long_side", std::to_string(options.long_side)},
           {"buckets", AsText(options.buckets)},

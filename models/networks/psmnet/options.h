@@ -20,8 +20,11 @@ struct PsmnetOptions {
   int64_t value_channels = 32;            // value_channels=1..512; reprojected unless equal to channels()
   int64_t heads = 1;                      // heads=1..64: must divide key_channels and value_channels
   std::string normalization = "softmax";  // normalization=softmax|scaling
-  double width = 1;                       // width=0.25..4: multiplies all channels of PSMNet
-  int64_t long_side = 1280;               // long_side=64..4096: larger pairs are scaled down to it
+  // align_corners=true|false: of all enlargements, as in torch.nn.functional.interpolate. PSMNet's code
+  // leaves it unset, which was true before PyTorch 0.4 and is false since; its authors advise true.
+  bool align_corners = true;
+  double width = 1;          // width=0.25..4: multiplies all channels of PSMNet
+  int64_t long_side = 1280;  // long_side=64..4096: larger pairs are scaled down to it
   Buckets buckets = {.sizes = {}, .stride = kPsmnetStride};  // buckets=stride:N or sizes, multiples of 16
   // exact=true|false: true computes each pair at the smallest size that the network can take, whatever its
   // bucket; false computes the whole bucket, so that there are only as many shapes as buckets.

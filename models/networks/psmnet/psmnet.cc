@@ -70,7 +70,8 @@ class Psmnet : public Model {
 
   FeatureMap Match(const FeatureMap& pair) const {
     const Extents quarter = pair.extents.After({.stride = kFeatureStride});
-    return {RegressDisparity(Costs(Entry(pair.values), quarter), kFeatureStride), pair.extents};
+    return {RegressDisparity(Costs(Entry(pair.values), quarter), kFeatureStride, options_.align_corners),
+            pair.extents};
   }
 
   // Returns the first volume. To save memory, the volume of 2 C channels exists once; beside it only the

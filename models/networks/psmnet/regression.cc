@@ -21,12 +21,15 @@ struct Tap {
   float weight = 0;
 };
 
-// Taps that map the first position to the first and the last to the last.
-std::vector<Tap> AlignedCorners(int64_t from, int64_t to) {
+// Taps that enlarge a line from `from` to `to` positions. Aligned corners map the first position to the first
+// and the last to the last; otherwise the outer edges of the first and the last position coincide.
+std::vector<Tap> Taps(int64_t from, int64_t to, bool align_corners) {
   std::vector<Tap> taps;
-  const double step = to > 1 ? static_cast<double>(from - 1) / static_cast<double>(to - 1) : 0;
+  const double aligned = to > 1 ? static_cast<double>(from - 1) / static_cast<double>(to - 1) : 0;
+  const double unaligned = static_cast<double>(from) / static_cast<double>(to);
   for (int64_t i = 0; i < to; ++i) {
-    const double at = step * static_cast<double>(i);
+    const auto position = static_cast<double>(i);
+    const double at = align_corners ? aligned * position : std::max(0.0, unaligned * (position + 0.5) - 0.5);
     const int64_t near = std::min(static_cast<int64_t>(at), from - 1);
     taps.push_back({near, std::min(near + 1, from - 1), static_cast<float>(at - static_cast<double>(near))});
   }
@@ -40,14 +43,14 @@ void Blend(const float* near, const float* far, float weight, int64_t count, flo
 // Regresses disparities line by line: holds what all lines share. Scratch is a thread's buffers for one line.
 class Lines {
  public:
-  Lines(const at::Tensor& costs, int64_t factor)
+  Lines(const at::Tensor& costs, int64_t factor, bool align_corners)
       : planes_(costs.size(0)),
         height_(costs.size(1)),
         width_(costs.size(2)),
         costs_(costs.const_data_ptr<float>()),
-        disparities_(AlignedCorners(planes_, factor * planes_)),
-        rows_(AlignedCorners(height_, factor * height_)),
-        columns_(AlignedCorners(width_, factor * width_)) {}
+        disparities_(Taps(planes_, factor * planes_, align_corners)),
+        rows_(Taps(height_, factor * height_, align_corners)),
+        columns_(Taps(width_, factor * width_, align_corners)) {}
 
   int64_t height() const { return static_cast<int64_t>(rows_.size()); }
   int64_t width() const { return static_cast<int64_t>(columns_.size()); }
@@ -125,24 +128,24 @@ class Lines {
 };
 
 // Computes with ATen's operators: a GPU has memory for all lines' upsampled costs.
-at::Tensor Composed(const at::Tensor& costs, int64_t factor) {
+at::Tensor Composed(const at::Tensor& costs, int64_t factor, bool align_corners) {
   const std::vector<int64_t> size = {factor * costs.size(0), factor * costs.size(1), factor * costs.size(2)};
-  const at::Tensor fine = at::upsample_trilinear3d(costs.to(at::kFloat).unsqueeze(0).unsqueeze(0), size,
-                                                   /*align_corners=*/true)
-                              .squeeze(0)
-                              .squeeze(0);
+  const at::Tensor fine =
+      at::upsample_trilinear3d(costs.to(at::kFloat).unsqueeze(0).unsqueeze(0), size, align_corners)
+          .squeeze(0)
+          .squeeze(0);
   const at::Tensor disparities = at::arange(size[0], fine.options()).view({-1, 1, 1});
   return at::softmax(fine, 0).mul_(disparities).sum(0);
 }
 
 }  // namespace
 
-at::Tensor RegressDisparity(const at::Tensor& costs, int64_t factor) {
+at::Tensor RegressDisparity(const at::Tensor& costs, int64_t factor, bool align_corners) {
   const bool here =
       costs.is_cpu() && (costs.scalar_type() == at::kFloat || costs.scalar_type() == at::kBFloat16);
-  if (!here) return Composed(costs, factor);
+  if (!here) return Composed(costs, factor, align_corners);
   const at::Tensor exact = costs.to(at::kFloat);
-  const Lines lines(exact, factor);
+  const Lines lines(exact, factor, align_corners);
   const at::Tensor disparity = at::empty({lines.height(), lines.width()}, at::kFloat);
   auto* out = disparity.mutable_data_ptr<float>();
   kernels::TorchParallel().run(lines.height(), 4, [&](int64_t begin, int64_t end, int /*thread*/) {

@@ -44,10 +44,10 @@ TEST_P(ConcatenationVolumeTest, HoldsBothPictures) {
 }
 
 // The same from the upsampled volume, in float64.
-at::Tensor Expected(const at::Tensor& costs, int64_t factor) {
+at::Tensor Expected(const at::Tensor& costs, int64_t factor, bool align_corners) {
   const at::Tensor volume = costs.to(at::kDouble).unsqueeze(0).unsqueeze(0);
   const at::Tensor fine = at::upsample_trilinear3d(
-      volume, {factor * costs.size(0), factor * costs.size(1), factor * costs.size(2)}, true);
+      volume, {factor * costs.size(0), factor * costs.size(1), factor * costs.size(2)}, align_corners);
   const at::Tensor disparities = at::arange(factor * costs.size(0), at::kDouble);
   return at::einsum("dhw,d->hw", {fine.squeeze(0).squeeze(0).softmax(0), disparities});
 }
@@ -60,13 +60,15 @@ TEST(RegressDisparity, AgreesWithTheEnlargedVolume) {
       const at::Tensor costs = at::randn(shape).mul(spread).add(200);
       // float64 selects ATen's operators, as a GPU does.
       for (const at::ScalarType type : {at::kFloat, at::kBFloat16, at::kDouble}) {
-        const at::Tensor given = costs.to(type);
-        const at::Tensor got = RegressDisparity(given, 4);
-        const at::Tensor expected = Expected(given, 4);
-        ASSERT_EQ(got.sizes(), expected.sizes());
-        const double worst = got.sub(expected).abs().max().item<double>();
-        EXPECT_LT(worst, 1e-5 * 4 * static_cast<double>(shape[0]) * std::max(1.0, spread)) << type;
-        EXPECT_GE(got.min().item<double>(), 0);
+        for (const bool align_corners : {true, false}) {
+          const at::Tensor given = costs.to(type);
+          const at::Tensor got = RegressDisparity(given, 4, align_corners);
+          const at::Tensor expected = Expected(given, 4, align_corners);
+          ASSERT_EQ(got.sizes(), expected.sizes());
+          const double worst = got.sub(expected).abs().max().item<double>();
+          EXPECT_LT(worst, 1e-5 * 4 * static_cast<double>(shape[0]) * std::max(1.0, spread)) << type;
+          EXPECT_GE(got.min().item<double>(), 0);
+        }
       }
     }
   }
@@ -76,7 +78,7 @@ TEST(RegressDisparity, LeavesNothingFiniteWhereCostsAreNot) {
   for (const float bad : {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity()}) {
     const at::Tensor costs = at::rand({8, 4, 4});
     costs[3][2][1] = bad;
-    EXPECT_FALSE(RegressDisparity(costs, 4).isfinite().all().item<bool>()) << bad;
+    EXPECT_FALSE(RegressDisparity(costs, 4, true).isfinite().all().item<bool>()) << bad;
   }
 }
 

@@ -1,5 +1,6 @@
 #include "models/weights/format/pickle.h"
 
+#include <algorithm>
 #include <optional>
 #include <unordered_map>
 
@@ -16,6 +17,7 @@ constexpr size_t kMaxValues = 2'000'000;
 
 constexpr std::string_view kOrderedDict = "collections\nOrderedDict";
 constexpr std::string_view kRebuildTensor = "torch._utils\n_rebuild_tensor_v2";
+constexpr std::string_view kOldRebuildTensor = "torch._utils\n_rebuild_tensor";  // before PyTorch 0.4
 constexpr std::string_view kRebuildParameter = "torch._utils\n_rebuild_parameter";
 
 // Globals are written as "module\nname", as in the stream.
@@ -35,10 +37,12 @@ class Machine {
   Pickle Run() {
     while (!Step(Next())) {
     }
-    if (stack_.size() != 1 || position_ != input_.size())
-      Fail("the stream has data after its end, or leaves values on the stack");
+    if (stack_.size() != 1) Fail("the stream leaves values on the stack, or none");
     return {std::move(values_), stack_.front()};
   }
+
+  // The bytes behind the pickle's end. REQUIRES: Run() has returned.
+  Bytes Rest() const { return input_.subspan(position_); }
 
  private:
   [[noreturn]] void Fail(const std::string& message) const {
@@ -157,7 +161,8 @@ class Machine {
 
   void Global() {
     const std::string_view global = TakeGlobal();
-    const bool known = global == kOrderedDict || global == kRebuildTensor || global == kRebuildParameter;
+    const bool known = global == kOrderedDict || global == kRebuildTensor || global == kOldRebuildTensor ||
+                       global == kRebuildParameter;
     if (known || StorageType(global)) return PushText(Kind::kGlobal, global);
     std::string name(global);
     name[name.find('\n')] = '.';
@@ -170,7 +175,11 @@ class Machine {
   void PersistentId() {
     const PickleValue& id = Expect(Pop(), Kind::kTuple, "a tuple that names a storage");
     const std::string what = "('storage', class, key, device, size)";
-    if (id.items.size() != 5) Fail("expected " + what);
+    if (id.items.size() != 5 && id.items.size() != 6) Fail("expected " + what);
+    if (id.items.size() == 6 && values_[id.items[5]].kind != Kind::kNone) {
+      Fail(
+          "a storage that is a view of another is not supported; load the file in PyTorch and save it again");
+    }
     if (Expect(id.items[0], Kind::kString, "'storage'").text != "storage") Fail("expected " + what);
     const std::string_view global = Expect(id.items[1], Kind::kGlobal, "a storage class").text;
     const std::optional<ElementType> type = StorageType(global);
@@ -195,8 +204,8 @@ class Machine {
     return numbers;
   }
 
+  // `arguments` begin with storage, offset, shape and strides.
   void RebuildTensor(const std::vector<uint32_t>& arguments) {
-    if (arguments.size() < 6 || arguments.size() > 7) Fail("_rebuild_tensor_v2 takes six or seven arguments");
     PickleValue tensor;
     tensor.kind = Kind::kTensor;
     Expect(arguments[0], Kind::kStorage, "a tensor's storage");
@@ -210,6 +219,23 @@ class Machine {
     Push(std::move(tensor));
   }
 
+  // Python 2 makes an OrderedDict from a list of pairs.
+  void MakeDict(uint32_t list) {
+    PickleValue dict;
+    dict.kind = Kind::kDict;
+    const std::vector<uint32_t>& pairs = Expect(list, Kind::kList, "a list of pairs").items;
+    // One long list may be copied by many short calls.
+    pairs_copied_ += pairs.size();
+    if (pairs_copied_ > kMaxValues) Fail("it has more than " + std::to_string(kMaxValues) + " values");
+    for (const uint32_t item : pairs) {
+      const PickleValue& pair = values_[item];
+      if ((pair.kind != Kind::kList && pair.kind != Kind::kTuple) || pair.items.size() != 2)
+        Fail("expected a list of pairs");
+      dict.items.insert(dict.items.end(), pair.items.begin(), pair.items.end());
+    }
+    Push(std::move(dict));
+  }
+
   void Reduce() {
     const uint32_t arguments_index = Pop();
     const std::vector<uint32_t> arguments =
@@ -217,7 +243,11 @@ class Machine {
     const std::string_view function = Expect(Pop(), Kind::kGlobal, "a known function").text;
     if (function == kOrderedDict && arguments.empty()) {
       Push(Kind::kDict);
-    } else if (function == kRebuildTensor) {
+    } else if (function == kOrderedDict && arguments.size() == 1) {
+      MakeDict(arguments[0]);
+    } else if (function == kRebuildTensor && (arguments.size() == 6 || arguments.size() == 7)) {
+      RebuildTensor(arguments);
+    } else if (function == kOldRebuildTensor && arguments.size() == 4) {
       RebuildTensor(arguments);
     } else if (function == kRebuildParameter && arguments.size() == 3) {
       Expect(arguments[0], Kind::kTensor, "a parameter's tensor");
@@ -345,7 +375,11 @@ class Machine {
         Push(Kind::kFloat);
         return true;
       case 'X':
+      case 'T':  // a string of Python 2
         PushText(Kind::kString, Take(Little(4)));
+        return true;
+      case 'U':
+        PushText(Kind::kString, Take(Little(1)));
         return true;
       default:
         return false;
@@ -358,6 +392,7 @@ class Machine {
   std::vector<uint32_t> stack_;
   std::vector<size_t> marks_;
   std::unordered_map<uint64_t, uint32_t> memo_;
+  size_t pairs_copied_ = 0;  // by all calls of MakeDict()
 };
 
 }  // namespace
@@ -367,7 +402,18 @@ Pickle ReadPickle(Bytes pickle) {
     throw LoadError("state_dict: its pickle has " + std::to_string(pickle.size()) + " bytes; at most " +
                     std::to_string(kMaxPickleBytes) + " are allowed");
   }
-  return Machine(pickle).Run();
+  Machine machine(pickle);
+  Pickle read = machine.Run();
+  if (!machine.Rest().empty()) throw LoadError("state_dict: its pickle has data after its end");
+  return read;
+}
+
+Pickle ReadFirstPickle(Bytes& stream) {
+  const size_t behind = stream.size() - std::min(stream.size(), kMaxPickleBytes);
+  Machine machine(stream.first(stream.size() - behind));
+  Pickle read = machine.Run();
+  stream = stream.last(machine.Rest().size() + behind);
+  return read;
 }
 
 }  // namespace saccade::models

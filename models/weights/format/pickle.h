@@ -47,9 +47,12 @@ struct Pickle {
   const PickleValue& at(uint32_t index) const { return values[index]; }
 };
 
-// Reads protocol 2, torch.save's default. Globals other than OrderedDict, torch's storage classes and the two
-// functions that rebuild a tensor are rejected by name. The result's text points into `pickle`. Throws
-// LoadError.
+// Reads protocol 2, torch.save's default, as Python 2 and 3 write it. Globals other than OrderedDict, torch's
+// storage classes and the functions that rebuild a tensor are rejected by name. The result's text points into
+// `pickle`. Throws LoadError.
 Pickle ReadPickle(Bytes pickle);
+
+// As ReadPickle(), but other bytes may follow the pickle. Removes the pickle's bytes from `stream`.
+Pickle ReadFirstPickle(Bytes& stream);
 
 }  // namespace saccade::models

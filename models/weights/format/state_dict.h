@@ -1,4 +1,5 @@
-// PyTorch state_dicts as torch.save writes them: a zip archive of a pickle and its storages.
+// PyTorch state_dicts as torch.save writes them: since PyTorch 1.6 a zip archive of a pickle and its
+// storages, before it a stream of pickles and then the storages.
 #pragma once
 
 #include <vector>

@@ -52,6 +52,90 @@ TEST(StateDict, ReadsTensors) {
   EXPECT_EQ(*entries[1].data, std::byte{2});
 }
 
+// The authors of PSMNet published three of their four files in this format.
+TEST(SavedStream, ReadsTensors) {
+  const std::string file = testing::SmallSavedStream();
+  const std::vector<TensorEntry> entries = ParseStateDict(AsBytes(file));
+  ASSERT_EQ(entries.size(), 2U);
+  EXPECT_EQ(entries[0].name, "a");
+  EXPECT_THAT(entries[0].shape, ElementsAre(2, 3));
+  EXPECT_EQ(*entries[0].data, std::byte{1});
+  EXPECT_EQ(entries[1].type, ElementType::kI64);
+  EXPECT_EQ(entries[1].data, AsBytes(file).data() + file.size() - 8);
+}
+
+TEST(SavedStream, RefusesEveryPrefixAndWhatFollows) {
+  const std::string file = testing::SmallSavedStream();
+  for (size_t length = 0; length < file.size(); ++length)
+    EXPECT_NE(Error(file.substr(0, length)), "") << length;
+  EXPECT_THAT(Error(file + "x"), HasSubstr("data after its last storage"));
+}
+
+std::string ShortText(const std::string& text) { return "U" + Little(text.size(), 1) + text; }
+
+// A tensor as PyTorch 0.4 pickled it in Python 2: short strings, and a sixth part of the storage's name.
+std::string OldTensor(const std::string& view, const std::string& function, const std::string& more) {
+  return "ctorch._utils\n" + function + "\n((" + ShortText("storage") + "ctorch\nFloatStorage\n" +
+         ShortText("0") + ShortText("cuda:0") + PickledInt(6) + view + "tQK" + Little(0, 1) +
+         testing::PickledTuple({6}) + testing::PickledTuple({1}) + more + "tR";
+}
+
+std::string OldFile(const std::string& tensor) {
+  const std::string items = "](](" + ShortText("a") + tensor + "ee";
+  return testing::SavedStream(
+      "\x80\x02}" + ShortText("state_dict") + "ccollections\nOrderedDict\n" + items + "\x85Rs.",
+      {{"0", 6, std::string(24, '\x01')}});
+}
+
+TEST(SavedStream, ReadsPython2) {
+  const std::string hooks = "\x89" + std::string("ccollections\nOrderedDict\n]\x85R");
+  for (const std::string& file : {OldFile(OldTensor("N", "_rebuild_tensor_v2", hooks)),
+                                  OldFile(OldTensor("N", "_rebuild_tensor", ""))}) {
+    const std::vector<TensorEntry> entries = ParseStateDict(AsBytes(file));
+    ASSERT_EQ(entries.size(), 1U);
+    EXPECT_EQ(entries[0].name, "a");
+  }
+  EXPECT_THAT(Error(OldFile(OldTensor(testing::PickledTuple({0, 1, 2}), "_rebuild_tensor", ""))),
+              AllOf(HasSubstr("view of another"), HasSubstr("save it again")));
+}
+
+TEST(SavedStream, RefusesStoragesThatDoNotFit) {
+  const std::string pickle = PickledDict({{"a", PickledTensor("FloatStorage", "0", 6, 0, {6}, {1})}});
+  const std::string bytes(24, '\x01');
+  using testing::SavedStream;
+  EXPECT_EQ(Error(SavedStream(pickle, {{"0", 6, bytes}})), "");
+  EXPECT_THAT(Error(SavedStream(pickle, {{"0", 5, bytes}})), HasSubstr("should hold 6 elements"));
+  EXPECT_THAT(Error(SavedStream(pickle, {{"0", 6, bytes.substr(1)}})), HasSubstr("cut short"));
+  EXPECT_THAT(Error(SavedStream(pickle, {{"0", uint64_t{1} << 62, bytes}})), HasSubstr("should hold 6"));
+  EXPECT_THAT(Error(SavedStream(pickle, {})), HasSubstr("lacks its storage '0'"));
+  EXPECT_THAT(Error(SavedStream(pickle, {{"1", 6, bytes}})), HasSubstr("which no tensor has"));
+  EXPECT_THAT(Error(SavedStream(pickle, {{"0", 6, bytes}, {"0", 6, bytes}})), HasSubstr("occurs twice"));
+  const std::string twice = PickledDict({{"a", PickledTensor("FloatStorage", "0", 6, 0, {6}, {1})},
+                                         {"b", PickledTensor("DoubleStorage", "0", 6, 0, {6}, {1})}});
+  EXPECT_THAT(Error(SavedStream(twice, {{"0", 6, bytes}})), HasSubstr("two types or sizes"));
+}
+
+TEST(SavedStream, RefusesOtherMachinesAndOtherPickles) {
+  std::string big = testing::SmallSavedStream();
+  big.replace(big.find('\x88'), 1, "\x89");
+  EXPECT_THAT(Error(big), HasSubstr("'big'"));
+  EXPECT_THAT(Error("\x80\x02}."), HasSubstr("torch.save did not write"));
+  EXPECT_THAT(Error(testing::SavedStream("\x80\x02"
+                                         "cos\nsystem\n(" +
+                                             PickledText("true") + "tR.",
+                                         {})),
+              HasSubstr("'os.system'"));
+}
+
+// An ordered dict is copied from its list, so that few bytes could ask for much memory.
+TEST(SavedStream, BoundsCopiesOfOneList) {
+  std::string pickle = "\x80\x02](";
+  for (int i = 0; i < 100'000; ++i) pickle += i == 0 ? "NN\x86q\x01" : "h\x01";
+  pickle += "e\x85q\x02";
+  for (int i = 0; i < 1000; ++i) pickle += "ccollections\nOrderedDict\nh\x02R";
+  EXPECT_THAT(Error(testing::SavedStream(pickle + ".", {})), HasSubstr("more than 2000000 values"));
+}
+
 TEST(StateDict, ReadsStridedViews) {
   const std::string file = WithTensor(6, 1, {2, 2}, {1, 2});
   const std::vector<TensorEntry> entries = ParseStateDict(AsBytes(file));
@@ -234,8 +318,11 @@ TEST(StateDict, RefusesTensorsOfManyDimensions) {
 
 TEST(StateDict, RefusesCallsWithOtherArguments) {
   EXPECT_THAT(Error(WithPickle("\x80\x02"
+                               "ccollections\nOrderedDict\nNN\x86R.")),
+              HasSubstr("with 2 arguments is not supported"));
+  EXPECT_THAT(Error(WithPickle("\x80\x02"
                                "ccollections\nOrderedDict\nN\x85R.")),
-              HasSubstr("with 1 arguments is not supported"));
+              HasSubstr("expected a list of pairs"));
   EXPECT_THAT(Error(WithPickle("\x80\x02"
                                "ctorch._utils\n_rebuild_parameter\nN\x85R.")),
               HasSubstr("with 1 arguments is not supported"));

@@ -7,7 +7,7 @@
 
 namespace saccade::models {
 
-// Parses a zip archive as a state_dict, and anything else as safetensors. Throws LoadError.
+// Parses a zip archive and a pickle as a state_dict, and anything else as safetensors. Throws LoadError.
 std::vector<TensorEntry> ParseWeights(Bytes file);
 
 }  // namespace saccade::models

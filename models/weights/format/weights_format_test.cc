@@ -22,7 +22,14 @@ TEST(ParseWeights, TellsFormatsByContent) {
   const std::string safetensors = testing::SmallSafetensors();
   const std::string state_dict = testing::SmallStateDict();
   EXPECT_EQ(ParseWeights(AsBytes(safetensors)).size(), 2U);
+  const std::string stream = testing::SmallSavedStream();
   EXPECT_EQ(ParseWeights(AsBytes(state_dict)).size(), 2U);
+  EXPECT_EQ(ParseWeights(AsBytes(stream)).size(), 2U);
+  // The length of this header, 640 bytes, begins like a pickle.
+  const std::string header = R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})";
+  const std::string padded = testing::Safetensors(header + std::string(640 - header.size(), ' '), "abcd");
+  EXPECT_EQ(padded.substr(0, 2), "\x80\x02");
+  EXPECT_EQ(ParseWeights(AsBytes(padded)).size(), 1U);
   EXPECT_THROW(ParseWeights(AsBytes("\x80\x02}.")), LoadError);
   EXPECT_THROW(ParseWeights(AsBytes("")), LoadError);
 }
@@ -42,7 +49,8 @@ void Touch(const TensorEntry& entry) {
 
 TEST(ParseWeights, FlippedBytesNeverHarm) {
   std::mt19937 random(7);
-  for (const std::string& good : {testing::SmallSafetensors(), testing::SmallStateDict()}) {
+  for (const std::string& good :
+       {testing::SmallSafetensors(), testing::SmallStateDict(), testing::SmallSavedStream()}) {
     int refused = 0;
     for (int round = 0; round < 20'000; ++round) {
       std::string bad = good;

@@ -31,6 +31,19 @@ std::string Zip(const std::vector<ZipEntry>& entries) {
          Little(directory.size(), 4) + Little(file.size(), 4) + Little(0, 2);
 }
 
+std::string SavedStream(const std::string& pickle, const std::vector<StreamStorage>& storages) {
+  using std::string_literals::operator""s;
+  std::string keys = "\x80\x02](";
+  std::string data;
+  for (const StreamStorage& storage : storages) {
+    keys += PickledText(storage.key);
+    data += Little(storage.elements, 8) + storage.bytes;
+  }
+  return "\x80\x02\x8a\n\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19.\x80\x02M\xe9\x03."s +
+         PickledDict({{"protocol_version", PickledInt(1001)}, {"little_endian", "\x88"}}) + pickle + keys +
+         "e." + data;
+}
+
 std::string PickledText(const std::string& text) { return "X" + Little(text.size(), 4) + text; }
 
 std::string PickledInt(int32_t value) { return "J" + Little(static_cast<uint32_t>(value), 4); }
@@ -63,9 +76,21 @@ std::string SmallSafetensors() {
       std::string(32, '\x01'));
 }
 
+namespace {
+
+std::string SmallPickle() {
+  return PickledDict({{"a", PickledTensor("FloatStorage", "0", 6, 0, {2, 3}, {3, 1})},
+                      {"b", PickledTensor("LongStorage", "1", 1, 0, {}, {})}});
+}
+
+}  // namespace
+
+std::string SmallSavedStream() {
+  return SavedStream(SmallPickle(), {{"0", 6, std::string(24, '\x01')}, {"1", 1, std::string(8, '\x02')}});
+}
+
 std::string SmallStateDict() {
-  return Zip({{"w/data.pkl", PickledDict({{"a", PickledTensor("FloatStorage", "0", 6, 0, {2, 3}, {3, 1})},
-                                          {"b", PickledTensor("LongStorage", "1", 1, 0, {}, {})}})},
+  return Zip({{"w/data.pkl", SmallPickle()},
               {"w/byteorder", "little"},
               {"w/data/0", std::string(24, '\x01')},
               {"w/data/1", std::string(8, '\x02')}});

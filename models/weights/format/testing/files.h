@@ -34,11 +34,20 @@ std::string PickledTuple(const std::vector<int32_t>& numbers);
 std::string PickledTensor(const std::string& storage_class, const std::string& key, int32_t elements,
                           int32_t offset, const std::vector<int32_t>& shape,
                           const std::vector<int32_t>& strides);
+// The stream that torch.save wrote before PyTorch 1.6: `pickle`, the keys of its storages, and for each its
+// number of elements and their bytes.
+struct StreamStorage {
+  std::string key;
+  uint64_t elements = 0;
+  std::string bytes;
+};
+std::string SavedStream(const std::string& pickle, const std::vector<StreamStorage>& storages);
 // A whole pickle of {name: value...}, from PROTO to STOP.
 std::string PickledDict(const std::vector<std::pair<std::string, std::string>>& items);
 
-// Files with {"a": float32 [2, 3], "b": int64 []} in the two formats.
+// Files with {"a": float32 [2, 3], "b": int64 []} in the three formats.
 std::string SmallSafetensors();
 std::string SmallStateDict();
+std::string SmallSavedStream();
 
 }  // namespace saccade::models::testing
