@@ -232,6 +232,7 @@ void Daemon::RefreshGauges() {
   pipeline_->RefreshGauges();
   catalog_->RefreshGauges();
   front_->RefreshMetrics();
+  metrics_->SetLostLogLines(CurrentLogLosses().queue_full, CurrentLogLosses().write_failed);
   if (certificates_ != nullptr) metrics_->SetCertificateExpiry(certificates_->current()->expires);
   if (response_cache_ != nullptr) metrics_->SetCached(response_cache_->bytes(), response_cache_->answers());
 }
@@ -349,6 +350,7 @@ absl::Status Daemon::AwaitEnd() {
     catalog_->Sweep();
     vision_->Sweep();
     Clock::WakeOverdue();
+    LogDroppedLines();
     ReloadChangedSecrets();
   }
   return absl::OkStatus();

@@ -1,8 +1,17 @@
 #include "server/lifecycle/descriptors.h"
 
+#include <fcntl.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 namespace saccade::server {
+
+void OpenStandardDescriptors() {
+  // open() returns the lowest number that is free.
+  int opened = open("/dev/null", O_RDWR);
+  while (opened >= 0 && opened <= STDERR_FILENO) opened = open("/dev/null", O_RDWR);
+  if (opened >= 0) close(opened);
+}
 
 uint64_t RaiseFileLimit() {
   rlimit limit{};

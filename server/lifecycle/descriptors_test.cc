@@ -1,10 +1,25 @@
 #include "server/lifecycle/descriptors.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 namespace saccade::server {
 namespace {
+
+TEST(DescriptorsTest, ClosedStandardDescriptorsAreOpened) {
+  const int saved = dup(STDERR_FILENO);
+  close(STDERR_FILENO);
+  OpenStandardDescriptors();
+  EXPECT_NE(fcntl(STDERR_FILENO, F_GETFD), -1);
+  const int next = open("/dev/null", O_RDONLY);
+  EXPECT_GT(next, STDERR_FILENO);
+  close(next);
+  EXPECT_EQ(write(STDERR_FILENO, "x", 1), 1);
+  dup2(saved, STDERR_FILENO);
+  close(saved);
+}
 
 TEST(DescriptorsTest, TheSoftLimitIsRaisedToTheHardLimit) {
   rlimit before{};

@@ -1,9 +1,10 @@
 #include "server/logging/log.h"
 
-#include <spdlog/sinks/stdout_sinks.h>
+#include <spdlog/sinks/base_sink.h>
 #include <spdlog/spdlog.h>
 
 #include <atomic>
+#include <mutex>
 #include <nlohmann/json.hpp>
 #include <utility>
 #include <vector>
@@ -21,6 +22,26 @@ LogFormat g_format = LogFormat::kText;
 constexpr size_t kMaxRequestId = 128;
 
 thread_local const LogCall* t_call = nullptr;
+
+// Never destroyed, because any thread may log while the process exits.
+LogWriter& Writer() {
+  static LogWriter* const writer = new LogWriter({});
+  return *writer;
+}
+
+// Lines dropped so far that a line of the log has told of.
+std::atomic<uint64_t> g_told = 0;
+
+// Makes the text of lines and gives it to the writer.
+class WriterSink : public spdlog::sinks::base_sink<std::mutex> {
+ private:
+  void sink_it_(const spdlog::details::log_msg& message) override {
+    spdlog::memory_buf_t text;
+    formatter_->format(message, text);
+    Writer().Write(std::string(text.data(), text.size()));
+  }
+  void flush_() override {}
+};
 
 // Separate atomics suffice, because a line depends on one level only.
 std::atomic<bool> g_info = true;
@@ -120,10 +141,10 @@ void InitLogging(LogFormat format, LogLevel level) {
                      .warning = level <= LogLevel::kWarning,
                      .error = true,
                      .verbose = level == LogLevel::kDebug ? 1U : 0U});
-  auto logger =
-      std::make_shared<spdlog::logger>("saccaded", std::make_shared<spdlog::sinks::stderr_sink_mt>());
+  auto logger = std::make_shared<spdlog::logger>("saccaded", std::make_shared<WriterSink>());
   logger->set_level(spdlog::level::trace);
-  logger->flush_on(spdlog::level::trace);
+  // The default handler writes to stderr itself, and would wait for its reader.
+  logger->set_error_handler([](const std::string&) {});
   logger->set_pattern(format == LogFormat::kJson
                           ? R"({"time":"%Y-%m-%dT%H:%M:%S.%fZ","level":"%l","thread":%t,%v})"
                           : "%Y-%m-%dT%H:%M:%S.%eZ %L %v",
@@ -143,6 +164,19 @@ void ChangeLogSettings(const LogSettings& settings) {
 }
 
 LogFormat CurrentLogFormat() { return g_format; }
+
+bool FlushLog(absl::Duration max) { return Writer().Flush(max); }
+
+LogLosses CurrentLogLosses() { return Writer().losses(); }
+
+void LogDroppedLines() {
+  const LogLosses losses = Writer().losses();
+  const uint64_t told = g_told;
+  if (losses.queue_full == told || !Writer().Flush(absl::ZeroDuration())) return;
+  g_told = losses.queue_full;
+  Log(LogLevel::kWarning, "log lines were dropped, because the reader of stderr did not keep up",
+      {{"lines", losses.queue_full - told}});
+}
 
 void Log(LogLevel level, absl::string_view message, std::initializer_list<LogField> fields) {
   if (!IsWritten(level)) return;

@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "server/logging/log_writer.h"
 
 namespace saccade::server {
 
@@ -31,7 +32,8 @@ struct LogField {
   bool is_number = false;
 };
 
-// Sends all later lines to stderr in `format`, starting at `level`. Call it once, before any thread starts.
+// Sends all later lines to stderr in `format`, starting at `level`, and starts the thread that writes them.
+// Call it once, before any other thread starts.
 void InitLogging(LogFormat format, LogLevel level);
 
 // The log settings that may change while the daemon runs: which levels are written.
@@ -75,7 +77,19 @@ class LogCallScope {
 // none.
 LogCall CurrentLogCall();
 
-// Thread-safe. Writes exactly one line, whatever the values contain.
+// Waits for at most `max` until the lines so far are written; false if some are not. Call it before the
+// process exits. Thread-safe.
+bool FlushLog(absl::Duration max);
+
+// Thread-safe.
+LogLosses CurrentLogLosses();
+
+// Logs how many lines were dropped since the last call, once the reader of stderr has caught up. Call it
+// periodically, from one thread.
+void LogDroppedLines();
+
+// Thread-safe. Writes exactly one line, whatever the values contain, and does not wait for its reader: if
+// lines are not read, later ones are dropped and counted.
 void Log(LogLevel level, absl::string_view message, std::initializer_list<LogField> fields = {});
 
 }  // namespace saccade::server

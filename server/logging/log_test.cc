@@ -12,6 +12,7 @@ std::string LineOf(LogFormat format, LogLevel level) {
   testing::internal::CaptureStderr();
   InitLogging(format, LogLevel::kInfo);
   Log(level, "model {loaded} \"x\"", {{"model", "a b"}, {"bytes", 12}, {"bad", "it's \xff\n"}});
+  EXPECT_TRUE(FlushLog(absl::Seconds(30)));
   return testing::internal::GetCapturedStderr();
 }
 

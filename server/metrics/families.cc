@@ -93,6 +93,9 @@ SaccadeFamilies::SaccadeFamilies(prometheus::Registry& registry)
       front_connections(registry, "saccade_front_connections", "Open connections, by port."),
       front_open_requests(registry, "saccade_front_requests_open",
                           "Requests over gRPC and HTTP that are not completely received and answered."),
+      log_lines_dropped(registry, "saccade_log_lines_dropped_total",
+                        "Lines of the log that were not written, by reason: their reader did not keep up, or "
+                        "stderr did not take them."),
       build_info(registry, "saccade_build_info", "1, with the daemon's version as label.") {}
 
 }  // namespace saccade::server

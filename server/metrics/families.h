@@ -64,6 +64,7 @@ struct SaccadeFamilies {
   SeriesPool<prometheus::Counter> front_refusals;
   SeriesPool<prometheus::Gauge> front_connections;
   SeriesPool<prometheus::Gauge> front_open_requests;
+  SeriesPool<prometheus::Counter> log_lines_dropped;
   SeriesPool<prometheus::Gauge> build_info;
 };
 

@@ -29,6 +29,8 @@ struct Metrics::Impl {
         inflight_requests(families.ours.inflight_requests.Get({})),
         inflight_bytes(families.ours.inflight_bytes.Get({})),
         inflight_decoded_bytes(families.ours.inflight_decoded_bytes.Get({})),
+        log_queue_full(families.ours.log_lines_dropped.Get({{"reason", "queue_full"}})),
+        log_write_failed(families.ours.log_lines_dropped.Get({{"reason", "write_failed"}})),
         build_info(families.ours.build_info.Get({{"version", std::string(daemon_version)}})) {
     build_info->Set(1);
     for (int i = 0; i < kShedReasons; ++i) {
@@ -48,6 +50,8 @@ struct Metrics::Impl {
   Gauge inflight_requests;
   Gauge inflight_bytes;
   Gauge inflight_decoded_bytes;
+  Counter log_queue_full;
+  Counter log_write_failed;
   Gauge build_info;
   absl::Mutex cache_mutex;
   std::optional<Gauge> cache_bytes ABSL_GUARDED_BY(cache_mutex);
@@ -86,6 +90,14 @@ void Metrics::SetCached(int64_t bytes, int64_t answers) {
   }
   (*impl_->cache_bytes)->Set(static_cast<double>(bytes));
   (*impl_->cache_answers)->Set(static_cast<double>(answers));
+}
+
+void Metrics::SetLostLogLines(uint64_t queue_full, uint64_t write_failed) {
+  const auto raise = [](Counter& counter, uint64_t to) {
+    counter->Increment(static_cast<double>(to) - counter->Value());
+  };
+  raise(impl_->log_queue_full, queue_full);
+  raise(impl_->log_write_failed, write_failed);
 }
 
 void Metrics::SetCertificateExpiry(absl::Time expires) {

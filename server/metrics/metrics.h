@@ -119,6 +119,9 @@ class Metrics {
   // The response cache's size. The series are created by the first call.
   void SetCached(int64_t bytes, int64_t answers);
 
+  // Lines of the log that were not written since the start, by reason. Called by one thread at a time.
+  void SetLostLogLines(uint64_t queue_full, uint64_t write_failed);
+
   // When the server's TLS certificate expires. The series is created by the first call.
   void SetCertificateExpiry(absl::Time expires);
 

@@ -153,6 +153,15 @@ TEST(MetricsTest, GaugesTellTheLastValue) {
   EXPECT_EQ(Value(text, "saccade_build_info{version=\"0.1.0\"}"), 1);
 }
 
+TEST(MetricsTest, LostLogLinesAreCounters) {
+  Metrics metrics("0.1.0");
+  metrics.SetLostLogLines(3, 1);
+  metrics.SetLostLogLines(5, 1);
+  const std::string text = metrics.Exposition();
+  EXPECT_EQ(Value(text, "saccade_log_lines_dropped_total{reason=\"queue_full\"}"), 5);
+  EXPECT_EQ(Value(text, "saccade_log_lines_dropped_total{reason=\"write_failed\"}"), 1);
+}
+
 TEST(MetricsTest, EveryShedReasonHasASeries) {
   Metrics metrics("0.1.0");
   metrics.RecordShed(ShedReason::kQueueFull);

@@ -97,6 +97,7 @@ TEST_F(CallScopeTest, AFaultIsLogged) {
   ::testing::internal::CaptureStderr();
   InitLogging(LogFormat::kText, LogLevel::kInfo);
   scope.End(absl::InternalError("it broke"), 0, "a model", "another id");
+  EXPECT_TRUE(FlushLog(absl::Seconds(30)));
   const std::string line = ::testing::internal::GetCapturedStderr();
   for (const char* part : {"call failed", "package.Service/Method", "a model", "another id", "it broke"}) {
     EXPECT_NE(line.find(part), std::string::npos) << part << " in " << line;

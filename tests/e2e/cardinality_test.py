@@ -30,6 +30,7 @@ LABELS = {
     "saccade_shed_total": {"reason"},
     "saccade_demand_seconds_total": {"devices"},
     "saccade_front_refusals_total": {"reason"},
+    "saccade_log_lines_dropped_total": {"reason"},
     "saccade_front_connections": {"port"},
     "saccade_front_requests_open": NONE,
     **dict.fromkeys(("nv_inference_request_success", "nv_inference_count", "nv_inference_exec_count"), VERSION),

@@ -1,7 +1,9 @@
-"""Tests faults in the daemon's environment: a full disk, a vanished repository, a jumping clock, slow clients or ones
-that open endless streams, exhausted descriptors. Unaffected requests are served meanwhile, all requests afterwards."""
+"""Tests faults in the daemon's environment: a full disk, a log that nobody reads, a vanished repository, a jumping clock,
+slow clients or ones that open endless streams, exhausted descriptors. Unaffected requests are served meanwhile, all
+requests afterwards."""
 
 import contextlib
+import os
 import pathlib
 import re
 import shutil
@@ -77,8 +79,74 @@ def test_a_full_disk_under_its_output_stops_nothing(start, root):
         with pytest.raises(grpc.RpcError, match="INVALID_ARGUMENT"):
             inference.model_infer(infer_request("served", SHAPE, b"short"))
     newcomer_is_served(daemon)
+    assert daemon.metrics().value("saccade_log_lines_dropped_total", reason="write_failed") > 0
     daemon.terminate()
     assert daemon.exit_code() == 0
+
+
+def dropped(daemon):
+    return daemon.metrics().value("saccade_log_lines_dropped_total", reason="queue_full")
+
+
+def test_a_log_that_nobody_reads_stops_no_call(start, root, tmp_path):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDWR | os.O_NONBLOCK)
+    daemon = start(root, "--access-log", "--lame-duck-seconds=0", "--drain-timeout-seconds=10",
+                   under=("sh", "-c", f'exec "$@" 2>{pipe}', "sh"))
+    # Nothing is read before the lines have filled the pipe and the queue.
+    daemon.await_ready()
+    with daemon.inference() as inference:
+        while dropped(daemon) == 0:
+            for i in range(200):
+                named = request(i)
+                named.id = "x" * 128
+                answer = inference.model_infer(named, timeout=PROMPT_SECONDS)
+                assert answer.raw_output_contents[0] == volume(i)
+    lost = dropped(daemon)
+    log, told = b"", re.compile(rb"log lines were dropped.* lines=(\d+)")
+
+    def read():
+        nonlocal log
+        with contextlib.suppress(BlockingIOError):
+            log += os.read(reader, 1 << 20)
+        return told.search(log)
+
+    eventually(read, "the log told of the lines that were dropped")
+    assert int(told.search(log)[1]) >= lost
+    # The queue's lines came before.
+    assert log.count(b" I call ") > 1000
+    # The end waits for its last line.
+    daemon.terminate()
+    eventually(lambda: read() and daemon.process.poll() is not None, "the daemon ended")
+    assert daemon.exit_code() == 0
+    read()
+    assert b"saccaded has ended\n" in log
+    os.close(reader)
+
+
+def test_a_log_that_nobody_reads_does_not_hold_up_the_end(start, root, tmp_path):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDWR)
+    # Filled before it starts.
+    os.set_blocking(reader, False)
+    with contextlib.suppress(BlockingIOError):
+        while True:
+            os.write(reader, bytes(4096))
+    daemon = start(root, "--lame-duck-seconds=0", under=("sh", "-c", f'exec "$@" 2>{pipe}', "sh")).await_ready()
+    newcomer_is_served(daemon)
+    daemon.terminate()
+    assert daemon.exit_code() == 0
+    os.close(reader)
+
+
+def test_a_closed_stderr_is_no_connection(start, root):
+    daemon = start(root, "--access-log", under=("sh", "-c", 'exec "$@" 2>&-', "sh")).await_ready()
+    with daemon.inference() as inference:
+        serves(inference)
+    assert os.readlink(f"/proc/{daemon.process.pid}/fd/2") == "/dev/null"
+    newcomer_is_served(daemon)
 
 
 class Steady:
