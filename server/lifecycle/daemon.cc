@@ -245,7 +245,7 @@ std::vector<HttpRoute> Daemon::HttpRoutes() {
   add(vision_rest_->Routes());
   if (flags_.page) {
     add(PageRoutes());
-    add({LiveLoadRoute(catalog_.get(), pipeline_.get())});
+    add({LiveLoadRoute(catalog_.get(), pipeline_.get(), flags_.max_message_bytes)});
   }
   return routes;
 }

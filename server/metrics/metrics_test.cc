@@ -1,5 +1,6 @@
 #include "server/metrics/metrics.h"
 
+#include <limits>
 #include <sstream>
 #include <thread>
 
@@ -10,8 +11,10 @@
 namespace saccade::server {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
+using ::testing::Pair;
 
 RequestRecord Answered(int64_t pictures) {
   RequestRecord record;
@@ -269,6 +272,14 @@ TEST(MetricsTest, UsageTellsWhatTheMetricsTell) {
   EXPECT_EQ(usage.pictures, 2u);
   EXPECT_EQ(usage.passes, 3u);
   EXPECT_EQ(usage.last, absl::FromUnixSeconds(1000));
+  EXPECT_THAT(usage.fail_by_reason,
+              ElementsAre(Pair("REJECTED", 0), Pair("CANCELED", 1), Pair("BACKEND", 1), Pair("OTHER", 0)));
+  // Only the answered request, of 3.2 ms.
+  EXPECT_EQ(usage.answered_seconds.back(),
+            std::make_pair(std::numeric_limits<double>::infinity(), uint64_t{1}));
+  for (const auto& [bound, count] : usage.answered_seconds) {
+    EXPECT_EQ(count, bound >= 0.0032 ? 1u : 0u) << bound;
+  }
   ASSERT_EQ(usage.by_batch_size.size(), 2u);
   EXPECT_EQ(usage.by_batch_size[1].first, 2);
   EXPECT_EQ(usage.by_batch_size[1].second.count, 2u);

@@ -117,6 +117,7 @@ void ModelMetrics::RecordRequest(const RequestRecord& record) {
     return;
   }
   s.success->Increment();
+  s.usage->AddAnswered(record.timings.total);
   s.pictures->Increment(static_cast<double>(record.pictures));
   s.request_us->Increment(Microseconds(record.timings.total));
   s.queue_us->Increment(Microseconds(record.timings.queue));
@@ -167,7 +168,11 @@ ModelUsage ModelMetrics::Usage() const {
   };
   ModelUsage usage;
   usage.success = spent(s.request_us);
-  for (const auto& reason : s.failure) usage.fail.count += count(reason);
+  for (size_t i = 0; i < s.failure.size(); ++i) {
+    const uint64_t failures = count(s.failure[i]);
+    usage.fail.count += failures;
+    usage.fail_by_reason.emplace_back(kFailureReasonNames[i], failures);
+  }
   usage.queue = spent(s.queue_us);
   usage.input = spent(s.input_us);
   usage.infer = spent(s.infer_us);
@@ -175,8 +180,6 @@ ModelUsage ModelMetrics::Usage() const {
   usage.pictures = count(s.pictures);
   usage.passes = count(s.batches);
   s.usage->Fill(usage);
-  for (const auto& bucket : s.request_seconds->Collect().histogram.bucket)
-    usage.request_seconds.emplace_back(bucket.upper_bound, bucket.cumulative_count);
   return usage;
 }
 

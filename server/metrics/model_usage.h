@@ -1,10 +1,13 @@
 // Usage of one version of a model, for clients that query the daemon instead of scraping it.
 #pragma once
 
+#include <array>
+#include <atomic>
 #include <cstdint>
 #include <map>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -37,22 +40,42 @@ struct ModelUsage {
   absl::Time last = absl::InfinitePast();
   // Forward passes by batch size.
   std::vector<std::pair<int64_t, Spent>> by_batch_size;
-  // Answered and failed requests by duration: (upper bound in seconds, cumulative count). The last bound is
-  // infinity.
-  std::vector<std::pair<double, uint64_t>> request_seconds;
+  // Failed requests by Triton's reasons.
+  std::vector<std::pair<std::string_view, uint64_t>> fail_by_reason;
+  // Answered requests by duration: (upper bound in seconds, cumulative count). The last bound is infinity.
+  // Rejected requests are not counted, because they end at once and would hide how long the others take.
+  std::vector<std::pair<double, uint64_t>> answered_seconds;
+};
+
+// Counts durations in buckets whose bounds grow by a fifth, from 0.1 ms to 105 s. They are finer than those
+// of the metrics, so that quantiles of a few seconds are close to the truth. Thread-safe and lock-free.
+class DurationHistogram {
+ public:
+  void Add(absl::Duration took);
+  std::vector<std::pair<double, uint64_t>> Cumulative() const;
+
+ private:
+  // Four buckets for each doubling.
+  static constexpr int kPerDoubling = 4;
+  static constexpr size_t kBounds = 20 * kPerDoubling + 1;
+  static constexpr double kMinSeconds = 0.0001;
+
+  std::array<std::atomic<uint64_t>, kBounds + 1> counts_{};
 };
 
 // The part of ModelUsage that is not a metric. Thread-safe.
 class UsageDetails {
  public:
+  void AddAnswered(absl::Duration took) { answered_.Add(took); }
   void AddFailure(absl::Duration took);
   void AddComputed(absl::Time ended);
   void AddPass(int64_t size, absl::Duration took);
 
-  // Sets fail.time, last and by_batch_size.
+  // Sets fail.time, last, by_batch_size and answered_seconds.
   void Fill(ModelUsage& usage) const;
 
  private:
+  DurationHistogram answered_;
   mutable absl::Mutex mutex_;
   absl::Duration failed_ ABSL_GUARDED_BY(mutex_);
   absl::Time last_ ABSL_GUARDED_BY(mutex_) = absl::InfinitePast();

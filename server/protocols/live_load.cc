@@ -22,14 +22,17 @@ Json ToJson(const ModelStatistics& model, int64_t queued) {
   for (const auto& [size, spent] : usage.by_batch_size) passes[absl::StrCat(size)] = spent.count;
   Json latency = Json::array();
   // JSON has no infinity, so the last bound is null.
-  for (const auto& [seconds, count] : usage.request_seconds)
+  for (const auto& [seconds, count] : usage.answered_seconds)
     latency.push_back({std::isfinite(seconds) ? Json(seconds) : Json(nullptr), count});
+  Json failures = Json::object();
+  for (const auto& [reason, count] : usage.fail_by_reason) failures[std::string(reason)] = count;
   const auto seconds = [](const Spent& spent) { return absl::ToDoubleSeconds(spent.time); };
   return {{"name", model.model},
           {"version", model.version},
           {"queued", queued},
           {"answered", usage.success.count},
           {"failed", usage.fail.count},
+          {"failed_by_reason", std::move(failures)},
           {"pictures", usage.pictures},
           {"passes", usage.passes},
           {"seconds",
@@ -39,10 +42,10 @@ Json ToJson(const ModelStatistics& model, int64_t queued) {
             {"infer", seconds(usage.infer)},
             {"encode", seconds(usage.output)}}},
           {"passes_by_batch_size", std::move(passes)},
-          {"requests_by_seconds", std::move(latency)}};
+          {"answered_by_seconds", std::move(latency)}};
 }
 
-HttpResponse Answer(const Catalog& catalog, const Pipeline& pipeline) {
+HttpResponse Answer(const Catalog& catalog, const Pipeline& pipeline, int64_t max_message_bytes) {
   std::map<std::pair<std::string, int64_t>, int64_t> queued;
   for (const ModelSnapshot& model : catalog.List()) queued[{model.name, model.version}] = model.queued;
   Json models = Json::array();
@@ -53,6 +56,7 @@ HttpResponse Answer(const Catalog& catalog, const Pipeline& pipeline) {
   const Inflight held = pipeline.deps().admission->inflight();
   const Json answer = {
       {"time", absl::ToDoubleSeconds(pipeline.deps().clock->Now() - absl::UnixEpoch())},
+      {"max_message_bytes", max_message_bytes},
       {"inflight",
        {{"requests", held.requests}, {"bytes", held.bytes}, {"decoded_bytes", held.decoded_bytes}}},
       {"models", std::move(models)}};
@@ -64,12 +68,13 @@ HttpResponse Answer(const Catalog& catalog, const Pipeline& pipeline) {
 
 }  // namespace
 
-HttpRoute LiveLoadRoute(const Catalog* catalog, const Pipeline* pipeline) {
-  return {
-      .method = "GET",
-      .path = "/v1/load",
-      .handler = Responding([catalog, pipeline](const HttpRequest&) { return Answer(*catalog, *pipeline); }),
-      .may_block = true};
+HttpRoute LiveLoadRoute(const Catalog* catalog, const Pipeline* pipeline, int64_t max_message_bytes) {
+  return {.method = "GET",
+          .path = "/v1/load",
+          .handler = Responding([catalog, pipeline, max_message_bytes](const HttpRequest&) {
+            return Answer(*catalog, *pipeline, max_message_bytes);
+          }),
+          .may_block = true};
 }
 
 }  // namespace saccade::server

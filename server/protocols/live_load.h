@@ -1,14 +1,17 @@
 // The models' current load: GET /v1/load.
 #pragma once
 
+#include <cstdint>
+
 #include "server/catalog/catalog.h"
 #include "server/engine/pipeline.h"
 #include "server/http/http_message.h"
 
 namespace saccade::server {
 
-// Responds with the counters behind the metrics, which only grow, and with what is queued and in flight.
-// Clients compute rates as differences of two responses. Both arguments must outlive the route's server.
-HttpRoute LiveLoadRoute(const Catalog* catalog, const Pipeline* pipeline);
+// Responds with counters of the models, which only grow, with what is queued and in flight, and with the size
+// that a message may have. Clients compute rates as differences of two responses. Both pointers must outlive
+// the route's server.
+HttpRoute LiveLoadRoute(const Catalog* catalog, const Pipeline* pipeline, int64_t max_message_bytes);
 
 }  // namespace saccade::server

@@ -87,9 +87,10 @@ constexpr char kWrittenSchemas[] = R"json({
   "OpenApi": {"type": "object", "required": ["openapi", "info", "paths"]},
   "v1.Load": {
     "type": "object",
-    "required": ["time", "inflight", "models"],
+    "required": ["time", "max_message_bytes", "inflight", "models"],
     "properties": {
       "time": {"type": "number"},
+      "max_message_bytes": {"type": "integer"},
       "inflight": {
         "type": "object",
         "required": ["requests", "bytes", "decoded_bytes"],
@@ -99,19 +100,20 @@ constexpr char kWrittenSchemas[] = R"json({
         "type": "array",
         "items": {
           "type": "object",
-          "required": ["name", "version", "queued", "answered", "failed", "pictures", "passes", "seconds",
-                       "passes_by_batch_size", "requests_by_seconds"],
+          "required": ["name", "version", "queued", "answered", "failed", "failed_by_reason", "pictures", "passes",
+                       "seconds", "passes_by_batch_size", "answered_by_seconds"],
           "properties": {
             "name": {"type": "string"},
             "version": {"type": "integer"},
             "queued": {"type": "integer"},
             "answered": {"type": "integer"},
             "failed": {"type": "integer"},
+            "failed_by_reason": {"type": "object", "additionalProperties": {"type": "integer"}},
             "pictures": {"type": "integer"},
             "passes": {"type": "integer"},
             "seconds": {"type": "object", "additionalProperties": {"type": "number"}},
             "passes_by_batch_size": {"type": "object", "additionalProperties": {"type": "integer"}},
-            "requests_by_seconds": {
+            "answered_by_seconds": {
               "type": "array",
               "items": {"type": "array", "items": {"type": ["number", "null"]}, "minItems": 2, "maxItems": 2}
             }

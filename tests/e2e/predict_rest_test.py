@@ -131,9 +131,12 @@ def test_load_is_what_the_metrics_count(tasks_daemon):
     assert after["pictures"] == metrics.total("nv_inference_count", **labels)
     assert after["passes"] == metrics.total("nv_inference_exec_count", **labels)
     assert sum(after["passes_by_batch_size"].values()) == after["passes"]
-    assert after["requests_by_seconds"][-1] == [None, metrics.total("saccade_request_duration_seconds_count", **labels)]
-    bounds = [bound for bound, _ in after["requests_by_seconds"][:-1]]
-    assert bounds == sorted(bounds)
+    # Failed requests have no part in the durations.
+    assert after["answered_by_seconds"][-1] == [None, after["answered"]]
+    bounds = [bound for bound, _ in after["answered_by_seconds"][:-1]]
+    assert bounds == sorted(bounds) and max(b / a for a, b in zip(bounds, bounds[1:])) < 1.2
+    assert sum(after["failed_by_reason"].values()) == after["failed"]
+    assert after["failed_by_reason"]["OTHER"] == before["failed_by_reason"]["OTHER"] + 1
     for stage in ("request", "infer"):
         assert after["seconds"][stage] > before["seconds"][stage]
     # The daemon gives back what a request held after it has answered.
