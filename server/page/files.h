@@ -17,6 +17,12 @@ extern const std::string_view kRequestJs;
 extern const std::string_view kTiffJs;
 extern const std::string_view kTokenJs;
 extern const std::string_view kVolumeJs;
+extern const std::string_view kBoxesJs;
+extern const std::string_view kFilesJs;
+extern const std::string_view kMasksJs;
+extern const std::string_view kPictureJs;
+extern const std::string_view kShownJs;
+extern const std::string_view kViewerJs;
 extern const std::string_view kIconSvg;
 
 }  // namespace saccade::server::page

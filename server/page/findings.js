@@ -1,6 +1,6 @@
 // Shows an answer as text: the list beside the picture, and the timings.
 
-import {colourOf, element, letChoose} from "./overlay.js";
+import {colourOf, element, letChoose, ordinalsOf} from "./overlay.js";
 
 const percent = (share) => `${(100 * share).toFixed(1)}%`;
 // Minutes, seconds and tenths.
@@ -10,7 +10,18 @@ export const clock = (seconds) => {
 };
 const pixels = (count) => `${Number(count).toLocaleString("en")} px`;
 
-// Returns [{index, name, value, share, where}] for any task. Entries without `index` have no colour, those without
+// The classes among detections or actions, the most frequent first: [{index, name, count}].
+export function namesOf(found) {
+  const classes = new Map();
+  for (const {class_index, label} of found) {
+    const one = classes.get(class_index) ?? {index: String(class_index), name: label || `class ${class_index}`, count: 0};
+    ++one.count;
+    classes.set(class_index, one);
+  }
+  return [...classes.values()].sort((a, b) => b.count - a.count);
+}
+
+// Returns [{colour, name, value, share, where}] for any task. Entries without `colour` have no swatch, those without
 // `share` no bar.
 export function findingsOf(answer) {
   if (answer.classification) {
@@ -18,21 +29,22 @@ export function findingsOf(answer) {
       {name: one.label || `class ${one.index}`, value: percent(one.probability), share: one.probability}));
   }
   if (answer.detections) {
-    return answer.detections.detections.map(({box, score, class_index, label, mask}) => ({
-      index: class_index, name: label || `class ${class_index}`, value: percent(score), share: score,
+    const ordinals = ordinalsOf(answer.detections.detections);
+    return answer.detections.detections.map(({box, score, class_index, label, mask}, n) => ({
+      colour: colourOf(class_index, ordinals[n]), name: label || `class ${class_index}`, value: percent(score), share: score,
       where: `x ${box.x_min.toFixed(0)}–${box.x_max.toFixed(0)}, y ${box.y_min.toFixed(0)}–${box.y_max.toFixed(0)}` +
         (mask ? `, mask ${pixels(mask.area)}` : ""),
     }));
   }
   if (answer.segmentation) {
     return answer.segmentation.areas.map((area) => ({
-      index: area.class_index, name: area.label || `class ${area.class_index}`, value: percent(area.fraction),
+      colour: colourOf(area.class_index), name: area.label || `class ${area.class_index}`, value: percent(area.fraction),
       share: area.fraction, where: pixels(area.pixels),
     }));
   }
   if (answer.actions) {
     return answer.actions.actions.map((one) => ({
-      index: one.class_index, name: one.label || `class ${one.class_index}`, value: percent(one.score), share: one.score,
+      colour: colourOf(one.class_index), name: one.label || `class ${one.class_index}`, value: percent(one.score), share: one.score,
       where: `${clock(one.start_seconds)}–${clock(one.end_seconds)}`,
     }));
   }
@@ -49,7 +61,8 @@ export function findingsOf(answer) {
   return [];
 }
 
-export function summaryOf(answer) {
+// `count` is how many of the findings the filter lets through.
+export function summaryOf(answer, count) {
   const size = `${answer.picture_width}×${answer.picture_height}`;
   const from = `${answer.model} ${answer.version}, ${size}, batch of ${answer.batch_size}`;
   if (answer.classification) {
@@ -57,12 +70,11 @@ export function summaryOf(answer) {
     return best ? `${best.label || `class ${best.index}`} (${percent(best.probability)}) · ${from}` : from;
   }
   if (answer.detections) {
-    const count = answer.detections.detections.length;
     return `${count === 0 ? "Nothing found" : `${count} found`} · ${from}`;
   }
   if (answer.actions) {
-    const {actions, frames, frames_per_second: rate} = answer.actions;
-    return `${actions.length === 0 ? "Nothing found" : `${actions.length} found`} in ${frames} frames, ${rate} a second · ` +
+    const {frames, frames_per_second: rate} = answer.actions;
+    return `${count === 0 ? "Nothing found" : `${count} found`} in ${frames} frames, ${rate} a second · ` +
       from;
   }
   if (answer.restoration) {
@@ -75,12 +87,14 @@ export function summaryOf(answer) {
   return `${min.toFixed(1)} to ${max.toFixed(1)} px of disparity · ${from}`;
 }
 
-// `choose(place)` is called with the index of the finding that is pressed, or null when it is released.
-export function showFindings(list, answer, choose) {
+// Lists the findings in `visible`, which are indices. `choose(place)` is called with the index of the finding that is
+// pressed, or null when it is released.
+export function showFindings(list, answer, visible, choose) {
   const choosable = answer.detections || answer.segmentation || answer.actions;
-  list.replaceChildren(...findingsOf(answer).map((one, place) => {
-    const coloured = one.index !== undefined, swatch = element("span", {className: "swatch"});
-    if (coloured) swatch.style.background = colourOf(one.index);
+  const findings = findingsOf(answer);
+  list.replaceChildren(...visible.map((place) => {
+    const one = findings[place], coloured = one.colour !== undefined, swatch = element("span", {className: "swatch"});
+    if (coloured) swatch.style.background = one.colour;
     const bar = element("span", {className: "bar"}, element("i", {}));
     bar.hidden = one.share === undefined;
     bar.firstChild.style.width = percent(Math.min(1, Math.max(0, one.share ?? 0)));
@@ -90,6 +104,7 @@ export function showFindings(list, answer, choose) {
                            element("span", {className: "value"}, one.value),
                            bar);
     if (one.where) button.append(element("span", {className: "where"}, one.where));
+    button.dataset.place = place;
     if (choosable) letChoose(list, button, place, choose);
     return element("li", {}, button);
   }));

@@ -1,12 +1,34 @@
-// Draws answers: masks, label maps and disparities over the picture, with boxes and names on top.
+// What overlays are made of: colours, elements, label maps and disparities as layers over the picture.
 
-export const colourOf = (index, alpha = 1) => `hsl(${(Number(index) * 137.508 + 210) % 360} 85% 55% / ${alpha})`;
+// Objects of one class have shades of its colour, so that two that touch can be told apart: further hues and lightnesses
+// for the second, third, ... object. The first has the class's own.
+const SHADES = [[0, 55], [24, 70], [-24, 42], [40, 48], [-40, 66]];
+const hslOf = (index, nth) => {
+  const [turn, lightness] = SHADES[nth % SHADES.length];
+  return [((Number(index) * 137.508 + 210 + turn) % 360 + 360) % 360, lightness];
+};
 
-function rgbOf(index) {
-  const hue = ((Number(index) * 137.508 + 210) % 360) / 60, c = 0.85 * 0.9, least = 0.55 - c / 2;
+export function colourOf(index, nth = 0) {
+  const [hue, lightness] = hslOf(index, nth);
+  return `hsl(${hue} 85% ${lightness}%)`;
+}
+
+export function rgbOf(index, nth = 0) {
+  const [degrees, percent] = hslOf(index, nth), hue = degrees / 60, lightness = percent / 100;
+  const c = 0.85 * (1 - Math.abs(2 * lightness - 1)), least = lightness - c / 2;
   const x = c * (1 - Math.abs(hue % 2 - 1));
   const rgb = [[c, x, 0], [x, c, 0], [0, c, x], [0, x, c], [x, 0, c], [c, 0, x]][Math.floor(hue)];
   return rgb.map((part) => Math.round(255 * (part + least)));
+}
+
+// For each detection, how many better ones of its class there are.
+export function ordinalsOf(detections) {
+  const seen = new Map();
+  return detections.map(({class_index}) => {
+    const nth = seen.get(class_index) ?? 0;
+    seen.set(class_index, nth + 1);
+    return nth;
+  });
 }
 
 export function element(name, attributes, ...children) {
@@ -33,26 +55,10 @@ export function letChoose(list, button, place, choose) {
 }
 
 export function bytesOf(base64) {
+  if (Uint8Array.fromBase64) return Uint8Array.fromBase64(base64);
   const text = atob(base64), bytes = new Uint8Array(text.length);
   for (let i = 0; i < text.length; ++i) bytes[i] = text.charCodeAt(i);
   return bytes;
-}
-
-// Decodes COCO's compressed run lengths: runs of zeros and ones in column-major order, beginning with zeros. From the
-// fourth run on, they are stored as the difference to the run two before.
-export function runsOf(counts) {
-  const runs = [];
-  let number = 0, shift = 0;
-  for (let i = 0; i < counts.length; ++i) {
-    const digit = counts.charCodeAt(i) - 48;
-    number |= (digit & 31) << shift;
-    shift += 5;
-    if (digit & 32) continue;
-    if (digit & 16 && shift < 32) number |= -1 << shift;
-    runs.push(number + (runs.length > 2 ? runs[runs.length - 2] : 0));
-    number = shift = 0;
-  }
-  return runs;
 }
 
 // Google's Turbo colour map in its polynomial approximation.
@@ -66,98 +72,40 @@ export function turbo(x) {
   ].map((part) => Math.round(255 * Math.min(1, Math.max(0, part))));
 }
 
-// A canvas whose pixels have the colours `colourAt(i)`, [r, g, b] or falsy for transparent.
-function layer(width, height, colourAt) {
+// As one number of a canvas's image data, opaque.
+export const packed = ([r, g, b]) => (255 << 24 | b << 16 | g << 8 | r) >>> 0;
+
+// A canvas whose pixels have the colours `colourAt(i)`, as packed() or 0 for transparent.
+export function layer(width, height, colourAt) {
   const canvas = element("canvas", {width, height});
   const context = canvas.getContext("2d"), image = context.createImageData(width, height);
-  for (let i = 0; i < width * height; ++i) {
-    const colour = colourAt(i);
-    if (colour) image.data.set([...colour, 255], 4 * i);
-  }
+  const pixels = new Uint32Array(image.data.buffer);
+  for (let i = 0; i < pixels.length; ++i) pixels[i] = colourAt(i);
   context.putImageData(image, 0, 0);
   return canvas;
 }
 
-function masksLayer(detections, chosen, width, height) {
-  const owner = new Int32Array(width * height).fill(-1);
-  // In reverse order, so that the best detection is on top.
-  for (let n = detections.length - 1; n >= 0; --n) {
-    const mask = detections[n].mask;
-    if (!mask || (chosen !== null && chosen !== n)) continue;
-    let at = 0, inside = false;
-    for (const run of runsOf(mask.counts)) {
-      if (inside) for (let i = at; i < at + run; ++i) owner[(i % height) * width + Math.floor(i / height)] = n;
-      at += run;
-      inside = !inside;
-    }
-  }
-  const colours = detections.map((one) => rgbOf(one.class_index));
-  return layer(width, height, (i) => owner[i] >= 0 && colours[owner[i]]);
-}
-
 function labelsLayer(segmentation, chosen) {
-  const labels = bytesOf(segmentation.label_map), colours = new Map();
+  const labels = bytesOf(segmentation.label_map), colours = new Uint32Array(256);
   segmentation.areas.forEach((area, n) => {
     const wanted = chosen === null ? area.label !== "background" : chosen === n;
-    if (wanted) colours.set(Number(area.class_index), rgbOf(area.class_index));
+    if (wanted) colours[Number(area.class_index)] = packed(rgbOf(area.class_index));
   });
-  return layer(segmentation.width, segmentation.height, (i) => colours.get(labels[i]));
+  return layer(segmentation.width, segmentation.height, (i) => colours[labels[i]]);
 }
 
+export const disparitiesOf = (disparity) => new Float32Array(bytesOf(disparity.map).buffer);
+
 function disparityLayer(disparity) {
-  const bytes = bytesOf(disparity.map), values = new Float32Array(bytes.buffer);
-  const span = disparity.max - disparity.min || 1;
-  const colours = Array.from({length: 256}, (_, i) => turbo(i / 255));
+  const values = disparitiesOf(disparity), span = disparity.max - disparity.min || 1;
+  const colours = Uint32Array.from({length: 256}, (_, i) => packed(turbo(i / 255)));
   return layer(disparity.width, disparity.height,
                (i) => colours[Math.round(255 * Math.min(1, Math.max(0, (values[i] - disparity.min) / span)))]);
 }
 
-// The overlay of an answer. `chosen` is the index of the only finding to draw, or null for all.
+// The overlay of an answer other than detections. `chosen` is the index of the only finding to draw, or null for all.
 export function layerOf(answer, chosen) {
-  if (answer.detections) {
-    return masksLayer(answer.detections.detections, chosen, answer.picture_width, answer.picture_height);
-  }
   if (answer.segmentation) return labelsLayer(answer.segmentation, chosen);
   if (answer.disparity) return disparityLayer(answer.disparity);
   return null;
-}
-
-function drawBoxes(context, detections, width, chosen, unit) {
-  context.font = `600 ${13 * unit}px system-ui, sans-serif`;
-  context.textBaseline = "top";
-  // In reverse order, so that the best detection is on top.
-  for (let n = detections.length - 1; n >= 0; --n) {
-    if (chosen !== null && chosen !== n) continue;
-    const {box, class_index, label, score} = detections[n];
-    context.strokeStyle = colourOf(class_index);
-    context.lineWidth = 2 * unit;
-    context.strokeRect(box.x_min, box.y_min, box.x_max - box.x_min, box.y_max - box.y_min);
-    const text = `${label || class_index} ${(100 * score).toFixed(0)}%`;
-    const wide = context.measureText(text).width + 8 * unit, high = 18 * unit;
-    const x = Math.max(0, Math.min(box.x_min - unit, width - wide));
-    const y = box.y_min >= high ? box.y_min - high : box.y_min;
-    context.fillStyle = colourOf(class_index);
-    context.fillRect(x, y, wide, high);
-    const [r, g, b] = rgbOf(class_index);
-    context.fillStyle = 0.299 * r + 0.587 * g + 0.114 * b > 120 ? "#000" : "#fff";
-    context.fillText(text, x + 4 * unit, y + 3 * unit);
-  }
-}
-
-// The canvas is larger than the picture, so that lines and names are sharp on small pictures too. `unit` is the number
-// of picture pixels per screen pixel.
-export function draw(context, picture, answer, over, opacity, chosen, unit) {
-  const {picture_width: width, picture_height: height} = answer;
-  const scale = context.canvas.width / width;
-  context.setTransform(scale, 0, 0, scale, 0, 0);
-  context.globalAlpha = 1;
-  context.imageSmoothingEnabled = true;
-  context.drawImage(picture, 0, 0, width, height);
-  if (over) {
-    context.globalAlpha = opacity;
-    context.imageSmoothingEnabled = false;
-    context.drawImage(over, 0, 0, width, height);
-    context.globalAlpha = 1;
-  }
-  if (answer.detections) drawBoxes(context, answer.detections.detections, width, chosen, unit);
 }

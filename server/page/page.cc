@@ -45,6 +45,12 @@ std::vector<HttpRoute> PageRoutes() {
           File("/tiff.js", kScript, page::kTiffJs),
           File("/token.js", kScript, page::kTokenJs),
           File("/volume.js", kScript, page::kVolumeJs),
+          File("/boxes.js", kScript, page::kBoxesJs),
+          File("/files.js", kScript, page::kFilesJs),
+          File("/masks.js", kScript, page::kMasksJs),
+          File("/picture.js", kScript, page::kPictureJs),
+          File("/shown.js", kScript, page::kShownJs),
+          File("/viewer.js", kScript, page::kViewerJs),
           File("/icon.svg", "image/svg+xml", page::kIconSvg)};
 }
 

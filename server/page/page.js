@@ -1,24 +1,25 @@
 // The page's main module: handles the user's choices, sends the request, shows the answer.
 
-import {mapsOf, showMaps} from "./attention.js";
-import {draw, layerOf, release, turbo} from "./overlay.js";
+import {mapsOf} from "./attention.js";
 import {chooseAction, listenToClip, showClip} from "./clip.js";
+import {accept, listenToFiles} from "./files.js";
 import {showFindings, showTimings, summaryOf} from "./findings.js";
 import {watch} from "./load.js";
-import {requestOf} from "./request.js";
-import {ask as send, takeToken} from "./token.js";
+import {turbo} from "./overlay.js";
+import {blankOf, pictureOf} from "./picture.js";
+import {checkSize, requestOf, sendRequest} from "./request.js";
+import {chooseFinding, listenToViewer, offerFilter, offerMaps, refresh, showAnswerOn, showPicture, visibleOf} from "./shown.js";
+import {ask as get, takeToken} from "./token.js";
 import {listenToPlanes, showVolume, volumeOf} from "./volume.js";
 
 const $ = (id) => document.getElementById(id);
-const canvas = $("canvas"), context = canvas.getContext("2d");
-// Approximate width or height in canvas pixels to which smaller pictures are enlarged.
-const SHARP = 1600;
+const canvas = $("canvas");
 // For each task, the name of its input and the accepted file types.
 const SENT = {
-  classification: ["Picture", "image/*"],
-  detection: ["Picture", "image/*"],
-  segmentation: ["Picture", "image/*"],
-  stereo: ["Left picture", "image/*"],
+  classification: ["Picture", "image/*,.tif,.tiff"],
+  detection: ["Picture", "image/*,.tif,.tiff"],
+  segmentation: ["Picture", "image/*,.tif,.tiff"],
+  stereo: ["Left picture", "image/*,.tif,.tiff"],
   actions: ["Video, or its frames", "video/*,image/*"],
   restoration: ["Volume (TIFF)", ".tif,.tiff,image/tiff"],
 };
@@ -26,8 +27,10 @@ const TASKS = Object.keys(SENT);
 
 let models = [];
 let files = [];
-let shown = {picture: null, answer: null, over: null, chosen: null};
 let running = null;
+let maxMessageBytes = 0;
+// The answer that is shown, and what it is about: {answer, sent, model}. Null while there is none.
+let shown = null;
 
 const model = () => models.find((one) => one.name === $("model").value);
 // The files of the request; null stands for a missing one.
@@ -37,21 +40,13 @@ function wanted() {
   return task === "actions" && files[0]?.type.startsWith("image/") ? files : [files[0] ?? null];
 }
 
-function redraw() {
-  if (!shown.answer) return;
-  const place = canvas.getBoundingClientRect();
-  const fits = Math.min(place.width / shown.answer.picture_width, place.height / shown.answer.picture_height);
-  const unit = 1 / (fits || 1);
-  draw(context, shown.picture, shown.answer, shown.over, Number($("opacity").value), shown.chosen, unit);
-}
-
 function complain(text) {
   $("problem").hidden = !text;
   $("problem").textContent = text;
 }
 
 async function listModels() {
-  const response = await send("/v1/models");
+  const response = await get("/v1/models");
   const answer = await response.json();
   if (!response.ok) throw new Error(answer.error);
   // Requests name no version, so they go to the default one.
@@ -71,9 +66,9 @@ async function listModels() {
 function chooseModel() {
   const chosen = model(), stereo = chosen?.task === "stereo";
   $("slot-1").hidden = !stereo;
-  const [name, accept] = SENT[chosen?.task] ?? SENT.classification;
+  const [name, types] = SENT[chosen?.task] ?? SENT.classification;
   $("slot-0").querySelector(".slot-name").textContent = name;
-  $("slot-0").querySelector("input").accept = accept;
+  $("slot-0").querySelector("input").accept = types;
   for (const field of document.querySelectorAll("[data-tasks]")) {
     field.hidden = !chosen || !field.dataset.tasks.split(" ").includes(chosen.task);
   }
@@ -90,66 +85,78 @@ function chooseModel() {
       : "No model is ready yet.";
 }
 
-// Browsers support fewer formats than the daemon. If the picture cannot be decoded, the answer is drawn on grey.
-async function pictureOf(file, answer) {
-  try {
-    return await createImageBitmap(file);
-  } catch {
-    const blank = new OffscreenCanvas(answer.picture_width, answer.picture_height), ground = blank.getContext("2d");
-    ground.fillStyle = "#888";
-    ground.fillRect(0, 0, blank.width, blank.height);
-    return blank;
-  }
+const isPicture = (task, file) => task !== "restoration" && !(task === "actions" && !file.type.startsWith("image/"));
+
+// Removes the answer, because it is about another file or another model.
+function forget(text) {
+  shown = null;
+  $("summary").textContent = text;
+  for (const id of ["clip", "volume", "scale", "attention-part", "classes-field"]) $(id).hidden = true;
+  for (const id of ["findings", "timings", "stages", "histogram", "classes"]) $(id).replaceChildren();
+  canvas.ariaLabel = "The picture, without an answer yet";
+  $("video").pause();
 }
 
-function showOnPicture(picture, answer) {
-  shown = {picture, answer, over: layerOf(answer, null), chosen: null};
-  const enlarged = Math.max(1, Math.floor(SHARP / Math.max(answer.picture_width, answer.picture_height)));
-  [canvas.width, canvas.height] = [enlarged * answer.picture_width, enlarged * answer.picture_height];
-  canvas.ariaLabel = `The picture with its answer: ${summaryOf(answer)}`;
-  redraw();
+// The picture is shown at once, before the daemon has it.
+async function preview(sent, chosen, mine) {
+  const picture = isPicture(chosen.task, sent[0]) ? await pictureOf(sent[0]) : null;
+  if (mine !== running) return picture;
+  showPicture(picture);
+  $("tools").hidden = !picture;
+  // On a phone the answer is below the form.
+  if (matchMedia("(max-width: 44rem)").matches) {
+    const calm = matchMedia("(prefers-reduced-motion: reduce)").matches;
+    $("answer").scrollIntoView({behavior: calm ? "auto" : "smooth", block: "start"});
+  }
+  return picture;
 }
 
-// Shows the finding that was chosen in the list or on the timeline.
-async function choose(sent, answer, place) {
-  if (!answer.actions) {
-    shown.chosen = place;
-    shown.over = layerOf(answer, place);
-    release($("maps"));
-    redraw();
-    return;
-  }
+// Shows the finding that was chosen in the list, on the picture or on the timeline.
+async function choose(place) {
+  const {answer, sent} = shown;
+  if (!answer.actions) return chooseFinding(place);
   chooseAction(answer.actions, place);
   // If the clip consists of frames, show the first frame of the action.
   if (!canvas.hidden && place !== null) {
     const first = Math.min(sent.length - 1, Math.floor(answer.actions.actions[place].start_frame));
-    const picture = await pictureOf(sent[first], answer);
-    if (shown.answer === answer) showOnPicture(picture, answer);
+    const picture = await pictureOf(sent[first]);
+    if (picture && shown?.answer === answer) showPicture(picture);
   }
 }
 
-// Draws the map over the picture, in place of the answer's own overlay.
-function chooseMap(map, answer) {
-  if (shown.answer !== answer) return;
-  shown.over = map ?? layerOf(answer, shown.chosen);
-  redraw();
+// The list and the summary, of the findings that the filter lets through.
+function list() {
+  if (!shown) return;
+  const {answer} = shown, visible = visibleOf(answer);
+  $("summary").textContent = summaryOf(answer, visible.length);
+  canvas.ariaLabel = `The picture with its answer: ${$("summary").textContent}`;
+  showFindings($("findings"), answer, visible, choose);
+  if (answer.actions) showClip(shown.sent, answer.actions, visible, press);
 }
 
-// At most one of `picture` and `volume` is set; a video is shown by its own element.
-function showAnswer(sent, picture, volume, maps, answer, roundTrip) {
-  canvas.hidden = !picture;
-  shown = {picture: null, answer: null, over: null, chosen: null};
+function press(place) {
+  $("findings").querySelector(`[data-place="${place}"]`)?.click();
+}
+
+function filter() {
+  if (!shown) return;
+  list();
+  chooseFinding(null);
+}
+
+async function showAnswer(sent, picture, maps, answer, roundTrip, chosen) {
+  const volume = answer.restoration ? await volumeOf(sent[0], answer.restoration) : null;
+  shown = {answer, sent, model: chosen};
   $("clip").hidden = $("volume").hidden = true;
-  $("summary").textContent = summaryOf(answer);
-  if (picture) showOnPicture(picture, answer);
-  const press = (place) => $("findings").querySelectorAll("button")[place].click();
-  if (answer.actions) showClip(sent, answer.actions, press);
-  else $("video").pause();
+  const drawn = isPicture(chosen.task, sent[0]) ? picture ?? blankOf(answer.picture_width, answer.picture_height) : null;
+  offerFilter(answer);
+  if (drawn) showAnswerOn(drawn, answer, press);
+  else showPicture(null);
+  $("tools").hidden = !drawn;
+  if (!answer.actions) $("video").pause();
   if (volume) showVolume(volume);
-  showFindings($("findings"), answer, (place) => choose(sent, answer, place));
-  $("attention-part").hidden = !maps.length;
-  $("attention-title").textContent = `Attention of ${answer.explanation?.layer}`;
-  showMaps($("maps"), answer, maps, (place) => chooseMap(maps[place], answer));
+  list();
+  offerMaps(answer, maps);
   showTimings($("stages"), $("timings"), answer.timings, roundTrip);
   $("scale").hidden = !answer.disparity;
   if (answer.disparity) {
@@ -158,40 +165,56 @@ function showAnswer(sent, picture, volume, maps, answer, roundTrip) {
   }
 }
 
+// `share` is how much was sent, from 0 to 1, null for an unknown part, or undefined when nothing is under way.
+function showProgress(text, share) {
+  $("progress").hidden = share === undefined;
+  if (share === null) $("progress").removeAttribute("value");
+  else $("progress").value = share ?? 0;
+  if (!shown && text) $("summary").textContent = text;
+}
+
 async function ask() {
   const chosen = model(), sent = wanted();
   $("send").disabled = !chosen || sent.includes(null);
   running?.abort();
-  if ($("send").disabled) return;
   const mine = running = new AbortController();
-  canvas.classList.add("waiting");
+  // The answer of the same model to the same files stays until the new one is there.
+  if (shown && (shown.model !== chosen || shown.sent.some((file, i) => file !== sent[i]))) forget("");
   complain("");
-  try {
-    const {path, type, body} = await requestOf(chosen, sent);
-    const started = performance.now();
-    const response = await send(path, {method: "POST", headers: {"Content-Type": type}, body, signal: mine.signal});
-    const answer = await response.json();
-    const roundTrip = performance.now() - started;
-    if (!response.ok) throw new Error(answer.error);
-    const drawn = !answer.restoration && !(answer.actions && !sent[0].type.startsWith("image/"));
-    const picture = drawn ? await pictureOf(sent[0], answer) : null;
-    const volume = answer.restoration ? await volumeOf(sent[0], answer.restoration) : null;
-    const maps = await mapsOf(answer);
-    if (mine === running) showAnswer(sent, picture, volume, maps, answer, roundTrip);
-  } catch (error) {
-    if (mine === running && error.name !== "AbortError") complain(error.message);
+  showProgress("", undefined);
+  if ($("send").disabled) {
+    canvas.classList.remove("waiting");
+    if (!shown) forget("Choose a picture, and the answer is drawn over it.");
+    return;
   }
-  if (mine === running) canvas.classList.remove("waiting");
+  canvas.classList.add("waiting");
+  try {
+    checkSize(chosen, sent, maxMessageBytes);
+    showProgress("opening the picture", null);
+    const picture = shown ? await pictureOf(sent[0]) : await preview(sent, chosen, mine);
+    const request = await requestOf(chosen, sent, picture);
+    if (mine !== running) return;
+    showProgress("sending", 0);
+    const started = performance.now();
+    const answer = await sendRequest(request, mine.signal, (text, share) => mine === running && showProgress(text, share));
+    const roundTrip = performance.now() - started, maps = await mapsOf(answer);
+    if (mine === running) await showAnswer(sent, picture, maps, answer, roundTrip, chosen);
+  } catch (error) {
+    if (mine === running && error.name !== "AbortError") {
+      complain(error.message);
+      forget("No answer: see above.");
+      await preview(sent, chosen, mine);
+    }
+  }
+  if (mine !== running) return;
+  showProgress("", undefined);
+  canvas.classList.remove("waiting");
 }
 
 function take(given, slot) {
-  const sorted = [...given].sort((a, b) => a.name.localeCompare(b.name, undefined, {numeric: true}));
-  if (!sorted.length) return;
-  const task = model()?.task;
-  // Several files are frames sorted by name, or the left and right picture of a pair.
-  if (task === "actions") files = sorted[0].type.startsWith("image/") ? sorted : sorted.slice(0, 1);
-  else if (task === "stereo" && sorted.length > 1) files = sorted.slice(0, 2);
-  else files[slot] = sorted[0];
+  const task = model()?.task, taken = accept(task, given, slot, files);
+  files = taken.files;
+  $("left").textContent = taken.left;
   const names = wanted().map((file) => file?.name);
   names.slice(0, 2).forEach((name, i) => {
     if (name) $(`slot-${i}`).querySelector(".slot-file").textContent = name;
@@ -211,23 +234,7 @@ function soon(action, wait) {
 }
 
 function listen() {
-  [0, 1].forEach((slot) => {
-    const place = $(`slot-${slot}`), input = place.querySelector("input");
-    input.multiple = true;
-    input.onchange = () => take(input.files, slot);
-    place.ondragover = (event) => {
-      event.preventDefault();
-      place.classList.add("over");
-    };
-    place.ondragleave = () => place.classList.remove("over");
-    place.ondrop = (event) => {
-      event.preventDefault();
-      place.classList.remove("over");
-      take(event.dataTransfer.files, slot);
-    };
-  });
-  // Without this, a file dropped elsewhere on the page would replace the page.
-  document.ondragover = document.ondrop = (event) => event.preventDefault();
+  listenToFiles(take);
   $("model").onchange = () => {
     chooseModel();
     ask();
@@ -243,10 +250,9 @@ function listen() {
     show();
     $(id).addEventListener("input", show);
   }
-  $("opacity").addEventListener("input", redraw);
+  for (const id of ["score", "classes"]) $(id).addEventListener("input", filter);
   const askSoon = soon(ask, 150);
-  for (const id of ["score", "mask", "top"]) $(id).addEventListener("input", askSoon);
-  addEventListener("resize", soon(redraw, 100));
+  for (const id of ["mask", "top"]) $(id).addEventListener("input", askSoon);
 }
 
 function colourScale() {
@@ -258,14 +264,19 @@ function colourScale() {
 listen();
 listenToClip();
 listenToPlanes();
+listenToViewer();
 colourScale();
 let listed = null;
 takeToken(() => complain(""));
-watch($("models"), $("held"), (ready, refused) => {
-  const there = ready !== null;
-  const missing = refused ? `${location.host} requires a token` : `${location.host} does not answer; trying again`;
-  $("daemon").textContent = there ? `connected to ${location.host}` : missing;
+watch($("models"), $("held"), (load, wrong) => {
+  $("daemon").textContent = load ? `connected to ${location.host}` : `${location.host} ${wrong}`;
+  if (!load) {
+    listed = null;
+    return;
+  }
+  maxMessageBytes = load.max_message_bytes;
   // The set of ready models may have changed.
-  if (there && ready !== listed) listModels().catch((error) => complain(error.message));
+  const ready = load.models.map((one) => `${one.name} ${one.version}`).join();
+  if (ready !== listed) listModels().catch((error) => complain(error.message));
   listed = ready;
 });

@@ -1,4 +1,6 @@
-// Makes the request for what the form has.
+// Makes and sends the request for what the form has.
+
+import {showTokenField, tokenHeaders} from "./token.js";
 
 const $ = (id) => document.getElementById(id);
 
@@ -11,21 +13,35 @@ function base64Of(file) {
   });
 }
 
-// The options of the task, as the form has them.
-function optionsOf(task) {
+// A map of more pixels than this takes longer to be sent and drawn than anybody sees of it.
+const MAX_MAP_PIXELS = 2 ** 21;
+
+// The size of a map for a picture that is opened, or null for the picture's own.
+function mapSizeOf(picture) {
+  if (!picture) return null;
+  const {width, height} = picture.full, ratio = Math.sqrt(MAX_MAP_PIXELS / (width * height));
+  return ratio < 1 ? {width: Math.round(ratio * width), height: Math.round(ratio * height)} : null;
+}
+
+// The options of the task, as the form has them. Scores are filtered by the page, so that the slider acts at once; the
+// daemon omits what is below the model's own threshold.
+export function optionsOf(task) {
   switch (task) {
     case "classification": return {top_k: Number($("top").value) || 5};
-    case "detection": return {score_threshold: Number($("score").value), mask_threshold: Number($("mask").value)};
+    case "detection": return {mask_threshold: Number($("mask").value)};
     case "segmentation": return {format: "RAW"};
     case "stereo": return {format: "FLOAT"};
-    case "actions": return {score_threshold: Number($("score").value)};
     default: return {};
   }
 }
 
 // A single file is sent as it is, with the options in the query.
-function fileRequest(chosen, file) {
-  const query = new URLSearchParams(optionsOf(chosen.task));
+function fileRequest(chosen, file, picture) {
+  const query = new URLSearchParams(optionsOf(chosen.task)), size = chosen.task === "segmentation" && mapSizeOf(picture);
+  if (size) {
+    query.set("size.width", size.width);
+    query.set("size.height", size.height);
+  }
   if ($("attention").value) query.set("explain.layer", $("attention").value);
   return {
     path: `/v1/predict/${encodeURIComponent(chosen.name)}?${query}`,
@@ -36,12 +52,13 @@ function fileRequest(chosen, file) {
 }
 
 // Several files are sent as JSON.
-async function jsonRequest(chosen, sent) {
+async function jsonRequest(chosen, sent, picture) {
   const encoded = await Promise.all(sent.map(base64Of));
   const request = {model: chosen.name};
   if (chosen.task === "stereo") {
     request.stereo = {left: {encoded: encoded[0]}, right: {encoded: encoded[1]}};
-    request.stereo_options = optionsOf(chosen.task);
+    const size = mapSizeOf(picture);
+    request.stereo_options = {...optionsOf(chosen.task), ...(size ? {size} : {})};
   } else {
     request.clip = {frames: {pictures: encoded.map((one) => ({encoded: one}))}};
     request.actions = optionsOf(chosen.task);
@@ -50,8 +67,55 @@ async function jsonRequest(chosen, sent) {
   return {path: "/v1/predict", type: "application/json", body: JSON.stringify(request)};
 }
 
-// Returns the request's path, media type and body. `chosen` is a model, `sent` its input's files.
-export async function requestOf(chosen, sent) {
-  const isFrames = chosen.task === "actions" && sent[0].type.startsWith("image/");
-  return chosen.task === "stereo" || isFrames ? jsonRequest(chosen, sent) : fileRequest(chosen, sent[0]);
+const isJson = (chosen, sent) =>
+  chosen.task === "stereo" || (chosen.task === "actions" && sent[0].type.startsWith("image/"));
+
+const mebibytes = (bytes) => `${(bytes / 2 ** 20).toFixed(1)} MiB`;
+
+// Throws an Error if the files are larger than a message may be; looks at their sizes only.
+export function checkSize(chosen, sent, maxBytes) {
+  const bytes = sent.reduce((sum, file) => sum + file.size, 0);
+  // Base64 makes four bytes of three.
+  const message = isJson(chosen, sent) ? Math.ceil(4 * bytes / 3) : bytes;
+  if (!maxBytes || message <= maxBytes) return;
+  throw new Error(`${sent.length > 1 ? "The files have" : `${sent[0].name} has`} ${mebibytes(bytes)}` +
+    `${message > bytes ? `, and ${mebibytes(message)} as JSON` : ""}; this daemon takes messages up to ` +
+    `${mebibytes(maxBytes)}. ` + (chosen.task === "restoration" ? "Use the command: saccade restore" :
+      "Send a smaller file, or start the daemon with a larger --max-message-bytes"));
+}
+
+// Returns the request's path, media type and body. `chosen` is a model, `sent` its input's files, `picture` the first of
+// them if it is opened.
+export async function requestOf(chosen, sent, picture) {
+  return isJson(chosen, sent) ? jsonRequest(chosen, sent, picture) : fileRequest(chosen, sent[0], picture);
+}
+
+// Sends it. `progress` is called with a text. fetch() does not say how much of the body was sent, so this is an
+// XMLHttpRequest. Throws the daemon's error.
+export function sendRequest({path, type, body}, signal, progress) {
+  return new Promise((resolve, reject) => {
+    const request = new XMLHttpRequest();
+    request.open("POST", path);
+    for (const [name, value] of Object.entries({...tokenHeaders(), "Content-Type": type})) {
+      request.setRequestHeader(name, value);
+    }
+    request.upload.onprogress = ({loaded, total}) => {
+      progress(loaded < total ? `sending: ${mebibytes(loaded)} of ${mebibytes(total)}` : "waiting for the answer", loaded / total);
+    };
+    request.upload.onload = () => progress("waiting for the answer", null);
+    request.onload = () => {
+      showTokenField(request.status);
+      try {
+        const answer = JSON.parse(request.responseText);
+        if (request.status === 200) resolve(answer);
+        else reject(new Error(answer.error));
+      } catch {
+        reject(new Error(`the daemon answered ${request.status} and no JSON`));
+      }
+    };
+    request.onerror = () => reject(new Error(`${location.host} does not answer; is the daemon running?`));
+    request.onabort = () => reject(new DOMException("another request was sent", "AbortError"));
+    signal.addEventListener("abort", () => request.abort());
+    request.send(body);
+  });
 }

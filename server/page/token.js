@@ -6,11 +6,21 @@ const REFUSED = [401, 403];
 
 export const isRefused = (response) => REFUSED.includes(response.status);
 
-export async function ask(path, options = {}) {
+export const tokenHeaders = () => {
   const token = sessionStorage.getItem(KEY);
-  const headers = {...options.headers, ...(token ? {Authorization: `Bearer ${token}`} : {})};
-  const response = await fetch(path, {...options, headers});
-  document.getElementById("token-field").hidden = !isRefused(response);
+  return token ? {Authorization: `Bearer ${token}`} : {};
+};
+
+// A missing token is asked for; of others the daemon says what is wrong, which `error` is.
+export const refusalOf = (error) => sessionStorage.getItem(KEY) ? `refuses this token: ${error}` : "requires a token";
+
+export function showTokenField(status) {
+  document.getElementById("token-field").hidden = !REFUSED.includes(status);
+}
+
+export async function ask(path) {
+  const response = await fetch(path, {headers: tokenHeaders()});
+  showTokenField(response.status);
   return response;
 }
 

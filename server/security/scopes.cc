@@ -68,6 +68,12 @@ constexpr Route kRoutes[] = {
     {"GET", "/findings.js", Scope::kOpen},
     {"GET", "/load.js", Scope::kOpen},
     {"GET", "/overlay.js", Scope::kOpen},
+    {"GET", "/boxes.js", Scope::kOpen},
+    {"GET", "/files.js", Scope::kOpen},
+    {"GET", "/masks.js", Scope::kOpen},
+    {"GET", "/picture.js", Scope::kOpen},
+    {"GET", "/shown.js", Scope::kOpen},
+    {"GET", "/viewer.js", Scope::kOpen},
     {"GET", "/icon.svg", Scope::kOpen},
     // Like gRPC's reflection, it has no data.
     {"GET", "/openapi.json", Scope::kOpen},

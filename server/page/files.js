@@ -1,0 +1,57 @@
+// Takes files: chosen, dropped anywhere on the page, or pasted.
+
+const $ = (id) => document.getElementById(id);
+
+// The first slot of an input that takes several is sorted by name; "2" comes before "10".
+const sortedOf = (given) => [...given].sort((a, b) => a.name.localeCompare(b.name, undefined, {numeric: true}));
+
+// The files that a model's input takes of those given, in `files`, by slot, and what was left out, as text or "".
+export function accept(task, given, slot, files) {
+  const sorted = sortedOf(given);
+  if (task === "actions" && sorted[0].type.startsWith("image/")) return {files: sorted, left: ""};
+  const room = task === "stereo" && sorted.length > 1 ? 2 : 1, taken = sorted.slice(0, room);
+  const left = sorted.length > room
+    ? `${sorted.length} files were given, and this model takes ${room === 2 ? "two" : "one"} at a time: ` +
+      `${taken.map((file) => file.name).join(" and ")} ${room === 2 ? "were" : "was"} taken.`
+    : "";
+  if (room === 2) return {files: taken, left};
+  const others = task === "stereo" ? [...files.slice(0, 2)] : [];
+  others[task === "stereo" ? slot : 0] = taken[0];
+  return {files: others, left};
+}
+
+// Calls `take(files, slot)` for each way to give files. What is dropped beside the slots goes to the first.
+export function listenToFiles(take) {
+  [0, 1].forEach((slot) => {
+    const input = $(`slot-${slot}`).querySelector("input");
+    input.multiple = true;
+    input.onchange = () => {
+      if (input.files.length) take([...input.files], slot);
+      // The same file may be chosen again, after it has changed.
+      input.value = "";
+    };
+  });
+  const over = (event) => {
+    for (const slot of [0, 1]) $(`slot-${slot}`).classList.toggle("over", event !== null && slot === slotOf(event));
+    document.body.classList.toggle("over", event !== null);
+  };
+  const slotOf = (event) => event.target.closest?.("#slot-1") ? 1 : 0;
+  document.ondragover = (event) => {
+    event.preventDefault();
+    over(event);
+  };
+  document.ondragleave = (event) => {
+    if (!event.relatedTarget) over(null);
+  };
+  document.ondrop = (event) => {
+    event.preventDefault();
+    over(null);
+    if (event.dataTransfer.files.length) take([...event.dataTransfer.files], slotOf(event));
+  };
+  document.addEventListener("paste", (event) => {
+    const files = [...event.clipboardData.files];
+    if (!files.length) return;
+    event.preventDefault();
+    take(files, 0);
+  });
+}
