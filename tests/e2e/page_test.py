@@ -4,123 +4,19 @@ only. Screenshots go to build/.../page/."""
 import base64
 import gzip
 import io
-import os
-import pathlib
-import shutil
 import time
 
 import numpy
 import pytest
 from PIL import Image
-from playwright.sync_api import expect, sync_playwright
+from playwright.sync_api import expect
 
 import pictures
-from harness import DEADLINE_SECONDS, DEMO_REPOSITORY, ROOT, Daemon
+from harness import DEADLINE_SECONDS, ROOT, Daemon
 from messages import message, predict_request, stub
-from tiny_models import tiny_actions, tiny_restorer, tiny_stereo, write_model
+from page_fixtures import DEMO, LOOKS, PAIR, SCENE, TASKS, ask, browser, colours, daemon, open_page, repository, shots
 
-DEMO = ROOT / "models" / "demo"
-SCENE = DEMO / "scenes" / "0.png"
-PAIR = [DEMO / "pairs" / "0-left.png", DEMO / "pairs" / "0-right.png"]
-# Model, files to send, and a word that the line of the result must contain.
-TASKS = {
-    "sanet_shapes": ([DEMO / "pictures" / "star.jpg"], "star"),
-    "detector": ([SCENE], "found"),
-    "segmenter": ([SCENE], "classes"),
-    "matcher": (PAIR, "px of disparity"),
-}
-LOOKS = {
-    "desk": {"viewport": {"width": 1280, "height": 900}, "color_scheme": "light"},
-    "dark": {"viewport": {"width": 1280, "height": 900}, "color_scheme": "dark"},
-    "phone": {"viewport": {"width": 390, "height": 844}, "color_scheme": "light", "has_touch": True},
-}
-# None selects Playwright's own Chromium, if `./dev setup tests` found no package.
-CHROMIUM = shutil.which("chromium")
-
-expect.set_options(timeout=1000 * DEADLINE_SECONDS)
-
-
-@pytest.fixture(scope="module")
-def shots():
-    folder = pathlib.Path(os.environ["SACCADE_BUILD_DIR"]) / "page"
-    folder.mkdir(parents=True, exist_ok=True)
-    return folder
-
-
-@pytest.fixture(scope="module")
-def repository(tmp_path_factory):
-    """The demo models with predictable results, a model for pairs, and one for volumes."""
-    root = tmp_path_factory.mktemp("page")
-    for name in ("sanet_shapes", "detector", "segmenter"):
-        shutil.copytree(DEMO_REPOSITORY / name, root / name)
-    write_model(root, "matcher", tiny_stereo(), max_batch_size=4)
-    write_model(root, "volumes", tiny_restorer(), max_batch_size=1)
-    write_model(root, "clips", tiny_actions(), max_batch_size=1)
-    return root
-
-
-@pytest.fixture(scope="module")
-def daemon(repository, tmp_path_factory):
-    flags = ["--warm-up-seconds=0"]
-    with Daemon(repository, *flags, log_folder=tmp_path_factory.mktemp("log")) as running:
-        yield running.await_ready()
-
-
-@pytest.fixture(scope="module")
-def browser():
-    with sync_playwright() as playwright:
-        if CHROMIUM is None and not pathlib.Path(playwright.chromium.executable_path).exists():
-            pytest.fail("no browser: install Debian's package chromium, or run `playwright install --only-shell chromium`")
-        running = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"])
-        yield running
-        running.close()
-
-
-@pytest.fixture
-def open_page(browser, daemon):
-    """open_page(look): opens the page with its models listed. The test fails at its end if the browser reported errors
-    or requested other sites."""
-    opened, complaints, asked = [], [], []
-
-    def make(look="desk"):
-        context = browser.new_context(**LOOKS[look])
-        opened.append(context)
-        page = context.new_page()
-        page.set_default_timeout(1000 * DEADLINE_SECONDS)
-        page.on("console", lambda message: complaints.append(message.text) if message.type == "error" else None)
-        page.on("pageerror", lambda error: complaints.append(str(error)))
-        page.on("request", lambda request: asked.append(request.url))
-        page.goto(f"http://127.0.0.1:{daemon.http_port}/")
-        expect(page.locator("#model option")).to_have_count(6)
-        return page
-
-    make.complaints = complaints
-    yield make
-    for context in opened:
-        context.close()
-    assert complaints == []
-    own = f"http://127.0.0.1:{daemon.http_port}/"
-    assert asked and [url for url in asked if not url.startswith((own, f"blob:{own}"))] == []
-
-
-def ask(page, model):
-    files, word = TASKS[model]
-    page.select_option("#model", model)
-    page.set_input_files("#slot-0 input", files)
-    expect(page.locator("#summary")).to_contain_text(word)
-    expect(page.locator("#summary")).to_contain_text(f"{model} 1")
-    expect(page.locator("#canvas.waiting")).to_have_count(0)
-
-
-def colours(page):
-    """The number of colours on the canvas."""
-    return page.evaluate(
-        """() => {
-          const canvas = document.getElementById("canvas");
-          const data = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data;
-          return new Set(new Uint32Array(data.buffer)).size;
-        }"""
-    )
+__all__ = ["browser", "daemon", "open_page", "repository", "shots"]
 
 
 @pytest.mark.parametrize("look", LOOKS)

@@ -1,0 +1,384 @@
+"""Tests the page's tools in a headless Chromium: the viewer, the filter, files of all kinds, and what the page shows when
+something fails."""
+
+import base64
+import io
+import re
+
+import numpy
+import pytest
+from PIL import Image
+from playwright.sync_api import expect
+
+import pictures
+from harness import Daemon
+from page_fixtures import DEMO, SCENE, ask, browser, daemon, open_page, repository, shots
+
+__all__ = ["browser", "daemon", "open_page", "repository", "shots"]
+
+PREDICT = "**/v1/predict/**"
+UNDER_WAY = re.compile("sending|waiting for the answer")
+
+
+def png(pixels):
+    out = io.BytesIO()
+    Image.fromarray(pixels).save(out, "PNG")
+    return {"name": "a.png", "mimeType": "image/png", "buffer": out.getvalue()}
+
+
+def transfer(page, files):
+    """A DataTransfer of (name, bytes)."""
+    return page.evaluate_handle(
+        """(files) => {
+          const all = new DataTransfer();
+          for (const [name, base64] of files) {
+            all.items.add(new File([Uint8Array.from(atob(base64), (c) => c.charCodeAt(0))], name, {type: "image/png"}));
+          }
+          return all;
+        }""",
+        [[name, base64.b64encode(content).decode()] for name, content in files],
+    )
+
+
+def pixel(page, x, y):
+    """The colour on the canvas where the view shows the middle of the picture's pixel (x, y)."""
+    return page.evaluate(
+        """async ([x, y]) => {
+          const {viewer} = await import("/shown.js"), {view} = viewer;
+          const at = (place, offset) => Math.round(devicePixelRatio * (offset + view.scale * (place + 0.5)));
+          return [...viewer.canvas.getContext("2d").getImageData(at(x, view.x), at(y, view.y), 1, 1).data].slice(0, 3);
+        }""",
+        [x, y],
+    )
+
+
+def hold_requests(page):
+    """Keeps predictions from reaching the daemon until the returned list is worked off."""
+    held = []
+    page.route(PREDICT, lambda route: held.append(route))
+    return held
+
+
+def test_the_picture_is_shown_before_its_answer(open_page, shots):
+    page = open_page()
+    ask(page, "detector")
+    held = hold_requests(page)
+    page.set_input_files("#slot-0 input", DEMO / "scenes" / "1.png")
+    expect(page.locator("#summary")).to_have_text(UNDER_WAY)
+    expect(page.locator("#progress")).to_be_visible()
+    # The new picture without the old answer.
+    assert page.locator("#findings li").count() == 0 and page.locator("#timings dt").count() == 0
+    with Image.open(DEMO / "scenes" / "1.png") as picture:
+        assert numpy.abs(numpy.subtract(pixel(page, 3, 5), picture.convert("RGB").getpixel((3, 5)))).max() <= 2
+    page.screenshot(path=shots / "desk-waiting.png", full_page=True)
+    held.pop().continue_()
+    expect(page.locator("#summary")).to_contain_text("found")
+    expect(page.locator("#progress")).to_be_hidden()
+    # A change of the model removes the answer of the other one.
+    page.unroute(PREDICT)
+    held = hold_requests(page)
+    page.select_option("#model", "segmenter")
+    expect(page.locator("#summary")).to_have_text(UNDER_WAY)
+    assert page.locator("#findings li").count() == 0
+    held.pop().continue_()
+    expect(page.locator("#summary")).to_contain_text("segmenter 1")
+
+
+def test_an_error_leaves_no_answer_behind(open_page):
+    page = open_page()
+    ask(page, "detector")
+    page.set_input_files("#slot-0 input", {"name": "b.png", "mimeType": "image/png", "buffer": b"no picture"})
+    expect(page.locator("#problem")).to_contain_text("not a readable picture")
+    expect(page.locator("#summary")).to_have_text("No answer: see above.")
+    assert page.locator("#findings li").count() == 0 and not page.locator("#canvas").is_visible()
+    ask(page, "detector")
+    open_page.complaints[:] = [text for text in open_page.complaints if "status of 400" not in text]
+
+
+def test_files_larger_than_a_message_are_not_read(browser, repository, tmp_path):
+    with Daemon(repository, "--max-message-bytes=50000", "--warm-up-seconds=0", log_folder=tmp_path) as running:
+        running.await_ready()
+        page = browser.new_page()
+        asked = []
+        page.on("request", lambda request: asked.append(request.url))
+        page.goto(f"http://127.0.0.1:{running.http_port}/")
+        expect(page.locator("#daemon")).to_contain_text("connected")
+        page.select_option("#model", "detector")
+        page.set_input_files("#slot-0 input", {"name": "c.png", "mimeType": "image/png", "buffer": bytes(60_000)})
+        expect(page.locator("#problem")).to_contain_text("c.png has 0.1 MiB; this daemon takes messages up to 0.0 MiB")
+        expect(page.locator("#problem")).to_contain_text("--max-message-bytes")
+        assert [url for url in asked if "predict" in url] == []
+        page.close()
+
+
+def test_every_control_has_a_name(open_page):
+    page = open_page()
+    ask(page, "detector")
+    for name in ("Score from", "Masks from probability", "Overlay"):
+        expect(page.get_by_role("slider", name=name, exact=True)).to_be_visible()
+    page.select_option("#model", "volumes")
+    assert page.locator("#plane").evaluate("(one) => [...one.labels].map((label) => label.textContent)") == ["Plane"]
+    unnamed = page.evaluate(
+        """() => [...document.querySelectorAll("input, select, button")].filter((one) =>
+          ![...(one.labels ?? [])].some((label) => label.textContent.trim()) && !one.ariaLabel && !one.textContent.trim()
+        ).map((one) => one.outerHTML)"""
+    )
+    assert unnamed == []
+
+
+def test_files_come_from_everywhere(open_page):
+    page = open_page()
+    page.select_option("#model", "detector")
+    scene = SCENE.read_bytes()
+    page.dispatch_event("#answer", "drop", {"dataTransfer": transfer(page, [(f"{n}.png", scene) for n in range(20, 0, -1)])})
+    expect(page.locator("#slot-0 .slot-file")).to_have_text("1.png")
+    expect(page.locator("#left")).to_have_text("20 files were given, and this model takes one at a time: 1.png was taken.")
+    expect(page.locator("#summary")).to_contain_text("found")
+    page.evaluate(
+        """(data) => document.body.dispatchEvent(new ClipboardEvent("paste", {clipboardData: data, bubbles: true}))""",
+        transfer(page, [("pasted.png", scene)]),
+    )
+    expect(page.locator("#slot-0 .slot-file")).to_have_text("pasted.png")
+    expect(page.locator("#left")).to_be_empty()
+    expect(page.locator("#summary")).to_contain_text("found")
+
+
+def test_the_filter_acts_without_a_request(open_page, shots):
+    page = open_page()
+    ask(page, "detector")
+    asked = []
+    page.on("request", lambda request: asked.append(request.url))
+    some = page.locator("#findings li").count()
+    page.locator("#score").fill("0.05")
+    more = page.locator("#findings li").count()
+    assert more > some
+    assert page.locator("#histogram i").count() == 20
+    bars = page.evaluate("() => [...document.querySelectorAll('#histogram i')].map((bar) => parseFloat(bar.style.height))")
+    assert max(bars) == 100 and min(bars) == 0
+    # Each class's box removes as many findings as it says there are.
+    first = page.locator("#classes label").first
+    name, count = first.text_content().strip().rstrip(")").rsplit(" (", 1)
+    page.locator("#score").fill("0")
+    everything = page.locator("#findings li").count()
+    before = page.evaluate("() => document.getElementById('canvas').toDataURL()")
+    first.locator("input").uncheck()
+    assert page.locator("#findings li").count() == everything - int(count)
+    assert name not in page.locator("#findings li").all_text_contents()
+    for box in ("#show-boxes", "#show-masks", "#show-labels"):
+        changed = page.evaluate("() => document.getElementById('canvas').toDataURL()")
+        assert changed != before
+        page.locator(box).uncheck()
+        before = changed
+    page.screenshot(path=shots / "desk-filter.png", full_page=True)
+    assert [url for url in asked if "predict" in url] == []
+
+
+def test_the_viewer(open_page, shots):
+    page = open_page()
+    ask(page, "detector")
+    view = lambda: page.evaluate("async () => (await import('/shown.js')).viewer.view")
+    fit = view()
+    box = page.locator("#canvas").bounding_box()
+    # The point under the mouse stays where it is.
+    at = (box["x"] + 0.25 * box["width"], box["y"] + 0.5 * box["height"])
+    page.mouse.move(*at)
+    page.mouse.wheel(0, -300)
+    page.wait_for_function("async (scale) => (await import('/shown.js')).viewer.view.scale > scale", arg=fit["scale"])
+    near = view()
+    point = lambda one: (0.25 * box["width"] - one["x"]) / one["scale"]
+    assert point(near) == pytest.approx(point(fit), abs=0.2)
+    # Dragging moves it, and does not choose anything.
+    page.mouse.down()
+    page.mouse.move(at[0] - 60, at[1] - 40, steps=4)
+    page.mouse.up()
+    assert view()["x"] == pytest.approx(near["x"] - 60) and view()["y"] == pytest.approx(near["y"] - 40)
+    expect(page.locator('#findings [aria-pressed="true"]')).to_have_count(0)
+    page.screenshot(path=shots / "desk-zoomed.png", full_page=True)
+    page.locator("#canvas").press("1")
+    assert view()["scale"] == 1
+    page.locator("#canvas").press("0")
+    assert view() == fit
+    # The best finding lies where its mask does; the mouse marks it in the list, and a click chooses it.
+    best = page.locator("#findings button").first
+    x = [int(part) for part in best.locator(".where").text_content().split(",")[0].removeprefix("x ").split("–")]
+    y = [int(part) for part in best.locator(".where").text_content().split(",")[1].removeprefix(" y ").split("–")]
+    middle = [box[side] + fit["scale"] * sum(span) / 2 for side, span in (("x", x), ("y", y))]
+    page.mouse.move(*middle)
+    expect(best).to_have_class("finding hovered")
+    expect(page.locator("#readout")).to_contain_text(f"x {sum(x) // 2}")
+    expect(page.locator("#readout")).to_contain_text("rug 99.6%")
+    page.mouse.click(*middle)
+    expect(best).to_have_attribute("aria-pressed", "true")
+    # Values under the mouse, for maps.
+    ask(page, "matcher")
+    page.locator("#canvas").hover()
+    expect(page.locator("#readout")).to_contain_text("px of disparity")
+
+
+def test_labels_do_not_cover_each_other(open_page):
+    """Fifteen boxes at one place, and some at the edges: there is room for all labels, so none overlaps another."""
+    page = open_page()
+    labels = page.evaluate(
+        """async () => {
+          const {placeLabels} = await import("/boxes.js");
+          const box = (left, top, n) => ({left, top, right: left + 60, bottom: top + 40, wide: 80, text: `${n}`, n});
+          const boxes = Array.from({length: 15}, (_, n) => box(200 + n, 150 + n, n));
+          return placeLabels([...boxes, box(-20, -10, 15), box(580, 380, 16)], {width: 600, height: 400});
+        }"""
+    )
+    assert len(labels) == 17
+    for i, one in enumerate(labels):
+        assert 0 <= one["x"] <= 600 - 80 and 0 <= one["y"] <= 400 - 18
+        for other in labels[:i]:
+            assert abs(one["x"] - other["x"]) >= 80 or abs(one["y"] - other["y"]) >= 18
+
+
+def test_objects_of_one_class_differ_in_colour(open_page):
+    page = open_page()
+    ask(page, "detector")
+    rows = page.evaluate(
+        """() => [...document.querySelectorAll("#findings button")].map(
+          (one) => [one.children[1].textContent, one.querySelector(".swatch").style.background])"""
+    )
+    crosses = [colour for name, colour in rows if name == "cross"]
+    assert len(crosses) > 2 and len(set(crosses)) == len(crosses)
+
+
+def test_masks_are_read_as_coco_writes_them(open_page):
+    """A mask of two parts with a hole: the pixels and the outline's length are those that were encoded."""
+    page = open_page()
+    mask = numpy.zeros((40, 30), bool)
+    mask[5:20, 3:12], mask[8:12, 5:8], mask[30:33, 20:30] = True, False, True
+    flat = mask.flatten(order="F")
+    edges = numpy.flatnonzero(numpy.diff(numpy.concatenate([[False], flat, [False]]).astype(int)))
+    runs = numpy.diff(numpy.concatenate([[0], edges, [flat.size]])).tolist()
+    counts = ""
+    for i, run in enumerate(runs):
+        number, more = (run - runs[i - 2] if i > 2 else run), True
+        while more:
+            digit, number = number & 31, number >> 5
+            more = number != (-1 if digit & 16 else 0)
+            counts += chr((digit | 32 if more else digit) + 48)
+    found = page.evaluate(
+        """async (counts) => {
+          const {Masks} = await import("/masks.js");
+          const masks = new Masks({detections: [{mask: {counts}, class_index: "1"}, {class_index: "1"}]}, 30, 40);
+          const at = (n) => Array.from({length: 1200}, (_, i) => masks.contains(n, i % 30, Math.floor(i / 30)));
+          return [at(0), at(1).some(Boolean)];
+        }""",
+        counts,
+    )
+    assert numpy.array_equal(numpy.array(found[0]).reshape(40, 30), mask) and not found[1]
+
+
+@pytest.mark.parametrize("kind", ["tiff", "transparent"])
+def test_pictures_are_shown_as_they_were_sent(open_page, kind):
+    """TIFF, which browsers do not read, and colours below transparency, which the daemon reads and browsers hide."""
+    page = open_page()
+    pixels = pictures.pixels(3, 48, 32)
+    if kind == "tiff":
+        out = io.BytesIO()
+        Image.fromarray(pixels).save(out, "TIFF", compression="tiff_lzw", tiffinfo={317: 2})
+        file = {"name": "a.tif", "mimeType": "image/tiff", "buffer": out.getvalue()}
+    else:
+        alpha = numpy.where(numpy.arange(48) % 2, 0, 255).astype(numpy.uint8)
+        file = png(numpy.dstack([pixels, numpy.broadcast_to(alpha, (32, 48))]))
+    page.select_option("#model", "sanet_shapes")
+    page.set_input_files("#slot-0 input", file)
+    expect(page.locator("#summary")).to_contain_text("48×32")
+    for x, y in ((0, 0), (21, 13), (46, 31), (47, 30)):
+        assert numpy.abs(numpy.subtract(pixel(page, x, y), pixels[y, x].tolist())).max() <= 2, (x, y)
+
+
+def test_on_a_phone_the_answer_comes_into_view(open_page):
+    page = open_page("phone")
+    ask(page, "detector")
+    page.wait_for_function("() => document.getElementById('canvas').getBoundingClientRect().top < innerHeight / 2")
+
+
+def test_large_pictures_do_not_hold_up_the_page(open_page, tmp_path):
+    page = open_page()
+    large = tmp_path / "large.jpg"
+    with Image.open(SCENE) as scene:
+        scene.convert("RGB").resize((4000, 3000)).save(large)
+    page.select_option("#model", "segmenter")
+    page.evaluate(
+        """() => {
+          window.longest = 0;
+          let last = performance.now();
+          setInterval(() => {
+            const now = performance.now();
+            [window.longest, last] = [Math.max(window.longest, now - last), now];
+          }, 5);
+        }"""
+    )
+    asked = []
+    page.on("request", lambda request: asked.append(request.url))
+    for model in ("segmenter", "detector"):
+        page.select_option("#model", model)
+        if model == "segmenter":
+            page.set_input_files("#slot-0 input", large)
+        expect(page.locator("#summary")).to_contain_text(f"{model} 1, 4000×3000")
+    # A label map as large as the picture is neither computed nor sent.
+    assert any("/v1/predict/segmenter?" in url and "size.width=1672&size.height=1254" in url for url in asked), asked
+    print("longest pause, ms:", page.evaluate("() => window.longest"))
+    assert page.evaluate("() => window.longest") < 1000
+
+
+def test_latencies_are_those_of_answered_requests(open_page):
+    """What the load table computes from two answers of /v1/load."""
+    page = open_page()
+    earlier = {
+        "name": "m", "version": 1, "answered": 0, "failed": 0, "pictures": 0, "passes": 0, "queued": 0,
+        "seconds": {"queue": 0, "infer": 0}, "answered_by_seconds": [[0.1, 0], [0.12, 0], [None, 0]],
+        "failed_by_reason": {"REJECTED": 0, "CANCELED": 0, "BACKEND": 0, "OTHER": 0},
+    }
+    later = {
+        **earlier, "answered": 50, "failed": 1000, "answered_by_seconds": [[0.1, 0], [0.12, 50], [None, 50]],
+        "failed_by_reason": {"REJECTED": 960, "CANCELED": 20, "BACKEND": 20, "OTHER": 0},
+    }
+    compute = """async ([earlier, later]) => {
+      const {duration, rates} = await import("/load.js"), one = rates(earlier, later, 10);
+      return [duration(one.median), duration(one.slow), one.failures, one.cancelled];
+    }"""
+    assert page.evaluate(compute, [earlier, later]) == [
+        "110 ms", "–", [["rejected", 96], ["failed in the model", 2]], 2]
+    # From a hundred on there is a 99th percentile.
+    many = {**later, "answered": 100, "answered_by_seconds": [[0.1, 98], [0.12, 98], [None, 100]]}
+    assert page.evaluate(compute, [earlier, many])[1] == "120 ms"
+
+
+def test_the_load_table_lets_itself_be_read(browser, repository, tmp_path, shots):
+    """A selection survives the next figures, failures are told by reason in red, and old figures look old."""
+    with Daemon(repository, "--warm-up-seconds=0", log_folder=tmp_path) as running:
+        running.await_ready()
+        page = browser.new_page()
+        page.goto(f"http://127.0.0.1:{running.http_port}/")
+        row = page.locator("#models tr", has_text="detector")
+        expect(row).to_have_count(1)
+        row.locator("th").evaluate("(cell) => getSelection().selectAllChildren(cell)")
+        page.select_option("#model", "detector")
+        page.set_input_files("#slot-0 input", {"name": "a.png", "mimeType": "image/png", "buffer": b"no picture"})
+        expect(row.locator("td").nth(8)).to_contain_text("other")
+        expect(row.locator("td").nth(8)).to_have_class("bad")
+        assert page.evaluate("() => getSelection().toString()").strip() == "detector 1"
+        running.close()
+        expect(page.locator("#held")).to_contain_text("No longer up to date")
+        expect(page.locator("table.stale")).to_have_count(1)
+        page.screenshot(path=shots / "load-stale.png", full_page=True)
+        page.close()
+
+
+def test_what_is_wrong_with_a_token(browser, repository, tmp_path):
+    (tmp_path / "tokens").write_text("metrics-0123456789abcdef metrics\n")
+    with Daemon(repository, f"--token-file={tmp_path / 'tokens'}", "--warm-up-seconds=0", log_folder=tmp_path) as running:
+        running.await_ready()
+        page = browser.new_page()
+        page.goto(f"http://127.0.0.1:{running.http_port}/")
+        expect(page.locator("#daemon")).to_contain_text("requires a token")
+        for token, wrong in (("unknown-0123456789abcdef", "the token is unknown"),
+                             ("metrics-0123456789abcdef", "lacks the scope 'predict'")):
+            page.get_by_label("Token").fill(token)
+            page.get_by_label("Token").press("Enter")
+            expect(page.locator("#daemon")).to_contain_text(wrong)
+        page.close()
