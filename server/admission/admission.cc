@@ -105,13 +105,18 @@ absl::StatusOr<Admission::Ticket> Admission::Admit(const Applicant& applicant) {
                     .of_model = {.requests = 1, .bytes = applicant.bytes}};
   Holding own = {.client = wanted.client};
   if (!applicant.nested) {
-    if (absl::Status rate = client_rates_.Take(applicant.client, now); !rate.ok()) return rate;
     wanted.of_server = {.requests = 1, .bytes = applicant.bytes - charged};
     own.of_server.bytes = charged;
   }
   if (absl::Status fits = Check(wanted, own, now); !fits.ok()) return fits;
   Add(wanted, now);
   return Ticket(this, std::move(wanted));
+}
+
+absl::Status Admission::CountRequest(absl::string_view client) {
+  const absl::Time now = clock_->Now();
+  absl::MutexLock lock(&mutex_);
+  return client_rates_.Take(client, now);
 }
 
 absl::StatusOr<ByteCharge> Admission::Charge(absl::string_view client, int64_t bytes) {

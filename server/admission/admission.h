@@ -57,8 +57,8 @@ struct Applicant {
   absl::string_view model = {};
   Inflight model_bounds = {};
   // True for a part of a request that is already admitted and holds its ticket at least as long. The server
-  // then does not count the request and its bytes again, admits it even while draining, and applies no rate
-  // limit. Its decoded bytes count.
+  // then does not count the request and its bytes again, and admits it even while draining. Its decoded bytes
+  // count.
   bool nested = false;
 };
 
@@ -127,12 +127,15 @@ class Admission final : public ByteLedger {
 
   // Admits or rejects a request immediately; never blocks. Errors:
   //   UNAVAILABLE         StartDraining was called
-  //   RESOURCE_EXHAUSTED  a bound is reached, or the client sends too fast or holds its share of the bytes;
+  //   RESOURCE_EXHAUSTED  a bound is reached, or the client holds its share of the bytes;
   //                       the message names the bound and its flag, the payloads the reason (ShedReasonOf)
   //                       and when to retry (RetryAfter)
   //   INVALID_ARGUMENT    the request alone exceeds a bound, so that retrying is pointless
-  // A request that a bound rejects still counts towards its client's rate.
   absl::StatusOr<Ticket> Admit(const Applicant& applicant) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Counts a request towards its client's rate. RESOURCE_EXHAUSTED if the client sends too fast; the message
+  // and the payloads are as Admit() has them. Call it when a request arrives, before anything is done for it.
+  absl::Status CountRequest(absl::string_view client) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Charges bytes to the server and to the client's share of them, within --max-inflight-bytes. Errors as
   // Admit() has them for bytes; a client's rate does not matter. See ByteLedger.

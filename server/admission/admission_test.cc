@@ -195,14 +195,14 @@ TEST(AdmissionTest, AClientThatSendsTooFastIsRefusedAndOthersAreNot) {
   AdmissionOptions options;
   options.clients = {.requests_per_second = 2, .burst = 1};
   auto admission = MakeAdmission(options, &clock);
-  EXPECT_TRUE(admission->Admit({.client = "a"}).ok());
-  const absl::Status refused = admission->Admit({.client = "a"}).status();
+  EXPECT_TRUE(admission->CountRequest("a").ok());
+  const absl::Status refused = admission->CountRequest("a");
   EXPECT_EQ(refused.code(), absl::StatusCode::kResourceExhausted);
   EXPECT_EQ(ShedReasonOf(refused), ShedReason::kClientRate);
   EXPECT_EQ(RetryAfter(refused), absl::Milliseconds(500));
-  EXPECT_TRUE(admission->Admit({.client = "b"}).ok());
+  EXPECT_TRUE(admission->CountRequest("b").ok());
   clock.Advance(absl::Milliseconds(500));
-  EXPECT_TRUE(admission->Admit({.client = "a"}).ok());
+  EXPECT_TRUE(admission->CountRequest("a").ok());
   ExpectInflight(*admission, 0, 0, 0);
 }
 

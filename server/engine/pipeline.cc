@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "server/core/shed_reason.h"
 #include "server/engine/call_share.h"
 #include "server/engine/engine.h"
 #include "server/engine/network_input.h"
@@ -116,6 +117,13 @@ void Pipeline::Prepare(ReadyModel& model, std::shared_ptr<PredictCall> call) {
   for (std::unique_ptr<CallShare>& share : ShareOut(std::move(call))) {
     if (absl::Status submitted = model.Submit(share); !submitted.ok()) share->Reject(submitted);
   }
+}
+
+absl::Status Pipeline::CountStreamed(int64_t index, const std::string& client) {
+  if (index == 0) return absl::OkStatus();
+  absl::Status counted = deps_.admission->CountRequest(client);
+  if (!counted.ok()) deps_.metrics->RecordShed(ShedReason::kClientRate);
+  return counted;
 }
 
 void Pipeline::RefreshGauges() {

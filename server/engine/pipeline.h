@@ -1,7 +1,9 @@
 // Takes a request through admission, decode pool, batcher and instance to its answer.
 #pragma once
 
+#include <cstdint>
 #include <memory>
+#include <string>
 #include <string_view>
 #include <utility>
 
@@ -46,6 +48,10 @@ class Pipeline {
   // accepts it, and that it is within admission's bounds. The ticket holds what was admitted. Rejected
   // requests are counted.
   absl::StatusOr<std::shared_ptr<Admission::Ticket>> Admit(const Request& request, int64_t bytes);
+
+  // Counts a message of a stream towards its client's rate; a stream's first message was counted as the
+  // stream itself, when it arrived. Errors of Admission::CountRequest, which count as shed.
+  absl::Status CountStreamed(int64_t index, const std::string& client);
 
   // Counts a request that could not be parsed.
   void CountMalformed(std::string_view protocol, absl::StatusCode code) {

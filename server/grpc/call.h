@@ -25,8 +25,9 @@ using Metadata = std::vector<std::pair<std::string, std::string>>;
 struct CallStart {
   // "/saccade.v1.Vision/Predict".
   std::string method;
-  // The key of the client for limits: "ipv4:10.0.0.7", "ipv6:[::1]".
+  // The key of the client for limits, and its address (server/http/caller.h).
   std::string client;
+  std::string address = {};
   Metadata metadata;
   // Times of Clock::Real().
   absl::Time arrival;

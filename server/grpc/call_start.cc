@@ -7,7 +7,6 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "server/grpc/metadata.h"
-#include "server/http/client_key.h"
 #include "server/http/http_headers.h"
 
 namespace saccade::server {
@@ -35,9 +34,10 @@ absl::Status AddBinary(absl::string_view name, absl::string_view value, Metadata
 
 }  // namespace
 
-absl::StatusOr<CallStart> ReadCallStart(const RequestHead& head, const Peer& peer, absl::Time arrival) {
+absl::StatusOr<CallStart> ReadCallStart(const RequestHead& head, const Caller& caller, absl::Time arrival) {
   CallStart start{.method = head.path,
-                  .client = ClientKey(peer),
+                  .client = caller.client,
+                  .address = caller.address,
                   .metadata = {},
                   .arrival = arrival,
                   .deadline = absl::InfiniteFuture()};

@@ -113,6 +113,8 @@ struct GrpcHandler::Prepared {
 std::unique_ptr<ExchangeReceiver> GrpcHandler::Begin(Exchange* exchange) {
   const RequestHead& head = exchange->head();
   const auto form = FormOf(ContentTypeOf(head));
+  const auto caller = CheckArrival(options_->check_arrival, head, exchange->peer());
+  if (!caller.ok()) return Reject(exchange, form.value_or(GrpcForm::kGrpc), {caller.status()});
   // Browsers name the page that they ask for.
   if (form != GrpcForm::kGrpc || FindHeader(head.headers, "origin").has_value()) {
     if (const auto foreign = CheckOrigin(options_->origins, head, exchange->peer())) {
@@ -122,7 +124,7 @@ std::unique_ptr<ExchangeReceiver> GrpcHandler::Begin(Exchange* exchange) {
   }
   const auto rejection = CheckForm(head, form);
   if (rejection) return Reject(exchange, form.value_or(GrpcForm::kGrpc), *rejection);
-  auto prepared = Prepare(head, exchange->peer());
+  auto prepared = Prepare(head, *caller);
   if (!prepared.ok()) return Reject(exchange, *form, {prepared.status()});
   prepared->setup.form = *form;
   const auto call = std::make_shared<GrpcCall>(std::move(prepared->setup), exchange);
@@ -140,13 +142,14 @@ std::unique_ptr<ExchangeReceiver> GrpcHandler::Reject(Exchange* exchange, GrpcFo
   return std::make_unique<Answered>();
 }
 
-absl::StatusOr<GrpcHandler::Prepared> GrpcHandler::Prepare(const RequestHead& head, const Peer& peer) const {
+absl::StatusOr<GrpcHandler::Prepared> GrpcHandler::Prepare(const RequestHead& head,
+                                                           const Caller& caller) const {
   if (absl::Status allowed = CheckToken(head); !allowed.ok()) return allowed;
   const auto method = methods_.find(head.path);
   if (method == methods_.end()) return UnknownMethod(head.path, methods_);
   auto encoding = ReadMessageEncoding(head);
   if (!encoding.ok()) return encoding.status();
-  auto start = ReadCallStart(head, peer, options_->clock->Now());
+  auto start = ReadCallStart(head, caller, options_->clock->Now());
   if (!start.ok()) return start.status();
   Prepared prepared{.setup = {.options = options_,
                               .start = *std::move(start),

@@ -16,6 +16,7 @@
 #include "server/core/byte_ledger.h"
 #include "server/core/clock.h"
 #include "server/grpc/call.h"
+#include "server/http/caller.h"
 #include "server/http/exchange.h"
 #include "server/http/origin_policy.h"
 
@@ -50,6 +51,8 @@ class GrpcHandler final : public ExchangeHandler {
     absl::Duration silence_timeout = absl::Seconds(10);
     // Messages are charged here before they are read. Null: not charged.
     ByteLedger* ledger = nullptr;
+    // Null: no arrival is an error.
+    ArrivalCheck check_arrival;
     // Checks a call before anything of its body is read; also for methods that do not exist. Null: every call
     // is allowed.
     std::function<absl::Status(absl::string_view path, absl::Span<const absl::string_view> authorizations)>
@@ -76,7 +79,7 @@ class GrpcHandler final : public ExchangeHandler {
 
   std::unique_ptr<ExchangeReceiver> Reject(Exchange* exchange, GrpcForm form,
                                            const GrpcRejection& rejection) const;
-  absl::StatusOr<Prepared> Prepare(const RequestHead& head, const Peer& peer) const;
+  absl::StatusOr<Prepared> Prepare(const RequestHead& head, const Caller& caller) const;
   absl::Status CheckToken(const RequestHead& head) const;
   void Count(Refusal refusal) const;
 

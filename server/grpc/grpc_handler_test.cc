@@ -106,6 +106,19 @@ TEST_F(GrpcHandlerTest, ChecksTheTokenFirst) {
   script_.call->Finish({});
 }
 
+TEST_F(GrpcHandlerTest, ChecksTheArrivalBeforeAnythingElse) {
+  options_.check_arrival = [](const RequestHead& /*head*/, const Peer& /*peer*/) -> absl::StatusOr<Caller> {
+    return absl::ResourceExhaustedError("too fast");
+  };
+  options_.check_token = [](absl::string_view /*path*/, absl::Span<const absl::string_view> /*tokens*/) {
+    ADD_FAILURE();
+    return absl::OkStatus();
+  };
+  EXPECT_EQ(Code(*Begin()), "8");
+  EXPECT_EQ(Code(*BeginAt(FakeExchange::Head("/test.Service/Nope"))), "8");
+  EXPECT_THAT(script_.events, IsEmpty());
+}
+
 TEST_F(GrpcHandlerTest, TellsTheHandlerWhatTheClientSent) {
   auto exchange = Begin({{"grpc-timeout", "5S"},
                          {"grpc-encoding", "gzip"},

@@ -8,7 +8,6 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
-#include "server/http/client_key.h"
 
 namespace saccade::server {
 namespace {
@@ -62,6 +61,9 @@ void HttpCall::Begin() {
 std::optional<HttpResponse> HttpCall::CheckHead() {
   const RequestHead& head = exchange_->head();
   const HttpService::Options& options = core_->options;
+  auto caller = CheckArrival(options.check_arrival, head, exchange_->peer());
+  if (!caller.ok()) return options.to_http(caller.status());
+  caller_ = *std::move(caller);
   if (auto refusal = CheckOrigin(options.origins, head, exchange_->peer())) {
     core_->Count(Refusal::kHost);
     return refusal;
@@ -95,7 +97,7 @@ std::optional<HttpResponse> HttpCall::CheckMethod() const {
 }
 
 void HttpCall::BeginBody() {
-  body_ = std::make_shared<RequestBody>(&core_->options, ClientKey(exchange_->peer()), coding_);
+  body_ = std::make_shared<RequestBody>(&core_->options, caller_.client, coding_);
   if (const auto length = exchange_->head().content_length) {
     if (auto refused = body_->Announce(*length)) return Refuse(*std::move(refused));
     exchange_->AllowBody(*length);
@@ -144,7 +146,8 @@ std::shared_ptr<HttpRequest> HttpCall::MakeRequest() {
   request->headers = head.headers;
   request->body_owner = body_;
   request->path_values = std::move(match_.path_values);
-  request->client = ClientKey(exchange_->peer());
+  request->client = caller_.client;
+  request->address = caller_.address;
   request->cancellation = cancellation_;
   return request;
 }

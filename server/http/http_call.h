@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "server/core/cancellation.h"
+#include "server/http/caller.h"
 #include "server/http/exchange.h"
 #include "server/http/http_reply.h"
 #include "server/http/http_service.h"
@@ -54,6 +55,7 @@ class HttpCall final : public ExchangeReceiver, public Responder {
   Exchange* const exchange_;
   const std::shared_ptr<ReplyPath> path_;
   const std::shared_ptr<Cancellation> cancellation_ = std::make_shared<Cancellation>();
+  Caller caller_;
   Routes::Match match_;
   ContentCoding coding_ = ContentCoding::kIdentity;
   std::shared_ptr<RequestBody> body_;

@@ -28,8 +28,9 @@ struct HttpRequest {
   std::shared_ptr<const void> body_owner;
   // The decoded text for each {name} of the route; never empty.
   std::map<std::string, std::string> path_values;
-  // The key of the client for limits: "ipv4:10.0.0.7", "ipv6:[::1]".
+  // See Caller.
   std::string client;
+  std::string address;
   // Raised when the client has gone; never null for requests that came over the network.
   std::shared_ptr<Cancellation> cancellation;
 

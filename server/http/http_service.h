@@ -12,6 +12,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "server/core/byte_ledger.h"
+#include "server/http/caller.h"
 #include "server/http/exchange.h"
 #include "server/http/http_message.h"
 #include "server/http/origin_policy.h"
@@ -37,6 +38,8 @@ class HttpService final : public ExchangeHandler {
     // A body must arrive at this rate, measured after the grace; else it is answered 408.
     int64_t min_bytes_per_second = 256 << 10;
     absl::Duration body_grace = absl::Seconds(10);
+    // Null: no arrival is an error.
+    ArrivalCheck check_arrival;
     // Null: every client may have everything.
     HttpGuard guard;
     // Which hosts and origins may ask (browsers).
@@ -47,7 +50,7 @@ class HttpService final : public ExchangeHandler {
     WorkPool* pool = nullptr;
     // May be null.
     RefusalCounter* refusals = nullptr;
-    // Turns a refusal by the ledger into a response (rest_error.h).
+    // Turns an error of `check_arrival` or of the ledger into a response (rest_error.h).
     std::function<HttpResponse(const absl::Status&)> to_http;
   };
 

@@ -202,16 +202,30 @@ TEST(HttpGuardTest, IsNotAskedForPathsThatDoNotExist) {
   EXPECT_THAT(service.Ask(Get("/nowhere")), StartsWith("HTTP/1.1 404 "));
 }
 
+TEST(HttpServiceRequestTest, AnArrivalThatIsRefusedIsAnsweredBeforeAnythingElse) {
+  TestService service(TestRoutes());
+  service.options.to_http = [](const absl::Status& status) { return HttpError(429, status.message()); };
+  std::vector<std::string> paths;
+  service.options.check_arrival = [&paths](const RequestHead& head,
+                                           const Peer& /*peer*/) -> absl::StatusOr<Caller> {
+    paths.push_back(head.path);
+    return absl::ResourceExhaustedError("too fast");
+  };
+  EXPECT_THAT(service.Ask(Get("/nowhere")), StartsWith("HTTP/1.1 429 "));
+  EXPECT_THAT(paths, ::testing::ElementsAre("/nowhere"));
+}
+
 TEST(HttpServiceRequestTest, APathIsTakenToPiecesForItsHandler) {
   TestService service({{"GET", "/v2/models/{model}", Text([](const HttpRequest& r) {
                           return absl::StrCat(r.path_values.at("model"), "|", r.query, "|",
-                                              r.Header("X-tEsT").value_or(""), "|", r.client);
+                                              r.Header("X-tEsT").value_or(""), "|", r.client, "|", r.address);
                         })}});
   EXPECT_THAT(service.Ask(Get("/v2/models/a%2Fb?c=d", "x-test: e\r\n")),
-              EndsWith("\r\n\r\na/b|c=d|e|ipv4:127.0.0.1"));
-  EXPECT_THAT(service.Ask(Get("http://host:1/v2/models/a")), EndsWith("\r\n\r\na|||ipv4:127.0.0.1"));
+              EndsWith("\r\n\r\na/b|c=d|e|ipv4:127.0.0.1|ipv4:127.0.0.1"));
+  EXPECT_THAT(service.Ask(Get("http://host:1/v2/models/a")),
+              EndsWith("\r\n\r\na|||ipv4:127.0.0.1|ipv4:127.0.0.1"));
   const auto six = service.Connect({"2001:db8::1", false, false});
-  EXPECT_THAT(service.Ask(*six, Get("/v2/models/a")), EndsWith("|ipv6:[2001:db8::1]"));
+  EXPECT_THAT(service.Ask(*six, Get("/v2/models/a")), EndsWith("|ipv6:[2001:db8::/64]|ipv6:[2001:db8::1]"));
 }
 
 TEST(HttpServiceResponseTest, HeadersOfTheAnswerAndItsPiecesArrive) {

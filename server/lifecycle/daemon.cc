@@ -14,6 +14,7 @@
 #include "server/cache/response_cache.h"
 #include "server/catalog/catalog.h"
 #include "server/core/clock.h"
+#include "server/core/shed_reason.h"
 #include "server/core/usable_cores.h"
 #include "server/decode/decode_pool.h"
 #include "server/engine/pipeline.h"
@@ -172,12 +173,21 @@ absl::Status Daemon::CreateFront() {
   options.limits = flags_.front.limits;
   options.origins.allowed_hosts = flags_.front.allowed_hosts;
   options.max_message_bytes = flags_.max_message_bytes;
+  CountRequest count_request;
+  if (flags_.admission.clients.requests_per_second > 0) {
+    count_request = [admission = admission_.get(), metrics = metrics_.get()](absl::string_view client) {
+      absl::Status counted = admission->CountRequest(client);
+      if (!counted.ok()) metrics->RecordShed(ShedReason::kClientRate);
+      return counted;
+    };
+  }
   auto front = Front::Create(std::move(options), {.certificates = certificates_.get(),
                                                   .tokens = tokens_.get(),
                                                   .ledger = admission_.get(),
                                                   .metrics = metrics_.get(),
                                                   .retry_jitter = retry_jitter_.get(),
-                                                  .clock = Clock::Real()});
+                                                  .clock = Clock::Real(),
+                                                  .count_request = std::move(count_request)});
   if (!front.ok()) return front.status();
   front_ = *std::move(front);
   readiness_.Attach([health = &front_->health()](const std::string& service, bool serving) {

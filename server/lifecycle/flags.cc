@@ -172,8 +172,10 @@ void AddBounds(CLI::App& app, Flags& flags) {
   bound("--max-decoded-bytes", flags.admission.max_decoded_bytes, kAny,
         "Maximum bytes of decoded pictures and network inputs of such requests");
   CLI::Option* const rate =
-      app.add_option("--client-requests-per-second", flags.admission.clients.requests_per_second,
-                     "Maximum rate of one client, by its address; 0 means no limit")
+      app.add_option(
+             "--client-requests-per-second", flags.admission.clients.requests_per_second,
+             "Maximum rate of all requests of one client but health checks, by its token, else by its "
+             "address (an IPv6 address by its first 64 bits); 0 means no limit")
           ->check(Between(0, 1e6))
           ->capture_default_str()
           ->type_name("R");

@@ -91,6 +91,10 @@ absl::Status Front::StartThreads() {
   return absl::OkStatus();
 }
 
+ArrivalCheck Front::CheckArrivalsAt(const ByteLedger* ledger) const {
+  return CheckArrivals(deps_.tokens, ledger == nullptr ? nullptr : deps_.count_request);
+}
+
 std::unique_ptr<ExchangeHandler> Front::MakeGrpc(std::vector<CallMethod> methods, int64_t max_message_bytes,
                                                  ByteLedger* ledger, bool needs_token) {
   GrpcHandler::Options options;
@@ -100,6 +104,7 @@ std::unique_ptr<ExchangeHandler> Front::MakeGrpc(std::vector<CallMethod> methods
   options.origins = options_.origins;
   options.refusals = refusals_.get();
   options.clock = deps_.clock;
+  options.check_arrival = CheckArrivalsAt(ledger);
   options.to_end = [jitter = deps_.retry_jitter](const absl::Status& status) {
     return ToCallEnd(status, jitter);
   };
@@ -122,6 +127,7 @@ absl::StatusOr<std::unique_ptr<ExchangeHandler>> Front::MakeHttp(std::vector<Htt
   options.origins = options_.origins;
   options.ledger = ledger;
   options.pool = pool;
+  options.check_arrival = CheckArrivalsAt(ledger);
   options.refusals = refusals_.get();
   options.to_http = [jitter = deps_.retry_jitter](const absl::Status& status) {
     return ToHttp(status, jitter);

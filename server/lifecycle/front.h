@@ -19,6 +19,7 @@
 #include "server/http/http_limits.h"
 #include "server/http/http_message.h"
 #include "server/http/origin_policy.h"
+#include "server/lifecycle/arrivals.h"
 #include "server/lifecycle/request_dispatcher.h"
 #include "server/net/connection_limits.h"
 #include "server/net/event_loop.h"
@@ -68,6 +69,8 @@ class Front {
     Metrics* metrics = nullptr;
     RetryJitter* retry_jitter = nullptr;
     Clock* clock = nullptr;
+    // Null: clients have no rates.
+    CountRequest count_request = nullptr;
   };
   struct Services {
     std::vector<CallMethod> methods;
@@ -117,6 +120,8 @@ class Front {
   Front(Options options, const Deps& deps);
 
   absl::Status StartThreads();
+  // The metrics port's requests are not counted, and have no ledger.
+  ArrivalCheck CheckArrivalsAt(const ByteLedger* ledger) const;
   std::unique_ptr<ExchangeHandler> MakeGrpc(std::vector<CallMethod> methods, int64_t max_message_bytes,
                                             ByteLedger* ledger, bool needs_token);
   absl::StatusOr<std::unique_ptr<ExchangeHandler>> MakeHttp(std::vector<HttpRoute> routes,

@@ -29,7 +29,7 @@ CallScope::CallScope(const CallWatch* watch, const CallStart& start, std::string
       arrival_(arrival),
       deadline_(start.deadline) {
   if (watch == nullptr) return;
-  record_ = RecordOf(watch, start.metadata, {.method = method, .client = start.client, .arrival = arrival});
+  record_ = RecordOf(watch, start.metadata, {.method = method, .client = start.address, .arrival = arrival});
 }
 
 CallScope::CallScope(const CallWatch* watch, const HttpRequest& request, std::string_view route,
@@ -42,7 +42,7 @@ CallScope::CallScope(const CallWatch* watch, const HttpRequest& request, std::st
   if (watch == nullptr) return;
   record_ = RecordOf(
       watch, request.headers,
-      {.method = route, .http_method = request.method, .client = request.client, .arrival = arrival});
+      {.method = route, .http_method = request.method, .client = request.address, .arrival = arrival});
   AddReceived(request.body.size());
 }
 

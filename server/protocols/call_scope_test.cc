@@ -18,7 +18,8 @@ class CallScopeTest : public ::testing::Test {
   const CallWatch watch_{
       {.clock = &clock_, .access_log = [this](const CallFacts& facts) { logged_.push_back(facts); }}};
   const CallStart start_ = {.method = "/package.Service/Method",
-                            .client = "ipv4:10.0.0.7",
+                            .client = "token:17",
+                            .address = "ipv4:10.0.0.7",
                             .metadata = {{"x-request-id", "an id"}},
                             .arrival = clock_.Now(),
                             .deadline = clock_.Now() + absl::Seconds(3)};
@@ -26,7 +27,7 @@ class CallScopeTest : public ::testing::Test {
 
 TEST_F(CallScopeTest, AGrpcCallIsRecordedAndDescribed) {
   const CallScope scope(&watch_, start_, "package.Service/Method");
-  EXPECT_EQ(scope.client(), "ipv4:10.0.0.7");
+  EXPECT_EQ(scope.client(), start_.client);
   EXPECT_EQ(scope.arrival(), start_.arrival);
   EXPECT_EQ(scope.deadline(), start_.deadline);
   scope.AddReceived(7);
@@ -43,7 +44,7 @@ TEST_F(CallScopeTest, AGrpcCallIsRecordedAndDescribed) {
   ASSERT_EQ(logged_.size(), 1u);
   EXPECT_EQ(logged_[0].origin.method, "package.Service/Method");
   EXPECT_FALSE(logged_[0].origin.is_http());
-  EXPECT_EQ(logged_[0].origin.client, start_.client);
+  EXPECT_EQ(logged_[0].origin.client, start_.address);
   EXPECT_EQ(logged_[0].request_id, "an id");
   EXPECT_EQ(logged_[0].received_bytes, 12);
   EXPECT_EQ(logged_[0].model, "a model");
@@ -66,9 +67,10 @@ TEST_F(CallScopeTest, AnHttpRequestIsRecordedWithItsResponse) {
   request.method = "POST";
   request.headers = {{"X-Request-Id", "an id"}};
   request.body = "{}";
-  request.client = "ipv6:[::1]";
+  request.client = "ipv6:[::/64]";
+  request.address = "ipv6:[::1]";
   const CallScope scope(&watch_, request, "/v1/predict", clock_.Now());
-  EXPECT_EQ(scope.client(), "ipv6:[::1]");
+  EXPECT_EQ(scope.client(), request.client);
   EXPECT_EQ(scope.deadline(), absl::InfiniteFuture());
   HttpResponse response{.status = 418, .body = "123"};
   response.attached = {BytePieces("4567"), BytePieces("89")};

@@ -37,8 +37,10 @@ void InferenceStream::Take(const std::shared_ptr<Slot>& slot, BytePieces message
   const CallScope scope(server_.pipeline->deps().watch, start(), kMethod, server_.clock->Now());
   scope.AddReceived(message.size());
   const auto request = std::make_shared<InferenceRequest>();
-  const absl::Status received =
-      ReadInferenceRequest(std::move(message), *request, server_.pipeline->deps().admission, scope.client());
+  absl::Status received = server_.pipeline->CountStreamed(slot->index, scope.client());
+  if (received.ok())
+    received = ReadInferenceRequest(std::move(message), *request, server_.pipeline->deps().admission,
+                                    scope.client());
   const auto version_of = [this](absl::string_view model, absl::string_view version) {
     return server_.inference->VersionOf(model, version);
   };

@@ -52,6 +52,8 @@ void VisionStream::Take(const std::shared_ptr<Slot>& slot, BytePieces received) 
 
 absl::StatusOr<Request> VisionStream::ReadRequest(const Slot& slot, const CallScope& scope,
                                                   Item& item) const {
+  if (absl::Status counted = server_.pipeline->CountStreamed(slot.index, scope.client()); !counted.ok())
+    return counted;
   auto charge =
       ParseMessage(item.received, &item.message, server_.pipeline->deps().admission, scope.client());
   if (!charge.ok()) return charge.status();

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "server/logging/log.h"
@@ -13,6 +14,8 @@ namespace saccade::server {
 namespace {
 
 constexpr absl::string_view kScheme = "Bearer";
+// Bytes of a digest that name a token.
+constexpr size_t kIdentityBytes = 8;
 
 // Returns the text after "Bearer "; empty if the header has another form or the token is too long.
 absl::string_view TokenOf(absl::string_view authorization) {
@@ -62,6 +65,14 @@ void Tokens::ReloadIfChanged() {
 std::shared_ptr<const Tokens::Known> Tokens::known() const {
   absl::MutexLock lock(&mutex_);
   return known_;
+}
+
+std::string Tokens::IdentityOf(absl::Span<const absl::string_view> authorizations) const {
+  const absl::string_view token = authorizations.size() == 1 ? TokenOf(authorizations[0]) : "";
+  if (token.empty() || ScopesOf(*known(), token) == 0) return "";
+  const TokenDigest digest = DigestOf(token);
+  return absl::StrCat("token:", absl::BytesToHexString(absl::string_view(
+                                    reinterpret_cast<const char*>(digest.data()), kIdentityBytes)));
 }
 
 absl::Status Tokens::Check(absl::Span<const absl::string_view> authorizations,

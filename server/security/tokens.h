@@ -27,6 +27,11 @@ class Tokens {
   // it periodically, from one thread.
   void ReloadIfChanged();
 
+  // Names the token of a call that has the given authorization headers, without revealing it: "token:" and
+  // the first 16 hexadecimal digits of its SHA-256. Empty unless there is exactly one header, with a known
+  // token. Thread-safe. The time does not depend on which token matches.
+  std::string IdentityOf(absl::Span<const absl::string_view> authorizations) const;
+
   // Checks a call that has the given authorization headers and requires the scope `needed`; nullopt rejects
   // every call. UNAUTHENTICATED unless there is exactly one header, with a known token; PERMISSION_DENIED if
   // the token lacks the scope. Thread-safe. The time does not depend on which token matches.

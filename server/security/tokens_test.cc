@@ -131,5 +131,16 @@ TEST(TokensOpenTest, AFileThatIsNotThereIsTold) {
   EXPECT_THAT(std::string(tokens.status().message()), HasSubstr("--token-file /no/such/file"));
 }
 
+TEST_F(TokensTest, ATokenIsNamedByItsDigest) {
+  const std::string user = tokens_->IdentityOf({absl::StrCat("Bearer ", kUser)});
+  // printf %s TOKEN | sha256sum | cut -c1-16
+  EXPECT_EQ(user, "token:7ae739fc9409d691");
+  EXPECT_NE(tokens_->IdentityOf({absl::StrCat("Bearer ", kAdmin)}), user);
+  EXPECT_EQ(tokens_->IdentityOf({"Bearer other-0123456789abcdef"}), "");
+  EXPECT_EQ(tokens_->IdentityOf({}), "");
+  const std::string good = absl::StrCat("Bearer ", kUser);
+  EXPECT_EQ(tokens_->IdentityOf({good, good}), "");
+}
+
 }  // namespace
 }  // namespace saccade::server

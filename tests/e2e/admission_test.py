@@ -2,13 +2,16 @@
 
 import concurrent.futures
 import subprocess
+import urllib.error
+import urllib.request
 
 import pytest
+from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 import pictures
 from busy import HEAVY, Busy
-from harness import binary, eventually, run_to_end
-from messages import Inference, Vision, infer_request, message, predict_request
+from harness import DEADLINE_SECONDS, SERVING, binary, eventually, run_to_end
+from messages import Inference, Vision, infer_request, message, predict_request, stream
 from refusals import EXHAUSTED, INVALID, check, details, pushback, refused
 from tiny_models import write_model
 
@@ -77,8 +80,61 @@ def test_a_client_that_sends_too_fast(start, repository, light):
         jpeg = pictures.encoded(pictures.pixels(1), "JPEG")
         error = refused(vision.predict, predict_request(model="tiny", encoded=jpeg))
         check(error, EXHAUSTED, ["client 'ipv4:127.0.0.1'"])
-        assert len(vision.list_models(message("saccade.v1.ListModelsRequest")()).models) == 2, "only what costs compute is counted"
-    assert daemon.metrics().value("saccade_shed_total", reason="client_rate") == 2
+        check(refused(vision.list_models, message("saccade.v1.ListModelsRequest")()), EXHAUSTED, ["sends more than"])
+    assert daemon.metrics().value("saccade_shed_total", reason="client_rate") == 3
+
+
+def daemon_is_serving(daemon):
+    with daemon.channel() as channel:
+        assert health_pb2_grpc.HealthStub(channel).Check(health_pb2.HealthCheckRequest()).status == SERVING
+
+
+def test_every_request_counts_at_the_door(start, repository, light):
+    daemon = start(repository, *ONE_A_HOUR).await_ready()
+    # Even what names nothing that exists.
+    assert daemon.get("/nowhere")[0] == 404
+    for path in ("/nowhere", "/v2/models/tiny", "/v1/models", "/"):
+        status, headers, body = daemon.get(path)
+        assert status == 429 and "sends more than" in body, path
+        assert int(headers["Retry-After"]) >= 1
+    with daemon.inference() as inference:
+        check(refused(inference.model_infer, infer_request("none", (1,), b"")), EXHAUSTED, ["sends more than"])
+        check(refused(inference.model_infer, light), EXHAUSTED, ["sends more than"])
+    # Probes are not counted, on any port, nor are scrapes.
+    for _ in range(3):
+        assert daemon.get("/v2/health/ready")[0] == 200
+        daemon_is_serving(daemon)
+        daemon.metrics()
+    assert daemon.metrics().value("saccade_shed_total", reason="client_rate") == 6
+
+
+def test_a_token_has_a_rate_of_its_own(start, repository, tmp_path):
+    tokens = [f"{name}-0123456789abcdef" for name in ("one", "two")]
+    (tmp_path / "tokens").write_text("".join(f"{token} predict\n" for token in tokens))
+    daemon = start(repository, *ONE_A_HOUR, f"--token-file={tmp_path / 'tokens'}").await_ports()
+
+    def status(token=None):
+        headers = {"Authorization": f"Bearer {token}"} if token else {}
+        request = urllib.request.Request(f"http://127.0.0.1:{daemon.http_port}/v2", headers=headers)
+        try:
+            with urllib.request.urlopen(request, timeout=30) as answer:
+                return answer.status
+        except urllib.error.HTTPError as error:
+            return error.code
+
+    assert [status(tokens[0]), status(tokens[0]), status(tokens[1]), status(tokens[1])] == [200, 429, 200, 429]
+    # Guesses share the rate of their address.
+    assert [status("guess-0123456789abcdef"), status("other-0123456789abcdef"), status()] == [401, 429, 429]
+
+
+def test_each_message_of_a_stream_counts(start, repository, light):
+    daemon = start(repository, "--client-requests-per-second=0.0003", "--client-burst=2").await_ready()
+    with daemon.channel() as channel:
+        infer = stream(channel, "inference.GRPCInferenceService", "ModelStreamInfer")
+        answers = list(infer(iter([light] * 4), timeout=DEADLINE_SECONDS))
+    errors = [answer.error_message for answer in answers]
+    assert [bool(error) for error in errors] == [False, False, True, True], errors
+    assert "sends more than" in errors[2]
 
 
 def test_the_hints_are_spread_and_all_say_the_same(start, repository, light):

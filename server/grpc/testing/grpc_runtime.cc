@@ -21,6 +21,7 @@ namespace {
 CallStart StartOf(const grpc::GenericCallbackServerContext& context) {
   CallStart start{.method = context.method(),
                   .client = context.peer(),
+                  .address = context.peer(),
                   .metadata = {},
                   .arrival = Clock::Real()->Now(),
                   .deadline = absl::InfiniteFuture()};
