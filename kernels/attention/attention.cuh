@@ -1,6 +1,6 @@
 // Regular attention on CUDA: a plan of the attention core (device/attend.cuh), compiled by nvcc and, for the
 // emulator, by g++.
-//   1. q, k and v: products with their weights, if any; then the maxima of k and v for kPooled
+//   1. the maxima of k's and v's maps for kPooled; then q, k and v: products with their weights, if any
 //   2. softmax(k^T q): attention of all positions to all keys, with the operator's own epilogue;
 //      without softmax: A = (1/N) v k^T, a small matrix per head, then A q, linear in the number of
 //      positions
@@ -28,13 +28,13 @@ struct AttentionCuda {
         keys.valid = pooled_valid;
       }
     }
-    transformed_q = Transformed(p.q, p.key_channels, workspace);
-    transformed_k = Transformed(p.k, p.key_channels, workspace);
-    transformed_v = Transformed(p.v, p.value_channels, workspace);
     if (p.kind == AttentionKind::kPooled) {
-      pooled_k = MapInWorkspace(keys, p.key_channels, workspace);
-      pooled_v = MapInWorkspace(keys, p.value_channels, workspace);
+      pooled_k = MapInWorkspace(keys, p.k.channels, workspace);
+      pooled_v = MapInWorkspace(keys, p.v.channels, workspace);
     }
+    transformed_q = Transformed(p.q, p.extent, p.key_channels, workspace);
+    transformed_k = Transformed(p.k, keys, p.key_channels, workspace);
+    transformed_v = Transformed(p.v, keys, p.value_channels, workspace);
     if (p.kind == AttentionKind::kMean) {
       mixed = Take(workspace, p.batch * p.key_channels * head_values);
       if (p.out_weight != nullptr) folded = Take(workspace, p.batch * p.key_channels * p.out_channels);
@@ -51,18 +51,24 @@ struct AttentionCuda {
     return floats + (mix > apply ? mix : apply);
   }
 
-  Rows Q() const { return Input(p.q, transformed_q); }
-  Rows K() const { return Input(p.k, transformed_k); }
-  Rows V() const { return Input(p.v, transformed_v); }
+  Rows Q() const { return Input(p.q, RowsOf(p.q.map, p.dtype, 0), transformed_q); }
+  Rows K() const { return Input(p.k, KeyMap(p.k, pooled_k), transformed_k); }
+  Rows V() const { return Input(p.v, KeyMap(p.v, pooled_v), transformed_v); }
+
+  // What keys or values are made of: the input's map, or its maxima.
+  Rows KeyMap(const AttentionInput& input, const OutputRows& pooled) const {
+    return p.kind == AttentionKind::kPooled ? Readable(pooled) : RowsOf(input.map, p.dtype, 0);
+  }
 
   // weight * map + bias, into the workspace.
-  AttendProblem Transform(const AttentionInput& input, const OutputRows& out, int64_t channels) const {
+  AttendProblem Transform(const AttentionInput& input, const Rows& map, const Extent& extent,
+                          const OutputRows& out, int64_t channels) const {
     AttendProblem a;
     a.batch = p.batch;
     a.depth = input.channels;
-    a.queries = p.extent;
+    a.queries = extent;
     a.keys = RowExtent(channels);
-    a.q = RowsOf(input.map, p.dtype, 0);
+    a.q = map;
     a.k = MatrixRows(static_cast<const float*>(input.weight), input.channels, 1);
     a.key_bias = static_cast<const float*>(input.bias);
     a.out = out;
@@ -71,14 +77,13 @@ struct AttentionCuda {
   }
 
   AttendProblem Softmax() const {
-    const bool pooled = p.kind == AttentionKind::kPooled;
     AttendProblem a = Heads(p.extent, keys);
     a.depth = head_keys;
     a.value_channels = head_values;
     a.scale = static_cast<float>(p.logit_scale);
     a.q = OfHead(Q(), head_keys);
-    a.k = OfHead(pooled ? Readable(pooled_k) : K(), head_keys);
-    a.v = OfHead(pooled ? Readable(pooled_v) : V(), head_values);
+    a.k = OfHead(K(), head_keys);
+    a.v = OfHead(V(), head_values);
     if (p.out_weight == nullptr) {
       Finish(a, head_values);
     } else {
@@ -176,12 +181,13 @@ struct AttentionCuda {
     rows.row_stride[0] = channels * extent.size[2] * extent.size[1];
     return rows;
   }
-  OutputRows Transformed(const AttentionInput& input, int64_t channels, float* workspace) {
-    return input.weight == nullptr ? OutputRows() : MapInWorkspace(p.extent, channels, workspace);
+  OutputRows Transformed(const AttentionInput& input, const Extent& extent, int64_t channels,
+                         float* workspace) {
+    return input.weight == nullptr ? OutputRows() : MapInWorkspace(extent, channels, workspace);
   }
 
-  Rows Input(const AttentionInput& input, const OutputRows& transformed) const {
-    return input.weight == nullptr ? RowsOf(input.map, p.dtype, 0) : Readable(transformed);
+  static Rows Input(const AttentionInput& input, const Rows& map, const OutputRows& transformed) {
+    return input.weight == nullptr ? map : Readable(transformed);
   }
   AttendProblem Heads(const Extent& queries, const Extent& of_keys) const {
     AttendProblem a;
@@ -265,13 +271,13 @@ void RunAttentionPool(const AttentionCuda& run, const Launch& launch) {
     launch(AttentionPoolKernel<T>, Blocks(one.batch * one.positions * channels, kBlockThreads), kBlockThreads,
            one);
   };
-  pool(run.K(), run.pooled_k, run.p.key_channels);
-  pool(run.V(), run.pooled_v, run.p.value_channels);
+  pool(RowsOf(run.p.k.map, run.p.dtype, 0), run.pooled_k, run.p.k.channels);
+  pool(RowsOf(run.p.v.map, run.p.dtype, 0), run.pooled_v, run.p.v.channels);
 }
 
 inline bool AttentionCudaFits(const AttentionProblem& p) {
   const AttentionCuda run(p, nullptr);
-  const int64_t widest = p.key_channels > p.value_channels ? p.key_channels : p.value_channels;
+  const int64_t widest = p.k.channels > p.v.channels ? p.k.channels : p.v.channels;
   if (p.batch * PositionsOf(run.keys) * widest > kMaxBlocks * kBlockThreads) return false;
   if (p.kind == AttentionKind::kMean) return AttendFits(run.Mix()) && AttendFits(run.Apply());
   return AttendFits(run.Softmax()) && (p.out_weight == nullptr || AttendFits(run.Project()));
@@ -280,19 +286,20 @@ inline bool AttentionCudaFits(const AttentionProblem& p) {
 template <typename T, typename Launch>
 void RunAttentionCuda(const AttentionProblem& p, float* workspace, const Launch& launch) {
   const AttentionCuda run(p, workspace);
-  const auto transform = [&](const AttentionInput& input, const OutputRows& out, int64_t channels) {
-    if (input.weight != nullptr) RunProduct<T>(run.Transform(input, out, channels), launch);
+  const auto transform = [&](const AttentionInput& input, const Rows& map, const Extent& extent,
+                             const OutputRows& out, int64_t channels) {
+    if (input.weight != nullptr) RunProduct<T>(run.Transform(input, map, extent, out, channels), launch);
   };
-  transform(p.q, run.transformed_q, p.key_channels);
-  transform(p.k, run.transformed_k, p.key_channels);
-  transform(p.v, run.transformed_v, p.value_channels);
+  if (p.kind == AttentionKind::kPooled) RunAttentionPool<T>(run, launch);
+  transform(p.q, RowsOf(p.q.map, p.dtype, 0), p.extent, run.transformed_q, p.key_channels);
+  transform(p.k, run.KeyMap(p.k, run.pooled_k), run.keys, run.transformed_k, p.key_channels);
+  transform(p.v, run.KeyMap(p.v, run.pooled_v), run.keys, run.transformed_v, p.value_channels);
   if (p.kind == AttentionKind::kMean) {
     RunAttend<T>(run.Mix(), run.attend, launch);
     if (p.out_weight != nullptr) RunProduct<float>(run.Fold(), launch);
     RunAttend<T>(run.Apply(), run.attend, launch);
     return;
   }
-  if (p.kind == AttentionKind::kPooled) RunAttentionPool<T>(run, launch);
   RunAttend<T>(run.Softmax(), run.attend, launch);
   if (p.out_weight != nullptr) RunProduct<T>(run.Project(), launch);
 }

@@ -45,7 +45,7 @@ at::Tensor attention_1n(const at::Tensor& q, const at::Tensor& k, const at::Tens
 // The whole module: y = scale * (out_weight O) + shift (+ x if residual), where O is the attention of
 // Q = query_weight x + query_bias, and K and V likewise. A missing weight is the identity, and so are missing
 // out_weight, scale and shift.
-//   kind          "softmax", "pool" (pooling after the transforms) or "1n"
+//   kind          "softmax", "pool" (the input of keys and values is pooled, before the transforms) or "1n"
 //   query_weight  [Ck, C], or as a 1x1 convolution stores it; key_weight has as many rows. If only one of the
 //                 two is given, Ck = C.
 //   value_weight  [Cv, C]; Cv = C if it is not given

@@ -10,16 +10,16 @@
 namespace saccade::kernels {
 namespace {
 
-// Folds out_weight (W_v x + b_v) into one transform of x, if there is one head, no pooling (the maximum
-// between the two transforms prevents it), and no more channels to attend to than before.
+// Folds out_weight (W_v x + b_v) into one transform of x, if there is one head, and no more channels to
+// attend to than before.
 template <typename A>
 class FoldedValues {
  public:
   FoldedValues(const AttentionProblem& p, const TileCode<A>& code, Arena* arena)
       : p_(p),
         code_(code),
-        folds_(p.heads == 1 && p.kind != AttentionKind::kPooled && p.out_weight != nullptr &&
-               p.v.weight != nullptr && p.out_channels <= p.value_channels),
+        folds_(p.heads == 1 && p.out_weight != nullptr && p.v.weight != nullptr &&
+               p.out_channels <= p.value_channels),
         columns_(p.v.channels + (p.v.bias == nullptr ? 0 : 1)),
         row_(RoundUp(columns_, kRowPadding)) {
     padded_ = arena->Take<A>(folds_ ? p.value_channels * row_ : 0);

@@ -82,7 +82,9 @@ def test_matches_an_independent_composition(heads, kind):
     torch.testing.assert_close(call(kind, q, k, v, heads, 0.3), by_einsum(q, k, v, heads, 0.3, kind),
                                rtol=1e-12, atol=1e-12)
     wq, wk, wv, bq, bk, bv, out, scale, shift = weights(8, 24, 40)
-    attended = by_einsum(project(q, wq, bq), project(q, wk, bk), project(q, wv, bv), heads, 1, kind)
+    # The module pools its input, before the transforms.
+    read, between = (pooled(q), "softmax") if kind == "pool" else (q, kind)
+    attended = by_einsum(project(q, wq, bq), project(read, wk, bk), project(read, wv, bv), heads, 1, between)
     attended = torch.einsum("cd,bd...->bc...", out, attended)
     expected = attended * scale[:, None, None] + shift[:, None, None]
     for residual in (False, True):

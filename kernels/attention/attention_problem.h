@@ -25,9 +25,10 @@ struct AttentionInput {
 // O = V f(K^T Q) for each of `heads` contiguous groups of channels, and out = scale * (out_weight O) + shift
 // + residual, where each of these four is applied only if it is given.
 //
-// For kPooled, f is a softmax over P(K) and P(V), where P is the maximum over windows of two positions along
-// each spatial dimension, with stride two, after the transforms; at the end of the valid extent a window may
-// be smaller. So there are ceil(h/2) ceil(w/2) keys for h x w valid positions.
+// For kPooled, K and V are transforms of P(map), where P is the maximum over windows of two positions along
+// each spatial dimension, with stride two; at the end of the valid extent a window may be smaller. Pooling
+// before the transforms is what the papers' counts and Wang et al.'s code have. So there are ceil(h/2)
+// ceil(w/2) keys for h x w valid positions.
 //
 // Weights are in the accumulation type: float, or double for double maps.
 struct AttentionProblem {

@@ -40,15 +40,26 @@ at::Tensor Pooled(at::Tensor map) {
 // [B, heads, C/heads, N]
 at::Tensor SplitHeads(const at::Tensor& x, int64_t heads) { return x.flatten(2).unflatten(1, {heads, -1}); }
 
-// V f(K^T Q) of maps that are already in the accumulation type and not masked.
+// Returns which keys are valid, [B, 1, *]; undefined if there are no extents. `map` has the extents' size.
+at::Tensor Present(const at::Tensor& map, AttentionKind kind, const OptionalTensor& valid) {
+  if (!valid.has_value()) return {};
+  const at::Tensor mask = ValidMask(map, *valid);
+  return kind == AttentionKind::kPooled ? Pooled(mask.to(map.scalar_type())) > 0 : mask;
+}
+
+// Returns what keys or values are made of: the map or its maxima, with zeros where there are no keys.
+at::Tensor KeyMap(const at::Tensor& map, AttentionKind kind, const OptionalTensor& valid) {
+  if (kind != AttentionKind::kPooled) return map;
+  const at::Tensor pooled = Pooled(LowestBeyond(map, valid));
+  const at::Tensor present = Present(map, kind, valid);
+  return present.defined() ? at::where(present, pooled, at::zeros({}, pooled.options())) : pooled;
+}
+
+// V f(K^T Q) of maps that are already in the accumulation type and not masked; k and v have one position per
+// key.
 at::Tensor Attend(const at::Tensor& q, at::Tensor k, at::Tensor v, int64_t heads, double scale,
                   AttentionKind kind, const OptionalTensor& valid) {
-  at::Tensor present = valid.has_value() ? ValidMask(q, *valid) : at::Tensor();  // [B, 1, *]
-  if (kind == AttentionKind::kPooled) {
-    k = Pooled(LowestBeyond(k, valid));
-    v = Pooled(LowestBeyond(v, valid));
-    if (present.defined()) present = Pooled(present.to(q.scalar_type())) > 0;
-  }
+  const at::Tensor present = Present(q, kind, valid);
   if (present.defined()) {
     k = at::where(present, k, at::zeros({}, k.options()));
     v = at::where(present, v, at::zeros({}, v.options()));
@@ -92,8 +103,8 @@ at::Tensor Result(const at::Tensor& flat, const at::Tensor& x, const OptionalTen
 at::Tensor AttentionReference(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, int64_t heads,
                               double scale, AttentionKind kind, const OptionalTensor& valid) {
   const auto accumulate = AccumulateType(q.scalar_type());
-  const at::Tensor out =
-      Attend(q.to(accumulate), k.to(accumulate), v.to(accumulate), heads, scale, kind, valid);
+  const at::Tensor out = Attend(q.to(accumulate), KeyMap(k.to(accumulate), kind, valid),
+                                KeyMap(v.to(accumulate), kind, valid), heads, scale, kind, valid);
   return Result(out.flatten(1, 2), v, valid);
 }
 
@@ -103,9 +114,10 @@ at::Tensor AttentionModuleReference(const at::Tensor& x, AttentionKind kind, con
   CheckAttentionModule(x, kind, w, heads, logit_scale, residual, valid);
   const auto accumulate = AccumulateType(x.scalar_type());
   const at::Tensor input = Masked(x.to(accumulate), valid);
+  const at::Tensor keys = KeyMap(input, kind, valid);
   at::Tensor out =
-      Attend(Transformed(input, w.query_weight, w.query_bias), Transformed(input, w.key_weight, w.key_bias),
-             Transformed(input, w.value_weight, w.value_bias), heads, logit_scale, kind, valid)
+      Attend(Transformed(input, w.query_weight, w.query_bias), Transformed(keys, w.key_weight, w.key_bias),
+             Transformed(keys, w.value_weight, w.value_bias), heads, logit_scale, kind, valid)
           .flatten(1, 2);
   if (w.out_weight.has_value()) out = at::matmul(w.out_weight->to(accumulate).flatten(1), out);
   if (w.scale.has_value()) out = out * w.scale->to(accumulate).unsqueeze(1);

@@ -69,8 +69,14 @@ at::Tensor Project(const at::Tensor& x, const OptionalTensor& weight, const Opti
 
 at::Tensor ComposedModule(const at::Tensor& x, const std::string& kind, const AttentionWeights& w,
                           int64_t heads, double scale, bool residual) {
-  at::Tensor out = Composed(Project(x, w.query_weight, w.query_bias), Project(x, w.key_weight, w.key_bias),
-                            Project(x, w.value_weight, w.value_bias), heads, scale, kind);
+  // "For the attention operator with pooling operation, the spatial sizes of the key matrix K and value
+  // matrix V are reduced by 2x2 pooling": before the transforms, as the multiply-adds of the paper's table 2
+  // say.
+  const bool pools = kind == "pool";
+  const at::Tensor keys = pools ? Pooled(x) : x;
+  at::Tensor out =
+      Composed(Project(x, w.query_weight, w.query_bias), Project(keys, w.key_weight, w.key_bias),
+               Project(keys, w.value_weight, w.value_bias), heads, scale, pools ? "softmax" : kind);
   out = Project(out, w.out_weight, {}).flatten(2);
   if (w.scale.has_value()) out = out * w.scale->unsqueeze(1);
   if (w.shift.has_value()) out = out + w.shift->unsqueeze(1);
@@ -240,9 +246,13 @@ TEST(AttentionTest, TheModuleIsTheOperatorBetweenItsTransforms) {
       for (const int64_t values : {6, 20}) {
         const AttentionWeights w = EveryWeight(12, 10, values, 12, at::kDouble);
         const double scale = kind == "1n" ? 1 : 0.4;
-        const at::Tensor attended =
-            Attend(Project(x, w.query_weight, w.query_bias), Project(x, w.key_weight, w.key_bias),
-                   Project(x, w.value_weight, w.value_bias), heads, scale, kind);
+        const bool pools = kind == "pool";
+        const at::Tensor keys = pools ? Pooled(x) : x;
+        const at::Tensor query = Project(x, w.query_weight, w.query_bias);
+        const at::Tensor key = Project(keys, w.key_weight, w.key_bias);
+        const at::Tensor value = Project(keys, w.value_weight, w.value_bias);
+        const at::Tensor attended = pools ? Composed(query, key, value, heads, scale, "softmax")
+                                          : Attend(query, key, value, heads, scale, kind);
         const at::Tensor expected =
             Project(attended, w.out_weight, {}) * across(w.scale) + across(w.shift) + x;
         EXPECT_LE(RelativeError(attention_module(x, kind, w, heads, scale), expected), 1e-13) << kind;

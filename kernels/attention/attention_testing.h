@@ -268,21 +268,23 @@ class AttentionTestCase {
     return true;
   }
 
-  // Returns the transformed values at one sample's valid positions.
-  Rows Transformed(const std::vector<T>& x, int64_t channels, const std::vector<A>& weight,
-                   const std::vector<A>& bias, int64_t rows, int64_t b,
-                   const std::vector<int64_t>& valid) const {
-    Rows out(rows, std::vector<double>(valid.size(), 0.0));
+  // Returns the values at one sample's valid positions.
+  Rows Read(const std::vector<T>& x, int64_t channels, int64_t b, const std::vector<int64_t>& valid) const {
+    Rows out(channels, std::vector<double>(valid.size()));
+    for (int64_t c = 0; c < channels; ++c) {
+      for (size_t i = 0; i < valid.size(); ++i) out[c][i] = Value(x, channels, b, c, valid[i]);
+    }
+    return out;
+  }
+
+  Rows Transformed(const Rows& x, const std::vector<A>& weight, const std::vector<A>& bias,
+                   int64_t rows) const {
+    if (weight.empty()) return x;
+    Rows out(rows, std::vector<double>(x[0].size(), 0.0));
     for (int64_t r = 0; r < rows; ++r) {
-      for (size_t i = 0; i < valid.size(); ++i) {
-        if (weight.empty()) {
-          out[r][i] = Value(x, channels, b, r, valid[i]);
-          continue;
-        }
+      for (size_t i = 0; i < x[0].size(); ++i) {
         out[r][i] = bias.empty() ? 0 : bias[r];
-        for (int64_t c = 0; c < channels; ++c) {
-          out[r][i] += weight[r * channels + c] * Value(x, channels, b, c, valid[i]);
-        }
+        for (size_t c = 0; c < x.size(); ++c) out[r][i] += weight[r * x.size() + c] * x[c][i];
       }
     }
     return out;
@@ -342,14 +344,15 @@ class AttentionTestCase {
     if (valid.empty()) return out;
     const bool one_map = config_.module || config_.shared;
     const auto& v_map = one_map ? q_ : v_;
-    const Rows q = Transformed(q_, config_.channels, query_weight_, query_bias_, keys_, b, valid);
-    Rows k = Transformed(one_map ? q_ : k_, config_.channels, key_weight_, key_bias_, keys_, b, valid);
-    Rows v = Transformed(v_map, one_map ? config_.channels : values_, value_weight_, value_bias_, values_, b,
-                         valid);
+    const Rows q = Transformed(Read(q_, config_.channels, b, valid), query_weight_, query_bias_, keys_);
+    Rows k = Read(one_map ? q_ : k_, config_.channels, b, valid);
+    Rows v = Read(v_map, one_map ? config_.channels : values_, b, valid);
     if (config_.kind == AttentionKind::kPooled) {
       k = Pooled(k, valid);
       v = Pooled(v, valid);
     }
+    k = Transformed(k, key_weight_, key_bias_, keys_);
+    v = Transformed(v, value_weight_, value_bias_, values_);
     Rows attended(values_, std::vector<double>(valid.size(), 0.0));
     for (int64_t head = 0; head < config_.heads; ++head) AttendHead(q, k, v, head, &attended);
     for (int64_t c = 0; c < out_channels_; ++c) {

@@ -80,8 +80,8 @@ class AttentionTiles {
         if (input->weight != nullptr) read = std::max(read, input->channels);
       }
       x = arena->Take<A>(read * kTile);
-      neighbours = arena->Take<A>(
-          p.kind == AttentionKind::kPooled ? std::max(p.key_channels, p.value_channels) * kTile : 0);
+      neighbours =
+          arena->Take<A>(p.kind == AttentionKind::kPooled ? std::max(p.k.channels, p.v.channels) * kTile : 0);
       reprojected = arena->Take<A>(p.out_weight == nullptr ? 0 : p.out_channels * kTile);
       residual = arena->Take<A>(p.residual.data == nullptr ? 0 : p.out_channels * kTile);
     }
@@ -99,25 +99,17 @@ class AttentionTiles {
     });
   }
 
-  // Loads a block of keys. For kPooled, keys are maxima over windows of positions, and the block's positions
-  // number the windows.
+  // Loads a block of keys. For kPooled, keys are transformed maxima over windows of positions, and the
+  // block's positions number the windows.
   void LoadKeys(const AttentionInput& input, const MapBlock& block, const Scratch& scratch, A* tile,
                 int64_t row) const {
     if (p_.kind != AttentionKind::kPooled) {
       Load(input, block, scratch, tile, row);
       return;
     }
-    for (int corner = 0; corner < 8; ++corner) {
-      const int64_t step[kMaxSpatialDims] = {corner >> 2, (corner >> 1) & 1, corner & 1};
-      const auto within = [&](int d) { return step[d] == 0 || block.box.size(d) > 1; };
-      if (!within(0) || !within(1) || !within(2)) continue;
-      A* to = corner == 0 ? tile : scratch.neighbours;
-      const int64_t to_row = corner == 0 ? row : kTile;
-      Transform(input, block, scratch, to, to_row, [&](const MapBlock& read, A* at, int64_t at_row) {
-        LoadCorner(input.map, read, step, at, at_row);
-      });
-      if (corner != 0) TakeLarger(to, block.channels, block.count, tile, row);
-    }
+    Transform(input, block, scratch, tile, row, [&](const MapBlock& read, A* to, int64_t to_row) {
+      LoadLargest(input.map, read, scratch.neighbours, to, to_row);
+    });
   }
 
   // Stores a block of the attended values, after projection, scale, shift and residual. With an out_weight,
@@ -158,6 +150,21 @@ class AttentionTiles {
     if (input.bias == nullptr) return;
     code_.affine(tile, block.channels, block.count, row, nullptr,
                  static_cast<const A*>(input.bias) + block.channel, nullptr);
+  }
+
+  // Loads the maxima over the block's windows.
+  void LoadLargest(const FeatureMap& map, const MapBlock& block, A* neighbours, A* tile, int64_t row) const {
+    for (int corner = 0; corner < 8; ++corner) {
+      const int64_t step[kMaxSpatialDims] = {corner >> 2, (corner >> 1) & 1, corner & 1};
+      const auto within = [&](int d) { return step[d] == 0 || block.box.size(d) > 1; };
+      if (!within(0) || !within(1) || !within(2)) continue;
+      if (corner == 0) {
+        LoadCorner(map, block, step, tile, row);
+        continue;
+      }
+      LoadCorner(map, block, step, neighbours, kTile);
+      TakeLarger(neighbours, block.channels, block.count, tile, row);
+    }
   }
 
   // Loads one position of each of the block's windows: `step` from the window's first position, clamped to

@@ -101,10 +101,10 @@ at::Tensor AxisWeights(const at::Tensor& queries, const at::Tensor& embeddings, 
 void ProbeDotProducts(const std::string& layer, const at::Tensor& x, const DotProducts& how,
                       const std::optional<at::Tensor>& valid) {
   const auto start = [&](const at::Tensor& seen) -> HeadMaps {
-    at::Tensor keys = TransformedMap(seen, how.key_weight, how.key_bias);
+    at::Tensor read = seen;
     if (how.kind == "pool")
-      keys = at::max_pool2d(keys.unsqueeze(0), {2, 2}, {2, 2}, {0, 0}, {1, 1}, /*ceil_mode=*/true)[0];
-    keys = SplitHeads(keys, how.heads);
+      read = at::max_pool2d(seen.unsqueeze(0), {2, 2}, {2, 2}, {0, 0}, {1, 1}, /*ceil_mode=*/true)[0];
+    const at::Tensor keys = SplitHeads(TransformedMap(read, how.key_weight, how.key_bias), how.heads);
     return [&how, seen, keys](int64_t head, Cell cell) -> std::vector<NamedMap> {
       const at::Tensor query =
           SplitHeads(Transformed(At(seen, cell).unsqueeze(1), how.query_weight, how.query_bias), how.heads);

@@ -42,7 +42,9 @@ class AttentionPath(nn.Module):
         if self.kind == "kv":
             key, value = averages(x), averages(value)
         elif self.kind == "pool":
-            key, value = (nn.functional.max_pool2d(y, 2, ceil_mode=True).flatten(2) for y in (x, value))
+            # The paper pools the matrices before they are transformed, as its multiply-adds say.
+            key = nn.functional.max_pool2d(x, 2, ceil_mode=True).flatten(2)
+            value = self.value.weight @ key
         else:
             key, value = x.flatten(2), value.flatten(2)
         return self.attend(x.flatten(2), key, value).unflatten(2, (height, width))

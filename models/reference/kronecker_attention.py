@@ -15,8 +15,8 @@ class Attention(nn.Module):
     """Attention with linear transforms on Q, K and V, all as wide as x; x is added to the result.
 
     kv: every position attends to the averages. qkv: the averages attend to each other, and the result is the outer sum
-    of the columns' and the rows' results. softmax: every position attends to every position; pool: to the maxima of
-    keys and values over windows of 2 x 2.
+    of the columns' and the rows' results. softmax: every position attends to every position; pool: to keys and
+    values of the maxima of x over windows of 2 x 2.
 
     Keys have no bias, as it would cancel in the softmax. The paper normalises the coefficients with batch norm to train
     KANets and does not say along which axis; here each head is one channel.
@@ -40,15 +40,14 @@ class Attention(nn.Module):
         return (value @ coefficients.softmax(dim=2)).flatten(1, 2)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        query, key, value = self.query(x), self.key(x), self.value(x)
+        read = nn.functional.max_pool2d(x, 2, ceil_mode=True) if self.kind == "pool" else x
+        query, key, value = self.query(x), self.key(read), self.value(read)
         height, width = x.shape[2:]
         if self.kind == "qkv":
             columns, rows = self.attend(averages(query), averages(key), averages(value)).split([width, height], dim=2)
             return x + columns.unsqueeze(2) + rows.unsqueeze(3)
         if self.kind == "kv":
             key, value = averages(key), averages(value)
-        elif self.kind == "pool":
-            key, value = (nn.functional.max_pool2d(y, 2, ceil_mode=True).flatten(2) for y in (key, value))
         else:
             key, value = key.flatten(2), value.flatten(2)
         return x + self.attend(query.flatten(2), key, value).unflatten(2, (height, width))

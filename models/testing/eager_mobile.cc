@@ -35,10 +35,6 @@ at::Tensor Siamese(const MobileOptions& options, const TensorMap& tensors, const
 // Returns the means of the columns, then of the rows; x is [B, heads, c, H, W].
 at::Tensor Averages(const at::Tensor& x) { return at::cat({x.mean(3), x.mean(4)}, 3); }
 
-at::Tensor Pooled(const at::Tensor& x) {
-  return at::max_pool2d(x.flatten(0, 1), 2, 2, 0, 1, /*ceil_mode=*/true).unflatten(0, {x.size(0), x.size(1)});
-}
-
 at::Tensor Attend(const TensorMap& tensors, const std::string& layer, const at::Tensor& query,
                   const at::Tensor& key, const at::Tensor& value) {
   const auto get = [&](const char* part) { return tensors.at(layer + ".coefficients." + part); };
@@ -71,9 +67,15 @@ at::Tensor Attention(const Block& block, const MobileOptions& options, const Ten
     case MobileAttention::kSoftmax:
       y = Attend(tensors, layer, q, q, v).reshape(x.sizes());
       break;
-    case MobileAttention::kPool:
-      y = Attend(tensors, layer, q, Pooled(heads).flatten(3), Pooled(values).flatten(3)).reshape(x.sizes());
+    case MobileAttention::kPool: {
+      // The maxima are transformed, and not the other way round.
+      const at::Tensor pooled = at::max_pool2d(x, 2, 2, 0, 1, /*ceil_mode=*/true).flatten(2);
+      const at::Tensor of_pooled = at::matmul(tensors.at(layer + ".value.weight"), pooled);
+      const std::vector<int64_t> split = {options.heads, -1};
+      y = Attend(tensors, layer, q, pooled.unflatten(1, split), of_pooled.unflatten(1, split))
+              .reshape(x.sizes());
       break;
+    }
     case MobileAttention::kKroneckerKv:
       y = Attend(tensors, layer, q, Averages(heads), Averages(values)).reshape(x.sizes());
       break;

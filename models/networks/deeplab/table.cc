@@ -18,8 +18,10 @@ int64_t AttentionMadds(const DeepLabOptions& options, Size map) {
     case DeepLabHead::kKao:
       if (options.kao == "qkv") return attend(averages, averages) + 3 * transform(averages);
       return attend(positions, averages) + transform(positions) + 2 * transform(averages);
-    case DeepLabHead::kAttentionPool:
-      return attend(positions, (map.height + 1) / 2 * ((map.width + 1) / 2)) + 3 * transform(positions);
+    case DeepLabHead::kAttentionPool: {
+      const int64_t pooled = (map.height + 1) / 2 * ((map.width + 1) / 2);
+      return attend(positions, pooled) + transform(positions) + 2 * transform(pooled);
+    }
     default:
       return attend(positions, positions) + 3 * transform(positions);
   }

@@ -40,7 +40,7 @@ ResnetTable DeepLabBackbone(const DeepLabOptions& options);
 // Records all layers for one picture of `size`. Attention is counted as in its papers, transforms included.
 // With N = h w positions and c channels: KAO_KV 2 N (h + w) c + N c^2 + 2 (h + w) c^2, KAO_QKV 2 (h + w)^2 c
 // + 3 (h + w) c^2 (transforms act on the averages where they commute with them), regular attention 2 N M c +
-// 3 N c^2 with M = N keys, or the number of pooled keys.
+// N c^2 + 2 M c^2 with M = N keys, or the number of pooled keys.
 void RecordDeepLab(const DeepLabOptions& options, Size size, Ledger& ledger);
 
 }  // namespace saccade::models

@@ -42,7 +42,8 @@ TEST(DeepLabCounts, AttentionByThePapersRules) {
   EXPECT_EQ(madds(kKv, "kao"), 2 * n * averages * c + n * c * c + 2 * averages * c * c);
   EXPECT_EQ(madds(kQkv, "kao"), 2 * averages * averages * c + 3 * averages * c * c);
   EXPECT_EQ(madds(kKv, "attention"), 2 * n * n * c + 3 * n * c * c);
-  EXPECT_EQ(madds(kKv, "attention_pool"), 2 * n * 21 * 21 * c + 3 * n * c * c);
+  const int64_t pooled = 21 * 21;
+  EXPECT_EQ(madds(kKv, "attention_pool"), 2 * n * pooled * c + (n + 2 * pooled) * c * c);
 }
 
 TEST(DeepLabCounts, MatchTheParametersThatAreLoaded) {
