@@ -17,9 +17,13 @@ HEADS = 2
 KINDS = ("softmax", "pool", "1n")
 
 
+def pooled(x):
+    return F.max_pool2d(x, 2, ceil_mode=True)
+
+
 def attend(q, k, v, kind, heads=HEADS):
     if kind == "pool":
-        k, v = (F.max_pool2d(t, 2, ceil_mode=True) for t in (k, v))
+        k, v = pooled(k), pooled(v)
     q, k, v = (t.flatten(2).unflatten(1, (heads, -1)) for t in (q, k, v))
     if kind == "1n":
         return (v @ k.transpose(-2, -1) / k.shape[-1] @ q).flatten(1, 2)
@@ -64,9 +68,12 @@ def check_module(ops, dtype, kind):
     weights = [torch.randn(rows, columns) / columns**0.5
                for rows, columns in ((keys, channels), (keys, channels), (values, channels), (channels, values))]
     w = [t.to(dtype).double() for t in weights]
+    # The module pools its input, before the transforms.
+    read, between = (pooled(x.double()), "softmax") if kind == "pool" else (x.double(), kind)
     flat = x.double().flatten(2)
-    q, k, v = ((w[i] @ flat).view(2, -1, 13, 17) for i in range(3))
-    expected = (w[3] @ attend(q, k, v, kind) + flat).view(x.shape)
+    q = (w[0] @ flat).view(2, -1, 13, 17)
+    k, v = ((w[i] @ read.flatten(2)).view(2, -1, *read.shape[2:]) for i in (1, 2))
+    expected = (w[3] @ attend(q, k, v, between) + flat).view(x.shape)
     cuda = [t.to(dtype).cuda() for t in weights]
 
     def module():

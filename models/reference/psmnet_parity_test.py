@@ -152,6 +152,7 @@ def test_disparities_of_a_scaled_pair_are_those_of_the_sent_one(tmp_path: pathli
 
 
 def test_padding_to_a_bucket_is_kept_from_attention_and_exact_leaves_it_out(tmp_path: pathlib.Path):
+    """Attention sees the padding up to a multiple of 16, which the network needs: 96 x 144 of a picture of 90 x 140."""
     options = {**NARROW, "buckets": TEST_BUCKETS}
     network = trained(options)
     weights = save(network, tmp_path / "weights")
