@@ -1,5 +1,7 @@
 #include <algorithm>
 #include <cmath>
+#include <limits>
+#include <map>
 #include <opencv2/core.hpp>
 #include <opencv2/imgproc.hpp>
 
@@ -30,15 +32,19 @@ class DetectionDrawing {
   // The best detections are drawn last, above the others, but their tags are placed first.
   absl::StatusOr<cv::Mat> Draw() {
     const auto& items = answer_.items;
-    for (auto item = items.rbegin(); item != items.rend(); ++item) {
-      const absl::Status status = DrawMask(*item, BrightColor(item->class_index));
+    std::map<int64_t, int> seen;
+    for (const Detection& item : items)
+      colors_.push_back(BrightColor(item.class_index, seen[item.class_index]++));
+    for (size_t i = items.size(); i-- > 0;) {
+      const absl::Status status = DrawMask(items[i], colors_[i]);
       if (!status.ok()) return status;
     }
-    for (auto item = items.rbegin(); item != items.rend(); ++item) DrawBox(*item);
-    for (const Detection& item : items) PlaceTag(item);
+    for (size_t i = items.size(); i-- > 0;) DrawBox(items[i], colors_[i]);
+    for (size_t i = 0; i < items.size(); ++i) PlaceTag(items[i], colors_[i]);
+    for (const Tag& tag : tags_) DrawTie(tag);
     for (auto tag = tags_.rbegin(); tag != tags_.rend(); ++tag) DrawTag(*tag);
     if (items.empty()) {
-      PlaceTag({}, "nothing found", kPanel);
+      PlaceTag(cv::Rect(), "nothing found", kPanel);
       DrawTag(tags_.back());
     }
     return canvas_;
@@ -47,6 +53,7 @@ class DetectionDrawing {
  private:
   struct Tag {
     cv::Rect area;
+    cv::Rect box;
     std::string text;
     cv::Scalar color;
   };
@@ -67,6 +74,9 @@ class DetectionDrawing {
     tinted.copyTo(part, pixels);
     std::vector<std::vector<cv::Point>> contours;
     cv::findContours(pixels, contours, cv::RETR_CCOMP, cv::CHAIN_APPROX_NONE, area.tl());
+    // The dark rim separates masks of similar colours, and keeps a mask visible on a background of its
+    // colour.
+    cv::drawContours(canvas_, contours, -1, kDark, line_ + 2, cv::LINE_AA);
     cv::drawContours(canvas_, contours, -1, color, line_, cv::LINE_AA);
     return absl::OkStatus();
   }
@@ -81,43 +91,74 @@ class DetectionDrawing {
   }
 
   // The dark rim keeps the box visible on a background of its own colour.
-  void DrawBox(const Detection& item) {
+  void DrawBox(const Detection& item, const cv::Scalar& color) {
     const cv::Rect area = AreaOf(item.box);
     cv::rectangle(canvas_, area, kDark, line_ + 2);
-    cv::rectangle(canvas_, area, BrightColor(item.class_index), line_);
+    cv::rectangle(canvas_, area, color, line_);
   }
 
-  void PlaceTag(const Detection& item) {
+  void PlaceTag(const Detection& item, const cv::Scalar& color) {
     const std::string text =
         absl::StrFormat("%s %.0f%%", Title(item.label, item.class_index), 100 * item.score);
-    PlaceTag(AreaOf(item.box), text, BrightColor(item.class_index));
+    PlaceTag(AreaOf(item.box), text, color);
   }
 
-  // Places the tag on top of the box, or at another side where no better detection's tag is.
-  void PlaceTag(const cv::Rect& box, const std::string& text, const cv::Scalar& color) {
-    const int inset = font_.height() / 2;
-    Tag tag{{}, font_.Fit(text, canvas_.cols - 2 * inset), color};
-    const cv::Size size(font_.WidthOf(tag.text) + 2 * inset, font_.height() + 2 * inset);
+  // Calls `visit` with the places where a tag of `size` may stand, the best first, until it returns true: at
+  // the corners of the box, and then further and further above and below it.
+  template <typename Visit>
+  void ForPlaces(const cv::Rect& box, cv::Size size, const Visit& visit) const {
     const int right = box.x + box.width - size.width;
     const int bottom = box.y + box.height;
-    const cv::Point places[] = {
-        {box.x, box.y - size.height}, {box.x, box.y}, {box.x, bottom}, {box.x, bottom - size.height},
-        {right, box.y - size.height}, {right, box.y}, {right, bottom}, {right, bottom - size.height}};
-    for (const cv::Point& place : places) {
-      tag.area = {{std::clamp(place.x, 0, std::max(0, canvas_.cols - size.width)),
-                   std::clamp(place.y, 0, std::max(0, canvas_.rows - size.height))},
-                  size};
-      if (std::none_of(tags_.begin(), tags_.end(),
-                       [&](const Tag& other) { return (other.area & tag.area).area() > 0; })) {
-        break;
+    for (const int x : {box.x, right}) {
+      for (const int y : {box.y - size.height, box.y, bottom, bottom - size.height}) {
+        if (visit(cv::Point(x, y))) return;
       }
     }
+    for (int away = size.height; away < canvas_.rows; away += size.height + 1) {
+      for (const int x : {box.x, right, box.x - size.width, box.x + box.width}) {
+        for (const int y : {box.y - size.height - away, bottom + away}) {
+          if (visit(cv::Point(x, y))) return;
+        }
+      }
+    }
+  }
+
+  // Places the tag where it covers least of the tags of better detections: nothing, if there is room.
+  void PlaceTag(const cv::Rect& box, const std::string& text, const cv::Scalar& color) {
+    const int inset = font_.height() / 2;
+    Tag tag{{}, box, font_.Fit(text, canvas_.cols - 2 * inset), color};
+    const cv::Size size(font_.WidthOf(tag.text) + 2 * inset, font_.height() + 2 * inset);
+    int least = std::numeric_limits<int>::max();
+    ForPlaces(box, size, [&](const cv::Point& place) {
+      const cv::Rect area({std::clamp(place.x, 0, std::max(0, canvas_.cols - size.width)),
+                           std::clamp(place.y, 0, std::max(0, canvas_.rows - size.height))},
+                          size);
+      int covered = 0;
+      for (const Tag& other : tags_) covered += (other.area & area).area();
+      if (covered < least) {
+        least = covered;
+        tag.area = area;
+      }
+      return least == 0;
+    });
     tags_.push_back(tag);
+  }
+
+  // A tag that was moved away from its box is tied to it.
+  void DrawTie(const Tag& tag) {
+    const cv::Rect around(tag.box.x - 1, tag.box.y - 1, tag.box.width + 2, tag.box.height + 2);
+    if ((around & tag.area).area() > 0) return;
+    const cv::Point center(tag.area.x + tag.area.width / 2, tag.area.y + tag.area.height / 2);
+    const cv::Point nearest(std::clamp(center.x, tag.box.x, tag.box.x + tag.box.width),
+                            std::clamp(center.y, tag.box.y, tag.box.y + tag.box.height));
+    cv::line(canvas_, center, nearest, kDark, line_ + 2, cv::LINE_AA);
+    cv::line(canvas_, center, nearest, tag.color, line_, cv::LINE_AA);
   }
 
   void DrawTag(const Tag& tag) {
     const int inset = font_.height() / 2;
     cv::rectangle(canvas_, tag.area, tag.color, cv::FILLED);
+    cv::rectangle(canvas_, tag.area, kDark, 1);
     font_.Write(canvas_, tag.text, {tag.area.x + inset, tag.area.y + inset + font_.height()},
                 TextColorOn(tag.color));
   }
@@ -129,6 +170,8 @@ class DetectionDrawing {
   const double unit_;
   const int line_;
   const Font font_;
+  // By detection.
+  std::vector<cv::Scalar> colors_;
   std::vector<Tag> tags_;
 };
 

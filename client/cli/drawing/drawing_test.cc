@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 
@@ -89,6 +90,53 @@ TEST(DrawDisparity, TakesMapsWithoutARange) {
   }
 }
 
+// Three touching objects of one class: each has its own colour in the middle, and a dark rim between them.
+TEST(DrawDetections, TellsTouchingObjectsOfOneClassApart) {
+  Detections answer;
+  answer.picture_width = 600;
+  answer.picture_height = 400;
+  for (int i = 0; i < 3; ++i) {
+    const auto left = static_cast<float>(100 + 120 * i);
+    Detection item{{left, 100, left + 120, 300}, 0.9f, 7, "heart", {}};
+    std::vector<uint8_t> pixels(600 * 400);
+    for (int y = 100; y < 300; ++y) {
+      for (int x = 0; x < 120; ++x) pixels[y * 600 + 100 + 120 * i + x] = 1;
+    }
+    item.mask = EncodeMask(400, 600, pixels);
+    answer.items.push_back(item);
+  }
+  const std::string path = TemporaryPng();
+  ASSERT_TRUE(DrawDetections(Encoded(PlainPicture(600, 400)), answer, path).ok());
+  const cv::Mat drawn = ReadPng(path);
+  const auto at = [&drawn](int x) { return drawn.at<cv::Vec3b>(220, x); };
+  EXPECT_GT(cv::norm(at(160), at(280), cv::NORM_L1), 40);
+  EXPECT_GT(cv::norm(at(280), at(400), cv::NORM_L1), 40);
+  EXPECT_GT(cv::norm(at(160), at(400), cv::NORM_L1), 40);
+  int darkest = 255;
+  for (int x = 210; x < 230; ++x) darkest = std::min<int>(darkest, cv::norm(at(x), cv::NORM_INF));
+  EXPECT_LT(darkest, 80);
+}
+
+// The colour of a tag is found only in the tag and at its box, so tags that do not overlap can be counted.
+TEST(DrawDetections, MovesTagsApart) {
+  Detections answer;
+  answer.picture_width = 800;
+  answer.picture_height = 600;
+  for (int i = 0; i < 12; ++i) answer.items.push_back({{300, 250, 420, 340}, 0.5f, i, "an object", {}});
+  const std::string path = TemporaryPng();
+  ASSERT_TRUE(DrawDetections(Encoded(PlainPicture(800, 600)), answer, path).ok());
+  const cv::Mat drawn = ReadPng(path);
+  std::vector<int> areas;
+  for (int i = 0; i < 12; ++i) {
+    cv::Mat same;
+    const cv::Scalar color = BrightColor(i);
+    cv::inRange(drawn, color - cv::Scalar::all(2), color + cv::Scalar::all(2), same);
+    areas.push_back(cv::countNonZero(same));
+  }
+  // A hidden tag would leave less than half of what a whole one shows.
+  EXPECT_GT(*std::min_element(areas.begin(), areas.end()), *std::max_element(areas.begin(), areas.end()) / 2);
+}
+
 // A hundred detections all over a small picture, at its corners and beyond them.
 TEST(DrawDetections, PlacesEveryTag) {
   Detections answer;
@@ -130,6 +178,71 @@ TEST(DrawSegmentation, DoesNotColorOutsideTheRegion) {
   const cv::Mat drawn = ReadPng(path);
   EXPECT_EQ(drawn.at<cv::Vec3b>(20, 20), cv::Vec3b(90, 120, 60));
   EXPECT_NE(drawn.at<cv::Vec3b>(150, 150), cv::Vec3b(90, 120, 60));
+}
+
+TEST(DrawSegmentation, LeavesTheBackgroundAsItIs) {
+  cv::Mat labels(300, 400, CV_8UC1, cv::Scalar(0));
+  labels(cv::Rect(100, 100, 100, 100)) = 1;
+  Segmentation answer;
+  answer.picture_width = answer.width = 400;
+  answer.picture_height = answer.height = 300;
+  answer.label_map = Encoded(labels);
+  answer.areas = {{0, "background", 110000, 0.92f}, {1, "dog", 10000, 0.08f}};
+  const std::string path = TemporaryPng();
+  ASSERT_TRUE(DrawSegmentation(Encoded(PlainPicture(400, 300)), answer, path).ok());
+  EXPECT_EQ(ReadPng(path).at<cv::Vec3b>(20, 20), cv::Vec3b(90, 120, 60));
+  EXPECT_NE(ReadPng(path).at<cv::Vec3b>(150, 150), cv::Vec3b(90, 120, 60));
+  // Another class 0 is an object like the others.
+  answer.areas[0].label = "road";
+  ASSERT_TRUE(DrawSegmentation(Encoded(PlainPicture(400, 300)), answer, path).ok());
+  EXPECT_NE(ReadPng(path).at<cv::Vec3b>(20, 20), cv::Vec3b(90, 120, 60));
+}
+
+// Two actions that overlap take two rows, and one after them the first row again.
+TEST(DrawTimeline, DrawsOverlappingActionsBelowEachOther) {
+  Actions answer;
+  answer.frames = 100;
+  answer.frames_per_second = 10;
+  const auto rows_of = [&answer] {
+    const std::string path = TemporaryPng();
+    EXPECT_TRUE(DrawTimeline(answer, path).ok());
+    return ReadPng(path).rows;
+  };
+  const auto add = [&answer](double start, double end) {
+    Action action;
+    action.start_seconds = start;
+    action.end_seconds = end;
+    action.score = 0.5f;
+    action.label = "dive";
+    answer.items.push_back(action);
+  };
+  add(1, 4);
+  const int one = rows_of();
+  add(5, 6);
+  EXPECT_EQ(rows_of(), one);
+  add(3, 5.5);
+  EXPECT_EQ(rows_of(), one + 40);
+}
+
+TEST(DrawLoad, MakesRoomForLongNames) {
+  LoadDrawing load;
+  load.title = "a title";
+  load.points = {{1, 2, true}};
+  load.stages = {{"a stage with quite a long name", 1, 2, 3}};
+  const auto ink_at = [&load](int from, int to) {
+    const std::string path = TemporaryPng();
+    EXPECT_TRUE(DrawLoad(load, path).ok());
+    cv::Mat grey;
+    cv::cvtColor(ReadPng(path), grey, cv::COLOR_BGR2GRAY);
+    cv::Mat text;
+    cv::inRange(grey(cv::Range(540, 574), cv::Range(from, to)), 200, 255, text);
+    return cv::countNonZero(text);
+  };
+  // The whole name stands there, beyond the column that is enough for short ones.
+  EXPECT_GT(ink_at(24, 120), 0);
+  EXPECT_GT(ink_at(200, 300), 0);
+  load.stages[0].name = "decode";
+  EXPECT_EQ(ink_at(200, 300), 0);
 }
 
 Classification Explained() {

@@ -19,7 +19,7 @@ constexpr int kWidth = 1200;
 constexpr int kPlotMargin = 24;
 constexpr int kPlotHeight = 360;  // height of the upper plot
 constexpr int kLaneHeight = 34;
-constexpr int kLeft = 120;
+constexpr int kMinLeft = 120, kMaxLeft = kWidth / 3;
 constexpr int kRight = kWidth - 90;
 
 const cv::Scalar kGridColor(74, 66, 61);
@@ -40,22 +40,25 @@ class LoadPlot {
   explicit LoadPlot(const LoadDrawing& load) : load_(load), font_(13), max_(1.05 * MaxLatency(load)) {
     for (const LoadDrawing::Point& point : load.points) seconds_ = std::max(seconds_, point.seconds);
     for (const LoadDrawing::Stage& stage : load.stages) max_p99_ = std::max(max_p99_, stage.p99);
+    // The axis begins where the longest name ends.
+    for (const LoadDrawing::Stage& stage : load.stages)
+      left_ = std::clamp(font_.WidthOf(stage.name) + 2 * kPlotMargin, left_, kMaxLeft);
     const int stages = static_cast<int>(load.stages.size());
     lanes_top_ = top_ + kPlotHeight + 90;
     canvas_ = cv::Mat(lanes_top_ + stages * kLaneHeight + 60, kWidth, CV_8UC3, kPanel);
   }
 
   cv::Mat Draw() {
-    font_.Write(canvas_, font_.Fit(load_.title, kWidth / 2), {kPlotMargin, kPlotMargin + font_.height()},
-                kLight);
+    font_.Write(canvas_, font_.Fit(load_.title, kWidth - 2 * kPlotMargin),
+                {kPlotMargin, kPlotMargin + font_.height()}, kLight);
     DrawPoints();
     DrawStages();
     return canvas_;
   }
 
  private:
-  static int XOf(double value, double max) {
-    return kLeft + cvRound(std::clamp(value / max, 0.0, 1.0) * (kRight - kLeft));
+  int XOf(double value, double max) const {
+    return left_ + cvRound(std::clamp(value / max, 0.0, 1.0) * (kRight - left_));
   }
   int YOf(double milliseconds) const {
     return top_ + kPlotHeight - cvRound(std::clamp(milliseconds / max_, 0.0, 1.0) * kPlotHeight);
@@ -63,8 +66,8 @@ class LoadPlot {
 
   void DrawPoints() {
     ForTicks(0, max_, 6, [&](double at, const std::string& text) {
-      cv::line(canvas_, {kLeft, YOf(at)}, {kRight, YOf(at)}, kGridColor, 1);
-      font_.Write(canvas_, text, {kLeft - 10 - font_.WidthOf(text), YOf(at) + font_.height() / 2},
+      cv::line(canvas_, {left_, YOf(at)}, {kRight, YOf(at)}, kGridColor, 1);
+      font_.Write(canvas_, text, {left_ - 10 - font_.WidthOf(text), YOf(at) + font_.height() / 2},
                   kFaintText);
     });
     const int bottom = top_ + kPlotHeight;
@@ -83,14 +86,14 @@ class LoadPlot {
     }
     const int y = top_ - 12;
     Legend({{"answered", kAnswerColor}, {"failed", kFailureColor}}, y);
-    font_.Write(canvas_, "latency in milliseconds over the time at which the request was due", {kLeft, y},
+    font_.Write(canvas_, "latency in milliseconds over the time at which the request was due", {left_, y},
                 kFaintText);
   }
 
   void DrawStages() {
     const int y = lanes_top_ - 12;
     Legend({{"p50", kPercentileColors[0]}, {"p90", kPercentileColors[1]}, {"p99", kPercentileColors[2]}}, y);
-    font_.Write(canvas_, "milliseconds by stage", {kLeft, y}, kFaintText);
+    font_.Write(canvas_, "milliseconds by stage", {left_, y}, kFaintText);
     const int bottom = lanes_top_ + static_cast<int>(load_.stages.size()) * kLaneHeight;
     ForTicks(0, max_p99_, 10, [&](double at, const std::string& text) {
       const int x = XOf(at, max_p99_);
@@ -101,11 +104,11 @@ class LoadPlot {
       const LoadDrawing::Stage& stage = load_.stages[i];
       const int top = lanes_top_ + static_cast<int>(i) * kLaneHeight;
       const int base = top + (kLaneHeight + font_.height()) / 2;
-      font_.Write(canvas_, font_.Fit(stage.name, kLeft - 2 * kPlotMargin), {kPlotMargin, base}, kLight);
+      font_.Write(canvas_, font_.Fit(stage.name, left_ - 2 * kPlotMargin), {kPlotMargin, base}, kLight);
       const double shares[] = {stage.p50, stage.p90, stage.p99};
       for (int share = 2; share >= 0; --share) {
-        const int to = std::max(kLeft + 1, XOf(shares[share], max_p99_));
-        cv::rectangle(canvas_, cv::Rect(kLeft, top + 5, to - kLeft, kLaneHeight - 10),
+        const int to = std::max(left_ + 1, XOf(shares[share], max_p99_));
+        cv::rectangle(canvas_, cv::Rect(left_, top + 5, to - left_, kLaneHeight - 10),
                       kPercentileColors[share], cv::FILLED);
       }
       font_.Write(canvas_, absl::StrFormat("%.1f", stage.p99), {XOf(stage.p99, max_p99_) + 8, base},
@@ -131,6 +134,7 @@ class LoadPlot {
   const double max_;
   double seconds_ = 1e-3;
   double max_p99_ = 1e-3;
+  int left_ = kMinLeft;
   const int top_ = 90;
   int lanes_top_ = 0;
   cv::Mat canvas_;

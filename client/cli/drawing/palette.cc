@@ -1,19 +1,26 @@
 #include "client/cli/drawing/palette.h"
 
+#include <algorithm>
 #include <cmath>
+#include <iterator>
 
 #include "client/cli/drawing/canvas.h"
 
 namespace saccade::client {
 
-cv::Scalar BrightColor(int64_t class_index) {
+cv::Scalar BrightColor(int64_t class_index, int nth) {
+  struct Shade {
+    double turn, saturation, value;
+  };
+  constexpr Shade kShades[] = {
+      {0, 0.78, 255}, {0.07, 0.5, 255}, {-0.07, 0.85, 190}, {0.12, 0.85, 225}, {-0.12, 0.55, 255}};
+  const Shade& shade = kShades[nth % static_cast<int>(std::size(kShades))];
   // Golden-ratio steps keep the hues of nearby indices far apart.
-  const double turn = 0.57 + static_cast<double>(class_index % 1000) * 0.618033988749895;
+  const double turn = 0.57 + static_cast<double>(class_index % 1000) * 0.618033988749895 + shade.turn;
   const double hue = 6 * (turn - std::floor(turn));
-  constexpr double kSaturation = 0.78, kValue = 255;
   const auto channel = [&](double offset) {
     const double at = std::fmod(offset + hue, 6);
-    return kValue * (1 - kSaturation * std::max(0.0, std::min({at, 4 - at, 1.0})));
+    return shade.value * (1 - shade.saturation * std::max(0.0, std::min({at, 4 - at, 1.0})));
   };
   return {channel(1), channel(3), channel(5)};
 }

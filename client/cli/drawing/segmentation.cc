@@ -15,6 +15,8 @@ namespace {
 
 constexpr double kTint = 0.6;
 constexpr int kMaxLegendEntries = 40;
+// Label of the class that is no object, as on the page.
+constexpr const char* kBackground = "background";
 // Label of pixels outside the requested region; no model has that many classes.
 constexpr int kOutsideRegion = 255;
 
@@ -117,6 +119,10 @@ cv::Mat Draw(const cv::Mat& picture, const cv::Mat& labels, const Segmentation& 
   const cv::Mat colors = ColorsOf(large_labels);
   cv::Mat blended;
   cv::addWeighted(large_picture, 1 - kTint, colors, kTint, 0, blended);
+  // Pascal VOC's colour of the background is black, which would hide most of the picture.
+  for (const ClassArea& area : answer.areas) {
+    if (area.label == kBackground) large_picture.copyTo(blended, large_labels == area.class_index);
+  }
   colors.copyTo(blended, BordersOf(large_labels));
   large_picture.copyTo(blended, large_labels == kOutsideRegion);
   return AddLegend(blended, answer);
