@@ -240,7 +240,8 @@ struct Model {
   std::string architecture;
   std::string task;
   std::map<std::string, std::string> options;
-  // Size of the network's input; the nominal size for a model that takes pictures of many sizes.
+  // Size of the network's input; the largest size, lying down, for a model that takes pictures of many sizes.
+  // 0 for volumes and for models that take named tensors.
   int input_width = 0;
   int input_height = 0;
   // Sizes to which pictures are padded ("stride:32", "800x1344,1344x800"); empty if all inputs have the same

@@ -114,6 +114,19 @@ Placement PlacementOfClip(const ImageInput& input, Size sent, int64_t frames) {
 
 Placement PlacementOfVolume(Size sent, int64_t planes) { return {sent, sent, sent, planes, planes}; }
 
+Size LargestInput(const ImageInput& input) {
+  if (input.medium == Medium::kVolume) return {};
+  if (input.fit == Fit::kCropCentre) return {input.height, input.width};
+  const auto area = [](const Size& size) { return size.height * size.width; };
+  const auto largest =
+      std::max_element(input.buckets.sizes.begin(), input.buckets.sizes.end(),
+                       [&](const Size& one, const Size& other) { return area(one) < area(other); });
+  if (largest != input.buckets.sizes.end()) return *largest;
+  const int64_t height =
+      input.short_side == 0 ? input.long_side : std::min(input.short_side, input.long_side);
+  return {height, input.long_side};
+}
+
 std::vector<Placement> PlacementsToWarm(const ImageInput& input) {
   constexpr int64_t kWarmFrames = 64;
   const auto filled = [](Size size, int64_t depth) { return Placement{size, size, size, depth, depth}; };

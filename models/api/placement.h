@@ -119,6 +119,10 @@ Placement PlacementOfVolume(Size sent, int64_t planes);
 // usual, and the same ratio for other sizes.
 int64_t CropShortSide(int64_t input_size);
 
+// The largest size to which pictures are scaled before they are padded: a listed bucket's, or that of a
+// picture that lies down. For kCropCentre the size of every input; empty for volumes, which have any size.
+Size LargestInput(const ImageInput& input);
+
 // Placements for warm-up passes: items as large as their bucket, one for each configured bucket size, or else
 // one for the bucket of the nominal size.
 std::vector<Placement> PlacementsToWarm(const ImageInput& input);

@@ -112,5 +112,21 @@ TEST(ParseBuckets, RefusesTheRest) {
   EXPECT_THROW(ParseBuckets("test", many), LoadError);
 }
 
+TEST(LargestInput, IsWhatTheOptionsAllow) {
+  ImageInput input;
+  input.height = input.width = 224;
+  EXPECT_EQ(LargestInput(input), (Size{224, 224}));
+  input.fit = Fit::kKeepRatio;
+  input.short_side = 128;
+  input.long_side = 256;
+  EXPECT_EQ(LargestInput(input), (Size{128, 256}));
+  input.short_side = 0;
+  EXPECT_EQ(LargestInput(input), (Size{256, 256}));
+  input.buckets.sizes = {{64, 64}, {96, 128}, {100, 80}};
+  EXPECT_EQ(LargestInput(input), (Size{96, 128}));
+  input.medium = Medium::kVolume;
+  EXPECT_EQ(LargestInput(input), Size{});
+}
+
 }  // namespace
 }  // namespace saccade::models

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "server/core/free_memory.h"
 #include "server/logging/log.h"
 
@@ -65,7 +66,7 @@ absl::Status ModelHost::Apply(ModelEntry entry, const ModelStamp& stamp, bool al
     if (same) continue;
     const absl::Status loaded = LoadVersion(settings, *version, stamp, progress, &model);
     if (loaded.ok()) continue;
-    NoteFailure(settings, version->version, loaded, present != model.versions.end());
+    NoteFailure(settings, version->version, loaded, model);
     first.Update(
         absl::FailedPreconditionError(absl::StrCat("model '", settings.name, "': ", loaded.message())));
   }
@@ -74,8 +75,15 @@ absl::Status ModelHost::Apply(ModelEntry entry, const ModelStamp& stamp, bool al
   return first;
 }
 
+std::string ModelHost::OthersServing(const Model& model) {
+  if (model.versions.empty()) return "nothing";
+  const auto number = [](std::string* out, const auto& version) { absl::StrAppend(out, version.first); };
+  return absl::StrCat("version ", absl::StrJoin(model.versions, ", ", number));
+}
+
 void ModelHost::NoteFailure(const ModelSettings& settings, int64_t version, const absl::Status& why,
-                            bool serving) {
+                            const Model& model) {
+  const bool serving = model.versions.count(version) > 0;
   ModelSnapshot failed = Newcomer(settings, version);
   failed.state = State::kUnavailable;
   failed.reason = std::string(why.message());
@@ -84,7 +92,7 @@ void ModelHost::NoteFailure(const ModelSettings& settings, int64_t version, cons
       {{"model", settings.name},
        {"version", version},
        {"reason", failed.reason},
-       {"serving", serving ? "the previously loaded model" : "nothing"}});
+       {"serving", serving ? "the previously loaded model" : OthersServing(model)}});
   if (serving) return;
   auto& metrics = failed_[{settings.name, version}];
   if (metrics == nullptr) metrics = metrics_->ForModel(settings.name, version, "");

@@ -126,7 +126,10 @@ class ModelHost {
   ServedModelOptions OptionsOf(const ModelSettings& configured, const ModelVersion& version, Model* model);
   std::shared_ptr<Loaded> Hold(std::unique_ptr<ServedModel> model) ABSL_LOCKS_EXCLUDED(mutex_);
   void LetGo(std::shared_ptr<Loaded> loaded, std::shared_ptr<Farewell> farewell, bool listed);
-  void NoteFailure(const ModelSettings& settings, int64_t version, const absl::Status& why, bool serving);
+  // "version 1, 3", or "nothing".
+  static std::string OthersServing(const Model& model);
+  void NoteFailure(const ModelSettings& settings, int64_t version, const absl::Status& why,
+                   const Model& model);
   void Free(Leaving left);
   void DropLeftOut(const ModelEntry& entry, Model* model);
   std::vector<std::shared_ptr<Loaded>> All() const ABSL_LOCKS_EXCLUDED(mutex_);

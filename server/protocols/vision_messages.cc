@@ -277,8 +277,12 @@ void ToMessage(const ModelSnapshot& snapshot, v1::Model* message) {
   if (snapshot.state != ModelSnapshot::State::kReady || snapshot.ensemble) return;
   message->set_task(models::TaskName(description.task));
   message->mutable_options()->insert(description.options.begin(), description.options.end());
-  message->set_input_width(static_cast<int32_t>(description.input.width));
-  message->set_input_height(static_cast<int32_t>(description.input.height));
+  // A program takes named tensors of its own shapes (ModelMetadata).
+  if (description.task != models::Task::kTensors) {
+    const models::Size largest = models::LargestInput(description.input);
+    message->set_input_width(static_cast<int32_t>(largest.width));
+    message->set_input_height(static_cast<int32_t>(largest.height));
+  }
   message->set_classes(description.classes);
   message->set_views(static_cast<int32_t>(description.input.views));
   message->set_max_frames(static_cast<int32_t>(description.input.clip.max_frames));

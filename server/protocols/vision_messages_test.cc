@@ -319,6 +319,26 @@ TEST(VisionMessagesTest, AModelTellsItsTaskViewsAndBuckets) {
   EXPECT_EQ(stereo.buckets(), "stride:16");
 }
 
+TEST(VisionMessagesTest, AModelTellsTheLargestInput) {
+  ModelSnapshot snapshot;
+  snapshot.state = ModelSnapshot::State::kReady;
+  snapshot.description.task = models::Task::kDetection;
+  snapshot.description.input.fit = models::Fit::kKeepRatio;
+  snapshot.description.input.height = 896;
+  snapshot.description.input.width = 1280;
+  snapshot.description.input.short_side = 128;
+  snapshot.description.input.long_side = 256;
+  v1::Model detector;
+  ToMessage(snapshot, &detector);
+  EXPECT_EQ(detector.input_width(), 256);
+  EXPECT_EQ(detector.input_height(), 128);
+  snapshot.description.task = models::Task::kTensors;
+  v1::Model program;
+  ToMessage(snapshot, &program);
+  EXPECT_EQ(program.input_width(), 0);
+  EXPECT_EQ(program.input_height(), 0);
+}
+
 TEST(VisionMessagesTest, AModelTellsWhetherItServes) {
   const auto told = [](ModelSnapshot::State state) {
     ModelSnapshot snapshot;

@@ -12,6 +12,7 @@
 namespace saccade::client {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::StartsWith;
@@ -153,19 +154,19 @@ TEST(Models, AreATable) {
   EXPECT_EQ(run.out,
             "NAME    VERSION  STATE        TASK            ARCHITECTURE    INPUT  CLASSES  BATCH  QUEUED\n"
             "sanet        12  ready        classification  sanet         224x224     1000      8       3\n"
-            "broken        1  unavailable                                    0x0        0      0       0\n"
+            "broken        1  unavailable                                      -        -      0       0\n"
             "broken 1: tensor conv1.weight is missing\n");
 }
 
 TEST(Models, ShowBucketsAndViews) {
   FakeDaemon daemon;
   daemon.SetModels({TwoModels()[0], Stereo()});
-  EXPECT_EQ(
-      RunWith({"models", "--url", daemon.url()}).out,
-      "NAME   VERSION  STATE  TASK            ARCHITECTURE        INPUT  CLASSES  BATCH  QUEUED  BUCKETS\n"
-      "sanet       12  ready  classification  sanet             224x224     1000      8       3\n"
-      "depth        1  ready  stereo          ea_psmnet     2x 1248x384        0      4       0  "
-      "stride:16\n");
+  EXPECT_EQ(RunWith({"models", "--url", daemon.url()}).out,
+            "NAME   VERSION  STATE  TASK            ARCHITECTURE              INPUT  CLASSES  BATCH  QUEUED  "
+            "BUCKETS\n"
+            "sanet       12  ready  classification  sanet                   224x224     1000      8       3\n"
+            "depth        1  ready  stereo          ea_psmnet     up to 2x 1248x384        -      4       0  "
+            "stride:16\n");
   const auto json = nlohmann::json::parse(RunWith({"models", "--json", "--url", daemon.url()}).out);
   EXPECT_EQ(json["models"][0]["buckets"], "");
   EXPECT_EQ(json["models"][1]["buckets"], "stride:16");
@@ -186,7 +187,8 @@ TEST(Models, ShowTheLimitsOfClipsAndVolumes) {
   volumes.max_voxels = int64_t{1} << 33;
   FakeDaemon daemon;
   daemon.SetModels({clips, volumes});
-  EXPECT_THAT(RunWith({"models", "--url", daemon.url()}).out, HasSubstr("  768x 96x96  "));
+  EXPECT_THAT(RunWith({"models", "--url", daemon.url()}).out,
+              AllOf(HasSubstr("  768x 96x96  "), HasSubstr("  up to 8589934592 voxels  ")));
   const auto json = nlohmann::json::parse(RunWith({"models", "--json", "--url", daemon.url()}).out);
   EXPECT_EQ(json["models"][0]["max_frames"], 768);
   EXPECT_EQ(json["models"][0]["frames_per_second"], 12.5);

@@ -37,11 +37,14 @@ nlohmann::ordered_json ToJson(const Model& model) {
   return json;
 }
 
-// Returns for example "2x 1248x384" for a pair, "768x 96x96" for a clip of at most 768 frames.
+// Returns for example "224x224"; "up to 2x 1248x384" for a pair of many sizes; "768x 96x96" for a clip of at
+// most 768 frames; "-" for a model that takes tensors or is not ready.
 std::string InputOf(const Model& model) {
+  if (model.max_voxels > 0) return absl::StrCat("up to ", model.max_voxels, " voxels");
+  if (model.input_width == 0) return "-";
   const int pictures = std::max(model.views, model.max_frames);
-  return absl::StrCat(pictures > 1 ? absl::StrCat(pictures, "x ") : "", model.input_width, "x",
-                      model.input_height);
+  return absl::StrCat(model.buckets.empty() ? "" : "up to ", pictures > 1 ? absl::StrCat(pictures, "x ") : "",
+                      model.input_width, "x", model.input_height);
 }
 
 void PrintModels(Console& console, const std::vector<Model>& models) {
@@ -63,7 +66,7 @@ void PrintModels(Console& console, const std::vector<Model>& models) {
            model.task,
            model.architecture,
            InputOf(model),
-           absl::StrCat(model.classes),
+           model.classes > 0 ? absl::StrCat(model.classes) : "-",
            absl::StrCat(model.max_batch_size),
            absl::StrCat(model.queued)};
     if (lower) row.push_back(model.precision);

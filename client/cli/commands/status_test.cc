@@ -122,6 +122,16 @@ TEST(Status, ShowsNoStatisticsWithoutRequests) {
                 "broken        1  unavailable  unknown  tensor conv1.weight is missing\n");
 }
 
+TEST(Status, SaysWhichVersionServesInTheBrokenOnesPlace) {
+  std::vector<Model> models = TwoModels();
+  models[0].name = models[1].name;
+  models[1].version = 13;
+  FakeDaemon daemon;
+  daemon.SetModels(models);
+  EXPECT_THAT(RunWith({"status", "--url", daemon.url()}).out,
+              HasSubstr("version 12 serves in its place: tensor conv1.weight is missing"));
+}
+
 TEST(Status, WorksWithoutStatistics) {
   FakeDaemon daemon;
   daemon.SetModels(TwoModels());

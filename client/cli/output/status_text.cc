@@ -108,6 +108,16 @@ std::vector<std::string> FiguresOf(const ModelStatus& item, const std::optional<
           BatchSizes(done)};
 }
 
+// Why a version is unavailable, and which version of the model serves in its place.
+std::string ReasonOf(const Model& model, const DaemonStatus& status) {
+  if (model.state != ModelState::kUnavailable) return model.reason;
+  for (auto other = status.models.rbegin(); other != status.models.rend(); ++other) {
+    if (other->model.name != model.name || other->model.state != ModelState::kReady) continue;
+    return absl::StrCat("version ", other->model.version, " serves in its place: ", model.reason);
+  }
+  return model.reason;
+}
+
 }  // namespace
 
 DaemonStatus Since(const DaemonStatus& before, DaemonStatus now, absl::Duration interval) {
@@ -178,7 +188,7 @@ void PrintStatus(Console& console, const std::string& url, const DaemonStatus& s
       const std::vector<std::string> done = FiguresOf(item, status.interval);
       row.insert(row.end(), done.begin(), done.end());
     }
-    row.push_back(item.model.reason);
+    row.push_back(ReasonOf(item.model, status));
   }
   PrintTable(console, columns, rows);
 }
