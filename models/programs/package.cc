@@ -15,6 +15,7 @@
 #include "models/api/error.h"
 #include "models/programs/error_text.h"
 #include "models/programs/positions.h"
+#include "models/programs/program_options.h"
 #include "models/programs/values.h"
 
 namespace saccade::models {
@@ -100,6 +101,7 @@ class Package : public TensorProgram {
  public:
   Package(const std::string& path, ProgramOptions options)
       : options_(std::move(options)),
+        notes_(NotesOnOptions(options_.options)),
         loader_(path, kModel, /*run_single_threaded=*/false, static_cast<size_t>(options_.instances),
                 static_cast<c10::DeviceIndex>(options_.gpu.value_or(-1))) {
     const std::vector<std::string> trees = loader_.get_call_spec();

@@ -25,11 +25,13 @@ bool Among(const Names& names, std::string_view name) {
 }
 
 template <typename Names>
-void Append(const Names& names, std::string* to) {
+std::string Joined(const Names& names) {
+  std::string joined;
   for (const std::string_view name : names) {
-    if (!to->empty()) *to += ", ";
-    *to += name;
+    if (!joined.empty()) joined += ", ";
+    joined += name;
   }
+  return joined;
 }
 
 bool FlagOf(const Options& options, const std::string& name, bool otherwise) {
@@ -41,17 +43,20 @@ bool FlagOf(const Options& options, const std::string& name, bool otherwise) {
 
 void CheckProgramOptions(const Options& options) {
   for (const auto& [name, value] : options) {
-    if (Among(kIgnoredParameters, name)) continue;
-    if (!Among(kUsedParameters, name)) {
-      std::string legal;
-      Append(kUsedParameters, &legal);
-      Append(kIgnoredParameters, &legal);
-      throw LoadError("parameter " + Quote(name) + " is unknown to backend pytorch; expected one of " +
-                      legal);
-    }
+    if (!Among(kUsedParameters, name)) continue;
     if (value != "true" && value != "false")
       throw LoadError("parameter " + name + " is " + Quote(value) + ", expected true or false");
   }
+}
+
+std::vector<std::string> NotesOnOptions(const Options& options) {
+  std::vector<std::string> notes;
+  for (const auto& [name, value] : options) {
+    if (Among(kIgnoredParameters, name) || Among(kUsedParameters, name)) continue;
+    notes.push_back("parameter " + Quote(name) +
+                    " is ignored: it is unknown to backend pytorch, which uses " + Joined(kUsedParameters));
+  }
+  return notes;
 }
 
 bool InferenceMode(const Options& options) { return FlagOf(options, "INFERENCE_MODE", true); }

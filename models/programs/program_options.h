@@ -1,12 +1,19 @@
 // The parameters of Triton's PyTorch backend that have a meaning here.
 #pragma once
 
+#include <string>
+#include <vector>
+
 #include "models/api/options.h"
 
 namespace saccade::models {
 
-// Throws a LoadError for an unknown parameter or an illegal value.
+// Throws a LoadError for an illegal value of a parameter that is used.
 void CheckProgramOptions(const Options& options);
+
+// A sentence for the log about each parameter that neither this server nor Triton's backend knows. Like
+// Triton, the server ignores them.
+std::vector<std::string> NotesOnOptions(const Options& options);
 
 // INFERENCE_MODE: if false, only gradients are disabled. REQUIRES, here and below: CheckProgramOptions()
 // passed.

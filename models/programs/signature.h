@@ -17,6 +17,8 @@ struct TensorSignature {
   std::vector<int64_t> dims = {};
   // For an input: whether it may be missing.
   bool optional = false;
+  // For an output: whether clients get it in another shape, which requires that it has these dimensions.
+  bool reshaped = false;
 };
 
 struct Signature {
@@ -25,6 +27,8 @@ struct Signature {
   // Every tensor has an additional first dimension, the batch, whose size is the same for all. A row of the
   // outputs depends only on the same row of the inputs.
   bool batched = false;
+  // Whether outputs must have their dimensions. Otherwise only the type and the batch are checked.
+  bool strict_outputs = false;
 };
 
 // Returns "FP32 [-1,3,-1,-1]", including the batch if `batched`.

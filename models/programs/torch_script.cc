@@ -70,6 +70,7 @@ class TorchScript : public TensorProgram {
  public:
   TorchScript(Module module, ProgramOptions options)
       : options_(std::move(options)),
+        notes_(NotesOnOptions(options_.options)),
         module_(std::move(module)),
         interface_(module_.get_method("forward").function().getSchema(), options_.signature),
         written_(WrittenArguments(module_.get_method("forward"))) {}

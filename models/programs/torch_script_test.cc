@@ -11,6 +11,7 @@ using ::testing::ElementsAre;
 using testing::Floats;
 using ::testing::HasSubstr;
 using testing::Ints;
+using ::testing::IsEmpty;
 using testing::ScriptTest;
 
 constexpr auto kFp32 = DataType::kFp32;
@@ -181,11 +182,19 @@ TEST_F(TorchScriptTest, IsNotInTrainingMode) {
 TEST_F(TorchScriptTest, OutputsThatDifferFromTheConfigurationAreTold) {
   const Signature signature = {
       .inputs = {{"a", kFp32, {-1}}, {"b", kFp32, {-1}}}, .outputs = {{"s", kFp32, {2}}}, .batched = true};
-  const auto program = Load(kAddSub, signature);
-  EXPECT_THAT(
-      WhyRunFails(*program, {Floats({{1, 2, 3}}), Floats({{1, 2, 3}})}),
-      HasSubstr("output 's': the program returned FP32 [1,3], but the configuration says FP32 [-1,2], "
-                "for a batch of 1"));
+  EXPECT_EQ(Load(kAddSub, signature)->Run({Floats({{1, 2, 3}}), Floats({{1, 2, 3}})})[0].toTensor().size(1),
+            3)
+      << "shapes are not checked unless the configuration asks for it";
+  Signature strict = signature;
+  strict.strict_outputs = true;
+  Signature reshaped = signature;
+  reshaped.outputs[0].reshaped = true;
+  for (const Signature& checked : {strict, reshaped}) {
+    EXPECT_THAT(
+        WhyRunFails(*Load(kAddSub, checked), {Floats({{1, 2, 3}}), Floats({{1, 2, 3}})}),
+        HasSubstr("output 's': the program returned FP32 [1,3], but the configuration says FP32 [-1,2], "
+                  "for a batch of 1"));
+  }
 
   Signature of_ints = signature;
   of_ints.outputs[0] = {"s", kInt32, {2}};
@@ -195,8 +204,8 @@ TEST_F(TorchScriptTest, OutputsThatDifferFromTheConfigurationAreTold) {
 
   const auto sums = Load("def forward(self, a, b):\n    return (a + b).sum(dim=0)\n", signature);
   EXPECT_THAT(
-      WhyRunFails(*sums, {Floats({{1, 2}, {3, 4}}), Floats({{1, 2}, {3, 4}})}),
-      HasSubstr("the program returned FP32 [2], but the configuration says FP32 [-1,2], for a batch of 2"));
+      WhyRunFails(*sums, {Floats({{1, 2}, {3, 4}, {5, 6}}), Floats({{1, 2}, {3, 4}, {5, 6}})}),
+      HasSubstr("the program returned FP32 [2], but the configuration says FP32 [-1,2], for a batch of 3"));
 }
 
 TEST_F(TorchScriptTest, WhatItThrowsIsTold) {
@@ -241,7 +250,7 @@ TEST_F(TorchScriptTest, ArgumentsAndInputsThatDoNotMeetAreTold) {
               HasSubstr("the program returns int; expected a tensor"));
 }
 
-TEST_F(TorchScriptTest, ParametersAreKnownOrRefused) {
+TEST_F(TorchScriptTest, ParametersThatAreUnknownAreNoted) {
   const Signature signature = {.inputs = {{"x", kFp32, {1}}}, .outputs = {{"y", kFp32, {1}}}};
   const char* const identity = "def forward(self, x):\n    return x\n";
   for (const Options& options : {Options{{"INFERENCE_MODE", "false"}},
@@ -251,8 +260,10 @@ TEST_F(TorchScriptTest, ParametersAreKnownOrRefused) {
   }
   EXPECT_THAT(WhyNotLoaded(identity, signature, {{"INFERENCE_MODE", "perhaps"}}),
               HasSubstr("parameter INFERENCE_MODE is 'perhaps', expected true or false"));
-  EXPECT_THAT(WhyNotLoaded(identity, signature, {{"input_size", "64"}}),
-              HasSubstr("parameter 'input_size' is unknown to backend pytorch; expected one of"));
+  EXPECT_THAT(Load(identity, signature, {{"INFERENCE_MODE", "true"}})->notes(), IsEmpty());
+  EXPECT_THAT(Load(identity, signature, {{"input_size", "64"}})->notes(),
+              ElementsAre("parameter 'input_size' is ignored: it is unknown to backend pytorch, which uses "
+                          "DISABLE_OPTIMIZED_EXECUTION, INFERENCE_MODE"));
 }
 
 TEST_F(TorchScriptTest, FilesThatAreNoneAreTold) {

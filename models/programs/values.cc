@@ -48,11 +48,12 @@ std::string Describe(const at::Tensor& tensor) {
   return text + "]";
 }
 
-bool Fits(const at::Tensor& tensor, const TensorSignature& expected, int64_t rows) {
+bool Fits(const at::Tensor& tensor, const TensorSignature& expected, int64_t rows, bool strict) {
   const int64_t before = rows < 0 ? 0 : 1;
   if (tensor.scalar_type() != ScalarTypeOf(expected.type)) return false;
+  if (rows >= 0 && (tensor.dim() == 0 || tensor.size(0) != rows)) return false;
+  if (!strict) return true;
   if (tensor.dim() != before + static_cast<int64_t>(expected.dims.size())) return false;
-  if (rows >= 0 && tensor.size(0) != rows) return false;
   for (size_t i = 0; i < expected.dims.size(); ++i) {
     if (expected.dims[i] >= 0 && tensor.size(before + static_cast<int64_t>(i)) != expected.dims[i])
       return false;
@@ -127,7 +128,8 @@ std::vector<Value> CheckOutputs(const Signature& signature, int64_t rows, std::v
         Refuse(expected, rows, "a sparse or quantised tensor");
       value = tensor.contiguous();
     }
-    if (!Fits(value.toTensor(), expected, rows)) Refuse(expected, rows, Describe(value.toTensor()));
+    const bool strict = signature.strict_outputs || expected.reshaped;
+    if (!Fits(value.toTensor(), expected, rows, strict)) Refuse(expected, rows, Describe(value.toTensor()));
   }
   return outputs;
 }

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "server/core/bad_field.h"
+#include "server/core/bytes_elements.h"
 
 namespace saccade::server {
 namespace {
@@ -55,6 +56,13 @@ absl::Status CheckNames(const NamedTensors& sent, const ModelSettings& settings)
   return absl::OkStatus();
 }
 
+absl::Status CheckTexts(const Tensor& tensor, const std::string& subject) {
+  const auto count = ElementCount(tensor.shape);
+  if (!count.ok()) return Invalid(subject, absl::string_view(count.status().message()));
+  const auto texts = SplitBytes(tensor.data, *count);
+  return texts.ok() ? absl::OkStatus() : Invalid(subject, absl::string_view(texts.status().message()));
+}
+
 absl::Status CheckTensor(const Tensor& tensor, const TensorSpec& spec, const NamedTensors& sent,
                          bool batched) {
   const std::string subject = absl::StrCat("input '", spec.name, "'");
@@ -62,18 +70,17 @@ absl::Status CheckTensor(const Tensor& tensor, const TensorSpec& spec, const Nam
     return Invalid(subject,
                    absl::StrCat("the datatype is ", NameOf(tensor.type), ", expected ", NameOf(spec.type)));
   }
-  const std::vector<int64_t> expected = WithBatch(spec.dims, batched);
-  const auto fits = [](int64_t got, int64_t wanted) { return wanted < 0 || got == wanted; };
-  if (!std::equal(tensor.shape.begin(), tensor.shape.end(), expected.begin(), expected.end(), fits)) {
+  if (!FitsShape(tensor.shape, spec, batched)) {
     return Invalid(subject, absl::StrCat("the shape is ", ShapeText(tensor.shape), ", expected ",
-                                         ShapeText(expected), batched ? " (the batch dimension first)" : ""));
+                                         ShapeText(WithBatch(spec.dims, batched)),
+                                         batched ? " (the batch dimension first)" : ""));
   }
   if (batched && tensor.shape[0] != sent.rows) {
     return Invalid(
         subject, absl::StrCat("the batch is ", tensor.shape[0], ", but that of input '", sent.tensors[0].name,
                               "' is ", sent.rows, "; all inputs of a request must have the same batch size"));
   }
-  return absl::OkStatus();
+  return spec.type == DataType::kBytes ? CheckTexts(tensor, subject) : absl::OkStatus();
 }
 
 // Converts `shape`, which fits `from`, to fit `to`: the i-th free extent of `to` is the i-th free extent of
@@ -101,6 +108,12 @@ std::vector<int64_t> Reshaped(absl::Span<const int64_t> from, absl::Span<const i
 
 std::string DescribeTensor(const TensorSpec& spec, bool batched) {
   return absl::StrCat(NameOf(spec.type), " ", ShapeText(WithBatch(spec.dims, batched)));
+}
+
+bool FitsShape(const std::vector<int64_t>& shape, const TensorSpec& spec, bool batched) {
+  const std::vector<int64_t> expected = WithBatch(spec.dims, batched);
+  const auto fits = [](int64_t got, int64_t wanted) { return wanted < 0 || got == wanted; };
+  return std::equal(shape.begin(), shape.end(), expected.begin(), expected.end(), fits);
 }
 
 absl::Status CheckTensors(const NamedTensors& sent, const ModelSettings& settings) {

@@ -15,8 +15,12 @@ namespace saccade::server {
 // "FP32 [-1,3,-1,-1]", with the batch dimension first if there is one.
 std::string DescribeTensor(const TensorSpec& spec, bool batched);
 
+// Whether a tensor of a client with this shape fits the dims of `spec`.
+bool FitsShape(const std::vector<int64_t>& shape, const TensorSpec& spec, bool batched);
+
 // Checks that the request holds each input exactly once (optional ones at most once), no other tensor, and
-// the configured types and shapes; with a batch dimension, that the first extent of each is `rows`.
+// the configured types and shapes, and that a BYTES tensor has as many elements as its shape says; with a
+// batch dimension, that the first extent of each is `rows`.
 // INVALID_ARGUMENT names the input.
 absl::Status CheckTensors(const NamedTensors& sent, const ModelSettings& settings);
 

@@ -71,6 +71,18 @@ TEST_F(NamedTensorsTest, TypesAndShapesAreTheConfigurations) {
             "the same batch size");
 }
 
+TEST_F(NamedTensorsTest, TextsThatAreCutOffAreTheClientsError) {
+  settings_.inputs = {{.name = "t", .type = DataType::kBytes, .dims = {1}}};
+  Tensor texts = Sent("t", {2, 1}, DataType::kBytes);
+  const std::string bytes("\1\0\0\0a\2\0\0\0b", 10);
+  texts.data = BytePieces(bytes);
+  EXPECT_THAT(Why({texts}), HasSubstr("input 't': "));
+  texts.data = BytePieces(std::string_view(bytes).substr(0, 5));
+  EXPECT_THAT(Why({texts}), HasSubstr("input 't': ")) << "one element is missing";
+  texts.shape = {1, 1};
+  EXPECT_EQ(Why({texts}, 1), "");
+}
+
 TEST_F(NamedTensorsTest, WithoutABatchShapesAreWhole) {
   settings_.has_batch_dimension = false;
   EXPECT_EQ(Why({Sent("a", {3, 7}), Sent("b", {1}, DataType::kInt32)}, 1), "");

@@ -1,6 +1,7 @@
 #include "server/engine/program_engine.h"
 
 #include <algorithm>
+#include <atomic>
 #include <utility>
 #include <vector>
 
@@ -9,6 +10,7 @@
 #include "server/engine/passes.h"
 #include "server/engine/program_warm_up.h"
 #include "server/engine/tensor_pass.h"
+#include "server/logging/log.h"
 
 namespace saccade::server {
 namespace {
@@ -59,12 +61,31 @@ class ProgramEngine final : public Engine {
   }
 
  private:
+  // Logs the first answer with an output whose shape is not the configuration's.
+  void NoteShapes(const std::vector<Tensor>& outputs) const {
+    if (noted_.load(std::memory_order_relaxed)) return;
+    for (size_t i = 0; i < outputs.size(); ++i) {
+      const TensorSpec& spec = settings_.outputs[i];
+      if (FitsShape(outputs[i].shape, spec, settings_.has_batch_dimension)) continue;
+      if (noted_.exchange(true)) return;
+      Log(LogLevel::kWarning, "model output",
+          {{"model", settings_.name},
+           {"warning",
+            absl::StrCat("output '", spec.name, "': the program returned ", ShapeText(outputs[i].shape),
+                         ", but the configuration says ", DescribeTensor(spec, settings_.has_batch_dimension),
+                         "; clients get it as it is. Correct the configuration, or set the parameter "
+                         "strict_output_shapes to have such requests fail")}});
+      return;
+    }
+  }
+
   absl::StatusOr<std::vector<ShareAnswer>> RunShares(const Shares& shares) const {
     std::vector<const NamedTensors*> requests;
     requests.reserve(shares.size());
     for (const auto& share : shares) requests.push_back(&share->tensors());
     auto outputs = RunTensors(*program_, settings_, requests);
     if (!outputs.ok()) return outputs.status();
+    NoteShapes((*outputs)[0]);
     return std::vector<ShareAnswer>(std::make_move_iterator(outputs->begin()),
                                     std::make_move_iterator(outputs->end()));
   }
@@ -72,6 +93,8 @@ class ProgramEngine final : public Engine {
   const std::unique_ptr<models::TensorProgram> program_;
   const ModelSettings& settings_;
   const models::Description description_;
+  // Whether an output with another shape was logged.
+  mutable std::atomic<bool> noted_ = false;
 };
 
 absl::Status Invalid(const TensorSpec& spec, absl::string_view problem) {

@@ -9,9 +9,11 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "server/engine/device_lost.h"
 #include "server/engine/named_tensors.h"
 #include "server/engine/tensor_pass.h"
 #include "server/engine/warm_up_item.h"
+#include "server/logging/log.h"
 
 namespace saccade::server {
 namespace {
@@ -121,10 +123,14 @@ absl::Status WarmUpProgram(const models::TensorProgram& program, const ModelSett
   if (zeros.empty()) return absl::OkStatus();
   for (const int64_t rows : std::set<int64_t>{1, settings.batching.max_batch_size}) {
     if (rows > 1 && rows * bytes > kMaxWarmUpBytes) continue;
-    if (absl::Status warm = ComputeZeros(program, settings, zeros, rows, options); !warm.ok()) {
-      return absl::Status(warm.code(),
-                          absl::StrCat("warming up with ", rows, " rows of zeros: ", warm.message()));
-    }
+    const absl::Status warm = ComputeZeros(program, settings, zeros, rows, options);
+    if (warm.ok()) continue;
+    if (IsDeviceLost(warm)) return warm;
+    Log(LogLevel::kWarning, "warm-up failed",
+        {{"model", settings.name},
+         {"warning",
+          absl::StrCat("warming up with ", rows, " rows of zeros: ", std::string(warm.message()))}});
+    return absl::OkStatus();
   }
   return absl::OkStatus();
 }

@@ -17,7 +17,9 @@ std::function<absl::Status()> ProgramPass(const models::TensorProgram& program, 
                                           int64_t rows);
 
 // Computes the configuration's model_warmup; then, if all extents are fixed, batches of zeros: one of size
-// one and a full one, unless that exceeds 256 MiB. Returns the error of the first pass that fails.
+// one and a full one, unless that exceeds 256 MiB. Returns the error of the first pass of model_warmup that
+// fails. A pass over zeros that fails is logged and ends the warm-up: the program may need other values, and
+// the configuration did not ask for this pass. An error is returned if the device is lost.
 absl::Status WarmUpProgram(const models::TensorProgram& program, const ModelSettings& settings,
                            const Engine::WarmUpOptions& options);
 

@@ -34,7 +34,8 @@ std::vector<models::TensorSignature> SignaturesOf(const std::vector<TensorSpec>&
     signatures.push_back({.name = spec.name,
                           .type = spec.type,
                           .dims = spec.reshape.value_or(spec.dims),
-                          .optional = spec.optional});
+                          .optional = spec.optional,
+                          .reshaped = spec.reshape.has_value()});
   }
   return signatures;
 }
@@ -205,7 +206,8 @@ absl::StatusOr<std::vector<std::vector<Tensor>>> Run(const models::TensorProgram
 models::Signature SignatureOf(const ModelSettings& settings) {
   return {.inputs = SignaturesOf(settings.inputs),
           .outputs = SignaturesOf(settings.outputs),
-          .batched = settings.has_batch_dimension};
+          .batched = settings.has_batch_dimension,
+          .strict_outputs = settings.strict_output_shapes};
 }
 
 absl::StatusOr<std::vector<std::vector<Tensor>>> RunTensors(const models::TensorProgram& program,

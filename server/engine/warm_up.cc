@@ -1,9 +1,9 @@
 #include "server/engine/warm_up.h"
 
-#include <algorithm>
 #include <cstring>
 #include <functional>
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -45,9 +45,9 @@ absl::Status WarmUpBatch(const models::Model& model, const Engine::WarmUpOptions
 // The sizes between one and the maximum, the most useful first.
 std::vector<int64_t> SizesBetween(const BatcherOptions& batching) {
   std::vector<int64_t> sizes;
+  std::set<int64_t> seen;
   const auto add = [&](int64_t size) {
-    const bool is_new = std::find(sizes.begin(), sizes.end(), size) == sizes.end();
-    if (size > 1 && size < batching.max_batch_size && is_new) sizes.push_back(size);
+    if (size > 1 && size < batching.max_batch_size && seen.insert(size).second) sizes.push_back(size);
   };
   for (const int64_t size : batching.preferred_batch_sizes) add(size);
   for (int64_t size = 2; size < batching.max_batch_size; size *= 2) add(size);

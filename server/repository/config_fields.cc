@@ -22,7 +22,7 @@ constexpr ConfigField kFields[] = {
     {"backend", kWorks, "saccade, pytorch, ensemble"},
     {"runtime", kRefused, "the program in the version's folder runs unchanged; remove it"},
     {"version_policy", kWorks, "latest, all, specific"},
-    {"max_batch_size", kWorks, "1 to 1024; 0 (no batch dimension) only with pytorch and ensemble"},
+    {"max_batch_size", kWorks, "1 to 8192; 0 (no batch dimension) only with pytorch and ensemble"},
     {"input", kWorks, "ignored with backend saccade, whose architecture defines its inputs"},
     {"input.format", kWorks, "FORMAT_NHWC and FORMAT_NCHW need three dims"},
     {"input.is_shape_tensor", kRefused, "shape tensors are TensorRT's"},

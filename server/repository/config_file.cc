@@ -19,7 +19,7 @@
 namespace saccade::server {
 namespace {
 
-constexpr int kMaxBatchSize = 1024;
+constexpr int kMaxBatchSize = 8192;
 
 constexpr char kPytorchPlatform[] = "pytorch_libtorch";
 constexpr char kEnsemblePlatform[] = "ensemble";

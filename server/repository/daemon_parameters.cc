@@ -45,6 +45,11 @@ absl::StatusOr<bool> ReadDaemonParameter(const std::string& key, const std::stri
     settings->pin = value == "true";
     return true;
   }
+  if (key == "strict_output_shapes") {
+    if (value != "true" && value != "false") return Wrong(key, value, "'true' or 'false'", check);
+    settings->strict_output_shapes = value == "true";
+    return true;
+  }
   if (key == "threads") {
     const auto threads = Number(key, value, kMaxThreads, check);
     if (!threads.ok()) return threads.status();

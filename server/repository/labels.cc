@@ -16,7 +16,6 @@ constexpr size_t kMaxLabels = 65'536;
 constexpr size_t kMaxLabelBytes = 256;
 
 absl::Status CheckLabel(absl::string_view label) {
-  if (label.empty()) return absl::InvalidArgumentError("is empty; expected a class name on every line");
   if (label.size() > kMaxLabelBytes) {
     return absl::InvalidArgumentError(
         absl::StrCat("has ", label.size(), " bytes, expected at most ", kMaxLabelBytes));

@@ -25,8 +25,8 @@ TEST(LabelsTest, OneALine) {
   EXPECT_THAT(*ParseLabels("", "f"), IsEmpty());
 }
 
-TEST(LabelsTest, AnEmptyLineInTheMiddleIsAnError) {
-  EXPECT_THAT(ErrorOf("cat\n\ndog\n"), HasSubstr("m/labels.txt: line 2 is empty"));
+TEST(LabelsTest, AnEmptyLineIsAClassWithoutAName) {
+  EXPECT_THAT(*ParseLabels("cat\n\ndog\n", "f"), ElementsAre("cat", "", "dog"));
 }
 
 TEST(LabelsTest, ControlCharactersAreRefused) {

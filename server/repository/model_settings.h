@@ -127,6 +127,9 @@ struct ModelSettings {
   BatcherOptions batching = {.max_queue_size = 0, .threads = 0};
   // Whether answers are sent in the order in which their requests arrived.
   bool preserve_ordering = false;
+  // Whether a request fails if an output of a program has another shape than the configuration says.
+  // Otherwise the client gets it as it is.
+  bool strict_output_shapes = false;
   // How detections or actions share tensors.
   ItemsForm items = ItemsForm::kPadded;
   // Files that stand for what the model will be sent, sorted: pictures, videos or volumes; for stereo, left

@@ -6,6 +6,7 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "server/repository/completion.h"
 #include "server/repository/config_check.h"
@@ -24,7 +25,9 @@ constexpr size_t kMaxConfigBytes = size_t{1} << 20;
 constexpr char kRequest[] = "the request's configuration";
 constexpr size_t kMaxLabelsBytes = size_t{4} << 20;
 
-bool IsNameCharacter(unsigned char c) { return absl::ascii_isalnum(c) || c == '.' || c == '_' || c == '-'; }
+bool IsNameCharacter(char c) {
+  return absl::ascii_isalnum(static_cast<unsigned char>(c)) || absl::StrContains("._-+% ", c);
+}
 
 // The error for a missing config.pbtxt; `status` is the error of the model without it.
 absl::Status WithoutConfig(const RepositoryPath& path, const absl::Status& status) {
@@ -175,11 +178,13 @@ absl::StatusOr<ModelEntry> ReadModelFrom(const RepositoryPath& root, absl::strin
 }  // namespace
 
 absl::Status CheckModelName(absl::string_view name) {
-  const bool fits = !name.empty() && name.size() <= kMaxModelNameBytes && name.front() != '.';
+  const bool fits = !name.empty() && name.size() <= kMaxModelNameBytes && name.front() != '.' &&
+                    name.front() != ' ' && name.back() != ' ';
   if (fits && std::all_of(name.begin(), name.end(), IsNameCharacter)) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat("'", absl::CHexEscape(name.substr(0, kMaxModelNameBytes)),
-                                                 "' is not a model name; expected 1 to ", kMaxModelNameBytes,
-                                                 " of A-Z a-z 0-9 . _ -, not beginning with a dot"));
+  return absl::InvalidArgumentError(absl::StrCat(
+      "'", absl::CHexEscape(name.substr(0, kMaxModelNameBytes)), "' is not a model name; expected 1 to ",
+      kMaxModelNameBytes,
+      " of A-Z a-z 0-9 . _ - + % and space, not beginning with a dot, and no space at either end"));
 }
 
 absl::StatusOr<ModelEntry> ReadModel(const std::string& repository, absl::string_view name,

@@ -72,12 +72,13 @@ TEST(RepositoryTest, ARepositoryThatIsNotThereIsAnError) {
 
 TEST(RepositoryTest, NamesNeverReachTheFileSystemUnchecked) {
   TestRepository repository;
-  for (const char* name : {"", ".", "..", "../m", "a/b", ".hidden", "m\n", "\xC3\xBC"}) {
+  for (const char* name : {"", ".", "..", "../m", "a/b", ".hidden", "m\n", " m", "m ", "\xC3\xBC"}) {
     EXPECT_EQ(ReadModel(repository.string(), name).status().code(), absl::StatusCode::kInvalidArgument)
         << name;
   }
   EXPECT_FALSE(CheckModelName(std::string(129, 'a')).ok());
   EXPECT_TRUE(CheckModelName(std::string(128, 'a')).ok());
+  EXPECT_TRUE(CheckModelName("a b%2F+c").ok());
   EXPECT_EQ(ReadModel(repository.string(), "nowhere").status().code(), absl::StatusCode::kNotFound);
 }
 
@@ -288,9 +289,9 @@ TEST(RepositoryTest, ARequestsConfigurationStandsForTheFile) {
   model = ReadModel(
       repository.string(), "m",
       {.config_json =
-           R"({"max_batch_size": 2000, "parameters": {"architecture": {"string_value": "sanet"}}})"});
+           R"({"max_batch_size": 20000, "parameters": {"architecture": {"string_value": "sanet"}}})"});
   EXPECT_THAT(std::string(model.status().message()),
-              HasSubstr("the request's configuration: max_batch_size: is 2000"));
+              HasSubstr("the request's configuration: max_batch_size: is 20000"));
 }
 
 TEST(RepositoryTest, WarmUpFilesLieInTheModelsFolder) {
