@@ -24,7 +24,8 @@ Buckets SecondsBuckets() {
 
 TritonFamilies::TritonFamilies(prometheus::Registry& registry)
     : success(registry, "nv_inference_request_success", "Requests answered."),
-      failure(registry, "nv_inference_request_failure", "Requests that failed, by reason."),
+      failure(registry, "nv_inference_request_failure",
+              "Requests that failed, by reason; without those that were wrong."),
       pictures(registry, "nv_inference_count", "Pictures inferred."),
       batches(registry, "nv_inference_exec_count", "Forward passes, each over one batch."),
       request_us(registry, "nv_inference_request_duration_us",

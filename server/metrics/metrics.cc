@@ -9,6 +9,7 @@
 #include "server/metrics/gpus.h"
 #include "server/metrics/machine.h"
 #include "server/metrics/model_metrics.h"
+#include "server/metrics/unasked_models.h"
 
 namespace saccade::server {
 namespace {
@@ -139,6 +140,7 @@ Scraped Metrics::Scrape() {
   // Collected before the buckets, so that each bucket counts the request of its exemplar.
   scraped.exemplars.emplace(kRequestSeconds, impl_->families.request_exemplars.Latest());
   scraped.families = impl_->registry.Collect();
+  DropUnaskedHistograms(scraped.families);
   return scraped;
 }
 

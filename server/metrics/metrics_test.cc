@@ -310,6 +310,33 @@ TEST(MetricsTest, TheHookRunsAtEachScrape) {
   EXPECT_EQ(waiting, 2);
 }
 
+TEST(MetricsTest, AWrongRequestIsNoFailureOfTheModel) {
+  Metrics metrics("0.1.0");
+  const auto model = metrics.ForModel("m", 1, "classify");
+  model->RecordRequest(Failed(absl::StatusCode::kInvalidArgument, false));
+  EXPECT_EQ(model->Usage().fail.count, 0u);
+  EXPECT_EQ(model->Usage().fail.time, absl::ZeroDuration());
+  model->RecordRequest(Failed(absl::StatusCode::kInvalidArgument, true));
+  EXPECT_EQ(model->Usage().fail.count, 1u) << "the model was run";
+}
+
+TEST(MetricsTest, AModelThatWasNeverAskedHasNoHistograms) {
+  Metrics metrics("0.1.0");
+  const auto unasked = metrics.ForModel("m", 1, "classify");
+  const auto asked = metrics.ForModel("m", 2, "classify");
+  asked->RecordRequest(Failed(absl::StatusCode::kInternal, true));
+  const std::string text = metrics.Exposition();
+  for (const char* name :
+       {"saccade_request_duration_seconds_bucket{le=\"+Inf\",model=\"m\",task=\"classify\",",
+        "saccade_batch_size_bucket{le=\"+Inf\",model=\"m\","}) {
+    EXPECT_EQ(Value(text, absl::StrCat(name, "version=\"1\"}")), -1) << name;
+  }
+  EXPECT_EQ(Value(text, "saccade_batch_size_count{model=\"m\",version=\"2\"}"), 0) << "written, though empty";
+  EXPECT_EQ(Value(text, "nv_inference_request_success{model=\"m\",version=\"1\"}"), 0);
+  unasked->RecordBatch(2, absl::Milliseconds(1));
+  EXPECT_EQ(Value(metrics.Exposition(), "saccade_batch_size_count{model=\"m\",version=\"1\"}"), 1);
+}
+
 TEST(MetricsTest, WhatWasKeptIsAnsweredButNotComputed) {
   Metrics metrics("0.1.0");
   const auto model = metrics.ForModel("m", 1, "classify");

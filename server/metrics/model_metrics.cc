@@ -110,7 +110,9 @@ void ModelMetrics::RecordRequest(const RequestRecord& record) {
   stage(Stage::kQueue, record.timings.queue, staged);
   stage(Stage::kInfer, record.timings.infer, staged);
   stage(Stage::kEncode, record.timings.encode, staged);
-  if (record.computed) s.usage->AddComputed(record.ended);
+  if (record.computed) s.usage->AddComputed(record.ended, ok);
+  // Like Triton, a request that was wrong and therefore not computed is no failure of the model.
+  if (record.code == absl::StatusCode::kInvalidArgument && !record.computed) return;
   if (!ok) {
     s.usage->AddFailure(record.timings.total);
     s.failure[static_cast<size_t>(FailureReasonOf(record.code, record.computed))]->Increment();
@@ -162,21 +164,18 @@ void ModelMetrics::SetPrecision(std::string_view precision) {
 ModelUsage ModelMetrics::Usage() const {
   const Series& s = *series_;
   const auto count = [](const auto& counter) { return static_cast<uint64_t>(counter->Value()); };
-  const auto answered = count(s.success);
-  const auto spent = [answered](const auto& microseconds) {
-    return Spent{.count = answered, .time = absl::Microseconds(microseconds->Value())};
-  };
+  const auto time = [](const auto& microseconds) { return absl::Microseconds(microseconds->Value()); };
   ModelUsage usage;
-  usage.success = spent(s.request_us);
+  usage.success = {.count = count(s.success), .time = time(s.request_us)};
   for (size_t i = 0; i < s.failure.size(); ++i) {
     const uint64_t failures = count(s.failure[i]);
     usage.fail.count += failures;
     usage.fail_by_reason.emplace_back(kFailureReasonNames[i], failures);
   }
-  usage.queue = spent(s.queue_us);
-  usage.input = spent(s.input_us);
-  usage.infer = spent(s.infer_us);
-  usage.output = spent(s.output_us);
+  usage.queue.time = time(s.queue_us);
+  usage.input.time = time(s.input_us);
+  usage.infer.time = time(s.infer_us);
+  usage.output.time = time(s.output_us);
   usage.pictures = count(s.pictures);
   usage.passes = count(s.batches);
   s.usage->Fill(usage);

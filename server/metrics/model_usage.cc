@@ -31,8 +31,9 @@ void UsageDetails::AddFailure(absl::Duration took) {
   failed_ += std::max(absl::ZeroDuration(), took);
 }
 
-void UsageDetails::AddComputed(absl::Time ended) {
+void UsageDetails::AddComputed(absl::Time ended, bool answered) {
   const absl::MutexLock lock(&mutex_);
+  if (answered) ++computed_;
   last_ = std::max(last_, ended);
 }
 
@@ -48,6 +49,8 @@ void UsageDetails::Fill(ModelUsage& usage) const {
   const absl::MutexLock lock(&mutex_);
   usage.fail.time = failed_;
   usage.last = last_;
+  for (Spent* const stage : {&usage.queue, &usage.input, &usage.infer, &usage.output})
+    stage->count = computed_;
   usage.by_batch_size.assign(passes_.begin(), passes_.end());
 }
 

@@ -27,8 +27,9 @@ struct Spent {
 struct ModelUsage {
   // Whole requests, from arrival to end.
   Spent success;
+  // Without requests that were wrong and therefore not computed.
   Spent fail;
-  // Stages of the answered requests.
+  // Stages of the answered requests that were computed, not taken from the cache.
   Spent queue;
   Spent input;
   Spent infer;
@@ -68,15 +69,16 @@ class UsageDetails {
  public:
   void AddAnswered(absl::Duration took) { answered_.Add(took); }
   void AddFailure(absl::Duration took);
-  void AddComputed(absl::Time ended);
+  void AddComputed(absl::Time ended, bool answered);
   void AddPass(int64_t size, absl::Duration took);
 
-  // Sets fail.time, last, by_batch_size and answered_seconds.
+  // Sets fail.time, last, by_batch_size, answered_seconds and the counts of the stages.
   void Fill(ModelUsage& usage) const;
 
  private:
   DurationHistogram answered_;
   mutable absl::Mutex mutex_;
+  uint64_t computed_ ABSL_GUARDED_BY(mutex_) = 0;
   absl::Duration failed_ ABSL_GUARDED_BY(mutex_);
   absl::Time last_ ABSL_GUARDED_BY(mutex_) = absl::InfinitePast();
   std::map<int64_t, Spent> passes_ ABSL_GUARDED_BY(mutex_);
